@@ -1,0 +1,104 @@
+// Package status is the health and presence message a robot publishes on kennel/<thing>/up/status, and its last will.
+//
+// Presence is a lease: a robot is present until Lease after its last message was received. A will (State Gone) only shortens the lease
+// of the very connection it belongs to. Messages are ordered by ConnectSeq, which the robot keeps on disk and raises at every connect,
+// so that an old will or a reordered message is ignored.
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"kennel/cloud/api/envelope"
+)
+
+// State says whether this is the robot speaking or its will.
+type State string
+
+// The states.
+const (
+	Online State = "online"
+	Gone   State = "gone"
+)
+
+// Message is one status. Fields that a robot does not know are absent.
+type Message struct {
+	V          int             `json:"v"`
+	State      State           `json:"state"`
+	BootID     string          `json:"boot_id"`
+	ConnectSeq uint64          `json:"connect_seq"`
+	Seq        uint64          `json:"seq"` // counts messages within one connection; the will has 0
+	Lease      envelope.Millis `json:"lease_ms"`
+	TS         int64           `json:"ts"` // robot's clock, ms since 1970
+	UptimeMS   int64           `json:"uptime_ms"`
+
+	Agent    string            `json:"agent,omitempty"` // agentd's version
+	OS       string            `json:"os,omitempty"`    // robot_version of the release it runs
+	Body     *Body             `json:"body,omitempty"`
+	Loop     *Loop             `json:"loop,omitempty"`
+	Spool    *Spool            `json:"spool,omitempty"`
+	Docs     map[string]uint64 `json:"docs,omitempty"`     // document -> synced version
+	Dirty    []string          `json:"dirty,omitempty"`    // documents with changes not yet accepted by the cloud
+	Problems []string          `json:"problems,omitempty"` // what is wrong now, in words, each with its step and peer
+}
+
+// Body is the body's condition, from robotd.
+type Body struct {
+	Model        string  `json:"model,omitempty"`
+	Firmware     string  `json:"firmware,omitempty"`
+	BatteryVolts float64 `json:"battery_volts"`
+	BatteryLevel string  `json:"battery_level"` // unknown, low, nominal, full (VEC-PWR-02)
+	OnCharger    bool    `json:"on_charger"`
+	Charging     bool    `json:"charging"`
+	TemperatureC float64 `json:"temperature_c"`
+	Fault        int     `json:"fault,omitempty"` // numbered fault now shown, 0: none
+	FramesGood   uint64  `json:"frames_good,omitempty"`
+	FramesBad    uint64  `json:"frames_bad,omitempty"`
+}
+
+// Loop is the real-time loop's health since its start (VEC-WDOG-03). Times in microseconds.
+type Loop struct {
+	Steps    uint64  `json:"steps"`
+	Missed   uint64  `json:"missed"` // whole periods skipped
+	Late     uint64  `json:"late"`   // started more than 10 ms late
+	Long     uint64  `json:"long"`   // took more than 5 ms
+	LateP50  float64 `json:"late_p50_us"`
+	LateP99  float64 `json:"late_p99_us"`
+	LateP999 float64 `json:"late_p999_us"`
+	LateMax  float64 `json:"late_max_us"`
+	StepP50  float64 `json:"step_p50_us"`
+	StepP99  float64 `json:"step_p99_us"`
+	StepMax  float64 `json:"step_max_us"`
+	FIFO     bool    `json:"fifo"`    // SCHED_FIFO was permitted
+	Dropped  uint64  `json:"dropped"` // messages robotd could not hand to slow peers
+}
+
+// Spool is what waits on the robot's disk.
+type Spool struct {
+	Events      uint64 `json:"events"`
+	Bytes       int64  `json:"bytes"`
+	Dropped     uint64 `json:"dropped"`     // events the quota removed, since boot
+	Quarantined uint64 `json:"quarantined"` // events the cloud refused, kept aside
+}
+
+// Encode returns the message as JSON.
+func (m Message) Encode() ([]byte, error) { m.V = 1; return json.Marshal(m) }
+
+// Parse reads and checks a message.
+func Parse(b []byte) (Message, error) {
+	var m Message
+	if err := json.Unmarshal(b, &m); err != nil {
+		return Message{}, fmt.Errorf("status: %w", err)
+	}
+	switch {
+	case m.V != 1:
+		return Message{}, fmt.Errorf("status: version %d: this side speaks 1", m.V)
+	case m.State != Online && m.State != Gone:
+		return Message{}, fmt.Errorf("status: state %.20q: want online or gone", m.State)
+	case m.BootID == "" || len(m.BootID) > 64:
+		return Message{}, fmt.Errorf("status: boot_id %.80q: want 1 to 64 characters", m.BootID)
+	case len(m.Problems) > 32 || len(m.Docs) > 64 || len(m.Dirty) > 64:
+		return Message{}, fmt.Errorf("status: too many entries")
+	}
+	return m, nil
+}
