@@ -1,0 +1,202 @@
+// Package robotfs reads and writes the files of one robot, all below its root (os.Root), so that a simulated robot cannot write outside its
+// folder. What it writes is whole or absent: temporary file, sync, rename, sync of the folder (style guide, section 14).
+package robotfs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync/atomic"
+)
+
+// Well-known folders of the original robot, relative to its root (spec/vector-cloud.md: PERS, CACHE, RES).
+const (
+	Persistent = "data/data/com.anki.victor/persistent"
+	Cache      = "data/data/com.anki.victor/cache"
+	Resources  = "anki/data/assets/cozmo_resources"
+)
+
+// tmpSuffix marks a file that was being written; CleanTemp removes leftovers of a kill.
+const tmpSuffix = ".kennel-tmp"
+
+var tmpSeq atomic.Int64
+
+// WriteFile replaces name with data. After it returned nil the new content survives a power cut; if it fails or the process dies, the
+// old content stands. Missing folders are made. Safe for concurrent use; the last rename wins.
+func WriteFile(root *os.Root, name string, data []byte, perm fs.FileMode) error {
+	dir := path.Dir(name)
+	if err := root.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	tmp := fmt.Sprintf("%s.%d.%d%s", name, os.Getpid(), tmpSeq.Add(1), tmpSuffix)
+	if err := writeSynced(root, tmp, data, perm); err != nil {
+		_ = root.Remove(tmp) // the first error is the one to tell
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := root.Rename(tmp, name); err != nil {
+		_ = root.Remove(tmp) // as above
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := SyncDir(root, dir); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func writeSynced(root *os.Root, name string, data []byte, perm fs.FileMode) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// SyncDir makes renames and new files in dir durable.
+func SyncDir(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// CleanTemp removes what interrupted writes left in dir. A missing folder is fine.
+func CleanTemp(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	_ = d.Close() // read only
+	for _, n := range names {
+		if strings.HasSuffix(n, tmpSuffix) {
+			err = errors.Join(err, root.Remove(path.Join(dir, n)))
+		}
+	}
+	return err
+}
+
+// MaxFile bounds what ReadFile reads, in bytes.
+const MaxFile = 16 << 20
+
+// ReadFile reads a file of at most MaxFile bytes.
+func ReadFile(root *os.Root, name string) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(b) > MaxFile {
+		return nil, fmt.Errorf("read %s: larger than %d bytes", name, MaxFile)
+	}
+	return b, nil
+}
+
+// ReadJSON reads a JSON file that may hold // and /* */ comments (VEC-CLD-04) into v. Unknown keys are ignored, as the original did.
+func ReadJSON(root *os.Root, name string, v any) error {
+	b, err := ReadFile(root, name)
+	if err != nil {
+		return err
+	}
+	clean, err := StripComments(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := json.Unmarshal(clean, v); err != nil {
+		return fmt.Errorf("%s: %w", name, locate(clean, err))
+	}
+	return nil
+}
+
+// locate adds the line to a JSON syntax error.
+func locate(b []byte, err error) error {
+	var off int64
+	var syn *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syn):
+		off = syn.Offset
+	case errors.As(err, &typ):
+		off = typ.Offset
+	default:
+		return err
+	}
+	line := 1
+	for _, c := range b[:min(int(off), len(b))] {
+		if c == '\n' {
+			line++
+		}
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// StripComments returns b with C comments outside strings replaced by spaces, so that offsets and lines stay (VEC-CFG-01). A block
+// comment without an end is an error.
+func StripComments(b []byte) ([]byte, error) {
+	out := append([]byte(nil), b...)
+	for i := 0; i < len(out); i++ {
+		switch {
+		case out[i] == '"':
+			for i++; i < len(out) && out[i] != '"'; i++ {
+				if out[i] == '\\' {
+					i++
+				}
+			}
+		case out[i] == '/' && i+1 < len(out) && out[i+1] == '/':
+			for ; i < len(out) && out[i] != '\n'; i++ {
+				out[i] = ' '
+			}
+		case out[i] == '/' && i+1 < len(out) && out[i+1] == '*':
+			start := i
+			end := strings.Index(string(out[i+2:]), "*/")
+			if end < 0 {
+				return nil, fmt.Errorf("comment opened at byte %d has no end; want */", start)
+			}
+			for ; i < start+2+end+2; i++ {
+				if out[i] != '\n' {
+					out[i] = ' '
+				}
+			}
+			i--
+		}
+	}
+	return out, nil
+}
+
+// ParseEnv reads KEY=VALUE lines (VEC-CLD-05): blank lines and # comments are skipped, values may be quoted. The error names the line.
+func ParseEnv(b []byte) (map[string]string, error) {
+	env := map[string]string{}
+	for i, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		k, v, ok := strings.Cut(line, "=")
+		k = strings.TrimSpace(k)
+		if !ok || k == "" || strings.ContainsAny(k, " \t\"'") {
+			return nil, fmt.Errorf("line %d: %.60q: want KEY=VALUE", i+1, line)
+		}
+		v = strings.TrimSpace(v)
+		if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
+			v = v[1 : len(v)-1]
+		}
+		env[k] = v
+	}
+	return env, nil
+}
