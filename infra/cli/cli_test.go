@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"kennel/infra/errs"
+)
+
+func tree(fail error) *cobra.Command {
+	root := &cobra.Command{Use: "prog", Short: "A program", Example: "  prog"}
+	AddOutput(root)
+	root.PersistentFlags().String("onebox", "", "data `folder`")
+	robots := &cobra.Command{Use: "robots", Short: "Robots", Example: "  prog robots list"}
+	list := &cobra.Command{Use: "list", Short: "List", Example: "  prog robots list", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if fail != nil {
+				return fail
+			}
+			one := struct {
+				Thing string `json:"thing"`
+				Home  string `json:"home"`
+			}{"vic:1", Getenv(cmd.Context())("HOME") + cmd.Flag("onebox").Value.String()}
+			return Print(cmd, one, func(t *Table) { t.Row("THING", "HOME"); t.Row(one.Thing, one.Home) })
+		}}
+	list.Flags().Int("limit", 10, "how many")
+	robots.AddCommand(list)
+	root.AddCommand(robots)
+	return root
+}
+
+func run(t *testing.T, root *cobra.Command, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Run(t.Context(), root, args, func(k string) string { return "<" + k + ">" }, &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestRun(t *testing.T) {
+	const table = "THING  HOME\nvic:1  <HOME>/d\n"
+	for _, tt := range []struct {
+		name string
+		args string
+		fail error
+		code int
+		out  string
+		err  string // part of standard error
+	}{
+		{name: "two dashes", args: "--onebox /d robots list", out: table},
+		{name: "one dash", args: "-onebox /d robots list -limit=3", out: table},
+		{name: "one dash at the end", args: "robots list -limit 3 -onebox=/d", out: table},
+		{name: "json", args: "robots list -onebox /d -o json", out: "{\n  \"thing\": \"vic:1\",\n  \"home\": \"<HOME>/d\"\n}\n"},
+		{name: "json, long", args: "-output=json -onebox /d robots list", out: "{\n  \"thing\": \"vic:1\",\n  \"home\": \"<HOME>/d\"\n}\n"},
+		{name: "unknown flag", args: "robots list -bogus", code: 2, err: "prog: unknown"},
+		{name: "unknown command", args: "robos", code: 2, err: `prog: unknown command "robos"; want robots; see prog -help`},
+		{name: "unknown subcommand", args: "robots lost", code: 2, err: `unknown command "lost"; want list`},
+		{name: "group alone", args: "robots", code: 2, err: "robots: which command; want list"},
+		{name: "extra argument", args: "robots list x", code: 2, err: "unknown command"},
+		{name: "bad output", args: "robots list -o xml", code: 2, err: "want table or json"},
+		{name: "usage as json", args: "robots list -limit x -o json", code: 2, err: `"kind":"invalid"`},
+		{name: "plain failure", args: "robots list", fail: errors.New("broke\x1b[2J"), code: 1, err: "prog: broke\ufffd[2J\n"},
+		{name: "not found", args: "robots list -o json", fail: errs.Coded(errs.NotFound, "no_thing", "thing vic:9 is unknown"), code: 3,
+			err: `{"error":"thing vic:9 is unknown","kind":"not_found","code":"no_thing","exit":3}` + "\n"},
+		{name: "denied", args: "robots list", fail: errs.New(errs.Unauthenticated, "sign in first"), code: 4, err: "sign in first"},
+		{name: "unavailable", args: "robots list", fail: errs.New(errs.Unavailable, "not now"), code: 5, err: "not now"},
+		{name: "help", args: "robots list -help", out: "List\n\nUsage:\n"},
+		{name: "version", args: "version", out: "prog dev"},
+		{name: "completion", args: "completion bash", out: "# bash completion"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, out, errOut := run(t, tree(tt.fail), strings.Fields(tt.args)...)
+			if code != tt.code {
+				t.Errorf("exit %d, want %d (%s)", code, tt.code, errOut)
+			}
+			if !strings.HasPrefix(out, tt.out) || (tt.out == "" && out != "") {
+				t.Errorf("stdout %q, want prefix %q", out, tt.out)
+			}
+			if !strings.Contains(errOut, tt.err) || (tt.err == "" && errOut != "") {
+				t.Errorf("stderr %q, want %q in it", errOut, tt.err)
+			}
+		})
+	}
+}
+
+func TestNormalizeStopsAtDashes(t *testing.T) {
+	got := Normalize(tree(nil), []string{"-onebox", "d", "-o", "json", "-x", "--", "-limit"})
+	want := []string{"--onebox", "d", "-o", "json", "-x", "--", "-limit"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestLint(t *testing.T) {
+	root := tree(nil)
+	if got := Lint(root); len(got) != 0 {
+		t.Errorf("clean tree: %q", got)
+	}
+	root.AddCommand(&cobra.Command{Use: "bare"})
+	if got := Lint(root); len(got) != 2 {
+		t.Errorf("bare command: %q, want two lines", got)
+	}
+}
