@@ -1,0 +1,87 @@
+# Kennel. `make help` lists what there is; CI runs these targets and nothing else.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+export PATH := $(PATH):/usr/local/go/bin:$(HOME)/go/bin
+
+ROBOTS  ?= 5
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X kennel/infra/cli/version.Version=$(VERSION)
+FUZZTIME ?= 10s
+
+# What a robot runs: built and tested for its processor too.
+ROBOT_PKGS := ./edge/... ./certs/thing/... ./certs/devicecert/... ./cloud/api/...
+# The programs of a robot.
+ROBOT_CMDS := agentd robotd
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5, DATA=dir, ARGS=more flags)
+	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
+
+.PHONY: test
+test: setup-test lint arch test-go arm ## everything that CI needs
+
+.PHONY: test-go
+test-go: ## all Go tests, with the race detector, then the whole house as processes
+	CGO_ENABLED=1 go test -race -timeout 10m $$(go list ./... | grep -v /cmd/)
+	go test -count=1 -timeout 12m ./cmd/...
+
+.PHONY: test-arm
+test-arm: setup-arm arm ## the robot's packages under an emulated ARM v7
+
+.PHONY: arm
+arm:
+	@CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=7 go test -count=1 -short -timeout 15m -exec qemu-arm-static $(ROBOT_PKGS)
+
+.PHONY: soak
+soak: setup-test build ## the same tests in full: long seeds, many kills
+	KENNEL_SOAK=1 go test -count=1 -timeout 60m ./cmd/...
+
+.PHONY: build
+build: ## the programs, into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: build-arm
+build-arm: ## the robot's programs for ARM v7, into bin/arm/
+	@mkdir -p bin/arm
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=7 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/arm/ $(ROBOT_CMDS:%=./cmd/%)
+
+.PHONY: lint
+lint: ## gofmt, vet, staticcheck
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+	go vet ./...
+	go tool staticcheck ./...
+
+.PHONY: arch
+arch: ## imports point one way
+	go test -count=1 ./infra/arch
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@set -e; for f in $$(git grep -l '^func Fuzz' -- '*_test.go'); do for t in $$(grep -oE '^func Fuzz[A-Za-z0-9_]+' $$f | cut -c6-); do \
+		echo "$$t in $$(dirname $$f)"; go test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) ./$$(dirname $$f); done; done
+
+.PHONY: bench
+bench: setup-test ## benchmarks; each ratio is against a reference in the same run
+	go test -run='^$$' -bench=. -benchtime=1s ./...
+
+.PHONY: tidy-check
+tidy-check: ## go.mod says what the code needs
+	go mod tidy -diff
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+
+.PHONY: setup-run setup-test setup-arm
+setup-run: ## packages that make run needs
+	@infra/setup.sh run
+setup-test:
+	@infra/setup.sh test
+setup-arm:
+	@infra/setup.sh arm

@@ -1,0 +1,180 @@
+// Package arch proves that imports point one way (see infra/adr/0002). It asks the go command, so what it checks is what is built.
+package arch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "kennel/"
+
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var all []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 10 {
+		t.Fatalf("only %d packages: go list saw the wrong module", len(all))
+	}
+	return all
+}
+
+// in reports whether p is one of the folders or below it; folders are relative to the module.
+func in(p string, folders ...string) bool {
+	p, ours := strings.CutPrefix(p, module)
+	return ours && slices.ContainsFunc(folders, func(f string) bool { return p == f || strings.HasPrefix(p, f+"/") })
+}
+
+// third reports whether p comes from outside this module and the standard library.
+func third(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return strings.Contains(first, ".")
+}
+
+// roots are the domains both sides speak.
+var roots = []string{"certs", "jdocs", "ota", "speech"}
+
+// testOnly packages serve tests and simulations; nothing in production imports them.
+func testOnly(p string) bool {
+	base := path.Base(p)
+	for _, suffix := range []string{"test", "sim"} {
+		if strings.HasPrefix(p, module) && strings.HasSuffix(base, suffix) && base != suffix {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse says why from may not import to; "" if it may.
+func refuse(from, to string) string {
+	switch {
+	case in(to, "cmd"):
+		return "nothing imports cmd"
+	case in(from, "cmd"):
+		return ""
+	case in(to, "cloud/app") && !in(from, "cloud/app"), in(to, "edge/app") && !in(from, "edge/app"):
+		return "only cmd imports the wiring"
+	case in(from, "edge") && in(to, "cloud") && !in(to, "cloud/api"):
+		return "edge sees only cloud/api of the cloud"
+	case in(from, "cloud") && in(to, "edge"):
+		return "cloud never imports edge"
+	case in(from, roots...) && (in(to, "edge") || in(to, "cloud") && !in(to, "cloud/api")):
+		return "a domain both sides speak imports neither side"
+	case in(from, "infra") && in(to, "edge", "cloud") && !in(to, "cloud/api"):
+		return "infra is ground: it knows neither side"
+	case in(from, "infra") && in(to, roots...) && !in(to, "certs/thing"):
+		return "infra knows of the domains only the thing id"
+	case in(from, "cloud/api") && in(to, "infra"):
+		return "contracts import no ground"
+	case testOnly(to) && !testOnly(from) && !in(from, "edge/sim", "edge/app/simapp"):
+		return "production imports no simulator and no test package"
+	}
+	for _, root := range roots {
+		// A domain's root states rules: no driver, no transport.
+		if from == module+root && (third(to) || strings.HasPrefix(to, module) && !in(to, "certs/thing", "infra/errs", "infra/clock")) {
+			return "a domain root imports the standard library, certs/thing, infra/errs and infra/clock"
+		}
+	}
+	if isAdapter(from) && isAdapter(to) && domain(from) != domain(to) {
+		return "an adapter never imports another domain's adapter"
+	}
+	return ""
+}
+
+// isAdapter: a Postgres adapter carries its domain's name, as in jdocs/jdocspg.
+func isAdapter(p string) bool {
+	base := path.Base(p)
+	return strings.HasPrefix(p, module) && !in(p, "infra") && strings.HasSuffix(base, "pg")
+}
+
+func domain(p string) string { return path.Dir(p) }
+
+// TestImportsPointOneWay covers design section 3 and style section 1.
+func TestImportsPointOneWay(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, to := range p.Imports {
+			if why := refuse(p.ImportPath, to); why != "" {
+				t.Errorf("%s imports %s: %s", p.ImportPath, to, why)
+			}
+		}
+		for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
+			if in(p.ImportPath, "edge") && in(to, "cloud") && !in(to, "cloud/api") || in(p.ImportPath, "cloud") && in(to, "edge") {
+				t.Errorf("tests of %s import %s: the two sides meet only over the wire", p.ImportPath, to)
+			}
+		}
+	}
+}
+
+// TestFixedLibrariesStayInFewPlaces: each driver is behind one package, so that it can be replaced.
+func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
+	homes := map[string][]string{
+		"github.com/eclipse/paho.mqtt.golang": {"infra/mqtt"},
+		"github.com/mochi-mqtt/server/v2":     {"infra/mqtt/broker"},
+		"github.com/aws/aws-sdk-go-v2":        {"infra/blob", "infra/queue", "infra/onebox"},
+		"github.com/versity/versitygw":        {"infra/onebox"},
+		"github.com/golang-jwt/jwt":           {"cloud/token"},
+	}
+	for _, p := range packages(t) {
+		for _, to := range p.Imports {
+			for lib, allowed := range homes {
+				if (to == lib || strings.HasPrefix(to, lib+"/")) && !in(p.ImportPath, allowed...) {
+					t.Errorf("%s imports %s: only %v do", p.ImportPath, to, allowed)
+				}
+			}
+		}
+	}
+}
+
+// TestRefuse sees the rules refuse what they must: a rule that allows everything would pass the tests above.
+func TestRefuse(t *testing.T) {
+	for _, tc := range []struct {
+		from, to string
+		refused  bool
+	}{
+		{"edge/agent", "cloud/bridge", true},
+		{"edge/agent", "cloud/api/topics", false},
+		{"cloud/das", "edge/agent", true},
+		{"jdocs", "jdocs/jdocspg", true},
+		{"jdocs/jdocspg", "infra/pg", false},
+		{"jdocs/jdocspg", "ota/otapg", true},
+		{"infra/pg", "cloud/das", true},
+		{"edge/rt", "edge/body/vector/vectorsim", true},
+		{"edge/sim", "edge/body/vector/vectorsim", false},
+		{"cloud/das", "cloud/app", true},
+	} {
+		if why := refuse(module+tc.from, module+tc.to); (why != "") != tc.refused {
+			t.Errorf("%s -> %s: %q, want refused %v", tc.from, tc.to, why, tc.refused)
+		}
+	}
+	if refuse(module+"jdocs", "github.com/jackc/pgx/v5") == "" {
+		t.Error("a domain root may import a driver")
+	}
+}

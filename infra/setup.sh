@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Installs what a target needs with the system's package manager, and says so. What it cannot install it names, and stops.
+# usage: infra/setup.sh run|test|arm
+set -euo pipefail
+
+# have_NAME says whether a need is met; package_NAME is the Debian package that meets it.
+have_go() { command -v go >/dev/null; }
+package_go=golang
+have_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
+package_postgres=postgresql
+have_gcc() { command -v gcc >/dev/null && echo 'int main(void){return 0;}' | gcc -x c -o /dev/null - 2>/dev/null; }
+package_gcc=build-essential
+have_qemu() { command -v qemu-arm-static >/dev/null; }
+package_qemu=qemu-user-static
+have_git() { command -v git >/dev/null; }
+package_git=git
+
+case "${1:-}" in
+run) needs=(go postgres) ;;
+test) needs=(go git postgres gcc qemu) ;;
+arm) needs=(go qemu) ;;
+*) echo "usage: $0 run|test|arm" >&2; exit 2 ;;
+esac
+
+missing=()
+for n in "${needs[@]}"; do
+	if ! "have_$n"; then
+		pkg="package_$n"
+		missing+=("${!pkg}")
+	fi
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+stop() {
+	echo "setup: cannot install: ${missing[*]}" >&2
+	echo "setup: $1" >&2
+	echo "setup: install the package(s) named above with your package manager, then run make again" >&2
+	exit 1
+}
+
+command -v apt-get >/dev/null || stop "there is no apt-get on this machine"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+	command -v sudo >/dev/null || stop "this needs root, and there is no sudo"
+	as_root=(sudo)
+	# Ask only where there is someone to answer.
+	[ -t 0 ] || as_root=(sudo -n)
+fi
+
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+# Debian starts a cluster of its own when it installs Postgres; Kennel's cluster is private, so ask it not to.
+conf=/etc/postgresql-common/createcluster.conf
+if [[ " ${missing[*]} " == *" postgresql "* ]] && [ ! -e "$conf" ]; then
+	"${as_root[@]}" mkdir -p "$(dirname "$conf")" && echo "create_main_cluster = false" | "${as_root[@]}" tee "$conf" >/dev/null ||
+		stop "cannot write $conf"
+fi
+"${as_root[@]}" apt-get update -qq || echo "setup: the package lists could not be refreshed; trying with those that are here" >&2
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/tmp/kennel-setup.$$.log 2>&1 ||
+	{ tail -n 15 /tmp/kennel-setup.$$.log >&2; rm -f /tmp/kennel-setup.$$.log; stop "apt-get failed"; }
+rm -f /tmp/kennel-setup.$$.log
+for n in "${needs[@]}"; do
+	"have_$n" || { pkg="package_$n"; missing=("${!pkg}"); stop "apt-get installed it, but it is still not to be found"; }
+done
