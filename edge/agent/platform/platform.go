@@ -1,0 +1,122 @@
+// Package platform reads what a robot knows about itself and its cloud from the files below its root: who it is, which release it runs,
+// which boot this is, whom to call.
+package platform
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"kennel/certs/thing"
+	"kennel/edge/agent/robotfs"
+	"kennel/edge/emr"
+)
+
+// Files, relative to the robot's root.
+const (
+	ServerConfigFile = robotfs.Resources + "/config/server_config.json" // VEC-CLD-01; the path is fixed
+	PlatformFile     = "anki/etc/config/platform_config.json"           // VEC-CFG-02
+	RootCertFile     = "etc/ssl/certs/local/root.crt"                   // the extra trust root that original robots read
+	OSVersionFile    = "etc/os-version"
+	VersionFile      = "anki/etc/version"
+	BootIDFile       = "run/boot_id"
+	SpeciesFile      = "factory/kennel/species" // absent: vic
+)
+
+// Endpoints is the server configuration. The original's keys are kept; Kennel's own agent uses the block "kennel".
+type Endpoints struct {
+	AppKey   string `json:"appkey"`
+	Check    string `json:"check"`
+	Chipper  string `json:"chipper"`
+	Jdocs    string `json:"jdocs"`
+	LogFiles string `json:"logfiles"`
+	TMS      string `json:"tms"`
+	Kennel   struct {
+		API        string `json:"api"`         // https://host:port, enrolment and large bodies
+		MQTT       string `json:"mqtt"`        // ssl://host:port
+		ServerName string `json:"server_name"` // name in the servers' certificates; empty: the host of the URL
+	} `json:"kennel"`
+}
+
+// LoadEndpoints reads the server configuration. A missing or invalid file is an error that names the file and the key; the robot's core
+// goes on without a cloud (VEC-CLD-01, VEC-ARCH-07).
+func LoadEndpoints(root *os.Root) (Endpoints, error) {
+	var e Endpoints
+	if err := robotfs.ReadJSON(root, ServerConfigFile, &e); err != nil {
+		return Endpoints{}, fmt.Errorf("server configuration: %w", err)
+	}
+	for _, u := range []struct{ key, value, scheme string }{
+		{"kennel.api", e.Kennel.API, "https"},
+		{"kennel.mqtt", e.Kennel.MQTT, "ssl"},
+	} {
+		p, err := url.Parse(u.value)
+		if err != nil || p.Scheme != u.scheme || p.Host == "" {
+			return Endpoints{}, fmt.Errorf("server configuration: %s: %s is %q: want %s://host:port", ServerConfigFile, u.key, u.value, u.scheme)
+		}
+		if _, _, err := net.SplitHostPort(p.Host); err != nil && u.scheme == "ssl" {
+			return Endpoints{}, fmt.Errorf("server configuration: %s: %s is %q: the port is missing", ServerConfigFile, u.key, u.value)
+		}
+	}
+	return e, nil
+}
+
+// ID returns who the robot is: species, and the serial of its electronic medical record (VEC-TOK-01, VEC-STOR-03).
+func ID(root *os.Root) (thing.ID, error) {
+	species := thing.Vector
+	b, err := robotfs.ReadFile(root, SpeciesFile)
+	switch {
+	case err == nil:
+		species = thing.Species(strings.TrimSpace(string(b)))
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("species: %w", err)
+	}
+	b, err = robotfs.ReadFile(root, emr.Path)
+	if err != nil {
+		return "", fmt.Errorf("serial number: %w", err)
+	}
+	rec, err := emr.Parse(b)
+	if err != nil {
+		return "", fmt.Errorf("serial number: %s: %w", emr.Path, err)
+	}
+	return thing.New(species, rec.Serial())
+}
+
+// BootID returns the id of this boot: new on each boot, the same for every process of it (VEC-DAS-03). run/ is emptied at boot, so the
+// first process makes the file.
+func BootID(root *os.Root) (string, error) {
+	b, err := robotfs.ReadFile(root, BootIDFile)
+	if id := strings.TrimSpace(string(b)); err == nil && len(id) == 36 {
+		return id, nil
+	}
+	id := newUUID()
+	if err := robotfs.WriteFile(root, BootIDFile, []byte(id+"\n"), 0o644); err != nil {
+		return "", fmt.Errorf("boot id: %w", err)
+	}
+	return id, nil
+}
+
+// newUUID returns a random UUID (version 4), as the kernel's random boot id is.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// OSVersion returns the release the robot runs, such as "2.0.0.6074"; "unknown" where no file says.
+func OSVersion(root *os.Root) string {
+	for _, name := range []string{OSVersionFile, VersionFile} {
+		if b, err := robotfs.ReadFile(root, name); err == nil {
+			if v := strings.TrimSpace(string(b)); v != "" && len(v) <= 64 {
+				return v
+			}
+		}
+	}
+	return "unknown"
+}
