@@ -1,0 +1,125 @@
+// Package sim makes and runs whole simulated robots: a folder that is the robot's file system, a board on the other end of a pty, and
+// the same robotd and agentd that a real robot runs, as processes of their own (VEC-FLE-07: one agent, driver selection by
+// configuration only).
+package sim
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/edge/agent/platform"
+	"kennel/edge/agent/robotfs"
+	"kennel/edge/emr"
+)
+
+//go:embed all:assets
+var assets embed.FS
+
+// claimFile is where a robot finds what it was born with; certs/devicecert reads it.
+const claimFile = "factory/kennel/claim.json"
+
+// simFile holds the body's starting condition, which on a real robot is the world's.
+const simFile = "factory/kennel/sim.json"
+
+// Birth is what the factory knows of a robot before its first boot.
+type Birth struct {
+	Thing     thing.ID
+	Secret    string // claim secret
+	Endpoints platform.Endpoints
+	RootPEM   []byte // the root the robot shall trust
+	OSVersion string
+	World     World
+}
+
+// World is the simulated body's surroundings at its first boot.
+type World struct {
+	BatteryVolts float64 `json:"battery_volts"`
+	OnCharger    bool    `json:"on_charger"`
+	Seed         uint64  `json:"seed"`
+}
+
+// Make builds the robot's folder in dir. A folder that already is this robot is left as it is, except for the endpoints and the trust
+// root, which may have moved: a robot keeps its data. Another robot's folder is an error.
+func Make(dir string, b Birth) error {
+	serial, err := strconv.ParseUint(b.Thing.Serial(), 16, 32)
+	if err != nil || len(b.Thing.Serial()) != 8 {
+		return fmt.Errorf("serial of %s: want 8 lower-case hex digits (VEC-STOR-03)", b.Thing)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // nothing buffered
+
+	switch id, err := platform.ID(root); {
+	case err == nil && id != b.Thing:
+		return fmt.Errorf("%s holds robot %s, not %s", dir, id, b.Thing)
+	case err == nil:
+		return writeEndpoints(root, b)
+	}
+	if err := copyAssets(root); err != nil {
+		return err
+	}
+	rec := emr.Record{ESN: uint32(serial), HardwareRev: 7, Model: 1, LotCode: 21836201, PlaypenReady: 1, PlaypenPassed: 1, PackedOut: 1,
+		PackedOutDate: uint32(time.Date(2018, 9, 3, 0, 0, 0, 0, time.UTC).Unix())}
+	claim, err := json.MarshalIndent(map[string]string{"thing": string(b.Thing), "secret": b.Secret}, "", "  ")
+	if err != nil {
+		return err
+	}
+	world, err := json.MarshalIndent(b.World, "", "  ")
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+		perm fs.FileMode
+	}{
+		{platform.OSVersionFile, []byte(b.OSVersion + "\n"), 0o644},
+		{claimFile, claim, 0o600},
+		{simFile, world, 0o644},
+	} {
+		if err := robotfs.WriteFile(root, f.name, f.data, f.perm); err != nil {
+			return err
+		}
+	}
+	if err := writeEndpoints(root, b); err != nil {
+		return err
+	}
+	// The record comes last: a folder with a record is a whole robot.
+	return robotfs.WriteFile(root, emr.Path, rec.Append(nil), 0o444)
+}
+
+func writeEndpoints(root *os.Root, b Birth) error {
+	server, err := json.MarshalIndent(b.Endpoints, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		robotfs.WriteFile(root, platform.ServerConfigFile, server, 0o644),
+		robotfs.WriteFile(root, platform.RootCertFile, b.RootPEM, 0o644))
+}
+
+func copyAssets(root *os.Root) error {
+	return fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := assets.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return robotfs.WriteFile(root, strings.TrimPrefix(name, "assets/"), data, 0o644)
+	})
+}
