@@ -1,0 +1,151 @@
+package ota
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+)
+
+// Version is a release's version: four dotted decimal numbers, then nothing, "d" (developer) or "ud" (VEC-OTA-09). "" is no release.
+type Version string
+
+var versionPattern = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9}){3}(d|ud)?$`)
+
+// ParseVersion checks s; the empty version is an error. Errors are of kind Invalid.
+func ParseVersion(s string) (Version, error) {
+	if !versionPattern.MatchString(s) {
+		return "", errs.New(errs.Invalid, `version %.64q: want four numbers with dots, such as 2.0.1.6076, then nothing, "d" or "ud"`, s)
+	}
+	return Version(s), nil
+}
+
+// Release is something a species can be updated to.
+type Release struct {
+	Species thing.Species `json:"species"`
+	Version Version       `json:"version"`
+	Notes   string        `json:"notes,omitempty"` // for people, at most MaxNotes bytes
+	Created time.Time     `json:"created"`
+}
+
+// MaxNotes bounds a release's notes, in bytes.
+const MaxNotes = 16 << 10
+
+// Phase says where a robot is on its way to the desired release. Other words than these are kept as they come, so that a newer robot
+// is understood by an older cloud.
+type Phase string
+
+// The phases so far.
+const (
+	Current Phase = "current" // it runs what it should, or nothing is desired
+	Pending Phase = "pending" // it knows the desired release and has not begun
+)
+
+var wordPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+
+// DesiredRequest is the body of req/ota/desired.
+type DesiredRequest struct {
+	V       int    `json:"v"`
+	Running string `json:"running,omitempty"` // what the robot runs, as it calls it
+}
+
+// Desired is the answer, and the payload of the hint.
+type Desired struct {
+	V       int       `json:"v"`
+	Release Version   `json:"release,omitempty"` // "": nothing is desired, stay
+	Since   time.Time `json:"since,omitzero"`
+}
+
+// Status is one report of a robot.
+type Status struct {
+	V       int     `json:"v"`
+	ID      string  `json:"id"`                // unique per robot; the same id is the same report again
+	Release Version `json:"release,omitempty"` // the desired release it speaks of; "" if none
+	Running string  `json:"running,omitempty"` // what it runs now
+	Phase   Phase   `json:"phase"`
+	Code    int     `json:"code,omitempty"`   // 0, or the robot's own exit code 200 to 219
+	Reason  string  `json:"reason,omitempty"` // in words
+	TS      int64   `json:"ts"`               // robot's clock, ms since 1970
+}
+
+// Encode returns the report as JSON.
+func (s Status) Encode() ([]byte, error) { s.V = 1; return json.Marshal(s) }
+
+// Encode returns the answer as JSON.
+func (d Desired) Encode() ([]byte, error) { d.V = 1; return json.Marshal(d) }
+
+// ParseDesired reads and checks an answer or a hint.
+func ParseDesired(b []byte) (Desired, error) {
+	var d Desired
+	if err := json.Unmarshal(b, &d); err != nil {
+		return Desired{}, errs.New(errs.Invalid, "ota desired: %w", err)
+	}
+	if d.V != 1 {
+		return Desired{}, errs.New(errs.Invalid, "ota desired: version %d: this side speaks 1", d.V)
+	}
+	if d.Release != "" {
+		if _, err := ParseVersion(string(d.Release)); err != nil {
+			return Desired{}, fmt.Errorf("ota desired: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// ParseRequest reads and checks a request; an empty body asks as well.
+func ParseRequest(b []byte) (DesiredRequest, error) {
+	if len(b) == 0 {
+		return DesiredRequest{V: 1}, nil
+	}
+	var r DesiredRequest
+	if err := json.Unmarshal(b, &r); err != nil {
+		return DesiredRequest{}, errs.New(errs.Invalid, "ota request: %w", err)
+	}
+	switch {
+	case r.V != 1:
+		return DesiredRequest{}, errs.New(errs.Invalid, "ota request: version %d: this side speaks 1", r.V)
+	case len(r.Running) > 64:
+		return DesiredRequest{}, errs.New(errs.Invalid, "ota request: running has %d bytes: at most 64", len(r.Running))
+	}
+	return r, nil
+}
+
+// ParseStatus reads and checks a report. Errors are of kind Invalid; if the report's id could be read it is in the returned Status, so
+// that the refusal can name it.
+func ParseStatus(b []byte) (Status, error) {
+	var s Status
+	bad := func(format string, args ...any) (Status, error) {
+		return Status{ID: s.ID}, errs.New(errs.Invalid, "ota status: "+format, args...)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		if len(s.ID) > 64 {
+			s.ID = ""
+		}
+		return bad("%w", err)
+	}
+	if s.ID == "" || len(s.ID) > 64 || strings.ContainsRune(s.ID, 0) {
+		s.ID = ""
+		return bad("id: want 1 to 64 characters")
+	}
+	switch {
+	case s.V != 1:
+		return bad("version %d: this side speaks 1", s.V)
+	case !wordPattern.MatchString(string(s.Phase)):
+		return bad("phase %.40q: want a word such as current or pending", s.Phase)
+	case s.Code < 0 || s.Code > 999:
+		return bad("code %d: want 0 to 999", s.Code)
+	case len(s.Reason) > 1024 || len(s.Running) > 64:
+		return bad("reason has %d and running %d bytes: at most 1024 and 64", len(s.Reason), len(s.Running))
+	case strings.ContainsRune(s.Reason+s.Running, 0):
+		return bad("a zero byte in reason or running")
+	}
+	if s.Release != "" {
+		if _, err := ParseVersion(string(s.Release)); err != nil {
+			return bad("release: %w", err)
+		}
+	}
+	return s, nil
+}

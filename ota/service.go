@@ -1,0 +1,159 @@
+package ota
+
+import (
+	"context"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+)
+
+// Store is what Service needs from storage.
+type Store interface {
+	// AddRelease keeps r. Conflict if that version of that species exists.
+	AddRelease(ctx context.Context, r Release) error
+	// Releases returns the newest first; species "" is all of them.
+	Releases(ctx context.Context, species thing.Species) ([]Release, error)
+	// HasRelease reports whether a species has that version.
+	HasRelease(ctx context.Context, species thing.Species, v Version) (bool, error)
+	// SetDesired stores what scope (a thing id or a species) should run; v "" removes the wish. It returns when that wish began:
+	// repeating it changes nothing.
+	SetDesired(ctx context.Context, scope string, v Version, by string) (time.Time, error)
+	// Desired returns the wish for the thing itself, else for its species, else a Desired without release.
+	Desired(ctx context.Context, id thing.ID) (Desired, error)
+	// AddStatus keeps a report once per (thing, s.ID).
+	AddStatus(ctx context.Context, id thing.ID, s Status) error
+	// Reports returns a thing's reports, the latest first, at most limit.
+	Reports(ctx context.Context, id thing.ID, limit int) ([]Report, error)
+}
+
+// Report is a robot's report with the time the cloud stored it.
+type Report struct {
+	Status
+	Received time.Time `json:"received"`
+}
+
+// State is what the cloud knows of one thing's release.
+type State struct {
+	Thing   thing.ID `json:"thing"`
+	Desired Desired  `json:"desired"`
+	Last    *Report  `json:"last,omitempty"` // nil: it never reported
+	History []Report `json:"history"`        // the latest first
+}
+
+// Hinter tells a robot that something changed; it never blocks for long and a lost hint does no harm.
+type Hinter interface {
+	Hint(ctx context.Context, id thing.ID, name string, payload []byte)
+}
+
+// Service holds the rules. It is safe for concurrent use.
+type Service struct {
+	store Store
+	hint  Hinter
+}
+
+// HintName is the name of the hint below down/.
+const HintName = "ota"
+
+// New returns a service on store. hint may be nil: robots then learn of a change when they ask.
+func New(store Store, hint Hinter) *Service { return &Service{store, hint} }
+
+// AddRelease makes a release known.
+func (s *Service) AddRelease(ctx context.Context, r Release) error {
+	if _, err := ParseVersion(string(r.Version)); err != nil {
+		return err
+	}
+	if _, err := thing.New(r.Species, "0"); err != nil {
+		return errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", r.Species)
+	}
+	if len(r.Notes) > MaxNotes {
+		return errs.New(errs.Invalid, "notes have %d bytes: at most %d", len(r.Notes), MaxNotes)
+	}
+	return s.store.AddRelease(ctx, r)
+}
+
+// Releases lists the releases of a species, or all of them for "", the newest first.
+func (s *Service) Releases(ctx context.Context, species thing.Species) ([]Release, error) {
+	return s.store.Releases(ctx, species)
+}
+
+// Desired returns what a thing should run.
+func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {
+	d, err := s.store.Desired(ctx, id)
+	d.V = 1
+	return d, err
+}
+
+// SetDesired asks one thing to run v, and hints it. An empty v takes the wish back, so that the species' wish holds again. NotFound if
+// its species has no such release. by is who asked.
+func (s *Service) SetDesired(ctx context.Context, id thing.ID, v Version, by string) (Desired, error) {
+	if err := s.known(ctx, id.Species(), v); err != nil {
+		return Desired{}, err
+	}
+	if _, err := s.store.SetDesired(ctx, string(id), v, by); err != nil {
+		return Desired{}, err
+	}
+	d, err := s.Desired(ctx, id)
+	if err != nil {
+		return Desired{}, err
+	}
+	if s.hint != nil {
+		payload, err := d.Encode()
+		if err != nil {
+			return Desired{}, err
+		}
+		s.hint.Hint(ctx, id, HintName, payload)
+	}
+	return d, nil
+}
+
+// SetSpeciesDesired asks every thing of a species to run v. Robots learn of it when they next ask: on connect, and once an hour.
+func (s *Service) SetSpeciesDesired(ctx context.Context, species thing.Species, v Version, by string) (Desired, error) {
+	if _, err := thing.New(species, "0"); err != nil {
+		return Desired{}, errs.New(errs.Invalid, "species %.20q: want vic, amigo, pleo or aibo", species)
+	}
+	if err := s.known(ctx, species, v); err != nil {
+		return Desired{}, err
+	}
+	since, err := s.store.SetDesired(ctx, string(species), v, by)
+	return Desired{V: 1, Release: v, Since: since}, err
+}
+
+func (s *Service) known(ctx context.Context, species thing.Species, v Version) error {
+	if v == "" {
+		return nil
+	}
+	if _, err := ParseVersion(string(v)); err != nil {
+		return err
+	}
+	ok, err := s.store.HasRelease(ctx, species, v)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errs.Coded(errs.NotFound, "no_release", "release %s of %s is unknown; add it first", v, species)
+	}
+	return nil
+}
+
+// Report stores what a robot says; the same report again changes nothing.
+func (s *Service) Report(ctx context.Context, id thing.ID, st Status) error {
+	return s.store.AddStatus(ctx, id, st)
+}
+
+// State returns what is known of a thing's release, with at most limit reports.
+func (s *Service) State(ctx context.Context, id thing.ID, limit int) (State, error) {
+	d, err := s.Desired(ctx, id)
+	if err != nil {
+		return State{}, err
+	}
+	reports, err := s.store.Reports(ctx, id, limit)
+	if err != nil {
+		return State{}, err
+	}
+	st := State{Thing: id, Desired: d, History: reports}
+	if len(reports) > 0 {
+		st.Last = &reports[0]
+	}
+	return st, nil
+}
