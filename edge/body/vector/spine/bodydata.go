@@ -1,0 +1,200 @@
+package spine
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Indices of the tables in data frames (VEC-BODY-20).
+const (
+	LeftTread  = 0 // motors
+	RightTread = 1
+	Lift       = 2
+	Head       = 3
+
+	FrontLeft  = 0 // cliff sensors
+	FrontRight = 1
+	BackLeft   = 2
+	BackRight  = 3
+)
+
+// Sizes of the body's data frame (VEC-BODY-B02, VEC-BODY-25).
+const (
+	BodyDataSize   = 768
+	MicChannels    = 4
+	MicSamples     = 80 // a channel
+	micOffset      = 128
+	motorOffset    = 8
+	motorSize      = 12
+	cliffOffset    = 56
+	unknownOffset  = 102
+	unknownSize    = micOffset - unknownOffset
+	allMicSamples  = MicChannels * MicSamples
+	numMotors      = 4
+	numCliffs      = 4
+	numLights      = 4
+	FaultNone      = 0x00 // FaultDevice: no fault (VEC-BODY-18)
+	FaultProximity = 0x52 // the time-of-flight sensor failed
+	FaultCliff     = 0xa6 // a cliff sensor failed; FaultItem is its index
+)
+
+// Status is the status word of a body data frame.
+type Status uint16
+
+// Bits of Status.
+const (
+	SensorsPowered Status = 1 << iota // cliff and time-of-flight sensors are on
+	EncodersOff
+	HeadMoved
+	LiftMoved
+)
+
+// Power is the battery word of a body data frame (VEC-BODY-23).
+type Power uint16
+
+// Bits of Power; bit 4 is reserved.
+const (
+	PadsPowered         Power = 1 << 0
+	Charging            Power = 1 << 1
+	BatteryDisconnected Power = 1 << 2
+	Overheated          Power = 1 << 3
+	BelowCritical       Power = 1 << 5
+	ShutdownImminent    Power = 1 << 6
+)
+
+// MotorStatus is one motor as the body reports it (VEC-BODY-19).
+type MotorStatus struct {
+	Position int32  // encoder counts
+	Delta    int32  // counts since the previous position
+	Ticks    uint32 // since the last change; the unit is not documented
+}
+
+// BodyData is the data frame that the body sends each 5.12 ms (section 12.4 of the rows).
+type BodyData struct {
+	Seq             uint32 // not named in the source; counts frames
+	Status          Status
+	FaultDevice     uint8
+	FaultItem       uint8
+	Motors          [numMotors]MotorStatus
+	Cliffs          [numCliffs]uint16 // reflected light
+	BatteryRaw      int16             // 2.8 V / 2048 a count (VEC-BODY-22)
+	ChargerRaw      int16             // same scale
+	Temperature     int16             // degrees Celsius
+	Gap70           [2]byte
+	Power           Power
+	Gap74           [2]byte
+	ProxSigma       uint8 // mm; the low 4 bits are some state
+	Gap77           uint8
+	ProxRange       uint16 // mm
+	ProxSignal      uint16 // mega counts per second, fixed point
+	ProxAmbient     uint16 // same unit
+	ProxSPADs       uint16
+	ProxSamples     uint16 // changes when a new sample exists
+	ProxCalibration uint32
+	Touch           uint16 // ADC counts
+	Button          uint16 // 0: released
+	MicIndices      [2]uint16
+	ButtonRelated   uint16
+	Gap102          [unknownSize]byte
+	Mics            [allMicSamples]int16 // see Mic
+}
+
+// ParsePayload fills m from the payload of a TypeData frame, body to head.
+func (m *BodyData) ParsePayload(p []byte) error {
+	if len(p) != BodyDataSize {
+		return fmt.Errorf("%w: body data has %d bytes, got %d", ErrSize, BodyDataSize, len(p))
+	}
+	le := binary.LittleEndian
+	m.Seq = le.Uint32(p[0:])
+	m.Status = Status(le.Uint16(p[4:]))
+	m.FaultDevice, m.FaultItem = p[6], p[7]
+	for i := range m.Motors {
+		q := p[motorOffset+motorSize*i:]
+		m.Motors[i] = MotorStatus{int32(le.Uint32(q[0:])), int32(le.Uint32(q[4:])), le.Uint32(q[8:])}
+	}
+	for i := range m.Cliffs {
+		m.Cliffs[i] = le.Uint16(p[cliffOffset+2*i:])
+	}
+	m.BatteryRaw = int16(le.Uint16(p[64:]))
+	m.ChargerRaw = int16(le.Uint16(p[66:]))
+	m.Temperature = int16(le.Uint16(p[68:]))
+	m.Gap70 = [2]byte(p[70:])
+	m.Power = Power(le.Uint16(p[72:]))
+	m.Gap74 = [2]byte(p[74:])
+	m.ProxSigma, m.Gap77 = p[76], p[77]
+	m.ProxRange = le.Uint16(p[78:])
+	m.ProxSignal = le.Uint16(p[80:])
+	m.ProxAmbient = le.Uint16(p[82:])
+	m.ProxSPADs = le.Uint16(p[84:])
+	m.ProxSamples = le.Uint16(p[86:])
+	m.ProxCalibration = le.Uint32(p[88:])
+	m.Touch = le.Uint16(p[92:])
+	m.Button = le.Uint16(p[94:])
+	m.MicIndices = [2]uint16{le.Uint16(p[96:]), le.Uint16(p[98:])}
+	m.ButtonRelated = le.Uint16(p[100:])
+	m.Gap102 = [unknownSize]byte(p[unknownOffset:])
+	mics := p[micOffset:BodyDataSize]
+	for i := range m.Mics {
+		m.Mics[i] = int16(le.Uint16(mics[2*i:]))
+	}
+	return nil
+}
+
+// AppendFrame appends m as a frame, body to head.
+func (m *BodyData) AppendFrame(dst []byte) []byte {
+	le := binary.LittleEndian
+	start := len(dst)
+	dst = open(dst, ToHead, TypeData)
+	dst = le.AppendUint32(dst, m.Seq)
+	dst = le.AppendUint16(dst, uint16(m.Status))
+	dst = append(dst, m.FaultDevice, m.FaultItem)
+	for i := range m.Motors {
+		dst = le.AppendUint32(dst, uint32(m.Motors[i].Position))
+		dst = le.AppendUint32(dst, uint32(m.Motors[i].Delta))
+		dst = le.AppendUint32(dst, m.Motors[i].Ticks)
+	}
+	for _, c := range m.Cliffs {
+		dst = le.AppendUint16(dst, c)
+	}
+	dst = le.AppendUint16(dst, uint16(m.BatteryRaw))
+	dst = le.AppendUint16(dst, uint16(m.ChargerRaw))
+	dst = le.AppendUint16(dst, uint16(m.Temperature))
+	dst = append(dst, m.Gap70[:]...)
+	dst = le.AppendUint16(dst, uint16(m.Power))
+	dst = append(dst, m.Gap74[:]...)
+	dst = append(dst, m.ProxSigma, m.Gap77)
+	for _, w := range [...]uint16{m.ProxRange, m.ProxSignal, m.ProxAmbient, m.ProxSPADs, m.ProxSamples} {
+		dst = le.AppendUint16(dst, w)
+	}
+	dst = le.AppendUint32(dst, m.ProxCalibration)
+	for _, w := range [...]uint16{m.Touch, m.Button, m.MicIndices[0], m.MicIndices[1], m.ButtonRelated} {
+		dst = le.AppendUint16(dst, w)
+	}
+	dst = append(dst, m.Gap102[:]...)
+	for _, s := range &m.Mics {
+		dst = le.AppendUint16(dst, uint16(s))
+	}
+	return seal(dst, start)
+}
+
+// MicLayout says how the microphone samples lie in a frame. The zero value is our reading of the source; the others exist because
+// it names neither order nor sign (VEC-BODY-25).
+type MicLayout struct {
+	ChannelMajor bool // 80 samples of channel 0, then of channel 1, ...; else sample 0 of all four, then sample 1, ...
+	Unsigned     bool // samples are 0 to 65535 around 32768; else signed
+}
+
+// Mic copies the samples of one channel, 0 to 3, at 15,625 Hz, signed, into out.
+func (m *BodyData) Mic(out *[MicSamples]int16, channel int, layout MicLayout) {
+	first, step := channel, MicChannels
+	if layout.ChannelMajor {
+		first, step = channel*MicSamples, 1
+	}
+	var flip int16
+	if layout.Unsigned {
+		flip = -1 << 15
+	}
+	for i := range out {
+		out[i] = m.Mics[first+i*step] ^ flip
+	}
+}
