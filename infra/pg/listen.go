@@ -1,0 +1,77 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Quiet is how long a listener hears nothing before it asks whether the connection still lives: a peer that vanished without a word
+// would otherwise be waited for until TCP gives up.
+const quiet = 20 * time.Second
+
+// Listen calls fn for every notification on channel until ctx ends, and then returns nil. It uses a connection of its own, opened like
+// those of pool. Notifications are hints: some are lost while the connection is down, so fn is called with "" after every connect, the
+// first included, and readers then read everything again. fn is called from one goroutine and holds up the next notification.
+func Listen(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, channel string, fn func(payload string)) error {
+	pause := minPause
+	for ctx.Err() == nil {
+		err := listenOnce(ctx, pool, channel, func(payload string) {
+			pause = minPause
+			fn(payload)
+		})
+		if ctx.Err() != nil {
+			break
+		}
+		wait := pause/2 + rand.N(pause/2+1)
+		log.Warn("listening for notifications failed, connecting again", "channel", channel, "err", err, "pause", wait)
+		pause = min(2*pause, maxPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+const minPause, maxPause = 100 * time.Millisecond, 5 * time.Second
+
+func listenOnce(ctx context.Context, pool *pgxpool.Pool, channel string, fn func(payload string)) error {
+	c, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = c.Close(cctx) // the server notices a broken connection by itself
+	}()
+	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return fmt.Errorf("listen %s: %w", channel, err)
+	}
+	fn("")
+	for {
+		wctx, cancel := context.WithTimeout(ctx, quiet)
+		n, err := c.WaitForNotification(wctx)
+		cancel()
+		switch {
+		case err == nil:
+			fn(n.Payload)
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			pctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err := c.Ping(pctx)
+			cancel()
+			if err != nil {
+				return fmt.Errorf("connection went silent: %w", err)
+			}
+		default:
+			return err
+		}
+	}
+}

@@ -1,0 +1,251 @@
+// Package pgtest gives each test a Postgres database of its own in milliseconds: a copy of a migrated template inside one private
+// server per test binary. The server starts at the first use and is reached through a Unix socket. Nothing stays behind, however the
+// test binary ends.
+//
+//	func TestMain(m *testing.M) { pgtest.Main(m) }          // optional: waits for the server's end
+//	func TestStore(t *testing.T) { pool := pgtest.New(t); ... }
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/infra/migrations"
+	"kennel/infra/pg"
+	"kennel/infra/pg/pgserver"
+)
+
+// Main runs the tests, stops the server and exits. Without it the server ends a moment after the test binary.
+func Main(m *testing.M) {
+	code := m.Run()
+	Stop()
+	os.Exit(code)
+}
+
+// New returns a pool on a fresh, migrated database that exists as long as the test.
+func New(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, DSN(t))
+}
+
+// NewEmpty is New without the migrations.
+func NewEmpty(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, database(t, "template0"))
+}
+
+// DSN makes a fresh, migrated database that exists as long as the test and returns its address. No password is needed.
+func DSN(t testing.TB) string {
+	t.Helper()
+	return database(t, template)
+}
+
+// Server returns the private server, for tests that must look at it. Do not stop it: others use it.
+func Server(t testing.TB) *pgserver.Server {
+	t.Helper()
+	s, err := shared()
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return s.server
+}
+
+func open(t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), pg.Config{DSN: dsn, AppName: "test"})
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() { defer close(closed); pool.Close() }()
+		select {
+		case <-closed:
+		case <-time.After(5 * time.Second):
+			t.Errorf("pgtest: %d connections were not given back to the pool 5 s after the test", pool.Stat().AcquiredConns())
+		}
+	})
+	return pool
+}
+
+var databases atomic.Int64
+
+func database(t testing.TB, from string) string {
+	t.Helper()
+	s, err := shared()
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	if from == template {
+		if err := s.migrated(); err != nil {
+			t.Fatalf("pgtest: %v", err)
+		}
+	}
+	name := fmt.Sprintf("t%d", databases.Add(1))
+	if err := s.exec(fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", name, from)); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+	})
+	return s.server.DSNOf(name)
+}
+
+// template is the migrated database that tests get copies of.
+const template = "kennel_template"
+
+// instance is the one server of a test binary.
+type instance struct {
+	server   *pgserver.Server
+	dir      string
+	stop     context.CancelFunc
+	ended    chan error
+	janitor  *os.File // the janitor waits for the end of this file
+	migrated func() error
+}
+
+var shared = sync.OnceValues(start)
+
+// started is what Stop looks at, so that stopping does not start.
+var started atomic.Pointer[instance]
+
+// Stop stops the server, if it was started, and removes its folder. Tests that need a database fail from then on.
+func Stop() {
+	s := started.Load()
+	if s == nil {
+		return
+	}
+	s.stop()
+	<-s.ended
+	_ = os.RemoveAll(s.dir) // the janitor tries again
+	s.janitor.Close()
+}
+
+func start() (_ *instance, err error) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	dir, err := tempDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &instance{dir: dir, stop: stop, ended: make(chan error, 1)}
+	s.migrated = sync.OnceValue(s.migrate)
+	if s.janitor, err = startJanitor(dir); err != nil {
+		return nil, err
+	}
+	logfile := filepath.Join(dir, "log")
+	s.server, err = pgserver.New(pgserver.Config{Dir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Volatile: true,
+		LogFile: logfile}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	go func() { s.ended <- s.server.Keep(ctx) }()
+	select {
+	case <-s.server.Ready():
+	case err := <-s.ended:
+		s.ended <- err
+		return nil, fmt.Errorf("%w; log:\n%s", err, tail(logfile))
+	case <-time.After(60 * time.Second):
+		return nil, fmt.Errorf("the private Postgres is not ready after 60 s; log:\n%s", tail(logfile))
+	}
+	started.Store(s)
+	return s, nil
+}
+
+// migrate makes the template. It runs at the first use, so that tests of pg itself work while a migration is broken.
+func (s *instance) migrate() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if err := s.exec("CREATE DATABASE " + template); err != nil {
+		return err
+	}
+	pool, err := pg.Open(ctx, pg.Config{DSN: s.server.DSNOf(template), MaxConns: 2})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	_, err = pg.Migrate(ctx, pool, migrations.FS)
+	return err
+}
+
+// exec runs one statement in the maintenance database, on a connection of its own: CREATE DATABASE takes no transaction.
+func (s *instance) exec(sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := s.server.Connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	if _, err = c.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("%s: %w", sql, err)
+	}
+	return nil
+}
+
+// tempDir makes a folder that the server's account can reach and whose name leaves room for a socket.
+func tempDir() (string, error) {
+	account, err := pgserver.FindAccount()
+	if err != nil {
+		return "", err
+	}
+	base := os.TempDir()
+	if len(base) > 40 || account.CheckTraversable(filepath.Join(base, "x")) != nil {
+		base = "/tmp"
+	}
+	dir, err := os.MkdirTemp(base, "kennel-pgtest-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711) // the account passes through, and sees nothing
+}
+
+// startJanitor starts a process that removes dir once this process is gone, whatever ended it: it waits for the end of a pipe that only
+// this process holds, and then for the server, which the same death has told to quit.
+func startJanitor(dir string) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	const script = `read -r x
+n=0; while [ $n -lt 100 ] && pid=$(head -n 1 "$0/pg/postmaster.pid" 2>/dev/null) && [ -d "/proc/$pid" ]; do n=$((n+1)); sleep 0.1; done
+rm -rf -- "$0"`
+	cmd := exec.Command("/bin/sh", "-c", script, dir)
+	cmd.Stdin, cmd.Dir = r, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals to our group are not for it
+	if err := cmd.Start(); err != nil {
+		w.Close()
+		return nil, fmt.Errorf("janitor of %s: %w", dir, err)
+	}
+	go func() { _ = cmd.Wait() }() // reaps it in the ordinary case that it ends first
+	return w, nil
+}
+
+func tail(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
