@@ -20,8 +20,8 @@ import (
 	"github.com/knadh/koanf/v2"
 )
 
-// tag names a setting in the struct: `conf:"data_dir"`.
-const tag = "conf"
+// tag names a setting in the struct: `koanf:"data_dir"`.
+const tag = "koanf"
 
 // Load fills dst, a pointer to a struct that already holds the defaults, from file ("" for none) and from those environ entries that
 // begin with prefix (KENNEL_ makes KENNEL_MQTT_URL the setting mqtt.url).

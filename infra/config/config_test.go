@@ -9,13 +9,13 @@ import (
 )
 
 type sample struct {
-	Listen string `conf:"listen"`
+	Listen string `koanf:"listen"`
 	MQTT   struct {
-		URL  string        `conf:"url"`
-		Keep time.Duration `conf:"keep_alive"`
-	} `conf:"mqtt"`
-	Quota Size     `conf:"quota"`
-	Roles []string `conf:"roles"`
+		URL  string        `koanf:"url"`
+		Keep time.Duration `koanf:"keep_alive"`
+	} `koanf:"mqtt"`
+	Quota Size     `koanf:"quota"`
+	Roles []string `koanf:"roles"`
 }
 
 func load(t *testing.T, body string, environ ...string) (sample, error) {
