@@ -1,0 +1,5 @@
+package certstest
+
+import "testing"
+
+func TestMemoryStore(t *testing.T) { RunStore(t, new(Store)) }

@@ -1,0 +1,167 @@
+// Package pemfile keeps keys and certificates as PEM files that are whole or absent, for the authority in the cloud and for the identity
+// on the robot. It imports only the standard library, because both sides link it.
+package pemfile
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+)
+
+// MaxFile is the largest file read, in bytes: a chain is under 8 KiB.
+const MaxFile = 256 << 10
+
+// MaxChain is how many certificates ParseChain takes.
+const MaxChain = 16
+
+// The types of PEM block written and read here.
+const (
+	certBlock = "CERTIFICATE"
+	keyBlock  = "PRIVATE KEY" // PKCS#8
+)
+
+// Write replaces name with data. After it returned nil the content survives a power cut; if it fails or the process dies, the old
+// content stands. Missing folders are made 0700. One writer per file: a leftover of a killed one is overwritten.
+func Write(root *os.Root, name string, data []byte, perm fs.FileMode) error {
+	tmp := name + ".new"
+	err := writeSynced(root, tmp, data, perm)
+	if err == nil {
+		err = root.Rename(tmp, name)
+	}
+	if err == nil {
+		err = syncDir(root, path.Dir(name))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func writeSynced(root *os.Root, name string, data []byte, perm fs.FileMode) error {
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	// A leftover may carry wider permissions than this file asks for: start from none.
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncDir(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Read reads a file of at most MaxFile bytes. A missing file is fs.ErrNotExist.
+func Read(root *os.Root, name string) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(b) > MaxFile {
+		return nil, fmt.Errorf("read %s: larger than %d bytes", name, MaxFile)
+	}
+	return b, nil
+}
+
+// EncodeKey returns key as one PKCS#8 PEM block.
+func EncodeKey(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
+}
+
+// ParseKey reads one private key: PKCS#8 as we write it, or the two older forms that openssl writes. Errors never quote the content.
+func ParseKey(b []byte) (crypto.Signer, error) {
+	block, _ := pem.Decode(b)
+	if block == nil {
+		return nil, errors.New("no PEM block; want a private key")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case keyBlock:
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	default:
+		return nil, fmt.Errorf("PEM block %.40q: want a private key", block.Type)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("private key is damaged: %w", err)
+	}
+	s, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("private key is a %T, which cannot sign", key)
+	}
+	return s, nil
+}
+
+// EncodeChain returns the certificates as PEM, in order.
+func EncodeChain(chain ...*x509.Certificate) []byte {
+	var b bytes.Buffer
+	for _, c := range chain {
+		_ = pem.Encode(&b, &pem.Block{Type: certBlock, Bytes: c.Raw}) // a buffer takes everything
+	}
+	return b.Bytes()
+}
+
+// ParseChain reads 1 to MaxChain certificates. Anything else in b, apart from text between the blocks, is an error.
+func ParseChain(b []byte) ([]*x509.Certificate, error) {
+	var chain []*x509.Certificate
+	for {
+		block, rest := pem.Decode(b)
+		if block == nil {
+			break
+		}
+		if block.Type != certBlock {
+			return nil, fmt.Errorf("PEM block %d is a %.40q: want CERTIFICATE", len(chain)+1, block.Type)
+		}
+		if len(chain) == MaxChain {
+			return nil, fmt.Errorf("more than %d certificates", MaxChain)
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d is damaged: %w", len(chain)+1, err)
+		}
+		chain, b = append(chain, c), rest
+	}
+	if len(chain) == 0 {
+		return nil, errors.New("no certificate; want PEM blocks of type CERTIFICATE")
+	}
+	return chain, nil
+}
+
+// SameKey reports whether pub is the public half of key.
+func SameKey(key crypto.Signer, pub crypto.PublicKey) bool {
+	k, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && k.Equal(pub)
+}

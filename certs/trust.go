@@ -1,0 +1,52 @@
+package certs
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"kennel/certs/thing"
+)
+
+// Trust says what a client certificate makes its holder: the issuing authority decides, never the name alone, so that a device authority
+// can mint no service.
+type Trust struct {
+	Devices  *x509.CertPool // device authorities
+	Services *x509.CertPool // service authorities
+}
+
+// Peer is who a client certificate names: a thing, or one of our own services. Exactly one field is set.
+type Peer struct {
+	Thing   thing.ID
+	Service string
+}
+
+// Identify checks a client's chain, leaf first, at time now, and returns who it is. The error says what is wrong with the certificate and
+// is meant for the record and for the peer alike: it names only what the peer itself showed.
+func (t Trust) Identify(chain []*x509.Certificate, now time.Time) (Peer, error) {
+	if len(chain) == 0 {
+		return Peer{}, errors.New("no client certificate")
+	}
+	leaf := chain[0]
+	cn := leaf.Subject.CommonName
+	opts := x509.VerifyOptions{CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	opts.Roots = t.Services
+	if opts.Roots != nil {
+		if _, err := leaf.Verify(opts); err == nil {
+			return Peer{Service: cn}, nil
+		}
+	}
+	opts.Roots = t.Devices
+	if opts.Roots == nil {
+		return Peer{}, errors.New("no device authority is trusted here")
+	}
+	if _, err := leaf.Verify(opts); err != nil {
+		return Peer{}, fmt.Errorf("client certificate CN %.60q of issuer %.60q: %w", cn, leaf.Issuer.CommonName, err)
+	}
+	id, err := thing.Parse(cn)
+	if err != nil {
+		return Peer{}, fmt.Errorf("client certificate: %w", err)
+	}
+	return Peer{Thing: id}, nil
+}
