@@ -9,14 +9,13 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgserver"
+	"kennel/infra/proc"
 )
 
 // Main runs the tests, stops the server and exits. Without it the server ends a moment after the test binary.
@@ -115,7 +115,7 @@ type instance struct {
 	dir      string
 	stop     context.CancelFunc
 	ended    chan error
-	janitor  *os.File // the janitor waits for the end of this file
+	janitor  io.Closer // removes dir, also when this process dies
 	migrated func() error
 }
 
@@ -132,8 +132,7 @@ func Stop() {
 	}
 	s.stop()
 	<-s.ended
-	_ = os.RemoveAll(s.dir) // the janitor tries again
-	s.janitor.Close()
+	_ = s.janitor.Close() // what it cannot remove lies in the folder for temporary files
 }
 
 func start() (_ *instance, err error) {
@@ -149,7 +148,7 @@ func start() (_ *instance, err error) {
 	}
 	s := &instance{dir: dir, stop: stop, ended: make(chan error, 1)}
 	s.migrated = sync.OnceValue(s.migrate)
-	if s.janitor, err = startJanitor(dir); err != nil {
+	if s.janitor, err = proc.RemoveAfterDeath(dir); err != nil {
 		return nil, err
 	}
 	logfile := filepath.Join(dir, "log")
@@ -217,28 +216,6 @@ func tempDir() (string, error) {
 		return "", err
 	}
 	return dir, os.Chmod(dir, 0o711) // the account passes through, and sees nothing
-}
-
-// startJanitor starts a process that removes dir once this process is gone, whatever ended it: it waits for the end of a pipe that only
-// this process holds, and then for the server, which the same death has told to quit.
-func startJanitor(dir string) (*os.File, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	const script = `read -r x
-n=0; while [ $n -lt 100 ] && pid=$(head -n 1 "$0/pg/postmaster.pid" 2>/dev/null) && [ -d "/proc/$pid" ]; do n=$((n+1)); sleep 0.1; done
-rm -rf -- "$0"`
-	cmd := exec.Command("/bin/sh", "-c", script, dir)
-	cmd.Stdin, cmd.Dir = r, "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals to our group are not for it
-	if err := cmd.Start(); err != nil {
-		w.Close()
-		return nil, fmt.Errorf("janitor of %s: %w", dir, err)
-	}
-	go func() { _ = cmd.Wait() }() // reaps it in the ordinary case that it ends first
-	return w, nil
 }
 
 func tail(file string) string {

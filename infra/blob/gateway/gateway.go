@@ -1,0 +1,100 @@
+// Package gateway runs an S3 gateway on a folder, for one-machine mode and tests: the same protocol, signatures checked, presigned URLs
+// and multipart uploads as from a cloud's S3. It must have a process of its own: the library changes the working directory and allows
+// one gateway per process.
+//
+// Dir holds objects/ (one folder per bucket, one file per object) and meta/ (the objects' attributes as files beside them, so that any
+// file system and any archive program can carry them).
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/versity/versitygw/auth"
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+
+	"kennel/infra/errs"
+)
+
+// Region is the region that requests must be signed for.
+const Region = "us-east-1"
+
+// Config says where the gateway keeps its objects and how it is reached.
+type Config struct {
+	Dir           string // made if absent
+	Listen        string // loopback IP:PORT; the front door of the fleet is another program
+	AccessKeyFile string // files with the one account's access key and secret, one line each
+	SecretKeyFile string
+}
+
+// Validate reports the first setting that cannot work (kind Invalid).
+func (c Config) Validate() error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return errs.New(errs.Invalid, "s3 gateway: address %q: want IP:PORT", c.Listen)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP, the gateway is not for the network", c.Listen)
+	}
+	if c.Dir == "" || c.AccessKeyFile == "" || c.SecretKeyFile == "" {
+		return errs.New(errs.Invalid, "s3 gateway: want a folder and two key files, got %q, %q, %q", c.Dir, c.AccessKeyFile, c.SecretKeyFile)
+	}
+	return nil
+}
+
+// Run serves until ctx ends. It changes the process's working directory to Dir/objects.
+func Run(ctx context.Context, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	access, err := os.ReadFile(c.AccessKeyFile)
+	if err != nil {
+		return fmt.Errorf("s3 gateway: access key: %w", err)
+	}
+	secret, err := os.ReadFile(c.SecretKeyFile)
+	if err != nil {
+		return fmt.Errorf("s3 gateway: secret key: %w", err)
+	}
+	dir, err := filepath.Abs(c.Dir) // the library will have moved us elsewhere
+	if err != nil {
+		return err
+	}
+	objects, attrs := filepath.Join(dir, "objects"), filepath.Join(dir, "meta")
+	for _, d := range []string{objects, attrs} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("s3 gateway: %w", err)
+		}
+	}
+	store, err := meta.NewSideCar(attrs)
+	if err != nil {
+		return fmt.Errorf("s3 gateway: %w", err)
+	}
+	backend, err := posix.New(objects, store, posix.PosixOpts{SideCarDir: attrs, Concurrency: 256})
+	if err != nil {
+		return fmt.Errorf("s3 gateway: %w", err)
+	}
+	root := auth.Account{Access: strings.TrimSpace(string(access)), Secret: strings.TrimSpace(string(secret)), Role: auth.RoleAdmin}
+	return embedgw.RunVersityGW(ctx, backend, &embedgw.Config{
+		RootUserAccess: root.Access, RootUserSecret: root.Secret, IAMService: oneAccount{auth.NewIAMServiceSingle(root)},
+		Region: Region, Ports: []string{c.Listen},
+		MaxConnections: 4096, MaxRequests: 2048, MultipartMaxParts: 10000,
+		KeepAlive: true, Quiet: true, DisableACLs: true,
+	})
+}
+
+// oneAccount knows the root account alone. The library's own answers an unknown access key with 404, S3 with 403.
+type oneAccount struct{ auth.IAMService }
+
+func (a oneAccount) GetUserAccount(access string) (auth.Account, error) {
+	acc, err := a.IAMService.GetUserAccount(access)
+	if err != nil {
+		return auth.Account{}, auth.ErrNoSuchUser
+	}
+	return acc, nil
+}
