@@ -1,0 +1,528 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/status"
+	"kennel/infra/errs"
+)
+
+// Level is a check's result.
+type Level string
+
+// The levels, from best to worst.
+const (
+	OK      Level = "ok"
+	Unknown Level = "unknown" // cannot be told before an earlier check is well
+	Warn    Level = "warn"
+	Fail    Level = "fail"
+)
+
+var rank = map[Level]int{OK: 0, Unknown: 0, Warn: 1, Fail: 2}
+
+// Check is one line of a report.
+type Check struct {
+	Name    string    `json:"check"`
+	Level   Level     `json:"level"`
+	Text    string    `json:"text"`              // what is the case
+	Do      string    `json:"do,omitempty"`      // what to do about it
+	Since   time.Time `json:"since,omitzero"`    // when that began
+	Peer    string    `json:"peer,omitempty"`    // address of the robot as we saw it
+	Version string    `json:"version,omitempty"` // what the robot ran
+}
+
+// Report is what the doctor found, in the order of a robot's way to the fleet: the first check that fails is the one to mend first.
+type Report struct {
+	Thing   thing.ID  `json:"thing"`
+	At      time.Time `json:"at"`
+	Level   Level     `json:"level"`   // the worst of all checks
+	Verdict string    `json:"verdict"` // one sentence
+	Checks  []Check   `json:"checks"`
+	Steps   []Outcome `json:"steps"` // what was recorded, the latest first
+}
+
+// Certificate is the newest device certificate of a thing.
+type Certificate struct {
+	Serial   string
+	NotAfter time.Time
+	Revoked  time.Time // zero: in force
+}
+
+// Sources is what the doctor asks other domains. A nil one leaves its check out.
+type Sources struct {
+	// Certificate returns the newest certificate, false if there is none.
+	Certificate func(context.Context, thing.ID) (Certificate, bool, error)
+	// Docs returns the latest version of each document the cloud holds.
+	Docs func(context.Context, thing.ID) (map[string]uint64, error)
+	// Release returns the desired release ("": none) and since when it is desired.
+	Release func(context.Context, thing.ID) (version string, since time.Time, err error)
+}
+
+// Doctor examines a thing, registered or not.
+func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
+	now := time.Now()
+	f := facts{id: id, now: now}
+	t, err := s.store.Thing(ctx, id)
+	switch {
+	case err == nil:
+		f.thing = &t
+	case errs.KindOf(err) != errs.NotFound:
+		return Report{}, err
+	}
+	if f.steps, err = s.store.Steps(ctx, id); err != nil {
+		return Report{}, err
+	}
+	if s.src.Certificate != nil {
+		c, ok, err := s.src.Certificate(ctx, id)
+		if err != nil {
+			return Report{}, fmt.Errorf("certificate: %w", err)
+		}
+		if ok {
+			f.cert = &c
+		}
+	}
+	if s.src.Docs != nil {
+		if f.docs, err = s.src.Docs(ctx, id); err != nil {
+			return Report{}, fmt.Errorf("documents: %w", err)
+		}
+		f.hasDocs = true
+	}
+	if s.src.Release != nil {
+		if f.wanted, f.wantedSince, err = s.src.Release(ctx, id); err != nil {
+			return Report{}, fmt.Errorf("release: %w", err)
+		}
+		f.hasRelease = true
+	}
+	return f.diagnose(), nil
+}
+
+// facts is what a diagnosis is made from; nothing else goes in.
+type facts struct {
+	id          thing.ID
+	now         time.Time
+	thing       *Thing    // nil: not registered
+	steps       []Outcome // the latest first
+	cert        *Certificate
+	docs        map[string]uint64
+	hasDocs     bool
+	wanted      string
+	wantedSince time.Time
+	hasRelease  bool
+}
+
+func (f *facts) diagnose() Report {
+	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps}
+	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.clock, f.documents, f.events, f.loop, f.body, f.said, f.release}
+	var worst *Check
+	for _, check := range checks {
+		c, told := check()
+		if !told {
+			continue
+		}
+		r.Checks = append(r.Checks, c)
+		if rank[c.Level] > rank[r.Level] {
+			r.Level = c.Level
+			worst = &c
+		}
+	}
+	switch {
+	case worst == nil:
+		r.Verdict = "all is well"
+	case worst.Do != "":
+		r.Verdict = worst.Name + ": " + worst.Text + ". " + worst.Do
+	default:
+		r.Verdict = worst.Name + ": " + worst.Text
+	}
+	if r.Steps == nil {
+		r.Steps = []Outcome{}
+	}
+	return r
+}
+
+// last returns the latest outcome of any of the named steps.
+func (f *facts) last(names ...string) *Outcome {
+	for i := range f.steps {
+		if slices.Contains(names, f.steps[i].Name) {
+			return &f.steps[i]
+		}
+	}
+	return nil
+}
+
+func (f *facts) status() *status.Message {
+	if f.thing == nil {
+		return nil
+	}
+	return f.thing.Status
+}
+
+func (f *facts) present() bool { return f.thing != nil && f.thing.Presence == Present }
+
+func (f *facts) registered() (Check, bool) {
+	c := Check{Name: "registered", Level: OK}
+	if f.thing == nil {
+		c.Level = Fail
+		c.Text = "the fleet does not know " + string(f.id)
+		c.Do = "Register it (kennelctl robots register " + string(f.id) + ") and put the secret it prints into the robot"
+		if len(f.steps) > 0 {
+			c.Text += ", though a robot of that name tried to get in"
+			c.Since = f.steps[len(f.steps)-1].First
+		}
+		return c, true
+	}
+	c.Text, c.Since = "known to the fleet", f.thing.Created
+	return c, true
+}
+
+func (f *facts) enrolled() (Check, bool) {
+	c := Check{Name: "enrolment", Level: OK, Text: "got its identity for its claim secret"}
+	o := f.last(StepEnroll)
+	switch {
+	case o != nil && o.OK:
+		return c.of(o), true
+	case o != nil && f.last(StepRenew) == nil && !f.everSeen():
+		c.Level = Fail
+		return c.refused(o, "enrolment refused"), true
+	case o != nil:
+		c.Level = Warn // it has an identity; somebody tries for another one
+		return c.refused(o, "a later enrolment was refused"), true
+	case f.everSeen() || f.cert != nil:
+		c.Text = "has an identity"
+		return c, true
+	case f.thing == nil:
+		c.Level, c.Text = Unknown, "not before it is registered"
+		return c, true
+	}
+	c.Level, c.Text = Warn, "its claim secret was never used: the robot has not reached this cloud"
+	c.Do = "Is it on, and on a network? Can it reach this server's name and port? Is the root certificate in its server file this cloud's?"
+	c.Since = f.thing.Created
+	return c, true
+}
+
+func (f *facts) everSeen() bool { return f.thing != nil && !f.thing.LastSeen.IsZero() }
+
+func (f *facts) certificate() (Check, bool) {
+	c := Check{Name: "certificate", Level: OK, Text: "in force"}
+	if o := f.last(StepEnroll, StepRenew); o != nil && o.Name == StepRenew {
+		if !o.OK {
+			c.Level = Fail
+			return c.refused(o, "renewal refused"), true
+		}
+		c = c.of(o)
+	}
+	if f.cert == nil {
+		if !f.everSeen() {
+			c.Level, c.Text = Unknown, "none issued yet"
+		}
+		return c, true
+	}
+	c.Text = fmt.Sprintf("%.16s, valid until %s", f.cert.Serial, stamp(f.cert.NotAfter))
+	switch {
+	case !f.cert.Revoked.IsZero():
+		c.Level, c.Since = Fail, f.cert.Revoked
+		c.Text, c.Do = "revoked", advice["revoked"]
+	case f.cert.NotAfter.Before(f.now):
+		c.Level, c.Since = Warn, f.cert.NotAfter
+		c.Text, c.Do = "expired on "+stamp(f.cert.NotAfter), "A robot with its key renews by itself once it is on and reaches this cloud"
+	}
+	return c, true
+}
+
+func (f *facts) broker() (Check, bool) {
+	c := Check{Name: "broker", Level: OK, Text: "logs in"}
+	o := f.last(StepBroker)
+	switch {
+	case o != nil && !o.OK && (f.thing == nil || f.thing.LastSeen.Before(o.Last)):
+		c.Level = Fail
+		return c.refused(o, "turned away by the broker"), true
+	case o != nil && o.OK:
+		c = c.of(o)
+	case !f.everSeen():
+		c.Level, c.Text = Unknown, "has not tried"
+	}
+	return c, true
+}
+
+func (f *facts) presence() (Check, bool) {
+	c := Check{Name: "presence", Level: OK}
+	if o := f.last(StepStatus); o != nil && !o.OK && !f.present() {
+		c.Level = Fail
+		return c.refused(o, "sends a status that cannot be read"), true
+	}
+	switch {
+	case f.thing == nil || !f.everSeen():
+		c.Level, c.Text = Unknown, "never seen"
+		return c, true
+	case !f.present():
+		c.Level, c.Text, c.Since = Warn, "absent for "+ago(f.now.Sub(f.thing.Since)), f.thing.Since
+		c.Do = "Is it on, charged, and on its network? It connects again by itself"
+	default:
+		c.Text, c.Since = "present for "+ago(f.now.Sub(f.thing.Since)), f.thing.Since
+	}
+	if m := f.status(); m != nil {
+		c.Version = m.Agent
+	}
+	return c, true
+}
+
+// Bounds of a robot's clock against ours, the way of a message included.
+const (
+	clockWarn = 5 * time.Second
+	clockFail = 5 * time.Minute
+)
+
+func (f *facts) clock() (Check, bool) {
+	c := Check{Name: "clock", Level: OK}
+	m := f.status()
+	if m == nil {
+		c.Level, c.Text = Unknown, "no status yet"
+		return c, true
+	}
+	if m.TS == 0 {
+		c.Level, c.Text = Unknown, "the robot says no time"
+		return c, true
+	}
+	d := time.Duration(f.thing.ClockMS) * time.Millisecond
+	c.Text = fmt.Sprintf("%s from ours", d.Round(time.Millisecond))
+	switch d = d.Abs(); {
+	case d >= clockFail:
+		c.Level = Fail
+		c.Do = "Certificates and tokens depend on time: let the robot reach a time server"
+	case d >= clockWarn:
+		c.Level = Warn
+		c.Do = "The times of its events are off by as much; let the robot reach a time server"
+	}
+	return c, true
+}
+
+func (f *facts) documents() (Check, bool) {
+	c := Check{Name: "documents", Level: OK, Text: "in step"}
+	if !f.hasDocs {
+		return c, false
+	}
+	m := f.status()
+	if m == nil {
+		c.Level, c.Text = Unknown, "no status yet"
+		return c, true
+	}
+	var behind []string
+	for doc, v := range f.docs {
+		if has := m.Docs[doc]; has < v {
+			behind = append(behind, fmt.Sprintf("%s: the cloud has version %d, the robot %d", doc, v, has))
+		}
+	}
+	for _, doc := range m.Dirty {
+		behind = append(behind, doc+": changed on the robot, not yet taken by the cloud")
+	}
+	if len(behind) == 0 {
+		return c, true
+	}
+	slices.Sort(behind)
+	c.Level, c.Text = Warn, strings.Join(behind, "; ")
+	c.Do = "It takes them within seconds when it is present; if not, see its problems and events"
+	if !f.present() {
+		c.Do = "It takes them when it is back"
+	}
+	return c, true
+}
+
+// eventBacklog is how many waiting events are more than a robot gathers between two deliveries.
+const eventBacklog = 1000
+
+func (f *facts) events() (Check, bool) {
+	c := Check{Name: "events", Level: OK, Text: "delivered"}
+	m := f.status()
+	if m == nil || m.Spool == nil {
+		c.Level, c.Text = Unknown, "no status yet"
+		return c, true
+	}
+	s := m.Spool
+	var found []string
+	if s.Quarantined > 0 {
+		found = append(found, fmt.Sprintf("%d refused by the cloud and kept aside on the robot", s.Quarantined))
+		c.Do = "The robot's event log and this cloud's log name the batch and the reason"
+	}
+	if s.Dropped > 0 {
+		found = append(found, fmt.Sprintf("%d dropped by the robot's quota since its start", s.Dropped))
+		c.Do = cmp.Or(c.Do, "It was offline too long, or says too much, for its quota")
+	}
+	if s.Events > eventBacklog {
+		found = append(found, fmt.Sprintf("%d (%d kB) wait on the robot", s.Events, s.Bytes>>10))
+		c.Do = cmp.Or(c.Do, "They follow by themselves; if the number grows, see the cloud's event store")
+	}
+	if len(found) > 0 {
+		c.Level, c.Text = Warn, strings.Join(found, "; ")
+	}
+	return c, true
+}
+
+// The bar of the real-time loop (design section 8).
+const (
+	loopP99    = 500.0 // microseconds of lateness
+	loopMissed = 0.01  // share of periods skipped
+)
+
+func (f *facts) loop() (Check, bool) {
+	c := Check{Name: "loop", Level: OK}
+	m := f.status()
+	switch {
+	case m == nil:
+		c.Level, c.Text = Unknown, "no status yet"
+		return c, true
+	case m.Loop == nil:
+		c.Level, c.Text = Warn, "robotd says nothing of its loop"
+		c.Do = "Is robotd running on the robot? Its supervisor restarts it; its log says why it ended"
+		return c, true
+	}
+	l := m.Loop
+	missed := 0.0
+	if all := l.Steps + l.Missed; all > 0 {
+		missed = float64(l.Missed) / float64(all)
+	}
+	c.Text = fmt.Sprintf("late by p50 %.0f µs, p99 %.0f µs; step p99 %.0f µs; %d of %d periods missed", l.LateP50, l.LateP99, l.StepP99, l.Missed, l.Steps+l.Missed)
+	switch {
+	case missed > loopMissed:
+		c.Level, c.Do = Fail, "More than one period in a hundred is missed: the processor is overloaded, or a step takes too long"
+	case l.LateP99 > loopP99 && l.FIFO:
+		c.Level, c.Do = Warn, "p99 above 500 µs: something else on the robot runs at real-time priority"
+	case !l.FIFO && l.LateP99 > loopP99:
+		c.Level, c.Do = Warn, "p99 above 500 µs without real-time scheduling: permit SCHED_FIFO to robotd (LimitRTPRIO)"
+	}
+	return c, true
+}
+
+func (f *facts) body() (Check, bool) {
+	c := Check{Name: "body", Level: OK}
+	m := f.status()
+	if m == nil {
+		c.Level, c.Text = Unknown, "no status yet"
+		return c, true
+	}
+	var bad []string
+	if b := m.Body; b != nil {
+		c.Text = fmt.Sprintf("battery %s, %.2f V", cmp.Or(b.BatteryLevel, "unknown"), b.BatteryVolts)
+		c.Version = b.Firmware
+		if b.Fault != 0 {
+			c.Level = Fail
+			bad = append(bad, fmt.Sprintf("fault %d is shown", b.Fault))
+			c.Do = "The robot's list of fault codes says what it means"
+		}
+		if b.BatteryLevel == "low" && !b.Charging {
+			bad = append(bad, fmt.Sprintf("battery low (%.2f V) and not charging", b.BatteryVolts))
+			c.Do = cmp.Or(c.Do, "Put it on its charger")
+		}
+	} else {
+		bad = append(bad, "the robot says nothing of its body")
+		c.Do = "Is robotd running, and the body connected?"
+	}
+	if len(bad) > 0 {
+		if c.Level != Fail {
+			c.Level = Warn
+		}
+		c.Text = strings.Join(bad, "; ")
+	}
+	return c, true
+}
+
+// said is what the robot itself complains of.
+func (f *facts) said() (Check, bool) {
+	c := Check{Name: "robot says", Level: OK, Text: "no problems"}
+	switch m := f.status(); {
+	case m == nil:
+		c.Level, c.Text = Unknown, "no status yet"
+	case len(m.Problems) > 0:
+		c.Level, c.Text, c.Version = Warn, strings.Join(m.Problems, "; "), m.Agent
+		c.Do = "Each names the step and the other side; the robot tries on by itself"
+	}
+	return c, true
+}
+
+func (f *facts) release() (Check, bool) {
+	c := Check{Name: "release", Level: OK}
+	if !f.hasRelease {
+		return c, false
+	}
+	m := f.status()
+	if m == nil {
+		c.Level, c.Text = Unknown, "no status yet"
+		return c, true
+	}
+	running := cmp.Or(m.OS, "an unnamed release")
+	switch {
+	case f.wanted == "":
+		c.Text = "runs " + running + "; nothing else is desired"
+	case f.wanted == running:
+		c.Text = "runs the desired release " + running
+	default:
+		c.Level, c.Since = Warn, f.wantedSince
+		c.Text = fmt.Sprintf("runs %s, desired is %s", running, f.wanted)
+		c.Do = "The robot's update reports say how far it is"
+	}
+	c.Version = running
+	return c, true
+}
+
+// of adds when and where an outcome was seen.
+func (c Check) of(o *Outcome) Check {
+	c.Since, c.Peer, c.Version = o.First, o.Peer, o.Version
+	return c
+}
+
+// refused describes a refusal and what to do about it.
+func (c Check) refused(o *Outcome, what string) Check {
+	c = c.of(o)
+	c.Text = what
+	if o.Detail != "" {
+		c.Text += ": " + o.Detail
+	} else if o.Code != "" {
+		c.Text += ": " + o.Code
+	}
+	if o.Times > 1 {
+		c.Text += fmt.Sprintf(" (%d times)", o.Times)
+	}
+	c.Do = advice[o.Code]
+	return c
+}
+
+// advice says what to do about a refusal's code. Codes come from packages that record steps; one that is missing here leaves the detail
+// to speak for itself.
+var advice = map[string]string{
+	"unknown_thing":       "Register the thing, or correct the serial number on the robot",
+	"secret_mismatch":     "Put the secret that registration printed into the robot; register again if it is lost",
+	"secret_of_other":     "The robot carries another robot's secret: correct its serial number or its secret",
+	"key_mismatch":        "The secret was used with another key already: a robot that was wiped must be released by an operator first",
+	"revoked":             "Its identity was taken away. If that was a mistake, release it and register it anew",
+	"expired":             "A robot with its key renews by itself over HTTPS; check that it reaches this cloud's HTTPS port",
+	"foreign_certificate": "The robot belongs to another cloud: wipe its identity and register it here",
+	"no_certificate":      "A client without a certificate: the robot has not enrolled, or it is no robot",
+	"client_id":           "The client's id must be its certificate's thing",
+	"bad_certificate":     "The robot does not trust this server: put this cloud's root certificate into its server file",
+	"unknown_authority":   "The certificate was issued by an authority this cloud does not know",
+	"too_many_attempts":   "Too many attempts in a short time: it may try again in some minutes",
+	"topic_denied":        "It asked for a topic that is not its own; a genuine agent does not: update it",
+	"malformed":           "Agent and cloud do not speak the same version: update the older one",
+	"csr_malformed":       "The agent's certificate request is damaged: update the agent",
+	"key_weak":            "The robot's key is of a kind this cloud refuses: let it make a new one",
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
+
+// ago prints a duration as people say it.
+func ago(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}

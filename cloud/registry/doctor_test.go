@@ -1,0 +1,117 @@
+package registry
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/cloud/api/status"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+var now = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+
+func well() *facts {
+	return &facts{
+		id: "vic:00e20100", now: now,
+		thing: &Thing{ID: "vic:00e20100", Created: now.Add(-72 * time.Hour), Presence: Present, Since: now.Add(-3 * time.Hour), LastSeen: now.Add(-4 * time.Second), ClockMS: 40,
+			Status: &status.Message{TS: 1, Agent: "1.2.3", OS: "2.0.1.6076", Docs: map[string]uint64{"vic.RobotSettings": 3},
+				Body:  &status.Body{BatteryVolts: 3.98, BatteryLevel: "nominal", Firmware: "60"},
+				Loop:  &status.Loop{Steps: 100_000, Missed: 3, LateP50: 12, LateP99: 140, StepP99: 90, FIFO: true},
+				Spool: &status.Spool{Events: 2}}},
+		steps: []Outcome{
+			{Name: StepEnroll, OK: true, First: now.Add(-71 * time.Hour), Last: now.Add(-71 * time.Hour), Times: 1, Peer: "192.0.2.7:40000", Version: "1.2.3"},
+			{Name: StepRegister, OK: true, First: now.Add(-72 * time.Hour), Last: now.Add(-72 * time.Hour), Times: 1}},
+		cert: &Certificate{Serial: "5a17", NotAfter: now.Add(20 * 24 * time.Hour)},
+		docs: map[string]uint64{"vic.RobotSettings": 3}, hasDocs: true,
+		wanted: "2.0.1.6076", wantedSince: now.Add(-time.Hour), hasRelease: true,
+	}
+}
+
+func TestDiagnose(t *testing.T) {
+	refused := func(step, code, detail string) Outcome {
+		return Outcome{Name: step, Code: code, Detail: detail, First: now.Add(-time.Hour), Last: now.Add(-time.Second), Times: 12, Peer: "192.0.2.7:40000", Version: "1.2.3"}
+	}
+	for _, tt := range []struct {
+		name   string
+		spoil  func(*facts)
+		level  Level
+		check  string // the check that differs
+		phrase string // part of the verdict
+	}{
+		{"well", func(*facts) {}, OK, "", "all is well"},
+		{"stranger", func(f *facts) {
+			*f = facts{id: f.id, now: now, steps: []Outcome{refused(StepEnroll, "unknown_thing", "this thing was never registered")}}
+		}, Fail, "registered", "robots register vic:00e20100"},
+		{"wrong secret", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
+			f.steps = []Outcome{refused(StepEnroll, "secret_mismatch", "not the one")}
+		}, Fail, "enrolment", "Put the secret that registration printed into the robot"},
+		{"blocked port or wrong root", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert, f.steps = time.Time{}, nil, Absent, nil, nil
+		}, Warn, "enrolment", "never used"},
+		{"revoked", func(f *facts) { f.cert.Revoked = now.Add(-time.Hour) }, Fail, "certificate", "revoked"},
+		{"expired in a drawer", func(f *facts) { f.cert.NotAfter = now.Add(-time.Hour) }, Warn, "certificate", "renews by itself"},
+		{"renewal refused", func(f *facts) { f.steps = append([]Outcome{refused(StepRenew, "revoked", "taken away")}, f.steps...) }, Fail, "certificate", "12 times"},
+		{"broker refuses", func(f *facts) {
+			f.thing.LastSeen = now.Add(-2 * time.Hour)
+			f.steps = append([]Outcome{refused(StepBroker, "bad_certificate", "remote error: unknown certificate authority")}, f.steps...)
+		}, Fail, "broker", "root certificate"},
+		{"broker refused once", func(f *facts) {
+			f.steps = append([]Outcome{refused(StepBroker, "expired", "was expired")}, f.steps...)
+			f.thing.LastSeen = now
+		}, OK, "", "all is well"},
+		{"absent", func(f *facts) { f.thing.Presence = Absent }, Warn, "presence", "absent for 3 h"},
+		{"clock", func(f *facts) { f.thing.ClockMS = -3_600_000 }, Fail, "clock", "time server"},
+		{"behind", func(f *facts) { f.docs["vic.RobotSettings"] = 5 }, Warn, "documents", "the cloud has version 5, the robot 3"},
+		{"dirty", func(f *facts) { f.thing.Status.Dirty = []string{"vic.RobotLifetimeStats"} }, Warn, "documents", "changed on the robot"},
+		{"quarantine", func(f *facts) { f.thing.Status.Spool.Quarantined = 3 }, Warn, "events", "3 refused"},
+		{"backlog", func(f *facts) { f.thing.Status.Spool.Events = 5000 }, Warn, "events", "5000"},
+		{"no loop", func(f *facts) { f.thing.Status.Loop = nil }, Warn, "loop", "robotd"},
+		{"late loop", func(f *facts) { f.thing.Status.Loop.LateP99, f.thing.Status.Loop.FIFO = 4000, false }, Warn, "loop", "SCHED_FIFO"},
+		{"missed", func(f *facts) { f.thing.Status.Loop.Missed = 20_000 }, Fail, "loop", "overloaded"},
+		{"fault", func(f *facts) { f.thing.Status.Body.Fault = 915 }, Fail, "body", "fault 915"},
+		{"problem", func(f *facts) { f.thing.Status.Problems = []string{"lookup api.example: no such host"} }, Warn, "robot says", "no such host"},
+		{"release", func(f *facts) { f.wanted = "2.0.1.6079" }, Warn, "release", "desired is 2.0.1.6079"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := well()
+			tt.spoil(f)
+			r := f.diagnose()
+			if r.Level != tt.level || !strings.Contains(r.Verdict, tt.phrase) {
+				t.Errorf("got %s, %q; want %s and %q", r.Level, r.Verdict, tt.level, tt.phrase)
+			}
+			for _, c := range r.Checks {
+				if c.Name == tt.check && c.Level != tt.level {
+					t.Errorf("check %+v, want %s", c, tt.level)
+				}
+				if c.Text == "" || rank[c.Level] > 0 && c.Do == "" {
+					t.Errorf("check %q says %q and asks to do %q: want both", c.Name, c.Text, c.Do)
+				}
+			}
+			// The whole report of each case is read in review.
+			got, err := json.MarshalIndent(r.Checks, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", "doctor", strings.ReplaceAll(tt.name, " ", "-")+".json")
+			if *update {
+				if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.TrimSpace(string(want)) != string(got) {
+				t.Errorf("report differs from %s (rewrite with -update):\n%s", file, got)
+			}
+		})
+	}
+}

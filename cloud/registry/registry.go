@@ -1,0 +1,139 @@
+package registry
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/status"
+	"kennel/infra/errs"
+)
+
+// Presence says whether a robot's lease runs.
+type Presence string
+
+// The presences.
+const (
+	Present Presence = "present"
+	Absent  Presence = "absent"
+)
+
+// Thing is one robot as the fleet knows it.
+type Thing struct {
+	ID       thing.ID      `json:"thing"`
+	Species  thing.Species `json:"species"`
+	Serial   string        `json:"serial"`
+	Created  time.Time     `json:"created"`
+	Presence Presence      `json:"presence"`
+	Since    time.Time     `json:"since,omitzero"`     // of this presence; absent from JSON: never seen
+	LastSeen time.Time     `json:"last_seen,omitzero"` // receipt of the last status
+	// ClockMS is the robot's clock minus the cloud's at that receipt, in milliseconds, the way of the message included.
+	ClockMS int64           `json:"clock_offset_ms"`
+	Status  *status.Message `json:"status,omitempty"` // the last one received; nil: none yet
+	Rev     int64           `json:"rev"`              // raised by every change
+}
+
+// Limits of a list.
+const (
+	DefaultLimit = 100
+	MaxLimit     = 1000
+)
+
+// Query selects things, in the order of their ids.
+type Query struct {
+	Presence Presence // "": both
+	Search   string   // part of the thing id, any case
+	After    thing.ID // only ids after this one
+	Limit    int      // 0: DefaultLimit; at most MaxLimit
+}
+
+// Count is the fleet in two numbers.
+type Count struct {
+	Present int `json:"present"`
+	Absent  int `json:"absent"`
+}
+
+// Store is what Service needs from storage. Times are the database's.
+type Store interface {
+	// Register makes a thing known; a known one stays as it is.
+	Register(ctx context.Context, id thing.ID) error
+	// Lease returns a thing's lease, its revision (0: unknown thing) and what time it is.
+	Lease(ctx context.Context, id thing.ID) (l Lease, rev int64, now time.Time, err error)
+	// SaveLease stores l and appends changes to the thing's history if its revision is still rev, and reports whether it was. rev 0
+	// makes the thing known. A nil st leaves the last status as it is.
+	SaveLease(ctx context.Context, id thing.ID, rev int64, l Lease, changes []Change, st *StatusAt) (bool, error)
+	// Expire turns at most limit things absent whose lease ran out, and returns how many. Any number may do so at once.
+	Expire(ctx context.Context, limit int) (int, error)
+	// Thing returns one thing; NotFound if it is unknown.
+	Thing(ctx context.Context, id thing.ID) (Thing, error)
+	Things(ctx context.Context, q Query) ([]Thing, error)
+	Count(ctx context.Context) (Count, error)
+	// Changed returns things changed at or after a time, in the order of change, at most limit. A zero time asks for the clock alone.
+	Changed(ctx context.Context, since time.Time, limit int) (things []Thing, latest time.Time, err error)
+	History(ctx context.Context, id thing.ID, limit int) ([]Change, error)
+	// Listen calls f for hints that things changed, and after every reconnect, until ctx ends.
+	Listen(ctx context.Context, f func()) error
+
+	AddStep(ctx context.Context, s Step) error
+	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
+	// Trim removes what the bounds of history and steps no longer allow.
+	Trim(ctx context.Context) error
+}
+
+// StatusAt is a status with the offset of the robot's clock at its receipt.
+type StatusAt struct {
+	Message status.Message
+	ClockMS int64
+}
+
+// Service holds the rules of the fleet. It is safe for concurrent use; Run must run for leases to end and for Watch to see changes.
+type Service struct {
+	store Store
+	src   Sources
+	log   *slog.Logger
+	feed  feed
+}
+
+// New returns a service on store. src is what the doctor asks other domains.
+func New(store Store, src Sources, log *slog.Logger) *Service {
+	return &Service{store: store, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}}
+}
+
+// Register makes a thing known to the fleet; a known one stays as it is.
+func (s *Service) Register(ctx context.Context, id thing.ID) error { return s.store.Register(ctx, id) }
+
+// Thing returns one thing; NotFound if the fleet does not know it.
+func (s *Service) Thing(ctx context.Context, id thing.ID) (Thing, error) {
+	return s.store.Thing(ctx, id)
+}
+
+// Things returns the things that q selects.
+func (s *Service) Things(ctx context.Context, q Query) ([]Thing, error) {
+	switch {
+	case q.Presence != "" && q.Presence != Present && q.Presence != Absent:
+		return nil, errs.New(errs.Invalid, "presence %.20q: want present or absent", q.Presence)
+	case q.Limit < 0 || q.Limit > MaxLimit:
+		return nil, errs.New(errs.Invalid, "limit %d: want 1 to %d", q.Limit, MaxLimit)
+	case len(q.Search) > 100:
+		return nil, errs.New(errs.Invalid, "search of %d bytes: at most 100", len(q.Search))
+	}
+	if q.Limit == 0 {
+		q.Limit = DefaultLimit
+	}
+	return s.store.Things(ctx, q)
+}
+
+// Count returns how many things are present and absent.
+func (s *Service) Count(ctx context.Context) (Count, error) { return s.store.Count(ctx) }
+
+// History returns when a thing came and went, the latest first.
+func (s *Service) History(ctx context.Context, id thing.ID, limit int) ([]Change, error) {
+	if limit <= 0 || limit > MaxLimit {
+		limit = DefaultLimit
+	}
+	if _, err := s.store.Thing(ctx, id); err != nil {
+		return nil, err
+	}
+	return s.store.History(ctx, id, limit)
+}

@@ -1,0 +1,237 @@
+// Package registrypg keeps the fleet in Postgres: tables registry_thing, registry_presence, registry_step (migration 0030). Its clock is
+// the database's, the one all cloud processes share.
+package registrypg
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/status"
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+	"kennel/infra/pg"
+)
+
+// channel carries hints that things changed; a payload is not needed, readers ask for what is new.
+const channel = "registry_changed"
+
+// Store is registry.Store on a pool that others may use too. It is safe for concurrent use.
+type Store struct {
+	pool *pgxpool.Pool
+	log  *slog.Logger
+}
+
+// New returns a store; the schema must be migrated.
+func New(pool *pgxpool.Pool, log *slog.Logger) *Store { return &Store{pool, log} }
+
+var _ registry.Store = (*Store)(nil)
+
+// Register makes a thing known.
+func (s *Store) Register(ctx context.Context, id thing.ID) error {
+	_, err := s.pool.Exec(ctx, `
+		WITH made AS (INSERT INTO registry_thing (thing) VALUES ($1) ON CONFLICT DO NOTHING RETURNING 1)
+		SELECT pg_notify($2, '') FROM made`, id, channel)
+	return wrap(err, "register %s", id)
+}
+
+// Lease returns a thing's lease, its revision (0: unknown) and the database's time.
+func (s *Store) Lease(ctx context.Context, id thing.ID) (l registry.Lease, rev int64, now time.Time, err error) {
+	var since, seen, until *time.Time
+	var connectSeq, seq int64
+	err = s.pool.QueryRow(ctx, `
+		SELECT coalesce(t.rev, 0), clock_timestamp(), coalesce(t.boot_id, ''), coalesce(t.connect_seq, 0), coalesce(t.seq, 0), t.lease_until,
+		       coalesce(t.gone, false), coalesce(t.present, false), t.since, t.last_seen
+		FROM (SELECT $1::text AS thing) AS q LEFT JOIN registry_thing AS t USING (thing)`, id).
+		Scan(&rev, &now, &l.BootID, &connectSeq, &seq, &until, &l.Gone, &l.Present, &since, &seen)
+	l.ConnectSeq, l.Seq = uint64(connectSeq), uint64(seq)
+	l.Until, l.Since, l.LastSeen = value(until), value(since), value(seen)
+	return l, rev, now, wrap(err, "lease of %s", id)
+}
+
+// SaveLease stores l if the thing's revision is still rev, and says whether it was.
+func (s *Store) SaveLease(ctx context.Context, id thing.ID, rev int64, l registry.Lease, changes []registry.Change, st *registry.StatusAt) (bool, error) {
+	var doc []byte // nil: leave the last status
+	var clock int64
+	if st != nil {
+		var err error
+		if doc, err = st.Message.Encode(); err != nil {
+			return false, fmt.Errorf("status of %s: %w", id, err)
+		}
+		clock = st.ClockMS
+	}
+	at := make([]time.Time, len(changes))
+	present := make([]bool, len(changes))
+	for i, c := range changes {
+		at[i], present[i] = c.At, c.Present
+	}
+	var saved bool
+	// A hint goes out for coming and going only: with a fleet that reports every few seconds, NOTIFY for each would cost more than the
+	// second that a reader waits for the rest.
+	err := s.pool.QueryRow(ctx, `
+		WITH saved AS (
+			INSERT INTO registry_thing AS t (thing, present, since, last_seen, lease_until, gone, boot_id, connect_seq, seq, status, clock_ms)
+			SELECT $1, $3, $4, $5, $6, $7, $8, $9, $10, $11::json, $12 WHERE $2::bigint = 0 OR EXISTS (SELECT FROM registry_thing WHERE thing = $1)
+			ON CONFLICT (thing) DO UPDATE SET rev = t.rev + 1, changed = clock_timestamp(), present = excluded.present, since = excluded.since,
+				last_seen = excluded.last_seen, lease_until = excluded.lease_until, gone = excluded.gone, boot_id = excluded.boot_id,
+				connect_seq = excluded.connect_seq, seq = excluded.seq, status = coalesce(excluded.status, t.status),
+				clock_ms = CASE WHEN excluded.status IS NULL THEN t.clock_ms ELSE excluded.clock_ms END
+			WHERE t.rev = $2
+			RETURNING thing),
+		history AS (
+			INSERT INTO registry_presence (thing, at, present)
+			SELECT saved.thing, c.at, c.present FROM saved, unnest($13::timestamptz[], $14::boolean[]) AS c (at, present)
+			ON CONFLICT DO NOTHING
+			RETURNING 1),
+		hint AS (SELECT pg_notify($15, '') FROM history LIMIT 1)
+		SELECT EXISTS (SELECT FROM saved), EXISTS (SELECT FROM hint)`,
+		id, rev, l.Present, null(l.Since), null(l.LastSeen), null(l.Until), l.Gone, l.BootID, int64(l.ConnectSeq), int64(l.Seq), doc, clock,
+		at, present, channel).Scan(&saved, nil)
+	return saved, wrap(err, "lease of %s", id)
+}
+
+// Expire turns at most limit things absent whose lease ran out, as of its end.
+func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `
+		WITH due AS (
+			SELECT thing FROM registry_thing WHERE present AND lease_until <= clock_timestamp()
+			ORDER BY lease_until LIMIT $1 FOR UPDATE SKIP LOCKED),
+		gone AS (
+			UPDATE registry_thing AS t SET present = false, since = t.lease_until, rev = t.rev + 1, changed = clock_timestamp()
+			FROM due WHERE t.thing = due.thing
+			RETURNING t.thing, t.lease_until),
+		history AS (
+			INSERT INTO registry_presence (thing, at, present) SELECT thing, lease_until, false FROM gone ON CONFLICT DO NOTHING),
+		hint AS (SELECT pg_notify($2, '') FROM gone LIMIT 1)
+		SELECT (SELECT count(*) FROM gone) + 0 * (SELECT count(*) FROM hint)`, limit, channel).Scan(&n)
+	return n, wrap(err, "end leases")
+}
+
+const columns = `thing, created, present, since, last_seen, clock_ms, status, rev, changed`
+
+// Thing returns one thing.
+func (s *Store) Thing(ctx context.Context, id thing.ID) (registry.Thing, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+columns+` FROM registry_thing WHERE thing = $1`, id)
+	if err != nil {
+		return registry.Thing{}, wrap(err, "thing %s", id)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, scan(nil))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return registry.Thing{}, errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
+	}
+	return t, wrap(err, "thing %s", id)
+}
+
+// Things returns the things that q selects, by id.
+func (s *Store) Things(ctx context.Context, q registry.Query) ([]registry.Thing, error) {
+	var present *bool
+	if q.Presence != "" {
+		p := q.Presence == registry.Present
+		present = &p
+	}
+	rows, err := s.pool.Query(ctx, `
+		SELECT `+columns+` FROM registry_thing
+		WHERE thing > $1 AND ($2::boolean IS NULL OR present = $2) AND strpos(thing, $3) > 0
+		ORDER BY thing LIMIT $4`, q.After, present, strings.ToLower(strings.ReplaceAll(q.Search, "\x00", "")), q.Limit)
+	if err != nil {
+		return nil, wrap(err, "list things")
+	}
+	out, err := pgx.CollectRows(rows, scan(nil))
+	return out, wrap(err, "list things")
+}
+
+// Count counts the fleet.
+func (s *Store) Count(ctx context.Context) (c registry.Count, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present) FROM registry_thing`).Scan(&c.Present, &c.Absent)
+	return c, wrap(err, "count things")
+}
+
+// Changed returns things changed at or after since, oldest change first. latest is the newest change among them, or, without any, since;
+// for a zero since it is the database's time.
+func (s *Store) Changed(ctx context.Context, since time.Time, limit int) ([]registry.Thing, time.Time, error) {
+	if since.IsZero() {
+		var now time.Time
+		err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
+		return nil, now, wrap(err, "read changes")
+	}
+	rows, err := s.pool.Query(ctx, `SELECT `+columns+` FROM registry_thing WHERE changed >= $1 ORDER BY changed LIMIT $2`, since, limit)
+	if err != nil {
+		return nil, since, wrap(err, "read changes")
+	}
+	latest := since
+	out, err := pgx.CollectRows(rows, scan(&latest))
+	return out, latest, wrap(err, "read changes")
+}
+
+// History returns when a thing came and went, the latest first.
+func (s *Store) History(ctx context.Context, id thing.ID, limit int) ([]registry.Change, error) {
+	rows, err := s.pool.Query(ctx, `SELECT at, present FROM registry_presence WHERE thing = $1 ORDER BY at DESC, present LIMIT $2`, id, limit)
+	if err != nil {
+		return nil, wrap(err, "history of %s", id)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[registry.Change])
+	return out, wrap(err, "history of %s", id)
+}
+
+// Listen calls f for hints until ctx ends.
+func (s *Store) Listen(ctx context.Context, f func()) error {
+	return pg.Listen(ctx, s.pool, s.log, channel, func(string) { f() })
+}
+
+// scan reads one row of columns; latest, if any, is moved to the newest change seen.
+func scan(latest *time.Time) pgx.RowToFunc[registry.Thing] {
+	return func(row pgx.CollectableRow) (t registry.Thing, err error) {
+		var since, seen *time.Time
+		var doc []byte
+		var present bool
+		var changed time.Time
+		if err := row.Scan(&t.ID, &t.Created, &present, &since, &seen, &t.ClockMS, &doc, &t.Rev, &changed); err != nil {
+			return t, err
+		}
+		t.Species, t.Serial = t.ID.Species(), t.ID.Serial()
+		t.Presence, t.Since, t.LastSeen = registry.Absent, value(since), value(seen)
+		if present {
+			t.Presence = registry.Present
+		}
+		if doc != nil {
+			t.Status = new(status.Message)
+			if err := json.Unmarshal(doc, t.Status); err != nil {
+				return t, fmt.Errorf("stored status of %s: %w", t.ID, err)
+			}
+		}
+		if latest != nil && changed.After(*latest) {
+			*latest = changed
+		}
+		return t, nil
+	}
+}
+
+// wrap says what was done, with the kind that pg gives the error.
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, pg.Err(err))...)
+}
+
+func null(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func value(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

@@ -1,0 +1,314 @@
+package registrypg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/envelope"
+	"kennel/cloud/api/status"
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const vic = thing.ID("vic:00e20100")
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func open(t testing.TB) (*registry.Service, *Store) {
+	s := New(pgtest.New(t), quiet)
+	return registry.New(s, registry.Sources{}, quiet), s
+}
+
+func online(boot string, connect, seq uint64, lease time.Duration) status.Message {
+	return status.Message{V: 1, State: status.Online, BootID: boot, ConnectSeq: connect, Seq: seq, Lease: envelope.Millis(lease), TS: time.Now().UnixMilli(),
+		Agent: "1.2.3", Problems: []string{"a zero \x00 and a quote '"}}
+}
+
+func send(t testing.TB, svc *registry.Service, id thing.ID, m status.Message) {
+	t.Helper()
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc.HandleStatus(t.Context(), id, b, nil)
+}
+
+func get(t testing.TB, svc *registry.Service, id thing.ID) registry.Thing {
+	t.Helper()
+	th, err := svc.Thing(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return th
+}
+
+func TestRegisteredThingIsAbsent(t *testing.T) {
+	svc, _ := open(t)
+	if _, err := svc.Thing(t.Context(), vic); errs.KindOf(err) != errs.NotFound {
+		t.Fatalf("before: %v, want not found", err)
+	}
+	for range 2 { // known is known
+		if err := svc.Record(t.Context(), registry.Step{Thing: vic, Name: registry.StepRegister, OK: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	th := get(t, svc, vic)
+	if th.Presence != registry.Absent || !th.Since.IsZero() || th.Status != nil || th.Species != thing.Vector || th.Serial != "00e20100" {
+		t.Errorf("got %+v", th)
+	}
+	b, err := json.Marshal(th)
+	if err != nil || !strings.HasPrefix(string(b), `{"thing":"vic:00e20100",`) || !strings.Contains(string(b), `"presence":"absent"`) {
+		t.Errorf("JSON %s, %v", b, err)
+	}
+}
+
+func TestStatusMakesPresentAndWillShortens(t *testing.T) {
+	svc, store := open(t)
+	send(t, svc, vic, online("b1", 7, 1, time.Minute))
+	th := get(t, svc, vic)
+	if th.Presence != registry.Present || th.Status == nil || th.Status.Agent != "1.2.3" || th.ClockMS < -1000 || th.ClockMS > 1000 {
+		t.Fatalf("got %+v", th)
+	}
+	will := status.Message{V: 1, State: status.Gone, BootID: "b1", ConnectSeq: 6}
+	send(t, svc, vic, will) // of an earlier connection
+	if l, _, now, err := store.Lease(t.Context(), vic); err != nil || l.Gone || l.Until.Sub(now) < 50*time.Second {
+		t.Fatalf("after an old will: %+v, %v", l, err)
+	}
+	will.ConnectSeq = 7
+	send(t, svc, vic, will)
+	l, _, now, err := store.Lease(t.Context(), vic)
+	if left := l.Until.Sub(now); err != nil || !l.Gone || !l.Present || left > registry.WillGrace || left < 0 {
+		t.Fatalf("after the will: %+v, %v", l, err)
+	}
+	if th := get(t, svc, vic); th.Status == nil || th.Status.State != status.Online {
+		t.Errorf("the will replaced the last status: %+v", th.Status)
+	}
+}
+
+// expire puts the end of a thing's lease into the past.
+func expire(t testing.TB, s *Store, id thing.ID) {
+	t.Helper()
+	if _, err := s.pool.Exec(t.Context(), `UPDATE registry_thing SET lease_until = clock_timestamp() - interval '3 s', rev = rev + 1 WHERE thing = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSweepByManyCountsOnce(t *testing.T) {
+	svc, store := open(t)
+	for i := range 40 {
+		id := thing.ID(fmt.Sprintf("vic:%04d", i))
+		send(t, svc, id, online("b", 1, 1, time.Minute))
+		if i%2 == 0 {
+			expire(t, store, id)
+		}
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	total := 0
+	for range 4 {
+		wg.Go(func() {
+			for range 5 {
+				n, err := store.Expire(t.Context(), 7)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				total += n
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	c, err := svc.Count(t.Context())
+	if err != nil || total != 20 || c != (registry.Count{Present: 20, Absent: 20}) {
+		t.Errorf("%d expired, %+v, %v; want 20 of 40", total, c, err)
+	}
+	h, err := svc.History(t.Context(), "vic:0000", 10)
+	if err != nil || len(h) != 2 || h[0].Present || !h[1].Present {
+		t.Errorf("history %+v, %v; want one coming and one going", h, err)
+	}
+}
+
+func TestRacingStatusesKeepTheNewest(t *testing.T) {
+	svc, store := open(t)
+	var wg sync.WaitGroup
+	for seq := range uint64(20) {
+		wg.Go(func() {
+			for range 20 { // a lost race is repeated, as a robot's next status would be
+				if err := svc.Apply(t.Context(), vic, online("b", 1, seq+1, time.Minute)); err == nil {
+					return
+				}
+			}
+			t.Error("never applied")
+		})
+	}
+	wg.Wait()
+	l, rev, _, err := store.Lease(t.Context(), vic)
+	if err != nil || l.Seq != 20 {
+		t.Errorf("%+v, revision %d, %v; want the status with the highest seq", l, rev, err)
+	}
+	h, err := svc.History(t.Context(), vic, 10)
+	if err != nil || len(h) != 1 {
+		t.Errorf("history %+v, %v; want one coming", h, err)
+	}
+}
+
+func TestListPagesAndSearches(t *testing.T) {
+	svc, _ := open(t)
+	for i := range 5 {
+		if err := svc.Register(t.Context(), thing.ID(fmt.Sprintf("vic:a%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, svc, "pleo:b1", online("b", 1, 1, time.Minute))
+	for _, tt := range []struct {
+		name string
+		q    registry.Query
+		want []thing.ID
+	}{
+		{"all", registry.Query{}, []thing.ID{"pleo:b1", "vic:a0", "vic:a1", "vic:a2", "vic:a3", "vic:a4"}},
+		{"page", registry.Query{After: "vic:a0", Limit: 2}, []thing.ID{"vic:a1", "vic:a2"}},
+		{"search", registry.Query{Search: "A3"}, []thing.ID{"vic:a3"}},
+		{"a wildcard is a letter", registry.Query{Search: "a%"}, nil},
+		{"present", registry.Query{Presence: registry.Present}, []thing.ID{"pleo:b1"}},
+		{"absent", registry.Query{Presence: registry.Absent, Search: "pleo"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			things, err := svc.Things(t.Context(), tt.q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []thing.ID
+			for _, th := range things {
+				got = append(got, th.ID)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWatchTellsComingAndGoing(t *testing.T) {
+	svc, store := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	changes := svc.Watch(ctx)
+	next := func(want registry.Presence) time.Duration {
+		t.Helper()
+		start := time.Now()
+		for {
+			select {
+			case th, ok := <-changes:
+				if !ok {
+					t.Fatal("cut off")
+				}
+				if th.ID == vic && th.Presence == want {
+					return time.Since(start)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("not told that it is %s", want)
+			}
+		}
+	}
+	send(t, svc, vic, online("b", 1, 1, time.Minute))
+	t.Logf("present told after %v", next(registry.Present))
+	expire(t, store, vic)
+	if d := next(registry.Absent); d > 2*time.Second {
+		t.Errorf("absent told %v after the lease ended; want within a second or so", d)
+	} else {
+		t.Logf("absent told after %v", d)
+	}
+}
+
+func TestStepsAreOutcomes(t *testing.T) {
+	svc, _ := open(t)
+	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond).UTC()
+	step := func(minute int, ok bool, code string) {
+		t.Helper()
+		err := svc.Record(t.Context(), registry.Step{Thing: vic, At: at.Add(time.Duration(minute) * time.Minute), Name: registry.StepEnroll, OK: ok, Code: code,
+			Peer: "192.0.2.7:1234", Detail: "bad\x00 words\xff"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(0, false, "secret_mismatch")
+	step(1, false, "secret_mismatch")
+	step(2, false, "key_mismatch")
+	step(3, false, "secret_mismatch")
+	step(4, false, "secret_mismatch")
+	got, err := svc.Steps(t.Context(), vic)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("got %+v, %v; want two outcomes", got, err)
+	}
+	want := registry.Outcome{Name: "enroll", Code: "secret_mismatch", First: at.Add(3 * time.Minute), Last: at.Add(4 * time.Minute), Times: 2,
+		Peer: "192.0.2.7:1234", Detail: "bad words\ufffd"}
+	got[0].First, got[0].Last = got[0].First.UTC(), got[0].Last.UTC()
+	if got[0] != want {
+		t.Errorf("got %+v, want %+v", got[0], want)
+	}
+	if _, err := svc.Thing(t.Context(), vic); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("a refused enrolment made the thing known: %v", err)
+	}
+	r, err := svc.Doctor(t.Context(), vic)
+	if err != nil || r.Level != registry.Fail || r.Checks[0].Name != "registered" || r.Checks[0].Level != registry.Fail {
+		t.Errorf("doctor %+v, %v", r, err)
+	}
+}
+
+func TestTrimKeepsTheBounds(t *testing.T) {
+	svc, store := open(t)
+	for i := range registry.MaxSteps + 5 {
+		err := svc.Record(t.Context(), registry.Step{Thing: vic, Name: registry.StepBroker, Code: fmt.Sprint("c", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := store.pool.Exec(t.Context(), `INSERT INTO registry_presence (thing, at, present)
+		SELECT $1, clock_timestamp() - interval '80 days' + n * interval '1 min', n % 2 = 0 FROM generate_series(1, $2) AS n`, vic, registry.MaxHistory+50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.pool.Exec(t.Context(), `INSERT INTO registry_presence VALUES ('vic:old', clock_timestamp() - interval '91 days', true)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Trim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var steps, rows int
+	if err := store.pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM registry_step), (SELECT count(*) FROM registry_presence)`).Scan(&steps, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if steps != registry.MaxSteps || rows != registry.MaxHistory {
+		t.Errorf("%d steps and %d rows of history left, want %d and %d", steps, rows, registry.MaxSteps, registry.MaxHistory)
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	svc, _ := open(b)
+	seq := uint64(0)
+	for b.Loop() {
+		seq++
+		if err := svc.Apply(b.Context(), vic, online("b", 1, seq, time.Minute)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

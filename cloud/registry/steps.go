@@ -1,0 +1,87 @@
+package registry
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/logging"
+)
+
+// Names of steps on a robot's way to the fleet, in their order; the first four are those of package certs. Others are kept as well.
+const (
+	StepRegister = "register" // made known to the fleet, with a claim secret
+	StepEnroll   = "enroll"   // first certificate, for the claim secret
+	StepRenew    = "renew"    // another certificate, for the key
+	StepRevoke   = "revoke"   // identity taken away
+	StepBroker   = "broker"   // let in, or turned away
+	StepStatus   = "status"   // a status that could not be read
+)
+
+// Step is one attempt of one step. Zero At is now.
+type Step struct {
+	Thing   thing.ID
+	At      time.Time
+	Name    string
+	OK      bool
+	Code    string // why not, one stable word; may be empty
+	Peer    string // address of the robot as we saw it
+	Version string // of the robot's agent, or of what it said it is
+	Detail  string // in words
+}
+
+// Outcome is what a step led to, and how often in a row.
+type Outcome struct {
+	Name    string    `json:"step"`
+	OK      bool      `json:"ok"`
+	Code    string    `json:"code,omitempty"`
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+	Times   int64     `json:"times"`
+	Peer    string    `json:"peer,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Detail  string    `json:"detail,omitempty"`
+}
+
+// MaxSteps bounds the outcomes kept of one thing; MaxStrangerSteps those of all things nobody registered, which anyone on the network can
+// make up. MaxHistory and HistoryAge bound the comings and goings kept of one thing.
+const (
+	MaxSteps         = 32
+	MaxStrangerSteps = 10_000
+	MaxHistory       = 1000
+	HistoryAge       = 90 * 24 * time.Hour
+)
+
+// Record keeps a step; a successful registration or enrolment makes the thing known to the fleet. A step may speak of a thing nobody registered: that is the commonest reason why a robot never activates.
+func (s *Service) Record(ctx context.Context, st Step) error {
+	st.Name, st.Code = clip(st.Name, 40), clip(st.Code, 40)
+	st.Peer, st.Version, st.Detail = clip(st.Peer, 80), clip(st.Version, 80), clip(st.Detail, 400)
+	if st.OK && (st.Name == StepRegister || st.Name == StepEnroll) {
+		if err := s.store.Register(ctx, st.Thing); err != nil {
+			return err
+		}
+	}
+	return s.store.AddStep(ctx, st)
+}
+
+// Steps returns the outcomes of a thing, the latest first.
+func (s *Service) Steps(ctx context.Context, id thing.ID) ([]Outcome, error) {
+	return s.store.Steps(ctx, id)
+}
+
+// record is Record where nobody waits for the answer.
+func (s *Service) record(ctx context.Context, st Step) {
+	if err := s.Record(ctx, st); err != nil {
+		s.log.WarnContext(ctx, "step not recorded", logging.Thing, st.Thing, "step", st.Name, logging.Err, err)
+	}
+}
+
+// clip makes text from a peer fit for a column: valid, without zero bytes, at most n bytes.
+func clip(v string, n int) string {
+	v = strings.ToValidUTF8(strings.ReplaceAll(v, "\x00", ""), "\ufffd")
+	if len(v) > n {
+		v = strings.ToValidUTF8(v[:n-len("…")], "") + "…"
+	}
+	return v
+}
