@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -78,7 +79,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			t.ResponseHeaderTimeout = 30 * time.Second
 			t.MaxIdleConnsPerHost = 64
 		})),
-		awsconfig.WithRetryMaxAttempts(4),
+		awsconfig.WithRetryer(func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = 3, time.Second })
+		}),
 	}
 	if c.AccessKeyFile != "" {
 		access, err := os.ReadFile(c.AccessKeyFile)
