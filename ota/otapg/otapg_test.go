@@ -1,0 +1,82 @@
+package otapg
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+	"kennel/ota"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const vic = thing.ID("vic:00e20100")
+
+func TestDesiredOfThingGoesBeforeSpecies(t *testing.T) {
+	svc, ctx := ota.New(New(pgtest.New(t)), nil), t.Context()
+	want := func(v ota.Version) {
+		t.Helper()
+		if d, err := svc.Desired(ctx, vic); err != nil || d.Release != v || d.Since.IsZero() != (v == "") {
+			t.Errorf("desired %+v, %v; want %q", d, err, v)
+		}
+	}
+	want("")
+	if _, err := svc.SetDesired(ctx, vic, "2.0.1.6076", "op"); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("unknown release: %v, want not found", err)
+	}
+	for _, v := range []ota.Version{"2.0.1.6076", "2.0.1.6079"} {
+		if err := svc.AddRelease(ctx, ota.Release{Species: thing.Vector, Version: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := svc.AddRelease(ctx, ota.Release{Species: thing.Vector, Version: "2.0.1.6079"}); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("the same release again: %v, want conflict", err)
+	}
+	if _, err := svc.SetSpeciesDesired(ctx, thing.Vector, "2.0.1.6076", "op"); err != nil {
+		t.Fatal(err)
+	}
+	want("2.0.1.6076")
+	first, err := svc.SetDesired(ctx, vic, "2.0.1.6079", "op")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("2.0.1.6079")
+	if again, err := svc.SetDesired(ctx, vic, "2.0.1.6079", "other"); err != nil || !again.Since.Equal(first.Since) {
+		t.Errorf("repeating a wish: since %v, %v; want %v as before", again.Since, err, first.Since)
+	}
+	if _, err := svc.SetDesired(ctx, vic, "", "op"); err != nil {
+		t.Fatal(err)
+	}
+	want("2.0.1.6076")
+	if other, err := svc.Desired(ctx, "pleo:1"); err != nil || other.Release != "" {
+		t.Errorf("another species: %+v, %v", other, err)
+	}
+	if rs, err := svc.Releases(ctx, ""); err != nil || len(rs) != 2 || rs[0].Version != "2.0.1.6079" {
+		t.Errorf("releases %+v, %v; want the newest first", rs, err)
+	}
+}
+
+func TestReportsCountOnceAndAreBounded(t *testing.T) {
+	svc, ctx := ota.New(New(pgtest.New(t)), nil), t.Context()
+	for i := range MaxReports + 10 {
+		st := ota.Status{V: 1, ID: fmt.Sprint("r", i), Phase: ota.Pending, Release: "2.0.1.6079", Running: "2.0.1.6076", TS: time.Now().UnixMilli()}
+		for range 2 {
+			if err := svc.Report(ctx, vic, st); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	st, err := svc.State(ctx, vic, 1000)
+	if err != nil || len(st.History) != MaxReports {
+		t.Fatalf("%d reports, %v; want %d", len(st.History), err, MaxReports)
+	}
+	if st.Last == nil || st.Last.ID != fmt.Sprint("r", MaxReports+9) || st.Last.Running != "2.0.1.6076" {
+		t.Errorf("last %+v", st.Last)
+	}
+	if other, err := svc.State(ctx, "vic:1", 10); err != nil || other.Last != nil {
+		t.Errorf("another thing: %+v, %v", other, err)
+	}
+}
