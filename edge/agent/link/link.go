@@ -1,0 +1,146 @@
+// Package link is the robot's connection to the cloud over MQTT: it keeps it up, hands what arrives to whom it is for, and tells the
+// agent's parts when the cloud can be reached. Nothing here is durable: what must not be lost is kept by its sender until the
+// application answered (infra/adr/0001).
+package link
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/topics"
+	"kennel/edge/agent/presence"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt"
+)
+
+// Config says whom to call and who listens.
+type Config struct {
+	ID   thing.ID
+	URL  string // ssl://host:port
+	TLS  func() (*tls.Config, error)
+	Root *os.Root // holds the number of the last connection
+
+	Presence *presence.Reporter
+	// Down takes messages of down/<name>; the key is the name. A handler must not block.
+	Down map[string]func(payload []byte)
+	// OnUp is called when the robot can speak and hear; ctx ends with the connection. It must not block.
+	OnUp func(ctx context.Context)
+	// OnDown is called when the connection ended or could not be made; err says why.
+	OnDown func(err error)
+
+	Log *slog.Logger
+}
+
+// Link is safe for concurrent use.
+type Link struct {
+	cfg  Config
+	mqtt *mqtt.Client
+	req  *kitmqtt.Client
+	seq  atomic.Uint64 // of the connection that is up or being made
+	wg   sync.WaitGroup
+}
+
+// New returns a link that does nothing until Run.
+func New(cfg Config) (*Link, error) {
+	l := &Link{cfg: cfg}
+	var err error
+	l.mqtt, err = mqtt.New(mqtt.Config{
+		URL: cfg.URL, ClientID: string(cfg.ID), TLS: l.credentials, Will: l.will,
+		OnConnect: l.onConnect, OnMessage: l.onMessage, OnDown: cfg.OnDown, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.req = kitmqtt.NewClient(cfg.ID, func(ctx context.Context, topic string, payload []byte) error {
+		return l.mqtt.Publish(ctx, topic, 1, false, payload)
+	})
+	return l, nil
+}
+
+// Run keeps the connection until ctx ends, then says goodbye.
+func (l *Link) Run(ctx context.Context) error {
+	err := l.mqtt.Run(ctx)
+	l.wg.Wait()
+	return err
+}
+
+// Do asks the cloud (kitmqtt.Requester).
+func (l *Link) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
+	return l.req.Do(ctx, service, method, body)
+}
+
+// Publish sends one message on up/<name>. It fails at once without a connection.
+func (l *Link) Publish(ctx context.Context, name string, payload []byte) error {
+	return l.mqtt.Publish(ctx, topics.UpTopic(l.cfg.ID, name), 1, false, payload)
+}
+
+// Up reports whether there is a connection now.
+func (l *Link) Up() bool { return l.mqtt.Connected() }
+
+// Goodbye tells the cloud that the robot goes on purpose; call it before Run's context ends.
+func (l *Link) Goodbye(ctx context.Context) {
+	if l.Up() {
+		l.cfg.Presence.Goodbye(ctx, l.seq.Load(), l.Publish)
+	}
+}
+
+// credentials begins an attempt to connect: it gets its number before the will is made.
+func (l *Link) credentials() (*tls.Config, error) {
+	seq, err := presence.NextConnectSeq(l.cfg.Root)
+	if err != nil {
+		return nil, err
+	}
+	l.seq.Store(seq)
+	return l.cfg.TLS()
+}
+
+func (l *Link) will() *mqtt.Will {
+	b, err := l.cfg.Presence.Will(l.seq.Load())
+	if err != nil {
+		l.cfg.Log.Error("no last will", logging.Err, err)
+		return nil
+	}
+	return &mqtt.Will{Topic: topics.UpTopic(l.cfg.ID, topics.Status), Payload: b, QoS: 1}
+}
+
+func (l *Link) onConnect(ctx context.Context, c *mqtt.Client) error {
+	if err := c.Subscribe(ctx, 1, topics.ThingFilters(l.cfg.ID)...); err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	seq := l.seq.Load()
+	l.cfg.Log.InfoContext(ctx, "connected to the cloud", logging.Addr, l.cfg.URL, "connect_seq", seq)
+	l.wg.Go(func() { _ = l.cfg.Presence.Run(ctx, seq, l.Publish) }) // ends with the connection; its errors are ours and constant
+	l.req.Connected()
+	if l.cfg.OnUp != nil {
+		l.cfg.OnUp(ctx)
+	}
+	return nil
+}
+
+func (l *Link) onMessage(topic string, payload []byte, taken func()) {
+	defer taken()
+	t, err := topics.Parse(topic)
+	if err != nil || t.Thing != l.cfg.ID {
+		l.cfg.Log.Warn("message on a topic that is not ours", "topic", topic)
+		return
+	}
+	switch t.Class {
+	case topics.Res:
+		if err := l.req.Deliver(topic, payload); err != nil {
+			l.cfg.Log.Debug("answer nobody waits for", "topic", topic, logging.Err, err)
+		}
+	case topics.Down:
+		if f := l.cfg.Down[t.Name]; f != nil {
+			f(payload)
+			return
+		}
+		l.cfg.Log.Debug("nobody takes this message", "topic", topic)
+	}
+}

@@ -1,0 +1,191 @@
+// Package vitals is what the agent knows of the robot's body and real-time core: the last messages of robotd, as a part of the status
+// and as events when something changes (VEC-PWR-03, VEC-WDOG-03).
+package vitals
+
+import (
+	"sync"
+	"time"
+
+	"kennel/cloud/api/events"
+	"kennel/cloud/api/status"
+	"kennel/edge/body"
+	"kennel/edge/corelink"
+	"kennel/edge/power"
+)
+
+// stale is how long a message of robotd counts as now; afterwards the status leaves it out.
+const stale = 10 * time.Second
+
+// Vitals is safe for concurrent use.
+type Vitals struct {
+	emit    func(events.Event)
+	changed func()
+
+	mu    sync.Mutex
+	hello corelink.Hello
+	state corelink.State
+	loop  corelink.LoopStats
+	link  corelink.LinkStats
+	at    time.Time // of the last state
+	level power.Level
+	known bool // level was read from a body
+	fault uint16
+	volts power.Stats // since the last periodic log
+	stats func(map[string]float64)
+	odom  []float64 // motor positions at the last state
+}
+
+// New returns empty vitals. emit takes events and changed asks for a status soon; stats takes increments of lifetime statistics by their
+// key (VEC-DOC-07). None may block.
+func New(emit func(events.Event), changed func(), stats func(map[string]float64)) *Vitals {
+	return &Vitals{emit: emit, changed: changed, stats: stats}
+}
+
+// Handle takes one message of robotd.
+func (v *Vitals) Handle(m corelink.Message) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch m := m.(type) {
+	case *corelink.Hello:
+		v.hello = *m
+		v.odom = nil // positions start anew with the body's session
+	case *corelink.State:
+		v.takeState(*m)
+	case *corelink.LoopStats:
+		v.takeLoop(*m)
+	case *corelink.LinkStats:
+		v.link = *m
+	case *corelink.Fault:
+		v.takeFault(*m)
+	}
+}
+
+func (v *Vitals) takeState(s corelink.State) {
+	prev := v.state
+	v.state, v.at = s, time.Now()
+	if !s.Link {
+		return
+	}
+	v.volts.Add(s.BatteryVolts)
+	if level := power.Level(s.BatteryLevel); !v.known || level != v.level {
+		if v.known {
+			v.emit(events.Event{Source: "robotd", Name: "battery.battery_level_changed", S1: level.String(), S2: v.level.String(),
+				I1: events.Num(millivolts(s.BatteryVolts)), I2: flag(onCharger(s))})
+		}
+		v.level, v.known = level, true
+		v.changed()
+	}
+	if was, is := onCharger(prev), onCharger(s); was != is && prev.Link {
+		v.emit(events.Event{Source: "robotd", Name: "battery.on_charger_changed", I1: flag(is), I2: events.Num(millivolts(s.BatteryVolts))})
+		v.changed()
+	}
+	v.addOdometry(s)
+}
+
+// addOdometry adds the way of each tread to the lifetime statistics, in mm (Odom.LWheel, Odom.Rwheel).
+func (v *Vitals) addOdometry(s corelink.State) {
+	keys := [...]string{"Odom.LWheel", "Odom.Rwheel"}
+	if len(s.Motors) < len(keys) {
+		return
+	}
+	if v.odom == nil {
+		v.odom = make([]float64, len(keys))
+		for i := range keys {
+			v.odom[i] = s.Motors[i].Position
+		}
+		return
+	}
+	inc := map[string]float64{}
+	for i, k := range keys {
+		// The body gives a tread's way in metres.
+		if mm := 1000 * abs(s.Motors[i].Position-v.odom[i]); mm >= 1 {
+			inc[k] = mm
+			v.odom[i] = s.Motors[i].Position
+		}
+	}
+	if len(inc) > 0 {
+		v.stats(inc)
+	}
+}
+
+// takeLoop reports cycles that began late or took long since the last message.
+func (v *Vitals) takeLoop(l corelink.LoopStats) {
+	prev := v.loop
+	v.loop = l
+	if l.Steps < prev.Steps {
+		prev = corelink.LoopStats{} // robotd started again
+	}
+	if n := l.Late - prev.Late; n > 0 {
+		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "vectorbot.main_cycle_too_late", I1: events.Num(int64(n)), I2: events.Num(int64(l.Lateness.Max))})
+	}
+	if n := l.Long - prev.Long; n > 0 {
+		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "vectorbot.main_cycle_too_long", I1: events.Num(int64(n)), I2: events.Num(int64(l.StepTime.Max))})
+	}
+}
+
+func (v *Vitals) takeFault(f corelink.Fault) {
+	if f.Code == v.fault {
+		return
+	}
+	v.fault = f.Code
+	level := events.Error
+	if f.Code == 0 {
+		level = events.Info
+	}
+	v.emit(events.Event{Source: "robotd", Level: level, Name: "robot.fault_code", I1: events.Num(int64(f.Code)), S1: f.Text})
+	v.changed()
+}
+
+// Periodic emits what is reported at intervals: the battery and the loop.
+func (v *Vitals) Periodic() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.fresh() {
+		return
+	}
+	v.emit(events.Event{Source: "robotd", Name: "battery.periodic_log", S1: v.level.String(), I1: events.Num(millivolts(v.state.BatteryVolts)),
+		I2: events.Num(millivolts(v.volts.Min)), I3: events.Num(millivolts(v.volts.Max)), I4: events.Num(millivolts(v.volts.Mean()))})
+	v.volts = power.Stats{}
+	v.emit(events.Event{Source: "robotd", Name: "robotd.loop_stats", I1: events.Num(int64(v.loop.Steps)), I2: events.Num(int64(v.loop.Missed)),
+		I3: events.Num(int64(v.loop.Lateness.P99)), I4: events.Num(int64(v.loop.StepTime.P99))})
+}
+
+// Fill adds the body's and the loop's part to a status.
+func (v *Vitals) Fill(m *status.Message) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.fresh() {
+		m.Problems = append(m.Problems, "robotd: the real-time core does not answer")
+		return
+	}
+	s := v.state
+	m.Body = &status.Body{
+		Model: v.hello.Body.Model, Firmware: v.hello.Body.Firmware, BatteryVolts: s.BatteryVolts, BatteryLevel: power.Level(s.BatteryLevel).String(),
+		OnCharger: onCharger(s), Charging: body.Power(s.Power).Has(body.Charging), TemperatureC: s.Temperature, Fault: int(s.Fault),
+		FramesGood: v.link.Frames, FramesBad: v.link.Corrupt,
+	}
+	if !s.Link {
+		m.Problems = append(m.Problems, "body: the board sends nothing (fault 898)")
+	}
+	l := v.loop
+	m.Loop = &status.Loop{
+		Steps: l.Steps, Missed: l.Missed, Late: l.Late, Long: l.Long, FIFO: l.FIFO, Dropped: l.Drops,
+		LateP50: float64(l.Lateness.P50), LateP99: float64(l.Lateness.P99), LateP999: float64(l.Lateness.P999), LateMax: float64(l.Lateness.Max),
+		StepP50: float64(l.StepTime.P50), StepP99: float64(l.StepTime.P99), StepMax: float64(l.StepTime.Max),
+	}
+}
+
+func (v *Vitals) fresh() bool { return !v.at.IsZero() && time.Since(v.at) < stale }
+
+func onCharger(s corelink.State) bool { return body.Power(s.Power).Has(body.OnCharger) }
+
+func millivolts(v float64) int64 { return int64(v*1000 + 0.5) }
+
+func flag(b bool) events.Int {
+	if b {
+		return events.Num(1)
+	}
+	return events.Num(0)
+}
+
+func abs(x float64) float64 { return max(x, -x) }

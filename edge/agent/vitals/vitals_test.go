@@ -1,0 +1,94 @@
+package vitals
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kennel/cloud/api/events"
+	"kennel/cloud/api/status"
+	"kennel/edge/body"
+	"kennel/edge/corelink"
+	"kennel/edge/power"
+)
+
+type seen struct {
+	events  []events.Event
+	changed int
+	stats   map[string]float64
+}
+
+func (s *seen) names() []string {
+	var out []string
+	for _, e := range s.events {
+		if err := events.CheckName(e.Name); err != nil {
+			panic(err)
+		}
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+func newVitals() (*Vitals, *seen) {
+	s := &seen{stats: map[string]float64{}}
+	return New(func(e events.Event) { s.events = append(s.events, e) }, func() { s.changed++ },
+		func(inc map[string]float64) {
+			for k, d := range inc {
+				s.stats[k] += d
+			}
+		}), s
+}
+
+func state(volts float64, level power.Level, p body.Power, left float64) *corelink.State {
+	return &corelink.State{Link: true, BatteryVolts: volts, BatteryLevel: uint8(level), Power: uint16(p), Motors: []corelink.Motor{{Position: left}, {}}}
+}
+
+func TestChangesBecomeEvents(t *testing.T) {
+	v, s := newVitals()
+	v.Handle(&corelink.Hello{Program: "robotd"})
+	v.Handle(state(3.9, power.Nominal, 0, 0))
+	if len(s.events) != 0 {
+		t.Errorf("the first level is no change: %v", s.names())
+	}
+	v.Handle(state(3.5, power.Low, 0, 0.0004))
+	v.Handle(state(3.5, power.Low, body.OnCharger, 0.25))
+	v.Handle(&corelink.Fault{Code: 898, Text: "no communication"})
+	v.Handle(&corelink.Fault{Code: 898})
+	v.Handle(&corelink.Fault{})
+	v.Handle(&corelink.LoopStats{Steps: 10, Late: 2})
+	v.Handle(&corelink.LoopStats{Steps: 20, Late: 2, Long: 1})
+	v.Handle(&corelink.LoopStats{Steps: 1}) // a new robotd: no event, no underflow
+	want := []string{"battery.battery_level_changed", "battery.on_charger_changed", "robot.fault_code", "robot.fault_code",
+		"vectorbot.main_cycle_too_late", "vectorbot.main_cycle_too_long"}
+	if got := s.names(); !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+	if got := s.stats["Odom.LWheel"]; got < 249.9 || got > 250.1 {
+		t.Errorf("Odom.LWheel = %v mm, want 250", got)
+	}
+}
+
+func TestStatusLeavesOutWhatIsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, s := newVitals()
+		v.Handle(state(4.12, power.Full, body.OnCharger, 0))
+		v.Handle(&corelink.LoopStats{Steps: 7, Lateness: corelink.Percentiles{P99: 300}})
+		var m status.Message
+		v.Fill(&m)
+		if m.Body == nil || m.Body.BatteryLevel != "full" || !m.Body.OnCharger || m.Loop == nil || m.Loop.LateP99 != 300 || len(m.Problems) != 0 {
+			t.Errorf("status %+v %+v", m.Body, m.Loop)
+		}
+		v.Periodic()
+		if got := s.names(); !slices.Equal(got, []string{"battery.periodic_log", "robotd.loop_stats"}) {
+			t.Errorf("events %v", got)
+		}
+		time.Sleep(stale)
+		m = status.Message{}
+		v.Fill(&m)
+		v.Periodic()
+		if m.Body != nil || len(m.Problems) != 1 || len(s.events) != 2 {
+			t.Errorf("a silent core: %+v, %d events", m, len(s.events))
+		}
+	})
+}
