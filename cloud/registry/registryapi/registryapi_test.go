@@ -1,0 +1,167 @@
+package registryapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/registrypg"
+	"kennel/infra/kit"
+	"kennel/infra/pg/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// server serves the endpoints to a caller of that role, named in the header Role.
+func server(t *testing.T) (*registry.Service, *httptest.Server) {
+	svc := registry.New(registrypg.New(pgtest.New(t), quiet), registry.Sources{}, quiet)
+	mux := http.NewServeMux()
+	Mount(mux, svc)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.Role(r.Header.Get("Role")), Name: "op"})))
+	}))
+	t.Cleanup(srv.Close)
+	return svc, srv
+}
+
+func get(t *testing.T, srv *httptest.Server, role kit.Role, path string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Role", string(role))
+	resp, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+func TestEndpoints(t *testing.T) {
+	svc, srv := server(t)
+	for i := range 3 {
+		if err := svc.Register(t.Context(), thing.ID(fmt.Sprint("vic:a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		role kit.Role
+		path string
+		code int
+		want string
+	}{
+		{"", "/v1/things", 401, "sign in first"},
+		{kit.RoleOwner, "/v1/things", 403, "denied"},
+		{kit.RoleThing, "/v1/things/vic:a0", 403, "denied"},
+		{kit.RoleViewer, "/v1/things", 200, `[{"thing":"vic:a0","species":"vic","serial":"a0","created":`},
+		{kit.RoleViewer, "/v1/things?q=zzz", 200, "[]\n"},
+		{kit.RoleViewer, "/v1/things?presence=maybe", 400, "want present or absent"},
+		{kit.RoleViewer, "/v1/things?limit=100000", 400, "want 1 to 1000"},
+		{kit.RoleViewer, "/v1/things?after=x", 400, "after: thing id"},
+		{kit.RoleViewer, "/v1/things/vic:a0", 200, `"presence":"absent"`},
+		{kit.RoleViewer, "/v1/things/vic:zz", 404, `"code":"no_thing"`},
+		{kit.RoleViewer, "/v1/things/Robert'); --", 400, "thing id"},
+		{kit.RoleViewer, "/v1/things/vic:a0/doctor", 200, `"verdict":"enrolment: its claim secret was never used`},
+		{kit.RoleViewer, "/v1/things/vic:zz/doctor", 200, `the fleet does not know vic:zz`},
+		{kit.RoleViewer, "/v1/things/vic:a0/history", 200, "[]\n"},
+		{kit.RoleViewer, "/v1/things/vic:zz/history", 404, "no_thing"},
+		{kit.RoleViewer, "/v1/fleet", 200, `{"present":0,"absent":3}`},
+		{"", "/v1/watch", 401, "sign in first"},
+	} {
+		resp := get(t, srv, tt.role, strings.ReplaceAll(tt.path, " ", "%20"))
+		var body strings.Builder
+		if _, err := bufio.NewReader(resp.Body).WriteTo(&body); err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != tt.code || !strings.Contains(body.String(), tt.want) {
+			t.Errorf("%s as %q: %d %s; want %d and %s", tt.path, tt.role, resp.StatusCode, body.String(), tt.code, tt.want)
+		}
+	}
+}
+
+func TestPagesFollowLinks(t *testing.T) {
+	svc, srv := server(t)
+	for i := range 5 {
+		if err := svc.Register(t.Context(), thing.ID(fmt.Sprint("vic:a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for path := "/v1/things?limit=2&presence=absent"; path != ""; {
+		resp := get(t, srv, kit.RoleViewer, path)
+		var page []registry.Thing
+		if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+			t.Fatal(err)
+		}
+		for _, th := range page {
+			got = append(got, th.ID.Serial())
+		}
+		path = ""
+		if link := resp.Header.Get("Link"); link != "" {
+			path, _, _ = strings.Cut(strings.TrimPrefix(link, "<"), ">")
+		}
+	}
+	if want := "a0 a1 a2 a3 a4"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestWatchStreams(t *testing.T) {
+	svc, srv := server(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	resp := get(t, srv, kit.RoleViewer, "/v1/watch")
+	if ct := resp.Header.Get("Content-Type"); ct != "text/event-stream" {
+		t.Fatalf("content type %q", ct)
+	}
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for sc := bufio.NewScanner(resp.Body); sc.Scan(); {
+			lines <- sc.Text()
+		}
+	}()
+	deadline := time.After(10 * time.Second)
+	registered := false
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				t.Fatal("the stream ended")
+			}
+			if line == ": watching" && !registered {
+				registered = true
+				if err := svc.Register(t.Context(), "vic:a0"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				var th registry.Thing
+				if err := json.Unmarshal([]byte(data), &th); err != nil || th.ID != "vic:a0" {
+					t.Errorf("got %s, %v", data, err)
+				}
+				resp.Body.Close()
+				for range lines {
+				}
+				return
+			}
+		case <-deadline:
+			t.Fatal("no event in 10 s")
+		}
+	}
+}
