@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Quiet is how long a listener hears nothing before it asks whether the connection still lives: a peer that vanished without a word
+// quiet is how long a listener hears nothing before it asks whether the connection still lives: a peer that vanished without a word
 // would otherwise be waited for until TCP gives up.
 const quiet = 20 * time.Second
 

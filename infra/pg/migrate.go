@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,7 +28,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, files fs.FS) (applied int,
 	}
 	done, err := p.Up(ctx)
 	if pe, ok := errors.AsType[*goose.PartialError](err); ok {
-		done = pe.Applied
+		return len(pe.Applied), fmt.Errorf("migrate: %s: %w", path.Base(pe.Failed.Source.Path), Err(pe.Err))
 	}
 	if err != nil {
 		return len(done), fmt.Errorf("migrate: %w", Err(err))

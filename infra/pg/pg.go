@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -52,9 +53,6 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 			return nil, fmt.Errorf("postgres: password: %w", err)
 		}
 		pc.ConnConfig.Password = strings.TrimSpace(string(b))
-		for _, f := range pc.ConnConfig.Fallbacks {
-			_ = f // fallbacks share the password of the main entry
-		}
 	}
 	pc.MaxConns = 20
 	if c.MaxConns > 0 {
@@ -69,12 +67,7 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	pc.HealthCheckPeriod = 15 * time.Second
 	rp := pc.ConnConfig.RuntimeParams
 	rp["timezone"] = "UTC"
-	if rp["application_name"] == "" || c.AppName != "" {
-		rp["application_name"] = "kennel"
-		if c.AppName != "" {
-			rp["application_name"] = c.AppName
-		}
-	}
+	rp["application_name"] = cmp.Or(c.AppName, rp["application_name"], "kennel")
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)

@@ -26,9 +26,9 @@ func Err(err error) error {
 }
 
 // Retriable reports whether the same work, done again later, may succeed: the server is away, starting, stopping or full, or another
-// transaction was in the way. A context that ended is not retriable: the caller no longer waits.
+// transaction was in the way. After a cancelled context it is not: the caller no longer waits.
 func Retriable(err error) bool {
-	if errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, context.Canceled) {
 		return false
 	}
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
