@@ -19,11 +19,6 @@ var (
 	ErrShutdown = errors.New("rt: the body was shut down")
 )
 
-const (
-	maxCatchUp = 64   // frames read at once to catch up: a body that talks without end must not keep the loop
-	maxAhead   = 4096 // frames (21 s of Vector's): a larger gap is a body that counts anew
-)
-
 // Clock is the loop's time: the clock of body.Sense.At. Neither method may allocate.
 type Clock interface {
 	Now() time.Duration
@@ -68,7 +63,7 @@ type Snapshot struct {
 // Stats counts since the loop was made, over all bodies it ran.
 type Stats struct {
 	Steps     uint64 // finished steps
-	Missed    uint64 // periods without a step: skipped to catch up, or whose frame was lost
+	Missed    uint64 // periods without a step: skipped to catch up, or their frame was lost
 	Late      uint64
 	Long      uint64
 	Timeouts  uint64 // waits in which the body sent nothing
@@ -80,6 +75,9 @@ type Stats struct {
 	Period   time.Duration // the body's measured rhythm, or our own
 	Lateness Histogram
 	StepTime Histogram
+
+	Linked bool      // the body counts:
+	Link   body.Link // what it met on its port since it was opened
 
 	NTasks int
 	Tasks  [MaxTasks]TaskStats
@@ -105,7 +103,9 @@ type Loop struct {
 	paced     bool
 	period    time.Duration
 	rhythm    rhythm
-	seq       uint32 // of the newest frame
+	linked    body.Linked // body, if it counts
+	seq       uint32      // of the newest frame
+	epoch     uint32
 	due       time.Duration
 	lastStep  time.Duration
 	lastFresh time.Duration
@@ -181,6 +181,7 @@ func (l *Loop) Run(ctx context.Context, b body.Body) (err error) {
 func (l *Loop) begin(b body.Body, now time.Duration) {
 	d := b.Describe()
 	l.body = b
+	l.linked, _ = b.(body.Linked)
 	l.paced = d.Period > 0
 	l.period = l.cfg.Period
 	if l.paced {
@@ -216,7 +217,7 @@ func (l *Loop) Step(now time.Duration, readErr error) error {
 		return fmt.Errorf("read the body: %w", readErr)
 	}
 	if l.paced {
-		now = l.followBody(now)
+		l.followBody(now)
 	} else {
 		l.followDeadline(now)
 	}
@@ -234,47 +235,32 @@ func (l *Loop) Step(now time.Duration, readErr error) error {
 	return wrote
 }
 
-// followBody measures the frame just read against the body's rhythm. A late step goes on to the newest frame that waits, so that it
-// never runs two in a row to catch up. It returns when the frame it ends with was read.
-func (l *Loop) followBody(now time.Duration) time.Duration {
+// followBody measures the frame just read against the body's rhythm. Read gives the newest frame there is, so a late loop goes on with
+// that and never runs two steps in a row to catch up; a frame that is late itself is a body whose rhythm has moved.
+func (l *Loop) followBody(now time.Duration) {
 	if !l.sense.Fresh {
 		l.stats.Timeouts++
-		return now
+		return
 	}
-	ahead := l.ahead()
-	late, known := l.rhythm.observe(now, ahead)
-	if known {
-		l.late(late)
+	ahead := l.sense.Seq - l.seq
+	anew := l.sense.Epoch != l.epoch
+	l.seq, l.epoch = l.sense.Seq, l.sense.Epoch
+	if l.first || anew || ahead == 0 { // 0: a driver that does not count
+		ahead = 1
 	}
-	for range maxCatchUp {
-		if late <= l.period {
-			break
+	if anew {
+		l.rhythm.shift(now)
+	} else {
+		residual, known := l.rhythm.observe(now, ahead)
+		if known { // this step was due one period after the last, whatever became of the frames between
+			l.late(residual + time.Duration(ahead-1)*l.period)
 		}
-		if err := l.body.Read(&l.sense, now); err != nil || !l.sense.Fresh {
-			// Nothing waits, so it was not us who were late: the body's rhythm itself has moved.
-			l.sense.Fresh = true
+		if residual > l.period {
 			l.rhythm.shift(now)
 			l.stats.Shifts++
-			break
 		}
-		now = l.clock.Now()
-		more := l.ahead()
-		late = l.rhythm.skip(now, more)
-		ahead += more
 	}
 	l.advance(uint64(ahead))
-	return now
-}
-
-// ahead returns how many frames the newest one is after the one before it. A driver that does not count counts as 1; the count of
-// a body that restarted begins anew.
-func (l *Loop) ahead() uint32 {
-	n := l.sense.Seq - l.seq
-	l.seq = l.sense.Seq
-	if n == 0 || n > maxAhead || l.first {
-		return 1
-	}
-	return n
 }
 
 func (l *Loop) followDeadline(now time.Duration) {
@@ -410,6 +396,9 @@ func (l *Loop) publishStats() {
 	l.stats.Period = l.period
 	if l.paced {
 		l.stats.Period = time.Duration(l.rhythm.period)
+	}
+	if l.linked != nil {
+		l.stats.Linked, l.stats.Link = true, l.linked.Link()
 	}
 	l.stats.Refused = l.box.refused.Load()
 	for i := range l.tasks[:l.stats.NTasks] {

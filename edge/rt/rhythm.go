@@ -34,7 +34,9 @@ func (r *rhythm) observe(now time.Duration, ahead uint32) (late time.Duration, o
 		r.shift(now)
 		return 0, false
 	}
-	residual := r.advance(now, ahead)
+	r.due += float64(ahead) * r.period
+	r.passed += float64(ahead)
+	residual := float64(now) - r.due
 	if r.frames == 0 || residual < r.least {
 		r.least = residual
 	}
@@ -51,18 +53,6 @@ func (r *rhythm) observe(now time.Duration, ahead uint32) (late time.Duration, o
 		r.frames, r.passed = 0, 0
 	}
 	return time.Duration(max(residual, 0)), ok
-}
-
-// skip takes in a frame that was read only because it had been waiting; it says nothing about the rhythm. It returns
-// how late the frame was read.
-func (r *rhythm) skip(now time.Duration, ahead uint32) time.Duration {
-	return time.Duration(max(r.advance(now, ahead), 0))
-}
-
-func (r *rhythm) advance(now time.Duration, ahead uint32) float64 {
-	r.due += float64(ahead) * r.period
-	r.passed += float64(ahead)
-	return float64(now) - r.due
 }
 
 // shift says that the body's rhythm itself has moved: the frame of now is on time. The period stays.

@@ -1,0 +1,228 @@
+package corelink
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNotConnected: robotd is not there at the moment; Run is trying.
+var ErrNotConnected = errors.New("corelink: robotd is not connected")
+
+// Limits of the client; our own defaults.
+const (
+	silenceTimeout = 5 * time.Second // robotd speaks five times a second; one that is silent hangs
+	sendTimeout    = time.Second
+	minBackoff     = 50 * time.Millisecond
+	maxBackoff     = 2 * time.Second
+)
+
+// Option changes a Client.
+type Option func(*Client)
+
+// WithHello sets what the client says about itself; by default its program's name and pid.
+func WithHello(h Hello) Option { return func(c *Client) { c.me = h } }
+
+// WithLost calls f each time the connection is lost or cannot be made, with the reason, from the goroutine of Run.
+func WithLost(f func(error)) Option { return func(c *Client) { c.lost = f } }
+
+// Client is a peer's end: it finds robotd below a root, and again whenever one of them was restarted. Send and Hello are safe for concurrent
+// use; Run is called once.
+type Client struct {
+	root string
+	me   Hello
+	lost func(error)
+
+	mu    sync.Mutex
+	conn  *net.UnixConn
+	r     *bufio.Reader // of conn; Run's
+	hello *Hello        // robotd's, while connected
+}
+
+// NewClient makes a client that is not connected yet; Run connects it.
+func NewClient(root string, opts ...Option) *Client {
+	c := &Client{root: root, me: Hello{Program: strings.ToValidUTF8(filepath.Base(os.Args[0]), "?"), PID: uint32(os.Getpid())}, lost: func(error) {}}
+	for _, o := range opts {
+		o(c)
+	}
+	return c
+}
+
+// Dial makes a client and connects it, so that a robotd that is not there is an error at once. Call Run to receive.
+func Dial(ctx context.Context, root string, opts ...Option) (*Client, error) {
+	c := NewClient(root, opts...)
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run calls handle with every message of robotd, Hello first on each connection, until ctx ends; then it returns nil. A lost connection
+// is made again, with back-off. handle is called by one goroutine; while it works, robotd keeps a bounded number of messages for it.
+func (c *Client) Run(ctx context.Context, handle func(Message)) error {
+	defer c.drop()
+	pause := minBackoff
+	for ctx.Err() == nil {
+		err := c.connect(ctx)
+		if err == nil {
+			pause = minBackoff
+			err = c.receive(ctx, handle)
+			c.drop()
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		c.lost(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause/2)):
+		}
+		pause = min(2*pause, maxBackoff)
+	}
+	return nil
+}
+
+// Send sends m now: ErrNotConnected, or an error that says why it could not.
+func (c *Client) Send(m Message) error {
+	frame, err := AppendFrame(nil, m)
+	if err != nil {
+		return fmt.Errorf("corelink: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		return ErrNotConnected
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // a closed one fails in Write
+	if _, err := c.conn.Write(frame); err != nil {
+		_ = c.conn.Close() // a frame may be cut; Run notices and connects again
+		return fmt.Errorf("corelink: send %v: %w", m.Type(), err)
+	}
+	return nil
+}
+
+// Hello returns what robotd said about itself and its body; false while it is not connected.
+func (c *Client) Hello() (Hello, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hello == nil {
+		return Hello{}, false
+	}
+	return *c.hello, true
+}
+
+// Close ends a connection that Dial made. It is not needed after Run.
+func (c *Client) Close() error { c.drop(); return nil }
+
+// connect does nothing if there is a connection. Otherwise it makes one and exchanges Hello.
+func (c *Client) connect(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		return nil
+	}
+	root, err := os.OpenRoot(c.root)
+	if err != nil {
+		return fmt.Errorf("corelink: root: %w", err)
+	}
+	defer root.Close() // nothing buffered
+	var conn *net.UnixConn
+	err = inSocketDir(root, socketName, func(path string) error {
+		any, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err == nil {
+			conn = any.(*net.UnixConn)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("corelink: no robotd at %s below %s: %w", SocketPath, c.root, err)
+	}
+	r := bufio.NewReader(conn)
+	hello, err := c.greet(ctx, conn, r)
+	if err != nil {
+		_ = conn.Close() // nothing said that matters
+		return fmt.Errorf("corelink: greet robotd: %w", err)
+	}
+	c.conn, c.r, c.hello = conn, r, hello
+	return nil
+}
+
+func (c *Client) greet(ctx context.Context, conn *net.UnixConn, r *bufio.Reader) (*Hello, error) {
+	frame, err := AppendFrame(nil, &c.me)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // what waits then ends with an error
+	if err := conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return nil, err
+	}
+	_, werr := conn.Write(frame)
+	m, err := readFrame(r) // also if that failed: who refuses us said so before it closed
+	if err != nil {
+		return nil, err
+	}
+	switch m := m.(type) {
+	case *Hello:
+		if werr != nil {
+			return nil, werr
+		}
+		return m, conn.SetDeadline(time.Time{})
+	case *Bye:
+		return nil, fmt.Errorf("refused: %s", m.Reason)
+	}
+	return nil, fmt.Errorf("%w: first message is %v, want hello", ErrMalformed, m.Type())
+}
+
+// receive hands on messages until the connection ends; it never returns nil.
+func (c *Client) receive(ctx context.Context, handle func(Message)) error {
+	c.mu.Lock()
+	conn, r, hello := c.conn, c.r, *c.hello
+	c.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // its reader ends with an error
+	handle(&hello)
+	for {
+		_ = conn.SetReadDeadline(time.Now().Add(silenceTimeout)) // a closed one fails in Read
+		m, err := readFrame(r)
+		if err != nil {
+			return fmt.Errorf("corelink: %w", err)
+		}
+		switch m := m.(type) {
+		case *Bye:
+			return fmt.Errorf("corelink: robotd said bye: %s", m.Reason)
+		case *Hello:
+			c.mu.Lock()
+			c.hello = m
+			c.mu.Unlock()
+			h := *m
+			handle(&h)
+		default:
+			handle(m)
+		}
+	}
+}
+
+func (c *Client) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		_ = c.conn.Close() // what was sent is sent
+	}
+	c.conn, c.r, c.hello = nil, nil, nil
+}
+
+// clip makes s fit for a Bye.
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) > 512 {
+		s = strings.ToValidUTF8(s[:512], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,372 @@
+package corelink
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds how long a test waits for an event that must come.
+const patience = 20 * time.Second
+
+var serverHello = Hello{Program: "robotd", Version: "v1", PID: 7, Body: BodyInfo{Species: "vic", Motors: []string{"wheelL"}}}
+
+// serve starts a server below root and returns what ends it.
+func serve(t *testing.T, root string, h Handlers) (*Server, func()) {
+	t.Helper()
+	s, err := Listen(root, serverHello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, h) }()
+	ended := false
+	end := func() {
+		if ended {
+			return
+		}
+		ended = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	t.Cleanup(end)
+	return s, end
+}
+
+// run receives with c into a channel until the test ends.
+func run(t *testing.T, c *Client) <-chan Message {
+	t.Helper()
+	got := make(chan Message, 10*ringSize) // more than any test lets wait
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, func(m Message) { got <- m }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return got
+}
+
+// await returns the next message, skipping what is not a T.
+func await[T Message](t *testing.T, from <-chan Message) T {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case m := <-from:
+			if m, ok := m.(T); ok {
+				return m
+			}
+		case <-limit:
+			var want T
+			t.Fatalf("no %T came", want)
+		}
+	}
+}
+
+func receive[T any](t *testing.T, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: nothing came", what)
+		panic("unreachable")
+	}
+}
+
+func TestBothWays(t *testing.T) {
+	root := t.TempDir()
+	joined, said := make(chan Hello, 4), make(chan Message, 4)
+	left := make(chan error, 4)
+	s, _ := serve(t, root, Handlers{
+		Joined:  func(h Hello) { joined <- h },
+		Message: func(_ Hello, m Message) { said <- m },
+		Left:    func(_ Hello, err error) { left <- err },
+	})
+	if err := s.Publish(&Fault{Code: 898, Text: "silent"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(t.Context(), root, WithHello(Hello{Program: "agentd", Version: "v2"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := receive(t, joined, "joined"); h.Program != "agentd" || h.Version != "v2" {
+		t.Errorf("the server heard %+v", h)
+	}
+	if h, ok := c.Hello(); !ok || !reflect.DeepEqual(h, serverHello) {
+		t.Errorf("the client heard %+v, %v", h, ok)
+	}
+	got := run(t, c)
+	if m := await[*Fault](t, got); m.Code != 898 {
+		t.Errorf("a newcomer gets %+v, want the fault of the moment", m)
+	}
+	if err := s.Publish(&State{Seq: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if m := await[*State](t, got); m.Seq != 5 {
+		t.Errorf("state %+v", m)
+	}
+	for _, m := range []Message{&Ping{Nonce: 9}, &SetLights{Lights: []Light{{R: 1}}}, &Raw{Number: 77, Payload: []byte("new")}} {
+		if err := c.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := await[*Pong](t, got); m.Nonce != 9 {
+		t.Errorf("pong %+v", m)
+	}
+	if m := receive(t, said, "lights"); !reflect.DeepEqual(m, &SetLights{Lights: []Light{{R: 1}}}) {
+		t.Errorf("the server heard %+v", m)
+	}
+	if m := receive(t, said, "unknown type"); !reflect.DeepEqual(m, &Raw{Number: 77, Payload: []byte("new")}) {
+		t.Errorf("the server heard %+v", m)
+	}
+	if err := s.SetBody(BodyInfo{Species: "vic", Firmware: "f1"}); err != nil {
+		t.Fatal(err)
+	}
+	if m := await[*Hello](t, got); m.Body.Firmware != "f1" {
+		t.Errorf("second hello %+v", m)
+	}
+	if n, drops := s.Peers(); n != 1 || drops != 0 {
+		t.Errorf("%d peers, %d drops", n, drops)
+	}
+	if err := c.Send(&Bye{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := receive(t, left, "left"); err != nil {
+		t.Errorf("left with %v, want in order", err)
+	}
+}
+
+// TestRootLongerThanASocketAddress also sees the modes and that a server leaves no socket.
+func TestRootLongerThanASocketAddress(t *testing.T) {
+	root := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, end := serve(t, root, Handlers{})
+	fi, err := os.Stat(filepath.Join(root, SocketPath))
+	if err != nil || fi.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("socket: %v, %v; want mode 0600", fi.Mode(), err)
+	}
+	c, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if _, err := os.Stat(filepath.Join(root, SocketPath)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Close the socket is still there: %v", err)
+	}
+	if _, err := Dial(t.Context(), root); err == nil || !strings.Contains(err.Error(), "no robotd") {
+		t.Errorf("Dial without a server: %v", err)
+	}
+}
+
+func TestOneServerPerRoot(t *testing.T) {
+	root := t.TempDir()
+	_, end := serve(t, root, Handlers{})
+	if _, err := Listen(root, serverHello); err == nil || !strings.Contains(err.Error(), "another process (pid ") {
+		t.Errorf("second Listen: %v", err)
+	}
+	end()
+	// What a killed server leaves behind.
+	for _, name := range []string{socketName, freshName} {
+		if err := os.WriteFile(filepath.Join(root, socketDir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve(t, root, Handlers{})
+	c, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+}
+
+// TestRestarts: whichever end goes away, they find each other again.
+func TestRestarts(t *testing.T) {
+	root := t.TempDir()
+	lost := make(chan error, 100)
+	c := NewClient(root, WithLost(func(err error) {
+		select {
+		case lost <- err:
+		default: // the first ones are enough
+		}
+	}))
+	if err := c.Send(&Resume{}); !errors.Is(err, ErrNotConnected) {
+		t.Errorf("Send without a server: %v", err)
+	}
+	got := run(t, c)
+	receive(t, lost, "no server yet")
+	for i := range 5 {
+		s, end := serve(t, root, Handlers{})
+		await[*Hello](t, got)
+		if err := s.Publish(&State{Seq: uint32(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if m := await[*State](t, got); m.Seq != uint32(i) {
+			t.Fatalf("server %d: state %+v", i, m)
+		}
+		for len(lost) > 0 {
+			<-lost
+		}
+		end()
+		if err := receive(t, lost, "lost"); !strings.Contains(err.Error(), "robotd ends") {
+			t.Errorf("lost: %v, want robotd's own word", err)
+		}
+	}
+	_, _ = serve(t, root, Handlers{})
+	for range 5 {
+		c, err := Dial(t.Context(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+}
+
+// TestStuckPeerIsDroppedNotAwaited: one peer never reads; Publish goes on, the other peer gets everything, and the loss is counted.
+func TestStuckPeerIsDroppedNotAwaited(t *testing.T) {
+	root := t.TempDir()
+	s, _ := serve(t, root, Handlers{})
+	stuck, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stuck.Close()
+	c, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, c)
+	big := &Raw{Number: 60, Payload: make([]byte, 8<<10)}
+	var slowest time.Duration
+	const messages = 2000
+	for i := range messages {
+		start := time.Now()
+		if err := s.Publish(&State{Seq: uint32(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Publish(big); err != nil {
+			t.Fatal(err)
+		}
+		slowest = max(slowest, time.Since(start))
+		if m := await[*State](t, got); m.Seq != uint32(i) {
+			t.Fatalf("state %d came for %d", m.Seq, i)
+		}
+	}
+	n, drops := s.Peers()
+	if n != 2 || drops == 0 || drops > 2*messages {
+		t.Errorf("%d peers, %d drops; want 2, some", n, drops)
+	}
+	t.Logf("slowest pair of Publish %v, %d messages dropped for the stuck peer", slowest, drops)
+	// Once it reads it goes on: whole messages, the newest at the end.
+	got = run(t, stuck)
+	last := uint32(0)
+	for last != messages-1 {
+		m := await[*State](t, got)
+		if m.Seq < last {
+			t.Fatalf("state %d after %d", m.Seq, last)
+		}
+		last = m.Seq
+	}
+}
+
+// TestStrangers: each is told why and dropped, and the server lives on.
+func TestStrangers(t *testing.T) {
+	root := t.TempDir()
+	left := make(chan error, 100)
+	_, _ = serve(t, root, Handlers{Left: func(_ Hello, err error) { left <- err }})
+	frame := func(m Message) string { b, _ := AppendFrame(nil, m); return string(b) }
+	hello := frame(&Hello{Program: "x"})
+	for _, tc := range []struct{ name, say, want string }{
+		{"no hello", frame(&Resume{}), "first message is resume, want hello"},
+		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "frame begins with"},
+		{"another version", "K\x02" + hello[2:], "version 2, want 1"},
+		{"garbage later", hello + "garbage", "frame begins with"},
+		{"too long", hello + "K\x01\x01\x00\xff\xff\xff\xff", "want at most 65536"},
+		{"cut off", hello + "K\x01\x01\x00", "unexpected EOF"},
+	} {
+		conn, err := net.Dial("unix", filepath.Join(root, SocketPath))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(tc.say)); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readFrame(conn); err != nil {
+			t.Errorf("%s: no hello: %v", tc.name, err)
+		}
+		m, err := readFrame(conn)
+		if bye, ok := m.(*Bye); !ok || !strings.Contains(bye.Reason, tc.want) {
+			t.Errorf("%s: told %+v, %v; want %q", tc.name, m, err, tc.want)
+		}
+		_ = conn.Close()
+		if err := receive(t, left, tc.name); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: left with %v, want %q", tc.name, err, tc.want)
+		}
+	}
+	var all []*Client
+	defer func() {
+		for _, c := range all {
+			_ = c.Close()
+		}
+	}()
+	for range maxPeers {
+		c, err := Dial(t.Context(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	if _, err := Dial(t.Context(), root); err == nil || !strings.Contains(err.Error(), "want at most 16") {
+		t.Errorf("one peer too many: %v", err)
+	}
+}
+
+// TestClientRefusesAStranger: what listens there must speak the protocol.
+func TestClientRefusesAStranger(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, socketDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(root, SocketPath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("K\x03something"))
+			_ = conn.Close()
+		}
+	}()
+	if _, err := Dial(t.Context(), root); !errors.Is(err, ErrVersion) {
+		t.Errorf("Dial: %v, want ErrVersion", err)
+	}
+}

@@ -1,0 +1,377 @@
+package corelink
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Type numbers a message on the wire. The zero value is none.
+type Type uint16
+
+// The message types: from robotd below 64, from a peer from 64 on, both ways from 128 on.
+const (
+	TypeState     Type = 1
+	TypeLoopStats Type = 2
+	TypeLinkStats Type = 3
+	TypeFault     Type = 4
+	TypePong      Type = 5
+
+	TypeSetLights Type = 64
+	TypeHalt      Type = 65
+	TypeResume    Type = 66
+	TypeShutdown  Type = 67
+	TypePing      Type = 68
+
+	TypeHello Type = 128
+	TypeBye   Type = 129
+)
+
+// kinds is every message of this version: its number, its name in JSON, an empty one.
+var kinds = []struct {
+	t    Type
+	name string
+	make func() Message
+}{
+	{TypeState, "state", func() Message { return new(State) }},
+	{TypeLoopStats, "loop_stats", func() Message { return new(LoopStats) }},
+	{TypeLinkStats, "link_stats", func() Message { return new(LinkStats) }},
+	{TypeFault, "fault", func() Message { return new(Fault) }},
+	{TypePong, "pong", func() Message { return new(Pong) }},
+	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
+	{TypeHalt, "halt", func() Message { return new(Halt) }},
+	{TypeResume, "resume", func() Message { return new(Resume) }},
+	{TypeShutdown, "shutdown", func() Message { return new(Shutdown) }},
+	{TypePing, "ping", func() Message { return new(Ping) }},
+	{TypeHello, "hello", func() Message { return new(Hello) }},
+	{TypeBye, "bye", func() Message { return new(Bye) }},
+}
+
+func (t Type) String() string {
+	for _, k := range kinds {
+		if k.t == t {
+			return k.name
+		}
+	}
+	return "type(" + strconv.Itoa(int(t)) + ")"
+}
+
+// Message is one of the types below. The set is closed; a peer's newer one is a Raw.
+type Message interface {
+	Type() Type
+	// wire carries every field through c, in either direction.
+	wire(c *coder)
+}
+
+// Bounds of the lists; a body has no more (edge/body), a loop has at most 16 tasks.
+const (
+	maxMotors = 64
+	maxCliffs = 16
+	maxLights = 16
+	maxTasks  = 32
+)
+
+// Hello is each side's first message.
+type Hello struct {
+	Program string `json:"program"` // "robotd", "agentd", ...
+	Version string `json:"version"`
+	PID     uint32 `json:"pid"`
+
+	Body BodyInfo `json:"body"` // robotd only; as far as the body has said yet
+}
+
+// BodyInfo describes the body (edge/body.Description).
+type BodyInfo struct {
+	Species  string   `json:"species"`
+	Model    string   `json:"model"`
+	Firmware string   `json:"firmware"`
+	PeriodUS uint32   `json:"period_us"` // the body's own rhythm; 0: none
+	Motors   []string `json:"motors,omitempty"`
+	Cliffs   []string `json:"cliffs,omitempty"`
+	Lights   []string `json:"lights,omitempty"`
+}
+
+// State is what the body measures, SI units, in the order of names in BodyInfo. Motors, Cliffs are empty until it has measured.
+type State struct {
+	AtUS  int64  `json:"at_us"` // monotonic time of the measurement (CLOCK_MONOTONIC)
+	Link  bool   `json:"link"`  // the body is heard: the rest is at most a quarter of a second old
+	Seq   uint32 `json:"seq"`   // the body's frame counter
+	Epoch uint32 `json:"epoch"` // changes when the body started anew: Seq and positions begin again
+	Fault uint16 `json:"fault"` // the fault of the moment: robotd's own (898), else the body's; 0: none
+
+	BatteryVolts    float64 `json:"battery_volts"`     // filtered (VEC-PWR-01)
+	BatteryVoltsRaw float64 `json:"battery_volts_raw"` // as measured
+	BatteryLevel    uint8   `json:"battery_level"`     // edge/power.Level
+	ChargerVolts    float64 `json:"charger_volts"`     // 0 away from the charger
+	Power           uint16  `json:"power"`             // bits of edge/body.Power
+	Temperature     float64 `json:"temperature"`       // degrees Celsius
+
+	Motors     []Motor   `json:"motors,omitempty"`
+	Cliffs     []float64 `json:"cliffs,omitempty"`
+	ProxMetres float64   `json:"prox_metres"`
+	ProxAtUS   int64     `json:"prox_at_us"` // 0: no distance measured
+	Touch      float64   `json:"touch"`
+	TouchAtUS  int64     `json:"touch_at_us"` // 0: never measured
+	Button     bool      `json:"button"`
+	Halted     bool      `json:"halted"`
+}
+
+// Motor is one motor: what it does, and what it was told.
+type Motor struct {
+	Position float64 `json:"position"` // rad or m
+	Speed    float64 `json:"speed"`    // rad/s or m/s
+	Duty     float64 `json:"duty"`     // -1 to 1
+	Unseen   bool    `json:"unseen"`   // it moved while its encoder was off: Position is wrong
+}
+
+// LoopStats is the health of the real-time loop. Counts and maxima are since robotd started, percentiles of the last one to two minutes. Times in
+// microseconds.
+type LoopStats struct {
+	UptimeUS  int64  `json:"uptime_us"`
+	Steps     uint64 `json:"steps"`
+	Missed    uint64 `json:"missed"`
+	Late      uint64 `json:"late"` // began more than 10 ms late (VEC-WDOG-03)
+	Long      uint64 `json:"long"` // took more than 5 ms (VEC-WDOG-03)
+	Timeouts  uint64 `json:"timeouts"`
+	Stale     uint64 `json:"stale"`
+	Shifts    uint64 `json:"shifts"`
+	WriteErrs uint64 `json:"write_errs"`
+	Reopened  uint64 `json:"reopened"` // times the body was opened again
+
+	PeriodUS uint32 `json:"period_us"`
+	FIFO     bool   `json:"fifo"`   // SCHED_FIFO was permitted
+	Locked   bool   `json:"locked"` // memory is locked
+
+	Lateness Percentiles `json:"lateness"`
+	StepTime Percentiles `json:"step_time"`
+
+	Refused uint64 `json:"refused"` // commands a full mailbox refused
+	Drops   uint64 `json:"drops"`   // messages dropped because peers did not read
+	Peers   uint32 `json:"peers"`
+
+	Tasks []TaskStats `json:"tasks,omitempty"`
+}
+
+// Percentiles of a time in microseconds.
+type Percentiles struct {
+	P50  uint32 `json:"p50_us"`
+	P99  uint32 `json:"p99_us"`
+	P999 uint32 `json:"p999_us"`
+	Max  uint32 `json:"max_us"` // since robotd started
+}
+
+// TaskStats is one row of the loop's task table. Times in microseconds.
+type TaskStats struct {
+	Name     string `json:"name"`
+	Every    uint32 `json:"every"` // steps
+	BudgetUS uint32 `json:"budget_us"`
+	Runs     uint64 `json:"runs"`
+	Late     uint64 `json:"late"`
+	Skipped  uint64 `json:"skipped"`
+	WorstUS  uint32 `json:"worst_us"`
+	RecentUS uint32 `json:"recent_us"`
+}
+
+// LinkStats counts what passed between robotd and the body since the port was opened (edge/body.Link).
+type LinkStats struct {
+	Frames       uint64 `json:"frames"`        // good frames of measurements
+	Overtaken    uint64 `json:"overtaken"`     // of those, skipped because a newer one had arrived
+	Corrupt      uint64 `json:"corrupt"`       // bad checksum, unknown type or wrong size
+	SkippedBytes uint64 `json:"skipped_bytes"` // bytes that belonged to no good frame
+	Refused      uint64 `json:"refused"`       // commands the body answered with a refusal
+	Full         uint64 `json:"full"`          // frames of commands dropped because the port took no more
+	ProxRefused  uint64 `json:"prox_refused"`  // distances outside the sensor's range
+	TouchRefused uint64 `json:"touch_refused"` // touch readings outside theirs
+}
+
+// Fault says that a numbered fault began, or, with code 0, that none is left (edge/faultcode).
+type Fault struct {
+	Code uint16 `json:"code"`
+	Text string `json:"text"`
+}
+
+// Light is one RGB light, 0 to 255 a channel.
+type Light struct {
+	R uint8 `json:"r"`
+	G uint8 `json:"g"`
+	B uint8 `json:"b"`
+}
+
+// SetLights sets the body's lights in the order of BodyInfo.Lights; lights beyond the list go dark.
+type SetLights struct {
+	Lights []Light `json:"lights,omitempty"`
+}
+
+// Halt stops all motion until Resume. Reason is for the log.
+type Halt struct {
+	Reason string `json:"reason"`
+}
+
+// Resume lifts a halt.
+type Resume struct{}
+
+// Shutdown halts the body and cuts its power: the last thing to send, after everything else on the robot has stopped (VEC-PWR-41).
+type Shutdown struct {
+	Reason string `json:"reason"`
+}
+
+// Ping asks for a Pong of the same number.
+type Ping struct {
+	Nonce uint64 `json:"nonce"`
+}
+
+// Pong answers a Ping.
+type Pong struct {
+	Nonce uint64 `json:"nonce"`
+}
+
+// Bye is what a side says before it closes the connection on purpose.
+type Bye struct {
+	Reason string `json:"reason"`
+}
+
+// Raw is a message that this version does not know; it passes through unchanged.
+type Raw struct {
+	Number  Type   `json:"number"`
+	Payload []byte `json:"payload"`
+}
+
+func (*Hello) Type() Type     { return TypeHello }
+func (*State) Type() Type     { return TypeState }
+func (*LoopStats) Type() Type { return TypeLoopStats }
+func (*LinkStats) Type() Type { return TypeLinkStats }
+func (*Fault) Type() Type     { return TypeFault }
+func (*SetLights) Type() Type { return TypeSetLights }
+func (*Halt) Type() Type      { return TypeHalt }
+func (*Resume) Type() Type    { return TypeResume }
+func (*Shutdown) Type() Type  { return TypeShutdown }
+func (*Ping) Type() Type      { return TypePing }
+func (*Pong) Type() Type      { return TypePong }
+func (*Bye) Type() Type       { return TypeBye }
+func (m *Raw) Type() Type     { return m.Number }
+
+func (m *Hello) wire(c *coder) {
+	c.string(&m.Program)
+	c.string(&m.Version)
+	c.u32(&m.PID)
+	c.string(&m.Body.Species)
+	c.string(&m.Body.Model)
+	c.string(&m.Body.Firmware)
+	c.u32(&m.Body.PeriodUS)
+	c.strings(&m.Body.Motors, maxMotors)
+	c.strings(&m.Body.Cliffs, maxCliffs)
+	c.strings(&m.Body.Lights, maxLights)
+}
+
+func (m *State) wire(c *coder) {
+	c.i64(&m.AtUS)
+	c.bool(&m.Link)
+	c.u32(&m.Seq)
+	c.u32(&m.Epoch)
+	c.u16(&m.Fault)
+	c.f64(&m.BatteryVolts)
+	c.f64(&m.BatteryVoltsRaw)
+	c.u8(&m.BatteryLevel)
+	c.f64(&m.ChargerVolts)
+	c.u16(&m.Power)
+	c.f64(&m.Temperature)
+	list(c, &m.Motors, maxMotors, func(c *coder, m *Motor) {
+		c.f64(&m.Position)
+		c.f64(&m.Speed)
+		c.f64(&m.Duty)
+		c.bool(&m.Unseen)
+	})
+	c.f64s(&m.Cliffs, maxCliffs)
+	c.f64(&m.ProxMetres)
+	c.i64(&m.ProxAtUS)
+	c.f64(&m.Touch)
+	c.i64(&m.TouchAtUS)
+	c.bool(&m.Button)
+	c.bool(&m.Halted)
+}
+
+func (m *LoopStats) wire(c *coder) {
+	c.i64(&m.UptimeUS)
+	for _, v := range []*uint64{&m.Steps, &m.Missed, &m.Late, &m.Long, &m.Timeouts, &m.Stale, &m.Shifts, &m.WriteErrs, &m.Reopened} {
+		c.u64(v)
+	}
+	c.u32(&m.PeriodUS)
+	c.bool(&m.FIFO)
+	c.bool(&m.Locked)
+	m.Lateness.wire(c)
+	m.StepTime.wire(c)
+	c.u64(&m.Refused)
+	c.u64(&m.Drops)
+	c.u32(&m.Peers)
+	list(c, &m.Tasks, maxTasks, func(c *coder, t *TaskStats) {
+		c.string(&t.Name)
+		c.u32(&t.Every)
+		c.u32(&t.BudgetUS)
+		c.u64(&t.Runs)
+		c.u64(&t.Late)
+		c.u64(&t.Skipped)
+		c.u32(&t.WorstUS)
+		c.u32(&t.RecentUS)
+	})
+}
+
+func (p *Percentiles) wire(c *coder) {
+	c.u32(&p.P50)
+	c.u32(&p.P99)
+	c.u32(&p.P999)
+	c.u32(&p.Max)
+}
+
+func (m *LinkStats) wire(c *coder) {
+	for _, v := range []*uint64{&m.Frames, &m.Overtaken, &m.Corrupt, &m.SkippedBytes, &m.Refused, &m.Full, &m.ProxRefused, &m.TouchRefused} {
+		c.u64(v)
+	}
+}
+
+func (m *Fault) wire(c *coder) {
+	c.u16(&m.Code)
+	c.string(&m.Text)
+}
+
+func (m *SetLights) wire(c *coder) {
+	list(c, &m.Lights, maxLights, func(c *coder, l *Light) {
+		c.u8(&l.R)
+		c.u8(&l.G)
+		c.u8(&l.B)
+	})
+}
+
+func (m *Halt) wire(c *coder)     { c.string(&m.Reason) }
+func (*Resume) wire(*coder)       {}
+func (m *Shutdown) wire(c *coder) { c.string(&m.Reason) }
+func (m *Ping) wire(c *coder)     { c.u64(&m.Nonce) }
+func (m *Pong) wire(c *coder)     { c.u64(&m.Nonce) }
+func (m *Bye) wire(c *coder)      { c.string(&m.Reason) }
+
+func (m *Raw) wire(c *coder) {
+	if !c.dec {
+		c.b = append(c.b, m.Payload...)
+		return
+	}
+	if m.Payload = append([]byte(nil), c.b...); len(c.b) > 0 {
+		c.b = nil
+	}
+}
+
+// empty returns an empty message of type t.
+func empty(t Type) Message {
+	for _, k := range kinds {
+		if k.t == t {
+			return k.make()
+		}
+	}
+	return &Raw{Number: t}
+}
+
+func emptyNamed(name string) (Message, error) {
+	for _, k := range kinds {
+		if k.name == name {
+			return k.make(), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: message type %.40q is unknown", ErrMalformed, name)
+}

@@ -1,0 +1,302 @@
+package corelink
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Limits of the server; our own defaults.
+const (
+	maxPeers     = 16
+	ringSize     = 256              // messages kept for a peer that does not read: over half a minute of them
+	helloTimeout = 5 * time.Second  // for a peer's first message
+	writeTimeout = 10 * time.Second // for one message to a peer that does not read; then it is disconnected
+	byeTimeout   = time.Second
+)
+
+// Handlers is what the server calls. All may be nil; calls for one peer come in order from one goroutine, for several peers at once.
+type Handlers struct {
+	Joined  func(peer Hello)
+	Message func(peer Hello, m Message) // not Hello, Bye, Ping: those the server deals with
+	Left    func(peer Hello, err error) // err is nil for one that left in order; peer is empty if it never said Hello
+}
+
+// Server is robotd's end. Its methods are safe for concurrent use, and none waits for a peer.
+type Server struct {
+	root *os.Root
+	lock *os.File
+	ln   *net.UnixListener
+
+	mu     sync.Mutex
+	hello  Hello
+	closed bool
+	latest map[Type][]byte // what a newcomer gets after Hello: the newest frame of each type published
+	order  []Type          // of latest, as first published
+	peers  map[*peer]struct{}
+	drops  uint64 // of peers past and present
+}
+
+type peer struct {
+	conn *net.UnixConn
+	out  chan []byte // whole frames; a ring: Publish drops the oldest when it is full
+	quit chan struct{}
+}
+
+// Listen makes the socket below root. hello is what peers are told first. The error names another server of the same root by its pid.
+func Listen(root string, hello Hello) (*Server, error) {
+	s := &Server{hello: hello, latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
+	if _, err := AppendFrame(nil, &hello); err != nil {
+		return nil, fmt.Errorf("corelink: %w", err)
+	}
+	var err error
+	if s.root, err = os.OpenRoot(root); err != nil {
+		return nil, fmt.Errorf("corelink: root: %w", err)
+	}
+	if s.lock, err = lock(s.root); err == nil {
+		if s.ln, err = listen(s.root); err == nil {
+			return s, nil
+		}
+		_ = s.lock.Close() // nothing buffered
+	}
+	_ = s.root.Close() // nothing buffered
+	return nil, fmt.Errorf("corelink: %s below %s: %w", SocketPath, root, err)
+}
+
+// Serve takes peers until ctx ends; then it says Bye to them, waits for its goroutines and returns nil.
+func (s *Server) Serve(ctx context.Context, h Handlers) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = s.ln.SetDeadline(time.Unix(1, 0)) })() // it cannot fail on an open listener
+	for {
+		conn, err := s.ln.AcceptUnix()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close() // nothing said yet
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err != nil: // out of descriptors, or the peer is gone already
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		wg.Go(func() { s.attend(ctx, conn, h) })
+	}
+}
+
+// attend serves one peer to its end.
+func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
+	p := &peer{conn: conn, out: make(chan []byte, ringSize), quit: make(chan struct{})}
+	err := sameUser(conn)
+	if err == nil {
+		err = s.join(p)
+	}
+	var wg sync.WaitGroup
+	wg.Go(p.send)
+	var who Hello
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // a closed one fails by itself
+		who, err = s.receive(p, h)
+		stop()
+		if ctx.Err() != nil {
+			err = errors.New("robotd ends")
+		}
+	}
+	s.leave(p)
+	if err != nil {
+		s.offer(p, mustFrame(&Bye{Reason: clip(err.Error())}))
+	}
+	close(p.quit)
+	wg.Wait()
+	if h.Left != nil && ctx.Err() == nil {
+		h.Left(who, err)
+	}
+}
+
+// join makes p hear what is published from now on, after Hello and the newest of everything.
+func (s *Server) join(p *peer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.peers) >= maxPeers {
+		return fmt.Errorf("%d peers are connected, want at most %d", len(s.peers), maxPeers)
+	}
+	p.out <- mustFrame(&s.hello)
+	for _, t := range s.order {
+		p.out <- s.latest[t]
+	}
+	s.peers[p] = struct{}{}
+	return nil
+}
+
+func (s *Server) leave(p *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.peers, p)
+}
+
+// receive hands on what the peer says until it leaves (nil) or is wrong.
+func (s *Server) receive(p *peer, h Handlers) (Hello, error) {
+	r := bufio.NewReader(p.conn)
+	if err := p.conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return Hello{}, err
+	}
+	m, err := readFrame(r)
+	if err != nil {
+		return Hello{}, fmt.Errorf("first message: %w", err)
+	}
+	hello, ok := m.(*Hello)
+	if !ok {
+		return Hello{}, fmt.Errorf("first message is %v, want hello", m.Type())
+	}
+	who := *hello
+	if err := p.conn.SetReadDeadline(time.Time{}); err != nil {
+		return who, err
+	}
+	if h.Joined != nil {
+		h.Joined(who)
+	}
+	for {
+		m, err := readFrame(r)
+		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return who, nil
+		}
+		if err != nil {
+			return who, err
+		}
+		switch m := m.(type) {
+		case *Bye:
+			return who, nil
+		case *Ping:
+			s.offer(p, mustFrame(&Pong{Nonce: m.Nonce}))
+		case *Hello: // once is enough
+		default:
+			if h.Message != nil {
+				h.Message(who, m)
+			}
+		}
+	}
+}
+
+// send writes what is offered until the peer leaves, then the rest in a second at most, and closes.
+func (p *peer) send() {
+	defer p.conn.Close() // nothing to lose
+	timeout := writeTimeout
+	for {
+		var frame []byte
+		select {
+		case frame = <-p.out:
+		case <-p.quit:
+			timeout = byeTimeout
+			select {
+			case frame = <-p.out:
+			default:
+				return
+			}
+		}
+		_ = p.conn.SetWriteDeadline(time.Now().Add(timeout)) // a closed one fails in Write
+		if _, err := p.conn.Write(frame); err != nil {
+			// A frame may be cut: nothing can follow. Closing ends the reader too.
+			return
+		}
+	}
+}
+
+// Publish sends m to every peer without waiting for any, and keeps it for newcomers. It fails only for a message that the protocol cannot
+// carry (AppendFrame). Peers that do not read lose their oldest messages; Peers counts them.
+func (s *Server) Publish(m Message) error {
+	frame, err := AppendFrame(nil, m)
+	if err != nil {
+		return fmt.Errorf("corelink: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.latest[m.Type()]; !ok {
+		s.order = append(s.order, m.Type())
+	}
+	s.latest[m.Type()] = frame
+	for p := range s.peers {
+		s.push(p, frame)
+	}
+	return nil
+}
+
+// SetBody changes what Hello says about the body, and says Hello again to all: a body was opened.
+func (s *Server) SetBody(b BodyInfo) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hello
+	h.Body = b
+	frame, err := AppendFrame(nil, &h)
+	if err != nil {
+		return fmt.Errorf("corelink: %w", err)
+	}
+	s.hello = h
+	for p := range s.peers {
+		s.push(p, frame)
+	}
+	return nil
+}
+
+// Peers returns how many peers are connected, and how many messages were dropped since Listen because peers did not read.
+func (s *Server) Peers() (connected int, drops uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.peers), s.drops
+}
+
+func (s *Server) offer(p *peer, frame []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push(p, frame)
+}
+
+// push adds frame to p's ring; mu is held, so nobody else adds.
+func (s *Server) push(p *peer, frame []byte) {
+	for {
+		select {
+		case p.out <- frame:
+			return
+		default:
+		}
+		select {
+		case <-p.out:
+			s.drops++
+		default: // the peer just read one
+		}
+	}
+}
+
+// Close removes the socket and releases the root. End Serve first.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	err := errors.Join(s.ln.Close(), s.root.Remove(SocketPath))
+	return errors.Join(err, s.lock.Close(), s.root.Close())
+}
+
+// mustFrame encodes a message of our own that was checked, or is always in bounds.
+func mustFrame(m Message) []byte {
+	b, err := AppendFrame(nil, m)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
