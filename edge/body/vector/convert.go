@@ -1,0 +1,133 @@
+package vector
+
+import (
+	"math/bits"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/vector/spine"
+)
+
+// converter turns the frames of one body into measurements. It remembers what a single frame does not say: the last good touch and
+// distance, and where the motors were.
+type converter struct {
+	cal   Calibration
+	sense body.Sense
+	begun bool // sense holds a frame of this epoch
+	prev  [4]int32
+	prox  uint16 // sample count of the last distance seen
+
+	proxRefused, touchRefused uint64
+}
+
+// restart begins a new epoch: the body counts frames and encoders from the start again.
+func (c *converter) restart() {
+	c.begun = false
+	c.sense.Epoch++
+}
+
+// take converts m, which was read at the given time, into c.sense.
+func (c *converter) take(m *spine.BodyData, at time.Duration) {
+	s := &c.sense
+	if c.begun && int32(m.Seq-s.Seq) < 0 {
+		c.restart()
+	}
+	// How many frames the body made since the last one seen; at least this one, should the field count something else after all.
+	frames := max(1, m.Seq-s.Seq)
+	s.At, s.Seq, s.Fresh = at, m.Seq, true
+	s.Power = power(m)
+	s.Fault = selfTestFault(m.FaultDevice, m.FaultItem)
+
+	for i := range m.Motors {
+		position := m.Motors[i].Position
+		s.Motors[i].Position = float64(position) / c.cal.CountsPerRad[i]
+		s.Motors[i].Speed = 0
+		if c.begun {
+			// From positions, not from the frame's delta: frames may be missing between the two.
+			moved := float64(position-c.prev[i]) / c.cal.CountsPerRad[i]
+			s.Motors[i].Speed = moved / (float64(frames) * Period.Seconds())
+		}
+		c.prev[i] = position
+	}
+	encodersOff := m.Status&spine.EncodersOff != 0
+	s.Motors[spine.Head].Unseen = encodersOff && m.Status&spine.HeadMoved != 0
+	s.Motors[spine.Lift].Unseen = encodersOff && m.Status&spine.LiftMoved != 0
+
+	s.BatteryVolts = float64(m.BatteryRaw) * c.cal.VoltsPerCount
+	s.ChargerVolts = max(0, float64(m.ChargerRaw)*c.cal.VoltsPerCount)
+	s.Temperature = float64(m.Temperature)
+	s.Button = m.Button != 0
+	if m.Touch < c.cal.TouchMin || m.Touch > c.cal.TouchMax {
+		c.touchRefused++
+	} else {
+		s.Touch, s.TouchAt = min(1, float64(m.Touch)/c.cal.TouchFullScale), at
+	}
+	if m.Status&spine.SensorsPowered != 0 {
+		for i, raw := range m.Cliffs {
+			s.Cliffs[i] = min(1, float64(raw)/c.cal.CliffFullScale)
+		}
+		c.takeProx(m, at)
+	}
+	c.begun = true
+}
+
+// takeProx keeps the distance if it is a new sample and one the sensor can measure (VEC-BODY-26). What the sample counter says in
+// the first frame is old by an unknown time, so that one only starts the comparison.
+func (c *converter) takeProx(m *spine.BodyData, at time.Duration) {
+	millimetres, samples := m.ProxRange, m.ProxSamples
+	if c.cal.ProxSwap {
+		millimetres, samples = bits.ReverseBytes16(millimetres), bits.ReverseBytes16(samples)
+	}
+	isNew := c.begun && samples != c.prox
+	c.prox = samples
+	if !isNew {
+		return
+	}
+	metres := float64(millimetres) / 1000
+	if metres < c.cal.ProxMin || metres > c.cal.ProxMax {
+		c.proxRefused++
+		return
+	}
+	c.sense.ProxMetres, c.sense.ProxAt = metres, at
+}
+
+// powerBits pairs the battery word of a frame with body.Power (VEC-BODY-23).
+var powerBits = [...]struct {
+	raw spine.Power
+	bit body.Power
+}{
+	{spine.PadsPowered, body.OnCharger},
+	{spine.Charging, body.Charging},
+	{spine.BatteryDisconnected, body.BatteryDisconnected},
+	{spine.Overheated, body.Overheated},
+	{spine.BelowCritical, body.BelowCritical},
+	{spine.ShutdownImminent, body.ShutdownImminent},
+}
+
+func power(m *spine.BodyData) body.Power {
+	var p body.Power
+	for _, b := range powerBits {
+		if m.Power&b.raw != 0 {
+			p |= b.bit
+		}
+	}
+	if m.Status&spine.EncodersOff != 0 {
+		p |= body.EncodersOff
+	}
+	if m.Status&spine.SensorsPowered == 0 {
+		p |= body.SensorsOff
+	}
+	return p
+}
+
+// fill writes the commands of a into m.
+func (c *converter) fill(m *spine.HeadData, a *body.Act) {
+	m.Control = c.cal.Control
+	for i := range m.Motors {
+		m.Motors[i] = duty(a.Motors[i], c.cal.MaxDuty[i])
+	}
+	for i, wire := range c.cal.LightOrder {
+		l := a.Lights[i]
+		m.Lights[wire] = spine.RGB{R: l.R, G: l.G, B: l.B}
+	}
+}

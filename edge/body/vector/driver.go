@@ -1,0 +1,344 @@
+package vector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/edge/body"
+	"kennel/edge/body/mono"
+	"kennel/edge/body/vector/spine"
+)
+
+// Config says how to reach a body. The zero value of all but Device works.
+type Config struct {
+	Device      string        // the tty; on a robot DefaultDevice below its root
+	Baud        int           // bit/s; 0: DefaultBaud
+	Timeout     time.Duration // how long Open waits for the body; 0: 5 s (own default)
+	Calibration Calibration   // zero: DefaultCalibration
+
+	// HoldProcessor waits in a raw system call, which keeps the scheduler from giving this thread's turn to other goroutines: the
+	// wake-up is sharper where those are busy. It needs GOMAXPROCS of at least 2, and a program that collects little garbage.
+	HoldProcessor bool
+
+	// Tap, if set, sees every good data frame with its raw values, also those that Read skips: microphones, logs. It runs inside
+	// Read and must neither block nor keep the pointer.
+	Tap func(*spine.BodyData)
+}
+
+// Own defaults of the session.
+const (
+	defaultTimeout  = 5 * time.Second
+	askEvery        = 100 * time.Millisecond // a question is repeated after this long without an answer
+	versionPatience = time.Second            // a body that sends data but not its version is taken without it
+	maxReads        = 8                      // reads in a row before Read looks at the clock: a babbling line must not hold the loop
+)
+
+// commandSize is the longest frame the driver sends.
+const commandSize = spine.Overhead + spine.HeadDataSize
+
+// Driver is a Vector body behind a tty: a body.Body that counts (body.Linked). One goroutine at a time.
+type Driver struct {
+	device string
+	port   *port
+	parser *spine.Parser
+	conv   converter
+	tap    func(*spine.BodyData)
+
+	frame   spine.BodyData
+	command spine.HeadData
+	out     [commandSize]byte
+	tail    []byte // of a frame the port took only in part; goes out before anything else
+	rest    [commandSize]byte
+
+	version      spine.Version
+	versionKnown bool
+	flowing      bool          // data frames come, and no boot-loader frame since
+	heard        time.Duration // last good frame of any kind
+	asked        time.Duration // last question of the session
+
+	broken                           error // wraps body.ErrLink once the port failed or was closed
+	frames, overtaken, refused, full uint64
+}
+
+// Open opens the port, stops the motors and brings the body to send data frames. It returns ErrNoBody or ErrNoApplication, with
+// what was heard, if that does not succeed in time.
+func Open(ctx context.Context, cfg Config) (*Driver, error) {
+	if cfg.Device == "" {
+		return nil, errors.New("vector: no device named")
+	}
+	if cfg.Baud == 0 {
+		cfg.Baud = DefaultBaud
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Calibration == (Calibration{}) {
+		cfg.Calibration = DefaultCalibration()
+	}
+	if err := cfg.Calibration.Validate(); err != nil {
+		return nil, err
+	}
+	p, err := openPort(cfg.Device, cfg.Baud, cfg.HoldProcessor)
+	if err != nil {
+		return nil, fmt.Errorf("vector: %w", err)
+	}
+	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, tap: cfg.Tap}
+	d.conv.restart()
+	if err := d.begin(ctx, cfg.Timeout); err != nil {
+		_ = d.Close() // begin's error says more
+		return nil, fmt.Errorf("%s: %w", cfg.Device, err)
+	}
+	return d, nil
+}
+
+// begin runs the session up to the first data frame.
+func (d *Driver) begin(ctx context.Context, timeout time.Duration) error {
+	if err := d.Halt(); err != nil { // an earlier owner may have died while it drove
+		return err
+	}
+	var s body.Sense
+	started := mono.Now()
+	for {
+		now := mono.Now()
+		switch {
+		case d.flowing && (d.versionKnown || now-started > versionPatience):
+			d.refused = 0 // a boot-loader refuses the first Halt; that says nothing about the session
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case now-started > timeout:
+			return d.whyNot(timeout)
+		}
+		d.ask(now)
+		if err := d.Read(&s, min(now+askEvery, started+timeout)); err != nil && !errors.Is(err, body.ErrTimeout) {
+			return err
+		}
+	}
+}
+
+// ask takes the session a step further, at most each askEvery: the version, then the application. A mode change sent to a running
+// application would enter the boot-loader (VEC-BODY-H05), so it goes out only while no data frames come.
+func (d *Driver) ask(now time.Duration) {
+	if d.asked != 0 && now-d.asked < askEvery {
+		return
+	}
+	d.asked = now
+	out := d.out[:0]
+	if !d.versionKnown {
+		out = spine.AppendCommand(out, spine.TypeVersion)
+	} else if !d.flowing {
+		out = spine.AppendCommand(out, spine.TypeMode)
+	} else {
+		return
+	}
+	_ = d.send(out) // asked again soon; a broken link shows in the next read
+}
+
+func (d *Driver) whyNot(after time.Duration) error {
+	c := d.parser.Counters()
+	switch {
+	case c.Good == 0:
+		return fmt.Errorf("%w: heard %d bytes and no good frame in %v", ErrNoBody, c.Skipped, after)
+	case !d.versionKnown && d.refused > 0:
+		return fmt.Errorf("%w: its boot-loader refused the version request %d times in %v", ErrNoApplication, d.refused, after)
+	}
+	return fmt.Errorf("%w: version %q known %t, no data frame in %v", ErrNoApplication, d.version.String(), d.versionKnown, after)
+}
+
+// Describe names the parts of the body; its lists are shared and not to be changed. Firmware is empty while the body kept its version to itself.
+func (d *Driver) Describe() body.Description {
+	desc := body.Description{
+		Species: string(thing.Vector),
+		Model:   "Vector",
+		Period:  Period,
+		Motors:  motorNames,
+		Cliffs:  cliffNames,
+		Lights:  lightNames,
+	}
+	if d.versionKnown {
+		desc.Firmware = d.version.String()
+	}
+	return desc
+}
+
+// Calibration returns the numbers in use.
+func (d *Driver) Calibration() Calibration { return d.conv.cal }
+
+// Read fills s from the newest data frame, waiting for one until deadline. A silence of Calibration.LostAfter sets s.Fault to
+// FaultSilent, for as long as it lasts. A body that restarted is brought back on the way.
+func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
+	s.Fresh = false
+	for {
+		if d.broken != nil {
+			return d.broken
+		}
+		for range maxReads {
+			n, err := d.port.read(d.parser.Space())
+			if err != nil {
+				return d.fail("read", err)
+			}
+			if n == 0 {
+				break
+			}
+			d.parser.Fill(n)
+			d.take()
+		}
+		if d.conv.sense.Fresh {
+			*s = d.conv.sense
+			d.conv.sense.Fresh = false
+			return nil
+		}
+		ready, err := d.port.wait(deadline)
+		if err != nil {
+			return d.fail("wait", err)
+		}
+		if !ready {
+			if mono.Now()-d.heard > d.conv.cal.LostAfter {
+				s.Fault = FaultSilent
+			}
+			return body.ErrTimeout
+		}
+	}
+}
+
+// take handles every whole frame in the parser.
+func (d *Driver) take() {
+	now := mono.Now()
+	for f, ok := d.parser.Next(); ok; f, ok = d.parser.Next() {
+		d.heard = now
+		switch f.Type {
+		case spine.TypeData:
+			if d.frame.ParsePayload(f.Payload) != nil {
+				continue // cannot be: the parser checked the only thing that may be wrong, the size
+			}
+			d.flowing = true
+			d.frames++
+			if d.conv.sense.Fresh {
+				d.overtaken++
+			}
+			d.conv.take(&d.frame, now)
+			if d.tap != nil {
+				d.tap(&d.frame)
+			}
+		case spine.TypeBootloader:
+			if d.flowing { // it has restarted
+				d.flowing, d.versionKnown = false, false // perhaps with other firmware
+				d.conv.restart()
+			}
+			d.ask(now)
+		case spine.TypeVersion:
+			if d.version.ParsePayload(f.Payload) == nil && !d.versionKnown {
+				d.versionKnown = true
+				d.asked = 0 // what follows need not wait
+			}
+		case spine.TypeAck:
+			var a spine.Ack
+			if a.ParsePayload(f.Payload) == nil && !a.OK() {
+				d.refused++
+			}
+		}
+	}
+}
+
+// Write sends a as one data frame.
+func (d *Driver) Write(a *body.Act) error {
+	d.conv.fill(&d.command, a)
+	d.command.Seq++
+	return d.send(d.command.AppendFrame(d.out[:0]))
+}
+
+// Halt sends a data frame with all motors at 0 and the lights as they were. If the port is full of older commands it throws them away.
+func (d *Driver) Halt() error {
+	d.command.Motors = [4]int16{}
+	d.command.Seq++
+	frame := d.command.AppendFrame(d.out[:0])
+	err := d.send(frame)
+	if err != body.ErrFull {
+		return err
+	}
+	d.tail = nil
+	if err := d.port.dropOutput(); err != nil {
+		return d.fail("drop old commands", err)
+	}
+	return d.send(frame)
+}
+
+// Shutdown halts and sends the shutdown frame; the body disconnects its battery, and with it the head (VEC-BODY-H03).
+func (d *Driver) Shutdown() error {
+	if err := d.Halt(); err != nil {
+		return err
+	}
+	if err := d.send(spine.AppendCommand(d.out[:0], spine.TypeShutdown)); err != nil {
+		return err
+	}
+	if err := d.port.drain(); err != nil {
+		return d.fail("drain", err)
+	}
+	return nil
+}
+
+// send writes one frame, whole or not at all as far as the body can see: the rest of a frame taken in part goes out with the next.
+func (d *Driver) send(frame []byte) error {
+	if d.broken != nil {
+		return d.broken
+	}
+	if len(d.tail) > 0 {
+		n, err := d.port.write(d.tail)
+		if err != nil {
+			return d.fail("write", err)
+		}
+		if d.tail = d.tail[n:]; len(d.tail) > 0 {
+			d.full++
+			return body.ErrFull
+		}
+	}
+	n, err := d.port.write(frame)
+	switch {
+	case err != nil:
+		return d.fail("write", err)
+	case n == 0:
+		d.full++
+		return body.ErrFull
+	}
+	d.tail = append(d.rest[:0], frame[n:]...)
+	return nil
+}
+
+// fail ends the use of the port.
+func (d *Driver) fail(what string, err error) error {
+	d.broken = fmt.Errorf("%w: %s %s: %v", body.ErrLink, what, d.device, err)
+	return d.broken
+}
+
+// Link returns what was counted since Open.
+func (d *Driver) Link() body.Link {
+	c := d.parser.Counters()
+	return body.Link{
+		Frames:       d.frames,
+		Overtaken:    d.overtaken,
+		Corrupt:      c.Bad(),
+		SkippedBytes: c.Skipped,
+		Refused:      d.refused,
+		Full:         d.full,
+		ProxRefused:  d.conv.proxRefused,
+		TouchRefused: d.conv.touchRefused,
+	}
+}
+
+// Close halts as far as the port allows and closes it.
+func (d *Driver) Close() error {
+	if d.port == nil {
+		return nil
+	}
+	_ = d.Halt() // the port may be the reason for closing
+	err := d.port.close()
+	d.port = nil
+	_ = d.fail("use", errors.New("closed"))
+	if err != nil {
+		return fmt.Errorf("close %s: %w", d.device, err)
+	}
+	return nil
+}

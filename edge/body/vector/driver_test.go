@@ -1,0 +1,480 @@
+package vector_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/bodytest"
+	"kennel/edge/body/mono"
+	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectorsim"
+)
+
+// rig is a simulated board on a real pseudo-terminal.
+type rig struct {
+	*vectorsim.Board
+	t    *testing.T
+	pty  *vectorsim.PTY
+	stop func() // takes the board off the wire, as if its cable were pulled
+	end  chan error
+}
+
+func newRig(t *testing.T, cfg vectorsim.Config) *rig {
+	t.Helper()
+	pty, err := vectorsim.OpenPTY()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Board: vectorsim.New(cfg), t: t, pty: pty}
+	t.Cleanup(func() {
+		r.stop()
+		_ = pty.Close() // a test may have closed it
+	})
+	r.stop = func() {}
+	r.powerOn()
+	return r
+}
+
+// powerOn presses the button.
+func (r *rig) powerOn() {
+	ctx, cancel := context.WithCancel(context.Background())
+	end := make(chan error, 1)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		end <- r.Run(ctx, r.pty.Master)
+	}()
+	r.end = end
+	r.stop = func() {
+		cancel()
+		<-gone
+	}
+}
+
+// ended waits for the power to go off and returns why it did.
+func (r *rig) ended() error {
+	r.t.Helper()
+	select {
+	case err := <-r.end:
+		return err
+	case <-time.After(20 * time.Second):
+		r.t.Fatalf("the board is still on: %+v", r.State())
+		return nil
+	}
+}
+
+func (r *rig) await(what string, cond func(vectorsim.State) bool) vectorsim.State {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	s, err := r.Await(ctx, cond)
+	if err != nil {
+		r.t.Fatalf("%s: %v; board %+v", what, err, s)
+	}
+	return s
+}
+
+func (r *rig) open(change ...func(*vector.Config)) *vector.Driver {
+	r.t.Helper()
+	cfg := vector.Config{Device: r.pty.SlavePath, Timeout: 20 * time.Second}
+	for _, fn := range change {
+		fn(&cfg)
+	}
+	d, err := vector.Open(r.t.Context(), cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = d.Close() }) // a test may have closed it
+	return d
+}
+
+func TestBody(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		board vectorsim.Config
+		hold  bool
+	}{
+		{"quiet line", vectorsim.Config{}, false},
+		{"from the boot-loader", vectorsim.Config{Start: vectorsim.StartBootloader}, false},
+		{"5 % lost", vectorsim.Config{Seed: 1, Noise: vectorsim.Noise{Loss: 0.05}}, false},
+		{"5 % damaged", vectorsim.Config{Seed: 2, Noise: vectorsim.Noise{Corrupt: 0.05}}, false},
+		{"20 % lost and damaged", vectorsim.Config{Seed: 3, Noise: vectorsim.Noise{Loss: 0.1, Corrupt: 0.1}}, false},
+		{"holding the processor", vectorsim.Config{}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bodytest.Run(t, func(t *testing.T) body.Body {
+				return newRig(t, c.board).open(func(cfg *vector.Config) { cfg.HoldProcessor = c.hold })
+			})
+		})
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	d := newRig(t, vectorsim.Config{Version: "1.6.0.3331"}).open()
+	got := d.Describe()
+	if got.Species != "vic" || got.Firmware != "1.6.0.3331" || got.Period != 5120*time.Microsecond ||
+		strings.Join(got.Motors, " ") != "wheelL wheelR lift head" || strings.Join(got.Cliffs, " ") != "cliffFL cliffFR cliffBL cliffBR" {
+		t.Errorf("Describe() = %+v", got)
+	}
+}
+
+func TestHaltReachesTheBoardWithinOnePeriod(t *testing.T) {
+	r := newRig(t, vectorsim.Config{})
+	d := r.open()
+	var act body.Act
+	act.Motors = [body.MaxMotors]float64{0.5, -0.5, 0.2, 0.2}
+	for range 5 {
+		bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return r.State().Duty[0] > 0.49 })
+		before := r.State()
+		if err := d.Halt(); err != nil {
+			t.Fatal(err)
+		}
+		after := r.await("motors off", func(s vectorsim.State) bool { return s.Duty == [4]float64{} })
+		// The period that is under way when Halt writes, and the one that reads it.
+		if n := after.Frames - before.Frames; n > 2 {
+			t.Errorf("motors off %d frames after Halt, want at most 2", n)
+		}
+	}
+}
+
+func TestSensorsArriveInSI(t *testing.T) {
+	r := newRig(t, vectorsim.Config{Volts: 3.9, DischargePerMinute: -1})
+	d := r.open()
+	var idle body.Act
+	s := bodytest.Until(t, d, &idle, "a distance", func(s *body.Sense) bool { return s.ProxAt > 0 })
+	near := func(what string, got, want, tolerance float64) {
+		t.Helper()
+		if got < want-tolerance || got > want+tolerance {
+			t.Errorf("%s = %v, want %v +- %v", what, got, want, tolerance)
+		}
+	}
+	near("battery", s.BatteryVolts, 3.9, 0.01)
+	near("distance", s.ProxMetres, 0.4, 0.003)
+	near("touch", s.Touch, 500/4095.0, 0.001)
+	near("cliff", s.Cliffs[2], 600/1024.0, 0.01)
+	if s.Power != 0 || s.Fault != 0 || s.Button || s.ChargerVolts != 0 {
+		t.Errorf("a quiet robot reports %+v", s)
+	}
+
+	r.SetCharger(true)
+	s = bodytest.Until(t, d, &idle, "charging", func(s *body.Sense) bool { return s.Power == body.OnCharger|body.Charging })
+	near("charger", s.ChargerVolts, 5, 0.01)
+	r.SetButton(true)
+	r.SetCliff(spine.BackLeft, 10)
+	bodytest.Until(t, d, &idle, "button and cliff", func(s *body.Sense) bool { return s.Button && s.Cliffs[2] < 0.02 && s.Cliffs[1] > 0.5 })
+
+	r.SetTouch(4095) // saturated: the last good reading stays (VEC-BODY-27)
+	refused := d.Link().TouchRefused
+	s = bodytest.Until(t, d, &idle, "a refused touch", func(*body.Sense) bool { return d.Link().TouchRefused >= refused+10 })
+	near("touch while saturated", s.Touch, 500/4095.0, 0.001)
+	if s.TouchAt >= s.At {
+		t.Errorf("touch measured at %v, frame read at %v: want the older time", s.TouchAt, s.At)
+	}
+
+	r.SetProx(0) // nothing in sight
+	s = bodytest.Until(t, d, &idle, "a refused distance", func(*body.Sense) bool { return d.Link().ProxRefused >= 3 })
+	near("distance of the last good sample", s.ProxMetres, 0.4, 0.003)
+	r.SetProx(100)
+	bodytest.Until(t, d, &idle, "a nearer distance", func(s *body.Sense) bool { return s.ProxMetres < 0.11 })
+}
+
+func TestLightsAndDutyArriveAtTheBoard(t *testing.T) {
+	r := newRig(t, vectorsim.Config{})
+	d := r.open()
+	var act body.Act
+	act.Lights = [body.MaxLights]body.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4, G: 5, B: 6}}
+	act.Motors = [body.MaxMotors]float64{1, -2, 0.5, 0}
+	bodytest.Until(t, d, &act, "commands", func(*body.Sense) bool {
+		s := r.State()
+		return s.Lights == [4]spine.RGB{{B: 3}, {G: 2}, {R: 1}, {R: 4, G: 5, B: 6}} && // the wire counts from the back
+			s.Duty[0] == 1 && s.Duty[1] == -1 && s.Duty[2] > 0.499 && s.Duty[2] < 0.501 && s.Duty[3] == 0
+	})
+}
+
+// A head that falls silent loses its power; pressed on again, the board is taken up by the same driver (VEC-BODY-11).
+func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
+	for _, start := range []vectorsim.Start{vectorsim.StartApplication, vectorsim.StartBootloader} {
+		r := newRig(t, vectorsim.Config{Start: start})
+		d := r.open()
+		var act body.Act
+		act.Motors[0] = 0.5
+		first := bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return s.Motors[0].Position > 1 })
+
+		if err := r.ended(); !errors.Is(err, vectorsim.ErrPowerCut) {
+			t.Fatalf("a silent head ends with %v, want %v", err, vectorsim.ErrPowerCut)
+		}
+		if s := r.State(); s.Mode != vectorsim.Off || s.Silent != vector.WatchdogFrames || s.Duty != [4]float64{} {
+			t.Errorf("after the cut: %+v, want it off after %d silent frames with its motors off", s, vector.WatchdogFrames)
+		}
+		s := first
+		for deadline := mono.Now() + 10*time.Second; s.Fault != vector.FaultSilent; {
+			if err := d.Read(&s, mono.Now()+50*time.Millisecond); err != nil && err != body.ErrTimeout {
+				t.Fatal(err)
+			}
+			if mono.Now() > deadline {
+				t.Fatalf("silence is not reported: %+v", s)
+			}
+		}
+
+		r.powerOn()
+		again := bodytest.Until(t, d, new(body.Act), "the board again", func(s *body.Sense) bool { return s.Epoch != first.Epoch })
+		if again.Fault != 0 || again.Motors[0].Position > 0.5 {
+			t.Errorf("after the restart: %+v, want positions that begin again and no fault", again)
+		}
+	}
+}
+
+func TestDriverComesBackFromTheBootloader(t *testing.T) {
+	r := newRig(t, vectorsim.Config{Start: vectorsim.StartBootloader})
+	d := r.open()
+	first := bodytest.Until(t, d, new(body.Act), "frames", func(*body.Sense) bool { return true })
+	r.BrownOut()
+	if err := r.ended(); !errors.Is(err, vectorsim.ErrPowerCut) {
+		t.Fatalf("brown-out ends with %v, want %v", err, vectorsim.ErrPowerCut)
+	}
+	r.powerOn()
+	bodytest.Until(t, d, new(body.Act), "the application again", func(s *body.Sense) bool { return s.Epoch != first.Epoch })
+}
+
+func TestStalledBoardIsATimeoutAndThenGoesOn(t *testing.T) {
+	r := newRig(t, vectorsim.Config{})
+	d := r.open()
+	var s body.Sense
+	bodytest.Next(t, d, &s)
+	r.Stall(100 * time.Millisecond)
+	timeouts := 0
+	for deadline := mono.Now() + 10*time.Second; ; {
+		err := d.Read(&s, mono.Now()+20*time.Millisecond)
+		if err == body.ErrTimeout {
+			timeouts++
+		} else if err != nil {
+			t.Fatal(err)
+		} else if timeouts > 0 {
+			break
+		}
+		if mono.Now() > deadline {
+			t.Fatalf("%d timeouts and no frame after a stall", timeouts)
+		}
+	}
+	if timeouts < 2 {
+		t.Errorf("a stall of 100 ms made %d timeouts of 20 ms", timeouts)
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	r := newRig(t, vectorsim.Config{})
+	d := r.open()
+	if err := d.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ended(); !errors.Is(err, vectorsim.ErrShutdown) {
+		t.Errorf("the board ended with %v, want %v", err, vectorsim.ErrShutdown)
+	}
+}
+
+func TestOpenSaysWhatItHeard(t *testing.T) {
+	brief := func(path string) vector.Config { return vector.Config{Device: path, Timeout: 300 * time.Millisecond} }
+
+	t.Run("nobody", func(t *testing.T) {
+		pty, err := vectorsim.OpenPTY()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pty.Close()
+		_, err = vector.Open(t.Context(), brief(pty.SlavePath))
+		if !errors.Is(err, vector.ErrNoBody) || vector.FaultOf(err) != 899 || !strings.Contains(err.Error(), pty.SlavePath) {
+			t.Errorf("Open: %v, fault %d; want %v on %s and 899", err, vector.FaultOf(err), vector.ErrNoBody, pty.SlavePath)
+		}
+	})
+	t.Run("boot-loader without application", func(t *testing.T) {
+		r := newRig(t, vectorsim.Config{Start: vectorsim.StartEmpty})
+		_, err := vector.Open(t.Context(), brief(r.pty.SlavePath))
+		if !errors.Is(err, vector.ErrNoApplication) || vector.FaultOf(err) != 898 {
+			t.Errorf("Open: %v, fault %d; want %v and 898", err, vector.FaultOf(err), vector.ErrNoApplication)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		pty, err := vectorsim.OpenPTY()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pty.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := vector.Open(ctx, vector.Config{Device: pty.SlavePath, Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
+			t.Errorf("Open: %v, want %v", err, context.Canceled)
+		}
+	})
+	t.Run("two drivers", func(t *testing.T) {
+		r := newRig(t, vectorsim.Config{})
+		r.open()
+		if _, err := vector.Open(t.Context(), brief(r.pty.SlavePath)); err == nil || !strings.Contains(err.Error(), "another program") {
+			t.Errorf("second Open: %v, want it to name the other program", err)
+		}
+	})
+	t.Run("no tty", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []string{path, path + "-missing", ""} {
+			if d, err := vector.Open(t.Context(), brief(p)); err == nil {
+				t.Errorf("Open(%q) gave %v", p, d)
+			}
+		}
+	})
+	t.Run("impossible calibration", func(t *testing.T) {
+		cfg := brief("/dev/null")
+		cfg.Calibration = vector.DefaultCalibration()
+		cfg.Calibration.CountsPerRad[2] = 0
+		if _, err := vector.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "CountsPerRad of lift") {
+			t.Errorf("Open: %v, want it to name the number", err)
+		}
+	})
+}
+
+func TestHungUpLineIsALinkError(t *testing.T) {
+	r := newRig(t, vectorsim.Config{})
+	d := r.open()
+	r.stop()
+	if err := r.pty.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var s body.Sense
+	var err error
+	for range 10 { // frames that were on their way may still come
+		if err = d.Read(&s, mono.Now()+5*time.Second); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, body.ErrLink) || s.Fresh || vector.FaultOf(err) != vector.FaultSilent {
+		t.Errorf("Read from a hung-up line: %v, fresh %t; want %v and fault 898", err, s.Fresh, body.ErrLink)
+	}
+	if err := d.Write(&body.Act{}); !errors.Is(err, body.ErrLink) {
+		t.Errorf("Write to a hung-up line: %v, want %v", err, body.ErrLink)
+	}
+}
+
+// A port that takes no more drops whole frames, and Halt overtakes what is queued.
+func TestFullPort(t *testing.T) {
+	r := newRig(t, vectorsim.Config{})
+	d := r.open()
+	r.stop() // nobody takes the bytes any more
+	var act body.Act
+	act.Motors[0] = 1
+	var err error
+	for range 100_000 {
+		if err = d.Write(&act); err != nil {
+			break
+		}
+	}
+	if err != body.ErrFull || d.Link().Full == 0 {
+		t.Fatalf("writing without end: %v, %+v; want %v", err, d.Link(), body.ErrFull)
+	}
+	if err := d.Halt(); err != nil {
+		t.Fatalf("Halt on a full port: %v", err)
+	}
+
+	frames, counters := received(t, r)
+	if len(frames) == 0 {
+		t.Fatal("no frame arrived")
+	}
+	if last := frames[len(frames)-1]; last.Motors != [4]int16{} {
+		t.Errorf("the last frame of %d drives: %+v", len(frames), last)
+	}
+	if counters.Bad() > 1 { // the frame that Halt cut short
+		t.Errorf("what arrived is damaged: %+v", counters)
+	}
+}
+
+// received returns the data frames that wait at the board's end of the wire.
+func received(t *testing.T, r *rig) ([]spine.HeadData, spine.Counters) {
+	t.Helper()
+	p := spine.NewParser(spine.ToBody)
+	var frames []spine.HeadData
+	for {
+		n, err := r.pty.Master.Read(p.Space())
+		if n <= 0 {
+			if err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "unavailable") {
+				t.Fatal(err)
+			}
+			return frames, p.Counters()
+		}
+		p.Fill(n)
+		for f, ok := p.Next(); ok; f, ok = p.Next() {
+			var m spine.HeadData
+			if f.Type == spine.TypeData && m.ParsePayload(f.Payload) == nil {
+				frames = append(frames, m)
+			}
+		}
+	}
+}
+
+func TestLinkCountsWhatNoiseDid(t *testing.T) {
+	r := newRig(t, vectorsim.Config{Seed: 4, Noise: vectorsim.Noise{Loss: 0.1, Corrupt: 0.2}})
+	d := r.open()
+	var act body.Act
+	bodytest.Until(t, d, &act, "noise", func(*body.Sense) bool {
+		l := d.Link()
+		return l.Frames > 100 && l.Corrupt > 3 && l.SkippedBytes > 1000 && l.Refused > 3
+	})
+	if s := r.State(); s.Bad == 0 || s.Heard == 0 {
+		t.Errorf("the board heard %d good and %d bad frames, want some of each", s.Heard, s.Bad)
+	}
+}
+
+func TestTapSeesEveryFrame(t *testing.T) {
+	r := newRig(t, vectorsim.Config{})
+	var raw uint64
+	var louder int16
+	d := r.open(func(cfg *vector.Config) {
+		cfg.Tap = func(m *spine.BodyData) {
+			raw++
+			for _, v := range m.Mics {
+				louder = max(louder, v)
+			}
+		}
+	})
+	bodytest.Until(t, d, new(body.Act), "frames", func(*body.Sense) bool { return d.Link().Frames > 50 })
+	if raw != d.Link().Frames || louder == 0 {
+		t.Errorf("tapped %d frames of %d, loudest sample %d", raw, d.Link().Frames, louder)
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	pty, err := vectorsim.OpenPTY()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pty.Close()
+	board := vectorsim.New(vectorsim.Config{})
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- board.Run(ctx, pty.Master) }()
+	defer func() { cancel(); <-done }()
+	d, err := vector.Open(ctx, vector.Config{Device: pty.SlavePath})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	var s body.Sense
+	var a body.Act
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := d.Read(&s, mono.Now()+time.Second); err != nil {
+			b.Fatal(err)
+		}
+		if err := d.Write(&a); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(d.Link().Overtaken)/float64(d.Link().Frames), "overtaken/frame")
+}

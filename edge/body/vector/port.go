@@ -1,0 +1,150 @@
+package vector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"kennel/edge/body/mono"
+)
+
+// port is a tty in raw mode. It reads and writes in the calling thread without going through the runtime's poller, because a hand-over
+// to another goroutine costs more than the read (spec/peer-facts section 12). It never blocks but in wait.
+type port struct {
+	fd   int
+	hold bool // wait in a raw system call
+	poll [1]unix.PollFd
+	ts   unix.Timespec
+}
+
+// baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
+const baudTolerance = 0.03
+
+// openPort opens a tty for one owner (VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). What lay in it unread is dropped.
+func openPort(path string, baud int, hold bool) (*port, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if err := setUp(fd, baud); err != nil {
+		_ = unix.Close(fd) // the reason why is the error that counts
+		return nil, fmt.Errorf("set up %s: %w", path, err)
+	}
+	return &port{fd: fd, hold: hold, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+}
+
+func setUp(fd, baud int) error {
+	// A lock, because TIOCEXCL does not stop root.
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return errors.New("another program drives this body")
+		}
+		return fmt.Errorf("lock: %w", err)
+	}
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS2)
+	if err != nil {
+		return fmt.Errorf("not a tty: %w", err)
+	}
+	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | unix.BOTHER
+	t.Ispeed, t.Ospeed = uint32(baud), uint32(baud)
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS2, t); err != nil {
+		return fmt.Errorf("raw mode at %d bit/s: %w", baud, err)
+	}
+	// A driver that cannot make the speed takes the nearest one without a word.
+	t, err = unix.IoctlGetTermios(fd, unix.TCGETS2)
+	if err != nil {
+		return fmt.Errorf("read settings back: %w", err)
+	}
+	if off := float64(t.Ospeed)/float64(baud) - 1; off > baudTolerance || off < -baudTolerance {
+		return fmt.Errorf("tty runs at %d bit/s, want %d", t.Ospeed, baud)
+	}
+	if err := unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIOFLUSH); err != nil {
+		return fmt.Errorf("drop old bytes: %w", err)
+	}
+	return nil
+}
+
+// errHangUp: the other end is gone.
+var errHangUp = errors.New("hung up")
+
+// read returns what there is, 0 if nothing.
+func (p *port) read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(p.fd, b)
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return 0, nil
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, errHangUp
+		default:
+			return n, nil
+		}
+	}
+}
+
+// write returns how many bytes the port took, 0 if it is full.
+func (p *port) write(b []byte) (int, error) {
+	for {
+		n, err := unix.Write(p.fd, b)
+		switch err {
+		case nil:
+			return n, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, nil
+		default:
+			return 0, err
+		}
+	}
+}
+
+// wait sleeps until there is something to read, or until the deadline passed: then it returns false.
+func (p *port) wait(deadline time.Duration) (bool, error) {
+	for {
+		left := deadline - mono.Now()
+		if left <= 0 {
+			return false, nil
+		}
+		p.ts = unix.NsecToTimespec(int64(left))
+		p.poll[0].Revents = 0
+		n, err := p.ppoll()
+		switch {
+		case err == unix.EINTR: // the runtime's own signals
+		case err != nil:
+			return false, err
+		case n == 0:
+			return false, nil
+		case p.poll[0].Revents&unix.POLLIN == 0:
+			return false, errHangUp
+		default:
+			return true, nil
+		}
+	}
+}
+
+func (p *port) ppoll() (int, error) {
+	if !p.hold {
+		return unix.Ppoll(p.poll[:], &p.ts, nil)
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p.poll)), 1, uintptr(unsafe.Pointer(&p.ts)), 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// dropOutput throws away what waits to be sent.
+func (p *port) dropOutput() error { return unix.IoctlSetInt(p.fd, unix.TCFLSH, unix.TCOFLUSH) }
+
+// drain waits until everything is sent.
+func (p *port) drain() error { return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1) }
+
+func (p *port) close() error { return unix.Close(p.fd) }

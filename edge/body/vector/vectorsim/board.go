@@ -1,0 +1,378 @@
+package vectorsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/spine"
+)
+
+// ErrPowerCut: the board switched itself and the head off, or lost its power; the error says why.
+var ErrPowerCut = errors.New("vectorsim: power cut")
+
+// ErrShutdown: the head asked for the power to be cut (VEC-BODY-H03).
+var ErrShutdown = errors.New("vectorsim: shut down by the head")
+
+// The ways a power cut comes about.
+var (
+	errSilence  = fmt.Errorf("%w: %d data frames without a word from the head", ErrPowerCut, vector.WatchdogFrames)
+	errNoHead   = fmt.Errorf("%w: the head never spoke", ErrPowerCut)
+	errBattery  = fmt.Errorf("%w: battery empty", ErrPowerCut)
+	errBrownOut = fmt.Errorf("%w: brown-out", ErrPowerCut)
+)
+
+// Mode is what the board's processor runs.
+type Mode uint8
+
+// Modes of a board.
+const (
+	Off Mode = iota
+	InBootloader
+	InApplication
+)
+
+// String returns "off", "boot-loader" or "application".
+func (m Mode) String() string {
+	switch m {
+	case Off:
+		return "off"
+	case InBootloader:
+		return "boot-loader"
+	case InApplication:
+		return "application"
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
+
+// State is a board as one who stands beside it sees it.
+type State struct {
+	Mode     Mode
+	PowerOns uint64 // how often Run began
+
+	Frames  uint64 // data frames sent since New
+	Heard   uint64 // good frames from the head
+	Bad     uint64 // frames from the head that were refused
+	Skipped uint64 // periods that passed while the board was late
+	Overrun uint64 // writes the wire did not take whole
+	Silent  int    // data frames sent since the head was last heard
+
+	Duty       [4]float64 // as commanded, -1 to 1; index as in package spine
+	Angle      [4]float64 // rad, where the parts are
+	Lights     [4]spine.RGB
+	Volts      float64
+	Celsius    float64
+	OnCharger  bool
+	IsCharging bool
+}
+
+// Board is one simulated body board. Its methods are safe for concurrent use; Run is called by one goroutine at a time.
+type Board struct {
+	mu      sync.Mutex
+	changed *sync.Cond // a period passed
+	cfg     Config
+	world   *world
+	state   State
+	noise   Noise
+
+	hasApplication bool
+	erased         bool
+	parser         *spine.Parser
+	data           spine.BodyData
+	head           spine.HeadData
+	armed          bool // the head has spoken
+	waited         time.Duration
+	untilBoot      int // periods to the boot-loader's next frame
+	stalled        int // periods
+	brownOut       bool
+}
+
+// New returns a board with its power off. An impossible Config is an error in the program or its configuration: check it with
+// Validate; New panics on it.
+func New(cfg Config) *Board {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	cfg = cfg.withDefaults()
+	b := &Board{cfg: cfg, world: newWorld(cfg), noise: cfg.Noise, hasApplication: cfg.Start != StartEmpty}
+	b.changed = sync.NewCond(&b.mu)
+	return b
+}
+
+// powerOn is the button.
+func (b *Board) powerOn() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.world.reset()
+	b.parser = spine.NewParser(spine.ToBody)
+	b.data.Seq = 0
+	b.armed, b.waited, b.untilBoot, b.stalled, b.brownOut = false, 0, 0, 0, false
+	b.state.PowerOns++
+	b.state.Silent = 0
+	b.state.Lights = [4]spine.RGB{}
+	b.state.Mode = InBootloader
+	if b.cfg.Start == StartApplication && b.hasApplication {
+		b.state.Mode = InApplication
+	}
+	b.changed.Broadcast()
+}
+
+func (b *Board) powerOff() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.world.reset() // motors let go at once, all else waits for the next time
+	b.state.Mode = Off
+	b.observe()
+}
+
+// tick lets periods pass, with in having arrived from the head meanwhile, and appends what the board sends to out. Periods beyond
+// the first are ones it was too late for: the world moves on, the frames are not made up for. An error ends the power.
+func (b *Board) tick(periods int, in, out []byte) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.observe()
+	b.state.Skipped += uint64(periods - 1)
+	if b.brownOut {
+		return out, errBrownOut
+	}
+	alive := true
+	for range periods {
+		alive = b.world.step() && alive
+	}
+	if !alive {
+		return out, errBattery
+	}
+	b.data.Seq += uint32(periods)
+	if b.stalled > 0 { // neither hears nor speaks, and the motors go on
+		b.stalled = max(0, b.stalled-periods)
+		return out, nil
+	}
+	out, err := b.hear(in, out)
+	if err != nil {
+		return out, err
+	}
+	if !b.armed {
+		if b.waited += time.Duration(periods) * vector.Period; b.waited > b.cfg.BootPatience {
+			return out, errNoHead
+		}
+	}
+	switch b.state.Mode {
+	case InApplication:
+		if b.armed {
+			if b.state.Silent >= vector.WatchdogFrames {
+				return out, errSilence
+			}
+			b.state.Silent++
+		}
+		b.state.Frames++
+		b.world.report(&b.data)
+		start := len(out)
+		out = b.disturb(b.data.AppendFrame(out), start)
+	case InBootloader:
+		if b.untilBoot--; b.untilBoot < 0 {
+			b.untilBoot = bootloaderEvery
+			out = new(spine.Bootloader).AppendFrame(out)
+		}
+	}
+	return out, nil
+}
+
+// observe brings the public state up to date and wakes those who await it. The lock is held.
+func (b *Board) observe() {
+	w := b.world
+	b.state.Duty, b.state.Angle = w.duty, w.angle
+	b.state.Volts, b.state.Celsius = w.volts, w.degrees
+	b.state.OnCharger, b.state.IsCharging = w.onCharger, w.charging
+	b.changed.Broadcast()
+}
+
+// hear takes in what the head sent and appends the answers.
+func (b *Board) hear(in, out []byte) ([]byte, error) {
+	if len(in) > 0 && b.chance(b.noise.Corrupt) {
+		in[b.world.rng.IntN(len(in))] ^= byte(1 + b.world.rng.IntN(255))
+	}
+	for len(in) > 0 {
+		n := copy(b.parser.Space(), in)
+		b.parser.Fill(n)
+		in = in[n:]
+		bad := b.parser.Counters().Bad()
+		for f, ok := b.parser.Next(); ok; f, ok = b.parser.Next() {
+			if b.chance(b.noise.Loss) {
+				continue
+			}
+			b.state.Heard++
+			b.armed, b.state.Silent = true, 0
+			var err error
+			if out, err = b.answer(f, out); err != nil {
+				return out, err
+			}
+		}
+		// One NAK however many frames were bad: noise must not make the board talk (VEC-BODY-08).
+		if more := b.parser.Counters().Bad() - bad; more > 0 {
+			b.state.Bad += more
+			out = spine.NAK.AppendFrame(out)
+		}
+	}
+	return out, nil
+}
+
+// answer does what one good frame asks (VEC-BODY-08).
+func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
+	done := false
+	switch f.Type {
+	case spine.TypeData:
+		if b.state.Mode == InApplication && b.head.ParsePayload(f.Payload) == nil {
+			b.world.obey(&b.head)
+			b.state.Lights = b.head.Lights
+			return out, nil // the next data frame is the answer
+		}
+	case spine.TypeShutdown:
+		return out, ErrShutdown
+	case spine.TypeVersion:
+		if b.hasApplication {
+			var v spine.Version
+			copy(v.ID[:], b.cfg.Version)
+			return v.AppendFrame(out), nil
+		}
+	case spine.TypeMode: // VEC-BODY-H05
+		if b.state.Mode == InApplication {
+			b.enter(InBootloader)
+			done = true
+		} else if b.hasApplication {
+			b.enter(InApplication)
+			done = true
+		}
+	case spine.TypeLights:
+		var m spine.Lights
+		if m.ParsePayload(f.Payload) == nil {
+			b.state.Lights = m.Lights
+			done = true
+		}
+	case spine.TypeErase:
+		if b.state.Mode == InBootloader {
+			b.hasApplication, b.erased, done = false, true, true
+		}
+	case spine.TypeFirmware:
+		var m spine.Firmware
+		done = b.state.Mode == InBootloader && b.erased && m.ParsePayload(f.Payload) == nil
+	case spine.TypeValidate:
+		// The signature is not simulated: whatever was written since the erase is the application again.
+		if b.state.Mode == InBootloader && (b.hasApplication || b.erased) {
+			b.hasApplication, b.erased, done = true, false, true
+			b.enter(InApplication)
+		}
+	}
+	if done {
+		return spine.ACK.AppendFrame(out), nil
+	}
+	return spine.NAK.AppendFrame(out), nil
+}
+
+// enter changes the mode; either program starts from nothing.
+func (b *Board) enter(m Mode) {
+	b.world.reset()
+	b.data.Seq = 0
+	b.untilBoot = 0
+	b.state.Mode = m
+}
+
+// disturb loses or damages the frame at out[start:].
+func (b *Board) disturb(out []byte, start int) []byte {
+	if b.chance(b.noise.Loss) {
+		return out[:start]
+	}
+	if b.chance(b.noise.Corrupt) {
+		out[start+b.world.rng.IntN(len(out)-start)] ^= byte(1 + b.world.rng.IntN(255))
+	}
+	return out
+}
+
+func (b *Board) chance(p float64) bool { return p > 0 && b.world.rng.Float64() < p }
+
+// State returns the board as it is now.
+func (b *Board) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+// Await blocks until cond holds, looking at the end of each period, and returns the state in which it did, or ctx's error.
+func (b *Board) Await(ctx context.Context, cond func(State) bool) (State, error) {
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.changed.Broadcast()
+	})
+	defer stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for !cond(b.state) {
+		if err := ctx.Err(); err != nil {
+			return b.state, err
+		}
+		b.changed.Wait()
+	}
+	return b.state, nil
+}
+
+func (b *Board) set(fn func(w *world)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fn(b.world)
+}
+
+// SetNoise changes how the wire is disturbed.
+func (b *Board) SetNoise(n Noise) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.noise = n
+}
+
+// Stall freezes the board for d: it neither hears nor speaks, and the motors go on.
+func (b *Board) Stall(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stalled = int((d + vector.Period - 1) / vector.Period)
+}
+
+// BrownOut takes the power away at once (VEC-HW-06).
+func (b *Board) BrownOut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.brownOut = true
+}
+
+// SetCharger puts the body on its charger or takes it off.
+func (b *Board) SetCharger(on bool) { b.set(func(w *world) { w.onCharger = on }) }
+
+// SetVolts fills the battery to v.
+func (b *Board) SetVolts(v float64) { b.set(func(w *world) { w.volts = min(max(v, 0), fullVolts) }) }
+
+// SetCelsius heats the board up to c; it cools from there.
+func (b *Board) SetCelsius(c float64) { b.set(func(w *world) { w.degrees = c }) }
+
+// SetPower adds battery flags to those that follow from the physics.
+func (b *Board) SetPower(flags spine.Power) { b.set(func(w *world) { w.forced = flags }) }
+
+// SetTouch sets the touch sensor's raw reading; 0 and 4095 and above are saturated.
+func (b *Board) SetTouch(raw uint16) { b.set(func(w *world) { w.touch = raw }) }
+
+// SetButton presses or releases the button.
+func (b *Board) SetButton(pressed bool) { b.set(func(w *world) { w.button = pressed }) }
+
+// SetCliff sets the raw reading of a cliff sensor; 0 is no floor at all.
+func (b *Board) SetCliff(sensor int, raw uint16) { b.set(func(w *world) { w.cliffs[sensor] = raw }) }
+
+// SetProx puts something at a distance in millimetres; 0 is nothing in sight, which the sensor reports as 8190.
+func (b *Board) SetProx(millimetres uint16) {
+	if millimetres == 0 {
+		millimetres = openRange
+	}
+	b.set(func(w *world) { w.prox = millimetres })
+}
+
+// MoveByHand turns a part by rad, as a person would; index as in package spine.
+func (b *Board) MoveByHand(motor int, rad float64) { b.set(func(w *world) { w.byHand(motor, rad) }) }

@@ -1,0 +1,15 @@
+// Package vectorsim is Vector's body board at the other end of the wire: the same bytes, the same rhythm, the same watchdog. A head
+// that talks to it through a pseudo-terminal cannot tell it from the device.
+//
+//	config.go  what a board is made of; own defaults with their reasons
+//	board.go   the protocol, one call a period; no clock, no port, so that a test is its time
+//	world.go   motors, battery, sensors; what a person does to them
+//	run.go     the wire: absolute deadlines each 5.12 ms, raw reads and writes
+//	pty.go     a pseudo-terminal that acts like a UART
+//
+// A Board is the robot's body and stays; Run is one time of its power being on. Run ends with ErrShutdown when the head asks for it
+// and with ErrPowerCut when the board gives up: no word from the head, an empty battery, a brown-out. Running it again is what the
+// button does on the robot.
+//
+// Rows: VEC-BODY-03 to 12, 18 to 33, VEC-WDOG-01, VEC-BOOT-05, VEC-PWR-21 and 22.
+package vectorsim
