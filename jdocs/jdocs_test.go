@@ -1,0 +1,267 @@
+package jdocs_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocstest"
+)
+
+var (
+	robot    = thing.MustParse("vic:00e20100")
+	settings = jdocs.Key{Thing: robot, Name: jdocs.RobotSettings}
+)
+
+func doc(version, format uint64, text string) jdocs.Doc {
+	return jdocs.Doc{Version: version, FmtVersion: format, JSON: text}
+}
+
+// TestWrite: VEC-JDS-02 and the original server's order of judging: version first, then format.
+func TestWrite(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	for _, c := range []struct {
+		name string
+		doc  jdocs.Doc
+		want jdocs.WriteResult
+	}{
+		{"create at 1", doc(1, 1, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 0}},
+		{"create without format", doc(0, 0, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadFmtVersion, Latest: 0}},
+		{"neither fits", doc(1, 0, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 0}},
+		{"create", doc(0, 2, "{}"), jdocs.WriteResult{Status: jdocs.Accepted, Latest: 1}},
+		{"create again", doc(0, 2, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 1}},
+		{"one ahead", doc(2, 2, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 1}},
+		{"far ahead", doc(math.MaxUint64, 2, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 1}},
+		{"older format", doc(1, 1, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadFmtVersion, Latest: 1}},
+		{"absurd format", doc(1, math.MaxUint64, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadFmtVersion, Latest: 1}},
+		{"update", doc(1, 2, "{}"), jdocs.WriteResult{Status: jdocs.Accepted, Latest: 2}},
+		{"newer format", doc(2, 3, "{}"), jdocs.WriteResult{Status: jdocs.Accepted, Latest: 3}},
+	} {
+		got, err := svc.Write(t.Context(), settings, c.doc, string(robot))
+		if err != nil || got != c.want {
+			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestRead: VEC-JDS-03.
+func TestRead(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	for v := range uint64(3) {
+		if _, err := svc.Write(t.Context(), settings, doc(v, 2, `{"a":1}`), string(robot)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, head := doc(3, 2, `{"a":1}`), doc(3, 2, "")
+	got, err := svc.Read(t.Context(), "", robot, []jdocs.Item{
+		{Name: jdocs.RobotSettings, MyVersion: 0}, {Name: jdocs.RobotSettings, MyVersion: 2}, {Name: jdocs.RobotSettings, MyVersion: 3},
+		{Name: jdocs.RobotSettings, MyVersion: 4}, {Name: jdocs.RobotLifetimeStats, MyVersion: 4},
+	})
+	want := []jdocs.ReadResult{{Status: jdocs.Changed, Doc: whole}, {Status: jdocs.Changed, Doc: whole}, {Status: jdocs.Unchanged, Doc: head},
+		{Status: jdocs.Changed, Doc: whole}, {Status: jdocs.NotFound}}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v, %v\nwant %v", got, err, want)
+	}
+	if _, err := svc.Read(t.Context(), "", robot, make([]jdocs.Item, jdocs.MaxItems+1)); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("read of too many: %v, want invalid", err)
+	}
+	if _, err := svc.Read(t.Context(), "", robot, []jdocs.Item{{Name: jdocs.AccountSettings}}); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("read of an account's document without account: %v, want invalid", err)
+	}
+}
+
+// TestLimits: VEC-JDS-10.
+func TestLimits(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat(`{"a":`, n-1) + "[]" + strings.Repeat("}", n-1) }
+	for _, c := range []struct {
+		name string
+		doc  jdocs.Doc
+		want string // part of the error; "": accepted
+	}{
+		{"text of the largest size", doc(0, 1, `"`+strings.Repeat("a", jdocs.MaxJSON-2)+`"`), ""},
+		{"one byte more", doc(0, 1, `"`+strings.Repeat("a", jdocs.MaxJSON-1)+`"`), "204801 bytes: at most 204800"},
+		{"16 levels", doc(0, 1, deep(16)), ""},
+		{"17 levels", doc(0, 1, deep(17)), "byte 80 opens level 17"},
+		{"brackets in a string", doc(0, 1, `"\"[[[[[[[[[[[[[[[[[[[[["`), ""},
+		{"empty", doc(0, 1, ""), "byte 0"},
+		{"not JSON", doc(0, 1, `{"a":1,}`), "byte 8"},
+		{"two values", doc(0, 1, `{} {}`), "byte 4"},
+		{"not UTF-8", doc(0, 1, "\"\xff\""), "UTF-8"},
+		{"metadata of 32 characters", jdocs.Doc{FmtVersion: 1, JSON: "{}", ClientMeta: strings.Repeat("é", 32)}, ""},
+		{"metadata of 33", jdocs.Doc{FmtVersion: 1, JSON: "{}", ClientMeta: strings.Repeat("é", 33)}, "at most 32"},
+		{"metadata with a NUL", jdocs.Doc{FmtVersion: 1, JSON: "{}", ClientMeta: "\x00"}, "of text"},
+	} {
+		_, err := jdocs.New(jdocstest.NewMemory()).Write(t.Context(), settings, c.doc, "test")
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.want != "" && (errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v; want invalid with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		account string
+		id      thing.ID
+		name    jdocs.Name
+		want    string
+	}{
+		{"ann", robot, jdocs.RobotSettings, "vic:00e20100/vic.RobotSettings"},
+		{"ann", robot, jdocs.AccountSettings, "ann/vic.AccountSettings"},
+		{"", robot, jdocs.AccountSettings, ""},
+		{"ann", "", jdocs.RobotSettings, ""},
+		{strings.Repeat("a", 65), robot, jdocs.UserEntitlements, ""},
+		{"a\x00", robot, jdocs.UserEntitlements, ""},
+		{"ann", robot, "../secrets", ""},
+		{"ann", robot, ".hidden", ""},
+		{"ann", robot, "", ""},
+	} {
+		k, err := jdocs.NewKey(c.account, c.id, c.name)
+		if c.want == "" && errs.KindOf(err) != errs.Invalid || c.want != "" && (err != nil || k.String() != c.want) {
+			t.Errorf("NewKey(%.10q, %q, %q) = %v, %v; want %q", c.account, c.id, c.name, k, err, c.want)
+		}
+	}
+}
+
+func set(t *testing.T, svc jdocs.Service, fields string) (jdocs.Revision, error) {
+	t.Helper()
+	var f map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(fields), &f); err != nil {
+		t.Fatal(err)
+	}
+	return svc.Set(t.Context(), settings, f, "ann")
+}
+
+func TestSet(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	rev, err := set(t, svc, `{"master_volume":3, "custom_eye_color.hue":0.4}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rev.Version != 1 || rev.FmtVersion != 2 || rev.By != "ann" {
+		t.Errorf("first set: %+v, want version 1, format 2, by ann", rev)
+	}
+	if _, err := svc.Write(t.Context(), settings, doc(1, 2, `{"new_field": [1, 2],"master_volume":3,"locale":"de-DE"}`), string(robot)); err != nil {
+		t.Fatal(err)
+	}
+	rev, err = set(t, svc, `{"master_volume":"mute","new.path":true,"new_field":null}`)
+	if want := `{"locale":"de-DE","master_volume":0,"new":{"path":true}}`; err != nil || rev.JSON != want || rev.Version != 3 {
+		t.Errorf("set: %+v, %v; want %s at version 3", rev, err, want)
+	}
+	if rev, err = set(t, svc, `{"master_volume":0}`); err != nil || rev.Version != 3 {
+		t.Errorf("set to what it is: version %d, %v; want still 3", rev.Version, err)
+	}
+	for fields, want := range map[string]string{
+		`{}`:                                      "no field",
+		`{"master_volume":6}`:                     "0 MUTE, 1 LOW",
+		`{"eye_color":"BLUE"}`:                    "0 TIP_OVER_TEAL",
+		`{"clock_24_hour":1}`:                     "true or false",
+		`{"custom_eye_color.hue":1.5}`:            "0 to 1",
+		`{"custom_eye_color":{"hue":"x"}}`:        "hue",
+		`{"time_zone":"Amerika/Nirgendwo"}`:       "no such time zone",
+		`{"locale":"english, please"}`:            "IETF",
+		`{"locale":null}`:                         "IETF",
+		`{"locale.region":"US"}`:                  "locale is not an object",
+		`{"":1}`:                                  "empty name",
+		`{"new..path":1}`:                         "empty name",
+		`{"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q":1}`: "levels",
+	} {
+		if _, err := set(t, svc, fields); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("set %s: %v; want invalid with %q", fields, err, want)
+		}
+	}
+}
+
+func TestEnumsByNumberAndName(t *testing.T) { // VEC-DOC-02
+	for _, c := range []struct{ field, in, want string }{
+		{"master_volume", `5`, "5"}, {"master_volume", `"5"`, "5"}, {"master_volume", `"High"`, "5"}, {"master_volume", `"MEDIUM_LOW"`, "2"},
+		{"button_wakeword", `"BUTTON_WAKEWORD_ALEXA"`, "1"}, {"button_wakeword", `"hey_vector"`, "0"},
+		{"eye_color", `"CONFUSION_MATRIX_GREEN"`, "6"}, {"dist_is_metric", `"true"`, "true"}, {"custom_eye_color.saturation", `"0.5"`, "0.5"},
+		{"time_zone", `"Europe/Berlin"`, `"Europe/Berlin"`}, {"future_field", `{"x":1}`, `{"x":1}`},
+		{"custom_eye_color", `{"enabled":"true","new":1}`, `{"enabled":true,"new":1}`},
+	} {
+		got, err := jdocs.CheckField(jdocs.RobotSettings, c.field, json.RawMessage(c.in))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s = %s: %s, %v; want %s", c.field, c.in, got, err, c.want)
+		}
+	}
+}
+
+func TestSetWhileOthersWrite(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			f := map[string]json.RawMessage{fmt.Sprintf("field%d", i): json.RawMessage("1")}
+			if _, err := svc.Set(t.Context(), settings, f, "ann"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	rev, err := svc.Get(t.Context(), settings)
+	if err != nil || rev.Version != 8 {
+		t.Fatalf("version %d, %v; want 8", rev.Version, err)
+	}
+	for i := range 8 {
+		if !strings.Contains(rev.JSON, fmt.Sprintf("field%d", i)) {
+			t.Errorf("field%d is lost: %s", i, rev.JSON)
+		}
+	}
+}
+
+func TestStatisticsKeepTheirDots(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	key := jdocs.Key{Thing: robot, Name: jdocs.RobotLifetimeStats}
+	rev, err := svc.Set(t.Context(), key, map[string]json.RawMessage{"Pet.ms": json.RawMessage("12")}, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]float64
+	if err := json.Unmarshal([]byte(rev.JSON), &m); err != nil {
+		t.Fatal(err)
+	}
+	if len(m) != 41 || m["Pet.ms"] != 12 { // VEC-DOC-07, annex A
+		t.Errorf("%d keys, Pet.ms %v; want 41 and 12", len(m), m["Pet.ms"])
+	}
+}
+
+func TestHistoryAndMissing(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	if _, err := svc.Get(t.Context(), settings); !errors.Is(err, jdocs.ErrNotFound) || errs.KindOf(err) != errs.NotFound {
+		t.Errorf("get of nothing: %v", err)
+	}
+	for _, limit := range []int{0, -1, jdocs.MaxHistory + 1} {
+		if _, err := svc.History(t.Context(), settings, limit); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("history of %d: %v, want invalid", limit, err)
+		}
+	}
+	if v, err := svc.Delete(t.Context(), settings, "ann"); err != nil || v != 0 { // VEC-JDS-04
+		t.Errorf("delete of nothing: %d, %v; want 0", v, err)
+	}
+}
+
+func FuzzCheckJSON(f *testing.F) {
+	for _, s := range []string{"{}", `{"a":[1,2,{"b":null}]}`, `"\u0000"`, "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", "\"\xff\"", "{", "1e999"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		err := jdocs.CheckJSON(b)
+		if err == nil != (json.Valid(b) && len(b) <= jdocs.MaxJSON && strings.ToValidUTF8(string(b), "") == string(b)) &&
+			!strings.Contains(fmt.Sprint(err), "level") {
+			t.Errorf("%q: %v", b, err)
+		}
+		if err != nil && errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%q: kind %v", b, errs.KindOf(err))
+		}
+	})
+}

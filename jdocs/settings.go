@@ -1,0 +1,258 @@
+package jdocs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kennel/infra/errs"
+)
+
+// The enumerations of vic.RobotSettings, by number (VEC-DOC-02). A value may be given by number or by name.
+var (
+	ButtonWakeWords = []string{"BUTTON_WAKEWORD_HEY_VECTOR", "BUTTON_WAKEWORD_ALEXA"}
+	EyeColors       = []string{"TIP_OVER_TEAL", "OVERFIT_ORANGE", "UNCANNY_YELLOW", "NON_LINEAR_LIME", "SINGULARITY_SAPPHIRE",
+		"FALSE_POSITIVE_PURPLE", "CONFUSION_MATRIX_GREEN"}
+	Volumes = []string{"MUTE", "LOW", "MEDIUM_LOW", "MEDIUM", "MEDIUM_HIGH", "HIGH"}
+)
+
+// kind checks one value and returns it as the document holds it.
+type kind func(json.RawMessage) (json.RawMessage, error)
+
+// settingsFields are the known fields of vic.RobotSettings (VEC-DOC-01), dotted below custom_eye_color. Others pass unchecked.
+var settingsFields = map[string]kind{
+	"button_wakeword":             enum(ButtonWakeWords, "BUTTON_WAKEWORD_"),
+	"clock_24_hour":               boolean,
+	"custom_eye_color":            eyeColor,
+	"custom_eye_color.enabled":    eyeColorFields["enabled"],
+	"custom_eye_color.hue":        eyeColorFields["hue"],
+	"custom_eye_color.saturation": eyeColorFields["saturation"],
+	"default_location":            words(1024, nil, "a place in words"),
+	"dist_is_metric":              boolean,
+	"eye_color":                   enum(EyeColors, ""),
+	"locale":                      words(35, localePattern, "an IETF language tag such as en-US"),
+	"master_volume":               enum(Volumes, ""),
+	"temp_is_fahrenheit":          boolean,
+	"time_zone":                   timeZone,
+}
+
+// eyeColorFields are those of custom_eye_color, which came with software 1.8.
+var eyeColorFields = map[string]kind{"enabled": boolean, "hue": unit, "saturation": unit}
+
+var (
+	localePattern = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
+	zonePattern   = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+)
+
+// DefaultRobotSettings is the document of a robot that nobody has set up (VEC-DOC-01).
+func DefaultRobotSettings() Doc {
+	return Doc{FmtVersion: RobotSettings.FmtVersion(), JSON: string(encode(map[string]json.RawMessage{
+		"button_wakeword": json.RawMessage("0"),
+		"clock_24_hour":   json.RawMessage("false"),
+		// Hue and saturation are those of eye colour 0 (VEC-DOC-03), so that enabling the field alone changes nothing to the eye.
+		"custom_eye_color":   json.RawMessage(`{"enabled":false,"hue":0.42,"saturation":1}`),
+		"default_location":   json.RawMessage(`"San Francisco, California, United States"`),
+		"dist_is_metric":     json.RawMessage("false"),
+		"eye_color":          json.RawMessage("0"),
+		"locale":             json.RawMessage(`"en-US"`),
+		"master_volume":      json.RawMessage("4"),
+		"temp_is_fahrenheit": json.RawMessage("true"),
+		"time_zone":          json.RawMessage(`"America/Los_Angeles"`),
+	}))}
+}
+
+// Default is the document that a name begins with; an empty object for names without rules of their own. Version is 0.
+func Default(name Name) Doc {
+	switch name {
+	case RobotSettings:
+		return DefaultRobotSettings()
+	case RobotLifetimeStats:
+		return DefaultLifetimeStats()
+	}
+	return Doc{FmtVersion: name.FmtVersion(), JSON: "{}"}
+}
+
+// SetFields returns doc with fields changed and everything else as it was. A name may be dotted to reach into an object
+// ("custom_eye_color.hue"); where a field of that very name exists, or in the lifetime statistics, the dots belong to the name. Known
+// fields are checked (CheckField); null removes an unknown one. Errors are Invalid and say what is allowed.
+func SetFields(name Name, doc string, fields map[string]json.RawMessage) (string, error) {
+	top, ok := object(json.RawMessage(doc))
+	if !ok {
+		return "", errs.New(errs.Invalid, "document %s is not an object: it has no fields to set", name)
+	}
+	for _, f := range slices.Sorted(maps.Keys(fields)) {
+		v, err := CheckField(name, f, fields[f])
+		if err != nil {
+			return "", err
+		}
+		path := []string{f}
+		if _, flat := top[f]; !flat && name != RobotLifetimeStats {
+			path = strings.Split(f, ".")
+		}
+		if err := put(top, path, v); err != nil {
+			return "", errs.New(errs.Invalid, "field %s: %v", f, err)
+		}
+	}
+	return string(encode(top)), nil
+}
+
+// put sets the value at path, making objects on the way; a nil value removes it.
+func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
+	key := path[0]
+	if key == "" {
+		return fmt.Errorf("empty name: want letters, or names joined by single dots")
+	}
+	switch {
+	case len(path) > MaxDepth:
+		return fmt.Errorf("%d levels: at most %d", len(path), MaxDepth)
+	case len(path) > 1:
+		sub := map[string]json.RawMessage{}
+		if old := m[key]; old != nil {
+			var ok bool
+			if sub, ok = object(old); !ok {
+				return fmt.Errorf("%s is not an object", key)
+			}
+		}
+		if err := put(sub, path[1:], v); err != nil {
+			return err
+		}
+		m[key] = encode(sub)
+	case v == nil:
+		delete(m, key)
+	default:
+		m[key] = v
+	}
+	return nil
+}
+
+// CheckField returns a value as the document holds it (an enum as its number), or an error of kind Invalid that lists what is allowed.
+// A nil result means: remove the field.
+func CheckField(name Name, field string, v json.RawMessage) (json.RawMessage, error) {
+	if err := CheckJSON(v); err != nil {
+		return nil, fmt.Errorf("field %.80q: %w", field, err)
+	}
+	check := kind(unknown)
+	switch name {
+	case RobotSettings:
+		if k, ok := settingsFields[field]; ok {
+			check = k
+		}
+	case RobotLifetimeStats:
+		if slices.Contains(StatKeys, field) {
+			check = count
+		}
+	}
+	out, err := check(v)
+	if err != nil {
+		return nil, errs.New(errs.Invalid, "field %.80q: %.80s: %v", field, v, err)
+	}
+	return out, nil
+}
+
+func unknown(v json.RawMessage) (json.RawMessage, error) {
+	if string(v) == "null" {
+		return nil, nil
+	}
+	return v, nil
+}
+
+// unquoted returns the content of a JSON string, or the value's own text. Command lines quote more than they mean.
+func unquoted(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil && string(v) != "null" {
+		return s
+	}
+	return string(v)
+}
+
+func boolean(v json.RawMessage) (json.RawMessage, error) {
+	switch s := unquoted(v); s {
+	case "true", "false":
+		return json.RawMessage(s), nil
+	}
+	return nil, fmt.Errorf("want true or false")
+}
+
+// enum accepts a number of the list or a name in any case, with or without the prefix.
+func enum(names []string, prefix string) kind {
+	return func(v json.RawMessage) (json.RawMessage, error) {
+		s := unquoted(v)
+		for i, n := range names {
+			if s == strconv.Itoa(i) || strings.EqualFold(s, n) || strings.EqualFold(s, strings.TrimPrefix(n, prefix)) {
+				return json.RawMessage(strconv.Itoa(i)), nil
+			}
+		}
+		allowed := make([]string, len(names))
+		for i, n := range names {
+			allowed[i] = fmt.Sprintf("%d %s", i, n)
+		}
+		return nil, fmt.Errorf("want one of %s", strings.Join(allowed, ", "))
+	}
+}
+
+func words(limit int, pattern *regexp.Regexp, want string) kind {
+	return func(v json.RawMessage) (json.RawMessage, error) {
+		var s *string
+		if json.Unmarshal(v, &s) != nil || s == nil || len(*s) > limit || pattern != nil && !pattern.MatchString(*s) {
+			return nil, fmt.Errorf("want %s, at most %d bytes", want, limit)
+		}
+		return v, nil
+	}
+}
+
+// timeZone asks the system's time zone database, where there is one; a robot may have none.
+func timeZone(v json.RawMessage) (json.RawMessage, error) {
+	const want = "a tz database name such as America/Los_Angeles"
+	v, err := words(64, zonePattern, want)(v)
+	if err != nil {
+		return nil, err
+	}
+	s := unquoted(v)
+	if _, err := time.LoadLocation(s); err == nil && s != "Local" {
+		return v, nil
+	}
+	if _, err := time.LoadLocation("America/Los_Angeles"); err == nil {
+		return nil, fmt.Errorf("no such time zone: want %s", want)
+	}
+	return v, nil
+}
+
+func unit(v json.RawMessage) (json.RawMessage, error) {
+	f, err := strconv.ParseFloat(unquoted(v), 64)
+	if err != nil || math.IsNaN(f) || f < 0 || f > 1 {
+		return nil, fmt.Errorf("want a number from 0 to 1")
+	}
+	return json.Marshal(f)
+}
+
+func count(v json.RawMessage) (json.RawMessage, error) {
+	f, err := strconv.ParseFloat(unquoted(v), 64)
+	if n, ok := formatNumber(f); err == nil && ok {
+		return n, nil
+	}
+	return nil, fmt.Errorf("want a number")
+}
+
+// eyeColor checks the whole object; fields that it does not know stay.
+func eyeColor(v json.RawMessage) (json.RawMessage, error) {
+	m, ok := object(v)
+	if !ok {
+		return nil, fmt.Errorf("want an object {enabled, hue, saturation}")
+	}
+	for k, val := range m {
+		if check, ok := eyeColorFields[k]; ok {
+			out, err := check(val)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", k, err)
+			}
+			m[k] = out
+		}
+	}
+	return encode(m), nil
+}
