@@ -1,0 +1,489 @@
+package broker_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/topics"
+	"kennel/infra/errs"
+	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/broker"
+	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/mqtt/mqtttest"
+)
+
+const (
+	me    thing.ID = "vic:00e20100"
+	other thing.ID = "vic:00e20101"
+	long           = 10 * time.Second // for what must happen
+)
+
+type message struct{ topic, payload string }
+
+// client is a connected client with what it received.
+type client struct {
+	*mqtt.Client
+	got  chan message
+	down chan *mqtt.DownError
+	stop func()
+}
+
+// start runs a client that subscribes to filters. It does not wait for the connection.
+func start(t *testing.T, b *mqtttest.Broker, id string, creds func() (*tls.Config, error), will *mqtt.Will, filters ...string) (*client, <-chan struct{}) {
+	t.Helper()
+	c := &client{got: make(chan message, 1000), down: make(chan *mqtt.DownError, 1000)}
+	up := make(chan struct{}, 1000)
+	var err error
+	c.Client, err = mqtt.New(mqtt.Config{
+		URL: b.URL, ClientID: id, TLS: creds, MinBackoff: 5 * time.Millisecond, MaxBackoff: 20 * time.Millisecond,
+		Will: func() *mqtt.Will { return will },
+		OnConnect: func(ctx context.Context, c *mqtt.Client) error {
+			if len(filters) > 0 {
+				if err := c.Subscribe(ctx, 1, filters...); err != nil {
+					return err
+				}
+			}
+			up <- struct{}{}
+			return nil
+		},
+		OnMessage: func(topic string, payload []byte, ack func()) { ack(); c.got <- message{topic, string(payload)} },
+		OnDown: func(err error) {
+			var d *mqtt.DownError
+			if !errors.As(err, &d) {
+				t.Errorf("OnDown got %T: %v", err, err)
+				return
+			}
+			c.down <- d
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() { defer close(done); _ = c.Run(ctx) }()
+	c.stop = func() { cancel(); <-done }
+	t.Cleanup(c.stop)
+	return c, up
+}
+
+func connect(t *testing.T, b *mqtttest.Broker, id string, creds func() (*tls.Config, error), will *mqtt.Will, filters ...string) *client {
+	t.Helper()
+	c, up := start(t, b, id, creds, will, filters...)
+	wait(t, up, id+" connected")
+	return c
+}
+
+func wait[T any](t *testing.T, ch <-chan T, what string) (v T) {
+	t.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(long):
+		t.Fatalf("not within %v: %s", long, what)
+	}
+	return v
+}
+
+// refusals returns what the broker says about refused clients.
+func refusals(t *testing.T, b *mqtttest.Broker) func(code string) brokerapi.Refusal {
+	t.Helper()
+	c := connect(t, b, "kenneld-doctor", b.Cloud(t), nil, brokerapi.RefusedTopic)
+	return func(code string) brokerapi.Refusal {
+		t.Helper()
+		r, err := brokerapi.ParseRefusal([]byte(wait(t, c.got, "refusal "+code).payload))
+		if err != nil || r.Code != code || r.Reason == "" || r.Addr == "" {
+			t.Errorf("got %+v, %v, want code %s", r, err, code)
+		}
+		return r
+	}
+}
+
+// TestForbiddenPublish is issue 2, "what must hold" 5, writing: every class and name of another thing, and everything else that is not a
+// thing's own to say. The connection ends, the reason is told, and nobody receives a byte.
+func TestForbiddenPublish(t *testing.T) {
+	b := mqtttest.Start(t)
+	reason := refusals(t, b)
+	cloud := connect(t, b, "kenneld-all", b.Cloud(t), nil, "kennel/#", "other/#", brokerapi.KickTopic)
+	victim := connect(t, b, string(other), b.Thing(t, other), nil, topics.ThingFilters(other)...)
+	mine := b.Thing(t, me)
+
+	var forbidden []string
+	for _, name := range []string{topics.Status, topics.DAS, topics.OTA} {
+		forbidden = append(forbidden, topics.UpTopic(other, name))
+	}
+	for _, name := range []string{topics.Ack, topics.Jdocs, topics.OTA, topics.Cmd, topics.Intent} {
+		forbidden = append(forbidden, topics.DownTopic(other, name), topics.DownTopic(me, name))
+	}
+	forbidden = append(forbidden, topics.ResTopic(other, "1"), topics.ResTopic(me, "1"), topics.ReqTopic(other, "jdocs", "write"),
+		brokerapi.RefusedTopic, brokerapi.KickTopic, brokerapi.StatsTopic, "other/topic", "kennel", "kennel/"+string(me), "kennel/"+string(me)+"/up",
+		"kennel/"+string(me)+"/up/a/b", "/kennel/"+string(me)+"/up/das", "$share/kennel/kennel/"+string(other)+"/up/das")
+
+	attacker, up := start(t, b, string(me), mine, nil)
+	for _, topic := range forbidden {
+		for qos := range byte(2) {
+			wait(t, up, "attacker connected")
+			err := attacker.Publish(t.Context(), topic, qos, false, []byte("forbidden"))
+			if qos == 1 && err == nil {
+				t.Errorf("QoS 1 publish on %q was acknowledged", topic)
+			}
+			if d := wait(t, attacker.down, "end of the connection after "+topic); d.Reason != mqtt.Lost {
+				t.Errorf("%q: %v", topic, d)
+			}
+			if r := reason(brokerapi.CodePublish); !strings.Contains(r.Reason, topic) || r.ClientID != string(me) || r.CN != string(me) {
+				t.Errorf("%q: refusal %+v", topic, r)
+			}
+		}
+	}
+	// Its own topics, but not like that.
+	wait(t, up, "attacker connected")
+	_ = attacker.Publish(t.Context(), topics.UpTopic(me, topics.Status), 1, true, []byte("forbidden"))
+	reason(brokerapi.CodePublish)
+	wait(t, up, "attacker connected")
+	_ = attacker.Publish(t.Context(), topics.UpTopic(me, topics.Status), 2, false, []byte("forbidden"))
+	reason(brokerapi.CodePublish)
+
+	wait(t, up, "attacker connected")
+	if err := attacker.Publish(t.Context(), topics.UpTopic(me, topics.DAS), 1, false, []byte("allowed")); err != nil {
+		t.Error(err)
+	}
+	if got, want := wait(t, cloud.got, "the allowed message"), (message{topics.UpTopic(me, topics.DAS), "allowed"}); got != want {
+		t.Errorf("the cloud got %v first, want %v", got, want)
+	}
+	if err := cloud.Publish(t.Context(), topics.DownTopic(other, topics.Ack), 1, false, []byte("allowed")); err != nil {
+		t.Error(err)
+	}
+	if got := wait(t, victim.got, "the allowed message"); got.payload != "allowed" {
+		t.Errorf("the victim got %v", got)
+	}
+}
+
+// TestForbiddenSubscribe is issue 2, "what must hold" 5, reading, retained messages included.
+func TestForbiddenSubscribe(t *testing.T) {
+	b := mqtttest.Start(t)
+	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil)
+	for _, id := range []thing.ID{me, other} {
+		if err := cloud.Publish(t.Context(), topics.DownTopic(id, topics.Jdocs), 1, true, []byte("hint for "+id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reason := refusals(t, b)
+	o := string(other)
+	var attacker *client
+	var up <-chan struct{}
+	for i, filter := range append([]string{
+		"#", "+/#", "kennel/#", "kennel/+/+/+", "kennel/+/down/jdocs", "kennel/+/down/+", "+/" + o + "/down/jdocs", "kennel/" + o + "/#",
+		"kennel/" + o + "/down/jdocs", "kennel/" + o + "/down/+", "kennel/" + o + "/res/+", "kennel/" + o + "/up/das", "kennel/" + o + "/req/+/+",
+		"kennel/" + string(me) + "/#", "kennel/" + string(me) + "/+/+", "kennel/" + string(me) + "/up/das",
+		"$share/kennel/kennel/+/up/+", "$share/x/kennel/" + o + "/down/+", "$SHARE/x/kennel/" + o + "/down/+", "$share/x/kennel/" + string(me) + "/down/+",
+		"$SYS/#", "$SYS/broker/clients/connected", "$kennel/#", brokerapi.RefusedTopic, brokerapi.StatsTopic, brokerapi.KickTopic,
+	}, topics.CloudFilters()...) {
+		if i%10 == 0 { // a client that goes on asking is sent away
+			if attacker != nil {
+				attacker.stop()
+			}
+			attacker, up = start(t, b, string(me), b.Thing(t, me), nil)
+			wait(t, up, "attacker connected")
+		}
+		if err := attacker.Subscribe(t.Context(), 1, filter); errs.KindOf(err) != errs.Denied {
+			t.Errorf("subscription to %q: %v", filter, err)
+		}
+		if r := reason(brokerapi.CodeSubscribe); !strings.Contains(r.Reason, filter) {
+			t.Errorf("%q: refusal %+v", filter, r)
+		}
+		if len(attacker.got) > 0 {
+			t.Errorf("%q brought %v", filter, <-attacker.got)
+		}
+	}
+	if err := attacker.Subscribe(t.Context(), 1, topics.ThingFilters(me)...); err != nil {
+		t.Fatal(err)
+	}
+	if got := wait(t, attacker.got, "own hint"); got.payload != "hint for "+string(me) {
+		t.Errorf("got %v", got)
+	}
+	for range 40 {
+		_ = attacker.Subscribe(t.Context(), 1, "#")
+	}
+	wait(t, attacker.down, "the end of a client that goes on asking")
+}
+
+// TestForbiddenWill: a last will is a publication too.
+func TestForbiddenWill(t *testing.T) {
+	b := mqtttest.Start(t)
+	reason := refusals(t, b)
+	for _, topic := range []string{topics.UpTopic(other, topics.Status), topics.DownTopic(me, topics.Ack), topics.DownTopic(other, topics.Ack), brokerapi.KickTopic} {
+		c, _ := start(t, b, string(me), b.Thing(t, me), &mqtt.Will{Topic: topic, Payload: []byte("forbidden")})
+		if d := wait(t, c.down, "refusal of a will on "+topic); d.Reason != mqtt.NotAuthorised {
+			t.Errorf("%q: %v", topic, d)
+		}
+		c.stop()
+		if r := reason(brokerapi.CodeWill); !strings.Contains(r.Reason, topic) {
+			t.Errorf("%q: %+v", topic, r)
+		}
+		for len(c.down) > 0 { // attempts before stop
+			<-c.down
+			reason(brokerapi.CodeWill)
+		}
+	}
+}
+
+// TestRefusedClients is issue 2, "what must hold" 5: who is not let in learns it, and the cloud learns why.
+func TestRefusedClients(t *testing.T) {
+	b := mqtttest.Start(t)
+	reason := refusals(t, b)
+	foreign := mqtttest.NewCA(t, "Foreign CA")
+	past := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+	future := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(30 * time.Minute) }
+	for name, tc := range map[string]struct {
+		clientID string
+		certs    []tls.Certificate
+		want     mqtt.Reason
+		code     string
+		says     string
+	}{
+		"no certificate":          {string(me), nil, mqtt.NotAuthorised, brokerapi.CodeNoCertificate, "device authority"},
+		"foreign certificate":     {string(me), []tls.Certificate{foreign.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "Foreign CA"},
+		"expired":                 {string(me), []tls.Certificate{b.Device.Issue(t, string(me), past)}, mqtt.NotAuthorised, brokerapi.CodeExpired, "ended at"},
+		"not yet valid":           {string(me), []tls.Certificate{b.Device.Issue(t, string(me), future)}, mqtt.NotAuthorised, brokerapi.CodeNotYetValid, "begins at"},
+		"another's client id":     {string(other), []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
+		"a service's client id":   {"kenneld-1", []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
+		"service of device CA":    {"kenneld-1", []tls.Certificate{b.Device.Issue(t, "kenneld")}, mqtt.NotAuthorised, brokerapi.CodeForeign, "service authority"},
+		"thing of service CA":     {string(me), []tls.Certificate{b.Service.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "device authority"},
+		"service as a thing":      {string(me), []tls.Certificate{b.Service.Issue(t, "kenneld")}, mqtt.ClientID, brokerapi.CodeClientID, "kenneld"},
+		"name of nobody":          {"x", []tls.Certificate{b.Device.Issue(t, "x")}, mqtt.NotAuthorised, brokerapi.CodeBadName, "species:serial"},
+		"server certificate only": {string(me), []tls.Certificate{b.Device.Issue(t, string(me), func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })}, mqtt.NotAuthorised, brokerapi.CodeForeign, "usage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, up := start(t, b, tc.clientID, b.With(tc.certs...), nil)
+			d := wait(t, c.down, "a refusal")
+			c.stop()
+			if d.Reason != tc.want || d.Step != "login" || len(up) > 0 {
+				t.Errorf("client: %v (%s), want %s", d, d.Reason, tc.want)
+			}
+			if r := reason(tc.code); r.ClientID != tc.clientID || !strings.Contains(r.Reason, tc.says) {
+				t.Errorf("refusal %+v, want client id %q and %q", r, tc.clientID, tc.says)
+			}
+			for len(c.down) > 0 {
+				<-c.down
+				reason(tc.code)
+			}
+		})
+	}
+}
+
+// TestClientDistrustsBroker: the robot lacks our root; both sides can say so.
+func TestClientDistrustsBroker(t *testing.T) {
+	b := mqtttest.Start(t)
+	reason := refusals(t, b)
+	creds := func() (*tls.Config, error) { return &tls.Config{RootCAs: x509.NewCertPool()}, nil }
+	c, _ := start(t, b, string(me), creds, nil)
+	d := wait(t, c.down, "distrust")
+	if d.Reason != mqtt.ServerCertificate || !strings.Contains(d.Error(), "Test Server CA") {
+		t.Errorf("client: %v (%s)", d, d.Reason)
+	}
+	c.stop()
+	if r := reason(brokerapi.CodeTLS); !strings.Contains(r.Reason, "certificate") {
+		t.Errorf("refusal %+v", r)
+	}
+}
+
+// TestRawStrangers: what is not TLS, not MQTT, or too large ends with a reason, and the broker lives on.
+func TestRawStrangers(t *testing.T) {
+	b := mqtttest.Start(t)
+	reason := refusals(t, b)
+	raw, err := net.Dial("tcp", b.Config.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = raw.Write([]byte("\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00")) // MQTT without TLS
+	reason(brokerapi.CodeTLS)
+	_ = raw.Close()
+
+	dial := func() *tls.Conn {
+		cfg, _ := b.Thing(t, me)()
+		cfg.ServerName = "localhost"
+		c, err := tls.Dial("tcp", b.Config.Listen, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	c := dial()
+	_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+	if r := reason(brokerapi.CodeProtocol); r.CN != string(me) {
+		t.Errorf("refusal %+v", r)
+	}
+	connectPacket := func(level byte) []byte {
+		p := append([]byte{0, 4, 'M', 'Q', 'T', 'T', level, 2, 0, 60}, byte(0), byte(len(me)))
+		if level == 5 {
+			p = append([]byte{0, 4, 'M', 'Q', 'T', 'T', level, 2, 0, 60, 0}, byte(0), byte(len(me)))
+		}
+		p = append(p, me...)
+		return append([]byte{0x10, byte(len(p))}, p...)
+	}
+	c = dial()
+	_, _ = c.Write(connectPacket(5))
+	reason(brokerapi.CodeProtocol)
+
+	c = dial()
+	_, _ = c.Write(connectPacket(4))
+	connack := make([]byte, 4)
+	if _, err := c.Read(connack); err != nil || string(connack) != "\x20\x02\x00\x00" {
+		t.Fatalf("CONNACK % x, %v", connack, err)
+	}
+	_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f}) // a PUBLISH of 256 MB
+	if r := reason(brokerapi.CodePublish); !strings.Contains(r.Reason, "larger than") {
+		t.Errorf("refusal %+v", r)
+	}
+	connect(t, b, string(me), b.Thing(t, me), nil)
+}
+
+func TestKickAndTakeover(t *testing.T) {
+	b := mqtttest.Start(t)
+	reason := refusals(t, b)
+	will := &mqtt.Will{Topic: topics.UpTopic(me, topics.Status), Payload: []byte("gone")}
+	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil, "kennel/+/up/+")
+	c, up := start(t, b, string(me), b.Thing(t, me), will)
+	wait(t, up, "connected")
+	kick, _ := brokerapi.Kick{ClientID: string(me), Reason: "revoked by an operator"}.Encode()
+	if err := cloud.Publish(t.Context(), brokerapi.KickTopic, 1, false, kick); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, c.down, "the kick")
+	if r := reason(brokerapi.CodeKicked); r.Reason != "revoked by an operator" || r.ClientID != string(me) {
+		t.Errorf("refusal %+v", r)
+	}
+	if got := wait(t, cloud.got, "the will"); got.payload != "gone" {
+		t.Errorf("got %v", got)
+	}
+	wait(t, up, "back after the kick")
+	for _, junk := range []string{"", "{", `{"v":1,"client_id":"vic:nobody"}`, `{"v":1,"client_id":"inline"}`} {
+		if err := cloud.Publish(t.Context(), brokerapi.KickTopic, 1, false, []byte(junk)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	c2 := connect(t, b, string(me), b.Thing(t, me), nil) // the same robot, a newer connection
+	wait(t, c.down, "the takeover")
+	c.stop()
+	c2.stop()
+	// Another service certificate may not take the id of a running one.
+	c3, _ := start(t, b, "kenneld-1", b.With(b.Service.Issue(t, "kenneld-2")), nil)
+	if d := wait(t, c3.down, "refusal"); d.Reason != mqtt.ClientID {
+		t.Errorf("%v", d)
+	}
+	c3.stop()
+}
+
+// TestShutdownSilencesWills: a broker that stops says nothing about robots, one whose robot vanishes does.
+func TestShutdownSilencesWills(t *testing.T) {
+	b := mqtttest.Start(t)
+	will := &mqtt.Will{Topic: topics.UpTopic(me, topics.Status), Payload: []byte("gone")}
+	cloud, up := start(t, b, "kenneld-1", b.Cloud(t), nil, "kennel/+/up/+")
+	wait(t, up, "cloud connected")
+	c := connect(t, b, string(me), b.Thing(t, me), will)
+	b.Stop()
+	wait(t, c.down, "end of the broker")
+	b.Start(t)
+	wait(t, up, "cloud back")
+	if len(cloud.got) > 0 {
+		t.Errorf("the stopping broker published %v", <-cloud.got)
+	}
+}
+
+// TestSharedGroup: each message reaches one member of the cloud's group.
+func TestSharedGroup(t *testing.T) {
+	b := mqtttest.Start(t)
+	var members []*client
+	for i := range 3 {
+		members = append(members, connect(t, b, fmt.Sprintf("kenneld-%d", i), b.Cloud(t), nil, topics.CloudFilters()...))
+	}
+	c := connect(t, b, string(me), b.Thing(t, me), nil)
+	const n = 60
+	for i := range n {
+		if err := c.Publish(t.Context(), topics.UpTopic(me, topics.DAS), 1, false, fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]int{}
+	for range n {
+		select {
+		case m := <-members[0].got:
+			seen[m.payload]++
+		case m := <-members[1].got:
+			seen[m.payload]++
+		case m := <-members[2].got:
+			seen[m.payload]++
+		case <-time.After(long):
+			t.Fatalf("%d of %d arrived", len(seen), n)
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d different messages of %d", len(seen), n)
+	}
+}
+
+// TestSessionEndsWithCertificate: a certificate is not worth more because its session is old.
+func TestSessionEndsWithCertificate(t *testing.T) {
+	b := mqtttest.Start(t)
+	reason := refusals(t, b)
+	short := b.Device.Issue(t, string(me), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(2 * time.Second) })
+	c, up := start(t, b, string(me), b.With(short), nil)
+	wait(t, up, "connected")
+	wait(t, c.down, "the end of the certificate")
+	reason(brokerapi.CodeExpired)
+}
+
+// TestStats: the broker says how it is.
+func TestStats(t *testing.T) {
+	b := mqtttest.Start(t)
+	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil, brokerapi.StatsTopic)
+	select {
+	case m := <-cloud.got:
+		if s, err := brokerapi.ParseStats([]byte(m.payload)); err != nil || s.Connected != 1 || s.StartedUnix == 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("no stats")
+	}
+}
+
+func TestRunSaysWhatIsWrong(t *testing.T) {
+	b := mqtttest.New(t)
+	ln, err := net.Listen("tcp", b.Config.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Run(t.Context(), b.Config, nil); err == nil || !strings.Contains(err.Error(), b.Config.Listen) {
+		t.Errorf("address in use: %v", err)
+	}
+	_ = ln.Close()
+	bad := b.Config
+	bad.DeviceCA = bad.Key
+	if err := broker.Run(t.Context(), bad, nil); err == nil || !strings.Contains(err.Error(), bad.DeviceCA) {
+		t.Errorf("bundle without certificates: %v", err)
+	}
+	file := b.ConfigFile(t)
+	if got, err := broker.ReadConfig(file); err != nil || got.Listen != b.Config.Listen {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := os.WriteFile(file, []byte(`{"listen":"x:1","plain":true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := broker.ReadConfig(file); err == nil || !strings.Contains(err.Error(), "plain") || !strings.Contains(err.Error(), file) {
+		t.Errorf("unknown key: %v", err)
+	}
+	if block, _ := pem.Decode(b.Device.PEM()); block == nil {
+		t.Error("no PEM")
+	}
+}

@@ -1,0 +1,273 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+	"github.com/mochi-mqtt/server/v2/system"
+	"golang.org/x/time/rate"
+
+	"kennel/cloud/api/topics"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt/brokerapi"
+)
+
+const (
+	maxFilters = 32                    // subscriptions of one thing; an agent needs two
+	maxDenied  = 16                    // refused filters before a session is ended
+	voidTopic  = "$kennel/broker/void" // nobody subscribes here
+)
+
+// hook is the fleet's rules inside mochi: who may connect, and what they may do then.
+type hook struct {
+	mochi.HookBase
+	server   *mochi.Server
+	log      *slog.Logger
+	limit    *rate.Limiter // of refusals published and logged
+	refused  atomic.Int64
+	muted    atomic.Int64 // since the last one published
+	stopping atomic.Bool
+}
+
+func newHook(server *mochi.Server, log *slog.Logger) *hook {
+	return &hook{server: server, log: log, limit: rate.NewLimiter(20, 100)}
+}
+
+// ID names the hook in mochi's log.
+func (h *hook) ID() string { return "kennel" }
+
+// Provides lists the methods below.
+func (h *hook) Provides(b byte) bool {
+	switch b {
+	case mochi.OnConnect, mochi.OnConnectAuthenticate, mochi.OnSessionEstablished, mochi.OnPacketRead, mochi.OnACLCheck, mochi.OnSubscribe,
+		mochi.OnSubscribed, mochi.OnWill, mochi.OnDisconnect, mochi.OnSysInfoTick:
+		return true
+	}
+	return false
+}
+
+// OnConnect judges a CONNECT. It answers a refused one itself, because mochi closes without an answer after an error here.
+func (h *hook) OnConnect(cl *mochi.Client, pk packets.Packet) error {
+	p, ok := cl.Net.Conn.(*peer)
+	if !ok {
+		return packets.ErrNotAuthorized // no other listener exists
+	}
+	code, why := h.judge(p, pk)
+	if why == nil {
+		cl.Properties.Clean = true // every session is clean, whatever was asked for
+		return nil
+	}
+	h.turn(p, pk.Connect.ClientIdentifier, why)
+	if err := h.server.SendConnack(cl, code, false, nil); err != nil {
+		return err
+	}
+	return fmt.Errorf("refused: %s", why.reason)
+}
+
+// judge returns the CONNACK code of 3.1.1 and the reason of a refusal, or nil.
+func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *refusal) {
+	who, c := p.who, pk.Connect
+	no := func(code, format string, args ...any) *refusal { return &refusal{code, fmt.Sprintf(format, args...)} }
+	switch {
+	case who.refusal != nil:
+		return packets.Err3NotAuthorized, who.refusal
+	case pk.ProtocolVersion != 4:
+		return packets.Err3UnsupportedProtocolVersion, no(brokerapi.CodeProtocol, "protocol level %d: want 4 (MQTT 3.1.1)", pk.ProtocolVersion)
+	case who.service && !strings.HasPrefix(c.ClientIdentifier, ServicePrefix):
+		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q of a service: want one that begins with %s", c.ClientIdentifier, ServicePrefix)
+	case !who.service && c.ClientIdentifier != string(who.thing):
+		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q: the certificate is for %s", c.ClientIdentifier, who.thing)
+	}
+	if c.WillFlag {
+		if why := h.mayPublish(p, c.WillTopic, len(c.WillPayload), c.WillQos, c.WillRetain); why != "" {
+			return packets.Err3NotAuthorized, no(brokerapi.CodeWill, "last will: %s", why)
+		}
+	}
+	// MQTT lets a newcomer take over the session of its client id; here only with the same name in its certificate.
+	if old, ok := h.server.Clients.Get(c.ClientIdentifier); ok {
+		if o, ok := old.Net.Conn.(*peer); !ok || o.who.cn != who.cn {
+			return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeTakeover, "client id %.64q is in use under another certificate name", c.ClientIdentifier)
+		}
+	}
+	return packets.CodeSuccess, nil
+}
+
+// mayPublish says why p may not publish such a message, or "".
+func (h *hook) mayPublish(p *peer, topic string, size int, qos byte, retain bool) string {
+	switch {
+	case size > topics.MaxPayload:
+		return fmt.Sprintf("payload of %d bytes on %.120q: at most %d", size, topic, topics.MaxPayload)
+	case p.who.service:
+		return ""
+	case !topics.MayPublish(p.who.thing, topic):
+		return fmt.Sprintf("topic %.120q: %s publishes below its own up/ and req/ only", topic, p.who.thing)
+	case retain:
+		return fmt.Sprintf("retained message on %.120q: a thing retains nothing", topic)
+	case qos > 1:
+		return fmt.Sprintf("QoS %d on %.120q: want 0 or 1", qos, topic)
+	}
+	return ""
+}
+
+// OnConnectAuthenticate lets in what OnConnect did not refuse.
+func (h *hook) OnConnectAuthenticate(cl *mochi.Client, _ packets.Packet) bool {
+	p, ok := cl.Net.Conn.(*peer)
+	return ok && p.who.refusal == nil
+}
+
+// OnSessionEstablished notes that the client is in.
+func (h *hook) OnSessionEstablished(cl *mochi.Client, _ packets.Packet) {
+	if p, ok := cl.Net.Conn.(*peer); ok {
+		p.up.Store(true)
+		h.log.Debug("client connected", "client_id", cl.ID, logging.Addr, cl.Net.Remote)
+	}
+}
+
+// OnPacketRead ends the connection at a forbidden PUBLISH or too many filters, before mochi acts on it. The will is published, as after
+// any connection that ended badly.
+func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	p, ok := cl.Net.Conn.(*peer)
+	if !ok {
+		return pk, packets.ErrRejectPacket
+	}
+	switch pk.FixedHeader.Type {
+	case packets.Publish:
+		if why := h.mayPublish(p, pk.TopicName, len(pk.Payload), pk.FixedHeader.Qos, pk.FixedHeader.Retain); why != "" {
+			h.turn(p, cl.ID, &refusal{brokerapi.CodePublish, why})
+			return pk, packets.ErrRejectPacket
+		}
+	case packets.Subscribe:
+		if n := cl.State.Subscriptions.Len() + len(pk.Filters); !p.who.service && n > maxFilters {
+			h.turn(p, cl.ID, &refusal{brokerapi.CodeSubscribe, fmt.Sprintf("%d subscriptions: at most %d", n, maxFilters)})
+			return pk, packets.ErrRejectPacket
+		}
+	}
+	return pk, nil
+}
+
+// OnACLCheck is asked for every PUBLISH, every filter of a SUBSCRIBE, and every delivery (VEC-FLE-01). For the last two topic is a filter
+// or a topic; the rule for filters covers both.
+func (h *hook) OnACLCheck(cl *mochi.Client, topic string, write bool) bool {
+	p, ok := cl.Net.Conn.(*peer)
+	switch {
+	case !ok || p.who.refusal != nil:
+		return false
+	case p.who.service:
+		return true
+	case write:
+		return topics.MayPublish(p.who.thing, topic)
+	}
+	return topics.MaySubscribe(p.who.thing, topic)
+}
+
+// OnSubscribe grants things QoS 0. At QoS 1 mochi waits for the receiver's socket inside the publisher's call, so that one robot that
+// stops reading would hold up the cloud; and it keeps up to 8192 messages for it.
+func (h *hook) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.Packet {
+	if p, ok := cl.Net.Conn.(*peer); ok && !p.who.service {
+		for i := range pk.Filters {
+			pk.Filters[i].Qos = 0
+		}
+	}
+	return pk
+}
+
+// OnSubscribed notes refused filters; a client that goes on asking is sent away.
+func (h *hook) OnSubscribed(cl *mochi.Client, pk packets.Packet, granted []byte) {
+	p, ok := cl.Net.Conn.(*peer)
+	if !ok {
+		return
+	}
+	for i, code := range granted {
+		if code < packets.ErrUnspecifiedError.Code || i >= len(pk.Filters) {
+			continue
+		}
+		h.refuse(brokerapi.Refusal{Addr: cl.Net.Remote, ClientID: cl.ID, CN: p.who.cn, Code: brokerapi.CodeSubscribe,
+			Reason: fmt.Sprintf("filter %.120q: %s subscribes below its own down/ and res/ only", pk.Filters[i].Filter, p.who.cn)})
+		if p.denied.Add(1) > maxDenied {
+			_ = p.Close()
+		}
+	}
+}
+
+// OnWill silences wills while the broker stops (see the package comment). mochi cannot be told to drop one.
+func (h *hook) OnWill(_ *mochi.Client, will mochi.Will) (mochi.Will, error) {
+	if h.stopping.Load() {
+		return mochi.Will{TopicName: voidTopic}, nil
+	}
+	return will, nil
+}
+
+// OnDisconnect gives the ends that mochi decides on a reason.
+func (h *hook) OnDisconnect(cl *mochi.Client, err error, _ bool) {
+	p, ok := cl.Net.Conn.(*peer)
+	if !ok {
+		return
+	}
+	h.log.Debug("client disconnected", "client_id", cl.ID, logging.Addr, cl.Net.Remote, logging.Err, err)
+	switch {
+	case errors.Is(err, packets.ErrPacketTooLarge):
+		h.turn(p, cl.ID, &refusal{brokerapi.CodePublish, fmt.Sprintf("packet larger than %d bytes", maxPacket)})
+	case err != nil && !time.Now().Before(p.who.notAfter):
+		h.turn(p, cl.ID, &refusal{brokerapi.CodeExpired, "the certificate ended during the session: renew it"})
+	}
+}
+
+// OnSysInfoTick publishes the stats.
+func (h *hook) OnSysInfoTick(i *system.Info) {
+	b, err := brokerapi.Stats{
+		StartedUnix: i.Started, Connected: i.ClientsConnected, Subscriptions: i.Subscriptions, Retained: i.Retained, Inflight: i.Inflight,
+		MessagesReceived: i.MessagesReceived, MessagesSent: i.MessagesSent, MessagesDropped: i.MessagesDropped, Refused: h.refused.Load(),
+	}.Encode()
+	h.publish(brokerapi.StatsTopic, b, err)
+}
+
+// kick closes a session on the cloud's order.
+func (h *hook) kick(_ *mochi.Client, _ packets.Subscription, pk packets.Packet) {
+	k, err := brokerapi.ParseKick(pk.Payload)
+	if err != nil {
+		h.log.Warn("kick order unreadable", logging.Err, err)
+		return
+	}
+	cl, ok := h.server.Clients.Get(k.ClientID)
+	if !ok {
+		return // not here: another broker's, or gone
+	}
+	if p, ok := cl.Net.Conn.(*peer); ok {
+		h.turn(p, cl.ID, &refusal{brokerapi.CodeKicked, k.Reason})
+		cl.Stop(packets.ErrAdministrativeAction)
+	}
+}
+
+// turn notes that a client is sent away.
+func (h *hook) turn(p *peer, clientID string, why *refusal) {
+	p.turned.Store(true)
+	h.refuse(brokerapi.Refusal{Addr: p.RemoteAddr().String(), ClientID: clientID, CN: p.who.cn, Code: why.code, Reason: why.reason})
+}
+
+// refuse counts, logs and publishes a refusal. Beyond the rate limit it only counts.
+func (h *hook) refuse(r brokerapi.Refusal) {
+	h.refused.Add(1)
+	if !h.limit.Allow() {
+		h.muted.Add(1)
+		return
+	}
+	r.At, r.Muted = time.Now().UTC(), h.muted.Swap(0)
+	h.log.Warn("client refused", logging.Addr, r.Addr, "client_id", r.ClientID, "cn", r.CN, "code", r.Code, "reason", r.Reason, "muted", r.Muted)
+	b, err := r.Encode()
+	h.publish(brokerapi.RefusedTopic, b, err)
+}
+
+func (h *hook) publish(topic string, payload []byte, err error) {
+	if err == nil {
+		err = h.server.Publish(topic, payload, false, 0)
+	}
+	if err != nil {
+		h.log.Error("publish", "topic", topic, logging.Err, err)
+	}
+}

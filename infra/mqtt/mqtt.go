@@ -1,0 +1,325 @@
+// Package mqtt is one connection to a broker that comes back by itself: MQTT 3.1.1 over mutual TLS, clean sessions, QoS 0 and 1.
+//
+// What it adds to the library below it (eclipse/paho): back-off with jitter of our own, so that a fleet does not return in step;
+// credentials and will made anew for each attempt, because certificates renew and a will carries the connection's number; every failure
+// classified and explained (DownError); publish and subscribe that end with their context, fail at once without a connection, and read
+// the broker's verdict. Incoming messages are acknowledged by the receiver, when it has taken them (infra/adr/0001).
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"kennel/cloud/api/topics"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+)
+
+// ErrDisconnected: there is no connection now. It is errs.Unavailable.
+var ErrDisconnected = errs.Coded(errs.Unavailable, "disconnected", "no connection to the broker")
+
+// Will is what the broker publishes when the connection ends without a goodbye.
+type Will struct {
+	Topic   string
+	Payload []byte
+	QoS     byte
+}
+
+// Config says how to connect. URL, ClientID and TLS are required; everything else has a default.
+type Config struct {
+	URL      string // ssl://host:port (also tls://, mqtts://); on port 443 the ALPN protocol "mqtt" is asked for
+	ClientID string
+
+	// TLS returns the credentials for one attempt: it is called before each, so that renewed certificates and roots take effect. The
+	// server name is set from URL if empty.
+	TLS func() (*tls.Config, error)
+	// Will returns the will of one attempt, or nil.
+	Will func() *Will
+
+	KeepAlive      time.Duration // default 30 s, whole seconds
+	ConnectTimeout time.Duration // for name lookup, dial, TLS and login together; default 15 s
+	MinBackoff     time.Duration // first pause after a failure, give or take a half; default 1 s
+	MaxBackoff     time.Duration // longest, give or take a half; default 60 s
+
+	// OnConnect runs when a connection is up, before Run waits for its end: subscribe here. ctx ends with the connection. An error
+	// closes the connection.
+	OnConnect func(ctx context.Context, c *Client) error
+	// OnMessage takes one message. It must not block and must not publish: it runs on the goroutine that reads the connection. ack
+	// tells the broker that the message was taken; call it at most once, from any goroutine. payload belongs to the receiver.
+	OnMessage func(topic string, payload []byte, ack func())
+	// OnDown is told why an attempt failed or a connection ended; err is a *DownError.
+	OnDown func(err error)
+
+	Log *slog.Logger
+}
+
+func (cfg Config) validate() (host string, err error) {
+	u, err := url.Parse(cfg.URL)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("mqtt: broker url: %w", err)
+	case !slices.Contains([]string{"ssl", "tls", "mqtts"}, u.Scheme) || u.Hostname() == "" || u.Port() == "" || u.User != nil || strings.Trim(u.Path, "/") != "":
+		return "", fmt.Errorf("mqtt: broker url %q: want ssl://host:port", cfg.URL)
+	case cfg.ClientID == "":
+		return "", errors.New("mqtt: a client id is needed")
+	case cfg.TLS == nil:
+		return "", errors.New("mqtt: credentials are needed: there is no connection without mutual TLS")
+	}
+	return u.Host, nil
+}
+
+// Client is a connection that comes back while Run runs. It is safe for concurrent use.
+type Client struct {
+	cfg  Config
+	host string // host:port
+	cur  atomic.Pointer[session]
+}
+
+// session is one connection from login to loss.
+type session struct {
+	ctx context.Context // ends with the connection; its cause says why
+	cl  paho.Client
+}
+
+// New returns a Client that does nothing until Run.
+func New(cfg Config) (*Client, error) {
+	host, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	setDefault(&cfg.KeepAlive, 30*time.Second)
+	setDefault(&cfg.ConnectTimeout, 15*time.Second)
+	setDefault(&cfg.MinBackoff, time.Second)
+	setDefault(&cfg.MaxBackoff, time.Minute)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Client{cfg: cfg, host: host}, nil
+}
+
+func setDefault(d *time.Duration, to time.Duration) {
+	if *d == 0 {
+		*d = to
+	}
+}
+
+// Run connects, and again after every loss, until ctx ends; then it says goodbye to the broker (no will) and returns nil.
+func (c *Client) Run(ctx context.Context) error {
+	pause := c.cfg.MinBackoff
+	for {
+		up, err := c.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		// A broker that takes us and drops us at once is as good as down: only a connection that lasted resets the back-off.
+		if up > c.cfg.MaxBackoff {
+			pause = c.cfg.MinBackoff
+		}
+		wait := pause/2 + rand.N(pause)
+		c.cfg.Log.WarnContext(ctx, "broker connection down", logging.Addr, c.host, logging.Err, err, "up", up.Round(time.Millisecond), "retry_in", wait.Round(time.Millisecond))
+		if c.cfg.OnDown != nil {
+			c.cfg.OnDown(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		pause = min(2*pause, c.cfg.MaxBackoff)
+	}
+}
+
+// once is one connection, from dialling to its end. up is how long it served; err is a *DownError unless ctx ended.
+func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
+	conn, creds, err := c.dial(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	sctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	s := &session{ctx: sctx, cl: paho.NewClient(c.options(conn, lost))}
+	if err := c.login(sctx, s, conn, creds); err != nil {
+		return 0, err
+	}
+	since := time.Now()
+	c.cur.Store(s)
+	defer c.cur.CompareAndSwap(s, nil)
+	c.cfg.Log.InfoContext(ctx, "broker connection up", logging.Addr, c.host)
+	if c.cfg.OnConnect != nil {
+		if err := c.cfg.OnConnect(sctx, c); err != nil && sctx.Err() == nil {
+			s.cl.Disconnect(goodbye)
+			return time.Since(since), c.down("subscribe", err)
+		}
+	}
+	<-sctx.Done()
+	if ctx.Err() != nil {
+		s.cl.Disconnect(goodbye)
+		return time.Since(since), ctx.Err()
+	}
+	return time.Since(since), c.down("session", context.Cause(sctx))
+}
+
+// goodbye is how long, in milliseconds, DISCONNECT may take to get out.
+const goodbye = 250
+
+// dial opens the TCP and TLS connection. In TLS 1.3 the server's verdict on our certificate comes later, in login.
+func (c *Client) dial(ctx context.Context) (*tls.Conn, *tls.Config, error) {
+	cfg, err := c.cfg.TLS()
+	if err != nil {
+		return nil, nil, c.down("credentials", err)
+	}
+	cfg = cfg.Clone()
+	host, port, _ := net.SplitHostPort(c.host) // validated by New
+	if cfg.ServerName == "" {
+		cfg.ServerName = host
+	}
+	if port == "443" && cfg.NextProtos == nil {
+		cfg.NextProtos = []string{"mqtt"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
+	defer cancel()
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.host)
+	if err != nil {
+		return nil, nil, c.down("dial", err)
+	}
+	conn := tls.Client(raw, cfg)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, nil, c.down("tls", err)
+	}
+	return conn, cfg, nil
+}
+
+func (c *Client) options(conn net.Conn, lost context.CancelCauseFunc) *paho.ClientOptions {
+	o := paho.NewClientOptions().
+		AddBroker("ssl://" + c.host).
+		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return conn, nil }).
+		SetClientID(c.cfg.ClientID).
+		SetProtocolVersion(4).
+		SetCleanSession(true).
+		SetAutoReconnect(false). // Run does
+		SetConnectRetry(false).
+		SetKeepAlive(c.cfg.KeepAlive).
+		SetPingTimeout(10 * time.Second).
+		SetWriteTimeout(10 * time.Second).
+		SetConnectTimeout(c.cfg.ConnectTimeout).
+		SetAutoAckDisabled(true).
+		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { c.receive(m) }).
+		SetConnectionLostHandler(func(_ paho.Client, err error) { lost(err) })
+	if c.cfg.Will != nil {
+		if w := c.cfg.Will(); w != nil {
+			o.SetBinaryWill(w.Topic, w.Payload, w.QoS, false)
+		}
+	}
+	return o
+}
+
+// login sends CONNECT and reads the broker's verdict.
+func (c *Client) login(ctx context.Context, s *session, conn net.Conn, creds *tls.Config) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	tok := s.cl.Connect().(*paho.ConnectToken)
+	<-tok.Done() // ends with ConnectTimeout at the latest
+	if err := tok.Error(); err != nil {
+		return c.down("login", explainLogin(err, creds))
+	}
+	if code := tok.ReturnCode(); code != 0 { // a code outside the standard has no error in the library
+		return c.down("login", fmt.Errorf("the broker answered CONNECT with code %d", code))
+	}
+	return nil
+}
+
+// receive hands one message on. A panic in the receiver loses that message, not the process.
+func (c *Client) receive(m paho.Message) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.cfg.Log.Error("message handler panicked", "topic", m.Topic(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	if c.cfg.OnMessage == nil {
+		m.Ack()
+		return
+	}
+	c.cfg.OnMessage(m.Topic(), m.Payload(), m.Ack)
+}
+
+// Connected reports whether there is a connection now.
+func (c *Client) Connected() bool { return c.cur.Load() != nil }
+
+// Publish sends one message and waits until it is written (QoS 0) or the broker has it (QoS 1). It fails at once with ErrDisconnected
+// when there is no connection, and returns within the 10 s write limit after ctx ends. An error after sending leaves open whether
+// the message arrived.
+func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained bool, payload []byte) error {
+	if len(payload) > topics.MaxPayload {
+		return errs.Coded(errs.Invalid, "too_large", "publish on %s: payload of %d bytes, at most %d", topic, len(payload), topics.MaxPayload)
+	}
+	s := c.cur.Load()
+	if s == nil {
+		return fmt.Errorf("publish on %s: %w", topic, ErrDisconnected)
+	}
+	if err := s.await(ctx, s.cl.Publish(topic, qos, retained, payload)); err != nil {
+		return fmt.Errorf("publish on %s: %w", topic, err)
+	}
+	return nil
+}
+
+// Subscribe asks for filters and checks that every one was granted; a refused one is errs.Denied.
+func (c *Client) Subscribe(ctx context.Context, qos byte, filters ...string) error {
+	s := c.cur.Load()
+	if s == nil {
+		return fmt.Errorf("subscribe to %v: %w", filters, ErrDisconnected)
+	}
+	ask := make(map[string]byte, len(filters))
+	for _, f := range filters {
+		ask[f] = qos
+	}
+	tok := s.cl.SubscribeMultiple(ask, nil)
+	err := s.await(ctx, tok)
+	var refused []string
+	if sub, ok := tok.(*paho.SubscribeToken); ok {
+		for f, granted := range sub.Result() {
+			if granted > 2 { // 0x80
+				refused = append(refused, f)
+			}
+		}
+	}
+	if len(refused) > 0 {
+		slices.Sort(refused)
+		return errs.Coded(errs.Denied, "subscription_refused", "the broker refused the subscription to %s", strings.Join(refused, ", "))
+	}
+	if err != nil {
+		return fmt.Errorf("subscribe to %v: %w", filters, err)
+	}
+	return nil
+}
+
+// await waits for tok, the end of ctx, or the end of the connection: a token of a lost connection may never complete.
+func (s *session) await(ctx context.Context, tok paho.Token) error {
+	select {
+	case <-tok.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ctx.Done():
+		return fmt.Errorf("%w: %w", ErrDisconnected, context.Cause(s.ctx))
+	}
+	if err := tok.Error(); errors.Is(err, paho.ErrNotConnected) {
+		return ErrDisconnected
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
