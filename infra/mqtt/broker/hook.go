@@ -224,7 +224,7 @@ func (h *hook) OnSysInfoTick(i *system.Info) {
 		StartedUnix: i.Started, Connected: i.ClientsConnected, Subscriptions: i.Subscriptions, Retained: i.Retained, Inflight: i.Inflight,
 		MessagesReceived: i.MessagesReceived, MessagesSent: i.MessagesSent, MessagesDropped: i.MessagesDropped, Refused: h.refused.Load(),
 	}.Encode()
-	h.publish(brokerapi.StatsTopic, b, err)
+	h.publish(brokerapi.StatsTopic, true, b, err) // retained: who asks does not wait for the next
 }
 
 // kick closes a session on the cloud's order.
@@ -260,12 +260,12 @@ func (h *hook) refuse(r brokerapi.Refusal) {
 	r.At, r.Muted = time.Now().UTC(), h.muted.Swap(0)
 	h.log.Warn("client refused", logging.Addr, r.Addr, "client_id", r.ClientID, "cn", r.CN, "code", r.Code, "reason", r.Reason, "muted", r.Muted)
 	b, err := r.Encode()
-	h.publish(brokerapi.RefusedTopic, b, err)
+	h.publish(brokerapi.RefusedTopic, false, b, err)
 }
 
-func (h *hook) publish(topic string, payload []byte, err error) {
+func (h *hook) publish(topic string, retain bool, payload []byte, err error) {
 	if err == nil {
-		err = h.server.Publish(topic, payload, false, 0)
+		err = h.server.Publish(topic, payload, retain, 0)
 	}
 	if err != nil {
 		h.log.Error("publish", "topic", topic, logging.Err, err)

@@ -14,7 +14,7 @@ import (
 // Topics.
 const (
 	RefusedTopic = topics.BrokerRefused   // broker -> cloud: Refusal
-	StatsTopic   = "$kennel/broker/stats" // broker -> cloud: Stats, every 10 s
+	StatsTopic   = "$kennel/broker/stats" // broker -> cloud: Stats, every 10 s, retained
 	KickTopic    = "$kennel/broker/kick"  // cloud -> broker: Kick
 )
 
