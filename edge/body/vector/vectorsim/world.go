@@ -145,7 +145,7 @@ func (w *world) power(dt time.Duration) {
 	if w.cfg.Caretaker {
 		if w.volts <= lowVolts {
 			w.onCharger = true
-		} else if w.onCharger && w.volts >= fullVolts {
+		} else if w.onCharger && !w.topUp {
 			w.onCharger = false
 		}
 	}
@@ -187,6 +187,9 @@ func (w *world) load() float64 {
 func (w *world) obey(m *spine.HeadData) {
 	for i, v := range m.Motors {
 		w.duty[i] = max(-1, float64(v)/math.MaxInt16)
+		if v != 0 {
+			w.idle = 0 // encoders are on before the motor is (VEC-PWR-22)
+		}
 	}
 	// Bits of our own convention until hardware says otherwise (VEC-BODY-32).
 	w.chargerOff = m.Control&1 != 0

@@ -1,0 +1,551 @@
+package vectorsim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/spine"
+)
+
+// bench is a board without a wire: the test is its clock and its head.
+type bench struct {
+	*Board
+	t      testing.TB
+	parser *spine.Parser
+	out    []byte
+}
+
+func newBench(t testing.TB, cfg Config) *bench {
+	b := &bench{Board: New(cfg), t: t, parser: spine.NewParser(spine.ToHead)}
+	b.powerOn()
+	return b
+}
+
+// step lets one period pass and returns the frames that the board sent.
+func (b *bench) step(in ...byte) ([]spine.Frame, error) {
+	b.t.Helper()
+	var err error
+	b.out, err = b.tick(1, in, b.out[:0])
+	var frames []spine.Frame
+	b.parser.Fill(copy(b.parser.Space(), b.out))
+	for f, ok := b.parser.Next(); ok; f, ok = b.parser.Next() {
+		f.Payload = bytes.Clone(f.Payload)
+		frames = append(frames, f)
+	}
+	return frames, err
+}
+
+// drive answers n frames with the given command and returns the last data frame.
+func (b *bench) drive(n int, m spine.HeadData) spine.BodyData {
+	b.t.Helper()
+	var last spine.BodyData
+	for range n {
+		frames, err := b.step(m.AppendFrame(nil)...)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, f := range frames {
+			if f.Type == spine.TypeData && last.ParsePayload(f.Payload) != nil {
+				b.t.Fatal("a data frame of the wrong size")
+			}
+		}
+	}
+	return last
+}
+
+const second = int(time.Second/vector.Period) + 1 // periods
+
+func types(frames []spine.Frame) string {
+	var s []string
+	for _, f := range frames {
+		name := f.Type.String()[:2]
+		if f.Type == spine.TypeAck {
+			var a spine.Ack
+			_ = a.ParsePayload(f.Payload) // sized by the parser
+			if !a.OK() {
+				name = "nak"
+			}
+		}
+		s = append(s, name)
+	}
+	return strings.Join(s, " ")
+}
+
+// Each conversation starts from power on; a line is what the head sends and the frames of that period (VEC-BODY-08, H01 to H09).
+func TestAnswers(t *testing.T) {
+	type line struct {
+		name string
+		send []byte
+		want string
+	}
+	command := func(t spine.Type) []byte { return spine.AppendCommand(nil, t) }
+	version, mode := command(spine.TypeVersion), command(spine.TypeMode)
+	data := new(spine.HeadData).AppendFrame(nil)
+	lights := new(spine.Lights).AppendFrame(nil)
+	block := (&spine.Firmware{Words: 256}).AppendFrame(nil)
+	damaged := bytes.Clone(data)
+	damaged[20] ^= 1
+	unknown := bytes.Clone(version)
+	unknown[4] = 'q'
+
+	for _, c := range []struct {
+		name  string
+		start Start
+		lines []line
+	}{
+		{"application", StartApplication, []line{
+			{"power on", nil, "fd"},
+			{"version", version, "vr fd"},
+			{"data", data, "fd"},
+			{"lights", lights, "ak fd"},
+			{"damaged", damaged, "nak fd"},
+			{"unknown", unknown, "nak fd"},
+			{"garbage", []byte("hello"), "fd"},
+			{"two at once", append(bytes.Clone(version), lights...), "vr ak fd"},
+			{"characters", new(spine.Chars).AppendFrame(nil, spine.ToBody), "nak fd"},
+			{"erase", command(spine.TypeErase), "nak fd"},
+			{"block", block, "nak fd"},
+			{"validate", command(spine.TypeValidate), "nak fd"},
+			{"into the boot-loader", mode, "ak bf"},
+			{"and back", mode, "ak fd"},
+		}},
+		{"boot-loader", StartBootloader, []line{
+			{"power on", nil, "bf"},
+			{"quiet", nil, ""},
+			{"version", version, "vr"},
+			{"data", data, "nak"},
+			{"block before erase", block, "nak"},
+			{"start", mode, "ak fd"},
+		}},
+		{"update", StartEmpty, []line{
+			{"power on", nil, "bf"},
+			{"no version", version, "nak"},
+			{"nothing to start", mode, "nak"},
+			{"nothing to validate", command(spine.TypeValidate), "nak"},
+			{"erase", command(spine.TypeErase), "ak"},
+			{"block", block, "ak"},
+			{"validate starts it", command(spine.TypeValidate), "ak fd"},
+			{"version", version, "vr fd"},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, Config{Start: c.start})
+			for _, l := range c.lines {
+				frames, err := b.step(l.send...)
+				if got := types(frames); got != l.want || err != nil {
+					t.Errorf("%s: %q, %v; want %q", l.name, got, err, l.want)
+				}
+			}
+		})
+	}
+}
+
+func TestVersionIsTheLastSixteenBytes(t *testing.T) {
+	b := newBench(t, Config{Version: "1.6.0.3331"})
+	frames, err := b.step(spine.AppendCommand(nil, spine.TypeVersion)...)
+	if err != nil || len(frames) == 0 || string(frames[0].Payload[24:34]) != "1.6.0.3331" {
+		t.Errorf("version answer %v, %v", frames, err)
+	}
+}
+
+func TestShutdownFrameEndsTheRun(t *testing.T) {
+	b := newBench(t, Config{})
+	if _, err := b.step(spine.AppendCommand(nil, spine.TypeShutdown)...); !errors.Is(err, ErrShutdown) {
+		t.Errorf("%v, want %v", err, ErrShutdown)
+	}
+}
+
+// 200 data frames may go unanswered; the 201st is not sent (VEC-BODY-11, VEC-WDOG-01).
+func TestWatchdog(t *testing.T) {
+	b := newBench(t, Config{})
+	for round := range 3 {
+		b.drive(1, spine.HeadData{}) // its own data frame is the first unanswered one
+		for i := range vector.WatchdogFrames - 1 {
+			if frames, err := b.step(); types(frames) != "fd" || err != nil {
+				t.Fatalf("round %d, silent frame %d: %q, %v", round, i+2, types(frames), err)
+			}
+		}
+		// A damaged frame is no word from the head.
+		if round == 2 {
+			bad := new(spine.HeadData).AppendFrame(nil)
+			bad[30] ^= 1
+			if _, err := b.step(bad...); !errors.Is(err, ErrPowerCut) || !strings.Contains(err.Error(), "200 data frames") {
+				t.Errorf("after 200 silent frames: %v, want %v and why", err, ErrPowerCut)
+			}
+		}
+	}
+}
+
+func TestBoardWaitsForTheHeadToBoot(t *testing.T) {
+	for _, start := range []Start{StartApplication, StartBootloader} {
+		b := newBench(t, Config{Start: start, BootPatience: 3 * time.Second})
+		for i := range 3*second - 5 {
+			if _, err := b.step(); err != nil {
+				t.Fatalf("start %d, period %d: %v", start, i, err)
+			}
+		}
+		var err error
+		for range 10 {
+			if _, err = b.step(); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, ErrPowerCut) || !strings.Contains(err.Error(), "never spoke") {
+			t.Errorf("start %d: %v, want %v because the head never spoke", start, err, ErrPowerCut)
+		}
+	}
+}
+
+func TestMotorsMoveTheEncodersUpToTheStops(t *testing.T) {
+	b := newBench(t, Config{})
+	m := b.drive(2*second, spine.HeadData{Motors: [4]int16{16384, -16384, 32767, -32767}})
+	counts := b.cfg.Calibration.CountsPerRad
+	state := b.State()
+	for i, want := range []float64{0.5 * 0.3 / 0.0145 * 2, -0.5 * 0.3 / 0.0145 * 2, liftStops[1], headStops[0]} {
+		got := float64(m.Motors[i].Position) / counts[i]
+		if math.Abs(got-want) > 0.05*math.Abs(want) || math.Abs(got-state.Angle[i]) > 0.1 {
+			t.Errorf("motor %d turned %.3f rad and stands at %.3f, want about %.3f", i, got, state.Angle[i], want)
+		}
+	}
+	if m.Motors[spine.LeftTread].Delta <= 0 || m.Motors[spine.RightTread].Delta >= 0 || m.Motors[spine.Head].Delta != 0 {
+		t.Errorf("deltas %+v: want the left tread forward, the right one back, the head at its stop", m.Motors)
+	}
+	if m.Motors[spine.Head].Ticks < 1_000_000 {
+		t.Errorf("the head stands for %d us, want more than a second", m.Motors[spine.Head].Ticks)
+	}
+
+	// Where the parts are survives a power cut; what the encoders count does not.
+	b.powerOn()
+	again := b.drive(1, spine.HeadData{})
+	if now := b.State(); again.Motors[spine.Head].Position != 0 || math.Abs(now.Angle[spine.Head]-headStops[0]) > 0.001 {
+		t.Errorf("after power on the head counts %d at %.3f rad, want 0 at %.3f", again.Motors[spine.Head].Position, now.Angle[spine.Head], headStops[0])
+	}
+}
+
+func TestHaltStopsTheMotors(t *testing.T) {
+	b := newBench(t, Config{})
+	b.drive(second, spine.HeadData{Motors: [4]int16{32767, 32767}})
+	stopped := b.drive(second, spine.HeadData{})
+	if still := b.drive(10, spine.HeadData{}); still.Motors[0].Position != stopped.Motors[0].Position {
+		t.Errorf("a second after the halt the treads still move: %+v", still.Motors[0])
+	}
+}
+
+func TestIdleEncodersNoticeAHandButDoNotCount(t *testing.T) {
+	b := newBench(t, Config{})
+	if m := b.drive(second, spine.HeadData{}); m.Status != spine.SensorsPowered {
+		t.Errorf("status %04b after a second without commands, want encoders on", m.Status)
+	}
+	if m := b.drive(2*second, spine.HeadData{}); m.Status != spine.SensorsPowered|spine.EncodersOff {
+		t.Errorf("status %04b after three seconds, want encoders off (VEC-PWR-21)", m.Status)
+	}
+	b.MoveByHand(spine.Head, 0.2)
+	if m := b.drive(1, spine.HeadData{}); m.Status&spine.HeadMoved == 0 || m.Status&spine.LiftMoved != 0 || m.Motors[spine.Head].Position != 0 {
+		t.Errorf("head moved by hand: status %04b at count %d, want it noticed and not counted", m.Status, m.Motors[spine.Head].Position)
+	}
+	if m := b.drive(1, spine.HeadData{}); m.Status&spine.HeadMoved != 0 {
+		t.Errorf("status %04b: a movement is told once", m.Status)
+	}
+	if m := b.drive(1, spine.HeadData{Motors: [4]int16{spine.Lift: 5000}}); m.Status&spine.EncodersOff != 0 {
+		t.Errorf("status %04b with the first command: want the encoders on (VEC-PWR-22)", m.Status)
+	}
+	b.MoveByHand(spine.Head, -0.2)
+	if m := b.drive(1, spine.HeadData{}); m.Motors[spine.Head].Position > -90 {
+		t.Errorf("head at count %d, want about -100: encoders count a hand while they are on", m.Motors[spine.Head].Position)
+	}
+}
+
+func TestBatteryRunsDownAndOut(t *testing.T) {
+	b := newBench(t, Config{Volts: 3.5, DischargePerMinute: 6}) // 0.1 V a second
+	var flags []spine.Power
+	for i := range 20 * second {
+		frames, err := b.step(new(spine.HeadData).AppendFrame(nil)...)
+		if err != nil {
+			if !errors.Is(err, ErrPowerCut) || !strings.Contains(err.Error(), "battery") {
+				t.Fatalf("%v, want %v because of the battery", err, ErrPowerCut)
+			}
+			if seconds := float64(i) / float64(second); seconds < 11 || seconds > 12 {
+				t.Errorf("cut after %.1f s, want 1.5 s to the last threshold and 10 s of warning", seconds)
+			}
+			want := []spine.Power{0, spine.BelowCritical, spine.BelowCritical | spine.ShutdownImminent}
+			if len(flags) != len(want) || flags[0] != want[0] || flags[1] != want[1] || flags[2] != want[2] {
+				t.Errorf("flags went %b, want %b", flags, want)
+			}
+			return
+		}
+		var m spine.BodyData
+		if err := m.ParsePayload(frames[0].Payload); err != nil {
+			t.Fatal(err)
+		}
+		if len(flags) == 0 || flags[len(flags)-1] != m.Power {
+			flags = append(flags, m.Power)
+		}
+	}
+	t.Error("the battery never ran out")
+}
+
+func TestCharger(t *testing.T) {
+	b := newBench(t, Config{Volts: 4.15, OnCharger: true, ChargePerMinute: 3, DischargePerMinute: 0.06})
+	if m := b.drive(1, spine.HeadData{}); m.Power != spine.PadsPowered|spine.Charging || m.ChargerRaw < 3600 {
+		t.Errorf("on the charger: flags %b, pads %d counts", m.Power, m.ChargerRaw)
+	}
+	if m := b.drive(1, spine.HeadData{Control: 1}); m.Power != spine.PadsPowered|spine.Charging {
+		t.Errorf("flags %b in the period that hears the command, want them from the period before", m.Power)
+	}
+	if m := b.drive(1, spine.HeadData{Control: 1}); m.Power != spine.PadsPowered {
+		t.Errorf("charger disabled: flags %b (VEC-BODY-32)", m.Power)
+	}
+	if m := b.drive(2*second, spine.HeadData{}); m.Power != spine.PadsPowered || b.State().Volts < 4.19 {
+		t.Errorf("full: flags %b at %.2f V, want charging over", m.Power, b.State().Volts)
+	}
+	b.SetVolts(4.0)
+	if m := b.drive(1, spine.HeadData{}); m.Power != spine.PadsPowered|spine.Charging {
+		t.Errorf("emptier: flags %b, want charging again", m.Power)
+	}
+	b.SetCelsius(55)
+	if m := b.drive(1, spine.HeadData{}); m.Power != spine.PadsPowered|spine.Overheated || m.Temperature != 55 {
+		t.Errorf("hot: flags %b at %d C, want charging paused", m.Power, m.Temperature)
+	}
+}
+
+func TestCaretakerKeepsARobotAlive(t *testing.T) {
+	b := newBench(t, Config{Volts: 3.7, DischargePerMinute: 6, ChargePerMinute: 20, Caretaker: true})
+	changes, on := 0, false
+	for range 60 * second {
+		b.drive(1, spine.HeadData{})
+		if s := b.State(); s.OnCharger != on {
+			on = s.OnCharger
+			changes++
+		}
+	}
+	if changes < 6 {
+		t.Errorf("%d changes of the charger in a minute of short days, want on and off again and again", changes)
+	}
+}
+
+func TestSensorsLosePowerByTheControlWord(t *testing.T) {
+	b := newBench(t, Config{})
+	first := b.drive(20, spine.HeadData{})
+	if first.Status&spine.SensorsPowered == 0 || first.ProxSamples < 2 {
+		t.Errorf("status %b, %d distance samples; want power and samples", first.Status, first.ProxSamples)
+	}
+	off := b.drive(20, spine.HeadData{Control: 2})
+	if later := b.drive(20, spine.HeadData{Control: 2}); off.Status&spine.SensorsPowered != 0 || later.ProxSamples != off.ProxSamples {
+		t.Errorf("sensors off: status %b, samples %d then %d", off.Status, off.ProxSamples, later.ProxSamples)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	b := newBench(t, Config{FaultDevice: spine.FaultCliff, FaultItem: 2})
+	b.SetTouch(4095)
+	b.SetButton(true)
+	b.SetCliff(spine.FrontRight, 0)
+	b.SetProx(0)
+	b.SetPower(spine.BatteryDisconnected)
+	m := b.drive(2*proxEvery, spine.HeadData{})
+	if m.Touch != 4095 || m.Button != 1 || m.Cliffs[1] != 0 || m.Cliffs[0] < 500 || m.ProxRange < 8000 ||
+		m.Power != spine.BatteryDisconnected || m.FaultDevice != 0xa6 || m.FaultItem != 2 {
+		t.Errorf("the board reports %+v", m)
+	}
+}
+
+func TestALateBoardSkipsFrames(t *testing.T) {
+	b := newBench(t, Config{})
+	before := b.drive(1, spine.HeadData{})
+	out, err := b.tick(10, nil, nil)
+	if err != nil || len(out) != spine.Overhead+spine.BodyDataSize {
+		t.Fatalf("ten periods at once: %d bytes, %v; want one frame", len(out), err)
+	}
+	after := b.drive(1, spine.HeadData{})
+	if after.Seq != before.Seq+11 || b.State().Skipped != 9 {
+		t.Errorf("frame %d follows %d, %d skipped; want 11 further and 9", after.Seq, before.Seq, b.State().Skipped)
+	}
+}
+
+func TestBrownOutAndStall(t *testing.T) {
+	b := newBench(t, Config{})
+	b.drive(1, spine.HeadData{Motors: [4]int16{32767}})
+	b.Stall(10 * vector.Period)
+	for i := range 10 {
+		if frames, err := b.step(new(spine.HeadData).AppendFrame(nil)...); len(frames) != 0 || err != nil {
+			t.Fatalf("period %d of a stall: %q, %v", i, types(frames), err)
+		}
+	}
+	if s := b.State(); s.Duty[0] != 1 {
+		t.Errorf("duty %v: a frozen board leaves its motors on", s.Duty)
+	}
+	if frames, err := b.step(); types(frames) != "fd" || err != nil {
+		t.Errorf("after the stall: %q, %v", types(frames), err)
+	}
+	b.BrownOut()
+	if frames, err := b.step(); len(frames) != 0 || !errors.Is(err, ErrPowerCut) {
+		t.Errorf("brown-out: %q, %v", types(frames), err)
+	}
+}
+
+// The same seed and the same head make the same bytes, whatever the noise.
+func TestSeedDecidesEverything(t *testing.T) {
+	record := func(seed uint64) []byte {
+		b := New(Config{Seed: seed, Noise: Noise{Loss: 0.1, Corrupt: 0.1}})
+		b.powerOn()
+		var all []byte
+		for i := range 500 {
+			m := spine.HeadData{Seq: uint32(i), Motors: [4]int16{int16(i * 30)}}
+			var err error
+			if all, err = b.tick(1, m.AppendFrame(nil), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return all
+	}
+	one, same, other := record(1), record(1), record(2)
+	if !bytes.Equal(one, same) {
+		t.Error("one seed made two different boards")
+	}
+	if bytes.Equal(one, other) {
+		t.Error("two seeds made the same board")
+	}
+}
+
+func TestNoiseIsAsOftenAsAsked(t *testing.T) {
+	b := New(Config{Seed: 5, Noise: Noise{Loss: 0.2, Corrupt: 0.1}})
+	b.powerOn()
+	p := spine.NewParser(spine.ToHead)
+	const frames = 2000
+	good := 0
+	for range frames {
+		out, err := b.tick(1, new(spine.HeadData).AppendFrame(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Fill(copy(p.Space(), out))
+		for f, ok := p.Next(); ok; f, ok = p.Next() {
+			if f.Type == spine.TypeData {
+				good++
+			}
+		}
+	}
+	if share := float64(good) / frames; share < 0.68 || share > 0.76 { // 0.8 * 0.9
+		t.Errorf("%.3f of the data frames arrive whole, want about 0.72", share)
+	}
+	s := b.State()
+	if share := float64(s.Heard) / frames; share < 0.68 || share > 0.76 {
+		t.Errorf("the board heard %.3f of its head's frames, want about 0.72", share)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := (Config{}).Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, cfg := range map[string]Config{
+		"version":       {Version: "more than sixteen bytes"},
+		"start 3":       {Start: 3},
+		"volts":         {Volts: 5},
+		"loss":          {Noise: Noise{Loss: 1.5}},
+		"corruption":    {Noise: Noise{Corrupt: math.NaN()}},
+		"boot patience": {BootPatience: -time.Second},
+		"ambient":       {Ambient: 300},
+		"CountsPerRad":  {Calibration: vector.Calibration{VoltsPerCount: 1e-3}},
+	} {
+		if err := cfg.Validate(); err == nil {
+			t.Errorf("%+v is valid, want an error about %s", cfg, want)
+		} else if want != "CountsPerRad" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want it to name %s", err, want)
+		}
+	}
+}
+
+func TestTickAllocatesNothing(t *testing.T) {
+	b := New(Config{})
+	b.powerOn()
+	in := new(spine.HeadData).AppendFrame(nil)
+	out := make([]byte, 0, 4096)
+	if n := testing.AllocsPerRun(100, func() {
+		var err error
+		if out, err = b.tick(1, in, out[:0]); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("a period allocates %v times, want 0", n)
+	}
+}
+
+// Whatever the head sends, the board goes on and says only well-formed things.
+func FuzzBoard(f *testing.F) {
+	f.Add(uint8(0), []byte("garbage"))
+	f.Add(uint8(1), spine.AppendCommand(spine.AppendCommand(nil, spine.TypeErase), spine.TypeValidate))
+	f.Add(uint8(2), (&spine.Firmware{Offset: 0xffff, Words: 256}).AppendFrame(spine.AppendCommand(nil, spine.TypeErase)))
+	f.Add(uint8(0), (&spine.HeadData{Motors: [4]int16{-32768, 32767, -1, 1}, Control: math.MaxUint32}).AppendFrame(nil))
+	f.Fuzz(func(t *testing.T, start uint8, in []byte) {
+		b := New(Config{Start: Start(start % 3)})
+		b.powerOn()
+		p := spine.NewParser(spine.ToHead)
+		for range 4 {
+			out, err := b.tick(1, bytes.Clone(in), nil)
+			for len(out) > 0 {
+				n := copy(p.Space(), out)
+				p.Fill(n)
+				out = out[n:]
+				for _, ok := p.Next(); ok; _, ok = p.Next() {
+				}
+			}
+			if err != nil {
+				if !errors.Is(err, ErrShutdown) {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+		if c := p.Counters(); c.Bad() != 0 || c.Skipped != 0 {
+			t.Fatalf("the board sent what is no frame: %+v", c)
+		}
+	})
+}
+
+// On the wire the rhythm is kept: each period since power on was either sent or counted as skipped.
+func TestRunKeepsItsRhythm(t *testing.T) {
+	pty, err := OpenPTY()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pty.Close()
+	b := New(Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- b.Run(ctx, pty.Master) }()
+	s, err := b.Await(t.Context(), func(s State) bool { return s.Frames+s.Skipped >= 100 })
+	took := time.Since(began)
+	cancel()
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	if periods := took.Seconds() / vector.Period.Seconds(); math.Abs(periods-float64(s.Frames+s.Skipped)) > 10 {
+		t.Errorf("%d frames sent and %d skipped in %.1f periods", s.Frames, s.Skipped, periods)
+	}
+	if s := b.State(); s.Mode != Off {
+		t.Errorf("after Run the board is in mode %v, want off", s.Mode)
+	}
+}
+
+func BenchmarkTick(b *testing.B) {
+	board := New(Config{})
+	board.powerOn()
+	in := new(spine.HeadData).AppendFrame(nil)
+	out := make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for b.Loop() {
+		var err error
+		if out, err = board.tick(1, in, out[:0]); err != nil {
+			board.SetVolts(4) // a long benchmark empties the battery
+		}
+	}
+	b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(vector.Period), "%-of-period")
+}
