@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"kennel/certs"
+	"kennel/certs/devicecert"
 	"kennel/certs/thing"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
@@ -22,9 +24,6 @@ import (
 
 //go:embed all:assets
 var assets embed.FS
-
-// claimFile is where a robot finds what it was born with; certs/devicecert reads it.
-const claimFile = "factory/kennel/claim.json"
 
 // simFile holds the body's starting condition, which on a real robot is the world's.
 const simFile = "factory/kennel/sim.json"
@@ -73,8 +72,7 @@ func Make(dir string, b Birth) error {
 	}
 	rec := emr.Record{ESN: uint32(serial), HardwareRev: 7, Model: 1, LotCode: 21836201, PlaypenReady: 1, PlaypenPassed: 1, PackedOut: 1,
 		PackedOutDate: uint32(time.Date(2018, 9, 3, 0, 0, 0, 0, time.UTC).Unix())}
-	claim, err := json.MarshalIndent(map[string]string{"thing": string(b.Thing), "secret": b.Secret}, "", "  ")
-	if err != nil {
+	if err := devicecert.WriteClaim(root, devicecert.Claim{Thing: b.Thing, Secret: certs.Secret(b.Secret)}); err != nil {
 		return err
 	}
 	world, err := json.MarshalIndent(b.World, "", "  ")
@@ -87,7 +85,6 @@ func Make(dir string, b Birth) error {
 		perm fs.FileMode
 	}{
 		{platform.OSVersionFile, []byte(b.OSVersion + "\n"), 0o644},
-		{claimFile, claim, 0o600},
 		{simFile, world, 0o644},
 	} {
 		if err := robotfs.WriteFile(root, f.name, f.data, f.perm); err != nil {
@@ -108,7 +105,7 @@ func writeEndpoints(root *os.Root, b Birth) error {
 	}
 	return errors.Join(
 		robotfs.WriteFile(root, platform.ServerConfigFile, server, 0o644),
-		robotfs.WriteFile(root, platform.RootCertFile, b.RootPEM, 0o644))
+		devicecert.WriteRoot(root, b.RootPEM))
 }
 
 func copyAssets(root *os.Root) error {

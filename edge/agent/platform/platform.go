@@ -37,9 +37,8 @@ type Endpoints struct {
 	LogFiles string `json:"logfiles"`
 	TMS      string `json:"tms"`
 	Kennel   struct {
-		API        string `json:"api"`         // https://host:port, enrolment and large bodies
-		MQTT       string `json:"mqtt"`        // ssl://host:port
-		ServerName string `json:"server_name"` // name in the servers' certificates; empty: the host of the URL
+		API  string `json:"api"`            // https://host:port, enrolment and large bodies
+		MQTT string `json:"mqtt,omitempty"` // ssl://host:port; empty: what the cloud says at enrolment
 	} `json:"kennel"`
 }
 
@@ -54,6 +53,9 @@ func LoadEndpoints(root *os.Root) (Endpoints, error) {
 		{"kennel.api", e.Kennel.API, "https"},
 		{"kennel.mqtt", e.Kennel.MQTT, "ssl"},
 	} {
+		if u.value == "" && u.scheme == "ssl" {
+			continue
+		}
 		p, err := url.Parse(u.value)
 		if err != nil || p.Scheme != u.scheme || p.Host == "" {
 			return Endpoints{}, fmt.Errorf("server configuration: %s: %s is %q: want %s://host:port", ServerConfigFile, u.key, u.value, u.scheme)

@@ -35,9 +35,8 @@ func TestLoadEndpoints(t *testing.T) {
 	for body, want := range map[string]string{
 		``:   "line 1",
 		`{}`: "kennel.api",
-		`{"kennel":{"api":"http://x","mqtt":"ssl://x:1"}}`:  "https://host:port",
-		`{"kennel":{"api":"https://x","mqtt":"tcp://x:1"}}`: "kennel.mqtt",
-		`{"kennel":{"api":"https://x","mqtt":"ssl://x"}}`:   "port is missing",
+		`{"kennel":{"api":"http://x","mqtt":"ssl://x:1"}}`: "https://host:port",
+		`{"kennel":{"api":"https://x","mqtt":"ssl://x"}}`:  "port is missing",
 	} {
 		if _, err := LoadEndpoints(newRoot(t, map[string]string{ServerConfigFile: body})); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: err = %v, want one with %q", body, err, want)

@@ -1,0 +1,111 @@
+// Package simapp is the program robotsim: simulated robots on a desk.
+package simapp
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/certs/thing"
+	"kennel/edge/sim"
+	"kennel/infra/cli"
+	"kennel/infra/logging"
+)
+
+// Main runs the program and returns its exit code.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	root := &cobra.Command{
+		Use:   "robotsim",
+		Short: "Simulated robots: the same programs as on a real one, with a simulated body",
+		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt
+  robotsim robot -root ./r1`,
+	}
+	root.AddCommand(makeCommand(), robotCommand(getenv))
+	return cli.Main(root, args, getenv, stdout, stderr)
+}
+
+func makeCommand() *cobra.Command {
+	var b sim.Birth
+	var dir, id, secretFile, caFile string
+	cmd := &cobra.Command{
+		Use:   "make",
+		Short: "Make a robot's folder, as a factory would",
+		Long: `Make a robot's folder, as a factory would: serial number, claim secret, trust root, endpoints and assets.
+A folder that already holds this robot keeps its data; only endpoints and trust root are renewed.`,
+		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if b.Thing, err = thing.Parse(id); err != nil {
+				return cli.Usage("%w", err)
+			}
+			if b.RootPEM, err = os.ReadFile(caFile); err != nil {
+				return fmt.Errorf("trust root: %w", err)
+			}
+			if secretFile != "" {
+				s, err := os.ReadFile(secretFile)
+				if err != nil {
+					return fmt.Errorf("claim secret: %w", err)
+				}
+				b.Secret = strings.TrimSpace(string(s))
+			}
+			return sim.Make(dir, b)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&dir, "root", "", "the robot's folder (required)")
+	f.StringVar(&id, "thing", "", "thing id, such as vic:00e20100 (required)")
+	f.StringVar(&secretFile, "secret-file", "", "file with the claim secret; not needed when the folder exists")
+	f.StringVar(&caFile, "ca", "", "PEM file with the root the robot shall trust (required)")
+	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
+	f.StringVar(&b.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")
+	f.StringVar(&b.OSVersion, "os-version", "2.0.0.6074", "release the robot runs")
+	f.Float64Var(&b.World.BatteryVolts, "battery", 3.95, "battery at its first boot, in volts (3.5 to 4.2)")
+	f.BoolVar(&b.World.OnCharger, "on-charger", false, "it stands on the charger")
+	f.Uint64Var(&b.World.Seed, "seed", 1, "seed of all that is random in its body")
+	for _, name := range []string{"root", "thing", "ca", "api"} {
+		_ = cmd.MarkFlagRequired(name) // the flags exist
+	}
+	return cmd
+}
+
+func robotCommand(getenv func(string) string) *cobra.Command {
+	cfg := sim.Config{Getenv: getenv}
+	cmd := &cobra.Command{
+		Use:   "robot",
+		Short: "Run one whole robot: its body, robotd and agentd, until interrupted",
+		Example: `  robotsim robot -root ./r1
+  robotsim robot -root ./r1 -log-level debug`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logging.New(cmd.ErrOrStderr(), cfg.LogLevel, "text")
+			if err != nil {
+				return cli.Usage("%w", err)
+			}
+			cfg.Log = log
+			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {
+				return err
+			}
+			if cfg.Bin == "" {
+				self, err := os.Executable()
+				if err != nil {
+					return fmt.Errorf("find robotd and agentd (say -bin): %w", err)
+				}
+				cfg.Bin = filepath.Dir(self)
+			}
+			return sim.Run(cmd.Context(), cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Root, "root", "", "the robot's folder (required)")
+	f.StringVar(&cfg.Bin, "bin", "", "folder with robotd and agentd (default: beside this program)")
+	f.StringVar(&cfg.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.DurationVar(&cfg.BootDelay, "boot-delay", 300*time.Millisecond, "from power to the first process; the original needs 20.5s")
+	_ = cmd.MarkFlagRequired("root") // the flag exists
+	return cmd
+}

@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"kennel/edge/agent/robotfs"
+	"kennel/edge/body/vector/vectorsim"
+	"kennel/infra/logging"
+	"kennel/infra/proc"
+)
+
+// StateFile, below the robot's root, says which processes the robot consists of, while it runs.
+const StateFile = "run/sim.json"
+
+// LogDir, below the robot's root, holds what its processes say; unlike run/ it survives a boot.
+const LogDir = robotfs.Cache + "/vic-logmgr"
+
+// faultFile holds the restart limits (VEC-FLT-07).
+const faultFile = "anki/etc/fault-code-handler.env"
+
+// Config says how to run a robot.
+type Config struct {
+	Root string // the robot's folder, made by Make
+	Bin  string // folder with robotd and agentd
+	// BootDelay is how long the head needs from power to its first process. The original takes 20.5 s (VEC-BOOT-11); nobody wants to
+	// wait that long for a demonstration.
+	BootDelay time.Duration
+	Log       *slog.Logger
+	LogLevel  string
+	Getenv    func(string) string // overrides of the robot's .env files
+}
+
+// State is the content of StateFile.
+type State struct {
+	Pids  map[string]int `json:"pids"`
+	Boots int            `json:"boots"`
+}
+
+// Run boots the robot and keeps it alive until ctx ends: a process that ends is started again, and when the board cuts the power (because nothing
+// spoke to it for 200 frames, or because it was told to) the head dies with it and boots anew, as if the button were pressed.
+func Run(ctx context.Context, cfg Config) error {
+	root, err := os.OpenRoot(cfg.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // nothing buffered
+	if _, err := root.Stat(simFile); err != nil {
+		return fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", cfg.Root, err)
+	}
+	if err := root.MkdirAll(LogDir, 0o755); err != nil {
+		return err
+	}
+	r := &robot{cfg: cfg, root: root, state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
+	var world World
+	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
+		return err
+	}
+	// The board outlives the head's boots: its battery does not fill because the head restarts.
+	cfgBoard := vectorsim.Config{Seed: world.Seed, Volts: world.BatteryVolts, OnCharger: world.OnCharger, Caretaker: true}
+	if err := cfgBoard.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", simFile, err)
+	}
+	board := vectorsim.New(cfgBoard)
+	for ctx.Err() == nil {
+		err := r.boot(ctx, board)
+		switch {
+		case errors.Is(err, vectorsim.ErrPowerCut), errors.Is(err, vectorsim.ErrShutdown):
+			cfg.Log.WarnContext(ctx, "the board cut the power; pressing the button", logging.Err, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+type robot struct {
+	cfg  Config
+	root *os.Root
+
+	mu    sync.Mutex
+	state State
+}
+
+// boot runs the robot from power on to power off.
+func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
+	if err := emptyRun(r.root); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.state.Boots++
+	r.mu.Unlock()
+	pty, err := vectorsim.OpenPTY()
+	if err != nil {
+		return fmt.Errorf("pty for the body board: %w", err)
+	}
+	defer pty.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	power := make(chan error, 1) // the board speaks once
+	go func() { power <- board.Run(ctx, pty.Master) }()
+
+	select {
+	case <-ctx.Done():
+		return <-power
+	case <-time.After(r.cfg.BootDelay):
+	}
+	restart, err := r.restartPolicy()
+	if err != nil {
+		return err
+	}
+	head, headCancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer headCancel()
+	var wg sync.WaitGroup
+	failed := make(chan error, 2) // one each
+	for _, s := range []proc.Spec{
+		r.spec("robotd", restart, "-device", pty.SlavePath),
+		r.spec("agentd", restart),
+	} {
+		wg.Go(func() {
+			if err := proc.Keep(head, r.cfg.Log, s); err != nil {
+				failed <- err
+			}
+		})
+	}
+	var end error
+	select {
+	case end = <-power:
+		// No current, no goodbye: the head dies where it stands.
+		r.kill()
+	case end = <-failed:
+	case <-ctx.Done():
+	}
+	headCancel()
+	wg.Wait()
+	cancel()
+	if end == nil {
+		end = <-power
+		if errors.Is(end, context.Canceled) {
+			end = nil
+		}
+	}
+	return end
+}
+
+// spec describes one of the robot's processes.
+func (r *robot) spec(name string, restart proc.Restart, args ...string) proc.Spec {
+	args = append([]string{"-root", r.cfg.Root, "-log-level", r.cfg.LogLevel}, args...)
+	return proc.Spec{
+		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, LogDir, name+".log"), Restart: restart,
+		StopTimeout: 5 * time.Second,
+		OnStart:     func(pid int) { r.note(name, pid) },
+		OnExit:      func(proc.Exit) { r.note(name, 0) },
+		OnGiveUp: func(n int) {
+			r.cfg.Log.Warn("process ends again and again; restarts are paced now (VEC-FLT-07)", "process", name, "restarts", n)
+		},
+	}
+}
+
+func (r *robot) restartPolicy() (proc.Restart, error) {
+	env := robotfs.LoadEnv(r.root, faultFile, r.cfg.Getenv)
+	p := proc.Restart{
+		Limit:  env.Int("FAULT_RESTART_LIMIT", 2, 0, 1_000_000),
+		Window: env.Seconds("FAULT_RESTART_LIMIT_SEC", time.Minute, 24*time.Hour),
+	}
+	return p, env.Err()
+}
+
+// note records a process's pid for those who watch.
+func (r *robot) note(name string, pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if pid == 0 {
+		delete(r.state.Pids, name)
+	} else {
+		r.state.Pids[name] = pid
+	}
+	b, err := json.Marshal(r.state)
+	if err == nil {
+		err = robotfs.WriteFile(r.root, StateFile, b, 0o644)
+	}
+	if err != nil {
+		r.cfg.Log.Error("cannot write "+StateFile, logging.Err, err)
+	}
+}
+
+// kill ends the head's processes at once.
+func (r *robot) kill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, pid := range r.state.Pids {
+		if p, err := os.FindProcess(pid); err == nil && name != "robotsim" {
+			_ = p.Kill() // it may be gone already
+		}
+	}
+}
+
+// emptyRun clears run/, a memory file system on the original: it is empty after every boot.
+func emptyRun(root *os.Root) error {
+	if err := root.RemoveAll("run"); err != nil {
+		return fmt.Errorf("empty run/: %w", err)
+	}
+	return root.MkdirAll("run", 0o755)
+}
