@@ -68,16 +68,19 @@ func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (C
 	if err != nil {
 		return Certificate{}, err
 	}
-	if err := s.checkSecret(ctx, id, req.Secret); err != nil {
+	claim, err := s.checkSecret(ctx, id, req.Secret)
+	if err != nil {
 		return Certificate{}, err
 	}
 	key := KeyOf(csr.RawSubjectPublicKeyInfo)
 	if err := s.checkRevoked(ctx, key); err != nil {
 		return Certificate{}, err
 	}
-	bound, err := s.store.Bind(ctx, id, key, s.now())
-	if err != nil {
-		return Certificate{}, fmt.Errorf("bind key of %s: %w", id, err)
+	bound := claim.Key
+	if bound == (Key{}) { // the store decides if two come at once
+		if bound, err = s.store.Bind(ctx, id, key, s.now()); err != nil {
+			return Certificate{}, fmt.Errorf("bind key of %s: %w", id, err)
+		}
 	}
 	if bound != key {
 		return Certificate{}, mismatch(bound, key)
@@ -86,15 +89,15 @@ func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (C
 }
 
 // checkSecret does the same work, and answers the peer the same, whether the thing is unknown or the secret is wrong.
-func (s *Service) checkSecret(ctx context.Context, id thing.ID, secret Secret) error {
+func (s *Service) checkSecret(ctx context.Context, id thing.ID, secret Secret) (Claim, error) {
 	claim, err := s.store.Claim(ctx, id)
 	known := err == nil
 	if err != nil && !errors.Is(err, ErrUnknown) {
-		return fmt.Errorf("claim of %s: %w", id, err)
+		return Claim{}, fmt.Errorf("claim of %s: %w", id, err)
 	}
 	hash := secret.hash()
 	if subtle.ConstantTimeCompare(hash[:], claim.Secret[:]) == 1 && known {
-		return nil
+		return claim, nil
 	}
 	r := &refusal{Code: "secret_mismatch", Reason: "claim secret is not the one this thing was registered with", Public: errs.Coded(errs.Unauthenticated,
 		"claim_refused", "this thing and this claim secret are not accepted together")}
@@ -105,9 +108,9 @@ func (s *Service) checkSecret(ctx context.Context, id thing.ID, secret Secret) e
 	case err == nil:
 		r.Code, r.Reason = "secret_of_other", fmt.Sprintf("claim secret belongs to %s (%s)", owner, r.Reason)
 	case !errors.Is(err, ErrUnknown):
-		return fmt.Errorf("owner of claim secret: %w", err)
+		return Claim{}, fmt.Errorf("owner of claim secret: %w", err)
 	}
-	return r
+	return Claim{}, r
 }
 
 // Renew issues a certificate in place of an earlier one of ours, of any age, for the same thing and key. Errors as for Enroll, and Invalid

@@ -1,0 +1,123 @@
+// Package certsclient is enrolment over HTTPS as the robot sees it: the bodies on the wire and a client. It imports nothing of the server,
+// because robot binaries link it.
+package certsclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"kennel/infra/errs"
+)
+
+// Paths of the endpoints, below the base URL.
+const (
+	EnrollPath = "/v1/enroll"
+	RenewPath  = "/v1/renew"
+)
+
+// MaxBody is the largest body either side reads, in bytes.
+const MaxBody = 64 << 10
+
+// Enroll is the body of POST /v1/enroll.
+type Enroll struct {
+	Thing  string `json:"thing"`
+	Secret string `json:"secret"`
+	CSR    string `json:"csr"` // PEM
+}
+
+// Renew is the body of POST /v1/renew.
+type Renew struct {
+	Certificate string `json:"certificate"` // PEM, leaf first
+	CSR         string `json:"csr"`         // PEM, signed by the certificate's key
+}
+
+// Answer is the body of both answers.
+type Answer struct {
+	Certificate string    `json:"certificate"` // PEM, leaf first, without the root
+	Root        string    `json:"root"`        // PEM: what the robot's trust file should hold
+	NotAfter    time.Time `json:"not_after"`
+	MQTT        string    `json:"mqtt"` // URL of the broker, such as ssl://cloud.example:8883
+}
+
+// Client calls the endpoints. Safe for concurrent use.
+type Client struct {
+	BaseURL string       // such as https://cloud.example:8443
+	HTTP    *http.Client // with the robot's trust; required
+}
+
+// Enroll asks for a first certificate. Errors carry the kind, code and pause that the cloud answered, or Unavailable if none came.
+func (c *Client) Enroll(ctx context.Context, req Enroll) (Answer, error) {
+	return c.post(ctx, EnrollPath, req)
+}
+
+// Renew asks for the next certificate. Errors as for Enroll.
+func (c *Client) Renew(ctx context.Context, req Renew) (Answer, error) {
+	return c.post(ctx, RenewPath, req)
+}
+
+func (c *Client) post(ctx context.Context, path string, body any) (a Answer, err error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return a, fmt.Errorf("encode request: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.BaseURL, "/")+path, bytes.NewReader(b))
+	if err != nil {
+		return a, errs.New(errs.Invalid, "cloud address %.200q: %w", c.BaseURL, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return a, &errs.Error{Kind: errs.Unavailable, Code: "no_answer", Msg: "no answer from the cloud", Err: err}
+	}
+	defer resp.Body.Close() // read only
+	b, err = io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+	if err != nil {
+		return a, &errs.Error{Kind: errs.Unavailable, Code: "no_answer", Msg: "the cloud's answer broke off", Err: err}
+	}
+	if len(b) > MaxBody {
+		return a, errs.New(errs.Unavailable, "the answer is larger than %d bytes: is this our cloud?", MaxBody)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return a, problem(resp, b)
+	}
+	return ParseAnswer(b)
+}
+
+// ParseAnswer decodes the body of a good answer. Unknown fields are left alone, so that an older robot reads a newer cloud.
+func ParseAnswer(b []byte) (Answer, error) {
+	var a Answer
+	if err := json.Unmarshal(b, &a); err != nil {
+		return Answer{}, errs.New(errs.Unavailable, "the answer is not the JSON of an enrolment: %w", err)
+	}
+	if a.Certificate == "" {
+		return Answer{}, errs.New(errs.Unavailable, "the answer has no certificate")
+	}
+	return a, nil
+}
+
+// problem makes an error of a refusal. What does not look like one of ours (a proxy's page) is Unavailable.
+func problem(resp *http.Response, b []byte) error {
+	var p struct {
+		Error string `json:"error"`
+		Kind  string `json:"kind"`
+		Code  string `json:"code"`
+	}
+	e := &errs.Error{Kind: errs.Unavailable, Msg: "the cloud answered " + resp.Status}
+	if err := json.Unmarshal(b, &p); err == nil && p.Kind != "" {
+		e.Kind, e.Code, e.Msg = errs.ParseKind(p.Kind), p.Code, p.Error
+	} else {
+		e.Err = errors.New("answer without a reason: is this our cloud?")
+	}
+	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
+		e.Retry = time.Duration(min(s, 86400)) * time.Second
+	}
+	return e
+}

@@ -1,0 +1,76 @@
+package devicecert
+
+import (
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// clock is the time a robot believes. Its system clock may have been reset by an empty battery; what cannot lie is when the program was
+// built, and that a certificate's first day of validity has come if an authority below our root signed it. Only such proof is kept, never the
+// system's own time: a clock that once ran ahead would otherwise hold the robot in the future for good.
+type clock struct {
+	mu    sync.Mutex
+	floor time.Time // true when it was set
+	set   time.Time // with the monotonic reading
+	proof time.Time // latest proven time
+}
+
+func newClock(build, proven time.Time) *clock {
+	if build.IsZero() {
+		build = buildTime()
+	}
+	c := &clock{floor: build, set: time.Now()}
+	c.prove(proven)
+	return c
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at(time.Now())
+}
+
+func (c *clock) at(now time.Time) time.Time {
+	if f := c.floor.Add(now.Sub(c.set)); f.After(now) {
+		return f
+	}
+	return now
+}
+
+// prove says that t has passed. It reports whether that is later than any earlier proof.
+func (c *clock) prove(t time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !t.After(c.proof) {
+		return false
+	}
+	c.proof = t
+	if now := time.Now(); t.After(c.at(now)) {
+		c.floor, c.set = t, now
+	}
+	return true
+}
+
+func (c *clock) proven() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proof
+}
+
+// buildTime returns the time of the commit this program was built from; zero if the build did not record it.
+func buildTime() time.Time {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return time.Time{}
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			t, err := time.Parse(time.RFC3339, s.Value)
+			if err == nil {
+				return t
+			}
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,454 @@
+// Package devicecert is a robot's side of its identity: its key, its certificate, what it trusts, and what time it may believe.
+//
+// Files under the robot's root:
+//
+//	factory/kennel/claim.json          {"thing","secret"}: what it was born with; read only
+//	etc/ssl/certs/local/root.crt       the one root it trusts, where the original looks for it
+//	persist/kennel/device.key          its key, PKCS#8, 0600; made here, never leaves
+//	persist/kennel/device.crt          its certificate and the authority behind it
+//	persist/kennel/identity.json       broker URL, latest time proven
+//	factory/cloud/...                  an original's factory identity (see ReadFactory)
+//
+// The key is on disk and synced before the first request that carries it: the claim secret is bound to it, so a key that was lost after a
+// request was sent would lock the robot out. Everything after the key can be asked for again.
+package devicecert
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	mrand "math/rand/v2"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"kennel/certs/certsclient"
+	"kennel/certs/internal/pemfile"
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+)
+
+// Files of the identity, below the robot's root.
+const (
+	ClaimFile = "factory/kennel/claim.json"
+	RootFile  = "etc/ssl/certs/local/root.crt"
+	KeyFile   = "persist/kennel/device.key"
+	CertFile  = "persist/kennel/device.crt"
+	stateFile = "persist/kennel/identity.json"
+)
+
+// Pauses between attempts, jittered by half: our own defaults. A refusal is asked again more slowly, because only a person mends it.
+const (
+	DefaultMinPause = time.Second
+	DefaultMaxPause = time.Minute
+	refusalFactor   = 5
+)
+
+// Config says where the robot and its cloud are.
+type Config struct {
+	Root  *os.Root     // the robot's files
+	Cloud string       // base URL for enrolment, https only (VEC-SEC-07), such as https://cloud.example:8443
+	Build time.Time    // when this program was built: no clock is right that says less; zero: the build's own record
+	Log   *slog.Logger // required
+
+	MinPause, MaxPause time.Duration // between attempts; 0: the defaults
+}
+
+// Identity is the robot's. Safe for concurrent use.
+type Identity struct {
+	cfg    Config
+	clock  *clock
+	client *certsclient.Client
+
+	trying sync.Mutex // one attempt at a time; before saving and mu
+	saving sync.Mutex // one writer of stateFile; before mu
+	mu     sync.Mutex
+	key    crypto.Signer
+	cert   *tls.Certificate // nil: none yet
+	renew  time.Time        // when cert is due
+	mqtt   string
+	state  State
+	change chan struct{} // closed when cert changes
+}
+
+// Open reads what is there and starts nothing. Damaged or missing files are not errors here: State names them, and Ensure mends what it can.
+func Open(cfg Config) (*Identity, error) {
+	if cfg.MinPause == 0 {
+		cfg.MinPause = DefaultMinPause
+	}
+	if cfg.MaxPause == 0 {
+		cfg.MaxPause = DefaultMaxPause
+	}
+	u, err := url.Parse(cfg.Cloud)
+	switch {
+	case cfg.Root == nil || cfg.Log == nil:
+		return nil, errors.New("devicecert: no root folder or no logger")
+	case err != nil || u.Scheme != "https" || u.Hostname() == "":
+		return nil, fmt.Errorf("cloud address %q: want https://host:port", cfg.Cloud)
+	}
+	i := &Identity{cfg: cfg, change: make(chan struct{})}
+	i.state = State{Peer: hostPort(u), Name: u.Hostname()}
+	st := i.readState()
+	i.clock = newClock(cfg.Build, st.Proven)
+	i.mqtt = st.MQTT
+	i.client = &certsclient.Client{BaseURL: cfg.Cloud, HTTP: i.httpClient()}
+	i.load()
+	return i, nil
+}
+
+// load reads key and certificate, if they are there and belong together.
+func (i *Identity) load() {
+	key, err := i.readKey()
+	if err != nil || key == nil {
+		return // attempt says what is wrong with it
+	}
+	i.key = key
+	b, err := pemfile.Read(i.cfg.Root, CertFile)
+	if err != nil {
+		return
+	}
+	cert, err := i.accept(b, key)
+	if err != nil {
+		i.cfg.Log.Warn("device certificate is of no use, asking for another", "err", err)
+		return
+	}
+	if claim, err := ReadClaim(i.cfg.Root); err == nil && string(claim.Thing) != cert.Leaf.Subject.CommonName {
+		i.cfg.Log.Warn("device certificate is of another thing than the claim, asking for another", "thing", claim.Thing)
+		return
+	}
+	i.clock.prove(cert.Leaf.NotBefore)
+	i.use(cert)
+	if i.mqtt == "" { // the rest of the answer was lost: ask again
+		i.renew = time.Time{}
+	}
+}
+
+// accept checks that a chain is for this robot's key and names a thing.
+func (i *Identity) accept(chain []byte, key crypto.Signer) (*tls.Certificate, error) {
+	certs, err := pemfile.ParseChain(chain)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", CertFile, err)
+	}
+	leaf := certs[0]
+	if !pemfile.SameKey(key, leaf.PublicKey) {
+		return nil, fmt.Errorf("%s: certificate is for another key than %s", CertFile, KeyFile)
+	}
+	if _, err := thing.Parse(leaf.Subject.CommonName); err != nil {
+		return nil, fmt.Errorf("%s: %w", CertFile, err)
+	}
+	c := &tls.Certificate{PrivateKey: key, Leaf: leaf}
+	for _, x := range certs {
+		c.Certificate = append(c.Certificate, x.Raw)
+	}
+	return c, nil
+}
+
+// use makes cert the current one: due at two thirds of its life, plus up to a twelfth so that a fleet born together does not renew together.
+func (i *Identity) use(cert *tls.Certificate) {
+	leaf := cert.Leaf
+	life := leaf.NotAfter.Sub(leaf.NotBefore)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.cert = cert
+	i.renew = leaf.NotBefore.Add(life*2/3 + mrand.N(life/12+1))
+	i.state = State{Thing: thing.ID(leaf.Subject.CommonName), Step: StepReady, OK: true, Peer: i.state.Peer, Name: i.state.Name,
+		NotAfter: leaf.NotAfter, Renew: i.renew, At: i.clock.now()}
+	close(i.change)
+	i.change = make(chan struct{})
+}
+
+// Thing returns whose identity this is; zero before the claim was read.
+func (i *Identity) Thing() thing.ID {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.state.Thing
+}
+
+// MQTT returns the broker URL that the cloud gave with the certificate; "" before the first.
+func (i *Identity) MQTT() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.mqtt
+}
+
+// Changed returns a channel that is closed when there is a new certificate: connections made with the old one should be made again.
+func (i *Identity) Changed() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.change
+}
+
+// Now returns the time to believe: the system's, but never before the program was built, nor before a time that a signature below our root
+// has proven, plus what has passed since.
+func (i *Identity) Now() time.Time { return i.clock.now() }
+
+// TLSCertificate returns the current certificate, which may have expired: the cloud says so with a reason. The error says that there is none.
+func (i *Identity) TLSCertificate() (*tls.Certificate, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.cert == nil {
+		return nil, fmt.Errorf("no device certificate yet: %s", i.state.Problem)
+	}
+	return i.cert, nil
+}
+
+// Ensure returns when there is a certificate that has not expired. Until then it enrols or renews, again and again with back-off; State says
+// what stands in the way. It returns an error only when ctx ends.
+func (i *Identity) Ensure(ctx context.Context) error {
+	pause := newPause(i.cfg)
+	for {
+		if i.valid() {
+			return nil
+		}
+		err := i.attempt(ctx)
+		if err == nil {
+			return nil
+		}
+		if err := pause.wait(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Run keeps the certificate fresh until ctx ends. It is a service of the runner.
+func (i *Identity) Run(ctx context.Context) error {
+	pause := newPause(i.cfg)
+	for {
+		i.mu.Lock()
+		due := i.renew.Sub(i.clock.now())
+		i.mu.Unlock()
+		if due > 0 {
+			// In steps of a minute, because the clock may be put right meanwhile.
+			if sleep(ctx, min(due, time.Minute)) != nil {
+				return nil
+			}
+			continue
+		}
+		if err := i.attempt(ctx); err == nil {
+			pause = newPause(i.cfg)
+		} else if pause.wait(ctx, err) != nil {
+			return nil
+		}
+	}
+}
+
+func (i *Identity) valid() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.cert != nil && i.mqtt != "" && i.clock.now().Before(i.cert.Leaf.NotAfter)
+}
+
+// attempt tries once: renew what we have, else enrol with the claim.
+func (i *Identity) attempt(ctx context.Context) error {
+	i.trying.Lock()
+	defer i.trying.Unlock()
+	key, err := i.ownKey()
+	if err != nil {
+		return i.failed(StepKey, err)
+	}
+	i.mu.Lock()
+	held := i.cert
+	i.mu.Unlock()
+	if held != nil {
+		err := i.renewal(ctx, key, held)
+		if err == nil || !i.mayEnrollAfter(err) {
+			return i.failed(StepRenew, err)
+		}
+		i.cfg.Log.Warn("renewal refused, enrolling again", "err", err)
+	}
+	claim, err := ReadClaim(i.cfg.Root)
+	if err != nil {
+		return i.failed(StepClaim, err)
+	}
+	i.mu.Lock()
+	i.state.Thing = claim.Thing
+	i.mu.Unlock()
+	return i.failed(StepEnroll, i.enrolment(ctx, key, claim))
+}
+
+// mayEnrollAfter: a cloud that does not know our certificate (it was set up anew) may still know our claim.
+func (i *Identity) mayEnrollAfter(err error) bool {
+	k := errs.KindOf(err)
+	if k != errs.Unauthenticated && k != errs.Invalid {
+		return false
+	}
+	_, err = ReadClaim(i.cfg.Root)
+	return err == nil
+}
+
+func (i *Identity) renewal(ctx context.Context, key crypto.Signer, held *tls.Certificate) error {
+	id := thing.ID(held.Leaf.Subject.CommonName)
+	csr, err := newRequest(key, id)
+	if err != nil {
+		return err
+	}
+	a, err := i.client.Renew(ctx, certsclient.Renew{Certificate: string(pemfile.EncodeChain(held.Leaf)), CSR: csr})
+	if err != nil {
+		return err
+	}
+	return i.keep(a, key, id)
+}
+
+func (i *Identity) enrolment(ctx context.Context, key crypto.Signer, claim Claim) error {
+	csr, err := newRequest(key, claim.Thing)
+	if err != nil {
+		return err
+	}
+	a, err := i.client.Enroll(ctx, certsclient.Enroll{Thing: string(claim.Thing), Secret: claim.Secret.Reveal(), CSR: csr})
+	if err != nil {
+		return err
+	}
+	return i.keep(a, key, claim.Thing)
+}
+
+// keep checks an answer, writes it and makes it current. A kill between the two files is mended by a renewal at the next start.
+func (i *Identity) keep(a certsclient.Answer, key crypto.Signer, id thing.ID) error {
+	cert, err := i.accept([]byte(a.Certificate), key)
+	if err != nil {
+		return errs.New(errs.Unavailable, "the cloud answered with a certificate that is not ours: %w", err)
+	}
+	if cn := cert.Leaf.Subject.CommonName; cn != string(id) {
+		return errs.New(errs.Unavailable, "the cloud answered with a certificate for %.60q: want %s", cn, id)
+	}
+	if err := pemfile.Write(i.cfg.Root, CertFile, []byte(a.Certificate), 0o644); err != nil {
+		return err
+	}
+	i.clock.prove(cert.Leaf.NotBefore)
+	i.mu.Lock()
+	i.mqtt = a.MQTT
+	i.mu.Unlock()
+	if err := i.writeState(); err != nil {
+		return err
+	}
+	i.use(cert)
+	i.cfg.Log.Info("device certificate received", "thing", id, "not_after", cert.Leaf.NotAfter)
+	return nil
+}
+
+func newRequest(key crypto.Signer, id thing.ID) (string, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}}, key)
+	if err != nil {
+		return "", fmt.Errorf("make certificate request: %w", err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), nil
+}
+
+// ownKey returns the robot's key, which is on disk by then. A damaged file is left for a person to restore: a new key would be refused,
+// because the claim secret is bound to the old.
+func (i *Identity) ownKey() (crypto.Signer, error) {
+	i.mu.Lock()
+	key := i.key
+	i.mu.Unlock()
+	if key != nil {
+		return key, nil
+	}
+	key, err := i.readKey()
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return nil, err
+		}
+		b, err := pemfile.EncodeKey(key)
+		if err != nil {
+			return nil, err
+		}
+		if err := pemfile.Write(i.cfg.Root, KeyFile, b, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	i.mu.Lock()
+	i.key = key
+	i.mu.Unlock()
+	return key, nil
+}
+
+// readKey returns nil if there is no key yet.
+func (i *Identity) readKey() (crypto.Signer, error) {
+	b, err := pemfile.Read(i.cfg.Root, KeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := pemfile.ParseKey(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; restore it, or have the robot released by an operator and remove the file", KeyFile, err)
+	}
+	return key, nil
+}
+
+// memory is the content of stateFile.
+type memory struct {
+	MQTT   string    `json:"mqtt"`
+	Proven time.Time `json:"proven"` // latest time that a signature below our root has proven
+}
+
+// readState returns what was kept; a damaged file is as good as none, because the next answer writes it anew.
+func (i *Identity) readState() (m memory) {
+	b, err := pemfile.Read(i.cfg.Root, stateFile)
+	if err == nil {
+		err = json.Unmarshal(b, &m)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			i.cfg.Log.Warn("identity state is of no use, starting anew", "err", err)
+		}
+		return memory{}
+	}
+	return m
+}
+
+func (i *Identity) writeState() error {
+	i.saving.Lock()
+	defer i.saving.Unlock()
+	b, err := json.Marshal(memory{MQTT: i.MQTT(), Proven: i.clock.proven()})
+	if err != nil {
+		return err
+	}
+	return pemfile.Write(i.cfg.Root, stateFile, append(b, '\n'), 0o644)
+}
+
+// pause is the back-off between attempts.
+type pause struct {
+	next, min, max time.Duration
+}
+
+func newPause(cfg Config) *pause { return &pause{cfg.MinPause, cfg.MinPause, cfg.MaxPause} }
+
+// wait sleeps as err asks for; it returns an error only when ctx ends.
+func (p *pause) wait(ctx context.Context, err error) error {
+	d := p.next/2 + mrand.N(p.next/2+1)
+	switch errs.KindOf(err) {
+	case errs.Unavailable, errs.Exhausted:
+	default:
+		d *= refusalFactor
+	}
+	p.next = min(2*p.next, p.max)
+	return sleep(ctx, max(d, errs.RetryOf(err)))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,127 @@
+package devicecert
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kennel/certs/internal/pemfile"
+)
+
+// TrustError says why a server's certificate was not accepted.
+type TrustError struct {
+	Name       string   // the name or address asked for
+	Shown      string   // common name of the certificate shown
+	LackedRoot string   // the authority that signed the top of the chain shown, if none of ours did
+	Roots      []string // the roots trusted here
+	Now        time.Time
+	Err        error // of crypto/x509, or of reading RootFile
+}
+
+func (e *TrustError) Error() string {
+	return fmt.Sprintf("certificate %q of %s is not accepted: %v", e.Shown, e.Name, e.Err)
+}
+
+func (e *TrustError) Unwrap() error { return e.Err }
+
+// TLSConfig returns a configuration for connections to name (a host name or IP address without port): it trusts RootFile alone, checks at
+// the time to believe, and shows the device certificate, if there is one, whenever a server asks. It stays good across renewals.
+func (i *Identity) TLSConfig(name string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		ServerName: name,
+		// The check is ours, below: the time to check at depends on the certificate, and the refusal must name the root that was lacking.
+		InsecureSkipVerify: true,
+		VerifyConnection:   func(cs tls.ConnectionState) error { return i.verify(name, cs.PeerCertificates) },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if c, err := i.TLSCertificate(); err == nil {
+				return c, nil
+			}
+			return new(tls.Certificate), nil // none: the server decides
+		},
+	}
+}
+
+// verify checks a server's chain for name. A certificate signed below our root proves that its first day has come, so that a robot whose
+// clock stands in the past gets in, and learns the time.
+func (i *Identity) verify(name string, chain []*x509.Certificate) error {
+	e := &TrustError{Name: name, Now: i.clock.now()}
+	fail := func(err error) error { e.Err = err; return e }
+	if name == "" || len(chain) == 0 {
+		return fail(errors.New("no name to check, or no certificate shown"))
+	}
+	leaf, top := chain[0], chain[len(chain)-1]
+	e.Shown = leaf.Subject.CommonName
+	b, err := pemfile.Read(i.cfg.Root, RootFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.LackedRoot = top.Issuer.CommonName
+		return fail(fmt.Errorf("there is no root to trust: %w", err))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	trusted, err := pemfile.ParseChain(b)
+	if err != nil {
+		return fail(fmt.Errorf("%s: %w", RootFile, err))
+	}
+	opts := x509.VerifyOptions{DNSName: name, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: e.Now}
+	for _, c := range trusted {
+		opts.Roots.AddCert(c)
+		e.Roots = append(e.Roots, c.Subject.CommonName)
+	}
+	for _, c := range chain[1:] {
+		opts.Intermediates.AddCert(c)
+	}
+	if leaf.NotBefore.After(opts.CurrentTime) {
+		opts.CurrentTime = leaf.NotBefore
+	}
+	if _, err := leaf.Verify(opts); err != nil {
+		if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+			e.LackedRoot = top.Issuer.CommonName
+		}
+		return fail(err)
+	}
+	if i.clock.prove(leaf.NotBefore) {
+		if err := i.writeState(); err != nil { // the connection is good all the same
+			i.cfg.Log.Warn("time not kept", "err", err)
+		}
+	}
+	return nil
+}
+
+// httpClient returns the client for enrolment: each request on a connection of its own, because there is one in weeks.
+func (i *Identity) httpClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	return &http.Client{
+		Timeout: 30 * time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				host, _, err := net.SplitHostPort(addr)
+				if err != nil {
+					return nil, err
+				}
+				d := tls.Dialer{NetDialer: dialer, Config: i.TLSConfig(host)}
+				return d.DialContext(ctx, network, addr)
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("redirected: enrolment goes to one place")
+		},
+	}
+}
+
+func hostPort(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	return net.JoinHostPort(strings.Trim(u.Host, "[]"), "443")
+}
