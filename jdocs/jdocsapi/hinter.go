@@ -1,0 +1,78 @@
+package jdocsapi
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/hints"
+	"kennel/cloud/api/topics"
+	"kennel/jdocs"
+)
+
+// Lister is what Hinter needs of the documents.
+type Lister interface {
+	List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error)
+}
+
+// Hinter is the Notifier that tells robots: it publishes the versions of all documents of a thing on its down/jdocs. All of them, because
+// the message is retained and the next would hide what this one said. Safe for concurrent use.
+type Hinter struct {
+	docs    Lister
+	publish func(ctx context.Context, id thing.ID, name string, payload []byte)
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	told map[jdocs.Key]uint64 // newest version hinted; the same change is heard from the endpoint and from the database
+}
+
+// maxTold bounds the memory for what was told. Forgetting costs a repeated hint.
+const maxTold = 4096
+
+// NewHinter returns a Hinter that publishes through publish (the bridge, which limits how often).
+func NewHinter(docs Lister, publish func(ctx context.Context, id thing.ID, name string, payload []byte), log *slog.Logger) *Hinter {
+	return &Hinter{docs: docs, publish: publish, log: log, told: map[jdocs.Key]uint64{}}
+}
+
+// DocChanged implements Notifier. It fits jdocspg.Listener.Changed too. What fails is logged: a hint is not owed, the robot asks at its
+// next connect and now and then anyway.
+func (h *Hinter) DocChanged(ctx context.Context, key jdocs.Key, version uint64) {
+	if key.Thing == "" || h.known(key, version) {
+		return
+	}
+	ls, err := h.docs.List(ctx, key.Thing)
+	if err != nil {
+		h.log.WarnContext(ctx, "robot gets no hint of a changed document", "thing", key.Thing, "doc", key.Name, "err", err)
+		return
+	}
+	hint := hints.Jdocs{Docs: map[string]uint64{string(key.Name): version}}
+	for _, l := range ls {
+		hint.Docs[string(l.Name)] = l.Version
+	}
+	payload, err := hint.Encode()
+	if err != nil {
+		h.log.WarnContext(ctx, "robot gets no hint of a changed document", "thing", key.Thing, "doc", key.Name, "err", err)
+		return
+	}
+	h.publish(ctx, key.Thing, topics.Jdocs, payload)
+	h.remember(key.Thing, ls)
+}
+
+func (h *Hinter) known(key jdocs.Key, version uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.told[key] >= version
+}
+
+func (h *Hinter) remember(id thing.ID, ls []jdocs.Listing) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.told) > maxTold {
+		clear(h.told)
+	}
+	for _, l := range ls {
+		key := jdocs.Key{Thing: id, Name: l.Name}
+		h.told[key] = max(h.told[key], l.Version)
+	}
+}

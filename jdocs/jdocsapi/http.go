@@ -1,0 +1,85 @@
+package jdocsapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
+	"kennel/jdocs"
+)
+
+// defaultHistory is how many revisions are returned when the request does not say.
+const defaultHistory = 50
+
+// Mount adds the operators' endpoints:
+//
+//	GET   /v1/things/{thing}/jdocs                       [{doc, version, fmt_version, by, at}, ...]
+//	GET   /v1/things/{thing}/jdocs/{doc}                 {doc, version, fmt_version, by, at, json}
+//	PATCH /v1/things/{thing}/jdocs/{doc}                 {"set": {"master_volume": 3, "custom_eye_color.hue": 0.4}} -> the new version
+//	GET   /v1/things/{thing}/jdocs/{doc}/history?limit=  [...], newest first
+//
+// The caller comes from the context (kit.CallerFrom).
+func Mount(mux *http.ServeMux, svc jdocs.Service, opts ...Option) {
+	e := makeEndpoints(svc, build(opts))
+	mux.Handle("GET /v1/things/{thing}/jdocs", kithttp.Handler(e.list, decodeList))
+	mux.Handle("GET /v1/things/{thing}/jdocs/{doc}", kithttp.Handler(e.get, decodeGet))
+	mux.Handle("PATCH /v1/things/{thing}/jdocs/{doc}", kithttp.Handler(e.set, decodeSet))
+	mux.Handle("GET /v1/things/{thing}/jdocs/{doc}/history", kithttp.Handler(e.history, decodeHistory))
+}
+
+func pathThing(r *http.Request) (thing.ID, error) {
+	id, err := thing.Parse(r.PathValue("thing"))
+	if err != nil {
+		return "", errs.New(errs.Invalid, "%v", err)
+	}
+	return id, nil
+}
+
+func pathKey(r *http.Request) (jdocs.Key, error) {
+	id, err := pathThing(r)
+	if err != nil {
+		return jdocs.Key{}, err
+	}
+	return jdocs.NewKey("", id, jdocs.Name(r.PathValue("doc")))
+}
+
+func decodeList(r *http.Request) (any, error) {
+	id, err := pathThing(r)
+	return listReq{id}, err
+}
+
+func decodeGet(r *http.Request) (any, error) {
+	key, err := pathKey(r)
+	return getReq{key}, err
+}
+
+func decodeHistory(r *http.Request) (any, error) {
+	key, err := pathKey(r)
+	limit := defaultHistory
+	if s := r.URL.Query().Get("limit"); err == nil && s != "" {
+		if limit, err = strconv.Atoi(s); err != nil {
+			err = errs.New(errs.Invalid, "limit %.40q: want a number from 1 to %d", s, jdocs.MaxHistory)
+		}
+	}
+	return historyReq{key, limit}, err
+}
+
+func decodeSet(r *http.Request) (any, error) {
+	key, err := pathKey(r)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		Set map[string]json.RawMessage `json:"set"`
+	}
+	if err := kithttp.ReadJSON(r, &body, kithttp.MaxBody); err != nil {
+		return nil, err
+	}
+	if len(body.Set) == 0 {
+		return nil, errs.New(errs.Invalid, `body: want {"set": {"field": value, ...}} with at least one field`)
+	}
+	return setReq{key, body.Set}, nil
+}

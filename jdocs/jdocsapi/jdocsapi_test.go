@@ -1,0 +1,267 @@
+package jdocsapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/hints"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocstest"
+	"kennel/jdocs/jdocswire"
+)
+
+var (
+	robot    = thing.MustParse("vic:00e20100")
+	other    = thing.MustParse("vic:00e20101")
+	settings = jdocs.Key{Thing: robot, Name: jdocs.RobotSettings}
+)
+
+// told is a Notifier that remembers.
+type told []string
+
+func (n *told) DocChanged(_ context.Context, key jdocs.Key, version uint64) {
+	*n = append(*n, fmt.Sprintf("%s %d", key, version))
+}
+
+// ask sends one request as a caller of that role and returns status and body.
+func ask(t *testing.T, h http.Handler, role kit.Role, method, path, body string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: role, Name: "ann@example.com"}), method, path, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	b, err := io.ReadAll(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Code, string(b)
+}
+
+func TestHTTP(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	var n told
+	mux := http.NewServeMux()
+	Mount(mux, svc, WithNotifier(&n), WithThings(func(_ context.Context, id thing.ID) error {
+		if id != robot {
+			return errs.New(errs.NotFound, "no robot %s", id)
+		}
+		return nil
+	}))
+	const docs = "/v1/things/vic:00e20100/jdocs"
+	for _, c := range []struct {
+		name         string
+		role         kit.Role
+		method, path string
+		body         string
+		status       int
+		want         string // part of the answer
+	}{
+		{"none yet", kit.RoleViewer, "GET", docs, "", 200, "[]"},
+		{"no such document", kit.RoleViewer, "GET", docs + "/vic.RobotSettings", "", 404, "no such document"},
+		{"nobody", "", "GET", docs, "", 401, "sign in"},
+		{"a thing is no operator", kit.RoleThing, "GET", docs, "", 403, "may not"},
+		{"a viewer may not change", kit.RoleViewer, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3}}`, 403, "viewer"},
+		{"set", kit.RoleSupport, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3,"custom_eye_color.hue":0.4}}`, 200, `"hue":0.4`},
+		{"set again", kit.RoleSupport, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":"high"}}`, 200, `"version":2`},
+		{"what is allowed", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":9}}`, 400, "5 HIGH"},
+		{"nothing to set", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{}}`, 400, "at least one field"},
+		{"another body", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"sett":{}}`, 400, "sett"},
+		{"not JSON", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{`, 400, "body"},
+		{"get", kit.RoleViewer, "GET", docs + "/vic.RobotSettings", "", 200, `"master_volume":5`},
+		{"list", kit.RoleViewer, "GET", docs, "", 200, `"doc":"vic.RobotSettings","version":2`},
+		{"history", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history", "", 200, `"version":1`},
+		{"newest of the history", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history?limit=1", "", 200, `"by":"ann@example.com"`},
+		{"limit in words", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history?limit=all", "", 400, "limit"},
+		{"limit 0", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history?limit=0", "", 400, "1 to 1000"},
+		{"a thing id that is none", kit.RoleViewer, "GET", "/v1/things/robbie/jdocs", "", 400, "species:serial"},
+		{"an unknown thing", kit.RoleViewer, "GET", "/v1/things/vic:00e20101/jdocs", "", 404, "no robot"},
+		{"an unknown thing is not given documents", kit.RoleAdmin, "PATCH", "/v1/things/vic:00e20101/jdocs/vic.RobotSettings", `{"set":{"a":1}}`, 404, "no robot"},
+		{"a name that is none", kit.RoleViewer, "GET", docs + "/.hidden", "", 400, "document name"},
+	} {
+		status, body := ask(t, mux, c.role, c.method, c.path, c.body)
+		if status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s: %d %s; want %d with %q", c.name, status, body, c.status, c.want)
+		}
+	}
+	if want := "[vic:00e20100/vic.RobotSettings 1 vic:00e20100/vic.RobotSettings 2]"; fmt.Sprint(n) != want {
+		t.Errorf("told %v, want %s", n, want)
+	}
+}
+
+// direct carries requests of one thing to handlers, without a broker.
+type direct struct {
+	svc jdocs.Service
+	id  thing.ID
+}
+
+func (d direct) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
+	h, ok := Handlers(d.svc)[service+"/"+method]
+	if !ok {
+		return nil, errs.New(errs.NotFound, "no %s/%s", service, method)
+	}
+	return h(ctx, d.id, body)
+}
+
+func TestClientAndHandlers(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	c := jdocswire.NewClient(direct{svc, robot})
+	d := jdocs.Doc{FmtVersion: 2, ClientMeta: "m", JSON: `{ "a": "<1>" }`}
+	if got, err := c.Write(t.Context(), settings.Name, d); err != nil || got != (jdocs.WriteResult{Status: jdocs.Accepted, Latest: 1}) {
+		t.Fatalf("write: %v, %v", got, err)
+	}
+	if got, err := c.Write(t.Context(), settings.Name, d); err != nil || got != (jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 1}) {
+		t.Errorf("write again: %v, %v; want a rejection", got, err)
+	}
+	d.Version = 1
+	got, err := c.Read(t.Context(), []jdocs.Item{{Name: settings.Name}, {Name: settings.Name, MyVersion: 1}, {Name: jdocs.RobotLifetimeStats}})
+	head := d
+	head.JSON = ""
+	want := []jdocs.ReadResult{{Status: jdocs.Changed, Doc: d}, {Status: jdocs.Unchanged, Doc: head}, {Status: jdocs.NotFound}}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("read: %v, %v; want %v", got, err, want)
+	}
+	if _, err := svc.Set(t.Context(), settings, map[string]json.RawMessage{"b": json.RawMessage("1")}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for v, wantMine := range map[uint64]bool{1: true, 2: false} {
+		if rev, mine, found, err := c.Revision(t.Context(), settings.Name, v); err != nil || !found || mine != wantMine || rev.Version != v {
+			t.Errorf("revision %d: %v, mine %v, found %v, %v; want mine %v", v, rev, mine, found, err, wantMine)
+		}
+	}
+	if _, _, found, err := c.Revision(t.Context(), settings.Name, 3); err != nil || found {
+		t.Errorf("revision 3: found %v, %v; want none", found, err)
+	}
+	if v, err := c.Delete(t.Context(), settings.Name); err != nil || v != 3 {
+		t.Errorf("delete: %d, %v; want 3", v, err)
+	}
+	if _, err := c.Write(t.Context(), jdocs.AccountSettings, d); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("write of an account's document: %v, want invalid", err)
+	}
+}
+
+// TestAThingReachesOnlyItsOwn: VEC-FLE-01, VEC-TOK-02.
+func TestAThingReachesOnlyItsOwn(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	if _, err := svc.Set(t.Context(), settings, map[string]json.RawMessage{"a": json.RawMessage("1")}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for method, body := range map[string]string{
+		"read":     `{"thing":"vic:00e20100","items":[{"doc_name":"vic.RobotSettings"}]}`,
+		"write":    `{"thing":"vic:00e20100","doc_name":"vic.RobotSettings","doc":{"doc_version":1,"fmt_version":2,"json_doc":"{}"}}`,
+		"delete":   `{"thing":"vic:00e20100","doc_name":"vic.RobotSettings"}`,
+		"revision": `{"thing":"vic:00e20100","doc_name":"vic.RobotSettings","doc_version":1}`,
+	} {
+		if got, err := (direct{svc, other}).Do(t.Context(), "jdocs", method, []byte(body)); errs.KindOf(err) != errs.Denied {
+			t.Errorf("%s of another thing's document: %s, %v; want denied", method, got, err)
+		}
+	}
+	got, err := (direct{svc, other}).Do(t.Context(), "jdocs", "read", []byte(`{"items":[{"doc_name":"vic.RobotSettings"}]}`))
+	if err != nil || !strings.Contains(string(got), "NOT_FOUND") {
+		t.Errorf("its own: %s, %v; want NOT_FOUND", got, err)
+	}
+}
+
+// TestPublishedBodies: both spellings in, the published ones out; a doc is there even when there is none.
+func TestPublishedBodies(t *testing.T) {
+	d := direct{jdocs.New(jdocstest.NewMemory()), robot}
+	for _, c := range []struct{ method, body, want string }{
+		{"write", `{"user_id":"u","thing":"vic:00e20100","doc_name":"vic.RobotSettings","doc":{"doc_version":"0","fmt_version":1,"client_meta":"m","json_doc":"{}"}}`,
+			`{"status":"ACCEPTED","latest_doc_version":1}`},
+		{"write", `{"account":"u","doc_name":"vic.RobotSettings","doc":{"doc_version":0,"fmt_version":"1","json_doc":"{}"}}`,
+			`{"status":"REJECTED_BAD_DOC_VERSION","latest_doc_version":1}`},
+		{"write", `{"doc_name":"vic.RobotSettings","doc":{"doc_version":1,"json_doc":"{}"}}`,
+			`{"status":"REJECTED_BAD_FMT_VERSION","latest_doc_version":1}`},
+		{"read", `{"items":[{"doc_name":"vic.RobotSettings"},{"doc_name":"vic.Other","my_doc_version":"3"}]}`,
+			`{"items":[{"status":"CHANGED","doc":{"doc_version":1,"fmt_version":1,"client_metadata":"m","json_doc":"{}"}},` +
+				`{"status":"NOT_FOUND","doc":{"doc_version":0,"fmt_version":0,"client_metadata":"","json_doc":""}}]}`},
+		{"delete", `{"doc_name":"vic.RobotSettings"}`, `{"status":"ACCEPTED","latest_version":2,"latest_doc_version":2}`},
+		{"delete", `{"doc_name":"vic.RobotSettings"}`, `{"status":"ACCEPTED","latest_version":0,"latest_doc_version":0}`},
+	} {
+		got, err := d.Do(t.Context(), "jdocs", c.method, []byte(c.body))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s %s\ngot  %s, %v\nwant %s", c.method, c.body, got, err, c.want)
+		}
+	}
+	for _, body := range []string{``, `[]`, `{"items":{}}`, `{"items":[{"doc_name":"vic.RobotSettings","my_doc_version":-1}]}`, `{"items":[{"doc_name":"/"}]}`} {
+		if got, err := d.Do(t.Context(), "jdocs", "read", []byte(body)); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("read %q: %s, %v; want invalid", body, got, err)
+		}
+	}
+}
+
+func FuzzHandlers(f *testing.F) {
+	f.Add("read", []byte(`{"items":[{"doc_name":"vic.RobotSettings","my_doc_version":1}]}`))
+	f.Add("write", []byte(`{"doc_name":"vic.RobotSettings","doc":{"doc_version":0,"fmt_version":2,"json_doc":"{}"}}`))
+	f.Add("delete", []byte(`{"doc_name":"vic.RobotSettings"}`))
+	f.Add("revision", []byte(`{"doc_name":"vic.RobotSettings","doc_version":"1"}`))
+	f.Fuzz(func(t *testing.T, method string, body []byte) {
+		got, err := (direct{jdocs.New(jdocstest.NewMemory()), robot}).Do(t.Context(), "jdocs", method, body)
+		if err == nil && !json.Valid(got) {
+			t.Errorf("%s %q: answer %q is not JSON", method, body, got)
+		}
+		if k := errs.KindOf(err); err != nil && k != errs.Invalid && k != errs.Denied && k != errs.NotFound {
+			t.Errorf("%s %q: kind %v: %v", method, body, k, err)
+		}
+	})
+}
+
+func FuzzPatch(f *testing.F) {
+	f.Add("vic.RobotSettings", []byte(`{"set":{"master_volume":3}}`))
+	f.Add("vic.RobotLifetimeStats", []byte(`{"set":{"Pet.ms":"3"}}`))
+	f.Add("vic.AccountSettings", []byte(`{"set":null}`))
+	f.Fuzz(func(t *testing.T, doc string, body []byte) {
+		mux := http.NewServeMux()
+		Mount(mux, jdocs.New(jdocstest.NewMemory()))
+		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleAdmin}), "PATCH", "/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))
+		r.URL.Path = "/v1/things/vic:00e20100/jdocs/" + doc
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Errorf("%q %q: %d %s", doc, body, w.Code, w.Body)
+		}
+	})
+}
+
+type failing struct{}
+
+func (failing) List(context.Context, thing.ID) ([]jdocs.Listing, error) {
+	return nil, errors.New("away")
+}
+
+func TestHinter(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	for _, n := range []jdocs.Name{jdocs.RobotSettings, jdocs.RobotLifetimeStats} {
+		if _, err := svc.Write(t.Context(), jdocs.Key{Thing: robot, Name: n}, jdocs.Doc{FmtVersion: 2, JSON: "{}"}, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sent []string
+	publish := func(_ context.Context, id thing.ID, name string, payload []byte) {
+		if _, err := hints.ParseJdocs(payload); err != nil {
+			t.Error(err)
+		}
+		sent = append(sent, fmt.Sprintf("%s %s %s", id, name, payload))
+	}
+	log := slog.New(slog.DiscardHandler)
+	h := NewHinter(svc, publish, log)
+	h.DocChanged(t.Context(), settings, 1)
+	h.DocChanged(t.Context(), settings, 1) // heard from the endpoint and from the database
+	if want := `[vic:00e20100 jdocs {"docs":{"vic.RobotLifetimeStats":1,"vic.RobotSettings":1}}]`; fmt.Sprint(sent) != want {
+		t.Errorf("sent %v, want %s", sent, want)
+	}
+	h.DocChanged(t.Context(), jdocs.Key{Account: "ann", Name: jdocs.AccountSettings}, 1)
+	NewHinter(failing{}, publish, log).DocChanged(t.Context(), settings, 1)
+	if len(sent) != 1 {
+		t.Errorf("sent %v, want nothing more", sent[1:])
+	}
+}
