@@ -36,6 +36,7 @@ type Header struct {
 type Batch struct {
 	Header
 	Events []Event
+	Size   int // bytes of the inflated events, at most MaxInflated
 }
 
 // BatchError says why a batch is refused. It is what an acknowledgement of status refused carries.
@@ -114,6 +115,7 @@ func DecodeBatch(msg []byte) (Batch, error) {
 	if err != nil {
 		return b, err
 	}
+	b.Size = len(text)
 	b.Events, err = parseLines(h, text)
 	return b, err
 }

@@ -84,10 +84,10 @@ type Event struct {
 
 // Limits of one event, in bytes; ours, the source gives none. Together they keep any event below MaxLine.
 const (
-	MaxName = 128  // event
-	MaxText = 4096 // s1 to s4
-	MaxWord = 64   // source, robot_id, robot_version, boot_id, profile_id, feature_type, feature_run_id, *_conn_id
-	MaxLine = 4*6*MaxText + 8<<10
+	MaxName = 128                 // event
+	MaxText = 4096                // s1 to s4
+	MaxWord = 64                  // source, robot_id, robot_version, boot_id, profile_id, feature_type, feature_run_id, *_conn_id
+	MaxLine = 4*6*MaxText + 8<<10 // escapes take up to six bytes for one
 
 	// MaxSeq is the largest sequence number: ranges of them are kept as half-open 64-bit ranges.
 	MaxSeq = math.MaxInt64 - 1
@@ -297,8 +297,11 @@ func plain(s string) bool {
 
 var errNoSeq = errors.New("no seq: want an integer, 0 or more")
 
-// ParseLine reads one event; its strings keep line alive. It does not Validate.
+// ParseLine reads one event; its strings keep line alive. A longer line than MaxLine is an error. It does not Validate.
 func ParseLine(line string) (Event, error) {
+	if len(line) > MaxLine {
+		return Event{}, fmt.Errorf("%d bytes: want at most %d", len(line), MaxLine)
+	}
 	var e Event
 	if parsePlain(line, &e) {
 		return e, nil

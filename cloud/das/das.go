@@ -1,0 +1,103 @@
+package das
+
+import (
+	"context"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/events"
+)
+
+// Key names one boot of one robot: the space in which sequence numbers are unique (VEC-DAS-02, VEC-DAS-03).
+type Key struct {
+	Thing  thing.ID
+	BootID string
+}
+
+// Item is one batch of a group.
+type Item struct {
+	Thing  thing.ID
+	Events []events.Event // one boot, ascending seq, at least one
+}
+
+// Key returns the boot the item belongs to.
+func (it Item) Key() Key { return Key{it.Thing, it.Events[0].BootID} }
+
+// Group is what one transaction stores.
+type Group struct {
+	Received time.Time
+	Items    []Item
+}
+
+// Raw says where the bytes of a group are: in S3 under Key, or, while S3 is away, in Body, to be moved to Key later.
+type Raw struct {
+	Key  string
+	Body []byte
+}
+
+// Outcome is what a commit did.
+type Outcome struct {
+	Stored  int     // events that are new
+	Known   int     // events that were stored before
+	Refused []error // one per item: nil if stored, else an error of kind Invalid
+}
+
+// Writer is what the Ingester needs from storage. Safe for concurrent use by any number of processes.
+type Writer interface {
+	// Commit stores those events of g that are not stored yet, and raw, in one transaction. An error of kind Invalid says that some of
+	// the data can never be stored; any other, that it may be later. After an error the transaction may or may not have happened, and
+	// the same events may be given again.
+	Commit(ctx context.Context, g Group, raw Raw) (Outcome, error)
+	// MoveRaw hands one waiting raw body to put and forgets it when put succeeds. It returns false when none waits.
+	MoveRaw(ctx context.Context, put func(ctx context.Context, key string, body []byte) error) (bool, error)
+}
+
+// Record is a stored event.
+type Record struct {
+	Thing    thing.ID  `json:"thing"`
+	Received time.Time `json:"received"` // by the cloud's clock
+	events.Event
+}
+
+// Filter chooses records; empty fields choose all.
+type Filter struct {
+	Thing thing.ID
+	Event string    // prefix of the event's name
+	Since time.Time // received then or later
+}
+
+// Cursor is a place in the list of all records, newest first. The zero value is the newest end.
+type Cursor struct {
+	Received time.Time
+	Thing    thing.ID
+	BootID   string
+	Seq      uint64
+}
+
+// Position is a place in the order in which commits became visible.
+type Position uint64
+
+// Reader is what Service needs from storage.
+type Reader interface {
+	// List returns at most limit records older than before, newest first.
+	List(ctx context.Context, f Filter, limit int, before Cursor) ([]Record, error)
+	// Position returns the place before the first commit received at or after since; the zero time asks for the place after all.
+	Position(ctx context.Context, since time.Time) (Position, error)
+	// Changes returns records committed after from, in order of commit, the place after them, and whether more is there already. It
+	// reads at least one commit if there is one, and not many more than some ten thousand events. No commit is ever passed over, also
+	// not a slow one.
+	Changes(ctx context.Context, f Filter, from Position) (recs []Record, next Position, more bool, err error)
+}
+
+// Blobs keeps raw batches (S3).
+type Blobs interface {
+	Put(ctx context.Context, key string, body []byte) error
+}
+
+// Consent knows which owners allow that events of their robots are kept (VEC-FLE-06).
+type Consent interface {
+	Allowed(ctx context.Context, id thing.ID) (bool, error)
+}
+
+// Cursor returns the place of r.
+func (r *Record) Cursor() Cursor { return Cursor{r.Received, r.Thing, r.BootID, r.Seq} }

@@ -1,0 +1,146 @@
+package daspg
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"kennel/cloud/api/events"
+	"kennel/cloud/das"
+	"kennel/infra/pg"
+)
+
+const selectEvents = `SELECT received, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type,
+	feature_run_id, coalesce(ble_conn_id, ''), coalesce(wifi_conn_id, ''), event, coalesce(s1, ''), coalesce(s2, ''), coalesce(s3, ''),
+	coalesce(s4, ''), i1, i2, i3, i4 FROM das_event`
+
+func scanRecord(row pgx.CollectableRow) (das.Record, error) {
+	var r das.Record
+	var i [4]pgtype.Int8
+	e := &r.Event
+	err := row.Scan(&r.Received, &r.Thing, &e.BootID, &e.Seq, &e.TS, &e.UptimeMS, &e.Unsynced, &e.Level, &e.Source, &e.RobotVersion, &e.ProfileID,
+		&e.FeatureType, &e.FeatureRunID, &e.BLEConnID, &e.WifiConnID, &e.Name, &e.S1, &e.S2, &e.S3, &e.S4, &i[0], &i[1], &i[2], &i[3])
+	e.RobotID = r.Thing.Serial()
+	for n, to := range []*events.Int{&e.I1, &e.I2, &e.I3, &e.I4} {
+		*to = events.Int{N: i[n].Int64, Set: i[n].Valid}
+	}
+	return r, err
+}
+
+// where adds f to a query whose arguments so far are args.
+func where(f das.Filter, sql string, args []any) (string, []any) {
+	add := func(cond string, arg any) {
+		args = append(args, arg)
+		sql += " AND " + cond + "$" + strconv.Itoa(len(args))
+	}
+	if f.Thing != "" {
+		add("thing = ", string(f.Thing))
+	}
+	if !f.Since.IsZero() {
+		add("received >= ", f.Since)
+	}
+	if f.Event != "" {
+		args = append(args, f.Event)
+		sql += fmt.Sprintf(" AND starts_with(event, $%d)", len(args))
+	}
+	return sql, args
+}
+
+// List implements das.Reader.
+func (s *Store) List(ctx context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error) {
+	sql, args := where(f, selectEvents+" WHERE true", nil)
+	if !before.Received.IsZero() {
+		args = append(args, before.Received, string(before.Thing), before.BootID, int64(before.Seq))
+		n := len(args)
+		sql += fmt.Sprintf(" AND received <= $%d AND (received, thing, boot_id, seq) < ($%d, $%d, $%d, $%d)", n-3, n-3, n-2, n-1, n)
+	}
+	args = append(args, limit)
+	sql += " ORDER BY received DESC, thing DESC, boot_id DESC, seq DESC LIMIT $" + strconv.Itoa(len(args))
+	return s.records(ctx, sql, args)
+}
+
+func (s *Store) records(ctx context.Context, sql string, args []any) ([]das.Record, error) {
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, pg.Err(fmt.Errorf("read events: %w", err))
+	}
+	recs, err := pgx.CollectRows(rows, scanRecord)
+	if err != nil {
+		return nil, pg.Err(fmt.Errorf("read events: %w", err))
+	}
+	return recs, nil
+}
+
+// visible is the transaction before which everything is committed or given up. A group at or after it may still be on its way, so readers
+// wait for it: no commit is passed over because a later one was faster.
+const visible = `pg_snapshot_xmin(pg_current_snapshot())`
+
+// Position implements das.Reader.
+func (s *Store) Position(ctx context.Context, since time.Time) (das.Position, error) {
+	sql, args := `SELECT `+visible+`::text::bigint`, []any(nil)
+	if !since.IsZero() {
+		sql = `SELECT least((SELECT min(xid) FROM das_group WHERE received >= $1), ` + visible + `)::text::bigint`
+		args = []any{since}
+	}
+	var pos int64
+	if err := s.pool.QueryRow(ctx, sql, args...).Scan(&pos); err != nil {
+		return 0, pg.Err(fmt.Errorf("place in events: %w", err))
+	}
+	return das.Position(pos), nil
+}
+
+// readEvents is about how many events one Changes reads.
+const readEvents = 10_000
+
+// Changes implements das.Reader.
+func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([]das.Record, das.Position, bool, error) {
+	fail := func(err error) ([]das.Record, das.Position, bool, error) {
+		return nil, from, false, pg.Err(fmt.Errorf("read new events: %w", err))
+	}
+	// The end row comes last and says how far this read could see.
+	rows, err := s.pool.Query(ctx, `
+		WITH g AS (
+			SELECT xid, id, received, sum(events) OVER (ORDER BY xid) - events AS before
+			FROM (SELECT xid, id, received, events FROM das_group WHERE xid >= $1::text::xid8 AND xid < `+visible+` ORDER BY xid LIMIT 1000) AS next
+		)
+		SELECT xid::text::bigint, id, received FROM g WHERE before < $2
+		UNION ALL
+		SELECT CASE WHEN EXISTS (SELECT FROM g WHERE before >= $2) THEN 0 ELSE `+visible+`::text::bigint END, 0, 'epoch'
+		ORDER BY 2`, strconv.FormatUint(uint64(from), 10), readEvents)
+	if err != nil {
+		return fail(err)
+	}
+	var ids []int64
+	var times []time.Time
+	var last, end, xid, id int64
+	var received time.Time
+	if _, err := pgx.ForEachRow(rows, []any{&xid, &id, &received}, func() error {
+		if id == 0 {
+			end = xid
+			return nil
+		}
+		ids, times, last = append(ids, id), append(times, received), max(last, xid)
+		return nil
+	}); err != nil {
+		return fail(err)
+	}
+	more := end == 0 || len(ids) == 1000
+	next := das.Position(end)
+	if more {
+		next = das.Position(last + 1) // one group per transaction
+	}
+	if len(ids) == 0 {
+		return nil, max(next, from), more, nil
+	}
+	sql, args := where(das.Filter{Thing: f.Thing, Event: f.Event, Since: f.Since},
+		selectEvents+` WHERE received = ANY($1) AND grp = ANY($2)`, []any{times, ids})
+	recs, err := s.records(ctx, sql+` ORDER BY grp, thing, boot_id, seq`, args)
+	if err != nil {
+		return nil, from, false, err
+	}
+	return recs, max(next, from), more, nil
+}

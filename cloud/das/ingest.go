@@ -1,0 +1,356 @@
+package das
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/ack"
+	"kennel/cloud/api/envelope"
+	"kennel/cloud/api/events"
+	"kennel/infra/errs"
+)
+
+// Codes of refusals, beside those of events.BatchError and "gaps".
+const (
+	CodeOptedOut   = "opted_out"  // the owner does not allow data collection (VEC-FLE-06); the robot drops the events
+	CodeRobotID    = "robot_id"   // the events are not of the thing that sent them
+	CodeUnstorable = "unstorable" // the database cannot hold them
+)
+
+// Config holds what an Ingester needs; zero numbers choose the defaults.
+type Config struct {
+	Writer  Writer
+	Blobs   Blobs
+	Consent Consent // nil: all owners allow
+	Log     *slog.Logger
+
+	Linger        time.Duration    // how long a batch waits for company; 15 ms
+	GroupEvents   int              // events of one transaction, about; 20,000
+	QueueBytes    int64            // wire bytes waiting for a transaction, beyond which robots are told to wait; 32 MiB
+	Committers    int              // transactions at a time; 3
+	CommitTimeout time.Duration    // 15 s
+	PutTimeout    time.Duration    // for one raw object; 3 s
+	ConsentFor    time.Duration    // how long an owner's answer is remembered; 30 s (see ConsentChanged)
+	Now           func() time.Time // time.Now
+}
+
+// groupSize bounds the inflated bytes of one transaction, whatever robots send; the last batch may go beyond it.
+const groupSize = 16 << 20
+
+// skipBlobs is how long raw bodies go to the database after S3 failed.
+const skipBlobs = 10 * time.Second
+
+// Ingester takes batches in and commits them in groups. Handle is safe for concurrent use while Run runs.
+type Ingester struct {
+	Config
+	jobs    chan *job
+	waiting atomic.Int64 // wire bytes of jobs not yet answered
+	turn    sync.Mutex   // one committer collects, the others commit
+	pace    pacer
+	noBlobs atomic.Int64 // until when, ms since 1970
+	consent consentCache
+	stats   ingestStats
+}
+
+type job struct {
+	thing   thing.ID
+	batch   string
+	count   int
+	payload []byte
+	answer  func(ack.Ack)
+	events  events.Batch
+}
+
+// IngestStats counts since start.
+type IngestStats struct {
+	Batches, Stored, Known, Refused, Paced, Groups, RawToDB int64
+	Waiting                                                 int64 // wire bytes now
+}
+
+type ingestStats struct{ batches, stored, known, refused, paced, groups, rawToDB atomic.Int64 }
+
+// NewIngester returns an Ingester that is ready for Run.
+func NewIngester(c Config) (*Ingester, error) {
+	if c.Writer == nil || c.Blobs == nil || c.Log == nil {
+		return nil, errors.New("das: Writer, Blobs and Log are needed")
+	}
+	c.Linger = cmp.Or(c.Linger, 15*time.Millisecond)
+	c.GroupEvents = cmp.Or(c.GroupEvents, 20_000)
+	c.QueueBytes = cmp.Or(c.QueueBytes, 32<<20)
+	c.Committers = cmp.Or(c.Committers, 3)
+	c.CommitTimeout = cmp.Or(c.CommitTimeout, 15*time.Second)
+	c.PutTimeout = cmp.Or(c.PutTimeout, 3*time.Second)
+	c.ConsentFor = cmp.Or(c.ConsentFor, 30*time.Second)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	in := &Ingester{Config: c, jobs: make(chan *job, max(64, c.QueueBytes/1024))} // a batch has rarely less than 1 KiB; QueueBytes is the bound
+	in.consent.known = map[thing.ID]consentEntry{}
+	return in, nil
+}
+
+// Stats returns the counters.
+func (in *Ingester) Stats() IngestStats {
+	s := &in.stats
+	return IngestStats{
+		Batches: s.batches.Load(), Stored: s.stored.Load(), Known: s.known.Load(), Refused: s.refused.Load(), Paced: s.paced.Load(),
+		Groups: s.groups.Load(), RawToDB: s.rawToDB.Load(), Waiting: in.waiting.Load(),
+	}
+}
+
+// Handle takes one message from up/das; it is the kitmqtt.UpHandler. It does not block: answer is called at once with a refusal or a
+// pause, or later with what became of the batch. payload must not be changed afterwards.
+func (in *Ingester) Handle(ctx context.Context, id thing.ID, payload []byte, answer func(ack.Ack)) {
+	in.stats.batches.Add(1)
+	h, err := events.DecodeHeader(payload)
+	j := &job{thing: id, batch: h.Batch, count: h.Count, payload: payload, answer: answer}
+	switch {
+	case h.Batch == "":
+		in.stats.refused.Add(1)
+		in.Log.WarnContext(ctx, "message on up/das is not a batch, and names none to refuse", "thing", id, "err", err)
+		return
+	case err != nil:
+		in.refuse(j, err)
+		return
+	case h.RobotID != id.Serial():
+		in.refuse(j, errs.Coded(errs.Invalid, CodeRobotID, "robot_id %.64q in a batch of %s: want %q", h.RobotID, id, id.Serial()))
+		return
+	}
+	if pause := in.pace.turnAway(in.Now()); pause > 0 {
+		in.later(j, pause)
+		return
+	}
+	size := int64(len(payload))
+	if in.waiting.Add(size) > in.QueueBytes {
+		in.waiting.Add(-size)
+		in.later(j, jitter(4*minPause))
+		return
+	}
+	select {
+	case in.jobs <- j:
+	default:
+		in.waiting.Add(-size)
+		in.later(j, jitter(4*minPause))
+	}
+}
+
+// ConsentChanged forgets what the owner of id answered, so that the next batch asks again.
+func (in *Ingester) ConsentChanged(id thing.ID) { in.consent.forget(id) }
+
+// Run commits until ctx ends; what is being committed then is finished and answered, what waits is left for the robots to resend.
+func (in *Ingester) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range in.Committers {
+		wg.Go(func() {
+			for {
+				jobs := in.collect(ctx)
+				if jobs == nil {
+					return
+				}
+				in.process(ctx, jobs)
+			}
+		})
+	}
+	wg.Go(func() { in.moveRaws(ctx) })
+	wg.Wait()
+	for {
+		select {
+		case j := <-in.jobs:
+			in.waiting.Add(-int64(len(j.payload)))
+		default:
+			return nil
+		}
+	}
+}
+
+// collect waits for a batch and then for its company; nil when ctx ends.
+func (in *Ingester) collect(ctx context.Context) []*job {
+	in.turn.Lock()
+	defer in.turn.Unlock()
+	var jobs []*job
+	select {
+	case j := <-in.jobs:
+		jobs = append(jobs, j)
+	case <-ctx.Done():
+		return nil
+	}
+	linger := time.NewTimer(in.Linger)
+	defer linger.Stop()
+	for n := jobs[0].count; n < in.GroupEvents; {
+		select {
+		case j := <-in.jobs:
+			jobs = append(jobs, j)
+			n += j.count
+		case <-linger.C:
+			return jobs
+		case <-ctx.Done():
+			return jobs
+		}
+	}
+	return jobs
+}
+
+// process answers every job.
+func (in *Ingester) process(ctx context.Context, jobs []*job) {
+	left := jobs
+	defer func() {
+		for _, j := range jobs {
+			in.waiting.Add(-int64(len(j.payload)))
+		}
+		if p := recover(); p != nil { // ours to mend; the process and the other robots live on
+			in.Log.ErrorContext(ctx, "storing events panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			for _, j := range left {
+				in.later(j, jitter(maxPause))
+			}
+		}
+	}()
+	// A group that was begun is finished: stopping in the middle would only make the robots send it again.
+	ctx = context.WithoutCancel(ctx)
+	for len(left) > 0 {
+		var part []*job
+		n := 0
+		for size := 0; n < len(left) && size < groupSize; n++ {
+			if j := left[n]; in.admit(ctx, j) {
+				part = append(part, j)
+				size += j.events.Size
+			}
+		}
+		if len(part) > 0 {
+			in.store(ctx, part)
+		}
+		for _, j := range left[:n] {
+			j.events = events.Batch{} // the memory of this part is free for the next
+		}
+		left = left[n:]
+	}
+}
+
+// admit decodes a batch, or answers it.
+func (in *Ingester) admit(ctx context.Context, j *job) bool {
+	allowed, err := in.allowed(ctx, j.thing)
+	if err != nil {
+		in.Log.WarnContext(ctx, "consent unknown, events wait", "thing", j.thing, "err", err)
+		in.later(j, in.pace.failed(in.Now()))
+		return false
+	}
+	if !allowed {
+		in.refuse(j, errs.Coded(errs.Denied, CodeOptedOut, "the owner of %s does not allow data collection", j.thing))
+		return false
+	}
+	if j.events, err = events.DecodeBatch(j.payload); err != nil {
+		in.refuse(j, err)
+		return false
+	}
+	return true
+}
+
+// store commits jobs and answers them. Where some data can never be stored it finds out whose by halving.
+func (in *Ingester) store(ctx context.Context, jobs []*job) {
+	now := in.Now()
+	g := Group{Received: now, Items: make([]Item, len(jobs))}
+	for i, j := range jobs {
+		g.Items[i] = Item{j.thing, j.events.Events}
+	}
+	ctx, cancel := context.WithTimeout(ctx, in.CommitTimeout)
+	defer cancel()
+	out, err := in.Writer.Commit(ctx, g, in.keepRaw(ctx, now, jobs))
+	switch {
+	case err == nil:
+		in.pace.worked()
+		in.stats.groups.Add(1)
+		in.stats.stored.Add(int64(out.Stored))
+		in.stats.known.Add(int64(out.Known))
+		for i, j := range jobs {
+			if out.Refused[i] != nil {
+				in.refuse(j, out.Refused[i])
+				continue
+			}
+			j.answer(ack.Ack{Batch: j.batch, Status: ack.Stored})
+		}
+	case errs.KindOf(err) != errs.Invalid:
+		in.Log.WarnContext(ctx, "events not stored, robots are asked to wait", "batches", len(jobs), "err", err)
+		for _, j := range jobs {
+			in.later(j, in.pace.failed(in.Now()))
+		}
+	case len(jobs) == 1:
+		in.pace.worked()
+		in.Log.ErrorContext(ctx, "a checked batch cannot be stored", "thing", jobs[0].thing, "err", err)
+		in.refuse(jobs[0], errs.Coded(errs.Invalid, CodeUnstorable, "%s", errs.Public(err)))
+	default:
+		cancel()
+		ctx = context.WithoutCancel(ctx)
+		in.store(ctx, jobs[:len(jobs)/2])
+		in.store(ctx, jobs[len(jobs)/2:])
+	}
+}
+
+// keepRaw puts the batches into S3 before the commit, so that no stored event lacks its raw batch. An object whose commit then fails stays:
+// raw objects are a record of what came, possibly twice.
+func (in *Ingester) keepRaw(ctx context.Context, now time.Time, jobs []*job) Raw {
+	var body []byte
+	for _, j := range jobs {
+		body = AppendRaw(body, RawBatch{j.thing, now, j.payload})
+	}
+	raw := Raw{Key: "das/" + now.UTC().Format(time.DateOnly) + "/" + rand.Text()}
+	if in.noBlobs.Load() <= now.UnixMilli() {
+		pctx, cancel := context.WithTimeout(ctx, in.PutTimeout)
+		defer cancel()
+		err := in.Blobs.Put(pctx, raw.Key, body)
+		if err == nil {
+			return raw
+		}
+		in.noBlobs.Store(now.Add(skipBlobs).UnixMilli())
+		in.Log.WarnContext(ctx, "raw batches not in S3, they wait in the database", "err", err)
+	}
+	in.stats.rawToDB.Add(1)
+	raw.Body = body
+	return raw
+}
+
+// moveRaws carries to S3 what had to wait in the database, also what another process left there.
+func (in *Ingester) moveRaws(ctx context.Context) {
+	tick := time.NewTicker(skipBlobs / 2)
+	defer tick.Stop()
+	for {
+		for {
+			mctx, cancel := context.WithTimeout(ctx, in.CommitTimeout)
+			moved, err := in.Writer.MoveRaw(mctx, in.Blobs.Put)
+			cancel()
+			if err != nil && ctx.Err() == nil {
+				in.Log.WarnContext(ctx, "raw batches still wait in the database", "err", err)
+			}
+			if err != nil || !moved {
+				break
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (in *Ingester) refuse(j *job, err error) {
+	in.stats.refused.Add(1)
+	a := ack.Ack{Batch: j.batch, Status: ack.Refused, Code: cmp.Or(errs.CodeOf(err), errs.KindOf(err).String()), Reason: errs.Public(err)}
+	if be, ok := errors.AsType[*events.BatchError](err); ok {
+		a.Code, a.Reason, a.Bad = be.Code, be.Reason, be.Bad
+	}
+	in.Log.Info("batch refused", "thing", j.thing, "batch", j.batch, "code", a.Code, "reason", a.Reason)
+	j.answer(a)
+}
+
+func (in *Ingester) later(j *job, pause time.Duration) {
+	in.stats.paced.Add(1)
+	j.answer(ack.Ack{Batch: j.batch, Status: ack.RetryAfter, After: envelope.Millis(pause)})
+}
