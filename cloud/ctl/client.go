@@ -1,0 +1,222 @@
+package ctl
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"kennel/infra/cli/version"
+	"kennel/infra/errs"
+)
+
+const (
+	requestTimeout = 20 * time.Second
+	maxAnswer      = 64 << 20
+	maxEvent       = 1 << 20 // bytes of one line of a stream
+)
+
+// client speaks to one cloud as one caller.
+type client struct {
+	s    session
+	http *http.Client
+}
+
+// client returns the client for this command line. needToken: refuse before asking if there is no token.
+func (a *app) client(ctx context.Context) (*client, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.Token == "" {
+		return nil, errs.New(errs.Unauthenticated, "not signed in to %s; use kennelctl login -server %s", s.Server, s.Server)
+	}
+	return newClient(s)
+}
+
+func newClient(s session) (*client, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.CA != "" {
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM([]byte(s.CA)) {
+			return nil, errs.New(errs.Invalid, "root certificates: no PEM block of type CERTIFICATE")
+		}
+	}
+	return &client{s, &http.Client{
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: conf, TLSHandshakeTimeout: 10 * time.Second,
+			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, ForceAttemptHTTP2: true, ResponseHeaderTimeout: requestTimeout},
+		// A token goes where it was meant to go and nowhere else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// do makes one request; in is sent and out read as JSON, either may be nil. It returns the answer's header.
+func (c *client) do(ctx context.Context, method, path string, in, out any) (http.Header, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	resp, err := c.send(ctx, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, unreachable(c.s.Server, err)
+	}
+	if out != nil && resp.StatusCode != http.StatusNoContent {
+		if err := json.Unmarshal(b, out); err != nil {
+			return nil, errs.New(errs.Corrupt, "%s %s: the answer is not what this version of kennelctl understands: %w", method, path, err)
+		}
+	}
+	return resp.Header, nil
+}
+
+// send makes one request and returns a good answer, whose body the caller closes; any other becomes an error of its kind.
+func (c *client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.s.Server+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "kennelctl/"+version.String())
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.s.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.s.Token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, unreachable(c.s.Server, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, c.refused(resp)
+}
+
+// refused makes an error of an answer that is none of 2xx (kithttp.Problem).
+func (c *client) refused(resp *http.Response) error {
+	var p struct{ Error, Kind, Code string }
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil || json.Unmarshal(b, &p) != nil || p.Error == "" {
+		kind := errs.Internal
+		switch resp.StatusCode {
+		case http.StatusNotFound, http.StatusMethodNotAllowed:
+			kind = errs.NotFound
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			kind = errs.Unavailable
+		}
+		return errs.New(kind, "%s answered %s to %s; is it the API of a Kennel cloud?", c.s.Server, resp.Status, resp.Request.URL.Path)
+	}
+	kind := errs.ParseKind(p.Kind)
+	if kind == errs.Unauthenticated && c.s.Token != "" {
+		p.Error += "; the session is not accepted (any more): use kennelctl login -server " + c.s.Server
+	}
+	if after := resp.Header.Get("Retry-After"); after != "" {
+		p.Error += "; try again in " + after + " s"
+	}
+	return errs.Coded(kind, p.Code, "%s", p.Error)
+}
+
+// unreachable says why a cloud cannot be reached, in the four classes that VEC-CLD-07 tells apart.
+func unreachable(server string, err error) error {
+	var dns *net.DNSError
+	var untrusted x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &dns):
+		return errs.New(errs.Unavailable, "no address for %s (%w); check the name and the network", dns.Name, err)
+	case errors.As(err, &untrusted):
+		return errs.New(errs.Unavailable, "%s has a certificate of an authority unknown here; give its root with -ca FILE: %w", server, err)
+	case errors.As(err, &name), errors.As(err, &invalid):
+		return errs.New(errs.Unavailable, "%s has a certificate that does not hold: %w", server, err)
+	}
+	return errs.New(errs.Unavailable, "%s does not answer: %w", server, err)
+}
+
+// errStreamEnded: the server closed a stream; that is ordinary, one connects again.
+var errStreamEnded = errors.New("the stream ended")
+
+// stream reads server-sent events and calls f with the name and data of each, until ctx ends, f fails, or the stream ends.
+func (c *client) stream(ctx context.Context, path, lastID string, f func(event, id string, data []byte) error) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.s.Server+path, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+c.s.Token)
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return unreachable(c.s.Server, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return c.refused(resp)
+	}
+	return readEvents(resp.Body, f)
+}
+
+// readEvents parses text/event-stream. A line longer than maxEvent is an error.
+func readEvents(r io.Reader, f func(event, id string, data []byte) error) error {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxEvent)
+	var event, id string
+	var data []byte
+	for sc.Scan() {
+		line := strings.TrimSuffix(sc.Text(), "\r")
+		if line == "" {
+			if data != nil {
+				if err := f(event, id, data); err != nil {
+					return err
+				}
+			}
+			event, data = "", nil
+			continue
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "event":
+			event = value
+		case "id":
+			id = value
+		case "data":
+			if data != nil {
+				data = append(data, '\n')
+			}
+			if len(data)+len(value) > maxEvent {
+				return fmt.Errorf("an event of the stream is larger than %d bytes", maxEvent)
+			}
+			data = append(data, value...)
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errStreamEnded, err)
+	}
+	return errStreamEnded
+}

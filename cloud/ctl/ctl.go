@@ -1,0 +1,43 @@
+package ctl
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"kennel/infra/cli"
+)
+
+// Main runs kennelctl with args and returns its exit code (infra/cli).
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	return cli.Main(Command(), args, getenv, stdout, stderr)
+}
+
+// app is what the commands share: the flags that say where and as whom.
+type app struct {
+	server, ca, onebox string
+}
+
+// Command returns the command tree.
+func Command() *cobra.Command {
+	a := &app{}
+	root := &cobra.Command{
+		Use: "kennelctl", Short: "See and steer a fleet of companion robots",
+		Long: "kennelctl speaks to a Kennel cloud over its public HTTPS API.\n\n" +
+			"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 not signed in or not allowed, 5 the cloud cannot be reached.",
+		Example: "  kennelctl login -server https://kennel.example\n" +
+			"  kennelctl robots list\n" +
+			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3\n" +
+			"  kennelctl -onebox ./data robots list -o json",
+	}
+	cli.AddOutput(root)
+	f := root.PersistentFlags()
+	f.StringVar(&a.server, "server", "", "`URL` of the cloud's API, such as https://kennel.example")
+	f.StringVar(&a.ca, "ca", "", "trust the root certificates in `FILE` (PEM) instead of the system's")
+	f.StringVar(&a.onebox, "onebox", "", "use the one-machine cloud whose data folder is `DIR`")
+	root.MarkFlagsMutuallyExclusive("onebox", "server")
+	_ = root.MarkPersistentFlagDirname("onebox")
+	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
+	root.AddCommand(a.login(), a.logout(), a.robots(), a.jdocs(), a.events(), a.doctor())
+	return root
+}

@@ -1,0 +1,384 @@
+package ctl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/cloud/api/status"
+	"kennel/cloud/registry"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func TestHelpIsGood(t *testing.T) {
+	for _, line := range cli.Lint(Command()) {
+		t.Error(line)
+	}
+}
+
+const token = "tok-123"
+
+// cloud is a public API with fixed answers; its times are 2026-05-06 in UTC.
+type cloud struct {
+	*httptest.Server
+	ca   string // file with its certificate
+	mu   sync.Mutex
+	got  []string // METHOD path body
+	tail chan string
+}
+
+func at(hour int) time.Time { return time.Date(2026, 5, 6, hour, 0, 0, 0, time.UTC) }
+
+func robot() registry.Thing {
+	return registry.Thing{ID: "vic:00e20100", Species: "vic", Serial: "00e20100", Created: at(1), Presence: registry.Present, Since: at(9), LastSeen: at(12), ClockMS: 41, Rev: 7,
+		Status: &status.Message{V: 1, State: status.Online, BootID: "b-1", ConnectSeq: 4, Seq: 9, UptimeMS: 5_400_000, Agent: "1.2.3", OS: "2.0.1.6076",
+			Body:     &status.Body{Model: "vector", Firmware: "60", BatteryVolts: 3.98, BatteryLevel: "nominal", Charging: true, TemperatureC: 38.5, FramesGood: 100, FramesBad: 1},
+			Loop:     &status.Loop{Steps: 1_000_000, Missed: 3, Late: 1, Long: 2, LateP50: 12, LateP99: 140.4, LateP999: 800, LateMax: 12_345, StepP50: 40, StepP99: 90, StepMax: 700, FIFO: true},
+			Spool:    &status.Spool{Events: 2, Bytes: 900},
+			Docs:     map[string]uint64{"vic.RobotSettings": 3, "vic.RobotLifetimeStats": 12},
+			Dirty:    []string{"vic.RobotLifetimeStats"},
+			Problems: []string{"lookup time.example: no such host \x1b[2J"}}}
+}
+
+func newCloud(t *testing.T) *cloud {
+	c := &cloud{tail: make(chan string, 8)}
+	mux := http.NewServeMux()
+	handle := func(pattern string, h func(r *http.Request, body string) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			c.mu.Lock()
+			c.got = append(c.got, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(b)))
+			c.mu.Unlock()
+			if r.URL.Path != "/v1/login" && r.Header.Get("Authorization") != "Bearer "+token {
+				kithttp.WriteError(w, errs.New(errs.Unauthenticated, "sign in first"))
+				return
+			}
+			v, err := h(r, string(b))
+			switch {
+			case err != nil:
+				kithttp.WriteError(w, err)
+			case v != nil:
+				if r.URL.Path == "/v1/things" && r.Method == "GET" && !r.URL.Query().Has("after") {
+					w.Header().Set("Link", `</v1/things?after=vic:00e20100>; rel="next"`)
+				}
+				kithttp.WriteJSON(w, http.StatusOK, v)
+			default:
+				w.WriteHeader(http.StatusNoContent)
+			}
+		})
+	}
+	handle("POST /v1/login", func(_ *http.Request, body string) (any, error) {
+		if !strings.Contains(body, `"password":"open sesame"`) {
+			return nil, errs.New(errs.Unauthenticated, "e-mail and password are not accepted together")
+		}
+		return map[string]any{"token": token, "account": "a1", "expires": at(20)}, nil
+	})
+	handle("POST /v1/logout", func(*http.Request, string) (any, error) { return nil, nil })
+	handle("GET /v1/things", func(r *http.Request, _ string) (any, error) {
+		if r.URL.Query().Has("after") {
+			return []registry.Thing{{ID: "vic:00e20199", Species: "vic", Serial: "00e20199", Created: at(2), Presence: registry.Absent}}, nil
+		}
+		return []registry.Thing{robot()}, nil
+	})
+	handle("POST /v1/things", func(*http.Request, string) (any, error) {
+		return map[string]string{"thing": "vic:00e20100", "secret": "K7SECRET"}, nil
+	})
+	handle("GET /v1/things/{thing}", func(r *http.Request, _ string) (any, error) {
+		if r.PathValue("thing") != "vic:00e20100" {
+			return nil, errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", r.PathValue("thing"))
+		}
+		return robot(), nil
+	})
+	handle("GET /v1/things/{thing}/doctor", func(*http.Request, string) (any, error) {
+		return registry.Report{Thing: "vic:00e20100", At: at(12), Level: registry.Fail, Verdict: "enrolment: refused. Register it",
+			Checks: []registry.Check{
+				{Name: "registered", Level: registry.OK, Text: "known to the fleet", Since: at(1)},
+				{Name: "enrolment", Level: registry.Fail, Text: "enrolment refused: wrong", Do: "Register it", Since: at(2), Peer: "192.0.2.7:4000", Version: "1.2.3"},
+				{Name: "clock", Level: registry.Unknown, Text: "no status yet"}},
+			Steps: []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", First: at(2), Last: at(3), Times: 12, Peer: "192.0.2.7:4000", Detail: "wrong"}}}, nil
+	})
+	doc := func(v int, json string) map[string]any {
+		return map[string]any{"doc": "vic.RobotSettings", "version": v, "fmt_version": 2, "by": "op@example.org", "at": at(v), "json": json}
+	}
+	handle("GET /v1/things/{thing}/jdocs", func(*http.Request, string) (any, error) {
+		d := doc(3, "")
+		delete(d, "json")
+		return []any{d}, nil
+	})
+	handle("GET /v1/things/{thing}/jdocs/{doc}", func(*http.Request, string) (any, error) { return doc(3, `{"master_volume":3,"locale":"en-US"}`), nil })
+	handle("PATCH /v1/things/{thing}/jdocs/{doc}", func(_ *http.Request, body string) (any, error) {
+		if strings.Contains(body, "volume_master") {
+			return nil, errs.New(errs.Invalid, "set vic.RobotSettings: no field volume_master")
+		}
+		return doc(4, `{"master_volume":4}`), nil
+	})
+	handle("GET /v1/things/{thing}/jdocs/{doc}/history", func(*http.Request, string) (any, error) {
+		return []any{doc(3, `{"master_volume":3}`), doc(2, `{"master_volume":2}`)}, nil
+	})
+	handle("GET /v1/events", func(*http.Request, string) (any, error) {
+		return []any{json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":5,"level":"info","event":"robot.boot","s1":"b-1","i1":0,"boot_id":"b-1"}`)}, nil
+	})
+	mux.HandleFunc("GET /v1/events/tail", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		for {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case s := <-c.tail:
+				if s == "" {
+					return
+				}
+				_, _ = io.WriteString(w, s)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	c.Server = httptest.NewTLSServer(mux)
+	t.Cleanup(c.Close)
+	c.ca = filepath.Join(t.TempDir(), "root.pem")
+	write(t, c.ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})))
+	return c
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onebox makes a data folder that leads to the cloud.
+func (c *cloud) onebox(t *testing.T) string {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "secrets", "operator.token"), token+"\n")
+	ready, err := json.Marshal(map[string]any{"endpoints": map[string]string{"api": c.URL, "console": "http://localhost:1"},
+		"files": map[string]string{"root_ca": c.ca, "operator_token": "secrets/operator.token"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "run", "ready.json"), string(ready))
+	return dir
+}
+
+func (c *cloud) last() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.got) == 0 {
+		return ""
+	}
+	return c.got[len(c.got)-1]
+}
+
+func run(ctx context.Context, env map[string]string, stdin string, args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	root := Command()
+	root.SetIn(strings.NewReader(stdin))
+	code = cli.Run(ctx, root, args, func(k string) string { return env[k] }, &o, &e)
+	return code, o.String(), e.String()
+}
+
+// TestCommands runs each line of testdata/commands.txt and compares what it prints with what stands below it.
+func TestCommands(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	time.Local = time.UTC
+	c := newCloud(t)
+	dir := c.onebox(t)
+	file := filepath.Join("testdata", "commands.txt")
+	script, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for line := range strings.Lines(string(script)) {
+		args, ok := strings.CutPrefix(line, "$ kennelctl ")
+		if !ok {
+			if strings.HasPrefix(line, "#") {
+				got.WriteString(line)
+			}
+			continue
+		}
+		code, out, errOut := run(t.Context(), nil, "", append([]string{"-onebox", dir}, strings.Fields(args)...)...)
+		got.WriteString(line + out + errOut)
+		if code != 0 {
+			got.WriteString("exit " + string(rune('0'+code)) + "\n")
+		}
+		got.WriteString("\n")
+	}
+	text := strings.ReplaceAll(got.String(), c.URL, "https://cloud")
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if text != string(script) {
+		t.Errorf("output differs from %s (rewrite with -update):\n%s", file, text)
+	}
+}
+
+func TestSetSendsTypedValues(t *testing.T) {
+	c := newCloud(t)
+	code, _, errOut := run(t.Context(), nil, "", "-onebox", c.onebox(t), "jdocs", "set", "vic:00e20100", "vic.RobotSettings", "master_volume=4", "custom_eye_color.hue=0.4", "time_zone=Europe/Berlin")
+	want := `PATCH /v1/things/vic:00e20100/jdocs/vic.RobotSettings {"set":{"custom_eye_color.hue":0.4,"master_volume":4,"time_zone":"Europe/Berlin"}}`
+	if code != 0 || c.last() != want {
+		t.Errorf("exit %d (%s), sent %s; want %s", code, errOut, c.last(), want)
+	}
+}
+
+func TestListJSONIsAnArray(t *testing.T) {
+	c := newCloud(t)
+	code, out, errOut := run(t.Context(), nil, "", "robots", "list", "-o", "json", "-onebox", c.onebox(t))
+	var got []struct{ Thing, Presence string }
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || len(got) != 2 || got[0].Presence != "present" || got[1].Thing != "vic:00e20199" {
+		t.Errorf("exit %d, %s%s, %v", code, out, errOut, err)
+	}
+}
+
+func TestLoginKeepsASession(t *testing.T) {
+	c := newCloud(t)
+	home := t.TempDir()
+	env := map[string]string{"HOME": home}
+	file := filepath.Join(home, ".config", "kennel", "session.json")
+
+	code, _, errOut := run(t.Context(), env, "", "robots", "list")
+	if code != cli.ExitDenied || !strings.Contains(errOut, "kennelctl login") {
+		t.Errorf("before: exit %d, %s; want 4 and what to do", code, errOut)
+	}
+	code, _, errOut = run(t.Context(), env, "op@example.org\nwrong\n", "login", "-server", c.URL, "-ca", c.ca)
+	if code != cli.ExitDenied || !strings.Contains(errOut, "not accepted together") {
+		t.Errorf("wrong password: exit %d, %s", code, errOut)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a refused login left %s: %v", file, err)
+	}
+	code, _, errOut = run(t.Context(), env, "op@example.org\nopen sesame\n", "login", "-server", c.URL)
+	if code != cli.ExitUnavailable || !strings.Contains(errOut, "-ca FILE") {
+		t.Errorf("unknown root: exit %d, %s; want 5 and -ca FILE", code, errOut)
+	}
+	code, out, errOut := run(t.Context(), env, "op@example.org\nopen sesame\n", "login", "-server", c.URL, "-ca", c.ca)
+	if code != 0 || !strings.Contains(out, "as op@example.org") {
+		t.Fatalf("login: exit %d, %s%s", code, out, errOut)
+	}
+	if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("session file %v, %v; want mode 0600", fi, err)
+	}
+	if code, _, errOut = run(t.Context(), env, "", "robots", "list"); code != 0 {
+		t.Errorf("with the session: exit %d, %s", code, errOut)
+	}
+	// The token is for the server that gave it.
+	other := newCloud(t)
+	if code, _, errOut = run(t.Context(), env, "", "robots", "list", "-server", other.URL, "-ca", other.ca); code != cli.ExitDenied || other.last() != "" {
+		t.Errorf("another server: exit %d, %s, it saw %q; want no request", code, errOut, other.last())
+	}
+	if code, _, errOut = run(t.Context(), env, "", "logout"); code != 0 || c.last() != "POST /v1/logout {}" {
+		t.Errorf("logout: exit %d, %s, the cloud saw %q", code, errOut, c.last())
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("logout left %s: %v", file, err)
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	c := newCloud(t)
+	pw := filepath.Join(t.TempDir(), "pw")
+	write(t, pw, "open sesame\n")
+	env := map[string]string{"XDG_CONFIG_HOME": t.TempDir()}
+	code, out, errOut := run(t.Context(), env, "", "login", "-server", c.URL, "-ca", c.ca, "-email", "op@example.org", "-password-file", pw, "-o", "json")
+	if code != 0 || !strings.Contains(out, `"email": "op@example.org"`) || strings.Contains(out, token) {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+}
+
+func TestTroubleHasAClassAndAReason(t *testing.T) {
+	c := newCloud(t)
+	dir := c.onebox(t)
+	broken := t.TempDir()
+	write(t, filepath.Join(broken, "run", "ready.json"), `{"endpoints":{}}`)
+	gone := newCloud(t)
+	goneDir := gone.onebox(t)
+	gone.Close()
+	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hello", http.StatusTeapot) }))
+	defer strange.Close()
+	stale := t.TempDir()
+	write(t, filepath.Join(stale, "token"), "other")
+	for _, tt := range []struct {
+		name string
+		env  map[string]string
+		args []string
+		code int
+		want string
+	}{
+		{"no such thing", nil, []string{"-onebox", dir, "robots", "show", "vic:zz"}, cli.ExitNotFound, "kennelctl: thing vic:zz is not known to this fleet\n"},
+		{"bad thing", nil, []string{"-onebox", dir, "robots", "show", "cat:1"}, cli.ExitUsage, "want species:serial"},
+		{"bad field", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume_master=1"}, cli.ExitUsage, "no field volume_master"},
+		{"no equals", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume"}, cli.ExitUsage, "want KEY=VALUE"},
+		{"bad since", nil, []string{"-onebox", dir, "events", "list", "-since", "yesterday"}, cli.ExitUsage, "want a duration"},
+		{"no onebox", nil, []string{"-onebox", t.TempDir(), "robots", "list"}, cli.ExitUnavailable, "ready.json does not exist"},
+		{"damaged onebox", nil, []string{"-onebox", broken, "robots", "list"}, cli.ExitFailed, "endpoints.api"},
+		{"cloud is down", nil, []string{"-onebox", goneDir, "robots", "list"}, cli.ExitUnavailable, "does not answer"},
+		{"both places", nil, []string{"-onebox", dir, "-server", "https://x", "robots", "list"}, cli.ExitUsage, "onebox server"},
+		{"plain http far away", nil, []string{"-server", "http://kennel.example", "robots", "list"}, cli.ExitUsage, "want https"},
+		{"no name", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token")}, []string{"-server", "https://kennel.invalid", "robots", "list"}, cli.ExitUnavailable, "check the name"},
+		{"not a cloud", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token"), "KENNEL_SERVER": strange.URL}, []string{"robots", "list"}, cli.ExitFailed, "418"},
+		{"stale token", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token"), "KENNEL_SERVER": c.URL}, []string{"robots", "list", "-ca", c.ca}, cli.ExitDenied, "kennelctl login"},
+		{"as json", nil, []string{"-onebox", dir, "robots", "show", "vic:zz", "-o", "json"}, cli.ExitNotFound, `"code":"no_thing"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, out, errOut := run(t.Context(), tt.env, "", tt.args...)
+			if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {
+				t.Errorf("exit %d, %q, %q; want %d and %q", code, out, errOut, tt.code, tt.want)
+			}
+		})
+	}
+}
+
+func TestTailConnectsAgain(t *testing.T) {
+	c := newCloud(t)
+	dir := c.onebox(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out, w := io.Pipe()
+	done := make(chan int, 1)
+	go func() {
+		root := Command()
+		done <- cli.Run(ctx, root, []string{"-onebox", dir, "events", "tail", "-o", "json"}, func(string) string { return "" }, w, io.Discard)
+		w.Close()
+	}()
+	lines := json.NewDecoder(out)
+	for _, name := range []string{"robot.boot", "robot.battery"} {
+		c.tail <- "data: {\"thing\":\"vic:1\",\"event\":\"" + name + "\"}\n\n"
+		c.tail <- "" // the server closes the stream
+		var got struct{ Event string }
+		if err := lines.Decode(&got); err != nil || got.Event != name {
+			t.Fatalf("got %+v, %v; want %s", got, err, name)
+		}
+	}
+	cancel()
+	if code := <-done; code != 0 {
+		t.Errorf("an interrupted tail ends with %d, want 0", code)
+	}
+}
+
+func TestCompletionOffersThings(t *testing.T) {
+	c := newCloud(t)
+	code, out, errOut := run(t.Context(), nil, "", "__complete", "-onebox", c.onebox(t), "robots", "show", "vic:")
+	if code != 0 || !strings.HasPrefix(out, "vic:00e20100\tpresent\n") {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+}

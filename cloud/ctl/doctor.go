@@ -1,0 +1,71 @@
+package ctl
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/registry"
+	"kennel/infra/cli"
+)
+
+func (a *app) doctor() *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor THING", Short: "Say why a robot is not well, and what to do", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
+		Long:    "Goes along a robot's way to the fleet, step by step. The first check that fails is the one to mend first. A robot nobody registered may be asked for too.",
+		Example: "  kennelctl doctor vic:00e20100",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseThing(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := a.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var r registry.Report
+			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/things/"+string(id)+"/doctor", nil, &r); err != nil {
+				return err
+			}
+			return cli.Print(cmd, r, func(t *cli.Table) { showReport(t, r) })
+		},
+	}
+}
+
+var marks = map[registry.Level]string{registry.OK: "ok  ", registry.Warn: "warn", registry.Fail: "FAIL", registry.Unknown: "  - "}
+
+func showReport(t *cli.Table, r registry.Report) {
+	t.Text(string(r.Thing) + ": " + r.Verdict)
+	t.Text("")
+	for _, c := range r.Checks {
+		t.Text(fmt.Sprintf("%s  %-12s %s", marks[c.Level], c.Name, c.Text))
+		if c.Level != registry.Warn && c.Level != registry.Fail {
+			continue
+		}
+		var facts []string
+		for _, f := range []struct{ what, value string }{{"since", clock(c.Since)}, {"peer", c.Peer}, {"version", c.Version}} {
+			if f.value != "" {
+				facts = append(facts, f.what+" "+f.value)
+			}
+		}
+		if len(facts) > 0 {
+			t.Text("                   " + strings.Join(facts, ", "))
+		}
+		if c.Do != "" {
+			t.Text("                   -> " + c.Do)
+		}
+	}
+	if len(r.Steps) > 0 {
+		t.Section("Steps recorded")
+		t.Row("LAST", "STEP", "RESULT", "TIMES", "PEER", "DETAIL")
+		for _, o := range r.Steps {
+			result := "ok"
+			if !o.OK {
+				result = "refused " + o.Code
+			}
+			t.Row(clock(o.Last), o.Name, result, o.Times, o.Peer, o.Detail)
+		}
+	}
+}
