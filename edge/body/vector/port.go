@@ -44,29 +44,59 @@ func setUp(fd, baud int) error {
 		}
 		return fmt.Errorf("lock: %w", err)
 	}
-	t, err := unix.IoctlGetTermios(fd, unix.TCGETS2)
+	pseudo, err := isPseudo(fd)
 	if err != nil {
-		return fmt.Errorf("not a tty: %w", err)
+		return err
 	}
-	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
-	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | unix.BOTHER
-	t.Ispeed, t.Ospeed = uint32(baud), uint32(baud)
-	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(fd, unix.TCSETS2, t); err != nil {
-		return fmt.Errorf("raw mode at %d bit/s: %w", baud, err)
-	}
-	// A driver that cannot make the speed takes the nearest one without a word.
-	t, err = unix.IoctlGetTermios(fd, unix.TCGETS2)
-	if err != nil {
-		return fmt.Errorf("read settings back: %w", err)
-	}
-	if off := float64(t.Ospeed)/float64(baud) - 1; off > baudTolerance || off < -baudTolerance {
-		return fmt.Errorf("tty runs at %d bit/s, want %d", t.Ospeed, baud)
+	if err := setRaw(fd, baud, pseudo); err != nil {
+		return err
 	}
 	if err := unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIOFLUSH); err != nil {
 		return fmt.Errorf("drop old bytes: %w", err)
 	}
 	return nil
+}
+
+// setRaw sets 8N1 at baud without any processing. A pseudo-terminal has no speed, so its settings are made with the older ioctls,
+// which emulators know too.
+func setRaw(fd, baud int, pseudo bool) error {
+	get, set, speed := uint(unix.TCGETS2), uint(unix.TCSETS2), uint32(unix.BOTHER)
+	if pseudo {
+		get, set, speed = unix.TCGETS, unix.TCSETS, unix.B38400
+	}
+	t, err := unix.IoctlGetTermios(fd, get)
+	if err != nil {
+		return fmt.Errorf("not a tty: %w", err)
+	}
+	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | speed
+	t.Ispeed, t.Ospeed = uint32(baud), uint32(baud)
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(fd, set, t); err != nil {
+		return fmt.Errorf("raw mode at %d bit/s: %w", baud, err)
+	}
+	if pseudo {
+		return nil
+	}
+	// A driver that cannot make the speed takes the nearest one without a word.
+	if t, err = unix.IoctlGetTermios(fd, get); err != nil {
+		return fmt.Errorf("read settings back: %w", err)
+	}
+	if off := float64(t.Ospeed)/float64(baud) - 1; off > baudTolerance || off < -baudTolerance {
+		return fmt.Errorf("tty runs at %d bit/s, want %d", t.Ospeed, baud)
+	}
+	return nil
+}
+
+// isPseudo reports whether fd is the slave of a pseudo-terminal, by its device number (Linux, admin-guide/devices.txt).
+func isPseudo(fd int) (bool, error) {
+	const first, last = 136, 143
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return false, err
+	}
+	major := unix.Major(uint64(st.Rdev))
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && major >= first && major <= last, nil
 }
 
 // errHangUp: the other end is gone.

@@ -1,0 +1,50 @@
+//go:build !arm
+
+// The emulator that runs the tests for arm lacks the ioctls tested here.
+
+package vector
+
+import (
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pseudo-terminal keeps whatever speed it is told, so it can stand for a UART that takes them all.
+func TestUARTSettings(t *testing.T) {
+	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(master)
+	number, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(fmt.Sprintf("/dev/pts/%d", number), unix.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if pseudo, err := isPseudo(fd); err != nil || !pseudo {
+		t.Errorf("isPseudo = %t, %v; want true", pseudo, err)
+	}
+
+	for _, baud := range []int{DefaultBaud, 2_000_000, 2_345_678} {
+		if err := setRaw(fd, baud, false); err != nil {
+			t.Fatal(err)
+		}
+		got, err := unix.IoctlGetTermios(fd, unix.TCGETS2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Ispeed != uint32(baud) || got.Ospeed != uint32(baud) || got.Iflag != 0 || got.Oflag != 0 || got.Lflag != 0 ||
+			got.Cflag&(unix.CSIZE|unix.PARENB|unix.CSTOPB) != unix.CS8 {
+			t.Errorf("at %d bit/s the tty is set to %+v, want raw 8N1 at that speed", baud, got)
+		}
+	}
+}
