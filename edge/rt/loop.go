@@ -236,7 +236,7 @@ func (l *Loop) Step(now time.Duration, readErr error) error {
 }
 
 // followBody measures the frame just read against the body's rhythm. Read gives the newest frame there is, so a late loop goes on with
-// that and never runs two steps in a row to catch up; a frame that is late itself is a body whose rhythm has moved.
+// that and never runs two steps in a row to catch up.
 func (l *Loop) followBody(now time.Duration) {
 	if !l.sense.Fresh {
 		l.stats.Timeouts++
@@ -251,14 +251,12 @@ func (l *Loop) followBody(now time.Duration) {
 	if anew {
 		l.rhythm.shift(now)
 	} else {
-		residual, known := l.rhythm.observe(now, ahead)
+		shifts := l.rhythm.shifts
+		late, known := l.rhythm.observe(now, ahead)
 		if known { // this step was due one period after the last, whatever became of the frames between
-			l.late(residual + time.Duration(ahead-1)*l.period)
+			l.late(late + time.Duration(ahead-1)*l.period)
 		}
-		if residual > l.period {
-			l.rhythm.shift(now)
-			l.stats.Shifts++
-		}
+		l.stats.Shifts += l.rhythm.shifts - shifts
 	}
 	l.advance(uint64(ahead))
 }

@@ -526,3 +526,22 @@ func BenchmarkStep(b *testing.B) {
 		}
 	}
 }
+
+// TestBodyThatSlipsBySomeOfAPeriod: neither one late wake-up nor a body that slipped leaves a lasting error in what is reported.
+func TestBodyThatSlipsBySomeOfAPeriod(t *testing.T) {
+	w := &world{period: framePeriod}
+	l := start(t, w, Config{}, Task{Name: "drive", Every: 1, Run: drive})
+	steps(t, l, 500)
+	w.now += framePeriod + 4*time.Millisecond // our own lateness
+	steps(t, l, 10)
+	if l.stats.Shifts != 0 || l.stats.Lateness.Max != 4*time.Millisecond {
+		t.Errorf("one late wake-up: %d shifts, max lateness %v; want 0, 4ms", l.stats.Shifts, l.stats.Lateness.Max)
+	}
+	w.next += 4 * time.Millisecond
+	steps(t, l, rhythmOff)
+	before := l.stats.Lateness
+	steps(t, l, 100)
+	if h := l.stats.Lateness.Sub(&before); l.stats.Shifts != 1 || h.Max > 10*time.Microsecond {
+		t.Errorf("after a slip: %d shifts, max lateness %v; want 1, about 0", l.stats.Shifts, h.Max)
+	}
+}

@@ -1,0 +1,179 @@
+package robotapp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/mono"
+	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+	"kennel/edge/power"
+	"kennel/edge/rt"
+	"kennel/edge/rt/rtlinux"
+	"kennel/infra/logging"
+)
+
+// Back-off between two attempts to open the body; own defaults. The first is short: a robotd that was restarted has to be back before the body's
+// watchdog fires.
+const (
+	minReopen = 50 * time.Millisecond
+	maxReopen = 3 * time.Second
+)
+
+// core opens the body again and again and runs the loop on it. What others may read of it is atomic.
+type core struct {
+	log  *slog.Logger
+	cfg  Config
+	kind kind
+	srv  *corelink.Server
+	loop *rt.Loop
+
+	fault     atomic.Uint32 // faultcode.Code of the moment, 0: none
+	desc      atomic.Pointer[body.Description]
+	running   atomic.Bool  // the loop runs
+	opening   atomic.Int64 // when the attempt to open began, mono ns
+	opened    atomic.Int64 // bodies opened
+	fifo      atomic.Bool
+	locked    atomic.Bool
+	started   time.Duration
+	lastSteps atomic.Uint64 // finished steps at the last healthy
+}
+
+func newCore(log *slog.Logger, cfg Config, srv *corelink.Server) (*core, error) {
+	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now()}
+	c.opening.Store(int64(c.started))
+	var err error
+	c.loop, err = rt.New(rt.Config{}, rtlinux.Clock{},
+		rt.Task{Name: "battery", Every: 1, Budget: 50 * time.Microsecond, Run: battery},
+	)
+	return c, err
+}
+
+// battery follows the battery's voltage (VEC-PWR-01, VEC-PWR-02).
+func battery(f *rt.Frame) {
+	f.Battery = f.Battery.Step(power.Input{
+		Volts:        f.Sense.BatteryVolts,
+		OnCharger:    f.Sense.Power.Has(body.OnCharger),
+		Disconnected: f.Sense.Power.Has(body.BatteryDisconnected),
+	}, f.DT)
+}
+
+// run keeps the body open and the loop on it until ctx ends (nil) or the body was shut down (rt.ErrShutdown).
+func (c *core) run(ctx context.Context) error {
+	pause := minReopen
+	said := ""
+	for ctx.Err() == nil {
+		c.opening.Store(int64(mono.Now()))
+		b, err := c.kind.open(ctx, c.cfg.port())
+		if err == nil {
+			said, pause = "", minReopen
+			err = c.drive(ctx, b)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, rt.ErrShutdown) {
+			return err
+		}
+		code := c.kind.fault(err)
+		if code == 0 {
+			code = faultcode.BodySilent // nothing else is known of a body that cannot be opened or read
+		}
+		c.fault.Store(uint32(code))
+		level := slog.LevelWarn
+		if err.Error() == said {
+			level = slog.LevelDebug // once is enough for an operator
+		}
+		said = err.Error()
+		c.log.Log(ctx, level, "no body; trying again", "port", c.cfg.port(), "fault", int(code), logging.Err, err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause/2)):
+		}
+		pause = min(2*pause, maxReopen)
+	}
+	return nil
+}
+
+// drive runs the loop on b until it ends, and closes b. A panic of the loop halts the body on its way (rt.Loop.Run) and ends the program.
+func (c *core) drive(ctx context.Context, b body.Body) error {
+	d := b.Describe()
+	c.desc.Store(&d)
+	if err := c.srv.SetBody(bodyInfo(&d)); err != nil {
+		return errors.Join(err, b.Close())
+	}
+	c.opened.Add(1)
+	c.fault.Store(0)
+
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if c.cfg.Priority > 0 {
+		g := rtlinux.Enter(c.cfg.Priority)
+		defer rtlinux.Leave()
+		c.fifo.Store(g.FIFO)
+		c.locked.Store(g.Lock)
+		c.log.InfoContext(ctx, "body opened", logging.Body, c.cfg.Body, "firmware", d.Firmware, "fifo", g.FIFO, "memory_locked", g.Lock)
+		if err := errors.Join(g.FIFOErr, g.LockErr); err != nil {
+			c.log.DebugContext(ctx, "not all that makes the loop punctual is permitted", logging.Err, err)
+		}
+	} else {
+		c.log.InfoContext(ctx, "body opened", logging.Body, c.cfg.Body, "firmware", d.Firmware, "fifo", false)
+	}
+	c.running.Store(true)
+	err := c.loop.Run(ctx, b)
+	c.running.Store(false)
+	if cerr := b.Close(); err == nil && cerr != nil {
+		c.log.Warn("close the body", logging.Err, cerr) // it was halted before
+	}
+	return err
+}
+
+// handlers is what peers can ask for.
+func (c *core) handlers(ctx context.Context) corelink.Handlers {
+	return corelink.Handlers{
+		Joined: func(p corelink.Hello) {
+			c.log.InfoContext(ctx, "peer joined", "peer", p.Program, "version", p.Version, "pid", p.PID)
+		},
+		Left: func(p corelink.Hello, err error) {
+			c.log.InfoContext(ctx, "peer left", "peer", p.Program, "pid", p.PID, logging.Err, err)
+		},
+		Message: func(p corelink.Hello, m corelink.Message) {
+			switch m := m.(type) {
+			case *corelink.SetLights:
+				cmd := rt.Command{Kind: rt.SetLights}
+				for i, l := range m.Lights[:min(len(m.Lights), len(cmd.Lights))] {
+					cmd.Lights[i] = body.Light(l)
+				}
+				c.loop.Post(cmd) // a refused one is counted, and reported in LoopStats
+			case *corelink.Halt:
+				c.log.InfoContext(ctx, "halted by a peer", "peer", p.Program, "reason", m.Reason)
+				c.loop.Halt()
+			case *corelink.Resume:
+				c.log.InfoContext(ctx, "halt lifted by a peer", "peer", p.Program)
+				c.loop.Post(rt.Command{Kind: rt.Resume})
+			case *corelink.Shutdown:
+				c.log.WarnContext(ctx, "power off asked for by a peer", "peer", p.Program, "reason", m.Reason)
+				c.loop.Shutdown()
+			default:
+				c.log.DebugContext(ctx, "message of no use here", "peer", p.Program, "type", m.Type().String())
+			}
+		},
+	}
+}
+
+// healthy reports whether the loop finished at least three steps since it was last asked (VEC-WDOG-02). Without a body there is no loop to judge:
+// then it is the attempt to open one that must end in time.
+func (c *core) healthy() bool {
+	steps := c.loop.Finished()
+	if !c.running.Load() {
+		c.lastSteps.Store(steps)
+		return mono.Now()-time.Duration(c.opening.Load()) < maxReopen+2*openTimeout
+	}
+	return steps-c.lastSteps.Swap(steps) >= 3
+}

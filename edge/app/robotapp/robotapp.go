@@ -1,0 +1,130 @@
+// Package robotapp is the program robotd: it opens the robot's body, runs the real-time core on it (edge/rt) and tells the robot's other
+// programs what it sees (edge/corelink). No network, no files but the socket, nothing heavy.
+//
+// A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd goes on opening it. SIGTERM and SIGINT halt the body
+// and end the program with code 0; so does a Shutdown from a peer, after the body was told to cut its power.
+//
+// If robotd dies, by a signal or a panic outside the loop, the motors keep their last setting until the body's own watchdog ends it (Vector:
+// 1.024 s, VEC-WDOG-01). A robotd started before that goes on where the other ended, from standstill: opening the body halts it.
+package robotapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/corelink"
+	"kennel/edge/rt"
+	"kennel/edge/rt/rtlinux"
+	"kennel/infra/cli"
+	"kennel/infra/cli/version"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+)
+
+// Config is what robotd can be told.
+type Config struct {
+	Root     string
+	Body     string // key of bodies
+	Device   string // "": the body's usual one below Root
+	Priority int    // SCHED_FIFO, 1 to 99; 0: normal scheduling, memory not locked
+	Notify   string // address of the supervisor's notification socket; "": none
+}
+
+// Main runs robotd and returns its exit code.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	return cli.Main(command(), args, getenv, stdout, stderr)
+}
+
+func command() *cobra.Command {
+	var cfg Config
+	var level string
+	cmd := &cobra.Command{
+		Use:     "robotd",
+		Version: version.String(),
+		Short:   "The robot's real-time core: one step per frame of its body, and nothing else",
+		Long: `The robot's real-time core: reads and writes the body once per frame, on a locked thread, with real-time priority where that is permitted.
+Other programs of the robot reach it through the socket ` + corelink.SocketPath + ` below the robot's root.
+SIGTERM or SIGINT stop all motion and end it with code 0.`,
+		Example: `  robotd -root /
+  robotd -root ./r1 -device /dev/pts/4 -log-level debug
+  robotd -root ./r1 -priority 0`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, ok := bodies[cfg.Body]; !ok {
+				return cli.Usage("-body %q: want one of %s", cfg.Body, bodyNames())
+			}
+			if cfg.Priority < 0 || cfg.Priority > 99 {
+				return cli.Usage("-priority %d: want 1 to 99, or 0 for normal scheduling", cfg.Priority)
+			}
+			log, err := logging.New(cmd.ErrOrStderr(), level, "text")
+			if err != nil {
+				return cli.Usage("-log-level: %w", err)
+			}
+			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {
+				return err
+			}
+			if _, err := os.Stat(cfg.Root); err != nil {
+				return errs.New(errs.Invalid, "-root: want the robot's folder: %w", err)
+			}
+			cfg.Notify = cli.Getenv(cmd.Context())("NOTIFY_SOCKET")
+			// The loop keeps its processor while it waits: one more than it for the rest, and one in hand.
+			runtime.GOMAXPROCS(max(3, runtime.NumCPU()))
+			return Run(cmd.Context(), log, cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
+	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodyNames())
+	f.StringVar(&cfg.Device, "device", "", "the body's port (default: its usual one below the root)")
+	f.IntVar(&cfg.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
+	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	return cmd
+}
+
+// Run runs robotd until ctx ends or the body was shut down (nil), or until the loop itself fails.
+func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
+	// Called from here so that a body that is not there yet is no reason to be silent oneself.
+	srv, err := corelink.Listen(cfg.Root, corelink.Hello{Program: "robotd", Version: version.String(), PID: uint32(os.Getpid())})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := srv.Close(); err != nil {
+			log.Warn("close the socket", logging.Err, err)
+		}
+	}()
+	c, err := newCore(log, cfg, srv)
+	if err != nil {
+		return err
+	}
+	w, err := openWatchdog(cfg.Notify)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
+	// Stopped in reverse: motion first, then those who report it.
+	err = runner.Run(ctx, log, runner.Config{},
+		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return srv.Serve(ctx, c.handlers(ctx)) }},
+		runner.Service{Name: "reporter", Run: c.report},
+		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.run(ctx, c.healthy) }},
+		runner.Service{Name: "core", Run: c.run, Fatal: true},
+	)
+	if errors.Is(err, rt.ErrShutdown) {
+		log.Info("the body cuts its power")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("robotd: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,521 @@
+package robotapp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/corelink"
+	"kennel/infra/cli"
+)
+
+// patience bounds how long a test waits for an event that must come.
+const patience = 30 * time.Second
+
+var (
+	buildDir string
+	binary   string // robotd, as it is built for this machine
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if buildDir, err = os.MkdirTemp("", "robotd"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(buildDir)
+		if binary, err = build("robotd"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// build makes robotd in buildDir and returns its path.
+func build(name string, env ...string) (string, error) {
+	path := filepath.Join(buildDir, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "kennel/cmd/robotd")
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w\n%s", name, err, out)
+	}
+	return path, nil
+}
+
+// TestRobotBuild: robotd builds for the robot's processor without cgo and fits (issue 2: under 30 MB).
+func TestRobotBuild(t *testing.T) {
+	path, err := build("robotd.arm", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm", "GOARM=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fi.Size() >= 30<<20 {
+		t.Errorf("robotd for linux/arm v7 has %d bytes, want less than 30 MiB", fi.Size())
+	}
+	t.Logf("robotd for linux/arm v7: %.1f MiB", float64(fi.Size())/(1<<20))
+}
+
+// bench is a body board at the end of a pty, and the root of a robot.
+type bench struct {
+	t     *testing.T
+	root  string
+	pty   *vectorsim.PTY
+	board *vectorsim.Board
+	power chan error // what Board.Run returned, each time
+	off   context.CancelFunc
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	pty, err := vectorsim.OpenPTY()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, root: t.TempDir(), pty: pty, board: vectorsim.New(vectorsim.Config{Volts: 3.9, Version: "2.1.0-test"}), power: make(chan error, 1)}
+	t.Cleanup(func() {
+		if b.off != nil {
+			b.off()
+			<-b.power
+		}
+		if err := pty.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// powerOn lets the board run; powerOff ends it and returns how it ended.
+func (b *bench) powerOn() {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.off = cancel
+	go func() { b.power <- b.board.Run(ctx, b.pty.Master) }()
+}
+
+func (b *bench) powerOff() error {
+	b.off()
+	return b.ended()
+}
+
+func (b *bench) ended() error {
+	b.t.Helper()
+	select {
+	case err := <-b.power:
+		b.off()
+		b.off = nil
+		return err
+	case <-time.After(patience):
+		b.t.Fatal("the board runs on")
+		return nil
+	}
+}
+
+func (b *bench) await(what string, cond func(vectorsim.State) bool) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	if s, err := b.board.Await(ctx, cond); err != nil {
+		b.t.Fatalf("board: %s: %v; it is %+v", what, err, s)
+	}
+}
+
+// process is a robotd. Normal priority unless told otherwise: a test that fails must not starve its machine.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan error
+	log  *syncBuffer
+}
+
+func (b *bench) start(env []string, args ...string) *process {
+	b.t.Helper()
+	p := &process{t: b.t, log: &syncBuffer{}, done: make(chan error, 1)}
+	p.cmd = exec.Command(binary, append([]string{"-root", b.root, "-log-level", "debug", "-priority", "0"}, args...)...)
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+	b.t.Cleanup(func() {
+		if p.done != nil {
+			_ = p.cmd.Process.Kill()
+			<-p.done
+		}
+		if b.t.Failed() {
+			b.t.Logf("robotd %v said:\n%s", p.cmd.Args[1:], p.log)
+		}
+	})
+	return p
+}
+
+// end sends sig and returns the exit code; -1 for a process that a signal killed.
+func (p *process) end(sig os.Signal) int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.wait()
+}
+
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		p.done = nil
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		p.t.Fatalf("robotd does not end")
+		return 0
+	}
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(b)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// peer is a corelink client that runs until the test ends.
+type peer struct {
+	t   *testing.T
+	c   *corelink.Client
+	got chan corelink.Message
+}
+
+func (b *bench) peer() *peer {
+	p := &peer{t: b.t, c: corelink.NewClient(b.root), got: make(chan corelink.Message, 1000)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- p.c.Run(ctx, func(m corelink.Message) {
+			select {
+			case p.got <- m:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	b.t.Cleanup(func() { cancel(); <-done })
+	return p
+}
+
+// await returns the next message that ok accepts.
+func await[T corelink.Message](p *peer, what string, ok func(T) bool) T {
+	p.t.Helper()
+	limit := time.After(patience)
+	var last T
+	for {
+		select {
+		case m := <-p.got:
+			if m, is := m.(T); is {
+				if last = m; ok(m) {
+					return m
+				}
+			}
+		case <-limit:
+			p.t.Fatalf("%s: no such %T came; the last was %+v", what, last, last)
+		}
+	}
+}
+
+func (p *peer) send(m corelink.Message) {
+	p.t.Helper()
+	if err := p.c.Send(m); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func linked(s *corelink.State) bool { return s.Link }
+
+// TestRobotd is a robotd's ordinary life: it opens the body, tells what it sees, does what it is told, and ends when it is asked to.
+func TestRobotd(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	p := b.start(nil, "-device", b.pty.SlavePath)
+	c := b.peer()
+
+	h := await(c, "hello with a body", func(h *corelink.Hello) bool { return h.Body.Species != "" })
+	if h.Program != "robotd" || h.PID != uint32(p.cmd.Process.Pid) || h.Body.Species != "vic" || h.Body.Firmware != "2.1.0-test" || h.Body.PeriodUS != 5120 {
+		t.Errorf("hello %+v", h)
+	}
+	s := await(c, "state", linked)
+	if s.BatteryVolts < 3.7 || s.BatteryVolts > 4.0 || s.BatteryLevel != 2 || s.Fault != 0 || len(s.Motors) != 4 || len(s.Cliffs) != 4 || s.Halted {
+		t.Errorf("state %+v", s)
+	}
+	l := await(c, "loop statistics", func(l *corelink.LoopStats) bool { return l.Steps > 400 && l.Lateness.P50 > 0 })
+	if l.PeriodUS < 5000 || l.PeriodUS > 5250 || l.StepTime.P50 > 2000 || l.Peers != 1 || len(l.Tasks) != 1 || l.Tasks[0].Name != "battery" || l.Tasks[0].Runs == 0 || l.FIFO {
+		t.Errorf("loop %+v", l)
+	}
+	await(c, "link statistics", func(l *corelink.LinkStats) bool { return l.Frames > 100 })
+
+	c.send(&corelink.SetLights{Lights: []corelink.Light{{R: 10}, {G: 20}, {B: 30}}})
+	b.await("lights", func(s vectorsim.State) bool { // which light is where is the driver's matter
+		lit := s.Lights[:]
+		return slices.Contains(lit, spine.RGB{R: 10}) && slices.Contains(lit, spine.RGB{G: 20}) && slices.Contains(lit, spine.RGB{B: 30})
+	})
+	c.send(&corelink.Ping{Nonce: 42})
+	await(c, "pong", func(m *corelink.Pong) bool { return m.Nonce == 42 })
+	c.send(&corelink.Halt{Reason: "test"})
+	await(c, "halted", func(s *corelink.State) bool { return s.Halted })
+	c.send(&corelink.Resume{})
+	await(c, "resumed", func(s *corelink.State) bool { return !s.Halted })
+	b.board.SetButton(true)
+	await(c, "button", func(s *corelink.State) bool { return s.Button })
+
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("SIGTERM: exit code %d, want 0", code)
+	}
+	if _, err := os.Stat(filepath.Join(b.root, corelink.SocketPath)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+}
+
+// TestKilledAndBack: robotd dies without a word and the next one is there before the board gives up (VEC-WDOG-01); the board never lost power.
+func TestKilledAndBack(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	c := b.peer()
+	p := b.start(nil, "-device", b.pty.SlavePath)
+	for i := range 5 {
+		pid := uint32(p.cmd.Process.Pid)
+		await(c, "hello", func(h *corelink.Hello) bool { return h.PID == pid })
+		await(c, "state", linked)
+		if code := p.end(syscall.SIGKILL); code != -1 {
+			t.Fatalf("kill %d: exit code %d", i, code)
+		}
+		p = b.start(nil, "-device", b.pty.SlavePath)
+	}
+	await(c, "state after the last kill", linked)
+	if s := b.board.State(); s.PowerOns != 1 || s.Mode != vectorsim.InApplication {
+		t.Errorf("the board was switched on %d times and is in its %v; want once, application", s.PowerOns, s.Mode)
+	}
+	if code := p.end(syscall.SIGINT); code != 0 {
+		t.Errorf("SIGINT: exit code %d, want 0", code)
+	}
+}
+
+// TestBodyComesAndGoes: no port, a silent board, a board that returns; robotd says so and stays.
+func TestBodyComesAndGoes(t *testing.T) {
+	b := newBench(t)
+	p := b.start(nil) // the port is where a robot has it, and is not there yet
+	c := b.peer()
+	f := await(c, "no port", func(f *corelink.Fault) bool { return f.Code != 0 })
+	if f.Code != 898 || !strings.Contains(f.Text, "body-board") {
+		t.Errorf("no port: fault %+v, want 898", f)
+	}
+	port := filepath.Join(b.root, vector.DefaultDevice)
+	if err := os.MkdirAll(filepath.Dir(port), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(b.pty.SlavePath, port); err != nil {
+		t.Fatal(err)
+	}
+	await(c, "a port that is silent", func(f *corelink.Fault) bool { return f.Code == 899 })
+	if s := await(c, "state without a body", func(*corelink.State) bool { return true }); s.Link {
+		t.Errorf("state %+v, want no link", s)
+	}
+	b.powerOn()
+	await(c, "the board's arrival", linked)
+	await(c, "the fault's end", func(f *corelink.Fault) bool { return f.Code == 0 })
+
+	if err := b.powerOff(); err != nil {
+		t.Fatalf("board: %v", err)
+	}
+	await(c, "silence", func(f *corelink.Fault) bool { return f.Code == 898 })
+	await(c, "silence also after opening it again", func(f *corelink.Fault) bool { return f.Code == 899 })
+	if s := await(c, "no link", func(s *corelink.State) bool { return !s.Link }); s.Fault == 0 {
+		t.Errorf("state %+v, want a fault", s)
+	}
+	b.powerOn()
+	await(c, "the board's return", linked)
+	await(c, "the fault's end", func(f *corelink.Fault) bool { return f.Code == 0 })
+	l := await(c, "statistics", func(l *corelink.LoopStats) bool { return l.Steps > 0 })
+	if l.Reopened != 1 {
+		t.Errorf("reopened %d, want 1", l.Reopened)
+	}
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// TestShutdown: a peer has the power cut; that is robotd's last act and no failure.
+func TestShutdown(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	p := b.start(nil, "-device", b.pty.SlavePath)
+	c := b.peer()
+	await(c, "state", linked)
+	c.send(&corelink.Shutdown{Reason: "test"})
+	if err := b.ended(); !errors.Is(err, vectorsim.ErrShutdown) {
+		t.Errorf("the board ended with %v, want ErrShutdown", err)
+	}
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// TestStuckPeer: one asks without end and never reads. Its answers are dropped and counted; the loop and the other peer notice nothing.
+func TestStuckPeer(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	b.start(nil, "-device", b.pty.SlavePath)
+	c := b.peer()
+	await(c, "state", linked)
+	before := await(c, "statistics", func(l *corelink.LoopStats) bool { return l.Steps > 0 })
+
+	conn, err := net.Dial("unix", filepath.Join(b.root, corelink.SocketPath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	flood, err := corelink.AppendFrame(nil, &corelink.Hello{Program: "stuck"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(20000) {
+		if flood, err = corelink.AppendFrame(flood, &corelink.Ping{Nonce: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conn.Write(flood); err != nil {
+		t.Fatal(err)
+	}
+	after := await(c, "drops", func(l *corelink.LoopStats) bool { return l.Drops > 0 })
+	after = await(c, "later statistics", func(l *corelink.LoopStats) bool { return l.Steps >= after.Steps+400 })
+	if after.Peers != 2 || after.StepTime.P99 > 5000 {
+		t.Errorf("loop %+v", after)
+	}
+	if steps, missed := after.Steps-before.Steps, after.Missed-before.Missed; missed > steps/5 {
+		t.Errorf("%d of %d periods missed beside a stuck peer", missed, steps)
+	}
+	c.send(&corelink.Ping{Nonce: 7})
+	await(c, "pong", func(m *corelink.Pong) bool { return m.Nonce == 7 })
+}
+
+// TestLateness holds the loop against ceilings five times as high as the bar for a shared two-core machine without SCHED_FIFO (150 µs and 5 ms,
+// peer-facts section 12). The simulated board's own jitter is in the numbers.
+func TestLateness(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	b.start(nil, "-device", b.pty.SlavePath)
+	c := b.peer()
+	await(c, "state", linked)
+	l := await(c, "1000 steps", func(l *corelink.LoopStats) bool { return l.Steps >= 1000 })
+	t.Logf("%d steps, missed %d, late %d, long %d, shifts %d; lateness %+v; step %+v", l.Steps, l.Missed, l.Late, l.Long, l.Shifts, l.Lateness, l.StepTime)
+	if l.Lateness.P50 > 750 || l.Lateness.P99 > 25000 {
+		t.Errorf("lateness p50 %d µs, p99 %d µs; want at most 750, 25000", l.Lateness.P50, l.Lateness.P99)
+	}
+}
+
+// TestWatchdog covers VEC-WDOG-02: the supervisor hears of a healthy loop, and of the end.
+func TestWatchdog(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	addr := filepath.Join(b.root, "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: addr, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	hear := func() string {
+		t.Helper()
+		buf := make([]byte, 100)
+		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := conn.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buf[:n])
+	}
+	p := b.start([]string{"NOTIFY_SOCKET=" + addr}, "-device", b.pty.SlavePath)
+	if got := hear(); got != "READY=1" {
+		t.Errorf("first heard %q, want READY=1", got)
+	}
+	for range 3 {
+		if got := hear(); got != "WATCHDOG=1" {
+			t.Errorf("heard %q, want WATCHDOG=1", got)
+		}
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	last := hear()
+	for last == "WATCHDOG=1" {
+		last = hear()
+	}
+	if last != "STOPPING=1" {
+		t.Errorf("last heard %q, want STOPPING=1", last)
+	}
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// TestSecondRobotd: a root has one robotd, and the error names the other.
+func TestSecondRobotd(t *testing.T) {
+	b := newBench(t)
+	p := b.start(nil)
+	c := b.peer()
+	await(c, "hello", func(*corelink.Hello) bool { return true })
+	second := b.start(nil)
+	if code := second.wait(); code == 0 || !strings.Contains(second.log.String(), fmt.Sprintf("pid %d", p.cmd.Process.Pid)) {
+		t.Errorf("exit code %d, said %q; want a failure that names the first", code, second.log)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, line := range cli.Lint(command()) {
+		t.Error(line)
+	}
+	env := func(string) string { return "" }
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-version"}, 0, "robotd version "},
+		{[]string{"-help"}, 0, "robotd -root ./r1"},
+		{[]string{"-body", "pleo"}, cli.ExitUsage, `-body "pleo": want one of vector`},
+		{[]string{"-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
+		{[]string{"-log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},
+		{[]string{"-root", filepath.Join(t.TempDir(), "none")}, cli.ExitUsage, "want the robot's folder"},
+		{[]string{"-nonsense"}, cli.ExitUsage, "nonsense"},
+	} {
+		var out bytes.Buffer
+		if code := Main(tc.args, env, &out, io.Writer(&out)); code != tc.code || !strings.Contains(out.String(), tc.want) {
+			t.Errorf("robotd %v: code %d, %q; want %d, %q", tc.args, code, out.String(), tc.code, tc.want)
+		}
+	}
+}
