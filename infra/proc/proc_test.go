@@ -130,6 +130,9 @@ func TestChildSurvivesEndingThreads(t *testing.T) {
 	if id, err := Identify(pid); err != nil {
 		t.Fatalf("child %v: %v", id, err)
 	}
+	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+		t.Errorf("process group %d, %v; want the child's own, away from the terminal's Ctrl-C", group, err)
+	}
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -37,12 +37,11 @@ func find(major int, path []string, pattern string) (Binaries, error) {
 	dirs := slices.Concat(path, found)
 	var all []Binaries
 	for i, dir := range dirs {
-		v, err := version(dir)
+		b, err := inspect(dir)
 		if err != nil {
 			continue // not a folder with Postgres
 		}
-		b := Binaries{Dir: dir, Major: v}
-		if major == v || major == 0 && i < len(path) {
+		if major == b.Major || major == 0 && i < len(path) {
 			return b, nil
 		}
 		all = append(all, b)
@@ -55,25 +54,34 @@ func find(major int, path []string, pattern string) (Binaries, error) {
 		name = fmt.Sprintf("postgresql-%d", major)
 	}
 	return Binaries{}, errs.Coded(errs.NotFound, "no_postgres",
-		"Postgres %sis not installed: found no folder with postgres and initdb in PATH or %s; on Debian: apt-get install %s",
-		strings.TrimPrefix(fmt.Sprintf("%d ", major), "0 "), pattern, name)
+		"Postgres %sis not installed: found no folder with %s in PATH or %s; on Debian: apt-get install %s",
+		strings.TrimPrefix(fmt.Sprintf("%d ", major), "0 "), strings.Join(programs, ", "), pattern, name)
 }
 
-// version asks dir's programs for their major version; both postgres and initdb must be there.
-func version(dir string) (int, error) {
+// programs are what a folder must hold to count.
+var programs = []string{"postgres", "initdb", "pg_dump", "pg_restore"}
+
+// inspect follows dir's postgres to where it is really installed, checks that its companions are there, and asks for its version.
+func inspect(dir string) (Binaries, error) {
 	if dir == "" {
-		return 0, errors.New("empty folder name")
+		return Binaries{}, errors.New("empty folder name")
 	}
-	for _, p := range []string{"postgres", "initdb"} {
+	server, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
+	if err != nil {
+		return Binaries{}, err
+	}
+	dir = filepath.Dir(server)
+	for _, p := range programs {
 		if _, err := os.Stat(filepath.Join(dir, p)); err != nil {
-			return 0, err
+			return Binaries{}, err
 		}
 	}
-	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+	out, err := exec.Command(server, "--version").Output()
 	if err != nil {
-		return 0, err
+		return Binaries{}, err
 	}
-	return parseVersion(string(out))
+	v, err := parseVersion(string(out))
+	return Binaries{Dir: dir, Major: v}, err
 }
 
 // parseVersion reads the major version of "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)" or "... 19beta1".

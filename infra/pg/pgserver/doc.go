@@ -6,6 +6,6 @@
 // hands the folder to the account "postgres", else "nobody", and the server runs as that account.
 //
 // When this process dies without a word the server gets SIGQUIT by its parent-death signal: it ends at once and recovers from its
-// log at the next start. If even that was lost, Leftovers finds what still works inside the cluster's folder and ends it, so that
+// log at the next start. If even that was lost, StopLeftovers finds what still works inside the cluster's folder and ends it, so that
 // two servers never meet on one cluster.
 package pgserver

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,9 +21,9 @@ const leftoverPatience = 10 * time.Second
 
 // StopLeftovers ends every server process that works in the cluster's folder, whoever started it, and then removes a stale
 // postmaster.pid, which after a reboot may name a stranger's pid. A Postgres process is recognised by its working directory, which is
-// always its cluster. It returns the pids it ended. Call it only while holding whatever lock keeps a second program off the cluster.
-func (s *Server) StopLeftovers(ctx context.Context) ([]int, error) {
-	dir, err := filepath.EvalSymlinks(s.cfg.Dir)
+// always its cluster. It returns the pids it ended; a cluster that does not exist has none. Call it only while holding whatever lock keeps a second program off the cluster.
+func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int, error) {
+	dir, err := filepath.EvalSymlinks(cluster)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -32,7 +33,7 @@ func (s *Server) StopLeftovers(ctx context.Context) ([]int, error) {
 	var ended []int
 	// The postmaster first: its fast stop ends its sessions and workers with it. Whatever is then left has lost its postmaster.
 	if pid, err := postmasterPid(dir); err == nil && worksIn(pid, dir) {
-		s.log.Warn("a server of an earlier start still runs on this cluster, stopping it", "pid", pid, "dir", dir)
+		log.Warn("a server of an earlier start still runs on this cluster, stopping it", "pid", pid, "dir", dir)
 		if err := end(ctx, pid, syscall.SIGINT); err != nil {
 			return nil, fmt.Errorf("postgres: leftover server: %w", err)
 		}

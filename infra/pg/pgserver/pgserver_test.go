@@ -184,7 +184,7 @@ func TestServerKeepsItsDataThroughEveryEnd(t *testing.T) {
 
 	// A server that outlived its program: whoever comes next ends it first.
 	orphan := exec.Command(first.bin.Path("postgres"), first.args()...)
-	orphan.Env, orphan.Dir = env(), "/"
+	orphan.Env, orphan.Dir = Env(), "/"
 	orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: first.account.Credential}
 	if err := orphan.Start(); err != nil {
 		t.Fatal(err)
@@ -303,9 +303,13 @@ func fake(t *testing.T, v string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), v, "bin")
 	script := []byte("#!/bin/sh\necho 'postgres (PostgreSQL) " + v + " (Debian)'\n")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "postgres"), script, 0o755),
-		os.WriteFile(filepath.Join(dir, "initdb"), script, 0o755)); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
+	}
+	for _, p := range programs {
+		if err := os.WriteFile(filepath.Join(dir, p), script, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }
@@ -318,6 +322,11 @@ func TestFind(t *testing.T) {
 		}
 	}
 	all, own := filepath.Join(root, "*", "bin"), fake(t, "16.1")
+	linked, half := t.TempDir(), t.TempDir() // a link to the server alone; a server without its companions
+	if err := errors.Join(os.Symlink(filepath.Join(own, "postgres"), filepath.Join(linked, "postgres")),
+		os.WriteFile(filepath.Join(half, "postgres"), nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		major int
 		path  []string
@@ -325,6 +334,7 @@ func TestFind(t *testing.T) {
 	}{
 		"newest":               {0, nil, 17},
 		"PATH first":           {0, []string{"", "/nonexistent", own}, 16},
+		"link in PATH":         {0, []string{half, linked}, 16},
 		"cluster's version":    {15, []string{own}, 15},
 		"cluster's from PATH":  {16, []string{own}, 16},
 		"version not in stock": {12, []string{own}, 0},

@@ -212,7 +212,7 @@ func (s *Server) Init(ctx context.Context) error {
 		}
 		args = append(args, "-A", "scram-sha-256", "--pwfile", pwfile)
 	}
-	err := proc.Once(ctx, proc.Spec{Name: "initdb", Path: s.bin.Path("initdb"), Args: args, Env: env(), Dir: "/",
+	err := proc.Once(ctx, proc.Spec{Name: "initdb", Path: s.bin.Path("initdb"), Args: args, Env: Env(), Dir: "/",
 		Credential: s.account.Credential, LogFile: s.cfg.LogFile})
 	if err != nil {
 		return fmt.Errorf("postgres: make cluster %s as %s: %w", s.cfg.Dir, s.account.Name, err)
@@ -232,7 +232,7 @@ func (s *Server) Keep(ctx context.Context) error {
 	if err := s.Init(ctx); err != nil {
 		return err
 	}
-	if _, err := s.StopLeftovers(ctx); err != nil {
+	if _, err := StopLeftovers(ctx, s.log, s.cfg.Dir); err != nil {
 		return err
 	}
 	if s.cfg.SocketDir != "" {
@@ -253,7 +253,7 @@ func (s *Server) Keep(ctx context.Context) error {
 		}
 	}()
 	err := proc.Keep(kctx, s.log, proc.Spec{
-		Name: "postgres", Path: s.bin.Path("postgres"), Args: s.args(), Env: env(), Dir: "/",
+		Name: "postgres", Path: s.bin.Path("postgres"), Args: s.args(), Env: Env(), Dir: "/",
 		Credential: s.account.Credential, LogFile: s.cfg.LogFile, PidFile: s.cfg.PidFile,
 		// SIGINT is Postgres's fast stop: sessions end, a checkpoint is written. SIGQUIT ends it without one.
 		StopSignal: syscall.SIGINT, StopTimeout: s.cfg.StopTimeout, Deathsig: syscall.SIGQUIT,
@@ -351,8 +351,8 @@ func (s *Server) makeDatabase(ctx context.Context) error {
 	return err
 }
 
-// env is a small, known environment: settings such as PGDATA or LC_ALL of the caller would leak into the server.
-func env() []string { return []string{"PATH=/usr/bin:/bin", "LANG=C", "LC_ALL=C", "TZ=UTC"} }
+// Env is a small, known environment: settings such as PGDATA or LC_ALL of the caller would leak into the server.
+func Env() []string { return []string{"PATH=/usr/bin:/bin", "LANG=C", "LC_ALL=C", "TZ=UTC"} }
 
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
