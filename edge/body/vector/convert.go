@@ -36,7 +36,7 @@ func (c *converter) take(m *spine.BodyData, at time.Duration) {
 	frames := max(1, m.Seq-s.Seq)
 	s.At, s.Seq, s.Fresh = at, m.Seq, true
 	s.Power = power(m)
-	s.Fault = selfTestFault(m.FaultDevice, m.FaultItem)
+	s.Fault = uint16(selfTestFault(m.FaultDevice, m.FaultItem))
 
 	for i := range m.Motors {
 		position := m.Motors[i].Position

@@ -220,29 +220,3 @@ func TestCalibrationValidate(t *testing.T) {
 		}
 	}
 }
-
-func TestESN(t *testing.T) {
-	e, err := ParseESN("00e20100")
-	if err != nil || e != 0x00e20100 || e.String() != "00e20100" || e.Thing() != "vic:00e20100" {
-		t.Errorf("ParseESN(00e20100) = %08x, %v, thing %s", uint32(e), err, e.Thing())
-	}
-	for _, s := range []string{"", "e20100", "00E20100", "0x0e2010", "00e201000", "00e2010g", "+0e20100", " 0e20100"} {
-		if e, err := ParseESN(s); err == nil {
-			t.Errorf("ParseESN(%q) = %v, want an error", s, e)
-		}
-	}
-}
-
-func FuzzParseESN(f *testing.F) {
-	f.Add("00e20100")
-	f.Add("-0e20100")
-	f.Fuzz(func(t *testing.T, s string) {
-		e, err := ParseESN(s)
-		if err == nil && e.String() != s {
-			t.Errorf("ParseESN(%q) prints as %s", s, e)
-		}
-		if err == nil {
-			_ = e.Thing() // panics if it is not well formed
-		}
-	})
-}

@@ -11,5 +11,4 @@
 //	faults.go   what the robot reports: fault codes and RobotStatus bits
 //	port.go     the tty
 //	driver.go   session, read, write
-//	esn.go      the serial number
 package vector

@@ -10,6 +10,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/faultcode"
 )
 
 // Config says how to reach a body. The zero value of all but Device works.
@@ -168,7 +169,7 @@ func (d *Driver) Describe() body.Description {
 func (d *Driver) Calibration() Calibration { return d.conv.cal }
 
 // Read fills s from the newest data frame, waiting for one until deadline. A silence of Calibration.LostAfter sets s.Fault to
-// FaultSilent, for as long as it lasts. A body that restarted is brought back on the way.
+// faultcode.BodySilent, for as long as it lasts. A body that restarted is brought back on the way.
 func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 	s.Fresh = false
 	for {
@@ -197,7 +198,7 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 		}
 		if !ready {
 			if mono.Now()-d.heard > d.conv.cal.LostAfter {
-				s.Fault = FaultSilent
+				s.Fault = uint16(faultcode.BodySilent)
 			}
 			return body.ErrTimeout
 		}

@@ -16,6 +16,7 @@ import (
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/faultcode"
 )
 
 // rig is a simulated board on a real pseudo-terminal.
@@ -215,7 +216,7 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 			t.Errorf("after the cut: %+v, want it off after %d silent frames with its motors off", s, vector.WatchdogFrames)
 		}
 		s := first
-		for deadline := mono.Now() + 10*time.Second; s.Fault != vector.FaultSilent; {
+		for deadline := mono.Now() + 10*time.Second; s.Fault != uint16(faultcode.BodySilent); {
 			if err := d.Read(&s, mono.Now()+50*time.Millisecond); err != nil && err != body.ErrTimeout {
 				t.Fatal(err)
 			}
@@ -355,7 +356,7 @@ func TestHungUpLineIsALinkError(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, body.ErrLink) || s.Fresh || vector.FaultOf(err) != vector.FaultSilent {
+	if !errors.Is(err, body.ErrLink) || s.Fresh || vector.FaultOf(err) != faultcode.BodySilent {
 		t.Errorf("Read from a hung-up line: %v, fresh %t; want %v and fault 898", err, s.Fresh, body.ErrLink)
 	}
 	if err := d.Write(&body.Act{}); !errors.Is(err, body.ErrLink) {

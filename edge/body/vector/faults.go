@@ -5,28 +5,23 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/faultcode"
 )
 
-// Fault codes of the body (VEC-BODY-18, VEC-BOOT-05).
-const (
-	FaultCliffFrontRight = 890
-	FaultCliffFrontLeft  = 891
-	FaultCliffBackRight  = 892
-	FaultCliffBackLeft   = 893
-	FaultProximity       = 894
-	FaultTouch           = 895 // no field of the data frame says so; for whoever judges the touch readings
-	FaultSilent          = 898 // the body does not communicate any more
-	FaultNoBody          = 899 // nothing was ever heard of it
-)
+// cliffFaults is in the order of the wire's cliff indices, which is not the order of the codes (VEC-BODY-18).
+var cliffFaults = [4]faultcode.Code{
+	spine.FrontLeft:  faultcode.CliffFrontLeft,
+	spine.FrontRight: faultcode.CliffFrontRight,
+	spine.BackLeft:   faultcode.CliffBackLeft,
+	spine.BackRight:  faultcode.CliffBackRight,
+}
 
-// cliffFaults is in the order of the wire's cliff indices, which is not the order of the codes.
-var cliffFaults = [4]uint16{FaultCliffFrontLeft, FaultCliffFrontRight, FaultCliffBackLeft, FaultCliffBackRight}
-
-// selfTestFault maps the result of the body's self tests. A failed device that the source does not name maps to 0.
-func selfTestFault(device, item uint8) uint16 {
+// selfTestFault maps the result of the body's self tests (VEC-BODY-18, VEC-BOOT-05). A failed device that the source does not name
+// maps to 0. A failed touch sensor, 895, has no field in the data frame.
+func selfTestFault(device, item uint8) faultcode.Code {
 	switch {
 	case device == spine.FaultProximity:
-		return FaultProximity
+		return faultcode.TimeOfFlight
 	case device == spine.FaultCliff && int(item) < len(cliffFaults):
 		return cliffFaults[item]
 	}
@@ -40,12 +35,12 @@ var ErrNoBody = errors.New("vector: no body answers")
 var ErrNoApplication = errors.New("vector: body has no application")
 
 // FaultOf returns the fault code that an error of this package stands for, 0 for any other.
-func FaultOf(err error) uint16 {
+func FaultOf(err error) faultcode.Code {
 	switch {
 	case errors.Is(err, ErrNoBody):
-		return FaultNoBody
+		return faultcode.NoBody
 	case errors.Is(err, body.ErrLink), errors.Is(err, ErrNoApplication):
-		return FaultSilent
+		return faultcode.BodySilent
 	}
 	return 0
 }
