@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -63,7 +64,7 @@ func classify(step string, err error, now time.Time) (Reason, string) {
 		invalid x509.CertificateInvalidError
 		unknown x509.UnknownAuthorityError
 		name    x509.HostnameError
-		alert   tls.AlertError
+		remote  *net.OpError
 		record  tls.RecordHeaderError
 	)
 	switch {
@@ -87,8 +88,9 @@ func classify(step string, err error, now time.Time) (Reason, string) {
 		return ServerCertificate, "the server's certificate is not for this name or use"
 	case errors.As(err, &record):
 		return Protocol, "the peer does not speak TLS: wrong port?"
-	case errors.As(err, &alert):
-		return OwnCertificate, "the broker refused our certificate: enrol again"
+	// A TLS alert of the peer; its type is crypto/tls's own, its text is the standard's name for it.
+	case errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Error(), "certificate"):
+		return OwnCertificate, "the broker's TLS refused our certificate, or we have none that it accepts: enrol again"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
 		return ClientID, "client id and certificate must name the same thing"
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):

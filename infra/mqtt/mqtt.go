@@ -31,7 +31,7 @@ import (
 // ErrDisconnected: there is no connection now. It is errs.Unavailable.
 var ErrDisconnected = errs.Coded(errs.Unavailable, "disconnected", "no connection to the broker")
 
-// Will is what the broker publishes when the connection ends without a goodbye.
+// Will is what the broker publishes when the connection ends without a goodbye. The payload must not be empty: not every broker takes that.
 type Will struct {
 	Topic   string
 	Payload []byte
@@ -151,7 +151,7 @@ func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
 	defer conn.Close()
 	sctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
-	s := &session{ctx: sctx, cl: paho.NewClient(c.options(conn, lost))}
+	s := &session{ctx: sctx, cl: paho.NewClient(c.options(&watched{conn, lost}, lost))}
 	if err := c.login(sctx, s, conn, creds); err != nil {
 		return 0, err
 	}
@@ -171,6 +171,23 @@ func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
 		return time.Since(since), ctx.Err()
 	}
 	return time.Since(since), c.down("session", context.Cause(sctx))
+}
+
+// watched ends the session when reading fails, whatever the library makes of it: a loss during its own set-up must not go unnoticed.
+type watched struct {
+	net.Conn
+	lost context.CancelCauseFunc
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	switch {
+	case errors.Is(err, net.ErrClosed): // by the library, which is about to say why
+		time.AfterFunc(time.Second, func() { w.lost(err) })
+	case err != nil:
+		w.lost(err)
+	}
+	return n, err
 }
 
 // goodbye is how long, in milliseconds, DISCONNECT may take to get out.
@@ -232,13 +249,10 @@ func (c *Client) options(conn net.Conn, lost context.CancelCauseFunc) *paho.Clie
 func (c *Client) login(ctx context.Context, s *session, conn net.Conn, creds *tls.Config) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	tok := s.cl.Connect().(*paho.ConnectToken)
+	tok := s.cl.Connect()
 	<-tok.Done() // ends with ConnectTimeout at the latest
 	if err := tok.Error(); err != nil {
 		return c.down("login", explainLogin(err, creds))
-	}
-	if code := tok.ReturnCode(); code != 0 { // a code outside the standard has no error in the library
-		return c.down("login", fmt.Errorf("the broker answered CONNECT with code %d", code))
 	}
 	return nil
 }
@@ -260,9 +274,9 @@ func (c *Client) receive(m paho.Message) {
 // Connected reports whether there is a connection now.
 func (c *Client) Connected() bool { return c.cur.Load() != nil }
 
-// Publish sends one message and waits until it is written (QoS 0) or the broker has it (QoS 1). It fails at once with ErrDisconnected
-// when there is no connection, and returns within the 10 s write limit after ctx ends. An error after sending leaves open whether
-// the message arrived.
+// Publish sends one message and waits until it is written (QoS 0) or the broker has it (QoS 1), ctx ends, or the connection does. It
+// fails at once with ErrDisconnected when there is no connection. An error leaves open whether the message arrived; payload must not be
+// changed afterwards.
 func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained bool, payload []byte) error {
 	if len(payload) > topics.MaxPayload {
 		return errs.Coded(errs.Invalid, "too_large", "publish on %s: payload of %d bytes, at most %d", topic, len(payload), topics.MaxPayload)
@@ -271,7 +285,7 @@ func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained b
 	if s == nil {
 		return fmt.Errorf("publish on %s: %w", topic, ErrDisconnected)
 	}
-	if err := s.await(ctx, s.cl.Publish(topic, qos, retained, payload)); err != nil {
+	if _, err := s.await(ctx, func() paho.Token { return s.cl.Publish(topic, qos, retained, payload) }); err != nil {
 		return fmt.Errorf("publish on %s: %w", topic, err)
 	}
 	return nil
@@ -287,8 +301,7 @@ func (c *Client) Subscribe(ctx context.Context, qos byte, filters ...string) err
 	for _, f := range filters {
 		ask[f] = qos
 	}
-	tok := s.cl.SubscribeMultiple(ask, nil)
-	err := s.await(ctx, tok)
+	tok, err := s.await(ctx, func() paho.Token { return s.cl.SubscribeMultiple(ask, nil) })
 	var refused []string
 	if sub, ok := tok.(*paho.SubscribeToken); ok {
 		for f, granted := range sub.Result() {
@@ -307,19 +320,32 @@ func (c *Client) Subscribe(ctx context.Context, qos byte, filters ...string) err
 	return nil
 }
 
-// await waits for tok, the end of ctx, or the end of the connection: a token of a lost connection may never complete.
-func (s *session) await(ctx context.Context, tok paho.Token) error {
+// await makes a call and waits for its token, the end of ctx, or the end of the connection. The library blocks inside the call, for as
+// long as its write limit, when the connection has just ended, and the token of a lost connection may never complete; so neither is waited
+// for on the caller's goroutine. The one started here ends with that limit at the latest. The token is nil if the call did not return.
+func (s *session) await(ctx context.Context, call func() paho.Token) (tok paho.Token, err error) {
+	called := make(chan paho.Token, 1)
+	go func() { called <- call() }()
+	select {
+	case tok = <-called:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.ctx.Done():
+		return nil, s.gone()
+	}
 	select {
 	case <-tok.Done():
 	case <-ctx.Done():
-		return ctx.Err()
+		return tok, ctx.Err()
 	case <-s.ctx.Done():
-		return fmt.Errorf("%w: %w", ErrDisconnected, context.Cause(s.ctx))
+		return tok, s.gone()
 	}
 	if err := tok.Error(); errors.Is(err, paho.ErrNotConnected) {
-		return ErrDisconnected
+		return tok, ErrDisconnected
 	} else if err != nil {
-		return err
+		return tok, err
 	}
-	return nil
+	return tok, nil
 }
+
+func (s *session) gone() error { return fmt.Errorf("%w: %w", ErrDisconnected, context.Cause(s.ctx)) }

@@ -335,9 +335,16 @@ func TestRawStrangers(t *testing.T) {
 	_, _ = c.Write(connectPacket(5))
 	reason(brokerapi.CodeProtocol)
 
+	connack := make([]byte, 4)
+	c = dial()
+	_, _ = c.Write([]byte("\x10\x11\x00\x04MQTT\x04\x06\x00\x3c\x00\x00\x00\x01t\x00\x00")) // a will without a payload
+	if _, err := c.Read(connack); err != nil || string(connack) != "\x20\x02\x00\x01" {
+		t.Errorf("CONNACK % x, %v: want a code that 3.1.1 knows", connack, err)
+	}
+	reason(brokerapi.CodeProtocol)
+
 	c = dial()
 	_, _ = c.Write(connectPacket(4))
-	connack := make([]byte, 4)
 	if _, err := c.Read(connack); err != nil || string(connack) != "\x20\x02\x00\x00" {
 		t.Fatalf("CONNACK % x, %v", connack, err)
 	}

@@ -46,7 +46,7 @@ func (h *hook) ID() string { return "kennel" }
 func (h *hook) Provides(b byte) bool {
 	switch b {
 	case mochi.OnConnect, mochi.OnConnectAuthenticate, mochi.OnSessionEstablished, mochi.OnPacketRead, mochi.OnACLCheck, mochi.OnSubscribe,
-		mochi.OnSubscribed, mochi.OnWill, mochi.OnDisconnect, mochi.OnSysInfoTick:
+		mochi.OnSubscribed, mochi.OnPacketEncode, mochi.OnWill, mochi.OnDisconnect, mochi.OnSysInfoTick:
 		return true
 	}
 	return false
@@ -195,6 +195,15 @@ func (h *hook) OnSubscribed(cl *mochi.Client, pk packets.Packet, granted []byte)
 	}
 }
 
+// OnPacketEncode mends a refusal that mochi decided on: it answers a malformed CONNECT of 3.1.1 with a code of MQTT 5, which clients take
+// for success.
+func (h *hook) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packet {
+	if pk.FixedHeader.Type == packets.Connack && pk.ReasonCode > packets.Err3NotAuthorized.Code {
+		pk.ReasonCode = packets.Err3UnsupportedProtocolVersion.Code
+	}
+	return pk
+}
+
 // OnWill silences wills while the broker stops (see the package comment). mochi cannot be told to drop one.
 func (h *hook) OnWill(_ *mochi.Client, will mochi.Will) (mochi.Will, error) {
 	if h.stopping.Load() {
@@ -240,7 +249,7 @@ func (h *hook) kick(_ *mochi.Client, _ packets.Subscription, pk packets.Packet) 
 	}
 	if p, ok := cl.Net.Conn.(*peer); ok {
 		h.turn(p, cl.ID, &refusal{brokerapi.CodeKicked, k.Reason})
-		cl.Stop(packets.ErrAdministrativeAction)
+		_ = p.Close() // not cl.Stop: mochi forgets the will of a client it stopped between two packets
 	}
 }
 

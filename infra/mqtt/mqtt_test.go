@@ -1,0 +1,263 @@
+package mqtt_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/topics"
+	"kennel/infra/errs"
+	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/mqtttest"
+)
+
+const (
+	me   thing.ID = "vic:00e20100"
+	long          = 10 * time.Second // for what must happen
+)
+
+// run runs a client and returns what it hears: each time it is up, and why it is down.
+func run(t *testing.T, cfg mqtt.Config) (c *mqtt.Client, up chan bool, down chan *mqtt.DownError) {
+	t.Helper()
+	up, down = make(chan bool, 1000), make(chan *mqtt.DownError, 1000)
+	cfg.MinBackoff, cfg.MaxBackoff = 10*time.Millisecond, 50*time.Millisecond
+	then := cfg.OnConnect
+	cfg.OnConnect = func(ctx context.Context, c *mqtt.Client) error {
+		if then != nil {
+			if err := then(ctx, c); err != nil {
+				return err
+			}
+		}
+		up <- true
+		return nil
+	}
+	cfg.OnDown = func(err error) {
+		if d, ok := errors.AsType[*mqtt.DownError](err); ok {
+			down <- d
+		} else {
+			t.Errorf("OnDown got %T: %v", err, err)
+		}
+	}
+	c, err := mqtt.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return c, up, down
+}
+
+func wait[T any](t *testing.T, ch <-chan T, what string) (v T) {
+	t.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(long):
+		t.Fatalf("not within %v: %s", long, what)
+	}
+	return v
+}
+
+func TestNewSaysWhatIsWrong(t *testing.T) {
+	creds := func() (*tls.Config, error) { return &tls.Config{}, nil }
+	for _, tc := range []struct {
+		cfg  mqtt.Config
+		want string
+	}{
+		{mqtt.Config{URL: "tcp://h:1883", ClientID: "x", TLS: creds}, "ssl://host:port"},
+		{mqtt.Config{URL: "ssl://h", ClientID: "x", TLS: creds}, "ssl://host:port"},
+		{mqtt.Config{URL: "ssl://:8883", ClientID: "x", TLS: creds}, "ssl://host:port"},
+		{mqtt.Config{URL: "ssl://u:p@h:8883", ClientID: "x", TLS: creds}, "ssl://host:port"},
+		{mqtt.Config{URL: "ssl://h:8883/path", ClientID: "x", TLS: creds}, "ssl://host:port"},
+		{mqtt.Config{URL: "%", ClientID: "x", TLS: creds}, "url"},
+		{mqtt.Config{URL: "ssl://h:8883", TLS: creds}, "client id"},
+		{mqtt.Config{URL: "ssl://h:8883", ClientID: "x"}, "credentials"},
+	} {
+		if _, err := mqtt.New(tc.cfg); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%q: %v, want %q", tc.cfg.URL, err, tc.want)
+		}
+	}
+}
+
+// TestComesBack: a broker that restarts finds its clients again, with fresh credentials and will, and waiting calls end.
+func TestComesBack(t *testing.T) {
+	b := mqtttest.Start(t)
+	var creds, wills atomic.Int64
+	mine := b.Thing(t, me)
+	c, up, down := run(t, mqtt.Config{
+		URL: b.URL, ClientID: string(me),
+		TLS: func() (*tls.Config, error) { creds.Add(1); return mine() },
+		Will: func() *mqtt.Will {
+			wills.Add(1)
+			return &mqtt.Will{Topic: topics.UpTopic(me, topics.Status), Payload: []byte("gone")}
+		},
+		OnConnect: func(ctx context.Context, c *mqtt.Client) error {
+			return c.Subscribe(ctx, 1, topics.ThingFilters(me)...)
+		},
+	})
+	wait(t, up, "first connection")
+	for range 3 {
+		b.Stop()
+		if d := wait(t, down, "the end"); d.Reason != mqtt.Lost || d.Step != "session" || d.Addr == "" {
+			t.Errorf("%v (%s)", d, d.Reason)
+		}
+		for c.Connected() {
+			time.Sleep(time.Millisecond)
+		}
+		began := time.Now()
+		err := c.Publish(t.Context(), topics.UpTopic(me, topics.DAS), 1, false, nil)
+		if !errors.Is(err, mqtt.ErrDisconnected) || errs.KindOf(err) != errs.Unavailable || time.Since(began) > time.Second {
+			t.Errorf("publish without a connection: %v after %v", err, time.Since(began))
+		}
+		if err := c.Subscribe(t.Context(), 1, "x"); !errors.Is(err, mqtt.ErrDisconnected) {
+			t.Errorf("subscribe without a connection: %v", err)
+		}
+		if d := wait(t, down, "an attempt"); d.Reason != mqtt.Unreachable || d.Step != "dial" {
+			t.Errorf("%v (%s)", d, d.Reason)
+		}
+		b.Start(t)
+		wait(t, up, "the next connection")
+		for len(down) > 0 {
+			<-down
+		}
+		if err := c.Publish(t.Context(), topics.UpTopic(me, topics.DAS), 1, false, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if creds.Load() < 7 || wills.Load() != 4 {
+		t.Errorf("%d credentials and %d wills for 4 connections and 3 failures", creds.Load(), wills.Load())
+	}
+	if err := c.Publish(t.Context(), topics.UpTopic(me, topics.DAS), 1, false, make([]byte, topics.MaxPayload+1)); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+// TestRefusedSubscription: 0x80 is an error, and ends the connection when it is asked for at connect.
+func TestRefusedSubscription(t *testing.T) {
+	b := mqtttest.Start(t)
+	_, _, down := run(t, mqtt.Config{URL: b.URL, ClientID: string(me), TLS: b.Thing(t, me), OnConnect: func(ctx context.Context, c *mqtt.Client) error {
+		return c.Subscribe(ctx, 1, topics.ThingFilters(me)[0], "kennel/#")
+	}})
+	d := wait(t, down, "the refusal")
+	if d.Reason != mqtt.SubscribeRefused || d.Step != "subscribe" || !strings.Contains(d.Error(), "kennel/#") || strings.Contains(d.Error(), "down/+") {
+		t.Errorf("%v (%s)", d, d.Reason)
+	}
+}
+
+// TestPanickingReceiver: one message is lost, the connection stays.
+func TestPanickingReceiver(t *testing.T) {
+	b := mqtttest.Start(t)
+	got := make(chan string, 10)
+	c, up, down := run(t, mqtt.Config{
+		URL: b.URL, ClientID: "kenneld-1", TLS: b.Cloud(t),
+		OnConnect: func(ctx context.Context, c *mqtt.Client) error { return c.Subscribe(ctx, 1, "test") },
+		OnMessage: func(_ string, payload []byte, ack func()) {
+			defer ack()
+			if string(payload) == "boom" {
+				panic("boom")
+			}
+			got <- string(payload)
+		},
+	})
+	wait(t, up, "connection")
+	for _, p := range []string{"boom", "fine"} {
+		if err := c.Publish(t.Context(), "test", 1, false, []byte(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := wait(t, got, "the next message"); p != "fine" || len(down) > 0 {
+		t.Errorf("got %q", p)
+	}
+}
+
+// TestReasons: every way not to connect has its own word.
+func TestReasons(t *testing.T) {
+	b := mqtttest.Start(t)
+	good := b.Thing(t, me)
+	at := func(now time.Time) func() (*tls.Config, error) {
+		return func() (*tls.Config, error) {
+			cfg, err := good()
+			cfg.Time = func() time.Time { return now }
+			return cfg, err
+		}
+	}
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	go func() {
+		for {
+			c, err := plain.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("220 this is a mail server\r\n"))
+			_ = c.Close()
+		}
+	}()
+	strict, err := tls.Listen("tcp", "127.0.0.1:0", strictTLS(t, b)) // a broker whose TLS judges, as Mosquitto and AWS do
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer strict.Close()
+	go func() {
+		for {
+			c, err := strict.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.(*tls.Conn).Handshake()
+			_ = c.Close()
+		}
+	}()
+	for name, tc := range map[string]struct {
+		url, server string
+		tls         func() (*tls.Config, error)
+		step        string
+		want        mqtt.Reason
+	}{
+		"no credentials":    {b.URL, "", func() (*tls.Config, error) { return nil, errors.New("no such file") }, "credentials", mqtt.Credentials},
+		"no such name":      {"ssl://broker.invalid:8883", "", good, "dial", mqtt.NameLookup},
+		"nobody there":      {"ssl://127.0.0.1:1", "", good, "dial", mqtt.Unreachable},
+		"another protocol":  {"ssl://" + plain.Addr().String(), "", good, "tls", mqtt.Protocol},
+		"unknown root":      {b.URL, "", func() (*tls.Config, error) { return &tls.Config{RootCAs: x509.NewCertPool()}, nil }, "tls", mqtt.ServerCertificate},
+		"wrong server name": {b.URL, "elsewhere.example", good, "tls", mqtt.ServerCertificate},
+		"certificate alert": {"ssl://" + strict.Addr().String(), "", b.With(mqtttest.NewCA(t, "Foreign CA").Issue(t, string(me))), "login", mqtt.OwnCertificate},
+		"server expired":    {b.URL, "", at(time.Now().Add(48 * time.Hour)), "tls", mqtt.ServerCertificate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			creds := func() (*tls.Config, error) {
+				cfg, err := tc.tls()
+				if tc.server != "" {
+					cfg.ServerName = tc.server
+				}
+				return cfg, err
+			}
+			_, _, down := run(t, mqtt.Config{URL: tc.url, ClientID: string(me), TLS: creds})
+			if d := wait(t, down, "a reason"); d.Reason != tc.want || d.Step != tc.step || d.Advice == "" && d.Reason != mqtt.Protocol {
+				t.Errorf("%v (%s at %s), want %s at %s", d, d.Reason, d.Step, tc.want, tc.step)
+			}
+		})
+	}
+}
+
+func strictTLS(t *testing.T, b *mqtttest.Broker) *tls.Config {
+	t.Helper()
+	clients := x509.NewCertPool()
+	clients.AddCert(b.Device.Cert)
+	return &tls.Config{Certificates: []tls.Certificate{b.Server.Issue(t, "localhost")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
+}
