@@ -45,7 +45,7 @@ type TaskStats struct {
 
 type task struct {
 	run   func(*Frame)
-	due   uint64 // step
+	due   uint64 // step; the first is 1
 	stats TaskStats
 }
 
@@ -56,7 +56,7 @@ func newTask(t Task, period time.Duration) (task, error) {
 	if t.Budget == 0 {
 		t.Budget = period / 10
 	}
-	return task{run: t.Run, stats: TaskStats{Name: t.Name, Every: t.Every, Budget: t.Budget}}, nil
+	return task{run: t.Run, due: 1, stats: TaskStats{Name: t.Name, Every: t.Every, Budget: t.Budget}}, nil
 }
 
 // isDue reports whether the task runs in this step and sets its next one. Runs that fell into skipped periods are counted, not made up.

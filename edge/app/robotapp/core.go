@@ -141,7 +141,11 @@ func (c *core) handlers(ctx context.Context) corelink.Handlers {
 			c.log.InfoContext(ctx, "peer joined", "peer", p.Program, "version", p.Version, "pid", p.PID)
 		},
 		Left: func(p corelink.Hello, err error) {
-			c.log.InfoContext(ctx, "peer left", "peer", p.Program, "pid", p.PID, logging.Err, err)
+			if err != nil {
+				c.log.WarnContext(ctx, "peer dropped", "peer", p.Program, "pid", p.PID, logging.Err, err)
+				return
+			}
+			c.log.InfoContext(ctx, "peer left", "peer", p.Program, "pid", p.PID)
 		},
 		Message: func(p corelink.Hello, m corelink.Message) {
 			switch m := m.(type) {
