@@ -394,6 +394,7 @@ func BenchmarkRequest(b *testing.B) {
 	r := newRobot(b, broker, rex)
 	connected(b, r)
 	b.SetParallelism(16)
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if _, err := r.Do(b.Context(), "test", "echo", "hello"); err != nil {

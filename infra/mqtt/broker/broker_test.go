@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -437,6 +438,43 @@ func TestSharedGroup(t *testing.T) {
 	}
 	if len(seen) != n {
 		t.Errorf("%d different messages of %d", len(seen), n)
+	}
+}
+
+// TestDeafThing: a robot that stops reading holds up neither the cloud nor another robot.
+func TestDeafThing(t *testing.T) {
+	b := mqtttest.Start(t)
+	cfg, _ := b.Thing(t, me)()
+	cfg.ServerName = "localhost"
+	raw, err := tls.Dial("tcp", b.Config.Listen, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	filter := topics.ThingFilters(me)[0]
+	hello := append([]byte{0x10, byte(12 + len(me)), 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, byte(len(me))}, me...)
+	hello = append(append(hello, 0x82, byte(5+len(filter)), 0, 1, 0, byte(len(filter))), filter...)
+	if _, err := raw.Write(append(hello, 1)); err != nil {
+		t.Fatal(err)
+	}
+	answers := make([]byte, 4+5)
+	if _, err := io.ReadFull(raw, answers); err != nil || string(answers) != "\x20\x02\x00\x00\x90\x03\x00\x01\x00" {
+		t.Fatalf("CONNACK and SUBACK % x, %v", answers, err)
+	}
+	hearing := connect(t, b, string(other), b.Thing(t, other), nil, topics.ThingFilters(other)...)
+	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // below the broker's limit on a blocked write
+	defer cancel()
+	for range 6000 { // more than sockets and queue hold
+		if err := cloud.Publish(ctx, topics.DownTopic(me, topics.Cmd), 1, false, make([]byte, 4096)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cloud.Publish(ctx, topics.DownTopic(other, topics.Cmd), 1, false, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if m := wait(t, hearing.got, "a message beside a deaf thing"); m.payload != "hello" {
+		t.Errorf("%v", m)
 	}
 }
 
