@@ -138,12 +138,24 @@ func corrupt(format string, args ...any) error {
 // unpack extracts an archive into root, which nothing in it can leave, and checks every file against the manifest. After an error root
 // holds a part of it; its kind is Corrupt if the archive is to blame.
 func unpack(r io.Reader, root *os.Root) (Manifest, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxWindow(128<<20))
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxWindow(32<<20))
 	if err != nil {
 		return Manifest{}, corrupt("%w", err)
 	}
 	defer z.Close()
-	t := tar.NewReader(z)
+	m, err := untar(z, root)
+	if err != nil {
+		return Manifest{}, err
+	}
+	if _, err := io.Copy(io.Discard, z); err != nil { // the compressor's own checksum comes last
+		return Manifest{}, corrupt("its end: %w", err)
+	}
+	return m, nil
+}
+
+// untar is unpack without the compression.
+func untar(r io.Reader, root *os.Root) (Manifest, error) {
+	t := tar.NewReader(r)
 	found := map[string]Member{}
 	for {
 		h, err := t.Next()
@@ -167,9 +179,6 @@ func unpack(r io.Reader, root *os.Root) (Manifest, error) {
 				return Manifest{}, corrupt("something follows %s", manifestName)
 			} else if !errors.Is(err, io.EOF) {
 				return Manifest{}, corrupt("after %s: %w", manifestName, err)
-			}
-			if _, err := io.Copy(io.Discard, z); err != nil { // the compressor's own checksum comes last
-				return Manifest{}, corrupt("its end: %w", err)
 			}
 			return m, nil
 		case h.Typeflag == tar.TypeDir:

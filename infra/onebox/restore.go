@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgserver"
 )
 
@@ -33,7 +34,7 @@ func Restore(ctx context.Context, file, dir string, log *slog.Logger) error {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	removeInterrupted(p.Root)
+	removeInterrupted(ctx, log, p.Root)
 	tmp, err := os.MkdirTemp(parent, filepath.Base(p.Root)+restoring)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -70,7 +71,7 @@ func mustBeEmpty(dir string) error {
 }
 
 // removeInterrupted removes what a killed restore into dir left beside it. One that still works holds its lock.
-func removeInterrupted(dir string) {
+func removeInterrupted(ctx context.Context, log *slog.Logger, dir string) {
 	old, _ := filepath.Glob(dir + restoring + "*") // a pattern in dir itself would only find less
 	for _, o := range old {
 		op, err := PathsOf(o)
@@ -85,8 +86,15 @@ func removeInterrupted(dir string) {
 		if err != nil {
 			continue
 		}
-		_ = os.RemoveAll(o)
-		_ = l.f.Close()
+		// Its Postgres, or initdb, may still be dying.
+		clusters, _ := filepath.Glob(op.cluster() + "*")
+		for _, c := range clusters {
+			err = errors.Join(err, pgserver.RemoveCluster(ctx, log, c))
+		}
+		if err = errors.Join(err, os.RemoveAll(o)); err != nil {
+			log.Warn("cannot remove what an interrupted restore left", "dir", o, logging.Err, err)
+		}
+		_ = l.f.Close() // there is nothing left to be locked
 	}
 }
 

@@ -1,6 +1,7 @@
 package pgserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,22 @@ func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int
 		return ended, err
 	}
 	return ended, nil
+}
+
+// RemoveCluster ends every server process that works in the folder and removes it. An initdb that died leaves a grandchild that may
+// write for another moment, so it tries for two seconds.
+func RemoveCluster(ctx context.Context, log *slog.Logger, cluster string) error {
+	for try := 0; ; try++ {
+		_, err := StopLeftovers(ctx, log, cluster)
+		if err = cmp.Or(err, os.RemoveAll(cluster)); err == nil || try == 40 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func end(ctx context.Context, pid int, first syscall.Signal) error {

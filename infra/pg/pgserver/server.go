@@ -174,6 +174,9 @@ func (s *Server) Connect(ctx context.Context, database string) (*pgx.Conn, error
 // socketPort only names the socket file.
 const socketPort = "5432"
 
+// unfinished is what a cluster's folder is called, after its own name, while initdb works on it.
+const unfinished = ".new"
+
 // Init makes the cluster if its folder is empty or absent, and otherwise does nothing. It may be interrupted at any point and called
 // again.
 func (s *Server) Init(ctx context.Context) error {
@@ -183,9 +186,9 @@ func (s *Server) Init(ctx context.Context) error {
 	if old, err := os.ReadDir(s.cfg.Dir); err == nil && len(old) > 0 {
 		return errs.New(errs.Conflict, "postgres: folder %s holds %d entries but no cluster (no PG_VERSION): move them away", s.cfg.Dir, len(old))
 	}
-	tmp := s.cfg.Dir + ".new"
+	tmp := s.cfg.Dir + unfinished
 	pwfile := s.cfg.Dir + ".pw"
-	if err := os.RemoveAll(tmp); err != nil {
+	if err := RemoveCluster(ctx, s.log, tmp); err != nil {
 		return fmt.Errorf("postgres: remove interrupted initdb: %w", err)
 	}
 	if err := os.Mkdir(tmp, 0o700); err != nil {
