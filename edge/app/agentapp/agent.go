@@ -1,0 +1,326 @@
+package agentapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kennel/certs/devicecert"
+	"kennel/certs/thing"
+	"kennel/cloud/api/ack"
+	"kennel/cloud/api/events"
+	"kennel/cloud/api/hints"
+	"kennel/cloud/api/status"
+	"kennel/cloud/api/topics"
+	"kennel/edge/agent/das"
+	"kennel/edge/agent/docs"
+	"kennel/edge/agent/link"
+	"kennel/edge/agent/platform"
+	"kennel/edge/agent/presence"
+	"kennel/edge/agent/release"
+	"kennel/edge/agent/vitals"
+	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+	"kennel/infra/cli/version"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocswire"
+)
+
+// agent is the robot's network side: its parts, and what passes between them.
+type agent struct {
+	cfg     Config
+	root    *os.Root
+	id      thing.ID
+	boot    string
+	os      string
+	started time.Time
+	log     *slog.Logger
+
+	das      *das.Manager
+	docs     *docs.Agent
+	vitals   *vitals.Vitals
+	presence *presence.Reporter
+	release  *release.Agent
+	cloud    atomic.Pointer[link.Link] // nil until there is an identity
+
+	mu       sync.Mutex
+	problem  string // why there is no cloud, in words; "" while there is one
+	identity *devicecert.Identity
+}
+
+func newAgent(root *os.Root, cfg Config) (*agent, error) {
+	a := &agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log}
+	var err error
+	if a.id, err = platform.ID(root); err != nil {
+		// Without a serial number nothing can be done in this robot's name (fault 852).
+		return nil, errs.New(errs.Corrupt, "fault %d: %w", faultcode.CloudESN, err)
+	}
+	a.log = cfg.Log.With(logging.Thing, a.id)
+	if a.boot, err = platform.BootID(root); err != nil {
+		return nil, err
+	}
+	a.os = platform.OSVersion(root)
+	a.das, err = das.New(das.Config{Root: root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Log: a.log, FlushInterval: cfg.Flush})
+	if err != nil {
+		return nil, err
+	}
+	a.presence = presence.New(a.boot, a.status)
+	a.docs, err = docs.New(docs.Config{Root: root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed})
+	if err != nil {
+		return nil, err
+	}
+	a.vitals = vitals.New(a.emit, a.presence.Changed, a.docs.AddStats)
+	a.release = release.New(a.os, requester{a}, a.publish, a.log)
+	return a, nil
+}
+
+// run keeps every part going until ctx ends, then says goodbye.
+func (a *agent) run(ctx context.Context) error {
+	a.emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.os, S3: a.boot})
+	services := []runner.Service{
+		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
+		{Name: "documents", Run: a.docs.Run},
+		{Name: "release", Run: a.release.Run},
+		{Name: "core", Run: a.listenToCore},
+		{Name: "telemetry", Run: a.telemetry},
+		{Name: "cloud", Run: a.reachCloud},
+	}
+	return runner.Run(ctx, a.log, runner.Config{MinBackoff: 500 * time.Millisecond, MaxBackoff: 30 * time.Second}, services...)
+}
+
+func (a *agent) uptime() time.Duration { return time.Since(a.started) }
+
+// emit records an event; what cannot be recorded is logged, because nobody else could tell.
+func (a *agent) emit(e events.Event) {
+	if _, err := a.das.Emit(e); err != nil && !errors.Is(err, das.ErrOptedOut) {
+		a.log.Warn("event not recorded", "event", e.Name, logging.Err, err)
+	}
+}
+
+// publish sends on up/<name>, or fails at once while there is no connection.
+func (a *agent) publish(ctx context.Context, name string, payload []byte) error {
+	l := a.cloud.Load()
+	if l == nil {
+		return errs.New(errs.Unavailable, "no connection to the cloud yet")
+	}
+	return l.Publish(ctx, name, payload)
+}
+
+// requester asks the cloud over whatever link there is.
+type requester struct{ a *agent }
+
+func (r requester) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
+	l := r.a.cloud.Load()
+	if l == nil {
+		return nil, errs.New(errs.Unavailable, "no connection to the cloud yet")
+	}
+	return l.Do(ctx, service, method, body)
+}
+
+// listenToCore hands robotd's messages to the vitals, and starts over whenever robotd does.
+func (a *agent) listenToCore(ctx context.Context) error {
+	hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
+	return corelink.NewClient(a.cfg.Root, corelink.WithHello(hello)).Run(ctx, a.vitals.Handle)
+}
+
+// telemetry reports battery and loop at intervals, and counts the time alive (Alive.seconds).
+func (a *agent) telemetry(ctx context.Context) error {
+	report, alive := time.NewTicker(a.cfg.Telemetry), time.NewTicker(time.Minute)
+	defer report.Stop()
+	defer alive.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-report.C:
+			a.vitals.Periodic()
+		case <-alive.C:
+			a.docs.AddStats(map[string]float64{"Alive.seconds": 60})
+		}
+	}
+}
+
+// configRetry is how often a server configuration that cannot be used is read again.
+const configRetry = 5 * time.Second
+
+// reachCloud gets an identity and keeps the link. Without a usable server configuration the robot goes on offline (VEC-CLD-01).
+func (a *agent) reachCloud(ctx context.Context) error {
+	said := ""
+	for {
+		e, err := platform.LoadEndpoints(a.root)
+		if err == nil {
+			return a.stayLinked(ctx, e)
+		}
+		a.setProblem(err.Error())
+		if said != err.Error() {
+			a.log.ErrorContext(ctx, "no cloud: the robot goes on alone", logging.Err, err)
+			said = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(configRetry):
+		}
+	}
+}
+
+func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
+	id, err := devicecert.Open(devicecert.Config{Root: a.root, Cloud: e.Kennel.API, Log: a.log})
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.identity = id
+	a.mu.Unlock()
+	if err := id.Ensure(ctx); err != nil {
+		return nil // ctx ended
+	}
+	url := e.Kennel.MQTT
+	if url == "" {
+		url = id.MQTT()
+	}
+	l, err := link.New(link.Config{
+		ID: a.id, URL: url, TLS: credentials(id, url), Root: a.root, Presence: a.presence, Log: a.log, OnUp: a.linkUp, OnDown: a.linkDown,
+		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint},
+	})
+	if err != nil {
+		return err
+	}
+	a.cloud.Store(l)
+
+	// The link outlives ctx by the time of a goodbye.
+	lctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var wg sync.WaitGroup
+	ended := make(chan error, 2) // one each
+	wg.Go(func() { ended <- l.Run(lctx) })
+	wg.Go(func() { ended <- id.Run(lctx) })
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		gctx, cancel := context.WithTimeout(lctx, goodbyeTime)
+		l.Goodbye(gctx)
+		cancel()
+	}
+	stop()
+	wg.Wait()
+	return err
+}
+
+// linkUp tells every part that keeps something for the cloud.
+func (a *agent) linkUp(ctx context.Context) {
+	a.setProblem("")
+	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
+	a.docs.Connected()
+	a.release.Connected(true)
+	a.das.Flush()
+	context.AfterFunc(ctx, func() {
+		a.docs.Disconnected()
+		a.release.Connected(false)
+	})
+}
+
+// linkDown keeps why there is no connection and records it once for each reason.
+func (a *agent) linkDown(err error) {
+	p := devicecert.Explain(err)
+	if a.setProblem(p.Words) {
+		a.emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.cloud_response_failed", S1: p.Code, S2: p.Words})
+	}
+}
+
+// setProblem returns whether the problem is new.
+func (a *agent) setProblem(words string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changed := a.problem != words
+	a.problem = words
+	return changed
+}
+
+func (a *agent) takeAck(payload []byte) {
+	k, err := ack.Parse(payload)
+	if err != nil {
+		a.log.Warn("acknowledgement cannot be read", logging.Err, err)
+		return
+	}
+	if !a.release.HandleAck(k) {
+		a.das.HandleAck(k)
+	}
+}
+
+func (a *agent) takeDocHint(payload []byte) {
+	h, err := hints.ParseJdocs(payload)
+	if err != nil {
+		a.log.Warn("hint cannot be read", logging.Err, err)
+		return
+	}
+	a.docs.Hint(h.Docs)
+}
+
+// docChanged records a changed setting (VEC-DOC-13).
+func (a *agent) docChanged(c docs.Change) {
+	a.presence.Changed()
+	if c.Doc != jdocs.RobotSettings {
+		return
+	}
+	names := make([]string, 0, len(c.Fields))
+	for k := range c.Fields {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		a.emit(events.Event{Source: "agentd", Name: "robot.settings.updated", S1: k, S2: text(c.Fields[k]), S3: string(c.Source)})
+		switch k {
+		case "master_volume":
+			if n, err := strconv.ParseInt(string(c.Fields[k]), 10, 64); err == nil {
+				a.emit(events.Event{Source: "agentd", Name: "robot.settings.volume", I1: events.Num(n)})
+			}
+		case "locale":
+			a.emit(events.Event{Source: "agentd", Name: "robot.locale", S1: text(c.Fields[k])})
+		case "time_zone":
+			a.emit(events.Event{Source: "agentd", Name: "robot.timezone", S1: text(c.Fields[k])})
+		}
+	}
+}
+
+func (a *agent) docPushed(name jdocs.Name, v uint64) {
+	a.presence.Changed()
+	a.emit(events.Event{Source: "agentd", Name: "robot.settings.passed_to_cloud_jdoc", S1: string(name), I1: events.Num(int64(v))})
+}
+
+// text returns a JSON string's text, or other JSON as it is.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// status is what the presence reporter sends.
+func (a *agent) status() status.Message {
+	spool := a.das.Stats()
+	m := status.Message{Agent: version.String(), OS: a.os, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
+	m.Problems = append(m.Problems, a.docs.Problems()...)
+	a.vitals.Fill(&m)
+	a.mu.Lock()
+	id := a.identity
+	a.mu.Unlock()
+	if id != nil {
+		if st := id.State(); !st.OK && st.Problem != "" {
+			m.Problems = append(m.Problems, fmt.Sprintf("identity: %s: %s", st.Step, st.Problem))
+		}
+	}
+	return m
+}
