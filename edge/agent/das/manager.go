@@ -1,0 +1,412 @@
+package das
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/ack"
+	"kennel/cloud/api/events"
+	"kennel/cloud/api/status"
+)
+
+// Source is the name under which the event manager speaks of itself, the original's.
+const Source = "vic-dasmgr"
+
+// Config says who the robot is and how eagerly it sends. Zero numbers choose our own defaults (the source speaks of another cloud).
+type Config struct {
+	Root         *os.Root
+	Thing        thing.ID
+	BootID       string // new on every boot (VEC-DAS-03)
+	RobotVersion string
+	Uptime       func() time.Duration // since boot
+	Synced       func() bool          // whether the clock was set from the network (VEC-BOOT-14); nil: always
+	Log          *slog.Logger
+
+	FlushInterval time.Duration // between batches while there is something to send; 2 s
+	SyncInterval  time.Duration // within which an event is durable; 500 ms
+	Window        int           // batches on their way; 3
+	BatchEvents   int           // 2,000
+	BatchBytes    int           // on the wire; 64 KiB
+
+	step func(string) // see spool
+}
+
+// Errors of Emit.
+var (
+	ErrOptedOut = errors.New("the owner does not allow data collection")
+	ErrFull     = errors.New("the disk does not keep up with events")
+)
+
+// maxPending bounds events in memory that wait for the disk, in bytes.
+const maxPending = 1 << 20
+
+// Manager is the robot's event manager. Safe for concurrent use.
+type Manager struct {
+	conf  Config
+	file  FileConfig
+	log   *slog.Logger
+	spool *spool
+	jail  *quarantine
+	acks  chan ack.Ack  // an ack that finds it full is lost; the batch is resent
+	kick  chan struct{} // the writer has work
+	flush chan struct{} // the uploader is to send now
+
+	disk sync.Mutex // held from taking events out of memory until they are in a file, and while consent changes; before mu
+
+	mu       sync.Mutex
+	pend     []byte // lines that wait for the disk
+	pendN    int
+	pendLast uint64
+	urgent   bool
+	next     uint64 // seq of the next event
+	emitted  uint64 // events given to the writer since start
+	durable  uint64 // of them, how many are on disk for good
+	progress chan struct{}
+	lost     uint64 // events dropped because memory was full
+	allowed  bool
+	session  session
+}
+
+// New recovers the spool and returns a Manager that is ready for Emit; Run brings events to disk and to the cloud. A damaged DASConfig.json
+// is logged and replaced by the defaults.
+func New(c Config) (*Manager, error) {
+	if c.Root == nil || c.Uptime == nil || c.Log == nil {
+		return nil, errors.New("event manager: Root, Uptime and Log are needed")
+	}
+	if err := events.CheckBootID(c.BootID); err != nil {
+		return nil, fmt.Errorf("event manager: %w", err)
+	}
+	c.FlushInterval = cmp.Or(c.FlushInterval, 2*time.Second)
+	c.SyncInterval = cmp.Or(c.SyncInterval, 500*time.Millisecond)
+	c.Window = cmp.Or(c.Window, 3)
+	c.BatchEvents = min(cmp.Or(c.BatchEvents, 2000), events.MaxEvents)
+	c.BatchBytes = min(cmp.Or(c.BatchBytes, 64<<10), events.MaxWire)
+	if c.Synced == nil {
+		c.Synced = func() bool { return true }
+	}
+	if c.step == nil {
+		c.step = func(string) {}
+	}
+	file, err := LoadFileConfig(c.Root)
+	if err != nil {
+		c.Log.Warn("event configuration ignored, the defaults apply", "err", err)
+	}
+	m := &Manager{
+		conf: c, file: file, log: c.Log,
+		acks: make(chan ack.Ack, 64), // a few windows
+		kick: make(chan struct{}, 1), flush: make(chan struct{}, 1), progress: make(chan struct{}),
+	}
+	// Beyond any number given before in this boot, as long as it had fewer than a thousand events in each millisecond.
+	fallback := uint64(max(0, c.Uptime().Milliseconds())) * 1000
+	if m.spool, err = openSpool(c.Root, file, c.BootID, c.Thing.Serial(), fallback, c.step); err != nil {
+		return nil, err
+	}
+	if m.jail, err = openQuarantine(c.Root); err != nil {
+		return nil, err
+	}
+	g := loadGlobals(c.Root, file.PersistentGlobals)
+	m.allowed, m.session.profile = g.allowed(), g.profileID()
+	if !m.allowed { // the last run may have died between the no and the throwing away
+		if err := m.discard(); err != nil {
+			return nil, err
+		}
+	}
+	if err := flag(c.Root, m.allowed); err != nil {
+		return nil, fmt.Errorf("event manager: %w", err)
+	}
+	m.next = m.spool.nextSeq()
+	return m, nil
+}
+
+// Emit records e and returns its number. It does not wait for the disk; e is durable within SyncInterval while Run runs. The Manager fills
+// in who, when and which session; a name that is not module.name is an error, everything else is made to fit.
+func (m *Manager) Emit(e events.Event) (uint64, error) {
+	seq, _, err := m.emit(e, false)
+	return seq, err
+}
+
+// EmitDurable is Emit for important events: it returns when e is on disk for good, which a kill or power cut cannot undo.
+func (m *Manager) EmitDurable(ctx context.Context, e events.Event) (uint64, error) {
+	seq, ticket, err := m.emit(e, true)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		m.mu.Lock()
+		done, allowed, progress := m.durable >= ticket, m.allowed, m.progress
+		m.mu.Unlock()
+		switch {
+		case done:
+			return seq, nil
+		case !allowed:
+			return 0, ErrOptedOut
+		}
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			return 0, fmt.Errorf("event %s is not yet on disk: %w", e.Name, ctx.Err())
+		}
+	}
+}
+
+// Log is Emit in one line: strings go to s1 to s4, numbers to i1 to i4; more than four are an error. What goes wrong is logged.
+func (m *Manager) Log(source, name string, texts []string, numbers ...int64) {
+	e := events.Event{Source: source, Name: name}
+	err := error(nil)
+	if len(texts) > 4 || len(numbers) > 4 {
+		err = fmt.Errorf("%d texts, %d numbers: want at most 4 of each", len(texts), len(numbers))
+	} else {
+		for i, s := range texts {
+			*[]*string{&e.S1, &e.S2, &e.S3, &e.S4}[i] = s
+		}
+		for i, n := range numbers {
+			*[]*events.Int{&e.I1, &e.I2, &e.I3, &e.I4}[i] = events.Num(n)
+		}
+		_, err = m.Emit(e)
+	}
+	if err != nil && !errors.Is(err, ErrOptedOut) {
+		m.log.Warn("event not recorded", "event", name, "err", err)
+	}
+}
+
+func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err error) {
+	e.RobotID, e.BootID = m.conf.Thing.Serial(), m.conf.BootID
+	e.RobotVersion = cmp.Or(e.RobotVersion, m.conf.RobotVersion)
+	e.Unsynced = !m.conf.Synced()
+	if e.TS == 0 {
+		e.TS = time.Now().UnixMilli()
+	}
+	if e.UptimeMS == 0 {
+		e.UptimeMS = m.conf.Uptime().Milliseconds()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.allowed {
+		return 0, 0, ErrOptedOut
+	}
+	m.session.apply(&e)
+	e.Seq = m.next
+	e.Fit()
+	if err := e.Validate(); err != nil {
+		return 0, 0, err
+	}
+	if len(m.pend) > maxPending {
+		m.lost++
+		return 0, 0, ErrFull
+	}
+	m.pend = append(events.AppendLine(m.pend, &e), '\n')
+	m.pendN++
+	m.pendLast = e.Seq
+	m.urgent = m.urgent || urgent
+	m.next++
+	m.emitted++
+	signal(m.kick)
+	return e.Seq, m.emitted, nil
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // one is pending
+	}
+}
+
+// Flush sends what waits now, and resends what is on its way: call it when a connection is up and subscribed.
+func (m *Manager) Flush() { signal(m.flush) }
+
+// HandleAck takes an acknowledgement from down/ack. It never blocks; acks of batches that are not ours are ignored.
+func (m *Manager) HandleAck(a ack.Ack) {
+	select {
+	case m.acks <- a:
+	default: // the batch will be resent, and acknowledged again
+	}
+}
+
+// Backup writes everything to disk and moves it to backup_path, as far as its quota goes: before a reboot that empties storage_path.
+func (m *Manager) Backup() error {
+	if err := m.write(true); err != nil {
+		return err
+	}
+	return m.spool.backup()
+}
+
+// Stats returns what waits and what was lost.
+func (m *Manager) Stats() status.Spool {
+	st := m.spool.stats()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return status.Spool{
+		Events: st.events + uint64(m.pendN), Bytes: st.bytes + int64(len(m.pend)),
+		Dropped: st.dropped + m.lost, Quarantined: m.jail.count(),
+	}
+}
+
+// AllowUpload reports whether the owner allows data collection.
+func (m *Manager) AllowUpload() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.allowed
+}
+
+// SetAllowUpload follows the owner's DATA_COLLECTION (VEC-DAS-08): the answer is stored, AllowFile comes or goes, and a no throws away all
+// that waits or lies in quarantine. When it returned nil for a no, nothing is left and nothing new is recorded; at most a batch that was
+// just being published may still reach the cloud, which refuses it.
+func (m *Manager) SetAllowUpload(allow bool) error {
+	m.disk.Lock()
+	defer m.disk.Unlock()
+	m.mu.Lock()
+	changed := m.allowed != allow
+	profile := m.session.profile
+	if !allow {
+		m.allowed = false
+		m.pend, m.pendN = nil, 0
+		m.announce() // those who wait for durability
+	}
+	m.mu.Unlock()
+	if err := loadGlobals(m.conf.Root, m.file.PersistentGlobals).save(m.conf.Root, m.file.PersistentGlobals, allow, profile); err != nil {
+		return err
+	}
+	if err := flag(m.conf.Root, allow); err != nil {
+		return err
+	}
+	if !allow {
+		return m.discard()
+	}
+	m.mu.Lock()
+	m.allowed = true
+	m.mu.Unlock()
+	if changed {
+		m.Log(Source, "das.allow_upload", nil, 1) // i1: 1 allowed. A no has no event: nothing may leave any more
+	}
+	return nil
+}
+
+func (m *Manager) discard() error {
+	n, err := m.spool.purge()
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		m.log.Info("owner opted out, events thrown away", "events", n)
+	}
+	signal(m.flush) // the uploader forgets what was on its way
+	return m.jail.purge()
+}
+
+// announce wakes those who wait in EmitDurable. mu is held.
+func (m *Manager) announce() {
+	close(m.progress)
+	m.progress = make(chan struct{})
+}
+
+// Run brings events to disk and, with publish, to the cloud, until ctx ends; then it writes what is in memory. publish sends one message
+// on up/<name> and returns when the broker has it, or at once with an error when there is no connection. Run may be called again after it
+// returned.
+func (m *Manager) Run(ctx context.Context, publish func(ctx context.Context, name string, payload []byte) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var writerErr error
+	wg.Go(func() {
+		defer cancel()
+		writerErr = guard(func() error { return m.writer(ctx) })
+	})
+	err := guard(func() error { return newUploader(m, publish).run(ctx) })
+	cancel()
+	wg.Wait()
+	return errors.Join(err, writerErr)
+}
+
+// guard turns a panic into an error, so that the runner restarts the events and not the agent.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("event manager panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn()
+}
+
+// retryWrite is how long the writer waits after the disk refused.
+const retryWrite = time.Second
+
+// writer moves events from memory to disk and syncs.
+func (m *Manager) writer(ctx context.Context) error {
+	timer := time.NewTimer(m.conf.SyncInterval)
+	defer timer.Stop()
+	synced := true
+	signal(m.kick) // events from before Run
+	for {
+		select {
+		case <-ctx.Done():
+			return errors.Join(m.write(true), m.spool.close())
+		case <-m.kick:
+			if err := m.write(false); err != nil {
+				m.log.Error("events not on disk, trying again", "err", err)
+				timer.Reset(retryWrite)
+				synced = false
+			} else if synced {
+				timer.Reset(m.conf.SyncInterval)
+				synced = false
+			}
+		case <-timer.C:
+			if synced {
+				continue
+			}
+			if err := m.write(true); err != nil {
+				m.log.Error("events not on disk, trying again", "err", err)
+				timer.Reset(retryWrite)
+				continue
+			}
+			synced = true
+		}
+	}
+}
+
+// write brings memory to disk, and syncs if asked to or if one of the events is urgent. On error the events stay in memory.
+func (m *Manager) write(sync bool) error {
+	m.disk.Lock()
+	dropped, err := m.writeHeld(sync)
+	m.disk.Unlock()
+	if dropped > 0 {
+		m.log.Warn("event quota reached, oldest events dropped", "events", dropped)
+		m.Log(Source, "das.dropped", []string{"quota"}, int64(dropped), int64(m.Stats().Dropped)) // i1 now, i2 since boot
+	}
+	return err
+}
+
+func (m *Manager) writeHeld(sync bool) (dropped int, err error) {
+	m.mu.Lock()
+	lines, n, last, ticket := m.pend, m.pendN, m.pendLast, m.emitted
+	sync = sync || m.urgent
+	m.pend, m.pendN, m.urgent = nil, 0, false
+	m.mu.Unlock()
+	if n > 0 {
+		if dropped, err = m.spool.append(lines, n, last); err != nil {
+			m.mu.Lock()
+			m.pend, m.pendN, m.urgent = append(lines, m.pend...), n+m.pendN, sync || m.urgent
+			m.pendLast = max(m.pendLast, last)
+			m.mu.Unlock()
+			return dropped, err
+		}
+	}
+	if !sync {
+		return dropped, nil
+	}
+	if err := m.spool.sync(); err != nil {
+		return dropped, err
+	}
+	m.mu.Lock()
+	m.durable = max(m.durable, ticket)
+	m.announce()
+	m.mu.Unlock()
+	return dropped, nil
+}
