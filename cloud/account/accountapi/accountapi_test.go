@@ -1,0 +1,312 @@
+package accountapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/certs/limit"
+	"kennel/cloud/account"
+	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountpg"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/pg/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	ada      = "ada@example.com"
+	password = "correct horse"
+)
+
+// site is the whole behind the authenticator, and a log to search.
+type site struct {
+	svc *account.Service
+	h   http.Handler
+	log *bytes.Buffer
+	end func()
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	pool := pgtest.New(t)
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 100)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
+	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	mux := http.NewServeMux()
+	accountapi.Mount(mux, svc, log)
+	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, kit.CallerFrom(r.Context())) })
+	s.h = accountapi.Authenticator(svc, log)(mux)
+	return s
+}
+
+func (s *site) create(t testing.TB, email string, role account.Role) {
+	t.Helper()
+	if _, _, err := s.svc.CreateAccount(t.Context(), email, role, password); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// do sends one request as a remote browser or program over TLS.
+func (s *site) do(method, path, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "https://cloud.example"+path, strings.NewReader(body))
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	s.h.ServeHTTP(w, r)
+	return w
+}
+
+func bearer(token string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+func header(k, v string) func(*http.Request) { return func(r *http.Request) { r.Header.Set(k, v) } }
+
+func cookie(c *http.Cookie) func(*http.Request) {
+	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value}) }
+}
+
+func code(t testing.TB, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var p kithttp.Problem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	return p.Code
+}
+
+func (s *site) login(t testing.TB, body string, change ...func(*http.Request)) (accountapi.LoginAnswer, *httptest.ResponseRecorder) {
+	t.Helper()
+	w := s.do("POST", "/v1/login", body, change...)
+	var a accountapi.LoginAnswer
+	if err := json.Unmarshal(w.Body.Bytes(), &a); w.Code != 200 || err != nil {
+		t.Fatalf("login: %d %s", w.Code, w.Body)
+	}
+	return a, w
+}
+
+const good = `{"email":"ada@example.com","password":"correct horse"}`
+
+func TestBearer(t *testing.T) {
+	s := newSite(t)
+	s.create(t, ada, account.Admin)
+	l, w := s.login(t, good)
+	if l.Token == "" || l.Account.Email != ada || l.Account.Role != account.Admin || time.Until(l.Expires) < 6*24*time.Hour || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("%+v %v", l.Account, w.Header())
+	}
+	var me accountapi.Account
+	w = s.do("GET", "/v1/me", "", bearer(l.Token))
+	if err := json.Unmarshal(w.Body.Bytes(), &me); err != nil || me != l.Account {
+		t.Errorf("me: %d %s", w.Code, w.Body)
+	}
+	var who kit.Caller
+	w = s.do("POST", "/who", "", bearer(l.Token)) // no cookie: nothing to forge
+	if err := json.Unmarshal(w.Body.Bytes(), &who); err != nil || who != (kit.Caller{Role: kit.RoleAdmin, Account: string(l.Account.ID), Name: ada, Addr: "192.0.2.1"}) {
+		t.Errorf("caller %+v", who)
+	}
+	if w = s.do("POST", "/v1/me/password", `{"old":"correct horse","new":"battery staple"}`, bearer(l.Token)); w.Code != 204 {
+		t.Errorf("change: %d %s", w.Code, w.Body)
+	}
+	w = s.do("GET", "/v1/audit?limit=10", "", bearer(l.Token))
+	var lines []accountapi.AuditEntry
+	if err := json.Unmarshal(w.Body.Bytes(), &lines); err != nil || len(lines) != 2 || lines[0].Action != "password.change" || lines[1].Action != "login" || lines[1].Name != ada || lines[1].Addr != "192.0.2.1" {
+		t.Errorf("audit: %d %s", w.Code, w.Body)
+	}
+	if w = s.do("POST", "/v1/logout", "", bearer(l.Token)); w.Code != 204 {
+		t.Errorf("logout: %d %s", w.Code, w.Body)
+	}
+	for path, want := range map[string]string{"/v1/me": "session_over", "/who": "session_over"} {
+		if w = s.do("GET", path, "", bearer(l.Token)); w.Code != 401 || code(t, w) != want {
+			t.Errorf("%s after logout: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if w = s.do("GET", "/v1/me", ""); w.Code != 401 {
+		t.Errorf("nobody: %d", w.Code)
+	}
+}
+
+func TestCookie(t *testing.T) {
+	s := newSite(t)
+	s.create(t, ada, account.Viewer)
+	l, w := s.login(t, `{"email":"ada@example.com","password":"correct horse","cookie":true}`, header("Sec-Fetch-Site", "same-origin"))
+	c := w.Result().Cookies()[0]
+	if l.Token != "" || c.Name != accountapi.SecureCookie || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
+		t.Errorf("token %q, cookie %v", l.Token, c)
+	}
+	// A second login makes another session: one that was planted before is not taken over.
+	_, w2 := s.login(t, `{"email":"ada@example.com","password":"correct horse","cookie":true}`, cookie(c), header("Sec-Fetch-Site", "same-origin"))
+	if w2.Result().Cookies()[0].Value == c.Value {
+		t.Error("login kept the session it was sent with")
+	}
+	for _, x := range []struct {
+		name   string
+		method string
+		change []func(*http.Request)
+		want   int
+	}{
+		{"reading from anywhere", "GET", []func(*http.Request){header("Sec-Fetch-Site", "cross-site")}, 200},
+		{"our page", "POST", []func(*http.Request){header("Sec-Fetch-Site", "same-origin")}, 200},
+		{"our page, older browser", "POST", []func(*http.Request){header("Origin", "https://cloud.example")}, 200},
+		{"our script, no browser headers", "POST", []func(*http.Request){header(accountapi.CSRFHeader, "1")}, 200},
+		{"another site", "POST", []func(*http.Request){header("Sec-Fetch-Site", "cross-site")}, 403},
+		{"another site with our header", "POST", []func(*http.Request){header("Sec-Fetch-Site", "cross-site"), header(accountapi.CSRFHeader, "1")}, 403},
+		{"another host of our site", "DELETE", []func(*http.Request){header("Sec-Fetch-Site", "same-site")}, 403},
+		{"another origin, older browser", "PUT", []func(*http.Request){header("Origin", "https://evil.example")}, 403},
+		{"no origin at all", "POST", []func(*http.Request){header("Origin", "null")}, 403},
+		{"nothing said", "POST", nil, 403},
+	} {
+		w := s.do(x.method, "/who", "", append(x.change, cookie(c))...)
+		if w.Code != x.want || x.want == 403 && code(t, w) != "cross_site" {
+			t.Errorf("%s: %d %s, want %d", x.name, w.Code, w.Body, x.want)
+		}
+	}
+	if w := s.do("POST", "/v1/login", `{"email":"ada@example.com","password":"correct horse","cookie":true}`, header("Sec-Fetch-Site", "cross-site")); w.Code != 403 {
+		t.Errorf("another site signs a browser in: %d", w.Code)
+	}
+	// An old cookie is no reason to refuse the page that signs in.
+	if w := s.do("POST", "/v1/logout", "", cookie(c), header(accountapi.CSRFHeader, "1")); w.Code != 204 || w.Result().Cookies()[0].MaxAge >= 0 {
+		t.Errorf("logout: %d %v", w.Code, w.Header())
+	}
+	if w := s.do("GET", "/who", "", cookie(c)); w.Code != 200 || !strings.Contains(w.Body.String(), `"Role":""`) {
+		t.Errorf("old cookie: %d %s", w.Code, w.Body)
+	}
+}
+
+// Plain HTTP keeps a cookie only between this machine and itself.
+func TestPlainCookieOnlyOnLoopback(t *testing.T) {
+	s := newSite(t)
+	s.create(t, ada, account.Viewer)
+	for _, c := range []struct{ host, remote, want string }{
+		{"localhost:8080", "127.0.0.1:5000", accountapi.PlainCookie},
+		{"[::1]:8080", "[::1]:5000", accountapi.PlainCookie},
+		{"cloud.example", "127.0.0.1:5000", accountapi.SecureCookie}, // behind a proxy on this machine
+		{"localhost", "192.0.2.1:5000", accountapi.SecureCookie},     // a Host header is only what the peer says
+		{"localhost.evil.example", "127.0.0.1:5000", accountapi.SecureCookie},
+	} {
+		_, w := s.login(t, `{"email":"ada@example.com","password":"correct horse","cookie":true}`, func(r *http.Request) { r.TLS, r.Host, r.RemoteAddr = nil, c.host, c.remote })
+		if got := w.Result().Cookies()[0]; got.Name != c.want || got.Secure != (c.want == accountapi.SecureCookie) {
+			t.Errorf("%s from %s: %v", c.host, c.remote, got)
+		}
+	}
+}
+
+func TestRefusedLogins(t *testing.T) {
+	s := newSite(t)
+	s.create(t, ada, account.Viewer)
+	wrong := s.do("POST", "/v1/login", `{"email":"ada@example.com","password":"hunter2hunter2"}`)
+	unknown := s.do("POST", "/v1/login", `{"email":"bob@example.com","password":"hunter2hunter2"}`)
+	if wrong.Code != 401 || unknown.Code != 401 || wrong.Body.String() != unknown.Body.String() {
+		t.Errorf("wrong password: %d %s\nunknown: %d %s", wrong.Code, wrong.Body, unknown.Code, unknown.Body)
+	}
+	for name, body := range map[string]string{"empty": "", "not JSON": "{", "array": "[]", "unknown field": `{"email":"a","admin":true}`, "number": `{"email":1}`,
+		"two": good + good, "oversize": `{"email":"` + strings.Repeat("x", 1<<20) + `"}`} {
+		if w := s.do("POST", "/v1/login", body); w.Code != 400 {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	last := 0
+	for range 10 {
+		w := s.do("POST", "/v1/login", `{"email":"ada@example.com","password":"hunter2hunter2"}`)
+		if last = w.Code; last == 429 && w.Header().Get("Retry-After") == "" {
+			t.Error("429 without Retry-After")
+		}
+	}
+	if last != 429 {
+		t.Errorf("after 11 wrong passwords: %d, want 429", last)
+	}
+	if log := s.log.String(); !strings.Contains(log, "login refused") || strings.Contains(log, "hunter2") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestAuditIsForAdmins(t *testing.T) {
+	s := newSite(t)
+	for _, role := range account.Roles {
+		email := string(role) + "@example.com"
+		s.create(t, email, role)
+		l, _ := s.login(t, `{"email":"`+email+`","password":"correct horse"}`)
+		want := 403
+		if role == account.Admin {
+			want = 200
+		}
+		if w := s.do("GET", "/v1/audit", "", bearer(l.Token)); w.Code != want {
+			t.Errorf("%s: %d, want %d", role, w.Code, want)
+		}
+		if role != account.Admin {
+			continue
+		}
+		for _, q := range []string{"before=x", "limit=-1", "limit=99999999999", "limit=1001", "before=-1"} {
+			if w := s.do("GET", "/v1/audit?"+q, "", bearer(l.Token)); w.Code != 400 {
+				t.Errorf("%s: %d %s", q, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+func TestDatabaseAway(t *testing.T) {
+	s := newSite(t)
+	s.create(t, ada, account.Admin)
+	l, _ := s.login(t, good)
+	s.end()
+	if w := s.do("GET", "/v1/me", "", bearer(l.Token)); w.Code < 500 {
+		t.Errorf("%d %s: want it to be our fault, not the caller's", w.Code, w.Body)
+	}
+}
+
+func TestAuditor(t *testing.T) {
+	s := newSite(t)
+	audit := accountapi.Auditor(s.svc)
+	ctx := kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleThing, Thing: "vic:1", Addr: "192.0.2.9"})
+	if err := audit(ctx, "thing.register", "vic:2", "x"); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := s.svc.AuditLog(t.Context(), 0, 1)
+	if err != nil || lines[0].Actor != "vic:1" || lines[0].Role != "thing" || lines[0].Object != "vic:2" || lines[0].Addr != "192.0.2.9" {
+		t.Errorf("%+v %v", lines, err)
+	}
+}
+
+// The domain's words for roles are those that endpoints ask for.
+func TestRolesAreThoseOfKit(t *testing.T) {
+	want := append([]kit.Role{kit.RoleOwner}, kit.Staff...)
+	var got []kit.Role
+	for _, r := range account.Roles {
+		got = append(got, kit.Role(r))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("account has %v, kit has %v", got, want)
+	}
+}
+
+// FuzzLogin: whatever comes, the answer is a JSON refusal, and never ours to mend.
+func FuzzLogin(f *testing.F) {
+	s := newSite(f)
+	f.Add([]byte(good), "Bearer kst_x", "kennel=1")
+	f.Add([]byte(`{"email":"\u0000","password":"\ud800"}`), "Basic eA==", "__Host-kennel=kst_\x00")
+	f.Fuzz(func(t *testing.T, body []byte, auth, cookies string) {
+		r := httptest.NewRequest("POST", "https://cloud.example/v1/login", bytes.NewReader(body))
+		r.Header["Authorization"], r.Header["Cookie"] = []string{auth}, []string{cookies}
+		w := httptest.NewRecorder()
+		s.h.ServeHTTP(w, r)
+		var p kithttp.Problem
+		b, err := io.ReadAll(w.Body)
+		if err != nil || json.Unmarshal(b, &p) != nil || p.Kind == "" || w.Code < 400 || w.Code >= 500 {
+			t.Fatalf("%d %s", w.Code, b)
+		}
+	})
+}

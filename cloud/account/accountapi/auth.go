@@ -1,0 +1,150 @@
+package accountapi
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"kennel/cloud/account"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+)
+
+// Names of the session cookie: browsers hold a __Host- cookie to Secure, this host and Path=/. The plain name is for plain HTTP on this very
+// machine, where browsers keep no Secure cookies.
+const (
+	SecureCookie = "__Host-kennel"
+	PlainCookie  = "kennel"
+)
+
+// CSRFHeader, with any value, proves that a request with a cookie was made by a script of ours: other origins cannot set it. Browsers that
+// send Sec-Fetch-Site or Origin need it not.
+const CSRFHeader = "X-Kennel-CSRF"
+
+// Authenticator returns the middleware that turns a session token, from Authorization: Bearer or from the cookie, into the kit.Caller of the
+// request's context. It refuses nobody for having no token: endpoints say what they need with kit.Require. It does refuse a bearer token that
+// is over (401), a request that changes something, carries the cookie and was not made by our own pages (403), and a request it cannot judge
+// because the database is away (503).
+func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handler) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			caller := kit.Caller{Addr: peer(r)}
+			token, cookie := tokenOf(r)
+			if token != "" {
+				a, _, err := svc.Authenticate(r.Context(), token, caller.Addr)
+				switch {
+				case err == nil && cookie && !ours(cross, r):
+					kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site; programs use Authorization: Bearer, scripts send %s", CSRFHeader))
+					return
+				case err == nil:
+					caller.Role, caller.Account, caller.Name = kit.Role(a.Role), string(a.ID), a.Email
+				case errs.KindOf(err) != errs.Unauthenticated:
+					log.ErrorContext(r.Context(), "session not checked", "err", err)
+					kithttp.WriteError(w, err)
+					return
+				case !cookie: // a browser with an old cookie may still see the page that signs in
+					kithttp.WriteError(w, err)
+					return
+				default:
+					token = ""
+				}
+			}
+			ctx := kit.WithCaller(r.Context(), caller)
+			if token != "" {
+				ctx = context.WithValue(ctx, tokenKey{}, token)
+			}
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// ours reports whether a request with a cookie is safe, or was made by a page of this origin. A request without any sign of where it comes
+// from must carry CSRFHeader.
+func ours(cross *http.CrossOriginProtection, r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return true
+	}
+	if cross.Check(r) != nil {
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" || r.Header.Get(CSRFHeader) != ""
+}
+
+type tokenKey struct{}
+
+// sessionToken returns the token that authenticated this request; "" if none did.
+func sessionToken(ctx context.Context) account.Secret {
+	t, _ := ctx.Value(tokenKey{}).(account.Secret)
+	return t
+}
+
+// tokenOf returns the token a request carries, and whether it came as a cookie. A bearer token wins.
+func tokenOf(r *http.Request) (account.Secret, bool) {
+	if h := r.Header.Get("Authorization"); h != "" {
+		scheme, token, _ := strings.Cut(h, " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			return account.Secret(strings.TrimSpace(token)), false
+		}
+	}
+	if c, err := r.Cookie(cookieName(r)); err == nil {
+		return account.Secret(c.Value), true
+	}
+	return "", false
+}
+
+// cookieName is PlainCookie on plain HTTP between a browser and this very machine, else SecureCookie: behind a load balancer the connection
+// is plain too, but the browser's is not.
+func cookieName(r *http.Request) string {
+	if r.TLS == nil && loopback(r.RemoteAddr) && loopback(r.Host) {
+		return PlainCookie
+	}
+	return SecureCookie
+}
+
+func loopback(hostPort string) bool {
+	host := hostPort
+	if h, _, err := net.SplitHostPort(hostPort); err == nil {
+		host = h
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.IsLoopback()
+}
+
+// peer returns the address of the caller without its port.
+func peer(r *http.Request) string {
+	if h, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return h
+	}
+	return r.RemoteAddr
+}
+
+// sessionCookie returns the cookie for a token; an empty token deletes it.
+func sessionCookie(r *http.Request, token account.Secret) *http.Cookie {
+	name := cookieName(r)
+	c := &http.Cookie{Name: name, Value: token.Reveal(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: name == SecureCookie}
+	if token == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
+
+// Auditor returns a function that writes one line about what the caller in ctx does. It fits the Audit setting of other domains' APIs.
+func Auditor(svc *account.Service) func(ctx context.Context, action, object, detail string) error {
+	return func(ctx context.Context, action, object, detail string) error {
+		c := kit.CallerFrom(ctx)
+		actor := c.Account
+		if c.Role == kit.RoleThing {
+			actor = string(c.Thing)
+		}
+		return svc.Audit(ctx, account.Entry{Actor: actor, Role: account.Role(c.Role), Addr: c.Addr, Action: action, Object: object, Detail: detail})
+	}
+}
