@@ -3,25 +3,25 @@ package rt
 import "time"
 
 const (
-	rhythmBlock = 32 // frames between two corrections; at most 3.3 ms of drift, so that it is not taken for a stall
-	rhythmWarm  = 4  // blocks (0.66 s of Vector's frames) until lateness is counted
-	rhythmDrift = 0.02
-	rhythmHeld  = 8 // blocks until the period is known well
-	rhythmOff   = 4 // frames in a row
+	rhythmBlock = 16   // frames between two corrections; at most 1.6 ms of drift, which cannot pass for a slip
+	rhythmWarm  = 8    // blocks (0.66 s of Vector's frames) until lateness is counted
+	rhythmDrift = 0.02 // how far the body's clock may be off: enough for an RC oscillator
+	rhythmOff   = 4    // frames in a row
 )
 
 // rhythm estimates when a body's next frame is due, from when frames arrived.
 //
-// A frame can be late for many reasons and early for none, so the schedule follows the earliest arrivals: over a block of 32 frames the least
-// residual (arrival minus due time) is what the schedule itself is off. The block's end moves the phase by it, and the period by a share of it
-// per frame, within 2 % of the nominal one: enough for an RC oscillator.
+// A frame can be late for many reasons and early for none, so the schedule follows the earliest arrivals: over a block of 16 frames the least
+// residual (arrival minus due time) is what the schedule itself is off. The block's end moves the phase by all of it, and the period by a share
+// of it per frame.
 type rhythm struct {
 	nominal, period float64 // ns
 	due             float64 // of the newest frame, ns on the loop's clock
 	started         bool
-	off             int // newest frames in a row that were late by more than half a period
-	blocks          int // finished, up to rhythmHeld
-	frames          int // seen in this block
+	off             int  // newest frames in a row that were late by more than half a period
+	blocks          int  // finished, up to rhythmWarm
+	rephased        bool // in this block: what it is off says nothing about the period
+	frames          int  // seen in this block
 	passed          float64
 	least           float64
 	shifts          uint64
@@ -51,14 +51,17 @@ func (r *rhythm) observe(now time.Duration, ahead uint32) (late time.Duration, o
 		r.least = residual
 	}
 	if r.frames++; r.frames == rhythmBlock {
-		gain := 0.25
-		if r.blocks < rhythmHeld {
-			gain = 0.5 // find it fast, then hold it
+		gain := 0.05 // holds against jitter: 20 blocks to follow the body's clock
+		if r.blocks < rhythmWarm {
+			gain = 0.5
 			r.blocks++
 		}
 		r.due += r.least
-		r.period += gain * r.least / r.passed
-		r.period = min(max(r.period, r.nominal*(1-rhythmDrift)), r.nominal*(1+rhythmDrift))
+		if !r.rephased {
+			r.period += gain * r.least / r.passed
+			r.period = min(max(r.period, r.nominal*(1-rhythmDrift)), r.nominal*(1+rhythmDrift))
+		}
+		r.rephased = false
 		r.frames, r.passed = 0, 0
 	}
 	return late, ok
@@ -70,7 +73,7 @@ func (r *rhythm) moved(residual float64) bool {
 	if residual > r.period {
 		return true
 	}
-	if residual < r.period/2 || r.blocks < rhythmHeld { // while the period is unknown, drift looks the same
+	if residual < r.period/2 {
 		r.off = 0
 		return false
 	}
@@ -81,6 +84,6 @@ func (r *rhythm) moved(residual float64) bool {
 // shift says that the body's rhythm itself has moved: the frame of now is on time. The period stays.
 func (r *rhythm) shift(now time.Duration) {
 	r.due = float64(now)
-	r.started = true
+	r.started, r.rephased = true, true
 	r.frames, r.passed, r.least, r.off = 0, 0, 0, 0
 }
