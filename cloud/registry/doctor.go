@@ -493,22 +493,34 @@ func (c Check) refused(o *Outcome, what string) Check {
 // advice says what to do about a refusal's code. Codes come from packages that record steps; one that is missing here leaves the detail
 // to speak for itself.
 var advice = map[string]string{
+	// Enrolment and renewal (package certs).
 	"unknown_thing":       "Register the thing, or correct the serial number on the robot",
 	"secret_mismatch":     "Put the secret that registration printed into the robot; register again if it is lost",
 	"secret_of_other":     "The robot carries another robot's secret: correct its serial number or its secret",
 	"key_mismatch":        "The secret was used with another key already: a robot that was wiped must be released by an operator first",
 	"revoked":             "Its identity was taken away. If that was a mistake, release it and register it anew",
-	"expired":             "A robot with its key renews by itself over HTTPS; check that it reaches this cloud's HTTPS port",
 	"foreign_certificate": "The robot belongs to another cloud: wipe its identity and register it here",
-	"no_certificate":      "A client without a certificate: the robot has not enrolled, or it is no robot",
-	"client_id":           "The client's id must be its certificate's thing",
-	"bad_certificate":     "The robot does not trust this server: put this cloud's root certificate into its server file",
-	"unknown_authority":   "The certificate was issued by an authority this cloud does not know",
 	"too_many_attempts":   "Too many attempts in a short time: it may try again in some minutes",
-	"topic_denied":        "It asked for a topic that is not its own; a genuine agent does not: update it",
-	"malformed":           "Agent and cloud do not speak the same version: update the older one",
 	"csr_malformed":       "The agent's certificate request is damaged: update the agent",
+	"csr_signature":       "The agent's certificate request is damaged: update the agent",
 	"key_weak":            "The robot's key is of a kind this cloud refuses: let it make a new one",
+	// The broker (infra/mqtt/brokerapi).
+	"no_certificate":   "A client without a certificate: the robot has not enrolled, or it is no robot",
+	"expired":          "A robot with its key renews by itself over HTTPS; check that it reaches this cloud's HTTPS port",
+	"not_yet_valid":    "Clocks disagree: let the robot, and this cloud, reach a time server",
+	"foreign":          "Its certificate is of an authority this cloud does not know: wipe the robot's identity and register it here",
+	"bad_name":         "Its certificate names no thing: wipe the robot's identity and register it here",
+	"client_id":        "The client's id must be its certificate's thing; a genuine agent does so: update it",
+	"will":             "Its last will is on a topic that is not its own; a genuine agent does not do that: update it",
+	"protocol":         "It does not speak MQTT 3.1.1, or something between changes the bytes",
+	"publish_denied":   "It published outside its own topics or above the size allowed: update the agent",
+	"subscribe_denied": "It asked for a topic that is not its own: update the agent",
+	"tls":              "The robot may not trust this server: put this cloud's root certificate into its server file",
+	"kicked":           "An operator disconnected it; it comes back unless its identity was taken away",
+	"too_many_clients": "The broker is full: raise its limit of connections",
+	"takeover":         "Two clients use this thing's name under different certificates: one of them is not this robot",
+	// Status.
+	"malformed": "Agent and cloud do not speak the same version: update the older one",
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }

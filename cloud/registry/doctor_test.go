@@ -60,8 +60,8 @@ func TestDiagnose(t *testing.T) {
 		{"renewal refused", func(f *facts) { f.steps = append([]Outcome{refused(StepRenew, "revoked", "taken away")}, f.steps...) }, Fail, "certificate", "12 times"},
 		{"broker refuses", func(f *facts) {
 			f.thing.LastSeen = now.Add(-2 * time.Hour)
-			f.steps = append([]Outcome{refused(StepBroker, "bad_certificate", "remote error: unknown certificate authority")}, f.steps...)
-		}, Fail, "broker", "root certificate"},
+			f.steps = append([]Outcome{refused(StepBroker, "foreign", "certificate of another authority")}, f.steps...)
+		}, Fail, "broker", "register it here"},
 		{"broker refused once", func(f *facts) {
 			f.steps = append([]Outcome{refused(StepBroker, "expired", "was expired")}, f.steps...)
 			f.thing.LastSeen = now

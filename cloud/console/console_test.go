@@ -1,0 +1,314 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/status"
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+)
+
+var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+
+const evil = `<script>alert("x")</script>' onload=alert(1) //`
+
+// fleet is a registry in memory.
+type fleet struct {
+	things  []registry.Thing
+	err     error
+	changes chan registry.Thing
+	query   registry.Query
+}
+
+func (f *fleet) Things(_ context.Context, q registry.Query) ([]registry.Thing, error) {
+	f.query = q
+	return f.things, f.err
+}
+
+func (f *fleet) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
+	for _, t := range f.things {
+		if t.ID == id {
+			return t, nil
+		}
+	}
+	return registry.Thing{}, errs.New(errs.NotFound, "thing %s is not known to this fleet", id)
+}
+
+func (f *fleet) Count(context.Context) (registry.Count, error) {
+	return registry.Count{Present: 1, Absent: len(f.things) - 1}, nil
+}
+
+func (f *fleet) Doctor(_ context.Context, id thing.ID) (registry.Report, error) {
+	return registry.Report{Thing: id, At: noon, Level: registry.Warn, Verdict: "documents: " + evil, Checks: []registry.Check{
+		{Name: "registered", Level: registry.OK, Text: "known to the fleet"},
+		{Name: "documents", Level: registry.Warn, Text: evil, Do: "Wait", Since: noon, Peer: evil, Version: evil}},
+		Steps: []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", Detail: evil, Peer: evil, Last: noon, Times: 3}}}, nil
+}
+
+func (f *fleet) History(context.Context, thing.ID, int) ([]registry.Change, error) {
+	return []registry.Change{{At: noon.Add(-time.Hour), Present: true}}, nil
+}
+
+func (f *fleet) Watch(context.Context) <-chan registry.Thing { return f.changes }
+
+type auth struct{ signedOut bool }
+
+func (a *auth) SignIn(w http.ResponseWriter, _ *http.Request, email, password string) error {
+	switch {
+	case email == "broken@example.org":
+		return errors.New("secret detail")
+	case password != "open sesame":
+		return errs.New(errs.Unauthenticated, "e-mail and password are not accepted together")
+	}
+	http.SetCookie(w, &http.Cookie{Name: "s", Value: "1"})
+	return nil
+}
+
+func (a *auth) SignOut(http.ResponseWriter, *http.Request) error { a.signedOut = true; return nil }
+
+func nasty() registry.Thing {
+	return registry.Thing{ID: "vic:00e20100", Species: thing.Vector, Serial: "00e20100", Presence: registry.Present, Since: noon.Add(-time.Hour), LastSeen: noon, Created: noon.Add(-48 * time.Hour),
+		Status: &status.Message{TS: 1, Agent: evil, OS: evil, Problems: []string{evil}, Docs: map[string]uint64{"vic.RobotSettings": 2},
+			Body: &status.Body{BatteryLevel: evil, Firmware: evil, BatteryVolts: 3.9},
+			Loop: &status.Loop{Steps: 1_000_000, Missed: 3, LateP50: 12, LateP99: 740, LateP999: 800, LateMax: 12_345, StepP50: 40, StepP99: 90, StepMax: 700}}}
+}
+
+func open(t *testing.T, f *fleet) (*http.ServeMux, *auth) {
+	t.Helper()
+	a := &auth{}
+	mux := http.NewServeMux()
+	err := Mount(mux, Config{Fleet: f, Auth: a, Log: slog.New(slog.DiscardHandler),
+		Docs: func(context.Context, thing.ID) ([]Doc, error) {
+			return []Doc{{Name: "vic.RobotSettings", Version: 3, At: noon, By: evil, JSON: `{"name":"` + `</code><script>` + `"}`}}, nil
+		},
+		Events: func(context.Context, thing.ID, int) ([]Event, error) {
+			return []Event{{Received: noon, Level: "error", Name: evil, Values: evil}}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mux, a
+}
+
+func do(t *testing.T, mux *http.ServeMux, role kit.Role, method, target, form string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(form))
+	if form != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	if role != "" {
+		r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Name: "op@example.org"}))
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	return w
+}
+
+func TestPages(t *testing.T) {
+	f := &fleet{things: []registry.Thing{nasty(), {ID: "vic:zz", Species: thing.Vector, Serial: "zz", Presence: registry.Absent, Created: noon}}}
+	mux, _ := open(t, f)
+	for _, tt := range []struct {
+		role kit.Role
+		path string
+		code int
+		want string // part of the body, or of Location for 303
+	}{
+		{"", "/", 303, "/login?next=%2F"},
+		{"", "/things/vic:00e20100?x=1", 303, "/login?next=%2Fthings%2Fvic%3A00e20100%3Fx%3D1"},
+		{kit.RoleOwner, "/", 403, "This console is for operators"},
+		{kit.RoleViewer, "/", 200, `<a href="/things/vic:00e20100">vic:00e20100</a>`},
+		{kit.RoleViewer, "/?presence=present&q=e2", 200, `value="e2"`},
+		{kit.RoleViewer, "/?after=x", 400, "thing id"},
+		{kit.RoleViewer, "/things/vic:00e20100", 200, `<h1>vic:00e20100</h1>`},
+		{kit.RoleViewer, "/things/vic:zz", 200, "never seen"},
+		{kit.RoleViewer, "/things/vic:nobody", 404, "not known to this fleet"},
+		{kit.RoleViewer, "/things/%3Cscript%3E", 400, "&lt;script&gt;"},
+		{"", "/login?next=/things/vic:zz", 200, `value="/things/vic:zz"`},
+		{kit.RoleViewer, "/login?next=/things/vic:zz", 303, "/things/vic:zz"},
+		{"", "/live", 401, "sign in first"},
+		{kit.RoleViewer, "/live?thing=x", 400, "thing id"},
+		{"", "/assets/style.css", 200, "--ground"},
+		{"", "/assets/none.css", 404, ""},
+	} {
+		w := do(t, mux, tt.role, "GET", tt.path, "")
+		got := w.Body.String()
+		if w.Code == 303 {
+			got = w.Header().Get("Location")
+		}
+		if w.Code != tt.code || !strings.Contains(got, tt.want) {
+			t.Errorf("%s as %q: %d %s; want %d and %q", tt.path, tt.role, w.Code, got, tt.code, tt.want)
+		}
+		if csp := w.Header().Get("Content-Security-Policy"); csp != policy || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: policy %q", tt.path, csp)
+		}
+	}
+	if want := (registry.Query{Presence: registry.Present, Search: "e2", Limit: pageSize + 1}); f.query != want {
+		t.Errorf("asked %+v, want %+v", f.query, want)
+	}
+}
+
+// TestRobotTextStaysText looks for what a robot said outside of text, and for what the policy would block.
+func TestRobotTextStaysText(t *testing.T) {
+	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
+	for _, path := range []string{"/", "/things/vic:00e20100", "/?q=" + url.QueryEscape(evil)} {
+		body := do(t, mux, kit.RoleViewer, "GET", path, "").Body.String()
+		for _, bad := range []string{"<script>", "</code><script", `" onload=`, " style=", "javascript:"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s contains %q", path, bad)
+			}
+		}
+		if !strings.Contains(body, "&lt;script&gt;") {
+			t.Errorf("%s does not show what the robot said", path)
+		}
+	}
+}
+
+func TestEmptyFleetSaysWhatToDo(t *testing.T) {
+	mux, _ := open(t, &fleet{})
+	if body := do(t, mux, kit.RoleViewer, "GET", "/", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
+		t.Error("an empty fleet does not say how to begin")
+	}
+	if body := do(t, mux, kit.RoleViewer, "GET", "/?q=zz", "").Body.String(); !strings.Contains(body, "No robot matches") || !strings.Contains(body, `href="/"`) {
+		t.Error("an empty search does not say so")
+	}
+}
+
+func TestTroubleIsAPage(t *testing.T) {
+	f := &fleet{err: errs.RetryLater(time.Second, "the database is not available", errors.New("secret detail"))}
+	mux, _ := open(t, f)
+	w := do(t, mux, kit.RoleViewer, "GET", "/", "")
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "The database is not available.") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	f.err = errors.New("secret detail")
+	if w = do(t, mux, kit.RoleViewer, "GET", "/", ""); w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestSignInAndOut(t *testing.T) {
+	mux, a := open(t, &fleet{})
+	form := func(email, password, next string) string {
+		return url.Values{"email": {email}, "password": {password}, "next": {next}}.Encode()
+	}
+	w := do(t, mux, "", "POST", "/login", form("op@example.org", "open sesame", "/things/vic:zz"))
+	if w.Code != 303 || w.Header().Get("Location") != "/things/vic:zz" || w.Header().Get("Set-Cookie") == "" {
+		t.Errorf("sign in: %d %v", w.Code, w.Header())
+	}
+	w = do(t, mux, "", "POST", "/login", form("op@example.org", "wrong", "/"))
+	if w.Code != 401 || !strings.Contains(w.Body.String(), "not accepted together") || !strings.Contains(w.Body.String(), `value="op@example.org"`) || strings.Contains(w.Body.String(), "wrong") {
+		t.Errorf("wrong password: %d %s", w.Code, w.Body)
+	}
+	w = do(t, mux, "", "POST", "/login", form("broken@example.org", "x", "/"))
+	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("broken: %d %s", w.Code, w.Body)
+	}
+	w = do(t, mux, "", "POST", "/login", form("op@example.org", strings.Repeat("x", maxForm), "/"))
+	if w.Code != 400 {
+		t.Errorf("a huge form: %d", w.Code)
+	}
+	for _, site := range []string{"cross-site", "same-site"} {
+		w = do(t, mux, kit.RoleViewer, "POST", "/logout", "", "Sec-Fetch-Site", site)
+		if w.Code != 403 || a.signedOut {
+			t.Errorf("sign out from %s: %d", site, w.Code)
+		}
+	}
+	w = do(t, mux, kit.RoleViewer, "POST", "/logout", "", "Sec-Fetch-Site", "same-origin")
+	if w.Code != 303 || !a.signedOut {
+		t.Errorf("sign out: %d", w.Code)
+	}
+}
+
+func FuzzLocal(f *testing.F) {
+	for _, s := range []string{"/", "/things/vic:1", "//evil.example", "https://evil.example", `/\evil.example`, "/login?next=/", "/\t/evil.example", "javascript:alert(1)", "/%2f/evil"} {
+		f.Add(s)
+	}
+	base, _ := url.Parse("https://kennel.example/login")
+	f.Fuzz(func(t *testing.T, next string) {
+		u, err := base.Parse(local(next))
+		if err != nil || u.Host != "kennel.example" || u.Scheme != "https" {
+			t.Fatalf("%q leads to %v, %v", next, u, err)
+		}
+	})
+}
+
+func TestAssetsAreCachedByContent(t *testing.T) {
+	mux, _ := open(t, &fleet{})
+	body := do(t, mux, "", "GET", "/login", "").Body.String()
+	_, rest, ok := strings.Cut(body, `href="/assets/style.css?v=`)
+	stamp, _, _ := strings.Cut(rest, `"`)
+	if !ok || stamp == "" {
+		t.Fatalf("no stamped style sheet in %s", body)
+	}
+	if w := do(t, mux, "", "GET", "/assets/style.css?v="+stamp, ""); !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+		t.Errorf("stamped: %v", w.Header())
+	}
+	if w := do(t, mux, "", "GET", "/assets/style.css?v=old", ""); strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+		t.Errorf("of another release: %v", w.Header())
+	}
+}
+
+// streamed is a response that hands over what is flushed.
+type streamed struct {
+	*io.PipeWriter
+	header http.Header
+}
+
+func (s streamed) Header() http.Header { return s.header }
+func (s streamed) WriteHeader(int)     {}
+func (s streamed) Flush()              {}
+
+func TestLiveCoalesces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{things: []registry.Thing{nasty()}, changes: make(chan registry.Thing, 100)}
+		mux, _ := open(t, f)
+		ctx, cancel := context.WithCancel(t.Context())
+		out, in := io.Pipe()
+		r := httptest.NewRequestWithContext(kit.WithCaller(ctx, kit.Caller{Role: kit.RoleViewer}), "GET", "/live?thing=vic:00e20100", nil)
+		go func() { mux.ServeHTTP(streamed{in, http.Header{}}, r); in.Close() }()
+		told := make(chan time.Time, 100)
+		go func() {
+			for sc := bufio.NewScanner(out); sc.Scan(); {
+				if sc.Text() == "event: change" {
+					told <- time.Now()
+				}
+			}
+			close(told)
+		}()
+		first := <-told
+		for range 50 { // a burst of one thing, and noise of another
+			f.changes <- registry.Thing{ID: "vic:00e20100"}
+			f.changes <- registry.Thing{ID: "vic:other"}
+		}
+		if d := (<-told).Sub(first); d > liveEvery {
+			t.Errorf("told after %v, want at most %v", d, liveEvery)
+		}
+		time.Sleep(2 * liveEvery)
+		f.changes <- registry.Thing{ID: "vic:other"}
+		time.Sleep(2 * liveEvery)
+		if n := len(told); n != 0 {
+			t.Errorf("told %d more times, want none", n)
+		}
+		close(f.changes) // the watch was cut off: the browser connects anew
+		if _, open := <-told; open {
+			t.Error("the stream goes on without a watch")
+		}
+		cancel()
+	})
+}

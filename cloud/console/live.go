@@ -1,0 +1,79 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+)
+
+const (
+	liveEvery    = 500 * time.Millisecond // at most one word of change in this time
+	liveBeat     = 15 * time.Second       // keeps proxies from closing a quiet stream
+	liveLife     = 10 * time.Minute       // then the browser connects anew, and must still be signed in
+	writeTimeout = 10 * time.Second
+)
+
+// live says that something changed, of the whole fleet or of one thing: server-sent events named "change", without content. The first
+// comes at once; a burst becomes one each liveEvery.
+func (c *console) live(w http.ResponseWriter, r *http.Request) {
+	caller := kit.CallerFrom(r.Context())
+	if caller.Role == "" || !caller.Operator() {
+		kithttp.WriteError(w, errs.New(errs.Unauthenticated, "sign in first"))
+		return
+	}
+	var only thing.ID
+	if s := r.URL.Query().Get("thing"); s != "" {
+		var err error
+		if only, err = thing.Parse(s); err != nil {
+			kithttp.WriteError(w, errs.New(errs.Invalid, "%w", err))
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), liveLife)
+	defer cancel()
+	changes := c.Fleet.Watch(ctx)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	out := http.NewResponseController(w)
+	send := func(text string) bool {
+		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return false
+		}
+		_, err := w.Write([]byte(text))
+		return err == nil && out.Flush() == nil
+	}
+	const change = "event: change\ndata: 1\n\n"
+	if !send("retry: 2000\n" + change) { // what happened before this stream began
+		return
+	}
+	beat := time.NewTicker(liveBeat)
+	defer beat.Stop()
+	var pending <-chan time.Time // set while a change waits to be said
+	last := time.Now()
+	for {
+		select {
+		case t, ok := <-changes:
+			if !ok {
+				return
+			}
+			if (only == "" || t.ID == only) && pending == nil {
+				pending = time.After(max(0, liveEvery-time.Since(last)))
+			}
+		case <-pending:
+			pending, last = nil, time.Now()
+			if !send(change) {
+				return
+			}
+		case <-beat.C:
+			if !send(": beat\n\n") {
+				return
+			}
+		}
+	}
+}

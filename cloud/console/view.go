@@ -1,0 +1,350 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/status"
+	"kennel/cloud/registry"
+)
+
+type fleetView struct {
+	Present, Absent, All int
+	Presence             string // the filter
+	Search               string
+	Filtered             bool
+	Rows                 []row
+	Next, First          string // addresses of the next and the first page; "": none
+	Tabs                 []tab
+}
+
+type tab struct {
+	Label   string
+	Count   int
+	Address string
+	Current bool
+}
+
+type row struct {
+	registry.Thing
+	Battery  *batteryView
+	Release  string
+	LateP99  string
+	LateBad  bool
+	Problems []string
+}
+
+func newFleetView(q registry.Query, things []registry.Thing, n registry.Count, now time.Time) fleetView {
+	v := fleetView{Present: n.Present, Absent: n.Absent, All: n.Present + n.Absent, Presence: string(q.Presence), Search: q.Search,
+		Filtered: q.Presence != "" || q.Search != ""}
+	address := func(presence registry.Presence, after thing.ID) string {
+		a := url.Values{}
+		if presence != "" {
+			a.Set("presence", string(presence))
+		}
+		if q.Search != "" {
+			a.Set("q", q.Search)
+		}
+		if after != "" {
+			a.Set("after", string(after))
+		}
+		if len(a) == 0 {
+			return "/"
+		}
+		return "/?" + a.Encode()
+	}
+	v.Tabs = []tab{
+		{"All", v.All, address("", ""), q.Presence == ""},
+		{"Present", n.Present, address(registry.Present, ""), q.Presence == registry.Present},
+		{"Absent", n.Absent, address(registry.Absent, ""), q.Presence == registry.Absent},
+	}
+	if q.After != "" {
+		v.First = address(q.Presence, "")
+	}
+	if len(things) > pageSize {
+		things = things[:pageSize]
+		v.Next = address(q.Presence, things[pageSize-1].ID)
+	}
+	for _, t := range things {
+		r := row{Thing: t}
+		if m := t.Status; m != nil {
+			r.Battery, r.Release, r.Problems = newBattery(m.Body), m.OS, m.Problems
+			if m.Body != nil && m.Body.Fault != 0 {
+				r.Problems = append([]string{fmt.Sprintf("fault %d", m.Body.Fault)}, r.Problems...)
+			}
+			if m.Loop != nil {
+				r.LateP99, r.LateBad = micros(m.Loop.LateP99), m.Loop.LateP99 > lateBar
+			}
+		}
+		v.Rows = append(v.Rows, r)
+	}
+	return v
+}
+
+type batteryView struct {
+	Level string // low, nominal, full, unknown
+	Volts string
+	Note  string // charging, on charger
+	Low   bool
+}
+
+func newBattery(b *status.Body) *batteryView {
+	if b == nil {
+		return nil
+	}
+	v := &batteryView{Level: cmp.Or(b.BatteryLevel, "unknown"), Volts: fmt.Sprintf("%.2f V", b.BatteryVolts), Low: b.BatteryLevel == "low"}
+	switch {
+	case b.Charging:
+		v.Note = "charging"
+	case b.OnCharger:
+		v.Note = "on charger"
+	}
+	return v
+}
+
+type thingView struct {
+	registry.Thing
+	Name      string // of the species
+	Report    registry.Report
+	Status    *status.Message
+	Battery   *batteryView
+	Uptime    string
+	Clock     string
+	Lateness  *scale
+	StepTime  *scale
+	MissedPct string
+	Strip     []span
+	Changes   []registry.Change // the latest few
+	Docs      []docView
+	Events    []Event
+	HasDocs   bool
+	HasEvents bool
+}
+
+type docView struct {
+	Doc
+	Reported string // version on the robot; "" unknown
+	InStep   bool
+	Dirty    bool
+	Pretty   string
+}
+
+const shownChanges = 8
+
+func newThingView(t registry.Thing, report registry.Report, history []registry.Change, docs []Doc, events []Event, now time.Time) thingView {
+	v := thingView{Thing: t, Name: species(t.Species), Report: report, Status: t.Status, Events: events, Strip: newStrip(history, t.Presence, now)}
+	v.Changes = history[:min(len(history), shownChanges)]
+	if m := t.Status; m != nil {
+		v.Battery = newBattery(m.Body)
+		v.Uptime = duration(time.Duration(m.UptimeMS) * time.Millisecond)
+		v.Clock = offset(t.ClockMS, m.TS != 0)
+		if l := m.Loop; l != nil {
+			v.Lateness = newScale(lateBar, mark{"p50", l.LateP50}, mark{"p99", l.LateP99}, mark{"p99.9", l.LateP999}, mark{"worst", l.LateMax})
+			v.StepTime = newScale(stepBar, mark{"p50", l.StepP50}, mark{"p99", l.StepP99}, mark{"worst", l.StepMax})
+			if all := l.Steps + l.Missed; all > 0 {
+				v.MissedPct = percent(float64(l.Missed) / float64(all))
+			}
+		}
+	}
+	for _, d := range docs {
+		dv := docView{Doc: d, Pretty: pretty(d.JSON)}
+		if t.Status != nil {
+			has := t.Status.Docs[d.Name]
+			dv.Reported, dv.InStep = strconv.FormatUint(has, 10), has >= d.Version
+			dv.Dirty = slices.Contains(t.Status.Dirty, d.Name)
+		}
+		v.Docs = append(v.Docs, dv)
+	}
+	return v
+}
+
+// offset says how far the robot's clock is from ours; within a second is as good as a message's way allows to tell.
+func offset(ms int64, told bool) string {
+	switch d := time.Duration(ms) * time.Millisecond; {
+	case !told:
+		return "unknown"
+	case d.Abs() < time.Second:
+		return "right"
+	case d < 0:
+		return duration(-d) + " behind"
+	default:
+		return duration(d) + " ahead"
+	}
+}
+
+// Bars of the loop in microseconds (design section 8): lateness p99, and half of a step's period.
+const (
+	lateBar = 500.0
+	stepBar = 2500.0
+)
+
+// mark is a named value in microseconds.
+type mark struct {
+	Name  string
+	Value float64
+}
+
+// scale is a logarithmic scale from 1 µs to 100 ms with marks on it; X in thousandths of its width.
+type scale struct {
+	Bar   int
+	Marks []scaleMark
+	Ticks []scaleTick
+}
+
+type scaleMark struct {
+	Name, Text string
+	X          int
+	Bad        bool // beyond the bar
+}
+
+type scaleTick struct {
+	Text string
+	X    int
+}
+
+func newScale(bar float64, marks ...mark) *scale {
+	const lo, hi = 1.0, 100_000.0
+	x := func(us float64) int {
+		us = min(max(us, lo), hi)
+		return int(math.Round(1000 * math.Log(us/lo) / math.Log(hi/lo)))
+	}
+	s := &scale{Bar: x(bar)}
+	for _, m := range marks {
+		if math.IsNaN(m.Value) {
+			continue
+		}
+		s.Marks = append(s.Marks, scaleMark{m.Name, micros(m.Value), x(m.Value), m.Value > bar})
+	}
+	for _, us := range []float64{1, 10, 100, 1000, 10_000, 100_000} {
+		text := fmt.Sprintf("%.0f µs", us)
+		if us >= 1000 {
+			text = fmt.Sprintf("%.0f ms", us/1000)
+		}
+		s.Ticks = append(s.Ticks, scaleTick{text, x(us)})
+	}
+	return s
+}
+
+// span is a time of presence within the last day, in minutes from its begin.
+type span struct {
+	X, Width int
+	Title    string
+}
+
+const day = 24 * time.Hour
+
+// newStrip returns when a thing was present within the last 24 hours. history is the latest first.
+func newStrip(history []registry.Change, presence registry.Presence, now time.Time) []span {
+	begin := now.Add(-day)
+	var out []span
+	end := now
+	present := presence == registry.Present
+	add := func(from time.Time) {
+		if !present || !end.After(begin) {
+			return
+		}
+		if from.Before(begin) {
+			from = begin
+		}
+		x := int(from.Sub(begin) / time.Minute)
+		w := max(int(end.Sub(begin)/time.Minute)-x, 2) // a moment shows too
+		out = append(out, span{x, w, "present " + from.UTC().Format("15:04") + " to " + end.UTC().Format("15:04 MST")})
+	}
+	for _, c := range history {
+		if c.At.After(now) {
+			continue
+		}
+		if c.Present {
+			add(c.At)
+		}
+		end, present = c.At, !c.Present
+		if c.At.Before(begin) {
+			break
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+var speciesNames = map[thing.Species]string{thing.Vector: "Vector", thing.AmigoBot: "AmigoBot", thing.Pleo: "Pleo", thing.AIBO: "AIBO"}
+
+func species(s thing.Species) string { return cmp.Or(speciesNames[s], string(s)) }
+
+func count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:] // narrow no-break space
+	}
+	return s
+}
+
+func micros(us float64) string {
+	switch {
+	case us >= 10_000:
+		return fmt.Sprintf("%.0f ms", us/1000)
+	case us >= 1000:
+		return fmt.Sprintf("%.1f ms", us/1000)
+	}
+	return fmt.Sprintf("%.0f µs", us)
+}
+
+func percent(f float64) string {
+	switch {
+	case f == 0:
+		return "0 %"
+	case f < 0.0001:
+		return "< 0.01 %"
+	}
+	return fmt.Sprintf("%.2f %%", 100*f)
+}
+
+// duration prints a duration in its largest two units at most.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < day:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// timeTag is a moment; the script shows it in the browser's zone.
+func timeTag(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2006-01-02 15:04:05 UTC") + `</time>`)
+}
+
+// agoTag is a moment told by its distance from now, which the script keeps true.
+func agoTag(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	t = t.UTC()
+	full := t.Format("2006-01-02 15:04:05 UTC")
+	return template.HTML(`<time class="ago" datetime="` + t.Format(time.RFC3339) + `" title="` + full + `">` + full + `</time>`)
+}
+
+// pretty indents a document's text; what is no JSON stays as it is.
+func pretty(s string) string {
+	var out bytes.Buffer
+	if json.Indent(&out, []byte(s), "", "  ") != nil {
+		return strings.ToValidUTF8(s, "\ufffd")
+	}
+	return out.String()
+}

@@ -1,0 +1,90 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/registry"
+)
+
+func TestStrip(t *testing.T) {
+	at := func(h float64) time.Time { return noon.Add(-time.Duration(h * float64(time.Hour))) }
+	on, off := true, false
+	for _, tt := range []struct {
+		name     string
+		history  []registry.Change // the latest first
+		presence registry.Presence
+		want     []string // x+width in minutes
+	}{
+		{"never seen", nil, registry.Absent, nil},
+		{"present since long ago", []registry.Change{{At: at(100), Present: on}}, registry.Present, []string{"0+1440"}},
+		{"absent since long ago", []registry.Change{{At: at(100), Present: off}, {At: at(101), Present: on}}, registry.Absent, nil},
+		{"came an hour ago", []registry.Change{{At: at(1), Present: on}}, registry.Present, []string{"1380+60"}},
+		{"left an hour ago", []registry.Change{{At: at(1), Present: off}, {At: at(100), Present: on}}, registry.Absent, []string{"0+1380"}},
+		{"a gap", []registry.Change{{At: at(1), Present: on}, {At: at(2), Present: off}, {At: at(3), Present: on}}, registry.Present, []string{"1260+60", "1380+60"}},
+		{"a blink shows", []registry.Change{{At: at(1), Present: off}, {At: at(1.001), Present: on}}, registry.Absent, []string{"1379+2"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, s := range newStrip(tt.history, tt.presence, noon) {
+				got = append(got, fmt.Sprintf("%d+%d", s.X, s.Width))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestScaleStaysInside(t *testing.T) {
+	s := newScale(lateBar, mark{"none", math.NaN()}, mark{"zero", 0}, mark{"p99", 500}, mark{"worst", math.Inf(1)}, mark{"negative", -5})
+	if len(s.Marks) != 4 {
+		t.Fatalf("%d marks, want 4: NaN is no value", len(s.Marks))
+	}
+	for _, m := range s.Marks {
+		if m.X < 0 || m.X > 1000 || m.Bad != (m.Name == "worst") {
+			t.Errorf("%+v", m)
+		}
+	}
+	if s.Marks[1].X != s.Bar {
+		t.Errorf("500 µs at %d, bar at %d", s.Marks[1].X, s.Bar)
+	}
+}
+
+func TestFleetPages(t *testing.T) {
+	var things []registry.Thing
+	for i := range pageSize + 1 {
+		things = append(things, registry.Thing{ID: thing.ID(fmt.Sprintf("vic:%03d", i))})
+	}
+	v := newFleetView(registry.Query{Presence: registry.Present, Search: "a b"}, things, registry.Count{Present: 7, Absent: 3}, noon)
+	if len(v.Rows) != pageSize || v.Next != "/?after=vic%3A099&presence=present&q=a+b" || v.First != "" {
+		t.Errorf("%d rows, next %q, first %q", len(v.Rows), v.Next, v.First)
+	}
+	if v.Tabs[0].Address != "/?q=a+b" || v.Tabs[0].Count != 10 || !v.Tabs[1].Current {
+		t.Errorf("tabs %+v", v.Tabs)
+	}
+	v = newFleetView(registry.Query{After: "vic:099"}, things[:1], registry.Count{}, noon)
+	if v.Next != "" || v.First != "/" {
+		t.Errorf("last page: next %q, first %q", v.Next, v.First)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{micros(0), "0 µs"}, {micros(140.4), "140 µs"}, {micros(1500), "1.5 ms"}, {micros(12_345), "12 ms"},
+		{percent(0), "0 %"}, {percent(0.000003), "< 0.01 %"}, {percent(0.0123), "1.23 %"},
+		{duration(59 * time.Second), "59 s"}, {duration(90 * time.Minute), "1 h 30 min"}, {duration(50 * time.Hour), "2 d 2 h"},
+		{offset(40, true), "right"}, {offset(-90_000, true), "1 min behind"}, {offset(3_600_000, true), "1 h 0 min ahead"}, {offset(0, false), "unknown"},
+		{count(1234567), "1\u202f234\u202f567"}, {count(0), "0"}, {count(999), "999"},
+		{pretty(`{"a":1}`), "{\n  \"a\": 1\n}"}, {pretty("not json"), "not json"},
+		{sentence("not now"), "Not now."}, {species("cat"), "cat"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}
