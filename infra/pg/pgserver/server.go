@@ -307,6 +307,7 @@ func (s *Server) args() []string {
 		set("shared_buffers", "32MB")
 		set("max_wal_senders", "0")
 		set("wal_level", "minimal")
+		set("max_wal_size", "256MB")
 	}
 	return a
 }

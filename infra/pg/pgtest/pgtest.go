@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,7 +96,11 @@ func database(t testing.TB, from string) string {
 		}
 	}
 	name := fmt.Sprintf("t%d", databases.Add(1))
-	if err := s.exec(fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", name, from)); err != nil {
+	create := fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", name, from)
+	if s.server.Binaries().Major >= 15 {
+		create += " STRATEGY FILE_COPY" // what older versions do anyway: cheaper than going through the log when nothing is synced
+	}
+	if err := s.exec(create); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
 	t.Cleanup(func() {
@@ -201,6 +206,10 @@ func (s *instance) exec(sql string) error {
 	return nil
 }
 
+// memory is a file system in memory: a new database takes 10 ms there, and 30 to 300 ms on a disk. It is used if at least minMemory
+// bytes are free.
+const memory, minMemory = "/dev/shm", 2 << 30
+
 // tempDir makes a folder that the server's account can reach and whose name leaves room for a socket.
 func tempDir() (string, error) {
 	account, err := pgserver.FindAccount()
@@ -208,6 +217,10 @@ func tempDir() (string, error) {
 		return "", err
 	}
 	base := os.TempDir()
+	var fs syscall.Statfs_t
+	if syscall.Statfs(memory, &fs) == nil && int64(fs.Bavail)*fs.Bsize >= minMemory {
+		base = memory
+	}
 	if len(base) > 40 || account.CheckTraversable(filepath.Join(base, "x")) != nil {
 		base = "/tmp"
 	}
