@@ -7,13 +7,13 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +22,7 @@ import (
 	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/certs/certstest"
+	"kennel/certs/internal/pemfile"
 	"kennel/certs/limit"
 	"kennel/certs/thing"
 	"kennel/infra/errs"
@@ -95,6 +96,20 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 		t.Fatal(err)
 	}
 	return k
+}
+
+// rsaKey returns a key that was made once with openssl, for tests alone: making one takes long on small machines.
+func rsaKey(t testing.TB, bits int) crypto.Signer {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("testdata/rsa%d.pem", bits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := pemfile.ParseKey(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 func request(t testing.TB, key crypto.Signer, id thing.ID, change ...func(*x509.CertificateRequest)) []byte {
@@ -183,14 +198,7 @@ func TestHostileEnrolment(t *testing.T) {
 	if _, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: secret, CSR: good}); err != nil {
 		t.Fatal(err)
 	}
-	weakKey, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bigKey, err := rsa.GenerateKey(rand.Reader, 4104)
-	if err != nil {
-		t.Fatal(err)
-	}
+	weakKey, bigKey := rsaKey(t, 1024), rsaKey(t, 4104)
 	p521, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -371,11 +379,7 @@ func TestKindsOfKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rsa2048, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, key := range map[string]crypto.Signer{"Ed25519": ed, "P-384": p384, "RSA 2048": rsa2048} {
+	for name, key := range map[string]crypto.Signer{"Ed25519": ed, "P-384": p384, "RSA 2048": rsaKey(t, 2048)} {
 		if _, err := certs.CheckRequest(request(t, key, vic), vic); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
