@@ -159,8 +159,8 @@ func unreachable(server string, err error) error {
 // errStreamEnded: the server closed a stream; that is ordinary, one connects again.
 var errStreamEnded = errors.New("the stream ended")
 
-// stream reads server-sent events and calls f with the name and data of each, until ctx ends, f fails, or the stream ends.
-func (c *client) stream(ctx context.Context, path, lastID string, f func(event, id string, data []byte) error) error {
+// stream reads server-sent events and calls f with the id and data of each, until ctx ends, f fails, or the stream ends.
+func (c *client) stream(ctx context.Context, path, lastID string, f func(id string, data []byte) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.s.Server+path, nil)
 	if err != nil {
 		return err
@@ -182,27 +182,25 @@ func (c *client) stream(ctx context.Context, path, lastID string, f func(event, 
 }
 
 // readEvents parses text/event-stream. A line longer than maxEvent is an error.
-func readEvents(r io.Reader, f func(event, id string, data []byte) error) error {
+func readEvents(r io.Reader, f func(id string, data []byte) error) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, maxEvent)
-	var event, id string
+	var id string
 	var data []byte
 	for sc.Scan() {
 		line := strings.TrimSuffix(sc.Text(), "\r")
 		if line == "" {
 			if data != nil {
-				if err := f(event, id, data); err != nil {
+				if err := f(id, data); err != nil {
 					return err
 				}
 			}
-			event, data = "", nil
+			data = nil
 			continue
 		}
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch field {
-		case "event":
-			event = value
 		case "id":
 			id = value
 		case "data":

@@ -86,8 +86,9 @@ func newCloud(t *testing.T) *cloud {
 		if !strings.Contains(body, `"password":"open sesame"`) {
 			return nil, errs.New(errs.Unauthenticated, "e-mail and password are not accepted together")
 		}
-		return map[string]any{"token": token, "account": "a1", "expires": at(20)}, nil
+		return map[string]any{"token": token, "account": map[string]any{"email": "op@example.org", "role": "admin", "must_change": true}, "expires": at(20)}, nil
 	})
+	handle("POST /v1/me/password", func(*http.Request, string) (any, error) { return nil, nil })
 	handle("POST /v1/logout", func(*http.Request, string) (any, error) { return nil, nil })
 	handle("GET /v1/things", func(r *http.Request, _ string) (any, error) {
 		if r.URL.Query().Has("after") {
@@ -112,11 +113,11 @@ func newCloud(t *testing.T) *cloud {
 				{Name: "clock", Level: registry.Unknown, Text: "no status yet"}},
 			Steps: []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", First: at(2), Last: at(3), Times: 12, Peer: "192.0.2.7:4000", Detail: "wrong"}}}, nil
 	})
-	doc := func(v int, json string) map[string]any {
-		return map[string]any{"doc": "vic.RobotSettings", "version": v, "fmt_version": 2, "by": "op@example.org", "at": at(v), "json": json}
+	doc := func(v int, text string) map[string]any {
+		return map[string]any{"doc": "vic.RobotSettings", "version": v, "fmt_version": 2, "by": "op@example.org", "at": at(v), "json": json.RawMessage(text)}
 	}
 	handle("GET /v1/things/{thing}/jdocs", func(*http.Request, string) (any, error) {
-		d := doc(3, "")
+		d := doc(3, "{}")
 		delete(d, "json")
 		return []any{d}, nil
 	})
@@ -273,7 +274,7 @@ func TestLoginKeepsASession(t *testing.T) {
 		t.Errorf("unknown root: exit %d, %s; want 5 and -ca FILE", code, errOut)
 	}
 	code, out, errOut := run(t.Context(), env, "op@example.org\nopen sesame\n", "login", "-server", c.URL, "-ca", c.ca)
-	if code != 0 || !strings.Contains(out, "as op@example.org") {
+	if code != 0 || !strings.Contains(out, "as op@example.org (admin)") || !strings.Contains(out, "kennelctl password") {
 		t.Fatalf("login: exit %d, %s%s", code, out, errOut)
 	}
 	if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
@@ -281,6 +282,10 @@ func TestLoginKeepsASession(t *testing.T) {
 	}
 	if code, _, errOut = run(t.Context(), env, "", "robots", "list"); code != 0 {
 		t.Errorf("with the session: exit %d, %s", code, errOut)
+	}
+	code, _, errOut = run(t.Context(), env, "open sesame\nclosed sesame\n", "password")
+	if code != 0 || c.last() != `POST /v1/me/password {"new":"closed sesame","old":"open sesame"}` {
+		t.Errorf("password: exit %d, %s, the cloud saw %q", code, errOut, c.last())
 	}
 	// The token is for the server that gave it.
 	other := newCloud(t)

@@ -165,6 +165,9 @@ func printEvent(cmd *cobra.Command, data []byte) error {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return errs.New(errs.Corrupt, "an event is not what this version of kennelctl understands: %w", err)
 	}
+	if r.Name == "" {
+		return nil // word of the stream itself, for newer programs
+	}
 	return cli.PrintLine(cmd, json.RawMessage(data), func() string {
 		return strings.TrimRight(fmt.Sprintf("%s  %s  %-5s  %s  %s", clock(r.Received), r.Thing, r.Level, r.Name, r.values()), " ")
 	})
@@ -177,12 +180,9 @@ func (c *client) tail(ctx context.Context, path string, f func(data []byte) erro
 	lastID := ""
 	var connected bool
 	for {
-		err := c.stream(ctx, path, lastID, func(event, id string, data []byte) error {
+		err := c.stream(ctx, path, lastID, func(id string, data []byte) error {
 			pause, lastID, connected = tailMinPause, id, true
-			if event == "" || event == "event" || event == "message" {
-				return f(data)
-			}
-			return nil
+			return f(data)
 		})
 		ended := errors.Is(err, errStreamEnded)
 		switch {

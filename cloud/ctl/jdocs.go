@@ -82,16 +82,8 @@ func (a *app) jdocsGet() *cobra.Command {
 
 func showDocument(t *cli.Table, d document) {
 	t.Text(fmt.Sprintf("%s, version %d, changed %s by %s", d.Doc, d.Version, clock(d.At), d.By))
-	text := d.JSON
-	var quoted string
-	if json.Unmarshal(text, &quoted) == nil { // the document's text kept byte for byte
-		text = json.RawMessage(quoted)
-	}
 	var pretty bytes.Buffer
-	if json.Indent(&pretty, text, "", "  ") != nil {
-		pretty.Reset()
-		pretty.Write(text)
-	}
+	_ = json.Indent(&pretty, d.JSON, "", "  ") // a part of an answer that parsed
 	for line := range bytes.Lines(pretty.Bytes()) {
 		t.Text(string(bytes.TrimRight(line, "\n")))
 	}
@@ -141,10 +133,6 @@ func (a *app) jdocsHistory() *cobra.Command {
 				t.Row("VERSION", "CHANGED", "BY", "DOCUMENT")
 				for _, d := range docs {
 					text := string(d.JSON)
-					var quoted string
-					if json.Unmarshal(d.JSON, &quoted) == nil {
-						text = quoted
-					}
 					if d.Deleted {
 						text = "(deleted)"
 					}

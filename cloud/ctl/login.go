@@ -40,7 +40,7 @@ func (a *app) login() *cobra.Command {
 					return err
 				}
 			}
-			password, err := readPassword(cmd, in, passwordFile)
+			password, err := readPassword(cmd, in, "Password: ", passwordFile)
 			if err != nil {
 				return err
 			}
@@ -51,8 +51,12 @@ func (a *app) login() *cobra.Command {
 			}
 			var answer struct {
 				Token   string    `json:"token"`
-				Account string    `json:"account"`
 				Expires time.Time `json:"expires"`
+				Account struct {
+					Email      string `json:"email"`
+					Role       string `json:"role"`
+					MustChange bool   `json:"must_change"`
+				} `json:"account"`
 			}
 			request := map[string]string{"email": email, "password": password}
 			if _, err := c.do(ctx, http.MethodPost, "/v1/login", request, &answer); err != nil {
@@ -66,12 +70,17 @@ func (a *app) login() *cobra.Command {
 				return fmt.Errorf("keep the session: %w", err)
 			}
 			shown := struct {
-				Server  string    `json:"server"`
-				Email   string    `json:"email"`
-				Expires time.Time `json:"expires,omitzero"`
-			}{s.Server, s.Email, s.Expires}
+				Server     string    `json:"server"`
+				Email      string    `json:"email"`
+				Role       string    `json:"role"`
+				Expires    time.Time `json:"expires,omitzero"`
+				MustChange bool      `json:"must_change"`
+			}{s.Server, s.Email, answer.Account.Role, s.Expires, answer.Account.MustChange}
 			return cli.Print(cmd, shown, func(t *cli.Table) {
-				t.Text("signed in to " + s.Server + " as " + s.Email + until(s.Expires))
+				t.Text("signed in to " + s.Server + " as " + s.Email + role(shown.Role) + until(s.Expires))
+				if shown.MustChange {
+					t.Text("somebody else has seen this first password; change it with kennelctl password")
+				}
 			})
 		},
 	}
@@ -79,6 +88,13 @@ func (a *app) login() *cobra.Command {
 	cmd.Flags().StringVar(&passwordFile, "password-file", "", "read the password from `FILE`")
 	_ = cmd.MarkFlagFilename("password-file")
 	return cmd
+}
+
+func role(r string) string {
+	if r == "" {
+		return ""
+	}
+	return " (" + r + ")"
 }
 
 func until(t time.Time) string {
@@ -120,6 +136,48 @@ func (a *app) logout() *cobra.Command {
 	}
 }
 
+func (a *app) password() *cobra.Command {
+	var oldFile, newFile string
+	cmd := &cobra.Command{
+		Use: "password", Short: "Change your password", Args: cobra.NoArgs,
+		Long:    "Asks for the old and the new password. Your other sessions end.",
+		Example: "  kennelctl password\n  kennelctl password -old-file old -new-file new",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			in := bufio.NewReader(cmd.InOrStdin())
+			before, err := readPassword(cmd, in, "Old password: ", oldFile)
+			if err != nil {
+				return err
+			}
+			after, err := readPassword(cmd, in, "New password: ", newFile)
+			if err != nil {
+				return err
+			}
+			if _, isFile := cmd.InOrStdin().(*os.File); isFile && newFile == "" {
+				again, err := readPassword(cmd, in, "New password again: ", "")
+				if err != nil {
+					return err
+				}
+				if again != after {
+					return cli.Usage("the two new passwords differ; nothing is changed")
+				}
+			}
+			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/me/password", map[string]string{"old": before, "new": after}, nil); err != nil {
+				return err
+			}
+			return cli.Print(cmd, struct {
+				Changed bool `json:"changed"`
+			}{true}, func(t *cli.Table) { t.Text("password changed; other sessions have ended") })
+		},
+	}
+	cmd.Flags().StringVar(&oldFile, "old-file", "", "read the old password from `FILE`")
+	cmd.Flags().StringVar(&newFile, "new-file", "", "read the new password from `FILE`")
+	return cmd
+}
+
 // ask prints a question on standard error and reads one line.
 func ask(cmd *cobra.Command, in *bufio.Reader, question string) (string, error) {
 	fmt.Fprint(cmd.ErrOrStderr(), question)
@@ -131,19 +189,19 @@ func ask(cmd *cobra.Command, in *bufio.Reader, question string) (string, error) 
 }
 
 // readPassword reads the password from a file, from the terminal without showing it, or from standard input.
-func readPassword(cmd *cobra.Command, in *bufio.Reader, file string) (string, error) {
+func readPassword(cmd *cobra.Command, in *bufio.Reader, question, file string) (string, error) {
 	if file != "" {
 		b, err := os.ReadFile(file)
 		if err != nil {
-			return "", cli.Usage("-password-file: %w", err)
+			return "", cli.Usage("password file: %w", err)
 		}
 		return strings.TrimRight(string(b), "\r\n"), nil
 	}
 	f, isFile := cmd.InOrStdin().(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return ask(cmd, in, "Password: ")
+		return ask(cmd, in, question)
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), "Password: ")
+	fmt.Fprint(cmd.ErrOrStderr(), question)
 	return hidden(cmd.Context(), int(f.Fd()))
 }
 
