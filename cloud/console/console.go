@@ -352,7 +352,7 @@ func (c *console) logout(w http.ResponseWriter, r *http.Request) {
 // local returns next if it is a page of this console, else the fleet: a log-in page must not send people elsewhere.
 func local(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||
 		strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/live") {
 		return "/"
 	}
