@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin:$(HOME)/go/bin
 
 ROBOTS  ?= 5
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -s -w -X kennel/infra/cli/version.Version=$(VERSION)
+LDFLAGS := -s -w -X kennel/infra/cli/version.version=$(VERSION)
 FUZZTIME ?= 10s
 
 # What a robot runs: built and tested for its processor too.

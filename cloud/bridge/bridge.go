@@ -278,9 +278,14 @@ func (b *Bridge) send(ctx context.Context) {
 }
 
 // Hint publishes payload, retained, on the thing's down/<name>: the first at once, then the latest value at most once a second for each
-// thing and name. It returns at once; a hint that could not be published is tried again each second until a newer one replaces it.
+// thing and name; a few changes within that second are sent at once without being retained. It returns at once; a hint that could not be published is tried again each second until a newer one replaces it.
 func (b *Bridge) Hint(ctx context.Context, id thing.ID, name string, payload []byte) {
-	if !b.hints.put(topics.DownTopic(id, name), payload) {
+	topic := topics.DownTopic(id, name)
+	quick, ok := b.hints.put(topic, payload)
+	if quick {
+		b.post(topic, payload)
+	}
+	if !ok {
 		b.cfg.Log.WarnContext(ctx, "too many hints wait", logging.Thing, id, "name", name)
 	}
 }

@@ -13,6 +13,7 @@ const (
 	hintEvery   = time.Second // at most one write for each topic (AWS IoT Core's limit on retained messages, design section 4)
 	hintSenders = 16          // each waits for a PUBACK
 	maxHints    = 65536       // topics with a hint in the last second, or unsent
+	quickHints  = 4           // of one topic in a second, for those who listen now; see put
 )
 
 // hints writes retained messages, coalesced: the last value wins.
@@ -28,26 +29,29 @@ type hints struct {
 type hint struct {
 	payload []byte
 	fresh   bool // payload is not published yet
+	quick   int  // values handed on at once since the last write
 }
 
 func newHints(publish func(ctx context.Context, topic string, payload []byte) error) *hints {
 	return &hints{publish: publish, ready: make(chan string, maxHints), topic: map[string]*hint{}}
 }
 
-// put notes the value to publish; false if too many topics wait.
-func (h *hints) put(topic string, payload []byte) bool {
+// put notes the value to publish; ok is false if too many topics wait. quick says that the write has to wait for its second, and that
+// the value is worth sending at once without retaining it: a robot that listens now hears a second change as soon as the first.
+func (h *hints) put(topic string, payload []byte) (quick, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w, ok := h.topic[topic]; ok {
 		w.payload, w.fresh = payload, true
-		return true
+		w.quick++
+		return w.quick <= quickHints, true
 	}
 	if len(h.topic) >= maxHints {
-		return false
+		return false, false
 	}
-	h.topic[topic] = &hint{payload, true}
+	h.topic[topic] = &hint{payload: payload, fresh: true}
 	h.ready <- topic
-	return true
+	return false, true
 }
 
 func (h *hints) run(ctx context.Context, wg *sync.WaitGroup, log *slog.Logger) {
@@ -73,7 +77,7 @@ func (h *hints) send(ctx context.Context, topic string) error {
 	h.mu.Lock()
 	w := h.topic[topic]
 	payload := w.payload
-	w.fresh = false
+	w.fresh, w.quick = false, 0
 	h.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, publishTime)

@@ -35,7 +35,19 @@ func TestHintsAreCoalesced(t *testing.T) {
 			h.put("a", fmt.Append(nil, i))
 			synctest.Wait()
 		}
-		h.put("b", []byte("x"))
+		// A first value is written; the next few go out at once as well, a flood does not.
+		if quick, _ := h.put("b", []byte("x")); quick {
+			t.Error("the first value of b is quick: it is written anyway")
+		}
+		quicks := 0
+		for range 10 {
+			if quick, _ := h.put("b", []byte("x")); quick {
+				quicks++
+			}
+		}
+		if quicks != quickHints {
+			t.Errorf("%d quick values, want %d", quicks, quickHints)
+		}
 		time.Sleep(10*time.Second + time.Millisecond)
 		mu.Lock()
 		fail = true
@@ -65,14 +77,14 @@ func TestHintsAreCoalesced(t *testing.T) {
 func TestHintsAreBounded(t *testing.T) {
 	h := newHints(nil)
 	for i := range maxHints {
-		if !h.put(fmt.Sprint(i), nil) {
+		if _, ok := h.put(fmt.Sprint(i), nil); !ok {
 			t.Fatalf("no room for hint %d", i)
 		}
 	}
-	if h.put("one more", nil) {
+	if _, ok := h.put("one more", nil); ok {
 		t.Error("room for one more")
 	}
-	if !h.put("7", nil) {
+	if _, ok := h.put("7", nil); !ok {
 		t.Error("a topic that waits already was refused")
 	}
 }

@@ -138,8 +138,8 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 	homes := map[string][]string{
 		"github.com/eclipse/paho.mqtt.golang": {"infra/mqtt"},
 		"github.com/mochi-mqtt/server/v2":     {"infra/mqtt/broker"},
-		"github.com/aws/aws-sdk-go-v2":        {"infra/blob", "infra/queue", "infra/onebox"},
-		"github.com/versity/versitygw":        {"infra/onebox"},
+		"github.com/aws/aws-sdk-go-v2":        {"infra/blob", "infra/queue"},
+		"github.com/versity/versitygw":        {"infra/blob/gateway"},
 		"github.com/golang-jwt/jwt":           {"cloud/token"},
 	}
 	for _, p := range packages(t) {

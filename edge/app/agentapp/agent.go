@@ -176,7 +176,7 @@ func (a *agent) reachCloud(ctx context.Context) error {
 }
 
 func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
-	id, err := devicecert.Open(devicecert.Config{Root: a.root, Cloud: e.Kennel.API, Log: a.log})
+	id, err := devicecert.Open(devicecert.Config{Root: a.root, Cloud: e.Kennel.API, Log: a.cfg.Log})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,36 @@
+package accountapi
+
+import (
+	"log/slog"
+	"net/http"
+
+	"kennel/cloud/account"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+)
+
+// Browser signs people in and out of pages with forms, under the same cookie as POST /v1/login gives.
+type Browser struct {
+	Accounts *account.Service
+	Log      *slog.Logger
+}
+
+// SignIn checks e-mail and password and sets the session's cookie. Errors as Service.Login.
+func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, email, password string) error {
+	l, err := b.Accounts.Login(r.Context(), email, account.Secret(password), kit.CallerFrom(r.Context()).Addr)
+	if err != nil {
+		b.Log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
+		return err
+	}
+	http.SetCookie(w, sessionCookie(r, l.Token))
+	return nil
+}
+
+// SignOut ends the session of r and removes its cookie; without one it only removes the cookie.
+func (b Browser) SignOut(w http.ResponseWriter, r *http.Request) error {
+	http.SetCookie(w, sessionCookie(r, ""))
+	if t := sessionToken(r.Context()); t != "" {
+		return b.Accounts.Logout(r.Context(), t)
+	}
+	return nil
+}

@@ -1,0 +1,373 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/certs"
+	"kennel/certs/ca"
+	"kennel/certs/certsapi"
+	"kennel/certs/certspg"
+	"kennel/certs/limit"
+	"kennel/certs/thing"
+	"kennel/cloud/account"
+	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountpg"
+	"kennel/cloud/bridge"
+	"kennel/cloud/console"
+	"kennel/cloud/das"
+	//"kennel/cloud/das/dasapi"
+	"kennel/cloud/das/daspg"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/registryapi"
+	"kennel/cloud/registry/registrypg"
+	"kennel/infra/blob"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/logging"
+	"kennel/infra/migrations"
+	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/pg"
+	"kennel/infra/runner"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocsapi"
+	"kennel/jdocs/jdocspg"
+	"kennel/ota"
+	"kennel/ota/otaapi"
+	"kennel/ota/otapg"
+)
+
+// Attempts to enrol: a burst for a household behind one address, and for a robot that was switched off and on; then a slow drip.
+const (
+	enrollByAddrEvery  = time.Second
+	enrollByAddrBurst  = 120
+	enrollByThingEvery = 5 * time.Second
+	enrollByThingBurst = 20
+)
+
+// Attempts to sign in from one address; each account has its own lock besides.
+const (
+	loginByAddrEvery = 2 * time.Second
+	loginByAddrBurst = 20
+)
+
+// Cloud is every service of the cloud, wired and ready; which of them run is the roles' business. Values are set by Build and not
+// changed afterwards.
+type Cloud struct {
+	cfg   Config
+	roles []Role
+	log   *slog.Logger
+	pool  *pgxpool.Pool
+	ca    *ca.Authority
+
+	Certs    *certs.Service
+	Accounts *account.Service
+	Registry *registry.Service
+	Docs     jdocs.Service
+	OTA      *ota.Service
+	Events   *das.Service
+	bridge   *bridge.Bridge
+
+	ingester *das.Ingester
+	dasStore *daspg.Store
+	blobs    *blob.Store
+	hinter   *jdocsapi.Hinter
+}
+
+// Build opens the parts, migrates the database and wires the services. Close gives the connections back.
+func Build(ctx context.Context, cfg Config, log *slog.Logger) (*Cloud, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	roles, err := ParseRoles(cfg.Roles)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cloud{cfg: cfg, roles: roles, log: log}
+	if c.ca, err = ca.Load(cfg.CA.Dir); err != nil {
+		return nil, err
+	}
+	if c.pool, err = pg.Open(ctx, cfg.Postgres); err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*Cloud, error) {
+		c.pool.Close()
+		return nil, err
+	}
+	if n, err := pg.Migrate(ctx, c.pool, migrations.FS); err != nil {
+		return fail(err)
+	} else if n > 0 {
+		log.InfoContext(ctx, "database migrated", "applied", n)
+	}
+	if c.blobs, err = blob.Open(ctx, cfg.S3); err != nil {
+		return fail(err)
+	}
+	if err := c.wire(ctx); err != nil {
+		return fail(err)
+	}
+	return c, nil
+}
+
+// Close gives the database connections back.
+func (c *Cloud) Close() { c.pool.Close() }
+
+func (c *Cloud) wire(ctx context.Context) error {
+	// Documents.
+	docStore := jdocspg.New(c.pool)
+	c.Docs = jdocs.Logged(jdocs.New(docStore), c.log)
+	c.hinter = jdocsapi.NewHinter(c.Docs, c.hint, c.log)
+
+	// Releases.
+	c.OTA = ota.New(otapg.New(c.pool), hintFunc(c.hint))
+
+	// The fleet. Its doctor asks the others.
+	certStore := certspg.New(c.pool)
+	c.Registry = registry.New(registrypg.New(c.pool, c.log), registry.Sources{
+		Certificate: newestCertificate(certStore),
+		Docs:        docVersions(c.Docs),
+		Release: func(ctx context.Context, id thing.ID) (string, time.Time, error) {
+			d, err := c.OTA.Desired(ctx, id)
+			return string(d.Release), d.Since, err
+		},
+	}, c.log)
+
+	// Identity.
+	var err error
+	c.Certs, err = certs.New(certs.Config{
+		Store: certStore, Issuer: c.ca, Recorder: recorder{c.Registry, c.log}, TTL: c.cfg.CA.DeviceTTL,
+		ByAddr: limit.NewByAddr(enrollByAddrEvery, enrollByAddrBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
+	})
+	if err != nil {
+		return err
+	}
+
+	// People.
+	c.Accounts, err = account.New(ctx, account.Config{Store: accountpg.New(c.pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst)})
+	if err != nil {
+		return err
+	}
+
+	// Events.
+	c.dasStore = daspg.Open(c.pool)
+	c.Events = das.NewService(c.dasStore)
+	c.ingester, err = das.NewIngester(das.Config{Writer: c.dasStore, Blobs: rawBlobs{c.blobs}, Log: c.log})
+	if err != nil {
+		return err
+	}
+	return c.wireBridge()
+}
+
+// wireBridge connects the robots' topics. A process without the bridge's role still hints, so it has a connection that takes nothing in.
+func (c *Cloud) wireBridge() error {
+	releases := otaapi.NewMQTT(c.OTA, c.log)
+	cfg := bridge.Config{
+		MQTT: mqtt.Config{URL: c.cfg.MQTT.URL, TLS: c.serviceTLS(), Log: c.log},
+		Log:  c.log,
+	}
+	if c.has(RoleBridge) {
+		cfg.Up = map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.Registry.HandleStatus, "ota": releases.Report}
+		cfg.Req = jdocsapi.Handlers(c.Docs)
+		cfg.Req["ota/desired"] = releases.Desired
+		cfg.OnRefused = c.refused
+	}
+	var err error
+	c.bridge, err = bridge.New(cfg)
+	return err
+}
+
+func (c *Cloud) has(r Role) bool { return slices.Contains(c.roles, r) }
+
+// serviceTLS returns this process's credentials at the broker.
+func (c *Cloud) serviceTLS() func() (*tls.Config, error) {
+	m := c.cfg.MQTT
+	var issued *ca.Renewing // made at the first use
+	return func() (*tls.Config, error) {
+		t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: m.ServerName, RootCAs: c.ca.RootPool()}
+		if m.RootFile != "" {
+			b, err := os.ReadFile(m.RootFile)
+			if err != nil {
+				return nil, fmt.Errorf("mqtt.root_file: %w", err)
+			}
+			t.RootCAs = x509.NewCertPool()
+			if !t.RootCAs.AppendCertsFromPEM(b) {
+				return nil, fmt.Errorf("mqtt.root_file %s holds no certificate", m.RootFile)
+			}
+		}
+		if m.CertFile != "" {
+			pair, err := tls.LoadX509KeyPair(m.CertFile, m.KeyFile)
+			if err != nil {
+				return nil, fmt.Errorf("mqtt.cert_file: %w", err)
+			}
+			t.Certificates = []tls.Certificate{pair}
+			return t, nil
+		}
+		if issued == nil {
+			var err error
+			if issued, err = ca.NewRenewing(func() (ca.Pair, error) { return c.ca.IssueService("kenneld", serviceTTL) }); err != nil {
+				return nil, err
+			}
+		}
+		t.GetClientCertificate = issued.GetClientCertificate
+		return t, nil
+	}
+}
+
+const serviceTTL = 30 * 24 * time.Hour
+
+// hint tells a robot that something changed; it may be called before the bridge runs.
+func (c *Cloud) hint(ctx context.Context, id thing.ID, name string, payload []byte) {
+	c.bridge.Hint(ctx, id, name, payload)
+}
+
+type hintFunc func(ctx context.Context, id thing.ID, name string, payload []byte)
+
+func (f hintFunc) Hint(ctx context.Context, id thing.ID, name string, payload []byte) {
+	f(ctx, id, name, payload)
+}
+
+// Services returns what this process's roles run, in the order of start.
+func (c *Cloud) Services() []runner.Service {
+	out := []runner.Service{{Name: "registry", Run: c.Registry.Run}, {Name: "accounts", Run: c.Accounts.Run}}
+	if c.has(RoleBridge) {
+		out = append(out, runner.Service{Name: "events", Run: c.ingester.Run})
+	}
+	if c.has(RoleJobs) {
+		listener := &jdocspg.Listener{Pool: c.pool, Log: c.log, Changed: c.hinter.DocChanged}
+		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "event partitions", Run: c.keepPartitions})
+	}
+	out = append(out, runner.Service{Name: "event tails", Run: func(ctx context.Context) error { return c.dasStore.Listen(ctx, c.log, c.Events.Wake) }})
+	return append(out, runner.Service{Name: "bridge", Run: c.bridge.Run})
+}
+
+// Handler is the public API with the console, behind authentication.
+func (c *Cloud) Handler() (http.Handler, error) {
+	mux := http.NewServeMux()
+	mqttURL := c.cfg.API.PublicMQTT
+	if mqttURL == "" {
+		mqttURL = c.cfg.MQTT.URL
+	}
+	certsapi.Mount(mux, c.Certs, certsapi.Config{Root: c.ca.Root(), MQTT: mqttURL, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	accountapi.Mount(mux, c.Accounts, c.log)
+	registryapi.Mount(mux, c.Registry)
+	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known))
+	otaapi.Mount(mux, c.OTA)
+	//dasapi.Mount(mux, c.Events)
+	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // VEC-CLD-07
+	mux.HandleFunc("GET /v1/health", c.health)
+	if err := console.Mount(mux, c.console()); err != nil {
+		return nil, err
+	}
+	return accountapi.Authenticator(c.Accounts, c.log)(mux), nil
+}
+
+// health answers 200 while this process can do its work.
+func (c *Cloud) health(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := c.pool.Ping(ctx); err != nil || !c.bridge.Connected() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintf(w, "{\"postgres\":%v,\"broker\":%v}\n", err == nil, c.bridge.Connected())
+		return
+	}
+	_, _ = w.Write([]byte("{\"postgres\":true,\"broker\":true}\n"))
+}
+
+// known refuses documents of things that nobody registered.
+func (c *Cloud) known(ctx context.Context, id thing.ID) error {
+	_, err := c.Registry.Thing(ctx, id)
+	return err
+}
+
+// keepPartitions makes the days ahead and drops those that are too old.
+func (c *Cloud) keepPartitions(ctx context.Context) error {
+	for {
+		now := time.Now()
+		if err := c.dasStore.EnsurePartitions(ctx, now); err != nil {
+			return err
+		}
+		dropped, err := c.dasStore.DropOlder(ctx, now.AddDate(0, 0, -c.cfg.Events.KeepDays))
+		if err != nil {
+			return err
+		}
+		if len(dropped) > 0 {
+			c.log.InfoContext(ctx, "events older than the policy dropped", "days", dropped)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Hour):
+		}
+	}
+}
+
+// refused keeps why the broker turned a robot away, for its doctor.
+func (c *Cloud) refused(ctx context.Context, r brokerapi.Refusal) {
+	name := r.CN
+	if name == "" {
+		name = r.ClientID
+	}
+	id, err := thing.Parse(name)
+	if err != nil {
+		c.log.InfoContext(ctx, "broker turned a client away", logging.Addr, r.Addr, "client_id", r.ClientID, "cn", r.CN, "code", r.Code, "reason", r.Reason)
+		return
+	}
+	step := registry.Step{Thing: id, At: r.At, Name: registry.StepBroker, Code: r.Code, Peer: r.Addr, Detail: r.Reason}
+	if err := c.Registry.Record(ctx, step); err != nil {
+		c.log.WarnContext(ctx, "refusal not recorded", logging.Thing, id, logging.Err, err)
+	}
+}
+
+// recorder keeps activation steps with the fleet.
+type recorder struct {
+	registry *registry.Service
+	log      *slog.Logger
+}
+
+func (r recorder) Record(ctx context.Context, s certs.Step) {
+	if s.Thing == "" {
+		return // nobody to show it to; the transport's log has it
+	}
+	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Reason}
+	if err := r.registry.Record(ctx, step); err != nil {
+		r.log.WarnContext(ctx, "activation step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
+	}
+}
+
+func newestCertificate(store *certspg.Store) func(context.Context, thing.ID) (registry.Certificate, bool, error) {
+	return func(ctx context.Context, id thing.ID) (registry.Certificate, bool, error) {
+		all, err := store.Certificates(ctx, id)
+		if err != nil || len(all) == 0 {
+			return registry.Certificate{}, false, err
+		}
+		return registry.Certificate{Serial: all[0].Serial, NotAfter: all[0].NotAfter, Revoked: all[0].Revoked}, true, nil
+	}
+}
+
+func docVersions(docs jdocs.Service) func(context.Context, thing.ID) (map[string]uint64, error) {
+	return func(ctx context.Context, id thing.ID) (map[string]uint64, error) {
+		list, err := docs.List(ctx, id)
+		out := map[string]uint64{}
+		for _, l := range list {
+			out[string(l.Name)] = l.Version
+		}
+		return out, err
+	}
+}
+
+// rawBlobs keeps raw event batches in the bucket.
+type rawBlobs struct{ store *blob.Store }
+
+func (r rawBlobs) Put(ctx context.Context, key string, body []byte) error {
+	return r.store.Put(ctx, key, bytes.NewReader(body), int64(len(body)), blob.PutOptions{})
+}

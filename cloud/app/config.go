@@ -1,0 +1,162 @@
+// Package app wires the cloud: it builds plain values in order and hands named services to infra/runner. It is the program kenneld.
+package app
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kennel/infra/blob"
+	"kennel/infra/errs"
+	"kennel/infra/pg"
+)
+
+// Role is a share of the cloud's work that one process may take. Any number of processes may have the same role.
+type Role string
+
+// The roles.
+const (
+	RoleBridge Role = "bridge" // MQTT in and out: events, statuses, requests of robots
+	RoleAPI    Role = "api"    // enrolment, the public API and the console, over HTTPS
+	RoleJobs   Role = "jobs"   // leases, partitions, hints of changes made elsewhere
+)
+
+// AllRoles is what "all" means.
+var AllRoles = []Role{RoleBridge, RoleAPI, RoleJobs}
+
+// ParseRoles reads "all" or a list such as "bridge,jobs".
+func ParseRoles(words []string) ([]Role, error) {
+	var out []Role
+	for _, w := range words {
+		switch r := Role(strings.TrimSpace(w)); {
+		case r == "all":
+			return AllRoles, nil
+		case slices.Contains(AllRoles, r):
+			out = append(out, r)
+		default:
+			return nil, errs.New(errs.Invalid, "role %.40q: want all, or some of %v", w, AllRoles)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errs.New(errs.Invalid, "no role: want all, or some of %v", AllRoles)
+	}
+	return out, nil
+}
+
+// Config is what kenneld serve needs. Defaults are in Defaults; a file, the environment and flags change them.
+type Config struct {
+	Roles    []string    `koanf:"roles"`
+	Log      LogConfig   `koanf:"log"`
+	Postgres pg.Config   `koanf:"postgres"`
+	S3       blob.Config `koanf:"s3"`
+	MQTT     MQTTConfig  `koanf:"mqtt"`
+	CA       CAConfig    `koanf:"ca"`
+	API      APIConfig   `koanf:"api"`
+	Console  struct {
+		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
+	} `koanf:"console"`
+	Events struct {
+		KeepDays int `koanf:"keep_days"` // events older than this are dropped, by whole days of receipt
+	} `koanf:"events"`
+}
+
+// LogConfig says how to log.
+type LogConfig struct {
+	Level  string `koanf:"level"`  // debug, info, warn, error
+	Format string `koanf:"format"` // text, json
+}
+
+// MQTTConfig says how to reach the broker as a service.
+type MQTTConfig struct {
+	URL        string `koanf:"url"`         // ssl://host:port
+	ServerName string `koanf:"server_name"` // name in the broker's certificate; "": the host
+	// Files with the service's certificate and key; both empty: issued by the authority in ca.dir.
+	CertFile string `koanf:"cert_file"`
+	KeyFile  string `koanf:"key_file"`
+	RootFile string `koanf:"root_file"` // whom to trust as broker; "": the root in ca.dir
+}
+
+// CAConfig says where the authorities live.
+type CAConfig struct {
+	Dir       string        `koanf:"dir"`
+	DeviceTTL time.Duration `koanf:"device_ttl"` // life of a device certificate; 0: the default of package certs
+}
+
+// APIConfig is the public HTTPS side.
+type APIConfig struct {
+	Listen string `koanf:"listen"`
+	// Names in the certificate that the authority in ca.dir issues; not used with CertFile.
+	Names    []string `koanf:"names"`
+	CertFile string   `koanf:"cert_file"` // certificate chain and key, for instance of a public authority
+	KeyFile  string   `koanf:"key_file"`
+	// PublicMQTT is the broker's address as robots see it; "": mqtt.url.
+	PublicMQTT string `koanf:"public_mqtt"`
+}
+
+// Defaults returns the settings that need no saying.
+func Defaults() Config {
+	var c Config
+	c.Roles = []string{"all"}
+	c.Log = LogConfig{Level: "info", Format: "text"}
+	c.S3.Bucket = "kennel"
+	c.API.Listen = "127.0.0.1:8443"
+	c.API.Names = []string{"localhost", "127.0.0.1", "::1"}
+	c.Console.Listen = ""
+	c.Events.KeepDays = 30
+	return c
+}
+
+// Validate reports the first setting that cannot work, by its name.
+func (c Config) Validate() error {
+	roles, err := ParseRoles(c.Roles)
+	if err != nil {
+		return err
+	}
+	if err := c.Postgres.Validate(); err != nil {
+		return err
+	}
+	if err := c.S3.Validate(); err != nil {
+		return err
+	}
+	if c.CA.Dir == "" {
+		return errs.New(errs.Invalid, "ca.dir is empty: want the folder with the certificate authorities")
+	}
+	u, err := url.Parse(c.MQTT.URL)
+	if err != nil || u.Scheme != "ssl" || u.Port() == "" {
+		return errs.New(errs.Invalid, "mqtt.url %q: want ssl://host:port", c.MQTT.URL)
+	}
+	for name, pair := range map[string][2]string{"mqtt": {c.MQTT.CertFile, c.MQTT.KeyFile}, "api": {c.API.CertFile, c.API.KeyFile}} {
+		if (pair[0] == "") != (pair[1] == "") {
+			return errs.New(errs.Invalid, "%s.cert_file %q and %s.key_file %q: want both or neither", name, pair[0], name, pair[1])
+		}
+	}
+	if slices.Contains(roles, RoleAPI) {
+		if _, _, err := net.SplitHostPort(c.API.Listen); err != nil {
+			return errs.New(errs.Invalid, "api.listen %q: want host:port", c.API.Listen)
+		}
+	}
+	if c.Console.Listen != "" {
+		if err := loopback(c.Console.Listen); err != nil {
+			return errs.New(errs.Invalid, "console.listen: %w", err)
+		}
+	}
+	if c.Events.KeepDays < 1 {
+		return errs.New(errs.Invalid, "events.keep_days %d: want at least 1", c.Events.KeepDays)
+	}
+	return nil
+}
+
+// loopback refuses addresses that other machines can reach: what is served there is not encrypted.
+func loopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("address %q: want host:port", addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("address %q: plain HTTP is for this machine only; want 127.0.0.1:port, and use api.listen for others", addr)
+	}
+	return nil
+}

@@ -1,0 +1,479 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"kennel/certs/ca"
+	"kennel/certs/thing"
+	"kennel/cloud/account"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt/broker"
+	"kennel/infra/onebox"
+	"kennel/infra/proc"
+	"kennel/infra/runner"
+)
+
+// Onebox is one-machine mode: it starts its own parts and runs every role against them (infra/adr/0003).
+type Onebox struct {
+	Data      string
+	Robots    int
+	Listen    Listen
+	ReadyFile string
+	RobotEnv  []string // KEY=VALUE for simulated robots
+	Log       *slog.Logger
+	LogLevel  string
+	Out       io.Writer // where people look
+}
+
+// Listen is the address of each part.
+type Listen struct{ API, Console, MQTT, Postgres, S3 string }
+
+// DefaultListen keeps to this machine. To let robots in from the network: -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883.
+var DefaultListen = Listen{API: "127.0.0.1:8443", Console: "127.0.0.1:8080", MQTT: "127.0.0.1:8883", Postgres: "127.0.0.1:15432", S3: "127.0.0.1:15900"}
+
+// Set takes one "part=host:port".
+func (l *Listen) Set(s string) error {
+	part, addr, ok := strings.Cut(s, "=")
+	to, known := map[string]*string{"api": &l.API, "console": &l.Console, "mqtt": &l.MQTT, "postgres": &l.Postgres, "s3": &l.S3}[part]
+	if _, _, err := net.SplitHostPort(addr); !ok || !known || err != nil {
+		return errs.New(errs.Invalid, "-listen %q: want part=host:port, part one of api, console, mqtt, postgres, s3", s)
+	}
+	*to = addr
+	return nil
+}
+
+// startTimeout bounds the start of the parts; the first one makes a database cluster.
+const startTimeout = 2 * time.Minute
+
+// Run brings the house up and keeps it until ctx ends.
+func (o Onebox) Run(ctx context.Context) (err error) {
+	inst, err := onebox.Open(o.Data, o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inst.Close()) }()
+	if err := inst.StopLeftovers(ctx); err != nil {
+		return err
+	}
+	if err := o.checkPorts(); err != nil {
+		return err
+	}
+	authority, err := ca.Init(inst.Paths.CA)
+	if err != nil {
+		return err
+	}
+	if err := writeRoot(inst, authority); err != nil {
+		return err
+	}
+	parts, cfg, err := o.parts(inst, authority)
+	if err != nil {
+		return err
+	}
+	h := &oneboxHouse{Onebox: o, inst: inst, parts: parts, cfg: cfg, started: time.Now()}
+	services := make([]runner.Service, 0, len(parts)+1)
+	for _, p := range parts {
+		services = append(services, runner.Service{Name: p.Name(), Run: p.Run, Fatal: true})
+	}
+	services = append(services, runner.Service{Name: "cloud", Run: h.run, Fatal: true})
+	return runner.Run(ctx, o.Log, runner.Config{StopTimeout: 30 * time.Second}, services...)
+}
+
+func (o Onebox) checkPorts() error {
+	for _, p := range []struct{ name, part, addr string }{
+		{"public API", "api", o.Listen.API}, {"console", "console", o.Listen.Console}, {"MQTT broker", "mqtt", o.Listen.MQTT},
+		{"Postgres", "postgres", o.Listen.Postgres}, {"S3 gateway", "s3", o.Listen.S3},
+	} {
+		if err := onebox.CheckListen(p.name, p.addr, "-listen "+p.part+"=HOST:PORT"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rootFile is the root certificate for people and robots to install.
+func rootFile(inst *onebox.Instance) string { return filepath.Join(inst.Paths.CA, "root.crt") }
+
+// writeRoot makes sure that the root is where ready.json says; package ca keeps it under that name.
+func writeRoot(inst *onebox.Instance, a *ca.Authority) error {
+	if _, err := os.Stat(rootFile(inst)); errors.Is(err, fs.ErrNotExist) {
+		return os.WriteFile(rootFile(inst), a.Root(), 0o644)
+	}
+	return nil
+}
+
+// parts makes the database, the object store and the broker, and the configuration that kenneld serve would take from a file.
+func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.Part, Config, error) {
+	cfg := Defaults()
+	db, err := inst.Postgres(o.Listen.Postgres)
+	if err != nil {
+		return nil, cfg, err
+	}
+	s3, s3cfg, err := inst.S3(o.Listen.S3, cfg.S3.Bucket, "part", "s3")
+	if err != nil {
+		return nil, cfg, err
+	}
+	names, err := serverNames(o.Listen.API, o.Listen.MQTT)
+	if err != nil {
+		return nil, cfg, err
+	}
+	conf, err := o.brokerConfig(inst, authority, names)
+	if err != nil {
+		return nil, cfg, err
+	}
+	mq, err := inst.Child(onebox.ChildConfig{Name: "broker", Args: []string{"part", "broker", "-config", conf}, Probe: func(ctx context.Context) error {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", dialable(o.Listen.MQTT))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}, Restart: proc.Restart{Limit: 20, Window: time.Minute, MinBackoff: 50 * time.Millisecond, MaxBackoff: 2 * time.Second}})
+	if err != nil {
+		return nil, cfg, err
+	}
+	cfg.Log.Level = o.LogLevel
+	cfg.Postgres, cfg.S3 = db.Config(), s3cfg
+	cfg.CA.Dir = inst.Paths.CA
+	cfg.MQTT.URL = "ssl://" + dialable(o.Listen.MQTT)
+	cfg.API.Listen, cfg.API.Names, cfg.Console.Listen = o.Listen.API, names, o.Listen.Console
+	return []onebox.Part{db, s3, mq}, cfg, nil
+}
+
+// brokerConfig writes the broker's certificate, whom it lets in, and its configuration.
+func (o Onebox) brokerConfig(inst *onebox.Instance, a *ca.Authority, names []string) (string, error) {
+	dir := filepath.Join(inst.Paths.Run, "broker")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	pair, err := a.IssueServer(names, serverTTL)
+	if err != nil {
+		return "", err
+	}
+	c := broker.Config{Listen: o.Listen.MQTT, Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"),
+		DeviceCA: filepath.Join(dir, "device-ca.crt"), ServiceCA: filepath.Join(dir, "service-ca.crt"), LogLevel: o.LogLevel}
+	conf, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "broker.json")
+	for name, b := range map[string][]byte{c.Cert: pair.Chain, c.Key: pair.Key, c.DeviceCA: a.DeviceBundle(), c.ServiceCA: a.ServiceBundle(), file: conf} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			return "", err
+		}
+	}
+	return file, nil
+}
+
+// serverNames lists the names robots and people may call this machine by.
+func serverNames(addrs ...string) ([]string, error) {
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	if host, err := os.Hostname(); err == nil && host != "localhost" {
+		names = append(names, host)
+	}
+	for _, a := range addrs {
+		host, _, err := net.SplitHostPort(a)
+		if err != nil {
+			return nil, errs.New(errs.Invalid, "address %q: want host:port", a)
+		}
+		ip := net.ParseIP(host)
+		switch {
+		case host == "" || ip != nil && ip.IsUnspecified():
+			ifs, err := net.InterfaceAddrs()
+			if err != nil {
+				return nil, err
+			}
+			for _, x := range ifs {
+				if n, ok := x.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() && !n.IP.IsLoopback() {
+					names = append(names, n.IP.String())
+				}
+			}
+		case ip == nil || !ip.IsLoopback():
+			names = append(names, host)
+		}
+	}
+	return unique(names), nil
+}
+
+func unique(in []string) []string {
+	seen := map[string]bool{}
+	out := in[:0]
+	for _, s := range in {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// dialable turns an address to listen on into one to call.
+func dialable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
+}
+
+// oneboxHouse is the part of a run that needs the parts up.
+type oneboxHouse struct {
+	Onebox
+	inst    *onebox.Instance
+	parts   []onebox.Part
+	cfg     Config
+	started time.Time
+
+	mu     sync.Mutex
+	robots []*onebox.Child
+}
+
+func (h *oneboxHouse) run(ctx context.Context) error {
+	wait, cancel := context.WithTimeout(ctx, startTimeout)
+	err := onebox.Await(wait, h.parts...)
+	cancel()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("%w; see %s", err, h.inst.Paths.Log)
+	}
+	c, err := Build(ctx, h.cfg, h.Log)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := h.people(ctx, c); err != nil {
+		return err
+	}
+	listeners, err := c.listeners()
+	if err != nil {
+		return err
+	}
+	robots, err := h.makeRobots(ctx, c)
+	if err != nil {
+		return err
+	}
+	services := append(c.Services(), listeners...)
+	services = append(services, robots...)
+	services = append(services, runner.Service{Name: "ready", Run: func(ctx context.Context) error { return h.tell(ctx) }})
+	return runner.Run(ctx, h.Log, runner.Config{StopTimeout: 20 * time.Second}, services...)
+}
+
+// tell writes the ready file, says so, and writes it again whenever a part has another pid.
+func (h *oneboxHouse) tell(ctx context.Context) error {
+	told := h.describe()
+	if err := h.inst.Publish(told, h.ReadyFile); err != nil {
+		return err
+	}
+	fmt.Fprint(h.Out, h.welcome())
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now := h.describe()
+		if fmt.Sprint(now.Pids) != fmt.Sprint(told.Pids) {
+			if err := h.inst.Publish(now, h.ReadyFile); err != nil {
+				return err
+			}
+			told = now
+		}
+	}
+}
+
+func (h *oneboxHouse) describe() onebox.Ready {
+	r := onebox.Ready{
+		Started: h.started,
+		Endpoints: map[string]string{
+			"api": "https://" + dialable(h.Listen.API), "console": "http://" + dialable(h.Listen.Console), "mqtt": "ssl://" + dialable(h.Listen.MQTT),
+			"postgres": "postgres://" + h.Listen.Postgres, "s3": "http://" + h.Listen.S3,
+		},
+		Pids: map[string]int{"kenneld": os.Getpid()},
+		Files: map[string]string{
+			"root_ca": rootFile(h.inst), "operator_token": h.secret(operatorToken), "passwords": h.secret(passwordFile), "postgres_dsn": h.secret(dsnFile),
+		},
+	}
+	for _, p := range h.parts {
+		r.Pids[p.Name()] = p.Pid()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, k := range h.robots {
+		r.Pids[k.Name()] = k.Pid()
+	}
+	return r
+}
+
+// welcome is the printed page: where to look, in the order people need it.
+func (h *oneboxHouse) welcome() string {
+	var b strings.Builder
+	line := func(what, where, note string) { fmt.Fprintf(&b, "  %-10s %-36s %s\n", what, where, note) }
+	b.WriteString("\nKennel is ready.\n\n")
+	line("console", "http://"+dialable(h.Listen.Console), "sign in as "+operatorEmail)
+	line("passwords", h.secret(passwordFile), "one-time passwords")
+	line("api", "https://"+dialable(h.Listen.API), "root certificate: "+rootFile(h.inst))
+	line("mqtt", "ssl://"+dialable(h.Listen.MQTT), "")
+	line("robots", strconv.Itoa(h.Robots)+" simulated", "in "+h.inst.Paths.Robots)
+	fmt.Fprintf(&b, "\n  try        kennelctl -onebox %s robots list\n  stop       Ctrl-C\n\n", h.inst.Paths.Root)
+	return b.String()
+}
+
+// Files in secrets/ and the people of a fresh house.
+const (
+	operatorToken = "operator.token"
+	passwordFile  = "first-passwords.json"
+	dsnFile       = "postgres.dsn"
+	operatorEmail = "operator@kennel.local"
+	ownerEmail    = "owner@kennel.local"
+	tokenTTL      = 7 * 24 * time.Hour
+)
+
+func (h *oneboxHouse) secret(name string) string { return filepath.Join(h.inst.Paths.Secrets, name) }
+
+// credentials is what a person signs in with for the first time.
+type credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password"`
+}
+
+// people makes the demonstration's operator and owner once, and a session for the operator of this machine at each start.
+func (h *oneboxHouse) people(ctx context.Context, c *Cloud) error {
+	var pw struct {
+		Operator credentials `json:"operator"`
+		Owner    credentials `json:"owner"`
+	}
+	var operator account.Account
+	for _, p := range []struct {
+		email string
+		role  kit.Role
+		to    *credentials
+	}{{operatorEmail, kit.RoleAdmin, &pw.Operator}, {ownerEmail, kit.RoleOwner, &pw.Owner}} {
+		a, password, err := c.Accounts.CreateAccount(ctx, p.email, account.Role(p.role), "")
+		if errs.CodeOf(err) == "email_taken" {
+			a, err = c.Accounts.Find(ctx, p.email)
+		}
+		if err != nil {
+			return fmt.Errorf("account %s: %w", p.email, err)
+		}
+		*p.to = credentials{p.email, password.Reveal()}
+		if p.role == kit.RoleAdmin {
+			operator = a
+		}
+	}
+	if pw.Operator.Password != "" || pw.Owner.Password != "" {
+		b, err := json.MarshalIndent(pw, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(h.secret(passwordFile), append(b, '\n'), 0o600); err != nil {
+			return err
+		}
+	}
+	session, err := c.Accounts.IssueSession(ctx, operator.ID, tokenTTL)
+	if err != nil {
+		return fmt.Errorf("session of this machine's operator: %w", err)
+	}
+	if err := os.WriteFile(h.secret(operatorToken), []byte(session.Token.Reveal()+"\n"), 0o600); err != nil {
+		return err
+	}
+	password, err := os.ReadFile(h.cfg.Postgres.PasswordFile)
+	if err != nil {
+		return err
+	}
+	dsn := strings.Replace(h.cfg.Postgres.DSN, "@", ":"+strings.TrimSpace(string(password))+"@", 1)
+	return os.WriteFile(h.secret(dsnFile), []byte(dsn+"\n"), 0o600)
+}
+
+// firstSerial is that of the first simulated robot; serials of engineering units begin with 00e (VEC-STOR-03).
+const firstSerial = 0x00e20100
+
+// makeRobots registers the robots that are not yet there, makes their folders, and returns the services that run them.
+func (h *oneboxHouse) makeRobots(ctx context.Context, c *Cloud) ([]runner.Service, error) {
+	if h.Robots == 0 {
+		return nil, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	robotsim := filepath.Join(filepath.Dir(self), "robotsim")
+	if _, err := os.Stat(robotsim); err != nil {
+		return nil, fmt.Errorf("simulated robots need robotsim beside kenneld (make build), or -robots 0: %w", err)
+	}
+	for i := range h.Robots {
+		id, err := thing.New(thing.Vector, fmt.Sprintf("%08x", firstSerial+i))
+		if err != nil {
+			return nil, err
+		}
+		root := filepath.Join(h.inst.Paths.Robots, id.Slug())
+		if err := h.makeRobot(ctx, c, robotsim, id, root, i); err != nil {
+			return nil, fmt.Errorf("robot %s: %w", id, err)
+		}
+		k, err := h.inst.Child(onebox.ChildConfig{
+			Name: "robot-" + id.Slug(), Path: robotsim, Args: []string{"robot", "-root", root, "-log-level", h.LogLevel}, Env: append(os.Environ(), h.RobotEnv...),
+			StopTimeout: 15 * time.Second, Restart: proc.Restart{Limit: 20, Window: time.Minute, MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
+		})
+		if err != nil {
+			return nil, err
+		}
+		h.robots = append(h.robots, k)
+	}
+	// One service for all: they stop together, not one after the other.
+	return []runner.Service{{Name: "robots", Run: func(ctx context.Context) error {
+		var wg sync.WaitGroup
+		errc := make(chan error, len(h.robots)) // one each
+		for _, k := range h.robots {
+			wg.Go(func() { errc <- k.Run(ctx) })
+		}
+		wg.Wait()
+		close(errc)
+		var all error
+		for err := range errc {
+			all = errors.Join(all, err)
+		}
+		return all
+	}}}, nil
+}
+
+// makeRobot is the factory: a serial, a claim secret, a folder. A robot that has a folder is kept; its endpoints may have moved.
+func (h *oneboxHouse) makeRobot(ctx context.Context, c *Cloud, robotsim string, id thing.ID, root string, i int) error {
+	args := []string{"make", "-root", root, "-thing", string(id), "-ca", rootFile(h.inst),
+		"-api", "https://" + dialable(h.Listen.API), "-mqtt", "ssl://" + dialable(h.Listen.MQTT),
+		"-battery", strconv.FormatFloat(3.75+0.09*float64(i%5), 'f', 2, 64), "-seed", strconv.Itoa(i + 1)}
+	if i%5 == 4 {
+		args = append(args, "-on-charger")
+	}
+	// The medical record is written last: a folder without it is one that a kill left unfinished.
+	if _, err := os.Stat(filepath.Join(root, "dev/block/bootdevice/by-name/emr")); errors.Is(err, fs.ErrNotExist) {
+		secret, err := c.Certs.Register(ctx, id)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(h.inst.Paths.Run, id.Slug()+".secret")
+		if err := os.WriteFile(file, []byte(secret.Reveal()+"\n"), 0o600); err != nil {
+			return err
+		}
+		defer os.Remove(file) // the robot has it now
+		args = append(args, "-secret-file", file)
+	}
+	h.Log.DebugContext(ctx, "robot made", logging.Thing, id)
+	return proc.Once(ctx, proc.Spec{Name: "robotsim make", Path: robotsim, Args: args})
+}

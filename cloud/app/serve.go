@@ -1,0 +1,120 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"kennel/certs/ca"
+	"kennel/infra/runner"
+)
+
+// serverTTL is the life of the certificates that our own authority gives our listeners; they are renewed on the way.
+const serverTTL = 30 * 24 * time.Hour
+
+// Serve runs the roles of cfg against the parts it names until ctx ends. ready, if not nil, is called once the listeners accept.
+func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) error {
+	c, err := Build(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	services := c.Services()
+	if c.has(RoleAPI) {
+		listeners, err := c.listeners()
+		if err != nil {
+			return err
+		}
+		services = append(services, listeners...)
+	}
+	if ready != nil {
+		ready()
+	}
+	return runner.Run(ctx, log, runner.Config{}, services...)
+}
+
+// listeners opens the ports at once, so that a port in use ends the start, and returns the services that serve them.
+func (c *Cloud) listeners() ([]runner.Service, error) {
+	h, err := c.Handler()
+	if err != nil {
+		return nil, err
+	}
+	cert, err := c.serverCertificate()
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", c.cfg.API.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("api.listen: %w", err)
+	}
+	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"}})
+	out := []runner.Service{c.server("https", l, h)}
+	if c.cfg.Console.Listen == "" {
+		return out, nil
+	}
+	plain, err := net.Listen("tcp", c.cfg.Console.Listen)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("console.listen: %w", err), l.Close())
+	}
+	return append(out, c.server("console", plain, localOnly(h))), nil
+}
+
+// localOnly refuses requests that name another host: a page elsewhere could have its name point here (DNS rebinding).
+func localOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this address serves its own machine only: use http://localhost", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *Cloud) serverCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	if c.cfg.API.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.cfg.API.CertFile, c.cfg.API.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("api.cert_file: %w", err)
+		}
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }, nil
+	}
+	issued, err := ca.NewRenewing(func() (ca.Pair, error) { return c.ca.IssueServer(c.cfg.API.Names, serverTTL) })
+	if err != nil {
+		return nil, fmt.Errorf("api.names: %w", err)
+	}
+	return issued.GetCertificate, nil
+}
+
+func (c *Cloud) server(name string, l net.Listener, h http.Handler) runner.Service {
+	return runner.Service{Name: name, Fatal: true, Run: func(ctx context.Context) error {
+		s := &http.Server{
+			Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+			ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // handshakes that strangers break off
+			// Streams end with the process, not with their client's patience.
+			BaseContext: func(net.Listener) context.Context { return ctx },
+		}
+		done := make(chan error, 1) // the one result of Serve
+		go func() { done <- s.Serve(l) }()
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+		}
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := s.Shutdown(stop); err != nil {
+			_ = s.Close() // who has not finished by now is cut off
+		}
+		<-done
+		return nil
+	}}
+}

@@ -1,0 +1,380 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bin holds the programs under test, built once.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	// A folder that an unprivileged Postgres can reach, also when the tests run as root.
+	dir, err := os.MkdirTemp("", "kennel-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	bin = filepath.Join(dir, "bin")
+	build := exec.Command("go", "build", "-o", bin+"/", "kennel/cmd/kenneld", "kennel/cmd/kennelctl", "kennel/cmd/agentd", "kennel/cmd/robotd", "kennel/cmd/robotsim")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// logDir is where a robot keeps what its processes say.
+const logDir = "data/data/com.anki.victor/cache/vic-logmgr"
+
+// soak asks for the full run: more of the same.
+func soak() bool { return os.Getenv("KENNEL_SOAK") != "" }
+
+// house is a running one-machine mode.
+type house struct {
+	t    *testing.T
+	dir  string
+	args []string
+
+	cmd    *exec.Cmd
+	exited chan error
+	out    *syncBuffer
+	ready  readyFile
+}
+
+// readyFile is what -ready-file writes.
+type readyFile struct {
+	Endpoints map[string]string `json:"endpoints"`
+	Pids      map[string]int    `json:"pids"`
+	Files     map[string]string `json:"files"`
+}
+
+// newHouse prepares a house with its own data folder and ports.
+func newHouse(t *testing.T, args ...string) *house {
+	t.Helper()
+	dir, err := os.MkdirTemp(filepath.Dir(bin), "data-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, dir: dir}
+	h.args = append([]string{"onebox", "-data", dir}, listenArgs(t)...)
+	h.args = append(h.args, args...)
+	t.Cleanup(func() {
+		if h.cmd != nil {
+			h.stop()
+		}
+		if t.Failed() {
+			t.Logf("kenneld said:\n%s", tail(h.out.String(), 60))
+			for _, f := range []string{"agentd.log", "robotd.log"} {
+				logs, _ := filepath.Glob(filepath.Join(dir, "robots", "*", logDir, f))
+				for _, l := range logs[:min(1, len(logs))] {
+					b, _ := os.ReadFile(l)
+					t.Logf("%s:\n%s", l, tail(string(b), 40))
+				}
+			}
+		}
+		os.RemoveAll(dir)
+	})
+	return h
+}
+
+// listenArgs picks free ports below the ephemeral range for every part.
+func listenArgs(t *testing.T) []string {
+	var args []string
+	for _, part := range []string{"api", "console", "mqtt", "postgres", "s3"} {
+		args = append(args, "-listen", part+"="+freeAddr(t))
+	}
+	return args
+}
+
+func (h *house) start() {
+	h.t.Helper()
+	ready := filepath.Join(h.dir, "ready-for-test.json")
+	_ = os.Remove(ready) // of an earlier start
+	h.cmd = exec.Command(filepath.Join(bin, "kenneld"), append(slices.Clone(h.args), "-ready-file", ready)...)
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if h.out == nil {
+		h.out = &syncBuffer{}
+	}
+	h.cmd.Stderr = h.out
+	stdout, err := h.cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	started := time.Now()
+	startLocked(h.t, h.cmd)
+	h.exited = make(chan error, 1)
+	isReady := make(chan struct{})
+	go func() {
+		sc := bufio.NewScanner(io.TeeReader(stdout, h.out))
+		once := sync.Once{}
+		for sc.Scan() {
+			if strings.Contains(sc.Text(), "Kennel is ready") {
+				once.Do(func() { close(isReady) })
+			}
+		}
+		h.exited <- h.cmd.Wait()
+	}()
+	select {
+	case <-isReady:
+	case err := <-h.exited:
+		h.t.Fatalf("kenneld ended before it was ready: %v\n%s", err, tail(h.out.String(), 40))
+	case <-time.After(5 * time.Minute): // the promise is 60 s; a fivefold ceiling
+		h.t.Fatalf("kenneld is not ready\n%s", tail(h.out.String(), 40))
+	}
+	h.t.Logf("ready after %v", time.Since(started).Round(10*time.Millisecond))
+	b, err := os.ReadFile(ready)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.ready = readyFile{}
+	if err := json.Unmarshal(b, &h.ready); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// startLocked starts cmd from a thread that lives as long as the test binary: a parent-death signal belongs to the thread.
+func startLocked(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	errc := make(chan error)
+	starter <- func() { errc <- cmd.Start() }
+	if err := <-errc; err != nil {
+		t.Fatal(err)
+	}
+}
+
+var starter = func() chan<- func() {
+	c := make(chan func())
+	go func() {
+		lockThread()
+		for f := range c {
+			f()
+		}
+	}()
+	return c
+}()
+
+// stop is Ctrl-C; it returns the exit code.
+func (h *house) stop() int {
+	h.t.Helper()
+	if h.cmd == nil {
+		return 0
+	}
+	_ = h.cmd.Process.Signal(os.Interrupt)
+	select {
+	case <-h.exited:
+	case <-time.After(time.Minute):
+		h.t.Errorf("kenneld does not stop\n%s", tail(h.out.String(), 40))
+		h.killTree()
+	}
+	code := h.cmd.ProcessState.ExitCode()
+	h.cmd = nil
+	return code
+}
+
+// killTree is SIGKILL for kenneld and everything under it.
+func (h *house) killTree() {
+	h.t.Helper()
+	pids := append(descendants(h.cmd.Process.Pid), h.cmd.Process.Pid)
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	<-h.exited
+	h.cmd = nil
+}
+
+// descendants lists the processes below pid.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, s := range stats {
+		b, err := os.ReadFile(s)
+		if err != nil {
+			continue // it is gone
+		}
+		_, rest, ok := strings.Cut(string(b), ") ")
+		if f := strings.Fields(rest); ok && len(f) > 1 {
+			ppid, _ := strconv.Atoi(f[1])
+			me, _ := strconv.Atoi(strings.Split(s, "/")[2])
+			children[ppid] = append(children[ppid], me)
+		}
+	}
+	var out []int
+	for queue := children[pid]; len(queue) > 0; queue = queue[1:] {
+		out = append(out, queue[0])
+		queue = append(queue, children[queue[0]]...)
+	}
+	return out
+}
+
+// survivors lists processes that still work in dir: their command line or environment names it.
+func survivors(dir string) []string {
+	var out []string
+	procs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range procs {
+		if p == fmt.Sprintf("/proc/%d", os.Getpid()) {
+			continue
+		}
+		cmdline, _ := os.ReadFile(p + "/cmdline")
+		if strings.Contains(string(cmdline), dir) {
+			out = append(out, filepath.Base(p)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return out
+}
+
+// ctl runs kennelctl on this house and returns what it printed.
+func (h *house) ctl(args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kennelctl"), append([]string{"-onebox", h.dir}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+h.dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("kennelctl %s: %w: %s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return out, nil
+}
+
+// ctlJSON runs kennelctl with -o json into v.
+func (h *house) ctlJSON(v any, args ...string) error {
+	out, err := h.ctl(append(args, "-o", "json")...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out, v); err != nil {
+		return fmt.Errorf("kennelctl %v: %w in %s", args, err, out)
+	}
+	return nil
+}
+
+type robotRow struct {
+	Thing    string `json:"thing"`
+	Presence string `json:"presence"`
+}
+
+// awaitPresent waits until n robots are present and returns their things.
+func (h *house) awaitPresent(n int) []string {
+	h.t.Helper()
+	var things []string
+	await(h.t, 3*time.Minute, fmt.Sprintf("%d robots present", n), func() error {
+		var rows []robotRow
+		if err := h.ctlJSON(&rows, "robots", "list"); err != nil {
+			return err
+		}
+		things = nil
+		for _, r := range rows {
+			if r.Presence == "present" {
+				things = append(things, r.Thing)
+			}
+		}
+		if len(things) < n {
+			return fmt.Errorf("%d of %d present: %+v", len(things), n, rows)
+		}
+		return nil
+	})
+	slices.Sort(things)
+	return things
+}
+
+// robotRoot returns the folder of a robot that the house runs.
+func (h *house) robotRoot(thing string) string {
+	return filepath.Join(h.dir, "robots", strings.Replace(thing, ":", "-", 1))
+}
+
+// robotPids reads which processes a robot consists of.
+func robotPids(root string) map[string]int {
+	var s struct{ Pids map[string]int }
+	b, err := os.ReadFile(filepath.Join(root, "run/sim.json"))
+	if err != nil || json.Unmarshal(b, &s) != nil {
+		return nil
+	}
+	return s.Pids
+}
+
+// await asks ok until it returns nil. Between two processes the answer to a question is the event there is.
+func await(t *testing.T, limit time.Duration, what string, ok func() error) time.Duration {
+	t.Helper()
+	start := time.Now()
+	var err error
+	for pause := 5 * time.Millisecond; time.Since(start) < limit; pause = min(2*pause, 250*time.Millisecond) {
+		if err = ok(); err == nil {
+			return time.Since(start)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("%s: %v", what, errors.Join(err, t.Context().Err()))
+		case <-time.After(pause):
+		}
+	}
+	t.Fatalf("%s: not within %v: %v", what, limit, err)
+	return 0
+}
+
+// syncBuffer collects output of a process.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func tail(s string, lines int) string {
+	all := strings.Split(s, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// kenneld runs a command of kenneld to its end and returns all it printed.
+func kenneld(args ...string) (string, error) {
+	out, err := exec.Command(filepath.Join(bin, "kenneld"), args...).CombinedOutput()
+	return string(out), err
+}
+
+func readJSONFile(name string, v any) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}

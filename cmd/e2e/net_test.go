@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+func lockThread() { runtime.LockOSThread() }
+
+var (
+	portMu   sync.Mutex
+	nextPort = 21000
+)
+
+// freeAddr returns a loopback address with a port that nobody uses, below the range that outgoing connections take theirs from.
+func freeAddr(t testing.TB) string {
+	portMu.Lock()
+	defer portMu.Unlock()
+	for ; nextPort < 32000; nextPort++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", nextPort))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		nextPort++
+		return l.Addr().String()
+	}
+	t.Fatal("no free port from 21000 to 32000")
+	return ""
+}
+
+// wire is a TCP path between a robot and the cloud that a test can cut.
+type wire struct {
+	addr   string
+	target string
+
+	mu    sync.Mutex
+	down  bool
+	conns map[net.Conn]bool
+}
+
+func newWire(t testing.TB, target string) *wire {
+	l, err := net.Listen("tcp", freeAddr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{addr: l.Addr().String(), target: target, conns: map[net.Conn]bool{}}
+	t.Cleanup(func() { l.Close(); w.cut() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.carry(c)
+		}
+	}()
+	return w
+}
+
+func (w *wire) carry(c net.Conn) {
+	defer c.Close()
+	if !w.keep(c) {
+		return
+	}
+	defer w.drop(c)
+	far, err := net.Dial("tcp", w.target)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	if !w.keep(far) {
+		return
+	}
+	defer w.drop(far)
+	go func() {
+		_, _ = io.Copy(far, c) // the end of either side ends both
+		far.Close()
+	}()
+	_, _ = io.Copy(c, far) // as above
+}
+
+func (w *wire) keep(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return false
+	}
+	w.conns[c] = true
+	return true
+}
+
+func (w *wire) drop(c net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+}
+
+// cut ends every connection and refuses new ones.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = true
+	for c := range w.conns {
+		c.Close()
+	}
+}
+
+// mend lets connections through again.
+func (w *wire) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = false
+}
