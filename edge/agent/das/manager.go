@@ -65,6 +65,7 @@ type Manager struct {
 	pend     []byte // lines that wait for the disk
 	pendN    int
 	pendLast uint64
+	waiting  int // events in memory and on disk
 	urgent   bool
 	next     uint64 // seq of the next event
 	emitted  uint64 // events given to the writer since start
@@ -122,7 +123,7 @@ func New(c Config) (*Manager, error) {
 	if err := flag(c.Root, m.allowed); err != nil {
 		return nil, fmt.Errorf("event manager: %w", err)
 	}
-	m.next = m.spool.nextSeq()
+	m.next, m.waiting = m.spool.nextSeq(), int(m.spool.stats().events)
 	return m, nil
 }
 
@@ -208,6 +209,7 @@ func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err err
 	m.urgent = m.urgent || urgent
 	m.next++
 	m.emitted++
+	m.waiting++
 	signal(m.kick)
 	return e.Seq, m.emitted, nil
 }
@@ -244,9 +246,15 @@ func (m *Manager) Stats() status.Spool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return status.Spool{
-		Events: st.events + uint64(m.pendN), Bytes: st.bytes + int64(len(m.pend)),
-		Dropped: st.dropped + m.lost, Quarantined: m.jail.count(),
+		Events: uint64(m.waiting), Bytes: st.bytes + int64(len(m.pend)), Dropped: st.dropped + m.lost, Quarantined: m.jail.count(),
 	}
+}
+
+// less takes n events that were sent or dropped off those that wait.
+func (m *Manager) less(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = max(0, m.waiting-n)
 }
 
 // AllowUpload reports whether the owner allows data collection.
@@ -294,6 +302,9 @@ func (m *Manager) discard() error {
 	if err != nil {
 		return err
 	}
+	m.mu.Lock()
+	m.waiting = 0
+	m.mu.Unlock()
 	if n > 0 {
 		m.log.Info("owner opted out, events thrown away", "events", n)
 	}
@@ -390,7 +401,9 @@ func (m *Manager) writeHeld(sync bool) (dropped int, err error) {
 	m.pend, m.pendN, m.urgent = nil, 0, false
 	m.mu.Unlock()
 	if n > 0 {
-		if dropped, err = m.spool.append(lines, n, last); err != nil {
+		dropped, err = m.spool.append(lines, n, last)
+		m.less(dropped)
+		if err != nil {
 			m.mu.Lock()
 			m.pend, m.pendN, m.urgent = append(lines, m.pend...), n+m.pendN, sync || m.urgent
 			m.pendLast = max(m.pendLast, last)

@@ -545,15 +545,18 @@ func (s *spool) readSegment(seg *segment, p place, maxEvents, maxBytes int) (chu
 	return c, err
 }
 
-// finished takes n events of the segment of p off the count of what waits.
-func (s *spool) finished(p place, n int) {
+// finished takes n events of the segment of p off those that wait there, and returns how many that were: none if the segment is gone.
+func (s *spool) finished(p place, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, seg := range s.segs {
 		if seg.num == p.Segment {
-			seg.pending = max(0, seg.pending-n)
+			n = min(n, seg.pending)
+			seg.pending -= n
+			return n
 		}
 	}
+	return 0
 }
 
 // spoolStats is what waits and what was lost.

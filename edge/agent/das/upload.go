@@ -313,7 +313,7 @@ func (u *uploader) settle() error {
 		return nil
 	}
 	for _, f := range u.flights[:n] {
-		u.spool.finished(f.start, f.total)
+		u.less(u.spool.finished(f.start, f.total))
 	}
 	end := u.flights[n-1].end
 	u.flights = slices.Delete(u.flights, 0, n)
