@@ -1,0 +1,111 @@
+package docs
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"kennel/jdocs"
+)
+
+// watch calls changed whenever a file in dir may have changed, until ctx ends. The system says so (inotify); where it cannot, because
+// it has no watches left or the folder was replaced, the folder is looked at twice a second.
+func watch(ctx context.Context, root *os.Root, dir string, log *slog.Logger, changed func(force bool)) {
+	for ctx.Err() == nil {
+		err := notified(ctx, root, dir, func() { changed(true) })
+		if ctx.Err() != nil {
+			return
+		}
+		log.DebugContext(ctx, "folder is not watched by the system, looking at it instead", "dir", dir, "err", err)
+		tick := time.NewTicker(pollEvery)
+		for i := 0; i < 20 && ctx.Err() == nil; i++ {
+			changed(false)
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+		tick.Stop()
+	}
+}
+
+// reload looks at all local copies. force reads them even if they look the same.
+func (a *Agent) reload(force bool) {
+	var changes []Change
+	spoiled := false
+	a.locked(func() {
+		for _, d := range a.docs {
+			changes = append(changes, a.refresh(d, force)...)
+			spoiled = spoiled || !d.spoiled.IsZero()
+		}
+	})
+	a.tell(changes)
+	if spoiled || len(changes) > 0 {
+		a.look()
+	}
+}
+
+// refresh takes up what somebody else wrote into the local copy (SDK programs and tests edit it). It never takes over the version: that is
+// for the exchange with the cloud alone. The caller holds mu and tells the changes after releasing it.
+func (a *Agent) refresh(d *document, force bool) []Change {
+	info, err := a.files.Stat(d.localPath)
+	if err == nil && !force && d.spoiled.IsZero() && same(info, d.seen) {
+		return nil
+	}
+	var file localDoc
+	b, err := a.files.Read(d.localPath)
+	if err == nil {
+		file, err = parseLocal(b)
+	}
+	if err != nil {
+		// Perhaps somebody is in the middle of writing or replacing it.
+		switch now := time.Now(); {
+		case d.spoiled.IsZero():
+			d.spoiled = now
+		case now.Sub(d.spoiled) >= spoiledFor:
+			a.restore(d, err.Error())
+		}
+		return nil
+	}
+	d.spoiled = time.Time{}
+	d.seen = info
+	mine := d.local
+	if file.Version == mine.Version && jdocs.Equal([]byte(file.JSON), []byte(mine.JSON)) {
+		return nil
+	}
+	text := file.JSON
+	if file.Version != mine.Version {
+		// Written back over a newer copy: join what was changed in it with what came meanwhile.
+		if ground, ok := d.ledger.base(file.Version); ok {
+			if merged, _, err := d.merge([]byte(ground), []byte(file.JSON), []byte(mine.JSON)); err == nil {
+				text = string(merged)
+			}
+		}
+	}
+	l := mine
+	l.JSON = text
+	d.local = l // before the write: if that fails, memory still holds what the file says
+	d.touched()
+	if file.Version != mine.Version || text != file.JSON {
+		if err := a.writeLocal(d, l); err != nil {
+			a.cfg.Log.Warn("local copy of a document keeps a foreign version", "doc", d.name, "err", err)
+		}
+	}
+	return changeOf(d.name, mine.JSON, text, FromFile)
+}
+
+// restore writes the local copy again from memory.
+func (a *Agent) restore(d *document, why string) {
+	a.cfg.Log.Warn("local copy of a document was lost, writing it again", "doc", d.name, "why", why)
+	if err := a.writeLocal(d, d.local); err != nil {
+		a.cfg.Log.Warn("local copy of a document cannot be written", "doc", d.name, "err", err)
+		return
+	}
+	d.spoiled = time.Time{}
+}
+
+func same(a, b fs.FileInfo) bool {
+	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
