@@ -129,7 +129,7 @@ func TestKilledWhileEventsFlow(t *testing.T) {
 	if soak() {
 		rounds = 25
 	}
-	h := newHouse(t, "-robots", strconv.Itoa(robots), "-robot-env", "KENNEL_TELEMETRY_MS=50", "-robot-env", "KENNEL_FAULT_RESTART_LIMIT=1000")
+	h := newHouse(t, "-log-level", "debug", "-robots", strconv.Itoa(robots), "-robot-env", "KENNEL_TELEMETRY_MS=50", "-robot-env", "KENNEL_FLUSH_MS=200", "-robot-env", "KENNEL_FAULT_RESTART_LIMIT=1000")
 	h.start()
 	things := h.awaitPresent(robots)
 	rng := rand.New(rand.NewPCG(2, 4)) // which robot, and how long events flow before the next blow
@@ -222,7 +222,7 @@ func (h *house) versionsOnlyRise(things []string, seen map[string]uint64) {
 // historyRises checks that the cloud accepted each version once and in order.
 func (h *house) historyRises(t *testing.T) {
 	t.Helper()
-	rows, err := h.db(t).Query(t.Context(), `select thing || ' ' || name, doc_version from jdocs_history order by thing, name, at, doc_version`)
+	rows, err := h.db(t).Query(t.Context(), `select thing || ' ' || name, doc_version from jdocs_history order by thing, name, changed_at, doc_version`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,8 @@ func TestBackupAndRestore(t *testing.T) {
 	if out, err := kenneld("restore", "-data", h.dir, "-in", file); err == nil || !strings.Contains(out, "empty") {
 		t.Errorf("restore over a folder with data: %v\n%s", err, out)
 	}
-	other := newHouse(t, "-robots", "0")
+	h.stop() // a robot and its copy cannot both live
+	other := newHouse(t, "-robots", "1")
 	if err := os.Remove(other.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,9 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	other.start()
+	other.awaitPresent(1)
 	other.cloudHas(id, "master_volume", 2)
+	has(t, other.robotRoot(id), "master_volume", 2)
 	var rows []robotRow
 	if err := other.ctlJSON(&rows, "robots", "list"); err != nil || !slices.ContainsFunc(rows, func(r robotRow) bool { return r.Thing == id }) {
 		t.Errorf("robots after restore: %+v, %v", rows, err)

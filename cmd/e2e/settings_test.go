@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,12 +89,21 @@ func (h *house) cloudHas(thing, key string, want any) {
 	})
 }
 
+// set changes a setting from the cloud. While a part is down kennelctl says so with its own exit code, and a person tries again.
 func (h *house) set(thing, pair string) {
 	h.t.Helper()
-	if out, err := h.ctl("jdocs", "set", thing, "vic.RobotSettings", pair); err != nil {
-		h.t.Fatalf("%v\n%s", err, out)
-	}
+	await(h.t, time.Minute, "set "+pair, func() error {
+		out, err := h.ctl("jdocs", "set", thing, "vic.RobotSettings", pair)
+		var exit *exec.ExitError
+		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != unavailable) {
+			h.t.Fatalf("%v\n%s", err, out)
+		}
+		return err
+	})
 }
+
+// unavailable is kennelctl's exit code for "not now".
+const unavailable = 5
 
 // wired runs one more robot of the house whose paths to the cloud can be cut.
 type wired struct {

@@ -32,7 +32,7 @@ const (
 )
 
 // tops are what an archive may hold: nothing in it can pose as a part of the cluster or as a lock.
-var tops = []string{dumpName, "s3", "ca", "secrets", manifestName}
+var tops = []string{dumpName, "s3", "ca", "secrets", "robots", manifestName}
 
 // Manifest describes a backup.
 type Manifest struct {

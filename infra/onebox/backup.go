@@ -23,8 +23,12 @@ const dumpName = "postgres.dump"
 // gatewayTemp is where the gateway keeps uploads in progress inside a bucket: no objects yet.
 const gatewayTemp = ".sgwtmp"
 
+// robotTemp are folders of a simulated robot that a new life does without: what is gone after a boot, sockets, its log, and events not
+// yet delivered, which change while they are read.
+var robotTemp = []string{"run", "socket", "vic-logmgr", "das", "das-backup"}
+
 // Backup writes everything that the instance in dir must not lose into one file: a dump of the database, the objects, the certificate
-// authority and the secrets (so the file, mode 0600, is as secret as they are). It works while the instance runs, and starts Postgres
+// authority, the simulated robots and the secrets (so the file, mode 0600, is as secret as they are). It works while the instance runs, and starts Postgres
 // alone when it does not. The dump is taken first, so that the objects it speaks of are in the archive too. out appears whole or not
 // at all.
 func Backup(ctx context.Context, dir, out string, log *slog.Logger) (err error) {
@@ -66,6 +70,7 @@ func Backup(ctx context.Context, dir, out string, log *slog.Logger) (err error) 
 		func() error { return a.tree("s3", p.S3, gatewayTemp) },
 		func() error { return a.tree("ca", p.CA) },
 		func() error { return a.tree("secrets", p.Secrets) },
+		func() error { return a.tree("robots", p.Robots, robotTemp...) },
 		a.close, f.Sync, f.Close,
 		func() error { return os.Rename(f.Name(), out) },
 		func() error { return syncDir(filepath.Dir(out)) },

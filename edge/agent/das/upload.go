@@ -251,6 +251,7 @@ func (u *uploader) acked(a ack.Ack, now time.Time) error {
 	switch a.Status {
 	case ack.Stored:
 		f.done = true
+		u.log.Debug("events stored", "boot", f.bootID, "first", f.seqs[0], "last", f.seqs[len(f.seqs)-1], "count", len(f.seqs), "batch", f.id)
 		u.window = u.conf.Window
 		if u.stored++; u.stored%statsEvery == 0 {
 			u.Log(Source, "dasmgr.upload.stats", nil, u.stored, u.failed, int64(u.Stats().Dropped))
