@@ -133,29 +133,34 @@ func (a *Agent) take(ctx context.Context, d *document, remote jdocs.Doc) error {
 	return err
 }
 
-// recognize finds out whether a write of ours whose answer was lost is in the cloud, and takes it for the common ground.
+// recognize finds out whether a write of ours whose answer was lost is in the cloud, and takes it for the common ground. The words alone
+// prove nothing, since both sides may have counted alike: the cloud must say that they are ours.
 func (a *Agent) recognize(ctx context.Context, d *document, remote jdocs.Doc) error {
 	a.mu.Lock()
 	l, v := d.ledger, d.local.Version
 	a.mu.Unlock()
-	next := v + 1 // what the cloud made of it, unless the document was created anew
-	switch {
-	case !l.unsettled(v) || remote.Version <= v:
-		return nil
-	case l.sent(v, remote.JSON):
-		return a.accepted(d, remote.Version, remote.JSON)
-	case remote.Version == next:
+	if !l.unsettled(v) || remote.Version <= v {
 		return nil
 	}
-	rev, mine, found, err := a.cfg.Remote.Revision(ctx, d.name, next)
-	if err != nil || !found || !mine || !l.sent(v, rev.JSON) {
-		return err
+	candidates := []uint64{v + 1}
+	if remote.Version > v+1 && l.sent(v, remote.JSON) {
+		candidates = append(candidates, remote.Version) // a document created anew does not follow on v
 	}
-	text, err := compact([]byte(rev.JSON))
-	if err != nil {
-		return errs.New(errs.Corrupt, "version %d in the cloud: %v", next, err)
+	for _, version := range candidates {
+		rev, mine, found, err := a.cfg.Remote.Revision(ctx, d.name, version)
+		if err != nil {
+			return err
+		}
+		if !found || !mine || !l.sent(v, rev.JSON) {
+			continue
+		}
+		text, err := compact([]byte(rev.JSON))
+		if err != nil {
+			return errs.New(errs.Corrupt, "version %d in the cloud: %v", version, err)
+		}
+		return a.accepted(d, version, text)
 	}
-	return a.accepted(d, next, text)
+	return nil
 }
 
 // mergeIn decides what the local copy becomes now that the cloud has remote. common is the content both had at the local version, if
