@@ -114,11 +114,11 @@ func newCloud(t *testing.T) *cloud {
 			Steps: []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", First: at(2), Last: at(3), Times: 12, Peer: "192.0.2.7:4000", Detail: "wrong"}}}, nil
 	})
 	doc := func(v int, text string) map[string]any {
-		return map[string]any{"doc": "vic.RobotSettings", "version": v, "fmt_version": 2, "by": "op@example.org", "at": at(v), "json": json.RawMessage(text)}
+		return map[string]any{"doc_name": "vic.RobotSettings", "doc_version": v, "fmt_version": 2, "by": "op@example.org", "at": at(v), "jdoc": json.RawMessage(text)}
 	}
 	handle("GET /v1/things/{thing}/jdocs", func(*http.Request, string) (any, error) {
 		d := doc(3, "{}")
-		delete(d, "json")
+		delete(d, "jdoc")
 		return []any{d}, nil
 	})
 	handle("GET /v1/things/{thing}/jdocs/{doc}", func(*http.Request, string) (any, error) { return doc(3, `{"master_volume":3,"locale":"en-US"}`), nil })

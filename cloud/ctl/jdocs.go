@@ -16,13 +16,13 @@ import (
 
 // document is one version of a document, as the public API writes it.
 type document struct {
-	Doc        string          `json:"doc"`
-	Version    uint64          `json:"version"`
+	Doc        string          `json:"doc_name"`
+	Version    uint64          `json:"doc_version"`
 	FmtVersion uint64          `json:"fmt_version"`
 	By         string          `json:"by"`
 	At         time.Time       `json:"at"`
 	Deleted    bool            `json:"deleted"`
-	JSON       json.RawMessage `json:"json"` // absent in a list
+	JSON       json.RawMessage `json:"jdoc"` // absent in a list
 }
 
 func (a *app) jdocs() *cobra.Command {

@@ -71,8 +71,8 @@ func has(t *testing.T, root, key string, want any) time.Duration {
 
 // cloudDoc is a document as kennelctl prints it.
 type cloudDoc struct {
-	Version uint64         `json:"version"`
-	Doc     map[string]any `json:"json"`
+	Version uint64         `json:"doc_version"`
+	Doc     map[string]any `json:"jdoc"`
 }
 
 func (h *house) cloudHas(thing, key string, want any) {

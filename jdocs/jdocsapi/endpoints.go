@@ -64,14 +64,14 @@ type (
 // docJSON is one revision as operators read it.
 type docJSON struct {
 	Thing      thing.ID        `json:"thing"`
-	Doc        jdocs.Name      `json:"doc"`
-	Version    uint64          `json:"version"`
+	Doc        jdocs.Name      `json:"doc_name"`
+	Version    uint64          `json:"doc_version"`
 	FmtVersion uint64          `json:"fmt_version"`
 	ClientMeta string          `json:"client_metadata,omitempty"`
 	By         string          `json:"by"`
 	At         time.Time       `json:"at"`
 	Deleted    bool            `json:"deleted,omitempty"`
-	JSON       json.RawMessage `json:"json,omitempty"` // the document; absent in lists and deletions
+	JSON       json.RawMessage `json:"jdoc,omitempty"` // the document; absent in lists and deletions
 }
 
 func docOf(key jdocs.Key, r jdocs.Revision) docJSON {

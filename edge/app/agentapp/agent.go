@@ -54,6 +54,9 @@ type agent struct {
 	release  *release.Agent
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 
+	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
+	links   int        // how many connections there were
+
 	mu       sync.Mutex
 	problem  string // why there is no cloud, in words; "" while there is one
 	identity *devicecert.Identity
@@ -222,12 +225,20 @@ func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 func (a *agent) linkUp(ctx context.Context) {
 	a.setProblem("")
 	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
+	a.linking.Lock()
+	defer a.linking.Unlock()
+	a.links++
+	this := a.links
 	a.docs.Connected()
 	a.release.Connected(true)
 	a.das.Flush()
 	context.AfterFunc(ctx, func() {
-		a.docs.Disconnected()
-		a.release.Connected(false)
+		a.linking.Lock()
+		defer a.linking.Unlock()
+		if a.links == this { // else the next connection is up already: its predecessor's end is no news
+			a.docs.Disconnected()
+			a.release.Connected(false)
+		}
 	})
 }
 
