@@ -27,7 +27,7 @@ import (
 	"kennel/cloud/bridge"
 	"kennel/cloud/console"
 	"kennel/cloud/das"
-	//"kennel/cloud/das/dasapi"
+	"kennel/cloud/das/dasapi"
 	"kennel/cloud/das/daspg"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
@@ -262,7 +262,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	registryapi.Mount(mux, c.Registry)
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known))
 	otaapi.Mount(mux, c.OTA)
-	//dasapi.Mount(mux, c.Events)
+	dasapi.Mount(mux, c.Events)
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // VEC-CLD-07
 	mux.HandleFunc("GET /v1/health", c.health)
 	if err := console.Mount(mux, c.console()); err != nil {
