@@ -98,6 +98,3 @@ type Blobs interface {
 type Consent interface {
 	Allowed(ctx context.Context, id thing.ID) (bool, error)
 }
-
-// Cursor returns the place of r.
-func (r *Record) Cursor() Cursor { return Cursor{r.Received, r.Thing, r.BootID, r.Seq} }

@@ -101,16 +101,16 @@ func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([
 	fail := func(err error) ([]das.Record, das.Position, bool, error) {
 		return nil, from, false, pg.Err(fmt.Errorf("read new events: %w", err))
 	}
-	// The end row comes last and says how far this read could see.
+	// The row with id 0 says how far this read could see; 0 if there is more.
 	rows, err := s.pool.Query(ctx, `
 		WITH g AS (
 			SELECT xid, id, received, sum(events) OVER (ORDER BY xid) - events AS before
 			FROM (SELECT xid, id, received, events FROM das_group WHERE xid >= $1::text::xid8 AND xid < `+visible+` ORDER BY xid LIMIT 1000) AS next
 		)
-		SELECT xid::text::bigint, id, received FROM g WHERE before < $2
+		SELECT xid::text::bigint AS xid, id, received FROM g WHERE before < $2
 		UNION ALL
 		SELECT CASE WHEN EXISTS (SELECT FROM g WHERE before >= $2) THEN 0 ELSE `+visible+`::text::bigint END, 0, 'epoch'
-		ORDER BY 2`, strconv.FormatUint(uint64(from), 10), readEvents)
+		ORDER BY 1, 2`, strconv.FormatUint(uint64(from), 10), readEvents)
 	if err != nil {
 		return fail(err)
 	}
@@ -138,7 +138,7 @@ func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([
 	}
 	sql, args := where(das.Filter{Thing: f.Thing, Event: f.Event, Since: f.Since},
 		selectEvents+` WHERE received = ANY($1) AND grp = ANY($2)`, []any{times, ids})
-	recs, err := s.records(ctx, sql+` ORDER BY grp, thing, boot_id, seq`, args)
+	recs, err := s.records(ctx, sql+` ORDER BY array_position($2::bigint[], grp), thing, boot_id, seq`, args)
 	if err != nil {
 		return nil, from, false, err
 	}

@@ -1,0 +1,235 @@
+package dasapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/events"
+	"kennel/cloud/das"
+	"kennel/cloud/das/daspg"
+	"kennel/infra/kit"
+	"kennel/infra/pg/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+type fixture struct {
+	store *daspg.Store
+	svc   *das.Service
+	srv   *httptest.Server
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{store: daspg.Open(pgtest.New(t))}
+	f.svc = das.NewService(f.store)
+	mux := http.NewServeMux()
+	Mount(mux, f.svc)
+	f.srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if role := r.Header.Get("Test-Role"); role != "" {
+			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.Role(role)}))
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.srv.Close)
+	return f
+}
+
+func (f *fixture) put(t *testing.T, id thing.ID, first, last uint64) {
+	t.Helper()
+	it := das.Item{Thing: id}
+	for seq := first; seq <= last; seq++ {
+		it.Events = append(it.Events, events.Event{Seq: seq, Level: events.Info, RobotID: id.Serial(), BootID: "b", Name: "robot.boot", I1: events.Num(0)})
+	}
+	if _, err := f.store.Commit(t.Context(), das.Group{Received: time.Now(), Items: []das.Item{it}}, das.Raw{Key: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	f.svc.Wake()
+}
+
+func (f *fixture) get(t *testing.T, path, role, lastID string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.srv.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Test-Role", role)
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	resp, err := f.srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+func TestList(t *testing.T) {
+	f := setUp(t)
+	f.put(t, "vic:1", 1, 3)
+	f.put(t, "vic:2", 1, 2)
+	for _, tc := range []struct {
+		path, role string
+		code       int
+		want       string
+	}{
+		{"/v1/events", "viewer", 200, "vic:2/2 vic:2/1 vic:1/3 vic:1/2 vic:1/1"},
+		{"/v1/events?thing=vic:1&event=robot.&limit=2", "admin", 200, "vic:1/3 vic:1/2"},
+		{"/v1/events?since=2999-01-01T00:00:00Z", "viewer", 200, ""},
+		{"/v1/events", "", 401, "sign in"},
+		{"/v1/events", "owner", 403, "role owner"},
+		{"/v1/events/tail", "", 401, "sign in"},
+		{"/v1/events/tail?since=now", "viewer", 400, "since"},
+		{"/v1/events?limit=1001", "viewer", 400, "1 to 1000"},
+		{"/v1/events?thing=cat:1", "viewer", 400, "species"},
+		{"/v1/events?before=x", "viewer", 400, "before"},
+		{"/v1/events?evnt=x", "viewer", 400, "evnt"},
+		{"/v1/events?event=a&event=b", "viewer", 400, "given 2 times"},
+	} {
+		resp := f.get(t, tc.path, tc.role, "")
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != tc.code {
+			t.Errorf("%s as %q: %d %s; want %d", tc.path, tc.role, resp.StatusCode, body, tc.code)
+			continue
+		}
+		if tc.code != 200 {
+			if !strings.Contains(string(body), tc.want) {
+				t.Errorf("%s: %s; want %q", tc.path, body, tc.want)
+			}
+			continue
+		}
+		var recs []das.Record
+		if err := json.Unmarshal(body, &recs); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range recs {
+			got = append(got, fmt.Sprint(r.Thing, "/", r.Seq))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %v; want %s", tc.path, got, tc.want)
+		}
+	}
+	// Page by page.
+	var got []string
+	for path := "/v1/events?limit=2"; path != ""; {
+		resp := f.get(t, path, "viewer", "")
+		var recs []das.Record
+		if err := json.NewDecoder(resp.Body).Decode(&recs); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range recs {
+			got = append(got, fmt.Sprint(r.Thing, "/", r.Seq))
+		}
+		path = ""
+		if link := resp.Header.Get("Link"); link != "" {
+			path = link[1:strings.IndexByte(link, '>')]
+		}
+	}
+	if s := strings.Join(got, " "); s != "vic:2/2 vic:2/1 vic:1/3 vic:1/2 vic:1/1" {
+		t.Errorf("by pages: %s", s)
+	}
+}
+
+// sse reads events of a stream.
+type sse struct {
+	t *testing.T
+	r *bufio.Reader
+}
+
+func (s sse) next() (id string, rec das.Record) {
+	s.t.Helper()
+	for {
+		line, err := s.r.ReadString('\n')
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if v, ok := strings.CutPrefix(line, "id: "); ok {
+			id = strings.TrimSpace(v)
+		}
+		if v, ok := strings.CutPrefix(line, "data: "); ok {
+			if err := json.Unmarshal([]byte(v), &rec); err != nil {
+				s.t.Fatal(err)
+			}
+			return id, rec
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	f := setUp(t)
+	f.put(t, "vic:1", 1, 1) // before the tail: not shown
+	resp := f.get(t, "/v1/events/tail?thing=vic:1", "viewer", "")
+	if ct := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || ct != "text/event-stream" {
+		t.Fatalf("%d %s", resp.StatusCode, ct)
+	}
+	time.Sleep(200 * time.Millisecond) // the tail finds its place just after the headers; nothing tells when
+	f.put(t, "vic:2", 1, 1)
+	f.put(t, "vic:1", 2, 4)
+	s := sse{t, bufio.NewReader(resp.Body)}
+	_, rec := s.next()
+	id, rec3 := s.next()
+	if rec.Seq != 2 || rec3.Seq != 3 || rec.Thing != "vic:1" || !rec.I1.Set {
+		t.Errorf("got %+v, %+v", rec, rec3)
+	}
+	_ = resp.Body.Close() // the connection is lost
+	f.put(t, "vic:1", 5, 5)
+	s = sse{t, bufio.NewReader(f.get(t, "/v1/events/tail?thing=vic:1", "viewer", id).Body)}
+	if _, rec := s.next(); rec.Seq != 4 {
+		t.Errorf("after the loss: %+v; want 4", rec)
+	}
+	if _, rec := s.next(); rec.Seq != 5 {
+		t.Errorf("then: %+v; want 5", rec)
+	}
+	if resp := f.get(t, "/v1/events/tail", "viewer", "yesterday"); resp.StatusCode != 400 {
+		t.Errorf("bad Last-Event-ID: %d", resp.StatusCode)
+	}
+}
+
+// A silent stream shows that it lives, and ends with its client.
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := httptest.NewRecorder()
+		done := make(chan struct{})
+		go func() { defer close(done); stream(ctx, w, nil) }()
+		time.Sleep(31 * time.Second)
+		cancel()
+		<-done
+		if n := strings.Count(w.Body.String(), ": still here\n\n"); n != 2 {
+			t.Errorf("%d heartbeats in 31 s: %q", n, w.Body)
+		}
+	})
+}
+
+func FuzzQuery(f *testing.F) {
+	f.Add("thing=vic:1&event=a.b&since=2026-05-06T12:00:00Z&limit=3&before=1~vic:1~b~2")
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := url.ParseQuery(s)
+		if err != nil {
+			return
+		}
+		q, err := queryOf(v)
+		if err == nil && (q.limit < 1 || q.limit > das.MaxLimit) {
+			t.Fatalf("%q gives %+v", s, q)
+		}
+		if again, err := das.ParseCursor(q.before.String()); err != nil || again != q.before {
+			t.Fatalf("%+v read again %+v, %v", q.before, again, err)
+		}
+	})
+}
