@@ -35,7 +35,7 @@ test-arm: setup-arm arm ## the robot's packages under an emulated ARM v7
 
 .PHONY: arm
 arm:
-	@CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=7 go test -count=1 -short -timeout 15m -exec qemu-arm-static $(ROBOT_PKGS)
+	@CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=7 KENNEL_TEST_EXEC=qemu-arm-static go test -count=1 -short -timeout 15m -exec qemu-arm-static $(ROBOT_PKGS)
 
 .PHONY: soak
 soak: setup-test build ## the same tests in full: long seeds, many kills

@@ -60,6 +60,9 @@ func build(name string, env ...string) (string, error) {
 	return path, nil
 }
 
+// emulator is the emulator that runs a program built for another processor than this machine's (make test-arm); empty for our own.
+func emulator() []string { return strings.Fields(os.Getenv("KENNEL_TEST_EXEC")) }
+
 // TestRobotBuild: robotd builds for the robot's processor without cgo and fits (issue 2: under 30 MB).
 func TestRobotBuild(t *testing.T) {
 	path, err := build("robotd.arm", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm", "GOARM=7")
@@ -150,7 +153,9 @@ type process struct {
 func (b *bench) start(env []string, args ...string) *process {
 	b.t.Helper()
 	p := &process{t: b.t, log: &syncBuffer{}, done: make(chan error, 1)}
-	p.cmd = exec.Command(binary, append([]string{"-root", b.root, "-log-level", "debug", "-priority", "0"}, args...)...)
+	argv := append(emulator(), binary, "-root", b.root, "-log-level", "debug", "-priority", "0")
+	argv = append(argv, args...)
+	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {

@@ -218,7 +218,7 @@ func tempDir() (string, error) {
 	}
 	base := os.TempDir()
 	var fs syscall.Statfs_t
-	if syscall.Statfs(memory, &fs) == nil && int64(fs.Bavail)*fs.Bsize >= minMemory {
+	if syscall.Statfs(memory, &fs) == nil && int64(fs.Bavail)*int64(fs.Bsize) >= minMemory {
 		base = memory
 	}
 	if len(base) > 40 || account.CheckTraversable(filepath.Join(base, "x")) != nil {
