@@ -1,0 +1,172 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"kennel/cloud/api/envelope"
+)
+
+const id = "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"
+
+const fourLights = `{"lights":[{"r":255},{"g":1},{"b":2},{}]}`
+
+func TestGolden(t *testing.T) {
+	c := Command{ID: id, Kind: SetLights, ExpiresInMS: 1500, Args: json.RawMessage(fourLights)}
+	for name, tc := range map[string]struct {
+		encode func() ([]byte, error)
+		want   string
+	}{
+		"command": {c.Encode, `{"v":1,"id":"` + id + `","kind":"set_lights","expires_in_ms":1500,"args":` + fourLights + `}`},
+		"no args": {Command{ID: id, Kind: Ping}.Encode, `{"v":1,"id":"` + id + `","kind":"ping","expires_in_ms":0}`},
+		"result": {Result{ID: id, Status: Failed, Detail: "no body", Finished: 7}.Encode,
+			`{"v":1,"id":"` + id + `","status":"failed","detail":"no body","finished_ms":7}`},
+		"answer": {Answer{ID: id, State: "done"}.Encode, `{"v":1,"id":"` + id + `","state":"done"}`},
+		"pull":   {Pull{Commands: []Command{{ID: id, Kind: Ping}}}.Encode, `{"v":1,"commands":[{"v":1,"id":"` + id + `","kind":"ping","expires_in_ms":0}]}`},
+		"empty":  {Pull{}.Encode, `{"v":1,"commands":[]}`},
+	} {
+		got, err := tc.encode()
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: got %s, %v\nwant %s", name, got, err, tc.want)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	command := func(s string) error { _, err := ParseCommand([]byte(s)); return err }
+	result := func(s string) error { _, err := ParseResult([]byte(s)); return err }
+	for _, tc := range []struct {
+		parse func(string) error
+		in    string
+		want  string // in the error
+	}{
+		{command, `{`, "unexpected end"},
+		{command, `{"v":2,"id":"` + id + `","kind":"ping"}`, "speaks 1"},
+		{command, `{"v":1,"id":"../../etc/passwd","kind":"ping"}`, "want a lower-case UUID"},
+		{command, `{"v":1,"id":"` + id + `","kind":"Ping"}`, "want a word"},
+		{command, `{"v":1,"id":"` + id + `","kind":"ping","expires_in_ms":604800001}`, "expires in"},
+		{command, `{"v":1,"id":"` + id + `","kind":"ping","args":[1]}`, "want a JSON object"},
+		{command, `{"v":1,"id":"` + id + `","kind":"ping","args":{"x":"` + strings.Repeat("x", MaxArgs) + `"}}`, "at most 2048"},
+		{command, `{"v":1,"id":"` + id + `","kind":"ping","args":{"x":"\u0000"}}`, "U+0000"},
+		{result, `{"v":1,"id":"` + id + `","status":"maybe"}`, "want done, failed, expired or unknown"},
+		{result, `{"v":1,"id":"` + id + `","status":"done","detail":"` + strings.Repeat("x", MaxDetail+1) + `"}`, "at most 1024"},
+		{result, `{"v":1,"id":"` + id + `","status":"done","detail":"\u0000"}`, "without NUL"},
+		{result, `{"v":1,"id":"","status":"done"}`, "UUID"},
+	} {
+		if err := tc.parse(tc.in); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%.100s: %v, want %q", tc.in, err, tc.want)
+		}
+	}
+}
+
+func TestCatalogue(t *testing.T) {
+	for _, tc := range []struct{ kind, args, want string }{
+		{Ping, ``, ""}, {Ping, `{}`, ""}, {Sync, `{}`, ""}, {FlushEvents, ``, ""}, {RestartAgent, ` {} `, ""},
+		{SetLights, fourLights, ""},
+		{Intent, `{"intent":"intent_system_charger","params":{"a":1}}`, ""}, {Intent, `{"intent":"greeting"}`, ""},
+		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, set_lights, sync"},
+		{Ping, `{"loud":true}`, "want no arguments"},
+		{Ping, `7`, "want a JSON object"},
+		{SetLights, ``, "0 lights"}, {SetLights, `{"lights":[{},{},{}]}`, "3 lights"},
+		{SetLights, `{"lights":[{"r":256},{},{},{}]}`, "0 to 255"}, {SetLights, `{"lights":[{"red":1},{},{},{}]}`, "red"},
+		{Intent, `{"intent":"Bad Word"}`, "want a word"}, {Intent, `{"intent":"x","params":[]}`, "want a JSON object"},
+	} {
+		err := Check(tc.kind, json.RawMessage(tc.args))
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s %s: %v, want %q", tc.kind, tc.args, err, tc.want)
+		}
+	}
+}
+
+// TestFullPullFitsTheBroker: the limits together keep the answer within one message.
+func TestFullPullFitsTheBroker(t *testing.T) {
+	var p Pull
+	for range MaxOpen {
+		args := json.RawMessage(`{"x":"` + strings.Repeat("x", MaxArgs-8) + `"}`)
+		p.Commands = append(p.Commands, Command{ID: id, Kind: strings.Repeat("k", 32), ExpiresInMS: MaxTTL.Milliseconds(), Args: args})
+	}
+	b, err := p.Encode()
+	if err != nil || len(b) > envelope.MaxWire-2048 {
+		t.Errorf("%d bytes, %v; want at most %d", len(b), err, envelope.MaxWire-2048)
+	}
+	got, err := ParsePull(b)
+	if err != nil || len(got.Commands) != MaxOpen {
+		t.Errorf("read back %d commands, %v", len(got.Commands), err)
+	}
+}
+
+func TestDetailFits(t *testing.T) {
+	for _, s := range []string{"", "ok", "a\x00b", strings.Repeat("ä", MaxDetail), "\xff\xfe"} {
+		if _, err := ParseResult(must(Result{ID: id, Status: Failed, Detail: Detail(s)}.Encode())); err != nil {
+			t.Errorf("%.20q: %v", s, err)
+		}
+	}
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// fuzz demands that what parses encodes and parses to the same value again.
+func fuzz[T interface{ Encode() ([]byte, error) }](f *testing.F, parse func([]byte) (T, error), seeds ...[]byte) {
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := parse(b)
+		if err != nil {
+			return
+		}
+		again, err := v.Encode()
+		if err != nil {
+			t.Fatalf("%+v does not encode: %v", v, err)
+		}
+		w, err := parse(again)
+		if err != nil {
+			t.Fatalf("%s does not parse: %v", again, err)
+		}
+		if third := must(w.Encode()); !bytes.Equal(again, third) {
+			t.Fatalf("got %s, want %s", third, again)
+		}
+	})
+}
+
+func FuzzCommand(f *testing.F) {
+	fuzz(f, ParseCommand, must(Command{ID: id, Kind: Intent, ExpiresInMS: 1000, Args: json.RawMessage(`{"intent":"x"}`)}.Encode()))
+}
+
+func FuzzResult(f *testing.F) {
+	fuzz(f, ParseResult, must(Result{ID: id, Status: Done, Detail: "pong", Finished: 1}.Encode()))
+}
+
+func FuzzAnswer(f *testing.F) { fuzz(f, ParseAnswer, must(Answer{ID: id, State: "expired"}.Encode())) }
+
+func FuzzPull(f *testing.F) {
+	fuzz(f, ParsePull, must(Pull{Commands: []Command{{ID: id, Kind: Ping, ExpiresInMS: 5000}}}.Encode()))
+}
+
+// FuzzCheck: arguments that are accepted are read to the same values when they come back from storage.
+func FuzzCheck(f *testing.F) {
+	f.Add(SetLights, []byte(fourLights))
+	f.Add(Intent, []byte(`{"intent":"greeting","params":{"a":[1,2]}}`))
+	f.Add(Ping, []byte(`{}`))
+	f.Fuzz(func(t *testing.T, kind string, args []byte) {
+		if Check(kind, args) != nil || kind != SetLights {
+			return
+		}
+		l, err := ParseLights(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := json.Marshal(l)
+		if got, err := ParseLights(b); err != nil || !reflect.DeepEqual(got, l) {
+			t.Fatalf("got %+v, %v; want %+v", got, err, l)
+		}
+	})
+}
