@@ -53,8 +53,8 @@ const skipBlobs = 10 * time.Second
 type Ingester struct {
 	Config
 	jobs    chan *job
-	waiting atomic.Int64 // wire bytes of jobs not yet answered
-	turn    sync.Mutex   // one committer collects, the others commit
+	waiting atomic.Int64  // wire bytes of jobs not yet answered
+	turn    chan struct{} // holds one token: one committer collects, the others commit
 	pace    pacer
 	noBlobs atomic.Int64 // until when, ms since 1970
 	consent consentCache
@@ -93,7 +93,7 @@ func NewIngester(c Config) (*Ingester, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	in := &Ingester{Config: c, jobs: make(chan *job, max(64, c.QueueBytes/1024))} // a batch has rarely less than 1 KiB; QueueBytes is the bound
+	in := &Ingester{Config: c, turn: make(chan struct{}, 1), jobs: make(chan *job, max(64, c.QueueBytes/1024))} // a batch has rarely less than 1 KiB; QueueBytes is the bound
 	in.consent.known = map[thing.ID]consentEntry{}
 	return in, nil
 }
@@ -174,8 +174,12 @@ func (in *Ingester) Run(ctx context.Context) error {
 
 // collect waits for a batch and then for its company; nil when ctx ends.
 func (in *Ingester) collect(ctx context.Context) []*job {
-	in.turn.Lock()
-	defer in.turn.Unlock()
+	select {
+	case in.turn <- struct{}{}:
+		defer func() { <-in.turn }()
+	case <-ctx.Done():
+		return nil
+	}
 	var jobs []*job
 	select {
 	case j := <-in.jobs:
