@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -332,8 +333,29 @@ func (h *oneboxHouse) welcome() string {
 	line("api", "https://"+dialable(h.Listen.API), "root certificate: "+rootFile(h.inst))
 	line("mqtt", "ssl://"+dialable(h.Listen.MQTT), "")
 	line("robots", strconv.Itoa(h.Robots)+" simulated", "in "+h.inst.Paths.Robots)
-	fmt.Fprintf(&b, "\n  try        kennelctl -onebox %s robots list\n  stop       Ctrl-C\n\n", h.inst.Paths.Root)
+	fmt.Fprintf(&b, "\n  try        %s -onebox %s robots list\n  stop       Ctrl-C\n\n", beside("kennelctl"), h.inst.Paths.Root)
 	return b.String()
+}
+
+// beside names another of our programs as one would type it here: by its path, if it lies beside this one and not in the search path.
+func beside(name string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	path := filepath.Join(filepath.Dir(self), name)
+	if found, err := exec.LookPath(name); err == nil && found == path {
+		return name
+	}
+	if _, err := os.Stat(path); err != nil {
+		return name
+	}
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
+	}
+	return path
 }
 
 // Files in secrets/ and the people of a fresh house.

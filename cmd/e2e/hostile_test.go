@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMalformedInput is what must hold 6, from outside: rubbish on the public wires gets a reason, and the house lives on. (Each codec and
+// handler has its own fuzz target; robots' batches are poisoned in edge/agent/das and cloud/das.)
+func TestMalformedInput(t *testing.T) {
+	h := newHouse(t, "-robots", "1")
+	h.start()
+	id := h.awaitPresent(1)[0]
+	token, err := os.ReadFile(h.ready.Files["operator_token"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.ReadFile(h.ready.Files["root_ca"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(root)
+	tlsConfig := &tls.Config{RootCAs: pool, ServerName: "localhost"}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig}, Timeout: 30 * time.Second}
+
+	bodies := map[string]string{
+		"empty": "", "half": `{"thing":`, "array": `[1,2]`, "number": "7", "wrong types": `{"thing":1,"secret":{},"csr":[],"set":3,"email":{},"version":1}`,
+		"unknown fields": `{"surprise":true}`, "deep": strings.Repeat("[", 100_000), "nul": "{\"thing\":\"\x00\"}", "large": `{"thing":"` + strings.Repeat("x", 4<<20) + `"}`,
+	}
+	for _, ep := range []struct{ method, path string }{
+		{"POST", "/v1/enroll"}, {"POST", "/v1/renew"}, {"POST", "/v1/login"}, {"POST", "/v1/things"},
+		{"PATCH", "/v1/things/" + id + "/jdocs/vic.RobotSettings"}, {"PUT", "/v1/things/" + id + "/ota/desired"},
+		{"PATCH", "/v1/things/cat:1/jdocs/x"},
+	} {
+		for name, body := range bodies {
+			req, err := http.NewRequestWithContext(t.Context(), ep.method, h.ready.Endpoints["api"]+ep.path, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+			resp, err := c.Do(req)
+			if err != nil {
+				t.Errorf("%s %s, %s: %v", ep.method, ep.path, name, err)
+				continue
+			}
+			b, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			var problem struct{ Error, Kind string }
+			if resp.StatusCode < 400 || resp.StatusCode >= 500 || json.Unmarshal(b, &problem) != nil || problem.Error == "" || problem.Kind == "internal" {
+				t.Errorf("%s %s, %s: %s %.200s", ep.method, ep.path, name, resp.Status, b)
+			}
+		}
+	}
+
+	// Rubbish on both TLS ports, before and after the handshake.
+	noise := make([]byte, 64<<10)
+	_, _ = rand.Read(noise)
+	for _, part := range []string{"mqtt", "api"} {
+		_, addr, _ := strings.Cut(h.ready.Endpoints[part], "://")
+		for range 5 {
+			if conn, err := tls.Dial("tcp", addr, tlsConfig); err == nil {
+				_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+				_, _ = conn.Write(noise)         // the peer may have hung up
+				_, _ = io.Copy(io.Discard, conn) // until it does
+				conn.Close()
+			}
+			if resp, err := http.Post("http://"+addr+"/v1/enroll", "application/json", bytes.NewReader(noise)); err == nil {
+				resp.Body.Close()
+			}
+		}
+	}
+	if out, err := h.ctl("doctor", id); err != nil {
+		t.Errorf("after the noise: %v\n%s", err, out)
+	}
+	if left := h.partPid("broker"); left != h.ready.Pids["broker"] {
+		t.Errorf("the broker was restarted: pid %d became %d", h.ready.Pids["broker"], left)
+	}
+}
