@@ -16,10 +16,13 @@ const (
 	Err    = "err"
 	Part   = "part"
 	Addr   = "addr"
-	Caller = "caller"
+	Caller = "caller" // a thing id, or the id of a person's account
+	// Of the request that a record belongs to; they come from its context (With).
+	Request = "request" // id of one request: a robot repeats it when it asks again
+	Trace   = "trace"   // W3C trace id, the same on the robot and in the cloud
 )
 
-// New returns a logger that writes to w. level is debug, info, warn or error; format is text or json.
+// New returns a logger that writes to w, also what the context of a record carries (With). level is debug, info, warn or error; format is text or json.
 func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -28,9 +31,9 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: l}
 	switch strings.ToLower(format) {
 	case "text", "":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
+		return slog.New(Contextual(slog.NewTextHandler(w, opts))), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
+		return slog.New(Contextual(slog.NewJSONHandler(w, opts))), nil
 	}
 	return nil, fmt.Errorf("log format %q: want text or json", format)
 }

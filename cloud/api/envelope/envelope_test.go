@@ -70,6 +70,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	f.Add(ok)
 	big, _ := EncodeRequest(Request{ID: "1"}, bytes.Repeat([]byte("ab"), 8000))
 	f.Add(big)
+	f.Add([]byte(`{"v":1,"id":"1","ttl_ms":5,"tp":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}` + "\n{}"))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		h, body, err := DecodeRequest(msg)
 		if err != nil {

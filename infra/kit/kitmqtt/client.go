@@ -12,6 +12,7 @@ import (
 	"kennel/certs/thing"
 	"kennel/cloud/api/envelope"
 	"kennel/cloud/api/topics"
+	"kennel/cloud/api/traceparent"
 	"kennel/infra/errs"
 )
 
@@ -68,7 +69,7 @@ func (c *Client) Stats() ClientStats {
 
 // Do sends a request and waits for its answer, resending under the same id after about 2 s, 3.2 s, ... at most 30 s, and whenever
 // Connected is called. The context's deadline is what the cloud is told as time to live. An error answer has the errs kind, code and
-// retry pause that the cloud gave; no answer until ctx ends is errs.Unavailable with code "no_answer"; a body that no broker message
+// retry pause that the cloud gave; the trace in ctx (cloud/api/traceparent), if any, goes along; no answer until ctx ends is errs.Unavailable with code "no_answer"; a body that no broker message
 // can carry is errs.Invalid with code "too_large" and wraps envelope.ErrTooLarge.
 func (c *Client) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
 	topic := topics.ReqTopic(c.id, service, method)
@@ -94,7 +95,7 @@ func (c *Client) Do(ctx context.Context, service, method string, body []byte) ([
 
 	var pubErr error
 	for sent, pause := 1, firstResend; ; sent++ {
-		msg, err := envelope.EncodeRequest(envelope.Request{ID: reqID, TTL: ttl(ctx)}, body)
+		msg, err := envelope.EncodeRequest(envelope.Request{ID: reqID, TTL: ttl(ctx), TP: traceparent.From(ctx).String()}, body)
 		if err != nil {
 			return nil, errs.Coded(errs.Invalid, "too_large", "request %s/%s: %w", service, method, err)
 		}

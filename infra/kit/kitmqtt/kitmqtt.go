@@ -9,6 +9,7 @@ package kitmqtt
 
 import (
 	"context"
+	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/ack"
@@ -27,4 +28,17 @@ type ReqHandler func(ctx context.Context, id thing.ID, body []byte) ([]byte, err
 // answer carries its errs kind, an answer that never came is errs.Unavailable.
 type Requester interface {
 	Do(ctx context.Context, service, method string, body []byte) ([]byte, error)
+}
+
+type arrivalKey struct{}
+
+// WithArrival returns ctx carrying when the message that is handled under it came from the broker.
+func WithArrival(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, arrivalKey{}, at)
+}
+
+// Arrival returns when the message that ctx belongs to came from the broker; the zero time if it is not known.
+func Arrival(ctx context.Context) time.Time {
+	at, _ := ctx.Value(arrivalKey{}).(time.Time)
+	return at
 }

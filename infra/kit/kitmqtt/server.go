@@ -11,6 +11,7 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/envelope"
+	"kennel/cloud/api/traceparent"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -72,6 +73,7 @@ func (s *Server) Serve(ctx context.Context, in Incoming) (id string, response []
 		return "", nil
 	}
 	s.requests.Add(1)
+	ctx = in.context(ctx, req)
 	if err != nil {
 		s.malformed.Add(1)
 		return req.ID, s.refuse(ctx, in, req.ID, errs.Coded(errs.Invalid, "malformed", "request %s/%s: %w", in.Service, in.Method, err))
@@ -118,6 +120,17 @@ func (s *Server) Serve(ctx context.Context, in Incoming) (id string, response []
 		return req.ID, s.refuse(ctx, in, req.ID, errs.Coded(errs.Invalid, "too_large", "answer to %s: %w; ask over HTTPS", name, err))
 	}
 	return req.ID, out
+}
+
+// context carries what belongs to the request: the robot's trace for whoever goes on with it, and the facts for logs. A traceparent that
+// cannot be read is as good as none.
+func (in Incoming) context(ctx context.Context, req envelope.Request) context.Context {
+	facts := []slog.Attr{slog.String(logging.Request, req.ID), slog.String(logging.Caller, string(in.Thing))}
+	if p, err := traceparent.Parse(req.TP); err == nil {
+		ctx = traceparent.With(ctx, p)
+		facts = append(facts, slog.String(logging.Trace, p.TraceID()))
+	}
+	return logging.With(WithArrival(ctx, in.Received), facts...)
 }
 
 // call runs one handler. A panic becomes an Internal error, logged with its stack: the process lives on.
