@@ -20,6 +20,7 @@ import (
 	"kennel/cloud/api/hints"
 	"kennel/cloud/api/status"
 	"kennel/cloud/api/topics"
+	"kennel/cloud/api/traceparent"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/link"
@@ -120,7 +121,7 @@ func (a *agent) publish(ctx context.Context, name string, payload []byte) error 
 	return l.Publish(ctx, name, payload)
 }
 
-// requester asks the cloud over whatever link there is.
+// requester asks the cloud over whatever link there is. Each request begins a trace, which the cloud's spans and log lines go on with.
 type requester struct{ a *agent }
 
 func (r requester) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
@@ -128,7 +129,14 @@ func (r requester) Do(ctx context.Context, service, method string, body []byte) 
 	if l == nil {
 		return nil, errs.New(errs.Unavailable, "no connection to the cloud yet")
 	}
-	return l.Do(ctx, service, method, body)
+	trace := traceparent.New(r.a.cfg.TracePermille)
+	start := time.Now()
+	out, err := l.Do(traceparent.With(ctx, trace), service, method, body)
+	if r.a.log.Enabled(ctx, slog.LevelDebug) {
+		r.a.log.DebugContext(ctx, "asked the cloud", "service", service, "method", method, logging.Trace, trace.TraceID(), "sampled", trace.Sampled,
+			"took", time.Since(start).Round(time.Millisecond), logging.Err, err)
+	}
+	return out, err
 }
 
 // listenToCore hands robotd's messages to the vitals, and starts over whenever robotd does.

@@ -27,6 +27,8 @@ type Config struct {
 	Telemetry time.Duration
 	// Flush is how long events wait for company before they are sent.
 	Flush time.Duration
+	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
+	TracePermille int
 }
 
 // Main runs agentd and returns its exit code.
@@ -60,6 +62,7 @@ root, and works without a cloud until one answers. SIGTERM ends it with code 0.`
 			env := robotfs.LoadEnv(root, envFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", 30*time.Second, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", 2*time.Second, 10*time.Millisecond, time.Hour)
+			cfg.TracePermille = env.Int("TRACE_PERMILLE", 10, 0, 1000)
 			if err := env.Err(); err != nil {
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
 			}
