@@ -180,6 +180,20 @@ func tear(root *os.Root) {
 	}
 }
 
+// self returns the command that runs this binary once more: behind an emulator if it runs in one itself (make test-arm).
+var self = sync.OnceValues(func() ([]string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(exe, "-test.list", "^$")
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	if err := cmd.Run(); errors.Is(err, syscall.ENOEXEC) {
+		return []string{"qemu-" + runtime.GOARCH + "-static", exe}, nil
+	}
+	return []string{exe}, nil
+})
+
 // memory is what the cloud knows over all lives of one robot.
 type memory struct {
 	t       *testing.T
@@ -193,16 +207,12 @@ type memory struct {
 // live runs the robot once and reports whether it came to its end.
 func (c *memory) live(dir, boot, dieAt string, offline bool) bool {
 	c.t.Helper()
-	exe, err := os.Executable()
+	argv, err := self()
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(c.t.Context(), exe)
-	if err := exec.CommandContext(c.t.Context(), exe, "-test.list", "^$").Run(); errors.Is(err, syscall.ENOEXEC) {
-		// This binary itself runs in an emulator (make test-arm), so its children must too.
-		cmd = exec.CommandContext(c.t.Context(), "qemu-"+runtime.GOARCH+"-static", exe)
-	}
-	cmd.Env = append(os.Environ(), envRoot+"="+dir, envBoot+"="+boot, envDie+"="+dieAt, fmt.Sprint(envFrom, "=", c.life*perLife), fmt.Sprint(envOff, "=", offline))
+	cmd := exec.CommandContext(c.t.Context(), argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envRoot+"="+dir, envBoot+"="+boot, envDie+"="+dieAt, fmt.Sprint(envFrom, "=", c.life*perLife), fmt.Sprint(envOff, "=", offline))
 	c.life++
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -509,6 +509,21 @@ func TestLargeEvents(t *testing.T) {
 	})
 }
 
+// An event that no message can carry is set aside by the robot itself.
+func TestEventTooLargeForTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, c := testRoot(t), newCloud(t)
+		m := newManager(t, root, "boot-1", func(c *Config) { c.BatchBytes = 1000 })
+		emit(t, m, "a", noise(1, events.MaxText), "b")
+		stop := run(t, m, c)
+		time.Sleep(30 * time.Second)
+		stop()
+		if got, want := c.got(), []string{"boot-1/1", "boot-1/3"}; !slices.Equal(got, want) || m.Stats().Quarantined != 1 || m.Stats().Events != 0 {
+			t.Errorf("got %v, want %v; %+v", got, want, m.Stats())
+		}
+	})
+}
+
 func noise(seed uint64, n int) string {
 	b := make([]byte, n)
 	for i := range b {

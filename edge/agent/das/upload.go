@@ -188,6 +188,9 @@ func (u *uploader) load() (*flight, error) {
 			return nil, err
 		}
 		u.cursor = c.end
+		if len(f.payload) < u.conf.BatchBytes/3 {
+			u.bytes = min(2*u.bytes, 8*u.conf.BatchBytes)
+		}
 		return f, nil
 	}
 }
