@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
+	"kennel/infra/sdnotify"
 )
 
 // Config is what robotd can be told.
@@ -90,6 +92,9 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	return cmd
 }
 
+// kickEvery is the watchdog's period (VEC-WDOG-02).
+const kickEvery = 250 * time.Millisecond
+
 // Run runs robotd until ctx ends or the body was shut down (nil), or until the loop itself fails.
 func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	// Called from here so that a body that is not there yet is no reason to be silent oneself.
@@ -106,17 +111,17 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	w, err := openWatchdog(cfg.Notify)
+	w, err := sdnotify.Open(cfg.Notify)
 	if err != nil {
 		return err
 	}
-	defer w.close()
+	defer func() { _ = w.Close() }() // datagrams: nothing is buffered
 	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
 	// Stopped in reverse: motion first, then those who report it.
 	err = runner.Run(ctx, log, runner.Config{},
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return srv.Serve(ctx, c.handlers(ctx)) }},
 		runner.Service{Name: "reporter", Run: c.report},
-		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.run(ctx, c.healthy) }},
+		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},
 	)
 	if errors.Is(err, rt.ErrShutdown) {
