@@ -1,0 +1,210 @@
+// Package command asks robots to do things: an outbox in Postgres, so that every command ends with exactly one result or its expiry,
+// whatever dies on the way.
+//
+//	Send -> outbox -> Sender of any process -> down/cmd, down/intent -> robot -> req/command/result -> Finish
+//	                                           req/command/pull (at every connect) -> Pull
+//
+// A thing gets its commands in the order they were given: the oldest open one is sent, with back-off, until its result or its expiry, then
+// the next. A robot that connects pulls all of them at once. That the robot asks, instead of the cloud watching statuses for a new
+// connection, needs nobody who notices: the question is resent until it is answered, whichever process of the cloud lives.
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/commands"
+	"kennel/infra/errs"
+)
+
+// State is where a command stands.
+type State string
+
+// The states. The last three are final.
+const (
+	Pending State = "pending" // not sent yet
+	Sent    State = "sent"    // sent at least once
+	Done    State = "done"
+	Failed  State = "failed"  // Result says why; also what the robot does not know
+	Expired State = "expired" // not executed as far as anybody knows: the Result says so, or none came in time
+)
+
+// Closed reports whether the state is final.
+func (s State) Closed() bool { return s == Done || s == Failed || s == Expired }
+
+// stateOf is the state that a robot's result leads to.
+func stateOf(s commands.Status) State {
+	switch s {
+	case commands.Done:
+		return Done
+	case commands.Expired:
+		return Expired
+	}
+	return Failed
+}
+
+// Command is one row of the outbox.
+type Command struct {
+	ID      string          `json:"id"` // a UUID
+	Thing   thing.ID        `json:"thing"`
+	Kind    string          `json:"kind"`
+	Args    json.RawMessage `json:"args"`
+	By      string          `json:"by"`
+	Created time.Time       `json:"created"`
+	Expires time.Time       `json:"expires"`
+	State   State           `json:"state"`
+	Sends   int             `json:"sends"` // how often it was handed to the broker or pulled
+	Closed  *time.Time      `json:"closed,omitempty"`
+	Result  *Result         `json:"result,omitempty"`
+}
+
+// Result is what the robot said; FinishedMS is by its clock.
+type Result struct {
+	Status     commands.Status `json:"status"`
+	Detail     string          `json:"detail,omitempty"`
+	FinishedMS int64           `json:"finished_ms"`
+}
+
+// Draft is a command to be.
+type Draft struct {
+	Thing thing.ID
+	Kind  string
+	Args  json.RawMessage
+	TTL   time.Duration
+	By    string
+	Key   string // the caller's own, at most MaxKey bytes; "": every request is another command
+}
+
+// Outgoing is a command on its way, with how long it still has.
+type Outgoing struct {
+	ID     string
+	Thing  thing.ID
+	Kind   string
+	Args   json.RawMessage
+	Expire time.Duration
+}
+
+// Wire returns what is sent.
+func (o Outgoing) Wire() commands.Command {
+	return commands.Command{V: 1, ID: o.ID, Kind: o.Kind, Args: o.Args, ExpiresInMS: max(o.Expire, 0).Milliseconds()}
+}
+
+// Limits and our own defaults.
+const (
+	MaxKey     = 64 // bytes
+	MinTTL     = time.Second
+	DefaultTTL = time.Hour
+	// Grace is how long after its expiry a command waits for a result that is under way before it counts as expired.
+	Grace = 30 * time.Second
+	// Keep is how long closed commands are kept.
+	Keep = 30 * 24 * time.Hour
+
+	DefaultLimit = 50
+	MaxLimit     = 500
+)
+
+// Store is what Service needs from storage. It goes by the database's clock, so that processes agree.
+type Store interface {
+	// Add keeps d, tells every process, and returns the command; with a key that the same caller used for this thing before it returns
+	// that command and added false. Exhausted if commands.MaxOpen of the thing are open.
+	Add(ctx context.Context, d Draft) (c Command, added bool, err error)
+	// Get returns one command of a thing; NotFound.
+	Get(ctx context.Context, id thing.ID, command string) (Command, error)
+	// List returns the newest first, open ones alone if asked.
+	List(ctx context.Context, id thing.ID, open bool, limit int) ([]Command, error)
+	// Open returns all that may still begin, oldest first, and counts them as sent.
+	Open(ctx context.Context, id thing.ID) ([]Outgoing, error)
+	// Close keeps the first result of a command and returns the command as it is then; NotFound if the thing has no such command.
+	Close(ctx context.Context, id thing.ID, command string, s State, r Result) (Command, error)
+	// Expire closes what is open later than grace after its expiry, and returns how many it closed.
+	Expire(ctx context.Context, grace time.Duration) (int, error)
+	// Forget removes what was closed longer than keep ago, and returns how many it removed.
+	Forget(ctx context.Context, keep time.Duration) (int, error)
+}
+
+// Service holds the rules. It is safe for concurrent use.
+type Service struct{ store Store }
+
+// New returns a service on store.
+func New(store Store) *Service { return &Service{store} }
+
+// Check reports the first thing that makes d no command; errors are of kind Invalid. TTL 0 becomes DefaultTTL.
+func (d *Draft) Check() error {
+	if d.TTL == 0 {
+		d.TTL = DefaultTTL
+	}
+	if len(bytes.TrimSpace(d.Args)) == 0 {
+		d.Args = json.RawMessage("{}")
+	}
+	switch {
+	case d.TTL < MinTTL || d.TTL > commands.MaxTTL:
+		return errs.New(errs.Invalid, "time to live of %v: want %v to %v", d.TTL, MinTTL, commands.MaxTTL)
+	case len(d.Key) > MaxKey || strings.ContainsRune(d.Key, 0) || !utf8.ValidString(d.Key):
+		return errs.New(errs.Invalid, "key %.80q: want at most %d bytes of UTF-8 without NUL", d.Key, MaxKey)
+	}
+	if err := commands.Check(d.Kind, d.Args); err != nil {
+		return errs.New(errs.Invalid, "%w", err)
+	}
+	return nil
+}
+
+// Send puts a command into the outbox and returns it. The same caller's same key again returns the command of the first time; Conflict if
+// that was another kind or had other arguments.
+func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
+	if err := d.Check(); err != nil {
+		return Command{}, err
+	}
+	c, added, err := s.store.Add(ctx, d)
+	if err != nil {
+		return Command{}, err
+	}
+	if !added && (c.Kind != d.Kind || !bytes.Equal(compact(c.Args), compact(d.Args))) {
+		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already stands for command %s, %s with other arguments", d.Key, c.ID, c.Kind)
+	}
+	return c, nil
+}
+
+func compact(b json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, b) != nil {
+		return b // it was checked; compared as it is
+	}
+	return out.Bytes()
+}
+
+// Command returns one command of a thing.
+func (s *Service) Command(ctx context.Context, id thing.ID, command string) (Command, error) {
+	return s.store.Get(ctx, id, command)
+}
+
+// Commands returns the newest first, at most limit; only those without a result if open.
+func (s *Service) Commands(ctx context.Context, id thing.ID, open bool, limit int) ([]Command, error) {
+	return s.store.List(ctx, id, open, limit)
+}
+
+// Pull returns whatever is open for a thing, oldest first.
+func (s *Service) Pull(ctx context.Context, id thing.ID) ([]Outgoing, error) {
+	return s.store.Open(ctx, id)
+}
+
+// Finish keeps a thing's result, if it is the first of that command, and returns the command as it stands: every repetition gets the same.
+func (s *Service) Finish(ctx context.Context, id thing.ID, r commands.Result) (Command, error) {
+	return s.store.Close(ctx, id, r.ID, stateOf(r.Status), Result{r.Status, r.Detail, r.Finished})
+}
+
+// Expire closes what waited Grace past its expiry; a periodic job.
+func (s *Service) Expire(ctx context.Context) error {
+	_, err := s.store.Expire(ctx, Grace)
+	return err
+}
+
+// Forget removes what was closed longer than Keep ago; a periodic job.
+func (s *Service) Forget(ctx context.Context) error {
+	_, err := s.store.Forget(ctx, Keep)
+	return err
+}

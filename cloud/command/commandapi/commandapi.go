@@ -1,0 +1,165 @@
+// Package commandapi is command over the wires: HTTP for operators, MQTT for robots.
+//
+//	POST /v1/things/{thing}/commands {kind, args, expires_in_ms, key}   -> the command; the same key again is the same command
+//	GET  /v1/things/{thing}/commands?open=&limit=                       -> the newest first
+//	GET  /v1/things/{thing}/commands/{id}
+//	req/command/pull, req/command/result                                (cloud/api/commands)
+package commandapi
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-kit/kit/endpoint"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/commands"
+	"kennel/cloud/command"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/kit/kitmqtt"
+)
+
+const (
+	timeout = 10 * time.Second
+	maxBody = 16 << 10 // bytes
+)
+
+// Handlers returns the robots' requests by "service/method".
+func Handlers(svc *command.Service) map[string]kitmqtt.ReqHandler {
+	return map[string]kitmqtt.ReqHandler{
+		commands.Service + "/" + commands.PullMethod: func(ctx context.Context, id thing.ID, _ []byte) ([]byte, error) {
+			open, err := svc.Pull(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			var p commands.Pull
+			for _, o := range open {
+				p.Commands = append(p.Commands, o.Wire())
+			}
+			return p.Encode()
+		},
+		commands.Service + "/" + commands.ResultMethod: func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
+			r, err := commands.ParseResult(body)
+			if err != nil {
+				return nil, errs.Coded(errs.Invalid, "malformed", "%w", err)
+			}
+			c, err := svc.Finish(ctx, id, r)
+			if err != nil {
+				return nil, err
+			}
+			return commands.Answer{ID: c.ID, State: string(c.State)}.Encode()
+		},
+	}
+}
+
+// Config holds what the endpoints need besides the rules.
+type Config struct {
+	// Known refuses things that nobody registered.
+	Known func(ctx context.Context, id thing.ID) error
+	// Audit writes one line about what the caller in ctx does; a command whose line cannot be written is not given. Arguments are not in
+	// it: they may be somebody's words.
+	Audit func(ctx context.Context, action, object, detail string) error
+	Log   *slog.Logger
+}
+
+// Request is the body of POST /v1/things/{thing}/commands.
+type Request struct {
+	Kind        string          `json:"kind"`
+	Args        json.RawMessage `json:"args,omitempty"`
+	ExpiresInMS int64           `json:"expires_in_ms,omitempty"` // 0: command.DefaultTTL
+	Key         string          `json:"key,omitempty"`           // the caller's own, so that a request made twice is one command
+}
+
+type listRequest struct {
+	id    thing.ID
+	open  bool
+	limit int
+}
+
+type oneRequest struct {
+	id   thing.ID
+	name string
+}
+
+// Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit).
+func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
+	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
+	staff, changers := endpoint.Chain(wrap, kit.Require(kit.Staff...)), endpoint.Chain(wrap, kit.Require(kit.Changers...))
+
+	mux.Handle("POST /v1/things/{thing}/commands", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, d command.Draft) (command.Command, error) {
+		d.By = kit.CallerFrom(ctx).Subject()
+		if err := d.Check(); err != nil {
+			return command.Command{}, err
+		}
+		if err := cfg.Known(ctx, d.Thing); err != nil {
+			return command.Command{}, err
+		}
+		if err := cfg.Audit(ctx, "command.send", string(d.Thing), d.Kind); err != nil {
+			return command.Command{}, err
+		}
+		return svc.Send(ctx, d)
+	})), decodeDraft))
+
+	mux.Handle("GET /v1/things/{thing}/commands", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q listRequest) ([]command.Command, error) {
+		out, err := svc.Commands(ctx, q.id, q.open, q.limit)
+		if out == nil {
+			out = []command.Command{}
+		}
+		return out, err
+	})), decodeList))
+
+	mux.Handle("GET /v1/things/{thing}/commands/{id}", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q oneRequest) (command.Command, error) {
+		return svc.Command(ctx, q.id, q.name)
+	})), func(r *http.Request) (any, error) {
+		id, err := thingOf(r)
+		return oneRequest{id, r.PathValue("id")}, err
+	}))
+}
+
+func decodeDraft(r *http.Request) (any, error) {
+	id, err := thingOf(r)
+	if err != nil {
+		return nil, err
+	}
+	var body Request
+	if err := kithttp.ReadJSON(r, &body, maxBody); err != nil {
+		return nil, err
+	}
+	if body.ExpiresInMS < 0 || body.ExpiresInMS > commands.MaxTTL.Milliseconds() {
+		return nil, errs.New(errs.Invalid, "expires_in_ms %d: want 0 to %d", body.ExpiresInMS, commands.MaxTTL.Milliseconds())
+	}
+	return command.Draft{Thing: id, Kind: body.Kind, Args: body.Args, TTL: time.Duration(body.ExpiresInMS) * time.Millisecond, Key: body.Key}, nil
+}
+
+func decodeList(r *http.Request) (any, error) {
+	id, err := thingOf(r)
+	if err != nil {
+		return nil, err
+	}
+	q, v := listRequest{id: id, limit: command.DefaultLimit}, r.URL.Query()
+	if s := v.Get("open"); s != "" {
+		if q.open, err = strconv.ParseBool(s); err != nil {
+			return nil, errs.New(errs.Invalid, "open %.20q: want true or false", s)
+		}
+	}
+	if s := v.Get("limit"); s != "" {
+		if q.limit, err = strconv.Atoi(s); err != nil || q.limit < 1 || q.limit > command.MaxLimit {
+			return nil, errs.New(errs.Invalid, "limit %.20q: want 1 to %d", s, command.MaxLimit)
+		}
+	}
+	return q, nil
+}
+
+func thingOf(r *http.Request) (thing.ID, error) {
+	id, err := thing.Parse(r.PathValue("thing"))
+	if err != nil {
+		return "", errs.New(errs.Invalid, "%w", err)
+	}
+	return id, nil
+}
