@@ -1,5 +1,5 @@
 // Package pemfile keeps keys and certificates as PEM files that are whole or absent, for the authority in the cloud and for the identity
-// on the robot. It imports only the standard library, because both sides link it.
+// on the robot. It stays lean, because both sides link it.
 package pemfile
 
 import (
@@ -12,7 +12,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
+
+	"kennel/infra/durable"
 )
 
 // MaxFile is the largest file read, in bytes: a chain is under 8 KiB.
@@ -27,48 +28,9 @@ const (
 	keyBlock  = "PRIVATE KEY" // PKCS#8
 )
 
-// Write replaces name with data. After it returned nil the content survives a power cut; if it fails or the process dies, the old
-// content stands. Missing folders are made 0700. One writer per file: a leftover of a killed one is overwritten.
+// Write replaces name with data, whole or not at all (infra/durable). Missing folders are made 0700.
 func Write(root *os.Root, name string, data []byte, perm fs.FileMode) error {
-	tmp := name + ".new"
-	err := writeSynced(root, tmp, data, perm)
-	if err == nil {
-		err = root.Rename(tmp, name)
-	}
-	if err == nil {
-		err = syncDir(root, path.Dir(name))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-func writeSynced(root *os.Root, name string, data []byte, perm fs.FileMode) error {
-	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
-		return err
-	}
-	// A leftover may carry wider permissions than this file asks for: start from none.
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func syncDir(root *os.Root, dir string) error {
-	d, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Write(root, name, data, perm, 0o700)
 }
 
 // Read reads a file of at most MaxFile bytes. A missing file is fs.ErrNotExist.

@@ -1,5 +1,5 @@
 // Package robotfs reads and writes the files of one robot, all below its root (os.Root), so that a simulated robot cannot write outside its
-// folder. What it writes is whole or absent: temporary file, sync, rename, sync of the folder (style guide, section 14).
+// folder. What it writes is whole or absent (infra/durable).
 package robotfs
 
 import (
@@ -9,9 +9,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
-	"sync/atomic"
+
+	"kennel/infra/durable"
 )
 
 // Well-known folders of the original robot, relative to its root (spec/vector-cloud.md: PERS, CACHE, RES).
@@ -21,72 +21,17 @@ const (
 	Resources  = "anki/data/assets/cozmo_resources"
 )
 
-// tmpSuffix marks a file that was being written; CleanTemp removes leftovers of a kill.
-const tmpSuffix = ".kennel-tmp"
-
-var tmpSeq atomic.Int64
-
 // WriteFile replaces name with data. After it returned nil the new content survives a power cut; if it fails or the process dies, the
 // old content stands. Missing folders are made. Safe for concurrent use; the last rename wins.
 func WriteFile(root *os.Root, name string, data []byte, perm fs.FileMode) error {
-	dir := path.Dir(name)
-	if err := root.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	tmp := fmt.Sprintf("%s.%d.%d%s", name, os.Getpid(), tmpSeq.Add(1), tmpSuffix)
-	if err := writeSynced(root, tmp, data, perm); err != nil {
-		_ = root.Remove(tmp) // the first error is the one to tell
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := root.Rename(tmp, name); err != nil {
-		_ = root.Remove(tmp) // as above
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := SyncDir(root, dir); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-func writeSynced(root *os.Root, name string, data []byte, perm fs.FileMode) error {
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return durable.Write(root, name, data, perm, 0o755)
 }
 
 // SyncDir makes renames and new files in dir durable.
-func SyncDir(root *os.Root, dir string) error {
-	d, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func SyncDir(root *os.Root, dir string) error { return durable.SyncDir(root, dir) }
 
 // CleanTemp removes what interrupted writes left in dir. A missing folder is fine.
-func CleanTemp(root *os.Root, dir string) error {
-	d, err := root.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	names, err := d.Readdirnames(-1)
-	_ = d.Close() // read only
-	for _, n := range names {
-		if strings.HasSuffix(n, tmpSuffix) {
-			err = errors.Join(err, root.Remove(path.Join(dir, n)))
-		}
-	}
-	return err
-}
+func CleanTemp(root *os.Root, dir string) error { return durable.CleanTemp(root, dir) }
 
 // MaxFile bounds what ReadFile reads, in bytes.
 const MaxFile = 16 << 20

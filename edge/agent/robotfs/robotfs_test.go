@@ -53,13 +53,13 @@ func TestNothingLeavesTheRoot(t *testing.T) {
 
 func TestCleanTemp(t *testing.T) {
 	root, dir := open(t)
-	if err := os.WriteFile(filepath.Join(dir, "x.1.1"+tmpSuffix), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "x.1.1.kennel-tmp"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(CleanTemp(root, "."), CleanTemp(root, "missing")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := root.Stat("x.1.1" + tmpSuffix); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := root.Stat("x.1.1.kennel-tmp"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("leftover stays: %v", err)
 	}
 }

@@ -1,0 +1,84 @@
+// Package durable writes files that are whole or absent: temporary file, sync, rename, sync of the folder. Robot and cloud keep their
+// state this way (style guide, section 14).
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync/atomic"
+)
+
+// tmpSuffix marks a file that was being written; CleanTemp removes what a kill left.
+const tmpSuffix = ".kennel-tmp"
+
+var tmpSeq atomic.Int64
+
+// Write replaces name with data. After it returned nil the new content survives a power cut; if it fails or the process dies, the old
+// content stands. Missing folders are made with mode dirPerm. Safe for concurrent use; the last rename wins.
+func Write(root *os.Root, name string, data []byte, perm, dirPerm fs.FileMode) error {
+	dir := path.Dir(name)
+	if err := root.MkdirAll(dir, dirPerm); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	tmp := fmt.Sprintf("%s.%d.%d%s", name, os.Getpid(), tmpSeq.Add(1), tmpSuffix)
+	err := writeSynced(root, tmp, data, perm)
+	if err == nil {
+		err = root.Rename(tmp, name)
+	}
+	if err != nil {
+		_ = root.Remove(tmp) // the first error is the one to tell
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := SyncDir(root, dir); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func writeSynced(root *os.Root, name string, data []byte, perm fs.FileMode) error {
+	// A process of the same number may have left such a file, with wider permissions than this one asks for.
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// SyncDir makes renames and new files in dir durable.
+func SyncDir(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// CleanTemp removes what interrupted writes left in dir. A missing folder is fine.
+func CleanTemp(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	_ = d.Close() // read only
+	for _, n := range names {
+		if strings.HasSuffix(n, tmpSuffix) {
+			err = errors.Join(err, root.Remove(path.Join(dir, n)))
+		}
+	}
+	return err
+}
