@@ -75,7 +75,7 @@ func newAgent(root *os.Root, cfg Config) (*agent, error) {
 		return nil, err
 	}
 	a.os = platform.OSVersion(root)
-	a.das, err = das.New(das.Config{Root: root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Log: a.log, FlushInterval: cfg.Flush})
+	a.das, err = das.New(das.Config{Root: root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight, Log: a.log, FlushInterval: cfg.Flush})
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +104,14 @@ func (a *agent) run(ctx context.Context) error {
 }
 
 func (a *agent) uptime() time.Duration { return time.Since(a.started) }
+
+// clockRight reports whether the system's clock may be right: false while it shows a time that is proven to be past (VEC-BOOT-14).
+func (a *agent) clockRight() bool {
+	a.mu.Lock()
+	id := a.identity
+	a.mu.Unlock()
+	return id == nil || id.Now().Sub(time.Now()) < time.Second
+}
 
 // emit records an event; what cannot be recorded is logged, because nobody else could tell.
 func (a *agent) emit(e events.Event) {
