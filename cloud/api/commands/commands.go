@@ -86,6 +86,9 @@ var (
 	wordPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 )
 
+// IsID reports whether s is the id of a command: a lower-case UUID, safe as a file name.
+func IsID(s string) bool { return idPattern.MatchString(s) }
+
 // Topic returns the name below down/ that carries a kind.
 func Topic(kind string) string {
 	if kind == Intent {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"time"
 
@@ -129,7 +128,7 @@ func one(rows pgx.Rows, err error) (command.Command, error) {
 
 // Get returns one command of a thing.
 func (s *Store) Get(ctx context.Context, id thing.ID, name string) (command.Command, error) {
-	if !isUUID(name) {
+	if !commands.IsID(name) {
 		return command.Command{}, unknown(id, name)
 	}
 	c, err := one(s.pool.Query(ctx, `SELECT `+columns+` FROM command_outbox WHERE id = $1 AND thing = $2`, name, id))
@@ -138,10 +137,6 @@ func (s *Store) Get(ctx context.Context, id thing.ID, name string) (command.Comm
 	}
 	return c, wrap(err, "command %s of %s", name, id)
 }
-
-var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-
-func isUUID(s string) bool { return uuid.MatchString(s) }
 
 func unknown(id thing.ID, name string) error {
 	return errs.Coded(errs.NotFound, "no_command", "%s has no command %.64q", id, name)
@@ -238,7 +233,7 @@ func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err
 
 // Close keeps the first result and makes the thing's next command due.
 func (s *Store) Close(ctx context.Context, id thing.ID, name string, state command.State, r command.Result) (c command.Command, err error) {
-	if !isUUID(name) {
+	if !commands.IsID(name) {
 		return c, unknown(id, name)
 	}
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {

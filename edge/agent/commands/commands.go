@@ -1,0 +1,427 @@
+// Package commands does what the cloud asks of this robot, once, and tells what became of it until the cloud has heard.
+//
+//	down/cmd, down/intent, req/command/pull -> queue -> record on disk -> executor -> result on disk -> req/command/result -> told
+//
+// The broker delivers a command as often as it likes, and either side may die at any time. So an id is on disk before its executor runs: what
+// was begun is never begun again. An agent that died in between cannot know how far its predecessor came; it says so (failed).
+package commands
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	wire "kennel/cloud/api/commands"
+	"kennel/infra/errs"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/logging"
+)
+
+// Our own limits.
+const (
+	maxQueue  = 2 * wire.MaxOpen // what finds it full is sent again by the cloud
+	maxUntold = 2 * wire.MaxOpen // results that the cloud has not heard; beyond it nothing new is begun
+	keepTold  = 256              // a thing gets one command after the other: a copy does not come later than this many others
+	maxRun    = 30 * time.Second // one executor
+	askTime   = 30 * time.Second // one request to the cloud
+	minRetry  = 2 * time.Second
+	maxRetry  = time.Minute
+)
+
+// Outcome is what an executor did.
+type Outcome struct {
+	Detail string // for people
+	// After, if not nil, is called when the result is safe on disk: for what may end this process.
+	After func()
+}
+
+// Executor does one kind of command. Its arguments were checked (wire.Check). ctx ends when it has taken too long or the agent stops; an
+// error becomes a failed result with its text.
+type Executor func(ctx context.Context, args json.RawMessage) (Outcome, error)
+
+// Config says what can be done and whom to tell.
+type Config struct {
+	Root      *os.Root
+	Executors map[string]Executor // by kind; others are answered with unknown
+	Ask       kitmqtt.Requester
+	Log       *slog.Logger
+
+	step func(point string) // called between any two steps that last; tests die there
+}
+
+// Agent is safe for concurrent use.
+type Agent struct {
+	cfg  Config
+	work chan struct{} // one slot: the queue has something
+	talk chan struct{} // one slot: there is something to tell or to ask
+
+	disk sync.Mutex // held while a record is written or removed; before mu
+
+	mu      sync.Mutex
+	queue   []queued
+	records map[string]*record
+	last    uint64 // number of the newest record
+	online  bool
+	pull    bool // ask what is open
+}
+
+type queued struct {
+	wire.Command
+	deadline time.Time // by this process's monotonic clock
+}
+
+// New reads what was begun and done before. What was begun and has no result failed: its process ended.
+func New(cfg Config) (*Agent, error) {
+	if cfg.Root == nil || cfg.Ask == nil || cfg.Log == nil {
+		return nil, errors.New("commands: Root, Ask and Log are needed")
+	}
+	if cfg.step == nil {
+		cfg.step = func(string) {}
+	}
+	a := &Agent{cfg: cfg, work: make(chan struct{}, 1), talk: make(chan struct{}, 1)}
+	var err error
+	if a.records, err = load(cfg.Root, cfg.Log); err != nil {
+		return nil, fmt.Errorf("commands: %w", err)
+	}
+	for _, r := range a.records {
+		a.last = max(a.last, r.Num)
+		if r.Result == nil {
+			a.finish(r, wire.Failed, "the agent ended while it ran; whether it took effect is not known")
+		}
+	}
+	return a, nil
+}
+
+// Connected says that the cloud can be reached now, or no longer.
+func (a *Agent) Connected(yes bool) {
+	a.mu.Lock()
+	a.online = yes
+	a.pull = a.pull || yes
+	a.mu.Unlock()
+	if yes {
+		signal(a.talk)
+	}
+}
+
+// Handle takes a message of down/cmd or down/intent. It does not block.
+func (a *Agent) Handle(payload []byte) {
+	c, err := wire.ParseCommand(payload)
+	if err != nil {
+		a.cfg.Log.Warn("command cannot be read", logging.Err, err)
+		return
+	}
+	a.enqueue(c)
+}
+
+func (a *Agent) enqueue(c wire.Command) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.queue) >= maxQueue || slices.ContainsFunc(a.queue, func(q queued) bool { return q.ID == c.ID }) {
+		return
+	}
+	a.queue = append(a.queue, queued{c, time.Now().Add(c.ExpiresIn())})
+	signal(a.work)
+}
+
+// Run executes and tells until ctx ends, and returns nil.
+func (a *Agent) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { a.execute(ctx) })
+	wg.Go(func() { a.converse(ctx) })
+	wg.Wait()
+	return nil
+}
+
+// execute does one command after the other.
+func (a *Agent) execute(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.work:
+		}
+		for ctx.Err() == nil {
+			a.mu.Lock()
+			if len(a.queue) == 0 {
+				a.mu.Unlock()
+				break
+			}
+			q := a.queue[0]
+			a.queue = a.queue[1:]
+			a.mu.Unlock()
+			a.do(ctx, q)
+		}
+	}
+}
+
+// do executes one command, unless that was done before.
+func (a *Agent) do(ctx context.Context, q queued) {
+	a.mu.Lock()
+	if r, ok := a.records[q.ID]; ok {
+		// A copy; or the cloud lost what it had heard, for instance because it was restored from a backup.
+		r.Told = false
+		a.mu.Unlock()
+		signal(a.talk)
+		return
+	}
+	full := a.untold() >= maxUntold
+	a.mu.Unlock()
+	if full {
+		a.cfg.Log.WarnContext(ctx, "too many results wait for the cloud, command left to its next delivery", "command", q.ID)
+		return
+	}
+	r := &record{V: 1, Num: a.last + 1, ID: q.ID, Kind: q.Kind}
+	run, known := a.cfg.Executors[q.Kind]
+	var status wire.Status
+	var detail string
+	switch err := wire.Check(q.Kind, q.Args); {
+	case !time.Now().Before(q.deadline):
+		status, detail = wire.Expired, "it came too late"
+	case !known:
+		status, detail = wire.Unknown, fmt.Sprintf("this robot does not know %s", q.Kind)
+	case err != nil:
+		status, detail = wire.Failed, err.Error()
+	}
+	if status != "" {
+		a.keep(r)
+		a.finish(r, status, detail)
+		return
+	}
+	if err := a.write(r); err != nil {
+		a.cfg.Log.ErrorContext(ctx, "command not begun, because that could not be noted", "command", q.ID, logging.Err, err)
+		return // it is delivered again
+	}
+	a.keep(r)
+	a.cfg.step("begun")
+	out, err := guarded(ctx, run, q.Args)
+	a.cfg.step("ran")
+	status, detail = wire.Done, out.Detail
+	if err != nil {
+		status, detail = wire.Failed, err.Error()
+	}
+	safe := a.finish(r, status, detail)
+	a.cfg.step("finished")
+	switch {
+	case out.After == nil || err != nil:
+	case safe:
+		out.After()
+		a.cfg.step("after")
+	default:
+		a.finish(r, wire.Failed, "its result could not be kept on disk, so it was left undone")
+	}
+}
+
+// guarded runs an executor; a panic of one is its failure.
+func guarded(ctx context.Context, run Executor, args json.RawMessage) (out Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, maxRun)
+	defer cancel()
+	return run(ctx, args)
+}
+
+func (a *Agent) keep(r *record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.records[r.ID] = r
+	a.last = max(a.last, r.Num)
+}
+
+// finish gives r its result, tells whether that is on disk, and has it told. One that cannot be kept is told all the same: the cloud's record
+// is the one that counts.
+func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool) {
+	a.mu.Lock()
+	r.Result = &wire.Result{V: 1, ID: r.ID, Status: status, Detail: wire.Detail(detail), Finished: time.Now().UnixMilli()}
+	a.mu.Unlock()
+	err := a.write(r)
+	if err != nil {
+		a.cfg.Log.Error("result of a command is not on disk", "command", r.ID, logging.Err, err)
+	}
+	a.cfg.Log.Info("command", "command", r.ID, "kind", r.Kind, "status", status)
+	signal(a.talk)
+	return err == nil
+}
+
+// converse tells results, oldest first, and asks what is open after every connect.
+func (a *Agent) converse(ctx context.Context) {
+	pause := minRetry
+	retry := time.NewTimer(time.Hour)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.talk:
+		case <-retry.C:
+		}
+		retry.Stop()
+		if err := a.exchange(ctx); err == nil {
+			pause = minRetry
+		} else if ctx.Err() == nil {
+			a.cfg.Log.DebugContext(ctx, "commands: the cloud has not heard", logging.Err, err, "again_in", pause)
+			retry.Reset(pause/2 + rand.N(pause))
+			pause = min(2*pause, maxRetry)
+		}
+	}
+}
+
+// exchange tells all there is to tell, then pulls. Results come first: what is told is not pulled again.
+func (a *Agent) exchange(ctx context.Context) error {
+	for {
+		a.mu.Lock()
+		online, r, pull := a.online, a.oldestUntold(), a.pull
+		var result wire.Result
+		if r != nil {
+			result = *r.Result
+		}
+		a.mu.Unlock()
+		switch {
+		case !online: // Connected wakes us
+			return nil
+		case r != nil:
+			if err := a.tell(ctx, r, result); err != nil {
+				return err
+			}
+		case pull:
+			a.mu.Lock()
+			a.pull = false // a connection that comes meanwhile asks again
+			a.mu.Unlock()
+			if err := a.ask(ctx); err != nil {
+				a.mu.Lock()
+				a.pull = true
+				a.mu.Unlock()
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// tell brings one result to the cloud. What the cloud does not know or never takes is told as well: nobody waits for it.
+func (a *Agent) tell(ctx context.Context, r *record, result wire.Result) error {
+	body, err := result.Encode()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	answer, err := a.cfg.Ask.Do(ctx, wire.Service, wire.ResultMethod, body)
+	switch {
+	case err == nil:
+		k, err := wire.ParseAnswer(answer)
+		if err == nil && k.ID != r.ID {
+			err = errs.New(errs.Corrupt, "want an answer for it, got one for %s", k.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("result of %s: %w", r.ID, err)
+		}
+	case errs.CodeOf(err) == "no_command" || errs.KindOf(err) == errs.Invalid:
+		a.cfg.Log.WarnContext(ctx, "cloud does not take the result of a command", "command", r.ID, logging.Err, err)
+	default:
+		return fmt.Errorf("result of %s: %w", r.ID, err)
+	}
+	a.cfg.step("told")
+	a.mu.Lock()
+	r.Told = true
+	a.mu.Unlock()
+	if err := a.write(r); err != nil {
+		a.cfg.Log.WarnContext(ctx, "told result is not noted", "command", r.ID, logging.Err, err) // it is told again after a restart
+	}
+	a.cfg.step("noted")
+	a.prune()
+	return nil
+}
+
+// write brings r to disk as it is now.
+func (a *Agent) write(r *record) error {
+	a.disk.Lock()
+	defer a.disk.Unlock()
+	a.mu.Lock()
+	now := *r
+	a.mu.Unlock()
+	return now.write(a.cfg.Root)
+}
+
+// ask pulls what is open. A cloud that has no such request has no commands.
+func (a *Agent) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	b, err := a.cfg.Ask.Do(ctx, wire.Service, wire.PullMethod, nil)
+	if err != nil {
+		if errs.CodeOf(err) == "unknown_method" {
+			return nil
+		}
+		return fmt.Errorf("ask for commands: %w", err)
+	}
+	p, err := wire.ParsePull(b)
+	if err != nil {
+		return err
+	}
+	for _, c := range p.Commands {
+		a.enqueue(c)
+	}
+	return nil
+}
+
+// untold counts the results that the cloud has not heard. Call it with mu held.
+func (a *Agent) untold() (n int) {
+	for _, r := range a.records {
+		if !r.Told {
+			n++
+		}
+	}
+	return n
+}
+
+// oldestUntold returns the result to tell next; nil if there is none. Call it with mu held.
+func (a *Agent) oldestUntold() (oldest *record) {
+	for _, r := range a.records {
+		if r.Result != nil && !r.Told && (oldest == nil || r.Num < oldest.Num) {
+			oldest = r
+		}
+	}
+	return oldest
+}
+
+// prune forgets the oldest told records beyond keepTold.
+func (a *Agent) prune() {
+	a.disk.Lock()
+	defer a.disk.Unlock()
+	a.mu.Lock()
+	var old []*record
+	for _, r := range a.records {
+		if r.Told {
+			old = append(old, r)
+		}
+	}
+	slices.SortFunc(old, func(x, y *record) int { return cmp.Compare(x.Num, y.Num) })
+	old = old[:max(0, len(old)-keepTold)]
+	for _, r := range old {
+		delete(a.records, r.ID)
+	}
+	a.mu.Unlock()
+	for _, r := range old {
+		if err := r.remove(a.cfg.Root); err != nil {
+			a.cfg.Log.Warn("old record of a command not removed", "command", r.ID, logging.Err, err) // the next start sees it again
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // already on
+	}
+}

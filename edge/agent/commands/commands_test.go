@@ -1,0 +1,445 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	wire "kennel/cloud/api/commands"
+	"kennel/infra/errs"
+)
+
+// cloud keeps the first result of each command, and loses what it is told to lose.
+type cloud struct {
+	mu      sync.Mutex
+	open    []wire.Command
+	results map[string]wire.Result
+	told    int // results heard, copies too
+	away    bool
+	lose    int // so many answers from now on
+}
+
+func (c *cloud) Do(_ context.Context, service, method string, body []byte) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return nil, errs.New(errs.Unavailable, "no connection")
+	}
+	switch service + "/" + method {
+	case "command/pull":
+		var p wire.Pull
+		for _, o := range c.open {
+			if _, done := c.results[o.ID]; !done {
+				p.Commands = append(p.Commands, o)
+			}
+		}
+		return c.answer(p.Encode())
+	case "command/result":
+		r, err := wire.ParseResult(body)
+		if err != nil {
+			return nil, errs.New(errs.Invalid, "%w", err)
+		}
+		c.told++
+		if _, done := c.results[r.ID]; !done {
+			c.results[r.ID] = r
+		}
+		return c.answer(wire.Answer{ID: r.ID, State: "done"}.Encode())
+	}
+	return nil, errs.Coded(errs.NotFound, "unknown_method", "no %s/%s", service, method)
+}
+
+func (c *cloud) answer(b []byte, err error) ([]byte, error) {
+	if c.lose > 0 {
+		c.lose--
+		return nil, errs.New(errs.Unavailable, "the answer is lost")
+	}
+	return b, err
+}
+
+func (c *cloud) result(id string) wire.Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.results[id]
+	return wire.Result{Status: r.Status, Detail: r.Detail}
+}
+
+// world is one robot's disk with what stays when its agent dies, and the cloud.
+type world struct {
+	t     *testing.T
+	dir   string
+	cloud *cloud
+	runs  map[string]int // by what the executor was told to count
+	after int
+	fail  error
+
+	agent  *Agent
+	cancel context.CancelFunc
+	ended  chan struct{}
+	dieAt  string
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, dir: t.TempDir(), cloud: &cloud{results: map[string]wire.Result{}}, runs: map[string]int{}}
+}
+
+// start starts an agent that dies at the step dieAt, once.
+func (w *world) start(dieAt string) {
+	w.t.Helper()
+	root, err := os.OpenRoot(w.dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.dieAt = dieAt
+	ctx, cancel := context.WithCancel(context.Background())
+	count := func(_ context.Context, args json.RawMessage) (Outcome, error) {
+		i, err := wire.ParseIntent(args)
+		w.runs[i.Intent]++
+		return Outcome{Detail: "ran " + i.Intent, After: func() { w.after++ }}, errors.Join(err, w.fail)
+	}
+	w.agent, err = New(Config{Root: root, Ask: w.cloud, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
+		wire.Intent: count,
+		wire.Ping:   func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
+		wire.Sync:   func(ctx context.Context, _ json.RawMessage) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() },
+	}, step: func(point string) {
+		if point == w.dieAt {
+			w.dieAt = ""
+			cancel()
+			runtime.Goexit()
+		}
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cancel, w.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(w.ended)
+		defer root.Close()
+		_ = w.agent.Run(ctx) // nil by contract
+	}()
+	w.agent.Connected(true)
+}
+
+func (w *world) stop() {
+	w.cancel()
+	<-w.ended
+}
+
+func uuid(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
+
+func intent(n int) wire.Command {
+	return wire.Command{V: 1, ID: uuid(n), Kind: wire.Intent, ExpiresInMS: 3_600_000, Args: json.RawMessage(fmt.Sprintf(`{"intent":"i%d"}`, n))}
+}
+
+func (w *world) deliver(c wire.Command) {
+	w.t.Helper()
+	b, err := c.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.agent.Handle(b)
+}
+
+func (w *world) want(id string, status wire.Status, detail string) {
+	w.t.Helper()
+	if got := w.cloud.result(id); got != (wire.Result{Status: status, Detail: detail}) {
+		w.t.Errorf("%s: got %+v, want %s %q", id, got, status, detail)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start("")
+		defer w.stop()
+		for range 3 { // copies
+			w.deliver(intent(1))
+		}
+		w.deliver(wire.Command{ID: uuid(2), Kind: "dance", ExpiresInMS: 1000})
+		w.deliver(wire.Command{ID: uuid(3), Kind: wire.Ping, ExpiresInMS: 1000})
+		late := intent(4)
+		late.ExpiresInMS = 0
+		w.deliver(late)
+		w.deliver(wire.Command{ID: uuid(5), Kind: wire.Intent, ExpiresInMS: 1000, Args: json.RawMessage(`{"intent":"","x":1}`)})
+		w.deliver(wire.Command{ID: uuid(6), Kind: wire.Sync, ExpiresInMS: 1000})
+		waits := intent(7) // expires while the one before it runs
+		waits.ExpiresInMS = 20_000
+		w.deliver(waits)
+		w.agent.Handle([]byte("rubbish"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.want(uuid(1), wire.Done, "ran i1")
+		w.want(uuid(2), wire.Unknown, "this robot does not know dance")
+		w.want(uuid(3), wire.Failed, "panic: a bug")
+		w.want(uuid(4), wire.Expired, "it came too late")
+		w.want(uuid(5), wire.Failed, `intent: json: unknown field "x"; want intent and params`)
+		w.want(uuid(6), wire.Failed, "context deadline exceeded")
+		w.want(uuid(7), wire.Expired, "it came too late")
+		if w.runs["i1"] != 1 || w.after != 1 || len(w.runs) != 1 {
+			t.Errorf("runs %v, after %d; want i1 once", w.runs, w.after)
+		}
+		// The cloud was restored from a backup and asks for what it has forgotten.
+		delete(w.cloud.results, uuid(1))
+		w.deliver(intent(1))
+		synctest.Wait()
+		w.want(uuid(1), wire.Done, "ran i1")
+		if w.runs["i1"] != 1 {
+			t.Errorf("ran %d times", w.runs["i1"])
+		}
+	})
+}
+
+// TestKilledAtEveryPoint: whatever step the agent dies at, the next one brings the command to one result, and it ran at most once.
+func TestKilledAtEveryPoint(t *testing.T) {
+	const broken = "the agent ended while it ran; whether it took effect is not known"
+	for point, want := range map[string]wire.Result{
+		"begun":    {Status: wire.Failed, Detail: broken}, // not run, but who died cannot tell
+		"ran":      {Status: wire.Failed, Detail: broken},
+		"finished": {Status: wire.Done, Detail: "ran i1"},
+		"after":    {Status: wire.Done, Detail: "ran i1"},
+		"told":     {Status: wire.Done, Detail: "ran i1"},
+		"noted":    {Status: wire.Done, Detail: "ran i1"},
+	} {
+		t.Run(point, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.start(point)
+				w.deliver(intent(1))
+				<-w.ended
+				if w.dieAt != "" {
+					t.Fatalf("never came to %q", point)
+				}
+				// As a kill within a write would leave it.
+				stray := filepath.Join(w.dir, Dir, uuid(1)+".json.1.1.kennel-tmp")
+				if err := os.WriteFile(stray, []byte(`{"v":1,`), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					w.start("")
+					w.deliver(intent(1))
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					w.stop()
+				}
+				w.want(uuid(1), want.Status, want.Detail)
+				if n := w.runs["i1"]; n > 1 || point != "begun" && n != 1 {
+					t.Errorf("ran %d times", n)
+				}
+				if _, err := os.Stat(stray); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("half-written file stays: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestOfflineThenPulled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cloud.open = []wire.Command{intent(1), intent(2)}
+		w.cloud.away = true
+		w.start("")
+		defer w.stop()
+		time.Sleep(10 * time.Minute)
+		w.agent.Connected(false)
+		w.cloud.mu.Lock()
+		w.cloud.away, w.cloud.lose = false, 3
+		w.cloud.mu.Unlock()
+		w.agent.Connected(true)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		w.want(uuid(1), wire.Done, "ran i1")
+		w.want(uuid(2), wire.Done, "ran i2")
+		if w.runs["i1"] != 1 || w.runs["i2"] != 1 {
+			t.Errorf("runs %v", w.runs)
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start("")
+		for n := range keepTold + 20 {
+			w.deliver(intent(n))
+			synctest.Wait()
+		}
+		if n := count(t, w.dir); n != keepTold {
+			t.Errorf("%d records, want %d", n, keepTold)
+		}
+		w.cloud.mu.Lock()
+		w.cloud.away = true
+		w.cloud.mu.Unlock()
+		for n := range maxUntold + 20 {
+			w.deliver(intent(10_000 + n))
+			synctest.Wait()
+		}
+		if n := count(t, w.dir); n != keepTold+maxUntold {
+			t.Errorf("%d records with the cloud away, want %d", n, keepTold+maxUntold)
+		}
+		w.stop()
+	})
+}
+
+func count(t *testing.T, dir string) int {
+	t.Helper()
+	files, err := os.ReadDir(filepath.Join(dir, Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
+}
+
+// TestDamagedRecord: what cannot be read was begun all the same.
+func TestDamagedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if err := os.MkdirAll(filepath.Join(w.dir, Dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{uuid(1) + ".json": "", "notes.txt": "mine", uuid(2) + ".json": `{"v":1,"num":3,"id":"` + uuid(1) + `"}`} {
+			if err := os.WriteFile(filepath.Join(w.dir, Dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.start("")
+		w.deliver(intent(1))
+		w.deliver(intent(2))
+		synctest.Wait()
+		w.stop()
+		for n := 1; n <= 2; n++ {
+			if r := w.cloud.result(uuid(n)); r.Status != wire.Failed || !strings.Contains(r.Detail, "not known") {
+				t.Errorf("%d: %+v", n, r)
+			}
+		}
+		if len(w.runs) != 0 {
+			t.Errorf("ran %v", w.runs)
+		}
+	})
+}
+
+// TestFullDisk: nothing is begun that could not be noted.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start("")
+		// A file where the folder should be: no record can be written.
+		if err := os.MkdirAll(filepath.Join(w.dir, path.Dir(Dir)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w.dir, Dir), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver(intent(1))
+		synctest.Wait()
+		if len(w.runs) != 0 || w.cloud.told != 0 {
+			t.Errorf("runs %v, told %d; want nothing", w.runs, w.cloud.told)
+		}
+		if err := os.Remove(filepath.Join(w.dir, Dir)); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver(intent(1))
+		synctest.Wait()
+		w.want(uuid(1), wire.Done, "ran i1")
+		w.stop()
+	})
+}
+
+// TestAnything: deliveries, copies, outages, lost answers and deaths in any order.
+func TestAnything(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.start("")
+			points := []string{"begun", "ran", "finished", "after", "told", "noted"}
+			given := 0
+			for range rapid.IntRange(5, 30).Draw(rt, "steps") {
+				switch rapid.SampledFrom([]string{"new", "new", "copy", "die", "away", "back", "lose", "wait"}).Draw(rt, "step") {
+				case "new":
+					given++
+					w.cloud.mu.Lock()
+					w.cloud.open = append(w.cloud.open, intent(given))
+					w.cloud.mu.Unlock()
+					w.deliver(intent(given))
+				case "copy":
+					if given > 0 {
+						w.deliver(intent(rapid.IntRange(1, given).Draw(rt, "which")))
+					}
+				case "die":
+					w.stop()
+					w.start(rapid.SampledFrom(points).Draw(rt, "point"))
+				case "away", "back":
+					w.cloud.mu.Lock()
+					w.cloud.away = !w.cloud.away
+					away := w.cloud.away
+					w.cloud.mu.Unlock()
+					w.agent.Connected(!away)
+				case "lose":
+					w.cloud.mu.Lock()
+					w.cloud.lose = rapid.IntRange(1, 3).Draw(rt, "answers")
+					w.cloud.mu.Unlock()
+				case "wait":
+					time.Sleep(time.Duration(rapid.IntRange(0, 10).Draw(rt, "s")) * time.Second)
+				}
+				synctest.Wait()
+			}
+			w.cloud.mu.Lock()
+			w.cloud.away, w.cloud.lose = false, 0
+			w.cloud.mu.Unlock()
+			w.stop()
+			w.start("")
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			w.stop()
+			for n := 1; n <= given; n++ {
+				runs, r := w.runs[fmt.Sprintf("i%d", n)], w.cloud.result(uuid(n))
+				if runs > 1 || r.Status == wire.Done && runs != 1 || r.Status != wire.Done && r.Status != wire.Failed {
+					rt.Errorf("command %d: ran %d times, result %+v", n, runs, r)
+				}
+			}
+		})
+	})
+}
+
+func FuzzHandle(f *testing.F) {
+	b, _ := intent(1).Encode()
+	f.Add(b)
+	f.Add([]byte(`{"v":1}`))
+	a := &Agent{cfg: Config{Log: slog.New(slog.DiscardHandler)}, work: make(chan struct{}, 1)}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a.Handle(b)
+		if len(a.queue) > maxQueue {
+			t.Fatalf("%d in the queue", len(a.queue))
+		}
+		a.queue = nil
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"v":1,"num":7,"id":"` + uuid(1) + `","kind":"ping","result":{"v":1,"id":"` + uuid(1) + `","status":"done","finished_ms":1},"told":true}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parseRecord(uuid(1), b)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseRecord(uuid(1), again); err != nil {
+			t.Fatalf("%s: %v", again, err)
+		}
+	})
+}
