@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,7 +89,7 @@ type world struct {
 	agent  *Agent
 	cancel context.CancelFunc
 	ended  chan struct{}
-	dieAt  string
+	dieAt  atomic.Pointer[string]
 }
 
 func newWorld(t *testing.T) *world {
@@ -102,7 +103,7 @@ func (w *world) start(dieAt string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.dieAt = dieAt
+	w.dieAt.Store(&dieAt)
 	ctx, cancel := context.WithCancel(context.Background())
 	count := func(_ context.Context, args json.RawMessage) (Outcome, error) {
 		i, err := wire.ParseIntent(args)
@@ -114,8 +115,7 @@ func (w *world) start(dieAt string) {
 		wire.Ping:   func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
 		wire.Sync:   func(ctx context.Context, _ json.RawMessage) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() },
 	}, step: func(point string) {
-		if point == w.dieAt {
-			w.dieAt = ""
+		if at := w.dieAt.Load(); at != nil && *at == point && w.dieAt.CompareAndSwap(at, nil) {
 			cancel()
 			runtime.Goexit()
 		}
@@ -218,7 +218,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				w.start(point)
 				w.deliver(intent(1))
 				<-w.ended
-				if w.dieAt != "" {
+				if w.dieAt.Load() != nil {
 					t.Fatalf("never came to %q", point)
 				}
 				// As a kill within a write would leave it.
