@@ -3,6 +3,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // Typed makes an endpoint of a typed function. go-kit's any is asserted here and nowhere else.
@@ -67,8 +69,11 @@ func (c Caller) Operator() bool {
 
 type callerKey struct{}
 
-// WithCaller returns ctx carrying c.
+// WithCaller returns ctx carrying c, for endpoints and for logs: a person goes into them by the account's id, not by name.
 func WithCaller(ctx context.Context, c Caller) context.Context {
+	if id := cmp.Or(string(c.Thing), c.Account); id != "" {
+		ctx = logging.With(ctx, slog.String(logging.Caller, id))
+	}
 	return context.WithValue(ctx, callerKey{}, c)
 }
 

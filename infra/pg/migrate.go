@@ -36,6 +36,27 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, files fs.FS) (applied int,
 	return len(done), nil
 }
 
+// Pending returns how many migrations of files the database has not seen.
+func Pending(ctx context.Context, pool *pgxpool.Pool, files fs.FS) (int, error) {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithAllowOutofOrder(true), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return 0, fmt.Errorf("migrations: %w", err)
+	}
+	all, err := p.Status(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("migrations: %w", Err(err))
+	}
+	n := 0
+	for _, m := range all {
+		if m.State == goose.StatePending {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // lockID is the advisory lock of migrations, goose's own, so that its command-line tool respects it too.
 const lockID = lock.DefaultLockID
 

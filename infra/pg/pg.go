@@ -21,6 +21,8 @@ type Config struct {
 	MaxConns     int32         `koanf:"max_conns"`     // 0: 20
 	AppName      string        `koanf:"app_name"`      // shown in pg_stat_activity; "": kennel
 	ConnTimeout  time.Duration `koanf:"conn_timeout"`  // to open one connection; 0: 5 s
+
+	Tracer pgx.QueryTracer `koanf:"-"` // hears of every statement; nil: nobody
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -68,6 +70,7 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	rp := pc.ConnConfig.RuntimeParams
 	rp["timezone"] = "UTC"
 	rp["application_name"] = cmp.Or(c.AppName, rp["application_name"], "kennel")
+	pc.ConnConfig.Tracer = c.Tracer
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)

@@ -45,6 +45,23 @@ func StatusOf(k errs.Kind) int {
 	return http.StatusInternalServerError
 }
 
+// KindOfStatus is StatusOf backwards, for those who count answers: "ok" below 400, else the name of a kind.
+func KindOfStatus(code int) string {
+	switch code {
+	case http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest:
+		return errs.Invalid.String() // of net/http and of ours in front of the endpoints
+	}
+	if code < http.StatusBadRequest {
+		return "ok"
+	}
+	for k := errs.Invalid; k <= errs.Corrupt; k++ {
+		if StatusOf(k) == code {
+			return k.String()
+		}
+	}
+	return errs.Internal.String()
+}
+
 // Problem is the body of every error answer.
 type Problem struct {
 	Error string `json:"error"`          // for people: what was wrong, where, what was expected

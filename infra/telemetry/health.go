@@ -1,0 +1,175 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"kennel/infra/kit/kithttp"
+)
+
+// Check is one thing that a process cannot work without.
+type Check struct {
+	Name string
+	// Ask returns nil, or why it is not there, in words for an operator. ctx bounds it.
+	Ask func(ctx context.Context) error
+}
+
+// Part is what one check said.
+type Part struct {
+	Name   string `json:"part"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Report says whether this process can do its work. A process that is not ready is left out by a load balancer; it is not restarted for
+// that, because a restart mends nothing that is away.
+type Report struct {
+	Ready bool      `json:"ready"`
+	At    time.Time `json:"at"`
+	Parts []Part    `json:"parts"`
+}
+
+// String is one line for people: "ready", or what is not and why.
+func (r Report) String() string {
+	if r.Ready {
+		return "ready"
+	}
+	var bad []string
+	for _, p := range r.Parts {
+		if !p.OK {
+			bad = append(bad, p.Name+": "+p.Reason)
+		}
+	}
+	return "not ready: " + strings.Join(bad, "; ")
+}
+
+// Our own limits: how long one check may take, and how long an answer stands, so that questions from outside cost at most one check a
+// second.
+const (
+	checkTime  = 2 * time.Second
+	reportLife = time.Second
+)
+
+// Readiness asks its checks, all at once, when somebody asks it. It is safe for concurrent use.
+type Readiness struct {
+	checks []Check
+
+	mu   sync.Mutex
+	last Report
+}
+
+// NewReadiness returns a Readiness of checks, and shows each as kennel_ready.
+func (t *Telemetry) NewReadiness(checks ...Check) (*Readiness, error) {
+	r := &Readiness{checks: checks}
+	err := t.Asked(Metric{Name: "kennel_ready", Help: "1 while this process has the part it cannot work without, else 0."}, []string{"part"}, 0,
+		func(ctx context.Context) ([]Sample, error) {
+			var out []Sample
+			for _, p := range r.Now(ctx).Parts {
+				v := 0.0
+				if p.OK {
+					v = 1
+				}
+				out = append(out, Sample{[]string{p.Name}, v})
+			}
+			return out, nil
+		})
+	return r, err
+}
+
+// Now returns a report that is at most a second old.
+func (r *Readiness) Now(ctx context.Context) Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.last.At) < reportLife {
+		return r.last
+	}
+	// Not the caller's to cancel: others wait for the same answer.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTime)
+	defer cancel()
+	rep := Report{Ready: true, Parts: make([]Part, len(r.checks))}
+	var wg sync.WaitGroup
+	for i, c := range r.checks {
+		wg.Go(func() { rep.Parts[i] = ask(ctx, c) })
+	}
+	wg.Wait()
+	for _, p := range rep.Parts {
+		rep.Ready = rep.Ready && p.OK
+	}
+	rep.At = time.Now().UTC()
+	r.last = rep
+	return rep
+}
+
+// ask bounds one check, also one that does not look at its context.
+func ask(ctx context.Context, c Check) Part {
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- fmt.Errorf("the check panicked: %v", p)
+			}
+		}()
+		done <- c.Ask(ctx)
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("no answer within %v", checkTime)
+	}
+	if err != nil {
+		return Part{Name: c.Name, Reason: err.Error()}
+	}
+	return Part{Name: c.Name, OK: true}
+}
+
+func status(ready bool) int {
+	if ready {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+// Detail answers with the whole report as JSON, 200 or 503.
+func (r *Readiness) Detail() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		rep := r.Now(req.Context())
+		kithttp.WriteJSON(w, status(rep.Ready), rep)
+	})
+}
+
+// Brief answers 200 or 503 with one word: strangers learn no more.
+func (r *Readiness) Brief() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		rep := r.Now(req.Context())
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status(rep.Ready))
+		if rep.Ready {
+			_, _ = w.Write([]byte("ready\n"))
+		} else {
+			_, _ = w.Write([]byte("not ready\n"))
+		}
+	})
+}
+
+// Watch calls changed with each report that says something else than the one before, until ctx ends; the first at once.
+func (r *Readiness) Watch(ctx context.Context, every time.Duration, changed func(Report)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	said := ""
+	for {
+		if rep := r.Now(ctx); ctx.Err() == nil && rep.String() != said {
+			said = rep.String()
+			changed(rep)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
