@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -25,6 +26,9 @@ import (
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/bridge"
+	outbox "kennel/cloud/command" // this package has its own command
+	"kennel/cloud/command/commandapi"
+	"kennel/cloud/command/commandpg"
 	"kennel/cloud/console"
 	"kennel/cloud/das"
 	"kennel/cloud/das/dasapi"
@@ -33,6 +37,7 @@ import (
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/blob"
+	"kennel/infra/jobs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/migrations"
@@ -77,10 +82,13 @@ type Cloud struct {
 	Docs     jdocs.Service
 	OTA      *ota.Service
 	Events   *das.Service
+	Commands *outbox.Service
 	bridge   *bridge.Bridge
 
 	ingester *das.Ingester
 	dasStore *daspg.Store
+	cmdStore *commandpg.Store
+	jobs     *jobs.Runner
 	blobs    *blob.Store
 	hinter   *jdocsapi.Hinter
 }
@@ -109,6 +117,9 @@ func Build(ctx context.Context, cfg Config, log *slog.Logger) (*Cloud, error) {
 		return fail(err)
 	} else if n > 0 {
 		log.InfoContext(ctx, "database migrated", "applied", n)
+	}
+	if _, err := jobs.Migrate(ctx, c.pool); err != nil {
+		return fail(err)
 	}
 	if c.blobs, err = blob.Open(ctx, cfg.S3); err != nil {
 		return fail(err)
@@ -165,6 +176,13 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	// Commands, and what is done again and again.
+	c.cmdStore = commandpg.New(c.pool)
+	c.Commands = outbox.New(c.cmdStore)
+	if c.jobs, err = jobs.New(c.pool, c.log, c.periodic()...); err != nil {
+		return err
+	}
 	return c.wireBridge()
 }
 
@@ -179,6 +197,7 @@ func (c *Cloud) wireBridge() error {
 		cfg.Up = map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.Registry.HandleStatus, "ota": releases.Report}
 		cfg.Req = jdocsapi.Handlers(c.Docs)
 		cfg.Req["ota/desired"] = releases.Desired
+		maps.Copy(cfg.Req, commandapi.Handlers(c.Commands))
 		cfg.OnRefused = c.refused
 	}
 	var err error
@@ -244,9 +263,13 @@ func (c *Cloud) Services() []runner.Service {
 	}
 	if c.has(RoleJobs) {
 		listener := &jdocspg.Listener{Pool: c.pool, Log: c.log, Changed: c.hinter.DocChanged}
-		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "event partitions", Run: c.keepPartitions})
+		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "jobs", Run: c.jobs.Run})
 	}
 	out = append(out, runner.Service{Name: "event tails", Run: func(ctx context.Context) error { return c.dasStore.Listen(ctx, c.log, c.Events.Wake) }})
+	if c.has(RoleBridge) {
+		sender := outbox.NewSender(c.cmdStore, c.bridge.Send, c.bridge.Connected, c.log)
+		out = append(out, runner.Service{Name: "commands", Run: sender.Run})
+	}
 	return append(out, runner.Service{Name: "bridge", Run: c.bridge.Run})
 }
 
@@ -263,6 +286,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known))
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events)
+	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // VEC-CLD-07
 	mux.HandleFunc("GET /v1/health", c.health)
 	if err := console.Mount(mux, c.console()); err != nil {
@@ -287,28 +311,6 @@ func (c *Cloud) health(w http.ResponseWriter, r *http.Request) {
 func (c *Cloud) known(ctx context.Context, id thing.ID) error {
 	_, err := c.Registry.Thing(ctx, id)
 	return err
-}
-
-// keepPartitions makes the days ahead and drops those that are too old.
-func (c *Cloud) keepPartitions(ctx context.Context) error {
-	for {
-		now := time.Now()
-		if err := c.dasStore.EnsurePartitions(ctx, now); err != nil {
-			return err
-		}
-		dropped, err := c.dasStore.DropOlder(ctx, now.AddDate(0, 0, -c.cfg.Events.KeepDays))
-		if err != nil {
-			return err
-		}
-		if len(dropped) > 0 {
-			c.log.InfoContext(ctx, "events older than the policy dropped", "days", dropped)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(time.Hour):
-		}
-	}
 }
 
 // refused keeps why the broker turned a robot away, for its doctor.

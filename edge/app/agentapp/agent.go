@@ -21,6 +21,7 @@ import (
 	"kennel/cloud/api/status"
 	"kennel/cloud/api/topics"
 	"kennel/cloud/api/traceparent"
+	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/link"
@@ -53,6 +54,9 @@ type agent struct {
 	vitals   *vitals.Vitals
 	presence *presence.Reporter
 	release  *release.Agent
+	commands *commands.Agent
+	core     *corelink.Client
+	restart  chan struct{}             // agentd is to start anew; one slot
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
@@ -86,6 +90,13 @@ func newAgent(root *os.Root, cfg Config) (*agent, error) {
 	}
 	a.vitals = vitals.New(a.emit, a.presence.Changed, a.docs.AddStats)
 	a.release = release.New(a.os, requester{a}, a.publish, a.log)
+	hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
+	a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
+	a.restart = make(chan struct{}, 1)
+	a.commands, err = commands.New(commands.Config{Root: root, Executors: a.executors(), Ask: requester{a}, Log: a.log})
+	if err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 
@@ -96,6 +107,8 @@ func (a *agent) run(ctx context.Context) error {
 		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
 		{Name: "documents", Run: a.docs.Run},
 		{Name: "release", Run: a.release.Run},
+		{Name: "commands", Run: a.commands.Run},
+		{Name: "restart", Run: a.awaitRestart, Fatal: true},
 		{Name: "core", Run: a.listenToCore},
 		{Name: "telemetry", Run: a.telemetry},
 		{Name: "cloud", Run: a.reachCloud},
@@ -149,8 +162,7 @@ func (r requester) Do(ctx context.Context, service, method string, body []byte) 
 
 // listenToCore hands robotd's messages to the vitals, and starts over whenever robotd does.
 func (a *agent) listenToCore(ctx context.Context) error {
-	hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
-	return corelink.NewClient(a.cfg.Root, corelink.WithHello(hello)).Run(ctx, a.vitals.Handle)
+	return a.core.Run(ctx, a.vitals.Handle)
 }
 
 // telemetry reports battery and loop at intervals, and counts the time alive (Alive.seconds).
@@ -211,7 +223,8 @@ func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	}
 	l, err := link.New(link.Config{
 		ID: a.id, URL: url, TLS: credentials(id, url), Root: a.root, Presence: a.presence, Log: a.log, OnUp: a.linkUp, OnDown: a.linkDown,
-		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint},
+		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint,
+			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle},
 	})
 	if err != nil {
 		return err
@@ -247,6 +260,7 @@ func (a *agent) linkUp(ctx context.Context) {
 	this := a.links
 	a.docs.Connected()
 	a.release.Connected(true)
+	a.commands.Connected(true)
 	a.das.Flush()
 	context.AfterFunc(ctx, func() {
 		a.linking.Lock()
@@ -254,6 +268,7 @@ func (a *agent) linkUp(ctx context.Context) {
 		if a.links == this { // else the next connection is up already: its predecessor's end is no news
 			a.docs.Disconnected()
 			a.release.Connected(false)
+			a.commands.Connected(false)
 		}
 	})
 }

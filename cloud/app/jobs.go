@@ -1,0 +1,33 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"kennel/infra/jobs"
+)
+
+// periodic is what the cloud does again and again, once for all processes with the role jobs.
+func (c *Cloud) periodic() []jobs.Job {
+	return []jobs.Job{
+		{Name: "das.partitions", Every: time.Hour, Run: c.keepPartitions},
+		{Name: "command.expire", Every: 10 * time.Second, Run: c.Commands.Expire},
+		{Name: "command.forget", Every: time.Hour, Run: c.Commands.Forget},
+	}
+}
+
+// keepPartitions makes the days ahead and drops those that are too old.
+func (c *Cloud) keepPartitions(ctx context.Context) error {
+	now := time.Now()
+	if err := c.dasStore.EnsurePartitions(ctx, now); err != nil {
+		return err
+	}
+	dropped, err := c.dasStore.DropOlder(ctx, now.AddDate(0, 0, -c.cfg.Events.KeepDays))
+	if err != nil {
+		return err
+	}
+	if len(dropped) > 0 {
+		c.log.InfoContext(ctx, "events older than the policy dropped", "days", dropped)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package agentapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	wire "kennel/cloud/api/commands"
+	"kennel/cloud/api/events"
+	"kennel/edge/agent/commands"
+	"kennel/edge/agent/das"
+	"kennel/edge/corelink"
+	"kennel/infra/cli/version"
+)
+
+// executors is what the cloud may ask of this robot.
+func (a *agent) executors() map[string]commands.Executor {
+	return map[string]commands.Executor{
+		wire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+			return commands.Outcome{Detail: fmt.Sprintf("agentd %s, up for %v", version.String(), a.uptime().Round(time.Second))}, nil
+		},
+		wire.Sync: func(ctx context.Context, _ json.RawMessage) (commands.Outcome, error) {
+			return commands.Outcome{Detail: "documents are in step"}, a.docs.Sync(ctx)
+		},
+		wire.FlushEvents: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+			a.das.Flush()
+			return commands.Outcome{Detail: fmt.Sprintf("%d events were waiting", a.das.Stats().Events)}, nil
+		},
+		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+			return commands.Outcome{Detail: "agentd starts anew", After: func() { a.restart <- struct{}{} }}, nil
+		},
+		wire.SetLights: a.setLights,
+		wire.Intent:    a.takeIntent,
+	}
+}
+
+// setLights hands the lights to the real-time core; what the body shows then is its drivers' business.
+func (a *agent) setLights(_ context.Context, args json.RawMessage) (commands.Outcome, error) {
+	l, err := wire.ParseLights(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	hello, ok := a.core.Hello()
+	switch {
+	case !ok:
+		return commands.Outcome{}, errors.New("the real-time core (robotd) is not connected")
+	case len(hello.Body.Lights) == 0:
+		return commands.Outcome{}, fmt.Errorf("this body (%s) has no lights, or has not said yet", hello.Body.Model)
+	}
+	var m corelink.SetLights
+	for _, c := range l.Lights {
+		m.Lights = append(m.Lights, corelink.Light(c))
+	}
+	return commands.Outcome{Detail: fmt.Sprintf("set %d lights", len(m.Lights))}, a.core.Send(&m)
+}
+
+// takeIntent records an intent. Nothing on the robot acts on it yet: the layer that does will take it from here. The parameters may be
+// somebody's words, so they are not in the event.
+func (a *agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+	i, err := wire.ParseIntent(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	_, err = a.das.EmitDurable(ctx, events.Event{Source: "agentd", Name: "robot.cloud_intent", S1: i.Intent})
+	if err != nil && !errors.Is(err, das.ErrOptedOut) {
+		return commands.Outcome{}, err
+	}
+	return commands.Outcome{Detail: "recorded; this release has no behaviour that acts on intents"}, nil
+}
+
+// errRestart ends agentd so that whoever started it starts it again.
+var errRestart = errors.New("the cloud asked agentd to start anew")
+
+// awaitRestart fails once a command asked for a restart.
+func (a *agent) awaitRestart(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.restart:
+		return errRestart
+	}
+}
