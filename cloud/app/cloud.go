@@ -25,6 +25,7 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/cloud/api/large"
 	"kennel/cloud/bridge"
 	outbox "kennel/cloud/command" // this package has its own command
 	"kennel/cloud/command/commandapi"
@@ -84,6 +85,7 @@ type Cloud struct {
 	Events   *das.Service
 	Commands *outbox.Service
 	bridge   *bridge.Bridge
+	requests map[string]kitmqtt.ReqHandler // what robots may ask, by service/method: over MQTT, and over HTTPS what is too large for it
 
 	ingester *das.Ingester
 	dasStore *daspg.Store
@@ -189,15 +191,16 @@ func (c *Cloud) wire(ctx context.Context) error {
 // wireBridge connects the robots' topics. A process without the bridge's role still hints, so it has a connection that takes nothing in.
 func (c *Cloud) wireBridge() error {
 	releases := otaapi.NewMQTT(c.OTA, c.log)
+	c.requests = jdocsapi.Handlers(c.Docs)
+	c.requests["ota/desired"] = releases.Desired
+	maps.Copy(c.requests, commandapi.Handlers(c.Commands))
 	cfg := bridge.Config{
 		MQTT: mqtt.Config{URL: c.cfg.MQTT.URL, TLS: c.serviceTLS(), Log: c.log},
 		Log:  c.log,
 	}
 	if c.has(RoleBridge) {
 		cfg.Up = map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.Registry.HandleStatus, "ota": releases.Report}
-		cfg.Req = jdocsapi.Handlers(c.Docs)
-		cfg.Req["ota/desired"] = releases.Desired
-		maps.Copy(cfg.Req, commandapi.Handlers(c.Commands))
+		cfg.Req = c.requests
 		cfg.OnRefused = c.refused
 	}
 	var err error
@@ -287,6 +290,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events)
 	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // VEC-CLD-07
 	mux.HandleFunc("GET /v1/health", c.health)
 	if err := console.Mount(mux, c.console()); err != nil {

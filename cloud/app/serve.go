@@ -8,9 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
+	"kennel/certs"
 	"kennel/certs/ca"
+	"kennel/certs/thing"
+	"kennel/cloud/api/large"
+	"kennel/infra/errs"
 	"kennel/infra/runner"
 )
 
@@ -52,7 +57,14 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api.listen: %w", err)
 	}
-	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"}})
+	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if !slices.Contains(hello.SupportedProtos, large.ALPN) {
+				return nil, nil // people and enrolment: nobody asks a browser for a certificate
+			}
+			// TLS does not decide about the certificate: every refusal has a status code and a reason (design section 4).
+			return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}, nil
+		}})
 	out := []runner.Service{c.server("https", l, h)}
 	if c.cfg.Console.Listen == "" {
 		return out, nil
@@ -92,6 +104,18 @@ func (c *Cloud) serverCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificat
 		return nil, fmt.Errorf("api.names: %w", err)
 	}
 	return issued.GetCertificate, nil
+}
+
+// thingOf returns which thing a request's connection proves to be.
+func (c *Cloud) thingOf(r *http.Request) (thing.ID, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return "", errs.Coded(errs.Unauthenticated, "no_certificate", "this is for robots: want a TLS client certificate, asked for where the handshake offers the protocol %s", large.ALPN)
+	}
+	peer, err := certs.Trust{Devices: c.ca.DevicePool()}.Identify(r.TLS.PeerCertificates, time.Now())
+	if err != nil {
+		return "", errs.Coded(errs.Unauthenticated, "client_certificate", "%w", err)
+	}
+	return peer.Thing, nil
 }
 
 func (c *Cloud) server(name string, l net.Listener, h http.Handler) runner.Service {

@@ -141,12 +141,18 @@ func (b *Bridge) run(ctx context.Context, wg *sync.WaitGroup) {
 }
 
 func (b *Bridge) subscribe(ctx context.Context, c *mqtt.Client) error {
-	filters := topics.CloudFilters()
+	var filters []string
+	if b.cfg.Up != nil || b.cfg.Req != nil { // else this process only hints: it must not take a share that it cannot handle
+		filters = topics.CloudFilters()
+	}
 	if b.cfg.OnRefused != nil {
 		filters = append(filters, brokerapi.RefusedTopic)
 	}
 	if b.cfg.OnStats != nil {
 		filters = append(filters, brokerapi.StatsTopic)
+	}
+	if len(filters) == 0 {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTime)
 	defer cancel()

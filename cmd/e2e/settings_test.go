@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -245,4 +247,40 @@ func (h *house) awaitAbsent(thing string) {
 		}
 		return nil
 	})
+}
+
+// TestLargeDocument: 204,800 incompressible bytes pass both ways, although no broker message carries them.
+func TestLargeDocument(t *testing.T) {
+	h := newHouse(t, "-robots", "0")
+	h.start()
+	r := h.wiredRobot(t, "vic:00e20d00")
+	h.awaitPresent(1)
+	h.cloudHas(r.thing, "master_volume", 4)
+	l, err := readLocal(r.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := json.Marshal(l.Jdoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := make([]byte, 204_800)
+	_, _ = rand.Read(raw)
+	// Up to the very limit of a document (VEC-JDS-10), with the field's own name and quotes.
+	blob := base64.RawStdEncoding.EncodeToString(raw)[:204_800-len(rest)-len(`,"blob":""`)]
+	edit(t, r.root, "blob", blob)
+	h.cloudHas(r.thing, "blob", blob)
+	h.set(r.thing, "master_volume=1") // the robot now has to read all of it
+	has(t, r.root, "master_volume", 1)
+	has(t, r.root, "blob", blob)
+
+	edit(t, r.root, "blob", blob+"x") // one byte too many: refused with a reason that the robot tells, and nothing is lost
+	await(t, time.Minute, "the robot says why", func() error {
+		out, err := h.ctl("robots", "show", r.thing, "-o", "json")
+		if err != nil || !strings.Contains(string(out), "204800") {
+			return fmt.Errorf("%w: %.2000s", err, out)
+		}
+		return nil
+	})
+	h.cloudHas(r.thing, "blob", blob)
 }

@@ -99,6 +99,7 @@ type document struct {
 	failures   int
 	problem    string
 	spoiled    time.Time // since when the local copy is damaged
+	refused    string    // why the last edit of the local copy was not taken; "" once another was
 }
 
 // files is where documents lie: the robot's root. Tests break it.
@@ -433,6 +434,9 @@ func (a *Agent) Problems() []string {
 	for _, d := range a.docs {
 		if d.problem != "" {
 			out = append(out, fmt.Sprintf("document %s: %s", d.name, d.problem))
+		}
+		if d.refused != "" {
+			out = append(out, fmt.Sprintf("document %s: an edit of the local copy was not taken: %s", d.name, d.refused))
 		}
 	}
 	return out

@@ -78,13 +78,14 @@ func (d localDoc) encode() ([]byte, error) {
 		Version: d.Version, FmtVersion: d.FmtVersion, Jdoc: json.RawMessage(d.JSON)})
 }
 
-// compact checks that b is a document (an object within the limits of VEC-JDS-10) and removes spacing.
+// compact removes spacing and checks that b is a document (an object within the limits of VEC-JDS-10, which are about what is sent: a
+// document at the limit is larger in its indented file).
 func compact(b []byte) (string, error) {
-	if err := jdocs.CheckJSON(b); err != nil {
-		return "", err
-	}
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, b); err != nil {
+		return "", err
+	}
+	if err := jdocs.CheckJSON(buf.Bytes()); err != nil {
 		return "", err
 	}
 	if buf.Bytes()[0] != '{' {

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -65,6 +66,9 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 		case d.spoiled.IsZero():
 			d.spoiled = now
 		case now.Sub(d.spoiled) >= spoiledFor:
+			if !errors.Is(err, fs.ErrNotExist) {
+				d.refused = err.Error()
+			}
 			a.restore(d, err.Error())
 		}
 		return nil
@@ -86,6 +90,7 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 	}
 	l := mine
 	l.JSON = text
+	d.refused = ""
 	d.local = l // before the write: if that fails, memory still holds what the file says
 	d.touched()
 	if file.Version != mine.Version || text != file.JSON {

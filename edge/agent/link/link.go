@@ -15,6 +15,7 @@ import (
 	"kennel/certs/thing"
 	"kennel/cloud/api/topics"
 	"kennel/edge/agent/presence"
+	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
@@ -22,9 +23,13 @@ import (
 
 // Config says whom to call and who listens.
 type Config struct {
-	ID   thing.ID
-	URL  string // ssl://host:port
-	TLS  func() (*tls.Config, error)
+	ID  thing.ID
+	URL string // ssl://host:port
+	TLS func() (*tls.Config, error)
+	// Large is the HTTPS address for what does not fit a broker message, and LargeTLS the credentials there; "": such requests fail.
+	Large    string
+	LargeTLS func() (*tls.Config, error)
+
 	Root *os.Root // holds the number of the last connection
 
 	Presence *presence.Reporter
@@ -43,6 +48,7 @@ type Link struct {
 	cfg  Config
 	mqtt *mqtt.Client
 	req  *kitmqtt.Client
+	size *bySize       // nil: none
 	seq  atomic.Uint64 // of the connection that is up or being made
 	wg   sync.WaitGroup
 }
@@ -61,6 +67,9 @@ func New(cfg Config) (*Link, error) {
 	l.req = kitmqtt.NewClient(cfg.ID, func(ctx context.Context, topic string, payload []byte) error {
 		return l.mqtt.Publish(ctx, topic, 1, false, payload)
 	})
+	if cfg.Large != "" {
+		l.size = newBySize(cfg.Large, cfg.LargeTLS)
+	}
 	return l, nil
 }
 
@@ -71,9 +80,13 @@ func (l *Link) Run(ctx context.Context) error {
 	return err
 }
 
-// Do asks the cloud (kitmqtt.Requester).
+// Do asks the cloud (kitmqtt.Requester): over the broker, and where question or answer does not fit a message, over HTTPS.
 func (l *Link) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
-	return l.req.Do(ctx, service, method, body)
+	answer, err := l.req.Do(ctx, service, method, body)
+	if l.size != nil && errs.CodeOf(err) == "too_large" {
+		return l.size.do(ctx, service, method, body)
+	}
+	return answer, err
 }
 
 // Publish sends one message on up/<name>. It fails at once without a connection.

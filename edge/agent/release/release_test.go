@@ -3,6 +3,8 @@ package release
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +16,15 @@ import (
 
 // cloud answers with wish, and keeps what it is told.
 type cloud struct {
+	mu   sync.Mutex
 	wish ota.Desired
 	err  error
 	got  []ota.Status
 }
 
 func (c *cloud) Do(context.Context, string, string, []byte) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -28,10 +33,27 @@ func (c *cloud) Do(context.Context, string, string, []byte) ([]byte, error) {
 
 func (c *cloud) publish(_ context.Context, name string, b []byte) error {
 	s, err := ota.ParseStatus(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err == nil && name == "ota" {
 		c.got = append(c.got, s)
 	}
 	return err
+}
+
+// say changes what the cloud answers from now on.
+func (c *cloud) say(wish ota.Version, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wish.Release, c.err = wish, err
+}
+
+// told returns what the cloud was told so far.
+func (c *cloud) told() []ota.Status {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.got)
 }
 
 func TestReportsUntilConfirmed(t *testing.T) {
@@ -43,17 +65,16 @@ func TestReportsUntilConfirmed(t *testing.T) {
 		go func() { done <- a.Run(ctx) }()
 
 		a.Connected(true)
-		synctest.Wait()
-		if len(c.got) != 0 {
+		if len(c.told()) != 0 {
 			t.Fatal("reported without knowing the wish")
 		}
-		c.err = nil
+		c.say("2.0.1.6076", nil)
 		time.Sleep(time.Minute) // the cloud is back; nobody confirms yet
-		synctest.Wait()
-		if n := len(c.got); n < 2 || c.got[0].ID != c.got[n-1].ID {
-			t.Fatalf("reports %+v: want the same one again and again", c.got)
+		got := c.told()
+		if n := len(got); n < 2 || got[0].ID != got[n-1].ID {
+			t.Fatalf("reports %+v: want the same one again and again", got)
 		}
-		first := c.got[0]
+		first := got[0]
 		if first.Phase != ota.Pending || first.Reason == "" || first.Release != "2.0.1.6076" {
 			t.Errorf("report %+v", first)
 		}
@@ -61,15 +82,15 @@ func TestReportsUntilConfirmed(t *testing.T) {
 			t.Error("acks are not told apart")
 		}
 		time.Sleep(5 * time.Minute)
-		n := len(c.got)
+		n := len(c.told())
 		time.Sleep(10 * time.Hour)
-		if len(c.got) != n {
+		if len(c.told()) != n {
 			t.Error("a confirmed report was repeated")
 		}
-		c.wish.Release = "2.0.0.6074"
+		c.say("2.0.0.6074", nil)
 		a.Hint(nil)
-		synctest.Wait()
-		if last := c.got[len(c.got)-1]; last.Phase != ota.Current {
+		got = c.told()
+		if last := got[len(got)-1]; last.Phase != ota.Current {
 			t.Errorf("after the wish became what runs: %+v", last)
 		}
 		cancel()

@@ -222,7 +222,7 @@ func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 		url = id.MQTT()
 	}
 	l, err := link.New(link.Config{
-		ID: a.id, URL: url, TLS: credentials(id, url), Root: a.root, Presence: a.presence, Log: a.log, OnUp: a.linkUp, OnDown: a.linkDown,
+		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, OnUp: a.linkUp, OnDown: a.linkDown,
 		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint,
 			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle},
 	})

@@ -7,10 +7,10 @@ import (
 	"kennel/certs/devicecert"
 )
 
-// credentials returns what each attempt to reach the broker proves itself with: the device certificate of that moment.
-func credentials(id *devicecert.Identity, broker string) func() (*tls.Config, error) {
+// credentials returns what each attempt to reach address proves itself with: the device certificate of that moment.
+func credentials(id *devicecert.Identity, address string) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) {
-		u, err := url.Parse(broker)
+		u, err := url.Parse(address)
 		if err != nil {
 			return nil, err
 		}

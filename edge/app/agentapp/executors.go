@@ -29,7 +29,12 @@ func (a *agent) executors() map[string]commands.Executor {
 			return commands.Outcome{Detail: fmt.Sprintf("%d events were waiting", a.das.Stats().Events)}, nil
 		},
 		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
-			return commands.Outcome{Detail: "agentd starts anew", After: func() { a.restart <- struct{}{} }}, nil
+			return commands.Outcome{Detail: "agentd starts anew", After: func() {
+				select {
+				case a.restart <- struct{}{}:
+				default: // asked for already
+				}
+			}}, nil
 		},
 		wire.SetLights: a.setLights,
 		wire.Intent:    a.takeIntent,

@@ -1,0 +1,66 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/large"
+	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/logging"
+)
+
+// largeTime bounds one large request; a slow robot needs a while for its body.
+const largeTime = 2 * time.Minute
+
+// Large serves requests that do not fit a broker message. identify says which thing the connection proves to be; a request that repeats
+// one that was answered runs again, so handlers are idempotent by themselves.
+func Large(handlers map[string]kitmqtt.ReqHandler, identify func(*http.Request) (thing.ID, error), log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, err := identify(r)
+		if err != nil {
+			kithttp.WriteError(w, err)
+			return
+		}
+		name := r.PathValue("service") + "/" + r.PathValue("method")
+		h, ok := handlers[name]
+		if !ok {
+			kithttp.WriteError(w, errs.Coded(errs.NotFound, "unknown_method", "this cloud has no request %.80q", name))
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), largeTime)
+		defer cancel()
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, large.MaxBody))
+		if err != nil {
+			kithttp.WriteError(w, errs.New(errs.Invalid, "body of request %s: %w; at most %d bytes", name, err, large.MaxBody))
+			return
+		}
+		answer, err := callLarge(ctx, h, id, body)
+		if err != nil {
+			if k := errs.KindOf(err); k == errs.Internal || k == errs.Corrupt {
+				log.ErrorContext(ctx, "request failed", logging.Thing, id, "request", name, logging.Err, err)
+			}
+			kithttp.WriteError(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, _ = w.Write(answer) // the robot asks again
+	})
+}
+
+// callLarge runs one handler. A panic is an Internal error with its stack: the process lives on, and so does the log.
+func callLarge(ctx context.Context, h kitmqtt.ReqHandler, id thing.ID, body []byte) (answer []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			answer, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return h(ctx, id, body)
+}

@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/certs/ca"
+	"kennel/certs/limit"
+	"kennel/cloud/account"
+	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountpg"
+	"kennel/infra/blob"
+	"kennel/infra/migrations"
+	"kennel/infra/onebox"
+	"kennel/infra/pg"
+	"kennel/infra/proc"
+)
+
+// cluster is what an operator has: parts of their own, and several kenneld beside each other. Nothing of it is one-machine mode; only the
+// pieces that start Postgres and the S3 gateway are borrowed from it.
+type cluster struct {
+	t     *testing.T
+	dir   string
+	inst  *onebox.Instance
+	ca    *ca.Authority
+	db    *onebox.Postgres
+	s3    blob.Config
+	addr  map[string]string // by part; each kenneld's API under its own name
+	kids  map[string]*onebox.Child
+	token string // file with an operator's session
+	root  string // file with the root certificate
+
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp(filepath.Dir(bin), "cluster-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	c := &cluster{t: t, dir: dir, addr: map[string]string{}, kids: map[string]*onebox.Child{}, stop: stop, root: filepath.Join(dir, "root.crt")}
+	log := slog.New(slog.NewTextHandler(&testWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	if c.inst, err = onebox.Open(filepath.Join(dir, "parts"), log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		c.wg.Wait()
+		if err := c.inst.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			c.showLogs()
+		}
+		os.RemoveAll(dir)
+	})
+	if c.ca, err = ca.Init(c.inst.Paths.CA); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.root, c.ca.Root(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"postgres", "s3", "mqtt"} {
+		c.addr[part] = freeAddr(t)
+	}
+	if c.db, err = c.inst.Postgres(c.addr["postgres"]); err != nil {
+		t.Fatal(err)
+	}
+	c.wg.Go(func() { c.check(c.db.Run(ctx)) })
+	c.startS3(ctx)
+	if err := onebox.Await(ctx, c.db); err != nil {
+		t.Fatal(err)
+	}
+	c.operator(ctx)
+	return c
+}
+
+func (c *cluster) check(err error) {
+	if err != nil {
+		c.t.Error(err)
+	}
+}
+
+// child runs one of our programs, or somebody else's, as a part that is started again whenever it ends.
+func (c *cluster) child(ctx context.Context, name, path string, args ...string) *onebox.Child {
+	c.t.Helper()
+	k, err := c.inst.Child(onebox.ChildConfig{Name: name, Path: path, Args: args,
+		Restart: proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.kids[name] = k
+	c.wg.Go(func() { c.check(k.Run(ctx)) })
+	return k
+}
+
+func (c *cluster) startS3(ctx context.Context) {
+	c.t.Helper()
+	access, err := c.inst.Secret("s3-access-key")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	secret, err := c.inst.Secret("s3-secret-key")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	args := onebox.S3Args(onebox.S3Config{Dir: c.inst.Paths.S3, Listen: c.addr["s3"], AccessKeyFile: access, SecretKeyFile: secret})
+	c.child(ctx, "s3", filepath.Join(bin, "kenneld"), append([]string{"part", "s3"}, args...)...)
+	c.s3 = blob.Config{Endpoint: "http://" + c.addr["s3"], Region: "us-east-1", Bucket: "kennel", PathStyle: true, AccessKeyFile: access, SecretKeyFile: secret}
+	store, err := blob.Open(ctx, c.s3)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	await(c.t, time.Minute, "bucket", func() error { return store.EnsureBucket(ctx) })
+}
+
+// operator makes an administrator and a session for kennelctl, as an installation's first step would.
+func (c *cluster) operator(ctx context.Context) {
+	c.t.Helper()
+	pool, err := pg.Open(ctx, c.db.Config())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pg.Migrate(ctx, pool, migrations.FS); err != nil {
+		c.t.Fatal(err)
+	}
+	svc, err := account.New(ctx, account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Second, 100)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	a, _, err := svc.CreateAccount(ctx, "operator@kennel.test", "admin", "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	l, err := svc.IssueSession(ctx, a.ID, time.Hour)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.token = filepath.Join(c.dir, "operator.token")
+	if err := os.WriteFile(c.token, []byte(l.Token.Reveal()+"\n"), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// kenneld runs one more process of the cloud, with an API of its own.
+func (c *cluster) kenneld(ctx context.Context, name, broker string) {
+	c.t.Helper()
+	pw, err := c.inst.Secret("postgres")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.addr[name] = freeAddr(c.t)
+	file := filepath.Join(c.dir, name+".yaml")
+	config := fmt.Sprintf(`
+log: {level: info}
+postgres: {dsn: %q, password_file: %q}
+s3: {endpoint: %q, bucket: kennel, path_style: true, access_key_file: %q, secret_key_file: %q}
+mqtt: {url: "ssl://%s"%s}
+ca: {dir: %q}
+api: {listen: %q}
+`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt"], broker, c.inst.Paths.CA, c.addr[name])
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.child(ctx, name, filepath.Join(bin, "kenneld"), "-config", file)
+}
+
+// showLogs prints the end of each part's log.
+func (c *cluster) showLogs() {
+	logs, _ := filepath.Glob(filepath.Join(c.inst.Paths.Log, "*.log"))
+	for _, l := range logs {
+		b, _ := os.ReadFile(l)
+		c.t.Logf("%s:\n%s", filepath.Base(l), tail(strings.TrimSpace(string(b)), 15))
+	}
+}
+
+// testWriter is a log's way into the test's output.
+type testWriter struct{ t *testing.T }
+
+func (w *testWriter) Write(b []byte) (int, error) {
+	w.t.Logf("%s", b)
+	return len(b), nil
+}

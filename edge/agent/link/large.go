@@ -1,0 +1,77 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"kennel/cloud/api/large"
+	"kennel/infra/errs"
+)
+
+// bySize asks over HTTPS what does not fit a broker message.
+type bySize struct {
+	base string // https://host:port
+	http *http.Client
+}
+
+// newBySize returns the client for base; creds are the same as the broker's, for base's host.
+func newBySize(base string, creds func() (*tls.Config, error)) *bySize {
+	dialer := &net.Dialer{Timeout: 15 * time.Second}
+	return &bySize{base: base, http: &http.Client{
+		Timeout: 2 * time.Minute,
+		Transport: &http.Transport{
+			DisableKeepAlives: true, // rare, and the certificate may renew in between
+			DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				cfg, err := creds()
+				if err != nil {
+					return nil, err
+				}
+				cfg = cfg.Clone()
+				cfg.NextProtos = []string{large.ALPN, "http/1.1"}
+				d := tls.Dialer{NetDialer: dialer, Config: cfg}
+				return d.DialContext(ctx, network, addr)
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirected: requests go to one place") },
+	}}
+}
+
+// do sends one request and reads its answer; it does not try again: the caller does.
+func (b *bySize) do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+large.Path(service, method), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("request %s/%s over HTTPS: %w", service, method, err)
+	}
+	resp, err := b.http.Do(req)
+	if err != nil {
+		return nil, errs.New(errs.Unavailable, "request %s/%s over HTTPS: %w", service, method, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, large.MaxBody+1))
+	switch {
+	case err != nil:
+		return nil, errs.New(errs.Unavailable, "answer to %s/%s over HTTPS: %w", service, method, err)
+	case len(answer) > large.MaxBody:
+		return nil, errs.New(errs.Corrupt, "answer to %s/%s over HTTPS is larger than %d bytes", service, method, large.MaxBody)
+	case resp.StatusCode == http.StatusOK:
+		return answer, nil
+	}
+	return nil, problem(resp.Status, answer)
+}
+
+// problem reads the cloud's refusal; what is none of ours (a proxy's page) counts as not now.
+func problem(status string, body []byte) error {
+	var p struct{ Error, Kind, Code string }
+	if err := json.Unmarshal(body, &p); err != nil || p.Kind == "" {
+		return errs.New(errs.Unavailable, "the cloud's address answered %s, and not as a cloud does", status)
+	}
+	return &errs.Error{Kind: errs.ParseKind(p.Kind), Code: p.Code, Msg: p.Error}
+}
