@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"flag"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -131,6 +132,23 @@ func newCloud(t *testing.T) *cloud {
 	handle("GET /v1/things/{thing}/jdocs/{doc}/history", func(*http.Request, string) (any, error) {
 		return []any{doc(3, `{"master_volume":3}`), doc(2, `{"master_volume":2}`)}, nil
 	})
+	command := func(state string, more map[string]any) map[string]any {
+		c := map[string]any{"id": "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", "thing": "vic:00e20100", "kind": "ping", "args": json.RawMessage("{}"), "by": "op@example.org",
+			"created": at(3), "expires": at(4), "state": state, "sends": 2}
+		maps.Copy(c, more)
+		return c
+	}
+	handle("POST /v1/things/{thing}/commands", func(_ *http.Request, body string) (any, error) {
+		if strings.Contains(body, "dance") {
+			return nil, errs.New(errs.Invalid, "kind dance: want one of ping, sync")
+		}
+		return command("pending", nil), nil
+	})
+	done := map[string]any{"closed": at(5), "result": map[string]any{"status": "done", "detail": "agentd 1.2.3", "finished_ms": 1}}
+	handle("GET /v1/things/{thing}/commands", func(*http.Request, string) (any, error) {
+		return []any{command("sent", nil), command("expired", map[string]any{"closed": at(5)}), command("done", done)}, nil
+	})
+	handle("GET /v1/things/{thing}/commands/{id}", func(*http.Request, string) (any, error) { return command("done", done), nil })
 	handle("GET /v1/events", func(*http.Request, string) (any, error) {
 		return []any{json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":5,"level":"info","event":"robot.boot","s1":"b-1","i1":0,"boot_id":"b-1"}`)}, nil
 	})
@@ -238,6 +256,15 @@ func TestSetSendsTypedValues(t *testing.T) {
 	c := newCloud(t)
 	code, _, errOut := run(t.Context(), nil, "", "-onebox", c.onebox(t), "jdocs", "set", "vic:00e20100", "vic.RobotSettings", "master_volume=4", "custom_eye_color.hue=0.4", "time_zone=Europe/Berlin")
 	want := `PATCH /v1/things/vic:00e20100/jdocs/vic.RobotSettings {"set":{"custom_eye_color.hue":0.4,"master_volume":4,"time_zone":"Europe/Berlin"}}`
+	if code != 0 || c.last() != want {
+		t.Errorf("exit %d (%s), sent %s; want %s", code, errOut, c.last(), want)
+	}
+}
+
+func TestCommandIsSent(t *testing.T) {
+	c := newCloud(t)
+	code, _, errOut := run(t.Context(), nil, "", "-onebox", c.onebox(t), "commands", "send", "vic:00e20100", "intent", "intent=greeting", `params={"a":1}`, "-ttl", "90s", "-key", "k1")
+	want := `POST /v1/things/vic:00e20100/commands {"args":{"intent":"greeting","params":{"a":1}},"expires_in_ms":90000,"key":"k1","kind":"intent"}`
 	if code != 0 || c.last() != want {
 		t.Errorf("exit %d (%s), sent %s; want %s", code, errOut, c.last(), want)
 	}

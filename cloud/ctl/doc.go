@@ -6,5 +6,5 @@
 // readable by nobody else. A token is sent only to the server that gave it.
 //
 //	ctl.go      the command tree      session.go  where and as whom      client.go  requests, errors, streams
-//	robots.go   jdocs.go   events.go  doctor.go   login.go               keyvalue.go  KEY=VALUE
+//	robots.go   jdocs.go   commands.go  events.go  doctor.go   login.go               keyvalue.go  KEY=VALUE
 package ctl
