@@ -21,10 +21,14 @@ import (
 func TestLarge(t *testing.T) {
 	me := thing.MustParse("vic:00e20100")
 	handlers := map[string]kitmqtt.ReqHandler{
-		"echo/whole": func(_ context.Context, id thing.ID, body []byte) ([]byte, error) { return append([]byte(id+" "), body...), nil },
-		"echo/no":    func(context.Context, thing.ID, []byte) ([]byte, error) { return nil, errs.Coded(errs.Conflict, "stale", "version 7 is there") },
-		"echo/boom":  func(context.Context, thing.ID, []byte) ([]byte, error) { panic("secret words") },
-		"echo/bug":   func(context.Context, thing.ID, []byte) ([]byte, error) { return nil, errors.New("password in a dsn") },
+		"echo/whole": func(_ context.Context, id thing.ID, body []byte) ([]byte, error) {
+			return append([]byte(id+" "), body...), nil
+		},
+		"echo/no": func(context.Context, thing.ID, []byte) ([]byte, error) {
+			return nil, errs.Coded(errs.Conflict, "stale", "version 7 is there")
+		},
+		"echo/boom": func(context.Context, thing.ID, []byte) ([]byte, error) { panic("secret words") },
+		"echo/bug":  func(context.Context, thing.ID, []byte) ([]byte, error) { return nil, errors.New("password in a dsn") },
 	}
 	identify := func(r *http.Request) (thing.ID, error) {
 		if r.Header.Get("Test-Proof") == "" {
