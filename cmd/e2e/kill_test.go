@@ -23,7 +23,26 @@ type told struct {
 	first, last int64
 }
 
-var toldLine = regexp.MustCompile(`msg="events stored".* boot=(\S+) first=(\d+) last=(\d+)`)
+var toldLine = regexp.MustCompile(`msg="events stored".* thing=(\S+).* boot=(\S+) first=(\d+) last=(\d+) count=(\d+)`)
+
+// toldIn reads one robot's log, or that of many.
+func toldIn(t *testing.T, file string) []told {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []told
+	for _, m := range toldLine.FindAllStringSubmatch(string(b), -1) {
+		first, _ := strconv.ParseInt(m[3], 10, 64)
+		last, _ := strconv.ParseInt(m[4], 10, 64)
+		if m[5] != strconv.FormatInt(last-first+1, 10) {
+			t.Errorf("%s: %s: a batch with gaps: some of its events were refused", file, m[0])
+		}
+		out = append(out, told{m[1], m[2], first, last})
+	}
+	return out
+}
 
 // allTold reads from the robots' own logs what they were told.
 func (h *house) allTold(things []string) []told {
@@ -32,15 +51,7 @@ func (h *house) allTold(things []string) []told {
 	for _, id := range things {
 		files, _ := filepath.Glob(filepath.Join(h.robotRoot(id), logDir, "agentd.log*"))
 		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				h.t.Fatal(err)
-			}
-			for _, m := range toldLine.FindAllStringSubmatch(string(b), -1) {
-				first, _ := strconv.ParseInt(m[2], 10, 64)
-				last, _ := strconv.ParseInt(m[3], 10, 64)
-				out = append(out, told{id, m[1], first, last})
-			}
+			out = append(out, toldIn(h.t, f)...)
 		}
 	}
 	return out
@@ -179,7 +190,7 @@ func TestKilledWhileEventsFlow(t *testing.T) {
 	if len(double) > 0 {
 		t.Errorf("%d events are stored more than once: %v", len(double), double[:min(5, len(double))])
 	}
-	h.historyRises(t)
+	historyRises(t, h.db(t))
 }
 
 // countTold counts the batches that robots were told are stored.
@@ -220,9 +231,9 @@ func (h *house) versionsOnlyRise(things []string, seen map[string]uint64) {
 }
 
 // historyRises checks that the cloud accepted each version once and in order.
-func (h *house) historyRises(t *testing.T) {
+func historyRises(t *testing.T, db *pgx.Conn) {
 	t.Helper()
-	rows, err := h.db(t).Query(t.Context(), `select thing || ' ' || name, doc_version from jdocs_history order by thing, name, changed_at, doc_version`)
+	rows, err := db.Query(t.Context(), `select thing || ' ' || name, doc_version from jdocs_history order by thing, name, changed_at, doc_version`)
 	if err != nil {
 		t.Fatal(err)
 	}
