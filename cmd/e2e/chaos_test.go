@@ -1,0 +1,391 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The size of the chaos run.
+const (
+	chaosRobots   = 50
+	chaosFleets   = 5 // processes; each holds a fifth of the robots
+	chaosSeed     = 3
+	lightKills    = 20
+	soakKills     = 120
+	betweenBlows  = 700 * time.Millisecond // at least; then until something was stored again
+	commandExpiry = 90 * time.Second
+)
+
+// api calls the public API of one kenneld, as kennelctl does.
+type api struct {
+	base   string
+	token  string
+	client *http.Client
+}
+
+func (c *cluster) api(name string) *api {
+	c.t.Helper()
+	token, err := os.ReadFile(c.token)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(c.ca.Root())
+	return &api{base: "https://" + c.addr[name], token: strings.TrimSpace(string(token)), client: &http.Client{
+		Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}}
+}
+
+// call sends one request; status 0 means that nobody answered.
+func (a *api) call(ctx context.Context, method, path string, body, out any) (status int, err error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(b))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+a.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	if resp.StatusCode >= 300 {
+		return resp.StatusCode, fmt.Errorf("%s %s: %s: %.300s", method, path, resp.Status, answer)
+	}
+	if out == nil {
+		return resp.StatusCode, nil
+	}
+	return resp.StatusCode, json.Unmarshal(answer, out)
+}
+
+// present counts the robots that are there.
+func (a *api) present(ctx context.Context) (int, error) {
+	var rows []robotRow
+	if _, err := a.call(ctx, "GET", "/v1/things?limit=500", nil, &rows); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, r := range rows {
+		if r.Presence == "present" {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// chaos is one run: robots that live, people who change things, and blows.
+type chaos struct {
+	*cluster
+	rng     *rand.Rand
+	things  []string
+	wires   []*wire
+	apis    []*api
+	fleets  []string // names of the robots' processes
+	roots   []string
+	command struct {
+		sync.Mutex
+		ids map[string]string // id -> thing
+	}
+	changes atomic.Int64
+}
+
+// TestChaos is what must hold 2: SIGKILL in seeded random order for two kenneld, robots' processes, Postgres and the broker, and links that
+// are cut, while 50 robots live and people change settings and give commands.
+func TestChaos(t *testing.T) {
+	kills := lightKills
+	if soak() {
+		kills = soakKills
+	}
+	x := &chaos{cluster: newCluster(t), rng: rand.New(rand.NewPCG(chaosSeed, 1))}
+	x.command.ids = map[string]string{}
+	t.Logf("seed %d, %d kills", chaosSeed, kills)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	broker := x.startBroker(ctx)
+	for _, name := range []string{"kenneld-a", "kenneld-b"} {
+		x.kenneld(ctx, name, broker)
+		x.apis = append(x.apis, x.api(name))
+	}
+	x.awaitAPI()
+	x.startFleets(ctx)
+	x.awaitPresent(5 * time.Minute)
+
+	people, send := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { x.changeSettings(people) })
+	wg.Go(func() { x.giveCommands(people) })
+	count := map[string]int{}
+	for n := 0; n < kills; n++ {
+		victim := x.blow()
+		count[victim]++
+		if victim == "link" {
+			n-- // a cut is no kill
+		}
+		x.progress()
+	}
+	send()
+	wg.Wait()
+	for _, w := range x.wires {
+		w.mend()
+	}
+	x.awaitPresent(5 * time.Minute)
+	x.judgeAll(count)
+}
+
+// startBroker runs the broker as a part of its own and returns what kenneld's configuration says of it.
+func (x *chaos) startBroker(ctx context.Context) string {
+	conf := x.brokerConfig()
+	x.child(ctx, "broker", filepath.Join(bin, "kenneld"), "part", "broker", "-config", conf)
+	return ""
+}
+
+// brokerConfig writes certificate and trust of the embedded broker.
+func (c *cluster) brokerConfig() string {
+	c.t.Helper()
+	dir := filepath.Join(c.dir, "broker")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	pair, err := c.ca.IssueServer([]string{"localhost", "127.0.0.1"}, 24*time.Hour)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	file := func(name string, b []byte) string {
+		f := filepath.Join(dir, name)
+		if err := os.WriteFile(f, b, 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+		return f
+	}
+	conf, err := json.Marshal(map[string]string{"listen": c.addr["mqtt"], "cert": file("server.crt", pair.Chain), "key": file("server.key", pair.Key),
+		"device_ca": file("device.crt", c.ca.DeviceBundle()), "service_ca": file("service.crt", c.ca.ServiceBundle())})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return file("broker.json", conf)
+}
+
+func (x *chaos) awaitAPI() {
+	for i, a := range x.apis {
+		await(x.t, time.Minute, fmt.Sprintf("kenneld %d answers", i), func() error {
+			_, err := a.present(x.t.Context())
+			return err
+		})
+	}
+}
+
+// startFleets starts the robots: a few processes, each with its own cuttable way to the broker and to one of the two kenneld.
+func (x *chaos) startFleets(ctx context.Context) {
+	per := chaosRobots / chaosFleets
+	for i := range chaosFleets {
+		first := 0x00e30000 + i*per
+		for k := range per {
+			x.things = append(x.things, fmt.Sprintf("vic:%08x", first+k))
+		}
+		mq, web := newWire(x.t, x.addr["mqtt"]), newWire(x.t, x.addr[[]string{"kenneld-a", "kenneld-b"}[i%2]])
+		x.wires = append(x.wires, mq, web)
+		name, root := fmt.Sprintf("fleet-%d", i), filepath.Join(x.dir, fmt.Sprintf("robots-%d", i))
+		x.fleets, x.roots = append(x.fleets, name), append(x.roots, root)
+		x.child(ctx, name, filepath.Join(bin, "robotsim"), "fleet", "-n", fmt.Sprint(per), "-root", root, "-first", fmt.Sprintf("vic:%08x", first),
+			"-api", "https://"+web.addr, "-mqtt", "ssl://"+mq.addr, "-ca", x.root, "-token-file", x.token, "-seed", fmt.Sprint(chaosSeed+i),
+			"-profile", "lively", "-log-level", "debug")
+	}
+}
+
+func (x *chaos) awaitPresent(limit time.Duration) {
+	x.t.Helper()
+	took := await(x.t, limit, fmt.Sprintf("%d robots present", chaosRobots), func() error {
+		n, err := x.apis[0].present(x.t.Context())
+		if err != nil || n < chaosRobots {
+			return fmt.Errorf("%d present: %w", n, err)
+		}
+		return nil
+	})
+	x.t.Logf("all %d present after %v", chaosRobots, took.Round(100*time.Millisecond))
+}
+
+// blow strikes one victim and says which kind it was.
+func (x *chaos) blow() string {
+	kill := func(pid int) {
+		if pid != 0 { // it may be down already from the last blow
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	switch r := x.rng.IntN(100); {
+	case r < 20:
+		kill(x.kids["kenneld-a"].Pid())
+		return "kenneld-a"
+	case r < 40:
+		kill(x.kids["kenneld-b"].Pid())
+		return "kenneld-b"
+	case r < 55:
+		kill(x.db.Pid())
+		return "postgres"
+	case r < 70:
+		kill(x.kids["broker"].Pid())
+		return "broker"
+	case r < 90:
+		kill(x.kids[x.fleets[x.rng.IntN(len(x.fleets))]].Pid())
+		return "robots"
+	}
+	w := x.wires[x.rng.IntN(len(x.wires))]
+	w.cut()
+	time.AfterFunc(time.Duration(500+x.rng.IntN(3000))*time.Millisecond, w.mend)
+	return "link"
+}
+
+// progress waits a little, and then until robots were told again that events are stored.
+func (x *chaos) progress() {
+	before := len(x.told())
+	select {
+	case <-x.t.Context().Done():
+		return
+	case <-time.After(betweenBlows + time.Duration(x.rng.IntN(300))*time.Millisecond):
+	}
+	await(x.t, 2*time.Minute, "events are stored after the blow", func() error {
+		if n := len(x.told()); n <= before {
+			return fmt.Errorf("%d batches, as before", n)
+		}
+		return nil
+	})
+}
+
+// told reads from the robots' logs what they were told.
+func (x *chaos) told() []told {
+	var out []told
+	for _, name := range x.fleets {
+		files, _ := filepath.Glob(filepath.Join(x.inst.Paths.Log, name+".log*"))
+		for _, f := range files {
+			out = append(out, toldIn(x.t, f)...)
+		}
+	}
+	return out
+}
+
+// changeSettings is people who turn knobs, through whichever kenneld answers.
+func (x *chaos) changeSettings(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(chaosSeed, 2))
+	for ctx.Err() == nil {
+		id := x.things[rng.IntN(len(x.things))]
+		body := map[string]any{"set": map[string]any{"master_volume": rng.IntN(6), "eye_color": rng.IntN(7)}}
+		if status, _ := x.apis[rng.IntN(2)].call(ctx, "PATCH", "/v1/things/"+id+"/jdocs/vic.RobotSettings", body, nil); status == http.StatusOK {
+			x.changes.Add(1)
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// giveCommands keeps the ids of commands that were accepted. Each is asked for until somebody answers, under a key of its own: a lost answer
+// must not make two of one.
+func (x *chaos) giveCommands(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(chaosSeed, 3))
+	for n := 0; ctx.Err() == nil; n++ {
+		id := x.things[rng.IntN(len(x.things))]
+		body := map[string]any{"kind": []string{"ping", "sync", "flush_events"}[rng.IntN(3)], "expires_in_ms": commandExpiry.Milliseconds(), "key": fmt.Sprintf("chaos-%d", n)}
+		for ctx.Err() == nil {
+			var got struct{ ID string }
+			status, _ := x.apis[rng.IntN(2)].call(ctx, "POST", "/v1/things/"+id+"/commands", body, &got)
+			if status >= 200 && status < 300 {
+				x.command.Lock()
+				x.command.ids[got.ID] = id
+				x.command.Unlock()
+				break
+			}
+			pause(ctx, 200*time.Millisecond)
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// judgeAll compares what was promised with what is there.
+func (x *chaos) judgeAll(count map[string]int) {
+	t := x.t
+	password, err := x.db.Password()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := pgx.ParseConfig(x.db.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Password = password
+	db, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+
+	promised := x.told()
+	lost, double, events := judge(promised, storedSeqs(t, db))
+	t.Logf("blows %v; %d events promised in %d batches; %d settings changed, %d commands given", count, events, len(promised), x.changes.Load(), len(x.command.ids))
+	if events < 500 || x.changes.Load() < 20 || len(x.command.ids) < 20 {
+		t.Error("too little happened: the run shows nothing")
+	}
+	if len(lost) > 0 {
+		t.Errorf("%d events were promised and are not stored: %v", len(lost), lost[:min(5, len(lost))])
+	}
+	if len(double) > 0 {
+		t.Errorf("%d events are stored more than once: %v", len(double), double[:min(5, len(double))])
+	}
+	historyRises(t, db)
+	x.judgeCommands()
+}
+
+// judgeCommands: every accepted command ends with exactly one result, or its expiry.
+func (x *chaos) judgeCommands() {
+	open := map[string]string{}
+	for id, thing := range x.command.ids {
+		open[id] = thing
+	}
+	states := map[string]int{}
+	await(x.t, commandExpiry+time.Minute, "every command closed", func() error {
+		for id, thing := range open {
+			var c struct{ ID, State string }
+			if _, err := x.apis[0].call(x.t.Context(), "GET", "/v1/things/"+thing+"/commands/"+id, nil, &c); err != nil {
+				return err
+			}
+			if !slices.Contains([]string{"done", "failed", "expired"}, c.State) {
+				return fmt.Errorf("%d open, such as %s of %s: %s", len(open), id, thing, c.State)
+			}
+			states[c.State]++
+			delete(open, id)
+		}
+		return nil
+	})
+	x.t.Logf("commands: %v", states)
+	if states["done"] == 0 {
+		x.t.Error("no command was ever done")
+	}
+}
