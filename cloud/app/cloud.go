@@ -46,6 +46,7 @@ import (
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/pg"
 	"kennel/infra/runner"
+	"kennel/infra/telemetry"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocsapi"
 	"kennel/jdocs/jdocspg"
@@ -90,9 +91,14 @@ type Cloud struct {
 	ingester *das.Ingester
 	dasStore *daspg.Store
 	cmdStore *commandpg.Store
+	fleet    *registrypg.Store
 	jobs     *jobs.Runner
 	blobs    *blob.Store
 	hinter   *jdocsapi.Hinter
+
+	tel    *telemetry.Telemetry
+	meters *meters
+	ready  *telemetry.Readiness
 }
 
 // Build opens the parts, migrates the database and wires the services. Close gives the connections back.
@@ -108,12 +114,19 @@ func Build(ctx context.Context, cfg Config, log *slog.Logger) (*Cloud, error) {
 	if c.ca, err = ca.Load(cfg.CA.Dir); err != nil {
 		return nil, err
 	}
-	if c.pool, err = pg.Open(ctx, cfg.Postgres); err != nil {
+	if c.tel, err = telemetry.New(ctx, telemetry.Config{Service: "kenneld", Traces: cfg.Traces, Log: log}); err != nil {
 		return nil, err
 	}
 	fail := func(err error) (*Cloud, error) {
-		c.pool.Close()
+		c.Close()
 		return nil, err
+	}
+	if c.meters, err = newMeters(c.tel); err != nil {
+		return fail(err)
+	}
+	cfg.Postgres.Tracer = c.tel.PGTracer()
+	if c.pool, err = pg.Open(ctx, cfg.Postgres); err != nil {
+		return fail(err)
 	}
 	if n, err := pg.Migrate(ctx, c.pool, migrations.FS); err != nil {
 		return fail(err)
@@ -129,16 +142,34 @@ func Build(ctx context.Context, cfg Config, log *slog.Logger) (*Cloud, error) {
 	if err := c.wire(ctx); err != nil {
 		return fail(err)
 	}
+	if c.ready, err = c.tel.NewReadiness(c.checks()...); err != nil {
+		return fail(err)
+	}
+	if err := c.observe(); err != nil {
+		return fail(err)
+	}
 	return c, nil
 }
 
-// Close gives the database connections back.
-func (c *Cloud) Close() { c.pool.Close() }
+// spansTime is how long an end may take to get the last spans out.
+const spansTime = 3 * time.Second
+
+// Close gives the database connections back and sends the last spans.
+func (c *Cloud) Close() {
+	if c.pool != nil {
+		c.pool.Close()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), spansTime)
+	defer cancel()
+	if err := c.tel.Close(ctx); err != nil {
+		c.log.Warn("last spans not sent", logging.Err, err)
+	}
+}
 
 func (c *Cloud) wire(ctx context.Context) error {
 	// Documents.
 	docStore := jdocspg.New(c.pool)
-	c.Docs = jdocs.Logged(jdocs.New(docStore), c.log)
+	c.Docs = c.meters.documents(jdocs.Logged(jdocs.New(docStore), c.log))
 	c.hinter = jdocsapi.NewHinter(c.Docs, c.hint, c.log)
 
 	// Releases.
@@ -146,7 +177,8 @@ func (c *Cloud) wire(ctx context.Context) error {
 
 	// The fleet. Its doctor asks the others.
 	certStore := certspg.New(c.pool)
-	c.Registry = registry.New(registrypg.New(c.pool, c.log), registry.Sources{
+	c.fleet = registrypg.New(c.pool, c.log)
+	c.Registry = registry.New(c.fleet, registry.Sources{
 		Certificate: newestCertificate(certStore),
 		Docs:        docVersions(c.Docs),
 		Release: func(ctx context.Context, id thing.ID) (string, time.Time, error) {
@@ -174,7 +206,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// Events.
 	c.dasStore = daspg.Open(c.pool)
 	c.Events = das.NewService(c.dasStore)
-	c.ingester, err = das.NewIngester(das.Config{Writer: c.dasStore, Blobs: rawBlobs{c.blobs}, Log: c.log})
+	c.ingester, err = das.NewIngester(das.Config{Writer: c.meters.writer(c.dasStore), Blobs: rawBlobs{c.blobs}, Log: c.log})
 	if err != nil {
 		return err
 	}
@@ -182,7 +214,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// Commands, and what is done again and again.
 	c.cmdStore = commandpg.New(c.pool)
 	c.Commands = outbox.New(c.cmdStore)
-	if c.jobs, err = jobs.New(c.pool, c.log, c.periodic()...); err != nil {
+	if c.jobs, err = jobs.New(c.pool, c.log, c.meters.periodic(c.periodic())...); err != nil {
 		return err
 	}
 	return c.wireBridge()
@@ -199,9 +231,9 @@ func (c *Cloud) wireBridge() error {
 		Log:  c.log,
 	}
 	if c.has(RoleBridge) {
-		cfg.Up = map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.Registry.HandleStatus, "ota": releases.Report}
-		cfg.Req = c.requests
-		cfg.OnRefused = c.refused
+		cfg.Up = c.tel.Ups(map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.Registry.HandleStatus, "ota": releases.Report})
+		cfg.Req = c.tel.Requests(c.requests)
+		cfg.OnRefused, cfg.OnStats = c.refused, c.meters.brokerSays
 	}
 	var err error
 	c.bridge, err = bridge.New(cfg)
@@ -249,6 +281,7 @@ const serviceTTL = 30 * 24 * time.Hour
 
 // hint tells a robot that something changed; it may be called before the bridge runs.
 func (c *Cloud) hint(ctx context.Context, id thing.ID, name string, payload []byte) {
+	c.meters.hints.WithLabelValues(name).Inc()
 	c.bridge.Hint(ctx, id, name, payload)
 }
 
@@ -293,10 +326,11 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // VEC-CLD-07
 	mux.HandleFunc("GET /v1/health", c.health)
+	mux.Handle("GET /readyz", c.ready.Brief()) // the reasons are on metrics.listen
 	if err := console.Mount(mux, c.console()); err != nil {
 		return nil, err
 	}
-	return accountapi.Authenticator(c.Accounts, c.log)(mux), nil
+	return c.tel.HTTP(mux, accountapi.Authenticator(c.Accounts, c.log)(mux)), nil
 }
 
 // health answers 200 while this process can do its work.

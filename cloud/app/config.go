@@ -12,6 +12,7 @@ import (
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
+	"kennel/infra/telemetry"
 )
 
 // Role is a share of the cloud's work that one process may take. Any number of processes may have the same role.
@@ -61,6 +62,8 @@ type Config struct {
 	Events struct {
 		KeepDays int `koanf:"keep_days"` // events older than this are dropped, by whole days of receipt
 	} `koanf:"events"`
+	Metrics MetricsConfig         `koanf:"metrics"`
+	Traces  telemetry.TraceConfig `koanf:"traces"`
 }
 
 // LogConfig says how to log.
@@ -106,6 +109,7 @@ func Defaults() Config {
 	c.API.Names = []string{"localhost", "127.0.0.1", "::1"}
 	c.Console.Listen = ""
 	c.Events.KeepDays = 30
+	c.Traces.Permille = 10
 	return c
 }
 
@@ -142,6 +146,12 @@ func (c Config) Validate() error {
 		if err := loopback(c.Console.Listen); err != nil {
 			return errs.New(errs.Invalid, "console.listen: %w", err)
 		}
+	}
+	if err := c.Metrics.Validate(); err != nil {
+		return err
+	}
+	if err := c.Traces.Validate(); err != nil {
+		return err
 	}
 	if c.Events.KeepDays < 1 {
 		return errs.New(errs.Invalid, "events.keep_days %d: want at least 1", c.Events.KeepDays)

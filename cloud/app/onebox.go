@@ -27,6 +27,7 @@ import (
 	"kennel/infra/onebox"
 	"kennel/infra/proc"
 	"kennel/infra/runner"
+	"kennel/infra/sdnotify"
 )
 
 // Onebox is one-machine mode: it starts its own parts and runs every role against them (infra/adr/0003).
@@ -42,17 +43,17 @@ type Onebox struct {
 }
 
 // Listen is the address of each part.
-type Listen struct{ API, Console, MQTT, Postgres, S3 string }
+type Listen struct{ API, Console, MQTT, Postgres, S3, Metrics string }
 
-// DefaultListen keeps to this machine. To let robots in from the network: -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883.
+// DefaultListen keeps to this machine; metrics are for those who ask for them. To let robots in from the network: -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883.
 var DefaultListen = Listen{API: "127.0.0.1:8443", Console: "127.0.0.1:8080", MQTT: "127.0.0.1:8883", Postgres: "127.0.0.1:15432", S3: "127.0.0.1:15900"}
 
 // Set takes one "part=host:port".
 func (l *Listen) Set(s string) error {
 	part, addr, ok := strings.Cut(s, "=")
-	to, known := map[string]*string{"api": &l.API, "console": &l.Console, "mqtt": &l.MQTT, "postgres": &l.Postgres, "s3": &l.S3}[part]
+	to, known := map[string]*string{"api": &l.API, "console": &l.Console, "mqtt": &l.MQTT, "postgres": &l.Postgres, "s3": &l.S3, "metrics": &l.Metrics}[part]
 	if _, _, err := net.SplitHostPort(addr); !ok || !known || err != nil {
-		return errs.New(errs.Invalid, "-listen %q: want part=host:port, part one of api, console, mqtt, postgres, s3", s)
+		return errs.New(errs.Invalid, "-listen %q: want part=host:port, part one of api, console, mqtt, postgres, s3, metrics", s)
 	}
 	*to = addr
 	return nil
@@ -63,6 +64,10 @@ const startTimeout = 2 * time.Minute
 
 // Run brings the house up and keeps it until ctx ends.
 func (o Onebox) Run(ctx context.Context) (err error) {
+	supervisor, err := sdnotify.Claim() // before the first child
+	if err != nil {
+		return err
+	}
 	inst, err := onebox.Open(o.Data, o.Log)
 	if err != nil {
 		return err
@@ -85,7 +90,7 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	h := &oneboxHouse{Onebox: o, inst: inst, parts: parts, cfg: cfg, started: time.Now()}
+	h := &oneboxHouse{Onebox: o, inst: inst, parts: parts, cfg: cfg, started: time.Now(), supervisor: supervisor}
 	services := make([]runner.Service, 0, len(parts)+1)
 	for _, p := range parts {
 		services = append(services, runner.Service{Name: p.Name(), Run: p.Run, Fatal: true})
@@ -97,8 +102,11 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 func (o Onebox) checkPorts() error {
 	for _, p := range []struct{ name, part, addr string }{
 		{"public API", "api", o.Listen.API}, {"console", "console", o.Listen.Console}, {"MQTT broker", "mqtt", o.Listen.MQTT},
-		{"Postgres", "postgres", o.Listen.Postgres}, {"S3 gateway", "s3", o.Listen.S3},
+		{"Postgres", "postgres", o.Listen.Postgres}, {"S3 gateway", "s3", o.Listen.S3}, {"metrics", "metrics", o.Listen.Metrics},
 	} {
+		if p.addr == "" {
+			continue // metrics, unless asked for
+		}
 		if err := onebox.CheckListen(p.name, p.addr, "-listen "+p.part+"=HOST:PORT"); err != nil {
 			return err
 		}
@@ -152,6 +160,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.CA.Dir = inst.Paths.CA
 	cfg.MQTT.URL = "ssl://" + dialable(o.Listen.MQTT)
 	cfg.API.Listen, cfg.API.Names, cfg.Console.Listen = o.Listen.API, names, o.Listen.Console
+	cfg.Metrics.Listen = o.Listen.Metrics
 	return []onebox.Part{db, s3, mq}, cfg, nil
 }
 
@@ -239,6 +248,8 @@ type oneboxHouse struct {
 	cfg     Config
 	started time.Time
 
+	supervisor sdnotify.Supervisor
+
 	mu     sync.Mutex
 	robots []*onebox.Child
 }
@@ -269,7 +280,12 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watching, err := c.watching(h.supervisor)
+	if err != nil {
+		return err
+	}
 	services := append(c.Services(), listeners...)
+	services = append(services, watching...)
 	services = append(services, robots...)
 	services = append(services, runner.Service{Name: "ready", Run: func(ctx context.Context) error { return h.tell(ctx) }})
 	return runner.Run(ctx, h.Log, runner.Config{StopTimeout: 20 * time.Second}, services...)
@@ -312,6 +328,9 @@ func (h *oneboxHouse) describe() onebox.Ready {
 			"root_ca": rootFile(h.inst), "operator_token": h.secret(operatorToken), "passwords": h.secret(passwordFile), "postgres_dsn": h.secret(dsnFile),
 		},
 	}
+	if h.Listen.Metrics != "" {
+		r.Endpoints["metrics"] = "http://" + dialable(h.Listen.Metrics) + "/metrics"
+	}
 	for _, p := range h.parts {
 		r.Pids[p.Name()] = p.Pid()
 	}
@@ -332,6 +351,9 @@ func (h *oneboxHouse) welcome() string {
 	line("passwords", h.secret(passwordFile), "one-time passwords")
 	line("api", "https://"+dialable(h.Listen.API), "root certificate: "+rootFile(h.inst))
 	line("mqtt", "ssl://"+dialable(h.Listen.MQTT), "")
+	if h.Listen.Metrics != "" {
+		line("metrics", "http://"+dialable(h.Listen.Metrics)+"/metrics", "also /livez, /readyz")
+	}
 	line("robots", strconv.Itoa(h.Robots)+" simulated", "in "+h.inst.Paths.Robots)
 	fmt.Fprintf(&b, "\n  try        %s -onebox %s robots list\n  stop       Ctrl-C\n\n", beside("kennelctl"), h.inst.Paths.Root)
 	return b.String()

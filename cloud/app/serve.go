@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/api/large"
 	"kennel/infra/errs"
 	"kennel/infra/runner"
+	"kennel/infra/sdnotify"
 )
 
 // serverTTL is the life of the certificates that our own authority gives our listeners; they are renewed on the way.
@@ -24,6 +25,10 @@ const serverTTL = 30 * 24 * time.Hour
 
 // Serve runs the roles of cfg against the parts it names until ctx ends. ready, if not nil, is called once the listeners accept.
 func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) error {
+	supervisor, err := sdnotify.Claim()
+	if err != nil {
+		return err
+	}
 	c, err := Build(ctx, cfg, log)
 	if err != nil {
 		return err
@@ -37,6 +42,11 @@ func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) erro
 		}
 		services = append(services, listeners...)
 	}
+	watching, err := c.watching(supervisor)
+	if err != nil {
+		return err
+	}
+	services = append(services, watching...)
 	if ready != nil {
 		ready()
 	}

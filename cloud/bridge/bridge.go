@@ -202,6 +202,7 @@ func (b *Bridge) handle(ctx context.Context, it item) {
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
+	ctx = kitmqtt.WithArrival(ctx, it.received)
 	switch {
 	case it.broker != "":
 		b.hearBroker(ctx, it)

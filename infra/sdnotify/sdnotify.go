@@ -37,6 +37,22 @@ func Open(addr string) (*Notifier, error) {
 	return &Notifier{conn: conn}, nil
 }
 
+// Supervisor is how to reach who started this process.
+type Supervisor struct {
+	Addr  string        // for Open
+	Every time.Duration // for Run
+}
+
+// Claim reads the supervisor's variables and takes them out of the environment, so that no child speaks in our name.
+func Claim() (Supervisor, error) {
+	every, err := Interval(os.Getenv)
+	s := Supervisor{Addr: os.Getenv("NOTIFY_SOCKET"), Every: every}
+	for _, k := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+		_ = os.Unsetenv(k) // fails for names that no system has
+	}
+	return s, err
+}
+
 // Interval returns how often to send Watchdog: half of what the supervisor allows (WATCHDOG_USEC, if WATCHDOG_PID is ours or unset);
 // 0 if it does not watch.
 func Interval(getenv func(string) string) (time.Duration, error) {

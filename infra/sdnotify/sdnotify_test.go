@@ -104,3 +104,16 @@ func TestInterval(t *testing.T) {
 		}
 	}
 }
+
+func TestClaim(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "@x")
+	t.Setenv("WATCHDOG_USEC", "1000000")
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	want := Supervisor{"@x", 500 * time.Millisecond}
+	if got, err := Claim(); err != nil || got != want {
+		t.Errorf("%+v %v, want %+v", got, err, want)
+	}
+	if got, err := Claim(); err != nil || got != (Supervisor{}) {
+		t.Errorf("a child would hear of %+v (%v)", got, err)
+	}
+}

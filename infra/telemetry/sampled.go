@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,13 +19,18 @@ type Sample struct {
 const askTime = 2 * time.Second
 
 // Asked shows gauges that cost a question, for instance to the database: ask is called at a scrape, at most once in every, one call at a
-// time. While it fails the metric has no values.
+// time. While it fails the metric has no values. A name that ends in _total is a counter's: its values only grow.
 func (t *Telemetry) Asked(m Metric, labels []string, every time.Duration, ask func(ctx context.Context) ([]Sample, error)) error {
-	return t.registry.Register(&asked{t: t, desc: prometheus.NewDesc(m.Name, m.Help, labels, m.Labels), every: every, ask: ask})
+	kind := prometheus.GaugeValue
+	if strings.HasSuffix(m.Name, "_total") {
+		kind = prometheus.CounterValue
+	}
+	return t.registry.Register(&asked{t: t, kind: kind, desc: prometheus.NewDesc(m.Name, m.Help, labels, m.Labels), every: every, ask: ask})
 }
 
 type asked struct {
 	t     *Telemetry
+	kind  prometheus.ValueType
 	desc  *prometheus.Desc
 	every time.Duration
 	ask   func(ctx context.Context) ([]Sample, error)
@@ -39,7 +45,7 @@ func (a *asked) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
 
 func (a *asked) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range a.now() {
-		ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, s.Value, s.Labels...)
+		ch <- prometheus.MustNewConstMetric(a.desc, a.kind, s.Value, s.Labels...)
 	}
 }
 

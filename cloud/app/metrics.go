@@ -1,0 +1,249 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kennel/certs/thing"
+	"kennel/cloud/bridge"
+	"kennel/cloud/das"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/telemetry"
+	"kennel/jdocs"
+)
+
+// askEvery is how often numbers that cost a query are asked for, at most; staleAfter is when the broker's word no longer counts (it
+// speaks every 10 s).
+const (
+	askEvery   = 15 * time.Second
+	staleAfter = 45 * time.Second
+)
+
+// meters are the metrics that parts write while they work; the others are read from the parts' own counters (observe).
+type meters struct {
+	tel     *telemetry.Telemetry
+	commits *prometheus.HistogramVec
+	docs    *prometheus.HistogramVec
+	runs    *prometheus.HistogramVec
+	hints   *prometheus.CounterVec
+	broker  atomic.Pointer[brokerStats]
+}
+
+type brokerStats struct {
+	brokerapi.Stats
+	at time.Time
+}
+
+func newMeters(tel *telemetry.Telemetry) (*meters, error) {
+	m := &meters{tel: tel}
+	var e1, e2, e3, e4 error
+	m.commits, e1 = tel.Duration(telemetry.Metric{Name: "kennel_das_commit_seconds", Help: "Time of one transaction that stores events of many robots."}, "result")
+	m.docs, e2 = tel.Duration(telemetry.Metric{Name: "kennel_jdocs_call_seconds",
+		Help: "Time of one call of the documents' service; the outcome of a write is its status."}, "method", "outcome")
+	m.runs, e3 = tel.Duration(telemetry.Metric{Name: "kennel_jobs_run_seconds", Help: "Time of one run of a periodic job."}, "job", "result")
+	m.hints, e4 = tel.Count(telemetry.Metric{Name: "kennel_bridge_hints_total", Help: "Changes that robots were to be told of, before those of one second are merged."}, "name")
+	return m, errors.Join(e1, e2, e3, e4)
+}
+
+func result(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return errs.KindOf(err).String()
+}
+
+// writer times commits.
+func (m *meters) writer(next das.Writer) das.Writer { return timedWriter{next, m} }
+
+type timedWriter struct {
+	das.Writer
+	m *meters
+}
+
+func (w timedWriter) Commit(ctx context.Context, g das.Group, raw das.Raw) (das.Outcome, error) {
+	start := time.Now()
+	out, err := w.Writer.Commit(ctx, g, raw)
+	w.m.commits.WithLabelValues(result(err)).Observe(time.Since(start).Seconds())
+	return out, err
+}
+
+// documents times the calls of svc.
+func (m *meters) documents(svc jdocs.Service) jdocs.Service {
+	return jdocs.Instrumented(svc, func(method, outcome string, took time.Duration) {
+		m.docs.WithLabelValues(method, strings.ToLower(outcome)).Observe(took.Seconds())
+	})
+}
+
+// periodic times the runs of jobs.
+func (m *meters) periodic(list []jobs.Job) []jobs.Job {
+	out := make([]jobs.Job, len(list))
+	for i, j := range list {
+		run := j.Run
+		j.Run = func(ctx context.Context) error {
+			start := time.Now()
+			err := run(ctx)
+			m.runs.WithLabelValues(j.Name, result(err)).Observe(time.Since(start).Seconds())
+			return err
+		}
+		out[i] = j
+	}
+	return out
+}
+
+// brokerSays keeps what the embedded broker tells of itself.
+func (m *meters) brokerSays(_ context.Context, s brokerapi.Stats) {
+	m.broker.Store(&brokerStats{s, time.Now()})
+}
+
+// observe shows the counters of the parts that are wired now.
+func (c *Cloud) observe() error {
+	return errors.Join(c.tel.Pool(c.pool), c.observeBridge(), c.observeEvents(), c.observeBroker(), c.observeFleet())
+}
+
+type number struct {
+	name, help string
+	labels     map[string]string
+	read       func() float64
+}
+
+// show registers numbers; those whose name ends in _total are counters.
+func (c *Cloud) show(numbers ...number) error {
+	var all error
+	for _, n := range numbers {
+		m, to := telemetry.Metric{Name: n.name, Help: n.help, Labels: n.labels}, c.tel.Gauge
+		if strings.HasSuffix(n.name, "_total") {
+			to = c.tel.Counter
+		}
+		all = errors.Join(all, to(m, n.read))
+	}
+	return all
+}
+
+func label(key, value string) map[string]string { return map[string]string{key: value} }
+
+func (c *Cloud) observeBridge() error {
+	of := func(f func(bridge.Stats) int64) func() float64 {
+		return func() float64 { return float64(f(c.bridge.Stats())) }
+	}
+	const (
+		dropped = "Messages of robots that no handler got; robots send again. full: no room in their lane."
+		answers = "Acknowledgements and answers to robots. unsent: no connection or no room; robots ask again."
+		odd     = "Requests of robots that did not simply run: answered before, too late, unknown, unreadable or failed."
+	)
+	return c.show(
+		number{"kennel_bridge_connected", "1 while this process has its connection to the broker, else 0.", nil, of(func(s bridge.Stats) int64 {
+			if s.Connected {
+				return 1
+			}
+			return 0
+		})},
+		number{"kennel_bridge_waiting_messages", "Messages of robots waiting for a worker or being handled.", nil, of(func(s bridge.Stats) int64 { return int64(s.Waiting) })},
+		number{"kennel_bridge_received_messages_total", "Messages from the broker.", nil, of(func(s bridge.Stats) int64 { return s.Received })},
+		number{"kennel_bridge_dropped_messages_total", dropped, label("reason", "full"), of(func(s bridge.Stats) int64 { return s.Dropped })},
+		number{"kennel_bridge_dropped_messages_total", dropped, label("reason", "malformed"), of(func(s bridge.Stats) int64 { return s.Malformed })},
+		number{"kennel_bridge_dropped_messages_total", dropped, label("reason", "unhandled"), of(func(s bridge.Stats) int64 { return s.Unhandled })},
+		number{"kennel_bridge_answers_total", answers, label("result", "sent"), of(func(s bridge.Stats) int64 { return s.Answered })},
+		number{"kennel_bridge_answers_total", answers, label("result", "unsent"), of(func(s bridge.Stats) int64 { return s.Unsent })},
+		number{"kennel_bridge_panics_total", "Handlers that panicked: ours to mend.", nil, of(func(s bridge.Stats) int64 { return s.Panics + s.Requests.Panics })},
+		number{"kennel_bridge_requests_total", "Requests of robots with a readable header.", nil, of(func(s bridge.Stats) int64 { return s.Requests.Requests })},
+		number{"kennel_bridge_odd_requests_total", odd, label("reason", "duplicate"), of(func(s bridge.Stats) int64 { return s.Requests.Duplicates })},
+		number{"kennel_bridge_odd_requests_total", odd, label("reason", "expired"), of(func(s bridge.Stats) int64 { return s.Requests.Expired })},
+		number{"kennel_bridge_odd_requests_total", odd, label("reason", "unknown"), of(func(s bridge.Stats) int64 { return s.Requests.Unknown })},
+		number{"kennel_bridge_odd_requests_total", odd, label("reason", "malformed"), of(func(s bridge.Stats) int64 { return s.Requests.Malformed })},
+		number{"kennel_bridge_odd_requests_total", odd, label("reason", "unreadable"), of(func(s bridge.Stats) int64 { return s.Requests.Unreadable })},
+		number{"kennel_bridge_odd_requests_total", odd, label("reason", "failed"), of(func(s bridge.Stats) int64 { return s.Requests.Failed })},
+	)
+}
+
+func (c *Cloud) observeEvents() error {
+	of := func(f func(das.IngestStats) int64) func() float64 {
+		return func() float64 { return float64(f(c.ingester.Stats())) }
+	}
+	const kept = "Events of robots. known: sent again after they were stored."
+	return c.show(
+		number{"kennel_das_batches_total", "Batches of events from robots.", nil, of(func(s das.IngestStats) int64 { return s.Batches })},
+		number{"kennel_das_refused_batches_total", "Batches that go to a robot's quarantine.", nil, of(func(s das.IngestStats) int64 { return s.Refused })},
+		number{"kennel_das_paced_batches_total", "Batches whose robots were told to send them later.", nil, of(func(s das.IngestStats) int64 { return s.Paced })},
+		number{"kennel_das_events_total", kept, label("result", "stored"), of(func(s das.IngestStats) int64 { return s.Stored })},
+		number{"kennel_das_events_total", kept, label("result", "known"), of(func(s das.IngestStats) int64 { return s.Known })},
+		number{"kennel_das_groups_total", "Transactions that stored events.", nil, of(func(s das.IngestStats) int64 { return s.Groups })},
+		number{"kennel_das_raw_detours_total", "Raw batches that waited in the database because S3 did not take them.", nil, of(func(s das.IngestStats) int64 { return s.RawToDB })},
+		number{"kennel_das_waiting_bytes", "Batches received and not yet answered.", nil, of(func(s das.IngestStats) int64 { return s.Waiting })},
+	)
+}
+
+// observeBroker shows what the embedded broker says of itself, as long as it says it. Every process hears the same broker: take the
+// maximum, not the sum.
+func (c *Cloud) observeBroker() error {
+	show := func(name, help string, labels []string, f func(s brokerapi.Stats) []telemetry.Sample) error {
+		return c.tel.Asked(telemetry.Metric{Name: name, Help: help + " Every process reports the one broker."}, labels, 0, func(context.Context) ([]telemetry.Sample, error) {
+			s := c.meters.broker.Load()
+			if s == nil || time.Since(s.at) > staleAfter {
+				return nil, nil
+			}
+			return f(s.Stats), nil
+		})
+	}
+	one := func(f func(s brokerapi.Stats) int64) func(s brokerapi.Stats) []telemetry.Sample {
+		return func(s brokerapi.Stats) []telemetry.Sample { return []telemetry.Sample{{Value: float64(f(s))}} }
+	}
+	return errors.Join(
+		show("kennel_broker_start_time_seconds", "When the broker started, in seconds since 1970.", nil, one(func(s brokerapi.Stats) int64 { return s.StartedUnix })),
+		show("kennel_broker_connected_clients", "Clients connected to the broker.", nil, one(func(s brokerapi.Stats) int64 { return s.Connected })),
+		show("kennel_broker_subscriptions", "Subscriptions at the broker.", nil, one(func(s brokerapi.Stats) int64 { return s.Subscriptions })),
+		show("kennel_broker_retained_messages", "Messages the broker keeps for who subscribes later.", nil, one(func(s brokerapi.Stats) int64 { return s.Retained })),
+		show("kennel_broker_inflight_messages", "Messages without their PUBACK.", nil, one(func(s brokerapi.Stats) int64 { return s.Inflight })),
+		show("kennel_broker_messages_total", "Messages through the broker. dropped: to slow subscribers; robots and cloud send again.", []string{"direction"},
+			func(s brokerapi.Stats) []telemetry.Sample {
+				return []telemetry.Sample{{Labels: []string{"received"}, Value: float64(s.MessagesReceived)}, {Labels: []string{"sent"}, Value: float64(s.MessagesSent)},
+					{Labels: []string{"dropped"}, Value: float64(s.MessagesDropped)}}
+			}),
+		show("kennel_broker_refusals_total", "Clients and packets the broker turned away.", nil, one(func(s brokerapi.Stats) int64 { return s.Refused })),
+	)
+}
+
+// observeFleet shows what only the database knows; one role asks, because the answer is the same for all.
+func (c *Cloud) observeFleet() error {
+	if !c.has(RoleJobs) {
+		return nil
+	}
+	const whole = " Every process with the role jobs reports the whole fleet."
+	return errors.Join(
+		c.tel.Asked(telemetry.Metric{Name: "kennel_registry_things", Help: "Robots by species and presence." + whole}, []string{"species", "presence"}, askEvery,
+			func(ctx context.Context) ([]telemetry.Sample, error) {
+				counts, err := c.fleet.CountBySpecies(ctx)
+				if err != nil {
+					return nil, err
+				}
+				now := map[thing.Species][2]int{thing.Vector: {}, thing.AmigoBot: {}, thing.Pleo: {}, thing.AIBO: {}} // none is a number too
+				for _, n := range counts {
+					if _, known := now[n.Species]; known {
+						now[n.Species] = [2]int{n.Present, n.Absent}
+					}
+				}
+				var out []telemetry.Sample
+				for s, n := range now {
+					out = append(out, telemetry.Sample{Labels: []string{string(s), "present"}, Value: float64(n[0])},
+						telemetry.Sample{Labels: []string{string(s), "absent"}, Value: float64(n[1])})
+				}
+				return out, nil
+			}),
+		c.tel.Asked(telemetry.Metric{Name: "kennel_command_open_commands", Help: "Commands and intents without result or expiry." + whole}, nil, askEvery,
+			func(ctx context.Context) ([]telemetry.Sample, error) {
+				n, _, err := c.cmdStore.Backlog(ctx)
+				return []telemetry.Sample{{Value: float64(n)}}, err
+			}),
+		c.tel.Asked(telemetry.Metric{Name: "kennel_command_oldest_seconds", Help: "Age of the oldest command or intent without result or expiry." + whole}, nil, askEvery,
+			func(ctx context.Context) ([]telemetry.Sample, error) {
+				_, oldest, err := c.cmdStore.Backlog(ctx)
+				return []telemetry.Sample{{Value: oldest.Seconds()}}, err
+			}),
+	)
+}

@@ -1,0 +1,28 @@
+package registrypg
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+
+	"kennel/certs/thing"
+	"kennel/infra/pg/pgtest"
+)
+
+func TestCountBySpecies(t *testing.T) {
+	pool := pgtest.New(t)
+	s := New(pool, slog.New(slog.DiscardHandler))
+	for _, id := range []thing.ID{"vic:1", "vic:2", "vic:3", "pleo:1"} {
+		if err := s.Register(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(t.Context(), `UPDATE registry_thing SET present = true WHERE thing = 'vic:2'`); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.CountBySpecies(t.Context())
+	want := []SpeciesCount{{thing.Pleo, 0, 1}, {thing.Vector, 1, 2}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v %v, want %+v", got, err, want)
+	}
+}
