@@ -113,7 +113,10 @@ func (w *world) start(dieAt string) {
 	w.agent, err = New(Config{Root: root, Ask: w.cloud, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
 		wire.Intent: count,
 		wire.Ping:   func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
-		wire.Sync:   func(ctx context.Context, _ json.RawMessage) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() },
+		wire.Sync: func(ctx context.Context, _ json.RawMessage) (Outcome, error) {
+			<-ctx.Done()
+			return Outcome{}, ctx.Err()
+		},
 	}, step: func(point string) {
 		if at := w.dieAt.Load(); at != nil && *at == point && w.dieAt.CompareAndSwap(at, nil) {
 			cancel()
