@@ -14,10 +14,12 @@ have_qemu() { command -v qemu-arm-static >/dev/null; }
 package_qemu=qemu-user-static
 have_git() { command -v git >/dev/null; }
 package_git=git
+have_promtool() { command -v promtool >/dev/null; }
+package_promtool=prometheus
 
 case "${1:-}" in
 run) needs=(go postgres) ;;
-test) needs=(go git postgres gcc qemu) ;;
+test) needs=(go git postgres gcc qemu promtool) ;;
 arm) needs=(go qemu) ;;
 *) echo "usage: $0 run|test|arm" >&2; exit 2 ;;
 esac
@@ -59,6 +61,10 @@ fi
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/tmp/kennel-setup.$$.log 2>&1 ||
 	{ tail -n 15 /tmp/kennel-setup.$$.log >&2; rm -f /tmp/kennel-setup.$$.log; stop "apt-get failed"; }
 rm -f /tmp/kennel-setup.$$.log
+# Debian also starts the server it installs; the tests need its promtool alone.
+if [[ " ${missing[*]} " == *" prometheus "* ]] && [ -d /run/systemd/system ]; then
+	"${as_root[@]}" systemctl disable --now prometheus >/dev/null 2>&1 || echo "setup: prometheus runs now; systemctl disable --now prometheus ends it" >&2
+fi
 for n in "${needs[@]}"; do
 	"have_$n" || { pkg="package_$n"; missing=("${!pkg}"); stop "apt-get installed it, but it is still not to be found"; }
 done

@@ -47,7 +47,7 @@ func newMeters(tel *telemetry.Telemetry) (*meters, error) {
 	m.commits, e1 = tel.Duration(telemetry.Metric{Name: "kennel_das_commit_seconds", Help: "Time of one transaction that stores events of many robots."}, "result")
 	m.docs, e2 = tel.Duration(telemetry.Metric{Name: "kennel_jdocs_call_seconds",
 		Help: "Time of one call of the documents' service; the outcome of a write is its status."}, "method", "outcome")
-	m.runs, e3 = tel.Duration(telemetry.Metric{Name: "kennel_jobs_run_seconds", Help: "Time of one run of a periodic job."}, "job", "result")
+	m.runs, e3 = tel.Duration(telemetry.Metric{Name: "kennel_jobs_run_seconds", Help: "Time of one run of a periodic job."}, "name", "result")
 	m.hints, e4 = tel.Count(telemetry.Metric{Name: "kennel_bridge_hints_total", Help: "Changes that robots were to be told of, before those of one second are merged."}, "name")
 	return m, errors.Join(e1, e2, e3, e4)
 }
