@@ -48,7 +48,7 @@ func TestNewSamplesItsShare(t *testing.T) {
 			t.Errorf("%d permille: %d of %d sampled", permille, sampled, n)
 		}
 	}
-	if New(0) == New(0) {
+	if a, b := New(0), New(0); a == b {
 		t.Error("two traces with one id")
 	}
 }

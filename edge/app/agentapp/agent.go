@@ -123,7 +123,7 @@ func (a *agent) clockRight() bool {
 	a.mu.Lock()
 	id := a.identity
 	a.mu.Unlock()
-	return id == nil || id.Now().Sub(time.Now()) < time.Second
+	return id == nil || time.Until(id.Now()) < time.Second
 }
 
 // emit records an event; what cannot be recorded is logged, because nobody else could tell.
