@@ -1,0 +1,164 @@
+package commandapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/commands"
+	"kennel/cloud/command"
+	"kennel/cloud/command/commandpg"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/pg/pgtest"
+)
+
+const rex = thing.ID("vic:00e20100")
+
+type audit struct {
+	lines []string
+	err   error
+}
+
+func (a *audit) write(_ context.Context, action, object, detail string) error {
+	a.lines = append(a.lines, action+" "+object+" "+detail)
+	return a.err
+}
+
+func TestHTTP(t *testing.T) {
+	svc := command.New(commandpg.New(pgtest.New(t)))
+	mux, au := http.NewServeMux(), &audit{}
+	Mount(mux, svc, Config{Audit: au.write, Log: slog.New(slog.DiscardHandler), Known: func(_ context.Context, id thing.ID) error {
+		if id != rex {
+			return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known", id)
+		}
+		return nil
+	}})
+	do := func(role kit.Role, method, path, body string) (int, string) {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+		if role != "" {
+			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Name: "op@example.org"}))
+		}
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	const all = "/v1/things/vic:00e20100/commands"
+	for _, tt := range []struct {
+		role         kit.Role
+		method, path string
+		body         string
+		code         int
+		want         string
+	}{
+		{"", "GET", all, "", 401, "sign in first"},
+		{"", "POST", all, `{"kind":"ping"}`, 401, "sign in first"},
+		{kit.RoleOwner, "GET", all, "", 403, "denied"},
+		{kit.RoleViewer, "POST", all, `{"kind":"ping"}`, 403, "denied"},
+		{kit.RoleViewer, "GET", all, "", 200, "[]\n"},
+		{kit.RoleViewer, "GET", all + "?limit=0", "", 400, "limit"},
+		{kit.RoleViewer, "GET", all + "?open=maybe", "", 400, "open"},
+		{kit.RoleViewer, "GET", all + "/1", "", 404, "no_command"},
+		{kit.RoleSupport, "POST", "/v1/things/cat:1/commands", `{"kind":"ping"}`, 400, "thing id"},
+		{kit.RoleSupport, "POST", "/v1/things/vic:00e20199/commands", `{"kind":"ping"}`, 404, "no_thing"},
+		{kit.RoleSupport, "POST", all, `{"kind":"dance"}`, 400, "want one of flush_events"},
+		{kit.RoleSupport, "POST", all, `{"kind":"ping","expires_in_ms":-1}`, 400, "expires_in_ms"},
+		{kit.RoleSupport, "POST", all, `{"kind":"ping","expires_in_ms":5}`, 400, "time to live"},
+		{kit.RoleSupport, "POST", all, `{"kind":"ping","soon":true}`, 400, "soon"},
+		{kit.RoleSupport, "POST", all, `{"kind":"set_lights","args":{"lights":[]}}`, 400, "0 lights"},
+		{kit.RoleSupport, "POST", all, `{"kind":"ping","key":"k"}`, 200, `"state":"pending"`},
+		{kit.RoleSupport, "POST", all, `{"kind":"ping","key":"k","args":{}}`, 200, `"kind":"ping"`},
+		{kit.RoleSupport, "POST", all, `{"kind":"sync","key":"k"}`, 409, "key_used"},
+		{kit.RoleAdmin, "POST", all, `{"kind":"intent","args":{"intent":"greeting","params":{"said":"secret"}}}`, 200, `"by":"op@example.org"`},
+		{kit.RoleViewer, "GET", all + "?open=true&limit=1", "", 200, `"intent":"greeting"`},
+	} {
+		if code, body := do(tt.role, tt.method, tt.path, tt.body); code != tt.code || !strings.Contains(body, tt.want) {
+			t.Errorf("%s %s %s %s: got %d %s, want %d %q", tt.role, tt.method, tt.path, tt.body, code, body, tt.code, tt.want)
+		}
+	}
+	want := []string{"command.send vic:00e20100 ping", "command.send vic:00e20100 ping", "command.send vic:00e20100 sync", "command.send vic:00e20100 intent"}
+	if !slices.Equal(au.lines, want) {
+		t.Errorf("audit %q, want %q", au.lines, want)
+	}
+	// What cannot be written down is not done.
+	au.err = errors.New("the database is away")
+	if code, _ := do(kit.RoleAdmin, "POST", all, `{"kind":"ping"}`); code != 500 {
+		t.Errorf("without audit: %d", code)
+	}
+	if list, err := svc.Commands(t.Context(), rex, true, 10); err != nil || len(list) != 2 {
+		t.Errorf("%d open commands, %v; want 2", len(list), err)
+	}
+}
+
+func TestRobotsRequests(t *testing.T) {
+	svc := command.New(commandpg.New(pgtest.New(t)))
+	h := Handlers(svc)
+	pull, result := h["command/pull"], h["command/result"]
+	c, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Ping, By: "op"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := pull(t.Context(), rex, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := commands.ParsePull(b)
+	if err != nil || len(p.Commands) != 1 || p.Commands[0].ID != c.ID || p.Commands[0].ExpiresInMS > command.DefaultTTL.Milliseconds() {
+		t.Fatalf("pulled %+v, %v", p, err)
+	}
+	body, err := commands.Result{ID: c.ID, Status: commands.Done}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"v":1,"id":"` + c.ID + `","state":"done"}`
+	for range 2 {
+		if got, err := result(t.Context(), rex, body); err != nil || string(got) != want {
+			t.Errorf("answered %s, %v; want %s", got, err, want)
+		}
+	}
+	if _, err := result(t.Context(), "vic:00e20199", body); errs.CodeOf(err) != "no_command" {
+		t.Errorf("another robot: %v", err)
+	}
+	if _, err := result(t.Context(), rex, []byte("rubbish")); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("rubbish: %v", err)
+	}
+	if b, err = pull(t.Context(), rex, nil); err != nil || string(b) != `{"v":1,"commands":[]}` {
+		t.Errorf("nothing open: %s, %v", b, err)
+	}
+}
+
+// FuzzResult: whatever a robot sends, the answer is one a robot reads, or an error with a kind that tells it what to do.
+func FuzzResult(f *testing.F) {
+	f.Add([]byte(`{"v":1,"id":"0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11","status":"done","detail":"x","finished_ms":1}`))
+	h := Handlers(command.New(closer{}))[commands.Service+"/"+commands.ResultMethod]
+	f.Fuzz(func(t *testing.T, body []byte) {
+		out, err := h(t.Context(), rex, body)
+		if err != nil {
+			if errs.KindOf(err) != errs.Invalid {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		if _, err := commands.ParseAnswer(out); err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		if !json.Valid(body) {
+			t.Fatalf("%q was taken", body)
+		}
+	})
+}
+
+// closer closes everything, without a database.
+type closer struct{ command.Store }
+
+func (closer) Close(_ context.Context, id thing.ID, name string, s command.State, r command.Result) (command.Command, error) {
+	return command.Command{ID: name, Thing: id, State: s, Result: &r}, nil
+}

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/commands"
+	"kennel/infra/errs"
+)
+
+// outbox hands out what lies in due, and counts who asks.
+type outbox struct {
+	due   []Outgoing
+	err   error
+	asked int
+	wake  chan struct{}
+}
+
+func (o *outbox) Due(_ context.Context, limit int) ([]Outgoing, error) {
+	o.asked++
+	n := min(limit, len(o.due))
+	out := o.due[:n]
+	o.due = o.due[n:]
+	return out, o.err
+}
+
+func (o *outbox) Listen(ctx context.Context, _ *slog.Logger, f func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.wake:
+			f()
+		}
+	}
+}
+
+func TestSenderSendsAtOnceAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outbox{wake: make(chan struct{})}
+		var sent []string
+		ready, fails := true, 0
+		s := NewSender(o, func(_ context.Context, id thing.ID, name string, payload []byte) error {
+			c, err := commands.ParseCommand(payload)
+			if err != nil {
+				t.Errorf("%s: %v", payload, err)
+			}
+			if fails > 0 {
+				fails--
+				return errs.New(errs.Unavailable, "not connected")
+			}
+			sent = append(sent, fmt.Sprintf("%s %s %s", id, name, c.Kind))
+			return nil
+		}, func() bool { return ready }, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		synctest.Wait()
+
+		one := func(kind string) Outgoing {
+			return Outgoing{ID: "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", Thing: "vic:00e20100", Kind: kind, Args: json.RawMessage("{}"), Expire: time.Minute}
+		}
+		o.due = []Outgoing{one(commands.Ping), one(commands.Intent)}
+		o.wake <- struct{}{}
+		synctest.Wait()
+		if fmt.Sprint(sent) != "[vic:00e20100 cmd ping vic:00e20100 intent intent]" {
+			t.Errorf("sent %v", sent)
+		}
+		// More than a batch goes without waiting; a notification that is lost costs a second.
+		sent = nil
+		for range 3*batch + 1 {
+			o.due = append(o.due, one(commands.Ping))
+		}
+		time.Sleep(look)
+		synctest.Wait()
+		if len(sent) != 3*batch+1 {
+			t.Errorf("sent %d, want %d", len(sent), 3*batch+1)
+		}
+		// Without a broker nothing is taken from the outbox: another process may have one.
+		ready, o.asked = false, 0
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if o.asked != 0 {
+			t.Errorf("asked %d times without a broker", o.asked)
+		}
+		// A database that is away is asked once a second, no more.
+		ready, o.err = true, errors.New("away")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if o.asked < 59 || o.asked > 61 {
+			t.Errorf("asked %d times in a minute", o.asked)
+		}
+		o.err, sent, fails = nil, nil, 1
+		o.due = []Outgoing{one(commands.Ping), one(commands.Sync)}
+		time.Sleep(look)
+		synctest.Wait()
+		if len(sent) != 1 || s.Stats() != (SenderStats{Sent: 2 + 3*batch + 1 + 1, Unsent: 1}) {
+			t.Errorf("sent %v, %+v", sent, s.Stats())
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
