@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 // outbox hands out what lies in due, and counts who asks.
 type outbox struct {
+	mu    sync.Mutex // for everything in the test
 	due   []Outgoing
 	err   error
 	asked int
@@ -24,6 +26,8 @@ type outbox struct {
 }
 
 func (o *outbox) Due(_ context.Context, limit int) ([]Outgoing, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.asked++
 	n := min(limit, len(o.due))
 	out := o.due[:n]
@@ -48,6 +52,8 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 		var sent []string
 		ready, fails := true, 0
 		s := NewSender(o, func(_ context.Context, id thing.ID, name string, payload []byte) error {
+			o.mu.Lock()
+			defer o.mu.Unlock()
 			c, err := commands.ParseCommand(payload)
 			if err != nil {
 				t.Errorf("%s: %v", payload, err)
@@ -58,7 +64,11 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 			}
 			sent = append(sent, fmt.Sprintf("%s %s %s", id, name, c.Kind))
 			return nil
-		}, func() bool { return ready }, slog.New(slog.DiscardHandler))
+		}, func() bool {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return ready
+		}, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
@@ -67,38 +77,47 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 		one := func(kind string) Outgoing {
 			return Outgoing{ID: "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", Thing: "vic:00e20100", Kind: kind, Args: json.RawMessage("{}"), Expire: time.Minute}
 		}
-		o.due = []Outgoing{one(commands.Ping), one(commands.Intent)}
+		set := func(f func()) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			f()
+		}
+		set(func() { o.due = []Outgoing{one(commands.Ping), one(commands.Intent)} })
 		o.wake <- struct{}{}
 		synctest.Wait()
 		if fmt.Sprint(sent) != "[vic:00e20100 cmd ping vic:00e20100 intent intent]" {
 			t.Errorf("sent %v", sent)
 		}
 		// More than a batch goes without waiting; a notification that is lost costs a second.
-		sent = nil
-		for range 3*batch + 1 {
-			o.due = append(o.due, one(commands.Ping))
-		}
+		set(func() {
+			sent = nil
+			for range 3*batch + 1 {
+				o.due = append(o.due, one(commands.Ping))
+			}
+		})
 		time.Sleep(look)
 		synctest.Wait()
 		if len(sent) != 3*batch+1 {
 			t.Errorf("sent %d, want %d", len(sent), 3*batch+1)
 		}
 		// Without a broker nothing is taken from the outbox: another process may have one.
-		ready, o.asked = false, 0
+		set(func() { ready, o.asked = false, 0 })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if o.asked != 0 {
 			t.Errorf("asked %d times without a broker", o.asked)
 		}
 		// A database that is away is asked once a second, no more.
-		ready, o.err = true, errors.New("away")
+		set(func() { ready, o.err = true, errors.New("away") })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if o.asked < 59 || o.asked > 61 {
 			t.Errorf("asked %d times in a minute", o.asked)
 		}
-		o.err, sent, fails = nil, nil, 1
-		o.due = []Outgoing{one(commands.Ping), one(commands.Sync)}
+		set(func() {
+			o.err, sent, fails = nil, nil, 1
+			o.due = []Outgoing{one(commands.Ping), one(commands.Sync)}
+		})
 		time.Sleep(look)
 		synctest.Wait()
 		if len(sent) != 1 || s.Stats() != (SenderStats{Sent: 2 + 3*batch + 1 + 1, Unsent: 1}) {
