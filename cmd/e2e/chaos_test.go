@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ import (
 // The size of the chaos run.
 const (
 	chaosRobots   = 50
-	chaosFleets   = 5 // processes; each holds a fifth of the robots
+	chaosGroups   = 5 // of robots that share a wire
 	chaosSeed     = 3
 	lightKills    = 20
 	soakKills     = 120
@@ -105,8 +106,7 @@ type chaos struct {
 	things  []string
 	wires   []*wire
 	apis    []*api
-	fleets  []string // names of the robots' processes
-	roots   []string
+	agents  []string // names of the robots' processes
 	command struct {
 		sync.Mutex
 		ids map[string]string // id -> thing
@@ -132,7 +132,7 @@ func TestChaos(t *testing.T) {
 		x.apis = append(x.apis, x.api(name))
 	}
 	x.awaitAPI()
-	x.startFleets(ctx)
+	x.startAgents(ctx)
 	x.awaitPresent(5 * time.Minute)
 
 	people, send := context.WithCancel(ctx)
@@ -199,21 +199,40 @@ func (x *chaos) awaitAPI() {
 	}
 }
 
-// startFleets starts the robots: a few processes, each with its own cuttable way to the broker and to one of the two kenneld.
-func (x *chaos) startFleets(ctx context.Context) {
-	per := chaosRobots / chaosFleets
-	for i := range chaosFleets {
-		first := 0x00e30000 + i*per
-		for k := range per {
-			x.things = append(x.things, fmt.Sprintf("vic:%08x", first+k))
+// startAgents starts the robots' network side, each as a process of its own, in groups that share a cuttable way to the broker and to one
+// of the two kenneld. Their bodies are left out: fifty loops at 200 Hz are more than a test machine has.
+func (x *chaos) startAgents(ctx context.Context) {
+	t := x.t
+	groups := make([]struct{ mqtt, web *wire }, chaosGroups)
+	for i := range groups {
+		groups[i].mqtt = newWire(t, x.addr["mqtt"])
+		groups[i].web = newWire(t, x.addr[[]string{"kenneld-a", "kenneld-b"}[i%2]])
+		x.wires = append(x.wires, groups[i].mqtt, groups[i].web)
+	}
+	for i := range chaosRobots {
+		id := fmt.Sprintf("vic:%08x", 0x00e30000+i)
+		var reg struct{ Secret string }
+		if _, err := x.apis[0].call(ctx, "POST", "/v1/things", map[string]string{"thing": id}, &reg); err != nil {
+			t.Fatal(err)
 		}
-		mq, web := newWire(x.t, x.addr["mqtt"]), newWire(x.t, x.addr[[]string{"kenneld-a", "kenneld-b"}[i%2]])
-		x.wires = append(x.wires, mq, web)
-		name, root := fmt.Sprintf("fleet-%d", i), filepath.Join(x.dir, fmt.Sprintf("robots-%d", i))
-		x.fleets, x.roots = append(x.fleets, name), append(x.roots, root)
-		x.child(ctx, name, filepath.Join(bin, "robotsim"), "fleet", "-n", fmt.Sprint(per), "-root", root, "-first", fmt.Sprintf("vic:%08x", first),
-			"-api", "https://"+web.addr, "-mqtt", "ssl://"+mq.addr, "-ca", x.root, "-token-file", x.token, "-seed", fmt.Sprint(chaosSeed+i),
-			"-profile", "lively", "-log-level", "debug")
+		secret, root := filepath.Join(x.dir, "secret"), filepath.Join(x.dir, strings.Replace(id, ":", "-", 1))
+		if err := os.WriteFile(secret, []byte(reg.Secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g := groups[i%chaosGroups]
+		out, err := exec.Command(filepath.Join(bin, "robotsim"), "make", "-root", root, "-thing", id, "-secret-file", secret,
+			"-api", "https://"+g.web.addr, "-mqtt", "ssl://"+g.mqtt.addr, "-ca", x.root).CombinedOutput()
+		if err != nil {
+			t.Fatalf("robotsim make: %v\n%s", err, out)
+		}
+		// What an operator would write there; here so that the run is short.
+		env := "TELEMETRY_MS=200\nFLUSH_MS=400\n"
+		if err := os.WriteFile(filepath.Join(root, "anki/etc/kennel-agent.env"), []byte(env), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		name := "agent-" + id[4:]
+		x.things, x.agents = append(x.things, id), append(x.agents, name)
+		x.child(ctx, name, filepath.Join(bin, "agentd"), "-root", root, "-log-level", "debug")
 	}
 }
 
@@ -250,8 +269,8 @@ func (x *chaos) blow() string {
 		kill(x.kids["broker"].Pid())
 		return "broker"
 	case r < 90:
-		kill(x.kids[x.fleets[x.rng.IntN(len(x.fleets))]].Pid())
-		return "robots"
+		kill(x.kids[x.agents[x.rng.IntN(len(x.agents))]].Pid())
+		return "agent"
 	}
 	w := x.wires[x.rng.IntN(len(x.wires))]
 	w.cut()
@@ -278,7 +297,7 @@ func (x *chaos) progress() {
 // told reads from the robots' logs what they were told.
 func (x *chaos) told() []told {
 	var out []told
-	for _, name := range x.fleets {
+	for _, name := range x.agents {
 		files, _ := filepath.Glob(filepath.Join(x.inst.Paths.Log, name+".log*"))
 		for _, f := range files {
 			out = append(out, toldIn(x.t, f)...)

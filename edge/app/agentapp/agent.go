@@ -24,6 +24,7 @@ import (
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/hoststats"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
@@ -167,6 +168,7 @@ func (a *agent) listenToCore(ctx context.Context) error {
 
 // telemetry reports battery and loop at intervals, and counts the time alive (Alive.seconds).
 func (a *agent) telemetry(ctx context.Context) error {
+	host := hoststats.Host(a.cfg.Root)
 	report, alive := time.NewTicker(a.cfg.Telemetry), time.NewTicker(time.Minute)
 	defer report.Stop()
 	defer alive.Stop()
@@ -176,10 +178,18 @@ func (a *agent) telemetry(ctx context.Context) error {
 			return nil
 		case <-report.C:
 			a.vitals.Periodic()
+			a.reportHost(host.Read())
 		case <-alive.C:
 			a.docs.AddStats(map[string]float64{"Alive.seconds": 60})
 		}
 	}
+}
+
+// reportHost says how the robot's computer is (VEC-DAS-14).
+func (a *agent) reportHost(h hoststats.Sample) {
+	a.emit(events.Event{Source: "agentd", Name: "robot.memory_info", I1: events.Num(h.MemTotalKiB), I2: events.Num(h.MemAvailableKiB), I3: events.Num(h.SelfKiB)})
+	a.emit(events.Event{Source: "agentd", Name: "robot.cpu_info", I1: events.Num(h.LoadMilli)})
+	a.emit(events.Event{Source: "agentd", Name: "robot.disk_info", I1: events.Num(h.DiskTotalMiB), I2: events.Num(h.DiskFreeMiB)})
 }
 
 // configRetry is how often a server configuration that cannot be used is read again.
