@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kennel/certs/thing"
+	"kennel/cloud/api/topics"
 	"kennel/cloud/bridge"
 	"kennel/cloud/das"
 	"kennel/infra/errs"
@@ -49,7 +50,15 @@ func newMeters(tel *telemetry.Telemetry) (*meters, error) {
 		Help: "Time of one call of the documents' service; the outcome of a write is its status."}, "method", "outcome")
 	m.runs, e3 = tel.Duration(telemetry.Metric{Name: "kennel_jobs_run_seconds", Help: "Time of one run of a periodic job."}, "name", "result")
 	m.hints, e4 = tel.Count(telemetry.Metric{Name: "kennel_bridge_hints_total", Help: "Changes that robots were to be told of, before those of one second are merged."}, "name")
-	return m, errors.Join(e1, e2, e3, e4)
+	if err := errors.Join(e1, e2, e3, e4); err != nil {
+		return nil, err
+	}
+	// A rate begins at 0, not at the first event.
+	m.commits.WithLabelValues("ok")
+	for _, name := range []string{topics.Jdocs, topics.OTA} {
+		m.hints.WithLabelValues(name)
+	}
+	return m, nil
 }
 
 func result(err error) string {
