@@ -121,19 +121,10 @@ func TestChaos(t *testing.T) {
 	if soak() {
 		kills = soakKills
 	}
-	x := &chaos{cluster: newCluster(t), rng: rand.New(rand.NewPCG(chaosSeed, 1))}
-	x.command.ids = map[string]string{}
 	t.Logf("seed %d, %d kills", chaosSeed, kills)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	broker := x.startBroker(ctx)
-	for _, name := range []string{"kenneld-a", "kenneld-b"} {
-		x.kenneld(ctx, name, broker)
-		x.apis = append(x.apis, x.api(name))
-	}
-	x.awaitAPI()
-	x.startAgents(ctx)
-	x.awaitPresent(5 * time.Minute)
+	x := newChaos(t, ctx, chaosRobots)
 
 	people, send := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -155,6 +146,22 @@ func TestChaos(t *testing.T) {
 	}
 	x.awaitPresent(5 * time.Minute)
 	x.judgeAll(count)
+}
+
+// newChaos starts the parts, two kenneld and n robots, and waits until all are present.
+func newChaos(t *testing.T, ctx context.Context, n int) *chaos {
+	t.Helper()
+	x := &chaos{cluster: newCluster(t), rng: rand.New(rand.NewPCG(chaosSeed, 1))}
+	x.command.ids = map[string]string{}
+	broker := x.startBroker(ctx)
+	for _, name := range []string{"kenneld-a", "kenneld-b"} {
+		x.kenneld(ctx, name, broker)
+		x.apis = append(x.apis, x.api(name))
+	}
+	x.awaitAPI()
+	x.startAgents(ctx, n)
+	x.awaitPresent(5 * time.Minute)
+	return x
 }
 
 // startBroker runs the broker as a part of its own and returns what kenneld's configuration says of it.
@@ -201,7 +208,7 @@ func (x *chaos) awaitAPI() {
 
 // startAgents starts the robots' network side, each as a process of its own, in groups that share a cuttable way to the broker and to one
 // of the two kenneld. Their bodies are left out: fifty loops at 200 Hz are more than a test machine has.
-func (x *chaos) startAgents(ctx context.Context) {
+func (x *chaos) startAgents(ctx context.Context, n int) {
 	t := x.t
 	groups := make([]struct{ mqtt, web *wire }, chaosGroups)
 	for i := range groups {
@@ -209,7 +216,7 @@ func (x *chaos) startAgents(ctx context.Context) {
 		groups[i].web = newWire(t, x.addr[[]string{"kenneld-a", "kenneld-b"}[i%2]])
 		x.wires = append(x.wires, groups[i].mqtt, groups[i].web)
 	}
-	for i := range chaosRobots {
+	for i := range n {
 		id := fmt.Sprintf("vic:%08x", 0x00e30000+i)
 		var reg struct{ Secret string }
 		if _, err := x.apis[0].call(ctx, "POST", "/v1/things", map[string]string{"thing": id}, &reg); err != nil {
@@ -238,14 +245,14 @@ func (x *chaos) startAgents(ctx context.Context) {
 
 func (x *chaos) awaitPresent(limit time.Duration) {
 	x.t.Helper()
-	took := await(x.t, limit, fmt.Sprintf("%d robots present", chaosRobots), func() error {
+	took := await(x.t, limit, fmt.Sprintf("%d robots present", len(x.things)), func() error {
 		n, err := x.apis[0].present(x.t.Context())
-		if err != nil || n < chaosRobots {
+		if err != nil || n < len(x.things) {
 			return fmt.Errorf("%d present: %w", n, err)
 		}
 		return nil
 	})
-	x.t.Logf("all %d present after %v", chaosRobots, took.Round(100*time.Millisecond))
+	x.t.Logf("all %d present after %v", len(x.things), took.Round(100*time.Millisecond))
 }
 
 // blow strikes one victim and says which kind it was.
@@ -348,24 +355,22 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// connect opens the cluster's database.
+func (c *cluster) connect() *pgx.Conn {
+	t := c.t
+	t.Helper()
+	db, err := c.tryConnect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close(context.Background()) })
+	return db
+}
+
 // judgeAll compares what was promised with what is there.
 func (x *chaos) judgeAll(count map[string]int) {
 	t := x.t
-	password, err := x.db.Password()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := pgx.ParseConfig(x.db.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Password = password
-	db, err := pgx.ConnectConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(context.Background())
-
+	db := x.connect()
 	promised := x.told()
 	lost, double, events := judge(promised, storedSeqs(t, db))
 	t.Logf("blows %v; %d events promised in %d batches; %d settings changed, %d commands given", count, events, len(promised), x.changes.Load(), len(x.command.ids))

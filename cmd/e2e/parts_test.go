@@ -37,8 +37,10 @@ type cluster struct {
 	token string // file with an operator's session
 	root  string // file with the root certificate
 
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	stop   context.CancelFunc
+	dbStop context.CancelFunc // stops Postgres alone
+	dbDone chan struct{}
+	wg     sync.WaitGroup
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -59,6 +61,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Cleanup(func() {
 		stop()
 		c.wg.Wait()
+		c.stopPostgres() // last: the others say goodbye to it
 		if err := c.inst.Close(); err != nil {
 			t.Error(err)
 		}
@@ -76,16 +79,34 @@ func newCluster(t *testing.T) *cluster {
 	for _, part := range []string{"postgres", "s3", "mqtt"} {
 		c.addr[part] = freeAddr(t)
 	}
-	if c.db, err = c.inst.Postgres(c.addr["postgres"]); err != nil {
-		t.Fatal(err)
-	}
-	c.wg.Go(func() { c.check(c.db.Run(ctx)) })
+	c.startPostgres()
 	c.startS3(ctx)
 	if err := onebox.Await(ctx, c.db); err != nil {
 		t.Fatal(err)
 	}
 	c.operator(ctx)
 	return c
+}
+
+// startPostgres runs the database until stopPostgres; a kill in between is answered by a restart.
+func (c *cluster) startPostgres() {
+	c.t.Helper()
+	db, err := c.inst.Postgres(c.addr["postgres"])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	c.db, c.dbStop, c.dbDone = db, stop, make(chan struct{})
+	go func() {
+		defer close(c.dbDone)
+		c.check(db.Run(ctx))
+	}()
+}
+
+// stopPostgres stops the database and leaves it down.
+func (c *cluster) stopPostgres() {
+	c.dbStop()
+	<-c.dbDone
 }
 
 func (c *cluster) check(err error) {
