@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -77,10 +78,9 @@ type wired struct {
 	client *mqtt.Client
 }
 
-func wire(t *testing.T, change func(*Config)) *wired {
+// settings returns those of a process with every role against parts of its own.
+func settings(t *testing.T, b *mqtttest.Broker) Config {
 	t.Helper()
-	w := &wired{log: &syncBuffer{}, acks: make(chan ack.Ack, 16)}
-	b := mqtttest.Start(t)
 	dir := t.TempDir()
 	if _, err := ca.Init(filepath.Join(dir, "ca")); err != nil {
 		t.Fatal(err)
@@ -103,6 +103,14 @@ func wire(t *testing.T, change func(*Config)) *wired {
 	cfg.CA.Dir = filepath.Join(dir, "ca")
 	cfg.MQTT = MQTTConfig{URL: b.URL, ServerName: "localhost", CertFile: file("kenneld.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]})),
 		KeyFile: file("kenneld.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})), RootFile: file("root.crt", b.Server.PEM())}
+	return cfg
+}
+
+func wire(t *testing.T, change func(*Config)) *wired {
+	t.Helper()
+	w := &wired{log: &syncBuffer{}, acks: make(chan ack.Ack, 16)}
+	b := mqtttest.Start(t)
+	cfg := settings(t, b)
 	if change != nil {
 		change(&cfg)
 	}
@@ -444,5 +452,74 @@ func TestReadyzSaysWhy(t *testing.T) {
 	}
 	if code, body := w.get(t, "GET", "/readyz", ""); code != 503 || body != "not ready\n" {
 		t.Errorf("%d %q", code, body)
+	}
+}
+
+// TestServeTellsItsSupervisor: a supervisor hears when the process is up, in one line how it goes, that it lives, and its end; and
+// children would hear nothing of the supervisor.
+func TestServeTellsItsSupervisor(t *testing.T) {
+	addr := filepath.Join(t.TempDir(), "notify")
+	sock, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: addr, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sock.Close()
+	hear := func() string {
+		t.Helper()
+		b := make([]byte, 4096)
+		_ = sock.SetReadDeadline(time.Now().Add(30 * time.Second))
+		n, err := sock.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	t.Setenv("NOTIFY_SOCKET", addr)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	t.Setenv("WATCHDOG_PID", "")
+
+	b := mqtttest.Start(t)
+	cfg := settings(t, b)
+	cfg.Roles = []string{"bridge"}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Metrics.Listen = l.Addr().String()
+	if err := Serve(t.Context(), cfg, slog.New(slog.DiscardHandler), nil); err == nil || !strings.Contains(err.Error(), "metrics.listen") {
+		t.Fatalf("a port in use: %v", err)
+	}
+	if os.Getenv("NOTIFY_SOCKET") != "" {
+		t.Error("children would speak in our name")
+	}
+	t.Setenv("NOTIFY_SOCKET", addr)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	_ = l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), nil) }()
+	heard := map[string]bool{}
+	for !heard["READY=1"] || !heard["WATCHDOG=1"] || !heard["STATUS=ready"] {
+		heard[hear()] = true
+	}
+	for _, path := range []string{"/livez", "/readyz", "/metrics"} {
+		resp, err := http.Get("http://" + cfg.Metrics.Listen + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+	b.Stop()
+	for !strings.HasPrefix(hear(), "STATUS=not ready: broker: no connection to ssl://") {
+	}
+	cancel()
+	for hear() != "STOPPING=1" {
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
