@@ -50,6 +50,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 echo "setup: installing ${missing[*]}"
+log=$(mktemp)
 export DEBIAN_FRONTEND=noninteractive
 # Debian starts a cluster of its own when it installs Postgres; Kennel's cluster is private, so ask it not to.
 conf=/etc/postgresql-common/createcluster.conf
@@ -57,10 +58,16 @@ if [[ " ${missing[*]} " == *" postgresql "* ]] && [ ! -e "$conf" ]; then
 	"${as_root[@]}" mkdir -p "$(dirname "$conf")" && echo "create_main_cluster = false" | "${as_root[@]}" tee "$conf" >/dev/null ||
 		stop "cannot write $conf"
 fi
+# Nor do we want servers that tests start for themselves to be started for the whole machine.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null && "${as_root[@]}" chmod 755 "$policy" &&
+		trap '"${as_root[@]}" rm -f "$policy"' EXIT || stop "cannot write $policy"
+fi
 "${as_root[@]}" apt-get update -qq || echo "setup: the package lists could not be refreshed; trying with those that are here" >&2
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/tmp/kennel-setup.$$.log 2>&1 ||
-	{ tail -n 15 /tmp/kennel-setup.$$.log >&2; rm -f /tmp/kennel-setup.$$.log; stop "apt-get failed"; }
-rm -f /tmp/kennel-setup.$$.log
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+	{ tail -n 15 "$log" >&2; rm -f "$log"; stop "apt-get failed"; }
+rm -f "$log"
 # Debian also starts the server it installs; the tests need its promtool alone.
 if [[ " ${missing[*]} " == *" prometheus "* ]] && [ -d /run/systemd/system ]; then
 	"${as_root[@]}" systemctl disable --now prometheus >/dev/null 2>&1 || echo "setup: prometheus runs now; systemctl disable --now prometheus ends it" >&2
