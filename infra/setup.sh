@@ -68,10 +68,6 @@ fi
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
 	{ tail -n 15 "$log" >&2; rm -f "$log"; stop "apt-get failed"; }
 rm -f "$log"
-# Debian also starts the server it installs; the tests need its promtool alone.
-if [[ " ${missing[*]} " == *" prometheus "* ]] && [ -d /run/systemd/system ]; then
-	"${as_root[@]}" systemctl disable --now prometheus >/dev/null 2>&1 || echo "setup: prometheus runs now; systemctl disable --now prometheus ends it" >&2
-fi
 for n in "${needs[@]}"; do
 	"have_$n" || { pkg="package_$n"; missing=("${!pkg}"); stop "apt-get installed it, but it is still not to be found"; }
 done
