@@ -36,7 +36,7 @@ a Postgres, an S3 and an MQTT broker of yours.`
   kenneld -roles all -config /etc/kennel/kenneld.yaml
   kenneld -config /etc/kennel/kenneld.yaml -check-config`
 	serve := serveCommand("serve")
-	root.AddCommand(oneboxCommand(getenv), serve, backupCommand(getenv), restoreCommand(getenv), partCommand())
+	root.AddCommand(oneboxCommand(getenv), serve, backupCommand(getenv), restoreCommand(getenv), installCommand(), prepareCommand(), caCommand(), partCommand())
 	return root
 }
 

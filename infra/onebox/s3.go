@@ -16,7 +16,11 @@ type S3Config = gateway.Config
 
 // S3Args returns the arguments that ParseS3 reads, to follow those that choose the part: kenneld part s3 ...
 func S3Args(c S3Config) []string {
-	return []string{"-dir", c.Dir, "-listen", c.Listen, "-access-key-file", c.AccessKeyFile, "-secret-key-file", c.SecretKeyFile}
+	args := []string{"-dir", c.Dir, "-listen", c.Listen, "-access-key-file", c.AccessKeyFile, "-secret-key-file", c.SecretKeyFile}
+	if c.Network {
+		args = append(args, "-network")
+	}
+	return args
 }
 
 // ParseS3 reads the arguments of the S3 gateway's process (kind Invalid).
@@ -26,6 +30,7 @@ func ParseS3(args []string) (S3Config, error) {
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&c.Dir, "dir", "", "folder of the objects")
 	fs.StringVar(&c.Listen, "listen", "", "loopback IP:PORT")
+	fs.BoolVar(&c.Network, "network", false, "allow an address beyond loopback")
 	fs.StringVar(&c.AccessKeyFile, "access-key-file", "", "file with the access key")
 	fs.StringVar(&c.SecretKeyFile, "secret-key-file", "", "file with the secret key")
 	if err := fs.Parse(args); err != nil {

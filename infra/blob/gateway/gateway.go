@@ -28,7 +28,8 @@ const Region = "us-east-1"
 // Config says where the gateway keeps its objects and how it is reached.
 type Config struct {
 	Dir           string // made if absent
-	Listen        string // loopback IP:PORT; the front door of the fleet is another program
+	Listen        string // IP:PORT, loopback unless Network; the front door of the fleet is another program
+	Network       bool   // allow other addresses, for a network that only the cloud's own machines are in: the gateway speaks plain HTTP
 	AccessKeyFile string // files with the one account's access key and secret, one line each
 	SecretKeyFile string
 }
@@ -39,8 +40,8 @@ func (c Config) Validate() error {
 	if err != nil {
 		return errs.New(errs.Invalid, "s3 gateway: address %q: want IP:PORT", c.Listen)
 	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP, the gateway is not for the network", c.Listen)
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() && !c.Network {
+		return errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP, the gateway is not for the network (-network allows one of the cloud's own)", c.Listen)
 	}
 	if c.Dir == "" || c.AccessKeyFile == "" || c.SecretKeyFile == "" {
 		return errs.New(errs.Invalid, "s3 gateway: want a folder and two key files, got %q, %q, %q", c.Dir, c.AccessKeyFile, c.SecretKeyFile)

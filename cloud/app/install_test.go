@@ -1,0 +1,104 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kennel/certs/ca"
+)
+
+func TestInstall(t *testing.T) {
+	in := Install{Dir: filepath.Join(t.TempDir(), "state"), Names: []string{"kennel.example"}}
+	read := func(name string) string {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(in.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	run := func() {
+		t.Helper()
+		if err := in.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	if read("postgres/kennel-password") != read("kenneld/postgres-password") || read("s3/secret-key") != read("kenneld/s3-secret-key") {
+		t.Error("two parts have different copies of a secret")
+	}
+	if read("postgres/superuser-password") == read("postgres/kennel-password") {
+		t.Error("the superuser has kenneld's password")
+	}
+	if _, err := ca.Load(filepath.Join(in.Dir, "kenneld/ca")); err != nil {
+		t.Errorf("kenneld's copy of the authorities: %v", err)
+	}
+	for _, part := range installParts {
+		err := filepath.WalkDir(filepath.Join(in.Dir, part), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.Name() == "root.key" {
+				t.Errorf("%s: the root's key is with a running part", path)
+			}
+			if fi, err := d.Info(); err != nil || fi.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: mode %v (%v); want it closed to others", path, fi.Mode(), err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+
+	// Again: nothing changes, also without the root's key. Another name: new certificates, the same secrets. A lost key: a new pair.
+	if err := os.Remove(filepath.Join(in.Dir, "ca/root.key")); err != nil {
+		t.Fatal(err)
+	}
+	crt, secret := read("mosquitto/server.crt"), read("s3/secret-key")
+	run()
+	if read("mosquitto/server.crt") != crt || read("s3/secret-key") != secret {
+		t.Error("a second run changed what was good")
+	}
+	in.Names = append(in.Names, "other.example")
+	run()
+	if read("mosquitto/server.crt") == crt || read("s3/secret-key") != secret {
+		t.Error("a new name: want a new certificate and the same secrets")
+	}
+	if err := os.Remove(filepath.Join(in.Dir, "postgres/server.key")); err != nil {
+		t.Fatal(err)
+	}
+	run()
+	if _, err := (ca.Pair{Chain: []byte(read("postgres/server.crt")), Key: []byte(read("postgres/server.key"))}).TLS(); err != nil {
+		t.Errorf("after the loss of a key: %v", err)
+	}
+}
+
+func TestInstallOwner(t *testing.T) {
+	for _, bad := range []string{"", "postgres", "postgres=999", "postgres=a:b", "cook=1:1", "postgres=-1:0", "postgres=1:99999999999"} {
+		var in Install
+		if err := in.Set(bad); err == nil || !strings.Contains(err.Error(), "want part=UID:GID") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	var in Install
+	if err := errors.Join(in.Set("postgres=999:998"), in.Set("s3=1:2")); err != nil || in.Owners["postgres"] != (Owner{999, 998}) {
+		t.Errorf("owners %v, %v", in.Owners, err)
+	}
+}
+
+func TestCAInit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ca")
+	var out, errOut bytes.Buffer
+	if code := Main([]string{"ca", "init", "-dir", dir}, os.Getenv, &out, &errOut); code != 0 {
+		t.Fatalf("code %d: %s", code, &errOut)
+	}
+	if _, err := ca.Load(dir); err != nil || !strings.Contains(out.String(), "root.key") {
+		t.Errorf("%v; said %q", err, &out)
+	}
+}

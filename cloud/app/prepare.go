@@ -1,0 +1,120 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"kennel/certs/limit"
+	"kennel/cloud/account"
+	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountpg"
+	"kennel/infra/blob"
+	"kennel/infra/cli"
+	"kennel/infra/config"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/kit"
+	"kennel/infra/logging"
+	"kennel/infra/migrations"
+	"kennel/infra/pg"
+)
+
+// Prepare makes ready what kenneld serve expects of its parts: the database's tables, the bucket, and somebody who may sign in. Doing it
+// again is harmless. It waits for parts that are still starting, until ctx ends.
+func Prepare(ctx context.Context, cfg Config, admin, passwordFile string, log *slog.Logger) error {
+	var pool *pgxpool.Pool
+	if err := untilWorks(ctx, func() (err error) { pool, err = pg.Open(ctx, cfg.Postgres); return err }); err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := pg.Migrate(ctx, pool, migrations.FS); err != nil {
+		return err
+	}
+	if _, err := jobs.Migrate(ctx, pool); err != nil {
+		return err
+	}
+	store, err := blob.Open(ctx, cfg.S3)
+	if err != nil {
+		return err
+	}
+	if err := untilWorks(ctx, func() error { return store.EnsureBucket(ctx) }); err != nil {
+		return err
+	}
+	if admin == "" {
+		return nil
+	}
+	return firstAdmin(ctx, pool, admin, passwordFile, log)
+}
+
+// firstAdmin makes an administrator's account, unless it is there, and writes its one-time password.
+func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile string, log *slog.Logger) error {
+	people, err := account.New(ctx, account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Second, 1)})
+	if err != nil {
+		return err
+	}
+	if _, err := people.Find(ctx, email); errs.KindOf(err) != errs.NotFound {
+		return err // nil: somebody who may sign in is there
+	}
+	// Opened first: an account whose password could not be written is of no use to anybody.
+	f, err := os.OpenFile(passwordFile, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("-password-file: %w", err)
+	}
+	_, password, err := people.CreateAccount(ctx, email, account.Role(kit.RoleAdmin), "")
+	if err == nil {
+		_, err = f.WriteString(password.Reveal() + "\n")
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("administrator %s: %w", email, err)
+	}
+	log.InfoContext(ctx, "administrator made", "email", email, "password_file", passwordFile)
+	return people.Audit(ctx, account.Entry{Actor: "kenneld", Action: "account.create", Object: email, Detail: "by kenneld prepare"})
+}
+
+func prepareCommand() *cobra.Command {
+	var file, admin, passwordFile string
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "prepare",
+		Short: "Make database, bucket and a first administrator ready for kenneld serve",
+		Long: `Make ready what kenneld serve expects of its parts: the database's tables, the bucket, and an administrator who may sign in once
+with the password written to -password-file. Doing it again is harmless; an account that exists is left alone.`,
+		Example: "  kenneld prepare -config /etc/kennel/kenneld.yaml -admin operator@kennel.example -password-file first-password",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (admin == "") != (passwordFile == "") {
+				return cli.Usage("-admin %q and -password-file %q: want both or neither", admin, passwordFile)
+			}
+			cfg := Defaults()
+			if err := config.Load(&cfg, file, EnvPrefix, os.Environ()); err != nil {
+				return cli.Usage("%w", err)
+			}
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			log, err := logging.New(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
+			if err != nil {
+				return cli.Usage("%w", err)
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
+			defer cancel()
+			return Prepare(ctx, cfg, admin, passwordFile, log)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "the YAML file of kenneld serve (required)")
+	f.StringVar(&admin, "admin", "", "e-mail of an administrator to make")
+	f.StringVar(&passwordFile, "password-file", "", "file to write the administrator's one-time password to")
+	f.DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for Postgres and S3")
+	_ = cmd.MarkFlagRequired("config") // the flag exists
+	return cmd
+}
