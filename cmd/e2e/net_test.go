@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ func lockThread() { runtime.LockOSThread() }
 
 var (
 	portMu   sync.Mutex
-	nextPort = 21000
+	nextPort = 12000 + os.Getpid()%180*100 // runs beside each other keep out of each other's way
 )
 
 // freeAddr returns a loopback address with a port that nobody uses, below the range that outgoing connections take theirs from.
@@ -29,7 +30,7 @@ func freeAddr(t testing.TB) string {
 		nextPort++
 		return l.Addr().String()
 	}
-	t.Fatal("no free port from 21000 to 32000")
+	t.Fatal("no free port below 32000")
 	return ""
 }
 
