@@ -32,7 +32,7 @@ const partTTL = 365 * 24 * time.Hour
 //	ca/         the authorities with root.key, for no running part: take root.key to a safe place
 //	kenneld/    ca/ (without root.key), postgres-password, s3-access-key, s3-secret-key
 //	postgres/   server.crt, server.key, superuser-password, kennel-password
-//	mosquitto/  server.crt, server.key, ca.crt (the root, and the authorities of clients)
+//	broker/     server.crt, server.key, ca.crt (the root, and the authorities of clients)
 //	s3/         access-key, secret-key
 //	proxy/      root.crt
 //	operator/   root.crt; kenneld prepare adds the first password
@@ -46,7 +46,7 @@ type Install struct {
 type Owner struct{ UID, GID int }
 
 // installParts lists the folders that may have an owner.
-var installParts = []string{"kenneld", "postgres", "mosquitto", "s3", "proxy", "operator"}
+var installParts = []string{"kenneld", "postgres", "broker", "s3", "proxy", "operator"}
 
 // Set takes one "part=uid:gid".
 func (in *Install) Set(s string) error {
@@ -79,7 +79,7 @@ func (in Install) Run() error {
 	}
 	defer root.Close() // every file was synced
 	w := installer{Install: in, root: root, ca: authority}
-	if err := errors.Join(w.kenneld(), w.postgres(), w.mosquitto(), w.s3(), w.public()); err != nil {
+	if err := errors.Join(w.kenneld(), w.postgres(), w.broker(), w.s3(), w.public()); err != nil {
 		return fmt.Errorf("install in %s: %w", in.Dir, err)
 	}
 	return nil
@@ -115,10 +115,10 @@ func (w installer) postgres() error {
 		w.secret("postgres/kennel-password", "kenneld/postgres-password"))
 }
 
-func (w installer) mosquitto() error {
+func (w installer) broker() error {
 	// OpenSSL wants the whole chain up to the root; that only clients' certificates pass is in the authorities' own usage.
 	bundle := slices.Concat(w.ca.Root(), w.ca.DeviceBundle(), w.ca.ServiceBundle())
-	return errors.Join(w.certificate("mosquitto"), w.file("mosquitto", "ca.crt", bundle))
+	return errors.Join(w.certificate("broker"), w.file("broker", "ca.crt", bundle))
 }
 
 func (w installer) s3() error {
@@ -242,7 +242,7 @@ func installCommand() *cobra.Command {
 		Long: `Write what the parts of an installation need before the first of them starts: certificate authorities, certificates and passwords,
 in one folder for each part. Done again it keeps what is there and renews the certificates of Postgres and the broker that near their end.`,
 		Example: `  kenneld install -dir /srv/kennel/state -name kennel.example
-  kenneld install -dir /state -name kennel.example -owner postgres=999:999 -owner mosquitto=1883:1883`,
+  kenneld install -dir /state -name kennel.example -owner postgres=999:999 -owner broker=1883:1883`,
 		Args: cobra.NoArgs,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			for _, o := range owners {

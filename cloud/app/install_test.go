@@ -60,14 +60,14 @@ func TestInstall(t *testing.T) {
 	if err := os.Remove(filepath.Join(in.Dir, "ca/root.key")); err != nil {
 		t.Fatal(err)
 	}
-	crt, secret := read("mosquitto/server.crt"), read("s3/secret-key")
+	crt, secret := read("broker/server.crt"), read("s3/secret-key")
 	run()
-	if read("mosquitto/server.crt") != crt || read("s3/secret-key") != secret {
+	if read("broker/server.crt") != crt || read("s3/secret-key") != secret {
 		t.Error("a second run changed what was good")
 	}
 	in.Names = append(in.Names, "other.example")
 	run()
-	if read("mosquitto/server.crt") == crt || read("s3/secret-key") != secret {
+	if read("broker/server.crt") == crt || read("s3/secret-key") != secret {
 		t.Error("a new name: want a new certificate and the same secrets")
 	}
 	if err := os.Remove(filepath.Join(in.Dir, "postgres/server.key")); err != nil {
