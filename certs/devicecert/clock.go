@@ -10,17 +10,19 @@ import (
 // built, and that a certificate's first day of validity has come if an authority below our root signed it. Only such proof is kept, never the
 // system's own time: a clock that once ran ahead would otherwise hold the robot in the future for good.
 type clock struct {
+	system func() time.Time
+
 	mu    sync.Mutex
 	floor time.Time // true when it was set
 	set   time.Time // with the monotonic reading
 	proof time.Time // latest proven time
 }
 
-func newClock(build, proven time.Time) *clock {
+func newClock(system func() time.Time, build, proven time.Time) *clock {
 	if build.IsZero() {
 		build = buildTime()
 	}
-	c := &clock{floor: build, set: time.Now()}
+	c := &clock{system: system, floor: build, set: system()}
 	c.prove(proven)
 	return c
 }
@@ -28,7 +30,7 @@ func newClock(build, proven time.Time) *clock {
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at(time.Now())
+	return c.at(c.system())
 }
 
 func (c *clock) at(now time.Time) time.Time {
@@ -46,7 +48,7 @@ func (c *clock) prove(t time.Time) bool {
 		return false
 	}
 	c.proof = t
-	if now := time.Now(); t.After(c.at(now)) {
+	if now := c.system(); t.After(c.at(now)) {
 		c.floor, c.set = t, now
 	}
 	return true

@@ -29,6 +29,7 @@ import (
 	"io/fs"
 	"log/slog"
 	mrand "math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"sync"
@@ -58,10 +59,13 @@ const (
 
 // Config says where the robot and its cloud are.
 type Config struct {
-	Root  *os.Root     // the robot's files
-	Cloud string       // base URL for enrolment, https only (VEC-SEC-07), such as https://cloud.example:8443
-	Build time.Time    // when this program was built: no clock is right that says less; zero: the build's own record
-	Log   *slog.Logger // required
+	Root  *os.Root         // the robot's files
+	Cloud string           // base URL for enrolment, https only (VEC-SEC-07), such as https://cloud.example:8443
+	Build time.Time        // when this program was built: no clock is right that says less; zero: the build's own record
+	Log   *slog.Logger     // required
+	Now   func() time.Time // the robot's own clock, which may be wrong; nil: the system's
+	// Dial makes the connections below TLS; nil: the system's.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	MinPause, MaxPause time.Duration // between attempts; 0: the defaults
 }
@@ -91,6 +95,12 @@ func Open(cfg Config) (*Identity, error) {
 	if cfg.MaxPause == 0 {
 		cfg.MaxPause = DefaultMaxPause
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{Timeout: dialTime}).DialContext
+	}
 	u, err := url.Parse(cfg.Cloud)
 	switch {
 	case cfg.Root == nil || cfg.Log == nil:
@@ -101,7 +111,7 @@ func Open(cfg Config) (*Identity, error) {
 	i := &Identity{cfg: cfg, change: make(chan struct{})}
 	i.state = State{Peer: hostPort(u), Name: u.Hostname()}
 	st := i.readState()
-	i.clock = newClock(cfg.Build, st.Proven)
+	i.clock = newClock(cfg.Now, cfg.Build, st.Proven)
 	i.mqtt = st.MQTT
 	i.client = &certsclient.Client{BaseURL: cfg.Cloud, HTTP: i.httpClient()}
 	i.load()

@@ -442,6 +442,14 @@ func TestClockThatWasReset(t *testing.T) {
 		if got := i.Now(); !got.Equal(server.Leaf.NotBefore) {
 			t.Errorf("after a reboot believes %v, want %v", got, server.Leaf.NotBefore)
 		}
+		ahead := func() time.Time { return server.Leaf.NotBefore.Add(10 * time.Minute) }
+		own, err := Open(Config{Root: root, Cloud: c.URL, Build: built, Log: slog.New(slog.DiscardHandler), Now: ahead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := own.Now(); !got.Equal(ahead()) {
+			t.Errorf("a clock of its own: believes %v, want %v", got, ahead())
+		}
 		time.Sleep(2 * time.Hour) // simulated
 		err = i.verify("cloud.example", chain)
 		if p := Explain(err); p.Code != "expired" || !strings.Contains(p.Words, "set the robot's clock") {

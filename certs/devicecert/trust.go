@@ -97,9 +97,11 @@ func (i *Identity) verify(name string, chain []*x509.Certificate) error {
 	return nil
 }
 
+// dialTime bounds one connection below TLS; the client's own limit bounds the rest.
+const dialTime = 10 * time.Second
+
 // httpClient returns the client for enrolment: each request on a connection of its own, because there is one in weeks.
 func (i *Identity) httpClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	return &http.Client{
 		Timeout: 30 * time.Second,
 		Transport: &http.Transport{
@@ -109,8 +111,16 @@ func (i *Identity) httpClient() *http.Client {
 				if err != nil {
 					return nil, err
 				}
-				d := tls.Dialer{NetDialer: dialer, Config: i.TLSConfig(host)}
-				return d.DialContext(ctx, network, addr)
+				raw, err := i.cfg.Dial(ctx, network, addr)
+				if err != nil {
+					return nil, err
+				}
+				conn := tls.Client(raw, i.TLSConfig(host))
+				if err := conn.HandshakeContext(ctx); err != nil {
+					_ = raw.Close() // the first error is the one to tell
+					return nil, err
+				}
+				return conn, nil
 			},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error {

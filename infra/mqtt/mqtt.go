@@ -49,6 +49,9 @@ type Config struct {
 	// Will returns the will of one attempt, or nil.
 	Will func() *Will
 
+	// Dial makes the connection below TLS; nil: the system's.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
 	KeepAlive      time.Duration // default 30 s, whole seconds
 	ConnectTimeout time.Duration // for name lookup, dial, TLS and login together; default 15 s
 	MinBackoff     time.Duration // first pause after a failure, give or take a half; default 1 s
@@ -106,6 +109,9 @@ func New(cfg Config) (*Client, error) {
 	setDefault(&cfg.MaxBackoff, time.Minute)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{}).DialContext
 	}
 	return &Client{cfg: cfg, host: host}, nil
 }
@@ -209,7 +215,7 @@ func (c *Client) dial(ctx context.Context) (*tls.Conn, *tls.Config, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.host)
+	raw, err := c.cfg.Dial(ctx, "tcp", c.host)
 	if err != nil {
 		return nil, nil, c.down("dial", err)
 	}

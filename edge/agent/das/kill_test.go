@@ -86,8 +86,12 @@ func robot() error {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
+	from, err := strconv.Atoi(os.Getenv(envFrom))
+	if err != nil {
+		return err
+	}
 	m, err := New(Config{
-		Root: root, Thing: testThing, BootID: os.Getenv(envBoot), Uptime: func() time.Duration { return time.Second },
+		Root: root, Frugal: from/perLife%2 == 1, Thing: testThing, BootID: os.Getenv(envBoot), Uptime: func() time.Duration { return time.Second },
 		Log:           slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		FlushInterval: time.Millisecond, SyncInterval: time.Millisecond, BatchEvents: 7, step: die,
 	})
@@ -124,10 +128,6 @@ func robot() error {
 			return frame('B', payload)
 		})
 	}()
-	from, err := strconv.Atoi(os.Getenv(envFrom))
-	if err != nil {
-		return err
-	}
 	for i := from; i < from+perLife; i++ {
 		e := events.Event{Name: "test.kill", S1: fmt.Sprint(i)}
 		if i%10 == 9 {

@@ -28,6 +28,7 @@ type Config struct {
 	RobotVersion string
 	Uptime       func() time.Duration // since boot
 	Synced       func() bool          // whether the clock was set from the network (VEC-BOOT-14); nil: always
+	Now          func() time.Time     // the robot's clock, for what events say; nil: the system's
 	Log          *slog.Logger
 
 	FlushInterval time.Duration // between batches while there is something to send; 2 s
@@ -35,6 +36,9 @@ type Config struct {
 	Window        int           // batches on their way; 3
 	BatchEvents   int           // 2,000
 	BatchBytes    int           // on the wire; 64 KiB
+
+	// Frugal closes the event file between writes: for many robots in one process, whose file descriptors are few.
+	Frugal bool
 
 	step func(string) // see spool
 }
@@ -93,6 +97,9 @@ func New(c Config) (*Manager, error) {
 	if c.Synced == nil {
 		c.Synced = func() bool { return true }
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.step == nil {
 		c.step = func(string) {}
 	}
@@ -110,6 +117,7 @@ func New(c Config) (*Manager, error) {
 	if m.spool, err = openSpool(c.Root, file, c.BootID, c.Thing.Serial(), fallback, c.step); err != nil {
 		return nil, err
 	}
+	m.spool.frugal = c.Frugal
 	if m.jail, err = openQuarantine(c.Root); err != nil {
 		return nil, err
 	}
@@ -183,7 +191,7 @@ func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err err
 	e.RobotVersion = cmp.Or(e.RobotVersion, m.conf.RobotVersion)
 	e.Unsynced = !m.conf.Synced()
 	if e.TS == 0 {
-		e.TS = time.Now().UnixMilli()
+		e.TS = m.conf.Now().UnixMilli()
 	}
 	if e.UptimeMS == 0 {
 		e.UptimeMS = m.conf.Uptime().Milliseconds()
@@ -248,6 +256,13 @@ func (m *Manager) Stats() status.Spool {
 	return status.Spool{
 		Events: uint64(m.waiting), Bytes: st.bytes + int64(len(m.pend)), Dropped: st.dropped + m.lost, Quarantined: m.jail.count(),
 	}
+}
+
+// Emitted returns how many events were recorded since New.
+func (m *Manager) Emitted() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.emitted
 }
 
 // less takes n events that were sent or dropped off those that wait.

@@ -56,10 +56,12 @@ type spool struct {
 	bootID string
 	serial string
 	step   func(string) // called between any two changes on disk; tests die there
+	frugal bool         // the active segment is parked after each sync
 
 	mu       sync.Mutex
 	segs     []*segment // ascending numbers
 	active   *os.File   // of the last segment; nil: the next append makes one
+	parked   bool       // the last segment is active, its file is closed until the next append
 	num      uint64     // number of the next segment
 	head     place
 	next     uint64 // the next append's first seq is at least this
@@ -253,6 +255,11 @@ func (s *spool) parse(line string) (events.Event, bool) {
 func (s *spool) append(lines []byte, n int, last uint64) (dropped int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.parked {
+		if err := s.unpark(); err != nil {
+			return 0, err
+		}
+	}
 	if s.active == nil {
 		if dropped, err = s.makeRoom(); err != nil {
 			return dropped, err
@@ -305,9 +312,34 @@ func (s *spool) begin() error {
 
 // end closes the active segment, which is synced or of no more use; the next append begins another.
 func (s *spool) end() {
-	_ = s.active.Close() // nothing is buffered
-	s.active, s.unsynced, s.dirty = nil, false, false
+	if s.active != nil {
+		_ = s.active.Close() // nothing is buffered
+	}
+	s.active, s.parked, s.unsynced, s.dirty = nil, false, false, false
 }
+
+// park closes the file of the active segment, which is synced, and keeps the segment.
+func (s *spool) park() {
+	_ = s.active.Close() // nothing is buffered
+	s.active, s.parked = nil, true
+}
+
+// unpark opens the active segment again; if somebody removed its file, the next append begins another.
+func (s *spool) unpark() error {
+	f, err := s.root.OpenFile(s.pathOf(s.segs[len(s.segs)-1]), os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.end()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open event file again: %w", err)
+	}
+	s.active, s.parked, s.dirty = f, false, true // append goes to the end of what counts
+	return nil
+}
+
+// writing reports whether lines will be added to the last segment.
+func (s *spool) writing() bool { return s.active != nil || s.parked }
 
 // sync makes all that was appended durable.
 func (s *spool) sync() error {
@@ -326,6 +358,9 @@ func (s *spool) syncLocked() error {
 	}
 	s.unsynced = false
 	s.step("synced")
+	if s.frugal && !s.dirty {
+		s.park()
+	}
 	return nil
 }
 
@@ -386,7 +421,7 @@ func (s *spool) moveToBackup(seg *segment) error {
 func (s *spool) backup() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active != nil {
+	if s.writing() {
 		if err := s.syncLocked(); err != nil {
 			return err
 		}
@@ -443,7 +478,7 @@ func (s *spool) done(seg *segment) bool {
 	if seg.num < s.head.Segment {
 		return true
 	}
-	writing := s.active != nil && seg == s.segs[len(s.segs)-1]
+	writing := s.writing() && seg == s.segs[len(s.segs)-1]
 	return seg.num == s.head.Segment && s.head.Offset >= seg.size && !writing
 }
 
@@ -468,9 +503,7 @@ func (s *spool) purge() (int, error) {
 	for _, seg := range s.segs {
 		n += seg.pending
 	}
-	if s.active != nil {
-		s.end()
-	}
+	s.end()
 	s.purges++
 	if len(s.segs) == 0 {
 		return 0, nil
@@ -603,7 +636,7 @@ func (s *spool) headPlace() (place, int) {
 func (s *spool) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active == nil {
+	if !s.writing() {
 		return nil
 	}
 	if err := s.syncLocked(); err != nil {

@@ -3,6 +3,7 @@ package das
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,58 @@ func TestFailedWrite(t *testing.T) {
 	}
 	if got, want := pending(t, s), []string{"b1/1", "b1/2"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestFrugal: between writes no file is open, and a segment goes on where it was left, also after a failed write or without its file.
+func TestFrugal(t *testing.T) {
+	root := testRoot(t)
+	s, err := openSpool(root, DefaultFileConfig(), "b1", testThing.Serial(), 1, nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.frugal = true
+	var want []string
+	write := func() {
+		t.Helper()
+		n := s.nextSeq()
+		if _, err := s.append([]byte(line("b1", n)), 1, n); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.sync(); err != nil {
+			t.Fatal(err)
+		}
+		if s.active != nil || !s.parked {
+			t.Fatalf("after event %d: active %v, parked %v", n, s.active, s.parked)
+		}
+		want = append(want, fmt.Sprint("b1/", n))
+	}
+	for range 3 {
+		write()
+	}
+	f, err := root.OpenFile(s.pathOf(s.segs[0]), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.WriteString("half a li") // a write that the disk refused
+	_ = f.Close()
+	write()
+	if got := pending(t, s); len(s.segs) != 1 || !slices.Equal(got, want) {
+		t.Errorf("%d segments with %v, want one with %v", len(s.segs), got, want)
+	}
+	if err := s.advance(s.endPlace()); err != nil || len(s.segs) != 1 {
+		t.Errorf("all sent: %d segments, %v; want the one that is written to", len(s.segs), err)
+	}
+	if err := root.Remove(s.pathOf(s.segs[0])); err != nil {
+		t.Fatal(err)
+	}
+	want = nil
+	write()
+	if got := pending(t, s); !slices.Equal(got, want) {
+		t.Errorf("after the file was removed %v, want %v", got, want)
+	}
+	if err := s.close(); err != nil || s.parked {
+		t.Errorf("close: %v, parked %v", err, s.parked)
 	}
 }
 

@@ -46,6 +46,10 @@ type Config struct {
 	Persistent string // folder of the local copies' parent; "": robotfs.Persistent (VEC-CLD-03)
 	Resources  string // folder of the control files; "": robotfs.Resources
 
+	// Unwatched leaves it to Set alone to change local copies: for many robots in one process, since the system has few watches. What
+	// somebody writes into a file is taken up at the next exchange.
+	Unwatched bool
+
 	// OnChanged is told of each change of a document, after it is on disk; OnPushed of each version that the cloud accepted from here
 	// (event robot.settings.passed_to_cloud_jdoc). They are called from several goroutines and hold up the caller. May be nil.
 	OnChanged func(Change)

@@ -484,6 +484,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	go func() {
 		defer cancel()
 		done <- guarded(func() error {
+			if a.cfg.Unwatched {
+				<-ctx.Done()
+				return nil
+			}
 			watch(ctx, a.cfg.Root, path.Join(a.cfg.Persistent, localFolder), a.cfg.Log, a.reload)
 			return nil
 		})

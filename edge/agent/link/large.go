@@ -22,9 +22,11 @@ type bySize struct {
 	http *http.Client
 }
 
-// newBySize returns the client for base; creds are the same as the broker's, for base's host.
-func newBySize(base string, creds func() (*tls.Config, error)) *bySize {
-	dialer := &net.Dialer{Timeout: 15 * time.Second}
+// newBySize returns the client for base; creds are the same as the broker's, for base's host. A nil dial is the system's.
+func newBySize(base string, creds func() (*tls.Config, error), dial func(ctx context.Context, network, addr string) (net.Conn, error)) *bySize {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 15 * time.Second}).DialContext
+	}
 	return &bySize{base: base, http: &http.Client{
 		Timeout: 2 * time.Minute,
 		Transport: &http.Transport{
@@ -36,8 +38,16 @@ func newBySize(base string, creds func() (*tls.Config, error)) *bySize {
 				}
 				cfg = cfg.Clone()
 				cfg.NextProtos = []string{large.ALPN, "http/1.1"}
-				d := tls.Dialer{NetDialer: dialer, Config: cfg}
-				return d.DialContext(ctx, network, addr)
+				raw, err := dial(ctx, network, addr)
+				if err != nil {
+					return nil, err
+				}
+				conn := tls.Client(raw, cfg)
+				if err := conn.HandshakeContext(ctx); err != nil {
+					_ = raw.Close() // the first error is the one to tell
+					return nil, err
+				}
+				return conn, nil
 			},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirected: requests go to one place") },

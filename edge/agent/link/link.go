@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,9 @@ type Config struct {
 	// Large is the HTTPS address for what does not fit a broker message, and LargeTLS the credentials there; "": such requests fail.
 	Large    string
 	LargeTLS func() (*tls.Config, error)
+
+	// Dial makes the connections below TLS; nil: the system's.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	Root *os.Root // holds the number of the last connection
 
@@ -58,7 +62,7 @@ func New(cfg Config) (*Link, error) {
 	l := &Link{cfg: cfg}
 	var err error
 	l.mqtt, err = mqtt.New(mqtt.Config{
-		URL: cfg.URL, ClientID: string(cfg.ID), TLS: l.credentials, Will: l.will,
+		URL: cfg.URL, ClientID: string(cfg.ID), TLS: l.credentials, Will: l.will, Dial: cfg.Dial,
 		OnConnect: l.onConnect, OnMessage: l.onMessage, OnDown: cfg.OnDown, Log: cfg.Log,
 	})
 	if err != nil {
@@ -68,7 +72,7 @@ func New(cfg Config) (*Link, error) {
 		return l.mqtt.Publish(ctx, topic, 1, false, payload)
 	})
 	if cfg.Large != "" {
-		l.size = newBySize(cfg.Large, cfg.LargeTLS)
+		l.size = newBySize(cfg.Large, cfg.LargeTLS, cfg.Dial)
 	}
 	return l, nil
 }

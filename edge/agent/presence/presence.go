@@ -40,8 +40,9 @@ func NextConnectSeq(root *os.Root) (uint64, error) {
 
 // Our own defaults: the source has no lease.
 const (
-	Interval = 10 * time.Second
-	Lease    = 3*Interval + 5*time.Second // two lost messages do not make a robot absent
+	Interval  = 10 * time.Second
+	Lease     = 3*Interval + leaseMore // two lost messages do not make a robot absent
+	leaseMore = 5 * time.Second
 	// minGap keeps a flapping value from flooding the broker.
 	minGap = 500 * time.Millisecond
 )
@@ -51,11 +52,26 @@ type Reporter struct {
 	bootID  string
 	collect func() status.Message // everything but the numbers that this package keeps
 	changed chan struct{}         // one slot: "something changed" is said once
+	every   time.Duration
+	now     func() time.Time
 }
 
+// Option changes a Reporter.
+type Option func(*Reporter)
+
+// Every sets the interval; the lease follows it as Lease follows Interval.
+func Every(d time.Duration) Option { return func(r *Reporter) { r.every = d } }
+
+// Clock sets the robot's clock, for what statuses say; by default it is the system's.
+func Clock(now func() time.Time) Option { return func(r *Reporter) { r.now = now } }
+
 // New returns a reporter. collect is called for each message and may not block.
-func New(bootID string, collect func() status.Message) *Reporter {
-	return &Reporter{bootID: bootID, collect: collect, changed: make(chan struct{}, 1)}
+func New(bootID string, collect func() status.Message, opts ...Option) *Reporter {
+	r := &Reporter{bootID: bootID, collect: collect, changed: make(chan struct{}, 1), every: Interval, now: time.Now}
+	for _, o := range opts {
+		o(r)
+	}
+	return r
 }
 
 // Changed asks for a status soon.
@@ -77,13 +93,13 @@ type Publish func(ctx context.Context, name string, payload []byte) error
 // Run publishes for connection seq until ctx ends. Failures to publish are not errors here: the next interval tries again, and the lease
 // says the rest.
 func (r *Reporter) Run(ctx context.Context, seq uint64, publish Publish) error {
-	tick := time.NewTicker(Interval)
+	tick := time.NewTicker(r.every)
 	defer tick.Stop()
 	for n := uint64(1); ; n++ {
 		m := r.collect()
 		m.State, m.BootID, m.ConnectSeq, m.Seq = status.Online, r.bootID, seq, n
-		m.Lease = envelope.Millis(Lease)
-		m.TS = time.Now().UnixMilli()
+		m.Lease = envelope.Millis(3*r.every + leaseMore)
+		m.TS = r.now().UnixMilli()
 		b, err := m.Encode()
 		if err != nil {
 			return fmt.Errorf("status: %w", err)

@@ -67,6 +67,16 @@ func TestRun(t *testing.T) {
 		if at[1] != want[1] || last.ConnectSeq != 7 || last.State != status.Online || last.Lease == 0 {
 			t.Errorf("at %v, last %+v", at, last)
 		}
+		slow := New("boot", r.collect, Every(time.Minute), Clock(func() time.Time { return time.UnixMilli(5) }))
+		ctx, cancel = context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		at = nil
+		if err := slow.Run(ctx, 8, publish); err != nil {
+			t.Fatal(err)
+		}
+		if len(at) != 2 || time.Duration(last.Lease) != 185*time.Second || last.TS != 5 {
+			t.Errorf("once a minute: published at %v, last %+v", at, last)
+		}
 		b, err := r.Will(7)
 		m, perr := status.Parse(b)
 		if err != nil || perr != nil || m.State != status.Gone || m.ConnectSeq != 7 {
