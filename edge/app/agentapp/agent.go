@@ -40,8 +40,9 @@ import (
 	"kennel/jdocs/jdocswire"
 )
 
-// agent is the robot's network side: its parts, and what passes between them.
-type agent struct {
+// Agent is the robot's network side: its parts, and what passes between them. Its exported methods are safe for concurrent use; Run is
+// called once.
+type Agent struct {
 	cfg     Config
 	root    *os.Root
 	id      thing.ID
@@ -56,7 +57,7 @@ type agent struct {
 	presence *presence.Reporter
 	release  *release.Agent
 	commands *commands.Agent
-	core     *corelink.Client
+	core     Core
 	restart  chan struct{}             // agentd is to start anew; one slot
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 
@@ -68,8 +69,10 @@ type agent struct {
 	identity *devicecert.Identity
 }
 
-func newAgent(root *os.Root, cfg Config) (*agent, error) {
-	a := &agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log}
+// New makes the agent of the robot below root, from the files there; it starts nothing. root must stay open while Run runs.
+func New(root *os.Root, cfg Config) (*Agent, error) {
+	cfg = cfg.withDefaults()
+	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core}
 	var err error
 	if a.id, err = platform.ID(root); err != nil {
 		// Without a serial number nothing can be done in this robot's name (fault 852).
@@ -80,19 +83,22 @@ func newAgent(root *os.Root, cfg Config) (*agent, error) {
 		return nil, err
 	}
 	a.os = platform.OSVersion(root)
-	a.das, err = das.New(das.Config{Root: root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight, Log: a.log, FlushInterval: cfg.Flush})
+	a.das, err = das.New(das.Config{Root: root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight, Now: cfg.Now, Log: a.log,
+		FlushInterval: cfg.Flush, Frugal: cfg.Frugal})
 	if err != nil {
 		return nil, err
 	}
-	a.presence = presence.New(a.boot, a.status)
-	a.docs, err = docs.New(docs.Config{Root: root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed})
+	a.presence = presence.New(a.boot, a.status, presence.Every(cfg.Status), presence.Clock(cfg.Now))
+	a.docs, err = docs.New(docs.Config{Root: root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: cfg.Frugal})
 	if err != nil {
 		return nil, err
 	}
 	a.vitals = vitals.New(a.emit, a.presence.Changed, a.docs.AddStats)
 	a.release = release.New(a.os, requester{a}, a.publish, a.log)
-	hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
-	a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
+	if a.core == nil {
+		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
+		a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
+	}
 	a.restart = make(chan struct{}, 1)
 	a.commands, err = commands.New(commands.Config{Root: root, Executors: a.executors(), Ask: requester{a}, Log: a.log})
 	if err != nil {
@@ -101,8 +107,8 @@ func newAgent(root *os.Root, cfg Config) (*agent, error) {
 	return a, nil
 }
 
-// run keeps every part going until ctx ends, then says goodbye.
-func (a *agent) run(ctx context.Context) error {
+// Run keeps every part going until ctx ends, then says goodbye.
+func (a *Agent) Run(ctx context.Context) error {
 	a.emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.os, S3: a.boot})
 	services := []runner.Service{
 		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
@@ -117,25 +123,38 @@ func (a *agent) run(ctx context.Context) error {
 	return runner.Run(ctx, a.log, runner.Config{MinBackoff: 500 * time.Millisecond, MaxBackoff: 30 * time.Second}, services...)
 }
 
-func (a *agent) uptime() time.Duration { return time.Since(a.started) }
+func (a *Agent) uptime() time.Duration { return time.Since(a.started) }
 
 // clockRight reports whether the system's clock may be right: false while it shows a time that is proven to be past (VEC-BOOT-14).
-func (a *agent) clockRight() bool {
+func (a *Agent) clockRight() bool {
 	a.mu.Lock()
 	id := a.identity
 	a.mu.Unlock()
-	return id == nil || time.Until(id.Now()) < time.Second
+	return id == nil || id.Now().Sub(a.cfg.Now()) < time.Second
 }
 
 // emit records an event; what cannot be recorded is logged, because nobody else could tell.
-func (a *agent) emit(e events.Event) {
+func (a *Agent) emit(e events.Event) {
 	if _, err := a.das.Emit(e); err != nil && !errors.Is(err, das.ErrOptedOut) {
 		a.log.Warn("event not recorded", "event", e.Name, logging.Err, err)
 	}
 }
 
+// Emit records an event of the robot (VEC-DAS-05).
+func (a *Agent) Emit(e events.Event) { a.emit(e) }
+
+// Set changes settings on the robot, as its owner's app would (VEC-DOC-13).
+func (a *Agent) Set(ctx context.Context, fields map[string]json.RawMessage) error {
+	return a.docs.Set(ctx, jdocs.RobotSettings, fields)
+}
+
+// Events counts this agent's events: emitted since New, and the spool as it is now.
+func (a *Agent) Events() (emitted uint64, spool status.Spool) {
+	return a.das.Emitted(), a.das.Stats()
+}
+
 // publish sends on up/<name>, or fails at once while there is no connection.
-func (a *agent) publish(ctx context.Context, name string, payload []byte) error {
+func (a *Agent) publish(ctx context.Context, name string, payload []byte) error {
 	l := a.cloud.Load()
 	if l == nil {
 		return errs.New(errs.Unavailable, "no connection to the cloud yet")
@@ -144,7 +163,7 @@ func (a *agent) publish(ctx context.Context, name string, payload []byte) error 
 }
 
 // requester asks the cloud over whatever link there is. Each request begins a trace, which the cloud's spans and log lines go on with.
-type requester struct{ a *agent }
+type requester struct{ a *Agent }
 
 func (r requester) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
 	l := r.a.cloud.Load()
@@ -162,12 +181,12 @@ func (r requester) Do(ctx context.Context, service, method string, body []byte) 
 }
 
 // listenToCore hands robotd's messages to the vitals, and starts over whenever robotd does.
-func (a *agent) listenToCore(ctx context.Context) error {
+func (a *Agent) listenToCore(ctx context.Context) error {
 	return a.core.Run(ctx, a.vitals.Handle)
 }
 
 // telemetry reports battery and loop at intervals, and counts the time alive (Alive.seconds).
-func (a *agent) telemetry(ctx context.Context) error {
+func (a *Agent) telemetry(ctx context.Context) error {
 	host := hoststats.Host(a.cfg.Root)
 	report, alive := time.NewTicker(a.cfg.Telemetry), time.NewTicker(time.Minute)
 	defer report.Stop()
@@ -186,7 +205,7 @@ func (a *agent) telemetry(ctx context.Context) error {
 }
 
 // reportHost says how the robot's computer is (VEC-DAS-14).
-func (a *agent) reportHost(h hoststats.Sample) {
+func (a *Agent) reportHost(h hoststats.Sample) {
 	a.emit(events.Event{Source: "agentd", Name: "robot.memory_info", I1: events.Num(h.MemTotalKiB), I2: events.Num(h.MemAvailableKiB), I3: events.Num(h.SelfKiB)})
 	a.emit(events.Event{Source: "agentd", Name: "robot.cpu_info", I1: events.Num(h.LoadMilli)})
 	a.emit(events.Event{Source: "agentd", Name: "robot.disk_info", I1: events.Num(h.DiskTotalMiB), I2: events.Num(h.DiskFreeMiB)})
@@ -196,7 +215,7 @@ func (a *agent) reportHost(h hoststats.Sample) {
 const configRetry = 5 * time.Second
 
 // reachCloud gets an identity and keeps the link. Without a usable server configuration the robot goes on offline (VEC-CLD-01).
-func (a *agent) reachCloud(ctx context.Context) error {
+func (a *Agent) reachCloud(ctx context.Context) error {
 	said := ""
 	for {
 		e, err := platform.LoadEndpoints(a.root)
@@ -216,8 +235,8 @@ func (a *agent) reachCloud(ctx context.Context) error {
 	}
 }
 
-func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
-	id, err := devicecert.Open(devicecert.Config{Root: a.root, Cloud: e.Kennel.API, Log: a.cfg.Log})
+func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
+	id, err := devicecert.Open(devicecert.Config{Root: a.root, Cloud: e.Kennel.API, Log: a.cfg.Log, Now: a.cfg.Now, Dial: a.cfg.Dial})
 	if err != nil {
 		return err
 	}
@@ -232,7 +251,7 @@ func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 		url = id.MQTT()
 	}
 	l, err := link.New(link.Config{
-		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, OnUp: a.linkUp, OnDown: a.linkDown,
+		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown,
 		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint,
 			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle},
 	})
@@ -261,7 +280,7 @@ func (a *agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 }
 
 // linkUp tells every part that keeps something for the cloud.
-func (a *agent) linkUp(ctx context.Context) {
+func (a *Agent) linkUp(ctx context.Context) {
 	a.setProblem("")
 	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
 	a.linking.Lock()
@@ -272,6 +291,7 @@ func (a *agent) linkUp(ctx context.Context) {
 	a.release.Connected(true)
 	a.commands.Connected(true)
 	a.das.Flush()
+	a.cfg.OnUp()
 	context.AfterFunc(ctx, func() {
 		a.linking.Lock()
 		defer a.linking.Unlock()
@@ -284,7 +304,8 @@ func (a *agent) linkUp(ctx context.Context) {
 }
 
 // linkDown keeps why there is no connection and records it once for each reason.
-func (a *agent) linkDown(err error) {
+func (a *Agent) linkDown(err error) {
+	a.cfg.OnDown(err)
 	p := devicecert.Explain(err)
 	if a.setProblem(p.Words) {
 		a.emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.cloud_response_failed", S1: p.Code, S2: p.Words})
@@ -292,7 +313,7 @@ func (a *agent) linkDown(err error) {
 }
 
 // setProblem returns whether the problem is new.
-func (a *agent) setProblem(words string) bool {
+func (a *Agent) setProblem(words string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	changed := a.problem != words
@@ -300,7 +321,7 @@ func (a *agent) setProblem(words string) bool {
 	return changed
 }
 
-func (a *agent) takeAck(payload []byte) {
+func (a *Agent) takeAck(payload []byte) {
 	k, err := ack.Parse(payload)
 	if err != nil {
 		a.log.Warn("acknowledgement cannot be read", logging.Err, err)
@@ -311,7 +332,7 @@ func (a *agent) takeAck(payload []byte) {
 	}
 }
 
-func (a *agent) takeDocHint(payload []byte) {
+func (a *Agent) takeDocHint(payload []byte) {
 	h, err := hints.ParseJdocs(payload)
 	if err != nil {
 		a.log.Warn("hint cannot be read", logging.Err, err)
@@ -321,7 +342,7 @@ func (a *agent) takeDocHint(payload []byte) {
 }
 
 // docChanged records a changed setting (VEC-DOC-13).
-func (a *agent) docChanged(c docs.Change) {
+func (a *Agent) docChanged(c docs.Change) {
 	a.presence.Changed()
 	if c.Doc != jdocs.RobotSettings {
 		return
@@ -346,7 +367,7 @@ func (a *agent) docChanged(c docs.Change) {
 	}
 }
 
-func (a *agent) docPushed(name jdocs.Name, v uint64) {
+func (a *Agent) docPushed(name jdocs.Name, v uint64) {
 	a.presence.Changed()
 	a.emit(events.Event{Source: "agentd", Name: "robot.settings.passed_to_cloud_jdoc", S1: string(name), I1: events.Num(int64(v))})
 }
@@ -361,7 +382,7 @@ func text(raw json.RawMessage) string {
 }
 
 // status is what the presence reporter sends.
-func (a *agent) status() status.Message {
+func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
 	m := status.Message{Agent: version.String(), OS: a.os, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
 	m.Problems = append(m.Problems, a.docs.Problems()...)

@@ -2,16 +2,20 @@
 package agentapp
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/agent/presence"
 	"kennel/edge/agent/robotfs"
+	"kennel/edge/corelink"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 )
@@ -19,17 +23,58 @@ import (
 // envFile holds what an operator may want to change on a robot; a variable KENNEL_<KEY> of the process overrides it.
 const envFile = "anki/etc/kennel-agent.env"
 
-// Config is what agentd can be told.
+// Config is what agentd can be told. Root and Log are required; zero values of the rest are a robot's own.
 type Config struct {
-	Root string
+	Root string // the robot's folder by name, for what no os.Root reaches
 	Log  *slog.Logger
-	// Telemetry is how often battery and loop are reported as events.
+	// Telemetry is how often battery and loop are reported as events; 30 s.
 	Telemetry time.Duration
-	// Flush is how long events wait for company before they are sent.
+	// Flush is how long events wait for company before they are sent; 2 s.
 	Flush time.Duration
+	// Status is how often the robot says that it is there; presence.Interval. Its lease follows.
+	Status time.Duration
 	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
 	TracePermille int
+
+	// What follows stands in for the machine below an agent that shares its process with others.
+
+	Core Core                                                                       // the real-time core; nil: robotd, below Root
+	Now  func() time.Time                                                           // the robot's clock, which may be wrong; nil: the system's
+	Dial func(ctx context.Context, network, addr string) (conn net.Conn, err error) // below TLS; nil: the system's
+	// Frugal holds nothing open that a process has few of: no watch on documents, no event file between writes.
+	Frugal bool
+	OnUp   func()          // there is a connection to the broker and it is subscribed; must not block
+	OnDown func(err error) // it ended or could not be made; must not block
 }
+
+// Core is the real-time core as the agent sees it (corelink.Client).
+type Core interface {
+	// Run hands every message to handle until ctx ends.
+	Run(ctx context.Context, handle func(corelink.Message)) error
+	// Hello returns what the core said about itself and its body; false while it is not there.
+	Hello() (corelink.Hello, bool)
+	Send(corelink.Message) error
+}
+
+func (c Config) withDefaults() Config {
+	c.Telemetry, c.Flush, c.Status = cmp.Or(c.Telemetry, defaultTelemetry), cmp.Or(c.Flush, defaultFlush), cmp.Or(c.Status, presence.Interval)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.OnUp == nil {
+		c.OnUp = func() {}
+	}
+	if c.OnDown == nil {
+		c.OnDown = func(error) {}
+	}
+	return c
+}
+
+// Our own defaults.
+const (
+	defaultTelemetry = 30 * time.Second
+	defaultFlush     = 2 * time.Second
+)
 
 // Main runs agentd and returns its exit code.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
@@ -60,8 +105,8 @@ root, and works without a cloud until one answers. SIGTERM ends it with code 0.`
 			}
 			defer root.Close() // what was written is synced
 			env := robotfs.LoadEnv(root, envFile, getenv)
-			cfg.Telemetry = env.Millis("TELEMETRY_MS", 30*time.Second, 10*time.Millisecond, 24*time.Hour)
-			cfg.Flush = env.Millis("FLUSH_MS", 2*time.Second, 10*time.Millisecond, time.Hour)
+			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
+			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.TracePermille = env.Int("TRACE_PERMILLE", 10, 0, 1000)
 			if err := env.Err(); err != nil {
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
@@ -80,9 +125,9 @@ const goodbyeTime = 2 * time.Second
 
 // Run is agentd until ctx ends.
 func Run(ctx context.Context, root *os.Root, cfg Config) error {
-	a, err := newAgent(root, cfg)
+	a, err := New(root, cfg)
 	if err != nil {
 		return err
 	}
-	return a.run(ctx)
+	return a.Run(ctx)
 }

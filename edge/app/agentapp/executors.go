@@ -16,7 +16,7 @@ import (
 )
 
 // executors is what the cloud may ask of this robot.
-func (a *agent) executors() map[string]commands.Executor {
+func (a *Agent) executors() map[string]commands.Executor {
 	return map[string]commands.Executor{
 		wire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: fmt.Sprintf("agentd %s, up for %v", version.String(), a.uptime().Round(time.Second))}, nil
@@ -42,7 +42,7 @@ func (a *agent) executors() map[string]commands.Executor {
 }
 
 // setLights hands the lights to the real-time core; what the body shows then is its drivers' business.
-func (a *agent) setLights(_ context.Context, args json.RawMessage) (commands.Outcome, error) {
+func (a *Agent) setLights(_ context.Context, args json.RawMessage) (commands.Outcome, error) {
 	l, err := wire.ParseLights(args)
 	if err != nil {
 		return commands.Outcome{}, err
@@ -63,7 +63,7 @@ func (a *agent) setLights(_ context.Context, args json.RawMessage) (commands.Out
 
 // takeIntent records an intent. Nothing on the robot acts on it yet: the layer that does will take it from here. The parameters may be
 // somebody's words, so they are not in the event.
-func (a *agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+func (a *Agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 	i, err := wire.ParseIntent(args)
 	if err != nil {
 		return commands.Outcome{}, err
@@ -79,7 +79,7 @@ func (a *agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.
 var errRestart = errors.New("the cloud asked agentd to start anew")
 
 // awaitRestart fails once a command asked for a restart.
-func (a *agent) awaitRestart(ctx context.Context) error {
+func (a *Agent) awaitRestart(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
