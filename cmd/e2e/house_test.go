@@ -187,6 +187,7 @@ func (h *house) stop() int {
 		return 0
 	}
 	_ = h.cmd.Process.Signal(os.Interrupt)
+	_ = h.cmd.Process.Signal(os.Interrupt) // as make, timeout and terminals together do
 	select {
 	case <-h.exited:
 	case <-time.After(time.Minute):

@@ -64,6 +64,9 @@ func TestOneCommand(t *testing.T) {
 	if left := survivors(h.dir); len(left) > 0 {
 		t.Errorf("left running: %q", left)
 	}
+	if _, err := os.Stat(filepath.Join(h.dir, "run/lock")); err == nil {
+		t.Error("the lock stayed")
+	}
 	h.start()
 	if again := h.awaitPresent(5); !slices.Equal(first, again) {
 		t.Errorf("robots %v became %v", first, again)

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,12 +28,16 @@ const (
 	ExitUnavailable = 5 // the other side cannot be reached or asks to come back later
 )
 
+// impatience is how long after the first signal another one ends the process at once.
+const impatience = 3 * time.Second
+
 // Main runs the program root with args (without the program's name) and returns its exit code. The first interrupt or termination
-// signal ends the command's context, the second ends the process at once.
+// signal ends the command's context; one that comes later than impatience after it ends the process at once.
 func Main(root *cobra.Command, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	// Terminals, make and supervisors often say it twice at once; only somebody who waited and asks again wants the quick way.
+	context.AfterFunc(ctx, func() { time.AfterFunc(impatience, stop) })
 	return Run(ctx, root, args, getenv, stdout, stderr)
 }
 
