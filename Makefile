@@ -67,7 +67,11 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 		echo "$$t in $$(dirname $$f)"; go test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) ./$$(dirname $$f); done; done
 
 .PHONY: bench
-bench: setup-test ## benchmarks; each ratio is against a reference in the same run
+bench: setup-run build ## the whole system, each number beside a reference of the same run (ARGS=more flags; BENCHMARKS.md)
+	go run -ldflags '$(LDFLAGS)' ./cmd/bench -o table $(ARGS)
+
+.PHONY: bench-micro
+bench-micro: setup-test ## the benchmarks of the packages
 	go test -run='^$$' -bench=. -benchtime=1s ./...
 
 .PHONY: tidy-check

@@ -1,0 +1,101 @@
+// Command bench measures the whole system, each number beside a reference taken in the same run (infra/bench). It starts what it
+// measures from the built programs: make build first, or make bench for both.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"kennel/infra/bench"
+	"kennel/infra/cli"
+	"kennel/infra/cli/version"
+)
+
+func main() { os.Exit(cli.Main(command(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
+
+// table is every bench. A new one is a new line here and a file beside this one.
+func table() []bench.Bench {
+	return []bench.Bench{
+		{Name: "logins", About: "robots that connect and subscribe, beside bare TLS handshakes", Run: logins},
+		{Name: "events", About: "events from publish to row, beside COPY of the same rows", Run: eventsToRows},
+		{Name: "memory", About: "memory of idle connections, beside bare TLS connections", Run: connectionMemory},
+		{Name: "cpu", About: "processor time of idle robots and of the cloud they are connected to", Run: idleCPU},
+		{Name: "settings", About: "a changed setting until it is in the robot's file, beside a bare HTTP and a bare MQTT round trip", Run: settings},
+		{Name: "rpc", About: "requests of a robot over MQTT, beside bare messages there and back", Run: requests},
+		{Name: "recovery", About: "Postgres stands still while robots send events: nothing lost, no storm afterwards", Run: recovery},
+	}
+}
+
+func command() *cobra.Command {
+	var pattern, bin string
+	var count int
+	var list, strict, long bool
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the whole system, each number beside a reference",
+		Long: `Measure the whole system on this machine, with the programs in -bin. Measurement and reference take turns, -count times each;
+what is printed are the medians. A ratio above 1 is better than the reference. All results are also in bench.json, in -bin.`,
+		Example: "  bench\n  bench -list\n  bench -run 'logins|events' -count 5 -strict\n  bench -run recovery -long -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			benches, err := bench.Select(table(), pattern)
+			switch {
+			case err != nil:
+				return cli.Usage("-run: %w", err)
+			case count < 1:
+				return cli.Usage("-count %d: want at least 1", count)
+			case list:
+				return printList(cmd.OutOrStdout(), benches)
+			}
+			if bin, err = filepath.Abs(bin); err != nil {
+				return err
+			}
+			env := &bench.Env{Count: count, Long: long, Bin: bin, Out: bin, Log: func(format string, args ...any) {
+				fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
+			}}
+			rep := bench.Run(cmd.Context(), benches, env)
+			rep.Version = version.String()
+			if err := rep.Save(filepath.Join(bin, "bench.json")); err != nil {
+				return err
+			}
+			if err := rep.Write(cmd.OutOrStdout(), cli.JSON(cmd)); err != nil {
+				return err
+			}
+			return verdict(rep, strict)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&pattern, "run", "", "only benches whose name matches this regular expression")
+	f.StringVar(&bin, "bin", "bin", "folder with the built programs, and for results")
+	f.IntVar(&count, "count", 3, "turns of each measurement and of its reference")
+	f.BoolVar(&list, "list", false, "list the benches and exit")
+	f.BoolVar(&strict, "strict", false, "fail if a ratio is below its bound")
+	f.BoolVar(&long, "long", false, "the full run: an outage of ten minutes instead of 20 s")
+	cmd.AddCommand(partCommand())
+	cli.AddOutput(cmd)
+	return cmd
+}
+
+// verdict is the error to end with.
+func verdict(rep *bench.Report, strict bool) error {
+	if n := len(rep.Failed); n > 0 {
+		return fmt.Errorf("%d benches failed, the first: %s: %s", n, rep.Failed[0].Name, rep.Failed[0].Error)
+	}
+	if missed := rep.Missed(); strict && len(missed) > 0 {
+		return fmt.Errorf("%d ratios below their bound, the first: %s is %.2f, want %.2f", len(missed), missed[0].Name, missed[0].Ratio, missed[0].Bound)
+	}
+	return nil
+}
+
+func printList(w io.Writer, benches []bench.Bench) error {
+	for _, b := range benches {
+		if _, err := fmt.Fprintf(w, "%-10s %s\n", b.Name, b.About); err != nil {
+			return err
+		}
+	}
+	return nil
+}
