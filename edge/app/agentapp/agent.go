@@ -153,6 +153,17 @@ func (a *Agent) Events() (emitted uint64, spool status.Spool) {
 	return a.das.Emitted(), a.das.Stats()
 }
 
+// Identity returns how the robot's identity stands; false before the agent knows whom to ask for one.
+func (a *Agent) Identity() (devicecert.State, bool) {
+	a.mu.Lock()
+	id := a.identity
+	a.mu.Unlock()
+	if id == nil {
+		return devicecert.State{}, false
+	}
+	return id.State(), true
+}
+
 // publish sends on up/<name>, or fails at once while there is no connection.
 func (a *Agent) publish(ctx context.Context, name string, payload []byte) error {
 	l := a.cloud.Load()
