@@ -12,6 +12,8 @@ have_gcc() { command -v gcc >/dev/null && echo 'int main(void){return 0;}' | gcc
 package_gcc=build-essential
 have_qemu() { command -v qemu-arm-static >/dev/null; }
 package_qemu=qemu-user-static
+have_mosquitto() { command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ]; }
+package_mosquitto=mosquitto
 have_git() { command -v git >/dev/null; }
 package_git=git
 have_promtool() { command -v promtool >/dev/null; }
@@ -19,7 +21,7 @@ package_promtool=prometheus
 
 case "${1:-}" in
 run) needs=(go postgres) ;;
-test) needs=(go git postgres gcc qemu promtool) ;;
+test) needs=(go git postgres gcc qemu promtool mosquitto) ;;
 arm) needs=(go qemu) ;;
 *) echo "usage: $0 run|test|arm" >&2; exit 2 ;;
 esac

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -99,6 +100,8 @@ func classify(step string, err error, now time.Time) (Reason, string) {
 		return Busy, ""
 	case errs.KindOf(err) == errs.Denied:
 		return SubscribeRefused, ""
+	case step == "login" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)): // a reset can overtake a TLS alert
+		return Lost, "the broker broke the connection before it answered: it is stopping, or its TLS refuses our certificate"
 	case step == "session", step == "subscribe":
 		return Lost, ""
 	}

@@ -19,6 +19,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/broker"
+	"kennel/infra/mqtt/brokeradmin/brokeradmintest"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
 )
@@ -118,19 +119,8 @@ func TestForbiddenPublish(t *testing.T) {
 	victim := connect(t, b, string(other), b.Thing(t, other), nil, topics.ThingFilters(other)...)
 	mine := b.Thing(t, me)
 
-	var forbidden []string
-	for _, name := range []string{topics.Status, topics.DAS, topics.OTA} {
-		forbidden = append(forbidden, topics.UpTopic(other, name))
-	}
-	for _, name := range []string{topics.Ack, topics.Jdocs, topics.OTA, topics.Cmd, topics.Intent} {
-		forbidden = append(forbidden, topics.DownTopic(other, name), topics.DownTopic(me, name))
-	}
-	forbidden = append(forbidden, topics.ResTopic(other, "1"), topics.ResTopic(me, "1"), topics.ReqTopic(other, "jdocs", "write"),
-		brokerapi.RefusedTopic, brokerapi.KickTopic, brokerapi.StatsTopic, "other/topic", "kennel", "kennel/"+string(me), "kennel/"+string(me)+"/up",
-		"kennel/"+string(me)+"/up/a/b", "/kennel/"+string(me)+"/up/das", "$share/kennel/kennel/"+string(other)+"/up/das")
-
 	attacker, up := start(t, b, string(me), mine, nil)
-	for _, topic := range forbidden {
+	for _, topic := range brokeradmintest.ForbiddenTopics(me, other) {
 		for qos := range byte(2) {
 			wait(t, up, "attacker connected")
 			err := attacker.Publish(t.Context(), topic, qos, false, []byte("forbidden"))
@@ -178,16 +168,9 @@ func TestForbiddenSubscribe(t *testing.T) {
 		}
 	}
 	reason := refusals(t, b)
-	o := string(other)
 	var attacker *client
 	var up <-chan struct{}
-	for i, filter := range append([]string{
-		"#", "+/#", "kennel/#", "kennel/+/+/+", "kennel/+/down/jdocs", "kennel/+/down/+", "+/" + o + "/down/jdocs", "kennel/" + o + "/#",
-		"kennel/" + o + "/down/jdocs", "kennel/" + o + "/down/+", "kennel/" + o + "/res/+", "kennel/" + o + "/up/das", "kennel/" + o + "/req/+/+",
-		"kennel/" + string(me) + "/#", "kennel/" + string(me) + "/+/+", "kennel/" + string(me) + "/up/das",
-		"$share/kennel/kennel/+/up/+", "$share/x/kennel/" + o + "/down/+", "$SHARE/x/kennel/" + o + "/down/+", "$share/x/kennel/" + string(me) + "/down/+",
-		"$SYS/#", "$SYS/broker/clients/connected", "$kennel/#", brokerapi.RefusedTopic, brokerapi.StatsTopic, brokerapi.KickTopic,
-	}, topics.CloudFilters()...) {
+	for i, filter := range brokeradmintest.ForbiddenFilters(me, other) {
 		if i%10 == 0 { // a client that goes on asking is sent away
 			if attacker != nil {
 				attacker.stop()

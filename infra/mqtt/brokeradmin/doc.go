@@ -1,0 +1,17 @@
+// Package brokeradmin is what the cloud asks of a broker beside carrying messages: end this thing's session, and are you there. One
+// adapter for each broker; what they share is shown by brokeradmintest.
+//
+//	broker        Kick                                         own topics only (VEC-FLE-01)      a foreign client id
+//	embedded      brokerapi.Kick as a message; with will       infra/mqtt/broker, by CN          refused
+//	mosquitto     dynamic security: a change of the client;    a role for each thing, which      replaced by the
+//	              without will                                 Provision makes                   certificate's name
+//	emqx          DELETE /api/v5/clients/{id}                  rules with ${clientid}            replaced
+//	awsiot        DeleteConnection of the data plane           policy with the thing's name      refused
+//
+// Embedded and a real Mosquitto pass the whole suite in every test run. EMQX and AWS IoT Core cannot run here: their adapters are tested
+// against hand-written HTTP servers that check method, path, body and credentials as the public documentation states them, and their rules
+// are compared with golden files. Nothing of that proves that the real ones agree.
+//
+// What a broker does with a forbidden PUBLISH differs, because MQTT 3.1.1 has no negative acknowledgement: embedded and AWS end the
+// connection, Mosquitto acknowledges and drops. Nobody receives it in any case, and our robots never send one.
+package brokeradmin

@@ -1,0 +1,280 @@
+package mosquitto
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt"
+)
+
+// Our own limits (the source gives none).
+const (
+	answerTime = 10 * time.Second // the plugin answers within milliseconds, or never
+	batch      = 20               // things told about in one message; the plugin of 2.0 writes its whole file twice for each, and nobody else is served
+	page       = 500              // clients asked for in one message
+	syncRetry  = 5 * time.Second
+)
+
+// Config says how to reach the plugin.
+type Config struct {
+	// MQTT names the listener of the services, and a certificate that the security file knows as a service. Client id, will and handlers
+	// are the Admin's.
+	MQTT mqtt.Config
+	// Things lists every thing that may use the broker. It is asked at each connection, because a Mosquitto that lost its security file
+	// must learn the fleet anew. nil: only what Provision names.
+	Things func(ctx context.Context) ([]thing.ID, error)
+	Log    *slog.Logger
+}
+
+// Admin gives orders to Mosquitto through its dynamic security plugin. It implements brokeradmin.Admin and Provisioner; orders need Run
+// running. Safe for concurrent use, also beside Admins of other processes.
+type Admin struct {
+	cfg    Config
+	client *mqtt.Client
+	up     chan struct{} // a connection was made; one slot: only the latest counts
+
+	mu      sync.Mutex
+	waiting map[string]chan []response // by correlation; one slot each
+}
+
+// New returns an Admin that does nothing until Run.
+func New(cfg Config) (*Admin, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &Admin{cfg: cfg, up: make(chan struct{}, 1), waiting: map[string]chan []response{}}
+	m := cfg.MQTT
+	m.ClientID = "kenneld-admin-" + rand.Text()
+	m.Will = nil
+	m.OnConnect = func(ctx context.Context, c *mqtt.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		if err := c.Subscribe(ctx, 1, responseTopic); err != nil {
+			return err
+		}
+		select {
+		case a.up <- struct{}{}:
+		default:
+		}
+		return nil
+	}
+	m.OnMessage = func(_ string, payload []byte, ack func()) {
+		a.hear(payload)
+		ack()
+	}
+	if m.Log == nil {
+		m.Log = cfg.Log
+	}
+	var err error
+	if a.client, err = mqtt.New(m); err != nil {
+		return nil, fmt.Errorf("mosquitto: %w", err)
+	}
+	return a, nil
+}
+
+// Run keeps the connection and tells the broker of things that it does not know, until ctx ends; then it returns nil.
+func (a *Admin) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _ = a.client.Run(ctx) }) // nil by contract
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.up:
+		}
+		for a.client.Connected() {
+			err := a.sync(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			a.cfg.Log.WarnContext(ctx, "broker not told of every thing, trying again", logging.Err, err, "retry_in", syncRetry)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(syncRetry):
+			}
+		}
+	}
+}
+
+// Kick ends the thing's session. Mosquitto ends the sessions of a client whose entry changes, so the order is a change of its
+// description, to the reason; no will is published.
+func (a *Admin) Kick(ctx context.Context, id thing.ID, reason string) error {
+	const most = 200
+	if len(reason) > most {
+		reason = reason[:most]
+	}
+	text := fmt.Sprintf("kicked: %s", reason)
+	out, err := a.do(ctx, command{Command: "modifyClient", Username: username(id), Description: &text})
+	if err == nil && out[0].Error != "" && out[0].Error != clientUnknown { // who is unknown has no session with rights
+		err = errors.New(out[0].Error)
+	}
+	if err != nil {
+		return fmt.Errorf("kick %s: %w", id, err)
+	}
+	return nil
+}
+
+// What the plugin says.
+const (
+	clientUnknown = "Client not found"
+	clientKnown   = "Client already exists"
+	roleKnown     = "Role already exists"
+)
+
+// Provision gives things the rights to their own topics. Who has them already keeps them, and the session.
+func (a *Admin) Provision(ctx context.Context, ids ...thing.ID) error {
+	for part := range slices.Chunk(ids, batch) {
+		var commands []command
+		for _, id := range part {
+			commands = append(commands,
+				command{Command: "createRole", Rolename: roleName(id), ACLs: thingACLs(id)},
+				command{Command: "createClient", Username: username(id), Roles: []roleRef{{roleName(id)}}})
+		}
+		out, err := a.do(ctx, commands...)
+		if err != nil {
+			return fmt.Errorf("tell the broker of %d things: %w", len(part), err)
+		}
+		for i, r := range out {
+			if r.Error != "" && r.Error != clientKnown && r.Error != roleKnown {
+				return fmt.Errorf("tell the broker of %s: %s: %s", part[i/2], r.Command, r.Error)
+			}
+		}
+	}
+	return nil
+}
+
+// sync tells the broker of every thing that it does not know, or knows by an older version of its role.
+func (a *Admin) sync(ctx context.Context) error {
+	if a.cfg.Things == nil {
+		return nil
+	}
+	things, err := a.cfg.Things(ctx)
+	if err != nil {
+		return fmt.Errorf("list things: %w", err)
+	}
+	known, err := a.known(ctx)
+	if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(slices.Clone(things), func(id thing.ID) bool { return known[id] == roleName(id) })
+	for _, id := range missing {
+		if _, ok := known[id]; ok { // its session ends too; the robot comes back
+			if _, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}); err != nil {
+				return fmt.Errorf("renew the role of %s: %w", id, err)
+			}
+		}
+	}
+	if err := a.Provision(ctx, missing...); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		a.cfg.Log.InfoContext(ctx, "broker told of things", "known", len(known), "told", len(missing))
+	}
+	return nil
+}
+
+// known returns the things in the plugin's file with their role, "" if they have none or are disabled.
+func (a *Admin) known(ctx context.Context) (map[thing.ID]string, error) {
+	out := map[thing.ID]string{}
+	for offset := 0; ; {
+		answers, err := a.do(ctx, command{Command: "listClients", Verbose: true, Count: page, Offset: offset})
+		if err == nil && answers[0].Error != "" {
+			err = errors.New(answers[0].Error)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list clients: %w", err)
+		}
+		d := answers[0].Data
+		for _, c := range d.Clients {
+			id, ok := thingOf(c.Username)
+			if !ok {
+				continue
+			}
+			out[id] = ""
+			if len(c.Roles) > 0 && !c.Disabled {
+				out[id] = c.Roles[0].Name
+			}
+		}
+		if offset += len(d.Clients); len(d.Clients) == 0 || offset >= d.TotalCount {
+			return out, nil
+		}
+	}
+}
+
+// Ready returns nil if the plugin answers this service now.
+func (a *Admin) Ready(ctx context.Context) error {
+	out, err := a.do(ctx, command{Command: "getDefaultACLAccess"})
+	if err == nil && out[0].Error != "" {
+		err = errors.New(out[0].Error)
+	}
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	return nil
+}
+
+// do sends commands as one message and returns the responses, one for each. The plugin handles a message's commands without another's in
+// between.
+func (a *Admin) do(ctx context.Context, commands ...command) ([]response, error) {
+	id := rand.Text()
+	for i := range commands {
+		commands[i].Correlation = id
+	}
+	payload, err := json.Marshal(struct {
+		Commands []command `json:"commands"`
+	}{commands})
+	if err != nil {
+		return nil, err
+	}
+	answer := make(chan []response, 1)
+	a.mu.Lock()
+	a.waiting[id] = answer
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.waiting, id)
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTime, errs.Coded(errs.Unavailable, "no_answer",
+		"the dynamic security plugin did not answer within %v: is it loaded, and does its file know this service?", answerTime))
+	defer cancel()
+	if err := a.client.Publish(ctx, controlTopic, 1, false, payload); err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case out := <-answer:
+		if len(out) != len(commands) {
+			return nil, fmt.Errorf("the dynamic security plugin answered %d of %d commands", len(out), len(commands))
+		}
+		return out, nil
+	}
+}
+
+// hear hands a message of the plugin to the order it answers. Answers to other services' orders are nobody's here.
+func (a *Admin) hear(payload []byte) {
+	out, err := parseResponses(payload)
+	if err != nil {
+		a.cfg.Log.Warn("message of the broker unreadable", logging.Err, err)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w, ok := a.waiting[out[0].Correlation]; ok {
+		delete(a.waiting, out[0].Correlation)
+		w <- out
+	}
+}

@@ -1,0 +1,135 @@
+package mosquitto_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/topics"
+	"kennel/infra/errs"
+	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/brokeradmin/brokeradmintest"
+	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
+)
+
+func TestContract(t *testing.T) {
+	brokeradmintest.Run(t, func(t *testing.T) *brokeradmintest.Broker {
+		b := mosquittotest.Start(t)
+		return &brokeradmintest.Broker{
+			Things: b.Things, Services: b.Services, Admin: b.Admin(t), Stop: b.Kill, Start: func() { b.Start(t) }, RenamesClient: true,
+		}
+	})
+}
+
+// TestLearnsTheFleet: a Mosquitto that lost its file, or has an older version's, is told again; what it knows stays through a kill.
+func TestLearnsTheFleet(t *testing.T) {
+	b := mosquittotest.Start(t)
+	var fleet []thing.ID
+	for i := range 612 { // more than a page, and many batches
+		fleet = append(fleet, thing.ID(fmt.Sprintf("vic:%08x", i)))
+	}
+	a := b.Admin(t, fleet...)
+	in := func(id thing.ID) func() bool {
+		return func() bool {
+			return verdict(t, b.Things, b.Things.Device.Issue(t, string(id)), func(ctx context.Context, c *mqtt.Client) error {
+				return c.Subscribe(ctx, 1, topics.ThingFilters(id)...)
+			}) == nil
+		}
+	}
+	first, last := in(fleet[0]), in(fleet[len(fleet)-1])
+	began := time.Now()
+	until(t, "the last thing is let in", last)
+	t.Logf("%d things told within %v", len(fleet), time.Since(began).Round(time.Millisecond))
+	b.Kill()
+	b.Start(t)
+	if !last() || !first() {
+		t.Error("forgotten after a kill")
+	}
+	b.Kill()
+	raw, err := os.ReadFile(b.Config.SecurityFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes of security file", len(raw))
+	if err := os.Remove(b.Config.SecurityFile); err != nil {
+		t.Fatal(err)
+	}
+	b.Start(t)
+	until(t, "a thing is let in by a broker that knew nobody", last)
+	if !first() {
+		t.Error("the last is let in, the first is not")
+	}
+	// An older version's role, which allowed nothing.
+	b.Kill()
+	if raw, err = os.ReadFile(b.Config.SecurityFile); err != nil {
+		t.Fatal(err)
+	}
+	old := bytes.ReplaceAll(raw, []byte("thing/1/"+string(fleet[7])+`"`), []byte("thing/0/"+string(fleet[7])+`"`))
+	old = bytes.ReplaceAll(old, []byte("/"+string(fleet[7])+"/down"), []byte("/nothing/down"))
+	if err := os.WriteFile(b.Config.SecurityFile, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.Start(t)
+	until(t, "a thing with an old role is let in", in(fleet[7]))
+	waitReady(t, a)
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+		time.Sleep(20 * time.Millisecond) // the broker tells nobody that it has learned
+	}
+}
+
+// TestLargeFleet: a new broker is told of ten thousand things by the file that it starts with.
+func TestLargeFleet(t *testing.T) {
+	b := mosquittotest.New(t)
+	var fleet []thing.ID
+	for i := range 10_000 {
+		fleet = append(fleet, thing.ID(fmt.Sprintf("vic:%08x", i)))
+	}
+	if _, err := b.Config.Write(b.Dir, fleet...); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	b.Start(t)
+	started := time.Since(began)
+	a := b.Admin(t, fleet...)
+	waitReady(t, a)
+	began = time.Now()
+	if err := a.Provision(t.Context(), "vic:new"); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("started in %v, one more thing in %v", started.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	for _, id := range []thing.ID{fleet[0], fleet[len(fleet)-1], "vic:new"} {
+		if err := verdict(t, b.Things, b.Things.Device.Issue(t, string(id)), func(ctx context.Context, c *mqtt.Client) error {
+			return c.Subscribe(ctx, 1, topics.ThingFilters(id)...)
+		}); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+// TestNotAnAdmin: a service that the plugin does not know learns that it is not answered.
+func TestNotAnAdmin(t *testing.T) {
+	b := mosquittotest.New(t)
+	b.Config.Admins = []string{"kenneld-other"}
+	b.Start(t)
+	a := b.Admin(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := a.Ready(ctx); err == nil {
+		t.Error("ready without rights")
+	}
+	if err := a.Provision(ctx, "vic:1"); errs.KindOf(err) == errs.Internal && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("provision without rights: %v", err)
+	}
+}
