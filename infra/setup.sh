@@ -18,10 +18,14 @@ have_git() { command -v git >/dev/null; }
 package_git=git
 have_promtool() { command -v promtool >/dev/null; }
 package_promtool=prometheus
+have_haproxy() { command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ]; }
+package_haproxy=haproxy
+have_systemd() { command -v systemd-analyze >/dev/null && command -v systemd-sysusers >/dev/null && command -v systemd-tmpfiles >/dev/null; }
+package_systemd=systemd
 
 case "${1:-}" in
 run) needs=(go postgres) ;;
-test) needs=(go git postgres gcc qemu promtool mosquitto) ;;
+test) needs=(go git postgres gcc qemu promtool mosquitto haproxy systemd) ;;
 arm) needs=(go qemu) ;;
 *) echo "usage: $0 run|test|arm" >&2; exit 2 ;;
 esac
