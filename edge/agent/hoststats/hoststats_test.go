@@ -19,7 +19,10 @@ func TestRead(t *testing.T) {
 			}
 			return nil, os.ErrNotExist
 		},
-		Statfs: func(_ string, st *syscall.Statfs_t) error { st.Bsize, st.Blocks, st.Bavail = 4096, 512, 256; return nil },
+		Statfs: func(_ string, st *syscall.Statfs_t) error {
+			st.Bsize, st.Blocks, st.Bavail = 4096, 512, 256
+			return nil
+		},
 	}
 	want := Sample{MemTotalKiB: 500000, MemAvailableKiB: 123456, SelfKiB: int64(50 * os.Getpagesize() >> 10), LoadMilli: 250, DiskTotalMiB: 2, DiskFreeMiB: 1}
 	if got := s.Read(); got != want {
