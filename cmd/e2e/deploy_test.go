@@ -1,0 +1,749 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/topics"
+	"kennel/infra/pg/pgserver"
+	"kennel/infra/proc"
+)
+
+// composeDir is where the deployment's files are, seen from this package.
+const composeDir = "../../infra/compose"
+
+// compose is what these tests need of compose.yaml.
+type compose struct {
+	Services map[string]service `yaml:"services"`
+	Volumes  map[string]any     `yaml:"volumes"`
+}
+
+type service struct {
+	Image       string            `yaml:"image"`
+	Entrypoint  []string          `yaml:"entrypoint"`
+	Command     []string          `yaml:"command"`
+	User        string            `yaml:"user"`
+	Environment map[string]string `yaml:"environment"`
+	Volumes     []string          `yaml:"volumes"`
+	Tmpfs       []string          `yaml:"tmpfs"`
+	Networks    []string          `yaml:"networks"`
+	NetworkMode string            `yaml:"network_mode"`
+	Ports       []string          `yaml:"ports"`
+	Restart     string            `yaml:"restart"`
+	ReadOnly    bool              `yaml:"read_only"`
+	CapDrop     []string          `yaml:"cap_drop"`
+	CapAdd      []string          `yaml:"cap_add"`
+	SecurityOpt []string          `yaml:"security_opt"`
+	Healthcheck struct {
+		Test []string `yaml:"test"`
+	} `yaml:"healthcheck"`
+	DependsOn map[string]struct {
+		Condition string `yaml:"condition"`
+	} `yaml:"depends_on"`
+}
+
+// oneShot reports whether the service is a job that ends.
+func (s service) oneShot() bool {
+	return s.Restart == "no" || strings.HasPrefix(s.Restart, "on-failure")
+}
+
+// ours reports whether the image is our own program.
+func (s service) ours() bool { return strings.HasPrefix(s.Image, "kennel/kenneld:") }
+
+// here says which program on this machine stands for an image: Debian's package of the same.
+var here = map[string]string{
+	"kennel/kenneld":    "the kenneld under test",
+	"postgres":          "postgresql; what its image does before the first start (initdb, the .sql files) is done by the test",
+	"eclipse-mosquitto": "mosquitto",
+	"haproxy":           "haproxy",
+}
+
+// notHere is what cannot be started on the machines that run the tests; the top README lists it under "Not started in tests".
+var notHere = []string{"Docker", "Dockerfile", "emqx.yaml"}
+
+var variable = regexp.MustCompile(`\$\{(\w+)(?::([-?])([^}]*))?\}`)
+
+// loadCompose reads one of the deployment's files as docker compose does, with these variables.
+func loadCompose(t *testing.T, name string, env map[string]string) compose {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(composeDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := variable.ReplaceAllStringFunc(string(b), func(v string) string {
+		m := variable.FindStringSubmatch(v)
+		if value := env[m[1]]; value != "" {
+			return value
+		}
+		if m[2] != "-" {
+			t.Fatalf("%s: variable %s: %s", name, m[1], cmp.Or(m[3], "no value"))
+		}
+		return m[3]
+	})
+	var c compose
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return c
+}
+
+var composeEnv = map[string]string{"KENNEL_NAME": "localhost"}
+
+// TestComposeRules holds the file to what its first lines promise.
+func TestComposeRules(t *testing.T) {
+	c := loadCompose(t, "compose.yaml", composeEnv)
+	secretName := regexp.MustCompile(`(?i)(password|secret|token|access_key)`)
+	for name, s := range c.Services {
+		bad := func(format string, args ...any) {
+			t.Helper()
+			t.Errorf("service %s: "+format, append([]any{name}, args...)...)
+		}
+		image, tag, _ := strings.Cut(s.Image, ":")
+		if here[image] == "" {
+			bad("image %q: nothing on a test machine stands for it", s.Image)
+		}
+		if tag == "" || tag == "latest" && !s.ours() {
+			bad("image %q: want a version", s.Image)
+		}
+		for k, v := range s.Environment {
+			if secretName.MatchString(k) && !strings.HasPrefix(v, "/run/kennel/") {
+				bad("variable %s: want a file below /run/kennel, not a secret", k)
+			}
+		}
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+			bad("want read_only, cap_drop: [ALL] and no-new-privileges")
+		}
+		uid, _, _ := strings.Cut(s.User, ":")
+		if root := uid == "" || uid == "0"; root && (s.NetworkMode != "none" || !s.oneShot()) || !root && len(s.CapAdd) > 0 {
+			bad("user %q with capabilities %v: only a job without a network may be root", s.User, s.CapAdd)
+		}
+		if s.Restart != "unless-stopped" && !s.oneShot() {
+			bad("restart %q", s.Restart)
+		}
+		if len(s.Ports) > 0 != slices.Contains(s.Networks, "front") || len(s.Ports) > 0 && name != "proxy" {
+			bad("ports %v, networks %v: the proxy is the only door", s.Ports, s.Networks)
+		}
+		for _, v := range s.Volumes {
+			m := parseMount(v)
+			switch {
+			case !m.bind():
+				if _, ok := c.Volumes[m.source]; !ok {
+					bad("volume %q is not declared", m.source)
+				}
+			case m.source == "./state" && name == "install", m.source == "./state/operator" && name == "prepare": // the two that write
+			case !m.readOnly:
+				bad("mount %q: want :ro", v)
+			case strings.HasPrefix(m.source, "./state/"):
+			default:
+				if _, err := os.Stat(filepath.Join(composeDir, m.source)); err != nil {
+					bad("mount %q: %v", v, err)
+				}
+			}
+		}
+	}
+	for _, v := range loadCompose(t, "emqx.yaml", composeEnv).Services["broker"].Volumes {
+		if m := parseMount(v); m.bind() && !strings.HasPrefix(m.source, "./state/") {
+			if _, err := os.Stat(filepath.Join(composeDir, m.source)); err != nil {
+				t.Errorf("emqx.yaml, mount %q: %v", v, err)
+			}
+		}
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(readme), "## Not started in tests")
+	if !ok {
+		t.Fatal("README.md has no section \"Not started in tests\"")
+	}
+	for _, what := range notHere {
+		if !strings.Contains(section, what) {
+			t.Errorf("README.md, \"Not started in tests\": %s is missing", what)
+		}
+	}
+}
+
+// TestComposeBroker holds Mosquitto's access list to the contract: what it lets a thing do is what package topics says.
+func TestComposeBroker(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(composeDir, "mosquitto/acl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := thing.ID("vic:00e20100")
+	may := map[string][]string{} // by right
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "pattern" {
+			may[f[1]] = append(may[f[1]], strings.ReplaceAll(f[2], "%u", string(id)))
+		} else if len(f) > 0 && !slices.Contains([]string{"#", "user", "topic"}, f[0]) {
+			t.Errorf("line %q: what does it do?", line)
+		}
+	}
+	matches := func(filters []string, topic string) bool {
+		return slices.ContainsFunc(filters, func(f string) bool {
+			return slices.EqualFunc(strings.Split(f, "/"), strings.Split(topic, "/"), func(a, b string) bool { return a == "+" || a == b })
+		})
+	}
+	for _, of := range []thing.ID{id, "vic:00e20101"} {
+		for _, topic := range []string{
+			topics.UpTopic(of, topics.DAS), topics.UpTopic(of, topics.Status), topics.DownTopic(of, topics.Ack), topics.DownTopic(of, topics.Cmd),
+			topics.ReqTopic(of, "jdocs", "write"), topics.ResTopic(of, "1"), "kennel/" + string(of), "kennel/" + string(of) + "/up", "kennel/" + string(of) + "/up/das/x",
+			"kennel/" + string(of) + "/req/jdocs", "$kennel/broker/kick", "$SYS/broker/version", "x",
+		} {
+			if got, want := matches(may["write"], topic), topics.MayPublish(id, topic); got != want {
+				t.Errorf("%s publishes on %s: %v, want %v", id, topic, got, want)
+			}
+			if got, want := matches(may["read"], topic), topics.MayReceive(id, topic); got != want {
+				t.Errorf("%s receives %s: %v, want %v", id, topic, got, want)
+			}
+		}
+	}
+}
+
+// mount is one entry of a service's volumes.
+type mount struct {
+	source, target string
+	readOnly       bool
+}
+
+func parseMount(s string) mount {
+	p := strings.Split(s, ":")
+	return mount{p[0], p[1], len(p) > 2 && p[2] == "ro"}
+}
+
+func (m mount) bind() bool { return strings.HasPrefix(m.source, "./") }
+
+// deployment is compose.yaml brought up with programs of this machine.
+type deployment struct {
+	t    *testing.T
+	dir  string
+	file compose
+	pg   pgserver.Binaries
+	addr map[string]string // where what compose.yaml calls host:port is here
+
+	stops []func() // of what runs, in the order of start
+	mu    sync.Mutex
+	pids  map[string]int
+	done  map[string]bool
+}
+
+// listens says where each service listens, in the words of its command line or configuration file, and how that is said with an address of
+// this machine. Every word must be found: a changed file changes this table.
+var listens = map[string][]struct{ words, name, form string }{
+	"postgres":  {{"listen_addresses = '*'\nport = 5432", "postgres:5432", "listen_addresses = '%[1]s'\nport = %[2]s"}},
+	"s3":        {{"0.0.0.0:9000", "s3:9000", "%[1]s:%[2]s"}},
+	"broker":    {{"listener 8883", "broker:8883", "listener %[2]s %[1]s"}, {"listener 8884", "broker:8884", "listener %[2]s %[1]s"}},
+	"kenneld-a": {{"0.0.0.0:8443", "kenneld-a:8443", "%[1]s:%[2]s"}, {"0.0.0.0:9100", "kenneld-a:9100", "%[1]s:%[2]s"}},
+	"kenneld-b": {{"0.0.0.0:8443", "kenneld-b:8443", "%[1]s:%[2]s"}, {"0.0.0.0:9100", "kenneld-b:9100", "%[1]s:%[2]s"}},
+	"proxy": {{"bind :8443", "proxy:8443", "bind %[1]s:%[2]s"}, {"bind :8883", "localhost:8883", "bind %[1]s:%[2]s"},
+		{"bind :8404", "proxy:8404", "bind %[1]s:%[2]s"}},
+}
+
+// TestComposeStarts is what must hold 6: each service's exact command and configuration, with paths and ports of this machine, in the order
+// of compose.yaml; then a robot is born, enrols through the proxy and is seen present, also after a kenneld was killed.
+func TestComposeStarts(t *testing.T) {
+	d := newDeployment(t)
+	for len(d.done) < len(d.file.Services) {
+		before := len(d.done)
+		for _, name := range slices.Sorted(maps.Keys(d.file.Services)) {
+			if !d.done[name] && d.may(name) {
+				d.bringUp(name)
+				d.done[name] = true
+			}
+		}
+		if len(d.done) == before {
+			t.Fatalf("services wait for each other; up are %v", slices.Sorted(maps.Keys(d.done)))
+		}
+	}
+	d.awaitHealthy("a", "b")
+	d.noSecretsShown()
+	d.doorTellsApart()
+
+	server := "https://" + d.addr["proxy:8443"]
+	ctl := func(args ...string) (string, error) {
+		c := exec.Command(filepath.Join(bin, "kennelctl"), args...)
+		c.Env = append(os.Environ(), "HOME="+d.dir, "XDG_CONFIG_HOME="+filepath.Join(d.dir, "config"))
+		out, err := c.Output()
+		if x, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("kennelctl %s: %w: %s", strings.Join(args, " "), err, x.Stderr)
+		}
+		return string(out), err
+	}
+	root := filepath.Join(d.dir, "state/operator/root.crt")
+	if _, err := ctl("login", "-server", server, "-ca", root, "-email", "operator@kennel.local", "-password-file", filepath.Join(d.dir, "state/operator/first-password")); err != nil {
+		t.Fatal(err)
+	}
+
+	// A robot as from the factory; it learns the broker's address from the cloud.
+	const id = "vic:00e20c00"
+	out, err := ctl("robots", "register", id, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reg struct{ Secret string }
+	if err := json.Unmarshal([]byte(out), &reg); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	secret, robot := filepath.Join(d.dir, "claim"), filepath.Join(d.dir, "robot")
+	if err := os.WriteFile(secret, []byte(reg.Secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(filepath.Join(bin, "robotsim"), "make", "-root", robot, "-thing", id, "-secret-file", secret, "-api", server, "-ca", root).CombinedOutput(); err != nil {
+		t.Fatalf("robotsim make: %v\n%s", err, out)
+	}
+	d.keep("robot", proc.Spec{Path: filepath.Join(bin, "robotsim"), Args: []string{"robot", "-root", robot}})
+	present := func() error {
+		out, err := ctl("robots", "list", "-o", "json")
+		if err != nil {
+			return err
+		}
+		var rows []robotRow
+		if err := json.Unmarshal([]byte(out), &rows); err != nil {
+			return fmt.Errorf("%w in %s", err, out)
+		}
+		if len(rows) != 1 || rows[0].Thing != id || rows[0].Presence != "present" {
+			return fmt.Errorf("robots are %+v", rows)
+		}
+		return nil
+	}
+	took := await(t, 2*time.Minute, "the robot is present", present)
+	t.Logf("enrolled through the proxy and present after %v", took.Round(10*time.Millisecond))
+
+	// Either kenneld may die: the other answers, and the one comes back.
+	d.mu.Lock()
+	pid := d.pids["kenneld-a"]
+	d.mu.Unlock()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, 20*time.Second, "the cloud answers without one kenneld", present)
+	await(t, time.Minute, "another kenneld-a runs", func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.pids["kenneld-a"] == pid || d.pids["kenneld-a"] == 0 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	d.awaitHealthy("a", "b")
+	await(t, time.Minute, "the robot is present", present)
+
+	// A second `up` runs the jobs again: nothing changes.
+	password, err := os.ReadFile(filepath.Join(d.dir, "state/operator/first-password"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.bringUp("install")
+	d.bringUp("prepare")
+	if again, err := os.ReadFile(filepath.Join(d.dir, "state/operator/first-password")); err != nil || string(again) != string(password) {
+		t.Errorf("a second up changed the first password (%v)", err)
+	}
+}
+
+func newDeployment(t *testing.T) *deployment {
+	t.Helper()
+	dir, err := os.MkdirTemp(filepath.Dir(bin), "deploy-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := &deployment{t: t, dir: dir, file: loadCompose(t, "compose.yaml", composeEnv), addr: map[string]string{}, pids: map[string]int{}, done: map[string]bool{}}
+	t.Cleanup(func() {
+		for _, stop := range slices.Backward(d.stops) {
+			stop()
+		}
+		if t.Failed() {
+			logs, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+			for _, l := range logs {
+				b, _ := os.ReadFile(l)
+				t.Logf("%s:\n%s", filepath.Base(l), tail(strings.TrimSpace(string(b)), 20))
+			}
+		}
+		os.RemoveAll(dir)
+	})
+	if d.pg, err = pgserver.Find(0); err != nil {
+		t.Fatal(err)
+	}
+	for _, all := range listens {
+		for _, l := range all {
+			d.addr[l.name] = freeAddr(t)
+		}
+	}
+	return d
+}
+
+// may reports whether everything that a service waits for has come as far as it wants.
+func (d *deployment) may(name string) bool {
+	for other, on := range d.file.Services[name].DependsOn {
+		if !d.done[other] {
+			return false
+		}
+		if s := d.file.Services[other]; on.Condition == "service_completed_successfully" != s.oneShot() {
+			d.t.Errorf("service %s waits for %s with %s, which never happens", name, other, on.Condition)
+		}
+	}
+	return true
+}
+
+// bringUp does one service: to its end if it is a job, else until it runs, and is healthy if it says how to ask.
+func (d *deployment) bringUp(name string) {
+	d.t.Helper()
+	s := d.file.Services[name]
+	paths := d.mounts(name, s)
+	args := slices.Concat(s.Entrypoint, s.Command)
+	if s.ours() {
+		args = append([]string{filepath.Join(bin, "kenneld")}, args...)
+	} else {
+		args = slices.Clone(args)
+		args[0] = d.program(args[0])
+	}
+	env := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	for k, v := range s.Environment {
+		env = append(env, k+"="+d.here(name, paths, v))
+	}
+	for i, a := range args[1:] {
+		args[i+1] = d.here(name, paths, d.accounts(a))
+	}
+	spec := proc.Spec{Path: args[0], Args: args[1:], Env: env, Credential: d.account(s.User).Credential}
+	switch {
+	case s.oneShot():
+		spec.Name, spec.LogFile = name, filepath.Join(d.dir, name+".log")
+		ctx, cancel := context.WithTimeout(d.t.Context(), 2*time.Minute)
+		defer cancel()
+		if err := proc.Once(ctx, spec); err != nil {
+			d.t.Fatal(err)
+		}
+		return
+	case name == "postgres":
+		spec.StopSignal = syscall.SIGINT // as its image asks for
+		spec.Args = d.initPostgres(s, spec, paths)
+	}
+	d.keep(name, spec)
+	if test := s.Healthcheck.Test; len(test) > 0 {
+		_, port, _ := net.SplitHostPort(d.addr["postgres:5432"])
+		await(d.t, time.Minute, name+" is healthy", func() error {
+			c := exec.Command(d.program(test[1]), test[2:]...)
+			c.Env = []string{"PGPORT=" + port} // the one thing of it that differs here
+			out, err := c.CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%v: %w: %s", test, err, out)
+			}
+			return nil
+		})
+	}
+}
+
+// keep runs a service until the test ends, and starts it again when it ends before, as restart: unless-stopped does.
+func (d *deployment) keep(name string, s proc.Spec) {
+	s.Name, s.LogFile = name, filepath.Join(d.dir, name+".log")
+	s.Restart = proc.Restart{Limit: 1000, Window: time.Minute, MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}
+	s.OnStart = func(pid int) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.pids[name] = pid
+	}
+	s.OnExit = func(e proc.Exit) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.pids[name] = 0
+		if e.Asked && e.Signal == syscall.SIGKILL {
+			d.t.Errorf("%s did not stop when asked", name)
+		}
+	}
+	d.stops = append(d.stops, d.run(s))
+}
+
+// run keeps a process running and returns what stops it and waits for its end.
+func (d *deployment) run(s proc.Spec) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(d.t.Context())) // the test's own ends before its clean-up begins
+	done := make(chan error, 1)                                             // the one result of Keep
+	go func() { done <- proc.Keep(ctx, slog.New(slog.DiscardHandler), s) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
+// program finds a program of Debian's packages, some of which are in nobody's search path.
+func (d *deployment) program(name string) string {
+	d.t.Helper()
+	for _, dir := range []string{d.pg.Dir, "/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"} {
+		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil && fi.Mode()&0o111 != 0 {
+			return filepath.Join(dir, name)
+		}
+	}
+	d.t.Fatalf("no %s on this machine: run infra/setup.sh test", name)
+	return ""
+}
+
+// account returns who runs what compose.yaml gives to uid:gid: the very same numbers if the test may do that, except where a program wants
+// an account with a name.
+func (d *deployment) account(user string) pgserver.Account {
+	d.t.Helper()
+	if os.Geteuid() != 0 {
+		return pgserver.Account{}
+	}
+	if user == d.file.Services["postgres"].User {
+		a, err := pgserver.FindAccount()
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return a
+	}
+	u, g, _ := strings.Cut(user, ":")
+	uid, err1 := strconv.ParseUint(u, 10, 32)
+	gid, err2 := strconv.ParseUint(g, 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		d.t.Fatalf("user %q: %v", user, err)
+	}
+	return pgserver.Account{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+var owner = regexp.MustCompile(`^(-owner=[a-z0-9]+=)(\d+:\d+)$`)
+
+// accounts puts the accounts of this machine into an argument that names an owner.
+func (d *deployment) accounts(arg string) string {
+	m := owner.FindStringSubmatch(arg)
+	if m == nil {
+		return arg
+	}
+	uid, gid := os.Geteuid(), os.Getegid()
+	if c := d.account(m[2]).Credential; c != nil {
+		uid, gid = int(c.Uid), int(c.Gid)
+	}
+	return fmt.Sprintf("%s%d:%d", m[1], uid, gid)
+}
+
+// mounts makes a service's folders and configuration files and returns where each path of the container is here.
+func (d *deployment) mounts(name string, s service) map[string]string {
+	d.t.Helper()
+	own := func(path string) {
+		if c := d.account(s.User).Credential; c != nil {
+			if err := os.Chown(path, int(c.Uid), int(c.Gid)); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+	}
+	folder := func(path string) string {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			d.t.Fatal(err)
+		}
+		return path
+	}
+	paths := map[string]string{}
+	for _, f := range s.Tmpfs {
+		target, _, _ := strings.Cut(f, ":")
+		paths[target] = folder(filepath.Join(d.dir, name, "tmpfs", target))
+		own(paths[target])
+	}
+	var files []mount
+	for _, v := range s.Volumes {
+		m := parseMount(v)
+		switch {
+		case !m.bind():
+			paths[m.target] = folder(filepath.Join(d.dir, "volumes", m.source))
+			own(paths[m.target])
+		case m.source == "./state" || strings.HasPrefix(m.source, "./state/"):
+			paths[m.target] = folder(filepath.Join(d.dir, m.source))
+		default:
+			paths[m.target] = filepath.Join(d.dir, name, m.target)
+			folder(filepath.Dir(paths[m.target]))
+			files = append(files, m)
+		}
+	}
+	found := map[string]bool{}
+	for _, a := range s.Command {
+		d.find(name, a, found)
+	}
+	for _, m := range files {
+		b, err := os.ReadFile(filepath.Join(composeDir, m.source))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		d.find(name, string(b), found)
+		if err := os.WriteFile(paths[m.target], []byte(d.here(name, paths, string(b))), 0o644); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	for _, l := range listens[name] {
+		if !found[l.words] {
+			d.t.Errorf("service %s: neither its command nor its configuration says %q", name, l.words)
+		}
+	}
+	return paths
+}
+
+func (d *deployment) find(name, text string, found map[string]bool) {
+	for _, l := range listens[name] {
+		if strings.Contains(text, l.words) {
+			found[l.words] = true
+		}
+	}
+}
+
+// here returns a service's text with paths and addresses of this machine.
+func (d *deployment) here(name string, paths map[string]string, text string) string {
+	var pairs []string
+	for _, l := range listens[name] {
+		host, port, _ := net.SplitHostPort(d.addr[l.name])
+		pairs = append(pairs, l.words, fmt.Sprintf(l.form, host, port))
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(paths), func(a, b string) int { return cmp.Compare(len(b), len(a)) }) {
+		pairs = append(pairs, p, paths[p])
+	}
+	for n, a := range d.addr {
+		pairs = append(pairs, n, a)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// initPostgres does what the image does before the first start: make the cluster, and run the .sql files on a server that nobody else
+// can reach. It returns the server's arguments: the image has the cluster's folder in the environment.
+func (d *deployment) initPostgres(s service, spec proc.Spec, paths map[string]string) []string {
+	d.t.Helper()
+	data, sock := d.here("postgres", paths, s.Environment["PGDATA"]), paths["/var/run/postgresql"]
+	password := d.here("postgres", paths, s.Environment["POSTGRES_PASSWORD_FILE"])
+	once := func(name string, env []string, args ...string) {
+		d.t.Helper()
+		err := proc.Once(d.t.Context(), proc.Spec{Name: name, Path: filepath.Join(d.pg.Dir, name), Args: args, Env: env, Credential: spec.Credential})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	once("initdb", nil, append([]string{"-D", data, "--username=postgres", "--pwfile=" + password, "--no-sync"}, strings.Fields(s.Environment["POSTGRES_INITDB_ARGS"])...)...)
+	b, err := os.ReadFile(password)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(d.addr["postgres:5432"])
+	env := []string{"PGPASSWORD=" + strings.TrimSpace(string(b)), "PGHOST=" + sock, "PGPORT=" + port, "PATH=/usr/bin:/bin"}
+	alone := spec
+	alone.Name, alone.LogFile, alone.Args = "postgres, alone", filepath.Join(d.dir, "postgres.log"), append(slices.Clone(spec.Args), "-D", data, "-c", "listen_addresses=")
+	defer d.run(alone)()
+	await(d.t, time.Minute, "the new cluster answers", func() error {
+		return exec.Command(d.program("pg_isready"), "-h", sock, "-p", port).Run()
+	})
+	for target, file := range paths {
+		if filepath.Dir(target) == "/docker-entrypoint-initdb.d" {
+			once("psql", env, "-v", "ON_ERROR_STOP=1", "--no-psqlrc", "--username=postgres", "--no-password", "--dbname=postgres", "-f", file)
+		}
+	}
+	return append(spec.Args, "-D", data)
+}
+
+// awaitHealthy waits until these kenneld say that they are ready, and the proxy has heard it.
+func (d *deployment) awaitHealthy(servers ...string) {
+	d.t.Helper()
+	get := func(url string) (string, error) {
+		resp, err := http.Get(url)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err == nil && resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s: %s: %.200s", url, resp.Status, b)
+		}
+		return string(b), err
+	}
+	took := await(d.t, 2*time.Minute, fmt.Sprintf("kenneld %v healthy behind the proxy", servers), func() error {
+		for _, s := range servers {
+			if _, err := get("http://" + d.addr["kenneld-"+s+":9100"] + "/readyz"); err != nil {
+				return err
+			}
+			seen, err := get("http://" + d.addr["proxy:8404"] + "/metrics")
+			if err != nil {
+				return err
+			}
+			for _, proxy := range []string{"kenneld-ready", "kenneld-alive"} {
+				// A server's status begins with UP: what counts is that a check was made and liked.
+				if want := fmt.Sprintf("haproxy_server_check_status{proxy=%q,server=%q,state=\"L7OK\"} 1\n", proxy, s); !strings.Contains(seen, want) {
+					return fmt.Errorf("the proxy does not say %s", want)
+				}
+			}
+		}
+		return nil
+	})
+	d.t.Logf("kenneld %v healthy behind the proxy after %v", servers, took.Round(10*time.Millisecond))
+}
+
+// noSecretsShown looks where other accounts of a machine can: command lines, and what docker inspect would print, the environment.
+func (d *deployment) noSecretsShown() {
+	var secrets []string
+	err := filepath.WalkDir(filepath.Join(d.dir, "state"), func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.HasSuffix(path, ".crt") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		secrets = append(secrets, strings.TrimSpace(string(b)))
+		return err
+	})
+	if err != nil || len(secrets) < 10 {
+		d.t.Fatalf("%d secrets: %v", len(secrets), err)
+	}
+	for name, pid := range d.pids {
+		for _, p := range append(descendants(pid), pid) {
+			for _, f := range []string{"cmdline", "environ"} {
+				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p, f))
+				if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
+					d.t.Error(err)
+				}
+				for _, s := range secrets {
+					if strings.Contains(string(b), s) {
+						d.t.Errorf("service %s shows a secret in its %s", name, f)
+					}
+				}
+			}
+		}
+	}
+}
+
+// doorTellsApart checks that the port of HTTPS leads to the broker for those who speak MQTT.
+func (d *deployment) doorTellsApart() {
+	d.t.Helper()
+	pem, err := os.ReadFile(filepath.Join(d.dir, "state/operator/root.crt"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	for protocol, want := range map[string]string{"mqtt": "broker", "h2": "localhost"} {
+		// A client without a certificate learns of the broker's refusal after the handshake: whose certificate it was is enough.
+		c, err := tls.Dial("tcp", d.addr["proxy:8443"], &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{protocol}})
+		if err != nil {
+			d.t.Errorf("%s on the port of HTTPS: %v", protocol, err)
+			continue
+		}
+		if got := c.ConnectionState().PeerCertificates[0].Subject.CommonName; got != want {
+			d.t.Errorf("%s on the port of HTTPS leads to %q, want %q", protocol, got, want)
+		}
+		_ = c.Close() // nothing was said
+	}
+}
