@@ -117,14 +117,26 @@ type chaos struct {
 // TestChaos is what must hold 2: SIGKILL in seeded random order for two kenneld, robots' processes, Postgres and the broker, and links that
 // are cut, while 50 robots live and people change settings and give commands.
 func TestChaos(t *testing.T) {
-	kills := lightKills
+	runChaos(t, chaosRobots, pick(lightKills, soakKills), embedded)
+}
+
+// TestChaosBehindMosquitto is the same behind somebody else's broker, Debian's own (what must hold 1).
+func TestChaosBehindMosquitto(t *testing.T) {
+	runChaos(t, 20, pick(10, 60), mosquitto)
+}
+
+func pick(light, full int) int {
 	if soak() {
-		kills = soakKills
+		return full
 	}
+	return light
+}
+
+func runChaos(t *testing.T, robots, kills int, broker string) {
 	t.Logf("seed %d, %d kills", chaosSeed, kills)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	x := newChaos(t, ctx, chaosRobots)
+	x := newChaos(t, ctx, robots, broker)
 
 	people, send := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -149,26 +161,19 @@ func TestChaos(t *testing.T) {
 }
 
 // newChaos starts the parts, two kenneld and n robots, and waits until all are present.
-func newChaos(t *testing.T, ctx context.Context, n int) *chaos {
+func newChaos(t *testing.T, ctx context.Context, n int, broker string) *chaos {
 	t.Helper()
 	x := &chaos{cluster: newCluster(t), rng: rand.New(rand.NewPCG(chaosSeed, 1))}
 	x.command.ids = map[string]string{}
-	broker := x.startBroker(ctx)
+	x.startBroker(ctx, broker)
 	for _, name := range []string{"kenneld-a", "kenneld-b"} {
-		x.kenneld(ctx, name, broker)
+		x.kenneld(ctx, name)
 		x.apis = append(x.apis, x.api(name))
 	}
 	x.awaitAPI()
 	x.startAgents(ctx, n)
 	x.awaitPresent(5 * time.Minute)
 	return x
-}
-
-// startBroker runs the broker as a part of its own and returns what kenneld's configuration says of it.
-func (x *chaos) startBroker(ctx context.Context) string {
-	conf := x.brokerConfig()
-	x.child(ctx, "broker", filepath.Join(bin, "kenneld"), "part", "broker", "-config", conf)
-	return ""
 }
 
 // brokerConfig writes certificate and trust of the embedded broker.

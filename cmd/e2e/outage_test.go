@@ -21,7 +21,7 @@ func TestPostgresAway(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	x := newChaos(t, ctx, robots)
+	x := newChaos(t, ctx, robots, embedded)
 	x.progress()
 	before := x.rss("kenneld-a") + x.rss("kenneld-b")
 

@@ -178,7 +178,7 @@ func (c *cluster) operator(ctx context.Context) {
 }
 
 // kenneld runs one more process of the cloud, with an API of its own.
-func (c *cluster) kenneld(ctx context.Context, name, broker string) {
+func (c *cluster) kenneld(ctx context.Context, name string) {
 	c.t.Helper()
 	pw, err := c.inst.Secret("postgres")
 	if err != nil {
@@ -190,10 +190,10 @@ func (c *cluster) kenneld(ctx context.Context, name, broker string) {
 log: {level: info}
 postgres: {dsn: %q, password_file: %q}
 s3: {endpoint: %q, bucket: kennel, path_style: true, access_key_file: %q, secret_key_file: %q}
-mqtt: {url: "ssl://%s"%s}
+mqtt: {url: "ssl://%s"}
 ca: {dir: %q}
 api: {listen: %q}
-`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt"], broker, c.inst.Paths.CA, c.addr[name])
+`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt-services"], c.inst.Paths.CA, c.addr[name])
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
