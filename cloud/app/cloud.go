@@ -55,10 +55,8 @@ import (
 	"kennel/ota/otapg"
 )
 
-// Attempts to enrol: a burst for a household behind one address, and for a robot that was switched off and on; then a slow drip.
+// Attempts to enrol of one thing, beside those of one address (EnrollConfig): for a robot that is switched off and on.
 const (
-	enrollByAddrEvery  = time.Second
-	enrollByAddrBurst  = 120
 	enrollByThingEvery = 5 * time.Second
 	enrollByThingBurst = 20
 )
@@ -191,7 +189,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	var err error
 	c.Certs, err = certs.New(certs.Config{
 		Store: certStore, Issuer: c.ca, Recorder: recorder{c.Registry, c.log}, TTL: c.cfg.CA.DeviceTTL,
-		ByAddr: limit.NewByAddr(enrollByAddrEvery, enrollByAddrBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
+		ByAddr: limit.NewByAddr(c.cfg.Enroll.PerAddressEvery, c.cfg.Enroll.PerAddressBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
 	})
 	if err != nil {
 		return err

@@ -59,6 +59,7 @@ type Config struct {
 	Console  struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
 	} `koanf:"console"`
+	Enroll EnrollConfig `koanf:"enroll"`
 	Events struct {
 		KeepDays int `koanf:"keep_days"` // events older than this are dropped, by whole days of receipt
 	} `koanf:"events"`
@@ -88,6 +89,12 @@ type CAConfig struct {
 	DeviceTTL time.Duration `koanf:"device_ttl"` // life of a device certificate; 0: the default of package certs
 }
 
+// EnrollConfig paces attempts to enrol and to renew from one address: a burst for those behind it, then a slow drip.
+type EnrollConfig struct {
+	PerAddressBurst int           `koanf:"per_address_burst"`
+	PerAddressEvery time.Duration `koanf:"per_address_every"`
+}
+
 // APIConfig is the public HTTPS side.
 type APIConfig struct {
 	Listen string `koanf:"listen"`
@@ -109,6 +116,7 @@ func Defaults() Config {
 	c.API.Names = []string{"localhost", "127.0.0.1", "::1"}
 	c.Console.Listen = ""
 	c.Events.KeepDays = 30
+	c.Enroll = EnrollConfig{PerAddressBurst: 120, PerAddressEvery: time.Second} // a household, and a robot that is switched off and on
 	c.Traces.Permille = 10
 	return c
 }
@@ -152,6 +160,12 @@ func (c Config) Validate() error {
 	}
 	if err := c.Traces.Validate(); err != nil {
 		return err
+	}
+	if c.Enroll.PerAddressBurst < 1 {
+		return errs.New(errs.Invalid, "enroll.per_address_burst %d: want at least 1", c.Enroll.PerAddressBurst)
+	}
+	if c.Enroll.PerAddressEvery <= 0 {
+		return errs.New(errs.Invalid, "enroll.per_address_every %v: want more than 0", c.Enroll.PerAddressEvery)
 	}
 	if c.Events.KeepDays < 1 {
 		return errs.New(errs.Invalid, "events.keep_days %d: want at least 1", c.Events.KeepDays)

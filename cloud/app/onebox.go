@@ -161,6 +161,10 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.MQTT.URL = "ssl://" + dialable(o.Listen.MQTT)
 	cfg.API.Listen, cfg.API.Names, cfg.Console.Listen = o.Listen.API, names, o.Listen.Console
 	cfg.Metrics.Listen = o.Listen.Metrics
+	if loopback(o.Listen.API) == nil {
+		// Nobody but this machine can ask, and all its simulated robots share one address.
+		cfg.Enroll = EnrollConfig{PerAddressBurst: 20_000, PerAddressEvery: time.Millisecond}
+	}
 	return []onebox.Part{db, s3, mq}, cfg, nil
 }
 

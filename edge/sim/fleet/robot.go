@@ -1,0 +1,316 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"kennel/certs/devicecert"
+	"kennel/certs/thing"
+	"kennel/cloud/api/events"
+	"kennel/edge/agent/platform"
+	"kennel/edge/sim"
+	"kennel/infra/errs"
+	"kennel/infra/mqtt"
+)
+
+// robot is one light robot over all its boots.
+type robot struct {
+	*Fleet
+	id     thing.ID
+	folder string
+	plan   *Plan
+	wire   *wire
+	core   *core
+
+	// The plan's side; live owns them.
+	began time.Time
+	step  Step
+	more  bool // step is still to come
+
+	mu       sync.Mutex
+	agent    Agent // of this boot; nil: none
+	up       bool
+	ever     bool // was up once
+	enrolled bool
+	lost     time.Time // when a connection was lost that nobody took away on purpose
+	emitted  uint64    // by agents of earlier boots
+	acked    uint64
+	dropped  uint64
+	waiting  uint64 // when the agent of this boot began
+}
+
+// live is the robot from its birth until ctx ends. started is called when the next may begin to start. An error is one that ends the fleet.
+func (r *robot) live(ctx context.Context, started func()) error {
+	if err := r.birth(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	r.made.Add(1)
+	patrol := time.AfterFunc(startPatrol, started)
+	defer patrol.Stop()
+	r.began = time.Now()
+	r.step, r.more = r.plan.Next()
+	clock, cold := r.plan.Clock, true
+	for ctx.Err() == nil {
+		again, err := r.boot(ctx, clock, cold, started)
+		if err != nil && ctx.Err() == nil {
+			// An agent that gives up is started again, as its supervisor on a robot would.
+			r.failed("agent")
+			r.cfg.Log.WarnContext(ctx, "agent ended", "thing", r.id, "err", err)
+			_ = sleep(ctx, time.Second/2+rand.N(time.Second)) // the loop looks at ctx
+		}
+		if cold = again != nil; cold {
+			clock = *again
+			r.reboots.Add(1)
+		}
+	}
+	return nil
+}
+
+// birth makes the robot's folder, if it is not there.
+func (r *robot) birth(ctx context.Context) error {
+	b := sim.Birth{Thing: r.id, Endpoints: r.cfg.Endpoints, RootPEM: r.cfg.RootPEM, OSVersion: r.cfg.OSVersion}
+	if !r.born() {
+		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
+			var err error
+			if b.Secret, err = r.cfg.Secrets.Secret(ctx, r.id); err == nil {
+				break
+			}
+			if k := errs.KindOf(err); k != errs.Unavailable && k != errs.Exhausted {
+				return err
+			}
+			r.failed("register")
+			if sleep(ctx, pause/2+rand.N(pause)) != nil {
+				return err
+			}
+		}
+	}
+	return sim.Make(r.folder, b)
+}
+
+// born reports whether the folder holds a robot.
+func (r *robot) born() bool {
+	root, err := os.OpenRoot(r.folder)
+	if err != nil {
+		return false
+	}
+	defer root.Close() // read only
+	_, err = platform.ID(root)
+	return err == nil
+}
+
+// boot runs one agent and what the plan has for it. again is the clock of the next boot, if the plan wants one. After a cold boot run/ is
+// empty, as on a robot.
+func (r *robot) boot(ctx context.Context, clock Clock, cold bool, started func()) (again *Clock, err error) {
+	root, err := os.OpenRoot(r.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() // what was written is synced
+	if cold {
+		if err := root.RemoveAll("run"); err != nil {
+			return nil, err
+		}
+	}
+	at := time.Now()
+	a, err := r.cfg.NewAgent(root, Machine{
+		Folder: r.folder, Log: r.cfg.RobotLog, Core: r.core, Now: func() time.Time { return clock.at(at, time.Now()) }, Dial: r.wire.dial,
+		OnUp: func() { r.connect(); started() }, OnDown: r.disconnect,
+		Status: r.cfg.Profile.Status, Flush: r.cfg.Profile.Flush, Telemetry: r.cfg.Profile.Telemetry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, spool := a.Events()
+	r.mu.Lock()
+	r.agent, r.waiting = a, spool.Events
+	r.mu.Unlock()
+	defer r.count()
+
+	actx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1) // it ends once
+	go func() { ended <- a.Run(actx) }()
+	again = r.follow(actx, a, ended)
+	stop()
+	if again != nil || ctx.Err() != nil {
+		<-ended // a goodbye that fails is the wire's fault
+		return again, nil
+	}
+	if err = <-ended; err == nil {
+		err = errors.New("the agent ended by itself")
+	}
+	return nil, err
+}
+
+// follow does the plan's steps until one is a reboot, the agent ended, or ctx.
+func (r *robot) follow(ctx context.Context, a Agent, ended chan error) (again *Clock) {
+	for r.more {
+		if !r.await(ctx, r.began.Add(r.cfg.Profile.real(r.step.At)), ended) {
+			return nil
+		}
+		s := r.step
+		r.step, r.more = r.plan.Next()
+		switch s.Kind {
+		case Emit:
+			a.Emit(events.Event{Source: "robotsim", Name: "robotsim.event", S1: strconv.FormatUint(s.N, 10)})
+			r.emits.Add(1)
+		case Change:
+			err := a.Set(ctx, map[string]json.RawMessage{s.Field: json.RawMessage(s.Value)})
+			if err != nil && ctx.Err() == nil {
+				r.failed("setting")
+				continue
+			}
+			r.changed.Add(1)
+		case Drop:
+			r.drops.Add(1)
+			r.wire.cut()
+		case Leave:
+			r.forgive()
+			r.wire.leave()
+		case Return:
+			r.wire.back()
+		case Reboot:
+			return &s.Clock
+		}
+	}
+	r.await(ctx, time.Time{}, ended)
+	return nil
+}
+
+// await waits for a time, the zero time never comes; false: the agent or ctx ended before. What ended the agent stays in ended.
+func (r *robot) await(ctx context.Context, at time.Time, ended chan error) bool {
+	var due <-chan time.Time
+	if !at.IsZero() {
+		t := time.NewTimer(time.Until(at))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-due:
+		return true
+	case <-ctx.Done():
+	case err := <-ended:
+		ended <- err
+	}
+	return false
+}
+
+// connect counts a login: from the dial to the subscription.
+func (r *robot) connect() {
+	now := time.Now()
+	login := now.Sub(r.wire.lastDial())
+	r.mu.Lock()
+	ever, lost := r.ever, r.lost
+	r.up, r.ever, r.lost = true, true, time.Time{}
+	r.mu.Unlock()
+	r.connects.Add(1)
+	if ever {
+		r.reconnects.Add(1)
+	}
+	r.Fleet.mu.Lock()
+	defer r.Fleet.mu.Unlock()
+	r.logins.add(login)
+	if !lost.IsZero() {
+		r.absence.add(now.Sub(lost))
+	}
+}
+
+// disconnect counts why there is no connection.
+func (r *robot) disconnect(err error) {
+	reason := devicecert.Explain(err).Code
+	if d, ok := errors.AsType[*mqtt.DownError](err); ok {
+		reason = fmt.Sprintf("%s/%s", d.Step, d.Reason)
+		if _, trust := errors.AsType[*devicecert.TrustError](err); trust {
+			reason = d.Step + "/" + devicecert.Explain(err).Code
+		}
+	}
+	r.failed(reason)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.up {
+		r.up = false
+		if !r.wire.isAway() {
+			r.lost = time.Now()
+		}
+	}
+}
+
+// forgive makes the coming absence one that the plan wants: it is no measure of how a fleet is served.
+func (r *robot) forgive() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = time.Time{}
+}
+
+func (r *robot) connected() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.up
+}
+
+// count adds what the agent of this boot did to the robot's sums, and lets it go.
+func (r *robot) count() {
+	e := r.events()
+	r.identity()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.emitted, r.acked, r.dropped, r.waiting = e.Emitted, e.Acked, e.Dropped, 0
+	r.agent, r.up, r.lost = nil, false, time.Time{}
+}
+
+// events is what became of the robot's events.
+func (r *robot) events() Events {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := Events{Emitted: r.emitted, Acked: r.acked, Dropped: r.dropped}
+	if r.agent == nil {
+		return e
+	}
+	emitted, spool := r.agent.Events()
+	e.Emitted += emitted
+	e.Waiting = spool.Events
+	e.Quarantined = spool.Quarantined
+	e.Dropped += spool.Dropped
+	// What was there or came, and neither waits nor was lost, the cloud has.
+	if all, kept := r.waiting+emitted, spool.Events+spool.Dropped+spool.Quarantined; all > kept {
+		e.Acked += all - kept
+	}
+	return e
+}
+
+// identity tells whether the robot has a certificate, and else what stands in the way, if that is known.
+func (r *robot) identity() (enrolled bool, problem string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.enrolled || r.agent == nil {
+		return r.enrolled, ""
+	}
+	switch st, ok := r.agent.Identity(); {
+	case ok && !st.NotAfter.IsZero():
+		r.enrolled = true
+	case ok && st.Code != "":
+		problem = st.Step + "/" + st.Code
+	}
+	return r.enrolled, problem
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,73 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"kennel/infra/errs"
+)
+
+// Handler answers programs that watch the fleet:
+//
+//	GET  /status           the Summary
+//	POST /reconnect?n=100  cuts the connections of n robots at once (all without n) and forgets the absences before -> {"cut": n}
+func (f *Fleet) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, f.Summary()) })
+	mux.HandleFunc("POST /reconnect", func(w http.ResponseWriter, r *http.Request) {
+		n := len(f.robots)
+		if q := r.URL.Query().Get("n"); q != "" {
+			var err error
+			if n, err = strconv.Atoi(q); err != nil || n < 1 {
+				http.Error(w, fmt.Sprintf("n is %.20q: want a number from 1", q), http.StatusBadRequest)
+				return
+			}
+		}
+		f.mu.Lock()
+		f.absence.reset()
+		f.logins.reset()
+		f.mu.Unlock()
+		answer(w, map[string]int{"cut": f.Reconnect(n)})
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // who asked may be gone
+}
+
+// Serve answers at addr until ctx ends: host:port on this machine, or the path of a socket.
+func (f *Fleet) Serve(ctx context.Context, addr string) error {
+	network := "tcp"
+	if strings.ContainsRune(addr, '/') {
+		network = "unix"
+	} else if host, _, err := net.SplitHostPort(addr); err != nil || !loopback(host) {
+		return errs.New(errs.Invalid, "status address %.80q: want host:port of this machine, or the path of a socket", addr)
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, network, addr)
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	srv := &http.Server{Handler: f.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // nobody waits for an answer from a fleet that ends
+	defer stop()
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("status: %w", err)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
