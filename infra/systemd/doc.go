@@ -1,0 +1,19 @@
+// Package systemd holds the units, accounts and folders of Kennel's programs on machines with systemd; it has no code.
+//
+//	on a server    kenneld@.service        roles against parts of your own: systemctl enable --now kenneld@all
+//	               kenneld-onebox.service  everything on one machine
+//	               kennel.sysusers, kennel.tmpfiles
+//	on a robot     robotd.service          the real-time core, with watchdog
+//	               agentd.service          all that faces the network
+//	               robot-again@.timer      another try for either, a minute after it gave up
+//	               robot.sysusers, robot.tmpfiles
+//
+// To install: programs to /usr/bin, units to /etc/systemd/system, NAME.sysusers to /usr/lib/sysusers.d/NAME.conf, NAME.tmpfiles to
+// /usr/lib/tmpfiles.d/NAME.conf; then systemd-sysusers, systemd-tmpfiles --create, systemctl daemon-reload.
+//
+// On a server settings are in /etc/kennel/kenneld.yaml; kenneld ca init -dir /etc/kennel/ca makes the authorities, and kenneld prepare
+// makes database and bucket ready, both as the account kennel. A robot's files lie below /var/lib/robot in the original's layout. On an
+// original's own system, whose files are where the original has them, a drop-in sets ExecStart with -root / and User=root.
+//
+// The tests check the units with systemd's own checker, and cmd/e2e starts their command lines.
+package systemd
