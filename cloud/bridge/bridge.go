@@ -303,16 +303,9 @@ func (b *Bridge) Send(ctx context.Context, id thing.ID, name string, payload []b
 	return b.link.Publish(ctx, topics.DownTopic(id, name), 1, false, payload)
 }
 
-// Kick asks the embedded broker to end the thing's session, for instance because its certificate was revoked.
-func (b *Bridge) Kick(ctx context.Context, id thing.ID, reason string) error {
-	payload, err := brokerapi.Kick{ClientID: string(id), Reason: reason}.Encode()
-	if err != nil {
-		return fmt.Errorf("kick %s: %w", id, err)
-	}
-	if err := b.link.Publish(ctx, brokerapi.KickTopic, 1, false, payload); err != nil {
-		return fmt.Errorf("kick %s: %w", id, err)
-	}
-	return nil
+// Publish sends one message over the bridge's connection, for what is not the business of one thing, such as orders to the broker.
+func (b *Bridge) Publish(ctx context.Context, topic string, qos byte, retained bool, payload []byte) error {
+	return b.link.Publish(ctx, topic, qos, retained, payload)
 }
 
 // clip bounds what a robot makes us log.

@@ -20,6 +20,7 @@ import (
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/broker"
+	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
 )
@@ -147,34 +148,46 @@ func TestTraffic(t *testing.T) {
 	b := mqtttest.Start(t)
 	refused := make(chan brokerapi.Refusal, 100)
 	stats := make(chan brokerapi.Stats, 100)
-	var later func(ack.Ack)
-	br := consume(t, b, Config{
-		Up: map[string]kitmqtt.UpHandler{
-			topics.DAS: func(_ context.Context, _ thing.ID, payload []byte, answer func(ack.Ack)) {
-				switch string(payload) {
-				case "panic":
-					panic("boom")
-				case "later":
-					later = answer
-				default:
-					answer(ack.Ack{Batch: string(payload), Status: ack.Stored})
-				}
-			},
-		},
-		Req: map[string]kitmqtt.ReqHandler{
-			"test/echo": func(_ context.Context, id thing.ID, body []byte) ([]byte, error) {
-				return append([]byte(id+" "), body...), nil
-			},
-			"test/fail": func(context.Context, thing.ID, []byte) ([]byte, error) {
-				return nil, errs.Coded(errs.Conflict, "stale", "version 3 is newer")
-			},
-		},
+	br := traffic(t, b, b, Config{
 		OnRefused: func(_ context.Context, r brokerapi.Refusal) { refused <- r },
 		OnStats:   func(_ context.Context, s brokerapi.Stats) { stats <- s },
 	})
-	r, other := newRobot(t, b, rex), newRobot(t, b, pip)
-	connected(t, r, other)
 	wait(t, stats, "stats")
+	if err := (brokeradmin.Embedded{Link: br}).Kick(t.Context(), pip, "revoked"); err != nil {
+		t.Error(err)
+	}
+	if r := wait(t, refused, "the kick"); r.ClientID != string(pip) || r.Code != brokerapi.CodeKicked {
+		t.Errorf("%+v", r)
+	}
+}
+
+// traffic is everything that goes through a bridge, over whichever broker: requests, events and their acknowledgements, hints, commands.
+func traffic(t *testing.T, things, services *mqtttest.Broker, cfg Config) *Bridge {
+	t.Helper()
+	var later func(ack.Ack)
+	cfg.Up = map[string]kitmqtt.UpHandler{
+		topics.DAS: func(_ context.Context, _ thing.ID, payload []byte, answer func(ack.Ack)) {
+			switch string(payload) {
+			case "panic":
+				panic("boom")
+			case "later":
+				later = answer
+			default:
+				answer(ack.Ack{Batch: string(payload), Status: ack.Stored})
+			}
+		},
+	}
+	cfg.Req = map[string]kitmqtt.ReqHandler{
+		"test/echo": func(_ context.Context, id thing.ID, body []byte) ([]byte, error) {
+			return append([]byte(id+" "), body...), nil
+		},
+		"test/fail": func(context.Context, thing.ID, []byte) ([]byte, error) {
+			return nil, errs.Coded(errs.Conflict, "stale", "version 3 is newer")
+		},
+	}
+	br := consume(t, services, cfg)
+	r, other := newRobot(t, things, rex), newRobot(t, things, pip)
+	connected(t, r, other)
 
 	if got, err := r.Do(t.Context(), "test", "echo", "hi"); err != nil || got != string(rex)+" hi" {
 		t.Errorf("echo: %q, %v", got, err)
@@ -232,15 +245,10 @@ func TestTraffic(t *testing.T) {
 	if len(other.down) > 0 {
 		t.Errorf("another robot got %v", <-other.down)
 	}
-	if err := br.Kick(t.Context(), pip, "revoked"); err != nil {
-		t.Error(err)
-	}
-	if r := wait(t, refused, "the kick"); r.ClientID != string(pip) || r.Code != brokerapi.CodeKicked {
-		t.Errorf("%+v", r)
-	}
 	if st := br.Stats(); st.Panics != 1 || st.Unhandled != 1 || st.Requests.Unreadable != 4 || st.Dropped != 0 || st.Malformed != 0 {
 		t.Errorf("%+v", st)
 	}
+	return br
 }
 
 // TestTakeRefuses: what no broker of ours would deliver is counted, and the process lives on.
@@ -282,11 +290,18 @@ func TestBrokerKilled(t *testing.T) {
 	}
 	startBroker()
 	defer func() { kill() }()
+	killed(t, b, b, func() { kill(); startBroker() })
+}
 
+var countingRobots = []thing.ID{"vic:1", "vic:2", "vic:3"}
+
+// killed asks without a pause while again, five times, kills the broker and starts it.
+func killed(t *testing.T, things, services *mqtttest.Broker, again func()) {
+	t.Helper()
 	var mu sync.Mutex
 	runs := map[string]int{}
 	ran := make(chan bool, 100)
-	br := consume(t, b, Config{Req: map[string]kitmqtt.ReqHandler{
+	br := consume(t, services, Config{Req: map[string]kitmqtt.ReqHandler{
 		"test/count": func(_ context.Context, id thing.ID, body []byte) ([]byte, error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -298,7 +313,10 @@ func TestBrokerKilled(t *testing.T) {
 			return body, nil
 		},
 	}})
-	robots := []*robot{newRobot(t, b, "vic:1"), newRobot(t, b, "vic:2"), newRobot(t, b, "vic:3")}
+	var robots []*robot
+	for _, id := range countingRobots {
+		robots = append(robots, newRobot(t, things, id))
+	}
 	connected(t, robots...)
 
 	stop := make(chan struct{})
@@ -327,8 +345,7 @@ func TestBrokerKilled(t *testing.T) {
 		for range 2 * cap(ran) {
 			wait(t, ran, "traffic")
 		}
-		kill()
-		startBroker()
+		again()
 		for _, r := range robots {
 			wait(t, r.up, string(r.id)+" back")
 		}
