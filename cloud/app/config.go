@@ -102,6 +102,8 @@ type APIConfig struct {
 	Names    []string `koanf:"names"`
 	CertFile string   `koanf:"cert_file"` // certificate chain and key, for instance of a public authority
 	KeyFile  string   `koanf:"key_file"`
+	// Proxies are the networks, such as 10.0.0.0/24, of proxies that pass TLS through and say who called them (PROXY protocol); empty: none.
+	Proxies []string `koanf:"proxies"`
 	// PublicMQTT is the broker's address as robots see it; "": mqtt.url.
 	PublicMQTT string `koanf:"public_mqtt"`
 }
@@ -149,6 +151,9 @@ func (c Config) Validate() error {
 		if _, _, err := net.SplitHostPort(c.API.Listen); err != nil {
 			return errs.New(errs.Invalid, "api.listen %q: want host:port", c.API.Listen)
 		}
+	}
+	if _, err := parseProxies(c.API.Proxies); err != nil {
+		return err
 	}
 	if c.Console.Listen != "" {
 		if err := loopback(c.Console.Listen); err != nil {

@@ -67,6 +67,9 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api.listen: %w", err)
 	}
+	if l, err = proxied(l, c.cfg.API.Proxies); err != nil {
+		return nil, err
+	}
 	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"},
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if !slices.Contains(hello.SupportedProtos, large.ALPN) {

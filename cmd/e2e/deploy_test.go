@@ -40,7 +40,18 @@ const composeDir = "../../infra/compose"
 type compose struct {
 	Services map[string]service `yaml:"services"`
 	Volumes  map[string]any     `yaml:"volumes"`
+	Networks map[string]network `yaml:"networks"`
 }
+
+type network struct {
+	IPAM struct {
+		Config []struct {
+			Subnet string `yaml:"subnet"`
+		} `yaml:"config"`
+	} `yaml:"ipam"`
+}
+
+func (n network) subnet() string { return n.IPAM.Config[0].Subnet }
 
 type service struct {
 	Image       string            `yaml:"image"`
@@ -281,6 +292,7 @@ func TestComposeStarts(t *testing.T) {
 	d.awaitHealthy("a", "b")
 	d.noSecretsShown()
 	d.doorTellsApart()
+	d.doorTellsWhoCalled()
 
 	server := "https://" + d.addr["proxy:8443"]
 	ctl := func(args ...string) (string, error) {
@@ -618,6 +630,7 @@ func (d *deployment) here(name string, paths map[string]string, text string) str
 	for _, p := range slices.SortedFunc(maps.Keys(paths), func(a, b string) int { return cmp.Compare(len(b), len(a)) }) {
 		pairs = append(pairs, p, paths[p])
 	}
+	pairs = append(pairs, d.file.Networks["back"].subnet(), "127.0.0.0/8")
 	for n, a := range d.addr {
 		pairs = append(pairs, n, a)
 	}
@@ -746,6 +759,42 @@ func (d *deployment) doorTellsApart() {
 		}
 		_ = c.Close() // nothing was said
 	}
+}
+
+// doorTellsWhoCalled signs in wrongly from an address of its own, and looks under which address kenneld noted it.
+func (d *deployment) doorTellsWhoCalled() {
+	d.t.Helper()
+	const caller = "127.0.0.9"
+	pem, err := os.ReadFile(filepath.Join(d.dir, "state/operator/root.crt"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool},
+		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(caller)}}).DialContext}}
+	resp, err := client.Post("https://"+d.addr["proxy:8443"]+"/v1/login", "application/json", strings.NewReader(`{"email":"stranger@kennel.test","password":"a wrong password"}`))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		d.t.Errorf("a stranger signs in: %s", resp.Status)
+	}
+	await(d.t, 10*time.Second, "kenneld notes who failed to sign in", func() error {
+		for _, name := range []string{"kenneld-a", "kenneld-b"} {
+			b, err := os.ReadFile(filepath.Join(d.dir, name+".log"))
+			if err != nil {
+				return err
+			}
+			for line := range strings.Lines(string(b)) {
+				if strings.Contains(line, "login refused") && strings.Contains(line, `"addr":"`+caller) {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no login refused from %s in the logs", caller)
+	})
 }
 
 // unit is what a test needs of a systemd unit.
