@@ -3,7 +3,9 @@ package app
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -21,6 +23,7 @@ import (
 	"kennel/certs/ca"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 )
 
 // partTTL is the life of the certificates of parts that cannot ask for a new one themselves: a year, renewed by Install in the last third.
@@ -32,7 +35,7 @@ const partTTL = 365 * 24 * time.Hour
 //	ca/         the authorities with root.key, for no running part: take root.key to a safe place
 //	kenneld/    ca/ (without root.key), postgres-password, s3-access-key, s3-secret-key
 //	postgres/   server.crt, server.key, superuser-password, kennel-password
-//	broker/     server.crt, server.key, ca.crt (the root, and the authorities of clients)
+//	broker/     server.crt, server.key, ca.crt (the root, and the authorities of clients), device-anchor.crt, service-anchor.crt
 //	s3/         access-key, secret-key
 //	proxy/      root.crt
 //	operator/   root.crt; kenneld prepare adds the first password
@@ -118,7 +121,32 @@ func (w installer) postgres() error {
 func (w installer) broker() error {
 	// OpenSSL wants the whole chain up to the root; that only clients' certificates pass is in the authorities' own usage.
 	bundle := slices.Concat(w.ca.Root(), w.ca.DeviceBundle(), w.ca.ServiceBundle())
-	return errors.Join(w.certificate("broker"), w.file("broker", "ca.crt", bundle))
+	return errors.Join(w.certificate("broker"), w.file("broker", "ca.crt", bundle), w.anchor("device"), w.anchor("service"))
+}
+
+// anchor keeps, for brokers that can tell their listeners apart by it, a certificate that vouches for one authority alone.
+func (w installer) anchor(authority string) error {
+	dir, name := filepath.Join(w.Dir, "ca", authority), authority+"-anchor.crt"
+	pair, err := tls.LoadX509KeyPair(dir+".crt", dir+".key")
+	if err != nil {
+		return err
+	}
+	if b, err := w.root.ReadFile("broker/" + name); err == nil { // each making differs: signatures are random
+		if block, _ := pem.Decode(b); block != nil {
+			if old, err := x509.ParseCertificate(block.Bytes); err == nil && bytes.Equal(old.RawSubjectPublicKeyInfo, pair.Leaf.RawSubjectPublicKeyInfo) {
+				return w.file("broker", name, b)
+			}
+		}
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return fmt.Errorf("%s.key cannot sign", dir)
+	}
+	b, err := mosquitto.Anchor(pair.Leaf, key)
+	if err != nil {
+		return err
+	}
+	return w.file("broker", name, b)
 }
 
 func (w installer) s3() error {

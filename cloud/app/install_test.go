@@ -60,9 +60,9 @@ func TestInstall(t *testing.T) {
 	if err := os.Remove(filepath.Join(in.Dir, "ca/root.key")); err != nil {
 		t.Fatal(err)
 	}
-	crt, secret := read("broker/server.crt"), read("s3/secret-key")
+	crt, secret, anchor := read("broker/server.crt"), read("s3/secret-key"), read("broker/device-anchor.crt")
 	run()
-	if read("broker/server.crt") != crt || read("s3/secret-key") != secret {
+	if read("broker/server.crt") != crt || read("broker/device-anchor.crt") != anchor || read("s3/secret-key") != secret {
 		t.Error("a second run changed what was good")
 	}
 	in.Names = append(in.Names, "other.example")

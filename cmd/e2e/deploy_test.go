@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,9 +30,12 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/topics"
+	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/proc"
 )
+
+var update = flag.Bool("update", false, "rewrite infra/compose/emqx")
 
 // composeDir is where the deployment's files are, seen from this package.
 const composeDir = "../../infra/compose"
@@ -230,6 +234,31 @@ func TestComposeBroker(t *testing.T) {
 			if got, want := matches(may["read"], topic), topics.MayReceive(id, topic); got != want {
 				t.Errorf("%s receives %s: %v, want %v", id, topic, got, want)
 			}
+		}
+	}
+}
+
+// TestComposeEMQX holds EMQX's files to what its adapter writes.
+func TestComposeEMQX(t *testing.T) {
+	b := emqx.Broker{Things: "0.0.0.0:8883", Services: "0.0.0.0:8884", Cert: "/run/kennel/server.crt", Key: "/run/kennel/server.key",
+		DeviceCA: "/run/kennel/device-anchor.crt", ServiceCA: "/run/kennel/service-anchor.crt", ACLFile: "/opt/emqx/etc/kennel-acl.conf"}
+	for name, render := range map[string]func() ([]byte, error){"emqx.conf": b.Config, "acl.conf": b.Rules} {
+		want, err := render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(composeDir, "emqx", name)
+		if *update {
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("%s is not what infra/mqtt/brokeradmin/emqx writes; go test ./cmd/e2e -run TestComposeEMQX -update makes it so", file)
 		}
 	}
 }
