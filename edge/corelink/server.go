@@ -109,7 +109,7 @@ func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
 	var who Hello
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // a closed one fails by itself
-		who, err = s.receive(p, h)
+		who, err = s.receive(ctx, p, h)
 		stop()
 		if ctx.Err() != nil {
 			err = errors.New("robotd ends")
@@ -147,10 +147,18 @@ func (s *Server) leave(p *peer) {
 	delete(s.peers, p)
 }
 
+// readUntil sets the deadline of reading. The end of ctx sets one of its own, at any moment: it must not be written over.
+func (p *peer) readUntil(ctx context.Context, t time.Time) error {
+	if err := p.conn.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
 // receive hands on what the peer says until it leaves (nil) or is wrong.
-func (s *Server) receive(p *peer, h Handlers) (Hello, error) {
+func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error) {
 	r := bufio.NewReader(p.conn)
-	if err := p.conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+	if err := p.readUntil(ctx, time.Now().Add(helloTimeout)); err != nil {
 		return Hello{}, err
 	}
 	m, err := readFrame(r)
@@ -162,7 +170,7 @@ func (s *Server) receive(p *peer, h Handlers) (Hello, error) {
 		return Hello{}, fmt.Errorf("first message is %v, want hello", m.Type())
 	}
 	who := *hello
-	if err := p.conn.SetReadDeadline(time.Time{}); err != nil {
+	if err := p.readUntil(ctx, time.Time{}); err != nil {
 		return who, err
 	}
 	if h.Joined != nil {
