@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,92 +13,224 @@ import (
 
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
+	"kennel/infra/proc"
 )
 
 const (
-	cpuRobots = 5
-	cpuTime   = 15 * time.Second // of one turn
-	cpuSettle = 5 * time.Second  // after all are present: first statuses, first events
+	wholeRobots = 5
+	wholeTime   = 15 * time.Second // of one turn
+	wholeSettle = 5 * time.Second  // after all are present: first statuses, first events
+
+	lightRobots = 500
+	longRobots  = 2000
+	lightTime   = time.Minute      // the idle profile says once a minute that it is there
+	lightSettle = 40 * time.Second // after all are connected: documents, and the first events, which go out after up to 30 s
+	aloneTime   = 15 * time.Second // of the cloud without robots
 )
 
-// idleCPU: what a robot that does nothing costs. The reference of the cloud is the same cloud without robots, and is taken off.
+// idleCPU: what a robot that does nothing costs. Whole robots show the robot's own programs; hundreds of light ones (robotsim fleet) show
+// the agent and the cloud, less what the cloud uses without robots.
 func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
-	var robot, agent, cloud []bench.Pair
-	for range env.Count {
-		alone, err := idleShares(ctx, env, 0)
-		if err != nil {
-			return nil, err
-		}
-		with, err := idleShares(ctx, env, cpuRobots)
-		if err != nil {
-			return nil, err
-		}
-		robot = append(robot, bench.Pair{Value: with.robots / cpuRobots})
-		agent = append(agent, bench.Pair{Value: with.agents / cpuRobots})
-		cloud = append(cloud, bench.Pair{Value: max(0, with.cloud-alone.cloud) / cpuRobots})
+	var whole, agentd, light, cloud, memory []bench.Pair
+	robots := lightRobots
+	if env.Long {
+		robots = longRobots
 	}
-	what := fmt.Sprintf("thousandths of a core, mean of %d whole robots in onebox over %v: ", cpuRobots, cpuTime)
+	for range env.Count {
+		w, err := wholeShares(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		l, err := lightShares(ctx, env, robots)
+		if err != nil {
+			return nil, err
+		}
+		add := func(to *[]bench.Pair, v float64) { *to = append(*to, bench.Pair{Value: v}) }
+		add(&whole, w.robots/wholeRobots)
+		add(&agentd, w.agents/wholeRobots)
+		add(&light, l.fleet/float64(robots))
+		add(&cloud, l.cloud/float64(robots))
+		add(&memory, l.memory/float64(robots))
+	}
+	five := fmt.Sprintf("thousandths of a core, mean of %d whole robots over %v: ", wholeRobots, wholeTime)
+	many := fmt.Sprintf("thousandths of a core, mean of %d light robots of robotsim fleet, profile idle, over %v: ", robots, lightTime)
 	return []bench.Result{
-		bench.Line{Name: "cpu/robot", Unit: "mcore/robot", Less: true, Note: what + "agentd, robotd with its 200 Hz loop, and the simulated body"}.Result(robot),
-		bench.Line{Name: "cpu/agentd", Unit: "mcore/robot", Less: true, Note: what + "of these, agentd"}.Result(agent),
-		bench.Line{Name: "cpu/cloud", Unit: "mcore/robot", Less: true, Note: what + "kenneld, broker, Postgres and S3, less what they use without robots"}.Result(cloud),
+		bench.Line{Name: "cpu/robot", Unit: "mcore/robot", Less: true, Note: five + "agentd, robotd with its 200 Hz loop, and the simulated body"}.Result(whole),
+		bench.Line{Name: "cpu/agentd", Unit: "mcore/robot", Less: true, Note: five + "of these, agentd"}.Result(agentd),
+		bench.Line{Name: "cpu/light", Unit: "mcore/robot", Less: true, Note: many + "the robots' process"}.Result(light),
+		bench.Line{Name: "cpu/cloud", Unit: "mcore/robot", Less: true, Note: many + "kenneld, broker, Postgres and S3, less what they use without robots"}.Result(cloud),
+		bench.Line{Name: "memory/light", Unit: "KiB/robot", Less: true, Note: "resident memory of the process of these light robots: agent and connection"}.Result(memory),
 	}, nil
 }
 
-// shares are thousandths of a core.
-type shares struct{ robots, agents, cloud float64 }
+// shares are thousandths of a core, memory KiB, of all robots together.
+type shares struct{ robots, agents, fleet, cloud, memory float64 }
 
-func idleShares(ctx context.Context, env *bench.Env, robots int) (shares, error) {
-	h, err := house.Start(ctx, env.Bin, "-robots", strconv.Itoa(robots))
+// wholeShares runs robots as they are: three processes each.
+func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
+	h, err := house.Start(ctx, env.Bin, "-robots", strconv.Itoa(wholeRobots))
 	if err != nil {
 		return shares{}, err
 	}
 	defer h.Stop()
 	wait, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if _, err := h.Present(wait, robots); err != nil {
+	if _, err := h.Present(wait, wholeRobots); err != nil {
 		return shares{}, err
 	}
-	if err := pass(ctx, cpuSettle); err != nil {
+	if err := pass(ctx, wholeSettle); err != nil {
 		return shares{}, err
 	}
-	kenneld, err := h.Pid("kenneld")
+	var robots, agents []int
+	family, err := familyOf(h)
 	if err != nil {
 		return shares{}, err
 	}
-	var group shareGroups
-	for _, pid := range bench.Family(kenneld) {
-		group.add(pid)
+	for pid, name := range family {
+		if slices.Contains([]string{"robotsim", "robotd", "agentd"}, name) {
+			robots = append(robots, pid)
+		}
+		if name == "agentd" {
+			agents = append(agents, pid)
+		}
 	}
-	before, start := group.used(), time.Now()
-	if err := pass(ctx, cpuTime); err != nil {
+	if want := 3 * wholeRobots; len(robots) != want {
+		return shares{}, fmt.Errorf("%d processes of %d robots: want %d", len(robots), wholeRobots, want)
+	}
+	used, err := busy(ctx, wholeTime, robots, agents)
+	if err != nil {
 		return shares{}, err
 	}
-	after, took := group.used(), time.Since(start)
-	if want := 3 * robots; len(group.robots) != want {
-		return shares{}, fmt.Errorf("%d processes of %d robots: want %d", len(group.robots), robots, want)
-	}
-	mcore := func(d time.Duration) float64 { return 1000 * d.Seconds() / took.Seconds() }
-	return shares{mcore(after[0] - before[0]), mcore(after[1] - before[1]), mcore(after[2] - before[2])}, nil
+	return shares{robots: used[0], agents: used[1]}, nil
 }
 
-// shareGroups sorts the processes of a house.
-type shareGroups struct{ robots, agents, cloud []int }
+// lightShares runs many robots in one process.
+func lightShares(ctx context.Context, env *bench.Env, robots int) (shares, error) {
+	h, err := house.Start(ctx, env.Bin)
+	if err != nil {
+		return shares{}, err
+	}
+	defer h.Stop()
+	cloud, err := cloudPids(h)
+	if err != nil {
+		return shares{}, err
+	}
+	if err := pass(ctx, wholeSettle); err != nil {
+		return shares{}, err
+	}
+	alone, err := busy(ctx, aloneTime, cloud)
+	if err != nil {
+		return shares{}, err
+	}
+	f, err := startFleet(ctx, env, h, robots)
+	if err != nil {
+		return shares{}, err
+	}
+	defer f.Stop()
+	if err := pass(ctx, lightSettle); err != nil {
+		return shares{}, err
+	}
+	if cloud, err = cloudPids(h); err != nil { // Postgres has more processes now
+		return shares{}, err
+	}
+	with, err := busy(ctx, lightTime, cloud, []int{f.Pid()})
+	if err != nil {
+		return shares{}, err
+	}
+	u, err := bench.UsageOf(f.Pid())
+	return shares{fleet: with[1], cloud: max(0, with[0]-alone[0]), memory: float64(u.RSS) / 1024}, err
+}
 
-func (g *shareGroups) add(pid int) {
-	switch name := comm(pid); {
-	case slices.Contains([]string{"robotsim", "robotd", "agentd"}, name):
-		g.robots = append(g.robots, pid)
-		if name == "agentd" {
-			g.agents = append(g.agents, pid)
+// startFleet starts idle light robots and returns when all are connected.
+func startFleet(ctx context.Context, env *bench.Env, h *house.House, robots int) (*bench.Program, error) {
+	status, err := house.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	f, err := bench.Start(proc.Spec{Name: "robotsim fleet", Path: filepath.Join(env.Bin, "robotsim"), StopTimeout: time.Minute, Args: []string{
+		"fleet", "-n", strconv.Itoa(robots), "-root", filepath.Join(h.Dir(), "fleet"), "-api", h.URL("api"), "-ca", h.File("root_ca"),
+		"-token-file", h.File("operator_token"), "-profile", "idle", "-status", status, "-progress", "0"}})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	for {
+		up, err := connectedOf(ctx, status)
+		if err == nil && up == robots {
+			return f, nil
 		}
-	case strings.HasPrefix(name, "kenneld"), strings.HasPrefix(name, "postgres"):
-		g.cloud = append(g.cloud, pid)
+		select {
+		case <-f.Ended():
+			_, err = f.Await(ctx, "a fleet that goes on") // says why it ended
+			f.Stop()
+			return nil, err
+		case <-ctx.Done():
+			f.Stop()
+			return nil, fmt.Errorf("%d of %d light robots connected (%v): %w", up, robots, err, context.Cause(ctx))
+		case <-time.After(200 * time.Millisecond): // between two processes the answer to a question is the event there is
+		}
 	}
 }
 
-func (g *shareGroups) used() [3]time.Duration {
-	return [3]time.Duration{bench.UsageOfAll(g.robots...).CPU, bench.UsageOfAll(g.agents...).CPU, bench.UsageOfAll(g.cloud...).CPU}
+// connectedOf asks a fleet how many of its robots are connected.
+func connectedOf(ctx context.Context, status string) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+status+"/status", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var s struct{ Connected int }
+	err = json.NewDecoder(resp.Body).Decode(&s)
+	return s.Connected, err
+}
+
+// busy returns the thousandths of a core that each group of processes uses while d passes.
+func busy(ctx context.Context, d time.Duration, groups ...[]int) ([]float64, error) {
+	used := func() (out []time.Duration) {
+		for _, g := range groups {
+			out = append(out, bench.UsageOfAll(g...).CPU)
+		}
+		return out
+	}
+	before, start := used(), time.Now()
+	if err := pass(ctx, d); err != nil {
+		return nil, err
+	}
+	after, took := used(), time.Since(start)
+	out := make([]float64, len(groups))
+	for i := range out {
+		out[i] = 1000 * (after[i] - before[i]).Seconds() / took.Seconds()
+	}
+	return out, nil
+}
+
+// familyOf names the processes of a house.
+func familyOf(h *house.House) (map[int]string, error) {
+	kenneld, err := h.Pid("kenneld")
+	if err != nil {
+		return nil, err
+	}
+	out := map[int]string{}
+	for _, pid := range bench.Family(kenneld) {
+		out[pid] = comm(pid)
+	}
+	return out, nil
+}
+
+func cloudPids(h *house.House) ([]int, error) {
+	family, err := familyOf(h)
+	var out []int
+	for pid, name := range family {
+		if name == "kenneld" || strings.HasPrefix(name, "postgres") {
+			out = append(out, pid)
+		}
+	}
+	return out, err
 }
 
 // pass lets time pass: it is what is measured.
