@@ -43,8 +43,10 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/migrations"
 	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/pg"
+	"kennel/infra/queue"
 	"kennel/infra/runner"
 	"kennel/infra/telemetry"
 	"kennel/jdocs"
@@ -83,7 +85,9 @@ type Cloud struct {
 	OTA      *ota.Service
 	Events   *das.Service
 	Commands *outbox.Service
+	Broker   brokeradmin.Admin
 	bridge   *bridge.Bridge
+	uplink   queue.Source                  // nil: the bridge's own connection
 	requests map[string]kitmqtt.ReqHandler // what robots may ask, by service/method: over MQTT, and over HTTPS what is too large for it
 
 	ingester *das.Ingester
@@ -188,7 +192,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// Identity.
 	var err error
 	c.Certs, err = certs.New(certs.Config{
-		Store: certStore, Issuer: c.ca, Recorder: recorder{c.Registry, c.log}, TTL: c.cfg.CA.DeviceTTL,
+		Store: certStore, Issuer: c.ca, Recorder: c.tellBroker(recorder{c.Registry, c.log}), TTL: c.cfg.CA.DeviceTTL,
 		ByAddr: limit.NewByAddr(c.cfg.Enroll.PerAddressEvery, c.cfg.Enroll.PerAddressBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
 	})
 	if err != nil {
@@ -215,11 +219,11 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if c.jobs, err = jobs.New(c.pool, c.log, c.meters.periodic(c.periodic())...); err != nil {
 		return err
 	}
-	return c.wireBridge()
+	return c.wireBridge(ctx)
 }
 
 // wireBridge connects the robots' topics. A process without the bridge's role still hints, so it has a connection that takes nothing in.
-func (c *Cloud) wireBridge() error {
+func (c *Cloud) wireBridge(ctx context.Context) error {
 	releases := otaapi.NewMQTT(c.OTA, c.log)
 	c.requests = jdocsapi.Handlers(c.Docs)
 	c.requests["ota/desired"] = releases.Desired
@@ -231,10 +235,22 @@ func (c *Cloud) wireBridge() error {
 	if c.has(RoleBridge) {
 		cfg.Up = c.tel.Ups(map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.Registry.HandleStatus, "ota": releases.Report})
 		cfg.Req = c.tel.Requests(c.requests)
-		cfg.OnRefused, cfg.OnStats = c.refused, c.meters.brokerSays
+		if c.cfg.MQTT.embedded() {
+			cfg.OnRefused, cfg.OnStats = c.refused, c.meters.brokerSays
+		}
+		if cfg.Fed = c.cfg.Uplink.SQS.URL != ""; cfg.Fed {
+			source, err := queue.Open(ctx, c.cfg.Uplink.SQS, c.log)
+			if err != nil {
+				return err
+			}
+			c.uplink = source
+		}
 	}
 	var err error
-	c.bridge, err = bridge.New(cfg)
+	if c.bridge, err = bridge.New(cfg); err != nil {
+		return err
+	}
+	c.Broker, err = c.brokerAdmin(ctx)
 	return err
 }
 
@@ -303,6 +319,12 @@ func (c *Cloud) Services() []runner.Service {
 	if c.has(RoleBridge) {
 		sender := outbox.NewSender(c.cmdStore, c.bridge.Send, c.bridge.Connected, c.log)
 		out = append(out, runner.Service{Name: "commands", Run: sender.Run})
+	}
+	if a, ok := c.Broker.(interface{ Run(context.Context) error }); ok {
+		out = append(out, runner.Service{Name: "broker orders", Run: a.Run})
+	}
+	if c.uplink != nil {
+		out = append(out, runner.Service{Name: "uplink queue", Run: func(ctx context.Context) error { return c.uplink.Run(ctx, c.bridge.Take) }})
 	}
 	return append(out, runner.Service{Name: "bridge", Run: c.bridge.Run})
 }

@@ -11,7 +11,10 @@ import (
 
 	"kennel/infra/blob"
 	"kennel/infra/errs"
+	"kennel/infra/mqtt/brokeradmin/awsiot"
+	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/pg"
+	"kennel/infra/queue"
 	"kennel/infra/telemetry"
 )
 
@@ -54,9 +57,12 @@ type Config struct {
 	Postgres pg.Config   `koanf:"postgres"`
 	S3       blob.Config `koanf:"s3"`
 	MQTT     MQTTConfig  `koanf:"mqtt"`
-	CA       CAConfig    `koanf:"ca"`
-	API      APIConfig   `koanf:"api"`
-	Console  struct {
+	Uplink   struct {
+		SQS queue.Config `koanf:"sqs"` // the fleet's messages come from this queue instead of mqtt.url; url "": they do not
+	} `koanf:"uplink"`
+	CA      CAConfig  `koanf:"ca"`
+	API     APIConfig `koanf:"api"`
+	Console struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
 	} `koanf:"console"`
 	Enroll EnrollConfig `koanf:"enroll"`
@@ -81,6 +87,10 @@ type MQTTConfig struct {
 	CertFile string `koanf:"cert_file"`
 	KeyFile  string `koanf:"key_file"`
 	RootFile string `koanf:"root_file"` // whom to trust as broker; "": the root in ca.dir
+	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, emqx, aws-iot.
+	Broker string        `koanf:"broker"`
+	EMQX   emqx.Config   `koanf:"emqx"`    // with broker emqx
+	AWSIoT awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
 }
 
 // CAConfig says where the authorities live.
@@ -141,6 +151,9 @@ func (c Config) Validate() error {
 	u, err := url.Parse(c.MQTT.URL)
 	if err != nil || u.Scheme != "ssl" || u.Port() == "" {
 		return errs.New(errs.Invalid, "mqtt.url %q: want ssl://host:port", c.MQTT.URL)
+	}
+	if err := c.validateBroker(); err != nil {
+		return err
 	}
 	for name, pair := range map[string][2]string{"mqtt": {c.MQTT.CertFile, c.MQTT.KeyFile}, "api": {c.API.CertFile, c.API.KeyFile}} {
 		if (pair[0] == "") != (pair[1] == "") {

@@ -49,6 +49,9 @@ type Config struct {
 	OnRefused func(ctx context.Context, r brokerapi.Refusal)
 	OnStats   func(ctx context.Context, s brokerapi.Stats)
 
+	// Fed: the uplink comes by Take from another source, such as a queue; the connection only sends.
+	Fed bool
+
 	Workers int // messages handled at once, default 32
 	Log     *slog.Logger
 }
@@ -142,7 +145,7 @@ func (b *Bridge) run(ctx context.Context, wg *sync.WaitGroup) {
 
 func (b *Bridge) subscribe(ctx context.Context, c *mqtt.Client) error {
 	var filters []string
-	if b.cfg.Up != nil || b.cfg.Req != nil { // else this process only hints: it must not take a share that it cannot handle
+	if !b.cfg.Fed && (b.cfg.Up != nil || b.cfg.Req != nil) { // else this process only hints: it must not take a share that it cannot handle
 		filters = topics.CloudFilters()
 	}
 	if b.cfg.OnRefused != nil {

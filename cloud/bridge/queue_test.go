@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/ack"
@@ -25,9 +26,21 @@ func TestFedByQueue(t *testing.T) {
 			},
 		},
 		Req: map[string]kitmqtt.ReqHandler{},
+		Fed: true,
 	})
 	r := newRobot(t, b, rex)
-	connected(t, r)
+	wait(t, r.up, "connected")
+	up := make(chan bool)
+	go func() {
+		defer close(up)
+		for !br.Connected() {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	wait(t, up, "bridge connected")
+	if err := r.link.Publish(t.Context(), topics.UpTopic(rex, topics.DAS), 1, false, []byte("by MQTT, which nobody hears")); err != nil {
+		t.Fatal(err)
+	}
 	q := queuetest.Start(t)
 	source, err := queue.Open(t.Context(), q.Config, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
@@ -47,6 +60,9 @@ func TestFedByQueue(t *testing.T) {
 		a, err := ack.Parse([]byte(wait(t, r.down, "an acknowledgement").payload))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !want[a.Batch] {
+			t.Errorf("acknowledgement of %q", a.Batch)
 		}
 		delete(want, a.Batch)
 	}

@@ -56,11 +56,11 @@ const (
 // Config says which queue.
 type Config struct {
 	URL string `koanf:"url"` // https://sqs.REGION.amazonaws.com/ACCOUNT/NAME; "": no queue
-	// AWS's region and credentials; Endpoint is the scheme and host of URL if empty.
-	awsconfig.Config `koanf:",squash"`
-	Receivers        int           `koanf:"receivers"`    // long polls at once, default 4
-	Visibility       time.Duration `koanf:"visibility"`   // how long a message that was not taken stays hidden, whole seconds, default 30s
-	MaxReceives      int           `koanf:"max_receives"` // a message that comes more often is dead, default 20; keep the redrive policy's below
+	// AWS says as whom; its endpoint is the scheme and host of URL if empty.
+	AWS         awsconfig.Config `koanf:"aws"`
+	Receivers   int              `koanf:"receivers"`    // long polls at once, default 4
+	Visibility  time.Duration    `koanf:"visibility"`   // how long a message that was not taken stays hidden, whole seconds, default 30s
+	MaxReceives int              `koanf:"max_receives"` // a message that comes more often is dead, default 20; keep the redrive policy's below
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -76,7 +76,7 @@ func (c Config) Validate() error {
 	case c.MaxReceives < 0:
 		return errs.New(errs.Invalid, "uplink.sqs.max_receives %d: want at least 1", c.MaxReceives)
 	}
-	return c.Config.Validate("uplink.sqs")
+	return c.AWS.Validate("uplink.sqs.aws")
 }
 
 // Stats counts since the source was opened.
@@ -106,13 +106,13 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*SQS, error) {
 		return nil, err
 	}
 	c.Receivers, c.Visibility, c.MaxReceives = cmp.Or(c.Receivers, 4), cmp.Or(c.Visibility, 30*time.Second), cmp.Or(c.MaxReceives, 20)
-	if c.Endpoint == "" {
+	if c.AWS.Endpoint == "" {
 		u, _ := url.Parse(c.URL) // validated
-		c.Endpoint = u.Scheme + "://" + u.Host
+		c.AWS.Endpoint = u.Scheme + "://" + u.Host
 	}
-	ac, err := c.Load(ctx)
+	ac, err := c.AWS.Load(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("uplink.sqs: %w", err)
+		return nil, fmt.Errorf("uplink.sqs.aws: %w", err)
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

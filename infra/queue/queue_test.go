@@ -106,7 +106,7 @@ func TestTakesAll(t *testing.T) {
 func TestPoison(t *testing.T) {
 	q := queuetest.Start(t)
 	cfg := q.Config
-	cfg.MaxReceives, cfg.Visibility = 3, time.Second
+	cfg.MaxReceives, cfg.Visibility = 3, 10*time.Second
 	s, _ := run(t, cfg, func(_ string, payload []byte) bool { return string(payload) == "good" })
 	poison := []string{"", "{", "[]", `{"topic":"x"} {}`, `{"topic":"","payload":""}`, `{"topic":"x","payload":"!"}`, `{"topic":"x","other":1}`,
 		`{"topic":"x","payload":"` + strings.Repeat("AAAA", topics.MaxPayload/3+2) + `"}`}
@@ -159,8 +159,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"uplink.sqs.receivers":    func(c *queue.Config) { c.Receivers = 1000 },
 		"uplink.sqs.visibility":   func(c *queue.Config) { c.Visibility = 1500 * time.Millisecond },
 		"uplink.sqs.max_receives": func(c *queue.Config) { c.MaxReceives = -1 },
-		"both or neither":         func(c *queue.Config) { c.Config = awsconfig.Config{AccessKeyFile: "x"} },
-		"uplink.sqs.endpoint":     func(c *queue.Config) { c.Endpoint = "host" },
+		"both or neither":         func(c *queue.Config) { c.AWS = awsconfig.Config{AccessKeyFile: "x"} },
+		"uplink.sqs.aws.endpoint": func(c *queue.Config) { c.AWS.Endpoint = "host" },
 	} {
 		c := good
 		change(&c)
@@ -169,7 +169,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	missing := good
-	missing.AccessKeyFile, missing.SecretKeyFile = "/no/such/file", "/no/such/file"
+	missing.AWS.AccessKeyFile, missing.AWS.SecretKeyFile = "/no/such/file", "/no/such/file"
 	if _, err := queue.Open(t.Context(), missing, nil); err == nil || !strings.Contains(err.Error(), "/no/such/file") {
 		t.Errorf("%v", err)
 	}

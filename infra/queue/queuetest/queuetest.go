@@ -67,7 +67,7 @@ func Start(t testing.TB) *Server {
 		}
 		return file
 	}
-	s.Config = queue.Config{URL: s.URL, Config: awsconfig.Config{Region: Region, AccessKeyFile: write("access", accessKey), SecretKeyFile: write("secret", "not so secret")}}
+	s.Config = queue.Config{URL: s.URL, AWS: awsconfig.Config{Region: Region, AccessKeyFile: write("access", accessKey), SecretKeyFile: write("secret", "not so secret")}}
 	t.Cleanup(func() {
 		srv.CloseClientConnections() // long polls
 		srv.Close()

@@ -29,12 +29,17 @@ const nobody = "kenneld-ready"
 // Admin gives orders to AWS IoT Core. It implements brokeradmin.Admin and is safe for concurrent use.
 type Admin struct{ client *iotdataplane.Client }
 
+// Validate reports the first setting that cannot work (kind Invalid).
+func Validate(cfg Config) error {
+	if cfg.Endpoint == "" || cfg.Region == "" {
+		return errs.New(errs.Invalid, "mqtt.aws_iot.endpoint %q and region %q: want https:// with the account's own host, and its region", cfg.Endpoint, cfg.Region)
+	}
+	return cfg.Validate("mqtt.aws_iot")
+}
+
 // New returns an Admin; it does not talk to AWS.
 func New(ctx context.Context, cfg Config) (*Admin, error) {
-	if cfg.Endpoint == "" || cfg.Region == "" {
-		return nil, errs.New(errs.Invalid, "mqtt.aws_iot.endpoint %q and region %q: want https:// with the account's own host, and its region", cfg.Endpoint, cfg.Region)
-	}
-	if err := cfg.Validate("mqtt.aws_iot"); err != nil {
+	if err := Validate(cfg); err != nil {
 		return nil, err
 	}
 	ac, err := cfg.Load(ctx)

@@ -41,7 +41,7 @@ type Config struct {
 type Admin struct {
 	cfg    Config
 	client *mqtt.Client
-	up     chan struct{} // a connection was made; one slot: only the latest counts
+	up     chan struct{} // the broker may not know every thing; one slot: it is a state, not a count
 
 	mu      sync.Mutex
 	waiting map[string]chan []response // by correlation; one slot each
@@ -62,10 +62,7 @@ func New(cfg Config) (*Admin, error) {
 		if err := c.Subscribe(ctx, 1, responseTopic); err != nil {
 			return err
 		}
-		select {
-		case a.up <- struct{}{}:
-		default:
-		}
+		a.wake()
 		return nil
 	}
 	m.OnMessage = func(_ string, payload []byte, ack func()) {
@@ -133,8 +130,25 @@ const (
 	roleKnown     = "Role already exists"
 )
 
-// Provision gives things the rights to their own topics. Who has them already keeps them, and the session.
+// Provision gives things the rights to their own topics. Who has them already keeps them, and the session. After an error Run tells the
+// broker of the whole fleet again.
 func (a *Admin) Provision(ctx context.Context, ids ...thing.ID) error {
+	err := a.provision(ctx, ids)
+	if err != nil {
+		a.wake()
+	}
+	return err
+}
+
+// wake has Run look what the broker knows.
+func (a *Admin) wake() {
+	select {
+	case a.up <- struct{}{}:
+	default:
+	}
+}
+
+func (a *Admin) provision(ctx context.Context, ids []thing.ID) error {
 	for part := range slices.Chunk(ids, batch) {
 		var commands []command
 		for _, id := range part {
@@ -176,7 +190,7 @@ func (a *Admin) sync(ctx context.Context) error {
 			}
 		}
 	}
-	if err := a.Provision(ctx, missing...); err != nil {
+	if err := a.provision(ctx, missing); err != nil {
 		return err
 	}
 	if len(missing) > 0 {

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"kennel/certs"
+	"kennel/certs/thing"
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/brokeradmin"
+	"kennel/infra/mqtt/brokeradmin/awsiot"
+	"kennel/infra/mqtt/brokeradmin/emqx"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
+)
+
+// The brokers that take our orders: words of mqtt.broker.
+const (
+	brokerEmbedded  = "embedded"
+	brokerMosquitto = "mosquitto"
+	brokerEMQX      = "emqx"
+	brokerAWSIoT    = "aws-iot"
+)
+
+func (m MQTTConfig) embedded() bool { return m.Broker == "" || m.Broker == brokerEmbedded }
+
+// validateBroker reports settings of the broker and the uplink that cannot work.
+func (c Config) validateBroker() error {
+	switch m := c.MQTT; m.Broker {
+	case "", brokerEmbedded, brokerMosquitto:
+	case brokerEMQX:
+		if err := m.EMQX.Validate(); err != nil {
+			return err
+		}
+	case brokerAWSIoT:
+		if err := awsiot.Validate(m.AWSIoT); err != nil {
+			return err
+		}
+	default:
+		return errs.New(errs.Invalid, "mqtt.broker %.40q: want %s, %s, %s or %s", m.Broker, brokerEmbedded, brokerMosquitto, brokerEMQX, brokerAWSIoT)
+	}
+	if c.Uplink.SQS.URL == "" {
+		return nil
+	}
+	return c.Uplink.SQS.Validate()
+}
+
+// brokerAdmin returns who takes orders for the broker.
+func (c *Cloud) brokerAdmin(ctx context.Context) (brokeradmin.Admin, error) {
+	switch c.cfg.MQTT.Broker {
+	case brokerMosquitto:
+		return mosquitto.New(mosquitto.Config{MQTT: mqtt.Config{URL: c.cfg.MQTT.URL, TLS: c.serviceTLS(), Log: c.log}, Things: c.everyThing, Log: c.log})
+	case brokerEMQX:
+		return emqx.New(c.cfg.MQTT.EMQX)
+	case brokerAWSIoT:
+		return awsiot.New(ctx, c.cfg.MQTT.AWSIoT)
+	}
+	return brokeradmin.Embedded{Link: c.bridge}, nil
+}
+
+// everyThing lists the fleet.
+func (c *Cloud) everyThing(ctx context.Context) ([]thing.ID, error) {
+	var out []thing.ID
+	for q := (registry.Query{Limit: registry.MaxLimit}); ; {
+		page, err := c.Registry.Things(ctx, q)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		for _, t := range page {
+			out = append(out, t.ID)
+		}
+		q.After = out[len(out)-1]
+	}
+}
+
+// orderTime bounds an order to the broker that somebody waits for.
+const orderTime = 5 * time.Second
+
+// tellBroker passes steps of activation on, and tells the broker of those that concern it: who is new, whose session must end.
+func (c *Cloud) tellBroker(next certs.Recorder) certs.Recorder { return brokerTold{c, next} }
+
+type brokerTold struct {
+	c    *Cloud
+	next certs.Recorder
+}
+
+func (b brokerTold) Record(ctx context.Context, s certs.Step) {
+	b.next.Record(ctx, s)
+	if !s.OK || s.Thing == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderTime)
+	defer cancel()
+	var err error
+	switch s.Step {
+	case certs.StepRegister, certs.StepEnroll:
+		if p, ok := b.c.Broker.(brokeradmin.Provisioner); ok {
+			err = p.Provision(ctx, s.Thing) // before the robot has its certificate; what fails is made up for
+		}
+	case certs.StepRevoke:
+		err = b.c.Broker.Kick(ctx, s.Thing, "its certificates were revoked: "+s.Reason)
+	}
+	if err != nil {
+		b.c.log.WarnContext(ctx, "broker not told", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
+	}
+}
