@@ -3,11 +3,13 @@
 package queuetest
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -151,11 +153,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "com.amazonaws.sqs#ServiceUnavailable", "planted")
 		return
 	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client stopped while it was asking
+	}
 	switch target {
 	case "ReceiveMessage":
-		s.receive(w, r)
+		s.receive(w, r, body)
 	case "DeleteMessageBatch":
-		s.delete(w, r)
+		s.delete(w, body)
 	default:
 		s.problem(w, "operation %s: a consumer needs ReceiveMessage and DeleteMessageBatch", target)
 	}
@@ -175,7 +181,7 @@ func (s *Server) problem(w http.ResponseWriter, format string, args ...any) {
 	refuse(w, http.StatusBadRequest, "com.amazonaws.sqs#InvalidRequest", text)
 }
 
-func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, body []byte) {
 	var in struct {
 		QueueURL                    string `json:"QueueUrl"`
 		MaxNumberOfMessages         int
@@ -183,7 +189,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 		VisibilityTimeout           int
 		MessageSystemAttributeNames []string
 	}
-	dec := json.NewDecoder(r.Body)
+	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil || in.QueueURL != s.URL || in.MaxNumberOfMessages < 1 || in.MaxNumberOfMessages > 10 || in.WaitTimeSeconds > 20 {
 		s.problem(w, "ReceiveMessage %+v: %v", in, err)
@@ -236,7 +242,7 @@ func (s *Server) visible(most int, hide time.Duration) (found []map[string]any, 
 	return found, soonest
 }
 
-func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
+func (s *Server) delete(w http.ResponseWriter, body []byte) {
 	type entry struct {
 		ID            string `json:"Id"`
 		ReceiptHandle string
@@ -245,7 +251,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 		QueueURL string `json:"QueueUrl"`
 		Entries  []entry
 	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.QueueURL != s.URL || len(in.Entries) < 1 || len(in.Entries) > 10 {
+	if err := json.Unmarshal(body, &in); err != nil || in.QueueURL != s.URL || len(in.Entries) < 1 || len(in.Entries) > 10 {
 		s.problem(w, "DeleteMessageBatch %+v: %v", in, err)
 		return
 	}
