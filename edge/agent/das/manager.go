@@ -109,7 +109,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		conf: c, file: file, log: c.Log,
-		acks: make(chan ack.Ack, 64), // a few windows
+		acks: make(chan ack.Ack, 16), // a few windows
 		kick: make(chan struct{}, 1), flush: make(chan struct{}, 1), progress: make(chan struct{}),
 	}
 	// Beyond any number given before in this boot, as long as it had fewer than a thousand events in each millisecond.

@@ -86,7 +86,7 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.cfg.N, "n", 100, "how many robots")
+	f.IntVarP(&o.cfg.N, "robots", "n", 100, "how many robots")
 	f.StringVar(&o.cfg.Folder, "root", "", "folder for the robots' folders (required)")
 	f.StringVar(&o.cfg.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
 	f.StringVar(&o.cfg.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")

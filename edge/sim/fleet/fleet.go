@@ -95,7 +95,7 @@ func Descriptors() (robots int, err error) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
 		return 0, fmt.Errorf("limit of file descriptors: %w", err)
 	}
-	return int(min(max(int64(lim.Cur), reserve)-reserve, 1<<30)) / perRobot, nil
+	return (int(min(max(lim.Cur, reserve), 1<<30)) - reserve) / perRobot, nil
 }
 
 // Fleet is a running crowd. Its methods are safe for concurrent use; Run is called once.
