@@ -470,7 +470,8 @@ func (d *deployment) bringUp(name string) {
 	for i, a := range args[1:] {
 		args[i+1] = d.here(name, paths, d.accounts(a))
 	}
-	spec := proc.Spec{Path: args[0], Args: args[1:], Env: env, Credential: d.account(s.User).Credential}
+	// A container's working directory: accounts of less right may not enter the one that the tests run in.
+	spec := proc.Spec{Path: args[0], Args: args[1:], Env: env, Dir: "/", Credential: d.account(s.User).Credential}
 	switch {
 	case s.oneShot():
 		spec.Name, spec.LogFile = name, filepath.Join(d.dir, name+".log")
@@ -674,7 +675,7 @@ func (d *deployment) initPostgres(s service, spec proc.Spec, paths map[string]st
 	password := d.here("postgres", paths, s.Environment["POSTGRES_PASSWORD_FILE"])
 	once := func(name string, env []string, args ...string) {
 		d.t.Helper()
-		err := proc.Once(d.t.Context(), proc.Spec{Name: name, Path: filepath.Join(d.pg.Dir, name), Args: args, Env: env, Credential: spec.Credential})
+		err := proc.Once(d.t.Context(), proc.Spec{Name: name, Path: filepath.Join(d.pg.Dir, name), Args: args, Env: env, Dir: "/", Credential: spec.Credential})
 		if err != nil {
 			d.t.Fatal(err)
 		}
