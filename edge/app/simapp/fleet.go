@@ -82,7 +82,8 @@ A -root on a memory file system spares the disk their thousands of syncs.`,
 			if err := runFleet(ctx, f, o.status, o.progress); err != nil {
 				return err
 			}
-			return cli.Print(cmd, f.Summary(), func(t *cli.Table) { tell(t, f.Summary()) })
+			s := f.Summary()
+			return cli.Print(cmd, s, func(t *cli.Table) { tell(t, s) })
 		},
 	}
 	f := cmd.Flags()
@@ -141,26 +142,30 @@ func newAgent(root *os.Root, m fleet.Machine) (fleet.Agent, error) {
 // runFleet runs f with those who watch it.
 func runFleet(ctx context.Context, f *fleet.Fleet, status string, progress time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	defer cancel()
-	if progress > 0 {
-		wg.Go(func() { f.Progress(ctx, progress) })
-	}
 	served := make(chan error, 1) // it ends once
-	if status != "" {
-		wg.Go(func() {
-			err := f.Serve(ctx, status)
+	if status == "" {
+		served <- nil
+	} else {
+		ln, err := fleet.Listen(ctx, status)
+		if err != nil {
+			return err
+		}
+		go func() {
+			err := f.Serve(ctx, ln)
 			if err != nil {
 				cancel()
 			}
 			served <- err
-		})
-	} else {
-		served <- nil
+		}()
+	}
+	var wg sync.WaitGroup
+	if progress > 0 {
+		wg.Go(func() { f.Progress(ctx, progress) })
 	}
 	err := f.Run(ctx)
 	cancel()
+	wg.Wait()
 	return errors.Join(err, <-served)
 }
 

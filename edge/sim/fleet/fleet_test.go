@@ -289,9 +289,12 @@ func TestServe(t *testing.T) {
 	f, _ := newCrowd(t, t.TempDir(), 3, presets["idle"])
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 2) // the fleet and its page
-	socket := filepath.Join(t.TempDir(), "s")
+	ln, err := Listen(ctx, filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	go func() { done <- f.Run(ctx) }()
-	go func() { done <- f.Serve(ctx, socket) }()
+	go func() { done <- f.Serve(ctx, ln) }()
 	h := f.Handler()
 	ask := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
@@ -320,7 +323,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	for _, addr := range []string{"0.0.0.0:9100", "9100", ""} {
-		if err := f.Serve(t.Context(), addr); errs.KindOf(err) != errs.Invalid {
+		if _, err := Listen(t.Context(), addr); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%q: %v", addr, err)
 		}
 	}

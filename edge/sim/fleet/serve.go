@@ -46,18 +46,23 @@ func answer(w http.ResponseWriter, v any) {
 	_ = enc.Encode(v) // who asked may be gone
 }
 
-// Serve answers at addr until ctx ends: host:port on this machine, or the path of a socket.
-func (f *Fleet) Serve(ctx context.Context, addr string) error {
+// Listen opens addr for Serve: host:port on this machine, or the path of a socket.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	network := "tcp"
 	if strings.ContainsRune(addr, '/') {
 		network = "unix"
 	} else if host, _, err := net.SplitHostPort(addr); err != nil || !loopback(host) {
-		return errs.New(errs.Invalid, "status address %.80q: want host:port of this machine, or the path of a socket", addr)
+		return nil, errs.New(errs.Invalid, "status address %.80q: want host:port of this machine, or the path of a socket", addr)
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, network, addr)
 	if err != nil {
-		return fmt.Errorf("status: %w", err)
+		return nil, fmt.Errorf("status: %w", err)
 	}
+	return ln, nil
+}
+
+// Serve answers at ln until ctx ends, and closes it.
+func (f *Fleet) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{Handler: f.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // nobody waits for an answer from a fleet that ends
 	defer stop()
