@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"kennel/certs/thing"
@@ -48,7 +49,7 @@ type Wire struct {
 	Seed    uint64 // of what happens on it
 }
 
-// Plan is what happens to one robot, without an end. It is drawn as it is read; not safe for concurrent use.
+// Plan is what happens to one robot. It is drawn as it is read; not safe for concurrent use.
 type Plan struct {
 	Wire  Wire
 	Clock Clock // of the first boot
@@ -115,12 +116,15 @@ func (pl *Plan) add(seed uint64, id thing.ID, kind Kind, rate float64, per time.
 	if rate == 0 {
 		return
 	}
-	s := &stream{rng: numbers(seed, id, string(kind)), mean: time.Duration(float64(per) / rate), draw: draw}
+	s := &stream{rng: numbers(seed, id, string(kind)), mean: time.Duration(min(float64(per)/rate, maxMean)), draw: draw}
 	s.next = draw(s, 0)
 	pl.streams = append(pl.streams, s)
 }
 
-// Next returns the next step; false if nothing ever happens.
+// maxMean keeps twenty of them inside a Duration, in nanoseconds: three years.
+const maxMean = 1e17
+
+// Next returns the next step; false if nothing happens any more, at the latest after the 292 years that a Duration can count.
 func (pl *Plan) Next() (Step, bool) {
 	var first *stream
 	for _, s := range pl.streams {
@@ -133,6 +137,9 @@ func (pl *Plan) Next() (Step, bool) {
 	}
 	step := first.next
 	first.next = first.draw(first, step.At)
+	if first.next.At < step.At { // the end of time
+		pl.streams = slices.DeleteFunc(pl.streams, func(s *stream) bool { return s == first })
+	}
 	return step, true
 }
 

@@ -76,6 +76,27 @@ func TestPlan(t *testing.T) {
 	})
 }
 
+// TestEndOfTime: what is rare beyond all calendars neither comes early nor again and again.
+func TestEndOfTime(t *testing.T) {
+	p := presets["idle"]
+	p.Events, p.Reboots = 1e-300, 0.001
+	pl := p.Plan(1, vic)
+	n := 0
+	for at := time.Duration(0); ; n++ {
+		s, ok := pl.Next()
+		if !ok {
+			break
+		}
+		if s.At < at || n > 1000 {
+			t.Fatalf("step %d: %+v after %v", n, s, at)
+		}
+		at = s.At
+	}
+	if n < 50 {
+		t.Errorf("%d steps in 292 years, want about 200", n)
+	}
+}
+
 // TestPlansDiffer: robots and seeds have their own.
 func TestPlansDiffer(t *testing.T) {
 	p := presets["rough"]

@@ -123,7 +123,7 @@ func (p Profile) Validate() error {
 	return nil
 }
 
-// real is how long a simulated time takes.
+// real is how long a simulated time takes; at most thirty years.
 func (p Profile) real(simulated time.Duration) time.Duration {
-	return time.Duration(float64(simulated) / p.TimeFactor)
+	return time.Duration(min(float64(simulated)/p.TimeFactor, 1e18))
 }
