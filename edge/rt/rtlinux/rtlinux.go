@@ -24,12 +24,14 @@ type Clock struct{}
 func (Clock) Now() time.Duration { return mono.Now() }
 
 // SleepUntil returns when the monotonic time is t or later.
-func (Clock) SleepUntil(t time.Duration) {
+func (c Clock) SleepUntil(t time.Duration) {
 	const absolute = 1 // TIMER_ABSTIME
 	ts := unix.NsecToTimespec(int64(t))
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-		if e != unix.EINTR { // the runtime's signals interrupt it; the deadline is absolute, so it just goes on
+		// The runtime's signals interrupt it; the deadline is absolute, so it just goes on. And where processors' clocks differ by
+		// microseconds, the one we wake on may not have got there yet.
+		if e != unix.EINTR && (e != 0 || c.Now() >= t) {
 			return
 		}
 	}
