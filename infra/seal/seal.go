@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"kennel/infra/durable"
 )
 
 // KeySize is the size of a key, in bytes.
@@ -91,6 +93,14 @@ func Init(file string) (Key, error) {
 	if err := os.Link(tmp.Name(), file); errors.Is(err, fs.ErrExist) { // another process was first: its key counts
 		return Load(file)
 	} else if err != nil {
+		return Key{}, fmt.Errorf("sealing key: %w", err)
+	}
+	folder, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return Key{}, fmt.Errorf("sealing key: %w", err)
+	}
+	defer folder.Close() // only read
+	if err := durable.SyncDir(folder, "."); err != nil { // what is sealed with a key that a power cut takes back is lost
 		return Key{}, fmt.Errorf("sealing key: %w", err)
 	}
 	return k, nil
