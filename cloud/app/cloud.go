@@ -21,6 +21,7 @@ import (
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
 	"kennel/certs/thing"
+	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
@@ -39,6 +40,7 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"
+	"kennel/infra/kit"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/migrations"
@@ -228,6 +230,11 @@ func (c *Cloud) wireBridge(ctx context.Context) error {
 	c.requests = jdocsapi.Handlers(c.Docs)
 	c.requests["ota/desired"] = releases.Desired
 	maps.Copy(c.requests, commandapi.Handlers(c.Commands))
+	for name := range c.requests {
+		if err := access.Requests.Check(name, kit.RoleThing); err != nil {
+			return fmt.Errorf("what robots may ask: %w", err)
+		}
+	}
 	cfg := bridge.Config{
 		MQTT: mqtt.Config{URL: c.cfg.MQTT.URL, TLS: c.serviceTLS(), Log: c.log},
 		Log:  c.log,
@@ -350,7 +357,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	if err := console.Mount(mux, c.console()); err != nil {
 		return nil, err
 	}
-	return c.tel.HTTP(mux, accountapi.Authenticator(c.Accounts, c.log)(mux)), nil
+	return c.tel.HTTP(mux, accountapi.Authenticator(c.Accounts, c.log)(access.HTTP.Guard(mux, c.log))), nil
 }
 
 // health answers 200 while this process can do its work.

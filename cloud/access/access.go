@@ -1,0 +1,97 @@
+// Package access is the authorisation matrix: who may do what, in one table that is read at every door.
+//
+// The tables list every operation of the cloud: HTTP routes and pages (HTTP), what robots ask over MQTT (Requests), the gRPC calls of
+// original robots (Calls), and the topics of the broker (Topics). What is not in a table is refused. The endpoints behind the doors check
+// their callers too; the walk in cmd/e2e asks for every operation in every role over the real transports and finds out if the two differ.
+package access
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
+)
+
+// Rule says who may do one operation.
+type Rule struct {
+	Name string // as its door calls it: "POST /v1/things", "jdocs/read", "/tokenpb.Token/RefreshToken"
+	// Roles may do it; empty: whoever brings what By says.
+	Roles []kit.Role
+	// Own: a person with the role owner only for robots that are theirs; others' answer as unknown ones.
+	Own bool
+	// By is what decides where no role does, in words: a claim secret, a device certificate, nothing.
+	By string
+	// Page: a web page; nobody is led to the page that signs in instead of being refused.
+	Page bool
+}
+
+// Owners and staff, for operations that a robot's owner may do too.
+var (
+	ownerOrStaff    = append([]kit.Role{kit.RoleOwner}, kit.Staff...)
+	ownerOrChangers = append([]kit.Role{kit.RoleOwner}, kit.Changers...)
+	owners          = []kit.Role{kit.RoleOwner}
+	people          = ownerOrStaff
+)
+
+// Table is the rules of one door by name.
+type Table map[string]Rule
+
+func table(rules []Rule) Table {
+	t := Table{}
+	for _, r := range rules {
+		if _, twice := t[r.Name]; twice || r.Name == "" || (len(r.Roles) == 0) == (r.By == "") {
+			panic("access: rule " + r.Name + " is there twice, or says neither who nor what decides")
+		}
+		t[r.Name] = r
+	}
+	return t
+}
+
+// Names returns the operations in order.
+func (t Table) Names() []string {
+	out := make([]string, 0, len(t))
+	for name := range t {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Check returns nil if a caller of that role may do the operation, as far as the role decides. Errors: NotFound for an operation that is
+// not in the table; Unauthenticated without a role; Denied.
+func (t Table) Check(name string, role kit.Role) error {
+	r, ok := t[name]
+	switch {
+	case !ok:
+		return errs.Coded(errs.NotFound, "no_such_operation", "there is no operation %.100q", name)
+	case len(r.Roles) == 0 || slices.Contains(r.Roles, role):
+		return nil
+	case role == "":
+		return errs.New(errs.Unauthenticated, "sign in first")
+	}
+	return errs.New(errs.Denied, "role %s may not do this; it needs one of %v", role, r.Roles)
+}
+
+// Guard is the HTTP door in front of mux: it lets a request through to the route that matches it if the route is in the table and the
+// caller's role is among its roles. Pages decide themselves how to send somebody away.
+func (t Table) Guard(mux *http.ServeMux, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, pattern := mux.Handler(r)
+		if pattern != "" && !t[pattern].Page {
+			if err := t.Check(pattern, kit.CallerFrom(r.Context()).Role); err != nil {
+				if errs.KindOf(err) == errs.NotFound {
+					log.ErrorContext(r.Context(), "route is in no table and stays closed", "pattern", pattern)
+				} else {
+					log.InfoContext(r.Context(), "refused", "route", pattern, logging.Addr, kit.CallerFrom(r.Context()).Addr, logging.Err, err)
+				}
+				kithttp.WriteError(w, err)
+				return
+			}
+		}
+		mux.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,77 @@
+package access_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"kennel/cloud/access"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+)
+
+var roles = append([]kit.Role{"", kit.RoleThing, kit.RoleOwner}, kit.Staff...)
+
+// The table decides, and what is in no table is closed.
+func TestGuard(t *testing.T) {
+	mux := http.NewServeMux()
+	for _, p := range []string{"POST /v1/things", "GET /v1/things/{thing}", "/ok", "GET /{$}", "GET /v1/nobody-thought-of-it"} {
+		mux.HandleFunc(p, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	}
+	h := access.HTTP.Guard(mux, slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		method, path string
+		may          []kit.Role // nil: everybody
+	}{
+		{"POST", "/v1/things", kit.Admins},
+		{"GET", "/v1/things/vic:00e20100", kit.Staff},
+		{"HEAD", "/v1/things/vic:00e20100", kit.Staff},
+		{"GET", "/v1/things/../things/vic:00e20100", kit.Staff},
+		{"GET", "/ok", nil},
+		{"GET", "/", nil}, // the page leads away itself
+		{"GET", "/v1/nobody-thought-of-it", []kit.Role{}},
+	} {
+		for _, role := range roles {
+			r := httptest.NewRequest(c.method, c.path, nil)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role})))
+			want := http.StatusNoContent
+			switch {
+			case c.may == nil || slices.Contains(c.may, role):
+				if w.Code == http.StatusMovedPermanently || w.Code == http.StatusTemporaryRedirect { // the mux cleans the path first
+					continue
+				}
+			case len(c.may) == 0:
+				want = http.StatusNotFound
+			case role == "":
+				want = http.StatusUnauthorized
+			default:
+				want = http.StatusForbidden
+			}
+			if w.Code != want {
+				t.Errorf("%s %s as %q: %d, want %d", c.method, c.path, role, w.Code, want)
+			}
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/no/such/route", nil))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("no route: %d", w.Code)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	if err := access.Requests.Check("jdocs/read", kit.RoleThing); err != nil {
+		t.Error(err)
+	}
+	for _, role := range append(kit.Staff, "", kit.RoleOwner) {
+		if err := access.Requests.Check("jdocs/read", role); err == nil {
+			t.Errorf("%q reads a robot's documents as the robot", role)
+		}
+	}
+	if err := access.HTTP.Check("GET /nowhere", kit.RoleAdmin); errs.KindOf(err) != errs.NotFound {
+		t.Error(err)
+	}
+}
