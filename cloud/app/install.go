@@ -35,7 +35,7 @@ const partTTL = 365 * 24 * time.Hour
 //	ca/         the authorities with root.key, for no running part: take root.key to a safe place
 //	kenneld/    ca/ (without root.key), postgres-password, s3-access-key, s3-secret-key
 //	postgres/   server.crt, server.key, superuser-password, kennel-password
-//	broker/     server.crt, server.key, ca.crt (the root, and the authorities of clients), device-anchor.crt, service-anchor.crt
+//	broker/     server.crt, server.key, device-anchor.crt, service-anchor.crt, security/security.json (Mosquitto writes it from then on)
 //	s3/         access-key, secret-key
 //	proxy/      root.crt
 //	operator/   root.crt; kenneld prepare adds the first password
@@ -119,9 +119,38 @@ func (w installer) postgres() error {
 }
 
 func (w installer) broker() error {
-	// OpenSSL wants the whole chain up to the root; that only clients' certificates pass is in the authorities' own usage.
-	bundle := slices.Concat(w.ca.Root(), w.ca.DeviceBundle(), w.ca.ServiceBundle())
-	return errors.Join(w.certificate("broker"), w.file("broker", "ca.crt", bundle), w.anchor("device"), w.anchor("service"))
+	return errors.Join(w.certificate("broker"), w.anchor("device"), w.anchor("service"), w.security())
+}
+
+// security gives Mosquitto the file in which its dynamic security plugin keeps who may do what. It is the plugin's from then on, so a good
+// one stays as it is. Its folder is all that a part may write: what has its name there may be a link, which is not followed.
+func (w installer) security() error {
+	const folder, name = "broker/security", "broker/security/security.json"
+	var b mosquitto.Broker
+	good := func() bool {
+		if fi, err := w.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
+			return false
+		}
+		old, err := w.root.ReadFile(name)
+		return err == nil && b.CheckSecurity(old) == nil
+	}
+	if !good() {
+		seed, err := b.Security()
+		if err != nil {
+			return err
+		}
+		if err := durable.Write(w.root, name, seed, 0o600, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := w.root.Chmod(folder, 0o700); err != nil { // a container engine may have made it, for the mount
+		return err
+	}
+	o, ok := w.Owners["broker"]
+	if !ok {
+		return nil
+	}
+	return errors.Join(w.root.Lchown(folder, o.UID, o.GID), w.root.Lchown(name, o.UID, o.GID))
 }
 
 // anchor keeps, for brokers that can tell their listeners apart by it, a certificate that vouches for one authority alone.

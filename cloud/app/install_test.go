@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"kennel/certs/ca"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 )
 
 func TestInstall(t *testing.T) {
@@ -70,12 +71,62 @@ func TestInstall(t *testing.T) {
 	if read("broker/server.crt") == crt || read("s3/secret-key") != secret {
 		t.Error("a new name: want a new certificate and the same secrets")
 	}
+	installSecurity(t, in)
 	if err := os.Remove(filepath.Join(in.Dir, "postgres/server.key")); err != nil {
 		t.Fatal(err)
 	}
 	run()
 	if _, err := (ca.Pair{Chain: []byte(read("postgres/server.crt")), Key: []byte(read("postgres/server.key"))}).TLS(); err != nil {
 		t.Errorf("after the loss of a key: %v", err)
+	}
+}
+
+// installSecurity: what Mosquitto keeps of who may do what stays as the broker wrote it; one that would leave the broker without orders is
+// made anew, and a link that was planted in its place leads nowhere.
+func installSecurity(t *testing.T, in Install) {
+	t.Helper()
+	file := filepath.Join(in.Dir, "broker/security/security.json")
+	read := func() string {
+		t.Helper()
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	seed := read()
+	var b mosquitto.Broker
+	fleet, err := b.Security("vic:00e20100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for content, want := range map[string]string{string(fleet): string(fleet), "": seed, seed[:len(seed)/2]: seed} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(); got != want {
+			t.Errorf("%.40q became %.40q", content, got)
+		}
+	}
+	victim := filepath.Join(in.Dir, "ca/device.key")
+	before, err := os.ReadFile(victim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(file), os.Symlink("../../ca/device.key", file)); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(victim); err != nil || !bytes.Equal(after, before) || read() != seed {
+		t.Errorf("a link in the broker's folder was followed (%v)", err)
+	}
+	if fi, err := os.Lstat(file); err != nil || !fi.Mode().IsRegular() || fi.Mode().Perm() != 0o600 {
+		t.Errorf("security file: %v, %v", fi, err)
 	}
 }
 

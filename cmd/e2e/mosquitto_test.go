@@ -2,14 +2,18 @@ package e2e
 
 import (
 	"context"
+	"crypto"
+	"crypto/tls"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"testing"
 	"time"
+
+	mosquittoadmin "kennel/infra/mqtt/brokeradmin/mosquitto" // these tests have a word of that name
 )
 
-// Brokers that the cluster can run behind.
+// Brokers that the cluster can run behind: words of mqtt.broker.
 const (
 	embedded  = "embedded"
 	mosquitto = "mosquitto"
@@ -18,6 +22,7 @@ const (
 // startBroker runs the broker as a part of its own. Robots call addr["mqtt"], kenneld addr["mqtt-services"].
 func (c *cluster) startBroker(ctx context.Context, kind string) {
 	c.t.Helper()
+	c.broker = kind
 	c.addr["mqtt-services"] = c.addr["mqtt"]
 	if kind == embedded {
 		c.child(ctx, "broker", filepath.Join(bin, "kenneld"), "part", "broker", "-config", c.brokerConfig())
@@ -32,7 +37,8 @@ func (c *cluster) startBroker(ctx context.Context, kind string) {
 	c.child(ctx, "broker", path, "-c", conf)
 }
 
-// mosquittoConfig is the deployment's own configuration (infra/compose), with this machine's paths and ports.
+// mosquittoConfig is the deployment's own configuration (composeMosquitto) with this machine's paths and ports. The security file names no
+// robot: the cloud tells the broker.
 func (c *cluster) mosquittoConfig() string {
 	t := c.t
 	t.Helper()
@@ -43,34 +49,49 @@ func (c *cluster) mosquittoConfig() string {
 	write := func(name string, b []byte) string {
 		t.Helper()
 		f := filepath.Join(dir, name)
-		if err := os.WriteFile(f, b, 0o644); err != nil {
+		if err := os.WriteFile(f, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return f
+	}
+	anchor := func(authority string) string {
+		t.Helper()
+		file := filepath.Join(c.inst.Paths.CA, authority)
+		pair, err := tls.LoadX509KeyPair(file+".crt", file+".key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := mosquittoadmin.Anchor(pair.Leaf, pair.PrivateKey.(crypto.Signer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return write(authority+"-anchor.crt", b)
 	}
 	pair, err := c.ca.IssueServer([]string{"localhost", "127.0.0.1"}, 24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	acl, err := os.ReadFile("../../infra/compose/mosquitto/acl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf, err := os.ReadFile("../../infra/compose/mosquitto/mosquitto.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var trust []byte
-	for _, b := range [][]byte{c.ca.Root(), c.ca.DeviceBundle(), c.ca.ServiceBundle()} {
-		trust = append(trust, b...)
-	}
-	port := func(part string) string { _, p, _ := strings.Cut(c.addr[part], ":"); return p }
-	text := strings.NewReplacer(
-		"/etc/kennel/acl", write("acl", acl), "/run/kennel/ca.crt", write("ca.crt", trust), "/run/kennel/server.crt", write("server.crt", pair.Chain),
-		"/run/kennel/server.key", write("server.key", pair.Key), "listener 8883", "listener "+port("mqtt")+" 127.0.0.1", "listener 8884", "listener "+port("mqtt-services")+" 127.0.0.1",
-	).Replace(string(conf))
+	b := composeMosquitto
+	b.Things, b.Services = c.addr["mqtt"], c.addr["mqtt-services"]
+	b.Cert, b.Key = write("server.crt", pair.Chain), write("server.key", pair.Key)
+	b.DeviceCA, b.ServiceCA = anchor("device"), anchor("service")
+	b.SecurityFile, b.Plugin = filepath.Join(dir, "security.json"), mosquittoPlugin(t)
 	if os.Geteuid() == 0 {
-		text = "user root\n" + text // else it gives up the right to read these files
+		b.User = "root" // else it gives up the right to read these files
 	}
-	return write("mosquitto.conf", []byte(text))
+	file, err := b.Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// mosquittoPlugin is where this machine has what the container image has elsewhere.
+func mosquittoPlugin(t testing.TB) string {
+	t.Helper()
+	file, err := mosquittoadmin.FindPlugin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

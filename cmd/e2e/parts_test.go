@@ -26,16 +26,17 @@ import (
 // cluster is what an operator has: parts of their own, and several kenneld beside each other. Nothing of it is one-machine mode; only the
 // pieces that start Postgres and the S3 gateway are borrowed from it.
 type cluster struct {
-	t     *testing.T
-	dir   string
-	inst  *onebox.Instance
-	ca    *ca.Authority
-	db    *onebox.Postgres
-	s3    blob.Config
-	addr  map[string]string // by part; each kenneld's API under its own name
-	kids  map[string]*onebox.Child
-	token string // file with an operator's session
-	root  string // file with the root certificate
+	t      *testing.T
+	dir    string
+	inst   *onebox.Instance
+	ca     *ca.Authority
+	db     *onebox.Postgres
+	s3     blob.Config
+	broker string            // its kind: the word of mqtt.broker
+	addr   map[string]string // by part; each kenneld's API under its own name
+	kids   map[string]*onebox.Child
+	token  string // file with an operator's session
+	root   string // file with the root certificate
 
 	stop   context.CancelFunc
 	dbStop context.CancelFunc // stops Postgres alone
@@ -190,10 +191,10 @@ func (c *cluster) kenneld(ctx context.Context, name string) {
 log: {level: info}
 postgres: {dsn: %q, password_file: %q}
 s3: {endpoint: %q, bucket: kennel, path_style: true, access_key_file: %q, secret_key_file: %q}
-mqtt: {url: "ssl://%s"}
+mqtt: {url: "ssl://%s", broker: %s}
 ca: {dir: %q}
 api: {listen: %q}
-`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt-services"], c.inst.Paths.CA, c.addr[name])
+`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt-services"], c.broker, c.inst.Paths.CA, c.addr[name])
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		c.t.Fatal(err)
 	}

@@ -101,16 +101,8 @@ func splitListener(name, addr string) (listener, error) {
 // nobody else anything. The plugin owns the file from then on. Naming a large fleet here is the quick way to tell a new broker of it: the
 // plugin of 2.0 writes its whole file again for every single command.
 func (b Broker) Security(things ...thing.ID) ([]byte, error) {
-	admins := b.Admins
-	if len(admins) == 0 {
-		admins = []string{"kenneld"}
-	}
-	s := securityFile{
-		// Who may not subscribe receives nothing; a rule for each delivery would only cost. ($CONTROL is not covered by this default.)
-		Defaults: map[string]bool{"publishClientSend": false, "publishClientReceive": true, "subscribe": false, "unsubscribe": true},
-		Roles:    []role{{Name: adminRole, ACLs: adminACLs()}},
-	}
-	for _, name := range admins {
+	s := securityFile{Defaults: defaultAccess(), Roles: []role{{Name: adminRole, ACLs: adminACLs()}}}
+	for _, name := range b.admins() {
 		if name == "" || strings.Contains(name, "=") {
 			return nil, errs.New(errs.Invalid, "mosquitto: service %q: want a common name without =, which only names of things contain", name)
 		}
@@ -157,6 +149,13 @@ func write(file string, data []byte, perm os.FileMode) error {
 		return fmt.Errorf("mosquitto: %w", err)
 	}
 	return nil
+}
+
+func (b Broker) admins() []string {
+	if len(b.Admins) == 0 {
+		return []string{"kenneld"}
+	}
+	return b.Admins
 }
 
 const adminRole = "kennel-service"

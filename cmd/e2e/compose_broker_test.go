@@ -1,0 +1,360 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kennel/certs/ca"
+	"kennel/certs/thing"
+	"kennel/cloud/api/topics"
+	"kennel/cloud/app"
+	"kennel/infra/config"
+	"kennel/infra/errs"
+	"kennel/infra/mqtt"
+	mosquittoadmin "kennel/infra/mqtt/brokeradmin/mosquitto"
+)
+
+// composeMosquitto is the broker of compose.yaml, with its container's paths.
+var composeMosquitto = mosquittoadmin.Broker{
+	Things: "0.0.0.0:8883", Services: "0.0.0.0:8884", Cert: "/run/kennel/server.crt", Key: "/run/kennel/server.key",
+	DeviceCA: "/run/kennel/device-anchor.crt", ServiceCA: "/run/kennel/service-anchor.crt",
+	SecurityFile: "/var/lib/mosquitto/security.json", Plugin: "/usr/lib/mosquitto_dynamic_security.so",
+}
+
+// TestComposeMosquitto holds Mosquitto's folder to what its adapter writes: no file less, none more.
+func TestComposeMosquitto(t *testing.T) {
+	want, err := composeMosquitto.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(composeDir, "mosquitto")
+	if *update {
+		if err := os.WriteFile(filepath.Join(dir, "mosquitto.conf"), want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Errorf("%s holds %v (%v), want mosquitto.conf alone", dir, files, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "mosquitto.conf")); err != nil || string(got) != string(want) {
+		t.Errorf("%s/mosquitto.conf is not what infra/mqtt/brokeradmin/mosquitto writes (%v); go test ./cmd/e2e -run TestComposeMosquitto -update makes it so", dir, err)
+	}
+}
+
+// TestComposeSettings: kenneld gives its orders to the broker that is there.
+func TestComposeSettings(t *testing.T) {
+	for file, want := range map[string]string{"compose.yaml": "mosquitto", "emqx.yaml": "emqx"} {
+		for _, name := range []string{"kenneld-a", "kenneld-b"} {
+			env := maps.Clone(loadCompose(t, "compose.yaml", composeEnv).Services[name].Environment)
+			maps.Copy(env, loadCompose(t, file, composeEnv).Services[name].Environment)
+			environ := []string{"KENNELD_POSTGRES_DSN=postgres://kennel@postgres/kennel"} // the root that its own names is in the container
+			for k, v := range env {
+				environ = append(environ, k+"="+v)
+			}
+			c := app.Defaults()
+			if err := errors.Join(config.Load(&c, filepath.Join(composeDir, "kenneld.yaml"), app.EnvPrefix, environ), c.Validate()); err != nil {
+				t.Errorf("%s, %s: %v", file, name, err)
+			}
+			if c.MQTT.Broker != want {
+				t.Errorf("%s, %s: mqtt.broker is %q, want %q", file, name, c.MQTT.Broker, want)
+			}
+		}
+	}
+}
+
+// caller is somebody with a certificate.
+type caller struct {
+	name string
+	cert tls.Certificate
+}
+
+// people of the broker test, by the authorities of the installation.
+type identities struct {
+	t  *testing.T
+	ca *ca.Authority
+	d  *deployment
+}
+
+// thing has what the cloud gives a robot.
+func (p identities) thing(id thing.ID) caller {
+	p.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}}, key)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	csr, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	chain, err := p.ca.IssueDevice(csr, id, time.Hour)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c := tls.Certificate{PrivateKey: key}
+	for _, x := range chain {
+		c.Certificate = append(c.Certificate, x.Raw)
+	}
+	return caller{string(id), c}
+}
+
+// service has what kenneld gives itself.
+func (p identities) service(name string) caller {
+	p.t.Helper()
+	pair, err := p.ca.IssueService(name, time.Hour)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c, err := pair.TLS()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return caller{name, c}
+}
+
+// forged has a certificate of the device authority with a name that it never gives.
+func (p identities) forged(cn string) caller {
+	p.t.Helper()
+	file := filepath.Join(p.d.dir, "state/ca/device")
+	device, err := tls.LoadX509KeyPair(file+".crt", file+".key")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, device.Leaf, &key.PublicKey, device.PrivateKey)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return caller{cn, tls.Certificate{Certificate: append([][]byte{der}, device.Certificate...), PrivateKey: key}}
+}
+
+// config says how c calls one of the broker's listeners; it does not come back after a refusal while the test lasts.
+func (p identities) config(listener string, c caller) mqtt.Config {
+	return mqtt.Config{URL: "ssl://" + p.d.addr[listener], ClientID: c.name + "-" + rand.Text(), MinBackoff: time.Hour, MaxBackoff: time.Hour,
+		TLS: func() (*tls.Config, error) {
+			return &tls.Config{RootCAs: p.ca.RootPool(), Certificates: []tls.Certificate{c.cert}}, nil
+		}}
+}
+
+// run keeps a part of the test going until its end.
+func (p identities) run(f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(p.t.Context()))
+	done := make(chan error, 1) // the one result
+	go func() { done <- f(ctx) }()
+	p.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			p.t.Error(err)
+		}
+	})
+}
+
+// call connects c and subscribes it; err is why it was not let in, or not allowed to. heard gets topics of what it receives.
+func (p identities) call(listener string, c caller, heard chan<- string, filters ...string) (client *mqtt.Client, err error) {
+	p.t.Helper()
+	verdict := make(chan error, 2) // of OnConnect and then of OnDown
+	cfg := p.config(listener, c)
+	cfg.OnConnect = func(ctx context.Context, c *mqtt.Client) error {
+		var err error
+		if len(filters) > 0 {
+			err = c.Subscribe(ctx, 1, filters...)
+		}
+		verdict <- err
+		return err
+	}
+	cfg.OnDown = func(err error) {
+		select {
+		case verdict <- err:
+		default: // known
+		}
+	}
+	cfg.OnMessage = func(topic string, payload []byte, ack func()) {
+		ack()
+		heard <- topic + " " + string(payload)
+	}
+	if client, err = mqtt.New(cfg); err != nil {
+		p.t.Fatal(err)
+	}
+	p.run(client.Run)
+	select {
+	case err := <-verdict:
+		return client, err
+	case <-time.After(30 * time.Second):
+		p.t.Fatalf("%s is neither let in nor refused at %s", c.name, listener)
+		return nil, nil
+	}
+}
+
+// TestComposeBroker is VEC-FLE-01 behind compose.yaml's own broker: Debian's Mosquitto with the very configuration lets a robot do what is
+// its own and nothing else, whatever its program asks for, and takes nobody for the cloud who has not the service authority's word.
+func TestComposeBroker(t *testing.T) {
+	const victim, thief, stranger thing.ID = "vic:00e20100", "vic:00e20101", "vic:00e20102"
+	const things, services = "localhost:8883", "broker:8884"
+	d := newDeployment(t)
+	d.bringUp("install")
+	d.bringUp("broker")
+	d.addr[things] = d.addr["broker:8883"] // there is no proxy between
+	authority, err := ca.Load(filepath.Join(d.dir, "state/kenneld/ca"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := identities{t, authority, d}
+	cloud := p.service("kenneld")
+
+	// The cloud, as kenneld is it.
+	orders := p.config(services, cloud)
+	orders.MinBackoff, orders.MaxBackoff = 10*time.Millisecond, 100*time.Millisecond
+	admin, err := mosquittoadmin.New(mosquittoadmin.Config{MQTT: orders, Things: func(context.Context) ([]thing.ID, error) { return []thing.ID{victim, thief}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.run(admin.Run)
+	await(t, time.Minute, "the broker takes orders", func() error { return admin.Ready(t.Context()) })
+	if err := admin.Provision(t.Context(), victim, thief); err != nil {
+		t.Fatal(err)
+	}
+	uplink, seen := make(chan string, 1000), make(chan string, 1000) // more than this test sends
+	if _, err := p.call(services, cloud, uplink, topics.CloudFilters()...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.call(services, cloud, seen, "kennel/#"); err != nil {
+		t.Fatal(err)
+	}
+
+	// What is forbidden to each, at the listener of the robots.
+	steals := slices.Concat(topics.CloudFilters(), topics.ThingFilters(victim), []string{"$share/mine/kennel/" + string(victim) + "/down/+", "$share/kennel/#",
+		topics.UpTopic(victim, "+"), topics.ReqTopic(victim, "+", "+"), "kennel/+/down/+", "kennel/+/res/+", "kennel/#", "#", "+/+/+/+", "$SYS/#", "$CONTROL/#", "$kennel/#"})
+	const command = `{"commands":[{"command":"addClientRole","username":"CN=%s","rolename":"kennel-service"}]}`
+	forges := []string{topics.UpTopic(victim, topics.DAS), topics.UpTopic(victim, topics.Status), topics.ReqTopic(victim, "jdocs", "write"),
+		topics.DownTopic(victim, topics.Cmd), topics.DownTopic(victim, topics.Ack), topics.ResTopic(victim, "1"), topics.UpTopic("vic:00e20199", topics.DAS)}
+	own := make(chan string, 100)
+	robot, err := p.call(things, p.thing(victim), own, topics.ThingFilters(victim)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loot := make(chan string, 1000)
+	for _, x := range []struct {
+		who    caller
+		robber bool // has rights of its own
+	}{{p.thing(thief), true}, {p.thing(stranger), false}, {p.forged("kenneld"), false}, {p.forged("CN=kenneld"), false}, {p.forged("kenneld,CN=" + string(victim)), false}} {
+		c, err := p.call(things, x.who, loot)
+		if err != nil {
+			t.Fatalf("%s: %v", x.who.name, err)
+		}
+		filters := steals
+		if !x.robber {
+			filters = append(slices.Clone(steals), topics.ThingFilters(thing.ID(x.who.name))...)
+		}
+		for _, f := range filters {
+			if err := c.Subscribe(t.Context(), 1, f); errs.KindOf(err) != errs.Denied {
+				t.Errorf("%s subscribes %s: %v, want it denied", x.who.name, f, err)
+			}
+		}
+		for _, topic := range forges { // taken and dropped
+			if err := c.Publish(t.Context(), topic, 1, false, []byte("forged by "+x.who.name)); err != nil {
+				t.Errorf("%s publishes on %s: %v", x.who.name, topic, err)
+			}
+		}
+		if err := c.Publish(t.Context(), "$CONTROL/dynamic-security/v1", 1, false, fmt.Appendf(nil, command, x.who.name)); err != nil {
+			t.Errorf("%s gives orders: %v", x.who.name, err)
+		}
+		if err := c.Subscribe(t.Context(), 1, topics.CloudFilters()[0]); errs.KindOf(err) != errs.Denied {
+			t.Errorf("%s, after it gave itself the cloud's role: %v, want it denied", x.who.name, err)
+		}
+		if x.robber {
+			if err := errors.Join(c.Subscribe(t.Context(), 1, topics.ThingFilters(thief)...), c.Publish(t.Context(), topics.UpTopic(thief, topics.DAS), 1, false, []byte("mine"))); err != nil {
+				t.Errorf("%s: %v", thief, err)
+			}
+		}
+	}
+
+	// Every message of the victim reaches the cloud while they are all there, and nothing forged has.
+	var want []string
+	for i := range 50 {
+		payload := fmt.Sprint(i)
+		if err := robot.Publish(t.Context(), topics.UpTopic(victim, topics.DAS), 1, false, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, topics.UpTopic(victim, topics.DAS)+" "+payload)
+	}
+	want = append([]string{topics.UpTopic(thief, topics.DAS) + " mine"}, want...)
+	for name, heard := range map[string]chan string{"the cloud's share": uplink, "all topics": seen} {
+		for _, w := range want {
+			select {
+			case got := <-heard:
+				if got != w {
+					t.Fatalf("%s: heard %q, want %q", name, got, w)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatalf("%s: %q did not arrive", name, w)
+			}
+		}
+	}
+	if len(own) > 0 || len(loot) > 0 {
+		t.Errorf("robots heard %d messages that nobody may send them, thieves %d", len(own), len(loot))
+	}
+
+	// Each listener believes its own authority alone.
+	for name, x := range map[string]struct {
+		listener string
+		who      caller
+	}{
+		"a device certificate called kenneld": {services, p.forged("kenneld")}, "a robot at the cloud's door": {services, p.thing(thief)},
+		"the cloud at the robots' door": {things, cloud}, "a service called as a robot": {things, p.service("vic-00e20100")},
+	} {
+		_, err := p.call(x.listener, x.who, loot)
+		if down, ok := errors.AsType[*mqtt.DownError](err); !ok || down.Step != "login" {
+			t.Errorf("%s: %v, want it refused by TLS", name, err)
+		}
+	}
+
+	// Another `up` keeps what the broker wrote; where it was lost, it makes a new one, and the broker is told of the robots again.
+	file := filepath.Join(d.dir, "state/broker/security/security.json")
+	knows := func() error {
+		b, err := os.ReadFile(file)
+		if err == nil && !strings.Contains(string(b), "CN="+string(victim)) {
+			err = fmt.Errorf("%s does not name %s", file, victim)
+		}
+		return err
+	}
+	d.bringUp("install")
+	if err := knows(); err != nil {
+		t.Errorf("after another install: %v", err)
+	}
+	d.mu.Lock()
+	pid := d.pids["broker"]
+	d.mu.Unlock()
+	if err := errors.Join(os.Remove(file), syscall.Kill(pid, syscall.SIGKILL)); err != nil {
+		t.Fatal(err)
+	}
+	d.bringUp("install")
+	await(t, time.Minute, "the broker that lost its file is told again", knows)
+	if _, err := p.call(things, p.thing(victim), own, topics.ThingFilters(victim)...); err != nil {
+		t.Errorf("%s, after the broker lost its file: %v", victim, err)
+	}
+}
