@@ -20,26 +20,27 @@ import (
 	"kennel/infra/proc"
 )
 
-// TestBench runs two benches as people do, against the built programs: one with a house, one with a broker alone.
+// TestMain makes the test the program itself when a bench starts one of its parts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "part" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestBench runs benches as people do, against programs that it builds: with a house, with a broker alone, with a part of its own.
 func TestBench(t *testing.T) {
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+"/", "kennel/cmd/kenneld", "kennel/cmd/bench")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	dir := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	args := []string{"-run", "logins|events|rpc", "-count", "1", "-quick", "-out", dir, "-o", "json"}
+	if code := cli.Run(t.Context(), command(), args, os.Getenv, &stdout, &stderr); code != cli.ExitOK {
+		t.Fatalf("exit %d\n%s\n%s", code, stdout.Bytes(), stderr.Bytes())
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "bench"), "-run", "events|rpc", "-count", "1", "-bin", bin, "-o", "json")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, stderr.Bytes())
-	}
-	saved, err := os.ReadFile(filepath.Join(bin, "bench.json"))
+	saved, err := os.ReadFile(filepath.Join(dir, "bench.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for where, b := range map[string][]byte{"output": out, "bench.json": saved} {
+	for where, b := range map[string][]byte{"output": stdout.Bytes(), "bench.json": saved} {
 		var rep bench.Report
 		if err := json.Unmarshal(b, &rep); err != nil {
 			t.Fatalf("%s: %v", where, err)
@@ -51,7 +52,7 @@ func TestBench(t *testing.T) {
 				t.Errorf("%s: %+v", where, r)
 			}
 		}
-		if want := []string{"events", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
+		if want := []string{"logins", "events", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
 			t.Errorf("%s: %v, want %v", where, names, want)
 		}
 	}
@@ -72,11 +73,49 @@ func TestCommandLine(t *testing.T) {
 		{"-run nothing", cli.ExitUsage, "no bench matches"},
 		{"-count 0", cli.ExitUsage, "at least 1"},
 		{"-run ( ", cli.ExitUsage, "-run"},
+		{"-long -quick", cli.ExitUsage, "want one of them"},
 	} {
 		var out bytes.Buffer
 		if code := cli.Run(t.Context(), command(), strings.Fields(tc.args), getenv, &out, &out); code != tc.code || !strings.Contains(out.String(), tc.out) {
 			t.Errorf("bench %s: exit %d, want %d with %q in %s", tc.args, code, tc.code, tc.out, out.String())
 		}
+	}
+}
+
+// TestOneBuild: programs of different builds are refused before anything is measured, not met in the middle of a run.
+func TestOneBuild(t *testing.T) {
+	dir := t.TempDir()
+	say := func(name, line string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+line+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	needs := neededBy(table())
+	if want := []string{"agentd", "kenneld", "robotd", "robotsim"}; !slices.Equal(needs, want) {
+		t.Fatalf("benches start %v, want %v", needs, want)
+	}
+	for _, n := range needs {
+		say(n, "echo "+n+" v1.2.0 and more")
+	}
+	if _, build, done, err := programsFor(t.Context(), dir, needs, t.Logf); err != nil || build != "v1.2.0" {
+		t.Errorf("%q, %v", build, err)
+	} else {
+		done()
+	}
+	for line, want := range map[string]string{
+		"echo robotsim v1.1.9": "agentd is v1.2.0, robotsim is v1.1.9",
+		"echo":                 "want NAME VERSION",
+		"exit 3":               "exit status 3",
+	} {
+		say("robotsim", line)
+		if _, _, _, err := programsFor(t.Context(), dir, needs, t.Logf); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want one that says %q", line, err, want)
+		}
+	}
+	var out bytes.Buffer
+	args := []string{"-run", "cpu", "-bin", dir, "-out", dir}
+	if code := cli.Run(t.Context(), command(), args, os.Getenv, &out, &out); code == cli.ExitOK || !strings.Contains(out.String(), "exit status 3") {
+		t.Errorf("exit %d: %s", code, out.Bytes())
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 // the agent and the cloud, less what the cloud uses without robots.
 func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	var whole, agentd, light, cloud, memory []bench.Pair
-	robots := lightRobots
+	robots := bench.Part(env, lightRobots)
 	if env.Long {
 		robots = longRobots
 	}
@@ -52,8 +52,8 @@ func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 		add(&cloud, l.cloud/float64(robots))
 		add(&memory, l.memory/float64(robots))
 	}
-	five := fmt.Sprintf("thousandths of a core, mean of %d whole robots over %v: ", wholeRobots, wholeTime)
-	many := fmt.Sprintf("thousandths of a core, mean of %d light robots of robotsim fleet, profile idle, over %v: ", robots, lightTime)
+	five := fmt.Sprintf("thousandths of a core, mean of %d whole robots over %v: ", wholeRobots, bench.Part(env, wholeTime))
+	many := fmt.Sprintf("thousandths of a core, mean of %d light robots of robotsim fleet, profile idle, over %v: ", robots, bench.Part(env, lightTime))
 	return []bench.Result{
 		bench.Line{Name: "cpu/robot", Unit: "mcore/robot", Less: true, Note: five + "agentd, robotd with its 200 Hz loop, and the simulated body"}.Result(whole),
 		bench.Line{Name: "cpu/agentd", Unit: "mcore/robot", Less: true, Note: five + "of these, agentd"}.Result(agentd),
@@ -78,7 +78,7 @@ func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
 	if _, err := h.Present(wait, wholeRobots); err != nil {
 		return shares{}, err
 	}
-	if err := pass(ctx, wholeSettle); err != nil {
+	if err := pass(ctx, bench.Part(env, wholeSettle)); err != nil {
 		return shares{}, err
 	}
 	var robots, agents []int
@@ -97,7 +97,7 @@ func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
 	if want := 3 * wholeRobots; len(robots) != want {
 		return shares{}, fmt.Errorf("%d processes of %d robots: want %d", len(robots), wholeRobots, want)
 	}
-	used, err := busy(ctx, wholeTime, robots, agents)
+	used, err := busy(ctx, bench.Part(env, wholeTime), robots, agents)
 	if err != nil {
 		return shares{}, err
 	}
@@ -115,10 +115,10 @@ func lightShares(ctx context.Context, env *bench.Env, robots int) (shares, error
 	if err != nil {
 		return shares{}, err
 	}
-	if err := pass(ctx, wholeSettle); err != nil {
+	if err := pass(ctx, bench.Part(env, wholeSettle)); err != nil {
 		return shares{}, err
 	}
-	alone, err := busy(ctx, aloneTime, cloud)
+	alone, err := busy(ctx, bench.Part(env, aloneTime), cloud)
 	if err != nil {
 		return shares{}, err
 	}
@@ -127,13 +127,13 @@ func lightShares(ctx context.Context, env *bench.Env, robots int) (shares, error
 		return shares{}, err
 	}
 	defer f.Stop()
-	if err := pass(ctx, lightSettle); err != nil {
+	if err := pass(ctx, bench.Part(env, lightSettle)); err != nil {
 		return shares{}, err
 	}
 	if cloud, err = cloudPids(h); err != nil { // Postgres has more processes now
 		return shares{}, err
 	}
-	with, err := busy(ctx, lightTime, cloud, []int{f.Pid()})
+	with, err := busy(ctx, bench.Part(env, lightTime), cloud, []int{f.Pid()})
 	if err != nil {
 		return shares{}, err
 	}

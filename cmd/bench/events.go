@@ -20,10 +20,9 @@ import (
 
 const (
 	eventThings  = 16
-	eventBatches = 16   // of one thing in one turn
-	batchEvents  = 1000 // a robot that was offline sends up to 2000 in one batch
-	eventWindow  = 3    // batches on their way, as an agent has (edge/agent/das)
-	eventTurn    = eventThings * eventBatches * batchEvents
+	eventBatches = 16              // of one thing in one turn
+	batchEvents  = 1000            // a robot that was offline sends up to 2000 in one batch
+	eventWindow  = 3               // batches on their way, as an agent has (edge/agent/das)
 	resendAfter  = 5 * time.Second // as an agent's first
 	maxEventTurn = 5 * time.Minute
 )
@@ -60,13 +59,15 @@ func eventsToRows(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 		}
 		defer senders[i].stop()
 	}
+	batches := bench.Part(env, eventBatches)
+	turn := eventThings * batches * batchEvents // events
 	round := 0
 	var rows []events.Event // of this turn
 	pairs, err := bench.Pairs(ctx, env.Count, func(ctx context.Context) (float64, error) {
 		round++
 		rows = rows[:0]
 		for i, s := range senders {
-			evs := makeEvents(s.id, fmt.Sprintf("bench-%d", round), i, eventBatches*batchEvents)
+			evs := makeEvents(s.id, fmt.Sprintf("bench-%d", round), i, batches*batchEvents)
 			rows = append(rows, evs...)
 			if err := s.load(evs); err != nil {
 				return 0, err
@@ -79,10 +80,10 @@ func eventsToRows(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := holds(ctx, db, "das_event"); err != nil {
+		if err := holds(ctx, db, "das_event", turn); err != nil {
 			return 0, err
 		}
-		return eventTurn / took.Seconds(), nil
+		return float64(turn) / took.Seconds(), nil
 	}, func(ctx context.Context) (float64, error) {
 		if err := fresh(ctx, db); err != nil {
 			return 0, err
@@ -92,14 +93,14 @@ func eventsToRows(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 			return 0, err
 		}
 		took := time.Since(start)
-		return eventTurn / took.Seconds(), holds(ctx, db, "bench_event")
+		return float64(turn) / took.Seconds(), holds(ctx, db, "bench_event", turn)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return []bench.Result{bench.Line{Name: "events", Unit: "events/s", Bound: 0.3,
 		Note: fmt.Sprintf("%d things, batches of %d over MQTT until acknowledged as stored; reference: one COPY of the same %d rows into an equal table on the same Postgres",
-			eventThings, batchEvents, eventTurn)}.Result(pairs)}, nil
+			eventThings, batchEvents, turn)}.Result(pairs)}, nil
 }
 
 // makeEvents makes n events as a robot's programs do: a few names, short texts and numbers that differ.
@@ -250,11 +251,11 @@ func fresh(ctx context.Context, db *pgx.Conn) error {
 }
 
 // holds checks that a turn's rows are all in table, once.
-func holds(ctx context.Context, db *pgx.Conn, table string) error {
+func holds(ctx context.Context, db *pgx.Conn, table string, want int) error {
 	var n, distinct int
 	err := db.QueryRow(ctx, `SELECT count(*), count(DISTINCT (thing, boot_id, seq)) FROM `+pgx.Identifier{table}.Sanitize()).Scan(&n, &distinct)
-	if err == nil && (n != eventTurn || distinct != eventTurn) {
-		err = fmt.Errorf("%s holds %d rows, %d different ones: want %d", table, n, distinct, eventTurn)
+	if err == nil && (n != want || distinct != want) {
+		err = fmt.Errorf("%s holds %d rows, %d different ones: want %d", table, n, distinct, want)
 	}
 	return err
 }

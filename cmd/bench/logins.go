@@ -34,7 +34,7 @@ func logins(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	peers, err := is.things(0, loginCount)
+	peers, err := is.things(0, bench.Part(env, loginCount))
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Command bench measures the whole system, each number beside a reference taken in the same run (infra/bench). It starts what it
-// measures from the built programs: make build first, or make bench for both.
+// Command bench measures the whole system, each number beside a reference taken in the same run (infra/bench). It builds what it measures
+// from the source that it is run in, or takes the built programs that -bin names.
 package main
 
 import (
@@ -12,34 +12,36 @@ import (
 
 	"kennel/infra/bench"
 	"kennel/infra/cli"
-	"kennel/infra/cli/version"
 )
 
 func main() { os.Exit(cli.Main(command(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
 
 // table is every bench. A new one is a new line here and a file beside this one.
 func table() []bench.Bench {
+	cloud := []string{"kenneld"}
+	robots := append(cloud, "agentd", "robotd", "robotsim")
 	return []bench.Bench{
-		{Name: "logins", About: "robots that connect and subscribe, beside bare TLS handshakes", Run: logins},
-		{Name: "events", About: "events from publish to row, beside COPY of the same rows", Run: eventsToRows},
-		{Name: "memory", About: "memory of idle connections, beside bare TLS connections", Run: connectionMemory},
-		{Name: "cpu", About: "processor time of idle robots and of the cloud they are connected to", Run: idleCPU},
-		{Name: "settings", About: "a changed setting until it is in the robot's file, beside a bare HTTP and a bare MQTT round trip", Run: settings},
-		{Name: "rpc", About: "requests of a robot over MQTT, beside bare messages there and back", Run: requests},
-		{Name: "recovery", About: "Postgres stands still while robots send events: nothing lost, no storm afterwards", Run: recovery},
+		{Name: "logins", Programs: cloud, About: "robots that connect and subscribe, beside bare TLS handshakes", Run: logins},
+		{Name: "events", Programs: cloud, About: "events from publish to row, beside COPY of the same rows", Run: eventsToRows},
+		{Name: "memory", Programs: cloud, About: "memory of idle connections, beside bare TLS connections", Run: connectionMemory},
+		{Name: "cpu", Programs: robots, About: "processor time of idle robots and of the cloud they are connected to", Run: idleCPU},
+		{Name: "settings", Programs: robots, About: "a changed setting until it is in the robot's file, beside a bare HTTP and a bare MQTT round trip", Run: settings},
+		{Name: "rpc", Programs: cloud, About: "requests of a robot over MQTT, beside bare messages there and back", Run: requests},
+		{Name: "recovery", Programs: cloud, About: "Postgres stands still while robots send events: nothing lost, no storm afterwards", Run: recovery},
 	}
 }
 
 func command() *cobra.Command {
-	var pattern, bin string
+	var pattern, bin, out string
 	var count int
-	var list, strict, long bool
+	var list, strict, long, quick bool
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the whole system, each number beside a reference",
-		Long: `Measure the whole system on this machine, with the programs in -bin. Measurement and reference take turns, -count times each;
-what is printed are the medians. A ratio above 1 is better than the reference. All results are also in bench.json, in -bin.`,
-		Example: "  bench\n  bench -list\n  bench -run 'logins|events' -count 5 -strict\n  bench -run recovery -long -o json",
+		Long: `Measure the whole system on this machine: the source in the current folder, built for this run alone, or the built programs in
+-bin. Measurement and reference take turns, -count times each; what is printed are the medians. A ratio above 1 is better than the
+reference. All results are also in bench.json, in -out.`,
+		Example: "  bench\n  bench -list\n  bench -run 'logins|events' -count 5 -strict\n  bench -run recovery -long -o json\n  bench -bin /opt/kennel/bin -out /tmp",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			benches, err := bench.Select(table(), pattern)
@@ -50,16 +52,25 @@ what is printed are the medians. A ratio above 1 is better than the reference. A
 				return cli.Usage("-count %d: want at least 1", count)
 			case list:
 				return printList(cmd.OutOrStdout(), benches)
+			case long && quick:
+				return cli.Usage("-long and -quick: want one of them")
 			}
-			if bin, err = filepath.Abs(bin); err != nil {
+			if out, err = filepath.Abs(out); err != nil {
 				return err
 			}
-			env := &bench.Env{Count: count, Long: long, Bin: bin, Out: bin, Log: func(format string, args ...any) {
-				fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
-			}}
+			if err := os.MkdirAll(out, 0o755); err != nil {
+				return err
+			}
+			log := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			bin, build, done, err := programsFor(cmd.Context(), bin, neededBy(benches), log)
+			if err != nil {
+				return err
+			}
+			defer done()
+			env := &bench.Env{Count: count, Long: long, Quick: quick, Bin: bin, Out: out, Log: log}
 			rep := bench.Run(cmd.Context(), benches, env)
-			rep.Version = version.String()
-			if err := rep.Save(filepath.Join(bin, "bench.json")); err != nil {
+			rep.Version = build // of what was measured
+			if err := rep.Save(filepath.Join(out, "bench.json")); err != nil {
 				return err
 			}
 			if err := rep.Write(cmd.OutOrStdout(), cli.JSON(cmd)); err != nil {
@@ -70,11 +81,13 @@ what is printed are the medians. A ratio above 1 is better than the reference. A
 	}
 	f := cmd.Flags()
 	f.StringVar(&pattern, "run", "", "only benches whose name matches this regular expression")
-	f.StringVar(&bin, "bin", "bin", "folder with the built programs, and for results")
+	f.StringVar(&bin, "bin", "", "folder with built programs (default: build them from the source in the current folder)")
+	f.StringVar(&out, "out", "bin", "folder for results")
 	f.IntVar(&count, "count", 3, "turns of each measurement and of its reference")
 	f.BoolVar(&list, "list", false, "list the benches and exit")
 	f.BoolVar(&strict, "strict", false, "fail if a ratio is below its bound")
 	f.BoolVar(&long, "long", false, "the full run: an outage of ten minutes instead of 20 s")
+	f.BoolVar(&quick, "quick", false, "a tenth of the work: shows that everything runs, measures little")
 	cmd.AddCommand(partCommand())
 	cli.AddOutput(cmd)
 	return cmd

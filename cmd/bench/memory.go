@@ -20,7 +20,7 @@ func connectionMemory(ctx context.Context, env *bench.Env) ([]bench.Result, erro
 		if err != nil {
 			return nil, err
 		}
-		s, c, err := slopes(ctx, b.program.Pid(), b.dir, b.addr, "mqtt")
+		s, c, err := slopes(ctx, env, b.program.Pid(), b.dir, b.addr, "mqtt")
 		b.program.Stop()
 		if err != nil {
 			b.stop()
@@ -31,7 +31,7 @@ func connectionMemory(ctx context.Context, env *bench.Env) ([]bench.Result, erro
 			b.stop()
 			return nil, err
 		}
-		bs, bc, err := slopes(ctx, bare.Pid(), b.dir, addr, "tls")
+		bs, bc, err := slopes(ctx, env, bare.Pid(), b.dir, addr, "tls")
 		bare.Stop()
 		b.stop()
 		if err != nil {
@@ -48,7 +48,7 @@ func connectionMemory(ctx context.Context, env *bench.Env) ([]bench.Result, erro
 }
 
 // slopes returns KiB for each further connection, of the server with pid and of the clients.
-func slopes(ctx context.Context, pid int, caDir, addr, kind string) (server, client float64, err error) {
+func slopes(ctx context.Context, env *bench.Env, pid int, caDir, addr, kind string) (server, client float64, err error) {
 	clients, err := startPart(0, "clients", "-ca", caDir, "-addr", addr, "-kind", kind)
 	if err != nil {
 		return 0, 0, err
@@ -56,6 +56,7 @@ func slopes(ctx context.Context, pid int, caDir, addr, kind string) (server, cli
 	defer clients.Stop()
 	var n, atServer, atClient []float64
 	for _, step := range memorySteps {
+		step = bench.Part(env, step)
 		if _, err := clients.Ask(ctx, strconv.Itoa(step), "clients up "); err != nil {
 			return 0, 0, err
 		}

@@ -38,7 +38,7 @@ const (
 // back-off, pauses that the cloud asks for. It counts what they send in each second, and at the end compares what they emitted with the
 // rows.
 func recovery(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
-	outage := shortOutage
+	outage := bench.Part(env, shortOutage)
 	if env.Long {
 		outage = longOutage
 	}
@@ -56,12 +56,12 @@ func recovery(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pass(ctx, recoveryWarm); err != nil {
+	if err := pass(ctx, bench.Part(env, recoveryWarm)); err != nil {
 		return nil, err
 	}
 	watch := newWatch(pack, kenneld)
 	defer watch.stop()
-	if err := pass(ctx, recoverySteady); err != nil {
+	if err := pass(ctx, bench.Part(env, recoverySteady)); err != nil {
 		return nil, err
 	}
 	env.Log("recovery: Postgres stands still for %v", outage)
@@ -73,7 +73,7 @@ func recovery(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pass(ctx, recoveryAfter); err != nil {
+	if err := pass(ctx, bench.Part(env, recoveryAfter)); err != nil {
 		return nil, err
 	}
 	watch.stop()

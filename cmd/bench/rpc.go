@@ -36,11 +36,11 @@ func requests(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	_, _ = rand.Read(body) // never fails
 	var rates, latencies []bench.Pair
 	for range env.Count {
-		rpc, err := roundTrips(ctx, b, body, rpcEnds)
+		rpc, err := roundTrips(ctx, env, b, body, rpcEnds)
 		if err != nil {
 			return nil, err
 		}
-		bare, err := roundTrips(ctx, b, body, echoEnds)
+		bare, err := roundTrips(ctx, env, b, body, echoEnds)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ type trips struct {
 // ends are two ends on one broker: ask makes one round trip, stop takes both down.
 type ends func(ctx context.Context, b *loneBroker) (ask func(ctx context.Context, body []byte) error, stop func(), err error)
 
-func roundTrips(ctx context.Context, b *loneBroker, body []byte, open ends) (trips, error) {
+func roundTrips(ctx context.Context, env *bench.Env, b *loneBroker, body []byte, open ends) (trips, error) {
 	ask, stop, err := open(ctx, b)
 	if err != nil {
 		return trips{}, err
@@ -72,7 +72,7 @@ func roundTrips(ctx context.Context, b *loneBroker, body []byte, open ends) (tri
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var took []float64
-	for range rpcSolo {
+	for range bench.Part(env, rpcSolo) {
 		start := time.Now()
 		if err := ask(ctx, body); err != nil {
 			return trips{}, err
@@ -85,7 +85,7 @@ func roundTrips(ctx context.Context, b *loneBroker, body []byte, open ends) (tri
 	start := time.Now()
 	for range rpcAtOnce {
 		wg.Go(func() {
-			for time.Since(start) < rpcTurn {
+			for time.Since(start) < bench.Part(env, rpcTurn) {
 				if err := ask(ctx, body); err != nil {
 					errc <- err
 					return

@@ -11,17 +11,28 @@ import (
 type Bench struct {
 	Name  string
 	About string // one line, for -list
-	Run   func(ctx context.Context, env *Env) ([]Result, error)
+	// Programs are those of Env.Bin that it starts.
+	Programs []string
+	Run      func(ctx context.Context, env *Env) ([]Result, error)
 }
 
 // Env is what a bench is given.
 type Env struct {
 	Count int    // pairs of turns, at least 1
 	Long  bool   // the full run, where a bench has one
+	Quick bool   // a tenth of the work, where a bench has much: see Part
 	Bin   string // folder with the built programs
 	Out   string // folder for files such as CSV
 	// Log tells people what is going on.
 	Log func(format string, args ...any)
+}
+
+// Part is how much of all, a number or a duration, this run does: all, or a tenth and at least one.
+func Part[T ~int | ~int64](env *Env, all T) T {
+	if env.Quick {
+		return max(1, all/10)
+	}
+	return all
 }
 
 // Result is one line of the report.

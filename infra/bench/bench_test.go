@@ -71,6 +71,13 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+func TestPart(t *testing.T) {
+	all, quick := &Env{}, &Env{Quick: true}
+	if Part(all, 1500) != 1500 || Part(quick, 1500) != 150 || Part(quick, 3) != 1 || Part(quick, 3*time.Second) != 300*time.Millisecond {
+		t.Errorf("%d, %d, %d, %v", Part(all, 1500), Part(quick, 1500), Part(quick, 3), Part(quick, 3*time.Second))
+	}
+}
+
 func TestSelect(t *testing.T) {
 	table := []Bench{{Name: "logins"}, {Name: "events"}, {Name: "rpc"}}
 	for _, tc := range []struct{ pattern, want string }{{"", "logins events rpc"}, {"rpc|log", "logins rpc"}, {"^events$", "events"}} {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ func Start(s proc.Spec) (*Program, error) {
 	}
 }
 
+// errNoError is the end of a program that should go on.
+var errNoError = errors.New("it ended without an error")
+
 // Pid is that of the program, also after its end.
 func (p *Program) Pid() int { return p.pid }
 
@@ -84,7 +88,7 @@ func (p *Program) Await(ctx context.Context, prefix string) (string, error) {
 		select {
 		case <-more:
 		case <-p.ended:
-			return "", fmt.Errorf("%s ended before it said %q: %w", p.name, prefix, errors.Join(p.err, errors.New("see its log")))
+			return "", fmt.Errorf("%s ended before it said %q: %w", p.name, prefix, cmp.Or(p.err, errNoError))
 		case <-ctx.Done():
 			return "", fmt.Errorf("%s did not say %q: %w", p.name, prefix, context.Cause(ctx))
 		}
