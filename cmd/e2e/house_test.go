@@ -86,6 +86,9 @@ func newHouse(t *testing.T, args ...string) *house {
 	h.args = append([]string{"onebox", "-data", dir}, listenArgs(t)...)
 	h.args = append(h.args, args...)
 	t.Cleanup(func() {
+		if h.out != nil {
+			h.noSecretsShown()
+		}
 		if h.cmd != nil {
 			h.stop()
 		}
