@@ -14,6 +14,8 @@ import (
 type Trust struct {
 	Devices  *x509.CertPool // device authorities
 	Services *x509.CertPool // service authorities
+	// Check, if set, is asked about every certificate that is good otherwise; its error is the refusal (Revocations.Check).
+	Check func(leaf *x509.Certificate) error
 }
 
 // Peer is who a client certificate names: a thing, or one of our own services. Exactly one field is set.
@@ -34,7 +36,7 @@ func (t Trust) Identify(chain []*x509.Certificate, now time.Time) (Peer, error) 
 	opts.Roots = t.Services
 	if opts.Roots != nil {
 		if _, err := leaf.Verify(opts); err == nil {
-			return Peer{Service: cn}, nil
+			return t.checked(leaf, Peer{Service: cn})
 		}
 	}
 	opts.Roots = t.Devices
@@ -48,5 +50,14 @@ func (t Trust) Identify(chain []*x509.Certificate, now time.Time) (Peer, error) 
 	if err != nil {
 		return Peer{}, fmt.Errorf("client certificate: %w", err)
 	}
-	return Peer{Thing: id}, nil
+	return t.checked(leaf, Peer{Thing: id})
+}
+
+func (t Trust) checked(leaf *x509.Certificate, p Peer) (Peer, error) {
+	if t.Check != nil {
+		if err := t.Check(leaf); err != nil {
+			return Peer{}, fmt.Errorf("client certificate: %w", err)
+		}
+	}
+	return p, nil
 }
