@@ -89,7 +89,8 @@ type Cloud struct {
 	Commands *outbox.Service
 	Broker   brokeradmin.Admin
 	bridge   *bridge.Bridge
-	uplink   queue.Source                  // nil: the bridge's own connection
+	uplink   *queue.SQS                    // nil: the bridge's own connection
+	sender   *outbox.Sender                // nil without the bridge's role
 	requests map[string]kitmqtt.ReqHandler // what robots may ask, by service/method: over MQTT, and over HTTPS what is too large for it
 
 	ingester *das.Ingester
@@ -257,6 +258,9 @@ func (c *Cloud) wireBridge(ctx context.Context) error {
 	if c.bridge, err = bridge.New(cfg); err != nil {
 		return err
 	}
+	if c.has(RoleBridge) {
+		c.sender = outbox.NewSender(c.cmdStore, c.bridge.Send, c.bridge.Connected, c.log)
+	}
 	c.Broker, err = c.brokerAdmin(ctx)
 	return err
 }
@@ -323,9 +327,8 @@ func (c *Cloud) Services() []runner.Service {
 		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "jobs", Run: c.jobs.Run})
 	}
 	out = append(out, runner.Service{Name: "event tails", Run: func(ctx context.Context) error { return c.dasStore.Listen(ctx, c.log, c.Events.Wake) }})
-	if c.has(RoleBridge) {
-		sender := outbox.NewSender(c.cmdStore, c.bridge.Send, c.bridge.Connected, c.log)
-		out = append(out, runner.Service{Name: "commands", Run: sender.Run})
+	if c.sender != nil {
+		out = append(out, runner.Service{Name: "commands", Run: c.sender.Run})
 	}
 	if a, ok := c.Broker.(interface{ Run(context.Context) error }); ok {
 		out = append(out, runner.Service{Name: "broker orders", Run: a.Run})

@@ -16,6 +16,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/queue"
 	"kennel/infra/telemetry"
 	"kennel/jdocs"
 )
@@ -113,7 +114,7 @@ func (m *meters) brokerSays(_ context.Context, s brokerapi.Stats) {
 
 // observe shows the counters of the parts that are wired now.
 func (c *Cloud) observe() error {
-	return errors.Join(c.tel.Pool(c.pool), c.observeBridge(), c.observeEvents(), c.observeBroker(), c.observeFleet())
+	return errors.Join(c.tel.Pool(c.pool), c.observeBridge(), c.observeUplink(), c.observeCommands(), c.observeEvents(), c.observeBroker(), c.observeFleet())
 }
 
 type number struct {
@@ -168,6 +169,50 @@ func (c *Cloud) observeBridge() error {
 		number{"kennel_bridge_odd_requests_total", odd, label("reason", "malformed"), of(func(s bridge.Stats) int64 { return s.Requests.Malformed })},
 		number{"kennel_bridge_odd_requests_total", odd, label("reason", "unreadable"), of(func(s bridge.Stats) int64 { return s.Requests.Unreadable })},
 		number{"kennel_bridge_odd_requests_total", odd, label("reason", "failed"), of(func(s bridge.Stats) int64 { return s.Requests.Failed })},
+	)
+}
+
+// observeUplink shows the queue that stands in for the broker's own connection; without one its numbers stay 0.
+func (c *Cloud) observeUplink() error {
+	if !c.has(RoleBridge) {
+		return nil
+	}
+	of := func(f func(queue.Stats) int64) func() float64 {
+		return func() float64 {
+			if c.uplink == nil {
+				return 0
+			}
+			return float64(f(c.uplink.Stats()))
+		}
+	}
+	const (
+		name = "kennel_queue_messages_total"
+		help = "Messages of robots from the uplink's queue. left: no room, they come again; unreadable: not what the broker's rules write; " +
+			"dead: dropped after too many attempts."
+	)
+	return c.show(
+		number{name, help, label("result", "taken"), of(func(s queue.Stats) int64 { return s.Taken })},
+		number{name, help, label("result", "left"), of(func(s queue.Stats) int64 { return s.NotTaken })},
+		number{name, help, label("result", "unreadable"), of(func(s queue.Stats) int64 { return s.Unreadable })},
+		number{name, help, label("result", "dead"), of(func(s queue.Stats) int64 { return s.Dead })},
+		number{"kennel_queue_received_messages_total", "Messages that the uplink's queue gave out, repeated ones too.", nil,
+			of(func(s queue.Stats) int64 { return s.Received })},
+		number{"kennel_queue_failures_total", "Requests to the uplink's queue that failed for good.", nil, of(func(s queue.Stats) int64 { return s.Failures })},
+	)
+}
+
+// observeCommands shows what went out of the outbox of commands and intents.
+func (c *Cloud) observeCommands() error {
+	if c.sender == nil {
+		return nil
+	}
+	const (
+		name = "kennel_command_messages_total"
+		help = "Commands and intents sent, repeated ones too. unsent: the broker did not take them; they are sent again after their pause."
+	)
+	return c.show(
+		number{name, help, label("result", "sent"), func() float64 { return float64(c.sender.Stats().Sent) }},
+		number{name, help, label("result", "unsent"), func() float64 { return float64(c.sender.Stats().Unsent) }},
 	)
 }
 
