@@ -1,6 +1,8 @@
 // Package jobs runs what a cloud must do again and again, such as expiry and retention, once per period however many processes there are.
 // It is River on the same Postgres (infra/adr): River elects who schedules, hands each run to one process, and starts a run anew whose
 // process died. A run may therefore happen twice: jobs are idempotent.
+//
+// Task and Orders are for work that is ordered piece by piece.
 package jobs
 
 import (
@@ -50,6 +52,8 @@ type Runner struct {
 	log  *slog.Logger
 	jobs map[string]Job
 	list []Job
+
+	tasks map[string]Task
 }
 
 // New returns a runner that does nothing until Run; Migrate must have run. An error names the job that cannot be.
@@ -105,13 +109,20 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := river.AddWorkerSafely(all, worker{r: r}); err != nil {
 		return fmt.Errorf("jobs: %w", err)
 	}
+	if err := river.AddWorkerSafely(all, taskWorker{r: r}); err != nil {
+		return fmt.Errorf("jobs: %w", err)
+	}
+	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}}
+	if len(r.tasks) > 0 {
+		queues[taskQueue] = river.QueueConfig{MaxWorkers: taskWorkers}
+	}
 	var periodic []*river.PeriodicJob
 	for _, j := range r.list {
 		periodic = append(periodic, river.NewPeriodicJob(river.PeriodicInterval(j.Every),
 			func() (river.JobArgs, *river.InsertOpts) { return args{j.Name}, nil }, &river.PeriodicJobOpts{ID: j.Name, RunOnStart: true}))
 	}
 	client, err := river.NewClient(riverpgxv5.New(r.pool), &river.Config{
-		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}}, Workers: all, PeriodicJobs: periodic,
+		Queues: queues, Workers: all, PeriodicJobs: periodic,
 		JobTimeout: Timeout, RescueStuckJobsAfter: rescueAfter, SoftStopTimeout: stopTime, CompletedJobRetentionPeriod: keepDone,
 		ErrorHandler: failures{r.log}, Logger: slog.New(quiet{r.log.Handler()}),
 	})
