@@ -65,7 +65,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	return p.String(), nil
 }
 
-// Verify reports whether password is the one that was hashed. Errors: Unavailable if too many wait already; a damaged hash.
+// Verify reports whether password is the one that was hashed. Errors: Exhausted "busy" with a pause if too many wait already; a damaged hash.
 func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error) {
 	p, err := parse(hash)
 	if err != nil {
@@ -81,7 +81,7 @@ func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error
 func (h *Hasher) compute(ctx context.Context, p params, password string, n int) ([]byte, error) {
 	if h.waiting.Add(1) > MaxWaiting+Parallel {
 		h.waiting.Add(-1)
-		return nil, errs.RetryLater(2*time.Second, "too many people sign in at once", nil)
+		return nil, &errs.Error{Kind: errs.Exhausted, Code: "busy", Msg: "too many people sign in at once", Retry: 2 * time.Second}
 	}
 	defer h.waiting.Add(-1)
 	select {

@@ -2,7 +2,10 @@ package accounthash
 
 import (
 	"context"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,7 +60,7 @@ func TestLoadIsBounded(t *testing.T) {
 	for refused < cap(got)-MaxWaiting-Parallel {
 		select {
 		case err := <-got:
-			if errs.KindOf(err) != errs.Unavailable || errs.RetryOf(err) == 0 {
+			if errs.KindOf(err) != errs.Exhausted || errs.RetryOf(err) == 0 {
 				t.Fatalf("got %v", err)
 			}
 			refused++
@@ -70,6 +73,66 @@ func TestLoadIsBounded(t *testing.T) {
 		if err := <-got; err != context.Canceled {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// A flood of real logins takes the memory of a few: 300 at once would be 5.7 GB if each had its own. What is beyond the queue is refused.
+func TestFloodTakesBoundedMemory(t *testing.T) {
+	h := New()
+	hash, err := h.Hash(t.Context(), "correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var peak atomic.Uint64
+	stop, sampled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sampled)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak.Store(max(peak.Load(), m.HeapInuse))
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	const flood = 300
+	var looked, refused atomic.Int64
+	var start, done sync.WaitGroup
+	start.Add(1)
+	for range flood {
+		done.Go(func() {
+			start.Wait()
+			switch ok, err := h.Verify(t.Context(), hash, "wrong horse"); {
+			case err == nil && !ok:
+				looked.Add(1)
+			case errs.KindOf(err) == errs.Exhausted:
+				refused.Add(1)
+			default:
+				t.Errorf("%v, %v", ok, err)
+			}
+		})
+	}
+	start.Done()
+	done.Wait()
+	close(stop)
+	<-sampled
+	if looked.Load()+refused.Load() != flood || looked.Load() < MaxWaiting || refused.Load() == 0 {
+		t.Errorf("%d looked at, %d refused of %d", looked.Load(), refused.Load(), flood)
+	}
+	// Parallel at work, and as much again that the collector has not taken yet, and again while it works.
+	const bound = 4 * Parallel * memory << 10
+	if grown := peak.Load() - before.HeapInuse; peak.Load() > before.HeapInuse && grown > bound {
+		t.Errorf("the heap grew by %d MiB, want at most %d", grown>>20, bound>>20)
+	} else {
+		t.Logf("%d looked at, %d refused, heap grew by at most %d MiB", looked.Load(), refused.Load(), int64(peak.Load()-before.HeapInuse)>>20)
 	}
 }
 
