@@ -4,7 +4,7 @@
 //	               kenneld-onebox.service  everything on one machine
 //	               kennel.sysusers, kennel.tmpfiles
 //	on a robot     robotd.service          the real-time core, with watchdog
-//	               agentd.service          all that faces the network
+//	               agentd.service          all that faces the network, with watchdog
 //	               robot-again@.timer      another try for either, a minute after it gave up
 //	               robot.sysusers, robot.tmpfiles
 //

@@ -36,6 +36,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
+	"kennel/infra/sdnotify"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 )
@@ -109,6 +110,11 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 
 // Run keeps every part going until ctx ends, then says goodbye.
 func (a *Agent) Run(ctx context.Context) error {
+	supervisor, err := sdnotify.Open(a.cfg.Supervisor.Addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = supervisor.Close() }() // datagrams: nothing is buffered
 	a.emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.os, S3: a.boot})
 	services := []runner.Service{
 		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
@@ -120,7 +126,19 @@ func (a *Agent) Run(ctx context.Context) error {
 		{Name: "telemetry", Run: a.telemetry},
 		{Name: "cloud", Run: a.reachCloud},
 	}
+	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. Whether the cloud answers is no part of it: the robot goes on alone
+		services = append(services, runner.Service{Name: "supervisor", Run: func(ctx context.Context) error {
+			return supervisor.Run(ctx, a.cfg.Supervisor.Every, a.healthy)
+		}})
+	}
 	return runner.Run(ctx, a.log, runner.Config{MinBackoff: 500 * time.Millisecond, MaxBackoff: 30 * time.Second}, services...)
+}
+
+// healthy asks every part how it is, as a status does: one that hangs with its state locked keeps the watchdog from being fed. An agent
+// without a network or without its core is well.
+func (a *Agent) healthy() bool {
+	_ = a.status() // that it answers is the news
+	return true
 }
 
 func (a *Agent) uptime() time.Duration { return time.Since(a.started) }

@@ -18,6 +18,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
+	"kennel/infra/sdnotify"
 )
 
 // envFile holds what an operator may want to change on a robot; a variable KENNEL_<KEY> of the process overrides it.
@@ -35,6 +36,8 @@ type Config struct {
 	Status time.Duration
 	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
 	TracePermille int
+	// Supervisor started agentd and wants to hear when it works and that it still does; the zero value: nobody.
+	Supervisor sdnotify.Supervisor
 
 	// What follows stands in for the machine below an agent that shares its process with others.
 
@@ -97,6 +100,10 @@ root, and works without a cloud until one answers. SIGTERM ends it with code 0.`
 				return cli.Usage("-log-level: %w", err)
 			}
 			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {
+				return err
+			}
+			cfg.Supervisor.Addr = getenv("NOTIFY_SOCKET")
+			if cfg.Supervisor.Every, err = sdnotify.Interval(getenv); err != nil {
 				return err
 			}
 			root, err := os.OpenRoot(cfg.Root)
