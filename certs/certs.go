@@ -1,8 +1,15 @@
 // Package certs holds the rules by which a robot gets and keeps its identity (design section 6, VEC-TOK-01/02).
 //
-// A robot is registered with a serial number and a claim secret. It makes its own key, sends a certificate request and the secret
-// (Enroll), and gets a device certificate of a few weeks, which it renews by proving its key (Renew). The secret is bound to the first key
-// it brings: the same key may enrol again, another key may not, so a secret that leaked after the first boot is worth nothing.
+// A robot makes its own key, sends a certificate request (Enroll), and gets a device certificate of a few weeks, which it renews by proving
+// its key (Renew). What it shows at first decides whether it is let in:
+//
+//   - A claim secret, which it was registered with. The secret is bound to the first key it brings: the same key may enrol again, another
+//     key may not, so a secret that leaked after the first boot is worth nothing.
+//   - A factory certificate of a manufacturing batch we trust, and a signature of the factory key over the request (Batch, FactoryProof).
+//     The factory vouches for the robot itself, so it may bring another key after a wipe; the key before is then given up for good.
+//   - Nothing: it waits in a bounded list until an operator, who compares the fingerprint that the robot shows, approves it (Waiting).
+//
+// Release gives a thing up to another key, Revoke takes its identity away. A key that was given up or revoked never comes back.
 //
 // Every attempt is told to a Recorder exactly as it failed. The peer learns less: an unknown thing and a wrong secret get the same answer.
 //
@@ -31,7 +38,9 @@ const DefaultTTL = 30 * 24 * time.Hour
 // Sentinels of a Store.
 var (
 	ErrUnknown = errors.New("certs: not known")
-	ErrBound   = errors.New("certs: a key is bound already")
+	ErrBound   = errors.New("certs: a key is bound already, or the thing is revoked")
+	ErrMoved   = errors.New("certs: the claim is no longer what was read")
+	ErrFull    = errors.New("certs: the waiting list is full")
 )
 
 // Secret is a claim secret. It hides itself from logs and formatting; Reveal gives it.
@@ -64,12 +73,29 @@ func KeyOf(spki []byte) Key { return sha256.Sum256(spki) }
 // String returns the fingerprint as 64 hex digits.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// Claim is what is known of a thing before it has a certificate.
+// Claim is what is known of a thing besides its certificates.
 type Claim struct {
-	Thing  thing.ID
-	Secret Hash
-	Key    Key // bound at first use; zero before
+	Thing   thing.ID
+	Secret  Hash      // zero: there is no claim secret
+	Key     Key       // bound at first use; zero before
+	Revoked time.Time // when its identity was taken away; zero: it was not
 }
+
+// Standing is how a thing and a key stand to each other.
+type Standing struct {
+	Claim
+	Known       bool // there is a claim; if not, Claim is zero
+	KeyRevoked  bool // a certificate of the key was revoked
+	KeyReleased bool // the key was given up for another
+}
+
+// Ways by which a certificate was issued, for Record.Method.
+const (
+	MethodEnroll  = "enroll"  // by a claim secret
+	MethodFactory = "factory" // by a factory certificate
+	MethodKey     = "key"     // by a key that is bound already, such as an approved one
+	MethodRenew   = "renew"   // by the key of an earlier certificate
+)
 
 // Record is one issued certificate in the inventory.
 type Record struct {
@@ -78,29 +104,50 @@ type Record struct {
 	Key       Key
 	NotBefore time.Time
 	NotAfter  time.Time
-	Method    string    // the Step that issued it
+	Method    string    // one of the Method constants
 	Revoked   time.Time // zero: in force
+	Released  bool      // revoked because its key was given up
 	Reason    string    // why it was revoked
 }
 
+// MaxRows bounds what one list of a Store returns.
+const MaxRows = 1000
+
 // Store is what Service needs from storage. Its methods are safe for concurrent use.
 type Store interface {
-	// SetClaim stores the secret's hash for a thing, in place of an earlier one that no key was bound to; ErrBound otherwise.
+	Claims
+	Inventory
+	Batches
+	WaitingList
+}
+
+// Claims keeps who may have a certificate.
+type Claims interface {
+	// SetClaim stores the secret's hash for a thing, in place of an earlier one; ErrBound if a key is bound, or the thing is revoked.
 	SetClaim(ctx context.Context, id thing.ID, secret Hash, at time.Time) error
-	// Claim returns the claim of a thing; ErrUnknown.
-	Claim(ctx context.Context, id thing.ID) (Claim, error)
+	// SetClaims is SetClaim for many, all or none: the problems it returns name those that stood in the way. A claim that is bound with the
+	// very secret that is given stays as it is. At most max problems are returned.
+	SetClaims(ctx context.Context, claims []NewClaim, at time.Time, max int) ([]LineProblem, error)
 	// ClaimOf returns the thing a secret belongs to; ErrUnknown.
 	ClaimOf(ctx context.Context, secret Hash) (thing.ID, error)
-	// Bind binds key to the thing's claim unless one is bound, and returns the key that is bound now; ErrUnknown.
-	Bind(ctx context.Context, id thing.ID, key Key, at time.Time) (Key, error)
-	// Revoked reports whether a certificate of this key was revoked.
-	Revoked(ctx context.Context, key Key) (bool, error)
-	// AddCertificate writes the inventory row.
-	AddCertificate(ctx context.Context, r Record) error
+	// Standing returns how a thing and a key stand, in one reading.
+	Standing(ctx context.Context, id thing.ID, key Key) (Standing, error)
+	// Release forgets the key of a thing, and that the thing was revoked, gives it a new secret, and marks its certificates as released. It
+	// returns how many of those were in force; ErrUnknown.
+	Release(ctx context.Context, id thing.ID, secret Hash, reason string, at time.Time) (int, error)
+	// Revoke marks a thing, whether known or not, and its certificates in force, and returns how many those were.
+	Revoke(ctx context.Context, id thing.ID, reason string, at time.Time) (int, error)
+}
+
+// Inventory keeps every certificate that was issued.
+type Inventory interface {
+	// Issue writes the row of a certificate, durably, if the thing's claim is still the one given, and else returns ErrMoved. The claim is
+	// bound to the key of the row; a zero claim is made; certificates of a key that it replaces are marked as released.
+	Issue(ctx context.Context, r Record, from Claim, at time.Time) error
 	// Certificates returns the inventory of a thing, newest first, at most 100 rows.
 	Certificates(ctx context.Context, id thing.ID) ([]Record, error)
-	// Revoke marks every certificate of a thing that is in force, and returns how many those were.
-	Revoke(ctx context.Context, id thing.ID, reason string, at time.Time) (int, error)
+	// Revocations returns certificates revoked before a time (zero: all), latest first, at most limit rows.
+	Revocations(ctx context.Context, before time.Time, limit int) ([]Record, error)
 }
 
 // Issuer signs device certificates.
@@ -123,12 +170,19 @@ type Recorder interface {
 	Record(ctx context.Context, s Step)
 }
 
+// BatchRecorder is a Recorder that takes many steps of one kind at once, such as the registration of a whole delivery.
+type BatchRecorder interface {
+	RecordAll(ctx context.Context, s []Step)
+}
+
 // The steps that this package records.
 const (
 	StepRegister = "register"
 	StepEnroll   = "enroll"
 	StepRenew    = "renew"
 	StepRevoke   = "revoke"
+	StepRelease  = "release"  // its key was given up: sessions made with it should end
+	StepApproval = "approval" // an operator's answer to a robot that waits
 )
 
 // Step is one attempt at one step of activation, as it really went. It is for operators: a peer is told less.
@@ -142,26 +196,32 @@ type Step struct {
 	At     time.Time
 }
 
-// Config holds what Service is made of. All but TTL and Now are required.
+// Config holds what Service is made of. Store, Issuer, Recorder and the limits are required.
 type Config struct {
-	Store    Store
-	Issuer   Issuer
-	Recorder Recorder
-	ByAddr   Limiter          // one key per peer address
-	ByThing  Limiter          // one key per thing, so that one serial cannot be guessed at from many addresses
-	TTL      time.Duration    // life of a device certificate; 0: DefaultTTL; at least 3 s
-	Now      func() time.Time // nil: time.Now
+	Store      Store
+	Issuer     Issuer
+	Recorder   Recorder         // if it is a BatchRecorder too, that is used for many steps at once
+	ByAddr     Limiter          // one key per peer address
+	ByThing    Limiter          // one key per thing, so that one serial cannot be guessed at from many addresses
+	TTL        time.Duration    // life of a device certificate; 0: DefaultTTL; at least 3 s
+	NoApproval bool             // robots without any proof are refused, not put on the waiting list
+	Waiting    WaitingLimits    // zero fields: the defaults
+	Now        func() time.Time // nil: time.Now
 }
 
 // Service is the rules. Safe for concurrent use.
 type Service struct {
-	store    Store
-	issuer   Issuer
-	recorder Recorder
-	byAddr   Limiter
-	byThing  Limiter
-	ttl      time.Duration
-	now      func() time.Time
+	store      Store
+	issuer     Issuer
+	recorder   Recorder
+	byAddr     Limiter
+	byThing    Limiter
+	ttl        time.Duration
+	noApproval bool
+	waiting    WaitingLimits
+	now        func() time.Time
+	factory    factoryCache
+	bulk       chan struct{} // one delivery at a time: its rows are in memory
 }
 
 // New checks cfg and returns the service. The error names the missing part.
@@ -184,7 +244,8 @@ func New(cfg Config) (*Service, error) {
 	case cfg.TTL < 3*time.Second:
 		return nil, fmt.Errorf("certs: device certificates of %v: want at least 3s", cfg.TTL)
 	}
-	return &Service{cfg.Store, cfg.Issuer, cfg.Recorder, cfg.ByAddr, cfg.ByThing, cfg.TTL, cfg.Now}, nil
+	return &Service{store: cfg.Store, issuer: cfg.Issuer, recorder: cfg.Recorder, byAddr: cfg.ByAddr, byThing: cfg.ByThing, ttl: cfg.TTL,
+		noApproval: cfg.NoApproval, waiting: cfg.Waiting.withDefaults(), now: cfg.Now, bulk: make(chan struct{}, 1)}, nil
 }
 
 // Register makes a thing known and returns its claim secret, which is shown this once and stored as a hash. A thing whose secret was never
@@ -193,7 +254,7 @@ func (s *Service) Register(ctx context.Context, id thing.ID) (Secret, error) {
 	secret := Secret(rand.Text())
 	err := s.store.SetClaim(ctx, id, secret.hash(), s.now())
 	if errors.Is(err, ErrBound) {
-		return "", errs.Coded(errs.Conflict, "thing_exists", "%s is registered and has enrolled with a key of its own", id)
+		return "", errs.Coded(errs.Conflict, "thing_exists", "%s has a key of its own, or was revoked; release it for a new secret", id)
 	}
 	if err != nil {
 		return "", fmt.Errorf("register %s: %w", id, err)
@@ -207,13 +268,40 @@ func (s *Service) Certificates(ctx context.Context, id thing.ID) ([]Record, erro
 	return s.store.Certificates(ctx, id)
 }
 
-// Revoke takes the identity of a thing away: its certificates are marked, and neither its key nor a certificate of that key gets a new one.
-// It returns how many certificates were in force.
+// Revocations returns certificates revoked before a time (zero: all), latest first, at most limit rows (0 or more than MaxRows: MaxRows).
+func (s *Service) Revocations(ctx context.Context, before time.Time, limit int) ([]Record, error) {
+	if limit <= 0 || limit > MaxRows {
+		limit = MaxRows
+	}
+	return s.store.Revocations(ctx, before, limit)
+}
+
+// Revoke takes the identity of a thing away: its certificates are marked, and neither its key, nor a certificate of that key, nor a factory
+// certificate or a claim secret of the thing gets a new one until it is released. It returns how many certificates were in force.
 func (s *Service) Revoke(ctx context.Context, id thing.ID, reason string) (int, error) {
 	n, err := s.store.Revoke(ctx, id, reason, s.now())
 	if err != nil {
 		return 0, fmt.Errorf("revoke %s: %w", id, err)
 	}
+	s.factory.forget()
 	s.recorder.Record(ctx, Step{Thing: id, Step: StepRevoke, OK: true, Reason: reason, At: s.now()})
 	return n, nil
+}
+
+// Release gives a thing up to another key: after a wipe that took its key, with another board, or after a revocation that was a mistake. Its
+// certificates are revoked, the key they were for never comes back, and the secret returned, which is shown this once, is for its next key.
+// NotFound "unknown_thing" for one that was never registered.
+func (s *Service) Release(ctx context.Context, id thing.ID, reason string) (Secret, error) {
+	secret := Secret(rand.Text())
+	n, err := s.store.Release(ctx, id, secret.hash(), reason, s.now())
+	if errors.Is(err, ErrUnknown) {
+		return "", errs.Coded(errs.NotFound, "unknown_thing", "%s was never registered here", id)
+	}
+	if err != nil {
+		return "", fmt.Errorf("release %s: %w", id, err)
+	}
+	s.factory.forget()
+	s.recorder.Record(ctx, Step{Thing: id, Step: StepRelease, OK: true, At: s.now(),
+		Reason: fmt.Sprintf("%s; %d certificates in force ended, a new claim secret was made", reason, n)})
+	return secret, nil
 }

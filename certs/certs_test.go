@@ -216,7 +216,7 @@ func TestHostileEnrolment(t *testing.T) {
 		record string // what the operator learns
 	}{
 		{"wrong secret", string(vic), "AAAAAAAAAAAAAAAAAAAAAAAAAA", good, errs.Unauthenticated, "claim_refused", "secret_mismatch"},
-		{"no secret", string(vic), "", good, errs.Unauthenticated, "claim_refused", "secret_mismatch"},
+		{"no secret and another key", string(vic), "", request(t, newKey(t), vic), errs.Unavailable, "waiting_approval", "waiting_approval"},
 		{"unknown thing", gone, secret + "x", request(t, key, gone), errs.Unauthenticated, "claim_refused", "unknown_thing"},
 		{"secret of another serial", string(vic), otherSecret, good, errs.Unauthenticated, "claim_refused", "secret_of_other"},
 		{"secret of another key", string(vic), secret, request(t, newKey(t), vic), errs.Denied, "key_mismatch", "key_mismatch"},

@@ -14,12 +14,15 @@ import (
 	"kennel/infra/errs"
 )
 
-// EnrollRequest asks for a first certificate, or for another one with the same secret and key.
+// EnrollRequest asks for a first certificate, or for another one with the same key. Secret, Factory or neither says why it should be given.
 type EnrollRequest struct {
-	Thing  string
-	Secret Secret
-	CSR    []byte // PEM or DER
-	Addr   string // of the peer
+	Thing        string
+	CSR          []byte // PEM or DER
+	Secret       Secret
+	Factory      []byte              // factory certificate and what it needs up to its batch's authority, PEM, leaf first
+	FactoryProof []byte              // FactoryProof of the request
+	FactoryPeer  []*x509.Certificate // in place of the two: the chain of a TLS peer, which has proved its key
+	Addr         string              // of the peer
 }
 
 // RenewRequest asks for a certificate in place of one that is still valid or has expired, at any age.
@@ -43,9 +46,10 @@ func (c Certificate) PEM() []byte {
 	return b.Bytes()
 }
 
-// Enroll issues a device certificate for a claim secret and a request of the same thing. Errors: Exhausted with a pause; Invalid for a
-// malformed thing or request; Unauthenticated "claim_refused" for an unknown thing and for a wrong secret alike; Denied "key_mismatch" if
-// the secret was first used with another key; Denied "revoked".
+// Enroll issues a device certificate. Errors: Exhausted with a pause; Invalid for a malformed thing or request; Unauthenticated
+// "claim_refused" for an unknown thing and for a wrong secret alike; Denied "key_mismatch" if the thing is bound to another key; Denied
+// "key_released" for a key that was given up; Denied "revoked". For a factory certificate those of IdentifyFactory, and Unauthenticated
+// "factory_proof". Without any proof Unavailable "waiting_approval" with a pause, Exhausted "waiting_list_full", Denied "approval_refused".
 func (s *Service) Enroll(ctx context.Context, req EnrollRequest) (Certificate, error) {
 	id, err := thing.Parse(req.Thing)
 	if wait := s.byAddr.Allow(req.Addr); wait > 0 {
@@ -68,49 +72,75 @@ func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (C
 	if err != nil {
 		return Certificate{}, err
 	}
-	claim, err := s.checkSecret(ctx, id, req.Secret)
-	if err != nil {
-		return Certificate{}, err
+	switch {
+	case req.Secret != "" || s.noApproval && len(req.Factory)+len(req.FactoryPeer) == 0:
+		hash := req.Secret.hash()
+		return s.certify(ctx, MethodEnroll, id, csr, func(st Standing) error { return s.checkSecret(ctx, st, hash, KeyOf(csr.RawSubjectPublicKeyInfo)) })
+	case len(req.Factory)+len(req.FactoryPeer) > 0:
+		if err := s.checkFactory(ctx, id, csr, req); err != nil {
+			return Certificate{}, err
+		}
+		return s.certify(ctx, MethodFactory, id, csr, func(st Standing) error { return st.mayTakeKey() })
 	}
+	return s.certify(ctx, MethodKey, id, csr, func(st Standing) error { return s.checkApproved(ctx, id, csr, st, req.Addr) })
+}
+
+// certify issues a certificate for a request if allowed says so of how thing and key stand. The store issues only while they still stand so:
+// a key bound, a release or a revocation in between makes it read and ask again.
+func (s *Service) certify(ctx context.Context, method string, id thing.ID, csr *x509.CertificateRequest, allowed func(Standing) error) (Certificate, error) {
 	key := KeyOf(csr.RawSubjectPublicKeyInfo)
-	if err := s.checkRevoked(ctx, key); err != nil {
-		return Certificate{}, err
-	}
-	bound := claim.Key
-	if bound == (Key{}) { // the store decides if two come at once
-		if bound, err = s.store.Bind(ctx, id, key, s.now()); err != nil {
-			return Certificate{}, fmt.Errorf("bind key of %s: %w", id, err)
+	for range 3 {
+		st, err := s.store.Standing(ctx, id, key)
+		if err != nil {
+			return Certificate{}, fmt.Errorf("standing of %s: %w", id, err)
+		}
+		if err := allowed(st); err != nil {
+			return Certificate{}, err
+		}
+		cert, err := s.issue(ctx, method, id, key, csr, st.Claim)
+		if !errors.Is(err, ErrMoved) {
+			return cert, err
 		}
 	}
-	if bound != key {
-		return Certificate{}, mismatch(bound, key)
-	}
-	return s.issue(ctx, StepEnroll, id, csr)
+	return Certificate{}, errs.RetryLater(time.Second, "other requests for this thing were in the way", ErrMoved)
 }
 
 // checkSecret does the same work, and answers the peer the same, whether the thing is unknown or the secret is wrong.
-func (s *Service) checkSecret(ctx context.Context, id thing.ID, secret Secret) (Claim, error) {
-	claim, err := s.store.Claim(ctx, id)
-	known := err == nil
-	if err != nil && !errors.Is(err, ErrUnknown) {
-		return Claim{}, fmt.Errorf("claim of %s: %w", id, err)
-	}
-	hash := secret.hash()
-	if subtle.ConstantTimeCompare(hash[:], claim.Secret[:]) == 1 && known {
-		return claim, nil
+func (s *Service) checkSecret(ctx context.Context, st Standing, hash Hash, key Key) error {
+	if subtle.ConstantTimeCompare(hash[:], st.Secret[:]) == 1 && st.Known {
+		if err := st.mayTakeKey(); err != nil {
+			return err
+		}
+		if st.Key != (Key{}) && st.Key != key {
+			return mismatch(st.Key, key)
+		}
+		return nil
 	}
 	r := &refusal{Code: "secret_mismatch", Reason: "claim secret is not the one this thing was registered with", Public: errs.Coded(errs.Unauthenticated,
 		"claim_refused", "this thing and this claim secret are not accepted together")}
-	if !known {
+	if !st.Known {
 		r.Code, r.Reason = "unknown_thing", "this thing was never registered"
 	}
 	switch owner, err := s.store.ClaimOf(ctx, hash); {
 	case err == nil:
 		r.Code, r.Reason = "secret_of_other", fmt.Sprintf("claim secret belongs to %s (%s)", owner, r.Reason)
 	case !errors.Is(err, ErrUnknown):
-		return Claim{}, fmt.Errorf("owner of claim secret: %w", err)
+		return fmt.Errorf("owner of claim secret: %w", err)
 	}
-	return Claim{}, r
+	return r
+}
+
+// mayTakeKey returns nil unless the thing or the key was revoked, or the key given up.
+func (st Standing) mayTakeKey() error {
+	switch {
+	case !st.Revoked.IsZero():
+		return errs.Coded(errs.Denied, "revoked", "the identity of this thing was revoked")
+	case st.KeyReleased:
+		return errs.Coded(errs.Denied, "key_released", "this key was given up for another: a robot that was released makes a new one")
+	case st.KeyRevoked:
+		return errs.Coded(errs.Denied, "revoked", "certificates of this key were revoked")
+	}
+	return nil
 }
 
 // Renew issues a certificate in place of an earlier one of ours, of any age, for the same thing and key. Errors as for Enroll, and Invalid
@@ -147,20 +177,19 @@ func (s *Service) renew(ctx context.Context, req RenewRequest) (id thing.ID, cer
 	if held != key {
 		return id, cert, mismatch(held, key)
 	}
-	if err := s.checkRevoked(ctx, key); err != nil {
-		return id, cert, err
-	}
-	claim, err := s.store.Claim(ctx, id)
-	switch {
-	case errors.Is(err, ErrUnknown):
-		return id, cert, &refusal{Code: "unknown_thing", Reason: "this thing is no longer registered",
-			Public: errs.Coded(errs.Denied, "revoked", "this certificate is no longer accepted")}
-	case err != nil:
-		return id, cert, fmt.Errorf("claim of %s: %w", id, err)
-	case claim.Key != key: // the thing was given to another key since
-		return id, cert, mismatch(claim.Key, key)
-	}
-	cert, err = s.issue(ctx, StepRenew, id, csr)
+	cert, err = s.certify(ctx, MethodRenew, id, csr, func(st Standing) error {
+		if err := st.mayTakeKey(); err != nil {
+			return err
+		}
+		switch {
+		case !st.Known:
+			return &refusal{Code: "unknown_thing", Reason: "this thing is no longer registered",
+				Public: errs.Coded(errs.Denied, "revoked", "this certificate is no longer accepted")}
+		case st.Key != key: // the thing was given to another key since
+			return mismatch(st.Key, key)
+		}
+		return nil
+	})
 	return id, cert, err
 }
 
@@ -176,41 +205,42 @@ func parseLeaf(b []byte) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-func (s *Service) checkRevoked(ctx context.Context, key Key) error {
-	revoked, err := s.store.Revoked(ctx, key)
-	if err != nil {
-		return fmt.Errorf("revocation of key %s: %w", key, err)
-	}
-	if revoked {
-		return errs.Coded(errs.Denied, "revoked", "certificates of this key were revoked")
-	}
-	return nil
-}
-
 // issue signs and writes the inventory row; a certificate without its row is never handed out.
-func (s *Service) issue(ctx context.Context, step string, id thing.ID, csr *x509.CertificateRequest) (Certificate, error) {
+func (s *Service) issue(ctx context.Context, method string, id thing.ID, key Key, csr *x509.CertificateRequest, from Claim) (Certificate, error) {
 	chain, err := s.issuer.IssueDevice(csr, id, s.ttl)
 	if err != nil {
 		return Certificate{}, fmt.Errorf("issue certificate for %s: %w", id, err)
 	}
 	leaf := chain[0]
-	err = s.store.AddCertificate(ctx, Record{
-		Serial: leaf.SerialNumber.Text(16), Thing: id, Key: KeyOf(leaf.RawSubjectPublicKeyInfo),
-		NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter, Method: step,
-	})
-	if err != nil {
+	r := Record{Serial: leaf.SerialNumber.Text(16), Thing: id, Key: key, NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter, Method: method}
+	if err := s.store.Issue(ctx, r, from, s.now()); err != nil {
 		return Certificate{}, fmt.Errorf("inventory of %s: %w", id, err)
 	}
 	return Certificate{Chain: chain}, nil
 }
 
-// refusal is an error whose exact reason is for the record, and Public for the peer.
+// refusal is an error whose exact reason is for the record, and Public for the peer: errs.KindOf, CodeOf and Public see that alone.
 type refusal struct {
 	Code, Reason string
 	Public       error
+	Quiet        bool // the same as before, and not worth another record
 }
 
 func (r *refusal) Error() string { return r.Reason }
+
+// Unwrap returns what the peer may know.
+func (r *refusal) Unwrap() error { return r.Public }
+
+// Why returns code and reason of a refusal as they are for the record; of another error its code, or its kind, and its text.
+func Why(err error) (code, reason string) {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.Code, r.Reason
+	}
+	if code = errs.CodeOf(err); code == "" {
+		code = errs.KindOf(err).String()
+	}
+	return code, err.Error()
+}
 
 func mismatch(bound, got Key) error {
 	return &refusal{Code: "key_mismatch", Reason: fmt.Sprintf("bound to key %.16s, asked with key %.16s", bound, got),
@@ -233,19 +263,18 @@ func (s *Service) tooMany(ctx context.Context, step string, id thing.ID, addr st
 // note records how an attempt went and returns what the peer may know of it.
 func (s *Service) note(ctx context.Context, step string, id thing.ID, addr string, cert Certificate, err error) error {
 	rec := Step{Thing: id, Step: step, Peer: addr, OK: err == nil, At: s.now()}
-	var why *refusal
-	switch {
-	case err == nil:
+	if err == nil {
 		leaf := cert.Chain[0]
 		rec.Reason = fmt.Sprintf("certificate %s, valid to %s", leaf.SerialNumber.Text(16), leaf.NotAfter.UTC().Format(time.RFC3339))
-	case errors.As(err, &why):
-		rec.Code, rec.Reason, err = why.Code, why.Reason, why.Public
-	default:
-		rec.Code, rec.Reason = errs.CodeOf(err), err.Error()
-		if rec.Code == "" {
-			rec.Code = errs.KindOf(err).String()
-		}
+	} else {
+		rec.Code, rec.Reason = Why(err)
 	}
-	s.recorder.Record(context.WithoutCancel(ctx), rec) // a peer that hangs up is recorded too
+	why, refused := errors.AsType[*refusal](err)
+	if !refused || !why.Quiet {
+		s.recorder.Record(context.WithoutCancel(ctx), rec) // a peer that hangs up is recorded too
+	}
+	if refused {
+		return why.Public
+	}
 	return err
 }

@@ -22,3 +22,18 @@ func (l logged) Record(ctx context.Context, s Step) {
 		slog.String("code", s.Code), slog.String("reason", s.Reason))
 	l.next.Record(ctx, s)
 }
+
+// RecordAll implements BatchRecorder: a delivery is one line.
+func (l logged) RecordAll(ctx context.Context, all []Step) {
+	if len(all) > 0 {
+		l.log.LogAttrs(ctx, slog.LevelInfo, "identity steps done", slog.String("step", all[0].Step), slog.Int("things", len(all)),
+			slog.String("first", string(all[0].Thing)), slog.String("last", string(all[len(all)-1].Thing)))
+	}
+	if next, ok := l.next.(BatchRecorder); ok {
+		next.RecordAll(ctx, all)
+		return
+	}
+	for _, s := range all {
+		l.next.Record(ctx, s)
+	}
+}

@@ -1,7 +1,8 @@
-// Package certspg keeps claims and the inventory of certificates in Postgres (tables certs_*).
+// Package certspg keeps claims, the inventory of certificates, manufacturing batches and the waiting list in Postgres (tables certs_*).
 package certspg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 	"kennel/infra/pg"
 )
 
-// Store is a certs.Store. Safe for concurrent use. Its errors are certs.ErrUnknown and certs.ErrBound, Unavailable while the database is
-// away, or our own fault.
+// Store is a certs.Store. Safe for concurrent use. Its errors are the sentinels of package certs, Unavailable while the database is away, or
+// our own fault.
 type Store struct{ pool *pgxpool.Pool }
 
 // New returns the store on a migrated database.
@@ -26,7 +27,8 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 func (s *Store) SetClaim(ctx context.Context, id thing.ID, secret certs.Hash, at time.Time) error {
 	tag, err := s.pool.Exec(ctx, `
 		INSERT INTO certs_claim (thing, secret_hash, registered_at) VALUES ($1, $2, $3)
-		ON CONFLICT (thing) DO UPDATE SET secret_hash = $2, registered_at = $3 WHERE certs_claim.key IS NULL`, string(id), secret[:], at)
+		ON CONFLICT (thing) DO UPDATE SET secret_hash = $2, registered_at = $3 WHERE certs_claim.key IS NULL AND certs_claim.revoked_at IS NULL`,
+		string(id), secret[:], at)
 	if err != nil {
 		return fmt.Errorf("write claim: %w", pg.Err(err))
 	}
@@ -36,17 +38,57 @@ func (s *Store) SetClaim(ctx context.Context, id thing.ID, secret certs.Hash, at
 	return nil
 }
 
-// Claim implements certs.Store.
-func (s *Store) Claim(ctx context.Context, id thing.ID) (certs.Claim, error) {
-	var secret, key []byte
-	err := s.pool.QueryRow(ctx, `SELECT secret_hash, key FROM certs_claim WHERE thing = $1`, string(id)).Scan(&secret, &key)
+// SetClaims implements certs.Store. What stands in the way is looked for under a lock of the rows, so that it is still true when they are written.
+func (s *Store) SetClaims(ctx context.Context, claims []certs.NewClaim, at time.Time, limit int) ([]certs.LineProblem, error) {
+	var problems []certs.LineProblem
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		problems = nil
+		if _, err := tx.Exec(ctx, `CREATE TEMP TABLE certs_delivery (line int, thing text, secret_hash bytea) ON COMMIT DROP`); err != nil {
+			return err
+		}
+		rows := pgx.CopyFromSlice(len(claims), func(i int) ([]any, error) {
+			c := claims[i]
+			return []any{int32(c.Line), string(c.Thing), c.Secret[:]}, nil
+		})
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"certs_delivery"}, []string{"line", "thing", "secret_hash"}, rows); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `ANALYZE certs_delivery`); err != nil { // else the planner takes 100,000 rows for none
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			SELECT FROM certs_claim WHERE thing IN (SELECT thing FROM certs_delivery) OR secret_hash IN (SELECT secret_hash FROM certs_delivery)
+			ORDER BY thing FOR UPDATE`); err != nil {
+			return err
+		}
+		found, err := tx.Query(ctx, `
+			SELECT d.line, CASE WHEN c.revoked_at IS NOT NULL THEN d.thing || ' was revoked: want it released first'
+				ELSE d.thing || ' has enrolled with a key of its own: want it released first' END AS problem
+			FROM certs_delivery d JOIN certs_claim c USING (thing)
+			WHERE (c.key IS NOT NULL AND c.secret_hash IS DISTINCT FROM d.secret_hash) OR c.revoked_at IS NOT NULL
+			UNION ALL
+			SELECT d.line, 'the secret hash of ' || d.thing || ' is that of ' || c.thing || ': want one secret for each thing'
+			FROM certs_delivery d JOIN certs_claim c USING (secret_hash) WHERE c.thing <> d.thing
+			ORDER BY line LIMIT $1`, limit)
+		if err != nil {
+			return err
+		}
+		problems, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (p certs.LineProblem, err error) {
+			return p, row.Scan(&p.Line, &p.Problem)
+		})
+		if err != nil || len(problems) > 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO certs_claim (thing, secret_hash, registered_at) SELECT thing, secret_hash, $1 FROM certs_delivery ORDER BY thing
+			ON CONFLICT (thing) DO UPDATE SET secret_hash = excluded.secret_hash, registered_at = $1
+			WHERE certs_claim.key IS NULL AND certs_claim.revoked_at IS NULL`, at)
+		return err
+	})
 	if err != nil {
-		return certs.Claim{}, unknown("read claim", err)
+		return nil, fmt.Errorf("write claims: %w", pg.Err(err))
 	}
-	c := certs.Claim{Thing: id}
-	copy(c.Secret[:], secret)
-	copy(c.Key[:], key) // NULL stays zero
-	return c, nil
+	return problems, nil
 }
 
 // ClaimOf implements certs.Store.
@@ -58,63 +100,150 @@ func (s *Store) ClaimOf(ctx context.Context, secret certs.Hash) (thing.ID, error
 	return thing.ID(id), nil
 }
 
-// Bind implements certs.Store. The row lock of the update decides a race: the second one sees the key of the first.
-func (s *Store) Bind(ctx context.Context, id thing.ID, key certs.Key, at time.Time) (certs.Key, error) {
-	var bound []byte
+// Standing implements certs.Store.
+func (s *Store) Standing(ctx context.Context, id thing.ID, key certs.Key) (certs.Standing, error) {
+	var found *string
+	var secret, bound []byte
+	var revoked *time.Time
+	var st certs.Standing
 	err := s.pool.QueryRow(ctx, `
-		UPDATE certs_claim SET key = COALESCE(key, $2), bound_at = COALESCE(bound_at, $3) WHERE thing = $1 RETURNING key`, string(id), key[:], at).Scan(&bound)
+		SELECT c.thing, c.secret_hash, c.key, c.revoked_at, COALESCE(k.released, false), COALESCE(k.revoked, false)
+		FROM (SELECT bool_or(released) AS released, bool_or(NOT released) AS revoked FROM certs_certificate WHERE key = $2 AND revoked_at IS NOT NULL) k
+		LEFT JOIN certs_claim c ON c.thing = $1`, string(id), key[:]).Scan(&found, &secret, &bound, &revoked, &st.KeyReleased, &st.KeyRevoked)
 	if err != nil {
-		return certs.Key{}, unknown("bind key", err)
+		return certs.Standing{}, fmt.Errorf("read claim: %w", pg.Err(err))
 	}
-	return certs.Key(bound), nil
+	if found == nil {
+		return st, nil
+	}
+	st.Known, st.Thing = true, id
+	copy(st.Secret[:], secret) // NULL stays zero
+	copy(st.Key[:], bound)
+	if revoked != nil {
+		st.Revoked = revoked.UTC()
+	}
+	return st, nil
 }
 
-// Revoked implements certs.Store.
-func (s *Store) Revoked(ctx context.Context, key certs.Key) (bool, error) {
-	var yes bool
-	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM certs_certificate WHERE key = $1 AND revoked_at IS NOT NULL)`, key[:]).Scan(&yes)
-	return yes, pg.Err(err)
-}
-
-// AddCertificate implements certs.Store.
-func (s *Store) AddCertificate(ctx context.Context, r certs.Record) error {
-	_, err := s.pool.Exec(ctx, `
-		INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after) VALUES ($1, $2, $3, $4, $5, $6)`,
-		r.Serial, string(r.Thing), r.Key[:], r.Method, r.NotBefore, r.NotAfter)
+// Issue implements certs.Store: one statement, so that the claim cannot change between the look and the row. A key that is held is looked at
+// under a lock that many certificates share and a revocation waits for.
+func (s *Store) Issue(ctx context.Context, r certs.Record, from certs.Claim, at time.Time) error {
+	const row = `INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after) SELECT $1, $2, $3, $4, $5, $6 FROM c`
+	args := []any{r.Serial, string(r.Thing), r.Key[:], r.Method, r.NotBefore, r.NotAfter}
+	var sql string
+	switch {
+	case from == (certs.Claim{}):
+		sql = `WITH c AS (INSERT INTO certs_claim (thing, key, registered_at, bound_at) VALUES ($2, $3, $7, $7) ON CONFLICT (thing) DO NOTHING RETURNING 1) ` + row
+		args = append(args, at)
+	case from.Key == r.Key:
+		sql = `WITH c AS (SELECT FROM certs_claim WHERE thing = $2 AND key = $3 AND revoked_at IS NULL FOR SHARE) ` + row
+	default:
+		sql = `WITH c AS (UPDATE certs_claim SET key = $3, bound_at = $7
+				WHERE thing = $2 AND key IS NOT DISTINCT FROM $8 AND secret_hash IS NOT DISTINCT FROM $9 AND revoked_at IS NULL RETURNING 1),
+			old AS (UPDATE certs_certificate SET revoked_at = $7, released = true, reason = 'replaced by another key'
+				WHERE thing = $2 AND key = $8 AND revoked_at IS NULL AND EXISTS (SELECT FROM c)) ` + row
+		args = append(args, at, orNull(from.Key), orNull(from.Secret))
+	}
+	tag, err := s.pool.Exec(ctx, sql, args...)
 	if err != nil {
 		return fmt.Errorf("write certificate %s: %w", r.Serial, pg.Err(err))
+	}
+	if tag.RowsAffected() == 0 {
+		return certs.ErrMoved
 	}
 	return nil
 }
 
-// Certificates implements certs.Store.
-func (s *Store) Certificates(ctx context.Context, id thing.ID) ([]certs.Record, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT serial, key, method, not_before, not_after, COALESCE(revoked_at, '0001-01-01Z'), reason
-		FROM certs_certificate WHERE thing = $1 ORDER BY issued_at DESC, serial LIMIT 100`, string(id))
-	if err != nil {
-		return nil, fmt.Errorf("read certificates: %w", pg.Err(err))
+// orNull returns nil for no key or secret.
+func orNull[T ~[32]byte](v T) []byte {
+	if v == (T{}) {
+		return nil
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (certs.Record, error) {
-		r := certs.Record{Thing: id}
-		var key []byte
-		if err := row.Scan(&r.Serial, &key, &r.Method, &r.NotBefore, &r.NotAfter, &r.Revoked, &r.Reason); err != nil {
-			return r, err
-		}
-		copy(r.Key[:], key)
-		r.NotBefore, r.NotAfter, r.Revoked = r.NotBefore.UTC(), r.NotAfter.UTC(), r.Revoked.UTC()
-		return r, nil
-	})
+	return v[:]
+}
+
+const recordColumns = `serial, thing, key, method, not_before, not_after, revoked_at, released, reason`
+
+func scanRecord(row pgx.CollectableRow) (certs.Record, error) {
+	var r certs.Record
+	var id string
+	var key []byte
+	var revoked *time.Time
+	if err := row.Scan(&r.Serial, &id, &key, &r.Method, &r.NotBefore, &r.NotAfter, &revoked, &r.Released, &r.Reason); err != nil {
+		return r, err
+	}
+	copy(r.Key[:], key)
+	r.Thing, r.NotBefore, r.NotAfter = thing.ID(id), r.NotBefore.UTC(), r.NotAfter.UTC()
+	if revoked != nil {
+		r.Revoked = revoked.UTC()
+	}
+	return r, nil
+}
+
+func (s *Store) records(ctx context.Context, what, sql string, args ...any) ([]certs.Record, error) {
+	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read certificates: %w", pg.Err(err))
+		return nil, fmt.Errorf("read %s: %w", what, pg.Err(err))
+	}
+	out, err := pgx.CollectRows(rows, scanRecord)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, pg.Err(err))
 	}
 	return out, nil
 }
 
-// Revoke implements certs.Store.
-func (s *Store) Revoke(ctx context.Context, id thing.ID, reason string, at time.Time) (int, error) {
-	tag, err := s.pool.Exec(ctx, `UPDATE certs_certificate SET revoked_at = $2, reason = $3 WHERE thing = $1 AND revoked_at IS NULL`, string(id), at, reason)
-	return int(tag.RowsAffected()), pg.Err(err)
+// Certificates implements certs.Store.
+func (s *Store) Certificates(ctx context.Context, id thing.ID) ([]certs.Record, error) {
+	return s.records(ctx, "certificates", `SELECT `+recordColumns+` FROM certs_certificate WHERE thing = $1 ORDER BY issued_at DESC, serial LIMIT 100`, string(id))
+}
+
+// Revocations implements certs.Store.
+func (s *Store) Revocations(ctx context.Context, before time.Time, limit int) ([]certs.Record, error) {
+	var until *time.Time
+	if !before.IsZero() {
+		until = &before
+	}
+	return s.records(ctx, "revocations", `SELECT `+recordColumns+` FROM certs_certificate
+		WHERE revoked_at IS NOT NULL AND ($1::timestamptz IS NULL OR revoked_at < $1) ORDER BY revoked_at DESC, serial DESC LIMIT $2`, until, limit)
+}
+
+// Revoke implements certs.Store. The claim goes first: a certificate that is being issued has either seen that, or is there to be marked.
+func (s *Store) Revoke(ctx context.Context, id thing.ID, reason string, at time.Time) (n int, err error) {
+	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `INSERT INTO certs_claim (thing, registered_at, revoked_at) VALUES ($1, $2, $2)
+			ON CONFLICT (thing) DO UPDATE SET revoked_at = COALESCE(certs_claim.revoked_at, $2)`, string(id), at); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `UPDATE certs_certificate SET revoked_at = $2, reason = $3 WHERE thing = $1 AND revoked_at IS NULL`, string(id), at, reason)
+		if err != nil {
+			return err
+		}
+		n = int(tag.RowsAffected())
+		return changed(ctx, tx)
+	})
+	return n, pg.Err(err)
+}
+
+// Release implements certs.Store.
+func (s *Store) Release(ctx context.Context, id thing.ID, secret certs.Hash, reason string, at time.Time) (n int, err error) {
+	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE certs_claim SET secret_hash = $2, key = NULL, bound_at = NULL, revoked_at = NULL, registered_at = $3 WHERE thing = $1`,
+			string(id), secret[:], at)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return certs.ErrUnknown
+		}
+		tag, err = tx.Exec(ctx, `UPDATE certs_certificate SET revoked_at = $2, released = true, reason = $3 WHERE thing = $1 AND revoked_at IS NULL`,
+			string(id), at, cmp.Or(reason, "released"))
+		if err != nil {
+			return err
+		}
+		n = int(tag.RowsAffected())
+		return changed(ctx, tx)
+	})
+	return n, pg.Err(err)
 }
 
 // unknown turns "no row" into ErrUnknown.

@@ -23,7 +23,9 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func TestStore(t *testing.T) { certstest.RunStore(t, certspg.New(pgtest.New(t))) }
+func TestStore(t *testing.T) {
+	certstest.RunStore(t, func(t *testing.T) certs.Store { return certspg.New(pgtest.New(t)) })
+}
 
 func TestDatabaseAwayIsUnavailable(t *testing.T) {
 	pool := pgtest.New(t)
@@ -31,7 +33,7 @@ func TestDatabaseAwayIsUnavailable(t *testing.T) {
 	pool.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := s.Claim(ctx, "vic:1"); err == nil || errors.Is(err, certs.ErrUnknown) {
+	if _, err := s.Standing(ctx, "vic:1", certs.Key{}); err == nil || errors.Is(err, certs.ErrUnknown) {
 		t.Errorf("a database that is away looks like an unknown thing: %v", err)
 	}
 }

@@ -1,5 +1,11 @@
 package certstest
 
-import "testing"
+import (
+	"testing"
 
-func TestMemoryStore(t *testing.T) { RunStore(t, new(Store)) }
+	"kennel/certs"
+)
+
+func TestMemoryStore(t *testing.T) {
+	RunStore(t, func(*testing.T) certs.Store { return new(Store) })
+}
