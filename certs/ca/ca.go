@@ -9,8 +9,13 @@
 // and devices and services have separate authorities, so that a device certificate with a clever name is no service (see certs.Trust).
 // After Init the root's key may be taken away to a safe place: Load works without it.
 //
-// Keys are ECDSA P-256, PKCS#8 PEM, mode 0600. Every key is on disk before the certificate that names it, and each file is whole or
-// absent: a start that was killed at any point is completed by the next Init.
+// Any of the four may be replaced with overlap (Prepare, Activate, Withdraw): device-1.crt beside device.crt, and so on. All that are
+// there are trusted; the one that device.current names signs, without that file the oldest. An issuing file holds one certificate for each
+// root that vouches for the authority, all of the same name and key, so that robots that know either root accept the cloud.
+//
+// Keys are ECDSA P-256, PKCS#8 PEM, mode 0600; or a file device.kms in place of device.key names a key in a key management service (see
+// kms.go). Every key is on disk before the certificate that names it, and each file is whole or absent: a start that was killed at any
+// point is completed by the next Init.
 package ca
 
 import (
@@ -21,10 +26,8 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"sync/atomic"
 	"time"
 
 	"go.step.sm/crypto/x509util"
@@ -42,148 +45,52 @@ const (
 
 // Authority issues certificates. Safe for concurrent use.
 type Authority struct {
-	root    *x509.Certificate
-	device  *issuer
-	server  *issuer
-	service *issuer
+	dir string
+	cur atomic.Pointer[state]
 }
 
-// issuer is one authority that can sign.
-type issuer struct {
-	cert *x509.Certificate
-	key  crypto.Signer
+// state is what the folder held at one moment.
+type state struct {
+	seen                          [sha256.Size]byte // of the files
+	root, device, server, service line
+	roots, devices, services      *x509.CertPool
 }
+
+func (a *Authority) now() *state { return a.cur.Load() }
+
+// Kind is one of the four authorities: also the first word of its files' names.
+type Kind string
+
+// The authorities.
+const (
+	Root    Kind = "root"
+	Device  Kind = "device"
+	Server  Kind = "server"
+	Service Kind = "service"
+)
 
 // kind says what an authority is called and what it may do.
 type kind struct {
-	file, name string
-	life       time.Duration
-	profile    x509util.Certificate
+	file    Kind
+	name    string
+	life    time.Duration
+	profile x509util.Certificate
 }
 
 // The authorities. EKU on an issuing authority bounds what verifiers accept from it.
 var (
-	rootKind    = kind{"root", "Kennel Root CA", rootLife, profile(`{"keyUsage":["certSign","crlSign"],"basicConstraints":{"isCA":true,"maxPathLen":1}}`)}
-	deviceKind  = kind{"device", "Kennel Device CA", issuingLife, issuing("clientAuth")}
-	serverKind  = kind{"server", "Kennel Server CA", issuingLife, issuing("serverAuth")}
-	serviceKind = kind{"service", "Kennel Service CA", issuingLife, issuing("clientAuth")}
+	rootKind    = kind{Root, "Kennel Root CA", rootLife, profile(`{"keyUsage":["certSign","crlSign"],"basicConstraints":{"isCA":true,"maxPathLen":1}}`)}
+	deviceKind  = kind{Device, "Kennel Device CA", issuingLife, issuing("clientAuth")}
+	serverKind  = kind{Server, "Kennel Server CA", issuingLife, issuing("serverAuth")}
+	serviceKind = kind{Service, "Kennel Service CA", issuingLife, issuing("clientAuth")}
 )
-
-// Init makes what is missing in dir and returns the authority: a new one in an empty folder, the rest of one whose making was interrupted,
-// or the one that is there. One process at a time. What it cannot complete it names: a certificate whose key is gone, a key that does not fit.
-func Init(dir string) (*Authority, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("certificate authority: %w", err)
-	}
-	return open(dir, true)
-}
-
-// Load returns the authority that Init made in dir. The error names the file that is missing, damaged or does not fit.
-func Load(dir string) (*Authority, error) { return open(dir, false) }
-
-func open(dir string, create bool) (*Authority, error) {
-	folder, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("certificate authority: %w", err)
-	}
-	defer folder.Close() // everything was synced
-	fail := func(err error) (*Authority, error) {
-		return nil, fmt.Errorf("certificate authority in %s: %w", dir, err)
-	}
-	root, err := authority(folder, rootKind, nil, create)
-	if err != nil {
-		return fail(err)
-	}
-	a := &Authority{root: root.cert}
-	for _, x := range []struct {
-		kind kind
-		to   **issuer
-	}{{deviceKind, &a.device}, {serverKind, &a.server}, {serviceKind, &a.service}} {
-		is, err := authority(folder, x.kind, root, create)
-		if err != nil {
-			return fail(err)
-		}
-		if err := is.cert.CheckSignatureFrom(root.cert); err != nil {
-			return fail(fmt.Errorf("%s.crt was not signed by root.crt: %w", x.kind.file, err))
-		}
-		*x.to = is
-	}
-	return a, nil
-}
-
-// authority loads one authority, or makes it: key first, then certificate. parent is nil for the root, whose key is optional once it exists.
-func authority(folder *os.Root, k kind, parent *issuer, create bool) (*issuer, error) {
-	crtName, keyName := k.file+".crt", k.file+".key"
-	key, err := readKey(folder, keyName)
-	if err != nil {
-		return nil, err
-	}
-	crt, err := pemfile.Read(folder, crtName)
-	switch {
-	case err == nil:
-		chain, err := pemfile.ParseChain(crt)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", crtName, err)
-		}
-		cert := chain[0]
-		switch {
-		case key == nil && parent != nil:
-			return nil, fmt.Errorf("%s is there but %s is not: restore it from a backup", crtName, keyName)
-		case key != nil && !pemfile.SameKey(key, cert.PublicKey):
-			return nil, fmt.Errorf("%s does not belong to %s", keyName, crtName)
-		}
-		return &issuer{cert, key}, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	case !create:
-		return nil, fmt.Errorf("%s is missing: it was never made here, or its making was interrupted", crtName)
-	case parent != nil && parent.key == nil:
-		return nil, fmt.Errorf("%s is missing and root.key, which would sign it, is not here", crtName)
-	}
-	if key == nil {
-		if key, err = newKey(); err != nil {
-			return nil, err
-		}
-		b, err := pemfile.EncodeKey(key)
-		if err != nil {
-			return nil, err
-		}
-		if err := pemfile.Write(folder, keyName, b, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	cert, err := k.sign(key, parent)
-	if err != nil {
-		return nil, fmt.Errorf("make %s: %w", crtName, err)
-	}
-	if err := pemfile.Write(folder, crtName, pemfile.EncodeChain(cert), 0o644); err != nil {
-		return nil, err
-	}
-	return &issuer{cert, key}, nil
-}
-
-// readKey returns nil if there is no such file.
-func readKey(folder *os.Root, name string) (crypto.Signer, error) {
-	b, err := pemfile.Read(folder, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	key, err := pemfile.ParseKey(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return key, nil
-}
 
 func newKey() (crypto.Signer, error) {
 	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 }
 
 // sign makes the authority's certificate. Its name ends in a piece of its key's fingerprint, so that people tell two clouds' roots apart.
-func (k kind) sign(key crypto.Signer, parent *issuer) (*x509.Certificate, error) {
+func (k kind) sign(key crypto.Signer, parent *generation) (*x509.Certificate, error) {
 	spki, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
 		return nil, err
@@ -197,33 +104,55 @@ func (k kind) sign(key crypto.Signer, parent *issuer) (*x509.Certificate, error)
 	if parent == nil {
 		return x509util.CreateCertificate(template, template, key.Public(), key)
 	}
-	return x509util.CreateCertificate(template, parent.cert, key.Public(), parent.key)
+	return x509util.CreateCertificate(template, parent.cert(), key.Public(), parent.key)
 }
 
-// Root returns the root certificate as PEM: what robots and people install.
-func (a *Authority) Root() []byte { return pemfile.EncodeChain(a.root) }
+// Root returns the trusted roots as PEM, the one that signs first: what robots and people install.
+func (a *Authority) Root() []byte { return pemfile.EncodeChain(a.now().root.each()...) }
 
-// RootName returns the root's common name, such as "Kennel Root CA 3fa9c1d2".
-func (a *Authority) RootName() string { return a.root.Subject.CommonName }
+// RootName returns the common name of the root that signs, such as "Kennel Root CA 3fa9c1d2".
+func (a *Authority) RootName() string { return a.now().root.current().cert().Subject.CommonName }
 
-// DeviceBundle returns the device authorities as PEM, without the root: a verifier that trusts these trusts devices and nothing else.
-// OpenSSL-based verifiers need partial chains allowed for that.
-func (a *Authority) DeviceBundle() []byte { return pemfile.EncodeChain(a.device.cert) }
+// DeviceBundle returns the trusted device authorities as PEM, without the root: a verifier that trusts these trusts devices and nothing
+// else. OpenSSL-based verifiers need partial chains allowed for that, or Anchors.
+func (a *Authority) DeviceBundle() []byte { return pemfile.EncodeChain(a.now().device.each()...) }
 
-// ServiceBundle returns the service authorities as PEM, without the root.
-func (a *Authority) ServiceBundle() []byte { return pemfile.EncodeChain(a.service.cert) }
+// ServiceBundle returns the trusted service authorities as PEM, without the root.
+func (a *Authority) ServiceBundle() []byte { return pemfile.EncodeChain(a.now().service.each()...) }
 
-// DevicePool returns DeviceBundle as a pool.
-func (a *Authority) DevicePool() *x509.CertPool { return pool(a.device.cert) }
+// DevicePool returns DeviceBundle as a pool, as of now. The pool is shared: do not add to it.
+func (a *Authority) DevicePool() *x509.CertPool { return a.now().devices }
 
-// ServicePool returns ServiceBundle as a pool.
-func (a *Authority) ServicePool() *x509.CertPool { return pool(a.service.cert) }
+// ServicePool returns ServiceBundle as a pool, as of now. The pool is shared: do not add to it.
+func (a *Authority) ServicePool() *x509.CertPool { return a.now().services }
 
-// RootPool returns Root as a pool.
-func (a *Authority) RootPool() *x509.CertPool { return pool(a.root) }
+// RootPool returns Root as a pool, as of now. The pool is shared: do not add to it.
+func (a *Authority) RootPool() *x509.CertPool { return a.now().roots }
 
-func pool(c *x509.Certificate) *x509.CertPool {
+// Anchors returns, as PEM, what anchor makes of each trusted authority of a kind: see mosquitto.Anchor.
+func (a *Authority) Anchors(k Kind, anchor func(cert *x509.Certificate, key crypto.Signer) ([]byte, error)) ([]byte, error) {
+	l, err := a.now().line(k)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	for _, g := range l.ordered() {
+		if g.key == nil {
+			return nil, fmt.Errorf("anchor of %s: its key is not here", g.name)
+		}
+		b, err := anchor(g.cert(), g.key)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b...)
+	}
+	return out, nil
+}
+
+func pool(certs ...*x509.Certificate) *x509.CertPool {
 	p := x509.NewCertPool()
-	p.AddCert(c)
+	for _, c := range certs {
+		p.AddCert(c)
+	}
 	return p
 }

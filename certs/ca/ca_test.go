@@ -221,7 +221,7 @@ func TestDeviceAuthorityCanMintNoServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, err := a.device.sign(c, key.Public(), time.Hour)
+	chain, err := a.now().device.current().sign(c, key.Public(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

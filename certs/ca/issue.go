@@ -41,25 +41,27 @@ func issuing(usage string) x509util.Certificate {
 	return profile(`{"keyUsage":["certSign","crlSign"],"extKeyUsage":["` + usage + `"],"basicConstraints":{"isCA":true,"maxPathLen":0}}`)
 }
 
-// sign makes a leaf of profile c for pub and returns it with the issuer's own certificate behind it.
-func (is *issuer) sign(c x509util.Certificate, pub crypto.PublicKey, ttl time.Duration) ([]*x509.Certificate, error) {
+// sign makes a leaf of profile c for pub and returns it with the authority's own certificates behind it, one for each root.
+func (g *generation) sign(c x509util.Certificate, pub crypto.PublicKey, ttl time.Duration) ([]*x509.Certificate, error) {
 	now := time.Now()
 	if ttl <= 0 {
 		return nil, fmt.Errorf("certificate life of %v: want more than 0", ttl)
 	}
-	if now.After(is.cert.NotAfter) {
-		return nil, fmt.Errorf("%s has expired on %s", is.cert.Subject.CommonName, is.cert.NotAfter.Format(time.DateOnly))
-	}
 	c.NotBefore = now.Add(-min(backdate, ttl/60))
 	c.NotAfter = now.Add(ttl)
-	if c.NotAfter.After(is.cert.NotAfter) { // no verifier accepts a leaf beyond its issuer
-		c.NotAfter = is.cert.NotAfter
+	for _, is := range g.certs {
+		if now.After(is.NotAfter) {
+			return nil, fmt.Errorf("%s has expired on %s", is.Subject.CommonName, is.NotAfter.Format(time.DateOnly))
+		}
+		if c.NotAfter.After(is.NotAfter) { // no verifier accepts a leaf beyond its issuer
+			c.NotAfter = is.NotAfter
+		}
 	}
-	leaf, err := x509util.CreateCertificate(c.GetCertificate(), is.cert, pub, is.key)
+	leaf, err := x509util.CreateCertificate(c.GetCertificate(), g.cert(), pub, g.key)
 	if err != nil {
 		return nil, err
 	}
-	return []*x509.Certificate{leaf, is.cert}, nil
+	return append([]*x509.Certificate{leaf}, g.certs...), nil
 }
 
 // IssueDevice returns a device certificate for the request's key and the device authority behind it. CN = id and client authentication are
@@ -70,10 +72,10 @@ func (a *Authority) IssueDevice(csr *x509.CertificateRequest, id thing.ID, ttl t
 	}
 	c := deviceLeaf
 	c.Subject = x509util.Subject{CommonName: string(id)}
-	return a.device.sign(c, csr.PublicKey, ttl)
+	return a.now().device.current().sign(c, csr.PublicKey, ttl)
 }
 
-// VerifyDevice returns nil if leaf was signed by the device authority, whether or not it has expired.
+// VerifyDevice returns nil if leaf was signed by a device authority that is still trusted, whether or not it has expired.
 func (a *Authority) VerifyDevice(leaf *x509.Certificate) error {
 	_, err := leaf.Verify(x509.VerifyOptions{Roots: a.DevicePool(), CurrentTime: leaf.NotAfter, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	return err
@@ -99,7 +101,7 @@ func (a *Authority) IssueServer(names []string, ttl time.Duration) (Pair, error)
 		c.Subject = x509util.Subject{CommonName: names[0]}
 	}
 	c.DNSNames, c.IPAddresses = dns, ips
-	return a.server.pair(c, ttl)
+	return a.now().server.current().pair(c, ttl)
 }
 
 var serviceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
@@ -111,15 +113,15 @@ func (a *Authority) IssueService(name string, ttl time.Duration) (Pair, error) {
 	}
 	c := serviceLeaf
 	c.Subject = x509util.Subject{CommonName: name}
-	return a.service.pair(c, ttl)
+	return a.now().service.current().pair(c, ttl)
 }
 
-func (is *issuer) pair(c x509util.Certificate, ttl time.Duration) (Pair, error) {
+func (g *generation) pair(c x509util.Certificate, ttl time.Duration) (Pair, error) {
 	key, err := newKey()
 	if err != nil {
 		return Pair{}, err
 	}
-	chain, err := is.sign(c, key.Public(), ttl)
+	chain, err := g.sign(c, key.Public(), ttl)
 	if err != nil {
 		return Pair{}, err
 	}
