@@ -17,6 +17,22 @@ import (
 // maxPacket is topics.MaxPayload and room for a header with a topic. It also bounds what a stranger's CONNECT can cost.
 const maxPacket = topics.MaxPayload + 2<<10
 
+// Messages that wait for a client's socket. mochi makes room for them when the client comes, eight bytes each; what does not fit is dropped
+// and sent again by its sender (infra/adr/0001). A thing is sent answers and hints, a service the reports of all things.
+const (
+	thingQueue   = 256
+	serviceQueue = 8192
+)
+
+// withQueue is the same broker for clients with another queue: mochi knows one size for all. A Server is nothing but references, which
+// both share.
+func withQueue(s *mochi.Server, queue int32) *mochi.Server {
+	server, opts, caps := *s, *s.Options, *s.Options.Capabilities
+	caps.MaximumClientWritesPending = queue
+	opts.Capabilities, server.Options = &caps, &opts
+	return &server
+}
+
 // Run serves until ctx ends, then closes every connection without publishing wills and returns nil. An address in use, or certificate
 // files that do not load, are errors at once. Two brokers may run in one process.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
@@ -41,21 +57,23 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	caps := mochi.NewDefaultServerCapabilities()
 	caps.MaximumPacketSize = maxPacket
 	caps.MaximumQos = 1
-	caps.MaximumClientWritesPending = 4096 // 32 kB for each client; what does not fit is dropped and sent again by the robot
-	caps.MaximumMessageExpiryInterval = 0  // else mochi forgets retained messages after a day
+	caps.MaximumClientWritesPending = thingQueue
+	caps.MaximumMessageExpiryInterval = 0 // else mochi forgets retained messages after a day
 	caps.TopicAliasMaximum = 0
 	server := mochi.New(&mochi.Options{
-		Capabilities:           caps,
-		InlineClient:           true,
-		SysTopicResendInterval: 10,                            // seconds; the tick of our stats
-		Logger:                 slog.New(slog.DiscardHandler), // it logs payloads; what matters is logged by the hook
+		Capabilities: caps,
+		InlineClient: true,
+		// What a packet needs beyond this is read straight into the packet. TLS has a buffer below it.
+		ClientNetReadBufferSize: 512,
+		SysTopicResendInterval:  10,                            // seconds; the tick of our stats
+		Logger:                  slog.New(slog.DiscardHandler), // it logs payloads; what matters is logged by the hook
 	})
 	h := newHook(server, log)
 	if err := server.AddHook(h, nil); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	l := &listener{ln: ln, trust: files, limit: cfg.MaxClients, refuse: h.refuse, log: log,
-		slots: make(chan struct{}, handshakes), open: map[net.Conn]struct{}{}}
+	l := &listener{ln: ln, trust: files, limit: cfg.MaxClients, refuse: h.refuse, log: log, service: withQueue(server, serviceQueue).EstablishConnection,
+		slots: make(chan struct{}, handshakes), done: make(chan struct{}), open: map[net.Conn]struct{}{}}
 	if err := server.AddListener(l); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}

@@ -424,26 +424,32 @@ func TestSharedGroup(t *testing.T) {
 	}
 }
 
-// TestDeafThing: a robot that stops reading holds up neither the cloud nor another robot.
-func TestDeafThing(t *testing.T) {
-	b := mqtttest.Start(t)
-	cfg, _ := b.Thing(t, me)()
+// deaf logs in, subscribes to filter at QoS 0 and does not read on.
+func deaf(t *testing.T, b *mqtttest.Broker, id, filter string, creds func() (*tls.Config, error)) *tls.Conn {
+	t.Helper()
+	cfg, _ := creds()
 	cfg.ServerName = "localhost"
 	raw, err := tls.Dial("tcp", b.Config.Listen, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer raw.Close()
-	filter := topics.ThingFilters(me)[0]
-	hello := append([]byte{0x10, byte(12 + len(me)), 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, byte(len(me))}, me...)
+	t.Cleanup(func() { _ = raw.Close() })
+	hello := append([]byte{0x10, byte(12 + len(id)), 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, byte(len(id))}, id...)
 	hello = append(append(hello, 0x82, byte(5+len(filter)), 0, 1, 0, byte(len(filter))), filter...)
-	if _, err := raw.Write(append(hello, 1)); err != nil {
+	if _, err := raw.Write(append(hello, 0)); err != nil {
 		t.Fatal(err)
 	}
 	answers := make([]byte, 4+5)
 	if _, err := io.ReadFull(raw, answers); err != nil || string(answers) != "\x20\x02\x00\x00\x90\x03\x00\x01\x00" {
 		t.Fatalf("CONNACK and SUBACK % x, %v", answers, err)
 	}
+	return raw
+}
+
+// TestDeafThing: a robot that stops reading holds up neither the cloud nor another robot.
+func TestDeafThing(t *testing.T) {
+	b := mqtttest.Start(t)
+	deaf(t, b, string(me), topics.ThingFilters(me)[0], b.Thing(t, me))
 	hearing := connect(t, b, string(other), b.Thing(t, other), nil, topics.ThingFilters(other)...)
 	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // below the broker's limit on a blocked write
@@ -458,6 +464,46 @@ func TestDeafThing(t *testing.T) {
 	}
 	if m := wait(t, hearing.got, "a message beside a deaf thing"); m.payload != "hello" {
 		t.Errorf("%v", m)
+	}
+}
+
+// TestSlowService: what a whole fleet reports while a process of the cloud stands still waits for it; a thing's queue would not hold that.
+func TestSlowService(t *testing.T) {
+	b := mqtttest.Start(t)
+	topic := topics.UpTopic(me, topics.DAS)
+	slow := deaf(t, b, "kenneld-1", topic, b.Cloud(t))
+	robot := connect(t, b, string(me), b.Thing(t, me), nil)
+	const n, size = 5000, 4096                                     // more than sockets hold
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // below the broker's limit on a blocked write
+	defer cancel()
+	for range n {
+		if err := robot.Publish(ctx, topic, 1, false, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := slow.SetReadDeadline(time.Now().Add(long)); err != nil {
+		t.Fatal(err)
+	}
+	packet := int64(1 + 2 + 2 + len(topic) + size) // type, length, topic, payload
+	if got, err := io.CopyN(io.Discard, slow, n*packet); err != nil {
+		t.Errorf("%d of %d messages arrived: %v", got/packet, n, err)
+	}
+}
+
+// TestSilentStrangers: those who connect and say nothing take nobody's turn, however many they are.
+func TestSilentStrangers(t *testing.T) {
+	b := mqtttest.Start(t)
+	for range 300 { // more than shake hands at once
+		c, err := net.Dial("tcp", b.Config.Listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	start := time.Now()
+	connect(t, b, string(me), b.Thing(t, me), nil)
+	if took := time.Since(start); took > long/2 { // they are sent away after as long
+		t.Errorf("connected after %v", took)
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 
 // Our own limits (the source gives none).
 const (
-	handshakeTime = 10 * time.Second // TLS, and again until CONNECT
+	handshakeTime = 10 * time.Second // until the first byte, for TLS, and again until CONNECT
+	queueTime     = time.Minute      // between first byte and TLS: a fleet that comes at once waits for each other
 	writeTime     = 10 * time.Second // a client that does not read for so long is gone
 	handshakes    = 128              // at once: each costs two milliseconds of a core
 )
@@ -60,8 +61,11 @@ type listener struct {
 	limit  int64
 	refuse func(brokerapi.Refusal)
 	log    *slog.Logger
+	// service establishes those that are no things.
+	service listeners.EstablishFn
 
 	slots chan struct{}
+	done  chan struct{} // closed by Close
 	mu    sync.Mutex
 	open  map[net.Conn]struct{}
 	ended bool
@@ -88,55 +92,99 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 			_ = raw.Close()
 			continue
 		}
-		go func() {
-			defer l.remove(raw)
-			// mochi's parser runs below; what it does with a stranger's bytes must not end the broker.
-			defer func() {
-				if p := recover(); p != nil {
-					l.log.Error("connection panicked", logging.Addr, raw.RemoteAddr().String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				}
-			}()
-			l.serve(raw, establish)
-		}()
+		go l.welcome(raw, establish)
 	}
 }
 
-func (l *listener) serve(raw net.Conn, establish listeners.EstablishFn) {
-	addr := raw.RemoteAddr().String()
-	p, err := l.handshake(raw)
-	if err != nil {
-		l.refuse(brokerapi.Refusal{Addr: addr, Code: brokerapi.CodeTLS, Reason: fmt.Sprintf("TLS handshake: %v", err)})
+// welcome finds out who calls, and starts the session in a goroutine of its own: the stack of this one has grown to several times its size
+// under certificates, and thousands of sessions would keep it.
+func (l *listener) welcome(raw net.Conn, establish listeners.EstablishFn) {
+	started := false
+	defer func() {
+		if !started {
+			l.remove(raw)
+		}
+	}()
+	defer l.recovered(raw)
+	p, why := l.handshake(raw)
+	if why != nil {
+		l.refuse(brokerapi.Refusal{Addr: raw.RemoteAddr().String(), Code: why.code, Reason: why.reason})
 		return
 	}
-	err = establish(l.ID(), p)
+	started = true
+	go l.session(raw, p, establish)
+}
+
+func (l *listener) session(raw net.Conn, p *peer, establish listeners.EstablishFn) {
+	defer l.remove(raw)
+	// mochi's parser runs below; what it does with a stranger's bytes must not end the broker.
+	defer l.recovered(raw)
+	if p.who.service {
+		establish = l.service
+	}
+	err := establish(l.ID(), p)
 	if err != nil && !p.up.Load() && !p.turned.Load() {
-		l.refuse(brokerapi.Refusal{Addr: addr, CN: p.who.cn, Code: brokerapi.CodeProtocol, Reason: fmt.Sprintf("no MQTT 3.1.1 CONNECT: %v", err)})
+		l.refuse(brokerapi.Refusal{Addr: raw.RemoteAddr().String(), CN: p.who.cn, Code: brokerapi.CodeProtocol, Reason: fmt.Sprintf("no MQTT 3.1.1 CONNECT: %v", err)})
 	}
 }
 
-// handshake proves possession of the client's key and judges its certificate.
-func (l *listener) handshake(raw net.Conn) (*peer, error) {
+func (l *listener) recovered(raw net.Conn) {
+	if p := recover(); p != nil {
+		l.log.Error("connection panicked", logging.Addr, raw.RemoteAddr().String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	}
+}
+
+// handshake proves possession of the client's key and judges its certificate, when it is this client's turn.
+func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
+	failed := func(err error) *refusal { return &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: %v", err)} }
+	if err := greeted(raw); err != nil {
+		return nil, failed(err)
+	}
+	if why := l.turn(raw); why != nil {
+		return nil, why
+	}
+	defer func() { <-l.slots }()
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
 	defer cancel()
-	select {
-	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%d others before it: %w", handshakes, ctx.Err())
-	}
 	now := l.trust.now.Load()
 	conn := tls.Server(raw, now.server)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	p := &peer{Conn: conn, who: now.identify(conn.ConnectionState().PeerCertificates, time.Now())}
-	return p, p.SetReadDeadline(time.Now().Add(handshakeTime)) // mochi waits for CONNECT without a limit of its own
+	if err := p.SetReadDeadline(time.Now().Add(handshakeTime)); err != nil { // mochi waits for CONNECT without a limit of its own
+		return nil, failed(err)
+	}
+	return p, nil
+}
+
+// turn waits for a slot, first come, first served: a goroutine that waits to send is in a queue. A fleet that lost its broker comes back in
+// one moment; whoever waits then has all its handshake still before it, and who hung up meanwhile costs no other one's time.
+func (l *listener) turn(raw net.Conn) *refusal {
+	since := time.Now()
+	limit := time.NewTimer(queueTime)
+	defer limit.Stop()
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return &refusal{brokerapi.CodeTLS, "TLS handshake: the broker stops"}
+	case <-limit.C:
+		return &refusal{brokerapi.CodeBusy, fmt.Sprintf("no turn for a TLS handshake within %v", queueTime)}
+	}
+	if gone(raw) {
+		<-l.slots
+		return &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: the client hung up while it waited %v for its turn", time.Since(since).Round(time.Millisecond))}
+	}
+	return nil
 }
 
 // Close stops accepting and ends every connection, also those that have not logged in yet.
 func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.mu.Lock()
-	l.ended = true
+	if !l.ended {
+		l.ended = true
+		close(l.done)
+	}
 	l.mu.Unlock()
 	_ = l.ln.Close()
 	closeClients(l.ID())
