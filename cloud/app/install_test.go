@@ -116,7 +116,8 @@ func installSecurity(t *testing.T, in Install) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(file), os.Symlink("../../ca/device.key", file)); err != nil {
+	folder := filepath.Dir(file)
+	if err := errors.Join(os.Remove(file), os.Symlink("../../ca/device.key", file), os.Chmod(folder, 0o755)); err != nil { // as a container engine makes it
 		t.Fatal(err)
 	}
 	if err := in.Run(); err != nil {
@@ -124,6 +125,9 @@ func installSecurity(t *testing.T, in Install) {
 	}
 	if after, err := os.ReadFile(victim); err != nil || !bytes.Equal(after, before) || read() != seed {
 		t.Errorf("a link in the broker's folder was followed (%v)", err)
+	}
+	if fi, err := os.Stat(folder); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("folder: %v, %v", fi, err)
 	}
 	if fi, err := os.Lstat(file); err != nil || !fi.Mode().IsRegular() || fi.Mode().Perm() != 0o600 {
 		t.Errorf("security file: %v, %v", fi, err)
