@@ -1,0 +1,219 @@
+package mail
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"net/textproto"
+	"path"
+	"strings"
+	texttemplate "text/template"
+	"time"
+)
+
+// Each letter is one block of letters/<language>.txt: a line "== name", a subject, an empty line, paragraphs. The text is the source of both
+// parts; a paragraph that is the link becomes a button in the HTML, one that is the code stands alone in both.
+//
+//go:embed letters
+var letterFiles embed.FS
+
+const fallbackLang = "en"
+
+type letter struct {
+	subject *texttemplate.Template
+	body    *texttemplate.Template
+}
+
+// letters are by language, then by name.
+type letters map[string]map[string]letter
+
+// Templates lists the names of the letters; every language has all of them.
+var Templates = []string{"verify", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "email-changed"}
+
+func loadLetters() (letters, error) {
+	files, err := letterFiles.ReadDir("letters")
+	if err != nil {
+		return nil, err
+	}
+	out := letters{}
+	for _, f := range files {
+		b, err := letterFiles.ReadFile(path.Join("letters", f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		lang := strings.TrimSuffix(f.Name(), ".txt")
+		if out[lang], err = parseLetters(string(b)); err != nil {
+			return nil, fmt.Errorf("letters/%s: %w", f.Name(), err)
+		}
+		for _, name := range Templates {
+			if _, ok := out[lang][name]; !ok {
+				return nil, fmt.Errorf("letters/%s: no letter %q", f.Name(), name)
+			}
+		}
+	}
+	return out, nil
+}
+
+func parseLetters(text string) (map[string]letter, error) {
+	out := map[string]letter{}
+	for i, block := range strings.Split("\n"+text, "\n== ") {
+		if i == 0 {
+			continue // what stands before the first letter is a comment
+		}
+		name, rest, _ := strings.Cut(block, "\n")
+		subject, body, ok := strings.Cut(rest, "\n\n")
+		if !ok || strings.Contains(subject, "\n") {
+			return nil, fmt.Errorf("letter %q: want a subject on one line, an empty line, paragraphs", name)
+		}
+		s, err := texttemplate.New(name).Option("missingkey=error").Parse(subject)
+		if err != nil {
+			return nil, err
+		}
+		b, err := texttemplate.New(name).Option("missingkey=error").Parse(strings.TrimSpace(body))
+		if err != nil {
+			return nil, err
+		}
+		out[name] = letter{s, b}
+	}
+	return out, nil
+}
+
+// in returns the letter in the best language there is: de-AT is written as de.
+func (l letters) in(lang, name string) (string, letter, error) {
+	base, _, _ := strings.Cut(strings.ToLower(lang), "-")
+	if l[base] == nil {
+		base = fallbackLang
+	}
+	found, ok := l[base][name]
+	if !ok {
+		return "", letter{}, fmt.Errorf("no letter %q", name)
+	}
+	return base, found, nil
+}
+
+// about is what a letter's text may use.
+type about struct {
+	Site, To, Other, Link, Code, Until string
+}
+
+const page = `<!doctype html>
+<html lang="{{.Lang}}"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
+<body style="font:16px/1.5 sans-serif;color:#222;max-width:34em;margin:2em auto;padding:0 1em">
+{{range .Paragraphs}}{{if .Link}}<p><a href="{{.Link}}" style="display:inline-block;padding:.6em 1.2em;background:#1d5f8a;color:#fff;text-decoration:none;border-radius:.3em">{{.Host}}</a></p>
+<p style="font-size:13px;color:#666;word-break:break-all">{{.Link}}</p>
+{{else if .Code}}<p style="font:18px monospace;background:#f2f2f2;padding:.6em">{{.Code}}</p>
+{{else}}<p>{{.Text}}</p>
+{{end}}{{end}}</body></html>
+`
+
+var pageTemplate = template.Must(template.New("page").Parse(page))
+
+type paragraph struct{ Text, Link, Host, Code string }
+
+// address is a parsed sender.
+type address struct{ mail.Address }
+
+func parseAddress(s string) (address, error) {
+	a, err := mail.ParseAddress(s)
+	if err != nil {
+		return address{}, err
+	}
+	return address{*a}, nil
+}
+
+// write makes the message of a letter.
+func (s *Service) write(m Mail, l Letter) (Message, error) {
+	if l.Lang == "" {
+		l.Lang = m.Lang
+	}
+	if l.Account == "" {
+		l.Account = m.Account
+	}
+	lang, found, err := s.letters.in(l.Lang, l.Template)
+	if err != nil {
+		return Message{}, err
+	}
+	a := about{Site: s.cfg.Site, To: m.To, Other: l.Other, Link: l.Link, Code: l.Code}
+	if !l.Expires.IsZero() {
+		a.Until = l.Expires.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	var subject, text strings.Builder
+	if err := errors.Join(found.subject.Execute(&subject, a), found.body.Execute(&text, a)); err != nil {
+		return Message{}, err
+	}
+	var html bytes.Buffer
+	err = pageTemplate.Execute(&html, struct {
+		Lang, Subject string
+		Paragraphs    []paragraph
+	}{lang, subject.String(), paragraphs(text.String(), a)})
+	if err != nil {
+		return Message{}, err
+	}
+	raw, err := s.compose(m, lang, subject.String(), text.String()+"\n", html.String())
+	return Message{ID: m.ID, Account: l.Account, From: s.from.Address.Address, To: m.To, Raw: raw}, err
+}
+
+func paragraphs(text string, a about) []paragraph {
+	var out []paragraph
+	for p := range strings.SplitSeq(text, "\n\n") {
+		p = strings.TrimSpace(p)
+		switch p {
+		case "":
+		case a.Link:
+			out = append(out, paragraph{Link: p, Host: a.Site})
+		case a.Code:
+			out = append(out, paragraph{Code: p})
+		default:
+			out = append(out, paragraph{Text: p})
+		}
+	}
+	return out
+}
+
+// compose writes the message as RFC 5322 with two parts (RFC 2046).
+func (s *Service) compose(m Mail, lang, subject, text, html string) ([]byte, error) {
+	var b bytes.Buffer
+	parts := multipart.NewWriter(&b)
+	_, domain, _ := strings.Cut(s.from.Address.Address, "@")
+	for _, h := range [][2]string{
+		{"From", s.from.String()},
+		{"To", (&mail.Address{Address: m.To}).String()},
+		{"Subject", mime.QEncoding.Encode("utf-8", subject)},
+		{"Date", s.cfg.Now().UTC().Format(time.RFC1123Z)},
+		{"Message-ID", "<" + m.ID + "@" + domain + ">"},
+		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no machine answers it
+		{"Content-Language", lang},
+		{"MIME-Version", "1.0"},
+		{"Content-Type", `multipart/alternative; boundary="` + parts.Boundary() + `"`},
+	} {
+		if strings.ContainsAny(h[1], "\r\n") && h[0] != "Subject" { // an encoded subject may be folded
+			return nil, fmt.Errorf("header %s holds a line break", h[0])
+		}
+		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
+	}
+	b.WriteString("\r\n")
+	for _, p := range [][2]string{{"text/plain", text}, {"text/html", html}} {
+		w, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {p[0] + "; charset=utf-8"}, "Content-Transfer-Encoding": {"quoted-printable"}})
+		if err != nil {
+			return nil, err
+		}
+		q := quotedprintable.NewWriter(w)
+		if _, err := io.WriteString(q, strings.ReplaceAll(p[1], "\n", "\r\n")); err != nil {
+			return nil, err
+		}
+		if err := q.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if err := parts.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
