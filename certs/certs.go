@@ -142,7 +142,8 @@ type Claims interface {
 // Inventory keeps every certificate that was issued.
 type Inventory interface {
 	// Issue writes the row of a certificate, durably, if the thing's claim is still the one given, and else returns ErrMoved. The claim is
-	// bound to the key of the row; a zero claim is made; certificates of a key that it replaces are marked as released.
+	// bound to the key of the row; a zero claim is made; certificates of a key that it replaces are marked as released. Of a claim that is
+	// bound to the key already, thing and key are enough, and ErrMoved too if the key was revoked or given up.
 	Issue(ctx context.Context, r Record, from Claim, at time.Time) error
 	// Certificates returns the inventory of a thing, newest first, at most 100 rows.
 	Certificates(ctx context.Context, id thing.ID) ([]Record, error)

@@ -136,7 +136,8 @@ func (s *Store) Issue(ctx context.Context, r certs.Record, from certs.Claim, at 
 		sql = `WITH c AS (INSERT INTO certs_claim (thing, key, registered_at, bound_at) VALUES ($2, $3, $7, $7) ON CONFLICT (thing) DO NOTHING RETURNING 1) ` + row
 		args = append(args, at)
 	case from.Key == r.Key:
-		sql = `WITH c AS (SELECT FROM certs_claim WHERE thing = $2 AND key = $3 AND revoked_at IS NULL FOR SHARE) ` + row
+		sql = `WITH c AS (SELECT FROM certs_claim WHERE thing = $2 AND key = $3 AND revoked_at IS NULL
+				AND NOT EXISTS (SELECT FROM certs_certificate WHERE key = $3 AND revoked_at IS NOT NULL) FOR SHARE OF certs_claim) ` + row
 	default:
 		sql = `WITH c AS (UPDATE certs_claim SET key = $3, bound_at = $7
 				WHERE thing = $2 AND key IS NOT DISTINCT FROM $8 AND secret_hash IS NOT DISTINCT FROM $9 AND revoked_at IS NULL RETURNING 1),

@@ -117,6 +117,8 @@ func (s *Store) Issue(_ context.Context, r certs.Record, from certs.Claim, at ti
 			return certs.ErrMoved
 		}
 		c = certs.Claim{Thing: r.Thing}
+	case from.Key == r.Key && slices.ContainsFunc(s.records, func(old certs.Record) bool { return old.Key == r.Key && !old.Revoked.IsZero() }):
+		return certs.ErrMoved
 	case !known || !c.Revoked.IsZero() || c.Key != from.Key || from.Key != r.Key && c.Secret != from.Secret:
 		return certs.ErrMoved
 	}
