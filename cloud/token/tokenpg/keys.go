@@ -1,0 +1,67 @@
+package tokenpg
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+
+	"kennel/cloud/token"
+	"kennel/infra/pg"
+)
+
+// keyLock is the advisory lock of whoever changes keys.
+const keyLock = `SELECT pg_advisory_xact_lock(hashtextextended('token keys', 0))`
+
+const selectKeys = `SELECT kid, alg, public, private, sign_from FROM token_key`
+
+// Keys implements token.KeyStore.
+func (s *Store) Keys(ctx context.Context) ([]token.Key, error) {
+	rows, err := s.pool.Query(ctx, selectKeys)
+	if err != nil {
+		return nil, wrap(err, "token keys")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[token.Key])
+	return out, wrap(err, "token keys")
+}
+
+// Change implements token.KeyStore.
+func (s *Store) Change(ctx context.Context, decide func([]token.Key) (token.KeyChange, error)) error {
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, keyLock); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, selectKeys)
+		if err != nil {
+			return err
+		}
+		keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[token.Key])
+		if err != nil {
+			return err
+		}
+		c, err := decide(keys)
+		if err != nil {
+			return err
+		}
+		if k := c.Add; k != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO token_key (kid, alg, public, private, sign_from) VALUES ($1, $2, $3, $4, $5)`,
+				k.ID, k.Alg, k.Public, k.Private, k.SignFrom); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(ctx, `UPDATE token_key SET private = NULL WHERE kid = ANY($1)`, c.Retire); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM token_key WHERE kid = ANY($1)`, c.Drop); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `SELECT pg_notify($1, '')`, KeyChannel)
+		return err
+	})
+	return wrap(err, "change token keys")
+}
+
+// ListenKeys implements token.KeyStore.
+func (s *Store) ListenKeys(ctx context.Context, log *slog.Logger, fn func()) error {
+	return pg.Listen(ctx, s.pool, log, KeyChannel, func(string) { fn() })
+}

@@ -1,0 +1,261 @@
+// Package kitgrpc is the gRPC side of every endpoint: one table from error kinds to status codes, a server with bounds, and who the peer is.
+package kitgrpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-kit/kit/endpoint"
+	gokitgrpc "github.com/go-kit/kit/transport/grpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+)
+
+// Bounds of a server: ours, no source gives them.
+const (
+	MaxMessage    = 64 << 10 // bytes of one message, either way
+	maxHeaders    = 16 << 10 // bytes of one request's metadata
+	maxStreams    = 100      // at once on one connection
+	handshakeTime = 10 * time.Second
+	idleTime      = 5 * time.Minute // then a connection is closed; original robots open one for each request anyway
+	probeAfter    = time.Minute     // of silence, so that a robot that lost its power does not stay
+	probeTime     = 20 * time.Second
+)
+
+// CodeOf is the one table from kinds to gRPC status codes.
+func CodeOf(k errs.Kind) codes.Code {
+	switch k {
+	case errs.Invalid:
+		return codes.InvalidArgument
+	case errs.NotFound:
+		return codes.NotFound
+	case errs.Conflict:
+		return codes.Aborted
+	case errs.Unauthenticated:
+		return codes.Unauthenticated
+	case errs.Denied:
+		return codes.PermissionDenied
+	case errs.Exhausted:
+		return codes.ResourceExhausted
+	case errs.Unavailable:
+		return codes.Unavailable
+	case errs.Corrupt:
+		return codes.DataLoss
+	}
+	return codes.Internal
+}
+
+// RetryTrailer names the trailer with the whole seconds that a peer should wait.
+const RetryTrailer = "retry-after"
+
+// Status returns err as gRPC answers it: the code of its kind and the message that the peer may read. An error that is a status already,
+// and nil, pass unchanged.
+func Status(err error) error {
+	if err == nil {
+		return nil
+	}
+	var kind *errs.Error
+	if errors.As(err, &kind) {
+		return status.Error(CodeOf(kind.Kind), kind.Msg)
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.Error(codes.DeadlineExceeded, "the request took too long")
+	case errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, "the request was cancelled")
+	}
+	return status.Error(codes.Internal, errs.Public(err))
+}
+
+// Handler serves one endpoint: decode makes the request out of the message, encode the message out of the response.
+func Handler[Msg, Answer any](ep endpoint.Endpoint, decode func(context.Context, Msg) (any, error), encode func(any) (Answer, error)) func(context.Context, Msg) (Answer, error) {
+	s := gokitgrpc.NewServer(ep,
+		func(ctx context.Context, msg any) (any, error) {
+			m, ok := msg.(Msg)
+			if !ok {
+				return nil, fmt.Errorf("kitgrpc: message %T, want %T", msg, m)
+			}
+			return decode(ctx, m)
+		},
+		func(_ context.Context, resp any) (any, error) { return encode(resp) })
+	return func(ctx context.Context, msg Msg) (Answer, error) {
+		var none Answer
+		_, out, err := s.ServeGRPC(ctx, msg)
+		if err != nil {
+			return none, err
+		}
+		answer, ok := out.(Answer)
+		if !ok {
+			return none, fmt.Errorf("kitgrpc: answer %T, want %T", out, none)
+		}
+		return answer, nil
+	}
+}
+
+// Peer is who called, as the connection shows it. Nothing of it is checked: the chain is what the peer sent.
+type Peer struct {
+	Addr  string
+	Chain []*x509.Certificate // leaf first; nil without TLS or without a certificate
+}
+
+// PeerFrom returns the peer of the call in ctx.
+func PeerFrom(ctx context.Context) Peer {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return Peer{}
+	}
+	var out Peer
+	if p.Addr != nil {
+		out.Addr = p.Addr.String()
+	}
+	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+		out.Chain = info.State.PeerCertificates
+	}
+	return out
+}
+
+// Value returns the metadata of that name (lower case), "" if there is none. What comes twice with different values counts as none: a
+// proxy and we might believe different ones.
+func Value(ctx context.Context, name string) string {
+	all := metadata.ValueFromIncomingContext(ctx, name)
+	for _, v := range all {
+		if v != all[0] {
+			return ""
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+// NewServer returns a server without services. conf is for connections that come without TLS on them; those that infra/oneport hands over
+// have it. Client certificates are asked for and not judged: the endpoints do, so that a refusal has a status code and a reason.
+func NewServer(conf *tls.Config, log *slog.Logger, opts ...grpc.ServerOption) *grpc.Server {
+	conf = conf.Clone()
+	conf.ClientAuth = tls.RequestClientCert
+	conf.NextProtos = []string{"h2"}
+	return grpc.NewServer(append([]grpc.ServerOption{
+		grpc.Creds(secured{credentials.NewTLS(conf)}),
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTime),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: probeAfter, Timeout: probeTime}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(unary(log)), grpc.ChainStreamInterceptor(stream(log)),
+	}, opts...)...)
+}
+
+// unary gives each call its facts for logs, turns a panic into Internal, and errors into statuses.
+func unary(log *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				resp, err = nil, panicked(ctx, log, info.FullMethod, p)
+			}
+			if d := errs.RetryOf(err); d > 0 {
+				_ = grpc.SetTrailer(ctx, metadata.Pairs(RetryTrailer, strconv.Itoa(int(math.Ceil(d.Seconds()))))) // only outside of a call
+			}
+			err = report(ctx, log, info.FullMethod, err)
+		}()
+		return next(withFacts(ctx), req)
+	}
+}
+
+func stream(log *slog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+		ctx := withFacts(ss.Context())
+		defer func() {
+			if p := recover(); p != nil {
+				err = panicked(ctx, log, info.FullMethod, p)
+			}
+			err = report(ctx, log, info.FullMethod, err)
+		}()
+		return next(srv, withContext{ss, ctx})
+	}
+}
+
+type withContext struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s withContext) Context() context.Context { return s.ctx }
+
+func withFacts(ctx context.Context) context.Context {
+	return logging.With(ctx, slog.String(logging.Addr, PeerFrom(ctx).Addr))
+}
+
+func panicked(ctx context.Context, log *slog.Logger, method string, p any) error {
+	log.ErrorContext(ctx, "call panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return errs.New(errs.Internal, "internal error")
+}
+
+// report logs what is ours to mend, since the peer learns no more than that it is, and returns the status.
+func report(ctx context.Context, log *slog.Logger, method string, err error) error {
+	out := Status(err)
+	if status.Code(out) == codes.Internal && ctx.Err() == nil {
+		log.ErrorContext(ctx, "call ended in an error of ours", "method", method, logging.Err, err)
+	}
+	return out
+}
+
+// Run serves on l until ctx ends, then lets calls end for at most grace, and returns nil; an error if the listener fails.
+func Run(ctx context.Context, s *grpc.Server, l net.Listener, grace time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("grpc: %w", err)
+	case <-ctx.Done():
+	}
+	force := time.AfterFunc(grace, s.Stop)
+	defer force.Stop()
+	s.GracefulStop()
+	<-ended // an error of the stopped listener says nothing
+	return nil
+}
+
+// secured takes connections on which TLS is done already, as infra/oneport hands them over, beside bare ones.
+type secured struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c secured) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	done, ok := conn.(*tls.Conn)
+	if !ok {
+		return c.TransportCredentials.ServerHandshake(conn)
+	}
+	if err := done.Handshake(); err != nil { // nothing to do after a successful one
+		return nil, nil, err
+	}
+	return done, credentials.TLSInfo{State: done.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c secured) Clone() credentials.TransportCredentials {
+	return secured{c.TransportCredentials.Clone()}
+}
