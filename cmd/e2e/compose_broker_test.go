@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -333,7 +334,8 @@ func TestComposeBroker(t *testing.T) {
 		}
 	}
 
-	// Another `up` keeps what the broker wrote; where it was lost, it makes a new one, and the broker is told of the robots again.
+	// Another `up` keeps what the broker wrote. Where the file was lost, nobody may do anything, until the broker is started after another
+	// `up`: it is told of the robots again.
 	file := filepath.Join(d.dir, "state/broker/security/security.json")
 	knows := func() error {
 		b, err := os.ReadFile(file)
@@ -346,15 +348,47 @@ func TestComposeBroker(t *testing.T) {
 	if err := knows(); err != nil {
 		t.Errorf("after another install: %v", err)
 	}
-	d.mu.Lock()
-	pid := d.pids["broker"]
-	d.mu.Unlock()
-	if err := errors.Join(os.Remove(file), syscall.Kill(pid, syscall.SIGKILL)); err != nil {
+	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	d.bringUp("install")
-	await(t, time.Minute, "the broker that lost its file is told again", knows)
-	if _, err := p.call(things, p.thing(victim), own, topics.ThingFilters(victim)...); err != nil {
-		t.Errorf("%s, after the broker lost its file: %v", victim, err)
+	d.killBroker()
+	if _, err := p.call(things, p.thing(victim), own, topics.ThingFilters(victim)...); err == nil {
+		t.Errorf("%s subscribes at a broker that lost its file", victim)
 	}
+	if _, err := p.call(services, cloud, uplink, topics.CloudFilters()...); err == nil {
+		t.Error("the cloud subscribes at a broker that lost its file")
+	}
+	d.bringUp("install")
+	d.killBroker()
+	await(t, time.Minute, "the broker is told again", knows)
+	if _, err := p.call(things, p.thing(victim), own, topics.ThingFilters(victim)...); err != nil {
+		t.Errorf("%s, after the broker was told again: %v", victim, err)
+	}
+}
+
+// killBroker kills Mosquitto and waits until another one listens.
+func (d *deployment) killBroker() {
+	d.t.Helper()
+	pid := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.pids["broker"]
+	}
+	old := pid()
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		d.t.Fatal(err)
+	}
+	await(d.t, time.Minute, "another broker listens", func() error {
+		if now := pid(); now == old || now == 0 {
+			return errors.New("it does not run")
+		}
+		for _, listener := range []string{"broker:8883", "broker:8884"} {
+			c, err := net.Dial("tcp", d.addr[listener])
+			if err != nil {
+				return err
+			}
+			_ = c.Close() // nothing was said
+		}
+		return nil
+	})
 }

@@ -16,6 +16,9 @@
 // the next login; a kicked thing's will is not published; nobody tells the doctor page who was refused and why, the log does. A revoked
 // certificate is refused by the revocation list (Broker.DeviceCRL, SIGHUP), an open session ends by Kick.
 //
+// A Mosquitto (2.0.11) that cannot read its security file runs all the same and denies everything to everybody, the services too, until it
+// is started with a good one: see Broker.CheckSecurity.
+//
 // The plugin of 2.0 writes its whole file for every command, twice for a new thing: about 3 ms with 600 things, 100 ms with 10,000, during
 // which nobody is served. Tell a new broker of a large fleet by Broker.Write.
 package mosquitto
