@@ -99,7 +99,7 @@ func Init(file string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("sealing key: %w", err)
 	}
-	defer folder.Close() // only read
+	defer folder.Close()                                 // only read
 	if err := durable.SyncDir(folder, "."); err != nil { // what is sealed with a key that a power cut takes back is lost
 		return Key{}, fmt.Errorf("sealing key: %w", err)
 	}
