@@ -111,8 +111,15 @@ func (s *Service) checkApproved(ctx context.Context, id thing.ID, csr *x509.Cert
 	}
 	return &refusal{Code: "waiting_approval", Reason: fmt.Sprintf("waits for an operator's approval, fingerprint %s", key.Short()), Quiet: !fresh,
 		Public: &errs.Error{Kind: errs.Unavailable, Code: "waiting_approval", Retry: s.waiting.Pause,
-			Msg: "waiting for an operator to approve the robot with fingerprint " + key.Short()}}
+			Msg: "waiting for an operator to approve the robot with fingerprint " + key.Short(), Err: &MustWait{key.Short()}}}
 }
+
+// MustWait is in the chain of the error "waiting_approval".
+type MustWait struct {
+	Fingerprint string // what robot and operator compare
+}
+
+func (*MustWait) Error() string { return "" } // the error that holds it has said it
 
 // network returns the part of an address that one stranger has to himself: an IPv6 peer is its /64.
 func network(addr string) string {

@@ -72,6 +72,9 @@ func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (C
 	if err != nil {
 		return Certificate{}, err
 	}
+	if len(req.FactoryPeer) > 0 && s.issuer.VerifyDevice(req.FactoryPeer[0]) == nil {
+		req.FactoryPeer = nil // a device certificate of ours is no factory's
+	}
 	switch {
 	case req.Secret != "" || s.noApproval && len(req.Factory)+len(req.FactoryPeer) == 0:
 		hash := req.Secret.hash()

@@ -104,8 +104,8 @@ func (b Batch) checked() (Batch, []*x509.Certificate, error) {
 	if _, err := thing.New(b.Species, "0"); err != nil {
 		return fail("species %.20q: want one of vic, amigo, pleo, aibo", b.Species)
 	}
-	if len(b.Organization) > 200 {
-		return fail("organization of %d bytes: want at most 200", len(b.Organization))
+	if len(b.Organization) > 200 || strings.ContainsRune(b.Organization, 0) {
+		return fail("organization of %d bytes: want at most 200, without zero bytes", len(b.Organization))
 	}
 	if !serialText.MatchString(b.SerialFrom) || !serialText.MatchString(b.SerialTo) || b.SerialFrom != "" && b.SerialTo != "" && serialLess(b.SerialTo, b.SerialFrom) {
 		return fail("serials %.50q to %.50q: want serials 0-9 a-z -, the first not after the last", b.SerialFrom, b.SerialTo)
@@ -134,11 +134,11 @@ func (b Batch) holds(serial string) bool {
 
 // PutBatch makes or replaces a manufacturing batch. Invalid "batch_malformed" says what is wrong with it.
 func (s *Service) PutBatch(ctx context.Context, b Batch) error {
-	b, _, err := b.checked()
+	b, cas, err := b.checked()
 	if err != nil {
 		return err
 	}
-	b.Created = s.now()
+	b.Bundle, b.Created = Certificate{cas}.PEM(), s.now() // without the text that people keep between the blocks
 	if err := s.store.PutBatch(ctx, b); err != nil {
 		return fmt.Errorf("write batch %s: %w", b.Name, err)
 	}

@@ -1,17 +1,39 @@
-// Package certsapi serves enrolment over HTTPS.
+// Package certsapi serves enrolment over HTTPS, and what operators do about it.
 //
-//	POST /v1/enroll                      {thing, secret, csr}   -> {certificate, root, not_after, mqtt}    anyone; the claim secret decides
-//	POST /v1/renew                       {certificate, csr}     -> the same                                anyone; the key decides
-//	POST /v1/things                      {thing}                -> {thing, secret}                         admin; the secret is shown this once
-//	GET  /v1/things/{thing}/certificates                        -> [{serial, key, not_before, ...}]        staff
+//	POST /v1/enroll   {thing, csr, secret | factory, factory_proof | nothing} -> {certificate, root, not_after, mqtt}; the secret or the factory's key decides.
+//	                  With neither: 202 {waiting, fingerprint, retry_s} until an operator approves
+//	POST /v1/renew    {certificate, csr}         -> the same                          anyone; the key decides
 //
-// Error answers are those of kithttp; a refused claim is 401 "claim_refused" whichever half was wrong.
+//	POST /v1/things                     {thing}  -> {thing, secret}                   admin; the secret is shown this once
+//	POST /v1/things/batch               text/csv -> text/csv thing,secret             admin; all or none, 400 {error, kind, code, lines: [{line, problem}], more}
+//	GET  /v1/things/{thing}/certificates         -> [{serial, key, not_before, ...}]  staff
+//	POST /v1/things/{thing}/revoke      {reason} -> {revoked: number in force}        admin
+//	POST /v1/things/{thing}/release     {reason} -> {thing, secret}                   admin, and the owner of the thing
+//	GET  /v1/revocations?before=&limit=          -> [{thing, serial, ...}]            staff; latest first
+//
+//	GET  /v1/waiting                             -> [{thing, fingerprint, ...}]       staff; robots that wait for approval
+//	POST /v1/waiting/{thing}/approve    {fingerprint} -> 204                          support, admin
+//	POST /v1/waiting/{thing}/refuse     {fingerprint, reason} -> 204                  support, admin
+//
+//	GET  /v1/batches                             -> [{name, species, ...}]            staff; manufacturing batches
+//	PUT  /v1/batches/{batch}            {bundle, species, organization, valid_after, serial_from, serial_to} -> 204   admin
+//	POST /v1/batches/{batch}/disable    {reason} -> 204                               admin
+//	POST /v1/batches/{batch}/enable     {}       -> 204                               admin
+//	GET  /v1/factory-certificates                -> [{certificate_id, reason, at}]    staff; revoked ones
+//	POST /v1/factory-certificates/revoke {certificate_id, reason} -> 204              admin
+//
+// Error answers are those of kithttp; a refused claim is 401 "claim_refused" whichever half was wrong. Everything an operator does is audited
+// before it is done.
 package certsapi
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"log/slog"
+	"math"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-kit/kit/endpoint"
@@ -33,7 +55,9 @@ type Config struct {
 	MQTT string // broker URL handed to robots
 	// Audit writes one line about what the caller in ctx did; an action whose line cannot be written is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
-	Log   *slog.Logger
+	// Owns says whether a robot is an account's; nil: nobody owns any, so that only operators release robots.
+	Owns func(ctx context.Context, account string, id thing.ID) (bool, error)
+	Log  *slog.Logger
 }
 
 // Registration is the answer of POST /v1/things.
@@ -50,11 +74,13 @@ type Certificate struct {
 	NotBefore time.Time  `json:"not_before"`
 	NotAfter  time.Time  `json:"not_after"`
 	Revoked   *time.Time `json:"revoked,omitempty"`
+	Released  bool       `json:"released,omitempty"` // revoked because its key was given up
 	Reason    string     `json:"reason,omitempty"`
 }
 
 type enrollRequest struct {
 	certsclient.Enroll
+	peer []*x509.Certificate // of TLS
 	addr string
 }
 
@@ -67,10 +93,11 @@ type renewRequest struct {
 func Mount(mux *http.ServeMux, svc *certs.Service, cfg Config) {
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
 	a := api{svc, cfg}
-	mux.Handle("POST "+certsclient.EnrollPath, kithttp.Handler(wrap(kit.Typed(a.enroll)), decodeEnroll))
+	mux.Handle("POST "+certsclient.EnrollPath, orWait(wrap(kit.Typed(a.enroll))))
 	mux.Handle("POST "+certsclient.RenewPath, kithttp.Handler(wrap(kit.Typed(a.renew)), decodeRenew))
 	mux.Handle("POST /v1/things", kithttp.Handler(wrap(kit.Require(kit.Admins...)(kit.Typed(a.register))), decodeRegister))
 	mux.Handle("GET /v1/things/{thing}/certificates", kithttp.Handler(wrap(kit.Require(kit.Staff...)(kit.Typed(a.certificates))), decodeThing))
+	a.mountOperators(mux, wrap)
 }
 
 type api struct {
@@ -79,8 +106,36 @@ type api struct {
 }
 
 func (a api) enroll(ctx context.Context, req enrollRequest) (certsclient.Answer, error) {
-	c, err := a.svc.Enroll(ctx, certs.EnrollRequest{Thing: req.Thing, Secret: certs.Secret(req.Secret), CSR: []byte(req.CSR), Addr: req.addr})
+	q := certs.EnrollRequest{Thing: req.Thing, Secret: certs.Secret(req.Secret), CSR: []byte(req.CSR), Factory: []byte(req.Factory), FactoryProof: req.FactoryProof, Addr: req.addr}
+	if q.Secret == "" && len(q.Factory) == 0 {
+		q.FactoryPeer = req.peer
+	}
+	c, err := a.svc.Enroll(ctx, q)
 	return a.answer(c, err)
+}
+
+// orWait serves enrolment. A robot that has to wait did nothing wrong, and nothing is broken: 202, not an error.
+func orWait(ep endpoint.Endpoint) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, err := decodeEnroll(r)
+		var answer any
+		if err == nil {
+			answer, err = ep(r.Context(), req)
+		}
+		switch {
+		case err == nil:
+			kithttp.WriteJSON(w, http.StatusOK, answer)
+		default:
+			wait, ok := errors.AsType[*certs.MustWait](err)
+			if !ok {
+				kithttp.WriteError(w, err)
+				return
+			}
+			retry := int(math.Ceil(errs.RetryOf(err).Seconds()))
+			w.Header().Set("Retry-After", strconv.Itoa(retry))
+			kithttp.WriteJSON(w, http.StatusAccepted, certsclient.Wait{Waiting: errs.Public(err), Fingerprint: wait.Fingerprint, RetryS: retry})
+		}
+	})
 }
 
 func (a api) renew(ctx context.Context, req renewRequest) (certsclient.Answer, error) {
@@ -113,17 +168,25 @@ func (a api) certificates(ctx context.Context, id thing.ID) ([]Certificate, erro
 	}
 	out := make([]Certificate, 0, len(rows))
 	for _, r := range rows {
-		c := Certificate{Serial: r.Serial, Key: r.Key.String(), Method: r.Method, NotBefore: r.NotBefore, NotAfter: r.NotAfter, Reason: r.Reason}
-		if !r.Revoked.IsZero() {
-			c.Revoked = &r.Revoked
-		}
+		c := certificateOf(r)
 		out = append(out, c)
 	}
 	return out, nil
 }
 
+func certificateOf(r certs.Record) Certificate {
+	c := Certificate{Serial: r.Serial, Key: r.Key.String(), Method: r.Method, NotBefore: r.NotBefore, NotAfter: r.NotAfter, Released: r.Released, Reason: r.Reason}
+	if !r.Revoked.IsZero() {
+		c.Revoked = &r.Revoked
+	}
+	return c
+}
+
 func decodeEnroll(r *http.Request) (any, error) {
 	req := enrollRequest{addr: r.RemoteAddr}
+	if r.TLS != nil {
+		req.peer = r.TLS.PeerCertificates
+	}
 	err := kithttp.ReadJSON(r, &req.Enroll, certsclient.MaxBody)
 	return req, err
 }

@@ -26,11 +26,13 @@ const (
 // MaxBody is the largest body either side reads, in bytes.
 const MaxBody = 64 << 10
 
-// Enroll is the body of POST /v1/enroll.
+// Enroll is the body of POST /v1/enroll: with Secret, with Factory and FactoryProof, or with neither, to wait for an operator.
 type Enroll struct {
-	Thing  string `json:"thing"`
-	Secret string `json:"secret"`
-	CSR    string `json:"csr"` // PEM
+	Thing        string `json:"thing"`
+	Secret       string `json:"secret,omitempty"`
+	CSR          string `json:"csr"`                     // PEM
+	Factory      string `json:"factory,omitempty"`       // PEM, factory certificate first
+	FactoryProof []byte `json:"factory_proof,omitempty"` // certs.FactoryProof over the DER of the request
 }
 
 // Renew is the body of POST /v1/renew.
@@ -47,13 +49,24 @@ type Answer struct {
 	MQTT        string    `json:"mqtt"` // URL of the broker, such as ssl://cloud.example:8883
 }
 
+// Wait is the body of an answer 202: the robot waits until an operator who sees the same fingerprint approves it.
+type Wait struct {
+	Waiting     string `json:"waiting"` // in words
+	Fingerprint string `json:"fingerprint"`
+	RetryS      int    `json:"retry_s"` // ask again after so many seconds
+}
+
+// CodeWaiting is the code of the error that a Wait becomes.
+const CodeWaiting = "waiting_approval"
+
 // Client calls the endpoints. Safe for concurrent use.
 type Client struct {
 	BaseURL string       // such as https://cloud.example:8443
 	HTTP    *http.Client // with the robot's trust; required
 }
 
-// Enroll asks for a first certificate. Errors carry the kind, code and pause that the cloud answered, or Unavailable if none came.
+// Enroll asks for a first certificate. Errors carry the kind, code and pause that the cloud answered, or Unavailable if none came. A robot
+// that has to wait gets Unavailable, CodeWaiting, with the fingerprint to show in its text.
 func (c *Client) Enroll(ctx context.Context, req Enroll) (Answer, error) {
 	return c.post(ctx, EnrollPath, req)
 }
@@ -85,6 +98,9 @@ func (c *Client) post(ctx context.Context, path string, body any) (a Answer, err
 	if len(b) > MaxBody {
 		return a, errs.New(errs.Unavailable, "the answer is larger than %d bytes: is this our cloud?", MaxBody)
 	}
+	if resp.StatusCode == http.StatusAccepted {
+		return a, ParseWait(b)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return a, problem(resp, b)
 	}
@@ -101,6 +117,15 @@ func ParseAnswer(b []byte) (Answer, error) {
 		return Answer{}, errs.New(errs.Unavailable, "the answer has no certificate")
 	}
 	return a, nil
+}
+
+// ParseWait makes an error of the body of an answer 202.
+func ParseWait(b []byte) error {
+	var w Wait
+	if err := json.Unmarshal(b, &w); err != nil || w.Fingerprint == "" {
+		return errs.New(errs.Unavailable, "the cloud answered 202 without a fingerprint: is this our cloud?")
+	}
+	return &errs.Error{Kind: errs.Unavailable, Code: CodeWaiting, Msg: w.Waiting, Retry: time.Duration(max(1, min(w.RetryS, 86400))) * time.Second}
 }
 
 // problem makes an error of a refusal. What does not look like one of ours (a proxy's page) is Unavailable.
