@@ -316,7 +316,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) next(step string, minutes uint32) Token {
 	ttl := s.cfg.TTL
 	if minutes != 0 {
-		ttl = min(max(time.Duration(minutes)*time.Minute, MinTTL), MaxTTL)
+		ttl = time.Duration(min(max(minutes, uint32(MinTTL.Minutes())), uint32(MaxTTL.Minutes()))) * time.Minute
 	}
 	now := s.now().UTC().Truncate(time.Second)
 	return Token{ID: uuid.NewString(), Issued: now, Expires: now.Add(ttl), How: step}
