@@ -52,6 +52,7 @@ type api struct {
 	caller  kit.Caller
 	audit   []string
 	noAudit error
+	owns    func(account string, id thing.ID) (bool, error)
 	steps   steps
 	ca      *ca.Authority
 }
@@ -76,6 +77,12 @@ func newAPI(t testing.TB, store certs.Store) *api {
 			}
 			a.audit = append(a.audit, kit.CallerFrom(ctx).Subject()+" "+action+" "+object)
 			return nil
+		},
+		Owns: func(_ context.Context, account string, id thing.ID) (bool, error) {
+			if a.owns == nil {
+				return false, nil
+			}
+			return a.owns(account, id)
 		}})
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), a.caller)))
