@@ -5,6 +5,9 @@
 // the e-mail they aim at, known or not, in every process at once, because they are counted in the database. Tokens and passwords are stored
 // as hashes only.
 //
+// Service is sign-in for everybody; Owners is what people do with an account of their own: sign up, prove an e-mail, forget a password, take
+// everything along, leave.
+//
 // The packages below: accountpg (storage), accounthash (argon2id), accountapi (HTTP, and the middleware that says who calls).
 package account
 
@@ -121,8 +124,9 @@ type Store interface {
 	ByEmail(ctx context.Context, email string) (Account, string, error)
 	// ByID is ByEmail by id.
 	ByID(ctx context.Context, id ID) (Account, string, error)
-	// SetPassword replaces the password, clears MustChange, and ends every session but keep, all or nothing.
-	SetPassword(ctx context.Context, id ID, passwordHash string, keep Hash) error
+	// SetPassword replaces the password, clears MustChange, and ends every session but keep, those of apps too, all or nothing. complex is what
+	// the owner's record says of it.
+	SetPassword(ctx context.Context, id ID, passwordHash string, complex bool, keep Hash) error
 	// SetDisabled changes the flag; disabling ends every session. ErrUnknown.
 	SetDisabled(ctx context.Context, id ID, disabled bool) error
 
@@ -178,6 +182,8 @@ type Config struct {
 type Service struct {
 	cfg   Config
 	dummy string // hash of no one's password, checked for unknown e-mails
+
+	passwordChanged func(ctx context.Context, a Account) error // tells the person; set by NewOwners
 }
 
 // New checks cfg and returns the service.
@@ -195,7 +201,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("account: %w", err)
 	}
-	return &Service{cfg, dummy}, nil
+	return &Service{cfg: cfg, dummy: dummy}, nil
 }
 
 // CreateAccount makes an account. With an empty password it makes a one-time password, which is returned this once and marks the account
@@ -281,8 +287,13 @@ func (s *Service) ChangePassword(ctx context.Context, id ID, old, changed, keep 
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Store.SetPassword(ctx, id, next, keep.hash()); err != nil {
+	if err := s.cfg.Store.SetPassword(ctx, id, next, complexPassword(changed), keep.hash()); err != nil {
 		return fmt.Errorf("set password: %w", err)
+	}
+	if s.passwordChanged != nil {
+		if err := s.passwordChanged(ctx, a); err != nil {
+			return err
+		}
 	}
 	return s.Audit(ctx, Entry{Actor: string(id), Role: a.Role, Addr: addr, Action: "password.change", Object: string(id)})
 }

@@ -25,25 +25,47 @@ type Login struct {
 // Login checks a password and opens a session. Errors: Unauthenticated "login_refused" for an unknown e-mail, a wrong password and a disabled
 // account alike; Exhausted with a pause.
 func (s *Service) Login(ctx context.Context, email string, password Secret, addr string) (Login, error) {
-	a, hash, err := s.byEmail(ctx, email)
+	a, err := s.check(ctx, email, password, addr)
 	if err != nil {
 		return Login{}, err
 	}
+	return s.open(ctx, a, s.cfg.SessionTTL, addr)
+}
+
+// check is Login without the session.
+func (s *Service) check(ctx context.Context, email string, password Secret, addr string) (Account, error) {
+	a, hash, err := s.byEmail(ctx, email)
+	if err != nil {
+		return Account{}, err
+	}
 	ok, err := s.guess(ctx, emailKey(email), hash, password, addr)
 	if err != nil {
-		return Login{}, err
+		return Account{}, err
 	}
 	if !ok || a.ID == "" || a.Disabled {
 		// Written for unknown e-mails too, without the e-mail: the time it takes tells nothing.
 		if err := s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "login.refused", Object: string(a.ID)}); err != nil {
-			return Login{}, err
+			return Account{}, err
 		}
-		return Login{}, errs.Coded(errs.Unauthenticated, "login_refused", "e-mail and password are not accepted together")
+		return Account{}, errs.Coded(errs.Unauthenticated, "login_refused", "e-mail and password are not accepted together")
 	}
-	if err := s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "login", Object: string(a.ID)}); err != nil {
-		return Login{}, err
+	return a, s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "login", Object: string(a.ID)})
+}
+
+// confirm checks the password of somebody who is signed in. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
+func (s *Service) confirm(ctx context.Context, id ID, password Secret, addr string) (Account, error) {
+	a, hash, err := s.cfg.Store.ByID(ctx, id)
+	if err != nil {
+		return Account{}, notFound(err)
 	}
-	return s.open(ctx, a, s.cfg.SessionTTL, addr)
+	ok, err := s.guess(ctx, a.Email, hash, password, addr)
+	if err != nil {
+		return Account{}, err
+	}
+	if !ok {
+		return Account{}, errs.Coded(errs.Unauthenticated, "wrong_password", "the password is wrong")
+	}
+	return a, nil
 }
 
 // byEmail returns the zero account and the hash of no one's password for an unknown or malformed e-mail, so that the work that follows is
@@ -70,7 +92,7 @@ func (s *Service) guess(ctx context.Context, email, hash string, password Secret
 		return false, slowDown(wait)
 	}
 	now := s.cfg.Now()
-	key := Hash(sha256.Sum256([]byte("login " + emailKey(email))))
+	key := loginKey(email)
 	before, last, err := s.cfg.Store.Failures(ctx, key)
 	if err != nil {
 		return false, fmt.Errorf("read failures: %w", err)
@@ -100,6 +122,9 @@ func (s *Service) guess(ctx context.Context, email, hash string, password Secret
 	}
 	return ok, nil
 }
+
+// loginKey is what failed logins at an e-mail are counted under.
+func loginKey(email string) Hash { return sha256.Sum256([]byte("login " + emailKey(email))) }
 
 func emailKey(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 

@@ -35,7 +35,7 @@ type letter struct {
 type letters map[string]map[string]letter
 
 // Templates lists the names of the letters; every language has all of them.
-var Templates = []string{"verify", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "email-changed"}
+var Templates = []string{"verify", "verify-unknown", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "email-changed"}
 
 func loadLetters() (letters, error) {
 	files, err := letterFiles.ReadDir("letters")

@@ -67,18 +67,26 @@ func (s *Store) one(ctx context.Context, query string, arg any) (account.Account
 }
 
 // SetPassword implements account.Store.
-func (s *Store) SetPassword(ctx context.Context, id account.ID, hash string, keep account.Hash) error {
-	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `UPDATE account_account SET password = $2, must_change = false WHERE id = $1`, uuid(id), hash)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return account.ErrUnknown
-		}
-		_, err = tx.Exec(ctx, `DELETE FROM account_session WHERE account = $1 AND token <> $2`, uuid(id), keep[:])
+func (s *Store) SetPassword(ctx context.Context, id account.ID, hash string, complex bool, keep account.Hash) error {
+	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error { return setPassword(ctx, tx, uuid(id), hash, complex, keep) })
+}
+
+func setPassword(ctx context.Context, tx pgx.Tx, id pgtype.UUID, hash string, complex bool, keep account.Hash) error {
+	tag, err := tx.Exec(ctx, `UPDATE account_account SET password = $2, must_change = false WHERE id = $1`, id, hash)
+	if err != nil {
 		return err
-	})
+	}
+	if tag.RowsAffected() == 0 {
+		return account.ErrUnknown
+	}
+	if _, err := tx.Exec(ctx, `UPDATE account_profile SET password_complex = $2 WHERE account = $1`, id, complex); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM account_user_session WHERE account = $1`, id); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM account_session WHERE account = $1 AND token <> $2`, id, keep[:])
+	return err
 }
 
 // SetDisabled implements account.Store.
@@ -92,7 +100,7 @@ func (s *Store) SetDisabled(ctx context.Context, id account.ID, disabled bool) e
 			return account.ErrUnknown
 		}
 		if disabled {
-			_, err = tx.Exec(ctx, `DELETE FROM account_session WHERE account = $1`, uuid(id))
+			_, err = tx.Exec(ctx, `WITH apps AS (DELETE FROM account_user_session WHERE account = $1) DELETE FROM account_session WHERE account = $1`, uuid(id))
 		}
 		return err
 	})

@@ -1,0 +1,220 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kennel/infra/errs"
+)
+
+// TaskDelete is the name of the task that erases one account.
+const TaskDelete = "account.delete"
+
+// holdsAccount is the name of this domain among the holders.
+const holdsAccount = "account"
+
+// Personal is a domain that holds something about people, by account id.
+type Personal interface {
+	// Export returns everything held about an account, ready for JSON.
+	Export(ctx context.Context, account string) (any, error)
+	// Erase forgets it for good. It may be repeated, and goes on where an earlier call ended.
+	Erase(ctx context.Context, account string) error
+}
+
+// Holder is a domain by name: a file's name in the export, and what the record of a deletion says is done. It must not change.
+type Holder struct {
+	Name string
+	Personal
+}
+
+// DeletionStore keeps what is under way.
+type DeletionStore interface {
+	// BeginDeletion disables an account, ends its sessions, forgets its tickets and notes the deletion, all or nothing; again is no error. ErrUnknown.
+	BeginDeletion(ctx context.Context, id ID, now time.Time) error
+	// Deletion returns which holders have erased what they held; ErrUnknown if no deletion is under way.
+	Deletion(ctx context.Context, id ID) ([]string, error)
+	// Erased notes that a holder has.
+	Erased(ctx context.Context, id ID, holder string) error
+	// DeleteAccount deletes an account whose deletion is under way, the sign-ups of its e-mail, and these counted attempts. One that is gone is no error.
+	DeleteAccount(ctx context.Context, id ID, attempts []Hash) error
+	// Deletions lists the accounts whose deletion is under way.
+	Deletions(ctx context.Context) ([]ID, error)
+	// AuditOf returns the newest lines of the audit log by or about an account.
+	AuditOf(ctx context.Context, id ID, limit int) ([]Entry, error)
+	// PruneOwners forgets sign-ups, tickets and sessions of apps that expired before now.
+	PruneOwners(ctx context.Context, now time.Time) error
+}
+
+// File is a part of an export.
+type File struct {
+	Name string // such as jdocs.json
+	JSON []byte
+}
+
+const maxAuditExport = 10_000
+
+// Export returns everything that is held about an account, a file for each domain.
+func (o *Owners) Export(ctx context.Context, id ID, addr string) ([]File, error) {
+	own, err := o.exportAccount(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out, err := addFile(nil, holdsAccount, own)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range o.cfg.Personal {
+		v, err := h.Export(ctx, string(id))
+		if err != nil {
+			return nil, fmt.Errorf("export %s: %w", h.Name, err)
+		}
+		if out, err = addFile(out, h.Name, v); err != nil {
+			return nil, err
+		}
+	}
+	return out, o.audit(ctx, id, addr, "account.export")
+}
+
+func addFile(to []File, name string, v any) ([]File, error) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("export %s: %w", name, err)
+	}
+	return append(to, File{name + ".json", append(b, '\n')}), nil
+}
+
+// Held is what this domain holds about a person. Passwords and tokens are here as hashes only and are not part of it.
+type Held struct {
+	Record   Record        `json:"record"`
+	Role     Role          `json:"role"`
+	Sessions []HeldSession `json:"sessions"`
+	Audit    []HeldAudit   `json:"audit"` // what the account did and what was done to it
+}
+
+// HeldSession is a session in an export.
+type HeldSession struct {
+	App      bool      `json:"app"`
+	Created  time.Time `json:"created"`
+	LastSeen time.Time `json:"last_seen,omitzero"`
+	Expires  time.Time `json:"expires"`
+	Addr     string    `json:"addr,omitempty"`
+	Robot    string    `json:"robot,omitempty"`
+}
+
+// HeldAudit is a line of the audit log in an export.
+type HeldAudit struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`
+	Addr   string    `json:"addr,omitempty"`
+	Action string    `json:"action"`
+	Object string    `json:"object,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+func (o *Owners) exportAccount(ctx context.Context, id ID) (Held, error) {
+	r, err := o.Record(ctx, id)
+	if err != nil {
+		return Held{}, err
+	}
+	a, _, err := o.cfg.Accounts.cfg.Store.ByID(ctx, id)
+	if err != nil {
+		return Held{}, notFound(err)
+	}
+	out := Held{Record: r, Role: a.Role, Sessions: []HeldSession{}, Audit: []HeldAudit{}}
+	sessions, err := o.cfg.Store.Sessions(ctx, id, o.now())
+	if err != nil {
+		return Held{}, err
+	}
+	for _, s := range sessions {
+		out.Sessions = append(out.Sessions, HeldSession{s.App, s.Created.UTC(), s.LastSeen.UTC(), s.Expires.UTC(), s.Addr, s.Used})
+	}
+	lines, err := o.cfg.Store.AuditOf(ctx, id, maxAuditExport)
+	if err != nil {
+		return Held{}, err
+	}
+	for _, l := range lines {
+		out.Audit = append(out.Audit, HeldAudit{l.At.UTC(), l.Actor, l.Addr, l.Action, l.Object, l.Detail})
+	}
+	return out, nil
+}
+
+// Delete begins the deletion of a signed-in person's own account, confirmed by the password. From then on nobody can use it; the task does the
+// rest. Errors: Unauthenticated "wrong_password"; Denied for an operator; Exhausted.
+func (o *Owners) Delete(ctx context.Context, id ID, password Secret, addr string) error {
+	a, err := o.cfg.Accounts.confirm(ctx, id, password, addr)
+	if err != nil {
+		return err
+	}
+	if a.Role != Owner {
+		return errs.Coded(errs.Denied, "operator", "an operator's account is removed by an administrator")
+	}
+	// Written before: a deletion that is under way has a line that says who wanted it.
+	if err := o.audit(ctx, id, addr, "account.delete"); err != nil {
+		return err
+	}
+	if err := o.cfg.Store.BeginDeletion(ctx, id, o.now()); err != nil {
+		return notFound(err)
+	}
+	if o.cfg.Order == nil {
+		return nil
+	}
+	return o.cfg.Order(ctx, string(id))
+}
+
+// Erase goes on with the deletion of an account: the task TaskDelete. Each domain that is done is noted, so that a run that was cut off is taken
+// up where it ended. An account that is gone is no error.
+func (o *Owners) Erase(ctx context.Context, account string) error {
+	id := ID(account)
+	done, err := o.cfg.Store.Deletion(ctx, id)
+	if errors.Is(err, ErrUnknown) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read deletion: %w", err)
+	}
+	for _, h := range o.cfg.Personal {
+		if slices.Contains(done, h.Name) {
+			continue
+		}
+		if err := h.Erase(ctx, account); err != nil {
+			return fmt.Errorf("erase %s: %w", h.Name, err)
+		}
+		if err := o.cfg.Store.Erased(ctx, id, h.Name); err != nil {
+			return fmt.Errorf("note that %s is erased: %w", h.Name, err)
+		}
+	}
+	a, _, err := o.cfg.Accounts.cfg.Store.ByID(ctx, id)
+	if errors.Is(err, ErrUnknown) {
+		return nil // another process has finished it
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.cfg.Store.DeleteAccount(ctx, id, []Hash{loginKey(a.Email), mailKey(a.Email)}); err != nil {
+		return fmt.Errorf("delete account: %w", err)
+	}
+	return o.audit(ctx, id, "", "account.deleted")
+}
+
+// Resume orders the deletions that are under way again, and forgets what has expired. It is a periodic job.
+func (o *Owners) Resume(ctx context.Context) error {
+	if err := o.cfg.Store.PruneOwners(ctx, o.now()); err != nil {
+		return fmt.Errorf("forget sign-ups: %w", err)
+	}
+	list, err := o.cfg.Store.Deletions(ctx)
+	if err != nil {
+		return fmt.Errorf("list deletions: %w", err)
+	}
+	for _, id := range list {
+		if o.cfg.Order == nil {
+			err = errors.Join(err, o.Erase(ctx, string(id)))
+		} else {
+			err = errors.Join(err, o.cfg.Order(ctx, string(id)))
+		}
+	}
+	return err
+}
