@@ -1,0 +1,77 @@
+package owner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"kennel/certs/thing"
+	"kennel/jdocs"
+)
+
+// dataCollection is the account setting that consent is read from, in any case (VEC-DOC-05).
+const dataCollection = "data_collection"
+
+// Allowed reports whether events of a robot may be kept; it is das.Consent (VEC-FLE-06, VEC-DAS-08).
+//
+// With an owner: what DATA_COLLECTION of the owner's account settings says, and no if it says nothing (VEC-DOC-05: default false) or cannot be
+// read. Without an owner: yes. There is no person whose life the events tell; a robot has a profile without an account (VEC-TOK-09), and one
+// that nobody could set up yet is the one whose events are needed most. The robot thinks the same before anybody was asked.
+func (s *Service) Allowed(ctx context.Context, id thing.ID) (bool, error) {
+	t, err := s.Store.Current(ctx, id)
+	if err != nil && !errors.Is(err, ErrNone) {
+		return false, fmt.Errorf("owner of %s: %w", id, err)
+	}
+	return s.consent(ctx, t.Account)
+}
+
+// consent is what an account says; "" is nobody.
+func (s *Service) consent(ctx context.Context, account string) (bool, error) {
+	if account == "" {
+		return true, nil
+	}
+	key, err := jdocs.NewKey(account, "", jdocs.AccountSettings)
+	if err != nil {
+		return false, err
+	}
+	rev, err := s.Docs.Get(ctx, key)
+	switch {
+	case errors.Is(err, jdocs.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("consent: %w", err)
+	}
+	return consents(rev.JSON), nil
+}
+
+// consents reads the document. Where it says so twice in different case, one no is a no.
+func consents(doc string) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(doc), &fields) != nil {
+		return false
+	}
+	said := false
+	for name, v := range fields {
+		if strings.EqualFold(name, dataCollection) {
+			if string(v) != "true" {
+				return false
+			}
+			said = true
+		}
+	}
+	return said
+}
+
+// SettingsChanged tells every process that settings of an account changed, and with them perhaps its consent. A document of the account's was
+// written; that one that is no owner's changed is no matter.
+func (s *Service) SettingsChanged(ctx context.Context, account string, name jdocs.Name) error {
+	if name != jdocs.AccountSettings {
+		return nil
+	}
+	if err := s.Store.Touch(ctx, account); err != nil {
+		return fmt.Errorf("tell of changed settings: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"strings"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+)
+
+// recipients are the hashes by which offers to a person are found. Offers hold no address and no account, and an offer to an e-mail that
+// nobody has is made like any other: it tells nothing about who has an account.
+func (s *Service) recipients(account, email string) [][]byte {
+	var out [][]byte
+	for _, to := range []string{account, normal(email)} {
+		if to != "" {
+			h := s.keyed("recipient", to)
+			out = append(out, h[:])
+		}
+	}
+	return out
+}
+
+func normal(to string) string { return strings.ToLower(strings.TrimSpace(to)) }
+
+// Offer offers the caller's own robot to somebody, by e-mail or by the id of an account. An earlier offer of it is over. NotFound as Release;
+// Invalid if to is neither, or the caller.
+func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID, to string) (Offer, error) {
+	to = normal(to)
+	if strings.Contains(to, "@") {
+		if a, err := mail.ParseAddress(to); err != nil || a.Address != to || len(to) > 254 {
+			return Offer{}, errs.Coded(errs.Invalid, "email_malformed", "e-mail %.80q: want name@host", to)
+		}
+	} else if err := checkAccount(to); err != nil {
+		return Offer{}, errs.Coded(errs.Invalid, "recipient_malformed", "to: want an e-mail, or the id of an account")
+	}
+	if to == account || to == normal(email) {
+		return Offer{}, errs.Coded(errs.Invalid, "recipient_self", "the robot is yours already")
+	}
+	h := s.keyed("recipient", to)
+	o, err := s.Store.PutOffer(ctx, id, account, h[:], TransferLife)
+	switch {
+	case errors.Is(err, ErrNone):
+		return Offer{}, none(id)
+	case err != nil:
+		return Offer{}, fmt.Errorf("offer %s: %w", id, err)
+	}
+	return o, nil
+}
+
+// Offers returns what the caller offers, and what is offered to the caller.
+func (s *Service) Offers(ctx context.Context, account, email string) ([]Offer, error) {
+	out, err := s.Store.Offers(ctx, account, s.recipients(account, email))
+	if err != nil {
+		return nil, fmt.Errorf("offers: %w", err)
+	}
+	return out, nil
+}
+
+// Accept makes the caller the owner of what was offered to them. Accepted again it is the same. NotFound "no_transfer" for an offer that
+// does not exist, is somebody else's or is over.
+func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure, error) {
+	if err := checkAccount(account); err != nil {
+		return Tenure{}, err
+	}
+	t, before, err := s.Store.AcceptOffer(ctx, id, account, s.recipients(account, email))
+	switch {
+	case errors.Is(err, ErrNone):
+		return Tenure{}, noTransfer()
+	case err != nil:
+		return Tenure{}, fmt.Errorf("accept a transfer: %w", err)
+	}
+	if before.ID != 0 {
+		s.ended(ctx, before)
+		s.step(ctx, t.Thing, StepOwner, "", "", "has an owner: "+HowTransfer)
+	}
+	return t, nil
+}
+
+// Drop takes back an offer of the caller's, or declines one to the caller. NotFound as Accept.
+func (s *Service) Drop(ctx context.Context, account, email, id string) error {
+	err := s.Store.DropOffer(ctx, id, account, s.recipients(account, email))
+	switch {
+	case errors.Is(err, ErrNone):
+		return noTransfer()
+	case err != nil:
+		return fmt.Errorf("drop a transfer: %w", err)
+	}
+	return nil
+}
+
+func noTransfer() error {
+	return errs.Coded(errs.NotFound, "no_transfer", "there is no such transfer, from you or to you")
+}
