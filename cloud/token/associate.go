@@ -99,7 +99,7 @@ func (s *Service) AssociatePrimaryUser(ctx context.Context, p Peer, r AssociateR
 		fresh := r.RevokeClientTokens || before != "" && before != user
 		b, err = s.begin(ctx, id, user, begin{step: StepAssociate, name: r.ClientName, appID: r.AppID, skip: r.SkipClientToken, fresh: fresh,
 			sts: r.GenerateSTS, minutes: r.ExpirationMinutes, cert: cert})
-		return "owner " + user + ", " + how, err
+		return how, err
 	})
 	return b.unless(err)
 }
@@ -123,7 +123,7 @@ func (s *Service) ReassociatePrimaryUser(ctx context.Context, p Peer, r Reassoci
 		}
 		b, err = s.begin(ctx, id, user, begin{step: StepReassociate, name: r.ClientName, appID: r.AppID, skip: r.SkipClientToken,
 			fresh: before != "" && before != user, sts: r.GenerateSTS, minutes: r.ExpirationMinutes, keep: true})
-		return "owner " + user, err
+		return "by its owner", err
 	})
 	return b.unless(err)
 }
@@ -146,11 +146,11 @@ func (s *Service) owned(ctx context.Context, id thing.ID, user string) error {
 	owner, err := s.cfg.Owners.Owner(ctx, id)
 	switch {
 	case err != nil && errs.KindOf(err) == errs.NotFound:
-		return notOwner("no_owner", fmt.Sprintf("%s has no owner; user %s", id, user))
+		return notOwner("no_owner", fmt.Sprintf("%s has no owner", id))
 	case err != nil:
 		return fmt.Errorf("owner of %s: %w", id, err)
 	case owner != user:
-		return notOwner("wrong_account", fmt.Sprintf("%s belongs to %s, not to %s", id, owner, user))
+		return notOwner("wrong_account", fmt.Sprintf("%s belongs to another account than the session", id))
 	}
 	return nil
 }
@@ -226,14 +226,14 @@ func (s *Service) AssociateSecondaryClient(ctx context.Context, p Peer, r Second
 			return "", err
 		}
 		if user != a.User {
-			return "", notOwner("wrong_account", fmt.Sprintf("session of %s, access token of %s", user, a.User))
+			return "", notOwner("wrong_account", "the session is another account's than the access token")
 		}
 		if err := s.owned(ctx, id, user); err != nil {
 			return "", err
 		}
 		b = Bundle{Token: p.AccessToken} // it stays
 		b.ClientToken, err = s.addApp(ctx, id, r.ClientName, r.AppID, false)
-		return "owner " + user, err
+		return "by its owner", err
 	})
 	return b.unless(err)
 }
@@ -254,7 +254,7 @@ func (st Standing) refusal(a Access) error {
 	case IsRevoked:
 		return badToken("token_revoked", fmt.Sprintf("token %s of %s was revoked", a.ID, a.Thing))
 	case OtherUsers:
-		return badToken("association_other", fmt.Sprintf("token %s is of %s and user %s, whose association has ended; another user's lasts", a.ID, a.Thing, a.User))
+		return badToken("association_other", fmt.Sprintf("token %s is of an association of %s that has ended; another account's lasts", a.ID, a.Thing))
 	}
 	return badToken("association_ended", fmt.Sprintf("token %s is of an association of %s that has ended", a.ID, a.Thing))
 }
@@ -317,7 +317,7 @@ func (s *Service) DisassociatePrimaryUser(ctx context.Context, p Peer) error {
 			return "", err
 		}
 		_, err = s.cfg.Store.End(ctx, id, "disassociated by the robot")
-		return "owner was " + a.User, err
+		return "by the robot", err
 	})
 }
 

@@ -152,7 +152,8 @@ const (
 	StepFactory      = "revoke factory certificate"
 )
 
-// Step is one attempt, as it really went. It is for operators: a peer is told less.
+// Step is one attempt, as it really went. It is for operators: a peer is told less. No account is in it, so that nothing is left of a person
+// whose account is deleted.
 type Step struct {
 	Thing   thing.ID // zero if the peer named none that is well formed; if a certificate was refused, what it claims
 	Step    string
@@ -392,7 +393,7 @@ func (s *Service) burn(ctx context.Context, session Secret, id thing.ID) (string
 		return "", s.turn(err, "session_refused", unproved)
 	}
 	if !isUser(user) {
-		return "", fmt.Errorf("user session for %s: account %.80q cannot be an owner", id, user)
+		return "", fmt.Errorf("user session for %s: its account id of %d bytes cannot be an owner's", id, len(user))
 	}
 	return user, nil
 }
