@@ -64,6 +64,7 @@ func (c Config) Validate() error {
 type Store struct {
 	bucket  string
 	client  *s3.Client
+	stream  *s3.Client // for bodies that pass through once: neither read ahead for a digest nor repeated
 	presign *s3.PresignClient
 	upload  *transfermanager.Client
 }
@@ -99,16 +100,20 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
-	at := func(endpoint string) *s3.Client {
-		return s3.NewFromConfig(ac, func(o *s3.Options) {
+	at := func(endpoint string, more ...func(*s3.Options)) *s3.Client {
+		return s3.NewFromConfig(ac, append(more, func(o *s3.Options) {
 			o.UsePathStyle = c.PathStyle
 			o.DisableLogOutputChecksumValidationSkipped = true // a line on standard error for every read in parts
 			if endpoint != "" {
 				o.BaseEndpoint = &endpoint
 			}
-		})
+		})...)
 	}
 	s := &Store{bucket: c.Bucket, client: at(c.Endpoint)}
+	s.stream = at(c.Endpoint, func(o *s3.Options) {
+		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		o.Retryer = aws.NopRetryer{}
+	})
 	// A presigned URL's signature covers every header it names; a checksum the presigner computes over an empty body must not be one.
 	s.presign = s3.NewPresignClient(at(cmp.Or(c.PublicEndpoint, c.Endpoint)), func(o *s3.PresignOptions) {
 		o.ClientOptions = append(o.ClientOptions, func(o *s3.Options) {
