@@ -296,6 +296,18 @@ func (o *Owners) AskAgain(ctx context.Context, email, addr string) error {
 	return o.cfg.Mail.Post(ctx, mail.Mail{Kind: mailSignup, To: email})
 }
 
+// AskAgainFor is AskAgain for the sign-up that an app's session belongs to. Errors: Conflict "email_already_verified"; Exhausted.
+func (o *Owners) AskAgainFor(ctx context.Context, s AppSession, addr string) error {
+	if !s.Session.Pending {
+		return errs.Coded(errs.Conflict, "email_already_verified", "the e-mail is proved already")
+	}
+	if err := o.mayMail(ctx, s.Record.Email, addr); err != nil {
+		return err
+	}
+	id := string(s.Session.Account)
+	return o.cfg.Mail.Post(ctx, mail.Mail{Kind: mailSignup, To: s.Record.Email, Account: id, Data: map[string]string{"signup": id}})
+}
+
 // Verify proves the e-mail of a sign-up with the code of its letter and the password given at sign-up: now there is an account. Errors:
 // Unauthenticated "code_refused", "wrong_password"; Conflict "email_taken" if another was faster; Exhausted.
 func (o *Owners) Verify(ctx context.Context, code, password Secret, addr string) (Account, error) {
