@@ -19,6 +19,15 @@ type Admin interface {
 	Ready(ctx context.Context) error
 }
 
+// Blocker is an Admin that refuses things by name, until it is told otherwise. Ask for it once, at construction. What lasts how long over a
+// restart of the broker is the adapter's to say; Keep repairs it.
+type Blocker interface {
+	// Block ends the session of a thing and refuses it from now on, whatever its certificate. Repeating it changes nothing.
+	Block(ctx context.Context, id thing.ID, reason string) error
+	// Allow takes a Block back; also if there is none. A certificate that was revoked stays refused where the broker knows of it.
+	Allow(ctx context.Context, id thing.ID) error
+}
+
 // Provisioner is an Admin of a broker that must be told of each thing before the thing may do anything. Ask for it once, at construction.
 type Provisioner interface {
 	// Provision gives things the rights to their own topics (VEC-FLE-01). Repeating it changes nothing.
@@ -42,6 +51,36 @@ func (e Embedded) Kick(ctx context.Context, id thing.ID, reason string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("kick %s: %w", id, err)
+	}
+	return nil
+}
+
+// Block refuses the thing until Allow, also after a restart of the broker if it keeps a list (broker.Config.Denied).
+func (e Embedded) Block(ctx context.Context, id thing.ID, reason string) error {
+	if err := e.Deny(ctx, brokerapi.Deny{Block: map[thing.ID]string{id: reason}}); err != nil {
+		return fmt.Errorf("block %s: %w", id, err)
+	}
+	return nil
+}
+
+// Allow takes a Block back.
+func (e Embedded) Allow(ctx context.Context, id thing.ID) error {
+	if err := e.Deny(ctx, brokerapi.Deny{Allow: []thing.ID{id}}); err != nil {
+		return fmt.Errorf("allow %s: %w", id, err)
+	}
+	return nil
+}
+
+// Deny gives the broker an order; it is in force and kept when Deny returns nil.
+func (e Embedded) Deny(ctx context.Context, d brokerapi.Deny) error {
+	parts, err := d.Messages()
+	if err != nil {
+		return err
+	}
+	for _, payload := range parts {
+		if err := e.Link.Publish(ctx, brokerapi.DenyTopic, 1, false, payload); err != nil {
+			return err
+		}
 	}
 	return nil
 }

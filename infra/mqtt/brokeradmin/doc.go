@@ -1,5 +1,5 @@
-// Package brokeradmin is what the cloud asks of a broker beside carrying messages: end this thing's session, and are you there. One
-// adapter for each broker; what they share is shown by brokeradmintest.
+// Package brokeradmin is what the cloud asks of a broker beside carrying messages: end this thing's session, refuse it from now on, and are
+// you there. One adapter for each broker; what they share is shown by brokeradmintest.
 //
 //	broker        Kick                                         own topics only (VEC-FLE-01)      a foreign client id
 //	embedded      brokerapi.Kick as a message; with will       infra/mqtt/broker, by CN          refused
@@ -7,6 +7,14 @@
 //	              without will                                 Provision makes                   certificate's name
 //	emqx          DELETE /api/v5/clients/{id}                  rules with ${clientid}            replaced
 //	awsiot        DeleteConnection of the data plane           policy with the thing's name      refused
+//
+//	broker        Block                                                       the revoked certificate itself
+//	embedded      refused at CONNECT with a reason; a file of the broker      refused likewise, whatever its thing has now
+//	mosquitto     no rights, though it may log in; the plugin's file          refused by the list of Broker.DeviceCRL (SIGHUP)
+//	emqx          banned by client id; EMQX's own tables                      as long as the ban
+//	awsiot        the thing's certificates INACTIVE; AWS's registry           as long as it is INACTIVE
+//
+// Keep has what the database says in force in a broker, from every process of the cloud; NewEmbedded does so for the embedded one.
 //
 // Embedded and a real Mosquitto pass the whole suite in every test run. EMQX and AWS IoT Core cannot run here: their adapters are tested
 // against hand-written HTTP servers that check method, path, body and credentials as the public documentation states them, and their rules

@@ -1,5 +1,5 @@
 // Package brokerapi is what the embedded broker and the cloud tell each other beside the fleet's traffic: who was turned away and why, how
-// the broker is, and whom to disconnect. All of it is JSON on topics below $kennel/broker/, which only services may use.
+// the broker is, whom to disconnect, and whom to refuse. All of it is JSON on topics below $kennel/broker/, which only services may use.
 package brokerapi
 
 import (
@@ -16,6 +16,7 @@ const (
 	RefusedTopic = topics.BrokerRefused   // broker -> cloud: Refusal
 	StatsTopic   = "$kennel/broker/stats" // broker -> cloud: Stats, every 10 s, retained
 	KickTopic    = "$kennel/broker/kick"  // cloud -> broker: Kick
+	DenyTopic    = "$kennel/broker/deny"  // cloud -> broker: Deny; acknowledged when it is in force and on disk
 )
 
 // Refusal codes, stable words for programs.
@@ -34,6 +35,8 @@ const (
 	CodeKicked        = "kicked"           // disconnected on the cloud's order
 	CodeBusy          = "too_many_clients" // the limit of connections
 	CodeTakeover      = "takeover"         // the client id is in use under another certificate name
+	CodeRevoked       = "revoked"          // certificate or its key was revoked
+	CodeBlocked       = "blocked"          // the thing is refused, whatever its certificate
 )
 
 // Refusal says that the broker turned a client or one of its packets away.

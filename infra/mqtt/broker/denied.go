@@ -1,0 +1,146 @@
+package broker
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/durable"
+	"kennel/infra/mqtt/brokerapi"
+)
+
+// denied is whom the cloud has the broker refuse. It is kept in a file, so that a broker that starts without the cloud still refuses them.
+// Safe for concurrent use.
+type denied struct {
+	file string // "": in memory only
+
+	writing sync.Mutex // one order at a time; taken before mu
+	unsaved bool       // by writing
+
+	mu      sync.RWMutex
+	serials map[string]brokerapi.DenyCert
+	keys    map[string]brokerapi.DenyCert
+	things  map[thing.ID]string
+}
+
+// openDenied reads the file, if there is one. A file that cannot be read is an error: starting without it would let the revoked in.
+func openDenied(file string) (*denied, error) {
+	d := &denied{file: file, serials: map[string]brokerapi.DenyCert{}, keys: map[string]brokerapi.DenyCert{}, things: map[thing.ID]string{}}
+	if file == "" {
+		return d, nil
+	}
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := brokerapi.ParseDenyFile(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: remove it if the cloud can be reached, which tells the broker again", file, err)
+	}
+	d.merge(list, time.Now())
+	return d, nil
+}
+
+// take has an order in force when it returns, and on disk if it returns nil.
+func (d *denied) take(order brokerapi.Deny, now time.Time) (changed bool, err error) {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if changed = d.merge(order, now); !changed && !d.unsaved {
+		return false, nil
+	}
+	err = d.save()
+	d.unsaved = err != nil
+	return changed, err
+}
+
+// merge reports whether anything changed. What has ended is forgotten, because it is refused for that.
+func (d *denied) merge(order brokerapi.Deny, now time.Time) (changed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range order.Certs {
+		if !c.Until.After(now) {
+			continue
+		}
+		if _, known := d.serials[c.Serial]; c.Serial != "" && !known {
+			d.serials[c.Serial], changed = c, true
+		}
+		if old, known := d.keys[c.Key]; c.Key != "" && (!known || old.Until.Before(c.Until)) {
+			d.keys[c.Key], changed = c, true
+		}
+	}
+	if order.Reset && !maps.Equal(d.things, order.Block) {
+		d.things, changed = map[thing.ID]string{}, true
+	}
+	for id, reason := range order.Block {
+		if old, known := d.things[id]; !known || old != reason {
+			d.things[id], changed = reason, true
+		}
+	}
+	for _, id := range order.Allow {
+		if _, known := d.things[id]; known {
+			delete(d.things, id)
+			changed = true
+		}
+	}
+	if changed {
+		ended := func(_ string, c brokerapi.DenyCert) bool { return !c.Until.After(now) }
+		maps.DeleteFunc(d.serials, ended)
+		maps.DeleteFunc(d.keys, ended)
+	}
+	return changed
+}
+
+func (d *denied) save() error {
+	if d.file == "" {
+		return nil
+	}
+	d.mu.RLock()
+	all := brokerapi.Deny{Reset: true, Block: maps.Clone(d.things)}
+	for _, c := range d.serials {
+		all.Certs = append(all.Certs, c)
+	}
+	for _, c := range d.keys {
+		if c.Serial == "" || d.serials[c.Serial] != c {
+			all.Certs = append(all.Certs, c)
+		}
+	}
+	d.mu.RUnlock()
+	b, err := all.EncodeFile()
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(filepath.Dir(d.file))
+	if err != nil {
+		return err
+	}
+	defer root.Close() // everything was synced
+	return durable.Write(root, filepath.Base(d.file), b, 0o600, 0o700)
+}
+
+// check returns why who is refused, or nil.
+func (d *denied) check(who identity) *refusal {
+	key := hex.EncodeToString(who.key[:])
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	c, revoked := d.keys[key]
+	if !revoked {
+		c, revoked = d.serials[who.serial]
+	}
+	if revoked {
+		return &refusal{brokerapi.CodeRevoked, fmt.Sprintf("certificate %.40s of %.60s was revoked: %s", who.serial, who.cn, c.Reason)}
+	}
+	if reason, blocked := d.things[who.thing]; blocked && who.thing != "" {
+		return &refusal{brokerapi.CodeBlocked, fmt.Sprintf("%s is blocked: %s", who.thing, reason)}
+	}
+	return nil
+}
