@@ -3,7 +3,8 @@
 // Files under the robot's root:
 //
 //	factory/kennel/claim.json          {"thing","secret"}: what it was born with; read only
-//	etc/ssl/certs/local/root.crt       the one root it trusts, where the original looks for it
+//	etc/ssl/certs/local/root.crt       the roots it trusts, as installed, where the original looks for them
+//	persist/kennel/roots.json          the roots that the cloud named since, in their place (see learn)
 //	persist/kennel/device.key          its key, PKCS#8, 0600; made here, never leaves
 //	persist/kennel/device.crt          its certificate and the authority behind it
 //	persist/kennel/identity.json       broker URL, latest time proven
@@ -11,6 +12,9 @@
 //
 // The key is on disk and synced before the first request that carries it: the claim secret is bound to it, so a key that was lost after a
 // request was sent would lock the robot out. Everything after the key can be asked for again.
+//
+// A wipe of the user data leaves all of it alone: key and certificate say which robot this is and nothing of a person, and with them it comes
+// back unattended. Ownership ends in the cloud, when the robot tells of the wipe (VEC-STOR-10).
 package devicecert
 
 import (
@@ -35,6 +39,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/certs"
 	"kennel/certs/certsclient"
 	"kennel/certs/internal/pemfile"
 	"kennel/certs/thing"
@@ -60,6 +65,7 @@ const (
 // Config says where the robot and its cloud are.
 type Config struct {
 	Root  *os.Root         // the robot's files
+	Thing thing.ID         // who the robot is by its serial number; "": whatever claim or factory identity say
 	Cloud string           // base URL for enrolment, https only (VEC-SEC-07), such as https://cloud.example:8443
 	Build time.Time        // when this program was built: no clock is right that says less; zero: the build's own record
 	Log   *slog.Logger     // required
@@ -85,6 +91,9 @@ type Identity struct {
 	mqtt   string
 	state  State
 	change chan struct{} // closed when cert changes
+
+	shown        []*x509.Certificate // by the cloud on the last connection for enrolment, checked
+	rootsProblem string              // why the roots of the last answer were not taken; "": they were
 }
 
 // Open reads what is there and starts nothing. Damaged or missing files are not errors here: State names them, and Ensure mends what it can.
@@ -109,7 +118,7 @@ func Open(cfg Config) (*Identity, error) {
 		return nil, fmt.Errorf("cloud address %q: want https://host:port", cfg.Cloud)
 	}
 	i := &Identity{cfg: cfg, change: make(chan struct{})}
-	i.state = State{Peer: hostPort(u), Name: u.Hostname()}
+	i.state = State{Thing: cfg.Thing, Peer: hostPort(u), Name: u.Hostname()}
 	st := i.readState()
 	i.clock = newClock(cfg.Now, cfg.Build, st.Proven)
 	i.mqtt = st.MQTT
@@ -134,8 +143,12 @@ func (i *Identity) load() {
 		i.cfg.Log.Warn("device certificate is of no use, asking for another", "err", err)
 		return
 	}
-	if claim, err := ReadClaim(i.cfg.Root); err == nil && string(claim.Thing) != cert.Leaf.Subject.CommonName {
-		i.cfg.Log.Warn("device certificate is of another thing than the claim, asking for another", "thing", claim.Thing)
+	who := i.cfg.Thing
+	if claim, err := ReadClaim(i.cfg.Root); err == nil && who == "" {
+		who = claim.Thing
+	}
+	if who != "" && string(who) != cert.Leaf.Subject.CommonName {
+		i.cfg.Log.Warn("device certificate is of another thing than this robot, asking for another", "thing", who)
 		return
 	}
 	i.clock.prove(cert.Leaf.NotBefore)
@@ -147,11 +160,11 @@ func (i *Identity) load() {
 
 // accept checks that a chain is for this robot's key and names a thing.
 func (i *Identity) accept(chain []byte, key crypto.Signer) (*tls.Certificate, error) {
-	certs, err := pemfile.ParseChain(chain)
+	xs, err := pemfile.ParseChain(chain)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", CertFile, err)
 	}
-	leaf := certs[0]
+	leaf := xs[0]
 	if !pemfile.SameKey(key, leaf.PublicKey) {
 		return nil, fmt.Errorf("%s: certificate is for another key than %s", CertFile, KeyFile)
 	}
@@ -159,7 +172,7 @@ func (i *Identity) accept(chain []byte, key crypto.Signer) (*tls.Certificate, er
 		return nil, fmt.Errorf("%s: %w", CertFile, err)
 	}
 	c := &tls.Certificate{PrivateKey: key, Leaf: leaf}
-	for _, x := range certs {
+	for _, x := range xs {
 		c.Certificate = append(c.Certificate, x.Raw)
 	}
 	return c, nil
@@ -260,7 +273,7 @@ func (i *Identity) valid() bool {
 	return i.cert != nil && i.mqtt != "" && i.clock.now().Before(i.cert.Leaf.NotAfter)
 }
 
-// attempt tries once: renew what we have, else enrol with the claim.
+// attempt tries once: renew what we have, else enrol with the best proof there is.
 func (i *Identity) attempt(ctx context.Context) error {
 	i.trying.Lock()
 	defer i.trying.Unlock()
@@ -278,23 +291,24 @@ func (i *Identity) attempt(ctx context.Context) error {
 		}
 		i.cfg.Log.Warn("renewal refused, enrolling again", "err", err)
 	}
-	claim, err := ReadClaim(i.cfg.Root)
+	proof, err := i.proof()
 	if err != nil {
 		return i.failed(StepClaim, err)
 	}
 	i.mu.Lock()
-	i.state.Thing = claim.Thing
+	i.state.Thing = proof.thing
 	i.mu.Unlock()
-	return i.failed(StepEnroll, i.enrolment(ctx, key, claim))
+	return i.failed(StepEnroll, i.enrolment(ctx, key, proof))
 }
 
-// mayEnrollAfter: a cloud that does not know our certificate (it was set up anew) may still know our claim.
+// mayEnrollAfter: a cloud that does not know our certificate (it was set up anew) may still know our claim, our factory's batch, or an
+// operator who knows us.
 func (i *Identity) mayEnrollAfter(err error) bool {
 	k := errs.KindOf(err)
 	if k != errs.Unauthenticated && k != errs.Invalid {
 		return false
 	}
-	_, err = ReadClaim(i.cfg.Root)
+	_, err = i.proof()
 	return err == nil
 }
 
@@ -311,16 +325,62 @@ func (i *Identity) renewal(ctx context.Context, key crypto.Signer, held *tls.Cer
 	return i.keep(a, key, id)
 }
 
-func (i *Identity) enrolment(ctx context.Context, key crypto.Signer, claim Claim) error {
-	csr, err := newRequest(key, claim.Thing)
+// proof is why the cloud should give this robot a certificate: a claim secret, or else a factory identity, or else the word of an operator
+// who compares fingerprints.
+type proof struct {
+	thing   thing.ID
+	secret  certs.Secret
+	factory *Factory
+}
+
+// proof returns the best that the robot has. Of its files each that is there must be good and of this robot: to go on without it would hide
+// the mistake behind a waiting list.
+func (i *Identity) proof() (proof, error) {
+	claim, err := ReadClaim(i.cfg.Root)
+	switch {
+	case err == nil && i.cfg.Thing != "" && claim.Thing != i.cfg.Thing:
+		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%s is for %s, and the serial number of this robot makes it %s", ClaimFile, claim.Thing, i.cfg.Thing)
+	case err == nil:
+		return proof{thing: claim.Thing, secret: claim.Secret}, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return proof{}, err
+	}
+	f, ferr := ReadFactory(i.cfg.Root)
+	switch {
+	case ferr == nil && i.cfg.Thing != "" && f.Thing() != i.cfg.Thing:
+		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%w: %s is for %s, and the serial number of this robot makes it %s", ErrFactory, FactoryDir, f.Thing(), i.cfg.Thing)
+	case ferr == nil:
+		return proof{thing: f.Thing(), factory: &f}, nil
+	case !errors.Is(ferr, fs.ErrNotExist):
+		return proof{}, ferr
+	case i.cfg.Thing != "":
+		return proof{thing: i.cfg.Thing}, nil
+	}
+	return proof{}, err // neither, and no name to wait under
+}
+
+func (i *Identity) enrolment(ctx context.Context, key crypto.Signer, p proof) error {
+	csr, err := newRequest(key, p.thing)
 	if err != nil {
 		return err
 	}
-	a, err := i.client.Enroll(ctx, certsclient.Enroll{Thing: string(claim.Thing), Secret: claim.Secret.Reveal(), CSR: csr})
+	req := certsclient.Enroll{Thing: string(p.thing), Secret: p.secret.Reveal(), CSR: csr}
+	if p.factory != nil {
+		signer, ok := p.factory.Certificate.PrivateKey.(crypto.Signer)
+		if !ok {
+			return fmt.Errorf("%w: %s/%s cannot sign", ErrFactory, FactoryDir, factoryKeys)
+		}
+		block, _ := pem.Decode([]byte(csr))
+		req.Factory = string(p.factory.chain)
+		if req.FactoryProof, err = certs.FactoryProof(signer, block.Bytes); err != nil {
+			return fmt.Errorf("sign with the factory key: %w", err)
+		}
+	}
+	a, err := i.client.Enroll(ctx, req)
 	if err != nil {
 		return err
 	}
-	return i.keep(a, key, claim.Thing)
+	return i.keep(a, key, p.thing)
 }
 
 // keep checks an answer, writes it and makes it current. A kill between the two files is mended by a renewal at the next start.
@@ -331,6 +391,10 @@ func (i *Identity) keep(a certsclient.Answer, key crypto.Signer, id thing.ID) er
 	}
 	if cn := cert.Leaf.Subject.CommonName; cn != string(id) {
 		return errs.New(errs.Unavailable, "the cloud answered with a certificate for %.60q: want %s", cn, id)
+	}
+	// Roots first: killed after this write, the robot trusts what its next certificate may need.
+	if err := i.learn([]byte(a.Root)); err != nil {
+		return err
 	}
 	if err := pemfile.Write(i.cfg.Root, CertFile, []byte(a.Certificate), 0o644); err != nil {
 		return err

@@ -37,6 +37,7 @@ type cloud struct {
 	ca       *ca.Authority
 	svc      *certs.Service
 	requests atomic.Int64
+	cert     atomic.Pointer[tls.Certificate]                                   // that the listener shows
 	before   atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool] // may answer in place of the cloud
 }
 
@@ -65,7 +66,20 @@ func newCloud(t testing.TB, ttl time.Duration) *cloud {
 		}
 		mux.ServeHTTP(w, r)
 	}))
-	pair, err := authority.IssueServer([]string{"127.0.0.1"}, time.Hour)
+	c.refresh(t)
+	c.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{Certificates: []tls.Certificate{*c.cert.Load()}}, nil
+	}}
+	c.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	c.StartTLS()
+	t.Cleanup(c.Close)
+	return c
+}
+
+// refresh has the listener show a certificate of the authority of the moment.
+func (c *cloud) refresh(t testing.TB) {
+	t.Helper()
+	pair, err := c.ca.IssueServer([]string{"127.0.0.1"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +87,7 @@ func newCloud(t testing.TB, ttl time.Duration) *cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
-	c.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	c.StartTLS()
-	t.Cleanup(c.Close)
-	return c
+	c.cert.Store(&cert)
 }
 
 // born makes a robot's root with a claim and the cloud's root certificate.
@@ -418,7 +428,7 @@ func TestClockThatWasReset(t *testing.T) {
 		if got := i.Now(); !got.Equal(built) {
 			t.Errorf("believes %v, want the build's time", got)
 		}
-		if err := i.verify("cloud.example", []*x509.Certificate{foreign.Certificate()}); err == nil {
+		if err := i.verify("cloud.example", []*x509.Certificate{foreign.cert.Load().Leaf}); err == nil {
 			t.Error("a foreign certificate accepted")
 		}
 		if got := i.Now(); !got.Equal(built) {

@@ -48,6 +48,8 @@ var ErrFactory = errors.New("factory identity is not good")
 type Factory struct {
 	Certificate tls.Certificate // with Leaf
 	Info        FactoryInfo
+
+	chain []byte // PEM, as in the file: the certificate, and what leads from it to the batch's authority
 }
 
 // FactoryInfo is the content of Info<ESN>.json, with the original's names.
@@ -93,7 +95,7 @@ func ReadFactory(root *os.Root) (Factory, error) {
 		return Factory{}, broken(name, err)
 	}
 	c := tls.Certificate{PrivateKey: key, Leaf: leaf, Certificate: [][]byte{leaf.Raw}}
-	return Factory{c, info}, nil
+	return Factory{Certificate: c, Info: info, chain: cert}, nil
 }
 
 func broken(file string, err error) error {

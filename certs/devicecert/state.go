@@ -24,6 +24,9 @@ const (
 	StepReady  = "ready"  // there is one
 )
 
+// CodeFactory is the code of a factory identity that is there and not good: the robot's fault 850 (VEC-TOK-08).
+const CodeFactory = "factory_identity"
+
 // State says how the identity stands, for doctor and the robot's page. While a certificate is in force a failed renewal shows here too.
 type State struct {
 	Thing      thing.ID  `json:"thing,omitempty"`
@@ -93,6 +96,9 @@ func Explain(err error) Problem {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return Problem{Code: "timeout", Words: "no answer in time: " + err.Error()}
+	}
+	if errors.Is(err, ErrFactory) {
+		return Problem{Code: CodeFactory, Words: err.Error() + "; restore " + FactoryDir + " from the factory's records, or give the robot a claim in " + ClaimFile}
 	}
 	code := errs.CodeOf(err)
 	if code == "" {

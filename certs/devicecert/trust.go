@@ -12,8 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"kennel/certs/internal/pemfile"
 )
 
 // TrustError says why a server's certificate was not accepted.
@@ -60,7 +58,7 @@ func (i *Identity) verify(name string, chain []*x509.Certificate) error {
 	}
 	leaf, top := chain[0], chain[len(chain)-1]
 	e.Shown = leaf.Subject.CommonName
-	b, err := pemfile.Read(i.cfg.Root, RootFile)
+	trusted, err := i.trusted()
 	if errors.Is(err, fs.ErrNotExist) {
 		e.LackedRoot = top.Issuer.CommonName
 		return fail(fmt.Errorf("there is no root to trust: %w", err))
@@ -68,22 +66,8 @@ func (i *Identity) verify(name string, chain []*x509.Certificate) error {
 	if err != nil {
 		return fail(err)
 	}
-	trusted, err := pemfile.ParseChain(b)
-	if err != nil {
-		return fail(fmt.Errorf("%s: %w", RootFile, err))
-	}
-	opts := x509.VerifyOptions{DNSName: name, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: e.Now}
-	for _, c := range trusted {
-		opts.Roots.AddCert(c)
-		e.Roots = append(e.Roots, c.Subject.CommonName)
-	}
-	for _, c := range chain[1:] {
-		opts.Intermediates.AddCert(c)
-	}
-	if leaf.NotBefore.After(opts.CurrentTime) {
-		opts.CurrentTime = leaf.NotBefore
-	}
-	if _, err := leaf.Verify(opts); err != nil {
+	e.Roots = commonNames(trusted)
+	if err := verifyChain(name, chain, trusted, e.Now); err != nil {
 		if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 			e.LackedRoot = top.Issuer.CommonName
 		}
@@ -95,6 +79,22 @@ func (i *Identity) verify(name string, chain []*x509.Certificate) error {
 		}
 	}
 	return nil
+}
+
+// verifyChain checks a chain, leaf first, for name below roots. It is checked at the leaf's first day if now is before that.
+func verifyChain(name string, chain, roots []*x509.Certificate, now time.Time) error {
+	opts := x509.VerifyOptions{DNSName: name, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now}
+	for _, c := range roots {
+		opts.Roots.AddCert(c)
+	}
+	for _, c := range chain[1:] {
+		opts.Intermediates.AddCert(c)
+	}
+	if first := chain[0].NotBefore; first.After(now) {
+		opts.CurrentTime = first
+	}
+	_, err := chain[0].Verify(opts)
+	return err
 }
 
 // dialTime bounds one connection below TLS; the client's own limit bounds the rest.
@@ -120,6 +120,9 @@ func (i *Identity) httpClient() *http.Client {
 					_ = raw.Close() // the first error is the one to tell
 					return nil, err
 				}
+				i.mu.Lock()
+				i.shown = conn.ConnectionState().PeerCertificates
+				i.mu.Unlock()
 				return conn, nil
 			},
 		},
