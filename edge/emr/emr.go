@@ -73,6 +73,19 @@ func (r Record) Released() time.Time {
 // side reads decimal concatenation, 21836201 (VEC-STOR-06).
 type Lot struct{ Factory, Year, Week, Variant int }
 
+// String returns the lot code as people write it, "2 18 36 201".
+func (l Lot) String() string {
+	return fmt.Sprintf("%d %02d %02d %03d", l.Factory, l.Year%100, l.Week, l.Variant)
+}
+
+// Code is the opposite of ParseLot. ok is false if the parts do not fit.
+func (l Lot) Code() (code uint32, ok bool) {
+	if l.Factory < 1 || l.Factory > 99 || l.Year < 2000 || l.Year > 2099 || l.Week < 1 || l.Week > 53 || l.Variant < 0 || l.Variant > 999 {
+		return 0, false
+	}
+	return uint32(l.Factory*10_000_000 + (l.Year-2000)*100_000 + l.Week*1000 + l.Variant), true
+}
+
 // ParseLot takes a lot code apart. ok is false if the parts make no sense; show the raw number then.
 func ParseLot(code uint32) (lot Lot, ok bool) {
 	lot = Lot{Factory: int(code / 10_000_000), Year: 2000 + int(code/100_000%100), Week: int(code / 1000 % 100), Variant: int(code % 1000)}
