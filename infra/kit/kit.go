@@ -50,10 +50,14 @@ type Caller struct {
 	Addr    string   // peer address
 }
 
-// Subject returns the caller in one word for logs and the audit trail.
+// Subject returns the caller in one word, for what stays written beside what they did: staff by name; owners by the id of their account,
+// which names nobody once they have left.
 func (c Caller) Subject() string {
-	if c.Role == RoleThing {
+	switch c.Role {
+	case RoleThing:
 		return string(c.Thing)
+	case RoleOwner:
+		return c.Account
 	}
 	return c.Name
 }

@@ -1,0 +1,44 @@
+package commandpg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"kennel/certs/thing"
+	"kennel/infra/pg"
+)
+
+// Held is a command as an export shows it to the person who gave it.
+type Held struct {
+	Thing   thing.ID        `json:"thing"`
+	Kind    string          `json:"kind"`
+	Args    json.RawMessage `json:"args"`
+	Created time.Time       `json:"created"`
+	State   string          `json:"state"`
+}
+
+// Export returns the commands that an account gave and that are still kept.
+func (s *Store) Export(ctx context.Context, account string) (any, error) {
+	rows, err := s.pool.Query(ctx, `SELECT thing, kind, args, created, state FROM command_outbox WHERE by_whom = $1 AND $1 <> '' ORDER BY num`, account)
+	if err != nil {
+		return nil, fmt.Errorf("commands of an account: %w", pg.Err(err))
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Held])
+	if err != nil {
+		return nil, fmt.Errorf("commands of an account: %w", pg.Err(err))
+	}
+	return out, nil
+}
+
+// Erase forgets the commands that an account gave: whoever has left orders robots about no more. It may be repeated.
+func (s *Store) Erase(ctx context.Context, account string) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM command_outbox WHERE by_whom = $1 AND $1 <> ''`, account)
+	if err != nil {
+		return fmt.Errorf("erase the commands of an account: %w", pg.Err(err))
+	}
+	return nil
+}

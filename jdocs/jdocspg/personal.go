@@ -1,0 +1,62 @@
+package jdocspg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"kennel/certs/thing"
+	"kennel/infra/pg"
+	"kennel/jdocs"
+)
+
+// Held is a document of a person, or of a robot that was theirs, as an export shows it (VEC-JDS-11).
+type Held struct {
+	Thing   thing.ID   `json:"thing,omitempty"`
+	Name    jdocs.Name `json:"doc_name"`
+	Version uint64     `json:"doc_version"`
+	Changed time.Time  `json:"changed"`
+	JSON    string     `json:"json_doc"`
+}
+
+// OfAccount returns the documents of an account, and the current ones of the robots that are its.
+func (s *Store) OfAccount(ctx context.Context, account string, robots []thing.ID) ([]Held, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT thing, name, doc_version, changed_at, json_doc FROM jdocs_doc
+		WHERE NOT deleted AND (account = $1 AND account <> '' OR thing = ANY($2) AND thing <> '') ORDER BY thing, name`, account, robots)
+	if err != nil {
+		return nil, fmt.Errorf("documents of an account: %w", pg.Err(err))
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Held])
+	if err != nil {
+		return nil, fmt.Errorf("documents of an account: %w", pg.Err(err))
+	}
+	return out, nil
+}
+
+// personal lists documents of robots that speak of a person: where they live, what their apps are called.
+var personal = []string{string(jdocs.RobotSettings), string(jdocs.AppTokens)}
+
+// EraseAccount deletes the documents of an account with their history, the history of what its robots' documents said of it, and takes its
+// id off what it changed. It may be repeated. The current documents of robots stay: their owner's words in them are the caller's to change.
+func (s *Store) EraseAccount(ctx context.Context, account string, robots []thing.ID) error {
+	if account == "" {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var b pgx.Batch
+		b.Queue(`DELETE FROM jdocs_history WHERE account = $1`, account)
+		b.Queue(`DELETE FROM jdocs_doc WHERE account = $1`, account)
+		b.Queue(`DELETE FROM jdocs_history h USING jdocs_doc d
+			WHERE h.thing = ANY($1) AND h.name = ANY($2) AND (d.thing, d.account, d.name) = (h.thing, h.account, h.name) AND h.doc_version < d.doc_version`, robots, personal)
+		b.Queue(`UPDATE jdocs_doc SET changed_by = 'erased' WHERE changed_by = $1`, account)
+		b.Queue(`UPDATE jdocs_history SET changed_by = 'erased' WHERE changed_by = $1`, account)
+		return tx.SendBatch(ctx, &b).Close()
+	})
+	if err != nil {
+		return fmt.Errorf("erase the documents of an account: %w", pg.Err(err))
+	}
+	return nil
+}
