@@ -2,6 +2,7 @@ package brokeradmin_test
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 
 func TestEmbedded(t *testing.T) {
 	brokeradmintest.Run(t, func(t *testing.T) *brokeradmintest.Broker {
-		b := mqtttest.Start(t)
+		b := mqtttest.New(t)
+		b.Config.Denied = filepath.Join(t.TempDir(), "denied.json")
+		b.Start(t)
 		link, err := mqtt.New(mqtt.Config{URL: b.URL, ClientID: "kenneld-admin", TLS: b.Cloud(t), MinBackoff: 10 * time.Millisecond, MaxBackoff: 50 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)

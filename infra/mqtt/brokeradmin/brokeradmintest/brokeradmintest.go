@@ -34,7 +34,7 @@ func ForbiddenTopics(me, other thing.ID) []string {
 	}
 	mine := "kennel/" + string(me)
 	return append(out, topics.ResTopic(other, "1"), topics.ResTopic(me, "1"), topics.ReqTopic(other, "jdocs", "write"),
-		brokerapi.RefusedTopic, brokerapi.KickTopic, brokerapi.StatsTopic, "other/topic", "kennel", mine, mine+"/up", mine+"/up/a/b",
+		brokerapi.RefusedTopic, brokerapi.KickTopic, brokerapi.DenyTopic, brokerapi.StatsTopic, "other/topic", "kennel", mine, mine+"/up", mine+"/up/a/b",
 		"/"+mine+"/up/das", "$share/kennel/kennel/"+string(other)+"/up/das")
 }
 
@@ -46,7 +46,7 @@ func ForbiddenFilters(me, other thing.ID) []string {
 		"kennel/" + o + "/down/jdocs", "kennel/" + o + "/down/+", "kennel/" + o + "/res/+", "kennel/" + o + "/up/das", "kennel/" + o + "/req/+/+",
 		"kennel/" + m + "/#", "kennel/" + m + "/+/+", "kennel/" + m + "/up/das",
 		"$share/kennel/kennel/+/up/+", "$share/x/kennel/" + o + "/down/+", "$SHARE/x/kennel/" + o + "/down/+", "$share/x/kennel/" + m + "/down/+",
-		"$SYS/#", "$SYS/broker/clients/connected", "$kennel/#", brokerapi.RefusedTopic, brokerapi.StatsTopic, brokerapi.KickTopic,
+		"$SYS/#", "$SYS/broker/clients/connected", "$kennel/#", brokerapi.RefusedTopic, brokerapi.StatsTopic, brokerapi.KickTopic, brokerapi.DenyTopic,
 		"$CONTROL/#", "$CONTROL/dynamic-security/v1/response",
 	}, topics.CloudFilters()...)
 }
@@ -71,6 +71,7 @@ type Broker struct {
 	// Where brokers may differ.
 	EndsForbidden bool // a forbidden PUBLISH ends the connection; else it is dropped, and acknowledged
 	SaysWill      bool // the will of a kicked thing is published
+	BlockedLogsIn bool // a blocked thing may log in, and do nothing; else the login is refused
 	RenamesClient bool // a foreign client id is replaced by the certificate's name; else the login is refused
 }
 
@@ -158,7 +159,7 @@ func Run(t *testing.T, start func(t *testing.T) *Broker) {
 		f    func(*testing.T, *Broker)
 	}{
 		{"own topics", ownTopics}, {"forbidden publish", forbiddenPublish}, {"forbidden subscribe", forbiddenSubscribe}, {"forbidden will", forbiddenWill},
-		{"refused clients", refusedClients}, {"foreign client id", foreignClientID}, {"shared group", sharedGroup}, {"kick", kick}, {"ready", ready},
+		{"refused clients", refusedClients}, {"foreign client id", foreignClientID}, {"shared group", sharedGroup}, {"kick", kick}, {"block", block}, {"ready", ready},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.f(t, b) })
 	}
@@ -495,6 +496,78 @@ func kick(t *testing.T, b *Broker) {
 		if err := b.Admin.Kick(t.Context(), absent, "x"); err != nil {
 			t.Errorf("kick of %s, who is not connected: %v", absent, err)
 		}
+	}
+}
+
+// block: a blocked thing's session ends, it does nothing from then on, also after a restart of the broker and beside a Provision, until it
+// is allowed; the others notice nothing.
+func block(t *testing.T, b *Broker) {
+	admin, ok := b.Admin.(brokeradmin.Blocker)
+	if !ok {
+		t.Fatalf("%T is no Blocker", b.Admin)
+	}
+	other := b.thing(t, Other, topics.ThingFilters(Other)...)
+	me := b.thing(t, Me, topics.ThingFilters(Me)...)
+	for range 2 { // repeating it changes nothing
+		if err := admin.Block(t.Context(), Me, "stolen"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, me.down, "the end of the session")
+	me.stop()
+	if len(other.down) > 0 {
+		t.Errorf("another thing lost its connection: %v", <-other.down)
+	}
+	other.stop()
+	refused := func(when string) {
+		t.Helper()
+		cloud := b.cloud(t, "1", "kennel/#")
+		l := dial(t, b.Things, string(Me), b.Things.Thing(t, Me))
+		defer l.stop()
+		defer cloud.stop()
+		if !b.BlockedLogsIn {
+			if d := wait(t, l.down, "a refusal "+when); d.Step != "login" || len(l.up) > 0 {
+				t.Errorf("%s: %v, %d logins", when, d, len(l.up))
+			}
+			return
+		}
+		wait(t, l.up, "a login "+when)
+		if err := l.Subscribe(t.Context(), 1, topics.ThingFilters(Me)...); errs.KindOf(err) != errs.Denied {
+			t.Errorf("%s: it subscribes to its own topics: %v", when, err)
+		}
+		_ = l.Publish(t.Context(), topics.UpTopic(Me, topics.DAS), 1, false, []byte("forbidden")) // the answer is the broker's habit
+		publish(t, cloud, topics.DownTopic(Other, topics.Ack), "allowed")
+		if got := wait(t, cloud.got, "the allowed message"); got.payload != "allowed" {
+			t.Errorf("%s: the cloud got %v first", when, got)
+		}
+	}
+	refused("after the block")
+	if p, ok := b.Admin.(brokeradmin.Provisioner); ok {
+		if err := p.Provision(t.Context(), Me, Other); err != nil {
+			t.Fatal(err)
+		}
+		refused("after being provisioned again")
+	}
+	b.Stop()
+	b.Start()
+	b.ready(t)
+	refused("after a restart of the broker")
+	for range 2 {
+		if err := admin.Allow(t.Context(), Me); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cloud := b.cloud(t, "1", "kennel/+/up/+")
+	back := b.thing(t, Me, topics.ThingFilters(Me)...)
+	publish(t, back, topics.UpTopic(Me, topics.DAS), "back")
+	if got := wait(t, cloud.got, "a message after it was allowed"); got.payload != "back" {
+		t.Errorf("%v", got)
+	}
+	if err := admin.Block(t.Context(), "vic:nobody", "x"); err != nil {
+		t.Errorf("block of a thing that nobody knows: %v", err)
+	}
+	if err := admin.Allow(t.Context(), "vic:nobody"); err != nil {
+		t.Errorf("allow of a thing that nobody knows: %v", err)
 	}
 }
 

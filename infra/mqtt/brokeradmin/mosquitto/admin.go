@@ -33,7 +33,10 @@ type Config struct {
 	// Things lists every thing that may use the broker. It is asked at each connection, because a Mosquitto that lost its security file
 	// must learn the fleet anew. nil: only what Provision names.
 	Things func(ctx context.Context) ([]thing.ID, error)
-	Log    *slog.Logger
+	// Blocked lists the things that have no rights, with the reason. It is asked with Things, and decides also over what the plugin's file
+	// says. nil: the file decides.
+	Blocked func(ctx context.Context) (map[thing.ID]string, error)
+	Log     *slog.Logger
 }
 
 // Admin gives orders to Mosquitto through its dynamic security plugin. It implements brokeradmin.Admin and Provisioner; orders need Run
@@ -123,6 +126,62 @@ func (a *Admin) Kick(ctx context.Context, id thing.ID, reason string) error {
 	return nil
 }
 
+// Block takes a thing's rights away and ends its session. The plugin does not ask about the login of a client with a certificate, so it
+// may log in again and do nothing; what refuses the login is the revocation list (Broker.DeviceCRL). The plugin's file keeps it.
+func (a *Admin) Block(ctx context.Context, id thing.ID, reason string) error {
+	const most = 200
+	if len(reason) > most {
+		reason = reason[:most]
+	}
+	text := blockedText + reason
+	// Made anew without a role, whichever it had; and known, so that a Provision later gives it none.
+	out, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}, command{Command: "createClient", Username: username(id), Description: &text},
+		command{Command: "disableClient", Username: username(id)})
+	if err == nil {
+		for _, r := range out {
+			if r.Error != "" && r.Error != clientUnknown {
+				err = errors.Join(err, fmt.Errorf("%s: %s", r.Command, r.Error))
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("block %s: %w", id, err)
+	}
+	return nil
+}
+
+// blockedText begins the description of a client without rights.
+const blockedText = "blocked: "
+
+// Allow gives a blocked thing its rights again.
+func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
+	// Made anew rather than changed back: so it has the present version of its role and nothing else.
+	out, err := a.do(ctx, command{Command: "getClient", Username: username(id)})
+	switch {
+	case err != nil:
+	case out[0].Error == clientUnknown:
+		return nil // it gets its rights when it is provisioned
+	case out[0].Error != "":
+		err = errors.New(out[0].Error)
+	case !out[0].Data.Client.blocked():
+		return nil
+	default:
+		if out, err = a.do(ctx, command{Command: "deleteClient", Username: username(id)}); err == nil && out[0].Error != "" && out[0].Error != clientUnknown {
+			err = errors.New(out[0].Error)
+		}
+		if err == nil {
+			err = a.provision(ctx, []thing.ID{id})
+		}
+		if err != nil {
+			a.wake()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("allow %s: %w", id, err)
+	}
+	return nil
+}
+
 // What the plugin says.
 const (
 	clientUnknown = "Client not found"
@@ -178,11 +237,30 @@ func (a *Admin) sync(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list things: %w", err)
 	}
+	var blocked map[thing.ID]string
+	if a.cfg.Blocked != nil {
+		if blocked, err = a.cfg.Blocked(ctx); err != nil {
+			return fmt.Errorf("list blocked things: %w", err)
+		}
+	}
 	known, err := a.known(ctx)
 	if err != nil {
 		return err
 	}
-	missing := slices.DeleteFunc(slices.Clone(things), func(id thing.ID) bool { return known[id] == roleName(id) })
+	for id, c := range known {
+		if reason, yes := blocked[id]; yes && (!c.blocked() || len(c.Roles) > 0) {
+			if err := a.Block(ctx, id, reason); err != nil {
+				return err
+			}
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(things), func(id thing.ID) bool {
+		if _, yes := blocked[id]; yes { // whom the plugin does not know has no rights either
+			return true
+		}
+		c := known[id]
+		return c.blocked() && a.cfg.Blocked == nil || len(c.Roles) > 0 && c.Roles[0].Name == roleName(id) && !c.Disabled
+	})
 	for _, id := range missing {
 		if _, ok := known[id]; ok { // its session ends too; the robot comes back
 			if _, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}); err != nil {
@@ -199,9 +277,9 @@ func (a *Admin) sync(ctx context.Context) error {
 	return nil
 }
 
-// known returns the things in the plugin's file with their role, "" if they have none or are disabled.
-func (a *Admin) known(ctx context.Context) (map[thing.ID]string, error) {
-	out := map[thing.ID]string{}
+// known returns the things in the plugin's file.
+func (a *Admin) known(ctx context.Context) (map[thing.ID]client, error) {
+	out := map[thing.ID]client{}
 	for offset := 0; ; {
 		answers, err := a.do(ctx, command{Command: "listClients", Verbose: true, Count: page, Offset: offset})
 		if err == nil && answers[0].Error != "" {
@@ -212,13 +290,8 @@ func (a *Admin) known(ctx context.Context) (map[thing.ID]string, error) {
 		}
 		d := answers[0].Data
 		for _, c := range d.Clients {
-			id, ok := thingOf(c.Username)
-			if !ok {
-				continue
-			}
-			out[id] = ""
-			if len(c.Roles) > 0 && !c.Disabled {
-				out[id] = c.Roles[0].Name
+			if id, ok := thingOf(c.Username); ok {
+				out[id] = c
 			}
 		}
 		if offset += len(d.Clients); len(d.Clients) == 0 || offset >= d.TotalCount {

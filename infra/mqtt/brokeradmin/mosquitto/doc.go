@@ -13,8 +13,9 @@
 //
 // Differences from the embedded broker, all harmless to the promises of infra/adr/0001: a forbidden PUBLISH is acknowledged and dropped; a
 // thing may retain messages on its own topics (nobody gets them: shared subscriptions have none); a session outlives its certificate until
-// the next login; a kicked thing's will is not published; nobody tells the doctor page who was refused and why, the log does. A revoked
-// certificate is refused by the revocation list (Broker.DeviceCRL, SIGHUP), an open session ends by Kick.
+// the next login; a kicked thing's will is not published; nobody tells the doctor page who was refused and why, the log does. A blocked
+// thing may log in, because the plugin is not asked about clients with certificates (eclipse-mosquitto issue 2999), and then do nothing; a
+// revoked certificate is refused at the handshake by the revocation list (Broker.DeviceCRL, SIGHUP), an open session ends by Kick or Block.
 //
 // A Mosquitto (2.0.11) that cannot read its security file runs all the same and denies everything to everybody, the services too, until it
 // is started with a good one: see Broker.CheckSecurity.

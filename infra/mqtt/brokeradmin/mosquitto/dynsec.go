@@ -38,9 +38,10 @@ type (
 		Name string `json:"rolename"`
 	}
 	client struct {
-		Username string    `json:"username"`
-		Disabled bool      `json:"disabled,omitempty"`
-		Roles    []roleRef `json:"roles"`
+		Username    string    `json:"username"`
+		Description string    `json:"textdescription,omitempty"`
+		Disabled    bool      `json:"disabled,omitempty"`
+		Roles       []roleRef `json:"roles"`
 	}
 	securityFile struct {
 		Defaults map[string]bool `json:"defaultACLAccess"`
@@ -48,6 +49,9 @@ type (
 		Roles    []role          `json:"roles"`
 	}
 )
+
+// blocked reports whether Block took the client's rights.
+func (c client) blocked() bool { return c.Disabled && strings.HasPrefix(c.Description, blockedText) }
 
 // command is one command to the plugin; only the fields it needs are set.
 type command struct {
@@ -71,6 +75,7 @@ type response struct {
 	Data        struct {
 		TotalCount int      `json:"totalCount"`
 		Clients    []client `json:"clients"`
+		Client     client   `json:"client"`
 	} `json:"data"`
 }
 

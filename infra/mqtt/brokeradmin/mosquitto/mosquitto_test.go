@@ -14,6 +14,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/brokeradmintest"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
 )
 
@@ -21,7 +22,7 @@ func TestContract(t *testing.T) {
 	brokeradmintest.Run(t, func(t *testing.T) *brokeradmintest.Broker {
 		b := mosquittotest.Start(t)
 		return &brokeradmintest.Broker{
-			Things: b.Things, Services: b.Services, Admin: b.Admin(t), Stop: b.Kill, Start: func() { b.Start(t) }, RenamesClient: true,
+			Things: b.Things, Services: b.Services, Admin: b.Admin(t), Stop: b.Kill, Start: func() { b.Start(t) }, RenamesClient: true, BlockedLogsIn: true,
 		}
 	})
 }
@@ -77,6 +78,67 @@ func TestLearnsTheFleet(t *testing.T) {
 	b.Start(t)
 	until(t, "a thing with an old role is let in", in(fleet[7]))
 	waitReady(t, a)
+}
+
+// TestRepairsBlocks: what the database says of blocked things holds at every connection, whatever the plugin's file says.
+func TestRepairsBlocks(t *testing.T) {
+	b := mosquittotest.Start(t)
+	fleet := []thing.ID{"vic:stolen", "vic:returned", "vic:other"}
+	first := b.Admin(t, fleet...)
+	waitReady(t, first)
+	if err := first.Provision(t.Context(), fleet...); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Block(t.Context(), "vic:returned", "stolen"); err != nil {
+		t.Fatal(err)
+	}
+	in := func(id thing.ID) func() bool {
+		return func() bool {
+			return verdict(t, b.Things, b.Things.Device.Issue(t, string(id)), func(ctx context.Context, c *mqtt.Client) error {
+				return c.Subscribe(ctx, 1, topics.ThingFilters(id)...)
+			}) == nil
+		}
+	}
+	stolen, returned, other := in("vic:stolen"), in("vic:returned"), in("vic:other")
+	if !stolen() || returned() || !other() {
+		t.Fatal("not as ordered")
+	}
+	second, err := mosquitto.New(mosquitto.Config{
+		MQTT:   mqtt.Config{URL: b.Services.URL, TLS: b.Services.Cloud(t), MinBackoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond},
+		Things: func(context.Context) ([]thing.ID, error) { return fleet, nil },
+		Blocked: func(context.Context) (map[thing.ID]string, error) {
+			return map[thing.ID]string{"vic:stolen": "stolen"}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- second.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	until(t, "what returned is let in", returned)
+	if stolen() || !other() {
+		t.Error("the stolen one is let in, or the other is not")
+	}
+	// A broker that lost its file, told by one that knows and by one that does not.
+	b.Kill()
+	if err := os.Remove(b.Config.SecurityFile); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	done <- nil
+	b.Start(t)
+	until(t, "the other is let in again", other)
+	if err := first.Block(t.Context(), "vic:stolen", "stolen"); err != nil { // what brokeradmin.Keep does
+		t.Fatal(err)
+	}
+	if stolen() {
+		t.Error("the stolen one is let in")
+	}
 }
 
 func until(t *testing.T, what string, ok func() bool) {
