@@ -179,19 +179,20 @@ func (o ownersAPI) sameSite(next http.Handler) http.Handler {
 	})
 }
 
-// refuse logs and answers an error. What a person typed is not part of either.
+// refuse logs and answers an error.
 func (o ownersAPI) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	o.note(r, err)
 	kithttp.WriteError(w, err)
 }
 
-// note logs a refusal: what is ours to mend as an error.
+// note logs a refusal: what is ours to mend as an error, and what a person did without the words of the answer, which may repeat theirs.
 func (o ownersAPI) note(r *http.Request, err error) {
-	level := slog.LevelInfo
-	if k := errs.KindOf(err); k == errs.Internal || k == errs.Corrupt || k == errs.Unavailable {
-		level = slog.LevelError
+	kind := errs.KindOf(err)
+	if kind == errs.Internal || kind == errs.Corrupt || kind == errs.Unavailable {
+		o.log.ErrorContext(r.Context(), "account request failed", "route", r.Pattern, logging.Addr, addr(r), "code", errs.CodeOf(err), logging.Err, err)
+		return
 	}
-	o.log.Log(r.Context(), level, "account request refused", "route", r.Pattern, logging.Addr, addr(r), "code", errs.CodeOf(err), logging.Err, errs.Public(err))
+	o.log.InfoContext(r.Context(), "account request refused", "route", r.Pattern, logging.Addr, addr(r), "kind", kind, "code", errs.CodeOf(err))
 }
 
 // addr is the peer as the transport proved it.

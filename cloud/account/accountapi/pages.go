@@ -69,7 +69,9 @@ func mountPages(mux *http.ServeMux, o ownersAPI, site string) error {
 				return err
 			}},
 		{"forgot", "A new password", "We send a letter to the address of your account.", "Send", letterOnPage, []pageField{emailField},
-			func(ctx context.Context, f func(string) string, from string) error { return o.o.AskReset(ctx, f("email"), "", from) }},
+			func(ctx context.Context, f func(string) string, from string) error {
+				return o.o.AskReset(ctx, f("email"), "", from)
+			}},
 		{"reset", "Choose a new password", "All your sessions end; sign in again with the new password.", "Set password",
 			"The password is set. Sign in with it.", []pageField{codeField, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
