@@ -256,9 +256,11 @@ func (s *Service) keyed(parts ...string) (out [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
+const codeNotYours = "not_yours"
+
 // none is the answer to whoever asks about a robot that is not theirs, is nobody's, or does not exist.
 func none(id thing.ID) error {
-	return errs.Coded(errs.NotFound, "not_yours", "there is no robot %s among yours", id)
+	return errs.Coded(errs.NotFound, codeNotYours, "there is no robot %s among yours", id)
 }
 
 // Owner returns whose a robot is; NotFound "no_owner".
@@ -364,22 +366,24 @@ func (s *Service) Wiped(ctx context.Context, id thing.ID, key string) error {
 
 // Release lets go of the caller's own robot. Another's, or one that does not exist, is NotFound.
 func (s *Service) Release(ctx context.Context, account string, id thing.ID) error {
-	if account == "" {
-		return none(id)
-	}
 	return s.end(ctx, id, account, EndReleased)
 }
 
-// TakeAway releases a robot whoever owns it; the caller has written down who does so and why. NotFound "no_owner".
-func (s *Service) TakeAway(ctx context.Context, id thing.ID) error {
-	return s.end(ctx, id, "", EndOperator)
+// TakeAway releases an account's robot; the caller has written down who does so and why. NotFound "no_owner" if it is not that account's.
+func (s *Service) TakeAway(ctx context.Context, account string, id thing.ID) error {
+	err := s.end(ctx, id, account, EndOperator)
+	if errs.CodeOf(err) == codeNotYours {
+		return errs.Coded(errs.NotFound, "no_owner", "%s has no owner, or another by now", id)
+	}
+	return err
 }
 
 func (s *Service) end(ctx context.Context, id thing.ID, account, why string) error {
+	if account == "" { // would be whoever's
+		return none(id)
+	}
 	t, err := s.Store.End(ctx, id, account, why, false)
 	switch {
-	case errors.Is(err, ErrNone) && account == "":
-		return errs.Coded(errs.NotFound, "no_owner", "%s has no owner", id)
 	case errors.Is(err, ErrNone):
 		return none(id)
 	case err != nil:
@@ -392,7 +396,7 @@ func (s *Service) end(ctx context.Context, id thing.ID, account, why string) err
 // Rename gives the caller's own robot a name; "" takes it away. NotFound as Release.
 func (s *Service) Rename(ctx context.Context, account string, id thing.ID, name string) (Tenure, error) {
 	name = strings.TrimSpace(name)
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, hidden) {
 		return Tenure{}, errs.Coded(errs.Invalid, "name_malformed", "name %.80q: want at most %d characters that can be seen", name, MaxName)
 	}
 	t, err := s.Store.Rename(ctx, id, account, name)
@@ -404,6 +408,9 @@ func (s *Service) Rename(ctx context.Context, account string, id thing.ID, name 
 	}
 	return t, nil
 }
+
+// hidden: what nobody sees, or what makes others read differently. The joiner is part of many emoji.
+func hidden(r rune) bool { return !unicode.IsGraphic(r) && r != '\u200d' }
 
 // ended tells the doctor and the other domains. What fails is done again by Run: the ownership is over whatever happens here.
 func (s *Service) ended(ctx context.Context, t Tenure) {
