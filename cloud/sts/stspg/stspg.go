@@ -1,0 +1,54 @@
+// Package stspg counts in Postgres what robots upload, so that a robot's day has one limit however many processes it meets. A robot has one
+// row, of its latest day by the database's clock.
+package stspg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+	"kennel/infra/pg"
+)
+
+// Usage implements stsapi.Usage. Safe for concurrent use.
+type Usage struct{ pool *pgxpool.Pool }
+
+// New returns a Usage on the pool's database.
+func New(pool *pgxpool.Pool) *Usage { return &Usage{pool} }
+
+// Reserve takes n bytes of what a robot may upload today and returns the day, or refuses (Exhausted) if that is more than limit.
+func (u *Usage) Reserve(ctx context.Context, id thing.ID, n, limit int64) (day time.Time, err error) {
+	if n > limit {
+		return time.Time{}, exhausted(id, limit)
+	}
+	err = u.pool.QueryRow(ctx, `
+		INSERT INTO sts_usage AS u (thing, day, bytes) VALUES ($1, (clock_timestamp() AT TIME ZONE 'UTC')::date, $2)
+		ON CONFLICT (thing) DO UPDATE SET day = EXCLUDED.day, bytes = EXCLUDED.bytes + CASE WHEN u.day = EXCLUDED.day THEN u.bytes ELSE 0 END
+		WHERE EXCLUDED.bytes + CASE WHEN u.day = EXCLUDED.day THEN u.bytes ELSE 0 END <= $3
+		RETURNING day`, string(id), n, limit).Scan(&day)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, exhausted(id, limit)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reserve upload of %s: %w", id, pg.Err(err))
+	}
+	return day, nil
+}
+
+func exhausted(id thing.ID, limit int64) error {
+	return errs.Coded(errs.Exhausted, "upload_quota", "%s has uploaded its %d bytes of today", id, limit)
+}
+
+// Release gives back what was not uploaded after all.
+func (u *Usage) Release(ctx context.Context, id thing.ID, day time.Time, n int64) error {
+	if _, err := u.pool.Exec(ctx, `UPDATE sts_usage SET bytes = greatest(bytes - $3, 0) WHERE thing = $1 AND day = $2`, string(id), day, n); err != nil {
+		return fmt.Errorf("release upload of %s: %w", id, pg.Err(err))
+	}
+	return nil
+}
