@@ -35,6 +35,7 @@ var (
 	ownerOrChangers = append([]kit.Role{kit.RoleOwner}, kit.Changers...)
 	owners          = []kit.Role{kit.RoleOwner}
 	people          = ownerOrStaff
+	supporters      = []kit.Role{kit.RoleSupport, kit.RoleAdmin}
 )
 
 // Table is the rules of one door by name.

@@ -17,15 +17,11 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/ca"
-	"kennel/certs/certsapi"
 	"kennel/certs/certspg"
-	"kennel/certs/limit"
 	"kennel/certs/thing"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
 	"kennel/cloud/api/large"
 	"kennel/cloud/bridge"
 	outbox "kennel/cloud/command" // this package has its own command
@@ -35,9 +31,18 @@ import (
 	"kennel/cloud/das"
 	"kennel/cloud/das/dasapi"
 	"kennel/cloud/das/daspg"
+	"kennel/cloud/mail"
+	"kennel/cloud/mail/mailpg"
+	"kennel/cloud/mail/mailspool"
+	"kennel/cloud/owner"
+	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/registry/registrypg"
+	"kennel/cloud/sts"
+	"kennel/cloud/sts/stsapi"
+	"kennel/cloud/token"
+	"kennel/cloud/token/tokenapi"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"
 	"kennel/infra/kit"
@@ -50,6 +55,7 @@ import (
 	"kennel/infra/pg"
 	"kennel/infra/queue"
 	"kennel/infra/runner"
+	"kennel/infra/seal"
 	"kennel/infra/telemetry"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocsapi"
@@ -82,6 +88,11 @@ type Cloud struct {
 
 	Certs    *certs.Service
 	Accounts *account.Service
+	People   *account.Owners
+	Owners   *owner.Service
+	Tokens   *token.Service
+	Verifier *token.Verifier
+	Mail     *mail.Service
 	Registry *registry.Service
 	Docs     jdocs.Service
 	OTA      *ota.Service
@@ -100,6 +111,20 @@ type Cloud struct {
 	jobs     *jobs.Runner
 	blobs    *blob.Store
 	hinter   *jdocsapi.Hinter
+	docStore *jdocspg.Store
+
+	seal          seal.Key
+	revFeed       *certspg.Revocations
+	revoked       *certs.Revocations
+	crls          *ca.CRLs
+	tokenKeys     *token.Keyring
+	tokensRevoked *token.Revocations
+	orders        *jobs.Orders
+	outbox        *mailpg.Outbox
+	spool         *mailspool.Spool // nil with a mail server
+	grants        *sts.Grants
+	uploads       sts.Personal
+	door          *stsapi.Door
 
 	tel    *telemetry.Telemetry
 	meters *meters
@@ -118,6 +143,9 @@ func Build(ctx context.Context, cfg Config, log *slog.Logger) (*Cloud, error) {
 	c := &Cloud{cfg: cfg, roles: roles, log: log}
 	if c.ca, err = ca.Load(cfg.CA.Dir); err != nil {
 		return nil, err
+	}
+	if c.seal, err = seal.Load(cfg.CA.sealFile()); err != nil {
+		return nil, fmt.Errorf("%w; kenneld ca init -dir DIR makes it, once for all processes of a cloud", err)
 	}
 	if c.tel, err = telemetry.New(ctx, telemetry.Config{Service: "kenneld", Traces: cfg.Traces, Log: log}); err != nil {
 		return nil, err
@@ -164,6 +192,9 @@ func (c *Cloud) Close() {
 	if c.pool != nil {
 		c.pool.Close()
 	}
+	if c.spool != nil {
+		_ = c.spool.Close() // only a folder
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), spansTime)
 	defer cancel()
 	if err := c.tel.Close(ctx); err != nil {
@@ -173,8 +204,8 @@ func (c *Cloud) Close() {
 
 func (c *Cloud) wire(ctx context.Context) error {
 	// Documents.
-	docStore := jdocspg.New(c.pool)
-	c.Docs = c.meters.documents(jdocs.Logged(jdocs.New(docStore), c.log))
+	c.docStore = jdocspg.New(c.pool)
+	c.Docs = c.meters.documents(jdocs.Logged(jdocs.New(c.docStore), c.log))
 	c.hinter = jdocsapi.NewHinter(c.Docs, c.hint, c.log)
 
 	// Releases.
@@ -192,23 +223,23 @@ func (c *Cloud) wire(ctx context.Context) error {
 		},
 	}, c.log)
 
-	// Identity.
-	var err error
-	c.Certs, err = certs.New(certs.Config{
-		Store: certStore, Issuer: c.ca, Recorder: c.tellBroker(recorder{c.Registry, c.log}), TTL: c.cfg.CA.DeviceTTL,
-		ByAddr: limit.NewByAddr(c.cfg.Enroll.PerAddressEvery, c.cfg.Enroll.PerAddressBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
-	})
-	if err != nil {
+	// Identity and people.
+	c.revFeed = certspg.NewRevocations(c.pool, c.log)
+	if err := c.wireCerts(certStore); err != nil {
 		return err
 	}
-
-	// People.
-	c.Accounts, err = account.New(ctx, account.Config{Store: accountpg.New(c.pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst)})
-	if err != nil {
+	if err := c.wirePeople(ctx); err != nil {
+		return err
+	}
+	if err := c.wireUploads(certStore); err != nil {
+		return err
+	}
+	if err := c.wireTokens(ctx); err != nil {
 		return err
 	}
 
 	// Events.
+	var err error
 	c.dasStore = daspg.Open(c.pool)
 	c.Events = das.NewService(c.dasStore)
 	c.ingester, err = das.NewIngester(das.Config{Writer: c.meters.writer(c.dasStore), Blobs: rawBlobs{c.blobs}, Log: c.log})
@@ -222,6 +253,9 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if c.jobs, err = jobs.New(c.pool, c.log, c.meters.periodic(c.periodic())...); err != nil {
 		return err
 	}
+	if err := c.jobs.Handle(c.tasks()...); err != nil {
+		return err
+	}
 	return c.wireBridge(ctx)
 }
 
@@ -231,6 +265,8 @@ func (c *Cloud) wireBridge(ctx context.Context) error {
 	c.requests = jdocsapi.Handlers(c.Docs)
 	c.requests["ota/desired"] = releases.Desired
 	maps.Copy(c.requests, commandapi.Handlers(c.Commands))
+	maps.Copy(c.requests, tokenapi.Handlers(c.Tokens, c.log))
+	maps.Copy(c.requests, ownerapi.Handlers(c.Owners))
 	for name := range c.requests {
 		if err := access.Requests.Check(name, kit.RoleThing); err != nil {
 			return fmt.Errorf("what robots may ask: %w", err)
@@ -318,7 +354,8 @@ func (f hintFunc) Hint(ctx context.Context, id thing.ID, name string, payload []
 
 // Services returns what this process's roles run, in the order of start.
 func (c *Cloud) Services() []runner.Service {
-	out := []runner.Service{{Name: "registry", Run: c.Registry.Run}, {Name: "accounts", Run: c.Accounts.Run}}
+	out := []runner.Service{{Name: "registry", Run: c.Registry.Run}, {Name: "accounts", Run: c.Accounts.Run}, {Name: "owners", Run: c.Owners.Run}}
+	out = append(out, c.identityServices()...)
 	if c.has(RoleBridge) {
 		out = append(out, runner.Service{Name: "events", Run: c.ingester.Run})
 	}
@@ -342,19 +379,18 @@ func (c *Cloud) Services() []runner.Service {
 // Handler is the public API with the console, behind authentication.
 func (c *Cloud) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
-	mqttURL := c.cfg.API.PublicMQTT
-	if mqttURL == "" {
-		mqttURL = c.cfg.MQTT.URL
-	}
-	certsapi.Mount(mux, c.Certs, certsapi.Config{Root: c.ca.Root(), MQTT: mqttURL, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	c.mountIdentity(mux)
 	accountapi.Mount(mux, c.Accounts, c.log)
+	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{Owners: c.People, AppKeys: c.cfg.API.AppKeys, Site: c.cfg.Mail.Site, Log: c.log}); err != nil {
+		return nil, err
+	}
+	ownerapi.Mount(mux, c.Owners, ownerapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	registryapi.Mount(mux, c.Registry)
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known))
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events)
 	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
-	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // VEC-CLD-07
 	mux.HandleFunc("GET /v1/health", c.health)
 	mux.Handle("GET /readyz", c.ready.Brief()) // the reasons are on metrics.listen
 	if err := console.Mount(mux, c.console()); err != nil {

@@ -60,8 +60,10 @@ type Config struct {
 	Uplink   struct {
 		SQS queue.Config `koanf:"sqs"` // the fleet's messages come from this queue instead of mqtt.url; url "": they do not
 	} `koanf:"uplink"`
-	CA      CAConfig  `koanf:"ca"`
-	API     APIConfig `koanf:"api"`
+	CA      CAConfig     `koanf:"ca"`
+	API     APIConfig    `koanf:"api"`
+	Robots  RobotsConfig `koanf:"robots"` // original robots
+	Mail    MailConfig   `koanf:"mail"`
 	Console struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
 	} `koanf:"console"`
@@ -97,12 +99,15 @@ type MQTTConfig struct {
 type CAConfig struct {
 	Dir       string        `koanf:"dir"`
 	DeviceTTL time.Duration `koanf:"device_ttl"` // life of a device certificate; 0: the default of package certs
+	// SealFile is the sealing key, the same for all processes of a cloud; "": seal.key in Dir. kenneld install and kenneld ca init make it.
+	SealFile string `koanf:"seal_file"`
 }
 
 // EnrollConfig paces attempts to enrol and to renew from one address: a burst for those behind it, then a slow drip.
 type EnrollConfig struct {
 	PerAddressBurst int           `koanf:"per_address_burst"`
 	PerAddressEvery time.Duration `koanf:"per_address_every"`
+	NoApproval      bool          `koanf:"no_approval"` // robots that can prove nothing are refused, not put on the list that operators approve from
 }
 
 // APIConfig is the public HTTPS side.
@@ -114,8 +119,29 @@ type APIConfig struct {
 	KeyFile  string   `koanf:"key_file"`
 	// Proxies are the networks, such as 10.0.0.0/24, of proxies that pass TLS through and say who called them (PROXY protocol); empty: none.
 	Proxies []string `koanf:"proxies"`
+	// PublicURL is where people reach this API and its pages, as letters say it: https://kennel.example. "": https:// and the first of Names
+	// with the port of Listen.
+	PublicURL string `koanf:"public_url"`
+	// AppKeys are the app keys that the original app and SDK tools may show; ["*"] takes any. Empty: they are not served.
+	AppKeys []string `koanf:"app_keys"`
 	// PublicMQTT is the broker's address as robots see it; "": mqtt.url.
 	PublicMQTT string `koanf:"public_mqtt"`
+}
+
+// publicURL is PublicURL, or what can be known of it.
+func (c APIConfig) publicURL() string {
+	if c.PublicURL != "" {
+		return strings.TrimSuffix(c.PublicURL, "/")
+	}
+	_, port, err := net.SplitHostPort(c.Listen)
+	name := "localhost"
+	if len(c.Names) > 0 {
+		name = c.Names[0]
+	}
+	if err != nil || port == "443" {
+		return "https://" + name
+	}
+	return "https://" + net.JoinHostPort(name, port)
 }
 
 // Defaults returns the settings that need no saying.
@@ -166,6 +192,12 @@ func (c Config) Validate() error {
 		}
 	}
 	if _, err := parseProxies(c.API.Proxies); err != nil {
+		return err
+	}
+	if err := c.Robots.validate(); err != nil {
+		return err
+	}
+	if err := c.Mail.validate(); err != nil {
 		return err
 	}
 	if c.Console.Listen != "" {

@@ -24,6 +24,7 @@ import (
 	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
+	"kennel/infra/seal"
 )
 
 // partTTL is the life of the certificates of parts that cannot ask for a new one themselves: a year, renewed by Install in the last third.
@@ -76,6 +77,9 @@ func (in Install) Run() error {
 	if err != nil {
 		return err
 	}
+	if _, err := seal.Init(CAConfig{Dir: filepath.Join(in.Dir, "ca")}.sealFile()); err != nil {
+		return err
+	}
 	root, err := os.OpenRoot(in.Dir)
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
@@ -95,7 +99,7 @@ type installer struct {
 }
 
 func (w installer) kenneld() error {
-	files := []string{"root.crt"} // its key signs nothing that a running part needs
+	files := []string{"root.crt", "seal.key"} // the root's key signs nothing that a running part needs
 	for _, a := range []string{"device", "server", "service"} {
 		files = append(files, a+".crt", a+".key")
 	}
@@ -329,6 +333,9 @@ func caCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := ca.Init(dir)
 			if err != nil {
+				return err
+			}
+			if _, err := seal.Init(CAConfig{Dir: dir}.sealFile()); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s in %s; take root.key to a safe place: nothing that runs needs it\n", a.RootName(), dir)

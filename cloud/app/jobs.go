@@ -13,6 +13,9 @@ func (c *Cloud) periodic() []jobs.Job {
 		{Name: "das.partitions", Every: time.Hour, Run: c.keepPartitions},
 		{Name: "command.expire", Every: 10 * time.Second, Run: c.Commands.Expire},
 		{Name: "command.forget", Every: time.Hour, Run: c.Commands.Forget},
+		{Name: "mail.forget", Every: time.Hour, Run: c.Mail.Forget},
+		{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := c.door.Sweep(ctx); return err }},
+		{Name: "account.resume", Every: time.Minute, Run: c.People.Resume},
 	}
 }
 

@@ -122,7 +122,7 @@ with the same data. Only this machine can connect, unless -listen says otherwise
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "data folder (default: /var/lib/kennel as root, else ~/.local/share/kennel)")
 	f.IntVar(&o.Robots, "robots", 0, "how many simulated robots")
-	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, mqtt, postgres, s3, metrics (may be repeated)")
+	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, robots, mqtt, postgres, s3, metrics (may be repeated)")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "write endpoints, pids and files here, as JSON, when everything is up")
 	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "KEY=VALUE for simulated robots (may be repeated)")
 	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")

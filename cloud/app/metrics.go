@@ -3,11 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/topics"
@@ -35,6 +38,7 @@ type meters struct {
 	docs    *prometheus.HistogramVec
 	runs    *prometheus.HistogramVec
 	hints   *prometheus.CounterVec
+	calls   *prometheus.HistogramVec
 	broker  atomic.Pointer[brokerStats]
 }
 
@@ -45,13 +49,14 @@ type brokerStats struct {
 
 func newMeters(tel *telemetry.Telemetry) (*meters, error) {
 	m := &meters{tel: tel}
-	var e1, e2, e3, e4 error
+	var e1, e2, e3, e4, e5 error
 	m.commits, e1 = tel.Duration(telemetry.Metric{Name: "kennel_das_commit_seconds", Help: "Time of one transaction that stores events of many robots."}, "result")
 	m.docs, e2 = tel.Duration(telemetry.Metric{Name: "kennel_jdocs_call_seconds",
 		Help: "Time of one call of the documents' service; the outcome of a write is its status."}, "method", "outcome")
 	m.runs, e3 = tel.Duration(telemetry.Metric{Name: "kennel_jobs_run_seconds", Help: "Time of one run of a periodic job."}, "name", "result")
 	m.hints, e4 = tel.Count(telemetry.Metric{Name: "kennel_bridge_hints_total", Help: "Changes that robots were to be told of, before those of one second are merged."}, "name")
-	if err := errors.Join(e1, e2, e3, e4); err != nil {
+	m.calls, e5 = tel.Duration(telemetry.Metric{Name: "kennel_robot_call_seconds", Help: "Time of one gRPC call of an original robot; the code is the status it got."}, "method", "code")
+	if err := errors.Join(e1, e2, e3, e4, e5); err != nil {
 		return nil, err
 	}
 	// A rate begins at 0, not at the first event.
@@ -67,6 +72,14 @@ func result(err error) string {
 		return "ok"
 	}
 	return errs.KindOf(err).String()
+}
+
+// call times the gRPC calls of robots.
+func (m *meters) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	start := time.Now()
+	resp, err := next(ctx, req)
+	m.calls.WithLabelValues(path.Base(info.FullMethod), status.Code(err).String()).Observe(time.Since(start).Seconds())
+	return resp, err
 }
 
 // writer times commits.

@@ -28,6 +28,7 @@ import (
 	"kennel/infra/proc"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
+	"kennel/infra/seal"
 )
 
 // Onebox is one-machine mode: it starts its own parts and runs every role against them (infra/adr/0003).
@@ -43,21 +44,27 @@ type Onebox struct {
 }
 
 // Listen is the address of each part.
-type Listen struct{ API, Console, MQTT, Postgres, S3, Metrics string }
+type Listen struct{ API, Console, Robots, MQTT, Postgres, S3, Metrics string }
 
 // DefaultListen keeps to this machine; metrics are for those who ask for them. To let robots in from the network: -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883.
-var DefaultListen = Listen{API: "127.0.0.1:8443", Console: "127.0.0.1:8080", MQTT: "127.0.0.1:8883", Postgres: "127.0.0.1:15432", S3: "127.0.0.1:15900"}
+var DefaultListen = Listen{API: "127.0.0.1:8443", Console: "127.0.0.1:8080", Robots: "127.0.0.1:8444", MQTT: "127.0.0.1:8883", Postgres: "127.0.0.1:15432", S3: "127.0.0.1:15900"}
 
 // Set takes one "part=host:port".
 func (l *Listen) Set(s string) error {
 	part, addr, ok := strings.Cut(s, "=")
-	to, known := map[string]*string{"api": &l.API, "console": &l.Console, "mqtt": &l.MQTT, "postgres": &l.Postgres, "s3": &l.S3, "metrics": &l.Metrics}[part]
+	to, known := map[string]*string{"api": &l.API, "console": &l.Console, "robots": &l.Robots, "mqtt": &l.MQTT, "postgres": &l.Postgres, "s3": &l.S3, "metrics": &l.Metrics}[part]
 	if _, _, err := net.SplitHostPort(addr); !ok || !known || err != nil {
-		return errs.New(errs.Invalid, "-listen %q: want part=host:port, part one of api, console, mqtt, postgres, s3, metrics", s)
+		return errs.New(errs.Invalid, "-listen %q: want part=host:port, part one of api, console, robots, mqtt, postgres, s3, metrics", s)
 	}
 	*to = addr
 	return nil
 }
+
+// Names in the data folder.
+const (
+	appKeyName = "app-key" // below secrets
+	mailFolder = "mail"
+)
 
 // startTimeout bounds the start of the parts; the first one makes a database cluster.
 const startTimeout = 2 * time.Minute
@@ -86,6 +93,9 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 	if err := writeRoot(inst, authority); err != nil {
 		return err
 	}
+	if _, err := seal.Init(CAConfig{Dir: inst.Paths.CA}.sealFile()); err != nil {
+		return err
+	}
 	parts, cfg, err := o.parts(inst, authority)
 	if err != nil {
 		return err
@@ -101,7 +111,7 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 
 func (o Onebox) checkPorts() error {
 	for _, p := range []struct{ name, part, addr string }{
-		{"public API", "api", o.Listen.API}, {"console", "console", o.Listen.Console}, {"MQTT broker", "mqtt", o.Listen.MQTT},
+		{"public API", "api", o.Listen.API}, {"console", "console", o.Listen.Console}, {"port of original robots", "robots", o.Listen.Robots}, {"MQTT broker", "mqtt", o.Listen.MQTT},
 		{"Postgres", "postgres", o.Listen.Postgres}, {"S3 gateway", "s3", o.Listen.S3}, {"metrics", "metrics", o.Listen.Metrics},
 	} {
 		if p.addr == "" {
@@ -136,7 +146,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	if err != nil {
 		return nil, cfg, err
 	}
-	names, err := serverNames(o.Listen.API, o.Listen.MQTT)
+	names, err := serverNames(o.Listen.API, o.Listen.Robots, o.Listen.MQTT)
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -161,6 +171,13 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.MQTT.URL = "ssl://" + dialable(o.Listen.MQTT)
 	cfg.API.Listen, cfg.API.Names, cfg.Console.Listen = o.Listen.API, names, o.Listen.Console
 	cfg.Metrics.Listen = o.Listen.Metrics
+	appKey, err := inst.Secret(appKeyName)
+	if err != nil {
+		return nil, cfg, err
+	}
+	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
+	cfg.API.AppKeys = []string{"*"} // whoever has an account here has its password
+	cfg.Mail.Spool = filepath.Join(inst.Paths.Root, mailFolder)
 	if loopback(o.Listen.API) == nil {
 		// Nobody but this machine can ask, and all its simulated robots share one address.
 		cfg.Enroll = EnrollConfig{PerAddressBurst: 20_000, PerAddressEvery: time.Millisecond}
@@ -288,7 +305,12 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	originals, err := c.robots()
+	if err != nil {
+		return err
+	}
 	services := append(c.Services(), listeners...)
+	services = append(services, originals...)
 	services = append(services, watching...)
 	services = append(services, robots...)
 	services = append(services, runner.Service{Name: "ready", Run: func(ctx context.Context) error { return h.tell(ctx) }})
@@ -324,12 +346,13 @@ func (h *oneboxHouse) describe() onebox.Ready {
 	r := onebox.Ready{
 		Started: h.started,
 		Endpoints: map[string]string{
-			"api": "https://" + dialable(h.Listen.API), "console": "http://" + dialable(h.Listen.Console), "mqtt": "ssl://" + dialable(h.Listen.MQTT),
+			"api": "https://" + dialable(h.Listen.API), "console": "http://" + dialable(h.Listen.Console), "mqtt": "ssl://" + dialable(h.Listen.MQTT), "robots": "https://" + dialable(h.Listen.Robots),
 			"postgres": "postgres://" + h.Listen.Postgres, "s3": "http://" + h.Listen.S3,
 		},
 		Pids: map[string]int{"kenneld": os.Getpid()},
 		Files: map[string]string{
 			"root_ca": rootFile(h.inst), "operator_token": h.secret(operatorToken), "passwords": h.secret(passwordFile), "postgres_dsn": h.secret(dsnFile),
+			"app_key": h.secret(appKeyName), "mail": filepath.Join(h.inst.Paths.Root, mailFolder),
 		},
 	}
 	if h.Listen.Metrics != "" {
@@ -355,6 +378,8 @@ func (h *oneboxHouse) welcome() string {
 	line("passwords", h.secret(passwordFile), "one-time passwords")
 	line("api", "https://"+dialable(h.Listen.API), "root certificate: "+rootFile(h.inst))
 	line("mqtt", "ssl://"+dialable(h.Listen.MQTT), "")
+	line("originals", dialable(h.Listen.Robots), "one host:port for original robots; app key: "+h.secret(appKeyName))
+	line("mail", filepath.Join(h.inst.Paths.Root, mailFolder), "letters to owners, as files")
 	if h.Listen.Metrics != "" {
 		line("metrics", "http://"+dialable(h.Listen.Metrics)+"/metrics", "also /livez, /readyz")
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/ca"
 	"kennel/certs/thing"
 	"kennel/cloud/api/large"
 	"kennel/infra/errs"
@@ -41,6 +40,11 @@ func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) erro
 			return err
 		}
 		services = append(services, listeners...)
+		robots, err := c.robots()
+		if err != nil {
+			return err
+		}
+		services = append(services, robots...)
 	}
 	watching, err := c.watching(supervisor)
 	if err != nil {
@@ -59,7 +63,7 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	cert, err := c.serverCertificate()
+	cert, err := c.certificateOf("api", c.cfg.API.CertFile, c.cfg.API.KeyFile, c.cfg.API.Names)
 	if err != nil {
 		return nil, err
 	}
@@ -104,27 +108,12 @@ func localOnly(next http.Handler) http.Handler {
 	})
 }
 
-func (c *Cloud) serverCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
-	if c.cfg.API.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.cfg.API.CertFile, c.cfg.API.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("api.cert_file: %w", err)
-		}
-		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }, nil
-	}
-	issued, err := ca.NewRenewing(func() (ca.Pair, error) { return c.ca.IssueServer(c.cfg.API.Names, serverTTL) })
-	if err != nil {
-		return nil, fmt.Errorf("api.names: %w", err)
-	}
-	return issued.GetCertificate, nil
-}
-
 // thingOf returns which thing a request's connection proves to be.
 func (c *Cloud) thingOf(r *http.Request) (thing.ID, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return "", errs.Coded(errs.Unauthenticated, "no_certificate", "this is for robots: want a TLS client certificate, asked for where the handshake offers the protocol %s", large.ALPN)
 	}
-	peer, err := certs.Trust{Devices: c.ca.DevicePool()}.Identify(r.TLS.PeerCertificates, time.Now())
+	peer, err := certs.Trust{Devices: c.ca.DevicePool(), Check: c.revoked.Check}.Identify(r.TLS.PeerCertificates, time.Now())
 	if err != nil {
 		return "", errs.Coded(errs.Unauthenticated, "client_certificate", "%w", err)
 	}

@@ -40,6 +40,7 @@ import (
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/runner"
+	"kennel/infra/seal"
 	"kennel/infra/telemetry"
 	"kennel/infra/telemetry/telemetrytest"
 	"kennel/jdocs"
@@ -83,6 +84,9 @@ func settings(t *testing.T, b *mqtttest.Broker) Config {
 	t.Helper()
 	dir := t.TempDir()
 	if _, err := ca.Init(filepath.Join(dir, "ca")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.Init(filepath.Join(dir, "ca", "seal.key")); err != nil {
 		t.Fatal(err)
 	}
 	leaf := b.Service.Issue(t, "kenneld")

@@ -110,7 +110,7 @@ func newHouse(t *testing.T, args ...string) *house {
 // listenArgs picks free ports below the ephemeral range for every part.
 func listenArgs(t *testing.T) []string {
 	var args []string
-	for _, part := range []string{"api", "console", "mqtt", "postgres", "s3"} {
+	for _, part := range []string{"api", "console", "robots", "mqtt", "postgres", "s3"} {
 		args = append(args, "-listen", part+"="+freeAddr(t))
 	}
 	return args

@@ -21,6 +21,7 @@ import (
 	"kennel/infra/onebox"
 	"kennel/infra/pg"
 	"kennel/infra/proc"
+	"kennel/infra/seal"
 )
 
 // cluster is what an operator has: parts of their own, and several kenneld beside each other. Nothing of it is one-machine mode; only the
@@ -72,6 +73,9 @@ func newCluster(t *testing.T) *cluster {
 		os.RemoveAll(dir)
 	})
 	if c.ca, err = ca.Init(c.inst.Paths.CA); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.Init(filepath.Join(c.inst.Paths.CA, "seal.key")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(c.root, c.ca.Root(), 0o644); err != nil {

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"kennel/certs/ca"
+	"kennel/cloud/access"
+	"kennel/cloud/token/tokenapi"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kitgrpc"
+	"kennel/infra/oneport"
+	"kennel/infra/runner"
+)
+
+// RobotsConfig is the port of original robots: plain HTTP, HTTPS and gRPC on one (infra/adr/0010).
+type RobotsConfig struct {
+	Listen string `koanf:"listen"` // host:port; "": none
+	// Names in the certificate that the authority in ca.dir issues; empty: those of api.names. Not used with CertFile.
+	Names    []string `koanf:"names"`
+	CertFile string   `koanf:"cert_file"` // certificate chain and key, for instance of a public authority
+	KeyFile  string   `koanf:"key_file"`
+	// AppKeysFile holds the app keys that robots and apps are configured with, one a line (VEC-CLD-01).
+	AppKeysFile string `koanf:"app_keys_file"`
+	// S3Domains are names under which robots call a bucket, as in BUCKET.s3.example.org, beside those of AWS.
+	S3Domains []string `koanf:"s3_domains"`
+}
+
+// validate reports the first setting that cannot work.
+func (c RobotsConfig) validate() error {
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return errs.New(errs.Invalid, "robots.cert_file %q and robots.key_file %q: want both or neither", c.CertFile, c.KeyFile)
+	}
+	if c.Listen == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return errs.New(errs.Invalid, "robots.listen %q: want host:port", c.Listen)
+	}
+	if c.AppKeysFile == "" {
+		return errs.New(errs.Invalid, "robots.app_keys_file is empty: want a file with the app keys of the robots that call %s", c.Listen)
+	}
+	return nil
+}
+
+// graceTime is how long calls of robots may go on when the process ends.
+const graceTime = 5 * time.Second
+
+// robots opens the port of original robots and returns what serves it; nothing without robots.listen.
+func (c *Cloud) robots() ([]runner.Service, error) {
+	r := c.cfg.Robots
+	if r.Listen == "" {
+		return nil, nil
+	}
+	names := r.Names
+	if len(names) == 0 {
+		names = c.cfg.API.Names
+	}
+	cert, err := c.certificateOf("robots", r.CertFile, r.KeyFile, names)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", r.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("robots.listen: %w", err)
+	}
+	if l, err = proxied(l, c.cfg.API.Proxies); err != nil {
+		return nil, err
+	}
+	// TLS does not decide about client certificates: every refusal has a status code and a reason (design section 4). Old robots speak TLS 1.2.
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, ClientAuth: tls.RequestClientCert}
+	port := oneport.Split(l, conf, c.log)
+	calls := kitgrpc.NewServer(conf, c.log, grpc.ChainUnaryInterceptor(c.meters.call))
+	tokenapi.Register(calls, c.Tokens, c.log)
+	return []runner.Service{
+		{Name: "robots' port", Run: port.Run, Fatal: true},
+		c.server("robots http", port.Plain, http.HandlerFunc(connectionCheck)),
+		c.server("robots https", port.HTTPS, c.withAddr(c.robotsHTTPS())),
+		{Name: "robots grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, port.GRPC, graceTime) }},
+	}, nil
+}
+
+// connectionCheck answers VEC-CLD-07, and nothing else: this is all that is served without TLS.
+func connectionCheck(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/ok" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		http.Error(w, "this address answers GET and HEAD of /ok only; everything else wants TLS", http.StatusNotFound)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n")) // who hung up needs no answer
+}
+
+// robotsHTTPS is what original robots and their clients ask by HTTPS: S3 uploads, the connection check, certificates to pin, keys.
+func (c *Cloud) robotsHTTPS() http.Handler {
+	mux := http.NewServeMux()
+	c.public(mux)
+	guarded := access.HTTP.Guard(mux, c.log)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.door.Serves(r) {
+			c.door.ServeHTTP(w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// withAddr puts the peer's address into the context, for endpoints that pace by it.
+func (c *Cloud) withAddr(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			host = r.RemoteAddr
+		}
+		next.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Addr: host})))
+	})
+}
+
+// certificateOf returns a listener's certificate: from files, or issued and renewed by our authority. what names the settings.
+func (c *Cloud) certificateOf(what, certFile, keyFile string, names []string) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	if certFile != "" {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("%s.cert_file: %w", what, err)
+		}
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }, nil
+	}
+	if len(names) == 0 {
+		return nil, errors.New(what + ".names is empty: want host names and addresses")
+	}
+	issued, err := ca.NewRenewing(func() (ca.Pair, error) { return c.ca.IssueServer(names, serverTTL) })
+	if err != nil {
+		return nil, fmt.Errorf("%s.names: %w", what, err)
+	}
+	return issued.GetCertificate, nil
+}
