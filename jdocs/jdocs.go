@@ -62,8 +62,8 @@ func (n Name) FmtVersion() uint64 {
 	return 1
 }
 
-// ofAccount: the document belongs to a person, whatever robot asks. The others belong to the robot, whoever owns it.
-func (n Name) ofAccount() bool { return n == AccountSettings || n == UserEntitlements }
+// OfAccount reports whether the document belongs to a person, whatever robot asks. The others belong to the robot, whoever owns it.
+func (n Name) OfAccount() bool { return n == AccountSettings || n == UserEntitlements }
 
 // Key names one document. Robot documents use Thing, account documents Account; NewKey drops the part that is not used (VEC-JDS-01).
 type Key struct {
@@ -77,7 +77,7 @@ func NewKey(account string, id thing.ID, name Name) (Key, error) {
 	if _, err := ParseName(string(name)); err != nil {
 		return Key{}, err
 	}
-	if !name.ofAccount() {
+	if !name.OfAccount() {
 		if id == "" {
 			return Key{}, errs.New(errs.Invalid, "document %s belongs to a thing: none given", name)
 		}

@@ -18,10 +18,24 @@ import (
 
 // Store is a certs.Store. Safe for concurrent use. Its errors are the sentinels of package certs, Unavailable while the database is away, or
 // our own fault.
-type Store struct{ pool *pgxpool.Pool }
+type Store struct {
+	pool *pgxpool.Pool
+	// What every enrolment and renewal needs, many at a time: a fleet that comes back after an outage comes at once.
+	standings *gather[standingQuery, certs.Standing]
+	held      *gather[certs.Record, bool]
+}
 
 // New returns the store on a migrated database.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
+func New(pool *pgxpool.Pool) *Store {
+	s := &Store{pool: pool}
+	s.standings, s.held = newGather(s.readStandings), newGather(s.issueHeld)
+	return s
+}
+
+type standingQuery struct {
+	id  thing.ID
+	key certs.Key
+}
 
 // SetClaim implements certs.Store.
 func (s *Store) SetClaim(ctx context.Context, id thing.ID, secret certs.Hash, at time.Time) error {
@@ -102,48 +116,62 @@ func (s *Store) ClaimOf(ctx context.Context, secret certs.Hash) (thing.ID, error
 
 // Standing implements certs.Store.
 func (s *Store) Standing(ctx context.Context, id thing.ID, key certs.Key) (certs.Standing, error) {
-	var found *string
-	var secret, bound []byte
-	var revoked *time.Time
-	var st certs.Standing
-	err := s.pool.QueryRow(ctx, `
-		SELECT c.thing, c.secret_hash, c.key, c.revoked_at, COALESCE(k.released, false), COALESCE(k.revoked, false)
-		FROM (SELECT bool_or(released) AS released, bool_or(NOT released) AS revoked FROM certs_certificate WHERE key = $2 AND revoked_at IS NOT NULL) k
-		LEFT JOIN certs_claim c ON c.thing = $1`, string(id), key[:]).Scan(&found, &secret, &bound, &revoked, &st.KeyReleased, &st.KeyRevoked)
-	if err != nil {
-		return certs.Standing{}, fmt.Errorf("read claim: %w", pg.Err(err))
-	}
-	if found == nil {
-		return st, nil
-	}
-	st.Known, st.Thing = true, id
-	copy(st.Secret[:], secret) // NULL stays zero
-	copy(st.Key[:], bound)
-	if revoked != nil {
-		st.Revoked = revoked.UTC()
-	}
-	return st, nil
+	return s.standings.do(ctx, standingQuery{id, key})
 }
 
-// Issue implements certs.Store: one statement, so that the claim cannot change between the look and the row. A key that is held is looked at
-// under a lock that many certificates share and a revocation waits for.
+func (s *Store) readStandings(ctx context.Context, all []standingQuery) ([]certs.Standing, error) {
+	things, keys := make([]string, len(all)), make([][]byte, len(all))
+	for i, q := range all {
+		things[i], keys[i] = string(q.id), q.key[:]
+	}
+	rows, err := s.pool.Query(ctx, `
+		SELECT COALESCE(c.thing, ''), c.secret_hash, c.key, c.revoked_at, COALESCE(k.released, false), COALESCE(k.revoked, false)
+		FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY q (thing, key, i)
+		LEFT JOIN certs_claim c ON c.thing = q.thing
+		LEFT JOIN LATERAL (SELECT bool_or(released) AS released, bool_or(NOT released) AS revoked FROM certs_certificate WHERE key = q.key AND revoked_at IS NOT NULL) k ON true
+		ORDER BY q.i`, things, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read claims: %w", pg.Err(err))
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st certs.Standing, err error) {
+		var id string
+		var secret, bound []byte
+		var revoked *time.Time
+		if err := row.Scan(&id, &secret, &bound, &revoked, &st.KeyReleased, &st.KeyRevoked); err != nil {
+			return st, err
+		}
+		st.Known, st.Thing = id != "", thing.ID(id)
+		copy(st.Secret[:], secret) // NULL stays zero
+		copy(st.Key[:], bound)
+		if revoked != nil {
+			st.Revoked = revoked.UTC()
+		}
+		return st, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read claims: %w", pg.Err(err))
+	}
+	return out, nil
+}
+
+// Issue implements certs.Store: one statement, so that the claim cannot change between the look and the row.
 func (s *Store) Issue(ctx context.Context, r certs.Record, from certs.Claim, at time.Time) error {
+	if from.Key == r.Key {
+		written, err := s.held.do(ctx, r)
+		if err == nil && !written {
+			err = certs.ErrMoved
+		}
+		return err
+	}
 	const row = `INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after) SELECT $1, $2, $3, $4, $5, $6 FROM c`
-	args := []any{r.Serial, string(r.Thing), r.Key[:], r.Method, r.NotBefore, r.NotAfter}
-	var sql string
-	switch {
-	case from == (certs.Claim{}):
-		sql = `WITH c AS (INSERT INTO certs_claim (thing, key, registered_at, bound_at) VALUES ($2, $3, $7, $7) ON CONFLICT (thing) DO NOTHING RETURNING 1) ` + row
-		args = append(args, at)
-	case from.Key == r.Key:
-		sql = `WITH c AS (SELECT FROM certs_claim WHERE thing = $2 AND key = $3 AND revoked_at IS NULL
-				AND NOT EXISTS (SELECT FROM certs_certificate WHERE key = $3 AND revoked_at IS NOT NULL) FOR SHARE OF certs_claim) ` + row
-	default:
+	args := []any{r.Serial, string(r.Thing), r.Key[:], r.Method, r.NotBefore, r.NotAfter, at}
+	sql := `WITH c AS (INSERT INTO certs_claim (thing, key, registered_at, bound_at) VALUES ($2, $3, $7, $7) ON CONFLICT (thing) DO NOTHING RETURNING 1) ` + row
+	if from != (certs.Claim{}) {
 		sql = `WITH c AS (UPDATE certs_claim SET key = $3, bound_at = $7
 				WHERE thing = $2 AND key IS NOT DISTINCT FROM $8 AND secret_hash IS NOT DISTINCT FROM $9 AND revoked_at IS NULL RETURNING 1),
 			old AS (UPDATE certs_certificate SET revoked_at = $7, released = true, reason = 'replaced by another key'
 				WHERE thing = $2 AND key = $8 AND revoked_at IS NULL AND EXISTS (SELECT FROM c)) ` + row
-		args = append(args, at, orNull(from.Key), orNull(from.Secret))
+		args = append(args, orNull(from.Key), orNull(from.Secret))
 	}
 	tag, err := s.pool.Exec(ctx, sql, args...)
 	if err != nil {
@@ -153,6 +181,37 @@ func (s *Store) Issue(ctx context.Context, r certs.Record, from certs.Claim, at 
 		return certs.ErrMoved
 	}
 	return nil
+}
+
+// issueHeld writes the rows of certificates for keys that are bound, and reports which it wrote. Claims are looked at under a lock that many
+// certificates share and a revocation waits for.
+func (s *Store) issueHeld(ctx context.Context, all []certs.Record) ([]bool, error) {
+	n := len(all)
+	serials, things, keys, methods := make([]string, n), make([]string, n), make([][]byte, n), make([]string, n)
+	from, to := make([]time.Time, n), make([]time.Time, n)
+	at := make(map[string]int, n)
+	for i, r := range all {
+		serials[i], things[i], keys[i], methods[i], from[i], to[i] = r.Serial, string(r.Thing), r.Key[:], r.Method, r.NotBefore, r.NotAfter
+		at[r.Serial] = i
+	}
+	rows, err := s.pool.Query(ctx, `
+		WITH r AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[]) r (serial, thing, key, method, not_before, not_after)),
+		c AS (SELECT thing, key FROM certs_claim WHERE thing = ANY ($2) AND revoked_at IS NULL FOR SHARE)
+		INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after)
+		SELECT r.* FROM r JOIN c USING (thing) WHERE c.key = r.key AND NOT EXISTS (SELECT FROM certs_certificate x WHERE x.key = r.key AND x.revoked_at IS NOT NULL)
+		RETURNING serial`, serials, things, keys, methods, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("write %d certificates: %w", n, pg.Err(err))
+	}
+	written, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("write %d certificates: %w", n, pg.Err(err))
+	}
+	out := make([]bool, n)
+	for _, serial := range written {
+		out[at[serial]] = true
+	}
+	return out, nil
 }
 
 // orNull returns nil for no key or secret.

@@ -446,7 +446,10 @@ func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
 		return 0, err
 	}
 	n, err = io.Copy(f, r)
-	if err != nil || want >= 0 && n != want {
+	if err == nil && want >= 0 && n != want {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
 		err = errs.New(errs.Unavailable, "the export broke off after %d of %d bytes; nothing is kept: %w", n, want, err)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {

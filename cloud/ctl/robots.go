@@ -22,7 +22,7 @@ import (
 func (a *app) robots() *cobra.Command {
 	cmd := &cobra.Command{Use: "robots", Aliases: []string{"things"}, Short: "See robots and make them known",
 		Example: "  kennelctl robots list\n  kennelctl robots show vic:00e20100"}
-	cmd.AddCommand(a.robotsList(), a.robotsShow(), a.robotsRegister())
+	cmd.AddCommand(a.robotsList(), a.robotsShow(), a.robotsRegister(), a.robotsWaiting(), a.robotsApprove(), a.robotsRefuse(), a.robotsRelease(), a.robotsRevoke(), a.robotsRevocations())
 	return cmd
 }
 
@@ -162,12 +162,24 @@ func showThing(t *cli.Table, th registry.Thing) {
 }
 
 func (a *app) robotsRegister() *cobra.Command {
-	return &cobra.Command{
-		Use: "register THING", Short: "Make a robot known and print its claim secret", Args: cobra.ExactArgs(1),
+	var file, out string
+	cmd := &cobra.Command{
+		Use: "register [THING]", Short: "Make a robot known and print its claim secret, or all robots of a file", Args: cobra.MaximumNArgs(1),
 		Long: "The secret is shown this once. It goes into the robot, which trades it for a certificate at its first connection; after that it is worth nothing.\n" +
-			"A robot that has not used its secret may be registered again, for a new one.",
-		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json",
+			"A robot that has not used its secret may be registered again, for a new one.\n\n" +
+			"A file has a robot a line, thing[,secret-hash][,...], or a first line that names its columns thing and secret_hash; the hash is the SHA-256 of a\n" +
+			"secret that the robot has already. All are registered, or none.",
+		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json\n  kennelctl robots register -csv delivery.csv -out secrets.csv",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if (file != "") == (len(args) == 1) {
+				return cli.Usage("want either one THING or -csv FILE")
+			}
+			if file != "" {
+				return a.registerCSV(cmd, file, out)
+			}
+			if out != "" {
+				return cli.Usage("-out is for -csv")
+			}
 			id, err := parseThing(args[0])
 			if err != nil {
 				return err
@@ -189,6 +201,10 @@ func (a *app) robotsRegister() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringVar(&file, "csv", "", "register the robots in `FILE`; - is standard input")
+	cmd.Flags().StringVar(&out, "out", "", "write the secrets to a new `FILE`, mode 0600, instead of printing them")
+	_ = cmd.MarkFlagFilename("csv", "csv")
+	return cmd
 }
 
 func parseThing(s string) (thing.ID, error) {

@@ -352,3 +352,25 @@ func TestRevokedWithoutBeingTold(t *testing.T) {
 	stop()
 	wg.Wait()
 }
+
+func FuzzVerify(f *testing.F) {
+	k, err := NewKeyring(f.Context(), &keyStore{}, seal.New().For("token/key"), Rotation{}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	v := NewVerifier(k, &Revocations{})
+	now := time.Now().Truncate(time.Second)
+	good, err := k.Sign(Access{ID: uuid.NewString(), Thing: "vic:1", User: "u", Issued: now, Expires: now.Add(time.Hour)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add("a.b.c")
+	f.Fuzz(func(t *testing.T, raw string) {
+		_, full := v.Verify(t.Context(), Secret(raw))
+		_, old := v.old(t.Context(), Secret(raw), "vic:1")
+		if raw != good && (full == nil || old == nil) {
+			t.Fatalf("%q is taken", raw)
+		}
+	})
+}

@@ -408,6 +408,8 @@ func (s *Service) record(ctx context.Context, p Peer, step string, id thing.ID, 
 		if step == StepRefresh && s.ok.skip(string(id), heardEvery, st.At) {
 			return nil
 		}
+		s.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "token request done", slog.String(logging.Thing, string(id)), slog.String("step", step),
+			slog.String(logging.Addr, p.Addr))
 		s.cfg.Recorder.Record(ctx, st)
 		return nil
 	}

@@ -1,10 +1,11 @@
-// Package jdocsapi offers documents to the outside: to operators over HTTP (http.go), to robots over MQTT requests (mqtt.go). The
+// Package jdocsapi offers documents to the outside: to operators and owners over HTTP (http.go, owners.go), to robots over MQTT requests (mqtt.go). The
 // robot's end is jdocs/jdocswire.
 package jdocsapi
 
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/go-kit/kit/endpoint"
@@ -25,12 +26,16 @@ type Option func(*options)
 type options struct {
 	notify Notifier
 	exists func(context.Context, thing.ID) error
+
+	owns           kit.Owns
+	ownerOf        func(context.Context, thing.ID) (string, error) // nil: robots reach no document of an account
+	accountChanged func(context.Context, string, jdocs.Name)
 }
 
-// WithNotifier has n told of every accepted change from the operators' side.
+// WithNotifier has n told of every accepted change of a robot's document from the people's side.
 func WithNotifier(n Notifier) Option { return func(o *options) { o.notify = n } }
 
-// WithThings asks check before an operator's request touches the documents of a thing: its error (NotFound for an unknown thing) is the
+// WithThings asks check before a person's request touches the documents of a thing: its error (NotFound for an unknown thing) is the
 // answer. Without it any well-formed thing id is taken.
 func WithThings(check func(ctx context.Context, id thing.ID) error) Option {
 	return func(o *options) { o.exists = check }
@@ -41,27 +46,22 @@ type silent struct{}
 func (silent) DocChanged(context.Context, jdocs.Key, uint64) {}
 
 func build(opts []Option) options {
-	o := options{notify: silent{}, exists: func(context.Context, thing.ID) error { return nil }}
+	o := options{notify: silent{}, exists: func(context.Context, thing.ID) error { return nil }, accountChanged: func(context.Context, string, jdocs.Name) {}}
 	for _, f := range opts {
 		f(&o)
 	}
 	return o
 }
 
-type (
-	listReq    struct{ id thing.ID }
-	getReq     struct{ key jdocs.Key }
-	historyReq struct {
-		key   jdocs.Key
-		limit int
-	}
-	setReq struct {
-		key    jdocs.Key
-		fields map[string]json.RawMessage
-	}
-)
+// docReq is a request about the documents of a thing, or about one of them.
+type docReq struct {
+	id     thing.ID
+	name   jdocs.Name                 // "": all
+	limit  int                        // of a history
+	fields map[string]json.RawMessage // to set
+}
 
-// docJSON is one revision as operators read it.
+// docJSON is one revision as people read it.
 type docJSON struct {
 	Thing      thing.ID        `json:"thing"`
 	Doc        jdocs.Name      `json:"doc_name"`
@@ -74,55 +74,90 @@ type docJSON struct {
 	JSON       json.RawMessage `json:"jdoc,omitempty"` // the document; absent in lists and deletions
 }
 
-func docOf(key jdocs.Key, r jdocs.Revision) docJSON {
-	return docJSON{key.Thing, key.Name, r.Version, r.FmtVersion, r.ClientMeta, r.By, r.At.UTC(), r.Deleted, json.RawMessage(r.JSON)}
+func docOf(ctx context.Context, r docReq, v jdocs.Revision) docJSON {
+	return docJSON{r.id, r.name, v.Version, v.FmtVersion, v.ClientMeta, seen(ctx, v.By), v.At.UTC(), v.Deleted, json.RawMessage(v.JSON)}
 }
 
-// endpoints of the operators. Reading is for all staff, changing for those who may change a robot's documents.
+// endpoints of people. Reading is for all staff, changing for those who may change a robot's documents; its owner may do what WithOwns says.
 type endpoints struct{ list, get, set, history endpoint.Endpoint }
 
 func makeEndpoints(svc jdocs.Service, o options) endpoints {
-	read, write := kit.Require(kit.Staff...), kit.Require(kit.Changers...)
+	of := func(r docReq) thing.ID { return r.id }
+	read, write := kit.RequireOwn(o.owns, of, kit.Staff...), kit.RequireOwn(o.owns, of, kit.Changers...)
 	return endpoints{
-		list: read(kit.Typed(func(ctx context.Context, r listReq) ([]docJSON, error) {
+		list: read(kit.Typed(func(ctx context.Context, r docReq) ([]docJSON, error) {
 			if err := o.exists(ctx, r.id); err != nil {
 				return nil, err
 			}
 			ls, err := svc.List(ctx, r.id)
+			if err != nil {
+				return nil, err
+			}
+			if _, own := kit.OwnedSince(ctx); own {
+				ls = slices.DeleteFunc(ls, func(l jdocs.Listing) bool { return !slices.Contains(ownersRead, l.Name) })
+				more, err := accountDocs(ctx, svc)
+				if err != nil {
+					return nil, err
+				}
+				ls = append(ls, more...)
+			}
 			docs := make([]docJSON, len(ls))
 			for i, l := range ls {
-				docs[i] = docJSON{Thing: r.id, Doc: l.Name, Version: l.Version, FmtVersion: l.FmtVersion, By: l.By, At: l.At.UTC()}
+				docs[i] = docJSON{Thing: r.id, Doc: l.Name, Version: l.Version, FmtVersion: l.FmtVersion, By: seen(ctx, l.By), At: l.At.UTC()}
 			}
-			return docs, err
+			return docs, nil
 		})),
-		get: read(kit.Typed(func(ctx context.Context, r getReq) (docJSON, error) {
-			if err := o.exists(ctx, r.key.Thing); err != nil {
-				return docJSON{}, err
-			}
-			rev, err := svc.Get(ctx, r.key)
-			return docOf(r.key, rev), err
-		})),
-		set: write(kit.Typed(func(ctx context.Context, r setReq) (docJSON, error) {
-			if err := o.exists(ctx, r.key.Thing); err != nil {
-				return docJSON{}, err
-			}
-			rev, err := svc.Set(ctx, r.key, r.fields, kit.CallerFrom(ctx).Subject())
+		get: read(kit.Typed(func(ctx context.Context, r docReq) (docJSON, error) {
+			key, err := o.reach(ctx, r, false)
 			if err != nil {
 				return docJSON{}, err
 			}
-			o.notify.DocChanged(ctx, r.key, rev.Version)
-			return docOf(r.key, rev), nil
+			rev, err := svc.Get(ctx, key)
+			return docOf(ctx, r, rev), err
 		})),
-		history: read(kit.Typed(func(ctx context.Context, r historyReq) ([]docJSON, error) {
-			if err := o.exists(ctx, r.key.Thing); err != nil {
+		set: write(kit.Typed(func(ctx context.Context, r docReq) (docJSON, error) {
+			key, err := o.reach(ctx, r, true)
+			if err != nil {
+				return docJSON{}, err
+			}
+			if key.Name == jdocs.AccountSettings {
+				if r.fields, err = accountFields(ctx, svc, key, r.fields); err != nil {
+					return docJSON{}, err
+				}
+			}
+			rev, err := svc.Set(ctx, key, r.fields, author(ctx))
+			if err != nil {
+				return docJSON{}, err
+			}
+			if key.Account != "" {
+				o.accountChanged(ctx, key.Account, key.Name)
+			} else {
+				o.notify.DocChanged(ctx, key, rev.Version)
+			}
+			return docOf(ctx, r, rev), nil
+		})),
+		history: read(kit.Typed(func(ctx context.Context, r docReq) ([]docJSON, error) {
+			key, err := o.reach(ctx, r, false)
+			if err != nil {
 				return nil, err
 			}
-			revs, err := svc.History(ctx, r.key, r.limit)
-			docs := make([]docJSON, len(revs))
-			for i, rev := range revs {
-				docs[i] = docOf(r.key, rev)
+			revs, err := svc.History(ctx, key, r.limit)
+			docs := []docJSON{}
+			for _, rev := range revs {
+				if !rev.At.Before(begin(ctx, key)) {
+					docs = append(docs, docOf(ctx, r, rev))
+				}
 			}
 			return docs, err
 		})),
 	}
+}
+
+// reach returns the key of a document that the caller may reach.
+func (o options) reach(ctx context.Context, r docReq, change bool) (jdocs.Key, error) {
+	key, err := o.key(ctx, r.id, r.name, change)
+	if err != nil {
+		return jdocs.Key{}, err
+	}
+	return key, o.exists(ctx, r.id)
 }

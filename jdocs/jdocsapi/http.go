@@ -14,7 +14,7 @@ import (
 // defaultHistory is how many revisions are returned when the request does not say.
 const defaultHistory = 50
 
-// Mount adds the operators' endpoints:
+// Mount adds the endpoints of people:
 //
 //	GET   /v1/things/{thing}/jdocs                       [{doc, version, fmt_version, by, at}, ...]
 //	GET   /v1/things/{thing}/jdocs/{doc}                 {doc, version, fmt_version, by, at, json}
@@ -38,37 +38,35 @@ func pathThing(r *http.Request) (thing.ID, error) {
 	return id, nil
 }
 
-func pathKey(r *http.Request) (jdocs.Key, error) {
+func pathDoc(r *http.Request) (docReq, error) {
 	id, err := pathThing(r)
 	if err != nil {
-		return jdocs.Key{}, err
+		return docReq{}, err
 	}
-	return jdocs.NewKey("", id, jdocs.Name(r.PathValue("doc")))
+	name, err := jdocs.ParseName(r.PathValue("doc"))
+	return docReq{id: id, name: name}, err
 }
 
 func decodeList(r *http.Request) (any, error) {
 	id, err := pathThing(r)
-	return listReq{id}, err
+	return docReq{id: id}, err
 }
 
-func decodeGet(r *http.Request) (any, error) {
-	key, err := pathKey(r)
-	return getReq{key}, err
-}
+func decodeGet(r *http.Request) (any, error) { return pathDoc(r) }
 
 func decodeHistory(r *http.Request) (any, error) {
-	key, err := pathKey(r)
-	limit := defaultHistory
+	req, err := pathDoc(r)
+	req.limit = defaultHistory
 	if s := r.URL.Query().Get("limit"); err == nil && s != "" {
-		if limit, err = strconv.Atoi(s); err != nil {
+		if req.limit, err = strconv.Atoi(s); err != nil {
 			err = errs.New(errs.Invalid, "limit %.40q: want a number from 1 to %d", s, jdocs.MaxHistory)
 		}
 	}
-	return historyReq{key, limit}, err
+	return req, err
 }
 
 func decodeSet(r *http.Request) (any, error) {
-	key, err := pathKey(r)
+	req, err := pathDoc(r)
 	if err != nil {
 		return nil, err
 	}
@@ -81,5 +79,6 @@ func decodeSet(r *http.Request) (any, error) {
 	if len(body.Set) == 0 {
 		return nil, errs.New(errs.Invalid, `body: want {"set": {"field": value, ...}} with at least one field`)
 	}
-	return setReq{key, body.Set}, nil
+	req.fields = body.Set
+	return req, nil
 }

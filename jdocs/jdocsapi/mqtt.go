@@ -4,22 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"kennel/certs/thing"
+	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 )
 
 // Handlers answers the robots' requests by "<service>/<method>". A thing reaches only its own documents: the id that the broker proved
-// decides, and a body that names another thing is refused (VEC-FLE-01). A repeated write is answered by the version rule: it changes
-// nothing twice.
-func Handlers(svc jdocs.Service) map[string]kitmqtt.ReqHandler {
+// decides, and a body that names another thing is refused (VEC-FLE-01). With WithOwnerOf it also reads and writes the settings and
+// entitlements of its owner, whom we know: what the body says of an account is not proof of one. A repeated write is answered by the version
+// rule: it changes nothing twice.
+func Handlers(svc jdocs.Service, opts ...Option) map[string]kitmqtt.ReqHandler {
+	o := build(opts)
 	return map[string]kitmqtt.ReqHandler{
-		jdocswire.Service + "/" + jdocswire.Read:     handler(readDocs(svc)),
-		jdocswire.Service + "/" + jdocswire.Write:    handler(writeDoc(svc)),
-		jdocswire.Service + "/" + jdocswire.Delete:   handler(deleteDoc(svc)),
-		jdocswire.Service + "/" + jdocswire.Revision: handler(revision(svc)),
+		jdocswire.Service + "/" + jdocswire.Read:     handler(readDocs(svc, o)),
+		jdocswire.Service + "/" + jdocswire.Write:    handler(writeDoc(svc, o)),
+		jdocswire.Service + "/" + jdocswire.Delete:   handler(deleteDoc(svc, o)),
+		jdocswire.Service + "/" + jdocswire.Revision: handler(revision(svc, o)),
 	}
 }
 
@@ -38,58 +42,69 @@ func handler[Req, Resp any](fn func(context.Context, thing.ID, Req) (Resp, error
 	}
 }
 
-// keyFor returns the key of a thing's own document. What the body says of an account is not proof of one, so a thing reaches documents
-// of accounts only once something proves its owner.
-func keyFor(id thing.ID, who jdocswire.Who, name string) (jdocs.Key, error) {
-	if err := who.Check(id); err != nil {
-		return jdocs.Key{}, err
-	}
-	return jdocs.NewKey("", id, jdocs.Name(name))
-}
-
-func readDocs(svc jdocs.Service) func(context.Context, thing.ID, jdocswire.ReadReq) (jdocswire.ReadResp, error) {
+func readDocs(svc jdocs.Service, o options) func(context.Context, thing.ID, jdocswire.ReadReq) (jdocswire.ReadResp, error) {
 	return func(ctx context.Context, id thing.ID, req jdocswire.ReadReq) (jdocswire.ReadResp, error) {
 		if err := req.Check(id); err != nil {
 			return jdocswire.ReadResp{}, err
 		}
-		items := make([]jdocs.Item, len(req.Items))
-		for i, it := range req.Items {
-			items[i] = jdocs.Item{Name: jdocs.Name(it.DocName), MyVersion: uint64(it.MyDocVersion)}
+		if len(req.Items) > jdocs.MaxItems {
+			return jdocswire.ReadResp{}, errs.New(errs.Invalid, "read of %d documents: at most %d in one request", len(req.Items), jdocs.MaxItems)
 		}
-		res, err := svc.Read(ctx, "", id, items)
-		resp := jdocswire.ReadResp{Items: []jdocswire.ReadRespItem{}}
-		for _, r := range res {
-			resp.Items = append(resp.Items, jdocswire.ReadRespItem{Status: r.Status.String(), Doc: jdocswire.DocOf(r.Doc)})
+		account := ""
+		if o.ownerOf != nil && slices.ContainsFunc(req.Items, func(it jdocswire.ReadItem) bool { return jdocs.Name(it.DocName).OfAccount() }) {
+			var err error
+			if account, err = o.accountOf(ctx, id, req.Who); err != nil {
+				return jdocswire.ReadResp{}, err
+			}
+		}
+		resp := jdocswire.ReadResp{Items: make([]jdocswire.ReadRespItem, len(req.Items))}
+		var items []jdocs.Item
+		var at []int
+		for i, it := range req.Items {
+			resp.Items[i] = jdocswire.ReadRespItem{Status: jdocs.NotFound.String()}
+			if name := jdocs.Name(it.DocName); account != "" || o.ownerOf == nil || !name.OfAccount() { // without an owner there is none of an account
+				items, at = append(items, jdocs.Item{Name: name, MyVersion: uint64(it.MyDocVersion)}), append(at, i)
+			}
+		}
+		res, err := svc.Read(ctx, account, id, items)
+		for i, r := range res {
+			resp.Items[at[i]] = jdocswire.ReadRespItem{Status: r.Status.String(), Doc: jdocswire.DocOf(r.Doc)}
 		}
 		return resp, err
 	}
 }
 
-func writeDoc(svc jdocs.Service) func(context.Context, thing.ID, jdocswire.WriteReq) (jdocswire.WriteResp, error) {
+func writeDoc(svc jdocs.Service, o options) func(context.Context, thing.ID, jdocswire.WriteReq) (jdocswire.WriteResp, error) {
 	return func(ctx context.Context, id thing.ID, req jdocswire.WriteReq) (jdocswire.WriteResp, error) {
-		key, err := keyFor(id, req.Who, req.DocName)
+		key, err := o.robotKey(ctx, id, req.Who, jdocs.Name(req.DocName))
 		if err != nil {
 			return jdocswire.WriteResp{}, err
 		}
 		res, err := svc.Write(ctx, key, req.Doc.Doc(), string(id))
+		if err == nil && res.Status == jdocs.Accepted && key.Account != "" {
+			o.accountChanged(ctx, key.Account, key.Name)
+		}
 		return jdocswire.WriteResp{Status: res.Status.String(), LatestDocVersion: jdocswire.Uint(res.Latest)}, err
 	}
 }
 
-func deleteDoc(svc jdocs.Service) func(context.Context, thing.ID, jdocswire.DeleteReq) (jdocswire.DeleteResp, error) {
+func deleteDoc(svc jdocs.Service, o options) func(context.Context, thing.ID, jdocswire.DeleteReq) (jdocswire.DeleteResp, error) {
 	return func(ctx context.Context, id thing.ID, req jdocswire.DeleteReq) (jdocswire.DeleteResp, error) {
-		key, err := keyFor(id, req.Who, req.DocName)
+		key, err := o.robotKey(ctx, id, req.Who, jdocs.Name(req.DocName))
 		if err != nil {
 			return jdocswire.DeleteResp{}, err
+		}
+		if key.Account != "" {
+			return jdocswire.DeleteResp{}, errs.Coded(errs.Denied, "account_document", "document %s is the owner's: %s may not delete it", key.Name, id)
 		}
 		v, err := svc.Delete(ctx, key, string(id))
 		return jdocswire.DeleteResp{Status: jdocs.Accepted.String(), LatestVersion: jdocswire.Uint(v), LatestDocVersion: jdocswire.Uint(v)}, err
 	}
 }
 
-func revision(svc jdocs.Service) func(context.Context, thing.ID, jdocswire.RevisionReq) (jdocswire.RevisionResp, error) {
+func revision(svc jdocs.Service, o options) func(context.Context, thing.ID, jdocswire.RevisionReq) (jdocswire.RevisionResp, error) {
 	return func(ctx context.Context, id thing.ID, req jdocswire.RevisionReq) (jdocswire.RevisionResp, error) {
-		key, err := keyFor(id, req.Who, req.DocName)
+		key, err := o.robotKey(ctx, id, req.Who, jdocs.Name(req.DocName))
 		if err != nil {
 			return jdocswire.RevisionResp{}, err
 		}

@@ -38,7 +38,6 @@ type home struct {
 	store *accountpg.Store
 	mail  *mail.Service
 	spool string
-	order func(context.Context, string) error
 }
 
 func newHome(t *testing.T, change ...func(*account.OwnersConfig)) *home {

@@ -33,7 +33,7 @@ func parse(text string) ([]string, error) {
 		}
 		country, cities, ok := strings.Cut(line, " = ")
 		if !ok {
-			return nil, fmt.Errorf("places: line %.40q: want Country = City/Region, ...", line)
+			return nil, fmt.Errorf("places: line %.40q: want Country = City/Region and more", line)
 		}
 		for c := range strings.SplitSeq(cities, ", ") {
 			city, region, ok := strings.Cut(c, "/")

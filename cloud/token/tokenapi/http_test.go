@@ -41,7 +41,7 @@ func newDesk(t *testing.T, h *tokentest.House) *desk {
 		},
 		Owner: h.Owners.Owner,
 		Audit: func(ctx context.Context, action, object, detail string) error {
-			d.audit = append(d.audit, strings.Join([]string{kit.CallerFrom(ctx).Subject(), action, object, detail}, " "))
+			d.audit = append(d.audit, strings.Join([]string{kit.CallerFrom(ctx).Account, action, object, detail}, " "))
 			return d.fail
 		},
 		Keys: d.Keys.JWKS, Log: h.Log.Logger(),
@@ -169,9 +169,9 @@ func TestOwnersAndOperators(t *testing.T) {
 	if err := r.RefreshJWT(ctx); err == nil {
 		t.Error("refreshed after all were revoked")
 	}
-	if want := []string{"anna@example.net apps.revoke vic:00e20100 " + apps[1].ID, "anna@example.net apps.revoke vic:00e20100 " + apps[1].ID, "op@example.net apps.revoke vic:00e20100 all",
-		"op@example.net tokens.revoke vic:00e20101 " + id, "anna@example.net tokens.revoke vic:00e20100 " + id, "anna@example.net tokens.revoke vic:00e20100 x",
-		"op@example.net tokens.revoke vic:00e20100 all"}; !slices.Equal(d.audit, want) {
+	if want := []string{anna + " apps.revoke vic:00e20100 " + apps[1].ID, anna + " apps.revoke vic:00e20100 " + apps[1].ID, "op apps.revoke vic:00e20100 all",
+		"op tokens.revoke vic:00e20101 " + id, anna + " tokens.revoke vic:00e20100 " + id, anna + " tokens.revoke vic:00e20100 x",
+		"op tokens.revoke vic:00e20100 all"}; !slices.Equal(d.audit, want) {
 		t.Errorf("audit\n%s\nwant\n%s", strings.Join(d.audit, "\n"), strings.Join(want, "\n"))
 	}
 	d.fail = errs.New(errs.Unavailable, "no audit")

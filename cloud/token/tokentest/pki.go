@@ -18,6 +18,9 @@ import (
 	"kennel/certs/thing"
 )
 
+// anki is the O of every factory certificate.
+const anki = "Anki Inc."
+
 // Authority signs certificates of one kind.
 type Authority struct {
 	Cert *x509.Certificate
@@ -50,7 +53,7 @@ func (a *Authority) Leaf(t testing.TB, tmpl x509.Certificate) tls.Certificate {
 // Factory makes a certificate as the original robots have it: O Anki Inc., CN the thing, valid beyond 2100.
 func (a *Authority) Factory(t testing.TB, id thing.ID) tls.Certificate {
 	t.Helper()
-	return a.Leaf(t, x509.Certificate{Subject: pkix.Name{CommonName: string(id), Organization: []string{"Anki Inc."}}, NotAfter: time.Date(2118, 1, 1, 0, 0, 0, 0, time.UTC)})
+	return a.Leaf(t, x509.Certificate{Subject: pkix.Name{CommonName: string(id), Organization: []string{anki}}, NotAfter: time.Date(2118, 1, 1, 0, 0, 0, 0, time.UTC)})
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -109,8 +112,8 @@ func (r Trust) Identify(chain []*x509.Certificate) (thing.ID, error) {
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: r.Robots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		return "", fmt.Errorf("client certificate CN %.60q: %w", leaf.Subject.CommonName, err)
 	}
-	if !slices.Equal(leaf.Subject.Organization, []string{"Anki Inc."}) {
-		return "", fmt.Errorf("client certificate of %.60q: want Anki Inc.", leaf.Subject.Organization)
+	if !slices.Equal(leaf.Subject.Organization, []string{anki}) {
+		return "", fmt.Errorf("client certificate of O %.60q: want exactly one, %q", leaf.Subject.Organization, anki)
 	}
 	return thing.Parse(leaf.Subject.CommonName)
 }

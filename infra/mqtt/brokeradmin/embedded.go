@@ -4,16 +4,21 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
+	"kennel/certs/thing"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokerapi"
 )
 
-// retry is how long after a failure an order is given again.
-const retry = time.Second
+// Our own limits (the source gives none).
+const (
+	retry = time.Second     // after a failure an order is given again
+	look  = 2 * time.Second // between looks whether a blocked thing has enrolled again: no event says so
+)
 
 // EmbeddedConfig says how to reach the embedded broker, and what it must refuse. All but Log are required.
 type EmbeddedConfig struct {
@@ -68,35 +73,54 @@ func (a *EmbeddedAdmin) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _ = a.client.Run(ctx) }) // nil by contract
-	var told int64                          // position that the broker knows
-	var again <-chan time.Time
+	t := told{}
+	said := false
 	for {
 		changed := a.cfg.Changed()
+		var again <-chan time.Time
 		if a.client.Connected() {
-			last, err := a.tell(ctx, told)
-			if again = nil; err == nil {
-				told = last
-			} else if ctx.Err() == nil {
-				a.cfg.Log.WarnContext(ctx, "broker not told whom to refuse, trying again", logging.Err, err, "retry_in", retry)
+			err := a.tell(ctx, &t)
+			switch {
+			case err != nil:
+				if !said && ctx.Err() == nil {
+					a.cfg.Log.WarnContext(ctx, "broker not told whom to refuse, trying again", logging.Err, err, "retry_in", retry)
+				}
 				again = time.After(retry)
+			case len(t.block) > 0:
+				again = time.After(look)
 			}
+			said = err != nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-a.up:
-			told = 0
+			t = told{}
 		case <-changed:
 		case <-again:
 		}
 	}
 }
 
-func (a *EmbeddedAdmin) tell(ctx context.Context, told int64) (last int64, err error) {
-	d, last, err := a.cfg.Denied(ctx, told)
+// told is what the broker knows from us over this connection.
+type told struct {
+	last  int64 // position of the certificates
+	once  bool
+	block map[thing.ID]string
+}
+
+func (a *EmbeddedAdmin) tell(ctx context.Context, t *told) error {
+	d, last, err := a.cfg.Denied(ctx, t.last)
 	if err != nil {
-		return told, err
+		return err
 	}
-	d.Reset = true
-	return last, a.Deny(ctx, d)
+	block := d.Block
+	if d.Reset = !t.once || !maps.Equal(block, t.block); !d.Reset {
+		d.Block = nil
+	}
+	if err := a.Deny(ctx, d); err != nil {
+		return err
+	}
+	*t = told{last, true, block}
+	return nil
 }

@@ -26,6 +26,8 @@ func Keep(ctx context.Context, b Blocker, blocked func(context.Context) (map[thi
 				log.WarnContext(ctx, "broker not told whom to refuse, trying again", logging.Err, err, "retry_in", retry)
 			}
 			again = time.After(retry)
+		} else if len(k.told) > 0 {
+			again = time.After(look)
 		}
 		said = err != nil
 		select {

@@ -87,6 +87,11 @@ func TestKeep(t *testing.T) {
 		h.mu.Unlock()
 		time.Sleep(time.Second)
 		expect("tried again", 7, map[thing.ID]string{"vic:1": "stolen", "vic:3": "sold"})
+		h.mu.Lock()
+		delete(h.want, "vic:3") // it enrolled again, and nobody says so
+		h.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		expect("looked", 8, map[thing.ID]string{"vic:1": "stolen"})
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

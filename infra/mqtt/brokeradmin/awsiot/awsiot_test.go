@@ -1,7 +1,9 @@
 package awsiot
 
 import (
+	"errors"
 	"flag"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +19,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-var _ brokeradmin.Admin = (*Admin)(nil)
+var (
+	_ brokeradmin.Admin   = (*Admin)(nil)
+	_ brokeradmin.Blocker = (*Admin)(nil)
+)
 
 var example = Account{Region: "eu-central-1", ID: "123456789012"}
 
@@ -59,7 +64,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-var signed = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=AKIDTEST/\d{8}/eu-central-1/iotdata/aws4_request, SignedHeaders=[a-z0-9;-]*host;[a-z0-9;-]*x-amz-date[a-z0-9;-]*, Signature=[0-9a-f]{64}$`)
+var signed = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=AKIDTEST/\d{8}/eu-central-1/(?:iotdata|iot)/aws4_request, SignedHeaders=[a-z0-9;-]*host;[a-z0-9;-]*x-amz-date[a-z0-9;-]*, Signature=[0-9a-f]{64}$`)
 
 // fake is the part of the data plane that we use, as documented (API version 2015-05-28).
 type fake struct {
@@ -67,7 +72,8 @@ type fake struct {
 
 	mu     sync.Mutex
 	kicked []string
-	broken int // status of every answer; 0: as it should
+	certs  map[string]string // of the thing vic:00e20100: certificate id to status, created in the order of their ids
+	broken int               // status of every answer; 0: as it should
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -85,6 +91,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !signed.MatchString(r.Header.Get("Authorization")):
 		f.t.Errorf("Authorization %q", r.Header.Get("Authorization"))
 		refuse(403, "ForbiddenException")
+	case f.control(w, r, refuse):
 	case !ok:
 		f.t.Errorf("%s %s is none of ours", r.Method, r.URL)
 		refuse(404, "ResourceNotFoundException")
@@ -98,8 +105,45 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// control is the part of the control plane that we use, as documented (API version 2015-05-28). It reports whether r was for it.
+func (f *fake) control(w http.ResponseWriter, r *http.Request, refuse func(int, string)) bool {
+	const account = "arn:aws:iot:eu-central-1:123456789012:cert/"
+	if name, ok := strings.CutPrefix(r.URL.Path, "/things/"); ok {
+		name, ok = strings.CutSuffix(name, "/principals")
+		switch {
+		case !ok || r.Method != "GET":
+			f.t.Errorf("%s %s", r.Method, r.URL)
+			refuse(400, "InvalidRequestException")
+		case name != "vic:00e20100":
+			refuse(404, "ResourceNotFoundException")
+		case r.URL.Query().Get("nextToken") == "": // in two pages
+			_, _ = w.Write([]byte(`{"principals":["` + account + `c1","eu-central-1:cognito"],"nextToken":"more"}`))
+		default:
+			_, _ = w.Write([]byte(`{"principals":["` + account + `c2","` + account + `c3"]}`))
+		}
+		return true
+	}
+	id, ok := strings.CutPrefix(r.URL.Path, "/certificates/")
+	if !ok {
+		return false
+	}
+	status, known := f.certs[id]
+	switch {
+	case !known:
+		refuse(404, "ResourceNotFoundException")
+	case r.Method == "GET":
+		_, _ = w.Write([]byte(`{"certificateDescription":{"certificateId":"` + id + `","status":"` + status + `","creationDate":170000000` + id[1:] + `}}`))
+	case r.Method == "PUT" && len(r.URL.Query()["newStatus"]) == 1:
+		f.certs[id] = r.URL.Query().Get("newStatus")
+	default:
+		f.t.Errorf("%s %s", r.Method, r.URL)
+		refuse(400, "InvalidRequestException")
+	}
+	return true
+}
+
 func TestAdmin(t *testing.T) {
-	f := &fake{t: t}
+	f := &fake{t: t, certs: map[string]string{"c1": "ACTIVE", "c2": "REVOKED", "c3": "ACTIVE"}}
 	srv := httptest.NewServer(f)
 	defer srv.Close()
 	dir := t.TempDir()
@@ -110,7 +154,7 @@ func TestAdmin(t *testing.T) {
 		}
 		return name
 	}
-	a, err := New(t.Context(), Config{Region: "eu-central-1", Endpoint: srv.URL, AccessKeyFile: file("access", "AKIDTEST"), SecretKeyFile: file("secret", "not so secret")})
+	a, err := open(t.Context(), Config{Region: "eu-central-1", Endpoint: srv.URL, AccessKeyFile: file("access", "AKIDTEST"), SecretKeyFile: file("secret", "not so secret")}, srv.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +167,26 @@ func TestAdmin(t *testing.T) {
 	if err := a.Kick(t.Context(), "vic:nobody", "revoked"); err != nil {
 		t.Error(err)
 	}
+	f.kicked = nil
+	for range 2 { // repeating it changes nothing
+		if err := a.Block(t.Context(), "vic:00e20100", "stolen"); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := map[string]string{"c1": "INACTIVE", "c2": "REVOKED", "c3": "INACTIVE"}; !maps.Equal(f.certs, want) || len(f.kicked) != 2 {
+		t.Errorf("certificates %v, kicked %q", f.certs, f.kicked)
+	}
+	for range 2 {
+		if err := a.Allow(t.Context(), "vic:00e20100"); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := map[string]string{"c1": "INACTIVE", "c2": "REVOKED", "c3": "ACTIVE"}; !maps.Equal(f.certs, want) {
+		t.Errorf("certificates %v, want the newest active alone", f.certs)
+	}
+	if err := errors.Join(a.Block(t.Context(), "vic:nobody", "x"), a.Allow(t.Context(), "vic:nobody")); err != nil {
+		t.Error(err)
+	}
 	for status, kind := range map[int]errs.Kind{401: errs.Unauthenticated, 403: errs.Denied, 429: errs.Unavailable, 503: errs.Unavailable, 400: errs.Internal} {
 		f.mu.Lock()
 		f.broken = status
@@ -132,6 +196,12 @@ func TestAdmin(t *testing.T) {
 		}
 		if err := a.Kick(t.Context(), "vic:1", "x"); errs.KindOf(err) != kind {
 			t.Errorf("status %d: %v", status, err)
+		}
+		if err := a.Block(t.Context(), "vic:1", "x"); errs.KindOf(err) != kind {
+			t.Errorf("block, status %d: %v", status, err)
+		}
+		if err := a.Allow(t.Context(), "vic:1"); errs.KindOf(err) != kind {
+			t.Errorf("allow, status %d: %v", status, err)
 		}
 	}
 	srv.Close()

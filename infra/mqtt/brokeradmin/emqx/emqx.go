@@ -5,8 +5,10 @@
 package emqx
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,7 +47,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Admin gives orders to EMQX. It implements brokeradmin.Admin and is safe for concurrent use.
+// Admin gives orders to EMQX. It implements brokeradmin.Admin and Blocker and is safe for concurrent use.
 type Admin struct {
 	cfg    Config
 	client *http.Client
@@ -62,15 +64,56 @@ func New(cfg Config) (*Admin, error) {
 // Kick ends the thing's session on whichever node of the cluster has it.
 func (a *Admin) Kick(ctx context.Context, id thing.ID, reason string) error {
 	// Not found: there was no session to end.
-	if _, err := a.ask(ctx, http.MethodDelete, "/api/v5/clients/"+url.PathEscape(string(id)), http.StatusNoContent, http.StatusNotFound); err != nil {
+	if _, err := a.ask(ctx, http.MethodDelete, "/api/v5/clients/"+url.PathEscape(string(id)), nil, http.StatusNoContent, http.StatusNotFound); err != nil {
 		return fmt.Errorf("kick %s (%s): %w", id, reason, err)
+	}
+	return nil
+}
+
+// ban is one entry of EMQX's list. Versions differ in what they take for a ban without an end, so it has one that nobody lives to see.
+type ban struct {
+	As     string `json:"as"`
+	Who    string `json:"who"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	Until  string `json:"until"`
+}
+
+const never = "2999-12-31T23:59:59Z"
+
+// Block bans the thing's client id, which EMQX takes from the certificate, and ends its session: the list is looked at when a client logs
+// in. EMQX keeps the list on the disks of its cluster.
+func (a *Admin) Block(ctx context.Context, id thing.ID, reason string) error {
+	const most = 200
+	if len(reason) > most {
+		reason = reason[:most]
+	}
+	body, err := json.Marshal(ban{"clientid", string(id), "kennel", strings.ToValidUTF8(reason, ""), never})
+	if err != nil {
+		return err
+	}
+	_, err = a.ask(ctx, http.MethodPost, "/api/v5/banned", body, http.StatusOK)
+	if said, ok := errors.AsType[*answer](err); ok && said.Status == http.StatusBadRequest && strings.HasPrefix(said.Code, "ALREADY_EXIST") {
+		err = nil // banned already
+	}
+	if err != nil {
+		return fmt.Errorf("block %s: %w", id, err)
+	}
+	return a.Kick(ctx, id, reason)
+}
+
+// Allow lifts the ban.
+func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
+	// Not found: there was none.
+	if _, err := a.ask(ctx, http.MethodDelete, "/api/v5/banned/clientid/"+url.PathEscape(string(id)), nil, http.StatusNoContent, http.StatusNotFound); err != nil {
+		return fmt.Errorf("allow %s: %w", id, err)
 	}
 	return nil
 }
 
 // Ready returns nil if EMQX takes our key and a node of its cluster runs.
 func (a *Admin) Ready(ctx context.Context) error {
-	body, err := a.ask(ctx, http.MethodGet, "/api/v5/nodes", http.StatusOK)
+	body, err := a.ask(ctx, http.MethodGet, "/api/v5/nodes", nil, http.StatusOK)
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
@@ -95,10 +138,13 @@ func running(body []byte) error {
 }
 
 // ask makes one request; an answer with another status than want is an error with EMQX's own words.
-func (a *Admin) ask(ctx context.Context, method, path string, want ...int) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(a.cfg.URL, "/")+path, nil)
+func (a *Admin) ask(ctx context.Context, method, path string, body []byte, want ...int) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(a.cfg.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	key, err := os.ReadFile(a.cfg.KeyFile)
 	if err != nil {
@@ -115,7 +161,7 @@ func (a *Admin) ask(ctx context.Context, method, path string, want ...int) ([]by
 		return nil, errs.Coded(errs.Unavailable, "unreachable", "%w", err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, errs.Coded(errs.Unavailable, "unreachable", "%s %s: %w", method, path, err)
 	}
@@ -131,10 +177,18 @@ func (a *Admin) ask(ctx context.Context, method, path string, want ...int) ([]by
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 500:
 		kind = errs.Unavailable
 	}
-	var said struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}
-	_ = json.Unmarshal(body, &said) // what is no JSON says nothing we could repeat
-	return nil, errs.New(kind, "%s %s: status %d %.100s %.300s; want %v", method, path, resp.StatusCode, said.Code, said.Message, want)
+	said := &answer{Status: resp.StatusCode}
+	_ = json.Unmarshal(body, said) // what is no JSON says nothing we could repeat
+	return nil, errs.New(kind, "%s %s: %w; want %v", method, path, said, want)
+}
+
+// answer is what EMQX says when it refuses.
+type answer struct {
+	Status  int    `json:"-"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (a *answer) Error() string {
+	return fmt.Sprintf("status %d %.100s %.300s", a.Status, a.Code, a.Message)
 }

@@ -1,6 +1,7 @@
 package emqx
 
 import (
+	"encoding/json"
 	"flag"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin"
@@ -15,7 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-var _ brokeradmin.Admin = (*Admin)(nil)
+var (
+	_ brokeradmin.Admin   = (*Admin)(nil)
+	_ brokeradmin.Blocker = (*Admin)(nil)
+)
 
 var example = Broker{
 	Things: "0.0.0.0:8883", Services: "0.0.0.0:8884", Cert: "/etc/kennel/server.crt", Key: "/etc/kennel/server.key", DeviceCA: "/etc/kennel/device.pem",
@@ -68,6 +73,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 type fake struct {
 	t      *testing.T
 	kicked []string
+	banned map[string]ban
 	status string // of its node
 	broken int    // status of every answer; 0: as it should
 }
@@ -97,6 +103,30 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		f.kicked = append(f.kicked, id)
 		w.WriteHeader(204)
+	case r.Method == "POST" && r.URL.Path == "/api/v5/banned":
+		var b ban
+		dec := json.NewDecoder(r.Body)
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&b); err != nil || r.Header.Get("Content-Type") != "application/json" || b.As != "clientid" || b.Who == "" {
+			f.t.Errorf("ban %+v as %q: %v", b, r.Header.Get("Content-Type"), err)
+		}
+		if until, err := time.Parse(time.RFC3339, b.Until); err != nil || time.Until(until) < 100*365*24*time.Hour {
+			f.t.Errorf("banned until %q: %v", b.Until, err)
+		}
+		if _, ok := f.banned[b.Who]; ok {
+			answer(400, `{"code":"ALREADY_EXISTS","message":"Banned already exist"}`)
+			return
+		}
+		f.banned[b.Who] = b
+		answer(200, `{"as":"clientid"}`)
+	case r.Method == "DELETE" && strings.HasPrefix(r.URL.Path, "/api/v5/banned/clientid/"):
+		id := strings.TrimPrefix(r.URL.Path, "/api/v5/banned/clientid/")
+		if _, ok := f.banned[id]; !ok {
+			answer(404, `{"code":"NOT_FOUND","message":"Banned not found"}`)
+			return
+		}
+		delete(f.banned, id)
+		w.WriteHeader(204)
 	default:
 		f.t.Errorf("%s %s is none of ours", r.Method, r.URL.Path)
 		answer(404, `{"code":"NOT_FOUND","message":""}`)
@@ -104,7 +134,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestAdmin(t *testing.T) {
-	f := &fake{t: t, status: "running"}
+	f := &fake{t: t, status: "running", banned: map[string]ban{}}
 	srv := httptest.NewServer(f)
 	defer srv.Close()
 	dir := t.TempDir()
@@ -129,6 +159,20 @@ func TestAdmin(t *testing.T) {
 	if err := a.Kick(t.Context(), "vic:nobody", "revoked"); err != nil {
 		t.Error(err)
 	}
+	f.kicked = nil
+	for range 2 { // repeating it changes nothing
+		if err := a.Block(t.Context(), "vic:00e20100", "stolen"); err != nil {
+			t.Error(err)
+		}
+	}
+	if f.banned["vic:00e20100"].Reason != "stolen" || len(f.kicked) != 2 {
+		t.Errorf("banned %v, kicked %q", f.banned, f.kicked)
+	}
+	for range 2 {
+		if err := a.Allow(t.Context(), "vic:00e20100"); err != nil || len(f.banned) > 0 {
+			t.Errorf("%v, banned %v", err, f.banned)
+		}
+	}
 	f.status = "stopped"
 	if err := a.Ready(t.Context()); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("no node: %v", err)
@@ -137,6 +181,12 @@ func TestAdmin(t *testing.T) {
 		f.broken = status
 		if err := a.Kick(t.Context(), "vic:1", "x"); errs.KindOf(err) != kind {
 			t.Errorf("status %d: %v", status, err)
+		}
+		if err := a.Block(t.Context(), "vic:1", "x"); errs.KindOf(err) != kind {
+			t.Errorf("block, status %d: %v", status, err)
+		}
+		if err := a.Allow(t.Context(), "vic:1"); errs.KindOf(err) != kind {
+			t.Errorf("allow, status %d: %v", status, err)
 		}
 	}
 	f.broken = 200

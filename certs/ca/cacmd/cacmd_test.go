@@ -1,0 +1,59 @@
+package cacmd_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"kennel/certs/ca"
+	"kennel/certs/ca/cacmd"
+	"kennel/infra/cli"
+)
+
+func run(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	root := &cobra.Command{Use: "kenneld", Short: "test", Example: "  kenneld ca"}
+	group := &cobra.Command{Use: "ca", Short: "test", Example: "  kenneld ca list"}
+	group.AddCommand(cacmd.Commands()...)
+	root.AddCommand(group)
+	cli.AddOutput(root)
+	if problems := cli.Lint(root); len(problems) > 0 {
+		t.Error(problems)
+	}
+	var b bytes.Buffer
+	code = cli.Run(t.Context(), root, append([]string{"ca"}, args...), func(string) string { return "" }, &b, &b)
+	return b.String(), code
+}
+
+// TestRotationByHand is a rotation as an operator types it.
+func TestRotationByHand(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ca.Init(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"list", cli.ExitOK, "device     device   signs"},
+		{"activate -authority device", cli.ExitFailed, "prepare one first"},
+		{"rotate -authority device", cli.ExitOK, "device-1 is prepared"},
+		{"list", cli.ExitOK, "device-1  prepared"},
+		{"activate -authority device", cli.ExitOK, "device-1 signs"},
+		{"withdraw -authority device -name device-1", cli.ExitFailed, "rotate first"},
+		{"withdraw -authority device -name device-5", cli.ExitNotFound, "device-5"},
+		{"withdraw -authority device -name device", cli.ExitOK, "device is withdrawn"},
+		{"rotate -now -authority root", cli.ExitOK, "root-1 signs"},
+		{"rotate -authority device -kms tpmkms:x", cli.ExitUsage, "awskms or softkms"},
+		{"rotate -authority printer", cli.ExitUsage, "root, device, server or service"},
+		{"list -o json", cli.ExitOK, `"stage": "earlier"`},
+	} {
+		out, code := run(t, append(strings.Fields(step.args), "-dir", dir)...)
+		if code != step.code || !strings.Contains(out, step.want) {
+			t.Errorf("ca %s: exit %d, want %d and %q:\n%s", step.args, code, step.code, step.want, out)
+		}
+	}
+}
