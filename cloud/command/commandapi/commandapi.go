@@ -1,9 +1,11 @@
-// Package commandapi is command over the wires: HTTP for operators, MQTT for robots.
+// Package commandapi is command over the wires: HTTP for operators and owners, MQTT for robots.
 //
 //	POST /v1/things/{thing}/commands {kind, args, expires_in_ms, key}   -> the command; the same key again is the same command
 //	GET  /v1/things/{thing}/commands?open=&limit=                       -> the newest first
 //	GET  /v1/things/{thing}/commands/{id}
 //	req/command/pull, req/command/result                                (cloud/api/commands)
+//
+// An owner sends commands to an own robot and sees those that were given since it is theirs.
 package commandapi
 
 import (
@@ -65,7 +67,18 @@ type Config struct {
 	// Audit writes one line about what the caller in ctx does; a command whose line cannot be written is not given. Arguments are not in
 	// it: they may be somebody's words.
 	Audit func(ctx context.Context, action, object, detail string) error
-	Log   *slog.Logger
+	// Owns lets owners through to their own robots; nil: operators alone.
+	Owns kit.Owns
+	Log  *slog.Logger
+}
+
+// byOwner is who gave a command when a robot's owner did. Not a name or an id: the command may outlive the person's account.
+const byOwner = "owner"
+
+// own reports whether the caller owns the robot, and whether the command is from before.
+func own(ctx context.Context, c command.Command) (mine, before bool) {
+	since, mine := kit.OwnedSince(ctx)
+	return mine, mine && c.Created.Before(since)
 }
 
 // Request is the body of POST /v1/things/{thing}/commands.
@@ -90,10 +103,16 @@ type oneRequest struct {
 // Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	staff, changers := endpoint.Chain(wrap, kit.Require(kit.Staff...)), endpoint.Chain(wrap, kit.Require(kit.Changers...))
+	lists := endpoint.Chain(wrap, kit.RequireOwn(cfg.Owns, func(q listRequest) thing.ID { return q.id }, kit.Staff...))
+	reads := endpoint.Chain(wrap, kit.RequireOwn(cfg.Owns, func(q oneRequest) thing.ID { return q.id }, kit.Staff...))
+	sends := endpoint.Chain(wrap, kit.RequireOwn(cfg.Owns, func(d command.Draft) thing.ID { return d.Thing }, kit.Changers...))
 
-	mux.Handle("POST /v1/things/{thing}/commands", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, d command.Draft) (command.Command, error) {
+	mux.Handle("POST /v1/things/{thing}/commands", kithttp.Handler(sends(kit.Typed(func(ctx context.Context, d command.Draft) (command.Command, error) {
 		d.By = kit.CallerFrom(ctx).Subject()
+		_, mine := kit.OwnedSince(ctx)
+		if mine {
+			d.By = byOwner
+		}
 		if err := d.Check(); err != nil {
 			return command.Command{}, err
 		}
@@ -103,23 +122,48 @@ func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
 		if err := cfg.Audit(ctx, "command.send", string(d.Thing), d.Kind); err != nil {
 			return command.Command{}, err
 		}
-		return svc.Send(ctx, d)
+		c, err := svc.Send(ctx, d)
+		if _, before := own(ctx, c); mine && (err == nil && before || errs.CodeOf(err) == "key_used") {
+			// Perhaps by the owner of before, whose commands are not this one's business.
+			return command.Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already stands for another command", d.Key)
+		}
+		return c, err
 	})), decodeDraft))
 
-	mux.Handle("GET /v1/things/{thing}/commands", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q listRequest) ([]command.Command, error) {
+	mux.Handle("GET /v1/things/{thing}/commands", kithttp.Handler(lists(kit.Typed(func(ctx context.Context, q listRequest) ([]command.Command, error) {
 		out, err := svc.Commands(ctx, q.id, q.open, q.limit)
-		if out == nil {
-			out = []command.Command{}
+		shown := []command.Command{}
+		for _, c := range out {
+			if c, ok := show(ctx, c); ok {
+				shown = append(shown, c)
+			}
 		}
-		return out, err
+		return shown, err
 	})), decodeList))
 
-	mux.Handle("GET /v1/things/{thing}/commands/{id}", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q oneRequest) (command.Command, error) {
-		return svc.Command(ctx, q.id, q.name)
+	mux.Handle("GET /v1/things/{thing}/commands/{id}", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, q oneRequest) (command.Command, error) {
+		c, err := svc.Command(ctx, q.id, q.name)
+		if err != nil {
+			return command.Command{}, err
+		}
+		c, ok := show(ctx, c)
+		if !ok {
+			return command.Command{}, errs.Coded(errs.NotFound, "no_command", "%s has no command %.64q", q.id, q.name)
+		}
+		return c, nil
 	})), func(r *http.Request) (any, error) {
 		id, err := thingOf(r)
 		return oneRequest{id, r.PathValue("id")}, err
 	}))
+}
+
+// show returns a command as the caller may see it: an owner not those from before, nor which operator gave one.
+func show(ctx context.Context, c command.Command) (command.Command, bool) {
+	mine, before := own(ctx, c)
+	if mine && c.By != byOwner {
+		c.By = "operator"
+	}
+	return c, !before
 }
 
 func decodeDraft(r *http.Request) (any, error) {

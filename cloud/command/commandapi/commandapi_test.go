@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/commands"
@@ -95,6 +96,57 @@ func TestHTTP(t *testing.T) {
 	}
 	if list, err := svc.Commands(t.Context(), rex, true, 10); err != nil || len(list) != 2 {
 		t.Errorf("%d open commands, %v; want 2", len(list), err)
+	}
+}
+
+// TestOwners: an owner commands an own robot, and learns nothing of what was before or of who works here.
+func TestOwners(t *testing.T) {
+	svc := command.New(commandpg.New(pgtest.New(t)))
+	before, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Ping, By: byOwner, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := before.Created.Add(time.Microsecond)
+	staffs, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: commands.Sync, By: "op@example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux, au := http.NewServeMux(), &audit{}
+	Mount(mux, svc, Config{Audit: au.write, Log: slog.New(slog.DiscardHandler), Known: func(context.Context, thing.ID) error { return nil },
+		Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+			return since, account == "ann" && id == rex, nil
+		}})
+	do := func(account, method, path, body string) (int, string) {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleOwner, Account: account, Name: account + "@example.org"})))
+		return w.Code, w.Body.String()
+	}
+	const all = "/v1/things/vic:00e20100/commands"
+	for _, c := range []struct {
+		name, account, method, path, body string
+		code                              int
+		want, not                         string
+	}{
+		{"list", "ann", "GET", all, "", 200, `"by":"operator"`, before.ID},
+		{"one", "ann", "GET", all + "/" + staffs.ID, "", 200, `"by":"operator"`, "op@"},
+		{"one from before", "ann", "GET", all + "/" + before.ID, "", 404, "no_command", "ping"},
+		{"send", "ann", "POST", all, `{"kind":"intent","args":{"intent":"greeting"},"key":"mine"}`, 200, `"by":"owner"`, "ann"},
+		{"again", "ann", "POST", all, `{"kind":"intent","args":{"intent":"greeting"},"key":"mine"}`, 200, `"by":"owner"`, "ann"},
+		{"a key of before", "ann", "POST", all, `{"kind":"ping","key":"k"}`, 409, "key_used", before.ID},
+		{"a key of before, other arguments", "ann", "POST", all, `{"kind":"sync","key":"k"}`, 409, "key_used", before.ID},
+		{"another's", "bob", "POST", all, `{"kind":"ping"}`, 404, "thing vic:00e20100 is not known to this fleet", ""},
+		{"another's list", "bob", "GET", all, "", 404, "no_thing", "sync"},
+		{"another's command", "bob", "GET", all + "/" + staffs.ID, "", 404, "no_thing", "sync"},
+		{"an unknown robot's", "ann", "GET", "/v1/things/vic:00e20199/commands", "", 404, "thing vic:00e20199 is not known to this fleet", ""},
+	} {
+		code, body := do(c.account, c.method, c.path, c.body)
+		if code != c.code || !strings.Contains(body, c.want) || c.not != "" && strings.Contains(body, c.not) {
+			t.Errorf("%s: %d %s; want %d with %q, without %q", c.name, code, body, c.code, c.want, c.not)
+		}
+	}
+	if open, err := svc.Commands(t.Context(), rex, true, 10); err != nil || len(open) != 3 {
+		t.Errorf("%d open commands, %v; want 3", len(open), err)
 	}
 }
 

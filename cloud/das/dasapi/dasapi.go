@@ -1,4 +1,4 @@
-// Package dasapi is robots' events over HTTP, for operators:
+// Package dasapi is robots' events over HTTP, for operators, and for owners about one robot of theirs since it is theirs (WithOwns):
 //
 //	GET /v1/events?thing=&event=&since=&limit=&before=   newest first; Link rel="next" if there may be more
 //	GET /v1/events/tail?thing=&event=&since=             server-sent events: each event as it is stored
@@ -34,10 +34,31 @@ type query struct {
 	before das.Cursor
 }
 
+// Option changes who may see what.
+type Option func(*options)
+
+type options struct{ owns kit.Owns }
+
+// WithOwns lets the owner of a robot see its events. Without it owners are refused.
+func WithOwns(owns kit.Owns) Option { return func(o *options) { o.owns = owns } }
+
+// since makes the filter begin where the robot became the caller's.
+func (q query) since(ctx context.Context) query {
+	if since, mine := kit.OwnedSince(ctx); mine && q.filter.Since.Before(since) {
+		q.filter.Since = since
+	}
+	return q
+}
+
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc *das.Service) {
-	staff := kit.Require(kit.Staff...)
-	list := staff(kit.Typed(func(ctx context.Context, q query) ([]das.Record, error) {
+func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
+	var o options
+	for _, f := range opts {
+		f(&o)
+	}
+	admit := kit.RequireOwn(o.owns, func(q query) thing.ID { return q.filter.Thing }, kit.Staff...)
+	list := admit(kit.Typed(func(ctx context.Context, q query) ([]das.Record, error) {
+		q = q.since(ctx)
 		recs, err := svc.List(ctx, q.filter, q.limit, q.before)
 		if recs == nil {
 			recs = []das.Record{}
@@ -63,7 +84,10 @@ func Mount(mux *http.ServeMux, svc *das.Service) {
 		}
 		kithttp.WriteJSON(w, http.StatusOK, recs)
 	})
-	mux.Handle("GET /v1/events/tail", tail{svc, staff(func(context.Context, any) (any, error) { return nil, nil })})
+	mux.Handle("GET /v1/events/tail", tail{svc, admit(func(ctx context.Context, _ any) (any, error) {
+		since, _ := kit.OwnedSince(ctx)
+		return since, nil
+	})})
 }
 
 // queryOf reads the parameters; unknown ones are errors, so that a misspelled filter does not silently choose everything.
@@ -112,14 +136,32 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// tail is a stream and therefore no endpoint; it asks the endpoint middleware for admission only.
+// errNotYours ends a tail.
+var errNotYours = errors.New("dasapi: the robot has another owner")
+
+// askAgain is how long the owner of a robot is one without asking, while a tail shows its events.
+const askAgain = time.Second
+
+// tail is a stream and therefore no endpoint; it asks the endpoint middleware for admission only: since when the caller owns the robot, the
+// zero time for operators.
 type tail struct {
 	svc   *das.Service
 	admit endpoint.Endpoint
 }
 
+// admitted asks for a stream about a thing; "": all.
+func (t tail) admitted(ctx context.Context, id thing.ID) (since time.Time, err error) {
+	resp, err := t.admit(ctx, query{filter: das.Filter{Thing: id}})
+	if err == nil {
+		since = resp.(time.Time) // what admit is made of
+	}
+	return since, err
+}
+
 func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, err := t.admit(r.Context(), nil); err != nil {
+	named, _ := thing.Parse(r.URL.Query().Get("thing")) // of one that is none queryOf complains, to those who may ask at all
+	since, err := t.admitted(r.Context(), named)
+	if err != nil {
 		kithttp.WriteError(w, err)
 		return
 	}
@@ -140,8 +182,19 @@ func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	wg.Go(func() {
 		defer close(recs)
-		// The error is that of ctx, or of a database that does not recover: either way the stream ends and the client comes again.
-		_ = t.svc.Tail(ctx, after(q.filter, seen), skip(seen, func(rec das.Record) error {
+		f, asked := after(q.filter, seen), time.Now()
+		if !f.Since.IsZero() && f.Since.Before(since) {
+			f.Since = since
+		}
+		// The error is that of ctx, of a caller who owns the robot no longer, or of a database that does not recover: either way the stream
+		// ends, and the client comes again.
+		_ = t.svc.Tail(ctx, f, skip(seen, func(rec das.Record) error {
+			if !since.IsZero() && time.Since(asked) > askAgain {
+				if again, err := t.admitted(ctx, named); err != nil || !again.Equal(since) {
+					return errNotYours
+				}
+				asked = time.Now()
+			}
 			select {
 			case recs <- rec:
 				return nil

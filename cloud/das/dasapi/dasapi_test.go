@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,76 @@ func TestList(t *testing.T) {
 	}
 	if s := strings.Join(got, " "); s != "vic:2/2 vic:2/1 vic:1/3 vic:1/2 vic:1/1" {
 		t.Errorf("by pages: %s", s)
+	}
+}
+
+// TestOwners: an owner sees the events of an own robot since it is theirs, for as long as it is.
+func TestOwners(t *testing.T) {
+	store := daspg.Open(pgtest.New(t))
+	f := &fixture{store: store, svc: das.NewService(store)}
+	f.put(t, "vic:1", 1, 2) // of the time before
+	var mu sync.Mutex
+	since, owner := time.Now(), "ann"
+	mux := http.NewServeMux()
+	Mount(mux, f.svc, WithOwns(func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return since, account == owner && id == "vic:1", nil
+	}))
+	f.srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleOwner, Account: r.Header.Get("Test-Role")})))
+	}))
+	t.Cleanup(f.srv.Close)
+	f.put(t, "vic:1", 3, 3)
+	f.put(t, "vic:2", 1, 1)
+	for _, tc := range []struct {
+		path, account string
+		code          int
+		want, not     string
+	}{
+		{"/v1/events?thing=vic:1", "ann", 200, `"seq":3`, `"seq":2`},
+		{"/v1/events?thing=vic:1&since=2020-01-01T00:00:00Z", "ann", 200, `"seq":3`, `"seq":2`},
+		{"/v1/events?thing=vic:1&since=2999-01-01T00:00:00Z", "ann", 200, "[]", ""},
+		{"/v1/events?thing=vic:2", "ann", 404, "thing vic:2 is not known to this fleet", ""},
+		{"/v1/events?thing=vic:9", "ann", 404, "thing vic:9 is not known to this fleet", ""},
+		{"/v1/events?thing=vic:1", "bob", 404, "no_thing", ""},
+		{"/v1/events", "ann", 403, "denied", ""},
+		{"/v1/events/tail", "ann", 403, "denied", ""},
+		{"/v1/events/tail?thing=cat", "ann", 403, "denied", ""},
+		{"/v1/events/tail?thing=vic:2", "ann", 404, "no_thing", ""},
+		{"/v1/events/tail?thing=vic:1&thing=vic:2", "ann", 400, "given 2 times", ""},
+	} {
+		resp := f.get(t, tc.path, tc.account, "")
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != tc.code || !strings.Contains(string(body), tc.want) || tc.not != "" && strings.Contains(string(body), tc.not) {
+			t.Errorf("%s as %s: %d %s; want %d with %q, without %q", tc.path, tc.account, resp.StatusCode, body, tc.code, tc.want, tc.not)
+		}
+	}
+	resp := f.get(t, "/v1/events/tail?thing=vic:1&since=2020-01-01T00:00:00Z", "ann", "")
+	s := sse{t, bufio.NewReader(resp.Body)}
+	if _, rec := s.next(); rec.Seq != 3 {
+		t.Errorf("tail begins with %d, want 3", rec.Seq)
+	}
+	mu.Lock()
+	owner, since = "bob", time.Now()
+	mu.Unlock()
+	ended := make(chan string)
+	go func() { b, _ := io.ReadAll(s.r); ended <- string(b) }() // an error is an end too
+	start := time.Now()
+	for seq := uint64(4); ; seq++ { // the robot goes on
+		f.put(t, "vic:1", seq, seq)
+		select {
+		case <-ended:
+			t.Logf("the tail ended %v after the ownership", time.Since(start))
+			return
+		default:
+		}
+		if time.Since(start) > 2*time.Second {
+			t.Fatal("somebody else's events are still shown after 2 s")
+		}
 	}
 }
 

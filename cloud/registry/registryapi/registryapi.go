@@ -1,9 +1,9 @@
-// Package registryapi is the fleet over HTTP, for operators:
+// Package registryapi is the fleet over HTTP, for operators; what is marked *, for the owner of the thing too (WithOwns):
 //
 //	GET /v1/things?presence=&q=&limit=&after=   a page of things in the order of their ids; Link rel="next" if there may be more
-//	GET /v1/things/{thing}                      one thing with its last status
+//	GET /v1/things/{thing}                      one thing with its last status *
 //	GET /v1/things/{thing}/doctor               what is wrong with it, and what to do
-//	GET /v1/things/{thing}/history?limit=       when it came and went
+//	GET /v1/things/{thing}/history?limit=       when it came and went; for the owner, since it is theirs *
 //	GET /v1/fleet                               how many are present and absent
 //	GET /v1/watch                               server-sent events: each thing as it changes
 package registryapi
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,9 +31,22 @@ type thingRequest struct {
 	limit int
 }
 
+// Option changes who may see what.
+type Option func(*options)
+
+type options struct{ owns kit.Owns }
+
+// WithOwns lets the owner of a thing see its status, and when it came and went. Without it owners are refused.
+func WithOwns(owns kit.Owns) Option { return func(o *options) { o.owns = owns } }
+
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc *registry.Service) {
+func Mount(mux *http.ServeMux, svc *registry.Service, opts ...Option) {
+	var o options
+	for _, f := range opts {
+		f(&o)
+	}
 	staff := kit.Require(kit.Staff...)
+	own := kit.RequireOwn(o.owns, func(q thingRequest) thing.ID { return q.id }, kit.Staff...)
 
 	list := staff(kit.Typed(func(ctx context.Context, q registry.Query) ([]registry.Thing, error) {
 		things, err := svc.Things(ctx, q)
@@ -60,16 +74,19 @@ func Mount(mux *http.ServeMux, svc *registry.Service) {
 		}
 		kithttp.WriteJSON(w, http.StatusOK, things)
 	})
-	mux.Handle("GET /v1/things/{thing}", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q thingRequest) (registry.Thing, error) {
+	mux.Handle("GET /v1/things/{thing}", kithttp.Handler(own(kit.Typed(func(ctx context.Context, q thingRequest) (registry.Thing, error) {
 		return svc.Thing(ctx, q.id)
 	})), decodeThing))
 	mux.Handle("GET /v1/things/{thing}/doctor", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q thingRequest) (registry.Report, error) {
 		return svc.Doctor(ctx, q.id)
 	})), decodeThing))
-	mux.Handle("GET /v1/things/{thing}/history", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, q thingRequest) ([]registry.Change, error) {
+	mux.Handle("GET /v1/things/{thing}/history", kithttp.Handler(own(kit.Typed(func(ctx context.Context, q thingRequest) ([]registry.Change, error) {
 		out, err := svc.History(ctx, q.id, q.limit)
 		if out == nil {
 			out = []registry.Change{}
+		}
+		if since, mine := kit.OwnedSince(ctx); mine {
+			out = slices.DeleteFunc(out, func(c registry.Change) bool { return c.At.Before(since) })
 		}
 		return out, err
 	})), decodeThing))

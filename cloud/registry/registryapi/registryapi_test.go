@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"kennel/certs/thing"
+	"kennel/cloud/api/ack"
+	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/kit"
@@ -89,6 +91,68 @@ func TestEndpoints(t *testing.T) {
 		if resp.StatusCode != tt.code || !strings.Contains(body.String(), tt.want) {
 			t.Errorf("%s as %q: %d %s; want %d and %s", tt.path, tt.role, resp.StatusCode, body.String(), tt.code, tt.want)
 		}
+	}
+}
+
+// TestOwners: an owner sees the status of an own thing, and when it came and went since it is theirs.
+func TestOwners(t *testing.T) {
+	svc := registry.New(registrypg.New(pgtest.New(t), quiet), registry.Sources{}, quiet)
+	const mine = thing.ID("vic:a0")
+	if err := svc.Register(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Register(t.Context(), "vic:a1"); err != nil {
+		t.Fatal(err)
+	}
+	b, err := status.Message{V: 1, State: status.Online, BootID: "b", ConnectSeq: 1, Seq: 1, Agent: "1.0"}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc.HandleStatus(t.Context(), mine, b, func(ack.Ack) {})
+	past, err := svc.History(t.Context(), mine, 10)
+	if err != nil || len(past) != 1 {
+		t.Fatalf("history %+v, %v; want that it came", past, err)
+	}
+	since := past[0].At
+	mux := http.NewServeMux()
+	Mount(mux, svc, WithOwns(func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		return since, account == "ann" && id == mine, nil
+	}))
+	ask := func(account, path string) (int, string) {
+		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleOwner, Account: account}), "GET", path, nil)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	for _, c := range []struct {
+		account, path string
+		code          int
+		want          string
+	}{
+		{"ann", "/v1/things/vic:a0", 200, `"presence":"present"`},
+		{"ann", "/v1/things/vic:a0/history", 200, `"present":true`},
+		{"ann", "/v1/things/vic:a1", 404, `"thing vic:a1 is not known to this fleet"`},
+		{"ann", "/v1/things/vic:a1/history", 404, "no_thing"},
+		{"bob", "/v1/things/vic:a0", 404, "no_thing"},
+		{"ann", "/v1/things/vic:a0/doctor", 403, "denied"}, // it tells addresses, and what was before
+		{"ann", "/v1/things", 403, "denied"},
+		{"ann", "/v1/fleet", 403, "denied"},
+		{"ann", "/v1/watch", 403, "denied"},
+	} {
+		if code, body := ask(c.account, c.path); code != c.code || !strings.Contains(body, c.want) {
+			t.Errorf("%s as %s: %d %s; want %d with %q", c.path, c.account, code, body, c.code, c.want)
+		}
+	}
+	// Another's and an unknown one, word for word.
+	_, another := ask("ann", "/v1/things/vic:a1")
+	_, unknown := ask("ann", "/v1/things/vic:a2")
+	_, err = svc.Thing(t.Context(), "vic:a2")
+	if strings.ReplaceAll(another, "vic:a1", "vic:a2") != unknown || !strings.Contains(unknown, err.Error()) {
+		t.Errorf("another's: %s; unknown: %s; as operators see one: %v", another, unknown, err)
+	}
+	since = since.Add(time.Microsecond)
+	if code, body := ask("ann", "/v1/things/vic:a0/history"); code != 200 || body != "[]\n" {
+		t.Errorf("what was before: %d %s; want none", code, body)
 	}
 }
 
