@@ -26,6 +26,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // before there is anybody who reads it
+	os.Exit(m.Run())
+}
+
 func TestHelpIsGood(t *testing.T) {
 	for _, line := range cli.Lint(Command()) {
 		t.Error(line)
@@ -217,8 +222,6 @@ func run(ctx context.Context, env map[string]string, stdin string, args ...strin
 
 // TestCommands runs each line of testdata/commands.txt and compares what it prints with what stands below it.
 func TestCommands(t *testing.T) {
-	t.Setenv("TZ", "UTC")
-	time.Local = time.UTC
 	c := newCloud(t)
 	dir := c.onebox(t)
 	file := filepath.Join("testdata", "commands.txt")

@@ -997,6 +997,64 @@ func TestDeletionGoesOn(t *testing.T) {
 	}
 }
 
+// Through River: what Delete orders is done by whichever process works on tasks, and a domain that fails at first is asked again.
+func TestDeletionByTask(t *testing.T) {
+	var books *shelf
+	var orders *jobs.Orders
+	h := newHome(t, func(c *account.OwnersConfig) {
+		books = &shelf{}
+		c.Personal = append([]account.Holder{{Name: "shelf", Personal: books}}, c.Personal...)
+		c.Order = func(ctx context.Context, id string) error { return orders.Add(ctx, account.TaskDelete, id) }
+	})
+	books.h = h
+	var err error
+	if orders, err = jobs.NewOrders(h.pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.pool.Exec(t.Context(), `CREATE TABLE shelf (account text, title text)`); err != nil {
+		t.Fatal(err)
+	}
+	a := h.signUp(t, ada)
+	if err := h.o.Delete(t.Context(), a.ID, password, here); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.o.Resume(t.Context()); err != nil { // ordered twice, done once
+		t.Fatal(err)
+	}
+	books.fail.Store(true)
+	done := make(chan struct{}, 8)
+	r, err := jobs.New(h.pool, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Handle(jobs.Task{Name: account.TaskDelete, Run: func(ctx context.Context, id string) error {
+		err := h.o.Erase(ctx, id)
+		if err == nil {
+			done <- struct{}{}
+		}
+		books.fail.Store(false)
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		t.Error("not deleted in 60 s")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if found := h.everywhere(t, ada); len(found) > 0 || books.calls.Load() != 2 {
+		t.Errorf("still in %v, the shelf was asked %d times", found, books.calls.Load())
+	}
+}
+
 func TestOwnersForget(t *testing.T) {
 	h := newHome(t)
 	if _, err := h.o.AppSignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here); err != nil {
