@@ -1,0 +1,117 @@
+package wipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"kennel/cloud/api/events"
+	"kennel/cloud/api/owners"
+	"kennel/edge/agent/robotfs"
+	"kennel/infra/errs"
+)
+
+// Requester asks the cloud (edge/agent/link).
+type Requester interface {
+	Do(ctx context.Context, service, method string, body []byte) ([]byte, error)
+}
+
+// EventName is the event of a wipe (VEC-TOK-10).
+const EventName = "robot.cleared_user_data"
+
+// Pauses between attempts to tell, and the bound of one; our own defaults.
+const (
+	firstPause = 5 * time.Second
+	maxPause   = 5 * time.Minute
+	askTime    = 30 * time.Second
+)
+
+// Teller tells the cloud of a wipe, so that ownership ends there too. Safe for concurrent use; Run is called once at a time.
+type Teller struct {
+	root *os.Root
+	ask  Requester
+	emit func(ctx context.Context, e events.Event) error // returns when the event is on disk for good
+	log  *slog.Logger
+	wake chan struct{} // one slot
+}
+
+// NewTeller returns a Teller that does nothing until Run.
+func NewTeller(root *os.Root, ask Requester, emit func(ctx context.Context, e events.Event) error, log *slog.Logger) *Teller {
+	return &Teller{root, ask, emit, log, make(chan struct{}, 1)}
+}
+
+// Connected says that there is a connection.
+func (t *Teller) Connected() {
+	select {
+	case t.wake <- struct{}{}:
+	default: // said already
+	}
+}
+
+// Pending reports whether the cloud does not know of a wipe yet. Until it does, it takes the robot for its former owner's.
+func (t *Teller) Pending() bool {
+	j, err := readJournal(t.root)
+	return err == nil && j.Erased
+}
+
+// Run tells until the cloud knows, or ctx ends; and then waits for ctx.
+func (t *Teller) Run(ctx context.Context) error {
+	pause := firstPause
+	for {
+		err := t.Tell(ctx)
+		if err == nil {
+			<-ctx.Done() // another wipe ends this process
+			return nil
+		}
+		t.log.WarnContext(ctx, "the cloud does not know yet that the user data were cleared", "err", err)
+		timer := time.NewTimer(max(pause/2+rand.N(pause), errs.RetryOf(err)))
+		pause = min(2*pause, maxPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-t.wake:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// Tell tells once what is to be told, if anything.
+func (t *Teller) Tell(ctx context.Context) error {
+	j, err := readJournal(t.root)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !j.Erased {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !j.Told {
+		if err := t.emit(ctx, events.Event{Source: "agentd", Name: EventName}); err != nil {
+			return fmt.Errorf("record the event %s: %w", EventName, err)
+		}
+		j.Told = true
+		if err := writeJournal(t.root, j); err != nil {
+			return err
+		}
+	}
+	body, err := owners.Encode(owners.Keyed{Key: j.Key})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	if _, err := t.ask.Do(ctx, owners.Service, owners.WipedMethod, body); err != nil {
+		return fmt.Errorf("tell the cloud: %w", err)
+	}
+	if err := t.root.Remove(journalFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	t.log.InfoContext(ctx, "the cloud knows that the user data were cleared")
+	return robotfs.SyncDir(t.root, "persist/kennel")
+}
