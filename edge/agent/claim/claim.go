@@ -1,0 +1,285 @@
+// Package claim lets an owner claim the robot: whoever wants it asks for a code at the robot, the cloud gives one, the robot shows it, and
+// whoever types it into the app owns the robot (design, section 6). The robot shows it no longer than it is good.
+package claim
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"kennel/cloud/api/owners"
+	"kennel/infra/errs"
+)
+
+// Requester asks the cloud (edge/agent/link).
+type Requester interface {
+	Do(ctx context.Context, service, method string, body []byte) ([]byte, error)
+}
+
+// Display shows a code on the robot. Its methods do not block; Hide without Show is fine.
+type Display interface {
+	Show(code string, goodFor time.Duration) error
+	Hide() error
+}
+
+// Config says whom to ask and where to show.
+type Config struct {
+	Ask     Requester
+	Display Display
+	Log     *slog.Logger
+	// Auto shows a code whenever the robot has no owner, as a robot does that is taken out of its box.
+	Auto bool
+	// OnStatus hears whose robot it is whenever the cloud has said so. It must not block.
+	OnStatus func(owners.Status)
+}
+
+// Rhythm; our own defaults. While a code is shown the cloud is asked whether somebody typed it.
+const (
+	askTime    = 20 * time.Second
+	lookEvery  = 5 * time.Second
+	firstPause = 2 * time.Second
+	maxPause   = time.Minute
+)
+
+// State says what is shown, for doctor.
+type State struct {
+	Known   bool      `json:"known"` // the cloud has said whose robot it is
+	Owned   bool      `json:"owned"`
+	Code    string    `json:"code,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+	Problem string    `json:"problem,omitempty"`
+}
+
+// Agent is safe for concurrent use; Run is called once at a time.
+type Agent struct {
+	cfg  Config
+	wake chan struct{} // one slot
+
+	mu     sync.Mutex
+	wish   *wish  // for a code; nil: none
+	code   string // shown
+	until  time.Time
+	known  bool
+	status owners.Status
+	err    error
+	look   bool // ask whose robot it is
+}
+
+// wish is one code that is wanted. What came of it stands when done is closed.
+type wish struct {
+	key   string
+	done  chan struct{}
+	code  string
+	until time.Time
+	err   error
+}
+
+func newWish() *wish { return &wish{key: rand.Text(), done: make(chan struct{})} }
+
+// New returns an Agent that does nothing until Run.
+func New(cfg Config) (*Agent, error) {
+	if cfg.Ask == nil || cfg.Display == nil || cfg.Log == nil {
+		return nil, errors.New("claim: nobody to ask, no display or no logger")
+	}
+	if cfg.OnStatus == nil {
+		cfg.OnStatus = func(owners.Status) {}
+	}
+	return &Agent{cfg: cfg, wake: make(chan struct{}, 1)}, nil
+}
+
+// State returns how it stands.
+func (a *Agent) State() State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := State{Known: a.known, Owned: a.status.Owned, Code: a.code, Until: a.until}
+	if a.err != nil {
+		s.Problem = a.err.Error()
+	}
+	return s
+}
+
+// Connected says that there is a connection: the cloud is asked whose robot it is.
+func (a *Agent) Connected() { a.lookNow() }
+
+// Look asks the cloud again whose robot it is, such as after an exchange of tokens.
+func (a *Agent) Look() { a.lookNow() }
+
+func (a *Agent) lookNow() {
+	a.mu.Lock()
+	a.look = true
+	a.mu.Unlock()
+	a.signal()
+}
+
+// Want shows a code, and returns it when it is shown. The one that is shown stays, if there is one. The cloud refuses while the robot has an
+// owner.
+func (a *Agent) Want(ctx context.Context) (code string, until time.Time, err error) {
+	a.mu.Lock()
+	if a.code != "" {
+		defer a.mu.Unlock()
+		return a.code, a.until, nil
+	}
+	if a.wish == nil {
+		a.wish = newWish()
+	}
+	w := a.wish
+	a.mu.Unlock()
+	a.signal()
+	select {
+	case <-ctx.Done():
+		return "", time.Time{}, errs.New(errs.Unavailable, "no code from the cloud yet: %w", ctx.Err())
+	case <-w.done:
+		return w.code, w.until, w.err
+	}
+}
+
+func (a *Agent) signal() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // said already
+	}
+}
+
+// Run asks and shows until ctx ends; then nothing is shown.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.hide()
+	pause := firstPause
+	for {
+		wait, err := a.step(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			pause = firstPause
+		} else {
+			a.cfg.Log.WarnContext(ctx, "claiming", "err", err)
+			wait = max(pause/2+mrand.N(pause), errs.RetryOf(err))
+			pause = min(2*pause, maxPause)
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-a.wake:
+			t.Stop()
+		case <-t.C:
+		}
+	}
+}
+
+// idle is how long nothing needs to be done.
+const idle = time.Hour
+
+// step does what is to be done now and returns when to look again.
+func (a *Agent) step(ctx context.Context) (time.Duration, error) {
+	a.mu.Lock()
+	w, code, until, look := a.wish, a.code, a.until, a.look
+	a.mu.Unlock()
+	now := time.Now()
+	if code != "" && !now.Before(until) {
+		a.hide()
+		code = ""
+		look = true // somebody may have used it in the last moment
+	}
+	if look || code != "" {
+		s, err := a.askStatus(ctx)
+		if err != nil {
+			return 0, err
+		}
+		a.mu.Lock()
+		a.look, a.known, a.status, a.err = false, true, s, nil
+		if a.wish == nil && a.code == "" && a.cfg.Auto && !s.Owned {
+			a.wish = newWish()
+		}
+		w = a.wish
+		a.mu.Unlock()
+		a.cfg.OnStatus(s)
+		if code != "" && (s.Owned || s.CodeExpiresInMS == 0) { // used, or tried too often
+			a.hide()
+			return 0, nil
+		}
+	}
+	if w == nil {
+		if code != "" {
+			return min(lookEvery, max(until.Sub(now), 0)), nil
+		}
+		return idle, nil
+	}
+	return a.fetch(ctx, w)
+}
+
+func (a *Agent) askStatus(ctx context.Context) (owners.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	b, err := a.cfg.Ask.Do(ctx, owners.Service, owners.StatusMethod, nil)
+	if err != nil {
+		return owners.Status{}, fmt.Errorf("ask whose robot this is: %w", err)
+	}
+	s, err := owners.ParseStatus(b)
+	if err != nil {
+		return owners.Status{}, errs.New(errs.Corrupt, "whose robot this is: %w", err)
+	}
+	return s, nil
+}
+
+// fetch gets the code that is wanted. A refusal ends the wish: asking again would get the same.
+func (a *Agent) fetch(ctx context.Context, w *wish) (time.Duration, error) {
+	body, err := owners.Encode(owners.Keyed{Key: w.key})
+	if err != nil {
+		return 0, err
+	}
+	actx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	sent := time.Now() // its life began no earlier
+	b, err := a.cfg.Ask.Do(actx, owners.Service, owners.CodeMethod, body)
+	if err != nil {
+		switch errs.KindOf(err) {
+		case errs.Unavailable, errs.Exhausted, errs.Internal:
+			a.mu.Lock()
+			a.err = err
+			a.mu.Unlock()
+			return 0, fmt.Errorf("ask for a code: %w", err)
+		}
+		a.settle("", time.Time{}, err)
+		a.mu.Lock()
+		a.look = true // the cloud knows something that the robot does not
+		a.mu.Unlock()
+		return 0, fmt.Errorf("ask for a code: %w", err)
+	}
+	c, err := owners.ParseCode(b)
+	if err != nil {
+		return 0, errs.New(errs.Corrupt, "code: %w", err)
+	}
+	goodFor := time.Duration(c.ExpiresInMS) * time.Millisecond
+	if err := a.cfg.Display.Show(c.Code, goodFor); err != nil {
+		err = fmt.Errorf("show the code: %w", err)
+		a.settle("", time.Time{}, err)
+		return 0, err
+	}
+	a.settle(c.Code, sent.Add(goodFor), nil)
+	return lookEvery, nil
+}
+
+// settle ends the wish for a code.
+func (a *Agent) settle(code string, until time.Time, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wish.code, a.wish.until, a.wish.err = code, until, err
+	close(a.wish.done)
+	a.wish, a.code, a.until, a.err = nil, code, until, err
+}
+
+func (a *Agent) hide() {
+	a.mu.Lock()
+	a.code, a.until = "", time.Time{}
+	a.mu.Unlock()
+	if err := a.cfg.Display.Hide(); err != nil {
+		a.cfg.Log.Warn("the code is still shown", "err", err)
+	}
+}
