@@ -70,7 +70,7 @@ func TestTurn(t *testing.T) {
 		for i := range 4 {
 			queue(i)
 		}
-		time.Sleep(queueTime - time.Second) // longer than a handshake may take
+		time.Sleep(queueTime - time.Second)
 		if len(served)+len(refused) > 0 {
 			t.Fatalf("before its turn served %v, refused %v", served, refused)
 		}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ func greeted(raw net.Conn) error {
 			return !errors.Is(failed, unix.EAGAIN)
 		})
 	})
-	switch err = errors.Join(err, failed); {
+	switch err = cmp.Or(err, failed); { // what ends the waiting leaves EAGAIN in failed
 	case err != nil:
 		return fmt.Errorf("first byte: %w", err)
 	case n == 0:
