@@ -94,8 +94,8 @@ func Make(dir string, b Birth) error {
 	if err := writeEndpoints(root, b); err != nil {
 		return err
 	}
-	// The record comes last: a folder with a record is a whole robot.
-	return robotfs.WriteFile(root, emr.Path, rec.Append(nil), 0o444)
+	// The record comes last: a folder with a record is a whole robot. This is the factory, and the robot is not packed yet.
+	return emr.Write(root, rec, true)
 }
 
 func writeEndpoints(root *os.Root, b Birth) error {

@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"kennel/edge/agent/claim"
 	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/wipe"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -36,6 +39,9 @@ type Config struct {
 	Log       *slog.Logger
 	LogLevel  string
 	Getenv    func(string) string // overrides of the robot's .env files
+	// OnCode hears the code that the robot shows to whoever wants to claim it, and "" when it shows none any more; nil: nobody looks. It has no
+	// display of its own to show it on.
+	OnCode func(code string)
 }
 
 // State is the content of StateFile.
@@ -54,9 +60,6 @@ func Run(ctx context.Context, cfg Config) error {
 	defer root.Close() // nothing buffered
 	if _, err := root.Stat(simFile); err != nil {
 		return fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", cfg.Root, err)
-	}
-	if err := root.MkdirAll(LogDir, 0o755); err != nil {
-		return err
 	}
 	r := &robot{cfg: cfg, root: root, state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
 	var world World
@@ -91,6 +94,13 @@ type robot struct {
 
 // boot runs the robot from power on to power off.
 func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
+	// What the original does on its way down, while the marker is still there.
+	if _, err := wipe.Resume(wipe.Config{Root: r.root, Log: r.cfg.Log}); err != nil {
+		return err
+	}
+	if err := r.root.MkdirAll(LogDir, 0o755); err != nil {
+		return err
+	}
 	if err := emptyRun(r.root); err != nil {
 		return err
 	}
@@ -120,6 +130,9 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	head, headCancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer headCancel()
 	var wg sync.WaitGroup
+	if r.cfg.OnCode != nil {
+		wg.Go(func() { watchCode(head, r.root, r.cfg.OnCode) })
+	}
 	failed := make(chan error, 2) // one each
 	for _, s := range []proc.Spec{
 		r.spec("robotd", restart, "-device", pty.SlavePath),
@@ -189,6 +202,31 @@ func (r *robot) note(name string, pid int) {
 	}
 	if err != nil {
 		r.cfg.Log.Error("cannot write "+StateFile, logging.Err, err)
+	}
+}
+
+// lookAtCode is how often the place where a code is shown is looked at: eyes that are quick enough.
+const lookAtCode = 200 * time.Millisecond
+
+// watchCode tells what is shown whenever it changes, until ctx ends.
+func watchCode(ctx context.Context, root *os.Root, tell func(string)) {
+	tick := time.NewTicker(lookAtCode)
+	defer tick.Stop()
+	last := ""
+	for {
+		b, err := robotfs.ReadFile(root, claim.CodeFile)
+		if err != nil {
+			b = nil // none is shown
+		}
+		if code := strings.TrimSpace(string(b)); code != last {
+			last = code
+			tell(code)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 
