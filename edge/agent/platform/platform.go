@@ -3,6 +3,7 @@
 package platform
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -36,9 +37,12 @@ type Endpoints struct {
 	Jdocs    string `json:"jdocs"`
 	LogFiles string `json:"logfiles"`
 	TMS      string `json:"tms"`
+	Vision   string `json:"offboard_vision,omitempty"`
 	Kennel   struct {
 		API  string `json:"api"`            // https://host:port, enrolment and large bodies
 		MQTT string `json:"mqtt,omitempty"` // ssl://host:port; empty: what the cloud says at enrolment
+		// Build is the kind of robot that these endpoints are for: "production" or "development"; empty: production (VEC-CLD-06).
+		Build Build `json:"build,omitempty"`
 	} `json:"kennel"`
 }
 
@@ -48,6 +52,13 @@ func LoadEndpoints(root *os.Root) (Endpoints, error) {
 	var e Endpoints
 	if err := robotfs.ReadJSON(root, ServerConfigFile, &e); err != nil {
 		return Endpoints{}, fmt.Errorf("server configuration: %w", err)
+	}
+	build, err := RobotBuild(root)
+	if err != nil {
+		return Endpoints{}, fmt.Errorf("server configuration: %w", err)
+	}
+	if want := cmp.Or(e.Kennel.Build, Production); want != build {
+		return Endpoints{}, fmt.Errorf("server configuration: %s is for %s robots (kennel.build), and this is a %s robot: the two never share a cloud", ServerConfigFile, want, build)
 	}
 	for _, u := range []struct{ key, value, scheme string }{
 		{"kennel.api", e.Kennel.API, "https"},
@@ -77,13 +88,9 @@ func ID(root *os.Root) (thing.ID, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("species: %w", err)
 	}
-	b, err = robotfs.ReadFile(root, emr.Path)
+	rec, err := emr.Read(root)
 	if err != nil {
 		return "", fmt.Errorf("serial number: %w", err)
-	}
-	rec, err := emr.Parse(b)
-	if err != nil {
-		return "", fmt.Errorf("serial number: %s: %w", emr.Path, err)
 	}
 	return thing.New(species, rec.Serial())
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,18 +20,25 @@ type Env struct {
 	err    error
 }
 
-// LoadEnv reads the file; a missing one is empty.
-func LoadEnv(root *os.Root, name string, getenv func(string) string) *Env {
-	e := &Env{name: name, getenv: getenv}
-	b, err := ReadFile(root, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return e
-	}
-	if err == nil {
-		e.values, err = ParseEnv(b)
-	}
-	if err != nil {
-		e.err = fmt.Errorf("%s: %w", name, err)
+// LoadEnv reads the file, and further ones whose keys go before those of earlier ones; a missing one is empty.
+func LoadEnv(root *os.Root, name string, getenv func(string) string, further ...string) *Env {
+	e := &Env{name: name, values: map[string]string{}, getenv: getenv}
+	for _, name := range append([]string{name}, further...) {
+		b, err := ReadFile(root, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var values map[string]string
+		if err == nil {
+			values, err = ParseEnv(b)
+		}
+		if err != nil && e.err == nil {
+			e.err = fmt.Errorf("%s: %w", name, err)
+		}
+		if len(values) > 0 {
+			e.name = name // of the file that was read last, where a mistake is likeliest
+		}
+		maps.Copy(e.values, values)
 	}
 	return e
 }
@@ -58,6 +67,31 @@ func (e *Env) Int(key string, def, lo, hi int) int {
 		return def
 	}
 	return n
+}
+
+// String returns the text under key, or def.
+func (e *Env) String(key, def string) string {
+	if v := e.get(key); v != "" {
+		return v
+	}
+	return def
+}
+
+// Bool returns the truth under key, or def. The original's files write 0 and 1, true and false.
+func (e *Env) Bool(key string, def bool) bool {
+	switch v := e.get(key); strings.ToLower(v) {
+	case "":
+		return def
+	case "1", "true", "yes", "on":
+		return true
+	case "0", "false", "no", "off":
+		return false
+	default:
+		if e.err == nil {
+			e.err = fmt.Errorf("%s: %s is %.60q: want 0, 1, true or false", e.name, key, v)
+		}
+		return def
+	}
 }
 
 // Seconds returns the duration under key, written in whole seconds.

@@ -24,3 +24,20 @@ func TestEnv(t *testing.T) {
 		t.Errorf("missing file: %v", e.Err())
 	}
 }
+
+// Layers: the later file goes first; texts and truths as the original writes them.
+func TestEnvLayers(t *testing.T) {
+	root, _ := open(t)
+	for name, body := range map[string]string{"a.env": "URL=auto\nDEBUG=false\nN=1\n", "c.env": "URL=http://x\nDEBUG=1\nBAD=maybe\n"} {
+		if err := WriteFile(root, name, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := LoadEnv(root, "a.env", func(string) string { return "" }, "missing.env", "c.env")
+	if e.String("URL", "") != "http://x" || !e.Bool("DEBUG", false) || e.Int("N", 0, 0, 9) != 1 || e.String("NONE", "d") != "d" || !e.Bool("NONE", true) || e.Err() != nil {
+		t.Errorf("got %q %v %v", e.String("URL", ""), e.Bool("DEBUG", false), e.Err())
+	}
+	if e.Bool("BAD", true) != true || e.Err() == nil || !strings.Contains(e.Err().Error(), "BAD") {
+		t.Errorf("err %v", e.Err())
+	}
+}
