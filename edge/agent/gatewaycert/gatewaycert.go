@@ -33,7 +33,6 @@ import (
 	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/faultcode"
-	"kennel/infra/errs"
 )
 
 // Files, below the robot's root.
@@ -97,7 +96,7 @@ func Open(cfg Config) (*Plate, error) {
 	}
 	p := &Plate{cfg: cfg}
 	if err := p.make(); err != nil {
-		return nil, errs.New(errs.Internal, "fault %d: gateway certificate: %w", faultcode.GatewayCert, err)
+		return nil, faultcode.Wrap(faultcode.GatewayCert, fmt.Errorf("gateway certificate: %w", err))
 	}
 	return p, nil
 }

@@ -13,9 +13,11 @@ import (
 	"os"
 	"strings"
 
+	"kennel/certs/devicecert"
 	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/emr"
+	"kennel/edge/faultcode"
 )
 
 // Files, relative to the robot's root.
@@ -78,8 +80,30 @@ func LoadEndpoints(root *os.Root) (Endpoints, error) {
 	return e, nil
 }
 
-// ID returns who the robot is: species, and the serial of its electronic medical record (VEC-TOK-01, VEC-STOR-03).
+// ID returns who the robot is: species, and the serial of its electronic medical record (VEC-TOK-01, VEC-STOR-03). An error is fault 852
+// (VEC-TOK-08).
 func ID(root *os.Root) (thing.ID, error) {
+	id, err := readID(root)
+	return id, faultcode.Wrap(faultcode.CloudESN, err)
+}
+
+// Factory returns the robot's factory identity, read and checked at start (VEC-STOR-09, VEC-TOK-02). found is false for a robot that was born
+// without one. An error is fault 850 (VEC-TOK-08): there is one, and it is damaged, not the original's, or another robot's.
+func Factory(root *os.Root, id thing.ID) (f devicecert.Factory, found bool, err error) {
+	f, err = devicecert.ReadFactory(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, devicecert.ErrFactory):
+		return devicecert.Factory{}, false, nil
+	case err == nil && f.Thing() != id:
+		err = fmt.Errorf("%w: %s is for %s, and the serial number of this robot makes it %s", devicecert.ErrFactory, devicecert.FactoryDir, f.Thing(), id)
+	}
+	if err != nil {
+		return devicecert.Factory{}, true, faultcode.Wrap(faultcode.CloudCertificate, err)
+	}
+	return f, true, nil
+}
+
+func readID(root *os.Root) (thing.ID, error) {
 	species := thing.Vector
 	b, err := robotfs.ReadFile(root, SpeciesFile)
 	switch {

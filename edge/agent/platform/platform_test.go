@@ -1,12 +1,22 @@
 package platform
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"kennel/certs/devicecert"
+	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/emr"
+	"kennel/edge/faultcode"
 )
 
 func newRoot(t *testing.T, files map[string]string) *os.Root {
@@ -64,7 +74,45 @@ func TestIdentity(t *testing.T) {
 	if b, _ := BootID(root); b != a {
 		t.Errorf("boot id changed within one boot: %s, %s", a, b)
 	}
-	if _, err := ID(newRoot(t, nil)); err == nil {
-		t.Error("a robot without a record has an id")
+	if _, err := ID(newRoot(t, nil)); faultcode.Of(err) != faultcode.CloudESN {
+		t.Errorf("a robot without a record: %v, want fault 852", err)
+	}
+}
+
+// TestFactory is VEC-STOR-09 and VEC-TOK-08: none, a good one, another robot's and a damaged one.
+func TestFactory(t *testing.T) {
+	const me = thing.ID("vic:00e20100")
+	root := newRoot(t, nil)
+	if _, found, err := Factory(root, me); found || err != nil {
+		t.Errorf("none: %v, %v", found, err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Date(2117, 1, 1, 0, 0, 0, 0, time.UTC),
+		Subject: pkix.Name{CommonName: string(me), Organization: []string{"Anki Inc."}}}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := devicecert.WriteFactory(root, leaf, key, nil); err != nil {
+		t.Fatal(err)
+	}
+	if f, found, err := Factory(root, me); !found || err != nil || f.Thing() != me {
+		t.Errorf("good: %v, %v", found, err)
+	}
+	if _, _, err := Factory(root, "vic:00e20999"); faultcode.Of(err) != faultcode.CloudCertificate || !strings.Contains(err.Error(), "vic:00e20999") {
+		t.Errorf("another robot's: %v", err)
+	}
+	if err := root.Remove("factory/cloud/AnkiRobotDeviceKeys.pem"); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := Factory(root, me); !found || faultcode.Of(err) != faultcode.CloudCertificate {
+		t.Errorf("keys gone: %v, %v", found, err)
 	}
 }

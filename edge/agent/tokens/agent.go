@@ -140,7 +140,7 @@ func New(cfg Config) (*Agent, error) {
 func (a *Agent) fault(err error) error {
 	a.cfg.Log.Error("token store", "err", err)
 	a.cfg.Fault(faultcode.CloudTokenStore, err)
-	return fmt.Errorf("fault %d: token store: %w", faultcode.CloudTokenStore, err)
+	return faultcode.Wrap(faultcode.CloudTokenStore, fmt.Errorf("token store: %w", err))
 }
 
 func (a *Agent) loadJWT() error {
