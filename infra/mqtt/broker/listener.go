@@ -65,6 +65,7 @@ type listener struct {
 	service listeners.EstablishFn
 
 	slots chan struct{}
+	conns sync.WaitGroup
 	done  chan struct{} // closed by Close
 	mu    sync.Mutex
 	open  map[net.Conn]struct{}
@@ -179,7 +180,7 @@ func (l *listener) turn(raw net.Conn) *refusal {
 	return nil
 }
 
-// Close stops accepting and ends every connection, also those that have not logged in yet.
+// Close stops accepting and ends every connection, also those that have not logged in yet. It returns when their goroutines have.
 func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.mu.Lock()
 	if !l.ended {
@@ -190,10 +191,11 @@ func (l *listener) Close(closeClients listeners.CloseFn) {
 	_ = l.ln.Close()
 	closeClients(l.ID())
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	for c := range l.open {
 		_ = c.Close()
 	}
+	l.mu.Unlock()
+	l.conns.Wait()
 }
 
 func (l *listener) closing() bool {
@@ -208,6 +210,7 @@ func (l *listener) add(c net.Conn) bool {
 	n, ended := int64(len(l.open)), l.ended
 	if !ended && n < l.limit {
 		l.open[c] = struct{}{}
+		l.conns.Add(1)
 	}
 	l.mu.Unlock()
 	if !ended && n >= l.limit {
@@ -217,6 +220,7 @@ func (l *listener) add(c net.Conn) bool {
 }
 
 func (l *listener) remove(c net.Conn) {
+	defer l.conns.Done()
 	_ = c.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
