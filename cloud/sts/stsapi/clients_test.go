@@ -3,9 +3,13 @@ package stsapi_test
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,10 +37,18 @@ func (r *rig) v2(c token.Credentials, change ...func(*s3.Options)) *s3.Client {
 		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey.Reveal(), c.SessionToken.Reveal())}, change...)
 }
 
-// v1 is the uploader of the SDK that original robots are built with, set up as they do: no endpoint, so that it calls AWS by name.
+// v1 is the uploader of the SDK that original robots are built with, set up as they do: no endpoint, so that it calls AWS by name, and the
+// root from AWS_CA_BUNDLE, which the SDK writes into the client's transport.
 func (r *rig) v1(t *testing.T, c token.Credentials) *s3manager.Uploader {
 	t.Helper()
-	s, err := sessionv1.NewSession(&awsv1.Config{Region: awsv1.String(region), HTTPClient: r.http, MaxRetries: awsv1.Int(0),
+	file := filepath.Join(t.TempDir(), "root.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.srv.TLS.Certificates[0].Certificate[0]}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CA_BUNDLE", file)
+	tr := r.http.Transport.(*http.Transport).Clone()
+	t.Cleanup(tr.CloseIdleConnections)
+	s, err := sessionv1.NewSession(&awsv1.Config{Region: awsv1.String(region), HTTPClient: &http.Client{Transport: tr}, MaxRetries: awsv1.Int(0),
 		Credentials: credsv1.NewStaticCredentials(c.AccessKeyID, c.SecretAccessKey.Reveal(), c.SessionToken.Reveal())})
 	if err != nil {
 		t.Fatal(err)
@@ -77,54 +89,54 @@ func TestGenuineClientsUpload(t *testing.T) {
 	unsigned := func(o *s3.Options) {
 		o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
 	}
-	v2put := func(opts ...func(*s3.Options)) func(string, io.Reader) error {
-		return func(key string, body io.Reader) error {
+	v2put := func(opts ...func(*s3.Options)) func(*testing.T, string, io.Reader) error {
+		return func(t *testing.T, key string, body io.Reader) error {
 			_, err := r.v2(c, opts...).PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: &key, Body: body})
 			return err
 		}
 	}
-	v2manager := func(opts ...func(*s3.Options)) func(string, io.Reader) error {
-		return func(key string, body io.Reader) error {
+	v2manager := func(opts ...func(*s3.Options)) func(*testing.T, string, io.Reader) error {
+		return func(t *testing.T, key string, body io.Reader) error {
 			_, err := transfermanager.New(r.v2(c, opts...)).UploadObject(t.Context(), &transfermanager.UploadObjectInput{Bucket: aws.String(bucket), Key: &key, Body: body})
 			return err
 		}
 	}
-	v1manager := func(key string, body io.Reader) error {
+	v1manager := func(t *testing.T, key string, body io.Reader) error {
 		_, err := r.v1(t, c).Upload(&s3manager.UploadInput{Bucket: awsv1.String(bucket), Key: &key, Body: body})
 		return err
 	}
-	v1put := func(key string, body io.Reader) error {
+	v1put := func(t *testing.T, key string, body io.Reader) error {
 		_, err := r.v1(t, c).S3.PutObjectWithContext(t.Context(), &s3v1.PutObjectInput{Bucket: awsv1.String(bucket), Key: &key, Body: body.(io.ReadSeeker)})
 		return err
 	}
-	for name, put := range map[string]func(string, io.Reader) error{
+	for name, put := range map[string]func(*testing.T, string, io.Reader) error{
 		"v2 put, by host":               v2put(),
 		"v2 put, by path":               v2put(pathStyle),
 		"v2 put, our own host":          v2put(ours),
 		"v2 put, digest, no checksum":   v2put(whenRequired),
 		"v2 put, unsigned":              v2put(unsigned),
 		"v2 put, unsigned, no checksum": v2put(unsigned, whenRequired),
-		"v2 put, trailer": func(key string, body io.Reader) error {
+		"v2 put, trailer": func(t *testing.T, key string, body io.Reader) error {
 			size := int64(body.(*bytes.Reader).Len())
 			_, err := r.v2(c).PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: &key, Body: onlyReader{body}, ContentLength: &size})
 			return err
 		},
-		"v2 manager":                    v2manager(),
-		"v2 manager, stream":            func(k string, b io.Reader) error { return v2manager()(k, onlyReader{b}) },
-		"v2 manager, no checksum":       v2manager(whenRequired),
-		"v1 manager":                    v1manager,
-		"v1 manager, stream":            func(k string, b io.Reader) error { return v1manager(k, onlyReader{b}) },
-		"v1 put":                        v1put,
+		"v2 manager":              v2manager(),
+		"v2 manager, stream":      func(t *testing.T, k string, b io.Reader) error { return v2manager()(t, k, onlyReader{b}) },
+		"v2 manager, no checksum": v2manager(whenRequired),
+		"v1 manager":              v1manager,
+		"v1 manager, stream":      func(t *testing.T, k string, b io.Reader) error { return v1manager(t, k, onlyReader{b}) },
+		"v1 put":                  v1put,
 	} {
 		for _, size := range []int{0, 1, 300 << 10, 12 << 20} {
+			if size == 0 && name == "v2 put, trailer" {
+				continue // the SDK sends no trailer after nothing
+			}
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
-				if size == 0 && name == "v2 put, trailer" {
-					t.Skip()
-				}
 				want := content(size)
 				key := fmt.Sprintf("%s2026-11-21-14-00-00-%s %d+=ü&.gz", folder, strings.ReplaceAll(name, " ", "/"), size)
 				in := io.Reader(bytes.NewReader(want))
-				if err := put(key, in); err != nil {
+				if err := put(t, key, in); err != nil {
 					t.Fatal(err)
 				}
 				if got := r.has(t, key); !bytes.Equal(got, want) {

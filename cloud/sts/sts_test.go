@@ -1,0 +1,106 @@
+package sts_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/sts"
+	"kennel/infra/blob/awssts"
+	"kennel/infra/errs"
+	"kennel/infra/seal"
+)
+
+type good struct{}
+
+func (good) Check(context.Context, sts.Grant) error { return nil }
+
+const user = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+
+func TestGrantsAreSealed(t *testing.T) {
+	key, now := seal.New(), time.Date(2026, 11, 21, 14, 0, 0, 5, time.UTC)
+	open := func(k seal.Key) *sts.Grants {
+		g, err := sts.New(sts.Config{Seal: k, Standing: good{}, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	c, err := open(key).Mint(t.Context(), "vic:00e20100", user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, secret, err := open(key).Open(c.AccessKeyID, c.SessionToken.Reveal()) // another process with the same key file
+	want := sts.Grant{Thing: "vic:00e20100", User: user, Prefix: "logs", Issued: now.Truncate(time.Second), Expires: now.Truncate(time.Second).Add(12 * time.Hour)}
+	if err != nil || g != want || secret != c.SecretAccessKey || c.Expires != want.Expires {
+		t.Errorf("opened %+v, %v; want %+v", g, err, want)
+	}
+	if _, _, err := open(seal.New()).Open(c.AccessKeyID, c.SessionToken.Reveal()); errs.CodeOf(err) != sts.CodeToken {
+		t.Errorf("another key file: %v", err)
+	}
+	for _, bad := range []struct {
+		id   thing.ID
+		user string
+	}{{"vic:00e20100", ".."}, {"vic:00e20100", ""}, {"vic:00e20100", "a/b"}, {"vic:../x", user}, {"", user}} {
+		if _, err := open(key).Mint(t.Context(), bad.id, bad.user); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%+v: %v, want invalid", bad, err)
+		}
+	}
+	for _, bad := range []sts.Config{{Standing: good{}, Prefix: "a/../b"}, {Standing: good{}, Prefix: "/a"}, {Standing: good{}, Life: time.Minute}, {}} {
+		if _, err := sts.New(bad); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%+v: %v, want invalid", bad, err)
+		}
+	}
+}
+
+// The maker's own folder is stored in ours.
+func TestStored(t *testing.T) {
+	for prefix, want := range map[string]string{"logs": "logs/u/x", "logs/a": "logs/a/u/x", "victor": "logs/victor/u/x", "logsy": "logs/logsy/u/x"} {
+		if got := (sts.Grant{Prefix: prefix}).Stored(prefix + "/u/x"); got != want {
+			t.Errorf("%s: %s, want %s", prefix, got, want)
+		}
+	}
+}
+
+func FuzzMay(f *testing.F) {
+	g := sts.Grant{Thing: "vic:00e20100", User: user, Prefix: "logs"}
+	f.Add(g.Folder() + "2026-11-21-14-00-00-a.gz")
+	f.Add(g.Folder() + "../x")
+	f.Fuzz(func(t *testing.T, key string) {
+		if !g.May(key) {
+			return
+		}
+		if !strings.HasPrefix(key, "logs/"+user+"/dmljOjAwZTIwMTAw/") || strings.Contains(key+"/", "/../") || strings.Contains(key, "//") || strings.ContainsAny(key, "\\\x00\n") {
+			t.Errorf("%q is allowed", key)
+		}
+	})
+}
+
+type role struct{ session, policy string }
+
+func (r *role) AssumeRole(_ context.Context, session, policy string, life time.Duration) (awssts.Credentials, error) {
+	r.session, r.policy = session, policy
+	return awssts.Credentials{AccessKeyID: "ASIA", SecretAccessKey: "s", SessionToken: "t", Expires: time.Unix(0, 0).Add(life)}, nil
+}
+
+func TestAWSMintsForOneFolder(t *testing.T) {
+	r := &role{}
+	a, err := sts.NewAWS(r, "kennel-logs", sts.Config{Standing: good{}, Life: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.Mint(t.Context(), "vic:00e20100", user)
+	if err != nil || c.AccessKeyID != "ASIA" || c.Expires != time.Unix(3600, 0) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	const want = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Resource":"arn:aws:s3:::kennel-logs/logs/` + user +
+		`/dmljOjAwZTIwMTAw/*","Action":["s3:PutObject","s3:AbortMultipartUpload"]}]}`
+	if r.policy != want || r.session != "vic-00e20100" {
+		t.Errorf("session %s, policy\n%s, want\n%s", r.session, r.policy, want)
+	}
+	if _, err := sts.NewAWS(r, "kennel-logs", sts.Config{Standing: good{}, Prefix: "victor"}); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("prefix outside logs/: %v", err)
+	}
+}
