@@ -32,6 +32,8 @@ var HTTP = table([]Rule{
 	{Name: "GET /account/reset", By: "nothing: a form", Page: true},
 	{Name: "POST /account/reset", By: "the code of a letter", Page: true},
 	{Name: "GET /account/email", By: "nothing: a form", Page: true},
+	{Name: "GET /account/password", By: "nothing: a form", Page: true},
+	{Name: "POST /account/password", By: "a session and its password", Page: true},
 	{Name: "POST /account/email", By: "the code of a letter", Page: true},
 
 	// What the original app and SDK tools call; an app key, and a password or a session, decide.
@@ -121,6 +123,16 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/things/{thing}/ota", Roles: kit.Staff},
 	{Name: "PUT /v1/things/{thing}/ota/desired", Roles: []kit.Role{kit.RoleReleaseManager, kit.RoleAdmin}},
 	{Name: "PUT /v1/ota/desired/{species}", Roles: []kit.Role{kit.RoleReleaseManager, kit.RoleAdmin}},
+
+	// People of the staff.
+	{Name: "GET /v1/operators", Roles: kit.Admins},
+	{Name: "POST /v1/operators", Roles: kit.Admins},
+	{Name: "PATCH /v1/operators/{id}", Roles: kit.Admins},
+	{Name: "DELETE /v1/operators/{id}", Roles: kit.Admins},
+	{Name: "POST /v1/operators/{id}/password", Roles: kit.Admins},
+	{Name: "GET /v1/operators/{id}/sessions", Roles: kit.Admins},
+	{Name: "DELETE /v1/operators/{id}/sessions", Roles: kit.Admins},
+	{Name: "DELETE /v1/operators/{id}/sessions/{session}", Roles: kit.Admins},
 
 	// What people did.
 	{Name: "GET /v1/audit", Roles: kit.Admins},
