@@ -452,10 +452,10 @@ func TestDeafThing(t *testing.T) {
 	deaf(t, b, string(me), topics.ThingFilters(me)[0], b.Thing(t, me))
 	hearing := connect(t, b, string(other), b.Thing(t, other), nil, topics.ThingFilters(other)...)
 	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // below the broker's limit on a blocked write
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // below the broker's limit on a blocked write
 	defer cancel()
-	for range 6000 { // more than sockets and queue hold
-		if err := cloud.Publish(ctx, topics.DownTopic(me, topics.Cmd), 1, false, make([]byte, 4096)); err != nil {
+	for range 500 { // more than sockets and queue hold
+		if err := cloud.Publish(ctx, topics.DownTopic(me, topics.Cmd), 1, false, make([]byte, 64<<10)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -473,8 +473,8 @@ func TestSlowService(t *testing.T) {
 	topic := topics.UpTopic(me, topics.DAS)
 	slow := deaf(t, b, "kenneld-1", topic, b.Cloud(t))
 	robot := connect(t, b, string(me), b.Thing(t, me), nil)
-	const n, size = 5000, 4096                                     // more than sockets hold
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // below the broker's limit on a blocked write
+	const n, size = 500, 64 << 10                                  // more than sockets and a thing's queue hold
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // below the broker's limit on a blocked write
 	defer cancel()
 	for range n {
 		if err := robot.Publish(ctx, topic, 1, false, make([]byte, size)); err != nil {
@@ -484,7 +484,7 @@ func TestSlowService(t *testing.T) {
 	if err := slow.SetReadDeadline(time.Now().Add(long)); err != nil {
 		t.Fatal(err)
 	}
-	packet := int64(1 + 2 + 2 + len(topic) + size) // type, length, topic, payload
+	packet := int64(1 + 3 + 2 + len(topic) + size) // type, length, topic, payload
 	if got, err := io.CopyN(io.Discard, slow, n*packet); err != nil {
 		t.Errorf("%d of %d messages arrived: %v", got/packet, n, err)
 	}

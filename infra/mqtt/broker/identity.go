@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -28,9 +27,7 @@ type identity struct {
 	thing    thing.ID  // a thing
 	service  bool      // the cloud
 	notAfter time.Time // a session ends with its certificate
-	serial   string    // of the certificate, hex
-	key      [sha256.Size]byte
-	refusal  *refusal // neither: why
+	refusal  *refusal  // neither: why
 }
 
 type refusal struct{ code, reason string }
@@ -120,7 +117,7 @@ func (t *trust) identify(chain []*x509.Certificate, now time.Time) identity {
 		return identity{refusal: &refusal{brokerapi.CodeNoCertificate, "no client certificate: want one issued by the device authority"}}
 	}
 	leaf := chain[0]
-	who := identity{cn: leaf.Subject.CommonName, notAfter: leaf.NotAfter, serial: leaf.SerialNumber.Text(16), key: sha256.Sum256(leaf.RawSubjectPublicKeyInfo)}
+	who := identity{cn: leaf.Subject.CommonName, notAfter: leaf.NotAfter}
 	id, notThing := thing.Parse(who.cn)
 	service := strings.HasPrefix(who.cn, ServicePrefix)
 	roots, authority := t.devices, "device authority"

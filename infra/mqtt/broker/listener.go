@@ -64,12 +64,12 @@ type listener struct {
 	// service establishes those that are no things.
 	service listeners.EstablishFn
 
-	slots chan struct{}
-	conns sync.WaitGroup
-	done  chan struct{} // closed by Close
-	mu    sync.Mutex
-	open  map[net.Conn]struct{}
-	ended bool
+	slots   chan struct{}
+	done    chan struct{}  // closed by Close
+	serving sync.WaitGroup // one for each of open
+	mu      sync.Mutex
+	open    map[net.Conn]struct{}
+	ended   bool
 }
 
 func (l *listener) Init(*slog.Logger) error { return nil }
@@ -180,7 +180,8 @@ func (l *listener) turn(raw net.Conn) *refusal {
 	return nil
 }
 
-// Close stops accepting and ends every connection, also those that have not logged in yet. It returns when their goroutines have.
+// Close stops accepting, ends every connection, also those that have not logged in yet, and waits for what served them: mochi waits for
+// its sessions too, but must not be given another meanwhile.
 func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.mu.Lock()
 	if !l.ended {
@@ -195,7 +196,7 @@ func (l *listener) Close(closeClients listeners.CloseFn) {
 		_ = c.Close()
 	}
 	l.mu.Unlock()
-	l.conns.Wait()
+	l.serving.Wait()
 }
 
 func (l *listener) closing() bool {
@@ -210,7 +211,7 @@ func (l *listener) add(c net.Conn) bool {
 	n, ended := int64(len(l.open)), l.ended
 	if !ended && n < l.limit {
 		l.open[c] = struct{}{}
-		l.conns.Add(1)
+		l.serving.Add(1)
 	}
 	l.mu.Unlock()
 	if !ended && n >= l.limit {
@@ -220,9 +221,9 @@ func (l *listener) add(c net.Conn) bool {
 }
 
 func (l *listener) remove(c net.Conn) {
-	defer l.conns.Done()
 	_ = c.Close()
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	delete(l.open, c)
+	l.mu.Unlock()
+	l.serving.Done()
 }
