@@ -93,6 +93,7 @@ type Identity struct {
 	change chan struct{} // closed when cert changes
 
 	shown        []*x509.Certificate // by the cloud on the last connection for enrolment, checked
+	seen         map[string]Seen     // by name
 	rootsProblem string              // why the roots of the last answer were not taken; "": they were
 }
 
@@ -117,7 +118,7 @@ func Open(cfg Config) (*Identity, error) {
 	case err != nil || u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("cloud address %q: want https://host:port", cfg.Cloud)
 	}
-	i := &Identity{cfg: cfg, change: make(chan struct{})}
+	i := &Identity{cfg: cfg, change: make(chan struct{}), seen: map[string]Seen{}}
 	i.state = State{Thing: cfg.Thing, Peer: hostPort(u), Name: u.Hostname()}
 	st := i.readState()
 	i.clock = newClock(cfg.Now, cfg.Build, st.Proven)

@@ -93,12 +93,19 @@ func TestRootRotation(t *testing.T) {
 		t.Errorf("%v, state %+v", err, asleep.State())
 	}
 
+	if seen := asleep.Seen(); len(seen) != 1 || seen[0].OK || seen[0].Code != "unknown_root" || seen[0].Name != "127.0.0.1" || len(seen[0].SHA256) != 64 {
+		t.Errorf("seen %+v", seen)
+	}
+
 	// A person installs another root: what was learned before is over.
 	if err := WriteRoot(root, c.ca.Root()); err != nil {
 		t.Fatal(err)
 	}
 	if err := renew(asleep); err != nil {
 		t.Errorf("after installing the root: %v", err)
+	}
+	if seen := asleep.Seen(); len(seen) != 1 || !seen[0].OK || seen[0].Subject == "" || seen[0].Issuer == "" || !slices.Contains(seen[0].Names, "127.0.0.1") {
+		t.Errorf("seen %+v", seen)
 	}
 }
 

@@ -131,11 +131,17 @@ func (e *TrustError) explain() Problem {
 	return p
 }
 
-func names(c *x509.Certificate) string {
+// namesOf returns the names and addresses that a certificate is good for.
+func namesOf(c *x509.Certificate) []string {
 	all := append([]string(nil), c.DNSNames...)
 	for _, ip := range c.IPAddresses {
 		all = append(all, ip.String())
 	}
+	return all
+}
+
+func names(c *x509.Certificate) string {
+	all := namesOf(c)
 	if len(all) == 0 {
 		return "no name at all"
 	}

@@ -2,14 +2,18 @@ package devicecert
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -51,6 +55,12 @@ func (i *Identity) TLSConfig(name string) *tls.Config {
 // verify checks a server's chain for name. A certificate signed below our root proves that its first day has come, so that a robot whose
 // clock stands in the past gets in, and learns the time.
 func (i *Identity) verify(name string, chain []*x509.Certificate) error {
+	err := i.check(name, chain)
+	i.note(name, chain, err)
+	return err
+}
+
+func (i *Identity) check(name string, chain []*x509.Certificate) error {
 	e := &TrustError{Name: name, Now: i.clock.now()}
 	fail := func(err error) error { e.Err = err; return e }
 	if name == "" || len(chain) == 0 {
@@ -79,6 +89,50 @@ func (i *Identity) verify(name string, chain []*x509.Certificate) error {
 		}
 	}
 	return nil
+}
+
+// Seen is the last certificate that a server showed for a name, and what was thought of it.
+type Seen struct {
+	Name      string    `json:"name"` // that was asked for
+	Subject   string    `json:"subject"`
+	Issuer    string    `json:"issuer"`
+	Names     []string  `json:"names,omitempty"` // that it is good for
+	NotBefore time.Time `json:"not_before,omitzero"`
+	NotAfter  time.Time `json:"not_after,omitzero"`
+	SHA256    string    `json:"sha256"` // of the certificate, hex
+	OK        bool      `json:"ok"`
+	Code      string    `json:"code,omitempty"`
+	Problem   string    `json:"problem,omitempty"`
+	At        time.Time `json:"at"`
+}
+
+// maxSeen bounds the names that are remembered: a robot talks to a few.
+const maxSeen = 16
+
+func (i *Identity) note(name string, chain []*x509.Certificate, err error) {
+	s := Seen{Name: name, OK: err == nil, At: i.clock.now()}
+	if len(chain) > 0 {
+		leaf := chain[0]
+		sum := sha256.Sum256(leaf.Raw)
+		s.Subject, s.Issuer, s.NotBefore, s.NotAfter = leaf.Subject.CommonName, leaf.Issuer.CommonName, leaf.NotBefore.UTC(), leaf.NotAfter.UTC()
+		s.Names, s.SHA256 = namesOf(leaf), hex.EncodeToString(sum[:])
+	}
+	if err != nil {
+		p := Explain(err)
+		s.Code, s.Problem = p.Code, p.Words
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if _, known := i.seen[name]; known || len(i.seen) < maxSeen {
+		i.seen[name] = s
+	}
+}
+
+// Seen returns what servers showed, by name.
+func (i *Identity) Seen() []Seen {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.SortedFunc(maps.Values(i.seen), func(a, b Seen) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // verifyChain checks a chain, leaf first, for name below roots. It is checked at the leaf's first day if now is before that.

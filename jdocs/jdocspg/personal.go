@@ -2,61 +2,61 @@ package jdocspg
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/infra/errs"
+	"kennel/certs/thing"
 	"kennel/infra/pg"
 	"kennel/jdocs"
 )
 
-// Personal is one document of an account's as it was once accepted.
-type Personal struct {
-	Doc     jdocs.Name      `json:"doc_name"`
-	Version uint64          `json:"doc_version"`
-	At      time.Time       `json:"at"`
-	By      string          `json:"by"`
-	Deleted bool            `json:"deleted,omitempty"`
-	JSON    json.RawMessage `json:"jdoc,omitempty"`
+// Held is a document of a person, or of a robot that was theirs, as an export shows it (VEC-JDS-11).
+type Held struct {
+	Thing   thing.ID   `json:"thing,omitempty"`
+	Name    jdocs.Name `json:"doc_name"`
+	Version uint64     `json:"doc_version"`
+	Changed time.Time  `json:"changed"`
+	JSON    string     `json:"json_doc"`
 }
 
-// Export returns every revision that is kept of an account's documents (VEC-JDS-11).
-func (s *Store) Export(ctx context.Context, account string) (any, error) {
-	rows, err := s.pool.Query(ctx, `SELECT name, doc_version, changed_at, changed_by, deleted, json_doc FROM jdocs_history
-		WHERE thing = '' AND account = $1 AND account <> '' ORDER BY name COLLATE "C", doc_version`, account)
+// OfAccount returns the documents of an account, and the current ones of the robots that are its.
+func (s *Store) OfAccount(ctx context.Context, account string, robots []thing.ID) ([]Held, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT thing, name, doc_version, changed_at, json_doc FROM jdocs_doc
+		WHERE NOT deleted AND (account = $1 AND account <> '' OR thing = ANY($2) AND thing <> '') ORDER BY thing, name`, account, robots)
 	if err != nil {
-		return nil, fmt.Errorf("export documents: %w", pg.Err(err))
+		return nil, fmt.Errorf("documents of an account: %w", pg.Err(err))
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p Personal, err error) {
-		var text string
-		err = row.Scan(&p.Doc, &p.Version, &p.At, &p.By, &p.Deleted, &text)
-		p.JSON = json.RawMessage(text) // it was checked when it came; a deletion has none
-		return p, err
-	})
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Held])
 	if err != nil {
-		return nil, fmt.Errorf("export documents: %w", pg.Err(err))
+		return nil, fmt.Errorf("documents of an account: %w", pg.Err(err))
 	}
 	return out, nil
 }
 
-// Erase removes an account's documents and their history, versions and all: no account gets its id again (VEC-JDS-11). Done again it changes
-// nothing. Robots that may still write them must have lost their owner before.
-func (s *Store) Erase(ctx context.Context, account string) error {
-	if account == "" { // would be the robots'
-		return errs.New(errs.Invalid, "erase documents: no account")
+// personal lists documents of robots that speak of a person: where they live, what their apps are called.
+var personal = []string{string(jdocs.RobotSettings), string(jdocs.AppTokens)}
+
+// EraseAccount deletes the documents of an account with their history, the history of what its robots' documents said of it, and takes its
+// id off what it changed. It may be repeated. The current documents of robots stay: their owner's words in them are the caller's to change.
+func (s *Store) EraseAccount(ctx context.Context, account string, robots []thing.ID) error {
+	if account == "" {
+		return nil
 	}
-	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM jdocs_doc WHERE thing = '' AND account = $1`, account); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `DELETE FROM jdocs_history WHERE thing = '' AND account = $1`, account)
-		return err
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var b pgx.Batch
+		b.Queue(`DELETE FROM jdocs_history WHERE account = $1`, account)
+		b.Queue(`DELETE FROM jdocs_doc WHERE account = $1`, account)
+		b.Queue(`DELETE FROM jdocs_history h USING jdocs_doc d
+			WHERE h.thing = ANY($1) AND h.name = ANY($2) AND (d.thing, d.account, d.name) = (h.thing, h.account, h.name) AND h.doc_version < d.doc_version`, robots, personal)
+		b.Queue(`UPDATE jdocs_doc SET changed_by = 'erased' WHERE changed_by = $1`, account)
+		b.Queue(`UPDATE jdocs_history SET changed_by = 'erased' WHERE changed_by = $1`, account)
+		return tx.SendBatch(ctx, &b).Close()
 	})
 	if err != nil {
-		return fmt.Errorf("erase documents: %w", err)
+		return fmt.Errorf("erase the documents of an account: %w", pg.Err(err))
 	}
 	return nil
 }
