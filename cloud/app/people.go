@@ -199,15 +199,7 @@ func (p personalDocs) Export(ctx context.Context, id string) (any, error) {
 	for _, t := range mine {
 		things = append(things, t.Thing)
 	}
-	own, err := p.c.docStore.Export(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	robots, err := p.c.docStore.OfRobots(ctx, things)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"account": own, "robots": robots}, nil
+	return p.c.docStore.OfAccount(ctx, id, things)
 }
 
 // Erase takes the person's words out of the documents of their robots, where they live first of all; the robots take that over.
@@ -236,8 +228,5 @@ func (p personalDocs) Erase(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.c.docStore.EraseTraces(ctx, id, things); err != nil {
-		return err
-	}
-	return p.c.docStore.Erase(ctx, id)
+	return p.c.docStore.EraseAccount(ctx, id, things)
 }
