@@ -73,6 +73,9 @@ type Config struct {
 	// Dial makes the connections below TLS; nil: the system's.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
+	// Observe looks only: no time that a certificate proves is written, because another process keeps the robot's identity.
+	Observe bool
+
 	MinPause, MaxPause time.Duration // between attempts; 0: the defaults
 }
 

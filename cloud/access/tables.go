@@ -124,6 +124,7 @@ var HTTP = table([]Rule{
 
 	// What people did.
 	{Name: "GET /v1/audit", Roles: kit.Admins},
+	{Name: "GET /v1/audit/verify", Roles: kit.Admins},
 
 	// The console.
 	{Name: "GET /{$}", Roles: kit.Staff, Page: true},

@@ -105,7 +105,7 @@ func (s Secret) hash() Hash { return sha256.Sum256([]byte(s)) }
 
 // Entry is one line of the audit log. Actor is an account id or a thing id; a name is joined on reading, so that a deleted person leaves none.
 type Entry struct {
-	ID     int64 // set by the store, rising
+	ID     int64 // set by the store: its place, from 1 on without gaps
 	At     time.Time
 	Actor  string
 	Name   string // of the actor, if the account still exists; only on reading
@@ -148,10 +148,7 @@ type Store interface {
 	// Forgive forgets the failures of key.
 	Forgive(ctx context.Context, key Hash) error
 
-	// Audit appends a line.
-	Audit(ctx context.Context, e Entry) error
-	// AuditLog returns lines with an id below before (0: from the newest), newest first, at most limit.
-	AuditLog(ctx context.Context, before int64, limit int) ([]Entry, error)
+	AuditStore
 
 	// Prune forgets sessions that expired before now and failures from before old.
 	Prune(ctx context.Context, now, old time.Time) error
@@ -176,6 +173,7 @@ type Config struct {
 	ByAddr     Limiter          // login attempts per peer address
 	SessionTTL time.Duration    // 0: DefaultSessionTTL
 	Now        func() time.Time // nil: time.Now
+	Log        *slog.Logger     // gets an anchor of the audit log each hour, so that one is kept outside the database; nil: none
 }
 
 // Service is the rules. Safe for concurrent use.
@@ -196,6 +194,9 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	dummy, err := cfg.Hasher.Hash(ctx, rand.Text())
 	if err != nil {
@@ -330,7 +331,7 @@ func (s *Service) AuditLog(ctx context.Context, before int64, limit int) ([]Entr
 	return s.cfg.Store.AuditLog(ctx, before, limit)
 }
 
-// Run forgets expired sessions and old failures once an hour until ctx ends. It is a service of the runner; n processes may run it at once.
+// Run forgets expired sessions, old failures and addresses once an hour, and logs an anchor of the audit log, until ctx ends. It is a service of the runner; n processes may run it at once.
 func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
@@ -338,6 +339,14 @@ func (s *Service) Run(ctx context.Context) error {
 		now := s.cfg.Now()
 		if err := s.cfg.Store.Prune(ctx, now, now.Add(-attemptMemory)); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("prune accounts: %w", err)
+		}
+		if err := s.cfg.Store.PruneAudit(ctx, now.Add(-auditAddrMemory)); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("prune addresses of the audit log: %w", err)
+		}
+		if head, err := s.AuditHead(ctx); err == nil {
+			s.cfg.Log.InfoContext(ctx, "audit log stands", "anchor", head.String())
+		} else if ctx.Err() == nil {
+			return fmt.Errorf("read where the audit log stands: %w", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -14,7 +14,7 @@ import (
 func (a *app) doctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor THING", Short: "Say why a robot is not well, and what to do", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
-		Long:    "Goes along a robot's way to the fleet, step by step. The first check that fails is the one to mend first. A robot nobody registered may be asked for too.",
+		Long:    "Goes along a robot's way to the fleet, step by step. The first check that fails is the one to mend first; the last refusal says what to do about it. A robot nobody registered may be asked for too.",
 		Example: "  kennelctl doctor vic:00e20100",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseThing(args[0])
@@ -36,12 +36,20 @@ func (a *app) doctor() *cobra.Command {
 
 var marks = map[registry.Level]string{registry.OK: "ok  ", registry.Warn: "warn", registry.Fail: "FAIL", registry.Unknown: "  - "}
 
+func orNone(code string) string {
+	if code == "" {
+		return "without a code"
+	}
+	return code
+}
+
 func showReport(t *cli.Table, r registry.Report) {
 	t.Text(string(r.Thing) + ": " + r.Verdict)
 	t.Text("")
 	for _, c := range r.Checks {
 		t.Text(fmt.Sprintf("%s  %-12s %s", marks[c.Level], c.Name, c.Text))
-		if c.Level != registry.Warn && c.Level != registry.Fail {
+		bad := c.Level == registry.Warn || c.Level == registry.Fail
+		if !bad && c.Peer == "" {
 			continue
 		}
 		var facts []string
@@ -53,8 +61,21 @@ func showReport(t *cli.Table, r registry.Report) {
 		if len(facts) > 0 {
 			t.Text("                   " + strings.Join(facts, ", "))
 		}
-		if c.Do != "" {
+		if bad && c.Do != "" {
 			t.Text("                   -> " + c.Do)
+		}
+	}
+	if o := r.Refusal; o != nil {
+		over := "lasts"
+		if o.Over {
+			over = "over: it succeeded since"
+		}
+		t.Section("Last refusal")
+		t.Text(fmt.Sprintf("%s at %s, %s, %s", o.Name, clock(o.Last), orNone(o.Code), over))
+		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
+			if line.text != "" {
+				t.Text("  " + line.what + " " + line.text)
+			}
 		}
 	}
 	if len(r.Steps) > 0 {

@@ -45,13 +45,24 @@ type Report struct {
 	Verdict string    `json:"verdict"` // one sentence
 	Checks  []Check   `json:"checks"`
 	Steps   []Outcome `json:"steps"` // what was recorded, the latest first
+	// Refusal is the latest refusal that was recorded, of whatever step; nil: none.
+	Refusal *Refusal `json:"last_refusal,omitempty"`
+}
+
+// Refusal is an outcome that was a refusal.
+type Refusal struct {
+	Outcome
+	Over bool `json:"over"` // the same step has succeeded since
 }
 
 // Certificate is the newest device certificate of a thing.
 type Certificate struct {
-	Serial   string
-	NotAfter time.Time
-	Revoked  time.Time // zero: in force
+	Serial    string
+	NotBefore time.Time // zero: not told
+	NotAfter  time.Time
+	Method    string    // by what it was issued, in one word (package certs); "": not told
+	Revoked   time.Time // zero: in force
+	Reason    string    // why it was revoked
 }
 
 // Sources is what the doctor asks other domains. A nil one leaves its check out.
@@ -60,6 +71,8 @@ type Sources struct {
 	Certificate func(context.Context, thing.ID) (Certificate, bool, error)
 	// Docs returns the latest version of each document the cloud holds.
 	Docs func(context.Context, thing.ID) (map[string]uint64, error)
+	// Owner reports since when the thing has the owner that it has. Without it the recorded steps tell.
+	Owner func(context.Context, thing.ID) (since time.Time, owned bool, err error)
 	// Release returns the desired release ("": none) and since when it is desired.
 	Release func(context.Context, thing.ID) (version string, since time.Time, err error)
 }
@@ -93,6 +106,12 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 		}
 		f.hasDocs = true
 	}
+	if s.src.Owner != nil {
+		if f.ownedSince, f.owned, err = s.src.Owner(ctx, id); err != nil {
+			return Report{}, fmt.Errorf("owner: %w", err)
+		}
+		f.hasOwner = true
+	}
 	if s.src.Release != nil {
 		if f.wanted, f.wantedSince, err = s.src.Release(ctx, id); err != nil {
 			return Report{}, fmt.Errorf("release: %w", err)
@@ -111,14 +130,22 @@ type facts struct {
 	cert        *Certificate
 	docs        map[string]uint64
 	hasDocs     bool
+	ownedSince  time.Time
+	owned       bool
+	hasOwner    bool // whether Sources told
 	wanted      string
 	wantedSince time.Time
 	hasRelease  bool
 }
 
 func (f *facts) diagnose() Report {
-	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps}
-	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.clock, f.documents, f.events, f.loop, f.body, f.said, f.release}
+	for i := range f.steps {
+		if !f.steps[i].OK {
+			f.steps[i].Do = advice[f.steps[i].Code]
+		}
+	}
+	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps, Refusal: f.refusal()}
+	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.clock, f.token, f.owner, f.documents, f.events, f.loop, f.body, f.said, f.release}
 	var worst *Check
 	for _, check := range checks {
 		c, told := check()
@@ -155,6 +182,16 @@ func (f *facts) last(names ...string) *Outcome {
 	return nil
 }
 
+// refusal returns the latest one. The steps are the latest first.
+func (f *facts) refusal() *Refusal {
+	for i, o := range f.steps {
+		if !o.OK {
+			return &Refusal{o, slices.ContainsFunc(f.steps[:i], func(later Outcome) bool { return later.OK && later.Name == o.Name })}
+		}
+	}
+	return nil
+}
+
 func (f *facts) status() *status.Message {
 	if f.thing == nil {
 		return nil
@@ -183,9 +220,15 @@ func (f *facts) registered() (Check, bool) {
 func (f *facts) enrolled() (Check, bool) {
 	c := Check{Name: "enrolment", Level: OK, Text: "got its identity for its claim secret"}
 	o := f.last(StepEnroll)
+	if how := methods[f.method()]; how != "" {
+		c.Text = "got its identity " + how
+	}
 	switch {
 	case o != nil && o.OK:
 		return c.of(o), true
+	case o != nil && o.Code == "waiting_approval" && !f.everSeen() && f.approved(o):
+		c.Level, c.Text, c.Do = Unknown, "approved; it gets its identity when it asks again, within a minute", ""
+		return c.of(f.last(StepApproval)), true
 	case o != nil && f.last(StepRenew) == nil && !f.everSeen():
 		c.Level = Fail
 		return c.refused(o, "enrolment refused"), true
@@ -193,16 +236,42 @@ func (f *facts) enrolled() (Check, bool) {
 		c.Level = Warn // it has an identity; somebody tries for another one
 		return c.refused(o, "a later enrolment was refused"), true
 	case f.everSeen() || f.cert != nil:
-		c.Text = "has an identity"
+		if f.method() == "" {
+			c.Text = "has an identity"
+		}
 		return c, true
 	case f.thing == nil:
 		c.Level, c.Text = Unknown, "not before it is registered"
 		return c, true
 	}
+	if o := f.last(stepsOfTokens...); o != nil {
+		if !o.OK && strings.HasPrefix(o.Code, "certificate_") {
+			c.Level = Fail
+			return c.refused(o, "its factory certificate was refused"), true
+		}
+		c.Text = "calls with its factory certificate, as original robots do"
+		return c.of(o), true
+	}
 	c.Level, c.Text = Warn, "its claim secret was never used: the robot has not reached this cloud"
 	c.Do = "Is it on, and on a network? Can it reach this server's name and port? Is the root certificate in its server file this cloud's?"
 	c.Since = f.thing.Created
 	return c, true
+}
+
+// methods says in words by what a certificate was issued (package certs). A renewal says nothing of how it began.
+var methods = map[string]string{"enroll": "for its claim secret", "factory": "for its factory certificate", "key": "for its key, which was approved or known"}
+
+func (f *facts) method() string {
+	if f.cert == nil {
+		return ""
+	}
+	return f.cert.Method
+}
+
+// approved reports whether an operator has let the robot in since o.
+func (f *facts) approved(o *Outcome) bool {
+	a := f.last(StepApproval)
+	return a != nil && a.OK && a.Last.After(o.First)
 }
 
 func (f *facts) everSeen() bool { return f.thing != nil && !f.thing.LastSeen.IsZero() }
@@ -223,10 +292,16 @@ func (f *facts) certificate() (Check, bool) {
 		return c, true
 	}
 	c.Text = fmt.Sprintf("%.16s, valid until %s", f.cert.Serial, stamp(f.cert.NotAfter))
+	if !f.cert.NotBefore.IsZero() {
+		c.Text = fmt.Sprintf("CN %s, serial %.16s, valid from %s to %s", f.id, f.cert.Serial, stamp(f.cert.NotBefore), stamp(f.cert.NotAfter))
+	}
 	switch {
 	case !f.cert.Revoked.IsZero():
 		c.Level, c.Since = Fail, f.cert.Revoked
 		c.Text, c.Do = "revoked", advice["revoked"]
+		if f.cert.Reason != "" {
+			c.Text += ": " + f.cert.Reason
+		}
 	case f.cert.NotAfter.Before(f.now):
 		c.Level, c.Since = Warn, f.cert.NotAfter
 		c.Text, c.Do = "expired on "+stamp(f.cert.NotAfter), "A robot with its key renews by itself once it is on and reaches this cloud"
@@ -297,6 +372,56 @@ func (f *facts) clock() (Check, bool) {
 	case d >= clockWarn:
 		c.Level = Warn
 		c.Do = "The times of its events are off by as much; let the robot reach a time server"
+	}
+	return c, true
+}
+
+// token tells of the person's session and the access token that came of it (package token).
+func (f *facts) token() (Check, bool) {
+	c := Check{Name: "token", Level: OK}
+	switch o := f.last(stepsOfTokens...); {
+	case o == nil && !f.everSeen():
+		c.Level, c.Text = Unknown, "has not asked"
+	case o == nil:
+		c.Text = "has not asked; it does when somebody signs it in with an app"
+	case !o.OK:
+		if c.Level = Warn; !slices.ContainsFunc(f.steps, func(s Outcome) bool { return s.OK && slices.Contains(stepsOfTokens, s.Name) }) {
+			c.Level = Fail // it never had one
+		}
+		return c.refused(o, tokenWords[o.Name]+" refused"), true
+	case o.Name == StepDisassociate:
+		c.Text = "given back with its owner"
+		return c.of(o), true
+	default:
+		c.Text = "acts for its owner; last was " + tokenWords[o.Name]
+		return c.of(o), true
+	}
+	return c, true
+}
+
+// owner tells whose the robot is, never who: the page has that.
+func (f *facts) owner() (Check, bool) {
+	c := Check{Name: "owner", Level: OK}
+	o := f.last(StepClaim, StepOwner)
+	if o != nil && !o.OK && (o.Last.After(f.ownedSince) || !f.hasOwner) {
+		c.Level = Warn
+		c = c.refused(o, "a claim was refused")
+		if f.hasOwner && f.owned {
+			c.Text = "has an owner; since then " + c.Text
+		}
+		return c, true
+	}
+	switch {
+	case f.hasOwner && f.owned:
+		c.Text, c.Since = "has an owner", f.ownedSince
+	case f.hasOwner || o == nil:
+		c.Text = "nobody has claimed it"
+		if f.everSeen() {
+			c.Do = "Its owner signs in at /my and types the code that the robot shows"
+		}
+	default:
+		c.Text = o.Detail
+		return c.of(o), true
 	}
 	return c, true
 }
@@ -488,39 +613,6 @@ func (c Check) refused(o *Outcome, what string) Check {
 	}
 	c.Do = advice[o.Code]
 	return c
-}
-
-// advice says what to do about a refusal's code. Codes come from packages that record steps; one that is missing here leaves the detail
-// to speak for itself.
-var advice = map[string]string{
-	// Enrolment and renewal (package certs).
-	"unknown_thing":       "Register the thing, or correct the serial number on the robot",
-	"secret_mismatch":     "Put the secret that registration printed into the robot; register again if it is lost",
-	"secret_of_other":     "The robot carries another robot's secret: correct its serial number or its secret",
-	"key_mismatch":        "The secret was used with another key already: a robot that was wiped must be released by an operator first",
-	"revoked":             "Its identity was taken away. If that was a mistake, release it and register it anew",
-	"foreign_certificate": "The robot belongs to another cloud: wipe its identity and register it here",
-	"too_many_attempts":   "Too many attempts in a short time: it may try again in some minutes",
-	"csr_malformed":       "The agent's certificate request is damaged: update the agent",
-	"csr_signature":       "The agent's certificate request is damaged: update the agent",
-	"key_weak":            "The robot's key is of a kind this cloud refuses: let it make a new one",
-	// The broker (infra/mqtt/brokerapi).
-	"no_certificate":   "A client without a certificate: the robot has not enrolled, or it is no robot",
-	"expired":          "A robot with its key renews by itself over HTTPS; check that it reaches this cloud's HTTPS port",
-	"not_yet_valid":    "Clocks disagree: let the robot, and this cloud, reach a time server",
-	"foreign":          "Its certificate is of an authority this cloud does not know: wipe the robot's identity and register it here",
-	"bad_name":         "Its certificate names no thing: wipe the robot's identity and register it here",
-	"client_id":        "The client's id must be its certificate's thing; a genuine agent does so: update it",
-	"will":             "Its last will is on a topic that is not its own; a genuine agent does not do that: update it",
-	"protocol":         "It does not speak MQTT 3.1.1, or something between changes the bytes",
-	"publish_denied":   "It published outside its own topics or above the size allowed: update the agent",
-	"subscribe_denied": "It asked for a topic that is not its own: update the agent",
-	"tls":              "The robot may not trust this server: put this cloud's root certificate into its server file",
-	"kicked":           "An operator disconnected it; it comes back unless its identity was taken away",
-	"too_many_clients": "The broker is full: raise its limit of connections",
-	"takeover":         "Two clients use this thing's name under different certificates: one of them is not this robot",
-	// Status.
-	"malformed": "Agent and cloud do not speak the same version: update the older one",
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }

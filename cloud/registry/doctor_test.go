@@ -33,6 +33,25 @@ func well() *facts {
 	}
 }
 
+func TestLastRefusal(t *testing.T) {
+	f := well()
+	if r := f.diagnose(); r.Refusal != nil {
+		t.Errorf("a refusal %+v of a robot that was never refused", r.Refusal)
+	}
+	no := Outcome{Name: StepEnroll, Code: "secret_mismatch", Last: now.Add(-80 * time.Hour), Times: 3}
+	f = well()
+	f.steps = append(f.steps, no) // before it was let in
+	no.Do = advice["secret_mismatch"]
+	if r := f.diagnose(); r.Refusal == nil || r.Refusal.Outcome != no || !r.Refusal.Over {
+		t.Errorf("refusal %+v, want %+v, over", r.Refusal, no)
+	}
+	f = well()
+	f.steps = append([]Outcome{{Name: StepBroker, Code: "expired", Last: now}}, f.steps...)
+	if r := f.diagnose(); r.Refusal == nil || r.Refusal.Over || r.Refusal.Do != advice["expired"] || r.Steps[0].Do == "" {
+		t.Errorf("refusal %+v, want one of the broker's that lasts, with what to do", r.Refusal)
+	}
+}
+
 func TestDiagnose(t *testing.T) {
 	refused := func(step, code, detail string) Outcome {
 		return Outcome{Name: step, Code: code, Detail: detail, First: now.Add(-time.Hour), Last: now.Add(-time.Second), Times: 12, Peer: "192.0.2.7:40000", Version: "1.2.3"}
@@ -77,6 +96,43 @@ func TestDiagnose(t *testing.T) {
 		{"missed", func(f *facts) { f.thing.Status.Loop.Missed = 20_000 }, Fail, "loop", "overloaded"},
 		{"fault", func(f *facts) { f.thing.Status.Body.Fault = 915 }, Fail, "body", "fault 915"},
 		{"problem", func(f *facts) { f.thing.Status.Problems = []string{"lookup api.example: no such host"} }, Warn, "robot says", "no such host"},
+		{"waits for approval", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
+			f.steps = []Outcome{refused(StepEnroll, "waiting_approval", "waits for an operator's approval, fingerprint 7QK4-0ZTM-9R3X")}
+		}, Fail, "enrolment", "Compare the fingerprint"},
+		{"approved", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
+			f.steps = []Outcome{{Name: StepApproval, OK: true, First: now, Last: now, Times: 1, Peer: "192.0.2.7:40000"}, refused(StepEnroll, "waiting_approval", "waits")}
+		}, OK, "", "all is well"},
+		{"foreign factory", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
+			f.steps = []Outcome{refused(StepEnroll, "foreign_factory", `factory certificate CN "vic:00e20100" of issuer "Another Maker" is signed by none of the 2 batches here`)}
+		}, Fail, "enrolment", "add the authorities of its manufacturing batch"},
+		{"original robot", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
+			f.steps = []Outcome{{Name: StepAssociate, OK: true, First: now, Last: now, Times: 1, Peer: "192.0.2.7:40000", Version: "Victor/1.8.1"}}
+		}, OK, "", "all is well"},
+		{"original robot, foreign chain", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
+			f.steps = []Outcome{refused(StepAssociate, "certificate_refused", "issuer unknown")}
+		}, Fail, "enrolment", "the reason names the check"},
+		{"app key", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
+			f.steps = []Outcome{refused(StepAssociate, "app_key_wrong", "app key is not one of the configured ones")}
+		}, Fail, "token", "secrets/app-key"},
+		{"session used", func(f *facts) {
+			f.steps = append([]Outcome{refused(StepReassociate, "session_used", "used by vic:00e20101")}, f.steps...)
+			f.steps = append(f.steps, Outcome{Name: StepAssociate, OK: true, First: now.Add(-time.Hour), Last: now.Add(-time.Hour), Times: 1})
+		}, Warn, "token", "once: sign in again"},
+		{"claimed", func(f *facts) { f.hasOwner, f.owned, f.ownedSince = true, true, now.Add(-time.Hour) }, OK, "", "all is well"},
+		{"wrong code", func(f *facts) {
+			f.hasOwner = true
+			f.steps = append([]Outcome{refused(StepClaim, "code_dead", "a wrong code was typed for the 5th time: the robot needs another")}, f.steps...)
+		}, Warn, "owner", "show another one"},
+		{"wrong code before it was claimed", func(f *facts) {
+			f.hasOwner, f.owned, f.ownedSince = true, true, now
+			f.steps = append([]Outcome{refused(StepClaim, "code_wrong", "a wrong code was typed, try 1 of 5")}, f.steps...)
+		}, OK, "", "all is well"},
 		{"release", func(f *facts) { f.wanted = "2.0.1.6079" }, Warn, "release", "desired is 2.0.1.6079"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,6 +145,9 @@ func TestDiagnose(t *testing.T) {
 			for _, c := range r.Checks {
 				if c.Name == tt.check && c.Level != tt.level {
 					t.Errorf("check %+v, want %s", c, tt.level)
+				}
+				if r.Level == OK && rank[c.Level] > 0 {
+					t.Errorf("check %+v of a robot that is well", c)
 				}
 				if c.Text == "" || rank[c.Level] > 0 && c.Do == "" {
 					t.Errorf("check %q says %q and asks to do %q: want both", c.Name, c.Text, c.Do)

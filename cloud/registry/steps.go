@@ -9,15 +9,37 @@ import (
 	"kennel/infra/logging"
 )
 
-// Names of steps on a robot's way to the fleet, in their order; the first four are those of package certs. Others are kept as well.
+// Names of steps on a robot's way to the fleet, in their order; all but broker and status are those of package certs. Others are kept as well.
 const (
 	StepRegister = "register" // made known to the fleet, with a claim secret
 	StepEnroll   = "enroll"   // first certificate, for the claim secret
 	StepRenew    = "renew"    // another certificate, for the key
 	StepRevoke   = "revoke"   // identity taken away
 	StepBroker   = "broker"   // let in, or turned away
+	StepRelease  = "release"  // its key was given up
+	StepApproval = "approval" // an operator's answer to a robot that waits
 	StepStatus   = "status"   // a status that could not be read
 )
+
+// Names of steps of the domains that say whose a robot is and for whom it acts: those of packages token and owner.
+const (
+	StepAssociate    = "associate"
+	StepReassociate  = "reassociate"
+	StepSecondary    = "secondary client"
+	StepRefresh      = "token refresh"
+	StepDisassociate = "disassociate"
+	StepCode         = "claim code"
+	StepClaim        = "claim"
+	StepOwner        = "owner"
+)
+
+var stepsOfTokens = []string{StepAssociate, StepReassociate, StepSecondary, StepRefresh, StepDisassociate}
+
+// tokenWords says in words what a robot asked the token service for.
+var tokenWords = map[string]string{
+	StepAssociate: "the sign-in of its owner", StepReassociate: "another sign-in of its owner", StepSecondary: "another app's sign-in",
+	StepRefresh: "a refresh of its token", StepDisassociate: "the sign-out of its owner",
+}
 
 // Step is one attempt of one step. Zero At is now.
 type Step struct {
@@ -42,6 +64,7 @@ type Outcome struct {
 	Peer    string    `json:"peer,omitempty"`
 	Version string    `json:"version,omitempty"`
 	Detail  string    `json:"detail,omitempty"`
+	Do      string    `json:"do,omitempty" db:"-"` // what to do about a refusal; the doctor says it
 }
 
 // MaxSteps bounds the outcomes kept of one thing; MaxStrangerSteps those of all things nobody registered, which anyone on the network can

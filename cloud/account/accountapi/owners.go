@@ -356,7 +356,7 @@ const readme = `This is everything this Kennel holds about your account, one fil
 
 Passwords and session tokens are kept as hashes only and are not here. mail.json has the letters that are still in our
 hands; account.json has your record, your sessions, and the lines of the audit log that are by or about you. Lines of the
-audit log stay after you leave, with the id of your account and without your name.
+audit log stay after you leave, with the id of your account, without your name and the addresses you came from.
 `
 
 // archive puts files into a ZIP.

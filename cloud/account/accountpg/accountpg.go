@@ -17,10 +17,13 @@ import (
 
 // Store is an account.Store. Safe for concurrent use. Its errors are account.ErrUnknown and account.ErrTaken, Unavailable while the database
 // is away, or our own fault.
-type Store struct{ pool *pgxpool.Pool }
+type Store struct {
+	pool  *pgxpool.Pool
+	audit auditQueue
+}
 
 // New returns the store on a migrated database.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, audit: newAuditQueue()} }
 
 // CreateAccount implements account.Store.
 func (s *Store) CreateAccount(ctx context.Context, a account.Account, hash string) (account.Account, error) {
@@ -172,33 +175,6 @@ func (s *Store) Fail(ctx context.Context, key account.Hash, at time.Time) (int, 
 func (s *Store) Forgive(ctx context.Context, key account.Hash) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM account_attempt WHERE key = $1`, key[:])
 	return pg.Err(err)
-}
-
-// Audit implements account.Store.
-func (s *Store) Audit(ctx context.Context, e account.Entry) error {
-	_, err := s.pool.Exec(ctx, `
-		INSERT INTO account_audit (at, actor, role, addr, action, object, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		e.At, e.Actor, string(e.Role), e.Addr, e.Action, e.Object, e.Detail)
-	return pg.Err(err)
-}
-
-// AuditLog implements account.Store.
-func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]account.Entry, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT l.id, l.at, l.actor, COALESCE(a.email, ''), l.role, l.addr, l.action, l.object, l.detail
-		FROM account_audit l LEFT JOIN account_account a ON a.id::text = l.actor
-		WHERE $1 = 0 OR l.id < $1 ORDER BY l.id DESC LIMIT $2`, before, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read audit log: %w", pg.Err(err))
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e account.Entry, err error) {
-		err = row.Scan(&e.ID, &e.At, &e.Actor, &e.Name, &e.Role, &e.Addr, &e.Action, &e.Object, &e.Detail)
-		return e, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read audit log: %w", pg.Err(err))
-	}
-	return out, nil
 }
 
 // Prune implements account.Store.

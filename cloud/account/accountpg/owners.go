@@ -367,6 +367,11 @@ func (s *Store) DeleteAccount(ctx context.Context, id account.ID, attempts []acc
 		if _, err := tx.Exec(ctx, `DELETE FROM account_attempt WHERE key = ANY($1)`, keys); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, `
+			DELETE FROM account_audit_addr d USING account_audit l WHERE l.seq = d.seq AND l.actor = $1::uuid::text
+				AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, uuid(id)); err != nil {
+			return err
+		}
 		// Everything else of the account's hangs on this row.
 		_, err := tx.Exec(ctx, `DELETE FROM account_account WHERE id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, uuid(id))
 		return err
@@ -380,20 +385,6 @@ func (s *Store) Deletions(ctx context.Context) ([]account.ID, error) {
 		return nil, pg.Err(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[account.ID])
-	return out, pg.Err(err)
-}
-
-// AuditOf implements account.DeletionStore.
-func (s *Store) AuditOf(ctx context.Context, id account.ID, limit int) ([]account.Entry, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT id, at, actor, role, addr, action, object, detail FROM account_audit WHERE actor = $1 OR object = $1 ORDER BY id DESC LIMIT $2`, string(id), limit)
-	if err != nil {
-		return nil, pg.Err(err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e account.Entry, err error) {
-		err = row.Scan(&e.ID, &e.At, &e.Actor, &e.Role, &e.Addr, &e.Action, &e.Object, &e.Detail)
-		return e, err
-	})
 	return out, pg.Err(err)
 }
 

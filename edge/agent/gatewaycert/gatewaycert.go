@@ -66,7 +66,8 @@ type Config struct {
 
 	// step is called before each write: tests end there, as a power cut does.
 	step func(string)
-	bits int // 0: keyBits
+	// key makes a key; nil: a real one of keyBits. Tests of files have no time for those on an emulated robot.
+	key func() (*rsa.PrivateKey, error)
 }
 
 // Plate is the robot's name and certificate. It does not change while it is in use; safe for concurrent use.
@@ -91,8 +92,8 @@ func Open(cfg Config) (*Plate, error) {
 	if cfg.step == nil {
 		cfg.step = func(string) {}
 	}
-	if cfg.bits == 0 {
-		cfg.bits = keyBits
+	if cfg.key == nil {
+		cfg.key = func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, keyBits) }
 	}
 	p := &Plate{cfg: cfg}
 	if err := p.make(); err != nil {
@@ -126,7 +127,7 @@ func (p *Plate) make() error {
 	}
 	if keyErr != nil {
 		p.told("key", keyErr)
-		k, err := rsa.GenerateKey(rand.Reader, p.cfg.bits)
+		k, err := p.cfg.key()
 		if err != nil {
 			return fmt.Errorf("make a key: %w", err)
 		}

@@ -3,6 +3,7 @@ package gatewaycert
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,9 +35,28 @@ func openRoot(t testing.TB) *os.Root {
 	return root
 }
 
-// small: most tests are about files, and a real key takes long on an emulated robot.
+// pool is a few small keys, handed out in turn: most tests are about files, and a real key takes long on an emulated robot.
+var pool = sync.OnceValues(func() (keys []*rsa.PrivateKey, err error) {
+	for range 3 {
+		k, err := rsa.GenerateKey(rand.Reader, 1024)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+})
+
+var handed atomic.Int64
+
 func config(root *os.Root) Config {
-	return Config{Root: root, Species: thing.Vector, Log: slog.New(slog.DiscardHandler), bits: 1024}
+	return Config{Root: root, Species: thing.Vector, Log: slog.New(slog.DiscardHandler), key: func() (*rsa.PrivateKey, error) {
+		keys, err := pool()
+		if err != nil {
+			return nil, err
+		}
+		return keys[int(handed.Add(1))%len(keys)], nil
+	}}
 }
 
 func open(t testing.TB, cfg Config) *Plate {
@@ -51,7 +73,7 @@ func TestCertificate(t *testing.T) {
 	root := openRoot(t)
 	made := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	cfg := config(root)
-	cfg.bits, cfg.Now = 0, func() time.Time { return made }
+	cfg.key, cfg.Now = nil, func() time.Time { return made }
 	p := open(t, cfg)
 	c := p.TLSCertificate().Leaf
 	if !ValidName(thing.Vector, p.Name()) || p.BluetoothName() != strings.Replace(p.Name(), "-", " ", 1) {

@@ -430,7 +430,10 @@ func TestRefreshesThreeHoursBefore(t *testing.T) {
 				t.Fatalf("%d refreshes, want %d", n, day+1)
 			}
 			b, err := r.root.ReadFile(JWTFile)
-			if err != nil || string(b) != h.jwt {
+			h.mu.Lock()
+			jwt := h.jwt
+			h.mu.Unlock()
+			if err != nil || string(b) != jwt {
 				t.Errorf("the file is not the newest token: %v", err)
 			}
 		}

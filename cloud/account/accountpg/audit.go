@@ -1,0 +1,186 @@
+package accountpg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"kennel/cloud/account"
+	"kennel/infra/pg"
+)
+
+const (
+	maxAuditBatch = 200
+	auditTime     = 5 * time.Second // for one batch, whoever waits
+)
+
+// auditQueue gathers the lines that wait while others are written. The chain lets one transaction at a time through, in all processes together;
+// whoever has its turn takes along what waits in its process, so that the log grows by more than a line per disk write.
+type auditQueue struct {
+	turn    chan struct{} // size 1: full while a batch is written
+	mu      *sync.Mutex
+	waiting *[]*auditLine
+}
+
+type auditLine struct {
+	e    account.Entry
+	done chan struct{}
+	err  error // once done is closed
+}
+
+func newAuditQueue() auditQueue {
+	return auditQueue{turn: make(chan struct{}, 1), mu: new(sync.Mutex), waiting: new([]*auditLine)}
+}
+
+// Audit implements account.AuditStore.
+func (s *Store) Audit(ctx context.Context, e account.Entry) error {
+	q, l := s.audit, &auditLine{e: e, done: make(chan struct{})}
+	q.mu.Lock()
+	*q.waiting = append(*q.waiting, l)
+	q.mu.Unlock()
+	for {
+		select {
+		case <-l.done:
+			return l.err
+		case q.turn <- struct{}{}:
+			s.writeAudit(context.WithoutCancel(ctx)) // the others' lines do not end with this request
+			<-q.turn
+		case <-ctx.Done():
+			if q.leave(l) {
+				return fmt.Errorf("audit: %w", ctx.Err())
+			}
+			<-l.done // being written: it is in the log or not, and that is known soon
+			return l.err
+		}
+	}
+}
+
+// leave takes a line that nobody has begun to write out of the queue.
+func (q auditQueue) leave(l *auditLine) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(*q.waiting, l)
+	if i < 0 {
+		return false
+	}
+	*q.waiting = slices.Delete(*q.waiting, i, i+1)
+	return true
+}
+
+// writeAudit writes what waits in one statement; its caller has the turn.
+func (s *Store) writeAudit(ctx context.Context) {
+	q := s.audit
+	q.mu.Lock()
+	n := min(len(*q.waiting), maxAuditBatch)
+	batch := slices.Clone((*q.waiting)[:n])
+	*q.waiting = slices.Delete(*q.waiting, 0, n)
+	q.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, auditTime)
+	defer cancel()
+	at := make([]time.Time, n)
+	var cols [6][]string
+	for i, l := range batch {
+		at[i] = l.e.At
+		for c, v := range []string{l.e.Actor, string(l.e.Role), l.e.Addr, l.e.Action, l.e.Object, l.e.Detail} {
+			cols[c] = append(cols[c], v)
+		}
+	}
+	_, err := s.pool.Exec(ctx, `
+		INSERT INTO account_audit (at, actor, role, addr, action, object, detail)
+		SELECT * FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])`,
+		at, cols[0], cols[1], cols[2], cols[3], cols[4], cols[5])
+	for _, l := range batch {
+		l.err = pg.Err(err)
+		close(l.done)
+	}
+}
+
+const auditColumns = `l.seq, l.at, l.actor, l.role, COALESCE(d.addr, ''), l.action, l.object, l.detail`
+
+func auditFields(e *account.Entry) []any {
+	return []any{&e.ID, &e.At, &e.Actor, &e.Role, &e.Addr, &e.Action, &e.Object, &e.Detail}
+}
+
+// AuditLog implements account.AuditStore.
+func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]account.Entry, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT `+auditColumns+`, COALESCE(a.email, '')
+		FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq LEFT JOIN account_account a ON a.id::text = l.actor
+		WHERE $1 = 0 OR l.seq < $1 ORDER BY l.seq DESC LIMIT $2`, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", pg.Err(err))
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e account.Entry, err error) {
+		err = row.Scan(append(auditFields(&e), &e.Name)...)
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", pg.Err(err))
+	}
+	return out, nil
+}
+
+// WalkAudit implements account.AuditStore.
+func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(account.Link) error) (account.Anchor, error) {
+	var head account.Anchor
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var sum []byte
+		if err := tx.QueryRow(ctx, `SELECT seq, hash FROM account_audit_head`).Scan(&head.Seq, &sum); err != nil {
+			return fmt.Errorf("read where the chain stands: %w", pg.Err(err))
+		}
+		copy(head.Hash[:], sum)
+		if limit == 0 {
+			return nil
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT `+auditColumns+`, l.addr_digest, COALESCE(d.salt, ''), l.hash
+			FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq WHERE l.seq >= $1 ORDER BY l.seq LIMIT $2`, from, limit)
+		if err != nil {
+			return pg.Err(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var l account.Link
+			var sum []byte
+			if err := rows.Scan(append(auditFields(&l.Entry), &l.AddrDigest, &l.Salt, &sum)...); err != nil {
+				return pg.Err(err)
+			}
+			if len(sum) == len(l.Hash) { // else it is broken, which zeros show
+				copy(l.Hash[:], sum)
+			}
+			if err := f(l); err != nil {
+				return err
+			}
+		}
+		return pg.Err(rows.Err())
+	})
+	return head, err
+}
+
+// PruneAudit implements account.AuditStore.
+func (s *Store) PruneAudit(ctx context.Context, old time.Time) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM account_audit_addr WHERE at < $1`, old)
+	return pg.Err(err)
+}
+
+// AuditOf implements account.DeletionStore.
+func (s *Store) AuditOf(ctx context.Context, id account.ID, limit int) ([]account.Entry, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT l.seq, l.at, l.actor, l.role, CASE WHEN l.actor = $1 THEN COALESCE(d.addr, '') ELSE '' END, l.action, l.object, l.detail
+		FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq WHERE l.actor = $1 OR l.object = $1 ORDER BY l.seq DESC LIMIT $2`, string(id), limit)
+	if err != nil {
+		return nil, pg.Err(err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e account.Entry, err error) {
+		err = row.Scan(auditFields(&e)...)
+		return e, err
+	})
+	return out, pg.Err(err)
+}

@@ -1,0 +1,385 @@
+package accountpg_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/certs/limit"
+	"kennel/cloud/account"
+	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountpg"
+	"kennel/infra/errs"
+	"kennel/infra/migrations"
+	"kennel/infra/pg"
+	"kennel/infra/pg/pgtest"
+)
+
+// write puts n lines into the audit log, from as many callers at once.
+func (w world) write(t testing.TB, svc *account.Service, n int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			e := account.Entry{Actor: fmt.Sprint("vic:", i), Role: "thing", Addr: here, Action: "test", Object: "ö", Detail: strings.Repeat("x", i)}
+			if err := svc.Audit(t.Context(), e); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (w world) verify(t testing.TB, from account.Anchor) account.AuditReport {
+	t.Helper()
+	r, err := w.VerifyAudit(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tamper changes the database as somebody does who may switch triggers off.
+func (w world) tamper(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SET LOCAL session_replication_role = replica`); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(t.Context(), sql, args...)
+		if err == nil && tag.RowsAffected() == 0 {
+			return errors.New("nothing was changed")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(sql, err)
+	}
+}
+
+// other is a second process on the same database.
+func (w world) other(t testing.TB) *account.Service {
+	t.Helper()
+	pool, err := pgxpool.NewWithConfig(t.Context(), w.pool.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 1000), Now: func() time.Time { return *w.now.Load() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svc
+}
+
+// Two processes write at once, and the chain has every line and no gap; requests that end leave none either.
+func TestAuditChainOfTwoProcesses(t *testing.T) {
+	w := newWorld(t, 1000)
+	b := w.other(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	var wg sync.WaitGroup
+	for _, svc := range []*account.Service{w.Service, b} {
+		wg.Go(func() { w.write(t, svc, 300) })
+		wg.Go(func() {
+			for range 20 {
+				_ = svc.Audit(gone, account.Entry{Action: "gone"}) // written or not, both are right
+			}
+		})
+	}
+	wg.Wait()
+	head, err := b.AuditHead(t.Context())
+	r := w.verify(t, account.Anchor{})
+	if err != nil || !r.Done || r.Broken != nil || r.To != head || r.Checked < 600 || int64(r.Checked) != head.Seq || r.Forgotten != 0 {
+		t.Errorf("%+v, head %v, %v", r, head, err)
+	}
+	lines, err := w.AuditLog(t.Context(), head.Seq, 2)
+	if err != nil || len(lines) != 2 || lines[0].ID != head.Seq-1 || lines[1].ID != head.Seq-2 {
+		t.Errorf("%+v %v", lines, err)
+	}
+}
+
+func TestAuditTampering(t *testing.T) {
+	const copyRow = `INSERT INTO account_audit (id, at, actor, role, addr, action, object, detail, seq, addr_digest, hash) OVERRIDING SYSTEM VALUE
+		SELECT id + 1000, at, actor, role, addr, action, object, detail, %s, addr_digest, %s FROM account_audit WHERE seq = 10`
+	for _, c := range []struct {
+		name string
+		sql  []string
+		seq  int64
+		why  string
+	}{
+		{"nothing", nil, 0, ""},
+		{"detail", []string{`UPDATE account_audit SET detail = 'y' WHERE seq = 4`}, 4, "not as it was written"},
+		{"actor", []string{`UPDATE account_audit SET actor = 'vic:9x' WHERE seq = 1`}, 1, "not as it was written"},
+		{"a letter moves to the next field", []string{`UPDATE account_audit SET actor = actor || 't', role = substr(role, 2) WHERE seq = 5`}, 5, "not as it was written"},
+		{"time by a microsecond", []string{`UPDATE account_audit SET at = at + interval '1 microsecond' WHERE seq = 10`}, 10, "not as it was written"},
+		{"hash", []string{`UPDATE account_audit SET hash = sha256('x') WHERE seq = 6`}, 6, "not as it was written"},
+		{"hash of another length", []string{`UPDATE account_audit SET hash = 'x' WHERE seq = 6`}, 6, "not as it was written"},
+		{"line with a hash that fits, later lines as they were", []string{`UPDATE account_audit l SET detail = 'y', hash = account_audit_link(
+			(SELECT hash FROM account_audit WHERE seq = 3), seq, at, actor, role, action, object, 'y', addr_digest) WHERE seq = 4`}, 5, "not as it was written"},
+		{"removed", []string{`DELETE FROM account_audit WHERE seq = 7`}, 7, "missing"},
+		{"first one removed", []string{`DELETE FROM account_audit WHERE seq = 1`}, 1, "missing"},
+		{"last one removed", []string{`DELETE FROM account_audit WHERE seq = 10`}, 10, "missing; 10 lines were written"},
+		{"all removed", []string{`DELETE FROM account_audit`}, 1, "missing; 10 lines were written"},
+		{"removed and the rest moved up", []string{`DELETE FROM account_audit WHERE seq = 7`, `UPDATE account_audit SET seq = seq - 1 WHERE seq > 7`}, 7, "not as it was written"},
+		{"two swapped", []string{`UPDATE account_audit SET seq = 11 - seq + 1000 WHERE seq IN (5, 6)`, `UPDATE account_audit SET seq = seq - 1000 WHERE seq > 1000`}, 5, "not as it was written"},
+		{"inserted", []string{`UPDATE account_audit SET seq = seq + 1000 WHERE seq > 4`, `UPDATE account_audit SET seq = seq - 999 WHERE seq > 1000`,
+			strings.Replace(fmt.Sprintf(copyRow, "5", "hash"), "seq = 10", "seq = 11", 1)}, 5, "not as it was written"},
+		{"added behind the end with a hash that fits", []string{fmt.Sprintf(copyRow, "11",
+			"account_audit_link(hash, 11, at, actor, role, action, object, detail, addr_digest)")}, 11, "not written by the cloud"},
+		{"another address", []string{`UPDATE account_audit_addr SET addr = '192.0.2.66' WHERE seq = 8`}, 8, "address"},
+		{"head", []string{`UPDATE account_audit_head SET hash = sha256('x')`}, 10, "not the last one"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, 1000)
+			w.write(t, w.Service, 10)
+			before := w.verify(t, account.Anchor{}).To
+			for _, sql := range c.sql {
+				w.tamper(t, sql)
+			}
+			r := w.verify(t, account.Anchor{})
+			if c.seq == 0 {
+				if !r.Done || r.Broken != nil || r.Checked != 10 || r.To != before {
+					t.Errorf("%+v", r)
+				}
+				return
+			}
+			if r.Done || r.Broken == nil || r.Broken.Seq != c.seq || !strings.Contains(r.Broken.Why, c.why) {
+				t.Errorf("%+v, want line %d: %s", r.Broken, c.seq, c.why)
+			}
+		})
+	}
+}
+
+// Whoever writes the whole chain anew leaves one that is right in itself; an anchor kept elsewhere tells.
+func TestAuditAnchor(t *testing.T) {
+	w := newWorld(t, 1000)
+	w.write(t, w.Service, 6)
+	kept, err := w.AuditHead(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, w.Service, 4)
+	if r := w.verify(t, kept); !r.Done || r.Checked != 4 || r.To.Seq != 10 {
+		t.Errorf("from an anchor: %+v", r)
+	}
+	if r := w.verify(t, account.Anchor{Seq: 8}); !r.Done || r.Checked != 2 {
+		t.Errorf("from a place: %+v", r)
+	}
+	w.tamper(t, `UPDATE account_audit SET detail = 'never happened' WHERE seq = 2`)
+	for seq := 2; seq <= 10; seq++ {
+		w.tamper(t, `UPDATE account_audit l SET hash = account_audit_link(p.hash, l.seq, l.at, l.actor, l.role, l.action, l.object, l.detail, l.addr_digest)
+			FROM account_audit p WHERE p.seq = l.seq - 1 AND l.seq = $1`, seq)
+	}
+	w.tamper(t, `UPDATE account_audit_head SET hash = (SELECT hash FROM account_audit WHERE seq = 10)`)
+	if r := w.verify(t, account.Anchor{}); !r.Done {
+		t.Errorf("the test did not write the chain anew: %+v", r)
+	}
+	if r := w.verify(t, kept); r.Broken == nil || r.Broken.Seq != 6 {
+		t.Errorf("an anchor does not tell: %+v", r)
+	}
+	// The end cut off, with the head.
+	w.tamper(t, `DELETE FROM account_audit WHERE seq > 3`)
+	w.tamper(t, `UPDATE account_audit_head SET seq = 3, hash = (SELECT hash FROM account_audit WHERE seq = 3)`)
+	if r := w.verify(t, kept); r.Done || r.Broken == nil || r.Broken.Seq != 6 || !strings.Contains(r.Broken.Why, "ends at 3") {
+		t.Errorf("cut off: %+v", r)
+	}
+	for _, bad := range []account.Anchor{{Seq: -1}, {Hash: account.Hash{1}}} {
+		if _, err := w.VerifyAudit(t.Context(), bad); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+// Nobody changes the log or its head who does not switch triggers off.
+func TestAuditHeadMovesWithLinesOnly(t *testing.T) {
+	w := newWorld(t, 1000)
+	w.write(t, w.Service, 2)
+	for _, sql := range []string{`UPDATE account_audit SET detail = ''`, `DELETE FROM account_audit`, `TRUNCATE account_audit`,
+		`UPDATE account_audit_head SET seq = 0`, `DELETE FROM account_audit_head`, `TRUNCATE account_audit_head`, `INSERT INTO account_audit_head VALUES (false, 0, '')`} {
+		if _, err := w.pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	// What a writer says of the chain itself counts for nothing.
+	if _, err := w.pool.Exec(t.Context(), `INSERT INTO account_audit (at, actor, role, addr, action, object, detail, seq, hash, addr_digest) VALUES (now(), '', '', '', 'x', '', '', 77, 'x', 'x')`); err != nil {
+		t.Error(err)
+	}
+	if r := w.verify(t, account.Anchor{}); !r.Done || r.Checked != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Addresses are forgotten after a while and with the person; the chain stays whole.
+func TestAuditForgetsAddresses(t *testing.T) {
+	h := newHome(t)
+	a := h.create(t, ada, account.Owner)
+	if _, err := h.Login(t.Context(), ada, password, "192.0.2.77"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Audit(t.Context(), account.Entry{Actor: "staff", Addr: "192.0.2.88", Action: "test", Object: string(a.ID)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.everywhere(t, "192.0.2.77"); len(got) != 2 { // the session and beside the log
+		t.Errorf("before: %v", got)
+	}
+	if err := h.o.Delete(t.Context(), a.ID, password, "192.0.2.77"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.o.Erase(t.Context(), string(a.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.everywhere(t, "192.0.2.77"); len(got) != 0 {
+		t.Errorf("after she left: %v", got)
+	}
+	if got := h.everywhere(t, "192.0.2.88"); len(got) != 1 {
+		t.Errorf("the operator's address: %v", got)
+	}
+	if r := h.verify(t, account.Anchor{}); !r.Done || r.Forgotten != 2 {
+		t.Errorf("%+v", r)
+	}
+	h.sleep(91 * 24 * time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &waitFor{text: "audit log stands", then: cancel}
+	svc, err := account.New(t.Context(), account.Config{Store: h.store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 1), Now: func() time.Time { return *h.now.Load() },
+		Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.everywhere(t, "192.0.2.88"); len(got) != 0 {
+		t.Errorf("after 91 days: %v", got)
+	}
+	r := h.verify(t, account.Anchor{})
+	if !r.Done || r.Forgotten != 3 || !strings.Contains(log.String(), r.To.String()) {
+		t.Errorf("%+v, logged %s", r, log.String())
+	}
+}
+
+type waitFor struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	text string
+	then func()
+}
+
+func (w *waitFor) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, err := w.b.Write(p)
+	if strings.Contains(w.b.String(), w.text) {
+		w.then()
+	}
+	return n, err
+}
+
+func (w *waitFor) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// before is the migrations below a number.
+type before struct {
+	fs.FS
+	number string
+}
+
+func (f before) ReadDir(name string) ([]fs.DirEntry, error) {
+	all, err := fs.ReadDir(f.FS, name)
+	var out []fs.DirEntry
+	for _, e := range all {
+		if e.Name() < f.number {
+			out = append(out, e)
+		}
+	}
+	return out, err
+}
+
+func (f before) Glob(pattern string) ([]string, error) {
+	all, err := fs.Glob(f.FS, pattern)
+	var out []string
+	for _, name := range all {
+		if name < f.number {
+			out = append(out, name)
+		}
+	}
+	return out, err
+}
+
+// A log from before there was a chain becomes one, its addresses go beside it.
+func TestAuditChainOfOldLines(t *testing.T) {
+	pool := pgtest.NewEmpty(t)
+	if _, err := pg.Migrate(t.Context(), pool, before{migrations.FS, "0025"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO account_audit (at, actor, role, addr, action, object, detail)
+		SELECT now(), 'vic:' || n, 'thing', CASE WHEN n % 2 = 0 THEN '192.0.2.1' ELSE '' END, 'old', 'ö', '' FROM generate_series(1, 50) n`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pg.Migrate(t.Context(), pool, migrations.FS); err != nil {
+		t.Fatal(err)
+	}
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Audit(t.Context(), account.Entry{Action: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := svc.VerifyAudit(t.Context(), account.Anchor{})
+	if err != nil || !r.Done || r.Checked != 51 || r.Forgotten != 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+	lines, err := svc.AuditLog(t.Context(), 0, 3)
+	if err != nil || len(lines) != 3 || lines[0].Action != "new" || lines[1].Actor != "vic:50" || lines[1].Addr != "192.0.2.1" || lines[2].Addr != "" {
+		t.Errorf("%+v %v", lines, err)
+	}
+	if _, err := pool.Exec(t.Context(), `DELETE FROM account_audit`); err == nil {
+		t.Error("append-only no more")
+	}
+}
+
+// BenchmarkAudit is lines per second with as many callers at once; "bare" is the same insert without chain and queue.
+func BenchmarkAudit(b *testing.B) {
+	pool := pgtest.New(b)
+	if _, err := pool.Exec(b.Context(), `CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz, actor text, role text, addr text, action text, object text, detail text)`); err != nil {
+		b.Fatal(err)
+	}
+	store := accountpg.New(pool)
+	e := account.Entry{At: time.Now(), Actor: "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", Role: account.Admin, Addr: here, Action: "thing.register", Object: "vic:00e20100"}
+	for _, callers := range []int{1, 16, 64} {
+		for name, f := range map[string]func(context.Context) error{
+			"chained": func(ctx context.Context) error { return store.Audit(ctx, e) },
+			"bare": func(ctx context.Context) error {
+				_, err := pool.Exec(ctx, `INSERT INTO bare (at, actor, role, addr, action, object, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+					e.At, e.Actor, string(e.Role), e.Addr, e.Action, e.Object, e.Detail)
+				return err
+			},
+		} {
+			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {
+				b.SetParallelism(callers)
+				b.RunParallel(func(p *testing.PB) {
+					for p.Next() {
+						if err := f(b.Context()); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+			})
+		}
+	}
+}

@@ -1,0 +1,233 @@
+// Package page makes web pages from a folder: templates around a layout, assets under addresses that change with their content, and what
+// every page owes to whoever looks at it: a policy that lets nothing in from elsewhere, forms that other sites cannot send, times that say
+// what they are. The operators' console and the owners' pages are made with it.
+//
+// There is no inline script and no inline style, so that the policy can forbid both; what a robot or a person said is text, because
+// html/template writes all of it.
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"kennel/infra/cli/version"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+)
+
+// Policy is the Content-Security-Policy of every page.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// MaxForm bounds the body of a form, in bytes: a certificate bundle, percent-encoded, is the largest.
+const MaxForm = 256 << 10
+
+// Set is pages and their assets. Safe for concurrent use.
+type Set struct {
+	prefix string
+	pages  map[string]*template.Template
+	assets map[string]asset
+	same   *http.CrossOriginProtection
+	log    *slog.Logger
+}
+
+type asset struct {
+	body  []byte
+	kind  string
+	stamp string // of its content, part of its address, so that it can be cached for ever
+}
+
+// Load reads pages/*.html, each of which is executed with pages/layout.html around it, and assets/*, whose addresses begin with prefix.
+// Templates have asset, version, time, ago and what funcs adds. refused makes the answer to a form that another site sent.
+func Load(files fs.FS, prefix string, funcs template.FuncMap, log *slog.Logger, refused func(w http.ResponseWriter, r *http.Request, err error)) (*Set, error) {
+	s := &Set{prefix: prefix, pages: map[string]*template.Template{}, assets: map[string]asset{}, same: http.NewCrossOriginProtection(), log: log}
+	s.same.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refused(w, r, errs.Coded(errs.Denied, "cross_site", "this form was sent from another site; open the page here and try again"))
+	}))
+	names, err := fs.Glob(files, "assets/*")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		body, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(body)
+		s.assets[path.Base(name)] = asset{body, mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
+	}
+	all := template.FuncMap{"asset": s.address, "version": version.String, "time": Time, "ago": Ago}
+	maps.Copy(all, funcs)
+	if names, err = fs.Glob(files, "pages/*.html"); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if path.Base(name) == "layout.html" {
+			continue
+		}
+		t, err := template.New("").Funcs(all).ParseFS(files, "pages/layout.html", name)
+		if err != nil {
+			return nil, err
+		}
+		s.pages[strings.TrimSuffix(path.Base(name), ".html")] = t
+	}
+	if len(s.pages) == 0 {
+		return nil, errors.New("page: no pages/*.html")
+	}
+	return s, nil
+}
+
+// address returns where an asset is.
+func (s *Set) address(name string) (string, error) {
+	a, ok := s.assets[name]
+	if !ok {
+		return "", fmt.Errorf("no asset %s", name)
+	}
+	return s.prefix + name + "?v=" + a.stamp, nil
+}
+
+// Handler gives h what every page has: headers, forms from this site only and of bounded size, and at most limit of time (0: h bounds its own).
+func (s *Set) Handler(limit time.Duration, h http.Handler) http.Handler {
+	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil {
+			r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
+		}
+		if limit > 0 {
+			ctx, cancel := context.WithTimeout(r.Context(), limit)
+			defer cancel()
+			r = r.WithContext(ctx)
+		}
+		h.ServeHTTP(w, r)
+	})
+	guarded := s.same.Handler(inner)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", Policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// Render makes the page in memory first, so that a mistake in a template is an error page and not half a page.
+func (s *Set) Render(w http.ResponseWriter, r *http.Request, code int, name string, data any) {
+	var out bytes.Buffer
+	t, ok := s.pages[name]
+	err := fmt.Errorf("no page %s", name)
+	if ok {
+		err = t.ExecuteTemplate(&out, "layout.html", data)
+	}
+	if err != nil {
+		s.log.ErrorContext(r.Context(), "page not made", "page", name, logging.Err, err)
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(out.Bytes()) // the peer is gone: nobody to tell
+}
+
+// Asset serves {file} of the route's pattern.
+func (s *Set) Asset(w http.ResponseWriter, r *http.Request) {
+	a, ok := s.assets[r.PathValue("file")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", a.kind)
+	if r.URL.Query().Get("v") == a.stamp {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	_, _ = w.Write(a.body) // the peer is gone: nobody to tell
+}
+
+// Form reads the form of a request; Invalid if it cannot be read or is too large.
+func Form(r *http.Request) (url.Values, error) {
+	if err := r.ParseForm(); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, errs.New(errs.Invalid, "the form is larger than %d kB", MaxForm>>10)
+		}
+		return nil, errs.New(errs.Invalid, "the form cannot be read: %w", err)
+	}
+	return r.PostForm, nil
+}
+
+// Expected reports whether err is an answer to the person who asked, in words for them; else it is ours to mend and to log.
+func Expected(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Invalid, errs.NotFound, errs.Conflict, errs.Unauthenticated, errs.Denied, errs.Exhausted, errs.Unavailable:
+		return true
+	}
+	return false
+}
+
+// Words returns what a page says of err: a sentence.
+func Words(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "The database takes too long to answer."
+	}
+	return Sentence(errs.Public(err))
+}
+
+// Sentence makes a message of an error a sentence of a page.
+func Sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	first := []rune(s)[0]
+	s = strings.ToUpper(string(first)) + s[len(string(first)):]
+	if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
+		s += "."
+	}
+	return s
+}
+
+// Local returns next if it is a page below home, else home: a page that signs in must not send people elsewhere. not are the beginnings of
+// addresses that nobody is led to.
+func Local(next, home string, not ...string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||
+		path.Clean(u.Path) != u.Path || u.Path != home && !strings.HasPrefix(u.Path, strings.TrimSuffix(home, "/")+"/") {
+		return home
+	}
+	for _, n := range not {
+		if strings.HasPrefix(u.Path, n) {
+			return home
+		}
+	}
+	return u.RequestURI()
+}
+
+// Time is a moment; the script shows it in the browser's zone.
+func Time(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2006-01-02 15:04:05 UTC") + `</time>`)
+}
+
+// Ago is a moment told by its distance from now, which the script keeps true.
+func Ago(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	t = t.UTC()
+	full := t.Format("2006-01-02 15:04:05 UTC")
+	return template.HTML(`<time class="ago" datetime="` + t.Format(time.RFC3339) + `" title="` + full + `">` + full + `</time>`)
+}

@@ -1,0 +1,84 @@
+package ctl
+
+import (
+	"encoding/pem"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/cloud/account"
+	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountpg"
+	"kennel/infra/pg/pgtest"
+)
+
+// newPeople is the real rules and endpoints of people behind HTTPS, and the command line of an admin.
+func newPeople(t *testing.T) (svc *account.Service, pool *pgxpool.Pool, dir string) {
+	t.Helper()
+	pool = pgtest.New(t)
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: free{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	log := slog.New(slog.DiscardHandler)
+	accountapi.Mount(mux, svc, log)
+	admin, _, err := svc.CreateAccount(t.Context(), "op@example.org", account.Admin, "correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := svc.IssueSession(t.Context(), admin.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := accountapi.Authenticator(svc, log)(mux)
+	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer "+token { // what the other tests' command line sends
+			r.Header.Set("Authorization", "Bearer "+l.Token.Reveal())
+		}
+		behind.ServeHTTP(w, r)
+	}))}
+	t.Cleanup(c.Close)
+	c.ca = filepath.Join(t.TempDir(), "root.pem")
+	write(t, c.ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})))
+	return svc, pool, c.onebox(t)
+}
+
+// TestAudit: the log as an admin sees it, whole and then with a line taken out.
+func TestAudit(t *testing.T) {
+	svc, pool, dir := newPeople(t)
+	for range 5 {
+		if err := svc.Audit(t.Context(), account.Entry{Actor: "vic:00e20100", Role: "thing", Addr: "192.0.2.1", Action: "test.\x1b[2J"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := want(t, dir, "", 0, `(?m)^6 .*vic:00e20100 +thing +192.0.2.1 +test`, "audit", "list", "-limit", "2"); strings.Count(out, "\n") != 3 || strings.Contains(out, "\x1b") {
+		t.Error(out)
+	}
+	want(t, dir, "", 0, `op@example.org +admin .*session.issue`, "audit", "list")
+	out := want(t, dir, "", 0, `whole: 6 lines checked, 0 of them.*\nanchor 6:[0-9a-f]{64}\n`, "audit", "verify")
+	_, anchor, _ := strings.Cut(strings.TrimSpace(out), "anchor ")
+	want(t, dir, "", 0, `"checked": 0,[^}]*"done": true`, "audit", "verify", "-from", anchor, "-o", "json")
+	want(t, dir, "", 2, `anchor "x"`, "audit", "verify", "-from", "x")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{`SET LOCAL session_replication_role = replica`, `DELETE FROM account_audit WHERE seq = 3`} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, dir, "", 1, `broken at line 3: the line is missing.*whole up to 2:`, "audit", "verify")
+	want(t, dir, "", 0, `2 lines checked`, "audit", "verify", "-from", "4")
+}
