@@ -36,6 +36,7 @@ import (
 	"kennel/cloud/mail/mailspool"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerapi"
+	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/registry/registrypg"
@@ -119,6 +120,7 @@ type Cloud struct {
 	crls          *ca.CRLs
 	tokenKeys     *token.Keyring
 	tokensRevoked *token.Revocations
+	ownerStore    *ownerpg.Store
 	orders        *jobs.Orders
 	outbox        *mailpg.Outbox
 	spool         *mailspool.Spool // nil with a mail server
@@ -242,7 +244,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	var err error
 	c.dasStore = daspg.Open(c.pool)
 	c.Events = das.NewService(c.dasStore)
-	c.ingester, err = das.NewIngester(das.Config{Writer: c.meters.writer(c.dasStore), Blobs: rawBlobs{c.blobs}, Log: c.log})
+	c.ingester, err = das.NewIngester(das.Config{Writer: c.meters.writer(c.dasStore), Blobs: rawBlobs{c.blobs}, Consent: c.Owners, Log: c.log})
 	if err != nil {
 		return err
 	}
@@ -262,7 +264,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 // wireBridge connects the robots' topics. A process without the bridge's role still hints, so it has a connection that takes nothing in.
 func (c *Cloud) wireBridge(ctx context.Context) error {
 	releases := otaapi.NewMQTT(c.OTA, c.log)
-	c.requests = jdocsapi.Handlers(c.Docs)
+	c.requests = jdocsapi.Handlers(c.Docs, jdocsapi.WithOwnerOf(c.Owners.Owner), jdocsapi.WithAccountChanged(c.accountChanged))
 	c.requests["ota/desired"] = releases.Desired
 	maps.Copy(c.requests, commandapi.Handlers(c.Commands))
 	maps.Copy(c.requests, tokenapi.Handlers(c.Tokens, c.log))
@@ -357,7 +359,9 @@ func (c *Cloud) Services() []runner.Service {
 	out := []runner.Service{{Name: "registry", Run: c.Registry.Run}, {Name: "accounts", Run: c.Accounts.Run}, {Name: "owners", Run: c.Owners.Run}}
 	out = append(out, c.identityServices()...)
 	if c.has(RoleBridge) {
-		out = append(out, runner.Service{Name: "events", Run: c.ingester.Run})
+		out = append(out, runner.Service{Name: "events", Run: c.ingester.Run}, runner.Service{Name: "consents", Run: func(ctx context.Context) error {
+			return c.ownerStore.Watch(ctx, c.log, func(_ context.Context, id thing.ID) { c.ingester.ConsentChanged(id) })
+		}})
 	}
 	if c.has(RoleJobs) {
 		listener := &jdocspg.Listener{Pool: c.pool, Log: c.log, Changed: c.hinter.DocChanged}
@@ -385,11 +389,11 @@ func (c *Cloud) Handler() (http.Handler, error) {
 		return nil, err
 	}
 	ownerapi.Mount(mux, c.Owners, ownerapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
-	registryapi.Mount(mux, c.Registry)
-	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known))
+	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns))
+	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))
 	otaapi.Mount(mux, c.OTA)
-	dasapi.Mount(mux, c.Events)
-	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	dasapi.Mount(mux, c.Events, dasapi.WithOwns(c.Owners.Owns))
+	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Owns: c.Owners.Owns, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
 	mux.HandleFunc("GET /v1/health", c.health)
 	mux.Handle("GET /readyz", c.ready.Brief()) // the reasons are on metrics.listen

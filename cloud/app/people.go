@@ -61,8 +61,9 @@ func (c *Cloud) wirePeople(ctx context.Context) error {
 		return err
 	}
 	c.outbox = mailpg.New(c.pool, c.orders)
+	c.ownerStore = ownerpg.New(c.pool)
 	c.Owners, err = owner.New(owner.Config{
-		Store: ownerpg.New(c.pool), Secret: c.seal.Secret("owner"),
+		Store: c.ownerStore, Secret: c.seal.Secret("owner"),
 		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
 		Docs: c.Docs, Record: c.ownerStep, Ended: c.tenureEnded, Email: c.emailOf, Log: c.log,
 	})
@@ -166,12 +167,22 @@ func (c *Cloud) tenureEnded(ctx context.Context, t owner.Tenure) error {
 	return c.Tokens.RevokeApps(ctx, t.Thing)
 }
 
+// accountChanged has every process ask again what an owner allows.
+func (c *Cloud) accountChanged(ctx context.Context, account string, name jdocs.Name) {
+	if name != jdocs.AccountSettings {
+		return
+	}
+	if err := c.ownerStore.Touch(ctx, account); err != nil {
+		c.log.WarnContext(ctx, "other processes hear of a changed consent half a minute later", "account", account, logging.Err, err)
+	}
+}
+
 // personalDocs is what documents hold of people.
 type personalDocs struct{ c *Cloud }
 
 // robots lists what is or was an account's.
 func (p personalDocs) robots(ctx context.Context, id string) ([]thing.ID, error) {
-	tenures, err := p.c.Owners.Store.Tenures(ctx, id)
+	tenures, err := p.c.ownerStore.Tenures(ctx, id)
 	var out []thing.ID
 	for _, t := range tenures {
 		out = append(out, t.Thing)

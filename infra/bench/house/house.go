@@ -57,7 +57,7 @@ func Start(ctx context.Context, bin string, args ...string) (_ *House, err error
 		return nil, err
 	}
 	all := []string{"onebox", "-data", dir, "-log-level", "warn"}
-	for _, part := range []string{"api", "console", "mqtt", "postgres", "s3"} {
+	for _, part := range []string{"api", "console", "robots", "mqtt", "postgres", "s3"} {
 		addr, err := FreeAddr()
 		if err != nil {
 			return nil, err

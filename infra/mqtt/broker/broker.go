@@ -48,6 +48,10 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return fmt.Errorf("broker: %w", err)
 	}
 	files.now.Store(now)
+	deny, err := openDenied(cfg.Denied)
+	if err != nil {
+		return fmt.Errorf("broker: list of the denied: %w", err)
+	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("broker: listen on %s: %w", cfg.Listen, err)
@@ -68,7 +72,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		SysTopicResendInterval:  10,                            // seconds; the tick of our stats
 		Logger:                  slog.New(slog.DiscardHandler), // it logs payloads; what matters is logged by the hook
 	})
-	h := newHook(server, log)
+	h := newHook(server, deny, log)
 	if err := server.AddHook(h, nil); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}

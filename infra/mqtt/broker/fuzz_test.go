@@ -39,7 +39,11 @@ func FuzzSession(f *testing.F) {
 	f.Add(append(connect, 0xc0, 0, 0x62, 2, 0, 7, 0x40, 2, 0, 7, 0xe0, 0))
 
 	server := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
-	h := newHook(server, slog.New(slog.DiscardHandler))
+	deny, err := openDenied("")
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := newHook(server, deny, slog.New(slog.DiscardHandler))
 	if err := server.AddHook(h, nil); err != nil {
 		f.Fatal(err)
 	}

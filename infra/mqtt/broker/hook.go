@@ -29,14 +29,15 @@ type hook struct {
 	mochi.HookBase
 	server   *mochi.Server
 	log      *slog.Logger
+	denied   *denied
 	limit    *rate.Limiter // of refusals published and logged
 	refused  atomic.Int64
 	muted    atomic.Int64 // since the last one published
 	stopping atomic.Bool
 }
 
-func newHook(server *mochi.Server, log *slog.Logger) *hook {
-	return &hook{server: server, log: log, limit: rate.NewLimiter(20, 100)}
+func newHook(server *mochi.Server, deny *denied, log *slog.Logger) *hook {
+	return &hook{server: server, log: log, denied: deny, limit: rate.NewLimiter(20, 100)}
 }
 
 // ID names the hook in mochi's log.
@@ -74,6 +75,9 @@ func (h *hook) OnConnect(cl *mochi.Client, pk packets.Packet) error {
 func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *refusal) {
 	who, c := p.who, pk.Connect
 	no := func(code, format string, args ...any) *refusal { return &refusal{code, fmt.Sprintf(format, args...)} }
+	if who.refusal == nil {
+		who.refusal = h.denied.check(who)
+	}
 	switch {
 	case who.refusal != nil:
 		return packets.Err3NotAuthorized, who.refusal
@@ -125,6 +129,9 @@ func (h *hook) OnConnectAuthenticate(cl *mochi.Client, _ packets.Packet) bool {
 func (h *hook) OnSessionEstablished(cl *mochi.Client, _ packets.Packet) {
 	if p, ok := cl.Net.Conn.(*peer); ok {
 		p.up.Store(true)
+		if why := h.denied.check(p.who); why != nil { // the order came between its CONNECT and now, and found no session
+			h.end(p, cl.ID, why)
+		}
 		h.log.Debug("client connected", "client_id", cl.ID, logging.Addr, cl.Net.Remote)
 	}
 }
@@ -141,6 +148,11 @@ func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet
 		if why := h.mayPublish(p, pk.TopicName, len(pk.Payload), pk.FixedHeader.Qos, pk.FixedHeader.Retain); why != "" {
 			h.turn(p, cl.ID, &refusal{brokerapi.CodePublish, why})
 			return pk, packets.ErrRejectPacket
+		}
+		if pk.TopicName == brokerapi.DenyTopic { // here, because the answer to the packet says that it is done
+			if err := h.deny(pk.Payload); err != nil {
+				return pk, packets.ErrRejectPacket
+			}
 		}
 	case packets.Subscribe:
 		if n := cl.State.Subscriptions.Len() + len(pk.Filters); !p.who.service && n > maxFilters {
@@ -248,9 +260,37 @@ func (h *hook) kick(_ *mochi.Client, _ packets.Subscription, pk packets.Packet) 
 		return // not here: another broker's, or gone
 	}
 	if p, ok := cl.Net.Conn.(*peer); ok {
-		h.turn(p, cl.ID, &refusal{brokerapi.CodeKicked, k.Reason})
-		_ = p.Close() // not cl.Stop: mochi forgets the will of a client it stopped between two packets
+		h.end(p, cl.ID, &refusal{brokerapi.CodeKicked, k.Reason})
 	}
+}
+
+// deny takes an order and ends the sessions that it is about. Only an order that is not on disk is an error: the cloud gives it again.
+func (h *hook) deny(payload []byte) error {
+	order, err := brokerapi.ParseDeny(payload)
+	if err != nil {
+		h.log.Warn("order to deny unreadable", logging.Err, err)
+		return nil
+	}
+	changed, err := h.denied.take(order, time.Now())
+	if changed {
+		for _, cl := range h.server.Clients.GetAll() {
+			if p, ok := cl.Net.Conn.(*peer); ok && !cl.Closed() {
+				if why := h.denied.check(p.who); why != nil {
+					h.end(p, cl.ID, why)
+				}
+			}
+		}
+	}
+	if err != nil {
+		h.log.Error("list of the denied not kept", logging.Err, err)
+	}
+	return err
+}
+
+// end closes a session. Not by cl.Stop: mochi forgets the will of a client it stopped between two packets.
+func (h *hook) end(p *peer, clientID string, why *refusal) {
+	h.turn(p, clientID, why)
+	_ = p.Close()
 }
 
 // turn notes that a client is sent away.

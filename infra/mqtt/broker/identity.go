@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -27,7 +28,9 @@ type identity struct {
 	thing    thing.ID  // a thing
 	service  bool      // the cloud
 	notAfter time.Time // a session ends with its certificate
-	refusal  *refusal  // neither: why
+	serial   string    // of the certificate, hex
+	key      [sha256.Size]byte
+	refusal  *refusal // neither: why
 }
 
 type refusal struct{ code, reason string }
@@ -117,7 +120,7 @@ func (t *trust) identify(chain []*x509.Certificate, now time.Time) identity {
 		return identity{refusal: &refusal{brokerapi.CodeNoCertificate, "no client certificate: want one issued by the device authority"}}
 	}
 	leaf := chain[0]
-	who := identity{cn: leaf.Subject.CommonName, notAfter: leaf.NotAfter}
+	who := identity{cn: leaf.Subject.CommonName, notAfter: leaf.NotAfter, serial: leaf.SerialNumber.Text(16), key: sha256.Sum256(leaf.RawSubjectPublicKeyInfo)}
 	id, notThing := thing.Parse(who.cn)
 	service := strings.HasPrefix(who.cn, ServicePrefix)
 	roots, authority := t.devices, "device authority"
