@@ -51,7 +51,7 @@ const timeout = 10 * time.Second
 
 // Config holds what the answers need besides the rules.
 type Config struct {
-	Root []byte // PEM, handed to robots
+	Root func() []byte // PEM of the trusted roots, handed to robots; asked each time, because roots are replaced with overlap
 	MQTT string // broker URL handed to robots
 	// Audit writes one line about what the caller in ctx did; an action whose line cannot be written is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
@@ -147,7 +147,7 @@ func (a api) answer(c certs.Certificate, err error) (certsclient.Answer, error) 
 	if err != nil { // the recorder has logged it with its exact reason
 		return certsclient.Answer{}, err
 	}
-	return certsclient.Answer{Certificate: string(c.PEM()), Root: string(a.cfg.Root), NotAfter: c.Chain[0].NotAfter.UTC(), MQTT: a.cfg.MQTT}, nil
+	return certsclient.Answer{Certificate: string(c.PEM()), Root: string(a.cfg.Root()), NotAfter: c.Chain[0].NotAfter.UTC(), MQTT: a.cfg.MQTT}, nil
 }
 
 func (a api) register(ctx context.Context, id thing.ID) (Registration, error) {

@@ -70,7 +70,7 @@ func newAPI(t testing.TB, store certs.Store) *api {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root(), MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler),
+	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler),
 		Audit: func(ctx context.Context, action, object, _ string) error {
 			if a.noAudit != nil {
 				return a.noAudit

@@ -87,7 +87,7 @@ func newHouse(t *testing.T, dir string, ttl time.Duration) *house {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, h.svc, certsapi.Config{Root: authority.Root(), MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)})
+	certsapi.Mount(mux, h.svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)})
 	server := &http.Server{Handler: mux, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(tls.NewListener(h.https, &tls.Config{GetCertificate: own.GetCertificate})) }) // ends with Close

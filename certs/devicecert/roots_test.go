@@ -30,7 +30,7 @@ func (c *cloud) live(t testing.TB) {
 	t.Helper()
 	h := func(w http.ResponseWriter, r *http.Request) bool {
 		mux := http.NewServeMux()
-		certsapi.Mount(mux, c.svc, certsapi.Config{Root: c.ca.Root(), MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)})
+		certsapi.Mount(mux, c.svc, certsapi.Config{Root: c.ca.Root, MQTT: "ssl://cloud.example:8883", Log: slog.New(slog.DiscardHandler)})
 		mux.ServeHTTP(w, r)
 		return true
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"kennel/certs"
@@ -51,13 +52,15 @@ func (c Config) validateBroker() error {
 func (c *Cloud) brokerAdmin(ctx context.Context) (brokeradmin.Admin, error) {
 	switch c.cfg.MQTT.Broker {
 	case brokerMosquitto:
-		return mosquitto.New(mosquitto.Config{MQTT: mqtt.Config{URL: c.cfg.MQTT.URL, TLS: c.serviceTLS(), Log: c.log}, Things: c.everyThing, Log: c.log})
+		return mosquitto.New(mosquitto.Config{MQTT: mqtt.Config{URL: c.cfg.MQTT.URL, TLS: c.serviceTLS(), Log: c.log}, Things: c.everyThing, Blocked: c.denied.Blocked, Log: c.log})
 	case brokerEMQX:
 		return emqx.New(c.cfg.MQTT.EMQX)
 	case brokerAWSIoT:
 		return awsiot.New(ctx, c.cfg.MQTT.AWSIoT)
 	}
-	return brokeradmin.Embedded{Link: c.bridge}, nil
+	return brokeradmin.NewEmbedded(brokeradmin.EmbeddedConfig{
+		MQTT: mqtt.Config{URL: c.cfg.MQTT.URL, TLS: c.serviceTLS(), Log: c.log}, Denied: c.denied.Denied, Changed: c.denied.Changed, Log: c.log,
+	})
 }
 
 // everyThing lists the fleet.
@@ -99,7 +102,16 @@ func (b brokerTold) Record(ctx context.Context, s certs.Step) {
 		if p, ok := b.c.Broker.(brokeradmin.Provisioner); ok {
 			err = p.Provision(ctx, s.Thing) // before the robot has its certificate; what fails is made up for
 		}
+		if blocker, ok := b.c.Broker.(brokeradmin.Blocker); ok && s.Step == certs.StepEnroll {
+			err = errors.Join(err, blocker.Allow(ctx, s.Thing)) // it is let in again, with another key
+		}
+	case certs.StepRelease:
+		err = b.c.Broker.Kick(ctx, s.Thing, "its key was given up: "+s.Reason)
 	case certs.StepRevoke:
+		if blocker, ok := b.c.Broker.(brokeradmin.Blocker); ok {
+			err = blocker.Block(ctx, s.Thing, s.Reason)
+			break
+		}
 		err = b.c.Broker.Kick(ctx, s.Thing, "its certificates were revoked: "+s.Reason)
 	}
 	if err != nil {

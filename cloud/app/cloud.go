@@ -17,6 +17,7 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/ca"
+	"kennel/certs/certsbroker"
 	"kennel/certs/certspg"
 	"kennel/certs/thing"
 	"kennel/cloud/access"
@@ -117,6 +118,7 @@ type Cloud struct {
 	seal          seal.Key
 	revFeed       *certspg.Revocations
 	revoked       *certs.Revocations
+	denied        certsbroker.Source
 	crls          *ca.CRLs
 	tokenKeys     *token.Keyring
 	tokensRevoked *token.Revocations
@@ -373,6 +375,16 @@ func (c *Cloud) Services() []runner.Service {
 	}
 	if a, ok := c.Broker.(interface{ Run(context.Context) error }); ok {
 		out = append(out, runner.Service{Name: "broker orders", Run: a.Run})
+	}
+	if b, ok := c.Broker.(brokeradmin.Blocker); ok && !c.cfg.MQTT.embedded() { // the embedded one is told by its own connection
+		out = append(out, runner.Service{Name: "broker denials", Run: func(ctx context.Context) error {
+			return brokeradmin.Keep(ctx, b, c.denied.Blocked, c.denied.Changed, c.log)
+		}})
+	}
+	if c.cfg.MQTT.CRLFile != "" {
+		out = append(out, runner.Service{Name: "revocation list", Run: func(ctx context.Context) error {
+			return c.crls.Keep(ctx, c.cfg.MQTT.CRLFile, nil, func(err error) { c.log.WarnContext(ctx, "revocation list not written", logging.Err, err) })
+		}})
 	}
 	if c.uplink != nil {
 		out = append(out, runner.Service{Name: "uplink queue", Run: func(ctx context.Context) error { return c.uplink.Run(ctx, c.bridge.Take) }})

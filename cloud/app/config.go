@@ -90,9 +90,12 @@ type MQTTConfig struct {
 	KeyFile  string `koanf:"key_file"`
 	RootFile string `koanf:"root_file"` // whom to trust as broker; "": the root in ca.dir
 	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, emqx, aws-iot.
-	Broker string        `koanf:"broker"`
-	EMQX   emqx.Config   `koanf:"emqx"`    // with broker emqx
-	AWSIoT awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
+	Broker string `koanf:"broker"`
+	// CRLFile is written with the list of revoked certificates, PEM, for a broker that reads one (Mosquitto's crlfile); "": none. The broker
+	// must be told to read it again; without it, it knows from orders who has no rights any more.
+	CRLFile string        `koanf:"crl_file"`
+	EMQX    emqx.Config   `koanf:"emqx"`    // with broker emqx
+	AWSIoT  awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
 }
 
 // CAConfig says where the authorities live.
@@ -101,6 +104,11 @@ type CAConfig struct {
 	DeviceTTL time.Duration `koanf:"device_ttl"` // life of a device certificate; 0: the default of package certs
 	// SealFile is the sealing key, the same for all processes of a cloud; "": seal.key in Dir. kenneld install and kenneld ca init make it.
 	SealFile string `koanf:"seal_file"`
+	// Files that are kept as the trusted authorities change (kenneld ca): the roots, for robots and people; those of devices and of services,
+	// for a broker that reads them. "": none.
+	RootFile      string `koanf:"root_file"`
+	DeviceBundle  string `koanf:"device_bundle"`
+	ServiceBundle string `koanf:"service_bundle"`
 }
 
 // EnrollConfig paces attempts to enrol and to renew from one address: a burst for those behind it, then a slow drip.

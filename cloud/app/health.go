@@ -43,6 +43,7 @@ func (c *Cloud) checks() []telemetry.Check {
 			}
 			return nil
 		}},
+		{Name: "revocations", Ask: c.revoked.Ready},
 		{Name: "migrations", Ask: func(ctx context.Context) error {
 			n, err := pg.Pending(ctx, c.pool, migrations.FS)
 			if err == nil && n > 0 {

@@ -5,12 +5,14 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
 	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
+	"kennel/certs/certsbroker"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
 	"kennel/certs/thing"
@@ -20,6 +22,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
+	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
@@ -46,6 +49,7 @@ func (c CAConfig) sealFile() string {
 // wireCerts makes what decides about certificates.
 func (c *Cloud) wireCerts(store *certspg.Store) (err error) {
 	c.revoked = certs.NewRevocations(c.revFeed, c.log)
+	c.denied = certsbroker.New(c.revoked, c.revFeed.Blocked)
 	c.crls = ca.NewCRLs(c.ca, c.revoked, c.revFeed.CRLNumber)
 	c.Certs, err = certs.New(certs.Config{
 		Store: store, Issuer: c.ca, Recorder: c.tellBroker(recorder{c.Registry, c.log}), TTL: c.cfg.CA.DeviceTTL,
@@ -96,7 +100,8 @@ func (c *Cloud) identityServices() []runner.Service {
 	return []runner.Service{
 		{Name: "revocations", Run: c.revoked.Run},
 		{Name: "authorities", Run: func(ctx context.Context) error {
-			return c.ca.Run(ctx, nil, func(err error) {
+			c.writeAuthorities(ctx)
+			return c.ca.Run(ctx, func() { c.writeAuthorities(ctx) }, func(err error) {
 				c.log.WarnContext(ctx, "authorities unreadable, keeping the last ones", logging.Err, err)
 			})
 		}},
@@ -104,6 +109,28 @@ func (c *Cloud) identityServices() []runner.Service {
 		{Name: "revoked tokens", Run: c.tokensRevoked.Run},
 		{Name: "tokens", Run: c.Tokens.Run},
 	}
+}
+
+// writeAuthorities keeps the files that others read.
+func (c *Cloud) writeAuthorities(ctx context.Context) {
+	for file, pem := range map[string][]byte{c.cfg.CA.RootFile: c.ca.Root(), c.cfg.CA.DeviceBundle: c.ca.DeviceBundle(), c.cfg.CA.ServiceBundle: c.ca.ServiceBundle()} {
+		if file == "" {
+			continue
+		}
+		if err := replaceFile(file, pem); err != nil {
+			c.log.ErrorContext(ctx, "authorities not written", "file", file, logging.Err, err)
+		}
+	}
+}
+
+// replaceFile writes a public file whole or not at all.
+func replaceFile(file string, b []byte) error {
+	dir, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // the file was synced
+	return durable.Write(dir, filepath.Base(file), b, 0o644, 0o755)
 }
 
 // public adds what anybody may read: keys of tokens, certificates to pin, revocation lists, the connection check.
@@ -119,7 +146,7 @@ func (c *Cloud) mountIdentity(mux *http.ServeMux) {
 	if mqttURL == "" {
 		mqttURL = c.cfg.MQTT.URL
 	}
-	certsapi.Mount(mux, c.Certs, certsapi.Config{Root: c.ca.Root(), MQTT: mqttURL, Owns: c.owns, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	certsapi.Mount(mux, c.Certs, certsapi.Config{Root: c.ca.Root, MQTT: mqttURL, Owns: c.owns, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	c.public(mux)
 }
 

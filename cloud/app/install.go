@@ -3,9 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -21,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/certs/ca"
+	"kennel/certs/ca/cacmd"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
@@ -99,9 +98,16 @@ type installer struct {
 }
 
 func (w installer) kenneld() error {
-	files := []string{"root.crt", "seal.key"} // the root's key signs nothing that a running part needs
-	for _, a := range []string{"device", "server", "service"} {
-		files = append(files, a+".crt", a+".key")
+	entries, err := fs.ReadDir(w.root.FS(), "ca")
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, e := range entries {
+		// A root's key signs nothing that a running part needs.
+		if n := e.Name(); !e.IsDir() && !(strings.HasPrefix(n, "root") && !strings.HasSuffix(n, ".crt") && n != "root.current") {
+			files = append(files, n)
+		}
 	}
 	for _, f := range files {
 		b, err := w.root.ReadFile("ca/" + f)
@@ -123,7 +129,7 @@ func (w installer) postgres() error {
 }
 
 func (w installer) broker() error {
-	return errors.Join(w.certificate("broker"), w.anchor("device"), w.anchor("service"), w.security())
+	return errors.Join(w.certificate("broker"), w.anchor(ca.Device), w.anchor(ca.Service), w.security())
 }
 
 // security gives Mosquitto the file in which its dynamic security plugin keeps who may do what. It is the plugin's from then on, so a good
@@ -158,28 +164,30 @@ func (w installer) security() error {
 }
 
 // anchor keeps, for brokers that can tell their listeners apart by it, a certificate that vouches for one authority alone.
-func (w installer) anchor(authority string) error {
-	dir, name := filepath.Join(w.Dir, "ca", authority), authority+"-anchor.crt"
-	pair, err := tls.LoadX509KeyPair(dir+".crt", dir+".key")
+func (w installer) anchor(kind ca.Kind) error {
+	name := string(kind) + "-anchor.crt"
+	b, err := w.ca.Anchors(kind, mosquitto.Anchor)
 	if err != nil {
 		return err
 	}
-	if b, err := w.root.ReadFile("broker/" + name); err == nil { // each making differs: signatures are random
-		if block, _ := pem.Decode(b); block != nil {
-			if old, err := x509.ParseCertificate(block.Bytes); err == nil && bytes.Equal(old.RawSubjectPublicKeyInfo, pair.Leaf.RawSubjectPublicKeyInfo) {
-				return w.file("broker", name, b)
-			}
-		}
-	}
-	key, ok := pair.PrivateKey.(crypto.Signer)
-	if !ok {
-		return fmt.Errorf("%s.key cannot sign", dir)
-	}
-	b, err := mosquitto.Anchor(pair.Leaf, key)
-	if err != nil {
-		return err
+	if old, err := w.root.ReadFile("broker/" + name); err == nil && slices.Equal(keysIn(old), keysIn(b)) {
+		b = old // each making differs: signatures are random
 	}
 	return w.file("broker", name, b)
+}
+
+// keysIn lists the public keys of certificates in PEM.
+func keysIn(b []byte) []string {
+	var out []string
+	for {
+		var block *pem.Block
+		if block, b = pem.Decode(b); block == nil {
+			return out
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			out = append(out, string(c.RawSubjectPublicKeyInfo))
+		}
+	}
 }
 
 func (w installer) s3() error {
@@ -346,6 +354,7 @@ func caCommand() *cobra.Command {
 	_ = initialise.MarkFlagRequired("dir") // the flag exists
 	cmd := &cobra.Command{Use: "ca", Short: "The certificate authorities", Example: "  kenneld ca init -dir /etc/kennel/ca"}
 	cmd.AddCommand(initialise)
+	cmd.AddCommand(cacmd.Commands()...)
 	return cmd
 }
 

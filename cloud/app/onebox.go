@@ -124,15 +124,13 @@ func (o Onebox) checkPorts() error {
 	return nil
 }
 
-// rootFile is the root certificate for people and robots to install.
-func rootFile(inst *onebox.Instance) string { return filepath.Join(inst.Paths.CA, "root.crt") }
+// rootFile is the root certificate for people and robots to install. It is not one of the authorities' files: those come and go when a root
+// is replaced.
+func rootFile(inst *onebox.Instance) string { return filepath.Join(inst.Paths.Root, "root.crt") }
 
-// writeRoot makes sure that the root is where ready.json says; package ca keeps it under that name.
+// writeRoot keeps the trusted roots where ready.json says.
 func writeRoot(inst *onebox.Instance, a *ca.Authority) error {
-	if _, err := os.Stat(rootFile(inst)); errors.Is(err, fs.ErrNotExist) {
-		return os.WriteFile(rootFile(inst), a.Root(), 0o644)
-	}
-	return nil
+	return os.WriteFile(rootFile(inst), a.Root(), 0o644)
 }
 
 // parts makes the database, the object store and the broker, and the configuration that kenneld serve would take from a file.
@@ -168,6 +166,8 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.Log.Level = o.LogLevel
 	cfg.Postgres, cfg.S3 = db.Config(), s3cfg
 	cfg.CA.Dir = inst.Paths.CA
+	brokerDir := filepath.Dir(conf)
+	cfg.CA.RootFile, cfg.CA.DeviceBundle, cfg.CA.ServiceBundle = rootFile(inst), filepath.Join(brokerDir, "device-ca.crt"), filepath.Join(brokerDir, "service-ca.crt")
 	cfg.MQTT.URL = "ssl://" + dialable(o.Listen.MQTT)
 	cfg.API.Listen, cfg.API.Names, cfg.Console.Listen = o.Listen.API, names, o.Listen.Console
 	cfg.Metrics.Listen = o.Listen.Metrics
@@ -196,7 +196,7 @@ func (o Onebox) brokerConfig(inst *onebox.Instance, a *ca.Authority, names []str
 		return "", err
 	}
 	c := broker.Config{Listen: o.Listen.MQTT, Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"),
-		DeviceCA: filepath.Join(dir, "device-ca.crt"), ServiceCA: filepath.Join(dir, "service-ca.crt"), LogLevel: o.LogLevel}
+		DeviceCA: filepath.Join(dir, "device-ca.crt"), ServiceCA: filepath.Join(dir, "service-ca.crt"), Denied: filepath.Join(inst.Paths.Root, "denied.json"), LogLevel: o.LogLevel}
 	conf, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return "", err
