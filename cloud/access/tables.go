@@ -163,6 +163,8 @@ var HTTP = table([]Rule{
 	{Name: "POST /operators/{id}/password", Roles: kit.Admins, Page: true},
 	{Name: "POST /operators/{id}/sessions", Roles: kit.Admins, Page: true},
 	{Name: "POST /operators/{id}/remove", Roles: kit.Admins, Page: true},
+	{Name: "GET /login/oidc", By: "nothing: it leads to the identity provider", Page: true},
+	{Name: "GET /login/oidc/callback", By: "the identity provider's word", Page: true},
 	{Name: "GET /login", By: "nothing: the page that signs in", Page: true},
 	{Name: "POST /login", By: "e-mail and password", Page: true},
 	{Name: "POST /logout", By: "the session it ends", Page: true},

@@ -151,6 +151,7 @@ type Store interface {
 
 	AuditStore
 	OperatorStore
+	IdentityStore
 
 	// Prune forgets sessions that expired before now and failures from before old.
 	Prune(ctx context.Context, now, old time.Time) error
