@@ -84,6 +84,21 @@ func TestRootRotation(t *testing.T) {
 		t.Error("the installed file was changed")
 	}
 
+	// A person moves the robot to another house by installing its root: what this house said is over; and moved back, it counts again.
+	elsewhere := newCloud(t, time.Hour)
+	if err := WriteRoot(root, elsewhere.ca.Root()); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := i.Roots(); !slices.Equal(names, []string{elsewhere.ca.RootName()}) {
+		t.Errorf("after another root was installed it trusts %q", names)
+	}
+	if err := WriteRoot(root, []byte(installed)); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := i.Roots(); !slices.Equal(names, []string{c.ca.RootName()}) {
+		t.Errorf("moved back it trusts %q", names)
+	}
+
 	// One that slept through it: its word names the root.
 	if err := root.Remove(rootsFile); err != nil {
 		t.Fatal(err)

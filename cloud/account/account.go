@@ -81,6 +81,7 @@ type Session struct {
 	LastSeen time.Time // to the minute
 	Expires  time.Time
 	Addr     string // where it was last used
+	Method   string // how it was opened: ByPassword and the others
 }
 
 // Secret is a password or token. It hides itself from logs and formatting; Reveal gives it.
@@ -149,6 +150,8 @@ type Store interface {
 	Forgive(ctx context.Context, key Hash) error
 
 	AuditStore
+	OperatorStore
+	IdentityStore
 
 	// Prune forgets sessions that expired before now and failures from before old.
 	Prune(ctx context.Context, now, old time.Time) error
@@ -170,10 +173,14 @@ type Limiter interface {
 type Config struct {
 	Store      Store
 	Hasher     Hasher
-	ByAddr     Limiter          // login attempts per peer address
-	SessionTTL time.Duration    // 0: DefaultSessionTTL
-	Now        func() time.Time // nil: time.Now
-	Log        *slog.Logger     // gets an anchor of the audit log each hour, so that one is kept outside the database; nil: none
+	ByAddr     Limiter       // login attempts per peer address
+	SessionTTL time.Duration // 0: DefaultSessionTTL
+
+	OperatorTTL  time.Duration // absolute end of an operator's session; 0: SessionTTL
+	OperatorIdle time.Duration // an operator's session ends when it was not used for so long; 0: DefaultOperatorIdle
+
+	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // gets an anchor of the audit log each hour, so that one is kept outside the database; nil: none
 }
 
 // Service is the rules. Safe for concurrent use.
@@ -182,6 +189,7 @@ type Service struct {
 	dummy string // hash of no one's password, checked for unknown e-mails
 
 	passwordChanged func(ctx context.Context, a Account) error // tells the person; set by NewOwners
+	order           func(ctx context.Context, id string) error // orders TaskDelete; set by NewOwners
 }
 
 // New checks cfg and returns the service.
@@ -191,6 +199,12 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	if cfg.SessionTTL == 0 {
 		cfg.SessionTTL = DefaultSessionTTL
+	}
+	if cfg.OperatorTTL == 0 {
+		cfg.OperatorTTL = cfg.SessionTTL
+	}
+	if cfg.OperatorIdle == 0 {
+		cfg.OperatorIdle = DefaultOperatorIdle
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -29,7 +29,16 @@ func (s *Service) Login(ctx context.Context, email string, password Secret, addr
 	if err != nil {
 		return Login{}, err
 	}
-	return s.open(ctx, a, s.cfg.SessionTTL, addr)
+	return s.openFor(ctx, a, ByPassword, addr)
+}
+
+// openFor opens a session that lasts as long as the role's sessions do.
+func (s *Service) openFor(ctx context.Context, a Account, method, addr string) (Login, error) {
+	ttl := s.cfg.SessionTTL
+	if a.Role.staff() {
+		ttl = s.cfg.OperatorTTL
+	}
+	return s.open(ctx, a, ttl, method, addr)
 }
 
 // check is Login without the session.
@@ -150,13 +159,13 @@ func (s *Service) IssueSession(ctx context.Context, id ID, ttl time.Duration) (L
 	if err := s.Audit(ctx, Entry{Actor: string(id), Role: a.Role, Action: "session.issue", Object: string(id), Detail: ttl.String()}); err != nil {
 		return Login{}, err
 	}
-	return s.open(ctx, a, ttl, "")
+	return s.open(ctx, a, ttl, ByIssue, "")
 }
 
-func (s *Service) open(ctx context.Context, a Account, ttl time.Duration, addr string) (Login, error) {
+func (s *Service) open(ctx context.Context, a Account, ttl time.Duration, method, addr string) (Login, error) {
 	token := Secret(tokenPrefix + rand.Text())
 	now := s.cfg.Now()
-	err := s.cfg.Store.CreateSession(ctx, token.hash(), Session{Account: a.ID, Created: now, LastSeen: now, Expires: now.Add(ttl), Addr: addr})
+	err := s.cfg.Store.CreateSession(ctx, token.hash(), Session{Account: a.ID, Created: now, LastSeen: now, Expires: now.Add(ttl), Addr: addr, Method: method})
 	if err != nil {
 		return Login{}, fmt.Errorf("open session: %w", err)
 	}
@@ -177,6 +186,12 @@ func (s *Service) Authenticate(ctx context.Context, token Secret, addr string) (
 	}
 	if err != nil {
 		return Account{}, Session{}, fmt.Errorf("read session: %w", err)
+	}
+	if s.idle(a, sess, now) {
+		if err := s.cfg.Store.EndSession(ctx, token.hash()); err != nil {
+			return Account{}, Session{}, fmt.Errorf("end idle session: %w", err)
+		}
+		return Account{}, Session{}, over
 	}
 	if now.Sub(sess.LastSeen) > touchEvery || sess.Addr != addr {
 		if err := s.cfg.Store.Touch(ctx, token.hash(), now, addr); err != nil {

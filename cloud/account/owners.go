@@ -172,7 +172,7 @@ func NewOwners(cfg OwnersConfig) (*Owners, error) {
 		seen[h.Name] = true
 	}
 	o := &Owners{cfg, base}
-	cfg.Accounts.passwordChanged = o.tellPasswordChanged
+	cfg.Accounts.passwordChanged, cfg.Accounts.order = o.tellPasswordChanged, cfg.Order
 	return o, nil
 }
 

@@ -1,26 +1,22 @@
 package console
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"html/template"
-	"io/fs"
 	"log/slog"
-	"mime"
 	"net/http"
 	"net/url"
-	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"kennel/certs/thing"
+	"kennel/cloud/access"
+	"kennel/cloud/account"
+	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
-	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -67,12 +63,23 @@ type Event struct {
 	Values   string // what it carries, as text
 }
 
-// Config is what the console is made of. Fleet, Auth and Log are required; without Docs or Events the robot's page has no such section.
+// Config is what the console is made of. Fleet, Auth and Log are required; what else is nil has no page, or no section on the robot's page.
 type Config struct {
-	Fleet  Fleet
-	Auth   Auth
-	Docs   func(ctx context.Context, id thing.ID) ([]Doc, error)
-	Events func(ctx context.Context, id thing.ID, limit int) ([]Event, error) // the newest first
+	Fleet      Fleet
+	Auth       Auth
+	Docs       func(ctx context.Context, id thing.ID) ([]Doc, error)
+	Events     func(ctx context.Context, id thing.ID, limit int) ([]Event, error) // the newest first
+	Identities Identities
+	Owners     Owners
+	Tokens     Tokens
+	AuditLog   AuditLog
+	// VerifyAudit computes the chain of the audit log again from a place on; nil: the page does not offer it. *account.Service has it.
+	VerifyAudit func(ctx context.Context, from account.Anchor) (account.AuditReport, error)
+	Operators   Operators
+	// Audit writes one line about what whoever is signed in does; what cannot be written down is not done. Required by all that change something.
+	Audit func(ctx context.Context, action, object, detail string) error
+	// Beside adds pages of others to the same mux, such as the owners'; nil: none.
+	Beside func(mux *http.ServeMux) error
 	Log    *slog.Logger
 }
 
@@ -80,45 +87,50 @@ const (
 	pageSize     = 100
 	recentEvents = 20
 	pageTimeout  = 10 * time.Second
-	maxForm      = 16 << 10
+	signInTime   = 20 * time.Second // a password may wait for its turn
 )
-
-// policy is the Content-Security-Policy of every page.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // console serves the pages. It is safe for concurrent use.
 type console struct {
 	Config
-	pages  map[string]*template.Template
-	assets map[string]asset
-	now    func() time.Time
+	set *page.Set
+	now func() time.Time
 }
 
-type asset struct {
-	body  []byte
-	kind  string
-	stamp string // of its content, part of its address, so that it can be cached for ever
-}
-
-// Mount adds the pages to mux: /, /login, /logout, /things/{thing}, /live, /assets/.
+// Mount adds the pages to mux: /, /login, /logout, /things/{thing}, /certificates, /audit, /operators, /live, /assets/. Who may see
+// one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
 	if err != nil {
 		return err
 	}
-	// Pages change nothing but sessions; those two forms are refused from any other origin.
-	same := http.NewCrossOriginProtection()
-	same.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.fail(w, r, errs.New(errs.Denied, "this form was sent from another site; open the console and try again"))
-	}))
-	handle := func(pattern string, h http.Handler) { mux.Handle(pattern, c.headers(same.Handler(h))) }
-	handle("GET /{$}", c.page(c.fleet))
-	handle("GET /things/{thing}", c.page(c.thing))
-	handle("GET /login", http.HandlerFunc(c.loginPage))
-	handle("POST /login", http.HandlerFunc(c.login))
-	handle("POST /logout", http.HandlerFunc(c.logout))
-	handle("GET /live", http.HandlerFunc(c.live))
-	handle("GET /assets/{file}", http.HandlerFunc(c.asset))
+	handle := func(pattern string, limit time.Duration, h http.Handler) {
+		mux.Handle(pattern, c.set.Handler(limit, h))
+	}
+	show := func(pattern string, h view) { handle(pattern, pageTimeout, c.page(h)) }
+	act := func(pattern string, a action) { handle(pattern, pageTimeout, c.act(a)) }
+	show("GET /{$}", c.fleet)
+	show("GET /things/{thing}", c.thing)
+	c.mountThing(act)
+	if cfg.Identities != nil {
+		show("GET /certificates", c.certificates)
+		c.mountCertificates(act)
+	}
+	if cfg.AuditLog != nil {
+		show("GET /audit", c.audit)
+	}
+	if cfg.Operators != nil {
+		show("GET /operators", c.operators)
+		c.mountOperators(act)
+	}
+	handle("GET /login", pageTimeout, http.HandlerFunc(c.loginPage))
+	handle("POST /login", signInTime, http.HandlerFunc(c.login))
+	handle("POST /logout", pageTimeout, http.HandlerFunc(c.logout))
+	handle("GET /live", 0, http.HandlerFunc(c.live))
+	handle("GET /assets/{file}", 0, http.HandlerFunc(c.set.Asset))
+	if cfg.Beside != nil {
+		return cfg.Beside(mux)
+	}
 	return nil
 }
 
@@ -126,54 +138,14 @@ func newConsole(cfg Config) (*console, error) {
 	if cfg.Fleet == nil || cfg.Auth == nil || cfg.Log == nil {
 		return nil, errors.New("console: want Fleet, Auth and Log")
 	}
-	c := &console{Config: cfg, pages: map[string]*template.Template{}, assets: map[string]asset{}, now: time.Now}
-	names, err := fs.Glob(files, "assets/*")
-	if err != nil {
-		return nil, err
+	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil) {
+		return nil, errors.New("console: want Audit, because its pages change something")
 	}
-	for _, name := range names {
-		body, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(body)
-		c.assets[path.Base(name)] = asset{body, mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
-	}
-	funcs := template.FuncMap{
-		"asset": func(name string) (string, error) {
-			a, ok := c.assets[name]
-			if !ok {
-				return "", fmt.Errorf("no asset %s", name)
-			}
-			return "/assets/" + name + "?v=" + a.stamp, nil
-		},
-		"version": version.String,
-		"time":    timeTag,
-		"ago":     agoTag,
-		"micros":  micros,
-		"species": species,
-		"count":   count,
-	}
-	for _, page := range []string{"fleet", "thing", "login", "message"} {
-		t, err := template.New("").Funcs(funcs).ParseFS(files, "pages/layout.html", "pages/"+page+".html")
-		if err != nil {
-			return nil, err
-		}
-		c.pages[page] = t
-	}
-	return c, nil
-}
-
-func (c *console) headers(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
+	c := &console{Config: cfg, now: time.Now}
+	funcs := template.FuncMap{"micros": micros, "species": species, "count": count, "short": short}
+	var err error
+	c.set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.fail)
+	return c, err
 }
 
 // frame is what every page has around it.
@@ -181,55 +153,220 @@ type frame struct {
 	Title string
 	User  string // "" without a session
 	Path  string // of the page, for the navigation
+	Nav   []link
 	Live  string // address of the stream that says when to fetch the page again; "": none
+	Said  said
 	Main  any
 }
 
-// page serves h to operators; others are led to the log-in page or told why not.
-func (c *console) page(h func(ctx context.Context, r *http.Request) (name string, f frame, err error)) http.Handler {
+type link struct {
+	Label, Address string
+	Current        bool
+}
+
+// able answers templates what whoever looks may do; it is embedded in what pages show.
+type able struct{ role kit.Role }
+
+// May reports whether a form may be sent, by its route's pattern.
+func (a able) May(pattern string) bool { return access.HTTP.Check(pattern, a.role) == nil }
+
+func ableOf(ctx context.Context) able { return able{kit.CallerFrom(ctx).Role} }
+
+// said is what a page says of the form that was sent last; it is embedded in what pages show.
+type said struct {
+	Done    string // what was done, a sentence
+	Secret  string // that was made and is shown this once
+	form    string // whose problem it is
+	problem string
+	values  url.Values
+}
+
+// Problem returns what is wrong with a form that was sent, a sentence; "" for others.
+func (s said) Problem(form string) string {
+	if s.form != form {
+		return ""
+	}
+	return s.problem
+}
+
+// Value returns what was typed into a form that was refused.
+func (s said) Value(form, field string) string {
+	if s.form != form {
+		return ""
+	}
+	return s.values.Get(field)
+}
+
+// lost returns the problem of a form that is on the page no more: what it was about has gone meanwhile.
+func (s said) lost(forms []string) string {
+	if s.form == "" || slices.Contains(forms, s.form) {
+		return ""
+	}
+	return s.problem
+}
+
+// view makes a page. s is about a form that was sent from it.
+type view func(ctx context.Context, r *http.Request, s said) (name string, f frame, err error)
+
+// action is a form on a page.
+type action struct {
+	form func(r *http.Request) string // its name on the page
+	do   func(ctx context.Context, r *http.Request, v url.Values) (outcome, error)
+	page view
+	back func(r *http.Request) string // the page's address
+}
+
+// outcome is what a form led to.
+type outcome struct {
+	done   string // a key of dones
+	secret string // made and shown this once
+}
+
+// dones is what pages say after a form; the address carries the key.
+var dones = map[string]string{
+	"thing-revoked":   "Its identity is taken away: its certificates are refused everywhere within two seconds.",
+	"thing-released":  "It is released: the earlier key is refused from now on. Put this secret into the robot; it is shown this once.",
+	"owner-released":  "It has no owner any more.",
+	"token-revoked":   "The access token, and what was refreshed from it, is revoked.",
+	"tokens-revoked":  "Every access token of this robot is revoked. Its owner signs it in again with an app.",
+	"app-removed":     "The app may not talk to this robot any more.",
+	"apps-removed":    "No app may talk to this robot any more.",
+	"approved":        "The robot is approved: it gets its certificate when it asks again, within a minute.",
+	"refused":         "The robot is refused for a day.",
+	"batch-put":       "The batch is stored.",
+	"batch-disabled":  "The batch is disabled: its factory certificates are refused.",
+	"batch-enabled":   "The batch is accepted again.",
+	"factory-revoked": "The factory certificate is refused from now on.",
+	"operator-added":  "The operator is added. Hand this one-time password over; it is shown this once, and must be changed at the first sign-in.",
+	"operator-reset":  "The operator's sessions have ended. Hand this one-time password over; it is shown this once, and must be changed at the next sign-in.",
+	"operator-role":   "The role is changed.",
+	"operator-off":    "The operator is stopped, and their sessions have ended.",
+	"operator-on":     "The operator may sign in again.",
+	"operator-out":    "The operator's sessions have ended.",
+	"operator-gone":   "The operator's account is removed.",
+}
+
+// admit reports whether a request may go on: whoever is not signed in is led to the page for it, and whoever may not is told so. An operator
+// with a first password was led to the page that changes it before (accountapi.Authenticator).
+func (c *console) admit(w http.ResponseWriter, r *http.Request) bool {
+	caller := kit.CallerFrom(r.Context())
+	switch {
+	case caller.Role == "" && r.Method == http.MethodGet:
+		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return false
+	case caller.Role == "":
+		c.fail(w, r, errs.New(errs.Unauthenticated, "your session has ended; sign in and send the form again"))
+		return false
+	case !caller.Operator():
+		c.fail(w, r, errs.New(errs.Denied, "this console is for operators; the account %s is not one", caller.Name))
+		return false
+	}
+	if err := access.HTTP.Check(r.Pattern, caller.Role); err != nil {
+		c.Log.InfoContext(r.Context(), "refused", "route", r.Pattern, logging.Addr, caller.Addr, logging.Err, err)
+		c.fail(w, r, err)
+		return false
+	}
+	return true
+}
+
+// page serves h to those it is for.
+func (c *console) page(h view) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller := kit.CallerFrom(r.Context())
-		switch {
-		case caller.Role == "":
-			http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
-			return
-		case !caller.Operator():
-			c.fail(w, r, errs.New(errs.Denied, "this console is for operators; the account %s is not one", caller.Name))
+		if !c.admit(w, r) {
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
-		defer cancel()
-		name, f, err := h(ctx, r)
+		s := said{Done: dones[r.URL.Query().Get("done")]}
+		name, f, err := h(r.Context(), r, s)
 		if err != nil {
 			c.fail(w, r, err)
 			return
 		}
+		f.Said = s
 		c.render(w, r, http.StatusOK, name, f)
 	})
 }
 
-// render makes the page in memory first, so that a mistake in a template is an error page and not half a page.
-func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
-	f.User, f.Path = kit.CallerFrom(r.Context()).Name, r.URL.Path
-	var out bytes.Buffer
-	if err := c.pages[name].ExecuteTemplate(&out, "layout.html", f); err != nil {
-		c.Log.ErrorContext(r.Context(), "page not made", "page", name, logging.Err, err)
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
+// act does what a form asks for, and leads back to its page; a problem is shown there, beside the form.
+func (c *console) act(a action) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.admit(w, r) {
+			return
+		}
+		values, err := page.Form(r)
+		if err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		o, err := a.do(r.Context(), r, values)
+		code, s := http.StatusOK, said{Done: dones[o.done], Secret: o.secret}
+		switch {
+		case err == nil && o.secret == "":
+			http.Redirect(w, r, a.back(r)+"?done="+url.QueryEscape(o.done), http.StatusSeeOther)
+			return
+		case err != nil && !page.Expected(err):
+			c.fail(w, r, err)
+			return
+		case err != nil:
+			code, s = kithttp.StatusOf(errs.KindOf(err)), said{form: a.form(r), problem: page.Words(err), values: values}
+		}
+		name, f, err := a.page(r.Context(), r, s)
+		if err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		f.Said, f.Live = s, "" // the address of this page is the form's
+		c.render(w, r, code, name, f)
+	})
+}
+
+// called returns the name of a form that there is once on its page.
+func called(name string) func(*http.Request) string {
+	return func(*http.Request) string { return name }
+}
+
+// maxReason is the longest reason an operator gives, in bytes; certsapi has the same.
+const maxReason = 400
+
+// reason reads why somebody does something; the audit log keeps it.
+func reason(v url.Values) (string, error) {
+	s := strings.TrimSpace(v.Get("reason"))
+	if s == "" || len(s) > maxReason || strings.ContainsRune(s, 0) {
+		return "", errs.Coded(errs.Invalid, "reason", "say why, in 1 to %d letters; the audit log keeps it", maxReason)
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(code)
-	_, _ = w.Write(out.Bytes()) // the peer is gone: nobody to tell
+	return s, nil
+}
+
+func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
+	caller := kit.CallerFrom(r.Context())
+	f.User, f.Path = caller.Name, r.URL.Path
+	if caller.Operator() {
+		for _, l := range []struct {
+			link
+			there bool
+		}{{link{Label: "Fleet", Address: "/"}, true}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
+			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}} {
+			pattern := "GET " + l.Address
+			if l.Address == "/" {
+				pattern = "GET /{$}"
+			}
+			if l.there && access.HTTP.Check(pattern, caller.Role) == nil {
+				l.Current = f.Path == l.Address || l.Address != "/" && strings.HasPrefix(f.Path, l.Address+"/")
+				f.Nav = append(f.Nav, l.link)
+			}
+		}
+	}
+	c.set.Render(w, r, code, name, f)
 }
 
 type messageView struct {
 	Heading, Text string
 	Home          bool // offer the way back to the fleet
+	My            bool // offer the way to the owners' pages
 }
 
 var headings = map[errs.Kind]string{
 	errs.Invalid: "That cannot work", errs.NotFound: "Not found", errs.Denied: "Not allowed", errs.Exhausted: "Too much at once",
-	errs.Unavailable: "Not right now", errs.Unauthenticated: "Sign in first",
+	errs.Unavailable: "Not right now", errs.Unauthenticated: "Sign in first", errs.Conflict: "Somebody was first",
 }
 
 // fail answers with an error page of err's kind.
@@ -246,11 +383,12 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		heading = "Something broke on our side"
 		c.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
 	}
-	view := messageView{Heading: heading, Text: sentence(errs.Public(err)), Home: kit.CallerFrom(r.Context()).Operator()}
+	caller := kit.CallerFrom(r.Context())
+	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Operator(), My: caller.Role == kit.RoleOwner && c.Beside != nil}
 	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: view})
 }
 
-func (c *console) fleet(ctx context.Context, r *http.Request) (string, frame, error) {
+func (c *console) fleet(ctx context.Context, r *http.Request, _ said) (string, frame, error) {
 	v := r.URL.Query()
 	q := registry.Query{Presence: registry.Presence(v.Get("presence")), Search: strings.TrimSpace(v.Get("q")), Limit: pageSize + 1}
 	if after := v.Get("after"); after != "" {
@@ -271,43 +409,12 @@ func (c *console) fleet(ctx context.Context, r *http.Request) (string, frame, er
 	return "fleet", frame{Title: "Fleet", Live: "/live", Main: newFleetView(q, things, count, c.now())}, nil
 }
 
-func (c *console) thing(ctx context.Context, r *http.Request) (string, frame, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
-	if err != nil {
-		return "", frame{}, errs.New(errs.Invalid, "%w", err)
-	}
-	t, err := c.Fleet.Thing(ctx, id)
-	if err != nil {
-		return "", frame{}, err
-	}
-	report, err := c.Fleet.Doctor(ctx, id)
-	if err != nil {
-		return "", frame{}, err
-	}
-	history, err := c.Fleet.History(ctx, id, registry.MaxLimit)
-	if err != nil {
-		return "", frame{}, err
-	}
-	var docs []Doc
-	if c.Docs != nil {
-		if docs, err = c.Docs(ctx, id); err != nil {
-			return "", frame{}, fmt.Errorf("documents of %s: %w", id, err)
-		}
-	}
-	var events []Event
-	if c.Events != nil {
-		if events, err = c.Events(ctx, id, recentEvents); err != nil {
-			return "", frame{}, fmt.Errorf("events of %s: %w", id, err)
-		}
-	}
-	view := newThingView(t, report, history, docs, events, c.now())
-	view.HasDocs, view.HasEvents = c.Docs != nil, c.Events != nil
-	return "thing", frame{Title: string(id), Live: "/live?thing=" + url.QueryEscape(string(id)), Main: view}, nil
-}
-
 type loginView struct {
 	Email, Next, Error string
 }
+
+// local returns next if it is a page of this console, else the fleet.
+func local(next string) string { return page.Local(next, "/", "/login", "/live", "/assets") }
 
 func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
 	next := local(r.URL.Query().Get("next"))
@@ -319,26 +426,28 @@ func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *console) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		c.fail(w, r, errs.New(errs.Invalid, "the form cannot be read: %w", err))
+	form, err := page.Form(r)
+	if err != nil {
+		c.fail(w, r, err)
 		return
 	}
-	view := loginView{Email: strings.TrimSpace(r.PostForm.Get("email")), Next: local(r.PostForm.Get("next"))}
-	err := c.Auth.SignIn(w, r, view.Email, r.PostForm.Get("password"))
+	view := loginView{Email: strings.TrimSpace(form.Get("email")), Next: local(form.Get("next"))}
+	err = c.Auth.SignIn(w, r, view.Email, form.Get("password"))
 	if err == nil {
 		http.Redirect(w, r, view.Next, http.StatusSeeOther)
 		return
 	}
-	kind := errs.KindOf(err)
-	switch kind {
-	case errs.Unauthenticated, errs.Denied, errs.Invalid, errs.Exhausted, errs.Unavailable:
-		view.Error = sentence(errs.Public(err))
-	default:
-		view.Error = "Something broke on our side. Try again in a moment."
-		c.Log.ErrorContext(r.Context(), "sign-in failed", logging.Err, err)
+	view.Error = c.words(r, "sign-in failed", err)
+	c.render(w, r, kithttp.StatusOf(errs.KindOf(err)), "login", frame{Title: "Sign in", Main: view})
+}
+
+// words returns what a page says of err; what is ours to mend is logged as what.
+func (c *console) words(r *http.Request, what string, err error) string {
+	if page.Expected(err) {
+		return page.Words(err)
 	}
-	c.render(w, r, kithttp.StatusOf(kind), "login", frame{Title: "Sign in", Main: view})
+	c.Log.ErrorContext(r.Context(), what, logging.Err, err)
+	return "Something broke on our side. Try again in a moment."
 }
 
 func (c *console) logout(w http.ResponseWriter, r *http.Request) {
@@ -347,39 +456,4 @@ func (c *console) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
-}
-
-// local returns next if it is a page of this console, else the fleet: a log-in page must not send people elsewhere.
-func local(next string) string {
-	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||
-		strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/live") {
-		return "/"
-	}
-	return u.RequestURI()
-}
-
-func (c *console) asset(w http.ResponseWriter, r *http.Request) {
-	a, ok := c.assets[r.PathValue("file")]
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", a.kind)
-	if r.URL.Query().Get("v") == a.stamp {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	}
-	_, _ = w.Write(a.body) // the peer is gone: nobody to tell
-}
-
-// sentence makes a message of an error a sentence of a page.
-func sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	s = strings.ToUpper(s[:1]) + s[1:]
-	if !strings.HasSuffix(s, ".") {
-		s += "."
-	}
-	return s
 }

@@ -16,6 +16,7 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/status"
+	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
@@ -52,10 +53,14 @@ func (f *fleet) Count(context.Context) (registry.Count, error) {
 }
 
 func (f *fleet) Doctor(_ context.Context, id thing.ID) (registry.Report, error) {
+	if id == "vic:nobody" {
+		return registry.Report{Thing: id, Level: registry.Fail, Verdict: "registered: the fleet does not know it"}, nil
+	}
 	return registry.Report{Thing: id, At: noon, Level: registry.Warn, Verdict: "documents: " + evil, Checks: []registry.Check{
 		{Name: "registered", Level: registry.OK, Text: "known to the fleet"},
 		{Name: "documents", Level: registry.Warn, Text: evil, Do: "Wait", Since: noon, Peer: evil, Version: evil}},
-		Steps: []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", Detail: evil, Peer: evil, Last: noon, Times: 3}}}, nil
+		Steps:   []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", Detail: evil, Peer: evil, Version: evil, Last: noon, Times: 3, Do: "Put it in"}},
+		Refusal: &registry.Refusal{Outcome: registry.Outcome{Name: "enroll", Code: "secret_mismatch", Detail: evil, Peer: evil, Version: evil, Last: noon, Times: 3, Do: "Put it in"}}}, nil
 }
 
 func (f *fleet) History(context.Context, thing.ID, int) ([]registry.Change, error) {
@@ -90,7 +95,8 @@ func open(t *testing.T, f *fleet) (*http.ServeMux, *auth) {
 	t.Helper()
 	a := &auth{}
 	mux := http.NewServeMux()
-	err := Mount(mux, Config{Fleet: f, Auth: a, Log: slog.New(slog.DiscardHandler),
+	d := &desk{}
+	err := Mount(mux, Config{Fleet: f, Auth: a, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Log: slog.New(slog.DiscardHandler),
 		Docs: func(context.Context, thing.ID) ([]Doc, error) {
 			return []Doc{{Name: "vic.RobotSettings", Version: 3, At: noon, By: evil, JSON: `{"name":"` + `</code><script>` + `"}`}}, nil
 		},
@@ -113,7 +119,7 @@ func do(t *testing.T, mux *http.ServeMux, role kit.Role, method, target, form st
 		r.Header.Set(header[i], header[i+1])
 	}
 	if role != "" {
-		r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Name: "op@example.org"}))
+		r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Account: "op-1", Name: "op@example.org"}))
 	}
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
@@ -137,6 +143,7 @@ func TestPages(t *testing.T) {
 		{kit.RoleViewer, "/?after=x", 400, "thing id"},
 		{kit.RoleViewer, "/things/vic:00e20100", 200, `<h1>vic:00e20100</h1>`},
 		{kit.RoleViewer, "/things/vic:zz", 200, "never seen"},
+		{kit.RoleViewer, "/things/vic:stranger", 200, "not registered"},
 		{kit.RoleViewer, "/things/vic:nobody", 404, "not known to this fleet"},
 		{kit.RoleViewer, "/things/%3Cscript%3E", 400, "&lt;script&gt;"},
 		{"", "/login?next=/things/vic:zz", 200, `value="/things/vic:zz"`},
@@ -154,7 +161,7 @@ func TestPages(t *testing.T) {
 		if w.Code != tt.code || !strings.Contains(got, tt.want) {
 			t.Errorf("%s as %q: %d %s; want %d and %q", tt.path, tt.role, w.Code, got, tt.code, tt.want)
 		}
-		if csp := w.Header().Get("Content-Security-Policy"); csp != policy || strings.Contains(csp, "unsafe") {
+		if csp := w.Header().Get("Content-Security-Policy"); csp != page.Policy || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: policy %q", tt.path, csp)
 		}
 	}
@@ -184,8 +191,11 @@ func TestEmptyFleetSaysWhatToDo(t *testing.T) {
 	if body := do(t, mux, kit.RoleViewer, "GET", "/", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
 		t.Error("an empty fleet does not say how to begin")
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/?q=zz", "").Body.String(); !strings.Contains(body, "No robot matches") || !strings.Contains(body, `href="/"`) {
+	if body := do(t, mux, kit.RoleViewer, "GET", "/?q=zz", "").Body.String(); !strings.Contains(body, "No robot matches") || !strings.Contains(body, `href="/"`) || strings.Contains(body, "the doctor knows") {
 		t.Error("an empty search does not say so")
+	}
+	if body := do(t, mux, kit.RoleViewer, "GET", "/?q=vic:00e20199", "").Body.String(); !strings.Contains(body, `<a href="/things/vic:00e20199">`) {
+		t.Error("a search for a robot that nobody registered does not lead to the doctor")
 	}
 }
 
@@ -219,7 +229,7 @@ func TestSignInAndOut(t *testing.T) {
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("broken: %d %s", w.Code, w.Body)
 	}
-	w = do(t, mux, "", "POST", "/login", form("op@example.org", strings.Repeat("x", maxForm), "/"))
+	w = do(t, mux, "", "POST", "/login", form("op@example.org", strings.Repeat("x", page.MaxForm), "/"))
 	if w.Code != 400 {
 		t.Errorf("a huge form: %d", w.Code)
 	}

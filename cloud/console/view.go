@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"math"
 	"net/url"
 	"slices"
@@ -23,6 +22,7 @@ type fleetView struct {
 	Presence             string // the filter
 	Search               string
 	Filtered             bool
+	Stranger             thing.ID // what was searched for is a thing id; "": it is none
 	Rows                 []row
 	Next, First          string // addresses of the next and the first page; "": none
 	Tabs                 []tab
@@ -47,6 +47,7 @@ type row struct {
 func newFleetView(q registry.Query, things []registry.Thing, n registry.Count, now time.Time) fleetView {
 	v := fleetView{Present: n.Present, Absent: n.Absent, All: n.Present + n.Absent, Presence: string(q.Presence), Search: q.Search,
 		Filtered: q.Presence != "" || q.Search != ""}
+	v.Stranger, _ = thing.Parse(q.Search) // "" if it is none
 	address := func(presence registry.Presence, after thing.ID) string {
 		a := url.Values{}
 		if presence != "" {
@@ -108,62 +109,6 @@ func newBattery(b *status.Body) *batteryView {
 		v.Note = "charging"
 	case b.OnCharger:
 		v.Note = "on charger"
-	}
-	return v
-}
-
-type thingView struct {
-	registry.Thing
-	Name      string // of the species
-	Report    registry.Report
-	Status    *status.Message
-	Battery   *batteryView
-	Uptime    string
-	Clock     string
-	Lateness  *scale
-	StepTime  *scale
-	MissedPct string
-	Strip     []span
-	Changes   []registry.Change // the latest few
-	Docs      []docView
-	Events    []Event
-	HasDocs   bool
-	HasEvents bool
-}
-
-type docView struct {
-	Doc
-	Reported string // version on the robot; "" unknown
-	InStep   bool
-	Dirty    bool
-	Pretty   string
-}
-
-const shownChanges = 8
-
-func newThingView(t registry.Thing, report registry.Report, history []registry.Change, docs []Doc, events []Event, now time.Time) thingView {
-	v := thingView{Thing: t, Name: species(t.Species), Report: report, Status: t.Status, Events: events, Strip: newStrip(history, t.Presence, now)}
-	v.Changes = history[:min(len(history), shownChanges)]
-	if m := t.Status; m != nil {
-		v.Battery = newBattery(m.Body)
-		v.Uptime = duration(time.Duration(m.UptimeMS) * time.Millisecond)
-		v.Clock = offset(t.ClockMS, m.TS != 0)
-		if l := m.Loop; l != nil {
-			v.Lateness = newScale(lateBar, mark{"p50", l.LateP50}, mark{"p99", l.LateP99}, mark{"p99.9", l.LateP999}, mark{"worst", l.LateMax})
-			v.StepTime = newScale(stepBar, mark{"p50", l.StepP50}, mark{"p99", l.StepP99}, mark{"worst", l.StepMax})
-			if all := l.Steps + l.Missed; all > 0 {
-				v.MissedPct = percent(float64(l.Missed) / float64(all))
-			}
-		}
-	}
-	for _, d := range docs {
-		dv := docView{Doc: d, Pretty: pretty(d.JSON)}
-		if t.Status != nil {
-			has := t.Status.Docs[d.Name]
-			dv.Reported, dv.InStep = strconv.FormatUint(has, 10), has >= d.Version
-			dv.Dirty = slices.Contains(t.Status.Dirty, d.Name)
-		}
-		v.Docs = append(v.Docs, dv)
 	}
 	return v
 }
@@ -319,25 +264,6 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
-}
-
-// timeTag is a moment; the script shows it in the browser's zone.
-func timeTag(t time.Time) template.HTML {
-	if t.IsZero() {
-		return "–"
-	}
-	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2006-01-02 15:04:05 UTC") + `</time>`)
-}
-
-// agoTag is a moment told by its distance from now, which the script keeps true.
-func agoTag(t time.Time) template.HTML {
-	if t.IsZero() {
-		return "–"
-	}
-	t = t.UTC()
-	full := t.Format("2006-01-02 15:04:05 UTC")
-	return template.HTML(`<time class="ago" datetime="` + t.Format(time.RFC3339) + `" title="` + full + `">` + full + `</time>`)
 }
 
 // pretty indents a document's text; what is no JSON stays as it is.

@@ -38,6 +38,6 @@ func Command() *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("onebox", "server")
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
-	root.AddCommand(a.login(), a.logout(), a.password(), a.account(), a.my(), a.audit(), a.robots(), a.batches(), a.jdocs(), a.events(), a.commands(), a.doctor())
+	root.AddCommand(a.login(), a.logout(), a.password(), a.account(), a.my(), a.operators(), a.audit(), a.robots(), a.batches(), a.jdocs(), a.events(), a.commands(), a.doctor())
 	return root
 }

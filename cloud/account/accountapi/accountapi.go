@@ -6,6 +6,7 @@
 //	POST /v1/me/password   {old, new}                 -> 204                         signed in; ends the other sessions
 //	GET  /v1/audit?before=&limit=                     -> [{id, at, actor, ...}]      admin
 //	GET  /v1/audit/verify?from=                       -> {checked, anchor, done, ...} admin; from: an anchor; go on from the last until done
+//	     /v1/operators...                             (mountOperators)               admin
 package accountapi
 
 import (
@@ -87,6 +88,7 @@ func Mount(mux *http.ServeMux, svc *account.Service, log *slog.Logger) {
 	mux.Handle("GET /v1/me", kithttp.Handler(person(kit.Typed(a.me)), none))
 	mux.Handle("POST /v1/me/password", kithttp.Handler(person(noContent(kit.Typed(a.changePassword))), decodePassword))
 	mux.Handle("GET /v1/audit", kithttp.Handler(wrap(kit.Require(kit.Admins...)(kit.Typed(a.audit))), decodeAudit))
+	mountOperators(mux, a, wrap)
 	mux.Handle("GET /v1/audit/verify", kithttp.Handler(wrap(kit.Require(kit.Admins...)(kit.Typed(a.verifyAudit))), decodeAnchor))
 }
 

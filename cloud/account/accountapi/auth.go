@@ -6,7 +6,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"kennel/cloud/account"
 	"kennel/infra/errs"
@@ -28,20 +31,31 @@ const CSRFHeader = "X-Kennel-CSRF"
 // Authenticator returns the middleware that turns a session token, from Authorization: Bearer or from the cookie, into the kit.Caller of the
 // request's context. It refuses nobody for having no token: endpoints say what they need with kit.Require. It does refuse a bearer token that
 // is over (401), a request that changes something, carries the cookie and was not made by our own pages (403), and a request it cannot judge
-// because the database is away (503).
+// because the database is away (503). An operator with a first password that somebody else has seen may choose another one and nothing else: other
+// requests are refused (403 "password_must_change"), browsers led to the page. A request that lasts ends when its session does.
 func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			caller := kit.Caller{Addr: peer(r)}
+			var who account.Account
 			token, cookie := tokenOf(r)
 			if token != "" {
-				a, _, err := svc.Authenticate(r.Context(), token, caller.Addr)
+				a, session, err := svc.Authenticate(r.Context(), token, caller.Addr)
 				switch {
 				case err == nil && cookie && !ours(cross, r):
 					kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site; programs use Authorization: Bearer, scripts send %s", CSRFHeader))
 					return
+				case err == nil && account.OnlyNewPassword(a, session) && !forNewPassword(r):
+					if cookie && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+						http.Redirect(w, r, passwordPage, http.StatusSeeOther)
+						return
+					}
+					kithttp.WriteError(w, errs.Coded(errs.Denied, "password_must_change",
+						"somebody else has seen this first password; choose another one before anything else: kennelctl password, or the page %s", passwordPage))
+					return
 				case err == nil:
+					who = a
 					caller.Role, caller.Account, caller.Name = kit.Role(a.Role), string(a.ID), a.Email
 				case errs.KindOf(err) != errs.Unauthenticated:
 					log.ErrorContext(r.Context(), "session not checked", "err", err)
@@ -57,6 +71,9 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 			ctx := kit.WithCaller(r.Context(), caller)
 			if token != "" {
 				ctx = context.WithValue(ctx, tokenKey{}, token)
+				var end func()
+				ctx, end = whileGood(ctx, svc, token, who)
+				defer end()
 			}
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
@@ -74,6 +91,41 @@ func ours(cross *http.CrossOriginProtection, r *http.Request) bool {
 		return false
 	}
 	return r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" || r.Header.Get(CSRFHeader) != ""
+}
+
+// passwordPage is where people change a password that they know.
+const passwordPage = "/account/password"
+
+// forNewPassword reports whether a request is one that a person with a first password may make.
+func forNewPassword(r *http.Request) bool {
+	return slices.Contains([]string{"GET /v1/me", "POST /v1/me/password", "POST /v1/login", "POST /v1/logout", "POST /login", "POST /logout",
+		"GET " + passwordPage, "POST " + passwordPage}, r.Method+" "+r.URL.Path) || strings.HasPrefix(r.URL.Path, "/assets/")
+}
+
+// recheck is how often a request that lasts (a stream) is asked whether its session is still good.
+const recheck = time.Second
+
+// whileGood returns a context that ends when the session of a request that lasts ends, here or in another process. end must be called. A check that
+// cannot be made, because the database is away, is made again.
+func whileGood(ctx context.Context, svc *account.Service, token account.Secret, who account.Account) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var mu sync.Mutex // held until timer is set
+	mu.Lock()
+	defer mu.Unlock()
+	var timer *time.Timer
+	timer = time.AfterFunc(recheck, func() {
+		if ctx.Err() != nil {
+			return
+		}
+		if good, err := svc.StillGood(ctx, token, who); !good && err == nil {
+			cancel()
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Reset(recheck)
+	})
+	return ctx, func() { cancel(); timer.Stop() }
 }
 
 type tokenKey struct{}

@@ -25,7 +25,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 <title>{{.Title}} - {{.Site}}</title><style>` + pageStyle + `</style></head><body><main>
 <h1>{{.Title}}</h1>
 {{with .Problem}}<p class="bad" role="alert">{{.}}</p>{{end}}
-{{if .Done}}<p role="status">{{.Done}}</p>{{else}}<p>{{.Intro}}</p>
+{{if .Done}}<p role="status">{{.Done}}</p>{{if .Next}}<p><a href="{{.Next}}">Go on</a></p>{{end}}{{else}}<p>{{.Intro}}</p>
 <form method="post">
 {{range .Fields}}<label>{{.Label}}<input name="{{.Name}}" type="{{.Type}}" value="{{.Value}}" autocomplete="{{.Complete}}" required{{if eq .Type "password"}} maxlength="256"{{end}}></label>
 {{end}}<button>{{.Button}}</button>
@@ -43,6 +43,7 @@ type pageField struct{ Name, Label, Type, Complete, Value string }
 
 type accountPage struct {
 	name, title, intro, button, done string
+	next                             string // where one goes on when it is done
 	fields                           []pageField
 	act                              func(ctx context.Context, f func(string) string, addr string) error
 }
@@ -51,36 +52,46 @@ var (
 	emailField   = pageField{Name: "email", Label: "E-mail", Type: "email", Complete: "email"}
 	codeField    = pageField{Name: "code", Label: "Code from the letter", Type: "text", Complete: "one-time-code"}
 	passwordOld  = pageField{Name: "password", Label: "The password you chose", Type: "password", Complete: "current-password"}
+	passwordOf   = pageField{Name: "old", Label: "The password you have", Type: "password", Complete: "current-password"}
 	passwordNew  = pageField{Name: "password", Label: "Password, at least 10 characters", Type: "password", Complete: "new-password"}
 	letterOnPage = "If it is a good address, a letter is on its way. It says what to do."
 )
 
 func mountPages(mux *http.ServeMux, o ownersAPI, site string) error {
 	for _, p := range []accountPage{
-		{"signup", "Sign up", "With an account you can claim your robot.", "Sign up", letterOnPage, []pageField{emailField, passwordNew},
+		{"signup", "Sign up", "With an account you can claim your robot.", "Sign up", letterOnPage, "", []pageField{emailField, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
 				_, err := o.o.SignUp(ctx, account.NewOwner{Email: f("email"), Password: account.Secret(f("password"))}, from)
 				return err
 			}},
 		{"verify", "Confirm your e-mail", "Give the password you chose when you signed up. If you did not sign up, close this page.", "Confirm",
-			"Your account is ready.", []pageField{codeField, passwordOld},
+			"Your account is ready.", "", []pageField{codeField, passwordOld},
 			func(ctx context.Context, f func(string) string, from string) error {
 				_, err := o.o.Verify(ctx, account.Secret(f("code")), account.Secret(f("password")), from)
 				return err
 			}},
-		{"forgot", "A new password", "We send a letter to the address of your account.", "Send", letterOnPage, []pageField{emailField},
+		{"forgot", "A new password", "We send a letter to the address of your account.", "Send", letterOnPage, "", []pageField{emailField},
 			func(ctx context.Context, f func(string) string, from string) error {
 				return o.o.AskReset(ctx, f("email"), "", from)
 			}},
 		{"reset", "Choose a new password", "All your sessions end; sign in again with the new password.", "Set password",
-			"The password is set. Sign in with it.", []pageField{codeField, passwordNew},
+			"The password is set. Sign in with it.", "", []pageField{codeField, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
 				return o.o.Reset(ctx, account.Secret(f("code")), account.Secret(f("password")), from)
 			}},
 		{"email", "Confirm your new e-mail", "Your account will use this address from now on.", "Confirm",
-			"Your account uses the new address.", []pageField{codeField},
+			"Your account uses the new address.", "", []pageField{codeField},
 			func(ctx context.Context, f func(string) string, from string) error {
 				return o.o.ChangeEmail(ctx, account.Secret(f("code")), from)
+			}},
+		{"password", "Change your password", "A first password, which somebody else has seen, is good for this alone. Your other sessions end.", "Change",
+			"Your password is changed.", "/", []pageField{passwordOf, passwordNew},
+			func(ctx context.Context, f func(string) string, from string) error {
+				id, _ := caller(ctx)
+				if id == "" {
+					return errs.New(errs.Unauthenticated, "sign in first")
+				}
+				return o.o.ChangePassword(ctx, id, account.Secret(f("old")), account.Secret(f("password")), sessionToken(ctx), from)
 			}},
 	} {
 		mux.Handle("GET /account/"+p.name, o.show(p, site))
@@ -99,9 +110,9 @@ func (o ownersAPI) page(w http.ResponseWriter, p accountPage, site, code, proble
 	}
 	var b bytes.Buffer
 	err := pageTemplate.Execute(&b, struct {
-		Title, Site, Intro, Button, Problem, Done string
-		Fields                                    []pageField
-	}{p.title, site, p.intro, p.button, problem, done, fields})
+		Title, Site, Intro, Button, Problem, Done, Next string
+		Fields                                          []pageField
+	}{p.title, site, p.intro, p.button, problem, done, p.next, fields})
 	if err != nil {
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return

@@ -112,8 +112,8 @@ func (s *Store) SetDisabled(ctx context.Context, id account.ID, disabled bool) e
 // CreateSession implements account.Store.
 func (s *Store) CreateSession(ctx context.Context, token account.Hash, x account.Session) error {
 	_, err := s.pool.Exec(ctx, `
-		INSERT INTO account_session (token, account, created_at, last_seen, expires_at, addr) VALUES ($1, $2, $3, $4, $5, $6)`,
-		token[:], uuid(x.Account), x.Created, x.LastSeen, x.Expires, x.Addr)
+		INSERT INTO account_session (token, account, created_at, last_seen, expires_at, addr, method) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		token[:], uuid(x.Account), x.Created, x.LastSeen, x.Expires, x.Addr, x.Method)
 	return pg.Err(err)
 }
 
@@ -122,10 +122,10 @@ func (s *Store) Session(ctx context.Context, token account.Hash, now time.Time) 
 	var x account.Session
 	var a account.Account
 	err := s.pool.QueryRow(ctx, `
-		SELECT s.created_at, s.last_seen, s.expires_at, s.addr, `+accountColumns+`
+		SELECT s.created_at, s.last_seen, s.expires_at, s.addr, s.method, `+accountColumns+`
 		FROM account_session s JOIN account_account a ON a.id = s.account
 		WHERE s.token = $1 AND s.expires_at > $2 AND NOT a.disabled`, token[:], now).
-		Scan(append([]any{&x.Created, &x.LastSeen, &x.Expires, &x.Addr}, accountFields(&a)...)...)
+		Scan(append([]any{&x.Created, &x.LastSeen, &x.Expires, &x.Addr, &x.Method}, accountFields(&a)...)...)
 	if err != nil {
 		return x, a, unknown("read session", err)
 	}

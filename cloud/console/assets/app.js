@@ -36,6 +36,7 @@ function morph(fresh) {
     }
     if (part.className !== next.className) part.className = next.className;
     if (part.innerHTML === next.innerHTML) continue;
+    if (part.querySelector("details[open] form") || part.querySelector("form :focus")) continue; // somebody fills it in
     const focus = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     part.replaceChildren(...next.childNodes);
     if (focus) part.querySelector(`[href="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });

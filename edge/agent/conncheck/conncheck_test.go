@@ -166,7 +166,7 @@ func TestFourCases(t *testing.T) {
 		{"no name and no network", "cloud.example/ok", Config{Dial: noName, HasNetwork: always(false)}, NoNetwork, 2, "connect it to a Wi-Fi"},
 		{"no name", "cloud.example/ok", Config{Dial: noName, HasNetwork: always(true)}, Unreachable, 2, "cloud.example does not resolve"},
 		{"nobody there", nobody + "/ok", Config{}, Unreachable, 2, nobody},
-		{"hotel", serve(t, good, status(302)).addr + "/ok", Config{}, Unreachable, 2, "hotel.example"},
+		{"hotel", serve(t, good, status(302)).addr + "/ok", Config{}, Unreachable, 2, `sends on to "http://hotel.example/login"`},
 		{"not ready", serve(t, good, status(503)).addr + "/ok", Config{}, Unreachable, 2, "503"},
 		{"certificate of another name", serve(t, wrongName, status(200)).addr + "/ok", Config{}, BadCertificate, 3, "cloud.example"},
 		{"refused", serve(t, good, status(403)).addr + "/ok", Config{}, BadCredentials, 4, "403"},

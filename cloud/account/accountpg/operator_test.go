@@ -1,0 +1,256 @@
+package accountpg_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/cloud/account"
+	"kennel/infra/errs"
+)
+
+func (w world) admin(t *testing.T, email string) account.By {
+	t.Helper()
+	return account.By{ID: w.create(t, email, account.Admin).ID, Addr: here}
+}
+
+// Who may change whom, and what becomes of it. Each case begins with two administrators, a viewer and an owner.
+func TestWhoChangesOperators(t *testing.T) {
+	type people struct{ eve, dan, vic, own account.ID }
+	role := func(by, id func(people) account.ID, r account.Role) func(world, *testing.T, people) error {
+		return func(w world, t *testing.T, p people) error {
+			return w.SetRole(t.Context(), account.By{ID: by(p), Addr: here}, id(p), r)
+		}
+	}
+	eve, dan := func(p people) account.ID { return p.eve }, func(p people) account.ID { return p.dan }
+	vic, own := func(p people) account.ID { return p.vic }, func(p people) account.ID { return p.own }
+	nobody := func(people) account.ID { return "" }
+	for _, c := range []struct {
+		name string
+		do   func(world, *testing.T, people) error
+		kind errs.Kind
+		code string
+	}{
+		{"an administrator raises a viewer", role(eve, vic, account.Admin), 0, ""},
+		{"an administrator demotes another", role(eve, dan, account.Viewer), 0, ""},
+		{"an administrator steps down", role(eve, eve, account.Viewer), 0, ""},
+		{"a viewer raises himself", role(vic, vic, account.Admin), errs.Denied, "not_admin"},
+		{"an owner raises himself", role(own, own, account.Admin), errs.Denied, "not_admin"},
+		{"nobody raises a viewer", role(nobody, vic, account.Admin), errs.Denied, "not_admin"},
+		{"an owner is no operator", role(eve, own, account.Viewer), errs.NotFound, ""},
+		{"an operator becomes no owner", role(eve, vic, account.Owner), errs.Invalid, ""},
+		{"no such role", role(eve, vic, "king"), errs.Invalid, ""},
+		{"an unknown account", role(eve, func(people) account.ID { return "x" }, account.Viewer), errs.NotFound, ""},
+		{"an administrator that was disabled a moment ago", func(w world, t *testing.T, p people) error {
+			if err := w.SetOperatorDisabled(t.Context(), account.By{ID: p.dan}, p.eve, true); err != nil {
+				t.Fatal(err)
+			}
+			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.vic, account.Admin)
+		}, errs.Denied, "not_admin"},
+		{"the last one steps down", func(w world, t *testing.T, p people) error {
+			if err := w.SetRole(t.Context(), account.By{ID: p.eve}, p.dan, account.Support); err != nil {
+				t.Fatal(err)
+			}
+			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.eve, account.Support)
+		}, errs.Conflict, "last_admin"},
+		{"the last one who is not disabled is removed", func(w world, t *testing.T, p people) error {
+			if err := w.SetOperatorDisabled(t.Context(), account.By{ID: p.eve}, p.dan, true); err != nil {
+				t.Fatal(err)
+			}
+			return w.RemoveOperator(t.Context(), account.By{ID: p.eve}, p.eve)
+		}, errs.Conflict, "last_admin"},
+		{"an owner's e-mail", func(w world, t *testing.T, p people) error {
+			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.eve}, "own@example.com", account.Viewer)
+			return err
+		}, errs.Conflict, "email_taken"},
+		{"a viewer adds an administrator", func(w world, t *testing.T, p people) error {
+			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.vic}, "new@example.com", account.Admin)
+			return err
+		}, errs.Denied, "not_admin"},
+		{"a viewer sets a password", func(w world, t *testing.T, p people) error {
+			_, err := w.ResetOperator(t.Context(), account.By{ID: p.vic}, p.eve)
+			return err
+		}, errs.Denied, "not_admin"},
+		{"an owner's sessions", func(w world, t *testing.T, p people) error {
+			_, err := w.EndOperatorSession(t.Context(), account.By{ID: p.eve}, p.own, "")
+			return err
+		}, errs.NotFound, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, 1000)
+			p := people{w.create(t, "eve@example.com", account.Admin).ID, w.create(t, "dan@example.com", account.Admin).ID,
+				w.create(t, "vic@example.com", account.Viewer).ID, w.create(t, "own@example.com", account.Owner).ID}
+			head, err := w.AuditHead(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.do(w, t, p)
+			if c.code == "" && c.kind == 0 {
+				after, aerr := w.AuditHead(t.Context())
+				if err != nil || aerr != nil || after.Seq != head.Seq+1 {
+					t.Errorf("%v; log from %d to %d, %v", err, head.Seq, after.Seq, aerr)
+				}
+				return
+			}
+			if err == nil || errs.KindOf(err) != c.kind || errs.CodeOf(err) != c.code {
+				t.Errorf("got %v (%v %q), want %v %q", err, errs.KindOf(err), errs.CodeOf(err), c.kind, c.code)
+			}
+		})
+	}
+}
+
+// Administrators who all demote each other at once, in two processes, leave one.
+func TestOneAdministratorStays(t *testing.T) {
+	w := newWorld(t, 1000)
+	b := w.other(t)
+	var all []account.By
+	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com", "d@example.com"} {
+		all = append(all, w.admin(t, email))
+	}
+	var wg sync.WaitGroup
+	for i, by := range all {
+		for j, of := range all {
+			if i == j {
+				continue
+			}
+			wg.Go(func() {
+				svc := w.Service
+				if i%2 == 1 {
+					svc = b
+				}
+				var err error
+				switch j % 3 {
+				case 0:
+					err = svc.SetRole(t.Context(), by, of.ID, account.Viewer)
+				case 1:
+					err = svc.SetOperatorDisabled(t.Context(), by, of.ID, true)
+				case 2:
+					err = svc.RemoveOperator(t.Context(), by, of.ID)
+				}
+				if k := errs.KindOf(err); err != nil && k != errs.Denied && k != errs.Conflict && k != errs.NotFound {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	var n int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM account_account WHERE role = 'admin' AND NOT disabled`).Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d administrators are left, %v; want 1", n, err)
+	}
+}
+
+// An operator's session ends when it was left alone, at its absolute end, and at once in another process when an administrator says so. A
+// program's does not idle out; an owner's neither.
+func TestOperatorSessions(t *testing.T) {
+	w := newWorld(t, 1000)
+	b := w.other(t)
+	eve := w.admin(t, "eve@example.com")
+	a := w.create(t, ada, account.Support)
+	w.create(t, "own@example.com", account.Owner)
+	login := func(email string) account.Secret {
+		t.Helper()
+		l, err := w.Login(t.Context(), email, password, here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.Token
+	}
+	good := func(name string, token account.Secret, want bool) {
+		t.Helper()
+		_, _, err := b.Authenticate(t.Context(), token, here)
+		if (err == nil) != want || err != nil && errs.CodeOf(err) != "session_over" {
+			t.Errorf("%s: %v, want good %v", name, err, want)
+		}
+	}
+	one, two, owner := login(ada), login(ada), login("own@example.com")
+	program, err := w.IssueSession(t.Context(), eve.ID, 30*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := w.OperatorSessions(t.Context(), a.ID)
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	if n, err := w.EndOperatorSession(t.Context(), eve, a.ID, list[0].ID); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	_, _, errOne := b.Authenticate(t.Context(), one, here)
+	_, _, errTwo := b.Authenticate(t.Context(), two, here)
+	if (errOne == nil) == (errTwo == nil) {
+		t.Errorf("one of two should have ended: %v, %v", errOne, errTwo)
+	}
+	if _, err := w.EndOperatorSession(t.Context(), eve, a.ID, list[0].ID); errs.KindOf(err) != errs.NotFound {
+		t.Error(err)
+	}
+	if n, err := w.EndOperatorSession(t.Context(), eve, a.ID, ""); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	good("ended", one, false)
+	good("ended", two, false)
+
+	used, left := login(ada), login(ada)
+	for range 5 {
+		w.sleep(6 * time.Hour)
+		good("used every six hours", used, true)
+	}
+	if still, err := b.StillGood(t.Context(), left, a); still || err != nil {
+		t.Errorf("a stream of a session left alone goes on: %v", err)
+	}
+	good("left alone for 30 hours", left, false)
+	good("an owner's, left alone", owner, true)
+	good("a program's, left alone", program.Token, true)
+	for range 7 * 4 {
+		w.sleep(6 * time.Hour)
+		_, _, _ = w.Authenticate(t.Context(), used, here)
+	}
+	good("used for more than a week", used, false)
+
+	before := login(ada)
+	if still, err := b.StillGood(t.Context(), before, a); !still || err != nil {
+		t.Error(err)
+	}
+	if err := w.SetRole(t.Context(), eve, a.ID, account.Viewer); err != nil {
+		t.Fatal(err)
+	}
+	if still, err := b.StillGood(t.Context(), before, a); still || err != nil {
+		t.Errorf("a stream goes on with the old role: %v", err)
+	}
+	if err := w.SetOperatorDisabled(t.Context(), eve, a.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	good("disabled", before, false)
+}
+
+// A removed operator is erased like an owner, and the log stays whole.
+func TestOperatorIsRemoved(t *testing.T) {
+	h := newHome(t)
+	eve := h.admin(t, "eve@example.com")
+	a, first, err := h.AddOperator(t.Context(), eve, ada, account.Support)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Login(t.Context(), ada, first, "192.0.2.77"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.RemoveOperator(t.Context(), eve, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := h.Operators(t.Context()); err != nil || len(list) != 1 || list[0].ID != eve.ID {
+		t.Errorf("%+v %v", list, err)
+	}
+	if err := h.RemoveOperator(t.Context(), eve, a.ID); errs.KindOf(err) != errs.NotFound {
+		t.Error(err)
+	}
+	if err := h.o.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{ada, "192.0.2.77"} {
+		if got := h.everywhere(t, text); len(got) != 0 {
+			t.Errorf("%s is still in %v", text, got)
+		}
+	}
+	if r := h.verify(t, account.Anchor{}); !r.Done {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,519 @@
+package console
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"html"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/certs"
+	"kennel/certs/thing"
+	"kennel/cloud/access"
+	"kennel/cloud/account"
+	"kennel/cloud/owner"
+	"kennel/cloud/registry"
+	"kennel/cloud/token"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+)
+
+const rex = thing.ID("vic:00e20100")
+
+var print = certs.KeyOf([]byte("a key")).Short()
+
+// desk is every service behind the pages; it writes down what it is asked to change.
+type desk struct {
+	did      []string
+	err      error // of every change
+	auditErr error
+	lines    []account.Entry // of the audit log, the newest first
+	broken   *account.AuditBreak
+	bundle   []byte
+}
+
+func (d *desk) do(what string, args ...any) error {
+	if d.err == nil {
+		d.did = append(d.did, strings.TrimSpace(what+" "+fmt.Sprintln(args...)))
+	}
+	return d.err
+}
+
+func (d *desk) audit(_ context.Context, action, object, detail string) error {
+	d.did = append(d.did, strings.TrimSpace("audit "+action+" "+object+" "+detail))
+	return d.auditErr
+}
+
+func (d *desk) auditLog(_ context.Context, before int64, limit int) ([]account.Entry, error) {
+	var out []account.Entry
+	for _, l := range d.lines {
+		if (before == 0 || l.ID < before) && len(out) < limit {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+func (d *desk) verify(_ context.Context, from account.Anchor) (account.AuditReport, error) {
+	to := account.Anchor{Seq: min(from.Seq+2, 5)} // two lines in one go
+	return account.AuditReport{Checked: int(to.Seq - from.Seq), To: to, Done: to.Seq == 5, Broken: d.broken}, nil
+}
+
+func (d *desk) Waiting(context.Context) ([]certs.Waiting, error) {
+	key := certs.KeyOf([]byte("a key"))
+	return []certs.Waiting{{Thing: rex, Key: key, Addr: evil, First: noon, Last: noon, Times: 3, Reason: evil, Refused: noon},
+		{Thing: "vic:00e20101", Key: key, Addr: "192.0.2.1", First: noon, Last: noon, Times: 1, Known: true},
+		{Thing: "vic:00e20102", Key: key, Bound: true}, {Thing: "vic:00e20103", Key: key, Revoked: true}}, nil
+}
+func (d *desk) Approve(_ context.Context, id thing.ID, f string) error { return d.do("approve", id, f) }
+func (d *desk) Refuse(_ context.Context, id thing.ID, f, r string) error {
+	return d.do("refuse", id, f, r)
+}
+func (d *desk) Batches(context.Context) ([]certs.Batch, []certs.FactoryRevocation, error) {
+	return []certs.Batch{{Name: "vector-2018", Bundle: d.bundle, Species: "vic", Organization: evil, ValidAfter: certs.FactoryValidAfter, SerialFrom: "00e20000", Created: noon},
+			{Name: "old", Species: "vic", Organization: "Anki Inc.", Disabled: noon, Reason: evil}},
+		[]certs.FactoryRevocation{{CertificateID: "5a17", Reason: evil, At: noon}}, nil
+}
+func (d *desk) PutBatch(_ context.Context, b certs.Batch) error {
+	return d.do("put batch", b.Name, b.Species, b.Organization, b.ValidAfter.Format(time.DateOnly), b.SerialFrom, b.SerialTo, len(b.Bundle))
+}
+func (d *desk) DisableBatch(_ context.Context, n, r string) error { return d.do("disable batch", n, r) }
+func (d *desk) EnableBatch(_ context.Context, n string) error     { return d.do("enable batch", n) }
+func (d *desk) RevokeFactoryCertificate(_ context.Context, id, r string) error {
+	return d.do("refuse factory certificate", id, r)
+}
+func (d *desk) Revocations(_ context.Context, before time.Time, limit int) ([]certs.Record, error) {
+	var out []certs.Record
+	for i := range limit {
+		if at := noon.Add(-time.Duration(i) * time.Second); before.IsZero() || at.Before(before) {
+			out = append(out, certs.Record{Serial: fmt.Sprint(i), Thing: rex, Revoked: at, Reason: evil})
+		}
+	}
+	return out, nil
+}
+func (d *desk) Certificates(context.Context, thing.ID) ([]certs.Record, error) {
+	return []certs.Record{{Serial: "5a17", Thing: rex, NotBefore: noon, NotAfter: noon.Add(1e6 * time.Hour), Method: "enroll"},
+		{Serial: "5a16", Thing: rex, NotAfter: noon, Revoked: noon, Reason: evil}, {Serial: "5a15", Thing: rex, NotAfter: noon, Revoked: noon, Released: true}, {Serial: "5a14", NotAfter: noon}}, nil
+}
+func (d *desk) Revoke(_ context.Context, id thing.ID, r string) (int, error) {
+	return 1, d.do("revoke", id, r)
+}
+func (d *desk) Release(_ context.Context, id thing.ID, r string) (certs.Secret, error) {
+	return "K7SECRET", d.do("release", id, r)
+}
+
+func (d *desk) History(context.Context, thing.ID, int) ([]owner.Tenure, error) {
+	return []owner.Tenure{{Thing: rex, Account: "acc-1", How: evil, Since: noon, Name: evil}, {Thing: rex, How: "code", Since: noon, Until: &noon, Ended: evil}}, nil
+}
+func (d *desk) Owner(context.Context, thing.ID) (string, error) { return "acc-1", nil }
+func (d *desk) TakeAway(_ context.Context, account string, id thing.ID) error {
+	return d.do("take away", account, id)
+}
+
+func (d *desk) Tokens(context.Context, thing.ID) ([]token.TokenInfo, error) {
+	return []token.TokenInfo{{Token: token.Token{ID: "t-1", Issued: noon, Expires: noon.Add(1e6 * time.Hour), How: evil}, Thing: rex},
+		{Token: token.Token{ID: "t-2", Expires: noon}, Revoked: noon, Reason: evil}, {Token: token.Token{ID: "t-3", Expires: noon}}}, nil
+}
+func (d *desk) RevokeToken(_ context.Context, id thing.ID, name, why string) (int, error) {
+	return 1, d.do("revoke token", id, name, why)
+}
+func (d *desk) RevokeThing(_ context.Context, id thing.ID, why string) (int, error) {
+	return 1, d.do("revoke tokens", id, why)
+}
+func (d *desk) Apps(context.Context, thing.ID) ([]token.App, error) {
+	return []token.App{{ID: "app-1", Name: evil, AppID: evil, Issued: noon}}, nil
+}
+func (d *desk) RevokeApp(_ context.Context, id thing.ID, app string) error {
+	return d.do("remove app", id, app)
+}
+func (d *desk) RevokeApps(_ context.Context, id thing.ID) error { return d.do("remove apps", id) }
+
+// staff is the desk's operators.
+type staff struct{ *desk }
+
+func (d staff) Operators(context.Context) ([]account.Operator, error) {
+	return []account.Operator{{Account: account.Account{ID: "op-1", Email: "op@example.org", Role: account.Admin, Created: noon}, Sessions: 2, LastSeen: noon},
+		{Account: account.Account{ID: "op-2", Email: evil, Role: account.Viewer, MustChange: true}},
+		{Account: account.Account{ID: "op-3", Email: "gone@example.org", Role: account.Support, Disabled: true}}}, nil
+}
+func (d staff) AddOperator(_ context.Context, by account.By, email string, role account.Role) (account.Account, account.Secret, error) {
+	return account.Account{}, "one-time-pass", d.do("add operator", by.ID, email, role)
+}
+func (d staff) SetRole(_ context.Context, by account.By, id account.ID, role account.Role) error {
+	return d.do("role", by.ID, id, role)
+}
+func (d staff) SetOperatorDisabled(_ context.Context, by account.By, id account.ID, disabled bool) error {
+	return d.do("stop", by.ID, id, disabled)
+}
+func (d staff) ResetOperator(_ context.Context, by account.By, id account.ID) (account.Secret, error) {
+	return "another-pass", d.do("reset", by.ID, id)
+}
+func (d staff) RemoveOperator(_ context.Context, by account.By, id account.ID) error {
+	return d.do("remove operator", by.ID, id)
+}
+func (d staff) EndOperatorSession(_ context.Context, by account.By, id account.ID, session string) (int, error) {
+	return 2, d.do("end sessions", by.ID, id, session)
+}
+
+func authority2018(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: evil}, NotBefore: noon, NotAfter: noon.Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, tpl, tpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func openDesk(t *testing.T) (*http.ServeMux, *desk) {
+	t.Helper()
+	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: account.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
+	mux := http.NewServeMux()
+	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}}, Auth: &auth{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
+		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mux, d
+}
+
+func form(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v.Encode()
+}
+
+// orders is every form of the console, with what it must lead to.
+var orders = []struct {
+	pattern, path, form string
+	api                 string // the operation of the public API that it is
+	page                string // where it leads back to; "": it shows a secret at once
+	did                 []string
+	shows               string
+}{
+	{"POST /things/{thing}/revoke", "/things/vic:00e20100/revoke", form("reason", "stolen"), "POST /v1/things/{thing}/revoke", "/things/vic:00e20100",
+		[]string{"audit thing.revoke vic:00e20100 stolen", "revoke vic:00e20100 stolen"}, "identity is taken away"},
+	{"POST /things/{thing}/release", "/things/vic:00e20100/release", form("reason", "new board"), "POST /v1/things/{thing}/release", "",
+		[]string{"audit thing.release vic:00e20100 new board", "release vic:00e20100 new board"}, "K7SECRET"},
+	{"POST /things/{thing}/owner/release", "/things/vic:00e20100/owner/release", form("reason", "sold"), "DELETE /v1/things/{thing}/owner", "/things/vic:00e20100",
+		[]string{"audit owner.release vic:00e20100 sold", "take away acc-1 vic:00e20100"}, "no owner any more"},
+	{"POST /things/{thing}/tokens/revoke", "/things/vic:00e20100/tokens/revoke", form("token", "t-1"), "DELETE /v1/things/{thing}/tokens/{token}", "/things/vic:00e20100",
+		[]string{"audit tokens.revoke vic:00e20100 t-1", "revoke token vic:00e20100 t-1 by an operator, role admin"}, "is revoked"},
+	{"POST /things/{thing}/tokens/revoke", "/things/vic:00e20100/tokens/revoke", "", "DELETE /v1/things/{thing}/tokens", "/things/vic:00e20100",
+		[]string{"audit tokens.revoke vic:00e20100 all", "revoke tokens vic:00e20100 by an operator, role admin"}, "Every access token"},
+	{"POST /things/{thing}/apps/revoke", "/things/vic:00e20100/apps/revoke", form("app", "app-1"), "DELETE /v1/things/{thing}/apps/{app}", "/things/vic:00e20100",
+		[]string{"audit apps.revoke vic:00e20100 app-1", "remove app vic:00e20100 app-1"}, "may not talk"},
+	{"POST /things/{thing}/apps/revoke", "/things/vic:00e20100/apps/revoke", "", "DELETE /v1/things/{thing}/apps", "/things/vic:00e20100",
+		[]string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, "No app may talk"},
+	{"POST /certificates/waiting/{thing}/approve", "/certificates/waiting/vic:00e20101/approve", form("fingerprint", print, "compared", "yes"), "POST /v1/waiting/{thing}/approve", "/certificates",
+		[]string{"audit thing.approve vic:00e20101 " + print, "approve vic:00e20101 " + print}, "is approved"},
+	{"POST /certificates/waiting/{thing}/refuse", "/certificates/waiting/vic:00e20101/refuse", form("fingerprint", print, "reason", "not ours"), "POST /v1/waiting/{thing}/refuse", "/certificates",
+		[]string{"audit thing.refuse vic:00e20101 " + print + ": not ours", "refuse vic:00e20101 " + print + " not ours"}, "refused for a day"},
+	{"POST /certificates/batches", "/certificates/batches", form("name", "b-1", "species", "vic", "organization", "Anki Inc.", "valid_after", "2100-01-01", "serial_from", "1", "serial_to", "2", "bundle", "pem"),
+		"PUT /v1/batches/{batch}", "/certificates", []string{"audit batch.put b-1", "put batch b-1 vic Anki Inc. 2100-01-01 1 2 3"}, "is stored"},
+	{"POST /certificates/batches/{batch}/disable", "/certificates/batches/b-1/disable", form("reason", "leaked"), "POST /v1/batches/{batch}/disable", "/certificates",
+		[]string{"audit batch.disable b-1 leaked", "disable batch b-1 leaked"}, "is disabled"},
+	{"POST /certificates/batches/{batch}/enable", "/certificates/batches/b-1/enable", "", "POST /v1/batches/{batch}/enable", "/certificates",
+		[]string{"audit batch.enable b-1", "enable batch b-1"}, "accepted again"},
+	{"POST /certificates/factory", "/certificates/factory", form("certificate_id", "5a:17", "reason", "copied"), "POST /v1/factory-certificates/revoke", "/certificates",
+		[]string{"audit factory_certificate.revoke 5a:17 copied", "refuse factory certificate 5a:17 copied"}, "refused from now on"},
+	{"POST /operators", "/operators", form("email", "new@example.org", "role", "support"), "POST /v1/operators", "",
+		[]string{"add operator op-1 new@example.org support"}, "one-time-pass"},
+	{"POST /operators/{id}/role", "/operators/op-2/role", form("role", "admin"), "PATCH /v1/operators/{id}", "/operators", []string{"role op-1 op-2 admin"}, "role is changed"},
+	{"POST /operators/{id}/disable", "/operators/op-2/disable", "", "PATCH /v1/operators/{id}", "/operators", []string{"stop op-1 op-2 true"}, "is stopped"},
+	{"POST /operators/{id}/enable", "/operators/op-2/enable", "", "PATCH /v1/operators/{id}", "/operators", []string{"stop op-1 op-2 false"}, "may sign in again"},
+	{"POST /operators/{id}/password", "/operators/op-2/password", "", "POST /v1/operators/{id}/password", "", []string{"reset op-1 op-2"}, "another-pass"},
+	{"POST /operators/{id}/sessions", "/operators/op-2/sessions", "", "DELETE /v1/operators/{id}/sessions", "/operators", []string{"end sessions op-1 op-2"}, "sessions have ended"},
+	{"POST /operators/{id}/remove", "/operators/op-2/remove", form("sure", "yes"), "DELETE /v1/operators/{id}", "/operators", []string{"remove operator op-1 op-2"}, "is removed"},
+}
+
+var everybody = append([]kit.Role{"", kit.RoleThing, kit.RoleOwner}, kit.Staff...)
+
+// TestOrders: each form does what the same operation of the API does, with the same line in the audit log, for the same roles.
+func TestOrders(t *testing.T) {
+	mux, d := openDesk(t)
+	seen := map[string]bool{}
+	for _, o := range orders {
+		seen[o.pattern] = true
+		name := o.pattern + " " + o.form
+		api := slices.DeleteFunc(slices.Clone(access.HTTP[o.api].Roles), func(r kit.Role) bool { return r == kit.RoleOwner }) // owners have pages of their own
+		if page := access.HTTP[o.pattern].Roles; !slices.Equal(page, api) {
+			t.Errorf("%s is for %v, %s for %v", name, page, o.api, api)
+		}
+		for _, role := range everybody {
+			d.did = nil
+			w := do(t, mux, role, "POST", o.path, o.form, "Sec-Fetch-Site", "same-origin")
+			switch may := slices.Contains(access.HTTP[o.pattern].Roles, role); {
+			case !may && (len(d.did) > 0 || w.Code != 403 && (role != "" || w.Code != 401)):
+				t.Errorf("%s as %q: %d, did %q; want nothing", name, role, w.Code, d.did)
+			case may && o.page != "" && (w.Code != 303 || !strings.HasPrefix(w.Header().Get("Location"), o.page+"?done=")):
+				t.Errorf("%s as %q: %d %v", name, role, w.Code, w.Header())
+			case may && role == kit.RoleAdmin && !slices.Equal(d.did, o.did):
+				t.Errorf("%s: did %q, want %q", name, d.did, o.did)
+			case may && len(d.did) != len(o.did):
+				t.Errorf("%s as %q: did %q", name, role, d.did)
+			}
+			if role != kit.RoleAdmin {
+				continue
+			}
+			if o.page != "" {
+				w = do(t, mux, role, "GET", w.Header().Get("Location"), "")
+			} else if w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: a secret may be cached: %v", name, w.Header())
+			}
+			if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, o.shows) {
+				t.Errorf("%s: %d without %q", name, w.Code, o.shows)
+			}
+		}
+		d.did = nil
+		for _, site := range []string{"cross-site", "same-site"} {
+			if w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form, "Sec-Fetch-Site", site); w.Code != 403 || len(d.did) > 0 {
+				t.Errorf("%s from %s: %d, did %q", name, site, w.Code, d.did)
+			}
+		}
+		// What cannot be written down is not done.
+		if strings.HasPrefix(o.did[0], "audit ") {
+			d.auditErr = errors.New("away")
+			if w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form); w.Code != 500 || len(d.did) != 1 {
+				t.Errorf("%s without an audit log: %d, did %q", name, w.Code, d.did)
+			}
+			d.auditErr = nil
+		}
+		// A refusal is shown on the page, in words.
+		d.err = errs.Coded(errs.Conflict, "no", "somebody <b>else</b> was first")
+		w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form)
+		if body := w.Body.String(); w.Code != 409 || !strings.Contains(body, `role="alert">Somebody &lt;b&gt;else&lt;/b&gt; was first.`) {
+			t.Errorf("%s refused: %d %s", name, w.Code, body)
+		}
+		d.err = errors.New("secret detail")
+		if w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form); w.Code != 500 || strings.Contains(w.Body.String(), "secret detail") {
+			t.Errorf("%s broken: %d", name, w.Code)
+		}
+		d.err = nil
+	}
+	for pattern, rule := range access.HTTP {
+		if rule.Page && len(rule.Roles) > 0 && strings.HasPrefix(pattern, "POST ") && !strings.HasPrefix(pattern, "POST /my") && !seen[pattern] {
+			t.Errorf("%s is a form that this test does not send", pattern)
+		}
+	}
+}
+
+// TestProblemsStandBesideTheirForm: what was typed stays, and only the form that was sent says what is wrong with it.
+func TestProblemsStandBesideTheirForm(t *testing.T) {
+	mux, d := openDesk(t)
+	long := strings.Repeat("x", maxReason+1)
+	for _, tt := range []struct{ path, form, want, keeps string }{
+		{"/things/vic:00e20100/revoke", form("reason", " "), "Say why", ""},
+		{"/things/vic:00e20100/revoke", form("reason", long), "Say why", long},
+		{"/things/vic:00e20100/release", "", "Say why", ""},
+		{"/things/vic:00e20100/owner/release", form("reason", "a\x00b"), "Say why", ""},
+		{"/certificates/waiting/vic:00e20101/approve", form("fingerprint", print), "Compare the fingerprint", ""},
+		{"/certificates/waiting/vic:00e20101/refuse", form("fingerprint", print, "reason", ""), "Say why", ""},
+		{"/certificates/batches", form("name", "", "organization", "Maker & Sons"), "Give the batch a name", "Maker &amp; Sons"},
+		{"/certificates/batches", form("name", "b", "valid_after", "soon"), "2100-01-01", "soon"},
+		{"/certificates/batches/vector-2018/disable", "", "Say why", ""},
+		{"/certificates/factory", form("reason", "x"), "serial number or its SHA-256", ""},
+		{"/operators/op-2/remove", "", "does not come back", ""},
+	} {
+		w := do(t, mux, kit.RoleAdmin, "POST", tt.path, tt.form)
+		body := w.Body.String()
+		if w.Code != 400 || strings.Count(body, `role="alert"`) != 1 || !regexp.MustCompile(`role="alert">[^<]*`+regexp.QuoteMeta(tt.want)).MatchString(body) || tt.keeps != "" && !strings.Contains(body, tt.keeps) {
+			t.Errorf("%s %s: %d, want one alert %q that keeps %q in\n%s", tt.path, tt.form, w.Code, tt.want, tt.keeps, body)
+		}
+		if strings.Contains(body, "data-live-from") {
+			t.Errorf("%s: the answer to a form asks for itself again", tt.path)
+		}
+	}
+	for _, path := range []string{"/things/vic:nobody/revoke", "/things/%3Cscript%3E/revoke"} {
+		if w := do(t, mux, kit.RoleAdmin, "POST", path, form("reason", "x")); w.Code != 404 && w.Code != 400 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	if len(d.did) > 0 {
+		t.Errorf("did %q", d.did)
+	}
+	if body := do(t, mux, kit.RoleAdmin, "GET", "/operators?done=<script>", "").Body.String(); strings.Contains(body, `class="banner ok"`) {
+		t.Error("an address says what was done")
+	}
+}
+
+// TestWhatOthersSayStaysText: robots, makers, owners and operators, on every page and in every answer to a form.
+func TestWhatOthersSayStaysText(t *testing.T) {
+	mux, _ := openDesk(t)
+	check := func(what, body string, code int) {
+		for _, bad := range []string{"<script>alert", `" onload=`, "' onload=", " style=", "javascript:", "<b>"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s contains %q", what, bad)
+			}
+		}
+		if code != 200 && code != 400 || !strings.Contains(html.UnescapeString(body), evil) {
+			t.Errorf("%s: %d does not show what was said", what, code)
+		}
+	}
+	for _, path := range []string{"/things/vic:00e20100", "/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/audit", "/audit?who=script",
+		"/audit?who=" + url.QueryEscape(evil)} {
+		w := do(t, mux, kit.RoleAdmin, "GET", path, "")
+		check(path, w.Body.String(), w.Code)
+	}
+	for _, path := range []string{"/things/vic:00e20100/revoke", "/certificates/batches", "/certificates/factory"} {
+		w := do(t, mux, kit.RoleAdmin, "POST", path, form("reason", evil+strings.Repeat(" x", 300), "organization", evil, "valid_after", evil, "certificate_id", "x"))
+		check("POST "+path, w.Body.String(), w.Code)
+	}
+}
+
+// TestPagesShowWhatOneMay: nobody sees a form that would refuse them.
+func TestPagesShowWhatOneMay(t *testing.T) {
+	mux, _ := openDesk(t)
+	action := regexp.MustCompile(`action="(/(?:things|certificates|operators)[^"]*)"`)
+	for _, role := range kit.Staff {
+		for _, path := range []string{"/things/vic:00e20100", "/certificates", "/operators", "/audit"} {
+			w := do(t, mux, role, "GET", path, "")
+			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things"); want != (w.Code == 200) || !want && w.Code != 403 {
+				t.Errorf("%s as %s: %d", path, role, w.Code)
+			}
+			n := 0
+			for _, m := range action.FindAllStringSubmatch(w.Body.String(), -1) {
+				_, pattern := mux.Handler(mustRequest(t, "POST", html.UnescapeString(m[1])))
+				if err := access.HTTP.Check(pattern, role); err != nil {
+					t.Errorf("%s shows %s a form of %q: %v", path, role, pattern, err)
+				}
+				n++
+			}
+			if role == kit.RoleAdmin && path != "/audit" && n == 0 {
+				t.Errorf("%s shows an administrator no form", path)
+			}
+			if role == kit.RoleViewer && n > 0 {
+				t.Errorf("%s shows a viewer %d forms", path, n)
+			}
+			nav := strings.Contains(w.Body.String(), `href="/audit"`)
+			if w.Code == 200 && nav != (role == kit.RoleAdmin) {
+				t.Errorf("%s as %s: audit in the navigation: %v", path, role, nav)
+			}
+		}
+	}
+}
+
+func mustRequest(t *testing.T, method, target string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAudit(t *testing.T) {
+	mux, d := openDesk(t)
+	d.lines = nil
+	for id := int64(120); id > 0; id-- {
+		l := account.Entry{ID: id, At: noon.Add(time.Duration(id) * time.Second), Actor: "acc-1", Name: "ann@example.org", Role: account.Admin, Addr: "192.0.2.1", Action: "thing.register", Object: fmt.Sprintf("vic:%08x", id)}
+		if id%40 == 0 {
+			l.Name, l.Action, l.Detail = "bob@example.org", "thing.revoke", "Stolen"
+		}
+		d.lines = append(d.lines, l)
+	}
+	get := func(path string) string {
+		w := do(t, mux, kit.RoleAdmin, "GET", path, "")
+		if w.Code != 200 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	rows := func(body string) int { return strings.Count(body, "<code>thing.") }
+	first := get("/audit")
+	next := regexp.MustCompile(`href="([^"]+)" *>Older|rel="next" href="([^"]+)"|href="([^"]+)">Older`).FindStringSubmatch(first)
+	if rows(first) != auditPage || next == nil || !strings.Contains(first, `href="/things/vic:00000078"`) {
+		t.Fatalf("%d rows, next %v", rows(first), next)
+	}
+	if body := get("/audit?before=71"); rows(body) != auditPage || !strings.Contains(body, "vic:00000046") || !strings.Contains(body, `href="/audit">Newest`) {
+		t.Errorf("second page: %d rows", rows(body))
+	}
+	if body := get("/audit?before=21"); rows(body) != 20 || strings.Contains(body, "Older") {
+		t.Errorf("last page: %d rows", rows(body))
+	}
+	for _, tt := range []struct {
+		query string
+		rows  int
+	}{{"who=BOB", 3}, {"who=192.0.2.1&action=revoke", 3}, {"action=revoke&object=vic:00000078", 1}, {"object=stolen", 3}, {"object=nothing", 0}} {
+		if body := get("/audit?" + tt.query); rows(body) != tt.rows || tt.rows == 0 && !strings.Contains(body, "No line is like that") {
+			t.Errorf("%s: %d rows, want %d", tt.query, rows(body), tt.rows)
+		}
+	}
+	// A log that is longer than one look: the page says how far it came and goes on from there.
+	for id := int64(-1); id > -int64(auditLook)-500; id-- {
+		d.lines = append(d.lines, account.Entry{ID: id + auditLook*2, At: noon, Action: "x"})
+	}
+	slices.SortFunc(d.lines, func(a, b account.Entry) int { return int(b.ID - a.ID) })
+	if body := get("/audit?who=bob"); rows(body) != 0 || !strings.Contains(body, "Not among the 20000 lines") || !strings.Contains(body, "Older") {
+		t.Errorf("a long log: %d rows", rows(body))
+	}
+	for _, bad := range []string{"before=x", "before=-1", "who=" + strings.Repeat("x", 500)} {
+		if w := do(t, mux, kit.RoleAdmin, "GET", "/audit?"+bad, ""); w.Code != 400 {
+			t.Errorf("%s: %d", bad, w.Code)
+		}
+	}
+	if body := get("/audit?check=1"); !strings.Contains(body, "All 5 lines are as they were written") || !strings.Contains(body, "<code>5:") {
+		t.Error("the chain is not said to be whole")
+	}
+	d.broken = &account.AuditBreak{Seq: 3, Why: "its hash is another"}
+	if body := get("/audit?check=1"); !strings.Contains(body, "Line 3 is not as it was written: its hash is another.") {
+		t.Error("a broken chain is not told")
+	}
+}
+
+func TestRevocationsPage(t *testing.T) {
+	mux, _ := openDesk(t)
+	body := do(t, mux, kit.RoleViewer, "GET", "/certificates", "").Body.String()
+	m := regexp.MustCompile(`rel="next" href="(/certificates\?before=[^"#]+)`).FindStringSubmatch(body)
+	if m == nil || !strings.Contains(body, "<code>49</code>") || strings.Contains(body, "<code>50</code>") {
+		t.Fatalf("next %v", m)
+	}
+	if body := do(t, mux, kit.RoleViewer, "GET", html.UnescapeString(m[1]), "").Body.String(); !strings.Contains(body, "<code>50</code>") || strings.Contains(body, "<code>49</code>") {
+		t.Error("the second page is not the second")
+	}
+	if w := do(t, mux, kit.RoleViewer, "GET", "/certificates?before=x", ""); w.Code != 400 {
+		t.Errorf("before=x: %d", w.Code)
+	}
+	for _, want := range []string{print, "release it on its page first, if this is the genuine robot after a wipe", "identity of vic:00e20103 was taken away", "from 00e20000", "2100-01-01"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+func TestMountWantsItsParts(t *testing.T) {
+	d := &desk{}
+	for name, cfg := range map[string]Config{"nothing": {}, "no audit": {Fleet: &fleet{}, Auth: &auth{}, Log: slog.New(slog.DiscardHandler), Tokens: d}} {
+		if err := Mount(http.NewServeMux(), cfg); err == nil {
+			t.Errorf("%s: mounted", name)
+		}
+	}
+	mux := http.NewServeMux()
+	beside := false
+	if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &auth{}, Log: slog.New(slog.DiscardHandler), Beside: func(*http.ServeMux) error { beside = true; return nil }}); err != nil || !beside {
+		t.Errorf("%v, beside %v", err, beside)
+	}
+	if w := do(t, mux, kit.RoleAdmin, "GET", "/audit", ""); w.Code != 404 {
+		t.Errorf("no audit log: %d", w.Code)
+	}
+}

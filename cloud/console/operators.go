@@ -1,0 +1,109 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"kennel/cloud/account"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+)
+
+// Operators is the staff, which the administrators among them look after; *account.Service is one. It writes the audit log itself.
+type Operators interface {
+	Operators(ctx context.Context) ([]account.Operator, error)
+	AddOperator(ctx context.Context, by account.By, email string, role account.Role) (account.Account, account.Secret, error)
+	SetRole(ctx context.Context, by account.By, id account.ID, role account.Role) error
+	SetOperatorDisabled(ctx context.Context, by account.By, id account.ID, disabled bool) error
+	ResetOperator(ctx context.Context, by account.By, id account.ID) (account.Secret, error)
+	RemoveOperator(ctx context.Context, by account.By, id account.ID) error
+	EndOperatorSession(ctx context.Context, by account.By, id account.ID, session string) (int, error)
+}
+
+type operatorsView struct {
+	able
+	said
+	Lost  string // what is wrong with a form that is not here any more
+	Rows  []operatorView
+	Roles []roleView
+}
+
+type operatorView struct {
+	account.Operator
+	Form string
+	Me   bool
+}
+
+type roleView struct {
+	account.Role
+	Does string
+}
+
+// roles says in words what each may do; access.HTTP has it exactly.
+var roles = []roleView{
+	{account.Viewer, "sees everything but people, changes nothing"},
+	{account.Support, "settings, commands, waiting robots, tokens, owners"},
+	{account.ReleaseManager, "settings, commands, tokens, releases"},
+	{account.Admin, "everything, and people"},
+}
+
+func (c *console) operators(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
+	all, err := c.Operators.Operators(ctx)
+	if err != nil {
+		return "", frame{}, err
+	}
+	v := operatorsView{able: ableOf(ctx), said: s, Roles: roles}
+	forms := []string{"add"}
+	for _, o := range all {
+		x := operatorView{o, operatorForm(string(o.ID)), string(o.ID) == kit.CallerFrom(ctx).Account}
+		v.Rows, forms = append(v.Rows, x), append(forms, x.Form)
+	}
+	v.Lost = s.lost(forms)
+	return "operators", frame{Title: "Operators", Main: v}, nil
+}
+
+func operatorForm(id string) string { return "operator " + id }
+
+func (c *console) mountOperators(act func(pattern string, a action)) {
+	back := func(*http.Request) string { return "/operators" }
+	act("POST /operators", action{called("add"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+		_, secret, err := c.Operators.AddOperator(ctx, by(ctx), strings.TrimSpace(v.Get("email")), account.Role(v.Get("role")))
+		return outcome{done: "operator-added", secret: secret.Reveal()}, err
+	}, c.operators, back})
+	of := func(pattern, done string, do func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error)) {
+		act(pattern, action{func(r *http.Request) string { return operatorForm(r.PathValue("id")) }, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
+			secret, err := do(ctx, account.ID(r.PathValue("id")), v)
+			return outcome{done, secret.Reveal()}, err
+		}, c.operators, back})
+	}
+	of("POST /operators/{id}/role", "operator-role", func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error) {
+		return "", c.Operators.SetRole(ctx, by(ctx), id, account.Role(v.Get("role")))
+	})
+	of("POST /operators/{id}/disable", "operator-off", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+		return "", c.Operators.SetOperatorDisabled(ctx, by(ctx), id, true)
+	})
+	of("POST /operators/{id}/enable", "operator-on", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+		return "", c.Operators.SetOperatorDisabled(ctx, by(ctx), id, false)
+	})
+	of("POST /operators/{id}/password", "operator-reset", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+		return c.Operators.ResetOperator(ctx, by(ctx), id)
+	})
+	of("POST /operators/{id}/sessions", "operator-out", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+		_, err := c.Operators.EndOperatorSession(ctx, by(ctx), id, "")
+		return "", err
+	})
+	of("POST /operators/{id}/remove", "operator-gone", func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error) {
+		if v.Get("sure") != "yes" {
+			return "", errs.New(errs.Invalid, "tick that you are sure: a removed account does not come back")
+		}
+		return "", c.Operators.RemoveOperator(ctx, by(ctx), id)
+	})
+}
+
+// by is whoever is signed in.
+func by(ctx context.Context) account.By {
+	caller := kit.CallerFrom(ctx)
+	return account.By{ID: account.ID(caller.Account), Addr: caller.Addr}
+}
