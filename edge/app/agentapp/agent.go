@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"kennel/cloud/api/traceparent"
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
+	"kennel/edge/agent/diagnosis"
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/hoststats"
 	"kennel/edge/agent/link"
@@ -30,6 +32,7 @@ import (
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/release"
 	"kennel/edge/agent/vitals"
+	"kennel/edge/agent/wipe"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli/version"
@@ -59,25 +62,35 @@ type Agent struct {
 	release  *release.Agent
 	commands *commands.Agent
 	core     Core
-	restart  chan struct{}             // agentd is to start anew; one slot
+	restart  chan error    // why agentd is to start anew; one slot
+	meet     chan struct{} // there is something to introduce; one slot
+	teller   *wipe.Teller
+	owned    *owned                    // nil: frugal
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
 	links   int        // how many connections there were
 
-	mu       sync.Mutex
-	problem  string // why there is no cloud, in words; "" while there is one
-	identity *devicecert.Identity
+	mu        sync.Mutex
+	problem   string // why there is no cloud, in words; "" while there is one
+	identity  *devicecert.Identity
+	api       string // of the cloud; "": not known
+	configErr error  // of the server configuration
+	link      diagnosis.Link
+	faults    map[faultcode.Code]string // of the robot's identity, in words
 }
 
-// New makes the agent of the robot below root, from the files there; it starts nothing. root must stay open while Run runs.
+// New makes the agent of the robot below root, from the files there; it starts nothing. A wipe of the user data that was asked for is done
+// first. root must stay open while Run runs.
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
-	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core}
+	if _, err := wipe.Resume(wipe.Config{Root: root, Log: cfg.Log}); err != nil {
+		return nil, err // nobody uses what may be somebody else's
+	}
+	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core, restart: make(chan error, 1), meet: make(chan struct{}, 1)}
 	var err error
 	if a.id, err = platform.ID(root); err != nil {
-		// Without a serial number nothing can be done in this robot's name (fault 852).
-		return nil, errs.New(errs.Corrupt, "fault %d: %w", faultcode.CloudESN, err)
+		return nil, errs.New(errs.Corrupt, "%w", err) // fault 852: nothing can be done in this robot's name
 	}
 	a.log = cfg.Log.With(logging.Thing, a.id)
 	if a.boot, err = platform.BootID(root); err != nil {
@@ -100,7 +113,13 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
 		a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
 	}
-	a.restart = make(chan struct{}, 1)
+	a.teller = wipe.NewTeller(root, requester{a}, a.emitKept, a.log)
+	a.checkFactory()
+	if !cfg.Frugal {
+		if err := a.newOwned(); err != nil {
+			return nil, err
+		}
+	}
 	a.commands, err = commands.New(commands.Config{Root: root, Executors: a.executors(), Ask: requester{a}, Log: a.log})
 	if err != nil {
 		return nil, err
@@ -124,7 +143,11 @@ func (a *Agent) Run(ctx context.Context) error {
 		{Name: "restart", Run: a.awaitRestart, Fatal: true},
 		{Name: "core", Run: a.listenToCore},
 		{Name: "telemetry", Run: a.telemetry},
+		{Name: "introduction", Run: a.introduce},
 		{Name: "cloud", Run: a.reachCloud},
+	}
+	if a.owned != nil {
+		services = append(services, a.owned.services(a)...)
 	}
 	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. Whether the cloud answers is no part of it: the robot goes on alone
 		services = append(services, runner.Service{Name: "supervisor", Run: func(ctx context.Context) error {
@@ -248,6 +271,9 @@ func (a *Agent) reachCloud(ctx context.Context) error {
 	said := ""
 	for {
 		e, err := platform.LoadEndpoints(a.root)
+		a.mu.Lock()
+		a.api, a.configErr = e.Kennel.API, err
+		a.mu.Unlock()
 		if err == nil {
 			return a.stayLinked(ctx, e)
 		}
@@ -265,7 +291,7 @@ func (a *Agent) reachCloud(ctx context.Context) error {
 }
 
 func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
-	id, err := devicecert.Open(devicecert.Config{Root: a.root, Cloud: e.Kennel.API, Log: a.cfg.Log, Now: a.cfg.Now, Dial: a.cfg.Dial})
+	id, err := a.openIdentity(e.Kennel.API)
 	if err != nil {
 		return err
 	}
@@ -288,6 +314,9 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 		return err
 	}
 	a.cloud.Store(l)
+	a.mu.Lock()
+	a.link.Peer = strings.TrimPrefix(url, "ssl://")
+	a.mu.Unlock()
 
 	// The link outlives ctx by the time of a goodbye.
 	lctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -320,6 +349,8 @@ func (a *Agent) linkUp(ctx context.Context) {
 	a.release.Connected(true)
 	a.commands.Connected(true)
 	a.das.Flush()
+	a.linkIs(true, nil)
+	a.meetCloud()
 	a.cfg.OnUp()
 	context.AfterFunc(ctx, func() {
 		a.linking.Lock()
@@ -328,6 +359,7 @@ func (a *Agent) linkUp(ctx context.Context) {
 			a.docs.Disconnected()
 			a.release.Connected(false)
 			a.commands.Connected(false)
+			a.linkIs(false, nil)
 		}
 	})
 }
@@ -335,6 +367,7 @@ func (a *Agent) linkUp(ctx context.Context) {
 // linkDown keeps why there is no connection and records it once for each reason.
 func (a *Agent) linkDown(err error) {
 	a.cfg.OnDown(err)
+	a.linkIs(false, err)
 	p := devicecert.Explain(err)
 	if a.setProblem(p.Words) {
 		a.emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.cloud_response_failed", S1: p.Code, S2: p.Words})
@@ -368,6 +401,9 @@ func (a *Agent) takeDocHint(payload []byte) {
 		return
 	}
 	a.docs.Hint(h.Docs)
+	if a.owned != nil {
+		a.owned.hinted(h)
+	}
 }
 
 // docChanged records a changed setting (VEC-DOC-13).
@@ -415,6 +451,7 @@ func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
 	m := status.Message{Agent: version.String(), OS: a.os, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
 	m.Problems = append(m.Problems, a.docs.Problems()...)
+	m.Problems = append(m.Problems, a.faultTexts()...)
 	a.vitals.Fill(&m)
 	a.mu.Lock()
 	id := a.identity

@@ -44,7 +44,8 @@ type Config struct {
 	Core Core                                                                       // the real-time core; nil: robotd, below Root
 	Now  func() time.Time                                                           // the robot's clock, which may be wrong; nil: the system's
 	Dial func(ctx context.Context, network, addr string) (conn net.Conn, err error) // below TLS; nil: the system's
-	// Frugal holds nothing open that a process has few of: no watch on documents, no event file between writes.
+	// Frugal does without what a process of many robots has too little of: no watch on documents, no event file between writes, and nothing that
+	// concerns people (no gateway certificate, tokens, claim code, socket or report).
 	Frugal bool
 	OnUp   func()          // there is a connection to the broker and it is subscribed; must not block
 	OnDown func(err error) // it ended or could not be made; must not block
@@ -81,7 +82,10 @@ const (
 
 // Main runs agentd and returns its exit code.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	return cli.Main(command(getenv), args, getenv, stdout, stderr)
+	root := command(getenv)
+	root.AddCommand(localCommands()...)
+	cli.AddOutput(root)
+	return cli.Main(root, args, getenv, stdout, stderr)
 }
 
 func command(getenv func(string) string) *cobra.Command {
@@ -92,7 +96,7 @@ func command(getenv func(string) string) *cobra.Command {
 		Short: "The part of a robot that faces the network: identity, cloud link, settings, events",
 		Long: `The part of a robot that faces the network. It reads who the robot is and whom to call from the files below its
 root, and works without a cloud until one answers. SIGTERM ends it with code 0.`,
-		Example: "  agentd -root /\n  agentd -root ./r1 -log-level debug",
+		Example: "  agentd -root /\n  agentd -root ./r1 -log-level debug\n  agentd doctor -root ./r1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -122,7 +126,7 @@ root, and works without a cloud until one answers. SIGTERM ends it with code 0.`
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&cfg.Root, "root", "/", "the robot's folder")
+	cmd.PersistentFlags().StringVar(&cfg.Root, rootFlag, "/", "the robot's folder")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }

@@ -29,12 +29,7 @@ func (a *Agent) executors() map[string]commands.Executor {
 			return commands.Outcome{Detail: fmt.Sprintf("%d events were waiting", a.das.Stats().Events)}, nil
 		},
 		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
-			return commands.Outcome{Detail: "agentd starts anew", After: func() {
-				select {
-				case a.restart <- struct{}{}:
-				default: // asked for already
-				}
-			}}, nil
+			return commands.Outcome{Detail: "agentd starts anew", After: func() { a.startAnew(errRestart) }}, nil
 		},
 		wire.SetLights: a.setLights,
 		wire.Intent:    a.takeIntent,
@@ -78,12 +73,20 @@ func (a *Agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.
 // errRestart ends agentd so that whoever started it starts it again.
 var errRestart = errors.New("the cloud asked agentd to start anew")
 
-// awaitRestart fails once a command asked for a restart.
+// startAnew ends agentd, because of why.
+func (a *Agent) startAnew(why error) {
+	select {
+	case a.restart <- why:
+	default: // asked for already
+	}
+}
+
+// awaitRestart fails once a restart was asked for.
 func (a *Agent) awaitRestart(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-a.restart:
-		return errRestart
+	case err := <-a.restart:
+		return err
 	}
 }

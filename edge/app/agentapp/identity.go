@@ -1,0 +1,334 @@
+package agentapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"kennel/certs/devicecert"
+	"kennel/cloud/api/events"
+	"kennel/cloud/api/hints"
+	"kennel/cloud/api/owners"
+	"kennel/edge/agent/claim"
+	"kennel/edge/agent/das"
+	"kennel/edge/agent/diagnosis"
+	"kennel/edge/agent/gatewaycert"
+	"kennel/edge/agent/platform"
+	"kennel/edge/agent/profile"
+	"kennel/edge/agent/tokens"
+	"kennel/edge/agent/wipe"
+	"kennel/edge/faultcode"
+	"kennel/infra/cli/version"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocswire"
+)
+
+// owned is what the robot has to do with people: whose it is, who may talk to it, and what they see of it. A frugal robot has none of it.
+type owned struct {
+	plate  plate
+	tokens *tokens.Agent
+	claim  *claim.Agent
+	keeper *diagnosis.Keeper
+}
+
+// plate is the robot's name and certificate from when they are made. A robot needs seconds for the key, so nothing waits for it at start.
+type plate struct {
+	p atomic.Pointer[gatewaycert.Plate]
+}
+
+// PEM returns the certificate; nil while there is none.
+func (p *plate) PEM() []byte {
+	if g := p.p.Load(); g != nil {
+		return g.PEM()
+	}
+	return nil
+}
+
+// NotePosted notes that the cloud has the certificate.
+func (p *plate) NotePosted() error {
+	if g := p.p.Load(); g != nil {
+		return g.NotePosted()
+	}
+	return nil
+}
+
+// Name returns the robot's name; "" while it has none.
+func (p *plate) Name() string {
+	if g := p.p.Load(); g != nil {
+		return g.Name()
+	}
+	return ""
+}
+
+// newOwned makes the parts that concern people.
+func (a *Agent) newOwned() error {
+	trees, err := platform.LoadTrees(a.root)
+	if err != nil {
+		a.log.Error("settings ignored", logging.Err, err) // as the parts that keep the documents do
+	}
+	o := &owned{}
+	o.tokens, err = tokens.New(tokens.Config{Root: a.root, Thing: a.id, Persistent: trees.Persistent, Ask: requester{a}, Docs: jdocswire.NewClient(requester{a}),
+		Plate: &o.plate, Log: a.log, Now: a.believed, Fault: a.fault,
+		OnUser: func(user string) {
+			id, err := profile.ID(a.root, trees.Persistent, user)
+			if err != nil {
+				a.log.Warn("events go without a profile", logging.Err, err)
+				return
+			}
+			a.emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
+		}})
+	if err != nil {
+		return err
+	}
+	o.claim, err = claim.New(claim.Config{Ask: requester{a}, Display: claim.FileDisplay{Root: a.root}, Log: a.log, Auto: true, OnStatus: a.follow})
+	if err != nil {
+		return err
+	}
+	o.keeper = diagnosis.NewKeeper(a.root, a.facts, a.cfg.Now, a.log)
+	a.owned = o
+	return nil
+}
+
+// services lists what runs for them.
+func (o *owned) services(a *Agent) []runner.Service {
+	return []runner.Service{
+		{Name: "gateway certificate", Run: a.makePlate},
+		{Name: "tokens", Run: o.tokens.Run},
+		{Name: "claim", Run: o.claim.Run},
+		{Name: "diagnosis", Run: o.keeper.Run},
+		{Name: "local requests", Run: a.serveLocal},
+	}
+}
+
+// makePlate makes what is missing of the robot's name and certificate. Without them the robot goes on (fault 920).
+func (a *Agent) makePlate(context.Context) error {
+	g, err := gatewaycert.Open(gatewaycert.Config{Root: a.root, Species: a.id.Species(), Now: a.believed, Log: a.log})
+	if err != nil {
+		a.fault(faultcode.GatewayCert, err)
+		return nil
+	}
+	a.owned.plate.p.Store(g)
+	a.meetCloud()
+	return nil
+}
+
+// believed is the time to believe: a certificate may prove that the system's clock is behind.
+func (a *Agent) believed() time.Time {
+	a.mu.Lock()
+	id := a.identity
+	a.mu.Unlock()
+	if id != nil {
+		return id.Now()
+	}
+	return a.cfg.Now()
+}
+
+// follow does what the owner says of data collection. A robot of a new owner sends no events until they opt in; one without an owner has nobody
+// whose data they could be (VEC-DAS-08).
+func (a *Agent) follow(s owners.Status) {
+	allow := !s.Owned || s.DataCollection
+	if allow == a.das.AllowUpload() {
+		return
+	}
+	if err := a.das.SetAllowUpload(allow); err != nil {
+		a.log.Error("the answer to data collection is not stored", "allow", allow, logging.Err, err)
+	}
+}
+
+// fault reports a numbered fault of the robot's identity, with which it goes on.
+func (a *Agent) fault(code faultcode.Code, err error) {
+	text := fmt.Sprintf("%v (%s)", err, code.Text())
+	a.log.Error("fault", "fault", int(code), logging.Err, err)
+	a.mu.Lock()
+	if a.faults == nil {
+		a.faults = map[faultcode.Code]string{}
+	}
+	a.faults[code] = text
+	a.mu.Unlock()
+	a.emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.fault_code", I1: events.Num(int64(code)), S1: code.Text()})
+}
+
+func (a *Agent) faultTexts() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []string
+	for _, c := range slices.Sorted(maps.Keys(a.faults)) {
+		out = append(out, a.faults[c])
+	}
+	return out
+}
+
+// emitKept records an event that must not be lost. Where the owner wants none there is nothing to lose.
+func (a *Agent) emitKept(ctx context.Context, e events.Event) error {
+	if _, err := a.das.EmitDurable(ctx, e); err != nil && !errors.Is(err, das.ErrOptedOut) {
+		return err
+	}
+	return nil
+}
+
+// meetCloud says that there is a connection, or more to say over it.
+func (a *Agent) meetCloud() {
+	select {
+	case a.meet <- struct{}{}:
+	default: // said already
+	}
+}
+
+// Pauses between attempts to introduce the robot; our own defaults.
+const (
+	firstMeet = 2 * time.Second
+	lastMeet  = 5 * time.Minute
+)
+
+// introduce tells the cloud in their order what it must know of the robot: first that its user data were cleared, because until it knows, the
+// robot is its former owner's; then everything else.
+func (a *Agent) introduce(ctx context.Context) error {
+	pause := firstMeet
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.meet:
+		}
+		for {
+			if !a.linked() {
+				break // the next connection comes here
+			}
+			err := a.introduceOnce(ctx)
+			if err == nil || ctx.Err() != nil {
+				pause = firstMeet
+				break
+			}
+			a.log.WarnContext(ctx, "the cloud does not know everything of this robot yet", logging.Err, err)
+			t := time.NewTimer(max(pause/2+rand.N(pause), errs.RetryOf(err)))
+			pause = min(2*pause, lastMeet)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return nil
+			case <-a.meet:
+				t.Stop()
+			case <-t.C:
+			}
+		}
+	}
+}
+
+func (a *Agent) introduceOnce(ctx context.Context) error {
+	if err := a.teller.Tell(ctx); err != nil {
+		return fmt.Errorf("clearing of the user data: %w", err)
+	}
+	if a.owned == nil {
+		return nil
+	}
+	a.owned.tokens.Connected()
+	a.owned.claim.Connected()
+	if g := a.owned.plate.p.Load(); g != nil && !g.Posted() {
+		if err := g.Post(ctx, requester{a}); err != nil {
+			return fmt.Errorf("certificate of the gateway: %w", err)
+		}
+	}
+	return nil
+}
+
+// hinted hears which documents are new in the cloud: with the clients the owner may have changed, with the account's settings their consent.
+func (o *owned) hinted(h hints.Jdocs) {
+	o.tokens.Hint(h.Docs)
+	_, apps := h.Docs[string(jdocs.AppTokens)]
+	_, account := h.Docs[string(jdocs.AccountSettings)]
+	if apps || account {
+		o.claim.Look()
+	}
+}
+
+// linkIs keeps how the connection stands, for the report.
+func (a *Agent) linkIs(up bool, err error) {
+	a.mu.Lock()
+	if a.link.Up != up || a.link.Since.IsZero() {
+		a.link.Since = a.cfg.Now()
+	}
+	a.link.Up = up
+	if up || err != nil {
+		a.link.Err = err
+	}
+	a.mu.Unlock()
+	if a.owned != nil {
+		a.owned.keeper.Changed()
+	}
+}
+
+func (a *Agent) linked() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.link.Up
+}
+
+// facts is what the parts know of the way to the cloud.
+func (a *Agent) facts() diagnosis.Facts {
+	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: a.docs.Problems(), Dirty: a.docs.Dirty(),
+		Faults: a.faultTexts()}
+	a.mu.Lock()
+	id := a.identity
+	f.API, f.ConfigErr, f.Link = a.api, a.configErr, a.link
+	a.mu.Unlock()
+	if id != nil {
+		st := id.State()
+		f.Identity, f.Believed, f.Shown = &st, id.Now(), id.Seen()
+		f.Roots, f.RootsErr = id.Roots()
+	}
+	if o := a.owned; o != nil {
+		t, c := o.tokens.State(), o.claim.State()
+		f.Tokens, f.Claim, f.Name = &t, &c, o.plate.Name()
+	}
+	return f
+}
+
+// checkFactory reports a factory identity that is there and not good (fault 850).
+func (a *Agent) checkFactory() {
+	if _, _, err := platform.Factory(a.root, a.id); err != nil {
+		code := faultcode.Of(err)
+		if code == 0 {
+			code = faultcode.CloudCertificate
+		}
+		a.fault(code, err)
+	}
+}
+
+// openIdentity returns the robot's identity for the cloud at api.
+func (a *Agent) openIdentity(api string) (*devicecert.Identity, error) {
+	return devicecert.Open(devicecert.Config{Root: a.root, Thing: a.id, Cloud: api, Log: a.cfg.Log, Now: a.cfg.Now, Dial: a.cfg.Dial})
+}
+
+// exchange lets an owner's app in. Before the cloud knows of a wipe it would take the robot for its former owner's, and the association gives it
+// the certificate of the gateway.
+func (a *Agent) exchange(ctx context.Context, session tokens.Secret, client, app string) (tokens.Secret, error) {
+	if a.teller.Pending() {
+		return "", errs.Coded(errs.Unavailable, "wipe_untold", "the cloud does not know yet that the user data were cleared; try again in a moment")
+	}
+	if a.owned.plate.PEM() == nil {
+		return "", errs.Coded(errs.Unavailable, "no_gateway_certificate", "the robot's certificate for its apps is not made yet; try again in a moment")
+	}
+	token, err := a.owned.tokens.Exchange(ctx, session, client, app)
+	if err != nil {
+		return "", err
+	}
+	a.owned.claim.Look()
+	return token, nil
+}
+
+// clearUserData asks for the wipe and ends agentd, whose next start does it. The owner has confirmed.
+func (a *Agent) clearUserData() error {
+	if err := wipe.Request(a.root); err != nil {
+		return err
+	}
+	a.startAnew(errors.New("the user data are to be cleared"))
+	return nil
+}

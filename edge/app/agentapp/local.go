@@ -1,0 +1,187 @@
+package agentapp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"kennel/edge/agent/tokens"
+	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
+)
+
+// The socket on which other programs of the robot ask agentd; its folder is for agentd's user and root alone.
+//
+//	POST /exchange         exchangeRequest -> exchangeAnswer   a user session for a client token, which is answered this once
+//	POST /authorized       tokenMessage -> authorizedAnswer    whether a client token lets in
+//	POST /claim-code       {} -> codeAnswer                    shows a code and returns it
+//	POST /clear-user-data  {} -> {}                            the owner has confirmed; agentd ends
+const (
+	localDir  = "run/kennel-agent"
+	localName = "socket"
+)
+
+const (
+	maxLocal  = 64 << 10 // bytes of a body
+	localTime = 45 * time.Second
+)
+
+type exchangeRequest struct {
+	Session string `json:"session"`
+	Client  string `json:"client_name"`
+	App     string `json:"app_id"`
+}
+
+type tokenMessage struct {
+	Token string `json:"client_token"`
+}
+
+type authorizedAnswer struct {
+	Authorized bool `json:"authorized"`
+}
+
+type codeAnswer struct {
+	Code string    `json:"code"`
+	Till time.Time `json:"good_until"`
+}
+
+type nothing struct{}
+
+// atLocal calls f with a path to the socket that is short enough for a socket address (sun_path takes 108 bytes), whatever the length of root.
+func atLocal(root *os.Root, f func(path string) error) error {
+	dir, err := root.Open(localDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // read only
+	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + localName)
+}
+
+func listenLocal(root *os.Root) (net.Listener, error) {
+	if err := root.MkdirAll(localDir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := root.Chmod(localDir, 0o700); err != nil { // whoever made it
+		return nil, err
+	}
+	if err := root.Remove(localDir + "/" + localName); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+		return nil, err
+	}
+	var ln *net.UnixListener
+	err := atLocal(root, func(path string) (err error) {
+		ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ln.SetUnlinkOnClose(false) // the path is another by then
+	return ln, nil
+}
+
+// serveLocal answers requests of the robot's other programs until ctx ends.
+func (a *Agent) serveLocal(ctx context.Context) error {
+	ln, err := listenLocal(a.root)
+	if err != nil {
+		return fmt.Errorf("socket in %s: %w", localDir, err)
+	}
+	srv := &http.Server{Handler: a.local(), ReadTimeout: localTime, WriteTimeout: localTime + 5*time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	served := make(chan error, 1) // it ends once
+	go func() { served <- srv.Serve(ln) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
+	defer cancel()
+	if err := srv.Shutdown(sctx); err != nil {
+		_ = srv.Close() // whoever still asks hears no answer
+	}
+	<-served
+	return nil
+}
+
+func (a *Agent) local() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /exchange", answer(func(ctx context.Context, r exchangeRequest) (tokenMessage, error) {
+		token, err := a.exchange(ctx, tokens.Secret(r.Session), r.Client, r.App)
+		return tokenMessage{token.Reveal()}, err
+	}))
+	mux.Handle("POST /authorized", answer(func(ctx context.Context, r tokenMessage) (authorizedAnswer, error) {
+		return authorizedAnswer{a.owned.tokens.Authorized(ctx, r.Token)}, nil
+	}))
+	mux.Handle("POST /claim-code", answer(func(ctx context.Context, _ nothing) (codeAnswer, error) {
+		code, until, err := a.owned.claim.Want(ctx)
+		return codeAnswer{code, until.UTC()}, err
+	}))
+	mux.Handle("POST /clear-user-data", answer(func(context.Context, nothing) (nothing, error) {
+		return nothing{}, a.clearUserData()
+	}))
+	return mux
+}
+
+// answer serves one kind of request.
+func answer[Req, Resp any](do func(context.Context, Req) (Resp, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), localTime)
+		defer cancel()
+		var req Req
+		err := kithttp.ReadJSON(r, &req, maxLocal)
+		if err == nil {
+			var resp Resp
+			if resp, err = do(ctx, req); err == nil {
+				kithttp.WriteJSON(w, http.StatusOK, resp)
+				return
+			}
+		}
+		kithttp.WriteError(w, err)
+	})
+}
+
+// askLocal asks the agentd of the robot below root.
+func askLocal[Resp any](ctx context.Context, root *os.Root, path string, body any) (Resp, error) {
+	var out Resp
+	b, err := json.Marshal(body)
+	if err != nil {
+		return out, err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+		return conn, atLocal(root, func(path string) error {
+			conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
+			return err
+		})
+	}}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agentd"+path, bytes.NewReader(b))
+	if err != nil {
+		return out, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return out, errs.New(errs.Unavailable, "agentd does not answer; does it run, and are you its user or root? %w", err)
+	}
+	defer resp.Body.Close()
+	if b, err = io.ReadAll(io.LimitReader(resp.Body, maxLocal)); err != nil {
+		return out, errs.New(errs.Unavailable, "answer of agentd: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		var p kithttp.Problem
+		if err := json.Unmarshal(b, &p); err != nil || p.Kind == "" {
+			return out, errs.New(errs.Internal, "agentd answered %s", resp.Status)
+		}
+		return out, &errs.Error{Kind: errs.ParseKind(p.Kind), Code: p.Code, Msg: p.Error}
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return out, errs.New(errs.Corrupt, "answer of agentd: %w", err)
+	}
+	return out, nil
+}
