@@ -51,7 +51,8 @@ type State struct {
 }
 
 // Run boots the robot and keeps it alive until ctx ends: a process that ends is started again, and when the board cuts the power (because nothing
-// spoke to it for 200 frames, or because it was told to) the head dies with it and boots anew, as if the button were pressed.
+// spoke to it for 200 frames, or because it was told to) the head dies with it and boots anew, as if the button were pressed. It boots anew also
+// when agentd ended because the user data are to be cleared: all that lies there is closed then, logs too.
 func Run(ctx context.Context, cfg Config) error {
 	root, err := os.OpenRoot(cfg.Root)
 	if err != nil {
@@ -61,7 +62,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if _, err := root.Stat(simFile); err != nil {
 		return fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", cfg.Root, err)
 	}
-	r := &robot{cfg: cfg, root: root, state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
+	r := &robot{cfg: cfg, root: root, reboot: make(chan struct{}, 1), state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
 	var world World
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
 		return err
@@ -88,6 +89,8 @@ type robot struct {
 	cfg  Config
 	root *os.Root
 
+	reboot chan struct{} // one slot
+
 	mu    sync.Mutex
 	state State
 }
@@ -103,6 +106,10 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	}
 	if err := emptyRun(r.root); err != nil {
 		return err
+	}
+	select {
+	case <-r.reboot: // this is it
+	default:
 	}
 	r.mu.Lock()
 	r.state.Boots++
@@ -150,6 +157,8 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		// No current, no goodbye: the head dies where it stands.
 		r.kill()
 	case end = <-failed:
+	case <-r.reboot:
+		r.cfg.Log.InfoContext(ctx, "the user data are to be cleared; booting anew")
 	case <-ctx.Done():
 	}
 	headCancel()
@@ -171,7 +180,15 @@ func (r *robot) spec(name string, restart proc.Restart, args ...string) proc.Spe
 		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, LogDir, name+".log"), Restart: restart,
 		StopTimeout: 5 * time.Second,
 		OnStart:     func(pid int) { r.note(name, pid) },
-		OnExit:      func(proc.Exit) { r.note(name, 0) },
+		OnExit: func(proc.Exit) {
+			r.note(name, 0)
+			if name == "agentd" && wipe.Requested(r.root) {
+				select {
+				case r.reboot <- struct{}{}:
+				default: // said already
+				}
+			}
+		},
 		OnGiveUp: func(n int) {
 			r.cfg.Log.Warn("process ends again and again; restarts are paced now (VEC-FLT-07)", "process", name, "restarts", n)
 		},

@@ -76,6 +76,13 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 	return cmd
 }
 
+// tellCode is the robot's display.
+func tellCode(w io.Writer, code string) {
+	if code != "" {
+		fmt.Fprintf(w, "claim code %s\n", code)
+	}
+}
+
 func robotCommand(getenv func(string) string) *cobra.Command {
 	cfg := sim.Config{Getenv: getenv}
 	cmd := &cobra.Command{
@@ -100,6 +107,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 				}
 				cfg.Bin = filepath.Dir(self)
 			}
+			cfg.OnCode = func(code string) { tellCode(cmd.OutOrStdout(), code) }
 			return sim.Run(cmd.Context(), cfg)
 		},
 	}
