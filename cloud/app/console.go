@@ -3,21 +3,100 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"kennel/certs/thing"
+	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/api/events"
+	"kennel/cloud/companion"
 	"kennel/cloud/console"
 	"kennel/cloud/das"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
 	"kennel/jdocs"
 )
 
-// console tells the pages whom to ask.
+// console tells the pages whom to ask. The owners' pages are beside them.
 func (c *Cloud) console() console.Config {
+	browser := accountapi.Browser{Accounts: c.Accounts, Log: c.log}
+	audit := accountapi.Auditor(c.Accounts)
 	return console.Config{
-		Fleet: c.Registry, Auth: accountapi.Browser{Accounts: c.Accounts, Log: c.log}, Docs: c.consoleDocs, Events: c.consoleEvents, Log: c.log,
+		Fleet: c.Registry, Auth: browser, Docs: c.consoleDocs, Events: c.consoleEvents, Log: c.log,
+		Identities: c.Certs, Owners: c.Owners, Tokens: c.Tokens, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit, Audit: audit,
+		Beside: func(mux *http.ServeMux) error {
+			return companion.Mount(mux, companion.Config{Robots: c.Owners, Tokens: c.Tokens, Fleet: c.Registry, People: ownPages{browser, c.People}, Audit: audit, Log: c.log})
+		},
 	}
+}
+
+// ownPages is what people do with their own accounts on pages.
+type ownPages struct {
+	accountapi.Browser
+	people *account.Owners
+}
+
+// FirstPassword implements companion.People.
+func (p ownPages) FirstPassword(ctx context.Context) (bool, error) {
+	a, err := p.Accounts.Find(ctx, kit.CallerFrom(ctx).Name)
+	return a.MustChange, err
+}
+
+// session returns the token of the session that r's caller was proved by: that of the cookie that is theirs.
+func (p ownPages) session(r *http.Request) (account.Secret, error) {
+	caller := kit.CallerFrom(r.Context())
+	for _, name := range []string{accountapi.SecureCookie, accountapi.PlainCookie} {
+		cookie, err := r.Cookie(name)
+		if err != nil {
+			continue
+		}
+		a, _, err := p.Accounts.Authenticate(r.Context(), account.Secret(cookie.Value), caller.Addr)
+		switch {
+		case err == nil && string(a.ID) == caller.Account:
+			return account.Secret(cookie.Value), nil
+		case err != nil && errs.KindOf(err) != errs.Unauthenticated:
+			return "", err
+		}
+	}
+	return "", errs.New(errs.Unauthenticated, "sign in with this browser first")
+}
+
+// Sessions implements companion.People.
+func (p ownPages) Sessions(r *http.Request) ([]companion.Session, error) {
+	token, err := p.session(r)
+	if err != nil {
+		return nil, err
+	}
+	list, mine, err := p.people.Sessions(r.Context(), account.ID(kit.CallerFrom(r.Context()).Account), token)
+	out := make([]companion.Session, 0, len(list))
+	for _, s := range list {
+		out = append(out, companion.Session{ID: s.ID, Current: s.ID == mine, App: s.App, Created: s.Created, LastSeen: s.LastSeen, Addr: s.Addr, Robot: s.Used})
+	}
+	return out, err
+}
+
+// EndSession implements companion.People.
+func (p ownPages) EndSession(r *http.Request, id string) error {
+	c := kit.CallerFrom(r.Context())
+	return p.people.EndSession(r.Context(), account.ID(c.Account), id, c.Addr)
+}
+
+// EndOthers implements companion.People.
+func (p ownPages) EndOthers(r *http.Request) error {
+	token, err := p.session(r)
+	if err != nil {
+		return err
+	}
+	c := kit.CallerFrom(r.Context())
+	_, err = p.people.EndOtherSessions(r.Context(), account.ID(c.Account), token, c.Addr)
+	return err
+}
+
+// Delete implements companion.People.
+func (p ownPages) Delete(r *http.Request, password string) error {
+	c := kit.CallerFrom(r.Context())
+	return p.people.Delete(r.Context(), account.ID(c.Account), account.Secret(password), c.Addr)
 }
 
 func (c *Cloud) consoleDocs(ctx context.Context, id thing.ID) ([]console.Doc, error) {

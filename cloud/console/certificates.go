@@ -38,7 +38,7 @@ const revocationsPage = 50
 type certificatesView struct {
 	able
 	said
-	Lost        string // what is wrong with a form that is not here any more
+	Gone        string // what is wrong with a form that is not here any more
 	Waiting     []waitingView
 	Batches     []batchView
 	Factory     []certs.FactoryRevocation
@@ -95,7 +95,7 @@ func (c *console) certificates(ctx context.Context, r *http.Request, s said) (st
 		x := newBatch(b)
 		v.Batches, forms = append(v.Batches, x), append(forms, x.Form)
 	}
-	v.Lost = s.lost(forms)
+	v.Gone = s.Lost(forms)
 	var before time.Time
 	if text := r.URL.Query().Get("before"); text != "" {
 		if before, err = time.Parse(time.RFC3339Nano, text); err != nil {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -172,38 +171,7 @@ func (a able) May(pattern string) bool { return access.HTTP.Check(pattern, a.rol
 
 func ableOf(ctx context.Context) able { return able{kit.CallerFrom(ctx).Role} }
 
-// said is what a page says of the form that was sent last; it is embedded in what pages show.
-type said struct {
-	Done    string // what was done, a sentence
-	Secret  string // that was made and is shown this once
-	form    string // whose problem it is
-	problem string
-	values  url.Values
-}
-
-// Problem returns what is wrong with a form that was sent, a sentence; "" for others.
-func (s said) Problem(form string) string {
-	if s.form != form {
-		return ""
-	}
-	return s.problem
-}
-
-// Value returns what was typed into a form that was refused.
-func (s said) Value(form, field string) string {
-	if s.form != form {
-		return ""
-	}
-	return s.values.Get(field)
-}
-
-// lost returns the problem of a form that is on the page no more: what it was about has gone meanwhile.
-func (s said) lost(forms []string) string {
-	if s.form == "" || slices.Contains(forms, s.form) {
-		return ""
-	}
-	return s.problem
-}
+type said = page.Said
 
 // view makes a page. s is about a form that was sent from it.
 type view func(ctx context.Context, r *http.Request, s said) (name string, f frame, err error)
@@ -307,7 +275,7 @@ func (c *console) act(a action) http.Handler {
 			c.fail(w, r, err)
 			return
 		case err != nil:
-			code, s = kithttp.StatusOf(errs.KindOf(err)), said{form: a.form(r), problem: page.Words(err), values: values}
+			code, s = kithttp.StatusOf(errs.KindOf(err)), page.Refused(a.form(r), err, values)
 		}
 		name, f, err := a.page(r.Context(), r, s)
 		if err != nil {

@@ -25,7 +25,7 @@ type Operators interface {
 type operatorsView struct {
 	able
 	said
-	Lost  string // what is wrong with a form that is not here any more
+	Gone  string // what is wrong with a form that is not here any more
 	Rows  []operatorView
 	Roles []roleView
 }
@@ -60,7 +60,7 @@ func (c *console) operators(ctx context.Context, _ *http.Request, s said) (strin
 		x := operatorView{o, operatorForm(string(o.ID)), string(o.ID) == kit.CallerFrom(ctx).Account}
 		v.Rows, forms = append(v.Rows, x), append(forms, x.Form)
 	}
-	v.Lost = s.lost(forms)
+	v.Gone = s.Lost(forms)
 	return "operators", frame{Title: "Operators", Main: v}, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,6 +166,44 @@ func Form(r *http.Request) (url.Values, error) {
 		return nil, errs.New(errs.Invalid, "the form cannot be read: %w", err)
 	}
 	return r.PostForm, nil
+}
+
+// Said is what a page says of the form that was sent last. Pages embed it; the zero value says nothing.
+type Said struct {
+	Done    string // what was done, a sentence
+	Secret  string // that was made and is shown this once
+	form    string // whose problem it is
+	problem string
+	values  url.Values
+}
+
+// Refused says that a form could not be done, and keeps what was typed.
+func Refused(form string, err error, values url.Values) Said {
+	return Said{form: form, problem: Words(err), values: values}
+}
+
+// Problem returns what is wrong with a form that was sent, a sentence; "" for others.
+func (s Said) Problem(form string) string {
+	if s.form != form {
+		return ""
+	}
+	return s.problem
+}
+
+// Value returns what was typed into a form that was refused.
+func (s Said) Value(form, field string) string {
+	if s.form != form {
+		return ""
+	}
+	return s.values.Get(field)
+}
+
+// Lost returns the problem of a form that is none of those on the page: what it was about has gone meanwhile.
+func (s Said) Lost(forms []string) string {
+	if s.form == "" || slices.Contains(forms, s.form) {
+		return ""
+	}
+	return s.problem
 }
 
 // Expected reports whether err is an answer to the person who asked, in words for them; else it is ours to mend and to log.

@@ -144,6 +144,16 @@ func TestWords(t *testing.T) {
 	}
 }
 
+func TestSaid(t *testing.T) {
+	s := Refused("name", errs.New(errs.Invalid, "too long"), url.Values{"name": {"Rex"}})
+	if s.Problem("name") != "Too long." || s.Value("name", "name") != "Rex" || s.Problem("other") != "" || s.Value("other", "name") != "" {
+		t.Errorf("%+v", s)
+	}
+	if s.Lost([]string{"name"}) != "" || s.Lost([]string{"other"}) != "Too long." || (Said{}).Lost(nil) != "" {
+		t.Error("lost problems")
+	}
+}
+
 func FuzzLocal(f *testing.F) {
 	for _, s := range []string{"/", "/things/vic:1", "//evil.example", "https://evil.example", `/\evil.example`, "/login?next=/", "/\t/evil.example", "javascript:alert(1)", "/%2f/evil", "/my/robots/x", "/my/../live"} {
 		f.Add(s)

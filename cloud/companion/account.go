@@ -1,0 +1,80 @@
+package companion
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"kennel/cloud/console/page"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+)
+
+type accountView struct {
+	said
+	Email    string
+	Sessions []Session
+	Others   int // sessions beside this one
+	First    bool
+}
+
+func (c *companion) account(ctx context.Context, r *http.Request, s said) (string, frame, error) {
+	v := accountView{said: s, Email: kit.CallerFrom(ctx).Name}
+	var err error
+	if v.Sessions, err = c.People.Sessions(r); err != nil {
+		return "", frame{}, err
+	}
+	for _, x := range v.Sessions {
+		if !x.Current {
+			v.Others++
+		}
+	}
+	if v.First, err = c.People.FirstPassword(ctx); err != nil {
+		return "", frame{}, err
+	}
+	return "account", frame{Title: "My account", Main: v}, nil
+}
+
+func (c *companion) mountAccount(act func(pattern string, a action)) {
+	back := func(*http.Request) string { return "/my/account" }
+	act("POST /my/account/sessions", action{form: called("sessions"), page: c.account, back: back, do: func(_ context.Context, r *http.Request, v url.Values) (string, error) {
+		if id := strings.TrimSpace(v.Get("session")); id != "" {
+			return "session", c.People.EndSession(r, id)
+		}
+		return "sessions", c.People.EndOthers(r)
+	}})
+}
+
+// leave begins the deletion of the account. Nothing is left to go back to: the session is over.
+func (c *companion) leave(w http.ResponseWriter, r *http.Request) {
+	if !c.admit(w, r) {
+		return
+	}
+	values, err := page.Form(r)
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	if values.Get("sure") != "yes" {
+		err = errs.New(errs.Invalid, "tick that you want to delete everything")
+	} else {
+		err = c.People.Delete(r, values.Get("password"))
+	}
+	switch {
+	case err == nil:
+		if err := c.People.SignOut(w, r); err != nil { // the account is closed whatever becomes of the cookie
+			c.Log.InfoContext(r.Context(), "cookie of a deleted account not removed", "err", err)
+		}
+		http.Redirect(w, r, "/my/goodbye", http.StatusSeeOther)
+	case page.Expected(err):
+		values.Del("password")
+		c.view(w, r, status(err), c.account, page.Refused("delete", err, values))
+	default:
+		c.fail(w, r, err)
+	}
+}
+
+func (c *companion) goodbye(w http.ResponseWriter, r *http.Request) {
+	c.render(w, r, http.StatusOK, "goodbye", frame{Title: "Goodbye"})
+}

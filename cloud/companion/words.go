@@ -1,0 +1,83 @@
+package companion
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/owner"
+	"kennel/cloud/registry"
+)
+
+// state is how a robot is, in words for somebody who lives with it.
+type state struct {
+	Mood    string // here, away, new, ill: how its face looks
+	Line    string // one sentence
+	Since   time.Time
+	Battery string // one sentence; "": unknown, or not of now
+	Help    string // what the owner can do; "": nothing
+	Says    []string
+	Release string
+}
+
+// newState puts what the fleet knows into words.
+func newState(t registry.Thing, now time.Time) state {
+	s := state{Since: t.Since}
+	switch {
+	case t.LastSeen.IsZero():
+		s.Mood, s.Line = "new", "It has not reported here yet."
+		s.Help = "Is it switched on, and on your network?"
+		return s
+	case t.Presence != registry.Present:
+		s.Mood, s.Line = "away", "It is away."
+		if s.Help = "Put it on its charger and see that it is on your network; it comes back by itself."; now.Sub(t.Since) < 2*time.Minute {
+			s.Help = "" // it may just walk through a door
+		}
+	default:
+		s.Mood, s.Line = "here", "It is here and well."
+	}
+	m := t.Status
+	if m == nil {
+		return s
+	}
+	s.Release = m.OS
+	if s.Mood != "here" {
+		return s
+	}
+	s.Says = m.Problems
+	if b := m.Body; b != nil {
+		switch {
+		case b.Charging:
+			s.Battery = "It is charging."
+		case b.OnCharger:
+			s.Battery = "It sits on its charger."
+		case b.BatteryLevel == "low":
+			s.Battery, s.Help = "Its battery is low.", "Put it on its charger."
+		case b.BatteryLevel == "full":
+			s.Battery = "Its battery is full."
+		case b.BatteryLevel == "nominal":
+			s.Battery = "Its battery is fine."
+		}
+		if b.Fault != 0 {
+			s.Mood, s.Line, s.Help = "ill", fmt.Sprintf("It shows fault %d.", b.Fault), "Switch it off and on again. If the number comes back, whoever looks after this Kennel knows more."
+			return s
+		}
+	}
+	if len(s.Says) > 0 {
+		s.Mood, s.Line = "ill", "It is here, but something bothers it."
+	}
+	return s
+}
+
+var kinds = map[thing.Species]string{thing.Vector: "Vector", thing.AmigoBot: "AmigoBot", thing.Pleo: "Pleo", thing.AIBO: "AIBO"}
+
+func kind(s thing.Species) string { return cmp.Or(kinds[s], "robot") }
+
+// how says how a robot came to its owner.
+var how = map[string]string{
+	owner.HowCode: "with the code that it showed", owner.HowAssociate: "with your app", owner.HowWiped: "with your app", owner.HowTransfer: "from its owner before you",
+}
+
+// day is a date as people say it; the clock does not matter.
+func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
