@@ -152,6 +152,7 @@ type Store interface {
 	AuditStore
 	OperatorStore
 	IdentityStore
+	PasskeyStore
 
 	// Prune forgets sessions that expired before now and failures from before old.
 	Prune(ctx context.Context, now, old time.Time) error

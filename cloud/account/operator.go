@@ -38,7 +38,7 @@ type Operator struct {
 type OperatorChange struct {
 	Role     *Role
 	Disabled *bool
-	Password *string // hash of a one-time password; every session ends
+	Password *string // hash of a one-time password; every session ends, and the passkeys go
 	Remove   bool    // begins the deletion
 	Log      Entry   // goes into the audit log with it
 }
@@ -144,7 +144,7 @@ func (s *Service) SetOperatorDisabled(ctx context.Context, by By, id ID, disable
 	return operatorErr(action+" operator", err)
 }
 
-// ResetOperator gives an operator a one-time password, which is returned this once, and ends the sessions. Errors as SetRole; Denied for
+// ResetOperator gives an operator a one-time password, which is returned this once, ends the sessions and forgets the passkeys. Errors as SetRole; Denied for
 // oneself, who changes the password.
 func (s *Service) ResetOperator(ctx context.Context, by By, id ID) (Secret, error) {
 	if by.ID == id {

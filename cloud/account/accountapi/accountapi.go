@@ -118,24 +118,42 @@ func (a api) login(ep endpoint.Endpoint) http.Handler {
 			kithttp.WriteError(w, err)
 			return
 		}
-		if req.Cookie && cross.Check(r) != nil { // another site must not sign a browser in under its own account
-			kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site"))
-			return
-		}
-		resp, err := ep(r.Context(), req)
-		if err != nil {
-			a.log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
+		a.signedIn(w, r, ep, req, req.Cookie, cross)
+	})
+}
+
+// passkeyLogin is login with a passkey.
+func (a api) passkeyLogin(ep endpoint.Endpoint) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req PasskeyAnswer
+		if err := kithttp.ReadJSON(r, &req, maxPasskeyBody); err != nil {
 			kithttp.WriteError(w, err)
 			return
 		}
-		l := resp.(account.Login)
-		answer := LoginAnswer{Token: l.Token.Reveal(), Expires: l.Expires, Account: shown(l.Account)}
-		if req.Cookie {
-			answer.Token = ""
-			http.SetCookie(w, sessionCookie(r, l.Token))
-		}
-		kithttp.WriteJSON(w, http.StatusOK, answer)
+		a.signedIn(w, r, ep, req, req.Cookie, cross)
 	})
+}
+
+// signedIn asks the endpoint for a session and hands it over, as a cookie if that is wanted.
+func (a api) signedIn(w http.ResponseWriter, r *http.Request, ep endpoint.Endpoint, req any, cookie bool, cross *http.CrossOriginProtection) {
+	if cookie && cross.Check(r) != nil { // another site must not sign a browser in under its own account
+		kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site"))
+		return
+	}
+	resp, err := ep(r.Context(), req)
+	if err != nil {
+		a.log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
+		kithttp.WriteError(w, err)
+		return
+	}
+	l := resp.(account.Login)
+	answer := LoginAnswer{Token: l.Token.Reveal(), Expires: l.Expires, Account: shown(l.Account)}
+	if cookie {
+		answer.Token = ""
+		http.SetCookie(w, sessionCookie(r, l.Token))
+	}
+	kithttp.WriteJSON(w, http.StatusOK, answer)
 }
 
 func (a api) logout(ep endpoint.Endpoint) http.Handler {

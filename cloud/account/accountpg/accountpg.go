@@ -183,6 +183,9 @@ func (s *Store) Prune(ctx context.Context, now, old time.Time) error {
 	if err == nil {
 		_, err = s.pool.Exec(ctx, `DELETE FROM account_attempt WHERE last < $1`, old)
 	}
+	if err == nil {
+		_, err = s.pool.Exec(ctx, `DELETE FROM account_ceremony WHERE expires_at <= $1`, now)
+	}
 	return pg.Err(err)
 }
 

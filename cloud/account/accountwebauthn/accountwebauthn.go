@@ -1,0 +1,209 @@
+// Package accountwebauthn signs operators in with passkeys: WebAuthn with user verification, so that one gesture is both factors.
+package accountwebauthn
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+
+	"kennel/cloud/account"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+)
+
+// Passkeys is an accountapi.Passkeys. Safe for concurrent use.
+type Passkeys struct {
+	svc *account.Service
+	w   *webauthn.WebAuthn
+	log *slog.Logger
+}
+
+// New returns the passkeys of the site at publicURL: they are good there and nowhere else.
+func New(svc *account.Service, publicURL, site string, log *slog.Logger) (*Passkeys, error) {
+	u, err := url.Parse(publicURL)
+	if err != nil || u.Host == "" {
+		return nil, errs.New(errs.Invalid, "passkeys: public URL %.120q: want https://host", publicURL)
+	}
+	w, err := webauthn.New(&webauthn.Config{RPID: u.Hostname(), RPDisplayName: site, RPOrigins: []string{u.Scheme + "://" + u.Host},
+		AuthenticatorSelection: protocol.AuthenticatorSelection{ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired}})
+	if err != nil {
+		return nil, fmt.Errorf("passkeys: %w", err)
+	}
+	return &Passkeys{svc, w, log}, nil
+}
+
+// user is an operator as the library sees one: the handle is the account's id.
+type user struct {
+	a    account.Account
+	keys []account.Passkey
+	list []webauthn.Credential
+}
+
+func newUser(a account.Account, keys []account.Passkey) (user, error) {
+	u := user{a: a, keys: keys}
+	for _, k := range keys {
+		var c webauthn.Credential
+		if err := json.Unmarshal(k.Credential, &c); err != nil {
+			return u, errs.New(errs.Corrupt, "passkey %x: %w", k.ID, err)
+		}
+		u.list = append(u.list, c)
+	}
+	return u, nil
+}
+
+func (u user) WebAuthnID() []byte                         { return []byte(u.a.ID) }
+func (u user) WebAuthnName() string                       { return u.a.Email }
+func (u user) WebAuthnDisplayName() string                { return u.a.Email }
+func (u user) WebAuthnCredentials() []webauthn.Credential { return u.list }
+
+func (p *Passkeys) begin(ctx context.Context, options any, s *webauthn.SessionData) (account.Secret, json.RawMessage, error) {
+	shown, err := json.Marshal(options)
+	if err != nil {
+		return "", nil, fmt.Errorf("passkey: %w", err)
+	}
+	kept, err := json.Marshal(s)
+	if err != nil {
+		return "", nil, fmt.Errorf("passkey: %w", err)
+	}
+	name, err := p.svc.BeginCeremony(ctx, kept)
+	return name, shown, err
+}
+
+func (p *Passkeys) end(ctx context.Context, ceremony account.Secret) (s webauthn.SessionData, err error) {
+	kept, err := p.svc.EndCeremony(ctx, ceremony)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(kept, &s); err != nil {
+		return s, errs.New(errs.Corrupt, "passkey ceremony: %w", err)
+	}
+	return s, nil
+}
+
+// refused logs why and returns what everybody is told.
+func (p *Passkeys) refused(ctx context.Context, addr string, err error) error {
+	why := err
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		why = fmt.Errorf("%w: %s", err, e.DevInfo)
+	}
+	p.log.WarnContext(ctx, "passkey refused", logging.Addr, addr, logging.Err, why)
+	return account.PasskeyRefused()
+}
+
+// BeginRegister returns the options for navigator.credentials.create, for an operator who knows the password. Errors as ConfirmOperator.
+func (p *Passkeys) BeginRegister(ctx context.Context, id account.ID, password account.Secret, addr string) (account.Secret, json.RawMessage, error) {
+	if _, err := p.svc.ConfirmOperator(ctx, id, password, addr); err != nil {
+		return "", nil, err
+	}
+	a, keys, err := p.svc.Operator(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	u, err := newUser(a, keys)
+	if err != nil {
+		return "", nil, err
+	}
+	options, s, err := p.w.BeginRegistration(u, webauthn.WithExclusions(webauthn.Credentials(u.list).CredentialDescriptors()))
+	if err != nil {
+		return "", nil, fmt.Errorf("passkey: %w", err)
+	}
+	return p.begin(ctx, options, s)
+}
+
+// FinishRegister takes the browser's answer and keeps the passkey under a name. Errors: Unauthenticated "passkey_refused"; Conflict.
+func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony account.Secret, name string, answer []byte, addr string) (account.Passkey, error) {
+	s, err := p.end(ctx, ceremony)
+	if err != nil {
+		return account.Passkey{}, err
+	}
+	a, keys, err := p.svc.Operator(ctx, id)
+	if err != nil {
+		return account.Passkey{}, err
+	}
+	u, err := newUser(a, keys)
+	if err != nil {
+		return account.Passkey{}, err
+	}
+	parsed, err := protocol.ParseCredentialCreationResponseBytes(answer)
+	if err != nil {
+		return account.Passkey{}, p.refused(ctx, addr, err)
+	}
+	c, err := p.w.CreateCredential(u, s, parsed) // refuses another account's ceremony, and one for signing in: its user is another or none
+	if err != nil {
+		return account.Passkey{}, p.refused(ctx, addr, err)
+	}
+	kept, err := json.Marshal(c)
+	if err != nil {
+		return account.Passkey{}, fmt.Errorf("passkey: %w", err)
+	}
+	k := account.Passkey{ID: c.ID, Account: id, Name: name, Credential: kept}
+	return k, p.svc.AddPasskey(ctx, k, addr)
+}
+
+// BeginLogin returns the options for navigator.credentials.get, the same for everybody. Exhausted.
+func (p *Passkeys) BeginLogin(ctx context.Context, addr string) (account.Secret, json.RawMessage, error) {
+	if err := p.svc.Pace(addr); err != nil {
+		return "", nil, err
+	}
+	options, s, err := p.w.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
+	if err != nil {
+		return "", nil, fmt.Errorf("passkey: %w", err)
+	}
+	return p.begin(ctx, options, s)
+}
+
+// FinishLogin takes the browser's answer and opens a session. Unauthenticated "passkey_refused".
+func (p *Passkeys) FinishLogin(ctx context.Context, ceremony account.Secret, answer []byte, addr string) (account.Login, error) {
+	s, err := p.end(ctx, ceremony)
+	if err != nil {
+		return account.Login{}, err
+	}
+	parsed, err := protocol.ParseCredentialRequestResponseBytes(answer)
+	if err != nil {
+		return account.Login{}, p.refused(ctx, addr, err)
+	}
+	var ours error // not the authenticator's fault
+	found, c, err := p.w.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
+		a, keys, err := p.svc.Operator(ctx, account.ID(handle))
+		if err != nil {
+			if errs.KindOf(err) != errs.NotFound {
+				ours = err
+			}
+			return nil, err
+		}
+		u, err := newUser(a, keys)
+		ours = err
+		return u, err
+	}, s, parsed)
+	if ours != nil {
+		return account.Login{}, ours
+	}
+	if err != nil {
+		return account.Login{}, p.refused(ctx, addr, err)
+	}
+	u := found.(user)
+	for _, k := range u.keys {
+		if !bytes.Equal(k.ID, c.ID) {
+			continue
+		}
+		if c.Authenticator.CloneWarning {
+			if err := p.svc.PasskeyCloned(ctx, k, addr); err != nil {
+				return account.Login{}, err
+			}
+			return account.Login{}, p.refused(ctx, addr, errors.New("its counter went back: there may be a copy"))
+		}
+		after, err := json.Marshal(c)
+		if err != nil {
+			return account.Login{}, fmt.Errorf("passkey: %w", err)
+		}
+		return p.svc.LoginPasskey(ctx, u.a, k, after, addr)
+	}
+	return account.Login{}, p.refused(ctx, addr, errors.New("it is none of the account's"))
+}

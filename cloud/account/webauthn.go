@@ -1,0 +1,144 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"kennel/infra/errs"
+)
+
+// ceremonyTTL is how long an authenticator may take: ours, no source gives it.
+const ceremonyTTL = 5 * time.Minute
+
+// maxPasskeys is how many one operator may have.
+const maxPasskeys = 20
+
+// Passkey is an operator's key on an authenticator.
+type Passkey struct {
+	ID         []byte
+	Account    ID
+	Name       string // the operator's word for it
+	Credential []byte // JSON, accountwebauthn's own
+	Created    time.Time
+	LastUsed   time.Time // zero: never
+}
+
+// PasskeyStore keeps passkeys and the challenges that wait for an answer.
+type PasskeyStore interface {
+	// AddPasskey stores one; ErrTaken if its id is known, ErrUnknown if the account is gone.
+	AddPasskey(ctx context.Context, k Passkey) error
+	// Passkeys lists an account's, oldest first.
+	Passkeys(ctx context.Context, id ID) ([]Passkey, error)
+	// UsePasskey stores what changed with a use, if the credential is still as it was read; else ErrUnknown.
+	UsePasskey(ctx context.Context, key []byte, before, after []byte, at time.Time) error
+	// RemovePasskey forgets one of an account's; ErrUnknown.
+	RemovePasskey(ctx context.Context, id ID, key []byte) error
+	// PutCeremony keeps data until it expires.
+	PutCeremony(ctx context.Context, name Hash, data []byte, expires time.Time) error
+	// TakeCeremony returns it once; ErrUnknown.
+	TakeCeremony(ctx context.Context, name Hash, now time.Time) ([]byte, error)
+}
+
+// BeginCeremony keeps what a challenge was made of and returns its name, which the answer brings along.
+func (s *Service) BeginCeremony(ctx context.Context, data []byte) (Secret, error) {
+	name := Secret(rand.Text())
+	return name, s.cfg.Store.PutCeremony(ctx, name.hash(), data, s.cfg.Now().Add(ceremonyTTL))
+}
+
+// EndCeremony returns what BeginCeremony kept, once. Unauthenticated "passkey_refused".
+func (s *Service) EndCeremony(ctx context.Context, name Secret) ([]byte, error) {
+	data, err := s.cfg.Store.TakeCeremony(ctx, name.hash(), s.cfg.Now())
+	if errors.Is(err, ErrUnknown) {
+		return nil, PasskeyRefused()
+	}
+	return data, err
+}
+
+// PasskeyRefused is the one answer to whatever an authenticator says that is not accepted.
+func PasskeyRefused() error {
+	return errs.Coded(errs.Unauthenticated, "passkey_refused", "this passkey is not accepted: begin again, or sign in another way")
+}
+
+// ConfirmOperator checks the password of an operator who is about to add a passkey: a session alone, which may be stolen, adds none. Errors:
+// Denied for an owner; Unauthenticated "wrong_password"; Exhausted.
+func (s *Service) ConfirmOperator(ctx context.Context, id ID, password Secret, addr string) (Account, error) {
+	a, err := s.confirm(ctx, id, password, addr)
+	if err == nil && !a.Role.staff() {
+		err = errs.New(errs.Denied, "passkeys are for operators")
+	}
+	return a, err
+}
+
+// Operator returns an operator who may sign in, and the passkeys; NotFound.
+func (s *Service) Operator(ctx context.Context, id ID) (Account, []Passkey, error) {
+	a, _, err := s.cfg.Store.ByID(ctx, id)
+	if err == nil && (!a.Role.staff() || a.Disabled) {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return Account{}, nil, operatorErr("read operator", err)
+	}
+	keys, err := s.cfg.Store.Passkeys(ctx, id)
+	return a, keys, err
+}
+
+// AddPasskey stores an operator's passkey. Invalid for the name; Conflict.
+func (s *Service) AddPasskey(ctx context.Context, k Passkey, addr string) error {
+	k.Name = clip(k.Name, 100)
+	if k.Name == "" {
+		return errs.New(errs.Invalid, "name is empty: want a word for the passkey")
+	}
+	a, keys, err := s.Operator(ctx, k.Account)
+	if err != nil {
+		return err
+	}
+	if len(keys) >= maxPasskeys {
+		return errs.Coded(errs.Conflict, "passkeys_full", "there are %d passkeys already; remove one first", len(keys))
+	}
+	k.Created = s.cfg.Now()
+	if err := s.cfg.Store.AddPasskey(ctx, k); errors.Is(err, ErrTaken) {
+		return errs.Coded(errs.Conflict, "passkey_known", "this passkey is known already")
+	} else if err != nil {
+		return fmt.Errorf("add passkey: %w", err)
+	}
+	return s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "passkey.add", Object: string(a.ID), Detail: fmt.Sprintf("%x", k.ID)})
+}
+
+// RemovePasskey forgets one of an account's passkeys. NotFound.
+func (s *Service) RemovePasskey(ctx context.Context, id ID, key []byte, addr string) error {
+	a, _, err := s.cfg.Store.ByID(ctx, id)
+	if err != nil {
+		return notFound(err)
+	}
+	if err := s.cfg.Store.RemovePasskey(ctx, id, key); errors.Is(err, ErrUnknown) {
+		return errs.New(errs.NotFound, "no such passkey")
+	} else if err != nil {
+		return fmt.Errorf("remove passkey: %w", err)
+	}
+	return s.Audit(ctx, Entry{Actor: string(id), Role: a.Role, Addr: addr, Action: "passkey.remove", Object: string(id), Detail: fmt.Sprintf("%x", key)})
+}
+
+// LoginPasskey opens a session for the operator of a passkey that was just used. after is the credential with its new counter; two uses of the
+// same counter at once are one too many.
+func (s *Service) LoginPasskey(ctx context.Context, a Account, k Passkey, after []byte, addr string) (Login, error) {
+	err := s.cfg.Store.UsePasskey(ctx, k.ID, k.Credential, after, s.cfg.Now())
+	if errors.Is(err, ErrUnknown) {
+		return Login{}, PasskeyRefused()
+	}
+	if err != nil {
+		return Login{}, fmt.Errorf("use passkey: %w", err)
+	}
+	l, err := s.openFor(ctx, a, ByPasskey, addr)
+	if err != nil {
+		return Login{}, err
+	}
+	return l, s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "login", Object: string(a.ID), Detail: ByPasskey})
+}
+
+// PasskeyCloned notes that a passkey's counter went back: there are two of it.
+func (s *Service) PasskeyCloned(ctx context.Context, k Passkey, addr string) error {
+	return s.Audit(ctx, Entry{Actor: string(k.Account), Addr: addr, Action: "login.refused", Object: string(k.Account), Detail: fmt.Sprintf("passkey %x: its counter went back, there may be a copy", k.ID)})
+}
