@@ -97,12 +97,13 @@ func TestBrokerTold(t *testing.T) {
 func TestBrokerAdminByName(t *testing.T) {
 	c := &Cloud{log: slog.New(slog.DiscardHandler)}
 	c.cfg.MQTT.URL = "ssl://localhost:8884"
-	for name, runs := range map[string]bool{"": false, "embedded": false, "mosquitto": true} {
+	for name, told := range map[string]bool{"": false, "embedded": false, "mosquitto": true} { // told of each thing
 		c.cfg.MQTT.Broker = name
 		a, err := c.brokerAdmin(t.Context())
 		_, provisions := a.(brokeradmin.Provisioner)
 		_, ran := a.(interface{ Run(context.Context) error })
-		if err != nil || provisions != runs || ran != runs {
+		_, blocks := a.(brokeradmin.Blocker)
+		if err != nil || provisions != told || !ran || !blocks {
 			t.Errorf("%q: %T, %v", name, a, err)
 		}
 	}

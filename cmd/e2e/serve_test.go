@@ -14,6 +14,33 @@ import (
 // serve starts a kenneld that runs roles against the parts of the house, as if they were somebody else's.
 func (h *house) serve(t *testing.T, roles string) (api string, cmd *exec.Cmd) {
 	t.Helper()
+	return h.serveWith(t, roles, "")
+}
+
+// serveRobots starts a second kenneld with every role and a port for original robots.
+func (h *house) serveRobots(t *testing.T) (api, robots string, cmd *exec.Cmd) {
+	t.Helper()
+	robots = freeAddr(t)
+	addr, cmd := h.serveWith(t, "all", fmt.Sprintf("robots: {listen: %q, app_keys_file: %q}\nmail: {spool: %q}\n", robots, h.ready.Files["app_key"], h.ready.Files["mail"]))
+	api = "https://" + addr
+	p := h.stranger(t).with(api)
+	await(t, time.Minute, "the second kenneld answers", func() error {
+		resp, err := p.http.Get(api + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != 200 {
+			return fmt.Errorf("readyz: %s", resp.Status)
+		}
+		return nil
+	})
+	return api, robots, cmd
+}
+
+// serveWith is serve with more settings.
+func (h *house) serveWith(t *testing.T, roles, more string) (api string, cmd *exec.Cmd) {
+	t.Helper()
 	strip := func(name string) string { _, addr, _ := strings.Cut(h.ready.Endpoints[name], "://"); return addr }
 	api = freeAddr(t)
 	secrets := filepath.Join(h.dir, "secrets")
@@ -32,7 +59,7 @@ s3:
 mqtt: {url: "ssl://%s"}
 ca: {dir: %s/ca}
 api: {listen: "%s"}
-`, strip("postgres"), secrets, strip("s3"), secrets, secrets, strip("mqtt"), h.dir, api)
+%s`, strip("postgres"), secrets, strip("s3"), secrets, secrets, strip("mqtt"), h.dir, api, more)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
