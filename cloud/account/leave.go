@@ -92,6 +92,7 @@ type Held struct {
 	Record   Record        `json:"record"`
 	Role     Role          `json:"role"`
 	Sessions []HeldSession `json:"sessions"`
+	Passkeys []HeldPasskey `json:"passkeys,omitempty"`
 	Audit    []HeldAudit   `json:"audit"` // what the account did and what was done to it
 }
 
@@ -103,6 +104,13 @@ type HeldSession struct {
 	Expires  time.Time `json:"expires"`
 	Addr     string    `json:"addr,omitempty"`
 	Robot    string    `json:"robot,omitempty"`
+}
+
+// HeldPasskey is a passkey in an export. Its public key says nothing about the person.
+type HeldPasskey struct {
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created"`
+	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
 // HeldAudit is a line of the audit log in an export.
@@ -131,6 +139,13 @@ func (o *Owners) exportAccount(ctx context.Context, id ID) (Held, error) {
 	}
 	for _, s := range sessions {
 		out.Sessions = append(out.Sessions, HeldSession{s.App, s.Created.UTC(), s.LastSeen.UTC(), s.Expires.UTC(), s.Addr, s.Used})
+	}
+	keys, err := o.cfg.Accounts.cfg.Store.Passkeys(ctx, id)
+	if err != nil {
+		return Held{}, err
+	}
+	for _, k := range keys {
+		out.Passkeys = append(out.Passkeys, HeldPasskey{k.Name, k.Created.UTC(), k.LastUsed.UTC()})
 	}
 	lines, err := o.cfg.Store.AuditOf(ctx, id, maxAuditExport)
 	if err != nil {

@@ -69,7 +69,7 @@ func (c *companion) leave(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/my/goodbye", http.StatusSeeOther)
 	case page.Expected(err):
 		values.Del("password")
-		c.view(w, r, status(err), c.account, page.Refused("delete", err, values))
+		c.view(w, r, codeOf(err), c.account, page.Refused("delete", err, values))
 	default:
 		c.fail(w, r, err)
 	}

@@ -229,15 +229,15 @@ func (c *companion) act(a action) http.HandlerFunc {
 		case err == nil:
 			http.Redirect(w, r, a.back(r)+"?done="+done, http.StatusSeeOther)
 		case page.Expected(err):
-			c.view(w, r, status(err), a.page, page.Refused(a.form(r), err, values))
+			c.view(w, r, codeOf(err), a.page, page.Refused(a.form(r), err, values))
 		default:
 			c.fail(w, r, err)
 		}
 	}
 }
 
-// status is that of err, but never the one at which browsers ask for a password of their own.
-func status(err error) int {
+// codeOf is the status of err, but never the one at which browsers ask for a password of their own.
+func codeOf(err error) int {
 	if kind := errs.KindOf(err); kind != errs.Unauthenticated {
 		return kithttp.StatusOf(kind)
 	}
@@ -317,7 +317,7 @@ func (c *companion) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.Error = page.Words(err)
-	c.render(w, r, status(err), "login", frame{Title: "Sign in", Main: v})
+	c.render(w, r, codeOf(err), "login", frame{Title: "Sign in", Main: v})
 }
 
 func (c *companion) logout(w http.ResponseWriter, r *http.Request) {

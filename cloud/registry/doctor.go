@@ -414,6 +414,8 @@ func (f *facts) owner() (Check, bool) {
 	switch {
 	case f.hasOwner && f.owned:
 		c.Text, c.Since = "has an owner", f.ownedSince
+	case f.thing == nil:
+		c.Level, c.Text = Unknown, "not before it is registered"
 	case f.hasOwner || o == nil:
 		c.Text = "nobody has claimed it"
 		if f.everSeen() {

@@ -672,3 +672,43 @@ func FuzzAppLogin(f *testing.F) {
 		}
 	})
 }
+
+// The page where a first password becomes another one: for who is signed in, by our own form.
+func TestPasswordPage(t *testing.T) {
+	s := newOwnersSite(t)
+	eve, _, err := s.svc.CreateAccount(t.Context(), "eve@example.com", account.Admin, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, first, err := s.svc.AddOperator(t.Context(), account.By{ID: eve.ID}, ada, account.Viewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, w := s.login(t, `{"email":"ada@example.com","password":"`+first.Reveal()+`","cookie":true}`, header("Sec-Fetch-Site", "same-origin"))
+	c := w.Result().Cookies()[0]
+	form := header("Content-Type", "application/x-www-form-urlencoded")
+	body := url.Values{"old": {first.Reveal()}, "password": {"battery staple"}}.Encode()
+	if w := s.do("GET", "/account/password", "", cookie(c), header("Accept", "text/html")); w.Code != 200 || !strings.Contains(w.Body.String(), `name="old"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, r := range []struct {
+		name   string
+		body   string
+		change []func(*http.Request)
+		want   int
+	}{
+		{"another site", body, []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "cross-site")}, 403},
+		{"nobody", body, []func(*http.Request){form, header("Sec-Fetch-Site", "same-origin")}, 403},
+		{"the wrong old one", url.Values{"old": {"a wrong password"}, "password": {"battery staple"}}.Encode(), []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 403},
+		{"too short", url.Values{"old": {first.Reveal()}, "password": {"short"}}.Encode(), []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 400},
+		{"the person", body, []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 200},
+	} {
+		w := s.do("POST", "/account/password", r.body, r.change...)
+		if w.Code != r.want || r.want == 200 && !strings.Contains(w.Body.String(), `href="/"`) {
+			t.Errorf("%s: %d %s", r.name, w.Code, w.Body)
+		}
+	}
+	if w := s.do("GET", "/v1/account", "", cookie(c)); w.Code != 200 {
+		t.Errorf("after the change: %d %s", w.Code, w.Body)
+	}
+}

@@ -2,6 +2,10 @@ package accountwebauthn_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -109,8 +113,28 @@ type key struct {
 	virtualwebauthn.Credential
 }
 
-func newKey(id account.ID) *key {
-	return &key{virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(id)}), virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)}
+// newKey makes a key whose coordinates have no leading zero byte: the virtual authenticator drops those, and the cloud refuses such a key.
+func newKey(t *testing.T, id account.ID) *key {
+	t.Helper()
+	for {
+		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		point, err := private.PublicKey.Bytes() // 04, X, Y
+		if err != nil {
+			t.Fatal(err)
+		}
+		if point[1] == 0 || point[33] == 0 {
+			continue
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &key{virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(id)}),
+			virtualwebauthn.NewCredentialWithImportedKey(virtualwebauthn.KeyTypeEC2, der)}
+	}
 }
 
 // register adds the key and returns what the cloud said.
@@ -151,7 +175,7 @@ func (s *site) signIn(a accountapi.PasskeyAnswer) (status int, code string, l ac
 
 func TestPasskey(t *testing.T) {
 	s := newSite(t)
-	k := newKey(s.id)
+	k := newKey(t, s.id)
 	if status, code := s.register(s.token, k, here); status != 200 {
 		t.Fatalf("%d %s\n%s", status, code, s.log)
 	}
@@ -224,7 +248,7 @@ func TestHostile(t *testing.T) {
 			return s.answer(&copied, here)
 		}},
 		{"another key under its id", func(s *site, k *key) accountapi.PasskeyAnswer {
-			forged := newKey(s.id)
+			forged := newKey(s.t, s.id)
 			forged.ID, forged.Counter = k.ID, 100
 			return s.answer(forged, here)
 		}},
@@ -272,7 +296,7 @@ func TestHostile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t)
-			k := newKey(s.id)
+			k := newKey(t, s.id)
 			if status, code := s.register(s.token, k, here); status != 200 {
 				t.Fatal(status, code)
 			}
@@ -300,7 +324,7 @@ func TestHostileRegistration(t *testing.T) {
 		t.Errorf("an owner: %d", status)
 	}
 	for name, rp := range map[string]virtualwebauthn.RelyingParty{"origin": {ID: here.ID, Origin: "https://evil.example"}, "id": {ID: "evil.example", Origin: here.Origin}} {
-		if status, code := s.register(s.token, newKey(s.id), rp); status != 401 || code != "passkey_refused" {
+		if status, code := s.register(s.token, newKey(t, s.id), rp); status != 401 || code != "passkey_refused" {
 			t.Errorf("another %s: %d %s", name, status, code)
 		}
 	}
@@ -311,7 +335,7 @@ func TestHostileRegistration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newKey(bob)
+	k := newKey(t, bob)
 	a := accountapi.PasskeyAnswer{Ceremony: c.Ceremony, Name: "x", Credential: json.RawMessage(virtualwebauthn.CreateAttestationResponse(here, k.Authenticator, k.Credential, *options))}
 	if status, code := s.do("POST", "/v1/me/passkeys", token, a, nil); status != 401 || code != "passkey_refused" {
 		t.Errorf("another one's ceremony: %d %s", status, code)

@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
@@ -223,13 +224,15 @@ func Words(err error) string {
 	return Sentence(errs.Public(err))
 }
 
-// Sentence makes a message of an error a sentence of a page.
+// Sentence makes a message of an error a sentence of a page. A name at its beginning, such as a thing id, stays as it is.
 func Sentence(s string) string {
 	if s == "" {
 		return ""
 	}
-	first := []rune(s)[0]
-	s = strings.ToUpper(string(first)) + s[len(string(first)):]
+	word, _, _ := strings.Cut(s, " ")
+	if _, n := utf8.DecodeRuneInString(s); !strings.Contains(strings.TrimSuffix(word, ":"), ":") {
+		s = strings.ToUpper(s[:n]) + s[n:]
+	}
 	if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
 		s += "."
 	}

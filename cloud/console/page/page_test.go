@@ -136,7 +136,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("%v: %q %v, want %q %v", tt.err, got, Expected(tt.err), tt.want, tt.expected)
 		}
 	}
-	if Sentence("") != "" || Sentence("is it?") != "Is it?" {
+	if Sentence("") != "" || Sentence("is it?") != "Is it?" || Sentence("vic:00e20100 has no app") != "vic:00e20100 has no app." || Sentence("batch: no") != "Batch: no." {
 		t.Error("sentences")
 	}
 	if Time(time.Time{}) != "–" || Ago(time.Time{}) != "–" || !strings.Contains(string(Ago(time.Unix(0, 0))), `datetime="1970-01-01T00:00:00Z"`) {

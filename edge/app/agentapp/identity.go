@@ -145,8 +145,11 @@ func (a *Agent) follow(s owners.Status) {
 
 // fault reports a numbered fault of the robot's identity, with which it goes on.
 func (a *Agent) fault(code faultcode.Code, err error) {
+	if faultcode.Of(err) == 0 {
+		err = faultcode.Wrap(code, err)
+	}
 	text := fmt.Sprintf("%v (%s)", err, code.Text())
-	a.log.Error("fault", "fault", int(code), logging.Err, err)
+	a.log.Error("fault of the robot's identity", "fault", int(code), logging.Err, err)
 	a.mu.Lock()
 	if a.faults == nil {
 		a.faults = map[faultcode.Code]string{}
@@ -294,11 +297,7 @@ func (a *Agent) facts() diagnosis.Facts {
 // checkFactory reports a factory identity that is there and not good (fault 850).
 func (a *Agent) checkFactory() {
 	if _, _, err := platform.Factory(a.root, a.id); err != nil {
-		code := faultcode.Of(err)
-		if code == 0 {
-			code = faultcode.CloudCertificate
-		}
-		a.fault(code, err)
+		a.fault(faultcode.CloudCertificate, err)
 	}
 }
 
