@@ -57,7 +57,7 @@ const (
 func (c *Cloud) wirePeople(ctx context.Context) error {
 	store := accountpg.New(c.pool)
 	var err error
-	c.Accounts, err = account.New(ctx, account.Config{Store: store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst)})
+	c.Accounts, err = account.New(ctx, account.Config{Store: store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst), Log: c.log})
 	if err != nil {
 		return err
 	}
