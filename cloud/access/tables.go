@@ -219,3 +219,15 @@ var Requests = table([]Rule{
 	{Name: "command/pull", Roles: things},
 	{Name: "command/result", Roles: things},
 })
+
+// Calls is the gRPC calls of original robots, by full method. What each must bring is judged by package token, with the table of answers there.
+var Calls = table([]Rule{
+	{Name: "/tokenpb.Token/AssociatePrimaryUser", By: "certificate, app key, user session"},
+	{Name: "/tokenpb.Token/ReassociatePrimaryUser", By: "certificate, app key, user session"},
+	{Name: "/tokenpb.Token/AssociateSecondaryClient", By: "certificate, app key, access token, user session"},
+	{Name: "/tokenpb.Token/DisassociatePrimaryUser", By: "certificate, access token"},
+	{Name: "/tokenpb.Token/RefreshToken", By: "certificate, access token"},
+	{Name: "/tokenpb.Token/ListRevokedTokens", By: "app key"},
+	{Name: "/tokenpb.Token/RevokeFactoryCertificate", By: "certificate of a service, app key"},
+	{Name: "/tokenpb.Token/RevokeTokens", By: "certificate of a service, app key"},
+})

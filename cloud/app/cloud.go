@@ -400,6 +400,9 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{Owners: c.People, AppKeys: c.cfg.API.AppKeys, Site: c.cfg.Mail.Site, Log: c.log}); err != nil {
 		return nil, err
 	}
+	if err := c.mountSignIn(mux); err != nil {
+		return nil, err
+	}
 	ownerapi.Mount(mux, c.Owners, ownerapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns))
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/account/accountoidc"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/awsiot"
@@ -60,10 +61,12 @@ type Config struct {
 	Uplink   struct {
 		SQS queue.Config `koanf:"sqs"` // the fleet's messages come from this queue instead of mqtt.url; url "": they do not
 	} `koanf:"uplink"`
-	CA      CAConfig     `koanf:"ca"`
-	API     APIConfig    `koanf:"api"`
-	Robots  RobotsConfig `koanf:"robots"` // original robots
-	Mail    MailConfig   `koanf:"mail"`
+	CA     CAConfig     `koanf:"ca"`
+	API    APIConfig    `koanf:"api"`
+	Robots RobotsConfig `koanf:"robots"` // original robots
+	Mail   MailConfig   `koanf:"mail"`
+	// OIDC lets operators sign in by way of an identity provider; without an issuer nobody does.
+	OIDC    accountoidc.Config `koanf:"oidc"`
 	Console struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
 	} `koanf:"console"`
@@ -207,6 +210,11 @@ func (c Config) Validate() error {
 	}
 	if err := c.Mail.validate(); err != nil {
 		return err
+	}
+	if c.OIDC.Issuer != "" {
+		if err := c.OIDC.Validate(); err != nil {
+			return fmt.Errorf("oidc: %w", err)
+		}
 	}
 	if c.Console.Listen != "" {
 		if err := loopback(c.Console.Listen); err != nil {

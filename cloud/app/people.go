@@ -4,14 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"path/filepath"
 	"time"
 
 	"kennel/certs/limit"
 	"kennel/certs/thing"
 	"kennel/cloud/account"
+	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accountwebauthn"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/mail/mailsmtp"
@@ -53,7 +57,7 @@ const (
 func (c *Cloud) wirePeople(ctx context.Context) error {
 	store := accountpg.New(c.pool)
 	var err error
-	c.Accounts, err = account.New(ctx, account.Config{Store: store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst)})
+	c.Accounts, err = account.New(ctx, account.Config{Store: store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst), Log: c.log})
 	if err != nil {
 		return err
 	}
@@ -108,6 +112,25 @@ func (c *Cloud) wireMail() error {
 	c.Mail, err = mail.New(mail.Config{Outbox: c.outbox, Compose: c.People.Compose, Transport: to, Addresses: c.People.Addresses, Bounced: c.People.Bounced,
 		From: from, Site: c.cfg.Mail.Site, Log: c.log})
 	return err
+}
+
+// mountSignIn adds the ways to sign in beside a password.
+func (c *Cloud) mountSignIn(mux *http.ServeMux) error {
+	public := c.cfg.API.publicURL()
+	keys, err := accountwebauthn.New(c.Accounts, public, c.cfg.Mail.Site, c.log)
+	if err != nil {
+		return err
+	}
+	accountapi.MountPasskeys(mux, c.Accounts, keys, c.log)
+	if c.cfg.OIDC.Issuer == "" {
+		return nil
+	}
+	provider, err := accountoidc.New(c.cfg.OIDC, public+"/login/oidc/callback")
+	if err != nil {
+		return err
+	}
+	accountapi.MountOIDC(mux, c.Accounts, provider, c.log)
+	return nil
 }
 
 // tasks is the work that is ordered piece by piece.

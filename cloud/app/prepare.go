@@ -66,7 +66,7 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 	if err != nil {
 		return fmt.Errorf("-password-file: %w", err)
 	}
-	_, password, err := people.CreateAccount(ctx, email, account.Role(kit.RoleAdmin), "")
+	made, password, err := people.CreateAccount(ctx, email, account.Role(kit.RoleAdmin), "")
 	if err == nil {
 		_, err = f.WriteString(password.Reveal() + "\n")
 	}
@@ -77,7 +77,7 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 		return fmt.Errorf("administrator %s: %w", email, err)
 	}
 	log.InfoContext(ctx, "administrator made", "email", email, "password_file", passwordFile)
-	return people.Audit(ctx, account.Entry{Actor: "kenneld", Action: "account.create", Object: email, Detail: "by kenneld prepare"})
+	return people.Audit(ctx, account.Entry{Actor: "kenneld", Action: "account.create", Object: string(made.ID), Detail: "by kenneld prepare"})
 }
 
 func prepareCommand() *cobra.Command {

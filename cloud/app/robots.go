@@ -80,6 +80,13 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 	port := oneport.Split(l, conf, c.log)
 	calls := kitgrpc.NewServer(conf, c.log, grpc.ChainUnaryInterceptor(c.meters.call))
 	tokenapi.Register(calls, c.Tokens, c.log)
+	for service, info := range calls.GetServiceInfo() {
+		for _, m := range info.Methods {
+			if err := access.Calls.Check("/"+service+"/"+m.Name, ""); err != nil {
+				return nil, fmt.Errorf("calls of robots: %w", errors.Join(err, l.Close()))
+			}
+		}
+	}
 	return []runner.Service{
 		{Name: "robots' port", Run: port.Run, Fatal: true},
 		c.server("robots http", port.Plain, http.HandlerFunc(connectionCheck)),

@@ -46,7 +46,7 @@ func newIdentity(t *testing.T) (svc *certs.Service, dir string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root(), Log: slog.New(slog.DiscardHandler), Audit: func(context.Context, string, string, string) error { return nil }})
+	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root, Log: slog.New(slog.DiscardHandler), Audit: func(context.Context, string, string, string) error { return nil }})
 	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+token {
 			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleAdmin, Name: "op@example.org"}))

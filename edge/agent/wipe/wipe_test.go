@@ -346,7 +346,7 @@ func TestComesBackUnattended(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root(), MQTT: "ssl://cloud.example:8883", Log: quiet})
+	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root, MQTT: "ssl://cloud.example:8883", Log: quiet})
 	pair, err := authority.IssueServer([]string{"127.0.0.1"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,286 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"kennel/certs/thing"
+	"kennel/cloud/access"
+	"kennel/cloud/api/large"
+	"kennel/cloud/api/topics"
+	"kennel/infra/kit"
+	"kennel/infra/mqtt"
+)
+
+// staff makes an operator of a role and signs them in with a password of their own.
+func (h *house) staff(t *testing.T, admin *person, role kit.Role) *person {
+	t.Helper()
+	p := h.stranger(t)
+	p.email = string(role) + "@staff.example"
+	var made struct {
+		Password string `json:"password"`
+	}
+	admin.do("POST", "/v1/operators", map[string]string{"email": p.email, "role": string(role)}, &made)
+	var l struct{ Token string }
+	p.do("POST", "/v1/login", map[string]string{"email": p.email, "password": made.Password}, &l)
+	p.token = l.Token
+	if code, b := p.try("GET", "/v1/fleet", nil); code != http.StatusForbidden {
+		t.Errorf("%s with a first password sees the fleet: %d %s", role, code, b)
+	}
+	p.do("POST", "/v1/me/password", map[string]string{"old": made.Password, "new": ownersPassword}, nil)
+	return p
+}
+
+// refusedBy tells refusals for the role from everything else that may be wrong with a request of the walk.
+func refusedBy(r access.Rule, code int, body []byte, location string) bool {
+	if r.Page && len(r.Roles) > 0 && (code == http.StatusForbidden || code == http.StatusUnauthorized ||
+		code == http.StatusSeeOther && (strings.HasPrefix(location, "/login") || strings.HasPrefix(location, "/my/login"))) {
+		return true
+	}
+	return code == http.StatusUnauthorized && strings.Contains(string(body), "sign in first") ||
+		code == http.StatusForbidden && strings.Contains(string(body), "may not do this")
+}
+
+// TestAccessMatrix walks the table of rights over the real transports (what must hold 2): every HTTP route and page in every role, every
+// request of robots with and without a certificate, every gRPC call without what it needs, every topic for its own thing and for another.
+func TestAccessMatrix(t *testing.T) {
+	h := newHouse(t, "-robots", "0")
+	h.start()
+	admin := h.operator(t)
+	admin.do("POST", "/v1/things", map[string]string{"thing": "vic:00e2ffff"}, nil)
+	people := map[kit.Role]*person{"": h.stranger(t), kit.RoleOwner: h.owner(t, "owner@example.com", "Owner")}
+	for _, role := range kit.Staff {
+		people[role] = h.staff(t, admin, role)
+	}
+	roles := append([]kit.Role{"", kit.RoleOwner}, kit.Staff...)
+
+	// Those that end the session they are asked with come last.
+	names := access.HTTP.Names()
+	slices.SortStableFunc(names, func(a, b string) int { return ending(a) - ending(b) })
+	fill := strings.NewReplacer("{thing}", "vic:00e2ffff", "{doc}", "vic.RobotSettings", "{id}", "00000000-0000-4000-8000-000000000000", "{session}", "none",
+		"{token}", "00000000-0000-4000-8000-000000000000", "{app}", "none", "{batch}", "no-such-batch", "{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2ffff",
+		"{file}", "device.crl", "{service}", "jdocs", "{method}", "read", "{$}", "")
+	asked := 0
+	for _, name := range names {
+		rule := access.HTTP[name]
+		method, path, ok := strings.Cut(name, " ")
+		if !ok {
+			method, path = http.MethodGet, name
+		}
+		for _, role := range roles {
+			p := people[role]
+			req, err := http.NewRequestWithContext(t.Context(), method, p.api+fill.Replace(path), strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case p.token == "":
+			case rule.Page:
+				req.AddCookie(&http.Cookie{Name: "__Host-kennel", Value: p.token})
+			default:
+				req.Header.Set("Authorization", "Bearer "+p.token)
+			}
+			req.Header.Set("Sec-Fetch-Site", "same-origin")
+			resp, err := p.http.Do(req)
+			if err != nil {
+				t.Errorf("%s as %q: %v", name, role, err)
+				continue
+			}
+			var body []byte
+			if resp.Header.Get("Content-Type") != "text/event-stream" {
+				body, _ = io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what is missing shows below
+			}
+			resp.Body.Close()
+			asked++
+			may := len(rule.Roles) == 0 || slices.Contains(rule.Roles, role)
+			got := refusedBy(rule, resp.StatusCode, body, resp.Header.Get("Location"))
+			switch {
+			case may && rule.Own && role == kit.RoleOwner: // who owns no robot gets nothing, in whatever words
+				if resp.StatusCode < 300 {
+					t.Errorf("%s as an owner of nothing: %d %.200s", name, resp.StatusCode, body)
+				}
+			case ending(name) == 2 && strings.Contains(string(body), "session_over"): // the other ways out were tried before
+			case got == may || strings.Contains(string(body), "session_over"):
+				t.Errorf("%s as %q: refused %v, want %v: %d %.200s", name, role, got, !may, resp.StatusCode, body)
+			}
+			if strings.Contains(string(body), "no_such_operation") {
+				t.Errorf("%s is in the table and nobody serves it", name)
+			}
+		}
+	}
+	t.Logf("%d requests over HTTPS", asked)
+
+	id, cert := h.certified(t, admin, "vic:00e2bb01")
+	h.walkRequests(t, cert)
+	h.walkCalls(t)
+	h.walkTopics(t, id, cert)
+}
+
+// ending sorts operations that end sessions behind the others, and the ends of all sessions before that of one's own.
+func ending(name string) int {
+	switch {
+	case strings.Contains(name, "logout"):
+		return 2
+	case strings.Contains(name, "sessions") || strings.Contains(name, "password"):
+		return 1
+	}
+	return 0
+}
+
+// certified enrols a thing of the test's own.
+func (h *house) certified(t *testing.T, admin *person, name string) (thing.ID, tls.Certificate) {
+	t.Helper()
+	var reg struct{ Secret string }
+	admin.do("POST", "/v1/things", map[string]string{"thing": name}, &reg)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Certificate string }
+	h.stranger(t).do("POST", "/v1/enroll", map[string]string{"thing": name, "secret": reg.Secret,
+		"csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}))}, &got)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair([]byte(got.Certificate), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return thing.MustParse(name), pair
+}
+
+// trust returns TLS settings of a client of this house.
+func (h *house) trust(t *testing.T, certs ...tls.Certificate) *tls.Config {
+	t.Helper()
+	c := h.stranger(t).http.Transport.(*http.Transport).TLSClientConfig.Clone()
+	c.Certificates = certs
+	return c
+}
+
+// walkRequests asks for everything that robots may ask for, as a robot and as nobody, over the wire for large requests, which has the same
+// handlers as MQTT.
+func (h *house) walkRequests(t *testing.T, cert tls.Certificate) {
+	t.Helper()
+	for who, certs := range map[string][]tls.Certificate{"a robot": {cert}, "nobody": nil} {
+		conf := h.trust(t, certs...)
+		conf.NextProtos = []string{large.ALPN, "http/1.1"}
+		transport := &http.Transport{TLSClientConfig: conf, DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return (&tls.Dialer{Config: conf}).DialContext(ctx, network, addr)
+		}}
+		client := &http.Client{Transport: transport, Timeout: time.Minute}
+		for _, name := range access.Requests.Names() {
+			service, method, _ := strings.Cut(name, "/")
+			resp, err := client.Post(h.ready.Endpoints["api"]+large.Path(service, method), "application/json", strings.NewReader("{}"))
+			if err != nil {
+				t.Errorf("%s as %s: %v", name, who, err)
+				continue
+			}
+			body, _ := io.ReadAll(resp.Body) // as above
+			resp.Body.Close()
+			if refused := resp.StatusCode == http.StatusUnauthorized && strings.Contains(string(body), "certificate"); refused != (certs == nil) {
+				t.Errorf("%s as %s: %d %.200s", name, who, resp.StatusCode, body)
+			}
+		}
+		transport.CloseIdleConnections()
+	}
+}
+
+// walkCalls makes every gRPC call with nothing to show for it.
+func (h *house) walkCalls(t *testing.T) {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+h.robotsPort(), grpc.WithTransportCredentials(credentials.NewTLS(h.trust(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, name := range access.Calls.Names() {
+		err := conn.Invoke(t.Context(), name, &emptypb.Empty{}, &emptypb.Empty{})
+		if status.Code(err) != codes.Unauthenticated {
+			t.Errorf("%s by nobody: %v, want Unauthenticated", name, err)
+		}
+	}
+	if err := conn.Invoke(t.Context(), "/tokenpb.Token/MakeMeAdmin", &emptypb.Empty{}, &emptypb.Empty{}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("a call in no table: %v", err)
+	}
+}
+
+// walkTopics subscribes and publishes as a thing: its own topics, another's, the cloud's (VEC-FLE-01).
+func (h *house) walkTopics(t *testing.T, id thing.ID, cert tls.Certificate) {
+	t.Helper()
+	const other = thing.ID("vic:00e2ffff")
+	connect := func() (c *mqtt.Client, down chan error) {
+		down = make(chan error, 10)
+		up := make(chan struct{}, 10)
+		c, err := mqtt.New(mqtt.Config{URL: h.ready.Endpoints["mqtt"], ClientID: string(id), TLS: func() (*tls.Config, error) { return h.trust(t, cert), nil },
+			OnConnect: func(context.Context, *mqtt.Client) error { up <- struct{}{}; return nil }, OnDown: func(err error) { down <- err }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		t.Cleanup(func() { stop(); <-done })
+		select {
+		case <-up:
+		case err := <-down:
+			t.Fatalf("the thing is not let in: %v", err)
+		case <-time.After(time.Minute):
+			t.Fatal("the thing is not let in")
+		}
+		return c, down
+	}
+	within := func(do func(ctx context.Context) error) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		return do(ctx)
+	}
+	c, _ := connect()
+	for _, f := range topics.ThingFilters(id) {
+		if err := within(func(ctx context.Context) error { return c.Subscribe(ctx, 1, f) }); err != nil {
+			t.Errorf("subscribe %s: %v", f, err)
+		}
+	}
+	for _, topic := range []string{topics.UpTopic(id, topics.DAS), topics.UpTopic(id, topics.Status), topics.ReqTopic(id, "jdocs", "read")} {
+		if err := within(func(ctx context.Context) error { return c.Publish(ctx, topic, 1, false, []byte("{}")) }); err != nil {
+			t.Errorf("publish %s: %v", topic, err)
+		}
+	}
+	for _, f := range slices.Concat(topics.ThingFilters(other), topics.CloudFilters(), []string{"#", "kennel/#", "kennel/+/down/+", "$kennel/broker/refused", "$SYS/#"}) {
+		if err := within(func(ctx context.Context) error { return c.Subscribe(ctx, 1, f) }); err == nil {
+			t.Errorf("a thing may subscribe to %s", f)
+		}
+	}
+	for _, topic := range []string{topics.UpTopic(other, topics.DAS), topics.DownTopic(id, topics.Cmd), topics.DownTopic(other, topics.Cmd), topics.ResTopic(other, "1"), "$kennel/broker/kick", "anything"} {
+		c, down := connect()
+		_ = within(func(ctx context.Context) error { return c.Publish(ctx, topic, 1, false, []byte("{}")) }) // the broker ends the session instead of an answer
+		select {
+		case <-down:
+		case <-time.After(20 * time.Second):
+			t.Errorf("a thing may publish on %s", topic)
+		}
+	}
+}
