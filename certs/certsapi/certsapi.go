@@ -52,7 +52,7 @@ const timeout = 10 * time.Second
 // Config holds what the answers need besides the rules.
 type Config struct {
 	Root func() []byte // PEM of the trusted roots, handed to robots; asked each time, because roots are replaced with overlap
-	MQTT string // broker URL handed to robots
+	MQTT string        // broker URL handed to robots
 	// Audit writes one line about what the caller in ctx did; an action whose line cannot be written is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
 	// Owns says whether a robot is an account's; nil: nobody owns any, so that only operators release robots.

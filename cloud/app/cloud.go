@@ -45,7 +45,9 @@ import (
 	"kennel/cloud/sts/stsapi"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
+	"kennel/cloud/token/tokenpg"
 	"kennel/infra/blob"
+	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kitmqtt"
@@ -120,6 +122,7 @@ type Cloud struct {
 	revoked       *certs.Revocations
 	denied        certsbroker.Source
 	crls          *ca.CRLs
+	tokenStore    *tokenpg.Store
 	tokenKeys     *token.Keyring
 	tokensRevoked *token.Revocations
 	ownerStore    *ownerpg.Store
@@ -221,6 +224,13 @@ func (c *Cloud) wire(ctx context.Context) error {
 	c.Registry = registry.New(c.fleet, registry.Sources{
 		Certificate: newestCertificate(certStore),
 		Docs:        docVersions(c.Docs),
+		Owner: func(ctx context.Context, id thing.ID) (time.Time, bool, error) {
+			t, err := c.Owners.Tenure(ctx, id)
+			if errs.KindOf(err) == errs.NotFound {
+				return time.Time{}, false, nil
+			}
+			return t.Since, err == nil, err
+		},
 		Release: func(ctx context.Context, id thing.ID) (string, time.Time, error) {
 			d, err := c.OTA.Desired(ctx, id)
 			return string(d.Release), d.Since, err
@@ -475,7 +485,8 @@ func newestCertificate(store *certspg.Store) func(context.Context, thing.ID) (re
 		if err != nil || len(all) == 0 {
 			return registry.Certificate{}, false, err
 		}
-		return registry.Certificate{Serial: all[0].Serial, NotAfter: all[0].NotAfter, Revoked: all[0].Revoked}, true, nil
+		c := all[0]
+		return registry.Certificate{Serial: c.Serial, NotBefore: c.NotBefore, NotAfter: c.NotAfter, Method: c.Method, Revoked: c.Revoked, Reason: c.Reason}, true, nil
 	}
 }
 

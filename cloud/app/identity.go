@@ -62,6 +62,7 @@ func (c *Cloud) wireCerts(store *certspg.Store) (err error) {
 // wireTokens makes the token service; documents, owners and accounts are wired before it.
 func (c *Cloud) wireTokens(ctx context.Context) error {
 	store := tokenpg.New(c.pool)
+	c.tokenStore = store
 	keys, err := token.NewKeyring(ctx, store, c.seal.For("token/key"), token.Rotation{}, c.log, nil)
 	if err != nil {
 		return err

@@ -179,10 +179,15 @@ func (c *Cloud) ownerStep(ctx context.Context, s owner.Step) {
 	}
 }
 
-// tenureEnded takes away what an ownership gave: the robot acts for that person no more, and the person's apps talk to it no more.
+// tenureEnded takes away what an ownership gave: the robot acts for that person no more, and the person's apps talk to it no more. A robot that
+// acts for somebody else already has lost both when it began to.
 func (c *Cloud) tenureEnded(ctx context.Context, t owner.Tenure) error {
-	if now, err := c.Owners.Owner(ctx, t.Thing); err == nil && now != t.Account {
-		return nil // the next owner's association has ended this one's
+	user, err := c.tokenStore.LastUser(ctx, t.Thing)
+	if err != nil {
+		return err
+	}
+	if user != t.Account && user != "" {
+		return nil
 	}
 	if _, err := c.Tokens.RevokeThing(ctx, t.Thing, "its owner let it go: "+t.Ended); err != nil {
 		return err
