@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestBench(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	args := []string{"-run", "logins|events|rpc", "-count", "1", "-quick", "-out", dir, "-o", "json"}
+	args := []string{"-run", "logins|storm|events|rpc", "-count", "1", "-quick", "-out", dir, "-o", "json"}
 	if code := cli.Run(t.Context(), command(), args, os.Getenv, &stdout, &stderr); code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s\n%s", code, stdout.Bytes(), stderr.Bytes())
 	}
@@ -52,7 +52,7 @@ func TestBench(t *testing.T) {
 				t.Errorf("%s: %+v", where, r)
 			}
 		}
-		if want := []string{"logins", "events", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
+		if want := []string{"logins", "storm", "events", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
 			t.Errorf("%s: %v, want %v", where, names, want)
 		}
 	}

@@ -22,6 +22,7 @@ func table() []bench.Bench {
 	robots := append(cloud, "agentd", "robotd", "robotsim")
 	return []bench.Bench{
 		{Name: "logins", Programs: cloud, About: "robots that connect and subscribe, beside bare TLS handshakes", Run: logins},
+		{Name: "storm", Programs: cloud, About: "robots that all connect in one moment, until the last is in, beside bare TLS handshakes", Run: storm},
 		{Name: "events", Programs: cloud, About: "events from publish to row, beside COPY of the same rows", Run: eventsToRows},
 		{Name: "memory", Programs: cloud, About: "memory of idle connections, beside bare TLS connections", Run: connectionMemory},
 		{Name: "cpu", Programs: robots, About: "processor time of idle robots and of the cloud they are connected to", Run: idleCPU},

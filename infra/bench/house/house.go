@@ -109,7 +109,7 @@ func (h *House) Stop() {
 func (h *House) Dir() string { return h.dir }
 
 // CA is the folder with the authorities.
-func (h *House) CA() string { return filepath.Dir(h.files["root_ca"]) }
+func (h *House) CA() string { return filepath.Join(h.dir, "ca") }
 
 // URL is the address of a part ("api", "mqtt", ...) with its scheme.
 func (h *House) URL(part string) string { return h.points[part] }
