@@ -297,6 +297,16 @@ func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained b
 	return nil
 }
 
+// ended reports whether the library is done with a token: before that it may still write its result.
+func ended(tok paho.Token) bool {
+	select {
+	case <-tok.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // Subscribe asks for filters and checks that every one was granted; a refused one is errs.Denied.
 func (c *Client) Subscribe(ctx context.Context, qos byte, filters ...string) error {
 	s := c.cur.Load()
@@ -309,7 +319,7 @@ func (c *Client) Subscribe(ctx context.Context, qos byte, filters ...string) err
 	}
 	tok, err := s.await(ctx, func() paho.Token { return s.cl.SubscribeMultiple(ask, nil) })
 	var refused []string
-	if sub, ok := tok.(*paho.SubscribeToken); ok {
+	if sub, ok := tok.(*paho.SubscribeToken); ok && ended(sub) {
 		for f, granted := range sub.Result() {
 			if granted > 2 { // 0x80
 				refused = append(refused, f)
