@@ -122,7 +122,7 @@ func FuzzLetter(f *testing.F) {
 	f.Add("a@b\r\nBcc: c@d", "x\r\n\r\n--")
 	f.Fuzz(func(t *testing.T, to, other string) {
 		if !plausible(to) {
-			t.Skip()
+			return
 		}
 		msg, err := s.write(Mail{ID: "x", To: to}, Letter{Template: "email-changed", Other: other})
 		if err != nil {
