@@ -23,7 +23,7 @@ import (
 func newPeople(t *testing.T) (svc *account.Service, pool *pgxpool.Pool, dir string) {
 	t.Helper()
 	pool = pgtest.New(t)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: free{}})
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: free{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ type site struct {
 func newSite(t testing.TB) *site {
 	t.Helper()
 	pool := pgtest.New(t)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 100)})
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 100)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,8 +159,8 @@ func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr in
 // A stream of one process ends within two seconds when an administrator ends the session in another.
 func TestRevokedSessionEndsItsStreams(t *testing.T) {
 	pool := pgtest.New(t)
-	a, _ := process(t, pool, accounthash.New(), 1000)
-	_, there := process(t, pool, accounthash.New(), 1000)
+	a, _ := process(t, pool, accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), 1000)
+	_, there := process(t, pool, accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), 1000)
 	eve, _, err := a.CreateAccount(t.Context(), "eve@example.com", account.Admin, password)
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func (c *counted) Verify(ctx context.Context, hash, password string) (bool, erro
 // last opens nothing. A thousand tries at as many people from one address are held up by the address.
 func TestBruteForceOfTwoProcesses(t *testing.T) {
 	pool := pgtest.New(t)
-	hasher := &counted{Hasher: accounthash.New()}
+	hasher := &counted{Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1})}
 	a, one := process(t, pool, hasher, 1_000_000) // the attacker has as many addresses as needed
 	_, two := process(t, pool, hasher, 1_000_000)
 	if _, _, err := a.CreateAccount(t.Context(), ada, account.Admin, password); err != nil {

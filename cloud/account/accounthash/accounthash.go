@@ -46,16 +46,26 @@ const (
 
 // Hasher is an account.Hasher. Safe for concurrent use.
 type Hasher struct {
+	cost    Cost
 	slots   chan struct{}
 	waiting atomic.Int64
 }
 
-// New returns a hasher that computes at most Parallel hashes at once.
-func New() *Hasher { return &Hasher{slots: make(chan struct{}, Parallel)} }
+// Cost is what one new hash takes. Stored hashes say their own.
+type Cost struct {
+	Memory uint32 // KiB
+	Passes uint32
+}
+
+// New returns a hasher that computes at most Parallel hashes at once, at the cost that the package's comment says.
+func New() *Hasher { return NewAt(Cost{memory, passes}) }
+
+// NewAt is New at another cost: a lower one than New's protects nobody, and is for tests of everything but the hashing.
+func NewAt(c Cost) *Hasher { return &Hasher{cost: c, slots: make(chan struct{}, Parallel)} }
 
 // Hash returns the hash of a password with a new salt.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
-	p := params{memory, passes, lanes, make([]byte, saltLen), nil}
+	p := params{h.cost.Memory, h.cost.Passes, lanes, make([]byte, saltLen), nil}
 	_, _ = rand.Read(p.salt) // never fails
 	key, err := h.compute(ctx, p, password, keyLen)
 	if err != nil {

@@ -134,7 +134,7 @@ type site struct {
 
 func newSite(t *testing.T, p *provider) *site {
 	t.Helper()
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pgtest.New(t)), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 1000)})
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pgtest.New(t)), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func newWorld(t *testing.T, perAddr int) world {
 	w := world{pool: pgtest.New(t), now: new(atomic.Pointer[time.Time])}
 	start := time.Now().Truncate(time.Second)
 	w.now.Store(&start)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(w.pool), Hasher: accounthash.New(),
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(w.pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}),
 		ByAddr: limit.NewByAddr(time.Hour, perAddr), Now: func() time.Time { return *w.now.Load() }})
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func (w world) other(t testing.TB) *account.Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 1000), Now: func() time.Time { return *w.now.Load() }})
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000), Now: func() time.Time { return *w.now.Load() }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestAuditForgetsAddresses(t *testing.T) {
 	h.sleep(91 * 24 * time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &waitFor{text: "audit log stands", then: cancel}
-	svc, err := account.New(t.Context(), account.Config{Store: h.store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 1), Now: func() time.Time { return *h.now.Load() },
+	svc, err := account.New(t.Context(), account.Config{Store: h.store, Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1), Now: func() time.Time { return *h.now.Load() },
 		Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func TestAuditChainOfOldLines(t *testing.T) {
 	if _, err := pg.Migrate(t.Context(), pool, migrations.FS); err != nil {
 		t.Fatal(err)
 	}
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Hour, 1)})
+	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
