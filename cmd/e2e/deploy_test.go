@@ -300,6 +300,13 @@ func TestComposeStarts(t *testing.T) {
 	if _, err := ctl("login", "-server", server, "-ca", root, "-email", "operator@kennel.local", "-password-file", filepath.Join(d.dir, "state/operator/first-password")); err != nil {
 		t.Fatal(err)
 	}
+	chosen := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(chosen, []byte(ownersPassword+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ctl("password", "-old-file", filepath.Join(d.dir, "state/operator/first-password"), "-new-file", chosen); err != nil {
+		t.Fatal(err)
+	}
 
 	// A robot as from the factory; it learns the broker's address from the cloud.
 	const id = "vic:00e20c00"

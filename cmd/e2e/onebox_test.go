@@ -108,6 +108,21 @@ func (h *house) page(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a first password, which others have seen, opens the console: %s", resp.Status)
+	}
+	token, err := os.ReadFile(h.ready.Files["operator_token"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req, err = http.NewRequest("GET", base+"/", nil); err != nil {
+		t.Fatal(err)
+	}
+	req.AddCookie(&http.Cookie{Name: "kennel", Value: strings.TrimSpace(string(token))})
+	if resp, err = http.DefaultClient.Do(req); err != nil {
+		t.Fatal(err)
+	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
