@@ -86,12 +86,13 @@ type Outgoing struct {
 	Thing  thing.ID
 	Kind   string
 	Args   json.RawMessage
+	Given  time.Time // later than that of any command before it
 	Expire time.Duration
 }
 
 // Wire returns what is sent.
 func (o Outgoing) Wire() commands.Command {
-	return commands.Command{V: 1, ID: o.ID, Kind: o.Kind, Args: o.Args, ExpiresInMS: max(o.Expire, 0).Milliseconds()}
+	return commands.Command{V: 1, ID: o.ID, Kind: o.Kind, Args: o.Args, ExpiresInMS: max(o.Expire, 0).Milliseconds(), GivenUS: max(o.Given.UnixMicro(), 0)}
 }
 
 // Limits and our own defaults.

@@ -41,12 +41,21 @@ type Command struct {
 	ID   string `json:"id"` // a UUID
 	Kind string `json:"kind"`
 	// ExpiresInMS counts from the arrival, in milliseconds: robot clocks lie. At 0 the command must not be executed any more.
-	ExpiresInMS int64           `json:"expires_in_ms"`
-	Args        json.RawMessage `json:"args,omitempty"` // an object; absent: {}
+	ExpiresInMS int64 `json:"expires_in_ms"`
+	// GivenUS orders a thing's commands: microseconds since 1970 by the cloud's clock, higher with each. One that began is not followed by
+	// one that was given before it (Overtaken). 0: not said.
+	GivenUS int64           `json:"given_us,omitempty"`
+	Args    json.RawMessage `json:"args,omitempty"` // an object; absent: {}
 }
 
 // ExpiresIn returns how long after its arrival the command may still begin.
 func (c Command) ExpiresIn() time.Duration { return time.Duration(c.ExpiresInMS) * time.Millisecond }
+
+// Overtaken reports whether c was given before a command that has begun. A message may be on its way for longer than its command may wait, and
+// the cloud goes on meanwhile. Only what may still be on its way counts: a cloud whose clock was wrong once is not refused for ever.
+func (c Command) Overtaken(begunUS int64) bool {
+	return c.GivenUS > 0 && c.GivenUS < begunUS && begunUS-c.GivenUS <= MaxTTL.Microseconds()
+}
 
 // Status is what became of a command on the robot.
 type Status string
@@ -55,7 +64,7 @@ type Status string
 const (
 	Done    Status = "done"
 	Failed  Status = "failed"  // Detail says why
-	Expired Status = "expired" // it came too late and was not executed
+	Expired Status = "expired" // it came too late, or after a later one, and was not executed
 	Unknown Status = "unknown" // this robot does not know the kind
 )
 
@@ -137,6 +146,8 @@ func (c Command) check() error {
 		return fmt.Errorf("command: id %.80q: want a lower-case UUID", c.ID)
 	case !wordPattern.MatchString(c.Kind):
 		return fmt.Errorf("command %s: kind %.40q: want a word such as %s", c.ID, c.Kind, Ping)
+	case c.GivenUS < 0:
+		return fmt.Errorf("command %s: given_us %d: want microseconds since 1970", c.ID, c.GivenUS)
 	case c.ExpiresInMS < 0 || c.ExpiresInMS > MaxTTL.Milliseconds():
 		return fmt.Errorf("command %s: expires in %d ms: want 0 to %v", c.ID, c.ExpiresInMS, MaxTTL)
 	}

@@ -21,6 +21,7 @@ func TestGolden(t *testing.T) {
 		want   string
 	}{
 		"command": {c.Encode, `{"v":1,"id":"` + id + `","kind":"set_lights","expires_in_ms":1500,"args":` + fourLights + `}`},
+		"ordered": {Command{ID: id, Kind: Ping, GivenUS: 1_795_000_000_000_001}.Encode, `{"v":1,"id":"` + id + `","kind":"ping","expires_in_ms":0,"given_us":1795000000000001}`},
 		"no args": {Command{ID: id, Kind: Ping}.Encode, `{"v":1,"id":"` + id + `","kind":"ping","expires_in_ms":0}`},
 		"result": {Result{ID: id, Status: Failed, Detail: "no body", Finished: 7}.Encode,
 			`{"v":1,"id":"` + id + `","status":"failed","detail":"no body","finished_ms":7}`},
@@ -31,6 +32,27 @@ func TestGolden(t *testing.T) {
 		got, err := tc.encode()
 		if err != nil || string(got) != tc.want {
 			t.Errorf("%s: got %s, %v\nwant %s", name, got, err, tc.want)
+		}
+	}
+}
+
+func TestOvertaken(t *testing.T) {
+	const now = 1_795_000_000_000_000
+	week := MaxTTL.Microseconds()
+	for _, tc := range []struct {
+		given, begun int64
+		want         bool
+	}{
+		{given: now, begun: 0, want: false},
+		{given: now, begun: now - 1, want: false},
+		{given: now, begun: now, want: false},
+		{given: now, begun: now + 1, want: true},
+		{given: now, begun: now + week, want: true},
+		{given: now, begun: now + week + 1, want: false}, // the cloud's clock was wrong once
+		{given: 0, begun: now, want: false},              // an older cloud
+	} {
+		if got := (Command{GivenUS: tc.given}).Overtaken(tc.begun); got != tc.want {
+			t.Errorf("given %d, begun %d: overtaken %v", tc.given, tc.begun, got)
 		}
 	}
 }
@@ -48,6 +70,7 @@ func TestRefused(t *testing.T) {
 		{command, `{"v":1,"id":"../../etc/passwd","kind":"ping"}`, "want a lower-case UUID"},
 		{command, `{"v":1,"id":"` + id + `","kind":"Ping"}`, "want a word"},
 		{command, `{"v":1,"id":"` + id + `","kind":"ping","expires_in_ms":604800001}`, "expires in"},
+		{command, `{"v":1,"id":"` + id + `","kind":"ping","given_us":-1}`, "microseconds since 1970"},
 		{command, `{"v":1,"id":"` + id + `","kind":"ping","args":[1]}`, "want a JSON object"},
 		{command, `{"v":1,"id":"` + id + `","kind":"ping","args":{"x":"` + strings.Repeat("x", MaxArgs) + `"}}`, "at most 2048"},
 		{command, `{"v":1,"id":"` + id + `","kind":"ping","args":{"x":"\u0000"}}`, "U+0000"},

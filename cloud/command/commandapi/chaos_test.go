@@ -77,6 +77,7 @@ type robot struct {
 
 	mu     sync.Mutex
 	deaf   int // so many messages from now on are lost
+	begun  int64
 	runs   map[string]int
 	result map[string]commands.Result
 	order  []string
@@ -134,9 +135,10 @@ func (r *robot) take(c commands.Command) {
 		r.told[c.ID] = false // told again, as a robot may
 	} else {
 		res := commands.Result{ID: c.ID, Status: commands.Done, Finished: int64(len(r.order))}
-		if c.ExpiresInMS == 0 {
+		if c.ExpiresInMS == 0 || c.Overtaken(r.begun) {
 			res.Status = commands.Expired
 		} else {
+			r.begun = max(r.begun, c.GivenUS)
 			r.runs[c.ID]++
 		}
 		r.result[c.ID] = res

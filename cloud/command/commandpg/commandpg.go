@@ -99,8 +99,9 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 		if open >= commands.MaxOpen {
 			return errs.Coded(errs.Exhausted, "too_many_open", "%d commands of %s are open already; wait for results or expiry", open, d.Thing)
 		}
-		c, err = one(tx.Query(ctx, `INSERT INTO command_outbox (thing, kind, args, by_whom, key, expires)
-			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::interval) RETURNING `+columns,
+		c, err = one(tx.Query(ctx, `INSERT INTO command_outbox (thing, kind, args, by_whom, key, expires, created)
+			VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::interval, GREATEST(clock_timestamp(),
+				(SELECT created + interval '1 us' FROM command_outbox WHERE thing = $1 ORDER BY num DESC LIMIT 1))) RETURNING `+columns,
 			d.Thing, d.Kind, []byte(d.Args), d.By, optional(d.Key), d.TTL))
 		if err != nil {
 			return err
@@ -163,7 +164,7 @@ func (s *Store) Open(ctx context.Context, id thing.ID) (out []command.Outgoing, 
 			return err
 		}
 		rows, err := tx.Query(ctx, `UPDATE command_outbox SET state = 'sent', sends = sends + 1 WHERE thing = $1 AND closed IS NULL AND expires > clock_timestamp()
-			RETURNING num, id::text, thing, kind, args, expires - clock_timestamp()`, id)
+			RETURNING num, id::text, thing, kind, args, created, expires - clock_timestamp()`, id)
 		if err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func outgoing(rows pgx.Rows) ([]command.Outgoing, error) {
 		out command.Outgoing
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n numbered, err error) {
-		err = row.Scan(&n.num, &n.out.ID, &n.out.Thing, &n.out.Kind, (*[]byte)(&n.out.Args), &n.out.Expire)
+		err = row.Scan(&n.num, &n.out.ID, &n.out.Thing, &n.out.Kind, (*[]byte)(&n.out.Args), &n.out.Given, &n.out.Expire)
 		return n, err
 	})
 	if err != nil {
@@ -209,7 +210,7 @@ func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err
 			FROM unnest($1::text[]) t (thing) CROSS JOIN LATERAL
 				(SELECT id FROM command_outbox c WHERE c.thing = t.thing AND c.closed IS NULL AND c.expires > clock_timestamp() ORDER BY c.num LIMIT 1) h
 			WHERE o.id = h.id AND o.closed IS NULL
-			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.expires - clock_timestamp()`, things)
+			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.created, o.expires - clock_timestamp()`, things)
 		if err != nil {
 			return err
 		}

@@ -159,6 +159,18 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// TestGivenRises: the robot goes by it, also when the database's clock goes back.
+func TestGivenRises(t *testing.T) {
+	svc, store := service(t)
+	a := send(t, svc, draft(rex, ""))
+	exec(t, store, `UPDATE command_outbox SET created = now() + interval '1 day' WHERE id = $1`, a.ID)
+	send(t, svc, draft(rex, ""))
+	open, err := svc.Pull(t.Context(), rex)
+	if err != nil || len(open) != 2 || !open[1].Given.After(open[0].Given) || open[1].Wire().GivenUS <= open[0].Wire().GivenUS {
+		t.Errorf("%+v, %v", open, err)
+	}
+}
+
 func TestExpiry(t *testing.T) {
 	svc, store := service(t)
 	a, b := send(t, svc, draft(rex, "")), send(t, svc, draft(rex, ""))

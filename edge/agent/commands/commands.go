@@ -69,6 +69,7 @@ type Agent struct {
 	queue   []queued
 	records map[string]*record
 	last    uint64 // number of the newest record
+	begun   int64  // the latest GivenUS of what was begun
 	online  bool
 	pull    bool // ask what is open
 }
@@ -92,7 +93,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("commands: %w", err)
 	}
 	for _, r := range a.records {
-		a.last = max(a.last, r.Num)
+		a.last, a.begun = max(a.last, r.Num), max(a.begun, r.Given)
 		if r.Result == nil {
 			a.finish(r, wire.Failed, "the agent ended while it ran; whether it took effect is not known")
 		}
@@ -172,7 +173,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		signal(a.talk)
 		return
 	}
-	full := a.untold() >= maxUntold
+	full, begun := a.untold() >= maxUntold, a.begun
 	a.mu.Unlock()
 	if full {
 		a.cfg.Log.WarnContext(ctx, "too many results wait for the cloud, command left to its next delivery", "command", q.ID)
@@ -185,6 +186,8 @@ func (a *Agent) do(ctx context.Context, q queued) {
 	switch err := wire.Check(q.Kind, q.Args); {
 	case !time.Now().Before(q.deadline):
 		status, detail = wire.Expired, "it came too late"
+	case q.Overtaken(begun):
+		status, detail = wire.Expired, "it came after a later one"
 	case !known:
 		status, detail = wire.Unknown, fmt.Sprintf("this robot does not know %s", q.Kind)
 	case err != nil:
@@ -195,6 +198,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		a.finish(r, status, detail)
 		return
 	}
+	r.Given = q.GivenUS
 	if err := a.write(r); err != nil {
 		a.cfg.Log.ErrorContext(ctx, "command not begun, because that could not be noted", "command", q.ID, logging.Err, err)
 		return // it is delivered again
@@ -235,7 +239,7 @@ func (a *Agent) keep(r *record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.records[r.ID] = r
-	a.last = max(a.last, r.Num)
+	a.last, a.begun = max(a.last, r.Num), max(a.begun, r.Given)
 }
 
 // finish gives r its result, tells whether that is on disk, and has it told. One that cannot be kept is told all the same: the cloud's record

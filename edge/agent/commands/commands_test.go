@@ -204,6 +204,36 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
+// TestOvertaken: a command whose message was longer on its way than the cloud waited does not follow its successor, before and after a restart.
+func TestOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		given := func(n int, us int64) wire.Command {
+			c := intent(n)
+			c.GivenUS = us
+			return c
+		}
+		w.start("")
+		w.deliver(given(1, 1000))
+		w.deliver(given(3, 3000))
+		w.deliver(given(2, 2000))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.stop()
+		w.start("")
+		defer w.stop()
+		w.deliver(given(4, 2500))
+		w.deliver(given(5, 3001))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.want(uuid(1), wire.Done, "ran i1")
+		w.want(uuid(2), wire.Expired, "it came after a later one")
+		w.want(uuid(3), wire.Done, "ran i3")
+		w.want(uuid(4), wire.Expired, "it came after a later one")
+		w.want(uuid(5), wire.Done, "ran i5")
+	})
+}
+
 // TestKilledAtEveryPoint: whatever step the agent dies at, the next one brings the command to one result, and it ran at most once.
 func TestKilledAtEveryPoint(t *testing.T) {
 	const broken = "the agent ended while it ran; whether it took effect is not known"

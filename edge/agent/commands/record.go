@@ -26,6 +26,7 @@ type record struct {
 	Num    uint64       `json:"num"` // the order of beginning
 	ID     string       `json:"id"`
 	Kind   string       `json:"kind"`
+	Given  int64        `json:"given_us,omitempty"` // the cloud's order; of what was begun alone
 	Result *wire.Result `json:"result,omitempty"`
 	Told   bool         `json:"told,omitempty"` // the cloud answered
 }
@@ -48,8 +49,9 @@ func parseRecord(id string, b []byte) (*record, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, err
 	}
-	if r.V != 1 || r.ID != id || r.Num > 1<<62 {
-		return nil, fmt.Errorf("version %d, id %.40q, num %d: want version 1, the id of the file's name and a small number", r.V, r.ID, r.Num)
+	if r.V != 1 || r.ID != id || r.Num > 1<<62 || r.Given < 0 {
+		return nil, fmt.Errorf("version %d, id %.40q, num %d, given_us %d: want version 1, the id of the file's name, a small number and a time",
+			r.V, r.ID, r.Num, r.Given)
 	}
 	if r.Result != nil {
 		b, err := r.Result.Encode()
