@@ -86,16 +86,21 @@ func (cfg Config) validate() (host string, err error) {
 
 // Client is a connection that comes back while Run runs. It is safe for concurrent use.
 type Client struct {
-	cfg  Config
-	host string // host:port
-	cur  atomic.Pointer[session]
+	cfg     Config
+	host    string // host:port
+	cur     atomic.Pointer[session]
+	renewed atomic.Uint64 // calls of Renew
 }
 
 // session is one connection from login to loss.
 type session struct {
-	ctx context.Context // ends with the connection; its cause says why
-	cl  paho.Client
+	ctx  context.Context // ends with the connection; its cause says why
+	lost context.CancelCauseFunc
+	cl   paho.Client
 }
+
+// errRenew ends a session that is to be made again.
+var errRenew = errors.New("the connection is made again, with other credentials")
 
 // New returns a Client that does nothing until Run.
 func New(cfg Config) (*Client, error) {
@@ -130,6 +135,10 @@ func (c *Client) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, errRenew) {
+			c.cfg.Log.InfoContext(ctx, "broker connection made again", logging.Addr, c.host, "up", up.Round(time.Millisecond))
+			continue
+		}
 		// A broker that takes us and drops us at once is as good as down: only a connection that lasted resets the back-off.
 		if up > c.cfg.MaxBackoff {
 			pause = c.cfg.MinBackoff
@@ -150,6 +159,7 @@ func (c *Client) Run(ctx context.Context) error {
 
 // once is one connection, from dialling to its end. up is how long it served; err is a *DownError unless ctx ended.
 func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
+	renewed := c.renewed.Load() // before the credentials
 	conn, creds, err := c.dial(ctx)
 	if err != nil {
 		return 0, err
@@ -157,13 +167,17 @@ func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
 	defer conn.Close()
 	sctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
-	s := &session{ctx: sctx, cl: paho.NewClient(c.options(&watched{conn, lost}, lost))}
+	s := &session{ctx: sctx, lost: lost, cl: paho.NewClient(c.options(&watched{conn, lost}, lost))}
 	if err := c.login(sctx, s, conn, creds); err != nil {
 		return 0, err
 	}
 	since := time.Now()
 	c.cur.Store(s)
 	defer c.cur.CompareAndSwap(s, nil)
+	if c.renewed.Load() != renewed { // while it was made: Renew may not have seen it
+		s.cl.Disconnect(goodbye)
+		return 0, errRenew
+	}
 	c.cfg.Log.InfoContext(ctx, "broker connection up", logging.Addr, c.host)
 	if c.cfg.OnConnect != nil {
 		if err := c.cfg.OnConnect(sctx, c); err != nil && sctx.Err() == nil {
@@ -176,7 +190,20 @@ func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
 		s.cl.Disconnect(goodbye)
 		return time.Since(since), ctx.Err()
 	}
+	if err := context.Cause(sctx); errors.Is(err, errRenew) {
+		s.cl.Disconnect(goodbye) // the broker publishes no will
+		return time.Since(since), err
+	}
 	return time.Since(since), c.down("session", context.Cause(sctx))
+}
+
+// Renew ends the connection politely, without its will, and has Run make another at once, because Config.TLS has other credentials now: a
+// session is worth no more than the certificate that it began with. It returns before that is done; without a connection it does nothing.
+func (c *Client) Renew() {
+	c.renewed.Add(1)
+	if s := c.cur.Load(); s != nil {
+		s.lost(errRenew)
+	}
 }
 
 // watched ends the session when reading fails, whatever the library makes of it: a loss during its own set-up must not go unnoticed.

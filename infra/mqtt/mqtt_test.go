@@ -261,3 +261,51 @@ func strictTLS(t *testing.T, b *mqtttest.Broker) *tls.Config {
 	clients.AddCert(b.Device.Cert)
 	return &tls.Config{Certificates: []tls.Certificate{b.Server.Issue(t, "localhost")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
 }
+
+// TestRenew: a connection is made again with the credentials of the moment, at once, without its will, and nobody is told of a loss.
+func TestRenew(t *testing.T) {
+	b := mqtttest.Start(t)
+	heard := make(chan string, 100)
+	_, cloudUp, _ := run(t, mqtt.Config{URL: b.URL, ClientID: "kenneld-1", TLS: b.Cloud(t),
+		OnConnect: func(ctx context.Context, c *mqtt.Client) error { return c.Subscribe(ctx, 1, topics.UpTopic(me, "+")) },
+		OnMessage: func(_ string, payload []byte, ack func()) { ack(); heard <- string(payload) },
+	})
+	wait(t, cloudUp, "the cloud")
+	var creds atomic.Int64
+	var client atomic.Pointer[mqtt.Client]
+	mine := b.Thing(t, me)
+	c, up, down := run(t, mqtt.Config{
+		URL: b.URL, ClientID: string(me),
+		TLS: func() (*tls.Config, error) {
+			if creds.Add(1) == 3 { // while the second renewal is under way there is yet another certificate
+				client.Load().Renew()
+			}
+			return mine()
+		},
+		Will: func() *mqtt.Will {
+			return &mqtt.Will{Topic: topics.UpTopic(me, topics.Status), Payload: []byte("gone")}
+		},
+	})
+	client.Store(c)
+	wait(t, up, "first connection")
+	for i, want := range []int64{2, 4} {
+		began := time.Now()
+		c.Renew()
+		wait(t, up, "the next connection")
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("renewal %d took %v", i, took)
+		}
+		if got := creds.Load(); got != want {
+			t.Errorf("renewal %d: credentials were asked for %d times, want %d", i, got, want)
+		}
+	}
+	if err := c.Publish(t.Context(), topics.UpTopic(me, topics.Status), 1, false, []byte("here")); err != nil {
+		t.Fatal(err)
+	}
+	if got := wait(t, heard, "a message"); got != "here" {
+		t.Errorf("the cloud heard %q before %q: a will was published", got, "here")
+	}
+	if len(down) > 0 || len(up) > 0 {
+		t.Errorf("%d losses told and %d more connections, want none", len(down), len(up))
+	}
+}

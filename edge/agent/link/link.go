@@ -101,6 +101,9 @@ func (l *Link) Publish(ctx context.Context, name string, payload []byte) error {
 // Up reports whether there is a connection now.
 func (l *Link) Up() bool { return l.mqtt.Connected() }
 
+// Renew makes the connection again at once, because there is a new certificate: the broker ends a session with the one it began with.
+func (l *Link) Renew() { l.mqtt.Renew() }
+
 // Goodbye tells the cloud that the robot goes on purpose; call it before Run's context ends.
 func (l *Link) Goodbye(ctx context.Context) {
 	if l.Up() {

@@ -323,8 +323,20 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	defer stop()
 	var wg sync.WaitGroup
 	ended := make(chan error, 2) // one each
+	changed := id.Changed() // before the first connection
 	wg.Go(func() { ended <- l.Run(lctx) })
 	wg.Go(func() { ended <- id.Run(lctx) })
+	wg.Go(func() {
+		for {
+			select {
+			case <-lctx.Done():
+				return
+			case <-changed:
+				changed = id.Changed()
+				l.Renew()
+			}
+		}
+	})
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
