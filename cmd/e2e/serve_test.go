@@ -38,8 +38,8 @@ func (h *house) serveRobots(t *testing.T) (api, robots string, cmd *exec.Cmd) {
 	return api, robots, cmd
 }
 
-// serveWith is serve with more settings.
-func (h *house) serveWith(t *testing.T, roles, more string) (api string, cmd *exec.Cmd) {
+// serveWith is serve with more settings, and with variables that override settings.
+func (h *house) serveWith(t *testing.T, roles, more string, env ...string) (api string, cmd *exec.Cmd) {
 	t.Helper()
 	strip := func(name string) string { _, addr, _ := strings.Cut(h.ready.Endpoints[name], "://"); return addr }
 	api = freeAddr(t)
@@ -67,6 +67,7 @@ api: {listen: "%s"}
 		t.Fatalf("-check-config: %v\n%s", err, out)
 	}
 	cmd = exec.Command(filepath.Join(bin, "kenneld"), "-roles", roles, "-config", file)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var out syncBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
