@@ -22,10 +22,33 @@ have_haproxy() { command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ]; }
 package_haproxy=haproxy
 have_systemd() { command -v systemd-analyze >/dev/null && command -v systemd-sysusers >/dev/null && command -v systemd-tmpfiles >/dev/null; }
 package_systemd=systemd
+have_chromium() { command -v chromium >/dev/null; }
+package_chromium=chromium
+have_node() { command -v node >/dev/null; }
+package_node=nodejs
+have_npm() { command -v npm >/dev/null; }
+package_npm=npm
+
+# drivers installs what drives the browser in tests, as infra/browser/package-lock.json names it, unless it is there. The network is asked once.
+drivers() {
+	local dir log
+	dir=$(cd "$(dirname "$0")/browser" && pwd)
+	cmp -s "$dir/package-lock.json" "$dir/node_modules/.kennel-lock" && return
+	echo "setup: installing what drives the browser into infra/browser/node_modules"
+	log=$(mktemp)
+	(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund) >"$log" 2>&1 || {
+		tail -n 15 "$log" >&2
+		rm -f "$log"
+		echo "setup: npm ci in infra/browser failed: it needs the npm registry, once" >&2
+		exit 1
+	}
+	rm -f "$log"
+	cp "$dir/package-lock.json" "$dir/node_modules/.kennel-lock"
+}
 
 case "${1:-}" in
 run) needs=(go postgres) ;;
-test) needs=(go git postgres gcc qemu promtool mosquitto haproxy systemd) ;;
+test) needs=(go git postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm) ;;
 arm) needs=(go qemu) ;;
 *) echo "usage: $0 run|test|arm" >&2; exit 2 ;;
 esac
@@ -37,7 +60,10 @@ for n in "${needs[@]}"; do
 		missing+=("${!pkg}")
 	fi
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+if [ ${#missing[@]} -eq 0 ]; then
+	[ "$1" != test ] || drivers
+	exit 0
+fi
 
 stop() {
 	echo "setup: cannot install: ${missing[*]}" >&2
@@ -77,3 +103,4 @@ rm -f "$log"
 for n in "${needs[@]}"; do
 	"have_$n" || { pkg="package_$n"; missing=("${!pkg}"); stop "apt-get installed it, but it is still not to be found"; }
 done
+[ "$1" != test ] || drivers

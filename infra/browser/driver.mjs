@@ -1,0 +1,167 @@
+// Drives Chromium for tests in Go: one JSON object a line comes in, one goes out. infra/browser/browser.go is the other end and says what each
+// operation is for. Elements are found as people and screen readers find them: by role and name, by label, by text.
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const browser = await chromium.launch({
+  executablePath: process.argv[2],
+  headless: true,
+  chromiumSandbox: false,
+  args: ["--disable-gpu", "--disable-background-networking", "--disable-quic", "--no-first-run", "--disable-component-update", "--disable-sync"],
+});
+const pages = new Map();
+
+// find returns the first visible element that a request means.
+function find({ page }, a) {
+  const root = a.within ? page.getByRole(a.within.role, { name: a.within.name }).filter({ visible: true }).first() : page;
+  const options = { name: a.name, exact: a.exact };
+  let at;
+  if (a.label !== undefined) at = root.getByLabel(a.label, { exact: a.exact });
+  else if (a.role !== undefined) at = root.getByRole(a.role, a.name === undefined ? {} : options);
+  else at = root.getByText(a.text, { exact: a.exact });
+  if (!a.hidden) at = at.filter({ visible: true });
+  return at.first();
+}
+
+// What a Tab must reach: everything that acts, but one radio button of each group.
+function tabbable() {
+  const names = new Set(), out = [];
+  for (const e of document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]")) {
+    if (e.disabled || e.tabIndex < 0 || !e.checkVisibility({ visibilityProperty: true }) || e.closest("[inert]")) continue;
+    if (e.closest("details:not([open])") && !(e.tagName === "SUMMARY" && e.parentElement.open === false && !e.parentElement.parentElement.closest("details:not([open])"))) continue;
+    if (e.type === "radio") {
+      const group = (e.form ? [...document.forms].indexOf(e.form) : "") + "/" + e.name;
+      if (names.has(group)) continue;
+      names.add(group);
+    }
+    out.push(e);
+  }
+  return out;
+}
+
+// Where the focus is, and whether somebody sees it there: an outline or shadow, on the element or on one around it that shows it in its place.
+function focused() {
+  const e = document.activeElement;
+  if (!e || e === document.body || e === document.documentElement) return null;
+  const list = (window.kennelTabs ??= new Map());
+  let key = e;
+  if (e.type === "radio") key = [...document.querySelectorAll(`input[type=radio][name="${CSS.escape(e.name)}"]`)].find((x) => x.form === e.form) ?? e;
+  if (!list.has(key)) list.set(key, list.size);
+  const shows = (x) => {
+    const s = getComputedStyle(x);
+    return (s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0) || s.boxShadow !== "none";
+  };
+  const label = e.labels?.[0];
+  let seen = shows(e) || (label && shows(label)) || (e.nextElementSibling && label?.contains(e) && shows(e.nextElementSibling));
+  for (let x = e.parentElement, n = 0; x && n < 3 && !seen; x = x.parentElement, n++) seen = x.matches(":has(:focus-visible), :focus-within") && getComputedStyle(x).outlineStyle !== "none";
+  const r = e.getBoundingClientRect();
+  const name = (e.getAttribute("aria-label") || label?.innerText || e.innerText || e.value || e.name || "").trim().replace(/\s+/g, " ").slice(0, 60);
+  return { n: list.get(key), name: `${e.tagName.toLowerCase()} ${name}`.trim(), seen: Boolean(seen), inView: r.bottom > 0 && r.top < innerHeight && r.right > 0 && r.left < innerWidth };
+}
+
+const ops = {
+  async page(_, a) {
+    const context = await browser.newContext({
+      viewport: { width: a.width, height: a.height }, colorScheme: a.scheme ?? "light", hasTouch: a.touch, isMobile: a.touch, deviceScaleFactor: a.scale ?? 1,
+      ignoreHTTPSErrors: true, // the house makes its own root certificate
+      acceptDownloads: true, locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce",
+    });
+    context.setDefaultTimeout(a.timeout);
+    const page = await context.newPage();
+    const state = { page, context, faults: [], requests: [] };
+    page.on("console", (m) => { if (m.type() === "error" && !/the server responded with a status of [45]/.test(m.text())) state.faults.push(`console: ${m.text()}`); });
+    page.on("pageerror", (e) => state.faults.push(`script: ${e.message}`));
+    page.on("request", (r) => {
+      const u = new URL(r.url());
+      if (u.protocol.startsWith("http") && u.hostname !== "127.0.0.1" && u.hostname !== "localhost") state.faults.push(`another host: ${r.url()}`);
+    });
+    pages.set(a.page, state);
+  },
+  async close(s, a) { await s.context.close(); pages.delete(a.page); },
+  async goto(s, a) { await s.page.goto(a.url, { waitUntil: "load" }); },
+  async reload(s) { await s.page.reload({ waitUntil: "load" }); },
+  async look(s, a) {
+    if (a.scheme) await s.page.emulateMedia({ colorScheme: a.scheme });
+    if (a.width) await s.page.setViewportSize({ width: a.width, height: a.height });
+  },
+  async click(s, a) { await find(s, a).click(); },
+  async focus(s, a) { await find(s, a).focus(); },
+  async fill(s, a) { await find(s, a).fill(a.value); },
+  async check(s, a) { await find(s, a).setChecked(a.on ?? true); },
+  async choose(s, a) { await find(s, a).selectOption({ label: a.value }); },
+  async press(s, a) { await (a.role || a.label ? find(s, a).press(a.key) : s.page.keyboard.press(a.key)); },
+  async type(s, a) { await s.page.keyboard.type(a.value); },
+  async see(s, a) { await find(s, a).waitFor({ state: "visible" }); },
+  async gone(s, a) { await find(s, { ...a, hidden: true }).waitFor({ state: "hidden" }); },
+  async count(s, a) { return (await find(s, a).count()); },
+  async at(s, a) { await s.page.waitForURL((u) => new RegExp(a.path).test(u.pathname + u.search)); },
+  async url(s) { return s.page.url(); },
+  async title(s) { return await s.page.title(); },
+  async text(s, a) { return a.role || a.label || a.text ? await find(s, a).innerText() : await s.page.locator("body").innerText(); },
+  async value(s, a) { return await find(s, a).inputValue(); },
+  async checked(s, a) { return await find(s, a).isChecked(); },
+  async active(s) { return await s.page.evaluate(focused); },
+  async eval(s, a) { return await s.page.evaluate(a.script); },
+  async links(s) { return await s.page.evaluate(() => [...document.querySelectorAll("a[href]")].map((x) => x.href)); },
+  async download(s, a) {
+    const [file] = await Promise.all([s.page.waitForEvent("download"), find(s, a).click()]);
+    await file.saveAs(a.file);
+    return file.suggestedFilename();
+  },
+  async shot(s, a) { await s.page.screenshot({ path: a.file, fullPage: a.full ?? true, animations: "disabled" }); },
+  async axe(s) {
+    // Playwright evaluates outside the page's Content-Security-Policy.
+    if (!(await s.page.evaluate(() => Boolean(window.axe)))) await s.page.evaluate(axeSource);
+    return await s.page.evaluate(async () => {
+      const { violations } = await window.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
+      return violations.map((v) => ({ id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => `${n.html.slice(0, 160)} (${n.any.concat(n.all, n.none).map((c) => c.message).join("; ").slice(0, 240)})`) }));
+    });
+  },
+  async wide(s) {
+    return await s.page.evaluate(() => {
+      const over = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+      if (over <= 0) return "";
+      const far = [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3);
+      return `${over} px too wide: ${far.map((e) => e.outerHTML.slice(0, 120)).join(" | ")}`;
+    });
+  },
+  async tabs(s) {
+    await s.page.evaluate(() => { window.kennelTabs = new Map(); document.activeElement?.blur(); scrollTo(0, 0); getSelection()?.removeAllRanges(); });
+    const want = await s.page.evaluate(`(${tabbable})().length`);
+    const stops = [];
+    let outside = 0;
+    for (let i = 0; i < want + 20; i++) {
+      await s.page.keyboard.press("Tab");
+      const f = await s.page.evaluate(focused);
+      if (!f) {
+        if (stops.length && ++outside > 1) break;
+        continue;
+      }
+      if (stops.some((x) => x.n === f.n)) { // round once, or standing still
+        if (f.n === 0) break;
+        return { stops, missed: [`the focus stays at ${f.name}`] };
+      }
+      stops.push(f);
+    }
+    const missed = await s.page.evaluate(`(${tabbable})().filter((e) => !window.kennelTabs.has(e)).map((e) => e.outerHTML.slice(0, 120))`);
+    return { stops, missed };
+  },
+  async faults(s) { return s.faults.splice(0); },
+};
+
+const answer = (o) => process.stdout.write(JSON.stringify(o) + "\n");
+answer({ id: 0, value: browser.version() });
+for await (const line of createInterface({ input: process.stdin })) {
+  const a = JSON.parse(line);
+  try {
+    const s = pages.get(a.page);
+    if (!s && a.op !== "page") throw new Error(`no page ${a.page}`);
+    answer({ id: a.id, value: (await ops[a.op](s, a)) ?? null });
+  } catch (e) {
+    answer({ id: a.id, error: String(e.message ?? e) });
+  }
+}
+await browser.close();
