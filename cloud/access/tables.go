@@ -147,6 +147,8 @@ var HTTP = table([]Rule{
 	// The console.
 	{Name: "GET /{$}", Roles: kit.Staff, Page: true},
 	{Name: "GET /things/{thing}", Roles: kit.Staff, Page: true},
+	{Name: "GET /me", Roles: kit.Staff, Page: true},
+	{Name: "POST /me/passkeys/{id}/remove", Roles: kit.Staff, Page: true},
 	{Name: "GET /live", Roles: kit.Staff, Page: true},
 	{Name: "POST /things/{thing}/revoke", Roles: kit.Admins, Page: true},
 	{Name: "POST /things/{thing}/release", Roles: kit.Admins, Page: true},

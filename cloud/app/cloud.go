@@ -23,6 +23,8 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/accountoidc"
+	"kennel/cloud/account/accountwebauthn"
 	"kennel/cloud/api/large"
 	"kennel/cloud/bridge"
 	outbox "kennel/cloud/command" // this package has its own command
@@ -129,6 +131,8 @@ type Cloud struct {
 	orders        *jobs.Orders
 	outbox        *mailpg.Outbox
 	spool         *mailspool.Spool // nil with a mail server
+	passkeys      *accountwebauthn.Passkeys
+	provider      *accountoidc.Provider // nil without oidc.issuer
 	grants        *sts.Grants
 	uploads       sts.Personal
 	door          *stsapi.Door
@@ -410,9 +414,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{Owners: c.People, AppKeys: c.cfg.API.AppKeys, Site: c.cfg.Mail.Site, Log: c.log}); err != nil {
 		return nil, err
 	}
-	if err := c.mountSignIn(mux); err != nil {
-		return nil, err
-	}
+	c.mountSignIn(mux)
 	ownerapi.Mount(mux, c.Owners, ownerapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns))
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))

@@ -22,7 +22,12 @@ import (
 func (c *Cloud) console() console.Config {
 	browser := accountapi.Browser{Accounts: c.Accounts, Log: c.log}
 	audit := accountapi.Auditor(c.Accounts)
+	provider := ""
+	if c.provider != nil {
+		provider = c.provider.Name()
+	}
 	return console.Config{
+		Passkeys: c.Accounts, PasskeySites: c.passkeys.Sites(), Provider: provider,
 		Fleet: c.Registry, Auth: browser, Docs: c.consoleDocs, Events: c.consoleEvents, Log: c.log,
 		Identities: c.Certs, Owners: c.Owners, Tokens: c.Tokens, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit, Audit: audit,
 		Beside: func(mux *http.ServeMux) error {

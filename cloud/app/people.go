@@ -1,11 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"kennel/certs/limit"
@@ -81,7 +84,10 @@ func (c *Cloud) wirePeople(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.wireMail()
+	if err := c.wireMail(); err != nil {
+		return err
+	}
+	return c.wireSignIn()
 }
 
 // wireMail makes what sends letters.
@@ -114,23 +120,30 @@ func (c *Cloud) wireMail() error {
 	return err
 }
 
-// mountSignIn adds the ways to sign in beside a password.
-func (c *Cloud) mountSignIn(mux *http.ServeMux) error {
+// wireSignIn makes the ways to sign in beside a password.
+func (c *Cloud) wireSignIn() error {
 	public := c.cfg.API.publicURL()
-	keys, err := accountwebauthn.New(c.Accounts, public, c.cfg.Mail.Site, c.log)
-	if err != nil {
+	var local []string
+	if _, port, err := net.SplitHostPort(c.cfg.Console.Listen); err == nil && strings.HasPrefix(public, "https://localhost") {
+		local = append(local, "http://"+net.JoinHostPort("localhost", port)) // browsers trust this machine without TLS
+	}
+	var err error
+	if c.passkeys, err = accountwebauthn.New(c.Accounts, public, cmp.Or(c.cfg.Mail.Site, "Kennel"), c.log, local...); err != nil {
 		return err
 	}
-	accountapi.MountPasskeys(mux, c.Accounts, keys, c.log)
 	if c.cfg.OIDC.Issuer == "" {
 		return nil
 	}
-	provider, err := accountoidc.New(c.cfg.OIDC, public+"/login/oidc/callback")
-	if err != nil {
-		return err
+	c.provider, err = accountoidc.New(c.cfg.OIDC, public+"/login/oidc/callback")
+	return err
+}
+
+// mountSignIn adds their routes.
+func (c *Cloud) mountSignIn(mux *http.ServeMux) {
+	accountapi.MountPasskeys(mux, c.Accounts, c.passkeys, c.log)
+	if c.provider != nil {
+		accountapi.MountOIDC(mux, c.Accounts, c.provider, c.log)
 	}
-	accountapi.MountOIDC(mux, c.Accounts, provider, c.log)
-	return nil
 }
 
 // tasks is the work that is ordered piece by piece.

@@ -75,6 +75,12 @@ type Config struct {
 	// VerifyAudit computes the chain of the audit log again from a place on; nil: the page does not offer it. *account.Service has it.
 	VerifyAudit func(ctx context.Context, from account.Anchor) (account.AuditReport, error)
 	Operators   Operators
+	// Passkeys has the keys of whoever is signed in; *account.Service is one. nil: there is no page /me.
+	Passkeys Passkeys
+	// PasskeySites are the origins at which browsers take passkeys, such as https://kennel.example; none: nobody is offered one.
+	PasskeySites []string
+	// Provider is what people call the identity provider behind /login/oidc; "": there is none.
+	Provider string
 	// Audit writes one line about what whoever is signed in does; what cannot be written down is not done. Required by all that change something.
 	Audit func(ctx context.Context, action, object, detail string) error
 	// Beside adds pages of others to the same mux, such as the owners'; nil: none.
@@ -96,7 +102,7 @@ type console struct {
 	now func() time.Time
 }
 
-// Mount adds the pages to mux: /, /login, /logout, /things/{thing}, /certificates, /audit, /operators, /live, /assets/. Who may see
+// Mount adds the pages to mux: /, /login, /logout, /me, /things/{thing}, /certificates, /audit, /operators, /live, /assets/. Who may see
 // one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
@@ -121,6 +127,10 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	if cfg.Operators != nil {
 		show("GET /operators", c.operators)
 		c.mountOperators(act)
+	}
+	if cfg.Passkeys != nil {
+		show("GET /me", c.me)
+		c.mountMe(act)
 	}
 	handle("GET /login", pageTimeout, http.HandlerFunc(c.loginPage))
 	handle("POST /login", signInTime, http.HandlerFunc(c.login))
@@ -151,6 +161,7 @@ func newConsole(cfg Config) (*console, error) {
 type frame struct {
 	Title string
 	User  string // "" without a session
+	Me    string // where they find what is theirs
 	Path  string // of the page, for the navigation
 	Nav   []link
 	Live  string // address of the stream that says when to fetch the page again; "": none
@@ -212,6 +223,8 @@ var dones = map[string]string{
 	"operator-on":     "The operator may sign in again.",
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
+	"passkey-added":   "The passkey is added. It signs you in from now on.",
+	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
 }
 
 // admit reports whether a request may go on: whoever is not signed in is led to the page for it, and whoever may not is told so. An operator
@@ -306,7 +319,10 @@ func reason(v url.Values) (string, error) {
 
 func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
 	caller := kit.CallerFrom(r.Context())
-	f.User, f.Path = caller.Name, r.URL.Path
+	f.User, f.Me, f.Path = caller.Name, "/account/password", r.URL.Path
+	if c.Passkeys != nil && caller.Operator() {
+		f.Me = "/me"
+	}
 	if caller.Operator() {
 		for _, l := range []struct {
 			link
@@ -377,38 +393,6 @@ func (c *console) fleet(ctx context.Context, r *http.Request, _ said) (string, f
 	return "fleet", frame{Title: "Fleet", Live: "/live", Main: newFleetView(q, things, count, c.now())}, nil
 }
 
-type loginView struct {
-	Email, Next, Error string
-}
-
-// local returns next if it is a page of this console, else the fleet.
-func local(next string) string { return page.Local(next, "/", "/login", "/live", "/assets") }
-
-func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
-	next := local(r.URL.Query().Get("next"))
-	if kit.CallerFrom(r.Context()).Operator() {
-		http.Redirect(w, r, next, http.StatusSeeOther)
-		return
-	}
-	c.render(w, r, http.StatusOK, "login", frame{Title: "Sign in", Main: loginView{Next: next}})
-}
-
-func (c *console) login(w http.ResponseWriter, r *http.Request) {
-	form, err := page.Form(r)
-	if err != nil {
-		c.fail(w, r, err)
-		return
-	}
-	view := loginView{Email: strings.TrimSpace(form.Get("email")), Next: local(form.Get("next"))}
-	err = c.Auth.SignIn(w, r, view.Email, form.Get("password"))
-	if err == nil {
-		http.Redirect(w, r, view.Next, http.StatusSeeOther)
-		return
-	}
-	view.Error = c.words(r, "sign-in failed", err)
-	c.render(w, r, kithttp.StatusOf(errs.KindOf(err)), "login", frame{Title: "Sign in", Main: view})
-}
-
 // words returns what a page says of err; what is ours to mend is logged as what.
 func (c *console) words(r *http.Request, what string, err error) string {
 	if page.Expected(err) {
@@ -416,12 +400,4 @@ func (c *console) words(r *http.Request, what string, err error) string {
 	}
 	c.Log.ErrorContext(r.Context(), what, logging.Err, err)
 	return "Something broke on our side. Try again in a moment."
-}
-
-func (c *console) logout(w http.ResponseWriter, r *http.Request) {
-	if err := c.Auth.SignOut(w, r); err != nil && errs.KindOf(err) != errs.Unauthenticated {
-		c.fail(w, r, err)
-		return
-	}
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }

@@ -169,6 +169,14 @@ func (d staff) EndOperatorSession(_ context.Context, by account.By, id account.I
 	return 2, d.do("end sessions", by.ID, id, session)
 }
 
+func (d *desk) Operator(_ context.Context, id account.ID) (account.Account, []account.Passkey, error) {
+	return account.Account{ID: id, Email: "ops@example.org", Role: account.Admin, Created: noon},
+		[]account.Passkey{{ID: []byte("AB"), Account: id, Name: evil, Created: noon, LastUsed: noon}, {ID: []byte("C"), Account: id, Name: "the key ring", Created: noon}}, nil
+}
+func (d *desk) RemovePasskey(_ context.Context, id account.ID, key []byte, _ string) error {
+	return d.do("remove passkey", id, string(key))
+}
+
 func authority2018(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -188,7 +196,7 @@ func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: account.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
 	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}}, Auth: &auth{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
-		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Log: slog.New(slog.DiscardHandler)})
+		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +245,7 @@ var orders = []struct {
 		[]string{"audit batch.enable b-1", "enable batch b-1"}, "accepted again"},
 	{"POST /certificates/factory", "/certificates/factory", form("certificate_id", "5a:17", "reason", "copied"), "POST /v1/factory-certificates/revoke", "/certificates",
 		[]string{"audit factory_certificate.revoke 5a:17 copied", "refuse factory certificate 5a:17 copied"}, "refused from now on"},
+	{"POST /me/passkeys/{id}/remove", "/me/passkeys/QUI/remove", "", "DELETE /v1/me/passkeys/{id}", "/me", []string{"remove passkey op-1 AB"}, "is forgotten"},
 	{"POST /operators", "/operators", form("email", "new@example.org", "role", "support"), "POST /v1/operators", "",
 		[]string{"add operator op-1 new@example.org support"}, "one-time-pass"},
 	{"POST /operators/{id}/role", "/operators/op-2/role", form("role", "admin"), "PATCH /v1/operators/{id}", "/operators", []string{"role op-1 op-2 admin"}, "role is changed"},

@@ -7,11 +7,14 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
+	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"kennel/cloud/account"
+	"kennel/cloud/console/page"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
@@ -28,16 +31,17 @@ type IdentityProvider interface {
 const (
 	oidcCookieTime = 600      // seconds that a person may take at the provider
 	maxOIDCQuery   = 16 << 10 // bytes
+	maxOIDCNext    = 2 << 10  // of the address to go on at: browsers keep no larger cookies than 4 KiB
 	oidcPath       = "/login/oidc"
 )
 
 // MountOIDC adds signing in by way of an identity provider to mux, which must be behind Authenticator.
 //
-//	GET /login/oidc            sends the browser to the provider
+//	GET /login/oidc?next=      sends the browser to the provider; next: where it goes on
 //	GET /login/oidc/callback   takes what it brings back and sets the session's cookie
 //
 // What was sent along (state, nonce, PKCE verifier) is in a cookie of the browser that began: an answer that belongs to another browser's sign-in is
-// refused, and any process can take it.
+// refused, and any process can take it. A browser that is refused is led to /login?refused=CODE, which says what to do.
 func MountOIDC(mux *http.ServeMux, svc *account.Service, p IdentityProvider, log *slog.Logger) {
 	o := oidcAPI{svc, p, log}
 	mux.HandleFunc("GET "+oidcPath, o.begin)
@@ -62,7 +66,18 @@ func oidcCookie(r *http.Request, value string) *http.Cookie {
 
 func (o oidcAPI) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	o.log.WarnContext(r.Context(), "login refused", logging.Addr, addr(r), "code", errs.CodeOf(err), logging.Err, err)
-	kithttp.WriteError(w, err)
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		kithttp.WriteError(w, err)
+		return
+	}
+	code := errs.CodeOf(err)
+	switch {
+	case errs.KindOf(err) == errs.Unavailable:
+		code = "oidc_away"
+	case code == "":
+		code = "failed"
+	}
+	http.Redirect(w, r, "/login?"+url.Values{"refused": {code}}.Encode(), http.StatusSeeOther)
 }
 
 func (o oidcAPI) begin(w http.ResponseWriter, r *http.Request) {
@@ -74,18 +89,22 @@ func (o oidcAPI) begin(w http.ResponseWriter, r *http.Request) {
 		o.refuse(w, r, err)
 		return
 	}
-	http.SetCookie(w, oidcCookie(r, state+"."+nonce+"."+verifier))
+	next := base64.RawURLEncoding.EncodeToString([]byte(page.Local(r.URL.Query().Get("next"), "/", "/login")))
+	if len(next) > maxOIDCNext {
+		next = ""
+	}
+	http.SetCookie(w, oidcCookie(r, state+"."+nonce+"."+verifier+"."+next))
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// oidcDone leads on from a page of ours: on a redirect that began at the provider's site the browser would not send the new cookie.
 const oidcStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:26em;margin:3em auto;padding:0 1em}`
 
-const oidcDone = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>Signed in</title><style>` + oidcStyle + `</style></head>
-<body><p>You are signed in. <a href="/">Go on</a></p></body></html>
-`
+// oidcDone leads on from a page of ours: on a redirect that began at the provider's site the browser would not send the new cookie.
+var oidcDone = template.Must(template.New("done").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={{.}}"><title>Signed in</title><style>` + oidcStyle + `</style></head>
+<body><p>You are signed in. <a href="{{.}}">Go on</a></p></body></html>
+`))
 
 var oidcPolicy = func() string {
 	sum := sha256.Sum256([]byte(oidcStyle))
@@ -95,7 +114,7 @@ var oidcPolicy = func() string {
 func (o oidcAPI) callback(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	l, err := o.login(ctx, r)
+	l, next, err := o.login(ctx, r)
 	http.SetCookie(w, oidcCookie(r, "")) // it is good once
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the code in it
@@ -107,40 +126,48 @@ func (o oidcAPI) callback(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", oidcPolicy)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(oidcDone)) // the peer is gone: nobody to tell
+	_ = oidcDone.Execute(w, next) // the peer is gone: nobody to tell
 }
 
-func (o oidcAPI) login(ctx context.Context, r *http.Request) (account.Login, error) {
+func (o oidcAPI) login(ctx context.Context, r *http.Request) (l account.Login, next string, err error) {
 	began := errs.Coded(errs.Unauthenticated, "oidc_state", "this sign-in was not begun here, or too long ago: begin again at %s", oidcPath)
 	if len(r.URL.RawQuery) > maxOIDCQuery {
-		return account.Login{}, began
+		return l, "", began
 	}
 	c, err := r.Cookie(cookieName(r) + "-oidc")
 	if err != nil {
-		return account.Login{}, began
+		return l, "", began
 	}
 	sent := strings.Split(c.Value, ".")
 	q := r.URL.Query()
-	if len(sent) != 3 || sent[0] == "" || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(sent[0])) != 1 {
-		return account.Login{}, began
+	if len(sent) != 4 || sent[0] == "" || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(sent[0])) != 1 {
+		return l, "", began
 	}
 	if err := o.svc.Pace(addr(r)); err != nil {
-		return account.Login{}, err
+		return l, "", err
 	}
 	refused := errs.Coded(errs.Unauthenticated, "oidc_refused", "the identity provider's answer is not accepted: begin again at %s", oidcPath)
 	if q.Get("code") == "" {
 		o.log.WarnContext(ctx, "identity provider refused", logging.Addr, addr(r), "answer", clipped(q.Get("error")))
-		return account.Login{}, refused
+		if q.Get("error") == "access_denied" { // RFC 6749, section 4.1.2.1
+			refused = errs.Coded(errs.Unauthenticated, "oidc_denied", "the identity provider did not let you in, or you cancelled there: begin again at %s", oidcPath)
+		}
+		return l, "", refused
 	}
 	id, err := o.p.Identity(ctx, q.Get("code"), sent[1], sent[2])
 	if errors.Is(err, account.ErrIdentity) {
 		o.log.WarnContext(ctx, "identity provider's answer refused", logging.Addr, addr(r), logging.Err, err)
-		return account.Login{}, refused
+		return l, "", refused
 	}
 	if err != nil {
-		return account.Login{}, err
+		return l, "", err
 	}
-	return o.svc.LoginIdentity(ctx, id, addr(r))
+	where, err := base64.RawURLEncoding.DecodeString(sent[3])
+	if err != nil {
+		return l, "", began
+	}
+	l, err = o.svc.LoginIdentity(ctx, id, addr(r))
+	return l, page.Local(string(where), "/", "/login"), err
 }
 
 func clipped(s string) string { return s[:min(len(s), 100)] }

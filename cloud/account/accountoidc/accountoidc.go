@@ -27,6 +27,7 @@ const timeout = 10 * time.Second // of one request to the provider
 // Config is the provider and what its word is worth here.
 type Config struct {
 	Issuer           string            `koanf:"issuer"` // "": off
+	Name             string            `koanf:"name"`   // what people call the provider, on the page that signs in; "": the issuer's host
 	ClientID         string            `koanf:"client_id"`
 	ClientSecretFile string            `koanf:"client_secret_file"` // "": a public client, PKCE alone
 	RoleClaim        string            `koanf:"role_claim"`         // a word or a list of words; "": groups
@@ -44,6 +45,8 @@ func (c Config) Validate() error {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && local):
 		return errs.New(errs.Invalid, "oidc: issuer %.120q: want https://host", c.Issuer)
+	case len(c.Name) > 60:
+		return errs.New(errs.Invalid, "oidc: name of %d bytes: want at most 60, it is written on a button", len(c.Name))
 	case c.ClientID == "":
 		return errs.New(errs.Invalid, "oidc: client_id is empty")
 	case len(c.Roles) == 0:
@@ -86,6 +89,18 @@ func New(cfg Config, redirect string) (*Provider, error) {
 		p.secret = strings.TrimSpace(string(b))
 	}
 	return p, nil
+}
+
+// Name returns what people call the provider.
+func (p *Provider) Name() string {
+	if p.cfg.Name != "" {
+		return p.cfg.Name
+	}
+	u, err := url.Parse(p.cfg.Issuer)
+	if err != nil { // New has parsed it
+		return p.cfg.Issuer
+	}
+	return u.Hostname()
 }
 
 func (p *Provider) lookUp(ctx context.Context) (*oidc.Provider, *oauth2.Config, error) {

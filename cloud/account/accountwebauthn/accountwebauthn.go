@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
+	"slices"
 
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -20,24 +22,40 @@ import (
 
 // Passkeys is an accountapi.Passkeys. Safe for concurrent use.
 type Passkeys struct {
-	svc *account.Service
-	w   *webauthn.WebAuthn
-	log *slog.Logger
+	svc   *account.Service
+	w     *webauthn.WebAuthn
+	sites []string
+	log   *slog.Logger
 }
 
-// New returns the passkeys of the site at publicURL: they are good there and nowhere else.
-func New(svc *account.Service, publicURL, site string, log *slog.Logger) (*Passkeys, error) {
+// New returns the passkeys of the site at publicURL: they are good there and nowhere else, but at other origins of the same host if there are any,
+// such as a port that serves its own machine.
+func New(svc *account.Service, publicURL, site string, log *slog.Logger, others ...string) (*Passkeys, error) {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Host == "" {
 		return nil, errs.New(errs.Invalid, "passkeys: public URL %.120q: want https://host", publicURL)
 	}
-	w, err := webauthn.New(&webauthn.Config{RPID: u.Hostname(), RPDisplayName: site, RPOrigins: []string{u.Scheme + "://" + u.Host},
+	sites := []string{u.Scheme + "://" + u.Host}
+	for _, o := range others {
+		if other, err := url.Parse(o); err != nil || other.Hostname() != u.Hostname() {
+			return nil, errs.New(errs.Invalid, "passkeys: origin %.120q: want one of the host %s", o, u.Hostname())
+		}
+		sites = append(sites, o)
+	}
+	w, err := webauthn.New(&webauthn.Config{RPID: u.Hostname(), RPDisplayName: site, RPOrigins: sites,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired}})
 	if err != nil {
 		return nil, fmt.Errorf("passkeys: %w", err)
 	}
-	return &Passkeys{svc, w, log}, nil
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		sites = nil
+	}
+	return &Passkeys{svc, w, sites, log}, nil
 }
+
+// Sites returns the origins at which browsers take these passkeys, the public one first: none if the site has no name but an address (Web
+// Authentication, section 5.1.2: an RP ID is a domain).
+func (p *Passkeys) Sites() []string { return slices.Clone(p.sites) }
 
 // user is an operator as the library sees one: the handle is the account's id.
 type user struct {
