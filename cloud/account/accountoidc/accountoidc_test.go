@@ -49,11 +49,15 @@ type provider struct {
 	claims func(c map[string]any)    // changes the token's claims
 	sign   func(input string) string // replaces the signature; nil: RS256
 	alg    string
+	denies bool // the person says no
 }
+
+// providerKey is every provider's: making one takes longer than a sign-in.
+var providerKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func newProvider(t *testing.T) *provider {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := providerKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +75,10 @@ func newProvider(t *testing.T) *provider {
 		q := r.URL.Query()
 		if q.Get("code_challenge_method") != "S256" || q.Get("response_type") != "code" || q.Get("client_id") != "kennel" || len(q.Get("state")) < 20 || len(q.Get("nonce")) < 20 {
 			t.Errorf("asked with %v", q)
+		}
+		if p.denies {
+			http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"error": {"access_denied"}, "state": {q.Get("state")}}.Encode(), http.StatusSeeOther)
+			return
 		}
 		code := rand.Text()
 		p.mu.Lock()
@@ -138,23 +146,28 @@ func newSite(t *testing.T, p *provider) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	s := &site{svc: svc, log: new(bytes.Buffer)}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc, log)
 	s.Server = httptest.NewServer(accountapi.Authenticator(svc, log)(access.HTTP.Guard(mux, log)))
 	t.Cleanup(s.Close)
-	id, err := accountoidc.New(accountoidc.Config{Issuer: p.URL, ClientID: "kennel", ClientSecretFile: file,
+	id, err := accountoidc.New(accountoidc.Config{Issuer: p.URL, ClientID: "kennel", ClientSecretFile: secretFile(t),
 		Roles: map[string]string{"kennel-viewers": "viewer", "kennel-support": "support", "kennel-admins": "admin"}}, s.URL+"/login/oidc/callback")
 	if err != nil {
 		t.Fatal(err)
 	}
 	accountapi.MountOIDC(mux, svc, id, log)
 	return s
+}
+
+func secretFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // browser keeps cookies; callback is where the provider last sent it.
@@ -289,16 +302,7 @@ func TestRefusedTokens(t *testing.T) {
 			p := newProvider(t)
 			s := newSite(t, p)
 			c.change(p)
-			if _, _, err := s.svc.CreateAccount(t.Context(), "own@example.com", account.Owner, "correct horse"); err != nil {
-				t.Fatal(err)
-			}
-			gone, _, err := s.svc.CreateAccount(t.Context(), "gone@example.com", account.Viewer, "correct horse")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.svc.SetDisabled(t.Context(), gone.ID, true); err != nil {
-				t.Fatal(err)
-			}
+			people(t, s.svc)
 			b := newBrowser(t, false)
 			if status, code := b.get(t, s.URL+"/login/oidc"); status/100 != 4 || code != c.code {
 				t.Errorf("%d %s, want %s\n%s", status, code, c.code, s.log)
