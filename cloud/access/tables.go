@@ -140,6 +140,17 @@ var HTTP = table([]Rule{
 	{Name: "DELETE /v1/operators/{id}/sessions", Roles: kit.Admins},
 	{Name: "DELETE /v1/operators/{id}/sessions/{session}", Roles: kit.Admins},
 
+	// Programs elsewhere that are told what happens.
+	{Name: "GET /v1/webhooks", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks", Roles: kit.Admins},
+	{Name: "GET /v1/webhooks/{id}", Roles: kit.Admins},
+	{Name: "PATCH /v1/webhooks/{id}", Roles: kit.Admins},
+	{Name: "DELETE /v1/webhooks/{id}", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks/{id}/secret", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks/{id}/ping", Roles: kit.Admins},
+	{Name: "GET /v1/webhooks/{id}/deliveries", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks/{id}/replay", Roles: kit.Admins},
+
 	// What people did.
 	{Name: "GET /v1/audit", Roles: kit.Admins},
 	{Name: "GET /v1/audit/verify", Roles: kit.Admins},
@@ -182,6 +193,12 @@ var HTTP = table([]Rule{
 	{Name: "GET /my", Roles: owners, Page: true},
 	{Name: "POST /my/claim", Roles: owners, Page: true},
 	{Name: "GET /my/robots/{thing}", Roles: owners, Own: true, Page: true},
+	{Name: "GET /my/robots/{thing}/settings", Roles: owners, Own: true, Page: true},
+	{Name: "POST /my/robots/{thing}/settings", Roles: owners, Own: true, Page: true},
+	{Name: "GET /my/robots/{thing}/life", Roles: owners, Own: true, Page: true},
+	{Name: "GET /my/live", Roles: owners, Page: true},
+	{Name: "GET /my/privacy", Roles: owners, Page: true},
+	{Name: "POST /my/privacy/events", Roles: owners, Page: true},
 	{Name: "POST /my/robots/{thing}/name", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/release", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/offer", Roles: owners, Own: true, Page: true},

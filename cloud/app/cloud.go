@@ -48,6 +48,8 @@ import (
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
+	"kennel/cloud/webhook"
+	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
@@ -104,6 +106,7 @@ type Cloud struct {
 	OTA      *ota.Service
 	Events   *das.Service
 	Commands *outbox.Service
+	Webhooks *webhook.Service
 	Broker   brokeradmin.Admin
 	bridge   *bridge.Bridge
 	uplink   *queue.SQS                    // nil: the bridge's own connection
@@ -268,6 +271,9 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// Commands, and what is done again and again.
 	c.cmdStore = commandpg.New(c.pool)
 	c.Commands = outbox.New(c.cmdStore)
+	if err := c.wireWebhooks(); err != nil {
+		return err
+	}
 	if c.jobs, err = jobs.New(c.pool, c.log, c.meters.periodic(c.periodic())...); err != nil {
 		return err
 	}
@@ -381,7 +387,8 @@ func (c *Cloud) Services() []runner.Service {
 	}
 	if c.has(RoleJobs) {
 		listener := &jdocspg.Listener{Pool: c.pool, Log: c.log, Changed: c.hinter.DocChanged}
-		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "jobs", Run: c.jobs.Run})
+		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "jobs", Run: c.jobs.Run},
+			runner.Service{Name: "webhooks", Run: c.Webhooks.Run})
 	}
 	out = append(out, runner.Service{Name: "event tails", Run: func(ctx context.Context) error { return c.dasStore.Listen(ctx, c.log, c.Events.Wake) }})
 	if c.sender != nil {
@@ -421,6 +428,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events, dasapi.WithOwns(c.Owners.Owns))
 	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Owns: c.Owners.Owns, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	webhookapi.Mount(mux, c.Webhooks, webhookapi.Config{Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
 	mux.HandleFunc("GET /v1/health", c.health)
 	mux.Handle("GET /readyz", c.ready.Brief()) // the reasons are on metrics.listen

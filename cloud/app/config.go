@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kennel/cloud/account/accountoidc"
+	"kennel/cloud/webhook"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/awsiot"
@@ -74,8 +75,9 @@ type Config struct {
 	Events struct {
 		KeepDays int `koanf:"keep_days"` // events older than this are dropped, by whole days of receipt
 	} `koanf:"events"`
-	Metrics MetricsConfig         `koanf:"metrics"`
-	Traces  telemetry.TraceConfig `koanf:"traces"`
+	Webhooks WebhooksConfig        `koanf:"webhooks"`
+	Metrics  MetricsConfig         `koanf:"metrics"`
+	Traces   telemetry.TraceConfig `koanf:"traces"`
 }
 
 // LogConfig says how to log.
@@ -220,6 +222,9 @@ func (c Config) Validate() error {
 		if err := loopback(c.Console.Listen); err != nil {
 			return errs.New(errs.Invalid, "console.listen: %w", err)
 		}
+	}
+	if _, err := webhook.NewGuard(c.Webhooks.Allow); err != nil {
+		return fmt.Errorf("webhooks.allow: %w", err)
 	}
 	if err := c.Metrics.Validate(); err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
+	"kennel/cloud/webhook"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
@@ -151,6 +152,7 @@ func (c *Cloud) tasks() []jobs.Task {
 	return []jobs.Task{
 		{Name: mail.TaskSend, Run: c.Mail.Send},
 		{Name: account.TaskDelete, Run: c.People.Erase},
+		{Name: webhook.TaskDeliver, Run: c.Webhooks.Deliver},
 	}
 }
 
