@@ -59,6 +59,7 @@ import (
 	"kennel/infra/migrations"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/pg"
 	"kennel/infra/queue"
@@ -407,6 +408,9 @@ func (c *Cloud) Services() []runner.Service {
 			return c.crls.Keep(ctx, c.cfg.MQTT.CRLFile, nil, func(err error) { c.log.WarnContext(ctx, "revocation list not written", logging.Err, err) })
 		}})
 	}
+	if c.cfg.MQTT.PIDFile != "" {
+		out = append(out, runner.Service{Name: "broker lists", Run: mosquitto.Reloader{List: c.cfg.MQTT.CRLFile, PIDFile: c.cfg.MQTT.PIDFile, Log: c.log}.Run})
+	}
 	if c.uplink != nil {
 		out = append(out, runner.Service{Name: "uplink queue", Run: func(ctx context.Context) error { return c.uplink.Run(ctx, c.bridge.Take) }})
 	}
@@ -468,6 +472,9 @@ func (c *Cloud) refused(ctx context.Context, r brokerapi.Refusal) {
 		return
 	}
 	step := registry.Step{Thing: id, At: r.At, Name: registry.StepBroker, Code: r.Code, Peer: r.Addr, Detail: r.Reason}
+	if r.Serial != "" {
+		step.Shown = &registry.ShownCertificate{CN: r.CN, Issuer: r.Issuer, Serial: r.Serial, NotAfter: r.NotAfter}
+	}
 	if err := c.Registry.Record(ctx, step); err != nil {
 		c.log.WarnContext(ctx, "refusal not recorded", logging.Thing, id, logging.Err, err)
 	}
@@ -483,10 +490,26 @@ func (r recorder) Record(ctx context.Context, s certs.Step) {
 	if s.Thing == "" {
 		return // nobody to show it to; the transport's log has it
 	}
-	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Reason}
-	if err := r.registry.Record(ctx, step); err != nil {
+	if err := r.registry.Record(ctx, stepOf(s)); err != nil {
 		r.log.WarnContext(ctx, "activation step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
 	}
+}
+
+// RecordAll implements certs.BatchRecorder.
+func (r recorder) RecordAll(ctx context.Context, all []certs.Step) {
+	steps := make([]registry.Step, 0, len(all))
+	for _, s := range all {
+		if s.Thing != "" {
+			steps = append(steps, stepOf(s))
+		}
+	}
+	if err := r.registry.RecordAll(ctx, steps); err != nil {
+		r.log.WarnContext(ctx, "activation steps not recorded", "things", len(steps), logging.Err, err)
+	}
+}
+
+func stepOf(s certs.Step) registry.Step {
+	return registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Reason, Shown: registry.Shown(s.Shown)}
 }
 
 func newestCertificate(store *certspg.Store) func(context.Context, thing.ID) (registry.Certificate, bool, error) {

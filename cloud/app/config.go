@@ -97,8 +97,11 @@ type MQTTConfig struct {
 	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, emqx, aws-iot.
 	Broker string `koanf:"broker"`
 	// CRLFile is written with the list of revoked certificates, PEM, for a broker that reads one (Mosquitto's crlfile); "": none. The broker
-	// must be told to read it again; without it, it knows from orders who has no rights any more.
-	CRLFile string        `koanf:"crl_file"`
+	// must be told to read it again: with PIDFile, or by what starts it. Without a list it knows from orders who has no rights any more.
+	CRLFile string `koanf:"crl_file"`
+	// PIDFile is the pid_file of a Mosquitto that runs beside this process, under the same account: it gets SIGHUP whenever CRLFile was
+	// written. "": something else tells it (infra/compose/mosquitto/run.sh, or a path unit of systemd).
+	PIDFile string        `koanf:"pid_file"`
 	EMQX    emqx.Config   `koanf:"emqx"`    // with broker emqx
 	AWSIoT  awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
 }
