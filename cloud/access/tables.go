@@ -106,10 +106,12 @@ var HTTP = table([]Rule{
 
 	// The fleet.
 	{Name: "GET /v1/fleet", Roles: kit.Staff},
+	{Name: "GET /v1/fleet/counts", Roles: kit.Staff},
 	{Name: "GET /v1/watch", Roles: kit.Staff},
 	{Name: "GET /v1/things", Roles: kit.Staff},
 	{Name: "POST /v1/things", Roles: kit.Admins},
 	{Name: "GET /v1/things/{thing}", Roles: ownerOrStaff, Own: true},
+	{Name: "PATCH /v1/things/{thing}/tags", Roles: kit.Changers},
 	{Name: "GET /v1/things/{thing}/doctor", Roles: kit.Staff},
 	{Name: "GET /v1/things/{thing}/history", Roles: ownerOrStaff, Own: true},
 	{Name: "GET /v1/things/{thing}/certificates", Roles: kit.Staff},
@@ -122,6 +124,19 @@ var HTTP = table([]Rule{
 	{Name: "POST /v1/things/{thing}/commands", Roles: ownerOrChangers, Own: true},
 	{Name: "GET /v1/events", Roles: ownerOrStaff, Own: true},
 	{Name: "GET /v1/events/tail", Roles: ownerOrStaff, Own: true},
+
+	// Parts of the fleet, and what is done to them.
+	{Name: "GET /v1/cohorts", Roles: kit.Staff},
+	{Name: "POST /v1/cohorts", Roles: kit.Changers},
+	{Name: "GET /v1/cohorts/{cohort}", Roles: kit.Staff},
+	{Name: "PUT /v1/cohorts/{cohort}", Roles: kit.Changers},
+	{Name: "DELETE /v1/cohorts/{cohort}", Roles: kit.Changers},
+	{Name: "POST /v1/bulk/preview", Roles: kit.Changers},
+	{Name: "POST /v1/bulk", Roles: kit.Changers},
+	{Name: "GET /v1/bulk", Roles: kit.Staff},
+	{Name: "GET /v1/bulk/{id}", Roles: kit.Staff},
+	{Name: "GET /v1/bulk/{id}/results", Roles: kit.Staff},
+	{Name: "POST /v1/bulk/{id}/cancel", Roles: kit.Changers},
 
 	// Releases.
 	{Name: "GET /v1/releases", Roles: kit.Staff},

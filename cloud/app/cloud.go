@@ -27,6 +27,8 @@ import (
 	"kennel/cloud/account/accountwebauthn"
 	"kennel/cloud/api/large"
 	"kennel/cloud/bridge"
+	"kennel/cloud/bulk"
+	"kennel/cloud/cohort"
 	outbox "kennel/cloud/command" // this package has its own command
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/command/commandpg"
@@ -107,6 +109,8 @@ type Cloud struct {
 	OTA      *ota.Service
 	Events   *das.Service
 	Commands *outbox.Service
+	Cohorts  *cohort.Service
+	Bulk     *bulk.Service
 	Webhooks *webhook.Service
 	Broker   brokeradmin.Admin
 	bridge   *bridge.Bridge
@@ -243,6 +247,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 			d, err := c.OTA.Desired(ctx, id)
 			return string(d.Release), d.Since, err
 		},
+		Names: c.robotNames, Filter: c.filterSources(),
 	}, c.log)
 
 	// Identity and people.
@@ -269,9 +274,10 @@ func (c *Cloud) wire(ctx context.Context) error {
 		return err
 	}
 
-	// Commands, and what is done again and again.
+	// Commands, what is done to many robots, and what is done again and again.
 	c.cmdStore = commandpg.New(c.pool)
 	c.Commands = outbox.New(c.cmdStore)
+	c.wireFleet()
 	if err := c.wireWebhooks(); err != nil {
 		return err
 	}
@@ -427,7 +433,8 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	}
 	c.mountSignIn(mux)
 	ownerapi.Mount(mux, c.Owners, ownerapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
-	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns))
+	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns), registryapi.WithAudit(accountapi.Auditor(c.Accounts)))
+	c.mountFleet(mux)
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events, dasapi.WithOwns(c.Owners.Owns))
