@@ -1,0 +1,116 @@
+package ctl
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"kennel/cloud/openapi"
+	"kennel/infra/cli"
+)
+
+// commandOf says which command asks for each route, or in brackets why none does.
+var commandOf = map[string]string{
+	"POST /v1/login": "login", "POST /v1/logout": "logout", "GET /v1/me": "whoami", "POST /v1/me/password": "password",
+	"POST /v1/login/passkey/begin": "(a browser has the passkey)", "POST /v1/login/passkey": "(a browser has the passkey)",
+	"POST /v1/me/passkeys/begin": "(a browser makes the passkey)", "POST /v1/me/passkeys": "(a browser makes the passkey)",
+	"GET /v1/me/passkeys": "passkeys list", "DELETE /v1/me/passkeys/{id}": "passkeys remove",
+
+	"POST /v1/account/signup": "account signup", "POST /v1/account/verify": "account verify", "POST /v1/account/verify/again": "account again",
+	"POST /v1/account/reset": "account reset", "POST /v1/account/reset/confirm": "account set-password",
+	"POST /v1/account/email": "account email", "POST /v1/account/email/confirm": "account email-confirm", "GET /v1/account": "account show", "PATCH /v1/account": "account set",
+	"GET /v1/account/sessions": "account sessions", "DELETE /v1/account/sessions": "account end", "DELETE /v1/account/sessions/{id}": "account end",
+	"POST /v1/account/apps": "account app-token", "GET /v1/account/export": "account export", "POST /v1/account/delete": "account delete",
+
+	"GET /v1/my/robots": "my robots", "POST /v1/my/robots/claim": "my claim", "PATCH /v1/my/robots/{thing}": "my rename", "DELETE /v1/my/robots/{thing}": "my release",
+	"POST /v1/my/robots/{thing}/transfer": "my transfer", "GET /v1/my/transfers": "my transfers", "POST /v1/my/transfers/{id}/accept": "my accept",
+	"DELETE /v1/my/transfers/{id}": "my decline",
+
+	"GET /v1/fleet": "fleet", "GET /v1/things": "robots list", "GET /v1/things/{thing}": "robots show", "GET /v1/things/{thing}/doctor": "doctor",
+	"GET /v1/things/{thing}/history": "robots history", "GET /v1/fleet/counts": "robots counts", "PATCH /v1/things/{thing}/tags": "robots tag add",
+	"GET /v1/cohorts": "cohorts list", "POST /v1/cohorts": "cohorts create", "GET /v1/cohorts/{cohort}": "cohorts show", "PUT /v1/cohorts/{cohort}": "cohorts change",
+	"DELETE /v1/cohorts/{cohort}": "cohorts delete", "POST /v1/bulk/preview": "robots bulk set", "POST /v1/bulk": "robots bulk send", "GET /v1/bulk": "robots bulk list",
+	"GET /v1/bulk/{id}": "robots bulk show", "GET /v1/bulk/{id}/results": "robots bulk results", "POST /v1/bulk/{id}/cancel": "robots bulk cancel",
+
+	"GET /v1/things/{thing}/jdocs": "jdocs list", "GET /v1/things/{thing}/jdocs/{doc}": "jdocs get", "PATCH /v1/things/{thing}/jdocs/{doc}": "jdocs set",
+	"GET /v1/things/{thing}/jdocs/{doc}/history": "jdocs history", "GET /v1/things/{thing}/commands": "commands list", "POST /v1/things/{thing}/commands": "commands send",
+	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail",
+
+	"GET /v1/releases": "releases list", "POST /v1/releases": "releases add", "GET /v1/things/{thing}/ota": "releases show",
+	"PUT /v1/things/{thing}/ota/desired": "releases want", "PUT /v1/ota/desired/{species}": "releases want",
+
+	"GET /v1/webhooks": "webhooks list", "POST /v1/webhooks": "webhooks add", "GET /v1/webhooks/{id}": "webhooks show", "PATCH /v1/webhooks/{id}": "webhooks change",
+	"DELETE /v1/webhooks/{id}": "webhooks remove", "POST /v1/webhooks/{id}/secret": "webhooks secret", "POST /v1/webhooks/{id}/ping": "webhooks ping",
+	"GET /v1/webhooks/{id}/deliveries": "webhooks deliveries", "POST /v1/webhooks/{id}/replay": "webhooks replay",
+
+	"POST /v1/things": "robots register", "POST /v1/things/batch": "robots register", "GET /v1/things/{thing}/certificates": "robots certificates",
+	"POST /v1/things/{thing}/revoke": "robots revoke", "POST /v1/things/{thing}/release": "robots release",
+	"GET /v1/things/{thing}/tokens": "robots tokens list", "DELETE /v1/things/{thing}/tokens": "robots tokens revoke", "DELETE /v1/things/{thing}/tokens/{token}": "robots tokens revoke",
+	"GET /v1/things/{thing}/apps": "robots apps list", "DELETE /v1/things/{thing}/apps": "robots apps revoke", "DELETE /v1/things/{thing}/apps/{app}": "robots apps revoke",
+	"GET /v1/things/{thing}/owner": "robots owner", "DELETE /v1/things/{thing}/owner": "robots disown", "GET /v1/revocations": "robots revocations",
+	"GET /v1/waiting": "robots waiting", "POST /v1/waiting/{thing}/approve": "robots approve", "POST /v1/waiting/{thing}/refuse": "robots refuse",
+	"GET /v1/batches": "batches list", "PUT /v1/batches/{batch}": "batches put", "POST /v1/batches/{batch}/disable": "batches disable",
+	"POST /v1/batches/{batch}/enable": "batches enable", "GET /v1/factory-certificates": "batches revoked", "POST /v1/factory-certificates/revoke": "batches revoke-certificate",
+
+	"GET /v1/operators": "operators list", "POST /v1/operators": "operators add", "PATCH /v1/operators/{id}": "operators role", "DELETE /v1/operators/{id}": "operators remove",
+	"POST /v1/operators/{id}/password": "operators password", "GET /v1/operators/{id}/sessions": "operators sessions",
+	"DELETE /v1/operators/{id}/sessions": "operators end", "DELETE /v1/operators/{id}/sessions/{session}": "operators end",
+	"GET /v1/audit": "audit list", "GET /v1/audit/verify": "audit verify",
+
+	"POST /v1/enroll": "(robots do)", "POST /v1/renew": "(robots do)", "POST /v1/req/{service}/{method}": "(robots do)", "GET /v1/crl/{file}": "(programs that check certificates do)",
+	"GET /v1/health": "(load balancers do)", "GET /v1/openapi.json": "(a browser and programs do)",
+	"GET /v1/watch": "(the console does; robots list asks again)",
+}
+
+// TestComplete walks the description of the public API: each route has a command, or a reason why none; each command exists.
+func TestComplete(t *testing.T) {
+	var doc struct{ Paths map[string]map[string]any }
+	if err := json.Unmarshal(openapi.JSON, &doc); err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]bool{}
+	for path, item := range doc.Paths {
+		for method := range item {
+			route := strings.ToUpper(method) + " " + path
+			described[route] = true
+			if commandOf[route] == "" {
+				t.Errorf("%s has no command, and nobody says why", route)
+			}
+		}
+	}
+	root := Command()
+	for route, words := range commandOf {
+		if !described[route] {
+			t.Errorf("%s is in the list and not in the API", route)
+		}
+		if strings.HasPrefix(words, "(") {
+			continue
+		}
+		cmd, rest, err := root.Find(strings.Fields(words))
+		if err != nil || len(rest) > 0 || cmd.HasSubCommands() {
+			t.Errorf("%s: there is no command %q (%v, %q)", route, words, err, rest)
+		}
+	}
+	for _, problem := range cli.Lint(Command()) {
+		t.Error(problem)
+	}
+}
+
+// TestCompletion: scripts for the shells, and what they then ask for.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		var out strings.Builder
+		if code := Main([]string{"completion", shell}, func(string) string { return "" }, &out, io.Discard); code != 0 || !strings.Contains(out.String(), "kennelctl") {
+			t.Errorf("%s: exit %d, %d bytes", shell, code, out.Len())
+		}
+	}
+	for line, want := range map[string]string{"webhooks ": "deliveries", "webhooks add https://x -kind thing.": "thing.absent", "releases add ": "pleo", "webhooks deliveries x --state ": "dead"} {
+		var out strings.Builder
+		args := append([]string{"__complete"}, strings.Split(line, " ")...)
+		if code := Main(args, func(string) string { return "" }, &out, io.Discard); code != 0 || !slices.ContainsFunc(strings.Split(out.String(), "\n"), func(s string) bool { return strings.HasPrefix(s, want) }) {
+			t.Errorf("%q offers %q, want %s among it", line, out.String(), want)
+		}
+	}
+}
