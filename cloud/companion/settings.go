@@ -104,8 +104,11 @@ func readSettings(doc string) settings {
 	get("temp_is_fahrenheit", &s.Fahrenheit)
 	s.Alexa = alexa == 1
 	s.Hue, s.Saturation = int(math.Round(own.Hue*360)), int(math.Round(own.Saturation*100))
-	if own.Enabled {
+	switch {
+	case own.Enabled:
 		s.Eyes = ownEyes
+	case s.Saturation == 0: // nobody has mixed one yet: begin with one that can be seen
+		s.Hue, s.Saturation = int(math.Round(eyes[0].hue*360)), 100
 	}
 	return s
 }
@@ -147,7 +150,7 @@ type settingsPage struct {
 	said
 	robotView
 	Want      settings
-	Eyes      []option
+	Colors    []option
 	Own       option
 	Volumes   []option
 	Languages []option
@@ -258,7 +261,7 @@ func (c *companion) taken(ctx context.Context, v *settingsPage, version uint64) 
 func (v *settingsPage) choices(now time.Time) {
 	for i, e := range eyes {
 		n := strconv.Itoa(i)
-		v.Eyes = append(v.Eyes, option{n, e.name, color(e.hue, e.saturation), v.Picked("eyes", "eyes", n, v.Want.Eyes == i)})
+		v.Colors = append(v.Colors, option{n, e.name, color(e.hue, e.saturation), v.Picked("eyes", "eyes", n, v.Want.Eyes == i)})
 	}
 	v.Own = option{"own", "Your own", color(float64(v.Want.Hue)/360, float64(v.Want.Saturation)/100), v.Picked("eyes", "eyes", "own", v.Want.Eyes == ownEyes)}
 	for i, name := range volumes {

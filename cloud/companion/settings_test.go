@@ -30,6 +30,7 @@ func TestSettingsAreRead(t *testing.T) {
 		`{"eye_color":"SINGULARITY_SAPPHIRE","master_volume":"mute"}`:                 with(func(s *settings) { s.Eyes, s.Volume = 4, 0 }),
 		`{"eye_color":99,"master_volume":{},"locale":7,"time_zone":null}`:             first,
 		`{"custom_eye_color":{"enabled":true,"hue":0.5,"saturation":0.25}}`:           with(func(s *settings) { s.Eyes, s.Hue, s.Saturation = ownEyes, 180, 25 }),
+		`{"custom_eye_color":{"enabled":false,"hue":0,"saturation":0}}`:               first,
 		`{"custom_eye_color":{"enabled":true,"hue":7}}`:                               first,
 		`{"button_wakeword":1,"clock_24_hour":true,"dist_is_metric":true,"more":[1]}`: with(func(s *settings) { s.Alexa, s.Clock24, s.Metric = true, true, true }),
 	} {
@@ -96,7 +97,7 @@ func TestWantedAndTaken(t *testing.T) {
 				t.Errorf("%s: %s: %q, want %q", x.name, card, got, want)
 			}
 		}
-		if !strings.Contains(body, "Last changed by you") || !strings.Contains(body, `value="4" checked`) {
+		if !strings.Contains(body, `<g class="eyes" fill="#0094ff">`) || !strings.Contains(body, "Last changed by you") || !strings.Contains(body, `value="4" checked`) {
 			t.Errorf("%s: %s", x.name, body)
 		}
 	}

@@ -111,7 +111,10 @@ const ops = {
     await file.saveAs(a.file);
     return file.suggestedFilename();
   },
-  async shot(s, a) { await s.page.screenshot({ path: a.file, fullPage: a.full ?? true, animations: "disabled" }); },
+  async shot(s, a) {
+    await s.page.evaluate(() => document.activeElement?.blur());
+    await s.page.screenshot({ path: a.file, fullPage: a.full ?? true, animations: "disabled" });
+  },
   async axe(s) {
     // Playwright evaluates outside the page's Content-Security-Policy.
     if (!(await s.page.evaluate(() => Boolean(window.axe)))) await s.page.evaluate(axeSource);
