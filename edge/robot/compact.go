@@ -29,9 +29,6 @@ type bare struct {
 	single bool     // an axis that is the only part of its parent, which stands for it
 }
 
-// key tells paths apart.
-func (b bare) key() string { return strings.Join(b.names, ".") }
-
 // reduced returns the names up to the one that stands for the device.
 func (b bare) reduced() []string {
 	if b.single {
@@ -84,21 +81,21 @@ func (t *Tree) bares() map[string]bare {
 			parent := b.names[n-2]
 			b.single = len(parts[strings.Join(b.names[:n-1], ".")]) == 1 && parent != "robot" && parent != "body"
 		}
-		out[b.key()] = b
+		out[strings.Join(b.names, ".")] = b
 	}
 	return out
 }
 
-// keep returns which of b's names the compact name needs.
-func (b bare) keep(all map[string]bare) []string {
+// keep returns which of b's names the compact name needs, to tell it from all others that end in the same name.
+func (b bare) keep(all map[string][]bare) []string {
 	path := b.reduced()
 	kept := []int{len(path) - 1}
 	if !b.single && len(path) > 1 && slices.Contains(axes, path[len(path)-1]) {
 		kept = []int{len(path) - 2, len(path) - 1}
 	}
 	var rivals []bare
-	for key, o := range all {
-		if key != b.key() {
+	for _, o := range all[path[len(path)-1]] {
+		if !slices.Equal(o.names, b.names) {
 			rivals = append(rivals, o)
 		}
 	}
@@ -111,8 +108,9 @@ func (b bare) keep(all map[string]bare) []string {
 	}
 	left := func(kept []int) []bare {
 		var out []bare
+		names := pick(kept)
 		for _, r := range rivals {
-			if fits(pick(kept), r.reduced()) {
+			if fits(names, r.reduced()) {
 				out = append(out, r)
 			}
 		}
@@ -176,9 +174,14 @@ func suffix(locs []Loc) string {
 // nameAll gives every device its compact name and its aliases.
 func (t *Tree) nameAll() (warnings []error) {
 	all := t.bares()
+	byEnd := map[string][]bare{}
+	for _, b := range all {
+		end := b.reduced()
+		byEnd[end[len(end)-1]] = append(byEnd[end[len(end)-1]], b)
+	}
 	stem := make(map[string]string, len(all))
 	for key, b := range all {
-		stem[key] = camel(b.keep(all))
+		stem[key] = camel(b.keep(byEnd))
 	}
 	users := map[string][]*Node{}
 	for _, d := range t.devices {
@@ -281,17 +284,19 @@ func (d *Node) spelled(stem string) bool {
 
 // joins reports whether stem is the camel case of some of names, the last among them.
 func joins(stem string, names []string) bool {
-	if len(names) == 0 {
-		return false
-	}
-	last := names[len(names)-1]
-	if stem == last {
-		return true
-	}
-	rest, ok := strings.CutSuffix(stem, camel([]string{"", last}))
-	for n := len(names) - 1; ok && n > 0; n-- {
-		if joins(rest, names[:n]) {
-			return true
+	var open []int // how much of stem is still to be found, one for each way to get here
+	for i := len(names) - 1; i >= 0; i-- {
+		from := open
+		if i == len(names)-1 {
+			from = []int{len(stem)}
+		}
+		for _, left := range from {
+			if stem[:left] == names[i] {
+				return true
+			}
+			if rest, ok := strings.CutSuffix(stem[:left], camel([]string{"", names[i]})); ok && rest != "" && !slices.Contains(open, len(rest)) {
+				open = append(open, len(rest))
+			}
 		}
 	}
 	return false

@@ -158,3 +158,21 @@ func TestOldStyle(t *testing.T) {
 		}
 	}
 }
+
+// TestJoins: short names are recognised in their longer forms, and a name that repeats itself is no riddle (GOSTAI-CMP-07).
+func TestJoins(t *testing.T) {
+	path := []string{"robot", "body", "leg", "knee", "pitch"}
+	for stem, want := range map[string]bool{"pitch": true, "kneePitch": true, "legPitch": true, "legKneePitch": true, "robotBodyLegKneePitch": true,
+		"knee": false, "kneeLegPitch": false, "Pitch": false, "kneepitch": false, "": false, "xKneePitch": false} {
+		if joins(stem, path) != want {
+			t.Errorf("%q: %v, want %v", stem, !want, want)
+		}
+	}
+	same := make([]string, 24)
+	for i := range same {
+		same[i] = "a"
+	}
+	if joins("a"+strings.Repeat("A", 22)+"B", same) || !joins("a"+strings.Repeat("A", 23), same) || joins("a"+strings.Repeat("A", 24), same) {
+		t.Error("aAAA in a.a.a.a")
+	}
+}

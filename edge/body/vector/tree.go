@@ -1,6 +1,8 @@
 package vector
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -117,10 +119,11 @@ func Bind(board *state.Board) (*Binding, error) {
 	var err error
 	id := func(name string) int {
 		target, e := board.Tree().Lookup(name)
-		if e != nil || len(target.Refs) != 1 {
-			if err == nil {
-				err = e
-			}
+		if e == nil && len(target.Refs) != 1 {
+			e = fmt.Errorf("%s is %d slots, want one", name, len(target.Refs))
+		}
+		if e != nil {
+			err = errors.Join(err, e)
 			return -1
 		}
 		return target.Refs[0].ID

@@ -32,7 +32,7 @@ import (
 // Bounds of a file; own defaults.
 const (
 	maxBytes = 1 << 20
-	maxNodes = 10_000
+	maxNodes = 5000
 	maxDepth = 64
 )
 
@@ -124,7 +124,12 @@ func (p *parser) token() (json.Token, int, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		return nil, at, p.fail(int(syntax.Offset)-1, "", errors.New(syntax.Error()))
+		// The offset is that of the character, or of the one behind it, depending on who complains.
+		at = int(syntax.Offset) - 1
+		if at+1 < len(p.src) && strings.Contains(syntax.Error(), "'"+string(p.src[at+1])+"'") {
+			at++
+		}
+		return nil, at, p.fail(at, "", errors.New(syntax.Error()))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, at, p.fail(len(p.src), "", errors.New("the text ends too early; a brace or quote is not closed"))
 	case err != nil:
