@@ -40,7 +40,11 @@ var orders = map[registry.Column]order{
 	registry.ByCert:     {"cert", "timestamptz"},
 }
 
-// tableSQL returns the statement of one page, and its arguments. The rows of registry_thing are fetched for the page alone.
+// ofThing lets the key of registry_thing serve, which has the database's own collation, where that of registry_facet is C.
+const ofThing = `COLLATE "default"`
+
+// tableSQL returns the statement of one page, and its arguments. The rows of registry_thing are fetched one by one, for
+// the page alone: LATERAL and LIMIT keep the planner from reading all of that fat table.
 func tableSQL(q registry.Selection, after *registry.Place, now time.Time) (string, []any, error) {
 	o, ok := orders[q.Sort]
 	if !ok {
@@ -64,7 +68,7 @@ func tableSQL(q registry.Selection, after *registry.Place, now time.Time) (strin
 		cond += fmt.Sprintf(" AND (f.%s, f.thing) %s (%s::text::%s, %s)", o.col, beyond, b.arg(after.Key), o.kind, b.arg(after.Thing))
 	}
 	return `SELECT ` + columns + `, ` + key + ` FROM (SELECT * FROM registry_facet AS f WHERE ` + cond + ` ORDER BY ` + by + ` LIMIT ` + b.arg(q.Limit+1) +
-		`) AS f JOIN registry_thing AS t ON t.thing = f.thing ORDER BY ` + by, b.args, nil
+		`) AS f CROSS JOIN LATERAL (SELECT * FROM registry_thing AS t WHERE t.thing = f.thing ` + ofThing + ` LIMIT 1) AS t ORDER BY ` + by, b.args, nil
 }
 
 // Table returns one page.
@@ -225,7 +229,7 @@ func (s *Store) SetCertificates(ctx context.Context, until map[thing.ID]time.Tim
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			SELECT t.thing FROM registry_thing AS t WHERE t.thing IN (
-				SELECT f.thing FROM registry_facet AS f JOIN unnest($1::text[], $2::timestamptz[]) AS n (thing, cert) ON n.thing = f.thing
+				SELECT f.thing `+ofThing+` FROM registry_facet AS f JOIN unnest($1::text[], $2::timestamptz[]) AS n (thing, cert) ON n.thing = f.thing
 				WHERE f.cert <> coalesce(n.cert, '-infinity'))
 			ORDER BY t.thing FOR UPDATE`, ids, ends)
 		if err != nil {
@@ -275,7 +279,7 @@ func (s *Store) Refit(ctx context.Context, limit int) (int, error) {
 	n := 0
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			SELECT f.thing, t.status, t.clock_ms FROM registry_facet AS f JOIN registry_thing AS t ON t.thing = f.thing
+			SELECT f.thing, t.status, t.clock_ms FROM registry_facet AS f JOIN registry_thing AS t ON t.thing = f.thing `+ofThing+`
 			WHERE f.fit <> $1 AND t.status IS NOT NULL ORDER BY f.thing LIMIT $2 FOR UPDATE OF f SKIP LOCKED`, registry.Fit, limit)
 		if err != nil {
 			return err
