@@ -22,7 +22,7 @@ import (
 	"kennel/infra/logging"
 )
 
-//go:embed assets pages
+//go:embed assets pages parts
 var files embed.FS
 
 // Fleet is what the pages ask of the registry; *registry.Service is one.
@@ -45,29 +45,14 @@ type Auth interface {
 	SignOut(w http.ResponseWriter, r *http.Request) error
 }
 
-// Doc is a document as a robot's page lists it.
-type Doc struct {
-	Name    string
-	Version uint64    // latest in the cloud
-	At      time.Time // of that version
-	By      string
-	JSON    string // its text
-}
-
-// Event is one line of a robot's recent events.
-type Event struct {
-	Received time.Time
-	Level    string
-	Name     string
-	Values   string // what it carries, as text
-}
-
 // Config is what the console is made of. Fleet, Auth and Log are required; what else is nil has no page, or no section on the robot's page.
 type Config struct {
 	Fleet      Fleet
 	Auth       Auth
-	Docs       func(ctx context.Context, id thing.ID) ([]Doc, error)
-	Events     func(ctx context.Context, id thing.ID, limit int) ([]Event, error) // the newest first
+	Docs       Documents
+	Commands   Commands
+	Events     Events
+	Vitals     Vitals
 	Identities Identities
 	Owners     Owners
 	Tokens     Tokens
@@ -89,21 +74,20 @@ type Config struct {
 }
 
 const (
-	pageSize     = 100
-	recentEvents = 20
-	pageTimeout  = 10 * time.Second
-	signInTime   = 20 * time.Second // a password may wait for its turn
+	pageTimeout = 10 * time.Second
+	signInTime  = 20 * time.Second // a password may wait for its turn
 )
 
 // console serves the pages. It is safe for concurrent use.
 type console struct {
 	Config
-	set *page.Set
-	now func() time.Time
+	set   *page.Set
+	now   func() time.Time
+	tails tails
 }
 
-// Mount adds the pages to mux: /, /login, /logout, /me, /things/{thing}, /certificates, /audit, /operators, /live, /assets/. Who may see
-// one or send its forms is in access.HTTP, by the route's pattern.
+// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /tail,
+// /certificates, /audit, /operators, /live, /theme, /assets/. Who may see one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
 	if err != nil {
@@ -114,9 +98,14 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	}
 	show := func(pattern string, h view) { handle(pattern, pageTimeout, c.page(h)) }
 	act := func(pattern string, a action) { handle(pattern, pageTimeout, c.act(a)) }
-	show("GET /{$}", c.fleet)
-	show("GET /things/{thing}", c.thing)
-	c.mountThing(act)
+	show("GET /{$}", c.overview)
+	c.mountFleet(show, act, handle)
+	c.mountThing(show, act)
+	if cfg.Events != nil {
+		show("GET /tail", c.tail)
+		handle("GET /tail/stream", 0, http.HandlerFunc(c.tailStream))
+	}
+	show("GET /help", c.help)
 	if cfg.Identities != nil {
 		show("GET /certificates", c.certificates)
 		c.mountCertificates(act)
@@ -135,6 +124,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	handle("GET /login", pageTimeout, http.HandlerFunc(c.loginPage))
 	handle("POST /login", signInTime, http.HandlerFunc(c.login))
 	handle("POST /logout", pageTimeout, http.HandlerFunc(c.logout))
+	handle("POST /theme", pageTimeout, page.SetTheme("/"))
 	handle("GET /live", 0, http.HandlerFunc(c.live))
 	handle("GET /assets/{file}", 0, http.HandlerFunc(c.set.Asset))
 	if cfg.Beside != nil {
@@ -147,7 +137,7 @@ func newConsole(cfg Config) (*console, error) {
 	if cfg.Fleet == nil || cfg.Auth == nil || cfg.Log == nil {
 		return nil, errors.New("console: want Fleet, Auth and Log")
 	}
-	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil) {
+	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil || cfg.Docs != nil || cfg.Commands != nil) {
 		return nil, errors.New("console: want Audit, because its pages change something")
 	}
 	c := &console{Config: cfg, now: time.Now}
@@ -159,14 +149,19 @@ func newConsole(cfg Config) (*console, error) {
 
 // frame is what every page has around it.
 type frame struct {
-	Title string
-	User  string // "" without a session
-	Me    string // where they find what is theirs
-	Path  string // of the page, for the navigation
-	Nav   []link
-	Live  string // address of the stream that says when to fetch the page again; "": none
-	Said  said
-	Main  any
+	Title  string
+	User   string // "" without a session
+	Me     string // where they find what is theirs
+	Role   kit.Role
+	Path   string // of the page, for the navigation
+	Here   string // its address, to come back to
+	Theme  string // light, dark, or "" for what the system says
+	Nav    []link
+	Crumbs []link // the way to this page; the last is the page itself
+	Live   string // address of the stream that says when to fetch the page again; "": none
+	Search bool   // the page has the field for robots itself
+	Said   said
+	Main   any
 }
 
 type link struct {
@@ -223,6 +218,8 @@ var dones = map[string]string{
 	"operator-on":     "The operator may sign in again.",
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
+	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",
+	"command-sent":    "The command is on its way. What became of it appears below.",
 	"passkey-added":   "The passkey is added. It signs you in from now on.",
 	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
 }

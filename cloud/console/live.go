@@ -38,16 +38,7 @@ func (c *console) live(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), liveLife)
 	defer cancel()
 	changes := c.Fleet.Watch(ctx)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	out := http.NewResponseController(w)
-	send := func(text string) bool {
-		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return false
-		}
-		_, err := w.Write([]byte(text))
-		return err == nil && out.Flush() == nil
-	}
+	send := startStream(w)
 	const change = "event: change\ndata: 1\n\n"
 	if !send("retry: 2000\n" + change) { // what happened before this stream began
 		return
@@ -75,5 +66,19 @@ func (c *console) live(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+	}
+}
+
+// startStream begins server-sent events on w. What it returns writes and flushes, and reports whether the reader is still there.
+func startStream(w http.ResponseWriter) func(text string) bool {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	out := http.NewResponseController(w)
+	return func(text string) bool {
+		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return false
+		}
+		_, err := w.Write([]byte(text))
+		return err == nil && out.Flush() == nil
 	}
 }
