@@ -282,3 +282,73 @@ func TestMosquittoRefusesRevoked(t *testing.T) {
 	again := connect(t, b.Things, "vic:00e20101", neighbour)
 	wait(t, again.up, "another login of the neighbour")
 }
+
+// TestMosquittoReadsEveryList: robots are revoked one right after the other, and each list is in force at the next handshake, also those that
+// begin in the same second, though nobody's orders reach the plugin.
+func TestMosquittoReadsEveryList(t *testing.T) {
+	h := newHouse(t)
+	b := mosquittotest.New(t)
+	anchors, err := h.ca.Anchors(ca.Device, mosquitto.Anchor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(b.Config.DeviceCA, anchors, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.Config.DeviceCRL, b.Config.PIDFile = filepath.Join(b.Dir, "device.crl"), filepath.Join(b.Dir, "mosquitto.pid")
+	feed := certspg.NewRevocations(h.pool, slog.New(slog.DiscardHandler))
+	set := certs.NewRevocations(feed, nil)
+	written := make(chan struct{}, 100)
+	reload := mosquitto.Reloader{List: b.Config.DeviceCRL, PIDFile: b.Config.PIDFile, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 3)
+	go func() { done <- set.Run(ctx) }()
+	go func() {
+		done <- ca.NewCRLs(h.ca, set, feed.CRLNumber).Keep(ctx, b.Config.DeviceCRL, func(context.Context) { written <- struct{}{} }, func(err error) { t.Error(err) })
+	}()
+	go func() { done <- reload.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, <-done, <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	wait(t, written, "the first list")
+	b.Start(t)
+	verdict := func(id thing.ID, cert tls.Certificate) (refused bool) {
+		r := connect(t, b.Things, id, cert)
+		defer r.stop()
+		select {
+		case d := <-r.down:
+			if d.Step != "login" {
+				t.Errorf("%s: %v", id, d)
+			}
+			return true
+		case <-r.up:
+			return false
+		}
+	}
+	ids := []thing.ID{"vic:00e20100", "vic:00e20101", "vic:00e20102", "vic:00e20103"}
+	certificates := map[thing.ID]tls.Certificate{}
+	for _, id := range ids {
+		certificates[id] = h.enrol(t, id)
+		if verdict(id, certificates[id]) {
+			t.Fatalf("%s is refused before it was revoked", id)
+		}
+	}
+	for i, id := range ids[:3] {
+		began := time.Now()
+		if _, err := h.store.Revoke(t.Context(), id, "stolen", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		for !verdict(id, certificates[id]) {
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("revoked thing %d of three still logs in", i+1)
+			}
+		}
+		t.Logf("from Revoke to the refusal at the handshake %v", time.Since(began).Round(time.Millisecond))
+	}
+	if verdict(ids[3], certificates[ids[3]]) {
+		t.Errorf("%s, which nobody revoked, is refused", ids[3])
+	}
+}

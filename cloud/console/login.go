@@ -54,7 +54,7 @@ var refusals = map[string]string{
 	"oidc_email":        "The identity provider does not vouch for your e-mail address. Confirm it there, then begin again.",
 	"oidc_role":         "The identity provider knows you, but none of your groups has a role here. Ask an administrator for one.",
 	"oidc_account":      "Your account here is not open to the identity provider. Ask an administrator.",
-	"oidc_away":         "The identity provider does not answer. Try again in a moment, or sign in in another way.",
+	"oidc_away":         "The identity provider does not answer. Try again in a moment, or sign in another way.",
 	"too_many_attempts": "Too many attempts from your address. Wait a moment, then begin again.",
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/status"
+	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
 )
 
@@ -65,7 +66,7 @@ type Certificate struct {
 	Reason    string    // why it was revoked
 }
 
-// Sources is what the doctor asks other domains. A nil one leaves its check out.
+// Sources is what the doctor and the table ask other domains. A nil one leaves its check out.
 type Sources struct {
 	// Certificate returns the newest certificate, false if there is none.
 	Certificate func(context.Context, thing.ID) (Certificate, bool, error)
@@ -75,6 +76,11 @@ type Sources struct {
 	Owner func(context.Context, thing.ID) (since time.Time, owned bool, err error)
 	// Release returns the desired release ("": none) and since when it is desired.
 	Release func(context.Context, thing.ID) (version string, since time.Time, err error)
+
+	// Names returns what owners call those of the things that have a name; nil: nobody knows.
+	Names func(context.Context, []thing.ID) (map[thing.ID]string, error)
+	// Filter is what filters ask.
+	Filter filter.Sources
 }
 
 // Doctor examines a thing, registered or not.
@@ -508,10 +514,7 @@ func (f *facts) loop() (Check, bool) {
 		return c, true
 	}
 	l := m.Loop
-	missed := 0.0
-	if all := l.Steps + l.Missed; all > 0 {
-		missed = float64(l.Missed) / float64(all)
-	}
+	missed := missedShare(l)
 	c.Text = fmt.Sprintf("late by p50 %.0f µs, p99 %.0f µs; step p99 %.0f µs; %d of %d periods missed", l.LateP50, l.LateP99, l.StepP99, l.Missed, l.Steps+l.Missed)
 	switch {
 	case missed > loopMissed:

@@ -2,11 +2,13 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"kennel/certs/thing"
+	"kennel/cloud/registry/filter"
 	"kennel/infra/logging"
 )
 
@@ -14,52 +16,104 @@ const (
 	sweepEvery = 250 * time.Millisecond // a lease ends at most this, and a query, late
 	sweepBatch = 1000
 	pollEvery  = time.Second // re-read without a hint
-	readBatch  = 1000
+	// readEvery is the least time from one read to the next: the first of a burst of changes is seen at once, the others together.
+	readEvery = 150 * time.Millisecond
+	refitEach = 500
+	readBatch = 1000
 	// overlap is re-read every time: a transaction stamped before our last read may commit after it.
 	overlap   = 2 * time.Second
 	trimEvery = time.Hour
+	maxSeen   = 20_000 // revisions remembered: more than change within the overlap
 	// subBuffer is how many changes a watcher may be behind before it is cut off: one second of a fleet of 10,000 that reports every 15 s,
 	// and a wave of reconnects.
 	subBuffer = 4096
 )
 
-// feed hands changes to watchers. One reader per process asks the database, however many watch.
+// feed hands changes to watchers. One reader per process asks the database, however many watch, and each change is made once for all.
 type feed struct {
 	mu   sync.Mutex
 	subs map[*sub]struct{}
 }
 
-type sub struct{ ch chan Thing }
+// sub is one watcher: one of the channels is its own.
+type sub struct {
+	things  chan Thing
+	updates chan *Update
+}
+
+// Update is one change of a thing, shared by all who watch. It is not changed. Safe for concurrent use.
+type Update struct {
+	Thing Thing
+	row   filter.Row
+
+	once sync.Once
+	json []byte
+	err  error
+}
+
+// JSON returns the thing as the API shows it; made at the first call, for all watchers.
+func (u *Update) JSON() ([]byte, error) {
+	u.once.Do(func() { u.json, u.err = json.Marshal(u.Thing) })
+	return u.json, u.err
+}
+
+// Match reports whether a resolved filter selects the thing as it is now.
+func (u *Update) Match(f filter.Filter, now time.Time) bool { return f.Match(&u.row, now) }
 
 // Watch returns a channel of things as they change, from now until ctx ends; then it is closed. A watcher that falls too far behind is
 // cut off the same way: it lists again and watches anew.
 func (s *Service) Watch(ctx context.Context) <-chan Thing {
-	w := &sub{make(chan Thing, subBuffer)}
-	s.feed.mu.Lock()
-	s.feed.subs[w] = struct{}{}
-	s.feed.mu.Unlock()
-	context.AfterFunc(ctx, func() { s.feed.drop(w) })
-	return w.ch
+	w := &sub{things: make(chan Thing, subBuffer)}
+	s.feed.add(ctx, w)
+	return w.things
 }
 
-func (f *feed) drop(w *sub) {
+// Follow is Watch for many: what it hands out is shared.
+func (s *Service) Follow(ctx context.Context) <-chan *Update {
+	w := &sub{updates: make(chan *Update, subBuffer)}
+	s.feed.add(ctx, w)
+	return w.updates
+}
+
+// Resolve returns a filter as Update.Match wants it.
+func (s *Service) Resolve(ctx context.Context, f filter.Filter) (filter.Filter, error) {
+	return f.Resolve(ctx, s.src.Filter)
+}
+
+func (f *feed) add(ctx context.Context, w *sub) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, ok := f.subs[w]; ok {
-		delete(f.subs, w)
-		close(w.ch)
+	f.subs[w] = struct{}{}
+	f.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.drop(w)
+	})
+}
+
+// drop ends a watcher; f.mu is held.
+func (f *feed) drop(w *sub) {
+	if _, ok := f.subs[w]; !ok {
+		return
 	}
+	delete(f.subs, w)
+	if w.things != nil {
+		close(w.things)
+		return
+	}
+	close(w.updates)
 }
 
 func (f *feed) publish(t Thing) {
+	u := &Update{Thing: t, row: t.Row()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for w := range f.subs {
 		select {
-		case w.ch <- t:
+		case w.things <- t: // nil for one that follows
+		case w.updates <- u:
 		default:
-			delete(f.subs, w)
-			close(w.ch)
+			f.drop(w)
 		}
 	}
 }
@@ -77,6 +131,7 @@ func (s *Service) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1) // one hint is as good as many
 	wg.Go(func() { s.every(ctx, "end leases", sweepEvery, s.Sweep) })
 	wg.Go(func() { s.every(ctx, "trim", trimEvery, s.store.Trim) })
+	wg.Go(func() { s.every(ctx, "read statuses anew", trimEvery, s.Refit) })
 	wg.Go(func() { s.listen(ctx, wake) })
 	wg.Go(func() { s.read(ctx, wake) })
 	wg.Wait()
@@ -88,6 +143,17 @@ func (s *Service) Sweep(ctx context.Context) error {
 	for {
 		n, err := s.store.Expire(ctx, sweepBatch)
 		if err != nil || n < sweepBatch {
+			return err
+		}
+	}
+}
+
+// Refit brings what the fleet is filtered by in step with the statuses kept, where this release reads more of them than the one that
+// kept them did. Any number of processes may do so at once.
+func (s *Service) Refit(ctx context.Context) error {
+	for {
+		n, err := s.store.Refit(ctx, refitEach)
+		if err != nil || n == 0 {
 			return err
 		}
 	}
@@ -149,6 +215,7 @@ func (s *Service) read(ctx context.Context, wake <-chan struct{}) {
 		case <-wake:
 		case <-t.C:
 		}
+		defer pause(ctx, readEvery)
 		return s.readOnce(call, &cursor, seen)
 	})
 }
@@ -169,12 +236,26 @@ func (s *Service) readOnce(ctx context.Context, cursor *time.Time, seen map[thin
 		*cursor = now
 	}
 	for from := cursor.Add(-overlap); ; {
-		things, latest, err := s.store.Changed(ctx, from, readBatch)
+		marks, latest, err := s.store.Changed(ctx, from, readBatch)
 		if err != nil {
 			return err
 		}
-		for _, t := range things {
-			if seen[t.ID] < t.Rev {
+		// What lies in the overlap was told before: only what is new is read whole.
+		var fresh []thing.ID
+		for _, m := range marks {
+			if seen[m.ID] < m.Rev {
+				fresh = append(fresh, m.ID)
+			}
+		}
+		if len(fresh) > 0 {
+			things, err := s.store.ThingsByID(ctx, fresh)
+			if err == nil {
+				err = s.name(ctx, things)
+			}
+			if err != nil {
+				return err
+			}
+			for _, t := range things {
 				seen[t.ID] = t.Rev
 				s.feed.publish(t)
 			}
@@ -182,12 +263,12 @@ func (s *Service) readOnce(ctx context.Context, cursor *time.Time, seen map[thin
 		if latest.After(*cursor) {
 			*cursor = latest
 		}
-		if len(things) < readBatch || !latest.After(from) {
+		if len(marks) < readBatch || !latest.After(from) {
 			break
 		}
 		from = latest
 	}
-	if len(seen) > 4*readBatch {
+	if len(seen) > maxSeen {
 		clear(seen) // at worst some changes of the overlap are told twice
 	}
 	return nil

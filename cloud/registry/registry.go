@@ -3,10 +3,12 @@ package registry
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/status"
+	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
 )
 
@@ -32,6 +34,21 @@ type Thing struct {
 	ClockMS int64           `json:"clock_offset_ms"`
 	Status  *status.Message `json:"status,omitempty"` // the last one received; nil: none yet
 	Rev     int64           `json:"rev"`              // raised by every change
+
+	Name        string    `json:"name,omitempty"`             // what its owner calls it
+	Tags        []string  `json:"tags,omitempty"`             // in order
+	Kinds       []string  `json:"problem_kinds,omitempty"`    // of what is wrong with it, by its last status (FacetsOf)
+	LoopHealth  string    `json:"loop_health,omitempty"`      // filter.OK, filter.Late or filter.None
+	Certificate time.Time `json:"certificate_until,omitzero"` // zero: it has none in force
+	// Facets are what it is filtered by.
+	Facets Facets `json:"-"`
+}
+
+// Row returns what filters ask of the thing.
+func (t *Thing) Row() filter.Row {
+	f := &t.Facets
+	return filter.Row{Thing: t.ID, Present: t.Presence == Present, Created: t.Created, Since: t.Since, Seen: t.LastSeen, Version: f.Version, Agent: f.Agent,
+		Body: f.Body, Model: f.Model, Volts: f.Volts, Level: f.Level, Late: f.Late, Loop: f.Loop, Problems: f.Problems, Tags: t.Tags, Cert: t.Certificate}
 }
 
 // Limits of a list.
@@ -40,10 +57,10 @@ const (
 	MaxLimit     = 1000
 )
 
-// Query selects things, in the order of their ids.
+// Query selects things, in the order of their ids; Table does more.
 type Query struct {
 	Presence Presence // "": both
-	Search   string   // part of the thing id, any case
+	Search   string   // a word (package filter), which may have spaces
 	After    thing.ID // only ids after this one
 	Limit    int      // 0: DefaultLimit; at most MaxLimit
 }
@@ -67,10 +84,22 @@ type Store interface {
 	Expire(ctx context.Context, limit int) (int, error)
 	// Thing returns one thing; NotFound if it is unknown.
 	Thing(ctx context.Context, id thing.ID) (Thing, error)
-	Things(ctx context.Context, q Query) ([]Thing, error)
+	// Table returns a page after a place (nil: from the beginning) of a resolved filter, and where the next one begins; nil: there is none.
+	Table(ctx context.Context, q Selection, after *Place) (things []Thing, next *Place, err error)
+	// Select returns the ids that a resolved filter selects, in their order, at most limit.
+	Select(ctx context.Context, f filter.Filter, limit int) ([]thing.ID, error)
+	// Counts counts what a resolved filter selects.
+	Counts(ctx context.Context, f filter.Filter) (Counts, error)
 	Count(ctx context.Context) (Count, error)
-	// Changed returns things changed at or after a time, in the order of change, at most limit. A zero time asks for the clock alone.
-	Changed(ctx context.Context, since time.Time, limit int) (things []Thing, latest time.Time, err error)
+	// Tag adds and removes tags and returns those the thing has then; NotFound, Exhausted above MaxTags.
+	Tag(ctx context.Context, id thing.ID, add, remove []string) ([]string, error)
+	SetCertificates(ctx context.Context, until map[thing.ID]time.Time) error
+	// Refit brings the facets of things in step whose status another rule than Fit read, or none, and returns how many there were.
+	Refit(ctx context.Context, limit int) (int, error)
+	// Changed returns which things changed at or after a time, in the order of change, at most limit. A zero time asks for the clock alone.
+	Changed(ctx context.Context, since time.Time, limit int) (marks []Mark, latest time.Time, err error)
+	// ThingsByID returns those of the things that exist, in no order.
+	ThingsByID(ctx context.Context, ids []thing.ID) ([]Thing, error)
 	History(ctx context.Context, id thing.ID, limit int) ([]Change, error)
 	// Listen calls f for hints that things changed, and after every reconnect, until ctx ends.
 	Listen(ctx context.Context, f func()) error
@@ -79,6 +108,12 @@ type Store interface {
 	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
 	// Trim removes what the bounds of history and steps no longer allow.
 	Trim(ctx context.Context) error
+}
+
+// Mark says that a thing changed, and which revision it had then.
+type Mark struct {
+	ID  thing.ID
+	Rev int64
 }
 
 // StatusAt is a status with the offset of the robot's clock at its receipt.
@@ -93,11 +128,13 @@ type Service struct {
 	src   Sources
 	log   *slog.Logger
 	feed  feed
+
+	counter counter
 }
 
 // New returns a service on store. src is what the doctor asks other domains.
 func New(store Store, src Sources, log *slog.Logger) *Service {
-	return &Service{store: store, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}}
+	return &Service{store: store, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}, counter: counter{kept: map[string]*counted{}}}
 }
 
 // Register makes a thing known to the fleet; a known one stays as it is.
@@ -105,7 +142,13 @@ func (s *Service) Register(ctx context.Context, id thing.ID) error { return s.st
 
 // Thing returns one thing; NotFound if the fleet does not know it.
 func (s *Service) Thing(ctx context.Context, id thing.ID) (Thing, error) {
-	return s.store.Thing(ctx, id)
+	t, err := s.store.Thing(ctx, id)
+	if err != nil {
+		return Thing{}, err
+	}
+	one := []Thing{t}
+	err = s.name(ctx, one)
+	return one[0], err
 }
 
 // Things returns the things that q selects.
@@ -118,10 +161,19 @@ func (s *Service) Things(ctx context.Context, q Query) ([]Thing, error) {
 	case len(q.Search) > 100:
 		return nil, errs.New(errs.Invalid, "search of %d bytes: at most 100", len(q.Search))
 	}
-	if q.Limit == 0 {
-		q.Limit = DefaultLimit
+	sel := Selection{After: Cursor(q.After), Limit: q.Limit}
+	for key, text := range map[filter.Key]string{filter.Presence: string(q.Presence), filter.Word: strings.ReplaceAll(q.Search, "\x00", "")} {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		t, err := filter.Of(key, strings.ToValidUTF8(text, ""))
+		if err != nil {
+			return nil, err
+		}
+		sel.Filter = sel.Filter.With(t)
 	}
-	return s.store.Things(ctx, q)
+	p, err := s.Table(ctx, sel)
+	return p.Things, err
 }
 
 // Count returns how many things are present and absent.

@@ -141,14 +141,27 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 		"github.com/aws/aws-sdk-go-v2":        {"infra/awsconfig", "infra/blob", "infra/queue", "infra/mqtt/brokeradmin/awsiot"}, // the last ends sessions at AWS's broker
 		"github.com/versity/versitygw":        {"infra/blob/gateway"},
 		"github.com/golang-jwt/jwt":           {"cloud/token"},
+		"github.com/coreos/go-oidc/v3":        {"cloud/account/accountoidc"},
+		"golang.org/x/oauth2":                 {"cloud/account/accountoidc"},
+		"github.com/go-webauthn/webauthn":     {"cloud/account/accountwebauthn"},
 	}
+	used := map[string]bool{}
 	for _, p := range packages(t) {
 		for _, to := range p.Imports {
 			for lib, allowed := range homes {
-				if (to == lib || strings.HasPrefix(to, lib+"/")) && !in(p.ImportPath, allowed...) {
+				if to != lib && !strings.HasPrefix(to, lib+"/") {
+					continue
+				}
+				used[lib] = true
+				if !in(p.ImportPath, allowed...) {
 					t.Errorf("%s imports %s: only %v do", p.ImportPath, to, allowed)
 				}
 			}
+		}
+	}
+	for lib := range homes {
+		if !used[lib] { // a misspelled line would refuse nothing
+			t.Errorf("nothing imports %s: its line can go, or is misspelled", lib)
 		}
 	}
 }

@@ -23,13 +23,14 @@ import (
 // Passkeys is an accountapi.Passkeys. Safe for concurrent use.
 type Passkeys struct {
 	svc   *account.Service
-	w     *webauthn.WebAuthn
+	w     *webauthn.WebAuthn // nil: there are no passkeys here
 	sites []string
 	log   *slog.Logger
 }
 
 // New returns the passkeys of the site at publicURL: they are good there and nowhere else, but at other origins of the same host if there are any,
-// such as a port that serves its own machine.
+// such as a port that serves its own machine. A site that has no name but an address has none (Web Authentication, section 5.1.2: an RP ID is a
+// domain), and whoever asks is told so.
 func New(svc *account.Service, publicURL, site string, log *slog.Logger, others ...string) (*Passkeys, error) {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Host == "" {
@@ -42,20 +43,24 @@ func New(svc *account.Service, publicURL, site string, log *slog.Logger, others 
 		}
 		sites = append(sites, o)
 	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return &Passkeys{svc: svc, log: log}, nil
+	}
 	w, err := webauthn.New(&webauthn.Config{RPID: u.Hostname(), RPDisplayName: site, RPOrigins: sites,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired}})
 	if err != nil {
 		return nil, fmt.Errorf("passkeys: %w", err)
 	}
-	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
-		sites = nil
-	}
 	return &Passkeys{svc, w, sites, log}, nil
 }
 
-// Sites returns the origins at which browsers take these passkeys, the public one first: none if the site has no name but an address (Web
-// Authentication, section 5.1.2: an RP ID is a domain).
+// Sites returns the origins at which browsers take these passkeys, the public one first; none if there are none.
 func (p *Passkeys) Sites() []string { return slices.Clone(p.sites) }
+
+// noPasskeys answers whoever asks where there are none.
+func noPasskeys() error {
+	return errs.Coded(errs.Denied, "passkeys_off", "there are no passkeys here: browsers want a site with a name for them, and the public address of this cloud is a number")
+}
 
 // user is an operator as the library sees one: the handle is the account's id.
 type user struct {
@@ -95,6 +100,9 @@ func (p *Passkeys) begin(ctx context.Context, options any, s *webauthn.SessionDa
 }
 
 func (p *Passkeys) end(ctx context.Context, ceremony account.Secret) (s webauthn.SessionData, err error) {
+	if p.w == nil {
+		return s, noPasskeys()
+	}
 	kept, err := p.svc.EndCeremony(ctx, ceremony)
 	if err != nil {
 		return s, err
@@ -117,6 +125,9 @@ func (p *Passkeys) refused(ctx context.Context, addr string, err error) error {
 
 // BeginRegister returns the options for navigator.credentials.create, for an operator who knows the password. Errors as ConfirmOperator.
 func (p *Passkeys) BeginRegister(ctx context.Context, id account.ID, password account.Secret, addr string) (account.Secret, json.RawMessage, error) {
+	if p.w == nil {
+		return "", nil, noPasskeys()
+	}
 	if _, err := p.svc.ConfirmOperator(ctx, id, password, addr); err != nil {
 		return "", nil, err
 	}
@@ -167,6 +178,9 @@ func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony a
 
 // BeginLogin returns the options for navigator.credentials.get, the same for everybody. Exhausted.
 func (p *Passkeys) BeginLogin(ctx context.Context, addr string) (account.Secret, json.RawMessage, error) {
+	if p.w == nil {
+		return "", nil, noPasskeys()
+	}
 	if err := p.svc.Pace(addr); err != nil {
 		return "", nil, err
 	}

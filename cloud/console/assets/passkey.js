@@ -35,7 +35,7 @@ function words(err) {
     case "NotSupportedError": case "ConstraintError": return "This device cannot keep a passkey that asks who you are.";
     case "TypeError": return "The server does not answer. Try again in a moment.";
   }
-  return "That did not work. Try again, or sign in in another way.";
+  return "That did not work. Try again, or sign in another way.";
 }
 
 // during runs work while nothing else can be pressed, and says what went wrong.

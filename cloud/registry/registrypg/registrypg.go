@@ -1,4 +1,5 @@
-// Package registrypg keeps the fleet in Postgres: tables registry_thing, registry_presence, registry_step (migration 0030). Its clock is
+// Package registrypg keeps the fleet in Postgres: tables registry_thing, registry_presence, registry_step (migration 0030), and
+// what the fleet is filtered and sorted by: registry_facet, registry_words (0031). Its clock is
 // the database's, the one all cloud processes share.
 package registrypg
 
@@ -8,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,7 +61,9 @@ func (s *Store) Lease(ctx context.Context, id thing.ID) (l registry.Lease, rev i
 func (s *Store) SaveLease(ctx context.Context, id thing.ID, rev int64, l registry.Lease, changes []registry.Change, st *registry.StatusAt) (bool, error) {
 	var doc []byte // nil: leave the last status
 	var clock int64
+	facets := facetArgs(registry.Facets{})
 	if st != nil {
+		facets = facetArgs(registry.FacetsOf(*st))
 		var err error
 		if doc, err = st.Message.Encode(); err != nil {
 			return false, fmt.Errorf("status of %s: %w", id, err)
@@ -91,10 +93,15 @@ func (s *Store) SaveLease(ctx context.Context, id thing.ID, rev int64, l registr
 			SELECT saved.thing, c.at, c.present FROM saved, unnest($13::timestamptz[], $14::boolean[]) AS c (at, present)
 			ON CONFLICT DO NOTHING
 			RETURNING 1),
-		hint AS (SELECT pg_notify($15, '') FROM history LIMIT 1)
+		hint AS (SELECT pg_notify($15, '') FROM history LIMIT 1),
+		facets AS (`+setFacets("(SELECT thing FROM saved WHERE $11::json IS NOT NULL)", 16)+`)
 		SELECT EXISTS (SELECT FROM saved), EXISTS (SELECT FROM hint)`,
-		id, rev, l.Present, null(l.Since), null(l.LastSeen), null(l.Until), l.Gone, l.BootID, int64(l.ConnectSeq), int64(l.Seq), doc, clock,
-		at, present, channel).Scan(&saved, nil)
+		append([]any{id, rev, l.Present, null(l.Since), null(l.LastSeen), null(l.Until), l.Gone, l.BootID, int64(l.ConnectSeq), int64(l.Seq), doc, clock,
+			at, present, channel}, facets...)...).Scan(&saved, nil)
+	if err == nil && saved && rev == 0 && st != nil {
+		// The row of facets came with the thing, after the statement had begun. Refit mends it if this fails.
+		_, err = s.pool.Exec(ctx, setFacets("$1", 2), append([]any{id}, facets...)...)
+	}
 	return saved, wrap(err, "lease of %s", id)
 }
 
@@ -115,37 +122,33 @@ func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	return n, wrap(err, "end leases")
 }
 
-const columns = `thing, created, present, since, last_seen, clock_ms, status, rev, changed`
+// columns are what scan reads of registry_thing AS t and registry_facet AS f.
+const columns = `t.thing, t.created, t.present, t.since, t.last_seen, t.clock_ms, t.status, t.rev, f.tags, nullif(f.cert, '-infinity'),
+	f.os, f.agent, f.body, f.model, f.volts, f.level, f.late, f.loop, f.problems`
+
+const both = ` FROM registry_thing AS t JOIN registry_facet AS f ON f.thing = t.thing `
 
 // Thing returns one thing.
 func (s *Store) Thing(ctx context.Context, id thing.ID) (registry.Thing, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+columns+` FROM registry_thing WHERE thing = $1`, id)
+	rows, err := s.pool.Query(ctx, `SELECT `+columns+both+`WHERE t.thing = $1`, id)
 	if err != nil {
 		return registry.Thing{}, wrap(err, "thing %s", id)
 	}
-	t, err := pgx.CollectExactlyOneRow(rows, scan(nil))
+	t, err := pgx.CollectExactlyOneRow(rows, scanThing)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return registry.Thing{}, errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
 	}
 	return t, wrap(err, "thing %s", id)
 }
 
-// Things returns the things that q selects, by id.
-func (s *Store) Things(ctx context.Context, q registry.Query) ([]registry.Thing, error) {
-	var present *bool
-	if q.Presence != "" {
-		p := q.Presence == registry.Present
-		present = &p
-	}
-	rows, err := s.pool.Query(ctx, `
-		SELECT `+columns+` FROM registry_thing
-		WHERE thing > $1 AND ($2::boolean IS NULL OR present = $2) AND strpos(thing, $3) > 0
-		ORDER BY thing LIMIT $4`, q.After, present, strings.ToLower(strings.ReplaceAll(q.Search, "\x00", "")), q.Limit)
+// ThingsByID returns those of the things that exist.
+func (s *Store) ThingsByID(ctx context.Context, ids []thing.ID) ([]registry.Thing, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+columns+both+`WHERE t.thing = ANY($1)`, texts(ids))
 	if err != nil {
-		return nil, wrap(err, "list things")
+		return nil, wrap(err, "read things")
 	}
-	out, err := pgx.CollectRows(rows, scan(nil))
-	return out, wrap(err, "list things")
+	out, err := pgx.CollectRows(rows, scanThing)
+	return out, wrap(err, "read things")
 }
 
 // Count counts the fleet.
@@ -154,20 +157,27 @@ func (s *Store) Count(ctx context.Context) (c registry.Count, err error) {
 	return c, wrap(err, "count things")
 }
 
-// Changed returns things changed at or after since, oldest change first. latest is the newest change among them, or, without any, since;
+// Changed returns what changed at or after since, oldest change first. latest is the newest change among them, or, without any, since;
 // for a zero since it is the database's time.
-func (s *Store) Changed(ctx context.Context, since time.Time, limit int) ([]registry.Thing, time.Time, error) {
+func (s *Store) Changed(ctx context.Context, since time.Time, limit int) ([]registry.Mark, time.Time, error) {
 	if since.IsZero() {
 		var now time.Time
 		err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
 		return nil, now, wrap(err, "read changes")
 	}
-	rows, err := s.pool.Query(ctx, `SELECT `+columns+` FROM registry_thing WHERE changed >= $1 ORDER BY changed LIMIT $2`, since, limit)
+	rows, err := s.pool.Query(ctx, `SELECT thing, rev, changed FROM registry_thing WHERE changed >= $1 ORDER BY changed LIMIT $2`, since, limit)
 	if err != nil {
 		return nil, since, wrap(err, "read changes")
 	}
 	latest := since
-	out, err := pgx.CollectRows(rows, scan(&latest))
+	var m registry.Mark
+	var changed time.Time
+	var out []registry.Mark
+	_, err = pgx.ForEachRow(rows, []any{&m.ID, &m.Rev, &changed}, func() error {
+		out = append(out, m)
+		latest = changed
+		return nil
+	})
 	return out, latest, wrap(err, "read changes")
 }
 
@@ -186,33 +196,32 @@ func (s *Store) Listen(ctx context.Context, f func()) error {
 	return pg.Listen(ctx, s.pool, s.log, channel, func(string) { f() })
 }
 
-// scan reads one row of columns; latest, if any, is moved to the newest change seen.
-func scan(latest *time.Time) pgx.RowToFunc[registry.Thing] {
-	return func(row pgx.CollectableRow) (t registry.Thing, err error) {
-		var since, seen *time.Time
-		var doc []byte
-		var present bool
-		var changed time.Time
-		if err := row.Scan(&t.ID, &t.Created, &present, &since, &seen, &t.ClockMS, &doc, &t.Rev, &changed); err != nil {
-			return t, err
-		}
-		t.Species, t.Serial = t.ID.Species(), t.ID.Serial()
-		t.Presence, t.Since, t.LastSeen = registry.Absent, value(since), value(seen)
-		if present {
-			t.Presence = registry.Present
-		}
-		if doc != nil {
-			t.Status = new(status.Message)
-			if err := json.Unmarshal(doc, t.Status); err != nil {
-				return t, fmt.Errorf("stored status of %s: %w", t.ID, err)
-			}
-		}
-		if latest != nil && changed.After(*latest) {
-			*latest = changed
-		}
-		return t, nil
+// scan reads one row of columns, and what stands after them.
+func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
+	var since, seen, cert *time.Time
+	var doc []byte
+	var present bool
+	f := &t.Facets
+	if err := row.Scan(append([]any{&t.ID, &t.Created, &present, &since, &seen, &t.ClockMS, &doc, &t.Rev, &t.Tags, &cert,
+		&f.Version, &f.Agent, &f.Body, &f.Model, &f.Volts, &f.Level, &f.Late, &f.Loop, &f.Problems}, more...)...); err != nil {
+		return t, err
 	}
+	t.Species, t.Serial = t.ID.Species(), t.ID.Serial()
+	t.Presence, t.Since, t.LastSeen, t.Certificate = registry.Absent, value(since), value(seen), value(cert)
+	if present {
+		t.Presence = registry.Present
+	}
+	t.Kinds, t.LoopHealth = f.Problems, f.Loop
+	if doc != nil {
+		t.Status = new(status.Message)
+		if err := json.Unmarshal(doc, t.Status); err != nil {
+			return t, fmt.Errorf("stored status of %s: %w", t.ID, err)
+		}
+	}
+	return t, nil
 }
+
+func scanThing(row pgx.CollectableRow) (registry.Thing, error) { return scan(row) }
 
 // wrap says what was done, with the kind that pg gives the error.
 func wrap(err error, format string, args ...any) error {

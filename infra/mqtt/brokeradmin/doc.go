@@ -10,7 +10,7 @@
 //
 //	broker        Block                                                       the revoked certificate itself
 //	embedded      refused at CONNECT with a reason; a file of the broker      refused likewise, whatever its thing has now
-//	mosquitto     no rights, though it may log in; the plugin's file          refused by the list of Broker.DeviceCRL (SIGHUP)
+//	mosquitto     no rights, though it may log in; the plugin's file          refused by the list of Broker.DeviceCRL (Reloader)
 //	emqx          banned by client id; EMQX's own tables                      as long as the ban
 //	awsiot        the thing's certificates INACTIVE; AWS's registry           as long as it is INACTIVE
 //

@@ -34,7 +34,8 @@ type Broker struct {
 	Key       string // its key
 	DeviceCA  string // the authorities that issue to things, as anchors: see Anchor
 	ServiceCA string // the authorities that issue to services, likewise
-	DeviceCRL string // revoked things; "": none. Read again on SIGHUP
+	DeviceCRL string // revoked things; "": none. Read again on SIGHUP: see Reloader
+	PIDFile   string // where Mosquitto writes its process id, for a Reloader; "": nowhere
 
 	SecurityFile string   // what the dynamic security plugin keeps; Mosquitto's user must be able to write it and its folder
 	Plugin       string   // mosquitto_dynamic_security.so; "": where Debian and the project's image have it
@@ -73,7 +74,7 @@ func (b Broker) Config() ([]byte, error) {
 		}
 	}
 	// The format has neither quotes nor escapes: a value goes to the end of its line.
-	for _, v := range []string{b.Cert, b.Key, b.DeviceCA, b.ServiceCA, b.DeviceCRL, b.SecurityFile, b.Plugin, b.User} {
+	for _, v := range []string{b.Cert, b.Key, b.DeviceCA, b.ServiceCA, b.DeviceCRL, b.PIDFile, b.SecurityFile, b.Plugin, b.User} {
 		if strings.ContainsAny(v, "\r\n") || v != strings.TrimSpace(v) {
 			return nil, errs.New(errs.Invalid, "mosquitto: %q: want no line breaks and no spaces around it", v)
 		}

@@ -15,7 +15,8 @@
 // thing may retain messages on its own topics (nobody gets them: shared subscriptions have none); a session outlives its certificate until
 // the next login; a kicked thing's will is not published; nobody tells the doctor page who was refused and why, the log does. A blocked
 // thing may log in, because the plugin is not asked about clients with certificates (eclipse-mosquitto issue 2999), and then do nothing; a
-// revoked certificate is refused at the handshake by the revocation list (Broker.DeviceCRL, SIGHUP), an open session ends by Kick or Block.
+// revoked certificate is refused at the handshake by the revocation list (Broker.DeviceCRL), which 2.0.11 reads at its start and at SIGHUP
+// (see Reloader); an open session ends by Kick or Block.
 //
 // A Mosquitto (2.0.11) that cannot read its security file runs all the same and denies everything to everybody, the services too, until it
 // is started with a good one: see Broker.CheckSecurity.

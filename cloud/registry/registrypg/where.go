@@ -1,0 +1,193 @@
+package registrypg
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kennel/cloud/registry/filter"
+)
+
+// query builds one statement's conditions and their arguments. Every text of a person is an argument.
+type query struct {
+	now  time.Time
+	args []any
+}
+
+// arg adds an argument and returns its placeholder.
+func (q *query) arg(v any) string {
+	q.args = append(q.args, v)
+	return fmt.Sprintf("$%d", len(q.args))
+}
+
+// where returns the condition on registry_facet AS f of a resolved filter.
+func (q *query) where(f filter.Filter) string {
+	if len(f.Terms) == 0 {
+		return "true"
+	}
+	out := make([]string, len(f.Terms))
+	for i, t := range f.Terms {
+		out[i] = q.term(t)
+	}
+	return strings.Join(out, " AND ")
+}
+
+func (q *query) term(t filter.Term) string {
+	var alts []string
+	switch {
+	case t.Key == filter.Word:
+		// As a set of things, so that the index of words serves, and that of things for what owners call theirs.
+		set := "SELECT w.thing FROM registry_words AS w WHERE w.words LIKE " + q.arg("%"+like(t.Values[0].Text)+"%")
+		if len(t.Things) > 0 {
+			set += " UNION ALL SELECT unnest(" + q.arg(texts(t.Things)) + "::text[])"
+		}
+		alts = append(alts, "f.thing IN ("+set+")")
+	case t.Key == filter.Name || t.Key == filter.Owner:
+		alts = append(alts, "f.thing = ANY("+q.arg(texts(t.Things))+"::text[])")
+	case t.Key == filter.Tag || t.Key == filter.Problem:
+		alts = q.arrays(map[filter.Key]string{filter.Tag: "f.tags", filter.Problem: "f.problems"}[t.Key], t.Values)
+	case t.Key == filter.Species || t.Key == filter.Model:
+		var values []string
+		for _, v := range t.Values {
+			values = append(values, v.Text)
+		}
+		alts = append(alts, fmt.Sprintf("f.%s = ANY(%s::text[])", t.Key, q.arg(values)))
+	default:
+		for i := range t.Values {
+			alts = append(alts, q.one(&t, i))
+		}
+	}
+	cond := alts[0]
+	if len(alts) > 1 {
+		cond = "(" + strings.Join(alts, " OR ") + ")"
+	}
+	if t.Not {
+		return "NOT (" + cond + ")"
+	}
+	return cond
+}
+
+// arrays asks for members. The index of an array has those with members alone, so that is said too.
+func (q *query) arrays(col string, values []filter.Value) (alts []string) {
+	var members []string
+	for _, v := range values {
+		switch v.Text {
+		case filter.None:
+			alts = append(alts, col+" = '{}'")
+		case filter.Any:
+			alts = append(alts, col+" <> '{}'")
+		default:
+			members = append(members, v.Text)
+		}
+	}
+	if members != nil {
+		alts = append(alts, fmt.Sprintf("(%s && %s::text[] AND %s <> '{}')", col, q.arg(members), col))
+	}
+	return alts
+}
+
+var versions = map[filter.Key]string{filter.Version: "os", filter.Agent: "agent", filter.Body: "body"}
+
+func (q *query) one(t *filter.Term, i int) string {
+	v := t.Values[i]
+	switch t.Key {
+	case filter.Presence:
+		return map[string]string{filter.Present: "f.present", filter.Absent: "NOT f.present", filter.Never: "f.seen = '-infinity'"}[v.Text]
+	case filter.ID:
+		if head, star := strings.CutSuffix(v.Text, "*"); star {
+			return "f.thing LIKE " + q.arg(like(head)+"%")
+		}
+		return "f.thing = " + q.arg(v.Text)
+	case filter.Version, filter.Agent, filter.Body:
+		col := "f." + versions[t.Key]
+		head, star := strings.CutSuffix(v.Text, "*")
+		switch {
+		case v.Op != filter.Is:
+			return fmt.Sprintf("(%s_key %s %s AND %s_key <> '')", col, v.Op, q.arg(v.Ver), col)
+		case v.Text == filter.None:
+			return col + "_key = ''"
+		case star:
+			return fmt.Sprintf("(%s LIKE %s AND %s <> '')", col, q.arg(like(head)+"%"), col)
+		}
+		return fmt.Sprintf("(%s_key = %s AND %s = %s)", col, q.arg(filter.VersionKey(v.Text)), col, q.arg(v.Text))
+	case filter.Battery:
+		switch {
+		case v.Op != filter.Is:
+			return fmt.Sprintf("(f.volts %s %s AND f.volts > 0)", v.Op, q.arg(v.Num))
+		case v.Text == "unknown":
+			return "f.level IN ('', 'unknown')"
+		}
+		return "f.level = " + q.arg(v.Text)
+	case filter.Loop:
+		if v.Op != filter.Is {
+			return fmt.Sprintf("(f.late %s %s AND f.late >= 0)", v.Op, q.arg(v.Num))
+		}
+		return "f.loop = " + q.arg(v.Text)
+	case filter.Cert:
+		switch {
+		case v.Op == filter.Is && v.Text == filter.None:
+			return "f.cert = '-infinity'"
+		case v.Op == filter.Is: // expired
+			return "(f.cert <= " + q.arg(q.now) + " AND f.cert > '-infinity')"
+		}
+		at := v.At
+		if at.IsZero() {
+			at = q.now.Add(v.Age)
+		}
+		return fmt.Sprintf("(f.cert %s %s AND f.cert > '-infinity')", v.Op, q.arg(at))
+	case filter.Seen:
+		if v.Op == filter.Is { // never
+			return "f.seen = '-infinity'"
+		}
+		op, at := q.when(v)
+		// A present one is seen now: whether that fits does not depend on the row.
+		now := compare(q.now, op, at)
+		past := fmt.Sprintf("f.seen %s %s AND f.seen > '-infinity'", op, q.arg(at))
+		if now {
+			return "(" + past + " OR f.seen = 'infinity')"
+		}
+		return "(" + past + " AND f.seen < 'infinity')"
+	case filter.Since:
+		if v.Op == filter.Is {
+			return "f.since = '-infinity'"
+		}
+		op, at := q.when(v)
+		return fmt.Sprintf("(f.since %s %s AND f.since > '-infinity')", op, q.arg(at))
+	case filter.Created:
+		op, at := q.when(v)
+		return fmt.Sprintf("f.created %s %s", op, q.arg(at))
+	case filter.Cohort:
+		if i < len(t.Subs) {
+			return "(" + q.where(t.Subs[i]) + ")"
+		}
+	}
+	return "false"
+}
+
+// when returns the comparison of a column of times that a date or an age means: an age of more than 3 d is a time before.
+func (q *query) when(v filter.Value) (filter.Op, time.Time) {
+	if !v.At.IsZero() {
+		return v.Op, v.At
+	}
+	turned := map[filter.Op]filter.Op{filter.Less: filter.More, filter.LessEqual: filter.MoreEqual, filter.More: filter.Less, filter.MoreEqual: filter.LessEqual}
+	return turned[v.Op], q.now.Add(-v.Age)
+}
+
+func compare(a time.Time, op filter.Op, b time.Time) bool {
+	c := a.Compare(b)
+	return c < 0 && (op == filter.Less || op == filter.LessEqual) || c > 0 && (op == filter.More || op == filter.MoreEqual) ||
+		c == 0 && (op == filter.LessEqual || op == filter.MoreEqual)
+}
+
+// like escapes what LIKE would read as a pattern.
+func like(s string) string { return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(s) }
+
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,232 @@
+package registry
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/registry/filter"
+	"kennel/infra/errs"
+)
+
+// Column is what the fleet's table is sorted by.
+type Column string
+
+// The columns.
+const (
+	ByID       Column = "id"
+	ByPresence Column = "presence" // absent before present
+	BySince    Column = "since"
+	BySeen     Column = "seen"
+	ByCreated  Column = "created"
+	ByVersion  Column = "version"
+	ByAgent    Column = "agent"
+	ByBody     Column = "body"
+	ByBattery  Column = "battery"
+	ByLoop     Column = "loop"
+	ByProblems Column = "problems" // how many kinds
+	ByCert     Column = "cert"
+)
+
+// Columns are all columns, in the order in which help shows them.
+var Columns = []Column{ByID, ByPresence, BySince, BySeen, ByCreated, ByVersion, ByAgent, ByBody, ByBattery, ByLoop, ByProblems, ByCert}
+
+// ParseSort reads a column, with a minus before it for the other way round; "" is ByID.
+func ParseSort(s string) (c Column, desc bool, err error) {
+	name, desc := strings.CutPrefix(s, "-")
+	if c = Column(name); name == "" && !desc {
+		return ByID, false, nil
+	}
+	if !slices.Contains(Columns, c) {
+		return "", false, errs.New(errs.Invalid, "sort %.20q: want one of %v, with a - before it for the other way round", s, Columns)
+	}
+	return c, desc, nil
+}
+
+// Cursor is where a page ends: the next one begins after it, whatever changed meanwhile. It belongs to one order. A thing id is a cursor
+// of the order by id.
+type Cursor string
+
+// Place is what a cursor says. Stores make and read it.
+type Place struct {
+	Sort  Column   `json:"s"`
+	Desc  bool     `json:"d,omitempty"`
+	Key   string   `json:"k,omitempty"` // the column's value as Postgres writes it; ByID has none
+	Thing thing.ID `json:"t"`
+}
+
+// Cursor returns the place as people carry it about.
+func (p Place) Cursor() Cursor {
+	b, _ := json.Marshal(p) // texts and a bool always encode
+	return Cursor(base64.RawURLEncoding.EncodeToString(b))
+}
+
+// Place reads a cursor for an order; errors are of kind Invalid.
+func (c Cursor) Place(sort Column, desc bool) (Place, error) {
+	if id, err := thing.Parse(string(c)); err == nil && sort == ByID {
+		return Place{Sort: sort, Desc: desc, Thing: id}, nil
+	}
+	var p Place
+	b, err := base64.RawURLEncoding.DecodeString(string(c))
+	if err != nil || len(b) > 400 || json.Unmarshal(b, &p) != nil {
+		return p, errs.New(errs.Invalid, "cursor %.40q: want what a page before this one said, or, sorted by id, a thing id", c)
+	}
+	if _, err := thing.Parse(string(p.Thing)); err != nil || strings.ContainsRune(p.Key, 0) {
+		return p, errs.New(errs.Invalid, "cursor %.40q: it names no robot", c)
+	}
+	if p.Sort != sort || p.Desc != desc {
+		return p, errs.New(errs.Invalid, "cursor of another order: want the first page of this one")
+	}
+	return p, nil
+}
+
+// Selection is one page's worth of a question.
+type Selection struct {
+	Filter filter.Filter
+	Sort   Column // "": ByID
+	Desc   bool
+	After  Cursor // "": from the beginning
+	Limit  int    // 0: DefaultLimit; at most MaxLimit
+}
+
+// Page is things in the order asked for.
+type Page struct {
+	Things []Thing
+	Next   Cursor // "": there are no more
+}
+
+// Bucket is how many robots have one value.
+type Bucket struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
+// Counts is a selection in numbers. Buckets stand in the order of their counts, the largest first; a value that a robot does not have is
+// filter.None.
+type Counts struct {
+	Total    int       `json:"total"`
+	Present  int       `json:"present"`
+	Absent   int       `json:"absent"` // those never seen among them
+	At       time.Time `json:"at"`
+	Presence []Bucket  `json:"presence"` // present, absent, never
+	Species  []Bucket  `json:"species"`
+	Version  []Bucket  `json:"version"`
+	Agent    []Bucket  `json:"agent"`
+	Body     []Bucket  `json:"body"`
+	Battery  []Bucket  `json:"battery"` // levels
+	Loop     []Bucket  `json:"loop"`
+	Problem  []Bucket  `json:"problem"`
+	Tag      []Bucket  `json:"tag"`
+}
+
+// MaxBuckets bounds the buckets of each kind; what is beyond is in none of them.
+const MaxBuckets = 100
+
+// Table returns one page of the fleet. A page is stable under change: what stays where it is in the order comes once.
+func (s *Service) Table(ctx context.Context, q Selection) (Page, error) {
+	if q.Sort == "" {
+		q.Sort = ByID
+	}
+	switch {
+	case !slices.Contains(Columns, q.Sort):
+		return Page{}, errs.New(errs.Invalid, "sort %.20q: want one of %v", q.Sort, Columns)
+	case q.Limit < 0 || q.Limit > MaxLimit:
+		return Page{}, errs.New(errs.Invalid, "limit %d: want 1 to %d", q.Limit, MaxLimit)
+	case q.Limit == 0:
+		q.Limit = DefaultLimit
+	}
+	var after *Place
+	if q.After != "" {
+		p, err := q.After.Place(q.Sort, q.Desc)
+		if err != nil {
+			return Page{}, err
+		}
+		after = &p
+	}
+	f, err := q.Filter.Resolve(ctx, s.src.Filter)
+	if err != nil {
+		return Page{}, err
+	}
+	q.Filter = f
+	things, next, err := s.store.Table(ctx, q, after)
+	if err != nil {
+		return Page{}, err
+	}
+	p := Page{Things: things}
+	if next != nil {
+		p.Next = next.Cursor()
+	}
+	return p, s.name(ctx, p.Things)
+}
+
+// Select returns the ids that the filter selects, in their order; Exhausted if they are more than limit.
+func (s *Service) Select(ctx context.Context, f filter.Filter, limit int) ([]thing.ID, error) {
+	f, err := f.Resolve(ctx, s.src.Filter)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.store.Select(ctx, f, limit+1)
+	if len(ids) > limit {
+		return nil, errs.New(errs.Exhausted, "the filter selects more than %d robots", limit)
+	}
+	return ids, err
+}
+
+// name fills in what owners call their robots.
+func (s *Service) name(ctx context.Context, things []Thing) error {
+	if s.src.Names == nil || len(things) == 0 {
+		return nil
+	}
+	ids := make([]thing.ID, len(things))
+	for i := range things {
+		ids[i] = things[i].ID
+	}
+	names, err := s.src.Names(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("names: %w", err)
+	}
+	for i := range things {
+		things[i].Name = names[things[i].ID]
+	}
+	return nil
+}
+
+// Limits of tags.
+const (
+	MaxTags    = 32 // of one robot
+	MaxTagSize = 32 // bytes
+)
+
+var tagPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
+
+// CheckTag reports why s is no tag: lower-case letters, digits, and . _ - within.
+func CheckTag(s string) error {
+	if len(s) > MaxTagSize || !tagPattern.MatchString(s) || s == filter.None || s == filter.Any {
+		return errs.New(errs.Invalid, "tag %.40q: want 1 to %d lower-case letters, digits, and . _ - within; not %s or %s", s, MaxTagSize, filter.None, filter.Any)
+	}
+	return nil
+}
+
+// Tag adds and removes tags of a thing and returns those it has then, in order. What is in both is removed. NotFound; Exhausted above MaxTags.
+func (s *Service) Tag(ctx context.Context, id thing.ID, add, remove []string) ([]string, error) {
+	if len(add)+len(remove) == 0 || len(add) > MaxTags || len(remove) > MaxTags {
+		return nil, errs.New(errs.Invalid, "%d tags to add, %d to remove: want at least one and at most %d of each", len(add), len(remove), MaxTags)
+	}
+	for _, t := range slices.Concat(add, remove) {
+		if err := CheckTag(t); err != nil {
+			return nil, err
+		}
+	}
+	return s.store.Tag(ctx, id, add, remove)
+}
+
+// SetCertificates says until when the newest certificates of things are good; a zero time: none is. Unknown things are passed over.
+func (s *Service) SetCertificates(ctx context.Context, until map[thing.ID]time.Time) error {
+	return s.store.SetCertificates(ctx, until)
+}
