@@ -11,11 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
-	"kennel/cloud/registry"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -24,16 +22,6 @@ import (
 
 //go:embed assets pages parts
 var files embed.FS
-
-// Fleet is what the pages ask of the registry; *registry.Service is one.
-type Fleet interface {
-	Things(ctx context.Context, q registry.Query) ([]registry.Thing, error)
-	Thing(ctx context.Context, id thing.ID) (registry.Thing, error)
-	Count(ctx context.Context) (registry.Count, error)
-	Doctor(ctx context.Context, id thing.ID) (registry.Report, error)
-	History(ctx context.Context, id thing.ID, limit int) ([]registry.Change, error)
-	Watch(ctx context.Context) <-chan registry.Thing
-}
 
 // Auth opens and ends sessions of people. It owns the cookies; the middleware before the console reads them and puts the kit.Caller into
 // the context.
@@ -218,6 +206,7 @@ var dones = map[string]string{
 	"operator-on":     "The operator may sign in again.",
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
+	"tagged":          "The tags are changed.",
 	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",
 	"command-sent":    "The command is on its way. What became of it appears below.",
 	"passkey-added":   "The passkey is added. It signs you in from now on.",
@@ -316,15 +305,21 @@ func reason(v url.Values) (string, error) {
 
 func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
 	caller := kit.CallerFrom(r.Context())
-	f.User, f.Me, f.Path = caller.Name, "/account/password", r.URL.Path
+	f.User, f.Me, f.Path, f.Role, f.Theme = caller.Name, "/account/password", r.URL.Path, caller.Role, page.Theme(r)
+	if f.Here = "/"; r.Method == http.MethodGet {
+		f.Here = r.URL.RequestURI()
+	}
 	if c.Passkeys != nil && caller.Operator() {
 		f.Me = "/me"
+	}
+	if n := len(f.Crumbs); n > 0 {
+		f.Crumbs[n-1].Current = true
 	}
 	if caller.Operator() {
 		for _, l := range []struct {
 			link
 			there bool
-		}{{link{Label: "Fleet", Address: "/"}, true}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
+		}{{link{Label: "Overview", Address: "/"}, true}, {fleetLink, true}, {link{Label: "Live tail", Address: "/tail"}, c.Events != nil}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
 			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}} {
 			pattern := "GET " + l.Address
 			if l.Address == "/" {
@@ -367,27 +362,6 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	caller := kit.CallerFrom(r.Context())
 	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Operator(), My: caller.Role == kit.RoleOwner && c.Beside != nil}
 	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: view})
-}
-
-func (c *console) fleet(ctx context.Context, r *http.Request, _ said) (string, frame, error) {
-	v := r.URL.Query()
-	q := registry.Query{Presence: registry.Presence(v.Get("presence")), Search: strings.TrimSpace(v.Get("q")), Limit: pageSize + 1}
-	if after := v.Get("after"); after != "" {
-		id, err := thing.Parse(after)
-		if err != nil {
-			return "", frame{}, errs.New(errs.Invalid, "after: %w", err)
-		}
-		q.After = id
-	}
-	things, err := c.Fleet.Things(ctx, q)
-	if err != nil {
-		return "", frame{}, err
-	}
-	count, err := c.Fleet.Count(ctx)
-	if err != nil {
-		return "", frame{}, err
-	}
-	return "fleet", frame{Title: "Fleet", Live: "/live", Main: newFleetView(q, things, count, c.now())}, nil
 }
 
 // words returns what a page says of err; what is ours to mend is logged as what.

@@ -49,6 +49,14 @@ type eventFilter struct {
 // levels from the least grave on.
 var levels = []events.Level{events.Debug, events.Info, events.Warning, events.Error}
 
+// gravity orders levels; one that is not known here is as grave as info.
+func gravity(l events.Level) int {
+	if i := slices.Index(levels, l); i >= 0 {
+		return i
+	}
+	return slices.Index(levels, events.Info)
+}
+
 func readEventFilter(q url.Values) (eventFilter, error) {
 	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
 	f := eventFilter{Thing: strings.ToLower(get("thing")), Level: get("level"), Event: get("event"), Text: get("text")}
@@ -68,7 +76,7 @@ func (f eventFilter) das() das.Filter {
 }
 
 func (f eventFilter) wants(r *das.Record) bool {
-	if f.Level != "" && slices.Index(levels, r.Level) < slices.Index(levels, events.Level(f.Level)) {
+	if f.Level != "" && gravity(r.Level) < gravity(events.Level(f.Level)) {
 		return false
 	}
 	text := strings.ToLower(f.Text)

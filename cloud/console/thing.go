@@ -37,9 +37,9 @@ type Tokens interface {
 
 // What the robot's page shows of long lists.
 const (
-	shownOwners  = 20
-	shownTokens  = 10
-	shownCerts   = 10
+	shownOwners = 20
+	shownTokens = 10
+	shownCerts  = 10
 )
 
 // thingHead is what all pages of one robot begin with.
@@ -286,7 +286,7 @@ func thingOf(r *http.Request) (thing.ID, error) {
 func thingAddress(r *http.Request) string { return "/things/" + url.PathEscape(r.PathValue("thing")) }
 
 func tabAddress(tab string) func(r *http.Request) string {
-	return func(r *http.Request) string { return thingAddress(r) + "/" + tab }
+	return func(r *http.Request) string { return strings.TrimSuffix(thingAddress(r)+"/"+tab, "/") }
 }
 
 // mountThing adds the pages of a robot and their forms.
@@ -304,9 +304,14 @@ func (c *console) mountThing(show func(pattern string, h view), act func(pattern
 		}, page, tabAddress(tab)})
 	}
 	show("GET /things/{thing}", c.thing)
+	if c.Audit != nil {
+		add("POST /things/{thing}/tags", called("tags"), "", c.thing, c.tagThing)
+	}
 	if c.Docs != nil {
 		show("GET /things/{thing}/settings", c.settings)
-		add("POST /things/{thing}/settings", func(r *http.Request) string { return settingForm(jdocs.Name(r.PostForm.Get("doc")), r.PostForm.Get("field")) }, "settings", c.settings, c.setField)
+		add("POST /things/{thing}/settings", func(r *http.Request) string {
+			return settingForm(jdocs.Name(r.PostForm.Get("doc")), r.PostForm.Get("field"))
+		}, "settings", c.settings, c.setField)
 	}
 	if c.Commands != nil {
 		show("GET /things/{thing}/commands", c.orders)

@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/status"
-	"kennel/cloud/registry"
 )
 
 type batteryView struct {
