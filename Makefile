@@ -23,16 +23,19 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 .PHONY: test
-test: setup-test lint arch test-go arm ## everything that CI needs
+test: setup-test lint arch test-race ## everything that CI needs
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-house arm
 
 # Pages, letters and passwords: little runs at once in them, and hashing under the race detector takes minutes. make race takes all.
 CALM := /cloud/(account|companion|console|ctl|mail|sts)(/|$$)
 
-.PHONY: test-go
-test-go: ## all Go tests, with the race detector where much runs at once, then the whole house as processes
+.PHONY: test-race
+test-race: ## the tests of what runs much at once, with the race detector
 	CGO_ENABLED=1 go test -race -timeout 10m $$(go list ./... | grep -vE '/cmd/|$(CALM)')
-	go test -timeout 10m $$(go list ./... | grep -E '$(CALM)')
-	go test -count=1 -timeout 12m ./cmd/...
+
+.PHONY: test-house
+test-house: ## the whole house as processes, and the calm packages beside it: it often waits
+	go test -count=1 -timeout 13m ./cmd/... $$(go list ./... | grep -E '$(CALM)')
 
 .PHONY: race
 race: ## everything but the processes with the race detector

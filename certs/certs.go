@@ -195,6 +195,7 @@ type Step struct {
 	Code   string // stable word for programs, such as "secret_mismatch"; empty if OK
 	Reason string // for people
 	At     time.Time
+	Shown  *x509.Certificate // by which the peer asked, believed or not; nil: none that can be read
 }
 
 // Config holds what Service is made of. Store, Issuer, Recorder and the limits are required.

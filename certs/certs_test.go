@@ -140,7 +140,7 @@ func TestEnrollThenRenew(t *testing.T) {
 	if leaf.Subject.CommonName != string(vic) || len(leaf.DNSNames)+len(leaf.IPAddresses)+len(leaf.URIs)+len(leaf.EmailAddresses) > 0 || leaf.IsCA {
 		t.Errorf("leaf says more than CN = thing: %v %v", leaf.Subject, leaf.DNSNames)
 	}
-	if got := w.steps.last(t); got.Thing != vic || got.Step != certs.StepEnroll || !got.OK || got.Peer != "192.0.2.1:99" || !strings.Contains(got.Reason, "valid to") {
+	if got := w.steps.last(t); got.Thing != vic || got.Step != certs.StepEnroll || !got.OK || got.Peer != "192.0.2.1:99" || !strings.Contains(got.Reason, "valid to") || got.Shown != nil {
 		t.Errorf("recorded %+v", got)
 	}
 	trust := certs.Trust{Devices: w.ca.DevicePool(), Services: w.ca.ServicePool()}
@@ -154,6 +154,9 @@ func TestEnrollThenRenew(t *testing.T) {
 		t.Errorf("same key again: %v", err)
 	}
 	second, err := w.svc.Renew(t.Context(), certs.RenewRequest{Certificate: first.PEM(), CSR: csr})
+	if got := w.steps.last(t); !leaf.Equal(got.Shown) {
+		t.Errorf("the record of a renewal has certificate %v, want the one that was shown", got.Shown)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,18 @@ type EnrollRequest struct {
 	Addr         string              // of the peer
 }
 
+// shown is the factory certificate that came with the request; nil if there is none that can be read.
+func (r EnrollRequest) shown() *x509.Certificate {
+	if len(r.FactoryPeer) > 0 {
+		return r.FactoryPeer[0]
+	}
+	leaf, err := parseLeaf(r.Factory)
+	if err != nil {
+		return nil // the refusal says so
+	}
+	return leaf
+}
+
 // RenewRequest asks for a certificate in place of one that is still valid or has expired, at any age.
 type RenewRequest struct {
 	Certificate []byte // PEM, leaf first; what follows is not looked at
@@ -61,7 +73,7 @@ func (s *Service) Enroll(ctx context.Context, req EnrollRequest) (Certificate, e
 	} else {
 		cert, err = s.enroll(ctx, id, req)
 	}
-	return cert, s.note(ctx, StepEnroll, id, req.Addr, cert, err)
+	return cert, s.note(ctx, StepEnroll, id, req.Addr, req.shown(), cert, err)
 }
 
 func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (Certificate, error) {
@@ -152,15 +164,15 @@ func (s *Service) Renew(ctx context.Context, req RenewRequest) (Certificate, err
 	if wait := s.byAddr.Allow(req.Addr); wait > 0 {
 		return Certificate{}, s.tooMany(ctx, StepRenew, "", req.Addr, wait)
 	}
-	id, cert, err := s.renew(ctx, req)
-	return cert, s.note(ctx, StepRenew, id, req.Addr, cert, err)
-}
-
-func (s *Service) renew(ctx context.Context, req RenewRequest) (id thing.ID, cert Certificate, err error) {
 	leaf, err := parseLeaf(req.Certificate)
 	if err != nil {
-		return "", cert, err
+		return Certificate{}, s.note(ctx, StepRenew, "", req.Addr, nil, Certificate{}, err)
 	}
+	id, cert, err := s.renew(ctx, req, leaf)
+	return cert, s.note(ctx, StepRenew, id, req.Addr, leaf, cert, err)
+}
+
+func (s *Service) renew(ctx context.Context, req RenewRequest, leaf *x509.Certificate) (id thing.ID, cert Certificate, err error) {
 	if err := s.issuer.VerifyDevice(leaf); err != nil {
 		return "", cert, &refusal{Code: "foreign_certificate", Reason: fmt.Sprintf("certificate CN %.60q of issuer %.60q is not from our device authority: %v", leaf.Subject.CommonName, leaf.Issuer.CommonName, err),
 			Public: errs.Coded(errs.Unauthenticated, "foreign_certificate", "the certificate was not issued by the device authority of this cloud")}
@@ -262,14 +274,14 @@ func paced(wait time.Duration) error {
 func (s *Service) tooMany(ctx context.Context, step string, id thing.ID, addr string, wait time.Duration) error {
 	err := paced(wait)
 	if s.byThing.Allow("limited "+addr) == 0 {
-		return s.note(ctx, step, id, addr, Certificate{}, err)
+		return s.note(ctx, step, id, addr, nil, Certificate{}, err)
 	}
 	return err
 }
 
-// note records how an attempt went and returns what the peer may know of it.
-func (s *Service) note(ctx context.Context, step string, id thing.ID, addr string, cert Certificate, err error) error {
-	rec := Step{Thing: id, Step: step, Peer: addr, OK: err == nil, At: s.now()}
+// note records how an attempt went, and the certificate that it was made with, and returns what the peer may know of it.
+func (s *Service) note(ctx context.Context, step string, id thing.ID, addr string, shown *x509.Certificate, cert Certificate, err error) error {
+	rec := Step{Thing: id, Step: step, Peer: addr, OK: err == nil, At: s.now(), Shown: shown}
 	if err == nil {
 		leaf := cert.Chain[0]
 		rec.Reason = fmt.Sprintf("certificate %s, valid to %s", leaf.SerialNumber.Text(16), leaf.NotAfter.UTC().Format(time.RFC3339))

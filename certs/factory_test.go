@@ -197,7 +197,7 @@ func TestFactoryCertificates(t *testing.T) {
 			}
 			// The same over enrolment, with the exact reason in the record.
 			_, err = w.svc.Enroll(t.Context(), factoryRequest(t, vic, chain, key, request(t, newKey(t), vic)))
-			if got := w.steps.last(t); errs.CodeOf(err) != c.code || got.Code != c.record || got.OK || got.Thing != vic || got.Peer != "192.0.2.7" {
+			if got := w.steps.last(t); errs.CodeOf(err) != c.code || got.Code != c.record || got.OK || got.Thing != vic || got.Peer != "192.0.2.7" || !chain[0].Equal(got.Shown) {
 				t.Errorf("enrolment: %v, recorded %+v", err, got)
 			}
 		})

@@ -106,10 +106,12 @@ var HTTP = table([]Rule{
 
 	// The fleet.
 	{Name: "GET /v1/fleet", Roles: kit.Staff},
+	{Name: "GET /v1/fleet/counts", Roles: kit.Staff},
 	{Name: "GET /v1/watch", Roles: kit.Staff},
 	{Name: "GET /v1/things", Roles: kit.Staff},
 	{Name: "POST /v1/things", Roles: kit.Admins},
 	{Name: "GET /v1/things/{thing}", Roles: ownerOrStaff, Own: true},
+	{Name: "PATCH /v1/things/{thing}/tags", Roles: kit.Changers},
 	{Name: "GET /v1/things/{thing}/doctor", Roles: kit.Staff},
 	{Name: "GET /v1/things/{thing}/history", Roles: ownerOrStaff, Own: true},
 	{Name: "GET /v1/things/{thing}/certificates", Roles: kit.Staff},
@@ -122,6 +124,19 @@ var HTTP = table([]Rule{
 	{Name: "POST /v1/things/{thing}/commands", Roles: ownerOrChangers, Own: true},
 	{Name: "GET /v1/events", Roles: ownerOrStaff, Own: true},
 	{Name: "GET /v1/events/tail", Roles: ownerOrStaff, Own: true},
+
+	// Parts of the fleet, and what is done to them.
+	{Name: "GET /v1/cohorts", Roles: kit.Staff},
+	{Name: "POST /v1/cohorts", Roles: kit.Changers},
+	{Name: "GET /v1/cohorts/{cohort}", Roles: kit.Staff},
+	{Name: "PUT /v1/cohorts/{cohort}", Roles: kit.Changers},
+	{Name: "DELETE /v1/cohorts/{cohort}", Roles: kit.Changers},
+	{Name: "POST /v1/bulk/preview", Roles: kit.Changers},
+	{Name: "POST /v1/bulk", Roles: kit.Changers},
+	{Name: "GET /v1/bulk", Roles: kit.Staff},
+	{Name: "GET /v1/bulk/{id}", Roles: kit.Staff},
+	{Name: "GET /v1/bulk/{id}/results", Roles: kit.Staff},
+	{Name: "POST /v1/bulk/{id}/cancel", Roles: kit.Changers},
 
 	// Releases.
 	{Name: "GET /v1/releases", Roles: kit.Staff},
@@ -139,6 +154,17 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/operators/{id}/sessions", Roles: kit.Admins},
 	{Name: "DELETE /v1/operators/{id}/sessions", Roles: kit.Admins},
 	{Name: "DELETE /v1/operators/{id}/sessions/{session}", Roles: kit.Admins},
+
+	// Programs elsewhere that are told what happens.
+	{Name: "GET /v1/webhooks", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks", Roles: kit.Admins},
+	{Name: "GET /v1/webhooks/{id}", Roles: kit.Admins},
+	{Name: "PATCH /v1/webhooks/{id}", Roles: kit.Admins},
+	{Name: "DELETE /v1/webhooks/{id}", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks/{id}/secret", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks/{id}/ping", Roles: kit.Admins},
+	{Name: "GET /v1/webhooks/{id}/deliveries", Roles: kit.Admins},
+	{Name: "POST /v1/webhooks/{id}/replay", Roles: kit.Admins},
 
 	// What people did.
 	{Name: "GET /v1/audit", Roles: kit.Admins},
@@ -194,6 +220,12 @@ var HTTP = table([]Rule{
 	{Name: "GET /my", Roles: owners, Page: true},
 	{Name: "POST /my/claim", Roles: owners, Page: true},
 	{Name: "GET /my/robots/{thing}", Roles: owners, Own: true, Page: true},
+	{Name: "GET /my/robots/{thing}/settings", Roles: owners, Own: true, Page: true},
+	{Name: "POST /my/robots/{thing}/settings", Roles: owners, Own: true, Page: true},
+	{Name: "GET /my/robots/{thing}/life", Roles: owners, Own: true, Page: true},
+	{Name: "GET /my/live", Roles: owners, Page: true},
+	{Name: "GET /my/privacy", Roles: owners, Page: true},
+	{Name: "POST /my/privacy/events", Roles: owners, Page: true},
 	{Name: "POST /my/robots/{thing}/name", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/release", Roles: owners, Own: true, Page: true},
 	{Name: "POST /my/robots/{thing}/offer", Roles: owners, Own: true, Page: true},

@@ -29,6 +29,9 @@ func (m MQTTConfig) embedded() bool { return m.Broker == "" || m.Broker == broke
 
 // validateBroker reports settings of the broker and the uplink that cannot work.
 func (c Config) validateBroker() error {
+	if c.MQTT.PIDFile != "" && (c.MQTT.Broker != brokerMosquitto || c.MQTT.CRLFile == "") {
+		return errs.New(errs.Invalid, "mqtt.pid_file is set: want mqtt.broker %s and mqtt.crl_file, the list that it is told to read", brokerMosquitto)
+	}
 	switch m := c.MQTT; m.Broker {
 	case "", brokerEmbedded, brokerMosquitto:
 	case brokerEMQX:
@@ -89,6 +92,32 @@ type brokerTold struct {
 	next certs.Recorder
 }
 
+// RecordAll implements certs.BatchRecorder: a delivery is one order. What of it fails is made up for by the next look at the whole fleet.
+func (b brokerTold) RecordAll(ctx context.Context, all []certs.Step) {
+	if next, ok := b.next.(certs.BatchRecorder); ok {
+		next.RecordAll(ctx, all)
+	} else {
+		for _, s := range all {
+			b.next.Record(ctx, s)
+		}
+	}
+	p, ok := b.c.Broker.(brokeradmin.Provisioner)
+	var ids []thing.ID
+	for _, s := range all {
+		if s.OK && s.Step == certs.StepRegister && s.Thing != "" {
+			ids = append(ids, s.Thing)
+		}
+	}
+	if !ok || len(ids) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderTime)
+	defer cancel()
+	if err := p.Provision(ctx, ids...); err != nil {
+		b.c.log.WarnContext(ctx, "broker not told of a delivery yet", "things", len(ids), logging.Err, err)
+	}
+}
+
 func (b brokerTold) Record(ctx context.Context, s certs.Step) {
 	b.next.Record(ctx, s)
 	if !s.OK || s.Thing == "" {
@@ -96,6 +125,10 @@ func (b brokerTold) Record(ctx context.Context, s certs.Step) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderTime)
 	defer cancel()
+	switch s.Step {
+	case certs.StepEnroll, certs.StepRenew, certs.StepRevoke, certs.StepRelease:
+		b.c.certificateChanged(ctx, s.Thing)
+	}
 	var err error
 	switch s.Step {
 	case certs.StepRegister, certs.StepEnroll:

@@ -29,6 +29,9 @@ func TestBrokerSettings(t *testing.T) {
 			c.MQTT.Broker, c.MQTT.AWSIoT = "aws-iot", awsconfig.Config{Region: "r", Endpoint: "https://h"}
 		},
 		"    ":                  func(c *Config) { c.Uplink.SQS = queue.Config{URL: "https://sqs.r.amazonaws.com/1/q"} },
+		"     ":                 func(c *Config) { c.MQTT.Broker, c.MQTT.CRLFile, c.MQTT.PIDFile = "mosquitto", "l", "p" },
+		"mqtt.crl_file":         func(c *Config) { c.MQTT.Broker, c.MQTT.PIDFile = "mosquitto", "p" },
+		"mqtt.pid_file":         func(c *Config) { c.MQTT.CRLFile, c.MQTT.PIDFile = "l", "p" },
 		"embedded, mosquitto":   func(c *Config) { c.MQTT.Broker = "rabbit" },
 		"mqtt.emqx.url":         func(c *Config) { c.MQTT.Broker = "emqx" },
 		"mqtt.aws_iot.endpoint": func(c *Config) { c.MQTT.Broker = "aws-iot" },
@@ -51,8 +54,9 @@ func TestBrokerSettings(t *testing.T) {
 
 // orders is a broker that remembers what it was told.
 type orders struct {
-	said []string
-	err  error
+	said  []string
+	calls int // of Provision
+	err   error
 }
 
 func (o *orders) Kick(_ context.Context, id thing.ID, reason string) error {
@@ -61,6 +65,7 @@ func (o *orders) Kick(_ context.Context, id thing.ID, reason string) error {
 }
 func (o *orders) Ready(context.Context) error { return nil }
 func (o *orders) Provision(_ context.Context, ids ...thing.ID) error {
+	o.calls++
 	for _, id := range ids {
 		o.said = append(o.said, "provision "+string(id))
 	}
@@ -68,6 +73,34 @@ func (o *orders) Provision(_ context.Context, ids ...thing.ID) error {
 }
 
 type recorded []certs.Step
+
+// batches is a recorder of whole deliveries.
+type batches struct {
+	recorded
+	sizes []int
+}
+
+func (b *batches) RecordAll(_ context.Context, all []certs.Step) { b.sizes = append(b.sizes, len(all)) }
+
+// TestBrokerToldOfADelivery: a delivery is one order to the broker and one to the record.
+func TestBrokerToldOfADelivery(t *testing.T) {
+	all := []certs.Step{{Thing: "vic:1", Step: certs.StepRegister, OK: true}, {Thing: "vic:2", Step: certs.StepRegister, OK: true}}
+	for _, err := range []error{nil, errors.New("no broker")} {
+		o := &orders{err: err}
+		r := &batches{}
+		told, ok := (&Cloud{Broker: o, log: slog.New(slog.DiscardHandler)}).tellBroker(r).(certs.BatchRecorder)
+		if !ok {
+			t.Fatal("what tells the broker takes no deliveries")
+		}
+		told.RecordAll(t.Context(), all)
+		if want := []string{"provision vic:1", "provision vic:2"}; !reflect.DeepEqual(o.said, want) || o.calls != 1 {
+			t.Errorf("told %q in %d orders, want %q in one", o.said, o.calls, want)
+		}
+		if !reflect.DeepEqual(r.sizes, []int{2}) || len(r.recorded) > 0 {
+			t.Errorf("recorded %v and %v, want one delivery of two", r.sizes, r.recorded)
+		}
+	}
+}
 
 func (r *recorded) Record(_ context.Context, s certs.Step) { *r = append(*r, s) }
 

@@ -27,6 +27,8 @@ import (
 	"kennel/cloud/account/accountwebauthn"
 	"kennel/cloud/api/large"
 	"kennel/cloud/bridge"
+	"kennel/cloud/bulk"
+	"kennel/cloud/cohort"
 	outbox "kennel/cloud/command" // this package has its own command
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/command/commandpg"
@@ -50,6 +52,8 @@ import (
 	"kennel/cloud/token/tokenpg"
 	"kennel/cloud/vitals"
 	"kennel/cloud/vitals/vitalspg"
+	"kennel/cloud/webhook"
+	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
@@ -59,6 +63,7 @@ import (
 	"kennel/infra/migrations"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/pg"
 	"kennel/infra/queue"
@@ -106,6 +111,9 @@ type Cloud struct {
 	OTA      *ota.Service
 	Events   *das.Service
 	Commands *outbox.Service
+	Cohorts  *cohort.Service
+	Bulk     *bulk.Service
+	Webhooks *webhook.Service
 	Broker   brokeradmin.Admin
 	bridge   *bridge.Bridge
 	uplink   *queue.SQS                    // nil: the bridge's own connection
@@ -243,6 +251,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 			d, err := c.OTA.Desired(ctx, id)
 			return string(d.Release), d.Since, err
 		},
+		Names: c.robotNames, Filter: c.filterSources(),
 	}, c.log)
 
 	c.vitals = vitalspg.New(c.pool)
@@ -272,9 +281,13 @@ func (c *Cloud) wire(ctx context.Context) error {
 		return err
 	}
 
-	// Commands, and what is done again and again.
+	// Commands, what is done to many robots, and what is done again and again.
 	c.cmdStore = commandpg.New(c.pool)
 	c.Commands = outbox.New(c.cmdStore)
+	c.wireFleet()
+	if err := c.wireWebhooks(); err != nil {
+		return err
+	}
 	if c.jobs, err = jobs.New(c.pool, c.log, c.meters.periodic(c.periodic())...); err != nil {
 		return err
 	}
@@ -388,7 +401,8 @@ func (c *Cloud) Services() []runner.Service {
 	}
 	if c.has(RoleJobs) {
 		listener := &jdocspg.Listener{Pool: c.pool, Log: c.log, Changed: c.hinter.DocChanged}
-		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "jobs", Run: c.jobs.Run})
+		out = append(out, runner.Service{Name: "documents", Run: listener.Run}, runner.Service{Name: "jobs", Run: c.jobs.Run},
+			runner.Service{Name: "webhooks", Run: c.Webhooks.Run})
 	}
 	out = append(out, runner.Service{Name: "event tails", Run: func(ctx context.Context) error { return c.dasStore.Listen(ctx, c.log, c.Events.Wake) }})
 	if c.sender != nil {
@@ -407,6 +421,9 @@ func (c *Cloud) Services() []runner.Service {
 			return c.crls.Keep(ctx, c.cfg.MQTT.CRLFile, nil, func(err error) { c.log.WarnContext(ctx, "revocation list not written", logging.Err, err) })
 		}})
 	}
+	if c.cfg.MQTT.PIDFile != "" {
+		out = append(out, runner.Service{Name: "broker lists", Run: mosquitto.Reloader{List: c.cfg.MQTT.CRLFile, PIDFile: c.cfg.MQTT.PIDFile, Log: c.log}.Run})
+	}
 	if c.uplink != nil {
 		out = append(out, runner.Service{Name: "uplink queue", Run: func(ctx context.Context) error { return c.uplink.Run(ctx, c.bridge.Take) }})
 	}
@@ -423,11 +440,13 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	}
 	c.mountSignIn(mux)
 	ownerapi.Mount(mux, c.Owners, ownerapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
-	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns))
+	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns), registryapi.WithAudit(accountapi.Auditor(c.Accounts)))
+	c.mountFleet(mux)
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events, dasapi.WithOwns(c.Owners.Owns))
 	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Owns: c.Owners.Owns, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	webhookapi.Mount(mux, c.Webhooks, webhookapi.Config{Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
 	mux.HandleFunc("GET /v1/health", c.health)
 	mux.Handle("GET /readyz", c.ready.Brief()) // the reasons are on metrics.listen
@@ -467,6 +486,9 @@ func (c *Cloud) refused(ctx context.Context, r brokerapi.Refusal) {
 		return
 	}
 	step := registry.Step{Thing: id, At: r.At, Name: registry.StepBroker, Code: r.Code, Peer: r.Addr, Detail: r.Reason}
+	if r.Serial != "" {
+		step.Shown = &registry.ShownCertificate{CN: r.CN, Issuer: r.Issuer, Serial: r.Serial, NotAfter: r.NotAfter}
+	}
 	if err := c.Registry.Record(ctx, step); err != nil {
 		c.log.WarnContext(ctx, "refusal not recorded", logging.Thing, id, logging.Err, err)
 	}
@@ -482,10 +504,26 @@ func (r recorder) Record(ctx context.Context, s certs.Step) {
 	if s.Thing == "" {
 		return // nobody to show it to; the transport's log has it
 	}
-	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Reason}
-	if err := r.registry.Record(ctx, step); err != nil {
+	if err := r.registry.Record(ctx, stepOf(s)); err != nil {
 		r.log.WarnContext(ctx, "activation step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
 	}
+}
+
+// RecordAll implements certs.BatchRecorder.
+func (r recorder) RecordAll(ctx context.Context, all []certs.Step) {
+	steps := make([]registry.Step, 0, len(all))
+	for _, s := range all {
+		if s.Thing != "" {
+			steps = append(steps, stepOf(s))
+		}
+	}
+	if err := r.registry.RecordAll(ctx, steps); err != nil {
+		r.log.WarnContext(ctx, "activation steps not recorded", "things", len(steps), logging.Err, err)
+	}
+}
+
+func stepOf(s certs.Step) registry.Step {
+	return registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Reason, Shown: registry.Shown(s.Shown)}
 }
 
 func newestCertificate(store *certspg.Store) func(context.Context, thing.ID) (registry.Certificate, bool, error) {

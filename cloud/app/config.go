@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kennel/cloud/account/accountoidc"
+	"kennel/cloud/webhook"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/awsiot"
@@ -74,8 +75,9 @@ type Config struct {
 	Events struct {
 		KeepDays int `koanf:"keep_days"` // events older than this are dropped, by whole days of receipt
 	} `koanf:"events"`
-	Metrics MetricsConfig         `koanf:"metrics"`
-	Traces  telemetry.TraceConfig `koanf:"traces"`
+	Webhooks WebhooksConfig        `koanf:"webhooks"`
+	Metrics  MetricsConfig         `koanf:"metrics"`
+	Traces   telemetry.TraceConfig `koanf:"traces"`
 }
 
 // LogConfig says how to log.
@@ -95,8 +97,11 @@ type MQTTConfig struct {
 	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, emqx, aws-iot.
 	Broker string `koanf:"broker"`
 	// CRLFile is written with the list of revoked certificates, PEM, for a broker that reads one (Mosquitto's crlfile); "": none. The broker
-	// must be told to read it again; without it, it knows from orders who has no rights any more.
-	CRLFile string        `koanf:"crl_file"`
+	// must be told to read it again: with PIDFile, or by what starts it. Without a list it knows from orders who has no rights any more.
+	CRLFile string `koanf:"crl_file"`
+	// PIDFile is the pid_file of a Mosquitto that runs beside this process, under the same account: it gets SIGHUP whenever CRLFile was
+	// written. "": something else tells it (infra/compose/mosquitto/run.sh, or a path unit of systemd).
+	PIDFile string        `koanf:"pid_file"`
 	EMQX    emqx.Config   `koanf:"emqx"`    // with broker emqx
 	AWSIoT  awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
 }
@@ -220,6 +225,9 @@ func (c Config) Validate() error {
 		if err := loopback(c.Console.Listen); err != nil {
 			return errs.New(errs.Invalid, "console.listen: %w", err)
 		}
+	}
+	if _, err := webhook.NewGuard(c.Webhooks.Allow); err != nil {
+		return fmt.Errorf("webhooks.allow: %w", err)
 	}
 	if err := c.Metrics.Validate(); err != nil {
 		return err

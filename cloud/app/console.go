@@ -6,10 +6,12 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/places"
 	"kennel/cloud/companion"
 	"kennel/cloud/console"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/jdocs/jdocsapi"
 )
 
 // console tells the pages whom to ask. The owners' pages are beside them.
@@ -25,7 +27,9 @@ func (c *Cloud) console() console.Config {
 		Fleet: c.Registry, Auth: browser, Docs: c.Docs, Commands: c.Commands, Events: c.Events, Vitals: c.vitals.List, Log: c.log,
 		Identities: c.Certs, Owners: c.Owners, Tokens: c.Tokens, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit, Audit: audit,
 		Beside: func(mux *http.ServeMux) error {
-			return companion.Mount(mux, companion.Config{Robots: c.Owners, Tokens: c.Tokens, Fleet: c.Registry, People: ownPages{browser, c.People}, Audit: audit, Log: c.log})
+			docs := jdocsapi.NewPages(c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))
+			return companion.Mount(mux, companion.Config{Robots: c.Owners, Tokens: c.Tokens, Fleet: c.Registry, Docs: docs, Places: places.Names(),
+				People: ownPages{browser, c.People}, Audit: audit, Log: c.log})
 		},
 	}
 }

@@ -214,7 +214,7 @@ func (t tokenSteps) Record(ctx context.Context, s token.Step) {
 	if s.Thing == "" {
 		return // nobody to show it to; the log has it
 	}
-	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Version: s.Version, Detail: s.Reason}
+	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Version: s.Version, Detail: s.Reason, Shown: registry.Shown(s.Shown)}
 	if err := t.registry.Record(ctx, step); err != nil {
 		t.log.WarnContext(ctx, "step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
 	}

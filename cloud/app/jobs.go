@@ -9,15 +9,16 @@ import (
 
 // periodic is what the cloud does again and again, once for all processes with the role jobs.
 func (c *Cloud) periodic() []jobs.Job {
-	return []jobs.Job{
+	return append(c.fleetPeriodic(), []jobs.Job{
 		{Name: "das.partitions", Every: time.Hour, Run: c.keepPartitions},
 		{Name: "command.expire", Every: 10 * time.Second, Run: c.Commands.Expire},
 		{Name: "command.forget", Every: time.Hour, Run: c.Commands.Forget},
 		{Name: "mail.forget", Every: time.Hour, Run: c.Mail.Forget},
 		{Name: "vitals.forget", Every: time.Hour, Run: c.vitals.Forget},
 		{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := c.door.Sweep(ctx); return err }},
+		{Name: "webhook.forget", Every: time.Hour, Run: c.Webhooks.Forget},
 		{Name: "account.resume", Every: time.Minute, Run: c.People.Resume},
-	}
+	}...)
 }
 
 // keepPartitions makes the days ahead and drops those that are too old.

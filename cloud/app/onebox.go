@@ -270,6 +270,7 @@ type oneboxHouse struct {
 	started time.Time
 
 	supervisor sdnotify.Supervisor
+	token      *tokenFile
 
 	mu     sync.Mutex
 	robots []*onebox.Child
@@ -313,6 +314,7 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	services = append(services, originals...)
 	services = append(services, watching...)
 	services = append(services, robots...)
+	services = append(services, runner.Service{Name: "operator token", Run: h.token.run})
 	services = append(services, runner.Service{Name: "ready", Run: func(ctx context.Context) error { return h.tell(ctx) }})
 	return runner.Run(ctx, h.Log, runner.Config{StopTimeout: 20 * time.Second}, services...)
 }
@@ -427,29 +429,22 @@ type credentials struct {
 	Password string `json:"password"`
 }
 
-// people makes the demonstration's operator and owner once, and a session for the operator of this machine at each start.
+// people makes the demonstration's operator and owner once, and begins to keep a session for the operator of this machine.
 func (h *oneboxHouse) people(ctx context.Context, c *Cloud) error {
 	var pw struct {
 		Operator credentials `json:"operator"`
 		Owner    credentials `json:"owner"`
 	}
-	var operator account.Account
 	for _, p := range []struct {
 		email string
 		role  kit.Role
 		to    *credentials
 	}{{operatorEmail, kit.RoleAdmin, &pw.Operator}, {ownerEmail, kit.RoleOwner, &pw.Owner}} {
-		a, password, err := c.Accounts.CreateAccount(ctx, p.email, account.Role(p.role), "")
-		if errs.CodeOf(err) == "email_taken" {
-			a, err = c.Accounts.Find(ctx, p.email)
-		}
-		if err != nil {
+		_, password, err := c.Accounts.CreateAccount(ctx, p.email, account.Role(p.role), "")
+		if err != nil && errs.CodeOf(err) != "email_taken" {
 			return fmt.Errorf("account %s: %w", p.email, err)
 		}
 		*p.to = credentials{p.email, password.Reveal()}
-		if p.role == kit.RoleAdmin {
-			operator = a
-		}
 	}
 	if pw.Operator.Password != "" || pw.Owner.Password != "" {
 		b, err := json.MarshalIndent(pw, "", "  ")
@@ -460,11 +455,9 @@ func (h *oneboxHouse) people(ctx context.Context, c *Cloud) error {
 			return err
 		}
 	}
-	session, err := c.Accounts.IssueSession(ctx, operator.ID, tokenTTL)
-	if err != nil {
-		return fmt.Errorf("session of this machine's operator: %w", err)
-	}
-	if err := os.WriteFile(h.secret(operatorToken), []byte(session.Token.Reveal()+"\n"), 0o600); err != nil {
+	h.token = &tokenFile{accounts: c.Accounts, email: operatorEmail, ttl: tokenTTL, file: h.secret(operatorToken), now: time.Now, log: h.Log,
+		write: func(b []byte) error { return h.inst.PutSecret(operatorToken, b) }}
+	if err := h.token.check(ctx); err != nil {
 		return err
 	}
 	password, err := os.ReadFile(h.cfg.Postgres.PasswordFile)

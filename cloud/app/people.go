@@ -26,6 +26,7 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
+	"kennel/cloud/webhook"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
@@ -148,10 +149,11 @@ func (c *Cloud) mountSignIn(mux *http.ServeMux) {
 
 // tasks is the work that is ordered piece by piece.
 func (c *Cloud) tasks() []jobs.Task {
-	return []jobs.Task{
+	return append(c.fleetTasks(), []jobs.Task{
 		{Name: mail.TaskSend, Run: c.Mail.Send},
 		{Name: account.TaskDelete, Run: c.People.Erase},
-	}
+		{Name: webhook.TaskDeliver, Run: c.Webhooks.Deliver},
+	}...)
 }
 
 // holders lists every domain that holds something about people, in the order in which it is erased: what acts for them first, then what is

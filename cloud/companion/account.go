@@ -11,6 +11,36 @@ import (
 	"kennel/infra/kit"
 )
 
+// privacyView is what is held about the owner, and what they can do about it.
+type privacyView struct {
+	said
+	Email  string
+	Robots int
+	Places int // sessions
+	Events bool
+	Gone   string
+}
+
+func (c *companion) privacy(ctx context.Context, r *http.Request, s said) (string, frame, error) {
+	me := kit.CallerFrom(ctx)
+	v := privacyView{said: s, Email: me.Name, Gone: s.Lost([]string{"delete", "events"})}
+	robots, err := c.Robots.Robots(ctx, me.Account)
+	if err != nil {
+		return "", frame{}, err
+	}
+	sessions, err := c.People.Sessions(r)
+	if err != nil {
+		return "", frame{}, err
+	}
+	v.Robots, v.Places = len(robots), len(sessions)
+	if len(robots) > 0 {
+		if v.Events, err = c.consent(ctx, robots[0].Thing); err != nil {
+			return "", frame{}, err
+		}
+	}
+	return "privacy", frame{Title: "Privacy", Main: v}, nil
+}
+
 type accountView struct {
 	said
 	Email    string
@@ -44,6 +74,7 @@ func (c *companion) mountAccount(act func(pattern string, a action)) {
 		}
 		return "sessions", c.People.EndOthers(r)
 	}})
+	act("POST /my/privacy/events", action{form: called("events"), page: c.privacy, back: func(*http.Request) string { return "/my/privacy" }, do: c.setConsent})
 }
 
 // leave begins the deletion of the account. Nothing is left to go back to: the session is over.
@@ -69,7 +100,7 @@ func (c *companion) leave(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/my/goodbye", http.StatusSeeOther)
 	case page.Expected(err):
 		values.Del("password")
-		c.view(w, r, codeOf(err), c.account, page.Refused("delete", err, values))
+		c.view(w, r, codeOf(err), c.privacy, page.Refused("delete", err, values))
 	default:
 		c.fail(w, r, err)
 	}

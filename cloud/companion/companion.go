@@ -49,6 +49,8 @@ type Tokens interface {
 // Fleet tells how a robot is; *registry.Service does.
 type Fleet interface {
 	Thing(ctx context.Context, id thing.ID) (registry.Thing, error)
+	// Watch tells of things as they change, until ctx ends; then, or when the watcher falls behind, the channel is closed.
+	Watch(ctx context.Context) <-chan registry.Thing
 }
 
 // Session is where the person is signed in, or an app of theirs.
@@ -78,11 +80,13 @@ type People interface {
 	Delete(r *http.Request, password string) error
 }
 
-// Config is what the pages are made of; everything is required.
+// Config is what the pages are made of; everything but Places is required.
 type Config struct {
 	Robots Robots
 	Tokens Tokens
 	Fleet  Fleet
+	Docs   Docs
+	Places []string // that default_location is chosen from; others may be typed
 	People People
 	// Audit writes one line about what whoever is signed in does; what cannot be written down is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
@@ -117,8 +121,8 @@ type action struct {
 
 // Mount adds the pages to mux: /my and below. Who may see one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
-	if cfg.Robots == nil || cfg.Tokens == nil || cfg.Fleet == nil || cfg.People == nil || cfg.Audit == nil || cfg.Log == nil {
-		return errors.New("companion: want robots, tokens, fleet, people, audit and log")
+	if cfg.Robots == nil || cfg.Tokens == nil || cfg.Fleet == nil || cfg.Docs == nil || cfg.People == nil || cfg.Audit == nil || cfg.Log == nil {
+		return errors.New("companion: want robots, tokens, fleet, documents, people, audit and log")
 	}
 	c := &companion{Config: cfg, now: time.Now}
 	var err error
@@ -137,8 +141,12 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	}
 	show("GET /my", c.home)
 	show("GET /my/robots/{thing}", c.robot)
+	show("GET /my/robots/{thing}/settings", c.settings)
+	show("GET /my/robots/{thing}/life", c.life)
 	c.mountRobots(act)
+	handle("GET /my/live", 0, c.live)
 	show("GET /my/account", c.account)
+	show("GET /my/privacy", c.privacy)
 	c.mountAccount(act)
 	handle("POST /my/account/delete", passwordTime, c.leave)
 	handle("GET /my/goodbye", pageTimeout, c.goodbye)
@@ -154,24 +162,29 @@ type frame struct {
 	Title string
 	User  string // "" without a session
 	Path  string
+	Area  string // robots, privacy or me
+	Live  string // where the page hears that something changed; "": nowhere
 	Said  said
 	Main  any
 }
 
 // dones is what pages say after a form; the address carries the key.
 var dones = map[string]string{
-	"claimed":  "It is yours now. Give it a name?",
-	"named":    "That is its name now.",
-	"unnamed":  "It has no name now.",
-	"released": "You let it go. Whoever has it may claim it with the code that it shows.",
-	"offered":  "It is offered. It stays yours until they accept.",
-	"accepted": "It is yours now. Give it a name?",
-	"dropped":  "That offer is over.",
-	"app":      "That app may not talk to your robot any more.",
-	"apps":     "No app may talk to your robot any more.",
-	"tokens":   "Your robot is signed out. Sign it in again with an app.",
-	"session":  "That session has ended.",
-	"sessions": "You are signed out everywhere else.",
+	"claimed":    "It is yours now. Give it a name?",
+	"named":      "That is its name now.",
+	"unnamed":    "It has no name now.",
+	"released":   "You let it go. Whoever has it may claim it with the code that it shows.",
+	"offered":    "It is offered. It stays yours until they accept.",
+	"accepted":   "It is yours now. Give it a name?",
+	"dropped":    "That offer is over.",
+	"app":        "That app may not talk to your robot any more.",
+	"apps":       "No app may talk to your robot any more.",
+	"set":        "Saved. Below you see when your robot has it.",
+	"consent":    "Your robots may send what happens to them.",
+	"no-consent": "Your robots send nothing of what happens to them any more.",
+	"tokens":     "Your robot is signed out. Sign it in again with an app.",
+	"session":    "That session has ended.",
+	"sessions":   "You are signed out everywhere else.",
 }
 
 // admit reports whether a request may go on; who is not signed in is led to the page for it.
@@ -250,7 +263,16 @@ func called(name string) func(*http.Request) string {
 }
 
 func (c *companion) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
-	f.Path = r.URL.Path
+	f.Path, f.Area = r.URL.Path, "robots"
+	switch {
+	case strings.HasPrefix(f.Path, "/my/privacy"), name == "privacy":
+		f.Area = "privacy"
+	case strings.HasPrefix(f.Path, "/my/account"):
+		f.Area = "me"
+	}
+	if r.Method != http.MethodGet {
+		f.Live = "" // to fetch the page again would be to send the form again
+	}
 	if caller := kit.CallerFrom(r.Context()); caller.Role == kit.RoleOwner {
 		f.User = caller.Name
 	}

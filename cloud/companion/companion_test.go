@@ -1,7 +1,9 @@
 package companion
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -24,6 +26,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/jdocs"
 )
 
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
@@ -44,6 +47,10 @@ type house struct {
 	nothing  bool // ann owns nothing
 	first    bool
 	loop     bool // an offer of rex is under way
+	settings string
+	stats    string
+	lacks    []string // fields of the settings, of whoever has version 1
+	docErr   error
 }
 
 func (h *house) do(what string, args ...any) error {
@@ -120,6 +127,33 @@ func (h *house) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
 	return registry.Thing{}, errs.New(errs.NotFound, "no such thing")
 }
 
+func (h *house) Watch(ctx context.Context) <-chan registry.Thing {
+	out := make(chan registry.Thing)
+	context.AfterFunc(ctx, func() { close(out) })
+	return out
+}
+
+func (h *house) Get(_ context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error) {
+	text := map[jdocs.Name]string{jdocs.RobotSettings: h.settings, jdocs.RobotLifetimeStats: h.stats, jdocs.AccountSettings: `{"DATA_COLLECTION":true}`}[name]
+	if h.docErr != nil || text == "" {
+		return jdocs.Revision{}, cmp.Or(h.docErr, jdocs.ErrNotFound)
+	}
+	return jdocs.Revision{Doc: jdocs.Doc{Version: 2, JSON: text}, By: "owner", At: noon}, nil
+}
+func (h *house) Set(_ context.Context, id thing.ID, name jdocs.Name, fields map[string]json.RawMessage) (jdocs.Revision, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return jdocs.Revision{}, err
+	}
+	return jdocs.Revision{}, h.do("set", id, name, string(text))
+}
+func (h *house) Differing(_ context.Context, _ thing.ID, _ jdocs.Name, version uint64) ([]string, error) {
+	if version == 2 {
+		return nil, h.docErr
+	}
+	return h.lacks, h.docErr
+}
+
 // persons is the house's accounts.
 type persons struct{ *house }
 
@@ -156,7 +190,7 @@ func open(t *testing.T) (*http.ServeMux, *house) {
 		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	mux := http.NewServeMux()
-	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, People: persons{h}, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return mux, h
@@ -208,6 +242,15 @@ var wishes = []struct {
 	{"/my/robots/vic:00e20100/apps", form("app", "a-1"), "/my/robots/vic:00e20100?done=app", []string{"audit apps.revoke vic:00e20100 a-1", "remove app vic:00e20100 a-1"}, true},
 	{"/my/robots/vic:00e20100/apps", "", "/my/robots/vic:00e20100?done=apps", []string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, true},
 	{"/my/robots/vic:00e20100/tokens", "", "/my/robots/vic:00e20100?done=tokens", []string{"audit tokens.revoke vic:00e20100 all", "revoke tokens vic:00e20100 by its owner"}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "4"), "/my/robots/vic:00e20100/settings?done=set", []string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":false,"eye_color":4}`}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "eyes", "eyes", "own", "hue", "180", "saturation", "50"), "/my/robots/vic:00e20100/settings?done=set",
+		[]string{`set vic:00e20100 vic.RobotSettings {"custom_eye_color.enabled":true,"custom_eye_color.hue":0.5,"custom_eye_color.saturation":0.5}`}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "voice", "volume", "0", "locale", "de-DE", "button", "alexa"), "/my/robots/vic:00e20100/settings?done=set",
+		[]string{`set vic:00e20100 vic.RobotSettings {"button_wakeword":1,"locale":"de-DE","master_volume":0}`}, true},
+	{"/my/robots/vic:00e20100/settings", form("card", "home", "place", " Bonn ", "zone", "berlin", "clock", "24", "temperature", "celsius", "distance", "metric"), "/my/robots/vic:00e20100/settings?done=set",
+		[]string{`set vic:00e20100 vic.RobotSettings {"clock_24_hour":true,"default_location":"Bonn","dist_is_metric":true,"temp_is_fahrenheit":false,"time_zone":"Europe/Berlin"}`}, true},
+	{"/my/privacy/events", form("events", "yes"), "/my/privacy?done=consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":true}`}, false},
+	{"/my/privacy/events", "", "/my/privacy?done=no-consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":false}`}, false},
 	{"/my/account/sessions", form("session", "s-2"), "/my/account?done=session", []string{"end session s-2"}, false},
 	{"/my/account/sessions", "", "/my/account?done=sessions", []string{"end others"}, false},
 	{"/my/account/delete", form("password", "open sesame", "sure", "yes"), "/my/goodbye", []string{"delete", "sign out"}, false},
@@ -312,7 +355,15 @@ func TestPages(t *testing.T) {
 		{"ann", "/my?done=named", 200, []string{`role="status">That is its name now.`}},
 		{"ann", "/my/robots/vic:00e20100", 200, []string{"with the code that it showed", "Take the offer back", "It acts for you", "An app without a name", "Its battery is low."}},
 		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of whoever gets it"}},
-		{"ann", "/my/account", 200, []string{"ann@example.org", "this one", "Sign me out everywhere else", `href="/v1/account/export"`}},
+		{"ann", "/my/account", 200, []string{"ann@example.org", "this one", "Sign me out everywhere else", `href="/my/privacy"`}},
+		{"ann", "/my/privacy", 200, []string{"ann@example.org", "2: their names", "because you allow it", "checked> My robots may send", `href="/v1/account/export"`, "Delete my account"}},
+		{"bob", "/my/privacy", 200, []string{"One: its name"}},
+		{"ann", "/my/robots/vic:00e20100/settings", 200, []string{"Settings", "Berlin, Germany", `data-live-from="/my/live?robot=vic%3A00e20100"`}},
+		{"ann", "/my/robots/vic:00e20100/life", 200, []string{"only begun"}},
+		{"bob", "/my/robots/vic:00e20100/settings", 404, []string{"You have no such robot."}},
+		{"bob", "/my/robots/vic:00e20100/life", 404, []string{"You have no such robot."}},
+		{"bob", "/my/live?robot=vic:00e20100", 404, []string{"you have no such robot"}},
+		{"", "/my/live", 401, nil},
 		{"bob", "/my", 200, []string{"It is away."}},
 		{"bob", "/my/robots/vic:00e20100", 404, []string{"You have no such robot."}},
 		{"ann", "/my/robots/vic:00e20102", 404, []string{"You have no such robot."}},

@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/jdocs"
 )
 
 // robotView is one robot of the owner's.
@@ -25,6 +26,9 @@ type robotView struct {
 	State  state
 	Offer  *owner.Offer // it is offered to somebody
 	How    string       // how it came
+	Eyes   string       // their colour
+	Tab    string       // which of its pages this is
+	metric bool
 }
 
 type homeView struct {
@@ -69,7 +73,11 @@ func (c *companion) home(ctx context.Context, _ *http.Request, s said) (string, 
 	if v.First, err = c.People.FirstPassword(ctx); err != nil {
 		return "", frame{}, err
 	}
-	return "home", frame{Title: "My robots", Main: v}, nil
+	f := frame{Title: "My robots", Main: v}
+	if len(mine) > 0 {
+		f.Live = liveOf("")
+	}
+	return "home", f, nil
 }
 
 func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner.Offer) (robotView, error) {
@@ -85,6 +93,12 @@ func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner
 		r = registry.Thing{} // an original robot that calls without a status
 	}
 	v.State = newState(r, c.now())
+	wants, err := c.document(ctx, t.Thing, jdocs.RobotSettings)
+	if err != nil {
+		return v, err
+	}
+	is := readSettings(wants.JSON)
+	v.Eyes, v.metric = is.Color(), is.Metric
 	for _, o := range offers {
 		if o.Mine && o.Thing == t.Thing {
 			v.Offer = &o
@@ -138,6 +152,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 	if v.robotView, err = c.newRobot(ctx, t, offers); err != nil {
 		return "", frame{}, err
 	}
+	v.Tab = "now"
 	if v.Apps, err = c.Tokens.Apps(ctx, t.Thing); err != nil {
 		return "", frame{}, err
 	}
@@ -150,7 +165,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 			v.SignedIn, v.Renewed = true, x.Issued
 		}
 	}
-	return "robot", frame{Title: v.Title, Main: v}, nil
+	return "robot", frame{Title: v.Title, Live: liveOf(t.Thing), Main: v}, nil
 }
 
 func home(*http.Request) string { return "/my" }
@@ -188,6 +203,7 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 			return do(ctx, kit.CallerFrom(ctx), t.Thing, v)
 		}})
 	}
+	act("POST /my/robots/{thing}/settings", action{form: settingsForm, page: c.settings, do: c.change, back: func(r *http.Request) string { return robotAddress(r) + "/settings" }})
 	of("POST /my/robots/{thing}/name", "name", robotAddress, func(ctx context.Context, me kit.Caller, id thing.ID, v url.Values) (string, error) {
 		t, err := c.Robots.Rename(ctx, me.Account, id, v.Get("name"))
 		if err == nil && t.Name == "" {

@@ -19,6 +19,8 @@ type state struct {
 	Help    string // what the owner can do; "": nothing
 	Says    []string
 	Release string
+	Tells   bool              // it says which documents it has
+	Docs    map[string]uint64 // those, and their versions
 }
 
 // newState puts what the fleet knows into words.
@@ -41,7 +43,7 @@ func newState(t registry.Thing, now time.Time) state {
 	if m == nil {
 		return s
 	}
-	s.Release = m.OS
+	s.Release, s.Tells, s.Docs = m.OS, m.Docs != nil, m.Docs
 	if s.Mood != "here" {
 		return s
 	}

@@ -38,6 +38,9 @@ func Command() *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("onebox", "server")
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
-	root.AddCommand(a.login(), a.logout(), a.password(), a.account(), a.my(), a.operators(), a.audit(), a.robots(), a.batches(), a.jdocs(), a.events(), a.commands(), a.doctor())
+	robots := a.robots()
+	robots.AddCommand(a.robotDetails()...)
+	root.AddCommand(a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), robots, a.batches(), a.jdocs(),
+		a.events(), a.commands(), a.releases(), a.webhooks(), a.doctor())
 	return root
 }

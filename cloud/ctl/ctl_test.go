@@ -117,9 +117,10 @@ func newCloud(t *testing.T) *cloud {
 				{Name: "registered", Level: registry.OK, Text: "known to the fleet", Since: at(1)},
 				{Name: "enrolment", Level: registry.Fail, Text: "enrolment refused: wrong", Do: "Register it", Since: at(2), Peer: "192.0.2.7:4000", Version: "1.2.3"},
 				{Name: "clock", Level: registry.Unknown, Text: "no status yet"}},
-			Steps: []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", First: at(2), Last: at(3), Times: 12, Peer: "192.0.2.7:4000", Detail: "wrong"}},
+			Steps: []registry.Outcome{{Name: "enroll", Code: "secret_mismatch", First: at(2), Last: at(3), Times: 12, Peer: "192.0.2.7:4000", Detail: "wrong",
+				Shown: &registry.ShownCertificate{CN: "vic:00e20100", Issuer: "Factory", Serial: "ab12", NotAfter: at(5)}}},
 			Refusal: &registry.Refusal{Outcome: registry.Outcome{Name: "enroll", Code: "secret_mismatch", First: at(2), Last: at(3), Times: 12, Peer: "192.0.2.7:4000",
-				Detail: "wrong \x1b[2J", Do: "Put the secret that registration printed into the robot"}}}, nil
+				Detail: "wrong \x1b[2J", Shown: &registry.ShownCertificate{CN: "vic:00e20100", Issuer: "Factory", Serial: "ab12", NotAfter: at(5)}, Do: "Put the secret that registration printed into the robot"}}}, nil
 	})
 	doc := func(v int, text string) map[string]any {
 		return map[string]any{"doc_name": "vic.RobotSettings", "doc_version": v, "fmt_version": 2, "by": "op@example.org", "at": at(v), "jdoc": json.RawMessage(text)}

@@ -43,6 +43,14 @@ func orNone(code string) string {
 	return code
 }
 
+// shown describes the certificate that came with a step; "" for none.
+func shown(o registry.Outcome) string {
+	if o.Shown == nil {
+		return ""
+	}
+	return o.Shown.String()
+}
+
 func showReport(t *cli.Table, r registry.Report) {
 	t.Text(string(r.Thing) + ": " + r.Verdict)
 	t.Text("")
@@ -72,7 +80,7 @@ func showReport(t *cli.Table, r registry.Report) {
 		}
 		t.Section("Last refusal")
 		t.Text(fmt.Sprintf("%s at %s, %s, %s", o.Name, clock(o.Last), orNone(o.Code), over))
-		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
+		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"certificate", shown(o.Outcome)}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
 			if line.text != "" {
 				t.Text("  " + line.what + " " + line.text)
 			}
@@ -86,7 +94,11 @@ func showReport(t *cli.Table, r registry.Report) {
 			if !o.OK {
 				result = "refused " + o.Code
 			}
-			t.Row(clock(o.Last), o.Name, result, o.Times, o.Peer, o.Detail)
+			detail := o.Detail
+			if c := shown(o); c != "" {
+				detail += " [certificate " + c + "]"
+			}
+			t.Row(clock(o.Last), o.Name, result, o.Times, o.Peer, detail)
 		}
 	}
 }

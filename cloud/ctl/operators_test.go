@@ -19,8 +19,8 @@ import (
 	"kennel/infra/pg/pgtest"
 )
 
-// newPeople is the real rules and endpoints of people behind HTTPS, and the command line of an admin.
-func newPeople(t *testing.T) (svc *account.Service, pool *pgxpool.Pool, dir string) {
+// newPeople is the real rules and endpoints of people, and what more mounts, behind HTTPS, and the command line of an admin.
+func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc *account.Service, pool *pgxpool.Pool)) (svc *account.Service, pool *pgxpool.Pool, dir string) {
 	t.Helper()
 	pool = pgtest.New(t)
 	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: free{}})
@@ -30,6 +30,9 @@ func newPeople(t *testing.T) (svc *account.Service, pool *pgxpool.Pool, dir stri
 	mux := http.NewServeMux()
 	log := slog.New(slog.DiscardHandler)
 	accountapi.Mount(mux, svc, log)
+	for _, mount := range more {
+		mount(mux, svc, pool)
+	}
 	admin, _, err := svc.CreateAccount(t.Context(), "op@example.org", account.Admin, "correct horse")
 	if err != nil {
 		t.Fatal(err)

@@ -105,6 +105,8 @@ type Store interface {
 	Listen(ctx context.Context, f func()) error
 
 	AddStep(ctx context.Context, s Step) error
+	// AddSteps is AddStep for many, all or none; register makes their things known before. Of several steps with one outcome the last counts.
+	AddSteps(ctx context.Context, steps []Step, register bool) error
 	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
 	// Trim removes what the bounds of history and steps no longer allow.
 	Trim(ctx context.Context) error

@@ -2,10 +2,13 @@ package registry
 
 import (
 	"context"
+	"crypto/x509"
+	"fmt"
 	"strings"
 	"time"
 
 	"kennel/certs/thing"
+	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
 
@@ -51,6 +54,28 @@ type Step struct {
 	Peer    string // address of the robot as we saw it
 	Version string // of the robot's agent, or of what it said it is
 	Detail  string // in words
+	// Shown is the certificate that the robot showed; nil: none, or it could not be read.
+	Shown *ShownCertificate
+}
+
+// ShownCertificate is what a certificate says that a robot showed, whether or not it was believed.
+type ShownCertificate struct {
+	CN       string    `json:"cn"`
+	Issuer   string    `json:"issuer"` // common name
+	Serial   string    `json:"serial"` // hex
+	NotAfter time.Time `json:"not_after"`
+}
+
+// Shown describes a certificate; nil for none.
+func Shown(c *x509.Certificate) *ShownCertificate {
+	if c == nil {
+		return nil
+	}
+	return &ShownCertificate{CN: c.Subject.CommonName, Issuer: c.Issuer.CommonName, Serial: c.SerialNumber.Text(16), NotAfter: c.NotAfter.UTC()}
+}
+
+func (c ShownCertificate) String() string {
+	return fmt.Sprintf("CN %s, issued by %s, serial %s, ends %s", c.CN, c.Issuer, c.Serial, stamp(c.NotAfter))
 }
 
 // Outcome is what a step led to, and how often in a row.
@@ -64,7 +89,9 @@ type Outcome struct {
 	Peer    string    `json:"peer,omitempty"`
 	Version string    `json:"version,omitempty"`
 	Detail  string    `json:"detail,omitempty"`
-	Do      string    `json:"do,omitempty" db:"-"` // what to do about a refusal; the doctor says it
+	// Shown is the certificate of the last time; nil: none was shown.
+	Shown *ShownCertificate `json:"certificate,omitempty"`
+	Do    string            `json:"do,omitempty" db:"-"` // what to do about a refusal; the doctor says it
 }
 
 // MaxSteps bounds the outcomes kept of one thing; MaxStrangerSteps those of all things nobody registered, which anyone on the network can
@@ -78,14 +105,42 @@ const (
 
 // Record keeps a step; a successful registration or enrolment makes the thing known to the fleet. A step may speak of a thing nobody registered: that is the commonest reason why a robot never activates.
 func (s *Service) Record(ctx context.Context, st Step) error {
-	st.Name, st.Code = clip(st.Name, 40), clip(st.Code, 40)
-	st.Peer, st.Version, st.Detail = clip(st.Peer, 80), clip(st.Version, 80), clip(st.Detail, 400)
-	if st.OK && (st.Name == StepRegister || st.Name == StepEnroll) {
+	st = st.clipped()
+	if st.registers() {
 		if err := s.store.Register(ctx, st.Thing); err != nil {
 			return err
 		}
 	}
 	return s.store.AddStep(ctx, st)
+}
+
+// RecordAll is Record for many steps of one kind, such as those of a delivery: all or none, in one transaction. Of several for one thing the
+// last counts.
+func (s *Service) RecordAll(ctx context.Context, all []Step) error {
+	if len(all) == 0 {
+		return nil
+	}
+	steps := make([]Step, len(all))
+	for i, st := range all {
+		steps[i] = st.clipped()
+		if steps[i].registers() != steps[0].registers() {
+			return errs.New(errs.Invalid, "step %d of %d: %s of %s registers %v: want steps of one kind", i+1, len(all), st.Name, st.Thing, steps[i].registers())
+		}
+	}
+	return s.store.AddSteps(ctx, steps, steps[0].registers())
+}
+
+// registers reports whether a step makes its thing known.
+func (st Step) registers() bool { return st.OK && (st.Name == StepRegister || st.Name == StepEnroll) }
+
+// clipped bounds what may come from a peer.
+func (st Step) clipped() Step {
+	st.Name, st.Code = clip(st.Name, 40), clip(st.Code, 40)
+	st.Peer, st.Version, st.Detail = clip(st.Peer, 80), clip(st.Version, 80), clip(st.Detail, 400)
+	if c := st.Shown; c != nil {
+		st.Shown = &ShownCertificate{CN: clip(c.CN, 80), Issuer: clip(c.Issuer, 80), Serial: clip(c.Serial, 42), NotAfter: c.NotAfter} // 20 bytes at most, RFC 5280
+	}
+	return st
 }
 
 // Steps returns the outcomes of a thing, the latest first.

@@ -49,8 +49,8 @@ func ParseSort(s string) (c Column, desc bool, err error) {
 	return c, desc, nil
 }
 
-// Cursor is where a page ends: the next one begins after it, whatever changed meanwhile. It belongs to one order. A thing id is a cursor
-// of the order by id.
+// Cursor is where a page ends: the next one begins after it, whatever changed meanwhile. It belongs to one order; by
+// id, it is a thing id.
 type Cursor string
 
 // Place is what a cursor says. Stores make and read it.
@@ -61,27 +61,34 @@ type Place struct {
 	Thing thing.ID `json:"t"`
 }
 
-// Cursor returns the place as people carry it about.
+// Cursor returns the place as people carry it about; by id it is the id.
 func (p Place) Cursor() Cursor {
+	if p.Sort == ByID {
+		return Cursor(p.Thing)
+	}
 	b, _ := json.Marshal(p) // texts and a bool always encode
 	return Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
 // Place reads a cursor for an order; errors are of kind Invalid.
 func (c Cursor) Place(sort Column, desc bool) (Place, error) {
-	if id, err := thing.Parse(string(c)); err == nil && sort == ByID {
-		return Place{Sort: sort, Desc: desc, Thing: id}, nil
+	if sort == ByID {
+		id, err := thing.Parse(string(c))
+		if err != nil {
+			err = errs.New(errs.Invalid, "after: %w", err)
+		}
+		return Place{Sort: sort, Desc: desc, Thing: id}, err
 	}
 	var p Place
 	b, err := base64.RawURLEncoding.DecodeString(string(c))
 	if err != nil || len(b) > 400 || json.Unmarshal(b, &p) != nil {
-		return p, errs.New(errs.Invalid, "cursor %.40q: want what a page before this one said, or, sorted by id, a thing id", c)
+		return p, errs.New(errs.Invalid, "after %.40q: want what the page before this one said", c)
 	}
 	if _, err := thing.Parse(string(p.Thing)); err != nil || strings.ContainsRune(p.Key, 0) {
-		return p, errs.New(errs.Invalid, "cursor %.40q: it names no robot", c)
+		return p, errs.New(errs.Invalid, "after %.40q: it names no robot", c)
 	}
 	if p.Sort != sort || p.Desc != desc {
-		return p, errs.New(errs.Invalid, "cursor of another order: want the first page of this one")
+		return p, errs.New(errs.Invalid, "after: it belongs to another order; begin with the first page of this one")
 	}
 	return p, nil
 }

@@ -163,6 +163,7 @@ type Step struct {
 	Code    string // stable word, such as "session_used"; empty if OK
 	Reason  string // for people
 	At      time.Time
+	Shown   *x509.Certificate // by which the robot called, believed or not; nil: none
 }
 
 // Token is the row of one access token.
@@ -404,6 +405,9 @@ func (s *Service) record(ctx context.Context, p Peer, step string, id thing.ID, 
 		return err // the peer is gone: nothing was decided
 	}
 	st := Step{Thing: id, Step: step, Peer: p.Addr, Version: p.Version, OK: err == nil, Reason: good, At: s.now()}
+	if len(p.Chain) > 0 {
+		st.Shown = p.Chain[0]
+	}
 	if err == nil {
 		if step == StepRefresh && s.ok.skip(string(id), heardEvery, st.At) {
 			return nil

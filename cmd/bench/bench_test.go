@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestBench(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	args := []string{"-run", "logins|storm|events|rpc", "-count", "1", "-quick", "-out", dir, "-o", "json"}
+	args := []string{"-run", "passwords|logins|tokens|certificates|storm|events|rpc", "-count", "1", "-quick", "-out", dir, "-o", "json"}
 	if code := cli.Run(t.Context(), command(), args, os.Getenv, &stdout, &stderr); code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s\n%s", code, stdout.Bytes(), stderr.Bytes())
 	}
@@ -52,7 +52,8 @@ func TestBench(t *testing.T) {
 				t.Errorf("%s: %+v", where, r)
 			}
 		}
-		if want := []string{"logins", "storm", "events", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
+		if want := []string{"passwords/memory", "passwords/rate", "logins", "tokens", "tokens/signing", "certificates/enroll", "certificates/renew",
+			"storm", "events", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
 			t.Errorf("%s: %v, want %v", where, names, want)
 		}
 	}
@@ -90,7 +91,7 @@ func TestOneBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	needs := neededBy(table())
+	needs := neededBy(table(&commonHouse{}))
 	if want := []string{"agentd", "kenneld", "robotd", "robotsim"}; !slices.Equal(needs, want) {
 		t.Fatalf("benches start %v, want %v", needs, want)
 	}

@@ -15,12 +15,7 @@ const (
 
 // logins: robots that connect to onebox's broker with mutual TLS, CONNECT and SUBSCRIBE, beside bare mutual-TLS handshakes of the same
 // clients with a listener that has certificates of the same authorities. What the clients cost is in both.
-func logins(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
-	h, err := house.Start(ctx, env.Bin)
-	if err != nil {
-		return nil, err
-	}
-	defer h.Stop()
+func logins(ctx context.Context, env *bench.Env, h *house.House) ([]bench.Result, error) {
 	is, err := openIssuer(h.CA())
 	if err != nil {
 		return nil, err

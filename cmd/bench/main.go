@@ -16,12 +16,16 @@ import (
 
 func main() { os.Exit(cli.Main(command(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
 
-// table is every bench. A new one is a new line here and a file beside this one.
-func table() []bench.Bench {
+// table is every bench, in the order in which they run; those that share a house do so in common. A new one is a new line here and a file
+// beside this one.
+func table(common *commonHouse) []bench.Bench {
 	cloud := []string{"kenneld"}
 	robots := append(cloud, "agentd", "robotd", "robotsim")
 	return []bench.Bench{
-		{Name: "logins", Programs: cloud, About: "robots that connect and subscribe, beside bare TLS handshakes", Run: logins},
+		common.bench(bench.Bench{Name: "passwords", Programs: cloud, About: "memory of a flood of logins with passwords, beside what the line lets through; hashes, beside bare argon2id"}, passwords),
+		common.bench(bench.Bench{Name: "logins", Programs: cloud, About: "robots that connect and subscribe, beside bare TLS handshakes"}, logins),
+		common.bench(bench.Bench{Name: "tokens", Programs: cloud, About: "robots' tokens refreshed over gRPC, beside a bare handler that verifies, reads, inserts and signs"}, tokens),
+		common.bench(bench.Bench{Name: "certificates", Programs: cloud, About: "device certificates with their inventory row, beside bare parse, verify and sign"}, certificates),
 		{Name: "storm", Programs: cloud, About: "robots that all connect in one moment, until the last is in, beside bare TLS handshakes", Run: storm},
 		{Name: "events", Programs: cloud, About: "events from publish to row, beside COPY of the same rows", Run: eventsToRows},
 		{Name: "memory", Programs: cloud, About: "memory of idle connections, beside bare TLS connections", Run: connectionMemory},
@@ -45,7 +49,8 @@ reference. All results are also in bench.json, in -out.`,
 		Example: "  bench\n  bench -list\n  bench -run 'logins|events' -count 5 -strict\n  bench -run recovery -long -o json\n  bench -bin /opt/kennel/bin -out /tmp",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			benches, err := bench.Select(table(), pattern)
+			var common commonHouse
+			benches, err := bench.Select(table(&common), pattern)
 			switch {
 			case err != nil:
 				return cli.Usage("-run: %w", err)
@@ -68,6 +73,8 @@ reference. All results are also in bench.json, in -out.`,
 				return err
 			}
 			defer done()
+			common.expect(benches)
+			defer common.stop()
 			env := &bench.Env{Count: count, Long: long, Quick: quick, Bin: bin, Out: out, Log: log}
 			rep := bench.Run(cmd.Context(), benches, env)
 			rep.Version = build // of what was measured
@@ -107,7 +114,7 @@ func verdict(rep *bench.Report, strict bool) error {
 
 func printList(w io.Writer, benches []bench.Bench) error {
 	for _, b := range benches {
-		if _, err := fmt.Fprintf(w, "%-10s %s\n", b.Name, b.About); err != nil {
+		if _, err := fmt.Fprintf(w, "%-12s %s\n", b.Name, b.About); err != nil {
 			return err
 		}
 	}

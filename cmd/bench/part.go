@@ -28,7 +28,7 @@ import (
 // holds a process still.
 func partCommand() *cobra.Command {
 	part := &cobra.Command{Use: "part", Hidden: true, Short: "Processes that benches start", Example: "  bench part listen -ca DIR"}
-	var dir, addr, kind string
+	var dir, addr, kind, dsn, key string
 	var pid int
 	listen := &cobra.Command{
 		Use: "listen", Short: "A bare mutual-TLS listener", Example: "  bench part listen -ca DIR", Args: cobra.NoArgs,
@@ -47,13 +47,21 @@ func partCommand() *cobra.Command {
 			return holdStill(cmd.Context(), pid, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	for _, c := range []*cobra.Command{listen, clients} {
+	refresh := &cobra.Command{
+		Use: "refresh", Short: "The least that refreshes tokens", Example: "  bench part refresh -ca DIR -dsn FILE -key FILE", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return bareRefresh(cmd.Context(), dir, dsn, key, cmd.OutOrStdout())
+		},
+	}
+	for _, c := range []*cobra.Command{listen, clients, refresh} {
 		c.Flags().StringVar(&dir, "ca", "", "folder with the authorities")
 	}
 	clients.Flags().StringVar(&addr, "addr", "", "host:port to connect to")
 	clients.Flags().StringVar(&kind, "kind", "mqtt", "mqtt or tls")
 	hold.Flags().IntVar(&pid, "pid", 0, "of the process")
-	part.AddCommand(listen, clients, hold)
+	refresh.Flags().StringVar(&dsn, "dsn", "", "file with the address of the database")
+	refresh.Flags().StringVar(&key, "key", "", "file with the key that signs")
+	part.AddCommand(listen, clients, hold, refresh)
 	return part
 }
 
@@ -68,7 +76,12 @@ func startPart(deathsig syscall.Signal, args ...string) (*bench.Program, error) 
 
 // startListener starts a bare listener and returns its address.
 func startListener(ctx context.Context, caDir string) (*bench.Program, string, error) {
-	p, err := startPart(0, "listen", "-ca", caDir)
+	return startServer(ctx, "listen", "-ca", caDir)
+}
+
+// startServer starts a part that listens, and returns its address.
+func startServer(ctx context.Context, args ...string) (*bench.Program, string, error) {
+	p, err := startPart(0, args...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -87,11 +100,7 @@ func bareListener(ctx context.Context, dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	pair, err := a.IssueServer([]string{"localhost", "127.0.0.1"}, certLife)
-	if err != nil {
-		return err
-	}
-	cert, err := pair.TLS()
+	conf, err := bareTLS(a)
 	if err != nil {
 		return err
 	}
@@ -99,8 +108,7 @@ func bareListener(ctx context.Context, dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ln, err := tls.Listen("tcp", addr, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.DevicePool()})
+	ln, err := tls.Listen("tcp", addr, conf)
 	if err != nil {
 		return err
 	}
@@ -121,6 +129,16 @@ func bareListener(ctx context.Context, dir string, out io.Writer) error {
 			}
 		}()
 	}
+}
+
+// bareTLS is the configuration of a listener that lets things in.
+func bareTLS(a *ca.Authority) (*tls.Config, error) {
+	pair, err := a.IssueServer([]string{"localhost", "127.0.0.1"}, certLife)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := pair.TLS()
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.DevicePool()}, err
 }
 
 // idleClients connects until there are as many connections as the line says, and says "clients up N".

@@ -73,7 +73,8 @@ func TestOneCommand(t *testing.T) {
 	}
 }
 
-// page signs in to the console as a person does and returns the fleet page.
+// page signs in to the console as a person does for the first time, chooses another password, and returns the fleet page. The token file of this
+// machine outlives that: it gets another session, and kennelctl goes on.
 func (h *house) page(t *testing.T) string {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -92,43 +93,59 @@ func (h *house) page(t *testing.T) string {
 	if err := json.Unmarshal(b, &pw); err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequest("POST", base+"/login", strings.NewReader(url.Values{"email": {pw.Operator.Email}, "password": {pw.Operator.Password}}.Encode()))
-	if err != nil {
-		t.Fatal(err)
+	send := func(path string, v url.Values) (int, string) {
+		t.Helper()
+		req, err := http.NewRequest("GET", base+path, nil)
+		if v != nil {
+			req, err = http.NewRequest("POST", base+path, strings.NewReader(v.Encode()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v != nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req.Header.Set("Sec-Fetch-Site", "same-origin")
+			req.Header.Set("Origin", base)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Sec-Fetch-Site", "same-origin")
-	req.Header.Set("Origin", base)
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
+	send("/login", url.Values{"email": {pw.Operator.Email}, "password": {pw.Operator.Password}})
+	if status, _ := send("/", nil); status != http.StatusForbidden {
+		t.Errorf("a first password, which others have seen, opens the console: %d", status)
 	}
-	resp.Body.Close()
-	resp, err = c.Get(base + "/")
-	if err != nil {
-		t.Fatal(err)
+	before := h.operator(t)
+	if status, body := send("/account/password", url.Values{"old": {pw.Operator.Password}, "password": {"a password of my own"}}); status != http.StatusOK {
+		t.Fatalf("first password not changed: %d %s", status, body)
 	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusForbidden {
-		t.Errorf("a first password, which others have seen, opens the console: %s", resp.Status)
+	await(t, 10*time.Second, "the token file to hold a session that is good", func() error {
+		if code, b := h.operator(t).try("GET", "/v1/me", nil); code != http.StatusOK {
+			return fmt.Errorf("%d %s", code, b)
+		}
+		return nil
+	})
+	if code, _ := before.try("GET", "/v1/me", nil); code != http.StatusUnauthorized || h.operator(t).token == before.token {
+		t.Errorf("the session from before the change is good still: %d", code)
 	}
-	token, err := os.ReadFile(h.ready.Files["operator_token"])
-	if err != nil {
-		t.Fatal(err)
+	if info, err := os.Stat(h.ready.Files["operator_token"]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("token file: %v, %v", info.Mode(), err)
 	}
-	if req, err = http.NewRequest("GET", base+"/", nil); err != nil {
-		t.Fatal(err)
+	if out, err := h.ctl("robots", "list"); err != nil {
+		t.Errorf("kennelctl after the change: %v\n%s", err, out)
 	}
-	req.AddCookie(&http.Cookie{Name: "kennel", Value: strings.TrimSpace(string(token))})
-	if resp, err = http.DefaultClient.Do(req); err != nil {
-		t.Fatal(err)
+	status, body := send("/", nil)
+	if status != http.StatusOK {
+		t.Fatalf("fleet page: %d\n%s", status, body)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("fleet page: %s, %v\n%s", resp.Status, err, body)
-	}
-	return string(body)
+	return body
 }
 
 // TestPortInUse: the error names the port and the flag that changes it.

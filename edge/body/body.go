@@ -35,7 +35,7 @@ type Description struct {
 	Model    string
 	Firmware string        // as the body reports it; "" until it did
 	Period   time.Duration // the body's own rhythm, e.g. 5.12 ms (VEC-MOT-05); 0: none, the loop keeps its own deadlines
-	Motors   []string      // compact structure-tree names in index order, e.g. wheelL, wheelR, lift, headPitch
+	Motors   []string      // compact structure-tree names in index order, e.g. wheelL, wheelR, arm, headPitch
 	Cliffs   []string
 	Lights   []string
 }

@@ -271,6 +271,9 @@ func (p *Page) Click(role, name string) {
 	p.do("click", args{"role": role, "name": name})
 }
 
+// ClickText clicks on the words.
+func (p *Page) ClickText(text string) { p.t.Helper(); p.do("click", args{"text": text, "exact": true}) }
+
 // ClickIn is Click within a part of the page that has a role and a name itself, such as a region or a row.
 func (p *Page) ClickIn(partRole, part, role, name string) {
 	p.t.Helper()

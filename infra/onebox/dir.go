@@ -123,6 +123,14 @@ func (i *Instance) Secret(name string) (file string, err error) {
 	return file, nil
 }
 
+// PutSecret replaces the file of a secret, whole or not at all; mode 0600.
+func (i *Instance) PutSecret(name string, b []byte) error {
+	if err := writeFile(i.Paths.secret(name), b, 0o600); err != nil {
+		return fmt.Errorf("secret %s: %w", name, err)
+	}
+	return nil
+}
+
 // writeFile replaces file, whole or not at all, also across a loss of power.
 func writeFile(file string, b []byte, mode fs.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")

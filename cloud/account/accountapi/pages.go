@@ -11,26 +11,34 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/infra/errs"
+	"kennel/infra/kit"
 )
 
 // The pages that letters lead to, and those for people without an account. They need no script. Looking at one changes nothing, because mail
 // programs and their scanners look at every link; only the button does.
 
-const pageStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:26em;margin:3em auto;padding:0 1em;color:#222;background:#fff}` +
-	`label{display:block;margin:1em 0}input{display:block;width:100%;box-sizing:border-box;font:inherit;padding:.5em}` +
-	`button{font:inherit;padding:.6em 1.2em}.bad{color:#a00}@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}.bad{color:#f88}}`
+// pageStyle has the colours and shapes of the owners' pages (cloud/companion), to which these lead.
+const pageStyle = `:root{--ground:#faf3ea;--surface:#fffdfa;--line:#e8d9c6;--strong:#8f7b66;--ink:#2b211a;--ink2:#66564a;--accent:#b4491f;--on:#fffaf5;--soft:#fbe3d3;--fail:#b3261e;color-scheme:light dark}` +
+	`@media(prefers-color-scheme:dark){:root{--ground:#1b1511;--surface:#261e18;--line:#3d3026;--strong:#a08a75;--ink:#f6ece1;--ink2:#c9b7a5;--accent:#ff9a63;--on:#2a1206;--soft:#472a1b;--fail:#ff968c}}` +
+	`*{box-sizing:border-box}body{margin:0;min-height:100vh;display:flex;flex-direction:column;background:var(--ground);color:var(--ink);font:1.0625rem/1.55 ui-rounded,Quicksand,Nunito,system-ui,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif}` +
+	`main,footer,header{width:100%;max-width:36rem;margin-inline:auto;padding:1rem}header{font-weight:700;font-size:1.25rem}footer{color:var(--ink2);font-size:.875rem;text-align:center}main{flex:1}` +
+	`section{background:var(--surface);border:1px solid var(--line);border-radius:22px;padding:1.75rem 1.5rem}h1{margin:0 0 .75rem;font-size:1.75rem;line-height:1.2;letter-spacing:-.02em}` +
+	`label{display:block;margin:1rem 0;font-weight:600}input{display:block;width:100%;min-height:3.25rem;margin-top:.5rem;padding:0 1rem;font:inherit;color:inherit;background:var(--surface);border:1.5px solid var(--strong);border-radius:14px}` +
+	`button,.go{display:inline-flex;align-items:center;min-height:3.25rem;padding:0 1.5rem;font:inherit;font-weight:700;color:var(--on);background:var(--accent);border:0;border-radius:99px;text-decoration:none;cursor:pointer}` +
+	`a{color:var(--accent);text-underline-offset:.2em}.ways{margin:1rem 0 0}.ways a{display:inline-flex;align-items:center;min-height:2.75rem;margin-right:1rem}` +
+	`:focus-visible{outline:3px solid var(--accent);outline-offset:3px}.bad{color:var(--fail);font-weight:600}.good{padding:.75rem 1rem;background:var(--soft);border-radius:14px;font-weight:600}`
 
 var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="robots" content="noindex">
-<title>{{.Title}} - {{.Site}}</title><style>` + pageStyle + `</style></head><body><main>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark"><title>{{.Title}} - {{.Site}}</title><style>` + pageStyle + `</style></head><body><header>{{.Site}}</header><main><section>
 <h1>{{.Title}}</h1>
 {{with .Problem}}<p class="bad" role="alert">{{.}}</p>{{end}}
-{{if .Done}}<p role="status">{{.Done}}</p>{{if .Next}}<p><a href="{{.Next}}">Go on</a></p>{{end}}{{else}}<p>{{.Intro}}</p>
+{{if .Done}}<p class="good" role="status">{{.Done}}</p>{{with .Next}}<p><a class="go" href="{{.Address}}">{{.Text}}</a></p>{{end}}{{else}}<p>{{.Intro}}</p>
 <form method="post">
 {{range .Fields}}<label>{{.Label}}<input name="{{.Name}}" type="{{.Type}}" value="{{.Value}}" autocomplete="{{.Complete}}" required{{if eq .Type "password"}} maxlength="256"{{end}}></label>
 {{end}}<button>{{.Button}}</button>
-</form>{{end}}
-</main></body></html>
+</form>{{with .Ways}}<p class="ways">{{range .}}<a href="{{.Address}}">{{.Text}}</a> {{end}}</p>{{end}}{{end}}
+</section></main><footer>Everything here stays on this Kennel.</footer></body></html>
 `))
 
 // pagePolicy lets the page's own style through and nothing else.
@@ -41,9 +49,12 @@ var pagePolicy = func() string {
 
 type pageField struct{ Name, Label, Type, Complete, Value string }
 
+type pageLink struct{ Text, Address string }
+
 type accountPage struct {
 	name, title, intro, button, done string
-	next                             string // where one goes on when it is done
+	next                             pageLink // where one goes on when it is done; "": nowhere
+	ways                             []pageLink
 	fields                           []pageField
 	act                              func(ctx context.Context, f func(string) string, addr string) error
 }
@@ -54,38 +65,39 @@ var (
 	passwordOld  = pageField{Name: "password", Label: "The password you chose", Type: "password", Complete: "current-password"}
 	passwordOf   = pageField{Name: "old", Label: "The password you have", Type: "password", Complete: "current-password"}
 	passwordNew  = pageField{Name: "password", Label: "Password, at least 10 characters", Type: "password", Complete: "new-password"}
+	toSignIn     = pageLink{"Sign in", "/my/login"}
 	letterOnPage = "If it is a good address, a letter is on its way. It says what to do."
 )
 
 func mountPages(mux *http.ServeMux, o ownersAPI, site string) error {
 	for _, p := range []accountPage{
-		{"signup", "Sign up", "With an account you can claim your robot.", "Sign up", letterOnPage, "", []pageField{emailField, passwordNew},
+		{"signup", "Sign up", "With an account you can claim your robot.", "Sign up", letterOnPage, pageLink{}, []pageLink{{"I have an account", "/my/login"}}, []pageField{emailField, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
 				_, err := o.o.SignUp(ctx, account.NewOwner{Email: f("email"), Password: account.Secret(f("password"))}, from)
 				return err
 			}},
 		{"verify", "Confirm your e-mail", "Give the password you chose when you signed up. If you did not sign up, close this page.", "Confirm",
-			"Your account is ready.", "", []pageField{codeField, passwordOld},
+			"Your account is ready.", toSignIn, nil, []pageField{codeField, passwordOld},
 			func(ctx context.Context, f func(string) string, from string) error {
 				_, err := o.o.Verify(ctx, account.Secret(f("code")), account.Secret(f("password")), from)
 				return err
 			}},
-		{"forgot", "A new password", "We send a letter to the address of your account.", "Send", letterOnPage, "", []pageField{emailField},
+		{"forgot", "A new password", "We send a letter to the address of your account.", "Send", letterOnPage, pageLink{}, []pageLink{toSignIn}, []pageField{emailField},
 			func(ctx context.Context, f func(string) string, from string) error {
 				return o.o.AskReset(ctx, f("email"), "", from)
 			}},
 		{"reset", "Choose a new password", "All your sessions end; sign in again with the new password.", "Set password",
-			"The password is set. Sign in with it.", "", []pageField{codeField, passwordNew},
+			"The password is set. Sign in with it.", toSignIn, nil, []pageField{codeField, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
 				return o.o.Reset(ctx, account.Secret(f("code")), account.Secret(f("password")), from)
 			}},
 		{"email", "Confirm your new e-mail", "Your account will use this address from now on.", "Confirm",
-			"Your account uses the new address.", "", []pageField{codeField},
+			"Your account uses the new address.", toSignIn, nil, []pageField{codeField},
 			func(ctx context.Context, f func(string) string, from string) error {
 				return o.o.ChangeEmail(ctx, account.Secret(f("code")), from)
 			}},
 		{"password", "Change your password", "A first password, which somebody else has seen, is good for this alone. Your other sessions end.", "Change",
-			"Your password is changed.", "/", []pageField{passwordOf, passwordNew},
+			"Your password is changed.", pageLink{"Go on", "/"}, nil, []pageField{passwordOf, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
 				id, _ := caller(ctx)
 				if id == "" {
@@ -108,11 +120,17 @@ func (o ownersAPI) page(w http.ResponseWriter, p accountPage, site, code, proble
 			fields[i].Value = code
 		}
 	}
+	var next *pageLink
+	if p.next.Address != "" {
+		next = &p.next
+	}
 	var b bytes.Buffer
 	err := pageTemplate.Execute(&b, struct {
-		Title, Site, Intro, Button, Problem, Done, Next string
-		Fields                                          []pageField
-	}{p.title, site, p.intro, p.button, problem, done, p.next, fields})
+		Title, Site, Intro, Button, Problem, Done string
+		Next                                      *pageLink
+		Ways                                      []pageLink
+		Fields                                    []pageField
+	}{p.title, site, p.intro, p.button, problem, done, next, p.ways, fields})
 	if err != nil {
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
@@ -147,6 +165,9 @@ func (o ownersAPI) act(p accountPage, site string) http.Handler {
 			err = p.act(ctx, func(name string) string { return f[name] }, addr(r))
 		}
 		if err == nil {
+			if kit.CallerFrom(r.Context()).Role == kit.RoleOwner && p.next.Address == "/" {
+				p.next.Address = "/my"
+			}
 			o.page(w, p, site, "", "", p.done, http.StatusOK)
 			return
 		}

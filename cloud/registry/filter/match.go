@@ -2,6 +2,7 @@ package filter
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -240,7 +241,7 @@ func (f Filter) resolve(ctx context.Context, src Sources, depth int) (Filter, er
 				}
 			}
 			if err != nil {
-				return Filter{}, errs.Coded(errs.KindOf(err), errs.CodeOf(err), "filter %s: %w", t, err)
+				return Filter{}, fmt.Errorf("filter %s: %w", t, err)
 			}
 			t.Things = append(t.Things, ids...)
 		}

@@ -274,6 +274,71 @@ func TestStepsAreOutcomes(t *testing.T) {
 	}
 }
 
+// TestStepsOfADelivery: many steps at once are all kept or none, their things known; the certificate that was shown is kept with the outcome.
+func TestStepsOfADelivery(t *testing.T) {
+	svc, store := open(t)
+	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond).UTC()
+	const n = 2500
+	var all []registry.Step
+	for i := range n {
+		all = append(all, registry.Step{Thing: thing.ID(fmt.Sprintf("vic:%08x", n-i)), At: at, Name: registry.StepRegister, OK: true, Detail: "with a delivery"})
+	}
+	again := all[0]
+	again.Detail = "twice in one delivery"
+	all = append(all, again)
+	for range 2 { // a file that is sent again
+		if err := svc.RecordAll(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var things, steps, twice int
+	err := store.pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM registry_thing), count(*), count(*) FILTER (WHERE times = 2 AND ok AND shown IS NULL AND first = $1) FROM registry_step`, at).
+		Scan(&things, &steps, &twice)
+	if err != nil || things != n || steps != n || twice != n {
+		t.Errorf("%d things and %d steps, %d of them twice, %v; want %d of each", things, steps, twice, err, n)
+	}
+	if got, err := svc.Steps(t.Context(), again.Thing); err != nil || len(got) != 1 || got[0].Detail != again.Detail {
+		t.Errorf("got %+v, %v; want the last one of the delivery", got, err)
+	}
+
+	// All or none.
+	bad := []registry.Step{{Thing: "vic:new", Name: registry.StepRegister, OK: true}, {Thing: "vic:new", Name: registry.StepRevoke, OK: true}}
+	if err := svc.RecordAll(t.Context(), bad); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("steps of two kinds: %v", err)
+	}
+	bad[1] = registry.Step{Thing: "vic:\x00", Name: registry.StepRegister, OK: true} // Postgres keeps no zero byte
+	if err := svc.RecordAll(t.Context(), bad); err == nil {
+		t.Error("a thing that cannot be kept was kept")
+	}
+	if _, err := svc.Thing(t.Context(), "vic:new"); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("half of a delivery was kept: %v", err)
+	}
+	if err := svc.RecordAll(t.Context(), nil); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+
+	// What was shown, also if it is nonsense.
+	refused := registry.Step{Thing: vic, At: at, Name: registry.StepBroker, Code: "foreign",
+		Shown: &registry.ShownCertificate{CN: "vic:\x00" + strings.Repeat("x", 500), Issuer: "Foreign \xff", Serial: "ab12", NotAfter: at}}
+	if err := svc.Record(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+	report, err := svc.Doctor(t.Context(), vic)
+	if err != nil || report.Refusal == nil || report.Refusal.Shown == nil {
+		t.Fatalf("the doctor says %+v, %v; want a refusal with a certificate", report, err)
+	}
+	if c := *report.Refusal.Shown; len(c.CN) > 80 || !strings.HasPrefix(c.CN, "vic:xxx") || c.Issuer != "Foreign \ufffd" || c.Serial != "ab12" || !c.NotAfter.Equal(at) {
+		t.Errorf("shown %+v", c)
+	}
+	refused.Shown = nil
+	if err := svc.Record(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := svc.Steps(t.Context(), vic); err != nil || len(got) != 1 || got[0].Times != 2 || got[0].Shown != nil {
+		t.Errorf("after an attempt without a certificate: %+v, %v", got, err)
+	}
+}
+
 func TestTrimKeepsTheBounds(t *testing.T) {
 	svc, store := open(t)
 	for i := range registry.MaxSteps + 5 {

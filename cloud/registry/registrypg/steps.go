@@ -2,8 +2,12 @@ package registrypg
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"kennel/certs/thing"
 	"kennel/cloud/registry"
@@ -11,22 +15,82 @@ import (
 
 // AddStep counts a step under its outcome. An outcome that others of the same step interrupted starts over.
 func (s *Store) AddStep(ctx context.Context, st registry.Step) error {
-	_, err := s.pool.Exec(ctx, `
-		INSERT INTO registry_step AS o (thing, name, ok, code, first, last, times, peer, version, detail)
-		SELECT $1, $2, $3, $4, at, at, 1, $6, $7, $8 FROM coalesce($5::timestamptz, clock_timestamp()) AS at
+	return wrap(addSteps(ctx, s.pool, []registry.Step{st}), "step %s of %s", st.Name, st.Thing)
+}
+
+// AddSteps is AddStep for many, in one transaction; register makes their things known before.
+func (s *Store) AddSteps(ctx context.Context, steps []registry.Step, register bool) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if register {
+			things := make([]string, len(steps))
+			for i, st := range steps {
+				things[i] = string(st.Thing)
+			}
+			slices.Sort(things) // two such orders wait for each other in one direction
+			if _, err := tx.Exec(ctx, `
+				WITH made AS (INSERT INTO registry_thing (thing) SELECT DISTINCT t FROM unnest($1::text[]) AS t ORDER BY t ON CONFLICT DO NOTHING RETURNING 1)
+				SELECT pg_notify($2, '') FROM made LIMIT 1`, things, channel); err != nil {
+				return err
+			}
+		}
+		return addSteps(ctx, tx, steps)
+	})
+	return wrap(err, "steps of %d things", len(steps))
+}
+
+// addSteps counts steps under their outcomes with one statement, which may touch a row only once: of several with one outcome the last counts.
+func addSteps(ctx context.Context, db interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}, steps []registry.Step) error {
+	type outcome struct {
+		thing      thing.ID
+		name, code string
+		ok         bool
+	}
+	row := map[outcome]int{}
+	var things, names, codes, peers, versions, details []string
+	var oks []bool
+	var ats []*time.Time
+	var shown []*string
+	for _, st := range steps {
+		var cert *string
+		if st.Shown != nil {
+			b, err := json.Marshal(st.Shown)
+			if err != nil {
+				return err
+			}
+			text := string(b)
+			cert = &text
+		}
+		key := outcome{st.Thing, st.Name, st.Code, st.OK}
+		if i, twice := row[key]; twice {
+			ats[i], peers[i], versions[i], details[i], shown[i] = null(st.At), st.Peer, st.Version, st.Detail, cert
+			continue
+		}
+		row[key] = len(things)
+		things, names, codes, oks = append(things, string(st.Thing)), append(names, st.Name), append(codes, st.Code), append(oks, st.OK)
+		ats, peers, versions = append(ats, null(st.At)), append(peers, st.Peer), append(versions, st.Version)
+		details, shown = append(details, st.Detail), append(shown, cert)
+	}
+	_, err := db.Exec(ctx, `
+		INSERT INTO registry_step AS o (thing, name, ok, code, first, last, times, peer, version, detail, shown)
+		SELECT thing, name, ok, code, began, began, 1, peer, version, detail, shown::json
+		FROM unnest($1::text[], $2::text[], $3::bool[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[], $9::text[])
+			AS s (thing, name, ok, code, at, peer, version, detail, shown),
+			coalesce(at, clock_timestamp()) AS began ORDER BY thing
 		ON CONFLICT (thing, name, ok, code) DO UPDATE SET
-			last = greatest(o.last, excluded.last), peer = excluded.peer, version = excluded.version, detail = excluded.detail,
+			last = greatest(o.last, excluded.last), peer = excluded.peer, version = excluded.version, detail = excluded.detail, shown = excluded.shown,
 			(first, times) = (SELECT CASE WHEN interrupted THEN excluded.first ELSE o.first END, CASE WHEN interrupted THEN 1 ELSE o.times + 1 END
 				FROM (SELECT EXISTS (SELECT FROM registry_step AS other WHERE other.thing = o.thing AND other.name = o.name
 					AND (other.ok, other.code) <> (o.ok, o.code) AND other.last > o.last) AS interrupted) AS q)`,
-		st.Thing, st.Name, st.OK, st.Code, null(st.At), st.Peer, st.Version, st.Detail)
-	return wrap(err, "step %s of %s", st.Name, st.Thing)
+		things, names, oks, codes, ats, peers, versions, details, shown)
+	return err
 }
 
 // Steps returns the outcomes of a thing, the latest first.
 func (s *Store) Steps(ctx context.Context, id thing.ID) ([]registry.Outcome, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT name, ok, code, first, last, times, peer, version, detail FROM registry_step WHERE thing = $1 ORDER BY last DESC, ok LIMIT $2`,
+		SELECT name, ok, code, first, last, times, peer, version, detail, shown FROM registry_step WHERE thing = $1 ORDER BY last DESC, ok LIMIT $2`,
 		id, registry.MaxSteps)
 	if err != nil {
 		return nil, wrap(err, "steps of %s", id)

@@ -86,7 +86,7 @@ func (s *Store) Table(ctx context.Context, q registry.Selection, after *registry
 	})
 	if err != nil {
 		if pe, ok := errors.AsType[*pgconn.PgError](err); ok && after != nil && strings.HasPrefix(pe.Code, "22") {
-			return nil, nil, errs.New(errs.Invalid, "the cursor does not fit the order by %s", q.Sort) // its key is no value of the column
+			return nil, nil, errs.New(errs.Invalid, "after: it does not fit the order by %s", q.Sort) // its key is no value of the column
 		}
 		return nil, nil, wrap(err, "list things")
 	}

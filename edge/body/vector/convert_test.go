@@ -203,7 +203,7 @@ func TestCalibrationValidate(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(c *Calibration){
 		"VoltsPerCount":           func(c *Calibration) { c.VoltsPerCount = 0 },
-		"CountsPerRad of lift":    func(c *Calibration) { c.CountsPerRad[2] = math.NaN() },
+		"CountsPerRad of arm":     func(c *Calibration) { c.CountsPerRad[2] = math.NaN() },
 		"MaxDuty of head":         func(c *Calibration) { c.MaxDuty[3] = 1.1 },
 		"LightOrder of led[1]":    func(c *Calibration) { c.LightOrder[1] = 4 },
 		"ProxMin":                 func(c *Calibration) { c.ProxMin = 2 },

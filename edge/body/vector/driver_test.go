@@ -122,7 +122,7 @@ func TestDescribe(t *testing.T) {
 	d := newRig(t, vectorsim.Config{Version: "1.6.0.3331"}).open()
 	got := d.Describe()
 	if got.Species != "vic" || got.Firmware != "1.6.0.3331" || got.Period != 5120*time.Microsecond ||
-		strings.Join(got.Motors, " ") != "wheelL wheelR lift head" || strings.Join(got.Cliffs, " ") != "cliffFL cliffFR cliffBL cliffBR" {
+		strings.Join(got.Motors, " ") != "wheelL wheelR arm headPitch" || strings.Join(got.Cliffs, " ") != "cliffFL cliffFR cliffBL cliffBR" {
 		t.Errorf("Describe() = %+v", got)
 	}
 }
@@ -336,7 +336,7 @@ func TestOpenSaysWhatItHeard(t *testing.T) {
 		cfg := brief("/dev/null")
 		cfg.Calibration = vector.DefaultCalibration()
 		cfg.Calibration.CountsPerRad[2] = 0
-		if _, err := vector.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "CountsPerRad of lift") {
+		if _, err := vector.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "CountsPerRad of arm") {
 			t.Errorf("Open: %v, want it to name the number", err)
 		}
 	})

@@ -255,6 +255,14 @@ func TestRefusedClients(t *testing.T) {
 			}
 			if r := reason(tc.code); r.ClientID != tc.clientID || !strings.Contains(r.Reason, tc.says) {
 				t.Errorf("refusal %+v, want client id %q and %q", r, tc.clientID, tc.says)
+			} else if len(tc.certs) > 0 { // what it showed is told, whatever became of it
+				leaf := tc.certs[0].Leaf
+				got, want := [4]any{r.CN, r.Issuer, r.Serial, r.NotAfter.UTC()}, [4]any{leaf.Subject.CommonName, leaf.Issuer.CommonName, leaf.SerialNumber.Text(16), leaf.NotAfter.UTC()}
+				if got != want {
+					t.Errorf("refusal has certificate %v, want %v", got, want)
+				}
+			} else if r.Serial != "" || !r.NotAfter.IsZero() {
+				t.Errorf("refusal %+v has a certificate that nobody showed", r)
 			}
 			for len(c.down) > 0 {
 				<-c.down

@@ -199,8 +199,8 @@ func (h *hook) OnSubscribed(cl *mochi.Client, pk packets.Packet, granted []byte)
 		if code < packets.ErrUnspecifiedError.Code || i >= len(pk.Filters) {
 			continue
 		}
-		h.refuse(brokerapi.Refusal{Addr: cl.Net.Remote, ClientID: cl.ID, CN: p.who.cn, Code: brokerapi.CodeSubscribe,
-			Reason: fmt.Sprintf("filter %.120q: %s subscribes below its own down/ and res/ only", pk.Filters[i].Filter, p.who.cn)})
+		h.refuse(p.who.refused(cl.Net.Remote, cl.ID, brokerapi.CodeSubscribe,
+			fmt.Sprintf("filter %.120q: %s subscribes below its own down/ and res/ only", pk.Filters[i].Filter, p.who.cn)))
 		if p.denied.Add(1) > maxDenied {
 			_ = p.Close()
 		}
@@ -296,7 +296,7 @@ func (h *hook) end(p *peer, clientID string, why *refusal) {
 // turn notes that a client is sent away.
 func (h *hook) turn(p *peer, clientID string, why *refusal) {
 	p.turned.Store(true)
-	h.refuse(brokerapi.Refusal{Addr: p.RemoteAddr().String(), ClientID: clientID, CN: p.who.cn, Code: why.code, Reason: why.reason})
+	h.refuse(p.who.refused(p.RemoteAddr().String(), clientID, why.code, why.reason))
 }
 
 // refuse counts, logs and publishes a refusal. Beyond the rate limit it only counts.

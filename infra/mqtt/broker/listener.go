@@ -125,7 +125,7 @@ func (l *listener) session(raw net.Conn, p *peer, establish listeners.EstablishF
 	}
 	err := establish(l.ID(), p)
 	if err != nil && !p.up.Load() && !p.turned.Load() {
-		l.refuse(brokerapi.Refusal{Addr: raw.RemoteAddr().String(), CN: p.who.cn, Code: brokerapi.CodeProtocol, Reason: fmt.Sprintf("no MQTT 3.1.1 CONNECT: %v", err)})
+		l.refuse(p.who.refused(raw.RemoteAddr().String(), "", brokerapi.CodeProtocol, fmt.Sprintf("no MQTT 3.1.1 CONNECT: %v", err)))
 	}
 }
 

@@ -46,6 +46,9 @@ type Refusal struct {
 	Addr     string    `json:"addr"`                // remote address
 	ClientID string    `json:"client_id,omitempty"` // as the client said; empty before CONNECT
 	CN       string    `json:"cn,omitempty"`        // common name of its certificate, verified or not
+	Issuer   string    `json:"issuer,omitempty"`    // common name of who issued that
+	Serial   string    `json:"serial,omitempty"`    // of the certificate, hex; empty: it showed none
+	NotAfter time.Time `json:"not_after,omitzero"`  // when the certificate ends
 	Code     string    `json:"code"`
 	Reason   string    `json:"reason"`          // for people: what was wrong, what was expected
 	Muted    int64     `json:"muted,omitempty"` // refusals not published since the last one, by the rate limit
@@ -54,7 +57,7 @@ type Refusal struct {
 // Encode returns the refusal as JSON, its texts bounded.
 func (r Refusal) Encode() ([]byte, error) {
 	r.V = 1
-	r.ClientID, r.CN, r.Reason = clip(r.ClientID), clip(r.CN), clip(r.Reason)
+	r.ClientID, r.CN, r.Issuer, r.Serial, r.Reason = clip(r.ClientID), clip(r.CN), clip(r.Issuer), clip(r.Serial), clip(r.Reason)
 	return json.Marshal(r)
 }
 

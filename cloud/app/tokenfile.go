@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"kennel/cloud/account"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+)
+
+// tokenFile keeps a session of this machine's operator in a file, for kennelctl and scripts. Whoever can read it is let in, so it is not the
+// operator's password that it depends on: a password that changes ends every session, this one too, and the file gets another at once. It is never
+// left with a session that is over: an operator who is stopped or removed has no file.
+type tokenFile struct {
+	accounts *account.Service
+	email    string
+	ttl      time.Duration
+	write    func(b []byte) error // the whole file, or nothing of it
+	file     string
+	now      func() time.Time
+	log      *slog.Logger
+
+	who     account.Account
+	token   account.Secret // "": there is no file
+	renewAt time.Time
+}
+
+// tokenCheck is how often the file is looked after: nobody notices, and nobody types faster.
+const tokenCheck = 200 * time.Millisecond
+
+// run looks after the file until ctx ends. What fails, because the database is away, is done again.
+func (t *tokenFile) run(ctx context.Context) error {
+	tick := time.NewTicker(tokenCheck)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := t.check(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			t.log.WarnContext(ctx, "token file of this machine's operator not looked after, trying again", logging.Err, err)
+		}
+		failing = err != nil
+	}
+}
+
+// check has the file hold a session that is good.
+func (t *tokenFile) check(ctx context.Context) error {
+	if t.token != "" && t.now().Before(t.renewAt) {
+		if good, err := t.accounts.StillGood(ctx, t.token, t.who); good || err != nil {
+			return err
+		}
+	}
+	who, err := t.accounts.Find(ctx, t.email)
+	if err != nil && errs.KindOf(err) != errs.NotFound {
+		return fmt.Errorf("account of this machine's operator: %w", err)
+	}
+	if err != nil || who.Disabled {
+		return t.remove(ctx)
+	}
+	session, err := t.accounts.IssueSession(ctx, who.ID, t.ttl)
+	if err != nil {
+		return fmt.Errorf("session of this machine's operator: %w", err)
+	}
+	if err := t.write([]byte(session.Token.Reveal() + "\n")); err != nil {
+		return errors.Join(err, t.accounts.Logout(ctx, session.Token))
+	}
+	before := t.token
+	t.who, t.token, t.renewAt = who, session.Token, t.now().Add(t.ttl/2)
+	if before == "" {
+		return nil
+	}
+	t.log.InfoContext(ctx, "token file of this machine's operator has a new session", "file", t.file)
+	return t.accounts.Logout(ctx, before) // good still if only its time was half over, or the role another
+}
+
+// remove leaves no file where there is nobody to sign in.
+func (t *tokenFile) remove(ctx context.Context) error {
+	err := os.Remove(t.file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		t.log.WarnContext(ctx, "this machine's operator may not sign in any more: the token file is gone", "file", t.file)
+	}
+	t.token = ""
+	return nil
+}

@@ -1,0 +1,57 @@
+package jdocsapi
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocstest"
+)
+
+// TestPages: pages reach what the API lets their caller reach, and learn what a robot still lacks without learning what was.
+func TestPages(t *testing.T) {
+	svc := jdocs.New(jdocstest.NewMemory())
+	write := func(version uint64, text string) {
+		t.Helper()
+		if r, err := svc.Write(t.Context(), settings, jdocs.Doc{Version: version, FmtVersion: 2, JSON: text}, string(robot)); err != nil || r.Status != jdocs.Accepted {
+			t.Fatal(r, err)
+		}
+	}
+	write(0, `{"default_location":"the home of before","master_volume":1,"gone":1}`)
+	since := time.Now()
+	write(1, `{"default_location":"here","master_volume":1}`)
+	var n told
+	p := NewPages(svc, WithNotifier(&n), WithOwns(func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		return since, account == "ann" && id == robot, nil
+	}))
+	ann := kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleOwner, Account: "ann"})
+	bob := kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleOwner, Account: "bob"})
+
+	rev, err := p.Set(ann, robot, jdocs.RobotSettings, map[string]json.RawMessage{"master_volume": json.RawMessage("3")})
+	if err != nil || rev.Version != 3 || rev.By != "owner" || len(n) != 1 {
+		t.Errorf("set: %+v, %v, told %v", rev, err, n)
+	}
+	if got, err := p.Get(ann, robot, jdocs.RobotSettings); err != nil || got != rev {
+		t.Errorf("get: %+v, %v; want %+v", got, err, rev)
+	}
+	for version, want := range map[uint64][]string{3: nil, 2: {"master_volume"}, 1: {"default_location", "gone", "master_volume"}, 9: {"default_location", "master_volume"}} {
+		if got, err := p.Differing(ann, robot, jdocs.RobotSettings, version); err != nil || !slices.Equal(got, want) {
+			t.Errorf("what version %d lacks: %v, %v; want %v", version, got, err, want)
+		}
+	}
+	_, gerr := p.Get(bob, robot, jdocs.RobotSettings)
+	_, serr := p.Set(bob, robot, jdocs.RobotSettings, map[string]json.RawMessage{"master_volume": json.RawMessage("0")})
+	_, derr := p.Differing(bob, robot, jdocs.RobotSettings, 1)
+	_, terr := p.Get(ann, robot, jdocs.AppTokens)
+	for what, err := range map[string]error{"get": gerr, "set": serr, "differing": derr, "tokens": terr} {
+		if errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%s of what is another's: %v", what, err)
+		}
+	}
+}
