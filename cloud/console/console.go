@@ -41,6 +41,8 @@ type Config struct {
 	Commands   Commands
 	Events     Events
 	Vitals     Vitals
+	Cohorts    Cohorts
+	Bulk       Bulk
 	Identities Identities
 	Owners     Owners
 	Tokens     Tokens
@@ -74,7 +76,7 @@ type console struct {
 	tails tails
 }
 
-// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /tail,
+// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /cohorts, /bulk, /tail,
 // /certificates, /audit, /operators, /live, /theme, /assets/. Who may see one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
@@ -87,7 +89,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	show := func(pattern string, h view) { handle(pattern, pageTimeout, c.page(h)) }
 	act := func(pattern string, a action) { handle(pattern, pageTimeout, c.act(a)) }
 	show("GET /{$}", c.overview)
-	c.mountFleet(show, act, handle)
+	c.mountFleet(show, act)
 	c.mountThing(show, act)
 	if cfg.Events != nil {
 		show("GET /tail", c.tail)
@@ -125,11 +127,11 @@ func newConsole(cfg Config) (*console, error) {
 	if cfg.Fleet == nil || cfg.Auth == nil || cfg.Log == nil {
 		return nil, errors.New("console: want Fleet, Auth and Log")
 	}
-	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil || cfg.Docs != nil || cfg.Commands != nil) {
+	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil || cfg.Docs != nil || cfg.Commands != nil || cfg.Cohorts != nil || cfg.Bulk != nil) {
 		return nil, errors.New("console: want Audit, because its pages change something")
 	}
 	c := &console{Config: cfg, now: time.Now}
-	funcs := template.FuncMap{"micros": micros, "species": species, "count": count, "short": short}
+	funcs := template.FuncMap{"micros": micros, "species": species, "count": count, "short": short, "initial": initial}
 	var err error
 	c.set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.fail)
 	return c, err
@@ -147,6 +149,7 @@ type frame struct {
 	Nav    []link
 	Crumbs []link // the way to this page; the last is the page itself
 	Live   string // address of the stream that says when to fetch the page again; "": none
+	Again  int    // fetch the page again after so many milliseconds; 0: not
 	Search bool   // the page has the field for robots itself
 	Said   said
 	Main   any
@@ -182,6 +185,7 @@ type action struct {
 type outcome struct {
 	done   string // a key of dones
 	secret string // made and shown this once
+	back   string // where it leads; "": to the form's page
 }
 
 // dones is what pages say after a form; the address carries the key.
@@ -206,6 +210,10 @@ var dones = map[string]string{
 	"operator-on":     "The operator may sign in again.",
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
+	"cohort-put":      "The filter is saved.",
+	"cohort-gone":     "The cohort is removed. The robots stay as they are.",
+	"bulk-begun":      "It has begun. It goes on without this page.",
+	"bulk-cancelled":  "What was not done yet is dropped.",
 	"tagged":          "The tags are changed.",
 	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",
 	"command-sent":    "The command is on its way. What became of it appears below.",
@@ -268,7 +276,11 @@ func (c *console) act(a action) http.Handler {
 		code, s := http.StatusOK, said{Done: dones[o.done], Secret: o.secret}
 		switch {
 		case err == nil && o.secret == "":
-			http.Redirect(w, r, a.back(r)+"?done="+url.QueryEscape(o.done), http.StatusSeeOther)
+			back := o.back
+			if back == "" {
+				back = a.back(r)
+			}
+			http.Redirect(w, r, back+"?done="+url.QueryEscape(o.done), http.StatusSeeOther)
 			return
 		case err != nil && !page.Expected(err):
 			c.fail(w, r, err)

@@ -185,7 +185,7 @@ func (c *console) thingEvents(ctx context.Context, r *http.Request, s said) (str
 	}
 	before, err := das.ParseCursor(q.Get("before"))
 	if err != nil {
-		return "", frame{}, err
+		return "", frame{}, errs.New(errs.Invalid, "before: %w", err)
 	}
 	address := func(more das.Cursor) string {
 		a := v.Filter.values()

@@ -27,7 +27,7 @@ type Vitals func(ctx context.Context, id thing.ID, g vitals.Grain, from, to time
 const (
 	day         = 24 * time.Hour
 	lifeEvents  = 600 // that are read for one view
-	lifeJournal = 60  // entries shown below the lanes
+	lifeJournal = 40  // entries shown below the lanes
 	eventSlots  = 96  // of one view
 )
 
@@ -321,6 +321,13 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis) (
 	}
 	slot := axis.To.Sub(axis.From) / eventSlots
 	counts := map[int]int{}
+	type kind struct {
+		name string
+		tone chart.Tone
+		slot int // 0: all of them
+	}
+	times := map[kind]int{}
+	var named []kind // of the entries
 	for _, r := range recs {
 		counts[int(r.Received.Sub(axis.From)/max(slot, 1))]++
 		if r.Level != events.Warning && r.Level != events.Error {
@@ -334,8 +341,21 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis) (
 		if s := eventValues(&r.Event); s != "" {
 			text += ": " + s
 		}
-		l.Marks = append(l.Marks, chart.Mark{At: r.Received, Tone: tone, Text: text + ", " + moment(r.Received)})
-		out = append(out, entry{At: r.Received, Kind: "event", Tone: tone, Text: text, To: place(id) + "/events?event=" + url.QueryEscape(r.Name)})
+		// What comes again and again is one line of the journal, and one mark of a slot: the latest.
+		k := kind{r.Name, tone, 0}
+		if times[k]++; times[k] == 1 {
+			out = append(out, entry{At: r.Received, Kind: "event", Tone: tone, Text: text, To: place(id) + "/events?event=" + url.QueryEscape(r.Name)})
+			named = append(named, k)
+		}
+		k.slot = 1 + int(r.Received.Sub(axis.From)/max(slot, 1))
+		if times[k]++; times[k] == 1 {
+			l.Marks = append(l.Marks, chart.Mark{At: r.Received, Tone: tone, Text: text + ", " + moment(r.Received)})
+		}
+	}
+	for i, k := range named {
+		if n := times[k]; n > 1 {
+			out[i].Text += fmt.Sprintf(" (the last of %d)", n)
+		}
 	}
 	most := 1
 	for i := range eventSlots {
@@ -344,6 +364,9 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis) (
 			continue
 		}
 		n := counts[i]
+		if n+counts[i-1]+counts[i+1] == 0 {
+			continue // nothing is no line
+		}
 		most = max(most, n)
 		l.Line.Points = append(l.Line.Points, chart.Point{At: at, Value: float64(n), Text: fmt.Sprintf("%d events about %s", n, moment(at))})
 	}

@@ -22,7 +22,7 @@ type overviewView struct {
 	able
 	Counts    registry.Counts
 	Never     int
-	Gone      int // absent, and seen once
+	Gone      int           // absent, and seen once
 	Share     template.HTML // of who is present
 	Versions  []bar
 	Problems  []bar

@@ -106,6 +106,14 @@ var speciesNames = map[thing.Species]string{thing.Vector: "Vector", thing.AmigoB
 
 func species(s thing.Species) string { return cmp.Or(speciesNames[s], string(s)) }
 
+// initial is the first letter of a name.
+func initial(name string) string {
+	for _, r := range name {
+		return string(r)
+	}
+	return ""
+}
+
 func count(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -123,6 +123,9 @@ if (document.body.dataset.liveFrom) {
   addEventListener("pageshow", (e) => { if (e.persisted) { follow(); refresh(); } });
 }
 
+const every = Number(document.body.dataset.again);
+if (every) setInterval(() => { if (!document.hidden) refresh(); }, every);
+
 // The live tail: rows as the server makes them, the newest on top, so many and no more.
 const tail = document.getElementById("tail");
 if (tail) {
