@@ -85,6 +85,10 @@ bench: setup-run build ## the whole system, each number beside a reference of th
 bench-micro: setup-test ## the benchmarks of the packages
 	go test -run='^$$' -bench=. -benchtime=1s ./...
 
+.PHONY: generate
+generate: ## what is made of other files: the description of the public API
+	go run ./cloud/openapi/gen
+
 .PHONY: tidy-check
 tidy-check: ## go.mod says what the code needs
 	go mod tidy -diff

@@ -7,6 +7,8 @@ var HTTP = table([]Rule{
 	// Anybody: what decides is in the request.
 	{Name: "/ok", By: "nothing: the connection check of robots (VEC-CLD-07)"},
 	{Name: "GET /v1/health", By: "nothing: a load balancer asks"},
+	{Name: "GET /v1/openapi.json", By: "nothing: the description of this API"},
+	{Name: "GET /api", By: "nothing: the same as a page", Page: true},
 	{Name: "GET /readyz", By: "nothing: a load balancer asks"},
 	{Name: "POST /v1/enroll", By: "the claim secret"},
 	{Name: "POST /v1/renew", By: "the key of an earlier certificate"},

@@ -39,6 +39,7 @@ import (
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/mail/mailspool"
+	"kennel/cloud/openapi"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/owner/ownerpg"
@@ -449,6 +450,9 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	webhookapi.Mount(mux, c.Webhooks, webhookapi.Config{Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
 	mux.HandleFunc("GET /v1/health", c.health)
+	if err := openapi.Mount(mux); err != nil {
+		return nil, err
+	}
 	mux.Handle("GET /readyz", c.ready.Brief()) // the reasons are on metrics.listen
 	if err := console.Mount(mux, c.console()); err != nil {
 		return nil, err

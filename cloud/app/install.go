@@ -36,6 +36,7 @@ const partTTL = 365 * 24 * time.Hour
 //	kenneld/    ca/ (without root.key), postgres-password, s3-access-key, s3-secret-key
 //	postgres/   server.crt, server.key, superuser-password, kennel-password
 //	broker/     server.crt, server.key, device-anchor.crt, service-anchor.crt, security/security.json (Mosquitto writes it from then on)
+//	lists/      device.crl, whom the broker refuses: empty at first; kenneld writes it from then on
 //	s3/         access-key, secret-key
 //	proxy/      root.crt
 //	operator/   root.crt; kenneld prepare adds the first password
@@ -85,7 +86,7 @@ func (in Install) Run() error {
 	}
 	defer root.Close() // every file was synced
 	w := installer{Install: in, root: root, ca: authority}
-	if err := errors.Join(w.kenneld(), w.postgres(), w.broker(), w.s3(), w.public()); err != nil {
+	if err := errors.Join(w.kenneld(), w.postgres(), w.broker(), w.lists(time.Now()), w.s3(), w.public()); err != nil {
 		return fmt.Errorf("install in %s: %w", in.Dir, err)
 	}
 	return nil
@@ -157,6 +158,49 @@ func (w installer) security() error {
 		return err
 	}
 	o, ok := w.Owners["broker"]
+	if !ok {
+		return nil
+	}
+	return errors.Join(w.root.Lchown(folder, o.UID, o.GID), w.root.Lchown(name, o.UID, o.GID))
+}
+
+// lists gives the broker a revocation list to start with, which names nobody. It is kenneld's from then on, so one that can be read stays as it
+// is: also one that has ended, with which the broker refuses everybody until kenneld has written the next. Only kenneld may write there: what
+// has the list's name may be a link, which is not followed.
+func (w installer) lists(now time.Time) error {
+	const folder, name = "lists", "lists/device.crl"
+	good := func() bool {
+		if fi, err := w.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
+			return false
+		}
+		old, err := w.root.ReadFile(name)
+		if err != nil {
+			return false
+		}
+		block, _ := pem.Decode(old)
+		if block == nil {
+			return false
+		}
+		_, err = x509.ParseRevocationList(block.Bytes)
+		return err == nil
+	}
+	if !good() {
+		lists, err := w.ca.DeviceCRLs(nil, 0, now.Add(-time.Hour)) // every list of kenneld is later
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		for _, l := range lists {
+			_ = pem.Encode(&b, &pem.Block{Type: "X509 CRL", Bytes: l.DER}) // a buffer takes everything
+		}
+		if err := durable.Write(w.root, name, b.Bytes(), 0o644, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := w.root.Chmod(folder, 0o755); err != nil { // for the broker's account to read, which is another
+		return err
+	}
+	o, ok := w.Owners["kenneld"]
 	if !ok {
 		return nil
 	}

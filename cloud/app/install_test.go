@@ -2,13 +2,17 @@ package app
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 )
@@ -72,12 +76,65 @@ func TestInstall(t *testing.T) {
 		t.Error("a new name: want a new certificate and the same secrets")
 	}
 	installSecurity(t, in)
+	installLists(t, in)
 	if err := os.Remove(filepath.Join(in.Dir, "postgres/server.key")); err != nil {
 		t.Fatal(err)
 	}
 	run()
 	if _, err := (ca.Pair{Chain: []byte(read("postgres/server.crt")), Key: []byte(read("postgres/server.key"))}).TLS(); err != nil {
 		t.Errorf("after the loss of a key: %v", err)
+	}
+}
+
+// installLists: the list of revoked robots is kenneld's once it has written it; one that nobody can read is made anew, and is older than
+// whatever kenneld writes next.
+func installLists(t *testing.T, in Install) {
+	t.Helper()
+	file := filepath.Join(in.Dir, "lists/device.crl")
+	read := func() *x509.RevocationList {
+		t.Helper()
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(b)
+		if block == nil {
+			t.Fatalf("%.60q is no list", b)
+		}
+		l, err := x509.ParseRevocationList(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	authority, err := ca.Load(filepath.Join(in.Dir, "kenneld/ca"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := authority.DeviceCRLs([]certs.Revocation{{Serial: "ab12", NotAfter: time.Now().Add(time.Hour), At: time.Now()}}, 7, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := x509.ParseRevocationList(lists[0].DER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seed := read(); len(seed.RevokedCertificateEntries) > 0 || seed.Number.Sign() != 0 || !seed.ThisUpdate.Before(now.ThisUpdate) || seed.NextUpdate.Before(time.Now()) {
+		t.Errorf("the first list has number %v, names %v and is of %v to %v", seed.Number, seed.RevokedCertificateEntries, seed.ThisUpdate, seed.NextUpdate)
+	}
+	for content, want := range map[string]int64{string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: lists[0].DER})): 7, "": 0, "-----BEGIN X509 CRL-----": 0} {
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if got := read().Number.Int64(); got != want {
+			t.Errorf("%.40q became list %d, want %d", content, got, want)
+		}
+	}
+	if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v: want a list that the broker's account can read", fi.Mode(), err)
 	}
 }
 

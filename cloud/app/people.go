@@ -74,6 +74,7 @@ func (c *Cloud) wirePeople(ctx context.Context) error {
 		Store: c.ownerStore, Secret: c.seal.Secret("owner"),
 		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
 		Docs: c.Docs, Record: c.ownerStep, Ended: c.tenureEnded, Email: c.emailOf, Log: c.log,
+		Mail: mail.Queue{Outbox: c.outbox}, Reader: c.readerOf, ForgotURL: c.cfg.API.publicURL() + "/account/forgot",
 	})
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func (c *Cloud) wireMail() error {
 		from = "Kennel <kennel@localhost>" // of letters that lie in a folder
 	}
 	var err error
-	c.Mail, err = mail.New(mail.Config{Outbox: c.outbox, Compose: c.People.Compose, Transport: to, Addresses: c.People.Addresses, Bounced: c.People.Bounced,
+	c.Mail, err = mail.New(mail.Config{Outbox: c.outbox, Compose: c.composeLetter, Transport: to, Addresses: c.People.Addresses, Bounced: c.People.Bounced,
 		From: from, Site: c.cfg.Mail.Site, Log: c.log})
 	return err
 }
@@ -173,6 +174,23 @@ type late struct{ of func() account.Personal }
 
 func (l late) Export(ctx context.Context, id string) (any, error) { return l.of().Export(ctx, id) }
 func (l late) Erase(ctx context.Context, id string) error         { return l.of().Erase(ctx, id) }
+
+// composeLetter asks the domain that a letter is of.
+func (c *Cloud) composeLetter(ctx context.Context, m mail.Mail) (mail.Letter, bool, error) {
+	if owner.Composes(m.Kind) {
+		return c.Owners.Compose(ctx, m)
+	}
+	return c.People.Compose(ctx, m)
+}
+
+// readerOf serves owner.Config.Reader.
+func (c *Cloud) readerOf(ctx context.Context, id string) (email, lang string, err error) {
+	r, err := c.People.Record(ctx, account.ID(id))
+	if err == nil && r.EmailLang != nil {
+		lang = *r.EmailLang
+	}
+	return r.Email, lang, err
+}
 
 // emailOf serves owner.Config.Email.
 func (c *Cloud) emailOf(ctx context.Context, id string) (string, error) {

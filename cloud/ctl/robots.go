@@ -22,27 +22,44 @@ import (
 func (a *app) robots() *cobra.Command {
 	cmd := &cobra.Command{Use: "robots", Aliases: []string{"things"}, Short: "See robots and make them known",
 		Example: "  kennelctl robots list\n  kennelctl robots show vic:00e20100"}
-	cmd.AddCommand(a.robotsList(), a.robotsShow(), a.robotsRegister(), a.robotsWaiting(), a.robotsApprove(), a.robotsRefuse(), a.robotsRelease(), a.robotsRevoke(), a.robotsRevocations())
+	cmd.AddCommand(a.robotsList(), a.robotsShow(), a.robotsRegister(), a.robotsWaiting(), a.robotsApprove(), a.robotsRefuse(), a.robotsRelease(), a.robotsRevoke(), a.robotsRevocations(),
+		a.robotsCounts(), a.robotsTag(), a.robotsBulk())
 	return cmd
 }
 
 func (a *app) robotsList() *cobra.Command {
-	var presence, search string
+	var presence, search, sort, text string
+	var asCSV bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List robots with their presence", Args: cobra.NoArgs,
-		Example: "  kennelctl robots list -presence absent\n  kennelctl robots list -q vic: -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use: "list [FILTER]", Short: "List robots with their presence", Long: filterHelp, ValidArgsFunction: completeFilter,
+		Example: "  kennelctl robots list -presence absent\n  kennelctl robots list -q vic: -o json\n  kennelctl robots list \"version:<2.1 battery:low\" -sort -seen\n" +
+			"  kennelctl robots list tag:lab -csv > lab.csv",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := filterOf(append(args, text)...)
+			if err != nil {
+				return err
+			}
+			if _, _, err := registry.ParseSort(sort); err != nil {
+				return err
+			}
+			if asCSV && cli.JSON(cmd) {
+				return cli.Usage("want either -csv or -o json")
+			}
 			c, err := a.client(cmd.Context())
 			if err != nil {
 				return err
 			}
-			query := url.Values{"limit": {"1000"}}
-			if presence != "" {
-				query.Set("presence", presence)
+			query := url.Values{}
+			for key, value := range map[string]string{"presence": presence, "q": search, "sort": sort, "filter": f.String()} {
+				if value != "" {
+					query.Set(key, value)
+				}
 			}
-			if search != "" {
-				query.Set("q", search)
+			if asCSV {
+				query.Set("format", "csv")
+				return c.download(cmd.Context(), "/v1/things?"+query.Encode(), cmd.OutOrStdout())
 			}
+			query.Set("limit", "1000")
 			things, err := c.things(cmd.Context(), query)
 			if err != nil {
 				return err
@@ -56,9 +73,18 @@ func (a *app) robotsList() *cobra.Command {
 			})
 		},
 	}
+	columns := make([]string, 0, 2*len(registry.Columns))
+	for _, c := range registry.Columns {
+		columns = append(columns, string(c), "-"+string(c))
+	}
 	cmd.Flags().StringVar(&presence, "presence", "", "only those that are `present or absent`")
-	cmd.Flags().StringVarP(&search, "query", "q", "", "only those with `TEXT` in their thing id")
-	_ = cmd.RegisterFlagCompletionFunc("presence", cobra.FixedCompletions([]string{"present", "absent"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&search, "query", "q", "", "only those with `TEXT` in their id, name, tags, versions or model")
+	cmd.Flags().StringVar(&text, "filter", "", "`FILTER` as a flag, for one that begins with a minus")
+	cmd.Flags().StringVar(&sort, "sort", "", "by `COLUMN`, with a - before it the other way round: id, presence, since, seen, created, version, agent, body, battery, loop, problems, cert")
+	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values, with more columns")
+	_ = cmd.RegisterFlagCompletionFunc("presence", cobra.FixedCompletions([]string{"present", "absent", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(columns, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("filter", completeFilter)
 	return cmd
 }
 
@@ -72,10 +98,11 @@ func (c *client) things(ctx context.Context, query url.Values) ([]registry.Thing
 			return nil, err
 		}
 		all = append(all, page...)
-		if len(page) == 0 || !strings.Contains(head.Get("Link"), `rel="next"`) {
+		after := nextAfter(head.Get("Link"))
+		if len(page) == 0 || after == "" {
 			return all, nil
 		}
-		query.Set("after", string(page[len(page)-1].ID))
+		query.Set("after", after)
 	}
 }
 

@@ -35,7 +35,8 @@ type letter struct {
 type letters map[string]map[string]letter
 
 // Templates lists the names of the letters; every language has all of them.
-var Templates = []string{"verify", "verify-unknown", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "email-changed"}
+var Templates = []string{"verify", "verify-unknown", "taken", "reset", "reset-unknown", "reset-closed", "email-confirm", "email-taken", "password-changed", "email-changed",
+	"robot-gained", "robot-handed-on", "robot-taken", "robot-released", "robot-left"}
 
 func loadLetters() (letters, error) {
 	files, err := letterFiles.ReadDir("letters")
@@ -101,6 +102,7 @@ func (l letters) in(lang, name string) (string, letter, error) {
 // about is what a letter's text may use.
 type about struct {
 	Site, To, Other, Link, Code, Until string
+	Robot, Why, At                     string
 }
 
 const page = `<!doctype html>
@@ -140,10 +142,7 @@ func (s *Service) write(m Mail, l Letter) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	a := about{Site: s.cfg.Site, To: m.To, Other: l.Other, Link: l.Link, Code: l.Code}
-	if !l.Expires.IsZero() {
-		a.Until = l.Expires.UTC().Format("2006-01-02 15:04 UTC")
-	}
+	a := about{Site: s.cfg.Site, To: m.To, Other: l.Other, Link: l.Link, Code: l.Code, Until: moment(l.Expires), Robot: l.Robot, Why: l.Why, At: moment(l.At)}
 	var subject, text strings.Builder
 	if err := errors.Join(found.subject.Execute(&subject, a), found.body.Execute(&text, a)); err != nil {
 		return Message{}, err
@@ -158,6 +157,13 @@ func (s *Service) write(m Mail, l Letter) (Message, error) {
 	}
 	raw, err := s.compose(m, lang, subject.String(), text.String()+"\n", html.String())
 	return Message{ID: m.ID, Account: l.Account, From: s.from.Address.Address, To: m.To, Raw: raw}, err
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
 func paragraphs(text string, a about) []paragraph {

@@ -61,7 +61,8 @@ func TestEveryLetter(t *testing.T) {
 	for lang := range s.letters {
 		for _, name := range Templates {
 			m := Mail{ID: "0b6f1c9e", To: `"<b>bob</b>"@example.com`, Lang: lang + "-XY"}
-			l := Letter{Template: name, Link: "https://kennel.example/account/verify?a=1&code=K", Code: "K7CODE", Expires: s.cfg.Now(), Other: "<i>new@example.com</i>"}
+			l := Letter{Template: name, Link: "https://kennel.example/account/verify?a=1&code=K", Code: "K7CODE", Expires: s.cfg.Now(), Other: "<i>new@example.com</i>",
+				Robot: "<i>new</i> (vic:00e20100)", Why: "code", At: s.cfg.Now()}
 			msg, err := s.write(m, l)
 			if err != nil {
 				t.Fatalf("%s %s: %v", lang, name, err)

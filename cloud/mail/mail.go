@@ -107,6 +107,9 @@ type Letter struct {
 	Code     string // the same to be typed; may be empty
 	Expires  time.Time
 	Other    string // another address that the letter speaks of
+	Robot    string // that the letter speaks of
+	Why      string // a word for the template to choose a sentence by
+	At       time.Time
 }
 
 // Composer decides what a mail says. false: there is nothing to say any more. It may be asked again for the same mail.

@@ -7,7 +7,8 @@
 //
 //	owner.go     types, what the rules need, ownership            consent.go   may events be kept
 //	code.go      codes, and claiming with them                    personal.go  export and erasure of what is known of a person
-//	transfer.go  handing a robot on                               ownerpg/ storage   ownerapi/ transports
+//	transfer.go  handing a robot on                               letters.go   who gets or loses a robot is told
+//	ownerpg/ storage   ownerapi/ transports
 package owner
 
 import (
@@ -24,6 +25,7 @@ import (
 	"unicode/utf8"
 
 	"kennel/certs/thing"
+	"kennel/cloud/mail"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/jdocs"
@@ -177,6 +179,9 @@ type Store interface {
 	EndAll(ctx context.Context, account, why string) error
 	// Erase takes the account out of every row and forgets its attempts, and offers to the recipients. Its tenures have ended.
 	Erase(ctx context.Context, account string, recipients [][]byte) error
+	// TellNews hands what is to be told to tell, oldest first, at most max of it, and forgets what tell returned nil for. What another process is
+	// telling is left out. It returns the first error.
+	TellNews(ctx context.Context, max int, tell func(ctx context.Context, n News) error) error
 	// Prune forgets codes, offers and attempts that are over.
 	Prune(ctx context.Context, window time.Duration) error
 }
@@ -204,7 +209,7 @@ type Limiter interface {
 	Allow(key string) time.Duration
 }
 
-// Config holds what Service is made of. All but Ended, Email and Now are required.
+// Config holds what Service is made of. All but Ended, Email, Mail, Reader and Now are required.
 type Config struct {
 	Store Store
 	// Secret keys the hashes of codes and of e-mails (infra/seal, label "owner"): the same in every process, at least 32 bytes.
@@ -223,8 +228,14 @@ type Config struct {
 	Ended func(ctx context.Context, t Tenure) error
 	// Email returns the e-mail of an account that is about to be erased; NotFound.
 	Email func(ctx context.Context, account string) (string, error)
-	Log   *slog.Logger
-	Now   func() time.Time // nil: time.Now
+	// Mail takes the letters to who gets or loses a robot, Reader says to which address and in which language; NotFound. nil: there are none.
+	Mail interface {
+		Post(ctx context.Context, m mail.Mail) error
+	}
+	Reader    func(ctx context.Context, account string) (email, lang string, err error)
+	ForgotURL string // where people ask for a new password, for the letters
+	Log       *slog.Logger
+	Now       func() time.Time // nil: time.Now
 }
 
 // Service is the rules. Safe for concurrent use.
@@ -437,7 +448,7 @@ const (
 	pruneEvery  = 10 * time.Minute
 )
 
-// Run tells the ends that are not told yet, each second, and forgets what is over, until ctx ends; then it returns nil. n processes may run
+// Run tells the ends that are not told yet, and the owners by letter, each second, and forgets what is over, until ctx ends; then it returns nil. n processes may run
 // it at once.
 func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(settleEvery)
@@ -460,6 +471,7 @@ func (s *Service) round(ctx context.Context, pruned *time.Time) error {
 	for _, t := range open {
 		err = cmp.Or(err, s.settle(ctx, t)) // each is tried, the first error is said
 	}
+	err = cmp.Or(err, s.tellNews(ctx))
 	if err == nil && s.Now().Sub(*pruned) > pruneEvery {
 		if err = s.Store.Prune(ctx, attemptWindow); err == nil {
 			*pruned = s.Now()

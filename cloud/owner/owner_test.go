@@ -46,6 +46,8 @@ type house struct {
 	dsn    string
 	secret []byte
 	emails map[string]string // of accounts
+	langs  map[string]string
+	mail   *post // nil: there are no letters
 
 	mu    sync.Mutex
 	steps []owner.Step
@@ -97,7 +99,7 @@ func (h *house) process() process {
 	}
 	h.t.Cleanup(pool.Close)
 	store, docs := ownerpg.New(pool), jdocs.New(jdocspg.New(pool))
-	svc, err := owner.New(owner.Config{
+	cfg := owner.Config{
 		Store: store, Secret: h.secret, ByThing: free{}, ByAddr: free{}, Docs: docs, Log: slog.New(slog.DiscardHandler),
 		Record: func(_ context.Context, s owner.Step) {
 			h.mu.Lock()
@@ -118,7 +120,15 @@ func (h *house) process() process {
 			}
 			return "", errs.New(errs.NotFound, "no such account")
 		},
-	})
+		ForgotURL: "https://kennel.example/account/forgot",
+	}
+	if h.mail != nil {
+		cfg.Mail, cfg.Reader = h.mail, func(ctx context.Context, account string) (string, string, error) {
+			email, err := cfg.Email(ctx, account)
+			return email, h.langs[account], err
+		}
+	}
+	svc, err := owner.New(cfg)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func TestPersonal(t *testing.T) {
 	} else if text, err := json.Marshal(v); err != nil || string(text) != `{"robots":[],"transfers":[]}` {
 		t.Errorf("export of nobody: %s, %v", text, err)
 	}
-	if got := a.mentions(t, ann, "Schnuffi"); !slices.Equal(got, []string{"owner_attempt " + ann, "owner_tenure " + ann, "owner_tenure Schnuffi"}) {
+	if got := a.mentions(t, ann, "Schnuffi"); !slices.Equal(got, []string{"owner_attempt " + ann, "owner_news " + ann, "owner_tenure " + ann, "owner_tenure Schnuffi"}) {
 		t.Fatalf("before: %q", got)
 	}
 

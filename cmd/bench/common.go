@@ -116,13 +116,16 @@ func during(ctx context.Context, d time.Duration, callers int, do func(context.C
 	start := time.Now()
 	for range callers {
 		wg.Go(func() {
-			for ctx.Err() == nil {
+			for { // once at least, however late its turn comes
 				switch err := do(ctx); {
 				case err == nil:
 					done.Add(1)
 				case ctx.Err() == nil:
 					cancel()
 					errc <- err
+				}
+				if ctx.Err() != nil {
+					return
 				}
 			}
 		})

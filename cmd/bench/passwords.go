@@ -135,14 +135,17 @@ func floods(ctx context.Context, env *bench.Env, h *house.House, cost argonCost)
 				return err
 			case got == http.StatusUnauthorized:
 				looked.Add(1)
-			case got == http.StatusTooManyRequests:
+			case got == http.StatusTooManyRequests, got == http.StatusServiceUnavailable: // no place in line; ten seconds in it, on a machine that is busy
 				refused.Add(1)
 			default:
-				return fmt.Errorf("login of nobody: status %d, want %d or %d", got, http.StatusUnauthorized, http.StatusTooManyRequests)
+				return fmt.Errorf("login of nobody: status %d, want %d, %d or %d", got, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 			}
 			return nil
 		}); err != nil {
 			return 0, err
+		}
+		if looked.Load() == 0 {
+			return 0, errors.New("not one password of a flood was hashed")
 		}
 		peak, err := peakRSS(pid)
 		return max(1, peak-before) / 1024, err

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/certs/thing"
 	"kennel/cloud/api/topics"
@@ -35,10 +37,11 @@ import (
 var composeMosquitto = mosquittoadmin.Broker{
 	Things: "0.0.0.0:8883", Services: "0.0.0.0:8884", Cert: "/run/kennel/server.crt", Key: "/run/kennel/server.key",
 	DeviceCA: "/run/kennel/device-anchor.crt", ServiceCA: "/run/kennel/service-anchor.crt",
+	DeviceCRL:    "/run/lists/device.crl",
 	SecurityFile: "/var/lib/mosquitto/security.json", Plugin: "/usr/lib/mosquitto_dynamic_security.so",
 }
 
-// TestComposeMosquitto holds Mosquitto's folder to what its adapter writes: no file less, none more.
+// TestComposeMosquitto holds Mosquitto's folder to what its adapter writes, and what starts it: no file less, none more.
 func TestComposeMosquitto(t *testing.T) {
 	want, err := composeMosquitto.Config()
 	if err != nil {
@@ -51,8 +54,8 @@ func TestComposeMosquitto(t *testing.T) {
 		}
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 {
-		t.Errorf("%s holds %v (%v), want mosquitto.conf alone", dir, files, err)
+	if err != nil || len(files) != 2 || files[1].Name() != "run.sh" {
+		t.Errorf("%s holds %v (%v), want mosquitto.conf and run.sh", dir, files, err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "mosquitto.conf")); err != nil || string(got) != string(want) {
 		t.Errorf("%s/mosquitto.conf is not what infra/mqtt/brokeradmin/mosquitto writes (%v); go test ./cmd/e2e -run TestComposeMosquitto -update makes it so", dir, err)
@@ -334,6 +337,67 @@ func TestComposeBroker(t *testing.T) {
 		}
 	}
 
+	// Whose certificate was revoked is refused by TLS as soon as the list of it is written, while others come and go.
+	list := filepath.Join(d.dir, "state/lists/device.crl")
+	stolen, honest := p.thing(stranger), p.thing(stranger)
+	write := func(number int64, gone ...certs.Revocation) {
+		t.Helper()
+		lists, err := authority.DeviceCRLs(gone, number, time.Now())
+		if err != nil || len(lists) != 1 {
+			t.Fatalf("%d lists, %v", len(lists), err)
+		}
+		whole := list + ".new"
+		if err := os.WriteFile(whole, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: lists[0].DER}), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(whole, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(c caller) error {
+		_, err := p.call(things, c, loot)
+		if down, ok := errors.AsType[*mqtt.DownError](err); !ok || down.Step != "login" {
+			return fmt.Errorf("%v, want it refused by TLS", err)
+		}
+		return nil
+	}
+	if err := refused(stolen); err == nil {
+		t.Errorf("%s is refused before it was revoked", stranger)
+	}
+	leaf, err := x509.ParseCertificate(stolen.cert.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(1, certs.Revocation{Serial: leaf.SerialNumber.Text(16), NotAfter: leaf.NotAfter, At: time.Now()})
+	took := await(t, 30*time.Second, "the revoked certificate is refused", func() error { return refused(stolen) })
+	t.Logf("from the list to the refusal %v", took.Round(time.Millisecond))
+	if err := refused(honest); err == nil {
+		t.Errorf("another certificate of %s is refused", stranger)
+	}
+
+	// What people send the container reaches Mosquitto.
+	d.mu.Lock()
+	pid := d.pids["broker"]
+	d.mu.Unlock()
+	log := filepath.Join(d.dir, "broker.log")
+	reloads := func() int {
+		b, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(b), "Reloading config")
+	}
+	before := reloads()
+	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	await(t, 20*time.Second, "Mosquitto reads its files again", func() error {
+		if now := reloads(); now != before+1 {
+			return fmt.Errorf("it did %d times, and %d before", now, before)
+		}
+		return nil
+	})
+
 	// Another `up` keeps what the broker wrote. Where the file was lost, nobody may do anything, until the broker is started after another
 	// `up`: it is told of the robots again.
 	file := filepath.Join(d.dir, "state/broker/security/security.json")
@@ -358,6 +422,9 @@ func TestComposeBroker(t *testing.T) {
 	if _, err := p.call(services, cloud, uplink, topics.CloudFilters()...); err == nil {
 		t.Error("the cloud subscribes at a broker that lost its file")
 	}
+	if err := refused(stolen); err != nil { // a broker that started anew and knows no robot by name has the list
+		t.Errorf("revoked, at a broker that lost its file: %v", err)
+	}
 	d.bringUp("install")
 	d.killBroker()
 	await(t, time.Minute, "the broker is told again", knows)
@@ -366,7 +433,7 @@ func TestComposeBroker(t *testing.T) {
 	}
 }
 
-// killBroker kills Mosquitto and waits until another one listens.
+// killBroker kills Mosquitto, which ends what started it, and waits until another one listens.
 func (d *deployment) killBroker() {
 	d.t.Helper()
 	pid := func() int {
@@ -375,8 +442,18 @@ func (d *deployment) killBroker() {
 		return d.pids["broker"]
 	}
 	old := pid()
-	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
-		d.t.Fatal(err)
+	killed := 0
+	for _, pid := range descendants(old) {
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err != nil || strings.TrimSpace(string(name)) != "mosquitto" {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			d.t.Fatal(err)
+		}
+		killed++
+	}
+	if killed != 1 {
+		d.t.Fatalf("%d mosquittos below process %d, want one", killed, old)
 	}
 	await(d.t, time.Minute, "another broker listens", func() error {
 		if now := pid(); now == old || now == 0 {

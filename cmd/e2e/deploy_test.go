@@ -28,6 +28,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"kennel/certs/ca"
+	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/proc"
@@ -169,6 +171,7 @@ func TestComposeRules(t *testing.T) {
 				}
 			case m.source == "./state" && name == "install", m.source == "./state/operator" && name == "prepare": // the jobs that write
 			case m.source == "./state/broker/security" && name == "broker": // and what Mosquitto's plugin keeps
+			case m.source == "./state/lists" && strings.HasPrefix(name, "kenneld-"): // and the list of who is refused
 			case !m.readOnly:
 				bad("mount %q: want :ro", v)
 			case strings.HasPrefix(m.source, "./state/"):
@@ -361,6 +364,28 @@ func TestComposeStarts(t *testing.T) {
 	})
 	d.awaitHealthy("a", "b")
 	await(t, time.Minute, "the robot is present", present)
+
+	// A stolen robot's certificate: kenneld writes it into the list, and Mosquitto reads that, whatever its plugin believes.
+	authority, err := ca.Load(filepath.Join(d.dir, "state/kenneld/ca"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen, err := tls.LoadX509KeyPair(filepath.Join(robot, "persist/kennel/device.crt"), filepath.Join(robot, "persist/kennel/device.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := ctl("robots", "revoke", id, "-reason", "stolen"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	people := identities{t, authority, d}
+	took = await(t, 30*time.Second, "a revoked robot is refused by TLS", func() error {
+		_, err := people.call("broker:8883", caller{id, stolen}, make(chan string, 1))
+		if down, ok := errors.AsType[*mqtt.DownError](err); !ok || down.Step != "login" {
+			return fmt.Errorf("%v, want it refused by TLS", err)
+		}
+		return nil
+	})
+	t.Logf("refused by the list %v after the order", took.Round(time.Millisecond))
 
 	// A second `up` runs the jobs again: nothing changes.
 	password, err := os.ReadFile(filepath.Join(d.dir, "state/operator/first-password"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto"
 	"crypto/tls"
+	"encoding/pem"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +77,13 @@ func (c *cluster) mosquittoConfig() string {
 	b.Things, b.Services = c.addr["mqtt"], c.addr["mqtt-services"]
 	b.Cert, b.Key = write("server.crt", pair.Chain), write("server.key", pair.Key)
 	b.DeviceCA, b.ServiceCA = anchor("device"), anchor("service")
+	b.DeviceCRL, b.PIDFile = filepath.Join(dir, "device.crl"), filepath.Join(dir, "mosquitto.pid")
+	lists, err := c.ca.DeviceCRLs(nil, 0, time.Now().Add(-time.Hour)) // as kenneld install does
+	if err != nil || len(lists) != 1 {
+		t.Fatalf("%d revocation lists, %v", len(lists), err)
+	}
+	write("device.crl", pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: lists[0].DER}))
+	c.lists = fmt.Sprintf(", crl_file: %q, pid_file: %q", b.DeviceCRL, b.PIDFile)
 	b.SecurityFile, b.Plugin = filepath.Join(dir, "security.json"), mosquittoPlugin(t)
 	if os.Geteuid() == 0 {
 		b.User = "root" // else it gives up the right to read these files

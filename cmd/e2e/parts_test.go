@@ -34,6 +34,7 @@ type cluster struct {
 	db     *onebox.Postgres
 	s3     blob.Config
 	broker string            // its kind: the word of mqtt.broker
+	lists  string            // settings of the revocation list, behind Mosquitto
 	addr   map[string]string // by part; each kenneld's API under its own name
 	kids   map[string]*onebox.Child
 	token  string // file with an operator's session
@@ -195,10 +196,10 @@ func (c *cluster) kenneld(ctx context.Context, name string) {
 log: {level: info}
 postgres: {dsn: %q, password_file: %q}
 s3: {endpoint: %q, bucket: kennel, path_style: true, access_key_file: %q, secret_key_file: %q}
-mqtt: {url: "ssl://%s", broker: %s}
+mqtt: {url: "ssl://%s", broker: %s%s}
 ca: {dir: %q}
 api: {listen: %q}
-`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt-services"], c.broker, c.inst.Paths.CA, c.addr[name])
+`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt-services"], c.broker, c.lists, c.inst.Paths.CA, c.addr[name])
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		c.t.Fatal(err)
 	}

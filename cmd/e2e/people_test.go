@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,35 +146,64 @@ func (h *house) owner(t *testing.T, email, given string) *person {
 
 // letter returns the code in the newest letter to an address.
 func (h *house) letter(to string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(h.ready.Files["mail"], "*.eml"))
+	all, err := h.letters(to)
 	if err != nil {
 		return "", err
 	}
 	code := ""
+	for _, text := range all {
+		if found := codeLine.FindStringSubmatch(text); found != nil {
+			code = found[1]
+		}
+	}
+	if code == "" {
+		return "", fmt.Errorf("no code for %s in %d letters", to, len(all))
+	}
+	return code, nil
+}
+
+// letters returns the texts of the letters to an address, the oldest first.
+func (h *house) letters(to string) (out []string, err error) {
+	files, err := filepath.Glob(filepath.Join(h.ready.Files["mail"], "*.eml"))
+	if err != nil {
+		return nil, err
+	}
 	for _, f := range files { // by time
 		b, err := os.ReadFile(f)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		m, err := mail.ReadMessage(bytes.NewReader(b))
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", f, err)
+			return nil, fmt.Errorf("%s: %w", f, err)
 		}
 		if !strings.Contains(m.Header.Get("To"), to) {
 			continue
 		}
 		text, err := plainText(m)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", f, err)
+			return nil, fmt.Errorf("%s: %w", f, err)
 		}
-		if found := codeLine.FindStringSubmatch(text); found != nil {
-			code = found[1]
+		out = append(out, text)
+	}
+	return out, nil
+}
+
+// awaitLetter waits for a letter to an address that says all of words.
+func (h *house) awaitLetter(t *testing.T, to string, words ...string) {
+	t.Helper()
+	await(t, time.Minute, fmt.Sprintf("a letter to %s that says %q", to, words), func() error {
+		all, err := h.letters(to)
+		if err != nil {
+			return err
 		}
-	}
-	if code == "" {
-		return "", fmt.Errorf("no code for %s in %d letters", to, len(files))
-	}
-	return code, nil
+		for _, text := range all {
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d letters say other things", len(all))
+	})
 }
 
 // plainText returns the text half of a letter.

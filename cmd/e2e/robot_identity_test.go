@@ -301,6 +301,13 @@ func TestOwnerAndRobot(t *testing.T) {
 	if got := bob.robots(); len(got) != 1 || got[0] != id {
 		t.Errorf("bob owns %v, want %s", got, id)
 	}
+
+	// Both are told, and bob again when support takes the robot away.
+	h.awaitLetter(t, ann.email, id, "typed the code that it shows")
+	h.awaitLetter(t, ann.email, id, "were wiped")
+	h.awaitLetter(t, bob.email, id, "typed the code that it shows")
+	h.operator(t).do("DELETE", "/v1/things/"+id+"/owner", map[string]string{"reason": "sold without a word"}, nil)
+	h.awaitLetter(t, bob.email, id, "took the robot")
 }
 
 // exchange has the robot exchange a session of the person's for a client token, as a new app does.

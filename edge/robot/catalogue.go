@@ -268,6 +268,7 @@ func makeCatalogue(decl []declared) ([]*Interface, map[string]*Interface) {
 		if i.Val != "" {
 			to, val := i.Slot(i.Val), i.Slot("val")
 			val.Points, val.Type, val.Unit, val.Min, val.Max = to.Name, to.Type, to.Unit, to.Min, to.Max
+			val.Doc = "stands for " + to.Name
 		}
 		all, names[i.Name] = append(all, &i), &i
 	}
@@ -288,5 +289,5 @@ func InterfaceNamed(name string) (*Interface, error) {
 			return nil, fmt.Errorf("%w: interface %.40q; did you mean %s", ErrNotFound, name, n)
 		}
 	}
-	return nil, fmt.Errorf("%w: interface %.40q; there are Motor, Sensor, Led and more", ErrNotFound, name)
+	return nil, fmt.Errorf("%w: interface %.40q; want one of %s", ErrNotFound, name, JoinInterfaces(catalogue))
 }

@@ -99,7 +99,7 @@ func Build(name string, frame Frame, parts []Part) (*Tree, error) {
 	t.Frame = frame
 	for _, p := range parts {
 		if _, err := t.Add(p); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %s: %w", name, p.Path, err)
 		}
 	}
 	warnings, err := t.Seal()
@@ -128,7 +128,7 @@ func (t *Tree) Add(p Part) (*Node, error) {
 		return nil, fmt.Errorf("%w: %s is a device already", ErrDuplicate, n.Full())
 	}
 	if err := n.Implement(p.Is...); err != nil {
-		return nil, fmt.Errorf("%s: %w", n.Full(), err)
+		return nil, err
 	}
 	n.part = p
 	return n, nil

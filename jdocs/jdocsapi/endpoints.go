@@ -74,6 +74,9 @@ type docJSON struct {
 	JSON       json.RawMessage `json:"jdoc,omitempty"` // the document; absent in lists and deletions
 }
 
+// Doc is what the endpoints answer, for the description of the API.
+type Doc = docJSON
+
 func docOf(ctx context.Context, r docReq, v jdocs.Revision) docJSON {
 	return docJSON{r.id, r.name, v.Version, v.FmtVersion, v.ClientMeta, seen(ctx, v.By), v.At.UTC(), v.Deleted, json.RawMessage(v.JSON)}
 }

@@ -5,6 +5,7 @@
 package ownerpg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,11 +89,20 @@ func start(ctx context.Context, tx pgx.Tx, id thing.ID, account, how string, tra
 	if err != nil {
 		return owner.Tenure{}, err
 	}
+	if _, err := tx.Exec(ctx, `INSERT INTO owner_news (account, thing, name, ended, why, at) VALUES ($1, $2, '', false, $3, $4)`, account, id, how, t.Since); err != nil {
+		return owner.Tenure{}, err
+	}
 	return t, tell(ctx, tx, id)
 }
 
 // finish ends the lasting tenure of a locked thing if it is account's ("": whoever's), and with it its name, offer and code.
 func finish(ctx context.Context, tx pgx.Tx, id thing.ID, account, why string, settled bool) (owner.Tenure, error) {
+	if why != owner.EndErased { // there is nobody to tell
+		if _, err := tx.Exec(ctx, `INSERT INTO owner_news (account, thing, name, ended, why, at) SELECT account, thing, name, true, $3, greatest(clock_timestamp(), since)
+			FROM owner_tenure WHERE thing = $1 AND until IS NULL AND ($2 = '' OR account = $2)`, id, account, why); err != nil {
+			return owner.Tenure{}, err
+		}
+	}
 	t, err := one(tx.Query(ctx, `UPDATE owner_tenure SET until = greatest(clock_timestamp(), since), ended = $3, settled = $4, name = ''
 		WHERE thing = $1 AND until IS NULL AND ($2 = '' OR account = $2) RETURNING `+columns, id, account, why, settled))
 	if err != nil {
@@ -436,9 +446,46 @@ func (s *Store) Erase(ctx context.Context, account string, recipients [][]byte) 
 		if _, err := tx.Exec(ctx, `DELETE FROM owner_transfer WHERE recipient = ANY($1)`, recipients); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, `DELETE FROM owner_news WHERE account = $1`, account); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `DELETE FROM owner_attempt WHERE account = $1`, account)
 		return err
 	})
+}
+
+// TellNews implements owner.Store. The rows are locked while they are told.
+func (s *Store) TellNews(ctx context.Context, max int, told func(ctx context.Context, n owner.News) error) error {
+	var first error
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		type row struct {
+			ID int64
+			owner.News
+		}
+		first = nil
+		rows, err := tx.Query(ctx, `SELECT id, account, thing, name, ended, why, at FROM owner_news ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, max)
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
+			err = r.Scan(&x.ID, &x.Account, &x.Thing, &x.Name, &x.Ended, &x.Why, &x.At)
+			return x, err
+		})
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		var done []int64
+		for _, x := range found {
+			if err := told(ctx, x.News); err != nil {
+				first = cmp.Or(first, err)
+				continue
+			}
+			done = append(done, x.ID)
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM owner_news WHERE id = ANY($1)`, done)
+		return err
+	})
+	return cmp.Or(err, first)
 }
 
 // Prune implements owner.Store.

@@ -57,6 +57,12 @@ type revokedJSON struct {
 	Revoked int `json:"revoked"`
 }
 
+// Token and Revoked are what the endpoints answer, for the description of the API.
+type (
+	Token   = tokenJSON
+	Revoked = revokedJSON
+)
+
 type oneRequest struct {
 	id   thing.ID
 	name string

@@ -1,0 +1,325 @@
+// Package describe writes the OpenAPI 3.1 description of the public API: routes and who may do what from the table at the doors (package
+// access), bodies and answers from the Go types that the endpoints read and write, with the comments of their fields.
+//
+// Its result is cloud/openapi/openapi.json, which kenneld serves; gen writes it, and a test finds out when it is old.
+package describe
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"kennel/certs/thing"
+	"kennel/cloud/access"
+	"kennel/cloud/api/envelope"
+	"kennel/cloud/api/events"
+	"kennel/infra/kit/kithttp"
+)
+
+const module = "kennel"
+
+// object is a JSON object.
+type object = map[string]any
+
+// paths of parameters in routes, and what they are.
+var pathParameters = map[string]struct {
+	about  string
+	schema object
+}{
+	"thing":   {"Id of a thing, such as vic:00e20100.", object{"type": "string", "pattern": `^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`}},
+	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
+	"id":      {"Id, as lists show it.", text},
+	"session": {"Id of a session.", text},
+	"token":   {"Id of an access token.", text},
+	"app":     {"Id of an app.", text},
+	"batch":   {"Name of a batch.", text},
+	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
+	"cohort":  {"Name of a cohort.", text},
+	"service": {"Service, as requests over MQTT name it.", text},
+	"method":  {"Method of the service.", text},
+	"file":    {"Name of a list.", text},
+}
+
+var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
+
+// Routes returns the routes of the public API among those of the table.
+func Routes() []string {
+	var out []string
+	for name, rule := range access.HTTP {
+		if _, path, _ := strings.Cut(name, " "); strings.HasPrefix(path, "/v1/") && !rule.Page {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Build returns the description. root is the folder of the module, whose comments it reads.
+func Build(root string) ([]byte, error) {
+	b := &builder{schemas: object{}, types: map[string]reflect.Type{}, read: map[string]bool{}}
+	b.reflector = &jsonschema.Reflector{Anonymous: true, Mapper: mapped, Namer: b.name, CommentMap: map[string]string{}}
+	for _, folder := range []string{"certs", "cloud", "jdocs", "ota", "infra/kit"} {
+		if err := b.comments(root, folder); err != nil {
+			return nil, err
+		}
+	}
+	paths, tags := object{}, []object{}
+	b.schemaOf(kithttp.Problem{})
+	for _, op := range Operations {
+		rule, ok := access.HTTP[op.Route]
+		if !ok {
+			return nil, fmt.Errorf("%s is described and in no table", op.Route)
+		}
+		method, path, _ := strings.Cut(op.Route, " ")
+		item, ok := paths[path].(object)
+		if !ok {
+			item = object{}
+			paths[path] = item
+		}
+		method = strings.ToLower(method)
+		if item[method] != nil {
+			return nil, fmt.Errorf("%s is described twice", op.Route)
+		}
+		o, err := b.operation(op, rule)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", op.Route, err)
+		}
+		item[method] = o
+		if !slices.ContainsFunc(tags, func(t object) bool { return t["name"] == op.Tag }) {
+			tags = append(tags, object{"name": op.Tag})
+		}
+	}
+	for name, def := range b.schemas { // answers may grow; what is sent to us may not
+		if d := def.(object); !b.read[name] && d["additionalProperties"] == false {
+			delete(d, "additionalProperties")
+		}
+	}
+	doc := object{
+		"openapi": "3.1.1",
+		"info": object{"title": "Kennel", "version": "1", "summary": "The cloud that companion robots phone home to.",
+			"description": "JSON in, JSON out. A field that is not described is refused; answers may come to have more. Times are RFC 3339. Errors have one form, Problem, whose kind is for programs, with the status it stands for."},
+		"servers": []object{{"url": "/"}},
+		"tags":    tags,
+		"paths":   paths,
+		"components": object{
+			"schemas": b.schemas,
+			"securitySchemes": object{
+				"session": object{"type": "http", "scheme": "bearer", "description": "The token that POST /v1/login answers. Browsers have it as a cookie, and then must call from pages of the same site."},
+			},
+			"responses": object{"Problem": object{"description": "What was wrong, where, and what was expected.",
+				"headers": object{"Retry-After": object{"description": "Seconds, where trying again helps.", "schema": object{"type": "integer"}}},
+				"content": object{"application/json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}}}},
+		},
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(doc); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+type builder struct {
+	reflector *jsonschema.Reflector
+	schemas   object
+	types     map[string]reflect.Type
+	read      map[string]bool // schemas of what is sent to us
+}
+
+// operation describes one route.
+func (b *builder) operation(op Operation, rule access.Rule) (object, error) {
+	method, path, _ := strings.Cut(op.Route, " ")
+	o := object{"operationId": operationID(method, path), "tags": []string{op.Tag}, "summary": op.Summary}
+	about := "Decided by: " + rule.By + "."
+	if len(rule.Roles) > 0 {
+		words := make([]string, 0, len(rule.Roles))
+		for _, r := range rule.Roles {
+			words = append(words, string(r))
+		}
+		slices.Sort(words)
+		about = "Roles: " + strings.Join(words, ", ") + "."
+		if rule.Own {
+			about += " An owner only for robots that are theirs: others answer as unknown ones."
+		}
+		o["x-roles"], o["x-own"] = words, rule.Own
+		o["security"] = []object{{"session": []string{}}}
+	} else {
+		o["x-decided-by"], o["security"] = rule.By, []object{}
+	}
+	o["description"] = about
+
+	parameters := []object{}
+	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
+		p, ok := pathParameters[m[1]]
+		if !ok {
+			return nil, fmt.Errorf("nobody says what %s is", m[0])
+		}
+		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "description": p.about, "schema": p.schema})
+	}
+	for _, q := range op.Query {
+		parameters = append(parameters, object{"name": q.Name, "in": "query", "description": q.About, "schema": q.Schema})
+	}
+	if len(parameters) > 0 {
+		o["parameters"] = parameters
+	}
+	if op.BodyMedia != "" {
+		o["requestBody"] = object{"required": true, "content": object{op.BodyMedia: object{}}}
+	} else if op.Body != nil {
+		o["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": b.sent(op.Body)}}}
+	}
+
+	problem := object{"$ref": "#/components/responses/Problem"}
+	responses := object{"default": problem}
+	if len(rule.Roles) > 0 {
+		responses["401"], responses["403"] = problem, problem
+	}
+	if strings.Contains(path, "{") {
+		responses["404"] = problem
+	}
+	status := op.Status
+	if status == 0 {
+		status = http.StatusOK
+		if op.Answer == nil && op.AnswerMedia == "" {
+			status = http.StatusNoContent
+		}
+	}
+	answer := object{"description": http.StatusText(status)}
+	if op.AnswerMedia != "" {
+		answer["content"] = object{op.AnswerMedia: object{}}
+	} else if op.Answer != nil {
+		answer["content"] = object{"application/json": object{"schema": b.schemaOf(op.Answer)}}
+	}
+	responses[strconv.Itoa(status)] = answer
+	for code, v := range op.Also {
+		responses[strconv.Itoa(code)] = object{"description": http.StatusText(code), "content": object{"application/json": object{"schema": b.schemaOf(v)}}}
+	}
+	o["responses"] = responses
+	return o, nil
+}
+
+// operationID makes a name of a route: getThingsThingDoctor.
+func operationID(method, path string) string {
+	id := strings.ToLower(method)
+	for _, part := range strings.FieldsFunc(strings.TrimPrefix(path, "/v1"), func(r rune) bool { return strings.ContainsRune("/{}.-_", r) }) {
+		id += strings.ToUpper(part[:1]) + part[1:]
+	}
+	return id
+}
+
+// comments reads the comments of a folder's types, which become descriptions.
+func (b *builder) comments(root, folder string) error {
+	found := jsonschema.Reflector{CommentMap: map[string]string{}}
+	if err := found.AddGoComments("", filepath.Join(root, folder)); err != nil {
+		return fmt.Errorf("comments of %s: %w", folder, err)
+	}
+	for key, text := range found.CommentMap { // by folder; they are looked for by import path
+		b.reflector.CommentMap[module+strings.TrimPrefix(key, root)] = strings.Join(strings.Fields(text), " ")
+	}
+	return nil
+}
+
+// mapped are types whose JSON is not what their Go says.
+func mapped(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[thing.ID]():
+		return &jsonschema.Schema{Type: "string", Description: "Id of a thing, such as vic:00e20100."}
+	case reflect.TypeFor[envelope.Millis]():
+		return &jsonschema.Schema{Type: "integer", Description: "Milliseconds."}
+	case reflect.TypeFor[events.Int]():
+		return &jsonschema.Schema{Extras: object{"type": []string{"integer", "null"}}}
+	}
+	if t.Kind() == reflect.Struct && t.PkgPath() != "time" && t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		return &jsonschema.Schema{Type: "string"}
+	}
+	return nil
+}
+
+// name returns what a Go type is called in the description; types of different packages that share a name carry their package's.
+func (b *builder) name(t reflect.Type) string {
+	name := t.Name()
+	if name == "" || t.PkgPath() == "" {
+		return name
+	}
+	for _, suffix := range []string{"JSON"} {
+		if s, ok := strings.CutSuffix(name, suffix); ok && s != "" {
+			name = strings.ToUpper(s[:1]) + s[1:]
+		}
+	}
+	if other, taken := b.types[name]; taken && other != t {
+		pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
+		pkg = strings.TrimSuffix(pkg, "api")
+		name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
+	}
+	b.types[name] = t
+	return name
+}
+
+// sent is schemaOf for what is sent to us.
+func (b *builder) sent(v any) object {
+	before := b.schemas
+	b.schemas = object{}
+	s := b.schemaOf(v)
+	for name, def := range b.schemas {
+		b.read[name] = true
+		before[name] = def
+	}
+	b.schemas = before
+	return s
+}
+
+// schemaOf returns the schema of a value's type, by reference where it has a name.
+func (b *builder) schemaOf(v any) object {
+	s := b.reflector.ReflectFromType(reflect.TypeOf(v))
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // what the library made
+	}
+	var out object
+	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte("#/$defs/"), []byte("#/components/schemas/")), &out); err != nil {
+		panic(err)
+	}
+	defs, _ := out["$defs"].(object)
+	for name, def := range defs {
+		if d, ok := def.(object); ok {
+			b.nullable(name, d)
+			b.schemas[name] = d
+		}
+	}
+	delete(out, "$defs")
+	delete(out, "$schema")
+	return out
+}
+
+// nullable says of pointers that are always there that they may be null.
+func (b *builder) nullable(name string, def object) {
+	t := b.types[name]
+	props, _ := def["properties"].(object)
+	if t == nil || t.Kind() != reflect.Struct || props == nil {
+		return
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p, ok := props[key].(object)
+		if !ok || f.Type.Kind() != reflect.Pointer || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
+			continue
+		}
+		if kind, plain := p["type"].(string); plain {
+			p["type"] = []string{kind, "null"}
+			continue
+		}
+		props[key] = object{"anyOf": []any{maps.Clone(p), object{"type": "null"}}}
+	}
+}

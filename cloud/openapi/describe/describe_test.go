@@ -1,0 +1,44 @@
+package describe
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"kennel/cloud/openapi"
+)
+
+// TestCurrent: every route of the table is described, nothing else is, and what is served was made of the code as it is.
+func TestCurrent(t *testing.T) {
+	var described []string
+	for _, op := range Operations {
+		described = append(described, op.Route)
+		if op.Summary == "" || op.Tag == "" {
+			t.Errorf("%s has no summary or no tag", op.Route)
+		}
+	}
+	slices.Sort(described)
+	routes := Routes()
+	for _, r := range routes {
+		if !slices.Contains(described, r) {
+			t.Errorf("%s is not described", r)
+		}
+	}
+	for _, r := range described {
+		if !slices.Contains(routes, r) {
+			t.Errorf("%s is described and does not exist", r)
+		}
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Build(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, openapi.JSON) {
+		t.Error("cloud/openapi/openapi.json is old; run make generate")
+	}
+}

@@ -1,0 +1,254 @@
+package describe
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"kennel/certs/certsapi"
+	"kennel/certs/certsclient"
+	"kennel/certs/thing"
+	"kennel/cloud/account"
+	"kennel/cloud/account/accountapi"
+	"kennel/cloud/bulk"
+	"kennel/cloud/bulk/bulkapi"
+	"kennel/cloud/cohort"
+	"kennel/cloud/cohort/cohortapi"
+	"kennel/cloud/command"
+	"kennel/cloud/command/commandapi"
+	"kennel/cloud/das"
+	"kennel/cloud/owner/ownerapi"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/registryapi"
+	"kennel/cloud/token"
+	"kennel/cloud/token/tokenapi"
+	"kennel/cloud/webhook"
+	"kennel/cloud/webhook/webhookapi"
+	"kennel/jdocs/jdocsapi"
+	"kennel/ota"
+)
+
+// Operation describes one route.
+type Operation struct {
+	Route   string // as package access calls it
+	Tag     string
+	Summary string
+	Query   []Parameter
+	Body    any // of the request, as Go has it; nil: none
+	Answer  any // of a good answer; nil: none, 204
+	Status  int // of it; 0: 200, or 204 without an Answer
+	// Also are further good answers: status and what it holds.
+	Also map[int]any
+	// Media of a body or an answer that is no JSON.
+	BodyMedia, AnswerMedia string
+}
+
+// Parameter is one of a query.
+type Parameter struct {
+	Name, About string
+	Schema      map[string]any
+}
+
+// Schemas of parameters.
+var (
+	text    = map[string]any{"type": "string"}
+	instant = map[string]any{"type": "string", "format": "date-time"}
+)
+
+func number(low, high int) map[string]any {
+	return map[string]any{"type": "integer", "minimum": low, "maximum": high}
+}
+
+func oneOf(words ...string) map[string]any { return map[string]any{"type": "string", "enum": words} }
+
+func limit(most int) Parameter { return Parameter{"limit", "At most so many.", number(1, most)} }
+
+// Bodies that the endpoints read field by field.
+type (
+	// Reason says why, for the audit log.
+	Reason struct {
+		Reason string `json:"reason"`
+	}
+	// Approval names the robot by what it shows.
+	Approval struct {
+		Fingerprint string `json:"fingerprint"`
+	}
+	// WaitingRefusal turns a waiting robot away.
+	WaitingRefusal struct {
+		Fingerprint string `json:"fingerprint"`
+		Reason      string `json:"reason"` // for the audit log
+	}
+	// FactoryRevocation takes a factory certificate's rights away.
+	FactoryRevocation struct {
+		CertificateID string `json:"certificate_id"` // a serial number or a SHA-256, hex
+		Reason        string `json:"reason"`         // for the audit log
+	}
+	// NewThing makes a thing known.
+	NewThing struct {
+		Thing thing.ID `json:"thing"`
+	}
+	// RevokedCertificates says how many certificates were in force.
+	RevokedCertificates struct {
+		Revoked int `json:"revoked"`
+	}
+	// NewRelease makes a release known.
+	NewRelease struct {
+		Species thing.Species `json:"species"`
+		Version ota.Version   `json:"version"`
+		Notes   string        `json:"notes,omitempty"` // for people
+	}
+	// Wish says what should run; "" takes the wish back.
+	Wish struct {
+		Version ota.Version `json:"version"`
+	}
+	// Settings are fields of a document and what they become; a dot leads into a field.
+	Settings struct {
+		Set map[string]json.RawMessage `json:"set"`
+	}
+	// Health says whether the parts can be reached.
+	Health struct {
+		Postgres bool `json:"postgres"`
+		Broker   bool `json:"broker"`
+	}
+)
+
+// Parameters that several operations have.
+var (
+	filterParam = Parameter{"filter", "Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.", text}
+	before      = Parameter{"before", "Only what is older than this, as the last line of the page before has it.", text}
+	eventParams = []Parameter{{"thing", "Only those of this thing; owners must say which.", text}, {"event", "Beginning of the event's name.", text},
+		{"since", "Only those received since then.", instant}}
+)
+
+// None stands for an answer without a body, among others.
+type None struct{}
+
+// Operations are all of the public API, in the order of the page.
+var Operations = []Operation{
+	{Route: "POST /v1/login", Tag: "Session", Summary: "Sign in; with cookie the session is set as one and not shown.", Body: accountapi.LoginRequest{}, Answer: accountapi.LoginAnswer{}},
+	{Route: "POST /v1/login/passkey/begin", Tag: "Session", Summary: "Ask for a challenge to sign in with a passkey.", Answer: accountapi.PasskeyCeremony{}},
+	{Route: "POST /v1/login/passkey", Tag: "Session", Summary: "Sign in with a passkey.", Body: accountapi.PasskeyAnswer{}, Answer: accountapi.LoginAnswer{}},
+	{Route: "POST /v1/logout", Tag: "Session", Summary: "End this session."},
+	{Route: "GET /v1/me", Tag: "Session", Summary: "Who the caller is.", Answer: accountapi.Account{}},
+	{Route: "POST /v1/me/password", Tag: "Session", Summary: "Change the own password; the other sessions end.", Body: accountapi.PasswordRequest{}},
+	{Route: "POST /v1/me/passkeys/begin", Tag: "Session", Summary: "Ask for a challenge to add a passkey.", Body: accountapi.PasskeyBegin{}, Answer: accountapi.PasskeyCeremony{}},
+	{Route: "POST /v1/me/passkeys", Tag: "Session", Summary: "Add a passkey.", Body: accountapi.PasskeyAnswer{}, Answer: accountapi.Passkey{}},
+	{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "The own passkeys.", Answer: []accountapi.Passkey{}},
+	{Route: "DELETE /v1/me/passkeys/{id}", Tag: "Session", Summary: "Remove a passkey."},
+
+	{Route: "POST /v1/account/signup", Tag: "Account", Summary: "Ask for an account; a letter says the rest.", Body: accountapi.SignUpRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
+	{Route: "POST /v1/account/verify", Tag: "Account", Summary: "Prove the e-mail address with the code of the letter.", Body: accountapi.CodeRequest{}, Answer: accountapi.Account{}},
+	{Route: "POST /v1/account/verify/again", Tag: "Account", Summary: "Ask for that letter once more.", Body: accountapi.EmailRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
+	{Route: "POST /v1/account/reset", Tag: "Account", Summary: "Ask for a letter to set a new password.", Body: accountapi.EmailRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
+	{Route: "POST /v1/account/reset/confirm", Tag: "Account", Summary: "Set a new password with the code of that letter.", Body: accountapi.CodeRequest{}},
+	{Route: "POST /v1/account/email", Tag: "Account", Summary: "Ask for another e-mail address; a letter to it says the rest.", Body: accountapi.NewEmailRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
+	{Route: "POST /v1/account/email/confirm", Tag: "Account", Summary: "Take the new address with the code of that letter.", Body: accountapi.CodeRequest{}},
+	{Route: "GET /v1/account", Tag: "Account", Summary: "What is known of the caller.", Answer: account.Record{}},
+	{Route: "PATCH /v1/account", Tag: "Account", Summary: "Change it; what is left out stays.", Body: accountapi.Change{}, Answer: account.Record{}},
+	{Route: "GET /v1/account/sessions", Tag: "Account", Summary: "Where the caller is signed in.", Answer: []accountapi.Session{}},
+	{Route: "DELETE /v1/account/sessions", Tag: "Account", Summary: "End the other sessions.", Answer: accountapi.Ended{}},
+	{Route: "DELETE /v1/account/sessions/{id}", Tag: "Account", Summary: "End one session."},
+	{Route: "POST /v1/account/apps", Tag: "Account", Summary: "Make a session that an app hands to one robot.", Answer: accountapi.AppToken{}},
+	{Route: "GET /v1/account/export", Tag: "Account", Summary: "All that is held about the caller, as one archive.", AnswerMedia: "application/zip"},
+	{Route: "POST /v1/account/delete", Tag: "Account", Summary: "Delete the account and what is held about the caller.", Body: accountapi.DeleteRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
+
+	{Route: "GET /v1/my/robots", Tag: "Own robots", Summary: "The caller's robots.", Answer: []ownerapi.Robot{}},
+	{Route: "POST /v1/my/robots/claim", Tag: "Own robots", Summary: "Claim the robot that shows a code.", Body: ownerapi.ClaimRequest{}, Answer: ownerapi.Robot{}},
+	{Route: "PATCH /v1/my/robots/{thing}", Tag: "Own robots", Summary: "Name a robot.", Body: ownerapi.NameRequest{}, Answer: ownerapi.Robot{}},
+	{Route: "DELETE /v1/my/robots/{thing}", Tag: "Own robots", Summary: "Let go of a robot."},
+	{Route: "POST /v1/my/robots/{thing}/transfer", Tag: "Own robots", Summary: "Offer a robot to somebody.", Body: ownerapi.TransferRequest{}, Answer: ownerapi.Transfer{}},
+	{Route: "GET /v1/my/transfers", Tag: "Own robots", Summary: "Offers of the caller and to the caller.", Answer: []ownerapi.Transfer{}},
+	{Route: "POST /v1/my/transfers/{id}/accept", Tag: "Own robots", Summary: "Take what is offered.", Answer: ownerapi.Robot{}},
+	{Route: "DELETE /v1/my/transfers/{id}", Tag: "Own robots", Summary: "Take an offer back, or decline it."},
+
+	{Route: "GET /v1/fleet", Tag: "Fleet", Summary: "How many robots are present and absent.", Answer: registry.Count{}},
+	{Route: "GET /v1/fleet/counts", Tag: "Fleet", Summary: "How many of each version, species, problem, tag and so on.", Query: []Parameter{filterParam}, Answer: registry.Counts{}},
+	{Route: "GET /v1/watch", Tag: "Fleet", Summary: "Robots as they change, as server-sent events.", Query: []Parameter{filterParam, {"counts", "1: counts as well.", text}}, AnswerMedia: "text/event-stream"},
+	{Route: "GET /v1/things", Tag: "Fleet", Summary: "A page of robots; Link rel=\"next\" leads to the next.", Query: []Parameter{filterParam, {"sort", "Column, with - before it downwards.", text}, limit(registry.MaxLimit),
+		{"after", "Where the page before ended.", text}, {"presence", "A term of the filter.", text}, {"q", "A word of the filter.", text}, {"format", "csv and ndjson give all of them as a stream.", oneOf("json", "csv", "ndjson")}},
+		Answer: []registry.Thing{}},
+	{Route: "GET /v1/things/{thing}", Tag: "Fleet", Summary: "One robot with its last status.", Answer: registry.Thing{}},
+	{Route: "GET /v1/things/{thing}/doctor", Tag: "Fleet", Summary: "What is wrong with it, and what to do.", Answer: registry.Report{}},
+	{Route: "GET /v1/things/{thing}/history", Tag: "Fleet", Summary: "When it came and went.", Query: []Parameter{limit(registry.MaxLimit)}, Answer: []registry.Change{}},
+	{Route: "PATCH /v1/things/{thing}/tags", Tag: "Fleet", Summary: "Give it tags, and take some.", Body: registryapi.TagsRequest{}, Answer: registryapi.Tags{}},
+
+	{Route: "GET /v1/cohorts", Tag: "Cohorts", Summary: "Saved filters.", Answer: []cohort.Cohort{}},
+	{Route: "POST /v1/cohorts", Tag: "Cohorts", Summary: "Save a filter under a new name.", Body: cohortapi.Request{}, Answer: cohort.Cohort{}},
+	{Route: "GET /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "One, with how many robots it has now.", Answer: cohortapi.Counted{}},
+	{Route: "PUT /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Change or make one; with rev, only if nobody was first.", Body: cohortapi.Request{}, Answer: cohort.Cohort{}},
+	{Route: "DELETE /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Forget one; refused while another asks for it."},
+	{Route: "POST /v1/bulk/preview", Tag: "Bulk jobs", Summary: "What would be done, and to how many.", Body: bulkapi.Request{}, Answer: bulk.Preview{}},
+	{Route: "POST /v1/bulk", Tag: "Bulk jobs", Summary: "Do one thing to many robots; the same key again is the same job.", Body: bulkapi.Request{}, Answer: bulk.Job{}},
+	{Route: "GET /v1/bulk", Tag: "Bulk jobs", Summary: "The newest first.", Query: []Parameter{limit(500)}, Answer: []bulk.Job{}},
+	{Route: "GET /v1/bulk/{id}", Tag: "Bulk jobs", Summary: "One with its progress.", Answer: bulk.Job{}},
+	{Route: "GET /v1/bulk/{id}/results", Tag: "Bulk jobs", Summary: "What became of each robot.", Query: []Parameter{{"state", "Only those.", text}, limit(1000), {"after", "Where the page before ended.", text}}, Answer: []bulk.Result{}},
+	{Route: "POST /v1/bulk/{id}/cancel", Tag: "Bulk jobs", Summary: "Drop what was not done yet.", Answer: bulk.Job{}},
+
+	{Route: "GET /v1/things/{thing}/jdocs", Tag: "Documents", Summary: "Its documents, without their text.", Answer: []jdocsapi.Doc{}},
+	{Route: "GET /v1/things/{thing}/jdocs/{doc}", Tag: "Documents", Summary: "One document.", Answer: jdocsapi.Doc{}},
+	{Route: "PATCH /v1/things/{thing}/jdocs/{doc}", Tag: "Documents", Summary: "Set fields of a document.", Body: Settings{}, Answer: jdocsapi.Doc{}},
+	{Route: "GET /v1/things/{thing}/jdocs/{doc}/history", Tag: "Documents", Summary: "Its versions, the newest first.", Query: []Parameter{limit(1000)}, Answer: []jdocsapi.Doc{}},
+	{Route: "GET /v1/things/{thing}/commands", Tag: "Commands", Summary: "What it was asked to do, the newest first.", Query: []Parameter{{"open", "Only those without a result.", oneOf("true", "false")}, limit(command.MaxLimit)}, Answer: []command.Command{}},
+	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: command.Command{}},
+	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: command.Command{}},
+	{Route: "GET /v1/events", Tag: "Events", Summary: "What robots told, the newest first; Link rel=\"next\" leads on.", Query: append(eventParams[:len(eventParams):len(eventParams)], limit(das.MaxLimit), before), Answer: []das.Record{}},
+	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
+
+	{Route: "GET /v1/releases", Tag: "Releases", Summary: "Known releases.", Query: []Parameter{{"species", "Only those of one.", text}}, Answer: []ota.Release{}},
+	{Route: "POST /v1/releases", Tag: "Releases", Summary: "Make a release known.", Body: NewRelease{}, Answer: ota.Release{}},
+	{Route: "GET /v1/things/{thing}/ota", Tag: "Releases", Summary: "What a robot should run, and what became of its updates.", Query: []Parameter{limit(200)}, Answer: ota.State{}},
+	{Route: "PUT /v1/things/{thing}/ota/desired", Tag: "Releases", Summary: "Say what a robot should run.", Body: Wish{}, Answer: ota.Desired{}},
+	{Route: "PUT /v1/ota/desired/{species}", Tag: "Releases", Summary: "Say what a species should run.", Body: Wish{}, Answer: ota.Desired{}},
+
+	{Route: "GET /v1/webhooks", Tag: "Webhooks", Summary: "Programs elsewhere that are told what happens.", Answer: []webhook.Hook{}},
+	{Route: "POST /v1/webhooks", Tag: "Webhooks", Summary: "Register one; its secret is shown this once.", Body: webhookapi.Draft{}, Answer: webhookapi.Added{}},
+	{Route: "GET /v1/webhooks/{id}", Tag: "Webhooks", Summary: "One, and how its endpoint does.", Answer: webhook.Hook{}},
+	{Route: "PATCH /v1/webhooks/{id}", Tag: "Webhooks", Summary: "Change one, stop it, start it again; what is left out stays.", Body: webhook.Draft{}, Answer: webhook.Hook{}},
+	{Route: "DELETE /v1/webhooks/{id}", Tag: "Webhooks", Summary: "Forget one and what waits for it."},
+	{Route: "POST /v1/webhooks/{id}/secret", Tag: "Webhooks", Summary: "Make another secret, shown this once; the one before signs too, for a day.", Answer: webhookapi.NewSecret{}},
+	{Route: "POST /v1/webhooks/{id}/ping", Tag: "Webhooks", Summary: "Send a test at once, and say how it went.", Answer: webhook.Delivery{}},
+	{Route: "GET /v1/webhooks/{id}/deliveries", Tag: "Webhooks", Summary: "What was sent, the newest first.", Query: []Parameter{{"state", "Only those.", oneOf("open", "done", "dead")}, limit(webhook.MaxLimit),
+		{"before", "Only those before this one.", map[string]any{"type": "integer"}}}, Answer: []webhook.Delivery{}},
+	{Route: "POST /v1/webhooks/{id}/replay", Tag: "Webhooks", Summary: "Send one once more, or all that were given up.", Body: webhookapi.Replay{}, Answer: webhookapi.Replayed{}},
+
+	{Route: "POST /v1/things", Tag: "Identity", Summary: "Make a robot known; its claim secret is shown this once.", Body: NewThing{}, Answer: certsapi.Registration{}},
+	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv"},
+	{Route: "GET /v1/things/{thing}/certificates", Tag: "Identity", Summary: "The certificates it was given.", Answer: []certsapi.Certificate{}},
+	{Route: "POST /v1/things/{thing}/revoke", Tag: "Identity", Summary: "Take its identity away.", Body: Reason{}, Answer: RevokedCertificates{}},
+	{Route: "POST /v1/things/{thing}/release", Tag: "Identity", Summary: "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", Body: Reason{}, Answer: certsapi.Registration{}},
+	{Route: "GET /v1/things/{thing}/tokens", Tag: "Identity", Summary: "Access tokens with which it acts for its owner.", Answer: []tokenapi.Token{}},
+	{Route: "DELETE /v1/things/{thing}/tokens", Tag: "Identity", Summary: "Revoke all of them.", Answer: tokenapi.Revoked{}},
+	{Route: "DELETE /v1/things/{thing}/tokens/{token}", Tag: "Identity", Summary: "Revoke one.", Answer: tokenapi.Revoked{}},
+	{Route: "GET /v1/things/{thing}/apps", Tag: "Identity", Summary: "Apps and programs that may talk to it.", Answer: []token.App{}},
+	{Route: "DELETE /v1/things/{thing}/apps", Tag: "Identity", Summary: "Take all of them off."},
+	{Route: "DELETE /v1/things/{thing}/apps/{app}", Tag: "Identity", Summary: "Take one off."},
+	{Route: "GET /v1/things/{thing}/owner", Tag: "Identity", Summary: "Whose it is and was.", Answer: ownerapi.Owner{}},
+	{Route: "DELETE /v1/things/{thing}/owner", Tag: "Identity", Summary: "Take it from its owner.", Body: ownerapi.ReleaseRequest{}},
+	{Route: "GET /v1/revocations", Tag: "Identity", Summary: "What was revoked, the latest first.", Query: []Parameter{{"before", "Only those before then.", instant}, limit(1000)}, Answer: []certsapi.Revocation{}},
+	{Route: "GET /v1/waiting", Tag: "Identity", Summary: "Robots that wait for approval.", Answer: []certsapi.Waiting{}},
+	{Route: "POST /v1/waiting/{thing}/approve", Tag: "Identity", Summary: "Let one in.", Body: Approval{}},
+	{Route: "POST /v1/waiting/{thing}/refuse", Tag: "Identity", Summary: "Turn one away.", Body: WaitingRefusal{}},
+	{Route: "GET /v1/batches", Tag: "Identity", Summary: "Batches of factory certificates.", Answer: []certsapi.Batch{}},
+	{Route: "PUT /v1/batches/{batch}", Tag: "Identity", Summary: "Trust a batch.", Body: certsapi.Batch{}},
+	{Route: "POST /v1/batches/{batch}/disable", Tag: "Identity", Summary: "Trust it no more.", Body: Reason{}},
+	{Route: "POST /v1/batches/{batch}/enable", Tag: "Identity", Summary: "Trust it again."},
+	{Route: "GET /v1/factory-certificates", Tag: "Identity", Summary: "Factory certificates that were revoked.", Answer: []certsapi.FactoryCertificate{}},
+	{Route: "POST /v1/factory-certificates/revoke", Tag: "Identity", Summary: "Revoke one.", Body: FactoryRevocation{}},
+
+	{Route: "GET /v1/operators", Tag: "Staff", Summary: "People of the staff.", Answer: []accountapi.Operator{}},
+	{Route: "POST /v1/operators", Tag: "Staff", Summary: "Make an operator; the first password is shown this once.", Body: accountapi.NewOperator{}, Answer: accountapi.FirstPassword{}},
+	{Route: "PATCH /v1/operators/{id}", Tag: "Staff", Summary: "Give an operator another role, or stop one.", Body: accountapi.OperatorChange{}},
+	{Route: "DELETE /v1/operators/{id}", Tag: "Staff", Summary: "Remove an operator."},
+	{Route: "POST /v1/operators/{id}/password", Tag: "Staff", Summary: "Give an operator a first password; the sessions end.", Answer: accountapi.FirstPassword{}},
+	{Route: "GET /v1/operators/{id}/sessions", Tag: "Staff", Summary: "Where an operator is signed in.", Answer: []accountapi.Session{}},
+	{Route: "DELETE /v1/operators/{id}/sessions", Tag: "Staff", Summary: "End all of an operator's sessions.", Answer: accountapi.Ended{}},
+	{Route: "DELETE /v1/operators/{id}/sessions/{session}", Tag: "Staff", Summary: "End one."},
+	{Route: "GET /v1/audit", Tag: "Staff", Summary: "What people did, the newest first.", Query: []Parameter{{"before", "Only lines before this one.", map[string]any{"type": "integer"}}, limit(1000)}, Answer: []accountapi.AuditEntry{}},
+	{Route: "GET /v1/audit/verify", Tag: "Staff", Summary: "Whether the log is as it was written; go on from the last anchor until done.", Query: []Parameter{{"from", "An anchor.", text}}, Answer: accountapi.AuditReport{}},
+
+	{Route: "POST /v1/enroll", Tag: "Robots", Summary: "Get the first certificate.", Body: certsclient.Enroll{}, Answer: certsclient.Answer{}, Also: map[int]any{http.StatusAccepted: certsclient.Wait{}}},
+	{Route: "POST /v1/renew", Tag: "Robots", Summary: "Get the next certificate.", Body: certsclient.Renew{}, Answer: certsclient.Answer{}},
+	{Route: "POST /v1/req/{service}/{method}", Tag: "Robots", Summary: "A request that is too large for MQTT; its answer is that of the service.", BodyMedia: "application/octet-stream", AnswerMedia: "application/octet-stream"},
+	{Route: "GET /v1/crl/{file}", Tag: "Robots", Summary: "A list of revoked certificates.", AnswerMedia: "application/pkix-crl"},
+	{Route: "GET /v1/health", Tag: "Cloud", Summary: "Whether this process can do its work.", Answer: Health{}, Also: map[int]any{http.StatusServiceUnavailable: Health{}}},
+	{Route: "GET /v1/openapi.json", Tag: "Cloud", Summary: "This description.", AnswerMedia: "application/openapi+json"},
+}

@@ -1,0 +1,28 @@
+// Package kitapp is the program robotkit: tools of robot programmers.
+package kitapp
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"kennel/infra/cli"
+)
+
+// Main runs the program and returns its exit code.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	return cli.Main(command(), args, getenv, stdout, stderr)
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "robotkit",
+		Short: "Tools for those who program robots: what a body has and what it is called",
+		Example: `  robotkit tree vector
+  robotkit tree -f body.json -o json
+  robotkit interfaces RotationalMotor`,
+	}
+	root.AddCommand(treeCommand(), interfacesCommand())
+	cli.AddOutput(root)
+	return root
+}

@@ -1,0 +1,24 @@
+# Runs Mosquitto and has it read the list of revoked robots again (SIGHUP) whenever kenneld has written another: nobody else can tell it from
+# outside of this container. Usage: sh run.sh MOSQUITTO_CONF LIST
+#
+# For any POSIX sh with stat -c: that of the image (busybox) and Debian's.
+stamp() { stat -c '%i %s %Y' "$list" 2>/dev/null; }
+
+list=$2
+read=$(stamp) # before Mosquitto reads it
+mosquitto -c "$1" &
+broker=$!
+trap 'kill -TERM $broker; wait $broker; exit' TERM INT
+trap 'kill -HUP $broker' HUP # from people
+while kill -0 $broker 2>/dev/null; do
+	sleep 1 &
+	wait $! # returns for a signal as well
+	now=$(stamp)
+	[ -n "$now" ] && [ "$now" != "$read" ] || continue
+	# A Mosquitto that does not handle the signal yet would die of it; it is the lowest bit of those that a process handles.
+	caught=$(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$broker/status 2>/dev/null)
+	case $caught in
+	[13579bdf]) kill -HUP $broker && read=$now ;;
+	esac
+done
+wait $broker
