@@ -318,7 +318,7 @@ func reason(v url.Values) (string, error) {
 func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
 	caller := kit.CallerFrom(r.Context())
 	f.User, f.Me, f.Path, f.Role, f.Theme = caller.Name, "/account/password", r.URL.Path, caller.Role, page.Theme(r)
-	if f.Here = "/"; r.Method == http.MethodGet {
+	if f.Here = "/"; r.Method == http.MethodGet && caller.Role != "" {
 		f.Here = r.URL.RequestURI()
 	}
 	if c.Passkeys != nil && caller.Operator() {
