@@ -51,6 +51,8 @@ import (
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
+	"kennel/cloud/vitals"
+	"kennel/cloud/vitals/vitalspg"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/blob"
@@ -123,6 +125,8 @@ type Cloud struct {
 	dasStore *daspg.Store
 	cmdStore *commandpg.Store
 	fleet    *registrypg.Store
+	vitals   *vitalspg.Store
+	curves   *vitals.Recorder
 	jobs     *jobs.Runner
 	blobs    *blob.Store
 	hinter   *jdocsapi.Hinter
@@ -251,6 +255,9 @@ func (c *Cloud) wire(ctx context.Context) error {
 		Names: c.robotNames, Filter: c.filterSources(),
 	}, c.log)
 
+	c.vitals = vitalspg.New(c.pool)
+	c.curves = vitals.NewRecorder(c.vitals, c.log)
+
 	// Identity and people.
 	c.revFeed = certspg.NewRevocations(c.pool, c.log)
 	if err := c.wireCerts(certStore); err != nil {
@@ -309,7 +316,7 @@ func (c *Cloud) wireBridge(ctx context.Context) error {
 		Log:  c.log,
 	}
 	if c.has(RoleBridge) {
-		cfg.Up = c.tel.Ups(map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.Registry.HandleStatus, "ota": releases.Report})
+		cfg.Up = c.tel.Ups(map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.curves.Handle(c.Registry.HandleStatus), "ota": releases.Report})
 		cfg.Req = c.tel.Requests(c.requests)
 		if c.cfg.MQTT.embedded() {
 			cfg.OnRefused, cfg.OnStats = c.refused, c.meters.brokerSays
@@ -389,7 +396,7 @@ func (c *Cloud) Services() []runner.Service {
 	out := []runner.Service{{Name: "registry", Run: c.Registry.Run}, {Name: "accounts", Run: c.Accounts.Run}, {Name: "owners", Run: c.Owners.Run}}
 	out = append(out, c.identityServices()...)
 	if c.has(RoleBridge) {
-		out = append(out, runner.Service{Name: "events", Run: c.ingester.Run}, runner.Service{Name: "consents", Run: func(ctx context.Context) error {
+		out = append(out, runner.Service{Name: "events", Run: c.ingester.Run}, runner.Service{Name: "curves", Run: c.curves.Run}, runner.Service{Name: "consents", Run: func(ctx context.Context) error {
 			return c.ownerStore.Watch(ctx, c.log, func(_ context.Context, id thing.ID) { c.ingester.ConsentChanged(id) })
 		}})
 	}

@@ -11,29 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
-	"kennel/cloud/registry"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 )
 
-//go:embed assets pages
+//go:embed assets pages parts
 var files embed.FS
-
-// Fleet is what the pages ask of the registry; *registry.Service is one.
-type Fleet interface {
-	Things(ctx context.Context, q registry.Query) ([]registry.Thing, error)
-	Thing(ctx context.Context, id thing.ID) (registry.Thing, error)
-	Count(ctx context.Context) (registry.Count, error)
-	Doctor(ctx context.Context, id thing.ID) (registry.Report, error)
-	History(ctx context.Context, id thing.ID, limit int) ([]registry.Change, error)
-	Watch(ctx context.Context) <-chan registry.Thing
-}
 
 // Auth opens and ends sessions of people. It owns the cookies; the middleware before the console reads them and puts the kit.Caller into
 // the context.
@@ -45,29 +33,16 @@ type Auth interface {
 	SignOut(w http.ResponseWriter, r *http.Request) error
 }
 
-// Doc is a document as a robot's page lists it.
-type Doc struct {
-	Name    string
-	Version uint64    // latest in the cloud
-	At      time.Time // of that version
-	By      string
-	JSON    string // its text
-}
-
-// Event is one line of a robot's recent events.
-type Event struct {
-	Received time.Time
-	Level    string
-	Name     string
-	Values   string // what it carries, as text
-}
-
 // Config is what the console is made of. Fleet, Auth and Log are required; what else is nil has no page, or no section on the robot's page.
 type Config struct {
 	Fleet      Fleet
 	Auth       Auth
-	Docs       func(ctx context.Context, id thing.ID) ([]Doc, error)
-	Events     func(ctx context.Context, id thing.ID, limit int) ([]Event, error) // the newest first
+	Docs       Documents
+	Commands   Commands
+	Events     Events
+	Vitals     Vitals
+	Cohorts    Cohorts
+	Bulk       Bulk
 	Identities Identities
 	Owners     Owners
 	Tokens     Tokens
@@ -89,21 +64,20 @@ type Config struct {
 }
 
 const (
-	pageSize     = 100
-	recentEvents = 20
-	pageTimeout  = 10 * time.Second
-	signInTime   = 20 * time.Second // a password may wait for its turn
+	pageTimeout = 10 * time.Second
+	signInTime  = 20 * time.Second // a password may wait for its turn
 )
 
 // console serves the pages. It is safe for concurrent use.
 type console struct {
 	Config
-	set *page.Set
-	now func() time.Time
+	set   *page.Set
+	now   func() time.Time
+	tails tails
 }
 
-// Mount adds the pages to mux: /, /login, /logout, /me, /things/{thing}, /certificates, /audit, /operators, /live, /assets/. Who may see
-// one or send its forms is in access.HTTP, by the route's pattern.
+// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /cohorts, /bulk, /tail,
+// /certificates, /audit, /operators, /live, /theme, /assets/. Who may see one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
 	if err != nil {
@@ -114,9 +88,14 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	}
 	show := func(pattern string, h view) { handle(pattern, pageTimeout, c.page(h)) }
 	act := func(pattern string, a action) { handle(pattern, pageTimeout, c.act(a)) }
-	show("GET /{$}", c.fleet)
-	show("GET /things/{thing}", c.thing)
-	c.mountThing(act)
+	show("GET /{$}", c.overview)
+	c.mountFleet(show, act)
+	c.mountThing(show, act)
+	if cfg.Events != nil {
+		show("GET /tail", c.tail)
+		handle("GET /tail/stream", 0, http.HandlerFunc(c.tailStream))
+	}
+	show("GET /help", c.help)
 	if cfg.Identities != nil {
 		show("GET /certificates", c.certificates)
 		c.mountCertificates(act)
@@ -135,6 +114,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	handle("GET /login", pageTimeout, http.HandlerFunc(c.loginPage))
 	handle("POST /login", signInTime, http.HandlerFunc(c.login))
 	handle("POST /logout", pageTimeout, http.HandlerFunc(c.logout))
+	handle("POST /theme", pageTimeout, page.SetTheme("/"))
 	handle("GET /live", 0, http.HandlerFunc(c.live))
 	handle("GET /assets/{file}", 0, http.HandlerFunc(c.set.Asset))
 	if cfg.Beside != nil {
@@ -147,11 +127,11 @@ func newConsole(cfg Config) (*console, error) {
 	if cfg.Fleet == nil || cfg.Auth == nil || cfg.Log == nil {
 		return nil, errors.New("console: want Fleet, Auth and Log")
 	}
-	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil) {
+	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil || cfg.Docs != nil || cfg.Commands != nil || cfg.Cohorts != nil || cfg.Bulk != nil) {
 		return nil, errors.New("console: want Audit, because its pages change something")
 	}
 	c := &console{Config: cfg, now: time.Now}
-	funcs := template.FuncMap{"micros": micros, "species": species, "count": count, "short": short}
+	funcs := template.FuncMap{"micros": micros, "species": species, "count": count, "short": short, "initial": initial}
 	var err error
 	c.set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.fail)
 	return c, err
@@ -159,14 +139,20 @@ func newConsole(cfg Config) (*console, error) {
 
 // frame is what every page has around it.
 type frame struct {
-	Title string
-	User  string // "" without a session
-	Me    string // where they find what is theirs
-	Path  string // of the page, for the navigation
-	Nav   []link
-	Live  string // address of the stream that says when to fetch the page again; "": none
-	Said  said
-	Main  any
+	Title  string
+	User   string // "" without a session
+	Me     string // where they find what is theirs
+	Role   kit.Role
+	Path   string // of the page, for the navigation
+	Here   string // its address, to come back to
+	Theme  string // light, dark, or "" for what the system says
+	Nav    []link
+	Crumbs []link // the way to this page; the last is the page itself
+	Live   string // address of the stream that says when to fetch the page again; "": none
+	Again  int    // fetch the page again after so many milliseconds; 0: not
+	Search bool   // the page has the field for robots itself
+	Said   said
+	Main   any
 }
 
 type link struct {
@@ -199,6 +185,7 @@ type action struct {
 type outcome struct {
 	done   string // a key of dones
 	secret string // made and shown this once
+	back   string // where it leads; "": to the form's page
 }
 
 // dones is what pages say after a form; the address carries the key.
@@ -223,6 +210,13 @@ var dones = map[string]string{
 	"operator-on":     "The operator may sign in again.",
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
+	"cohort-put":      "The filter is saved.",
+	"cohort-gone":     "The cohort is removed. The robots stay as they are.",
+	"bulk-begun":      "It has begun. It goes on without this page.",
+	"bulk-cancelled":  "What was not done yet is dropped.",
+	"tagged":          "The tags are changed.",
+	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",
+	"command-sent":    "The command is on its way. What became of it appears below.",
 	"passkey-added":   "The passkey is added. It signs you in from now on.",
 	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
 }
@@ -282,7 +276,11 @@ func (c *console) act(a action) http.Handler {
 		code, s := http.StatusOK, said{Done: dones[o.done], Secret: o.secret}
 		switch {
 		case err == nil && o.secret == "":
-			http.Redirect(w, r, a.back(r)+"?done="+url.QueryEscape(o.done), http.StatusSeeOther)
+			back := o.back
+			if back == "" {
+				back = a.back(r)
+			}
+			http.Redirect(w, r, back+"?done="+url.QueryEscape(o.done), http.StatusSeeOther)
 			return
 		case err != nil && !page.Expected(err):
 			c.fail(w, r, err)
@@ -319,15 +317,21 @@ func reason(v url.Values) (string, error) {
 
 func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
 	caller := kit.CallerFrom(r.Context())
-	f.User, f.Me, f.Path = caller.Name, "/account/password", r.URL.Path
+	f.User, f.Me, f.Path, f.Role, f.Theme = caller.Name, "/account/password", r.URL.Path, caller.Role, page.Theme(r)
+	if f.Here = "/"; r.Method == http.MethodGet && caller.Role != "" {
+		f.Here = r.URL.RequestURI()
+	}
 	if c.Passkeys != nil && caller.Operator() {
 		f.Me = "/me"
+	}
+	if n := len(f.Crumbs); n > 0 {
+		f.Crumbs[n-1].Current = true
 	}
 	if caller.Operator() {
 		for _, l := range []struct {
 			link
 			there bool
-		}{{link{Label: "Fleet", Address: "/"}, true}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
+		}{{link{Label: "Overview", Address: "/"}, true}, {fleetLink, true}, {link{Label: "Live tail", Address: "/tail"}, c.Events != nil}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
 			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}} {
 			pattern := "GET " + l.Address
 			if l.Address == "/" {
@@ -370,27 +374,6 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	caller := kit.CallerFrom(r.Context())
 	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Operator(), My: caller.Role == kit.RoleOwner && c.Beside != nil}
 	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: view})
-}
-
-func (c *console) fleet(ctx context.Context, r *http.Request, _ said) (string, frame, error) {
-	v := r.URL.Query()
-	q := registry.Query{Presence: registry.Presence(v.Get("presence")), Search: strings.TrimSpace(v.Get("q")), Limit: pageSize + 1}
-	if after := v.Get("after"); after != "" {
-		id, err := thing.Parse(after)
-		if err != nil {
-			return "", frame{}, errs.New(errs.Invalid, "after: %w", err)
-		}
-		q.After = id
-	}
-	things, err := c.Fleet.Things(ctx, q)
-	if err != nil {
-		return "", frame{}, err
-	}
-	count, err := c.Fleet.Count(ctx)
-	if err != nil {
-		return "", frame{}, err
-	}
-	return "fleet", frame{Title: "Fleet", Live: "/live", Main: newFleetView(q, things, count, c.now())}, nil
 }
 
 // words returns what a page says of err; what is ours to mend is logged as what.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"kennel/cloud/api/status"
 	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
+	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 )
@@ -29,14 +31,53 @@ const evil = `<script>alert("x")</script>' onload=alert(1) //`
 // fleet is a registry in memory.
 type fleet struct {
 	things  []registry.Thing
+	next    registry.Cursor
 	err     error
 	changes chan registry.Thing
-	query   registry.Query
+	asked   registry.Selection // the last of the fleet's table
+	desk    *desk
 }
 
-func (f *fleet) Things(_ context.Context, q registry.Query) ([]registry.Thing, error) {
-	f.query = q
-	return f.things, f.err
+func (f *fleet) Table(_ context.Context, q registry.Selection) (registry.Page, error) {
+	if q.Limit == pageSize {
+		f.asked = q
+	}
+	if f.err != nil {
+		return registry.Page{}, f.err
+	}
+	var out []registry.Thing
+	for _, t := range f.things {
+		row := t.Row()
+		if q.Filter.Match(&row, noon) {
+			out = append(out, t)
+		}
+	}
+	return registry.Page{Things: out, Next: f.next}, nil
+}
+
+func (f *fleet) Counts(_ context.Context, q filter.Filter) (registry.Counts, error) {
+	c := registry.Counts{At: noon}
+	for _, t := range f.things {
+		row := t.Row()
+		if !q.Match(&row, noon) {
+			continue
+		}
+		if c.Total++; t.Presence == registry.Present {
+			c.Present++
+		}
+	}
+	c.Absent = c.Total - c.Present
+	c.Version = []registry.Bucket{{Value: evil, Count: 1}, {Value: "2.0.1", Count: 1}, {Value: filter.None, Count: 1}}
+	c.Problem = []registry.Bucket{{Value: "none", Count: 1}, {Value: "loop", Count: 1}, {Value: evil, Count: 1}}
+	c.Presence = []registry.Bucket{{Value: "present", Count: c.Present}, {Value: "never", Count: 1}}
+	for i := range 12 {
+		c.Tag = append(c.Tag, registry.Bucket{Value: fmt.Sprintf("t%d", i), Count: 1})
+	}
+	return c, f.err
+}
+
+func (f *fleet) Tag(_ context.Context, id thing.ID, add, remove []string) ([]string, error) {
+	return add, f.desk.do("tag", id, add, remove)
 }
 
 func (f *fleet) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
@@ -46,10 +87,6 @@ func (f *fleet) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
 		}
 	}
 	return registry.Thing{}, errs.New(errs.NotFound, "thing %s is not known to this fleet", id)
-}
-
-func (f *fleet) Count(context.Context) (registry.Count, error) {
-	return registry.Count{Present: 1, Absent: len(f.things) - 1}, nil
 }
 
 func (f *fleet) Doctor(_ context.Context, id thing.ID) (registry.Report, error) {
@@ -86,6 +123,7 @@ func (a *auth) SignOut(http.ResponseWriter, *http.Request) error { a.signedOut =
 
 func nasty() registry.Thing {
 	return registry.Thing{ID: "vic:00e20100", Species: thing.Vector, Serial: "00e20100", Presence: registry.Present, Since: noon.Add(-time.Hour), LastSeen: noon, Created: noon.Add(-48 * time.Hour),
+		Name: evil, Tags: []string{"lab", evil}, Kinds: []string{"loop", evil}, Certificate: noon.Add(time.Hour), Facets: registry.Facets{Problems: []string{"loop"}, Version: evil},
 		Status: &status.Message{TS: 1, Agent: evil, OS: evil, Problems: []string{evil}, Docs: map[string]uint64{"vic.RobotSettings": 2},
 			Body: &status.Body{BatteryLevel: evil, Firmware: evil, BatteryVolts: 3.9},
 			Loop: &status.Loop{Steps: 1_000_000, Missed: 3, LateP50: 12, LateP99: 740, LateP999: 800, LateMax: 12_345, StepP50: 40, StepP99: 90, StepMax: 700}}}
@@ -96,13 +134,9 @@ func open(t *testing.T, f *fleet) (*http.ServeMux, *auth) {
 	a := &auth{}
 	mux := http.NewServeMux()
 	d := &desk{}
+	f.desk = d
 	err := Mount(mux, Config{Fleet: f, Auth: a, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Log: slog.New(slog.DiscardHandler),
-		Docs: func(context.Context, thing.ID) ([]Doc, error) {
-			return []Doc{{Name: "vic.RobotSettings", Version: 3, At: noon, By: evil, JSON: `{"name":"` + `</code><script>` + `"}`}}, nil
-		},
-		Events: func(context.Context, thing.ID, int) ([]Event, error) {
-			return []Event{{Received: noon, Level: "error", Name: evil, Values: evil}}, nil
-		}})
+		Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Cohorts: shelf{d}, Bulk: heap{d}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +172,32 @@ func TestPages(t *testing.T) {
 		{"", "/", 303, "/login?next=%2F"},
 		{"", "/things/vic:00e20100?x=1", 303, "/login?next=%2Fthings%2Fvic%3A00e20100%3Fx%3D1"},
 		{kit.RoleOwner, "/", 403, "This console is for operators"},
-		{kit.RoleViewer, "/", 200, `<a href="/things/vic:00e20100">vic:00e20100</a>`},
-		{kit.RoleViewer, "/?presence=present&q=e2", 200, `value="e2"`},
-		{kit.RoleViewer, "/?after=x", 400, "thing id"},
+		{kit.RoleViewer, "/", 200, `<a href="/things?q=presence%3Anever">`},
+		{kit.RoleViewer, "/things", 200, `<a href="/things/vic:00e20100">vic:00e20100</a>`},
+		{kit.RoleViewer, "/things?q=battery%3A%3C&sort=seen", 200, `id="q-problem" role="alert"`},
+		{kit.RoleViewer, "/things?sort=x", 400, "Sort"},
+		{kit.RoleViewer, "/things?q=presence%3Apresent+e2&sort=-seen", 200, `value="presence:present e2"`},
+		{kit.RoleViewer, "/things/vic:00e20100?zoom=week&until=2026-05-01T00:00:00Z&about=event", 200, `aria-current="true">Week</a>`},
+		{kit.RoleViewer, "/things/vic:00e20100?zoom=year", 400, "want hour, day, week or month"},
+		{kit.RoleViewer, "/things/vic:00e20100?until=1066", 400, "Until"},
+		{kit.RoleViewer, "/things/vic:00e20100/settings", 200, "Volume"},
+		{kit.RoleViewer, "/things/vic:00e20100/commands", 200, "What it was told"},
+		{kit.RoleViewer, "/things/vic:00e20100/events?level=error", 200, "Events, the newest first"},
+		{kit.RoleViewer, "/things/vic:00e20100/events?level=loud", 400, "want one of"},
+		{kit.RoleViewer, "/things/vic:00e20100/events?before=x", 400, ""},
+		{kit.RoleViewer, "/things/vic:00e20100/access", 200, "Certificates"},
+		{kit.RoleViewer, "/things/vic:nobody/settings", 404, "not known to this fleet"},
+		{kit.RoleViewer, "/tail?thing=e2", 200, `data-stream="/tail/stream?thing=e2"`},
+		{"", "/tail/stream", 401, "sign in first"},
+		{kit.RoleViewer, "/cohorts", 200, "tag:beta"},
+		{kit.RoleViewer, "/bulk", 200, "Jobs"},
+		{kit.RoleViewer, "/bulk/j-1?state=failed", 200, "Robot by robot"},
+		{kit.RoleViewer, "/bulk/j-1?state=odd", 400, "want one of"},
+		{kit.RoleViewer, "/bulk/new?do=tag", 403, "may not do this"},
+		{kit.RoleSupport, "/bulk/new?do=tag", 200, "no robot is picked"},
+		{kit.RoleSupport, "/bulk/new?do=dance", 400, "want one of"},
+		{kit.RoleSupport, "/bulk/new?do=tag&which=all&filter=presence:present", 200, `I mean these <strong class="num">1</strong>`},
+		{kit.RoleViewer, "/help", 200, "presence:never"},
 		{kit.RoleViewer, "/things/vic:00e20100", 200, `<h1>vic:00e20100</h1>`},
 		{kit.RoleViewer, "/things/vic:zz", 200, "never seen"},
 		{kit.RoleViewer, "/things/vic:stranger", 200, "not registered"},
@@ -150,6 +207,7 @@ func TestPages(t *testing.T) {
 		{kit.RoleViewer, "/login?next=/things/vic:zz", 303, "/things/vic:zz"},
 		{"", "/live", 401, "sign in first"},
 		{kit.RoleViewer, "/live?thing=x", 400, "thing id"},
+		{kit.RoleViewer, "/live?every=1ms", 400, "want 500ms"},
 		{"", "/assets/style.css", 200, "--ground"},
 		{"", "/assets/none.css", 404, ""},
 	} {
@@ -165,16 +223,17 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: policy %q", tt.path, csp)
 		}
 	}
-	if want := (registry.Query{Presence: registry.Present, Search: "e2", Limit: pageSize + 1}); f.query != want {
-		t.Errorf("asked %+v, want %+v", f.query, want)
+	if q := f.asked; q.Filter.String() != "presence:present e2" || q.Sort != registry.BySeen || !q.Desc || q.Limit != pageSize {
+		t.Errorf("asked %+v", q)
 	}
 }
 
 // TestRobotTextStaysText looks for what a robot said outside of text, and for what the policy would block.
 func TestRobotTextStaysText(t *testing.T) {
 	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
-	for _, path := range []string{"/", "/things/vic:00e20100", "/?q=" + url.QueryEscape(evil)} {
-		body := do(t, mux, kit.RoleViewer, "GET", path, "").Body.String()
+	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100?about=event", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/access",
+		"/tail", "/bulk", "/bulk/j-1", "/cohorts", "/bulk/new?do=tag&which=all&filter=" + url.QueryEscape(evil), "/things?q=" + url.QueryEscape(evil), "/tail?text=" + url.QueryEscape(evil), "/cohorts?q=" + url.QueryEscape(evil)} {
+		body := do(t, mux, kit.RoleAdmin, "GET", path, "").Body.String()
 		for _, bad := range []string{"<script>", "</code><script", `" onload=`, " style=", "javascript:"} {
 			if strings.Contains(body, bad) {
 				t.Errorf("%s contains %q", path, bad)
@@ -191,10 +250,13 @@ func TestEmptyFleetSaysWhatToDo(t *testing.T) {
 	if body := do(t, mux, kit.RoleViewer, "GET", "/", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
 		t.Error("an empty fleet does not say how to begin")
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/?q=zz", "").Body.String(); !strings.Contains(body, "No robot matches") || !strings.Contains(body, `href="/"`) || strings.Contains(body, "the doctor knows") {
+	if body := do(t, mux, kit.RoleViewer, "GET", "/things", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
+		t.Error("an empty table does not say how to begin")
+	}
+	if body := do(t, mux, kit.RoleViewer, "GET", "/things?q=zz", "").Body.String(); !strings.Contains(body, "No robot matches") || !strings.Contains(body, `href="/things"`) || strings.Contains(body, "the doctor knows") {
 		t.Error("an empty search does not say so")
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/?q=vic:00e20199", "").Body.String(); !strings.Contains(body, `<a href="/things/vic:00e20199">`) {
+	if body := do(t, mux, kit.RoleViewer, "GET", "/things?q=vic:00e20199", "").Body.String(); !strings.Contains(body, `<a href="/things/vic:00e20199">`) {
 		t.Error("a search for a robot that nobody registered does not lead to the doctor")
 	}
 }

@@ -195,8 +195,8 @@ func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	t.Helper()
 	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: account.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
-	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}}, Auth: &auth{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
-		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Log: slog.New(slog.DiscardHandler)})
+	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &auth{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
+		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Cohorts: shelf{d}, Bulk: heap{d}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,20 +219,33 @@ var orders = []struct {
 	did                 []string
 	shows               string
 }{
-	{"POST /things/{thing}/revoke", "/things/vic:00e20100/revoke", form("reason", "stolen"), "POST /v1/things/{thing}/revoke", "/things/vic:00e20100",
+	{"POST /things/{thing}/revoke", "/things/vic:00e20100/revoke", form("reason", "stolen"), "POST /v1/things/{thing}/revoke", "/things/vic:00e20100/access",
 		[]string{"audit thing.revoke vic:00e20100 stolen", "revoke vic:00e20100 stolen"}, "identity is taken away"},
 	{"POST /things/{thing}/release", "/things/vic:00e20100/release", form("reason", "new board"), "POST /v1/things/{thing}/release", "",
 		[]string{"audit thing.release vic:00e20100 new board", "release vic:00e20100 new board"}, "K7SECRET"},
-	{"POST /things/{thing}/owner/release", "/things/vic:00e20100/owner/release", form("reason", "sold"), "DELETE /v1/things/{thing}/owner", "/things/vic:00e20100",
+	{"POST /things/{thing}/owner/release", "/things/vic:00e20100/owner/release", form("reason", "sold"), "DELETE /v1/things/{thing}/owner", "/things/vic:00e20100/access",
 		[]string{"audit owner.release vic:00e20100 sold", "take away acc-1 vic:00e20100"}, "no owner any more"},
-	{"POST /things/{thing}/tokens/revoke", "/things/vic:00e20100/tokens/revoke", form("token", "t-1"), "DELETE /v1/things/{thing}/tokens/{token}", "/things/vic:00e20100",
+	{"POST /things/{thing}/tokens/revoke", "/things/vic:00e20100/tokens/revoke", form("token", "t-1"), "DELETE /v1/things/{thing}/tokens/{token}", "/things/vic:00e20100/access",
 		[]string{"audit tokens.revoke vic:00e20100 t-1", "revoke token vic:00e20100 t-1 by an operator, role admin"}, "is revoked"},
-	{"POST /things/{thing}/tokens/revoke", "/things/vic:00e20100/tokens/revoke", "", "DELETE /v1/things/{thing}/tokens", "/things/vic:00e20100",
+	{"POST /things/{thing}/tokens/revoke", "/things/vic:00e20100/tokens/revoke", "", "DELETE /v1/things/{thing}/tokens", "/things/vic:00e20100/access",
 		[]string{"audit tokens.revoke vic:00e20100 all", "revoke tokens vic:00e20100 by an operator, role admin"}, "Every access token"},
-	{"POST /things/{thing}/apps/revoke", "/things/vic:00e20100/apps/revoke", form("app", "app-1"), "DELETE /v1/things/{thing}/apps/{app}", "/things/vic:00e20100",
+	{"POST /things/{thing}/apps/revoke", "/things/vic:00e20100/apps/revoke", form("app", "app-1"), "DELETE /v1/things/{thing}/apps/{app}", "/things/vic:00e20100/access",
 		[]string{"audit apps.revoke vic:00e20100 app-1", "remove app vic:00e20100 app-1"}, "may not talk"},
-	{"POST /things/{thing}/apps/revoke", "/things/vic:00e20100/apps/revoke", "", "DELETE /v1/things/{thing}/apps", "/things/vic:00e20100",
+	{"POST /things/{thing}/apps/revoke", "/things/vic:00e20100/apps/revoke", "", "DELETE /v1/things/{thing}/apps", "/things/vic:00e20100/access",
 		[]string{"audit apps.revoke vic:00e20100 all", "remove apps vic:00e20100"}, "No app may talk"},
+	{"POST /things/{thing}/tags", "/things/vic:00e20100/tags", form("add", "Lab, demo", "remove", "old"), "PATCH /v1/things/{thing}/tags", "/things/vic:00e20100",
+		[]string{"audit thing.tag vic:00e20100 +lab +demo -old", "tag vic:00e20100 [lab demo] [old]"}, "tags are changed"},
+	{"POST /things/{thing}/settings", "/things/vic:00e20100/settings", form("doc", "vic.RobotSettings", "field", "master_volume", "value", "1", "exact", "1"), "PATCH /v1/things/{thing}/jdocs/{doc}", "/things/vic:00e20100/settings",
+		[]string{"audit setting.set vic:00e20100 vic.RobotSettings master_volume", `set vic:00e20100 vic.RobotSettings {"master_volume":1} op@example.org`}, "setting is changed"},
+	{"POST /things/{thing}/commands", "/things/vic:00e20100/commands", form("kind", "intent", "args", `{"intent":"intent_x"}`, "ttl", "1h0m0s", "sure", "yes"), "POST /v1/things/{thing}/commands", "/things/vic:00e20100/commands",
+		[]string{"audit command.send vic:00e20100 intent", `send vic:00e20100 intent {"intent":"intent_x"} 1h0m0s op@example.org`}, "on its way"},
+	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "is saved"},
+	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "is removed"},
+	{"POST /bulk", "/bulk", form("do", "set", "which", "all", "filter", "tag:lab", "field", "master_volume", "value", "Low", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
+		[]string{`audit bulk.start 1 robots set master_volume of vic.RobotSettings; "tag:lab"`, `start {"kind":"set","doc":"vic.RobotSettings","fields":{"master_volume":1}} 0 1 op@example.org`}, "It has begun"},
+	{"POST /bulk", "/bulk", form("do", "untag", "thing", "vic:00e20100", "tag", "lab", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
+		[]string{"audit bulk.start 1 robots remove tag lab; named robots", `start {"kind":"tag","remove":["lab"]} 1 1 op@example.org`}, "It has begun"},
+	{"POST /bulk/{id}/cancel", "/bulk/j-1/cancel", "", "POST /v1/bulk/{id}/cancel", "/bulk/j-1", []string{"audit bulk.cancel j-1", "cancel j-1"}, "is dropped"},
 	{"POST /certificates/waiting/{thing}/approve", "/certificates/waiting/vic:00e20101/approve", form("fingerprint", print, "compared", "yes"), "POST /v1/waiting/{thing}/approve", "/certificates",
 		[]string{"audit thing.approve vic:00e20101 " + print, "approve vic:00e20101 " + print}, "is approved"},
 	{"POST /certificates/waiting/{thing}/refuse", "/certificates/waiting/vic:00e20101/refuse", form("fingerprint", print, "reason", "not ours"), "POST /v1/waiting/{thing}/refuse", "/certificates",
@@ -336,6 +349,16 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/things/vic:00e20100/revoke", form("reason", long), "Say why", long},
 		{"/things/vic:00e20100/release", "", "Say why", ""},
 		{"/things/vic:00e20100/owner/release", form("reason", "a\x00b"), "Say why", ""},
+		{"/things/vic:00e20100/tags", form("add", "no/tag"), "want 1 to 32", "no/tag"},
+		{"/things/vic:00e20100/settings", form("doc", "vic.RobotSettings", "field", "time_zone", "value", "Mars/Olympus"), "time zone", "Mars/Olympus"},
+		{"/things/vic:00e20100/settings", form("doc", "vic.RobotSettings", "field", "custom_eye_color.hue", "value", "7"), "0 to 1", `value="7"`},
+		{"/things/vic:00e20100/commands", form("kind", "ping", "ttl", "1h"), "robot you mean", ""},
+		{"/things/vic:00e20100/commands", form("kind", "intent", "args", `{"intent":1}`, "ttl", "1h", "sure", "yes"), "intent", "{&#34;intent&#34;:1}"},
+		{"/things/vic:00e20100/commands", form("kind", "intent", "args", "{", "ttl", "1h", "sure", "yes"), "want JSON", ""},
+		{"/cohorts", form("name", "a b", "filter", "loop:late"), "", "loop:late"},
+		{"/cohorts", form("name", "ab", "filter", "loop:odd"), "loop", "loop:odd"},
+		{"/bulk", form("do", "tag", "thing", "vic:00e20100", "tag", "lab", "expect", "1"), "robots you mean", `value="lab"`},
+		{"/bulk", form("do", "set", "thing", "vic:00e20100", "field", "master_volume", "value", "loudest", "expect", "1", "sure", "yes"), "want one of", `value="loudest"`},
 		{"/certificates/waiting/vic:00e20101/approve", form("fingerprint", print), "Compare the fingerprint", ""},
 		{"/certificates/waiting/vic:00e20101/refuse", form("fingerprint", print, "reason", ""), "Say why", ""},
 		{"/certificates/batches", form("name", "", "organization", "Maker & Sons"), "Give the batch a name", "Maker &amp; Sons"},
@@ -379,7 +402,8 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 			t.Errorf("%s: %d does not show what was said", what, code)
 		}
 	}
-	for _, path := range []string{"/things/vic:00e20100", "/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/audit", "/audit?who=script",
+	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/tail", "/bulk", "/bulk/j-1", "/cohorts",
+		"/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/audit", "/audit?who=script",
 		"/audit?who=" + url.QueryEscape(evil)} {
 		w := do(t, mux, kit.RoleAdmin, "GET", path, "")
 		check(path, w.Body.String(), w.Code)
@@ -393,11 +417,11 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 // TestPagesShowWhatOneMay: nobody sees a form that would refuse them.
 func TestPagesShowWhatOneMay(t *testing.T) {
 	mux, _ := openDesk(t)
-	action := regexp.MustCompile(`action="(/(?:things|certificates|operators)[^"]*)"`)
+	action := regexp.MustCompile(`method="post" action="(/(?:things|certificates|operators|bulk|cohorts)[^"]*)"`)
 	for _, role := range kit.Staff {
-		for _, path := range []string{"/things/vic:00e20100", "/certificates", "/operators", "/audit"} {
+		for _, path := range []string{"/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/bulk/j-1", "/cohorts", "/certificates", "/operators", "/audit"} {
 			w := do(t, mux, role, "GET", path, "")
-			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things"); want != (w.Code == 200) || !want && w.Code != 403 {
+			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things") || strings.HasPrefix(path, "/bulk"); want != (w.Code == 200) || !want && w.Code != 403 {
 				t.Errorf("%s as %s: %d", path, role, w.Code)
 			}
 			n := 0

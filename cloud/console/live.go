@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	liveEvery    = 500 * time.Millisecond // at most one word of change in this time
+	liveEvery    = 500 * time.Millisecond // at most one word of change in this time; a page may ask for fewer
 	liveBeat     = 15 * time.Second       // keeps proxies from closing a quiet stream
 	liveLife     = 10 * time.Minute       // then the browser connects anew, and must still be signed in
 	writeTimeout = 10 * time.Second
@@ -35,19 +35,19 @@ func (c *console) live(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	every := liveEvery
+	if s := r.URL.Query().Get("every"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < liveEvery || d > time.Minute {
+			kithttp.WriteError(w, errs.New(errs.Invalid, "every=%.20q: want %v to 1m", s, liveEvery))
+			return
+		}
+		every = d
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), liveLife)
 	defer cancel()
 	changes := c.Fleet.Watch(ctx)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	out := http.NewResponseController(w)
-	send := func(text string) bool {
-		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return false
-		}
-		_, err := w.Write([]byte(text))
-		return err == nil && out.Flush() == nil
-	}
+	send := startStream(w)
 	const change = "event: change\ndata: 1\n\n"
 	if !send("retry: 2000\n" + change) { // what happened before this stream began
 		return
@@ -63,7 +63,7 @@ func (c *console) live(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			if (only == "" || t.ID == only) && pending == nil {
-				pending = time.After(max(0, liveEvery-time.Since(last)))
+				pending = time.After(max(0, every-time.Since(last)))
 			}
 		case <-pending:
 			pending, last = nil, time.Now()
@@ -75,5 +75,19 @@ func (c *console) live(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+	}
+}
+
+// startStream begins server-sent events on w. What it returns writes and flushes, and reports whether the reader is still there.
+func startStream(w http.ResponseWriter) func(text string) bool {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	out := http.NewResponseController(w)
+	return func(text string) bool {
+		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return false
+		}
+		_, err := w.Write([]byte(text))
+		return err == nil && out.Flush() == nil
 	}
 }

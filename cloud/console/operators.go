@@ -75,7 +75,7 @@ func (c *console) mountOperators(act func(pattern string, a action)) {
 	of := func(pattern, done string, do func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error)) {
 		act(pattern, action{func(r *http.Request) string { return operatorForm(r.PathValue("id")) }, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 			secret, err := do(ctx, account.ID(r.PathValue("id")), v)
-			return outcome{done, secret.Reveal()}, err
+			return outcome{done: done, secret: secret.Reveal()}, err
 		}, c.operators, back})
 	}
 	of("POST /operators/{id}/role", "operator-role", func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error) {

@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"kennel/certs"
 	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/jdocs"
 )
 
 // Owners is what the robot's page asks about whose it is; *owner.Service is one.
@@ -39,33 +37,36 @@ type Tokens interface {
 
 // What the robot's page shows of long lists.
 const (
-	shownChanges = 8
-	shownOwners  = 20
-	shownTokens  = 10
-	shownCerts   = 10
+	shownOwners = 20
+	shownTokens = 10
+	shownCerts  = 10
 )
 
-type thingView struct {
+// thingHead is what all pages of one robot begin with.
+type thingHead struct {
 	able
 	said
 	registry.Thing
-	Stranger  bool   // nobody registered it; there is only what the doctor knows
-	Name      string // of the species
+	Stranger bool   // nobody registered it; there is only what the doctor knows
+	Kind     string // of the species
+	Tabs     []link
+	AuditAt  string // the audit log's lines about it; "": not for whoever looks
+}
+
+type thingView struct {
+	thingHead
 	Report    registry.Report
-	Status    *status.Message
 	Battery   *batteryView
 	Uptime    string
 	Clock     string
 	Lateness  *scale
 	StepTime  *scale
 	MissedPct string
-	Strip     []span
-	Changes   []registry.Change // the latest few
-	Docs      []docView
-	Events    []Event
-	HasDocs   bool
-	HasEvents bool
+	Life      lifeView
+}
 
+type accessView struct {
+	thingHead
 	HasCerts bool
 	Certs    []certView
 	Revoked  bool // the newest certificate is
@@ -76,14 +77,6 @@ type thingView struct {
 	Apps     []token.App
 	Tokens   []tokenView
 	InForce  int // tokens
-}
-
-type docView struct {
-	Doc
-	Reported string // version on the robot; "" unknown
-	InStep   bool
-	Dirty    bool
-	Pretty   string
 }
 
 type certView struct {
@@ -98,6 +91,49 @@ type tokenView struct {
 	Good  bool
 }
 
+// head reads what a robot's pages begin with; tab is the last part of the page's address.
+func (c *console) head(ctx context.Context, r *http.Request, s said, tab string) (thingHead, frame, error) {
+	id, err := thingOf(r)
+	if err != nil {
+		return thingHead{}, frame{}, err
+	}
+	h := thingHead{able: ableOf(ctx), said: s}
+	if h.Thing, err = c.Fleet.Thing(ctx, id); err != nil {
+		return h, frame{Title: string(id)}, err
+	}
+	c.tabs(&h, tab)
+	f := frame{Title: string(id), Live: "/live?thing=" + url.QueryEscape(string(id)), Crumbs: []link{fleetLink, {Label: string(id), Address: place(id)}}}
+	for _, l := range h.Tabs {
+		if l.Current && tab != "" {
+			f.Title = l.Label + " of " + string(id)
+			f.Crumbs = append(f.Crumbs, l)
+		}
+	}
+	return h, f, nil
+}
+
+// place is the address of a robot's page.
+func place(id thing.ID) string { return "/things/" + string(id) } // the alphabet of ids needs no escape
+
+func (c *console) tabs(h *thingHead, tab string) {
+	h.Kind = species(h.Species)
+	for _, t := range []struct {
+		link
+		there bool
+	}{{link{Label: "Overview"}, true}, {link{Label: "Settings", Address: "settings"}, c.Docs != nil}, {link{Label: "Commands", Address: "commands"}, c.Commands != nil},
+		{link{Label: "Events", Address: "events"}, c.Events != nil}, {link{Label: "Access", Address: "access"}, c.Identities != nil || c.Owners != nil || c.Tokens != nil}} {
+		if t.there {
+			t.Current = t.Address == tab
+			t.Address = strings.TrimSuffix(place(h.ID)+"/"+t.Address, "/")
+			h.Tabs = append(h.Tabs, t.link)
+		}
+	}
+	if c.AuditLog != nil && h.May("GET /audit") {
+		h.AuditAt = "/audit?" + url.Values{"object": {string(h.ID)}}.Encode()
+	}
+}
+
+// thing is the page that says how a robot is, and what happened to it.
 func (c *console) thing(ctx context.Context, r *http.Request, s said) (string, frame, error) {
 	id, err := thingOf(r)
 	if err != nil {
@@ -107,41 +143,40 @@ func (c *console) thing(ctx context.Context, r *http.Request, s said) (string, f
 	if err != nil {
 		return "", frame{}, err
 	}
-	t, err := c.Fleet.Thing(ctx, id)
-	if err != nil && errs.KindOf(err) == errs.NotFound && len(report.Steps) > 0 { // why it never got in is what somebody wants to know
-		v := thingView{able: ableOf(ctx), said: s, Thing: registry.Thing{ID: id, Species: id.Species(), Serial: id.Serial(), Presence: registry.Absent}, Report: report, Stranger: true}
-		return "thing", frame{Title: string(id), Main: v}, nil
+	h, f, err := c.head(ctx, r, s, "")
+	if errs.KindOf(err) == errs.NotFound && len(report.Steps) > 0 {
+		h.Thing, h.Stranger = registry.Thing{ID: id, Species: id.Species(), Presence: registry.Absent}, true
+		f.Main = thingView{thingHead: h, Report: report}
+		f.Crumbs = []link{fleetLink, {Label: string(id), Address: place(id)}}
+		return "thing", f, nil
 	}
 	if err != nil {
 		return "", frame{}, err
 	}
-	history, err := c.Fleet.History(ctx, id, registry.MaxLimit)
+	v := newThingView(h, report)
+	if v.Life, err = c.life(ctx, r.URL.Query(), h, report); err != nil {
+		return "", frame{}, err
+	}
+	f.Main = v
+	return "thing", f, nil
+}
+
+// access is the page that says who a robot is to others: its certificates, its owner, apps and tokens.
+func (c *console) access(ctx context.Context, r *http.Request, s said) (string, frame, error) {
+	h, f, err := c.head(ctx, r, s, "access")
 	if err != nil {
 		return "", frame{}, err
 	}
-	var docs []Doc
-	if c.Docs != nil {
-		if docs, err = c.Docs(ctx, id); err != nil {
-			return "", frame{}, fmt.Errorf("documents of %s: %w", id, err)
-		}
-	}
-	var events []Event
-	if c.Events != nil {
-		if events, err = c.Events(ctx, id, recentEvents); err != nil {
-			return "", frame{}, fmt.Errorf("events of %s: %w", id, err)
-		}
-	}
-	v := newThingView(t, report, history, docs, events, c.now())
-	v.able, v.said = ableOf(ctx), s
-	v.HasDocs, v.HasEvents = c.Docs != nil, c.Events != nil
+	v := accessView{thingHead: h}
 	if err := c.identity(ctx, &v); err != nil {
 		return "", frame{}, err
 	}
-	return "thing", frame{Title: string(id), Live: "/live?thing=" + url.QueryEscape(string(id)), Main: v}, nil
+	f.Main, f.Live = v, ""
+	return "access", f, nil
 }
 
 // identity adds certificates, owner, apps and tokens.
-func (c *console) identity(ctx context.Context, v *thingView) error {
+func (c *console) identity(ctx context.Context, v *accessView) error {
 	if v.HasCerts = c.Identities != nil; v.HasCerts {
 		all, err := c.Identities.Certificates(ctx, v.ID)
 		if err != nil {
@@ -177,13 +212,12 @@ func (c *console) identity(ctx context.Context, v *thingView) error {
 	return nil
 }
 
-func newThingView(t registry.Thing, report registry.Report, history []registry.Change, docs []Doc, events []Event, now time.Time) thingView {
-	v := thingView{Thing: t, Name: species(t.Species), Report: report, Status: t.Status, Events: events, Strip: newStrip(history, t.Presence, now)}
-	v.Changes = history[:min(len(history), shownChanges)]
-	if m := t.Status; m != nil {
+func newThingView(h thingHead, report registry.Report) thingView {
+	v := thingView{thingHead: h, Report: report}
+	if m := h.Status; m != nil {
 		v.Battery = newBattery(m.Body)
 		v.Uptime = duration(time.Duration(m.UptimeMS) * time.Millisecond)
-		v.Clock = offset(t.ClockMS, m.TS != 0)
+		v.Clock = offset(h.ClockMS, m.TS != 0)
 		if l := m.Loop; l != nil {
 			v.Lateness = newScale(lateBar, mark{"p50", l.LateP50}, mark{"p99", l.LateP99}, mark{"p99.9", l.LateP999}, mark{"worst", l.LateMax})
 			v.StepTime = newScale(stepBar, mark{"p50", l.StepP50}, mark{"p99", l.StepP99}, mark{"worst", l.StepMax})
@@ -191,15 +225,6 @@ func newThingView(t registry.Thing, report registry.Report, history []registry.C
 				v.MissedPct = percent(float64(l.Missed) / float64(all))
 			}
 		}
-	}
-	for _, d := range docs {
-		dv := docView{Doc: d, Pretty: pretty(d.JSON)}
-		if t.Status != nil {
-			has := t.Status.Docs[d.Name]
-			dv.Reported, dv.InStep = strconv.FormatUint(has, 10), has >= d.Version
-			dv.Dirty = slices.Contains(t.Status.Dirty, d.Name)
-		}
-		v.Docs = append(v.Docs, dv)
 	}
 	return v
 }
@@ -260,10 +285,14 @@ func thingOf(r *http.Request) (thing.ID, error) {
 
 func thingAddress(r *http.Request) string { return "/things/" + url.PathEscape(r.PathValue("thing")) }
 
-// mountThing adds the forms of the robot's page.
-func (c *console) mountThing(act func(pattern string, a action)) {
-	add := func(pattern, form string, do func(ctx context.Context, id thing.ID, r *http.Request, v url.Values) (outcome, error)) {
-		act(pattern, action{called(form), func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
+func tabAddress(tab string) func(r *http.Request) string {
+	return func(r *http.Request) string { return strings.TrimSuffix(thingAddress(r)+"/"+tab, "/") }
+}
+
+// mountThing adds the pages of a robot and their forms.
+func (c *console) mountThing(show func(pattern string, h view), act func(pattern string, a action)) {
+	add := func(pattern string, form func(*http.Request) string, tab string, page view, do func(ctx context.Context, id thing.ID, r *http.Request, v url.Values) (outcome, error)) {
+		act(pattern, action{form, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 			id, err := thingOf(r)
 			if err != nil {
 				return outcome{}, err
@@ -272,18 +301,38 @@ func (c *console) mountThing(act func(pattern string, a action)) {
 				return outcome{}, err
 			}
 			return do(ctx, id, r, v)
-		}, c.thing, thingAddress})
+		}, page, tabAddress(tab)})
+	}
+	show("GET /things/{thing}", c.thing)
+	if c.Audit != nil {
+		add("POST /things/{thing}/tags", called("tags"), "", c.thing, c.tagThing)
+	}
+	if c.Docs != nil {
+		show("GET /things/{thing}/settings", c.settings)
+		add("POST /things/{thing}/settings", func(r *http.Request) string {
+			return settingForm(jdocs.Name(r.PostForm.Get("doc")), r.PostForm.Get("field"))
+		}, "settings", c.settings, c.setField)
+	}
+	if c.Commands != nil {
+		show("GET /things/{thing}/commands", c.orders)
+		add("POST /things/{thing}/commands", called("command"), "commands", c.orders, c.sendCommand)
+	}
+	if c.Events != nil {
+		show("GET /things/{thing}/events", c.thingEvents)
+	}
+	if c.Identities != nil || c.Owners != nil || c.Tokens != nil {
+		show("GET /things/{thing}/access", c.access)
 	}
 	if c.Identities != nil {
-		add("POST /things/{thing}/revoke", "revoke", c.revokeThing)
-		add("POST /things/{thing}/release", "release", c.releaseThing)
+		add("POST /things/{thing}/revoke", called("revoke"), "access", c.access, c.revokeThing)
+		add("POST /things/{thing}/release", called("release"), "access", c.access, c.releaseThing)
 	}
 	if c.Owners != nil {
-		add("POST /things/{thing}/owner/release", "owner", c.takeAway)
+		add("POST /things/{thing}/owner/release", called("owner"), "access", c.access, c.takeAway)
 	}
 	if c.Tokens != nil {
-		add("POST /things/{thing}/tokens/revoke", "tokens", c.revokeTokens)
-		add("POST /things/{thing}/apps/revoke", "apps", c.revokeApps)
+		add("POST /things/{thing}/tokens/revoke", called("tokens"), "access", c.access, c.revokeTokens)
+		add("POST /things/{thing}/apps/revoke", called("apps"), "access", c.access, c.revokeApps)
 	}
 }
 

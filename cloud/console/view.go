@@ -6,91 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/status"
-	"kennel/cloud/registry"
 )
-
-type fleetView struct {
-	Present, Absent, All int
-	Presence             string // the filter
-	Search               string
-	Filtered             bool
-	Stranger             thing.ID // what was searched for is a thing id; "": it is none
-	Rows                 []row
-	Next, First          string // addresses of the next and the first page; "": none
-	Tabs                 []tab
-}
-
-type tab struct {
-	Label   string
-	Count   int
-	Address string
-	Current bool
-}
-
-type row struct {
-	registry.Thing
-	Battery  *batteryView
-	Release  string
-	LateP99  string
-	LateBad  bool
-	Problems []string
-}
-
-func newFleetView(q registry.Query, things []registry.Thing, n registry.Count, now time.Time) fleetView {
-	v := fleetView{Present: n.Present, Absent: n.Absent, All: n.Present + n.Absent, Presence: string(q.Presence), Search: q.Search,
-		Filtered: q.Presence != "" || q.Search != ""}
-	v.Stranger, _ = thing.Parse(q.Search) // "" if it is none
-	address := func(presence registry.Presence, after thing.ID) string {
-		a := url.Values{}
-		if presence != "" {
-			a.Set("presence", string(presence))
-		}
-		if q.Search != "" {
-			a.Set("q", q.Search)
-		}
-		if after != "" {
-			a.Set("after", string(after))
-		}
-		if len(a) == 0 {
-			return "/"
-		}
-		return "/?" + a.Encode()
-	}
-	v.Tabs = []tab{
-		{"All", v.All, address("", ""), q.Presence == ""},
-		{"Present", n.Present, address(registry.Present, ""), q.Presence == registry.Present},
-		{"Absent", n.Absent, address(registry.Absent, ""), q.Presence == registry.Absent},
-	}
-	if q.After != "" {
-		v.First = address(q.Presence, "")
-	}
-	if len(things) > pageSize {
-		things = things[:pageSize]
-		v.Next = address(q.Presence, things[pageSize-1].ID)
-	}
-	for _, t := range things {
-		r := row{Thing: t}
-		if m := t.Status; m != nil {
-			r.Battery, r.Release, r.Problems = newBattery(m.Body), m.OS, m.Problems
-			if m.Body != nil && m.Body.Fault != 0 {
-				r.Problems = append([]string{fmt.Sprintf("fault %d", m.Body.Fault)}, r.Problems...)
-			}
-			if m.Loop != nil {
-				r.LateP99, r.LateBad = micros(m.Loop.LateP99), m.Loop.LateP99 > lateBar
-			}
-		}
-		v.Rows = append(v.Rows, r)
-	}
-	return v
-}
 
 type batteryView struct {
 	Level string // low, nominal, full, unknown
@@ -180,50 +102,17 @@ func newScale(bar float64, marks ...mark) *scale {
 	return s
 }
 
-// span is a time of presence within the last day, in minutes from its begin.
-type span struct {
-	X, Width int
-	Title    string
-}
-
-const day = 24 * time.Hour
-
-// newStrip returns when a thing was present within the last 24 hours. history is the latest first.
-func newStrip(history []registry.Change, presence registry.Presence, now time.Time) []span {
-	begin := now.Add(-day)
-	var out []span
-	end := now
-	present := presence == registry.Present
-	add := func(from time.Time) {
-		if !present || !end.After(begin) {
-			return
-		}
-		if from.Before(begin) {
-			from = begin
-		}
-		x := int(from.Sub(begin) / time.Minute)
-		w := max(int(end.Sub(begin)/time.Minute)-x, 2) // a moment shows too
-		out = append(out, span{x, w, "present " + from.UTC().Format("15:04") + " to " + end.UTC().Format("15:04 MST")})
-	}
-	for _, c := range history {
-		if c.At.After(now) {
-			continue
-		}
-		if c.Present {
-			add(c.At)
-		}
-		end, present = c.At, !c.Present
-		if c.At.Before(begin) {
-			break
-		}
-	}
-	slices.Reverse(out)
-	return out
-}
-
 var speciesNames = map[thing.Species]string{thing.Vector: "Vector", thing.AmigoBot: "AmigoBot", thing.Pleo: "Pleo", thing.AIBO: "AIBO"}
 
 func species(s thing.Species) string { return cmp.Or(speciesNames[s], string(s)) }
+
+// initial is the first letter of a name.
+func initial(name string) string {
+	for _, r := range name {
+		return string(r)
+	}
+	return ""
+}
 
 func count(n uint64) string {
 	s := strconv.FormatUint(n, 10)

@@ -7,31 +7,29 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
 )
 
-func TestStrip(t *testing.T) {
+// TestPresenceLane draws when a robot was there: the history is the latest first, and may begin anywhere.
+func TestPresenceLane(t *testing.T) {
 	at := func(h float64) time.Time { return noon.Add(-time.Duration(h * float64(time.Hour))) }
 	on, off := true, false
 	for _, tt := range []struct {
 		name     string
-		history  []registry.Change // the latest first
+		history  []registry.Change
 		presence registry.Presence
-		want     []string // x+width in minutes
+		want     []string // hours ago, from-to
 	}{
 		{"never seen", nil, registry.Absent, nil},
-		{"present since long ago", []registry.Change{{At: at(100), Present: on}}, registry.Present, []string{"0+1440"}},
-		{"absent since long ago", []registry.Change{{At: at(100), Present: off}, {At: at(101), Present: on}}, registry.Absent, nil},
-		{"came an hour ago", []registry.Change{{At: at(1), Present: on}}, registry.Present, []string{"1380+60"}},
-		{"left an hour ago", []registry.Change{{At: at(1), Present: off}, {At: at(100), Present: on}}, registry.Absent, []string{"0+1380"}},
-		{"a gap", []registry.Change{{At: at(1), Present: on}, {At: at(2), Present: off}, {At: at(3), Present: on}}, registry.Present, []string{"1260+60", "1380+60"}},
-		{"a blink shows", []registry.Change{{At: at(1), Present: off}, {At: at(1.001), Present: on}}, registry.Absent, []string{"1379+2"}},
+		{"present since long ago", []registry.Change{{At: at(100), Present: on}}, registry.Present, []string{"100-0"}},
+		{"absent since long ago", []registry.Change{{At: at(100), Present: off}, {At: at(101), Present: on}}, registry.Absent, []string{"101-100"}},
+		{"left an hour ago, its coming is forgotten", []registry.Change{{At: at(1), Present: off}}, registry.Absent, nil},
+		{"a gap", []registry.Change{{At: at(1), Present: on}, {At: at(2), Present: off}, {At: at(3), Present: on}}, registry.Present, []string{"1-0", "3-2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, s := range newStrip(tt.history, tt.presence, noon) {
-				got = append(got, fmt.Sprintf("%d+%d", s.X, s.Width))
+			for _, s := range presenceLane(tt.history, registry.Thing{Presence: tt.presence}, noon).Spans {
+				got = append(got, fmt.Sprintf("%.0f-%.0f", noon.Sub(s.From).Hours(), noon.Sub(s.To).Hours()))
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
@@ -52,24 +50,6 @@ func TestScaleStaysInside(t *testing.T) {
 	}
 	if s.Marks[1].X != s.Bar {
 		t.Errorf("500 µs at %d, bar at %d", s.Marks[1].X, s.Bar)
-	}
-}
-
-func TestFleetPages(t *testing.T) {
-	var things []registry.Thing
-	for i := range pageSize + 1 {
-		things = append(things, registry.Thing{ID: thing.ID(fmt.Sprintf("vic:%03d", i))})
-	}
-	v := newFleetView(registry.Query{Presence: registry.Present, Search: "a b"}, things, registry.Count{Present: 7, Absent: 3}, noon)
-	if len(v.Rows) != pageSize || v.Next != "/?after=vic%3A099&presence=present&q=a+b" || v.First != "" {
-		t.Errorf("%d rows, next %q, first %q", len(v.Rows), v.Next, v.First)
-	}
-	if v.Tabs[0].Address != "/?q=a+b" || v.Tabs[0].Count != 10 || !v.Tabs[1].Current {
-		t.Errorf("tabs %+v", v.Tabs)
-	}
-	v = newFleetView(registry.Query{After: "vic:099"}, things[:1], registry.Count{}, noon)
-	if v.Next != "" || v.First != "/" {
-		t.Errorf("last page: next %q, first %q", v.Next, v.First)
 	}
 }
 

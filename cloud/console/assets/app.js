@@ -6,6 +6,9 @@
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "long" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+const timeOf = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const dayOf = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+
 function ago(then) {
   const s = Math.round((then - Date.now()) / 1000);
   for (const [unit, size] of [["day", 86400], ["hour", 3600], ["minute", 60]]) {
@@ -23,23 +26,46 @@ function tellTimes(root = document) {
     if (t.classList.contains("ago")) t.title = full;
     if (t.textContent !== text) t.textContent = text;
   }
+  for (const t of root.querySelectorAll("text[data-at]")) {
+    const text = (t.dataset.form === "day" ? dayOf : timeOf).format(new Date(t.dataset.at));
+    if (t.textContent !== text) t.textContent = text;
+  }
+}
+
+// Whether somebody is filling in something: what they typed or chose is not replaced under their hands.
+function touched(part) {
+  if (part.querySelector("details[open] form :focus") || part.querySelector("form :is(input,select,textarea,button):focus")) return true;
+  for (const f of part.querySelectorAll("form :is(input,textarea)")) {
+    if (f.type === "checkbox" && f.name === "thing") continue; // picked robots are kept
+    if (f.type === "checkbox" || f.type === "radio" ? f.checked !== f.defaultChecked : f.value !== f.defaultValue) return true;
+  }
+  for (const o of part.querySelectorAll("form option")) if (o.selected !== o.defaultSelected && o.closest("select").querySelector("[selected]")) return true;
+  return false;
 }
 
 // Puts the parts of a fresh page in that differ.
 function morph(fresh) {
-  for (const part of document.querySelectorAll("[data-live]")) {
-    const next = fresh.querySelector(`[data-live="${part.dataset.live}"]`);
-    if (!next) return location.reload(); // the page has another shape now
+  const nexts = new Map([...fresh.querySelectorAll("[data-live]")].map((p) => [p.dataset.live, p]));
+  const parts = [...document.querySelectorAll("main [data-live]")];
+  if (parts.length !== nexts.size || parts.some((p) => !nexts.has(p.dataset.live))) { // the page has another shape now
+    if (!touched(document.body)) location.reload();
+    return;
+  }
+  for (const part of parts) {
+    const next = nexts.get(part.dataset.live);
     tellTimes(next);
-    for (const d of part.querySelectorAll("details[open][id]")) {
-      next.querySelector(`#${CSS.escape(d.id)}`)?.setAttribute("open", "");
-    }
+    for (const d of part.querySelectorAll("details[id]")) next.querySelector(`#${CSS.escape(d.id)}`)?.toggleAttribute("open", d.open);
     if (part.className !== next.className) part.className = next.className;
-    if (part.innerHTML === next.innerHTML) continue;
-    if (part.querySelector("details[open] form") || part.querySelector("form :focus")) continue; // somebody fills it in
-    const focus = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    if (part.innerHTML === next.innerHTML || touched(part)) continue;
+    const picked = new Set([...part.querySelectorAll("input[name=thing]:checked")].map((i) => i.value));
+    const at = document.activeElement;
+    const focus = part.contains(at) ? [at.getAttribute("href"), at.value] : null;
+    const row = part.querySelector("tr.at a")?.getAttribute("href");
     part.replaceChildren(...next.childNodes);
-    if (focus) part.querySelector(`[href="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+    for (const i of part.querySelectorAll("input[name=thing]")) i.checked = picked.has(i.value);
+    if (row) part.querySelector(`a[href="${CSS.escape(row)}"]`)?.closest("tr").classList.add("at");
+    if (focus?.[0]) part.querySelector(`[href="${CSS.escape(focus[0])}"]`)?.focus({ preventScroll: true });
+    else if (focus?.[1]) part.querySelector(`input[value="${CSS.escape(focus[1])}"]`)?.focus({ preventScroll: true });
   }
 }
 
@@ -97,10 +123,103 @@ if (document.body.dataset.liveFrom) {
   addEventListener("pageshow", (e) => { if (e.persisted) { follow(); refresh(); } });
 }
 
-// "/" goes to the search field, as in many lists.
+const every = Number(document.body.dataset.again);
+if (every) setInterval(() => { if (!document.hidden) refresh(); }, every);
+
+// The live tail: rows as the server makes them, the newest on top, so many and no more.
+const tail = document.getElementById("tail");
+if (tail) {
+  const state = document.getElementById("tail-state"), pause = document.getElementById("tail-pause"), clear = document.getElementById("tail-clear");
+  const note = document.getElementById("tail-skipped"), body = tail.tBodies[0], shown = Number(tail.dataset.shown);
+  let waiting = [], skipped = 0, lost = false;
+  const say = (s, text) => { state.dataset.state = s; if (state.textContent !== text) state.textContent = text; };
+  const add = (rows) => {
+    for (const r of rows) { r.classList.add("new"); body.prepend(r); }
+    while (body.rows.length > shown) body.lastElementChild.remove();
+    document.getElementById("tail-none")?.remove();
+    tellTimes(body);
+  };
+  const paused = () => pause.getAttribute("aria-pressed") === "true";
+  const tell = () => {
+    note.hidden = !skipped && !lost;
+    note.textContent = (skipped ? `${skipped} came too fast to be shown; narrow the filter. ` : "") + (lost ? "The connection was lost meanwhile; some may be missing." : "");
+  };
+  const toggle = () => {
+    pause.setAttribute("aria-pressed", String(!paused()));
+    pause.textContent = paused() ? "Go on" : "Pause";
+    if (!paused()) { add(waiting); waiting = []; }
+    say("live", paused() ? "Paused" : "Live");
+  };
+  pause.hidden = clear.hidden = false;
+  pause.addEventListener("click", toggle);
+  clear.addEventListener("click", () => { body.replaceChildren(); skipped = 0; lost = false; tell(); });
+  addEventListener("keydown", (e) => { if (e.key === "p" && free(e)) toggle(); });
+  const stream = new EventSource(tail.dataset.stream);
+  stream.onopen = () => say("live", paused() ? "Paused" : "Live");
+  stream.onerror = () => { lost = true; tell(); say("lost", stream.readyState === EventSource.CLOSED ? "Not live; load the page again" : "Reconnecting"); };
+  stream.addEventListener("rows", (e) => {
+    const rows = [...new DOMParser().parseFromString("<table><tbody>" + JSON.parse(e.data), "text/html").querySelectorAll("tr")];
+    if (!paused()) return add(rows);
+    waiting = waiting.concat(rows).slice(-shown);
+    say("live", `Paused, ${waiting.length} waiting`);
+  });
+  stream.addEventListener("skipped", (e) => { skipped += Number(e.data); tell(); });
+  addEventListener("pagehide", () => stream.close());
+}
+
+// Keys. Whoever types into a field, or holds a modifier, means something else.
+function free(e) {
+  return !e.ctrlKey && !e.metaKey && !e.altKey && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName) && !document.querySelector("dialog[open]");
+}
+
+async function showHelp() {
+  if (!document.querySelector('a[href="/help"]')) return;
+  const answer = await fetch("/help");
+  if (!answer.ok) return location.assign("/help");
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const box = document.createElement("dialog"), close = document.createElement("button"), form = document.createElement("form");
+  box.setAttribute("aria-label", "Keys and filters");
+  form.method = "dialog";
+  close.textContent = "Close";
+  form.append(close);
+  box.append(...fresh.querySelectorAll("main > .cols"), form);
+  box.addEventListener("close", () => box.remove());
+  document.body.append(box);
+  box.showModal();
+}
+
+function step(by) {
+  const rows = [...document.querySelectorAll(".fleet tbody tr")];
+  if (!rows.length) return;
+  const now = rows.findIndex((r) => r.classList.contains("at"));
+  const next = rows[Math.min(Math.max(now + by, 0), rows.length - 1)];
+  rows[now]?.classList.remove("at");
+  next.classList.add("at");
+  next.querySelector("th a").focus();
+}
+
+const places = { o: "/", f: "/things", t: "/tail", c: "/certificates", a: "/audit" };
+let going = 0;
 addEventListener("keydown", (e) => {
+  const menu = document.getElementById("menu");
+  if (e.key === "Escape" && menu?.open) { menu.open = false; menu.firstElementChild.focus(); }
+  if (!free(e)) return;
+  if (Date.now() - going < 1500 && places[e.key]) {
+    const to = document.querySelector(`.top nav a[href="${places[e.key]}"]`);
+    if (to) { e.preventDefault(); to.click(); }
+    going = 0;
+    return;
+  }
   const field = document.getElementById("q");
-  if (e.key !== "/" || !field || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
-  e.preventDefault();
-  field.select();
+  switch (e.key) {
+    case "g": going = Date.now(); break;
+    case "/": if (field) { e.preventDefault(); field.focus(); field.select(); } break;
+    case "?": e.preventDefault(); showHelp(); break;
+    case "j": step(1); break;
+    case "k": step(-1); break;
+  }
+});
+addEventListener("click", (e) => {
+  const menu = document.getElementById("menu");
+  if (menu?.open && !menu.contains(e.target)) menu.open = false;
 });

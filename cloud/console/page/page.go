@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -52,7 +53,8 @@ type asset struct {
 	stamp string // of its content, part of its address, so that it can be cached for ever
 }
 
-// Load reads pages/*.html, each of which is executed with pages/layout.html around it, and assets/*, whose addresses begin with prefix.
+// Load reads pages/*.html, each of which is executed with pages/layout.html around it and may use what parts/*.html define, and assets/*,
+// whose addresses begin with prefix.
 // Templates have asset, version, time, ago and what funcs adds. refused makes the answer to a form that another site sent.
 func Load(files fs.FS, prefix string, funcs template.FuncMap, log *slog.Logger, refused func(w http.ResponseWriter, r *http.Request, err error)) (*Set, error) {
 	s := &Set{prefix: prefix, pages: map[string]*template.Template{}, assets: map[string]asset{}, same: http.NewCrossOriginProtection(), log: log}
@@ -76,11 +78,15 @@ func Load(files fs.FS, prefix string, funcs template.FuncMap, log *slog.Logger, 
 	if names, err = fs.Glob(files, "pages/*.html"); err != nil {
 		return nil, err
 	}
+	parts, err := fs.Glob(files, "parts/*.html")
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		if path.Base(name) == "layout.html" {
 			continue
 		}
-		t, err := template.New("").Funcs(all).ParseFS(files, "pages/layout.html", name)
+		t, err := template.New("").Funcs(all).ParseFS(files, append([]string{"pages/layout.html", name}, parts...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -142,6 +148,15 @@ func (s *Set) Render(w http.ResponseWriter, r *http.Request, code int, name stri
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = w.Write(out.Bytes()) // the peer is gone: nobody to tell
+}
+
+// Part writes what the template name makes of data; it is one that page defines or uses.
+func (s *Set) Part(w io.Writer, page, name string, data any) error {
+	t, ok := s.pages[page]
+	if !ok {
+		return fmt.Errorf("no page %s", page)
+	}
+	return t.ExecuteTemplate(w, name, data)
 }
 
 // Asset serves {file} of the route's pattern.

@@ -1,0 +1,174 @@
+package console
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"time"
+
+	"kennel/cloud/console/chart"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/filter"
+)
+
+const (
+	certSoon     = 7 * 24 * time.Hour // a certificate that ends sooner was not renewed when it should have been
+	shownFirst   = 5                  // robots of a list on the overview
+	shownBars    = 10
+	shownActions = 8
+)
+
+type overviewView struct {
+	able
+	Counts    registry.Counts
+	Never     int
+	Gone      int           // absent, and seen once
+	Share     template.HTML // of who is present
+	Versions  []bar
+	Problems  []bar
+	Unwell    int // robots with a problem
+	Lists     []watchList
+	Waiting   int
+	Moves     []registry.Thing // who came or went last
+	Actions   []auditRow
+	HasAudit  bool
+	HasPeople bool
+}
+
+// bar is one value of a facet and how many robots have it.
+type bar struct {
+	chip
+	Share template.HTML
+}
+
+// watchList is robots that somebody should look after.
+type watchList struct {
+	Name, What string
+	Total      int
+	Address    string
+	Rows       []row
+	Bad        bool
+}
+
+// gone selects those that were here once.
+const gone = "presence:absent -presence:never"
+
+// watched are the lists of the overview.
+var watched = []struct {
+	Name, What, Query string
+	Sort              registry.Column
+	Desc, Bad         bool
+}{
+	{"Never activated", "Registered, and not seen yet; the doctor says how far each came.", "presence:never", registry.ByCreated, false, false},
+	{"Offline longest", "They were here, and left.", gone, registry.BySince, false, false},
+	{"Certificates ending", "Within a week, or over: such a robot did not renew when it should have.", "cert:<7d", registry.ByCert, false, true},
+	{"Most problems", "By what they say themselves.", "problem:any", registry.ByProblems, true, true},
+}
+
+func bars(list []registry.Bucket, total int, key filter.Key, tone chart.Tone) []bar {
+	var out []bar
+	for _, b := range list[:min(len(list), shownBars)] {
+		x := bar{chip: chip{Label: b.Value, Count: b.Count}, Share: chart.Share(total, chart.Part{Size: b.Count, Tone: tone})}
+		if t, err := filter.Of(key, b.Value); err == nil {
+			x.Address = fleetAddress(filter.Filter{}.With(t).String(), "", "")
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// overview is the first page: how the fleet is, and what needs somebody.
+func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string, frame, error) {
+	counts, err := c.Fleet.Counts(ctx, filter.Filter{})
+	if err != nil {
+		return "", frame{}, err
+	}
+	v := overviewView{able: ableOf(ctx), Counts: counts, Never: bucket(counts.Presence, filter.Never)}
+	v.Gone = counts.Absent - v.Never
+	v.Share = chart.Share(counts.Total, chart.Part{Size: counts.Present, Tone: chart.Good, Text: plural(counts.Present, "robot", "robots") + " present"},
+		chart.Part{Size: v.Gone, Tone: chart.Warn, Text: plural(v.Gone, "robot", "robots") + " absent"}, chart.Part{Size: v.Never, Tone: chart.Faint, Text: plural(v.Never, "robot", "robots") + " never seen"})
+	v.Versions = bars(counts.Version, counts.Total, filter.Version, chart.Plain)
+	for _, b := range bars(counts.Problem, counts.Total, filter.Problem, chart.Bad) {
+		if b.Label != filter.None {
+			v.Problems = append(v.Problems, b)
+		}
+	}
+	v.Unwell = counts.Total - bucket(counts.Problem, filter.None)
+	soon := c.now().Add(certSoon)
+	for _, w := range watched {
+		f, err := filter.Parse(w.Query)
+		if err != nil {
+			return "", frame{}, err
+		}
+		p, err := c.Fleet.Table(ctx, registry.Selection{Filter: f, Sort: w.Sort, Desc: w.Desc, Limit: shownFirst})
+		if err != nil {
+			return "", frame{}, err
+		}
+		if len(p.Things) == 0 {
+			continue
+		}
+		l := watchList{Name: w.Name, What: w.What, Total: len(p.Things), Bad: w.Bad}
+		sort := string(w.Sort)
+		if w.Desc {
+			sort = "-" + sort
+		}
+		l.Address = fleetAddress(f.String(), sort, "")
+		if p.Next != "" {
+			n, err := c.Fleet.Counts(ctx, f)
+			if err != nil {
+				return "", frame{}, err
+			}
+			l.Total = n.Total
+		}
+		for _, t := range p.Things {
+			l.Rows = append(l.Rows, newRow(t, soon))
+		}
+		v.Lists = append(v.Lists, l)
+	}
+	moved, err := c.Fleet.Table(ctx, registry.Selection{Filter: filter.MustParse("-presence:never"), Sort: registry.BySince, Desc: true, Limit: shownActions})
+	if err != nil {
+		return "", frame{}, err
+	}
+	v.Moves = moved.Things
+	if c.Identities != nil && v.May("GET /certificates") {
+		waiting, err := c.Identities.Waiting(ctx)
+		if err != nil {
+			return "", frame{}, err
+		}
+		for _, w := range waiting {
+			if w.Refused.IsZero() {
+				v.Waiting++
+			}
+		}
+	}
+	if v.HasAudit = c.AuditLog != nil && v.May("GET /audit"); v.HasAudit {
+		lines, err := c.AuditLog(ctx, 0, shownActions)
+		if err != nil {
+			return "", frame{}, err
+		}
+		for _, l := range lines {
+			v.Actions = append(v.Actions, newAuditRow(l))
+		}
+	}
+	return "overview", frame{Title: "Overview", Live: "/live?every=3s", Main: v}, nil
+}
+
+type helpView struct {
+	Keys    []helpKey
+	Filters []helpFilter
+}
+
+type helpKey struct{ Keys, Does string }
+
+type helpFilter struct{ Example, Means string }
+
+// help says which keys do what, and how robots are selected.
+func (c *console) help(context.Context, *http.Request, said) (string, frame, error) {
+	return "help", frame{Title: "Keys and filters", Main: helpView{
+		Keys: []helpKey{{"/", "find a robot"}, {"g o", "go to the overview"}, {"g f", "go to the fleet"}, {"g t", "go to the live tail"}, {"g c", "go to the certificates"}, {"g a", "go to the audit log"},
+			{"j  k", "the next and the one before in a list of robots"}, {"p", "pause the live tail"}, {"?", "this page"}, {"Esc", "close what is open"}},
+		Filters: []helpFilter{{"00e2", "the letters occur in its id, name, tags, release or model"}, {"presence:absent since:>3d", "absent, and that for more than three days"}, {"presence:never", "registered, and not seen yet"},
+			{"version:<2.1", "runs a release before 2.1"}, {"version:2.0.1*", "runs one that begins like that"}, {"tag:lab,demo", "has one of these tags"}, {"-tag:lab", "does not have this tag"}, {"battery:low", "says that its battery is low"},
+			{"battery:<3.6", "has less than 3.6 volts"}, {"problem:any", "tells of a problem"}, {"loop:late", "its real-time loop is late"}, {"cert:<7d", "its certificate ends within a week"}, {"cohort:beta", "those of a saved filter"}},
+	}}, nil
+}

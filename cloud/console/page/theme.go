@@ -1,0 +1,36 @@
+package page
+
+import (
+	"net/http"
+	"time"
+)
+
+// themeCookie remembers light or dark, where a person chose one. It is no secret and names nobody.
+const themeCookie = "kennel_theme"
+
+// Theme returns what the reader chose, "light" or "dark"; "" is what their system says.
+func Theme(r *http.Request) string {
+	c, err := r.Cookie(themeCookie)
+	if err != nil || c.Value != "light" && c.Value != "dark" {
+		return ""
+	}
+	return c.Value
+}
+
+// SetTheme keeps what the form's button "theme" says for a year, and leads back to its field "next", a page below home. It works without a
+// script, and a page is drawn right from its first moment.
+func SetTheme(home string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		form, err := Form(r)
+		if err != nil {
+			http.Error(w, Words(err), http.StatusBadRequest)
+			return
+		}
+		c := &http.Cookie{Name: themeCookie, Value: form.Get("theme"), Path: "/", MaxAge: int(365 * 24 * time.Hour / time.Second), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode}
+		if c.Value != "light" && c.Value != "dark" {
+			c.Value, c.MaxAge = "", -1
+		}
+		http.SetCookie(w, c)
+		http.Redirect(w, r, Local(form.Get("next"), home), http.StatusSeeOther)
+	}
+}

@@ -1,0 +1,155 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/commands"
+	"kennel/cloud/api/events"
+	"kennel/cloud/bulk"
+	"kennel/cloud/cohort"
+	"kennel/cloud/command"
+	"kennel/cloud/das"
+	"kennel/cloud/registry/filter"
+	"kennel/cloud/vitals"
+	"kennel/infra/errs"
+	"kennel/jdocs"
+)
+
+// papers are the documents of rex: the settings in three versions, of which the robot has the second; and its statistics.
+type papers struct{ *desk }
+
+var settingsHistory = []jdocs.Revision{
+	{Doc: jdocs.Doc{Version: 3, JSON: `{"master_volume":5,"eye_color":0,"odd":"` + "</code><script>" + `","time_zone":"Europe/Paris","custom_eye_color":{"enabled":false,"hue":0.42}}`}, By: evil, At: noon.Add(-time.Hour)},
+	{Doc: jdocs.Doc{Version: 2, JSON: `{"master_volume":1,"eye_color":0,"time_zone":"Europe/Paris","custom_eye_color":{"enabled":false,"hue":0.42}}`}, By: "vic:00e20100", At: noon.Add(-2 * time.Hour)},
+	{Doc: jdocs.Doc{Version: 1, JSON: `{"master_volume":4,"eye_color":0,"time_zone":"Europe/Paris","custom_eye_color":{"enabled":false,"hue":0.42}}`}, By: "vic:00e20100", At: noon.Add(-30 * time.Hour)},
+}
+
+func (papers) List(context.Context, thing.ID) ([]jdocs.Listing, error) {
+	return []jdocs.Listing{{Name: jdocs.RobotLifetimeStats, Version: 7, By: "vic:00e20100", At: noon}, {Name: jdocs.RobotSettings, Version: 3, By: evil, At: noon}}, nil
+}
+
+func (p papers) Get(_ context.Context, key jdocs.Key) (jdocs.Revision, error) {
+	switch key.Name {
+	case jdocs.RobotSettings:
+		return settingsHistory[0], nil
+	case jdocs.RobotLifetimeStats:
+		return jdocs.Revision{Doc: jdocs.Doc{Version: 7, JSON: `{"Alive.seconds":12}`}, At: noon}, nil
+	}
+	return jdocs.Revision{}, errs.New(errs.NotFound, "no document %s", key.Name)
+}
+
+func (papers) Revision(_ context.Context, _ jdocs.Key, version uint64) (jdocs.Revision, error) {
+	for _, r := range settingsHistory {
+		if r.Version == version {
+			return r, nil
+		}
+	}
+	return jdocs.Revision{}, jdocs.ErrNotFound
+}
+
+func (papers) History(context.Context, jdocs.Key, int) ([]jdocs.Revision, error) {
+	return settingsHistory, nil
+}
+
+func (p papers) Set(_ context.Context, key jdocs.Key, fields map[string]json.RawMessage, by string) (jdocs.Revision, error) {
+	text, _ := json.Marshal(fields)
+	return jdocs.Revision{}, p.do("set", key.Thing, key.Name, string(text), by)
+}
+
+// outbox has one command of each end.
+type outbox struct{ *desk }
+
+func (outbox) Commands(context.Context, thing.ID, bool, int) ([]command.Command, error) {
+	closed := noon.Add(-time.Minute)
+	return []command.Command{{ID: "c-1", Kind: commands.Ping, By: evil, Created: noon.Add(-time.Hour), Expires: noon, State: command.Failed, Closed: &closed, Result: &command.Result{Detail: evil}},
+		{ID: "c-2", Kind: evil, By: "op", Created: noon.Add(-2 * time.Hour), State: command.Expired, Closed: &closed}, {ID: "c-3", Kind: commands.Sync, Created: noon.Add(-time.Minute), Expires: noon, State: command.Sent, Sends: 2}}, nil
+}
+
+func (o outbox) Send(_ context.Context, d command.Draft) (command.Command, error) {
+	return command.Command{}, o.do("send", d.Thing, d.Kind, string(d.Args), d.TTL, d.By)
+}
+
+// diary is what rex reported: the last is an error, the others are many.
+type diary struct{}
+
+func record(i int) das.Record {
+	r := das.Record{Thing: rex, Received: noon.Add(-time.Duration(i) * time.Minute), Event: events.Event{Name: "battery.periodic_log", BootID: "b", Seq: uint64(10_000 - i), Level: events.Info, S1: "nominal", I1: events.Int{N: int64(i), Set: true}}}
+	if i == 0 {
+		r.Level, r.Name, r.S1 = events.Error, evil, evil
+	}
+	return r
+}
+
+func (diary) List(_ context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error) {
+	var out []das.Record
+	for i := range 700 {
+		r := record(i)
+		if c := r.Cursor(); len(out) < limit && (before.Received.IsZero() || c.Received.Before(before.Received)) && !r.Received.Before(f.Since) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func (diary) Tail(ctx context.Context, _ das.Filter, fn func(das.Record) error) error {
+	for i := range 200 {
+		if err := fn(record(i)); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func curves(_ context.Context, id thing.ID, g vitals.Grain, from, to time.Time) ([]vitals.Sample, error) {
+	var out []vitals.Sample
+	for at := from.Truncate(g.Every); at.Before(to); at = at.Add(g.Every) {
+		volts, late := 3.6+float64(at.Minute())/100, 100.0
+		out = append(out, vitals.Sample{Thing: id, At: at, Volts: &volts, Low: &volts, LateP99: &late})
+	}
+	return out, nil
+}
+
+// shelf holds saved filters.
+type shelf struct{ *desk }
+
+func (shelf) List(context.Context) ([]cohort.Cohort, error) {
+	return []cohort.Cohort{{Name: "beta", Filter: filter.MustParse("tag:beta"), Note: evil, By: evil, Changed: noon}, {Name: "old", Filter: filter.MustParse("version:<2.1"), Changed: noon}}, nil
+}
+
+func (s shelf) Put(_ context.Context, c cohort.Cohort, by string, rev int64) (cohort.Cohort, error) {
+	return c, s.do("put cohort", c.Name, c.Filter.String(), c.Note, by, rev)
+}
+func (s shelf) Delete(_ context.Context, name string) error { return s.do("delete cohort", name) }
+
+// heap holds one job.
+type heap struct{ *desk }
+
+var job = bulk.Job{ID: "j-1", Text: "add tag " + evil, Filter: "presence:present", By: evil, Created: noon, State: bulk.Running, Total: 3, Open: 1, Done: 1, Failed: 1}
+
+func (h heap) Preview(_ context.Context, d bulk.Draft) (bulk.Preview, error) {
+	p := bulk.Preview{Count: max(len(d.Things), 1), Text: d.Action.String()}
+	if d.Filter != nil {
+		p.Filter = d.Filter.String()
+	}
+	return p, h.err
+}
+
+func (h heap) Start(_ context.Context, d bulk.Draft) (bulk.Job, error) {
+	text, _ := json.Marshal(d.Action)
+	return job, h.do("start", string(text), len(d.Things), *d.Expect, d.By)
+}
+func (heap) Job(_ context.Context, id string) (bulk.Job, error) {
+	if id != job.ID {
+		return bulk.Job{}, errs.New(errs.NotFound, "no job %s", id)
+	}
+	return job, nil
+}
+func (heap) Jobs(context.Context, int) ([]bulk.Job, error) { return []bulk.Job{job}, nil }
+func (heap) Results(context.Context, string, bulk.ItemState, thing.ID, int) ([]bulk.Result, error) {
+	return []bulk.Result{{Thing: rex, State: bulk.ItemFailed, Detail: evil, At: &job.Created}}, nil
+}
+func (h heap) Cancel(_ context.Context, id string) (bulk.Job, error) { return job, h.do("cancel", id) }
