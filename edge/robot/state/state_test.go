@@ -270,6 +270,22 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// TestIntroduce: a robot says who it is and where (GOSTAI-IF-01.1 to GOSTAI-IF-01.4, GOSTAI-IF-02.1).
+func TestIntroduce(t *testing.T) {
+	b, live := newBench(t)
+	b.board.Introduce(Identity{Name: "Rex", Serial: "00e20100", IP: "192.0.2.7"}, 5*ms)
+	for name, want := range map[string]string{"robot.name": `"Rex"`, "serial": `"00e20100"`, "robot.IP": `"192.0.2.7"`, "type": `"wheeled"`} {
+		if r, err := live.Read(name); err != nil || r.Value.String() != want {
+			t.Errorf("%s is %s, %v; want %s", name, r.Value, err, want)
+		}
+	}
+	other, err := robot.Build("plain", robot.Frame{}, []robot.Part{{Path: "body.led", Is: []string{"Led"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	New(other).Introduce(Identity{Name: "Rex"}, 5*ms) // a root without these slots
+}
+
 // TestLateReaderSeesAges: a value keeps the time of its measurement however late it is read, and is unknown again once forgotten.
 func TestLateReaderSeesAges(t *testing.T) {
 	b, _ := newBench(t)
@@ -332,7 +348,7 @@ func TestSnapshotsAreWhole(t *testing.T) {
 			}
 		})
 	}
-	const rounds = 5_000
+	const rounds = 2_000
 	for i := 1; i <= rounds; i++ {
 		now := time.Duration(i) * ms
 		for id := range n {
