@@ -116,13 +116,14 @@ const ops = {
     await s.page.evaluate(() => document.activeElement?.blur());
     await s.page.screenshot({ path: a.file, fullPage: a.full ?? true, animations: "disabled" });
   },
-  async axe(s) {
+  async axe(s, a) {
     // Playwright evaluates outside the page's Content-Security-Policy.
     if (!(await s.page.evaluate(() => Boolean(window.axe)))) await s.page.evaluate(axeSource);
-    return await s.page.evaluate(async () => {
-      const { violations } = await window.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
+    return await s.page.evaluate(async (rules) => {
+      const runOnly = rules ?? ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+      const { violations } = await window.axe.run(document, { resultTypes: ["violations"], runOnly });
       return violations.map((v) => ({ id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => `${n.html.slice(0, 160)} (${n.any.concat(n.all, n.none).map((c) => c.message).join("; ").slice(0, 240)})`) }));
-    });
+    }, a.rules);
   },
   async wide(s) {
     return await s.page.evaluate(() => {
