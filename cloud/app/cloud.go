@@ -462,6 +462,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 
 // health answers 200 while this process can do its work.
 func (c *Cloud) health(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	if err := c.pool.Ping(ctx); err != nil || !c.bridge.Connected() {
