@@ -72,6 +72,11 @@ lint: ## gofmt, vet, staticcheck
 arch: ## imports point one way
 	go test -count=1 ./infra/arch
 
+.PHONY: screens
+screens: setup-test ## pictures of every page, light and dark, desktop and phone, into bin/screens
+	@mkdir -p bin/screens
+	KENNEL_SCREENS=$(CURDIR)/bin/screens go test -count=1 -run '^TestBrowser$$' ./cmd/e2e
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@set -e; for f in $$(git grep -l '^func Fuzz' -- '*_test.go'); do for t in $$(grep -oE '^func Fuzz[A-Za-z0-9_]+' $$f | cut -c6-); do \

@@ -63,6 +63,7 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	h = boundBodies(h, bodyTime)
 	cert, err := c.certificateOf("api", c.cfg.API.CertFile, c.cfg.API.KeyFile, c.cfg.API.Names)
 	if err != nil {
 		return nil, err

@@ -61,6 +61,14 @@ type Draft struct {
 	By     string
 }
 
+// Chosen returns by what the robots were chosen, as it is kept: no name or address of a person is in it. "" if they were named.
+func (d Draft) Chosen() string {
+	if d.Filter == nil {
+		return ""
+	}
+	return d.Filter.Nameless()
+}
+
 // State is where a job stands.
 type State string
 
@@ -76,7 +84,7 @@ type Job struct {
 	ID      string     `json:"job"` // a UUID
 	Action  Action     `json:"action"`
 	Text    string     `json:"text"`             // the action in words
-	Filter  string     `json:"filter,omitempty"` // "": the robots were named
+	Filter  string     `json:"filter,omitempty"` // Draft.Chosen
 	By      string     `json:"by"`
 	Created time.Time  `json:"created"`
 	State   State      `json:"state"`
@@ -113,9 +121,9 @@ type Result struct {
 // Preview is what a draft would do.
 type Preview struct {
 	Count  int        `json:"count"`
-	Sample []thing.ID `json:"sample"` // the first few
-	Text   string     `json:"text"`   // the action in words
-	Filter string     `json:"filter,omitempty"`
+	Sample []thing.ID `json:"sample"`           // the first few
+	Text   string     `json:"text"`             // the action in words
+	Filter string     `json:"filter,omitempty"` // Draft.Chosen
 }
 
 // Limits and our own defaults.
@@ -313,10 +321,7 @@ func (s *Service) Preview(ctx context.Context, d Draft) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	p := Preview{Count: len(things), Sample: append([]thing.ID{}, things[:min(len(things), sample)]...), Text: d.Action.String()}
-	if d.Filter != nil {
-		p.Filter = d.Filter.String()
-	}
+	p := Preview{Count: len(things), Sample: append([]thing.ID{}, things[:min(len(things), sample)]...), Text: d.Action.String(), Filter: d.Chosen()}
 	return p, nil
 }
 
@@ -338,11 +343,7 @@ func (s *Service) Start(ctx context.Context, d Draft) (Job, error) {
 		return Job{}, err
 	}
 	if !added {
-		text := ""
-		if d.Filter != nil {
-			text = d.Filter.String()
-		}
-		if !same(j.Action, d.Action) || j.Filter != text {
+		if !same(j.Action, d.Action) || j.Filter != d.Chosen() {
 			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q already stands for job %s, which does something else", d.Key, j.ID)
 		}
 	}

@@ -324,10 +324,23 @@ func (f *facts) broker() (Check, bool) {
 		return c.refused(o, "turned away by the broker"), true
 	case o != nil && o.OK:
 		c = c.of(o)
+	case !f.everSeen() && f.thing != nil && f.enrolledAt() != nil:
+		// It reached us for its identity, so it is on and trusts us: between it and the broker something stands.
+		c.Level, c.Text = Warn, "has its identity, and has not come to the broker yet"
+		c.Do = "If that stays: is the broker's port (8883, or what the robot's server file says) open from the robot's network to here? A firewall that lets only the web through stops it"
+		c = c.of(f.enrolledAt())
 	case !f.everSeen():
 		c.Level, c.Text = Unknown, "has not tried"
 	}
 	return c, true
+}
+
+// enrolledAt is the outcome by which it has its identity; nil: none.
+func (f *facts) enrolledAt() *Outcome {
+	if o := f.last(StepEnroll); o != nil && o.OK {
+		return o
+	}
+	return nil
 }
 
 func (f *facts) presence() (Check, bool) {

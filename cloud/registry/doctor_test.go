@@ -74,6 +74,10 @@ func TestDiagnose(t *testing.T) {
 		{"blocked port or wrong root", func(f *facts) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert, f.steps = time.Time{}, nil, Absent, nil, nil
 		}, Warn, "enrolment", "never used"},
+		{"blocked port of the broker", func(f *facts) {
+			f.thing.LastSeen, f.thing.Status, f.thing.Presence = time.Time{}, nil, Absent
+			f.steps = []Outcome{{Name: StepEnroll, OK: true, Peer: "192.0.2.7", First: now, Last: now}}
+		}, Warn, "broker", "is the broker's port"},
 		{"revoked", func(f *facts) { f.cert.Revoked = now.Add(-time.Hour) }, Fail, "certificate", "revoked"},
 		{"expired in a drawer", func(f *facts) { f.cert.NotAfter = now.Add(-time.Hour) }, Warn, "certificate", "renews by itself"},
 		{"renewal refused", func(f *facts) { f.steps = append([]Outcome{refused(StepRenew, "revoked", "taken away")}, f.steps...) }, Fail, "certificate", "12 times"},

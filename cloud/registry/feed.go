@@ -51,6 +51,9 @@ type Update struct {
 	err  error
 }
 
+// NewUpdate returns the change that a thing is now.
+func NewUpdate(t Thing) *Update { return &Update{Thing: t, row: t.Row()} }
+
 // JSON returns the thing as the API shows it; made at the first call, for all watchers.
 func (u *Update) JSON() ([]byte, error) {
 	u.once.Do(func() { u.json, u.err = json.Marshal(u.Thing) })
@@ -105,7 +108,7 @@ func (f *feed) drop(w *sub) {
 }
 
 func (f *feed) publish(t Thing) {
-	u := &Update{Thing: t, row: t.Row()}
+	u := NewUpdate(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for w := range f.subs {

@@ -3,6 +3,7 @@ package robot
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -146,7 +147,7 @@ var declarations = []declared{
 		attr("yaw", Float, radian, "rotation about Z, left is positive"),
 		attr("pitch", Float, radian, "rotation about Y, down is positive"),
 	),
-	of("VideoIn", "", "", false, "A camera.",
+	of("VideoIn", "", "", false, "A camera.", slices.Concat([]Slot{
 		read("val", Bytes, "", "the image"),
 		read("xfov", Float, radian, "horizontal field of view").within(0, 2*math.Pi),
 		read("yfov", Float, radian, "vertical field of view").within(0, 2*math.Pi),
@@ -159,7 +160,7 @@ var declarations = []declared{
 		attr("gain", Float, dimensionless, "amplification, 1 if that means nothing").within(0, inf).opt().or(F(1)),
 		attr("resolution", Int, "", "0 is the highest, then every size there is, in decreasing order").within(0, inf).opt(),
 		attr("quality", Int, "", "of JPEG: 0 small and bad to 100 best").within(0, 100).opt(),
-	),
+	}, conversions())...),
 	of("AudioOut", "", "", true, "A speaker.",
 		attr("val", Bytes, "", "the sound, its format in its header; writing plays it"),
 		read("remain", Float, millisecond, "sound left in the buffer").within(0, inf),

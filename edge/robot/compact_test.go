@@ -35,6 +35,12 @@ func TestCompact(t *testing.T) {
 			VideoIn robot.body.head.camera camera
 			Led robot.body.head.eye.led led
 			Mobile robot robot`,
+		// GOSTAI-CMP-04: what stays is joined in camel case, also names that are camel case themselves.
+		"camel case": `
+			Motor robot.body.rearDeck.hatch.roll hatchRoll
+			Motor robot.body.rearDeck.hatch.yaw hatchYaw
+			Led robot.body.rearDeck.led rearDeckLed
+			Led robot.body.head.led headLed`,
 		// GOSTAI-CMP-06 step 2: an only axis gives way to its parent, but not to robot or body.
 		"axes": `
 			LinearMotor robot.body.arm.z arm

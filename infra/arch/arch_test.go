@@ -94,6 +94,8 @@ func refuse(from, to string) string {
 		return "infra knows of the domains only the thing id"
 	case in(from, "cloud/api") && in(to, "infra"):
 		return "contracts import no ground"
+	case in(from, "edge/robot") && !testOnly(from) && (third(to) || strings.HasPrefix(to, module) && !in(to, "edge/robot")):
+		return "the device model knows nothing but itself and the standard library"
 	case testOnly(to) && !testOnly(from) && !in(from, "edge/sim", "edge/app/simapp"):
 		return "production imports no simulator and no test package"
 	}
@@ -180,6 +182,8 @@ func TestRefuse(t *testing.T) {
 		{"jdocs/jdocspg", "ota/otapg", true},
 		{"infra/pg", "cloud/das", true},
 		{"edge/rt", "edge/body/vector/vectorsim", true},
+		{"edge/robot", "edge/body", true},
+		{"edge/robot/state", "edge/robot", false},
 		{"edge/sim", "edge/body/vector/vectorsim", false},
 		{"cloud/das", "cloud/app", true},
 	} {

@@ -59,6 +59,7 @@ function focused() {
   for (let x = e.parentElement, n = 0; x && n < 3 && !seen; x = x.parentElement, n++) seen = x.matches(":has(:focus-visible), :focus-within") && getComputedStyle(x).outlineStyle !== "none";
   const r = e.getBoundingClientRect();
   const name = (e.getAttribute("aria-label") || label?.innerText || e.innerText || e.value || e.name || "").trim().replace(/\s+/g, " ").slice(0, 60);
+  (window.kennelNames ??= new Set()).add(e.outerHTML);
   return { n: list.get(key), name: `${e.tagName.toLowerCase()} ${name}`.trim(), seen: Boolean(seen), inView: r.bottom > 0 && r.top < innerHeight && r.right > 0 && r.left < innerWidth };
 }
 
@@ -132,7 +133,7 @@ const ops = {
     });
   },
   async tabs(s) {
-    await s.page.evaluate(() => { window.kennelTabs = new Map(); document.activeElement?.blur(); scrollTo(0, 0); getSelection()?.removeAllRanges(); });
+    await s.page.evaluate(() => { window.kennelTabs = new Map(); window.kennelNames = new Set(); document.activeElement?.blur(); scrollTo(0, 0); getSelection()?.removeAllRanges(); });
     const want = await s.page.evaluate(`(${tabbable})().length`);
     const stops = [];
     let outside = 0;
@@ -149,7 +150,8 @@ const ops = {
       }
       stops.push(f);
     }
-    const missed = await s.page.evaluate(`(${tabbable})().filter((e) => !window.kennelTabs.has(e)).map((e) => e.outerHTML.slice(0, 120))`);
+    // A live page may have put another element in the place of one that was reached.
+    const missed = await s.page.evaluate(`(${tabbable})().filter((e) => !window.kennelTabs.has(e) && !window.kennelNames.has(e.outerHTML)).map((e) => e.outerHTML.slice(0, 120))`);
     return { stops, missed };
   },
   async faults(s) { return s.faults.splice(0); },

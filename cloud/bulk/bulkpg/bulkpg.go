@@ -69,15 +69,11 @@ func (s *Store) Add(ctx context.Context, d bulk.Draft, things []thing.ID) (j bul
 	if d.Key != "" {
 		key = &d.Key
 	}
-	text := ""
-	if d.Filter != nil {
-		text = d.Filter.String()
-	}
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		var id string
 		// A second request with the key waits for the first one's end, and then finds it.
 		err := tx.QueryRow(ctx, `INSERT INTO bulk_job (key, by_whom, action, filter, total) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (by_whom, key) DO NOTHING
-			RETURNING id::text`, key, d.By, action, text, len(things)).Scan(&id)
+			RETURNING id::text`, key, d.By, action, d.Chosen(), len(things)).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			j, err = one(tx.Query(ctx, `SELECT `+columns+` FROM bulk_job AS j WHERE j.by_whom = $1 AND j.key = $2`, d.By, d.Key))
 			return err

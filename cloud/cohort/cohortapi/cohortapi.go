@@ -81,7 +81,7 @@ func Mount(mux *http.ServeMux, svc *cohort.Service, cfg Config) {
 		if err := cohort.CheckName(q.c.Name); err != nil {
 			return cohort.Cohort{}, err
 		}
-		if err := cfg.Audit(ctx, "cohort.put", q.c.Name, q.c.Filter.String()); err != nil {
+		if err := cfg.Audit(ctx, "cohort.put", q.c.Name, q.c.Filter.Nameless()); err != nil {
 			return cohort.Cohort{}, err
 		}
 		return svc.Put(ctx, q.c, kit.CallerFrom(ctx).Subject(), q.rev)

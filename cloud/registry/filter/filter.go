@@ -157,6 +157,18 @@ func (f Filter) String() string {
 	return strings.Join(out, " ")
 }
 
+// Nameless returns the filter as String does, without what may be somebody's name or address: for what is kept longer than people are.
+func (f Filter) Nameless() string {
+	out := make([]string, len(f.Terms))
+	for i, t := range f.Terms {
+		if t.Key == Owner || t.Key == Name || t.Key == Word {
+			t.Values = []Value{{Text: "..."}}
+		}
+		out[i] = t.String()
+	}
+	return strings.Join(out, " ")
+}
+
 // MarshalText writes a filter as String does.
 func (f Filter) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 

@@ -39,6 +39,12 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestNameless(t *testing.T) {
+	if got := MustParse(`-owner:ann@example.org,bob tag:lab name:"Ann's" rosie`).Nameless(); got != "-owner:... tag:lab name:... ..." {
+		t.Errorf("%s", got)
+	}
+}
+
 // TestParseRefuses: errors say where, what, and what is wanted.
 func TestParseRefuses(t *testing.T) {
 	for in, want := range map[string]string{

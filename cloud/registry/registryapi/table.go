@@ -95,7 +95,7 @@ func filterOf(v url.Values) (filter.Filter, error) {
 // export streams everything that is selected, page by page: what changes meanwhile is told as it is when its page is read.
 func (a *api) export(w http.ResponseWriter, r *http.Request, q listRequest) {
 	ctx := r.Context()
-	if err := a.audit(ctx, "fleet.export", string(q.format), q.sel.Filter.String()); err != nil {
+	if err := a.audit(ctx, "fleet.export", string(q.format), q.sel.Filter.Nameless()); err != nil {
 		kithttp.WriteError(w, err)
 		return
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"kennel/certs/thing"
 	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
@@ -21,31 +23,38 @@ import (
 // seed fills the fleet by SQL with n things of mixed kinds, in one go.
 func seed(t testing.TB, s *Store, n int) {
 	t.Helper()
-	for _, q := range []string{
-		`INSERT INTO registry_thing (thing, created, present, since, last_seen, lease_until, status)
-		SELECT (ARRAY['vic', 'amigo', 'pleo', 'aibo'])[1 + i % 4] || ':' || lpad(to_hex(i), 8, '0'), now() - i * interval '1 minute', i % 3 = 0,
-			CASE WHEN i % 7 > 0 THEN now() - (i % 1000) * interval '1 hour' END, CASE WHEN i % 7 > 0 OR i % 3 = 0 THEN now() - (i % 1000) * interval '1 hour' END,
-			CASE WHEN i % 3 = 0 THEN now() + interval '1 hour' END,
-			CASE WHEN i % 7 > 0 THEN '{"v":1,"state":"online","boot_id":"b","connect_seq":1,"seq":1,"lease_ms":60000,"ts":0,"uptime_ms":1}'::json END
-		FROM generate_series(1, $1::int) AS i`,
-		// The keys of these versions are what filter.VersionKey makes; the test compares.
-		`UPDATE registry_facet AS f SET fit = $2::int, os = v.os, os_key = v.k, agent = '1.' || i % 3, agent_key = CASE i % 3 WHEN 0 THEN 'B1#' ELSE 'B1.B' || i % 3 || '#' END,
-			volts = 3 + (i % 30) * 0.05, level = (ARRAY['low', 'nominal', 'full', '', 'unknown'])[1 + i % 5], late = CASE WHEN i % 4 = 0 THEN -1 ELSE (i % 100) * 10 END,
-			loop = CASE WHEN i % 4 = 0 THEN 'none' WHEN (i % 100) * 10 > 500 THEN 'late' ELSE 'ok' END, model = CASE i % 2 WHEN 0 THEN 'Vector 2.0' ELSE '' END,
-			problems = CASE WHEN i % 50 = 0 THEN '{battery,robotd}' WHEN i % 20 = 0 THEN '{loop}' ELSE '{}' END::text[],
-			tags = CASE WHEN i % 997 = 0 THEN '{rare}' WHEN i % 10 = 0 THEN '{demo,lab}' ELSE '{}' END::text[],
-			cert = CASE WHEN i % 5 = 0 THEN '-infinity' ELSE now() + (i % 400 - 20) * interval '1 day' END
-		FROM (SELECT thing AS id, ('x' || split_part(thing, ':', 2))::bit(32)::int AS i FROM registry_thing) AS t,
-			LATERAL (SELECT * FROM (VALUES (0, '', ''), (1, '2.0.1.6076', 'B2.A.B1.D6076#'), (2, '2.10.0', 'B2.C10#'), (3, '2.9', 'B2.B9#')) AS v (n, os, k) WHERE v.n = i % 4) AS v
-		WHERE f.thing = t.id AND $1::int > 0`,
-	} {
-		args := []any{n, registry.Fit}
-		if !strings.Contains(q, "$2") {
-			args = args[:1]
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		// All at once instead of by triggers, row by row.
+		if _, err := tx.Exec(t.Context(), `SET LOCAL session_replication_role = replica`); err != nil {
+			return err
 		}
-		if _, err := s.pool.Exec(t.Context(), q, args...); err != nil {
-			t.Fatal(err)
+		if _, err := tx.Exec(t.Context(), `INSERT INTO registry_thing (thing, created, present, since, last_seen, lease_until, status)
+			SELECT (ARRAY['vic', 'amigo', 'pleo', 'aibo'])[1 + i % 4] || ':' || lpad(to_hex(i), 8, '0'), now() - i * interval '1 minute', i % 3 = 0,
+				CASE WHEN i % 7 > 0 THEN now() - (i % 1000) * interval '1 hour' END, CASE WHEN i % 7 > 0 OR i % 3 = 0 THEN now() - (i % 1000) * interval '1 hour' END,
+				CASE WHEN i % 3 = 0 THEN now() + interval '1 hour' END,
+				CASE WHEN i % 7 > 0 THEN '{"v":1,"state":"online","boot_id":"b","connect_seq":1,"seq":1,"lease_ms":60000,"ts":0,"uptime_ms":1}'::json END
+			FROM generate_series(1, $1::int) AS i`, n); err != nil {
+			return err
 		}
+		// The keys of these versions are what filter.VersionKey makes; the tests compare.
+		if _, err := tx.Exec(t.Context(), `INSERT INTO registry_facet (thing, created, present, since, seen, fit, os, os_key, agent, agent_key, volts, level, late, loop, model, problems, tags, cert)
+			SELECT thing, created, present, coalesce(since, '-infinity'), CASE WHEN present THEN 'infinity' ELSE coalesce(last_seen, '-infinity') END, $1::int, v.os, v.k,
+				'1.' || i % 3, CASE i % 3 WHEN 0 THEN 'B1#' ELSE 'B1.B' || i % 3 || '#' END,
+				3 + (i % 30) * 0.05, (ARRAY['low', 'nominal', 'full', '', 'unknown'])[1 + i % 5], CASE WHEN i % 4 = 0 THEN -1 ELSE (i % 100) * 10 END,
+				CASE WHEN i % 4 = 0 THEN 'none' WHEN (i % 100) * 10 > 500 THEN 'late' ELSE 'ok' END, CASE i % 2 WHEN 0 THEN 'Vector 2.0' ELSE '' END,
+				CASE WHEN i % 50 = 0 THEN '{battery,robotd}' WHEN i % 20 = 0 THEN '{loop}' ELSE '{}' END::text[],
+				CASE WHEN i % 997 = 0 THEN '{rare}' WHEN i % 10 = 0 THEN '{demo,lab}' ELSE '{}' END::text[],
+				CASE WHEN i % 5 = 0 THEN '-infinity' ELSE now() + (i % 400 - 20) * interval '1 day' END
+			FROM (SELECT *, ('x' || split_part(thing, ':', 2))::bit(32)::int AS i FROM registry_thing) AS t
+				JOIN (VALUES (0, '', ''), (1, '2.0.1.6076', 'B2.A.B1.D6076#'), (2, '2.10.0', 'B2.C10#'), (3, '2.9', 'B2.B9#')) AS v (n, os, k) ON v.n = i % 4`, registry.Fit); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), `INSERT INTO registry_words (thing, words)
+			SELECT thing, lower(concat_ws(E'\n', thing, os, agent, body, model, array_to_string(tags, E'\n'))) FROM registry_facet`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, table := range []string{"registry_thing", "registry_facet", "registry_words"} {
 		if _, err := s.pool.Exec(t.Context(), "VACUUM ANALYZE "+table); err != nil {

@@ -165,7 +165,7 @@ type model struct {
 
 // TestOneOwner plays random claims of six owners against the rule, step by step; KENNEL_SOAK plays on. A failure prints its seed.
 func TestOneOwner(t *testing.T) {
-	seeds, steps := 3, 800
+	seeds, steps := 2, 400
 	if os.Getenv("KENNEL_SOAK") == "1" {
 		seeds, steps = 500, 5000
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"kennel/edge/robot"
@@ -22,10 +23,27 @@ type Sink interface {
 type Live struct {
 	board *Board
 	sink  Sink
+
+	convert func(v robot.Value, format string) (robot.Value, error)
+	mu      sync.Mutex // of images
+	images  map[int]image
+}
+
+// image is a camera's image in another format, and which it was made of.
+type image struct {
+	of    *word
+	value robot.Value
+	err   error
 }
 
 // NewLive returns the live view of a board; writes go to sink.
-func NewLive(board *Board, sink Sink) *Live { return &Live{board, sink} }
+func NewLive(board *Board, sink Sink) *Live {
+	return &Live{board: board, sink: sink, images: map[int]image{}}
+}
+
+// Convert gives the function that makes a camera's image in another format, which camera.jpeg and its like read as (GOSTAI-IF-17.13). Call it
+// before the first Read.
+func (l *Live) Convert(f func(v robot.Value, format string) (robot.Value, error)) { l.convert = f }
 
 // Reading is what a name reads as.
 type Reading struct {
@@ -129,8 +147,35 @@ func (l *Live) value(r *robot.Ref, snap *Snapshot) (robot.Value, time.Duration, 
 		}
 		threshold, _, err := l.value(n.Slot("threshold"), snap)
 		return robot.B(err == nil && ratio.Number >= threshold.Number), at, err
+	case r.Interface.Name == "VideoIn" && robot.ImageFormat(name) != robot.FormatUnknown:
+		return l.converted(r)
 	}
 	return l.stored(r, snap)
+}
+
+// converted is the image of r's camera in the format that r is named after: made at most once a frame, however many read it.
+func (l *Live) converted(r *robot.Ref) (robot.Value, time.Duration, error) {
+	w := l.board.words[r.Node.Slot("val").ID].Load()
+	switch {
+	case w == nil:
+		return robot.Value{}, 0, fmt.Errorf("%s: %w", r, ErrUnknown)
+	case w.value.Format.Name == r.Slot.Name:
+		return w.value, w.at, nil
+	case l.convert == nil:
+		return robot.Value{}, 0, fmt.Errorf("%s: %w: nothing here converts images", r, robot.ErrNotPresent)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	made, ok := l.images[r.ID]
+	if !ok || made.of != w {
+		made = image{of: w}
+		made.value, made.err = l.convert(w.value, r.Slot.Name)
+		l.images[r.ID] = made
+	}
+	if made.err != nil {
+		return robot.Value{}, 0, fmt.Errorf("%s: %w", r, made.err)
+	}
+	return made.value, w.at, nil
 }
 
 func wrap(n *robot.Node, angle float64) float64 {

@@ -148,6 +148,22 @@ func (b *Board) Sample(id int) Sample {
 	return buf.snap.Samples[id]
 }
 
+// Identity is what only the running robot knows of itself (GOSTAI-IF-01.2, GOSTAI-IF-01.4, GOSTAI-IF-02.1); type and model are the tree's.
+type Identity struct {
+	Name   string
+	Serial string // "" when unknown
+	IP     string // of a body without network: of the agent that hosts it
+}
+
+// Introduce shows who the robot is in the slots of its root, as far as it has them. It is not for the loop.
+func (b *Board) Introduce(who Identity, at time.Duration) {
+	for name, v := range map[string]string{"name": who.Name, "serial": who.Serial, "IP": who.IP} {
+		if r := b.tree.Root().Slot(name); r != nil {
+			b.SetValue(r.ID, robot.S(v), at)
+		}
+	}
+}
+
 // SetValue shows a string, a list or bytes at once, beside the snapshots; it is not for the loop. Nobody changes v after.
 func (b *Board) SetValue(id int, v robot.Value, at time.Duration) {
 	if id >= 0 && id < len(b.words) {

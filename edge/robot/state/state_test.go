@@ -66,7 +66,7 @@ func newBench(t *testing.T) (*bench, *Live) {
 		{Path: "body.head.eye[left].led", Is: []string{"RGBLed"}}, {Path: "body.head.eye[right].led", Is: []string{"RGBLed"}},
 		{Path: "body.laser", Is: []string{"DistanceSensor"}, Live: []string{"raw"}},
 		{Path: "body.battery", Is: []string{"Battery"}, Fixed: map[string]robot.Value{"capacity": robot.F(0.32)}},
-		{Path: "body.camera", Is: []string{"VideoIn"}, Has: []string{"quality", "gain"}}, {Path: "body.camera.blob", Is: []string{"BlobDetector"}},
+		{Path: "body.camera", Is: []string{"VideoIn"}, Has: []string{"quality", "gain", "jpeg", "rgb"}}, {Path: "body.camera.blob", Is: []string{"BlobDetector"}},
 		{Path: "body.speaker", Is: []string{"AudioOut"}},
 	})
 	if err != nil {
@@ -270,6 +270,77 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// TestIntroduce: a robot says who it is and where (GOSTAI-IF-01.1 to GOSTAI-IF-01.4, GOSTAI-IF-02.1).
+func TestIntroduce(t *testing.T) {
+	b, live := newBench(t)
+	b.board.Introduce(Identity{Name: "Rex", Serial: "00e20100", IP: "192.0.2.7"}, 5*ms)
+	for name, want := range map[string]string{"robot.name": `"Rex"`, "serial": `"00e20100"`, "robot.IP": `"192.0.2.7"`, "type": `"wheeled"`} {
+		if r, err := live.Read(name); err != nil || r.Value.String() != want {
+			t.Errorf("%s is %s, %v; want %s", name, r.Value, err, want)
+		}
+	}
+	other, err := robot.Build("plain", robot.Frame{}, []robot.Part{{Path: "body.led", Is: []string{"Led"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	New(other).Introduce(Identity{Name: "Rex"}, 5*ms) // a root without these slots
+}
+
+// TestConvertedImages: a camera's image in another format is a slot named after it, converted once a frame for all (GOSTAI-IF-17.13).
+func TestConvertedImages(t *testing.T) {
+	b, live := newBench(t)
+	target, err := b.tree.Lookup("camera.val")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoot := func(data string, at time.Duration) {
+		b.board.SetValue(target.Refs[0].ID, robot.Value{Type: robot.Bytes, Data: []byte(data), Format: robot.Format{Name: "jpeg"}}, at)
+	}
+	if _, err := live.Read("camera.rgb"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("before the first image: %v", err)
+	}
+	shoot("one", 10*ms)
+	if _, err := live.Read("camera.rgb"); !errors.Is(err, robot.ErrNotPresent) {
+		t.Errorf("without a converter: %v", err)
+	}
+	made := 0
+	bad := errors.New("half an image")
+	live.Convert(func(v robot.Value, format string) (robot.Value, error) {
+		made++
+		if string(v.Data) == "bad" {
+			return robot.Value{}, bad
+		}
+		v.Format.Name, v.Data = format, append([]byte(format+" of "), v.Data...)
+		return v, nil
+	})
+	for i, tc := range []struct{ shoot, read, want string }{
+		{"", "camera.jpeg", "one"}, // as it is
+		{"", "camera.rgb", "rgb of one"},
+		{"", "camera.rgb", "rgb of one"},
+		{"two", "camera.rgb", "rgb of two"},
+		{"", "robot.body.camera.rgb", "rgb of two"},
+	} {
+		if tc.shoot != "" {
+			shoot(tc.shoot, 20*ms)
+		}
+		if r, err := live.Read(tc.read); err != nil || string(r.Value.Data) != tc.want || r.At == 0 {
+			t.Errorf("%d: %s is %q, %v; want %q", i, tc.read, r.Value.Data, err, tc.want)
+		}
+	}
+	shoot("bad", 30*ms)
+	for range 2 {
+		if _, err := live.Read("camera.rgb"); !errors.Is(err, bad) {
+			t.Errorf("an image that cannot be converted: %v", err)
+		}
+	}
+	if made != 3 {
+		t.Errorf("%d conversions of 3 images", made)
+	}
+	if _, err := live.Read("camera.nv12"); !errors.Is(err, robot.ErrNotPresent) {
+		t.Errorf("a format this camera does not offer: %v", err)
+	}
+}
+
 // TestLateReaderSeesAges: a value keeps the time of its measurement however late it is read, and is unknown again once forgotten.
 func TestLateReaderSeesAges(t *testing.T) {
 	b, _ := newBench(t)
@@ -332,7 +403,7 @@ func TestSnapshotsAreWhole(t *testing.T) {
 			}
 		})
 	}
-	const rounds = 5_000
+	const rounds = 2_000
 	for i := 1; i <= rounds; i++ {
 		now := time.Duration(i) * ms
 		for id := range n {
