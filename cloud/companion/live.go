@@ -14,11 +14,13 @@ import (
 )
 
 const (
-	liveEvery    = 500 * time.Millisecond // at most one word of change in this time
-	liveBeat     = 15 * time.Second       // keeps proxies from closing a quiet stream
-	liveLife     = 10 * time.Minute       // then the browser connects anew, and must still be signed in and own the robot
-	writeTimeout = 10 * time.Second
+	liveEvery = 500 * time.Millisecond // at most one word of change in this time
+	liveBeat  = 15 * time.Second       // keeps proxies from closing a quiet stream
+	liveLife  = 10 * time.Minute       // then the browser connects anew, and must still be signed in and own the robot
 )
+
+// writeTimeout is how long one write may take. A variable so that a test need not wait for it.
+var writeTimeout = 10 * time.Second
 
 // liveOf is the address that tells of changes of a robot; "": of all that are the owner's.
 func liveOf(id thing.ID) string {
@@ -62,8 +64,11 @@ func (c *companion) live(w http.ResponseWriter, r *http.Request) {
 		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return false
 		}
-		_, err := w.Write([]byte(text))
-		return err == nil && out.Flush() == nil
+		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {
+			return false
+		}
+		_ = out.SetWriteDeadline(time.Time{}) // on HTTP/2 it would end the stream even while nothing is written
+		return true
 	}
 	const change = "event: change\ndata: 1\n\n"
 	if !send("retry: 2000\n" + change) { // what happened before this stream began

@@ -204,14 +204,18 @@ func (f talker) Watch(context.Context) <-chan registry.Thing { return f.changes 
 
 // TestLive: a word for each change of one's own robots, none for another's, and an end when the watch ends.
 func TestLive(t *testing.T) {
+	defer func(was time.Duration) { writeTimeout = was }(writeTimeout)
+	writeTimeout = 100 * time.Millisecond
 	_, h := open(t)
 	f := talker{h, make(chan registry.Thing)}
 	c := &companion{Config: Config{Robots: h, Fleet: f}, now: time.Now}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.live(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleOwner, Account: "ann"})))
 	}))
+	s.EnableHTTP2 = true // as browsers speak
+	s.StartTLS()
 	t.Cleanup(s.Close)
-	resp, err := http.Get(s.URL + "/my/live?robot=" + url.QueryEscape(string(rex)))
+	resp, err := s.Client().Get(s.URL + "/my/live?robot=" + url.QueryEscape(string(rex)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +230,11 @@ func TestLive(t *testing.T) {
 		return "the end"
 	}
 	got := []string{next(), next(), next()}
+	if resp.ProtoMajor != 2 {
+		t.Errorf("spoke %s", resp.Proto)
+	}
+	quiet := time.NewTimer(3 * writeTimeout) // a quiet stream outlives the time that one write may take
+	<-quiet.C
 	for _, id := range []thing.ID{bobs, "pleo:7", rex} {
 		f.changes <- registry.Thing{ID: id}
 	}

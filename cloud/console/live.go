@@ -87,7 +87,10 @@ func startStream(w http.ResponseWriter) func(text string) bool {
 		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return false
 		}
-		_, err := w.Write([]byte(text))
-		return err == nil && out.Flush() == nil
+		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {
+			return false
+		}
+		_ = out.SetWriteDeadline(time.Time{}) // on HTTP/2 it would end the stream even while nothing is written
+		return true
 	}
 }

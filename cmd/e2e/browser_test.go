@@ -3,8 +3,15 @@ package e2e
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net/mail"
 	"net/url"
 	"os"
@@ -79,7 +86,249 @@ func TestBrowser(t *testing.T) {
 	h.start()
 	s := &site{house: h, b: browser.Start(t), seen: map[string]bool{}}
 	things := h.awaitPresent(2)
+	planted := s.plant(t)
 	t.Run("owner", func(t *testing.T) { s.owner(t, things[0]) })
+	t.Run("operator", func(t *testing.T) { s.newOperator(t, things[1], planted) })
+
+	var missed []string
+	for name, rule := range access.HTTP {
+		if strings.HasPrefix(name, "GET ") && rule.Page && !s.seen[name] && !slices.Contains(noPages, name) {
+			missed = append(missed, name)
+		}
+	}
+	slices.Sort(missed)
+	if len(missed) > 0 && !t.Failed() {
+		t.Errorf("nobody looked at %q", missed)
+	}
+}
+
+// noPages are routes among the pages that are not one themselves, or need an identity provider.
+var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /login/oidc", "GET /login/oidc/callback"}
+
+// planted are robots that are not well, and why.
+type planted struct {
+	root, secret, port, offline string
+}
+
+// plant makes robots that cannot get in: one does not trust this cloud, one brings another's secret, one cannot reach the broker. A fourth was
+// here and left.
+func (s *site) plant(t *testing.T) planted {
+	t.Helper()
+	p := planted{root: "vic:00e2bad1", secret: "vic:00e2bad2", port: "vic:00e2bad3", offline: "vic:00e20ff1"}
+	strip := func(url string) string { _, addr, _ := strings.Cut(url, "://"); return strings.TrimRight(addr, "/") }
+	foreign := filepath.Join(t.TempDir(), "foreign.crt")
+	if err := os.WriteFile(foreign, foreignRoot(t), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var secrets []string
+	for _, thing := range []string{p.root, p.secret, p.port} {
+		var reg struct{ Secret string }
+		if err := s.ctlJSON(&reg, "robots", "register", thing); err != nil {
+			t.Fatal(err)
+		}
+		secrets = append(secrets, reg.Secret)
+	}
+	run := func(thing, secret, ca string) *wired {
+		r := &wired{thing: thing, root: filepath.Join(s.dir, "planted-"+strings.Replace(thing, ":", "-", 1))}
+		r.api, r.mqtt = newWire(t, strip(s.ready.Endpoints["api"])), newWire(t, strip(s.ready.Endpoints["mqtt"]))
+		file := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := program(t, "", nil, "robotsim", "make", "-root", r.root, "-thing", thing, "-secret-file", file, "-api", "https://"+r.api.addr, "-mqtt", "ssl://"+r.mqtt.addr, "-ca", ca); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return r
+	}
+	trusted := s.ready.Files["root_ca"]
+	run(p.root, secrets[0], foreign).run(t)
+	run(p.secret, secrets[0], trusted).run(t)
+	blocked := run(p.port, secrets[2], trusted)
+	blocked.mqtt.cut()
+	blocked.run(t)
+	leaver := s.wiredRobot(t, p.offline)
+	s.awaitPresent(3)
+	leaver.cut() // it cannot say goodbye
+	for thing, want := range map[string]string{p.root: "never used", p.secret: "refused", p.port: "has not come to the broker"} {
+		await(t, time.Minute, "what the doctor says of "+thing, func() error {
+			var r struct{ Verdict string }
+			if err := s.ctlJSON(&r, "doctor", thing); r.Verdict == "" {
+				return err
+			}
+			if !strings.Contains(r.Verdict, want) {
+				return fmt.Errorf("%s", r.Verdict)
+			}
+			return nil
+		})
+	}
+	s.awaitAbsent(p.offline)
+	return p
+}
+
+// foreignRoot is a root certificate that this cloud has nothing to do with.
+func foreignRoot(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Another cloud"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// newOperator is the walk of somebody who never saw the console and types one address and no other (what must hold 1).
+func (s *site) newOperator(t *testing.T, thing string, bad planted) {
+	const email = "olga@staff.example"
+	var made struct {
+		Password string `json:"password"`
+	}
+	s.operator(t).do("POST", "/v1/operators", map[string]string{"email": email, "role": "admin"}, &made)
+	p := s.b.Page(t, browser.Desktop)
+	look := func(name string) {
+		t.Helper()
+		s.look(p, name)
+		p.Look("light", browser.Desktop)
+	}
+	p.Goto(s.ready.Endpoints["console"] + "/")
+	p.At("^/login")
+	look("login")
+	p.Fill("E-mail", email)
+	p.Fill("Password", made.Password)
+	p.Press("Enter")
+	p.At("^/account/password")
+	p.Fill("The password you have", made.Password)
+	p.Fill("Password, at least 10 characters", ownersPassword)
+	p.Press("Enter")
+	p.See("Your password is changed.")
+	p.Follow("Go on", "^/$")
+	p.SeeRole("heading", "Overview")
+	look("overview")
+
+	// Which version each runs: how many of each, and robot by robot.
+	if got := p.TextOf("region", "Releases in use"); !strings.Contains(got, "2.0.0.6074") {
+		t.Errorf("releases in use:\n%s", got)
+	}
+	p.Follow("Fleet", "^/things$")
+	look("fleet")
+	if got := p.TextOf("row", thing); !strings.Contains(got, "2.0.0.6074") || !strings.Contains(got, "present") {
+		t.Errorf("the row of %s: %q", thing, got)
+	}
+
+	// Which are offline, and since when.
+	p.Click("link", "Absent")
+	p.At("presence%3Aabsent")
+	if got := p.TextOf("row", bad.offline); !regexp.MustCompile(`absent\s+(just now|\d+ (second|minute)s? ago)`).MatchString(got) {
+		t.Errorf("the row of a robot that is offline does not say since when: %q", got)
+	}
+	p.Follow(bad.offline, "^/things/")
+	p.See("left")
+	if got := p.Text(); !strings.Contains(got, "absent for") {
+		t.Errorf("the page of a robot that is offline:\n%s", got)
+	}
+	look("robot-offline")
+
+	// Why three of them never got in, each for its own reason. The list of those that never did is on the overview.
+	for name, want := range map[string][]string{
+		bad.root:   {"its claim secret was never used", "Is the root certificate in its server file this cloud's?"},
+		bad.secret: {"enrolment refused", "secret"},
+		bad.port:   {"got its identity for its claim secret", "has not come to the broker yet", "port"},
+	} {
+		p.Follow("Overview", "^/$")
+		p.ClickIn("region", "Never activated", "link", name)
+		p.At("^/things/")
+		got := p.TextOf("region", "Doctor")
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("why %s never got in: want %q in\n%s", name, w, got)
+			}
+		}
+	}
+	look("robot-never")
+
+	// What changed a robot's volume, and when; and back.
+	root := s.robotRoot(thing)
+	before, err := readLocal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit(t, root, "master_volume", 1)
+	s.cloudHas(thing, "master_volume", 1)
+	p.Follow("Fleet", "^/things$")
+	p.Follow(thing, "^/things/")
+	p.SeeRole("heading", "Doctor")
+	look("robot")
+	p.Follow("Settings", "/settings$")
+	p.SeeRole("button", "Set back to medium high")
+	look("robot-settings")
+	if got := p.TextOf("row", "Volume"); !strings.Contains(got, "low") || !strings.Contains(got, "from medium high, by the robot") || !regexp.MustCompile(`\d{4}`).MatchString(got) {
+		t.Errorf("the row of the volume does not say what changed it, and when: %q", got)
+	}
+	p.Focus("button", "Set back to medium high")
+	p.Press("Enter")
+	has(t, root, "master_volume", before.Jdoc["master_volume"])
+	p.SeeIn("row", "Volume", "✓ medium high") // without a reload
+	p.SeeIn("region", "What was changed, when and by whom", email)
+
+	s.otherPages(p, look, thing)
+}
+
+// otherPages looks at the rest of the console, reached by its links.
+func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
+	p.Follow("Commands", "/commands$")
+	p.Check("I mean")
+	p.Click("button", "Send it")
+	p.SeeIn("region", "What it was told", "done")
+	look("robot-commands")
+	p.Follow("Events", "/events$")
+	look("robot-events")
+	p.Follow("Access", "/access$")
+	look("robot-access")
+	p.Follow("Fleet", "^/things$")
+	p.Check("Pick " + thing)
+	p.Choose("What to do", "Add a tag")
+	p.Click("button", "Go on")
+	p.At("^/bulk/new")
+	look("bulk-new")
+	p.Fill("Tag", "lab")
+	p.Check("I mean these")
+	p.Click("button", "Do it")
+	p.At("^/bulk/[^n]")
+	p.See("done")
+	look("bulk-job")
+	p.Click("link", "Jobs")
+	p.At("^/bulk$")
+	look("bulk")
+	p.Follow("Fleet", "^/things$")
+	p.Fill("Filter", "tag:lab")
+	p.Press("Enter")
+	p.At("tag")
+	p.Follow("Save this filter", "^/cohorts")
+	p.Fill("Name", "lab")
+	p.Click("button", "Save")
+	p.SeeRole("link", "lab")
+	look("cohorts")
+	for _, x := range []struct{ link, path, name string }{
+		{"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"},
+		{"keys and filters", "^/help", "help"},
+	} {
+		p.Follow(x.link, x.path)
+		look(x.name)
+	}
+	p.ClickText("olga@staff.example")
+	p.Follow("Your account", "^/me")
+	look("me")
+	p.Follow("Fleet", "^/things$")
+	p.Fill("Filter", "no such robot")
+	p.Press("Enter")
+	p.SeeRole("heading", "No robot matches")
+	look("fleet-none")
+	p.Goto(s.ready.Endpoints["console"] + "/api")
+	look("api")
 }
 
 var letterLink = regexp.MustCompile(`https?://\S+/account/\S+`)
@@ -124,6 +373,11 @@ func (s *site) owner(t *testing.T, thing string) {
 	s.look(p, "my-login")
 	p.Follow("Forgot your password?", "^/account/forgot")
 	s.look(p, "account-forgot")
+	for _, page := range []string{"reset", "email"} { // letters lead there
+		p.Goto(sibling(t, p, "/account/"+page))
+		s.look(p, "account-"+page)
+	}
+	p.Goto(sibling(t, p, "/account/forgot"))
 	p.Follow("Sign in", "^/my/login")
 	p.Follow("New here?", "^/account/signup")
 	s.look(p, "account-signup")
@@ -223,7 +477,7 @@ func (s *site) owner(t *testing.T, thing string) {
 	s.look(p, "my-account")
 	p.Follow("Change my password", "^/account/password$")
 	s.look(p, "account-password")
-	p.Goto(s.back(p))
+	p.Goto(sibling(t, p, "/my/account")) // as the browser's own button does
 	p.Follow("Privacy", "^/my/privacy$")
 	p.Check("My robots may send what happens to them")
 	p.Click("button", "Save")
@@ -252,16 +506,23 @@ func (s *site) owner(t *testing.T, thing string) {
 	p.Fill("Password", ownersPassword)
 	p.Press("Enter")
 	p.SeeRole("alert", "")
-	shownCode(t, root) // it is nobody's again, and says so
+	boss := s.operator(t)
+	await(t, time.Minute, "the robot is nobody's", func() error {
+		if code, b := boss.try("GET", "/v1/things/"+thing+"/owner", nil); !bytes.Contains(b, []byte(`"ended":"erased"`)) {
+			return fmt.Errorf("%d %s", code, b)
+		}
+		return nil
+	})
 }
 
-// back goes back in the page's history.
-func (s *site) back(p *browser.Page) string {
+// sibling is another page of the same site.
+func sibling(t *testing.T, p *browser.Page, path string) string {
+	t.Helper()
 	u, err := url.Parse(p.URL())
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	u.Path = "/my/account"
+	u.Path, u.RawQuery = path, ""
 	return u.String()
 }
 

@@ -247,6 +247,7 @@ func stream(ctx context.Context, w http.ResponseWriter, recs <-chan das.Record) 
 		if err := rc.Flush(); err != nil {
 			return
 		}
+		_ = rc.SetWriteDeadline(time.Time{}) // on HTTP/2 it would end the stream even while nothing is written
 		buf.Reset()
 		select {
 		case rec, ok := <-recs:

@@ -53,8 +53,11 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return false
 		}
-		_, err := w.Write(b)
-		return err == nil && out.Flush() == nil
+		if _, err := w.Write(b); err != nil || out.Flush() != nil {
+			return false
+		}
+		_ = out.SetWriteDeadline(time.Time{}) // on HTTP/2 it would end the stream even while nothing is written
+		return true
 	}
 	if send([]byte("retry: 1000\n: watching\n\n")) {
 		s.run(ctx, a.svc.Follow(ctx), send)
