@@ -338,7 +338,7 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name 
 				pattern = "GET /{$}"
 			}
 			if l.there && access.HTTP.Check(pattern, caller.Role) == nil {
-				l.Current = f.Path == l.Address || l.Address != "/" && strings.HasPrefix(f.Path, l.Address+"/")
+				l.Current = f.Path == l.Address || l.Address != "/" && strings.HasPrefix(f.Path, l.Address+"/") || l.link == fleetLink && (strings.HasPrefix(f.Path, "/bulk") || f.Path == "/cohorts")
 				f.Nav = append(f.Nav, l.link)
 			}
 		}

@@ -85,6 +85,8 @@ type row struct {
 	LateP99 string
 	LateBad bool
 	CertBad bool // it ends soon
+	// CertOver: it has ended.
+	CertOver bool
 }
 
 // columns of the table; Sort "" is none. Those of class wide are shown where there is room.
@@ -296,6 +298,7 @@ func bucket(list []registry.Bucket, value string) int {
 // newRow shows a thing; a certificate that ends before soon is marked.
 func newRow(t registry.Thing, soon time.Time) row {
 	r := row{Thing: t, CertBad: !t.Certificate.IsZero() && t.Certificate.Before(soon)}
+	r.CertOver = r.CertBad && t.Certificate.Before(soon.Add(-certSoon))
 	if m := t.Status; m != nil {
 		r.Battery, r.Release = newBattery(m.Body), m.OS
 		if m.Loop != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -378,7 +379,8 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis) (
 func vitalLanes(samples []vitals.Sample, g vitals.Grain, loop bool) []chart.Lane {
 	volts := chart.Line{Gap: g.Every * 5 / 2}
 	warm, late := volts, volts
-	late.Bar = lateBar
+	// Lateness spans decades: its lane is logarithmic, 10 µs to 100 ms.
+	late.Low, late.High, late.Bar = 1, 5, math.Log10(lateBar)
 	for _, s := range samples {
 		at := s.At.Add(g.Every / 2)
 		add := func(l *chart.Line, value *float64, text string) {
@@ -388,7 +390,9 @@ func vitalLanes(samples []vitals.Sample, g vitals.Grain, loop bool) []chart.Lane
 		}
 		add(&volts, s.Low, "lowest %.2f V")
 		add(&warm, s.Temperature, "warmest %.1f °C")
-		add(&late, s.LateP99, "p99 of lateness %.0f µs")
+		if s.LateP99 != nil {
+			late.Points = append(late.Points, chart.Point{At: at, Value: math.Log10(max(*s.LateP99, 10)), Text: "p99 of lateness " + micros(*s.LateP99) + ", " + moment(s.At)})
+		}
 	}
 	var out []chart.Lane
 	for _, x := range []struct {
@@ -397,7 +401,7 @@ func vitalLanes(samples []vitals.Sample, g vitals.Grain, loop bool) []chart.Lane
 		say  func(float64) string
 		show bool
 	}{{"Battery", &volts, func(f float64) string { return fmt.Sprintf("%.2f V", f) }, true},
-		{"Temperature", &warm, func(f float64) string { return fmt.Sprintf("%.1f °C", f) }, len(warm.Points) > 0}, {"Loop, p99 late", &late, micros, loop || len(late.Points) > 0}} {
+		{"Temperature", &warm, func(f float64) string { return fmt.Sprintf("%.1f °C", f) }, len(warm.Points) > 0}, {"Loop, p99 late", &late, func(f float64) string { return micros(math.Pow(10, f)) }, loop || len(late.Points) > 0}} {
 		if !x.show {
 			continue
 		}

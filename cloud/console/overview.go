@@ -50,8 +50,10 @@ type watchList struct {
 	Bad        bool
 }
 
-// gone selects those that were here once.
-const gone = "presence:absent -presence:never"
+const (
+	gone   = "presence:absent -presence:never" // they were here once
+	unwell = "problem:any"
+)
 
 // watched are the lists of the overview.
 var watched = []struct {
@@ -62,7 +64,7 @@ var watched = []struct {
 	{"Never activated", "Registered, and not seen yet; the doctor says how far each came.", "presence:never", registry.ByCreated, false, false},
 	{"Offline longest", "They were here, and left.", gone, registry.BySince, false, false},
 	{"Certificates ending", "Within a week, or over: such a robot did not renew when it should have.", "cert:<7d", registry.ByCert, false, true},
-	{"Most problems", "By what they say themselves.", "problem:any", registry.ByProblems, true, true},
+	{"Most problems", "By what they say themselves.", unwell, registry.ByProblems, true, true},
 }
 
 func bars(list []registry.Bucket, total int, key filter.Key, tone chart.Tone) []bar {
@@ -93,7 +95,6 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 			v.Problems = append(v.Problems, b)
 		}
 	}
-	v.Unwell = counts.Total - bucket(counts.Problem, filter.None)
 	soon := c.now().Add(certSoon)
 	for _, w := range watched {
 		f, err := filter.Parse(w.Query)
@@ -122,6 +123,9 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 		}
 		for _, t := range p.Things {
 			l.Rows = append(l.Rows, newRow(t, soon))
+		}
+		if w.Query == unwell {
+			v.Unwell = l.Total
 		}
 		v.Lists = append(v.Lists, l)
 	}
