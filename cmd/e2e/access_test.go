@@ -27,6 +27,7 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/api/large"
 	"kennel/cloud/api/topics"
+	"kennel/cloud/openapi/openapitest"
 	"kennel/infra/kit"
 	"kennel/infra/mqtt"
 )
@@ -71,12 +72,13 @@ func TestAccessMatrix(t *testing.T) {
 	for _, role := range kit.Staff {
 		people[role] = h.staff(t, admin, role)
 	}
+	h.hostile(t, admin, people[kit.RoleAdmin])
 	roles := append([]kit.Role{"", kit.RoleOwner}, kit.Staff...)
 
 	// Those that end the session they are asked with come last.
 	names := access.HTTP.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return ending(a) - ending(b) })
-	fill := strings.NewReplacer("{thing}", "vic:00e2ffff", "{doc}", "vic.RobotSettings", "{id}", "00000000-0000-4000-8000-000000000000", "{session}", "none",
+	fill := strings.NewReplacer("{thing}", "vic:00e2ffff", "{doc}", "vic.RobotSettings", "{id}", "00000000-0000-4000-8000-000000000000", "{session}", "none", "{cohort}", "none",
 		"{token}", "00000000-0000-4000-8000-000000000000", "{app}", "none", "{batch}", "no-such-batch", "{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2ffff",
 		"{file}", "device.crl", "{service}", "jdocs", "{method}", "read", "{$}", "")
 	asked := 0
@@ -111,6 +113,11 @@ func TestAccessMatrix(t *testing.T) {
 			}
 			resp.Body.Close()
 			asked++
+			if resp.Header.Get("Content-Type") != "text/event-stream" {
+				if err := openapitest.Check(method, req.URL.Path, resp.StatusCode, resp.Header.Get("Content-Type"), body); err != nil {
+					t.Errorf("as %q: %v", role, err)
+				}
+			}
 			may := len(rule.Roles) == 0 || slices.Contains(rule.Roles, role)
 			got := refusedBy(rule, resp.StatusCode, body, resp.Header.Get("Location"))
 			switch {

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kennel/cloud/openapi/openapitest"
 )
 
 // person is somebody at the public API of a house.
@@ -104,6 +106,10 @@ func (p *person) try(method, path string, body any, header ...string) (int, []by
 	out, err := io.ReadAll(resp.Body)
 	if err != nil {
 		p.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	// Every answer that these tests get is held against the API's description.
+	if err := openapitest.Check(method, req.URL.Path, resp.StatusCode, resp.Header.Get("Content-Type"), out); err != nil {
+		p.t.Errorf("not as described: %v", err)
 	}
 	return resp.StatusCode, out
 }

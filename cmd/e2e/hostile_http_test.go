@@ -1,0 +1,432 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/access"
+	"kennel/cloud/api/large"
+	"kennel/infra/kit"
+)
+
+const (
+	sessionCookie = "__Host-kennel"
+	unknown       = "vic:00e2dddd" // registered nowhere
+	noID          = "00000000-0000-4000-8000-000000000000"
+)
+
+// bodies are what a request says that could work, where {} could not: what is refused is then refused for whose the robot is.
+var bodies = map[string]string{
+	"PATCH /v1/my/robots/{thing}":            `{"name":"Mine"}`,
+	"POST /v1/my/robots/{thing}/transfer":    `{"to":"thief@example.com"}`,
+	"POST /v1/things/{thing}/release":        `{"reason":"mine"}`,
+	"PATCH /v1/things/{thing}/jdocs/{doc}":   `{"set":{"master_volume":5}}`,
+	"POST /v1/things/{thing}/commands":       `{"kind":"ping"}`,
+	"POST /my/robots/{thing}/name":           "name=Mine",
+	"POST /my/robots/{thing}/offer":          "to=thief%40example.com",
+	"POST /my/robots/{thing}/release":        "confirm=yes",
+	"POST /my/robots/{thing}/settings":       "master_volume=5",
+	"POST /v1/waiting/{thing}/approve":       `{"fingerprint":"x"}`,
+	"POST /v1/waiting/{thing}/refuse":        `{"fingerprint":"x","reason":"y"}`,
+	"POST /v1/things/{thing}/revoke":         `{"reason":"mine"}`,
+	"DELETE /v1/things/{thing}/owner":        `{"reason":"mine"}`,
+	"PUT /v1/things/{thing}/ota/desired":     `{"version":""}`,
+	"PATCH /v1/things/{thing}/tags":          `{"add":["mine"]}`,
+	"POST /v1/webhooks/{id}/replay":          `{"dead":true}`,
+	"PATCH /v1/webhooks/{id}":                `{"disabled":true}`,
+	"PATCH /v1/operators/{id}":               `{"disabled":true}`,
+	"POST /v1/batches/{batch}/disable":       `{"reason":"mine"}`,
+	"POST /v1/factory-certificates/revoke":   `{"certificate_id":"ab","reason":"x"}`,
+	"POST /v1/account/delete":                `{"password":"not it"}`,
+	"POST /v1/me/password":                   `{"old":"not it","new":"correct horse battery staple"}`,
+	"PUT /v1/cohorts/{cohort}":               `{"filter":"species:vic"}`,
+	"POST /v1/my/robots/claim":               `{"code":"AAAA-AAAA"}`,
+	"POST /v1/account/email":                 `{"email":"thief@example.com","password":"not it"}`,
+	"POST /v1/bulk":                          `{"filter":"","action":{"kind":"tag","add":["mine"]},"key":"k"}`,
+	"POST /my/account/delete":                "password=not+it",
+	"POST /v1/things/{thing}/jdocs/{doc}":    `{}`,
+	"DELETE /v1/things/{thing}/tokens":       `{}`,
+	"DELETE /v1/things/{thing}/apps":         `{}`,
+	"DELETE /v1/my/robots/{thing}":           `{}`,
+	"POST /my/robots/{thing}/apps":           "app=none",
+	"POST /my/robots/{thing}/tokens":         "token=none",
+	"DELETE /v1/account/sessions/{id}":       `{}`,
+	"POST /v1/my/transfers/{id}/accept":      `{}`,
+	"DELETE /v1/my/transfers/{id}":           `{}`,
+	"POST /my/transfers/{id}/accept":         "",
+	"POST /my/transfers/{id}/drop":           "",
+	"DELETE /v1/me/passkeys/{id}":            `{}`,
+	"GET /v1/things/{thing}/commands/{id}":   "",
+	"DELETE /v1/things/{thing}/apps/{app}":   `{}`,
+	"POST /v1/things/{thing}/apps":           `{}`,
+	"DELETE /v1/things/{thing}/tokens/{tok}": `{}`,
+}
+
+// answer is what a request of the walks got.
+type answer struct {
+	code     int
+	location string
+	header   http.Header
+	body     string
+}
+
+// ask makes one request of the walks as a browser of this site would, with the session as pages and API have it; extra headers come last.
+func (p *person) ask(route, path, body string, page bool, extra ...string) (answer, error) {
+	method, _, ok := strings.Cut(route, " ")
+	if !ok {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.api+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	switch {
+	case p.token == "":
+	case page:
+		req.AddCookie(&http.Cookie{Name: sessionCookie, Value: p.token})
+	default:
+		req.Header.Set("Authorization", "Bearer "+p.token)
+	}
+	if page && method != http.MethodGet {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	req.Header.Set("Accept", "text/html, application/json")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	for i := 0; i+1 < len(extra); i += 2 {
+		if req.Header.Del(extra[i]); extra[i+1] != "" {
+			req.Header.Set(extra[i], extra[i+1])
+		}
+	}
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	a := answer{code: resp.StatusCode, location: resp.Header.Get("Location"), header: resp.Header}
+	if resp.Header.Get("Content-Type") != "text/event-stream" {
+		b, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+		if err != nil {
+			return a, err
+		}
+		a.body = string(b)
+	}
+	return a, nil
+}
+
+// fill puts names into a route's path.
+func fill(route string, names ...string) string {
+	_, path, ok := strings.Cut(route, " ")
+	if !ok {
+		path = route
+	}
+	return strings.NewReplacer(append(names, "{doc}", "vic.RobotSettings", "{id}", noID, "{session}", noID, "{token}", noID, "{app}", noID, "{batch}", "none",
+		"{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2dddd", "{file}", "none", "{service}", "jdocs", "{method}", "read", "{cohort}", "none", "{$}", "")...).Replace(path)
+}
+
+// hostile is issue 5, what must hold 5: a robot and people who mean ill, at every route of the table.
+func (h *house) hostile(t *testing.T, admin, other *person) {
+	cut := h.slowloris(t)
+	victim, thief := h.owner(t, "victim@example.com", "Victoria"), h.owner(t, "thief@example.com", "Theo")
+	id, cert := h.certified(t, admin, "vic:00e2aa01")
+	victim.claim(t, h, cert)
+	own, ownCert := h.certified(t, admin, "vic:00e2aa02")
+	thief.claim(t, h, ownCert)
+
+	t.Run("IDOR", func(t *testing.T) { h.strangersObjects(t, admin, victim, thief, id, own) })
+	t.Run("CSRF", func(t *testing.T) { h.forged(t, victim, id) })
+	t.Run("frames", func(t *testing.T) { h.frames(t, admin, victim, id) })
+	t.Run("bodies", func(t *testing.T) { h.oversized(t, admin) })
+	t.Run("session", func(t *testing.T) { h.theft(t, other, victim, id) })
+	t.Run("slow", func(t *testing.T) {
+		if took := <-cut; took > 25*time.Second {
+			t.Errorf("a header that comes drop by drop held its connection for %v", took)
+		}
+	})
+}
+
+// claim makes a robot the person's, by the code it shows.
+func (p *person) claim(t *testing.T, h *house, cert tls.Certificate) {
+	t.Helper()
+	var code struct{ Code string }
+	if err := json.Unmarshal(h.robotAsks(t, cert, "owner", "code", `{"key":"k1"}`), &code); err != nil {
+		t.Fatal(err)
+	}
+	p.do("POST", "/v1/my/robots/claim", map[string]string{"code": code.Code}, nil)
+}
+
+// robotAsks makes a robot's request over HTTPS.
+func (h *house) robotAsks(t *testing.T, cert tls.Certificate, service, method, body string) []byte {
+	t.Helper()
+	conf := h.trust(t, cert)
+	conf.NextProtos = []string{large.ALPN, "http/1.1"}
+	transport := &http.Transport{TLSClientConfig: conf, DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return (&tls.Dialer{Config: conf}).DialContext(ctx, network, addr)
+	}}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Post(h.ready.Endpoints["api"]+large.Path(service, method), "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s/%s: %d %s %v", service, method, resp.StatusCode, b, err)
+	}
+	return b
+}
+
+// strangersObjects: whatever an owner asks about another's robot, or another's object, gets the answer of one that does not exist, and nothing
+// happens.
+func (h *house) strangersObjects(t *testing.T, admin, victim, thief *person, id, own thing.ID) {
+	var sessions []struct{ ID string }
+	victim.do("GET", "/v1/account/sessions", nil, &sessions)
+	var offer, command struct{ ID string }
+	victim.do("POST", "/v1/my/robots/"+string(id)+"/transfer", map[string]string{"to": "nobody@example.com"}, &offer)
+	victim.do("POST", "/v1/things/"+string(id)+"/commands", map[string]string{"kind": "ping"}, &command)
+	var hook struct{ Webhook struct{ ID string } }
+	admin.do("POST", "/v1/webhooks", map[string]any{"url": "https://example.com/", "kinds": []string{"thing.absent"}}, &hook)
+	before := h.standing(victim, id)
+
+	type pair struct{ theirs, none string }
+	asked := 0
+	for _, route := range access.HTTP.Names() {
+		rule := access.HTTP[route]
+		var pairs []pair
+		if strings.Contains(route, "{thing}") {
+			pairs = append(pairs, pair{fill(route, "{thing}", string(id)), fill(route, "{thing}", unknown)})
+		}
+		for _, object := range []string{sessions[0].ID, offer.ID, command.ID, hook.Webhook.ID, victim.id} {
+			if strings.Contains(route, "{id}") { // of a robot of the thief's own, where one is needed
+				pairs = append(pairs, pair{fill(route, "{thing}", string(own), "{id}", object), fill(route, "{thing}", string(own), "{id}", noID)})
+			}
+		}
+		if strings.HasPrefix(route, "GET /v1/events") {
+			_, path, _ := strings.Cut(route, " ")
+			pairs = append(pairs, pair{path + "?thing=" + string(id), path + "?thing=" + unknown})
+		}
+		for _, p := range pairs {
+			body := bodies[route]
+			if body == "" && !rule.Page {
+				body = "{}"
+			}
+			theirs, err := thief.ask(route, p.theirs, body, rule.Page)
+			if err != nil {
+				t.Fatalf("%s: %v", route, err)
+			}
+			none, err := thief.ask(route, p.none, body, rule.Page)
+			if err != nil {
+				t.Fatalf("%s: %v", route, err)
+			}
+			asked += 2
+			same := strings.NewReplacer(string(id), "ID", unknown, "ID", url.QueryEscape(string(id)), "ID", url.QueryEscape(unknown), "ID",
+				sessions[0].ID, "ID", offer.ID, "ID", command.ID, "ID", hook.Webhook.ID, "ID", victim.id, "ID", noID, "ID")
+			if theirs.code != none.code || same.Replace(theirs.location) != same.Replace(none.location) || same.Replace(theirs.body) != same.Replace(none.body) {
+				t.Errorf("%s: another's is told from none:\n%d %s %.300s\n%d %s %.300s", route, theirs.code, theirs.location, theirs.body, none.code, none.location, none.body)
+			}
+			if theirs.code < 300 && len(rule.Roles) > 0 && !strings.Contains(route, "logout") {
+				t.Errorf("%s of another's: %d %.200s", p.theirs, theirs.code, theirs.body)
+			}
+		}
+	}
+	if after := h.standing(victim, id); after != before {
+		t.Errorf("what is the victim's was %s and is %s", before, after)
+	}
+	t.Logf("%d requests", asked)
+}
+
+// standing is what a thief could change.
+func (h *house) standing(victim *person, id thing.ID) string {
+	var out []string
+	for _, path := range []string{"/v1/my/robots", "/v1/my/transfers", "/v1/things/" + string(id) + "/jdocs", "/v1/things/" + string(id) + "/commands", "/v1/account"} {
+		code, b := victim.try("GET", path, nil)
+		out = append(out, fmt.Sprint(code, " ", string(b)))
+	}
+	var sessions []struct{ ID string }
+	victim.do("GET", "/v1/account/sessions", nil, &sessions)
+	return strings.Join(append(out, fmt.Sprint(sessions)), "\n")
+}
+
+// forged: no request that changes something and was made by another site's page has any effect, whatever it says.
+func (h *house) forged(t *testing.T, victim *person, id thing.ID) {
+	before := h.standing(victim, id)
+	for _, route := range access.HTTP.Names() {
+		method, _, _ := strings.Cut(route, " ")
+		if method == http.MethodGet || method == route || strings.HasPrefix(route, "POST /1/") || strings.HasPrefix(route, "PATCH /1/") || strings.HasPrefix(route, "POST /v1/req/") {
+			continue // reading; and what takes no cookie
+		}
+		for name, header := range map[string][]string{
+			"another site":                 {"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"},
+			"another site, an old browser": {"Sec-Fetch-Site", "", "Origin", "https://evil.example"},
+			"a neighbour's page":           {"Sec-Fetch-Site", "same-site", "Origin", "https://evil.localhost"},
+			"a page without origin":        {"Sec-Fetch-Site", "", "Origin", "null"},
+			"nobody knows where":           {"Sec-Fetch-Site", ""},
+		} {
+			got, err := victim.ask(route, fill(route, "{thing}", string(id)), bodies[route], true, header...) // the cookie goes along by itself
+			if err != nil {
+				t.Fatalf("%s: %v", route, err)
+			}
+			if got.code != http.StatusForbidden {
+				t.Errorf("%s from %s: %d %.200s", route, name, got.code, got.body)
+			}
+		}
+	}
+	if after := h.standing(victim, id); after != before {
+		t.Errorf("what is the victim's was %s and is %s", before, after)
+	}
+}
+
+// frames: every page says that nobody may frame it, what it may load, and that its type is its type.
+func (h *house) frames(t *testing.T, admin, victim *person, id thing.ID) {
+	pages := 0
+	for _, route := range access.HTTP.Names() {
+		rule := access.HTTP[route]
+		if !rule.Page || !strings.HasPrefix(route, "GET ") {
+			continue
+		}
+		for _, p := range []*person{admin, victim} {
+			got, err := p.ask(route, fill(route, "{thing}", string(id)), "", true)
+			if err != nil {
+				t.Fatalf("%s: %v", route, err)
+			}
+			if !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {
+				continue // a redirect, a stream, a picture
+			}
+			pages++
+			policy := got.header.Get("Content-Security-Policy")
+			for _, want := range []string{"default-src", "frame-ancestors 'none'", "base-uri 'none'"} {
+				if !strings.Contains(policy, want) {
+					t.Errorf("%s: policy %q without %s", route, policy, want)
+				}
+			}
+			if strings.Contains(policy, "unsafe-") || strings.Contains(policy, "*") || strings.Contains(policy, "http") {
+				t.Errorf("%s: policy %q lets too much in", route, policy)
+			}
+			if got.header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: its type may be guessed", route)
+			}
+		}
+	}
+	if pages < 10 {
+		t.Errorf("only %d pages seen", pages)
+	}
+}
+
+// oversized: bodies of megabytes are refused at every route that reads one, whoever sends them.
+func (h *house) oversized(t *testing.T, admin *person) {
+	large := `{"thing":"` + strings.Repeat("x", 5<<20) + `"}`
+	form := "email=" + strings.Repeat("x", 5<<20)
+	for _, route := range access.HTTP.Names() {
+		method, _, ok := strings.Cut(route, " ")
+		rule := access.HTTP[route]
+		if !ok || method == http.MethodGet || strings.Contains(route, "logout") || len(rule.Roles) > 0 && !slices.Contains(rule.Roles, kit.RoleAdmin) ||
+			method == http.MethodDelete && !strings.Contains(route, "/owner") {
+			continue
+		}
+		if bodies[route] == "" && strings.Contains(route, "{") && rule.Page {
+			continue // forms of one button, which read nothing
+		}
+		body := large
+		if rule.Page {
+			body = form
+		}
+		got, err := admin.ask(route, fill(route, "{thing}", unknown), body, rule.Page)
+		if err != nil {
+			if strings.Contains(err.Error(), "connection reset") || strings.Contains(err.Error(), "broken pipe") || strings.Contains(err.Error(), "stream error") {
+				continue // hung up on before it was all sent
+			}
+			t.Fatalf("%s: %v", route, err)
+		}
+		if got.code >= 500 || got.code < 300 && !strings.Contains(route, "webhooks") && !bodiless[route] {
+			t.Errorf("%s with 5 MB: %d %.200s", route, got.code, got.body)
+		}
+	}
+	if code, b := admin.try("GET", "/v1/health", nil); code != http.StatusOK {
+		t.Errorf("afterwards: %d %s", code, b)
+	}
+}
+
+// bodiless routes read no body, so that none is too large for them.
+var bodiless = map[string]bool{"POST /v1/login/passkey/begin": true, "POST /v1/account/apps": true}
+
+// theft: whoever kept a session's token has nothing once the session was ended, at no route.
+func (h *house) theft(t *testing.T, admin, victim *person, id thing.ID) {
+	for name, p := range map[string]*person{"owner": victim, "admin": admin} {
+		stolen := *p
+		var fresh struct{ Token string }
+		p.do("POST", "/v1/login", map[string]string{"email": p.email, "password": ownersPassword}, &fresh)
+		stolen.token = fresh.Token
+		if code, b := stolen.try("GET", "/v1/me", nil); code != http.StatusOK {
+			t.Fatalf("%d %s", code, b)
+		}
+		if name == "owner" { // by the page's button, as a browser does
+			if got, err := stolen.ask("POST /my/logout", "/my/logout", "", true); err != nil || got.code != http.StatusSeeOther {
+				t.Fatalf("%+v, %v", got, err)
+			}
+		} else {
+			stolen.do("POST", "/v1/logout", nil, nil)
+		}
+		for _, route := range access.HTTP.Names() {
+			rule := access.HTTP[route]
+			if len(rule.Roles) == 0 {
+				continue
+			}
+			for _, cookie := range []bool{true, false} {
+				got, err := stolen.ask(route, fill(route, "{thing}", string(id)), bodies[route], cookie)
+				if err != nil {
+					t.Fatalf("%s: %v", route, err)
+				}
+				away := got.code == http.StatusSeeOther && (strings.HasPrefix(got.location, "/login") || strings.HasPrefix(got.location, "/my/login"))
+				if got.code != http.StatusUnauthorized && !(rule.Page && away) {
+					t.Errorf("%s with the %s's dead session (cookie %v): %d %s %.200s", route, name, cookie, got.code, got.location, got.body)
+				}
+			}
+		}
+	}
+	if code, b := victim.try("GET", "/v1/me", nil); code != http.StatusOK {
+		t.Errorf("the other session died, too: %d %s", code, b)
+	}
+}
+
+// slowloris opens a connection, sends a request's header drop by drop, and tells how long it was let.
+func (h *house) slowloris(t *testing.T) <-chan time.Duration {
+	t.Helper()
+	cut := make(chan time.Duration, 1)
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(h.ready.Endpoints["api"], "https://"), h.trust(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	began := time.Now()
+	go func() {
+		if _, err := io.WriteString(conn, "GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "); err != nil {
+			cut <- 0
+			return
+		}
+		_ = conn.SetReadDeadline(began.Add(40 * time.Second))
+		drip := make(chan struct{})
+		go func() {
+			defer close(drip)
+			for range time.Tick(time.Second) { // the pace of the attack
+				if _, err := conn.Write([]byte("x")); err != nil {
+					return
+				}
+			}
+		}()
+		_, _ = io.ReadAll(conn) // until the server hangs up, or the deadline
+		cut <- time.Since(began)
+		conn.Close()
+		<-drip
+	}()
+	return cut
+}
