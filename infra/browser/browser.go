@@ -265,14 +265,11 @@ func (p *Page) Goto(url string) { p.t.Helper(); p.do("goto", args{"url": url}) }
 // Reload asks for the page again.
 func (p *Page) Reload() { p.t.Helper(); p.do("reload", nil) }
 
-// Click clicks on what has that role and a name with those words.
+// Click clicks on what has that role and a name with those words. What opens a part of the page has the role summary.
 func (p *Page) Click(role, name string) {
 	p.t.Helper()
 	p.do("click", args{"role": role, "name": name})
 }
-
-// ClickText clicks on the words.
-func (p *Page) ClickText(text string) { p.t.Helper(); p.do("click", args{"text": text, "exact": true}) }
 
 // ClickIn is Click within a part of the page that has a role and a name itself, such as a region or a row.
 func (p *Page) ClickIn(partRole, part, role, name string) {
@@ -437,17 +434,20 @@ func (p *Page) Tabs() (stops []Stop, missed []string) {
 // Faults returns, once, what went wrong beside the page: errors of scripts, what the page's policy refused, requests to other hosts.
 func (p *Page) Faults() (out []string) { p.t.Helper(); p.into(&out, "faults", nil); return out }
 
+// lookRules are those of axe-core that depend on how a page is laid out and coloured; the others need be asked once.
+var lookRules = []string{"color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"}
+
 // Sound checks the page as it stands, in light and dark, at each size: nothing serious or critical for axe-core, nothing wider than the window,
 // the Tab key reaches everything and the focus is seen, no fault. The window is then of the last size, in light.
 func (p *Page) Sound(sizes ...Size) {
 	p.t.Helper()
 	at := strings.TrimPrefix(p.URL(), "https://")
-	for _, s := range sizes {
-		for _, scheme := range []string{"dark", "light"} {
+	for i, s := range sizes {
+		for _, scheme := range []string{"dark", "light"} { // a page is left in light
 			p.Look(scheme, s)
-			var rules []string
-			if scheme == "dark" { // where only colours differ
-				rules = []string{"color-contrast", "link-in-text-block"}
+			var rules []string // all of them
+			if i > 0 || scheme == "dark" {
+				rules = lookRules
 			}
 			for _, v := range p.Axe(rules...) {
 				if v.Impact == "serious" || v.Impact == "critical" {

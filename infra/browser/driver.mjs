@@ -19,7 +19,8 @@ function find({ page }, a) {
   const root = a.within ? page.getByRole(a.within.role, { name: a.within.name }).filter({ visible: true }).first() : page;
   const options = { name: a.name, exact: a.exact };
   let at;
-  if (a.label !== undefined) at = root.getByLabel(a.label, { exact: a.exact });
+  if (a.role === "summary") at = root.locator("summary").filter({ hasText: a.name }); // which has no role of its own for Playwright
+  else if (a.label !== undefined) at = root.getByLabel(a.label, { exact: a.exact });
   else if (a.role !== undefined) at = root.getByRole(a.role, a.name === undefined ? {} : options);
   else at = root.getByText(a.text, { exact: a.exact });
   if (!a.hidden) at = at.filter({ visible: true });
