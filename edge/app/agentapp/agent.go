@@ -323,7 +323,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	defer stop()
 	var wg sync.WaitGroup
 	ended := make(chan error, 2) // one each
-	changed := id.Changed() // before the first connection
+	changed := id.Changed()      // before the first connection
 	wg.Go(func() { ended <- l.Run(lctx) })
 	wg.Go(func() { ended <- id.Run(lctx) })
 	wg.Go(func() {
