@@ -23,8 +23,8 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 .PHONY: test
-test: setup-test lint arch test-race ## everything that CI needs
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-house arm
+test: setup-test lint arch ## everything that CI needs
+	@$(MAKE) --no-print-directory -j3 --output-sync=line test-race test-house arm
 
 # Pages, letters and passwords: little runs at once in them, and hashing under the race detector takes minutes. make race takes all.
 CALM := /cloud/(account|companion|console|ctl|mail|sts)(/|$$)
@@ -34,7 +34,7 @@ test-race: ## the tests of what runs much at once, with the race detector
 	CGO_ENABLED=1 go test -race -timeout 10m $$(go list ./... | grep -vE '/cmd/|$(CALM)')
 
 .PHONY: test-house
-test-house: ## the whole house as processes, and the calm packages beside it: it often waits
+test-house: ## the whole house as processes, and the calm packages; it often waits, so the others run beside it
 	go test -count=1 -timeout 13m ./cmd/... $$(go list ./... | grep -E '$(CALM)')
 
 .PHONY: race
