@@ -24,7 +24,7 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 
 .PHONY: test
 test: setup-test lint arch ## everything that CI needs
-	@$(MAKE) --no-print-directory -j3 --output-sync=line test-race test-house arm
+	@$(MAKE) --no-print-directory -j3 test-race test-house arm
 
 # Pages, letters and passwords: little runs at once in them, and hashing under the race detector takes minutes. make race takes all.
 CALM := /cloud/(account|companion|console|ctl|mail|sts)(/|$$)
