@@ -125,10 +125,6 @@ func (b brokerTold) Record(ctx context.Context, s certs.Step) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderTime)
 	defer cancel()
-	switch s.Step {
-	case certs.StepEnroll, certs.StepRenew, certs.StepRevoke, certs.StepRelease:
-		b.c.certificateChanged(ctx, s.Thing)
-	}
 	var err error
 	switch s.Step {
 	case certs.StepRegister, certs.StepEnroll:

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"kennel/certs"
 	"kennel/certs/certspg"
 	"kennel/certs/thing"
 	"kennel/cloud/account/accountapi"
@@ -90,6 +91,40 @@ func (c *Cloud) fleetPeriodic() []jobs.Job {
 		{Name: "bulk.resume", Every: time.Minute, Run: c.Bulk.Resume},
 		{Name: "bulk.forget", Every: time.Hour, Run: c.Bulk.Forget},
 		{Name: "registry.certificates", Every: time.Hour, Run: c.compareCertificates},
+	}
+}
+
+// tellTable passes steps of activation on, and tells the fleet's table of those that change a robot's certificate.
+func (c *Cloud) tellTable(next certs.Recorder) certs.Recorder {
+	return tableTold{next, c.certificateChanged}
+}
+
+type tableTold struct {
+	certs.Recorder
+	changed func(ctx context.Context, id thing.ID)
+}
+
+func (t tableTold) Record(ctx context.Context, s certs.Step) {
+	t.Recorder.Record(ctx, s)
+	if !s.OK || s.Thing == "" {
+		return
+	}
+	switch s.Step {
+	case certs.StepEnroll, certs.StepRenew, certs.StepRevoke, certs.StepRelease:
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderTime)
+		defer cancel()
+		t.changed(ctx, s.Thing)
+	}
+}
+
+// RecordAll implements certs.BatchRecorder: a delivery changes no certificate.
+func (t tableTold) RecordAll(ctx context.Context, all []certs.Step) {
+	if next, ok := t.Recorder.(certs.BatchRecorder); ok {
+		next.RecordAll(ctx, all)
+		return
+	}
+	for _, s := range all {
+		t.Recorder.Record(ctx, s)
 	}
 }
 
