@@ -1,0 +1,123 @@
+package sense
+
+import (
+	"math"
+	"time"
+
+	"kennel/edge/power"
+)
+
+// Vec is a vector in X, Y, Z.
+type Vec [3]float64
+
+func (a Vec) add(b Vec) Vec       { return Vec{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
+func (a Vec) sub(b Vec) Vec       { return Vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
+func (a Vec) scale(k float64) Vec { return Vec{k * a[0], k * a[1], k * a[2]} }
+func (a Vec) dot(b Vec) float64   { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
+func (a Vec) norm() float64       { return math.Sqrt(a.dot(a)) }
+func (a Vec) finite() bool        { return !math.IsNaN(a.dot(a)) && !math.IsInf(a.dot(a), 0) }
+func (a Vec) angle(b Vec) float64 { return math.Atan2(a.cross(b).norm(), a.dot(b)) }
+func (a Vec) cross(b Vec) Vec {
+	return Vec{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
+}
+func (a Vec) toward(b Vec, dt, tau time.Duration) Vec {
+	return Vec{power.Filter(a[0], b[0], dt, tau), power.Filter(a[1], b[1], dt, tau), power.Filter(a[2], b[2], dt, tau)}
+}
+
+// ToBody turns what a sensor in the head feels into the body's frame (VEC-IMU-02). The head is raised by angle and rises at rate, in rad and
+// rad/s. neck is the joint from the body's origin: of what turning adds at the joint only the pull towards the axis is taken off, because
+// the other part needs the change of the rate, which is mostly noise.
+func ToBody(accel, gyro Vec, angle, rate float64, neck Vec) (a, w Vec) {
+	sin, cos := math.Sincos(angle)
+	turn := func(v Vec) Vec { return Vec{cos*v[0] - sin*v[2], v[1], sin*v[0] + cos*v[2]} }
+	w = turn(gyro)
+	w[1] += rate // raising the nose is a negative turn about Y
+	return turn(accel).sub(w.cross(w.cross(neck))), w
+}
+
+// GyroState says whether the gyro's bias is known (VEC-IMU-16).
+type GyroState uint8
+
+// The states.
+const (
+	GyroPending    GyroState = iota // the robot was not still long enough yet
+	GyroCalibrated                  //
+	GyroFailed                      // the robot rests and its gyro says otherwise: shutdown cause 4, fault 701
+)
+
+// Tilt blends accelerometer and gyro: the one knows where up is as long as nothing moves, the other follows fast turns and drifts
+// (VEC-IMU-01). NewTilt makes one.
+type Tilt struct {
+	cfg *MotionConfig
+
+	begun   bool
+	up      Vec // unit vector in the body's frame
+	heading float64
+	bias    Vec
+	state   GyroState
+
+	mean, meanAccel Vec     // slow parts
+	rateVar         float64 // (rad/s)2, of all axes together
+	accelVar        float64 // (m/s2)2
+	still           steady
+	resting         steady        // as still, judged without the gyro
+	bad             time.Duration // at rest while pending
+}
+
+// spreadTau is the memory of the variances: half the time in which a hand must be recognised.
+const spreadTau = 250 * time.Millisecond
+
+func newTilt(cfg *MotionConfig) Tilt { return Tilt{cfg: cfg, up: Vec{0, 0, 1}} }
+
+// Step takes in accelerations and rates in the body's frame. driven: motors move, so nothing is learnt about the gyro.
+func (t *Tilt) step(dt time.Duration, accel, gyro Vec, driven bool) {
+	if !t.begun {
+		t.begun = true
+		if n := accel.norm(); n > 0 {
+			t.up = accel.scale(1 / n)
+		}
+		t.mean, t.meanAccel = gyro, accel
+		// Until proven otherwise it moves.
+		t.rateVar, t.accelVar = 1, Gravity*Gravity
+	}
+	t.mean = t.mean.toward(gyro, dt, spreadTau)
+	t.meanAccel = t.meanAccel.toward(accel, dt, spreadTau)
+	d, da := gyro.sub(t.mean), accel.sub(t.meanAccel)
+	t.rateVar = power.Filter(t.rateVar, d.dot(d), dt, spreadTau)
+	t.accelVar = power.Filter(t.accelVar, da.dot(da), dt, spreadTau)
+
+	quiet := t.accelVar < t.cfg.StillAccel*t.cfg.StillAccel && !driven
+	calm := quiet && t.rateVar < t.cfg.StillRate*t.cfg.StillRate && t.mean.norm() < t.cfg.MaxBias
+	t.still.step(calm, dt, t.cfg.Still, 0)
+	t.resting.step(quiet, dt, t.cfg.Still, 0)
+	switch {
+	case t.still.on && t.state != GyroCalibrated:
+		t.bias, t.state = t.mean, GyroCalibrated
+	case t.still.on:
+		t.bias = t.bias.toward(t.mean, dt, t.cfg.BiasTau)
+	case t.resting.on && !calm && t.state == GyroPending:
+		if t.bad += min(max(dt, 0), maxGap); t.bad >= t.cfg.GyroFail {
+			t.state = GyroFailed
+		}
+	}
+
+	w := gyro.sub(t.bias)
+	s := min(max(dt, 0), maxGap).Seconds()
+	t.heading = math.Remainder(t.heading+w.dot(t.up)*s, 2*math.Pi)
+	t.up = t.up.sub(w.cross(t.up).scale(s)) // the world turns the other way
+	if n := accel.norm(); math.Abs(n-Gravity) <= t.cfg.TiltG*Gravity {
+		t.up = t.up.toward(accel.scale(1/n), dt, t.cfg.TiltTau)
+	}
+	if n := t.up.norm(); n > 1e-6 {
+		t.up = t.up.scale(1 / n)
+	} else {
+		t.up = Vec{0, 0, 1} // between two opposite opinions; the next ones decide
+	}
+}
+
+// pitch is nose down for positive values, roll left side up; both in rad.
+func (t *Tilt) pitch() float64 { return math.Atan2(-t.up[0], math.Hypot(t.up[1], t.up[2])) }
+func (t *Tilt) roll() float64  { return math.Atan2(t.up[1], t.up[2]) }
+
+// tremor is the standard deviation of the rates, rad/s.
+func (t *Tilt) tremor() float64 { return math.Sqrt(t.rateVar) }
