@@ -1,0 +1,107 @@
+package motion
+
+import (
+	"math"
+	"time"
+)
+
+// OdometryConfig sets the fusion of encoders and gyro. All are own defaults; width and slip are measured per model (VEC-MCT-13).
+type OdometryConfig struct {
+	Slip        float64       // share of a tread's travel that moves nothing, 0 to 1
+	PushSlip    float64       // what a full load adds to it
+	GyroShare   float64       // of the change of heading, the rest is the treads'
+	SlipRate    float64       // rad/s between gyro and treads that means slip: then only the gyro counts
+	StillAfter  time.Duration // at rest for this long the gyro shows its bias: 1 s (VEC-IMU-01)
+	BiasTime    time.Duration // time constant of learning it
+	MostBias    float64       // rad/s, more is motion
+	GyroStale   time.Duration // an older reading does not count
+	Coast       time.Duration // a tread may move this long after its power went
+	CoastMetres float64       // and this far later, before it is a hand
+}
+
+// Gyro is one reading of the rate about Z.
+type Gyro struct {
+	Rate float64       // rad/s, counter-clockwise positive
+	At   time.Duration // when it was measured; 0: there is none
+}
+
+// Odometers grow with travel, in metres. Who keeps them over a reboot gives them back at start (VEC-MCT-16).
+type Odometers struct{ Left, Right, Body float64 }
+
+// Odometry follows the body's pose by its treads and gyro. It starts at the origin.
+type Odometry struct {
+	cfg       OdometryConfig
+	drive     Drive
+	pose      Pose
+	twist     Twist
+	meters    Odometers
+	bias      float64
+	begun     bool
+	last      [2]float64
+	lastAt    time.Duration
+	still     time.Duration
+	unpowered time.Duration
+	byHand    float64
+	slipping  bool
+	lost      bool
+}
+
+// observe takes in the travel of both treads in metres at that time. load is how hard they push, 0 to 1; powered whether they are driven.
+func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load float64, powered bool) {
+	if !o.begun {
+		o.begun, o.last, o.lastAt = true, [2]float64{left, right}, at
+		return
+	}
+	since := at - o.lastAt
+	if since <= 0 {
+		return
+	}
+	dt := since.Seconds()
+	dl, dr := left-o.last[0], right-o.last[1]
+	o.last, o.lastAt = [2]float64{left, right}, at
+	o.meters.Left += math.Abs(dl)
+	o.meters.Right += math.Abs(dr)
+
+	moved := dl != 0 || dr != 0
+	switch {
+	case powered:
+		o.unpowered, o.byHand = 0, 0
+	case o.unpowered < o.cfg.Coast:
+		o.unpowered += since
+	case moved:
+		// Nobody drives, and yet it moves: a hand, and encoders of one channel do not see which way (VEC-MOT-11).
+		if o.byHand += math.Abs(dl) + math.Abs(dr); o.byHand > o.cfg.CoastMetres {
+			o.lost = true
+		}
+	}
+
+	slip := min(max(o.cfg.Slip+o.cfg.PushSlip*load, 0), 1)
+	dl, dr = dl*(1-slip), dr*(1-slip)
+	turn := (dr - dl) / o.drive.Track
+	o.slipping = false
+	if g.At > 0 && at-g.At <= o.cfg.GyroStale && finite(g.Rate) {
+		if moved || powered || math.Abs(g.Rate) > o.cfg.MostBias {
+			o.still = 0
+		} else if o.still += since; o.still >= o.cfg.StillAfter {
+			o.bias += (g.Rate - o.bias) * -math.Expm1(-float64(since)/float64(o.cfg.BiasTime))
+		}
+		if o.still == 0 { // at rest the gyro only drifts
+			rate := g.Rate - o.bias
+			share := o.cfg.GyroShare
+			if math.Abs(rate-turn/dt) > o.cfg.SlipRate {
+				share, o.slipping = 1, true
+			}
+			turn = share*rate*dt + (1-share)*turn
+		}
+	}
+	length := (dl + dr) / 2
+	o.meters.Body += math.Abs(length)
+	o.pose = o.pose.advance(length, turn)
+	o.twist = Twist{length / dt, turn / dt}
+}
+
+// rebase goes on from other positions of the encoders, for the body began to count anew.
+func (o *Odometry) rebase() { o.begun, o.twist, o.still = false, Twist{}, 0 }
+
+// set puts the body elsewhere: something that sees knows better. Its odometry is reliable again.
+func (o *Odometry) set(p Pose) { o.pose, o.lost, o.byHand = p, false, 0 }

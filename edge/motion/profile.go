@@ -1,0 +1,97 @@
+package motion
+
+import "math"
+
+// Ramp bounds a movement: speed, how fast it may grow, how fast it may shrink. In m or rad, and seconds.
+type Ramp struct{ Speed, Accel, Decel float64 }
+
+// finite reports whether all numbers are.
+func finite(v ...float64) bool {
+	for _, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r Ramp) valid() bool {
+	return finite(r.Speed, r.Accel, r.Decel) && r.Speed > 0 && r.Accel > 0 && r.Decel > 0
+}
+
+// within lowers r to the limits of most.
+func (r Ramp) within(most Ramp) Ramp {
+	return Ramp{min(r.Speed, most.Speed), min(r.Accel, most.Accel), min(r.Decel, most.Decel)}
+}
+
+func (r Ramp) scaled(k float64) Ramp { return Ramp{r.Speed * k, r.Accel * k, r.Decel * k} }
+
+// landed is nearer than any encoder sees: m or rad.
+const landed = 1e-9
+
+// Profile moves a reference to a target within a Ramp: a trapezoid of speed that may be given a new target or ramp on the way. The reference
+// never passes a target it could stop at, and so never leaves the span of the targets it was given in time. The zero value rests at 0.
+type Profile struct {
+	X, V, A float64 // position, speed, acceleration of the last step
+
+	target float64
+	ramp   Ramp
+	brake  float64 // the steepest deceleration that what is under way was planned with
+}
+
+// Reset puts the reference to rest at x.
+func (p *Profile) Reset(x float64) { *p = Profile{X: x, target: x} }
+
+// Aim gives a new target and the ramp to reach it with. Under way it keeps the steeper of the two decelerations until it has come to rest, for
+// with the gentler one it might no longer stop before the end of travel that the earlier plan respected.
+func (p *Profile) Aim(target float64, r Ramp) {
+	p.target, p.ramp = target, r
+	if p.V == 0 {
+		p.brake = 0
+	}
+	p.brake = max(p.brake, r.Decel)
+}
+
+// Done reports whether the reference rests on its target.
+func (p *Profile) Done() bool { return p.X == p.target && p.V == 0 }
+
+// Step moves the reference on by dt seconds.
+func (p *Profile) Step(dt float64) {
+	if dt <= 0 || p.Done() {
+		p.A = 0
+		return
+	}
+	sign := 1.0
+	if p.target < p.X {
+		sign = -1
+	}
+	left, v := math.Abs(p.target-p.X), sign*p.V
+	var next float64
+	if v >= 0 && v <= p.brake*dt && left <= v*v/(2*p.brake)+landed {
+		// It comes to rest within this step, in the middle of it.
+		p.X, next = p.target, 0
+	} else {
+		next = approach(v, left, 0, p.ramp, p.brake, dt)
+		p.X += sign * (v + next) / 2 * dt
+	}
+	p.A = (sign*next - p.V) / dt
+	if p.V = sign * next; p.V == 0 {
+		p.brake = p.ramp.Decel
+	}
+}
+
+// approach returns the speed after dt of something that moves at v and has left to go until it must not be faster than end. v is
+// negative if it moves away.
+func approach(v, left, end float64, r Ramp, brake, dt float64) float64 {
+	// The fastest speed n from which braking still suffices: n²/2b + n·dt/2 = left - v·dt/2 + end²/2b.
+	room := max(left-v*dt/2+end*end/(2*brake), 0)
+	n := brake * (math.Sqrt(dt*dt/4+2*room/brake) - dt/2)
+	n = min(n, r.Speed)
+	most := v + r.Accel*dt
+	if v < 0 { // first it brakes, then it speeds up
+		if most = v + brake*dt; most > 0 {
+			most = r.Accel * (dt + v/brake)
+		}
+	}
+	return min(max(n, v-brake*dt), most)
+}
