@@ -23,18 +23,24 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 .PHONY: test
-test: setup-test lint arch ## everything that CI needs
-	@$(MAKE) --no-print-directory -j3 test-race test-house arm
+test: setup-test lint arch test-race test-rhythm ## everything that CI needs
+	@$(MAKE) --no-print-directory -j2 test-house arm
 
 # Pages, letters and passwords: little runs at once in them, and hashing under the race detector takes minutes. make race takes all.
-CALM := /cloud/(account|companion|console|ctl|mail|sts)(/|$$)
+CALM := /cloud/(account|cohort|companion|console|ctl|mail|openapi|owner|sts|vitals)(/|$$)
+# What keeps time on a real clock runs with nothing beside it.
+RHYTHM := /edge/(rt|app/robotapp)(/|$$)
 
 .PHONY: test-race
 test-race: ## the tests of what runs much at once, with the race detector
-	CGO_ENABLED=1 go test -race -timeout 10m $$(go list ./... | grep -vE '/cmd/|$(CALM)')
+	CGO_ENABLED=1 go test -race -timeout 10m $$(go list ./... | grep -vE '/cmd/|$(CALM)|$(RHYTHM)')
+
+.PHONY: test-rhythm
+test-rhythm: ## the robot's loop, alone on the machine
+	CGO_ENABLED=1 go test -race -timeout 5m -p 1 $$(go list ./... | grep -E '$(RHYTHM)')
 
 .PHONY: test-house
-test-house: ## the whole house as processes, and the calm packages; it often waits, so the others run beside it
+test-house: ## the whole house as processes, and the calm packages; it often waits, so others run beside it
 	go test -count=1 -timeout 13m ./cmd/... $$(go list ./... | grep -E '$(CALM)')
 
 .PHONY: race

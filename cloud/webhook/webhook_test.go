@@ -462,6 +462,7 @@ func TestHostileEndpoints(t *testing.T) {
 			case <-req.Context().Done():
 			case <-release:
 			}
+			panic(http.ErrAbortHandler) // no answer, not even when the other end has hung up
 		}, "no answer within 300ms"},
 		"huge header": {func(w http.ResponseWriter, _ *http.Request, _ got) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, "header"},
 	} {
@@ -701,14 +702,20 @@ func TestAtLeastOnce(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMainOfTheKilled$")
 	cmd.Env = append(os.Environ(), killedEnv+"="+dsn, rootEnv+"="+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})))
+	started := make(chan struct{})
 	r.answers(func(_ http.ResponseWriter, req *http.Request, _ got) {
+		<-started
 		if err := syscall.Kill(cmd.Process.Pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 		<-req.Context().Done()
 	})
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	close(started)
 	var exit *exec.ExitError
-	if err := cmd.Run(); !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
+	if err := cmd.Wait(); !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
 		t.Fatalf("the process ended with %v, want killed", err)
 	}
 	first := <-r.came
