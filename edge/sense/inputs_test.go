@@ -414,7 +414,7 @@ func TestCliffProperties(t *testing.T) {
 				t.Fatalf("seed %d: noise gave %+v", seed, ev)
 			}
 		}
-		var since [4]int
+		since := [4]int{-100, -100, -100, -100}
 		for step := range 20000 {
 			var r [body.MaxCliffs]float64
 			for i := range 4 {

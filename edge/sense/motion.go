@@ -58,7 +58,7 @@ type Motion struct {
 	Roll    float64 // rad, left side up is positive
 	Heading float64 // rad, counter-clockwise since the start, -pi to pi; drifts
 	Shake   float64 // g: RobotShaken compares this with its own limit (VEC-IMU-13)
-	Tremor  float64 // rad/s
+	Tremor  float64 // rad/s, standard deviation; 0 in the first quarter of a second, in which it is not known
 }
 
 // MotionEvents is a set of what happened in one step.
@@ -117,6 +117,9 @@ type poke struct {
 	bump   bool
 }
 
+// slowTau parts the quick changes of the acceleration from gravity and driving.
+const slowTau = 250 * time.Millisecond
+
 // NewMover returns one that knows nothing. cfg must be valid.
 func NewMover(cfg MotionConfig) *Mover {
 	m := &Mover{cfg: cfg}
@@ -145,7 +148,7 @@ func (m *Mover) Step(dt time.Duration, in MotionInput) (ev MotionEvents) {
 			ev = ev&^GyroReady | GyroBroken
 		}
 	}
-	m.accel = m.accel.toward(a, dt, spreadTau)
+	m.accel = m.accel.toward(a, dt, slowTau)
 	quick := a.sub(m.accel).scale(1 / Gravity)
 
 	ev |= m.fall(dt, a.norm()/Gravity, w.sub(m.tilt.bias), in.NoFloor)
@@ -159,7 +162,10 @@ func (m *Mover) Step(dt time.Duration, in MotionInput) (ev MotionEvents) {
 	n.Still = m.tilt.still.on
 	n.InMotion = in.Driven || n.Falling || n.PickedUp && !n.Still
 	n.Gyro, n.Pitch, n.Roll, n.Heading = m.tilt.state, m.tilt.pitch(), m.tilt.roll(), m.tilt.heading
-	n.Shake, n.Tremor = math.Sqrt(m.shake), m.tilt.tremor()
+	n.Shake, n.Tremor = math.Sqrt(m.shake), 0
+	if !math.IsInf(m.tilt.rateDev, 0) {
+		n.Tremor = m.tilt.rateDev
+	}
 	return ev
 }
 
@@ -193,7 +199,7 @@ func (m *Mover) fall(dt time.Duration, g float64, w Vec, noFloor bool) (ev Motio
 func (m *Mover) stand(dt time.Duration, a Vec, in *MotionInput) (ev MotionEvents) {
 	up := m.tilt.up
 	upright := up[2] > math.Cos(m.cfg.Upright)
-	trembles := m.tilt.tremor() >= m.cfg.TremorMin
+	trembles := m.tilt.rateDev >= m.cfg.TremorMin
 
 	// VEC-IMU-08: the pattern of being raised.
 	m.raise.step(a.dot(up)-Gravity > m.cfg.RaiseG*Gravity, dt, m.cfg.RaiseFor, 0)
@@ -264,7 +270,7 @@ func lying(up Vec, cos float64) OffTreads {
 
 // hand finds the tremor of one (VEC-IMU-09, VEC-IMU-10). While motors run it knows nothing new.
 func (m *Mover) hand(dt time.Duration, in *MotionInput) {
-	tremor := m.tilt.tremor()
+	tremor := m.tilt.rateDev
 	up := m.now.PickedUp && !m.falling.on
 	if !up {
 		m.held.set(false)

@@ -56,16 +56,47 @@ type Tilt struct {
 	bias    Vec
 	state   GyroState
 
-	mean, meanAccel Vec     // slow parts
-	rateVar         float64 // (rad/s)2, of all axes together
-	accelVar        float64 // (m/s2)2
-	still           steady
-	resting         steady        // as still, judged without the gyro
-	bad             time.Duration // at rest while pending
+	rates, accels spread
+	mean          Vec           // rate
+	rateDev       float64       // rad/s, standard deviation of all axes together
+	still         steady        // by both sensors
+	resting       steady        // by the accelerometer alone
+	bad           time.Duration // at rest while pending
 }
 
-// spreadTau is the memory of the variances: half the time in which a hand must be recognised.
-const spreadTau = 250 * time.Millisecond
+// spread is mean and standard deviation of the last quarter of a second, kept in blocks: what was strong is forgotten all at once, not
+// bit by bit.
+type spread struct {
+	blocks [8]struct {
+		n, squares float64
+		sum        Vec
+	}
+	now   int
+	age   time.Duration // of the block of the moment
+	begun int           // blocks, up to all
+}
+
+const spreadBlock = 32 * time.Millisecond
+
+// add takes in v, dt after the value before, and returns mean and deviation; the deviation is endless until the blocks are full.
+func (s *spread) add(dt time.Duration, v Vec) (mean Vec, deviation float64) {
+	if s.age += dt; s.age >= spreadBlock {
+		s.now, s.age = (s.now+1)%len(s.blocks), 0
+		s.blocks[s.now].n, s.blocks[s.now].squares, s.blocks[s.now].sum = 0, 0, Vec{}
+		s.begun = min(s.begun+1, len(s.blocks))
+	}
+	b := &s.blocks[s.now]
+	b.n, b.squares, b.sum = b.n+1, b.squares+v.dot(v), b.sum.add(v)
+	n, squares := 0.0, 0.0
+	for i := range s.blocks {
+		n, squares, mean = n+s.blocks[i].n, squares+s.blocks[i].squares, mean.add(s.blocks[i].sum)
+	}
+	mean = mean.scale(1 / n)
+	if s.begun < len(s.blocks) {
+		return mean, math.Inf(1)
+	}
+	return mean, math.Sqrt(max(0, squares/n-mean.dot(mean)))
+}
 
 func newTilt(cfg *MotionConfig) Tilt { return Tilt{cfg: cfg, up: Vec{0, 0, 1}} }
 
@@ -76,18 +107,13 @@ func (t *Tilt) step(dt time.Duration, accel, gyro Vec, driven bool) {
 		if n := accel.norm(); n > 0 {
 			t.up = accel.scale(1 / n)
 		}
-		t.mean, t.meanAccel = gyro, accel
-		// Until proven otherwise it moves.
-		t.rateVar, t.accelVar = 1, Gravity*Gravity
 	}
-	t.mean = t.mean.toward(gyro, dt, spreadTau)
-	t.meanAccel = t.meanAccel.toward(accel, dt, spreadTau)
-	d, da := gyro.sub(t.mean), accel.sub(t.meanAccel)
-	t.rateVar = power.Filter(t.rateVar, d.dot(d), dt, spreadTau)
-	t.accelVar = power.Filter(t.accelVar, da.dot(da), dt, spreadTau)
+	var accelDev float64
+	t.mean, t.rateDev = t.rates.add(dt, gyro)
+	_, accelDev = t.accels.add(dt, accel)
 
-	quiet := t.accelVar < t.cfg.StillAccel*t.cfg.StillAccel && !driven
-	calm := quiet && t.rateVar < t.cfg.StillRate*t.cfg.StillRate && t.mean.norm() < t.cfg.MaxBias
+	quiet := accelDev < t.cfg.StillAccel && !driven
+	calm := quiet && t.rateDev < t.cfg.StillRate && t.mean.norm() < t.cfg.MaxBias
 	t.still.step(calm, dt, t.cfg.Still, 0)
 	t.resting.step(quiet, dt, t.cfg.Still, 0)
 	switch {
@@ -118,6 +144,3 @@ func (t *Tilt) step(dt time.Duration, accel, gyro Vec, driven bool) {
 // pitch is nose down for positive values, roll left side up; both in rad.
 func (t *Tilt) pitch() float64 { return math.Atan2(-t.up[0], math.Hypot(t.up[1], t.up[2])) }
 func (t *Tilt) roll() float64  { return math.Atan2(t.up[1], t.up[2]) }
-
-// tremor is the standard deviation of the rates, rad/s.
-func (t *Tilt) tremor() float64 { return math.Sqrt(t.rateVar) }
