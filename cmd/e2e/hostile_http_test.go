@@ -1,11 +1,20 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
+	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,8 +25,16 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/cloud/access"
+	"kennel/cloud/api/commands"
+	"kennel/cloud/api/events"
 	"kennel/cloud/api/large"
+	"kennel/cloud/api/status"
+	"kennel/cloud/api/tokens"
+	"kennel/cloud/api/topics"
 	"kennel/infra/kit"
+	"kennel/infra/mqtt"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocswire"
 )
 
 const (
@@ -135,7 +152,7 @@ func fill(route string, names ...string) string {
 }
 
 // hostile is issue 5, what must hold 5: a robot and people who mean ill, at every route of the table.
-func (h *house) hostile(t *testing.T, admin, other *person) {
+func (h *house) hostile(t *testing.T, admin *person, people map[kit.Role]*person) {
 	cut := h.slowloris(t)
 	victim, thief := h.owner(t, "victim@example.com", "Victoria"), h.owner(t, "thief@example.com", "Theo")
 	id, cert := h.certified(t, admin, "vic:00e2aa01")
@@ -147,7 +164,12 @@ func (h *house) hostile(t *testing.T, admin, other *person) {
 	t.Run("CSRF", func(t *testing.T) { h.forged(t, victim, id) })
 	t.Run("frames", func(t *testing.T) { h.frames(t, admin, victim, id) })
 	t.Run("bodies", func(t *testing.T) { h.oversized(t, admin) })
-	t.Run("session", func(t *testing.T) { h.theft(t, other, victim, id) })
+	t.Run("session", func(t *testing.T) { h.theft(t, people[kit.RoleAdmin], victim, id) })
+	t.Run("XSS", func(t *testing.T) {
+		viewers := maps.Clone(people)
+		viewers[kit.RoleOwner] = victim
+		h.scripts(t, admin, viewers, id, cert)
+	})
 	t.Run("slow", func(t *testing.T) {
 		if took := <-cut; took > 25*time.Second {
 			t.Errorf("a header that comes drop by drop held its connection for %v", took)
@@ -168,22 +190,32 @@ func (p *person) claim(t *testing.T, h *house, cert tls.Certificate) {
 // robotAsks makes a robot's request over HTTPS.
 func (h *house) robotAsks(t *testing.T, cert tls.Certificate, service, method, body string) []byte {
 	t.Helper()
+	code, b := h.robotPosts(t, cert, large.Path(service, method), body)
+	if code != http.StatusOK {
+		t.Fatalf("%s/%s: %d %s", service, method, code, b)
+	}
+	return b
+}
+
+// robotPosts posts as a robot that shows a certificate.
+func (h *house) robotPosts(t *testing.T, cert tls.Certificate, path, body string) (int, []byte) {
+	t.Helper()
 	conf := h.trust(t, cert)
 	conf.NextProtos = []string{large.ALPN, "http/1.1"}
 	transport := &http.Transport{TLSClientConfig: conf, DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return (&tls.Dialer{Config: conf}).DialContext(ctx, network, addr)
 	}}
 	defer transport.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Post(h.ready.Endpoints["api"]+large.Path(service, method), "application/json", strings.NewReader(body))
+	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Post(h.ready.Endpoints["api"]+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s/%s: %d %s %v", service, method, resp.StatusCode, b, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b
+	return resp.StatusCode, b
 }
 
 // strangersObjects: whatever an owner asks about another's robot, or another's object, gets the answer of one that does not exist, and nothing
@@ -248,13 +280,15 @@ func (h *house) strangersObjects(t *testing.T, admin, victim, thief *person, id,
 // standing is what a thief could change.
 func (h *house) standing(victim *person, id thing.ID) string {
 	var out []string
-	for _, path := range []string{"/v1/my/robots", "/v1/my/transfers", "/v1/things/" + string(id) + "/jdocs", "/v1/things/" + string(id) + "/commands", "/v1/account"} {
+	for _, path := range []string{"/v1/my/robots", "/v1/my/transfers", "/v1/things/" + string(id) + "/jdocs", "/v1/account"} {
 		code, b := victim.try("GET", path, nil)
 		out = append(out, fmt.Sprint(code, " ", string(b)))
 	}
 	var sessions []struct{ ID string }
 	victim.do("GET", "/v1/account/sessions", nil, &sessions)
-	return strings.Join(append(out, fmt.Sprint(sessions)), "\n")
+	var orders []struct{ ID, Kind, By string } // how often one was sent changes by itself
+	victim.do("GET", "/v1/things/"+string(id)+"/commands", nil, &orders)
+	return strings.Join(append(out, fmt.Sprint(sessions, orders)), "\n")
 }
 
 // forged: no request that changes something and was made by another site's page has any effect, whatever it says.
@@ -429,4 +463,282 @@ func (h *house) slowloris(t *testing.T) <-chan time.Duration {
 		<-drip
 	}()
 	return cut
+}
+
+// evils are the words of the scripts that robots and people say wherever they may say something. Some page shows each as text, but for those
+// that are kept and that no page shows now.
+var evils = map[string]bool{
+	// The status.
+	"agent": true, "os": true, "firmware": true, "battery": true, "dirty": true, "problem": true, "peer": true, "boot": false, "model": false, "docs": false,
+	// An event.
+	"s1": true, "s2": true, "s3": true, "s4": true, "source": false, "version": false, "profile": false, "feature": false, "run": false, "ble": false, "wifi": false,
+	// A document that the robot writes: names of fields, and their values.
+	"field": true, "value": true, "place": true, "locale": true, "zone": true, "meta": false,
+	// What it says of a command, of the app that signs it in, and the certificate that it shows.
+	"result": true, "app": true, "appid": true, "subject": true,
+	// What people say.
+	"name": true, "reason": true, "note": true,
+}
+
+// evil is a script that ends whatever it stands in. Short words keep it below 64 bytes, which is all that some fields take.
+func evil(word string) string { return brief(word) + `<script>p(` + word + `)</script>` }
+
+// brief is evil in no more than 40 characters.
+func brief(word string) string { return `"'><img src=x onerror=p(` + word + `)>` }
+
+// harmless is how a page shows evil.
+func harmless(word string) string { return "&lt;img src=x onerror=p(" + word + ")" }
+
+// scripts: a robot says a script in every field that it may fill, its owner and an operator in theirs, and whoever makes an address in that. No
+// page shows one as it came, to nobody who may see the page, nor does the live tail; and it is shown, so that something is proved.
+func (h *house) scripts(t *testing.T, admin *person, viewers map[kit.Role]*person, id thing.ID, cert tls.Certificate) {
+	stranger, revoked := h.plant(t, admin, viewers[kit.RoleOwner], id, cert)
+	seen := map[string]bool{}
+	check := func(where, body string) {
+		for _, bad := range []string{"<img src=x", "<script>p(", `"'>`, `href="javascript:`, `src="javascript:`, `action="javascript:`, `data-stream="javascript:`} {
+			if at := strings.Index(body, bad); at >= 0 {
+				t.Errorf("%s shows %q as it came: %.200s", where, bad, body[max(0, at-60):])
+			}
+		}
+		for word := range evils {
+			seen[word] = seen[word] || strings.Contains(body, harmless(word))
+		}
+		seen["echo"] = seen["echo"] || strings.Contains(body, harmless("echo"))
+	}
+	check("/tail/stream", h.tailed(t, admin, id, cert))
+
+	roles := slices.Sorted(maps.Keys(viewers))
+	pages, echoes := 0, 0
+	for _, route := range access.HTTP.Names() {
+		rule := access.HTTP[route]
+		if !rule.Page || !strings.HasPrefix(route, "GET ") {
+			continue
+		}
+		var mightiest *person
+		for _, role := range roles {
+			if len(rule.Roles) > 0 && !slices.Contains(rule.Roles, role) {
+				continue
+			}
+			p := viewers[role]
+			if mightiest == nil || role == kit.RoleAdmin && len(rule.Roles) > 0 { // pages for anybody lead those elsewhere who are signed in
+				mightiest = p
+			}
+			paths := []string{fill(route, "{thing}", string(id))}
+			if strings.Contains(route, "{thing}") && role != kit.RoleOwner {
+				paths = append(paths, fill(route, "{thing}", string(stranger)), fill(route, "{thing}", string(revoked)))
+			}
+			for _, path := range paths {
+				got, err := p.ask(route, path, "", true)
+				if err != nil || got.code >= 500 {
+					t.Fatalf("%s as %q: %d %v", path, role, got.code, err)
+				}
+				if !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {
+					continue // a redirect, a stream, a picture
+				}
+				pages++
+				check(fmt.Sprintf("%s as %q", path, role), got.body)
+			}
+		}
+		for _, name := range []string{"q", "filter", "next", "text", "event", "thing", "who", "object", "action", "note", "code", "email", "sort", "after"} {
+			values := []string{evil("echo")}
+			if name == "next" {
+				values = append(values, "javascript:p(echo)")
+			}
+			for _, value := range values {
+				path := fill(route, "{thing}", string(id)) + "?" + url.Values{name: {value}}.Encode()
+				got, err := mightiest.ask(route, path, "", true)
+				if err != nil || got.code >= 500 {
+					t.Fatalf("%s: %d %v", path, got.code, err)
+				}
+				if strings.HasPrefix(got.location, "javascript:") {
+					t.Errorf("%s leads to %s", path, got.location)
+				}
+				if strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {
+					echoes++
+					check(path, got.body)
+				}
+			}
+		}
+	}
+	// Forms that are refused show what was typed.
+	for route, p := range map[string]*person{
+		"POST /cohorts?name=&filter=&note=": admin, "POST /things/{thing}/tags?add=": admin, "POST /things/{thing}/commands?kind=&args=&ttl=": admin, "POST /operators?email=&role=": admin,
+		"POST /certificates/factory?certificate_id=&reason=": admin, "POST /certificates/batches?name=&organization=&serial_from=&bundle=": admin, "POST /login?email=&password=&next=": viewers[""],
+		"POST /my/claim?code=": viewers[kit.RoleOwner], "POST /my/robots/{thing}/offer?to=": viewers[kit.RoleOwner], "POST /account/signup?email=&given_name=": viewers[""], "POST /my/login?email=&password=&next=": viewers[""],
+	} {
+		route, fields, _ := strings.Cut(route, "?")
+		got, err := p.ask(route, fill(route, "{thing}", string(id)), strings.ReplaceAll(fields, "=", "="+url.QueryEscape(evil("echo"))), true)
+		if err != nil || got.code >= 500 || got.code < 300 {
+			t.Errorf("%s: %d %v %.200s", route, got.code, err, got.body)
+		}
+		check(route, got.body)
+	}
+	t.Logf("%d pages, %d with a script in their address", pages, echoes)
+
+	if !seen["echo"] {
+		t.Error("no page shows what its address or a form said, so that nothing was proved of these")
+	}
+	kept := h.kept(admin, id)
+	for word, shown := range evils {
+		switch {
+		case shown && !seen[word]:
+			t.Errorf("no page shows %s, so that nothing was proved of it", evil(word))
+		case !shown && seen[word]:
+			t.Errorf("a page shows %s now: say so in evils", evil(word))
+		case !shown && !strings.Contains(kept, "p("+word+")"):
+			t.Errorf("%s is not even kept", evil(word))
+		}
+	}
+}
+
+// kept is what the cloud holds of a robot, over the API.
+func (h *house) kept(admin *person, id thing.ID) string {
+	var out []string
+	for _, path := range []string{"/v1/things/" + string(id), "/v1/events?thing=" + url.QueryEscape(string(id)), "/v1/things/" + string(id) + "/jdocs/vic.RobotSettings"} {
+		_, b := admin.try("GET", path, nil)
+		out = append(out, string(b))
+	}
+	return strings.Join(out, "\n")
+}
+
+// plant has a robot and people say evil things over the wires they have, but for its status and its event. stranger was refused with a
+// certificate that says some, revoked was revoked for an evil reason.
+func (h *house) plant(t *testing.T, admin, victim *person, id thing.ID, cert tls.Certificate) (stranger, revoked thing.ID) {
+	t.Helper()
+	text := func(v any) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if got, err := victim.ask("POST /my/privacy/events", "/my/privacy/events", "events=yes", true); err != nil || got.code != http.StatusSeeOther {
+		t.Fatalf("its owner does not allow events: %+v %v", got, err)
+	}
+	victim.do("PATCH", "/v1/my/robots/"+string(id), map[string]string{"name": brief("name")}, nil)
+	admin.do("POST", "/v1/cohorts", map[string]string{"cohort": "evil", "filter": "tag:none", "note": evil("note")}, nil)
+	if code, b := admin.try("PATCH", "/v1/things/"+string(id)+"/tags", map[string]any{"add": []string{evil("tag")}}); code != http.StatusBadRequest {
+		t.Errorf("a tag that is a script: %d %s", code, b)
+	}
+	doc := text(map[string]string{"locale": evil("locale"), "time_zone": evil("zone"), "default_location": evil("place"), evil("field"): evil("value")})
+	if b := h.robotAsks(t, cert, jdocswire.Service, jdocswire.Write, text(jdocswire.WriteReq{DocName: string(jdocs.RobotSettings),
+		Doc: jdocswire.DocOf(jdocs.Doc{FmtVersion: jdocs.RobotSettings.FmtVersion(), ClientMeta: brief("meta"), JSON: doc})})); !strings.Contains(string(b), jdocs.Accepted.String()) {
+		t.Fatalf("the robot's settings: %s", b)
+	}
+	var command, app struct {
+		ID      string
+		Session string `json:"session_token"`
+	}
+	admin.do("POST", "/v1/things/"+string(id)+"/commands", map[string]string{"kind": "ping"}, &command)
+	h.robotAsks(t, cert, commands.Service, commands.ResultMethod, text(commands.Result{V: 1, ID: command.ID, Status: commands.Failed, Detail: evil("result")}))
+	victim.do("POST", "/v1/account/apps", nil, &app)
+	h.robotAsks(t, cert, tokens.Service, tokens.AssociateMethod, text(tokens.Associate{UserSession: app.Session, ClientName: evil("app"), AppID: evil("appid")}))
+
+	revoked, _ = h.certified(t, admin, "vic:00e2aa09")
+	admin.do("POST", "/v1/things/"+string(revoked)+"/revoke", map[string]string{"reason": evil("reason")}, nil)
+
+	stranger = "vic:00e2aa08"
+	admin.do("POST", "/v1/things", map[string]string{"thing": string(stranger)}, nil)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: evil("subject")}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, self, self, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(stranger)}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, b := h.robotPosts(t, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, "/v1/enroll",
+		text(map[string]string{"thing": string(stranger), "csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}))}))
+	if code < 400 || code >= 500 {
+		t.Errorf("enrolment with a certificate of one's own making: %d %s", code, b)
+	}
+	return stranger, revoked
+}
+
+// tailed has the robot send an evil status and an evil event, and returns what the live tail wrote of the latter, as the page's script has it.
+func (h *house) tailed(t *testing.T, admin *person, id thing.ID, cert tls.Certificate) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, "GET", admin.api+"/tail/stream?event=hostile.event", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.AddCookie(&http.Cookie{Name: sessionCookie, Value: admin.token})
+	resp, err := admin.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	tail := bufio.NewScanner(resp.Body)
+	for tail.Scan() && tail.Text() != ": here" { // from here on it tells what comes
+	}
+
+	m := status.Message{State: status.Online, BootID: evil("boot"), ConnectSeq: 7, Seq: 1, Lease: 600_000, TS: time.Now().UnixMilli(), Agent: evil("agent"), OS: evil("os"),
+		Body: &status.Body{Model: evil("model"), Firmware: evil("firmware"), BatteryVolts: 3.9, BatteryLevel: evil("battery")}, Docs: map[string]uint64{evil("docs"): 1},
+		Dirty: []string{evil("dirty")}, Problems: []string{evil("problem"), "broker: " + evil("peer")}}
+	message, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := events.EncodeBatch("hostile", []events.Event{{Source: evil("source"), TS: time.Now().UnixMilli(), Seq: 1, Level: events.Info, RobotID: id.Serial(), RobotVersion: evil("version"),
+		BootID: "hostile", ProfileID: evil("profile"), FeatureType: evil("feature"), FeatureRunID: evil("run"), BLEConnID: evil("ble"), WifiConnID: evil("wifi"), Name: "hostile.event",
+		S1: evil("s1"), S2: evil("s2"), S3: evil("s3"), S4: evil("s4")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := h.connected(t, id, cert)
+	for topic, payload := range map[string][]byte{topics.UpTopic(id, topics.Status): message, topics.UpTopic(id, topics.DAS): batch} {
+		if err := c.Publish(t.Context(), topic, 1, false, payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, time.Minute, "the hostile status and event", func() error {
+		kept := h.kept(admin, id)
+		if !strings.Contains(kept, "p(agent)") || !strings.Contains(kept, "p(s1)") {
+			return fmt.Errorf("not there: %s", kept)
+		}
+		return nil
+	})
+	for tail.Scan() {
+		data, ok := strings.CutPrefix(tail.Text(), "data: ")
+		var rows string
+		if ok && json.Unmarshal([]byte(data), &rows) == nil && strings.Contains(rows, "hostile.event") {
+			if !strings.Contains(rows, harmless("s1")) {
+				t.Errorf("the tail does not show what the event says: %s", rows)
+			}
+			return rows
+		}
+	}
+	t.Fatalf("the tail ends without the event: %v", tail.Err())
+	return ""
+}
+
+// connected returns a thing's connection to the broker, which lasts until the test ends.
+func (h *house) connected(t *testing.T, id thing.ID, cert tls.Certificate) *mqtt.Client {
+	t.Helper()
+	up := make(chan struct{}, 10)
+	down := make(chan error, 10)
+	c, err := mqtt.New(mqtt.Config{URL: h.ready.Endpoints["mqtt"], ClientID: string(id), TLS: func() (*tls.Config, error) { return h.trust(t, cert), nil },
+		OnConnect: func(context.Context, *mqtt.Client) error { up <- struct{}{}; return nil }, OnDown: func(err error) { down <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	select {
+	case <-up:
+	case err := <-down:
+		t.Fatalf("the thing is not let in: %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("the thing is not let in")
+	}
+	return c
 }
