@@ -37,10 +37,23 @@ type site struct {
 // screens is the folder for pictures of all pages; "": none are made.
 func screens() string { return os.Getenv("KENNEL_SCREENS") }
 
-// look checks the page as it stands, on a desktop and on a phone, in light and dark, and makes its pictures where they are wanted.
+// look checks the page as it stands, in light and dark: the light run on the device that it is made for, and how wide it is on the other; make
+// soak and make screens on a desktop and on a phone. It makes its pictures where they are wanted.
 func (s *site) look(p *browser.Page, name string) {
 	s.t.Helper()
 	s.visited(p)
+	if !soak() && screens() == "" {
+		made, other := browser.Desktop, browser.Phone
+		if strings.HasPrefix(name, "my-") || strings.HasPrefix(name, "account-") {
+			made, other = other, made
+		}
+		p.Look("light", other)
+		if wide := p.Wide(); wide != "" {
+			s.t.Errorf("%s, %d px: %s", name, other.Width, wide)
+		}
+		p.Sound(made)
+		return
+	}
 	p.Sound(browser.Desktop, browser.Phone)
 	if screens() == "" {
 		return
