@@ -26,6 +26,7 @@ func table(common *commonHouse) []bench.Bench {
 		common.bench(bench.Bench{Name: "logins", Programs: cloud, About: "robots that connect and subscribe, beside bare TLS handshakes"}, logins),
 		common.bench(bench.Bench{Name: "tokens", Programs: cloud, About: "robots' tokens refreshed over gRPC, beside a bare handler that verifies, reads, inserts and signs"}, tokens),
 		common.bench(bench.Bench{Name: "certificates", Programs: cloud, About: "device certificates with their inventory row, beside bare parse, verify and sign"}, certificates),
+		common.bench(bench.Bench{Name: "consoles", Programs: cloud, About: "open consoles on a large fleet that comes and goes, beside half a core; how soon they are right again"}, consoles),
 		{Name: "storm", Programs: cloud, About: "robots that all connect in one moment, until the last is in, beside bare TLS handshakes", Run: storm},
 		{Name: "events", Programs: cloud, About: "events from publish to row, beside COPY of the same rows", Run: eventsToRows},
 		{Name: "memory", Programs: cloud, About: "memory of idle connections, beside bare TLS connections", Run: connectionMemory},
