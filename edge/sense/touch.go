@@ -57,8 +57,9 @@ type Touch struct {
 	old      float64
 	learnt   time.Duration // steady for so long
 	spent    time.Duration // since learning began
-	sum      float64
+	sum, all float64       // of the steady readings, and of all since learning began
 	count    int
+	allCount int
 
 	touched steady
 	lasts   time.Duration // of the touch of the moment
@@ -145,7 +146,7 @@ func (t *Touch) follow(dt time.Duration, value float64, ev *TouchEvents) bool {
 	}
 	rise := t.level - t.baseline
 	switch {
-	case rise < -t.cfg.Off:
+	case rise < -t.cfg.Off && -rise > t.cfg.OnNoise*noise:
 		if !t.tooHigh {
 			t.tooHigh = true
 			*ev |= BaselineTooHigh
@@ -174,25 +175,33 @@ func (t *Touch) learn(check bool) {
 		t.checking = check
 	}
 	t.learning = true
-	t.learnt, t.spent, t.sum, t.count = 0, 0, 0, 0
+	t.learnt, t.spent, t.sum, t.count, t.all, t.allCount = 0, 0, 0, 0, 0, 0
 }
 
+// learnFrom takes the mean of a steady time, or of all there was when it never gets steady.
 func (t *Touch) learnFrom(value, noise float64, dt time.Duration) (ev TouchEvents) {
-	t.spent += dt
-	if noise > t.cfg.LearnSteady && t.spent < t.cfg.LearnMax {
+	t.spent += min(dt, maxGap)
+	t.all += value
+	t.allCount++
+	switch {
+	case noise > t.cfg.LearnSteady:
 		t.learnt, t.sum, t.count = 0, 0, 0
-		return 0
+	default:
+		if t.count > 0 {
+			t.learnt += min(dt, maxGap)
+		}
+		t.sum += value
+		t.count++
 	}
-	if t.count > 0 {
-		t.learnt += min(dt, maxGap)
-	}
-	t.sum += value
-	t.count++
-	if t.learnt < t.cfg.Learn && t.spent < t.cfg.LearnMax {
+	switch {
+	case t.count > 0 && t.learnt >= t.cfg.Learn:
+		t.baseline = t.sum / float64(t.count)
+	case t.spent >= t.cfg.LearnMax:
+		t.baseline = t.all / float64(t.allCount)
+	default:
 		return 0
 	}
 	t.learning = false
-	t.baseline = t.sum / float64(t.count)
 	ev = BaselineLearnt
 	if t.checking {
 		if math.Abs(t.baseline-t.old) > t.cfg.Off {
