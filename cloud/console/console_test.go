@@ -377,6 +377,11 @@ func TestLiveCoalesces(t *testing.T) {
 		if n := len(told); n != 0 {
 			t.Errorf("told %d more times, want none", n)
 		}
+		time.Sleep(liveSettle + liveBeat)
+		if n := len(told); n != 1 {
+			t.Errorf("told %d more times when it was quiet, want once: counts are shared for a while", n)
+		}
+		<-told
 		close(f.changes) // the watch was cut off: the browser connects anew
 		if _, open := <-told; open {
 			t.Error("the stream goes on without a watch")

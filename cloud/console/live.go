@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	liveEvery    = 500 * time.Millisecond // at most one word of change in this time; a page may ask for fewer
-	liveBeat     = 15 * time.Second       // keeps proxies from closing a quiet stream
-	liveLife     = 10 * time.Minute       // then the browser connects anew, and must still be signed in
+	liveEvery    = 500 * time.Millisecond  // at most one word of change in this time; a page may ask for fewer
+	liveSettle   = 2500 * time.Millisecond // counts are shared for a second, so what the last word had a page fetch may hold old ones
+	liveBeat     = 15 * time.Second        // keeps proxies from closing a quiet stream
+	liveLife     = 10 * time.Minute        // then the browser connects anew, and must still be signed in
 	writeTimeout = 10 * time.Second
 )
 
 // live says that something changed, of the whole fleet or of one thing: server-sent events named "change", without content. The first
-// comes at once; a burst becomes one each liveEvery.
+// comes at once; a burst becomes one each liveEvery. Some time after the last one there is one more, for what is counted with a delay.
 func (c *console) live(w http.ResponseWriter, r *http.Request) {
 	caller := kit.CallerFrom(r.Context())
 	if caller.Role == "" || !caller.Operator() {
@@ -54,7 +55,7 @@ func (c *console) live(w http.ResponseWriter, r *http.Request) {
 	}
 	beat := time.NewTicker(liveBeat)
 	defer beat.Stop()
-	var pending <-chan time.Time // set while a change waits to be said
+	var pending, settled <-chan time.Time // set while a change waits to be said, and after it was
 	last := time.Now()
 	for {
 		select {
@@ -66,8 +67,13 @@ func (c *console) live(w http.ResponseWriter, r *http.Request) {
 				pending = time.After(max(0, every-time.Since(last)))
 			}
 		case <-pending:
-			pending, last = nil, time.Now()
+			pending, last, settled = nil, time.Now(), time.After(liveSettle)
 			if !send(change) {
+				return
+			}
+		case <-settled:
+			settled = nil
+			if pending == nil && !send(change) {
 				return
 			}
 		case <-beat.C:
