@@ -23,8 +23,8 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 .PHONY: test
-test: setup-test lint arch test-race test-rhythm ## everything that CI needs
-	@$(MAKE) --no-print-directory -j2 test-house arm
+test: setup-test lint arch test-rhythm ## everything that CI needs
+	@$(MAKE) --no-print-directory -j3 test-race test-house arm
 
 # Pages, letters and passwords: little runs at once in them, and hashing under the race detector takes minutes. make race takes all.
 CALM := /cloud/(account|cohort|companion|console|ctl|mail|openapi|owner|sts|vitals)(/|$$)
@@ -33,7 +33,7 @@ RHYTHM := /edge/(rt|app/robotapp)(/|$$)
 
 .PHONY: test-race
 test-race: ## the tests of what runs much at once, with the race detector
-	CGO_ENABLED=1 go test -race -timeout 10m $$(go list ./... | grep -vE '/cmd/|$(CALM)|$(RHYTHM)')
+	CGO_ENABLED=1 go test -race -timeout 12m $$(go list ./... | grep -vE '/cmd/|$(CALM)|$(RHYTHM)')
 
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
