@@ -75,10 +75,7 @@ func (f *follower) step(dt float64, pose Pose) (Twist, Outcome) {
 	}
 	if f.v == 0 && f.way == math.Abs(s.Length) { // the end of a run: come to rest before what follows
 		f.settle += dt
-		there := math.Abs(turn) <= f.cfg.CloseAngle
-		if s.Kind != PointTurn {
-			there = math.Abs(ahead) <= f.cfg.Close
-		}
+		there := math.Abs(turn) <= f.cfg.CloseAngle && (s.Kind == PointTurn || math.Abs(ahead) <= f.cfg.Close)
 		if there || f.settle >= f.cfg.Settle {
 			f.settle = 0
 			if f.i+1 < f.path.N {
@@ -91,6 +88,11 @@ func (f *follower) step(dt float64, pose Pose) (Twist, Outcome) {
 			}
 			return Twist{}, Done
 		}
+		t := Twist{W: f.cfg.Turn * turn}
+		if s.Kind != PointTurn {
+			t.V = f.cfg.Along * ahead
+		}
+		return f.bound(t), Running
 	}
 	sign := math.Copysign(1, s.Length)
 	v := sign * f.v

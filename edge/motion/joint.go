@@ -131,6 +131,10 @@ func (j *joint) beginMove() {
 		j.prof.Reset(j.angle)
 		j.integ = 0
 	}
+	if way := math.Copysign(1, j.target-j.prof.X); j.prof.V == 0 && way*j.integ > 0 {
+		// At rest the integral may lean against friction the same way: not twice, or it starts with a leap.
+		j.integ -= way * min(math.Abs(j.integ), j.cfg.Motor.Friction)
+	}
 	j.prof.Aim(j.target, j.ramp)
 	j.state, j.near, j.blocked = Moving, 0, 0
 }
@@ -149,9 +153,14 @@ func (j *joint) beginHoming() {
 	j.events |= Calibrating
 }
 
-// observe takes in a measurement; it is called in every step, also while nothing may move.
-func (j *joint) observe(m body.Motor, at time.Duration, fresh bool) {
+// observe takes in a measurement; it is called in every step, also while nothing may move. Where a frame is missing the joint is believed
+// to go on as planned: against an old angle the loop would push harder and harder.
+func (j *joint) observe(m body.Motor, at time.Duration, fresh bool, dt float64) {
 	if !fresh {
+		if j.state == Moving {
+			j.est.v += j.prof.A * dt
+			j.angle += j.est.v * dt
+		}
 		return
 	}
 	j.position = m.Position
@@ -236,14 +245,13 @@ func (j *joint) moving(dt float64) float64 {
 	} else {
 		j.blocked = 0
 	}
+	if j.prof.Done() && j.ending != None { // it only had to slow down
+		j.free(j.ending)
+		return 0
+	}
 	if j.prof.Done() && math.Abs(j.prof.X-j.angle) <= j.cfg.Tolerance {
 		if j.near += dt; j.near >= 0.05 {
 			j.near, j.state, j.outcome = 0, Holding, Done
-			if j.ending != None {
-				j.outcome = j.ending
-				j.free(None)
-				return 0
-			}
 		}
 	} else {
 		j.near = 0
@@ -280,9 +288,9 @@ func (j *joint) control(dt float64) float64 {
 		j.integ = min(max(j.integ+c.I*miss*dt, -c.MaxI), c.MaxI)
 	}
 	switch {
-	case j.angle > j.cfg.Stops[1]-j.cfg.Margin/2:
+	case j.angle > j.cfg.Stops[1]-j.cfg.Margin/5:
 		limited = min(limited, 0)
-	case j.angle < j.cfg.Stops[0]+j.cfg.Margin/2:
+	case j.angle < j.cfg.Stops[0]+j.cfg.Margin/5:
 		limited = max(limited, 0)
 	}
 	if speed := j.est.v; math.Abs(speed) > j.cfg.Most.Speed && speed*limited > 0 {

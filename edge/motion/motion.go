@@ -541,9 +541,11 @@ func (m *Motion) measure(in *Input) {
 	m.begun, m.epoch = true, s.Epoch
 	for i := range m.n {
 		j := &m.joints[i]
-		j.observe(s.Motors[j.cfg.Motor.Index], s.At, s.Fresh)
+		j.observe(s.Motors[j.cfg.Motor.Index], s.At, s.Fresh, in.DT.Seconds())
 	}
 	if !s.Fresh {
+		m.left.coast()
+		m.right.coast()
 		return
 	}
 	r := m.cfg.Drive.Radius

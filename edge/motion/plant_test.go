@@ -188,6 +188,7 @@ func (r *rig) step() { r.stepBy(frame) }
 
 func (r *rig) stepBy(dt time.Duration) {
 	r.now += dt
+	r.p.step(&r.act, dt.Seconds()) // what the step before asked for
 	s := &r.p.sense
 	if s.Fresh = !r.silent; s.Fresh {
 		s.At, s.Seq = r.now, s.Seq+1
@@ -207,7 +208,6 @@ func (r *rig) stepBy(dt time.Duration) {
 	for i := range r.rep.NJoints {
 		r.events[i] |= r.rep.Joints[i].Events
 	}
-	r.p.step(&r.act, dt.Seconds())
 	if r.after != nil {
 		r.after()
 	}

@@ -21,6 +21,7 @@ type judge struct {
 	calm    [4]time.Duration // since somebody or something last disturbed that motor
 	rest    [4]time.Duration // since the reason that stopped it
 	speeds  [4][5]float64    // of the last steps, a ring
+	times   [5]time.Duration
 	n       int
 	excused [2]bool // a hand was there while it homed: its zero may be wrong
 	cliffs  Cliffs
@@ -74,7 +75,9 @@ func (j *judge) look() {
 				j.blame("stop", "motor %d has duty %.3f in the step that shows %06b", i, duty, stop)
 			}
 		} else {
-			j.calm[i] += dt
+			if j.calm[i] += dt; i < 2 && r.in.Cliffs != 0 {
+				j.calm[i] = 0 // a stop at once is no ramp
+			}
 			if duty != 0 {
 				j.rest[i] = 0
 			} else {
@@ -83,6 +86,9 @@ func (j *judge) look() {
 		}
 		if duty != 0 && !j.ordered[group(i)] {
 			j.blame("unasked", "motor %d has duty %.3f and nobody asked for it since the stop", i, duty)
+		}
+		if dt > 10*ms { // a loop that late (VEC-WDOG-03) left the motor to itself: its acceleration is nobody's plan
+			j.calm[i] = 0
 		}
 		if q.held || q.pulled != 0 {
 			j.calm[i], j.rest[i] = 0, 0
@@ -98,6 +104,7 @@ func (j *judge) look() {
 			j.ends(i-2, q, duty)
 		}
 	}
+	j.times[j.n%5] = r.now
 	j.n++
 }
 
@@ -122,7 +129,7 @@ func (j *judge) limits(i int, q *part) {
 	if j.calm[i] < 500*ms || j.n < 5 {
 		return
 	}
-	accel := math.Abs(q.rate-old) / (5 * frame.Seconds())
+	accel := math.Abs(q.rate-old) / (j.r.now - j.times[j.n%5]).Seconds()
 	if i < 2 {
 		accel *= j.cfg.Drive.Radius
 	}
@@ -242,8 +249,9 @@ func (j *judge) act(seed uint64) {
 		q.pulled = within(-3, 3)
 		r.run(min(wait, 400*ms))
 		q.pulled = 0
-	case 26: // the body starts anew
+	case 26: // the body starts anew: what was ordered before is over (VEC-BODY-33)
 		r.p.sense.Epoch++
+		j.ordered, j.calm = [3]bool{}, [4]time.Duration{}
 		for i := range r.p.parts {
 			r.p.parts[i].zero = r.p.parts[i].angle
 		}

@@ -19,20 +19,25 @@ type MotorConfig struct {
 
 // tread controls the speed of one tread (VEC-MOT-05).
 type tread struct {
-	cfg   MotorConfig
-	est   estimator
-	guard Guard
-	ref   float64 // m/s, within the acceleration
-	integ float64
-	duty  float64
+	cfg    MotorConfig
+	est    estimator
+	guard  Guard
+	ref    float64 // m/s, within the acceleration
+	before float64 // the ref of the step before
+	integ  float64
+	duty   float64
 }
 
-func (t *tread) reset() { t.ref, t.integ, t.duty = 0, 0, 0; t.guard.rest() }
+// held is how far the plan of a tread may be ahead of it: enough to push. Own default, m/s.
+const held = 0.06
+
+func (t *tread) reset() { t.ref, t.before, t.integ, t.duty = 0, 0, 0, 0; t.guard.rest() }
 
 // step returns the duty for a speed of want, in m/s, that may change by accel. A tread that shall stand has no power: a hand may turn it
 // (VEC-MOT-08).
 func (t *tread) step(want, accel, dt float64) float64 {
 	before := t.ref
+	t.before = before
 	t.ref = min(max(want, t.ref-accel*dt), t.ref+accel*dt)
 	if t.ref == 0 && want == 0 {
 		t.reset()
@@ -44,12 +49,23 @@ func (t *tread) step(want, accel, dt float64) float64 {
 	}
 	miss := t.ref - t.est.v
 	duty := (t.ref+t.cfg.Lag*(t.ref-before)/dt)/t.cfg.FullRate + math.Copysign(t.cfg.Friction, t.ref) + t.cfg.P*miss + t.integ
-	t.duty = t.guard.Limit(min(max(duty, -t.cfg.MaxDuty), t.cfg.MaxDuty), t.est.v, dt)
-	if t.duty == duty || miss*duty < 0 { // no winding up against a limit
+	asked := min(max(duty, -t.cfg.MaxDuty), t.cfg.MaxDuty)
+	t.duty = t.guard.Limit(asked, t.est.v, dt)
+	switch {
+	case t.duty != asked:
+		t.integ = 0 // the guard holds power back
+	case miss*duty < 0 && math.Abs(miss) > held/4:
+		t.integ = 0 // what held it has let go
+	case asked == duty || miss*duty < 0: // no winding up against a limit
 		t.integ = min(max(t.integ+t.cfg.I*miss*dt, -t.cfg.MaxI), t.cfg.MaxI)
 	}
+	// The plan stays near what the tread really does, so that nothing leaps when a hand lets go or power returns.
+	t.ref = min(max(t.ref, t.est.v-held), t.est.v+held)
 	return t.duty
 }
+
+// coast believes, where a frame is missing, that the tread goes on as planned.
+func (t *tread) coast() { t.est.v += t.ref - t.before }
 
 // load is how much harder it pushes than its speed takes, 0 to 1.
 func (t *tread) load() float64 {

@@ -17,8 +17,8 @@ func VectorConfig() Config {
 	}
 	joint := func(index int, counts float64, stops [2]float64) JointConfig {
 		return JointConfig{
-			Motor: MotorConfig{Index: index, Count: 1 / counts, FullRate: 12, Lag: 0.025, Friction: 0.02, MaxDuty: 1, P: 12, D: 0.7, I: 3, MaxI: 0.3, Guard: guard(0.1, 0.08)},
-			Stops: stops, Margin: 0.02,
+			Motor: MotorConfig{Index: index, Count: 1 / counts, FullRate: 12, Lag: 0.025, Friction: 0.02, MaxDuty: 1, P: 10, D: 0.6, I: 2.5, MaxI: 0.3, Guard: guard(0.1, 0.08)},
+			Stops: stops, Margin: 0.025,
 			Most:      Ramp{Speed: 10, Accel: 10, Decel: 10}, // VEC-MOT-01, VEC-MOT-02
 			Tolerance: 0.01, HandAngle: 0.15, LagAngle: 0.1, BlockedTime: 3,
 			HomeDuty: 0.25, HomeSpeed: 1, Contact: 0.15, Tries: 3,
@@ -36,10 +36,10 @@ func VectorConfig() Config {
 			VectorLift: joint(2, 400, [2]float64{VectorLiftAngle(liftLow), VectorLiftAngle(liftHigh)}), // VEC-MOT-02
 			VectorHead: joint(3, 500, [2]float64{-22 * degree, 45 * degree}),                           // VEC-MOT-01
 		},
-		Headroom: Headroom{Speed: 0.85, Accel: 0.55},
+		Headroom: Headroom{Speed: 0.78, Accel: 0.45},
 		Segments: MaxSegments,
 		Stale:    50 * time.Millisecond, // VEC-BODY-33, as edge/rt's
-		Follow: FollowConfig{Along: 4, Across: 400, Heading: 30, Turn: 6, Blend: 0.05, Astray: 0.05, AstrayAngle: 30 * degree, Settle: 0.6,
+		Follow: FollowConfig{Along: 4, Across: 400, Heading: 30, Turn: 6, Blend: 0.05, Astray: 0.05, AstrayAngle: 30 * degree, Settle: 1,
 			Close: 0.001, CloseAngle: 0.5 * degree, Tolerance: 0.01, TurnTolerance: 2 * degree},
 		Odometry: OdometryConfig{GyroShare: 0.98, PushSlip: 0.1, SlipRate: 1, StillAfter: time.Second, BiasTime: 2 * time.Second, MostBias: 0.1,
 			GyroStale: 50 * time.Millisecond, Coast: 500 * time.Millisecond, CoastMetres: 0.002},

@@ -1,0 +1,616 @@
+package motion
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"kennel/edge/body"
+	"kennel/edge/body/vector"
+)
+
+// TestVectorConfigIsTheBody: the settings agree with what the driver converts with, so that a rad is a rad (VEC-BODY-20, VEC-MOT-10).
+func TestVectorConfigIsTheBody(t *testing.T) {
+	c, cal := VectorConfig(), vector.DefaultCalibration()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Drive != (Drive{cal.WheelRadius, cal.TrackWidth}) {
+		t.Errorf("drive %+v, calibration %+v", c.Drive, cal)
+	}
+	for i, m := range []MotorConfig{c.Left, c.Right, c.Joints[VectorLift].Motor, c.Joints[VectorHead].Motor} {
+		if m.Index != i || math.Abs(m.Count*cal.CountsPerRad[i]-1) > 1e-12 {
+			t.Errorf("motor %d: %+v, calibration %+v", i, m, cal)
+		}
+	}
+	head := c.Joints[VectorHead]
+	near(t, "head down (VEC-MOT-01)", head.Stops[0], -22*degree, 1e-12)
+	near(t, "head up (VEC-MOT-01)", head.Stops[1], 45*degree, 1e-12)
+	if head.Most != (Ramp{10, 10, 10}) || c.Joints[VectorLift].Most != (Ramp{10, 10, 10}) {
+		t.Error("VEC-MOT-01, 02: want 10 rad/s and 10 rad/s²")
+	}
+	for height, want := range map[float64]float64{0: 0.032, 0.032: 0.032, 0.06: 0.06, 0.092: 0.092, 1: 0.092} { // VEC-MOT-02
+		near(t, fmt.Sprintf("height of %v", height), VectorLiftHeight(VectorLiftAngle(height)), want, 1e-9)
+	}
+	near(t, "tread speed (VEC-MOT-04)", c.Tread.Speed, 0.22, 0)
+	near(t, "stale (VEC-BODY-33)", c.Stale.Seconds(), 0.05, 0)
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"no track":            func(c *Config) { c.Drive.Track = 0 },
+		"headroom":            func(c *Config) { c.Headroom.Accel = 1.1 },
+		"segments":            func(c *Config) { c.Segments = MaxSegments + 1 },
+		"two for one motor":   func(c *Config) { c.Right.Index = 0 },
+		"motor index":         func(c *Config) { c.Left.Index = body.MaxMotors },
+		"power never to zero": func(c *Config) { c.Left.Guard.Safe = 0 }, // VEC-MOT-06
+		"15 s burn":           func(c *Config) { c.Joints[0].Motor.Guard.HeatMost = 15 },
+		"stops":               func(c *Config) { c.Joints[1].Stops = [2]float64{1, 0} },
+		"no tries":            func(c *Config) { c.Joints[1].Tries = 0 },
+		"not a number":        func(c *Config) { c.Follow.Along = math.NaN() },
+		"slip":                func(c *Config) { c.Odometry.Slip = 1 },
+		"stale":               func(c *Config) { c.Stale = 0 },
+	} {
+		c := VectorConfig()
+		change(&c)
+		if _, err := New(c); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// TestProfileKeepsItsRamp: speed, acceleration and the span of its targets hold for any targets, ramps and steps (VEC-MCT-05).
+func TestProfileKeepsItsRamp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p Profile
+		lo, hi := 0.0, 0.0
+		n := rapid.IntRange(1, 8).Draw(t, "commands")
+		var most Ramp
+		for range n {
+			r := Ramp{rapid.Float64Range(0.01, 10).Draw(t, "v"), rapid.Float64Range(0.1, 20).Draw(t, "a"), rapid.Float64Range(0.1, 20).Draw(t, "d")}
+			most = Ramp{max(most.Speed, r.Speed), max(most.Accel, r.Accel), max(most.Decel, r.Decel)}
+			target := rapid.Float64Range(-1, 1).Draw(t, "target")
+			lo, hi = min(lo, target), max(hi, target)
+			p.Aim(target, r)
+			dt := rapid.Float64Range(0.001, 0.05).Draw(t, "dt")
+			for range rapid.IntRange(0, 300).Draw(t, "steps") {
+				v := p.V
+				p.Step(dt)
+				if math.Abs(p.V) > most.Speed+1e-9 || math.Abs(p.V-v) > max(most.Accel, most.Decel)*dt+1e-9 {
+					t.Fatalf("%+v from speed %v in %v s: beyond %+v", p, v, dt, most)
+				}
+				if p.X < lo-1e-6 || p.X > hi+1e-6 {
+					t.Fatalf("%+v leaves %v to %v", p, lo, hi)
+				}
+			}
+		}
+		for k := 0; !p.Done(); k++ {
+			if p.Step(0.005); k > 200_000 {
+				t.Fatalf("%+v never arrives", p)
+			}
+		}
+	})
+}
+
+// TestProfileTakesTheTimeOfATrapezoid: 1 rad at 1 rad/s and 2 rad/s² takes 1.5 s.
+func TestProfileTakesTheTimeOfATrapezoid(t *testing.T) {
+	var p Profile
+	p.Aim(1, Ramp{1, 2, 2})
+	steps := 0
+	for ; !p.Done(); steps++ {
+		p.Step(0.005)
+	}
+	near(t, "time", float64(steps)*0.005, 1.5, 0.02)
+}
+
+// TestSpeedAtLowRates: one edge in many steps still is a speed, and silence becomes rest (VEC-MCT-06).
+func TestSpeedAtLowRates(t *testing.T) {
+	const count = 0.002
+	for _, speed := range []float64{0.02, -0.05, 0.3, 3, -9} {
+		e := estimator{count: count}
+		x, worst := 0.0, 0.0
+		at := time.Duration(0)
+		for i := range 2000 {
+			at += frame
+			x += speed * frame.Seconds()
+			v := e.observe(math.Floor(x/count)*count, at)
+			if i > 200 {
+				worst = max(worst, math.Abs(v-speed))
+			}
+		}
+		near(t, fmt.Sprintf("error at %v rad/s", speed), worst, 0, 0.12*math.Abs(speed)+0.06)
+		stopped := at
+		for e.v != 0 && at < stopped+time.Second {
+			at += frame
+			e.observe(math.Floor(x/count)*count, at)
+		}
+		near(t, "s until it is seen to rest", (at - stopped).Seconds(), 0, 0.21)
+	}
+}
+
+// TestGuard: after 1 s of stall the power fades, never to zero; 15 s at full power are never reached; motion gives it back (VEC-MOT-06,
+// VEC-MCT-07).
+func TestGuard(t *testing.T) {
+	const dt = 0.00512
+	c := VectorConfig().Left.Guard
+	g := newGuard(c)
+	run := func(s, duty, speed float64) (last, heat float64) {
+		for range int(s / dt) {
+			last = g.Limit(duty, speed, dt)
+			heat += last * last * dt
+		}
+		return last, heat
+	}
+	if d, _ := run(0.95, -1, 0); d != -1 {
+		t.Errorf("duty %v before 1 s of stall, want all", d)
+	}
+	d, heat := run(60, 1, 0)
+	if d != c.Safe || !g.Stalled() {
+		t.Errorf("duty %v after a minute of stall, want %v", d, c.Safe)
+	}
+	if heat > 5 {
+		t.Errorf("a minute of stall is %.1f s at full power", heat)
+	}
+	if d, _ = run(0.5, 1, 5); d != 1 || g.Stalled() {
+		t.Errorf("duty %v after half a second of motion, want all", d)
+	}
+	// Many stalls shorter than one second heat it as well.
+	heat = 0
+	for range 100 {
+		_, h := run(0.9, 1, 0)
+		heat += h
+		run(0.15, 1, 5)
+	}
+	if heat > 12 {
+		t.Errorf("100 short stalls in 105 s are %.1f s at full power", heat)
+	}
+}
+
+// TestKinematics: straight, turn and arc with the sign of VEC-MOT-10, VEC-MCT-12; the printed equation turns the other way.
+func TestKinematics(t *testing.T) {
+	d := Drive{Radius: 0.0145, Track: 0.048}
+	two := func(l, r float64) [2]float64 { return [2]float64{l, r} }
+	if got := two(d.Treads(Twist{0.1, 0})); got != two(0.1, 0.1) {
+		t.Errorf("straight %v", got)
+	}
+	if got := two(d.Treads(Twist{0, 1})); got != two(-0.024, 0.024) {
+		t.Errorf("turn to the left %v", got)
+	}
+	if l, r := d.Arc(2, 0.1); math.Abs(l-2*0.076) > 1e-12 || math.Abs(r-2*0.124) > 1e-12 || l >= r {
+		t.Errorf("arc to the left %v %v: the left tread is the inner one", l, r)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		v, w := rapid.Float64Range(-1, 1).Draw(t, "v"), rapid.Float64Range(-5, 5).Draw(t, "w")
+		if got := d.Twist(d.Treads(Twist{v, w})); math.Abs(got.V-v) > 1e-9 || math.Abs(got.W-w) > 1e-9 {
+			t.Fatalf("%v there and back from %v %v", got, v, w)
+		}
+	})
+	if p := (Pose{}).advance(math.Pi*0.1, math.Pi); math.Abs(p.X) > 1e-12 || math.Abs(p.Y-0.2) > 1e-12 {
+		t.Errorf("half a circle of 0.1 m to the left ends at %v", p)
+	}
+}
+
+var gentle = Ramp{0.1, 0.4, 0.4}
+
+func TestPathIsRefused(t *testing.T) { // VEC-MOT-09, VEC-MCT-02
+	good := func() *Path {
+		var p Path
+		p.Append(Segment{Kind: Line, Length: 0.2, Ramp: gentle})
+		p.Append(Segment{Kind: Arc, Length: 0.2, Radius: -0.1, Ramp: gentle})
+		p.Append(Segment{Kind: PointTurn, Length: 1, Ramp: gentle})
+		return &p
+	}
+	if err := good().Validate(MaxSegments); err != nil {
+		t.Fatal(err)
+	}
+	m := newRig(t, newPlant(1), nil).m
+	for _, c := range []struct {
+		name    string
+		segment int
+		change  func(*Path)
+	}{
+		{"empty", 0, func(p *Path) { p.N = 0 }},
+		{"too long", MaxSegments + 1, func(p *Path) { p.N = MaxSegments + 1 }},
+		{"unknown kind", 1, func(p *Path) { p.Segments[1].Kind = 9 }},
+		{"no kind", 0, func(p *Path) { p.Segments[0].Kind = NoKind }},
+		{"gap of 2 mm", 1, func(p *Path) { p.Segments[1].Start.X += 0.002 }},
+		{"kink of 2 degrees", 1, func(p *Path) { p.Segments[1].Start.Theta += 2 * degree }},
+		{"gap at the turn", 2, func(p *Path) { p.Segments[2].Start.Y -= 0.01 }},
+		{"no length", 0, func(p *Path) { p.Segments[0].Length = 0 }},
+		{"no number", 2, func(p *Path) { p.Segments[2].Length = math.NaN() }},
+		{"infinite", 0, func(p *Path) { p.Segments[0].Start.Y = math.Inf(1) }},
+		{"no radius", 1, func(p *Path) { p.Segments[1].Radius = 0 }},
+		{"no speed", 1, func(p *Path) { p.Segments[1].Ramp.Speed = 0 }},
+		{"no braking", 1, func(p *Path) { p.Segments[1].Ramp.Decel = -1 }},
+	} {
+		p := good()
+		c.change(p)
+		var e *PathError
+		if err := p.Validate(MaxSegments); !errors.As(err, &e) || e.Segment != c.segment || !errors.Is(err, ErrPath) {
+			t.Errorf("%s: %v, want a refusal of segment %d", c.name, err, c.segment)
+		}
+		if err := m.Follow(p); !errors.Is(err, ErrPath) {
+			t.Errorf("%s: Follow says %v", c.name, err)
+		}
+	}
+	p := good()
+	p.Segments[1].Start.X += 0.0009
+	p.Segments[1].Start.Theta += 0.9 * degree
+	if err := p.Validate(2); err == nil {
+		t.Error("3 segments where 2 are allowed")
+	}
+	for i := 2; i < p.N; i++ { // the rest joined to what was moved
+		p.Segments[i].Start = p.Segments[i-1].End()
+	}
+	if err := p.Validate(3); err != nil {
+		t.Errorf("a joint within 1 mm and 1 degree: %v", err)
+	}
+	far := good()
+	far.Segments[0].Start = Pose{X: 1}
+	for i := 1; i < far.N; i++ {
+		far.Segments[i].Start = far.Segments[i-1].End()
+	}
+	if err := m.Follow(far); err != ErrStart {
+		t.Errorf("a path that starts 1 m away: %v", err)
+	}
+	var full Path
+	for full.Append(Segment{Kind: Line, Length: 0.01, Ramp: gentle}) {
+	}
+	if full.N != MaxSegments || full.Validate(MaxSegments) != nil {
+		t.Errorf("a full path has %d segments", full.N)
+	}
+}
+
+// TestPathsAreDriven: lines, arcs and point turns in order, forwards and backwards, within 10 mm and 2 degrees of the pose that the body
+// believes and near the true one (VEC-MCT-01, VEC-MOT-03, VEC-MOT-10).
+func TestPathsAreDriven(t *testing.T) {
+	turn := Ramp{3, 10, 10}
+	brisk := Ramp{0.15, 0.5, 0.5}
+	for name, segments := range map[string][]Segment{
+		"line":          {{Kind: Line, Length: 0.5, Ramp: brisk}},
+		"backwards":     {{Kind: Line, Length: -0.3, Ramp: brisk}},
+		"turn left":     {{Kind: PointTurn, Length: math.Pi / 2, Ramp: turn}},
+		"turn right":    {{Kind: PointTurn, Length: -3, Ramp: turn}},
+		"arc left":      {{Kind: Arc, Length: 0.3, Radius: 0.15, Ramp: brisk}},
+		"arc right":     {{Kind: Arc, Length: 0.3, Radius: -0.1, Ramp: brisk}},
+		"arc backwards": {{Kind: Arc, Length: -0.2, Radius: 0.1, Ramp: brisk}},
+		"all": {{Kind: Line, Length: 0.3, Ramp: brisk}, {Kind: Arc, Length: 0.15, Radius: 0.1, Ramp: gentle}, {Kind: Line, Length: 0.2, Ramp: brisk},
+			{Kind: PointTurn, Length: -2, Ramp: turn}, {Kind: Line, Length: -0.2, Ramp: brisk}, {Kind: Arc, Length: -0.2, Radius: -0.08, Ramp: gentle}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, newPlant(11), nil)
+			var p Path
+			for _, s := range segments {
+				p.Append(s)
+			}
+			r.must(r.m.Follow(&p))
+			last, order := 0, true
+			r.after = func() { order = order && r.rep.Segment >= last; last = r.rep.Segment }
+			r.step()
+			r.until(name, 30*time.Second, func() bool { return r.rep.Treads != Running })
+			r.run(300 * ms)
+			end := p.End(Pose{})
+			if r.rep.Treads != Done || !order || last != len(segments)-1 {
+				t.Errorf("ended %v in segment %d at %v, want %v", r.rep.Treads, last, r.rep.Pose, end)
+			}
+			for who, got := range map[string]Pose{"believed": r.rep.Pose, "true": r.p.pose} {
+				if math.Hypot(got.X-end.X, got.Y-end.Y) > 0.015 || math.Abs(wrap(got.Theta-end.Theta)) > 3*degree {
+					t.Errorf("%s end %v, want %v", who, got, end)
+				}
+			}
+			if r.rep.Moving {
+				t.Error("it has power at the end (VEC-MCT-08)")
+			}
+		})
+	}
+}
+
+// TestGoTo: any place by turn, line, turn (Go to Pose, VEC-MCT-14).
+func TestGoTo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pose := func(name string) Pose {
+			return Pose{rapid.Float64Range(-2, 2).Draw(t, name), rapid.Float64Range(-2, 2).Draw(t, name), rapid.Float64Range(-3, 3).Draw(t, name)}
+		}
+		from, to := pose("from"), pose("to")
+		p := GoTo(from, to, gentle, gentle)
+		end := p.End(from)
+		if math.Hypot(end.X-to.X, end.Y-to.Y) > 0.0011 || math.Abs(wrap(end.Theta-to.Theta)) > 1.01*degree {
+			t.Fatalf("from %v to %v ends at %v", from, to, end)
+		}
+		if p.N > 0 && p.Segments[0].Kind != NoKind {
+			if err := p.Validate(3); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestSegmentsFlow: a line that goes on in a line does not stop between them, and a turn is preceded by a stop.
+func TestSegmentsFlow(t *testing.T) {
+	r := newRig(t, newPlant(2).ideal(), nil)
+	var p Path
+	p.Append(Segment{Kind: Line, Length: 0.2, Ramp: gentle})
+	p.Append(Segment{Kind: Line, Length: 0.2, Ramp: gentle})
+	p.Append(Segment{Kind: PointTurn, Length: 1, Ramp: Ramp{2, 5, 5}})
+	r.must(r.m.Follow(&p))
+	var at []float64
+	last := 0
+	r.after = func() {
+		if r.rep.Segment != last {
+			last = r.rep.Segment
+			at = append(at, math.Abs(r.rep.Twist.V))
+		}
+	}
+	r.step()
+	r.until("path", 20*time.Second, func() bool { return r.rep.Treads != Running })
+	if len(at) != 2 || at[0] < 0.09 || at[1] > 0.02 {
+		t.Errorf("speeds at the joints %v, want 0.1 and 0", at)
+	}
+}
+
+// TestCalibration: at the lower stop, gently, whatever the joint's place at start; the angle is then right, and the events say so
+// (VEC-MOT-07, VEC-MCT-10).
+func TestCalibration(t *testing.T) {
+	for seed := range uint64(6) {
+		r := newRig(t, newPlant(seed), nil)
+		if r.rep.Joints[0].Calibrated || r.m.MoveAt(0, 1, 0) != ErrUnknown {
+			t.Error("it believes to know its zero before it homed")
+		}
+		r.home()
+		for i := range 2 {
+			q := &r.p.parts[i+2]
+			near(t, "angle", r.rep.Joints[i].Angle, q.angle, 0.01)
+			near(t, "home", r.rep.Joints[i].Home, q.zero, 0.01)
+			if r.events[i] != Calibrating|Calibrated || r.rep.Joints[i].State != Free {
+				t.Errorf("events %03b, %v", r.events[i], r.rep.Joints[i].State)
+			}
+		}
+	}
+}
+
+// TestJointsGoWhereTheyShall: clamped to their travel, and held there (VEC-MOT-01, VEC-MOT-02, VEC-MCT-05); a command homes first.
+func TestJointsGoWhereTheyShall(t *testing.T) {
+	r := newRig(t, newPlant(4), nil)
+	for _, target := range []float64{2, -2, 0.3, 0.1} {
+		for i := range 2 {
+			r.must(r.m.MoveTo(i, target, Ramp{}))
+		}
+		r.step()
+		r.until("there", 20*time.Second, func() bool { return r.rep.Joints[0].State == Holding && r.rep.Joints[1].State == Holding })
+		r.run(time.Second)
+		for i, c := range VectorConfig().Joints {
+			near(t, "angle", r.p.parts[i+2].angle, min(max(target, c.Stops[0]+c.Margin), c.Stops[1]-c.Margin), 0.012)
+			if o := r.rep.Joints[i].Outcome; o != Done {
+				t.Errorf("outcome %v", o)
+			}
+		}
+	}
+	// By speed, until nobody renews it (VEC-MCT-14: Move Head).
+	r.must(r.m.MoveAt(1, -0.5, r.now+500*ms))
+	r.run(time.Second)
+	if j := r.rep.Joints[1]; j.State != Free || j.Outcome != Expired || r.p.parts[3].angle > -0.1 || r.p.parts[3].angle < -0.25 {
+		t.Errorf("%+v at %v, want it to stop by itself near -0.15 and let go", j, r.p.parts[3].angle)
+	}
+	// Speed 0 unlocks (VEC-MCT-08).
+	r.must(r.m.MoveAt(0, 0.5, 0))
+	r.run(300 * ms)
+	r.must(r.m.MoveAt(0, 0, 0))
+	r.run(500 * ms)
+	if r.rep.Joints[0].State != Free || r.act.Motors[2] != 0 {
+		t.Errorf("speed 0 leaves %+v with duty %v", r.rep.Joints[0], r.act.Motors[2])
+	}
+}
+
+// TestAHandWins: a held joint that is pulled away lets go, and stays let go (VEC-MOT-08, VEC-MCT-08).
+func TestAHandWins(t *testing.T) {
+	r := newRig(t, newPlant(5), nil)
+	r.must(r.m.MoveTo(VectorLift, 0.3, Ramp{}))
+	r.until("there", 20*time.Second, func() bool { return r.rep.Joints[0].State == Holding })
+	r.p.parts[2].pulled = 1
+	r.until("letting go", time.Second, func() bool { return r.rep.Joints[0].State == Free })
+	r.p.parts[2].pulled = 0
+	r.run(time.Second)
+	if j := r.rep.Joints[0]; j.Outcome != Released || !j.Calibrated || r.act.Motors[2] != 0 {
+		t.Errorf("%+v with duty %v", j, r.act.Motors[2])
+	}
+}
+
+// TestALostZeroIsFoundAgain: moved while its encoder was off (VEC-BODY-24), the body begun anew, an angle 5 % beyond its travel, and a
+// stall where nothing should be each end in a new homing with the next command or the same (VEC-MOT-07, VEC-MCT-11).
+func TestALostZeroIsFoundAgain(t *testing.T) {
+	for name, spoil := range map[string]func(*rig){
+		"unseen":  func(r *rig) { r.p.sense.Motors[3].Unseen = true },
+		"restart": func(r *rig) { r.p.sense.Epoch++; r.p.parts[3].zero = r.p.parts[3].angle },
+		"beyond":  func(r *rig) { r.p.parts[3].zero -= 1.5 },
+	} {
+		r := newRig(t, newPlant(6), nil)
+		r.home()
+		r.events = [4]Event{}
+		spoil(r)
+		r.step()
+		if r.rep.Joints[1].Calibrated || r.events[1]&Uncalibrated == 0 || r.act.Motors[3] != 0 {
+			t.Errorf("%s: %+v, events %03b", name, r.rep.Joints[1], r.events[1])
+		}
+		r.must(r.m.MoveTo(1, 0.2, Ramp{}))
+		r.step()
+		r.until(name, 20*time.Second, func() bool { return r.rep.Joints[1].State == Holding })
+		near(t, name+": angle", r.p.parts[3].angle, 0.2, 0.015)
+	}
+
+	// A wrong zero: the encoder lost 0.3 rad, so the joint meets its stop where it expects none.
+	r := newRig(t, newPlant(6), nil)
+	r.home()
+	r.p.parts[3].zero += 0.3
+	r.events = [4]Event{}
+	r.must(r.m.MoveTo(1, 0.7, Ramp{}))
+	r.step()
+	r.until("a new zero", 40*time.Second, func() bool { return r.rep.Joints[1].State == Holding })
+	near(t, "angle after all", r.p.parts[3].angle, 0.7, 0.015)
+	if r.events[1]&(Uncalibrated|Calibrated) != Uncalibrated|Calibrated {
+		t.Errorf("events %03b", r.events[1])
+	}
+
+	// Held for good: it gives up, with little power.
+	r.p.parts[3].held = true
+	r.must(r.m.MoveTo(1, 0, Ramp{}))
+	r.step()
+	r.until("giving up", 90*time.Second, func() bool { return r.rep.Joints[1].Outcome == Blocked })
+	if r.rep.Joints[1].State != Free || r.p.parts[3].heat > 2 {
+		t.Errorf("%+v, %.2f s of heat", r.rep.Joints[1], r.p.parts[3].heat)
+	}
+}
+
+// TestOdometry: by treads and gyro, slip and bias included; odometers grow (VEC-MCT-03, VEC-MCT-13, VEC-MCT-16).
+func TestOdometry(t *testing.T) {
+	lap := func(r *rig) Pose {
+		r.run(5 * time.Second) // at rest the gyro shows its bias
+		for range 3 {
+			r.must(r.m.Drive(0.15, 0.1, 0, 0))
+			r.run(3 * time.Second)
+			r.must(r.m.Drive(-0.1, 0.1, 0, 0))
+			r.run(2 * time.Second)
+		}
+		r.must(r.m.Drive(0, 0, 0, 0))
+		r.run(time.Second)
+		return Pose{r.rep.Pose.X - r.p.pose.X, r.rep.Pose.Y - r.p.pose.Y, wrap(r.rep.Pose.Theta - r.p.pose.Theta)}
+	}
+	r := newRig(t, newPlant(8), nil)
+	if e := lap(r); math.Hypot(e.X, e.Y) > 0.01 || math.Abs(e.Theta) > 2*degree {
+		t.Errorf("with gyro it is off by %v", e)
+	}
+	o := r.rep.Odometers
+	if o.Left < 1 || o.Right < 1 || o.Body < 0.9 || r.rep.Unreliable {
+		t.Errorf("odometers %+v, unreliable %v", o, r.rep.Unreliable)
+	}
+	r.must(r.m.SetOdometers(Odometers{100, 100, 100}))
+	r.must(r.m.Drive(-0.1, -0.1, 0, r.now+time.Second))
+	r.run(2 * time.Second)
+	near(t, "odometer after a second backwards", r.rep.Odometers.Body-100, 0.09, 0.03)
+
+	slippery := newPlant(8)
+	slippery.slip = 0.2
+	withGyro := lap(newRig(t, slippery, nil))
+	if math.Abs(withGyro.Theta) > 4*degree {
+		t.Errorf("treads that slip, gyro present: heading off by %.1f°", withGyro.Theta/degree)
+	}
+	slippery = newPlant(8)
+	slippery.slip = 0.2
+	told := newRig(t, slippery, func(c *Config) { c.Odometry.Slip, c.Odometry.PushSlip = 0.2, 0 })
+	told.gyro = false
+	if e := lap(told); math.Hypot(e.X, e.Y) > 0.02 || math.Abs(e.Theta) > 3*degree {
+		t.Errorf("treads that slip by a known factor, no gyro: off by %v", e)
+	}
+}
+
+// TestPushedByHand: encoders of one channel do not see which way a hand pushes; the pose says so until something that sees sets it
+// (VEC-MOT-11).
+func TestPushedByHand(t *testing.T) {
+	r := newRig(t, newPlant(9), nil)
+	r.must(r.m.Drive(0.1, 0.1, 0, r.now+time.Second))
+	r.run(2 * time.Second)
+	if r.rep.Unreliable {
+		t.Fatal("unreliable after an ordinary drive")
+	}
+	r.p.parts[0].pulled = 2
+	r.run(300 * ms)
+	r.p.parts[0].pulled = 0
+	r.run(100 * ms)
+	if !r.rep.Unreliable {
+		t.Error("pushed, and the pose still counts as reliable")
+	}
+	r.must(r.m.SetPose(Pose{1, 2, 3}))
+	r.step()
+	if r.rep.Unreliable || r.rep.Pose != (Pose{1, 2, 3}) {
+		t.Errorf("after SetPose %v, unreliable %v", r.rep.Pose, r.rep.Unreliable)
+	}
+}
+
+// TestCliff: the treads have no power in the step that shows it, may only back away, and joints go on (VEC-IO-22, VEC-MCT-15).
+func TestCliff(t *testing.T) {
+	r := newRig(t, newPlant(10), nil)
+	r.must(r.m.Drive(0.2, 0.2, 0, 0))
+	r.must(r.m.MoveTo(1, 0.2, Ramp{}))
+	r.run(time.Second)
+	r.in.Cliffs = FrontRight
+	x := r.p.pose.X
+	r.step()
+	if r.act.Motors[0] != 0 || r.act.Motors[1] != 0 || r.rep.Treads != Stopped || r.rep.Stop != Cliff || r.act.Motors[3] == 0 {
+		t.Fatalf("the step that shows a cliff: %v %v %v", r.act.Motors[:4], r.rep.Treads, r.rep.Stop)
+	}
+	r.run(time.Second)
+	near(t, "m rolled on", r.p.pose.X-x, 0, 0.012)
+	for _, refused := range [][2]float64{{0.1, 0.1}, {-0.1, 0.1}, {0.1, 0}} {
+		if err := r.m.Drive(refused[0], refused[1], 0, 0); err != ErrStopped {
+			t.Errorf("%v before a cliff: %v", refused, err)
+		}
+	}
+	var p Path
+	p.Append(Segment{Kind: Line, Start: r.m.Pose(), Length: -0.05, Ramp: gentle})
+	r.must(r.m.Follow(&p))
+	r.step()
+	r.until("backing away", 5*time.Second, func() bool { return r.rep.Treads != Running })
+	near(t, "m backed", r.p.pose.X-x, -0.04, 0.02)
+}
+
+// TestNothingIsAllocated in any step, of any kind (style 6).
+func TestNothingIsAllocated(t *testing.T) {
+	r := newRig(t, newPlant(12), nil)
+	r.home()
+	p := GoTo(r.m.Pose(), Pose{5, 1, 1}, gentle, gentle)
+	seed := uint64(0)
+	allocs := testing.AllocsPerRun(2000, func() {
+		switch seed++; seed % 500 {
+		case 1:
+			_ = r.m.Follow(&p)
+			_ = r.m.MoveTo(0, 0.5, Ramp{})
+			_ = r.m.Calibrate(1)
+		case 200:
+			r.in.Stop = Halted
+		case 201:
+			r.in.Stop = 0
+			_ = r.m.Drive(0.1, 0.1, 0, 0)
+			p.Segments[0].Kind = 9
+			_ = r.m.Follow(&p)
+			p.Segments[0].Kind = PointTurn
+		case 300:
+			r.m.StopAll()
+		}
+		r.step()
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations a step", allocs)
+	}
+}
+
+func TestWordsAreWords(t *testing.T) {
+	words := []string{Stopped.String(), Outcome(99).String(), Line.String(), Kind(9).String(), Holding.String(), State(9).String()}
+	if want := []string{"stopped", "outcome(99)", "line", "kind(9)", "holding", "state(9)"}; !slices.Equal(words, want) {
+		t.Errorf("%q, want %q", words, want)
+	}
+}
+
+// BenchmarkStep: both treads on a path and both joints under way; the plant's share is in it.
+func BenchmarkStep(b *testing.B) {
+	r := newRig(b, newPlant(13), nil)
+	r.home()
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if i++; i%400 == 1 {
+			p := GoTo(r.m.Pose(), Pose{0.3, 0.1, 1}, gentle, gentle)
+			_ = r.m.Follow(&p)
+			_ = r.m.MoveTo(0, float64(i%800)/800, Ramp{})
+			_ = r.m.MoveTo(1, float64(i%800)/800, Ramp{})
+		}
+		s := &r.p.sense
+		r.now += frame
+		s.At = r.now
+		r.in.Now, r.in.DT, r.in.Sense = r.now, frame, s
+		r.m.Step(&r.in, &r.act)
+	}
+}
