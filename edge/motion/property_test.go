@@ -23,8 +23,7 @@ type judge struct {
 	speeds  [4][5]float64    // of the last steps, a ring
 	times   [5]time.Duration
 	n       int
-	excused [2]bool // a hand was there while it homed: its zero may be wrong
-	cliffs  Cliffs
+	excused [2]bool           // a hand was there while it homed: its zero may be wrong
 	faults  map[string]string // rule: what was seen first
 	moved   float64           // rad of all parts
 }
@@ -101,7 +100,9 @@ func (j *judge) look() {
 			j.blame("burn", "motor %d took %.1f s of stall at full power", i, q.heat)
 		}
 		if i >= 2 {
-			j.ends(i-2, q, duty)
+			if j.ends(i-2, q, duty); q.contact {
+				j.calm[i] = 0
+			}
 		}
 	}
 	j.times[j.n%5] = r.now
@@ -126,7 +127,7 @@ func (j *judge) limits(i int, q *part) {
 			j.calm[i] = min(j.calm[i], 400*ms)
 		}
 	}
-	if j.calm[i] < 500*ms || j.n < 5 {
+	if j.calm[i] < 500*ms || j.n < 5 || q.contact { // contacts are judged by ends
 		return
 	}
 	accel := math.Abs(q.rate-old) / (j.r.now - j.times[j.n%5]).Seconds()
@@ -380,7 +381,7 @@ func TestSameInputsSameBits(t *testing.T) {
 		j := newJudge(r)
 		look := r.after
 		r.after = func() { look(); acts = append(acts, r.act) }
-		for s := range uint64(15) {
+		for s := range uint64(8) {
 			j.act(s)
 		}
 		return acts, *r.rep
