@@ -614,3 +614,77 @@ func BenchmarkStep(b *testing.B) {
 		r.m.Step(&r.in, &r.act)
 	}
 }
+
+// TestEachReasonStops: no power in the very step that shows it, orders refused, rest soon, and nothing moves afterwards before a new order
+// (issue 6, what must hold 3: Halt, cliff, fall, watchdog, link loss; Lifted and Cliff stop the treads only).
+func TestEachReasonStops(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		set, clear func(*rig)
+		want       Reason
+	}{
+		{"halt", func(r *rig) { r.in.Stop = Halted }, func(r *rig) { r.in.Stop = 0 }, Halted},
+		{"fall", func(r *rig) { r.in.Stop = Falling }, func(r *rig) { r.in.Stop = 0 }, Falling},
+		{"watchdog", func(r *rig) { r.in.Stop = Watchdog }, func(r *rig) { r.in.Stop = 0 }, Watchdog},
+		{"link of others", func(r *rig) { r.in.Stop = Link }, func(r *rig) { r.in.Stop = 0 }, Link},
+		{"no frame for 50 ms", func(r *rig) { r.silent = true; r.run(46 * ms) }, func(r *rig) { r.silent = false }, Link},
+		{"no number", func(r *rig) { r.p.parts[3].zero = math.NaN() }, func(r *rig) { r.p.parts[3].zero = r.p.parts[3].angle }, Link},
+		{"lifted", func(r *rig) { r.in.Stop = Lifted }, func(r *rig) { r.in.Stop = 0 }, Lifted},
+		{"cliff", func(r *rig) { r.in.Cliffs = FrontLeft }, func(r *rig) { r.in.Cliffs = 0 }, Cliff},
+		{"hung", func(r *rig) { r.stepBy(60 * ms) }, func(*rig) {}, 0}, // over with the next step
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, newPlant(14), nil)
+			r.home()
+			r.must(r.m.Drive(0.15, 0.15, 0, 0))
+			r.must(r.m.MoveTo(0, 0.7, Ramp{Speed: 0.5}))
+			r.run(500 * ms)
+			if r.act.Motors[0] == 0 || r.act.Motors[2] == 0 {
+				t.Fatal("it does not even move")
+			}
+			motors := 4
+			if c.want&Everything == 0 && c.want != 0 {
+				motors = 2
+			}
+			c.set(r)
+			r.step()
+			if r.rep.Stop != c.want {
+				t.Errorf("reason %06b, want %06b", r.rep.Stop, c.want)
+			}
+			check := func(when string) {
+				t.Helper()
+				for i := range motors {
+					if r.act.Motors[i] != 0 {
+						t.Fatalf("%s: motor %d has duty %v", when, i, r.act.Motors[i])
+					}
+				}
+			}
+			check("at once")
+			if c.want != 0 {
+				if err := r.m.Drive(0.1, 0.1, 0, 0); err != ErrStopped {
+					t.Errorf("an order meanwhile: %v", err)
+				}
+				if err := r.m.MoveTo(0, 0, Ramp{}); c.want&Everything != 0 && err != ErrStopped {
+					t.Errorf("an order meanwhile: %v", err)
+				}
+			}
+			for range 60 {
+				r.step()
+				check("while it holds")
+			}
+			c.clear(r)
+			for range 60 {
+				r.step()
+				check("after it")
+			}
+			if v := r.p.parts[0].rate; v != 0 || r.rep.Treads != Stopped {
+				t.Errorf("treads %v at %v rad/s", r.rep.Treads, v)
+			}
+			r.must(r.m.Drive(0.1, 0.1, 0, 0))
+			r.run(100 * ms)
+			if r.act.Motors[0] == 0 {
+				t.Error("a new order moves nothing")
+			}
+		})
+	}
+}

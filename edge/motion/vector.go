@@ -18,7 +18,7 @@ func VectorConfig() Config {
 	joint := func(index int, counts float64, stops [2]float64) JointConfig {
 		return JointConfig{
 			Motor: MotorConfig{Index: index, Count: 1 / counts, FullRate: 12, Lag: 0.025, Friction: 0.02, MaxDuty: 1, P: 10, D: 0.6, I: 2.5, MaxI: 0.3, Guard: guard(0.1, 0.08)},
-			Stops: stops, Margin: 0.025,
+			Stops: stops, Margin: 0.03,
 			Most:      Ramp{Speed: 10, Accel: 10, Decel: 10}, // VEC-MOT-01, VEC-MOT-02
 			Tolerance: 0.01, HandAngle: 0.15, LagAngle: 0.1, BlockedTime: 3,
 			HomeDuty: 0.25, HomeSpeed: 1, Contact: 0.15, Tries: 3,
@@ -36,7 +36,7 @@ func VectorConfig() Config {
 			VectorLift: joint(2, 400, [2]float64{VectorLiftAngle(liftLow), VectorLiftAngle(liftHigh)}), // VEC-MOT-02
 			VectorHead: joint(3, 500, [2]float64{-22 * degree, 45 * degree}),                           // VEC-MOT-01
 		},
-		Headroom: Headroom{Speed: 0.78, Accel: 0.45},
+		Headroom: Headroom{Speed: 0.78, Accel: 0.42},
 		Segments: MaxSegments,
 		Stale:    50 * time.Millisecond, // VEC-BODY-33, as edge/rt's
 		Follow: FollowConfig{Along: 4, Across: 400, Heading: 30, Turn: 6, Blend: 0.05, Astray: 0.05, AstrayAngle: 30 * degree, Settle: 1,
