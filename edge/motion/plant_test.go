@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.seed", "6")
 	_ = flag.Set("rapid.nofailfile", "true")
 	_ = flag.Set("rapid.shrinktime", "2s")
-	_ = flag.Set("rapid.checks", "12")
+	_ = flag.Set("rapid.checks", "6")
 	if soak {
 		_ = flag.Set("rapid.checks", "400")
 	}
