@@ -23,43 +23,40 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 .PHONY: test
-test: setup-test lint arch test-rhythm arm-rhythm ## everything that CI needs
+test: setup-test lint arch test-rhythm ## everything that CI needs
 	@$(MAKE) --no-print-directory -j3 test-race test-house arm
 
-# Pages, letters, passwords and keys: little runs at once in them, and hashing and signing under the race detector take minutes. make race takes all.
-CALM := /(certs|cloud/(account|app|cohort|companion|console|ctl|mail|openapi|owner|registry|sts|token|vitals))(/|$$)
+# Where much runs at once; under the race detector hashing, signing and pages would take minutes. make race takes all.
+RACE := /(infra/(mqtt|jobs|kit|oneport|queue|durable)|cloud/(bridge|command|das|bulk|webhook)|edge/(agent|sim|corelink|app/agentapp))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
 
 .PHONY: test-race
 test-race: ## the tests of what runs much at once, with the race detector
-	CGO_ENABLED=1 go test -race -timeout 12m $$(go list ./... | grep -vE '/cmd/|$(CALM)|$(RHYTHM)')
+	CGO_ENABLED=1 go test -race -timeout 12m $$(go list ./... | grep -E '$(RACE)')
 
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
 	CGO_ENABLED=1 go test -race -timeout 5m -p 1 $$(go list ./... | grep -E '$(RHYTHM)')
 
 .PHONY: test-house
-test-house: ## the whole house as processes, and the calm packages; it often waits, so others run beside it
-	go test -count=1 -timeout 13m ./cmd/... $$(go list ./... | grep -E '$(CALM)')
+test-house: ## the whole house as processes, and all other packages; it often waits, so others run beside it
+	go test -count=1 -timeout 14m ./cmd/... $$(go list ./... | grep -vE '/cmd/|$(RACE)|$(RHYTHM)')
 
 .PHONY: race
 race: ## everything but the processes with the race detector
 	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /cmd/)
 
-.PHONY: test-arm
-test-arm: setup-arm arm-rhythm arm ## the robot's packages under an emulated ARM v7
-
 # go test of the robot's packages for its processor, under the emulator.
 ARM_TEST := CGO_ENABLED=0 GOOS=linux GOARCH=arm GOARM=7 KENNEL_TEST_EXEC=qemu-arm-static go test -count=1 -short -timeout 15m -exec qemu-arm-static
 
+.PHONY: test-arm
+test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
+	@$(ARM_TEST) -p 1 $(ROBOT_PKGS)
+
 .PHONY: arm
 arm:
-	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)')
-
-.PHONY: arm-rhythm
-arm-rhythm:
-	@$(ARM_TEST) -p 1 $$(go list $(ROBOT_PKGS) | grep -E '$(RHYTHM)')
+	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/agent/(das|docs|commands)(/|$$)')
 
 .PHONY: soak
 soak: setup-test build race ## the same tests in full: long seeds, many kills
