@@ -24,7 +24,7 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 
 .PHONY: test
 test: setup-test lint arch test-rhythm ## everything that CI needs
-	@$(MAKE) --no-print-directory -j3 test-race test-house arm
+	@$(MAKE) --no-print-directory -j4 test-storms test-house test-race arm
 
 # Where much runs at once; under the race detector hashing, signing and pages would take minutes. make race takes all.
 RACE := /(infra/(mqtt|jobs|kit|oneport|queue|durable)|cloud/(bridge|command|das|bulk|webhook)|edge/(agent|sim|corelink|app/agentapp))(/|$$)
@@ -39,9 +39,16 @@ test-race: ## the tests of what runs much at once, with the race detector
 test-rhythm: ## the robot's loop, alone on the machine
 	CGO_ENABLED=1 go test -race -timeout 5m -p 1 $$(go list ./... | grep -E '$(RHYTHM)')
 
+# What happens to the house for minutes: it waits more than it works, so others run beside it.
+STORMS := ^Test(Chaos|ChaosBehindMosquitto|Fleet|FleetInBadWeather|KilledWhileEventsFlow|LivesOfACertificate|PostgresAway)$$
+
+.PHONY: test-storms
+test-storms: ## the house of processes under kills, outages and bad weather
+	go test -count=1 -timeout 14m -run '$(STORMS)' ./cmd/e2e
+
 .PHONY: test-house
-test-house: ## the whole house as processes, and all other packages; it often waits, so others run beside it
-	go test -count=1 -timeout 14m ./cmd/... $$(go list ./... | grep -vE '/cmd/|$(RACE)|$(RHYTHM)')
+test-house: ## the house of processes in all else, and all other packages
+	go test -count=1 -timeout 14m -skip '$(STORMS)' ./cmd/... $$(go list ./... | grep -vE '/cmd/|$(RACE)|$(RHYTHM)')
 
 .PHONY: race
 race: ## everything but the processes with the race detector
