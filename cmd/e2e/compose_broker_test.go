@@ -368,17 +368,6 @@ func TestComposeBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(1, certs.Revocation{Serial: leaf.SerialNumber.Text(16), NotAfter: leaf.NotAfter, At: time.Now()})
-	took := await(t, 30*time.Second, "the revoked certificate is refused", func() error { return refused(stolen) })
-	t.Logf("from the list to the refusal %v", took.Round(time.Millisecond))
-	if err := refused(honest); err == nil {
-		t.Errorf("another certificate of %s is refused", stranger)
-	}
-
-	// What people send the container reaches Mosquitto.
-	d.mu.Lock()
-	pid := d.pids["broker"]
-	d.mu.Unlock()
 	log := filepath.Join(d.dir, "broker.log")
 	reloads := func() int {
 		b, err := os.ReadFile(log)
@@ -387,12 +376,30 @@ func TestComposeBroker(t *testing.T) {
 		}
 		return strings.Count(string(b), "Reloading config")
 	}
+	first := reloads()
+	write(1, certs.Revocation{Serial: leaf.SerialNumber.Text(16), NotAfter: leaf.NotAfter, At: time.Now()})
+	took := await(t, 30*time.Second, "the revoked certificate is refused", func() error { return refused(stolen) })
+	t.Logf("from the list to the refusal %v", took.Round(time.Millisecond))
+	if err := refused(honest); err == nil {
+		t.Errorf("another certificate of %s is refused", stranger)
+	}
+
+	// What people send the container reaches Mosquitto, and is not taken for the second telling of the list.
+	await(t, 30*time.Second, "Mosquitto is told of the list twice", func() error {
+		if n := reloads() - first; n < 2 {
+			return fmt.Errorf("%d times", n)
+		}
+		return nil
+	})
+	d.mu.Lock()
+	pid := d.pids["broker"]
+	d.mu.Unlock()
 	before := reloads()
 	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	await(t, 20*time.Second, "Mosquitto reads its files again", func() error {
-		if now := reloads(); now != before+1 {
+		if now := reloads(); now <= before {
 			return fmt.Errorf("it did %d times, and %d before", now, before)
 		}
 		return nil

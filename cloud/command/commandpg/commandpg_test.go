@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 const rex, bo = thing.ID("vic:00e20100"), thing.ID("vic:00e20101")
 
-// pace is short and without growth, so that tests may wait for it.
-const pace = 50 * time.Millisecond
+// pace is longer than any test: a pause ends when the test says so (makeDue).
+const pace = time.Hour
 
 func service(t *testing.T) (*command.Service, *Store) {
 	t.Helper()

@@ -22,6 +22,7 @@ import (
 const (
 	lookEvery  = 250 * time.Millisecond // a file changes without an event
 	handlerGap = 20 * time.Millisecond  // between looks at a Mosquitto that is starting
+	tellAgain  = 3 * time.Second        // after each telling; longer than Mosquitto reads its files
 	maxPIDFile = 32                     // bytes
 )
 
@@ -30,7 +31,7 @@ const (
 // the Mosquitto that it starts, and systemd can with a path unit.
 //
 // Mosquitto 2.0.11 reads crlfile again on SIGHUP and refuses whom it names from the next handshake on. Sessions that are open stay: those end
-// by Kick and Block.
+// by Kick and Block. It forgets a SIGHUP that comes while it reads for another one, so each list is told twice.
 type Reloader struct {
 	List    string // Broker.DeviceCRL
 	PIDFile string // Broker.PIDFile
@@ -40,14 +41,21 @@ type Reloader struct {
 // Run tells Mosquitto of each new list, and of the one that is there, until ctx ends; then it returns nil. What fails is tried again.
 func (r Reloader) Run(ctx context.Context) error {
 	var told stamp
+	var again time.Time // when what was told is told once more; zero: it was
 	said := ""
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		now, err := stampOf(r.List)
-		if err == nil && now != told {
+		switch {
+		case err != nil:
+		case now != told:
 			if err = r.Reload(ctx); err == nil {
-				told = now
+				told, again = now, time.Now().Add(tellAgain)
+			}
+		case !again.IsZero() && time.Now().After(again):
+			if err = r.Reload(ctx); err == nil {
+				again = time.Time{}
 			}
 		}
 		switch {

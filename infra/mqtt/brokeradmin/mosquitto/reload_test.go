@@ -83,6 +83,70 @@ func TestReloadSparesOthers(t *testing.T) {
 	}
 }
 
+// deaf is a Mosquitto 2.0.11 as far as SIGHUP goes: what comes while it reads is forgotten, because it ends reading by clearing its mark.
+const deaf = `#!/bin/bash
+trap 'marked=1' HUP
+echo $$ >pid
+while :; do
+	if [ -n "$marked" ]; then
+		cat list >reading
+		sleep 1
+		mv reading read
+		marked=
+	fi
+	sleep 0.02
+done
+`
+
+// TestReloadWhileReading: of a list that is written while Mosquitto reads the one before, it hears nevertheless.
+func TestReloadWhileReading(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(in("new"), []byte(text), 0o600), os.Rename(in("new"), in("list"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await := func(file, want string) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			b, err := os.ReadFile(in(file))
+			if err == nil && string(b) == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s says %q, %v; want %q", file, b, err, want)
+			}
+		}
+	}
+	if err := os.WriteFile(in("mosquitto"), []byte(deaf), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("first")
+	c := exec.Command(in("mosquitto"))
+	c.Dir = dir
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	defer func() {
+		cancel()
+		if err := errors.Join(<-done, syscall.Kill(-c.Process.Pid, syscall.SIGKILL)); err != nil {
+			t.Error(err)
+		}
+		_ = c.Wait() // killed
+	}()
+	go func() {
+		done <- Reloader{List: in("list"), PIDFile: in("pid"), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}.Run(ctx)
+	}()
+	await("reading", "first")
+	write("second")
+	await("read", "second")
+}
+
 // FuzzPID: whatever a file says, what comes out is one process.
 func FuzzPID(f *testing.F) {
 	f.Add([]byte("1234\n"), []byte("Name:\tmosquitto\nSigCgt:\t0000000000014a03\n"))
