@@ -63,7 +63,7 @@ test-house: ## the house of processes in all else, and all other packages
 
 .PHONY: race
 race: ## everything but the processes with the race detector
-	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /cmd/)
+	CGO_ENABLED=1 $(GO_TEST) -race -timeout 20m $$(go list ./... | grep -v /cmd/)
 
 # go test of the robot's packages for its processor, under the emulator.
 ARM_TEST := GOOS=linux GOARCH=arm GOARM=7 KENNEL_TEST_EXEC=qemu-arm-static $(GO_TEST) -count=1 -short -timeout 15m -exec qemu-arm-static
@@ -78,8 +78,9 @@ arm:
 	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/(agent|app|sim)(/|$$)|/edge/body/vector$$|/certs/devicecert')
 
 .PHONY: soak
-soak: setup-test lint build race test-arm ## the same tests in full: long seeds, many kills
-	KENNEL_SOAK=1 go test -count=1 -timeout 60m ./cmd/...
+soak: setup-test build ## lint, and the same tests in full: long seeds, many kills, every package under the race detector and on ARM
+	KENNEL_SOAK=1 $(GO_TEST) -count=1 -timeout 75m ./cmd/...
+	@$(MAKE) --no-print-directory lint race test-arm
 
 .PHONY: build
 build: ## the programs, into bin/
