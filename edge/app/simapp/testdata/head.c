@@ -129,7 +129,7 @@ static int32_t turn(int motor, int duty, int frames) {
 		drive(motor, duty);
 		hear(DATA, d, now() + 10);
 	}
-	for (int i = 0; i < 40; i++) { /* and let it come to rest */
+	for (int i = 0; i < 15; i++) { /* and let it come to rest */
 		drive(motor, 0);
 		hear(DATA, d, now() + 10);
 	}
