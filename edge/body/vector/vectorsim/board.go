@@ -2,6 +2,7 @@ package vectorsim
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -342,27 +343,47 @@ func (b *Board) spoil(out []byte, start int) []byte {
 	if n.Silent {
 		return out[:start]
 	}
-	kept := start
-	for _, c := range out[start:] {
-		if b.chance(n.ByteLoss) {
-			continue
-		}
-		if b.chance(n.ByteNoise) {
-			c = byte(rng.Uint32())
-		}
-		out[kept] = c
-		kept++
+	if n.ByteLoss >= 1 {
+		out = out[:start]
 	}
-	out = out[:kept]
-	if n.Babble > 0 {
-		for left := rng.IntN(n.Babble + 1); left > 0; left -= 8 {
-			bits := rng.Uint64()
-			for i := range min(left, 8) {
-				out = append(out, byte(bits>>(8*i)))
+	if n.ByteNoise >= 1 { // each byte is asked below, which takes longer
+		b.scribble(out[start:])
+	}
+	if n.ByteLoss > 0 || n.ByteNoise > 0 && n.ByteNoise < 1 {
+		kept := start
+		for _, c := range out[start:] {
+			if b.chance(n.ByteLoss) {
+				continue
 			}
+			if n.ByteNoise < 1 && b.chance(n.ByteNoise) {
+				c = byte(rng.Uint32())
+			}
+			out[kept] = c
+			kept++
 		}
+		out = out[:kept]
+	}
+	if n.Babble > 0 {
+		before := len(out)
+		out = append(out, babble[:rng.IntN(n.Babble+1)]...)
+		b.scribble(out[before:])
 	}
 	return out
+}
+
+// babble makes room for bytes that nobody sent.
+var babble [maxBabble]byte
+
+// scribble fills p with any bytes.
+func (b *Board) scribble(p []byte) {
+	rng := b.world.rng
+	for len(p) >= 8 {
+		binary.LittleEndian.PutUint64(p, rng.Uint64())
+		p = p[8:]
+	}
+	for i := range p {
+		p[i] = byte(rng.Uint32())
+	}
 }
 
 func (b *Board) chance(p float64) bool { return p > 0 && b.world.rng.Float64() < p }
