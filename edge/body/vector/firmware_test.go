@@ -272,8 +272,9 @@ func killings(t *testing.T, start vectorsim.Start, fw *vector.Firmware) (writes,
 func TestKilledAtEveryStepOfAnUpdate(t *testing.T) {
 	fw := firmware(t, newVersion, 3000)
 	starts := []vectorsim.Start{vectorsim.StartApplication, vectorsim.StartBootloader, vectorsim.StartEmpty}
-	if testing.Short() {
-		starts = starts[:1]
+	every := 1
+	if testing.Short() { // under an emulator
+		starts, every = starts[:1], 5
 	}
 	killed := 0
 	for _, start := range starts {
@@ -292,7 +293,7 @@ func TestKilledAtEveryStepOfAnUpdate(t *testing.T) {
 			}
 			runs(t, s, d, newVersion)
 		}
-		for at := 1; at <= writes; at++ {
+		for at := 1; at <= writes; at += (every + 1) / 2 {
 			for _, half := range []bool{false, true} {
 				for _, power := range []bool{false, true} { // the board stays on, or goes with its head
 					h := &head{Stepped: vectorsim.NewStepped(vectorsim.Config{Version: oldVersion, Start: start}), killAt: at, half: half}
@@ -306,7 +307,7 @@ func TestKilledAtEveryStepOfAnUpdate(t *testing.T) {
 				}
 			}
 		}
-		for at := 1; at <= periods; at++ {
+		for at := 1; at <= periods; at += every {
 			h := &head{Stepped: vectorsim.NewStepped(vectorsim.Config{Version: oldVersion, Start: start})}
 			n := 0
 			h.Each = func(time.Duration) {
@@ -320,7 +321,7 @@ func TestKilledAtEveryStepOfAnUpdate(t *testing.T) {
 			}
 			again(fmt.Sprintf("power cut at period %d of %d", at, periods), h.Stepped)
 		}
-		for at := 1; at <= periods; at++ { // the board alone, by a brown-out; the head goes on and finds it again
+		for at := 1; at <= periods; at += every { // the board alone, by a brown-out; the head goes on and finds it again
 			s := vectorsim.NewStepped(vectorsim.Config{Version: oldVersion, Start: start})
 			s.Again = 50 * time.Millisecond
 			n := 0
@@ -340,7 +341,7 @@ func TestKilledAtEveryStepOfAnUpdate(t *testing.T) {
 				t.Fatalf("start %d, brown-out at period %d: %+v, runs %q", start, at, d.Update(), d.Describe().Firmware)
 			}
 		}
-		for at := 1; at <= periods; at++ { // what is on the line in this period is lost
+		for at := 1; at <= periods; at += every { // what is on the line in this period is lost
 			s := vectorsim.NewStepped(vectorsim.Config{Version: oldVersion, Start: start})
 			n := 0
 			s.Each = func(time.Duration) {

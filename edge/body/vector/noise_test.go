@@ -70,7 +70,7 @@ func TestADayOfNoise(t *testing.T) {
 	case os.Getenv("KENNEL_SOAK") == "1":
 		total = 24 * time.Hour
 	case testing.Short():
-		total = 5 * time.Minute
+		total = 2 * time.Minute
 	}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	r := &robot{t: t, Stepped: vectorsim.NewStepped(vectorsim.Config{Seed: seed, DischargePerMinute: -1})}
