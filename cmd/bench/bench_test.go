@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestBench(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	args := []string{"-run", "passwords|logins|tokens|certificates|consoles|storm|events|rpc", "-count", "1", "-quick", "-out", dir, "-o", "json"}
+	args := []string{"-run", "passwords|logins|tokens|certificates|consoles|storm|events|spine|rpc", "-count", "1", "-quick", "-out", dir, "-o", "json"}
 	if code := cli.Run(t.Context(), command(), args, os.Getenv, &stdout, &stderr); code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s\n%s", code, stdout.Bytes(), stderr.Bytes())
 	}
@@ -53,7 +53,7 @@ func TestBench(t *testing.T) {
 			}
 		}
 		if want := []string{"passwords/memory", "passwords/rate", "logins", "tokens", "tokens/signing", "certificates/enroll", "certificates/renew",
-			"consoles/cpu", "consoles/postgres", "consoles/settle", "storm", "events", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
+			"consoles/cpu", "consoles/postgres", "consoles/settle", "storm", "events", "spine/parse", "spine/append", "rpc/rate", "rpc/latency"}; !slices.Equal(names, want) {
 			t.Errorf("%s: %v, want %v", where, names, want)
 		}
 	}

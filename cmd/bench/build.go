@@ -35,14 +35,18 @@ func programsFor(ctx context.Context, bin string, names []string, log func(forma
 		build, err = oneBuild(ctx, bin, names)
 		return bin, build, func() {}, err
 	}
+	if len(names) == 0 { // what is measured is in this program
+		return "", version.String(), func() {}, nil
+	}
 	// A folder that the unprivileged account of Postgres can reach.
 	if dir, err = os.MkdirTemp("", "kennel-bench-bin-"); err != nil {
 		return "", "", nil, err
 	}
-	done = func() { _ = os.RemoveAll(dir) } // the temporary folder is cleaned by others too
+	made := dir
+	done = func() { _ = os.RemoveAll(made) } // the temporary folder is cleaned by others too
 	defer func() {
 		if err != nil {
-			done()
+			_ = os.RemoveAll(made) // likewise
 		}
 	}()
 	if err := os.Chmod(dir, 0o755); err != nil {

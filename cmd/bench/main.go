@@ -29,6 +29,7 @@ func table(common *commonHouse) []bench.Bench {
 		common.bench(bench.Bench{Name: "consoles", Programs: cloud, About: "open consoles on a large fleet that comes and goes, beside half a core; how soon they are right again"}, consoles),
 		{Name: "storm", Programs: cloud, About: "robots that all connect in one moment, until the last is in, beside bare TLS handshakes", Run: storm},
 		{Name: "events", Programs: cloud, About: "events from publish to row, beside COPY of the same rows", Run: eventsToRows},
+		{Name: "spine", About: "data frames of Vector's serial line, parsed and made, beside a copy with CRC-32 of the same bytes", Run: spineFrames},
 		{Name: "memory", Programs: cloud, About: "memory of idle connections, beside bare TLS connections", Run: connectionMemory},
 		{Name: "cpu", Programs: robots, About: "processor time of idle robots and of the cloud they are connected to", Run: idleCPU},
 		{Name: "settings", Programs: robots, About: "a changed setting until it is in the robot's file, beside a bare HTTP and a bare MQTT round trip", Run: settings},

@@ -18,6 +18,9 @@
 // full one refuses the new command and counts it. Halt and Shutdown have a place of their own and are never refused. Snapshots and statistics leave
 // through triple buffers: the loop always has one to write to, a reader always gets the newest whole one.
 //
+// Recording. A Tape takes down what comes into each step and what comes out, in a ring that another goroutine empties; Replay runs the same
+// tasks on it again and compares them bit by bit. What a task is told by others than body and mailbox it takes through Tape.Input.
+//
 // Safety. Motors are 0 unless a task sets them in this very step. They are forced to 0 while halted, while the body is silent for longer than
 // StaleAfter and in the first step after such a gap (VEC-BODY-33). Any way out of Run, a panic of a task included, halts the body first. A
 // panic in another goroutine ends the process without that: then the body hears nothing any more and its own watchdog stops it

@@ -33,6 +33,7 @@ type Config struct {
 	StaleAfter  time.Duration // motors are 0 if the newest measurement is older, default 50 ms (VEC-BODY-33)
 	SilentAfter time.Duration // without a frame for this long Run returns ErrSilent, default 1 s
 	StatsEvery  int           // steps between two published Stats, default 200
+	Tape        *Tape         // records every step; nil: nothing is recorded
 }
 
 func (c *Config) defaults() {
@@ -180,6 +181,7 @@ func (l *Loop) Run(ctx context.Context, b body.Body) (err error) {
 // begin takes b as the body to step.
 func (l *Loop) begin(b body.Body, now time.Duration) {
 	d := b.Describe()
+	l.cfg.Tape.begin(&d, now)
 	l.body = b
 	l.linked, _ = b.(body.Linked)
 	l.paced = d.Period > 0
@@ -209,6 +211,13 @@ func (l *Loop) read() (time.Duration, error) {
 // Step is one update and write: it takes in what was read at now, runs the tasks that are due, and writes. readErr is what Read returned.
 // An error ends the run.
 func (l *Loop) Step(now time.Duration, readErr error) error {
+	l.cfg.Tape.open(now, &l.sense, readErr)
+	err := l.step(now, readErr)
+	l.cfg.Tape.close(err)
+	return err
+}
+
+func (l *Loop) step(now time.Duration, readErr error) error {
 	switch {
 	case readErr == nil:
 	case errors.Is(readErr, body.ErrTimeout):
@@ -289,6 +298,7 @@ func (l *Loop) commands() error {
 		if c == nil {
 			break
 		}
+		l.cfg.Tape.command(c)
 		switch c.Kind {
 		case SetLights:
 			l.lights = c.Lights
@@ -297,15 +307,25 @@ func (l *Loop) commands() error {
 		}
 		l.box.drop()
 	}
-	if l.halt.Swap(false) && !l.halted {
+	halt := l.halt.Swap(false)
+	if halt {
+		l.cfg.Tape.asked(tapeHalt)
+	}
+	if halt && !l.halted {
 		l.halted = true
-		if err := l.body.Halt(); err != nil {
+		err := l.body.Halt()
+		l.cfg.Tape.did(wroteHalt, nil, err)
+		if err != nil {
 			return fmt.Errorf("halt the body: %w", err)
 		}
 	}
 	if l.shutdown.Swap(false) {
 		l.halted = true
-		if err := errors.Join(l.body.Halt(), l.body.Shutdown()); err != nil {
+		l.cfg.Tape.asked(tapeShutdown)
+		halted, off := l.body.Halt(), l.body.Shutdown()
+		l.cfg.Tape.did(wroteHalt, nil, halted)
+		l.cfg.Tape.did(wroteOff, nil, off)
+		if err := errors.Join(halted, off); err != nil {
 			return fmt.Errorf("shut the body down: %w", err)
 		}
 		return ErrShutdown
@@ -354,11 +374,15 @@ func (l *Loop) write() error {
 		l.stopped = false
 	case l.frame.Stale && !l.stopped:
 		l.stopped = true
-		return l.wrote(l.body.Halt())
+		err := l.body.Halt()
+		l.cfg.Tape.did(wroteHalt, nil, err)
+		return l.wrote(err)
 	case l.paced:
 		return nil
 	}
-	return l.wrote(l.body.Write(&l.act))
+	err := l.body.Write(&l.act)
+	l.cfg.Tape.did(wroteAct, &l.act, err)
+	return l.wrote(err)
 }
 
 // wrote counts an error; only a failed port ends the run.

@@ -37,7 +37,7 @@ func (w *world) Now() time.Duration         { return w.now }
 func (w *world) SleepUntil(t time.Duration) { w.now = max(w.now, t) }
 
 func (w *world) Describe() body.Description {
-	d := body.Description{Species: "vic", Period: w.period}
+	d := body.Description{Species: "vic", Period: w.period, Motors: []string{"wheelL", "wheelR"}}
 	if w.told > 0 {
 		d.Period = w.told
 	}

@@ -9,6 +9,7 @@
 //	tree.go     motors, sensors and lights by their structure-tree names
 //	convert.go  raw frames to body.Sense and back
 //	faults.go   what the robot reports: fault codes and RobotStatus bits
-//	port.go     the tty
+//	port.go     what a line is, and the tty
 //	driver.go   session, read, write
+//	firmware.go the body's program: which it runs, and how another is installed at start (VEC-DFU)
 package vector

@@ -8,7 +8,6 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/edge/body"
-	"kennel/edge/body/mono"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/faultcode"
 )
@@ -16,9 +15,16 @@ import (
 // Config says how to reach a body. The zero value of all but Device works.
 type Config struct {
 	Device      string        // the tty; on a robot DefaultDevice below its root
+	Port        Port          // instead of that tty, which Device then only names; the driver closes it
 	Baud        int           // bit/s; 0: DefaultBaud
 	Timeout     time.Duration // how long Open waits for the body; 0: 5 s (own default)
 	Calibration Calibration   // zero: DefaultCalibration
+
+	// Firmware is what the body shall run: Open installs it if the body runs another (VEC-DFU-01), which takes seconds beyond Timeout. nil:
+	// whatever it runs. With NoDowngrade a body with a higher version keeps it.
+	Firmware    *Firmware
+	NoDowngrade bool
+	Progress    func(Progress) // hears of each phase and block, inside Open
 
 	// HoldProcessor waits in a raw system call, which keeps the scheduler from giving this thread's turn to other goroutines: the
 	// wake-up is sharper where those are busy. It needs GOMAXPROCS of at least 2, and a program that collects little garbage.
@@ -40,10 +46,13 @@ const (
 // commandSize is the longest frame the driver sends.
 const commandSize = spine.Overhead + spine.HeadDataSize
 
+// tailSize is the longest frame of all, of an update.
+const tailSize = spine.MaxFrame
+
 // Driver is a Vector body behind a tty: a body.Body that counts (body.Linked). One goroutine at a time.
 type Driver struct {
 	device string
-	port   *port
+	port   Port
 	parser *spine.Parser
 	conv   converter
 	tap    func(*spine.BodyData)
@@ -52,7 +61,7 @@ type Driver struct {
 	command spine.HeadData
 	out     [commandSize]byte
 	tail    []byte // of a frame the port took only in part; goes out before anything else
-	rest    [commandSize]byte
+	rest    [tailSize]byte
 
 	version      spine.Version
 	versionKnown bool
@@ -60,11 +69,18 @@ type Driver struct {
 	heard        time.Duration // last good frame of any kind
 	asked        time.Duration // last question of the session
 
+	update         Update
+	updating       bool          // the updater leads the session
+	dataAt, bootAt time.Duration // newest data frame, and of the boot-loader
+	answered       bool
+	answer         spine.Ack // the newest, if answered
+
 	broken                           error // wraps body.ErrLink once the port failed or was closed
 	frames, overtaken, refused, full uint64
 }
 
-// Open opens the port, stops the motors and brings the body to send data frames. It returns ErrNoBody or ErrNoApplication, with
+// Open opens the port, stops the motors, installs cfg.Firmware if the body runs another, and brings the body to send data frames. A body
+// that runs in spite of a failed update is opened: Update says what went wrong. Open returns ErrNoBody or ErrNoApplication, with
 // what was heard, if that does not succeed in time.
 func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Device == "" {
@@ -82,43 +98,75 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	if err := cfg.Calibration.Validate(); err != nil {
 		return nil, err
 	}
-	p, err := openPort(cfg.Device, cfg.Baud, cfg.HoldProcessor)
-	if err != nil {
-		return nil, fmt.Errorf("vector: %w", err)
+	p := cfg.Port
+	if p == nil {
+		t, err := openTTY(cfg.Device, cfg.Baud, cfg.HoldProcessor)
+		if err != nil {
+			return nil, fmt.Errorf("vector: %w", err)
+		}
+		p = t
 	}
 	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, tap: cfg.Tap}
 	d.conv.restart()
-	if err := d.begin(ctx, cfg.Timeout); err != nil {
+	if err := d.begin(ctx, &cfg); err != nil {
 		_ = d.Close() // begin's error says more
 		return nil, fmt.Errorf("%s: %w", cfg.Device, err)
 	}
 	return d, nil
 }
 
-// begin runs the session up to the first data frame.
-func (d *Driver) begin(ctx context.Context, timeout time.Duration) error {
-	if err := d.Halt(); err != nil { // an earlier owner may have died while it drove
+// begin runs the session up to the first data frame, by way of an update if one is due.
+func (d *Driver) begin(ctx context.Context, cfg *Config) error {
+	// An earlier owner may have died while it drove, or within a frame: then the body waits for the rest of that one, and takes what comes
+	// first for it.
+	if err := d.send(make([]byte, spine.MaxFrame)); err != nil && err != body.ErrFull {
+		return err
+	}
+	if err := d.Halt(); err != nil {
 		return err
 	}
 	var s body.Sense
-	started := mono.Now()
+	started := d.port.Now()
+	settled := cfg.Firmware == nil // what it runs is not to be changed (any more)
 	for {
-		now := mono.Now()
+		now := d.port.Now()
 		switch {
-		case d.flowing && (d.versionKnown || now-started > versionPatience):
-			d.refused = 0 // a boot-loader refuses the first Halt; that says nothing about the session
-			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case now-started > timeout:
-			return d.whyNot(timeout)
+		case !settled && (d.versionKnown || d.refused >= refusalsOfAsk && d.bootAt > d.dataAt):
+			settled = true
+			d.update.Wanted = cfg.Firmware.String()
+			due := true
+			if d.versionKnown {
+				d.update.Installed = d.version.String()
+				due, d.update.Skipped = cfg.wanted(&d.version)
+			}
+			if due {
+				if err := d.updateTo(ctx, cfg.Firmware, cfg.Progress); err != nil {
+					return err
+				}
+				d.flowing, d.versionKnown, started = false, false, d.port.Now()
+			}
+			continue
+		case d.flowing && (d.versionKnown || now-started > versionPatience):
+			d.refused = 0 // a boot-loader refuses the first Halt; that says nothing about the session
+			if !settled {
+				d.update.Wanted = cfg.Firmware.String()
+				d.update.Err = &UpdateError{Status: AskVersion.status(), Phase: AskVersion, Attempt: 1, Err: fmt.Errorf("%w in %v", errNoAnswer, versionPatience)}
+			}
+			return nil
+		case now-started >= cfg.Timeout:
+			return d.whyNot(cfg.Timeout)
 		}
 		d.ask(now)
-		if err := d.Read(&s, min(now+askEvery, started+timeout)); err != nil && !errors.Is(err, body.ErrTimeout) {
+		if err := d.Read(&s, min(now+askEvery, started+cfg.Timeout)); err != nil && !errors.Is(err, body.ErrTimeout) {
 			return err
 		}
 	}
 }
+
+// Update returns what became of the firmware in Open.
+func (d *Driver) Update() Update { return d.update }
 
 // ask takes the session a step further, at most each askEvery: the version, then the application. A mode change sent to a running
 // application would enter the boot-loader (VEC-BODY-H05), so it goes out only while no data frames come.
@@ -143,6 +191,8 @@ func (d *Driver) whyNot(after time.Duration) error {
 	switch {
 	case c.Good == 0:
 		return fmt.Errorf("%w: heard %d bytes and no good frame in %v", ErrNoBody, c.Skipped, after)
+	case d.update.Err != nil:
+		return fmt.Errorf("%w: %w", ErrNoApplication, d.update.Err)
 	case !d.versionKnown && d.refused > 0:
 		return fmt.Errorf("%w: its boot-loader refused the version request %d times in %v", ErrNoApplication, d.refused, after)
 	}
@@ -177,7 +227,7 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 			return d.broken
 		}
 		for range maxReads {
-			n, err := d.port.read(d.parser.Space())
+			n, err := d.port.Read(d.parser.Space())
 			if err != nil {
 				return d.fail("read", err)
 			}
@@ -192,12 +242,12 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 			d.conv.sense.Fresh = false
 			return nil
 		}
-		ready, err := d.port.wait(deadline)
+		ready, err := d.port.Wait(deadline)
 		if err != nil {
 			return d.fail("wait", err)
 		}
 		if !ready {
-			if mono.Now()-d.heard > d.conv.cal.LostAfter {
+			if d.port.Now()-d.heard > d.conv.cal.LostAfter {
 				s.Fault = uint16(faultcode.BodySilent)
 			}
 			return body.ErrTimeout
@@ -207,7 +257,7 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 
 // take handles every whole frame in the parser.
 func (d *Driver) take() {
-	now := mono.Now()
+	now := d.port.Now()
 	for f, ok := d.parser.Next(); ok; f, ok = d.parser.Next() {
 		d.heard = now
 		switch f.Type {
@@ -215,7 +265,7 @@ func (d *Driver) take() {
 			if d.frame.ParsePayload(f.Payload) != nil {
 				continue // cannot be: the parser checked the only thing that may be wrong, the size
 			}
-			d.flowing = true
+			d.flowing, d.dataAt = true, now
 			d.frames++
 			if d.conv.sense.Fresh {
 				d.overtaken++
@@ -225,11 +275,14 @@ func (d *Driver) take() {
 				d.tap(&d.frame)
 			}
 		case spine.TypeBootloader:
+			d.bootAt = now
 			if d.flowing { // it has restarted
 				d.flowing, d.versionKnown = false, false // perhaps with other firmware
 				d.conv.restart()
 			}
-			d.ask(now)
+			if !d.updating {
+				d.ask(now)
+			}
 		case spine.TypeVersion:
 			if d.version.ParsePayload(f.Payload) == nil && !d.versionKnown {
 				d.versionKnown = true
@@ -237,8 +290,11 @@ func (d *Driver) take() {
 			}
 		case spine.TypeAck:
 			var a spine.Ack
-			if a.ParsePayload(f.Payload) == nil && !a.OK() {
-				d.refused++
+			if a.ParsePayload(f.Payload) == nil {
+				d.answered, d.answer = true, a
+				if !a.OK() {
+					d.refused++
+				}
 			}
 		}
 	}
@@ -261,7 +317,7 @@ func (d *Driver) Halt() error {
 		return err
 	}
 	d.tail = nil
-	if err := d.port.dropOutput(); err != nil {
+	if err := d.port.DropOutput(); err != nil {
 		return d.fail("drop old commands", err)
 	}
 	return d.send(frame)
@@ -275,7 +331,7 @@ func (d *Driver) Shutdown() error {
 	if err := d.send(spine.AppendCommand(d.out[:0], spine.TypeShutdown)); err != nil {
 		return err
 	}
-	if err := d.port.drain(); err != nil {
+	if err := d.port.Drain(); err != nil {
 		return d.fail("drain", err)
 	}
 	return nil
@@ -287,7 +343,7 @@ func (d *Driver) send(frame []byte) error {
 		return d.broken
 	}
 	if len(d.tail) > 0 {
-		n, err := d.port.write(d.tail)
+		n, err := d.port.Write(d.tail)
 		if err != nil {
 			return d.fail("write", err)
 		}
@@ -296,7 +352,7 @@ func (d *Driver) send(frame []byte) error {
 			return body.ErrFull
 		}
 	}
-	n, err := d.port.write(frame)
+	n, err := d.port.Write(frame)
 	switch {
 	case err != nil:
 		return d.fail("write", err)
@@ -335,7 +391,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	_ = d.Halt() // the port may be the reason for closing
-	err := d.port.close()
+	err := d.port.Close()
 	d.port = nil
 	_ = d.fail("use", errors.New("closed"))
 	if err != nil {

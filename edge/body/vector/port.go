@@ -11,11 +11,28 @@ import (
 	"kennel/edge/body/mono"
 )
 
-// port is a tty in raw mode. It reads and writes in the calling thread without going through the runtime's poller, because a hand-over
-// to another goroutine costs more than the read (spec/peer-facts section 12). It never blocks but in wait.
-type port struct {
+// Port is the line to a body, and the clock of all times of this package. A tty is one; a simulated body and its time are another. One
+// goroutine at a time; only Wait and Drain block.
+type Port interface {
+	Now() time.Duration
+	// Read returns what there is, 0 if nothing.
+	Read(b []byte) (int, error)
+	// Write returns how many bytes the port took, 0 if it is full.
+	Write(b []byte) (int, error)
+	// Wait returns true when there is something to read, false when the deadline has passed.
+	Wait(deadline time.Duration) (bool, error)
+	// DropOutput throws away what waits to be sent.
+	DropOutput() error
+	// Drain waits until everything is sent.
+	Drain() error
+	Close() error
+}
+
+// tty is a serial line in raw mode. It reads and writes in the calling thread without going through the runtime's poller, because a hand-over
+// to another goroutine costs more than the read (spec/peer-facts section 12). It never blocks but in Wait and Drain.
+type tty struct {
 	fd   int
-	hold bool // wait in a raw system call
+	hold bool // Wait in a raw system call
 	poll [1]unix.PollFd
 	ts   unix.Timespec
 }
@@ -23,8 +40,8 @@ type port struct {
 // baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
 const baudTolerance = 0.03
 
-// openPort opens a tty for one owner (VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). What lay in it unread is dropped.
-func openPort(path string, baud int, hold bool) (*port, error) {
+// openTTY opens a tty for one owner (VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). What lay in it unread is dropped.
+func openTTY(path string, baud int, hold bool) (*tty, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -33,7 +50,7 @@ func openPort(path string, baud int, hold bool) (*port, error) {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("set up %s: %w", path, err)
 	}
-	return &port{fd: fd, hold: hold, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+	return &tty{fd: fd, hold: hold, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
 }
 
 func setUp(fd, baud int) error {
@@ -99,11 +116,14 @@ func isPseudo(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && major >= first && major <= last, nil
 }
 
+// Now is CLOCK_MONOTONIC.
+func (p *tty) Now() time.Duration { return mono.Now() }
+
 // errHangUp: the other end is gone.
 var errHangUp = errors.New("hung up")
 
-// read returns what there is, 0 if nothing.
-func (p *port) read(b []byte) (int, error) {
+// Read returns what there is, 0 if nothing.
+func (p *tty) Read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(p.fd, b)
 		switch {
@@ -120,8 +140,8 @@ func (p *port) read(b []byte) (int, error) {
 	}
 }
 
-// write returns how many bytes the port took, 0 if it is full.
-func (p *port) write(b []byte) (int, error) {
+// Write returns how many bytes the port took, 0 if it is full.
+func (p *tty) Write(b []byte) (int, error) {
 	for {
 		n, err := unix.Write(p.fd, b)
 		switch err {
@@ -136,8 +156,8 @@ func (p *port) write(b []byte) (int, error) {
 	}
 }
 
-// wait sleeps until there is something to read, or until the deadline passed: then it returns false.
-func (p *port) wait(deadline time.Duration) (bool, error) {
+// Wait sleeps until there is something to read, or until the deadline passed: then it returns false.
+func (p *tty) Wait(deadline time.Duration) (bool, error) {
 	for {
 		left := deadline - mono.Now()
 		if left <= 0 {
@@ -160,7 +180,7 @@ func (p *port) wait(deadline time.Duration) (bool, error) {
 	}
 }
 
-func (p *port) ppoll() (int, error) {
+func (p *tty) ppoll() (int, error) {
 	if !p.hold {
 		return unix.Ppoll(p.poll[:], &p.ts, nil)
 	}
@@ -171,10 +191,11 @@ func (p *port) ppoll() (int, error) {
 	return int(n), nil
 }
 
-// dropOutput throws away what waits to be sent.
-func (p *port) dropOutput() error { return unix.IoctlSetInt(p.fd, unix.TCFLSH, unix.TCOFLUSH) }
+// DropOutput throws away what waits to be sent.
+func (p *tty) DropOutput() error { return unix.IoctlSetInt(p.fd, unix.TCFLSH, unix.TCOFLUSH) }
 
-// drain waits until everything is sent.
-func (p *port) drain() error { return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1) }
+// Drain waits until everything is sent.
+func (p *tty) Drain() error { return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1) }
 
-func (p *port) close() error { return unix.Close(p.fd) }
+// Close gives the tty back.
+func (p *tty) Close() error { return unix.Close(p.fd) }

@@ -3,6 +3,8 @@ package spine
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
+	"unsafe"
 )
 
 // Indices of the tables in data frames (VEC-BODY-20).
@@ -104,6 +106,11 @@ func (m *BodyData) ParsePayload(p []byte) error {
 	if len(p) != BodyDataSize {
 		return fmt.Errorf("%w: body data has %d bytes, got %d", ErrSize, BodyDataSize, len(p))
 	}
+	m.parse((*[BodyDataSize]byte)(p)) // of a known length: checked once
+	return nil
+}
+
+func (m *BodyData) parse(p *[BodyDataSize]byte) {
 	le := binary.LittleEndian
 	m.Seq = le.Uint32(p[0:])
 	m.Status = Status(le.Uint16(p[4:]))
@@ -133,11 +140,26 @@ func (m *BodyData) ParsePayload(p []byte) error {
 	m.MicIndices = [2]uint16{le.Uint16(p[96:]), le.Uint16(p[98:])}
 	m.ButtonRelated = le.Uint16(p[100:])
 	m.Gap102 = [unknownSize]byte(p[unknownOffset:])
-	mics := p[micOffset:BodyDataSize]
-	for i := range m.Mics {
-		m.Mics[i] = int16(le.Uint16(mics[2*i:]))
+	copy(m.micBytes(), p[micOffset:])
+	m.swapMics()
+}
+
+// micBytes are the samples as they lie in memory, which is as they lie on the wire wherever memory is little endian: 320 samples are most
+// of a frame, and one by one they would take longer than all else.
+func (m *BodyData) micBytes() []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&m.Mics)), 2*allMicSamples)
+}
+
+// bigEndian is whether memory is not as the wire is. No robot's is.
+var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
+
+// swapMics turns samples between the order of the wire and that of the memory.
+func (m *BodyData) swapMics() {
+	if bigEndian {
+		for i, s := range m.Mics {
+			m.Mics[i] = int16(bits.ReverseBytes16(uint16(s)))
+		}
 	}
-	return nil
 }
 
 // AppendFrame appends m as a frame, body to head.
@@ -145,37 +167,47 @@ func (m *BodyData) AppendFrame(dst []byte) []byte {
 	le := binary.LittleEndian
 	start := len(dst)
 	dst = open(dst, ToHead, TypeData)
-	dst = le.AppendUint32(dst, m.Seq)
-	dst = le.AppendUint16(dst, uint16(m.Status))
-	dst = append(dst, m.FaultDevice, m.FaultItem)
+	dst = append(dst, zeros[:]...)
+	p := (*[BodyDataSize]byte)(dst[start+HeaderSize:])
+	le.PutUint32(p[0:], m.Seq)
+	le.PutUint16(p[4:], uint16(m.Status))
+	p[6], p[7] = m.FaultDevice, m.FaultItem
 	for i := range m.Motors {
-		dst = le.AppendUint32(dst, uint32(m.Motors[i].Position))
-		dst = le.AppendUint32(dst, uint32(m.Motors[i].Delta))
-		dst = le.AppendUint32(dst, m.Motors[i].Ticks)
+		q := p[motorOffset+motorSize*i:][:motorSize]
+		le.PutUint32(q[0:], uint32(m.Motors[i].Position))
+		le.PutUint32(q[4:], uint32(m.Motors[i].Delta))
+		le.PutUint32(q[8:], m.Motors[i].Ticks)
 	}
-	for _, c := range m.Cliffs {
-		dst = le.AppendUint16(dst, c)
+	for i, c := range m.Cliffs {
+		le.PutUint16(p[cliffOffset+2*i:], c)
 	}
-	dst = le.AppendUint16(dst, uint16(m.BatteryRaw))
-	dst = le.AppendUint16(dst, uint16(m.ChargerRaw))
-	dst = le.AppendUint16(dst, uint16(m.Temperature))
-	dst = append(dst, m.Gap70[:]...)
-	dst = le.AppendUint16(dst, uint16(m.Power))
-	dst = append(dst, m.Gap74[:]...)
-	dst = append(dst, m.ProxSigma, m.Gap77)
-	for _, w := range [...]uint16{m.ProxRange, m.ProxSignal, m.ProxAmbient, m.ProxSPADs, m.ProxSamples} {
-		dst = le.AppendUint16(dst, w)
-	}
-	dst = le.AppendUint32(dst, m.ProxCalibration)
-	for _, w := range [...]uint16{m.Touch, m.Button, m.MicIndices[0], m.MicIndices[1], m.ButtonRelated} {
-		dst = le.AppendUint16(dst, w)
-	}
-	dst = append(dst, m.Gap102[:]...)
-	for _, s := range &m.Mics {
-		dst = le.AppendUint16(dst, uint16(s))
-	}
+	le.PutUint16(p[64:], uint16(m.BatteryRaw))
+	le.PutUint16(p[66:], uint16(m.ChargerRaw))
+	le.PutUint16(p[68:], uint16(m.Temperature))
+	p[70], p[71] = m.Gap70[0], m.Gap70[1]
+	le.PutUint16(p[72:], uint16(m.Power))
+	p[74], p[75] = m.Gap74[0], m.Gap74[1]
+	p[76], p[77] = m.ProxSigma, m.Gap77
+	le.PutUint16(p[78:], m.ProxRange)
+	le.PutUint16(p[80:], m.ProxSignal)
+	le.PutUint16(p[82:], m.ProxAmbient)
+	le.PutUint16(p[84:], m.ProxSPADs)
+	le.PutUint16(p[86:], m.ProxSamples)
+	le.PutUint32(p[88:], m.ProxCalibration)
+	le.PutUint16(p[92:], m.Touch)
+	le.PutUint16(p[94:], m.Button)
+	le.PutUint16(p[96:], m.MicIndices[0])
+	le.PutUint16(p[98:], m.MicIndices[1])
+	le.PutUint16(p[100:], m.ButtonRelated)
+	copy(p[unknownOffset:micOffset], m.Gap102[:])
+	m.swapMics()
+	copy(p[micOffset:], m.micBytes())
+	m.swapMics()
 	return seal(dst, start)
 }
+
+// zeros make room for a payload.
+var zeros [BodyDataSize]byte
 
 // MicLayout says how the microphone samples lie in a frame. The zero value is our reading of the source; the others exist because
 // it names neither order nor sign (VEC-BODY-25).

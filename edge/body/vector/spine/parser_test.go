@@ -164,19 +164,20 @@ func TestParserAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The benchmarks report how much longer an operation takes than copying the same bytes.
+// The benchmarks report how fast an operation is beside copying the same bytes and taking their CRC-32: at least 0.3 is wanted (issue: what
+// must hold 4). cmd/bench measures the same in the same run.
 func BenchmarkBodyData(b *testing.B) {
 	m := patternData()
 	frame := m.AppendFrame(nil)
 	into := make([]byte, len(frame))
-	copying := measure(func() { copy(into, frame) })
+	bare := measure(func() { copied(into, frame) })
 
 	b.Run("append", func(b *testing.B) {
-		ratio(b, len(frame), copying, func() { into = m.AppendFrame(into[:0]) })
+		ratio(b, len(frame), bare, func() { into = m.AppendFrame(into[:0]) })
 	})
 	b.Run("parse", func(b *testing.B) {
 		p := NewParser(ToHead)
-		ratio(b, len(frame), copying, func() {
+		ratio(b, len(frame), bare, func() {
 			p.Fill(copy(p.Space(), frame))
 			f, _ := p.Next()
 			if m.ParsePayload(f.Payload) != nil {
@@ -190,14 +191,14 @@ func BenchmarkHeadData(b *testing.B) {
 	m := &HeadData{Motors: [4]int16{1, 2, 3, 4}}
 	frame := m.AppendFrame(nil)
 	into := make([]byte, len(frame))
-	copying := measure(func() { copy(into, frame) })
+	bare := measure(func() { copied(into, frame) })
 
 	b.Run("append", func(b *testing.B) {
-		ratio(b, len(frame), copying, func() { into = m.AppendFrame(into[:0]) })
+		ratio(b, len(frame), bare, func() { into = m.AppendFrame(into[:0]) })
 	})
 	b.Run("parse", func(b *testing.B) {
 		p := NewParser(ToBody)
-		ratio(b, len(frame), copying, func() {
+		ratio(b, len(frame), bare, func() {
 			p.Fill(copy(p.Space(), frame))
 			f, _ := p.Next()
 			if m.ParsePayload(f.Payload) != nil {
@@ -207,11 +208,11 @@ func BenchmarkHeadData(b *testing.B) {
 	})
 }
 
-// measure returns the nanoseconds of one call, the best of several rounds.
+// measure returns the nanoseconds of one call, the best of many short rounds: what else runs on the machine is not in it.
 func measure(fn func()) float64 {
-	const calls = 100_000
+	const calls = 1000
 	best := time.Hour
-	for range 5 {
+	for range 200 {
 		began := time.Now()
 		for range calls {
 			fn()
@@ -221,13 +222,18 @@ func measure(fn func()) float64 {
 	return float64(best.Nanoseconds()) / calls
 }
 
-func ratio(b *testing.B, size int, copying float64, fn func()) {
+// copied is the least that a frame can cost.
+func copied(into, frame []byte) { sum += Checksum(into[:copy(into, frame)]) }
+
+var sum uint32 // keeps what is measured from being thrown away
+
+func ratio(b *testing.B, size int, bare float64, fn func()) {
 	b.ReportAllocs()
 	b.SetBytes(int64(size))
 	for b.Loop() {
 		fn()
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/copying, "x-copy")
+	b.ReportMetric(bare/measure(fn), "x-copy+crc")
 }
 
 func ExampleParser() {

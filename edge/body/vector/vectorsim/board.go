@@ -2,6 +2,7 @@ package vectorsim
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -78,16 +79,16 @@ type Board struct {
 	state   State
 	noise   Noise
 
-	hasApplication bool
-	erased         bool
-	parser         *spine.Parser
-	data           spine.BodyData
-	head           spine.HeadData
-	armed          bool // the head has spoken
-	waited         time.Duration
-	untilBoot      int // periods to the boot-loader's next frame
-	stalled        int // periods
-	brownOut       bool
+	flash     flash
+	parser    *spine.Parser
+	data      spine.BodyData
+	head      spine.HeadData
+	ears      []byte // what noise made of what the head sent
+	armed     bool   // the head has spoken
+	waited    time.Duration
+	untilBoot int // periods to the boot-loader's next frame
+	stalled   int // periods
+	brownOut  bool
 }
 
 // New returns a board with its power off. An impossible Config is an error in the program or its configuration: check it with
@@ -97,10 +98,17 @@ func New(cfg Config) *Board {
 		panic(err)
 	}
 	cfg = cfg.withDefaults()
-	b := &Board{cfg: cfg, world: newWorld(cfg), noise: cfg.Noise, hasApplication: cfg.Start != StartEmpty}
+	b := &Board{cfg: cfg, world: newWorld(cfg), noise: cfg.Noise}
+	b.flash.clear()
+	if cfg.Start != StartEmpty {
+		b.flash.load(Image(cfg.Version, imageLeast+filler, cfg.Seed))
+	}
 	b.changed = sync.NewCond(&b.mu)
 	return b
 }
+
+// filler is how much a board's own program has beside head and signature.
+const filler = 4000
 
 // powerOn is the button.
 func (b *Board) powerOn() {
@@ -114,7 +122,8 @@ func (b *Board) powerOn() {
 	b.state.Silent = 0
 	b.state.Lights = [4]spine.RGB{}
 	b.state.Mode = InBootloader
-	if b.cfg.Start == StartApplication && b.hasApplication {
+	b.flash.powerOn()
+	if b.cfg.Start != StartBootloader && b.flash.sound {
 		b.state.Mode = InApplication
 	}
 	b.changed.Broadcast()
@@ -130,10 +139,14 @@ func (b *Board) powerOff() {
 
 // tick lets periods pass, with in having arrived from the head meanwhile, and appends what the board sends to out. Periods beyond
 // the first are ones it was too late for: the world moves on, the frames are not made up for. An error ends the power.
-func (b *Board) tick(periods int, in, out []byte) ([]byte, error) {
+func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer b.observe()
+	if b.noise.onBytes() {
+		before := len(out)
+		defer func() { sent = b.spoil(sent, before) }()
+	}
 	b.state.Skipped += uint64(periods - 1)
 	if b.brownOut {
 		return out, errBrownOut
@@ -150,7 +163,13 @@ func (b *Board) tick(periods int, in, out []byte) ([]byte, error) {
 		b.stalled = max(0, b.stalled-periods)
 		return out, nil
 	}
-	out, err := b.hear(in, out)
+	var err error
+	if b.flash.job == idle {
+		out, err = b.hear(in, out)
+	} else { // what came in meanwhile is lost
+		b.parser.Reset()
+		out = b.work(periods, out)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -172,12 +191,24 @@ func (b *Board) tick(periods int, in, out []byte) ([]byte, error) {
 		start := len(out)
 		out = b.disturb(b.data.AppendFrame(out), start)
 	case InBootloader:
+		if b.flash.job != idle {
+			break
+		}
 		if b.untilBoot--; b.untilBoot < 0 {
 			b.untilBoot = bootloaderEvery
 			out = new(spine.Bootloader).AppendFrame(out)
 		}
 	}
 	return out, nil
+}
+
+// dark lets a period pass without power and appends what is on the line all the same: noise.
+func (b *Board) dark(out []byte) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.observe()
+	b.world.rest()
+	return b.spoil(out, len(out))
 }
 
 // observe brings the public state up to date and wakes those who await it. The lock is held.
@@ -191,6 +222,10 @@ func (b *Board) observe() {
 
 // hear takes in what the head sent and appends the answers.
 func (b *Board) hear(in, out []byte) ([]byte, error) {
+	if b.noise.onBytes() {
+		b.ears = b.spoil(append(b.ears[:0], in...), 0)
+		in = b.ears
+	}
 	if len(in) > 0 && b.chance(b.noise.Corrupt) {
 		in[b.world.rng.IntN(len(in))] ^= byte(1 + b.world.rng.IntN(255))
 	}
@@ -206,7 +241,7 @@ func (b *Board) hear(in, out []byte) ([]byte, error) {
 			b.state.Heard++
 			b.armed, b.state.Silent = true, 0
 			var err error
-			if out, err = b.answer(f, out); err != nil {
+			if out, err = b.answer(f, out); err != nil || b.flash.job != idle {
 				return out, err
 			}
 		}
@@ -232,16 +267,14 @@ func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 	case spine.TypeShutdown:
 		return out, ErrShutdown
 	case spine.TypeVersion:
-		if b.hasApplication {
-			var v spine.Version
-			copy(v.ID[:], b.cfg.Version)
-			return v.AppendFrame(out), nil
+		if b.flash.sound {
+			return (&spine.Version{ID: b.flash.version}).AppendFrame(out), nil
 		}
 	case spine.TypeMode: // VEC-BODY-H05
 		if b.state.Mode == InApplication {
 			b.enter(InBootloader)
 			done = true
-		} else if b.hasApplication {
+		} else if b.flash.sound {
 			b.enter(InApplication)
 			done = true
 		}
@@ -252,16 +285,17 @@ func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 			done = true
 		}
 	case spine.TypeErase:
-		if b.state.Mode == InBootloader {
-			b.hasApplication, b.erased, done = false, true, true
+		if b.state.Mode == InBootloader && b.flash.erase() {
+			return out, nil // the answer comes when it is done (VEC-BODY-H09)
 		}
 	case spine.TypeFirmware:
 		var m spine.Firmware
-		done = b.state.Mode == InBootloader && b.erased && m.ParsePayload(f.Payload) == nil
-	case spine.TypeValidate:
-		// The signature is not simulated: whatever was written since the erase is the application again.
-		if b.state.Mode == InBootloader && (b.hasApplication || b.erased) {
-			b.hasApplication, b.erased, done = true, false, true
+		if b.state.Mode == InBootloader && m.ParsePayload(f.Payload) == nil && b.flash.write(&m) {
+			return out, nil // likewise
+		}
+	case spine.TypeValidate: // VEC-BODY-H08
+		if b.state.Mode == InBootloader && b.flash.validate() {
+			done = true
 			b.enter(InApplication)
 		}
 	}
@@ -269,6 +303,16 @@ func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 		return spine.ACK.AppendFrame(out), nil
 	}
 	return spine.NAK.AppendFrame(out), nil
+}
+
+// work goes on with what the boot-loader is busy with, and appends the answer when it is done.
+func (b *Board) work(periods int, out []byte) []byte {
+	for range periods {
+		if b.flash.step() {
+			return spine.ACK.AppendFrame(out)
+		}
+	}
+	return out
 }
 
 // enter changes the mode; either program starts from nothing.
@@ -288,6 +332,58 @@ func (b *Board) disturb(out []byte, start int) []byte {
 		out[start+b.world.rng.IntN(len(out)-start)] ^= byte(1 + b.world.rng.IntN(255))
 	}
 	return out
+}
+
+// spoil does to the bytes out[start:] what Noise says of bytes.
+func (b *Board) spoil(out []byte, start int) []byte {
+	n, rng := &b.noise, b.world.rng
+	if !n.onBytes() {
+		return out
+	}
+	if n.Silent {
+		return out[:start]
+	}
+	if n.ByteLoss >= 1 {
+		out = out[:start]
+	}
+	if n.ByteNoise >= 1 { // each byte is asked below, which takes longer
+		b.scribble(out[start:])
+	}
+	if n.ByteLoss > 0 || n.ByteNoise > 0 && n.ByteNoise < 1 {
+		kept := start
+		for _, c := range out[start:] {
+			if b.chance(n.ByteLoss) {
+				continue
+			}
+			if n.ByteNoise < 1 && b.chance(n.ByteNoise) {
+				c = byte(rng.Uint32())
+			}
+			out[kept] = c
+			kept++
+		}
+		out = out[:kept]
+	}
+	if n.Babble > 0 {
+		before := len(out)
+		out = append(out, babble[:rng.IntN(n.Babble+1)]...)
+		b.scribble(out[before:])
+	}
+	return out
+}
+
+// babble makes room for bytes that nobody sent.
+var babble [maxBabble]byte
+
+// scribble fills p with any bytes.
+func (b *Board) scribble(p []byte) {
+	rng := b.world.rng
+	for len(p) >= 8 {
+		binary.LittleEndian.PutUint64(p, rng.Uint64())
+		p = p[8:]
+	}
+	for i := range p {
+		p[i] = byte(rng.Uint32())
+	}
 }
 
 func (b *Board) chance(p float64) bool { return p > 0 && b.world.rng.Float64() < p }
@@ -329,6 +425,13 @@ func (b *Board) SetNoise(n Noise) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.noise = n
+}
+
+// SetFlashFaults changes what goes wrong in the program memory.
+func (b *Board) SetFlashFaults(f FlashFaults) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flash.faults = f
 }
 
 // Stall freezes the board for d: it neither hears nor speaks, and the motors go on.

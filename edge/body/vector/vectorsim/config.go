@@ -13,11 +13,11 @@ type Start uint8
 
 // Ways to start.
 const (
-	// StartApplication: the boot-loader finds the application sound and runs it (L2143), data frames flow.
+	// StartApplication: the boot-loader finds the application sound and runs it (VEC-BOOT-04), data frames flow.
 	StartApplication Start = iota
 	// StartBootloader: the boot-loader waits for the head's mode change.
 	StartBootloader
-	// StartEmpty: the boot-loader has no application to run.
+	// StartEmpty: the boot-loader has no application to run, until one is written.
 	StartEmpty
 )
 
@@ -47,11 +47,21 @@ type Config struct {
 	Calibration vector.Calibration // zero: vector.DefaultCalibration
 }
 
-// Noise disturbs the wire both ways. Each is a probability per frame, 0 to 1.
+// Noise disturbs the wire both ways. Loss and Corrupt are probabilities of a frame, ByteLoss and ByteNoise of a byte, 0 to 1.
 type Noise struct {
-	Loss    float64 // the frame does not arrive
-	Corrupt float64 // one of its bytes arrives damaged
+	Loss      float64 // the frame does not arrive
+	Corrupt   float64 // one of its bytes arrives damaged
+	ByteLoss  float64 // the byte does not arrive
+	ByteNoise float64 // another byte arrives, any
+	Babble    int     // up to so many bytes that nobody sent, each period and way
+	Silent    bool    // nothing arrives
 }
+
+// maxBabble is more bytes than the line carries in a period: 3 Mbit/s for 5.12 ms.
+const maxBabble = 2048
+
+// onBytes reports whether single bytes are disturbed.
+func (n *Noise) onBytes() bool { return n.ByteLoss > 0 || n.ByteNoise > 0 || n.Babble > 0 || n.Silent }
 
 // Own defaults of the body; none is in the source.
 const (
@@ -141,6 +151,9 @@ func (c Config) Validate() error {
 		{"ambient", c.Ambient, -40, 85},
 		{"loss", c.Noise.Loss, 0, 1},
 		{"corruption", c.Noise.Corrupt, 0, 1},
+		{"loss of bytes", c.Noise.ByteLoss, 0, 1},
+		{"noise on bytes", c.Noise.ByteNoise, 0, 1},
+		{"babble", float64(c.Noise.Babble), 0, maxBabble},
 	} {
 		if !(n.value >= n.min && n.value <= n.max) {
 			return fmt.Errorf("vectorsim: %s is %v, want %v to %v", n.name, n.value, n.min, n.max)

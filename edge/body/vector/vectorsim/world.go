@@ -85,6 +85,16 @@ func (w *world) step() bool {
 	return w.imminent < imminentFor
 }
 
+// rest lets one period pass without power: only the charger works, which needs no board (VEC-HW-04).
+func (w *world) rest() {
+	const dt = vector.Period
+	for i := range w.still {
+		w.still[i] += dt
+	}
+	w.charge(dt.Minutes())
+	w.degrees += (w.cfg.Ambient - w.degrees) * float64(dt) / float64(warmUp)
+}
+
 func (w *world) move(dt time.Duration) {
 	w.idle += dt
 	const blend = float64(vector.Period) / float64(motorLag)
@@ -152,6 +162,21 @@ func (w *world) power(dt time.Duration) {
 	if w.volts < resumeVolts {
 		w.topUp = true
 	}
+	w.charge(minutes)
+	target := w.cfg.Ambient + 6 + 10*w.load()
+	if w.charging {
+		target += 8
+	}
+	w.degrees += (target - w.degrees) * float64(dt) / float64(warmUp)
+	if w.volts < imminentVolts && !w.onCharger {
+		w.imminent += dt
+	} else {
+		w.imminent = 0
+	}
+}
+
+// charge fills the battery, if it stands on the charger and it may.
+func (w *world) charge(minutes float64) {
 	w.charging = w.onCharger && !w.chargerOff && w.topUp && w.degrees < hotDegrees
 	if w.charging {
 		w.volts += max(0, w.cfg.ChargePerMinute) * minutes
@@ -160,18 +185,6 @@ func (w *world) power(dt time.Duration) {
 		}
 	}
 	w.volts = max(w.volts, 0)
-
-	target := w.cfg.Ambient + 6 + 10*w.load()
-	if w.charging {
-		target += 8
-	}
-	w.degrees += (target - w.degrees) * float64(dt) / float64(warmUp)
-
-	if w.volts < imminentVolts && !w.onCharger {
-		w.imminent += dt
-	} else {
-		w.imminent = 0
-	}
 }
 
 // load is the share of all motor power in use, 0 to 1.

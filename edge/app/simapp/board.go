@@ -1,0 +1,113 @@
+package simapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/body/vector/vectorsim"
+	"kennel/infra/cli"
+)
+
+// starts are the words for how a board begins.
+var starts = map[string]vectorsim.Start{"application": vectorsim.StartApplication, "boot-loader": vectorsim.StartBootloader, "empty": vectorsim.StartEmpty}
+
+func boardCommand() *cobra.Command {
+	var o struct {
+		cfg         vectorsim.Config
+		link, start string
+		again       time.Duration
+	}
+	cmd := &cobra.Command{
+		Use:   "vector-board",
+		Short: "Run Vector's body board bare, on a pseudo-terminal, for any program that is a head",
+		Long: `Run Vector's body board bare: -pty is made a link to a pseudo-terminal on which the board speaks, byte for byte as on the robot's
+serial line, to whatever program opens it. The board has the board's habits: it sends a data frame each 5.12 ms, and when it has
+sent 200 of them without a word from the head, or its battery is empty, it cuts the power. Somebody presses its button -again
+later; with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.`,
+		Example: `  robotsim vector-board -pty /tmp/ttyHS0
+  robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var ok bool
+			if o.cfg.Start, ok = starts[o.start]; !ok {
+				return cli.Usage("-start %.40q: want application, boot-loader or empty", o.start)
+			}
+			if o.again < 0 {
+				return cli.Usage("-again %v: want 0 or more", o.again)
+			}
+			if err := o.cfg.Validate(); err != nil {
+				return cli.Usage("%w", err)
+			}
+			return runBoard(cmd.Context(), vectorsim.New(o.cfg), o.link, o.again, cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.link, "pty", "", "file that becomes a link to the board's pseudo-terminal (required)")
+	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
+	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
+	// A bare board has its head started by hand, at any time.
+	f.DurationVar(&o.cfg.BootPatience, "boot-patience", time.Hour, "how long the board waits for the head's first frame")
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides noise and all else that is random")
+	f.StringVar(&o.cfg.Version, "version", "", "version of its firmware, at most 16 bytes (default 1.6.0-sim)")
+	f.Float64Var(&o.cfg.Volts, "volts", 4.0, "battery, 3.0 to 4.2")
+	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "it stands on the charger")
+	f.BoolVar(&o.cfg.Caretaker, "caretaker", false, "somebody puts it on the charger when its battery is low, and takes it off when full")
+	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
+	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
+	_ = cmd.MarkFlagRequired("pty") // the flag exists
+	return cmd
+}
+
+// runBoard runs b behind a pseudo-terminal that link names, until ctx ends or the power stays off. Each line of out is one thing that happened.
+func runBoard(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {
+	pty, err := vectorsim.OpenPTY()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pty.Close()) }()
+	if err := pointTo(link, pty.SlavePath); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(link)) }()
+	for {
+		fmt.Fprintf(out, "power on: %s is %s\n", link, pty.SlavePath)
+		err := b.Run(ctx, pty.Master)
+		switch {
+		case errors.Is(err, vectorsim.ErrShutdown):
+			fmt.Fprintln(out, "power off:", err)
+			return nil
+		case !errors.Is(err, vectorsim.ErrPowerCut):
+			return err // nil: interrupted
+		case again == 0:
+			return err
+		}
+		fmt.Fprintln(out, "power off:", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again):
+		}
+	}
+}
+
+// pointTo makes link a symbolic link to target. A link that an earlier run left behind is replaced, any other file is not.
+func pointTo(link, target string) error {
+	if old, err := os.Lstat(link); err == nil && old.Mode()&os.ModeSymlink == 0 {
+		return cli.Usage("-pty %s: is there and is no link; want a name that is free", link)
+	}
+	tmp := fmt.Sprintf("%s.%d", link, os.Getpid())
+	if err := os.Symlink(target, tmp); err != nil {
+		return fmt.Errorf("-pty: make a link in %s: %w", filepath.Dir(link), err)
+	}
+	if err := os.Rename(tmp, link); err != nil {
+		return fmt.Errorf("-pty: %w", errors.Join(err, os.Remove(tmp)))
+	}
+	return nil
+}

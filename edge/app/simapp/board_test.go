@@ -1,0 +1,205 @@
+package simapp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"kennel/infra/cli"
+)
+
+// asRobotsim in the environment makes this test binary the program robotsim.
+const asRobotsim = "KENNEL_TEST_AS_ROBOTSIM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asRobotsim) != "" {
+		os.Exit(Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// robotsim returns the program as a command that is not started.
+func robotsim(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append(append(strings.Fields(os.Getenv("KENNEL_TEST_EXEC")), self), args...) // an emulator, when this is built for another processor
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), asRobotsim+"=1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	return cmd
+}
+
+// program is a bare board as a process.
+type program struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string
+	errs  bytes.Buffer
+	wait  func() error
+}
+
+func startBoard(t *testing.T, args ...string) (*program, string) {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "ttyHS0")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	p := &program{t: t, cmd: robotsim(ctx, t, append([]string{"vector-board", "-pty", link}, args...)...), lines: make(chan string, 100)}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stderr = &p.errs
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(p.lines)
+		for sc := bufio.NewScanner(out); sc.Scan(); {
+			p.lines <- sc.Text()
+		}
+	}()
+	p.wait = sync.OnceValue(func() error { <-read; return p.cmd.Wait() })
+	t.Cleanup(func() {
+		cancel()
+		_ = p.wait() // a test that cares has waited before
+	})
+	p.await("power on")
+	return p, link
+}
+
+// await returns the next line, which has to begin with want.
+func (p *program) await(want string) string {
+	p.t.Helper()
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			p.t.Fatalf("the board ended, want a line %q: %s", want, &p.errs)
+		}
+		if !strings.HasPrefix(line, want) {
+			p.t.Fatalf("the board says %q, want %q", line, want)
+		}
+		return line
+	case <-time.After(30 * time.Second):
+		p.t.Fatalf("the board does not say %q: %s", want, &p.errs)
+	}
+	return ""
+}
+
+// A program that is not ours, in another language, made of the bytes alone: it reads version and data frames and moves every motor; then it
+// cuts the power (issue: what must hold 7; VEC-BODY-03 to 06, 12, H02, H03, H06, B02, B05).
+func TestForeignHead(t *testing.T) {
+	head := filepath.Join(t.TempDir(), "head")
+	if out, err := exec.Command("gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", head, filepath.Join("testdata", "head.c")).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	board, link := startBoard(t, "-version", "1.6.0.3331", "-volts", "3.9")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, head, link)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("head: %v\n%s%s", err, out, &errs)
+	}
+	t.Logf("the head says\n%s", out)
+	said := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if key == "motor" {
+			key, rest = line[:len("motor 0")], line[len("motor 0 "):]
+		}
+		said[key] = strings.TrimSpace(rest)
+	}
+	var good, bad, gaps int
+	if _, err := fmt.Sscanf(said["frames"], "%d bad %d gaps %d", &good, &bad, &gaps); err != nil || good < 100 || bad != 0 {
+		t.Errorf("frames %q: want 100 and more, and no bad one", said["frames"])
+	}
+	var volts float64
+	if _, err := fmt.Sscan(said["battery"], &volts); err != nil || volts < 3.8 || volts > 3.95 {
+		t.Errorf("battery %q, want about 3.9", said["battery"])
+	}
+	if said["version"] != "1.6.0.3331" || said["mics"] != "320" {
+		t.Errorf("version %q, microphones %q: want 1.6.0.3331 and 320", said["version"], said["mics"])
+	}
+	for m := range 4 {
+		var forth, back int
+		if _, err := fmt.Sscan(said[fmt.Sprintf("motor %d", m)], &forth, &back); err != nil || forth < 20 || back > -20 {
+			t.Errorf("motor %d went %q counts, want forth and back", m, said[fmt.Sprintf("motor %d", m)])
+		}
+	}
+	board.await("power off: vectorsim: shut down by the head")
+	if err := board.wait(); err != nil {
+		t.Errorf("the board ends with %v, want code 0 after a shutdown frame", err)
+	}
+	if _, err := os.Lstat(link); err == nil {
+		t.Errorf("%s is still there", link)
+	}
+}
+
+// A head that falls silent loses its power, and finds the board on again (VEC-BODY-11).
+func TestBareBoardComesBack(t *testing.T) {
+	board, link := startBoard(t, "-again", "10ms", "-start", "boot-loader")
+	tty, err := os.OpenFile(link, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	// A mode change starts the application; then nothing more is said.
+	if _, err := tty.Write([]byte("\xaa\x48\x32\x42\x64\x6d\x00\x00\xff\xff\xff\xff")); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, tty) }() // ends with the file
+	if line := board.await("power off"); !strings.Contains(line, "200 data frames") {
+		t.Errorf("the board says %q, want why it cut the power", line)
+	}
+	board.await("power on")
+}
+
+func TestBoardThatStaysOff(t *testing.T) {
+	board, _ := startBoard(t, "-again", "0", "-boot-patience", "100ms")
+	err := board.wait()
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != cli.ExitFailed || !strings.Contains(board.errs.String(), "the head never spoke") {
+		t.Errorf("%v, %q; want code 1 because the head never spoke", err, &board.errs)
+	}
+}
+
+func TestBoardMistakes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, cli.ExitUsage, "pty"},
+		{[]string{"-pty", file}, cli.ExitUsage, "is no link"},
+		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-volts", "9"}, cli.ExitUsage, "want 3 to 4.2"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-loss", "2"}, cli.ExitUsage, "loss"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
+	} {
+		var out, errOut bytes.Buffer
+		if code := Main(append([]string{"vector-board"}, tc.args...), noenv, &out, &errOut); code != tc.code || !strings.Contains(errOut.String(), tc.want) {
+			t.Errorf("%v: code %d, %s; want %d, %q", tc.args, code, &errOut, tc.code, tc.want)
+		}
+	}
+}
