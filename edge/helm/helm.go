@@ -17,8 +17,14 @@ import (
 // calibrateFor is how long the helm's own claim for calibrating lasts at most: three homings of two joints; own default.
 const calibrateFor = 15 * time.Second
 
+// easeFor is how long a joint that lost its owner may take to come to rest; own default.
+const easeFor = 500 * time.Millisecond
+
 // ordersAStep bounds the work of one step; what is left waits for the next.
 const ordersAStep = 64
+
+// selfTries is how often the helm begins to calibrate a body that it opened; own default.
+const selfTries = 10
 
 // Owning is who owns an actuator; 0 is nobody.
 type Owning struct {
@@ -56,6 +62,7 @@ type Helm struct {
 	reports *rt.Latest[Report]
 
 	run    uint32
+	epoch  uint32
 	last   time.Duration
 	begun  bool
 	sense  body.Sense
@@ -72,7 +79,9 @@ type Helm struct {
 
 	treads underway
 	joints [2]underway
+	letGo  [2]time.Duration // when a joint that nobody owns loses its power, at rest or not; 0: it has none
 	self   selfTask
+	tries  int  // calibrations of this epoch
 	ready  bool // motion has taken in a frame of this run
 }
 
@@ -215,8 +224,11 @@ func (h *Helm) Step(f *rt.Frame) {
 func (h *Helm) take(f *rt.Frame) {
 	h.sense = *f.Sense
 	h.sense.Epoch += f.Run << 20
+	if f.Run != h.run || h.sense.Epoch != h.epoch {
+		h.epoch, h.self, h.ready, h.tries = h.sense.Epoch, wanted, false, 0
+	}
 	if f.Run != h.run {
-		h.run, h.self, h.ready = f.Run, wanted, false
+		h.run = f.Run
 		for i := range h.slots.lights {
 			h.light(i, body.Light{}, f.Now) // opening a body darkens it
 		}
@@ -298,17 +310,28 @@ func (h *Helm) calibrateSelf(now time.Duration, stop motion.Reason) {
 		if _, err := h.claims.Claim(now, Self, set, claim.Behavior, calibrateFor); err != nil {
 			return // the table is full of others' claims: their orders home the joints
 		}
-		h.self = calibrating
+		h.self, h.tries = calibrating, h.tries+1
 		for k, i := range both {
 			if h.motion.Calibrate(i) == nil {
 				h.joints[k] = underway{owner: Self, moving: true}
 			}
 		}
 	case calibrating:
-		if !h.joints[theHead].moving && !h.joints[theLift].moving {
-			h.self = settled
-			h.claims.Drop(now, Self)
+		if h.joints[theHead].moving || h.joints[theLift].moving {
+			return
 		}
+		// What a late loop or a silent body stopped is begun again (VEC-MOT-07); what a person stopped or took over is not.
+		again := h.tries < selfTries
+		for _, i := range both {
+			if j := &h.now.Joints[i]; !j.Calibrated && j.Outcome != motion.Stopped {
+				again = false
+			}
+		}
+		h.self = settled
+		if again && (!h.now.Joints[both[0]].Calibrated || !h.now.Joints[both[1]].Calibrated) {
+			h.self = wanted
+		}
+		h.claims.Drop(now, Self)
 	}
 }
 
@@ -326,9 +349,16 @@ func (h *Helm) yield(now time.Duration) {
 		}
 	}
 	for k := range h.joints {
+		if h.letGo[k] > 0 && now >= h.letGo[k] {
+			h.letGo[k] = 0
+			if h.joints[k].owner == 0 {
+				_ = h.motion.Release(h.index(jointOf(k))) // a joint of ours exists
+			}
+		}
 		if u := &h.joints[k]; u.owner != 0 && !h.holds(u.owner, &h.parts.joint[k]) {
 			u.end(motion.Cancelled)
 			h.leave(u)
+			h.letGo[k] = now + easeFor
 			if h.motion.MoveAt(h.index(jointOf(k)), 0, 0) != nil { // a reason to stop holds: it has no power anyhow
 				_ = h.motion.Release(h.index(jointOf(k))) // a joint of ours exists
 			}

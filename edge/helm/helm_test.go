@@ -496,6 +496,27 @@ func TestCalibration(t *testing.T) {
 	}
 
 	d = newDesk(t)
+	d.run(100 * ms)
+	d.silent = true // a gap stops it, and it is begun again (VEC-MOT-07)
+	d.run(100 * ms)
+	if d.duties() != [4]float64{} {
+		t.Errorf("duties %v while the body is silent", d.duties())
+	}
+	d.silent = false
+	d.calibrated()
+
+	d = newDesk(t)
+	d.run(100 * ms)
+	d.f.Halted = true // a halt stops it for good
+	d.run(100 * ms)
+	d.f.Halted = false
+	for range time.Second / period {
+		if d.step(); d.duties() != [4]float64{} {
+			t.Fatal("it goes on calibrating after a halt")
+		}
+	}
+
+	d = newDesk(t)
 	d.run(200 * ms)
 	d.claims(alice, "robot.body.head") // a person comes first
 	d.run(100 * ms)
@@ -600,11 +621,11 @@ func TestGoingOff(t *testing.T) {
 // TestRandomLife plays simulated hours of three owners who claim, drive, die and are interrupted. At every step: no power while a reason to stop holds,
 // none for long in what nobody owns, speeds and ends of travel within limits.
 func TestRandomLife(t *testing.T) {
-	hours := 0.1
+	hours, seeds := 0.1, uint64(3)
 	if os.Getenv("KENNEL_SOAK") == "1" {
-		hours = 20
+		hours, seeds = 5, 20
 	}
-	for seed := range uint64(3) {
+	for seed := range seeds {
 		d := newDesk(t)
 		rng := rand.New(rand.NewPCG(seed, 6))
 		owners := []claim.Owner{alice, bob, carol}

@@ -326,29 +326,16 @@ func (d *deck) detail(r *helm.Result) string {
 		}
 		return fmt.Sprintf("%s belongs to %s with priority %d", device, d.program(r.By), r.Priority)
 	case helm.Refused:
-		return "the robot may not move: " + stopWords(uint16(r.Stop))
+		if words := r.Stop.Words(); len(words) > 0 {
+			return "the robot may not move: " + strings.Join(words, ", ")
+		}
+		return "the robot may not move"
 	case helm.Full:
 		return "too many claims at once"
 	case helm.Gone:
 		return "there is no such claim of yours, or no more"
 	}
 	return fmt.Sprintf("want finite numbers, a way that is not 0, and for the treads a time of up to %v", helm.MaxFor)
-}
-
-// reasons are the words for the bits of a motion.Reason, in their order.
-var reasons = [...]string{"halted", "falling", "its loop was late", "its body is not heard", "it sees a cliff", "it is not on its treads"}
-
-func stopWords(stop uint16) string {
-	var words []string
-	for i, w := range reasons {
-		if stop>>i&1 == 1 {
-			words = append(words, w)
-		}
-	}
-	if len(words) == 0 {
-		return "it was stopped at that moment"
-	}
-	return strings.Join(words, ", ")
 }
 
 // motion is the helm's report as a message; false before the first step.
