@@ -71,6 +71,7 @@ type Agent struct {
 	records map[string]*record
 	last    uint64 // number of the newest record
 	begun   int64  // the latest GivenUS of what was begun
+	stopped int64  // and of a stop
 	online  bool
 	pull    bool // ask what is open
 }
@@ -94,7 +95,8 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("commands: %w", err)
 	}
 	for _, r := range a.records {
-		a.last, a.begun = max(a.last, r.Num), max(a.begun, r.Given)
+		a.last = max(a.last, r.Num)
+		a.began(r)
 		if r.Result == nil {
 			a.finish(r, wire.Failed, "the agent ended while it ran; whether it took effect is not known")
 		}
@@ -180,7 +182,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		signal(a.talk)
 		return
 	}
-	full, begun := a.untold() >= maxUntold && !wire.Urgent(q.Kind), a.begun
+	full := a.untold() >= maxUntold && !wire.Urgent(q.Kind)
 	a.last++
 	r := &record{V: 1, Num: a.last, ID: q.ID, Kind: q.Kind}
 	a.mu.Unlock()
@@ -194,7 +196,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 	switch err := wire.Check(q.Kind, q.Args); {
 	case !time.Now().Before(q.deadline):
 		status, detail = wire.Expired, "it came too late"
-	case q.Overtaken(begun):
+	case a.overtaken(q.Command):
 		status, detail = wire.Expired, "it came after a later one"
 	case !known:
 		status, detail = wire.Unknown, fmt.Sprintf("this robot does not know %s", q.Kind)
@@ -247,7 +249,31 @@ func (a *Agent) keep(r *record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.records[r.ID] = r
-	a.last, a.begun = max(a.last, r.Num), max(a.begun, r.Given)
+	a.last = max(a.last, r.Num)
+	a.began(r)
+}
+
+// began notes the place of a command in the cloud's order. A stop has one of its own: it overtakes drives and nothing else. Call it with mu held, or
+// before anybody else knows a.
+func (a *Agent) began(r *record) {
+	if wire.Urgent(r.Kind) {
+		a.stopped = max(a.stopped, r.Given)
+		return
+	}
+	a.begun = max(a.begun, r.Given)
+}
+
+// overtaken reports whether c was given before what has begun and must not follow it.
+func (a *Agent) overtaken(c wire.Command) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch c.Kind {
+	case wire.RobotStop:
+		return false
+	case wire.RobotDrive:
+		return c.Overtaken(a.begun) || c.Overtaken(a.stopped)
+	}
+	return c.Overtaken(a.begun)
 }
 
 // finish gives r its result, tells whether that is on disk, and has it told. One that cannot be kept is told all the same: the cloud's record

@@ -51,6 +51,7 @@ type Pilot struct {
 	looked  chan struct{} // one slot: somebody looks
 
 	mu      sync.Mutex
+	stops   uint64                           // asked for so far
 	last    uint32                           // number of the newest request
 	waiting map[uint32]chan corelink.Message // who waits for the answer
 	leases  map[uint32]uint64                // of motions under way, by their request
@@ -168,6 +169,9 @@ func (p *Pilot) drive(ctx context.Context, args json.RawMessage) (commands.Outco
 		return commands.Outcome{}, errors.New("the real-time core (robotd) is not connected")
 	}
 	device, _, what := order(d, 0)
+	p.mu.Lock()
+	stops := p.stops
+	p.mu.Unlock()
 	held, err := p.do(ctx, func(n uint32) corelink.Message {
 		return &corelink.Claim{Request: n, Devices: []string{device}, Priority: uint8(claim.Person), TTLMS: uint32((d.For() + spare).Milliseconds())}
 	})
@@ -185,6 +189,13 @@ func (p *Pilot) drive(ctx context.Context, args json.RawMessage) (commands.Outco
 		p.free(held.Lease)
 		return commands.Outcome{}, err
 	}
+	p.mu.Lock()
+	late := p.stops != stops
+	p.mu.Unlock()
+	if late { // robotd may have heard of the stop before it heard of this
+		_, err := p.stop(ctx, nil)
+		return commands.Outcome{}, errors.Join(errors.New("it was stopped while it began"), err)
+	}
 	return commands.Outcome{Detail: fmt.Sprintf("begun: %s, for at most %v", what, d.For())}, nil
 }
 
@@ -201,7 +212,11 @@ func (p *Pilot) free(lease uint64) {
 	_ = p.core.Send(&corelink.Release{Request: p.last, Lease: lease}) // as in Handle
 }
 
+// stop brings everything to rest. It may run beside a drive that is about to begin, which then sees it.
 func (p *Pilot) stop(ctx context.Context, _ json.RawMessage) (commands.Outcome, error) {
+	p.mu.Lock()
+	p.stops++
+	p.mu.Unlock()
 	_, err := p.do(ctx, func(n uint32) corelink.Message { return &corelink.Stop{Request: n} })
 	return commands.Outcome{Detail: "everything comes to rest"}, err
 }

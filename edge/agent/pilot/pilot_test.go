@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,8 @@ type robotd struct {
 	code string // of motions; "": ok
 	dumb bool
 	gone bool
+
+	between func() // called once, before a claim is answered
 }
 
 func (r *robotd) Hello() (corelink.Hello, bool) { return corelink.Hello{Program: "robotd"}, !r.gone }
@@ -32,6 +35,11 @@ func (r *robotd) Hello() (corelink.Hello, bool) { return corelink.Hello{Program:
 func (r *robotd) Send(m corelink.Message) error {
 	if r.gone {
 		return corelink.ErrNotConnected
+	}
+	if _, ok := m.(*corelink.Claim); ok && r.between != nil {
+		f := r.between
+		r.between = nil
+		f()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,6 +143,28 @@ func TestDrive(t *testing.T) {
 		if _, n := last[*corelink.Stop](r); n != 1 {
 			t.Errorf("%d stops", n)
 		}
+
+		// A stop that comes between the claim and the motion is not lost.
+		_, stops := last[*corelink.Stop](r)
+		r.between = func() {
+			if _, err := do(wire.RobotStop, ``); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "stopped while it began") {
+			t.Errorf("a drive that was stopped as it began: %v", err)
+		}
+		r.mu.Lock()
+		if _, ok := r.said[len(r.said)-1].(*corelink.Stop); !ok {
+			t.Errorf("robotd heard %v last, want a stop after the motion", r.said[len(r.said)-1].Type())
+		}
+		r.mu.Unlock()
+		if _, n := last[*corelink.Stop](r); n != stops+2 {
+			t.Errorf("%d stops, want %d", n, stops+2)
+		}
+		p.Handle(&corelink.Ended{Request: p.last - 1, Outcome: "cancelled"})
+		r.said = slices.DeleteFunc(r.said, func(m corelink.Message) bool { return m.Type() == corelink.TypeRelease })
+		r.said = append(r.said, &corelink.Release{Lease: 77})
 
 		r.code = "stopped"
 		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "halted") {
