@@ -124,6 +124,7 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/things/{thing}/commands", Roles: ownerOrStaff, Own: true},
 	{Name: "GET /v1/things/{thing}/commands/{id}", Roles: ownerOrStaff, Own: true},
 	{Name: "POST /v1/things/{thing}/commands", Roles: ownerOrChangers, Own: true},
+	{Name: "GET /v1/things/{thing}/live", Roles: ownerOrStaff, Own: true},
 	{Name: "GET /v1/events", Roles: ownerOrStaff, Own: true},
 	{Name: "GET /v1/events/tail", Roles: ownerOrStaff, Own: true},
 

@@ -26,6 +26,7 @@ import (
 	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/account/accountwebauthn"
 	"kennel/cloud/api/large"
+	"kennel/cloud/api/topics"
 	"kennel/cloud/bridge"
 	"kennel/cloud/bulk"
 	"kennel/cloud/cohort"
@@ -36,6 +37,9 @@ import (
 	"kennel/cloud/das"
 	"kennel/cloud/das/dasapi"
 	"kennel/cloud/das/daspg"
+	"kennel/cloud/look"
+	"kennel/cloud/look/lookapi"
+	"kennel/cloud/look/lookpg"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/mail/mailspool"
@@ -126,6 +130,7 @@ type Cloud struct {
 	cmdStore *commandpg.Store
 	fleet    *registrypg.Store
 	vitals   *vitalspg.Store
+	Look     *look.Service
 	curves   *vitals.Recorder
 	jobs     *jobs.Runner
 	blobs    *blob.Store
@@ -257,6 +262,9 @@ func (c *Cloud) wire(ctx context.Context) error {
 
 	c.vitals = vitalspg.New(c.pool)
 	c.curves = vitals.NewRecorder(c.vitals, c.log)
+	c.Look = look.New(lookpg.New(c.pool), func(ctx context.Context, id thing.ID, name string, payload []byte) error {
+		return c.bridge.Send(ctx, id, name, payload) // made last
+	}, c.log)
 
 	// Identity and people.
 	c.revFeed = certspg.NewRevocations(c.pool, c.log)
@@ -316,7 +324,8 @@ func (c *Cloud) wireBridge(ctx context.Context) error {
 		Log:  c.log,
 	}
 	if c.has(RoleBridge) {
-		cfg.Up = c.tel.Ups(map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.curves.Handle(c.Registry.HandleStatus), "ota": releases.Report})
+		cfg.Up = c.tel.Ups(map[string]kitmqtt.UpHandler{"das": c.ingester.Handle, "status": c.curves.Handle(c.Registry.HandleStatus), "ota": releases.Report,
+			topics.Live: c.Look.Handle})
 		cfg.Req = c.tel.Requests(c.requests)
 		if c.cfg.MQTT.embedded() {
 			cfg.OnRefused, cfg.OnStats = c.refused, c.meters.brokerSays
@@ -447,6 +456,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events, dasapi.WithOwns(c.Owners.Owns))
 	commandapi.Mount(mux, c.Commands, commandapi.Config{Known: c.known, Owns: c.Owners.Owns, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
+	lookapi.Mount(mux, c.Look, lookapi.Config{Known: c.known, Owns: c.Owners.Owns, Log: c.log})
 	webhookapi.Mount(mux, c.Webhooks, webhookapi.Config{Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(c.requests, c.thingOf, c.log))
 	mux.HandleFunc("GET /v1/health", c.health)

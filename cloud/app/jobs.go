@@ -15,6 +15,7 @@ func (c *Cloud) periodic() []jobs.Job {
 		{Name: "command.forget", Every: time.Hour, Run: c.Commands.Forget},
 		{Name: "mail.forget", Every: time.Hour, Run: c.Mail.Forget},
 		{Name: "vitals.forget", Every: time.Hour, Run: c.vitals.Forget},
+		{Name: "look.forget", Every: time.Hour, Run: c.Look.Forget},
 		{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := c.door.Sweep(ctx); return err }},
 		{Name: "webhook.forget", Every: time.Hour, Run: c.Webhooks.Forget},
 		{Name: "account.resume", Every: time.Minute, Run: c.People.Resume},

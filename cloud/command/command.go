@@ -134,17 +134,19 @@ type Service struct{ store Store }
 // New returns a service on store.
 func New(store Store) *Service { return &Service{store} }
 
-// Check reports the first thing that makes d no command; errors are of kind Invalid. TTL 0 becomes DefaultTTL.
+// Check reports the first thing that makes d no command; errors are of kind Invalid. TTL 0 becomes DefaultTTL, or
+// what the kind allows.
 func (d *Draft) Check() error {
+	most := commands.MaxTTLOf(d.Kind)
 	if d.TTL == 0 {
-		d.TTL = DefaultTTL
+		d.TTL = min(DefaultTTL, most)
 	}
 	if len(bytes.TrimSpace(d.Args)) == 0 {
 		d.Args = json.RawMessage("{}")
 	}
 	switch {
-	case d.TTL < MinTTL || d.TTL > commands.MaxTTL:
-		return errs.New(errs.Invalid, "time to live of %v: want %v to %v", d.TTL, MinTTL, commands.MaxTTL)
+	case d.TTL < MinTTL || d.TTL > most:
+		return errs.New(errs.Invalid, "time to live of %v: want %v to %v for %.40s", d.TTL, MinTTL, most, d.Kind)
 	case len(d.Key) > MaxKey || strings.ContainsRune(d.Key, 0) || !utf8.ValidString(d.Key):
 		return errs.New(errs.Invalid, "key %.80q: want at most %d bytes of UTF-8 without NUL", d.Key, MaxKey)
 	}

@@ -36,7 +36,7 @@ var commandOf = map[string]string{
 
 	"GET /v1/things/{thing}/jdocs": "jdocs list", "GET /v1/things/{thing}/jdocs/{doc}": "jdocs get", "PATCH /v1/things/{thing}/jdocs/{doc}": "jdocs set",
 	"GET /v1/things/{thing}/jdocs/{doc}/history": "jdocs history", "GET /v1/things/{thing}/commands": "commands list", "POST /v1/things/{thing}/commands": "commands send",
-	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail",
+	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail",
 
 	"GET /v1/releases": "releases list", "POST /v1/releases": "releases add", "GET /v1/things/{thing}/ota": "releases show",
 	"PUT /v1/things/{thing}/ota/desired": "releases want", "PUT /v1/ota/desired/{species}": "releases want",

@@ -40,7 +40,7 @@ func Command() *cobra.Command {
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
 	robots := a.robots()
 	robots.AddCommand(a.robotDetails()...)
-	root.AddCommand(a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), robots, a.cohorts(), a.batches(), a.jdocs(),
+	root.AddCommand(a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), robots, a.robot(), a.cohorts(), a.batches(), a.jdocs(),
 		a.events(), a.commands(), a.releases(), a.webhooks(), a.doctor())
 	return root
 }

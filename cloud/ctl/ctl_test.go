@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/api/live"
 	"kennel/cloud/api/status"
+	"kennel/cloud/look"
 	"kennel/cloud/registry"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -153,6 +155,20 @@ func newCloud(t *testing.T) *cloud {
 		return command("pending", nil), nil
 	})
 	done := map[string]any{"closed": at(5), "result": map[string]any{"status": "done", "detail": "agentd 1.2.3", "finished_ms": 1}}
+	looks := 0
+	handle("GET /v1/things/{thing}/live", func(r *http.Request, _ string) (any, error) {
+		if looks++; looks == 1 { // the first makes the robot show itself
+			return look.Robot{Thing: "vic:00e20100", Devices: []look.Device{}}, nil
+		}
+		received, age, low := at(12), int64(130), -0.785
+		return look.Robot{Thing: "vic:00e20100", Received: &received, AgeMS: 120, Body: "vector", Devices: []look.Device{
+			{Full: "robot", Compact: "robot", Kind: "device", Interface: "Identity, Mobile", Slots: []look.Slot{{Name: "model", Type: "string", Known: true, Value: "Vector"}}},
+			{Full: "robot.body", Kind: "component"},
+			{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
+				Slots: []look.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: "N·m"}}},
+			{Full: "robot.body.laser", Compact: "laser", Kind: "device", Interface: "DistanceSensor", Slots: []look.Slot{{Name: "distance", Type: "float", Unit: "m", Known: true, Value: "inf", AgeMS: &age}}}},
+			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Treads: "done", Stop: []string{"halted"}}}, nil
+	})
 	handle("GET /v1/things/{thing}/commands", func(*http.Request, string) (any, error) {
 		return []any{command("sent", nil), command("expired", map[string]any{"closed": at(5)}), command("done", done)}, nil
 	})
@@ -215,6 +231,13 @@ func (c *cloud) last() string {
 	return c.got[len(c.got)-1]
 }
 
+// sent is all that was asked so far.
+func (c *cloud) sent() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.got, "\n")
+}
+
 func run(ctx context.Context, env map[string]string, stdin string, args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
 	root := Command()
@@ -273,6 +296,27 @@ func TestCommandIsSent(t *testing.T) {
 	want := `POST /v1/things/vic:00e20100/commands {"args":{"intent":"greeting","params":{"a":1}},"expires_in_ms":90000,"key":"k1","kind":"intent"}`
 	if code != 0 || c.last() != want {
 		t.Errorf("exit %d (%s), sent %s; want %s", code, errOut, c.last(), want)
+	}
+}
+
+func TestDriveIsSent(t *testing.T) {
+	c := newCloud(t)
+	for _, tc := range []struct {
+		args []string
+		want string // sent; "": nothing
+		code int
+	}{
+		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=3"}, `{"args":{"seconds":3,"straight":0.1},"expires_in_ms":30000,"kind":"robot_drive"}`, 0},
+		{[]string{"stop", "vic:00e20100"}, `{"expires_in_ms":30000,"kind":"robot_stop"}`, 0},
+		{[]string{"drive", "vic:00e20100", "straight=0.1", "turn=1"}, "", 2},
+		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=60"}, "", 2},
+	} {
+		before := c.sent()
+		code, _, errOut := run(t.Context(), nil, "", append([]string{"-onebox", c.onebox(t), "robot"}, tc.args...)...)
+		sent := strings.TrimPrefix(c.sent(), before)
+		if code != tc.code || tc.want == "" && sent != "" || tc.want != "" && !strings.Contains(sent, "POST /v1/things/vic:00e20100/commands "+tc.want) {
+			t.Errorf("%v: exit %d (%s), sent %s; want %d, %s", tc.args, code, errOut, sent, tc.code, tc.want)
+		}
 	}
 }
 

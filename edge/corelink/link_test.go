@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -95,9 +96,9 @@ func TestBothWays(t *testing.T) {
 	joined, said := make(chan Hello, 4), make(chan Message, 4)
 	left := make(chan error, 4)
 	s, _ := serve(t, root, Handlers{
-		Joined:  func(h Hello) { joined <- h },
-		Message: func(_ Hello, m Message) { said <- m },
-		Left:    func(_ Hello, err error) { left <- err },
+		Joined:  func(p Peer) { joined <- p.Hello },
+		Message: func(_ Peer, m Message) { said <- m },
+		Left:    func(_ Peer, err error) { left <- err },
 	})
 	if err := s.Publish(&Fault{Code: 898, Text: "silent"}); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestBothWays(t *testing.T) {
 	if m := await[*State](t, got); m.Seq != 5 {
 		t.Errorf("state %+v", m)
 	}
-	for _, m := range []Message{&Ping{Nonce: 9}, &SetLights{Lights: []Light{{R: 1}}}, &Raw{Number: 77, Payload: []byte("new")}} {
+	for _, m := range []Message{&Ping{Nonce: 9}, &SetLights{Lights: []Light{{R: 1}}}, &Raw{Number: 777, Payload: []byte("new")}} {
 		if err := c.Send(m); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func TestBothWays(t *testing.T) {
 	if m := receive(t, said, "lights"); !reflect.DeepEqual(m, &SetLights{Lights: []Light{{R: 1}}}) {
 		t.Errorf("the server heard %+v", m)
 	}
-	if m := receive(t, said, "unknown type"); !reflect.DeepEqual(m, &Raw{Number: 77, Payload: []byte("new")}) {
+	if m := receive(t, said, "unknown type"); !reflect.DeepEqual(m, &Raw{Number: 777, Payload: []byte("new")}) {
 		t.Errorf("the server heard %+v", m)
 	}
 	if err := s.SetBody(BodyInfo{Species: "vic", Firmware: "f1"}); err != nil {
@@ -294,7 +295,7 @@ func TestStuckPeerIsDroppedNotAwaited(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	root := t.TempDir()
 	left := make(chan error, 100)
-	_, _ = serve(t, root, Handlers{Left: func(_ Hello, err error) { left <- err }})
+	_, _ = serve(t, root, Handlers{Left: func(_ Peer, err error) { left <- err }})
 	frame := func(m Message) string { b, _ := AppendFrame(nil, m); return string(b) }
 	hello := frame(&Hello{Program: "x"})
 	for _, tc := range []struct{ name, say, want string }{
@@ -368,5 +369,41 @@ func TestClientRefusesAStranger(t *testing.T) {
 	}()
 	if _, err := Dial(t.Context(), root); !errors.Is(err, ErrVersion) {
 		t.Errorf("Dial: %v, want ErrVersion", err)
+	}
+}
+
+// TestTell: an answer goes to one peer and to nobody else, and an ID is not used twice.
+func TestTell(t *testing.T) {
+	root := t.TempDir()
+	joined := make(chan Peer, 4)
+	s, _ := serve(t, root, Handlers{Joined: func(p Peer) { joined <- p }})
+	var ids []uint32
+	var heard []<-chan Message
+	for _, name := range []string{"one", "two"} {
+		c, err := Dial(t.Context(), root, WithHello(Hello{Program: name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := receive(t, joined, "joined")
+		if p.Program != name || p.ID == 0 {
+			t.Errorf("peer %+v", p)
+		}
+		ids, heard = append(ids, p.ID), append(heard, run(t, c))
+	}
+	if ids[0] == ids[1] {
+		t.Errorf("two peers are both %d", ids[0])
+	}
+	for _, id := range []uint32{ids[1], ids[0], 99} {
+		if err := s.Tell(id, &Ended{Request: id, Outcome: "done"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, id := range ids {
+		if m := await[*Ended](t, heard[i]); m.Request != id {
+			t.Errorf("peer %d heard of request %d", id, m.Request)
+		}
+	}
+	if err := s.Tell(ids[0], &Ended{X: math.NaN()}); !errors.Is(err, ErrMalformed) {
+		t.Errorf("a message that cannot be carried: %v", err)
 	}
 }

@@ -15,12 +15,29 @@ const (
 	TypeLinkStats Type = 3
 	TypeFault     Type = 4
 	TypePong      Type = 5
+	TypeTree      Type = 6
+	TypeValues    Type = 7
+	TypeMotion    Type = 8
+	TypeReply     Type = 9
+	TypeEnded     Type = 10
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
 	TypeResume    Type = 66
 	TypeShutdown  Type = 67
 	TypePing      Type = 68
+	TypeGetTree   Type = 69
+	TypeGetValues Type = 70
+	TypeIntroduce Type = 71
+	TypeClaim     Type = 72
+	TypeRenew     Type = 73
+	TypeRelease   Type = 74
+	TypeWheels    Type = 75
+	TypeStraight  Type = 76
+	TypeTurn      Type = 77
+	TypeHead      Type = 78
+	TypeLift      Type = 79
+	TypeStop      Type = 80
 
 	TypeHello Type = 128
 	TypeBye   Type = 129
@@ -37,11 +54,28 @@ var kinds = []struct {
 	{TypeLinkStats, "link_stats", func() Message { return new(LinkStats) }},
 	{TypeFault, "fault", func() Message { return new(Fault) }},
 	{TypePong, "pong", func() Message { return new(Pong) }},
+	{TypeTree, "tree", func() Message { return new(Tree) }},
+	{TypeValues, "values", func() Message { return new(Values) }},
+	{TypeMotion, "motion", func() Message { return new(Motion) }},
+	{TypeReply, "reply", func() Message { return new(Reply) }},
+	{TypeEnded, "ended", func() Message { return new(Ended) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},
 	{TypeShutdown, "shutdown", func() Message { return new(Shutdown) }},
 	{TypePing, "ping", func() Message { return new(Ping) }},
+	{TypeGetTree, "get_tree", func() Message { return new(GetTree) }},
+	{TypeGetValues, "get_values", func() Message { return new(GetValues) }},
+	{TypeIntroduce, "introduce", func() Message { return new(Introduce) }},
+	{TypeClaim, "claim", func() Message { return new(Claim) }},
+	{TypeRenew, "renew", func() Message { return new(Renew) }},
+	{TypeRelease, "release", func() Message { return new(Release) }},
+	{TypeWheels, "wheels", func() Message { return new(Wheels) }},
+	{TypeStraight, "straight", func() Message { return new(Straight) }},
+	{TypeTurn, "turn", func() Message { return new(Turn) }},
+	{TypeHead, "head", func() Message { return new(Head) }},
+	{TypeLift, "lift", func() Message { return new(Lift) }},
+	{TypeStop, "stop", func() Message { return new(Stop) }},
 	{TypeHello, "hello", func() Message { return new(Hello) }},
 	{TypeBye, "bye", func() Message { return new(Bye) }},
 }

@@ -23,9 +23,15 @@ const (
 
 // Handlers is what the server calls. All may be nil; calls for one peer come in order from one goroutine, for several peers at once.
 type Handlers struct {
-	Joined  func(peer Hello)
-	Message func(peer Hello, m Message) // not Hello, Bye, Ping: those the server deals with
-	Left    func(peer Hello, err error) // err is nil for one that left in order; peer is empty if it never said Hello
+	Joined  func(peer Peer)
+	Message func(peer Peer, m Message) // not Hello, Bye, Ping: those the server deals with
+	Left    func(peer Peer, err error) // err is nil for one that left in order; its Hello is empty if it never said it
+}
+
+// Peer is who is at the other end of a connection.
+type Peer struct {
+	Hello
+	ID uint32 // of the connection, from 1; the same program has another one when it connects again
 }
 
 // Server is robotd's end. Its methods are safe for concurrent use, and none waits for a peer.
@@ -41,9 +47,11 @@ type Server struct {
 	order  []Type          // of latest, as first published
 	peers  map[*peer]struct{}
 	drops  uint64 // of peers past and present
+	lastID uint32 // of a peer
 }
 
 type peer struct {
+	id   uint32
 	conn *net.UnixConn
 	out  chan []byte // whole frames; a ring: Publish drops the oldest when it is full
 	quit chan struct{}
@@ -122,7 +130,7 @@ func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
 	close(p.quit)
 	wg.Wait()
 	if h.Left != nil && ctx.Err() == nil {
-		h.Left(who, err)
+		h.Left(Peer{who, p.id}, err)
 	}
 }
 
@@ -137,6 +145,8 @@ func (s *Server) join(p *peer) error {
 	for _, t := range s.order {
 		p.out <- s.latest[t]
 	}
+	s.lastID++
+	p.id = s.lastID
 	s.peers[p] = struct{}{}
 	return nil
 }
@@ -174,7 +184,7 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 		return who, err
 	}
 	if h.Joined != nil {
-		h.Joined(who)
+		h.Joined(Peer{who, p.id})
 	}
 	for {
 		m, err := readFrame(r)
@@ -192,7 +202,7 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 		case *Hello: // once is enough
 		default:
 			if h.Message != nil {
-				h.Message(who, m)
+				h.Message(Peer{who, p.id}, m)
 			}
 		}
 	}
@@ -237,6 +247,22 @@ func (s *Server) Publish(m Message) error {
 	s.latest[m.Type()] = frame
 	for p := range s.peers {
 		s.push(p, frame)
+	}
+	return nil
+}
+
+// Tell sends m to the peer of that ID alone, without waiting for it; nothing happens if it has left. It fails as Publish does.
+func (s *Server) Tell(id uint32, m Message) error {
+	frame, err := AppendFrame(nil, m)
+	if err != nil {
+		return fmt.Errorf("corelink: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		if p.id == id {
+			s.push(p, frame)
+		}
 	}
 	return nil
 }

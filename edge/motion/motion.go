@@ -38,6 +38,20 @@ const (
 // Everything are the reasons that stop all motors.
 const Everything = Halted | Falling | Watchdog | Link
 
+// reasonWords are in the order of the bits.
+var reasonWords = [...]string{"halted", "falling", "its loop was late", "its body is not heard", "it sees a cliff", "it is not on its treads"}
+
+// Words says the reasons to people; it is not for the loop.
+func (r Reason) Words() []string {
+	var words []string
+	for i, w := range reasonWords {
+		if r>>i&1 == 1 {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
 // Cliffs is the set of sensors that see no floor.
 type Cliffs uint8
 

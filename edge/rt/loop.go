@@ -91,13 +91,13 @@ type Loop struct {
 	tasks [MaxTasks]task
 	stats Stats
 
-	box      mailbox
+	box      Mailbox[Command]
 	halt     atomic.Bool
 	shutdown atomic.Bool
 	stop     atomic.Bool
 	finished atomic.Uint64
-	snap     *latest[Snapshot]
-	out      *latest[Stats]
+	snap     *Latest[Snapshot]
+	out      *Latest[Stats]
 
 	// The run with one body.
 	body      body.Body
@@ -125,7 +125,7 @@ func New(cfg Config, clock Clock, tasks ...Task) (*Loop, error) {
 	if len(tasks) > MaxTasks {
 		return nil, fmt.Errorf("rt: %d tasks, want at most %d", len(tasks), MaxTasks)
 	}
-	l := &Loop{cfg: cfg, clock: clock, snap: newLatest[Snapshot](), out: newLatest[Stats]()}
+	l := &Loop{cfg: cfg, clock: clock, snap: NewLatest[Snapshot](), out: NewLatest[Stats]()}
 	for i, t := range tasks {
 		var err error
 		if l.tasks[i], err = newTask(t, cfg.Period); err != nil {
@@ -137,7 +137,7 @@ func New(cfg Config, clock Clock, tasks ...Task) (*Loop, error) {
 }
 
 // Post leaves c for the next step. False: the mailbox is full and c is refused.
-func (l *Loop) Post(c Command) bool { return l.box.post(c) }
+func (l *Loop) Post(c Command) bool { return l.box.Post(c) }
 
 // Halt stops all motion in the next step, and until a Resume that is posted later. It is never refused.
 func (l *Loop) Halt() { l.halt.Store(true) }
@@ -149,10 +149,10 @@ func (l *Loop) Shutdown() { l.shutdown.Store(true) }
 func (l *Loop) Finished() uint64 { return l.finished.Load() }
 
 // Snapshot copies the newest step to s; false if there was none yet.
-func (l *Loop) Snapshot(s *Snapshot) bool { return l.snap.get(s) }
+func (l *Loop) Snapshot(s *Snapshot) bool { return l.snap.Get(s) }
 
 // Stats copies the newest statistics to s; false if there are none yet.
-func (l *Loop) Stats(s *Stats) bool { return l.out.get(s) }
+func (l *Loop) Stats(s *Stats) bool { return l.out.Get(s) }
 
 // Run steps b until ctx ends (nil), the body is silent (ErrSilent), was shut down (ErrShutdown) or its port fails (that error). It halts b on
 // every way out, and does not close it. Run locks its goroutine to its thread. It may run again, with the same or another body.
@@ -194,6 +194,7 @@ func (l *Loop) begin(b body.Body, now time.Duration) {
 	l.lastStep, l.lastFresh = now, now
 	l.stopped = false
 	l.first = true
+	l.frame.Run++
 	l.sense, l.act = body.Sense{}, body.Act{}
 }
 
@@ -294,7 +295,7 @@ func (l *Loop) late(d time.Duration) {
 // commands takes in what others asked for. A halt wins over every Resume that was posted before it was seen.
 func (l *Loop) commands() error {
 	for range mailboxSize {
-		c := l.box.peek()
+		c := l.box.Peek()
 		if c == nil {
 			break
 		}
@@ -305,7 +306,7 @@ func (l *Loop) commands() error {
 		case Resume:
 			l.halted = false
 		}
-		l.box.drop()
+		l.box.Drop()
 	}
 	halt := l.halt.Swap(false)
 	if halt {
@@ -345,6 +346,7 @@ func (l *Loop) update(now time.Duration) {
 	}
 	// A gap leaves the motors as they were set before it: also the step that ends one starts from standstill.
 	f.Stale = now-l.lastFresh > l.cfg.StaleAfter || f.DT > l.cfg.StaleAfter
+	f.Halted = l.halted
 	f.Sense, f.Act = &l.sense, &l.act
 	l.act = body.Act{Lights: l.lights}
 	began := l.clock.Now()
@@ -404,10 +406,10 @@ func (l *Loop) account(start, end time.Duration) {
 		l.stats.Long++
 	}
 	l.stats.Steps++
-	s := l.snap.next()
+	s := l.snap.Next()
 	s.Frame, s.Sense, s.Act, s.Halted = l.frame, l.sense, l.act, l.halted
 	s.Frame.Sense, s.Frame.Act = nil, nil
-	l.snap.publish()
+	l.snap.Publish()
 	if l.stats.Steps%uint64(l.cfg.StatsEvery) == 0 {
 		l.publishStats()
 	}
@@ -422,10 +424,10 @@ func (l *Loop) publishStats() {
 	if l.linked != nil {
 		l.stats.Linked, l.stats.Link = true, l.linked.Link()
 	}
-	l.stats.Refused = l.box.refused.Load()
+	l.stats.Refused = l.box.Refused()
 	for i := range l.tasks[:l.stats.NTasks] {
 		l.stats.Tasks[i] = l.tasks[i].stats
 	}
-	*l.out.next() = l.stats
-	l.out.publish()
+	*l.out.Next() = l.stats
+	l.out.Publish()
 }

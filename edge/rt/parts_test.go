@@ -59,14 +59,14 @@ func TestHistogramQuantiles(t *testing.T) {
 
 // TestLatestIsWhole: readers see whole values, never older than one they have seen.
 func TestLatestIsWhole(t *testing.T) {
-	l := newLatest[[64]int]()
+	l := NewLatest[[64]int]()
 	const last = 20000
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
 			var v [64]int
 			for seen := 0; seen < last; {
-				if !l.get(&v) {
+				if !l.Get(&v) {
 					continue
 				}
 				if v[0] < seen || v != filled(v[0]) {
@@ -78,8 +78,8 @@ func TestLatestIsWhole(t *testing.T) {
 		})
 	}
 	for i := 1; i <= last; i++ {
-		*l.next() = filled(i)
-		l.publish()
+		*l.Next() = filled(i)
+		l.Publish()
 	}
 	wg.Wait()
 }
@@ -93,21 +93,21 @@ func filled(i int) (v [64]int) {
 
 // TestMailboxKeepsOrder: from each of several producers every accepted command arrives once, in order.
 func TestMailboxKeepsOrder(t *testing.T) {
-	var m mailbox
+	var m Mailbox[Command]
 	const producers, each = 4, 2000
 	for p := range producers {
 		go func() {
 			for i := range each {
 				c := Command{Kind: SetLights}
 				c.Lights[0].R, c.Lights[0].G, c.Lights[0].B = uint8(p), uint8(i>>8), uint8(i)
-				for !m.post(c) {
+				for !m.Post(c) {
 				}
 			}
 		}()
 	}
 	var next [producers]int
 	for got := 0; got < producers*each; {
-		c := m.peek()
+		c := m.Peek()
 		if c == nil {
 			continue
 		}
@@ -116,7 +116,7 @@ func TestMailboxKeepsOrder(t *testing.T) {
 			t.Fatalf("producer %d: got %d, want %d", p, i, next[p])
 		}
 		next[p]++
-		m.drop()
+		m.Drop()
 		got++
 	}
 }

@@ -21,12 +21,14 @@ type Task struct {
 
 // Frame is what a task sees of a step and leaves in it. It is valid during the call only.
 type Frame struct {
-	Now   time.Duration // when this step began, on the clock of body.Sense.At
-	DT    time.Duration // since the step before; 0 in the first
-	Step  uint64        // counts periods, skipped ones included
-	Stale bool          // the measurement is old: motors will be forced to 0
-	Sense *body.Sense   // read only
-	Act   *body.Act     // motors are 0 at the start of each step, lights as last commanded
+	Now    time.Duration // when this step began, on the clock of body.Sense.At
+	DT     time.Duration // since the step before; 0 in the first
+	Step   uint64        // counts periods, skipped ones included
+	Run    uint32        // counts the bodies that the loop ran: with another one, or the same opened again, everything it counts begins anew
+	Stale  bool          // the measurement is old: motors will be forced to 0
+	Halted bool          // somebody said so: motors will be forced to 0
+	Sense  *body.Sense   // read only
+	Act    *body.Act     // motors are 0 at the start of each step, lights as last commanded
 
 	Battery power.Battery // kept from step to step, published with the Snapshot
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/cloud/api/envelope"
 )
@@ -90,7 +91,14 @@ func TestCatalogue(t *testing.T) {
 		{Ping, ``, ""}, {Ping, `{}`, ""}, {Sync, `{}`, ""}, {FlushEvents, ``, ""}, {RestartAgent, ` {} `, ""},
 		{SetLights, fourLights, ""},
 		{Intent, `{"intent":"intent_system_charger","params":{"a":1}}`, ""}, {Intent, `{"intent":"greeting"}`, ""},
-		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, set_lights, sync"},
+		{RobotStop, ``, ""}, {RobotStop, `{"hard":1}`, "want no arguments"},
+		{RobotDrive, `{"straight":0.1}`, ""}, {RobotDrive, `{"left":0.1,"right":-0.1,"seconds":10}`, ""}, {RobotDrive, `{"turn":-1.5,"speed":1}`, ""},
+		{RobotDrive, `{"head":0}`, ""}, {RobotDrive, `{"lift":0.06,"seconds":0.1}`, ""},
+		{RobotDrive, `{}`, "want one of"}, {RobotDrive, `{"straight":0.1,"turn":1}`, "want one of"}, {RobotDrive, `{"left":0.1}`, "both left and right"},
+		{RobotDrive, `{"right":0.1}`, "both left and right"}, {RobotDrive, `{"straight":0}`, "nowhere"}, {RobotDrive, `{"straight":6}`, "at most 5"},
+		{RobotDrive, `{"straight":0.1,"seconds":10.5}`, "0.1 to 10"}, {RobotDrive, `{"straight":0.1,"seconds":-1}`, "0.1 to 10"},
+		{RobotDrive, `{"straight":0.1,"speed":-1}`, "speed"}, {RobotDrive, `{"straight":"x"}`, "straight"}, {RobotDrive, `{"fast":1}`, "fast"},
+		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_drive, robot_stop, set_lights, sync"},
 		{Ping, `{"loud":true}`, "want no arguments"},
 		{Ping, `7`, "want a JSON object"},
 		{SetLights, ``, "0 lights"}, {SetLights, `{"lights":[{},{},{}]}`, "3 lights"},
@@ -102,6 +110,35 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s %s: %v, want %q", tc.kind, tc.args, err, tc.want)
 		}
 	}
+}
+
+// TestDriveDoesNotWait: what moves a robot begins soon or never, and a stop goes first.
+func TestDriveDoesNotWait(t *testing.T) {
+	if MaxTTLOf(RobotDrive) != MaxWait || MaxTTLOf(RobotStop) != MaxWait || MaxTTLOf(Ping) != MaxTTL {
+		t.Errorf("drive %v, stop %v, ping %v", MaxTTLOf(RobotDrive), MaxTTLOf(RobotStop), MaxTTLOf(Ping))
+	}
+	if !Urgent(RobotStop) || Urgent(RobotDrive) {
+		t.Error("a stop is urgent, a drive is not")
+	}
+	if d, err := ParseDrive(json.RawMessage(`{"turn":1,"seconds":2.5}`)); err != nil || d.For() != 2500*time.Millisecond {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := ParseDrive(json.RawMessage(`{"turn":1}`)); err != nil || d.For() != DefaultDrive {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// FuzzParseDrive: whatever is taken says one thing, of finite size and time.
+func FuzzParseDrive(f *testing.F) {
+	for _, s := range []string{`{"straight":0.1}`, `{"left":1,"right":-1,"seconds":3}`, `{"lift":0.05,"speed":1}`, `null`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := ParseDrive(b)
+		if err == nil && (d.For() <= 0 || d.For() > MaxDrive) {
+			t.Fatalf("%s lasts %v", b, d.For())
+		}
+	})
 }
 
 // TestFullPullFitsTheBroker: the limits together keep the answer within one message.

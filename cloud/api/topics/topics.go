@@ -1,9 +1,10 @@
 // Package topics is the only place with MQTT topic strings: who publishes what under which name (design section 4).
 //
 //	kennel/<thing>/up/{status,das,ota}      robot -> cloud, resent until answered
+//	kennel/<thing>/up/live                  robot -> cloud, while somebody looks (cloud/api/live)
 //	kennel/<thing>/req/<service>/<method>   robot -> cloud, a request; the answer comes on
 //	kennel/<thing>/res/<id>                 cloud -> robot
-//	kennel/<thing>/down/{ack,jdocs,ota,cmd,intent}
+//	kennel/<thing>/down/{ack,jdocs,ota,cmd,intent,live}
 //	$kennel/broker/refused                  broker -> cloud: a client was turned away, and why
 //
 // A thing may publish and subscribe only under its own id (VEC-FLE-01); MayPublish and MaySubscribe are that rule, and every broker
@@ -49,6 +50,7 @@ const (
 	Jdocs  = "jdocs"
 	Cmd    = "cmd"
 	Intent = "intent"
+	Live   = "live"
 )
 
 // Topic is a parsed topic of a thing.

@@ -119,6 +119,26 @@ func TestOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// TestStopGoesFirst: a stop is sent at once, whatever is under way or waits, and what waits comes after it.
+func TestStopGoesFirst(t *testing.T) {
+	svc, store := service(t)
+	drive := command.Draft{Thing: rex, Kind: commands.RobotDrive, Args: json.RawMessage(`{"straight":0.1}`), By: "op"}
+	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: drive.Kind, Args: drive.Args, TTL: time.Minute, By: "op"}); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("a drive that may wait for a minute: %v", err)
+	}
+	a, b := send(t, svc, draft(rex, "")), send(t, svc, drive)
+	if ttl := b.Expires.Sub(b.Created); ttl < commands.MaxWait-time.Second || ttl > commands.MaxWait+time.Second {
+		t.Errorf("a drive waits for %v at most, want %v", ttl, commands.MaxWait)
+	}
+	equal(t, "first round", due(t, store), []string{a.ID})
+	stop := send(t, svc, command.Draft{Thing: rex, Kind: commands.RobotStop, By: "op"})
+	equal(t, "the stop at once", due(t, store), []string{stop.ID})
+	makeDue(t, store)
+	equal(t, "again until the result", due(t, store), []string{stop.ID})
+	finish(t, svc, rex, stop.ID, commands.Done)
+	equal(t, "then the others in their order", due(t, store), []string{a.ID})
+}
+
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/das"
+	"kennel/cloud/look"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
@@ -190,6 +191,7 @@ var Operations = []Operation{
 	{Route: "GET /v1/things/{thing}/commands", Tag: "Commands", Summary: "What it was asked to do, the newest first.", Query: []Parameter{{"open", "Only those without a result.", oneOf("true", "false")}, limit(command.MaxLimit)}, Answer: []command.Command{}},
 	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: command.Command{}},
 	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: command.Command{}},
+	{Route: "GET /v1/things/{thing}/live", Tag: "Commands", Summary: "Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.", Answer: look.Robot{}},
 	{Route: "GET /v1/events", Tag: "Events", Summary: "What robots told, the newest first; Link rel=\"next\" leads on.", Query: append(eventParams[:len(eventParams):len(eventParams)], limit(das.MaxLimit), before), Answer: []das.Record{}},
 	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 

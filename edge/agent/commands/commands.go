@@ -61,6 +61,7 @@ type Config struct {
 type Agent struct {
 	cfg  Config
 	work chan struct{} // one slot: the queue has something
+	rush chan struct{} // one slot: something urgent
 	talk chan struct{} // one slot: there is something to tell or to ask
 
 	disk sync.Mutex // held while a record is written or removed; before mu
@@ -70,6 +71,7 @@ type Agent struct {
 	records map[string]*record
 	last    uint64 // number of the newest record
 	begun   int64  // the latest GivenUS of what was begun
+	stopped int64  // and of a stop
 	online  bool
 	pull    bool // ask what is open
 }
@@ -87,13 +89,14 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.step == nil {
 		cfg.step = func(string) {}
 	}
-	a := &Agent{cfg: cfg, work: make(chan struct{}, 1), talk: make(chan struct{}, 1)}
+	a := &Agent{cfg: cfg, work: make(chan struct{}, 1), rush: make(chan struct{}, 1), talk: make(chan struct{}, 1)}
 	var err error
 	if a.records, err = load(cfg.Root, cfg.Log); err != nil {
 		return nil, fmt.Errorf("commands: %w", err)
 	}
 	for _, r := range a.records {
-		a.last, a.begun = max(a.last, r.Num), max(a.begun, r.Given)
+		a.last = max(a.last, r.Num)
+		a.began(r)
 		if r.Result == nil {
 			a.finish(r, wire.Failed, "the agent ended while it ran; whether it took effect is not known")
 		}
@@ -125,38 +128,44 @@ func (a *Agent) Handle(payload []byte) {
 func (a *Agent) enqueue(c wire.Command) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.queue) >= maxQueue || slices.ContainsFunc(a.queue, func(q queued) bool { return q.ID == c.ID }) {
+	if len(a.queue) >= maxQueue && !wire.Urgent(c.Kind) || len(a.queue) >= maxQueue+wire.MaxOpen || slices.ContainsFunc(a.queue, func(q queued) bool { return q.ID == c.ID }) {
 		return
 	}
 	a.queue = append(a.queue, queued{c, time.Now().Add(c.ExpiresIn())})
+	if wire.Urgent(c.Kind) {
+		signal(a.rush)
+		return
+	}
 	signal(a.work)
 }
 
 // Run executes and tells until ctx ends, and returns nil.
 func (a *Agent) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { a.execute(ctx) })
+	wg.Go(func() { a.execute(ctx, a.work, false) })
+	wg.Go(func() { a.execute(ctx, a.rush, true) })
 	wg.Go(func() { a.converse(ctx) })
 	wg.Wait()
 	return nil
 }
 
-// execute does one command after the other.
-func (a *Agent) execute(ctx context.Context) {
+// execute does one command after the other, of those that are urgent or of the others: nothing urgent waits for what takes its time.
+func (a *Agent) execute(ctx context.Context, wake <-chan struct{}, urgent bool) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.work:
+		case <-wake:
 		}
 		for ctx.Err() == nil {
 			a.mu.Lock()
-			if len(a.queue) == 0 {
+			i := slices.IndexFunc(a.queue, func(q queued) bool { return wire.Urgent(q.Kind) == urgent })
+			if i < 0 {
 				a.mu.Unlock()
 				break
 			}
-			q := a.queue[0]
-			a.queue = a.queue[1:]
+			q := a.queue[i]
+			a.queue = slices.Delete(a.queue, i, i+1)
 			a.mu.Unlock()
 			a.do(ctx, q)
 		}
@@ -173,20 +182,21 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		signal(a.talk)
 		return
 	}
-	full, begun := a.untold() >= maxUntold, a.begun
+	full := a.untold() >= maxUntold && !wire.Urgent(q.Kind)
+	a.last++
+	r := &record{V: 1, Num: a.last, ID: q.ID, Kind: q.Kind}
 	a.mu.Unlock()
 	if full {
 		a.cfg.Log.WarnContext(ctx, "too many results wait for the cloud, command left to its next delivery", "command", q.ID)
 		return
 	}
-	r := &record{V: 1, Num: a.last + 1, ID: q.ID, Kind: q.Kind}
 	run, known := a.cfg.Executors[q.Kind]
 	var status wire.Status
 	var detail string
 	switch err := wire.Check(q.Kind, q.Args); {
 	case !time.Now().Before(q.deadline):
 		status, detail = wire.Expired, "it came too late"
-	case q.Overtaken(begun):
+	case a.overtaken(q.Command):
 		status, detail = wire.Expired, "it came after a later one"
 	case !known:
 		status, detail = wire.Unknown, fmt.Sprintf("this robot does not know %s", q.Kind)
@@ -239,7 +249,31 @@ func (a *Agent) keep(r *record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.records[r.ID] = r
-	a.last, a.begun = max(a.last, r.Num), max(a.begun, r.Given)
+	a.last = max(a.last, r.Num)
+	a.began(r)
+}
+
+// began notes the place of a command in the cloud's order. A stop has one of its own: it overtakes drives and nothing else. Call it with mu held, or
+// before anybody else knows a.
+func (a *Agent) began(r *record) {
+	if wire.Urgent(r.Kind) {
+		a.stopped = max(a.stopped, r.Given)
+		return
+	}
+	a.begun = max(a.begun, r.Given)
+}
+
+// overtaken reports whether c was given before what has begun and must not follow it.
+func (a *Agent) overtaken(c wire.Command) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch c.Kind {
+	case wire.RobotStop:
+		return false
+	case wire.RobotDrive:
+		return c.Overtaken(a.begun) || c.Overtaken(a.stopped)
+	}
+	return c.Overtaken(a.begun)
 }
 
 // finish gives r its result, tells whether that is on disk, and has it told. One that cannot be kept is told all the same: the cloud's record

@@ -111,8 +111,10 @@ func (w *world) start(dieAt string) {
 		return Outcome{Detail: "ran " + i.Intent, After: func() { w.after++ }}, errors.Join(err, w.fail)
 	}
 	w.agent, err = New(Config{Root: root, Ask: w.cloud, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
-		wire.Intent: count,
-		wire.Ping:   func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
+		wire.Intent:     count,
+		wire.RobotStop:  func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "at rest"}, nil },
+		wire.RobotDrive: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
+		wire.Ping:       func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
 		wire.Sync: func(ctx context.Context, _ json.RawMessage) (Outcome, error) {
 			<-ctx.Done()
 			return Outcome{}, ctx.Err()
@@ -231,6 +233,41 @@ func TestOvertaken(t *testing.T) {
 		w.want(uuid(3), wire.Done, "ran i3")
 		w.want(uuid(4), wire.Expired, "it came after a later one")
 		w.want(uuid(5), wire.Done, "ran i5")
+	})
+}
+
+// TestStopDoesNotWait: a stop is executed beside what takes its time, and drives that were given before it are not begun after it, nor after a
+// restart; anything else is.
+func TestStopDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start("")
+		command := func(n int, kind string, us int64, args string) {
+			w.deliver(wire.Command{V: 1, ID: uuid(n), Kind: kind, ExpiresInMS: 3_600_000, GivenUS: us, Args: json.RawMessage(args)})
+		}
+		command(1, wire.Sync, 1000, "{}") // takes as long as it may
+		command(2, wire.RobotDrive, 2000, `{"straight":1}`)
+		command(3, wire.Intent, 3000, `{"intent":"i3"}`)
+		command(4, wire.RobotStop, 4000, "{}")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.want(uuid(4), wire.Done, "at rest")
+		w.want(uuid(1), "", "")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.want(uuid(2), wire.Expired, "it came after a later one")
+		w.want(uuid(3), wire.Done, "ran i3")
+		w.stop()
+		w.start("")
+		defer w.stop()
+		command(5, wire.RobotDrive, 3500, `{"straight":1}`)
+		command(6, wire.RobotDrive, 4500, `{"straight":1}`)
+		command(7, wire.RobotStop, 3600, "{}") // late, and still a stop
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.want(uuid(5), wire.Expired, "it came after a later one")
+		w.want(uuid(6), wire.Done, "begun")
+		w.want(uuid(7), wire.Done, "at rest")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ import (
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/hoststats"
 	"kennel/edge/agent/link"
+	"kennel/edge/agent/pilot"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/release"
@@ -61,6 +63,7 @@ type Agent struct {
 	presence *presence.Reporter
 	release  *release.Agent
 	commands *commands.Agent
+	pilot    *pilot.Pilot
 	core     Core
 	restart  chan error    // why agentd is to start anew; one slot
 	meet     chan struct{} // there is something to introduce; one slot
@@ -113,6 +116,7 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
 		a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
 	}
+	a.pilot = pilot.New(a.core, a.publish, a.log)
 	a.teller = wipe.NewTeller(root, requester{a}, a.emitKept, a.log)
 	a.checkFactory()
 	if !cfg.Frugal {
@@ -142,6 +146,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		{Name: "commands", Run: a.commands.Run},
 		{Name: "restart", Run: a.awaitRestart, Fatal: true},
 		{Name: "core", Run: a.listenToCore},
+		{Name: "pilot", Run: a.pilot.Run},
 		{Name: "telemetry", Run: a.telemetry},
 		{Name: "introduction", Run: a.introduce},
 		{Name: "cloud", Run: a.reachCloud},
@@ -232,9 +237,29 @@ func (r requester) Do(ctx context.Context, service, method string, body []byte) 
 	return out, err
 }
 
-// listenToCore hands robotd's messages to the vitals, and starts over whenever robotd does.
+// listenToCore hands robotd's messages to the vitals and the pilot, and starts over whenever robotd does.
 func (a *Agent) listenToCore(ctx context.Context) error {
-	return a.core.Run(ctx, a.vitals.Handle)
+	return a.core.Run(ctx, func(m corelink.Message) {
+		a.vitals.Handle(m)
+		a.pilot.Handle(m)
+		if _, ok := m.(*corelink.Hello); ok && a.owned != nil {
+			a.pilot.Introduce(a.owned.plate.Name(), a.id.Serial(), hostAddress())
+		}
+	})
+}
+
+// hostAddress is the address of this robot that others would use; "" if it has none yet.
+func hostAddress() string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	return ""
 }
 
 // telemetry reports battery and loop at intervals, and counts the time alive (Alive.seconds).
@@ -308,7 +333,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	l, err := link.New(link.Config{
 		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown,
 		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint,
-			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle},
+			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle, topics.Live: a.pilot.Look},
 	})
 	if err != nil {
 		return err

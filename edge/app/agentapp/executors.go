@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	wire "kennel/cloud/api/commands"
@@ -17,7 +18,7 @@ import (
 
 // executors is what the cloud may ask of this robot.
 func (a *Agent) executors() map[string]commands.Executor {
-	return map[string]commands.Executor{
+	all := map[string]commands.Executor{
 		wire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: fmt.Sprintf("agentd %s, up for %v", version.String(), a.uptime().Round(time.Second))}, nil
 		},
@@ -34,6 +35,8 @@ func (a *Agent) executors() map[string]commands.Executor {
 		wire.SetLights: a.setLights,
 		wire.Intent:    a.takeIntent,
 	}
+	maps.Copy(all, a.pilot.Executors())
+	return all
 }
 
 // setLights hands the lights to the real-time core; what the body shows then is its drivers' business.

@@ -11,6 +11,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
 	"kennel/edge/faultcode"
+	"kennel/edge/helm"
 )
 
 // kind is how robotd opens a kind of body.
@@ -19,6 +20,7 @@ type kind struct {
 	open   func(ctx context.Context, device string) (body.Body, error)
 	// fault maps an error of open to the fault it stands for; 0: to none in particular.
 	fault func(error) faultcode.Code
+	model func() (helm.Model, error)
 }
 
 // openTimeout is how long one attempt to open a body may take.
@@ -35,6 +37,7 @@ var bodies = map[string]kind{
 			}
 			return d, nil
 		},
+		model: helm.Vector,
 		fault: func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
 	},
 }

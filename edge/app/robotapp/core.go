@@ -13,6 +13,7 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
+	"kennel/edge/helm"
 	"kennel/edge/power"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
@@ -33,6 +34,7 @@ type core struct {
 	kind kind
 	srv  *corelink.Server
 	loop *rt.Loop
+	deck *deck
 
 	fault     atomic.Uint32 // faultcode.Code of the moment, 0: none
 	desc      atomic.Pointer[body.Description]
@@ -48,15 +50,27 @@ type core struct {
 func newCore(log *slog.Logger, cfg Config, srv *corelink.Server) (*core, error) {
 	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now()}
 	c.opening.Store(int64(c.started))
-	var err error
+	model, err := c.kind.model()
+	if err != nil {
+		return nil, err
+	}
+	h, err := helm.New(model)
+	if err != nil {
+		return nil, err
+	}
+	c.deck = newDeck(c, h)
 	c.loop, err = rt.New(rt.Config{}, rtlinux.Clock{},
 		rt.Task{Name: "battery", Every: 1, Budget: 50 * time.Microsecond, Run: battery},
+		rt.Task{Name: "helm", Every: 1, Budget: 200 * time.Microsecond, Run: h.Step},
 	)
 	return c, err
 }
 
-// battery follows the battery's voltage (VEC-PWR-01, VEC-PWR-02).
+// battery follows the battery's voltage (VEC-PWR-01, VEC-PWR-02). Only a frame says something of it.
 func battery(f *rt.Frame) {
+	if !f.Sense.Fresh {
+		return
+	}
 	f.Battery = f.Battery.Step(power.Input{
 		Volts:        f.Sense.BatteryVolts,
 		OnCharger:    f.Sense.Power.Has(body.OnCharger),
@@ -137,24 +151,23 @@ func (c *core) drive(ctx context.Context, b body.Body) error {
 // handlers is what peers can ask for.
 func (c *core) handlers(ctx context.Context) corelink.Handlers {
 	return corelink.Handlers{
-		Joined: func(p corelink.Hello) {
+		Joined: func(p corelink.Peer) {
+			c.deck.joined(p)
 			c.log.InfoContext(ctx, "peer joined", "peer", p.Program, "version", p.Version, "pid", p.PID)
 		},
-		Left: func(p corelink.Hello, err error) {
+		Left: func(p corelink.Peer, err error) {
+			c.deck.left(ctx, p)
 			if err != nil {
 				c.log.WarnContext(ctx, "peer dropped", "peer", p.Program, "pid", p.PID, logging.Err, err)
 				return
 			}
 			c.log.InfoContext(ctx, "peer left", "peer", p.Program, "pid", p.PID)
 		},
-		Message: func(p corelink.Hello, m corelink.Message) {
+		Message: func(p corelink.Peer, m corelink.Message) {
+			if c.deck.handle(ctx, p, m) {
+				return
+			}
 			switch m := m.(type) {
-			case *corelink.SetLights:
-				cmd := rt.Command{Kind: rt.SetLights}
-				for i, l := range m.Lights[:min(len(m.Lights), len(cmd.Lights))] {
-					cmd.Lights[i] = body.Light(l)
-				}
-				c.loop.Post(cmd) // a refused one is counted, and reported in LoopStats
 			case *corelink.Halt:
 				c.log.InfoContext(ctx, "halted by a peer", "peer", p.Program, "reason", m.Reason)
 				c.loop.Halt()

@@ -9,6 +9,8 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
+	"kennel/edge/helm"
+	"kennel/edge/power"
 	"kennel/edge/rt"
 	"kennel/infra/logging"
 )
@@ -27,8 +29,10 @@ type reporter struct {
 	c     *core
 	snap  rt.Snapshot
 	stats rt.Stats
+	helm  helm.Report
 	fault faultcode.Code
-	said  bool // fault was said
+	said  bool          // fault was said
+	off   time.Duration // since when the robot is going off; 0: it is not
 
 	older, newer rt.Stats // of the start of the last window but one, and of the last
 	turned       time.Duration
@@ -41,6 +45,10 @@ func (c *core) report(ctx context.Context) error {
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		r.say(ctx, r.state())
+		if m, ok := c.deck.motion(&r.helm); ok {
+			r.say(ctx, m)
+			r.goOff(ctx)
+		}
 		r.sayFault(ctx)
 		if n%statsEvery == statsEvery-1 {
 			r.say(ctx, r.loopStats())
@@ -81,8 +89,31 @@ func (r *reporter) sayFault(ctx context.Context) {
 	r.say(ctx, &corelink.Fault{Code: uint16(code), Text: code.Text()})
 }
 
-// now returns the fault of the moment: our own, else the one the body reports.
+// offAfter is how long the robot's other programs have, to write what is to be written, between the fault that says why the robot goes off and the
+// end of the power (VEC-PWR-41); own default.
+const offAfter = 10 * time.Second
+
+// goOff ends the power once the helm decided so: at once where heat does not wait, else when the others had their time. The cause is logged and
+// broadcast as the fault of the moment (VEC-PWR-40).
+func (r *reporter) goOff(ctx context.Context) {
+	off := r.helm.Off
+	if off.Off == power.StayOn {
+		return
+	}
+	if r.off == 0 {
+		r.off = mono.Now()
+		r.c.log.WarnContext(ctx, "the robot goes off", "cause", off.Cause.String(), "at_once", off.Off == power.Cut)
+	}
+	if off.Off == power.Cut || mono.Now()-r.off >= offAfter {
+		r.c.loop.Shutdown() // again and again, should the body come back before it heard
+	}
+}
+
+// now returns the fault of the moment: why the robot goes off, our own, else the one the body reports.
 func (r *reporter) now() faultcode.Code {
+	if code := r.helm.Off.Cause.Fault(); code != 0 && r.off != 0 {
+		return code
+	}
 	if code := faultcode.Code(r.c.fault.Load()); code != 0 {
 		return code
 	}
@@ -132,7 +163,7 @@ func (r *reporter) loopStats() *corelink.LoopStats {
 		Reopened: uint64(max(c.opened.Load()-1, 0)),
 		PeriodUS: micros(s.Period), FIFO: c.fifo.Load(), Locked: c.locked.Load(),
 		Lateness: percentiles(&late, s.Lateness.Max), StepTime: percentiles(&step, s.StepTime.Max),
-		Refused: s.Refused, Drops: drops, Peers: uint32(peers),
+		Refused: s.Refused + c.deck.helm.Refused(), Drops: drops, Peers: uint32(peers),
 	}
 	for _, t := range s.Tasks[:s.NTasks] {
 		m.Tasks = append(m.Tasks, corelink.TaskStats{

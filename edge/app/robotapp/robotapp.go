@@ -121,6 +121,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	err = runner.Run(ctx, log, runner.Config{},
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return srv.Serve(ctx, c.handlers(ctx)) }},
 		runner.Service{Name: "reporter", Run: c.report},
+		runner.Service{Name: "deck", Run: c.deck.run},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},
 	)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ import (
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+	"kennel/edge/robot/claim"
 	"kennel/infra/cli"
 )
 
@@ -217,6 +221,7 @@ type peer struct {
 	t   *testing.T
 	c   *corelink.Client
 	got chan corelink.Message
+	end func() // the program is gone
 }
 
 func (b *bench) peer() *peer {
@@ -231,7 +236,8 @@ func (b *bench) peer() *peer {
 			}
 		})
 	}()
-	b.t.Cleanup(func() { cancel(); <-done })
+	p.end = sync.OnceFunc(func() { cancel(); <-done })
+	b.t.Cleanup(p.end)
 	return p
 }
 
@@ -279,7 +285,7 @@ func TestRobotd(t *testing.T) {
 		t.Errorf("state %+v", s)
 	}
 	l := await(c, "loop statistics", func(l *corelink.LoopStats) bool { return l.Steps > 400 && l.Lateness.P50 > 0 })
-	if l.PeriodUS < 5000 || l.PeriodUS > 5250 || l.StepTime.P50 > 2000 || l.Peers != 1 || len(l.Tasks) != 1 || l.Tasks[0].Name != "battery" || l.Tasks[0].Runs == 0 || l.FIFO {
+	if l.PeriodUS < 5000 || l.PeriodUS > 5250 || l.StepTime.P50 > 2000 || l.Peers != 1 || len(l.Tasks) != 2 || l.Tasks[0].Name != "battery" || l.Tasks[1].Name != "helm" || l.Tasks[1].Runs == 0 || l.Tasks[0].Runs == 0 || l.FIFO {
 		t.Errorf("loop %+v", l)
 	}
 	await(c, "link statistics", func(l *corelink.LinkStats) bool { return l.Frames > 100 })
@@ -303,6 +309,208 @@ func TestRobotd(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(b.root, corelink.SocketPath)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left behind: %v", err)
+	}
+}
+
+// lookup is the tree and its values as a peer has them.
+type lookup struct {
+	tree   *corelink.Tree
+	values *corelink.Values
+}
+
+// look asks for both.
+func (p *peer) look() lookup {
+	p.t.Helper()
+	p.send(&corelink.GetTree{Request: 11})
+	p.send(&corelink.GetValues{Request: 12})
+	return lookup{
+		await(p, "tree", func(m *corelink.Tree) bool { return m.Request == 11 }), await(p, "values", func(m *corelink.Values) bool { return m.Request == 12 }),
+	}
+}
+
+// value returns the value of a slot such as wheelL.turn, and how it is listed.
+func (l lookup) value(name string) (corelink.Slot, *corelink.Value) {
+	device, slot, _ := strings.Cut(name, ".")
+	for _, n := range l.tree.Nodes {
+		for _, s := range n.Slots {
+			if n.Compact == device && s.Name == slot {
+				for i, v := range l.values.Values {
+					if v.Slot == s.ID {
+						return s, &l.values.Values[i]
+					}
+				}
+				return s, nil
+			}
+		}
+	}
+	return corelink.Slot{}, nil
+}
+
+var requests atomic.Uint32
+
+// ask sends what request makes of a number, and returns its answer.
+func (p *peer) ask(request func(n uint32) corelink.Message) *corelink.Reply {
+	p.t.Helper()
+	n := requests.Add(1)
+	p.send(request(n))
+	return await(p, "reply", func(m *corelink.Reply) bool { return m.Request == n })
+}
+
+// begin gives an order until ok accepts how the body moves then. On a machine with too much to do the loop is late now and then, and what is late stops.
+func (p *peer) begin(order func(n uint32) corelink.Message, ok func(*corelink.Motion) bool) {
+	p.t.Helper()
+	for range 20 {
+		if r := p.ask(order); r.Code != "ok" && r.Code != "stopped" {
+			p.t.Fatalf("%+v", r)
+		}
+		m := await(p, "motion", func(m *corelink.Motion) bool { return ok(m) || m.Treads == "stopped" })
+		if ok(m) {
+			return
+		}
+	}
+	p.t.Fatal("it was stopped 20 times")
+}
+
+func claimWheels(n uint32) corelink.Message {
+	return &corelink.Claim{Request: n, Devices: []string{"robot.body.wheel"}, Priority: uint8(claim.Person)}
+}
+
+// TestDeviceModel: two programs see the tree live; one drives 100 mm, the other may not, until the first has left.
+func TestDeviceModel(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	b.start(nil, "-device", b.pty.SlavePath)
+	c, other := b.peer(), b.peer()
+	await(c, "calibration", func(m *corelink.Motion) bool {
+		return len(m.Joints) == 2 && m.Joints[0].Calibrated && m.Joints[1].Calibrated
+	})
+
+	c.send(&corelink.Introduce{Name: "Vector-T1E5", Serial: "00e20100", IP: "192.0.2.7"})
+	l := c.look()
+	want, err := vector.Tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.tree.Body != "vector" || len(l.tree.Nodes) != len(want.Nodes()) {
+		t.Fatalf("tree of %q with %d nodes, want vector with %d", l.tree.Body, len(l.tree.Nodes), len(want.Nodes()))
+	}
+	for i, n := range want.Nodes() {
+		if got := l.tree.Nodes[i]; got.Full != n.Full() || got.Compact != n.Compact() || got.Kind != n.Kind().String() {
+			t.Errorf("node %d is %+v, want %s", i, got, n.Full())
+		}
+	}
+	for name, ok := range map[string]func(corelink.Slot, *corelink.Value) bool{
+		"headPitch.angle": func(s corelink.Slot, v *corelink.Value) bool {
+			return s.Unit == "rad" && s.Bounds == corelink.HasMin|corelink.HasMax && s.Min < -0.78 && s.Max > 0.38 && v != nil && v.Number > 0.3
+		},
+		"arm.position": func(s corelink.Slot, v *corelink.Value) bool {
+			return s.Unit == "m" && v != nil && v.Number > 0.03 && v.Number < 0.1
+		},
+		"battery.voltage": func(s corelink.Slot, v *corelink.Value) bool {
+			return s.Unit == "V" && v != nil && v.Number > 3.7 && v.AtUS > 0
+		},
+		"laser.distance": func(_ corelink.Slot, v *corelink.Value) bool { return v != nil && v.Number > 0.3 && v.Number < 0.5 },
+		"robot.name": func(_ corelink.Slot, v *corelink.Value) bool {
+			return v != nil && v.Form == corelink.Words && v.Text == "Vector-T1E5"
+		},
+		"robot.model":         func(_ corelink.Slot, v *corelink.Value) bool { return v != nil && v.Text == "Vector" && v.AtUS == 0 },
+		"accelX.acceleration": func(s corelink.Slot, v *corelink.Value) bool { return s.Unit == "m/s²" && v == nil }, // the board has no such sensor
+	} {
+		if s, v := l.value(name); !ok(s, v) {
+			t.Errorf("%s is listed as %+v and reads as %+v", name, s, v)
+		}
+	}
+
+	if r := c.ask(func(n uint32) corelink.Message { return &corelink.Straight{Request: n, Metres: 0.1, ForMS: 5000} }); r.Code != "not_held" || r.Detail == "" {
+		t.Errorf("a drive without a claim: %+v", r)
+	}
+	for name, m := range map[string]*corelink.Claim{
+		"a sensor": {Devices: []string{"laser"}}, "no such part": {Devices: []string{"robot.body.wing"}}, "nothing": {},
+		"safety's": {Devices: []string{"wheelL"}, Priority: uint8(claim.Safety)},
+	} {
+		if r := c.ask(func(n uint32) corelink.Message { m.Request = n; return m }); r.Code != "invalid" || r.Detail == "" {
+			t.Errorf("claim of %s: %+v", name, r)
+		}
+	}
+	if r := c.ask(claimWheels); r.Code != "ok" || r.Lease == 0 {
+		t.Fatalf("claim: %+v", r)
+	}
+	if r := other.ask(claimWheels); r.Code != "busy" || !strings.Contains(r.Detail, "wheelL belongs to") {
+		t.Errorf("a second claimant: %+v", r)
+	}
+	var moved float64
+	var end *corelink.Ended
+	var was, is *corelink.Value
+	for range 20 {
+		_, was = c.look().value("wheelL.turn")
+		from := await(c, "rest", func(m *corelink.Motion) bool { return !m.Moving && m.AtUS >= was.AtUS })
+		var request uint32
+		if r := c.ask(func(n uint32) corelink.Message {
+			request = n
+			return &corelink.Straight{Request: n, Metres: 0.1, ForMS: 5000}
+		}); r.Code != "ok" || !r.Underway {
+			if r.Code == "stopped" {
+				continue // see begin
+			}
+			t.Fatalf("straight: %+v", r)
+		}
+		if r := other.ask(func(n uint32) corelink.Message {
+			return &corelink.Wheels{Request: n, Left: -0.1, Right: -0.1, ForMS: 1000}
+		}); r.Code != "not_held" {
+			t.Errorf("a drive of the other: %+v", r)
+		}
+		end = await(c, "end of the drive", func(m *corelink.Ended) bool { return m.Request == request })
+		moved = math.Hypot(end.X-from.X, end.Y-from.Y)
+		if end.Outcome != "stopped" {
+			break
+		}
+	}
+	if end == nil || end.Outcome != "done" || math.Abs(moved-0.1) > 0.01 {
+		t.Fatalf("ended %+v after %v m, want done after 0.1", end, moved)
+	}
+	_, is = c.look().value("wheelL.turn")
+	if rolled := (is.Number - was.Number) * 2 * math.Pi * 0.0145; math.Abs(rolled-0.1) > 0.01 || is.AtUS <= was.AtUS {
+		t.Errorf("wheelL went from %+v to %+v turns: %v m, want 0.1", was, is, rolled)
+	}
+
+	// It drives on and its program dies: the treads stop and are free.
+	if r := c.ask(func(n uint32) corelink.Message {
+		return &corelink.Wheels{Request: n, Left: 0.1, Right: 0.1, ForMS: 60000}
+	}); r.Code != "ok" {
+		t.Fatalf("wheels: %+v", r)
+	}
+	await(other, "motion", func(m *corelink.Motion) bool { return m.Speed > 0.05 && len(m.Owners) == 2 })
+	c.end()
+	await(other, "rest", func(m *corelink.Motion) bool { return !m.Moving && len(m.Owners) == 0 })
+	if r := other.ask(claimWheels); r.Code != "ok" {
+		t.Errorf("claim after the owner left: %+v", r)
+	}
+	// Stop, and halt.
+	for name, stop := range map[string]corelink.Message{"stop": &corelink.Stop{Request: 1}, "halt": &corelink.Halt{Reason: "test"}} {
+		other.begin(func(n uint32) corelink.Message { return &corelink.Turn{Request: n, Radians: 50, ForMS: 60000} },
+			func(m *corelink.Motion) bool { return m.Turning > 0.5 })
+		other.send(stop)
+		await(other, "rest after "+name, func(m *corelink.Motion) bool { return !m.Moving })
+	}
+	if r := other.ask(func(n uint32) corelink.Message { return &corelink.Turn{Request: n, Radians: 1, ForMS: 1000} }); r.Code != "stopped" || !strings.Contains(r.Detail, "halted") {
+		t.Errorf("an order while halted: %+v", r)
+	}
+}
+
+// TestBurningBodyGoesOff: VEC-PWR-10, VEC-PWR-40: the cause is broadcast, the power is cut, robotd ends.
+func TestBurningBodyGoesOff(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	p := b.start(nil, "-device", b.pty.SlavePath)
+	c := b.peer()
+	await(c, "state", linked)
+	b.board.SetCelsius(75)
+	await(c, "fault", func(m *corelink.Fault) bool { return m.Code == uint16(faultcode.ShutdownBatteryHot) })
+	if err := b.ended(); !errors.Is(err, vectorsim.ErrShutdown) {
+		t.Errorf("the board ended with %v, want a shutdown", err)
+	}
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
 	}
 }
 

@@ -88,6 +88,9 @@ type Lease struct {
 	id   uint64
 }
 
+// Number names the lease to who cannot hold a Lease, such as a peer behind a socket (Table.LeaseOf); 0 for none.
+func (l Lease) Number() uint64 { return l.id }
+
 type claim struct {
 	id       uint64 // 0: free
 	owner    Owner
@@ -172,6 +175,16 @@ func (t *Table) find(l Lease) *claim {
 		return nil
 	}
 	return &t.claims[l.slot]
+}
+
+// LeaseOf returns the lease of that number, if it lives and is o's.
+func (t *Table) LeaseOf(o Owner, number uint64) (Lease, error) {
+	for i := range t.claims {
+		if c := &t.claims[i]; c.id == number && c.id != 0 && c.owner == o {
+			return Lease{i, c.id}, nil
+		}
+	}
+	return Lease{}, ErrGone
 }
 
 // Renew lets a claim go on for ttl from now, also one that waits for its actuators to come back; ErrGone if it has ended.

@@ -1,0 +1,211 @@
+// Package live is how the cloud looks at a robot's structure tree while somebody wants to see it.
+//
+//	kennel/<thing>/down/live   Look, from the cloud: show yourself for so long
+//	kennel/<thing>/up/live     Frame, from the robot: at most two a second, and none when nobody looks
+//
+// Nothing of this is kept or sent again: the next frame replaces one that was lost, and who still looks asks again. Ages are in a frame instead of
+// times, because robot clocks lie.
+package live
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits.
+const (
+	Every   = 500 * time.Millisecond // between two frames
+	MaxLook = 30 * time.Second       // one Look; who looks longer asks again
+
+	MaxFrame  = 96 << 10 // bytes
+	maxNodes  = 512
+	maxValues = 2048
+	maxText   = 200 // bytes of a name
+	maxJoints = 16
+)
+
+// Look asks a robot to show itself.
+type Look struct {
+	V     int   `json:"v"`
+	ForMS int64 `json:"for_ms"`
+}
+
+// For is how long.
+func (l Look) For() time.Duration { return time.Duration(l.ForMS) * time.Millisecond }
+
+// Encode returns the look as JSON.
+func (l Look) Encode() ([]byte, error) { l.V = 1; return json.Marshal(l) }
+
+// ParseLook reads a look; a longer one is MaxLook.
+func ParseLook(b []byte) (Look, error) {
+	var l Look
+	if err := json.Unmarshal(b, &l); err != nil {
+		return Look{}, fmt.Errorf("look: %w", err)
+	}
+	if l.V != 1 || l.ForMS < 1 {
+		return Look{}, fmt.Errorf("look: version %d, for %d ms: want version 1 and a time", l.V, l.ForMS)
+	}
+	l.ForMS = min(l.ForMS, MaxLook.Milliseconds())
+	return l, nil
+}
+
+// Frame is how a robot is at one moment.
+type Frame struct {
+	V      int     `json:"v"`
+	Tree   *Tree   `json:"tree,omitempty"` // in the first frame of a look, and from time to time
+	Values []Value `json:"values"`         // of the slots that somebody has measured or set
+	Motion *Motion `json:"motion,omitempty"`
+}
+
+// Tree is a structure tree: what there is, without its values.
+type Tree struct {
+	Body  string `json:"body"`
+	Nodes []Node `json:"nodes"` // parents first
+}
+
+// Node is a component, localizer or device.
+type Node struct {
+	Full      string `json:"full"`
+	Compact   string `json:"compact,omitempty"`
+	Kind      string `json:"kind"`
+	Interface string `json:"interface,omitempty"` // separated by ", "
+	Actuator  bool   `json:"actuator,omitempty"`
+	Slots     []Slot `json:"slots,omitempty"`
+}
+
+// Slot is an attribute of a device.
+type Slot struct {
+	ID   int      `json:"id"`
+	Name string   `json:"name"`
+	Type string   `json:"type"`
+	Unit string   `json:"unit,omitempty"`
+	Min  *float64 `json:"min,omitempty"`
+	Max  *float64 `json:"max,omitempty"`
+}
+
+// Value is what a slot reads as: one of Number, Infinite and Text.
+type Value struct {
+	Slot     int      `json:"slot"`
+	AgeMS    int64    `json:"age_ms"` // when the frame was made; -1: it never changes
+	Number   *float64 `json:"number,omitempty"`
+	Infinite int      `json:"infinite,omitempty"` // 1 or -1: nothing in range
+	Text     *string  `json:"text,omitempty"`
+}
+
+// Motion is how the body moves; SI, angles counter-clockwise.
+type Motion struct {
+	X       float64  `json:"x"`
+	Y       float64  `json:"y"`
+	Theta   float64  `json:"theta"`
+	Speed   float64  `json:"speed"`
+	Turning float64  `json:"turning"`
+	Moving  bool     `json:"moving"`
+	Way     float64  `json:"way"`              // m, the body's odometer
+	Treads  string   `json:"treads"`           // how the newest command of them went
+	Stop    []string `json:"stop,omitempty"`   // why it may not move
+	Owners  []Owner  `json:"owners,omitempty"` // of the actuators that have one
+}
+
+// Owner says who may move a device.
+type Owner struct {
+	Device   string `json:"device"`
+	Program  string `json:"program"`
+	Priority int    `json:"priority"`
+}
+
+// Encode returns the frame as JSON.
+func (f Frame) Encode() ([]byte, error) {
+	f.V = 1
+	if f.Values == nil {
+		f.Values = []Value{}
+	}
+	return json.Marshal(f)
+}
+
+// ParseFrame reads a frame, and refuses what no robot of ours says. Unknown fields are left for newer robots.
+func ParseFrame(b []byte) (Frame, error) {
+	if len(b) > MaxFrame {
+		return Frame{}, fmt.Errorf("live frame of %d bytes: want at most %d", len(b), MaxFrame)
+	}
+	if !utf8.Valid(b) {
+		return Frame{}, fmt.Errorf("live frame: want UTF-8")
+	}
+	var f Frame
+	if err := json.Unmarshal(b, &f); err != nil {
+		return Frame{}, fmt.Errorf("live frame: %w", err)
+	}
+	return f, f.check()
+}
+
+func (f *Frame) check() error {
+	if f.V != 1 {
+		return fmt.Errorf("live frame: version %d: this side speaks 1", f.V)
+	}
+	if f.Tree != nil {
+		if err := f.Tree.check(); err != nil {
+			return fmt.Errorf("live frame: %w", err)
+		}
+	}
+	if len(f.Values) > maxValues {
+		return fmt.Errorf("live frame: %d values: want at most %d", len(f.Values), maxValues)
+	}
+	for _, v := range f.Values {
+		ways := 0
+		for _, is := range []bool{v.Number != nil, v.Infinite != 0, v.Text != nil} {
+			if is {
+				ways++
+			}
+		}
+		if v.Slot < 0 || v.Slot > math.MaxUint16 || v.AgeMS < -1 || ways != 1 || v.Infinite < -1 || v.Infinite > 1 || v.Text != nil && !good(*v.Text) {
+			return fmt.Errorf("live frame: value %+v: want a slot, an age and one of number, infinite (1 or -1), text", v)
+		}
+	}
+	if m := f.Motion; m != nil {
+		words := append(slices.Clone(m.Stop), m.Treads)
+		for _, o := range m.Owners {
+			words = append(words, o.Device, o.Program)
+		}
+		if len(m.Stop) > maxJoints || len(m.Owners) > maxNodes || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
+			return fmt.Errorf("live frame: motion with %d reasons and %d owners, or words longer than %d bytes", len(m.Stop), len(m.Owners), maxText)
+		}
+	}
+	return nil
+}
+
+func (t *Tree) check() error {
+	if len(t.Nodes) > maxNodes || !good(t.Body) {
+		return fmt.Errorf("tree %.40q with %d nodes: want at most %d", t.Body, len(t.Nodes), maxNodes)
+	}
+	slots := 0
+	for _, n := range t.Nodes {
+		slots += len(n.Slots)
+		words := []string{n.Full, n.Compact, n.Kind, n.Interface}
+		for _, s := range n.Slots {
+			words = append(words, s.Name, s.Type, s.Unit)
+			if s.ID < 0 || s.ID > math.MaxUint16 {
+				return fmt.Errorf("tree: %.80s: slot %d: want 0 to %d", n.Full, s.ID, math.MaxUint16)
+			}
+		}
+		if n.Full == "" || slots > maxValues || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
+			return fmt.Errorf("tree: node %.80q: want a name, words of at most %d bytes and %d slots in all", n.Full, maxText, maxValues)
+		}
+	}
+	return nil
+}
+
+// good reports whether s can be kept and shown: Postgres knows no U+0000.
+func good(s string) bool {
+	if len(s) > maxText {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,215 @@
+package ctl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/certs/thing"
+	wire "kennel/cloud/api/commands"
+	"kennel/cloud/command"
+	"kennel/cloud/look"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+const (
+	glanceEvery = 500 * time.Millisecond
+	glanceFresh = 2 * time.Second  // a robot that is looked at speaks twice a second
+	glanceFor   = 10 * time.Second // for a robot to show itself
+	resultEvery = 300 * time.Millisecond
+)
+
+func (a *app) robot() *cobra.Command {
+	cmd := &cobra.Command{Use: "robot", Short: "See a robot's structure tree live, drive it and stop it",
+		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot drive vic:00e20100 straight=0.1\n  kennelctl robot stop vic:00e20100"}
+	cmd.AddCommand(a.robotTree(), a.robotDrive(), a.robotStop())
+	return cmd
+}
+
+func (a *app) robotTree() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now", Args: cobra.RangeArgs(1, 2),
+		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full or a compact name, or the beginning of a full one.\n" +
+			"Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.",
+		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
+			"  kennelctl robot tree vic:00e20100 -o json | jq .motion",
+		ValidArgsFunction: a.completeThing,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseThing(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := a.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := c.look(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				if r.Devices = named(r.Devices, args[1]); len(r.Devices) == 0 {
+					return errs.New(errs.NotFound, "%s has no device %.80q; kennelctl robot tree %s lists them", id, args[1], id)
+				}
+			}
+			return cli.Print(cmd, r, func(t *cli.Table) { showTree(t, r) })
+		},
+	}
+	return cmd
+}
+
+// look asks until the robot shows itself.
+func (c *client) look(ctx context.Context, id thing.ID) (look.Robot, error) {
+	deadline := time.Now().Add(glanceFor)
+	for {
+		var r look.Robot
+		if _, err := c.do(ctx, http.MethodGet, "/v1/things/"+string(id)+"/live", nil, &r); err != nil {
+			return r, err
+		}
+		if r.Received != nil && r.AgeMS <= glanceFresh.Milliseconds() {
+			return r, nil
+		}
+		if time.Now().After(deadline) {
+			last := "it has shown nothing yet"
+			if r.Received != nil {
+				last = "the last it showed is of " + clock(*r.Received)
+			}
+			return r, errs.New(errs.Unavailable, "%s does not show itself: %s; is it online (kennelctl robots show %s), and is its software new enough?", id, last, id)
+		}
+		if err := pause(ctx, glanceEvery); err != nil {
+			return r, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// named returns the devices that name means.
+func named(all []look.Device, name string) (out []look.Device) {
+	for _, d := range all {
+		rest, below := strings.CutPrefix(d.Full, name)
+		if d.Compact == name || below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func showTree(t *cli.Table, r look.Robot) {
+	if m := r.Motion; m != nil {
+		t.Text(fmt.Sprintf("pose %.3f m, %.3f m, %.1f degrees; drove %.2f m; %s", m.X, m.Y, m.Theta*180/math.Pi, m.Way, moves(r)))
+	}
+	t.Row("COMPACT", "SLOT", "VALUE", "UNIT", "AGE")
+	for _, d := range r.Devices {
+		for _, s := range d.Slots {
+			age := ""
+			if s.AgeMS != nil {
+				age = (time.Duration(*s.AgeMS) * time.Millisecond).String()
+			}
+			t.Row(d.Compact, d.Full+"."+s.Name, s.String(), s.Unit, age)
+		}
+	}
+}
+
+// moves says whether a robot moves, and why it may not.
+func moves(r look.Robot) string {
+	switch m := r.Motion; {
+	case len(m.Stop) > 0:
+		return "may not move: " + strings.Join(m.Stop, ", ")
+	case m.Moving:
+		return "moves"
+	}
+	return "at rest"
+}
+
+func (a *app) robotDrive() *cobra.Command {
+	return &cobra.Command{
+		Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds", Args: cobra.MinimumNArgs(2),
+		Long: "Drive a robot. It begins within " + wire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
+			wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ").\n\n" +
+			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the left); left=M/S right=M/S (the treads);\n" +
+			"head=RADIANS (positive: nose down); lift=METRES above the ground.\n\n" +
+			"It is refused where somebody else drives, at a cliff, in the air, while halted; its answer says so.",
+		Example: "  kennelctl robot drive vic:00e20100 straight=0.1\n  kennelctl robot drive vic:00e20100 turn=1.57 speed=1\n" +
+			"  kennelctl robot drive vic:00e20100 left=0.05 right=0.08 seconds=3",
+		ValidArgsFunction: a.completeThing,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := parseSet(args[1:])
+			if err != nil {
+				return err
+			}
+			b, err := json.Marshal(set)
+			if err != nil {
+				return err
+			}
+			if _, err := wire.ParseDrive(b); err != nil {
+				return cli.Usage("%w", err)
+			}
+			return a.tellRobot(cmd, args[0], wire.RobotDrive, b)
+		},
+	}
+}
+
+func (a *app) robotStop() *cobra.Command {
+	return &cobra.Command{
+		Use: "stop THING", Short: "Bring a robot to rest, whoever drives it", Args: cobra.ExactArgs(1),
+		Long:    "Bring a robot to rest, whoever drives it. A stop goes before all commands that wait, and drives that were given before it are not begun any more.",
+		Example: "  kennelctl robot stop vic:00e20100", ValidArgsFunction: a.completeThing,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.tellRobot(cmd, args[0], wire.RobotStop, nil) },
+	}
+}
+
+// tellRobot gives a robot a command that begins soon or never, waits for what it says, and fails if it does not do it.
+func (a *app) tellRobot(cmd *cobra.Command, name, kind string, args json.RawMessage) error {
+	id, err := parseThing(name)
+	if err != nil {
+		return err
+	}
+	c, err := a.client(cmd.Context())
+	if err != nil {
+		return err
+	}
+	ctx, path := cmd.Context(), "/v1/things/"+string(id)+"/commands"
+	var got command.Command
+	body := map[string]any{"kind": kind, "expires_in_ms": wire.MaxWait.Milliseconds()}
+	if args != nil {
+		body["args"] = args
+	}
+	if _, err := c.do(ctx, http.MethodPost, path, body, &got); err != nil {
+		return err
+	}
+	// Beyond its expiry and the grace for a result under way the cloud closes it.
+	for deadline := time.Now().Add(wire.MaxWait + 2*command.Grace); !got.State.Closed(); {
+		if time.Now().After(deadline) {
+			return errs.New(errs.Unavailable, "%s has not answered; kennelctl commands show %s %s", id, id, got.ID)
+		}
+		if err := pause(ctx, resultEvery); err != nil {
+			return err
+		}
+		if _, err := c.do(ctx, http.MethodGet, path+"/"+got.ID, nil, &got); err != nil {
+			return err
+		}
+	}
+	switch got.State {
+	case command.Failed:
+		return errs.New(errs.Conflict, "%s did not: %s", id, cmp.Or(resultText(got), "it did not say why"))
+	case command.Expired:
+		return errs.New(errs.Unavailable, "%s did not: %s", id, cmp.Or(resultText(got), "no result came in time"))
+	}
+	return cli.Print(cmd, got, func(t *cli.Table) { t.Row(got.Thing, resultText(got)) })
+}

@@ -1,0 +1,192 @@
+// Package look lets people look at a robot's structure tree while it lives.
+//
+//	Look (page, API) -> down/live, at most each AskEvery -> robot -> up/live, twice a second for a while -> Handle -> newest frame -> Look
+//
+// A robot that nobody looks at sends nothing, and nothing of this is kept: it is not how a robot was (package vitals), but how it is.
+package look
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/ack"
+	"kennel/cloud/api/live"
+	"kennel/cloud/api/topics"
+	"kennel/infra/logging"
+)
+
+// Our own limits.
+const (
+	AskEvery = 5 * time.Second  // between two requests to a robot that somebody looks at
+	AskFor   = 15 * time.Second // it shows itself for so long after each
+	Keep     = time.Hour        // a frame that nobody looks at
+	sendTime = 3 * time.Second
+)
+
+// Frame is the newest frame of a robot. Tree is of the newest that had one.
+type Frame struct {
+	At    time.Time // by the cloud's clock; zero: none came yet
+	Age   time.Duration
+	Tree  *live.Tree
+	Frame live.Frame
+}
+
+// Store is what Service needs from storage. It goes by the database's clock, so that processes agree.
+type Store interface {
+	// Ask notes that somebody looks, and reports whether the robot is to be told: it was not within every.
+	Ask(ctx context.Context, id thing.ID, every time.Duration) (bool, error)
+	// Put keeps a frame of a robot that somebody looks at; of any other it does nothing.
+	Put(ctx context.Context, id thing.ID, f live.Frame) error
+	// Newest returns the newest frame; the zero Frame if there is none.
+	Newest(ctx context.Context, id thing.ID) (Frame, error)
+	// Forget removes what nobody looked at for keep.
+	Forget(ctx context.Context, keep time.Duration) error
+}
+
+// Send publishes one message on the thing's down/<name>.
+type Send func(ctx context.Context, id thing.ID, name string, payload []byte) error
+
+// Service holds the rules. It is safe for concurrent use.
+type Service struct {
+	store Store
+	send  Send
+	log   *slog.Logger
+}
+
+// New returns a service on store.
+func New(store Store, send Send, log *slog.Logger) *Service { return &Service{store, send, log} }
+
+// Handle takes a message of up/live; its form is kitmqtt.UpHandler. Nothing is answered: the next one is near.
+func (s *Service) Handle(ctx context.Context, id thing.ID, payload []byte, _ func(ack.Ack)) {
+	f, err := live.ParseFrame(payload)
+	if err != nil {
+		s.log.WarnContext(ctx, "live frame cannot be read", logging.Thing, id, logging.Err, err)
+		return
+	}
+	if err := s.store.Put(ctx, id, f); err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "live frame not kept", logging.Thing, id, logging.Err, err)
+	}
+}
+
+// Look returns how a robot is, and sees that there will be something newer for who asks again.
+func (s *Service) Look(ctx context.Context, id thing.ID) (Robot, error) {
+	tell, err := s.store.Ask(ctx, id, AskEvery)
+	if err != nil {
+		return Robot{}, err
+	}
+	if tell {
+		payload, err := live.Look{ForMS: AskFor.Milliseconds()}.Encode()
+		if err != nil {
+			return Robot{}, err
+		}
+		sctx, cancel := context.WithTimeout(ctx, sendTime)
+		defer cancel()
+		if err := s.send(sctx, id, topics.Live, payload); err != nil {
+			s.log.WarnContext(ctx, "robot not told that somebody looks", logging.Thing, id, logging.Err, err) // what is known is shown, with its age
+		}
+	}
+	f, err := s.store.Newest(ctx, id)
+	if err != nil {
+		return Robot{}, err
+	}
+	return robot(id, f), nil
+}
+
+// Forget removes what nobody looks at any more; a periodic job.
+func (s *Service) Forget(ctx context.Context) error { return s.store.Forget(ctx, Keep) }
+
+// Robot is a robot's tree with its values, as people and programs get it.
+type Robot struct {
+	Thing thing.ID `json:"thing"`
+	// Received is when the robot said this; absent: it has said nothing yet, ask again.
+	Received *time.Time   `json:"received,omitempty"`
+	AgeMS    int64        `json:"age_ms"` // since Received
+	Body     string       `json:"body,omitempty"`
+	Devices  []Device     `json:"devices"` // parents first
+	Motion   *live.Motion `json:"motion,omitempty"`
+}
+
+// Device is one of the tree.
+type Device struct {
+	Full      string `json:"full"`
+	Compact   string `json:"compact"`
+	Kind      string `json:"kind"`
+	Interface string `json:"interface"`
+	Actuator  bool   `json:"actuator"`
+	Slots     []Slot `json:"slots,omitempty"`
+}
+
+// Slot is an attribute and what it reads as.
+type Slot struct {
+	Name  string   `json:"name"`
+	Type  string   `json:"type"`
+	Unit  string   `json:"unit,omitempty"`
+	Min   *float64 `json:"min,omitempty"`
+	Max   *float64 `json:"max,omitempty"`
+	Known bool     `json:"known"`            // somebody has measured or set it
+	Value any      `json:"value,omitempty"`  // a number, true or false, a text; "inf" or "-inf" for nothing in range
+	AgeMS *int64   `json:"age_ms,omitempty"` // since it was measured; absent: it never changes, or nobody knows
+}
+
+// robot joins a frame's values to its tree.
+func robot(id thing.ID, f Frame) Robot {
+	r := Robot{Thing: id, Devices: []Device{}}
+	if f.At.IsZero() || f.Tree == nil {
+		return r
+	}
+	at := f.At.UTC()
+	r.Received, r.AgeMS, r.Body, r.Motion = &at, f.Age.Milliseconds(), f.Tree.Body, f.Frame.Motion
+	values := make(map[int]live.Value, len(f.Frame.Values))
+	for _, v := range f.Frame.Values {
+		values[v.Slot] = v
+	}
+	for _, n := range f.Tree.Nodes {
+		d := Device{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interface, Actuator: n.Actuator}
+		for _, s := range n.Slots {
+			slot := Slot{Name: s.Name, Type: s.Type, Unit: s.Unit, Min: s.Min, Max: s.Max}
+			if v, ok := values[s.ID]; ok {
+				slot.Known = true
+				slot.Value = valueOf(s.Type, v)
+				if v.AgeMS >= 0 {
+					age := v.AgeMS + r.AgeMS
+					slot.AgeMS = &age
+				}
+			}
+			d.Slots = append(d.Slots, slot)
+		}
+		r.Devices = append(r.Devices, d)
+	}
+	return r
+}
+
+func valueOf(kind string, v live.Value) any {
+	switch {
+	case v.Infinite > 0:
+		return "inf"
+	case v.Infinite < 0:
+		return "-inf"
+	case v.Text != nil:
+		return *v.Text
+	case kind == "bool":
+		return *v.Number != 0
+	}
+	return *v.Number
+}
+
+// String prints a slot's value for people, with its unit.
+func (s Slot) String() string {
+	switch v := s.Value.(type) {
+	case nil:
+		return "not known"
+	case float64:
+		if s.Type == "int" {
+			return fmt.Sprintf("%.0f", v)
+		}
+		return fmt.Sprintf("%.4g", v)
+	default:
+		return fmt.Sprint(v)
+	}
+}

@@ -1,0 +1,49 @@
+// Package lookapi is look over HTTP.
+//
+//	GET /v1/things/{thing}/live -> the structure tree with its values
+//
+// Who asks sees what the robot said last, and makes it say more for some seconds: ask again for what is newer. An owner sees an own robot.
+package lookapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-kit/kit/endpoint"
+
+	"kennel/certs/thing"
+	"kennel/cloud/look"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kithttp"
+)
+
+const timeout = 10 * time.Second
+
+// Config holds what the endpoint needs besides the rules.
+type Config struct {
+	// Known refuses things that nobody registered.
+	Known func(ctx context.Context, id thing.ID) error
+	// Owns lets owners through to their own robots; nil: operators alone.
+	Owns kit.Owns
+	Log  *slog.Logger
+}
+
+// Mount adds the HTTP endpoint to mux. The caller's role comes from the context (infra/kit).
+func Mount(mux *http.ServeMux, svc *look.Service, cfg Config) {
+	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout), kit.RequireOwn(cfg.Owns, func(id thing.ID) thing.ID { return id }, kit.Staff...))
+	mux.Handle("GET /v1/things/{thing}/live", kithttp.Handler(wrap(kit.Typed(func(ctx context.Context, id thing.ID) (look.Robot, error) {
+		if err := cfg.Known(ctx, id); err != nil {
+			return look.Robot{}, err
+		}
+		return svc.Look(ctx, id)
+	})), func(r *http.Request) (any, error) {
+		id, err := thing.Parse(r.PathValue("thing"))
+		if err != nil {
+			return nil, errs.New(errs.Invalid, "%w", err)
+		}
+		return id, nil
+	}))
+}

@@ -1,0 +1,86 @@
+// Package lookpg keeps in Postgres how robots are that somebody looks at: table robot_look (migration 0086).
+package lookpg
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/live"
+	"kennel/cloud/look"
+	"kennel/infra/pg"
+)
+
+// Store implements look.Store. Safe for concurrent use.
+type Store struct{ pool *pgxpool.Pool }
+
+var _ look.Store = (*Store)(nil)
+
+// New returns a Store on the pool's database.
+func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
+
+// Ask implements look.Store.
+func (s *Store) Ask(ctx context.Context, id thing.ID, every time.Duration) (bool, error) {
+	tag, err := s.pool.Exec(ctx, `INSERT INTO robot_look AS l (thing, asked) VALUES ($1, clock_timestamp())
+		ON CONFLICT (thing) DO UPDATE SET asked = clock_timestamp() WHERE l.asked < clock_timestamp() - $2::interval`, string(id), every)
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", id, pg.Err(err))
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// Put implements look.Store. A robot that sends more often than it may is not written more often.
+func (s *Store) Put(ctx context.Context, id thing.ID, f live.Frame) error {
+	var tree []byte
+	if f.Tree != nil {
+		var err error
+		if tree, err = json.Marshal(f.Tree); err != nil {
+			return err
+		}
+		f.Tree = nil
+	}
+	frame, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = s.pool.Exec(ctx, `UPDATE robot_look SET received = clock_timestamp(), tree = coalesce($2, tree), frame = $3
+		WHERE thing = $1 AND (received IS NULL OR received < clock_timestamp() - $4::interval)`, string(id), tree, frame, live.Every/5)
+	if err != nil {
+		return fmt.Errorf("frame of %s: %w", id, pg.Err(err))
+	}
+	return nil
+}
+
+// Newest implements look.Store.
+func (s *Store) Newest(ctx context.Context, id thing.ID) (f look.Frame, err error) {
+	var tree, frame []byte
+	err = s.pool.QueryRow(ctx, `SELECT received, greatest(clock_timestamp() - received, '0'), tree, frame FROM robot_look WHERE thing = $1 AND received IS NOT NULL`,
+		string(id)).Scan(&f.At, &f.Age, &tree, &frame)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return look.Frame{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(frame, &f.Frame)
+	}
+	if err == nil && tree != nil {
+		err = json.Unmarshal(tree, &f.Tree)
+	}
+	if err != nil {
+		return look.Frame{}, fmt.Errorf("newest frame of %s: %w", id, pg.Err(err))
+	}
+	return f, nil
+}
+
+// Forget implements look.Store.
+func (s *Store) Forget(ctx context.Context, keep time.Duration) error {
+	if _, err := s.pool.Exec(ctx, `DELETE FROM robot_look WHERE asked < clock_timestamp() - $1::interval`, keep); err != nil {
+		return fmt.Errorf("forget frames: %w", pg.Err(err))
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package lookpg_test
+
+import (
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/live"
+	"kennel/cloud/look/lookpg"
+	"kennel/infra/pg/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const rex = thing.ID("vic:00e20100")
+
+func TestFrames(t *testing.T) {
+	pool := pgtest.New(t)
+	s := lookpg.New(pool)
+	number := func(v float64) live.Frame { return live.Frame{V: 1, Values: []live.Value{{Slot: 1, Number: &v}}} }
+	put := func(f live.Frame) {
+		t.Helper()
+		if err := s.Put(t.Context(), rex, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// received makes the newest frame older: nobody waits here.
+	received := func(ago time.Duration) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), `UPDATE robot_look SET received = received - $1::interval, asked = asked - $1::interval`, ago); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(number(1)) // nobody looks
+	if f, err := s.Newest(t.Context(), rex); err != nil || !f.At.IsZero() {
+		t.Fatalf("a frame that nobody asked for is kept: %+v, %v", f, err)
+	}
+	for i, want := range []bool{true, false} {
+		if tell, err := s.Ask(t.Context(), rex, time.Minute); err != nil || tell != want {
+			t.Fatalf("ask %d: %v, %v; want %v", i, tell, err, want)
+		}
+	}
+	first := number(2)
+	first.Tree = &live.Tree{Body: "vector", Nodes: []live.Node{{Full: "robot"}}}
+	put(first)
+	put(number(3)) // too soon
+	f, err := s.Newest(t.Context(), rex)
+	if err != nil || f.At.IsZero() || f.Age < 0 || f.Age > time.Minute || f.Tree == nil || f.Tree.Body != "vector" || *f.Frame.Values[0].Number != 2 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	received(time.Hour)
+	put(number(4))
+	if f, err := s.Newest(t.Context(), rex); err != nil || f.Tree == nil || *f.Frame.Values[0].Number != 4 {
+		t.Errorf("a frame without a tree: %+v, %v; want the tree of before", f, err)
+	}
+	if tell, err := s.Ask(t.Context(), rex, time.Minute); err != nil || !tell {
+		t.Errorf("ask after an hour: %v, %v", tell, err)
+	}
+	if err := s.Forget(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Newest(t.Context(), rex); err != nil || f.At.IsZero() {
+		t.Errorf("what is looked at is forgotten: %+v, %v", f, err)
+	}
+	received(time.Hour)
+	if err := s.Forget(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Newest(t.Context(), rex); err != nil || !f.At.IsZero() {
+		t.Errorf("what nobody looks at is kept: %+v, %v", f, err)
+	}
+}

@@ -1,0 +1,366 @@
+// Package pilot is the robot's structure tree for people elsewhere: it drives for the cloud, and shows the tree to who looks.
+//
+//	robot_drive, robot_stop ─► claim, motion, release ─► robotd
+//	down/live ─► GetTree, GetValues twice a second while somebody looks ─► up/live
+//
+// A drive holds what it moves for as long as it may last, and no longer: robotd ends it by itself, and frees it if agentd dies.
+package pilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	wire "kennel/cloud/api/commands"
+	"kennel/cloud/api/live"
+	"kennel/cloud/api/topics"
+	"kennel/edge/agent/commands"
+	"kennel/edge/corelink"
+	"kennel/edge/motion"
+	"kennel/edge/robot/claim"
+	"kennel/infra/logging"
+)
+
+// Our own limits.
+const (
+	patience   = 2 * time.Second  // for an answer of robotd, which gives it within a frame
+	spare      = 2 * time.Second  // that a claim outlives its drive
+	treeEvery  = 10 * time.Second // while somebody looks: the first may be lost
+	sendTime   = 5 * time.Second
+	maxWaiters = 64
+)
+
+// Core is robotd as the pilot sees it (corelink.Client).
+type Core interface {
+	Hello() (corelink.Hello, bool)
+	Send(corelink.Message) error
+}
+
+// Publish sends on up/<name>.
+type Publish func(ctx context.Context, name string, payload []byte) error
+
+// Pilot is safe for concurrent use.
+type Pilot struct {
+	core    Core
+	publish Publish
+	log     *slog.Logger
+	looked  chan struct{} // one slot: somebody looks
+
+	mu      sync.Mutex
+	stops   uint64                           // asked for so far
+	last    uint32                           // number of the newest request
+	waiting map[uint32]chan corelink.Message // who waits for the answer
+	leases  map[uint32]uint64                // of motions under way, by their request
+	motion  *corelink.Motion                 // newest
+	until   time.Time                        // when nobody looks any more
+}
+
+// New returns a pilot that shows nothing until Run.
+func New(core Core, publish Publish, log *slog.Logger) *Pilot {
+	return &Pilot{core: core, publish: publish, log: log, looked: make(chan struct{}, 1), waiting: map[uint32]chan corelink.Message{}, leases: map[uint32]uint64{}}
+}
+
+// Handle takes every message of robotd. It does not block.
+func (p *Pilot) Handle(m corelink.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answer := func(request uint32) {
+		if c, ok := p.waiting[request]; ok {
+			delete(p.waiting, request)
+			c <- m // it has room for one
+		}
+	}
+	switch m := m.(type) {
+	case *corelink.Hello: // robotd is another one, or its body: what was under way is over
+		p.motion = nil
+		clear(p.leases)
+	case *corelink.Motion:
+		p.motion = m
+	case *corelink.Reply:
+		answer(m.Request)
+	case *corelink.Tree:
+		answer(m.Request)
+	case *corelink.Values:
+		answer(m.Request)
+	case *corelink.Ended:
+		if lease, ok := p.leases[m.Request]; ok {
+			delete(p.leases, m.Request)
+			p.last++
+			_ = p.core.Send(&corelink.Release{Request: p.last, Lease: lease}) // a robotd that is gone holds nothing, and a claim ends by itself
+		}
+	}
+}
+
+// ask sends what message makes of a number and returns the answer.
+func ask[A corelink.Message](ctx context.Context, p *Pilot, message func(request uint32) corelink.Message) (answer A, err error) {
+	got := make(chan corelink.Message, 1)
+	p.mu.Lock()
+	if len(p.waiting) >= maxWaiters {
+		p.mu.Unlock()
+		return answer, errors.New("too many questions wait for the real-time core (robotd)")
+	}
+	p.last++
+	request := p.last
+	p.waiting[request] = got
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.waiting, request)
+		p.mu.Unlock()
+	}()
+	if err := p.core.Send(message(request)); err != nil {
+		return answer, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case m := <-got:
+		a, ok := m.(A)
+		if !ok {
+			return answer, fmt.Errorf("the real-time core (robotd) answered with %v", m.Type())
+		}
+		return a, nil
+	case <-ctx.Done():
+		return answer, errors.New("the real-time core (robotd) does not answer")
+	}
+}
+
+// do is ask for what is answered by a Reply; one that is not ok is an error.
+func (p *Pilot) do(ctx context.Context, message func(request uint32) corelink.Message) (*corelink.Reply, error) {
+	r, err := ask[*corelink.Reply](ctx, p, message)
+	if err == nil && r.Code != "ok" {
+		err = fmt.Errorf("%s: %s", r.Code, r.Detail)
+	}
+	return r, err
+}
+
+// Executors is what the cloud may ask of it.
+func (p *Pilot) Executors() map[string]commands.Executor {
+	return map[string]commands.Executor{wire.RobotDrive: p.drive, wire.RobotStop: p.stop}
+}
+
+// order is the devices that a drive takes, and what moves them.
+func order(d wire.Drive, request uint32) (device string, m corelink.Message, what string) {
+	ms := uint32(d.For().Milliseconds())
+	switch {
+	case d.Left != nil:
+		return "robot.body.wheel", &corelink.Wheels{Request: request, Left: *d.Left, Right: *d.Right, ForMS: ms}, fmt.Sprintf("wheels at %.3g and %.3g m/s", *d.Left, *d.Right)
+	case d.Straight != nil:
+		return "robot.body.wheel", &corelink.Straight{Request: request, Metres: *d.Straight, Speed: d.Speed, ForMS: ms}, fmt.Sprintf("%.3g m ahead", *d.Straight)
+	case d.Turn != nil:
+		return "robot.body.wheel", &corelink.Turn{Request: request, Radians: *d.Turn, Speed: d.Speed, ForMS: ms}, fmt.Sprintf("turning by %.3g rad", *d.Turn)
+	case d.Head != nil:
+		return "robot.body.head.pitch", &corelink.Head{Request: request, Radians: *d.Head, Speed: d.Speed}, fmt.Sprintf("head to %.3g rad", *d.Head)
+	}
+	return "robot.body.arm", &corelink.Lift{Request: request, Metres: *d.Lift, Speed: d.Speed}, fmt.Sprintf("lift to %.3g m", *d.Lift)
+}
+
+// drive begins a drive and returns: how it goes shows in the tree, and a stop must not wait for it.
+func (p *Pilot) drive(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+	d, err := wire.ParseDrive(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	if _, ok := p.core.Hello(); !ok {
+		return commands.Outcome{}, errors.New("the real-time core (robotd) is not connected")
+	}
+	device, _, what := order(d, 0)
+	p.mu.Lock()
+	stops := p.stops
+	p.mu.Unlock()
+	held, err := p.do(ctx, func(n uint32) corelink.Message {
+		return &corelink.Claim{Request: n, Devices: []string{device}, Priority: uint8(claim.Person), TTLMS: uint32((d.For() + spare).Milliseconds())}
+	})
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	_, err = p.do(ctx, func(n uint32) corelink.Message {
+		p.mu.Lock()
+		p.leases[n] = held.Lease // before its end can come
+		p.mu.Unlock()
+		_, m, _ := order(d, n)
+		return m
+	})
+	if err != nil {
+		p.free(held.Lease)
+		return commands.Outcome{}, err
+	}
+	p.mu.Lock()
+	late := p.stops != stops
+	p.mu.Unlock()
+	if late { // robotd may have heard of the stop before it heard of this
+		_, err := p.stop(ctx, nil)
+		return commands.Outcome{}, errors.Join(errors.New("it was stopped while it began"), err)
+	}
+	return commands.Outcome{Detail: fmt.Sprintf("begun: %s, for at most %v", what, d.For())}, nil
+}
+
+// free gives a claim back whose drive did not begin.
+func (p *Pilot) free(lease uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for request, l := range p.leases {
+		if l == lease {
+			delete(p.leases, request)
+		}
+	}
+	p.last++
+	_ = p.core.Send(&corelink.Release{Request: p.last, Lease: lease}) // as in Handle
+}
+
+// stop brings everything to rest. It may run beside a drive that is about to begin, which then sees it.
+func (p *Pilot) stop(ctx context.Context, _ json.RawMessage) (commands.Outcome, error) {
+	p.mu.Lock()
+	p.stops++
+	p.mu.Unlock()
+	_, err := p.do(ctx, func(n uint32) corelink.Message { return &corelink.Stop{Request: n} })
+	return commands.Outcome{Detail: "everything comes to rest"}, err
+}
+
+// Introduce tells robotd who the robot is.
+func (p *Pilot) Introduce(name, serial, ip string) {
+	_ = p.core.Send(&corelink.Introduce{Name: name, Serial: serial, IP: ip}) // said again to each robotd that says hello
+}
+
+// Look takes a message of down/live: somebody looks from now on, for a while. It does not block.
+func (p *Pilot) Look(payload []byte) {
+	l, err := live.ParseLook(payload)
+	if err != nil {
+		p.log.Warn("look cannot be read", logging.Err, err)
+		return
+	}
+	p.mu.Lock()
+	if until := time.Now().Add(l.For()); until.After(p.until) {
+		p.until = until
+	}
+	p.mu.Unlock()
+	select {
+	case p.looked <- struct{}{}:
+	default: // said already
+	}
+}
+
+// Run shows the tree to who looks, until ctx ends.
+func (p *Pilot) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.looked:
+		}
+		p.show(ctx)
+	}
+}
+
+// show sends frames until nobody looks any more.
+func (p *Pilot) show(ctx context.Context) {
+	tick := time.NewTicker(live.Every)
+	defer tick.Stop()
+	var treeAt time.Time
+	for {
+		p.mu.Lock()
+		over := !time.Now().Before(p.until)
+		p.mu.Unlock()
+		if over {
+			return
+		}
+		withTree := time.Since(treeAt) >= treeEvery
+		switch err := p.send(ctx, withTree); {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			p.log.DebugContext(ctx, "the tree was not shown", logging.Err, err) // the next frame is soon, and who looks sees how old the last one is
+		case withTree:
+			treeAt = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *Pilot) send(ctx context.Context, withTree bool) error {
+	f, err := p.frame(ctx, withTree)
+	if err != nil {
+		return err
+	}
+	b, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	return p.publish(ctx, topics.Live, b)
+}
+
+// frame is how the robot is now.
+func (p *Pilot) frame(ctx context.Context, withTree bool) (f live.Frame, err error) {
+	if withTree {
+		t, err := ask[*corelink.Tree](ctx, p, func(n uint32) corelink.Message { return &corelink.GetTree{Request: n} })
+		if err != nil {
+			return f, err
+		}
+		f.Tree = tree(t)
+	}
+	v, err := ask[*corelink.Values](ctx, p, func(n uint32) corelink.Message { return &corelink.GetValues{Request: n} })
+	if err != nil {
+		return f, err
+	}
+	for _, x := range v.Values {
+		f.Values = append(f.Values, value(&x, v.AtUS))
+	}
+	p.mu.Lock()
+	m := p.motion
+	p.mu.Unlock()
+	if m != nil {
+		f.Motion = &live.Motion{X: m.X, Y: m.Y, Theta: m.Theta, Speed: m.Speed, Turning: m.Turning, Moving: m.Moving, Way: m.OdoBody, Treads: m.Treads,
+			Stop: motion.Reason(m.Stop).Words()}
+		for _, o := range m.Owners {
+			f.Motion.Owners = append(f.Motion.Owners, live.Owner{Device: o.Device, Program: o.Program, Priority: int(o.Priority)})
+		}
+	}
+	return f, nil
+}
+
+func value(v *corelink.Value, nowUS int64) live.Value {
+	out := live.Value{Slot: int(v.Slot), AgeMS: -1}
+	if v.AtUS > 0 {
+		out.AgeMS = max(nowUS-v.AtUS, 0) / 1000
+	}
+	switch v.Form {
+	case corelink.Infinite:
+		out.Infinite = 1
+	case corelink.NegativeInfinite:
+		out.Infinite = -1
+	case corelink.Words:
+		out.Text = &v.Text
+	default:
+		out.Number = &v.Number
+	}
+	return out
+}
+
+func tree(t *corelink.Tree) *live.Tree {
+	out := &live.Tree{Body: t.Body}
+	for _, n := range t.Nodes {
+		node := live.Node{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interfaces, Actuator: n.Actuator}
+		for _, s := range n.Slots {
+			slot := live.Slot{ID: int(s.ID), Name: s.Name, Type: s.Type, Unit: s.Unit}
+			if s.Bounds&corelink.HasMin != 0 {
+				slot.Min = &s.Min
+			}
+			if s.Bounds&corelink.HasMax != 0 {
+				slot.Max = &s.Max
+			}
+			node.Slots = append(node.Slots, slot)
+		}
+		out.Nodes = append(out.Nodes, node)
+	}
+	return out
+}

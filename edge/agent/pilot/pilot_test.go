@@ -1,0 +1,241 @@
+package pilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	wire "kennel/cloud/api/commands"
+	"kennel/cloud/api/live"
+	"kennel/cloud/api/topics"
+	"kennel/edge/corelink"
+)
+
+// robotd is a core that answers at once, as it is told to.
+type robotd struct {
+	p    *Pilot
+	mu   sync.Mutex
+	said []corelink.Message
+	code string // of motions; "": ok
+	dumb bool
+	gone bool
+
+	between func() // called once, before a claim is answered
+}
+
+func (r *robotd) Hello() (corelink.Hello, bool) { return corelink.Hello{Program: "robotd"}, !r.gone }
+
+func (r *robotd) Send(m corelink.Message) error {
+	if r.gone {
+		return corelink.ErrNotConnected
+	}
+	if _, ok := m.(*corelink.Claim); ok && r.between != nil {
+		f := r.between
+		r.between = nil
+		f()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.said = append(r.said, m)
+	if r.dumb {
+		return nil
+	}
+	code := r.code
+	if code == "" {
+		code = "ok"
+	}
+	var answer corelink.Message
+	switch m := m.(type) {
+	case *corelink.Claim:
+		answer = &corelink.Reply{Request: m.Request, Code: "ok", Lease: 77}
+	case *corelink.Straight:
+		answer = &corelink.Reply{Request: m.Request, Code: code, Detail: "the robot may not move: halted", Underway: code == "ok"}
+	case *corelink.Wheels:
+		answer = &corelink.Reply{Request: m.Request, Code: code, Underway: true}
+	case *corelink.Stop:
+		answer = &corelink.Reply{Request: m.Request, Code: "ok"}
+	case *corelink.GetTree:
+		answer = &corelink.Tree{Request: m.Request, Body: "vector", Nodes: []corelink.Node{{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device",
+			Slots: []corelink.Slot{{ID: 5, Name: "angle", Type: "float", Unit: "rad", Bounds: corelink.HasMin, Min: -1}}}}}
+	case *corelink.GetValues:
+		answer = &corelink.Values{Request: m.Request, AtUS: 2_000_000, Values: []corelink.Value{{Slot: 5, AtUS: 1_995_000, Number: 0.25},
+			{Slot: 6, AtUS: 2_000_000, Form: corelink.Infinite}, {Slot: 7, Form: corelink.Words, Text: "Vector"}}}
+	}
+	if answer != nil {
+		go r.p.Handle(answer)
+	}
+	return nil
+}
+
+// last returns the newest message of type T.
+func last[T corelink.Message](r *robotd) (m T, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.said {
+		if x, ok := x.(T); ok {
+			m = x
+			n++
+		}
+	}
+	return m, n
+}
+
+type sent struct {
+	name string
+	f    live.Frame
+	at   time.Time
+}
+
+func start(t *testing.T) (*Pilot, *robotd, func() []sent) {
+	var mu sync.Mutex
+	var frames []sent
+	r := &robotd{}
+	p := New(r, func(_ context.Context, name string, payload []byte) error {
+		f, err := live.ParseFrame(payload)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		frames = append(frames, sent{name, f, time.Now()})
+		return nil
+	}, slog.New(slog.DiscardHandler))
+	r.p = p
+	return p, r, func() []sent { mu.Lock(); defer mu.Unlock(); return frames }
+}
+
+func TestDrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, r, _ := start(t)
+		do := func(kind, args string) (string, error) {
+			out, err := p.Executors()[kind](t.Context(), json.RawMessage(args))
+			return out.Detail, err
+		}
+		detail, err := do(wire.RobotDrive, `{"straight":0.1,"speed":0.05,"seconds":4}`)
+		if err != nil || !strings.Contains(detail, "0.1 m") || !strings.Contains(detail, "4s") {
+			t.Fatalf("%q, %v", detail, err)
+		}
+		if c, _ := last[*corelink.Claim](r); c.Devices[0] != "robot.body.wheel" || c.TTLMS != 6000 || c.Priority != 50 {
+			t.Errorf("claim %+v", c)
+		}
+		m, _ := last[*corelink.Straight](r)
+		if m.Metres != 0.1 || m.Speed != 0.05 || m.ForMS != 4000 {
+			t.Errorf("straight %+v", m)
+		}
+		if _, n := last[*corelink.Release](r); n != 0 {
+			t.Error("the claim is gone before the drive has ended")
+		}
+		p.Handle(&corelink.Ended{Request: m.Request, Outcome: "done"})
+		p.Handle(&corelink.Ended{Request: m.Request, Outcome: "done"})
+		if rel, n := last[*corelink.Release](r); n != 1 || rel.Lease != 77 {
+			t.Errorf("%d releases, %+v; want one of lease 77", n, rel)
+		}
+		if _, err := do(wire.RobotStop, ``); err != nil {
+			t.Error(err)
+		}
+		if _, n := last[*corelink.Stop](r); n != 1 {
+			t.Errorf("%d stops", n)
+		}
+
+		// A stop that comes between the claim and the motion is not lost.
+		_, stops := last[*corelink.Stop](r)
+		r.between = func() {
+			if _, err := do(wire.RobotStop, ``); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "stopped while it began") {
+			t.Errorf("a drive that was stopped as it began: %v", err)
+		}
+		r.mu.Lock()
+		if _, ok := r.said[len(r.said)-1].(*corelink.Stop); !ok {
+			t.Errorf("robotd heard %v last, want a stop after the motion", r.said[len(r.said)-1].Type())
+		}
+		r.mu.Unlock()
+		if _, n := last[*corelink.Stop](r); n != stops+2 {
+			t.Errorf("%d stops, want %d", n, stops+2)
+		}
+		p.Handle(&corelink.Ended{Request: p.last - 1, Outcome: "cancelled"})
+		r.said = slices.DeleteFunc(r.said, func(m corelink.Message) bool { return m.Type() == corelink.TypeRelease })
+		r.said = append(r.said, &corelink.Release{Lease: 77})
+
+		r.code = "stopped"
+		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "halted") {
+			t.Errorf("a refused drive: %v", err)
+		}
+		if _, n := last[*corelink.Release](r); n != 2 {
+			t.Errorf("a refused drive keeps its claim: %d releases", n)
+		}
+		if _, err := do(wire.RobotDrive, `{}`); err == nil {
+			t.Error("a drive to nowhere was taken")
+		}
+		r.dumb = true
+		began := time.Now()
+		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "does not answer") || time.Since(began) != patience {
+			t.Errorf("a core that is silent: %v after %v", err, time.Since(began))
+		}
+		if len(p.waiting) != 0 || len(p.leases) != 0 {
+			t.Errorf("%d wait, %d leases", len(p.waiting), len(p.leases))
+		}
+		r.gone = true
+		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "not connected") {
+			t.Errorf("no core: %v", err)
+		}
+		if _, err := do(wire.RobotStop, ``); !errors.Is(err, corelink.ErrNotConnected) {
+			t.Errorf("stop without a core: %v", err)
+		}
+	})
+}
+
+// TestNobodyLooks: a robot shows itself twice a second while somebody looks, and not at all else.
+func TestNobodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, r, frames := start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(time.Minute)
+		p.Look([]byte(`{"v":2}`))
+		time.Sleep(time.Minute)
+		if len(frames()) != 0 || len(r.said) != 0 {
+			t.Fatalf("%d frames, robotd heard %v, and nobody looks", len(frames()), r.said)
+		}
+		p.Handle(&corelink.Motion{X: 0.5, Stop: 1, Owners: []corelink.Ownership{{Device: "wheelL", Program: "agentd", Priority: 50}}})
+		for range 3 { // who looks asks again before it is over
+			p.Look([]byte(`{"v":1,"for_ms":15000}`))
+			time.Sleep(10 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		got := frames()
+		if n := len(got); n < 65 || n > 71 { // 35 s
+			t.Errorf("%d frames in 35 s, want two a second", n)
+		}
+		trees := 0
+		for i, f := range got {
+			if i > 0 && f.at.Sub(got[i-1].at) < live.Every {
+				t.Errorf("two frames within %v", f.at.Sub(got[i-1].at))
+			}
+			if f.f.Tree != nil {
+				trees++
+			}
+			if f.name != topics.Live || len(f.f.Values) != 3 || *f.f.Values[0].Number != 0.25 || f.f.Values[0].AgeMS != 5 || f.f.Values[1].Infinite != 1 ||
+				*f.f.Values[2].Text != "Vector" || f.f.Values[2].AgeMS != -1 || f.f.Motion.X != 0.5 || f.f.Motion.Stop[0] != "halted" || f.f.Motion.Owners[0].Device != "wheelL" {
+				t.Fatalf("frame %+v", f)
+			}
+		}
+		if trees < 3 || trees > 5 || got[0].f.Tree == nil || got[0].f.Tree.Nodes[0].Slots[0].Max != nil || *got[0].f.Tree.Nodes[0].Slots[0].Min != -1 {
+			t.Errorf("%d trees, the first %+v", trees, got[0].f.Tree)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,469 @@
+package helm
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/motion"
+	"kennel/edge/power"
+	"kennel/edge/robot/claim"
+	"kennel/edge/robot/state"
+	"kennel/edge/rt"
+	"kennel/edge/sense"
+)
+
+// calibrateFor is how long the helm's own claim for calibrating lasts at most: three homings of two joints; own default.
+const calibrateFor = 15 * time.Second
+
+// easeFor is how long a joint that lost its owner may take to come to rest; own default.
+const easeFor = 500 * time.Millisecond
+
+// ordersAStep bounds the work of one step; what is left waits for the next.
+const ordersAStep = 64
+
+// selfTries is how often the helm begins to calibrate a body that it opened; own default.
+const selfTries = 10
+
+// Owning is who owns an actuator; 0 is nobody.
+type Owning struct {
+	Owner    claim.Owner
+	Priority claim.Priority
+}
+
+// Report is what is known after a step.
+type Report struct {
+	At     time.Duration
+	Motion motion.Report
+	Sense  sense.State
+	Heat   power.Heat // of the body
+	Shed   power.Shed
+	Charge power.Charging
+	Off    power.Shutdown
+	Owners [claim.MaxActuators]Owning // by actuator, as many as the tree has
+	Lost   uint64                     // results that found the ring full
+}
+
+// Helm is the device model of one body. Step belongs to the goroutine of the loop; all else is safe for concurrent use, with one reader of Result.
+type Helm struct {
+	model     Model
+	board     *state.Board
+	bind      Binding
+	senses    *sense.Senses
+	motion    *motion.Motion
+	claims    *claim.Table
+	slots     slots
+	actuators int
+	parts     devices
+
+	box     rt.Mailbox[Order]
+	results rt.Ring[Result]
+	reports *rt.Latest[Report]
+
+	run    uint32
+	epoch  uint32
+	last   time.Duration
+	begun  bool
+	sense  body.Sense
+	act    body.Act // its lights
+	path   motion.Path
+	now    motion.Report
+	known  sense.State
+	events sense.Events
+
+	heat   power.Guard
+	shed   power.Shedding
+	charge power.Charge
+	off    power.Shutdown
+
+	treads underway
+	joints [2]underway
+	letGo  [2]time.Duration // when a joint that nobody owns loses its power, at rest or not; 0: it has none
+	self   selfTask
+	tries  int  // calibrations of this epoch
+	ready  bool // motion has taken in a frame of this run
+}
+
+// underway is a motion that somebody ordered.
+type underway struct {
+	owner   claim.Owner // 0: nobody's
+	request uint32
+	moving  bool // its end was not told yet
+	until   time.Duration
+	why     motion.Outcome // of an end that the helm decided; None: motion knows
+}
+
+// jointOf numbers the joints that orders know.
+type jointOf uint8
+
+const (
+	theHead jointOf = iota
+	theLift
+)
+
+// selfTask is the calibration after a body was opened (VEC-MOT-07).
+type selfTask uint8
+
+const (
+	wanted selfTask = iota
+	calibrating
+	settled
+)
+
+// New returns the helm of a kind of body.
+func New(m Model) (*Helm, error) {
+	h := &Helm{model: m, actuators: len(m.Tree.Actuators()), board: state.New(m.Tree), reports: rt.NewLatest[Report]()}
+	var err error
+	if h.bind, err = m.Bind(h.board); err != nil {
+		return nil, fmt.Errorf("helm: %w", err)
+	}
+	if h.senses, err = sense.New(m.Sense, &m.Body); err != nil {
+		return nil, fmt.Errorf("helm: %w", err)
+	}
+	if h.motion, err = motion.New(m.Motion); err != nil {
+		return nil, fmt.Errorf("helm: %w", err)
+	}
+	if h.claims, err = claim.New(h.actuators); err != nil {
+		return nil, fmt.Errorf("helm: %w", err)
+	}
+	f := finder{tree: m.Tree}
+	h.parts = devices{wheels: f.actuators(m.Wheels...), joint: [2]claim.Set{theHead: f.actuators(m.Head.Device), theLift: f.actuators(m.Lift.Device)}}
+	h.slots = slots{
+		touch: f.slot("touch.pressure"), laser: f.slot("laser.distance"),
+		moving: f.slot("robot.moving"), xSpeed: f.slot("robot.xSpeed"), yawSpeed: f.slot("robot.yawSpeed"),
+		trackerYaw: f.slot("robot.yaw"), trackerPitch: f.slot("robot.pitch"),
+	}
+	for _, c := range m.Cliffs {
+		h.slots.detected = append(h.slots.detected, f.slot(c+".detected"))
+	}
+	for _, l := range m.Lights {
+		h.slots.lights = append(h.slots.lights, [3]int{f.slot(l + ".r"), f.slot(l + ".g"), f.slot(l + ".b")})
+		if set := f.actuators(l); f.err == nil {
+			for a := range h.actuators {
+				if set.Has(a) {
+					h.parts.lights = append(h.parts.lights, a)
+				}
+			}
+		}
+	}
+	if f.err != nil {
+		return nil, fmt.Errorf("helm: %w", f.err)
+	}
+	return h, nil
+}
+
+// Board returns the tree's values.
+func (h *Helm) Board() *state.Board { return h.board }
+
+// Model returns what it was made of.
+func (h *Helm) Model() *Model { return &h.model }
+
+// Post leaves o for the next step. False: the mailbox is full and o is refused.
+func (h *Helm) Post(o Order) bool { return h.box.Post(o) }
+
+// Refused returns how many orders found the mailbox full.
+func (h *Helm) Refused() uint64 { return h.box.Refused() }
+
+// Result returns the oldest result nobody took yet; false if there is none. One goroutine asks.
+func (h *Helm) Result() (Result, bool) {
+	r := h.results.Peek()
+	if r == nil {
+		return Result{}, false
+	}
+	out := *r
+	h.results.Drop()
+	return out, true
+}
+
+// Report copies the report of the newest step to r; false if there was none yet.
+func (h *Helm) Report(r *Report) bool { return h.reports.Get(r) }
+
+// Step is the helm's task in the loop.
+func (h *Helm) Step(f *rt.Frame) {
+	// The loop measures DT from the newest frame; what integrates here needs the time since the step before.
+	dt := f.Now - h.last
+	if !h.begun || dt < 0 {
+		dt = 0
+	}
+	h.begun, h.last = true, f.Now
+	anew := f.Run != h.run
+	h.take(f)
+	h.feel(f, dt)
+	if f.Sense.Fresh {
+		h.watchPower(f)
+	}
+	stop := h.reasons(f)
+	h.claims.Step(f.Now)
+	h.calibrateSelf(f.Now, stop)
+	for range ordersAStep {
+		o := h.box.Peek()
+		if o == nil {
+			break
+		}
+		if anew && o.Kind.moves() {
+			// It waited for a body through who knows how long: nobody expects it now.
+			h.results.Put(Result{Owner: o.Owner, Request: o.Request, Code: Refused, Actuator: -1, Stop: motion.Link})
+		} else {
+			h.obey(f.Now, o)
+		}
+		h.box.Drop()
+	}
+	h.yield(f.Now)
+	in := motion.Input{Now: f.Now, DT: dt, Sense: &h.sense, Stop: stop, Cliffs: h.cliffs()}
+	r := h.motion.Step(&in, f.Act)
+	h.now = *r
+	h.ready = h.ready || h.sense.Fresh && r.Stop&motion.Everything == 0
+	f.Act.Lights = h.act.Lights
+	h.settle()
+	h.show(f.Now)
+	h.tell(f.Now)
+}
+
+// take copies the measurement. A body that was opened again, or another one, counts anew although its driver's epoch may be the same number.
+func (h *Helm) take(f *rt.Frame) {
+	h.sense = *f.Sense
+	h.sense.Epoch += f.Run << 20
+	if f.Run != h.run || h.sense.Epoch != h.epoch {
+		h.epoch, h.self, h.ready, h.tries = h.sense.Epoch, wanted, false, 0
+	}
+	if f.Run != h.run {
+		h.run = f.Run
+		for i := range h.slots.lights {
+			h.light(i, body.Light{}, f.Now) // opening a body darkens it
+		}
+	}
+}
+
+// feel runs the senses on what was measured.
+func (h *Helm) feel(f *rt.Frame, dt time.Duration) {
+	s := &h.sense
+	in := sense.Input{Sense: s, Driven: h.now.Moving, Prox: sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt}}
+	if j := &h.now.Joints[h.model.Head.Index]; j.Calibrated {
+		in.HeadAngle, in.HeadRate = j.Angle, j.Speed
+	}
+	if j := &h.now.Joints[h.model.Lift.Index]; j.Calibrated {
+		in.LiftHeight = h.model.Lift.Value(j.Angle)
+	}
+	h.known, h.events = h.senses.Step(f.Now, dt, &in)
+}
+
+// watchPower follows heat, charge and load, and decides whether to go off. dt is the time since the frame before: only frames tell.
+func (h *Helm) watchPower(f *rt.Frame) {
+	on := h.sense.Power.Has(body.OnCharger)
+	h.heat = h.heat.Step(&power.BodyLadder, h.sense.Temperature, f.DT)
+	h.shed = h.shed.Step(f.Battery, on, f.DT)
+	h.charge = h.charge.Step(power.ChargeInput{OnCharger: on, Charging: h.sense.Power.Has(body.Charging), Level: f.Battery.Level, Body: h.heat.Heat}, f.DT)
+	h.off = h.off.Step(power.ShutdownInput{
+		Body: h.heat.Heat, Shed: h.shed.Now, OnCharger: on, BelowCritical: h.sense.Power.Has(body.BelowCritical),
+		Imminent: h.sense.Power.Has(body.ShutdownImminent), Button: h.events.Gesture == sense.PowerOff,
+		GyroFailed: h.known.Motion.Gyro == sense.GyroFailed,
+	}, f.DT)
+}
+
+// reasons to stop that motion cannot see by itself.
+func (h *Helm) reasons(f *rt.Frame) (stop motion.Reason) {
+	if f.Halted || h.off.Off != power.StayOn || h.heat.Heat >= power.Hot { // VEC-PWR-10: hot means no activity
+		stop |= motion.Halted
+	}
+	if f.Stale {
+		stop |= motion.Watchdog
+	}
+	m := &h.known.Motion
+	if m.Falling {
+		stop |= motion.Falling
+	}
+	if h.known.CliffsKnown && h.senses.Cliffs.All() || m.OffTreads > sense.OnTreads {
+		stop |= motion.Lifted
+	}
+	return stop
+}
+
+// cliffs is what the treads must not go over: sensor i is bit i on both sides (VEC-BODY-20).
+func (h *Helm) cliffs() motion.Cliffs {
+	if !h.known.CliffsKnown {
+		return 0
+	}
+	return motion.Cliffs(h.known.Cliffs)
+}
+
+// calibrateSelf homes the joints once after a body was opened.
+func (h *Helm) calibrateSelf(now time.Duration, stop motion.Reason) {
+	both := [2]int{h.model.Head.Index, h.model.Lift.Index}
+	switch h.self {
+	case wanted:
+		if stop&motion.Halted != 0 {
+			h.self = settled // whoever halted it does not want it to move by itself later
+			return
+		}
+		if !h.ready || stop&motion.Everything != 0 || h.now.Stop&motion.Everything != 0 {
+			return
+		}
+		h.self = settled
+		set := h.parts.joint[theHead]
+		for i, w := range h.parts.joint[theLift] {
+			set[i] |= w
+		}
+		if a, _, _ := h.inTheWay(Self, &set, claim.Behavior); a >= 0 {
+			return
+		}
+		if _, err := h.claims.Claim(now, Self, set, claim.Behavior, calibrateFor); err != nil {
+			return // the table is full of others' claims: their orders home the joints
+		}
+		h.self, h.tries = calibrating, h.tries+1
+		for k, i := range both {
+			if h.motion.Calibrate(i) == nil {
+				h.joints[k] = underway{owner: Self, moving: true}
+			}
+		}
+	case calibrating:
+		if h.joints[theHead].moving || h.joints[theLift].moving {
+			return
+		}
+		// What a late loop or a silent body stopped is begun again (VEC-MOT-07); what a person stopped or took over is not.
+		again := h.tries < selfTries
+		for _, i := range both {
+			if j := &h.now.Joints[i]; !j.Calibrated && j.Outcome != motion.Stopped {
+				again = false
+			}
+		}
+		h.self = settled
+		if again && (!h.now.Joints[both[0]].Calibrated || !h.now.Joints[both[1]].Calibrated) {
+			h.self = wanted
+		}
+		h.claims.Drop(now, Self)
+	}
+}
+
+// yield ends what is under way although its owner lost the actuator, or its time is over.
+func (h *Helm) yield(now time.Duration) {
+	if u := &h.treads; u.owner != 0 {
+		switch {
+		case !h.holds(u.owner, &h.parts.wheels):
+			u.end(motion.Cancelled)
+			h.motion.StopTreads()
+			h.leave(u)
+		case u.moving && now >= u.until:
+			u.end(motion.Expired)
+			h.motion.StopTreads()
+		}
+	}
+	for k := range h.joints {
+		if h.letGo[k] > 0 && now >= h.letGo[k] {
+			h.letGo[k] = 0
+			if h.joints[k].owner == 0 {
+				_ = h.motion.Release(h.index(jointOf(k))) // a joint of ours exists
+			}
+		}
+		if u := &h.joints[k]; u.owner != 0 && !h.holds(u.owner, &h.parts.joint[k]) {
+			u.end(motion.Cancelled)
+			h.leave(u)
+			h.letGo[k] = now + easeFor
+			if h.motion.MoveAt(h.index(jointOf(k)), 0, 0) != nil { // a reason to stop holds: it has no power anyhow
+				_ = h.motion.Release(h.index(jointOf(k))) // a joint of ours exists
+			}
+		}
+	}
+}
+
+// leave makes a motion nobody's, and tells who had it.
+func (h *Helm) leave(u *underway) {
+	if u.moving {
+		h.ended(u, u.why)
+	}
+	*u = underway{}
+}
+
+// end decides how a motion ended that motion itself would call something else.
+func (u *underway) end(o motion.Outcome) {
+	if u.moving && u.why == motion.None {
+		u.why = o
+	}
+}
+
+func (h *Helm) index(j jointOf) int {
+	if j == theHead {
+		return h.model.Head.Index
+	}
+	return h.model.Lift.Index
+}
+
+// settle tells the owners of what has ended.
+func (h *Helm) settle() {
+	h.settleOne(&h.treads, h.now.Treads)
+	for k := range h.joints {
+		h.settleOne(&h.joints[k], h.now.Joints[h.index(jointOf(k))].Outcome)
+	}
+}
+
+func (h *Helm) settleOne(u *underway, o motion.Outcome) {
+	if !u.moving {
+		return
+	}
+	if u.why != motion.None {
+		o = u.why
+	}
+	if o == motion.Running {
+		return
+	}
+	h.ended(u, o)
+}
+
+func (h *Helm) ended(u *underway, o motion.Outcome) {
+	u.moving, u.why = false, motion.None
+	if u.owner != Self {
+		h.results.Put(Result{Owner: u.owner, Request: u.request, Code: Ended, Outcome: o, Pose: h.motion.Pose()})
+	}
+}
+
+// show brings all that is known to the tree's slots.
+func (h *Helm) show(now time.Duration) {
+	s, b := &h.sense, h.board
+	for _, j := range [...]*Joint{&h.model.Head, &h.model.Lift} {
+		if r := &h.now.Joints[j.Index]; r.Calibrated {
+			h.bind.Home(j.Motor, r.Home)
+		}
+	}
+	h.bind.Sense(s)
+	if s.At > 0 {
+		if s.TouchAt > 0 && h.senses.Touch.Ready() {
+			b.Set(h.slots.touch, number(h.known.Touched), s.TouchAt)
+		}
+		if h.known.CliffsKnown && !s.Power.Has(body.SensorsOff) {
+			for i, id := range h.slots.detected {
+				b.Set(id, number(h.known.Cliffs.Has(i)), s.At)
+			}
+		}
+		if p := &h.known.Prox; p.Unobstructed {
+			b.Set(h.slots.laser, math.Inf(1), p.At)
+		}
+		b.Set(h.slots.moving, number(h.now.Treads == motion.Running), s.At)
+		b.Set(h.slots.xSpeed, h.now.Twist.V, s.At)
+		b.Set(h.slots.yawSpeed, h.now.Twist.W, s.At)
+		b.Set(h.slots.trackerYaw, h.now.Pose.Theta, s.At)
+		if j := &h.now.Joints[h.model.Head.Index]; j.Calibrated {
+			b.Set(h.slots.trackerPitch, h.model.Head.Value(j.Angle), s.At)
+		} else {
+			b.Forget(h.slots.trackerPitch)
+		}
+	}
+	b.Publish(now) // one left out because of slow readers is counted there, and the next has everything
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// tell publishes the report.
+func (h *Helm) tell(now time.Duration) {
+	r := h.reports.Next()
+	r.At, r.Motion, r.Sense = now, h.now, h.known
+	r.Heat, r.Shed, r.Charge, r.Off, r.Lost = h.heat.Heat, h.shed.Now, h.charge.State, h.off, h.results.Refused()
+	for a := range h.actuators {
+		r.Owners[a].Owner, r.Owners[a].Priority = h.claims.OwnerOf(a)
+	}
+	h.reports.Publish()
+}

@@ -1,0 +1,811 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/vector/spine"
+	"kennel/edge/motion"
+	"kennel/edge/power"
+	"kennel/edge/robot"
+	"kennel/edge/robot/claim"
+	"kennel/edge/robot/state"
+	"kennel/edge/rt"
+)
+
+const (
+	ms     = time.Millisecond
+	period = 5120 * time.Microsecond // VEC-MOT-05
+	degree = math.Pi / 180
+
+	alice claim.Owner = 2
+	bob   claim.Owner = 3
+	carol claim.Owner = 4
+)
+
+// desk is a helm with a body of four motors at its end, in simulated time.
+type desk struct {
+	t     testing.TB
+	h     *Helm
+	f     rt.Frame
+	sense body.Sense
+	act   body.Act
+	live  *state.Live
+
+	angle, rate, zero [4]float64
+	stops             [4][2]float64
+	silent            bool
+	results           []Result
+}
+
+func newDesk(t testing.TB) *desk {
+	t.Helper()
+	m, err := Vector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t: t, h: h, live: state.NewLive(h.Board(), nil)}
+	d.f = rt.Frame{Now: time.Hour, Run: 1, Battery: power.Battery{Volts: 3.9, Level: power.Nominal}}
+	free := [2]float64{math.Inf(-1), math.Inf(1)}
+	c := m.Motion.Joints
+	d.stops = [4][2]float64{free, free, c[motion.VectorLift].Stops, c[motion.VectorHead].Stops}
+	d.angle = [4]float64{spine.Lift: 0.2, spine.Head: 0.1}
+	d.zero = d.angle
+	d.sense = body.Sense{Epoch: 1, BatteryVolts: 3.9, Temperature: 25, Cliffs: [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6}}
+	return d
+}
+
+// step lets a period pass: the body moves as it was told, and tells.
+func (d *desk) step() {
+	d.f.Now += period
+	d.f.Step++
+	d.f.DT = period
+	full := [4]float64{0.3 / 0.0145, 0.3 / 0.0145, 12, 12}
+	for i := range d.angle {
+		d.rate[i] += (d.act.Motors[i]*full[i] - d.rate[i]) * period.Seconds() / 0.04
+		if math.Abs(d.rate[i]) < 1e-3 {
+			d.rate[i] = 0
+		}
+		d.angle[i] += d.rate[i] * period.Seconds()
+		if d.angle[i] < d.stops[i][0] || d.angle[i] > d.stops[i][1] {
+			d.angle[i], d.rate[i] = min(max(d.angle[i], d.stops[i][0]), d.stops[i][1]), 0
+		}
+	}
+	counts := [4]float64{150, 150, 400, 500}
+	d.sense.Fresh = !d.silent
+	if !d.silent {
+		d.sense.At = d.f.Now
+		d.sense.Seq++
+		for i := range d.angle {
+			d.sense.Motors[i].Position = math.Floor((d.angle[i]-d.zero[i])*counts[i]) / counts[i]
+			d.sense.Motors[i].Speed = d.rate[i]
+		}
+	}
+	d.act = body.Act{}
+	d.f.Sense, d.f.Act = &d.sense, &d.act
+	d.h.Step(&d.f)
+	for {
+		r, ok := d.h.Result()
+		if !ok {
+			return
+		}
+		d.results = append(d.results, r)
+	}
+}
+
+func (d *desk) run(t time.Duration) {
+	for range t / period {
+		d.step()
+	}
+}
+
+// calibrated steps until the helm is done with itself.
+func (d *desk) calibrated() *desk {
+	d.t.Helper()
+	d.until("calibration", func() bool {
+		return d.h.self == settled && d.h.now.Joints[0].Calibrated && d.h.now.Joints[1].Calibrated
+	})
+	return d
+}
+
+func (d *desk) until(what string, ok func() bool) {
+	d.t.Helper()
+	for range 20 * time.Second / period {
+		if d.step(); ok() {
+			return
+		}
+	}
+	d.t.Fatalf("%s: not within 20 s; %+v", what, d.h.now)
+}
+
+// ask posts an order and returns its answer.
+func (d *desk) ask(o Order) Result {
+	d.t.Helper()
+	o.Request = uint32(rand.N(1 << 30))
+	if !d.h.Post(o) {
+		d.t.Fatal("the mailbox is full")
+	}
+	d.step()
+	for i, r := range d.results {
+		if r.Owner == o.Owner && r.Request == o.Request && r.Code != Ended {
+			d.results = slices.Delete(d.results, i, i+1)
+			return r
+		}
+	}
+	d.t.Fatalf("no answer to %+v", o)
+	return Result{}
+}
+
+// ended steps until a motion of owner has ended, and returns how.
+func (d *desk) ended(owner claim.Owner) (end Result) {
+	d.t.Helper()
+	d.until(fmt.Sprintf("end of a motion of %d", owner), func() bool {
+		i := slices.IndexFunc(d.results, func(r Result) bool { return r.Owner == owner && r.Code == Ended })
+		if i < 0 {
+			return false
+		}
+		end = d.results[i]
+		d.results = slices.Delete(d.results, i, i+1)
+		return true
+	})
+	return end
+}
+
+func (d *desk) set(names ...string) (s claim.Set) {
+	d.t.Helper()
+	f := finder{tree: d.h.model.Tree}
+	s = f.actuators(names...)
+	if f.err != nil {
+		d.t.Fatal(f.err)
+	}
+	return s
+}
+
+// claims takes what names name for a person, and fails if that is refused.
+func (d *desk) claims(o claim.Owner, names ...string) uint64 {
+	d.t.Helper()
+	r := d.ask(Order{Kind: Claim, Owner: o, Set: d.set(names...), Priority: claim.Person})
+	if r.Code != OK || r.Lease == 0 {
+		d.t.Fatalf("claim of %v: %+v", names, r)
+	}
+	return r.Lease
+}
+
+func (d *desk) duties() [4]float64 { return [4]float64(d.act.Motors[:4]) }
+
+func (d *desk) value(name string) (float64, bool) {
+	r, err := d.live.Read(name)
+	return r.Value.Number, err == nil
+}
+
+// TestDrive: a drive of 100 mm is odometry, pose and values of the tree.
+func TestDrive(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel")
+	if r := d.ask(Order{Kind: Straight, Owner: alice, A: 0.1, For: 5 * time.Second}); r.Code != OK || !r.Underway {
+		t.Fatalf("straight: %+v", r)
+	}
+	d.run(500 * ms)
+	if v, ok := d.value("robot.xSpeed"); !ok || v < 0.05 || v > 0.2 {
+		t.Errorf("robot.xSpeed is %v, %v; want about 0.1", v, ok)
+	}
+	if v, ok := d.value("robot.moving"); !ok || v != 1 {
+		t.Errorf("robot.moving is %v, %v", v, ok)
+	}
+	end := d.ended(alice)
+	if end.Outcome != motion.Done || math.Abs(end.Pose.X-0.1) > 0.003 || math.Abs(end.Pose.Y) > 0.003 {
+		t.Errorf("ended %v at %+v, want done at 0.1 0", end.Outcome, end.Pose)
+	}
+	if v, ok := d.value("wheelL.turn"); !ok || math.Abs(v*2*math.Pi*0.0145-0.1) > 0.005 {
+		t.Errorf("wheelL.turn is %v, %v: want 0.1 m of tread", v, ok)
+	}
+	if r := d.ask(Order{Kind: Turn, Owner: alice, A: math.Pi / 2, For: 5 * time.Second}); r.Code != OK {
+		t.Fatalf("turn: %+v", r)
+	}
+	end = d.ended(alice)
+	if end.Outcome != motion.Done || math.Abs(end.Pose.Theta-math.Pi/2) > 3*degree {
+		t.Errorf("turned: %v at %+v, want done at a quarter to the left", end.Outcome, end.Pose)
+	}
+	if end := d.h.now.Odometers; end.Body < 0.095 || end.Left < 0.1 {
+		t.Errorf("odometers %+v", end)
+	}
+}
+
+// TestDeadline: treads do not start without a deadline, and end with it (VEC-MCT-14).
+func TestDeadline(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel")
+	for _, o := range []Order{
+		{Kind: Wheels, A: 0.1, B: 0.1}, {Kind: Straight, A: 1, For: -1}, {Kind: Turn, A: 1, For: MaxFor + 1}, {Kind: Wheels, A: math.NaN(), For: time.Second},
+		{Kind: Straight, A: math.Inf(1), For: time.Second}, {Kind: Straight, A: 0, For: time.Second}, {Kind: Wheels + 50, For: time.Second}, {Kind: 0},
+	} {
+		o.Owner = alice
+		if r := d.ask(o); r.Code != Invalid || d.duties() != [4]float64{} {
+			t.Errorf("%+v: %+v, duties %v; want invalid", o, r, d.duties())
+		}
+	}
+	if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: 400 * ms}); r.Code != OK {
+		t.Fatalf("wheels: %+v", r)
+	}
+	began := d.f.Now
+	if end := d.ended(alice); end.Outcome != motion.Expired || d.f.Now-began > 450*ms {
+		t.Errorf("wheels ended %v after %v, want expired after 400ms", end.Outcome, d.f.Now-began)
+	}
+	d.run(400 * ms)
+	if d.duties() != [4]float64{} || d.rate[0] > 0.1 {
+		t.Errorf("duties %v, left wheel at %v rad/s long after the end", d.duties(), d.rate[0])
+	}
+	if r := d.ask(Order{Kind: Straight, Owner: alice, A: 5, For: 600 * ms}); r.Code != OK {
+		t.Fatalf("straight: %+v", r)
+	}
+	if end := d.ended(alice); end.Outcome != motion.Expired || end.Pose.X > 0.2 {
+		t.Errorf("a path ended %v at %+v, want expired", end.Outcome, end.Pose)
+	}
+}
+
+// TestOneOwner: two claimants of the wheels. The second is refused, a higher one takes over and gives back, and nobody moves what is not his.
+func TestOneOwner(t *testing.T) {
+	d := newDesk(t).calibrated()
+	if r := d.ask(Order{Kind: Straight, Owner: alice, A: 0.1, For: time.Second}); r.Code != NotHeld || r.By != 0 {
+		t.Errorf("a drive without a claim: %+v", r)
+	}
+	lease := d.claims(alice, "wheelL", "wheelR", "headPitch")
+	r := d.ask(Order{Kind: Claim, Owner: bob, Set: d.set("wheelR"), Priority: claim.Person})
+	if r.Code != Busy || r.By != alice || r.Priority != claim.Person || d.h.model.Tree.Actuators()[r.Actuator].Compact() != "wheelR" {
+		t.Errorf("a second claim: %+v", r)
+	}
+	for _, k := range []Kind{Wheels, Straight, Turn, Head} {
+		if r := d.ask(Order{Kind: k, Owner: bob, A: 0.1, For: time.Second}); r.Code != NotHeld || r.By != alice || d.duties() != [4]float64{} {
+			t.Errorf("order %d of somebody else: %+v, duties %v", k, r, d.duties())
+		}
+	}
+	for _, k := range []Kind{Renew, Release} {
+		if r := d.ask(Order{Kind: k, Owner: bob, Lease: lease, TTL: time.Second}); r.Code != Gone {
+			t.Errorf("order %d on somebody else's lease: %+v", k, r)
+		}
+	}
+	if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: 10 * time.Second}); r.Code != OK {
+		t.Fatalf("wheels: %+v", r)
+	}
+	d.run(300 * ms)
+	took := d.ask(Order{Kind: Claim, Owner: bob, Set: d.set("wheelL"), Priority: claim.Safety, TTL: time.Second})
+	if took.Code != OK {
+		t.Fatalf("a higher claim: %+v", took)
+	}
+	if end := d.ended(alice); end.Outcome != motion.Cancelled {
+		t.Errorf("the lower one's drive ended %v, want cancelled", end.Outcome)
+	}
+	d.run(400 * ms)
+	if d.duties() != [4]float64{} {
+		t.Errorf("duties %v after the wheels changed hands", d.duties())
+	}
+	if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: time.Second}); r.Code != NotHeld || r.By != bob {
+		t.Errorf("while somebody else has one wheel: %+v", r)
+	}
+	d.run(time.Second) // the higher claim expires
+	if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: time.Second}); r.Code != OK {
+		t.Errorf("after it was given back: %+v", r)
+	}
+	if r := d.ask(Order{Kind: Release, Owner: alice, Lease: lease}); r.Code != OK {
+		t.Errorf("release: %+v", r)
+	}
+	if end := d.ended(alice); end.Outcome != motion.Cancelled {
+		t.Errorf("what was under way ended %v, want cancelled", end.Outcome)
+	}
+	var rep Report
+	if !d.h.Report(&rep) || rep.Owners[r.Actuator].Owner != 0 || rep.At != d.f.Now {
+		t.Errorf("report %+v", rep.Owners[:d.h.actuators])
+	}
+	for _, o := range []Order{{Kind: Claim, Owner: alice}, {Kind: Claim, Owner: alice, Set: d.set("wheelL"), TTL: -1}} {
+		if r := d.ask(o); r.Code != Invalid {
+			t.Errorf("claim %+v: %+v", o, r)
+		}
+	}
+	full := 0
+	for range 100 {
+		if d.ask(Order{Kind: Claim, Owner: alice, Set: d.set("wheelL"), Priority: claim.Person}).Code == Full {
+			full++
+		}
+	}
+	if full != 36 {
+		t.Errorf("of 100 claims %d were refused as too many, want 36", full)
+	}
+}
+
+// TestOwnerDies: who drove is gone, so the treads come to rest and the head lets go.
+func TestOwnerDies(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel", "robot.body.head")
+	d.ask(Order{Kind: Head, Owner: alice, A: -20 * degree})
+	if end := d.ended(alice); end.Outcome != motion.Done || d.h.now.Joints[motion.VectorHead].State != motion.Holding {
+		t.Fatalf("head: %v, %v", end.Outcome, d.h.now.Joints[motion.VectorHead].State)
+	}
+	if v, ok := d.value("headPitch.val"); !ok || math.Abs(v+20*degree) > degree || math.Abs(d.angle[spine.Head]-20*degree) > degree {
+		t.Errorf("headPitch is %v, %v, really %v; want -20 degrees, raised by 20", v/degree, ok, d.angle[spine.Head]/degree)
+	}
+	d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: 10 * time.Second})
+	d.run(300 * ms)
+	d.h.Post(Order{Kind: Drop, Owner: alice})
+	d.run(300 * ms)
+	if d.duties() != [4]float64{} || d.h.now.Joints[motion.VectorHead].State != motion.Free {
+		t.Errorf("duties %v, head %v, 300 ms after the owner died", d.duties(), d.h.now.Joints[motion.VectorHead].State)
+	}
+	d.claims(bob, "robot.body.wheel", "robot.body.head")
+}
+
+func TestLift(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "lift")
+	d.ask(Order{Kind: Lift, Owner: alice, A: 0.07, Speed: 2})
+	if end := d.ended(alice); end.Outcome != motion.Done {
+		t.Fatalf("lift: %v", end.Outcome)
+	}
+	if v, ok := d.value("arm.position"); !ok || math.Abs(v-0.07) > 0.002 {
+		t.Errorf("arm.position is %v, %v; want 0.07", v, ok)
+	}
+}
+
+// TestReasonsToStop: each takes the power away in the step that shows it, what was ordered is over, orders are refused while it holds, and nothing
+// moves again by itself (VEC-MCT-15, VEC-BODY-33, VEC-IO-22, VEC-PWR-10).
+func TestReasonsToStop(t *testing.T) {
+	for name, tc := range map[string]struct {
+		begin, end func(d *desk)
+		steps      int // until it counts
+		reason     motion.Reason
+	}{
+		"halt":  {func(d *desk) { d.f.Halted = true }, func(d *desk) { d.f.Halted = false }, 1, motion.Halted},
+		"stale": {func(d *desk) { d.f.Stale = true }, func(d *desk) { d.f.Stale = false }, 1, motion.Watchdog},
+		// 50 ms without a frame (VEC-BODY-33).
+		"link": {func(d *desk) { d.silent = true }, func(d *desk) { d.silent = false }, 10, motion.Link},
+		// Two frames (VEC-IO-20).
+		"cliff": {func(d *desk) { d.sense.Cliffs[spine.FrontLeft] = 0.01 }, func(d *desk) { d.sense.Cliffs[spine.FrontLeft] = 0.6 }, 3, motion.Cliff},
+		"lifted": {func(d *desk) { d.sense.Cliffs = [body.MaxCliffs]float64{} },
+			func(d *desk) { d.sense.Cliffs = [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6} }, 3, motion.Lifted},
+		// Believed after a second.
+		"hot":   {func(d *desk) { d.sense.Temperature = 51 }, func(d *desk) { d.sense.Temperature = 25 }, 197, motion.Halted},
+		"epoch": {func(d *desk) { d.sense.Epoch++; d.zero = d.angle }, func(*desk) {}, 1, 0},
+		"anew":  {func(d *desk) { d.f.Run++; d.zero = d.angle }, func(*desk) {}, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t).calibrated()
+			d.claims(alice, "robot.body.wheel")
+			if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: 20 * time.Second}); r.Code != OK {
+				t.Fatalf("wheels: %+v", r)
+			}
+			d.run(400 * ms)
+			if d.duties()[0] <= 0 {
+				t.Fatalf("duties %v: it should drive", d.duties())
+			}
+			tc.begin(d)
+			for range tc.steps {
+				d.step()
+			}
+			if d.duties() != [4]float64{} {
+				t.Fatalf("duties %v in the step that counts, stop %v", d.duties(), d.h.now.Stop)
+			}
+			if tc.reason != 0 && d.h.now.Stop&tc.reason == 0 {
+				t.Errorf("stop %b, want %b in it", d.h.now.Stop, tc.reason)
+			}
+			if end := d.ended(alice); end.Outcome != motion.Stopped {
+				t.Errorf("it ended %v, want stopped", end.Outcome)
+			}
+			if tc.reason != 0 {
+				if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: time.Second}); r.Code != Refused || r.Stop&tc.reason == 0 {
+					t.Errorf("an order meanwhile: %+v", r)
+				}
+			}
+			tc.end(d)
+			for range 2 * time.Second / period {
+				if d.step(); d.duties()[0] != 0 || d.duties()[1] != 0 {
+					t.Fatalf("treads move by themselves: %v", d.duties())
+				}
+			}
+			if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: time.Second}); r.Code != OK {
+				t.Errorf("an order after it: %+v", r)
+			}
+		})
+	}
+}
+
+// TestOrderFromBefore: what waited in the mailbox while there was no body moves nothing when there is one again.
+func TestOrderFromBefore(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel")
+	d.f.Run++
+	d.h.Post(Order{Kind: Wheels, Owner: alice, Request: 7, A: 0.1, B: 0.1, For: time.Second})
+	for range time.Second / period {
+		if d.step(); d.duties()[0] != 0 {
+			t.Fatal("it drives")
+		}
+	}
+	if r := d.results; len(r) != 1 || r[0].Code != Refused || r[0].Request != 7 {
+		t.Errorf("results %+v", r)
+	}
+}
+
+func TestStopNeedsNoClaim(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel", "robot.body.head")
+	d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: 10 * time.Second})
+	d.ask(Order{Kind: Head, Owner: alice, A: -30 * degree, Speed: 0.1})
+	d.run(300 * ms)
+	if r := d.ask(Order{Kind: Stop, Owner: bob}); r.Code != OK {
+		t.Errorf("stop: %+v", r)
+	}
+	for range 2 {
+		if end := d.ended(alice); end.Outcome != motion.Cancelled {
+			t.Errorf("ended %v, want cancelled", end.Outcome)
+		}
+	}
+	d.run(300 * ms)
+	if d.duties() != [4]float64{} {
+		t.Errorf("duties %v after a stop", d.duties())
+	}
+}
+
+// TestCalibration: VEC-MOT-07. It comes with the body, not after a halt; and a body that counts anew is calibrated anew, because its old zero would
+// drive the head into its stop.
+func TestCalibration(t *testing.T) {
+	d := newDesk(t)
+	d.step()
+	if _, ok := d.value("headPitch.val"); ok {
+		t.Error("headPitch is known before it was calibrated")
+	}
+	d.calibrated()
+	for name, motor := range map[string]int{"headPitch.val": spine.Head} {
+		if v, ok := d.value(name); !ok || math.Abs(-v-d.angle[motor]) > degree {
+			t.Errorf("%s is %v, %v; really %v", name, v, ok, -d.angle[motor])
+		}
+	}
+	for a := range d.h.actuators {
+		if o, _ := d.h.claims.OwnerOf(a); o != 0 {
+			t.Errorf("actuator %d is still %d's", a, o)
+		}
+	}
+	d.angle[spine.Head] = 30 * degree
+	d.zero = d.angle
+	d.f.Run++ // opened again; the board has lost its counts and the driver's epoch is the same number
+	d.step()
+	if _, ok := d.value("headPitch.val"); ok || d.h.now.Joints[motion.VectorHead].Calibrated {
+		t.Error("the head's place is believed although the body counts anew")
+	}
+	d.calibrated()
+	if v, ok := d.value("headPitch.val"); !ok || math.Abs(-v-d.angle[spine.Head]) > degree {
+		t.Errorf("headPitch is %v, %v; really %v", v, ok, -d.angle[spine.Head])
+	}
+
+	d = newDesk(t)
+	d.f.Halted = true
+	d.run(100 * ms)
+	d.f.Halted = false
+	for range time.Second / period {
+		if d.step(); d.duties() != [4]float64{} {
+			t.Fatal("it calibrates after a halt, and nobody asked for it")
+		}
+	}
+
+	d = newDesk(t)
+	d.run(100 * ms)
+	d.silent = true // a gap stops it, and it is begun again (VEC-MOT-07)
+	d.run(100 * ms)
+	if d.duties() != [4]float64{} {
+		t.Errorf("duties %v while the body is silent", d.duties())
+	}
+	d.silent = false
+	d.calibrated()
+
+	d = newDesk(t)
+	d.run(100 * ms)
+	d.f.Halted = true // a halt stops it for good
+	d.run(100 * ms)
+	d.f.Halted = false
+	for range time.Second / period {
+		if d.step(); d.duties() != [4]float64{} {
+			t.Fatal("it goes on calibrating after a halt")
+		}
+	}
+
+	d = newDesk(t)
+	d.run(200 * ms)
+	d.claims(alice, "robot.body.head") // a person comes first
+	d.run(100 * ms)
+	if d.duties()[spine.Head] != 0 {
+		t.Errorf("head at %v although a person has it", d.duties()[spine.Head])
+	}
+	d.ask(Order{Kind: Head, Owner: alice, A: 0})
+	if end := d.ended(alice); end.Outcome != motion.Done || math.Abs(d.angle[spine.Head]) > degree {
+		t.Errorf("head: %v at %v", end.Outcome, d.angle[spine.Head])
+	}
+}
+
+func TestLights(t *testing.T) {
+	d := newDesk(t)
+	d.step()
+	if v, ok := d.value("led[1].g"); !ok || v != 0 {
+		t.Errorf("led[1].g is %v, %v; opening a body darkens it", v, ok)
+	}
+	lights := Order{Kind: SetLights, Owner: alice}
+	lights.Lights[1].G = 255
+	if r := d.ask(lights); r.Code != OK || d.act.Lights[1].G != 255 {
+		t.Errorf("%+v, lights %v", r, d.act.Lights[:4])
+	}
+	if v, ok := d.value("led[1].val"); !ok || v != 1 {
+		t.Errorf("led[1].val is %v, %v", v, ok)
+	}
+	d.claims(bob, "led[2]")
+	lights.Lights[1].G = 9
+	if r := d.ask(lights); r.Code != NotHeld || r.By != bob || d.act.Lights[1].G != 255 {
+		t.Errorf("one light is somebody else's: %+v, lights %v", r, d.act.Lights[:4])
+	}
+	lights.Owner = bob
+	if r := d.ask(lights); r.Code != OK || d.act.Lights[1].G != 9 {
+		t.Errorf("its owner: %+v, lights %v", r, d.act.Lights[:4])
+	}
+}
+
+// TestValues: what the senses know comes to the tree.
+func TestValues(t *testing.T) {
+	d := newDesk(t).calibrated()
+	want := func(name string, v float64) {
+		t.Helper()
+		if got, ok := d.value(name); !ok || math.Abs(got-v) > 1e-6 && got != v {
+			t.Errorf("%s is %v, %v; want %v", name, got, ok, v)
+		}
+	}
+	d.sense.Touch, d.sense.TouchAt = 0.1, d.f.Now
+	for range time.Second / period {
+		d.sense.TouchAt = d.f.Now
+		d.step()
+	}
+	want("touch.val", 0)
+	d.sense.Touch = 0.4
+	for range time.Second / period {
+		d.sense.TouchAt = d.f.Now
+		d.step()
+	}
+	want("touch.val", 1)
+	want("cliffFL.detected", 0)
+	d.sense.Cliffs[spine.BackRight] = 0
+	d.run(100 * ms)
+	want("cliffBR.detected", 1)
+	want("battery.voltage", 3.9)
+	want("temperature.val", 25)
+}
+
+// TestGoingOff: every cause ends motion at once and is in the report (VEC-PWR-40).
+func TestGoingOff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		begin func(d *desk)
+		after time.Duration
+		off   power.Off
+		cause power.Cause
+	}{
+		"too hot":  {func(d *desk) { d.sense.Temperature = 56 }, 1100 * ms, power.Clean, power.BatteryCriticalTemp},
+		"burning":  {func(d *desk) { d.sense.Temperature = 70 }, 1100 * ms, power.Cut, power.BatteryCriticalTemp},
+		"critical": {func(d *desk) { d.sense.Power |= body.BelowCritical }, 1100 * ms, power.Clean, power.BatteryCriticalVolt},
+		"imminent": {func(d *desk) { d.sense.Power |= body.ShutdownImminent }, 10 * ms, power.Clean, power.BatteryCriticalVolt},
+		"empty":    {func(d *desk) { d.f.Battery.Volts = 3.3 }, 100 * ms, power.Clean, power.BatteryCriticalVolt},
+		"button": {func(d *desk) {
+			d.sense.Button = true
+			d.run(5500 * ms)
+			d.sense.Button = false
+		}, 100 * ms, power.Clean, power.ButtonPress},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t).calibrated()
+			d.claims(alice, "robot.body.wheel")
+			tc.begin(d)
+			d.run(tc.after)
+			var r Report
+			if !d.h.Report(&r) || r.Off.Off != tc.off || r.Off.Cause != tc.cause {
+				t.Errorf("off %+v, want %v because of %v", r.Off, tc.off, tc.cause)
+			}
+			if got := d.ask(Order{Kind: Straight, Owner: alice, A: 0.1, For: time.Second}); got.Code != Refused {
+				t.Errorf("an order on the way down: %+v", got)
+			}
+		})
+	}
+}
+
+// TestRandomLife plays simulated hours of three owners who claim, drive, die and are interrupted. At every step: no power while a reason to stop holds,
+// none for long in what nobody owns, speeds and ends of travel within limits.
+func TestRandomLife(t *testing.T) {
+	hours, seeds := 0.1, uint64(3)
+	if os.Getenv("KENNEL_SOAK") == "1" {
+		hours, seeds = 5, 20
+	}
+	for seed := range seeds {
+		d := newDesk(t)
+		rng := rand.New(rand.NewPCG(seed, 6))
+		owners := []claim.Owner{alice, bob, carol}
+		sets := []claim.Set{d.set("robot.body.wheel"), d.set("headPitch"), d.set("arm"), d.set("robot.body"), d.set("wheelL")}
+		var until time.Duration // of the trouble of the moment
+		var orphan [4]time.Duration
+		wheels := [4]claim.Set{d.set("wheelL"), d.set("wheelR"), d.set("arm"), d.set("headPitch")}
+		for range int(hours * float64(time.Hour/period)) {
+			if rng.IntN(20) == 0 {
+				d.h.Post(Order{Kind: Kind(1 + rng.IntN(int(Stop))), Owner: owners[rng.IntN(3)], Set: sets[rng.IntN(len(sets))], Priority: claim.Priority(10 * (1 + rng.IntN(6))),
+					TTL: time.Duration(rng.IntN(5000)) * ms, Lease: uint64(rng.IntN(500)), A: rng.NormFloat64() / 5, B: rng.NormFloat64() / 5, Speed: max(0, rng.NormFloat64()/5),
+					For: time.Duration(rng.IntN(4000)) * ms})
+			}
+			if until == 0 && rng.IntN(1500) == 0 {
+				until = d.f.Now + time.Duration(rng.IntN(500))*ms
+				switch rng.IntN(6) {
+				case 0:
+					d.f.Halted = true
+				case 1:
+					d.silent = true
+				case 2:
+					d.sense.Cliffs[rng.IntN(4)] = 0
+				case 3:
+					d.sense.Cliffs = [body.MaxCliffs]float64{}
+				case 4:
+					d.sense.Epoch++
+					d.zero = d.angle
+				case 5:
+					d.f.Run++
+					d.zero = d.angle
+				}
+			} else if until != 0 && d.f.Now >= until {
+				until, d.f.Halted, d.silent, d.sense.Cliffs = 0, false, false, [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6}
+			}
+			d.step()
+			d.results = d.results[:0]
+			stop := d.h.now.Stop
+			halted := d.f.Halted || d.f.Now-d.sense.At > 50*ms
+			for i, duty := range d.duties() {
+				owned := false
+				for a := range d.h.actuators {
+					o, _ := d.h.claims.OwnerOf(a)
+					owned = owned || wheels[i].Has(a) && o != 0
+				}
+				if owned || duty == 0 {
+					orphan[i] = d.f.Now
+				}
+				switch {
+				case duty != 0 && (halted || stop&motion.Everything != 0):
+					t.Fatalf("seed %d, %v: motor %d has %v, stop %b", seed, d.f.Now, i, duty, stop)
+				case duty != 0 && i < 2 && stop&motion.Lifted != 0:
+					t.Fatalf("seed %d, %v: tread %d has %v while lifted", seed, d.f.Now, i, duty)
+				case d.f.Now-orphan[i] > 600*ms:
+					t.Fatalf("seed %d, %v: motor %d is nobody's and has had power for %v", seed, d.f.Now, i, d.f.Now-orphan[i])
+				case i < 2 && math.Abs(d.rate[i])*0.0145 > 0.22:
+					t.Fatalf("seed %d, %v: tread %d at %v m/s (VEC-MOT-04)", seed, d.f.Now, i, d.rate[i]*0.0145)
+				}
+			}
+		}
+	}
+}
+
+// TestStepAllocatesNothing covers every kind of order, refusals too, and the whole way of a frame.
+func TestStepAllocatesNothing(t *testing.T) {
+	d := newDesk(t)
+	all := d.set("robot.body")
+	for range 10 {
+		d.step()
+	}
+	n := 0
+	var rep Report
+	got := testing.AllocsPerRun(3000, func() {
+		n++
+		o := Order{Kind: Kind(n % int(Stop+2)), Owner: claim.Owner(2 + n%3), Set: all, Priority: claim.Priority(n % 60), TTL: time.Duration(n%90) * ms,
+			Lease: uint64(n % 200), A: 0.1, B: 0.1, For: time.Second}
+		d.h.Post(o)
+		d.silent = n%300 > 280
+		d.f.Halted = n%400 > 380
+		d.f.Now += period
+		d.sense.Fresh = !d.silent
+		if !d.silent {
+			d.sense.At = d.f.Now
+		}
+		d.f.Sense, d.f.Act = &d.sense, &d.act
+		d.h.Step(&d.f)
+		for {
+			if _, ok := d.h.Result(); !ok {
+				break
+			}
+		}
+		d.h.Report(&rep)
+	})
+	if got != 0 {
+		t.Errorf("a step allocates %v times, want 0", got)
+	}
+}
+
+// TestInTheLoop: the helm is a task of the loop, and its part of a step is small.
+func TestInTheLoop(t *testing.T) {
+	m, err := Vector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &loopBody{}
+	l, err := rt.New(rt.Config{}, w, rt.Task{Name: "helm", Every: 1, Run: h.Step})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.end = cancel
+	if err := l.Run(ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if !h.Report(&r) || r.At == 0 || !w.drove {
+		t.Errorf("report of %v, motors moved: %v; want calibration under way", r.At, w.drove)
+	}
+}
+
+// loopBody is a clock and a body that runs 200 frames.
+type loopBody struct {
+	now   time.Duration
+	seq   uint32
+	drove bool
+	end   func()
+}
+
+func (w *loopBody) Now() time.Duration         { return w.now }
+func (w *loopBody) SleepUntil(t time.Duration) { w.now = max(w.now, t) }
+func (w *loopBody) Describe() body.Description {
+	return body.Description{Species: "vic", Period: period}
+}
+func (w *loopBody) Read(s *body.Sense, _ time.Duration) error {
+	w.now += period
+	w.seq++
+	if w.seq == 200 {
+		w.end()
+	}
+	*s = body.Sense{At: w.now, Seq: w.seq, Epoch: 1, Fresh: true, BatteryVolts: 3.9, Cliffs: [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6}}
+	return nil
+}
+func (w *loopBody) Write(a *body.Act) error {
+	w.drove = w.drove || a.Motors[spine.Head] < 0
+	return nil
+}
+func (w *loopBody) Halt() error     { return nil }
+func (w *loopBody) Shutdown() error { return nil }
+func (w *loopBody) Close() error    { return nil }
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	m, err := Vector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Wheels = []string{"wheelX"}
+	if _, err := New(m); err == nil {
+		t.Error("a model with a wheel that the tree has not was taken")
+	}
+	m.Wheels = []string{"laser"}
+	if _, err := New(m); err == nil {
+		t.Error("a laser was taken for a wheel")
+	}
+	m, _ = Vector()
+	if m.Tree, err = robot.Build("other", robot.Frame{}, []robot.Part{{Path: "body.led", Is: []string{"Led"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(m); err == nil {
+		t.Error("the tree of another body was taken")
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	d := newDesk(b)
+	d.run(time.Second)
+	b.ReportAllocs()
+	for b.Loop() {
+		d.step()
+	}
+}

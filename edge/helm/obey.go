@@ -1,0 +1,184 @@
+package helm
+
+import (
+	"math"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/motion"
+	"kennel/edge/robot/claim"
+)
+
+// obey does what o asks, if its owner may, and answers.
+func (h *Helm) obey(now time.Duration, o *Order) {
+	r := Result{Owner: o.Owner, Request: o.Request, Actuator: -1}
+	if o.Owner <= Self {
+		return // nobody speaks for the helm but itself
+	}
+	switch o.Kind {
+	case Claim:
+		h.claim(now, o, &r)
+	case Renew, Release:
+		l, err := h.claims.LeaseOf(o.Owner, o.Lease)
+		switch {
+		case err != nil:
+			r.Code = Gone
+		case o.Kind == Release:
+			h.claims.Release(now, l)
+		case o.TTL < 0:
+			r.Code = Invalid
+		case h.claims.Renew(now, l, o.TTL) != nil:
+			r.Code = Gone
+		}
+	case Drop:
+		h.claims.Drop(now, o.Owner)
+		return
+	case SetLights:
+		h.setLights(now, o, &r)
+	case Wheels, Straight, Turn:
+		h.driveTreads(now, o, &r)
+	case Head:
+		h.moveJoint(theHead, &h.model.Head, o, &r)
+	case Lift:
+		h.moveJoint(theLift, &h.model.Lift, o, &r)
+	case Stop:
+		h.motion.StopAll()
+		h.treads.end(motion.Cancelled)
+		for k := range h.joints {
+			h.joints[k].end(motion.Cancelled)
+		}
+	default:
+		r.Code = Invalid
+	}
+	h.results.Put(r)
+}
+
+// inTheWay returns the first actuator of set that o cannot have, and whose it is; -1 if there is none. (claim.Busy says the same, in memory of its
+// own.)
+func (h *Helm) inTheWay(o claim.Owner, set *claim.Set, p claim.Priority) (int, claim.Owner, claim.Priority) {
+	for a := range h.actuators {
+		if owner, priority := h.claims.OwnerOf(a); set.Has(a) && owner != 0 && owner != o && priority >= p {
+			return a, owner, priority
+		}
+	}
+	return -1, 0, 0
+}
+
+func (h *Helm) claim(now time.Duration, o *Order, r *Result) {
+	if a, owner, p := h.inTheWay(o.Owner, &o.Set, o.Priority); a >= 0 {
+		r.Code, r.Actuator, r.By, r.Priority = Busy, a, owner, p
+		return
+	}
+	l, err := h.claims.Claim(now, o.Owner, o.Set, o.Priority, o.TTL)
+	switch err {
+	case nil:
+		r.Lease = l.Number()
+	case claim.ErrFull:
+		r.Code = Full
+	default:
+		r.Code = Invalid
+	}
+}
+
+// holds reports whether o owns every actuator of set.
+func (h *Helm) holds(o claim.Owner, set *claim.Set) bool {
+	for a := range h.actuators {
+		if set.Has(a) && !h.claims.Holds(o, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// may fills r in with whose the first actuator of set is, if it is not o's.
+func (h *Helm) may(o claim.Owner, set *claim.Set, r *Result) bool {
+	for a := range h.actuators {
+		if set.Has(a) && !h.claims.Holds(o, a) {
+			r.Code, r.Actuator = NotHeld, a
+			r.By, r.Priority = h.claims.OwnerOf(a)
+			return false
+		}
+	}
+	return true
+}
+
+// setLights lights what nobody else holds; lights need no claim of one's own. It does all or nothing.
+func (h *Helm) setLights(now time.Duration, o *Order, r *Result) {
+	for _, a := range h.parts.lights {
+		if owner, p := h.claims.OwnerOf(a); owner != 0 && owner != o.Owner {
+			r.Code, r.Actuator, r.By, r.Priority = NotHeld, a, owner, p
+			return
+		}
+	}
+	for i := range h.slots.lights {
+		h.light(i, o.Lights[i], now)
+	}
+}
+
+// light sets one light, in the act and on the board.
+func (h *Helm) light(i int, l body.Light, now time.Duration) {
+	for c, v := range [...]uint8{l.R, l.G, l.B} {
+		h.bind.Light(&h.act, h.slots.lights[i][c], float64(v)/math.MaxUint8, now)
+	}
+}
+
+func (h *Helm) driveTreads(now time.Duration, o *Order, r *Result) {
+	if !h.may(o.Owner, &h.parts.wheels, r) {
+		return
+	}
+	if o.For <= 0 || o.For > MaxFor {
+		r.Code = Invalid
+		return
+	}
+	until := now + o.For
+	var err error
+	if o.Kind == Wheels {
+		err = h.motion.Drive(o.A, o.B, o.Accel, until)
+	} else {
+		s := motion.Segment{Kind: motion.Line, Start: h.motion.Pose(), Length: o.A, Ramp: or(o, h.model.Straight)}
+		if o.Kind == Turn {
+			s.Kind, s.Ramp = motion.PointTurn, or(o, h.model.Turn)
+		}
+		h.path.N = 0
+		h.path.Append(s)
+		err = h.motion.Follow(&h.path)
+	}
+	h.begin(&h.treads, o, until, err, r)
+}
+
+// or is the ramp that o names, or the recommended one.
+func or(o *Order, d motion.Ramp) motion.Ramp {
+	if o.Speed != 0 {
+		d.Speed = o.Speed
+	}
+	if o.Accel != 0 {
+		d.Accel, d.Decel = o.Accel, o.Accel
+	}
+	return d
+}
+
+func (h *Helm) moveJoint(k jointOf, j *Joint, o *Order, r *Result) {
+	if !h.may(o.Owner, &h.parts.joint[k], r) {
+		return
+	}
+	err := h.motion.MoveTo(j.Index, j.Angle(o.A), motion.Ramp{Speed: o.Speed, Accel: o.Accel})
+	h.begin(&h.joints[k], o, 0, err, r)
+}
+
+// begin notes that o's motion is under way, instead of the one before, if motion took it.
+func (h *Helm) begin(u *underway, o *Order, until time.Duration, err error, r *Result) {
+	switch err {
+	case nil:
+	case motion.ErrStopped:
+		r.Code, r.Stop = Refused, h.now.Stop
+		return
+	default:
+		r.Code = Invalid
+		return
+	}
+	if u.moving {
+		h.ended(u, motion.Cancelled)
+	}
+	*u = underway{owner: o.Owner, request: o.Request, moving: true, until: until}
+	r.Underway = true
+}

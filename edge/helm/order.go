@@ -1,0 +1,96 @@
+package helm
+
+import (
+	"fmt"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/motion"
+	"kennel/edge/robot/claim"
+)
+
+// Self is the owner that the helm claims for, when it calibrates. Peers count from 2.
+const Self claim.Owner = 1
+
+// MaxFor is the longest that one order may drive the treads; own default.
+const MaxFor = time.Minute
+
+// Kind says what an Order asks for. The zero value asks for nothing.
+type Kind uint8
+
+// The kinds of orders.
+const (
+	_         Kind = iota
+	Claim          // the actuators of Set, with Priority, for TTL (0: until Release or Drop)
+	Renew          // Lease for TTL more
+	Release        // Lease
+	Drop           // everything of Owner, who is gone; it has no result
+	SetLights      // Lights
+	Wheels         // treads at A (left) and B (right), m/s
+	Straight       // A m forward
+	Turn           // A rad to the left, on the spot
+	Head           // to the angle A, rad as the tree counts
+	Lift           // to the height A, m
+	Stop           // everything comes to rest, whoever moved it
+)
+
+// moves reports whether an order of this kind moves something.
+func (k Kind) moves() bool { return k >= Wheels && k <= Lift }
+
+// Order is a request to the helm, of a fixed size and without pointers.
+type Order struct {
+	Kind    Kind
+	Owner   claim.Owner
+	Request uint32 // of the owner's choice; comes back in the result
+
+	Set      claim.Set
+	Priority claim.Priority
+	TTL      time.Duration
+	Lease    uint64 // claim.Lease.Number
+
+	A, B  float64
+	Speed float64       // m/s or rad/s; 0: the body's recommended one
+	Accel float64       // m/s² or rad/s²; 0: the same
+	For   time.Duration // a motion of the treads ends then at the latest
+
+	Lights [body.MaxLights]body.Light
+}
+
+// Code is how an order was answered.
+type Code uint8
+
+// The codes. The zero value is that it is done or under way.
+const (
+	OK      Code = iota
+	Invalid      // a number that cannot be, or a deadline that is missing or too far
+	Busy         // somebody of the same or a higher priority owns an actuator
+	NotHeld      // the owner does not hold what it wants to move: it was not claimed, or went to somebody else
+	Refused      // a reason to stop holds
+	Full         // too many claims
+	Gone         // no such lease
+	Ended        // the motion ended, see Outcome
+)
+
+var codes = [...]string{"ok", "invalid", "busy", "not_held", "stopped", "full", "gone", "ended"}
+
+func (c Code) String() string {
+	if int(c) < len(codes) {
+		return codes[c]
+	}
+	return fmt.Sprintf("code(%d)", uint8(c))
+}
+
+// Result answers an order.
+type Result struct {
+	Owner    claim.Owner
+	Request  uint32
+	Code     Code
+	Underway bool   // a motion has begun: another result says how it ends
+	Lease    uint64 // of a Claim
+	Actuator int    // Busy, NotHeld: which
+	By       claim.Owner
+	Priority claim.Priority
+	Stop     motion.Reason  // Refused: why
+	Outcome  motion.Outcome // Ended: how
+	Pose     motion.Pose    // then
+}
