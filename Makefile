@@ -116,7 +116,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 		echo "$$t in $$(dirname $$f)"; go test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) ./$$(dirname $$f); done; done
 
 .PHONY: bench
-bench: setup-run build ## the whole system, each number beside a reference of the same run (ARGS=more flags; BENCHMARKS.md)
+bench: setup-bench build ## the whole system, each number beside a reference of the same run (ARGS=more flags; BENCHMARKS.md)
 	go run -ldflags '$(LDFLAGS)' ./cmd/bench -o table $(ARGS)
 
 .PHONY: bench-micro
@@ -135,10 +135,12 @@ tidy-check: ## go.mod says what the code needs
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: setup-run setup-test setup-arm
+.PHONY: setup-run setup-test setup-arm setup-bench
 setup-run: ## packages that make run needs
 	@infra/setup.sh run
 setup-test:
 	@infra/setup.sh test
 setup-arm:
 	@infra/setup.sh arm
+setup-bench:
+	@infra/setup.sh bench

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a target needs with the system's package manager, and says so. What it cannot install it names, and stops.
-# usage: infra/setup.sh run|test|arm
+# usage: infra/setup.sh run|test|arm|bench
 set -euo pipefail
 
 # have_NAME says whether a need is met; package_NAME is the Debian package that meets it.
@@ -26,6 +26,8 @@ have_chromium() { command -v chromium >/dev/null; }
 package_chromium=chromium
 have_node() { command -v node >/dev/null; }
 package_node=nodejs
+have_cyclictest() { command -v cyclictest >/dev/null; }
+package_cyclictest=rt-tests
 have_npm() { command -v npm >/dev/null; }
 package_npm=npm
 
@@ -50,7 +52,8 @@ case "${1:-}" in
 run) needs=(go postgres) ;;
 test) needs=(go git postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm) ;;
 arm) needs=(go qemu) ;;
-*) echo "usage: $0 run|test|arm" >&2; exit 2 ;;
+bench) needs=(go postgres cyclictest) ;;
+*) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;
 esac
 
 missing=()

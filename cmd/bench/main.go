@@ -34,6 +34,7 @@ func table(common *commonHouse) []bench.Bench {
 		{Name: "cpu", Programs: robots, About: "processor time of idle robots and of the cloud they are connected to", Run: idleCPU},
 		{Name: "settings", Programs: robots, About: "a changed setting until it is in the robot's file, beside a bare HTTP and a bare MQTT round trip", Run: settings},
 		{Name: "rpc", Programs: cloud, About: "requests of a robot over MQTT, beside bare messages there and back", Run: requests},
+		{Name: "loop", Programs: []string{"robotd", "robotsim"}, About: "a minute of the robot's loop alone, with one busy process and with many, beside its budget and cyclictest", Run: realTime},
 		{Name: "recovery", Programs: cloud, About: "Postgres stands still while robots send events: nothing lost, no storm afterwards", Run: recovery},
 	}
 }

@@ -53,6 +53,10 @@ func partCommand() *cobra.Command {
 			return bareRefresh(cmd.Context(), dir, dsn, key, cmd.OutOrStdout())
 		},
 	}
+	spinning := &cobra.Command{
+		Use: "spin", Short: "A process that never waits", Example: "  bench part spin", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return spin(cmd.Context()) },
+	}
 	for _, c := range []*cobra.Command{listen, clients, refresh} {
 		c.Flags().StringVar(&dir, "ca", "", "folder with the authorities")
 	}
@@ -61,7 +65,7 @@ func partCommand() *cobra.Command {
 	hold.Flags().IntVar(&pid, "pid", 0, "of the process")
 	refresh.Flags().StringVar(&dsn, "dsn", "", "file with the address of the database")
 	refresh.Flags().StringVar(&key, "key", "", "file with the key that signs")
-	part.AddCommand(listen, clients, hold, refresh)
+	part.AddCommand(listen, clients, hold, refresh, spinning)
 	return part
 }
 

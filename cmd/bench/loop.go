@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kennel/edge/corelink"
+	"kennel/edge/rt/rtlinux"
+	"kennel/infra/bench"
+	"kennel/infra/proc"
+)
+
+// What a robot's loop is held to (issue 6; peer-facts section 12), where SCHED_FIFO is permitted.
+const (
+	loopTime   = time.Minute
+	loopP50    = 100  // us
+	loopP99    = 500  // us
+	loopMissed = 0.1  // per cent of the periods
+	loopStep   = 5    // per cent of a period
+	loopPeriod = 5120 // us, of the body
+)
+
+// company is what runs beside the loop: processes that never wait.
+type company struct {
+	name  string
+	alone string // for people
+	busy  int
+}
+
+// realTime: robotd, the program itself, on a simulated board that stands for hardware and so has a higher priority than it, with nothing
+// else to do, with one busy process, and with more of them than there are processors; cyclictest, if it is installed, beside it all the time.
+func realTime(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
+	var out []bench.Result
+	for _, c := range []company{
+		{"idle", "nothing else", 0},
+		{"busy", "one process that never waits", 1},
+		{"full", "two processes that never wait for each processor", 2 * runtime.NumCPU()},
+	} {
+		r, err := withCompany(ctx, env, c)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", c.name, err)
+		}
+		out = append(out, r...)
+	}
+	return out, nil
+}
+
+func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loopTime+time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "kennel-loop-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	pty := filepath.Join(dir, "board")
+	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", "-pty", pty}})
+	if err != nil {
+		return nil, err
+	}
+	defer board.Stop()
+	if _, err := board.Await(ctx, "power on: "); err != nil {
+		return nil, err
+	}
+	hardware := elevate(board.Pid(), rtlinux.DefaultPriority+1)
+	for range c.busy {
+		p, err := startPart(0, "spin")
+		if err != nil {
+			return nil, err
+		}
+		defer p.Stop()
+	}
+	robotd, err := bench.Start(proc.Spec{Name: "robotd", Path: filepath.Join(env.Bin, "robotd"), Args: []string{"-root", dir, "-device", pty, "-log-level", "warn"}})
+	if err != nil {
+		return nil, err
+	}
+	defer robotd.Stop()
+	long := bench.Part(env, loopTime)
+	cyclic, err := startCyclictest(ctx, long)
+	if err != nil {
+		return nil, err
+	}
+	s, err := watchLoop(ctx, dir, long)
+	if err != nil {
+		return nil, err
+	}
+	latency := "not installed (Debian's rt-tests)"
+	if cyclic != nil {
+		if latency, err = cyclic(); err != nil {
+			return nil, err
+		}
+	}
+	beside := fmt.Sprintf("robotd and a simulated board over %v, beside them %s; %d steps, worst %d us; cyclictest meanwhile: %s",
+		long, c.alone, s.Steps, s.Lateness.Max, latency)
+	permitted := s.FIFO && s.Locked && hardware == nil
+	if !permitted {
+		beside = fmt.Sprintf("WITHOUT real-time priority (SCHED_FIFO %v, memory locked %v, board %v), so nothing is demanded. ", s.FIFO, s.Locked, hardware) + beside
+	}
+	line := func(what, unit string, value, budget float64, note string) bench.Result {
+		l := bench.Line{Name: "loop/" + c.name + "/" + what, Unit: unit, Less: true, Note: note + "; reference: the budget"}
+		if permitted {
+			l.Bound = 1
+		}
+		return l.Result([]bench.Pair{{Value: value, Reference: budget}})
+	}
+	missed := 100 * float64(s.Missed) / float64(max(1, s.Steps+s.Missed))
+	// A count of none has no ratio: half a period stands for it.
+	missed = max(missed, 50/float64(max(1, s.Steps)))
+	return []bench.Result{
+		line("p50", "us", float64(max(1, s.Lateness.P50)), loopP50, "lateness of half of all steps; "+beside),
+		line("p99", "us", float64(max(1, s.Lateness.P99)), loopP99, "lateness of 99 of 100 steps"),
+		line("missed", "%", missed, loopMissed, "periods without a step"),
+		line("step", "%", 100*float64(max(1, s.StepTime.P99))/float64(s.PeriodUS), loopStep, "of its period, the 99th of 100 steps"),
+	}, nil
+}
+
+// watchLoop returns robotd's account of its first steps, as soon as they were as many as fit into long.
+func watchLoop(ctx context.Context, root string, long time.Duration) (*corelink.LoopStats, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var s *corelink.LoopStats
+	client := corelink.NewClient(root)
+	if err := client.Run(ctx, func(m corelink.Message) {
+		if l, ok := m.(*corelink.LoopStats); ok && s == nil && int64(l.Steps+l.Missed)*loopPeriod >= long.Microseconds() {
+			s = l
+			cancel()
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, fmt.Errorf("robotd counted no %v of steps: %w", long, context.Cause(ctx))
+	}
+	return s, nil
+}
+
+// elevate gives all threads of a process real-time priority, and so those that they start.
+func elevate(pid, priority int) error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
+		}
+		err = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(priority)}, 0)
+		if err != nil && !errors.Is(err, unix.ESRCH) { // one may have ended
+			return fmt.Errorf("SCHED_FIFO for process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// spin never waits, until ctx ends.
+func spin(ctx context.Context) error {
+	for ctx.Err() == nil {
+		for range 1 << 20 { // some work between two looks
+		}
+	}
+	return nil
+}
+
+// startCyclictest starts the measure that others are held to, at robotd's priority and the body's period, for long. Its result waits for the
+// end. It is nil if the program is not installed.
+func startCyclictest(ctx context.Context, long time.Duration) (func() (string, error), error) {
+	path, err := exec.LookPath("cyclictest")
+	if err != nil {
+		return nil, nil // said in the notes
+	}
+	cmd := exec.CommandContext(ctx, path, "-q", "-m", "-t", "1", "-p", strconv.Itoa(rtlinux.DefaultPriority), "-i", strconv.Itoa(loopPeriod),
+		"-l", strconv.FormatInt(long.Microseconds()/loopPeriod, 10), "-h", "100000")
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() (string, error) {
+		if err := cmd.Wait(); err != nil {
+			return fmt.Sprintf("%v %.200s", err, stderr.Bytes()), nil // what it may not do is no failure of ours
+		}
+		p50, p99, err := quantiles(out.Bytes())
+		if err != nil {
+			return "", fmt.Errorf("cyclictest: %w", err)
+		}
+		return fmt.Sprintf("p50 %d us, p99 %d us", p50, p99), nil
+	}, nil
+}
+
+// quantiles reads a histogram of cyclictest -h: lines of microseconds and counts, and comments.
+func quantiles(out []byte) (p50, p99 int, err error) {
+	var counts [][2]int
+	total := 0
+	sc := bufio.NewScanner(bytes.NewReader(out))
+	for sc.Scan() {
+		line, _, _ := strings.Cut(sc.Text(), "#")
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		if len(f) != 2 {
+			return 0, 0, fmt.Errorf("%.60q: want microseconds and a count", sc.Text())
+		}
+		us, err1 := strconv.Atoi(f[0])
+		n, err2 := strconv.Atoi(f[1])
+		if err := errors.Join(err1, err2); err != nil || us < 0 || n < 0 {
+			return 0, 0, fmt.Errorf("%.60q: want microseconds and a count: %v", sc.Text(), err)
+		}
+		counts, total = append(counts, [2]int{us, n}), total+n
+	}
+	if err := sc.Err(); err != nil {
+		return 0, 0, err
+	}
+	if total == 0 {
+		return 0, 0, errors.New("its histogram is empty")
+	}
+	at := func(share float64) int {
+		seen := 0
+		for _, c := range counts {
+			if seen += c[1]; float64(seen) >= share*float64(total) {
+				return c[0]
+			}
+		}
+		return counts[len(counts)-1][0]
+	}
+	return at(0.5), at(0.99), nil
+}
