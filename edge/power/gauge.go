@@ -27,6 +27,7 @@ const (
 	chargeRateLeast = 0.001 / 60
 	chargeRateMost  = 0.5 / 60
 	chargeMeasure   = 30 * time.Second // of charging without a break are one measurement
+	chargeSettle    = 3 * TimeConstant // before the first
 	chargeBelieve   = 0.5              // share of a new measurement
 )
 
@@ -75,8 +76,14 @@ func (g Gauge) Step(b Battery, charging bool, dt time.Duration) Gauge {
 		g.runs = false
 		return g
 	}
-	if !g.runs {
-		g.runs, g.from, g.lasts = true, b.Volts, 0
+	if !g.runs { // what the filter still makes up for says nothing
+		g.runs, g.from, g.lasts = true, b.Volts, -chargeSettle
+		return g
+	}
+	if g.lasts < 0 {
+		if g.lasts += max(dt, 0); g.lasts >= 0 {
+			g.from, g.lasts = b.Volts, 0
+		}
 		return g
 	}
 	if g.lasts += max(dt, 0); g.lasts < chargeMeasure {
