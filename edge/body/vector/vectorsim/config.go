@@ -44,6 +44,8 @@ type Config struct {
 	FaultDevice, FaultItem uint8 // result of the self tests (VEC-BODY-18)
 	Noise                  Noise
 
+	Factory bool // test firmware: characters go through the charging pad (VEC-CLI-01)
+
 	Calibration vector.Calibration // zero: vector.DefaultCalibration
 }
 
