@@ -44,6 +44,8 @@ type world struct {
 	proxSample  uint16 // as last measured
 	proxSamples uint16
 	proxWait    int
+	sound       *Sound
+	soundAt     int
 }
 
 func newWorld(cfg Config) *world {
@@ -270,6 +272,9 @@ func (w *world) report(m *spine.BodyData) {
 		for j := range 4 {
 			m.Mics[i+j] = int16(bits>>(16*j)) >> 10
 		}
+	}
+	if w.sound != nil {
+		w.soundAt = w.sound.play(m, w.soundAt)
 	}
 }
 
