@@ -75,7 +75,7 @@ func Filter(prev, sample float64, dt, tau time.Duration) float64 {
 	if dt <= 0 {
 		return prev
 	}
-	return prev + (sample-prev)*-math.Expm1(-float64(dt)/float64(tau))
+	return prev + float64((sample-prev)*-math.Expm1(-float64(dt)/float64(tau))) // rounded: the same on every processor
 }
 
 // Classify names the level of a connected battery. The figure with the order of tests is lost; ours is Full, then Low with the limit

@@ -22,6 +22,7 @@ func boardCommand() *cobra.Command {
 	var o struct {
 		cfg         vectorsim.Config
 		link, start string
+		wav         string
 		again       time.Duration
 	}
 	cmd := &cobra.Command{
@@ -45,7 +46,19 @@ later; with -again 0 the program then ends with code 1. A shutdown frame of the 
 			if err := o.cfg.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
-			return runBoard(cmd.Context(), vectorsim.New(o.cfg), o.link, o.again, cmd.OutOrStdout())
+			board := vectorsim.New(o.cfg)
+			if o.wav != "" {
+				b, err := os.ReadFile(o.wav)
+				if err != nil {
+					return fmt.Errorf("-mics: %w", err)
+				}
+				sound, err := vectorsim.ParseWAV(b)
+				if err != nil {
+					return cli.Usage("-mics %s: %w", o.wav, err)
+				}
+				board.SetSound(sound)
+			}
+			return runBoard(cmd.Context(), board, o.link, o.again, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -59,6 +72,10 @@ later; with -again 0 the program then ends with code 1. A shutdown frame of the 
 	f.Float64Var(&o.cfg.Volts, "volts", 4.0, "battery, 3.0 to 4.2")
 	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "it stands on the charger")
 	f.BoolVar(&o.cfg.Caretaker, "caretaker", false, "somebody puts it on the charger when its battery is low, and takes it off when full")
+	f.StringVar(&o.wav, "mics", "", "WAV file that the microphones hear, again and again (default: a quiet room)")
+	f.Float64Var(&o.cfg.Noise.ByteLoss, "byte-loss", 0, "share of bytes that are lost, 0 to 1")
+	f.Float64Var(&o.cfg.Noise.ByteNoise, "byte-noise", 0, "share of bytes that arrive as any other, 0 to 1")
+	f.IntVar(&o.cfg.Noise.Babble, "babble", 0, "up to so many bytes that nobody sent, each period and way")
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	_ = cmd.MarkFlagRequired("pty") // the flag exists

@@ -126,8 +126,9 @@ func TestForeignHead(t *testing.T) {
 		said[key] = strings.TrimSpace(rest)
 	}
 	var good, bad, gaps int
-	if _, err := fmt.Sscanf(said["frames"], "%d bad %d gaps %d", &good, &bad, &gaps); err != nil || good < 100 || bad != 0 {
-		t.Errorf("frames %q: want 100 and more, and no bad one", said["frames"])
+	if _, err := fmt.Sscanf(said["frames"], "%d bad %d gaps %d", &good, &bad, &gaps); err != nil || good < 100 || bad > gaps {
+		// On a machine that lets the head wait, the line overflows: whole frames are lost, and one in part.
+		t.Errorf("frames %q: want 100 and more, and none bad but where some are missing", said["frames"])
 	}
 	var volts float64
 	if _, err := fmt.Sscan(said["battery"], &volts); err != nil || volts < 3.8 || volts > 3.95 {
@@ -195,6 +196,10 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-volts", "9"}, cli.ExitUsage, "want 3 to 4.2"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-loss", "2"}, cli.ExitUsage, "loss"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-byte-loss", "2"}, cli.ExitUsage, "loss of bytes"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-babble", "9999"}, cli.ExitUsage, "babble"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", file}, cli.ExitUsage, "not a WAV file"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", filepath.Join(dir, "none.wav")}, cli.ExitFailed, "-mics"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
 	} {
 		var out, errOut bytes.Buffer

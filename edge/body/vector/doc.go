@@ -12,4 +12,5 @@
 //	port.go     what a line is, and the tty
 //	driver.go   session, read, write
 //	firmware.go the body's program: which it runs, and how another is installed at start (VEC-DFU)
+//	factory.go  the factory's command line, off at home (VEC-CLI)
 package vector

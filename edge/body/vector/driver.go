@@ -26,6 +26,9 @@ type Config struct {
 	NoDowngrade bool
 	Progress    func(Progress) // hears of each phase and block, inside Open
 
+	// Factory answers the command line of the charging pad; nil, as on every robot that has left the factory: it is off (VEC-CLI-01).
+	Factory *Factory
+
 	// HoldProcessor waits in a raw system call, which keeps the scheduler from giving this thread's turn to other goroutines: the
 	// wake-up is sharper where those are busy. It needs GOMAXPROCS of at least 2, and a program that collects little garbage.
 	HoldProcessor bool
@@ -56,6 +59,8 @@ type Driver struct {
 	parser *spine.Parser
 	conv   converter
 	tap    func(*spine.BodyData)
+
+	factory *Factory
 
 	frame   spine.BodyData
 	command spine.HeadData
@@ -107,6 +112,9 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 		p = t
 	}
 	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, tap: cfg.Tap}
+	if cfg.Factory != nil {
+		d.factory = d.factoryCommands(cfg.Factory)
+	}
 	d.conv.restart()
 	if err := d.begin(ctx, &cfg); err != nil {
 		_ = d.Close() // begin's error says more
@@ -274,6 +282,9 @@ func (d *Driver) take() {
 			if d.tap != nil {
 				d.tap(&d.frame)
 			}
+			d.sayFactory()
+		case spine.TypeChars:
+			d.chars(f.Payload)
 		case spine.TypeBootloader:
 			d.bootAt = now
 			if d.flowing { // it has restarted

@@ -1,6 +1,7 @@
 package vectorsim
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -83,6 +84,7 @@ type Board struct {
 	parser    *spine.Parser
 	data      spine.BodyData
 	head      spine.HeadData
+	pad       pad
 	ears      []byte // what noise made of what the head sent
 	armed     bool   // the head has spoken
 	waited    time.Duration
@@ -123,6 +125,10 @@ func (b *Board) powerOn() {
 	b.state.Lights = [4]spine.RGB{}
 	b.state.Mode = InBootloader
 	b.flash.powerOn()
+	b.pad.in = b.pad.in[:0]
+	if b.cfg.Factory {
+		b.padOut([]byte(padBanner))
+	}
 	if b.cfg.Start != StartBootloader && b.flash.sound {
 		b.state.Mode = InApplication
 	}
@@ -190,6 +196,7 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 		b.world.report(&b.data)
 		start := len(out)
 		out = b.disturb(b.data.AppendFrame(out), start)
+		out = b.padIn(out)
 	case InBootloader:
 		if b.flash.job != idle {
 			break
@@ -277,6 +284,12 @@ func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 		} else if b.flash.sound {
 			b.enter(InApplication)
 			done = true
+		}
+	case spine.TypeChars: // test firmware only (VEC-CLI-01)
+		var m spine.Chars
+		if b.cfg.Factory && b.state.Mode == InApplication && m.ParsePayload(f.Payload) == nil {
+			b.padOut(bytes.TrimRight(m[:], "\x00"))
+			return out, nil
 		}
 	case spine.TypeLights:
 		var m spine.Lights

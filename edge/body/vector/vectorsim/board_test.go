@@ -267,8 +267,8 @@ func TestBatteryRunsDownAndOut(t *testing.T) {
 			if !errors.Is(err, ErrPowerCut) || !strings.Contains(err.Error(), "battery") {
 				t.Fatalf("%v, want %v because of the battery", err, ErrPowerCut)
 			}
-			if seconds := float64(i) / float64(second); seconds < 11 || seconds > 12 {
-				t.Errorf("cut after %.1f s, want 1.5 s to the last threshold and 10 s of warning", seconds)
+			if seconds := float64(i) / float64(second); seconds < 12.5 || seconds > 13.5 {
+				t.Errorf("cut after %.1f s, want 3 s to the last threshold and 10 s of warning", seconds)
 			}
 			want := []spine.Power{0, spine.BelowCritical, spine.BelowCritical | spine.ShutdownImminent}
 			if len(flags) != len(want) || flags[0] != want[0] || flags[1] != want[1] || flags[2] != want[2] {
@@ -335,6 +335,35 @@ func TestSensorsLosePowerByTheControlWord(t *testing.T) {
 	off := b.drive(20, spine.HeadData{Control: 2})
 	if later := b.drive(20, spine.HeadData{Control: 2}); off.Status&spine.SensorsPowered != 0 || later.ProxSamples != off.ProxSamples {
 		t.Errorf("sensors off: status %b, samples %d then %d", off.Status, off.ProxSamples, later.ProxSamples)
+	}
+}
+
+// VEC-PWR-21: without commands the range finder measures less often; the first command has it measure as before.
+func TestIdleRangeFinderMeasuresLess(t *testing.T) {
+	b := newBench(t, Config{})
+	samples := func(m spine.HeadData) int {
+		before := b.drive(1, m).ProxSamples
+		return int(b.drive(second, m).ProxSamples - before)
+	}
+	busy := samples(spine.HeadData{Motors: [4]int16{1000}})
+	b.drive(3*second, spine.HeadData{})
+	idle := samples(spine.HeadData{})
+	again := samples(spine.HeadData{Motors: [4]int16{1000}})
+	if busy < 30 || idle > busy/4 || idle < 5 || again < busy-2 {
+		t.Errorf("%d samples a second while it drives, %d idle, %d when it drives again", busy, idle, again)
+	}
+}
+
+// Motors empty the battery faster than standing does (VEC-HW-02).
+func TestLoadDrainsTheBattery(t *testing.T) {
+	drained := func(m spine.HeadData) float64 {
+		b := newBench(t, Config{Volts: 4, DischargePerMinute: 0.6})
+		b.drive(10*second, m)
+		return 4 - b.State().Volts
+	}
+	rest, drive := drained(spine.HeadData{}), drained(spine.HeadData{Motors: [4]int16{32767, 32767}})
+	if math.Abs(rest-0.1) > 0.005 || math.Abs(drive-0.25) > 0.01 {
+		t.Errorf("ten seconds took %.3f V at rest and %.3f V with half the motors at full power, want 0.1 and 0.25", rest, drive)
 	}
 }
 

@@ -44,6 +44,8 @@ type Config struct {
 	FaultDevice, FaultItem uint8 // result of the self tests (VEC-BODY-18)
 	Noise                  Noise
 
+	Factory bool // test firmware: characters go through the charging pad (VEC-CLI-01)
+
 	Calibration vector.Calibration // zero: vector.DefaultCalibration
 }
 
@@ -74,16 +76,18 @@ const (
 
 	bootloaderEvery  = 20              // periods between frames of the boot-loader, about 0.1 s
 	idleAfter        = 2 * time.Second // without a motor command, then the encoders go off (VEC-PWR-21)
+	proxIdle         = 30              // the same while the encoders are off (VEC-PWR-21)
 	proxEvery        = 6               // periods between distance samples, about 31 ms: the sensor's default timing budget
 	motorLag         = 40 * time.Millisecond
-	fullVolts        = 4.2  // charging ends
-	resumeVolts      = 4.1  // and begins again
-	lowVolts         = 3.6  // the caretaker acts (VEC-PWR-02)
-	criticalVolts    = 3.45 // flag below critical
-	imminentVolts    = 3.35 // flag shutdown imminent (VEC-PWR-07)
+	fullVolts        = 4.2 // charging ends
+	resumeVolts      = 4.1 // and begins again
+	lowVolts         = 3.6 // the caretaker acts (VEC-PWR-02)
+	criticalVolts    = 3.3 // flag below critical: below all at which a head sheds load (VEC-PWR-07)
+	imminentVolts    = 3.2 // flag shutdown imminent
 	imminentFor      = 10 * time.Second
 	padVolts         = 5.0  // on the charger (VEC-HW-04)
 	sagVolts         = 0.08 // with all motors at full power
+	loadDrain        = 3.0  // times the discharge, beside it, with all motors at full power
 	hotDegrees       = 50.0 // overheated, charging pauses (VEC-PWR-10)
 	warmUp           = 2 * time.Minute
 	floorCounts      = 600 // a cliff sensor over a floor

@@ -9,7 +9,8 @@ import (
 	"kennel/edge/body/vector/spine"
 )
 
-// world is the body without its wire: what the motors move, what the sensors see, what the battery holds. A step is one period.
+// world is the body without its wire: what the motors move, what the sensors see, what the battery holds. A step is one period. Products are
+// rounded before they are added, by float64(): a processor that does both at once would live another life from the same seed.
 type world struct {
 	cfg   Config
 	rng   *rand.Rand
@@ -43,6 +44,8 @@ type world struct {
 	proxSample  uint16 // as last measured
 	proxSamples uint16
 	proxWait    int
+	sound       *Sound
+	soundAt     int
 }
 
 func newWorld(cfg Config) *world {
@@ -77,7 +80,11 @@ func (w *world) step() bool {
 	const dt = vector.Period
 	w.move(dt)
 	w.power(dt)
-	if w.proxWait++; w.proxWait >= proxEvery && !w.sensorsOff {
+	every := proxEvery
+	if w.encodersOff() {
+		every = proxIdle
+	}
+	if w.proxWait++; w.proxWait >= every && !w.sensorsOff {
 		w.proxWait = 0
 		w.proxSamples++
 		w.proxSample = w.jitter(w.prox, 2)
@@ -92,7 +99,7 @@ func (w *world) rest() {
 		w.still[i] += dt
 	}
 	w.charge(dt.Minutes())
-	w.degrees += (w.cfg.Ambient - w.degrees) * float64(dt) / float64(warmUp)
+	w.warm(w.cfg.Ambient, dt)
 }
 
 func (w *world) move(dt time.Duration) {
@@ -102,11 +109,11 @@ func (w *world) move(dt time.Duration) {
 		if w.duty[i] != 0 {
 			w.idle = 0
 		}
-		w.rate[i] += (w.duty[i]*w.speed[i] - w.rate[i]) * blend
+		w.rate[i] += float64((float64(w.duty[i]*w.speed[i]) - w.rate[i]) * blend)
 		if math.Abs(w.rate[i]) < 1e-3 {
 			w.rate[i] = 0 // friction has the last word
 		}
-		w.shift(i, w.rate[i]*dt.Seconds())
+		w.shift(i, float64(w.rate[i]*dt.Seconds()))
 		if counts := w.count(i); counts != w.counts[i] {
 			w.counts[i], w.still[i] = counts, 0
 		} else {
@@ -151,7 +158,7 @@ func (w *world) byHand(motor int, rad float64) {
 
 func (w *world) power(dt time.Duration) {
 	minutes := dt.Minutes()
-	w.volts -= max(0, w.cfg.DischargePerMinute) * minutes
+	w.volts -= float64(max(0, w.cfg.DischargePerMinute) * (1 + float64(loadDrain*w.load())) * minutes)
 	if w.cfg.Caretaker {
 		if w.volts <= lowVolts {
 			w.onCharger = true
@@ -163,11 +170,11 @@ func (w *world) power(dt time.Duration) {
 		w.topUp = true
 	}
 	w.charge(minutes)
-	target := w.cfg.Ambient + 6 + 10*w.load()
+	target := w.cfg.Ambient + 6 + float64(10*w.load())
 	if w.charging {
 		target += 8
 	}
-	w.degrees += (target - w.degrees) * float64(dt) / float64(warmUp)
+	w.warm(target, dt)
 	if w.volts < imminentVolts && !w.onCharger {
 		w.imminent += dt
 	} else {
@@ -175,11 +182,16 @@ func (w *world) power(dt time.Duration) {
 	}
 }
 
+// warm lets the board follow a temperature.
+func (w *world) warm(target float64, dt time.Duration) {
+	w.degrees += float64((target - w.degrees) * (float64(dt) / float64(warmUp)))
+}
+
 // charge fills the battery, if it stands on the charger and it may.
 func (w *world) charge(minutes float64) {
 	w.charging = w.onCharger && !w.chargerOff && w.topUp && w.degrees < hotDegrees
 	if w.charging {
-		w.volts += max(0, w.cfg.ChargePerMinute) * minutes
+		w.volts += float64(max(0, w.cfg.ChargePerMinute) * minutes)
 		if w.volts >= fullVolts {
 			w.volts, w.topUp = fullVolts, false
 		}
@@ -235,7 +247,7 @@ func (w *world) report(m *spine.BodyData) {
 		w.sent[i] = w.counts[i]
 	}
 	perVolt := 1 / w.cfg.Calibration.VoltsPerCount
-	m.BatteryRaw = int16(math.Round((w.volts-sagVolts*w.load())*perVolt)) + int16(w.rng.IntN(5)-2)
+	m.BatteryRaw = int16(math.Round((w.volts-float64(sagVolts*w.load()))*perVolt)) + int16(w.rng.IntN(5)-2)
 	m.ChargerRaw = 0
 	if w.onCharger {
 		m.ChargerRaw = int16(math.Round(padVolts*perVolt)) + int16(w.rng.IntN(5)-2)
@@ -260,6 +272,9 @@ func (w *world) report(m *spine.BodyData) {
 		for j := range 4 {
 			m.Mics[i+j] = int16(bits>>(16*j)) >> 10
 		}
+	}
+	if w.sound != nil {
+		w.soundAt = w.sound.play(m, w.soundAt)
 	}
 }
 

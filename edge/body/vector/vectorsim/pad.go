@@ -1,0 +1,45 @@
+package vectorsim
+
+import "kennel/edge/body/vector/spine"
+
+// The charging pad as the factory's serial line: one pin at 115,200 bit/s, so 59 characters a period at most; a frame holds 32 (VEC-CLI-01 to 04).
+const (
+	padBanner = "\xff\x92\x1f\xcf\xff\xff\xff\xff\nbooted\n" // VEC-CLI-02
+	padBuffer = 4096                                         // what waits on the pin, each way; the rest is lost
+)
+
+// pad holds what goes over the pin.
+type pad struct{ in, out []byte }
+
+func (b *Board) padOut(chars []byte) {
+	b.pad.out = append(b.pad.out, chars[:min(len(chars), padBuffer-len(b.pad.out))]...)
+}
+
+// padIn appends a frame of what came in over the pin.
+func (b *Board) padIn(out []byte) []byte {
+	if !b.cfg.Factory || len(b.pad.in) == 0 {
+		return out
+	}
+	var m spine.Chars
+	n := copy(m[:], b.pad.in)
+	b.pad.in = b.pad.in[:copy(b.pad.in, b.pad.in[n:])]
+	return m.AppendFrame(out, spine.ToHead)
+}
+
+// PadWrite is the factory's tester that sends characters into the pad. A production board (Config.Factory false) does not listen.
+func (b *Board) PadWrite(chars string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cfg.Factory {
+		b.pad.in = append(b.pad.in, chars[:min(len(chars), padBuffer-len(b.pad.in))]...)
+	}
+}
+
+// PadRead returns what the board sent out of the pad since it was last read.
+func (b *Board) PadRead() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := string(b.pad.out)
+	b.pad.out = b.pad.out[:0]
+	return s
+}
