@@ -182,6 +182,8 @@ var HTTP = table([]Rule{
 	{Name: "POST /things/{thing}/settings", Roles: kit.Changers, Page: true},
 	{Name: "GET /things/{thing}/commands", Roles: kit.Staff, Page: true},
 	{Name: "POST /things/{thing}/commands", Roles: kit.Changers, Page: true},
+	{Name: "GET /things/{thing}/robot", Roles: kit.Staff, Page: true},
+	{Name: "POST /things/{thing}/stop", Roles: kit.Changers, Page: true},
 	{Name: "GET /things/{thing}/events", Roles: kit.Staff, Page: true},
 	{Name: "GET /things/{thing}/access", Roles: kit.Staff, Page: true},
 	{Name: "GET /cohorts", Roles: kit.Staff, Page: true},

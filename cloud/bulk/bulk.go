@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"kennel/certs/thing"
+	"kennel/cloud/api/commands"
 	"kennel/cloud/cohort"
 	"kennel/cloud/command"
 	"kennel/cloud/registry"
@@ -210,6 +211,9 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 			}
 		}
 	case Command:
+		if a.Command == commands.RobotDrive {
+			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot that somebody looks at, not for many", a.Command)
+		}
 		d := command.Draft{Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond}
 		if a.ExpiresInMS < 0 || a.ExpiresInMS > int64(1000*time.Hour/time.Millisecond) {
 			return out, errs.New(errs.Invalid, "expires_in_ms %d: want 0 or more", a.ExpiresInMS)

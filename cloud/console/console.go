@@ -41,6 +41,7 @@ type Config struct {
 	Commands   Commands
 	Events     Events
 	Vitals     Vitals
+	Look       Look
 	Cohorts    Cohorts
 	Bulk       Bulk
 	Identities Identities
@@ -217,6 +218,7 @@ var dones = map[string]string{
 	"tagged":          "The tags are changed.",
 	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",
 	"command-sent":    "The command is on its way. What became of it appears below.",
+	"robot-stopped":   "The robot is told to stop. Whether it rests shows below.",
 	"passkey-added":   "The passkey is added. It signs you in from now on.",
 	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
 }

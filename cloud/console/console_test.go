@@ -136,7 +136,7 @@ func open(t *testing.T, f *fleet) (*http.ServeMux, *auth) {
 	d := &desk{}
 	f.desk = d
 	err := Mount(mux, Config{Fleet: f, Auth: a, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Log: slog.New(slog.DiscardHandler),
-		Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Cohorts: shelf{d}, Bulk: heap{d}})
+		Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +182,7 @@ func TestPages(t *testing.T) {
 		{kit.RoleViewer, "/things/vic:00e20100?until=1066", 400, "Until"},
 		{kit.RoleViewer, "/things/vic:00e20100/settings", 200, "Volume"},
 		{kit.RoleViewer, "/things/vic:00e20100/commands", 200, "What it was told"},
+		{kit.RoleViewer, "/things/vic:00e20100/robot", 200, "Its parts"},
 		{kit.RoleViewer, "/things/vic:00e20100/events?level=error", 200, "Events, the newest first"},
 		{kit.RoleViewer, "/things/vic:00e20100/events?level=loud", 400, "want one of"},
 		{kit.RoleViewer, "/things/vic:00e20100/events?before=x", 400, ""},
@@ -231,7 +232,7 @@ func TestPages(t *testing.T) {
 // TestRobotTextStaysText looks for what a robot said outside of text, and for what the policy would block.
 func TestRobotTextStaysText(t *testing.T) {
 	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
-	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100?about=event", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/access",
+	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100?about=event", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/robot", "/things/vic:00e20100/events", "/things/vic:00e20100/access",
 		"/tail", "/bulk", "/bulk/j-1", "/cohorts", "/bulk/new?do=tag&which=all&filter=" + url.QueryEscape(evil), "/things?q=" + url.QueryEscape(evil), "/tail?text=" + url.QueryEscape(evil), "/cohorts?q=" + url.QueryEscape(evil)} {
 		body := do(t, mux, kit.RoleAdmin, "GET", path, "").Body.String()
 		for _, bad := range []string{"<script>", "</code><script", `" onload=`, " style=", "javascript:"} {

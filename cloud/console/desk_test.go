@@ -196,7 +196,7 @@ func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: account.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
 	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &auth{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
-		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Cohorts: shelf{d}, Bulk: heap{d}, Log: slog.New(slog.DiscardHandler)})
+		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,6 +239,8 @@ var orders = []struct {
 		[]string{"audit setting.set vic:00e20100 vic.RobotSettings master_volume", `set vic:00e20100 vic.RobotSettings {"master_volume":1} op@example.org`}, "setting is changed"},
 	{"POST /things/{thing}/commands", "/things/vic:00e20100/commands", form("kind", "intent", "args", `{"intent":"intent_x"}`, "ttl", "1h0m0s", "sure", "yes"), "POST /v1/things/{thing}/commands", "/things/vic:00e20100/commands",
 		[]string{"audit command.send vic:00e20100 intent", `send vic:00e20100 intent {"intent":"intent_x"} 1h0m0s op@example.org`}, "on its way"},
+	{"POST /things/{thing}/stop", "/things/vic:00e20100/stop", "", "POST /v1/things/{thing}/commands", "/things/vic:00e20100/robot",
+		[]string{"audit command.send vic:00e20100 robot_stop", `send vic:00e20100 robot_stop {} 30s op@example.org`}, "told to stop"},
 	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "is saved"},
 	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "is removed"},
 	{"POST /bulk", "/bulk", form("do", "set", "which", "all", "filter", "tag:lab", "field", "master_volume", "value", "Low", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",

@@ -120,7 +120,7 @@ func (c *console) tabs(h *thingHead, tab string) {
 	for _, t := range []struct {
 		link
 		there bool
-	}{{link{Label: "Overview"}, true}, {link{Label: "Settings", Address: "settings"}, c.Docs != nil}, {link{Label: "Commands", Address: "commands"}, c.Commands != nil},
+	}{{link{Label: "Overview"}, true}, {link{Label: "Robot", Address: "robot"}, c.Look != nil}, {link{Label: "Settings", Address: "settings"}, c.Docs != nil}, {link{Label: "Commands", Address: "commands"}, c.Commands != nil},
 		{link{Label: "Events", Address: "events"}, c.Events != nil}, {link{Label: "Access", Address: "access"}, c.Identities != nil || c.Owners != nil || c.Tokens != nil}} {
 		if t.there {
 			t.Current = t.Address == tab
@@ -316,6 +316,12 @@ func (c *console) mountThing(show func(pattern string, h view), act func(pattern
 	if c.Commands != nil {
 		show("GET /things/{thing}/commands", c.orders)
 		add("POST /things/{thing}/commands", called("command"), "commands", c.orders, c.sendCommand)
+	}
+	if c.Look != nil {
+		show("GET /things/{thing}/robot", c.robot)
+		if c.Commands != nil {
+			add("POST /things/{thing}/stop", called("stop"), "robot", c.robot, c.stopRobot)
+		}
 	}
 	if c.Events != nil {
 		show("GET /things/{thing}/events", c.thingEvents)

@@ -8,10 +8,12 @@ import (
 	"kennel/certs/thing"
 	"kennel/cloud/api/commands"
 	"kennel/cloud/api/events"
+	"kennel/cloud/api/live"
 	"kennel/cloud/bulk"
 	"kennel/cloud/cohort"
 	"kennel/cloud/command"
 	"kennel/cloud/das"
+	"kennel/cloud/look"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/vitals"
 	"kennel/infra/errs"
@@ -111,6 +113,24 @@ func curves(_ context.Context, id thing.ID, g vitals.Grain, from, to time.Time) 
 		out = append(out, vitals.Sample{Thing: id, At: at, Volts: &volts, Low: &volts, LateP99: &late})
 	}
 	return out, nil
+}
+
+// glass shows rex with one part of every kind of value; any other robot has shown nothing.
+type glass struct{}
+
+func (glass) Look(_ context.Context, id thing.ID) (look.Robot, error) {
+	r := look.Robot{Thing: id, Devices: []look.Device{}}
+	if id != rex {
+		return r, nil
+	}
+	received, age, low, high := noon, int64(130), -0.785, 0.384
+	r.Received, r.AgeMS, r.Body = &received, 120, "vector"
+	r.Devices = []look.Device{{Full: "robot", Compact: "robot", Kind: "device", Interface: "Identity", Slots: []look.Slot{{Name: "name", Type: "string", Known: true, Value: evil, AgeMS: &age}}},
+		{Full: "robot.body", Kind: "component"},
+		{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
+			Slots: []look.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Max: &high, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: evil}}}}
+	r.Motion = &live.Motion{X: 0.1, Theta: 1.5, Speed: 0.05, Moving: true, Way: 12.3, Treads: "running", Stop: []string{evil}, Owners: []live.Owner{{Device: "headPitch", Program: evil, Priority: 50}}}
+	return r, nil
 }
 
 // shelf holds saved filters.

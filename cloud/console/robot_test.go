@@ -1,0 +1,30 @@
+package console
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kennel/cloud/access"
+	"kennel/infra/kit"
+)
+
+// TestRobotPage: everybody of the staff sees the tree, the button is for those who may send commands.
+func TestRobotPage(t *testing.T) {
+	mux, _ := openDesk(t)
+	for _, role := range kit.Staff {
+		w := do(t, mux, role, "GET", "/things/vic:00e20100/robot", "")
+		body := w.Body.String()
+		for _, want := range []string{"headPitch", "robot.body.head.pitch", "0.25", ">rad<", "-0.785 to 0.384", "130 ms", "not known", "12.30 m", `data-again="1000"`, `aria-current="page">Robot<`, "It may not move"} {
+			if w.Code != 200 || !strings.Contains(body, want) {
+				t.Fatalf("as %q: %d without %q", role, w.Code, want)
+			}
+		}
+		if strings.Contains(body, "<script>alert") || strings.Contains(body, ">robot.body<") {
+			t.Errorf("as %q: text of the robot is markup, or a part that only holds others is shown", role)
+		}
+		if may, shown := slices.Contains(access.HTTP["POST /things/{thing}/stop"].Roles, role), strings.Contains(body, `action="/things/vic:00e20100/stop"`); may != shown {
+			t.Errorf("as %q: may stop it: %v, has the button: %v", role, may, shown)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package lookapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"kennel/certs/thing"
+	"kennel/cloud/api/live"
+	"kennel/cloud/look"
+	"kennel/infra/errs"
+	"kennel/infra/kit"
+)
+
+const rex = thing.ID("vic:00e20100")
+
+// one is a Store of a robot that has shown itself.
+type one struct{ err error }
+
+func (o one) Ask(context.Context, thing.ID, time.Duration) (bool, error) { return true, o.err }
+func (o one) Put(context.Context, thing.ID, live.Frame) error            { return o.err }
+func (o one) Forget(context.Context, time.Duration) error                { return o.err }
+func (o one) Newest(context.Context, thing.ID) (look.Frame, error) {
+	return look.Frame{At: time.Unix(1795000000, 0), Tree: &live.Tree{Body: "vector"}}, o.err
+}
+
+func TestLook(t *testing.T) {
+	told := 0
+	store := &one{}
+	svc := look.New(store, func(context.Context, thing.ID, string, []byte) error { told++; return nil }, slog.New(slog.DiscardHandler))
+	mux := http.NewServeMux()
+	Mount(mux, svc, Config{Log: slog.New(slog.DiscardHandler), Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		return time.Time{}, account == "hers" && id == rex, nil
+	}, Known: func(_ context.Context, id thing.ID) error {
+		if id != rex {
+			return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known", id)
+		}
+		return nil
+	}})
+	get := func(role kit.Role, account, path string) (int, look.Robot) {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		if role != "" {
+			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Account: account}))
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		var out look.Robot
+		_ = json.Unmarshal(w.Body.Bytes(), &out) // the code says whether there is one
+		return w.Code, out
+	}
+	const path = "/v1/things/vic:00e20100/live"
+	for _, tc := range []struct {
+		role          kit.Role
+		account, path string
+		code          int
+	}{
+		{kit.RoleViewer, "op", path, 200}, {kit.RoleOwner, "hers", path, 200},
+		{kit.RoleOwner, "his", path, 404}, {"", "", path, 401}, {kit.RoleThing, "", path, 403},
+		{kit.RoleAdmin, "op", "/v1/things/vic:00e20101/live", 404}, {kit.RoleAdmin, "op", "/v1/things/rex/live", 400},
+	} {
+		before := told
+		code, r := get(tc.role, tc.account, tc.path)
+		if code != tc.code || (code == 200) != (r.Body == "vector" && r.Thing == rex) || (code == 200) != (told > before) {
+			t.Errorf("%s %s as %q: %d %+v, told %d times; want %d", tc.path, tc.account, tc.role, code, r, told-before, tc.code)
+		}
+	}
+	store.err = errors.New("no database")
+	if code, _ := get(kit.RoleAdmin, "op", path); code != 500 {
+		t.Errorf("without a database: %d", code)
+	}
+}
