@@ -63,6 +63,7 @@ type State struct {
 	Silent  int    // data frames sent since the head was last heard
 
 	Duty       [4]float64 // as commanded, -1 to 1; index as in package spine
+	Off        uint64     // Frames when the last of the motors lost its power
 	Angle      [4]float64 // rad, where the parts are
 	Lights     [4]spine.RGB
 	Volts      float64
@@ -221,6 +222,9 @@ func (b *Board) dark(out []byte) []byte {
 // observe brings the public state up to date and wakes those who await it. The lock is held.
 func (b *Board) observe() {
 	w := b.world
+	if none := [4]float64{}; w.duty == none && b.state.Duty != none {
+		b.state.Off = b.state.Frames
+	}
 	b.state.Duty, b.state.Angle = w.duty, w.angle
 	b.state.Volts, b.state.Celsius = w.volts, w.degrees
 	b.state.OnCharger, b.state.IsCharging = w.onCharger, w.charging
