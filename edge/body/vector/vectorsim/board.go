@@ -363,13 +363,20 @@ func (b *Board) spoil(out []byte, start int) []byte {
 		b.scribble(out[start:])
 	}
 	if n.ByteLoss > 0 || n.ByteNoise > 0 && n.ByteNoise < 1 {
+		// One draw a byte: 24 bits say whether it is lost, 24 whether it is another, 8 which.
+		const scale, part = 1 << 24, 1<<24 - 1
+		loss, noise := uint64(n.ByteLoss*scale), uint64(n.ByteNoise*scale)
+		if n.ByteNoise >= 1 {
+			noise = 0 // it was scribbled
+		}
 		kept := start
 		for _, c := range out[start:] {
-			if b.chance(n.ByteLoss) {
+			bits := rng.Uint64()
+			if bits&part < loss {
 				continue
 			}
-			if n.ByteNoise < 1 && b.chance(n.ByteNoise) {
-				c = byte(rng.Uint32())
+			if bits>>24&part < noise {
+				c = byte(bits >> 48)
 			}
 			out[kept] = c
 			kept++
