@@ -109,6 +109,11 @@ func New(cfg Config) *Board {
 	return b
 }
 
+// A head that is silent leaves its lights to the board, which shows that it is alone (VEC-WDOG-06); own default.
+const lonely = 40 // data frames, 0.2 s
+
+var lonelyLights = [4]spine.RGB{1: {R: 255, G: 96}, 3: {R: 255}}
+
 // filler is how much a board's own program has beside head and signature.
 const filler = 4000
 
@@ -190,7 +195,9 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 			if b.state.Silent >= vector.WatchdogFrames {
 				return out, errSilence
 			}
-			b.state.Silent++
+			if b.state.Silent++; b.state.Silent > lonely {
+				b.state.Lights = lonelyLights
+			}
 		}
 		b.state.Frames++
 		b.world.report(&b.data)
