@@ -51,7 +51,7 @@ drivers() {
 case "${1:-}" in
 run) needs=(go postgres) ;;
 test) needs=(go git postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm) ;;
-arm) needs=(go qemu) ;;
+arm) needs=(go gcc qemu) ;;
 bench) needs=(go postgres cyclictest) ;;
 *) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;
 esac

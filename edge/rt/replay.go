@@ -164,7 +164,7 @@ var errReadFailed = errors.New("rt: the body's port failed when this was recorde
 type player struct {
 	r   *bufio.Reader
 	at  int64
-	buf [recordHead + math.MaxUint16 + recordSum]byte
+	buf [maxRecord]byte
 }
 
 func (p *player) head() error {
@@ -185,6 +185,9 @@ func (p *player) next() (kind byte, payload []byte, err error) {
 		return 0, nil, fmt.Errorf("%w: it ends within the record at byte %d: %w", ErrRecording, p.at, err)
 	}
 	size := int(binary.LittleEndian.Uint16(p.buf[1:]))
+	if recordHead+size+recordSum > maxRecord {
+		return 0, nil, fmt.Errorf("%w: record of %d bytes at byte %d, want at most %d", ErrRecording, size, p.at, maxRecord-recordHead-recordSum)
+	}
 	all := p.buf[:recordHead+size+recordSum]
 	if _, err := io.ReadFull(p.r, all[recordHead:]); err != nil {
 		return 0, nil, fmt.Errorf("%w: it ends within the record at byte %d: %w", ErrRecording, p.at, err)

@@ -287,7 +287,11 @@ func TestKilledAtEveryStepOfAnUpdate(t *testing.T) {
 			killed++
 			s.Each = nil
 			s.Press()
+			began := s.Now()
 			d, err := openOn(t, s, fw)
+			if took := s.Now() - began; took > 2*time.Second {
+				t.Fatalf("start %d, %s: the next start took %v", start, what, took)
+			}
 			if err != nil || d.Update().Err != nil {
 				t.Fatalf("start %d, %s: %v, then %v", start, what, killed, err)
 			}

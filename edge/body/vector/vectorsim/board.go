@@ -110,6 +110,11 @@ func New(cfg Config) *Board {
 	return b
 }
 
+// A head that is silent leaves its lights to the board, which shows that it is alone (VEC-WDOG-06); own default.
+const lonely = 40 // data frames, 0.2 s
+
+var lonelyLights = [4]spine.RGB{1: {R: 255, G: 96}, 3: {R: 255}}
+
 // filler is how much a board's own program has beside head and signature.
 const filler = 4000
 
@@ -191,7 +196,9 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 			if b.state.Silent >= vector.WatchdogFrames {
 				return out, errSilence
 			}
-			b.state.Silent++
+			if b.state.Silent++; b.state.Silent > lonely {
+				b.state.Lights = lonelyLights
+			}
 		}
 		b.state.Frames++
 		b.world.report(&b.data)
@@ -367,13 +374,20 @@ func (b *Board) spoil(out []byte, start int) []byte {
 		b.scribble(out[start:])
 	}
 	if n.ByteLoss > 0 || n.ByteNoise > 0 && n.ByteNoise < 1 {
+		// One draw a byte: 24 bits say whether it is lost, 24 whether it is another, 8 which.
+		const scale, part = 1 << 24, 1<<24 - 1
+		loss, noise := uint64(n.ByteLoss*scale), uint64(n.ByteNoise*scale)
+		if n.ByteNoise >= 1 {
+			noise = 0 // it was scribbled
+		}
 		kept := start
 		for _, c := range out[start:] {
-			if b.chance(n.ByteLoss) {
+			bits := rng.Uint64()
+			if bits&part < loss {
 				continue
 			}
-			if n.ByteNoise < 1 && b.chance(n.ByteNoise) {
-				c = byte(rng.Uint32())
+			if bits>>24&part < noise {
+				c = byte(bits >> 48)
 			}
 			out[kept] = c
 			kept++

@@ -179,6 +179,30 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
+// Left alone, the board drives the lights by itself; the head's next frame takes them back (VEC-WDOG-06).
+func TestLightsOfABoardLeftAlone(t *testing.T) {
+	b := newBench(t, Config{})
+	mine := spine.HeadData{Lights: [4]spine.RGB{{R: 1}, {G: 2}, {B: 3}, {R: 4}}}
+	b.drive(1, mine)
+	for range lonely - 1 {
+		if _, err := b.step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.State().Lights; got != mine.Lights {
+		t.Errorf("after %d silent frames the lights are %v, want the head's", lonely, got)
+	}
+	if _, err := b.step(); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.State().Lights; got != lonelyLights {
+		t.Errorf("then %v, want the board's own", got)
+	}
+	if b.drive(1, mine); b.State().Lights != mine.Lights {
+		t.Errorf("the head speaks again: %v", b.State().Lights)
+	}
+}
+
 func TestBoardWaitsForTheHeadToBoot(t *testing.T) {
 	for _, start := range []Start{StartApplication, StartBootloader} {
 		b := newBench(t, Config{Start: start, BootPatience: 3 * time.Second})

@@ -1,4 +1,4 @@
-package vector_test
+package vectorsim_test
 
 import (
 	"errors"
@@ -161,6 +161,9 @@ func TestBatteryRunsDownToItsCleanEnd(t *testing.T) {
 	if os.Getenv("KENNEL_SOAK") == "1" {
 		discharge = 0.02 // as it is in life
 	}
+	if testing.Short() {
+		discharge = 0.6
+	}
 	o := newOwner(t, vectorsim.Config{Volts: 4.2, DischargePerMinute: discharge})
 	o.duty = 0.2
 	if last := o.live(2 * time.Hour); last != lastoff.Never {
@@ -195,6 +198,9 @@ func TestBatteryLivesByItsCharger(t *testing.T) {
 	cycles := 3
 	if os.Getenv("KENNEL_SOAK") == "1" {
 		cycles = 100
+	}
+	if testing.Short() {
+		cycles = 1
 	}
 	o := newOwner(t, vectorsim.Config{Volts: 4.0, DischargePerMinute: 0.3, ChargePerMinute: 0.9})
 	o.duty = 0.1

@@ -1,4 +1,4 @@
-package vector_test
+package vectorsim_test
 
 import (
 	"bytes"
