@@ -49,7 +49,8 @@ func programsFor(ctx context.Context, bin string, names []string, log func(forma
 		return "", "", nil, err
 	}
 	log("building %s", strings.Join(names, ", "))
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X kennel/infra/cli/version.version=" + version.String(), "-o", dir + "/"}
+	// Without -trimpath, so that what the tests have compiled is used again.
+	args := []string{"build", "-ldflags", "-s -w -X kennel/infra/cli/version.version=" + version.String(), "-o", dir + "/"}
 	for _, n := range names {
 		args = append(args, "kennel/cmd/"+n)
 	}

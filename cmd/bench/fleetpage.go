@@ -171,8 +171,11 @@ func (v fleetView) check(p fleetPage) error {
 // errStale is a page that is not as the fleet is.
 var errStale = errors.New("a page is behind the fleet")
 
-// differs says where the rows of a page are not what they must be.
+// differs says where a page, with the numbers above its table, is not what it must be.
 func (v fleetView) differs(got, want fleetPage) error {
+	if !slices.Equal(got.Tally, want.Tally) {
+		return fmt.Errorf("%w: /things%s counts %v, want %v", errStale, v.query, got.Tally, want.Tally)
+	}
 	for i := range max(len(got.Rows), len(want.Rows)) {
 		switch {
 		case i >= len(got.Rows):

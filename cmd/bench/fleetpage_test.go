@@ -118,6 +118,9 @@ func TestFleetViews(t *testing.T) {
 		if !errors.Is(tc.view.differs(fleetPage{Rows: p.Rows[1:], Tally: p.Tally}, p), errStale) || !errors.Is(tc.view.differs(p, fleetPage{Rows: p.Rows[:1], Tally: p.Tally}), errStale) {
 			t.Errorf("%+v: a missing or odd row is not seen", tc.view)
 		}
+		if !errors.Is(tc.view.differs(fleetPage{Rows: p.Rows, Tally: []int{p.Tally[0] + 1, p.Tally[1]}}, p), errStale) {
+			t.Errorf("%+v: a wrong count is not seen", tc.view)
+		}
 	}
 	if err := (fleetView{keep: isAbsent}).check(fleetPage{Rows: fleet[:1], Tally: []int{1, 1}}); err == nil {
 		t.Error("a present robot among the absent is not seen")

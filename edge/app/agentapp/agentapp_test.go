@@ -14,7 +14,7 @@ import (
 // TestRobotBuild: agentd builds for the robot's processor without cgo and fits (under 30 MB).
 func TestRobotBuild(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agentd")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "kennel/cmd/agentd")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "kennel/cmd/agentd")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm", "GOARM=7")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

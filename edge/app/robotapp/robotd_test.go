@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(buildDir)
-		if binary, err = build("robotd"); err != nil {
+		if binary, err = build("robotd", "CGO_ENABLED=0"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 // build makes robotd in buildDir and returns its path.
 func build(name string, env ...string) (string, error) {
 	path := filepath.Join(buildDir, name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "kennel/cmd/robotd")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "kennel/cmd/robotd")
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w\n%s", name, err, out)

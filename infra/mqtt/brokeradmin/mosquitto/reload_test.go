@@ -85,6 +85,7 @@ func TestReloadSparesOthers(t *testing.T) {
 
 // deaf is a Mosquitto 2.0.11 as far as SIGHUP goes: what comes while it reads is forgotten, because it ends reading by clearing its mark.
 const deaf = `#!/bin/bash
+marked=1 # it reads at its start
 trap 'marked=1' HUP
 echo $$ >pid
 while :; do
