@@ -122,6 +122,8 @@ func ageText(d time.Duration) string {
 
 func rangeText(s look.Slot) string {
 	switch {
+	case s.Min != nil && s.Max == nil && *s.Min > 0 && *s.Min < 1e-300: // the smallest number there is stands for that
+		return "above 0"
 	case s.Min != nil && s.Max != nil:
 		return fmt.Sprintf("%.4g to %.4g", *s.Min, *s.Max)
 	case s.Min != nil:

@@ -293,7 +293,15 @@ func (s *site) newOperator(t *testing.T, thing string, bad planted) {
 
 // otherPages looks at the rest of the console, reached by its links.
 func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
+	p.Follow("Robot", "/robot$")
+	p.SeeIn("region", "Its parts", "headPitch") // without a reload: it shows itself once somebody looks
+	p.SeeIn("region", "How it moves", "at rest")
+	look("robot-tree")
+	p.Focus("button", "Stop "+thing)
+	p.Press("Enter")
+	p.See("is told to stop")
 	p.Follow("Commands", "/commands$")
+	p.SeeIn("region", "What it was told", "everything comes to rest")
 	p.Check("I mean")
 	p.Click("button", "Send it")
 	p.SeeIn("region", "What it was told", "done")

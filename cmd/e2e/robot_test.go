@@ -30,6 +30,18 @@ func slot(r look.Robot, device, name string) (float64, error) {
 	return 0, fmt.Errorf("no %s.%s among %d devices", device, name, len(r.Devices))
 }
 
+// text is the text that a device's slot reads as.
+func text(r look.Robot, device, name string) string {
+	for _, d := range r.Devices {
+		for _, s := range d.Slots {
+			if d.Compact == device && s.Name == name && s.Known {
+				return fmt.Sprint(s.Value)
+			}
+		}
+	}
+	return ""
+}
+
 // seen waits until a robot's tree says what ok accepts.
 func (h *house) seen(thing, what string, ok func(r look.Robot) error) (r look.Robot) {
 	h.t.Helper()
@@ -89,6 +101,9 @@ func TestDriveFromTheCloud(t *testing.T) {
 	h.start()
 	thing := h.awaitPresent(1)[0]
 	h.seen(thing, "a calibrated head in the tree", func(r look.Robot) error {
+		if name := text(r, "robot", "name"); !strings.HasPrefix(name, "Vector-") || text(r, "robot", "serial") == "" {
+			return fmt.Errorf("its name is %q", name)
+		}
 		for device, name := range map[string]string{"headPitch": "angle", "arm": "position", "battery": "voltage", "wheelL": "turn"} {
 			if _, err := slot(r, device, name); err != nil {
 				return err

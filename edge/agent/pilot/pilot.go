@@ -223,7 +223,7 @@ func (p *Pilot) stop(ctx context.Context, _ json.RawMessage) (commands.Outcome, 
 
 // Introduce tells robotd who the robot is.
 func (p *Pilot) Introduce(name, serial, ip string) {
-	_ = p.core.Send(&corelink.Introduce{Name: name, Serial: serial, IP: ip}) // said again to each robotd that says hello
+	_ = p.core.Send(&corelink.Introduce{Name: name, Serial: serial, IP: ip}) // a robotd that is not there says hello when it is, and is told then
 }
 
 // Look takes a message of down/live: somebody looks from now on, for a while. It does not block.

@@ -243,10 +243,13 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 		a.vitals.Handle(m)
 		a.pilot.Handle(m)
 		if _, ok := m.(*corelink.Hello); ok && a.owned != nil {
-			a.pilot.Introduce(a.owned.plate.Name(), a.id.Serial(), hostAddress())
+			a.meetCore()
 		}
 	})
 }
+
+// meetCore tells robotd who the robot is, for the root of its tree. It is said to each robotd, and again when the name is made.
+func (a *Agent) meetCore() { a.pilot.Introduce(a.owned.plate.Name(), a.id.Serial(), hostAddress()) }
 
 // hostAddress is the address of this robot that others would use; "" if it has none yet.
 func hostAddress() string {

@@ -116,6 +116,7 @@ func (a *Agent) makePlate(context.Context) error {
 		return nil
 	}
 	a.owned.plate.p.Store(g)
+	a.meetCore()
 	a.meetCloud()
 	return nil
 }
