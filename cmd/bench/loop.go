@@ -65,13 +65,13 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	pty := filepath.Join(dir, "board")
-	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", "-pty", pty}})
+	line := filepath.Join(dir, "board.sock") // not a pseudo-terminal, whose bytes wait for threads of the kernel without priority
+	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", "-socket", line}})
 	if err != nil {
 		return nil, err
 	}
 	defer board.Stop()
-	if _, err := board.Await(ctx, "power on: "); err != nil {
+	if _, err := board.Await(ctx, "listening on "); err != nil {
 		return nil, err
 	}
 	hardware := elevate(board.Pid(), rtlinux.DefaultPriority+1)
@@ -82,7 +82,7 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		}
 		defer p.Stop()
 	}
-	robotd, err := bench.Start(proc.Spec{Name: "robotd", Path: filepath.Join(env.Bin, "robotd"), Args: []string{"-root", dir, "-device", pty, "-log-level", "warn"}})
+	robotd, err := bench.Start(proc.Spec{Name: "robotd", Path: filepath.Join(env.Bin, "robotd"), Args: []string{"-root", dir, "-device", line, "-log-level", "warn"}})
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +102,13 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 			return nil, err
 		}
 	}
-	beside := fmt.Sprintf("robotd and a simulated board over %v, beside them %s; %d steps, worst %d us; cyclictest meanwhile: %s",
+	beside := fmt.Sprintf("robotd and a simulated board on a Unix socket for %v, beside them %s; %d steps, worst %d us; cyclictest meanwhile: %s",
 		long, c.alone, s.Steps, s.Lateness.Max, latency)
 	permitted := s.FIFO && s.Locked && hardware == nil
 	if !permitted {
 		beside = fmt.Sprintf("WITHOUT real-time priority (SCHED_FIFO %v, memory locked %v, board %v), so nothing is demanded. ", s.FIFO, s.Locked, hardware) + beside
 	}
-	line := func(what, unit string, value, budget float64, note string) bench.Result {
+	result := func(what, unit string, value, budget float64, note string) bench.Result {
 		l := bench.Line{Name: "loop/" + c.name + "/" + what, Unit: unit, Less: true, Note: note + "; reference: the budget"}
 		if permitted {
 			l.Bound = 1
@@ -119,10 +119,10 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 	// A count of none has no ratio: half a period stands for it.
 	missed = max(missed, 50/float64(max(1, s.Steps)))
 	return []bench.Result{
-		line("p50", "us", float64(max(1, s.Lateness.P50)), loopP50, "lateness of half of all steps; "+beside),
-		line("p99", "us", float64(max(1, s.Lateness.P99)), loopP99, "lateness of 99 of 100 steps"),
-		line("missed", "%", missed, loopMissed, "periods without a step"),
-		line("step", "%", 100*float64(max(1, s.StepTime.P99))/float64(s.PeriodUS), loopStep, "of its period, the 99th of 100 steps"),
+		result("p50", "us", float64(max(1, s.Lateness.P50)), loopP50, "lateness of half of all steps; "+beside),
+		result("p99", "us", float64(max(1, s.Lateness.P99)), loopP99, "lateness of 99 of 100 steps"),
+		result("missed", "%", missed, loopMissed, "periods without a step"),
+		result("step", "%", 100*float64(max(1, s.StepTime.P99))/float64(s.PeriodUS), loopStep, "of its period, the 99th of 100 steps"),
 	}, nil
 }
 

@@ -86,7 +86,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f := cmd.Flags()
 	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
 	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodyNames())
-	f.StringVar(&cfg.Device, "device", "", "the body's port (default: its usual one below the root)")
+	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
 	f.IntVar(&cfg.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,10 +22,10 @@ var starts = map[string]vectorsim.Start{"application": vectorsim.StartApplicatio
 
 func boardCommand() *cobra.Command {
 	var o struct {
-		cfg         vectorsim.Config
-		link, start string
-		wav         string
-		again       time.Duration
+		cfg                 vectorsim.Config
+		link, socket, start string
+		wav                 string
+		again               time.Duration
 	}
 	cmd := &cobra.Command{
 		Use:   "vector-board",
@@ -31,8 +33,12 @@ func boardCommand() *cobra.Command {
 		Long: `Run Vector's body board bare: -pty is made a link to a pseudo-terminal on which the board speaks, byte for byte as on the robot's
 serial line, to whatever program opens it. The board has the board's habits: it sends a data frame each 5.12 ms, and when it has
 sent 200 of them without a word from the head, or its battery is empty, it cuts the power. Somebody presses its button -again
-later; with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.`,
+later; with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.
+
+With -socket the line is a Unix socket, which robotd -device takes too: it brings each frame at once, where a pseudo-terminal's come
+through worker threads of the kernel, late on a busy machine.`,
 		Example: `  robotsim vector-board -pty /tmp/ttyHS0
+  robotsim vector-board -socket /tmp/board.sock
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,11 +64,18 @@ later; with -again 0 the program then ends with code 1. A shutdown frame of the 
 				}
 				board.SetSound(sound)
 			}
+			if (o.link == "") == (o.socket == "") {
+				return cli.Usage("want -pty FILE or -socket FILE, one of them")
+			}
+			if o.socket != "" {
+				return serveBoard(cmd.Context(), board, o.socket, o.again, cmd.OutOrStdout())
+			}
 			return runBoard(cmd.Context(), board, o.link, o.again, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.link, "pty", "", "file that becomes a link to the board's pseudo-terminal (required)")
+	f.StringVar(&o.link, "pty", "", "file that becomes a link to the board's pseudo-terminal")
+	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket on which the board speaks, to one head at a time")
 	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
 	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
 	// A bare board has its head started by hand, at any time.
@@ -78,7 +91,6 @@ later; with -again 0 the program then ends with code 1. A shutdown frame of the 
 	f.IntVar(&o.cfg.Noise.Babble, "babble", 0, "up to so many bytes that nobody sent, each period and way")
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
-	_ = cmd.MarkFlagRequired("pty") // the flag exists
 	return cmd
 }
 
@@ -102,6 +114,56 @@ func runBoard(ctx context.Context, b *vectorsim.Board, link string, again time.D
 			return nil
 		case !errors.Is(err, vectorsim.ErrPowerCut):
 			return err // nil: interrupted
+		case again == 0:
+			return err
+		}
+		fmt.Fprintln(out, "power off:", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again):
+		}
+	}
+}
+
+// serveBoard is runBoard on a Unix socket: the board has power while a head is connected, and a head that goes leaves it without a line.
+func serveBoard(ctx context.Context, b *vectorsim.Board, path string, again time.Duration, out io.Writer) error {
+	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
+		return cli.Usage("-socket %s: is there and is no socket; want a name that is free", path)
+	} else if err == nil {
+		if err := os.Remove(path); err != nil { // an earlier run left it
+			return fmt.Errorf("-socket: %w", err)
+		}
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return fmt.Errorf("-socket: %w", err)
+	}
+	defer ln.Close() // removes the file
+	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
+	fmt.Fprintf(out, "listening on %s\n", path)
+	for {
+		conn, err := ln.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("-socket: %w", err)
+		}
+		fmt.Fprintln(out, "power on: a head is connected")
+		err = b.Run(ctx, conn.(*net.UnixConn))
+		_ = conn.Close() // nothing waits in it that counts
+		switch {
+		case err == nil: // interrupted
+			return nil
+		case errors.Is(err, vectorsim.ErrShutdown):
+			fmt.Fprintln(out, "power off:", err)
+			return nil
+		case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+			fmt.Fprintln(out, "power off: the head is gone")
+			continue
+		case !errors.Is(err, vectorsim.ErrPowerCut):
+			return err
 		case again == 0:
 			return err
 		}

@@ -190,7 +190,10 @@ func TestBoardMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, cli.ExitUsage, "pty"},
+		{nil, cli.ExitUsage, "-pty FILE or -socket FILE"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-socket", filepath.Join(dir, "y")}, cli.ExitUsage, "one of them"},
+		{[]string{"-socket", file}, cli.ExitUsage, "is no socket"},
+		{[]string{"-socket", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", file}, cli.ExitUsage, "is no link"},
 		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},

@@ -105,7 +105,7 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	p := cfg.Port
 	if p == nil {
-		t, err := openTTY(cfg.Device, cfg.Baud, cfg.HoldProcessor)
+		t, err := openPort(cfg.Device, cfg.Baud, cfg.HoldProcessor)
 		if err != nil {
 			return nil, fmt.Errorf("vector: %w", err)
 		}

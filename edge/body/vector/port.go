@@ -31,10 +31,33 @@ type Port interface {
 // tty is a serial line in raw mode. It reads and writes in the calling thread without going through the runtime's poller, because a hand-over
 // to another goroutine costs more than the read (spec/peer-facts section 12). It never blocks but in Wait and Drain.
 type tty struct {
-	fd   int
-	hold bool // Wait in a raw system call
-	poll [1]unix.PollFd
-	ts   unix.Timespec
+	fd     int
+	hold   bool // Wait in a raw system call
+	socket bool // a Unix socket in its place
+	poll   [1]unix.PollFd
+	ts     unix.Timespec
+}
+
+// openPort opens what path names: a tty, or a Unix socket behind which something speaks like a body. The bytes of a pseudo-terminal go through
+// worker threads of the kernel, which have no real-time priority; those of a socket do not.
+func openPort(path string, baud int, hold bool) (*tty, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		return openSocket(path, hold)
+	}
+	return openTTY(path, baud, hold)
+}
+
+func openSocket(path string, hold bool) (*tty, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		_ = unix.Close(fd) // the reason why is the error that counts
+		return nil, fmt.Errorf("connect to %s: %w", path, err)
+	}
+	return &tty{fd: fd, hold: hold, socket: true, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
 }
 
 // baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
@@ -191,11 +214,21 @@ func (p *tty) ppoll() (int, error) {
 	return int(n), nil
 }
 
-// DropOutput throws away what waits to be sent.
-func (p *tty) DropOutput() error { return unix.IoctlSetInt(p.fd, unix.TCFLSH, unix.TCOFLUSH) }
+// DropOutput throws away what waits to be sent. In a socket nothing waits on this side.
+func (p *tty) DropOutput() error {
+	if p.socket {
+		return nil
+	}
+	return unix.IoctlSetInt(p.fd, unix.TCFLSH, unix.TCOFLUSH)
+}
 
 // Drain waits until everything is sent.
-func (p *tty) Drain() error { return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1) }
+func (p *tty) Drain() error {
+	if p.socket {
+		return nil
+	}
+	return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1)
+}
 
 // Close gives the tty back.
 func (p *tty) Close() error { return unix.Close(p.fd) }

@@ -1,0 +1,70 @@
+package vector_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/bodytest"
+	"kennel/edge/body/mono"
+	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectorsim"
+)
+
+// TestSocket: a Unix socket is a line like another. A board behind it is driven and halted; one that is gone is a hung-up line.
+func TestSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "board")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	b := vectorsim.New(vectorsim.Config{})
+	ended := make(chan error, 1)
+	power, cut := context.WithCancel(ctx)
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer conn.Close()
+		ended <- b.Run(power, conn.(*net.UnixConn))
+	}()
+	d, err := vector.Open(ctx, vector.Config{Device: path, Timeout: 20 * time.Second, HoldProcessor: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var act body.Act
+	act.Motors[0] = 0.5
+	bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return b.State().Duty[0] > 0.49 && s.Motors[0].Position != 0 })
+	if err := d.Halt(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := b.Await(ctx, func(s vectorsim.State) bool { return s.Duty == [4]float64{} }); err != nil {
+		t.Fatalf("%v; %+v", err, s)
+	}
+	cut()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	var s body.Sense
+	for range 20 {
+		if err = d.Read(&s, mono.Now()+5*time.Second); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, body.ErrLink) {
+		t.Errorf("Read from a board that is gone: %v, want %v", err, body.ErrLink)
+	}
+	if _, err := vector.Open(ctx, vector.Config{Device: path + "none", Timeout: time.Second}); err == nil {
+		t.Error("opened nothing")
+	}
+}
