@@ -20,6 +20,8 @@
 //
 // Recording. A Tape takes down what comes into each step and what comes out, in a ring that another goroutine empties; Replay runs the same
 // tasks on it again and compares them bit by bit. What a task is told by others than body and mailbox it takes through Tape.Input.
+// A recording of one processor is replayed on another as long as neither fuses products and sums: amd64 and ARM v7 do not, arm64 does, in the
+// standard library's functions too.
 //
 // Safety. Motors are 0 unless a task sets them in this very step. They are forced to 0 while halted, while the body is silent for longer than
 // StaleAfter and in the first step after such a gap (VEC-BODY-33). Any way out of Run, a panic of a task included, halts the body first. A

@@ -244,8 +244,8 @@ func (b *Board) hear(in, out []byte) ([]byte, error) {
 		b.ears = b.spoil(append(b.ears[:0], in...), 0)
 		in = b.ears
 	}
-	if len(in) > 0 && b.chance(b.noise.Corrupt) {
-		in[b.world.rng.IntN(len(in))] ^= byte(1 + b.world.rng.IntN(255))
+	if b.noise.Corrupt > 0 {
+		b.damage(in)
 	}
 	for len(in) > 0 {
 		n := copy(b.parser.Space(), in)
@@ -270,6 +270,27 @@ func (b *Board) hear(in, out []byte) ([]byte, error) {
 		}
 	}
 	return out, nil
+}
+
+// damage changes a byte of each frame that begins in in, or of some of them.
+func (b *Board) damage(in []byte) {
+	sync := []byte(spine.ToBody.Sync())
+	for {
+		at := bytes.Index(in, sync)
+		if at < 0 {
+			return
+		}
+		in = in[at:]
+		n := spine.Overhead
+		if len(in) >= spine.HeaderSize {
+			n += int(binary.LittleEndian.Uint16(in[spine.HeaderSize-2:]))
+		}
+		n = min(n, len(in))
+		if b.chance(b.noise.Corrupt) {
+			in[b.world.rng.IntN(n)] ^= byte(1 + b.world.rng.IntN(255))
+		}
+		in = in[n:]
+	}
 }
 
 // answer does what one good frame asks (VEC-BODY-08).
