@@ -76,7 +76,6 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 .PHONY: arm
 arm:
 	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/(agent|app|sim)(/|$$)|/edge/body/vector$$|/certs/devicecert')
-	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector
 
 .PHONY: soak
 soak: setup-test build ## lint, and the same tests in full: long seeds, many kills, every package under the race detector and on ARM
