@@ -134,6 +134,11 @@ func (c *conn) Read(b []byte) (int, error) {
 
 func (c *conn) Write(b []byte) (int, error) {
 	c.wait()
+	select {
+	case <-c.closed: // what was on its way when the line was cut is lost, also in the moment before the socket is closed
+		return 0, errCut
+	default:
+	}
 	n, err := c.Conn.Write(b)
 	return n, c.say(err)
 }
