@@ -22,7 +22,7 @@ type batteryView struct {
 }
 
 func newBattery(b *status.Body) *batteryView {
-	if b == nil {
+	if b == nil || b.BatteryVolts <= 0 { // a body that is not heard measured nothing
 		return nil
 	}
 	v := &batteryView{Level: cmp.Or(b.BatteryLevel, "unknown"), Volts: fmt.Sprintf("%.2f V", b.BatteryVolts), Low: b.BatteryLevel == "low"}

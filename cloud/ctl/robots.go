@@ -276,7 +276,7 @@ func field(th registry.Thing, f func() string) string {
 }
 
 func battery(th registry.Thing) string {
-	if th.Status == nil || th.Status.Body == nil {
+	if th.Status == nil || th.Status.Body == nil || th.Status.Body.BatteryVolts <= 0 { // a body that is not heard measured nothing
 		return ""
 	}
 	b := th.Status.Body

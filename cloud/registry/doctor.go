@@ -549,7 +549,10 @@ func (f *facts) body() (Check, bool) {
 	}
 	var bad []string
 	if b := m.Body; b != nil {
-		c.Text = fmt.Sprintf("battery %s, %.2f V", cmp.Or(b.BatteryLevel, "unknown"), b.BatteryVolts)
+		c.Text = "battery not measured"
+		if b.BatteryVolts > 0 {
+			c.Text = fmt.Sprintf("battery %s, %.2f V", cmp.Or(b.BatteryLevel, "unknown"), b.BatteryVolts)
+		}
 		c.Version = b.Firmware
 		if b.Fault != 0 {
 			c.Level = Fail
