@@ -29,7 +29,7 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 test: ## everything that CI needs
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-rhythm
-	@$(MAKE) --no-print-directory -j4 test-storms test-house test-race arm
+	@$(MAKE) --no-print-directory -j5 test-storms test-pages test-house test-race arm
 
 # go test of what vet has looked at. Symbols for debuggers are a third of the linker's time.
 GO_TEST := go test -vet=off -ldflags='-s -w'
@@ -56,9 +56,16 @@ STORMS := ^Test(Chaos|ChaosBehindMosquitto|Fleet|FleetInBadWeather|KilledWhileEv
 test-storms: ## the house of processes under kills, outages and bad weather
 	$(GO_TEST) -count=1 -timeout 14m -run '$(STORMS)' ./cmd/e2e
 
+# Who may open what, and what people see.
+PAGES := ^Test(AccessMatrix|Browser)$$
+
+.PHONY: test-pages
+test-pages: ## every route by every role, and the pages in a browser
+	$(GO_TEST) -count=1 -timeout 14m -run '$(PAGES)' ./cmd/e2e
+
 .PHONY: test-house
 test-house: ## the house of processes in all else, and all other packages
-	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)' ./cmd/... \
+	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)|$(PAGES)' ./cmd/... \
 		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)' | grep -vE '$(RACE)') $$(go list ./... | grep -E '$(NO_RACE)')
 
 .PHONY: race
