@@ -35,6 +35,7 @@ type core struct {
 	srv  *corelink.Server
 	loop *rt.Loop
 	deck *deck
+	firm firmware
 
 	fault     atomic.Uint32 // faultcode.Code of the moment, 0: none
 	desc      atomic.Pointer[body.Description]
@@ -82,9 +83,11 @@ func battery(f *rt.Frame) {
 func (c *core) run(ctx context.Context) error {
 	pause := minReopen
 	said := ""
+	c.readFirmware(ctx)
 	for ctx.Err() == nil {
 		c.opening.Store(int64(mono.Now()))
-		b, err := c.kind.open(ctx, c.cfg.port())
+		b, up, err := c.kind.open(ctx, c.cfg.port(), c.firm.due(), c.progress(ctx))
+		c.updated(ctx, up, err)
 		if err == nil {
 			said, pause = "", minReopen
 			err = c.drive(ctx, b)

@@ -1,5 +1,6 @@
 // Package robotapp is the program robotd: it opens the robot's body, runs the real-time core on it (edge/rt) and tells the robot's other
-// programs what it sees (edge/corelink). No network, no files but the socket, nothing heavy.
+// programs what it sees (edge/corelink). No network, nothing heavy, and no files
+// but the socket, the body's firmware at start and short notes of what went wrong.
 //
 // A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd goes on opening it. SIGTERM and SIGINT halt the body
 // and end the program with code 0; so does a Shutdown from a peer, after the body was told to cut its power.
@@ -37,6 +38,7 @@ type Config struct {
 	Root     string
 	Body     string // key of bodies
 	Device   string // "": the body's usual one below Root
+	Firmware string // file with the body's own program; "": the body's usual one below Root
 	Priority int    // SCHED_FIFO, 1 to 99; 0: normal scheduling, memory not locked
 	Notify   string // address of the supervisor's notification socket; "": none
 }
@@ -58,7 +60,8 @@ Other programs of the robot reach it through the socket ` + corelink.SocketPath 
 SIGTERM or SIGINT stop all motion and end it with code 0.`,
 		Example: `  robotd -root /
   robotd -root ./r1 -device /dev/pts/4 -log-level debug
-  robotd -root ./r1 -priority 0`,
+  robotd -root ./r1 -priority 0
+  robotd -root ./r1 -firmware ./syscon.dfu`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, ok := bodies[cfg.Body]; !ok {
@@ -87,6 +90,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
 	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodyNames())
 	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
+	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
 	f.IntVar(&cfg.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd
