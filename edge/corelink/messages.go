@@ -21,6 +21,7 @@ const (
 	TypeReply     Type = 9
 	TypeEnded     Type = 10
 	TypeFirmware  Type = 11
+	TypePower     Type = 12
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -39,6 +40,8 @@ const (
 	TypeHead      Type = 78
 	TypeLift      Type = 79
 	TypeStop      Type = 80
+	TypeCalm      Type = 81
+	TypeSleep     Type = 82
 
 	TypeHello Type = 128
 	TypeBye   Type = 129
@@ -61,6 +64,7 @@ var kinds = []struct {
 	{TypeReply, "reply", func() Message { return new(Reply) }},
 	{TypeEnded, "ended", func() Message { return new(Ended) }},
 	{TypeFirmware, "firmware", func() Message { return new(Firmware) }},
+	{TypePower, "power", func() Message { return new(Power) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},
@@ -78,6 +82,8 @@ var kinds = []struct {
 	{TypeHead, "head", func() Message { return new(Head) }},
 	{TypeLift, "lift", func() Message { return new(Lift) }},
 	{TypeStop, "stop", func() Message { return new(Stop) }},
+	{TypeCalm, "calm", func() Message { return new(Calm) }},
+	{TypeSleep, "sleep", func() Message { return new(Sleep) }},
 	{TypeHello, "hello", func() Message { return new(Hello) }},
 	{TypeBye, "bye", func() Message { return new(Bye) }},
 }

@@ -11,6 +11,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
+	"kennel/edge/power/lastoff"
 )
 
 // stale is how long a message of robotd counts as now; afterwards the status leaves it out.
@@ -31,6 +32,7 @@ type Vitals struct {
 	known bool // level was read from a body
 	fault uint16
 	firm  corelink.Firmware
+	runs  uint32      // the robotd whose LastOff was told
 	volts power.Stats // since the last periodic log
 	stats func(map[string]float64)
 	odom  []float64 // motor positions at the last state
@@ -58,6 +60,8 @@ func (v *Vitals) Handle(m corelink.Message) {
 		v.link = *m
 	case *corelink.Fault:
 		v.takeFault(*m)
+	case *corelink.Power:
+		v.takePower(*m)
 	case *corelink.Firmware:
 		v.takeFirmware(*m)
 	}
@@ -137,6 +141,17 @@ func (v *Vitals) takeFault(f corelink.Fault) {
 	}
 	v.emit(events.Event{Source: "robotd", Level: level, Name: "robot.fault_code", I1: events.Num(int64(f.Code)), S1: f.Text})
 	v.changed()
+}
+
+// takePower reports once a run of robotd that the one before ended and nobody meant it to (VEC-PWR-42).
+func (v *Vitals) takePower(p corelink.Power) {
+	if v.runs == v.hello.PID && v.runs != 0 {
+		return
+	}
+	v.runs = v.hello.PID
+	if p.LastOff == lastoff.Unmeant.String() {
+		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "robot.shutdown_reason", S1: power.UnknownCause.String()})
+	}
 }
 
 // takeFirmware reports how the check of the body's own program went, in the order in which it was done (VEC-DFU-04, VEC-FWU-03). robotd tells it again

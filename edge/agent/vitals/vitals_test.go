@@ -92,6 +92,19 @@ func TestFirmwareBecomesEvents(t *testing.T) {
 	}
 }
 
+// TestUnmeantEnd: VEC-PWR-42: told once a robotd.
+func TestUnmeantEnd(t *testing.T) {
+	v, s := newVitals()
+	for pid, last := range []string{"never on before", "unmeant", "clean", "unmeant"} {
+		v.Handle(&corelink.Hello{Program: "robotd", PID: uint32(100 + pid)})
+		v.Handle(&corelink.Power{LastOff: last})
+		v.Handle(&corelink.Power{LastOff: last})
+	}
+	if got := s.names(); !slices.Equal(got, []string{"robot.shutdown_reason", "robot.shutdown_reason"}) || s.events[0].S1 != "SHUTDOWN_UNKNOWN" {
+		t.Errorf("events %v", s.events)
+	}
+}
+
 func TestStatusLeavesOutWhatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, s := newVitals()

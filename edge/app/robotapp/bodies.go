@@ -27,6 +27,8 @@ type kind struct {
 	// fault maps an error of open to the fault it stands for; 0: to none in particular.
 	fault func(error) faultcode.Code
 	model func() (helm.Model, error)
+	// status is the bits of RobotStatus that the body itself decides.
+	status func(*body.Sense) uint32
 }
 
 // openTimeout is how long one attempt to open a body may take.
@@ -49,8 +51,9 @@ var bodies = map[string]kind{
 			}
 			return d, d.Update(), nil
 		},
-		model: helm.Vector,
-		fault: func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
+		model:  helm.Vector,
+		status: vector.RobotStatus,
+		fault:  func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
 	},
 }
 

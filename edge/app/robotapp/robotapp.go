@@ -121,6 +121,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	}
 	defer func() { _ = w.Close() }() // datagrams: nothing is buffered
 	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
+	c.cameOn(ctx)
 	// Stopped in reverse: motion first, then those who report it.
 	err = runner.Run(ctx, log, runner.Config{},
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return srv.Serve(ctx, c.handlers(ctx)) }},
@@ -129,6 +130,9 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},
 	)
+	if err == nil || errors.Is(err, rt.ErrShutdown) {
+		c.goingOff() // somebody decided it: a signal, a peer, the battery; an end of any other kind leaves no note (VEC-PWR-42)
+	}
 	if errors.Is(err, rt.ErrShutdown) {
 		log.Info("the body cuts its power")
 		return nil
