@@ -50,19 +50,19 @@ type core struct {
 	lastSteps atomic.Uint64 // finished steps at the last healthy
 }
 
-func newCore(log *slog.Logger, cfg Config, srv *corelink.Server) (*core, error) {
+func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
 	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now()}
 	c.opening.Store(int64(c.started))
 	model, err := c.kind.model()
 	if err != nil {
 		return nil, err
 	}
-	h, err := helm.New(model, nil)
+	h, err := helm.New(model, tape)
 	if err != nil {
 		return nil, err
 	}
 	c.deck = newDeck(c, h)
-	c.loop, err = rt.New(rt.Config{}, rtlinux.Clock{}, h.Task())
+	c.loop, err = rt.New(rt.Config{Tape: tape}, rtlinux.Clock{}, h.Task())
 	return c, err
 }
 
