@@ -62,7 +62,7 @@ func (h *Helm) obey(now time.Duration, o *Order) {
 	h.results.Put(r)
 }
 
-// changeSleep goes to another state, if that may follow.
+// changeSleep goes to another state, if that may follow. A refusal allocates, as nothing else here does: it is a mistake of who asks.
 func (h *Helm) changeSleep(o *Order, r *Result) {
 	s, err := h.sleep, error(nil)
 	switch {
