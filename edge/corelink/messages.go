@@ -20,6 +20,8 @@ const (
 	TypeMotion    Type = 8
 	TypeReply     Type = 9
 	TypeEnded     Type = 10
+	TypeFirmware  Type = 11
+	TypePower     Type = 12
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -38,6 +40,8 @@ const (
 	TypeHead      Type = 78
 	TypeLift      Type = 79
 	TypeStop      Type = 80
+	TypeCalm      Type = 81
+	TypeSleep     Type = 82
 
 	TypeHello Type = 128
 	TypeBye   Type = 129
@@ -59,6 +63,8 @@ var kinds = []struct {
 	{TypeMotion, "motion", func() Message { return new(Motion) }},
 	{TypeReply, "reply", func() Message { return new(Reply) }},
 	{TypeEnded, "ended", func() Message { return new(Ended) }},
+	{TypeFirmware, "firmware", func() Message { return new(Firmware) }},
+	{TypePower, "power", func() Message { return new(Power) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},
@@ -76,6 +82,8 @@ var kinds = []struct {
 	{TypeHead, "head", func() Message { return new(Head) }},
 	{TypeLift, "lift", func() Message { return new(Lift) }},
 	{TypeStop, "stop", func() Message { return new(Stop) }},
+	{TypeCalm, "calm", func() Message { return new(Calm) }},
+	{TypeSleep, "sleep", func() Message { return new(Sleep) }},
 	{TypeHello, "hello", func() Message { return new(Hello) }},
 	{TypeBye, "bye", func() Message { return new(Bye) }},
 }
@@ -223,6 +231,20 @@ type Fault struct {
 	Text string `json:"text"`
 }
 
+// Firmware says what became of the program of the body's processor when robotd opened the body (VEC-DFU-01, VEC-DFU-04). It comes once for each
+// time that a firmware file was looked at, and is the newest for a peer that joins later.
+type Firmware struct {
+	AtUS      int64  `json:"at_us"`     // CLOCK_MONOTONIC
+	File      string `json:"file"`      // below the robot's root, or as robotd was told
+	Wanted    string `json:"wanted"`    // version of the file; "": it cannot be used
+	Installed string `json:"installed"` // what the body ran before; "": nothing, or it did not say
+	Skipped   string `json:"skipped"`   // why a different version was left as it is
+	Attempts  uint8  `json:"attempts"`  // 0: no update was needed
+	TookMS    uint32 `json:"took_ms"`
+	Status    uint16 `json:"status"` // 16 to 19 (VEC-BOOT-09); 0: the body runs what it shall
+	Error     string `json:"error"`  // why not
+}
+
 // Light is one RGB light, 0 to 255 a channel.
 type Light struct {
 	R uint8 `json:"r"`
@@ -274,6 +296,7 @@ func (*State) Type() Type     { return TypeState }
 func (*LoopStats) Type() Type { return TypeLoopStats }
 func (*LinkStats) Type() Type { return TypeLinkStats }
 func (*Fault) Type() Type     { return TypeFault }
+func (*Firmware) Type() Type  { return TypeFirmware }
 func (*SetLights) Type() Type { return TypeSetLights }
 func (*Halt) Type() Type      { return TypeHalt }
 func (*Resume) Type() Type    { return TypeResume }
@@ -364,6 +387,18 @@ func (m *LinkStats) wire(c *coder) {
 func (m *Fault) wire(c *coder) {
 	c.u16(&m.Code)
 	c.string(&m.Text)
+}
+
+func (m *Firmware) wire(c *coder) {
+	c.i64(&m.AtUS)
+	c.string(&m.File)
+	c.string(&m.Wanted)
+	c.string(&m.Installed)
+	c.string(&m.Skipped)
+	c.u8(&m.Attempts)
+	c.u32(&m.TookMS)
+	c.u16(&m.Status)
+	c.string(&m.Error)
 }
 
 func (m *SetLights) wire(c *coder) {

@@ -77,7 +77,7 @@ const (
 	Words            uint8 = 3 // Text
 )
 
-// Introduce tells robotd who the robot is, for the slots of the tree's root: robotd reads no files.
+// Introduce tells robotd who the robot is, for the slots of the tree's root: robotd does not read who it is.
 type Introduce struct {
 	Name   string `json:"name"`
 	Serial string `json:"serial"`

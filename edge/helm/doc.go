@@ -13,6 +13,10 @@
 // Safety does not rest on who asks: a halt, a lost link, a gap in the rhythm, a cliff, a fall, lifted treads, a hot battery and a shutdown under way stop
 // what they concern in the step that shows them (package motion), and nothing moves again before a new order.
 //
+// The helm keeps the robot's power too (power.Keeper): level, heat, charge, load shed, sleep debt and why it goes off follow each frame; who asks for
+// calm and sleep does so by orders. Everything that is not measured comes in through the tape, if there is one, so that a recorded run can be done
+// again (rt.Replay).
+//
 // A body without inertial sensors cannot feel that it falls; four floor sensors without a floor then count as lifted.
 //
 // The first frames of a body that was opened calibrate its joints (VEC-MOT-07), under a claim of the helm's own that anybody but an idle movement

@@ -20,9 +20,6 @@ const calibrateFor = 15 * time.Second
 // easeFor is how long a joint that lost its owner may take to come to rest; own default.
 const easeFor = 500 * time.Millisecond
 
-// ordersAStep bounds the work of one step; what is left waits for the next.
-const ordersAStep = 64
-
 // selfTries is how often the helm begins to calibrate a body that it opened; own default.
 const selfTries = 10
 
@@ -37,10 +34,9 @@ type Report struct {
 	At     time.Duration
 	Motion motion.Report
 	Sense  sense.State
-	Heat   power.Heat // of the body
-	Shed   power.Shed
-	Charge power.Charging
-	Off    power.Shutdown
+	Power  power.Keeper
+	Calm   bool // somebody asks for calm power mode
+	Sleep  power.Sleeper
 	Owners [claim.MaxActuators]Owning // by actuator, as many as the tree has
 	Lost   uint64                     // results that found the ring full
 }
@@ -72,10 +68,12 @@ type Helm struct {
 	known  sense.State
 	events sense.Events
 
-	heat   power.Guard
-	shed   power.Shedding
-	charge power.Charge
-	off    power.Shutdown
+	power power.Keeper
+	saver power.Saver
+	sleep power.Sleeper
+
+	tape  *rt.Tape // records what comes to orders; nil: nothing does
+	input [maxInput]byte
 
 	treads underway
 	joints [2]underway
@@ -111,9 +109,9 @@ const (
 	settled
 )
 
-// New returns the helm of a kind of body.
-func New(m Model) (*Helm, error) {
-	h := &Helm{model: m, actuators: len(m.Tree.Actuators()), board: state.New(m.Tree), reports: rt.NewLatest[Report]()}
+// New returns the helm of a kind of body. What its orders say goes through tape, if there is one (rt.Tape.Input).
+func New(m Model, tape *rt.Tape) (*Helm, error) {
+	h := &Helm{model: m, tape: tape, actuators: len(m.Tree.Actuators()), board: state.New(m.Tree), reports: rt.NewLatest[Report]()}
 	var err error
 	if h.bind, err = m.Bind(h.board); err != nil {
 		return nil, fmt.Errorf("helm: %w", err)
@@ -159,6 +157,11 @@ func (h *Helm) Board() *state.Board { return h.board }
 // Model returns what it was made of.
 func (h *Helm) Model() *Model { return &h.model }
 
+// Task is the helm's row in the loop's task table.
+func (h *Helm) Task() rt.Task {
+	return rt.Task{Name: "helm", Every: 1, Budget: 200 * time.Microsecond, Run: h.Step}
+}
+
 // Post leaves o for the next step. False: the mailbox is full and o is refused.
 func (h *Helm) Post(o Order) bool { return h.box.Post(o) }
 
@@ -196,19 +199,7 @@ func (h *Helm) Step(f *rt.Frame) {
 	stop := h.reasons(f)
 	h.claims.Step(f.Now)
 	h.calibrateSelf(f.Now, stop)
-	for range ordersAStep {
-		o := h.box.Peek()
-		if o == nil {
-			break
-		}
-		if anew && o.Kind.moves() {
-			// It waited for a body through who knows how long: nobody expects it now.
-			h.results.Put(Result{Owner: o.Owner, Request: o.Request, Code: Refused, Actuator: -1, Stop: motion.Link})
-		} else {
-			h.obey(f.Now, o)
-		}
-		h.box.Drop()
-	}
+	h.listen(f.Now, anew)
 	h.yield(f.Now)
 	in := motion.Input{Now: f.Now, DT: dt, Sense: &h.sense, Stop: stop, Cliffs: h.cliffs()}
 	r := h.motion.Step(&in, f.Act)
@@ -248,22 +239,22 @@ func (h *Helm) feel(f *rt.Frame, dt time.Duration) {
 	h.known, h.events = h.senses.Step(f.Now, dt, &in)
 }
 
-// watchPower follows heat, charge and load, and decides whether to go off. dt is the time since the frame before: only frames tell.
+// watchPower has the keeper take in a frame: only frames tell, and f.DT is the time since the one before. The processor's own temperature is not
+// the body's to say.
 func (h *Helm) watchPower(f *rt.Frame) {
-	on := h.sense.Power.Has(body.OnCharger)
-	h.heat = h.heat.Step(&power.BodyLadder, h.sense.Temperature, f.DT)
-	h.shed = h.shed.Step(f.Battery, on, f.DT)
-	h.charge = h.charge.Step(power.ChargeInput{OnCharger: on, Charging: h.sense.Power.Has(body.Charging), Level: f.Battery.Level, Body: h.heat.Heat}, f.DT)
-	h.off = h.off.Step(power.ShutdownInput{
-		Body: h.heat.Heat, Shed: h.shed.Now, OnCharger: on, BelowCritical: h.sense.Power.Has(body.BelowCritical),
-		Imminent: h.sense.Power.Has(body.ShutdownImminent), Button: h.events.Gesture == sense.PowerOff,
-		GyroFailed: h.known.Motion.Gyro == sense.GyroFailed,
+	s := &h.sense
+	h.power = h.power.Step(power.KeeperInput{
+		Volts: s.BatteryVolts, OnCharger: s.Power.Has(body.OnCharger), Charging: s.Power.Has(body.Charging), Disconnected: s.Power.Has(body.BatteryDisconnected),
+		BodyCelsius: s.Temperature, CPUCelsius: math.NaN(), BelowCritical: s.Power.Has(body.BelowCritical), Imminent: s.Power.Has(body.ShutdownImminent),
+		Button: h.events.Gesture == sense.PowerOff, GyroFailed: h.known.Motion.Gyro == sense.GyroFailed,
+		Calm: h.saver.Calm(), Asleep: h.sleep.State.Asleep(),
 	}, f.DT)
+	f.Battery = h.power.Battery
 }
 
 // reasons to stop that motion cannot see by itself.
 func (h *Helm) reasons(f *rt.Frame) (stop motion.Reason) {
-	if f.Halted || h.off.Off != power.StayOn || h.heat.Heat >= power.Hot { // VEC-PWR-10: hot means no activity
+	if f.Halted || h.power.Shutdown.Off != power.StayOn || h.power.Body.Heat >= power.Hot { // VEC-PWR-10: hot means no activity
 		stop |= motion.Halted
 	}
 	if f.Stale {
@@ -461,7 +452,7 @@ func number(b bool) float64 {
 func (h *Helm) tell(now time.Duration) {
 	r := h.reports.Next()
 	r.At, r.Motion, r.Sense = now, h.now, h.known
-	r.Heat, r.Shed, r.Charge, r.Off, r.Lost = h.heat.Heat, h.shed.Now, h.charge.State, h.off, h.results.Refused()
+	r.Power, r.Calm, r.Sleep, r.Lost = h.power, h.saver.Calm(), h.sleep, h.results.Refused()
 	for a := range h.actuators {
 		r.Owners[a].Owner, r.Owners[a].Priority = h.claims.OwnerOf(a)
 	}

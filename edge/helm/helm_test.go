@@ -51,12 +51,12 @@ func newDesk(t testing.TB) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(m)
+	h, err := New(m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &desk{t: t, h: h, live: state.NewLive(h.Board(), nil)}
-	d.f = rt.Frame{Now: time.Hour, Run: 1, Battery: power.Battery{Volts: 3.9, Level: power.Nominal}}
+	d.f = rt.Frame{Now: time.Hour, Run: 1}
 	free := [2]float64{math.Inf(-1), math.Inf(1)}
 	c := m.Motion.Joints
 	d.stops = [4][2]float64{free, free, c[motion.VectorLift].Stops, c[motion.VectorHead].Stops}
@@ -595,7 +595,7 @@ func TestGoingOff(t *testing.T) {
 		"burning":  {func(d *desk) { d.sense.Temperature = 70 }, 1100 * ms, power.Cut, power.BatteryCriticalTemp},
 		"critical": {func(d *desk) { d.sense.Power |= body.BelowCritical }, 1100 * ms, power.Clean, power.BatteryCriticalVolt},
 		"imminent": {func(d *desk) { d.sense.Power |= body.ShutdownImminent }, 10 * ms, power.Clean, power.BatteryCriticalVolt},
-		"empty":    {func(d *desk) { d.f.Battery.Volts = 3.3 }, 100 * ms, power.Clean, power.BatteryCriticalVolt},
+		"empty":    {func(d *desk) { d.sense.BatteryVolts = 3.3 }, 15 * time.Second, power.Clean, power.BatteryCriticalVolt},
 		"button": {func(d *desk) {
 			d.sense.Button = true
 			d.run(5500 * ms)
@@ -608,8 +608,8 @@ func TestGoingOff(t *testing.T) {
 			tc.begin(d)
 			d.run(tc.after)
 			var r Report
-			if !d.h.Report(&r) || r.Off.Off != tc.off || r.Off.Cause != tc.cause {
-				t.Errorf("off %+v, want %v because of %v", r.Off, tc.off, tc.cause)
+			if !d.h.Report(&r) || r.Power.Shutdown.Off != tc.off || r.Power.Shutdown.Cause != tc.cause {
+				t.Errorf("off %+v, want %v because of %v", r.Power.Shutdown, tc.off, tc.cause)
 			}
 			if got := d.ask(Order{Kind: Straight, Owner: alice, A: 0.1, For: time.Second}); got.Code != Refused {
 				t.Errorf("an order on the way down: %+v", got)
@@ -729,7 +729,7 @@ func TestInTheLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(m)
+	h, err := New(m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -785,18 +785,18 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Wheels = []string{"wheelX"}
-	if _, err := New(m); err == nil {
+	if _, err := New(m, nil); err == nil {
 		t.Error("a model with a wheel that the tree has not was taken")
 	}
 	m.Wheels = []string{"laser"}
-	if _, err := New(m); err == nil {
+	if _, err := New(m, nil); err == nil {
 		t.Error("a laser was taken for a wheel")
 	}
 	m, _ = Vector()
 	if m.Tree, err = robot.Build("other", robot.Frame{}, []robot.Part{{Path: "body.led", Is: []string{"Led"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(m); err == nil {
+	if _, err := New(m, nil); err == nil {
 		t.Error("the tree of another body was taken")
 	}
 }

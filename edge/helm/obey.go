@@ -6,6 +6,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/motion"
+	"kennel/edge/power"
 	"kennel/edge/robot/claim"
 )
 
@@ -32,6 +33,7 @@ func (h *Helm) obey(now time.Duration, o *Order) {
 		}
 	case Drop:
 		h.claims.Drop(now, o.Owner)
+		h.saver.End(power.Behavior(o.Owner)) // however it ended
 		return
 	case SetLights:
 		h.setLights(now, o, &r)
@@ -47,10 +49,37 @@ func (h *Helm) obey(now time.Duration, o *Order) {
 		for k := range h.joints {
 			h.joints[k].end(motion.Cancelled)
 		}
+	case Calm:
+		h.saver.End(power.Behavior(o.Owner)) // asked twice is asked once
+		if o.On && !h.saver.Request(power.Behavior(o.Owner)) {
+			r.Code = Full
+		}
+	case Sleep:
+		h.changeSleep(o, &r)
 	default:
 		r.Code = Invalid
 	}
 	h.results.Put(r)
+}
+
+// changeSleep goes to another state, if that may follow. A refusal allocates, as nothing else here does: it is a mistake of who asks.
+func (h *Helm) changeSleep(o *Order, r *Result) {
+	s, err := h.sleep, error(nil)
+	switch {
+	case o.Sleep == s.State:
+		return // it is there
+	case o.Sleep.Asleep():
+		s, err = s.FallAsleep(o.Sleep, power.SleepReason(o.Why))
+	case o.Sleep == power.Awake && s.State.Asleep():
+		s, err = s.WakeUp(power.WakeReason(o.Why))
+	default:
+		s, err = s.Go(o.Sleep)
+	}
+	if err != nil {
+		r.Code = Invalid
+		return
+	}
+	h.sleep = s
 }
 
 // inTheWay returns the first actuator of set that o cannot have, and whose it is; -1 if there is none. (claim.Busy says the same, in memory of its

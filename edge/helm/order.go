@@ -6,6 +6,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/motion"
+	"kennel/edge/power"
 	"kennel/edge/robot/claim"
 )
 
@@ -32,6 +33,8 @@ const (
 	Head           // to the angle A, rad as the tree counts
 	Lift           // to the height A, m
 	Stop           // everything comes to rest, whoever moved it
+	Calm           // On: Owner asks for calm power mode, else no more (VEC-PWR-24)
+	Sleep          // to the state Sleep, for Why (VEC-PWR-31)
 )
 
 // moves reports whether an order of this kind moves something.
@@ -54,6 +57,10 @@ type Order struct {
 	For   time.Duration // a motion of the treads ends then at the latest
 
 	Lights [body.MaxLights]body.Light
+
+	On    bool
+	Sleep power.Sleep
+	Why   uint8 // a power.SleepReason if Sleep is a sleep state, a power.WakeReason if it ends one, else 0
 }
 
 // Code is how an order was answered.
@@ -62,11 +69,11 @@ type Code uint8
 // The codes. The zero value is that it is done or under way.
 const (
 	OK      Code = iota
-	Invalid      // a number that cannot be, or a deadline that is missing or too far
+	Invalid      // a number that cannot be, a deadline that is missing or too far, no legal change of sleep
 	Busy         // somebody of the same or a higher priority owns an actuator
 	NotHeld      // the owner does not hold what it wants to move: it was not claimed, or went to somebody else
 	Refused      // a reason to stop holds
-	Full         // too many claims
+	Full         // too many claims, or too many who ask for calm
 	Gone         // no such lease
 	Ended        // the motion ended, see Outcome
 )

@@ -11,6 +11,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
+	"kennel/edge/power/lastoff"
 )
 
 // stale is how long a message of robotd counts as now; afterwards the status leaves it out.
@@ -30,6 +31,8 @@ type Vitals struct {
 	level power.Level
 	known bool // level was read from a body
 	fault uint16
+	firm  corelink.Firmware
+	runs  uint32      // the robotd whose LastOff was told
 	volts power.Stats // since the last periodic log
 	stats func(map[string]float64)
 	odom  []float64 // motor positions at the last state
@@ -57,6 +60,10 @@ func (v *Vitals) Handle(m corelink.Message) {
 		v.link = *m
 	case *corelink.Fault:
 		v.takeFault(*m)
+	case *corelink.Power:
+		v.takePower(*m)
+	case *corelink.Firmware:
+		v.takeFirmware(*m)
 	}
 }
 
@@ -134,6 +141,42 @@ func (v *Vitals) takeFault(f corelink.Fault) {
 	}
 	v.emit(events.Event{Source: "robotd", Level: level, Name: "robot.fault_code", I1: events.Num(int64(f.Code)), S1: f.Text})
 	v.changed()
+}
+
+// takePower reports once a run of robotd that the one before ended and nobody meant it to (VEC-PWR-42).
+func (v *Vitals) takePower(p corelink.Power) {
+	if v.runs == v.hello.PID && v.runs != 0 {
+		return
+	}
+	v.runs = v.hello.PID
+	if p.LastOff == lastoff.Unmeant.String() {
+		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "robot.shutdown_reason", S1: power.UnknownCause.String()})
+	}
+}
+
+// takeFirmware reports how the check of the body's own program went, in the order in which it was done (VEC-DFU-04, VEC-FWU-03). robotd tells it again
+// to whoever joins; once is enough.
+func (v *Vitals) takeFirmware(f corelink.Firmware) {
+	if f == v.firm {
+		return
+	}
+	v.firm = f
+	level := events.Info
+	if f.Status != 0 {
+		level = events.Error
+	}
+	emit := func(level events.Level, name, s1, s2 string) {
+		v.emit(events.Event{Source: "robotd", Level: level, Name: name, S1: s1, S2: s2, I1: events.Num(int64(f.Status)), I2: events.Num(int64(f.Attempts)), I3: events.Num(int64(f.TookMS))})
+	}
+	if f.Wanted == "" {
+		emit(level, "rampost.dfu.open_file", f.File, f.Error)
+		return
+	}
+	emit(events.Info, "rampost.dfu.open_file", f.File, "")
+	emit(events.Info, "rampost.dfu.desired_version", f.Wanted, "")
+	emit(events.Info, "rampost.dfu.request_version", "", "")
+	emit(events.Info, "rampost.dfu.installed_version", f.Installed, f.Skipped)
+	emit(level, "rampost.rampost.exit", f.Error, "")
 }
 
 // Periodic emits what is reported at intervals: the battery and the loop.

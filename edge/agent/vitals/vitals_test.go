@@ -69,6 +69,42 @@ func TestChangesBecomeEvents(t *testing.T) {
 	}
 }
 
+// TestFirmwareBecomesEvents: VEC-DFU-04: what was looked at, and how it ended; told again it is nothing new.
+func TestFirmwareBecomesEvents(t *testing.T) {
+	v, s := newVitals()
+	done := corelink.Firmware{AtUS: 1, File: "anki/etc/syscon.dfu", Wanted: "1.7", Installed: "1.6", Attempts: 1}
+	bad := corelink.Firmware{AtUS: 2, File: "anki/etc/syscon.dfu", Wanted: "1.7", Installed: "1.6", Attempts: 3, Status: 17, Error: "refused"}
+	for _, m := range []corelink.Firmware{done, done, bad, {AtUS: 3, File: "x", Status: 18, Error: "too short"}} {
+		v.Handle(&m)
+	}
+	all := []string{"rampost.dfu.open_file", "rampost.dfu.desired_version", "rampost.dfu.request_version", "rampost.dfu.installed_version", "rampost.rampost.exit"}
+	want := append(append(slices.Clone(all), all...), all[0])
+	if got := s.names(); !slices.Equal(got, want) {
+		t.Fatalf("events %v, want %v", got, want)
+	}
+	for i, level := range map[int]events.Level{4: events.Info, 9: events.Error, 10: events.Error} {
+		if s.events[i].Level != level {
+			t.Errorf("event %d is %+v, want level %v", i, s.events[i], level)
+		}
+	}
+	if e := s.events[9]; e.S1 != "refused" || e.I1 != events.Num(17) {
+		t.Errorf("the end of a failed update is %+v", e)
+	}
+}
+
+// TestUnmeantEnd: VEC-PWR-42: told once a robotd.
+func TestUnmeantEnd(t *testing.T) {
+	v, s := newVitals()
+	for pid, last := range []string{"never on before", "unmeant", "clean", "unmeant"} {
+		v.Handle(&corelink.Hello{Program: "robotd", PID: uint32(100 + pid)})
+		v.Handle(&corelink.Power{LastOff: last})
+		v.Handle(&corelink.Power{LastOff: last})
+	}
+	if got := s.names(); !slices.Equal(got, []string{"robot.shutdown_reason", "robot.shutdown_reason"}) || s.events[0].S1 != "SHUTDOWN_UNKNOWN" {
+		t.Errorf("events %v", s.events)
+	}
+}
+
 func TestStatusLeavesOutWhatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, s := newVitals()

@@ -17,12 +17,13 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "robotkit",
-		Short: "Tools for those who program robots: what a body has and what it is called",
+		Short: "Tools for those who program robots: what a body has, what it is called, and what it did",
 		Example: `  robotkit tree vector
   robotkit tree -f body.json -o json
-  robotkit interfaces RotationalMotor`,
+  robotkit interfaces RotationalMotor
+  robotkit replay run.krt`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand())
 	cli.AddOutput(root)
 	return root
 }

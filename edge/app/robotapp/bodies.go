@@ -2,6 +2,7 @@ package robotapp
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -17,10 +18,17 @@ import (
 // kind is how robotd opens a kind of body.
 type kind struct {
 	device string // its usual port, below the root
-	open   func(ctx context.Context, device string) (body.Body, error)
+	// firmware is where its program is, below the root; the source names the file and not its folder: own default.
+	firmware string
+	// load reads a firmware file. nil: robotd does not update such bodies.
+	load func([]byte) (*vector.Firmware, error)
+	// open opens it and brings fw, if there is one, to it; it says what became of that whether or not it could be opened.
+	open func(ctx context.Context, device string, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error)
 	// fault maps an error of open to the fault it stands for; 0: to none in particular.
 	fault func(error) faultcode.Code
 	model func() (helm.Model, error)
+	// status is the bits of RobotStatus that the body itself decides.
+	status func(*body.Sense) uint32
 }
 
 // openTimeout is how long one attempt to open a body may take.
@@ -29,16 +37,23 @@ const openTimeout = 3 * time.Second
 // bodies is every kind of body this program can drive, by the name -body takes.
 var bodies = map[string]kind{
 	"vector": {
-		device: vector.DefaultDevice,
-		open: func(ctx context.Context, device string) (body.Body, error) {
-			d, err := vector.Open(ctx, vector.Config{Device: device, Timeout: openTimeout, HoldProcessor: true})
+		device:   vector.DefaultDevice,
+		firmware: "anki/etc/syscon.dfu",
+		load:     vector.ParseFirmware,
+		open: func(ctx context.Context, device string, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error) {
+			d, err := vector.Open(ctx, vector.Config{Device: device, Timeout: openTimeout, HoldProcessor: true, Firmware: fw, Progress: tell})
 			if err != nil {
-				return nil, err // not a nil *Driver in an interface
+				var u vector.Update
+				if fw != nil && errors.As(err, new(*vector.UpdateError)) {
+					u.Wanted, u.Err = fw.String(), err
+				}
+				return nil, u, err // not a nil *Driver in an interface
 			}
-			return d, nil
+			return d, d.Update(), nil
 		},
-		model: helm.Vector,
-		fault: func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
+		model:  helm.Vector,
+		status: vector.RobotStatus,
+		fault:  func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
 	},
 }
 

@@ -14,7 +14,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/helm"
-	"kennel/edge/power"
+	"kennel/edge/power/lastoff"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
 	"kennel/infra/logging"
@@ -35,7 +35,10 @@ type core struct {
 	srv  *corelink.Server
 	loop *rt.Loop
 	deck *deck
+	firm firmware
 
+	lastOff   lastoff.Last  // how the run before ended; set before the services run
+	marked    atomic.Bool   // that the end is meant
 	fault     atomic.Uint32 // faultcode.Code of the moment, 0: none
 	desc      atomic.Pointer[body.Description]
 	running   atomic.Bool  // the loop runs
@@ -47,44 +50,31 @@ type core struct {
 	lastSteps atomic.Uint64 // finished steps at the last healthy
 }
 
-func newCore(log *slog.Logger, cfg Config, srv *corelink.Server) (*core, error) {
+func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
 	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now()}
 	c.opening.Store(int64(c.started))
 	model, err := c.kind.model()
 	if err != nil {
 		return nil, err
 	}
-	h, err := helm.New(model)
+	h, err := helm.New(model, tape)
 	if err != nil {
 		return nil, err
 	}
 	c.deck = newDeck(c, h)
-	c.loop, err = rt.New(rt.Config{}, rtlinux.Clock{},
-		rt.Task{Name: "battery", Every: 1, Budget: 50 * time.Microsecond, Run: battery},
-		rt.Task{Name: "helm", Every: 1, Budget: 200 * time.Microsecond, Run: h.Step},
-	)
+	c.loop, err = rt.New(rt.Config{Tape: tape}, rtlinux.Clock{}, h.Task())
 	return c, err
-}
-
-// battery follows the battery's voltage (VEC-PWR-01, VEC-PWR-02). Only a frame says something of it.
-func battery(f *rt.Frame) {
-	if !f.Sense.Fresh {
-		return
-	}
-	f.Battery = f.Battery.Step(power.Input{
-		Volts:        f.Sense.BatteryVolts,
-		OnCharger:    f.Sense.Power.Has(body.OnCharger),
-		Disconnected: f.Sense.Power.Has(body.BatteryDisconnected),
-	}, f.DT)
 }
 
 // run keeps the body open and the loop on it until ctx ends (nil) or the body was shut down (rt.ErrShutdown).
 func (c *core) run(ctx context.Context) error {
 	pause := minReopen
 	said := ""
+	c.readFirmware(ctx)
 	for ctx.Err() == nil {
 		c.opening.Store(int64(mono.Now()))
-		b, err := c.kind.open(ctx, c.cfg.port())
+		b, up, err := c.kind.open(ctx, c.cfg.port(), c.firm.due(), c.progress(ctx))
+		c.updated(ctx, up, err)
 		if err == nil {
 			said, pause = "", minReopen
 			err = c.drive(ctx, b)
@@ -176,7 +166,7 @@ func (c *core) handlers(ctx context.Context) corelink.Handlers {
 				c.loop.Post(rt.Command{Kind: rt.Resume})
 			case *corelink.Shutdown:
 				c.log.WarnContext(ctx, "power off asked for by a peer", "peer", p.Program, "reason", m.Reason)
-				c.loop.Shutdown()
+				c.powerOff()
 			default:
 				c.log.DebugContext(ctx, "message of no use here", "peer", p.Program, "type", m.Type().String())
 			}

@@ -12,6 +12,7 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/corelink"
 	"kennel/edge/helm"
+	"kennel/edge/power"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
@@ -199,6 +200,10 @@ func (d *deck) handle(ctx context.Context, p corelink.Peer, m corelink.Message) 
 		o.Kind, o.Request, o.A, o.Speed, o.Accel = helm.Head, m.Request, m.Radians, m.Speed, m.Accel
 	case *corelink.Lift:
 		o.Kind, o.Request, o.A, o.Speed, o.Accel = helm.Lift, m.Request, m.Metres, m.Speed, m.Accel
+	case *corelink.Calm:
+		o.Kind, o.Request, o.On = helm.Calm, m.Request, m.On
+	case *corelink.Sleep:
+		o.Kind, o.Request, o.Sleep, o.Why = helm.Sleep, m.Request, power.Sleep(m.State), m.Why
 	case *corelink.Stop:
 		o.Kind, o.Request = helm.Stop, m.Request
 	default:
@@ -331,11 +336,11 @@ func (d *deck) detail(r *helm.Result) string {
 		}
 		return "the robot may not move"
 	case helm.Full:
-		return "too many claims at once"
+		return "too many claims at once, or too many programs that ask for calm"
 	case helm.Gone:
 		return "there is no such claim of yours, or no more"
 	}
-	return fmt.Sprintf("want finite numbers, a way that is not 0, and for the treads a time of up to %v", helm.MaxFor)
+	return fmt.Sprintf("want a legal change of sleep with its reason, or finite numbers, a way that is not 0, and for the treads a time of up to %v", helm.MaxFor)
 }
 
 // motion is the helm's report as a message; false before the first step.

@@ -26,13 +26,14 @@ const (
 // reporter turns what the loop publishes into messages. It is the only reader in robotd, and runs outside the loop: what it allocates and how
 // long it takes is nothing to the loop.
 type reporter struct {
-	c     *core
-	snap  rt.Snapshot
-	stats rt.Stats
-	helm  helm.Report
-	fault faultcode.Code
-	said  bool          // fault was said
-	off   time.Duration // since when the robot is going off; 0: it is not
+	c       *core
+	snap    rt.Snapshot
+	stats   rt.Stats
+	helm    helm.Report
+	fault   faultcode.Code
+	said    bool          // fault was said
+	charged bool          // Power was said
+	off     time.Duration // since when the robot is going off; 0: it is not
 
 	older, newer rt.Stats // of the start of the last window but one, and of the last
 	turned       time.Duration
@@ -47,6 +48,10 @@ func (c *core) report(ctx context.Context) error {
 		r.say(ctx, r.state())
 		if m, ok := c.deck.motion(&r.helm); ok {
 			r.say(ctx, m)
+			if !r.charged || n%statsEvery == statsEvery-1 {
+				r.charged = true
+				r.say(ctx, r.power())
+			}
 			r.goOff(ctx)
 		}
 		r.sayFault(ctx)
@@ -96,7 +101,7 @@ const offAfter = 10 * time.Second
 // goOff ends the power once the helm decided so: at once where heat does not wait, else when the others had their time. The cause is logged and
 // broadcast as the fault of the moment (VEC-PWR-40).
 func (r *reporter) goOff(ctx context.Context) {
-	off := r.helm.Off
+	off := r.helm.Power.Shutdown
 	if off.Off == power.StayOn {
 		return
 	}
@@ -105,13 +110,13 @@ func (r *reporter) goOff(ctx context.Context) {
 		r.c.log.WarnContext(ctx, "the robot goes off", "cause", off.Cause.String(), "at_once", off.Off == power.Cut)
 	}
 	if off.Off == power.Cut || mono.Now()-r.off >= offAfter {
-		r.c.loop.Shutdown() // again and again, should the body come back before it heard
+		r.c.powerOff() // again and again, should the body come back before it heard
 	}
 }
 
 // now returns the fault of the moment: why the robot goes off, our own, else the one the body reports.
 func (r *reporter) now() faultcode.Code {
-	if code := r.helm.Off.Cause.Fault(); code != 0 && r.off != 0 {
+	if code := r.helm.Power.Shutdown.Cause.Fault(); code != 0 && r.off != 0 {
 		return code
 	}
 	if code := faultcode.Code(r.c.fault.Load()); code != 0 {

@@ -1,5 +1,6 @@
 // Package robotapp is the program robotd: it opens the robot's body, runs the real-time core on it (edge/rt) and tells the robot's other
-// programs what it sees (edge/corelink). No network, no files but the socket, nothing heavy.
+// programs what it sees (edge/corelink). No network, nothing heavy, and no files
+// but the socket, the body's firmware at start and short notes of what went wrong.
 //
 // A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd goes on opening it. SIGTERM and SIGINT halt the body
 // and end the program with code 0; so does a Shutdown from a peer, after the body was told to cut its power.
@@ -34,11 +35,14 @@ import (
 
 // Config is what robotd can be told.
 type Config struct {
-	Root     string
-	Body     string // key of bodies
-	Device   string // "": the body's usual one below Root
-	Priority int    // SCHED_FIFO, 1 to 99; 0: normal scheduling, memory not locked
-	Notify   string // address of the supervisor's notification socket; "": none
+	Root      string
+	Body      string // key of bodies
+	Device    string // "": the body's usual one below Root
+	Firmware  string // file with the body's own program; "": the body's usual one below Root
+	Record    string // file for a recording of the run; "": none
+	RecordMiB int    // its most, in MiB
+	Priority  int    // SCHED_FIFO, 1 to 99; 0: normal scheduling, memory not locked
+	Notify    string // address of the supervisor's notification socket; "": none
 }
 
 // Main runs robotd and returns its exit code.
@@ -58,7 +62,9 @@ Other programs of the robot reach it through the socket ` + corelink.SocketPath 
 SIGTERM or SIGINT stop all motion and end it with code 0.`,
 		Example: `  robotd -root /
   robotd -root ./r1 -device /dev/pts/4 -log-level debug
-  robotd -root ./r1 -priority 0`,
+  robotd -root ./r1 -priority 0
+  robotd -root ./r1 -record run.krt
+  robotd -root ./r1 -firmware ./syscon.dfu`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, ok := bodies[cfg.Body]; !ok {
@@ -66,6 +72,9 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			}
 			if cfg.Priority < 0 || cfg.Priority > 99 {
 				return cli.Usage("-priority %d: want 1 to 99, or 0 for normal scheduling", cfg.Priority)
+			}
+			if cfg.RecordMiB < 1 || cfg.RecordMiB > 1<<20 {
+				return cli.Usage("-record-limit %d: want 1 to %d MiB", cfg.RecordMiB, 1<<20)
 			}
 			log, err := logging.New(cmd.ErrOrStderr(), level, "text")
 			if err != nil {
@@ -87,7 +96,10 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
 	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodyNames())
 	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
+	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
 	f.IntVar(&cfg.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
+	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
+	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "the most that -record writes, in MiB; the recording ends there and the robot runs on")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }
@@ -107,7 +119,15 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 			log.Warn("close the socket", logging.Err, err)
 		}
 	}()
-	c, err := newCore(log, cfg, srv)
+	var rec *recorder
+	services := []runner.Service{}
+	if cfg.Record != "" {
+		if rec, err = newRecorder(log, cfg.Record, cfg.RecordMiB); err != nil {
+			return err
+		}
+		services = append(services, runner.Service{Name: "recorder", Run: rec.run})
+	}
+	c, err := newCore(log, cfg, srv, rec.tapeOf())
 	if err != nil {
 		return err
 	}
@@ -117,14 +137,18 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	}
 	defer func() { _ = w.Close() }() // datagrams: nothing is buffered
 	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
+	c.cameOn(ctx)
 	// Stopped in reverse: motion first, then those who report it.
-	err = runner.Run(ctx, log, runner.Config{},
+	err = runner.Run(ctx, log, runner.Config{}, append(services,
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return srv.Serve(ctx, c.handlers(ctx)) }},
 		runner.Service{Name: "reporter", Run: c.report},
 		runner.Service{Name: "deck", Run: c.deck.run},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},
-	)
+	)...)
+	if err == nil || errors.Is(err, rt.ErrShutdown) {
+		c.goingOff() // somebody decided it: a signal, a peer, the battery; an end of any other kind leaves no note (VEC-PWR-42)
+	}
 	if errors.Is(err, rt.ErrShutdown) {
 		log.Info("the body cuts its power")
 		return nil

@@ -1,0 +1,109 @@
+package kitapp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/helm"
+	"kennel/edge/rt"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+// replayed is what replay prints.
+type replayed struct {
+	Identical bool    `json:"identical"`
+	Steps     uint64  `json:"steps"`             // that did what was recorded
+	Bodies    int     `json:"bodies"`            // times a body was opened
+	Seconds   float64 `json:"seconds"`           // from the first of them to the last
+	Cut       string  `json:"cut,omitempty"`     // why the recording ends before its end
+	Differs   string  `json:"differs,omitempty"` // where and how
+}
+
+func replayCommand() *cobra.Command {
+	var body string
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Run the real-time core again on a recording of robotd and compare every step",
+		Long: `Run the tasks of the real-time core again on what "robotd -record FILE" wrote: each step gets what it got then, and has to do to the
+body what it did then, bit by bit. It says "identical" and exits with 0, or says at which step it differs and exits with 1.
+
+A recording that breaks off, because the power went or robotd was killed, is replayed as far as it goes. One that another version of
+robotd wrote differs where that version did something else. "-" is standard input.`,
+		Example: `  robotd -root ./r1 -record run.krt
+  robotkit replay run.krt
+  robotkit replay run.krt -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if body != "vector" {
+				return cli.Usage("-body %.40q: want vector", body)
+			}
+			in, name := cmd.InOrStdin(), "standard input"
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if errors.Is(err, os.ErrNotExist) {
+					return errs.New(errs.NotFound, "%w", err)
+				} else if err != nil {
+					return err
+				}
+				defer f.Close()
+				in, name = f, args[0]
+			}
+			model, err := helm.Vector()
+			if err != nil {
+				return err
+			}
+			var first, last time.Duration
+			var bad error
+			done, err := rt.Replay(in, rt.Config{}, func(tape *rt.Tape) []rt.Task {
+				h, err := helm.New(model, tape)
+				if err != nil {
+					bad = err
+					return nil
+				}
+				return []rt.Task{h.Task()}
+			}, func(s *rt.Snapshot) {
+				if last = s.Frame.Now; first == 0 {
+					first = last
+				}
+			})
+			if bad != nil {
+				return bad
+			}
+			out := replayed{Identical: err == nil, Steps: done.Steps, Bodies: done.Bodies, Seconds: (last - first).Seconds()}
+			switch {
+			case errors.Is(err, rt.ErrDiffers):
+				out.Differs = err.Error()
+			case errors.Is(err, rt.ErrRecording):
+				return cli.Usage("%s: %w", name, err)
+			case err != nil:
+				return fmt.Errorf("%s: after %d identical steps: %w", name, done.Steps, err)
+			}
+			if done.Cut != nil {
+				out.Cut = done.Cut.Error()
+			}
+			if perr := cli.PrintLine(cmd, out, func() string {
+				if !out.Identical {
+					return fmt.Sprintf("differs after %d identical steps", out.Steps)
+				}
+				line := fmt.Sprintf("identical: %d steps of %.1f s, bodies opened: %d", out.Steps, out.Seconds, out.Bodies)
+				if out.Cut != "" {
+					line += "; the recording breaks off: " + out.Cut
+				}
+				return line
+			}); perr != nil {
+				return perr
+			}
+			if !out.Identical {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&body, "body", "vector", "kind of body that was recorded: vector")
+	return cmd
+}

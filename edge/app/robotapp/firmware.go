@@ -1,0 +1,180 @@
+package robotapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"kennel/edge/body/mono"
+	"kennel/edge/body/vector"
+	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+	"kennel/infra/durable"
+	"kennel/infra/logging"
+)
+
+// rampostError holds the status of a failed start of the body, for the programs that start later (VEC-BOOT-09).
+const rampostError = "dev/rampost_error"
+
+// updatePatience is the longest time between two words of an update that goes on: the boot-loader is asked three times to erase.
+const updatePatience = 16 * time.Second
+
+// unusable is the status of a file that cannot be used. The published table has nothing for it; nothing of it can be sent (own choice).
+const unusable faultcode.Code = 18
+
+// firmware is what the body's own processor shall run. It belongs to the goroutine of core.run.
+type firmware struct {
+	path  string
+	want  *vector.Firmware // nil: whatever it runs
+	spent bool             // all attempts failed and the body runs what it ran: it is not asked again each time that it is opened
+}
+
+// due is what to open the body with.
+func (f *firmware) due() *vector.Firmware {
+	if f.spent {
+		return nil
+	}
+	return f.want
+}
+
+// firmwareFile is where the file is.
+func (c Config) firmwareFile() string {
+	if c.Firmware != "" {
+		return c.Firmware
+	}
+	return filepath.Join(c.Root, filepath.FromSlash(bodies[c.Body].firmware))
+}
+
+// shown is a path as others are told it: below the root if it is there.
+func (c Config) shown(path string) string {
+	if rel, err := filepath.Rel(c.Root, path); err == nil && filepath.IsLocal(rel) {
+		path = filepath.ToSlash(rel)
+	}
+	return strings.ToValidUTF8(path, "?")
+}
+
+// readFirmware reads the file, once a start. Without one the body keeps what it runs; one that cannot be used is reported like a failed update.
+func (c *core) readFirmware(ctx context.Context) {
+	if c.kind.load == nil {
+		return
+	}
+	c.firm = firmware{path: c.cfg.firmwareFile()}
+	b, err := readAtMost(c.firm.path, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) && c.cfg.Firmware == "" {
+		c.log.DebugContext(ctx, "no firmware file: the body keeps its program", "file", c.firm.path)
+		return
+	}
+	if err == nil {
+		c.firm.want, err = c.kind.load(b)
+	}
+	if err != nil {
+		c.log.ErrorContext(ctx, "the firmware file cannot be used: the body keeps its program", "file", c.firm.path, logging.Err, err)
+		c.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: words(err)})
+	}
+}
+
+// readAtMost reads a file that has no more bytes than most.
+func readAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return b, err
+}
+
+// progress returns what hears of an update: it logs each phase and each tenth of the program, and keeps the watchdog from taking an update that
+// goes on for an attempt to open that hangs.
+func (c *core) progress(ctx context.Context) func(vector.Progress) {
+	phase, tenth := vector.Phase(math.MaxUint8), 0
+	return func(p vector.Progress) {
+		c.opening.Store(int64(mono.Now() + updatePatience))
+		if p.Phase != phase {
+			if phase = p.Phase; p.Done == 0 {
+				tenth = 0
+			}
+			c.log.InfoContext(ctx, "update of the body's firmware", "phase", p.Phase.String(), "attempt", p.Attempt)
+		}
+		if n := 10 * p.Done / max(p.Total, 1); n > tenth { // the last block is done when the next phase begins
+			tenth = n
+			c.log.InfoContext(ctx, "update of the body's firmware", "percent", 10*n, "blocks", p.Done, "of", p.Total)
+		}
+	}
+}
+
+// updated takes in what became of the firmware when the body was opened, or could not be.
+func (c *core) updated(ctx context.Context, u vector.Update, err error) {
+	switch {
+	case err != nil:
+		c.firm.spent = false // a body without a program is what an update can help
+	case u.Err != nil:
+		c.firm.spent = true
+	}
+	if u.Wanted == "" {
+		return // nothing was looked at
+	}
+	m := corelink.Firmware{Wanted: u.Wanted, Installed: u.Installed, Skipped: u.Skipped, Attempts: uint8(u.Attempts), TookMS: uint32(u.Took.Milliseconds())}
+	level, what := slog.LevelInfo, "the body runs the firmware of the file"
+	if u.Skipped != "" {
+		what = "the body keeps its firmware"
+	}
+	var ue *vector.UpdateError
+	if errors.As(u.Err, &ue) {
+		m.Status, m.Attempts, m.Error = uint16(ue.Status), uint8(ue.Attempt), words(ue)
+		level, what = slog.LevelError, "update of the body's firmware failed"
+	}
+	c.log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status, logging.Err, u.Err)
+	c.tellFirmware(ctx, m)
+}
+
+// tellFirmware tells peers, and leaves the status where the programs that start later look for it; one of an earlier start is removed.
+func (c *core) tellFirmware(ctx context.Context, m corelink.Firmware) {
+	m.AtUS, m.File = mono.Now().Microseconds(), c.cfg.shown(c.firm.path)
+	if err := c.srv.Publish(&m); err != nil {
+		c.log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: values are made to fit
+	}
+	if err := noteStatus(c.cfg.Root, m.Status); err != nil {
+		c.log.WarnContext(ctx, "note how the update of the body's firmware went", logging.Err, err)
+	}
+}
+
+func noteStatus(dir string, status uint16) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if status == 0 {
+		if err := root.Remove(rampostError); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return durable.Write(root, rampostError, fmt.Appendf(nil, "%d\n", status), 0o644, 0o755)
+}
+
+// words is an error as a message carries it.
+func words(err error) string {
+	s := strings.ToValidUTF8(err.Error(), "?")
+	for len(s) > maxWords {
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
+}
+
+// maxWords bounds an error's text.
+const maxWords = 1000

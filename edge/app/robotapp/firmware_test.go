@@ -1,0 +1,131 @@
+package robotapp
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+)
+
+// install puts a firmware file where a robot has it.
+func (b *bench) install(file []byte) {
+	b.t.Helper()
+	path := filepath.Join(b.root, filepath.FromSlash(bodies["vector"].firmware))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, file, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestFirmwareAtStart: VEC-DFU-01: a body with another version is updated before anything else, and peers hear of it, also those who come later. The
+// next robotd has nothing to do.
+func TestFirmwareAtStart(t *testing.T) {
+	b := newBench(t)
+	b.install(vectorsim.Image("2.2.0-test", 12<<10, 7))
+	if err := noteStatus(b.root, 19); err != nil { // of the start before
+		t.Fatal(err)
+	}
+	b.powerOn()
+	p := b.start(nil, "-device", b.pty.SlavePath)
+	c := b.peer()
+	if h := await(c, "hello with a body", func(h *corelink.Hello) bool { return h.Body.Species != "" }); h.Body.Firmware != "2.2.0-test" {
+		t.Errorf("the body says %q, want the file's version", h.Body.Firmware)
+	}
+	late := b.peer()
+	m := await(late, "firmware", func(*corelink.Firmware) bool { return true })
+	if m.Wanted != "2.2.0-test" || m.Installed != "2.1.0-test" || m.Attempts < 1 || m.Status != 0 || m.Error != "" || m.File != "anki/etc/syscon.dfu" || m.TookMS == 0 || m.AtUS == 0 {
+		t.Errorf("%+v", m)
+	}
+	await(c, "state", linked)
+	if _, err := os.Stat(filepath.Join(b.root, rampostError)); !os.IsNotExist(err) {
+		t.Errorf("the status of the start before is still there: %v", err)
+	}
+	for _, want := range []string{`phase="erase the program"`, "percent=10 ", "percent=50 ", "percent=100 ", `phase="start the program"`} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	p = b.start(nil, "-device", b.pty.SlavePath)
+	pid := uint32(p.cmd.Process.Pid)
+	await(c, "the next robotd", func(h *corelink.Hello) bool { return h.PID == pid })
+	if m := await(c, "firmware again", func(m *corelink.Firmware) bool { return m.Installed == "2.2.0-test" }); m.Attempts != 0 || m.Status != 0 {
+		t.Errorf("a body that runs the file: %+v", m)
+	}
+}
+
+// TestFirmwareThatIsRefused: the body runs what it ran, and the reason is in the message, in the file (VEC-BOOT-09) and in the log. Opening the body
+// again does not try again.
+func TestFirmwareThatIsRefused(t *testing.T) {
+	status := func(b *bench) string {
+		b.t.Helper()
+		got, err := os.ReadFile(filepath.Join(b.root, rampostError))
+		if err != nil {
+			b.t.Error(err)
+		}
+		return string(got)
+	}
+	t.Run("by the boot-loader", func(t *testing.T) {
+		b := newBench(t)
+		b.board.SetFlashFaults(vectorsim.FlashFaults{EraseRefused: 9})
+		b.install(vectorsim.Image("2.2.0-test", 4900, 7))
+		b.powerOn()
+		p := b.start(nil, "-device", b.pty.SlavePath)
+		c := b.peer()
+		m := await(c, "firmware", func(*corelink.Firmware) bool { return true })
+		if m.Status != 17 || m.Attempts != 3 || !strings.Contains(m.Error, "erase the program, attempt 3: the body refused") || m.Installed != "2.1.0-test" {
+			t.Errorf("%+v", m)
+		}
+		await(c, "state", linked)
+		if h := await(b.peer(), "hello", func(h *corelink.Hello) bool { return h.Body.Species != "" }); h.Body.Firmware != "2.1.0-test" {
+			t.Errorf("the body runs %q", h.Body.Firmware)
+		}
+		if got := status(b); got != "17\n" {
+			t.Errorf("%s says %q", rampostError, got)
+		}
+		if err := b.powerOff(); err != nil {
+			t.Fatal(err)
+		}
+		await(c, "silence", func(s *corelink.State) bool { return !s.Link })
+		b.powerOn()
+		await(c, "the board's return", linked)
+		if n := strings.Count(p.log.String(), "update of the body's firmware failed"); n != 1 {
+			t.Errorf("the update was tried %d times, want once", n)
+		}
+	})
+	for name, tc := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"an empty file": {nil, "has 0 bytes"},
+		"too long":      {make([]byte, 80<<10), "want at most 65536"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.install(tc.file)
+			b.powerOn()
+			b.start(nil, "-device", b.pty.SlavePath)
+			c := b.peer()
+			m := await(c, "firmware", func(*corelink.Firmware) bool { return true })
+			if m.Status != uint16(unusable) || m.Wanted != "" || !strings.Contains(m.Error, tc.want) {
+				t.Errorf("%+v, want %q", m, tc.want)
+			}
+			await(c, "state", linked)
+			if got := status(b); got != "18\n" {
+				t.Errorf("%s says %q", rampostError, got)
+			}
+		})
+	}
+	if text := faultcode.Rampost.Text(unusable); strings.HasPrefix(text, "fault ") {
+		t.Errorf("status %d is not in the published table", unusable)
+	}
+}

@@ -1,0 +1,88 @@
+package robotapp
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"kennel/edge/corelink"
+	"kennel/edge/power"
+	"kennel/edge/power/lastoff"
+	"kennel/infra/logging"
+)
+
+// markPatience is how long the end of the power waits for the note that it is meant: a medium that hangs must not keep a hot battery on.
+const markPatience = 500 * time.Millisecond
+
+// cameOn reads how the run before this one ended, and notes that the robot is on (VEC-PWR-42). An end that nobody decided is reported with the
+// cause unknown.
+func (c *core) cameOn(ctx context.Context) {
+	root, err := os.OpenRoot(c.cfg.Root)
+	if err == nil {
+		defer root.Close()
+		c.lastOff, err = lastoff.Started(root)
+	}
+	switch {
+	case err != nil:
+		c.log.WarnContext(ctx, "how the robot went off is not known", logging.Err, err)
+		c.lastOff = lastoff.Unmeant
+	case c.lastOff == lastoff.Unmeant:
+		c.log.WarnContext(ctx, "the robot went off and nobody meant it to", "cause", power.UnknownCause.String())
+	default:
+		c.log.DebugContext(ctx, "how the robot went off", "last", c.lastOff.String())
+	}
+}
+
+// goingOff notes that the end is meant.
+func (c *core) goingOff() {
+	root, err := os.OpenRoot(c.cfg.Root)
+	if err == nil {
+		defer root.Close()
+		err = lastoff.GoingOff(root)
+	}
+	if err != nil {
+		c.log.Warn("note that the end is meant", logging.Err, err)
+	}
+}
+
+// powerOff has the body's power cut: the note that this is meant is the last that is written (VEC-PWR-41).
+func (c *core) powerOff() {
+	if c.marked.CompareAndSwap(false, true) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.goingOff()
+		}()
+		select {
+		case <-done:
+		case <-time.After(markPatience):
+			c.log.Warn("the note that the end is meant is not written yet; the power is cut without it")
+		}
+	}
+	c.loop.Shutdown()
+}
+
+var offNames = [...]string{power.StayOn: "stay_on", power.Clean: "clean", power.Cut: "cut"}
+
+// power is the keeper's part of the helm's report as a message.
+func (r *reporter) power() *corelink.Power {
+	k, s := &r.helm.Power, &r.helm.Sleep
+	allow := power.Allow(r.helm.Calm, s.State.Asleep(), k.Shedding.Now)
+	m := &corelink.Power{
+		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
+		SleepDebtHours: finite(float64(k.Debt)), Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged),
+		SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)), Heat: k.Body.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
+		ChargeAllowed: k.MayCharge(), CameraHz: allow.CameraHz, Display: allow.Display, ProxMS: uint32(allow.ProxEvery.Milliseconds()),
+		CPUMHz: uint32(allow.CPUMHz), Cloud: allow.Cloud, Off: offNames[k.Shutdown.Off], Cause: k.Shutdown.Cause.String(), LastOff: r.c.lastOff.String(),
+	}
+	if k.Battery.Level != power.Unknown {
+		m.PlayLeftSec = seconds(power.PlayLeft(power.DefaultGauge, k.Battery.Volts))
+	}
+	if m.Calm {
+		m.Status |= power.StatusCalm
+	}
+	return m
+}
+
+// seconds is d in whole seconds, as far as they fit.
+func seconds(d time.Duration) uint32 { return uint32(min(max(d/time.Second, 0), 1<<32-1)) }

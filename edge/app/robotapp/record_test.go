@@ -1,0 +1,161 @@
+package robotapp
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/corelink"
+	"kennel/edge/helm"
+	"kennel/edge/rt"
+)
+
+// TestRecord: what robotd did, with orders of a peer and a body that was opened twice, is done again step by step (issue: what must hold 5).
+func TestRecord(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	file := filepath.Join(t.TempDir(), "run.krt")
+	p := b.start(nil, "-device", b.pty.SlavePath, "-record", file)
+	c := b.peer()
+	await(c, "calibration", func(m *corelink.Motion) bool { return len(m.Joints) == 2 && m.Joints[0].Calibrated })
+	c.send(&corelink.SetLights{Lights: []corelink.Light{{R: 10}}})
+	if r := c.ask(claimWheels); r.Code != "ok" {
+		t.Fatalf("claim: %+v", r)
+	}
+	c.begin(func(n uint32) corelink.Message {
+		return &corelink.Wheels{Request: n, Left: 0.05, Right: 0.08, ForMS: 60000}
+	}, func(m *corelink.Motion) bool { return m.Speed > 0.03 })
+	if err := b.powerOff(); err != nil {
+		t.Fatal(err)
+	}
+	await(c, "the end of the first run", func(*corelink.State) bool { return strings.Contains(p.log.String(), "trying again") })
+	b.powerOn()
+	await(c, "the board's return", linked)
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	recording, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, driven := again(t, recording)
+	if done.Cut != nil || done.Bodies != 2 || done.Steps < 100 || driven == 0 {
+		t.Errorf("%+v, in %d steps both treads had power; want two bodies and a drive", done, driven)
+	}
+}
+
+// again replays a recording and counts the steps in which both treads had power.
+func again(t *testing.T, recording []byte) (rt.Replayed, int) {
+	t.Helper()
+	model, err := bodies["vector"].model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	driven := 0
+	done, err := rt.Replay(bytes.NewReader(recording), rt.Config{}, func(tape *rt.Tape) []rt.Task {
+		h, err := helm.New(model, tape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []rt.Task{h.Task()}
+	}, func(s *rt.Snapshot) {
+		if s.Act.Motors[0] != 0 && s.Act.Motors[1] != 0 {
+			driven++
+		}
+	})
+	if err != nil {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	return done, driven
+}
+
+// idleBody sends a frame whenever it is asked for one.
+type idleBody struct {
+	now time.Duration
+	seq uint32
+}
+
+func (b *idleBody) Now() time.Duration       { return b.now }
+func (b *idleBody) SleepUntil(time.Duration) {}
+func (b *idleBody) Write(*body.Act) error    { return nil }
+func (b *idleBody) Halt() error              { return nil }
+func (b *idleBody) Shutdown() error          { return nil }
+func (b *idleBody) Close() error             { return nil }
+func (b *idleBody) Describe() body.Description {
+	return body.Description{Species: "vic", Period: 5 * time.Millisecond, Motors: make([]string, 4), Cliffs: make([]string, 4)}
+}
+func (b *idleBody) Read(s *body.Sense, _ time.Duration) error {
+	b.now += 5 * time.Millisecond
+	b.seq++
+	*s = body.Sense{At: b.now, Seq: b.seq, Fresh: true, BatteryVolts: 3.9}
+	return nil
+}
+
+// TestRecordIsBounded: at its limit the recording ends with a whole step, says so and grows no more; so does one whose file is gone.
+func TestRecordIsBounded(t *testing.T) {
+	var said bytes.Buffer
+	file := filepath.Join(t.TempDir(), "run.krt")
+	r, err := newRecorder(slog.New(slog.NewTextHandler(&said, nil)), file, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := bodies["vector"].model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := helm.New(model, r.tapeOf())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &idleBody{}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	loop, err := rt.New(rt.Config{Tape: r.tapeOf()}, b, h.Task(), rt.Task{Name: "flush", Every: 100, Run: func(f *rt.Frame) {
+		if r.file != nil && !r.flush() {
+			if err := r.file.Close(); err != nil {
+				t.Error(err)
+			}
+			r.file = nil
+			end()
+		}
+		if f.Step > 8000 {
+			end()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := loop.Run(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if r.file != nil || !strings.Contains(said.String(), "come to its limit") {
+		t.Fatalf("after %d bytes it goes on: %s", r.written, &said)
+	}
+	recording, err := os.ReadFile(file)
+	if err != nil || len(recording) < 1<<20 || len(recording) > 1<<20+100<<10 {
+		t.Fatalf("%d bytes, %v; want little more than 1 MiB", len(recording), err)
+	}
+	if done, _ := again(t, recording); done.Cut != nil || done.Steps < 2000 {
+		t.Errorf("%+v", done)
+	}
+	if _, err := newRecorder(slog.New(slog.DiscardHandler), t.TempDir(), 1); err == nil || !strings.Contains(err.Error(), "-record: ") {
+		t.Errorf("a folder: %v", err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	said.Reset()
+	r = &recorder{log: slog.New(slog.NewTextHandler(&said, nil)), tape: rt.NewTape(0), file: full, limit: 1 << 20}
+	if r.flush() || !strings.Contains(said.String(), "no space left") {
+		t.Errorf("a full medium: %s", &said)
+	}
+}

@@ -1,0 +1,103 @@
+package helm
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/power"
+	"kennel/edge/robot/claim"
+)
+
+// TestKeeper: what is measured reaches the keeper, and the battery of the frame is its (VEC-PWR-01, 07, 32, 51).
+func TestKeeper(t *testing.T) {
+	d := newDesk(t).calibrated()
+	var r Report
+	d.sense.Power |= body.OnCharger | body.Charging
+	d.run(time.Second)
+	if d.h.Report(&r); r.Power.Charge.State != power.Active || r.Power.Battery.Level == power.Unknown || d.f.Battery != r.Power.Battery || r.Power.Debt <= 0 {
+		t.Errorf("%+v, frame %+v", r.Power, d.f.Battery)
+	}
+	d.sense.Power &^= body.OnCharger | body.Charging
+	d.sense.BatteryVolts = 3.3
+	d.until("all load is shed", func() bool {
+		d.h.Report(&r)
+		return r.Power.Shedding.Now == power.ShedAll
+	})
+	d.sense.Power |= body.BatteryDisconnected
+	d.run(100 * ms)
+	if d.h.Report(&r); r.Power.Battery.Level != power.Unknown || r.Power.Shutdown.Cause != power.BatteryCriticalVolt {
+		t.Errorf("%+v", r.Power)
+	}
+}
+
+// TestCalmAndSleep: VEC-PWR-24: it is calm while anybody asks; VEC-PWR-31: only legal changes; VEC-PWR-32: asleep the debt shrinks.
+func TestCalmAndSleep(t *testing.T) {
+	d := newDesk(t).calibrated()
+	var r Report
+	calm := func() bool { d.step(); d.h.Report(&r); return r.Calm }
+	ask := func(o Order, want Code) {
+		t.Helper()
+		if got := d.ask(o); got.Code != want {
+			t.Errorf("%+v: %v, want %v", o, got.Code, want)
+		}
+	}
+	ask(Order{Kind: Calm, Owner: alice, On: true}, OK)
+	ask(Order{Kind: Calm, Owner: alice, On: true}, OK)
+	ask(Order{Kind: Calm, Owner: bob, On: true}, OK)
+	ask(Order{Kind: Calm, Owner: alice}, OK)
+	if !calm() {
+		t.Error("bob still asks")
+	}
+	d.h.Post(Order{Kind: Drop, Owner: bob})
+	if calm() {
+		t.Error("calm although nobody asks")
+	}
+	for i := range power.MaxSavers {
+		ask(Order{Kind: Calm, Owner: claim.Owner(10 + i), On: true}, OK)
+	}
+	ask(Order{Kind: Calm, Owner: bob, On: true}, Full)
+
+	for _, tc := range []struct {
+		to   power.Sleep
+		why  uint8
+		want Code
+	}{
+		{power.DeepSleep, uint8(power.Sleepy), Invalid}, {power.Awake, 0, OK}, {power.Awake, 0, OK}, {power.PreSleepAnimation, 0, OK}, {200, 0, Invalid},
+		{power.DeepSleep, 0, Invalid}, {power.DeepSleep, uint8(power.Sleepy), OK},
+	} {
+		ask(Order{Kind: Sleep, Owner: alice, Sleep: tc.to, Why: tc.why}, tc.want)
+	}
+	d.h.Report(&r)
+	awake := r.Power.Debt
+	d.run(time.Second)
+	if d.h.Report(&r); r.Power.Debt >= awake || r.Sleep.LastSleep != power.Sleepy {
+		t.Errorf("debt %v after %v, %+v", r.Power.Debt, awake, r.Sleep)
+	}
+	ask(Order{Kind: Sleep, Owner: alice, Sleep: power.Awake}, Invalid)
+	ask(Order{Kind: Sleep, Owner: alice, Sleep: power.Awake, Why: uint8(power.Poked)}, OK)
+	if d.h.Report(&r); r.Sleep.State != power.Awake || r.Sleep.LastWake != power.Poked {
+		t.Errorf("%+v", r.Sleep)
+	}
+}
+
+// TestOrderAsBytes: an order comes back from the tape as it was.
+func TestOrderAsBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		o := Order{
+			Kind: Kind(rng.Uint32()), Owner: claim.Owner(rng.Uint32()), Request: rng.Uint32(), Priority: claim.Priority(rng.Uint32()), Sleep: power.Sleep(rng.Uint32()),
+			Why: uint8(rng.Uint32()), On: rng.IntN(2) == 0, TTL: time.Duration(rng.Uint64()), For: time.Duration(rng.Uint64()), Lease: rng.Uint64(),
+			A: rng.NormFloat64(), B: rng.NormFloat64(), Speed: rng.NormFloat64(), Accel: rng.NormFloat64(), Set: claim.Set{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64()},
+		}
+		for i := range o.Lights {
+			o.Lights[i] = body.Light{R: uint8(rng.Uint32()), G: uint8(rng.Uint32()), B: uint8(rng.Uint32())}
+		}
+		b := o.append(nil)
+		var got Order
+		if got.parse(b); got != o || len(b) != orderSize {
+			t.Fatalf("%d bytes, want %d; got\n%+v, want\n%+v", len(b), orderSize, got, o)
+		}
+	}
+}
