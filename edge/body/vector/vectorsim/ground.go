@@ -115,3 +115,29 @@ func (b *Board) InWorld(fn func(*plane.World) error) error {
 	}
 	return fn(b.world.ground)
 }
+
+// neck is the height of the head's joint over the body's origin, and where its inertial sensors are (own default, as the senses').
+const neck = 0.045 // m
+
+// Inertial returns what the sensors in the head feel, in the head's axes, in m/s2 and rad/s; false if the body is nowhere. They hang on the
+// head's own processor, so that the board's wire does not carry them.
+func (b *Board) Inertial() (accel, gyro [3]float64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.world
+	if w.ground == nil {
+		return accel, gyro, false
+	}
+	in := w.ground.Inertia()
+	a, g := in.Accel, in.Gyro
+	// Turning pulls on what sits off the axis: g x (g x neck), the neck being straight up.
+	a[0] += float64(neck * float64(g[0]*g[2]))
+	a[1] += float64(neck * float64(g[1]*g[2]))
+	a[2] -= float64(neck * (float64(g[0]*g[0]) + float64(g[1]*g[1])))
+	g[1] -= w.rate[spine.Head] // raising the nose is a negative turn about Y
+	sin, cos := math.Sincos(w.angle[spine.Head])
+	turn := func(v [3]float64) [3]float64 {
+		return [3]float64{float64(cos*v[0]) + float64(sin*v[2]), v[1], float64(cos*v[2]) - float64(sin*v[0])}
+	}
+	return turn(a), turn(g), true
+}

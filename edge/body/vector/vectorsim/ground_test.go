@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/sense"
 	plane "kennel/edge/sim/world"
 )
 
@@ -153,5 +154,37 @@ func TestWorldAgain(t *testing.T) {
 	bad := Config{World: &plane.Map{Cliffs: []plane.Cliff{{Corners: []plane.Vec{{-1, -1}, {1, -1}, {0, 1}}}}}}
 	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "over a cliff") {
 		t.Error(err)
+	}
+}
+
+// TestInertial: whatever the head does, the senses get back what the body feels (VEC-IMU-02).
+func TestInertial(t *testing.T) {
+	b := in(t, "empty", Config{})
+	cmd := treads(0.3, 0.9)
+	for i := range 300 {
+		cmd.Motors[spine.Head] = int16(8000 * math.Sin(float64(i)/20))
+		if i == 150 {
+			if err := b.InWorld(func(w *plane.World) error { return w.Tip(plane.OnLeftSide) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.drive(1, cmd)
+		accel, gyro, ok := b.Inertial()
+		if !ok {
+			t.Fatal("no sensors")
+		}
+		a, w := sense.ToBody(accel, gyro, b.world.angle[spine.Head], b.world.rate[spine.Head], sense.Default().Motion.Neck)
+		want := b.world.ground.Inertia()
+		for j := range 3 {
+			if math.Abs(a[j]-want.Accel[j]) > 1e-9 || math.Abs(w[j]-want.Gyro[j]) > 1e-9 {
+				t.Fatalf("period %d: %v %v, want %+v", i, a, w, want)
+			}
+		}
+	}
+	if b.State().Angle[spine.Head] == 0 {
+		t.Error("the head did not move")
+	}
+	if _, _, ok := newBench(t, Config{}).Inertial(); ok {
+		t.Error("a body that is nowhere feels")
 	}
 }
