@@ -482,3 +482,13 @@ func BenchmarkStep(b *testing.B) {
 		w.Step(tick, 0.1, 0.12)
 	}
 }
+
+// TestStepAllocates nothing: a world is stepped inside a simulated board's period.
+func TestStepAllocates(t *testing.T) {
+	m, err := Builtin("room")
+	must(t, err)
+	w := with(t, m)
+	if n := testing.AllocsPerRun(2000, func() { w.Step(tick, 0.1, 0.12); w.Range(); w.Floor(0); w.Contact() }); n != 0 {
+		t.Errorf("%v allocations a step", n)
+	}
+}
