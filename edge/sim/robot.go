@@ -16,6 +16,7 @@ import (
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/body/vector/vectorsim"
+	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
 )
@@ -38,6 +39,7 @@ type Config struct {
 	BootDelay time.Duration
 	Log       *slog.Logger
 	LogLevel  string
+	World     *plane.Map          // where the body is; nil: nowhere, on an endless floor
 	Getenv    func(string) string // overrides of the robot's .env files
 	// OnCode hears the code that the robot shows to whoever wants to claim it, and "" when it shows none any more; nil: nobody looks. It has no
 	// display of its own to show it on.
@@ -68,7 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	// The board outlives the head's boots: its battery does not fill because the head restarts.
-	cfgBoard := vectorsim.Config{Seed: world.Seed, Volts: world.BatteryVolts, OnCharger: world.OnCharger, Caretaker: true}
+	cfgBoard := vectorsim.Config{Seed: world.Seed, Volts: world.BatteryVolts, OnCharger: world.OnCharger, Caretaker: true, World: cfg.World}
 	if err := cfgBoard.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", simFile, err)
 	}

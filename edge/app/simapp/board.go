@@ -24,7 +24,7 @@ func boardCommand() *cobra.Command {
 	var o struct {
 		cfg                 vectorsim.Config
 		link, socket, start string
-		wav                 string
+		wav, where          string
 		again               time.Duration
 	}
 	cmd := &cobra.Command{
@@ -38,7 +38,7 @@ later; with -again 0 the program then ends with code 1. A shutdown frame of the 
 With -socket the line is a Unix socket, which robotd -device takes too: it brings each frame at once, where a pseudo-terminal's come
 through worker threads of the kernel, late on a busy machine.`,
 		Example: `  robotsim vector-board -pty /tmp/ttyHS0
-  robotsim vector-board -socket /tmp/board.sock
+  robotsim vector-board -socket /tmp/board.sock -world table
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,6 +48,10 @@ through worker threads of the kernel, late on a busy machine.`,
 			}
 			if o.again < 0 {
 				return cli.Usage("-again %v: want 0 or more", o.again)
+			}
+			var err error
+			if o.cfg.World, err = openWorld(o.where); err != nil {
+				return err
 			}
 			if err := o.cfg.Validate(); err != nil {
 				return cli.Usage("%w", err)
@@ -85,6 +89,7 @@ through worker threads of the kernel, late on a busy machine.`,
 	f.Float64Var(&o.cfg.Volts, "volts", 4.0, "battery, 3.0 to 4.2")
 	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "it stands on the charger")
 	f.BoolVar(&o.cfg.Caretaker, "caretaker", false, "somebody puts it on the charger when its battery is low, and takes it off when full")
+	f.StringVar(&o.where, "world", "", worldUsage)
 	f.StringVar(&o.wav, "mics", "", "WAV file that the microphones hear, again and again (default: a quiet room)")
 	f.Float64Var(&o.cfg.Noise.ByteLoss, "byte-loss", 0, "share of bytes that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.ByteNoise, "byte-noise", 0, "share of bytes that arrive as any other, 0 to 1")

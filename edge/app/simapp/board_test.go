@@ -181,9 +181,11 @@ func TestBoardThatStaysOff(t *testing.T) {
 
 func TestBoardMistakes(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
+	file, gap := filepath.Join(dir, "file"), filepath.Join(dir, "gap.json")
+	for name, text := range map[string]string{file: "", gap: `{"cliffs":[{"corners":[[-1,-1],[1,-1],[0,1]]}]}`} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tc := range []struct {
 		args []string
@@ -204,6 +206,9 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", file}, cli.ExitUsage, "not a WAV file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", filepath.Join(dir, "none.wav")}, cli.ExitFailed, "-mics"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of [empty room table] or a file"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-world", file}, cli.ExitUsage, "world: "},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-world", gap}, cli.ExitUsage, "over a cliff"},
 	} {
 		var out, errOut bytes.Buffer
 		if code := Main(append([]string{"vector-board"}, tc.args...), noenv, &out, &errOut); code != tc.code || !strings.Contains(errOut.String(), tc.want) {

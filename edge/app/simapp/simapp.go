@@ -86,10 +86,12 @@ func tellCode(w io.Writer, code string) {
 
 func robotCommand(getenv func(string) string) *cobra.Command {
 	cfg := sim.Config{Getenv: getenv}
+	var where string
 	cmd := &cobra.Command{
 		Use:   "robot",
 		Short: "Run one whole robot: its body, robotd and agentd, until interrupted",
 		Example: `  robotsim robot -root ./r1
+  robotsim robot -root ./r1 -world room
   robotsim robot -root ./r1 -log-level debug`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -98,6 +100,9 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 				return cli.Usage("%w", err)
 			}
 			cfg.Log = log
+			if cfg.World, err = openWorld(where); err != nil {
+				return err
+			}
 			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {
 				return err
 			}
@@ -116,6 +121,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 	f.StringVar(&cfg.Root, "root", "", "the robot's folder (required)")
 	f.StringVar(&cfg.Bin, "bin", "", "folder with robotd and agentd (default: beside this program)")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&where, "world", "", worldUsage)
 	f.DurationVar(&cfg.BootDelay, "boot-delay", 300*time.Millisecond, "from power to the first process; the original needs 20.5s")
 	_ = cmd.MarkFlagRequired("root") // the flag exists
 	return cmd

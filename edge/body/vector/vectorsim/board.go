@@ -500,8 +500,8 @@ func (b *Board) BrownOut() {
 	b.brownOut = true
 }
 
-// SetCharger puts the body on its charger or takes it off.
-func (b *Board) SetCharger(on bool) { b.set(func(w *world) { w.onCharger = on }) }
+// SetCharger puts the body on its charger or takes it off; in a world with a charger it is carried there, if nothing is in the way.
+func (b *Board) SetCharger(on bool) { b.set(func(w *world) { w.setCharger(on) }) }
 
 // SetVolts fills the battery to v.
 func (b *Board) SetVolts(v float64) { b.set(func(w *world) { w.volts = min(max(v, 0), fullVolts) }) }
@@ -518,10 +518,11 @@ func (b *Board) SetTouch(raw uint16) { b.set(func(w *world) { w.touch = raw }) }
 // SetButton presses or releases the button.
 func (b *Board) SetButton(pressed bool) { b.set(func(w *world) { w.button = pressed }) }
 
-// SetCliff sets the raw reading of a cliff sensor; 0 is no floor at all.
+// SetCliff sets the raw reading of a cliff sensor; 0 is no floor at all. In a world it is the reading where there is a floor.
 func (b *Board) SetCliff(sensor int, raw uint16) { b.set(func(w *world) { w.cliffs[sensor] = raw }) }
 
-// SetProx puts something at a distance in millimetres; 0 is nothing in sight, which the sensor reports as 8190.
+// SetProx puts something at a distance in millimetres; 0 is nothing in sight, which the sensor reports as 8190. In a world the sensor sees
+// what is nearer, this or the world.
 func (b *Board) SetProx(millimetres uint16) {
 	if millimetres == 0 {
 		millimetres = openRange

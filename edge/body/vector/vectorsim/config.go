@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector"
+	plane "kennel/edge/sim/world"
 )
 
 // Start says what a board does when its power comes on.
@@ -47,6 +48,10 @@ type Config struct {
 	Factory bool // test firmware: characters go through the charging pad (VEC-CLI-01)
 
 	Calibration vector.Calibration // zero: vector.DefaultCalibration
+
+	// World is where the body is: its treads move it there, and range finder, cliff sensors and charger are the world's. nil: nowhere, on
+	// an endless floor with something at a fixed distance before it.
+	World *plane.Map
 }
 
 // Noise disturbs the wire both ways. Loss and Corrupt are probabilities of a frame, ByteLoss and ByteNoise of a byte, 0 to 1.
@@ -163,5 +168,12 @@ func (c Config) Validate() error {
 			return fmt.Errorf("vectorsim: %s is %v, want %v to %v", n.name, n.value, n.min, n.max)
 		}
 	}
-	return c.Calibration.Validate()
+	if err := c.Calibration.Validate(); err != nil {
+		return err
+	}
+	if c.World == nil {
+		return nil
+	}
+	_, err := plane.New(c.World, shape(&c.Calibration), c.Seed)
+	return err
 }

@@ -4,6 +4,7 @@
 //	config.go  what a board is made of; own defaults with their reasons
 //	board.go   the protocol, one call a period; no clock, no port, so that a test is its time
 //	world.go   motors, battery, sensors; what a person does to them
+//	ground.go  the body in a world (package world): where its treads take it, what it finds there
 //	flash.go   the program memory and the boot-loader's rules: erase, write, validate by signature, start
 //	sound.go   what the microphones hear, from a WAV file
 //	pad.go     the factory's characters over the charging pad

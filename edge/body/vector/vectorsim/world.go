@@ -7,6 +7,7 @@ import (
 
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	plane "kennel/edge/sim/world"
 )
 
 // world is the body without its wire: what the motors move, what the sensors see, what the battery holds. A step is one period. Products are
@@ -46,6 +47,8 @@ type world struct {
 	proxWait    int
 	sound       *Sound
 	soundAt     int
+
+	ground *plane.World // nil: a body that is nowhere
 }
 
 func newWorld(cfg Config) *world {
@@ -62,6 +65,9 @@ func newWorld(cfg Config) *world {
 		prox:      defaultProxRange,
 	}
 	w.reset()
+	if cfg.World != nil {
+		w.enter(cfg.World)
+	}
 	return w
 }
 
@@ -87,7 +93,7 @@ func (w *world) step() bool {
 	if w.proxWait++; w.proxWait >= every && !w.sensorsOff {
 		w.proxWait = 0
 		w.proxSamples++
-		w.proxSample = w.jitter(w.prox, 2)
+		w.proxSample = w.jitter(w.ahead(), 2)
 	}
 	return w.imminent < imminentFor
 }
@@ -97,6 +103,10 @@ func (w *world) rest() {
 	const dt = vector.Period
 	for i := range w.still {
 		w.still[i] += dt
+	}
+	if w.ground != nil {
+		w.ground.Step(dt, 0, 0)
+		w.feelCharger()
 	}
 	w.charge(dt.Minutes())
 	w.warm(w.cfg.Ambient, dt)
@@ -113,7 +123,13 @@ func (w *world) move(dt time.Duration) {
 		if math.Abs(w.rate[i]) < 1e-3 {
 			w.rate[i] = 0 // friction has the last word
 		}
-		w.shift(i, float64(w.rate[i]*dt.Seconds()))
+		if w.ground == nil || i > spine.RightTread {
+			w.shift(i, float64(w.rate[i]*dt.Seconds()))
+		} else if i == spine.RightTread {
+			w.roll(dt)
+		}
+	}
+	for i := range w.angle {
 		if counts := w.count(i); counts != w.counts[i] {
 			w.counts[i], w.still[i] = counts, 0
 		} else {
@@ -161,9 +177,9 @@ func (w *world) power(dt time.Duration) {
 	w.volts -= float64(max(0, w.cfg.DischargePerMinute) * (1 + float64(loadDrain*w.load())) * minutes)
 	if w.cfg.Caretaker {
 		if w.volts <= lowVolts {
-			w.onCharger = true
+			w.setCharger(true)
 		} else if w.onCharger && !w.topUp {
-			w.onCharger = false
+			w.setCharger(false)
 		}
 	}
 	if w.volts < resumeVolts {
@@ -255,7 +271,7 @@ func (w *world) report(m *spine.BodyData) {
 	m.Temperature = int16(math.Round(w.degrees))
 	m.Power = w.powerFlags()
 	for i := range m.Cliffs {
-		m.Cliffs[i] = w.jitter(w.cliffs[i], 5)
+		m.Cliffs[i] = w.jitter(w.below(i), 5)
 	}
 	m.Touch = w.touch
 	if m.Touch < touchSaturated { // a saturated converter is steady

@@ -1,0 +1,41 @@
+package simapp
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/sim/world"
+	"kennel/infra/cli"
+)
+
+// worldUsage is the help of -world.
+var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", world.Names())
+
+// openWorld returns the world of that name, or of the file of that name; "" is none.
+func openWorld(where string) (*world.Map, error) {
+	if where == "" {
+		return nil, nil
+	}
+	if slices.Contains(world.Names(), where) {
+		return world.Builtin(where) // each has room for the body
+	}
+	b, err := os.ReadFile(where)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cli.Usage("-world %.200q: no such file, want one of %v or a file that is there", where, world.Names())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-world: %w", err)
+	}
+	m, err := world.Parse(b)
+	if err == nil {
+		err = vectorsim.Config{World: m}.Validate()
+	}
+	if err != nil {
+		return nil, cli.Usage("-world %s: %w", where, err)
+	}
+	return m, nil
+}

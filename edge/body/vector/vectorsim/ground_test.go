@@ -1,0 +1,190 @@
+package vectorsim
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"kennel/edge/body/vector/spine"
+	"kennel/edge/sense"
+	plane "kennel/edge/sim/world"
+)
+
+// in is a bench in a built-in world.
+func in(t *testing.T, name string, cfg Config) *bench {
+	t.Helper()
+	m, err := plane.Builtin(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.World = m
+	return newBench(t, cfg)
+}
+
+func (b *bench) around() plane.State {
+	b.t.Helper()
+	s, ok := b.World()
+	if !ok {
+		b.t.Fatal("the body is nowhere")
+	}
+	return s
+}
+
+// treads is a command of both treads, 1 is full power.
+func treads(left, right float64) spine.HeadData {
+	return spine.HeadData{Motors: [4]int16{spine.LeftTread: int16(left * math.MaxInt16), spine.RightTread: int16(right * math.MaxInt16)}}
+}
+
+// TestTable: the treads take the body to the edge, where its front sensors see none before it falls; in a hand no sensor sees a floor.
+func TestTable(t *testing.T) {
+	b := in(t, "table", Config{})
+	start := b.around()
+	if m := b.drive(10, spine.HeadData{}); m.Cliffs[0] < 500 || m.Cliffs[3] < 500 {
+		t.Fatalf("on the table: %v", m.Cliffs)
+	}
+	m := b.drive(1, treads(-0.3, -0.3))
+	for i := 0; i < 10*second && m.Cliffs[spine.BackLeft] != 0; i++ {
+		m = b.drive(1, treads(-0.3, -0.3))
+	}
+	s := b.around()
+	if m.Cliffs[spine.BackRight] != 0 || m.Cliffs[spine.FrontLeft] < 500 || s.Posture != plane.OnTreads {
+		t.Fatalf("backwards to the edge: %v, %+v", m.Cliffs, s)
+	}
+	if way := start.Pose[0] - s.Pose[0]; math.Abs(way-0.365) > 0.003 {
+		t.Errorf("the edge is %v m behind, want 0.365 to the sensors", way)
+	}
+	if err := b.InWorld(func(w *plane.World) error { return w.PickUp() }); err != nil {
+		t.Fatal(err)
+	}
+	if m := b.drive(1, spine.HeadData{}); m.Cliffs != [4]uint16{} {
+		t.Errorf("in a hand: %v", m.Cliffs)
+	}
+	if err := b.InWorld(func(w *plane.World) error { return w.PutDown(plane.Pose{-0.37, 0, 0}) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 * second {
+		b.drive(1, treads(-0.3, -0.3))
+	}
+	if s := b.around(); s.Falls != 1 || !s.Below {
+		t.Errorf("over the edge: %+v", s)
+	}
+}
+
+// TestRoom: distance ahead shrinks as the body goes; at the wall its treads stall, and their encoders say so.
+func TestRoom(t *testing.T) {
+	b := in(t, "room", Config{})
+	if m := b.drive(2*proxEvery, spine.HeadData{}); m.ProxRange != openRange && (m.ProxRange < openRange-5 || m.ProxRange > openRange+5) {
+		t.Fatalf("a wall out of reach is %d mm away", m.ProxRange)
+	}
+	b.drive(4*second, treads(0.8, 0.8))
+	m := b.drive(proxEvery, spine.HeadData{})
+	s := b.around()
+	if d := float64(m.ProxRange) / 1000; math.Abs(d-s.Range) > 0.02 || s.Range < 0.3 {
+		t.Errorf("the sensor says %v m, the wall is at %v", d, s.Range)
+	}
+	b.SetProx(100)
+	if m := b.drive(2*proxEvery, spine.HeadData{}); m.ProxRange > 105 {
+		t.Errorf("a hand at 100 mm is %d away", m.ProxRange)
+	}
+	free := b.drive(2*second, treads(0.5, 0.5)).Motors[spine.LeftTread].Delta
+	for range 10 * second {
+		b.drive(1, treads(0.5, 0.5))
+	}
+	held := b.drive(1, treads(0.5, 0.5)).Motors[spine.LeftTread].Delta
+	if s := b.around(); !s.Blocked || s.Pose[0]+0.045 > 1.5 || s.Pose[0]+0.045 < 1.499 {
+		t.Errorf("at the wall: %+v", s)
+	}
+	if free < 5 || held > free/3 {
+		t.Errorf("%d counts a period at the wall, %d before it; want stalled treads", held, free)
+	}
+}
+
+// TestDocking: the body leaves the charger and backs in again, which the pads feel; crooked it does not get there (VEC-HW-04).
+func TestDocking(t *testing.T) {
+	b := in(t, "room", Config{OnCharger: true, Volts: 3.8})
+	if m := b.drive(2, spine.HeadData{}); m.ChargerRaw < 100 || m.Power&spine.PadsPowered == 0 {
+		t.Fatalf("on the charger: raw %d, flags %v", m.ChargerRaw, m.Power)
+	}
+	if m := b.drive(second, treads(0.5, 0.5)); m.ChargerRaw != 0 || m.Power&spine.PadsPowered != 0 {
+		t.Fatalf("off the charger: raw %d, flags %v, %+v", m.ChargerRaw, m.Power, b.around())
+	}
+	if m := b.drive(2*second, treads(-0.3, -0.3)); m.ChargerRaw < 100 || !b.State().OnCharger {
+		t.Fatalf("straight back: raw %d, %+v", m.ChargerRaw, b.around())
+	}
+	b.drive(second, treads(0.5, 0.5))
+	b.drive(second/4, treads(0.1, -0.1))
+	if m := b.drive(3*second, treads(-0.3, -0.3)); m.ChargerRaw != 0 {
+		t.Errorf("crooked: raw %d, %+v", m.ChargerRaw, b.around())
+	}
+	b.SetCharger(true)
+	if s := b.around(); !s.Contact {
+		t.Errorf("carried there: %+v", s)
+	}
+	b.SetCharger(false)
+	b.drive(1, spine.HeadData{})
+	if s := b.around(); s.Contact || b.State().OnCharger {
+		t.Errorf("carried away: %+v", s)
+	}
+}
+
+// TestWorldAgain: the same seed and the same head make the same world and the same frames; a body that is nowhere says so.
+func TestWorldAgain(t *testing.T) {
+	m, err := plane.Builtin("room")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Slip = 0.1
+	a, b := newBench(t, Config{Seed: 5, World: m}), newBench(t, Config{Seed: 5, World: m})
+	for i := range 600 {
+		cmd := treads(math.Sin(float64(i)/50), math.Cos(float64(i)/70))
+		if x, y := a.drive(1, cmd), b.drive(1, cmd); x != y {
+			t.Fatalf("period %d: %+v and %+v", i, x, y)
+		}
+	}
+	if x, y := a.around(), b.around(); !reflect.DeepEqual(x, y) {
+		t.Errorf("%+v and %+v", x, y)
+	}
+	if _, ok := newBench(t, Config{}).World(); ok {
+		t.Error("a body without a world is in one")
+	}
+	if err := New(Config{}).InWorld(func(*plane.World) error { return nil }); err == nil {
+		t.Error("a hand in no world")
+	}
+	bad := Config{World: &plane.Map{Cliffs: []plane.Cliff{{Corners: []plane.Vec{{-1, -1}, {1, -1}, {0, 1}}}}}}
+	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "over a cliff") {
+		t.Error(err)
+	}
+}
+
+// TestInertial: whatever the head does, the senses get back what the body feels (VEC-IMU-02).
+func TestInertial(t *testing.T) {
+	b := in(t, "empty", Config{})
+	cmd := treads(0.3, 0.9)
+	for i := range 300 {
+		cmd.Motors[spine.Head] = int16(8000 * math.Sin(float64(i)/20))
+		if i == 150 {
+			if err := b.InWorld(func(w *plane.World) error { return w.Tip(plane.OnLeftSide) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.drive(1, cmd)
+		accel, gyro, ok := b.Inertial()
+		if !ok {
+			t.Fatal("no sensors")
+		}
+		a, w := sense.ToBody(accel, gyro, b.world.angle[spine.Head], b.world.rate[spine.Head], sense.Default().Motion.Neck)
+		want := b.world.ground.Inertia()
+		for j := range 3 {
+			if math.Abs(a[j]-want.Accel[j]) > 1e-9 || math.Abs(w[j]-want.Gyro[j]) > 1e-9 {
+				t.Fatalf("period %d: %v %v, want %+v", i, a, w, want)
+			}
+		}
+	}
+	if b.State().Angle[spine.Head] == 0 {
+		t.Error("the head did not move")
+	}
+	if _, _, ok := newBench(t, Config{}).Inertial(); ok {
+		t.Error("a body that is nowhere feels")
+	}
+}

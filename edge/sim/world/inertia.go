@@ -1,0 +1,83 @@
+package world
+
+import "math"
+
+// Gravity is the standard one, m/s2.
+const Gravity = 9.80665
+
+// Inertia is what the body feels, in its own axes: at rest 1 g upwards, in free fall nothing.
+type Inertia struct {
+	Accel [3]float64 `json:"accel"` // m/s2
+	Gyro  [3]float64 `json:"gyro"`  // rad/s
+}
+
+// feel is the attitude of the body and what moves it.
+type feel struct {
+	height, rise float64 // m, m/s2
+	pitch, roll  float64
+	turning      [2]float64 // rad/s, of pitch and roll
+	speed        float64    // m/s ahead
+	now          Inertia
+}
+
+// mostAccel is what a sensor of 16 g can say.
+const mostAccel = 16 * Gravity
+
+func (f *feel) still() { *f = feel{now: Inertia{Accel: [3]float64{0, 0, Gravity}}} }
+
+// down is a robot that was set on its treads: its height and speed are none, its attitude follows.
+func (f *feel) down() { f.height, f.rise, f.speed = 0, 0, 0 }
+
+// turnTo turns towards an attitude by most rad in s seconds.
+func (f *feel) turnTo(pitch, roll, most, s float64) {
+	p, r := f.pitch, f.roll
+	f.pitch += min(max(pitch-f.pitch, -most), most)
+	f.roll += min(max(roll-f.roll, -most), most)
+	f.turning = [2]float64{}
+	if s > 0 {
+		f.turning = [2]float64{(f.pitch - p) / s, (f.roll - r) / s}
+	}
+}
+
+// sense measures the step that brought the robot from before to where it is.
+func (w *World) sense(s float64, before Pose) {
+	f := &w.feel
+	if s <= 0 {
+		return
+	}
+	yaw := wrap(w.pose[2]-before[2]) / s
+	v := before.place().to(w.pose.place())
+	sin, cos := math.Sincos(w.pose[2])
+	ahead := v.dot(Vec{cos, sin}) / s
+	if w.posture != OnTreads {
+		ahead, yaw = 0, 0
+	}
+	along, aside := (ahead-f.speed)/s, float64(ahead*yaw)
+	f.speed = ahead
+	if w.posture == Falling {
+		along = 0
+	}
+	sp, cp := math.Sincos(f.pitch)
+	sr, cr := math.Sincos(f.roll)
+	up := Gravity + f.rise
+	if w.hand.impact > 0 {
+		up += float64(impactG * Gravity)
+	}
+	f.now.Accel = [3]float64{along - float64(up*sp), aside + float64(up*float64(cp*sr)), float64(up * float64(cp*cr))}
+	f.now.Gyro = [3]float64{
+		f.turning[1] - float64(yaw*sp),
+		float64(f.turning[0]*cr) + float64(yaw*float64(cp*sr)),
+		float64(yaw*float64(cp*cr)) - float64(f.turning[0]*sr),
+	}
+	shaky := w.robot.GyroNoise
+	if w.posture == InHand {
+		shaky = math.Hypot(shaky, w.robot.HandRate)
+	}
+	for i := range 3 {
+		f.now.Accel[i] = min(max(f.now.Accel[i]+float64(w.robot.InertialNoise*w.rng.NormFloat64()), -mostAccel), mostAccel)
+		f.now.Gyro[i] += float64(shaky * w.rng.NormFloat64())
+	}
+}
+
+// Inertia returns what the body felt in the last step.
+func (w *World) Inertia() Inertia { return w.feel.now }

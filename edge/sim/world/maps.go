@@ -1,0 +1,249 @@
+package world
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Vec is a point or a direction in the plane, in metres.
+type Vec [2]float64
+
+// Pose is a place and a heading: x and y in metres, theta in radians.
+type Pose [3]float64
+
+// Map says what a world is made of. The zero value is an endless floor.
+type Map struct {
+	Name    string   `json:"name,omitempty"`
+	Start   Pose     `json:"start"`
+	Slip    float64  `json:"slip,omitempty"` // up to this share of a tread's way is lost on the floor, by chance; 0 to 0.5
+	Walls   []Wall   `json:"walls,omitempty"`
+	Cliffs  []Cliff  `json:"cliffs,omitempty"`
+	Objects []Object `json:"objects,omitempty"`
+	Charger *Charger `json:"charger,omitempty"`
+}
+
+// Wall is a straight wall. Height 0 is 0.3 m.
+type Wall struct {
+	From   Vec     `json:"from"`
+	To     Vec     `json:"to"`
+	Height float64 `json:"height,omitempty"`
+}
+
+// Cliff is an area without floor. Drop is how far down the next one is; 0 is 0.7 m.
+type Cliff struct {
+	Corners []Vec   `json:"corners"`
+	Drop    float64 `json:"drop,omitempty"`
+}
+
+// Object is a thing on the floor: a box of Size (along its heading, across), or a disc of Radius. Height 0 is 0.044 m, as a cube has.
+type Object struct {
+	Name   string  `json:"name,omitempty"`
+	Shape  string  `json:"shape"` // box or disc
+	At     Pose    `json:"at"`
+	Size   Vec     `json:"size,omitzero"`
+	Radius float64 `json:"radius,omitempty"`
+	Height float64 `json:"height,omitempty"`
+	Fixed  bool    `json:"fixed,omitempty"` // it cannot be pushed
+}
+
+// Charger is the middle of the charger's back wall; its heading points out of it, as the robot's does that stands in it.
+type Charger struct {
+	At Pose `json:"at"`
+}
+
+// UnmarshalJSON takes two numbers, no fewer and no more.
+func (v *Vec) UnmarshalJSON(b []byte) error { return numbers(b, v[:], "[x, y]") }
+
+// UnmarshalJSON takes three numbers.
+func (p *Pose) UnmarshalJSON(b []byte) error { return numbers(b, p[:], "[x, y, theta]") }
+
+func numbers(b []byte, to []float64, want string) error {
+	var got []float64
+	if err := json.Unmarshal(b, &got); err != nil || len(got) != len(to) {
+		return fmt.Errorf("%.40s, want numbers %s", b, want)
+	}
+	copy(to, got)
+	return nil
+}
+
+// Limits of what Parse takes.
+const (
+	maxMap     = 1 << 20 // bytes
+	maxThings  = 1000    // of each kind, and corners of a cliff
+	farthest   = 1000.0  // m from the origin
+	leastSize  = 1e-3    // m
+	maxSlip    = 0.5
+	wallHeight = 0.3
+	cubeEdge   = 0.044
+	dropHeight = 0.7
+)
+
+// Parse reads a map. Keys that it does not know are refused: a misspelled one would be a world that is not what it says.
+func Parse(b []byte) (*Map, error) {
+	if len(b) > maxMap {
+		return nil, fmt.Errorf("world: %d bytes, want at most %d", len(b), maxMap)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	var m Map
+	if err := d.Decode(&m); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, fmt.Errorf("world: %s is %s at byte %d, want %s", orDocument(wrong.Field), wrong.Value, wrong.Offset, kind(wrong))
+		}
+		return nil, fmt.Errorf("world: at byte %d: %w", d.InputOffset(), err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("world: something follows the map at byte %d, want one object", d.InputOffset())
+	}
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	return &m, nil
+}
+
+func orDocument(field string) string {
+	if field == "" {
+		return "the map"
+	}
+	return field
+}
+
+func kind(e *json.UnmarshalTypeError) string {
+	switch e.Type.String() {
+	case "float64":
+		return "a number"
+	case "string", "bool":
+		return "a " + e.Type.String()
+	}
+	if e.Type.Kind().String() == "slice" {
+		return "a list"
+	}
+	return "an object"
+}
+
+// Validate names the first thing that cannot be.
+func (m *Map) Validate() error {
+	var c checker
+	c.pose("start", m.Start)
+	c.number("slip", m.Slip, 0, maxSlip)
+	c.count("walls", len(m.Walls))
+	c.count("cliffs", len(m.Cliffs))
+	c.count("objects", len(m.Objects))
+	for i, w := range m.Walls {
+		at := fmt.Sprintf("walls[%d]", i)
+		c.point(at+".from", w.From)
+		c.point(at+".to", w.To)
+		c.number(at+".height", w.Height, 0, farthest)
+		c.must(w.From.to(w.To).norm() >= leastSize, "%s is shorter than 1 mm, want two ends", at)
+	}
+	for i, p := range m.Cliffs {
+		at := fmt.Sprintf("cliffs[%d]", i)
+		c.count(at+".corners", len(p.Corners))
+		c.must(len(p.Corners) >= 3, "%s has %d corners, want 3 or more", at, len(p.Corners))
+		for j, v := range p.Corners {
+			c.point(fmt.Sprintf("%s.corners[%d]", at, j), v)
+		}
+		c.must(c.err != nil || math.Abs(area(p.Corners)) >= leastSize*leastSize, "%s has no area, want corners in their order round it", at)
+		c.number(at+".drop", p.Drop, 0, farthest)
+	}
+	for i, o := range m.Objects {
+		at := fmt.Sprintf("objects[%d]", i)
+		c.pose(at+".at", o.At)
+		c.number(at+".height", o.Height, 0, farthest)
+		switch o.Shape {
+		case "box":
+			c.number(at+".size[0]", o.Size[0], leastSize, farthest)
+			c.number(at+".size[1]", o.Size[1], leastSize, farthest)
+			c.must(o.Radius == 0, "%s is a box with a radius, want size only", at)
+		case "disc":
+			c.number(at+".radius", o.Radius, leastSize, farthest)
+			c.must(o.Size == Vec{}, "%s is a disc with a size, want radius only", at)
+		default:
+			c.must(false, "%s.shape is %.40q, want box or disc", at, o.Shape)
+		}
+	}
+	if m.Charger != nil {
+		c.pose("charger.at", m.Charger.At)
+	}
+	return c.err
+}
+
+// checker keeps the first mistake.
+type checker struct{ err error }
+
+func (c *checker) must(ok bool, format string, args ...any) {
+	if !ok && c.err == nil {
+		c.err = fmt.Errorf("world: "+format, args...)
+	}
+}
+
+func (c *checker) number(what string, v, least, most float64) {
+	c.must(v >= least && v <= most, "%s is %v, want %v to %v", what, v, least, most)
+}
+
+func (c *checker) point(what string, v Vec) {
+	c.number(what+"[0]", v[0], -farthest, farthest)
+	c.number(what+"[1]", v[1], -farthest, farthest)
+}
+
+func (c *checker) pose(what string, p Pose) {
+	c.point(what, Vec{p[0], p[1]})
+	c.number(what+"[2]", p[2], -2*math.Pi, 2*math.Pi)
+}
+
+func (c *checker) count(what string, n int) {
+	c.must(n <= maxThings, "%s has %d entries, want at most %d", what, n, maxThings)
+}
+
+// builtin makes the worlds that need no file. Each call makes a new one: a Map may be changed.
+var builtin = map[string]func() *Map{
+	"empty": func() *Map { return &Map{Name: "empty"} },
+	// A table of 0.8 m by 0.6 m, 0.7 m high, with a cube on it.
+	"table": func() *Map {
+		const x, y, far = 0.4, 0.3, 3.0
+		return &Map{
+			Name: "table",
+			Cliffs: []Cliff{
+				{Corners: []Vec{{x, -far}, {far, -far}, {far, far}, {x, far}}},
+				{Corners: []Vec{{-far, -far}, {-x, -far}, {-x, far}, {-far, far}}},
+				{Corners: []Vec{{-x, y}, {x, y}, {x, far}, {-x, far}}},
+				{Corners: []Vec{{-x, -far}, {x, -far}, {x, -y}, {-x, -y}}},
+			},
+			Objects: []Object{{Name: "cube", Shape: "box", At: Pose{0.2, 0.1, 0}, Size: Vec{cubeEdge, cubeEdge}}},
+		}
+	},
+	// A room of 3 m by 2 m with a charger at a wall.
+	"room": func() *Map {
+		return &Map{
+			Name: "room",
+			Walls: []Wall{
+				{From: Vec{-1.5, -1}, To: Vec{1.5, -1}}, {From: Vec{1.5, -1}, To: Vec{1.5, 1}},
+				{From: Vec{1.5, 1}, To: Vec{-1.5, 1}}, {From: Vec{-1.5, 1}, To: Vec{-1.5, -1}},
+			},
+			Objects: []Object{
+				{Name: "cube", Shape: "box", At: Pose{0.4, 0.3, 0.5}, Size: Vec{cubeEdge, cubeEdge}},
+				{Name: "cup", Shape: "disc", At: Pose{-0.5, 0.6, 0}, Radius: 0.04, Height: 0.1},
+				{Name: "chest", Shape: "box", At: Pose{1.1, -0.6, 0}, Size: Vec{0.5, 0.4}, Height: 0.4, Fixed: true},
+			},
+			Charger: &Charger{At: Pose{-1.4, 0, 0}},
+		}
+	},
+}
+
+// Builtin returns the world of that name, or an error that names those there are.
+func Builtin(name string) (*Map, error) {
+	if build, ok := builtin[name]; ok {
+		return build(), nil
+	}
+	return nil, fmt.Errorf("world: there is no world %.40q, want one of %v or a file", name, Names())
+}
+
+// Names returns the built-in worlds.
+func Names() []string { return slices.Sorted(maps.Keys(builtin)) }
