@@ -82,7 +82,9 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 # In make test only what counts, codes and moves: emulated signatures take minutes, and real time needs the machine for itself.
 .PHONY: arm
 arm:
-	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/(agent|app|sim)(/|$$)|/edge/body/vector$$|/certs/devicecert')
+	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/(agent|app|sim|corelink|body/vector)(/|$$)|/certs/devicecert')
+	@$(ARM_TEST) ./edge/body/vector/spine
+	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim
 
 .PHONY: soak
 soak: setup-test build ## lint, and the same tests in full: long seeds, many kills, every package under the race detector and on ARM
