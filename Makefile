@@ -29,17 +29,20 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 test: ## everything that CI needs
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-rhythm
-	@$(MAKE) --no-print-directory -j5 test-storms test-pages test-house test-race arm
+	@$(MAKE) --no-print-directory -j4 test-storms test-pages test-house test-robots
 
 # go test of what vet has looked at. Symbols for debuggers are a third of the linker's time.
 GO_TEST := go test -vet=off -ldflags='-s -w'
 
-# Where much runs at once; under the race detector hashing, signing and pages would take minutes. make race takes all.
-RACE := /(infra/(mqtt|jobs|kit/kitmqtt|oneport|durable)|cloud/(bridge|command|das|bulk|webhook)|edge/(agent|sim|corelink|app/agentapp))(/|$$)
-# The service that it imports takes the compiler half a minute, and twice that under the race detector.
-NO_RACE := /brokeradmin/awsiot$$
+# Where much runs at once and little is imported: the race detector wants every import compiled once more. make race takes all.
+RACE := /(infra/(mqtt|oneport|durable)|edge/(agent|sim|corelink))(/|$$)
+NO_RACE := /(brokeradmin/(awsiot|emqx)|agent/(conncheck|diagnosis|wipe))$$
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
+
+.PHONY: test-robots
+test-robots: test-race
+	@$(MAKE) --no-print-directory arm
 
 .PHONY: test-race
 test-race: ## the tests of what runs much at once, with the race detector
