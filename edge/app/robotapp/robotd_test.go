@@ -461,7 +461,8 @@ func TestDeviceModel(t *testing.T) {
 		}
 		end = await(c, "end of the drive", func(m *corelink.Ended) bool { return m.Request == request })
 		moved = math.Hypot(end.X-from.X, end.Y-from.Y)
-		if end.Outcome != "stopped" {
+		// A machine that stands still for a moment ends a drive: late, or with treads that ran on meanwhile. It is given again.
+		if end.Outcome != "stopped" && end.Outcome != "astray" {
 			break
 		}
 	}
