@@ -39,6 +39,7 @@ RACE := /(infra/(mqtt|oneport|durable)|edge/(agent|sim|corelink))(/|$$)
 NO_RACE := /(brokeradmin/(awsiot|emqx)|agent/(conncheck|diagnosis|wipe))$$
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
+DRIVEN := ^TestDriveFromTheCloud$$
 
 .PHONY: test-robots
 test-robots: test-race
@@ -51,6 +52,7 @@ test-race: ## the tests of what runs much at once, with the race detector
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
 	CGO_ENABLED=1 $(GO_TEST) -race -timeout 5m -p 1 $$(go list ./... | grep -E '$(RHYTHM)')
+	$(GO_TEST) -count=1 -timeout 5m -run '$(DRIVEN)' ./cmd/e2e
 
 # What happens to the house for minutes: it waits more than it works, so others run beside it.
 STORMS := ^Test(Chaos|ChaosBehindMosquitto|Fleet|FleetInBadWeather|KilledWhileEventsFlow|LivesOfACertificate|PostgresAway)$$
@@ -68,7 +70,7 @@ test-pages: ## every route by every role, and the pages in a browser
 
 .PHONY: test-house
 test-house: ## the house of processes in all else, and all other packages
-	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)|$(PAGES)' ./cmd/... \
+	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)|$(PAGES)|$(DRIVEN)' ./cmd/... \
 		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)' | grep -vE '$(RACE)') $$(go list ./... | grep -E '$(NO_RACE)')
 
 .PHONY: race
