@@ -122,7 +122,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	// 100 mm. Where the machine has too much to do the core stops a drive for its own lateness, or gives one up whose treads ran on meanwhile;
 	// then it is given again.
 	driven := false
-	for range 30 {
+	for range 10 {
 		before := h.seen(thing, "rest", atRest)
 		turn, err := slot(before, "wheelL", "turn")
 		if err != nil {
