@@ -33,8 +33,12 @@ func (s *Store) Operators(ctx context.Context, now time.Time) ([]account.Operato
 	return out, pg.Err(err)
 }
 
-// lockAdmins returns who may administer, and keeps it so until the transaction ends.
+// lockAdmins returns who may administer, and keeps it so until the transaction ends. One such transaction runs at a time in all processes:
+// each goes on to one account more, and two that did so in either order would wait for each other.
 func lockAdmins(ctx context.Context, tx pgx.Tx, by account.ID) ([]account.ID, error) {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('account operators', 0))`); err != nil {
+		return nil, err
+	}
 	rows, err := tx.Query(ctx, `SELECT id::text FROM account_account WHERE role = 'admin' AND NOT disabled ORDER BY id FOR UPDATE`)
 	if err != nil {
 		return nil, err
