@@ -72,6 +72,15 @@ type Sense struct {
 	TouchAt    time.Duration // when Touch was measured; 0: never
 	Button     bool
 	Fault      uint16 // numbered fault the body reports (VEC-BODY-18), 0: none
+
+	Inertial Inertial
+}
+
+// Inertial is one sample of the inertial sensors, in the frame of the part that they sit in (Vector: its head): X forward, Y left, Z up.
+type Inertial struct {
+	Accel [3]float64    // m/s2, what they feel: at rest 1 g upwards, in free fall nothing
+	Gyro  [3]float64    // rad/s, counter-clockwise
+	At    time.Duration // when it was measured; 0: there is none
 }
 
 // Power is the set of facts about the battery and its charger.

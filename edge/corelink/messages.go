@@ -22,6 +22,7 @@ const (
 	TypeEnded     Type = 10
 	TypeFirmware  Type = 11
 	TypePower     Type = 12
+	TypeInertial  Type = 13
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -65,6 +66,7 @@ var kinds = []struct {
 	{TypeEnded, "ended", func() Message { return new(Ended) }},
 	{TypeFirmware, "firmware", func() Message { return new(Firmware) }},
 	{TypePower, "power", func() Message { return new(Power) }},
+	{TypeInertial, "inertial", func() Message { return new(Inertial) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},

@@ -17,7 +17,8 @@
 // calm and sleep does so by orders. Everything that is not measured comes in through the tape, if there is one, so that a recorded run can be done
 // again (rt.Replay).
 //
-// A body without inertial sensors cannot feel that it falls; four floor sensors without a floor then count as lifted.
+// A body without inertial sensors cannot feel that it falls; four floor sensors without a floor then count as lifted. While nobody knows how the head
+// stands that they sit in, before it is calibrated, they tell a fall and nothing else.
 //
 // The first frames of a body that was opened calibrate its joints (VEC-MOT-07), under a claim of the helm's own that anybody but an idle movement
 // takes over, and not while a reason to stop holds.

@@ -39,6 +39,30 @@ type Report struct {
 	Sleep  power.Sleeper
 	Owners [claim.MaxActuators]Owning // by actuator, as many as the tree has
 	Lost   uint64                     // results that found the ring full
+	Felt   Felt
+}
+
+// Felt counts what the inertial sensors noticed, since the helm was made, and says what the last unexpected movement was.
+type Felt struct {
+	OffTreads, Falls, Impacts, Delocalized, LongInAir, Shakes, Pokes, FistBumps, GyroReady uint32
+
+	Unexpected uint32
+	Last       sense.Movement // while Unexpected > 0
+}
+
+// count takes in the events of a step.
+func (f *Felt) count(ev sense.MotionEvents) {
+	for _, c := range [...]struct {
+		ev sense.MotionEvents
+		n  *uint32
+	}{
+		{sense.OffTreadsChanged, &f.OffTreads}, {sense.FallBegan, &f.Falls}, {sense.FallImpact, &f.Impacts}, {sense.Delocalized, &f.Delocalized},
+		{sense.TooLongInAir, &f.LongInAir}, {sense.ShakeBegan, &f.Shakes}, {sense.Poked, &f.Pokes}, {sense.FistBump, &f.FistBumps}, {sense.GyroReady, &f.GyroReady},
+	} {
+		if ev&c.ev != 0 {
+			*c.n++
+		}
+	}
 }
 
 // Helm is the device model of one body. Step belongs to the goroutine of the loop; all else is safe for concurrent use, with one reader of Result.
@@ -47,6 +71,9 @@ type Helm struct {
 	board     *state.Board
 	bind      Binding
 	senses    *sense.Senses
+	odd       sense.Unexpected
+	felt      Felt
+	compared  time.Duration // the newest sample that the treads were compared with
 	motion    *motion.Motion
 	claims    *claim.Table
 	slots     slots
@@ -127,10 +154,14 @@ func New(m Model, tape *rt.Tape) (*Helm, error) {
 	}
 	f := finder{tree: m.Tree}
 	h.parts = devices{wheels: f.actuators(m.Wheels...), joint: [2]claim.Set{theHead: f.actuators(m.Head.Device), theLift: f.actuators(m.Lift.Device)}}
+	h.odd = sense.NewUnexpected(sense.DefaultUnexpected)
 	h.slots = slots{
 		touch: f.slot("touch.pressure"), laser: f.slot("laser.distance"),
 		moving: f.slot("robot.moving"), xSpeed: f.slot("robot.xSpeed"), yawSpeed: f.slot("robot.yawSpeed"),
 		trackerYaw: f.slot("robot.yaw"), trackerPitch: f.slot("robot.pitch"),
+	}
+	for i, axis := range [...]string{"X", "Y", "Z"} {
+		h.slots.accel[i], h.slots.gyro[i] = f.slot("accel"+axis+".acceleration"), f.slot("gyro"+axis+".speed")
 	}
 	for _, c := range m.Cliffs {
 		h.slots.detected = append(h.slots.detected, f.slot(c+".detected"))
@@ -201,7 +232,7 @@ func (h *Helm) Step(f *rt.Frame) {
 	h.calibrateSelf(f.Now, stop)
 	h.listen(f.Now, anew)
 	h.yield(f.Now)
-	in := motion.Input{Now: f.Now, DT: dt, Sense: &h.sense, Stop: stop, Cliffs: h.cliffs()}
+	in := motion.Input{Now: f.Now, DT: dt, Sense: &h.sense, Gyro: h.gyro(), Stop: stop, Cliffs: h.cliffs()}
 	r := h.motion.Step(&in, f.Act)
 	h.now = *r
 	h.ready = h.ready || h.sense.Fresh && r.Stop&motion.Everything == 0
@@ -229,14 +260,46 @@ func (h *Helm) take(f *rt.Frame) {
 // feel runs the senses on what was measured.
 func (h *Helm) feel(f *rt.Frame, dt time.Duration) {
 	s := &h.sense
-	in := sense.Input{Sense: s, Driven: h.now.Moving, Prox: sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt}}
+	in := sense.Input{
+		Sense: s, Driven: h.now.Moving, Prox: sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt},
+		Inertial: sense.Inertial{Accel: s.Inertial.Accel, Gyro: s.Inertial.Gyro, At: s.Inertial.At},
+	}
 	if j := &h.now.Joints[h.model.Head.Index]; j.Calibrated {
 		in.HeadAngle, in.HeadRate = j.Angle, j.Speed
+	} else {
+		in.HeadUnknown = true
 	}
 	if j := &h.now.Joints[h.model.Lift.Index]; j.Calibrated {
 		in.LiftHeight = h.model.Lift.Value(j.Angle)
 	}
 	h.known, h.events = h.senses.Step(f.Now, dt, &in)
+	h.felt.count(h.events.Motion)
+	h.compare(s.Inertial.At)
+}
+
+// gyro is the rate about the body's Z as motion takes it; none while nobody knows how the head stands.
+func (h *Helm) gyro() motion.Gyro {
+	if h.known.Motion.OffTreads == sense.Unsettled {
+		return motion.Gyro{}
+	}
+	return motion.Gyro{Rate: h.known.Motion.Rate[2], At: h.sense.Inertial.At}
+}
+
+// compare looks at each sample whether the body turns as its treads do (VEC-IMU-15). It was taken about when motion made its last plan.
+func (h *Helm) compare(at time.Duration) {
+	if at <= h.compared {
+		return
+	}
+	between := at - h.compared
+	h.compared = at
+	m := &h.known.Motion
+	move, odd := h.odd.Step(between, sense.UnexpectedInput{
+		Turn: m.Rate[2] - m.Bias[2], WantTurn: h.now.Want.W, WantSpeed: h.now.Want.V, OnTreads: m.OffTreads == sense.OnTreads && m.Gyro == sense.GyroCalibrated,
+	})
+	if odd {
+		h.felt.Unexpected++
+		h.felt.Last = move
+	}
 }
 
 // watchPower has the keeper take in a frame: only frames tell, and f.DT is the time since the one before. The processor's own temperature is not
@@ -428,6 +491,7 @@ func (h *Helm) show(now time.Duration) {
 		if p := &h.known.Prox; p.Unobstructed {
 			b.Set(h.slots.laser, math.Inf(1), p.At)
 		}
+		h.showInertial()
 		b.Set(h.slots.moving, number(h.now.Treads == motion.Running), s.At)
 		b.Set(h.slots.xSpeed, h.now.Twist.V, s.At)
 		b.Set(h.slots.yawSpeed, h.now.Twist.W, s.At)
@@ -439,6 +503,21 @@ func (h *Helm) show(now time.Duration) {
 		}
 	}
 	b.Publish(now) // one left out because of slow readers is counted there, and the next has everything
+}
+
+// showInertial sets what the inertial sensors measure, in the body's frame (GOSTAI-MAP-V-22 to 27); nobody knows it while nobody knows how the head
+// stands.
+func (h *Helm) showInertial() {
+	m, b := &h.known.Motion, h.board
+	for i := range h.slots.accel {
+		if m.OffTreads == sense.Unsettled {
+			b.Forget(h.slots.accel[i])
+			b.Forget(h.slots.gyro[i])
+			continue
+		}
+		b.Set(h.slots.accel[i], m.Accel[i], h.sense.Inertial.At)
+		b.Set(h.slots.gyro[i], m.Rate[i]-m.Bias[i], h.sense.Inertial.At)
+	}
 }
 
 func number(b bool) float64 {
@@ -453,6 +532,7 @@ func (h *Helm) tell(now time.Duration) {
 	r := h.reports.Next()
 	r.At, r.Motion, r.Sense = now, h.now, h.known
 	r.Power, r.Calm, r.Sleep, r.Lost = h.power, h.saver.Calm(), h.sleep, h.results.Refused()
+	r.Felt = h.felt
 	for a := range h.actuators {
 		r.Owners[a].Owner, r.Owners[a].Priority = h.claims.OwnerOf(a)
 	}

@@ -75,6 +75,7 @@ func Vector() (Model, error) {
 type slots struct {
 	touch, laser             int
 	detected                 []int
+	accel, gyro              [3]int // by axis
 	moving, xSpeed, yawSpeed int
 	trackerYaw, trackerPitch int
 	lights                   [][3]int

@@ -221,6 +221,7 @@ type Report struct {
 	Stop       Reason
 	Pose       Pose
 	Twist      Twist
+	Want       Twist // as the treads are commanded in this step
 	Odometers  Odometers
 	Unreliable bool // the body was pushed: the pose is wrong from here on, until SetPose (VEC-MOT-11)
 	Slipping   bool // treads and gyro disagree
@@ -632,6 +633,7 @@ func (m *Motion) tell(act *body.Act) *Report {
 		m.stop |= Cliff
 	}
 	r.Stop, r.Pose, r.Twist, r.Odometers = m.stop, m.odo.pose, m.odo.twist, m.odo.meters
+	r.Want = Twist{V: (m.left.ref + m.right.ref) / 2, W: (m.right.ref - m.left.ref) / m.cfg.Drive.Track}
 	r.Unreliable, r.Slipping, r.Treads, r.Segment = m.odo.lost, m.odo.slipping, m.treads, m.fol.i
 	r.Blocked = m.blocked > 0
 	r.NJoints = m.n

@@ -36,6 +36,11 @@ func (l *Latest[T]) Publish() { l.write = l.spare.Swap(l.write|fresh) &^ fresh }
 func (l *Latest[T]) Get(dst *T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.GetAlone(dst)
+}
+
+// GetAlone is Get for the only reader there is, which then takes no lock: no other may use either of them.
+func (l *Latest[T]) GetAlone(dst *T) bool {
 	if l.spare.Load()&fresh != 0 {
 		l.read = l.spare.Swap(l.read) &^ fresh
 		l.any = true

@@ -170,6 +170,10 @@ type player struct {
 func (p *player) head() error {
 	var magic [len(tapeMagic)]byte
 	if _, err := io.ReadFull(p.r, magic[:]); err != nil || string(magic[:]) != tapeMagic {
+		const name = len(tapeMagic) - 1
+		if err == nil && string(magic[:name]) == tapeMagic[:name] {
+			return fmt.Errorf("%w: it is of version %q, want %q: replay it with the release that recorded it", ErrRecording, magic[name:], tapeMagic[name:])
+		}
 		return fmt.Errorf("%w: it begins with %q, want %q", ErrRecording, magic[:], tapeMagic)
 	}
 	p.at = int64(len(magic))
@@ -269,6 +273,13 @@ func (f *fields) sense(s *body.Sense, t *Tape) {
 	s.ProxMetres, s.ProxAt = f.f64(), f.time()
 	s.Touch, s.TouchAt = f.f64(), f.time()
 	s.Button, s.Fault = f.flag(), f.u16()
+	s.Inertial = body.Inertial{At: f.time()}
+	if s.Inertial.At == 0 {
+		return
+	}
+	for i := range s.Inertial.Accel {
+		s.Inertial.Accel[i], s.Inertial.Gyro[i] = f.f64(), f.f64()
+	}
 }
 
 // playedBody is the recorded body and its clock.

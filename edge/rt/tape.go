@@ -20,8 +20,10 @@ import (
 //	begin  'B'  i64 now, i64 period, u8 motors, u8 cliffs, u8 lights, then species, model, firmware as u8 length and bytes
 //	step   'S'  i64 now, u8 what was read, the measurement (or the fault of a silent body), commands, inputs of tasks, what was written, why it ended
 //	gap    'G'  u64 records that were lost before this one: nobody emptied the ring in time
+//
+// The number in the magic is the version of all this: 2 added the inertial sensors to the measurement.
 const (
-	tapeMagic  = "KRT1"
+	tapeMagic  = "KRT2"
 	recordHead = 3
 	recordSum  = 4
 	maxRecord  = 8 << 10
@@ -296,6 +298,14 @@ func (t *Tape) sense(s *body.Sense) {
 	t.time(s.TouchAt)
 	t.flag(s.Button)
 	t.u16(s.Fault)
+	t.time(s.Inertial.At)
+	if s.Inertial.At == 0 {
+		return
+	}
+	for i := range s.Inertial.Accel {
+		t.f64(s.Inertial.Accel[i])
+		t.f64(s.Inertial.Gyro[i])
+	}
 }
 
 // Commands that are no Command of the mailbox.

@@ -77,7 +77,8 @@ type ButtonConfig struct {
 
 // MotionConfig sets what the inertial sensors say (VEC-IMU). Angles are from upright or from the axis, in rad.
 type MotionConfig struct {
-	Neck [3]float64 // m, the neck's joint from the body's origin (VEC-IMU-02: 45 mm above)
+	Stale time.Duration // sensors that say nothing for this long are none
+	Neck  [3]float64    // m, the neck's joint from the body's origin (VEC-IMU-02: 45 mm above)
 
 	TiltTau time.Duration // VEC-IMU-01: 0.98 at 200 Hz is 0.245 s
 	TiltG   float64       // the accelerometer says where up is while it feels 1 g within this part
@@ -144,7 +145,7 @@ func Default() Config {
 			Stale: 200 * ms, Report: 10, Severe: 100, ReportEvery: 10 * time.Second},
 		Button: ButtonConfig{Debounce: 15 * ms, Click: 400 * ms, DoubleGap: 500 * ms, Mute: 2 * time.Second, Long: 5 * time.Second, Recovery: 15 * time.Second},
 		Motion: MotionConfig{
-			Neck: [3]float64{0, 0, 0.045}, TiltTau: 245 * ms, TiltG: 0.2,
+			Stale: 100 * ms, Neck: [3]float64{0, 0, 0.045}, TiltTau: 245 * ms, TiltG: 0.2,
 			Still: time.Second, StillRate: 0.015, StillAccel: 0.3, MaxBias: 0.2, BiasTau: time.Second, GyroFail: 10 * time.Second,
 			FallG: 0.35, FallFor: 80 * ms, FallRate: 8, CaughtG: 0.7, CaughtFor: 100 * ms, ImpactG: 2.5, ImpactFor: 500 * ms,
 			Dwell: 250 * ms, Upright: 30 * degree, Lying: 35 * degree, Evidence: 10 * degree,
@@ -188,6 +189,7 @@ func (c *Config) Validate() error {
 		{"Button.DoubleGap", b.DoubleGap.Seconds(), b.Debounce.Seconds(), 10}, {"Button.Mute", b.Mute.Seconds(), 0, b.Long.Seconds()},
 		{"Button.Long", b.Long.Seconds(), 0, b.Recovery.Seconds()}, {"Button.Recovery", b.Recovery.Seconds(), 0, hour},
 
+		{"Motion.Stale", m.Stale.Seconds(), 0.01, 10},
 		{"Motion.Neck[x]", m.Neck[0], -10, 10}, {"Motion.Neck[y]", m.Neck[1], -10, 10}, {"Motion.Neck[z]", m.Neck[2], -10, 10},
 		{"Motion.TiltTau", m.TiltTau.Seconds(), 0.001, 60}, {"Motion.TiltG", m.TiltG, 0, 1},
 		{"Motion.Still", m.Still.Seconds(), 0.01, 60}, {"Motion.StillRate", m.StillRate, 0, m.TremorMin}, {"Motion.StillAccel", m.StillAccel, 0, 10},

@@ -37,6 +37,7 @@ type MotionInput struct {
 	Accel, Gyro Vec     // m/s2 and rad/s in the frame of the head they sit in; no number: the sample is dropped
 	HeadAngle   float64 // rad, raised is positive (VEC-MOT-01)
 	HeadRate    float64 // rad/s
+	HeadUnknown bool    // nobody knows the two above: only a fall shows
 	LiftHeight  float64 // m
 	NoFloor     bool    // all cliff sensors see none (Cliffs.All)
 	Driven      bool    // a motor is commanded or moves: what shakes may be the motor
@@ -54,6 +55,9 @@ type Motion struct {
 	Still      bool
 
 	Gyro    GyroState
+	Accel   Vec     // m/s2, in the body's frame
+	Rate    Vec     // rad/s, in the body's frame, with the bias still in it
+	Bias    Vec     // rad/s, of the gyro, as far as it is known
 	Pitch   float64 // rad, nose down is positive; also on the charger's ramp (VEC-IMU-04)
 	Roll    float64 // rad, left side up is positive
 	Heading float64 // rad, counter-clockwise since the start, -pi to pi; drifts
@@ -86,6 +90,7 @@ type Mover struct {
 
 	accel Vec // low-passed, for what is left without it
 	begun bool
+	blind bool // the step before did not know the head
 
 	falling   steady
 	sinceFall time.Duration // since the last one ended
@@ -130,13 +135,45 @@ func NewMover(cfg MotionConfig) *Mover {
 // Motion returns what is known after the last step.
 func (m *Mover) Motion() Motion { return m.now }
 
+// Forget is what is left when there are no samples: nothing but the gyro's bias and the heading.
+func (m *Mover) Forget() (ev MotionEvents) {
+	if !m.begun {
+		return 0
+	}
+	before, tilt := m.now.OffTreads, m.tilt
+	*m = Mover{cfg: m.cfg}
+	m.tilt = newTilt(&m.cfg)
+	m.tilt.state, m.tilt.bias, m.tilt.heading = tilt.state, tilt.bias, tilt.heading
+	m.now.Gyro, m.now.Bias, m.now.Heading = tilt.state, tilt.bias, tilt.heading
+	if before != Unsettled {
+		ev |= OffTreadsChanged
+	}
+	return ev
+}
+
 // Step takes in a sample, dt after the one before.
 func (m *Mover) Step(dt time.Duration, in MotionInput) (ev MotionEvents) {
 	dt = max(dt, 0)
 	if !in.Accel.finite() || !in.Gyro.finite() || math.IsNaN(in.HeadAngle) || math.IsInf(in.HeadAngle, 0) || math.IsNaN(in.HeadRate) || math.IsInf(in.HeadRate, 0) {
 		return 0
 	}
+	if in.HeadUnknown {
+		// A fall shows in whatever frame. The rest would take a raised head for a body that lies on its back.
+		if !m.blind {
+			falling, since, fell := m.falling, m.sinceFall, m.fell
+			ev |= m.Forget()
+			m.falling, m.sinceFall, m.fell = falling, since, fell
+			m.begun, m.blind = true, true
+		}
+		ev |= m.fall(dt, in.Accel.norm()/Gravity, in.Gyro, in.NoFloor)
+		m.now.Falling = m.falling.on
+		m.now.InMotion = in.Driven || m.now.Falling
+		return ev
+	}
 	a, w := ToBody(in.Accel, in.Gyro, in.HeadAngle, in.HeadRate, m.cfg.Neck)
+	if m.blind {
+		m.blind, m.begun = false, false
+	}
 	if !m.begun {
 		m.begun, m.accel = true, a
 	}
@@ -161,6 +198,7 @@ func (m *Mover) Step(dt time.Duration, in MotionInput) (ev MotionEvents) {
 	n.Falling = m.falling.on
 	n.Still = m.tilt.still.on
 	n.InMotion = in.Driven || n.Falling || n.PickedUp && !n.Still
+	n.Accel, n.Rate, n.Bias = a, w, m.tilt.bias
 	n.Gyro, n.Pitch, n.Roll, n.Heading = m.tilt.state, m.tilt.pitch(), m.tilt.roll(), m.tilt.heading
 	n.Shake, n.Tremor = math.Sqrt(m.shake), 0
 	if !math.IsInf(m.tilt.rateDev, 0) {

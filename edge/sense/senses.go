@@ -18,6 +18,7 @@ type Input struct {
 	Inertial Inertial
 	// What a driver knows beyond body.Sense.
 	HeadAngle, HeadRate float64 // rad, rad/s; raised is positive
+	HeadUnknown         bool    // nobody knows them
 	LiftHeight          float64 // m
 	Loaded              bool
 	Driven              bool      // a motor is commanded or moves
@@ -89,14 +90,17 @@ func (s *Senses) Step(now, dt time.Duration, in *Input) (st State, ev Events) {
 	prox := in.Prox
 	prox.LiftHeight, prox.Loaded = in.LiftHeight, in.Loaded
 	ev.Prox = s.Prox.Step(now, prox)
-	if in.Inertial.At > s.imu {
+	if in.Inertial.At == 0 || now-in.Inertial.At > s.Motion.cfg.Stale {
+		ev.Motion = s.Motion.Forget()
+		s.imu = 0
+	} else if in.Inertial.At > s.imu {
 		between := in.Inertial.At - s.imu
 		if s.imu == 0 {
 			between = 0
 		}
 		s.imu = in.Inertial.At
 		ev.Motion = s.Motion.Step(between, MotionInput{
-			Accel: in.Inertial.Accel, Gyro: in.Inertial.Gyro, HeadAngle: in.HeadAngle, HeadRate: in.HeadRate,
+			Accel: in.Inertial.Accel, Gyro: in.Inertial.Gyro, HeadAngle: in.HeadAngle, HeadRate: in.HeadRate, HeadUnknown: in.HeadUnknown,
 			LiftHeight: in.LiftHeight, NoFloor: s.Cliffs.Known() && s.Cliffs.All(), Driven: in.Driven,
 		})
 		if ev.Motion&OffTreadsChanged != 0 && s.Motion.Motion().OffTreads == OnTreads {

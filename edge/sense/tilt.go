@@ -1,6 +1,7 @@
 package sense
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -44,6 +45,15 @@ const (
 	GyroCalibrated                  //
 	GyroFailed                      // the robot rests and its gyro says otherwise: shutdown cause 4, fault 701
 )
+
+var gyroNames = [...]string{"pending", "calibrated", "failed"}
+
+func (g GyroState) String() string {
+	if int(g) < len(gyroNames) {
+		return gyroNames[g]
+	}
+	return fmt.Sprintf("gyro(%d)", uint8(g))
+}
 
 // Tilt blends accelerometer and gyro: the one knows where up is as long as nothing moves, the other follows fast turns and drifts
 // (VEC-IMU-01). NewTilt makes one.

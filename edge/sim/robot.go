@@ -15,6 +15,7 @@ import (
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
+	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
@@ -75,6 +76,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("%s: %w", simFile, err)
 	}
 	board := vectorsim.New(cfgBoard)
+	r.imu = vectorsim.NewIMU(vectorsim.IMUConfig{Seed: world.Seed}, board.Inertial)
 	for ctx.Err() == nil {
 		err := r.boot(ctx, board)
 		switch {
@@ -90,6 +92,7 @@ func Run(ctx context.Context, cfg Config) error {
 type robot struct {
 	cfg  Config
 	root *os.Root
+	imu  *vectorsim.IMU
 
 	reboot chan struct{} // one slot
 
@@ -103,8 +106,10 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	if _, err := wipe.Resume(wipe.Config{Root: r.root, Log: r.cfg.Log}); err != nil {
 		return err
 	}
-	if err := r.root.MkdirAll(LogDir, 0o755); err != nil {
-		return err
+	for _, dir := range []string{LogDir, filepath.Dir(imu.DefaultDevice)} {
+		if err := r.root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	if err := emptyRun(r.root); err != nil {
 		return err
@@ -142,7 +147,12 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	if r.cfg.OnCode != nil {
 		wg.Go(func() { watchCode(head, r.root, r.cfg.OnCode) })
 	}
-	failed := make(chan error, 2) // one each
+	failed := make(chan error, 3) // one each
+	wg.Go(func() {
+		if err := vectorsim.ServeIMU(head, filepath.Join(r.cfg.Root, imu.DefaultDevice), r.imu); err != nil {
+			failed <- err
+		}
+	})
 	for _, s := range []proc.Spec{
 		r.spec("robotd", restart, "-device", pty.SlavePath),
 		r.spec("agentd", restart),

@@ -32,8 +32,10 @@ type Vitals struct {
 	known bool // level was read from a body
 	fault uint16
 	firm  corelink.Firmware
-	runs  uint32      // the robotd whose LastOff was told
-	volts power.Stats // since the last periodic log
+	runs  uint32            // the robotd whose LastOff was told
+	volts power.Stats       // since the last periodic log
+	felt  corelink.Inertial // newest of this robotd
+	feels bool              // there was one, or this robotd began under our eyes
 	stats func(map[string]float64)
 	odom  []float64 // motor positions at the last state
 }
@@ -50,6 +52,10 @@ func (v *Vitals) Handle(m corelink.Message) {
 	defer v.mu.Unlock()
 	switch m := m.(type) {
 	case *corelink.Hello:
+		// One that we saw begin counts from 0; of one that was there before us nobody knows what was told.
+		if v.hello.PID != 0 && m.PID != v.hello.PID {
+			v.felt, v.feels = corelink.Inertial{OffTreads: v.felt.OffTreads}, true
+		}
 		v.hello = *m
 		v.odom = nil // positions start anew with the body's session
 	case *corelink.State:
@@ -64,6 +70,8 @@ func (v *Vitals) Handle(m corelink.Message) {
 		v.takePower(*m)
 	case *corelink.Firmware:
 		v.takeFirmware(*m)
+	case *corelink.Inertial:
+		v.takeInertial(*m)
 	}
 }
 
@@ -177,6 +185,43 @@ func (v *Vitals) takeFirmware(f corelink.Firmware) {
 	emit(events.Info, "rampost.dfu.request_version", "", "")
 	emit(events.Info, "rampost.dfu.installed_version", f.Installed, f.Skipped)
 	emit(level, "rampost.rampost.exit", f.Error, "")
+}
+
+// takeInertial reports what the inertial sensors noticed since the message before (VEC-IMU-06, 07, 15, 16, 18). How often comes as a number.
+func (v *Vitals) takeInertial(m corelink.Inertial) {
+	was, known := v.felt, v.feels
+	v.felt, v.feels = m, true
+	if !known {
+		return
+	}
+	if m.OffTreads != was.OffTreads {
+		v.emit(events.Event{Source: "robotd", Name: "robot.offtreadsstatechanged", S1: m.OffTreads, S2: was.OffTreads})
+	}
+	for _, e := range [...]struct {
+		name     string
+		level    events.Level
+		now, old uint32
+	}{
+		{"imu_filter.falling_event", events.Warning, m.Falls, was.Falls}, {"imu_filter.fall_impact_event", events.Warning, m.Impacts, was.Impacts},
+		{"imu_filter.gyro_calibrated", events.Info, m.GyroReady, was.GyroReady}, {"robot.delocalized", events.Info, m.Delocalized, was.Delocalized},
+		{"robot.too_long_in_air", events.Info, m.LongInAir, was.LongInAir},
+	} {
+		if n := e.now - older(e.old, e.now); n > 0 {
+			v.emit(events.Event{Source: "robotd", Level: e.level, Name: e.name, I1: events.Num(int64(n))})
+		}
+	}
+	if n := m.Unexpected - older(was.Unexpected, m.Unexpected); n > 0 {
+		// The source has the message and no name of an event: our own.
+		v.emit(events.Event{Source: "robotd", Name: "robot.unexpected_movement", S1: m.Movement, S2: m.Side, I1: events.Num(int64(n))})
+	}
+}
+
+// older is a counter's older value; 0 if it began anew.
+func older(old, now uint32) uint32 {
+	if old > now {
+		return 0
+	}
+	return old
 }
 
 // Periodic emits what is reported at intervals: the battery and the loop.

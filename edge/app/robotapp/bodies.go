@@ -11,6 +11,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/imu"
 	"kennel/edge/faultcode"
 	"kennel/edge/helm"
 )
@@ -18,12 +19,14 @@ import (
 // kind is how robotd opens a kind of body.
 type kind struct {
 	device string // its usual port, below the root
+	// sensors is the usual device of the inertial ones, below the root; "": such a body has none of its own.
+	sensors string
 	// firmware is where its program is, below the root; the source names the file and not its folder: own default.
 	firmware string
 	// load reads a firmware file. nil: robotd does not update such bodies.
 	load func([]byte) (*vector.Firmware, error)
 	// open opens it and brings fw, if there is one, to it; it says what became of that whether or not it could be opened.
-	open func(ctx context.Context, device string, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error)
+	open func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error)
 	// fault maps an error of open to the fault it stands for; 0: to none in particular.
 	fault func(error) faultcode.Code
 	model func() (helm.Model, error)
@@ -40,8 +43,9 @@ var bodies = map[string]kind{
 		device:   vector.DefaultDevice,
 		firmware: "anki/etc/syscon.dfu",
 		load:     vector.ParseFirmware,
-		open: func(ctx context.Context, device string, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error) {
-			d, err := vector.Open(ctx, vector.Config{Device: device, Timeout: openTimeout, HoldProcessor: true, Firmware: fw, Progress: tell})
+		sensors:  imu.DefaultDevice,
+		open: func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error) {
+			d, err := vector.Open(ctx, vector.Config{Device: device, Sensors: inertial, Timeout: openTimeout, HoldProcessor: true, Firmware: fw, Progress: tell})
 			if err != nil {
 				var u vector.Update
 				if fw != nil && errors.As(err, new(*vector.UpdateError)) {
@@ -65,4 +69,12 @@ func (c Config) port() string {
 		return c.Device
 	}
 	return filepath.Join(c.Root, bodies[c.Body].device)
+}
+
+// inertial says where the inertial sensors are. Those that were named the robot has; of the usual ones it has those that are there.
+func (c Config) inertial() imu.Config {
+	if c.IMU != "" {
+		return imu.Config{Device: c.IMU, Expected: true}
+	}
+	return imu.Config{Device: filepath.Join(c.Root, bodies[c.Body].sensors)}
 }

@@ -11,6 +11,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/mono"
+	"kennel/edge/body/vector/imu"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/helm"
@@ -36,6 +37,7 @@ type core struct {
 	loop *rt.Loop
 	deck *deck
 	firm firmware
+	imu  *imu.Reader
 
 	lastOff   lastoff.Last  // how the run before ended; set before the services run
 	marked    atomic.Bool   // that the end is meant
@@ -62,6 +64,9 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 		return nil, err
 	}
 	c.deck = newDeck(c, h)
+	if c.imu, err = imu.New(cfg.inertial(), log); err != nil {
+		return nil, err
+	}
 	c.loop, err = rt.New(rt.Config{Tape: tape}, rtlinux.Clock{}, h.Task())
 	return c, err
 }
@@ -73,7 +78,7 @@ func (c *core) run(ctx context.Context) error {
 	c.readFirmware(ctx)
 	for ctx.Err() == nil {
 		c.opening.Store(int64(mono.Now()))
-		b, up, err := c.kind.open(ctx, c.cfg.port(), c.firm.due(), c.progress(ctx))
+		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), c.progress(ctx))
 		c.updated(ctx, up, err)
 		if err == nil {
 			said, pause = "", minReopen

@@ -34,6 +34,7 @@ type reporter struct {
 	said    bool          // fault was said
 	charged bool          // Power was said
 	off     time.Duration // since when the robot is going off; 0: it is not
+	felt    corelink.Inertial
 
 	older, newer rt.Stats // of the start of the last window but one, and of the last
 	turned       time.Duration
@@ -48,6 +49,7 @@ func (c *core) report(ctx context.Context) error {
 		r.say(ctx, r.state())
 		if m, ok := c.deck.motion(&r.helm); ok {
 			r.say(ctx, m)
+			r.sayInertial(ctx, n%statsEvery == statsEvery-1)
 			if !r.charged || n%statsEvery == statsEvery-1 {
 				r.charged = true
 				r.say(ctx, r.power())

@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/body/vector/imu"
 	"kennel/edge/corelink"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
@@ -38,6 +39,7 @@ type Config struct {
 	Root      string
 	Body      string // key of bodies
 	Device    string // "": the body's usual one below Root
+	IMU       string // the inertial sensors' device; "": the usual one below Root, if it is there
 	Firmware  string // file with the body's own program; "": the body's usual one below Root
 	Record    string // file for a recording of the run; "": none
 	RecordMiB int    // its most, in MiB
@@ -62,7 +64,7 @@ Other programs of the robot reach it through the socket ` + corelink.SocketPath 
 SIGTERM or SIGINT stop all motion and end it with code 0.`,
 		Example: `  robotd -root /
   robotd -root ./r1 -device /dev/pts/4 -log-level debug
-  robotd -root ./r1 -priority 0
+  robotd -root ./r1 -priority 0 -imu ./imu.sock
   robotd -root ./r1 -record run.krt
   robotd -root ./r1 -firmware ./syscon.dfu`,
 		Args: cobra.NoArgs,
@@ -96,6 +98,8 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
 	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodyNames())
 	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
+	f.StringVar(&cfg.IMU, "imu", "", "device of the inertial sensors: a spidev channel, or a Unix socket of simulated ones; one that is named and does not work is fault 960 (default: "+
+		imu.DefaultDevice+" below the root, if it is there)")
 	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
 	f.IntVar(&cfg.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
@@ -144,6 +148,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 		runner.Service{Name: "reporter", Run: c.report},
 		runner.Service{Name: "deck", Run: c.deck.run},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
+		runner.Service{Name: "inertial sensors", Run: c.imu.Run},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},
 	)...)
 	if err == nil || errors.Is(err, rt.ErrShutdown) {

@@ -26,6 +26,9 @@ type Config struct {
 	NoDowngrade bool
 	Progress    func(Progress) // hears of each phase and block, inside Open
 
+	// Sensors are the inertial ones in the head, which the body's wire does not carry (package imu); nil: it has none.
+	Sensors Sensors
+
 	// Factory answers the command line of the charging pad; nil, as on every robot that has left the factory: it is off (VEC-CLI-01).
 	Factory *Factory
 
@@ -36,6 +39,13 @@ type Config struct {
 	// Tap, if set, sees every good data frame with its raw values, also those that Read skips: microphones, logs. It runs inside
 	// Read and must neither block nor keep the pointer.
 	Tap func(*spine.BodyData)
+}
+
+// Sensors leaves the newest sample of the inertial sensors.
+type Sensors interface {
+	// Newest copies it to in; its At is 0 while there is none. broken: they are there and do not work. It is called by Read, for each frame, and
+	// waits for nothing.
+	Newest(in *body.Inertial) (broken bool)
 }
 
 // Own defaults of the session.
@@ -54,11 +64,12 @@ const tailSize = spine.MaxFrame
 
 // Driver is a Vector body behind a tty: a body.Body that counts (body.Linked). One goroutine at a time.
 type Driver struct {
-	device string
-	port   Port
-	parser *spine.Parser
-	conv   converter
-	tap    func(*spine.BodyData)
+	device  string
+	port    Port
+	parser  *spine.Parser
+	conv    converter
+	sensors Sensors
+	tap     func(*spine.BodyData)
 
 	factory *Factory
 
@@ -111,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 		}
 		p = t
 	}
-	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, tap: cfg.Tap}
+	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, sensors: cfg.Sensors, tap: cfg.Tap}
 	if cfg.Factory != nil {
 		d.factory = d.factoryCommands(cfg.Factory)
 	}
@@ -226,7 +237,8 @@ func (d *Driver) Describe() body.Description {
 // Calibration returns the numbers in use.
 func (d *Driver) Calibration() Calibration { return d.conv.cal }
 
-// Read fills s from the newest data frame, waiting for one until deadline. A silence of Calibration.LostAfter sets s.Fault to
+// Read fills s from the newest data frame, with the newest sample of the inertial sensors, waiting for a frame until deadline. Sensors that do
+// not work are fault 960 of a body that has no other. A silence of Calibration.LostAfter sets s.Fault to
 // faultcode.BodySilent, for as long as it lasts. A body that restarted is brought back on the way.
 func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 	s.Fresh = false
@@ -248,6 +260,9 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 		if d.conv.sense.Fresh {
 			*s = d.conv.sense
 			d.conv.sense.Fresh = false
+			if d.sensors != nil && d.sensors.Newest(&s.Inertial) && s.Fault == 0 {
+				s.Fault = uint16(faultcode.IMU) // VEC-IMU-16
+			}
 			return nil
 		}
 		ready, err := d.port.Wait(deadline)

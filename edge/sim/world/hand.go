@@ -23,6 +23,8 @@ type hand struct {
 	pitch, roll float64 // where it turns to
 	rate        float64 // rad/s
 	lying       Posture // how it will lie when it has fallen
+	turn        float64 // rad that a hand still turns it on its treads
+	turning     float64 // rad/s
 }
 
 // PickUp takes the robot off the floor, or from where it lies; in the hand it turns upright. A robot that falls cannot be caught.
@@ -76,6 +78,42 @@ func (w *World) Tip(to Posture) error {
 	w.feel.height = 0
 	w.hand = hand{rate: math.Pi / 2 / tipTime, pitch: pitch, roll: roll}
 	return nil
+}
+
+// Turn is a hand that turns the robot on its treads, by so many radians within the time, in which they slide. What is in the way stops it. The
+// robot has to stand on its treads.
+func (w *World) Turn(angle float64, in time.Duration) error {
+	var c checker
+	c.number("the angle to turn the robot by", angle, -100, 100)
+	c.number("the time to turn the robot in", in.Seconds(), 0.01, 1000)
+	if c.err != nil {
+		return c.err
+	}
+	if w.posture != OnTreads {
+		return fmt.Errorf("world: the robot is %s, want it on its treads", w.posture)
+	}
+	w.hand.turn, w.hand.turning = angle, angle/in.Seconds()
+	return nil
+}
+
+// slide turns a robot that a hand turns, for s seconds.
+func (w *World) slide(s float64) {
+	h := &w.hand
+	if h.turn == 0 || w.below {
+		return
+	}
+	most := float64(h.turning * s)
+	if math.Abs(most) > math.Abs(h.turn) {
+		most = h.turn
+	}
+	h.turn -= most
+	n := math.Ceil(math.Abs(most) * max(w.robot.Nose, w.robot.Tail) / fineness)
+	for range int(n) {
+		if _, turned := w.creep(0, most/n); turned != most/n {
+			h.turn = 0
+			return
+		}
+	}
 }
 
 // PutOnCharger stands the robot in the charger.

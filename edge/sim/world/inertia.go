@@ -69,15 +69,18 @@ func (w *World) sense(s float64, before Pose) {
 		float64(f.turning[0]*cr) + float64(yaw*float64(cp*sr)),
 		float64(yaw*float64(cp*cr)) - float64(f.turning[0]*sr),
 	}
-	shaky := w.robot.GyroNoise
+	shaken, shaky := w.robot.InertialNoise, w.robot.GyroNoise
 	if w.posture == InHand {
-		shaky = math.Hypot(shaky, w.robot.HandRate)
+		shaken, shaky = both(shaken, w.robot.HandAccel), both(shaky, w.robot.HandRate)
 	}
 	for i := range 3 {
-		f.now.Accel[i] = min(max(f.now.Accel[i]+float64(w.robot.InertialNoise*w.rng.NormFloat64()), -mostAccel), mostAccel)
+		f.now.Accel[i] = min(max(f.now.Accel[i]+float64(shaken*w.rng.NormFloat64()), -mostAccel), mostAccel)
 		f.now.Gyro[i] += float64(shaky * w.rng.NormFloat64())
 	}
 }
 
 // Inertia returns what the body felt in the last step.
 func (w *World) Inertia() Inertia { return w.feel.now }
+
+// both is the deviation of two noises at once. Not by Hypot, which some processors have an own one of.
+func both(a, b float64) float64 { return math.Sqrt(float64(a*a) + float64(b*b)) }

@@ -18,6 +18,7 @@ type Robot struct {
 	SlipShare           float64 // 0 to 1: of the way that a wall takes from a tread, what the tread slips through; the rest is a stalled motor
 	InertialNoise       float64 // m/s2, standard deviation of an acceleration
 	GyroNoise, HandRate float64 // rad/s, standard deviations of the gyro's noise and of a hand's tremor
+	HandAccel           float64 // m/s2, standard deviation of what that tremor shakes
 }
 
 // Mount is the pose of a sensor on the body. A positive pitch looks down.
@@ -167,6 +168,7 @@ func (r *Robot) Validate() error {
 	c.number("noise of acceleration", r.InertialNoise, 0, 10)
 	c.number("noise of the gyro", r.GyroNoise, 0, 10)
 	c.number("a hand's tremor", r.HandRate, 0, 10)
+	c.number("what a hand's tremor shakes", r.HandAccel, 0, 10)
 	for i, v := range r.Cliffs {
 		c.point(fmt.Sprintf("cliff sensor %d", i), v)
 	}
@@ -292,6 +294,7 @@ func (w *World) Step(dt time.Duration, left, right float64) (l, r float64) {
 	before := w.pose
 	if w.posture == OnTreads && !w.below && s > 0 {
 		l, r = w.drive(l, r)
+		w.slide(s)
 		w.lookDown()
 	}
 	w.carry(s)

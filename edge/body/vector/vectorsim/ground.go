@@ -21,8 +21,8 @@ func shape(c *vector.Calibration) plane.Robot {
 		Track: c.TrackWidth, Nose: 0.045, Tail: 0.055, Width: 0.060,
 		Range: plane.Mount{X: 0.045, Z: 0.025}, RangeMin: c.ProxMin, RangeMax: c.ProxMax,
 		Cliffs:        cliffs,
-		SlipShare:     0.2, // rubber treads: a wall stalls them more than they slip
-		InertialNoise: 0.03, GyroNoise: 0.002, HandRate: 0.15,
+		SlipShare:     0.2,                                                    // rubber treads: a wall stalls them more than they slip
+		InertialNoise: 0.03, GyroNoise: 0.002, HandRate: 0.15, HandAccel: 0.4, // a tremor of 8 Hz, 5 cm from its axis
 	}
 }
 
@@ -119,16 +119,26 @@ func (b *Board) InWorld(fn func(*plane.World) error) error {
 // neck is the height of the head's joint over the body's origin, and where its inertial sensors are (own default, as the senses').
 const neck = 0.045 // m
 
-// Inertial returns what the sensors in the head feel, in the head's axes, in m/s2 and rad/s; false if the body is nowhere. They hang on the
-// head's own processor, so that the board's wire does not carry them.
-func (b *Board) Inertial() (accel, gyro [3]float64, ok bool) {
+// feelFlat is what a body feels that is nowhere: a level floor, on which its treads never slip.
+func (w *world) feelFlat(dt time.Duration) {
+	radius := w.cfg.Calibration.WheelRadius
+	l, r := float64(w.rate[spine.LeftTread]*radius), float64(w.rate[spine.RightTread]*radius)
+	ahead, yaw := (l+r)/2, (r-l)/w.cfg.Calibration.TrackWidth
+	w.flat.Accel = [3]float64{(ahead - w.flatSpeed) / dt.Seconds(), float64(ahead * yaw), plane.Gravity}
+	w.flat.Gyro = [3]float64{0, 0, yaw}
+	w.flatSpeed = ahead
+}
+
+// Inertial returns what the sensors in the head feel, in the head's axes, in m/s2 and rad/s. They hang on the head's own processor, so that the
+// board's wire does not carry them (IMU is their chip).
+func (b *Board) Inertial() (accel, gyro [3]float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := b.world
-	if w.ground == nil {
-		return accel, gyro, false
+	in := w.flat
+	if w.ground != nil {
+		in = w.ground.Inertia()
 	}
-	in := w.ground.Inertia()
 	a, g := in.Accel, in.Gyro
 	// Turning pulls on what sits off the axis: g x (g x neck), the neck being straight up.
 	a[0] += float64(neck * float64(g[0]*g[2]))
@@ -139,5 +149,5 @@ func (b *Board) Inertial() (accel, gyro [3]float64, ok bool) {
 	turn := func(v [3]float64) [3]float64 {
 		return [3]float64{float64(cos*v[0]) + float64(sin*v[2]), v[1], float64(cos*v[2]) - float64(sin*v[0])}
 	}
-	return turn(a), turn(g), true
+	return turn(a), turn(g)
 }

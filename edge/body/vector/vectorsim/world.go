@@ -48,7 +48,9 @@ type world struct {
 	sound       *Sound
 	soundAt     int
 
-	ground *plane.World // nil: a body that is nowhere
+	ground    *plane.World  // nil: a body that is nowhere
+	flat      plane.Inertia // what that feels
+	flatSpeed float64       // m/s ahead
 }
 
 func newWorld(cfg Config) *world {
@@ -64,6 +66,7 @@ func newWorld(cfg Config) *world {
 		touch:     touchCounts,
 		prox:      defaultProxRange,
 	}
+	w.flat.Accel[2] = plane.Gravity
 	w.reset()
 	if cfg.World != nil {
 		w.enter(cfg.World)
@@ -107,6 +110,8 @@ func (w *world) rest() {
 	if w.ground != nil {
 		w.ground.Step(dt, 0, 0)
 		w.feelCharger()
+	} else {
+		w.feelFlat(dt)
 	}
 	w.charge(dt.Minutes())
 	w.warm(w.cfg.Ambient, dt)
@@ -128,6 +133,9 @@ func (w *world) move(dt time.Duration) {
 		} else if i == spine.RightTread {
 			w.roll(dt)
 		}
+	}
+	if w.ground == nil {
+		w.feelFlat(dt)
 	}
 	for i := range w.angle {
 		if counts := w.count(i); counts != w.counts[i] {

@@ -1,0 +1,178 @@
+package imu
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// DefaultDevice is the chip's channel, below the robot's root (VEC-FSY-04).
+const DefaultDevice = "dev/spidev0.0"
+
+// MaxTransfer is the longest transfer in bytes.
+const MaxTransfer = 32
+
+// Bus does transfers with one chip. One goroutine at a time.
+type Bus interface {
+	// Transfer sends tx and fills rx with what came back meanwhile; both are as long as each other, 1 to MaxTransfer bytes.
+	Transfer(tx, rx []byte) error
+	Close() error
+}
+
+func checkTransfer(tx, rx []byte) error {
+	if len(tx) != len(rx) || len(tx) == 0 || len(tx) > MaxTransfer {
+		return fmt.Errorf("imu: a transfer of %d bytes out and %d in, want as many, 1 to %d", len(tx), len(rx), MaxTransfer)
+	}
+	return nil
+}
+
+// open opens what path names: a character device of spidev, or a Unix socket behind which something answers like the chip.
+func open(path string, hertz uint32) (Bus, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case st.Mode()&os.ModeSocket != 0:
+		return dial(path)
+	}
+	return openSPI(path, hertz)
+}
+
+// Ioctls and the message of Linux' spidev (include/uapi/linux/spi/spidev.h).
+const (
+	spiWriteMode  = 0x40016b01
+	spiWriteBits  = 0x40016b03
+	spiWriteHertz = 0x40046b04
+	spiMessage    = 0x40206b00 // of one transfer
+)
+
+// spiTransfer is struct spi_ioc_transfer.
+type spiTransfer struct {
+	tx, rx           uint64 // addresses
+	size, hertz      uint32
+	delay            uint16
+	bits, change     uint8
+	txLines, rxLines uint8
+	wordDelay, _     uint8
+}
+
+// spidev is a channel of the kernel's. The kernel writes to addresses that the collector does not see: they are of this struct, which is on the heap
+// and does not move.
+type spidev struct {
+	fd      int
+	path    string
+	message spiTransfer
+	tx, rx  [MaxTransfer]byte
+}
+
+// openSPI opens a channel for one owner (VEC-ARCH-08): mode 0, 8 bits.
+func openSPI(path string, hertz uint32) (*spidev, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	s := &spidev{fd: fd, path: path}
+	mode, bits := uint8(0), uint8(8)
+	s.message.hertz, s.message.bits = hertz, bits
+	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		err = errors.New("another program reads these sensors")
+	}
+	for _, set := range []struct {
+		what    string
+		request uintptr
+		value   unsafe.Pointer
+	}{
+		{"mode", spiWriteMode, unsafe.Pointer(&mode)}, {"bits of a word", spiWriteBits, unsafe.Pointer(&bits)}, {"clock", spiWriteHertz, unsafe.Pointer(&hertz)},
+	} {
+		if err != nil {
+			break
+		}
+		if _, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), set.request, uintptr(set.value)); no != 0 {
+			err = fmt.Errorf("set the %s: %w", set.what, no)
+		}
+	}
+	if err != nil {
+		_ = unix.Close(fd) // the reason why is the error that counts
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Transfer implements Bus.
+func (s *spidev) Transfer(tx, rx []byte) error {
+	if err := checkTransfer(tx, rx); err != nil {
+		return err
+	}
+	copy(s.tx[:], tx)
+	s.message.tx, s.message.rx = uint64(uintptr(unsafe.Pointer(&s.tx))), uint64(uintptr(unsafe.Pointer(&s.rx)))
+	s.message.size = uint32(len(tx))
+	_, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(s.fd), spiMessage, uintptr(unsafe.Pointer(&s.message)))
+	runtime.KeepAlive(s)
+	if no != 0 {
+		return fmt.Errorf("%s: transfer: %w", s.path, no)
+	}
+	copy(rx, s.rx[:])
+	return nil
+}
+
+// Close implements Bus.
+func (s *spidev) Close() error { return unix.Close(s.fd) }
+
+// answerWithin is how long a simulated chip may take; own default. A real bus has its own clock.
+const answerWithin = 250 * time.Millisecond
+
+// socket is a chip at the other end of a Unix socket that keeps datagrams apart and in order (SOCK_SEQPACKET).
+type socket struct {
+	conn *net.UnixConn
+	path string
+}
+
+// dial reaches a socket by a path of any length: an address takes 108 bytes, so it is named within its folder.
+func dial(path string) (*socket, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // read only
+	short := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: short, Net: "unixpacket"})
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", path, errors.Unwrap(err))
+	}
+	return &socket{conn: conn, path: path}, nil
+}
+
+// Transfer implements Bus. After an error the socket must be closed: an answer may be on its way.
+func (s *socket) Transfer(tx, rx []byte) error {
+	if err := checkTransfer(tx, rx); err != nil {
+		return err
+	}
+	if err := s.conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	if _, err := s.conn.Write(tx); err != nil {
+		return fmt.Errorf("%s: send a transfer: %w", s.path, err)
+	}
+	n, err := s.conn.Read(rx)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%s: %w in %v", s.path, ErrNoAnswer, answerWithin)
+	case err != nil:
+		return fmt.Errorf("%s: take in a transfer: %w", s.path, err)
+	case n != len(rx):
+		return fmt.Errorf("%s: %w: %d bytes came back for %d", s.path, ErrNoAnswer, n, len(rx))
+	}
+	return nil
+}
+
+// Close implements Bus.
+func (s *socket) Close() error { return s.conn.Close() }
