@@ -132,6 +132,13 @@ func (c *IMU) SetFault(f IMUFault, now time.Duration) {
 	c.fault, c.stoppedAt = f, now
 }
 
+// Bend changes how much the chip is off: the biases of cfg become its own.
+func (c *IMU) Bend(cfg IMUConfig) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cfg.AccelBias, c.gyroOffset = cfg.AccelBias, cfg.GyroBias
+}
+
 // Transfers returns how many there were.
 func (c *IMU) Transfers() uint64 {
 	c.mu.Lock()
