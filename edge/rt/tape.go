@@ -91,7 +91,7 @@ type Tape struct {
 
 const maxInputs = 64
 
-// NewTape returns a tape whose ring holds size bytes, at least 64 KiB: a Vector fills about 50 KiB a second.
+// NewTape returns a tape whose ring holds size bytes, at least 64 KiB: a Vector fills about 60 KiB a second.
 func NewTape(size int) *Tape {
 	t := &Tape{ring: make([]byte, max(size, minTape))}
 	t.put([]byte(tapeMagic))

@@ -11,11 +11,11 @@ import (
 	"kennel/infra/logging"
 )
 
-// Own defaults of a recording. A Vector fills about 50 KiB a second: the ring holds what a slow medium owes, over a minute of it.
+// Own defaults of a recording. A Vector fills about 60 KiB a second: the ring holds what a slow medium owes, over a minute of it.
 const (
 	recordRing     = 4 << 20
 	recordEvery    = 200 * time.Millisecond
-	recordLimitMiB = 256 // an hour and a half
+	recordLimitMiB = 256 // over an hour
 )
 
 // recorder writes the loop's tape to a file, outside the loop. It ends early at its limit or when the file takes no more; the robot runs on.

@@ -19,6 +19,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/motion"
@@ -29,21 +30,18 @@ import (
 
 var update = flag.Bool("update", false, "write the recordings in testdata anew")
 
-// soul is the tasks of a robot: senses, motion and battery on the frames of its body. What its inertial sensors measure and what it is told
-// to do come from outside, through the tape.
+// soul is the tasks of a robot: senses, motion and battery on the frames of its body and what its inertial sensors measure. What it is told to do
+// comes from outside, through the tape.
 type soul struct {
 	senses *sense.Senses
 	motion *motion.Motion
 	report motion.Report
 }
 
-// outside is where that comes from in a robot that lives; a replay has none.
-type outside struct {
-	inertial func() []byte // six float64: m/s2, rad/s
-	orders   func() []byte // an order and two float64, or nothing
-}
+// outside is where that comes from in a robot that lives, an order and two float64, or nothing; a replay has none.
+type outside func() []byte
 
-var nobody = outside{inertial: func() []byte { return nil }, orders: func() []byte { return nil }}
+func nobody() []byte { return nil }
 
 // The orders.
 const (
@@ -70,25 +68,19 @@ func tasks(t testing.TB, tape *rt.Tape, o outside) []rt.Task {
 		{Name: "battery", Every: 1, Run: func(f *rt.Frame) {
 			f.Battery = f.Battery.Step(power.Input{Volts: f.Sense.BatteryVolts, OnCharger: f.Sense.Power.Has(body.OnCharger)}, f.DT)
 		}},
-		{Name: "soul", Every: 1, Run: func(f *rt.Frame) { r.step(f, tape.Input(o.inertial()), tape.Input(o.orders())) }},
+		{Name: "soul", Every: 1, Run: func(f *rt.Frame) { r.step(f, tape.Input(o())) }},
 	}
 }
 
-func (r *soul) step(f *rt.Frame, imu, order []byte) {
+func (r *soul) step(f *rt.Frame, order []byte) {
 	head, lift := &r.report.Joints[motion.VectorHead], &r.report.Joints[motion.VectorLift]
 	in := sense.Input{
 		Sense: f.Sense, HeadAngle: head.Angle, HeadRate: head.Speed, LiftHeight: motion.VectorLiftHeight(lift.Angle), Driven: r.report.Moving,
-		Prox: sense.ProxInput{Metres: f.Sense.ProxMetres, At: f.Sense.ProxAt},
-	}
-	if len(imu) == 48 {
-		v := floats(imu)
-		in.Inertial = sense.Inertial{Accel: sense.Vec{v[0], v[1], v[2]}, Gyro: sense.Vec{v[3], v[4], v[5]}, At: f.Now}
+		Prox:     sense.ProxInput{Metres: f.Sense.ProxMetres, At: f.Sense.ProxAt},
+		Inertial: sense.Inertial{Accel: f.Sense.Inertial.Accel, Gyro: f.Sense.Inertial.Gyro, At: f.Sense.Inertial.At},
 	}
 	st, _ := r.senses.Step(f.Now, f.DT, &in)
-	var gyro motion.Gyro
-	if in.Inertial.At > 0 {
-		gyro = motion.Gyro{Rate: in.Inertial.Gyro[2], At: f.Now}
-	}
+	gyro := motion.Gyro{Rate: st.Motion.Rate[2], At: in.Inertial.At}
 	var stop motion.Reason
 	if st.Motion.Falling {
 		stop |= motion.Falling
@@ -160,23 +152,27 @@ func live(t testing.TB, seed uint64, d time.Duration) []byte {
 	var out bytes.Buffer
 	var order []byte
 	lifted := false
-	o := outside{
-		inertial: func() []byte {
-			st := s.State()
-			a := sense.Vec{0.05 * rng.NormFloat64(), 0.05 * rng.NormFloat64(), 9.81}
-			turn := 0.02 * rng.NormFloat64()
-			if lifted {
-				a[0], a[2], turn = 3*rng.NormFloat64(), 9+2*rng.NormFloat64(), 0.5*rng.NormFloat64()
-			}
-			head := st.Angle[spine.Head]
-			sin, cos := math.Sin(head), math.Cos(head)
-			return appendFloats(nil, float64(a[0]*cos)+float64(a[2]*sin), a[1], float64(a[2]*cos)-float64(a[0]*sin), float64(turn*sin), 0.01*rng.NormFloat64(), float64(turn*cos))
-		},
-		orders: func() []byte {
-			b := order
-			order = nil
-			return b
-		},
+	chip := vectorsim.NewIMU(vectorsim.IMUConfig{Seed: seed}, func() (accel, gyro [3]float64) {
+		st := s.State()
+		a := sense.Vec{0.05 * rng.NormFloat64(), 0.05 * rng.NormFloat64(), 9.81}
+		turn := 0.02 * rng.NormFloat64()
+		if lifted {
+			a[0], a[2], turn = 3*rng.NormFloat64(), 9+float64(2*rng.NormFloat64()), 0.5*rng.NormFloat64()
+		}
+		head := st.Angle[spine.Head]
+		sin, cos := math.Sin(head), math.Cos(head)
+		return [3]float64{float64(a[0]*cos) + float64(a[2]*sin), a[1], float64(a[2]*cos) - float64(a[0]*sin)},
+			[3]float64{float64(turn * sin), 0.01 * rng.NormFloat64(), float64(turn * cos)}
+	})
+	chip.PowerOn(s.Now())
+	sensors, err := s.Sensors(chip, imu.Config{Expected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := func() []byte {
+		b := order
+		order = nil
+		return b
 	}
 	loop, err := rt.New(rt.Config{Tape: tape}, s, tasks(t, tape, o)...)
 	if err != nil {
@@ -213,6 +209,12 @@ func live(t testing.TB, seed uint64, d time.Duration) []byte {
 			s.SetButton(rng.IntN(2) == 0)
 		case 19:
 			s.MoveByHand(rng.IntN(4), rng.Float64()-0.5)
+		case 20:
+			if rng.IntN(3) == 0 {
+				chip.SetFault(vectorsim.IMUFault(rng.IntN(int(vectorsim.IMUForgets)+1)), s.Now())
+			} else {
+				chip.SetFault(vectorsim.IMUSound, s.Now())
+			}
 		}
 		if rng.IntN(10_000) == 0 {
 			s.BrownOut()
@@ -220,7 +222,7 @@ func live(t testing.TB, seed uint64, d time.Duration) []byte {
 	}
 	port := untilEnd{s, s.Now() + d}
 	for s.Now() < port.end {
-		drv, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: port})
+		drv, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: port, Sensors: sensors})
 		if err != nil {
 			if !errors.Is(err, body.ErrLink) && !errors.Is(err, vector.ErrNoBody) && !errors.Is(err, vector.ErrNoApplication) {
 				t.Fatal(err)
