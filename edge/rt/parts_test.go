@@ -84,6 +84,33 @@ func TestLatestIsWhole(t *testing.T) {
 	wg.Wait()
 }
 
+// TestLatestForOneReader: the only reader sees whole values without a lock, never older than one it has seen.
+func TestLatestForOneReader(t *testing.T) {
+	l := NewLatest[[64]int]()
+	const last = 20000
+	var v [64]int
+	if l.GetAlone(&v) {
+		t.Error("a value before the first")
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 1; i <= last; i++ {
+			*l.Next() = filled(i)
+			l.Publish()
+		}
+	})
+	for seen := 0; seen < last; {
+		if l.GetAlone(&v) && (v[0] < seen || v != filled(v[0])) {
+			t.Fatalf("got %v after %d", v, seen)
+		}
+		seen = v[0]
+	}
+	wg.Wait()
+	if n := testing.AllocsPerRun(100, func() { l.GetAlone(&v) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func filled(i int) (v [64]int) {
 	for k := range v {
 		v[k] = i

@@ -685,3 +685,80 @@ func BenchmarkSenses(b *testing.B) {
 		f.step()
 	}
 }
+
+// TestUnknownHead: while nobody knows how the head stands, a raised one is no body on its back (VEC-IMU-02), and a fall is told all the same (VEC-IMU-07).
+func TestUnknownHead(t *testing.T) {
+	f := newFrames(t)
+	const raised = 0.75
+	f.in.HeadUnknown = true
+	f.in.Inertial.Accel = Vec{Gravity * math.Sin(raised), 0, Gravity * math.Cos(raised)}
+	var st State
+	var ev Events
+	for range 600 {
+		if st, ev = f.step(); st.Motion.OffTreads != Unsettled || st.Motion.PickedUp || ev.Motion != 0 {
+			t.Fatalf("%+v, events %b", st.Motion, ev.Motion)
+		}
+	}
+	f.in.HeadUnknown, f.in.HeadAngle = false, raised
+	for range 100 {
+		st, _ = f.step()
+	}
+	if st.Motion.OffTreads != OnTreads || math.Abs(st.Motion.Pitch) > 0.01 {
+		t.Errorf("calibrated: %+v", st.Motion)
+	}
+	f.in.HeadUnknown = true // somebody moved it
+	if st, ev = f.step(); st.Motion.OffTreads != Unsettled || ev.Motion != OffTreadsChanged {
+		t.Errorf("moved by hand: %+v, events %b", st.Motion, ev.Motion)
+	}
+	f.in.Inertial.Accel = Vec{0.2, 0, 0}
+	began := f.now
+	for range 100 {
+		if st, ev = f.step(); st.Motion.Falling {
+			break
+		}
+	}
+	if d := f.now - began; !st.Motion.Falling || ev.Motion&FallBegan == 0 || d < 80*ms || d > 80*ms+2*frame {
+		t.Errorf("a fall after %v: %+v, events %b", f.now-began, st.Motion, ev.Motion)
+	}
+	f.in.Inertial.Accel = Vec{0, 0, 4 * Gravity}
+	if st, ev = f.step(); st.Motion.Falling || ev.Motion != FallImpact {
+		t.Errorf("the impact: %+v, events %b", st.Motion, ev.Motion)
+	}
+}
+
+// TestSensorsThatFallSilent: what they said is forgotten after a tenth of a second, a fall too; the gyro's bias is not.
+func TestSensorsThatFallSilent(t *testing.T) {
+	f := newFrames(t)
+	f.in.Inertial.Gyro = Vec{0, 0, 0.05}
+	var st State
+	var ev Events
+	for range 600 {
+		st, _ = f.step()
+	}
+	bias := st.Motion.Bias
+	f.in.Inertial.Accel = Vec{}
+	for range 30 {
+		st, _ = f.step()
+	}
+	if !st.Motion.Falling || math.Abs(bias[2]-0.05) > 1e-6 {
+		t.Fatalf("%+v", st.Motion)
+	}
+	at := f.now
+	for f.now < at+100*ms {
+		f.now += frame
+		if st, ev = f.Step(f.now, frame, &f.in); f.now <= at+100*ms && !st.Motion.Falling {
+			t.Fatalf("forgotten after %v", f.now-at)
+		}
+	}
+	f.now += frame
+	if st, _ = f.Step(f.now, frame, &f.in); st.Motion.Falling || st.Motion.OffTreads != Unsettled || st.Motion.Gyro != GyroCalibrated || st.Motion.Bias != bias {
+		t.Errorf("after %v: %+v", f.now-at, st.Motion)
+	}
+	f.in.Inertial.Accel = Vec{0, 0, Gravity}
+	for range 100 {
+		st, ev = f.step()
+	}
+	if st.Motion.OffTreads != OnTreads || ev.Motion != 0 {
+		t.Errorf("back again: %+v, events %b", st.Motion, ev.Motion)
+	}
+}

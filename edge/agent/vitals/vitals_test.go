@@ -128,3 +128,37 @@ func TestStatusLeavesOutWhatIsOld(t *testing.T) {
 		}
 	})
 }
+
+// TestFeltBecomesEvents: VEC-IMU-06, 07, 15, 16, 18: what a robotd felt before we listened is no news, what the next one felt is; each is told once.
+func TestFeltBecomesEvents(t *testing.T) {
+	v, s := newVitals()
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 100})
+	felt := corelink.Inertial{OffTreads: "OnTreads", Falls: 3, GyroReady: 1}
+	v.Handle(&felt)
+	v.Handle(&felt)
+	if len(s.events) != 0 {
+		t.Fatalf("events %v of what was before", s.names())
+	}
+	felt.OffTreads, felt.Falls, felt.Impacts, felt.Delocalized = "OnBack", 5, 1, 1
+	v.Handle(&felt)
+	v.Handle(&felt)
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 101})
+	again := corelink.Inertial{OffTreads: "OnBack", GyroReady: 1, LongInAir: 1, Unexpected: 2, Movement: "TURNED_BUT_STOPPED", Side: "LEFT"}
+	v.Handle(&again)
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 101}) // its body changed
+	v.Handle(&again)
+	want := []string{"robot.offtreadsstatechanged", "imu_filter.falling_event", "imu_filter.fall_impact_event", "robot.delocalized",
+		"imu_filter.gyro_calibrated", "robot.too_long_in_air", "robot.unexpected_movement"}
+	if got := s.names(); !slices.Equal(got, want) {
+		t.Fatalf("events %v, want %v", got, want)
+	}
+	if e := s.events[0]; e.S1 != "OnBack" || e.S2 != "OnTreads" {
+		t.Errorf("off treads: %+v", e)
+	}
+	if e := s.events[1]; e.I1 != events.Num(2) || e.Level != events.Warning {
+		t.Errorf("two falls: %+v", e)
+	}
+	if e := s.events[6]; e.S1 != "TURNED_BUT_STOPPED" || e.S2 != "LEFT" || e.I1 != events.Num(2) {
+		t.Errorf("unexpected: %+v", e)
+	}
+}

@@ -3,6 +3,7 @@ package world
 import (
 	"math"
 	"testing"
+	"time"
 
 	"kennel/edge/sense"
 )
@@ -56,5 +57,38 @@ func TestSensed(t *testing.T) {
 	live(3.5, 0.1, 0.1)
 	if s := w.State(); s.Falls != 1 || seen&sense.FallBegan == 0 || seen&sense.FallImpact == 0 {
 		t.Errorf("over the edge: %+v, events %b", s, seen)
+	}
+}
+
+// TestTurn: a hand turns the robot on its treads, which do not notice; the gyro does, and a wall ends it.
+func TestTurn(t *testing.T) {
+	w := with(t, &Map{})
+	must(t, w.Turn(1, time.Second))
+	for i := range 60 {
+		if l, r := w.Step(tick, 0, 0); l != 0 || r != 0 {
+			t.Fatalf("its treads turned by %v and %v", l, r)
+		}
+		if g := w.Inertia().Gyro[2]; math.Abs(g-1) > 0.02 {
+			t.Fatalf("step %d: the gyro says %v rad/s, want 1", i, g)
+		}
+	}
+	go1(w, 1, 0, 0)
+	if p := w.State().Pose; math.Abs(p[2]-1) > 1e-9 || p[0] != 0 || p[1] != 0 || math.Abs(w.Inertia().Gyro[2]) > 0.02 {
+		t.Errorf("turned to %v, gyro %v; want by 1 and at rest", p, w.Inertia().Gyro)
+	}
+	w = with(t, &Map{Walls: []Wall{{From: Vec{-1, 0.035}, To: Vec{1, 0.035}}, {From: Vec{-1, -0.035}, To: Vec{1, -0.035}}}})
+	must(t, w.Turn(-3, time.Second))
+	go1(w, 2, 0, 0)
+	if a := w.State().Pose[2]; a > -0.05 || a < -1 {
+		t.Errorf("between walls it turned by %v", a)
+	}
+	for _, err := range []error{w.Turn(math.NaN(), time.Second), w.Turn(1, 0), w.Turn(1e9, time.Second)} {
+		if err == nil {
+			t.Error("a turn that cannot be")
+		}
+	}
+	must(t, w.PickUp())
+	if err := w.Turn(1, time.Second); err == nil {
+		t.Error("turned on its treads in a hand")
 	}
 }
