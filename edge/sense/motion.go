@@ -65,6 +65,27 @@ type Motion struct {
 	Tremor  float64 // rad/s, standard deviation; 0 in the first quarter of a second, in which it is not known
 }
 
+// Bits of RobotStatus that motion decides.
+const (
+	statusPickedUp = 0x8     // VEC-IMU-08
+	statusFalling  = 0x20    // VEC-IMU-07
+	statusHeld     = 0x10000 // VEC-IMU-09
+	statusInMotion = 0x20000 // VEC-IMU-14
+)
+
+// RobotStatus returns those that hold.
+func (m *Motion) RobotStatus() (bits uint32) {
+	for _, b := range [...]struct {
+		on  bool
+		bit uint32
+	}{{m.PickedUp, statusPickedUp}, {m.Falling, statusFalling}, {m.Held, statusHeld}, {m.InMotion, statusInMotion}} {
+		if b.on {
+			bits |= b.bit
+		}
+	}
+	return bits
+}
+
 // MotionEvents is a set of what happened in one step.
 type MotionEvents uint16
 

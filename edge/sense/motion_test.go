@@ -762,3 +762,15 @@ func TestSensorsThatFallSilent(t *testing.T) {
 		t.Errorf("back again: %+v, events %b", st.Motion, ev.Motion)
 	}
 }
+
+// TestStatusBits: VEC-IMU-07, 08, 09, 14.
+func TestStatusBits(t *testing.T) {
+	for want, m := range map[uint32]Motion{
+		0: {OffTreads: OnTreads, Still: true}, 0x8: {PickedUp: true}, 0x20: {Falling: true}, 0x10000: {Held: true}, 0x20000: {InMotion: true},
+		0x30008: {PickedUp: true, Held: true, InMotion: true},
+	} {
+		if got := m.RobotStatus(); got != want {
+			t.Errorf("%+v: %#x, want %#x", m, got, want)
+		}
+	}
+}

@@ -69,7 +69,7 @@ func (r *reporter) power() *corelink.Power {
 	k, s := &r.helm.Power, &r.helm.Sleep
 	allow := power.Allow(r.helm.Calm, s.State.Asleep(), k.Shedding.Now)
 	m := &corelink.Power{
-		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
+		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense) | r.helm.Sense.Motion.RobotStatus(), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
 		SleepDebtHours: finite(float64(k.Debt)), Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged),
 		SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)), Heat: k.Body.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
 		ChargeAllowed: k.MayCharge(), CameraHz: allow.CameraHz, Display: allow.Display, ProxMS: uint32(allow.ProxEvery.Milliseconds()),

@@ -24,7 +24,7 @@ func boardCommand() *cobra.Command {
 	var o struct {
 		cfg                 vectorsim.Config
 		link, socket, start string
-		wav, where          string
+		wav, where, imu     string
 		again               time.Duration
 	}
 	cmd := &cobra.Command{
@@ -38,7 +38,7 @@ later; with -again 0 the program then ends with code 1. A shutdown frame of the 
 With -socket the line is a Unix socket, which robotd -device takes too: it brings each frame at once, where a pseudo-terminal's come
 through worker threads of the kernel, late on a busy machine.`,
 		Example: `  robotsim vector-board -pty /tmp/ttyHS0
-  robotsim vector-board -socket /tmp/board.sock -world table
+  robotsim vector-board -socket /tmp/board.sock -imu /tmp/imu.sock -world table
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,15 +71,22 @@ through worker threads of the kernel, late on a busy machine.`,
 			if (o.link == "") == (o.socket == "") {
 				return cli.Usage("want -pty FILE or -socket FILE, one of them")
 			}
-			if o.socket != "" {
-				return serveBoard(cmd.Context(), board, o.socket, o.again, cmd.OutOrStdout())
+			ctx, sensors := cmd.Context(), func() error { return nil }
+			if o.imu != "" {
+				ctx, sensors = serveIMU(ctx, board, o.imu, o.cfg.Seed)
 			}
-			return runBoard(cmd.Context(), board, o.link, o.again, cmd.OutOrStdout())
+			if o.socket != "" {
+				err = serveBoard(ctx, board, o.socket, o.again, cmd.OutOrStdout())
+			} else {
+				err = runBoard(ctx, board, o.link, o.again, cmd.OutOrStdout())
+			}
+			return errors.Join(err, sensors())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.link, "pty", "", "file that becomes a link to the board's pseudo-terminal")
 	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket on which the board speaks, to one head at a time")
+	f.StringVar(&o.imu, "imu", "", "file that becomes a Unix socket on which the head's inertial sensors answer, for robotd -imu")
 	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
 	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
 	// A bare board has its head started by hand, at any time.
@@ -97,6 +104,20 @@ through worker threads of the kernel, late on a busy machine.`,
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	return cmd
+}
+
+// serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they did before.
+func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64) (_ context.Context, stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		done <- vectorsim.ServeIMU(ctx, path, vectorsim.NewIMU(vectorsim.IMUConfig{Seed: seed}, b.Inertial))
+	}()
+	return ctx, func() error {
+		cancel()
+		return <-done
+	}
 }
 
 // runBoard runs b behind a pseudo-terminal that link names, until ctx ends or the power stays off. Each line of out is one thing that happened.

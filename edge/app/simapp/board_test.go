@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/body"
+	"kennel/edge/body/vector/imu"
 	"kennel/infra/cli"
 )
 
@@ -214,5 +217,44 @@ func TestBoardMistakes(t *testing.T) {
 		if code := Main(append([]string{"vector-board"}, tc.args...), noenv, &out, &errOut); code != tc.code || !strings.Contains(errOut.String(), tc.want) {
 			t.Errorf("%v: code %d, %s; want %d, %q", tc.args, code, &errOut, tc.code, tc.want)
 		}
+	}
+}
+
+// TestBareSensors: beside the bare board the head's inertial sensors answer, and feel what carries them.
+func TestBareSensors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "imu.sock")
+	p, _ := startBoard(t, "-imu", path)
+	r, err := imu.New(imu.Config{Device: path, Expected: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	var in body.Inertial
+	for limit := time.Now().Add(time.Minute); r.Newest(&in) || in.At == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("no sample: %s", &p.errs)
+		}
+	}
+	if in.Accel[2] < 9.5 || in.Accel[2] > 10.1 {
+		t.Errorf("at rest it feels %v", in.Accel)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(); err != nil {
+		t.Errorf("it ends with %v: %s", err, &p.errs)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the socket is left: %v", err)
+	}
+	out, err := robotsim(t.Context(), t, "vector-board", "-pty", filepath.Join(t.TempDir(), "tty"), "-imu", filepath.Join(t.TempDir(), "no", "imu.sock")).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "inertial sensors: ") {
+		t.Errorf("a folder that is not there: %v, %s", err, out)
 	}
 }

@@ -192,6 +192,50 @@ func TestSensorsArriveInSI(t *testing.T) {
 	bodytest.Until(t, d, &idle, "a nearer distance", func(s *body.Sense) bool { return s.ProxMetres < 0.11 })
 }
 
+// headSensors is what the inertial sensors leave.
+type headSensors struct {
+	in     body.Inertial
+	broken bool
+}
+
+func (s *headSensors) Newest(in *body.Inertial) bool {
+	*in = s.in
+	return s.broken
+}
+
+// TestInertialSensorsComeWithTheFrame: their sample is in each measurement; broken ones are fault 960 (VEC-IMU-16), unless the body has another.
+func TestInertialSensorsComeWithTheFrame(t *testing.T) {
+	for fault, cfg := range map[faultcode.Code]vectorsim.Config{faultcode.IMU: {}, faultcode.TimeOfFlight: {FaultDevice: spine.FaultProximity}} {
+		sim := vectorsim.NewStepped(cfg)
+		head := &headSensors{in: body.Inertial{Accel: [3]float64{1, 2, 3}, Gyro: [3]float64{4, 5, 6}, At: 7}}
+		d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim, Sensors: head})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s body.Sense
+		read := func() {
+			t.Helper()
+			if err := d.Read(&s, sim.Now()+time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if read(); s.Inertial != head.in || s.Fault != 0 && fault == faultcode.IMU {
+			t.Errorf("%+v, fault %d", s.Inertial, s.Fault)
+		}
+		head.in, head.broken = body.Inertial{}, true
+		if read(); s.Inertial.At != 0 || s.Fault != uint16(fault) {
+			t.Errorf("broken: %+v, fault %d, want %d", s.Inertial, s.Fault, fault)
+		}
+		head.broken = false
+		if read(); s.Fault != 0 && fault == faultcode.IMU {
+			t.Errorf("mended: fault %d", s.Fault)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestLightsAndDutyArriveAtTheBoard(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
