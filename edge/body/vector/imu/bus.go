@@ -127,8 +127,8 @@ func (s *spidev) Transfer(tx, rx []byte) error {
 // Close implements Bus.
 func (s *spidev) Close() error { return unix.Close(s.fd) }
 
-// answerWithin is how long a simulated chip may take; own default. A real bus has its own clock.
-const answerWithin = 250 * time.Millisecond
+// answerWithin is how long a simulated chip may take, whose machine may have much to do; own default. A real bus has its own clock.
+const answerWithin = time.Second
 
 // socket is a chip at the other end of a Unix socket that keeps datagrams apart and in order (SOCK_SEQPACKET).
 type socket struct {
@@ -146,9 +146,17 @@ func dial(path string) (*socket, error) {
 	short := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: short, Net: "unixpacket"})
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", path, errors.Unwrap(err))
+		return nil, fmt.Errorf("connect to %s: %w", path, bare(err))
 	}
 	return &socket{conn: conn, path: path}, nil
+}
+
+// bare is err without the address that it was reached by.
+func bare(err error) error {
+	if op, ok := err.(*net.OpError); ok {
+		return op.Err
+	}
+	return err
 }
 
 // Transfer implements Bus. After an error the socket must be closed: an answer may be on its way.
@@ -160,14 +168,14 @@ func (s *socket) Transfer(tx, rx []byte) error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	if _, err := s.conn.Write(tx); err != nil {
-		return fmt.Errorf("%s: send a transfer: %w", s.path, err)
+		return fmt.Errorf("%s: send a transfer: %w", s.path, bare(err))
 	}
 	n, err := s.conn.Read(rx)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s: %w in %v", s.path, ErrNoAnswer, answerWithin)
 	case err != nil:
-		return fmt.Errorf("%s: take in a transfer: %w", s.path, err)
+		return fmt.Errorf("%s: take in a transfer: %w", s.path, bare(err))
 	case n != len(rx):
 		return fmt.Errorf("%s: %w: %d bytes came back for %d", s.path, ErrNoAnswer, n, len(rx))
 	}

@@ -94,8 +94,8 @@ func (c *Config) convert(b *Block, in *body.Inertial) {
 const (
 	minPause  = 100 * time.Millisecond
 	maxPause  = 10 * time.Second
-	probation = 50          // samples after a failure before the chip is believed again
-	patience  = time.Second // without a believed sample for this long the sensors are broken
+	probation = 50              // samples after a failure before the chip is believed again
+	patience  = 2 * time.Second // without a believed sample for this long the sensors are broken
 )
 
 // newest is what a reader leaves for the loop.
@@ -133,8 +133,8 @@ func New(cfg Config, log *slog.Logger) (*Reader, error) {
 	return &Reader{cfg: cfg, log: log, pause: minPause, out: rt.NewLatest[newest]()}, nil
 }
 
-// Newest copies the newest sample to in: its At is 0 while there is none. broken: the robot has the sensors and they have not worked for a second
-// (VEC-IMU-16: fault 960). One goroutine asks; it waits for nothing and allocates nothing.
+// Newest copies the newest sample to in: its At is 0 while there is none. broken: the robot has the sensors and they have not worked for two
+// seconds (VEC-IMU-16: fault 960). One goroutine asks; it waits for nothing and allocates nothing.
 func (r *Reader) Newest(in *body.Inertial) (broken bool) {
 	r.out.GetAlone(&r.seen)
 	*in = r.seen.sample
