@@ -104,7 +104,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 		if name := text(r, "robot", "name"); !strings.HasPrefix(name, "Vector-") || text(r, "robot", "serial") == "" {
 			return fmt.Errorf("its name is %q", name)
 		}
-		for device, name := range map[string]string{"headPitch": "angle", "arm": "position", "battery": "voltage", "wheelL": "turn"} {
+		for device, name := range map[string]string{"headPitch": "angle", "arm": "position", "battery": "voltage", "wheelL": "turn", "accelZ": "acceleration"} {
 			if _, err := slot(r, device, name); err != nil {
 				return err
 			}

@@ -89,6 +89,7 @@ func newPlace(t testing.TB, m *world.Map) *place {
 		if err := errors.Join(<-done, drv.Close()); err != nil {
 			t.Error(err)
 		}
+		p.h.Report(&p.rep) // until it saw the end the loop did more
 		p.flush()
 	})
 	t.Cleanup(p.close)

@@ -98,6 +98,9 @@ const (
 	patience  = 2 * time.Second // without a believed sample for this long the sensors are broken
 )
 
+// nothingYet is what a log heard that heard nothing.
+const nothingYet = "nothing yet"
+
 // newest is what a reader leaves for the loop.
 type newest struct {
 	sample body.Inertial
@@ -130,7 +133,7 @@ func New(cfg Config, log *slog.Logger) (*Reader, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Reader{cfg: cfg, log: log, pause: minPause, out: rt.NewLatest[newest]()}, nil
+	return &Reader{cfg: cfg, log: log, pause: minPause, said: nothingYet, out: rt.NewLatest[newest]()}, nil
 }
 
 // Newest copies the newest sample to in: its At is 0 while there is none. broken: the robot has the sensors and they have not worked for two
@@ -231,10 +234,13 @@ func (r *Reader) close() {
 // tell logs why there is no sample, once, and that there is one again.
 func (r *Reader) tell(ctx context.Context) {
 	why := ""
-	if r.err != nil && r.trial == probation { // while a chip is on probation the reason stands
+	switch {
+	case r.err == nil && r.sample.At == 0:
+		return // it begins
+	case r.err != nil && r.trial < probation:
+		return // on probation: the reason stands
+	case r.err != nil:
 		why = r.err.Error()
-	} else if r.err != nil {
-		return
 	}
 	if why == r.said {
 		return
