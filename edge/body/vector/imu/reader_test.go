@@ -32,11 +32,12 @@ type desk struct {
 	err   error // of a bus that cannot be opened
 	in    body.Inertial
 	bad   bool
+	grain time.Duration
 }
 
 func newDesk(t *testing.T, chip vectorsim.IMUConfig, cfg imu.Config) *desk {
 	t.Helper()
-	d := &desk{t: t, now: time.Hour, accel: [3]float64{0, 0, imu.Gravity}}
+	d := &desk{t: t, now: time.Hour, grain: time.Millisecond, accel: [3]float64{0, 0, imu.Gravity}}
 	d.chip = vectorsim.NewIMU(chip, func() (a, g [3]float64) { return d.accel, d.gyro })
 	d.chip.PowerOn(d.now)
 	cfg.Device, cfg.Open = "test", func() (imu.Bus, error) { return d, d.err }
@@ -56,10 +57,10 @@ func (d *desk) Transfer(tx, rx []byte) error {
 
 func (d *desk) Close() error { return nil }
 
-// run lets time pass in steps of 100 us.
+// run lets time pass in steps of d.grain.
 func (d *desk) run(t time.Duration) {
 	d.t.Helper()
-	for end := d.now + t; d.now < end; d.now += 100 * time.Microsecond {
+	for end := d.now + t; d.now < end; d.now += d.grain {
 		if d.now >= d.next {
 			if d.next = d.r.Step(d.now); d.next <= d.now {
 				d.t.Fatalf("at %v it wants to be called at %v", d.now, d.next)
@@ -87,6 +88,7 @@ func near(got, want [3]float64, most float64) bool {
 // TestReader: from power on to samples within 200 ms, in SI, none of which is older than one period and a tenth; no sample is missed.
 func TestReader(t *testing.T) {
 	d := newDesk(t, vectorsim.IMUConfig{AccelNoise: 0.01, GyroNoise: 0.001, GyroBias: [3]float64{0, 0, 0.01}}, imu.Config{Expected: true})
+	d.grain = 100 * time.Microsecond
 	d.run(200 * time.Millisecond)
 	if d.in.At == 0 || d.bad {
 		t.Fatalf("nothing after 200 ms: %+v, broken %v", d.in, d.bad)
