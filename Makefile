@@ -88,7 +88,7 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 .PHONY: arm
 arm:
 	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/(agent|app|sim|corelink|body/vector)(/|$$)|/certs/devicecert')
-	@$(ARM_TEST) ./edge/body/vector/spine ./edge/body/vector/imu
+	@$(ARM_TEST) ./edge/body/vector/spine
 	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim
 
 .PHONY: soak

@@ -39,6 +39,9 @@ type place struct {
 	rep   Report
 	now   time.Duration
 	begun bool
+
+	awaited func() bool   // the loop hands over when it holds
+	limit   time.Duration // or then
 }
 
 // newPlace is a robot in m, nil: nowhere. Each of set changes what its helm is made of.
@@ -46,6 +49,7 @@ func newPlace(t testing.TB, m *world.Map, set ...func(*Model)) *place {
 	t.Helper()
 	p := &place{t: t, sim: vectorsim.NewStepped(vectorsim.Config{Seed: 7, Volts: 4, DischargePerMinute: -1, World: m}), tape: rt.NewTape(1 << 20),
 		turn: make(chan struct{}), ended: make(chan struct{})}
+	p.now = p.sim.Now()
 	p.chip = vectorsim.NewIMU(vectorsim.IMUConfig{Seed: 7}, p.sim.Inertial)
 	p.chip.PowerOn(p.sim.Now())
 	sensors, err := p.sim.Sensors(p.chip, imu.Config{Expected: true})
@@ -64,9 +68,14 @@ func newPlace(t testing.TB, m *world.Map, set ...func(*Model)) *place {
 	}
 	p.live = state.NewLive(p.h.Board(), nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	// The test's goroutine and the loop's take turns.
+	// The test's goroutine and the loop's take turns: the loop runs until what the test waits for has come.
 	turn := rt.Task{Name: "test", Every: 1, Run: func(f *rt.Frame) {
 		p.now = f.Now
+		p.h.Report(&p.rep)
+		p.flush()
+		if p.now < p.limit && !p.awaited() {
+			return
+		}
 		select {
 		case p.ended <- struct{}{}:
 		case <-ctx.Done():
@@ -107,32 +116,34 @@ func (p *place) flush() {
 }
 
 // step lets the loop do one.
-func (p *place) step() {
+func (p *place) step() { p.next(func() bool { return true }, time.Second) }
+
+// next lets the loop step until ok holds after one of them, for so long at most, and reports whether it did. ok is called by the loop.
+func (p *place) next(ok func() bool, most time.Duration) bool {
+	held := false
+	p.awaited = func() bool { held = ok(); return held }
+	p.limit = p.now + most
 	if p.begun {
 		p.turn <- struct{}{}
 	}
 	p.begun = true
 	<-p.ended
-	p.h.Report(&p.rep)
-	p.flush()
+	return held
 }
 
 // until steps until ok holds, for 30 s at most, and returns how long that took.
 func (p *place) until(what string, ok func() bool) time.Duration {
 	p.t.Helper()
 	began := p.now
-	for p.step(); !ok(); p.step() {
-		if p.now-began > 30*time.Second {
-			p.t.Fatalf("%s: not within 30 s; %+v, really %+v, stop %v", what, p.rep.Sense.Motion, p.around(), p.rep.Motion.Stop)
-		}
+	if !p.next(ok, 30*time.Second) {
+		p.t.Fatalf("%s: not within 30 s; %+v, really %+v, stop %v", what, p.rep.Sense.Motion, p.around(), p.rep.Motion.Stop)
 	}
 	return p.now - began
 }
 
 func (p *place) run(t time.Duration) {
-	for end := p.now + t; p.now < end; {
-		p.step()
-	}
+	end := p.now + t
+	p.next(func() bool { return p.now >= end }, 2*t+time.Second)
 }
 
 func (p *place) around() world.State {
@@ -191,7 +202,7 @@ func (p *place) value(name string) float64 {
 	p.t.Helper()
 	r, err := p.live.Read(name)
 	if err != nil {
-		p.t.Fatalf("%s: %v", name, err)
+		p.t.Errorf("%s: %v", name, err)
 	}
 	return r.Value.Number
 }
