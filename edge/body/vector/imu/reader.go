@@ -20,6 +20,8 @@ type Config struct {
 	// Expected: the robot has the sensors, so that a device that is not there is broken. Without it, one that is there and does not work is.
 	Expected bool
 	Open     func() (Bus, error) // instead of Device, which then only names it
+	// Now is the clock of Step's times; nil: package mono's.
+	Now func() time.Duration
 
 	Hertz uint32     // clock of the bus, at most 10 MHz; 0: 1 MHz (own default)
 	Rate  Rate       // of samples; 0: 200 Hz (VEC-IMU-01; own default)
@@ -44,6 +46,9 @@ func (c *Config) defaults() {
 	}
 	if c.Axes == [3]int8{} {
 		c.Axes = [3]int8{1, 2, 3}
+	}
+	if c.Now == nil {
+		c.Now = mono.Now
 	}
 	if c.Open == nil {
 		path, hertz := c.Device, c.Hertz
@@ -155,9 +160,9 @@ func (r *Reader) Run(ctx context.Context) error {
 			return nil
 		case <-t.C:
 		}
-		next := r.Step(mono.Now())
+		next := r.Step(r.cfg.Now())
 		r.tell(ctx)
-		t.Reset(next - mono.Now())
+		t.Reset(next - r.cfg.Now())
 	}
 }
 

@@ -33,6 +33,7 @@ type desk struct {
 	in    body.Inertial
 	bad   bool
 	grain time.Duration
+	late  time.Duration // how long a transfer waits for its turn
 }
 
 func newDesk(t *testing.T, chip vectorsim.IMUConfig, cfg imu.Config) *desk {
@@ -41,6 +42,7 @@ func newDesk(t *testing.T, chip vectorsim.IMUConfig, cfg imu.Config) *desk {
 	d.chip = vectorsim.NewIMU(chip, func() (a, g [3]float64) { return d.accel, d.gyro })
 	d.chip.PowerOn(d.now)
 	cfg.Device, cfg.Open = "test", func() (imu.Bus, error) { return d, d.err }
+	cfg.Now = func() time.Duration { return d.now }
 	var err error
 	if d.r, err = imu.New(cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
@@ -49,6 +51,7 @@ func newDesk(t *testing.T, chip vectorsim.IMUConfig, cfg imu.Config) *desk {
 }
 
 func (d *desk) Transfer(tx, rx []byte) error {
+	d.now += d.late
 	if !d.chip.Transfer(d.now, tx, rx) {
 		return imu.ErrNoAnswer
 	}
@@ -184,6 +187,31 @@ func TestReaderSeesLostSettings(t *testing.T) {
 	d.run(2500 * time.Millisecond)
 	if d.bad || d.in.At == 0 || !near(d.in.Accel, d.accel, 0.1) {
 		t.Errorf("%+v, broken %v; want 1 g", d.in, d.bad)
+	}
+}
+
+// TestLateTransfers: on a machine that lets each transfer wait, chips are brought up all the same, samples have the time that they were taken at, and
+// nothing is a fault.
+func TestLateTransfers(t *testing.T) {
+	d := newDesk(t, vectorsim.IMUConfig{}, imu.Config{Expected: true})
+	for range 300 {
+		for _, late := range []time.Duration{0, 120 * time.Millisecond, 30 * time.Millisecond, 0, 0, 0, 7 * time.Millisecond, 0} {
+			d.late = late
+			d.run(20 * time.Millisecond)
+			if late == 0 && d.now > time.Hour+2*time.Second && (d.bad || d.in.At == 0 || d.now-d.in.At > 40*time.Millisecond) {
+				t.Fatalf("at %v: %+v, broken %v", d.now, d.in, d.bad)
+			}
+		}
+	}
+	d.late = 0
+	d.run(time.Second)
+	last := d.in.At
+	d.late = 50 * time.Millisecond // the one transfer of this read
+	for d.in.At == last {
+		d.run(time.Millisecond)
+	}
+	if whole := (d.in.At - last) % (5 * time.Millisecond); whole > time.Microsecond && whole < 4999*time.Microsecond {
+		t.Errorf("a sample that was read late is %v after the one before, want whole periods", d.in.At-last)
 	}
 }
 

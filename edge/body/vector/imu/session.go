@@ -25,6 +25,7 @@ var (
 // Own defaults of a session, where the data sheet gives none.
 const (
 	stoppedAfter = 100 * time.Millisecond
+	stoppedReads = 5   // and so many in a row that say so: one may be answered long before the next
 	stuckAfter   = 25  // samples without the least noise
 	checkEvery   = 200 // samples: a chip that lost its power for a moment measures on in other units
 )
@@ -46,7 +47,8 @@ type session struct {
 
 	block   Block
 	slot    uint32        // of the newest sample: how many there were by the chip's clock, as far as it counts
-	fresh   time.Duration // when it came
+	old     int           // reads in a row that found no newer one
+	since   time.Duration // when the first of them was
 	same    int           // samples like it in a row
 	samples int           // since the last look at the configuration
 	begun   bool
@@ -129,12 +131,11 @@ func (s *session) check() error {
 }
 
 // step does what is due. It returns when it wants to be called next, and whether in holds a new sample. in.At of the next sample is later than that
-// of in, and no later than the sample was: earlier by what the bus takes. An error ends the session.
+// of in; between now and the end of the step the chip measured it, or its age before. An error ends the session.
 func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration, fresh bool, err error) {
 	if s.place <= lastStart {
 		wait, err := s.start()
-		s.fresh = now + wait
-		return now + wait, false, err
+		return s.cfg.Now() + wait, false, err // the chip heard of it no later
 	}
 	if s.samples >= checkEvery {
 		s.samples = 0
@@ -146,6 +147,7 @@ func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration
 	if err != nil {
 		return 0, false, err
 	}
+	after := s.cfg.Now()
 	if dead(p, 0x00) || dead(p, 0xff) {
 		return 0, false, fmt.Errorf("%w: %d bytes of %#02x instead of a sample", ErrDead, BlockSize, p[0])
 	}
@@ -156,12 +158,22 @@ func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration
 	ticks, period := s.cfg.Rate.Ticks(), s.cfg.Rate.Period()
 	slot, age := b.TimeRaw/ticks, Ticks(b.TimeRaw%ticks)
 	// A little after the next sample, wherever our clock and the chip's have drifted.
-	next = now - age + period + period/10
+	next = after - age + period + period/10
 	if s.begun && slot == s.slot {
-		if now-s.fresh > stoppedAfter {
-			return 0, false, fmt.Errorf("%w: its clock stands at %#06x for %v", ErrStopped, b.TimeRaw, now-s.fresh)
+		if s.old++; s.old == 1 {
+			s.since = now
+		}
+		if s.old >= stoppedReads && now-s.since > stoppedAfter {
+			return 0, false, fmt.Errorf("%w: its clock stands at %#06x for %v", ErrStopped, b.TimeRaw, now-s.since)
 		}
 		return next, false, nil
+	}
+	s.old = 0
+	// It was taken age before the chip answered, which was between the two times; its own clock says when by the sample before.
+	at := now - age
+	if s.begun {
+		passed := (slot - s.slot) % (1 << timeBits / ticks)
+		at = min(max(at, in.At+time.Duration(passed)*period), after-age)
 	}
 	if s.begun && b.GyroRaw == s.block.GyroRaw && b.AccelRaw == s.block.AccelRaw {
 		if s.same++; s.same >= stuckAfter {
@@ -170,10 +182,10 @@ func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration
 	} else {
 		s.same = 0
 	}
-	s.begun, s.block, s.slot, s.fresh = true, b, slot, now
+	s.begun, s.block, s.slot = true, b, slot
 	s.samples++
 	s.cfg.convert(&b, in)
-	in.At = max(now-age, in.At+1)
+	in.At = max(at, in.At+1)
 	return next, true, nil
 }
 

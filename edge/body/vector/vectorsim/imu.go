@@ -273,7 +273,7 @@ func (imuBus) Close() error { return nil }
 
 // Sensors returns the reader of a chip in the board's time, as a driver takes it: each look at it lets it do what is due. It has no power yet.
 func (s *Stepped) Sensors(c *IMU, cfg imu.Config) (vector.Sensors, error) {
-	cfg.Device, cfg.Open = "simulated", func() (imu.Bus, error) { return imuBus{c, s.Now}, nil }
+	cfg.Device, cfg.Now, cfg.Open = "simulated", s.Now, func() (imu.Bus, error) { return imuBus{c, s.Now}, nil }
 	r, err := imu.New(cfg, slog.New(slog.DiscardHandler))
 	return &steppedSensors{s: s, r: r}, err
 }
