@@ -31,6 +31,10 @@ const LogDir = robotfs.Cache + "/vic-logmgr"
 // faultFile holds the restart limits (VEC-FLT-07).
 const faultFile = "anki/etc/fault-code-handler.env"
 
+// imuRate is how often a simulated robot reads its inertial sensors: a fourth of what a real one does. Each reading wakes two processes, 200 a second
+// take as much of a processor as robotd's loop; for 80 ms of a fall and 20 ms of an impact 50 do.
+const imuRate = "50"
+
 // Config says how to run a robot.
 type Config struct {
 	Root string // the robot's folder, made by Make
@@ -154,7 +158,7 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		}
 	})
 	for _, s := range []proc.Spec{
-		r.spec("robotd", restart, "-device", pty.SlavePath),
+		r.spec("robotd", restart, "-device", pty.SlavePath, "-imu-rate", imuRate),
 		r.spec("agentd", restart),
 	} {
 		wg.Go(func() {

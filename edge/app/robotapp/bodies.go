@@ -72,9 +72,15 @@ func (c Config) port() string {
 }
 
 // inertial says where the inertial sensors are. Those that were named the robot has; of the usual ones it has those that are there.
-func (c Config) inertial() imu.Config {
-	if c.IMU != "" {
-		return imu.Config{Device: c.IMU, Expected: true}
+func (c Config) inertial() (imu.Config, error) {
+	out := imu.Config{Device: c.IMU, Expected: c.IMU != ""}
+	if !out.Expected {
+		out.Device = filepath.Join(c.Root, bodies[c.Body].sensors)
 	}
-	return imu.Config{Device: filepath.Join(c.Root, bodies[c.Body].sensors)}
+	if c.IMURate == 0 {
+		return out, nil
+	}
+	var err error
+	out.Rate, err = imu.RateOf(c.IMURate)
+	return out, err
 }

@@ -64,7 +64,11 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 		return nil, err
 	}
 	c.deck = newDeck(c, h)
-	if c.imu, err = imu.New(cfg.inertial(), log); err != nil {
+	inertial, err := cfg.inertial()
+	if err == nil {
+		c.imu, err = imu.New(inertial, log)
+	}
+	if err != nil {
 		return nil, err
 	}
 	c.loop, err = rt.New(rt.Config{Tape: tape}, rtlinux.Clock{}, h.Task())

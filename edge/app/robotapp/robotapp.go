@@ -40,6 +40,7 @@ type Config struct {
 	Body      string // key of bodies
 	Device    string // "": the body's usual one below Root
 	IMU       string // the inertial sensors' device; "": the usual one below Root, if it is there
+	IMURate   int    // samples a second; 0: 200
 	Firmware  string // file with the body's own program; "": the body's usual one below Root
 	Record    string // file for a recording of the run; "": none
 	RecordMiB int    // its most, in MiB
@@ -75,6 +76,9 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			if cfg.Priority < 0 || cfg.Priority > 99 {
 				return cli.Usage("-priority %d: want 1 to 99, or 0 for normal scheduling", cfg.Priority)
 			}
+			if _, err := imu.RateOf(cfg.IMURate); err != nil {
+				return cli.Usage("-imu-rate: %w", err)
+			}
 			if cfg.RecordMiB < 1 || cfg.RecordMiB > 1<<20 {
 				return cli.Usage("-record-limit %d: want 1 to %d MiB", cfg.RecordMiB, 1<<20)
 			}
@@ -100,6 +104,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
 	f.StringVar(&cfg.IMU, "imu", "", "device of the inertial sensors: a spidev channel, or a Unix socket of simulated ones; one that is named and does not work is fault 960 (default: "+
 		imu.DefaultDevice+" below the root, if it is there)")
+	f.IntVar(&cfg.IMURate, "imu-rate", 200, "samples of the inertial sensors a second: 25, 50, 100, 200, 400, 800 or 1600")
 	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
 	f.IntVar(&cfg.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")

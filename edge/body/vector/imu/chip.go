@@ -151,6 +151,16 @@ const (
 	Hz1600
 )
 
+// RateOf returns the rate of so many samples a second.
+func RateOf(hertz int) (Rate, error) {
+	for r := Hz25; r <= Hz1600; r++ {
+		if hertz == 25<<(r-Hz25) {
+			return r, nil
+		}
+	}
+	return 0, fmt.Errorf("imu: %d samples a second, want 25, 50, 100, 200, 400, 800 or 1600", hertz)
+}
+
 func (r Rate) valid() bool { return r >= Hz25 && r <= Hz1600 }
 
 // Ticks returns the counts of the chip's clock from a sample to the next; 0 for a rate that there is not.

@@ -79,6 +79,11 @@ func TestScales(t *testing.T) {
 			t.Errorf("rate %d has a period of %v, want %v", r, r.Period(), want)
 		}
 	}
+	for hertz, want := range map[int]Rate{25: Hz25, 50: Hz50, 200: Hz200, 1600: Hz1600, 0: 0, 24: 0, 150: 0, 3200: 0, -25: 0} {
+		if got, err := RateOf(hertz); got != want || (err == nil) != (want != 0) {
+			t.Errorf("%d a second: %v, %v, want %v", hertz, got, err, want)
+		}
+	}
 	if Hz100 != 8 || Accel8G != 8 {
 		t.Error("codes of the configurations")
 	}
