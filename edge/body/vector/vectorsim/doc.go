@@ -5,6 +5,7 @@
 //	board.go   the protocol, one call a period; no clock, no port, so that a test is its time
 //	world.go   motors, battery, sensors; what a person does to them
 //	ground.go  the body in a world (package world): where its treads take it, what it finds there
+//	imu.go     the chip of the inertial sensors in the head, which hangs on another wire
 //	flash.go   the program memory and the boot-loader's rules: erase, write, validate by signature, start
 //	sound.go   what the microphones hear, from a WAV file
 //	pad.go     the factory's characters over the charging pad
