@@ -38,7 +38,6 @@ type place struct {
 	ended chan struct{} // a step of the helm has
 	rep   Report
 	now   time.Duration
-	begun bool
 
 	awaited func() bool   // the loop hands over when it holds
 	limit   time.Duration // or then
@@ -101,7 +100,10 @@ func newPlaceAt(t testing.TB, rate imu.Rate, m *world.Map, set ...func(*Model)) 
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- loop.Run(ctx, drv) }()
+	go func() {
+		<-p.turn
+		done <- loop.Run(ctx, drv)
+	}()
 	p.close = sync.OnceFunc(func() {
 		cancel()
 		if err := errors.Join(<-done, drv.Close()); err != nil {
@@ -129,10 +131,7 @@ func (p *place) next(ok func() bool, most time.Duration) bool {
 	held := false
 	p.awaited = func() bool { held = ok(); return held }
 	p.limit = p.now + most
-	if p.begun {
-		p.turn <- struct{}{}
-	}
-	p.begun = true
+	p.turn <- struct{}{}
 	<-p.ended
 	return held
 }
