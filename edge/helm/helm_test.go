@@ -709,6 +709,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		if !d.silent {
 			d.sense.At = d.f.Now
 		}
+		d.sense.Inertial = body.Inertial{Accel: [3]float64{0, float64(n % 7), float64(n % 300 / 20)}, Gyro: [3]float64{0, 0, float64(n % 3)}, At: d.sense.At}
 		d.f.Sense, d.f.Act = &d.sense, &d.act
 		d.h.Step(&d.f)
 		for {

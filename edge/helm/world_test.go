@@ -450,3 +450,17 @@ func TestGyroFails(t *testing.T) {
 		t.Errorf("gyro %v, %+v", p.rep.Sense.Motion.Gyro, p.rep.Power.Shutdown)
 	}
 }
+
+// TestOnInAHand: a robot that is switched on in a hand has no broken gyro: what trembles is the hand, and the accelerometer feels it too (VEC-IMU-16).
+func TestOnInAHand(t *testing.T) {
+	p := newPlace(t, builtin(t, "empty"), func(m *Model) { m.Sense.Motion.GyroFail = 2 * time.Second })
+	p.hand((*world.World).PickUp)
+	p.run(8 * time.Second)
+	if m := &p.rep.Sense.Motion; m.Gyro != sense.GyroPending || p.rep.Power.Shutdown.Off != power.StayOn {
+		t.Errorf("gyro %v, %+v", m.Gyro, p.rep.Power.Shutdown)
+	}
+	p.hand(func(w *world.World) error { return w.PutDown(world.Pose{}) })
+	p.until("a calibrated gyro", func() bool {
+		return p.rep.Sense.Motion.Gyro == sense.GyroCalibrated && p.rep.Sense.Motion.OffTreads == sense.OnTreads
+	})
+}
