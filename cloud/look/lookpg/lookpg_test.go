@@ -95,6 +95,10 @@ func TestPlan(t *testing.T) {
 		if i == 1 && tc.world.Map != room {
 			t.Error("the caller's frame was changed")
 		}
+		var twice bool // what is written twice a second is the frame
+		if err := pool.QueryRow(t.Context(), `SELECT coalesce(frame->'world' ? 'map', false) FROM robot_look`).Scan(&twice); err != nil || twice {
+			t.Errorf("%d: the map is in the frame too: %v, %v", i, twice, err)
+		}
 		f, err := s.Newest(t.Context(), rex)
 		if err != nil || (f.Frame.World == nil) != (tc.world == nil) {
 			t.Fatalf("%d: %+v, %v", i, f, err)

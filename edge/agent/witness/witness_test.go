@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -122,9 +123,9 @@ func TestAsk(t *testing.T) {
 
 // TestRubbish: what no simulator of ours says is an error, and is bounded; who says nothing holds nobody up for long.
 func TestRubbish(t *testing.T) {
-	for name, says := range map[string]string{
-		"nothing": "", "no JSON": "x", "a world of tomorrow": `{"rev":"1","posture":"ok","pose":[1e9,0,0],"map":{}}`,
-		"no map": `{"rev":"1","posture":"ok"}`, "too much": strings.Repeat(" ", maxAnswer+1),
+	for says, want := range map[string]string{
+		"": "unexpected end", "x": "invalid character", `{"rev":"1","posture":"ok","pose":[1e9,0,0],"map":{}}`: "out of bounds",
+		`{"rev":"1","posture":"ok"}`: `map "1" is not in the answer`, strings.Repeat(" ", maxAnswer+1): "more than",
 	} {
 		root := deep(t)
 		ln, err := listen(root)
@@ -136,11 +137,12 @@ func TestRubbish(t *testing.T) {
 			if err != nil {
 				return // the test is over
 			}
+			_, _ = bufio.NewReader(conn).ReadString('\n')
 			_, _ = io.WriteString(conn, says) // who has heard enough hangs up
 			_ = conn.Close()
 		}()
-		if w, err := NewClient(root).Ask(t.Context()); w != nil || err == nil || !strings.HasPrefix(err.Error(), "ask where the robot is: ") {
-			t.Errorf("%s: %+v, %v; want an error", name, w, err)
+		if w, err := NewClient(root).Ask(t.Context()); w != nil || err == nil || !strings.HasPrefix(err.Error(), "ask where the robot is: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80q: %+v, %v; want an error that says %q", says, w, err, want)
 		}
 		_ = ln.Close() // nobody waits
 	}
