@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"kennel/cloud/access"
+	"kennel/cloud/look"
 	"kennel/infra/browser"
 )
 
@@ -368,11 +369,21 @@ func (s *site) drives(p *browser.Page, thing string) {
 		}
 		return v
 	}
-	before := see()
-	for range 10 { // where the machine has too much to do the core gives a drive up
-		if out, err := s.ctl("robot", "drive", thing, "straight=0.05", "seconds=5"); err != nil && !strings.Contains(err.Error(), "late") && !strings.Contains(err.Error(), "not heard") {
+	before, way := see(), s.house.seen(thing, "rest", atRest).Motion.Way
+	for range 10 { // where the machine has too much to do the core stops a drive for its own lateness, or gives it up
+		out, err := s.ctl("robot", "drive", thing, "straight=0.05", "seconds=5")
+		if err != nil && (strings.Contains(err.Error(), "late") || strings.Contains(err.Error(), "not heard")) {
+			continue
+		}
+		if err != nil {
 			s.t.Fatalf("drive: %v %s", err, out)
-		} else if err == nil {
+		}
+		if s.house.seen(thing, "the end of the drive", func(r look.Robot) error {
+			if r.Motion.Treads == "running" || r.Motion.Way == way && r.Motion.Treads != "stopped" && r.Motion.Treads != "astray" {
+				return fmt.Errorf("%+v", r.Motion)
+			}
+			return atRest(r)
+		}).Motion.Way-way > 0.02 {
 			break
 		}
 	}

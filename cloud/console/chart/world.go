@@ -311,7 +311,7 @@ func (w *World) robot(p *pen, v view) {
 	if !v.close {
 		// As small as it is there, it is hard to find.
 		r := max(1.1*b.Nose*u, 30)
-		p.put(`<circle class="halo" r="`, coord(r), `"/><path class="nose" d="M`, coord(r+4), ` -9L`, coord(r+20), ` 0L`, coord(r+4), ` 9Z"/>`)
+		p.put(`<circle class="halo" r="`, coord(r), `"/><path class="nose" d="M`, coord(r+4), ` -8L`, coord(r+28), ` 0L`, coord(r+4), ` 8Z"/>`)
 	}
 	long, half := b.Nose+b.Tail, b.Width/2
 	box := func(class string, x, y, width, height, round float64) {
