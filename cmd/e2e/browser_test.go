@@ -157,11 +157,10 @@ func (s *site) plant(t *testing.T) planted {
 		return r
 	}
 	trusted := s.ready.Files["root_ca"]
-	run(p.root, secrets[0], foreign).run(t)
-	run(p.secret, secrets[0], trusted).run(t)
+	stops := []func(){run(p.root, secrets[0], foreign).run(t), run(p.secret, secrets[0], trusted).run(t)}
 	blocked := run(p.port, secrets[2], trusted)
 	blocked.mqtt.cut()
-	blocked.run(t)
+	stops = append(stops, blocked.run(t))
 	stop := run(p.offline, secrets[3], trusted).run(t)
 	s.awaitPresent(3)
 	stop()
@@ -178,6 +177,9 @@ func (s *site) plant(t *testing.T) planted {
 		})
 	}
 	s.awaitAbsent(p.offline)
+	for _, stop := range stops {
+		stop() // their owners give up; what they tried is known
+	}
 	return p
 }
 
@@ -343,6 +345,12 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	} {
 		p.Follow(x.link, x.path)
 		look(x.name)
+		if x.name == "tail" { // what comes does not push away what somebody reads
+			p.Focus("link", thing)
+			p.See("New rows wait while you read")
+			p.Focus("button", "Pause")
+			p.Gone("New rows wait while you read")
+		}
 	}
 	p.Click("summary", "Your account")
 	p.Follow("Your account", "^/me")

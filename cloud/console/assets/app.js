@@ -163,6 +163,15 @@ if (tail) {
     tellTimes(body);
   };
   const paused = () => pause.getAttribute("aria-pressed") === "true";
+  // Whoever reads in the list with the keyboard must not have it pushed away: what comes waits until they leave it.
+  const waits = "New rows wait while you read";
+  const reading = () => body.contains(document.activeElement);
+  const flush = () => {
+    if (paused() || reading()) return;
+    add(waiting);
+    waiting = [];
+    say("live", "Live");
+  };
   const tell = () => {
     note.hidden = !skipped && !lost;
     note.textContent = (skipped ? `${skipped} came too fast to be shown; narrow the filter. ` : "") + (lost ? "The connection was lost meanwhile; some may be missing." : "");
@@ -170,9 +179,11 @@ if (tail) {
   const toggle = () => {
     pause.setAttribute("aria-pressed", String(!paused()));
     pause.textContent = paused() ? "Go on" : "Pause";
-    if (!paused()) { add(waiting); waiting = []; }
-    say("live", paused() ? "Paused" : "Live");
+    if (paused()) say("live", "Paused");
+    else if (reading()) say("live", waits);
+    else flush();
   };
+  body.addEventListener("focusout", () => setTimeout(flush)); // by then the focus is where it goes
   pause.hidden = clear.hidden = false;
   pause.addEventListener("click", toggle);
   clear.addEventListener("click", () => { body.replaceChildren(); skipped = 0; lost = false; tell(); });
@@ -182,9 +193,9 @@ if (tail) {
   stream.onerror = () => { lost = true; tell(); say("lost", stream.readyState === EventSource.CLOSED ? "Not live; load the page again" : "Reconnecting"); };
   stream.addEventListener("rows", (e) => {
     const rows = [...new DOMParser().parseFromString("<table><tbody>" + JSON.parse(e.data), "text/html").querySelectorAll("tr")];
-    if (!paused()) return add(rows);
+    if (!paused() && !reading()) return add(rows);
     waiting = waiting.concat(rows).slice(-shown);
-    say("live", `Paused, ${waiting.length} waiting`);
+    say("live", paused() ? `Paused, ${waiting.length} waiting` : waits);
   });
   stream.addEventListener("skipped", (e) => { skipped += Number(e.data); tell(); });
   addEventListener("pagehide", () => stream.close());
