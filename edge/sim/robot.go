@@ -15,6 +15,7 @@ import (
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
+	"kennel/edge/agent/witness"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
@@ -81,6 +82,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	board := vectorsim.New(cfgBoard)
 	r.imu = vectorsim.NewIMU(vectorsim.IMUConfig{Seed: world.Seed}, board.Inertial)
+	if r.truth, err = newTruth(board); err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		err := r.boot(ctx, board)
 		switch {
@@ -99,6 +103,7 @@ type robot struct {
 	imu  *vectorsim.IMU
 
 	reboot chan struct{} // one slot
+	truth  *truth        // nil: the body is nowhere
 
 	mu    sync.Mutex
 	state State
@@ -151,12 +156,19 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	if r.cfg.OnCode != nil {
 		wg.Go(func() { watchCode(head, r.root, r.cfg.OnCode) })
 	}
-	failed := make(chan error, 3) // one each
+	failed := make(chan error, 4) // one each
 	wg.Go(func() {
 		if err := vectorsim.ServeIMU(head, filepath.Join(r.cfg.Root, imu.DefaultDevice), r.imu); err != nil {
 			failed <- err
 		}
 	})
+	if r.truth != nil {
+		wg.Go(func() {
+			if err := witness.Serve(head, r.root, r.truth.see, r.cfg.Log); err != nil {
+				failed <- err
+			}
+		})
+	}
 	for _, s := range []proc.Spec{
 		r.spec("robotd", restart, "-device", pty.SlavePath, "-imu-rate", imuRate),
 		r.spec("agentd", restart),
@@ -195,7 +207,12 @@ func (r *robot) spec(name string, restart proc.Restart, args ...string) proc.Spe
 	return proc.Spec{
 		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, LogDir, name+".log"), Restart: restart,
 		StopTimeout: 5 * time.Second,
-		OnStart:     func(pid int) { r.note(name, pid) },
+		OnStart: func(pid int) {
+			if name == "robotd" && r.truth != nil {
+				r.truth.begin()
+			}
+			r.note(name, pid)
+		},
 		OnExit: func(proc.Exit) {
 			r.note(name, 0)
 			if name == "agentd" && wipe.Requested(r.root) {
