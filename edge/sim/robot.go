@@ -15,6 +15,7 @@ import (
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
@@ -116,16 +117,21 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	r.mu.Lock()
 	r.state.Boots++
 	r.mu.Unlock()
-	pty, err := vectorsim.OpenPTY()
+	// A socket and no pseudo-terminal, whose bytes are late on a busy machine: simulated robots come in dozens. It is where a robot has its tty.
+	line, err := vectorsim.ListenSocket(r.root, vector.DefaultDevice)
 	if err != nil {
-		return fmt.Errorf("pty for the body board: %w", err)
+		return err
 	}
-	defer pty.Close()
+	defer func() {
+		if err := line.Close(); err != nil {
+			r.cfg.Log.WarnContext(ctx, "close the body's line", logging.Err, err)
+		}
+	}()
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	power := make(chan error, 1) // the board speaks once
-	go func() { power <- board.Run(ctx, pty.Master) }()
+	go func() { power <- board.RunOn(ctx, line) }()
 
 	select {
 	case <-ctx.Done():
@@ -144,7 +150,7 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	}
 	failed := make(chan error, 2) // one each
 	for _, s := range []proc.Spec{
-		r.spec("robotd", restart, "-device", pty.SlavePath),
+		r.spec("robotd", restart),
 		r.spec("agentd", restart),
 	} {
 		wg.Go(func() {

@@ -33,7 +33,7 @@ func TestFirmwareAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.powerOn()
-	p := b.start(nil, "-device", b.pty.SlavePath)
+	p := b.start(nil, "-device", b.device)
 	c := b.peer()
 	if h := await(c, "hello with a body", func(h *corelink.Hello) bool { return h.Body.Species != "" }); h.Body.Firmware != "2.2.0-test" {
 		t.Errorf("the body says %q, want the file's version", h.Body.Firmware)
@@ -55,7 +55,7 @@ func TestFirmwareAtStart(t *testing.T) {
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	p = b.start(nil, "-device", b.pty.SlavePath)
+	p = b.start(nil, "-device", b.device)
 	pid := uint32(p.cmd.Process.Pid)
 	await(c, "the next robotd", func(h *corelink.Hello) bool { return h.PID == pid })
 	if m := await(c, "firmware again", func(m *corelink.Firmware) bool { return m.Installed == "2.2.0-test" }); m.Attempts != 0 || m.Status != 0 {
@@ -79,7 +79,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 		b.board.SetFlashFaults(vectorsim.FlashFaults{EraseRefused: 9})
 		b.install(vectorsim.Image("2.2.0-test", 4900, 7))
 		b.powerOn()
-		p := b.start(nil, "-device", b.pty.SlavePath)
+		p := b.start(nil, "-device", b.device)
 		c := b.peer()
 		m := await(c, "firmware", func(*corelink.Firmware) bool { return true })
 		if m.Status != 17 || m.Attempts != 3 || !strings.Contains(m.Error, "erase the program, attempt 3: the body refused") || m.Installed != "2.1.0-test" {
@@ -113,7 +113,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 			b := newBench(t)
 			b.install(tc.file)
 			b.powerOn()
-			b.start(nil, "-device", b.pty.SlavePath)
+			b.start(nil, "-device", b.device)
 			c := b.peer()
 			m := await(c, "firmware", func(*corelink.Firmware) bool { return true })
 			if m.Status != uint16(unusable) || m.Wanted != "" || !strings.Contains(m.Error, tc.want) {

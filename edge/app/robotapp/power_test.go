@@ -17,7 +17,7 @@ import (
 func TestPower(t *testing.T) {
 	b := newBench(t)
 	b.powerOn()
-	p := b.start(nil, "-device", b.pty.SlavePath)
+	p := b.start(nil, "-device", b.device)
 	c, mind := b.peer(), b.peer()
 	m := await(c, "power", func(m *corelink.Power) bool { return m.PlayLeftSec > 0 })
 	if m.LastOff != "never on before" || m.Off != "stay_on" || m.Calm || m.Status&power.StatusCalm != 0 || m.Sleep != "Nothing" || m.SuggestedSec == 0 ||
@@ -55,7 +55,7 @@ func TestPower(t *testing.T) {
 	// An end that somebody decided, and one that nobody did.
 	again := func(want lastoff.Last) {
 		t.Helper()
-		p = b.start(nil, "-device", b.pty.SlavePath)
+		p = b.start(nil, "-device", b.device)
 		pid := uint32(p.cmd.Process.Pid)
 		await(c, "the next robotd", func(h *corelink.Hello) bool { return h.PID == pid })
 		if m := await(c, "power", func(*corelink.Power) bool { return true }); m.LastOff != want.String() {

@@ -22,7 +22,7 @@ func TestRecord(t *testing.T) {
 	b := newBench(t)
 	b.powerOn()
 	file := filepath.Join(t.TempDir(), "run.krt")
-	p := b.start(nil, "-device", b.pty.SlavePath, "-record", file)
+	p := b.start(nil, "-device", b.device, "-record", file)
 	c := b.peer()
 	await(c, "calibration", func(m *corelink.Motion) bool { return len(m.Joints) == 2 && m.Joints[0].Calibrated })
 	c.send(&corelink.SetLights{Lights: []corelink.Light{{R: 10}}})
