@@ -78,6 +78,11 @@ type Helm struct {
 	saver power.Saver
 	sleep power.Sleeper
 
+	proxMetres float64       // the distance that counts, and when it was measured
+	proxAt     time.Duration //
+	blind      bool          // the cliff sensors have no power because the helm said so, or know no floor since
+	blindAt    time.Duration // when it last said so
+
 	tape  *rt.Tape // records what comes to orders; nil: nothing does
 	input [maxInput]byte
 
@@ -203,6 +208,7 @@ func (h *Helm) Step(f *rt.Frame) {
 	h.begun, h.last = true, f.Now
 	anew := f.Run != h.run
 	h.take(f)
+	h.thin()
 	h.feel(f, dt)
 	if f.Sense.Fresh {
 		h.watchPower(f)
@@ -216,7 +222,7 @@ func (h *Helm) Step(f *rt.Frame) {
 	r := h.motion.Step(&in, f.Act)
 	h.now = *r
 	h.ready = h.ready || h.sense.Fresh && r.Stop&motion.Everything == 0
-	f.Act.Lights = h.act.Lights
+	h.save(f)
 	h.settle()
 	h.show(f.Now)
 	h.tell(f.Now)
@@ -286,6 +292,9 @@ func (h *Helm) reasons(f *rt.Frame) (stop motion.Reason) {
 
 // cliffs is what the treads must not go over: sensor i is bit i on both sides (VEC-BODY-20).
 func (h *Helm) cliffs() motion.Cliffs {
+	if h.blind {
+		return motion.FrontLeft | motion.FrontRight | motion.BackLeft | motion.BackRight
+	}
 	if !h.known.CliffsKnown {
 		return 0
 	}

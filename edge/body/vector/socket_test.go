@@ -54,6 +54,11 @@ func TestSocket(t *testing.T) {
 	var act body.Act
 	act.Motors[0] = 0.5
 	bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return b.State().Duty[0] > 0.49 && s.Motors[0].Position != 0 })
+	// The simulated board's control word is known (VEC-BODY-32, VEC-HW-07).
+	act.Off = body.SensorsPart | body.ChargerPart
+	bodytest.Until(t, d, &act, "without sensors", func(s *body.Sense) bool { return s.Power.Has(body.SensorsOff) })
+	act.Off = 0
+	bodytest.Until(t, d, &act, "with sensors", func(s *body.Sense) bool { return !s.Power.Has(body.SensorsOff) })
 	if err := d.Halt(); err != nil {
 		t.Fatal(err)
 	}
