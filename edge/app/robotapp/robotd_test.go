@@ -180,8 +180,14 @@ type process struct {
 
 func (b *bench) start(env []string, args ...string) *process {
 	b.t.Helper()
+	return b.startProgram(append(emulator(), binary), env, args...)
+}
+
+// startProgram is start with another robotd.
+func (b *bench) startProgram(program, env []string, args ...string) *process {
+	b.t.Helper()
 	p := &process{t: b.t, log: &syncBuffer{}, done: make(chan error, 1)}
-	argv := append(emulator(), binary, "-root", b.root, "-log-level", "debug", "-priority", "0")
+	argv := append(program, "-root", b.root, "-log-level", "debug", "-priority", "0")
 	argv = append(argv, args...)
 	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.Env = append(os.Environ(), env...)
