@@ -16,6 +16,8 @@ FUZZTIME ?= 10s
 ROBOT_PKGS := ./edge/... ./certs/thing/... ./certs/devicecert/... ./cloud/api/...
 # The programs of a robot.
 ROBOT_CMDS := agentd robotd
+# The programs that the tests of the whole run.
+E2E_CMDS := kenneld kennelctl agentd robotd robotsim
 
 .PHONY: help
 help: ## this list
@@ -28,8 +30,14 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 .PHONY: test
 test: ## everything that CI needs
 	@$(MAKE) --no-print-directory -j2 setup-test vet
-	@$(MAKE) --no-print-directory test-rhythm
-	@$(MAKE) --no-print-directory -j4 test-storms test-pages test-house test-robots
+	@$(MAKE) --no-print-directory test-programs
+	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory test-rhythm
+	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory -j4 test-storms test-pages test-house test-robots
+
+.PHONY: test-programs
+test-programs: # those that cmd/e2e runs, once for all of its parts
+	@mkdir -p bin/test
+	go build -ldflags='-s -w' -o bin/test/ $(E2E_CMDS:%=./cmd/%)
 
 # go test of what vet has looked at. Symbols for debuggers are a third of the linker's time.
 GO_TEST := go test -vet=off -ldflags='-s -w'

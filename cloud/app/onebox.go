@@ -471,6 +471,9 @@ func (h *oneboxHouse) people(ctx context.Context, c *Cloud) error {
 // firstSerial is that of the first simulated robot; serials of engineering units begin with 00e (VEC-STOR-03).
 const firstSerial = 0x00e20100
 
+// worlds are where the simulated robots are, one after the other (robotsim -world): the fifth stands on its charger, for which it needs a room.
+var worlds = [...]string{"room", "table", "empty", "table", "room"}
+
 // makeRobots registers the robots that are not yet there, makes their folders, and returns the services that run them.
 func (h *oneboxHouse) makeRobots(ctx context.Context, c *Cloud) ([]runner.Service, error) {
 	if h.Robots == 0 {
@@ -494,7 +497,7 @@ func (h *oneboxHouse) makeRobots(ctx context.Context, c *Cloud) ([]runner.Servic
 			return nil, fmt.Errorf("robot %s: %w", id, err)
 		}
 		k, err := h.inst.Child(onebox.ChildConfig{
-			Name: "robot-" + id.Slug(), Path: robotsim, Args: []string{"robot", "-root", root, "-log-level", h.LogLevel}, Env: append(os.Environ(), h.RobotEnv...),
+			Name: "robot-" + id.Slug(), Path: robotsim, Args: []string{"robot", "-root", root, "-world", worlds[i%len(worlds)], "-log-level", h.LogLevel}, Env: append(os.Environ(), h.RobotEnv...),
 			StopTimeout: 15 * time.Second, Restart: proc.Restart{Limit: 20, Window: time.Minute, MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
 		})
 		if err != nil {

@@ -17,6 +17,6 @@
 //	settings.go  documents, wanted and reported        orders.go    commands
 //	events.go    events of a robot, live tail          live.go      /live
 //	certificates.go operators.go audit.go login.go me.go  one page each    view.go  what pages show, pure functions
-//	page/        what is shared with the owners' pages (cloud/companion)   chart/  drawings
+//	page/        what is shared with the owners' pages (cloud/companion)   chart/  drawings, of a simulated robot's world too
 //	pages/       templates, parts/ what they share     assets/      style.css (design tokens), app.js, icon.svg
 package console

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"html/template"
 	"math"
 	"net/http"
 	"net/url"
@@ -11,7 +12,9 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/commands"
+	"kennel/cloud/api/live"
 	"kennel/cloud/command"
+	"kennel/cloud/console/chart"
 	"kennel/cloud/look"
 	"kennel/infra/kit"
 )
@@ -36,9 +39,20 @@ type robotView struct {
 	Facts   []fact
 	Stops   []string
 	Owners  []ownerView
+	Where   string     // of a simulated robot, in words
+	World   *worldView // nil: it is not simulated
 }
 
 type fact struct{ Name, Text string }
+
+// worldView is where a simulated robot is, and where it believes to be.
+type worldView struct {
+	Name            string
+	All, Near, Side template.HTML
+	Facts           []fact
+	Ghost           bool // it says where it believes to be
+	Omitted         int
+}
 
 type ownerView struct{ Devices, Program string }
 
@@ -95,6 +109,7 @@ func newRobotView(h thingHead, r look.Robot) robotView {
 			v.Owners[i].Devices = strings.TrimPrefix(v.Owners[i].Devices+", "+o.Device, ", ")
 		}
 	}
+	v.Where, v.World = r.Where(), newWorldView(r)
 	for _, d := range r.Devices {
 		if d.Interface == "" {
 			continue // it only holds others, whose names say so
@@ -110,6 +125,59 @@ func newRobotView(h thingHead, r look.Robot) robotView {
 		v.Devices = append(v.Devices, dv)
 	}
 	return v
+}
+
+// newWorldView returns nil for a robot that is not simulated.
+func newWorldView(r look.Robot) *worldView {
+	w := r.World
+	if w == nil || w.Map == nil {
+		return nil
+	}
+	head, lift := number(r, "headPitch", "angle"), number(r, "arm", "position")
+	v := &worldView{Name: w.Map.Name, Omitted: w.Map.Omitted, Side: chart.Side{Head: head, Lift: lift}.HTML()}
+	drawing := chart.World{World: *w, Title: "The world of " + string(r.Thing), Text: "Simulated: " + r.Where() + "."}
+	sight := "nothing in sight"
+	if w.Range > 0 {
+		sight = fmt.Sprintf("%.3f m", w.Range)
+	}
+	v.Facts = []fact{{"It is at", placeText(w.Pose)}}
+	if at, off, turned, ok := r.Belief(); ok {
+		drawing.Belief, v.Ghost = &at, true
+		v.Facts = append(v.Facts, fact{"It believes", placeText(at)}, fact{"Off by", fmt.Sprintf("%.1f cm, %.1f°", off*100, math.Abs(turned)*180/math.Pi)})
+	}
+	v.Facts = append(v.Facts, fact{"Its range finder sees", sight})
+	if head != nil {
+		way := "up"
+		if *head > 0 {
+			way = "down"
+		}
+		v.Facts = append(v.Facts, fact{"Head", fmt.Sprintf("%.0f° %s", math.Abs(*head)*180/math.Pi, way)})
+	}
+	if lift != nil {
+		v.Facts = append(v.Facts, fact{"Lift", fmt.Sprintf("%.0f mm", *lift*1000)})
+	}
+	v.Facts = append(v.Facts, fact{"It is", w.Posture})
+	if w.Falls > 0 {
+		v.Facts = append(v.Facts, fact{"Falls", fmt.Sprint(w.Falls)})
+	}
+	v.All, v.Near = drawing.All(), drawing.Near()
+	return v
+}
+
+func placeText(p live.Place) string {
+	return fmt.Sprintf("%.3f m, %.3f m, %.1f°", p[0], p[1], p[2]*180/math.Pi)
+}
+
+// number is what a slot of a device reads as; nil if that is no number, or not known.
+func number(r look.Robot, device, slot string) *float64 {
+	for _, d := range r.Devices {
+		for _, s := range d.Slots {
+			if v, ok := s.Value.(float64); ok && d.Compact == device && s.Name == slot && !math.IsNaN(v) {
+				return &v
+			}
+		}
+	}
+	return nil
 }
 
 // ageText is an age that is easy to read while it changes.

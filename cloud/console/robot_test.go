@@ -23,8 +23,25 @@ func TestRobotPage(t *testing.T) {
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, ">robot.body<") {
 			t.Errorf("as %q: text of the robot is markup, or a part that only holds others is shown", role)
 		}
+		for _, want := range []string{">simulated<", "0.4 m from the ", `role="status" data-live="where"`, "-0.1", "Off by", "10.0 cm", "14° down", "5 more walls", `class="ghost"`, `class="wall"`} {
+			if !strings.Contains(body, want) {
+				t.Errorf("as %q: the world is shown without %q", role, want)
+			}
+		}
 		if may, shown := slices.Contains(access.HTTP["POST /things/{thing}/stop"].Roles, role), strings.Contains(body, `action="/things/vic:00e20100/stop"`); may != shown {
 			t.Errorf("as %q: may stop it: %v, has the button: %v", role, may, shown)
 		}
+	}
+}
+
+// TestNoWorld: the page of a robot that is not simulated speaks of no world.
+func TestNoWorld(t *testing.T) {
+	r, err := glass{}.Look(t.Context(), rex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.World = nil
+	if v := newRobotView(thingHead{}, r); v.World != nil || v.Where != "" || !v.Seen {
+		t.Errorf("%+v", v)
 	}
 }

@@ -167,6 +167,7 @@ func newCloud(t *testing.T) *cloud {
 			{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
 				Slots: []look.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: "N·m"}}},
 			{Full: "robot.body.laser", Compact: "laser", Kind: "device", Interface: "DistanceSensor", Slots: []look.Slot{{Name: "distance", Type: "float", Unit: "m", Known: true, Value: "inf", AgeMS: &age}}}},
+			World:  &live.World{Rev: "1", Pose: live.Place{0.11, 0, 1.6}, Posture: "on treads", NoFloor: []bool{false}, Things: []live.Thing{}, Map: &live.Map{Name: "room", Charger: &live.Place{-1.4, 0, 0}}},
 			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Treads: "done", Stop: []string{"halted"}}}, nil
 	})
 	handle("GET /v1/things/{thing}/commands", func(*http.Request, string) (any, error) {

@@ -40,7 +40,7 @@ func (a *app) robotTree() *cobra.Command {
 		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full or a compact name, or the beginning of a full one.\n" +
 			"Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
-			"  kennelctl robot tree vic:00e20100 -o json | jq .motion",
+			"  kennelctl robot tree vic:00e20100 -o json | jq .motion\n  kennelctl robot tree vic:00e20100 -o json | jq .world.pose   # of a simulated robot",
 		ValidArgsFunction: a.completeThing,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseThing(args[0])
@@ -113,6 +113,12 @@ func named(all []look.Device, name string) (out []look.Device) {
 func showTree(t *cli.Table, r look.Robot) {
 	if m := r.Motion; m != nil {
 		t.Text(fmt.Sprintf("pose %.3f m, %.3f m, %.1f degrees; drove %.2f m; %s", m.X, m.Y, m.Theta*180/math.Pi, m.Way, moves(r)))
+	}
+	if where := r.Where(); where != "" {
+		if _, off, turned, ok := r.Belief(); ok {
+			where += fmt.Sprintf("; its pose is off by %.1f cm and %.1f degrees", off*100, math.Abs(turned)*180/math.Pi)
+		}
+		t.Text("simulated: " + where)
 	}
 	t.Row("COMPACT", "SLOT", "VALUE", "UNIT", "AGE")
 	for _, d := range r.Devices {

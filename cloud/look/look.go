@@ -26,7 +26,7 @@ const (
 	sendTime = 3 * time.Second
 )
 
-// Frame is the newest frame of a robot. Tree is of the newest that had one.
+// Frame is the newest frame of a robot. Tree is of the newest that had one, and so is the map of a simulated robot's world, if it belongs to it.
 type Frame struct {
 	At    time.Time // by the cloud's clock; zero: none came yet
 	Age   time.Duration
@@ -107,6 +107,8 @@ type Robot struct {
 	Body     string       `json:"body,omitempty"`
 	Devices  []Device     `json:"devices"` // parents first
 	Motion   *live.Motion `json:"motion,omitempty"`
+	// World is where the robot really is, as its simulator says; absent: it is none that is simulated, or the map is not known yet.
+	World *live.World `json:"world,omitempty"`
 }
 
 // Device is one of the tree.
@@ -139,6 +141,9 @@ func robot(id thing.ID, f Frame) Robot {
 	}
 	at := f.At.UTC()
 	r.Received, r.AgeMS, r.Body, r.Motion = &at, f.Age.Milliseconds(), f.Tree.Body, f.Frame.Motion
+	if w := f.Frame.World; w != nil && w.Map != nil {
+		r.World = w
+	}
 	values := make(map[int]live.Value, len(f.Frame.Values))
 	for _, v := range f.Frame.Values {
 		values[v.Slot] = v

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
@@ -91,4 +92,60 @@ func TestLook(t *testing.T) {
 		t.Errorf("%v, want %v", err, m.err)
 	}
 	s.Handle(t.Context(), rex, []byte(`{"v":1,"values":[]}`), nil) // said in the log
+}
+
+// TestWhere: where a robot is, in words, and how far off its reckoning is.
+func TestWhere(t *testing.T) {
+	charger, cube := live.Place{-1.4, 0, 0}, live.Thing{At: live.Place{0.4, 0.3, 0}}
+	plan := &live.Map{Charger: &charger}
+	table := &live.Map{Shapes: []live.Shape{{Name: "cup"}, {Name: "cube"}, {}}}
+	things := []live.Thing{{At: live.Place{1, 1}}, cube, {At: live.Place{0, -5}}}
+	for _, tc := range []struct {
+		want   string
+		w      live.World
+		moving bool
+	}{
+		{"1.40 m from the charger, facing east", live.World{Map: plan, Posture: onTreads}, false},
+		{"1.4 m from the charger, facing north, blocked", live.World{Map: plan, Posture: onTreads, Pose: live.Place{0.04, 0, 1.4}, Blocked: true}, true},
+		{"on the charger, facing south-west", live.World{Map: plan, Posture: onTreads, Contact: true, Pose: live.Place{-1.35, 0, -2.4}}, false},
+		{"0.50 m from the cube, facing west, on its back", live.World{Map: table, Things: things, Posture: "on its back", Pose: live.Place{0, 0, 3.14}}, false},
+		{"1.41 m from the cup, facing west", live.World{Map: table, Things: []live.Thing{things[0], {Gone: true}}, Posture: onTreads, Pose: live.Place{0, 0, -3.14}}, false},
+		{"0.10 m from the nearest thing, facing east", live.World{Map: table, Things: things, Posture: onTreads, Pose: live.Place{0, -4.9, 0}}, false},
+		{"0.25 m from where it began, facing south-east", live.World{Map: &live.Map{}, Posture: onTreads, Pose: live.Place{1, 0, -0.8}, Origin: live.Place{0.75, 0, 0}}, false},
+		{"fallen, on its face", live.World{Map: plan, Posture: "on its face", Below: true}, false},
+		{"0.00 m from where it began, facing east, in an unknown posture", live.World{Things: things}, false}, // a robot may say anything
+	} {
+		if got := (Robot{World: &tc.w, Motion: &live.Motion{Moving: tc.moving}}).Where(); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+	if got := (Robot{Motion: &live.Motion{}}).Where(); got != "" {
+		t.Errorf("a real robot is %q", got)
+	}
+	for i := range 720 {
+		if facing(float64(i-360)*0.1) == "" {
+			t.Errorf("faces nowhere at %d", i)
+		}
+	}
+	r := Robot{World: &live.World{Pose: live.Place{1, 1, 3.1}, Origin: live.Place{1, 0.5, math.Pi / 2}}, Motion: &live.Motion{X: 0.5, Y: 0.03, Theta: -math.Pi/2 - 3.1}}
+	if at, off, turned, ok := r.Belief(); !ok || math.Abs(off-0.03) > 1e-9 || math.Abs(at[0]-0.97) > 1e-9 || math.Abs(turned-(2*math.Pi-6.2)) > 1e-9 {
+		t.Errorf("it believes to be at %v, %v m and %v rad off, %v", at, off, turned, ok)
+	}
+	for _, r := range []Robot{{}, {World: &live.World{}}, {Motion: &live.Motion{}}} {
+		if _, _, _, ok := r.Belief(); ok {
+			t.Errorf("%+v has a belief that can be compared", r)
+		}
+	}
+}
+
+// TestWorldOfARobot: a world is shown once its map is known.
+func TestWorldOfARobot(t *testing.T) {
+	f := Frame{At: time.Unix(1795000000, 0), Tree: &live.Tree{Body: "vector"}, Frame: live.Frame{World: &live.World{Rev: "1"}}}
+	if r := robot(rex, f); r.World != nil {
+		t.Errorf("a world without a map: %+v", r.World)
+	}
+	f.Frame.World.Map = &live.Map{Name: "room"}
+	if r := robot(rex, f); r.World == nil || r.World.Map.Name != "room" {
+		t.Errorf("%+v", r.World)
+	}
 }

@@ -401,7 +401,7 @@ func TestComposeStarts(t *testing.T) {
 
 func newDeployment(t *testing.T) *deployment {
 	t.Helper()
-	dir, err := os.MkdirTemp(filepath.Dir(bin), "deploy-")
+	dir, err := os.MkdirTemp(work, "deploy-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -905,7 +905,7 @@ func (u unit) start(t *testing.T, paths *strings.Replacer, more ...string) {
 
 // TestUnitsStart starts the command line of every unit: the server's two, and a robot's two, which find each other and the cloud.
 func TestUnitsStart(t *testing.T) {
-	dir, err := os.MkdirTemp(filepath.Dir(bin), "units-")
+	dir, err := os.MkdirTemp(work, "units-")
 	if err != nil {
 		t.Fatal(err)
 	}

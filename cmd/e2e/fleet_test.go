@@ -53,7 +53,7 @@ func fleetRoot(t *testing.T) string {
 	t.Helper()
 	place := "/dev/shm"
 	if fi, err := os.Stat(place); err != nil || !fi.IsDir() {
-		place = filepath.Dir(bin)
+		place = work
 	}
 	dir, err := os.MkdirTemp(place, "kennel-fleet-")
 	if err != nil {

@@ -20,13 +20,12 @@ import (
 	"time"
 )
 
-// bin holds the programs under test, built once.
-var bin string
+// bin holds the programs under test, built once; work is a folder that an unprivileged Postgres can reach, also when the tests run as root.
+var bin, work string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// A folder that an unprivileged Postgres can reach, also when the tests run as root.
 	dir, err := os.MkdirTemp("", "kennel-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -36,6 +35,10 @@ func run(m *testing.M) int {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	work = dir
+	if bin = os.Getenv("KENNEL_BIN"); bin != "" { // make test builds them once
+		return m.Run()
 	}
 	bin = filepath.Join(dir, "bin")
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+"/", "kennel/cmd/kenneld", "kennel/cmd/kennelctl", "kennel/cmd/agentd", "kennel/cmd/robotd", "kennel/cmd/robotsim")
@@ -75,7 +78,7 @@ type readyFile struct {
 // newHouse prepares a house with its own data folder and ports.
 func newHouse(t *testing.T, args ...string) *house {
 	t.Helper()
-	dir, err := os.MkdirTemp(filepath.Dir(bin), "data-")
+	dir, err := os.MkdirTemp(work, "data-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	dir, err := os.MkdirTemp(filepath.Dir(bin), "cluster-")
+	dir, err := os.MkdirTemp(work, "cluster-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,6 +96,7 @@ func rival(t *testing.T, root string) (leave func()) {
 }
 
 // TestDriveFromTheCloud: an operator sees a robot's parts live, drives it, and stops it; not while another program has its wheels, and a viewer only looks.
+// The robot is in a room, where what it drives is seen too.
 func TestDriveFromTheCloud(t *testing.T) {
 	h := newHouse(t, "-robots", "1")
 	h.start()
@@ -141,6 +142,20 @@ func TestDriveFromTheCloud(t *testing.T) {
 		})
 		if after.Motion.Treads == "stopped" {
 			continue
+		}
+		// In its world it went as far as it believes, and is where it believes to be.
+		if before.World == nil || after.World == nil {
+			t.Fatalf("no world: %+v, then %+v", before.World, after.World)
+		}
+		from, to := before.World.Pose, after.World.Pose
+		if really := math.Hypot(to[0]-from[0], to[1]-from[1]); math.Abs(really-0.1) > 0.01 {
+			t.Errorf("in its world it went from %v to %v: %.3f m; want 0.1 m", from, to, really)
+		}
+		if at, off, turned, ok := after.Belief(); !ok || off > 0.01 || math.Abs(turned) > 0.1 {
+			t.Errorf("it is at %v and believes to be at %v: %.3f m and %.3f rad off, %v", to, at, off, turned, ok)
+		}
+		if m := after.World.Map; m.Name != "room" || m.Charger == nil || len(m.Walls) != 4 || len(after.World.Trail) == 0 || !strings.Contains(after.Where(), "from the charger, facing ") {
+			t.Errorf("a world with the map %+v, in which it is %q", m, after.Where())
 		}
 		now, err := slot(after, "wheelL", "turn")
 		if err != nil {
@@ -198,8 +213,8 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if a, err := viewer.ask("POST /things/{thing}/stop", "/things/"+thing+"/stop", "", true); err != nil || a.code != http.StatusForbidden {
 		t.Errorf("a viewer's button: %d, %v; want 403", a.code, err)
 	}
-	if a, err := viewer.ask("GET /things/{thing}/robot", "/things/"+thing+"/robot", "", true); err != nil || a.code != http.StatusOK || !strings.Contains(a.body, "headPitch") {
-		t.Errorf("a viewer's page of the tree: %d, %v", a.code, err)
+	if a, err := viewer.ask("GET /things/{thing}/robot", "/things/"+thing+"/robot", "", true); err != nil || a.code != http.StatusOK || !strings.Contains(a.body, "headPitch") || !strings.Contains(a.body, `data-glide="all-robot"`) {
+		t.Errorf("a viewer's page of the tree, with a picture of the world: %d, %v", a.code, err)
 	}
 }
 

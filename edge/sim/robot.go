@@ -15,6 +15,7 @@ import (
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
+	"kennel/edge/agent/witness"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
@@ -79,6 +80,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("%s: %w", simFile, err)
 	}
 	board := vectorsim.New(cfgBoard)
+	if r.truth, err = newTruth(board); err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		err := r.boot(ctx, board)
 		switch {
@@ -96,6 +100,7 @@ type robot struct {
 	root *os.Root
 
 	reboot chan struct{} // one slot
+	truth  *truth        // nil: the body is nowhere
 
 	mu    sync.Mutex
 	state State
@@ -160,7 +165,14 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	if r.cfg.OnCode != nil {
 		wg.Go(func() { watchCode(head, r.root, r.cfg.OnCode) })
 	}
-	failed := make(chan error, 2) // one each
+	failed := make(chan error, 3) // one each
+	if r.truth != nil {
+		wg.Go(func() {
+			if err := witness.Serve(head, r.root, r.truth.see, r.cfg.Log); err != nil {
+				failed <- err
+			}
+		})
+	}
 	for _, s := range []proc.Spec{
 		r.spec("robotd", restart),
 		r.spec("agentd", restart),
@@ -199,7 +211,12 @@ func (r *robot) spec(name string, restart proc.Restart, args ...string) proc.Spe
 	return proc.Spec{
 		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, LogDir, name+".log"), Restart: restart,
 		StopTimeout: 5 * time.Second,
-		OnStart:     func(pid int) { r.note(name, pid) },
+		OnStart: func(pid int) {
+			if name == "robotd" && r.truth != nil {
+				r.truth.begin()
+			}
+			r.note(name, pid)
+		},
 		OnExit: func(proc.Exit) {
 			r.note(name, 0)
 			if name == "agentd" && wipe.Requested(r.root) {

@@ -2,6 +2,7 @@
 //
 //	kennel/<thing>/down/live   Look, from the cloud: show yourself for so long
 //	kennel/<thing>/up/live     Frame, from the robot: at most two a second, and none when nobody looks
+//	world.go                   where a simulated robot really is, which is part of its frames
 //
 // Nothing of this is kept or sent again: the next frame replaces one that was lost, and who still looks asks again. Ages are in a frame instead of
 // times, because robot clocks lie.
@@ -59,6 +60,7 @@ type Frame struct {
 	Tree   *Tree   `json:"tree,omitempty"` // in the first frame of a look, and from time to time
 	Values []Value `json:"values"`         // of the slots that somebody has measured or set
 	Motion *Motion `json:"motion,omitempty"`
+	World  *World  `json:"world,omitempty"` // of a simulated robot
 }
 
 // Tree is a structure tree: what there is, without its values.
@@ -162,6 +164,11 @@ func (f *Frame) check() error {
 		}
 		if v.Slot < 0 || v.Slot > math.MaxUint16 || v.AgeMS < -1 || ways != 1 || v.Infinite < -1 || v.Infinite > 1 || v.Text != nil && !good(*v.Text) {
 			return fmt.Errorf("live frame: value %+v: want a slot, an age and one of number, infinite (1 or -1), text", v)
+		}
+	}
+	if f.World != nil {
+		if err := f.World.Check(); err != nil {
+			return fmt.Errorf("live frame: %w", err)
 		}
 	}
 	if m := f.Motion; m != nil {

@@ -6,6 +6,8 @@
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always", style: "long" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+const every = Number(document.body.dataset.again); // ms after which the page is fetched again; 0: only when something changed
+
 const timeOf = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const dayOf = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 
@@ -43,6 +45,26 @@ function touched(part) {
   return false;
 }
 
+// What moves in a drawing: data-at is where it is, "x y degrees", in the view data-view.
+function gliders(part) {
+  return new Map([...part.querySelectorAll("[data-glide]")].map((g) => [g.dataset.glide, g]));
+}
+
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+// Lets it go from where it was to where it is until the next page comes.
+function glide(were, are) {
+  if (still.matches) return;
+  for (const [name, g] of are) {
+    const old = were.get(name);
+    if (!old || old.dataset.view !== g.dataset.view || old.dataset.at === g.dataset.at) continue;
+    const [x0, y0, a0] = old.dataset.at.split(" ").map(Number), [x, y, a] = g.dataset.at.split(" ").map(Number);
+    const turn = (((a - a0) % 360) + 540) % 360 - 180; // the shorter way round
+    const at = (x, y, a) => ({ transform: `translate(${x}px, ${y}px) rotate(${a}deg)` });
+    g.animate([at(x0, y0, a - turn), at(x, y, a)], { duration: every || 1000 });
+  }
+}
+
 // Puts the parts of a fresh page in that differ.
 function morph(fresh) {
   const nexts = new Map([...fresh.querySelectorAll("[data-live]")].map((p) => [p.dataset.live, p]));
@@ -61,7 +83,9 @@ function morph(fresh) {
     const at = document.activeElement;
     const focus = part.contains(at) ? [at.getAttribute("href"), at.value] : null;
     const row = part.querySelector("tr.at a")?.getAttribute("href");
+    const were = gliders(part);
     part.replaceChildren(...next.childNodes);
+    glide(were, gliders(part));
     for (const i of part.querySelectorAll("input[name=thing]")) i.checked = picked.has(i.value);
     if (row) part.querySelector(`a[href="${CSS.escape(row)}"]`)?.closest("tr").classList.add("at");
     if (focus?.[0]) part.querySelector(`[href="${CSS.escape(focus[0])}"]`)?.focus({ preventScroll: true });
@@ -123,7 +147,6 @@ if (document.body.dataset.liveFrom) {
   addEventListener("pageshow", (e) => { if (e.persisted) { follow(); refresh(); } });
 }
 
-const every = Number(document.body.dataset.again);
 if (every) setInterval(() => { if (!document.hidden) refresh(); }, every);
 
 // The live tail: rows as the server makes them, the newest on top, so many and no more.
@@ -140,6 +163,15 @@ if (tail) {
     tellTimes(body);
   };
   const paused = () => pause.getAttribute("aria-pressed") === "true";
+  // Whoever reads in the list with the keyboard must not have it pushed away: what comes waits until they leave it.
+  const waits = "New rows wait while you read";
+  const reading = () => body.contains(document.activeElement);
+  const flush = () => {
+    if (paused() || reading()) return;
+    add(waiting);
+    waiting = [];
+    say("live", "Live");
+  };
   const tell = () => {
     note.hidden = !skipped && !lost;
     note.textContent = (skipped ? `${skipped} came too fast to be shown; narrow the filter. ` : "") + (lost ? "The connection was lost meanwhile; some may be missing." : "");
@@ -147,9 +179,11 @@ if (tail) {
   const toggle = () => {
     pause.setAttribute("aria-pressed", String(!paused()));
     pause.textContent = paused() ? "Go on" : "Pause";
-    if (!paused()) { add(waiting); waiting = []; }
-    say("live", paused() ? "Paused" : "Live");
+    if (paused()) say("live", "Paused");
+    else if (reading()) say("live", waits);
+    else flush();
   };
+  body.addEventListener("focusout", () => setTimeout(flush)); // by then the focus is where it goes
   pause.hidden = clear.hidden = false;
   pause.addEventListener("click", toggle);
   clear.addEventListener("click", () => { body.replaceChildren(); skipped = 0; lost = false; tell(); });
@@ -159,9 +193,9 @@ if (tail) {
   stream.onerror = () => { lost = true; tell(); say("lost", stream.readyState === EventSource.CLOSED ? "Not live; load the page again" : "Reconnecting"); };
   stream.addEventListener("rows", (e) => {
     const rows = [...new DOMParser().parseFromString("<table><tbody>" + JSON.parse(e.data), "text/html").querySelectorAll("tr")];
-    if (!paused()) return add(rows);
+    if (!paused() && !reading()) return add(rows);
     waiting = waiting.concat(rows).slice(-shown);
-    say("live", `Paused, ${waiting.length} waiting`);
+    say("live", paused() ? `Paused, ${waiting.length} waiting` : waits);
   });
   stream.addEventListener("skipped", (e) => { skipped += Number(e.data); tell(); });
   addEventListener("pagehide", () => stream.close());

@@ -1,4 +1,4 @@
-// Package lookpg keeps in Postgres how robots are that somebody looks at: table robot_look (migration 0086).
+// Package lookpg keeps in Postgres how robots are that somebody looks at: table robot_look (migrations 0086 and 0101).
 package lookpg
 
 import (
@@ -35,22 +35,36 @@ func (s *Store) Ask(ctx context.Context, id thing.ID, every time.Duration) (bool
 	return tag.RowsAffected() == 1, nil
 }
 
+// plan is the map of a simulated robot's world, and which it is.
+type plan struct {
+	Rev string    `json:"rev"`
+	Map *live.Map `json:"map"`
+}
+
 // Put implements look.Store. A robot that sends more often than it may is not written more often.
 func (s *Store) Put(ctx context.Context, id thing.ID, f live.Frame) error {
-	var tree []byte
+	var tree, world []byte
+	var err error
 	if f.Tree != nil {
-		var err error
 		if tree, err = json.Marshal(f.Tree); err != nil {
 			return err
 		}
 		f.Tree = nil
 	}
+	if w := f.World; w != nil && w.Map != nil {
+		if world, err = json.Marshal(plan{w.Rev, w.Map}); err != nil {
+			return err
+		}
+		bare := *w // f.World is the caller's
+		bare.Map = nil
+		f.World = &bare
+	}
 	frame, err := f.Encode()
 	if err != nil {
 		return err
 	}
-	_, err = s.pool.Exec(ctx, `UPDATE robot_look SET received = clock_timestamp(), tree = coalesce($2, tree), frame = $3
-		WHERE thing = $1 AND (received IS NULL OR received < clock_timestamp() - $4::interval)`, string(id), tree, frame, live.Every/5)
+	_, err = s.pool.Exec(ctx, `UPDATE robot_look SET received = clock_timestamp(), tree = coalesce($2, tree), frame = $3, plan = coalesce($5, plan)
+		WHERE thing = $1 AND (received IS NULL OR received < clock_timestamp() - $4::interval)`, string(id), tree, frame, live.Every/5, world)
 	if err != nil {
 		return fmt.Errorf("frame of %s: %w", id, pg.Err(err))
 	}
@@ -59,9 +73,9 @@ func (s *Store) Put(ctx context.Context, id thing.ID, f live.Frame) error {
 
 // Newest implements look.Store.
 func (s *Store) Newest(ctx context.Context, id thing.ID) (f look.Frame, err error) {
-	var tree, frame []byte
-	err = s.pool.QueryRow(ctx, `SELECT received, greatest(clock_timestamp() - received, '0'), tree, frame FROM robot_look WHERE thing = $1 AND received IS NOT NULL`,
-		string(id)).Scan(&f.At, &f.Age, &tree, &frame)
+	var tree, frame, world []byte
+	err = s.pool.QueryRow(ctx, `SELECT received, greatest(clock_timestamp() - received, '0'), tree, frame, plan FROM robot_look WHERE thing = $1 AND received IS NOT NULL`,
+		string(id)).Scan(&f.At, &f.Age, &tree, &frame, &world)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return look.Frame{}, nil
 	}
@@ -70,6 +84,12 @@ func (s *Store) Newest(ctx context.Context, id thing.ID) (f look.Frame, err erro
 	}
 	if err == nil && tree != nil {
 		err = json.Unmarshal(tree, &f.Tree)
+	}
+	if w := f.Frame.World; err == nil && world != nil && w != nil {
+		var p plan
+		if err = json.Unmarshal(world, &p); p.Rev == w.Rev {
+			w.Map = p.Map
+		}
 	}
 	if err != nil {
 		return look.Frame{}, fmt.Errorf("newest frame of %s: %w", id, pg.Err(err))

@@ -1,6 +1,7 @@
 package lookpg_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -68,5 +69,42 @@ func TestFrames(t *testing.T) {
 	}
 	if f, err := s.Newest(t.Context(), rex); err != nil || !f.At.IsZero() {
 		t.Errorf("what nobody looks at is kept: %+v, %v", f, err)
+	}
+}
+
+// TestPlan: the map of a world comes in some frames and belongs to all that name it.
+func TestPlan(t *testing.T) {
+	pool := pgtest.New(t)
+	s := lookpg.New(pool)
+	if _, err := s.Ask(t.Context(), rex, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	room := &live.Map{Name: "room", Charger: &live.Place{0.5}}
+	for i, tc := range []struct {
+		world *live.World
+		want  *live.Map
+	}{
+		{&live.World{Rev: "a"}, nil}, {&live.World{Rev: "a", Map: room}, room}, {&live.World{Rev: "a", Posture: "falling"}, room}, {&live.World{Rev: "b"}, nil}, {nil, nil}, {&live.World{Rev: "a"}, room},
+	} {
+		if _, err := pool.Exec(t.Context(), `UPDATE robot_look SET received = received - interval '1 minute'`); err != nil { // nobody waits here
+			t.Fatal(err)
+		}
+		if err := s.Put(t.Context(), rex, live.Frame{V: 1, World: tc.world}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 && tc.world.Map != room {
+			t.Error("the caller's frame was changed")
+		}
+		var twice bool // what is written twice a second is the frame
+		if err := pool.QueryRow(t.Context(), `SELECT coalesce(frame->'world' ? 'map', false) FROM robot_look`).Scan(&twice); err != nil || twice {
+			t.Errorf("%d: the map is in the frame too: %v, %v", i, twice, err)
+		}
+		f, err := s.Newest(t.Context(), rex)
+		if err != nil || (f.Frame.World == nil) != (tc.world == nil) {
+			t.Fatalf("%d: %+v, %v", i, f, err)
+		}
+		if w := f.Frame.World; w != nil && (w.Posture != tc.world.Posture || !reflect.DeepEqual(w.Map, tc.want)) {
+			t.Errorf("%d: %+v with the map %+v, want %+v", i, w, w.Map, tc.want)
+		}
 	}
 }

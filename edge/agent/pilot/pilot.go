@@ -2,6 +2,7 @@
 //
 //	robot_drive, robot_stop ─► claim, motion, release ─► robotd
 //	down/live ─► GetTree, GetValues twice a second while somebody looks ─► up/live
+//	             of a simulated robot also where it really is (edge/agent/witness)
 //
 // A drive holds what it moves for as long as it may last, and no longer: robotd ends it by itself, and frees it if agentd dies.
 package pilot
@@ -43,9 +44,15 @@ type Core interface {
 // Publish sends on up/<name>.
 type Publish func(ctx context.Context, name string, payload []byte) error
 
+// Witness says where a simulated robot really is; nil without an error for any other (witness.Client). The pilot changes nothing of what it says.
+type Witness interface {
+	Ask(ctx context.Context) (*live.World, error)
+}
+
 // Pilot is safe for concurrent use.
 type Pilot struct {
 	core    Core
+	witness Witness
 	publish Publish
 	log     *slog.Logger
 	looked  chan struct{} // one slot: somebody looks
@@ -59,9 +66,9 @@ type Pilot struct {
 	until   time.Time                        // when nobody looks any more
 }
 
-// New returns a pilot that shows nothing until Run.
-func New(core Core, publish Publish, log *slog.Logger) *Pilot {
-	return &Pilot{core: core, publish: publish, log: log, looked: make(chan struct{}, 1), waiting: map[uint32]chan corelink.Message{}, leases: map[uint32]uint64{}}
+// New returns a pilot that shows nothing until Run. Without a witness (nil) it never speaks of a world.
+func New(core Core, witness Witness, publish Publish, log *slog.Logger) *Pilot {
+	return &Pilot{core: core, witness: witness, publish: publish, log: log, looked: make(chan struct{}, 1), waiting: map[uint32]chan corelink.Message{}, leases: map[uint32]uint64{}}
 }
 
 // Handle takes every message of robotd. It does not block.
@@ -261,6 +268,7 @@ func (p *Pilot) show(ctx context.Context) {
 	tick := time.NewTicker(live.Every)
 	defer tick.Stop()
 	var treeAt time.Time
+	shown := "" // revision of the map that was sent last
 	for {
 		p.mu.Lock()
 		over := !time.Now().Before(p.until)
@@ -269,7 +277,7 @@ func (p *Pilot) show(ctx context.Context) {
 			return
 		}
 		withTree := time.Since(treeAt) >= treeEvery
-		switch err := p.send(ctx, withTree); {
+		switch err := p.send(ctx, withTree, &shown); {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
@@ -285,10 +293,14 @@ func (p *Pilot) show(ctx context.Context) {
 	}
 }
 
-func (p *Pilot) send(ctx context.Context, withTree bool) error {
+// send sends a frame. shown is the revision of the world's map that was sent last, and becomes this one's.
+func (p *Pilot) send(ctx context.Context, withTree bool, shown *string) error {
 	f, err := p.frame(ctx, withTree)
 	if err != nil {
 		return err
+	}
+	if f.World = p.world(ctx); f.World != nil && !withTree && f.World.Rev == *shown {
+		f.World.Map = nil
 	}
 	b, err := f.Encode()
 	if err != nil {
@@ -296,7 +308,29 @@ func (p *Pilot) send(ctx context.Context, withTree bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
-	return p.publish(ctx, topics.Live, b)
+	if err := p.publish(ctx, topics.Live, b); err != nil {
+		return err
+	}
+	if f.World != nil {
+		*shown = f.World.Rev
+	}
+	return nil
+}
+
+// world is where the robot really is, to be changed by the caller; nil where nobody says so.
+func (p *Pilot) world(ctx context.Context) *live.World {
+	if p.witness == nil {
+		return nil
+	}
+	w, err := p.witness.Ask(ctx)
+	if err != nil {
+		p.log.DebugContext(ctx, "where the robot really is was not told", logging.Err, err) // what it believes is shown
+	}
+	if w == nil {
+		return nil
+	}
+	own := *w
+	return &own
 }
 
 // frame is how the robot is now.

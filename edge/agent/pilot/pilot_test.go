@@ -93,11 +93,35 @@ type sent struct {
 	at   time.Time
 }
 
-func start(t *testing.T) (*Pilot, *robotd, func() []sent) {
+// beside is who stands beside a simulated robot; nil: a real one.
+type beside struct {
+	mu  sync.Mutex
+	rev string
+	err error
+}
+
+func (b *beside) now(rev string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rev, b.err = rev, err
+}
+
+func (b *beside) Ask(context.Context) (*live.World, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rev == "" || b.err != nil {
+		return nil, b.err
+	}
+	return &live.World{Rev: b.rev, Posture: "on treads", Map: &live.Map{Name: b.rev}}, nil
+}
+
+func start(t *testing.T) (*Pilot, *robotd, func() []sent) { return startBeside(t, nil) }
+
+func startBeside(t *testing.T, w Witness) (*Pilot, *robotd, func() []sent) {
 	var mu sync.Mutex
 	var frames []sent
 	r := &robotd{}
-	p := New(r, func(_ context.Context, name string, payload []byte) error {
+	p := New(r, w, func(_ context.Context, name string, payload []byte) error {
 		f, err := live.ParseFrame(payload)
 		if err != nil {
 			t.Error(err)
@@ -232,6 +256,62 @@ func TestNobodyLooks(t *testing.T) {
 		}
 		if trees < 3 || trees > 5 || got[0].f.Tree == nil || got[0].f.Tree.Nodes[0].Slots[0].Max != nil || *got[0].f.Tree.Nodes[0].Slots[0].Min != -1 {
 			t.Errorf("%d trees, the first %+v", trees, got[0].f.Tree)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWorld: where a simulated robot is goes with each frame, its map with the first of a look, with each tree and when it is another. What nobody
+// knows is left out, and the frame goes all the same.
+func TestWorld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &beside{}
+		p, _, frames := startBeside(t, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		look := func() []sent {
+			t.Helper()
+			before := len(frames())
+			p.Look([]byte(`{"v":1,"for_ms":4000}`))
+			time.Sleep(10 * time.Second)
+			got := frames()[before:]
+			if len(got) < 8 || len(got) > 9 {
+				t.Fatalf("%d frames in 4 s, want 8", len(got))
+			}
+			return got
+		}
+		for _, f := range look() {
+			if f.f.World != nil {
+				t.Fatalf("a real robot is at %+v", f.f.World)
+			}
+		}
+		b.now("a", nil)
+		time.AfterFunc(2*time.Second+live.Every/2, func() { b.now("b", nil) })
+		maps := ""
+		for _, f := range look() {
+			w := f.f.World
+			if w == nil {
+				t.Fatalf("no world in %+v", f.f)
+			}
+			if maps += w.Rev; w.Map != nil {
+				maps += "!"
+			}
+		}
+		if !strings.HasPrefix(maps, "a!aaaab!bb") || strings.Count(maps, "!") != 2 {
+			t.Errorf("worlds and maps (!) were sent as %s", maps)
+		}
+		if f := look()[0].f; f.Tree == nil || f.World.Map == nil || f.World.Map.Name != "b" {
+			t.Errorf("the first frame of another look: %+v", f)
+		}
+		b.now("b", errors.New("it does not say"))
+		for _, f := range look() {
+			if f.f.World != nil || f.f.Motion != nil || len(f.f.Values) != 3 {
+				t.Fatalf("frame %+v", f)
+			}
 		}
 		cancel()
 		if err := <-done; err != nil {

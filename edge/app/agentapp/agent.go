@@ -35,6 +35,7 @@ import (
 	"kennel/edge/agent/release"
 	"kennel/edge/agent/vitals"
 	"kennel/edge/agent/wipe"
+	"kennel/edge/agent/witness"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli/version"
@@ -117,7 +118,11 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
 		a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
 	}
-	a.pilot = pilot.New(a.core, a.publish, a.log)
+	var see pilot.Witness
+	if !cfg.Frugal { // which has no body, and no simulator of one
+		see = witness.NewClient(root)
+	}
+	a.pilot = pilot.New(a.core, see, a.publish, a.log)
 	a.teller = wipe.NewTeller(root, requester{a}, a.emitKept, a.log)
 	a.checkFactory()
 	if !cfg.Frugal {

@@ -439,6 +439,9 @@ func (w *World) Range() float64 {
 // Map returns what the world was made of.
 func (w *World) Map() Map { return w.m }
 
+// Robot returns the shape of the robot in it.
+func (w *World) Robot() Robot { return w.robot }
+
 // State returns the world as it is now.
 func (w *World) State() State {
 	s := State{

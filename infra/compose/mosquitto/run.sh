@@ -11,13 +11,14 @@ read=$(stamp) # before Mosquitto reads it
 mosquitto -c "$1" &
 broker=$!
 trap 'kill -TERM $broker; wait $broker; exit' TERM INT
-trap 'kill -HUP $broker; again=3' HUP # from people
+asked= # by people; only noted here, so that what the loop says about its second telling is never lost
+trap 'asked=1' HUP
 again=0 # turns until the signal is sent once more; 0: never
 while kill -0 $broker 2>/dev/null; do
 	sleep 1 &
 	wait $! # returns for a signal as well
 	now=$(stamp)
-	if [ -n "$now" ] && [ "$now" != "$read" ]; then
+	if [ -n "$asked" ] || { [ -n "$now" ] && [ "$now" != "$read" ]; }; then
 		next=3
 	elif [ $again -gt 0 ]; then
 		again=$((again - 1)) next=0
@@ -28,7 +29,10 @@ while kill -0 $broker 2>/dev/null; do
 	# A Mosquitto that does not handle the signal yet would die of it; it is the lowest bit of those that a process handles.
 	caught=$(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$broker/status 2>/dev/null)
 	case $caught in
-	[13579bdf]) kill -HUP $broker && read=$now again=$next ;;
+	[13579bdf])
+		asked= read=$now again=$next
+		kill -HUP $broker
+		;;
 	esac
 done
 wait $broker

@@ -74,7 +74,7 @@ func (a *EmbeddedAdmin) Run(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { _ = a.client.Run(ctx) }) // nil by contract
 	t := told{}
-	said := false
+	failed := 0 // times in a row
 	for {
 		changed := a.cfg.Changed()
 		var again <-chan time.Time
@@ -82,14 +82,16 @@ func (a *EmbeddedAdmin) Run(ctx context.Context) error {
 			err := a.tell(ctx, &t)
 			switch {
 			case err != nil:
-				if !said && ctx.Err() == nil {
+				if failed++; failed == 2 && ctx.Err() == nil { // once is how a cloud starts: the list is not read yet
 					a.cfg.Log.WarnContext(ctx, "broker not told whom to refuse, trying again", logging.Err, err, "retry_in", retry)
 				}
 				again = time.After(retry)
 			case len(t.block) > 0:
 				again = time.After(look)
 			}
-			said = err != nil
+			if err == nil {
+				failed = 0
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -1,6 +1,6 @@
 // Package pgtest gives each test a Postgres database of its own in milliseconds: a copy of a migrated template inside one private
-// server per test binary. The server starts at the first use and is reached through a Unix socket. Nothing stays behind, however the
-// test binary ends.
+// server per test binary. The server starts at the first use and is reached through a Unix socket. Nothing of it stays behind, however the
+// test binary ends; what stays is a stopped cluster in the account's cache folder, which the next test binary begins with a copy of.
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }          // optional: waits for the server's end
 //	func TestStore(t *testing.T) { pool := pgtest.New(t); ... }
@@ -131,16 +131,31 @@ var started atomic.Pointer[instance]
 
 // Stop stops the server, if it was started, and removes its folder. Tests that need a database fail from then on.
 func Stop() {
-	s := started.Load()
-	if s == nil {
-		return
+	if s := started.Load(); s != nil {
+		_ = s.end() // the tests are over
 	}
-	s.stop()
-	<-s.ended
-	_ = s.janitor.Close() // what it cannot remove lies in the folder for temporary files
 }
 
-func start() (_ *instance, err error) {
+// end stops the server and removes its folder. It returns why the server did not stop as it should.
+func (s *instance) end() error {
+	s.stop()
+	err := <-s.ended
+	_ = s.janitor.Close() // what it cannot remove lies in the folder for temporary files
+	return err
+}
+
+// start starts the server of this test binary on a copy of the prepared cluster, or on a new one where none could be prepared.
+func start() (*instance, error) {
+	s, err := launch(prepared())
+	if err == nil {
+		started.Store(s)
+	}
+	return s, err
+}
+
+// launch starts a server in a folder of its own, on a copy of the stopped cluster from; "" is none, and the template is made at its first use:
+// tests of pg itself work while a migration is broken.
+func launch(from string) (_ *instance, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -156,8 +171,14 @@ func start() (_ *instance, err error) {
 	if s.janitor, err = proc.RemoveAfterDeath(dir); err != nil {
 		return nil, err
 	}
+	if from != "" {
+		if err := duplicate(from, s.cluster()); err != nil {
+			return nil, err
+		}
+		s.migrated = func() error { return nil }
+	}
 	logfile := filepath.Join(dir, "log")
-	s.server, err = pgserver.New(pgserver.Config{Dir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Volatile: true,
+	s.server, err = pgserver.New(pgserver.Config{Dir: s.cluster(), SocketDir: filepath.Join(dir, "s"), Volatile: true,
 		LogFile: logfile}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -171,11 +192,13 @@ func start() (_ *instance, err error) {
 	case <-time.After(60 * time.Second):
 		return nil, fmt.Errorf("the private Postgres is not ready after 60 s; log:\n%s", tail(logfile))
 	}
-	started.Store(s)
 	return s, nil
 }
 
-// migrate makes the template. It runs at the first use, so that tests of pg itself work while a migration is broken.
+// cluster is the folder of the server's cluster.
+func (s *instance) cluster() string { return filepath.Join(s.dir, "pg") }
+
+// migrate makes the template.
 func (s *instance) migrate() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
