@@ -97,7 +97,7 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 arm:
 	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/(agent|app|sim|corelink|body/vector)(/|$$)|/certs/devicecert')
 	@$(ARM_TEST) ./edge/body/vector/spine
-	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim
+	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/world
 
 .PHONY: soak
 soak: setup-test build ## lint, and the same tests in full: long seeds, many kills, every package under the race detector and on ARM

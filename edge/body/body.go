@@ -101,10 +101,20 @@ const (
 // Has reports whether all bits of q are set.
 func (p Power) Has(q Power) bool { return p&q == q }
 
+// Parts is a set of what a body can be told to take the power from (VEC-HW-07, VEC-PWR-53).
+type Parts uint8
+
+// Bits of Parts.
+const (
+	ChargerPart Parts = 1 << iota // it does not charge
+	SensorsPart                   // cliff and distance sensors; Sense.Power says SensorsOff then
+)
+
 // Act is what the loop asks of the body in one step.
 type Act struct {
 	Motors [MaxMotors]float64 // duty, -1 to 1
 	Lights [MaxLights]Light
+	Off    Parts // has no power; a body that cannot do that, or is not known to, has all its parts on
 }
 
 // Body is a driver as the loop sees it. Its methods are called by one goroutine, allocate nothing (until the link fails) and touch

@@ -15,8 +15,9 @@ type Power struct {
 	ChargedSec    uint32 `json:"charged_sec"`           // charging since it came on the charger
 	SuggestedSec  uint32 `json:"suggested_charger_sec"` // until it is full; 0: it is, or nobody knows (VEC-PWR-04)
 	PlayLeftSec   uint32 `json:"play_left_sec"`
-	Heat          string `json:"heat"` // of the body
-	Shed          string `json:"shed"` // VEC-PWR-07
+	Heat          string `json:"heat"`     // of the body
+	CPUHeat       string `json:"cpu_heat"` // of the processor (VEC-PWR-10)
+	Shed          string `json:"shed"`     // VEC-PWR-07
 	SeekCharger   bool   `json:"seek_charger"`
 	ChargeAllowed bool   `json:"charge_allowed"`
 
@@ -61,6 +62,7 @@ func (m *Power) wire(c *coder) {
 	c.u32(&m.SuggestedSec)
 	c.u32(&m.PlayLeftSec)
 	c.string(&m.Heat)
+	c.string(&m.CPUHeat)
 	c.string(&m.Shed)
 	c.bool(&m.SeekCharger)
 	c.bool(&m.ChargeAllowed)

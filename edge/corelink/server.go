@@ -40,6 +40,8 @@ type Server struct {
 	lock *os.File
 	ln   *net.UnixListener
 
+	patience time.Duration // writeTimeout
+
 	mu     sync.Mutex
 	hello  Hello
 	closed bool
@@ -59,7 +61,7 @@ type peer struct {
 
 // Listen makes the socket below root. hello is what peers are told first. The error names another server of the same root by its pid.
 func Listen(root string, hello Hello) (*Server, error) {
-	s := &Server{hello: hello, latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
+	s := &Server{hello: hello, patience: writeTimeout, latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
 	if _, err := AppendFrame(nil, &hello); err != nil {
 		return nil, fmt.Errorf("corelink: %w", err)
 	}
@@ -113,7 +115,7 @@ func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
 		err = s.join(p)
 	}
 	var wg sync.WaitGroup
-	wg.Go(p.send)
+	wg.Go(func() { p.send(s.patience) })
 	var who Hello
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // a closed one fails by itself
@@ -209,9 +211,8 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 }
 
 // send writes what is offered until the peer leaves, then the rest in a second at most, and closes.
-func (p *peer) send() {
+func (p *peer) send(timeout time.Duration) {
 	defer p.conn.Close() // nothing to lose
-	timeout := writeTimeout
 	for {
 		var frame []byte
 		select {

@@ -20,6 +20,9 @@ const calibrateFor = 15 * time.Second
 // easeFor is how long a joint that lost its owner may take to come to rest; own default.
 const easeFor = 500 * time.Millisecond
 
+// cpuKeeps is how long a temperature of the processor counts; own default: ten times as long as the next takes.
+const cpuKeeps = 5 * time.Second
+
 // selfTries is how often the helm begins to calibrate a body that it opened; own default.
 const selfTries = 10
 
@@ -95,9 +98,17 @@ type Helm struct {
 	known  sense.State
 	events sense.Events
 
+	cpu   float64       // degrees Celsius of the processor
+	cpuAt time.Duration // when that was said; 0: never
+
 	power power.Keeper
 	saver power.Saver
 	sleep power.Sleeper
+
+	proxMetres float64       // the distance that counts, and when it was measured
+	proxAt     time.Duration //
+	blind      bool          // the cliff sensors have no power because the helm said so, or know no floor since
+	blindAt    time.Duration // when it last said so
 
 	tape  *rt.Tape // records what comes to orders; nil: nothing does
 	input [maxInput]byte
@@ -196,6 +207,11 @@ func (h *Helm) Task() rt.Task {
 // Post leaves o for the next step. False: the mailbox is full and o is refused.
 func (h *Helm) Post(o Order) bool { return h.box.Post(o) }
 
+// PostHeat says in the next step what temperature the processor has, in degrees Celsius; it counts for 5 s. A number that cannot be is like none.
+func (h *Helm) PostHeat(celsius float64) bool {
+	return h.box.Post(Order{Kind: Heat, Owner: Self, A: celsius})
+}
+
 // Refused returns how many orders found the mailbox full.
 func (h *Helm) Refused() uint64 { return h.box.Refused() }
 
@@ -223,6 +239,7 @@ func (h *Helm) Step(f *rt.Frame) {
 	h.begun, h.last = true, f.Now
 	anew := f.Run != h.run
 	h.take(f)
+	h.thin()
 	h.feel(f, dt)
 	if f.Sense.Fresh {
 		h.watchPower(f)
@@ -236,7 +253,7 @@ func (h *Helm) Step(f *rt.Frame) {
 	r := h.motion.Step(&in, f.Act)
 	h.now = *r
 	h.ready = h.ready || h.sense.Fresh && r.Stop&motion.Everything == 0
-	f.Act.Lights = h.act.Lights
+	h.save(f)
 	h.settle()
 	h.show(f.Now)
 	h.tell(f.Now)
@@ -303,12 +320,15 @@ func (h *Helm) compare(at time.Duration) {
 }
 
 // watchPower has the keeper take in a frame: only frames tell, and f.DT is the time since the one before. The processor's own temperature is not
-// the body's to say.
+// the body's to say: it comes as an order of Self (PostHeat).
 func (h *Helm) watchPower(f *rt.Frame) {
-	s := &h.sense
+	s, cpu := &h.sense, math.NaN()
+	if h.cpuAt > 0 && f.Now-h.cpuAt <= cpuKeeps {
+		cpu = h.cpu
+	}
 	h.power = h.power.Step(power.KeeperInput{
 		Volts: s.BatteryVolts, OnCharger: s.Power.Has(body.OnCharger), Charging: s.Power.Has(body.Charging), Disconnected: s.Power.Has(body.BatteryDisconnected),
-		BodyCelsius: s.Temperature, CPUCelsius: math.NaN(), BelowCritical: s.Power.Has(body.BelowCritical), Imminent: s.Power.Has(body.ShutdownImminent),
+		BodyCelsius: s.Temperature, CPUCelsius: cpu, BelowCritical: s.Power.Has(body.BelowCritical), Imminent: s.Power.Has(body.ShutdownImminent),
 		Button: h.events.Gesture == sense.PowerOff, GyroFailed: h.known.Motion.Gyro == sense.GyroFailed,
 		Calm: h.saver.Calm(), Asleep: h.sleep.State.Asleep(),
 	}, f.DT)
@@ -335,6 +355,9 @@ func (h *Helm) reasons(f *rt.Frame) (stop motion.Reason) {
 
 // cliffs is what the treads must not go over: sensor i is bit i on both sides (VEC-BODY-20).
 func (h *Helm) cliffs() motion.Cliffs {
+	if h.blind {
+		return motion.FrontLeft | motion.FrontRight | motion.BackLeft | motion.BackRight
+	}
 	if !h.known.CliffsKnown {
 		return 0
 	}

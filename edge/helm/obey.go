@@ -14,6 +14,9 @@ import (
 func (h *Helm) obey(now time.Duration, o *Order) {
 	r := Result{Owner: o.Owner, Request: o.Request, Actuator: -1}
 	if o.Owner <= Self {
+		if o.Kind == Heat && o.Owner == Self {
+			h.cpu, h.cpuAt = o.A, now
+		}
 		return // nobody speaks for the helm but itself
 	}
 	switch o.Kind {

@@ -35,6 +35,7 @@ const (
 	Stop           // everything comes to rest, whoever moved it
 	Calm           // On: Owner asks for calm power mode, else no more (VEC-PWR-24)
 	Sleep          // to the state Sleep, for Why (VEC-PWR-31)
+	Heat           // the processor has A degrees Celsius; only Self says so, and it has no result (VEC-PWR-10)
 )
 
 // moves reports whether an order of this kind moves something.

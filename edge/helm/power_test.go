@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -99,5 +100,65 @@ func TestOrderAsBytes(t *testing.T) {
 		if got.parse(b); got != o || len(b) != orderSize {
 			t.Fatalf("%d bytes, want %d; got\n%+v, want\n%+v", len(b), orderSize, got, o)
 		}
+	}
+}
+
+// TestProcessorsHeat: VEC-PWR-10: what the helm is told of the processor's temperature counts for a while, as long as the helm itself says so.
+func TestProcessorsHeat(t *testing.T) {
+	d := newDesk(t).calibrated()
+	var r Report
+	told := func(celsius float64, long time.Duration) power.Heat {
+		t.Helper()
+		for range long / (500 * ms) {
+			if !d.h.PostHeat(celsius) {
+				t.Fatal("the mailbox is full")
+			}
+			d.run(500 * ms)
+		}
+		d.h.Report(&r)
+		return r.Power.CPU.Heat
+	}
+	for _, tc := range []struct {
+		celsius float64
+		want    power.Heat
+		off     power.Off
+	}{{70, power.Cool, power.StayOn}, {85, power.Warm, power.StayOn}, {93, power.Hot, power.StayOn}, {math.NaN(), power.Hot, power.StayOn}, {20, power.Cool, power.StayOn},
+		{96, power.TooHot, power.Clean}, {120, power.Burning, power.Cut}} {
+		if got := told(tc.celsius, 2*time.Second); got != tc.want || r.Power.Shutdown.Off != tc.off || r.Power.Body.Heat != power.Cool {
+			t.Errorf("at %v degrees: %v, %+v, body %v; want %v, %v", tc.celsius, got, r.Power.Shutdown, r.Power.Body.Heat, tc.want, tc.off)
+		}
+	}
+
+	d = newDesk(t).calibrated()
+	if got := told(85, time.Second); got != power.Cool { // said twice, and not yet for long enough
+		t.Errorf("after a second: %v", got)
+	}
+	d.run(10 * time.Second)
+	if d.h.Report(&r); r.Power.CPU.Heat != power.Warm {
+		t.Errorf("what was said counts for a while: %v", r.Power.CPU.Heat)
+	}
+	if !d.h.PostHeat(20) {
+		t.Fatal("the mailbox is full")
+	}
+	d.step()
+	if got := d.ask(Order{Kind: Heat, Owner: alice, A: 120}); got.Code != Invalid {
+		t.Errorf("somebody else says how hot it is: %v", got.Code)
+	}
+	d.run(6 * time.Second)
+	if d.h.Report(&r); r.Power.CPU.Heat != power.Cool {
+		t.Errorf("%v, want what the helm itself said", r.Power.CPU.Heat)
+	}
+	// A word that is too old proves nothing.
+	d = newDesk(t).calibrated()
+	if !d.h.PostHeat(85) {
+		t.Fatal("the mailbox is full")
+	}
+	d.step()
+	d.silent = true
+	d.run(cpuKeeps)
+	d.silent = false
+	d.run(2 * time.Second)
+	if d.h.Report(&r); r.Power.CPU.Heat != power.Cool {
+		t.Errorf("%v from a word of long ago", r.Power.CPU.Heat)
 	}
 }

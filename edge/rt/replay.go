@@ -144,7 +144,7 @@ func playStep(l *Loop, t *Tape, b *playedBody, payload []byte) (ended bool, err 
 	case endOf(got) != end:
 		return false, fmt.Errorf("%w: it ends with %v, recorded was end %d", ErrDiffers, got, end)
 	case t.wrote != want:
-		return false, fmt.Errorf("%w: it does %03b to the body, recorded was %03b (write 1, halt 2, shut down 4)", ErrDiffers, t.wrote, want)
+		return false, fmt.Errorf("%w: it does %03b to the body, recorded was %03b (write 1, halt 2, shut down 4; without power: charger 8, sensors 16)", ErrDiffers, t.wrote, want)
 	case want&wroteAct == 0:
 	case t.act.Lights != act.Lights:
 		return false, fmt.Errorf("%w: lights %v, recorded were %v", ErrDiffers, t.act.Lights, act.Lights)

@@ -49,6 +49,8 @@ const (
 	wroteAct  = 1 << iota // Write
 	wroteHalt             // Halt, once or more
 	wroteOff              // Shutdown
+
+	wroteParts = iota // from this bit on: body.Parts of Write
 )
 
 // Why a step ended the run.
@@ -353,6 +355,7 @@ func (t *Tape) did(what uint8, act *body.Act, err error) {
 	t.wrote |= what
 	if act != nil {
 		t.act = *act
+		t.wrote |= uint8(act.Off) << wroteParts
 	}
 	switch {
 	case err == nil:

@@ -1,4 +1,4 @@
-// Package sim makes and runs whole simulated robots: a folder that is the robot's file system, a board on the other end of a pty, and
+// Package sim makes and runs whole simulated robots: a folder that is the robot's file system, a board on the other end of a socket, and
 // the same robotd and agentd that a real robot runs, as processes of their own (VEC-FLE-07: one agent, driver selection by
 // configuration only).
 package sim

@@ -16,6 +16,7 @@ import (
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/agent/witness"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
@@ -43,10 +44,12 @@ type Config struct {
 	// BootDelay is how long the head needs from power to its first process. The original takes 20.5 s (VEC-BOOT-11); nobody wants to
 	// wait that long for a demonstration.
 	BootDelay time.Duration
-	Log       *slog.Logger
-	LogLevel  string
-	World     *plane.Map          // where the body is; nil: nowhere, on an endless floor
-	Getenv    func(string) string // overrides of the robot's .env files
+	// Press is how long somebody holds the button at the first boot, which decides its kind (VEC-BOOT-02); 0: just as long as it needs.
+	Press    time.Duration
+	Log      *slog.Logger
+	LogLevel string
+	World    *plane.Map          // where the body is; nil: nowhere, on an endless floor
+	Getenv   func(string) string // overrides of the robot's .env files
 	// OnCode hears the code that the robot shows to whoever wants to claim it, and "" when it shows none any more; nil: nobody looks. It has no
 	// display of its own to show it on.
 	OnCode func(code string)
@@ -56,6 +59,7 @@ type Config struct {
 type State struct {
 	Pids  map[string]int `json:"pids"`
 	Boots int            `json:"boots"`
+	Boot  string         `json:"boot"` // the kind of this one: normal or recovery (vectorsim.Boot)
 }
 
 // Run boots the robot and keeps it alive until ctx ends: a process that ends is started again, and when the board cuts the power (because nothing
@@ -76,7 +80,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	// The board outlives the head's boots: its battery does not fill because the head restarts.
-	cfgBoard := vectorsim.Config{Seed: world.Seed, Volts: world.BatteryVolts, OnCharger: world.OnCharger, Caretaker: true, World: cfg.World}
+	cfgBoard := vectorsim.Config{Seed: world.Seed, Volts: world.BatteryVolts, OnCharger: world.OnCharger, Caretaker: true, World: cfg.World, Press: cfg.Press, OnBoot: r.booted}
 	if err := cfgBoard.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", simFile, err)
 	}
@@ -129,18 +133,32 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	}
 	r.mu.Lock()
 	r.state.Boots++
+	r.state.Boot = vectorsim.BootUndecided.String()
+	boots := uint64(r.state.Boots)
 	r.mu.Unlock()
-	pty, err := vectorsim.OpenPTY()
+	// A socket and no pseudo-terminal, whose bytes are late on a busy machine: simulated robots come in dozens. It is where a robot has its tty.
+	line, err := vectorsim.ListenSocket(r.root, vector.DefaultDevice)
 	if err != nil {
-		return fmt.Errorf("pty for the body board: %w", err)
+		return err
 	}
-	defer pty.Close()
+	defer func() {
+		if err := line.Close(); err != nil {
+			r.cfg.Log.WarnContext(ctx, "close the body's line", logging.Err, err)
+		}
+	}()
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	power := make(chan error, 1) // the board speaks once
-	go func() { power <- board.Run(ctx, pty.Master) }()
+	go func() { power <- board.RunOn(ctx, line) }()
 
+	// The head boots what the button says when it is let go.
+	letGo := func(s vectorsim.State) bool {
+		return s.PowerOns >= boots && (s.Mode == vectorsim.Off || s.Boot != vectorsim.BootUndecided && !s.Held)
+	}
+	if s, err := board.Await(ctx, letGo); err != nil || s.Mode == vectorsim.Off {
+		return <-power
+	}
 	select {
 	case <-ctx.Done():
 		return <-power
@@ -170,7 +188,7 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		})
 	}
 	for _, s := range []proc.Spec{
-		r.spec("robotd", restart, "-device", pty.SlavePath, "-imu-rate", imuRate),
+		r.spec("robotd", restart, "-imu-rate", imuRate),
 		r.spec("agentd", restart),
 	} {
 		wg.Go(func() {
@@ -237,6 +255,14 @@ func (r *robot) restartPolicy() (proc.Restart, error) {
 	return p, env.Err()
 }
 
+// booted records what the head is to start.
+func (r *robot) booted(k vectorsim.Boot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Boot = k.String()
+	r.write()
+}
+
 // note records a process's pid for those who watch.
 func (r *robot) note(name string, pid int) {
 	r.mu.Lock()
@@ -246,6 +272,11 @@ func (r *robot) note(name string, pid int) {
 	} else {
 		r.state.Pids[name] = pid
 	}
+	r.write()
+}
+
+// write writes the state; the lock is held.
+func (r *robot) write() {
 	b, err := json.Marshal(r.state)
 	if err == nil {
 		err = robotfs.WriteFile(r.root, StateFile, b, 0o644)

@@ -71,6 +71,7 @@ type Agent struct {
 	teller   *wipe.Teller
 	owned    *owned                    // nil: frugal
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
+	permit   permit                    // of the battery, to use the cloud
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
 	links   int        // how many connections there were
@@ -247,6 +248,13 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 	return a.core.Run(ctx, func(m corelink.Message) {
 		a.vitals.Handle(m)
 		a.pilot.Handle(m)
+		if m, ok := m.(*corelink.Power); ok && a.permit.set(m.Cloud, permitLasts) {
+			if m.Cloud {
+				a.log.InfoContext(ctx, "the battery allows the cloud again")
+			} else {
+				a.log.WarnContext(ctx, "the battery is low: no cloud until it is charged", "shed", m.Shed)
+			}
+		}
 		if _, ok := m.(*corelink.Hello); ok && a.owned != nil {
 			a.meetCore()
 		}
@@ -331,7 +339,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	a.mu.Lock()
 	a.identity = id
 	a.mu.Unlock()
-	if err := id.Ensure(ctx); err != nil {
+	if err := a.permit.while(ctx, id.Ensure, silently); err != nil || ctx.Err() != nil {
 		return nil // ctx ended
 	}
 	url := e.Kennel.MQTT
@@ -357,8 +365,13 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	var wg sync.WaitGroup
 	ended := make(chan error, 2) // one each
 	changed := id.Changed()      // before the first connection
-	wg.Go(func() { ended <- l.Run(lctx) })
-	wg.Go(func() { ended <- id.Run(lctx) })
+	goodbye := func() {
+		gctx, cancel := context.WithTimeout(lctx, goodbyeTime)
+		l.Goodbye(gctx)
+		cancel()
+	}
+	wg.Go(func() { ended <- a.permit.while(lctx, l.Run, goodbye) })
+	wg.Go(func() { ended <- a.permit.while(lctx, id.Run, silently) })
 	wg.Go(func() {
 		for {
 			select {
@@ -373,14 +386,15 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		gctx, cancel := context.WithTimeout(lctx, goodbyeTime)
-		l.Goodbye(gctx)
-		cancel()
+		goodbye()
 	}
 	stop()
 	wg.Wait()
 	return err
 }
+
+// silently is a leave that tells nobody.
+func silently() {}
 
 // linkUp tells every part that keeps something for the cloud.
 func (a *Agent) linkUp(ctx context.Context) {

@@ -49,11 +49,12 @@ type core struct {
 	fifo      atomic.Bool
 	locked    atomic.Bool
 	started   time.Duration
+	now       func() time.Duration
 	lastSteps atomic.Uint64 // finished steps at the last healthy
 }
 
 func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
-	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now()}
+	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now(), now: mono.Now}
 	c.opening.Store(int64(c.started))
 	model, err := c.kind.model()
 	if err != nil {
@@ -81,7 +82,7 @@ func (c *core) run(ctx context.Context) error {
 	said := ""
 	c.readFirmware(ctx)
 	for ctx.Err() == nil {
-		c.opening.Store(int64(mono.Now()))
+		c.opening.Store(int64(c.now()))
 		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), c.progress(ctx))
 		c.updated(ctx, up, err)
 		if err == nil {
@@ -189,7 +190,7 @@ func (c *core) healthy() bool {
 	steps := c.loop.Finished()
 	if !c.running.Load() {
 		c.lastSteps.Store(steps)
-		return mono.Now()-time.Duration(c.opening.Load()) < maxReopen+2*openTimeout
+		return c.now()-time.Duration(c.opening.Load()) < maxReopen+2*openTimeout
 	}
 	return steps-c.lastSteps.Swap(steps) >= 3
 }

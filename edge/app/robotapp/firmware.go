@@ -101,7 +101,7 @@ func readAtMost(path string, most int64) ([]byte, error) {
 func (c *core) progress(ctx context.Context) func(vector.Progress) {
 	phase, tenth := vector.Phase(math.MaxUint8), 0
 	return func(p vector.Progress) {
-		c.opening.Store(int64(mono.Now() + updatePatience))
+		c.opening.Store(int64(c.now() + updatePatience))
 		if p.Phase != phase {
 			if phase = p.Phase; p.Done == 0 {
 				tenth = 0

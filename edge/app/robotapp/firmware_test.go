@@ -1,12 +1,18 @@
 package robotapp
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"kennel/edge/body"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -33,7 +39,7 @@ func TestFirmwareAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.powerOn()
-	p := b.start(nil, "-device", b.pty.SlavePath)
+	p := b.start(nil, "-device", b.device)
 	c := b.peer()
 	if h := await(c, "hello with a body", func(h *corelink.Hello) bool { return h.Body.Species != "" }); h.Body.Firmware != "2.2.0-test" {
 		t.Errorf("the body says %q, want the file's version", h.Body.Firmware)
@@ -55,7 +61,7 @@ func TestFirmwareAtStart(t *testing.T) {
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	p = b.start(nil, "-device", b.pty.SlavePath)
+	p = b.start(nil, "-device", b.device)
 	pid := uint32(p.cmd.Process.Pid)
 	await(c, "the next robotd", func(h *corelink.Hello) bool { return h.PID == pid })
 	if m := await(c, "firmware again", func(m *corelink.Firmware) bool { return m.Installed == "2.2.0-test" }); m.Attempts != 0 || m.Status != 0 {
@@ -79,7 +85,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 		b.board.SetFlashFaults(vectorsim.FlashFaults{EraseRefused: 9})
 		b.install(vectorsim.Image("2.2.0-test", 4900, 7))
 		b.powerOn()
-		p := b.start(nil, "-device", b.pty.SlavePath)
+		p := b.start(nil, "-device", b.device)
 		c := b.peer()
 		m := await(c, "firmware", func(*corelink.Firmware) bool { return true })
 		if m.Status != 17 || m.Attempts != 3 || !strings.Contains(m.Error, "erase the program, attempt 3: the body refused") || m.Installed != "2.1.0-test" {
@@ -113,7 +119,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 			b := newBench(t)
 			b.install(tc.file)
 			b.powerOn()
-			b.start(nil, "-device", b.pty.SlavePath)
+			b.start(nil, "-device", b.device)
 			c := b.peer()
 			m := await(c, "firmware", func(*corelink.Firmware) bool { return true })
 			if m.Status != uint16(unusable) || m.Wanted != "" || !strings.Contains(m.Error, tc.want) {
@@ -127,5 +133,58 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 	}
 	if text := faultcode.Rampost.Text(unusable); strings.HasPrefix(text, "fault ") {
 		t.Errorf("status %d is not in the published table", unusable)
+	}
+}
+
+// TestWatchdogThroughAnUpdate: VEC-WDOG-02: an update that goes on for ten minutes is healthy at each moment, because it says so; one that says nothing
+// more is not, and neither is an attempt to open a body that never ends.
+func TestWatchdogThroughAnUpdate(t *testing.T) {
+	srv, err := corelink.Listen(t.TempDir(), corelink.Hello{Program: "robotd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	c, err := newCore(slog.New(slog.DiscardHandler), Config{Root: t.TempDir(), Body: "vector"}, srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now time.Duration
+	c.now = func() time.Duration { return now }
+	// till lets time pass until the watchdog is not fed any more, for an hour at most.
+	till := func() (healthy time.Duration) {
+		for ; healthy < time.Hour && c.healthy(); now += kickEvery {
+			healthy += kickEvery
+		}
+		return healthy
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	tries := 0
+	c.kind.open = func(_ context.Context, _ string, _ vector.Sensors, _ *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error) {
+		if tries++; tries == 1 {
+			if got, most := till(), maxReopen+2*openTimeout; got < openTimeout || got > most {
+				t.Errorf("an attempt that never ends is healthy for %v, want %v to %v", got, openTimeout, most)
+			}
+			return nil, vector.Update{}, errors.New("silent")
+		}
+		cancel() // it is the last
+		if !c.healthy() {
+			t.Error("the next attempt inherits the age of the one before")
+		}
+		const blocks, slow = 600, time.Second
+		for block := range blocks { // ten minutes
+			tell(vector.Progress{Phase: vector.WriteBlocks, Attempt: 1, Done: block, Total: blocks})
+			for range slow / kickEvery {
+				if now += kickEvery; !c.healthy() {
+					t.Fatalf("after %v of an update that goes on the watchdog is not fed", now)
+				}
+			}
+		}
+		if got, most := till(), updatePatience+maxReopen+2*openTimeout; got < updatePatience-slow || got > most {
+			t.Errorf("an update that says nothing more is healthy for %v, want %v to %v", got, updatePatience, most)
+		}
+		return nil, vector.Update{}, errors.New("hung")
+	}
+	if err := c.run(ctx); err != nil || tries != 2 {
+		t.Errorf("%d attempts, %v; want 2", tries, err)
 	}
 }

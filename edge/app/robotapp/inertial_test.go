@@ -39,7 +39,7 @@ func TestInertialSensors(t *testing.T) {
 	b := newBench(t)
 	chip := b.sensors(filepath.Join(b.root, imu.DefaultDevice))
 	b.powerOn()
-	p := b.start(nil, "-device", b.pty.SlavePath)
+	p := b.start(nil, "-device", b.device)
 	c := b.peer()
 	m := await(c, "how it stands", func(m *corelink.Inertial) bool { return m.OffTreads == "OnTreads" && m.Gyro == "calibrated" })
 	if m.AtUS == 0 || m.PickedUp || m.Falling || m.Falls != 0 || m.GyroReady != 1 || m.Pitch > 0.05 || m.Pitch < -0.05 {
@@ -67,7 +67,7 @@ func TestNamedSensorsAreExpected(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(t.TempDir(), "imu.sock")
 	b.powerOn()
-	b.start(nil, "-device", b.pty.SlavePath, "-imu", path)
+	b.start(nil, "-device", b.device, "-imu", path)
 	c := b.peer()
 	await(c, "fault", func(m *corelink.Fault) bool { return m.Code == uint16(faultcode.IMU) })
 	b.sensors(path)

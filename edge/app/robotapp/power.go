@@ -71,7 +71,7 @@ func (r *reporter) power() *corelink.Power {
 	m := &corelink.Power{
 		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense) | r.helm.Sense.Motion.RobotStatus(), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
 		SleepDebtHours: finite(float64(k.Debt)), Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged),
-		SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)), Heat: k.Body.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
+		SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)), Heat: k.Body.Heat.String(), CPUHeat: k.CPU.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
 		ChargeAllowed: k.MayCharge(), CameraHz: allow.CameraHz, Display: allow.Display, ProxMS: uint32(allow.ProxEvery.Milliseconds()),
 		CPUMHz: uint32(allow.CPUMHz), Cloud: allow.Cloud, Off: offNames[k.Shutdown.Off], Cause: k.Shutdown.Cause.String(), LastOff: r.c.lastOff.String(),
 	}

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"kennel/edge/body"
+	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
@@ -17,7 +19,7 @@ import (
 func TestPower(t *testing.T) {
 	b := newBench(t)
 	b.powerOn()
-	p := b.start(nil, "-device", b.pty.SlavePath)
+	p := b.start(nil, "-device", b.device)
 	c, mind := b.peer(), b.peer()
 	m := await(c, "power", func(m *corelink.Power) bool { return m.PlayLeftSec > 0 })
 	if m.LastOff != "never on before" || m.Off != "stay_on" || m.Calm || m.Status&power.StatusCalm != 0 || m.Sleep != "Nothing" || m.SuggestedSec == 0 ||
@@ -35,9 +37,13 @@ func TestPower(t *testing.T) {
 			t.Fatalf("to %v: %+v", to, r)
 		}
 	}
+	lit := func(s vectorsim.State) bool { return s.Lights != [4]spine.RGB{} }
+	c.send(&corelink.SetLights{Lights: []corelink.Light{{R: 10}}})
+	b.await("lights", lit)
 	if r := sleep(power.LightSleep, uint8(power.Sleepy)); r.Code != "ok" {
 		t.Fatalf("to sleep: %+v", r)
 	}
+	b.await("dark lights", func(s vectorsim.State) bool { return !lit(s) }) // VEC-PWR-20
 	if r := mind.ask(func(n uint32) corelink.Message { return &corelink.Calm{Request: n, On: true} }); r.Code != "ok" {
 		t.Fatalf("calm: %+v", r)
 	}
@@ -55,7 +61,7 @@ func TestPower(t *testing.T) {
 	// An end that somebody decided, and one that nobody did.
 	again := func(want lastoff.Last) {
 		t.Helper()
-		p = b.start(nil, "-device", b.pty.SlavePath)
+		p = b.start(nil, "-device", b.device)
 		pid := uint32(p.cmd.Process.Pid)
 		await(c, "the next robotd", func(h *corelink.Hello) bool { return h.PID == pid })
 		if m := await(c, "power", func(*corelink.Power) bool { return true }); m.LastOff != want.String() {
@@ -78,4 +84,27 @@ func TestPower(t *testing.T) {
 	if code := p.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+}
+
+// TestLittleLeft: VEC-PWR-07, VEC-PWR-22: what the robot may not use any more has no power, on the board too; who takes the treads has
+// the sensors back.
+func TestLittleLeft(t *testing.T) {
+	b := newBench(t)
+	b.board.SetVolts(3.42)
+	b.powerOn()
+	b.start(nil, "-device", b.device)
+	c := b.peer()
+	if m := await(c, "shedding", func(m *corelink.Power) bool { return m.ProxMS == 0 }); m.Cloud || m.Display || m.Off != "stay_on" {
+		t.Errorf("%+v", m)
+	}
+	without := func(s *corelink.State) bool { return body.Power(s.Power).Has(body.SensorsOff) }
+	await(c, "no power for the sensors", without)
+	b.board.SetVolts(3.44) // it drives, and shall not go off
+	if r := c.ask(claimWheels); r.Code != "ok" {
+		t.Fatalf("claim: %+v", r)
+	}
+	await(c, "sensors", func(s *corelink.State) bool { return !without(s) })
+	c.begin(func(n uint32) corelink.Message {
+		return &corelink.Wheels{Request: n, Left: 0.03, Right: 0.03, ForMS: 500}
+	}, func(m *corelink.Motion) bool { return m.Speed > 0.01 })
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,17 +15,38 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/corelink"
 	"kennel/edge/helm"
+	"kennel/edge/power"
 	"kennel/edge/rt"
 )
 
-// TestRecord: what robotd did, with orders of a peer and a body that was opened twice, is done again step by step (issue: what must hold 5).
+// hostProgram returns robotd for this machine's own processor, also where the tests run under an emulator of another one.
+func hostProgram(t *testing.T) []string {
+	t.Helper()
+	if len(emulator()) == 0 {
+		return []string{binary}
+	}
+	host, err := exec.Command("go", "env", "GOHOSTARCH").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := build("robotd.host", "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+strings.TrimSpace(string(host)), "GOARM=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{path}
+}
+
+// TestRecord: what robotd did, with orders of a peer and a body that was opened twice, is done again step by step (issue: what must hold 5). Under the
+// emulator (make test-arm) an ARM v7 does again what robotd did on the machine's own processor.
 func TestRecord(t *testing.T) {
 	b := newBench(t)
+	b.heat("thermal_zone0", "85000\n")
 	b.powerOn()
 	file := filepath.Join(t.TempDir(), "run.krt")
-	p := b.start(nil, "-device", b.pty.SlavePath, "-record", file)
+	p := b.startProgram(hostProgram(t), nil, "-device", b.device, "-record", file)
 	c := b.peer()
 	await(c, "calibration", func(m *corelink.Motion) bool { return len(m.Joints) == 2 && m.Joints[0].Calibrated })
+	await(c, "a warm processor", func(m *corelink.Power) bool { return m.CPUHeat == power.Warm.String() })
 	c.send(&corelink.SetLights{Lights: []corelink.Light{{R: 10}}})
 	if r := c.ask(claimWheels); r.Code != "ok" {
 		t.Fatalf("claim: %+v", r)
@@ -45,23 +67,24 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, driven := again(t, recording)
-	if done.Cut != nil || done.Bodies != 2 || done.Steps < 100 || driven == 0 {
-		t.Errorf("%+v, in %d steps both treads had power; want two bodies and a drive", done, driven)
+	done, driven, known := again(t, recording)
+	if done.Cut != nil || done.Bodies != 2 || done.Steps < 100 || driven == 0 || known.Power.CPU.Heat != power.Warm {
+		t.Errorf("%+v, in %d steps both treads had power, processor %v; want two bodies, a drive, warm", done, driven, known.Power.CPU.Heat)
 	}
 }
 
-// again replays a recording and counts the steps in which both treads had power.
-func again(t *testing.T, recording []byte) (rt.Replayed, int) {
+// again replays a recording, counts the steps in which both treads had power, and returns what the helm knew at the end.
+func again(t *testing.T, recording []byte) (rt.Replayed, int, helm.Report) {
 	t.Helper()
 	model, err := bodies["vector"].model()
 	if err != nil {
 		t.Fatal(err)
 	}
 	driven := 0
+	var h *helm.Helm
 	done, err := rt.Replay(bytes.NewReader(recording), rt.Config{}, func(tape *rt.Tape) []rt.Task {
-		h, err := helm.New(model, tape)
-		if err != nil {
+		var err error
+		if h, err = helm.New(model, tape); err != nil {
 			t.Fatal(err)
 		}
 		return []rt.Task{h.Task()}
@@ -73,7 +96,9 @@ func again(t *testing.T, recording []byte) (rt.Replayed, int) {
 	if err != nil {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	return done, driven
+	var known helm.Report
+	h.Report(&known)
+	return done, driven, known
 }
 
 // idleBody sends a frame whenever it is asked for one.
@@ -142,7 +167,7 @@ func TestRecordIsBounded(t *testing.T) {
 	if err != nil || len(recording) < 1<<20 || len(recording) > 1<<20+100<<10 {
 		t.Fatalf("%d bytes, %v; want little more than 1 MiB", len(recording), err)
 	}
-	if done, _ := again(t, recording); done.Cut != nil || done.Steps < 2000 {
+	if done, _, _ := again(t, recording); done.Cut != nil || done.Steps < 2000 {
 		t.Errorf("%+v", done)
 	}
 	if _, err := newRecorder(slog.New(slog.DiscardHandler), t.TempDir(), 1); err == nil || !strings.Contains(err.Error(), "-record: ") {

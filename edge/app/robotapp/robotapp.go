@@ -1,6 +1,6 @@
 // Package robotapp is the program robotd: it opens the robot's body, runs the real-time core on it (edge/rt) and tells the robot's other
 // programs what it sees (edge/corelink). No network, nothing heavy, and no files
-// but the socket, the body's firmware at start and short notes of what went wrong.
+// but the socket, the body's firmware at start, the processor's temperature and short notes of what went wrong.
 //
 // A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd goes on opening it. SIGTERM and SIGINT halt the body
 // and end the program with code 0; so does a Shutdown from a peer, after the body was told to cut its power.
@@ -152,6 +152,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return srv.Serve(ctx, c.handlers(ctx)) }},
 		runner.Service{Name: "reporter", Run: c.report},
 		runner.Service{Name: "deck", Run: c.deck.run},
+		runner.Service{Name: "thermometer", Run: c.watchHeat},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
 		runner.Service{Name: "inertial sensors", Run: c.imu.Run},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},

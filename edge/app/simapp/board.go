@@ -56,6 +56,9 @@ through worker threads of the kernel, late on a busy machine.`,
 			if err := o.cfg.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
+			if o.cfg.Press > 0 {
+				o.cfg.OnBoot = func(k vectorsim.Boot) { fmt.Fprintf(cmd.OutOrStdout(), "boot: %v\n", k) }
+			}
 			board := vectorsim.New(o.cfg)
 			if o.wav != "" {
 				b, err := os.ReadFile(o.wav)
@@ -85,6 +88,7 @@ through worker threads of the kernel, late on a busy machine.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.link, "pty", "", "file that becomes a link to the board's pseudo-terminal")
+	f.DurationVar(&o.cfg.Press, "press", 0, pressUsage)
 	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket on which the board speaks, to one head at a time")
 	f.StringVar(&o.imu, "imu", "", "file that becomes a Unix socket on which the head's inertial sensors answer, for robotd -imu")
 	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
@@ -119,6 +123,9 @@ func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64)
 		return <-done
 	}
 }
+
+// pressUsage explains -press.
+const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot; 0: as long as it needs, in no time"
 
 // runBoard runs b behind a pseudo-terminal that link names, until ctx ends or the power stays off. Each line of out is one thing that happened.
 func runBoard(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {

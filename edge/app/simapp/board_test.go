@@ -258,3 +258,11 @@ func TestBareSensors(t *testing.T) {
 		t.Errorf("a folder that is not there: %v, %s", err, out)
 	}
 }
+
+// TestBoardIsPressed: VEC-BOOT-02: the board says what the button started, and drops where it was let go too early.
+func TestBoardIsPressed(t *testing.T) {
+	p, _ := startBoard(t, "-press", "50ms", "-again", "10ms")
+	p.await("power off: vectorsim: power cut: the button was released")
+	p.await("power on") // somebody presses it for long enough now
+	p.await("boot: normal")
+}

@@ -122,6 +122,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 	f.StringVar(&cfg.Bin, "bin", "", "folder with robotd and agentd (default: beside this program)")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&where, "world", "", worldUsage)
+	f.DurationVar(&cfg.Press, "press", 0, pressUsage)
 	f.DurationVar(&cfg.BootDelay, "boot-delay", 300*time.Millisecond, "from power to the first process; the original needs 20.5s")
 	_ = cmd.MarkFlagRequired("root") // the flag exists
 	return cmd

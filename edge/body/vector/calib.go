@@ -41,10 +41,19 @@ type Calibration struct {
 	LightOrder [4]int
 
 	Control uint32 // control word of every data frame; 0 until a bit of it is verified on hardware (VEC-BODY-32)
+	// ChargerOff and SensorsOff are what Act.Off adds to it; 0 likewise: then all parts are on. Behind a socket Open sets what the simulated board
+	// takes.
+	ChargerOff, SensorsOff uint32
 
 	// LostAfter is how long a body may be silent before fault 898 is reported (own default).
 	LostAfter time.Duration
 }
+
+// Bits of the control word as the simulated board takes them: our own convention until hardware says otherwise (VEC-BODY-32).
+const (
+	SimChargerOff uint32 = 1 << iota
+	SimSensorsOff
+)
 
 // DefaultCalibration returns the numbers of an unmeasured robot.
 func DefaultCalibration() Calibration {

@@ -123,6 +123,12 @@ func power(m *spine.BodyData) body.Power {
 // fill writes the commands of a into m.
 func (c *converter) fill(m *spine.HeadData, a *body.Act) {
 	m.Control = c.cal.Control
+	if a.Off&body.ChargerPart != 0 {
+		m.Control |= c.cal.ChargerOff
+	}
+	if a.Off&body.SensorsPart != 0 {
+		m.Control |= c.cal.SensorsOff
+	}
 	for i := range m.Motors {
 		m.Motors[i] = duty(a.Motors[i], c.cal.MaxDuty[i])
 	}

@@ -220,3 +220,23 @@ func TestCalibrationValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestControlWord: VEC-BODY-32: nothing is switched off with bits that nobody verified.
+func TestControlWord(t *testing.T) {
+	known := DefaultCalibration()
+	known.Control, known.ChargerOff, known.SensorsOff = 0x100, SimChargerOff, SimSensorsOff
+	for _, tc := range []struct {
+		cal  Calibration
+		off  body.Parts
+		want uint32
+	}{
+		{DefaultCalibration(), body.ChargerPart | body.SensorsPart, 0},
+		{known, 0, 0x100}, {known, body.ChargerPart, 0x101}, {known, body.SensorsPart, 0x102}, {known, body.ChargerPart | body.SensorsPart, 0x103},
+	} {
+		c := converter{cal: tc.cal}
+		var m spine.HeadData
+		if c.fill(&m, &body.Act{Off: tc.off}); m.Control != tc.want {
+			t.Errorf("control word %#x, want %#x", m.Control, tc.want)
+		}
+	}
+}

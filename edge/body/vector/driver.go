@@ -121,6 +121,9 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 			return nil, fmt.Errorf("vector: %w", err)
 		}
 		p = t
+		if t.socket && cfg.Calibration.ChargerOff|cfg.Calibration.SensorsOff == 0 {
+			cfg.Calibration.ChargerOff, cfg.Calibration.SensorsOff = SimChargerOff, SimSensorsOff // only a simulated body has a socket
+		}
 	}
 	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, sensors: cfg.Sensors, tap: cfg.Tap}
 	if cfg.Factory != nil {

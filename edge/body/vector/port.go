@@ -3,6 +3,8 @@ package vector
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"time"
 	"unsafe"
 
@@ -48,12 +50,19 @@ func openPort(path string, baud int, hold bool) (*tty, error) {
 	return openTTY(path, baud, hold)
 }
 
+// openSocket connects by way of the socket's folder: a path may be longer than an address, which has room for 107 bytes.
 func openSocket(path string, hold bool) (*tty, error) {
+	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of %s: %w", path, err)
+	}
+	defer unix.Close(dir)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+	at := "/proc/self/fd/" + strconv.Itoa(dir) + "/" + filepath.Base(path)
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: at}); err != nil {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}

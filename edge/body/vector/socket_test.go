@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,9 +19,16 @@ import (
 
 // TestSocket: a Unix socket is a line like another. A board behind it is driven and halted; one that is gone is a hung-up line.
 func TestSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "board")
-	ln, err := net.Listen("unix", path)
+	short := filepath.Join(t.TempDir(), "board")
+	ln, err := net.Listen("unix", short)
 	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), strings.Repeat("long/", 30), "board") // longer than an address may be
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(short, path); err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
@@ -45,6 +54,11 @@ func TestSocket(t *testing.T) {
 	var act body.Act
 	act.Motors[0] = 0.5
 	bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return b.State().Duty[0] > 0.49 && s.Motors[0].Position != 0 })
+	// The simulated board's control word is known (VEC-BODY-32, VEC-HW-07).
+	act.Off = body.SensorsPart | body.ChargerPart
+	bodytest.Until(t, d, &act, "without sensors", func(s *body.Sense) bool { return s.Power.Has(body.SensorsOff) })
+	act.Off = 0
+	bodytest.Until(t, d, &act, "with sensors", func(s *body.Sense) bool { return !s.Power.Has(body.SensorsOff) })
 	if err := d.Halt(); err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,8 @@ func (m Mode) String() string {
 // State is a board as one who stands beside it sees it.
 type State struct {
 	Mode     Mode
+	Boot     Boot   // what the head is to start, of the newest time of power
+	Held     bool   // somebody still holds the button that switched it on
 	PowerOns uint64 // how often Run began
 
 	Frames  uint64 // data frames sent since New
@@ -92,6 +94,7 @@ type Board struct {
 	untilBoot int // periods to the boot-loader's next frame
 	stalled   int // periods
 	brownOut  bool
+	finger    button // on the button, at power on
 }
 
 // New returns a board with its power off. An impossible Config is an error in the program or its configuration: check it with
@@ -132,20 +135,21 @@ func (b *Board) powerOn() {
 	b.state.Mode = InBootloader
 	b.flash.powerOn()
 	b.pad.in = b.pad.in[:0]
+	b.pressed()
 	if b.cfg.Factory {
 		b.padOut([]byte(padBanner))
 	}
 	if b.cfg.Start != StartBootloader && b.flash.sound {
 		b.state.Mode = InApplication
 	}
-	b.changed.Broadcast()
+	b.observe()
 }
 
 func (b *Board) powerOff() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.world.reset() // motors let go at once, all else waits for the next time
-	b.state.Mode = Off
+	b.state.Mode, b.finger = Off, button{}
 	b.observe()
 }
 
@@ -162,6 +166,13 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 	b.state.Skipped += uint64(periods - 1)
 	if b.brownOut {
 		return out, errBrownOut
+	}
+	if err := b.hold(time.Duration(periods) * vector.Period); err != nil {
+		return out, err
+	}
+	if b.finger.low > 0 { // the head hears nothing
+		before := len(out)
+		defer func() { sent = sent[:before] }()
 	}
 	alive := true
 	for range periods {
@@ -232,6 +243,7 @@ func (b *Board) observe() {
 	if none := [4]float64{}; w.duty == none && b.state.Duty != none {
 		b.state.Off = b.state.Frames
 	}
+	b.state.Held = b.finger.press > 0
 	b.state.Duty, b.state.Angle = w.duty, w.angle
 	b.state.Volts, b.state.Celsius = w.volts, w.degrees
 	b.state.OnCharger, b.state.IsCharging = w.onCharger, w.charging

@@ -561,27 +561,40 @@ func FuzzBoard(f *testing.F) {
 
 // On the wire the rhythm is kept: each period since power on was either sent or counted as skipped.
 func TestRunKeepsItsRhythm(t *testing.T) {
-	pty, err := OpenPTY()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pty.Close()
-	b := New(Config{})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	began := time.Now()
-	go func() { ended <- b.Run(ctx, pty.Master) }()
-	s, err := b.Await(t.Context(), func(s State) bool { return s.Frames+s.Skipped >= 100 })
-	took := time.Since(began)
-	cancel()
-	if err := errors.Join(err, <-ended); err != nil {
-		t.Fatal(err)
-	}
-	if periods := took.Seconds() / vector.Period.Seconds(); math.Abs(periods-float64(s.Frames+s.Skipped)) > 10 {
-		t.Errorf("%d frames sent and %d skipped in %.1f periods", s.Frames, s.Skipped, periods)
-	}
-	if s := b.State(); s.Mode != Off {
-		t.Errorf("after Run the board is in mode %v, want off", s.Mode)
+	for name, onWire := range map[string]func(t *testing.T, b *Board) func(context.Context) error{
+		"pseudo-terminal": func(t *testing.T, b *Board) func(context.Context) error {
+			pty, err := OpenPTY()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = pty.Close() })
+			return func(ctx context.Context) error { return b.Run(ctx, pty.Master) }
+		},
+		"socket": func(t *testing.T, b *Board) func(context.Context) error {
+			s, _ := newSocket(t)
+			return func(ctx context.Context) error { return b.RunOn(ctx, s) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := New(Config{})
+			run := onWire(t, b)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			began := time.Now()
+			go func() { ended <- run(ctx) }()
+			s, err := b.Await(t.Context(), func(s State) bool { return s.Frames+s.Skipped >= 100 })
+			took := time.Since(began)
+			cancel()
+			if err := errors.Join(err, <-ended); err != nil {
+				t.Fatal(err)
+			}
+			if periods := took.Seconds() / vector.Period.Seconds(); math.Abs(periods-float64(s.Frames+s.Skipped)) > 10 {
+				t.Errorf("%d frames sent and %d skipped in %.1f periods", s.Frames, s.Skipped, periods)
+			}
+			if s := b.State(); s.Mode != Off {
+				t.Errorf("after Run the board is in mode %v, want off", s.Mode)
+			}
+		})
 	}
 }
 

@@ -28,6 +28,13 @@ type Config struct {
 	Version string // at most 16 bytes; "" is "1.6.0-sim"
 	Start   Start
 
+	// Press is how long somebody holds the button when the power first comes on: less than 5 s, and it drops; 15 s, and the head is to boot its recovery
+	// system (VEC-BOOT-02). 0 is a button held for just as long as it needs, before the board's time begins; so is each later time.
+	Press time.Duration
+	// OnBoot hears what the head is to start, inside Run, when that is decided: a recovery after the normal boot that it takes the place of. It must
+	// not call the board.
+	OnBoot func(Boot)
+
 	// BootPatience is how long the board waits for the head's first frame after its power came on. The 200-frame watchdog cannot
 	// hold then: the head needs about 7 s to reach the program that first speaks to the board (VEC-BOOT-09). Own default 30 s,
 	// because on a desk that head is a process among many.
@@ -154,6 +161,7 @@ func (c Config) Validate() error {
 		value, min, max float64
 	}{
 		{"boot patience in seconds", c.BootPatience.Seconds(), 0.1, 3600},
+		{"press in seconds", c.Press.Seconds(), 0, 60},
 		{"volts", c.Volts, 3.0, fullVolts},
 		{"discharge per minute", c.DischargePerMinute, math.Inf(-1), 60},
 		{"charge per minute", c.ChargePerMinute, math.Inf(-1), 60},

@@ -23,6 +23,16 @@ func (b *Board) Run(ctx context.Context, wire syscall.Conn) error {
 	if err != nil {
 		return fmt.Errorf("vectorsim: %w", err)
 	}
+	return b.run(ctx, w)
+}
+
+// line is the board's end of a wire; neither call waits.
+type line interface {
+	read() ([]byte, error)                // what has arrived
+	write(b []byte) (whole bool, _ error) // what it does not take is lost
+}
+
+func (b *Board) run(ctx context.Context, w line) error {
 	b.powerOn()
 	defer b.powerOff()
 	var out []byte

@@ -240,9 +240,8 @@ func (w *world) obey(m *spine.HeadData) {
 			w.idle = 0 // encoders are on before the motor is (VEC-PWR-22)
 		}
 	}
-	// Bits of our own convention until hardware says otherwise (VEC-BODY-32).
-	w.chargerOff = m.Control&1 != 0
-	w.sensorsOff = m.Control&2 != 0
+	w.chargerOff = m.Control&vector.SimChargerOff != 0
+	w.sensorsOff = m.Control&vector.SimSensorsOff != 0
 }
 
 // report writes what the board measures into m, and forgets what a frame says once.
