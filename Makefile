@@ -102,6 +102,7 @@ arm:
 .PHONY: soak
 soak: setup-test build ## lint, and the same tests in full: long seeds, many kills, every package under the race detector and on ARM
 	KENNEL_SOAK=1 $(GO_TEST) -v -count=1 -timeout 75m ./cmd/...
+	KENNEL_SOAK=1 $(GO_TEST) -count=1 -timeout 75m $$(go list ./... | grep -v /cmd/)
 	@$(MAKE) --no-print-directory lint race test-arm
 
 .PHONY: build
