@@ -61,6 +61,7 @@ type State struct {
 	Heard   uint64 // good frames from the head
 	Bad     uint64 // frames from the head that were refused
 	Skipped uint64 // periods that passed while the board was late
+	Frozen  uint64 // periods in which nothing passed, because the machine had no time for the board
 	Overrun uint64 // writes the wire did not take whole
 	Silent  int    // data frames sent since the head was last heard
 
@@ -80,6 +81,7 @@ type Board struct {
 	changed *sync.Cond // a period passed
 	cfg     Config
 	world   *world
+	turned  time.Duration // when the newest turn of Run was due; 0: somebody else lets time pass
 	state   State
 	noise   Noise
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 )
@@ -559,7 +560,7 @@ func FuzzBoard(f *testing.F) {
 	})
 }
 
-// On the wire the rhythm is kept: each period since power on was either sent or counted as skipped.
+// On the wire the rhythm is kept: each period since power on was either sent or counted as skipped, or as one that the machine had no time for.
 func TestRunKeepsItsRhythm(t *testing.T) {
 	for name, onWire := range map[string]func(t *testing.T, b *Board) func(context.Context) error{
 		"pseudo-terminal": func(t *testing.T, b *Board) func(context.Context) error {
@@ -582,20 +583,80 @@ func TestRunKeepsItsRhythm(t *testing.T) {
 			ended := make(chan error, 1)
 			began := time.Now()
 			go func() { ended <- run(ctx) }()
-			s, err := b.Await(t.Context(), func(s State) bool { return s.Frames+s.Skipped >= 100 })
+			s, err := b.Await(t.Context(), func(s State) bool { return s.Frames+s.Skipped+s.Frozen >= 100 })
 			took := time.Since(began)
 			cancel()
 			if err := errors.Join(err, <-ended); err != nil {
 				t.Fatal(err)
 			}
-			if periods := took.Seconds() / vector.Period.Seconds(); math.Abs(periods-float64(s.Frames+s.Skipped)) > 10 {
-				t.Errorf("%d frames sent and %d skipped in %.1f periods", s.Frames, s.Skipped, periods)
+			if periods := took.Seconds() / vector.Period.Seconds(); math.Abs(periods-float64(s.Frames+s.Skipped+s.Frozen)) > 10 {
+				t.Errorf("%d frames sent, %d skipped and %d frozen in %.1f periods", s.Frames, s.Skipped, s.Frozen, periods)
 			}
 			if s := b.State(); s.Mode != Off {
 				t.Errorf("after Run the board is in mode %v, want off", s.Mode)
 			}
 		})
 	}
+}
+
+// TestStarved: a board that gets no time of the machine lets none pass for its body: what drives does not go on blindly, and nothing turns.
+func TestStarved(t *testing.T) {
+	b := New(Config{})
+	late := &lateLine{until: mono.Now() + 40*vector.Period, head: drives(t)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	late.after = cancel
+	late.look = b.Inertial
+	if err := b.run(ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	s := b.State()
+	if s.Frozen < 30 {
+		t.Errorf("%d periods were frozen, of 40 in which it got no time", s.Frozen)
+	}
+	if most := maxSpeed(&b.cfg.Calibration)[spine.LeftTread] * (8 * vector.Period).Seconds(); s.Angle[spine.LeftTread] <= 0 || s.Angle[spine.LeftTread] > most {
+		t.Errorf("its wheel turned by %.2f rad, want up to %.2f", s.Angle[spine.LeftTread], most)
+	}
+	for _, g := range late.gyro {
+		if g != 0 {
+			t.Errorf("while it stood still its sensors felt a turn: %v", late.gyro)
+		}
+	}
+}
+
+// lateLine is a head that drives, on a machine that stops for a while after the first turn.
+type lateLine struct {
+	until time.Duration
+	head  []byte
+	turns int
+	look  func() (accel, gyro [3]float64)
+	gyro  [3]float64
+	after func()
+}
+
+func (l *lateLine) read() ([]byte, error) {
+	switch l.turns++; l.turns {
+	case 1:
+		return l.head, nil
+	case 2: // it has begun to move
+		if err := sleepUntil(l.until); err != nil {
+			return nil, err
+		}
+		_, l.gyro = l.look()
+	case 4:
+		l.after()
+	}
+	return nil, nil
+}
+
+func (l *lateLine) write([]byte) (bool, error) { return true, nil }
+
+// drives is a frame that gives the left tread all the power.
+func drives(t *testing.T) []byte {
+	t.Helper()
+	var h spine.HeadData
+	h.Motors[spine.LeftTread] = math.MaxInt16
+	return h.AppendFrame(nil)
 }
 
 func BenchmarkTick(b *testing.B) {

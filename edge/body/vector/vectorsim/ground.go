@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	plane "kennel/edge/sim/world"
@@ -130,7 +131,7 @@ func (w *world) feelFlat(dt time.Duration) {
 }
 
 // Inertial returns what the sensors in the head feel, in the head's axes, in m/s2 and rad/s. They hang on the head's own processor, so that the
-// board's wire does not carry them (IMU is their chip).
+// board's wire does not carry them (IMU is their chip). While the world stands still, because the machine has no time for Run, nothing turns.
 func (b *Board) Inertial() (accel, gyro [3]float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,12 +140,15 @@ func (b *Board) Inertial() (accel, gyro [3]float64) {
 	if w.ground != nil {
 		in = w.ground.Inertia()
 	}
-	a, g := in.Accel, in.Gyro
+	a, g, nod := in.Accel, in.Gyro, w.rate[spine.Head]
+	if b.turned > 0 && mono.Now()-b.turned > mostAtOnce*vector.Period {
+		g, nod = [3]float64{}, 0
+	}
 	// Turning pulls on what sits off the axis: g x (g x neck), the neck being straight up.
 	a[0] += float64(neck * float64(g[0]*g[2]))
 	a[1] += float64(neck * float64(g[1]*g[2]))
 	a[2] -= float64(neck * (float64(g[0]*g[0]) + float64(g[1]*g[1])))
-	g[1] -= w.rate[spine.Head] // raising the nose is a negative turn about Y
+	g[1] -= nod // raising the nose is a negative turn about Y
 	sin, cos := math.Sincos(w.angle[spine.Head])
 	turn := func(v [3]float64) [3]float64 {
 		return [3]float64{float64(cos*v[0]) + float64(sin*v[2]), v[1], float64(cos*v[2]) - float64(sin*v[0])}

@@ -17,7 +17,9 @@ import (
 // board down (ErrShutdown) or the power is cut (ErrPowerCut). Other errors are the wire's own.
 //
 // It works once each 5.12 ms on absolute deadlines, without the runtime's timers, which wake up to 1 ms late: take in what the head
-// sent meanwhile, let the world move, send a frame. A board that wakes too late skips the frames it missed.
+// sent meanwhile, let the world move, send a frame. A board that wakes a little too late skips the frames it missed. Where the machine gave it no
+// time for longer, its world stood still as well: hardware is never without a processor, and a body that went on with nobody at the helm
+// would end where no real one does.
 func (b *Board) Run(ctx context.Context, wire syscall.Conn) error {
 	w, err := newWire(wire)
 	if err != nil {
@@ -35,6 +37,7 @@ type line interface {
 func (b *Board) run(ctx context.Context, w line) error {
 	b.powerOn()
 	defer b.powerOff()
+	defer b.turn(0, 0)
 	var out []byte
 	next := mono.Now() + vector.Period
 	for ctx.Err() == nil {
@@ -42,7 +45,10 @@ func (b *Board) run(ctx context.Context, w line) error {
 			return fmt.Errorf("vectorsim: sleep: %w", err)
 		}
 		periods := 1 + max(0, mono.Now()-next)/vector.Period
+		due := next + (periods-1)*vector.Period
 		next += periods * vector.Period
+		b.turn(due, uint64(max(0, periods-mostAtOnce)))
+		periods = min(periods, mostAtOnce)
 
 		in, err := w.read()
 		if err != nil {
@@ -62,6 +68,17 @@ func (b *Board) run(ctx context.Context, w line) error {
 		}
 	}
 	return nil
+}
+
+// mostAtOnce is how many periods pass in one turn: 20 ms, less than a robot takes for a silent body.
+const mostAtOnce = 4
+
+// turn notes when a turn of Run was due, and how many periods before it nothing passed.
+func (b *Board) turn(due time.Duration, frozen uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turned = due
+	b.state.Frozen += frozen
 }
 
 func (b *Board) overrun() {
