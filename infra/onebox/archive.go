@@ -92,7 +92,8 @@ func (p *packer) file(name, from string) error {
 	return nil
 }
 
-// tree adds the folder at from, with everything below it, under name. skip names folders to leave out, wherever they are.
+// tree adds the folder at from, with everything below it, under name. skip names folders to leave out, wherever they are. Sockets and pipes are
+// left out too: they are nothing without the program that listens there, which makes them anew.
 func (p *packer) tree(name, from string, skip ...string) error {
 	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -106,6 +107,9 @@ func (p *packer) tree(name, from string, skip ...string) error {
 			return err
 		}
 		member := path.Join(name, filepath.ToSlash(rel))
+		if d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
+			return nil
+		}
 		if !d.IsDir() {
 			return p.file(member, file)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"kennel/infra/errs"
 )
@@ -23,6 +24,10 @@ func pack(t testing.TB) (archive []byte, from string) {
 	if err := errors.Join(os.MkdirAll(filepath.Join(from, "objects", "empty"), 0o700), os.MkdirAll(filepath.Join(from, "skipped"), 0o700),
 		os.WriteFile(filepath.Join(from, "skipped", "x"), []byte("x"), 0o600),
 		os.WriteFile(filepath.Join(from, "objects", "a b"), []byte("hello"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	// Somebody listens below the folder.
+	if err := errors.Join(unix.Mknod(filepath.Join(from, "objects", "socket"), unix.S_IFSOCK|0o600, 0), unix.Mkfifo(filepath.Join(from, "pipe"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
