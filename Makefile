@@ -43,8 +43,7 @@ test-programs: # those that cmd/e2e runs, once for all of its parts
 GO_TEST := go test -vet=off -ldflags='-s -w'
 
 # Where much runs at once and little is imported: the race detector wants every import compiled once more. make race takes all.
-RACE := /(infra/(mqtt|oneport|durable)|edge/(agent|sim|corelink))(/|$$)
-NO_RACE := /(brokeradmin/(awsiot|emqx)|agent/(conncheck|diagnosis|wipe))$$
+RACE := /(infra/durable|edge/(corelink|agent/(commands|das|docs|pilot|witness)|body/vector/imu))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
 DRIVEN := ^TestDriveFromTheCloud$$
@@ -55,7 +54,7 @@ test-robots: test-race
 
 .PHONY: test-race
 test-race: ## the tests of what runs much at once, with the race detector
-	CGO_ENABLED=1 $(GO_TEST) -race -timeout 12m $$(go list ./... | grep -E '$(RACE)' | grep -vE '$(NO_RACE)')
+	CGO_ENABLED=1 $(GO_TEST) -race -timeout 12m $$(go list ./... | grep -E '$(RACE)')
 
 .PHONY: test-rhythm
 test-rhythm: ## the robot's loop, alone on the machine
@@ -79,7 +78,7 @@ test-pages: ## every route by every role, and the pages in a browser
 .PHONY: test-house
 test-house: ## the house of processes in all else, and all other packages
 	$(GO_TEST) -count=1 -timeout 14m -skip '$(STORMS)|$(PAGES)|$(DRIVEN)' ./cmd/... \
-		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)' | grep -vE '$(RACE)') $$(go list ./... | grep -E '$(NO_RACE)')
+		$$(go list ./... | grep -vE '/cmd/|$(RHYTHM)|$(RACE)')
 
 .PHONY: race
 race: ## everything but the processes with the race detector
@@ -92,11 +91,10 @@ ARM_TEST := GOOS=linux GOARCH=arm GOARM=7 KENNEL_TEST_EXEC=qemu-arm-static $(GO_
 test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 	@$(ARM_TEST) -p 1 $(ROBOT_PKGS)
 
-# In make test only what counts, codes and moves: emulated signatures take minutes, and real time needs the machine for itself.
+# In make test only what counts, codes and moves: the rest has the same numbers everywhere, and an emulated processor is a slow one.
 .PHONY: arm
 arm:
-	@$(ARM_TEST) $$(go list $(ROBOT_PKGS) | grep -vE '$(RHYTHM)|/edge/(agent|app|sim|corelink|body/vector)(/|$$)|/certs/devicecert')
-	@$(ARM_TEST) ./edge/body/vector/spine
+	@$(ARM_TEST) ./edge/helm ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
 	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/world
 
 .PHONY: soak
