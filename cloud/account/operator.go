@@ -221,14 +221,14 @@ func (s *Service) idle(a Account, x Session, now time.Time) bool {
 }
 
 // StillGood reports whether a request that is under way may go on: its session is there and its account may do what it might when the request
-// began. It notes no use. Errors are for a check that could not be made.
+// began; that nothing stands against another password any more takes nothing from it. It notes no use. Errors are for a check that could not be made.
 func (s *Service) StillGood(ctx context.Context, token Secret, began Account) (bool, error) {
 	now := s.cfg.Now()
 	x, a, err := s.cfg.Store.Session(ctx, token.hash(), now)
 	if errors.Is(err, ErrUnknown) {
 		return false, nil
 	}
-	return err == nil && a.Role == began.Role && a.MustChange == began.MustChange && !s.idle(a, x, now), err
+	return err == nil && a.Role == began.Role && (began.MustChange || !a.MustChange) && !s.idle(a, x, now), err
 }
 
 // ChangePassword is Service.ChangePassword.

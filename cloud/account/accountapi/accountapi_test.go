@@ -35,6 +35,8 @@ type site struct {
 	h   http.Handler
 	log *bytes.Buffer
 	end func()
+
+	lasts func(*http.Request) // answers /lasts
 }
 
 func newSite(t testing.TB) *site {
@@ -49,6 +51,7 @@ func newSite(t testing.TB) *site {
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc, log)
 	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, kit.CallerFrom(r.Context())) })
+	mux.HandleFunc("/lasts", func(_ http.ResponseWriter, r *http.Request) { s.lasts(r) })
 	s.h = accountapi.Authenticator(svc, log)(mux)
 	return s
 }
@@ -101,6 +104,38 @@ func (s *site) login(t testing.TB, body string, change ...func(*http.Request)) (
 }
 
 const good = `{"email":"ada@example.com","password":"correct horse"}`
+
+// TestRequestsThatLast: what reads ends with its session, what changes something goes on to its end: it may be what ended the session.
+func TestRequestsThatLast(t *testing.T) {
+	s := newSite(t)
+	s.create(t, ada, account.Admin)
+	l, _ := s.login(t, good)
+	changing, over := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	s.lasts = func(r *http.Request) {
+		if r.Method == http.MethodPost {
+			close(changing)
+			<-over
+			done <- r.Context().Err()
+			return
+		}
+		if w := s.do("POST", "/v1/logout", "", bearer(l.Token)); w.Code != 204 {
+			t.Errorf("logout: %d %s", w.Code, w.Body)
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Minute):
+			t.Error("a request that reads goes on without its session")
+		}
+		close(over)
+	}
+	go s.do("POST", "/lasts", "", bearer(l.Token))
+	<-changing
+	s.do("GET", "/lasts", "", bearer(l.Token))
+	if err := <-done; err != nil {
+		t.Errorf("a request that changes something, begun before: %v", err)
+	}
+}
 
 func TestBearer(t *testing.T) {
 	s := newSite(t)

@@ -32,7 +32,8 @@ const CSRFHeader = "X-Kennel-CSRF"
 // request's context. It refuses nobody for having no token: endpoints say what they need with kit.Require. It does refuse a bearer token that
 // is over (401), a request that changes something, carries the cookie and was not made by our own pages (403), and a request it cannot judge
 // because the database is away (503). An operator with a first password that somebody else has seen may choose another one and nothing else: other
-// requests are refused (403 "password_must_change"), browsers led to the page. A request that lasts ends when its session does.
+// requests are refused (403 "password_must_change"), browsers led to the page. A request that reads and lasts ends when its session does; one that changes
+// something was allowed to when it began, and is not cut off halfway: it may be what changes the session.
 func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return func(next http.Handler) http.Handler {
@@ -71,9 +72,11 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 			ctx := kit.WithCaller(r.Context(), caller)
 			if token != "" {
 				ctx = context.WithValue(ctx, tokenKey{}, token)
-				var end func()
-				ctx, end = whileGood(ctx, svc, token, who)
-				defer end()
+				if r.Method == http.MethodGet {
+					var end func()
+					ctx, end = whileGood(ctx, svc, token, who)
+					defer end()
+				}
 			}
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})

@@ -210,6 +210,11 @@ func TestOperatorSessions(t *testing.T) {
 	if still, err := b.StillGood(t.Context(), before, a); !still || err != nil {
 		t.Error(err)
 	}
+	first := a
+	first.MustChange = true
+	if still, err := b.StillGood(t.Context(), before, first); !still || err != nil {
+		t.Errorf("who has another password than the first is stopped: %v", err)
+	}
 	if err := w.SetRole(t.Context(), eve, a.ID, account.Viewer); err != nil {
 		t.Fatal(err)
 	}
