@@ -2,6 +2,7 @@ package onebox
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"kennel/infra/blob"
 	"kennel/infra/errs"
@@ -421,7 +424,12 @@ func damaged(t *testing.T, archive string) {
 	for i := range 8 {
 		at := (len(whole) - 1) * (i + 1) / 8
 		flipped := append([]byte(nil), whole...)
-		flipped[at] ^= 0x10
+		// Not every bit of a compressed file counts: one is looked for without which it says something else.
+		for mask := byte(0x10); ; mask = mask<<1 | mask>>7 {
+			if flipped[at] = whole[at] ^ mask; !bytes.Equal(content(flipped), content(whole)) {
+				break
+			}
+		}
 		for name, b := range map[string][]byte{"cut": whole[:at], "flipped": flipped} {
 			file, dir := filepath.Join(work, "archive"), filepath.Join(work, "data")
 			if err := os.WriteFile(file, b, 0o600); err != nil {
@@ -435,6 +443,20 @@ func damaged(t *testing.T, archive string) {
 			}
 		}
 	}
+}
+
+// content is what a compressed file says; nil: nothing, it is damaged.
+func content(archive []byte) []byte {
+	z, err := zstd.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil
+	}
+	defer z.Close()
+	b, err := io.ReadAll(z)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 func killedRestore(t *testing.T, archive string) {

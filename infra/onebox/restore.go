@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -78,7 +80,7 @@ func removeInterrupted(ctx context.Context, log *slog.Logger, dir string) {
 		if err != nil {
 			continue
 		}
-		l, err := takeLock(op)
+		l, err := takeLockOfDead(ctx, op)
 		if errors.Is(err, fs.ErrNotExist) { // killed before it made its folders; or just begun: then it fails and says so
 			_ = os.Remove(o)
 			continue
@@ -86,16 +88,52 @@ func removeInterrupted(ctx context.Context, log *slog.Logger, dir string) {
 		if err != nil {
 			continue
 		}
-		// Its Postgres, or initdb, may still be dying.
-		clusters, _ := filepath.Glob(op.cluster() + "*")
-		for _, c := range clusters {
-			err = errors.Join(err, pgserver.RemoveCluster(ctx, log, c))
+		// Its Postgres, or initdb, may still be dying, and write for another moment.
+		for end := time.Now().Add(dying); ; {
+			clusters, _ := filepath.Glob(op.cluster() + "*")
+			err = nil
+			for _, c := range clusters {
+				err = errors.Join(err, pgserver.RemoveCluster(ctx, log, c))
+			}
+			if err = errors.Join(err, os.RemoveAll(o)); err == nil || ctx.Err() != nil || time.Now().After(end) {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
 		}
-		if err = errors.Join(err, os.RemoveAll(o)); err != nil {
+		if err != nil {
 			log.Warn("cannot remove what an interrupted restore left", "dir", o, logging.Err, err)
 		}
 		_ = l.f.Close() // there is nothing left to be locked
 	}
+}
+
+// dying is how long what a killed process began may outlive it.
+const dying = 10 * time.Second
+
+// takeLockOfDead is takeLock, but a lock whose holder is gone is waited for: a child that the holder had just forked keeps it until it runs its
+// own program.
+func takeLockOfDead(ctx context.Context, p Paths) (*lock, error) {
+	for end := time.Now().Add(dying); ; {
+		l, err := takeLock(p)
+		if errs.CodeOf(err) != "locked" || holderLives(p) || time.Now().After(end) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// holderLives reports whether the process that the lock names is there.
+func holderLives(p Paths) bool {
+	b, err := os.ReadFile(p.lockFile())
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(filepath.Join("/proc", strings.TrimSpace(string(b)), "comm"))
+	return err == nil && len(strings.TrimSpace(string(b))) > 0
 }
 
 // restoreInto makes a whole instance in the folder tmp, made by us.
