@@ -34,6 +34,9 @@ func TestLoop(t *testing.T) {
 	if !strings.Contains(results[0].Note, "cyclictest meanwhile: ") {
 		t.Errorf("without cyclictest: %s", results[0].Note)
 	}
+	if !strings.Contains(results[0].Note, " % of its processors' time") {
+		t.Errorf("without what the host gave to others: %s", results[0].Note)
+	}
 	if _, err := withCompany(t.Context(), &bench.Env{Bin: filepath.Join(os.TempDir(), "nothing here")}, company{}); err == nil {
 		t.Error("measured without programs")
 	}

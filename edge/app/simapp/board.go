@@ -8,12 +8,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/rt/rtlinux"
 	"kennel/infra/cli"
 )
 
@@ -26,6 +28,7 @@ func boardCommand() *cobra.Command {
 		link, socket, start string
 		wav, where, imu     string
 		again               time.Duration
+		thread              rtlinux.Thread
 	}
 	cmd := &cobra.Command{
 		Use:   "vector-board",
@@ -58,6 +61,13 @@ through worker threads of the kernel, late on a busy machine.`,
 			}
 			if o.cfg.Press > 0 {
 				o.cfg.OnBoot = func(k vectorsim.Boot) { fmt.Fprintf(cmd.OutOrStdout(), "boot: %v\n", k) }
+			}
+			if err := o.thread.Check(); err != nil {
+				return cli.Usage("-%w", err)
+			}
+			if o.thread.Priority > 0 {
+				leave := punctual(&o.cfg, o.thread, cmd.ErrOrStderr())
+				defer leave()
 			}
 			board := vectorsim.New(o.cfg)
 			if o.wav != "" {
@@ -96,6 +106,8 @@ through worker threads of the kernel, late on a busy machine.`,
 	// A bare board has its head started by hand, at any time.
 	f.DurationVar(&o.cfg.BootPatience, "boot-patience", time.Hour, "how long the board waits for the head's first frame")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides noise and all else that is random")
+	f.IntVar(&o.thread.Priority, "priority", 0, "real-time priority, 1 to 99, as far as permitted: a board as punctual as hardware, for a head of a lower one; 0 is normal scheduling")
+	f.IntVar(&o.thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the board's interrupts come to: it stays there, with -priority; -1: any")
 	f.StringVar(&o.cfg.Version, "version", "", "version of its firmware, at most 16 bytes (default 1.6.0-sim)")
 	f.Float64Var(&o.cfg.Volts, "volts", 4.0, "battery, 3.0 to 4.2")
 	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "it stands on the charger")
@@ -108,6 +120,21 @@ through worker threads of the kernel, late on a busy machine.`,
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	return cmd
+}
+
+// punctual makes the board that this goroutine runs as punctual as hardware, as far as the system permits; out hears what it does not.
+func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func()) {
+	c.HoldProcessor = true
+	runtime.GOMAXPROCS(max(3, runtime.NumCPU())) // one for the board, one for its sensors, one in hand
+	runtime.LockOSThread()
+	g := t.Enter()
+	if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
+		fmt.Fprintln(out, "-priority: goes on as it may:", err)
+	}
+	return func() {
+		g.Leave()
+		runtime.UnlockOSThread()
+	}
 }
 
 // serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they did before.
