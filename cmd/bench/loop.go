@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ type company struct {
 	name  string
 	alone string // for people
 	busy  int
+	peers int // of robotd, who ask it all they can
 }
 
 // realTime: robotd, the program itself, on a simulated board that stands for hardware and so has a higher priority than it, with nothing
@@ -42,9 +44,9 @@ type company struct {
 func realTime(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	var out []bench.Result
 	for _, c := range []company{
-		{"idle", "nothing else", 0},
-		{"busy", "one process that never waits", 1},
-		{"full", "two processes that never wait for each processor", 2 * runtime.NumCPU()},
+		{"idle", "nothing else", 0, 0},
+		{"busy", "one process that never waits", 1, 0},
+		{"full", "two processes that never wait for each processor, and a peer that asks robotd without end", 2 * runtime.NumCPU(), 1},
 	} {
 		r, err := withCompany(ctx, env, c)
 		if err != nil {
@@ -86,6 +88,16 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		return nil, err
 	}
 	defer robotd.Stop()
+	for range c.peers {
+		p, err := startPart(0, "pester", "-root", dir)
+		if err != nil {
+			return nil, err
+		}
+		defer p.Stop()
+		if _, err := p.Await(ctx, "answered"); err != nil {
+			return nil, err
+		}
+	}
 	long := bench.Part(env, loopTime)
 	cyclic, err := startCyclictest(ctx, long)
 	if err != nil {
@@ -189,6 +201,37 @@ func spin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// pester asks robotd for its tree and values as fast as it takes the questions, until ctx ends. It says so when the first was answered.
+func pester(ctx context.Context, root string, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	client := corelink.NewClient(root)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for request := uint32(1); ctx.Err() == nil; request++ {
+			tree, values := client.Send(&corelink.GetTree{Request: request}), client.Send(&corelink.GetValues{Request: request})
+			if err := errors.Join(tree, values); err == nil {
+				continue
+			}
+			select { // robotd is not there yet
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	answered := false
+	err := client.Run(ctx, func(m corelink.Message) {
+		if _, ok := m.(*corelink.Tree); ok && !answered {
+			answered = true
+			fmt.Fprintln(out, "answered")
+		}
+	})
+	cancel()
+	<-asked
+	return err
 }
 
 // startCyclictest starts the measure that others are held to, at robotd's priority and the body's period, for long. Its result waits for the
