@@ -250,7 +250,9 @@ func TestEveryCommandEndsOnce(t *testing.T) {
 }
 
 func chaos(t *testing.T, rt *rapid.T, br *mqtttest.Broker, fleet int) {
-	store := commandpg.New(pgtest.New(t), commandpg.WithPace(100*time.Millisecond, 400*time.Millisecond))
+	pool := pgtest.New(t)
+	defer pool.Close() // before the test's end: there are as many rounds as the server has connections
+	store := commandpg.New(pool, commandpg.WithPace(100*time.Millisecond, 400*time.Millisecond))
 	svc := command.New(store)
 	var robots []*robot
 	for range fleet {
