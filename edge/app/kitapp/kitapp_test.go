@@ -91,6 +91,10 @@ func TestSlotsOfABody(t *testing.T) {
 	if s := lines[i].Slots[1]; s.Name != "angle" || s.Unit != "rad" || s.Access != "attribute" || s.Min == nil || *s.Min > -0.785 || *s.Max > 0.385 {
 		t.Errorf("%+v", s)
 	}
+	// A button is 0 or 1, whatever unit a pressure has (GOSTAI-IF-10.1).
+	if i = slices.IndexFunc(lines, func(l line) bool { return l.Compact == "button" }); i < 0 || lines[i].Slots[1].Name != "pressure" || lines[i].Slots[1].Unit != "" || *lines[i].Slots[1].Max != 1 {
+		t.Errorf("%+v", lines[i])
+	}
 	if _, out, _ = run(t, "tree", "vector", "-slots"); !strings.Contains(out, "robot.go(x m)") || !strings.Contains(out, "-0.7854 to 0.384") || !strings.Contains(out, "touch.val->raw") {
 		t.Error(out)
 	}

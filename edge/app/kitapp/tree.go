@@ -183,7 +183,7 @@ theirs no more; they keep their full names, and a warning says so.`,
 }
 
 // maxFile is how much of a file is read; the parser takes less.
-const maxFile = 4 << 20
+const maxFile = 16 << 20
 
 func chosen(cmd *cobra.Command, file string, args []string) (*robot.Tree, error) {
 	switch {
@@ -230,6 +230,7 @@ func printTree(cmd *cobra.Command, tree *robot.Tree, all, withSlots bool) error 
 		for _, r := range n.Slots() {
 			if withSlots && r.Present {
 				s := slotLine(r.Slot, r.Range)
+				s.Unit = string(r.Unit())
 				if r.Property {
 					s.Name = "val->" + s.Name
 				}
