@@ -37,7 +37,7 @@ func (a *app) robot() *cobra.Command {
 func (a *app) robotTree() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now", Args: cobra.RangeArgs(1, 2),
-		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full or a compact name, or the beginning of a full one.\n" +
+		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full name, with or without robot., or the beginning of one, or a compact name.\n" +
 			"Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
 			"  kennelctl robot tree vic:00e20100 -o json | jq .motion\n  kennelctl robot tree vic:00e20100 -o json | jq .world.pose   # of a simulated robot",
@@ -99,10 +99,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// named returns the devices that name means.
+// named returns the devices that name means; of a full one "robot." may be left out (GOSTAI-TREE-02).
 func named(all []look.Device, name string) (out []look.Device) {
+	full := name
+	if name != "robot" && !strings.HasPrefix(name, "robot.") {
+		full = "robot." + name
+	}
 	for _, d := range all {
-		rest, below := strings.CutPrefix(d.Full, name)
+		rest, below := strings.CutPrefix(d.Full, full)
 		if d.Compact == name || below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			out = append(out, d)
 		}

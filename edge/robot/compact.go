@@ -37,6 +37,9 @@ func (b bare) reduced() []string {
 	return b.names
 }
 
+// end returns the name that stands for the device.
+func (b bare) end() string { path := b.reduced(); return path[len(path)-1] }
+
 // names returns the component names from the root to n, without localizers.
 func (n *Node) names() []string {
 	var out []string
@@ -86,18 +89,41 @@ func (t *Tree) bares() map[string]bare {
 	return out
 }
 
-// keep returns which of b's names the compact name needs, to tell it from all others that end in the same name.
-func (b bare) keep(all map[string][]bare) []string {
+// rivals are the devices whose reduced paths end in the same name, and of those the ones that have a certain name before it.
+type rivals struct {
+	count int
+	with  map[string][]bare
+}
+
+func (r *rivals) add(b bare) {
+	r.count++
+	path := b.reduced()
+	for i, name := range path[:len(path)-1] {
+		if !slices.Contains(path[:i], name) {
+			r.with[name] = append(r.with[name], b)
+		}
+	}
+}
+
+// left counts the rivals of b that names fit too.
+func (r *rivals) left(b bare, names []string) (n int) {
+	if len(names) == 1 {
+		return r.count - 1
+	}
+	for _, o := range r.with[names[0]] {
+		if fits(names, o.reduced()) && !slices.Equal(o.names, b.names) {
+			n++
+		}
+	}
+	return n
+}
+
+// keep returns which of b's names the compact name needs, to tell it from its rivals.
+func (b bare) keep(r *rivals) []string {
 	path := b.reduced()
 	kept := []int{len(path) - 1}
 	if !b.single && len(path) > 1 && slices.Contains(axes, path[len(path)-1]) {
 		kept = []int{len(path) - 2, len(path) - 1}
-	}
-	var rivals []bare
-	for _, o := range all[path[len(path)-1]] {
-		if !slices.Equal(o.names, b.names) {
-			rivals = append(rivals, o)
-		}
 	}
 	pick := func(kept []int) []string {
 		out := make([]string, len(kept))
@@ -106,22 +132,12 @@ func (b bare) keep(all map[string][]bare) []string {
 		}
 		return out
 	}
-	left := func(kept []int) []bare {
-		var out []bare
-		names := pick(kept)
-		for _, r := range rivals {
-			if fits(names, r.reduced()) {
-				out = append(out, r)
-			}
-		}
-		return out
-	}
-	for rivals = left(kept); len(rivals) > 0; {
+	for left := r.left(b, pick(kept)); left > 0; {
 		added := false
 		for a := kept[0] - 1; a >= 0; a-- {
 			with := append([]int{a}, kept...)
-			if rest := left(with); len(rest) < len(rivals) {
-				kept, rivals, added = with, rest, true
+			if rest := r.left(b, pick(with)); rest < left {
+				kept, left, added = with, rest, true
 				break
 			}
 		}
@@ -174,14 +190,16 @@ func suffix(locs []Loc) string {
 // nameAll gives every device its compact name and its aliases.
 func (t *Tree) nameAll() (warnings []error) {
 	all := t.bares()
-	byEnd := map[string][]bare{}
+	byEnd := map[string]*rivals{}
 	for _, b := range all {
-		end := b.reduced()
-		byEnd[end[len(end)-1]] = append(byEnd[end[len(end)-1]], b)
+		if byEnd[b.end()] == nil {
+			byEnd[b.end()] = &rivals{with: map[string][]bare{}}
+		}
+		byEnd[b.end()].add(b)
 	}
 	stem := make(map[string]string, len(all))
 	for key, b := range all {
-		stem[key] = camel(b.keep(byEnd))
+		stem[key] = camel(b.keep(byEnd[b.end()]))
 	}
 	users := map[string][]*Node{}
 	for _, d := range t.devices {
@@ -237,10 +255,16 @@ func (t *Tree) Aliases() map[string]*Node {
 	return out
 }
 
+// published returns the device of that compact name or alias, nil if there is none.
+func (t *Tree) published(s Step) *Node {
+	name := s.Name + suffix(s.Locs)
+	return cmp.Or(t.short[name], t.aliases[name])
+}
+
 // shortNamed returns the devices that a short name means: a compact name, an alias, a longer form of a compact name as long as it is not
 // ambiguous (GOSTAI-CMP-07), or, without its suffix, all the devices that only their places tell apart (GOSTAI-LOC-13).
 func (t *Tree) shortNamed(s Step) ([]*Node, error) {
-	if d := cmp.Or(t.short[s.String()], t.aliases[s.String()]); d != nil {
+	if d := t.published(s); d != nil {
 		return []*Node{d}, nil
 	}
 	var found []*Node

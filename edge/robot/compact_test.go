@@ -29,7 +29,15 @@ func TestCompact(t *testing.T) {
 			AccelerationSensor robot.body.accel[x] accelX
 			TouchSensor robot.body.skin.touch[478][124] touch[478][124]
 			Motor robot.body.leg[left][0] legL[0]
-			Motor robot.body.rack[inbetween][middle][center] rackIMC`,
+			Motor robot.body.rack[inbetween][middle][center] rackIMC
+			Motor robot.body.segment[0].spike[right] spike[0]R
+			Motor robot.body.segment[0].toe[0][1].nail[up][left][2].tip[3].cell[0][1][2][3] cell[0][0][1]UL[2][3][0][1][2][3]`,
+		// A device keeps its compact name also where a slot of the robot, or a component right below it, is called the same.
+		"names of the robot's own": `
+			Identity robot robot
+			SerialPort robot.body.serial serial
+			Motor robot.body.mast.hood.yaw hood
+			Led robot.hood.led led`,
 		// GOSTAI-CMP-03: robot and body go; so does all that tells nothing apart.
 		"nothing ambiguous": `
 			VideoIn robot.body.head.camera camera
@@ -65,6 +73,10 @@ func TestCompact(t *testing.T) {
 		"the parent says nothing": `
 			Motor robot.body.arm.hand.finger armFinger
 			Motor robot.body.leg.hand.finger legFinger`,
+		"the order of ancestors": `
+			TouchSensor robot.body.arm.leg.touch armLegTouch
+			TouchSensor robot.body.leg.arm.touch legArmTouch
+			TouchSensor robot.body.touch bodyTouch`,
 		"two ancestors": `
 			Motor robot.body.arm.hip.pitch armHipPitch
 			Motor robot.body.arm.hip.roll armHipRoll

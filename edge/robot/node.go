@@ -26,6 +26,7 @@ type Node struct {
 	localizer bool
 	parent    *Node
 	children  []*Node
+	byPlace   map[place]*Node // children
 	is        []*Interface
 	part      Part // what a device says about itself
 
@@ -33,6 +34,22 @@ type Node struct {
 	compact  string
 	refs     []*Ref
 	actuator int
+}
+
+// place tells a node from its siblings: its name, or where it is in its localizer.
+type place struct {
+	name string
+	loc  Loc
+}
+
+// adopt makes c the last child of n.
+func (n *Node) adopt(c *Node) {
+	if n.byPlace == nil {
+		n.byPlace = map[place]*Node{}
+	}
+	c.parent = n
+	n.children = append(n.children, c)
+	n.byPlace[place{c.name, c.loc}] = c
 }
 
 // NewComponent returns a component that is no part of anything yet.
@@ -159,6 +176,11 @@ func (n *Node) Implement(names ...string) error {
 		if slices.Contains(n.is, i) {
 			return fmt.Errorf("%w: %s implements %s already", ErrDuplicate, n.Full(), i.Name)
 		}
+		for _, c := range n.children {
+			if i.Slot(c.name) != nil {
+				return slotAndPart(n, c.name)
+			}
+		}
 		n.is = append(n.is, i)
 	}
 	return nil
@@ -200,17 +222,24 @@ func (n *Node) Attach(c *Node) error {
 		return fmt.Errorf("%w: %s is a localizer; say where its part %s is", ErrName, n.Full(), c.name)
 	case c.name == "":
 		return fmt.Errorf("%w: a part of %s without a name", ErrName, n.Full())
+	case c.name == "robot":
+		return fmt.Errorf("%w: robot is the root of the tree, not a part of %s", ErrName, n.Full())
 	case n.child(c.name) != nil:
 		return fmt.Errorf("%w: %s.%s", ErrDuplicate, n.Full(), c.name)
+	case slices.ContainsFunc(n.is, func(i *Interface) bool { return i.Slot(c.name) != nil }):
+		return slotAndPart(n, c.name)
 	}
 	for p := n; p != nil; p = p.parent {
 		if p == c {
 			return fmt.Errorf("%w: %s cannot be a part of itself", ErrName, c.name)
 		}
 	}
-	c.parent = n
-	n.children = append(n.children, c)
+	n.adopt(c)
 	return nil
+}
+
+func slotAndPart(n *Node, name string) error {
+	return fmt.Errorf("%w: %s.%s is a slot of the device and a part of it; the part needs another name", ErrDuplicate, n.Full(), name)
 }
 
 // AddDevice adds a part that implements at least one interface; one of that name must not be there yet (GOSTAI-SUP-04).
@@ -268,33 +297,19 @@ func (n *Node) Set(c *Node, locs ...Loc) error {
 			return fmt.Errorf("%w: %s", ErrDuplicate, m.Full())
 		}
 		if m.parent == nil {
-			m.loc, m.parent = l, at
-			at.children = append(at.children, m)
+			m.loc = l
+			at.adopt(m)
 		}
 		at = m
 	}
 	return nil
 }
 
-// child returns the part of that name.
-func (n *Node) child(name string) *Node {
-	for _, c := range n.children {
-		if c.name == name && name != "" {
-			return c
-		}
-	}
-	return nil
-}
+// child returns the part of that name, nil if there is none.
+func (n *Node) child(name string) *Node { return n.byPlace[place{name: name}] }
 
-// at returns the direct member at l.
-func (n *Node) at(l Loc) *Node {
-	for _, c := range n.children {
-		if c.name == "" && c.loc == l {
-			return c
-		}
-	}
-	return nil
-}
+// at returns the direct member at l, nil if there is none.
+func (n *Node) at(l Loc) *Node { return n.byPlace[place{loc: l}] }
 
 // member follows ordered locs; nil if the way ends.
 func (n *Node) member(locs []Loc) *Node {

@@ -72,7 +72,7 @@ func wordRune(r rune) bool {
 func parseStep(part string) (Step, error) {
 	name, locs, found := strings.Cut(part, "[")
 	if name == "" || name[0] >= '0' && name[0] <= '9' || strings.ContainsFunc(name, func(r rune) bool { return !wordRune(r) }) {
-		return Step{}, fmt.Errorf("%w: component %.40q", ErrName, name)
+		return Step{}, fmt.Errorf("%w: component %.40q; want a small letter, then letters and digits", ErrName, name)
 	}
 	step := Step{Name: name}
 	for found {
@@ -84,12 +84,16 @@ func parseStep(part string) (Step, error) {
 		if err != nil {
 			return Step{}, err
 		}
-		if step.Locs = append(step.Locs, l); len(step.Locs) > maxWords+maxNumbers {
-			return Step{}, fmt.Errorf("%w: %.40q has too many localizations", ErrName, part)
+		step.Locs = append(step.Locs, l)
+		// Letters may follow a number in a compact name: touch[0]L of joint[0].touch[left] (GOSTAI-CMP-02).
+		for after != "" && after[0] != '[' {
+			l, ok := locOfLetter(after[0])
+			if !ok {
+				return Step{}, fmt.Errorf("%w: %.20q after a bracket of %.40q; want a dot, or letters of places such as L", ErrName, after, part)
+			}
+			step.Locs, after = append(step.Locs, l), after[1:]
 		}
-		if locs, found = strings.CutPrefix(after, "["); !found && after != "" {
-			return Step{}, fmt.Errorf("%w: %.20q after a bracket of %.40q", ErrName, after, part)
-		}
+		locs, found = strings.CutPrefix(after, "[")
 	}
 	return step, nil
 }
@@ -150,8 +154,15 @@ func (t *Tree) Lookup(name string) (Target, error) {
 		steps = steps[1:]
 	}
 	target, err := walkSteps([]*Node{t.root}, steps)
-	// A short name goes before what would be every slot of that name on the whole robot: temperature is the device.
-	all := err == nil && len(steps) == 1 && len(target.Refs) > 0 && t.root.Slot(first.Name) == nil
+	published := false
+	// A published name goes before a path that leaves out robot: where a device is called serial, the robot's number is robot.serial only.
+	if d := t.published(first); d != nil && !isRobot {
+		if found, e := walkSteps([]*Node{d}, steps[1:]); e == nil {
+			target, err, published = found, nil, true
+		}
+	}
+	// A short name goes before what would be every slot of that name on the whole robot.
+	all := err == nil && !published && len(steps) == 1 && len(target.Refs) > 0 && t.root.Slot(first.Name) == nil
 	if (err != nil || all) && !isRobot && t.sealed {
 		nodes, shortErr := t.shortNamed(first)
 		switch {

@@ -23,7 +23,7 @@ type Part struct {
 	Has     []string // optional slots that the device has; "*": all
 	Ranges  map[string]Range
 	Fixed   map[string]Value    // slots whose value never changes: model, xfov
-	Props   map[string]Value    // properties of val, reached as path.val->name: native, unit
+	Props   map[string]Value    // properties of val, reached as path.val->name: native; unit where it is not the standard's, "" for none
 	Live    []string            // properties of val that are measured: raw
 	Aliases []string            // more short names
 	Uses    map[string][]string // interface -> paths of the actuators that its use takes, such as Mobile -> wheels
@@ -55,6 +55,16 @@ func (r *Ref) Fixed() (Value, bool) {
 	return v, ok && !r.Property
 }
 
+// Unit returns the slot's unit. A device has its own where the standard leaves it open: a button's pressure is 0 or 1, not pascal
+// (GOSTAI-IF-10.1), a bare Motor is an angle or an opening (GOSTAI-IF-03.1).
+func (r *Ref) Unit() Unit {
+	own, ok := r.Node.part.Props["unit"]
+	if val := r.Node.Slot("val"); ok && val != nil && !r.Property && (r == val || r.Slot.Name == val.Slot.Points) {
+		return Unit(own.Text)
+	}
+	return r.Slot.Unit
+}
+
 // Prop returns a fixed property of the slot: rangemin, rangemax and unit of any slot, and of val what the device says of itself.
 func (r *Ref) Prop(name string) (Value, bool) {
 	if v, ok := r.Node.part.Props[name]; ok && r.Slot.Name == "val" {
@@ -66,7 +76,7 @@ func (r *Ref) Prop(name string) (Value, bool) {
 	case "rangemax":
 		return F(r.Range.Max), true
 	case "unit":
-		return S(string(r.Slot.Unit)), true
+		return S(string(r.Unit())), true
 	}
 	return Value{}, false
 }
@@ -256,11 +266,6 @@ func (t *Tree) seal(n *Node) error {
 	for _, name := range slices.Concat(n.part.Has, slices.Collect(maps.Keys(n.part.Fixed))) {
 		if name != "*" && n.Slot(name) == nil {
 			return fmt.Errorf("%w: slot %s of %s", ErrNotFound, name, n.Full())
-		}
-	}
-	for _, c := range n.children {
-		if n.Slot(c.name) != nil {
-			return fmt.Errorf("%w: %s is a slot of the device and a part of it", ErrDuplicate, c.Full())
 		}
 	}
 	if val := n.Slot("val"); val != nil {

@@ -127,6 +127,8 @@ func TestBuilding(t *testing.T) {
 		"attached twice":          {root.Attach(camera), ErrDuplicate},
 		"name taken":              {body.Attach(named("camera")), ErrDuplicate},
 		"part of itself":          {root.Attach(root), ErrName},
+		"robot as a part":         {body.Attach(named("robot")), ErrName},
+		"part called as a slot":   {errOf(camera.AddComponent("val")), ErrDuplicate},
 		"part without place":      {leg.Attach(named("knee")), ErrName},
 		"replaced member":         {leg.Set(fresh(), Front, Left), ErrDuplicate},
 		"member over localizer":   {leg.Set(fresh(), Front), ErrDuplicate},
@@ -354,6 +356,7 @@ func TestLookup(t *testing.T) {
 		// Groups (GOSTAI-LOC-13).
 		{"body.wheel[front].val", "robot.body.wheel[front][left].val robot.body.wheel[front][right].val"},
 		{"body.wheel[left].val", "robot.body.wheel[front][left].val robot.body.wheel[back][left].val"},
+		{"wheel[front][left].angle", "robot.body.wheel[front][left].angle"}, // a short name, its places as in a full one
 		{"wheel.angle", "robot.body.wheel[front][left].angle robot.body.wheel[front][right].angle robot.body.wheel[back][left].angle"},
 		{"robot.body.leg.hip.pitch", "robot.body.leg[front][left].hip.pitch robot.body.leg[front][right].hip.pitch"},
 		{"robot.body.leg.pressure", "robot.body.leg[front][left].foot.touch.pressure robot.body.leg[front][right].foot.touch.pressure"},
@@ -390,6 +393,7 @@ func TestLookup(t *testing.T) {
 		{"", ErrName, ""},
 		{"robot.body.arm[left", ErrName, "closing bracket"},
 		{"robot.body.arm[left]x", ErrName, "after a bracket"},
+		{"body.öse", ErrName, `component "öse"; want a small letter`},
 		{"robot.body.arm[sideways]", ErrName, "want up, inbetween"},
 		{"robot." + strings.Repeat("a.", 30) + "b", ErrName, "more than 24"},
 		{strings.Repeat("a", 500), ErrName, "at most 400"},
@@ -397,6 +401,41 @@ func TestLookup(t *testing.T) {
 		if target, err := tree.Lookup(tc.name); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%.40s: %v, %v; want %v with %q", tc.name, target, err, tc.want, tc.text)
 		}
+	}
+}
+
+// TestExamples: every name that the standard's text gives as an example, each the only one of its tree: it can be built, means itself, and has
+// this compact name. The lines are the seed's (GOSTAI-TREE-02, GOSTAI-NAME-02, GOSTAI-LOC-02 to 12, GOSTAI-COMP-38 to 40). What its text writes
+// without the way to it stands below body; led[up][left] has its .val in TestLookup.
+func TestExamples(t *testing.T) {
+	for _, tc := range []struct {
+		line          int
+		name, compact string
+	}{
+		{89, "body.leg[right].hip.tilt", "tiltR"}, {90, "body.arm.grip", "grip"}, {91, "body.laser", "laser"}, {95, "leg[right]", "legR"},
+		{138, "robot.body.wheel[front][left]", "wheelFL"}, {143, "robot.body.laser[front]", "laserF"}, {145, "robot.body.arm.camera[left]", "cameraL"},
+		{147, "robot.body.head.eye[left].led[up][left]", "ledLUL"}, {149, "robot.body.leg[front][left].foot.touch", "touchFL"},
+		{158, "robot.body.leg[left][0]", "legL[0]"}, {169, "robot.body.accel[x]", "accelX"},
+		{175, "leg[left]", "legL"}, {176, "finger[right]", "fingerR"}, {176, "finger[center]", "fingerC"}, {176, "finger[left]", "fingerL"},
+		{177, "joint[0]", "joint[0]"}, {177, "joint[5]", "joint[5]"}, {178, "touch[478][124]", "touch[478][124]"},
+		{179, "accel[y]", "accelY"}, {179, "accel[z]", "accelZ"}, {180, "gyro[x]", "gyroX"}, {180, "gyro[y]", "gyroY"}, {180, "gyro[z]", "gyroZ"},
+		{572, "head.camera[right]", "cameraR"}, {573, "head.speaker[left]", "speakerL"}, {574, "head.micro[right]", "microR"},
+		{662, "robot.head.camera", "camera"}, {665, "robot.wheel[left]", "wheelL"},
+	} {
+		full := tc.name
+		if !strings.HasPrefix(full, "robot.") {
+			full = "robot.body." + strings.TrimPrefix(full, "body.")
+		}
+		tree := grown(t, "Motor:"+full)
+		d := tree.Devices()[0]
+		for _, name := range []string{full, strings.TrimPrefix(full, "robot."), tc.compact} {
+			if target, err := tree.Lookup(name); err != nil || !slices.Equal(target.Nodes, []*Node{d}) || d.Compact() != tc.compact || d.Full() != full {
+				t.Errorf("line %d, %s: %s is %s, %s; want %s: %v", tc.line, name, fulls(target.Nodes), d.Full(), d.Compact(), tc.compact, err)
+			}
+		}
+	}
+	if _, err := ParsePath("head.joint[yaw]"); !errors.Is(err, ErrName) { // line 508
+		t.Errorf("head.joint[yaw]: %v", err)
 	}
 }
 
@@ -426,6 +465,8 @@ func TestProperties(t *testing.T) {
 	tree, err := Build("test", Frame{}, []Part{
 		{Path: "body.head.yaw", Is: []string{"RotationalMotor"}, Ranges: map[string]Range{"angle": {-1, 2}}, Props: map[string]Value{"native": S("HEAD_YAW")}},
 		{Path: "body.led", Is: []string{"Led"}, Ranges: map[string]Range{"val": {-5, 0.5}}},
+		{Path: "body.button", Is: []string{"TouchSensor"}, Props: map[string]Value{"unit": S("")}}, {Path: "body.touch", Is: []string{"TouchSensor"}},
+		{Path: "body.mouth", Is: []string{"Motor"}, Has: []string{"PGain"}, Props: map[string]Value{"unit": S("rad")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -437,6 +478,8 @@ func TestProperties(t *testing.T) {
 	}{
 		{"headYaw.val", "rangemin", F(-1), true}, {"headYaw.angle", "rangemax", F(2), true}, {"headYaw.val", "unit", S("rad"), true},
 		{"headYaw.turn", "unit", S("turn"), true}, {"headYaw.val", "native", S("HEAD_YAW"), true}, {"headYaw.angle", "native", Value{}, false},
+		{"button.val", "unit", S(""), true}, {"button.pressure", "unit", S(""), true}, {"touch.pressure", "unit", S("Pa"), true}, // GOSTAI-IF-10.1
+		{"mouth.val", "unit", S("rad"), true}, {"mouth.PGain", "unit", S("(body)"), true}, // GOSTAI-IF-03.1
 		{"led.val", "rangemin", F(0), true}, {"led.val", "rangemax", F(0.5), true}, {"led.val", "colour", Value{}, false},
 	} {
 		target, err := tree.Lookup(tc.name)

@@ -91,6 +91,18 @@ func TestSlotsOfABody(t *testing.T) {
 	if s := lines[i].Slots[1]; s.Name != "angle" || s.Unit != "rad" || s.Access != "attribute" || s.Min == nil || *s.Min > -0.785 || *s.Max > 0.385 {
 		t.Errorf("%+v", s)
 	}
+	// The second names: the bare name of one of several microphones (GOSTAI-COMP-40), a body's own, and kind for type (GOSTAI-IF-01.1).
+	also := map[string][]string{}
+	for _, l := range lines {
+		also[l.Compact] = l.Aliases
+	}
+	if !slices.Equal(also["micro[0]"], []string{"micro"}) || !slices.Equal(also["arm"], []string{"lift"}) || also["wheelL"] != nil || lines[0].Slots[0].Alias != "kind" {
+		t.Errorf("aliases %v, %+v", also, lines[0].Slots[0])
+	}
+	// A button is 0 or 1, whatever unit a pressure has (GOSTAI-IF-10.1).
+	if i = slices.IndexFunc(lines, func(l line) bool { return l.Compact == "button" }); i < 0 || lines[i].Slots[1].Name != "pressure" || lines[i].Slots[1].Unit != "" || *lines[i].Slots[1].Max != 1 {
+		t.Errorf("%+v", lines[i])
+	}
 	if _, out, _ = run(t, "tree", "vector", "-slots"); !strings.Contains(out, "robot.go(x m)") || !strings.Contains(out, "-0.7854 to 0.384") || !strings.Contains(out, "touch.val->raw") {
 		t.Error(out)
 	}

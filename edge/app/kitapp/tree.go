@@ -49,11 +49,12 @@ func bodyTree(name string) (*robot.Tree, error) {
 
 // line is one node as tree prints it.
 type line struct {
-	Full      string `json:"full"`
-	Compact   string `json:"compact"`
-	Kind      string `json:"kind"`
-	Interface string `json:"interface"` // several with a comma and a space between
-	Slots     []slot `json:"slots,omitempty"`
+	Full      string   `json:"full"`
+	Compact   string   `json:"compact"`
+	Kind      string   `json:"kind"`
+	Interface string   `json:"interface"`         // several with a comma and a space between
+	Aliases   []string `json:"aliases,omitempty"` // further short names; with the slots
+	Slots     []slot   `json:"slots,omitempty"`
 }
 
 // slot is one slot of a device.
@@ -69,6 +70,7 @@ type slot struct {
 	Optional bool      `json:"optional,omitempty"`
 	Beside   bool      `json:"beside_the_standard,omitempty"`
 	Points   string    `json:"points_to,omitempty"`
+	Alias    string    `json:"alias,omitempty"`
 	Doc      string    `json:"doc"`
 }
 
@@ -79,7 +81,7 @@ type slotArg struct {
 }
 
 func slotLine(s *robot.Slot, r robot.Range) slot {
-	out := slot{Name: s.Name, Access: s.Access.String(), Unit: string(s.Unit), Words: s.Words, Optional: s.Optional, Beside: s.Extra, Points: s.Points, Doc: s.Doc,
+	out := slot{Name: s.Name, Access: s.Access.String(), Unit: string(s.Unit), Words: s.Words, Optional: s.Optional, Beside: s.Extra, Points: s.Points, Alias: s.Alias, Doc: s.Doc,
 		Type: s.Type.String()}
 	if !math.IsInf(r.Min, 0) {
 		out.Min = &r.Min
@@ -176,14 +178,14 @@ theirs no more; they keep their full names, and a warning says so.`,
 	f := cmd.Flags()
 	f.StringVarP(&file, "file", "f", "", "JSON `file` that describes the tree; - for standard input")
 	f.BoolVar(&all, "all", false, "components and localizers too, not only devices")
-	f.BoolVar(&slots, "slots", false, "every slot of every device: type, unit, range")
+	f.BoolVar(&slots, "slots", false, "every slot of every device: type, unit, range; as JSON also its aliases")
 	f.BoolVar(&dump, "dump", false, "as an indented tree")
 	f.BoolVar(&flat, "flat", false, "compact names by interface, as flatDump of the standard prints them")
 	return cmd
 }
 
 // maxFile is how much of a file is read; the parser takes less.
-const maxFile = 4 << 20
+const maxFile = 16 << 20
 
 func chosen(cmd *cobra.Command, file string, args []string) (*robot.Tree, error) {
 	switch {
@@ -222,14 +224,22 @@ func chosen(cmd *cobra.Command, file string, args []string) (*robot.Tree, error)
 
 func printTree(cmd *cobra.Command, tree *robot.Tree, all, withSlots bool) error {
 	lines := []line{} // an empty tree is an empty array
+	aliases := map[*robot.Node][]string{}
+	if withSlots {
+		for name, d := range tree.Aliases() {
+			aliases[d] = append(aliases[d], name)
+			slices.Sort(aliases[d])
+		}
+	}
 	for _, n := range tree.Nodes() {
 		if n.Kind() != robot.Device && !all {
 			continue
 		}
-		l := line{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(), Interface: robot.JoinInterfaces(n.Interfaces())}
+		l := line{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(), Interface: robot.JoinInterfaces(n.Interfaces()), Aliases: aliases[n]}
 		for _, r := range n.Slots() {
 			if withSlots && r.Present {
 				s := slotLine(r.Slot, r.Range)
+				s.Unit = string(r.Unit())
 				if r.Property {
 					s.Name = "val->" + s.Name
 				}

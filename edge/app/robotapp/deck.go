@@ -70,7 +70,7 @@ func newDeck(c *core, h *helm.Helm) *deck {
 }
 
 func slot(r *robot.Ref) corelink.Slot {
-	s := corelink.Slot{ID: uint16(r.ID), Name: r.Slot.Name, Type: r.Slot.Type.String(), Unit: string(r.Slot.Unit)}
+	s := corelink.Slot{ID: uint16(r.ID), Name: r.Slot.Name, Type: r.Slot.Type.String(), Unit: string(r.Unit())}
 	if !math.IsInf(r.Range.Min, 0) {
 		s.Bounds, s.Min = s.Bounds|corelink.HasMin, r.Range.Min
 	}

@@ -28,15 +28,15 @@ func Parts() []robot.Part {
 			Has:    []string{"PGain", "IGain", "DGain"},
 			Ranges: map[string]robot.Range{"speed": {Min: -maxSpeed * stepSpeed / radius, Max: maxSpeed * stepSpeed / radius}}}
 	}
-	pressed := map[string]robot.Range{"pressure": {Max: 1}}
+	pressed, plain := map[string]robot.Range{"pressure": {Max: 1}}, map[string]robot.Value{"unit": robot.S("")} // 0 or 1
 	parts := []robot.Part{
 		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"},
 			Has:   []string{"stop", "moving", "xSpeed", "yawSpeed", "watchdogInterval", "finished", "aborted"},
 			Fixed: map[string]robot.Value{"type": robot.S("wheeled")},
 			Uses:  map[string][]string{"Mobile": {"robot.body.wheel"}}},
 		wheel("left"), wheel("right"),
-		{Path: "body.bumper[left]", Is: []string{"TouchSensor"}, Ranges: pressed},
-		{Path: "body.bumper[right]", Is: []string{"TouchSensor"}, Ranges: pressed},
+		{Path: "body.bumper[left]", Is: []string{"TouchSensor"}, Ranges: pressed, Props: plain},
+		{Path: "body.bumper[right]", Is: []string{"TouchSensor"}, Ranges: pressed, Props: plain},
 	}
 	bearings := make([]float64, len(Sonars))
 	for i, b := range Sonars {
@@ -58,7 +58,7 @@ func Parts() []robot.Part {
 			p := robot.Part{Path: fmt.Sprintf("body.%s[%d]", g.name, i), Is: []string{g.is}}
 			switch g.name {
 			case "button":
-				p.Ranges = pressed
+				p.Ranges, p.Props = pressed, plain
 			case "analog":
 				p.Ranges = map[string]robot.Range{"val": {Max: 5}}
 			}

@@ -60,7 +60,7 @@ func Parts() []robot.Part {
 		{"body.leg[back][left].foot.touch", "SENSOR_BACK_LEFT"}, {"body.leg[back][right].foot.touch", "SENSOR_BACK_RIGHT"},
 		{"body.head.mouth.touch", "SENSOR_MOUTH"},
 	} {
-		parts = append(parts, robot.Part{Path: t.path, Is: []string{"TouchSensor"}, Props: map[string]robot.Value{"native": robot.S(t.native)},
+		parts = append(parts, robot.Part{Path: t.path, Is: []string{"TouchSensor"}, Props: map[string]robot.Value{"native": robot.S(t.native), "unit": robot.S("")},
 			Ranges: map[string]robot.Range{"pressure": {Max: 1}}})
 	}
 	sensor := func(path, native string, most float64) robot.Part {

@@ -58,9 +58,10 @@ func Parts() []robot.Part {
 	for _, m := range []string{"body.micro[0]", "body.micro[1]", "body.micro[2]", "body.micro[3]"} {
 		parts = append(parts, robot.Part{Path: m, Is: []string{"AudioIn"}})
 	}
+	pressed, plain := map[string]robot.Range{"pressure": {Max: 1}}, map[string]robot.Value{"unit": robot.S("")} // 0 or 1
 	parts = append(parts,
-		robot.Part{Path: "body.touch", Is: []string{"TouchSensor"}, Live: []string{"raw"}, Ranges: map[string]robot.Range{"pressure": {Max: 1}}},
-		robot.Part{Path: "body.button", Is: []string{"TouchSensor"}, Ranges: map[string]robot.Range{"pressure": {Max: 1}}},
+		robot.Part{Path: "body.touch", Is: []string{"TouchSensor"}, Live: []string{"raw"}, Ranges: pressed, Props: plain},
+		robot.Part{Path: "body.button", Is: []string{"TouchSensor"}, Ranges: pressed, Props: plain},
 	)
 	for _, c := range []string{"[front][left]", "[front][right]", "[back][left]", "[back][right]"} {
 		parts = append(parts, robot.Part{Path: "body.cliff" + c, Is: []string{"CliffSensor"}})

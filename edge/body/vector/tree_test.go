@@ -33,6 +33,11 @@ func TestTree(t *testing.T) {
 			t.Errorf("%s of the driver: %v, %v", name, target.Nodes, err)
 		}
 	}
+	for name, want := range map[string]robot.Unit{"touch.pressure": "", "button.val": "", "laser.val": "m", "headPitch.turn": "turn", "arm.val": "m", "temperature.val": "°C"} {
+		if target, err := tree.Lookup(name); err != nil || target.Refs[0].Unit() != want {
+			t.Errorf("unit of %s: %v, %v; want %q", name, target.Refs, err, want)
+		}
+	}
 	for name, want := range map[string]int{"robot.go": 2, "robot.pitch": 3, "robot.say": 1, "voice.say": 1, "robot.name": 0} {
 		target, err := tree.Lookup(name)
 		if got := tree.ActuatorsOf(target); err != nil || len(got) != want {

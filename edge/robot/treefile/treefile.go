@@ -11,8 +11,8 @@
 //
 // An object is a component, a key that ends in [] a localizer with its places inside, a string a device of that interface, or of several
 // with commas between. The key "." stands for the component itself, so that a device can have parts. In a localizer an object with
-// nothing but places for keys is a nested localizer, with or without []. The outermost object is the robot, or holds it as its only key.
-// armR, the old spelling, is arm[right] (GOSTAI-LOC-11).
+// nothing but places for keys is a nested localizer, with or without []; x, y and z are taken for components there, unless the key has [].
+// The outermost object is the robot, or holds it as its only key. armR, the old spelling, is arm[right] (GOSTAI-LOC-11).
 //
 // A device that a file describes has all optional slots of its interfaces: the file cannot say otherwise.
 package treefile
@@ -31,8 +31,8 @@ import (
 
 // Bounds of a file; own defaults.
 const (
-	maxBytes = 1 << 20
-	maxNodes = 5000
+	maxBytes = 8 << 20
+	maxNodes = 100_000 // the skin of the standard's example has 59 875 sensors, touch[478][124] the last
 	maxDepth = 64
 )
 
@@ -74,11 +74,13 @@ type parser struct {
 	dec   *json.Decoder
 	nodes int
 	tree  *robot.Tree
+	known map[*robot.Node]bool // components and devices described so far
 }
 
 // Parse returns the sealed tree that src describes, and a warning for each compact name that several devices would share.
 func Parse(name string, src []byte) (t *robot.Tree, warnings []error, err error) {
-	p := &parser{src: src, dec: json.NewDecoder(bytes.NewReader(src)), tree: robot.New(name)}
+	src = bytes.TrimPrefix(src, []byte("\ufeff")) // some editors begin a file with it
+	p := &parser{src: src, dec: json.NewDecoder(bytes.NewReader(src)), tree: robot.New(name), known: map[*robot.Node]bool{}}
 	if len(src) > maxBytes {
 		return nil, nil, fmt.Errorf("%d bytes, at most %d make sense for a tree", len(src), maxBytes)
 	}
@@ -98,7 +100,7 @@ func Parse(name string, src []byte) (t *robot.Tree, warnings []error, err error)
 	if len(top.keys) == 1 && top.keys[0].name == "robot" {
 		top = top.keys[0].val
 	}
-	if err := p.component("robot", top); err != nil {
+	if err := p.component("robot", top.at, top); err != nil {
 		return nil, nil, err
 	}
 	warnings, err = p.tree.Seal()
@@ -114,8 +116,8 @@ func (p *parser) fail(at int, node string, err error) error {
 	return &Error{Line: line + 1, Column: utf8.RuneCount(before[start:]) + 1, At: node, Err: err}
 }
 
-// token reads one token and returns where it begins.
-func (p *parser) token() (json.Token, int, error) {
+// token reads one token and returns where it begins. want says what may stand there, for an error.
+func (p *parser) token(want string) (json.Token, int, error) {
 	at := int(p.dec.InputOffset())
 	for at < len(p.src) && strings.IndexByte(" \t\r\n,:", p.src[at]) >= 0 {
 		at++
@@ -124,22 +126,25 @@ func (p *parser) token() (json.Token, int, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		// The offset is that of the character, or of the one behind it, depending on who complains.
-		at = int(syntax.Offset) - 1
-		if at+1 < len(p.src) && strings.Contains(syntax.Error(), "'"+string(p.src[at+1])+"'") {
-			at++
-		}
-		return nil, at, p.fail(at, "", errors.New(syntax.Error()))
+		// Where the decoder stands; the offset of its error does not count what it took token by token.
+		at = int(p.dec.InputOffset())
+		return nil, at, p.fail(at, "", fmt.Errorf("%w; want %s", syntax, want))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, at, p.fail(len(p.src), "", errors.New("the text ends too early; a brace or quote is not closed"))
+		return nil, at, p.fail(len(p.src), "", fmt.Errorf("the text ends too early; want %s", want))
 	case err != nil:
 		return nil, at, p.fail(at, "", err)
 	}
 	return t, at, nil
 }
 
+// What may stand in a file, for errors.
+const (
+	wantValue = "an object in braces (a component) or a string in quotes (a device's interface)"
+	wantKey   = "a key in quotes with a colon behind it, a comma between two, or the closing brace"
+)
+
 func (p *parser) read(depth int) (value, error) {
-	t, at, err := p.token()
+	t, at, err := p.token(wantValue)
 	if err != nil {
 		return value{}, err
 	}
@@ -154,20 +159,20 @@ func (p *parser) read(depth int) (value, error) {
 			return p.object(at, depth)
 		}
 	}
-	return value{}, p.fail(at, "", errors.New(`want an object (a component) or a string (a device's interface)`))
+	return value{}, p.fail(at, "", errors.New("want "+wantValue))
 }
 
 func (p *parser) object(at, depth int) (value, error) {
 	v := value{at: at, object: true}
 	seen := map[string]bool{}
 	for p.dec.More() {
-		t, at, err := p.token()
+		t, at, err := p.token(wantKey)
 		if err != nil {
 			return value{}, err
 		}
 		name, ok := t.(string)
 		if !ok {
-			return value{}, p.fail(at, "", errors.New("want a key in quotes"))
+			return value{}, p.fail(at, "", errors.New("want "+wantKey))
 		}
 		if seen[name] {
 			return value{}, p.fail(at, "", fmt.Errorf("%w: key %.60q stands twice in its object", robot.ErrDuplicate, name))
@@ -179,17 +184,22 @@ func (p *parser) object(at, depth int) (value, error) {
 		}
 		v.keys = append(v.keys, key{name, at, val})
 	}
-	_, _, err := p.token() // the closing brace
+	_, _, err := p.token(wantKey) // the closing brace
 	return v, err
 }
 
-// component adds the node at path, described by v.
-func (p *parser) component(path string, v value) error {
+// component adds the component or device at path, whose key stands at at, described by v.
+func (p *parser) component(path string, at int, v value) error {
+	n, err := p.tree.Grow(path)
+	if err == nil && p.known[n] {
+		err = fmt.Errorf("%w: the file describes %s twice", robot.ErrDuplicate, n.Full())
+	}
+	if err != nil {
+		return p.fail(at, path, err)
+	}
+	p.known[n] = true
 	if !v.object {
 		return p.device(path, v)
-	}
-	if _, err := p.tree.Grow(path); err != nil {
-		return p.fail(v.at, path, err)
 	}
 	for _, k := range v.keys {
 		if k.name == "." {
@@ -218,7 +228,7 @@ func (p *parser) component(path string, v value) error {
 			}
 			continue
 		}
-		if err := p.component(below, k.val); err != nil {
+		if err := p.component(below, k.at, k.val); err != nil {
 			return err
 		}
 	}
@@ -251,7 +261,7 @@ func (p *parser) localizer(path string, at int, v value) error {
 			}
 			continue
 		}
-		if err := p.component(below, k.val); err != nil {
+		if err := p.component(below, k.at, k.val); err != nil {
 			return err
 		}
 	}
