@@ -23,6 +23,7 @@ const (
 	TypeFirmware  Type = 11
 	TypePower     Type = 12
 	TypeInertial  Type = 13
+	TypeDid       Type = 14
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -43,6 +44,7 @@ const (
 	TypeStop      Type = 80
 	TypeCalm      Type = 81
 	TypeSleep     Type = 82
+	TypeDo        Type = 83
 
 	TypeHello Type = 128
 	TypeBye   Type = 129
@@ -67,6 +69,7 @@ var kinds = []struct {
 	{TypeFirmware, "firmware", func() Message { return new(Firmware) }},
 	{TypePower, "power", func() Message { return new(Power) }},
 	{TypeInertial, "inertial", func() Message { return new(Inertial) }},
+	{TypeDid, "did", func() Message { return new(Did) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},
@@ -86,6 +89,7 @@ var kinds = []struct {
 	{TypeStop, "stop", func() Message { return new(Stop) }},
 	{TypeCalm, "calm", func() Message { return new(Calm) }},
 	{TypeSleep, "sleep", func() Message { return new(Sleep) }},
+	{TypeDo, "do", func() Message { return new(Do) }},
 	{TypeHello, "hello", func() Message { return new(Hello) }},
 	{TypeBye, "bye", func() Message { return new(Bye) }},
 }

@@ -552,6 +552,17 @@ func TestLights(t *testing.T) {
 	if r := d.ask(lights); r.Code != OK || d.act.Lights[1].G != 9 {
 		t.Errorf("its owner: %+v, lights %v", r, d.act.Lights[:4])
 	}
+
+	// One colour of one light, which nobody else holds, leaves all others as they are.
+	one := Order{Kind: SetLights, Owner: alice, Set: claim.SetOf(3*1 + 2)}
+	one.Lights[1].B, one.Lights[0].R = 7, 7
+	if r := d.ask(one); r.Code != OK || d.act.Lights[1] != (body.Light{G: 9, B: 7}) || d.act.Lights[0] != (body.Light{}) {
+		t.Errorf("one colour: %+v, lights %v", r, d.act.Lights[:4])
+	}
+	one.Set = claim.SetOf(3*1+2, 3*2)
+	if r := d.ask(one); r.Code != NotHeld || r.By != bob {
+		t.Errorf("a colour of a light of somebody else's: %+v", r)
+	}
 }
 
 // TestValues: what the senses know comes to the tree.

@@ -136,20 +136,28 @@ func (h *Helm) may(o claim.Owner, set *claim.Set, r *Result) bool {
 
 // setLights lights what nobody else holds; lights need no claim of one's own. It does all or nothing.
 func (h *Helm) setLights(now time.Duration, o *Order, r *Result) {
-	for _, a := range h.parts.lights {
-		if owner, p := h.claims.OwnerOf(a); owner != 0 && owner != o.Owner {
+	all := o.Set == claim.Set{}
+	asks := func(i, c int) bool { return all || o.Set.Has(3*i+c) }
+	for i, a := range h.parts.lights {
+		if owner, p := h.claims.OwnerOf(a); owner != 0 && owner != o.Owner && (asks(i, 0) || asks(i, 1) || asks(i, 2)) {
 			r.Code, r.Actuator, r.By, r.Priority = NotHeld, a, owner, p
 			return
 		}
 	}
 	for i := range h.slots.lights {
-		h.light(i, o.Lights[i], now)
+		for c, v := range channels(o.Lights[i]) {
+			if asks(i, c) {
+				h.bind.Light(&h.act, h.slots.lights[i][c], float64(v)/math.MaxUint8, now)
+			}
+		}
 	}
 }
 
+func channels(l body.Light) [3]uint8 { return [...]uint8{l.R, l.G, l.B} }
+
 // light sets one light, in the act and on the board.
 func (h *Helm) light(i int, l body.Light, now time.Duration) {
-	for c, v := range [...]uint8{l.R, l.G, l.B} {
+	for c, v := range channels(l) {
 		h.bind.Light(&h.act, h.slots.lights[i][c], float64(v)/math.MaxUint8, now)
 	}
 }

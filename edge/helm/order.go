@@ -26,7 +26,7 @@ const (
 	Renew          // Lease for TTL more
 	Release        // Lease
 	Drop           // everything of Owner, who is gone; it has no result
-	SetLights      // Lights
+	SetLights      // Lights, or of them only the colours of Set
 	Wheels         // treads at A (left) and B (right), m/s
 	Straight       // A m forward
 	Turn           // A rad to the left, on the spot
@@ -47,7 +47,7 @@ type Order struct {
 	Owner   claim.Owner
 	Request uint32 // of the owner's choice; comes back in the result
 
-	Set      claim.Set
+	Set      claim.Set // of SetLights: three times the light and its colour, 0 to 2; none: all of them
 	Priority claim.Priority
 	TTL      time.Duration
 	Lease    uint64 // claim.Lease.Number

@@ -62,8 +62,8 @@ func (s *Slot) Allows(v Value) error {
 		return fmt.Errorf("%w: %s is %q, want one of %q", ErrRange, s.Name, v.Text, s.Words)
 	}
 	if s.Type.scalar() {
-		if math.IsNaN(v.Number) {
-			return fmt.Errorf("%w: %s is not a number", ErrRange, s.Name)
+		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
+			return fmt.Errorf("%w: %s takes finite numbers, got %v", ErrRange, s.Name, v.Number)
 		}
 		if s.Type == Int && v.Number != math.Trunc(v.Number) {
 			return fmt.Errorf("%w: %s takes whole numbers, got %v", ErrType, s.Name, v.Number)

@@ -64,7 +64,9 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 	if err != nil {
 		return nil, err
 	}
-	c.deck = newDeck(c, h)
+	if c.deck, err = newDeck(c, h); err != nil {
+		return nil, err
+	}
 	inertial, err := cfg.inertial()
 	if err == nil {
 		c.imu, err = imu.New(inertial, log)

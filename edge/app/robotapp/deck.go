@@ -23,6 +23,8 @@ import (
 const (
 	resultEvery = 5 * time.Millisecond // how often results are looked for while some are due: a frame
 	resultsDue  = time.Minute + 5*time.Second
+
+	noBody = "there is no body at the moment"
 )
 
 // deck stands between the robot's other programs and the helm: it turns their messages into orders, and results into answers. It runs outside
@@ -34,11 +36,14 @@ type deck struct {
 	tree corelink.Tree
 	refs robot.Target // the slots of tree, by its order
 
+	parts map[int]part // what a line may move or light, by its slot
+
 	wake chan struct{} // one slot: an order was posted
 
 	mu    sync.Mutex
 	peers map[claim.Owner]string // the program of each
-	due   map[due]time.Duration  // what has no answer yet, and when it was asked
+	due   map[due]asked          // what has no answer yet
+	drive treads                 // what the treads were told last
 }
 
 // due is one order, or the motion that it began.
@@ -47,11 +52,26 @@ type due struct {
 	request uint32
 }
 
+type asked struct {
+	at  time.Duration
+	did *corelink.Did // what a line would answer if it is ok, with its name as Detail; nil: it was no line
+}
+
+// treads is the speeds that an order gave them, m/s.
+type treads struct {
+	due
+	left, right float64
+}
+
 // owner is a peer as the helm knows it. IDs count from 1; helm.Self is 1.
 func owner(p corelink.Peer) claim.Owner { return claim.Owner(p.ID) + helm.Self }
 
-func newDeck(c *core, h *helm.Helm) *deck {
-	d := &deck{c: c, helm: h, live: state.NewLive(h.Board(), nil), wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]time.Duration{}}
+func newDeck(c *core, h *helm.Helm) (*deck, error) {
+	parts, err := partsOf(h.Model())
+	if err != nil {
+		return nil, err
+	}
+	d := &deck{parts: parts, c: c, helm: h, live: state.NewLive(h.Board(), nil), wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]asked{}}
 	tree := h.Model().Tree
 	d.tree.Body = tree.Name
 	for _, n := range tree.Nodes() {
@@ -66,7 +86,7 @@ func newDeck(c *core, h *helm.Helm) *deck {
 		}
 		d.tree.Nodes = append(d.tree.Nodes, node)
 	}
-	return d
+	return d, nil
 }
 
 func slot(r *robot.Ref) corelink.Slot {
@@ -169,6 +189,9 @@ func (d *deck) handle(ctx context.Context, p corelink.Peer, m corelink.Message) 
 	case *corelink.Introduce:
 		d.helm.Board().Introduce(state.Identity{Name: m.Name, Serial: m.Serial, IP: m.IP}, mono.Now())
 		return true
+	case *corelink.Do:
+		d.do(ctx, p, m)
+		return true
 	case *corelink.SetLights:
 		o.Kind = helm.SetLights
 		for i, l := range m.Lights[:min(len(m.Lights), len(o.Lights))] {
@@ -209,31 +232,68 @@ func (d *deck) handle(ctx context.Context, p corelink.Peer, m corelink.Message) 
 	default:
 		return false
 	}
-	d.post(ctx, p, o)
+	d.post(ctx, p, o, nil)
 	return true
 }
 
 func millis(ms uint32) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// post leaves o for the helm and sees that it is answered. A core without a body has nobody who reads its mailbox.
-func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order) {
-	why := ""
-	switch {
-	case !d.c.running.Load():
-		why = "there is no body at the moment"
-	case !d.helm.Post(o):
-		why = "too many orders wait"
-	default:
-		d.mu.Lock()
-		d.due[due{o.Owner, o.Request}] = mono.Now()
-		d.mu.Unlock()
+// post leaves o for the helm and sees that it is answered, with did if it comes from a line. A core without a body has nobody who reads its mailbox.
+func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order, did *corelink.Did) {
+	k := due{o.Owner, o.Request}
+	d.mu.Lock()
+	// Before the order is there, so that neither its answer nor what another peer posts comes first.
+	posted := d.c.running.Load() && d.helm.Post(o)
+	if posted {
+		d.due[k] = asked{mono.Now(), did}
+		switch o.Kind {
+		case helm.Wheels:
+			d.drive = treads{k, o.A, o.B}
+		case helm.Straight, helm.Turn, helm.Stop:
+			d.drive = treads{}
+		}
+	}
+	d.mu.Unlock()
+	if posted {
 		select {
 		case d.wake <- struct{}{}:
 		default: // awake
 		}
 		return
 	}
-	d.tell(ctx, p.ID, &corelink.Reply{Request: o.Request, Code: helm.Full.String(), Detail: why})
+	r := &corelink.Reply{Request: o.Request, Code: helm.Full.String(), Detail: "too many orders wait"}
+	if !d.c.running.Load() {
+		r.Detail = noBody
+	}
+	d.answer(ctx, p.ID, r, did)
+}
+
+// answer tells r to who asked, of a line as a Did.
+func (d *deck) answer(ctx context.Context, id uint32, r *corelink.Reply, did *corelink.Did) {
+	if did == nil {
+		d.tell(ctx, id, r)
+		return
+	}
+	out := *did
+	if out.Code, out.Underway = r.Code, r.Underway; r.Code != helm.OK.String() {
+		out.Detail, out.Value = did.Detail+": "+r.Detail, ""
+	} else {
+		out.Detail = ""
+	}
+	if r.Detail == noBody {
+		out.Code = unavailable
+	}
+	d.tell(ctx, id, &out)
+}
+
+// treadsOf returns the speeds that o told the treads, m/s; 0 if they stand, or somebody else drives.
+func (d *deck) treadsOf(o claim.Owner) (left, right float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.drive.owner != o {
+		return 0, 0
+	}
+	return d.drive.left, d.drive.right
 }
 
 // actuators returns what names name, and whatever those use.
@@ -291,23 +351,27 @@ func (d *deck) deliver(ctx context.Context) bool {
 		if !ok {
 			break
 		}
-		id := uint32(r.Owner - helm.Self)
+		id, k := uint32(r.Owner-helm.Self), due{r.Owner, r.Request}
+		d.mu.Lock()
+		did := d.due[k].did
+		if !r.Underway {
+			delete(d.due, k)
+			if d.drive.due == k {
+				d.drive = treads{}
+			}
+		}
+		d.mu.Unlock()
 		if r.Code == helm.Ended {
 			d.tell(ctx, id, &corelink.Ended{Request: r.Request, Outcome: r.Outcome.String(), X: finite(r.Pose.X), Y: finite(r.Pose.Y), Theta: finite(r.Pose.Theta)})
 		} else {
-			d.tell(ctx, id, &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: d.detail(&r), Underway: r.Underway, Lease: r.Lease})
-		}
-		if !r.Underway {
-			d.mu.Lock()
-			delete(d.due, due{r.Owner, r.Request})
-			d.mu.Unlock()
+			d.answer(ctx, id, &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: d.detail(&r), Underway: r.Underway, Lease: r.Lease}, did)
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := mono.Now()
-	for k, at := range d.due {
-		if now-at > resultsDue { // a ring that was full lost it; a joint that never arrives is told when it does
+	for k, a := range d.due {
+		if now-a.at > resultsDue { // a ring that was full lost it; a joint that never arrives is told when it does
 			delete(d.due, k)
 		}
 	}

@@ -401,6 +401,34 @@ func (p *peer) ask(request func(n uint32) corelink.Message) *corelink.Reply {
 	return await(p, "reply", func(m *corelink.Reply) bool { return m.Request == n })
 }
 
+// line sends a line and returns its answer.
+func (p *peer) line(format string, args ...any) *corelink.Did {
+	p.t.Helper()
+	n := requests.Add(1)
+	p.send(&corelink.Do{Request: n, Line: fmt.Sprintf(format, args...), ForMS: 5000})
+	return await(p, "answer to a line", func(m *corelink.Did) bool { return m.Request == n })
+}
+
+// over sends a line that begins a motion and returns how that ended. What was late and stopped is given again, as by begin.
+func (p *peer) over(line string) (*corelink.Did, *corelink.Ended) {
+	p.t.Helper()
+	for range 20 {
+		did := p.line("%s", line)
+		if did.Code == "stopped" {
+			await(p, "motion that may be", func(m *corelink.Motion) bool { return m.Stop == 0 })
+			continue
+		}
+		if did.Code != "ok" || !did.Underway {
+			p.t.Fatalf("%s: %+v", line, did)
+		}
+		if end := await(p, "end of "+line, func(m *corelink.Ended) bool { return m.Request == did.Request }); end.Outcome != "stopped" {
+			return did, end
+		}
+	}
+	p.t.Fatalf("%s was stopped 20 times", line)
+	return nil, nil
+}
+
 // begin gives an order until ok accepts how the body moves then. On a machine with too much to do the loop is late now and then, and what is late stops.
 func (p *peer) begin(order func(n uint32) corelink.Message, ok func(*corelink.Motion) bool) {
 	p.t.Helper()
@@ -523,13 +551,59 @@ func TestDeviceModel(t *testing.T) {
 		t.Errorf("wheelL went from %+v to %+v turns: %v m, want 0.1", was, is, rolled)
 	}
 
+	// The same by name (GOSTAI-OPEN-01): what moves needs the claim of who writes, and a method's end is told (GOSTAI-OPEN-11).
+	for line, want := range map[string]corelink.Did{
+		"robot.model":             {Code: "ok", Value: `"Vector"`},
+		"led[0].g = 0.2":          {Code: "ok", Value: "0.2"}, // lights that nobody holds
+		"headPitch = 0.1":         {Code: "not_held", Detail: "headPitch: headPitch was not claimed"},
+		"headPitch = nan":         {Code: "invalid", Detail: "headPitch: out of range: nan, want a finite number"},
+		"accelX":                  {Code: "unavailable"},
+		strings.Repeat("a", 9999): {Code: "invalid"},
+	} {
+		if got := c.line("%s", line); got.Code != want.Code || got.Value != want.Value || !strings.Contains(got.Detail, want.Detail) || got.Underway || (got.Code == "ok") != (got.Detail == "") {
+			t.Errorf("%.40s: %+v, want %+v", line, got, want)
+		}
+	}
+	if got := other.line("robot.go(0.1)"); got.Code != "not_held" || !strings.Contains(got.Detail, "robot.go: wheelL belongs to") {
+		t.Errorf("robot.go of who has no wheels: %+v", got)
+	}
+	if r := c.ask(func(n uint32) corelink.Message {
+		return &corelink.Claim{Request: n, Devices: []string{"headPitch.val"}, Priority: uint8(claim.Program)}
+	}); r.Code != "ok" {
+		t.Fatalf("claim of the head: %+v", r)
+	}
+	var did *corelink.Did
+	did, end = c.over("headPitch = -9 speed:5")
+	got := c.line("headPitch")
+	if most, is := fmt.Sprint(-math.Pi/4), 0.0; end.Outcome != "done" || did.Value != most {
+		t.Errorf("a head told to look up as far as can be: %+v, %+v; want %s", did, end, most)
+	} else if _, err := fmt.Sscan(got.Value, &is); err != nil || math.Abs(is+math.Pi/4) > 0.05 {
+		t.Errorf("the head reads as %+v, want %s", got, most)
+	}
+	taken := other.ask(func(n uint32) corelink.Message {
+		return &corelink.Claim{Request: n, Devices: []string{"headPitch"}, Priority: uint8(claim.Person)}
+	})
+	if taken.Code != "ok" {
+		t.Fatalf("claim of the head with a higher priority: %+v", taken)
+	}
+	if got := c.line("headPitch = 0"); got.Code != "not_held" || !strings.Contains(got.Detail, "with priority 50") {
+		t.Errorf("a head that went to somebody of a higher priority: %+v", got)
+	}
+	if r := other.ask(func(n uint32) corelink.Message { return &corelink.Release{Request: n, Lease: taken.Lease} }); r.Code != "ok" {
+		t.Errorf("release of the head: %+v", r)
+	}
+	from := end.Theta
+	if _, end = c.over("robot.turn(0.5)"); end.Outcome != "done" || math.Abs(math.Remainder(from-0.5-end.Theta, 2*math.Pi)) > 3*math.Pi/180 {
+		t.Errorf("robot.turn(0.5) went from %v to %+v rad; want 0.5 to the right, within 3 degrees", from, end)
+	}
+
 	// It drives on and its program dies: the treads stop and are free.
 	if r := c.ask(func(n uint32) corelink.Message {
 		return &corelink.Wheels{Request: n, Left: 0.1, Right: 0.1, ForMS: 60000}
 	}); r.Code != "ok" {
 		t.Fatalf("wheels: %+v", r)
 	}
-	await(other, "motion", func(m *corelink.Motion) bool { return m.Speed > 0.05 && len(m.Owners) == 2 })
+	await(other, "motion", func(m *corelink.Motion) bool { return m.Speed > 0.05 && len(m.Owners) == 3 })
 	c.end()
 	await(other, "rest", func(m *corelink.Motion) bool { return !m.Moving && len(m.Owners) == 0 })
 	if r := other.ask(claimWheels); r.Code != "ok" {
@@ -544,6 +618,11 @@ func TestDeviceModel(t *testing.T) {
 	}
 	if r := other.ask(func(n uint32) corelink.Message { return &corelink.Turn{Request: n, Radians: 1, ForMS: 1000} }); r.Code != "stopped" || !strings.Contains(r.Detail, "halted") {
 		t.Errorf("an order while halted: %+v", r)
+	}
+	for _, line := range []string{"robot.turn(1)", "wheel.speed = 1"} {
+		if r := other.line("%s", line); r.Code != "stopped" || !strings.Contains(r.Detail, "halted") || r.Underway {
+			t.Errorf("%s while halted: %+v", line, r)
+		}
 	}
 }
 

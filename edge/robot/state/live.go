@@ -10,12 +10,19 @@ import (
 	"kennel/edge/robot"
 )
 
+// Write is a value for a slot that holds one of its own.
+type Write struct {
+	Ref   *robot.Ref
+	Value robot.Value
+}
+
 // Sink takes what is written and called: the loop's mailbox on a robot. It is asked for slots that hold a value of their own only; what
 // stands for another (val, angle, the val of an RGBLed) has been worked out before.
 type Sink interface {
-	// Set asks for a value and returns what is taken: the closest the device can do (GOSTAI-IF-14.8).
-	Set(r *robot.Ref, v robot.Value) (robot.Value, error)
-	// Call runs a method. A blocking one, such as Mobile's go, returns when it is over or ctx ends.
+	// Set asks for all these values together, or for none if it fails, and leaves in each what is taken: the closest the device can do
+	// (GOSTAI-IF-14.8).
+	Set(writes []Write) error
+	// Call runs a method, or begins it where somebody else tells how it ends.
 	Call(ctx context.Context, r *robot.Ref, args []robot.Value) (robot.Value, error)
 }
 
@@ -252,12 +259,22 @@ func (l *Live) WriteTarget(target robot.Target, v robot.Value) (robot.Value, err
 			return robot.Value{}, fmt.Errorf("%s: %w", r, err)
 		}
 	}
-	taken := make([]robot.Value, len(refs))
+	var writes []Write
+	firsts, backs := make([]int, len(refs)), make([]func([]Write) robot.Value, len(refs))
 	for i, r := range refs {
-		var err error
-		if taken[i], err = l.write(r, values[i]); err != nil {
+		w, back, err := l.resolve(r, values[i])
+		if err != nil {
 			return robot.Value{}, err
 		}
+		firsts[i], backs[i] = len(writes), back
+		writes = append(writes, w...)
+	}
+	if err := l.sink.Set(writes); err != nil {
+		return robot.Value{}, err
+	}
+	taken := make([]robot.Value, len(refs))
+	for i, back := range backs {
+		taken[i] = back(writes[firsts[i]:])
 	}
 	if len(taken) == 1 {
 		return taken[0], nil
@@ -265,27 +282,29 @@ func (l *Live) WriteTarget(target robot.Target, v robot.Value) (robot.Value, err
 	return robot.L(taken...), nil
 }
 
-func (l *Live) write(r *robot.Ref, v robot.Value) (robot.Value, error) {
+// resolve returns what has to be set for r to become v, and how to tell from what is taken of that what r becomes.
+func (l *Live) resolve(r *robot.Ref, v robot.Value) ([]Write, func(taken []Write) robot.Value, error) {
 	n := r.Node
 	if v.Type == robot.Float || v.Type == robot.Int || v.Type == robot.Bool {
 		v.Type, v.Number = r.Slot.Type, r.Range.Clamp(v.Number)
 	}
 	switch name := r.Slot.Name; {
 	case r.Slot.Points != "":
-		return l.write(n.Slot(r.Slot.Points), v)
+		return l.resolve(n.Slot(r.Slot.Points), v)
 	case name == "angle" && r.Interface.Name == "RotationalMotor":
-		return l.writeAngle(n, v.Number)
+		return l.resolveAngle(n, v.Number)
 	case name == "turn" && r.Interface.Name == "RotationalMotor" && !n.Endless():
 		v.Number = n.Slot("angle").Range.Clamp(v.Number*2*math.Pi) / (2 * math.Pi)
 	case name == "val" && r.Interface.Name == "RGBLed":
-		return l.writeRGB(n, v.Number)
+		w, back := l.resolveRGB(n, v.Number)
+		return w, back, nil
 	}
-	return l.sink.Set(r, v)
+	return []Write{{r, v}}, func(taken []Write) robot.Value { return taken[0].Value }, nil
 }
 
-// writeAngle turns an angle into the absolute position that the motor is given. A wheel reads modulo 2π, and what is added to that moves it
+// resolveAngle turns an angle into the absolute position that the motor is given. A wheel reads modulo 2π, and what is added to that moves it
 // by as much, as in the standard's own example: wheel.val = wheel.val + d / wheelRadius.
-func (l *Live) writeAngle(n *robot.Node, angle float64) (robot.Value, error) {
+func (l *Live) resolveAngle(n *robot.Node, angle float64) ([]Write, func([]Write) robot.Value, error) {
 	turn := n.Slot("turn")
 	to := angle
 	if n.Endless() {
@@ -296,20 +315,16 @@ func (l *Live) writeAngle(n *robot.Node, angle float64) (robot.Value, error) {
 			buf.release()
 		}
 		if !s.Known() {
-			return robot.Value{}, fmt.Errorf("%s: where the wheel stands is %w", turn, ErrUnknown)
+			return nil, nil, fmt.Errorf("%s: where the wheel stands is %w", turn, ErrUnknown)
 		}
 		now := s.Value * 2 * math.Pi
 		to = now + angle - robot.WrapTurn(now)
 	}
-	v, err := l.sink.Set(turn, robot.F(to/(2*math.Pi)))
-	if err != nil {
-		return v, err
-	}
-	return robot.F(angle + v.Number*2*math.Pi - to), nil
+	return []Write{{turn, robot.F(to / (2 * math.Pi))}}, func(taken []Write) robot.Value { return robot.F(angle + taken[0].Value.Number*2*math.Pi - to) }, nil
 }
 
-// writeRGB scales the three colours to the brightness v; black becomes white (GOSTAI-IF-24.4).
-func (l *Live) writeRGB(n *robot.Node, v float64) (robot.Value, error) {
+// resolveRGB scales the three colours to the brightness v; black becomes white (GOSTAI-IF-24.4).
+func (l *Live) resolveRGB(n *robot.Node, v float64) ([]Write, func([]Write) robot.Value) {
 	colours := []string{"r", "g", "b"}
 	scale, most := [3]float64{1, 1, 1}, 0.0
 	for i, c := range colours {
@@ -321,15 +336,34 @@ func (l *Live) writeRGB(n *robot.Node, v float64) (robot.Value, error) {
 	if most <= 0 {
 		scale, most = [3]float64{1, 1, 1}, 1
 	}
-	taken := 0.0
+	var writes []Write
 	for i, c := range colours {
-		got, err := l.sink.Set(n.Slot(c), robot.F(scale[i]/most*v))
-		if err != nil {
-			return got, err
-		}
-		taken = max(taken, got.Number)
+		writes = append(writes, Write{n.Slot(c), robot.F(scale[i] / most * v)})
 	}
-	return robot.F(taken), nil
+	return writes, func(taken []Write) robot.Value {
+		return robot.F(max(taken[0].Value.Number, taken[1].Value.Number, taken[2].Value.Number))
+	}
+}
+
+// Do does what a line says: it reads, writes or calls. A name that ends at devices stands for their val (GOSTAI-IF-00c). What it returns is what
+// was read, taken or returned. The line's speed is for the sink.
+func (l *Live) Do(ctx context.Context, line robot.Line) (Reading, error) {
+	if line.Verb == robot.Call {
+		v, err := l.Call(ctx, line.Name, line.Args...)
+		return Reading{Value: v}, err
+	}
+	target, err := l.board.tree.Lookup(line.Name)
+	if err == nil && len(target.Refs) == 0 {
+		target, err = l.board.tree.Lookup(line.Name + ".val")
+	}
+	if err != nil {
+		return Reading{}, err
+	}
+	if line.Verb == robot.Put {
+		v, err := l.WriteTarget(target, line.Value)
+		return Reading{Value: v}, err
+	}
+	return l.ReadTarget(target)
 }
 
 // Call runs the method that name ends with, on each member of a group in turn. A group returns a list.

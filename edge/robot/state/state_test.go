@@ -20,22 +20,27 @@ type bench struct {
 	tree  *robot.Tree
 	board *Board
 	now   time.Duration
+	sets  int // times that something was set
 	calls []string
 	err   error
 }
 
-func (b *bench) Set(r *robot.Ref, v robot.Value) (robot.Value, error) {
+func (b *bench) Set(writes []Write) error {
 	if b.err != nil {
-		return robot.Value{}, b.err
+		return b.err
 	}
-	if v.Type == robot.String || v.Type == robot.Bytes {
-		b.board.SetValue(r.ID, v, b.now)
-		return v, nil
+	b.sets++
+	for i := range writes {
+		w := &writes[i]
+		if w.Value.Type == robot.String || w.Value.Type == robot.Bytes {
+			b.board.SetValue(w.Ref.ID, w.Value, b.now)
+			continue
+		}
+		w.Value.Number = math.Round(w.Value.Number*10) / 10
+		b.board.Set(w.Ref.ID, w.Value.Number, b.now)
 	}
-	v.Number = math.Round(v.Number*10) / 10
-	b.board.Set(r.ID, v.Number, b.now)
 	b.board.Publish(b.now)
-	return v, nil
+	return nil
 }
 
 func (b *bench) Call(ctx context.Context, r *robot.Ref, args []robot.Value) (robot.Value, error) {
@@ -217,6 +222,7 @@ func TestWrite(t *testing.T) {
 		"wheel.turn":        {robot.L(robot.F(1), robot.S("far")), robot.ErrType}, // nothing is written, the left wheel neither
 		"wheel.speed":       {robot.Floats(1, 2, 3), robot.ErrRange},
 		"wheelL.turn":       {robot.F(math.NaN()), robot.ErrRange},
+		"wheelR.turn":       {robot.F(math.Inf(-1)), robot.ErrRange},
 		"speaker.val":       {robot.F(1), robot.ErrType},
 		"wheelL":            {robot.F(1), robot.ErrName},
 		"wheelL.val->unit":  {robot.S("deg"), robot.ErrName},
@@ -267,6 +273,43 @@ func TestCall(t *testing.T) {
 	cancel()
 	if _, err := live.Call(gone, "robot.go", robot.F(1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call whose caller has left: %v", err)
+	}
+}
+
+// TestDo: lines read, write and call (GOSTAI-OPEN-01); a device stands for its val (GOSTAI-IF-00c), and a group is written at once (GOSTAI-LOC-13).
+func TestDo(t *testing.T) {
+	b, live := newBench(t)
+	for _, tc := range []struct {
+		line, want string
+		sets       int // times that the sink was asked
+		err        error
+	}{
+		{"robot.body.head.yaw = 0", "0", 1, nil},
+		{"headYaw = 7", "1.2566370614359172", 1, nil}, // its most, 1 (GOSTAI-IF-00f), in the tenths of a turn that it can do (GOSTAI-IF-14.8)
+		{"headYaw", "1.2566370614359172", 0, nil},
+		{"headYaw->rangemax", "nothing", 0, robot.ErrName},
+		{"headYaw.val->rangemax", "1", 0, nil},
+		{"led = [1, 0.5]", "[1, 0.5]", 1, nil},
+		{"wheel.speed = 0.3", "[0.3, 0.3]", 1, nil},
+		{"robot.go(2)", "nothing", 0, nil},
+		{"robot.go(2, 3)", "nothing", 0, robot.ErrType},
+		{"robot.go = 2", "nothing", 0, robot.ErrReadOnly},
+		{"headYaw(1)", "nothing", 0, robot.ErrName},
+		{"headYaw = \"up\"", "nothing", 0, robot.ErrType},
+		{"battery.remain = 1", "nothing", 0, robot.ErrReadOnly},
+		{"arm = 1", "nothing", 0, robot.ErrNotFound},
+	} {
+		line, err := robot.ParseLine(tc.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := b.sets
+		if got, err := live.Do(t.Context(), line); got.Value.String() != tc.want || !errors.Is(err, tc.err) || b.sets-before != tc.sets {
+			t.Errorf("%s: %s, %v, set %d times; want %s, %v, %d", tc.line, got.Value, err, b.sets-before, tc.want, tc.err, tc.sets)
+		}
+	}
+	if got := fmt.Sprint(b.calls); got != "[robot.go [2]]" {
+		t.Error(got)
 	}
 }
 

@@ -1,0 +1,183 @@
+package robotapp
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"kennel/edge/corelink"
+	"kennel/edge/helm"
+	"kennel/edge/robot"
+	"kennel/edge/robot/claim"
+	"kennel/edge/robot/state"
+)
+
+// newTestDeck is a deck whose helm takes orders and does nothing.
+func newTestDeck(t *testing.T) *deck {
+	t.Helper()
+	srv, err := corelink.Listen(t.TempDir(), corelink.Hello{Program: "robotd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	model, err := helm.Vector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := helm.New(model, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &core{log: slog.New(slog.NewTextHandler(io.Discard, nil)), srv: srv}
+	c.running.Store(true)
+	d, err := newDeck(c, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestLineIsAnOrder: what the tree names is an order of the helm, in the body's units and within its limits, and what is taken is told
+// (GOSTAI-IF-00c, GOSTAI-IF-00f, GOSTAI-IF-04.1, GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-14.8, GOSTAI-IF-15, GOSTAI-IF-16, GOSTAI-IF-24,
+// GOSTAI-LOC-13, GOSTAI-OPEN-03). All else is an error that says what was wanted.
+func TestLineIsAnOrder(t *testing.T) {
+	d := newTestDeck(t)
+	const radius, track, most = 0.0145, 0.048, 0.22 * 0.78
+	lights := func(o helm.Order, colours ...int) helm.Order {
+		o.Kind, o.Set = helm.SetLights, claim.SetOf(colours...)
+		return o
+	}
+	var white, red, mixed helm.Order
+	for i := range 4 {
+		white.Lights[i].R, white.Lights[i].G, white.Lights[i].B = 255, 255, 255
+	}
+	red.Lights[2].R = 128
+	mixed.Lights[0].R, mixed.Lights[1].R = 255, 51
+	for _, tc := range []struct {
+		line  string
+		order helm.Order // its kind, numbers, lights and set
+		taken string     // "": nothing
+	}{
+		{"headPitch = 0.3", helm.Order{Kind: helm.Head, A: 0.3}, "0.3"},
+		{"robot.body.head.pitch.angle = 0.3 speed:1.5", helm.Order{Kind: helm.Head, A: 0.3, Speed: 1.5}, "0.3"},
+		{"headPitch.turn = -0.05", helm.Order{Kind: helm.Head, A: -0.1 * math.Pi}, "-0.05"},
+		{"headPitch = 3", helm.Order{Kind: helm.Head, A: 22 * math.Pi / 180}, fmt.Sprint(22 * math.Pi / 180)},
+		{"robot.pitch = -3", helm.Order{Kind: helm.Head, A: -45 * math.Pi / 180}, fmt.Sprint(-45 * math.Pi / 180)},
+		{"arm = 0.05", helm.Order{Kind: helm.Lift, A: 0.05}, "0.05"},
+		{"lift.position = 1 speed:0.1", helm.Order{Kind: helm.Lift, A: 0.092, Speed: 0.1}, "0.092"},
+		{"wheel.speed = 2", helm.Order{Kind: helm.Wheels, A: 2 * radius, B: 2 * radius}, "[2, 2]"},
+		{"robot.body.wheel.speed = [1, -1]", helm.Order{Kind: helm.Wheels, A: radius, B: -radius}, "[1, -1]"},
+		{"wheelR.speed = 1", helm.Order{Kind: helm.Wheels, B: radius}, "1"},
+		{"wheelL.speed = -1000", helm.Order{Kind: helm.Wheels, A: -most}, fmt.Sprint(-most / radius)},
+		{"robot.xSpeed = 0.1", helm.Order{Kind: helm.Wheels, A: 0.1, B: 0.1}, "0.1"},
+		{"robot.yawSpeed = 1", helm.Order{Kind: helm.Wheels, A: -track / 2, B: track / 2}, "1"},
+		{"robot.go(-0.2)", helm.Order{Kind: helm.Straight, A: -0.2}, ""},
+		{"go(0.2)", helm.Order{Kind: helm.Straight, A: 0.2}, ""},
+		{"robot.turn(0.5)", helm.Order{Kind: helm.Turn, A: -0.5}, ""}, // to the right
+		{"robot.stop()", helm.Order{Kind: helm.Stop}, ""},
+		{"led = 1", lights(white, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), "[1, 1, 1, 1]"},
+		{"led[2].r = 0.5", lights(red, 6), fmt.Sprint(128. / 255)},
+		{"led.r = [1, 0.2, 0, -1]", lights(mixed, 0, 3, 6, 9), "[1, 0.2, 0, 0]"},
+	} {
+		line, err := robot.ParseLine(tc.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &sink{d: d, speed: line.Speed}
+		got, err := state.NewLive(d.helm.Board(), s).Do(t.Context(), line)
+		near := func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
+		if o := s.o; err != nil || o.Kind != tc.order.Kind || !near(o.A, tc.order.A) || !near(o.B, tc.order.B) || o.Speed != tc.order.Speed || o.Lights != tc.order.Lights || o.Set != tc.order.Set {
+			t.Errorf("%s: order %+v, %v; want %+v", tc.line, o, err, tc.order)
+		}
+		if taken := got.Value.String(); taken != tc.taken && (tc.taken != "" || taken != "nothing") {
+			t.Errorf("%s: %s is taken, want %s", tc.line, taken, tc.taken)
+		}
+	}
+
+	for line, want := range map[string]string{
+		"wheel.val = 1":                  "not measured",      // nobody has seen the wheels
+		"wheel.turn = 1":                 "takes a speed",     // and this body goes no way of a wheel alone
+		"wheel.speed = [1, 2, 3]":        "3 values for 2",    //
+		"wheel.speed = 1 speed:1":        "speed: is for",     //
+		"led = 1 speed:1":                "speed: is for",     //
+		"headPitch = \"up\"":             "is float",          //
+		"headPitch = true speed:0":       "more than 0",       //
+		"headPitch.torque = 1":           "read-only",         //
+		"headPitch.PGain = 1":            "not present",       // an optional slot (GOSTAI-IF-00d)
+		"headPitch.colour = 1":           "no such part",      //
+		"headPitch.val->unit = 1":        "name a slot",       //
+		"battery.voltage = 4":            "read-only",         //
+		"robot.type = \"humanoid\"":      "read-only",         //
+		"robot.watchdogInterval = 1":     "nothing on this",   //
+		"speaker.volume = -3":            "nothing on this",   //
+		"voice.say(\"hello\")":           "nothing on this",   //
+		"robot.go()":                     "takes 1 arguments", //
+		"robot.go(\"far\")":              "is float",          //
+		"robot.dance()":                  "no such part",      //
+		"robot.go = 1":                   "is a method",       //
+		"robot.finished()":               "is a event",        //
+		"robot.body.arm.wing = 1":        "no such part",      //
+		"pleo:robot.body.head.pitch = 1": "this is vector",    // of another body
+		"legFL = 1":                      "no such part",      //
+		"headPitch = nan":                "finite",            //
+		"robot.go(inf)":                  "finite",            //
+		"head = 1":                       "",                  // several kinds at once
+		"robot.yaw = 1":                  "not measured",      // nobody knows where it stands
+	} {
+		s := &sink{d: d}
+		l, err := robot.ParseLine(line)
+		if err == nil {
+			s.speed = l.Speed
+			_, err = state.NewLive(d.helm.Board(), s).Do(t.Context(), l)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want an error with %q", line, err, want)
+		}
+	}
+}
+
+// TestTreadsTogether: a tread that a program does not write goes on as the same program told it; another program's does not.
+func TestTreadsTogether(t *testing.T) {
+	d := newTestDeck(t)
+	one, two := corelink.Peer{ID: 1}, corelink.Peer{ID: 2}
+	var request uint32
+	for _, tc := range []struct {
+		peer        corelink.Peer
+		line        string
+		left, right float64 // what is told of them then, in rad/s
+	}{
+		{one, "wheelL.speed = 1", 1, 0}, {one, "wheelR.speed = 2", 1, 2}, {two, "wheelR.speed = 3", 0, 3}, {one, "wheelL.speed = 1", 1, 0},
+		{one, "robot.go(1)", 0, 0}, {one, "wheelR.speed = 2", 0, 2}, {one, "robot.stop()", 0, 0}, {one, "robot.xSpeed = 0.0145", 1, 1},
+		{one, "headPitch = 0", 1, 1},
+	} {
+		request++
+		d.do(t.Context(), tc.peer, &corelink.Do{Request: request, Line: tc.line})
+		if l, r := d.treadsOf(owner(tc.peer)); math.Abs(l/0.0145-tc.left) > 1e-9 || math.Abs(r/0.0145-tc.right) > 1e-9 {
+			t.Errorf("after %s of %d the treads are told %v and %v rad/s, want %v and %v", tc.line, tc.peer.ID, l/0.0145, r/0.0145, tc.left, tc.right)
+		}
+	}
+}
+
+// TestFloodOfLines: 10,000 lines that nobody does keep no more than the mailbox holds, and end at once.
+func TestFloodOfLines(t *testing.T) {
+	d := newTestDeck(t)
+	began := time.Now()
+	for i := range uint32(10_000) {
+		d.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Request: i, Line: "headPitch = 0.1"})
+	}
+	if len(d.due) > 1000 || d.helm.Refused() < 9000 {
+		t.Errorf("%d lines wait, %d were refused", len(d.due), d.helm.Refused())
+	}
+	d.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Line: "headPitch = " + strings.Repeat("[", 60_000)})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,79 @@
+package robot
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestParseLine covers the one textual syntax (GOSTAI-OPEN-01), and speed: of GOSTAI-OPEN-03.
+func TestParseLine(t *testing.T) {
+	for _, tc := range []struct {
+		in   string
+		want Line
+	}{
+		{"head.pitch", Line{Name: "head.pitch"}},
+		{" head.pitch.val->rangemin ", Line{Name: "head.pitch.val->rangemin"}},
+		{"head.pitch = 0.3", Line{Name: "head.pitch", Verb: Put, Value: F(0.3)}},
+		{"wheel[left].speed=-1e-2", Line{Name: "wheel[left].speed", Verb: Put, Value: F(-0.01)}},
+		{"headPitch.val = 0.3 speed:1.5", Line{Name: "headPitch.val", Verb: Put, Value: F(0.3), Speed: 1.5}},
+		{"led = [1, 0.5,0 , true]", Line{Name: "led", Verb: Put, Value: L(F(1), F(0.5), F(0), B(true))}},
+		{`voice.lang = "f=(r)\n"`, Line{Name: "voice.lang", Verb: Put, Value: S("f=(r)\n")}},
+		{"robot.go(0.2)", Line{Name: "robot.go", Verb: Call, Args: []Value{F(0.2)}}},
+		{"robot.stop( )", Line{Name: "robot.stop", Verb: Call}},
+		{`x.y(1, "a", [1, 2])`, Line{Name: "x.y", Verb: Call, Args: []Value{F(1), S("a"), Floats(1, 2)}}},
+	} {
+		got, err := ParseLine(tc.in)
+		if err != nil || !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, %v; want %+v", tc.in, got, err, tc.want)
+		}
+	}
+	for in, want := range map[string]error{
+		"":                                 ErrName,
+		"= 1":                              ErrName,
+		"head pitch = 1":                   ErrName,
+		"head.pitch == 1":                  ErrType,
+		"head.pitch =":                     ErrType,
+		"head.pitch = up":                  ErrType,
+		"head.pitch = NaN":                 ErrRange,
+		"head.pitch = -Inf":                ErrRange,
+		"head.pitch = 1e999":               ErrRange,
+		"head.pitch = 0.3 adaptive:1":      ErrName,
+		"head.pitch = 0.3 speed:0":         ErrRange,
+		"head.pitch = 0.3 speed:nan":       ErrRange,
+		"head.pitch = 0.3 speed:true":      ErrType,
+		"head.pitch = 0.3 speed:1 x":       ErrType,
+		"head.pitch = 1, 2":                ErrName,
+		"led = [1, [2]]":                   ErrType,
+		"led = [1 2]":                      ErrName,
+		"led = [1":                         ErrName,
+		`voice.lang = "fr`:                 ErrType,
+		"robot.go(1":                       ErrName,
+		"robot.go(1,)":                     ErrType,
+		"robot.go(1) now":                  ErrName,
+		"robot.go(inf)":                    ErrRange,
+		"a = " + strings.Repeat("1", 1000): ErrName,
+	} {
+		if l, err := ParseLine(in); !errors.Is(err, want) {
+			t.Errorf("%.60s: %+v, %v; want %v", in, l, err, want)
+		}
+	}
+}
+
+// FuzzParseLine: what was read is written so that it reads the same.
+func FuzzParseLine(f *testing.F) {
+	for _, s := range []string{"head.pitch", "head.pitch = 0.3 speed:2", "led=[1,0,true]", `a.b("x", [1])`, "robot.stop()", `a="\xff"`, "a=[", "a(]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		l, err := ParseLine(s)
+		if err != nil {
+			return
+		}
+		again, err := ParseLine(l.String())
+		if len(l.String()) <= maxLine && (err != nil || !reflect.DeepEqual(again, l)) {
+			t.Fatalf("%q reads as %+v, written %q, which reads as %+v, %v", s, l, l, again, err)
+		}
+	})
+}
