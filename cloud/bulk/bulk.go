@@ -211,7 +211,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 			}
 		}
 	case Command:
-		if a.Command == commands.RobotDrive {
+		if commands.Moves(a.Command) {
 			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot that somebody looks at, not for many", a.Command)
 		}
 		d := command.Draft{Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond}

@@ -309,6 +309,10 @@ func TestDriveIsSent(t *testing.T) {
 	}{
 		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=3"}, `{"args":{"seconds":3,"straight":0.1},"expires_in_ms":30000,"kind":"robot_drive"}`, 0},
 		{[]string{"stop", "vic:00e20100"}, `{"expires_in_ms":30000,"kind":"robot_stop"}`, 0},
+		{[]string{"do", "vic:00e20100", "headPitch = 0.3"}, `{"args":{"line":"headPitch = 0.3"},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
+		{[]string{"do", "vic:00e20100", "robot.go(0.2)", "seconds=3"}, `{"args":{"line":"robot.go(0.2)","seconds":3},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
+		{[]string{"do", "vic:00e20100", ""}, "", 2}, {[]string{"do", "vic:00e20100", "a", "line=b"}, "", 2}, {[]string{"do", "vic:00e20100", "a", "seconds=11"}, "", 2},
+		{[]string{"do", "vic:00e20100", "headPitch", "=", "0.3"}, "", 2},
 		{[]string{"drive", "vic:00e20100", "straight=0.1", "turn=1"}, "", 2},
 		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=60"}, "", 2},
 	} {
@@ -460,6 +464,11 @@ func TestTailConnectsAgain(t *testing.T) {
 
 func TestCompletionOffersThings(t *testing.T) {
 	c := newCloud(t)
+	for _, want := range []string{":", "headPitch.angle\t0.25\n"} { // the first makes the robot show itself
+		if _, out, errOut := run(t.Context(), nil, "", "__complete", "-onebox", c.onebox(t), "robot", "do", "vic:00e20100", "head"); !strings.HasPrefix(out, want) {
+			t.Errorf("names: %s%s, want %q", out, errOut, want)
+		}
+	}
 	code, out, errOut := run(t.Context(), nil, "", "__complete", "-onebox", c.onebox(t), "robots", "show", "vic:")
 	if code != 0 || !strings.HasPrefix(out, "vic:00e20100\tpresent\n") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)

@@ -28,9 +28,10 @@ const (
 )
 
 func (a *app) robot() *cobra.Command {
-	cmd := &cobra.Command{Use: "robot", Short: "See a robot's structure tree live, drive it and stop it",
-		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot drive vic:00e20100 straight=0.1\n  kennelctl robot stop vic:00e20100"}
-	cmd.AddCommand(a.robotTree(), a.robotDrive(), a.robotStop())
+	cmd := &cobra.Command{Use: "robot", Short: "See a robot's structure tree live, write to it, drive the robot and stop it",
+		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot drive vic:00e20100 straight=0.1\n" +
+			"  kennelctl robot stop vic:00e20100"}
+	cmd.AddCommand(a.robotTree(), a.robotDo(), a.robotDrive(), a.robotStop())
 	return cmd
 }
 
@@ -173,6 +174,72 @@ func (a *app) robotDrive() *cobra.Command {
 			return a.tellRobot(cmd, args[0], wire.RobotDrive, b)
 		},
 	}
+}
+
+func (a *app) robotDo() *cobra.Command {
+	return &cobra.Command{
+		Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name", Args: cobra.RangeArgs(2, 3),
+		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one of:\n\n" +
+			"  NAME                        what the slot reads as; a device stands for its val\n" +
+			"  NAME = VALUE [speed:VALUE]  a number, true, false, \"text\", or for a group a [list]; speed: of a head or a lift\n" +
+			"  NAME(VALUE, ...)            a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
+			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
+			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" +
+			"It is refused where somebody else has the part, at a cliff, in the air, while halted; its answer says so.",
+		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'robot.go(0.2)'\n" +
+			"  kennelctl robot do vic:00e20100 'wheel.speed = [2, 3]' seconds=3\n  kennelctl robot do vic:00e20100 'led[0].g = 1'\n" +
+			"  kennelctl robot do vic:00e20100 battery.voltage -o json | jq -r .result.detail",
+		ValidArgsFunction: a.completeLine,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := parseSet(args[2:])
+			if err != nil {
+				return err
+			}
+			if _, ok := set["line"]; ok {
+				return cli.Usage("line is given twice")
+			}
+			if set["line"], err = json.Marshal(args[1]); err != nil {
+				return err
+			}
+			b, err := json.Marshal(set)
+			if err != nil {
+				return err
+			}
+			if _, err := wire.ParseDo(b); err != nil {
+				return cli.Usage("%w", err)
+			}
+			return a.tellRobot(cmd, args[0], wire.RobotDo, b)
+		},
+	}
+}
+
+// completeLine offers the names that a robot has shown; it does not wait for one to show itself.
+func (a *app) completeLine(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return a.completeThing(cmd, args, typed)
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+	defer cancel()
+	var r look.Robot
+	id, err := parseThing(args[0])
+	if err == nil {
+		var c *client
+		if c, err = a.client(ctx); err == nil {
+			_, err = c.do(ctx, http.MethodGet, "/v1/things/"+string(id)+"/live", nil, &r)
+		}
+	}
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var out []string
+	for _, d := range r.Devices {
+		for _, s := range d.Slots {
+			if name := cmp.Or(d.Compact, d.Full) + "." + s.Name; strings.HasPrefix(name, typed) {
+				out = append(out, name+"\t"+s.String())
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 func (a *app) robotStop() *cobra.Command {

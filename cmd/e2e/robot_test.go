@@ -118,7 +118,24 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if out, err := h.ctl("robot", "drive", thing, "straight=0.1"); err == nil || !strings.Contains(err.Error(), "belongs to rival") {
 		t.Errorf("a drive while another program has the wheels: %v %s", err, out)
 	}
+	if out, err := h.ctl("robot", "do", thing, "robot.go(0.1)"); err == nil || !strings.Contains(err.Error(), "belongs to rival") {
+		t.Errorf("robot.go while another program has the wheels: %v %s", err, out)
+	}
 	leave()
+
+	// By name (GOSTAI-OPEN-01): the head goes as far as it can, and reads so.
+	if out, err := h.ctl("robot", "do", thing, "headPitch = -3"); err != nil || !strings.Contains(string(out), "headPitch = -0.785") {
+		t.Errorf("a head told to look up: %v %s; want what was taken", err, out)
+	}
+	h.seen(thing, "a raised head", func(r look.Robot) error {
+		if v, err := slot(r, "headPitch", "angle"); err != nil || math.Abs(v+math.Pi/4) > 0.05 {
+			return fmt.Errorf("it reads as %v, %v", v, err)
+		}
+		return nil
+	})
+	if out, err := h.ctl("robot", "do", thing, "battery.voltage = 9"); err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("a battery told what it has: %v %s", err, out)
+	}
 
 	// 100 mm. Where the machine has too much to do the core stops a drive for its own lateness; then it is given again.
 	driven := false
@@ -204,7 +221,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if len(r.Devices) == 0 {
 		t.Error("a viewer sees no tree")
 	}
-	for _, kind := range []string{`{"kind":"robot_drive","args":{"straight":0.1}}`, `{"kind":"robot_stop"}`} {
+	for _, kind := range []string{`{"kind":"robot_drive","args":{"straight":0.1}}`, `{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`, `{"kind":"robot_stop"}`} {
 		a, err := viewer.ask("POST /v1/things/{thing}/commands", "/v1/things/"+thing+"/commands", kind, false)
 		if err != nil || a.code != http.StatusForbidden {
 			t.Errorf("a viewer's %s: %d %s, %v; want 403", kind, a.code, a.body, err)

@@ -17,6 +17,7 @@ const (
 	FlushEvents  = "flush_events"  // events that wait are sent now
 	RestartAgent = "restart_agent" // the robot's network side starts anew, after its result is safe
 	RobotDrive   = "robot_drive"   // Drive: the body moves for a short time; done says that it has begun
+	RobotDo      = "robot_do"      // Do: a line that reads, writes or calls what the structure tree names; done says what was read or taken, or that it has begun
 	RobotStop    = "robot_stop"    // everything comes to rest; it overtakes what waits
 	Intent       = "intent"        // IntentArgs: what somebody wants of the robot, as if it had been spoken
 )
@@ -48,6 +49,7 @@ var intentPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 var catalogue = map[string]func(json.RawMessage) error{
 	SetLights:    func(args json.RawMessage) error { _, err := ParseLights(args); return err },
 	RobotDrive:   func(args json.RawMessage) error { _, err := ParseDrive(args); return err },
+	RobotDo:      func(args json.RawMessage) error { _, err := ParseDo(args); return err },
 	RobotStop:    noArgs,
 	Intent:       func(args json.RawMessage) error { _, err := ParseIntent(args); return err },
 	Ping:         noArgs,

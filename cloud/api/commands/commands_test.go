@@ -98,7 +98,10 @@ func TestCatalogue(t *testing.T) {
 		{RobotDrive, `{"right":0.1}`, "both left and right"}, {RobotDrive, `{"straight":0}`, "nowhere"}, {RobotDrive, `{"straight":6}`, "at most 5"},
 		{RobotDrive, `{"straight":0.1,"seconds":10.5}`, "0.1 to 10"}, {RobotDrive, `{"straight":0.1,"seconds":-1}`, "0.1 to 10"},
 		{RobotDrive, `{"straight":0.1,"speed":-1}`, "speed"}, {RobotDrive, `{"straight":"x"}`, "straight"}, {RobotDrive, `{"fast":1}`, "fast"},
-		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_drive, robot_stop, set_lights, sync"},
+		{RobotDo, `{"line":"headPitch = 0.3"}`, ""}, {RobotDo, `{"line":"robot.go(0.2)","seconds":10}`, ""}, {RobotDo, `{}`, "1 to 400"}, {RobotDo, `{"line":"  "}`, "1 to 400"},
+		{RobotDo, `{"line":"` + strings.Repeat("x", 401) + `"}`, "1 to 400"}, {RobotDo, `{"line":"a = 1\nb = 2"}`, "one line"}, {RobotDo, `{"line":"a","seconds":11}`, "0.1 to 10"},
+		{RobotDo, `{"line":7}`, "line"}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
+		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_do, robot_drive, robot_stop, set_lights, sync"},
 		{Ping, `{"loud":true}`, "want no arguments"},
 		{Ping, `7`, "want a JSON object"},
 		{SetLights, ``, "0 lights"}, {SetLights, `{"lights":[{},{},{}]}`, "3 lights"},
@@ -116,6 +119,12 @@ func TestCatalogue(t *testing.T) {
 func TestDriveDoesNotWait(t *testing.T) {
 	if MaxTTLOf(RobotDrive) != MaxWait || MaxTTLOf(RobotStop) != MaxWait || MaxTTLOf(Ping) != MaxTTL {
 		t.Errorf("drive %v, stop %v, ping %v", MaxTTLOf(RobotDrive), MaxTTLOf(RobotStop), MaxTTLOf(Ping))
+	}
+	if MaxTTLOf(RobotDo) != MaxWait || Urgent(RobotDo) || !Moves(RobotDo) || !Moves(RobotDrive) || Moves(RobotStop) || Moves(SetLights) {
+		t.Errorf("a line is as a drive: %v", MaxTTLOf(RobotDo))
+	}
+	if d, err := ParseDo(json.RawMessage(`{"line":" headPitch ","seconds":2.5}`)); err != nil || d.Line != "headPitch" || d.For() != 2500*time.Millisecond {
+		t.Errorf("%+v, %v", d, err)
 	}
 	if !Urgent(RobotStop) || Urgent(RobotDrive) {
 		t.Error("a stop is urgent, a drive is not")

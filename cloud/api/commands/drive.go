@@ -4,15 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-// Limits of RobotDrive.
+// Limits of RobotDrive and RobotDo.
 const (
 	MaxDrive     = 10 * time.Second // how long one drive may move the robot; then it stops by itself
 	DefaultDrive = 5 * time.Second
 	// MaxWait is how late a drive may begin: nobody wants a robot to set off long after they asked.
 	MaxWait = 30 * time.Second
+	// MaxLine is the longest line of a Do, in bytes.
+	MaxLine = 400
 )
 
 // Drive are the arguments of RobotDrive: exactly one of a pair of wheel speeds, a way, a turn, an angle of the head and a height of the lift. SI, signs as
@@ -29,11 +34,20 @@ type Drive struct {
 }
 
 // For is how long the drive may last.
-func (d Drive) For() time.Duration {
-	if d.Seconds == 0 {
+func (d Drive) For() time.Duration { return lasting(d.Seconds) }
+
+func lasting(seconds float64) time.Duration {
+	if seconds == 0 {
 		return DefaultDrive
 	}
-	return time.Duration(d.Seconds * float64(time.Second))
+	return time.Duration(seconds * float64(time.Second))
+}
+
+func checkSeconds(kind string, seconds float64) error {
+	if seconds < 0 || seconds > MaxDrive.Seconds() || seconds != 0 && seconds < 0.1 {
+		return fmt.Errorf("%s: seconds %v: want 0.1 to %v", kind, seconds, MaxDrive.Seconds())
+	}
+	return nil
 }
 
 // ParseDrive reads the arguments of RobotDrive. What a body can really do it decides itself.
@@ -67,15 +81,44 @@ func ParseDrive(args json.RawMessage) (Drive, error) {
 		return Drive{}, fmt.Errorf("%s: a way of 0 leads nowhere", RobotDrive)
 	case d.Speed < 0 || d.Speed > 20:
 		return Drive{}, fmt.Errorf("%s: speed %v: want above 0, at most 20; or none", RobotDrive, d.Speed)
-	case d.Seconds < 0 || d.Seconds > MaxDrive.Seconds() || d.Seconds != 0 && d.Seconds < 0.1:
-		return Drive{}, fmt.Errorf("%s: seconds %v: want 0.1 to %v", RobotDrive, d.Seconds, MaxDrive.Seconds())
+	}
+	if err := checkSeconds(RobotDrive, d.Seconds); err != nil {
+		return Drive{}, err
 	}
 	return d, nil
 }
 
+// Do are the arguments of RobotDo: a line in the syntax of the structure tree, such as headPitch = 0.3 or robot.go(0.2).
+type Do struct {
+	Line    string  `json:"line"`
+	Seconds float64 `json:"seconds,omitempty"` // what moves ends then at the latest: at most 10; 0: 5
+}
+
+// For is how long what it moves may last.
+func (d Do) For() time.Duration { return lasting(d.Seconds) }
+
+// ParseDo reads the arguments of RobotDo. Names and values are for the robot to judge, whose tree they are.
+func ParseDo(args json.RawMessage) (Do, error) {
+	var d Do
+	if err := strict(args, &d); err != nil {
+		return Do{}, fmt.Errorf("%s: %w", RobotDo, err)
+	}
+	d.Line = strings.TrimSpace(d.Line)
+	switch {
+	case d.Line == "" || len(d.Line) > MaxLine:
+		return Do{}, fmt.Errorf("%s: a line of %d bytes, want 1 to %d, such as headPitch = 0.3 or robot.go(0.2)", RobotDo, len(d.Line), MaxLine)
+	case !utf8.ValidString(d.Line) || strings.ContainsFunc(d.Line, unicode.IsControl):
+		return Do{}, fmt.Errorf("%s: line %.60q: want one line of text", RobotDo, d.Line)
+	}
+	return d, checkSeconds(RobotDo, d.Seconds)
+}
+
+// Moves reports whether a command of that kind moves one robot while somebody looks: it begins soon or never, and not after a later stop.
+func Moves(kind string) bool { return kind == RobotDrive || kind == RobotDo }
+
 // MaxTTLOf is how long a command of that kind may wait to begin.
 func MaxTTLOf(kind string) time.Duration {
-	if kind == RobotDrive || kind == RobotStop {
+	if Moves(kind) || kind == RobotStop {
 		return MaxWait
 	}
 	return MaxTTL

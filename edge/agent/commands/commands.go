@@ -267,10 +267,10 @@ func (a *Agent) began(r *record) {
 func (a *Agent) overtaken(c wire.Command) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch c.Kind {
-	case wire.RobotStop:
+	switch {
+	case wire.Urgent(c.Kind):
 		return false
-	case wire.RobotDrive:
+	case wire.Moves(c.Kind):
 		return c.Overtaken(a.begun) || c.Overtaken(a.stopped)
 	}
 	return c.Overtaken(a.begun)

@@ -1,10 +1,10 @@
 // Package pilot is the robot's structure tree for people elsewhere: it drives for the cloud, and shows the tree to who looks.
 //
-//	robot_drive, robot_stop ─► claim, motion, release ─► robotd
+//	robot_drive, robot_do, robot_stop ─► claim, motion, release ─► robotd
 //	down/live ─► GetTree, GetValues twice a second while somebody looks ─► up/live
 //	             of a simulated robot also where it really is (edge/agent/witness)
 //
-// A drive holds what it moves for as long as it may last, and no longer: robotd ends it by itself, and frees it if agentd dies.
+// A drive, and a line that moves something, holds what it moves for as long as it may last, and no longer: robotd ends it by itself, and frees it if agentd dies.
 package pilot
 
 import (
@@ -22,6 +22,7 @@ import (
 	"kennel/edge/agent/commands"
 	"kennel/edge/corelink"
 	"kennel/edge/motion"
+	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/infra/logging"
 )
@@ -34,6 +35,8 @@ const (
 	sendTime   = 5 * time.Second
 	maxWaiters = 64
 )
+
+var errNoCore = errors.New("the real-time core (robotd) is not connected")
 
 // Core is robotd as the pilot sees it (corelink.Client).
 type Core interface {
@@ -89,6 +92,8 @@ func (p *Pilot) Handle(m corelink.Message) {
 		p.motion = m
 	case *corelink.Reply:
 		answer(m.Request)
+	case *corelink.Did:
+		answer(m.Request)
 	case *corelink.Tree:
 		answer(m.Request)
 	case *corelink.Values:
@@ -139,15 +144,23 @@ func ask[A corelink.Message](ctx context.Context, p *Pilot, message func(request
 // do is ask for what is answered by a Reply; one that is not ok is an error.
 func (p *Pilot) do(ctx context.Context, message func(request uint32) corelink.Message) (*corelink.Reply, error) {
 	r, err := ask[*corelink.Reply](ctx, p, message)
-	if err == nil && r.Code != "ok" {
-		err = fmt.Errorf("%s: %s", r.Code, r.Detail)
+	if err == nil {
+		err = refused(r.Code, r.Detail)
 	}
 	return r, err
 }
 
+// refused is the error of an answer of robotd that is not ok.
+func refused(code, detail string) error {
+	if code == "ok" {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", code, detail)
+}
+
 // Executors is what the cloud may ask of it.
 func (p *Pilot) Executors() map[string]commands.Executor {
-	return map[string]commands.Executor{wire.RobotDrive: p.drive, wire.RobotStop: p.stop}
+	return map[string]commands.Executor{wire.RobotDrive: p.drive, wire.RobotDo: p.line, wire.RobotStop: p.stop}
 }
 
 // order is the devices that a drive takes, and what moves them.
@@ -173,37 +186,115 @@ func (p *Pilot) drive(ctx context.Context, args json.RawMessage) (commands.Outco
 		return commands.Outcome{}, err
 	}
 	if _, ok := p.core.Hello(); !ok {
-		return commands.Outcome{}, errors.New("the real-time core (robotd) is not connected")
+		return commands.Outcome{}, errNoCore
 	}
 	device, _, what := order(d, 0)
-	p.mu.Lock()
-	stops := p.stops
-	p.mu.Unlock()
-	held, err := p.do(ctx, func(n uint32) corelink.Message {
-		return &corelink.Claim{Request: n, Devices: []string{device}, Priority: uint8(claim.Person), TTLMS: uint32((d.For() + spare).Milliseconds())}
+	stops := p.stopped()
+	err = p.holding(ctx, device, d.For(), func(ctx context.Context, lease uint64) error {
+		_, err := p.do(ctx, func(n uint32) corelink.Message {
+			p.leased(n, lease)
+			_, m, _ := order(d, n)
+			return m
+		})
+		return err
 	})
+	if err == nil {
+		err = p.late(ctx, stops)
+	}
 	if err != nil {
 		return commands.Outcome{}, err
-	}
-	_, err = p.do(ctx, func(n uint32) corelink.Message {
-		p.mu.Lock()
-		p.leases[n] = held.Lease // before its end can come
-		p.mu.Unlock()
-		_, m, _ := order(d, n)
-		return m
-	})
-	if err != nil {
-		p.free(held.Lease)
-		return commands.Outcome{}, err
-	}
-	p.mu.Lock()
-	late := p.stops != stops
-	p.mu.Unlock()
-	if late { // robotd may have heard of the stop before it heard of this
-		_, err := p.stop(ctx, nil)
-		return commands.Outcome{}, errors.Join(errors.New("it was stopped while it began"), err)
 	}
 	return commands.Outcome{Detail: fmt.Sprintf("begun: %s, for at most %v", what, d.For())}, nil
+}
+
+// line does a line. What moves has begun when it returns, as a drive.
+func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+	d, err := wire.ParseDo(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	if _, ok := p.core.Hello(); !ok {
+		return commands.Outcome{}, errNoCore
+	}
+	l, err := robot.ParseLine(d.Line)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	stops := p.stopped()
+	do := func(ctx context.Context, lease uint64) (*corelink.Did, error) {
+		return ask[*corelink.Did](ctx, p, func(n uint32) corelink.Message {
+			p.leased(n, lease)
+			return &corelink.Do{Request: n, Line: d.Line, ForMS: uint32(d.For().Milliseconds())}
+		})
+	}
+	// robotd knows what needs a claim, and looks at the line before it looks at who has the part.
+	did, err := do(ctx, 0)
+	if err == nil && did.Code == "not_held" {
+		err = p.holding(ctx, l.Name, d.For(), func(ctx context.Context, lease uint64) error {
+			if did, err = do(ctx, lease); err == nil {
+				err = refused(did.Code, did.Detail)
+			}
+			if err == nil && !did.Underway {
+				p.free(lease)
+			}
+			return err
+		})
+	} else if err == nil {
+		err = refused(did.Code, did.Detail)
+	}
+	if err == nil && did.Underway {
+		err = p.late(ctx, stops)
+	}
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	out := commands.Outcome{Detail: "done: " + d.Line}
+	if did.Underway {
+		out.Detail = fmt.Sprintf("begun: %s, for at most %v", d.Line, d.For())
+	}
+	if did.Value != "" {
+		out.Detail = l.Name + " = " + did.Value
+	}
+	return out, nil
+}
+
+// holding claims device for as long as what begin begins may last, and frees it if that fails. Handle frees it when the motion has ended.
+func (p *Pilot) holding(ctx context.Context, device string, most time.Duration, begin func(ctx context.Context, lease uint64) error) error {
+	held, err := p.do(ctx, func(n uint32) corelink.Message {
+		return &corelink.Claim{Request: n, Devices: []string{device}, Priority: uint8(claim.Person), TTLMS: uint32((most + spare).Milliseconds())}
+	})
+	if err != nil {
+		return err
+	}
+	if err = begin(ctx, held.Lease); err != nil {
+		p.free(held.Lease)
+	}
+	return err
+}
+
+// leased notes that the motion of that request has a lease, before its end can come; 0: none.
+func (p *Pilot) leased(request uint32, lease uint64) {
+	if lease == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leases[request] = lease
+}
+
+func (p *Pilot) stopped() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stops
+}
+
+// late stops what began while a stop came: robotd may have heard of the stop before it heard of this.
+func (p *Pilot) late(ctx context.Context, stops uint64) error {
+	if p.stopped() == stops {
+		return nil
+	}
+	_, err := p.stop(ctx, nil)
+	return errors.Join(errors.New("it was stopped while it began"), err)
 }
 
 // free gives a claim back whose drive did not begin.

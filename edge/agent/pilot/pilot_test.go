@@ -61,6 +61,8 @@ func (r *robotd) Send(m corelink.Message) error {
 		answer = &corelink.Reply{Request: m.Request, Code: code, Underway: true}
 	case *corelink.Stop:
 		answer = &corelink.Reply{Request: m.Request, Code: "ok"}
+	case *corelink.Do:
+		answer = r.did(m)
 	case *corelink.GetTree:
 		answer = &corelink.Tree{Request: m.Request, Body: "vector", Nodes: []corelink.Node{{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device",
 			Slots: []corelink.Slot{{ID: 5, Name: "angle", Type: "float", Unit: "rad", Bounds: corelink.HasMin, Min: -1}}}}}
@@ -72,6 +74,28 @@ func (r *robotd) Send(m corelink.Message) error {
 		go r.p.Handle(answer)
 	}
 	return nil
+}
+
+// did answers a line as a robotd would; r.mu is held.
+func (r *robotd) did(m *corelink.Do) *corelink.Did {
+	claims := slices.IndexFunc(r.said, func(m corelink.Message) bool { return m.Type() == corelink.TypeClaim }) >= 0
+	switch needs := strings.HasPrefix(m.Line, "led") || strings.HasPrefix(m.Line, "headPitch =") || strings.HasPrefix(m.Line, "robot.go"); {
+	case m.Line == "robot.stop()":
+		return &corelink.Did{Request: m.Request, Code: "ok"}
+	case m.Line == "headPitch":
+		return &corelink.Did{Request: m.Request, Code: "ok", Value: "0.25"}
+	case !needs:
+		return &corelink.Did{Request: m.Request, Code: "invalid", Detail: "no such part"}
+	case !claims:
+		return &corelink.Did{Request: m.Request, Code: "not_held", Detail: "headPitch was not claimed"}
+	case r.code != "":
+		return &corelink.Did{Request: m.Request, Code: r.code, Detail: "the robot may not move: halted"}
+	case strings.HasPrefix(m.Line, "led"):
+		return &corelink.Did{Request: m.Request, Code: "ok", Value: "1"}
+	case strings.HasPrefix(m.Line, "robot.go"):
+		return &corelink.Did{Request: m.Request, Code: "ok", Underway: true}
+	}
+	return &corelink.Did{Request: m.Request, Code: "ok", Underway: true, Value: "0.3"}
 }
 
 // last returns the newest message of type T.
@@ -214,6 +238,67 @@ func TestDrive(t *testing.T) {
 		}
 		if _, err := do(wire.RobotStop, ``); !errors.Is(err, corelink.ErrNotConnected) {
 			t.Errorf("stop without a core: %v", err)
+		}
+	})
+}
+
+// TestLine: a line claims what it moves, for as long as that may last, and nothing else (GOSTAI-OPEN-01).
+func TestLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct {
+			args, code    string
+			want, err     string
+			claim         string // "": none
+			heldOn, stops bool   // the claim is held until the motion ends; a stop comes while it begins
+		}{
+			{args: `{"line":"headPitch"}`, want: "headPitch = 0.25"},
+			{args: `{"line":"robot.stop()"}`, want: "done: robot.stop()"},
+			{args: `{"line":"headPitch = 0.3","seconds":4}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
+			{args: `{"line":"robot.go(0.2)","seconds":4}`, want: "begun: robot.go(0.2), for at most 4s", claim: "robot.go", heldOn: true},
+			{args: `{"line":"robot.go(0.2)","seconds":4}`, err: "stopped while it began", claim: "robot.go", heldOn: true, stops: true},
+			{args: `{"line":"led[0] = 1","seconds":4}`, want: "led[0] = 1", claim: "led[0]"},
+			{args: `{"line":"headPitch = 0.3","seconds":4}`, code: "stopped", err: "stopped: the robot may not move: halted", claim: "headPitch"},
+			{args: `{"line":"wing = 1"}`, err: "invalid: no such part"},
+			{args: `{"line":"headPitch = nan"}`, err: "finite"},
+			{args: `{"line":""}`, err: "1 to 400"},
+		} {
+			p, r, _ := start(t)
+			r.code = tc.code
+			if tc.stops {
+				r.between = func() {
+					if _, err := p.Executors()[wire.RobotStop](t.Context(), nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			out, err := p.Executors()[wire.RobotDo](t.Context(), json.RawMessage(tc.args))
+			if tc.err == "" && (err != nil || out.Detail != tc.want) || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Errorf("%s: %q, %v; want %q, %q", tc.args, out.Detail, err, tc.want, tc.err)
+			}
+			c, n := last[*corelink.Claim](r)
+			if tc.claim == "" {
+				if n != 0 {
+					t.Errorf("%s claims %v", tc.args, c.Devices)
+				}
+				continue
+			}
+			if n != 1 || c.Devices[0] != tc.claim || c.TTLMS != 6000 || c.Priority != 50 {
+				t.Errorf("%s: %d claims, %+v", tc.args, n, c)
+			}
+			m, _ := last[*corelink.Do](r)
+			if m.ForMS != 4000 {
+				t.Errorf("%s: %+v", tc.args, m)
+			}
+			if _, n := last[*corelink.Release](r); (n == 0) != tc.heldOn {
+				t.Errorf("%s: %d releases", tc.args, n)
+			}
+			p.Handle(&corelink.Ended{Request: m.Request, Outcome: "done"})
+			if rel, n := last[*corelink.Release](r); n != 1 || rel.Lease != 77 || len(p.leases) != 0 || len(p.waiting) != 0 {
+				t.Errorf("%s: %d releases, %+v, %d leases; want one in the end", tc.args, n, rel, len(p.leases))
+			}
+			if stop, n := last[*corelink.Stop](r); tc.stops && (n != 2 || r.said[len(r.said)-2] != stop) {
+				t.Errorf("%s: robotd heard %d stops, want another after the motion", tc.args, n)
+			}
 		}
 	})
 }
