@@ -238,6 +238,13 @@ func (a *app) completeLine(cmd *cobra.Command, args []string, typed string) ([]s
 				out = append(out, name+"\t"+s.String())
 			}
 		}
+		if strings.Contains(d.Interface, "Mobile") {
+			for _, method := range []string{".go(", ".turn(", ".stop()"} {
+				if strings.HasPrefix(d.Compact+method, typed) {
+					out = append(out, d.Compact+method)
+				}
+			}
+		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -190,18 +190,20 @@ func (p *Pilot) drive(ctx context.Context, args json.RawMessage) (commands.Outco
 	}
 	device, _, what := order(d, 0)
 	stops := p.stopped()
-	err = p.holding(ctx, device, d.For(), func(ctx context.Context, lease uint64) error {
-		_, err := p.do(ctx, func(n uint32) corelink.Message {
-			p.leased(n, lease)
-			_, m, _ := order(d, n)
-			return m
-		})
-		return err
-	})
-	if err == nil {
-		err = p.late(ctx, stops)
-	}
+	lease, err := p.claim(ctx, device, d.For())
 	if err != nil {
+		return commands.Outcome{}, err
+	}
+	_, err = p.do(ctx, func(n uint32) corelink.Message {
+		p.leased(n, lease)
+		_, m, _ := order(d, n)
+		return m
+	})
+	if err != nil {
+		p.free(lease)
+		return commands.Outcome{}, err
+	}
+	if err := p.late(ctx, stops); err != nil {
 		return commands.Outcome{}, err
 	}
 	return commands.Outcome{Detail: fmt.Sprintf("begun: %s, for at most %v", what, d.For())}, nil
@@ -221,26 +223,26 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 		return commands.Outcome{}, err
 	}
 	stops := p.stopped()
-	do := func(ctx context.Context, lease uint64) (*corelink.Did, error) {
-		return ask[*corelink.Did](ctx, p, func(n uint32) corelink.Message {
-			p.leased(n, lease)
-			return &corelink.Do{Request: n, Line: d.Line, ForMS: uint32(d.For().Milliseconds())}
-		})
+	// What is written and called has a claim of its own: that of an older line ends with what that began. Where there is none to be had the line
+	// still goes: a stop needs none, and robotd says what is wrong with the others.
+	var lease uint64
+	var unclaimed error
+	if l.Verb != robot.Get {
+		lease, unclaimed = p.claim(ctx, l.Name, d.For())
 	}
-	// robotd knows what needs a claim, and looks at the line before it looks at who has the part.
-	did, err := do(ctx, 0)
-	if err == nil && did.Code == "not_held" {
-		err = p.holding(ctx, l.Name, d.For(), func(ctx context.Context, lease uint64) error {
-			if did, err = do(ctx, lease); err == nil {
-				err = refused(did.Code, did.Detail)
-			}
-			if err == nil && !did.Underway {
-				p.free(lease)
-			}
-			return err
-		})
-	} else if err == nil {
+	did, err := ask[*corelink.Did](ctx, p, func(n uint32) corelink.Message {
+		p.leased(n, lease)
+		return &corelink.Do{Request: n, Line: d.Line, ForMS: uint32(d.For().Milliseconds())}
+	})
+	switch {
+	case err != nil:
+	case did.Code == "not_held" && unclaimed != nil:
+		err = unclaimed
+	default:
 		err = refused(did.Code, did.Detail)
+	}
+	if lease != 0 && (err != nil || !did.Underway) {
+		p.free(lease)
 	}
 	if err == nil && did.Underway {
 		err = p.late(ctx, stops)
@@ -258,18 +260,15 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 	return out, nil
 }
 
-// holding claims device for as long as what begin begins may last, and frees it if that fails. Handle frees it when the motion has ended.
-func (p *Pilot) holding(ctx context.Context, device string, most time.Duration, begin func(ctx context.Context, lease uint64) error) error {
-	held, err := p.do(ctx, func(n uint32) corelink.Message {
+// claim takes device for as long as a motion may last. Handle frees it when the motion has ended.
+func (p *Pilot) claim(ctx context.Context, device string, most time.Duration) (lease uint64, err error) {
+	r, err := p.do(ctx, func(n uint32) corelink.Message {
 		return &corelink.Claim{Request: n, Devices: []string{device}, Priority: uint8(claim.Person), TTLMS: uint32((most + spare).Milliseconds())}
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err = begin(ctx, held.Lease); err != nil {
-		p.free(held.Lease)
-	}
-	return err
+	return r.Lease, nil
 }
 
 // leased notes that the motion of that request has a lease, before its end can come; 0: none.

@@ -55,6 +55,12 @@ func (r *robotd) Send(m corelink.Message) error {
 	switch m := m.(type) {
 	case *corelink.Claim:
 		answer = &corelink.Reply{Request: m.Request, Code: "ok", Lease: 77}
+		switch m.Devices[0] {
+		case "wing", "robot.stop":
+			answer = &corelink.Reply{Request: m.Request, Code: "busy", Detail: "wheelL belongs to rival with priority 50"}
+		case "arm":
+			answer = &corelink.Reply{Request: m.Request, Code: "full", Detail: "too many claims at once"}
+		}
 	case *corelink.Straight:
 		answer = &corelink.Reply{Request: m.Request, Code: code, Detail: "the robot may not move: halted", Underway: code == "ok"}
 	case *corelink.Wheels:
@@ -78,24 +84,25 @@ func (r *robotd) Send(m corelink.Message) error {
 
 // did answers a line as a robotd would; r.mu is held.
 func (r *robotd) did(m *corelink.Do) *corelink.Did {
-	claims := slices.IndexFunc(r.said, func(m corelink.Message) bool { return m.Type() == corelink.TypeClaim }) >= 0
-	switch needs := strings.HasPrefix(m.Line, "led") || strings.HasPrefix(m.Line, "headPitch =") || strings.HasPrefix(m.Line, "robot.go"); {
+	c := &corelink.Did{Request: m.Request, Code: "ok"}
+	switch {
 	case m.Line == "robot.stop()":
-		return &corelink.Did{Request: m.Request, Code: "ok"}
 	case m.Line == "headPitch":
-		return &corelink.Did{Request: m.Request, Code: "ok", Value: "0.25"}
-	case !needs:
-		return &corelink.Did{Request: m.Request, Code: "invalid", Detail: "no such part"}
-	case !claims:
-		return &corelink.Did{Request: m.Request, Code: "not_held", Detail: "headPitch was not claimed"}
+		c.Value = "0.25"
+	case strings.HasPrefix(m.Line, "wing"):
+		c.Code, c.Detail = "invalid", "no such part"
+	case strings.HasPrefix(m.Line, "arm"):
+		c.Code, c.Detail = "not_held", "arm was not claimed"
 	case r.code != "":
-		return &corelink.Did{Request: m.Request, Code: r.code, Detail: "the robot may not move: halted"}
+		c.Code, c.Detail = r.code, "the robot may not move: halted"
 	case strings.HasPrefix(m.Line, "led"):
-		return &corelink.Did{Request: m.Request, Code: "ok", Value: "1"}
+		c.Value = "1"
 	case strings.HasPrefix(m.Line, "robot.go"):
-		return &corelink.Did{Request: m.Request, Code: "ok", Underway: true}
+		c.Underway = true
+	default:
+		c.Underway, c.Value = true, "0.3"
 	}
-	return &corelink.Did{Request: m.Request, Code: "ok", Underway: true, Value: "0.3"}
+	return c
 }
 
 // last returns the newest message of type T.
@@ -252,13 +259,14 @@ func TestLine(t *testing.T) {
 			heldOn, stops bool   // the claim is held until the motion ends; a stop comes while it begins
 		}{
 			{args: `{"line":"headPitch"}`, want: "headPitch = 0.25"},
-			{args: `{"line":"robot.stop()"}`, want: "done: robot.stop()"},
+			{args: `{"line":"robot.stop()","seconds":4}`, want: "done: robot.stop()", claim: "robot.stop"}, // also while somebody else drives
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, want: "begun: robot.go(0.2), for at most 4s", claim: "robot.go", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, err: "stopped while it began", claim: "robot.go", heldOn: true, stops: true},
 			{args: `{"line":"led[0] = 1","seconds":4}`, want: "led[0] = 1", claim: "led[0]"},
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, code: "stopped", err: "stopped: the robot may not move: halted", claim: "headPitch"},
-			{args: `{"line":"wing = 1"}`, err: "invalid: no such part"},
+			{args: `{"line":"wing = 1","seconds":4}`, err: "invalid: no such part", claim: "wing"},
+			{args: `{"line":"arm = 1","seconds":4}`, err: "full: too many claims", claim: "arm"},
 			{args: `{"line":"headPitch = nan"}`, err: "finite"},
 			{args: `{"line":""}`, err: "1 to 400"},
 		} {
@@ -289,8 +297,12 @@ func TestLine(t *testing.T) {
 			if m.ForMS != 4000 {
 				t.Errorf("%s: %+v", tc.args, m)
 			}
-			if _, n := last[*corelink.Release](r); (n == 0) != tc.heldOn {
+			none := tc.claim == "robot.stop" || tc.claim == "wing" || tc.claim == "arm" // is to be had
+			if _, n := last[*corelink.Release](r); (n == 0) != (tc.heldOn || none) {
 				t.Errorf("%s: %d releases", tc.args, n)
+			}
+			if none {
+				continue
 			}
 			p.Handle(&corelink.Ended{Request: m.Request, Outcome: "done"})
 			if rel, n := last[*corelink.Release](r); n != 1 || rel.Lease != 77 || len(p.leases) != 0 || len(p.waiting) != 0 {
@@ -299,6 +311,16 @@ func TestLine(t *testing.T) {
 			if stop, n := last[*corelink.Stop](r); tc.stops && (n != 2 || r.said[len(r.said)-2] != stop) {
 				t.Errorf("%s: robotd heard %d stops, want another after the motion", tc.args, n)
 			}
+		}
+		// A line that follows another has a claim of its own: the first one's ends with what that began.
+		p, r, _ := start(t)
+		for range 2 {
+			if _, err := p.Executors()[wire.RobotDo](t.Context(), json.RawMessage(`{"line":"headPitch = 0.3"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, n := last[*corelink.Claim](r); n != 2 || len(p.leases) != 2 {
+			t.Errorf("two lines: %d claims, %d leases", n, len(p.leases))
 		}
 	})
 }
