@@ -26,9 +26,9 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.seed", "6")
 	_ = flag.Set("rapid.nofailfile", "true")
 	_ = flag.Set("rapid.shrinktime", "2s")
-	_ = flag.Set("rapid.checks", "6")
+	_ = flag.Set("rapid.checks", "80") // about an hour of simulated life
 	if soak {
-		_ = flag.Set("rapid.checks", "400")
+		_ = flag.Set("rapid.checks", "80")
 	}
 	os.Exit(m.Run())
 }
