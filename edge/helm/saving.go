@@ -14,8 +14,8 @@ const partsTake = 50 * time.Millisecond
 
 // allowance is what the robot's parts may use now, and whether that is less than all.
 func (h *Helm) allowance() (a power.Allowance, saving bool) {
-	calm, asleep, shed := h.saver.Calm(), h.sleep.State.Asleep(), h.power.Shedding.Now
-	return power.Allow(calm, asleep, shed), calm || asleep || shed > power.ShedNothing
+	calm, asleep, heat, shed := h.saver.Calm(), h.sleep.State.Asleep(), h.power.Hottest(), h.power.Shedding.Now
+	return power.Allow(calm, asleep, heat, shed), calm || asleep || heat > power.Cool || shed > power.ShedNothing
 }
 
 // thin leaves out the distances that come more often than is allowed, for all who look at the measurement (VEC-PWR-20). A sensor has a rhythm of
