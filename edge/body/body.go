@@ -66,8 +66,8 @@ type Sense struct {
 	Temperature  float64 // degrees Celsius
 	Power        Power
 
-	ProxMetres float64       // distance ahead, the last plausible one (VEC-BODY-26); valid while ProxAt > 0
-	ProxAt     time.Duration // when that distance was measured
+	ProxMetres float64       // distance ahead as the sensor says it: beyond its range is nothing there, below it is no measurement (VEC-BODY-26)
+	ProxAt     time.Duration // when that distance was measured; 0: never
 	Touch      float64       // 0 to 1 of the sensor's scale; the last good reading (VEC-BODY-27)
 	TouchAt    time.Duration // when Touch was measured; 0: never
 	Button     bool

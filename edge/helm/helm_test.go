@@ -18,6 +18,7 @@ import (
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
 	"kennel/edge/rt"
+	"kennel/edge/sense"
 )
 
 const (
@@ -40,6 +41,7 @@ type desk struct {
 	live  *state.Live
 
 	angle, rate, zero [4]float64
+	up                [3]float64 // m/s2 that the inertial sensors feel; all 0: there are none
 	stops             [4][2]float64
 	silent            bool
 	results           []Result
@@ -90,6 +92,9 @@ func (d *desk) step() {
 		for i := range d.angle {
 			d.sense.Motors[i].Position = math.Floor((d.angle[i]-d.zero[i])*counts[i]) / counts[i]
 			d.sense.Motors[i].Speed = d.rate[i]
+		}
+		if d.up != [3]float64{} {
+			d.sense.Inertial = body.Inertial{Accel: d.up, At: d.f.Now}
 		}
 	}
 	d.act = body.Act{}
@@ -372,6 +377,8 @@ func TestReasonsToStop(t *testing.T) {
 		"cliff": {func(d *desk) { d.sense.Cliffs[spine.FrontLeft] = 0.01 }, func(d *desk) { d.sense.Cliffs[spine.FrontLeft] = 0.6 }, 3, motion.Cliff},
 		"lifted": {func(d *desk) { d.sense.Cliffs = [body.MaxCliffs]float64{} },
 			func(d *desk) { d.sense.Cliffs = [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6} }, 3, motion.Lifted},
+		// The floor sensors see something, and yet it does not stand: what the blend of its sensors says of that is believed after 250 ms (VEC-IMU-06, VEC-IMU-08).
+		"on its side": {func(d *desk) { d.up = [3]float64{0, sense.Gravity, 0} }, func(d *desk) { d.up = [3]float64{0, 0, sense.Gravity} }, 120, motion.Lifted},
 		// Believed after a second.
 		"hot":   {func(d *desk) { d.sense.Temperature = 51 }, func(d *desk) { d.sense.Temperature = 25 }, 197, motion.Halted},
 		"epoch": {func(d *desk) { d.sense.Epoch++; d.zero = d.angle }, func(*desk) {}, 1, 0},
@@ -379,6 +386,10 @@ func TestReasonsToStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t).calibrated()
+			if name == "on its side" {
+				d.angle[spine.Head], d.up = 0, [3]float64{0, 0, sense.Gravity}
+				d.run(time.Second)
+			}
 			d.claims(alice, "robot.body.wheel")
 			if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: 20 * time.Second}); r.Code != OK {
 				t.Fatalf("wheels: %+v", r)
@@ -554,6 +565,76 @@ func TestLights(t *testing.T) {
 	}
 }
 
+// TestFeltAndStatus: what the senses notice is counted, so that nobody misses it (VEC-IO-02, 13, 14, 23, VEC-BODY-26), and the bits of RobotStatus are those
+// that hold (VEC-IO-20, VEC-MOT-07, VEC-PWR-20).
+func TestFeltAndStatus(t *testing.T) {
+	d := newDesk(t)
+	var r Report
+	status := func(what string, want uint32) {
+		t.Helper()
+		if d.h.Report(&r); d.h.RobotStatus(&r)&^0x20000 != want { // moving or not
+			t.Errorf("%s: status %#x, want %#x", what, d.h.RobotStatus(&r), want)
+		}
+	}
+	d.step()
+	status("before it is calibrated", 0x600000)
+	d.calibrated()
+	status("at rest", 0)
+	d.sense.Cliffs[spine.BackLeft] = 0
+	d.run(100 * ms)
+	status("at an edge", 0x4000)
+	d.sense.Cliffs[spine.BackLeft] = 0.6
+	d.ask(Order{Kind: Calm, Owner: alice, On: true})
+	d.run(100 * ms)
+	status("calm", 0x400)
+
+	d.sense.Cliffs[spine.FrontLeft] = 0.4 // a dark line
+	d.run(100 * ms)
+	touched := func(level float64, long time.Duration) {
+		d.sense.Touch = level
+		for range long / period {
+			d.sense.TouchAt = d.f.Now
+			d.step()
+		}
+	}
+	touched(0.1, time.Second)
+	touched(0.4, 3*time.Second)
+	if d.h.Report(&r); !r.Sense.Petting {
+		t.Error("nobody notices the petting")
+	}
+	touched(0.1, time.Second)
+	d.sense.Power |= body.OnCharger
+	touched(0.1, time.Second)
+	press := func(long time.Duration) {
+		d.sense.Button = true
+		d.run(long)
+		d.sense.Button = false
+		d.run(700 * ms)
+	}
+	press(100 * ms)
+	d.sense.Button = true
+	d.run(100 * ms)
+	d.sense.Button = false
+	d.run(100 * ms)
+	press(100 * ms)
+	press(3 * time.Second)
+	for range 45 { // calm: a third counts
+		d.sense.ProxMetres, d.sense.ProxAt = 0.01, d.f.Now
+		d.run(33 * ms)
+	}
+	d.h.Report(&r)
+	f := r.Felt
+	if f.Petted < 1800*ms || f.Petted > 2500*ms {
+		t.Errorf("petted for %v, want about 2 s", f.Petted)
+	}
+	f.Petted = 0
+	want := Felt{Touches: 1, Pettings: 1, ChargerChecks: 1, BaselinesLearnt: 2, BaselinesKept: 1, Cliffs: 1, Lines: 1, ProxInvalid: 1}
+	want.Gestures[sense.Single], want.Gestures[sense.Double], want.Gestures[sense.Mute] = 1, 1, 1
+	if f != want {
+		t.Errorf("felt %+v\nwant %+v", f, want)
+	}
+}
+
 // TestValues: what the senses know comes to the tree.
 func TestValues(t *testing.T) {
 	d := newDesk(t).calibrated()
@@ -575,6 +656,22 @@ func TestValues(t *testing.T) {
 		d.step()
 	}
 	want("touch.val", 1)
+	ahead := func(metres float64) {
+		for range 5 {
+			d.sense.ProxMetres, d.sense.ProxAt = metres, d.f.Now
+			d.run(33 * ms)
+		}
+	}
+	ahead(0.4)
+	want("laser.val", 0.4)
+	ahead(8.19) // VEC-IO-24: free sight, as the sensor says it
+	want("laser.val", math.Inf(1))
+	var r Report
+	if d.h.Report(&r); !r.Sense.Prox.Unobstructed || r.Sense.Prox.Found {
+		t.Errorf("free sight: %+v", r.Sense.Prox)
+	}
+	ahead(0.3)
+	want("laser.val", 0.3)
 	want("cliffFL.detected", 0)
 	d.sense.Cliffs[spine.BackRight] = 0
 	d.run(100 * ms)

@@ -30,7 +30,7 @@ type Calibration struct {
 
 	CliffFullScale float64 // counts that read as 1 (own default)
 
-	ProxMin, ProxMax float64 // m, distances outside are refused (VEC-BODY-26)
+	ProxMin, ProxMax float64 // m, distances outside are counted as such (VEC-BODY-26)
 	ProxSwap         bool    // the sensor's big-endian words come through unswapped (VEC-BODY-26); see convert.go
 
 	TouchMin, TouchMax uint16  // counts, readings outside are refused as saturated (VEC-BODY-27; own defaults)

@@ -71,8 +71,9 @@ func (c *converter) take(m *spine.BodyData, at time.Duration) {
 	c.begun = true
 }
 
-// takeProx keeps the distance if it is a new sample and one the sensor can measure (VEC-BODY-26). What the sample counter says in
-// the first frame is old by an unknown time, so that one only starts the comparison.
+// takeProx keeps the distance if it is a new sample, and counts the ones that the sensor cannot measure (VEC-BODY-26): what they say, free sight or
+// nonsense, is for the senses (VEC-IO-24). What the sample counter says in the first frame is old by an unknown time, so that one only starts the
+// comparison.
 func (c *converter) takeProx(m *spine.BodyData, at time.Duration) {
 	millimetres, samples := m.ProxRange, m.ProxSamples
 	if c.cal.ProxSwap {
@@ -86,7 +87,6 @@ func (c *converter) takeProx(m *spine.BodyData, at time.Duration) {
 	metres := float64(millimetres) / 1000
 	if metres < c.cal.ProxMin || metres > c.cal.ProxMax {
 		c.proxRefused++
-		return
 	}
 	c.sense.ProxMetres, c.sense.ProxAt = metres, at
 }

@@ -117,7 +117,8 @@ func TestSpeedCountsTheFramesThatWereMissed(t *testing.T) {
 	}
 }
 
-func TestOnlyNewPlausibleDistancesCount(t *testing.T) {
+// TestOnlyNewDistancesCount: VEC-BODY-26: those outside the sensor's range are counted, and left to the senses (VEC-IO-24).
+func TestOnlyNewDistancesCount(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		conv := newConverter()
 		conv.cal.ProxSwap = swap
@@ -132,8 +133,8 @@ func TestOnlyNewPlausibleDistancesCount(t *testing.T) {
 			{7, 400, spine.SensorsPowered, 0, 0, 0}, // may be old
 			{7, 410, spine.SensorsPowered, 0, 0, 0}, // no new sample
 			{8, 420, spine.SensorsPowered, 3, 0.42, 0},
-			{9, 29, spine.SensorsPowered, 3, 0.42, 1},
-			{10, 1201, spine.SensorsPowered, 3, 0.42, 2},
+			{9, 29, spine.SensorsPowered, 4, 0.029, 1},
+			{10, 1201, spine.SensorsPowered, 5, 1.201, 2},
 			{11, 30, spine.SensorsPowered, 6, 0.03, 2},
 			{12, 1200, spine.SensorsPowered, 7, 1.2, 2},
 			{13, 500, 0, 7, 1.2, 2}, // without power
