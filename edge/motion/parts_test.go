@@ -97,6 +97,36 @@ func TestProfileKeepsItsRamp(t *testing.T) {
 	})
 }
 
+// TestProfileThatTurnsRound: what comes to rest or turns round within a long step stays between its targets; found by the test above.
+func TestProfileThatTurnsRound(t *testing.T) {
+	type aim struct {
+		target float64
+		ramp   Ramp
+		dt     float64
+		steps  int
+	}
+	for name, aims := range map[string][]aim{
+		"rests":              {{0.125, Ramp{1, 0.5, 20}, 0.033203125, 30}},
+		"turns at the end":   {{-0.5, Ramp{1, 1.5, 1}, 0.05, 2}, {-0.5, Ramp{1.5, 1.875, 7.75}, 0.00341796875, 171}, {1, Ramp{1, 1, 1}, 0.05, 100}},
+		"turns and is there": {{1, Ramp{1, 0.5, 1}, 0.05, 1}, {0.000244140625, Ramp{1, 1, 3.5}, 0.05, 100}},
+	} {
+		var p Profile
+		lo, hi := 0.0, 0.0
+		for _, a := range aims {
+			lo, hi = min(lo, a.target), max(hi, a.target)
+			p.Aim(a.target, a.ramp)
+			for range a.steps {
+				if p.Step(a.dt); p.X < lo-1e-9 || p.X > hi+1e-9 {
+					t.Fatalf("%s: %+v leaves %v to %v", name, p, lo, hi)
+				}
+			}
+		}
+		if !p.Done() {
+			t.Errorf("%s: %+v does not arrive", name, p)
+		}
+	}
+}
+
 // TestProfileTakesTheTimeOfATrapezoid: 1 rad at 1 rad/s and 2 rad/s² takes 1.5 s.
 func TestProfileTakesTheTimeOfATrapezoid(t *testing.T) {
 	var p Profile
