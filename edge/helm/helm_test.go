@@ -41,7 +41,7 @@ type desk struct {
 	live  *state.Live
 
 	angle, rate, zero [4]float64
-	up                [3]float64 // m/s2 that the inertial sensors feel; all 0: there are none
+	up                [3]float64 // m/s2 that the body feels, in its own frame; all 0: it has no inertial sensors
 	stops             [4][2]float64
 	silent            bool
 	results           []Result
@@ -94,7 +94,8 @@ func (d *desk) step() {
 			d.sense.Motors[i].Speed = d.rate[i]
 		}
 		if d.up != [3]float64{} {
-			d.sense.Inertial = body.Inertial{Accel: d.up, At: d.f.Now}
+			sin, cos := math.Sincos(d.angle[spine.Head])
+			d.sense.Inertial = body.Inertial{Accel: [3]float64{cos*d.up[0] + sin*d.up[2], d.up[1], cos*d.up[2] - sin*d.up[0]}, At: d.f.Now}
 		}
 	}
 	d.act = body.Act{}
@@ -716,9 +717,10 @@ func TestGoingOff(t *testing.T) {
 }
 
 // TestRandomLife plays simulated hours of three owners who claim, drive, die and are interrupted. At every step: no power while a reason to stop holds,
-// none for long in what nobody owns, speeds and ends of travel within limits.
+// within the time that its row gives (cliff: two frames, VEC-IO-20; fall: 80 ms, VEC-IMU-07; link: 50 ms, VEC-BODY-33); none afterwards that nobody ordered;
+// what is under way is its owner's; none for long in what nobody owns; speeds within limits.
 func TestRandomLife(t *testing.T) {
-	hours, seeds := 0.1, uint64(3)
+	hours, seeds := 0.2, uint64(3)
 	if os.Getenv("KENNEL_SOAK") == "1" {
 		hours, seeds = 5, 20
 	}
@@ -729,16 +731,21 @@ func TestRandomLife(t *testing.T) {
 		sets := []claim.Set{d.set("robot.body.wheel"), d.set("headPitch"), d.set("arm"), d.set("robot.body"), d.set("wheelL")}
 		var until time.Duration // of the trouble of the moment
 		var orphan [4]time.Duration
+		var edge, lifted, fall time.Duration // since when
+		ordered := false                     // the treads, since they had to stop
+		d.up = [3]float64{0, 0, sense.Gravity}
 		wheels := [4]claim.Set{d.set("wheelL"), d.set("wheelR"), d.set("arm"), d.set("headPitch")}
 		for range int(hours * float64(time.Hour/period)) {
 			if rng.IntN(20) == 0 {
-				d.h.Post(Order{Kind: Kind(1 + rng.IntN(int(Stop))), Owner: owners[rng.IntN(3)], Set: sets[rng.IntN(len(sets))], Priority: claim.Priority(10 * (1 + rng.IntN(6))),
+				k := Kind(1 + rng.IntN(int(Stop)))
+				ordered = ordered || k == Wheels || k == Straight || k == Turn
+				d.h.Post(Order{Kind: k, Owner: owners[rng.IntN(3)], Set: sets[rng.IntN(len(sets))], Priority: claim.Priority(10 * (1 + rng.IntN(6))),
 					TTL: time.Duration(rng.IntN(5000)) * ms, Lease: uint64(rng.IntN(500)), A: rng.NormFloat64() / 5, B: rng.NormFloat64() / 5, Speed: max(0, rng.NormFloat64()/5),
 					For: time.Duration(rng.IntN(4000)) * ms})
 			}
 			if until == 0 && rng.IntN(1500) == 0 {
 				until = d.f.Now + time.Duration(rng.IntN(500))*ms
-				switch rng.IntN(6) {
+				switch rng.IntN(7) {
 				case 0:
 					d.f.Halted = true
 				case 1:
@@ -749,18 +756,44 @@ func TestRandomLife(t *testing.T) {
 					d.sense.Cliffs = [body.MaxCliffs]float64{}
 				case 4:
 					d.sense.Epoch++
-					d.zero = d.angle
+					d.zero, ordered = d.angle, false
 				case 5:
 					d.f.Run++
-					d.zero = d.angle
+					d.zero, ordered = d.angle, false
+				case 6:
+					d.up = [3]float64{0, 0, 0.2}
 				}
 			} else if until != 0 && d.f.Now >= until {
+				d.up = [3]float64{0, 0, sense.Gravity}
 				until, d.f.Halted, d.silent, d.sense.Cliffs = 0, false, false, [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6}
 			}
 			d.step()
 			d.results = d.results[:0]
 			stop := d.h.now.Stop
-			halted := d.f.Halted || d.f.Now-d.sense.At > 50*ms
+			since := func(t *time.Duration, holds bool) time.Duration {
+				if !holds {
+					*t = d.f.Now
+				}
+				return d.f.Now - *t
+			}
+			none, ahead, behind := 0, false, false
+			for i, v := range d.sense.Cliffs[:4] {
+				if v == 0 {
+					none++
+					ahead, behind = ahead || i == spine.FrontLeft || i == spine.FrontRight, behind || i == spine.BackLeft || i == spine.BackRight
+				}
+			}
+			atEdge := since(&edge, none > 0) > 2*period
+			lift := since(&lifted, none == 4) > 2*period
+			halted := d.f.Halted || d.f.Now-d.sense.At > 50*ms || since(&fall, d.up[2] < 1) > 80*ms+3*period
+			if halted || lift {
+				ordered = false
+			}
+			for a := range d.h.actuators {
+				if u := &d.h.treads; u.moving && wheels[0].Has(a) && !d.h.claims.Holds(u.owner, a) {
+					t.Fatalf("seed %d, %v: %d drives and does not own the treads", seed, d.f.Now, u.owner)
+				}
+			}
 			for i, duty := range d.duties() {
 				owned := false
 				for a := range d.h.actuators {
@@ -773,8 +806,12 @@ func TestRandomLife(t *testing.T) {
 				switch {
 				case duty != 0 && (halted || stop&motion.Everything != 0):
 					t.Fatalf("seed %d, %v: motor %d has %v, stop %b", seed, d.f.Now, i, duty, stop)
-				case duty != 0 && i < 2 && stop&motion.Lifted != 0:
+				case duty != 0 && i < 2 && (lift || stop&motion.Lifted != 0):
 					t.Fatalf("seed %d, %v: tread %d has %v while lifted", seed, d.f.Now, i, duty)
+				case i < 2 && atEdge && (ahead && duty > 0 || behind && duty < 0):
+					t.Fatalf("seed %d, %v: tread %d has %v at an edge: %v", seed, d.f.Now, i, duty, d.sense.Cliffs[:4])
+				case i < 2 && duty != 0 && !ordered:
+					t.Fatalf("seed %d, %v: tread %d has %v and nobody ordered that since it had to stop", seed, d.f.Now, i, duty)
 				case d.f.Now-orphan[i] > 600*ms:
 					t.Fatalf("seed %d, %v: motor %d is nobody's and has had power for %v", seed, d.f.Now, i, d.f.Now-orphan[i])
 				case i < 2 && math.Abs(d.rate[i])*0.0145 > 0.22:
