@@ -350,15 +350,31 @@ func TestOwnerDies(t *testing.T) {
 	d.claims(bob, "robot.body.wheel", "robot.body.head")
 }
 
+// TestLift: to a height; let go, a hand that moves it is seen, by how far or, while its encoder is off, that it did (VEC-MCT-09).
 func TestLift(t *testing.T) {
 	d := newDesk(t).calibrated()
-	d.claims(alice, "lift")
+	lease := d.claims(alice, "lift")
 	d.ask(Order{Kind: Lift, Owner: alice, A: 0.07, Speed: 2})
 	if end := d.ended(alice); end.Outcome != motion.Done {
 		t.Fatalf("lift: %v", end.Outcome)
 	}
 	if v, ok := d.value("arm.position"); !ok || math.Abs(v-0.07) > 0.002 {
 		t.Errorf("arm.position is %v, %v; want 0.07", v, ok)
+	}
+	d.ask(Order{Kind: Release, Owner: alice, Lease: lease})
+	d.until("that it lets go", func() bool { return d.h.now.Joints[motion.VectorLift].State == motion.Free })
+	for _, height := range []float64{0.09, 0.04} {
+		d.angle[spine.Lift] = motion.VectorLiftAngle(height)
+		d.run(100 * ms)
+		if v, ok := d.value("arm.position"); !ok || math.Abs(v-height) > 0.002 || d.duties()[spine.Lift] != 0 {
+			t.Errorf("moved by a hand to %v m it is at %v, %v, with duty %v", height, v, ok, d.duties()[spine.Lift])
+		}
+	}
+	d.sense.Motors[spine.Lift].Unseen = true
+	d.run(100 * ms)
+	var r Report
+	if _, ok := d.value("arm.position"); ok || !d.h.Report(&r) || d.h.RobotStatus(&r) != 0x400000 {
+		t.Errorf("moved unseen: its place is known %v, status %#x", ok, d.h.RobotStatus(&r))
 	}
 }
 

@@ -99,7 +99,7 @@ func TestSaver(t *testing.T) {
 	}
 }
 
-// VEC-PWR-20, VEC-PWR-33: calm and asleep take less; VEC-PWR-07: each step of shedding takes its parts, and what was taken stays taken.
+// VEC-PWR-05, VEC-PWR-20, VEC-PWR-33: active, calm and asleep, each takes less; VEC-PWR-07: each step of shedding takes its parts, and what was taken stays taken.
 func TestAllowances(t *testing.T) {
 	active, calm, asleep := Allow(false, false, Cool, ShedNothing), Allow(true, false, Cool, ShedNothing), Allow(true, true, Cool, ShedNothing)
 	if !(calm.CameraHz < active.CameraHz && calm.ProxEvery > active.ProxEvery && calm.CPUMHz < active.CPUMHz) {

@@ -68,6 +68,7 @@ var offNames = [...]string{power.StayOn: "stay_on", power.Clean: "clean", power.
 func (r *reporter) power() *corelink.Power {
 	k, s := &r.helm.Power, &r.helm.Sleep
 	allow := power.Allow(r.helm.Calm, s.State.Asleep(), k.Hottest(), k.Shedding.Now)
+	r.c.clock.Store(uint32(allow.CPUMHz))
 	m := &corelink.Power{
 		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense) | r.c.deck.helm.RobotStatus(&r.helm), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
 		SleepDebtHours: finite(float64(k.Debt)), Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged),
