@@ -582,6 +582,52 @@ func TestLights(t *testing.T) {
 	}
 }
 
+// TestIndicators: VEC-IO-30: the lights say that it charges, cannot, needs its charger, is hot or goes off, each by its own colours, where no program uses or
+// owns them.
+func TestIndicators(t *testing.T) {
+	d := newDesk(t).calibrated()
+	red, green, teal := body.Light{R: 255}, body.Light{G: 96}, body.Light{G: 128, B: 128}
+	shows := func(what string, want ...body.Light) {
+		t.Helper()
+		if got := [4]body.Light(d.act.Lights[:4]); got != [4]body.Light(want) {
+			t.Errorf("%s: lights %v, want %v", what, got, want)
+		}
+	}
+	dark := body.Light{}
+	shows("all is well", dark, dark, dark, dark)
+	d.sense.Power |= body.OnCharger | body.Charging
+	d.run(time.Second)
+	shows("charging", dark, dark, dark, green)
+	lit := Order{Kind: SetLights, Owner: alice}
+	lit.Lights[3], lit.Lights[0] = body.Light{B: 9}, body.Light{R: 8}
+	d.ask(lit)
+	shows("a program lights it", body.Light{R: 8}, dark, dark, body.Light{B: 9})
+	lit.Lights = [body.MaxLights]body.Light{}
+	d.ask(lit)
+	shows("and no more", dark, dark, dark, green)
+	lease := d.claims(alice, "led[3]")
+	d.step()
+	shows("somebody owns it", dark, dark, dark, dark)
+	d.ask(Order{Kind: Release, Owner: alice, Lease: lease})
+
+	d.sense.Power &^= body.Charging
+	d.sense.BatteryVolts = 3.56
+	d.run(11 * time.Second)
+	shows("it does not charge although it should", teal, teal, teal, teal)
+	d.sense.Power &^= body.OnCharger
+	d.run(30 * time.Second)
+	shows("it needs its charger", dark, dark, dark, red)
+	d.sense.BatteryVolts = 3.9
+	d.run(30 * time.Second)
+	shows("all is well again", dark, dark, dark, dark)
+	d.sense.Temperature = 52
+	d.run(2 * time.Second)
+	shows("hot", dark, dark, dark, red)
+	d.sense.Temperature = 57
+	d.run(2 * time.Second)
+	shows("it goes off", red, red, red, red)
+}
+
 // TestFeltAndStatus: what the senses notice is counted, so that nobody misses it (VEC-IO-02, 13, 14, 23, VEC-BODY-26), and the bits of RobotStatus are those
 // that hold (VEC-IO-20, VEC-MOT-07, VEC-PWR-20).
 func TestFeltAndStatus(t *testing.T) {

@@ -40,6 +40,8 @@ func (h *Helm) save(f *rt.Frame) {
 	act.Lights = h.act.Lights
 	if h.sleep.State.Asleep() || !a.Display {
 		act.Lights = [body.MaxLights]body.Light{}
+	} else {
+		h.indicate(&act.Lights)
 	}
 	act.Off = 0
 	if !h.power.MayCharge() { // VEC-PWR-53
