@@ -68,10 +68,12 @@ type Sense struct {
 
 	ProxMetres float64       // distance ahead as the sensor says it: beyond its range is nothing there, below it is no measurement (VEC-BODY-26)
 	ProxAt     time.Duration // when that distance was measured; 0: never
-	Touch      float64       // 0 to 1 of the sensor's scale; the last good reading (VEC-BODY-27)
-	TouchAt    time.Duration // when Touch was measured; 0: never
-	Button     bool
-	Fault      uint16 // numbered fault the body reports (VEC-BODY-18), 0: none
+	// How much light came back from there, and how much there was anyhow, in 1e6 counts a second (VEC-IO-24); both 0: the body does not say.
+	ProxSignal, ProxAmbient float64
+	Touch                   float64       // 0 to 1 of the sensor's scale; the last good reading (VEC-BODY-27)
+	TouchAt                 time.Duration // when Touch was measured; 0: never
+	Button                  bool
+	Fault                   uint16 // numbered fault the body reports (VEC-BODY-18), 0: none
 
 	Inertial Inertial
 }

@@ -11,6 +11,7 @@ type Senses struct {
 
 	// What is ahead (VEC-IO-24, VEC-IO-25).
 	Metres       float64 `json:"metres"`
+	Quality      float64 `json:"quality"` // 0 to 1
 	Found        bool    `json:"found"`
 	Unobstructed bool    `json:"unobstructed"` // neither: not known
 	LiftInView   bool    `json:"lift_in_view"`
@@ -41,7 +42,7 @@ func (m *Senses) wire(c *coder) {
 	c.bool(&m.Touched)
 	c.bool(&m.Petting)
 	c.u8(&m.Cliffs)
-	c.f64(&m.Metres)
+	c.each(&m.Metres, &m.Quality)
 	for _, b := range [...]*bool{&m.Found, &m.Unobstructed, &m.LiftInView} {
 		c.bool(b)
 	}

@@ -138,10 +138,9 @@ type Helm struct {
 	saver power.Saver
 	sleep power.Sleeper
 
-	proxMetres float64       // the distance that counts, and when it was measured
-	proxAt     time.Duration //
-	blind      bool          // the cliff sensors have no power because the helm said so, or know no floor since
-	blindAt    time.Duration // when it last said so
+	prox    sense.ProxInput // the distance that counts
+	blind   bool            // the cliff sensors have no power because the helm said so, or know no floor since
+	blindAt time.Duration   // when it last said so
 
 	tape  *rt.Tape // records what comes to orders; nil: nothing does
 	input [maxInput]byte
@@ -327,7 +326,7 @@ func (h *Helm) take(f *rt.Frame) {
 func (h *Helm) feel(f *rt.Frame, dt time.Duration) {
 	s := &h.sense
 	in := sense.Input{
-		Sense: s, Driven: h.now.Moving, Prox: sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt},
+		Sense: s, Driven: h.now.Moving, Prox: h.prox,
 		Inertial: sense.Inertial{Accel: s.Inertial.Accel, Gyro: s.Inertial.Gyro, At: s.Inertial.At},
 	}
 	if j := &h.now.Joints[h.model.Head.Index]; j.Calibrated {

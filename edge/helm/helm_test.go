@@ -725,8 +725,17 @@ func TestValues(t *testing.T) {
 			d.run(33 * ms)
 		}
 	}
+	d.sense.ProxSignal, d.sense.ProxAmbient = 0.1, 1 // 0.1 / sqrt(1) of 20: too dim to count
+	ahead(0.4)
+	if d.h.known.Prox.Found {
+		t.Errorf("a dim echo: %+v", d.h.known.Prox)
+	}
+	d.sense.ProxSignal = 10
 	ahead(0.4)
 	want("laser.val", 0.4)
+	if p := d.h.known.Prox; !p.Found || math.Abs(p.Quality-0.5) > 1e-9 {
+		t.Errorf("%+v, want it found with quality 0.5 (VEC-IO-24)", p)
+	}
 	ahead(8.19) // VEC-IO-24: free sight, as the sensor says it
 	want("laser.val", math.Inf(1))
 	var r Report

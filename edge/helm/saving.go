@@ -6,6 +6,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/power"
 	"kennel/edge/rt"
+	"kennel/edge/sense"
 )
 
 // partsTake is how long it takes at most until a body's parts have the power that they are told to have, and say so: the frame on its way, the
@@ -23,11 +24,11 @@ func (h *Helm) allowance() (a power.Allowance, saving bool) {
 func (h *Helm) thin() {
 	s := &h.sense
 	a, saving := h.allowance()
-	since := s.ProxAt - h.proxAt
+	since := s.ProxAt - h.prox.At
 	if !saving || since < 0 || a.ProxEvery > 0 && since >= a.ProxEvery-a.ProxEvery/10 {
-		h.proxMetres, h.proxAt = s.ProxMetres, s.ProxAt
+		h.prox = sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt, Signal: s.ProxSignal, Ambient: s.ProxAmbient, Rates: s.ProxSignal > 0 || s.ProxAmbient > 0}
 	}
-	s.ProxMetres, s.ProxAt = h.proxMetres, h.proxAt
+	s.ProxMetres, s.ProxAt = h.prox.Metres, h.prox.At
 }
 
 // save takes the power from what may have none. Lights are dark while the robot sleeps and while it sheds display and camera; what programs wish

@@ -25,7 +25,7 @@ func (r *reporter) inertial() corelink.Inertial {
 func (r *reporter) senses() corelink.Senses {
 	s, f := &r.helm.Sense, &r.helm.Felt
 	m := corelink.Senses{
-		AtUS: r.snap.Sense.At.Microseconds(), Touched: s.Touched, Petting: s.Petting, Metres: finite(s.Prox.Metres), Found: s.Prox.Found,
+		AtUS: r.snap.Sense.At.Microseconds(), Touched: s.Touched, Petting: s.Petting, Metres: finite(s.Prox.Metres), Quality: finite(s.Prox.Quality), Found: s.Prox.Found,
 		Unobstructed: s.Prox.Unobstructed, LiftInView: s.Prox.LiftInView, Touches: f.Touches, Pettings: f.Pettings, PettedMS: uint64(f.Petted.Milliseconds()),
 		ChargerChecks: f.ChargerChecks, BaselinesLearnt: f.BaselinesLearnt, BaselinesChanged: f.BaselinesChanged, BaselinesKept: f.BaselinesKept,
 		BaselinesHigh: f.BaselinesHigh, CliffsSeen: f.Cliffs, Lines: f.Lines, ProxInvalid: f.ProxInvalid, ProxSevere: f.ProxSevere,
@@ -41,7 +41,7 @@ func (r *reporter) senses() corelink.Senses {
 func (r *reporter) saySenses(ctx context.Context, anyway bool) {
 	m := r.senses()
 	was := r.sensed
-	was.AtUS, was.Metres, was.PettedMS = m.AtUS, m.Metres, m.PettedMS
+	was.AtUS, was.Metres, was.Quality, was.PettedMS = m.AtUS, m.Metres, m.Quality, m.PettedMS
 	if m == was && !anyway {
 		return
 	}
