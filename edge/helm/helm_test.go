@@ -792,8 +792,11 @@ func TestGoingOff(t *testing.T) {
 // what is under way is its owner's; none for long in what nobody owns; speeds within limits.
 func TestRandomLife(t *testing.T) {
 	hours, seeds := 0.2, uint64(3)
-	if os.Getenv("KENNEL_SOAK") == "1" {
+	switch {
+	case os.Getenv("KENNEL_SOAK") == "1":
 		hours, seeds = 5, 20
+	case testing.Short():
+		hours = 0.1
 	}
 	for seed := range seeds {
 		d := newDesk(t)
