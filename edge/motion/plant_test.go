@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.shrinktime", "2s")
 	_ = flag.Set("rapid.checks", "80") // about an hour of simulated life
 	if soak {
-		_ = flag.Set("rapid.checks", "80")
+		_ = flag.Set("rapid.checks", "400")
 	}
 	os.Exit(m.Run())
 }
