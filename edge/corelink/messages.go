@@ -23,6 +23,7 @@ const (
 	TypeFirmware  Type = 11
 	TypePower     Type = 12
 	TypeInertial  Type = 13
+	TypeSenses    Type = 14
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -67,6 +68,7 @@ var kinds = []struct {
 	{TypeFirmware, "firmware", func() Message { return new(Firmware) }},
 	{TypePower, "power", func() Message { return new(Power) }},
 	{TypeInertial, "inertial", func() Message { return new(Inertial) }},
+	{TypeSenses, "senses", func() Message { return new(Senses) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},

@@ -3,7 +3,6 @@ package robotapp
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,15 +138,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 // TestWatchdogThroughAnUpdate: VEC-WDOG-02: an update that goes on for ten minutes is healthy at each moment, because it says so; one that says nothing
 // more is not, and neither is an attempt to open a body that never ends.
 func TestWatchdogThroughAnUpdate(t *testing.T) {
-	srv, err := corelink.Listen(t.TempDir(), corelink.Hello{Program: "robotd"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	c, err := newCore(slog.New(slog.DiscardHandler), Config{Root: t.TempDir(), Body: "vector"}, srv, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := quietCore(t)
 	var now time.Duration
 	c.now = func() time.Duration { return now }
 	// till lets time pass until the watchdog is not fed any more, for an hour at most.

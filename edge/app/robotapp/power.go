@@ -67,9 +67,10 @@ var offNames = [...]string{power.StayOn: "stay_on", power.Clean: "clean", power.
 // power is the keeper's part of the helm's report as a message.
 func (r *reporter) power() *corelink.Power {
 	k, s := &r.helm.Power, &r.helm.Sleep
-	allow := power.Allow(r.helm.Calm, s.State.Asleep(), k.Shedding.Now)
+	allow := power.Allow(r.helm.Calm, s.State.Asleep(), k.Hottest(), k.Shedding.Now)
+	r.c.clock.Store(uint32(allow.CPUMHz))
 	m := &corelink.Power{
-		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense) | r.helm.Sense.Motion.RobotStatus(), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
+		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense) | r.c.deck.helm.RobotStatus(&r.helm), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
 		SleepDebtHours: finite(float64(k.Debt)), Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged),
 		SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)), Heat: k.Body.Heat.String(), CPUHeat: k.CPU.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
 		ChargeAllowed: k.MayCharge(), CameraHz: allow.CameraHz, Display: allow.Display, ProxMS: uint32(allow.ProxEvery.Milliseconds()),
@@ -77,9 +78,6 @@ func (r *reporter) power() *corelink.Power {
 	}
 	if k.Battery.Level != power.Unknown {
 		m.PlayLeftSec = seconds(power.PlayLeft(power.DefaultGauge, k.Battery.Volts))
-	}
-	if m.Calm {
-		m.Status |= power.StatusCalm
 	}
 	return m
 }

@@ -35,6 +35,7 @@ type reporter struct {
 	charged bool          // Power was said
 	off     time.Duration // since when the robot is going off; 0: it is not
 	felt    corelink.Inertial
+	sensed  corelink.Senses
 
 	older, newer rt.Stats // of the start of the last window but one, and of the last
 	turned       time.Duration
@@ -50,6 +51,7 @@ func (c *core) report(ctx context.Context) error {
 		if m, ok := c.deck.motion(&r.helm); ok {
 			r.say(ctx, m)
 			r.sayInertial(ctx, n%statsEvery == statsEvery-1)
+			r.saySenses(ctx, n%statsEvery == statsEvery-1)
 			if !r.charged || n%statsEvery == statsEvery-1 {
 				r.charged = true
 				r.say(ctx, r.power())

@@ -187,7 +187,7 @@ func TestSensorsArriveInSI(t *testing.T) {
 
 	r.SetProx(0) // nothing in sight
 	s = bodytest.Until(t, d, &idle, "a refused distance", func(*body.Sense) bool { return d.Link().ProxRefused >= 3 })
-	near("distance of the last good sample", s.ProxMetres, 0.4, 0.003)
+	near("distance of what is not in sight", s.ProxMetres, 8.19, 0.003)
 	r.SetProx(100)
 	bodytest.Until(t, d, &idle, "a nearer distance", func(s *body.Sense) bool { return s.ProxMetres < 0.11 })
 }
