@@ -209,7 +209,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", file}, cli.ExitUsage, "not a WAV file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", filepath.Join(dir, "none.wav")}, cli.ExitFailed, "-mics"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of [empty room table] or a file"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of [empty habitat room table] or a file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", file}, cli.ExitUsage, "world: "},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", gap}, cli.ExitUsage, "over a cliff"},
 	} {

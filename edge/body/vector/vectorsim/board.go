@@ -526,7 +526,7 @@ func (b *Board) SetCelsius(c float64) { b.set(func(w *world) { w.degrees = c }) 
 // SetPower adds battery flags to those that follow from the physics.
 func (b *Board) SetPower(flags spine.Power) { b.set(func(w *world) { w.forced = flags }) }
 
-// SetTouch sets the touch sensor's raw reading; 0 and 4095 and above are saturated.
+// SetTouch sets the touch sensor's raw reading, beside which it feels charger, hand and weather; 0 and 4095 and above are saturated.
 func (b *Board) SetTouch(raw uint16) { b.set(func(w *world) { w.touch = raw }) }
 
 // SetButton presses or releases the button.
