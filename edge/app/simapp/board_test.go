@@ -56,9 +56,15 @@ type program struct {
 
 func startBoard(t *testing.T, args ...string) (*program, string) {
 	t.Helper()
+	return startBoardOn(t, "-pty", args...)
+}
+
+// startBoardOn is startBoard with a line of that kind.
+func startBoardOn(t *testing.T, line string, args ...string) (*program, string) {
+	t.Helper()
 	link := filepath.Join(t.TempDir(), "ttyHS0")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	p := &program{t: t, cmd: robotsim(ctx, t, append([]string{"vector-board", "-pty", link}, args...)...), lines: make(chan string, 100)}
+	p := &program{t: t, cmd: robotsim(ctx, t, append([]string{"vector-board", line, link}, args...)...), lines: make(chan string, 100)}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -103,13 +109,20 @@ func (p *program) await(want string) string {
 }
 
 // A program that is not ours, in another language, made of the bytes alone: it reads version and data frames and moves every motor; then it
-// cuts the power (issue: what must hold 7; VEC-BODY-03 to 06, 12, H02, H03, H06, B02, B05).
+// cuts the power. What it sends that is not right is refused, and a frame that it leaves in the middle is no obstacle (issue: what must hold 7;
+// VEC-BODY-02 to 08, 12, H02 to H04, H06, B02, B04, B05).
 func TestForeignHead(t *testing.T) {
 	head := filepath.Join(t.TempDir(), "head")
 	if out, err := exec.Command("gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", head, filepath.Join("testdata", "head.c")).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	board, link := startBoard(t, "-version", "1.6.0.3331", "-volts", "3.9")
+	for _, line := range []string{"-pty", "-socket"} {
+		t.Run(line[1:], func(t *testing.T) { foreignHead(t, head, line) })
+	}
+}
+
+func foreignHead(t *testing.T, head, line string) {
+	board, link := startBoardOn(t, line, "-version", "1.6.0.3331", "-volts", "3.9")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var errs bytes.Buffer
@@ -136,6 +149,9 @@ func TestForeignHead(t *testing.T) {
 	var volts float64
 	if _, err := fmt.Sscan(said["battery"], &volts); err != nil || volts < 3.8 || volts > 3.95 {
 		t.Errorf("battery %q, want about 3.9", said["battery"])
+	}
+	if n := strings.Count(string(out), "back\n"); said["refused"] != "4" || n != 2 {
+		t.Errorf("%q frames refused, back %d times; want 4 and 2", said["refused"], n)
 	}
 	if said["version"] != "1.6.0.3331" || said["mics"] != "320" {
 		t.Errorf("version %q, microphones %q: want 1.6.0.3331 and 320", said["version"], said["mics"])
