@@ -108,6 +108,31 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 	return cmd
 }
 
+// firmwareBytes is how long a simulated program is: 20 blocks.
+const firmwareBytes = 20 << 10
+
+func firmwareCommand() *cobra.Command {
+	var version string
+	cmd := &cobra.Command{
+		Use:   "vector-firmware FILE",
+		Short: "Write a firmware file for Vector's body board that its simulation starts",
+		Long: `Write a firmware file for Vector's body board: 16 bytes of version, then a program. As the real one does, the simulated boot-loader starts only a
+program with a good signature; after any other file the board has none to run until one is installed that is good.`,
+		Example: `  robotsim vector-firmware ./syscon.dfu -version 2.0.0
+  robotd -root ./r1 -device ./board -firmware ./syscon.dfu`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if version == "" || len(version) > 16 {
+				return cli.Usage("-version %.40q: want 1 to 16 bytes", version)
+			}
+			return os.WriteFile(args[0], vectorsim.Image(version, firmwareBytes, 1), 0o644)
+		},
+	}
+	cmd.Flags().StringVar(&version, "version", "", "version of the program, 1 to 16 bytes (required)")
+	_ = cmd.MarkFlagRequired("version") // the flag exists
+	return cmd
+}
+
 // serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they did before.
 func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -123,7 +148,7 @@ func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64)
 }
 
 // pressUsage explains -press.
-const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot; 0: as long as it needs, in no time"
+const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot, which leaves the user data alone; 0: as long as it needs, in no time"
 
 // onPTY runs b behind a pseudo-terminal that link names.
 func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
+	"kennel/edge/body/vector/vectorsim"
 	"kennel/infra/cli"
 )
 
@@ -281,4 +283,33 @@ func TestBoardIsPressed(t *testing.T) {
 	p.await("power off: vectorsim: power cut: the button was released")
 	p.await("power on") // somebody presses it for long enough now
 	p.await("boot: normal")
+}
+
+// TestFirmware: VEC-DFU-01, VEC-BOOT-04: the file is one that a board without a program starts.
+func TestFirmware(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "syscon.dfu")
+	var out, errOut bytes.Buffer
+	if code := Main([]string{"vector-firmware", file, "-version", "2.0.0"}, noenv, &out, &errOut); code != cli.ExitOK {
+		t.Fatalf("code %d, %s", code, &errOut)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fw, err := vector.ParseFirmware(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: vectorsim.NewStepped(vectorsim.Config{Start: vectorsim.StartEmpty}), Firmware: fw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Describe().Firmware; got != "2.0.0" {
+		t.Errorf("the board runs %q, want 2.0.0", got)
+	}
+	for _, args := range [][]string{{file}, {file, "-version", ""}, {file, "-version", "longer than 16 bytes"}, {"-version", "2"}} {
+		if code := Main(append([]string{"vector-firmware"}, args...), noenv, &out, &errOut); code != cli.ExitUsage {
+			t.Errorf("%v: code %d, want %d", args, code, cli.ExitUsage)
+		}
+	}
 }
