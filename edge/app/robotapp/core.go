@@ -37,6 +37,7 @@ type core struct {
 	loop *rt.Loop
 	deck *deck
 	firm firmware
+	note startNote
 	imu  *imu.Reader
 
 	lastOff   lastoff.Last  // how the run before ended; set before the services run, as is recovery
