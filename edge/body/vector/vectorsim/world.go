@@ -171,7 +171,7 @@ func (w *world) count(motor int) int32 {
 
 func (w *world) encodersOff() bool { return w.idle >= idleAfter }
 
-// byHand turns a part from outside. Encoders that are off notice the movement and not how far it went (VEC-BODY-24).
+// byHand turns a part from outside. Encoders that are off notice the movement and not how far it went (VEC-BODY-24, VEC-HW-13).
 func (w *world) byHand(motor int, rad float64) {
 	before := w.angle[motor]
 	w.shift(motor, rad)
@@ -208,7 +208,7 @@ func (w *world) power(dt time.Duration) {
 	}
 }
 
-// warm lets the board follow a temperature.
+// warm lets the board follow a temperature: its processor measures its own, which is above the room's (VEC-HW-17).
 func (w *world) warm(target float64, dt time.Duration) {
 	w.degrees += float64((target - w.degrees) * (float64(dt) / float64(warmUp)))
 }
