@@ -38,9 +38,11 @@ type core struct {
 	loop *rt.Loop
 	deck *deck
 	firm firmware
+	note startNote
 	imu  *imu.Reader
 
-	lastOff   lastoff.Last  // how the run before ended; set before the services run
+	lastOff   lastoff.Last  // how the run before ended; set before the services run, as is recovery
+	recovery  bool          // this is a recovery boot
 	marked    atomic.Bool   // that the end is meant
 	fault     atomic.Uint32 // faultcode.Code of the moment, 0: none
 	desc      atomic.Pointer[body.Description]

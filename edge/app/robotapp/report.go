@@ -33,6 +33,7 @@ type reporter struct {
 	fault   faultcode.Code
 	said    bool          // fault was said
 	charged bool          // Power was said
+	checked bool          // the body's first frame was looked at
 	off     time.Duration // since when the robot is going off; 0: it is not
 	felt    corelink.Inertial
 	sensed  corelink.Senses
@@ -47,7 +48,9 @@ func (c *core) report(ctx context.Context) error {
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		r.say(ctx, r.state())
+		state := r.state()
+		r.checkStart(ctx)
+		r.say(ctx, state)
 		if m, ok := c.deck.motion(&r.helm); ok {
 			r.say(ctx, m)
 			r.sayInertial(ctx, n%statsEvery == statsEvery-1)

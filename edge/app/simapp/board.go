@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +37,7 @@ sent 200 of them without a word from the head, or its battery is empty, it cuts 
 later; with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.
 
 With -socket the line is a Unix socket, which robotd -device takes too: it brings each frame at once, where a pseudo-terminal's come
-through worker threads of the kernel, late on a busy machine.`,
+through worker threads of the kernel, late on a busy machine. Heads come and go there too, one at a time: another one is hung up on.`,
 		Example: `  robotsim vector-board -pty /tmp/ttyHS0
   robotsim vector-board -socket /tmp/board.sock -imu /tmp/imu.sock -world table
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
@@ -89,9 +87,9 @@ through worker threads of the kernel, late on a busy machine.`,
 				ctx, sensors = serveIMU(ctx, board, o.imu, o.cfg.Seed)
 			}
 			if o.socket != "" {
-				err = serveBoard(ctx, board, o.socket, o.again, cmd.OutOrStdout())
+				err = onSocket(ctx, board, o.socket, o.again, cmd.OutOrStdout())
 			} else {
-				err = runBoard(ctx, board, o.link, o.again, cmd.OutOrStdout())
+				err = onPTY(ctx, board, o.link, o.again, cmd.OutOrStdout())
 			}
 			return errors.Join(err, sensors())
 		},
@@ -137,6 +135,31 @@ func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func(
 	}
 }
 
+// firmwareBytes is how long a simulated program is: 20 blocks.
+const firmwareBytes = 20 << 10
+
+func firmwareCommand() *cobra.Command {
+	var version string
+	cmd := &cobra.Command{
+		Use:   "vector-firmware FILE",
+		Short: "Write a firmware file for Vector's body board that its simulation starts",
+		Long: `Write a firmware file for Vector's body board: 16 bytes of version, then a program. As the real one does, the simulated boot-loader starts only a
+program with a good signature; after any other file the board has none to run until one is installed that is good.`,
+		Example: `  robotsim vector-firmware ./syscon.dfu -version 2.0.0
+  robotd -root ./r1 -device ./board -firmware ./syscon.dfu`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if version == "" || len(version) > 16 {
+				return cli.Usage("-version %.40q: want 1 to 16 bytes", version)
+			}
+			return os.WriteFile(args[0], vectorsim.Image(version, firmwareBytes, 1), 0o644)
+		},
+	}
+	cmd.Flags().StringVar(&version, "version", "", "version of the program, 1 to 16 bytes (required)")
+	_ = cmd.MarkFlagRequired("version") // the flag exists
+	return cmd
+}
+
 // serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they did before.
 func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -152,10 +175,10 @@ func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64)
 }
 
 // pressUsage explains -press.
-const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot; 0: as long as it needs, in no time"
+const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot, which leaves the user data alone; 0: as long as it needs, in no time"
 
-// runBoard runs b behind a pseudo-terminal that link names, until ctx ends or the power stays off. Each line of out is one thing that happened.
-func runBoard(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {
+// onPTY runs b behind a pseudo-terminal that link names.
+func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {
 	pty, err := vectorsim.OpenPTY()
 	if err != nil {
 		return err
@@ -165,65 +188,40 @@ func runBoard(ctx context.Context, b *vectorsim.Board, link string, again time.D
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(link)) }()
+	run := func(ctx context.Context) error { return b.Run(ctx, pty.Master) }
+	return runBoard(ctx, run, link+" is "+pty.SlavePath, again, out)
+}
+
+// onSocket runs b behind a Unix socket, which is a line like the other: heads come and go, and the board goes on.
+func onSocket(ctx context.Context, b *vectorsim.Board, path string, again time.Duration, out io.Writer) (err error) {
+	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
+		return cli.Usage("-socket %s: is there and is no socket; want a name that is free", path)
+	}
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("-socket: %w", err)
+	}
+	defer dir.Close() // the socket has its own
+	line, err := vectorsim.ListenSocket(dir, filepath.Base(path))
+	if err != nil {
+		return fmt.Errorf("-socket: %w", err)
+	}
+	defer func() { err = errors.Join(err, line.Close()) }()
+	run := func(ctx context.Context) error { return b.RunOn(ctx, line) }
+	return runBoard(ctx, run, "listening on "+path, again, out)
+}
+
+// runBoard runs b on a line, until ctx ends or the power stays off. Each line of out is one thing that happened.
+func runBoard(ctx context.Context, run func(context.Context) error, where string, again time.Duration, out io.Writer) error {
 	for {
-		fmt.Fprintf(out, "power on: %s is %s\n", link, pty.SlavePath)
-		err := b.Run(ctx, pty.Master)
+		fmt.Fprintln(out, "power on:", where)
+		err := run(ctx)
 		switch {
 		case errors.Is(err, vectorsim.ErrShutdown):
 			fmt.Fprintln(out, "power off:", err)
 			return nil
 		case !errors.Is(err, vectorsim.ErrPowerCut):
 			return err // nil: interrupted
-		case again == 0:
-			return err
-		}
-		fmt.Fprintln(out, "power off:", err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(again):
-		}
-	}
-}
-
-// serveBoard is runBoard on a Unix socket: the board has power while a head is connected, and a head that goes leaves it without a line.
-func serveBoard(ctx context.Context, b *vectorsim.Board, path string, again time.Duration, out io.Writer) error {
-	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
-		return cli.Usage("-socket %s: is there and is no socket; want a name that is free", path)
-	} else if err == nil {
-		if err := os.Remove(path); err != nil { // an earlier run left it
-			return fmt.Errorf("-socket: %w", err)
-		}
-	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return fmt.Errorf("-socket: %w", err)
-	}
-	defer ln.Close() // removes the file
-	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
-	fmt.Fprintf(out, "listening on %s\n", path)
-	for {
-		conn, err := ln.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("-socket: %w", err)
-		}
-		fmt.Fprintln(out, "power on: a head is connected")
-		err = b.Run(ctx, conn.(*net.UnixConn))
-		_ = conn.Close() // nothing waits in it that counts
-		switch {
-		case err == nil: // interrupted
-			return nil
-		case errors.Is(err, vectorsim.ErrShutdown):
-			fmt.Fprintln(out, "power off:", err)
-			return nil
-		case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-			fmt.Fprintln(out, "power off: the head is gone")
-			continue
-		case !errors.Is(err, vectorsim.ErrPowerCut):
-			return err
 		case again == 0:
 			return err
 		}
