@@ -36,7 +36,7 @@ func TestFactory(t *testing.T) {
 			b.powerOn()
 			p := b.start(nil, append([]string{"-device", b.device}, tc.args...)...)
 			b.await("a head", func(s vectorsim.State) bool { return s.Heard > 20 }) // its loop runs
-			b.board.PadRead() // the banner
+			b.board.PadRead()                                                       // the banner
 			b.board.PadWrite(">esn\r>bsv\r")
 			from := b.board.State().Heard
 			b.await("an answer", func(s vectorsim.State) bool { return s.Heard > from+40 })
