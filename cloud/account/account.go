@@ -186,8 +186,8 @@ type Config struct {
 
 // Service is the rules. Safe for concurrent use.
 type Service struct {
-	cfg   Config
-	dummy string // hash of no one's password, checked for unknown e-mails
+	cfg    Config
+	nobody string // hash of no one's password, checked for unknown e-mails
 
 	passwordChanged func(ctx context.Context, a Account) error // tells the person; set by NewOwners
 	order           func(ctx context.Context, id string) error // orders TaskDelete; set by NewOwners
@@ -213,11 +213,11 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	dummy, err := cfg.Hasher.Hash(ctx, rand.Text())
+	nobody, err := cfg.Hasher.Hash(ctx, rand.Text())
 	if err != nil {
 		return nil, fmt.Errorf("account: %w", err)
 	}
-	return &Service{cfg: cfg, dummy: dummy}, nil
+	return &Service{cfg: cfg, nobody: nobody}, nil
 }
 
 // CreateAccount makes an account. With an empty password it makes a one-time password, which is returned this once and marks the account

@@ -86,7 +86,7 @@ func (s *Service) byEmail(ctx context.Context, email string) (Account, string, e
 	}
 	a, hash, err := s.cfg.Store.ByEmail(ctx, email)
 	if errors.Is(err, ErrUnknown) {
-		return Account{}, s.dummy, nil
+		return Account{}, s.nobody, nil
 	}
 	if err != nil {
 		return Account{}, "", fmt.Errorf("read account: %w", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"kennel/edge/corelink"
 	"kennel/edge/rt/rtlinux"
@@ -37,6 +36,7 @@ type company struct {
 	name  string
 	alone string // for people
 	busy  int
+	peers int // of robotd, who ask it all they can
 }
 
 // realTime: robotd, the program itself, on a simulated board that stands for hardware and so has a higher priority than it, with nothing
@@ -44,9 +44,9 @@ type company struct {
 func realTime(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	var out []bench.Result
 	for _, c := range []company{
-		{"idle", "nothing else", 0},
-		{"busy", "one process that never waits", 1},
-		{"full", "two processes that never wait for each processor", 2 * runtime.NumCPU()},
+		{"idle", "nothing else", 0, 0},
+		{"busy", "one process that never waits", 1, 0},
+		{"full", "two processes that never wait for each processor, and a peer that asks robotd without end", 2 * runtime.NumCPU(), 1},
 	} {
 		r, err := withCompany(ctx, env, c)
 		if err != nil {
@@ -65,8 +65,10 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	line := filepath.Join(dir, "board.sock") // not a pseudo-terminal, whose bytes wait for threads of the kernel without priority
-	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", "-socket", line}})
+	line := filepath.Join(dir, "board.sock")        // not a pseudo-terminal, whose bytes wait for threads of the kernel without priority
+	processor := strconv.Itoa(runtime.NumCPU() - 1) // of both: a body's interrupt and the loop that it wakes
+	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", "-socket", line,
+		"-priority", strconv.Itoa(rtlinux.DefaultPriority + 1), "-cpu", processor}})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,6 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 	if _, err := board.Await(ctx, "listening on "); err != nil {
 		return nil, err
 	}
-	hardware := elevate(board.Pid(), rtlinux.DefaultPriority+1)
 	for range c.busy {
 		p, err := startPart(0, "spin")
 		if err != nil {
@@ -82,17 +83,35 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		}
 		defer p.Stop()
 	}
-	robotd, err := bench.Start(proc.Spec{Name: "robotd", Path: filepath.Join(env.Bin, "robotd"), Args: []string{"-root", dir, "-device", line, "-log-level", "warn"}})
+	robotd, err := bench.Start(proc.Spec{Name: "robotd", Path: filepath.Join(env.Bin, "robotd"), Args: []string{"-root", dir, "-device", line, "-cpu", processor, "-log-level", "warn"}})
 	if err != nil {
 		return nil, err
 	}
 	defer robotd.Stop()
+	for range c.peers {
+		p, err := startPart(0, "pester", "-root", dir)
+		if err != nil {
+			return nil, err
+		}
+		defer p.Stop()
+		if _, err := p.Await(ctx, "answered"); err != nil {
+			return nil, err
+		}
+	}
 	long := bench.Part(env, loopTime)
 	cyclic, err := startCyclictest(ctx, long)
 	if err != nil {
 		return nil, err
 	}
+	before, err := readTimes()
+	if err != nil {
+		return nil, err
+	}
 	s, err := watchLoop(ctx, dir, long)
+	if err != nil {
+		return nil, err
+	}
+	after, err := readTimes()
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +121,11 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 			return nil, err
 		}
 	}
-	beside := fmt.Sprintf("robotd and a simulated board on a Unix socket for %v, beside them %s; %d steps, worst %d us; cyclictest meanwhile: %s",
-		long, c.alone, s.Steps, s.Lateness.Max, latency)
-	permitted := s.FIFO && s.Locked && hardware == nil
+	beside := fmt.Sprintf("robotd and a simulated board on a Unix socket for %v, beside them %s; %d steps, worst %d us; cyclictest meanwhile: %s; other guests of this machine's host had %.1f %% of its processors' time",
+		long, c.alone, s.Steps, s.Lateness.Max, latency, after.stolenSince(before))
+	permitted := s.FIFO && s.Locked
 	if !permitted {
-		beside = fmt.Sprintf("WITHOUT real-time priority (SCHED_FIFO %v, memory locked %v, board %v), so nothing is demanded. ", s.FIFO, s.Locked, hardware) + beside
+		beside = fmt.Sprintf("WITHOUT real-time priority (SCHED_FIFO %v, memory locked %v), so nothing is demanded. ", s.FIFO, s.Locked) + beside
 	}
 	result := func(what, unit string, value, budget float64, note string) bench.Result {
 		l := bench.Line{Name: "loop/" + c.name + "/" + what, Unit: unit, Less: true, Note: note + "; reference: the budget"}
@@ -146,23 +165,33 @@ func watchLoop(ctx context.Context, root string, long time.Duration) (*corelink.
 	return s, nil
 }
 
-// elevate gives all threads of a process real-time priority, and so those that they start.
-func elevate(pid, priority int) error {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+// times is what all processors did together since the machine started, in clock ticks.
+type times struct{ all, stolen uint64 }
+
+// readTimes reads the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq and steal, which is the time that a
+// guest's processors had work and the host gave them to others. What follows is counted in user and nice already.
+func readTimes() (t times, err error) {
+	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return err
+		return t, err
 	}
-	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return err
-		}
-		err = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(priority)}, 0)
-		if err != nil && !errors.Is(err, unix.ESRCH) { // one may have ended
-			return fmt.Errorf("SCHED_FIFO for process %d: %w", pid, err)
-		}
+	line, _, _ := strings.Cut(string(b), "\n")
+	f := strings.Fields(line)
+	if len(f) < 9 || f[0] != "cpu" {
+		return t, fmt.Errorf("/proc/stat: %.80q: want cpu and at least 8 counts", line)
 	}
-	return nil
+	for _, s := range f[1:9] {
+		if t.stolen, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return t, fmt.Errorf("/proc/stat: %w", err)
+		}
+		t.all += t.stolen
+	}
+	return t, nil
+}
+
+// stolenSince is the share of the time since then that the host gave to others, in per cent.
+func (t times) stolenSince(then times) float64 {
+	return 100 * float64(t.stolen-then.stolen) / float64(max(1, t.all-then.all))
 }
 
 // spin never waits, until ctx ends.
@@ -172,6 +201,37 @@ func spin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// pester asks robotd for its tree and values as fast as it takes the questions, until ctx ends. It says so when the first was answered.
+func pester(ctx context.Context, root string, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	client := corelink.NewClient(root)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for request := uint32(1); ctx.Err() == nil; request++ {
+			tree, values := client.Send(&corelink.GetTree{Request: request}), client.Send(&corelink.GetValues{Request: request})
+			if err := errors.Join(tree, values); err == nil {
+				continue
+			}
+			select { // robotd is not there yet
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	answered := false
+	err := client.Run(ctx, func(m corelink.Message) {
+		if _, ok := m.(*corelink.Tree); ok && !answered {
+			answered = true
+			fmt.Fprintln(out, "answered")
+		}
+	})
+	cancel()
+	<-asked
+	return err
 }
 
 // startCyclictest starts the measure that others are held to, at robotd's priority and the body's period, for long. Its result waits for the

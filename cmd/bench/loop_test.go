@@ -17,7 +17,7 @@ func TestLoop(t *testing.T) {
 	}
 	defer done()
 	env := &bench.Env{Count: 1, Quick: true, Bin: bin, Log: t.Logf}
-	results, err := withCompany(t.Context(), env, company{"busy", "one process that never waits", 1})
+	results, err := withCompany(t.Context(), env, company{"full", "one process that never waits and a peer that asks without end", 1, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +28,14 @@ func TestLoop(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if got := strings.Join(names, " "); got != "loop/busy/p50 loop/busy/p99 loop/busy/missed loop/busy/step" {
+	if got := strings.Join(names, " "); got != "loop/full/p50 loop/full/p99 loop/full/missed loop/full/step" {
 		t.Error(got)
 	}
 	if !strings.Contains(results[0].Note, "cyclictest meanwhile: ") {
 		t.Errorf("without cyclictest: %s", results[0].Note)
+	}
+	if !strings.Contains(results[0].Note, " % of its processors' time") {
+		t.Errorf("without what the host gave to others: %s", results[0].Note)
 	}
 	if _, err := withCompany(t.Context(), &bench.Env{Bin: filepath.Join(os.TempDir(), "nothing here")}, company{}); err == nil {
 		t.Error("measured without programs")

@@ -28,7 +28,7 @@ import (
 // holds a process still.
 func partCommand() *cobra.Command {
 	part := &cobra.Command{Use: "part", Hidden: true, Short: "Processes that benches start", Example: "  bench part listen -ca DIR"}
-	var dir, addr, kind, dsn, key string
+	var dir, addr, kind, dsn, key, root string
 	var pid int
 	listen := &cobra.Command{
 		Use: "listen", Short: "A bare mutual-TLS listener", Example: "  bench part listen -ca DIR", Args: cobra.NoArgs,
@@ -57,6 +57,11 @@ func partCommand() *cobra.Command {
 		Use: "spin", Short: "A process that never waits", Example: "  bench part spin", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return spin(cmd.Context()) },
 	}
+	pestering := &cobra.Command{
+		Use: "pester", Short: "A peer of robotd that asks without end", Example: "  bench part pester -root DIR", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return pester(cmd.Context(), root, cmd.OutOrStdout()) },
+	}
+	pestering.Flags().StringVar(&root, "root", "", "the robot's root folder")
 	for _, c := range []*cobra.Command{listen, clients, refresh} {
 		c.Flags().StringVar(&dir, "ca", "", "folder with the authorities")
 	}
@@ -65,7 +70,7 @@ func partCommand() *cobra.Command {
 	hold.Flags().IntVar(&pid, "pid", 0, "of the process")
 	refresh.Flags().StringVar(&dsn, "dsn", "", "file with the address of the database")
 	refresh.Flags().StringVar(&key, "key", "", "file with the key that signs")
-	part.AddCommand(listen, clients, hold, refresh, spinning)
+	part.AddCommand(listen, clients, hold, refresh, spinning, pestering)
 	return part
 }
 

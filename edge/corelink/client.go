@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"kennel/infra/sockpath"
 )
 
 // ErrNotConnected: robotd is not there at the moment; Run is trying.
@@ -135,7 +137,7 @@ func (c *Client) connect(ctx context.Context) error {
 	}
 	defer root.Close() // nothing buffered
 	var conn *net.UnixConn
-	err = inSocketDir(root, socketName, func(path string) error {
+	err = sockpath.Below(root, SocketPath, func(path string) error {
 		any, err := new(net.Dialer).DialContext(ctx, "unix", path)
 		if err == nil {
 			conn = any.(*net.UnixConn)

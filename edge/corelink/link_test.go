@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -324,6 +325,56 @@ func TestStuckPeerIsLeft(t *testing.T) {
 			t.Fatal("the stuck peer is still there")
 		case <-time.After(time.Millisecond):
 		}
+	}
+}
+
+// TestFlood: peers that say more than the loop can bear are read at their pace, nothing of it is lost, and another one has its turn between them.
+func TestFlood(t *testing.T) {
+	const floods, each = 4, readBurst
+	root := t.TempDir()
+	var read atomic.Int64
+	var before int64
+	heard, all := make(chan int64, 1), make(chan struct{})
+	serve(t, root, Handlers{Message: func(_ Peer, m Message) {
+		if _, ok := m.(*Halt); ok {
+			heard <- read.Load()
+			return
+		}
+		if read.Add(1) == floods*each {
+			close(all)
+		}
+	}})
+	began := time.Now()
+	for range floods {
+		c, err := Dial(t.Context(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, c)
+		for range each { // the socket takes them
+			if err := c.Send(&GetValues{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	before = read.Load()
+	if before == floods*each {
+		t.Fatal("all was read at once")
+	}
+	if err := c.Send(&Halt{Reason: "enough"}); err != nil {
+		t.Fatal(err)
+	}
+	if after := receive(t, heard, "another peer's message"); after-before > readBurst+each/2 {
+		t.Errorf("%d messages of others were read while one waited", after-before)
+	}
+	receive(t, all, "the rest of the flood")
+	if took, least := time.Since(began), time.Second*(floods*each-readBurst)/readRate*9/10; took < least {
+		t.Errorf("%d messages in %v, want at least %v", floods*each, took, least)
 	}
 }
 

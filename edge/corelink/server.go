@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Limits of the server; our own defaults.
@@ -19,6 +21,13 @@ const (
 	helloTimeout = 5 * time.Second  // for a peer's first message
 	writeTimeout = 10 * time.Second // for one message to a peer that does not read; then it is disconnected
 	byeTimeout   = time.Second
+
+	// The loop shares its process, memory and collector with the answers: nobody else's work may grow without bound. Who says more is read later, each
+	// peer in its turn, so that one that floods leaves the others their time.
+	readRate  = 400 // messages of all peers a second: two for each step of the loop
+	readBurst = 200
+	joinRate  = 10 // connections a second
+	joinBurst = 2 * maxPeers
 )
 
 // Handlers is what the server calls. All may be nil; calls for one peer come in order from one goroutine, for several peers at once.
@@ -41,6 +50,7 @@ type Server struct {
 	ln   *net.UnixListener
 
 	patience time.Duration // writeTimeout
+	turns    *rate.Limiter // to read a message
 
 	mu     sync.Mutex
 	hello  Hello
@@ -61,7 +71,7 @@ type peer struct {
 
 // Listen makes the socket below root. hello is what peers are told first. The error names another server of the same root by its pid.
 func Listen(root string, hello Hello) (*Server, error) {
-	s := &Server{hello: hello, patience: writeTimeout, latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
+	s := &Server{hello: hello, patience: writeTimeout, turns: rate.NewLimiter(readRate, readBurst), latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
 	if _, err := AppendFrame(nil, &hello); err != nil {
 		return nil, fmt.Errorf("corelink: %w", err)
 	}
@@ -85,8 +95,12 @@ func (s *Server) Serve(ctx context.Context, h Handlers) error {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	joins := rate.NewLimiter(joinRate, joinBurst)
 	defer context.AfterFunc(ctx, func() { _ = s.ln.SetDeadline(time.Unix(1, 0)) })() // it cannot fail on an open listener
 	for {
+		if joins.Wait(ctx) != nil {
+			return nil // ctx has ended
+		}
 		conn, err := s.ln.AcceptUnix()
 		switch {
 		case ctx.Err() != nil:
@@ -189,6 +203,9 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 		h.Joined(Peer{who, p.id})
 	}
 	for {
+		if err := s.turns.Wait(ctx); err != nil {
+			return who, err
+		}
 		m, err := readFrame(r)
 		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return who, nil

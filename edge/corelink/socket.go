@@ -8,6 +8,8 @@ import (
 	"os"
 	"strconv"
 
+	"kennel/infra/sockpath"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -20,17 +22,6 @@ const (
 	lockPath   = SocketPath + ".lock"
 	freshName  = socketName + ".new"
 )
-
-// inSocketDir opens the folder of the socket below root and calls f with a path to name in it that is short enough for a socket address
-// (sun_path takes 108 bytes), whatever the length of root.
-func inSocketDir(root *os.Root, name string, f func(path string) error) error {
-	dir, err := root.Open(socketDir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close() // read only
-	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name)
-}
 
 // lock makes this process the only server below root. The file stays open, and so locked, until the process ends.
 func lock(root *os.Root) (*os.File, error) {
@@ -68,7 +59,7 @@ func listen(root *os.Root) (*net.UnixListener, error) {
 		return nil, err
 	}
 	var ln *net.UnixListener
-	err := inSocketDir(root, freshName, func(path string) (err error) {
+	err := sockpath.Below(root, socketDir+"/"+freshName, func(path string) (err error) {
 		ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 		return err
 	})

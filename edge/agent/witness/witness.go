@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,15 +25,11 @@ import (
 
 	"kennel/cloud/api/live"
 	"kennel/infra/logging"
+	"kennel/infra/sockpath"
 )
 
 // SocketPath is where the simulator listens, below the robot's root. Its folder is for its user and root alone.
-const SocketPath = socketDir + "/" + socketName
-
-const (
-	socketDir  = "run/sim-world"
-	socketName = "socket"
-)
+const SocketPath = "run/sim-world/socket"
 
 // Our own limits.
 const (
@@ -44,23 +39,13 @@ const (
 	maxAnswer = live.MaxFrame          // bytes
 )
 
-// atSocket calls f with a path to the socket that is short enough for a socket address (sun_path takes 108 bytes), whatever the length of root.
-func atSocket(root *os.Root, f func(path string) error) error {
-	dir, err := root.Open(socketDir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close() // read only
-	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + socketName)
-}
-
 // See says where the robot is, with the map unless rev names it.
 type See func(rev string) live.World
 
 // Serve answers who asks, until ctx ends: one after the other, and no more often than ten times a second, so that whoever asks too much waits. It
 // does nothing between questions.
 func Serve(ctx context.Context, root *os.Root, see See, log *slog.Logger) error {
-	ln, err := listen(root)
+	ln, err := sockpath.ListenPrivate(root, SocketPath)
 	if err != nil {
 		return fmt.Errorf("witness: %s: %w", SocketPath, err)
 	}
@@ -84,26 +69,6 @@ func Serve(ctx context.Context, root *os.Root, see See, log *slog.Logger) error 
 		case <-time.After(pace):
 		}
 	}
-}
-
-func listen(root *os.Root) (ln *net.UnixListener, err error) {
-	if err := root.MkdirAll(socketDir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := root.Chmod(socketDir, 0o700); err != nil { // whoever made it
-		return nil, err
-	}
-	if err := root.Remove(SocketPath); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
-		return nil, err
-	}
-	err = atSocket(root, func(path string) (err error) {
-		ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		return err
-	})
-	if ln != nil {
-		ln.SetUnlinkOnClose(false) // the name is of a folder that is closed by then
-	}
-	return ln, err
 }
 
 func answer(conn *net.UnixConn, see See) error {
@@ -140,7 +105,7 @@ func (c *Client) Ask(ctx context.Context) (*live.World, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var conn net.Conn
-	err := atSocket(c.root, func(path string) (err error) {
+	err := sockpath.Below(c.root, SocketPath, func(path string) (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, "unix", path)
 		return err
 	})

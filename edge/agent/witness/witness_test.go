@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kennel/cloud/api/live"
+	"kennel/infra/sockpath"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -115,7 +116,7 @@ func TestAsk(t *testing.T) {
 	stop = serve(t, root, s.see)
 	ask(t, c)
 	stop()
-	if i, err := root.Stat(socketDir); err != nil || i.Mode().Perm() != 0o700 {
+	if i, err := root.Stat(filepath.Dir(SocketPath)); err != nil || i.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v: others may come in", i.Mode(), err)
 	}
 }
@@ -127,7 +128,7 @@ func TestRubbish(t *testing.T) {
 		`{"rev":"1","posture":"ok"}`: `map "1" is not in the answer`, strings.Repeat(" ", maxAnswer+1): "more than",
 	} {
 		root := deep(t)
-		ln, err := listen(root)
+		ln, err := sockpath.ListenPrivate(root, SocketPath)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +147,7 @@ func TestRubbish(t *testing.T) {
 		_ = ln.Close() // nobody waits
 	}
 	root := deep(t)
-	ln, err := listen(root)
+	ln, err := sockpath.ListenPrivate(root, SocketPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestLongQuestion(t *testing.T) {
 	defer stop()
 	ask(t, NewClient(root))
 	var conn net.Conn
-	if err := atSocket(root, func(path string) (err error) {
+	if err := sockpath.Below(root, SocketPath, func(path string) (err error) {
 		conn, err = net.Dial("unix", path)
 		return err
 	}); err != nil {

@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"kennel/edge/agent/tokens"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/sockpath"
 )
 
 // The socket on which other programs of the robot ask agentd; its folder is for agentd's user and root alone.
@@ -56,41 +54,9 @@ type codeAnswer struct {
 
 type nothing struct{}
 
-// atLocal calls f with a path to the socket that is short enough for a socket address (sun_path takes 108 bytes), whatever the length of root.
-func atLocal(root *os.Root, f func(path string) error) error {
-	dir, err := root.Open(localDir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close() // read only
-	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + localName)
-}
-
-func listenLocal(root *os.Root) (net.Listener, error) {
-	if err := root.MkdirAll(localDir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := root.Chmod(localDir, 0o700); err != nil { // whoever made it
-		return nil, err
-	}
-	if err := root.Remove(localDir + "/" + localName); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
-		return nil, err
-	}
-	var ln *net.UnixListener
-	err := atLocal(root, func(path string) (err error) {
-		ln, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	ln.SetUnlinkOnClose(false) // the path is another by then
-	return ln, nil
-}
-
 // serveLocal answers requests of the robot's other programs until ctx ends.
 func (a *Agent) serveLocal(ctx context.Context) error {
-	ln, err := listenLocal(a.root)
+	ln, err := sockpath.ListenPrivate(a.root, localDir+"/"+localName)
 	if err != nil {
 		return fmt.Errorf("socket in %s: %w", localDir, err)
 	}
@@ -156,7 +122,7 @@ func askLocal[Resp any](ctx context.Context, root *os.Root, path string, body an
 		return out, err
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-		return conn, atLocal(root, func(path string) error {
+		return conn, sockpath.Below(root, localDir+"/"+localName, func(path string) error {
 			conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
 			return err
 		})

@@ -130,13 +130,13 @@ func (c *core) drive(ctx context.Context, b body.Body) error {
 
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if c.cfg.Priority > 0 {
-		g := rtlinux.Enter(c.cfg.Priority)
-		defer rtlinux.Leave()
+	if c.cfg.Thread.Priority > 0 {
+		g := c.cfg.Thread.Enter()
+		defer g.Leave()
 		c.fifo.Store(g.FIFO)
 		c.locked.Store(g.Lock)
 		c.log.InfoContext(ctx, "body opened", logging.Body, c.cfg.Body, "firmware", d.Firmware, "fifo", g.FIFO, "memory_locked", g.Lock)
-		if err := errors.Join(g.FIFOErr, g.LockErr); err != nil {
+		if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
 			c.log.DebugContext(ctx, "not all that makes the loop punctual is permitted", logging.Err, err)
 		}
 	} else {

@@ -37,16 +37,16 @@ import (
 // Config is what robotd can be told.
 type Config struct {
 	Root      string
-	Body      string // key of bodies
-	Device    string // "": the body's usual one below Root
-	IMU       string // the inertial sensors' device; "": the usual one below Root, if it is there
-	IMURate   int    // samples a second; 0: 200
-	Factory   bool   // answer the factory's command line, on a robot that has not left it
-	Firmware  string // file with the body's own program; "": the body's usual one below Root
-	Record    string // file for a recording of the run; "": none
-	RecordMiB int    // its most, in MiB
-	Priority  int    // SCHED_FIFO, 1 to 99; 0: normal scheduling, memory not locked
-	Notify    string // address of the supervisor's notification socket; "": none
+	Body      string         // key of bodies
+	Device    string         // "": the body's usual one below Root
+	IMU       string         // the inertial sensors' device; "": the usual one below Root, if it is there
+	IMURate   int            // samples a second; 0: 200
+	Factory   bool           // answer the factory's command line, on a robot that has not left it
+	Firmware  string         // file with the body's own program; "": the body's usual one below Root
+	Record    string         // file for a recording of the run; "": none
+	RecordMiB int            // its most, in MiB
+	Thread    rtlinux.Thread // the loop's; without a priority the memory is not locked either
+	Notify    string         // address of the supervisor's notification socket; "": none
 }
 
 // Main runs robotd and returns its exit code.
@@ -74,8 +74,8 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			if _, ok := bodies[cfg.Body]; !ok {
 				return cli.Usage("-body %q: want one of %s", cfg.Body, bodyNames())
 			}
-			if cfg.Priority < 0 || cfg.Priority > 99 {
-				return cli.Usage("-priority %d: want 1 to 99, or 0 for normal scheduling", cfg.Priority)
+			if err := cfg.Thread.Check(); err != nil {
+				return cli.Usage("-%w", err)
 			}
 			if _, err := imu.RateOf(cfg.IMURate); err != nil {
 				return cli.Usage("-imu-rate: %w", err)
@@ -108,7 +108,8 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.IntVar(&cfg.IMURate, "imu-rate", 200, "samples of the inertial sensors a second: 25, 50, 100, 200, 400, 800 or 1600")
 	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
 	f.BoolVar(&cfg.Factory, "factory", false, "answer the factory's command line on the charging pad, on a robot whose medical record says that it has not left the factory")
-	f.IntVar(&cfg.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
+	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
+	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's interrupts come to; -1: any")
 	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
 	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "the most that -record writes, in MiB; the recording ends there and the robot runs on")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

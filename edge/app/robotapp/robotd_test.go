@@ -804,6 +804,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"-help"}, 0, "robotd -root ./r1"},
 		{[]string{"-body", "pleo"}, cli.ExitUsage, `-body "pleo": want one of vector`},
 		{[]string{"-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
+		{[]string{"-cpu", "1000000"}, cli.ExitUsage, "want one of processors 0"},
+		{[]string{"-cpu", "0", "-priority", "0"}, cli.ExitUsage, "want a priority beside it"},
 		{[]string{"-record-limit", "0"}, cli.ExitUsage, "want 1 to"},
 		{[]string{"-log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},
 		{[]string{"-root", filepath.Join(t.TempDir(), "none")}, cli.ExitUsage, "want the robot's folder"},

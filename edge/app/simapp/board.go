@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/rt/rtlinux"
 	"kennel/infra/cli"
 )
 
@@ -25,6 +27,7 @@ func boardCommand() *cobra.Command {
 		wav, where, imu     string
 		pad                 string
 		again               time.Duration
+		thread              rtlinux.Thread
 	}
 	cmd := &cobra.Command{
 		Use:   "vector-board",
@@ -59,6 +62,13 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 				o.cfg.OnBoot = func(k vectorsim.Boot) { fmt.Fprintf(cmd.OutOrStdout(), "boot: %v\n", k) }
 			}
 			o.cfg.Factory = o.pad != ""
+			if err := o.thread.Check(); err != nil {
+				return cli.Usage("-%w", err)
+			}
+			if o.thread.Priority > 0 {
+				leave := punctual(&o.cfg, o.thread, cmd.ErrOrStderr())
+				defer leave()
+			}
 			board := vectorsim.New(o.cfg)
 			if o.wav != "" {
 				b, err := os.ReadFile(o.wav)
@@ -103,6 +113,8 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 	// A bare board has its head started by hand, at any time.
 	f.DurationVar(&o.cfg.BootPatience, "boot-patience", time.Hour, "how long the board waits for the head's first frame")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides noise and all else that is random")
+	f.IntVar(&o.thread.Priority, "priority", 0, "real-time priority, 1 to 99, as far as permitted: a board as punctual as hardware, for a head of a lower one; 0 is normal scheduling")
+	f.IntVar(&o.thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the board's interrupts come to: it stays there, with -priority; -1: any")
 	f.StringVar(&o.cfg.Version, "version", "", "version of its firmware, at most 16 bytes (default 1.6.0-sim)")
 	f.Float64Var(&o.cfg.Volts, "volts", 4.0, "battery, 3.0 to 4.2")
 	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "it stands on the charger")
@@ -161,6 +173,21 @@ func servePad(ctx context.Context, b *vectorsim.Board, path string) (_ context.C
 		cancel()
 		return errors.Join(<-done, os.Remove(path), pty.Close())
 	}, nil
+}
+
+// punctual makes the board that this goroutine runs as punctual as hardware, as far as the system permits; out hears what it does not.
+func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func()) {
+	c.HoldProcessor = true
+	runtime.GOMAXPROCS(max(3, runtime.NumCPU())) // one for the board, one for its sensors, one in hand
+	runtime.LockOSThread()
+	g := t.Enter()
+	if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
+		fmt.Fprintln(out, "-priority: goes on as it may:", err)
+	}
+	return func() {
+		g.Leave()
+		runtime.UnlockOSThread()
+	}
 }
 
 // serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they did before.

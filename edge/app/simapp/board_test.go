@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
@@ -227,6 +230,8 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-babble", "9999"}, cli.ExitUsage, "babble"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", file}, cli.ExitUsage, "not a WAV file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-mics", filepath.Join(dir, "none.wav")}, cli.ExitFailed, "-mics"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "1", "-cpu", "100000"}, cli.ExitUsage, "want one of processors"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of [empty habitat room table] or a file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", file}, cli.ExitUsage, "world: "},
@@ -236,6 +241,58 @@ func TestBoardMistakes(t *testing.T) {
 		if code := Main(append([]string{"vector-board"}, tc.args...), noenv, &out, &errOut); code != tc.code || !strings.Contains(errOut.String(), tc.want) {
 			t.Errorf("%v: code %d, %s; want %d, %q", tc.args, code, &errOut, tc.code, tc.want)
 		}
+	}
+}
+
+// TestPunctual: with a priority one thread of the board, and only one, has it, and stays where it is told to; where the system does not permit it,
+// the board says so and goes on.
+func TestPunctual(t *testing.T) {
+	var own unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &own); err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for i := range 1024 {
+		if own.IsSet(i) {
+			last = i
+		}
+	}
+	p, _ := startBoard(t, "-priority", "1", "-cpu", strconv.Itoa(last))
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	for _, th := range threads {
+		id, err := strconv.Atoi(th.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		attr, err := unix.SchedGetAttr(id, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attr.Policy != unix.SCHED_FIFO {
+			continue
+		}
+		first++
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(id, &set); err != nil {
+			t.Fatal(err)
+		}
+		if attr.Priority != 1 || set.Count() != 1 || !set.IsSet(last) {
+			t.Errorf("priority %d on %d processors, want 1 on processor %d", attr.Priority, set.Count(), last)
+		}
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(); err != nil {
+		t.Errorf("it ends with %v: %s", err, &p.errs)
+	}
+	refused := strings.Contains(p.errs.String(), "sched_setscheduler")
+	if (first == 1) == refused {
+		t.Errorf("%d threads with a priority; it says %q", first, &p.errs)
 	}
 }
 

@@ -9,6 +9,8 @@ package rtlinux
 import (
 	"fmt"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -37,30 +39,91 @@ func (c Clock) SleepUntil(t time.Duration) {
 	}
 }
 
+// Thread is how a thread is scheduled.
+type Thread struct {
+	Priority int // of SCHED_FIFO, 1 to 99; 0: normal scheduling
+	CPU      int // processor that it stays on, counted from 0, if it has a priority; or AnyCPU
+}
+
+// AnyCPU leaves it to the kernel where the thread runs.
+const AnyCPU = -1
+
 // Grant says what the system permitted. The reasons are nil for what was granted.
 type Grant struct {
 	FIFO    bool
 	FIFOErr error
 	Lock    bool
 	LockErr error
+	CPUErr  error // also nil if AnyCPU was asked for
+
+	moved bool
+	where unix.CPUSet // it might run on before
 }
 
 // DefaultPriority is the loop's SCHED_FIFO priority: above what a desktop or an original robot gives to anything else, below the kernel's own.
 const DefaultPriority = 60
 
-// Enter gives the calling thread SCHED_FIFO at priority (1 to 99) and locks the process's memory, as far as permitted. Lock the goroutine to
-// its thread first; Leave gives the priority back. Threads started from here do not inherit the priority.
-func Enter(priority int) Grant {
+// Check says what is wrong with t: a value no thread can have, or a processor that this process may not run on.
+func (t Thread) Check() error {
+	if t.Priority < 0 || t.Priority > 99 {
+		return fmt.Errorf("priority %d: want 1 to 99, or 0 for normal scheduling", t.Priority)
+	}
+	if t.CPU != AnyCPU && t.Priority == 0 {
+		return fmt.Errorf("cpu %d: want a priority beside it", t.CPU)
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return fmt.Errorf("sched_getaffinity: %w", err)
+	}
+	if t.CPU == AnyCPU || set.IsSet(t.CPU) {
+		return nil
+	}
+	var have []string
+	for i := range 8 * int(unsafe.Sizeof(set)) {
+		if set.IsSet(i) {
+			have = append(have, strconv.Itoa(i))
+		}
+	}
+	return fmt.Errorf("cpu %d: want one of processors %s, or %d for any", t.CPU, strings.Join(have, ", "), AnyCPU)
+}
+
+// Enter makes the calling thread such a one, with a priority, and locks the process's memory, as far as permitted. Lock the goroutine to its
+// thread first; Grant.Leave takes it back. Threads started from here do not inherit the priority.
+//
+// On the processor that the body's interrupts come to the loop wakes soonest: another may be asleep, and has to be woken by that one.
+func (t Thread) Enter() Grant {
 	var g Grant
-	g.FIFOErr = setScheduler(unix.SCHED_FIFO|unix.SCHED_RESET_ON_FORK, priority)
+	g.FIFOErr = setScheduler(unix.SCHED_FIFO|unix.SCHED_RESET_ON_FORK, t.Priority)
 	g.FIFO = g.FIFOErr == nil
 	g.LockErr = lockMemory()
 	g.Lock = g.LockErr == nil
+	if t.CPU != AnyCPU {
+		g.CPUErr = g.stay(t.CPU)
+		g.moved = g.CPUErr == nil
+	}
 	return g
 }
 
-// Leave gives the calling thread the normal priority again.
-func Leave() { _ = setScheduler(unix.SCHED_NORMAL, 0) } // never refused
+// Leave gives the calling thread, which entered, the normal priority and all its processors again. The memory stays locked.
+func (g *Grant) Leave() {
+	_ = setScheduler(unix.SCHED_NORMAL, 0) // never refused
+	if g.moved {
+		_ = unix.SchedSetaffinity(0, &g.where) // where it was before
+	}
+}
+
+// stay keeps the calling thread on cpu.
+func (g *Grant) stay(cpu int) error {
+	if err := unix.SchedGetaffinity(0, &g.where); err != nil {
+		return fmt.Errorf("sched_getaffinity: %w", err)
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil { // EINVAL: there is no such processor, or not for this process
+		return fmt.Errorf("sched_setaffinity to processor %d: %w", cpu, err)
+	}
+	return nil
+}
 
 func setScheduler(policy, priority int) error {
 	param := int32(priority) // struct sched_param

@@ -1,8 +1,11 @@
 package rtlinux
 
 import (
+	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +36,12 @@ func TestEnter(t *testing.T) {
 	go func() { // its thread is thrown away at the end: it stays locked
 		defer close(done)
 		runtime.LockOSThread()
-		g := Enter(1)
+		before := processors(t)
+		last := before[len(before)-1]
+		g := Thread{1, last}.Enter()
+		if got := processors(t); g.CPUErr != nil || len(got) != 1 || got[0] != last {
+			t.Errorf("it may run on processors %v, want on %d alone: %v", got, last, g.CPUErr)
+		}
 		if (g.FIFOErr == nil) != g.FIFO || (g.LockErr == nil) != g.Lock {
 			t.Errorf("grant %+v: an error for what was granted, or none for what was not", g)
 		}
@@ -52,12 +60,50 @@ func TestEnter(t *testing.T) {
 		if got := policy(t); got != want {
 			t.Errorf("policy %d inside, want %d", got, want)
 		}
-		Leave()
+		g.Leave()
+		if got := processors(t); !slices.Equal(got, before) {
+			t.Errorf("it may run on processors %v after Leave, want %v", got, before)
+		}
 		if got := policy(t); got != unix.SCHED_NORMAL {
 			t.Errorf("policy %d after Leave, want %d", got, unix.SCHED_NORMAL)
 		}
 	}()
 	<-done
+}
+
+// TestCheck: what no thread can have is refused, and what it can is named.
+func TestCheck(t *testing.T) {
+	have := processors(t)
+	for _, ok := range []Thread{{99, have[0]}, {1, AnyCPU}, {0, AnyCPU}} {
+		if err := ok.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	for want, bad := range map[string]Thread{
+		"priority -1: want 1 to 99":                                   {-1, AnyCPU},
+		"priority 100: want 1 to 99":                                  {100, AnyCPU},
+		"cpu 0: want a priority":                                      {0, 0},
+		fmt.Sprintf("cpu -2: want one of processors %d", have[0]):     {1, -2},
+		fmt.Sprintf("cpu 100000: want one of processors %d", have[0]): {1, 100000},
+	} {
+		if err := bad.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", bad, err, want)
+		}
+	}
+}
+
+// processors are those that this thread may run on.
+func processors(t *testing.T) (list []int) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Error(err)
+	}
+	for i := range 1024 {
+		if set.IsSet(i) {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 func policy(t *testing.T) uint32 {

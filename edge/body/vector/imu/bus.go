@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"time"
 	"unsafe"
+
+	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
 )
@@ -136,17 +136,15 @@ type socket struct {
 	path string
 }
 
-// dial reaches a socket by a path of any length: an address takes 108 bytes, so it is named within its folder.
+// dial reaches a socket by a path of any length.
 func dial(path string) (*socket, error) {
-	dir, err := os.Open(filepath.Dir(path))
+	var conn *net.UnixConn
+	err := sockpath.To(path, func(short string) (err error) {
+		conn, err = net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: short, Net: "unixpacket"})
+		return bare(err)
+	})
 	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() // read only
-	short := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: short, Net: "unixpacket"})
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", path, bare(err))
+		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
 	return &socket{conn: conn, path: path}, nil
 }

@@ -639,7 +639,7 @@ func (l *lateLine) read() ([]byte, error) {
 	case 1:
 		return l.head, nil
 	case 2: // it has begun to move
-		if err := sleepUntil(l.until); err != nil {
+		if err := (&Config{}).sleepUntil(l.until); err != nil {
 			return nil, err
 		}
 		_, l.gyro = l.look()

@@ -24,7 +24,11 @@ const (
 
 // Config is what a board is made of. The zero value is a sound board with a well filled battery.
 type Config struct {
-	Seed    uint64 // of noise and faults; the same seed and the same bytes from the head give the same board
+	Seed uint64 // of noise and faults; the same seed and the same bytes from the head give the same board
+	// HoldProcessor lets Run wait between frames in a raw system call, which keeps Go's scheduler from giving its turn away: frames are more punctual.
+	// It needs GOMAXPROCS above the number of such boards, and a program that collects little garbage.
+	HoldProcessor bool
+
 	Version string // at most 16 bytes; "" is "1.6.0-sim"
 	Start   Start
 

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
+	"kennel/infra/sockpath"
 )
 
 // IMUConfig is what a chip is made of. The zero value is a good one of its kind.
@@ -326,25 +325,21 @@ func ServeIMU(ctx context.Context, path string, c *IMU) error {
 }
 
 // listenIMU listens at a path of any length: an address takes 108 bytes, so it is named within its folder.
-func listenIMU(path string) (*net.UnixListener, error) {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() // read only
+func listenIMU(path string) (ln *net.UnixListener, err error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode()&os.ModeSocket == 0 {
 		return nil, fmt.Errorf("%s is there and is no socket, want a name that is free", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	short := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
-	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: short, Net: "unixpacket"})
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, errors.Unwrap(err))
-	}
-	ln.SetUnlinkOnClose(false) // by that name it is gone
-	return ln, nil
+	err = sockpath.To(path, func(short string) (err error) {
+		if ln, err = net.ListenUnix("unixpacket", &net.UnixAddr{Name: short, Net: "unixpacket"}); err != nil {
+			return fmt.Errorf("listen on %s: %w", path, errors.Unwrap(err)) // not by the address that it was tried at
+		}
+		ln.SetUnlinkOnClose(false) // by that name it is gone
+		return nil
+	})
+	return ln, err
 }
 
 // serve answers one bus until it ends. A transfer that does not end is not answered.

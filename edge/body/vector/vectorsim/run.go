@@ -11,6 +11,7 @@ import (
 
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
+	"kennel/edge/rt/rtlinux"
 )
 
 // Run turns the power on and speaks over wire, the master of a pseudo-terminal or a socket, until ctx ends (nil), the head shuts the
@@ -41,7 +42,7 @@ func (b *Board) run(ctx context.Context, w line) error {
 	var out []byte
 	next := mono.Now() + vector.Period
 	for ctx.Err() == nil {
-		if err := sleepUntil(next); err != nil {
+		if err := b.cfg.sleepUntil(next); err != nil {
 			return fmt.Errorf("vectorsim: sleep: %w", err)
 		}
 		periods := 1 + max(0, mono.Now()-next)/vector.Period
@@ -89,7 +90,11 @@ func (b *Board) overrun() {
 }
 
 // sleepUntil waits in the kernel, in whatever thread runs this goroutine.
-func sleepUntil(t time.Duration) error {
+func (c *Config) sleepUntil(t time.Duration) error {
+	if c.HoldProcessor {
+		rtlinux.Clock{}.SleepUntil(t)
+		return nil
+	}
 	ts := unix.NsecToTimespec(int64(t))
 	for {
 		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)

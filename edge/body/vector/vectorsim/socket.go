@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+
+	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,7 +69,7 @@ func (s *Socket) listen(root *os.Root, dir string) (err error) {
 		return err
 	}
 	defer folder.Close() // read only
-	if err := unix.Bind(s.ln, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())) + "/" + fresh}); err != nil {
+	if err := unix.Bind(s.ln, &unix.SockaddrUnix{Name: sockpath.In(folder, fresh)}); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
 	if err := unix.Listen(s.ln, waiting); err != nil {
