@@ -86,9 +86,10 @@ func (c *core) run(ctx context.Context) error {
 	pause := minReopen
 	said := ""
 	c.readFirmware(ctx)
+	factory := c.factory(ctx)
 	for ctx.Err() == nil {
 		c.opening.Store(int64(c.now()))
-		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), c.progress(ctx))
+		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), factory, c.progress(ctx))
 		c.updated(ctx, up, err)
 		if err == nil {
 			said, pause = "", minReopen

@@ -188,7 +188,7 @@ func TestWatchdogThroughAnUpdate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
-	c.kind.open = func(_ context.Context, _ string, _ vector.Sensors, _ *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error) {
+	c.kind.open = func(_ context.Context, _ string, _ vector.Sensors, _ *vector.Firmware, _ *vector.Factory, tell func(vector.Progress)) (body.Body, vector.Update, error) {
 		if tries++; tries == 1 {
 			if got, most := till(), maxReopen+2*openTimeout; got < openTimeout || got > most {
 				t.Errorf("an attempt that never ends is healthy for %v, want %v to %v", got, openTimeout, most)

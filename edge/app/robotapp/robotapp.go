@@ -41,6 +41,7 @@ type Config struct {
 	Device    string         // "": the body's usual one below Root
 	IMU       string         // the inertial sensors' device; "": the usual one below Root, if it is there
 	IMURate   int            // samples a second; 0: 200
+	Factory   bool           // answer the factory's command line, on a robot that has not left it
 	Firmware  string         // file with the body's own program; "": the body's usual one below Root
 	Record    string         // file for a recording of the run; "": none
 	RecordMiB int            // its most, in MiB
@@ -107,6 +108,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 		imu.DefaultDevice+" below the root, if it is there)")
 	f.IntVar(&cfg.IMURate, "imu-rate", 200, "samples of the inertial sensors a second: 25, 50, 100, 200, 400, 800 or 1600")
 	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
+	f.BoolVar(&cfg.Factory, "factory", false, "answer the factory's command line on the charging pad, on a robot whose medical record says that it has not left the factory")
 	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's interrupts come to; -1: any")
 	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file that takes the processor's highest clock in kHz, such as /sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq: it follows heat, battery and sleep (default: the clock is left alone)")

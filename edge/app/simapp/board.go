@@ -25,6 +25,7 @@ func boardCommand() *cobra.Command {
 		cfg                 vectorsim.Config
 		link, socket, start string
 		wav, where, imu     string
+		pad                 string
 		again               time.Duration
 		thread              rtlinux.Thread
 	}
@@ -60,6 +61,7 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 			if o.cfg.Press > 0 {
 				o.cfg.OnBoot = func(k vectorsim.Boot) { fmt.Fprintf(cmd.OutOrStdout(), "boot: %v\n", k) }
 			}
+			o.cfg.Factory = o.pad != ""
 			if err := o.thread.Check(); err != nil {
 				return cli.Usage("-%w", err)
 			}
@@ -82,7 +84,13 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 			if (o.link == "") == (o.socket == "") {
 				return cli.Usage("want -pty FILE or -socket FILE, one of them")
 			}
-			ctx, sensors := cmd.Context(), func() error { return nil }
+			nothing := func() error { return nil }
+			ctx, sensors, pad := cmd.Context(), nothing, nothing
+			if o.pad != "" {
+				if ctx, pad, err = servePad(ctx, board, o.pad); err != nil {
+					return err
+				}
+			}
 			if o.imu != "" {
 				ctx, sensors = serveIMU(ctx, board, o.imu, o.cfg.Seed)
 			}
@@ -91,7 +99,7 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 			} else {
 				err = onPTY(ctx, board, o.link, o.again, cmd.OutOrStdout())
 			}
-			return errors.Join(err, sensors())
+			return errors.Join(err, sensors(), pad())
 		},
 	}
 	f := cmd.Flags()
@@ -99,6 +107,7 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 	f.DurationVar(&o.cfg.Press, "press", 0, pressUsage)
 	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket on which the board speaks, to one head at a time")
 	f.StringVar(&o.imu, "imu", "", "file that becomes a Unix socket on which the head's inertial sensors answer, for robotd -imu")
+	f.StringVar(&o.pad, "pad", "", "test firmware: file that becomes a link to a pseudo-terminal, the factory's serial line on the charging pad (default: as at home, without one)")
 	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
 	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
 	// A bare board has its head started by hand, at any time.
@@ -118,21 +127,6 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	return cmd
-}
-
-// punctual makes the board that this goroutine runs as punctual as hardware, as far as the system permits; out hears what it does not.
-func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func()) {
-	c.HoldProcessor = true
-	runtime.GOMAXPROCS(max(3, runtime.NumCPU())) // one for the board, one for its sensors, one in hand
-	runtime.LockOSThread()
-	g := t.Enter()
-	if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
-		fmt.Fprintln(out, "-priority: goes on as it may:", err)
-	}
-	return func() {
-		g.Leave()
-		runtime.UnlockOSThread()
-	}
 }
 
 // firmwareBytes is how long a simulated program is: 20 blocks.
@@ -160,6 +154,42 @@ program with a good signature; after any other file the board has none to run un
 	return cmd
 }
 
+// servePad lets the factory's serial line on b's charging pad be at path, like serveIMU (VEC-CLI-01, VEC-HW-22).
+func servePad(ctx context.Context, b *vectorsim.Board, path string) (_ context.Context, stop func() error, _ error) {
+	pty, err := vectorsim.OpenPTY()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pointTo("-pad", path, pty.SlavePath); err != nil {
+		return nil, nil, errors.Join(err, pty.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		done <- b.ServePad(ctx, pty.Master)
+	}()
+	return ctx, func() error {
+		cancel()
+		return errors.Join(<-done, os.Remove(path), pty.Close())
+	}, nil
+}
+
+// punctual makes the board that this goroutine runs as punctual as hardware, as far as the system permits; out hears what it does not.
+func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func()) {
+	c.HoldProcessor = true
+	runtime.GOMAXPROCS(max(3, runtime.NumCPU())) // one for the board, one for its sensors, one in hand
+	runtime.LockOSThread()
+	g := t.Enter()
+	if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
+		fmt.Fprintln(out, "-priority: goes on as it may:", err)
+	}
+	return func() {
+		g.Leave()
+		runtime.UnlockOSThread()
+	}
+}
+
 // serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they did before.
 func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -184,7 +214,7 @@ func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Dura
 		return err
 	}
 	defer func() { err = errors.Join(err, pty.Close()) }()
-	if err := pointTo(link, pty.SlavePath); err != nil {
+	if err := pointTo("-pty", link, pty.SlavePath); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(link)) }()
@@ -235,16 +265,16 @@ func runBoard(ctx context.Context, run func(context.Context) error, where string
 }
 
 // pointTo makes link a symbolic link to target. A link that an earlier run left behind is replaced, any other file is not.
-func pointTo(link, target string) error {
+func pointTo(flag, link, target string) error {
 	if old, err := os.Lstat(link); err == nil && old.Mode()&os.ModeSymlink == 0 {
-		return cli.Usage("-pty %s: is there and is no link; want a name that is free", link)
+		return cli.Usage("%s %s: is there and is no link; want a name that is free", flag, link)
 	}
 	tmp := fmt.Sprintf("%s.%d", link, os.Getpid())
 	if err := os.Symlink(target, tmp); err != nil {
-		return fmt.Errorf("-pty: make a link in %s: %w", filepath.Dir(link), err)
+		return fmt.Errorf("%s: make a link in %s: %w", flag, filepath.Dir(link), err)
 	}
 	if err := os.Rename(tmp, link); err != nil {
-		return fmt.Errorf("-pty: %w", errors.Join(err, os.Remove(tmp)))
+		return fmt.Errorf("%s: %w", flag, errors.Join(err, os.Remove(tmp)))
 	}
 	return nil
 }

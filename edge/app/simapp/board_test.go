@@ -221,6 +221,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-socket", file}, cli.ExitUsage, "is no socket"},
 		{[]string{"-socket", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", file}, cli.ExitUsage, "is no link"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": is there and is no link"},
 		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-volts", "9"}, cli.ExitUsage, "want 3 to 4.2"},
@@ -368,5 +369,54 @@ func TestFirmware(t *testing.T) {
 		if code := Main(append([]string{"vector-firmware"}, args...), noenv, &out, &errOut); code != cli.ExitUsage {
 			t.Errorf("%v: code %d, want %d", args, code, cli.ExitUsage)
 		}
+	}
+}
+
+// TestBarePad: VEC-CLI-02, VEC-HW-22: with test firmware the board greets on the charging pad, and hands on what comes over it.
+func TestBarePad(t *testing.T) {
+	pad := filepath.Join(t.TempDir(), "pad")
+	board, link := startBoard(t, "-pad", pad)
+	tester, err := os.OpenFile(pad, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tester.Close()
+	head, err := os.OpenFile(link, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer head.Close()
+	find := func(f *os.File, want string) {
+		t.Helper()
+		found := make(chan bool, 1)
+		go func() {
+			var all []byte
+			b := make([]byte, 4096)
+			for n, err := f.Read(b); err == nil; n, err = f.Read(b) {
+				if all = append(all, b[:n]...); bytes.Contains(all, []byte(want)) {
+					found <- true
+					return
+				}
+			}
+		}()
+		select {
+		case <-found:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("no %q", want)
+		}
+	}
+	find(tester, "\xff\x92\x1f\xcf\xff\xff\xff\xff\nbooted\n")
+	if _, err := tester.WriteString(">esn\r"); err != nil {
+		t.Fatal(err)
+	}
+	find(head, "\xaaB2Hdc\x20\x00>esn\r\x00")
+	if err := board.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := board.wait(); err != nil {
+		t.Errorf("it ends with %v: %s", err, &board.errs)
+	}
+	if _, err := os.Lstat(pad); err == nil {
+		t.Errorf("%s is still there", pad)
 	}
 }
