@@ -225,10 +225,14 @@ func New(m Model, tape *rt.Tape) (*Helm, error) {
 	return h, nil
 }
 
-// RobotStatus returns the bits of RobotStatus that the helm knows after the step of r: what its senses decide, calm power mode, and that nobody knows
-// where the head (0x200000) or the lift (0x400000) is (VEC-MOT-07).
+// RobotStatus returns the bits of RobotStatus that the helm knows after the step of r: what its senses decide, that a motor has power (0x20000,
+// VEC-IMU-14), which a robot whose inertial sensors are dead does not feel, calm power mode, and that nobody knows where the head (0x200000) or the lift
+// (0x400000) is (VEC-MOT-07).
 func (h *Helm) RobotStatus(r *Report) uint32 {
 	status := r.Sense.RobotStatus()
+	if r.Motion.Moving {
+		status |= 0x20000
+	}
 	if r.Calm {
 		status |= power.StatusCalm
 	}

@@ -340,6 +340,16 @@ func TestPathsAreDriven(t *testing.T) {
 	}
 }
 
+// TestTurnTolerance: VEC-MOT-03: 2 degrees at least, whatever is asked for.
+func TestTurnTolerance(t *testing.T) {
+	for asked, want := range map[float64]float64{0.1 * degree: 2 * degree, 2 * degree: 2 * degree, 5 * degree: 5 * degree} {
+		r := newRig(t, newPlant(3), func(c *Config) { c.Follow.TurnTolerance = asked })
+		if got := r.m.fol.cfg.TurnTolerance; math.Abs(got-want) > 1e-9 {
+			t.Errorf("asked for %.1f degrees it is %.2f, want %.1f", asked/degree, got/degree, want/degree)
+		}
+	}
+}
+
 // TestGoTo: any place by turn, line, turn (Go to Pose, VEC-MCT-14).
 func TestGoTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -489,6 +499,9 @@ func TestALostZeroIsFoundAgain(t *testing.T) {
 		"unseen":  func(r *rig) { r.p.sense.Motors[3].Unseen = true },
 		"restart": func(r *rig) { r.p.sense.Epoch++; r.p.parts[3].zero = r.p.parts[3].angle },
 		"beyond":  func(r *rig) { r.p.parts[3].zero -= 1.5 },
+		"5.5 % beyond": func(r *rig) { // of a travel of 67 degrees, below the lower stop where it stands
+			r.p.parts[3].zero += 0.055 * 67 * degree
+		},
 	} {
 		r := newRig(t, newPlant(6), nil)
 		r.home()
@@ -504,8 +517,15 @@ func TestALostZeroIsFoundAgain(t *testing.T) {
 		near(t, name+": angle", r.p.parts[3].angle, 0.2, 0.015)
 	}
 
-	// A wrong zero: the encoder lost 0.3 rad, so the joint meets its stop where it expects none.
 	r := newRig(t, newPlant(6), nil)
+	r.home()
+	r.p.parts[3].zero += 0.045 * 67 * degree
+	if r.step(); !r.rep.Joints[1].Calibrated {
+		t.Errorf("4.5 %% beyond its stop: %+v", r.rep.Joints[1])
+	}
+
+	// A wrong zero: the encoder lost 0.3 rad, so the joint meets its stop where it expects none.
+	r = newRig(t, newPlant(6), nil)
 	r.home()
 	r.p.parts[3].zero += 0.3
 	r.events = [4]Event{}
