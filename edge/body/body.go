@@ -66,12 +66,14 @@ type Sense struct {
 	Temperature  float64 // degrees Celsius
 	Power        Power
 
-	ProxMetres float64       // distance ahead, the last plausible one (VEC-BODY-26); valid while ProxAt > 0
-	ProxAt     time.Duration // when that distance was measured
-	Touch      float64       // 0 to 1 of the sensor's scale; the last good reading (VEC-BODY-27)
-	TouchAt    time.Duration // when Touch was measured; 0: never
-	Button     bool
-	Fault      uint16 // numbered fault the body reports (VEC-BODY-18), 0: none
+	ProxMetres float64       // distance ahead as the sensor says it: beyond its range is nothing there, below it is no measurement (VEC-BODY-26)
+	ProxAt     time.Duration // when that distance was measured; 0: never
+	// How much light came back from there, and how much there was anyhow, in 1e6 counts a second (VEC-IO-24); both 0: the body does not say.
+	ProxSignal, ProxAmbient float64
+	Touch                   float64       // 0 to 1 of the sensor's scale; the last good reading (VEC-BODY-27)
+	TouchAt                 time.Duration // when Touch was measured; 0: never
+	Button                  bool
+	Fault                   uint16 // numbered fault the body reports (VEC-BODY-18), 0: none
 
 	Inertial Inertial
 }

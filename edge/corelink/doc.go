@@ -14,7 +14,7 @@
 // The protocol's version is the frame's: both ends of a robot are installed together, so a peer of another version is refused with a Bye
 // that says so. A type that this version does not know is kept as Raw.
 //
-// Both sides say Hello first. Then robotd sends State about 5 times a second, LoopStats, LinkStats and Power each second, Inertial then and when something of it changes, Fault when one begins or ends, Firmware when the body's
+// Both sides say Hello first. Then robotd sends State about 5 times a second, LoopStats, LinkStats and Power each second, Inertial and Senses then and when something of theirs changes, Fault when one begins or ends, Firmware when the body's
 // own program was looked at; a peer sends SetLights, Halt, Resume, Shutdown, Ping, and what the tree is for: GetTree and GetValues, answered to it alone (Tree, Values); Claim,
 // Renew, Release, Wheels, Straight, Turn, Head, Lift, Stop, Calm, Sleep, each answered by a Reply with its Request, and Do, a line of the tree's syntax, by a Did; a motion that began by an Ended as well. What a
 // peer claimed is free when its connection ends. Motion comes with State. Each peer has a ring of bounded size in robotd: if a peer does not read, the oldest

@@ -23,7 +23,8 @@ const (
 	TypeFirmware  Type = 11
 	TypePower     Type = 12
 	TypeInertial  Type = 13
-	TypeDid       Type = 14
+	TypeSenses    Type = 14
+	TypeDid       Type = 15
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -69,6 +70,7 @@ var kinds = []struct {
 	{TypeFirmware, "firmware", func() Message { return new(Firmware) }},
 	{TypePower, "power", func() Message { return new(Power) }},
 	{TypeInertial, "inertial", func() Message { return new(Inertial) }},
+	{TypeSenses, "senses", func() Message { return new(Senses) }},
 	{TypeDid, "did", func() Message { return new(Did) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},

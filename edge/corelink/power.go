@@ -3,7 +3,7 @@ package corelink
 // Power is what robotd knows of the robot's power (edge/power.Keeper), each second.
 type Power struct {
 	AtUS   int64  `json:"at_us"`
-	Status uint32 `json:"status"` // bits of RobotStatus: what the body says (VEC-BODY-23), how it is moved (VEC-IMU-07 to 09, 14), and 0x400 in calm power mode (VEC-PWR-20)
+	Status uint32 `json:"status"` // bits of RobotStatus: what the body says (VEC-BODY-23), and what the helm knows (edge/helm.RobotStatus)
 
 	Calm           bool    `json:"calm"`
 	Sleep          string  `json:"sleep"`      // VEC-PWR-30

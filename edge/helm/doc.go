@@ -15,7 +15,7 @@
 //
 // The helm keeps the robot's power too (power.Keeper): level, heat, charge, load shed, sleep debt and why it goes off follow each frame; who asks for
 // calm and sleep does so by orders. Everything that is not measured comes in through the tape, if there is one, so that a recorded run can be done
-// again (rt.Replay).
+// again (rt.Replay). Lights that no program uses say how the power is (Indicator).
 //
 // A body without inertial sensors cannot feel that it falls; four floor sensors without a floor then count as lifted. While nobody knows how the head
 // stands that they sit in, before it is calibrated, they tell a fall and nothing else.

@@ -3,6 +3,7 @@ package helm
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"kennel/edge/body"
@@ -45,16 +46,23 @@ type Report struct {
 	Felt   Felt
 }
 
-// Felt counts what the inertial sensors noticed, since the helm was made, and says what the last unexpected movement was.
+// Felt counts what the senses noticed, since the helm was made, and says what the last unexpected movement was.
 type Felt struct {
 	OffTreads, Falls, Impacts, Delocalized, LongInAir, Shakes, Pokes, FistBumps, GyroReady uint32
 
 	Unexpected uint32
 	Last       sense.Movement // while Unexpected > 0
+
+	Touches, Pettings                                                              uint32
+	ChargerChecks, BaselinesLearnt, BaselinesChanged, BaselinesKept, BaselinesHigh uint32 // of the touch sensor (VEC-IO-13)
+	Cliffs, Lines                                                                  uint32 // sensors that lost the floor; edges of lines (VEC-IO-23)
+	ProxInvalid, ProxSevere                                                        uint32 // VEC-BODY-26
+	Petted                                                                         time.Duration
+	Gestures                                                                       [sense.Recovery + 1]uint32 // of the button, by sense.Gesture (VEC-IO-02)
 }
 
-// count takes in the events of a step.
-func (f *Felt) count(ev sense.MotionEvents) {
+// count takes in the events of a step, dt after the step before, and what is known after it.
+func (f *Felt) count(ev *sense.Events, known *sense.State, dt time.Duration) {
 	for _, c := range [...]struct {
 		ev sense.MotionEvents
 		n  *uint32
@@ -62,9 +70,34 @@ func (f *Felt) count(ev sense.MotionEvents) {
 		{sense.OffTreadsChanged, &f.OffTreads}, {sense.FallBegan, &f.Falls}, {sense.FallImpact, &f.Impacts}, {sense.Delocalized, &f.Delocalized},
 		{sense.TooLongInAir, &f.LongInAir}, {sense.ShakeBegan, &f.Shakes}, {sense.Poked, &f.Pokes}, {sense.FistBump, &f.FistBumps}, {sense.GyroReady, &f.GyroReady},
 	} {
-		if ev&c.ev != 0 {
+		if ev.Motion&c.ev != 0 {
 			*c.n++
 		}
+	}
+	for _, c := range [...]struct {
+		ev sense.TouchEvents
+		n  *uint32
+	}{
+		{sense.TouchBegan, &f.Touches}, {sense.Petted, &f.Pettings}, {sense.ChargerModeCheck, &f.ChargerChecks}, {sense.BaselineLearnt, &f.BaselinesLearnt},
+		{sense.BaselineChanged, &f.BaselinesChanged}, {sense.BaselineUnchanged, &f.BaselinesKept}, {sense.BaselineTooHigh, &f.BaselinesHigh},
+	} {
+		if ev.Touch&c.ev != 0 {
+			*c.n++
+		}
+	}
+	if ev.Prox&sense.ProxInvalid != 0 {
+		f.ProxInvalid++
+	}
+	if ev.Prox&sense.ProxSevere != 0 {
+		f.ProxSevere++
+	}
+	f.Cliffs += uint32(bits.OnesCount8(uint8(ev.Cliff.Lost)))
+	f.Lines += uint32(bits.OnesCount8(uint8(ev.Cliff.Dark | ev.Cliff.Bright)))
+	if ev.Gesture != sense.NoGesture {
+		f.Gestures[ev.Gesture]++
+	}
+	if known.Petting {
+		f.Petted += dt
 	}
 }
 
@@ -105,10 +138,9 @@ type Helm struct {
 	saver power.Saver
 	sleep power.Sleeper
 
-	proxMetres float64       // the distance that counts, and when it was measured
-	proxAt     time.Duration //
-	blind      bool          // the cliff sensors have no power because the helm said so, or know no floor since
-	blindAt    time.Duration // when it last said so
+	prox    sense.ProxInput // the distance that counts
+	blind   bool            // the cliff sensors have no power because the helm said so, or know no floor since
+	blindAt time.Duration   // when it last said so
 
 	tape  *rt.Tape // records what comes to orders; nil: nothing does
 	input [maxInput]byte
@@ -191,6 +223,26 @@ func New(m Model, tape *rt.Tape) (*Helm, error) {
 		return nil, fmt.Errorf("helm: %w", f.err)
 	}
 	return h, nil
+}
+
+// RobotStatus returns the bits of RobotStatus that the helm knows after the step of r: what its senses decide, that a motor has power (0x20000,
+// VEC-IMU-14), which a robot whose inertial sensors are dead does not feel, calm power mode, and that nobody knows where the head (0x200000) or the lift
+// (0x400000) is (VEC-MOT-07).
+func (h *Helm) RobotStatus(r *Report) uint32 {
+	status := r.Sense.RobotStatus()
+	if r.Motion.Moving {
+		status |= 0x20000
+	}
+	if r.Calm {
+		status |= power.StatusCalm
+	}
+	if !r.Motion.Joints[h.model.Head.Index].Calibrated {
+		status |= 0x200000
+	}
+	if !r.Motion.Joints[h.model.Lift.Index].Calibrated {
+		status |= 0x400000
+	}
+	return status
 }
 
 // Board returns the tree's values.
@@ -278,7 +330,7 @@ func (h *Helm) take(f *rt.Frame) {
 func (h *Helm) feel(f *rt.Frame, dt time.Duration) {
 	s := &h.sense
 	in := sense.Input{
-		Sense: s, Driven: h.now.Moving, Prox: sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt},
+		Sense: s, Driven: h.now.Moving, Prox: h.prox,
 		Inertial: sense.Inertial{Accel: s.Inertial.Accel, Gyro: s.Inertial.Gyro, At: s.Inertial.At},
 	}
 	if j := &h.now.Joints[h.model.Head.Index]; j.Calibrated {
@@ -290,7 +342,7 @@ func (h *Helm) feel(f *rt.Frame, dt time.Duration) {
 		in.LiftHeight = h.model.Lift.Value(j.Angle)
 	}
 	h.known, h.events = h.senses.Step(f.Now, dt, &in)
-	h.felt.count(h.events.Motion)
+	h.felt.count(&h.events, &h.known, dt)
 	h.compare(s.Inertial.At)
 }
 
@@ -512,7 +564,7 @@ func (h *Helm) show(now time.Duration) {
 			}
 		}
 		if p := &h.known.Prox; p.Unobstructed {
-			b.Set(h.slots.laser, math.Inf(1), p.At)
+			b.Set(h.slots.laser, math.Inf(1), s.ProxAt)
 		}
 		h.showInertial()
 		b.Set(h.slots.moving, number(h.now.Treads == motion.Running), s.At)

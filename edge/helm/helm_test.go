@@ -18,6 +18,7 @@ import (
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
 	"kennel/edge/rt"
+	"kennel/edge/sense"
 )
 
 const (
@@ -40,6 +41,7 @@ type desk struct {
 	live  *state.Live
 
 	angle, rate, zero [4]float64
+	up                [3]float64 // m/s2 that the body feels, in its own frame; all 0: it has no inertial sensors
 	stops             [4][2]float64
 	silent            bool
 	results           []Result
@@ -90,6 +92,10 @@ func (d *desk) step() {
 		for i := range d.angle {
 			d.sense.Motors[i].Position = math.Floor((d.angle[i]-d.zero[i])*counts[i]) / counts[i]
 			d.sense.Motors[i].Speed = d.rate[i]
+		}
+		if d.up != [3]float64{} {
+			sin, cos := math.Sincos(d.angle[spine.Head])
+			d.sense.Inertial = body.Inertial{Accel: [3]float64{cos*d.up[0] + sin*d.up[2], d.up[1], cos*d.up[2] - sin*d.up[0]}, At: d.f.Now}
 		}
 	}
 	d.act = body.Act{}
@@ -344,15 +350,31 @@ func TestOwnerDies(t *testing.T) {
 	d.claims(bob, "robot.body.wheel", "robot.body.head")
 }
 
+// TestLift: to a height; let go, a hand that moves it is seen, by how far or, while its encoder is off, that it did (VEC-MCT-09).
 func TestLift(t *testing.T) {
 	d := newDesk(t).calibrated()
-	d.claims(alice, "lift")
+	lease := d.claims(alice, "lift")
 	d.ask(Order{Kind: Lift, Owner: alice, A: 0.07, Speed: 2})
 	if end := d.ended(alice); end.Outcome != motion.Done {
 		t.Fatalf("lift: %v", end.Outcome)
 	}
 	if v, ok := d.value("arm.position"); !ok || math.Abs(v-0.07) > 0.002 {
 		t.Errorf("arm.position is %v, %v; want 0.07", v, ok)
+	}
+	d.ask(Order{Kind: Release, Owner: alice, Lease: lease})
+	d.until("that it lets go", func() bool { return d.h.now.Joints[motion.VectorLift].State == motion.Free })
+	for _, height := range []float64{0.09, 0.04} {
+		d.angle[spine.Lift] = motion.VectorLiftAngle(height)
+		d.run(100 * ms)
+		if v, ok := d.value("arm.position"); !ok || math.Abs(v-height) > 0.002 || d.duties()[spine.Lift] != 0 {
+			t.Errorf("moved by a hand to %v m it is at %v, %v, with duty %v", height, v, ok, d.duties()[spine.Lift])
+		}
+	}
+	d.sense.Motors[spine.Lift].Unseen = true
+	d.run(100 * ms)
+	var r Report
+	if _, ok := d.value("arm.position"); ok || !d.h.Report(&r) || d.h.RobotStatus(&r) != 0x400000 {
+		t.Errorf("moved unseen: its place is known %v, status %#x", ok, d.h.RobotStatus(&r))
 	}
 }
 
@@ -372,6 +394,8 @@ func TestReasonsToStop(t *testing.T) {
 		"cliff": {func(d *desk) { d.sense.Cliffs[spine.FrontLeft] = 0.01 }, func(d *desk) { d.sense.Cliffs[spine.FrontLeft] = 0.6 }, 3, motion.Cliff},
 		"lifted": {func(d *desk) { d.sense.Cliffs = [body.MaxCliffs]float64{} },
 			func(d *desk) { d.sense.Cliffs = [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6} }, 3, motion.Lifted},
+		// The floor sensors see something, and yet it does not stand: what the blend of its sensors says of that is believed after 250 ms (VEC-IMU-06, VEC-IMU-08).
+		"on its side": {func(d *desk) { d.up = [3]float64{0, sense.Gravity, 0} }, func(d *desk) { d.up = [3]float64{0, 0, sense.Gravity} }, 120, motion.Lifted},
 		// Believed after a second.
 		"hot":   {func(d *desk) { d.sense.Temperature = 51 }, func(d *desk) { d.sense.Temperature = 25 }, 197, motion.Halted},
 		"epoch": {func(d *desk) { d.sense.Epoch++; d.zero = d.angle }, func(*desk) {}, 1, 0},
@@ -379,6 +403,10 @@ func TestReasonsToStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t).calibrated()
+			if name == "on its side" {
+				d.angle[spine.Head], d.up = 0, [3]float64{0, 0, sense.Gravity}
+				d.run(time.Second)
+			}
 			d.claims(alice, "robot.body.wheel")
 			if r := d.ask(Order{Kind: Wheels, Owner: alice, A: 0.1, B: 0.1, For: 20 * time.Second}); r.Code != OK {
 				t.Fatalf("wheels: %+v", r)
@@ -565,6 +593,125 @@ func TestLights(t *testing.T) {
 	}
 }
 
+// TestIndicators: VEC-IO-30: the lights say that it charges, cannot, needs its charger, is hot or goes off, each by its own colours, where no program uses or
+// owns them.
+func TestIndicators(t *testing.T) {
+	d := newDesk(t).calibrated()
+	red, green, teal := body.Light{R: 255}, body.Light{G: 96}, body.Light{G: 128, B: 128}
+	shows := func(what string, want ...body.Light) {
+		t.Helper()
+		if got := [4]body.Light(d.act.Lights[:4]); got != [4]body.Light(want) {
+			t.Errorf("%s: lights %v, want %v", what, got, want)
+		}
+	}
+	dark := body.Light{}
+	shows("all is well", dark, dark, dark, dark)
+	d.sense.Power |= body.OnCharger | body.Charging
+	d.run(time.Second)
+	shows("charging", dark, dark, dark, green)
+	lit := Order{Kind: SetLights, Owner: alice}
+	lit.Lights[3], lit.Lights[0] = body.Light{B: 9}, body.Light{R: 8}
+	d.ask(lit)
+	shows("a program lights it", body.Light{R: 8}, dark, dark, body.Light{B: 9})
+	lit.Lights = [body.MaxLights]body.Light{}
+	d.ask(lit)
+	shows("and no more", dark, dark, dark, green)
+	lease := d.claims(alice, "led[3]")
+	d.step()
+	shows("somebody owns it", dark, dark, dark, dark)
+	d.ask(Order{Kind: Release, Owner: alice, Lease: lease})
+
+	d.sense.Power &^= body.Charging
+	d.sense.BatteryVolts = 3.56
+	d.run(11 * time.Second)
+	shows("it does not charge although it should", teal, teal, teal, teal)
+	d.sense.Power &^= body.OnCharger
+	d.run(30 * time.Second)
+	shows("it needs its charger", dark, dark, dark, red)
+	d.sense.BatteryVolts = 3.9
+	d.run(30 * time.Second)
+	shows("all is well again", dark, dark, dark, dark)
+	d.sense.Temperature = 52
+	d.run(2 * time.Second)
+	shows("hot", dark, dark, dark, red)
+	d.sense.Temperature = 57
+	d.run(2 * time.Second)
+	shows("it goes off", red, red, red, red)
+}
+
+// TestFeltAndStatus: what the senses notice is counted, so that nobody misses it (VEC-IO-02, 13, 14, 23, VEC-BODY-26), and the bits of RobotStatus are those
+// that hold (VEC-IO-20, VEC-MOT-07, VEC-PWR-20).
+func TestFeltAndStatus(t *testing.T) {
+	d := newDesk(t)
+	var r Report
+	status := func(what string, want uint32) {
+		t.Helper()
+		if d.h.Report(&r); d.h.RobotStatus(&r) != want {
+			t.Errorf("%s: status %#x, want %#x", what, d.h.RobotStatus(&r), want)
+		}
+	}
+	d.step()
+	status("before it is calibrated", 0x600000)
+	d.run(100 * ms)
+	status("while it looks for its stops", 0x620000) // VEC-IMU-14
+	d.calibrated()
+	d.run(100 * ms)
+	status("at rest", 0)
+	d.sense.Cliffs[spine.BackLeft] = 0
+	d.run(100 * ms)
+	status("at an edge", 0x4000)
+	d.sense.Cliffs[spine.BackLeft] = 0.6
+	d.ask(Order{Kind: Calm, Owner: alice, On: true})
+	d.run(100 * ms)
+	status("calm", 0x400)
+
+	d.sense.Cliffs[spine.FrontLeft] = 0.4 // a dark line
+	d.run(100 * ms)
+	touched := func(level float64, long time.Duration) {
+		d.sense.Touch = level
+		for range long / period {
+			d.sense.TouchAt = d.f.Now
+			d.step()
+		}
+	}
+	touched(0.1, time.Second)
+	touched(0.4, 3*time.Second)
+	if d.h.Report(&r); !r.Sense.Petting {
+		t.Error("nobody notices the petting")
+	}
+	touched(0.1, time.Second)
+	d.sense.Power |= body.OnCharger
+	touched(0.1, time.Second)
+	press := func(long time.Duration) {
+		d.sense.Button = true
+		d.run(long)
+		d.sense.Button = false
+		d.run(700 * ms)
+	}
+	press(100 * ms)
+	d.sense.Button = true
+	d.run(100 * ms)
+	d.sense.Button = false
+	d.run(100 * ms)
+	press(100 * ms)
+	press(3 * time.Second)
+	for range 45 { // calm: a third counts
+		d.sense.ProxMetres, d.sense.ProxAt = 0.01, d.f.Now
+		d.run(33 * ms)
+	}
+	d.h.Report(&r)
+	f := r.Felt
+	if f.Petted < 1800*ms || f.Petted > 2500*ms {
+		t.Errorf("petted for %v, want about 2 s", f.Petted)
+	}
+	f.Petted = 0
+	want := Felt{Touches: 1, Pettings: 1, ChargerChecks: 1, BaselinesLearnt: 2, BaselinesKept: 1, Cliffs: 1, Lines: 1, ProxInvalid: 1}
+	want.Gestures[sense.Single], want.Gestures[sense.Double], want.Gestures[sense.Mute] = 1, 1, 1
+	if f != want {
+		t.Errorf("felt %+v\nwant %+v", f, want)
+	}
+}
+
 // TestValues: what the senses know comes to the tree.
 func TestValues(t *testing.T) {
 	d := newDesk(t).calibrated()
@@ -586,6 +733,31 @@ func TestValues(t *testing.T) {
 		d.step()
 	}
 	want("touch.val", 1)
+	ahead := func(metres float64) {
+		for range 5 {
+			d.sense.ProxMetres, d.sense.ProxAt = metres, d.f.Now
+			d.run(33 * ms)
+		}
+	}
+	d.sense.ProxSignal, d.sense.ProxAmbient = 0.1, 1 // 0.1 / sqrt(1) of 20: too dim to count
+	ahead(0.4)
+	if d.h.known.Prox.Found {
+		t.Errorf("a dim echo: %+v", d.h.known.Prox)
+	}
+	d.sense.ProxSignal = 10
+	ahead(0.4)
+	want("laser.val", 0.4)
+	if p := d.h.known.Prox; !p.Found || math.Abs(p.Quality-0.5) > 1e-9 {
+		t.Errorf("%+v, want it found with quality 0.5 (VEC-IO-24)", p)
+	}
+	ahead(8.19) // VEC-IO-24: free sight, as the sensor says it
+	want("laser.val", math.Inf(1))
+	var r Report
+	if d.h.Report(&r); !r.Sense.Prox.Unobstructed || r.Sense.Prox.Found {
+		t.Errorf("free sight: %+v", r.Sense.Prox)
+	}
+	ahead(0.3)
+	want("laser.val", 0.3)
 	want("cliffFL.detected", 0)
 	d.sense.Cliffs[spine.BackRight] = 0
 	d.run(100 * ms)
@@ -630,11 +802,15 @@ func TestGoingOff(t *testing.T) {
 }
 
 // TestRandomLife plays simulated hours of three owners who claim, drive, die and are interrupted. At every step: no power while a reason to stop holds,
-// none for long in what nobody owns, speeds and ends of travel within limits.
+// within the time that its row gives (cliff: two frames, VEC-IO-20; fall: 80 ms, VEC-IMU-07; link: 50 ms, VEC-BODY-33); none afterwards that nobody ordered;
+// what is under way is its owner's; none for long in what nobody owns; speeds within limits.
 func TestRandomLife(t *testing.T) {
-	hours, seeds := 0.1, uint64(3)
-	if os.Getenv("KENNEL_SOAK") == "1" {
+	hours, seeds := 0.2, uint64(3)
+	switch {
+	case os.Getenv("KENNEL_SOAK") == "1":
 		hours, seeds = 5, 20
+	case testing.Short():
+		hours = 0.1
 	}
 	for seed := range seeds {
 		d := newDesk(t)
@@ -643,16 +819,21 @@ func TestRandomLife(t *testing.T) {
 		sets := []claim.Set{d.set("robot.body.wheel"), d.set("headPitch"), d.set("arm"), d.set("robot.body"), d.set("wheelL")}
 		var until time.Duration // of the trouble of the moment
 		var orphan [4]time.Duration
+		var edge, lifted, fall time.Duration // since when
+		ordered := false                     // the treads, since they had to stop
+		d.up = [3]float64{0, 0, sense.Gravity}
 		wheels := [4]claim.Set{d.set("wheelL"), d.set("wheelR"), d.set("arm"), d.set("headPitch")}
 		for range int(hours * float64(time.Hour/period)) {
 			if rng.IntN(20) == 0 {
-				d.h.Post(Order{Kind: Kind(1 + rng.IntN(int(Stop))), Owner: owners[rng.IntN(3)], Set: sets[rng.IntN(len(sets))], Priority: claim.Priority(10 * (1 + rng.IntN(6))),
+				k := Kind(1 + rng.IntN(int(Stop)))
+				ordered = ordered || k == Wheels || k == Straight || k == Turn
+				d.h.Post(Order{Kind: k, Owner: owners[rng.IntN(3)], Set: sets[rng.IntN(len(sets))], Priority: claim.Priority(10 * (1 + rng.IntN(6))),
 					TTL: time.Duration(rng.IntN(5000)) * ms, Lease: uint64(rng.IntN(500)), A: rng.NormFloat64() / 5, B: rng.NormFloat64() / 5, Speed: max(0, rng.NormFloat64()/5),
 					For: time.Duration(rng.IntN(4000)) * ms})
 			}
 			if until == 0 && rng.IntN(1500) == 0 {
 				until = d.f.Now + time.Duration(rng.IntN(500))*ms
-				switch rng.IntN(6) {
+				switch rng.IntN(7) {
 				case 0:
 					d.f.Halted = true
 				case 1:
@@ -663,18 +844,44 @@ func TestRandomLife(t *testing.T) {
 					d.sense.Cliffs = [body.MaxCliffs]float64{}
 				case 4:
 					d.sense.Epoch++
-					d.zero = d.angle
+					d.zero, ordered = d.angle, false
 				case 5:
 					d.f.Run++
-					d.zero = d.angle
+					d.zero, ordered = d.angle, false
+				case 6:
+					d.up = [3]float64{0, 0, 0.2}
 				}
 			} else if until != 0 && d.f.Now >= until {
+				d.up = [3]float64{0, 0, sense.Gravity}
 				until, d.f.Halted, d.silent, d.sense.Cliffs = 0, false, false, [body.MaxCliffs]float64{0.6, 0.6, 0.6, 0.6}
 			}
 			d.step()
 			d.results = d.results[:0]
 			stop := d.h.now.Stop
-			halted := d.f.Halted || d.f.Now-d.sense.At > 50*ms
+			since := func(t *time.Duration, holds bool) time.Duration {
+				if !holds {
+					*t = d.f.Now
+				}
+				return d.f.Now - *t
+			}
+			none, ahead, behind := 0, false, false
+			for i, v := range d.sense.Cliffs[:4] {
+				if v == 0 {
+					none++
+					ahead, behind = ahead || i == spine.FrontLeft || i == spine.FrontRight, behind || i == spine.BackLeft || i == spine.BackRight
+				}
+			}
+			atEdge := since(&edge, none > 0) > 2*period
+			lift := since(&lifted, none == 4) > 2*period
+			halted := d.f.Halted || d.f.Now-d.sense.At > 50*ms || since(&fall, d.up[2] < 1) > 80*ms+3*period
+			if halted || lift {
+				ordered = false
+			}
+			for a := range d.h.actuators {
+				if u := &d.h.treads; u.moving && wheels[0].Has(a) && !d.h.claims.Holds(u.owner, a) {
+					t.Fatalf("seed %d, %v: %d drives and does not own the treads", seed, d.f.Now, u.owner)
+				}
+			}
 			for i, duty := range d.duties() {
 				owned := false
 				for a := range d.h.actuators {
@@ -687,8 +894,12 @@ func TestRandomLife(t *testing.T) {
 				switch {
 				case duty != 0 && (halted || stop&motion.Everything != 0):
 					t.Fatalf("seed %d, %v: motor %d has %v, stop %b", seed, d.f.Now, i, duty, stop)
-				case duty != 0 && i < 2 && stop&motion.Lifted != 0:
+				case duty != 0 && i < 2 && (lift || stop&motion.Lifted != 0):
 					t.Fatalf("seed %d, %v: tread %d has %v while lifted", seed, d.f.Now, i, duty)
+				case i < 2 && atEdge && (ahead && duty > 0 || behind && duty < 0):
+					t.Fatalf("seed %d, %v: tread %d has %v at an edge: %v", seed, d.f.Now, i, duty, d.sense.Cliffs[:4])
+				case i < 2 && duty != 0 && !ordered:
+					t.Fatalf("seed %d, %v: tread %d has %v and nobody ordered that since it had to stop", seed, d.f.Now, i, duty)
 				case d.f.Now-orphan[i] > 600*ms:
 					t.Fatalf("seed %d, %v: motor %d is nobody's and has had power for %v", seed, d.f.Now, i, d.f.Now-orphan[i])
 				case i < 2 && math.Abs(d.rate[i])*0.0145 > 0.22:

@@ -42,6 +42,7 @@ type Model struct {
 	Head, Lift Joint
 	Lights     []string
 	Cliffs     []string
+	Indicators []Indicator // what the lights say by themselves; the first that holds
 	// Straight and Turn are the speeds of an order that names none, m/s and rad/s.
 	Straight, Turn motion.Ramp
 }
@@ -58,13 +59,14 @@ func Vector() (Model, error) {
 		Bind: func(b *state.Board) (Binding, error) { return vector.Bind(b) },
 		Body: body.Description{Species: "vic", Cliffs: make([]string, 4)},
 		// The wire's order (VEC-BODY-20).
-		Cliffs: []string{spine.FrontLeft: "cliffFL", spine.FrontRight: "cliffFR", spine.BackLeft: "cliffBL", spine.BackRight: "cliffBR"},
-		Sense:  sense.Default(),
-		Motion: motion.VectorConfig(),
-		Wheels: []string{"wheelL", "wheelR"},
-		Head:   Joint{Device: "headPitch", Motor: spine.Head, Index: motion.VectorHead, Angle: negative, Value: negative},
-		Lift:   Joint{Device: "arm", Motor: spine.Lift, Index: motion.VectorLift, Angle: motion.VectorLiftAngle, Value: motion.VectorLiftHeight},
-		Lights: []string{"led[0]", "led[1]", "led[2]", "led[3]"},
+		Cliffs:     []string{spine.FrontLeft: "cliffFL", spine.FrontRight: "cliffFR", spine.BackLeft: "cliffBL", spine.BackRight: "cliffBR"},
+		Sense:      sense.Default(),
+		Motion:     motion.VectorConfig(),
+		Wheels:     []string{"wheelL", "wheelR"},
+		Head:       Joint{Device: "headPitch", Motor: spine.Head, Index: motion.VectorHead, Angle: negative, Value: negative},
+		Lift:       Joint{Device: "arm", Motor: spine.Lift, Index: motion.VectorLift, Angle: motion.VectorLiftAngle, Value: motion.VectorLiftHeight},
+		Lights:     []string{"led[0]", "led[1]", "led[2]", "led[3]"},
+		Indicators: vectorIndicators(),
 		// Own defaults: half of what the treads can do.
 		Straight: motion.Ramp{Speed: 0.1, Accel: 0.3, Decel: 0.3},
 		Turn:     motion.Ramp{Speed: 2, Accel: 6, Decel: 6},

@@ -6,6 +6,7 @@ import (
 	"kennel/edge/body"
 	"kennel/edge/power"
 	"kennel/edge/rt"
+	"kennel/edge/sense"
 )
 
 // partsTake is how long it takes at most until a body's parts have the power that they are told to have, and say so: the frame on its way, the
@@ -14,8 +15,8 @@ const partsTake = 50 * time.Millisecond
 
 // allowance is what the robot's parts may use now, and whether that is less than all.
 func (h *Helm) allowance() (a power.Allowance, saving bool) {
-	calm, asleep, shed := h.saver.Calm(), h.sleep.State.Asleep(), h.power.Shedding.Now
-	return power.Allow(calm, asleep, shed), calm || asleep || shed > power.ShedNothing
+	calm, asleep, heat, shed := h.saver.Calm(), h.sleep.State.Asleep(), h.power.Hottest(), h.power.Shedding.Now
+	return power.Allow(calm, asleep, heat, shed), calm || asleep || heat > power.Cool || shed > power.ShedNothing
 }
 
 // thin leaves out the distances that come more often than is allowed, for all who look at the measurement (VEC-PWR-20). A sensor has a rhythm of
@@ -23,11 +24,11 @@ func (h *Helm) allowance() (a power.Allowance, saving bool) {
 func (h *Helm) thin() {
 	s := &h.sense
 	a, saving := h.allowance()
-	since := s.ProxAt - h.proxAt
+	since := s.ProxAt - h.prox.At
 	if !saving || since < 0 || a.ProxEvery > 0 && since >= a.ProxEvery-a.ProxEvery/10 {
-		h.proxMetres, h.proxAt = s.ProxMetres, s.ProxAt
+		h.prox = sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt, Signal: s.ProxSignal, Ambient: s.ProxAmbient, Rates: s.ProxSignal > 0 || s.ProxAmbient > 0}
 	}
-	s.ProxMetres, s.ProxAt = h.proxMetres, h.proxAt
+	s.ProxMetres, s.ProxAt = h.prox.Metres, h.prox.At
 }
 
 // save takes the power from what may have none. Lights are dark while the robot sleeps and while it sheds display and camera; what programs wish
@@ -40,6 +41,8 @@ func (h *Helm) save(f *rt.Frame) {
 	act.Lights = h.act.Lights
 	if h.sleep.State.Asleep() || !a.Display {
 		act.Lights = [body.MaxLights]body.Light{}
+	} else {
+		h.indicate(&act.Lights)
 	}
 	act.Off = 0
 	if !h.power.MayCharge() { // VEC-PWR-53

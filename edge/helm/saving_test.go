@@ -104,7 +104,7 @@ func TestDarkAsleep(t *testing.T) {
 	}
 }
 
-// TestFewerDistances: VEC-PWR-20: in calm mode and asleep distances count as often as is allowed, and each keeps the time when it was measured.
+// TestFewerDistances: VEC-PWR-20, VEC-PWR-10: in calm mode, asleep and warm distances count as often as is allowed, and each keeps the time when it was measured.
 func TestFewerDistances(t *testing.T) {
 	d := newDesk(t).calibrated()
 	const every, samples = 6 * period, 300 // of the sensor
@@ -135,6 +135,13 @@ func TestFewerDistances(t *testing.T) {
 		t.Errorf("calm: %d of %d distances count, want about %d", n, samples, want)
 	}
 	d.ask(Order{Kind: Calm, Owner: alice})
+	d.sense.Temperature = 46
+	d.run(2 * time.Second)
+	if n, want := count(), int(samples*every/(100*ms)); n < want-2 || n > want+want/4 {
+		t.Errorf("warm: %d of %d distances count, want about %d", n, samples, want)
+	}
+	d.sense.Temperature = 25
+	d.run(2 * time.Second)
 	if n := count(); n < samples {
 		t.Errorf("active again: %d of %d distances count", n, samples)
 	}

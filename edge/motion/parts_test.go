@@ -97,6 +97,36 @@ func TestProfileKeepsItsRamp(t *testing.T) {
 	})
 }
 
+// TestProfileThatTurnsRound: what comes to rest or turns round within a long step stays between its targets; found by the test above.
+func TestProfileThatTurnsRound(t *testing.T) {
+	type aim struct {
+		target float64
+		ramp   Ramp
+		dt     float64
+		steps  int
+	}
+	for name, aims := range map[string][]aim{
+		"rests":              {{0.125, Ramp{1, 0.5, 20}, 0.033203125, 30}},
+		"turns at the end":   {{-0.5, Ramp{1, 1.5, 1}, 0.05, 2}, {-0.5, Ramp{1.5, 1.875, 7.75}, 0.00341796875, 171}, {1, Ramp{1, 1, 1}, 0.05, 100}},
+		"turns and is there": {{1, Ramp{1, 0.5, 1}, 0.05, 1}, {0.000244140625, Ramp{1, 1, 3.5}, 0.05, 100}},
+	} {
+		var p Profile
+		lo, hi := 0.0, 0.0
+		for _, a := range aims {
+			lo, hi = min(lo, a.target), max(hi, a.target)
+			p.Aim(a.target, a.ramp)
+			for range a.steps {
+				if p.Step(a.dt); p.X < lo-1e-9 || p.X > hi+1e-9 {
+					t.Fatalf("%s: %+v leaves %v to %v", name, p, lo, hi)
+				}
+			}
+		}
+		if !p.Done() {
+			t.Errorf("%s: %+v does not arrive", name, p)
+		}
+	}
+}
+
 // TestProfileTakesTheTimeOfATrapezoid: 1 rad at 1 rad/s and 2 rad/s² takes 1.5 s.
 func TestProfileTakesTheTimeOfATrapezoid(t *testing.T) {
 	var p Profile
@@ -310,6 +340,16 @@ func TestPathsAreDriven(t *testing.T) {
 	}
 }
 
+// TestTurnTolerance: VEC-MOT-03: 2 degrees at least, whatever is asked for.
+func TestTurnTolerance(t *testing.T) {
+	for asked, want := range map[float64]float64{0.1 * degree: 2 * degree, 2 * degree: 2 * degree, 5 * degree: 5 * degree} {
+		r := newRig(t, newPlant(3), func(c *Config) { c.Follow.TurnTolerance = asked })
+		if got := r.m.fol.cfg.TurnTolerance; math.Abs(got-want) > 1e-9 {
+			t.Errorf("asked for %.1f degrees it is %.2f, want %.1f", asked/degree, got/degree, want/degree)
+		}
+	}
+}
+
 // TestGoTo: any place by turn, line, turn (Go to Pose, VEC-MCT-14).
 func TestGoTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -406,6 +446,38 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 	}
 }
 
+// TestAtTheStopItOnlyPushesBack: a hand that pulled a joint down, which leans against it, brings it up to its stop: nothing pushes it in there, although it
+// still leans (VEC-MOT-01, VEC-MOT-02).
+func TestAtTheStopItOnlyPushesBack(t *testing.T) {
+	for i, way := range [...]float64{1, -1, 1, -1} {
+		i := i / 2
+		r := newRig(t, newPlant(9).ideal(), nil)
+		r.home()
+		r.must(r.m.MoveTo(i, 2*way, Ramp{}))
+		r.step()
+		r.until("the end of its travel", 3*time.Second, func() bool { return r.rep.Joints[i].State == Holding })
+		q := &r.p.parts[2+i]
+		q.pulled = -0.1 * way
+		r.run(800 * ms)
+		if r.act.Motors[2+i]*way < 0.05 {
+			t.Fatalf("joint %d leans with %v against a hand", i, r.act.Motors[2+i])
+		}
+		q.pulled = 0.5 * way
+		met := 0
+		for range 60 {
+			if r.step(); q.contact {
+				met++
+				if push := r.act.Motors[2+i] * way; push > 0 {
+					t.Fatalf("joint %d at its stop has duty %v into it", i, push)
+				}
+			}
+		}
+		if met == 0 {
+			t.Errorf("joint %d never met its stop", i)
+		}
+	}
+}
+
 // TestAHandWins: a held joint that is pulled away lets go, and stays let go (VEC-MOT-08, VEC-MCT-08).
 func TestAHandWins(t *testing.T) {
 	r := newRig(t, newPlant(5), nil)
@@ -427,6 +499,9 @@ func TestALostZeroIsFoundAgain(t *testing.T) {
 		"unseen":  func(r *rig) { r.p.sense.Motors[3].Unseen = true },
 		"restart": func(r *rig) { r.p.sense.Epoch++; r.p.parts[3].zero = r.p.parts[3].angle },
 		"beyond":  func(r *rig) { r.p.parts[3].zero -= 1.5 },
+		"5.5 % beyond": func(r *rig) { // of a travel of 67 degrees, below the lower stop where it stands
+			r.p.parts[3].zero += 0.055 * 67 * degree
+		},
 	} {
 		r := newRig(t, newPlant(6), nil)
 		r.home()
@@ -442,8 +517,15 @@ func TestALostZeroIsFoundAgain(t *testing.T) {
 		near(t, name+": angle", r.p.parts[3].angle, 0.2, 0.015)
 	}
 
-	// A wrong zero: the encoder lost 0.3 rad, so the joint meets its stop where it expects none.
 	r := newRig(t, newPlant(6), nil)
+	r.home()
+	r.p.parts[3].zero += 0.045 * 67 * degree
+	if r.step(); !r.rep.Joints[1].Calibrated {
+		t.Errorf("4.5 %% beyond its stop: %+v", r.rep.Joints[1])
+	}
+
+	// A wrong zero: the encoder lost 0.3 rad, so the joint meets its stop where it expects none.
+	r = newRig(t, newPlant(6), nil)
 	r.home()
 	r.p.parts[3].zero += 0.3
 	r.events = [4]Event{}
@@ -530,31 +612,50 @@ func TestPushedByHand(t *testing.T) {
 	}
 }
 
-// TestCliff: the treads have no power in the step that shows it, may only back away, and joints go on (VEC-IO-22, VEC-MCT-15).
+// TestCliff: the treads have no power in the step that shows it, ahead or behind, may only back away, brake with nothing that pushes towards it, and
+// joints go on (VEC-IO-22, VEC-MCT-15).
 func TestCliff(t *testing.T) {
-	r := newRig(t, newPlant(10), nil)
-	r.must(r.m.Drive(0.2, 0.2, 0, 0))
-	r.must(r.m.MoveTo(1, 0.2, Ramp{}))
-	r.run(time.Second)
-	r.in.Cliffs = FrontRight
-	x := r.p.pose.X
-	r.step()
-	if r.act.Motors[0] != 0 || r.act.Motors[1] != 0 || r.rep.Treads != Stopped || r.rep.Stop != Cliff || r.act.Motors[3] == 0 {
-		t.Fatalf("the step that shows a cliff: %v %v %v", r.act.Motors[:4], r.rep.Treads, r.rep.Stop)
+	for _, c := range []struct {
+		name    string
+		cliff   Cliffs
+		towards float64
+	}{{"ahead", FrontRight, 1}, {"behind", BackLeft, -1}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, newPlant(10), nil)
+			r.must(r.m.Drive(0.2*c.towards, 0.2*c.towards, 0, 0))
+			r.must(r.m.MoveTo(1, 0.2, Ramp{}))
+			r.run(time.Second)
+			r.in.Cliffs = c.cliff
+			x := r.p.pose.X
+			r.step()
+			if r.act.Motors[0] != 0 || r.act.Motors[1] != 0 || r.rep.Treads != Stopped || r.rep.Stop != Cliff || r.act.Motors[3] == 0 {
+				t.Fatalf("the step that shows a cliff: %v %v %v", r.act.Motors[:4], r.rep.Treads, r.rep.Stop)
+			}
+			r.run(time.Second)
+			near(t, "m rolled on", (r.p.pose.X-x)*c.towards, 0, 0.012)
+			for _, refused := range [][2]float64{{0.1, 0.1}, {-0.1, 0.1}, {0.1, 0}} {
+				if err := r.m.Drive(refused[0]*c.towards, refused[1]*c.towards, 0, 0); err != ErrStopped {
+					t.Errorf("%v before a cliff: %v", refused, err)
+				}
+			}
+			var p Path
+			p.Append(Segment{Kind: Line, Start: r.m.Pose(), Length: -0.05 * c.towards, Ramp: gentle})
+			r.must(r.m.Follow(&p))
+			r.step()
+			r.until("backing away", 5*time.Second, func() bool { return r.rep.Treads != Running })
+			near(t, "m backed", (r.p.pose.X-x)*c.towards, -0.04, 0.02)
+
+			r.must(r.m.Drive(-0.2*c.towards, -0.2*c.towards, 0, 0))
+			r.run(500 * ms)
+			r.m.StopTreads()
+			for range 100 {
+				r.step()
+				if push := r.act.Motors[0] * c.towards; push > 0 {
+					t.Fatalf("it brakes with duty %v, towards the cliff", push)
+				}
+			}
+		})
 	}
-	r.run(time.Second)
-	near(t, "m rolled on", r.p.pose.X-x, 0, 0.012)
-	for _, refused := range [][2]float64{{0.1, 0.1}, {-0.1, 0.1}, {0.1, 0}} {
-		if err := r.m.Drive(refused[0], refused[1], 0, 0); err != ErrStopped {
-			t.Errorf("%v before a cliff: %v", refused, err)
-		}
-	}
-	var p Path
-	p.Append(Segment{Kind: Line, Start: r.m.Pose(), Length: -0.05, Ramp: gentle})
-	r.must(r.m.Follow(&p))
-	r.step()
-	r.until("backing away", 5*time.Second, func() bool { return r.rep.Treads != Running })
-	near(t, "m backed", r.p.pose.X-x, -0.04, 0.02)
 }
 
 // TestNothingIsAllocated in any step, of any kind (style 6).

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.seed", "6")
 	_ = flag.Set("rapid.nofailfile", "true")
 	_ = flag.Set("rapid.shrinktime", "2s")
-	_ = flag.Set("rapid.checks", "6")
+	_ = flag.Set("rapid.checks", "80") // about an hour of simulated life
 	if soak {
 		_ = flag.Set("rapid.checks", "400")
 	}
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // part is one motor with what it turns: it follows its duty with a lag, rubs, and meets stops. It is not the model that the loops assume:
-// gain, lag and friction differ.
+// gain, lag and friction differ (VEC-MCT-04).
 type part struct {
 	full, lag, gain  float64 // rad/s, s, share
 	friction, weight float64 // duty

@@ -67,9 +67,14 @@ func (p *Profile) Step(dt float64) {
 	}
 	left, v := math.Abs(p.target-p.X), sign*p.V
 	var next float64
-	if v >= 0 && v <= p.brake*dt && left <= v*v/(2*p.brake)+landed {
-		// It comes to rest within this step, in the middle of it.
+	if v >= 0 && v <= p.brake*dt && left <= v*dt/2+landed {
+		// It comes to rest within this step, in the middle of it: a whole step of braking would carry it past the target.
 		p.X, next = p.target, 0
+	} else if turns := -v / p.brake; turns > 0 && turns < dt {
+		// It moves away and turns round within this step: it brakes, and has the rest of the step to come nearer.
+		away := v * turns / 2
+		next = approach(0, left-away, 0, p.ramp, p.brake, dt-turns)
+		p.X += sign * (away + next*(dt-turns)/2)
 	} else {
 		next = approach(v, left, 0, p.ramp, p.brake, dt)
 		p.X += sign * (v + next) / 2 * dt
@@ -81,17 +86,15 @@ func (p *Profile) Step(dt float64) {
 }
 
 // approach returns the speed after dt of something that moves at v and has left to go until it must not be faster than end. v is
-// negative if it moves away.
+// negative if it moves away, for longer than dt.
 func approach(v, left, end float64, r Ramp, brake, dt float64) float64 {
 	// The fastest speed n from which braking still suffices: n²/2b + n·dt/2 = left - v·dt/2 + end²/2b.
 	room := max(left-v*dt/2+end*end/(2*brake), 0)
 	n := brake * (math.Sqrt(dt*dt/4+2*room/brake) - dt/2)
 	n = min(n, r.Speed)
 	most := v + r.Accel*dt
-	if v < 0 { // first it brakes, then it speeds up
-		if most = v + brake*dt; most > 0 {
-			most = r.Accel * (dt + v/brake)
-		}
+	if v < 0 { // all this time it brakes
+		most = v + brake*dt
 	}
 	return min(max(n, v-brake*dt), most)
 }

@@ -20,6 +20,7 @@ type judge struct {
 	ordered [3]bool          // a command was accepted since the last reason: treads, lift, head
 	calm    [4]time.Duration // since somebody or something last disturbed that motor
 	rest    [4]time.Duration // since the reason that stopped it
+	pushed  [2]float64       // duty of each tread in the step before
 	speeds  [4][5]float64    // of the last steps, a ring
 	times   [5]time.Duration
 	n       int
@@ -65,6 +66,11 @@ func (j *judge) look() {
 			if r.rep.Stop&Cliff != 0 && r.rep.Treads == Stopped {
 				halt = true
 			}
+			// It was driven towards a cliff: that order is over, and not only held back while the cliff is seen.
+			if was := j.pushed[i]; r.in.Cliffs&front != 0 && was > 0 && q.rate > 0 || r.in.Cliffs&back != 0 && was < 0 && q.rate < 0 {
+				j.ordered[0] = false
+			}
+			j.pushed[i] = duty
 		}
 		if halt {
 			j.ordered[group(i)] = false

@@ -59,8 +59,8 @@ func TestShedding(t *testing.T) {
 		{"kept on the charger until it rises", Shedding{Now: ShedSight, Held: ShedHold}, low, true, frame, ShedSight},
 		{"a battery nobody measured", Shedding{}, Battery{}, false, frame, ShedNothing},
 		{"within the hysteresis", Shedding{Now: ShedTalk, Held: ShedHold}, Battery{Volts: 3.55, Level: Low}, false, frame, ShedTalk},
-		{"above it, too soon", Shedding{Now: ShedTalk}, Battery{Volts: 3.6, Level: Low}, true, ShedHold - 1, ShedTalk},
-		{"above it, held", Shedding{Now: ShedTalk}, Battery{Volts: 3.551, Level: Low}, true, ShedHold, ShedNothing},
+		{"above it, too soon", Shedding{Now: ShedTalk}, Battery{Volts: 3.6, Level: Low}, true, 30*time.Second - 1, ShedTalk},
+		{"above it, held", Shedding{Now: ShedTalk}, Battery{Volts: 3.551, Level: Low}, true, 30 * time.Second, ShedNothing},
 	} {
 		if got := tc.s.Step(tc.b, tc.onCharger, tc.dt).Now; got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
@@ -132,13 +132,13 @@ func TestHeatLadders(t *testing.T) {
 
 func TestHeatIsConfirmed(t *testing.T) {
 	var g Guard
-	for at := time.Duration(0); at < HeatConfirm; at += frame {
+	for at := time.Duration(0); at < time.Second; at += frame {
 		if g = g.Step(&BodyLadder, 65, frame); g.Heat != Cool {
-			t.Fatalf("%v after %v, want cool until %v", g.Heat, at, HeatConfirm)
+			t.Fatalf("%v after %v, want cool until a second is over", g.Heat, at)
 		}
 	}
 	if g = g.Step(&BodyLadder, 65, frame); g.Heat != Burning {
-		t.Fatalf("%v after %v, want burning", g.Heat, HeatConfirm)
+		t.Fatalf("%v after a second, want burning", g.Heat)
 	}
 	// While it climbs, only what it was all the time is believed.
 	g = Guard{}

@@ -44,5 +44,8 @@ func (k Keeper) Step(in KeeperInput, dt time.Duration) Keeper {
 // SeekCharger reports whether the robot shall look for its charger before anything else (VEC-PWR-06).
 func (k *Keeper) SeekCharger() bool { return k.Battery.Level == Low && !k.Charge.State.OnCharger() }
 
+// Hottest is the higher of the two heats.
+func (k *Keeper) Hottest() Heat { return max(k.Body.Heat, k.CPU.Heat) }
+
 // MayCharge is what the charger is to be told (VEC-PWR-53).
 func (k *Keeper) MayCharge() bool { return MayCharge(k.Body.Heat) }

@@ -84,17 +84,20 @@ var (
 	allowanceAsleep = Allowance{CameraHz: 0, Display: true, ProxEvery: 500 * time.Millisecond, CPUMHz: 267, Cloud: true}
 )
 
-const shedMHz = 200 // the least the processor is set to (own default)
+const leastMHz = 200 // the least the processor is set to (own default)
 
-// Allow returns what is left of everything: in calm mode and asleep it is less (VEC-PWR-20, VEC-PWR-33), and a battery that runs down takes
-// part after part (VEC-PWR-07).
-func Allow(calm, asleep bool, s Shed) Allowance {
+// Allow returns what is left of everything: in calm mode and asleep it is less (VEC-PWR-20, VEC-PWR-33), and so it is while battery or processor is
+// warm; a hot robot thinks as little as it can (VEC-PWR-10, VEC-PWR-12). A battery that runs down takes part after part (VEC-PWR-07).
+func Allow(calm, asleep bool, hottest Heat, s Shed) Allowance {
 	a := allowanceActive
 	switch {
 	case asleep:
 		a = allowanceAsleep
-	case calm:
+	case calm || hottest >= Warm:
 		a = allowanceCalm
+	}
+	if hottest >= Hot {
+		a.CPUMHz = leastMHz
 	}
 	if s >= ShedTalk {
 		a.Cloud = false
@@ -103,7 +106,7 @@ func Allow(calm, asleep bool, s Shed) Allowance {
 		a.CameraHz, a.Display, a.ProxEvery = 0, false, 0
 	}
 	if s >= ShedWork {
-		a.CPUMHz = shedMHz
+		a.CPUMHz = leastMHz
 	}
 	return a
 }

@@ -99,9 +99,9 @@ func TestSaver(t *testing.T) {
 	}
 }
 
-// VEC-PWR-20, VEC-PWR-33: calm and asleep take less; VEC-PWR-07: each step of shedding takes its parts, and what was taken stays taken.
+// VEC-PWR-05, VEC-PWR-20, VEC-PWR-33: active, calm and asleep, each takes less; VEC-PWR-07: each step of shedding takes its parts, and what was taken stays taken.
 func TestAllowances(t *testing.T) {
-	active, calm, asleep := Allow(false, false, ShedNothing), Allow(true, false, ShedNothing), Allow(true, true, ShedNothing)
+	active, calm, asleep := Allow(false, false, Cool, ShedNothing), Allow(true, false, Cool, ShedNothing), Allow(true, true, Cool, ShedNothing)
 	if !(calm.CameraHz < active.CameraHz && calm.ProxEvery > active.ProxEvery && calm.CPUMHz < active.CPUMHz) {
 		t.Errorf("calm %+v, active %+v: want sensors, processor and camera reduced", calm, active)
 	}
@@ -110,7 +110,7 @@ func TestAllowances(t *testing.T) {
 	}
 	for _, mode := range []struct{ calm, asleep bool }{{}, {calm: true}, {asleep: true}} {
 		for s := ShedNothing; s <= ShedAll; s++ {
-			a, most := Allow(mode.calm, mode.asleep, s), Allow(mode.calm, mode.asleep, ShedNothing)
+			a, most := Allow(mode.calm, mode.asleep, Cool, s), Allow(mode.calm, mode.asleep, Cool, ShedNothing)
 			want := most
 			if s >= ShedTalk {
 				want.Cloud = false
@@ -125,6 +125,25 @@ func TestAllowances(t *testing.T) {
 				t.Errorf("%+v, shed %v: %+v, want %+v", mode, s, a, want)
 			}
 		}
+	}
+}
+
+// VEC-PWR-10, VEC-PWR-12: a warm robot slows down as in calm mode, a hot one more than that; heat never gives back what sleep took.
+func TestHeatSlowsDown(t *testing.T) {
+	calm := Allow(true, false, Cool, ShedNothing)
+	hot := calm
+	hot.CPUMHz = 200
+	for heat, want := range map[Heat]Allowance{Cool: Allow(false, false, Cool, ShedNothing), Warm: calm, Hot: hot, TooHot: hot, Burning: hot} {
+		if got := Allow(false, false, heat, ShedNothing); got != want {
+			t.Errorf("%v: %+v, want %+v", heat, got, want)
+		}
+	}
+	if got := Allow(false, true, Warm, ShedNothing); got != Allow(false, true, Cool, ShedNothing) {
+		t.Errorf("asleep and warm: %+v", got)
+	}
+	k := Keeper{Body: Guard{Heat: Warm}, CPU: Guard{Heat: Hot}}
+	if k.Hottest() != Hot {
+		t.Errorf("the hottest is %v", k.Hottest())
 	}
 }
 
@@ -201,7 +220,7 @@ func TestKeeperAllocatesNothing(t *testing.T) {
 	var k Keeper
 	if n := testing.AllocsPerRun(100, func() {
 		k = k.Step(KeeperInput{Volts: 3.5, BodyCelsius: 30, CPUCelsius: 60}, frame)
-		_ = Allow(false, false, k.Shedding.Now)
+		_ = Allow(false, false, k.Hottest(), k.Shedding.Now)
 	}); n != 0 {
 		t.Errorf("%v allocations a step", n)
 	}

@@ -271,6 +271,7 @@ func (f *fields) sense(s *body.Sense, t *Tape) {
 	s.BatteryVolts, s.ChargerVolts, s.Temperature = f.f64(), f.f64(), f.f64()
 	s.Power = body.Power(f.u16())
 	s.ProxMetres, s.ProxAt = f.f64(), f.time()
+	s.ProxSignal, s.ProxAmbient = f.f64(), f.f64()
 	s.Touch, s.TouchAt = f.f64(), f.time()
 	s.Button, s.Fault = f.flag(), f.u16()
 	s.Inertial = body.Inertial{At: f.time()}

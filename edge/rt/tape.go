@@ -21,9 +21,9 @@ import (
 //	step   'S'  i64 now, u8 what was read, the measurement (or the fault of a silent body), commands, inputs of tasks, what was written, why it ended
 //	gap    'G'  u64 records that were lost before this one: nobody emptied the ring in time
 //
-// The number in the magic is the version of all this: 2 added the inertial sensors to the measurement.
+// The number in the magic is the version of all this: 2 added the inertial sensors to the measurement, 3 the rates of the range finder.
 const (
-	tapeMagic  = "KRT2"
+	tapeMagic  = "KRT3"
 	recordHead = 3
 	recordSum  = 4
 	maxRecord  = 8 << 10
@@ -296,6 +296,8 @@ func (t *Tape) sense(s *body.Sense) {
 	t.u16(uint16(s.Power))
 	t.f64(s.ProxMetres)
 	t.time(s.ProxAt)
+	t.f64(s.ProxSignal)
+	t.f64(s.ProxAmbient)
 	t.f64(s.Touch)
 	t.time(s.TouchAt)
 	t.flag(s.Button)

@@ -92,7 +92,7 @@ type MotionEvents uint16
 // The events.
 const (
 	OffTreadsChanged MotionEvents = 1 << iota // robot.offtreadsstatechanged
-	FallBegan                                 // imu_filter.falling_event; lift down, head down (VEC-IMU-17)
+	FallBegan                                 // imu_filter.falling_event
 	FallImpact                                // imu_filter.fall_impact_event
 	Delocalized                               // it left the ground: the map has a new origin (VEC-IMU-18)
 	TooLongInAir                              // once each time (VEC-IMU-18)

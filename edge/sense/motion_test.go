@@ -434,9 +434,13 @@ func TestPokeAndFistBump(t *testing.T) {
 func TestTiltAndHeading(t *testing.T) {
 	r := newRig(t, 13)
 	r.bias = Vec{0.05, -0.08, 0.1}
-	if ev := r.rest(2500 * ms); ev&GyroReady == 0 || r.Motion().Gyro != GyroCalibrated {
+	if ev := r.rest(1200 * ms); ev&GyroReady != 0 { // a quarter of a second until it is known to be still, and one of that
+		t.Errorf("events %b, gyro %v after less than a second at rest", ev, r.Motion().Gyro)
+	}
+	if ev := r.rest(300 * ms); ev&GyroReady == 0 || r.Motion().Gyro != GyroCalibrated {
 		t.Fatalf("events %b, gyro %v after more than a second at rest", ev, r.Motion().Gyro)
 	}
+	r.rest(time.Second)
 	start := r.Motion().Heading
 	r.rest(30 * time.Second)
 	if d := math.Abs(r.Motion().Heading - start); d > 0.5*degree {
@@ -456,6 +460,18 @@ func TestTiltAndHeading(t *testing.T) {
 	r.turn(1, -40*degree, 200*ms)
 	if p := r.Motion().Pitch; math.Abs(p+40*degree) > 3*degree {
 		t.Errorf("pitch %.1f right after a fast turn, want -40", p/degree)
+	}
+}
+
+// VEC-IMU-01: a step at 200 Hz takes 0.98 of what the gyro says and the rest of what the accelerometer does.
+func TestBlend(t *testing.T) {
+	cfg := Default().Motion
+	tilt := newTilt(&cfg)
+	tilt.step(5*ms, Vec{0, 0, Gravity}, Vec{}, true)
+	const angle = 0.01
+	tilt.step(5*ms, Vec{-Gravity * math.Sin(angle), 0, Gravity * math.Cos(angle)}, Vec{}, true)
+	if got := tilt.pitch() / angle; math.Abs(got-0.02) > 0.0005 {
+		t.Errorf("of a tilt that the accelerometer alone feels %.4f is believed, want 0.02", got)
 	}
 }
 

@@ -37,6 +37,18 @@ type State struct {
 	Motion           Motion
 }
 
+// statusCliff is the bit of RobotStatus while any sensor sees no floor (VEC-IO-20).
+const statusCliff = 0x4000
+
+// RobotStatus returns the bits of RobotStatus that the senses decide, and that hold.
+func (s *State) RobotStatus() uint32 {
+	bits := s.Motion.RobotStatus()
+	if s.CliffsKnown && s.Cliffs != 0 {
+		bits |= statusCliff
+	}
+	return bits
+}
+
 // Events is what happened in one step.
 type Events struct {
 	Touch   TouchEvents

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/bootparam"
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -27,8 +30,12 @@ import (
 // StateFile, below the robot's root, says which processes the robot consists of, while it runs.
 const StateFile = "run/sim.json"
 
-// LogDir, below the robot's root, holds what its processes say; unlike run/ it survives a boot.
-const LogDir = robotfs.Cache + "/vic-logmgr"
+// LogDir, below the robot's root, holds what its processes say; unlike run/ it survives a boot. It is among the user data, so after a recovery boot
+// it is recoveryLogs.
+const (
+	LogDir       = robotfs.Cache + "/vic-logmgr"
+	recoveryLogs = "run/vic-logmgr"
+)
 
 // faultFile holds the restart limits (VEC-FLT-07).
 const faultFile = "anki/etc/fault-code-handler.env"
@@ -119,10 +126,8 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	if _, err := wipe.Resume(wipe.Config{Root: r.root, Log: r.cfg.Log}); err != nil {
 		return err
 	}
-	for _, dir := range []string{LogDir, filepath.Dir(imu.DefaultDevice)} {
-		if err := r.root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
+	if err := r.root.MkdirAll(filepath.Dir(imu.DefaultDevice), 0o755); err != nil {
+		return err
 	}
 	if err := emptyRun(r.root); err != nil {
 		return err
@@ -156,8 +161,13 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	letGo := func(s vectorsim.State) bool {
 		return s.PowerOns >= boots && (s.Mode == vectorsim.Off || s.Boot != vectorsim.BootUndecided && !s.Held)
 	}
-	if s, err := board.Await(ctx, letGo); err != nil || s.Mode == vectorsim.Off {
+	s, err := board.Await(ctx, letGo)
+	if err != nil || s.Mode == vectorsim.Off {
 		return <-power
+	}
+	logs, err := r.load(s.Boot)
+	if err != nil {
+		return err
 	}
 	select {
 	case <-ctx.Done():
@@ -188,8 +198,8 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		})
 	}
 	for _, s := range []proc.Spec{
-		r.spec("robotd", restart, "-imu-rate", imuRate),
-		r.spec("agentd", restart),
+		r.spec("robotd", logs, restart, "-imu-rate", imuRate),
+		r.spec("agentd", logs, restart),
 	} {
 		wg.Go(func() {
 			if err := proc.Keep(head, r.cfg.Log, s); err != nil {
@@ -219,11 +229,39 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	return end
 }
 
+// load is the head's boot-loader and what mounts its file systems: it tells the kernel of a recovery boot, and returns where the logs go.
+func (r *robot) load(k vectorsim.Boot) (logs string, err error) {
+	recovery := k == vectorsim.BootRecovery
+	if err := tellKernel(r.root, recovery); err != nil {
+		return "", err
+	}
+	logs = LogDir
+	if recovery {
+		logs = recoveryLogs
+	}
+	return logs, r.root.MkdirAll(logs, 0o755)
+}
+
+// tellKernel prepends anki.unbrick=1 to the kernel's command line for a recovery boot (VEC-BOOT-03), and takes it off for any other.
+func tellKernel(root *os.Root, recovery bool) error {
+	b, err := root.ReadFile(bootparam.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("kernel's command line: %w", err)
+	}
+	words := slices.DeleteFunc(strings.Fields(string(b)), func(w string) bool { return bootparam.Parse(w).Recovery })
+	if recovery {
+		words = slices.Insert(words, 0, bootparam.Unbrick+"=1")
+	} else if len(b) == 0 {
+		return nil
+	}
+	return robotfs.WriteFile(root, bootparam.File, []byte(strings.Join(words, " ")+"\n"), 0o644)
+}
+
 // spec describes one of the robot's processes.
-func (r *robot) spec(name string, restart proc.Restart, args ...string) proc.Spec {
+func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) proc.Spec {
 	args = append([]string{"-root", r.cfg.Root, "-log-level", r.cfg.LogLevel}, args...)
 	return proc.Spec{
-		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, LogDir, name+".log"), Restart: restart,
+		Name: name, Path: filepath.Join(r.cfg.Bin, name), Args: args, LogFile: filepath.Join(r.cfg.Root, logs, name+".log"), Restart: restart,
 		StopTimeout: 5 * time.Second,
 		OnStart: func(pid int) {
 			if name == "robotd" && r.truth != nil {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/robotfs"
+	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/bootparam"
 )
 
 // TestBoots: VEC-BOOT-02: a button that is let go too early starts no program; then somebody presses it for long enough. The state says which boot it
@@ -63,4 +67,43 @@ func TestBoots(t *testing.T) {
 	if _, err := root.Lstat("dev/ttyHS0"); err == nil {
 		t.Error("the body's line is left behind")
 	}
+}
+
+// TestLoad: VEC-BOOT-03, VEC-BOOT-07: the boot-loader's word is on the kernel's command line for a recovery boot and for no other, beside what is said
+// there anyway; then the logs are not among the user data.
+func TestLoad(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	r := &robot{root: root}
+	load := func(k vectorsim.Boot, logs, line string) {
+		t.Helper()
+		got, err := r.load(k)
+		b, readErr := root.ReadFile(bootparam.File)
+		if line == "" && errors.Is(readErr, fs.ErrNotExist) {
+			readErr = nil
+		}
+		if got != logs || string(b) != line || err != nil || readErr != nil {
+			t.Errorf("%v: logs in %q, the kernel hears %q, %v, %v; want %q and %q", k, got, b, err, readErr, logs, line)
+		}
+		if fi, err := root.Stat(logs); err != nil || !fi.IsDir() {
+			t.Errorf("%v: %v, %v", logs, fi, err)
+		}
+	}
+	load(vectorsim.BootRecovery, recoveryLogs, "anki.unbrick=1\n")
+	if _, err := root.Stat("data"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a recovery boot made data/: %v", err)
+	}
+	if err := root.Remove(bootparam.File); err != nil {
+		t.Fatal(err)
+	}
+	load(vectorsim.BootNormal, LogDir, "")
+	if err := root.WriteFile(bootparam.File, []byte("quiet anki.dev\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	load(vectorsim.BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
+	load(vectorsim.BootRecovery, recoveryLogs, "anki.unbrick=1 quiet anki.dev\n")
+	load(vectorsim.BootNormal, LogDir, "quiet anki.dev\n")
 }

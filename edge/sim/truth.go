@@ -123,6 +123,9 @@ func mapOf(m plane.Map, r plane.Robot) live.Map {
 		}
 		out.Cliffs = append(out.Cliffs, area)
 	}
+	for _, l := range m.Lines[:min(len(m.Lines), live.MaxLines)] {
+		out.Lines = append(out.Lines, live.Line{From: pointOf(l.From), To: pointOf(l.To), Width: short(l.Wide())})
+	}
 	for _, o := range m.Objects[:min(len(m.Objects), live.MaxThings)] {
 		s := live.Shape{Name: named(o.Name), Radius: short(o.Radius), Fixed: o.Fixed}
 		if o.Radius == 0 {
@@ -135,7 +138,7 @@ func mapOf(m plane.Map, r plane.Robot) live.Map {
 		at := placeOf(m.Charger.At)
 		out.Charger = &at
 	}
-	out.Omitted = len(m.Walls) - len(out.Walls) + len(m.Cliffs) - len(out.Cliffs) + len(m.Objects) - len(out.Shapes)
+	out.Omitted = len(m.Walls) - len(out.Walls) + len(m.Cliffs) - len(out.Cliffs) + len(m.Lines) - len(out.Lines) + len(m.Objects) - len(out.Shapes)
 	return out
 }
 

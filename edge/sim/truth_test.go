@@ -99,6 +99,7 @@ func TestLargeMap(t *testing.T) {
 		y := 5 + float64(i)
 		m.Walls = append(m.Walls, plane.Wall{From: plane.Vec{-1, y}, To: plane.Vec{1, y}})
 		m.Cliffs = append(m.Cliffs, plane.Cliff{Corners: []plane.Vec{{5, y}, {6, y}, {6, y + 0.5}}})
+		m.Lines = append(m.Lines, plane.Line{From: plane.Vec{-1, y}, To: plane.Vec{1, y}})
 		m.Objects = append(m.Objects, plane.Object{Name: strings.Repeat("ö\x00", 60), Shape: "disc", At: plane.Pose{-5, y, 0}, Radius: 0.1})
 	}
 	_, says := standing(t, m)
@@ -107,7 +108,8 @@ func TestLargeMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.Map.Walls) != live.MaxWalls || len(w.Map.Cliffs) != live.MaxCliffs || len(w.Map.Shapes) != live.MaxThings || len(w.Things) != live.MaxThings ||
-		w.Map.Omitted != 3*400-live.MaxWalls-live.MaxCliffs-live.MaxThings || w.Map.Shapes[0].Name != strings.Repeat("ö", 20) {
+		len(w.Map.Lines) != live.MaxLines || w.Map.Lines[0] != (live.Line{From: live.Point{-1, 5}, To: live.Point{1, 5}, Width: 0.015}) ||
+		w.Map.Omitted != 4*400-live.MaxWalls-live.MaxCliffs-live.MaxLines-live.MaxThings || w.Map.Shapes[0].Name != strings.Repeat("ö", 20) {
 		t.Errorf("%d walls, %d cliffs, %d things, %d omitted, a thing called %q", len(w.Map.Walls), len(w.Map.Cliffs), len(w.Map.Shapes), w.Map.Omitted, w.Map.Shapes[0].Name)
 	}
 	round := &plane.Map{Cliffs: []plane.Cliff{{Corners: make([]plane.Vec, 600)}}}

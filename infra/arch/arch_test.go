@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +168,41 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 		if !used[lib] { // a misspelled line would refuse nothing
 			t.Errorf("nothing imports %s: its line can go, or is misspelled", lib)
 		}
+	}
+}
+
+// TestNobodyOutsideCutsThePower: no command, request or word from outside disconnects a robot's battery (VEC-PWR-43): the message for it is sent by no
+// program of ours, and the bodies' own one only by the loop and the factory's command line (VEC-PWR-44).
+func TestNobodyOutsideCutsThePower(t *testing.T) {
+	homes := map[string][]string{
+		"corelink.Shutdown":     {"edge/app/robotapp"}, // takes it
+		"corelink.TypeShutdown": nil,
+		".Shutdown()":           {"edge/rt", "edge/app/robotapp", "edge/body", "infra", "cloud"}, // of servers, too
+	}
+	found := map[string]bool{}
+	for _, dir := range []string{"edge", "cloud", "cmd", "infra"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			b, err := os.ReadFile(name)
+			folder := module + strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../../")
+			for what, allowed := range homes {
+				if !bytes.Contains(b, []byte(what)) {
+					continue
+				}
+				if found[what] = true; !in(folder, allowed...) {
+					t.Errorf("%s says %s: only %v may", name, what, allowed)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !found["corelink.Shutdown"] || !found[".Shutdown()"] { // what is misspelt is found nowhere
+		t.Errorf("found %v", found)
 	}
 }
 

@@ -159,6 +159,13 @@ func TestAccountsAndFolders(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, leftover, []byte("898\n"), 0o644)
+			// VEC-BOOT-03: what the kernel was told at the boot before is old.
+			for file, says := range map[string]string{"proc/cmdline": "anki.unbrick=1 quiet\n", "var/lib/robot/proc/cmdline": "quiet\n"} {
+				if err := os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(root, file), []byte(says), 0o644)
+			}
 		}
 		run(t, "systemd-tmpfiles", "--root="+root, "--boot", "--remove", "--create", tmpfiles)
 		for dir, mode := range folders {
@@ -169,6 +176,11 @@ func TestAccountsAndFolders(t *testing.T) {
 		}
 		if _, err := os.Stat(leftover); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("run/ is not empty after a boot: %v", err)
+		}
+		if name == "robot" {
+			if said := string(read(t, filepath.Join(root, "var/lib/robot/proc/cmdline"))); said != "anki.unbrick=1 quiet\n" {
+				t.Errorf("the robot's programs hear the kernel was told %q", said)
+			}
 		}
 	}
 }

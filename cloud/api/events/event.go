@@ -165,7 +165,10 @@ func fit(s string, max int) string {
 }
 
 // bareNames are names of the original's catalogue that have no module (spec, annex E).
-var bareNames = map[string]bool{"AkAlsaSink": true}
+var bareNames = map[string]bool{
+	"AkAlsaSink": true, "calibrate_motors": true, "head_motor_calibrated": true, "head_motor_uncalibrated": true, "lift_motor_calibrated": true,
+	"lift_motor_uncalibrated": true,
+}
 
 // CheckName checks an event name: module.name, two or more non-empty parts of letters, digits, - and _, no blanks around (VEC-DAS-02,
 // VEC-DAS-04).

@@ -59,7 +59,7 @@ func TestAppendLine(t *testing.T) {
 
 func TestCheckName(t *testing.T) {
 	for name, want := range map[string]bool{
-		"robot.crash": true, "AkAlsaSink": true, "Behavior.PutDownReaction": true, "robot.vision.profiler.total": true, "hal.body_version": true,
+		"robot.crash": true, "AkAlsaSink": true, "calibrate_motors": true, "lift_motor_uncalibrated": true, "lift_motor_calibrate": false, "Behavior.PutDownReaction": true, "robot.vision.profiler.total": true, "hal.body_version": true,
 		"mood.simple-mood": true, "": false, "robot": false, "robot.": false, ".crash": false, "robot..crash": false, " robot.crash": false,
 		"rampost.dfu.desired_version ": false, "robot.cr ash": false, "robot.\x00": false, "r.é": false, "a." + strings.Repeat("b", MaxName): false,
 	} {

@@ -80,7 +80,8 @@ func TestWorldRefused(t *testing.T) {
 		{with(`,"pose":[1e6,0,0]`), "out of bounds"}, {with(`,"pose":[0,0,200]`), "out of bounds"}, {with(`,"origin":[0,-1e9,0]`), "out of bounds"}, {with(`,"range":-1`), "out of bounds"},
 		{with(`,"height":1e300`), "out of bounds"}, {with(`,"falls":-1`), "falls"}, {with(`,"trail":` + points(MaxTrail)), "trail"}, {with(`,"trail":[[0,1e6]]`), "out of bounds"},
 		{with(`,"pose":[1e999,0,0]`), "1e999"}, {with(`,"pose":["NaN",0,0]`), "string"}, {with(`,"pose":{}`), "object"},
-		{with(`,"map":{"walls":[{"from":[0,2e5],"to":[0,0]}]}`), "out of bounds"}, {with(`,"map":{"cliffs":[` + points(MaxCorners) + `]}`), "corners"},
+		{with(`,"map":{"walls":[{"from":[0,2e5],"to":[0,0]}]}`), "out of bounds"}, {with(`,"map":{"lines":[{"from":[0,0],"to":[0,1],"width":-1}]}`), "out of bounds"},
+		{with(`,"map":{"lines":[` + strings.Repeat("{},", MaxLines) + `{}]}`), "33 lines"}, {with(`,"map":{"cliffs":[` + points(MaxCorners) + `]}`), "corners"},
 		{with(`,"map":{"charger":[0,0,1e9]}`), "out of bounds"}, {with(`,"map":{"omitted":-1}`), "walls"}, {with(`,"map":{"name":"` + strings.Repeat("x", 201) + `"}`), "map"},
 		{with(`,"map":{"shapes":[{"name":"\u0000"}]}`), "thing 0"}, {with(`,"map":{"shapes":[{"radius":-1}]}`), "thing 0"}, {with(`,"map":{"shapes":[{"size":[1,1e4]}]}`), "thing 0"},
 		{with(`,"map":{"body":{"nose":-1}}`), "body"}, {with(`,"map":{"body":{"cliffs":` + points(16) + `}}`), "body"},
@@ -119,6 +120,9 @@ func TestLargestWorld(t *testing.T) {
 	}
 	for range MaxCliffs {
 		m.Cliffs = append(m.Cliffs, slices.Repeat([]Point{{-12.3456, -12.3456}}, MaxCorners/MaxCliffs))
+	}
+	for range MaxLines {
+		m.Lines = append(m.Lines, Line{Point{-12.3456, -12.3456}, Point{-12.3456, -12.3456}, 12.3456})
 	}
 	for range MaxThings {
 		m.Shapes = append(m.Shapes, Shape{Name: strings.Repeat("x", 40), Size: &Point{12.3456, 12.3456}, Fixed: true})

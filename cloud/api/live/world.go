@@ -10,6 +10,7 @@ import (
 const (
 	MaxWalls   = 256
 	MaxCliffs  = 32
+	MaxLines   = 32
 	MaxCorners = 512 // of all cliffs
 	MaxThings  = 128
 	MaxTrail   = 64
@@ -57,15 +58,23 @@ type Map struct {
 	Body    Body      `json:"body"`
 	Walls   []Wall    `json:"walls,omitempty"`
 	Cliffs  [][]Point `json:"cliffs,omitempty"` // corners of areas without floor
+	Lines   []Line    `json:"lines,omitempty"`  // painted on the floor
 	Shapes  []Shape   `json:"shapes,omitempty"` // of things on the floor
 	Charger *Place    `json:"charger,omitempty"`
-	Omitted int       `json:"omitted,omitempty"` // walls, cliffs and things that are too many to be here
+	Omitted int       `json:"omitted,omitempty"` // walls, cliffs, lines and things that are too many to be here
 }
 
 // Wall is a straight wall.
 type Wall struct {
 	From Point `json:"from"`
 	To   Point `json:"to"`
+}
+
+// Line is painted on the floor; Width in metres.
+type Line struct {
+	From  Point   `json:"from"`
+	To    Point   `json:"to"`
+	Width float64 `json:"width"`
 }
 
 // Shape is that of a thing: a box of Size (along its heading, across), or a disc of Radius.
@@ -113,9 +122,9 @@ func (m *Map) check() error {
 	for _, c := range m.Cliffs {
 		corners += len(c)
 	}
-	if len(m.Walls) > MaxWalls || len(m.Cliffs) > MaxCliffs || corners > MaxCorners || len(m.Shapes) > MaxThings || m.Omitted < 0 || !good(m.Name) {
-		return fmt.Errorf("map %.40q: %d walls, %d cliffs with %d corners, %d things: want at most %d, %d with %d, %d", m.Name,
-			len(m.Walls), len(m.Cliffs), corners, len(m.Shapes), MaxWalls, MaxCliffs, MaxCorners, MaxThings)
+	if len(m.Walls) > MaxWalls || len(m.Cliffs) > MaxCliffs || corners > MaxCorners || len(m.Lines) > MaxLines || len(m.Shapes) > MaxThings || m.Omitted < 0 || !good(m.Name) {
+		return fmt.Errorf("map %.40q: %d walls, %d cliffs with %d corners, %d lines, %d things: want at most %d, %d with %d, %d, %d", m.Name,
+			len(m.Walls), len(m.Cliffs), corners, len(m.Lines), len(m.Shapes), MaxWalls, MaxCliffs, MaxCorners, MaxLines, MaxThings)
 	}
 	b := &m.Body
 	if !within(b.Nose, 0, longest) || !within(b.Tail, 0, longest) || !within(b.Width, 0, longest) || !within(b.Sight, 0, longest) || !b.Finder.sound() ||
@@ -130,6 +139,9 @@ func (m *Map) check() error {
 	sound := m.Charger == nil || m.Charger.sound()
 	for _, c := range m.Cliffs {
 		sound = sound && allSound(c)
+	}
+	for _, l := range m.Lines {
+		sound = sound && l.From.sound() && l.To.sound() && within(l.Width, 0, longest)
 	}
 	for _, w := range m.Walls {
 		sound = sound && w.From.sound() && w.To.sound()

@@ -187,6 +187,9 @@ func (w *World) lines(p *pen, v view) {
 
 // place is what the map has.
 func (w *World) place(p *pen, v view) {
+	for _, l := range w.Map.Lines {
+		p.put(`<path class="paint" stroke-width="`, coord(l.Width*v.each), `" d="`).way(v, l.From, l.To).put(`"/>`)
+	}
 	if len(w.Map.Cliffs) > 0 { // all areas at once, above their edges: where two touch there is none
 		var d pen
 		for _, c := range w.Map.Cliffs {

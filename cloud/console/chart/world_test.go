@@ -18,7 +18,7 @@ func table() World {
 	const x, y, far = 0.4, 0.3, 3.0
 	return World{Title: "A world", Text: "Simulated.", Belief: &live.Place{-0.19, 0, 0.1}, World: live.World{Pose: live.Place{-0.2, 0, math.Pi / 2}, Posture: "on treads", Range: 0.25,
 		Things: []live.Thing{{At: live.Place{0.2, 0.1, 0}}}, Trail: []live.Point{{0, 0}, {-0.1, 0}, {-0.2, 0}},
-		Map: &live.Map{Shapes: []live.Shape{{Name: "cube", Size: &live.Point{0.044, 0.044}}}, Body: live.Body{Nose: 0.045, Tail: 0.055, Width: 0.06, Finder: live.Point{0.045, 0}, Sight: 1.2},
+		Map: &live.Map{Lines: []live.Line{{From: live.Point{-0.3, -0.2}, To: live.Point{0.3, -0.2}, Width: 0.02}}, Shapes: []live.Shape{{Name: "cube", Size: &live.Point{0.044, 0.044}}}, Body: live.Body{Nose: 0.045, Tail: 0.055, Width: 0.06, Finder: live.Point{0.045, 0}, Sight: 1.2},
 			Cliffs: [][]live.Point{{{x, -far}, {far, -far}, {far, far}, {x, far}}, {{-far, -far}, {-x, -far}, {-x, far}, {-far, far}}, {{-x, y}, {x, y}, {x, far}, {-x, far}}, {{-x, -far}, {x, -far}, {x, -y}, {-x, -y}}}}}}
 }
 
@@ -49,7 +49,7 @@ func TestWorld(t *testing.T) {
 	all := string(w.All())
 	sound(t, "all", all)
 	for _, want := range []string{`role="img" aria-labelledby="plan-title plan-text"`, `<title id="plan-title">A world</title>`, `<desc id="plan-text">Simulated.</desc>`, ">cube</text>", `class="beam"`, `class="hit"`,
-		`class="trail new"`, `class="edge"`, `data-glide="all-robot"`, `rotate(-90)" data-glide="all-robot"`, `data-glide="all-ghost"`} {
+		`class="trail new"`, `class="edge"`, `<path class="paint" stroke-width="` + coord(0.02*v.each) + `" d="M`, `data-glide="all-robot"`, `rotate(-90)" data-glide="all-robot"`, `data-glide="all-ghost"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("without %q: %s", want, all)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kennel/edge/bootparam"
 )
 
 func none(string) string { return "" }
@@ -75,7 +77,7 @@ func TestBuildsNeverMix(t *testing.T) {
 		{"by the kernel", "2.0.0.6074", "quiet anki.dev rw", "development", Development, true},
 		{"unknown class of cloud", "2.0.0.6074", "", "staging", Production, false},
 	} {
-		files := map[string]string{ServerConfigFile: server(tc.endpoints), CommandLineFile: tc.cmdline}
+		files := map[string]string{ServerConfigFile: server(tc.endpoints), bootparam.File: tc.cmdline}
 		if tc.version != "" {
 			files[OSVersionFile] = tc.version + "\n"
 		}

@@ -3,6 +3,7 @@
 package vitals
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"kennel/cloud/api/status"
 	"kennel/edge/body"
 	"kennel/edge/corelink"
+	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
 )
@@ -37,7 +39,14 @@ type Vitals struct {
 	felt  corelink.Inertial // newest of this robotd
 	feels bool              // there was one, or this robotd began under our eyes
 	stats func(map[string]float64)
-	odom  []float64 // motor positions at the last state
+
+	// The newest of this robotd, if there was one or it began under our eyes; what it was before that is no news.
+	motion corelink.Motion
+	moves  bool
+	senses corelink.Senses
+	sensed bool
+	power  corelink.Power
+	powers bool
 }
 
 // New returns empty vitals. emit takes events and changed asks for a status soon; stats takes increments of lifetime statistics by their
@@ -55,9 +64,11 @@ func (v *Vitals) Handle(m corelink.Message) {
 		// One that we saw begin counts from 0; of one that was there before us nobody knows what was told.
 		if v.hello.PID != 0 && m.PID != v.hello.PID {
 			v.felt, v.feels = corelink.Inertial{OffTreads: v.felt.OffTreads}, true
+			v.motion, v.moves = corelink.Motion{}, true
+			v.senses, v.sensed = corelink.Senses{}, true
+			v.power, v.powers = corelink.Power{}, true
 		}
 		v.hello = *m
-		v.odom = nil // positions start anew with the body's session
 	case *corelink.State:
 		v.takeState(*m)
 	case *corelink.LoopStats:
@@ -72,6 +83,10 @@ func (v *Vitals) Handle(m corelink.Message) {
 		v.takeFirmware(*m)
 	case *corelink.Inertial:
 		v.takeInertial(*m)
+	case *corelink.Motion:
+		v.takeMotion(*m)
+	case *corelink.Senses:
+		v.takeSenses(*m)
 	}
 }
 
@@ -94,33 +109,64 @@ func (v *Vitals) takeState(s corelink.State) {
 		v.emit(events.Event{Source: "robotd", Name: "battery.on_charger_changed", I1: flag(is), I2: events.Num(millivolts(s.BatteryVolts))})
 		v.changed()
 	}
-	v.addOdometry(s)
 }
 
-// addOdometry adds the way of each tread to the lifetime statistics, in mm (Odom.LWheel, Odom.Rwheel).
-func (v *Vitals) addOdometry(s corelink.State) {
-	keys := [...]string{"Odom.LWheel", "Odom.Rwheel"}
-	if len(s.Motors) < len(keys) {
-		return
+// takeMotion reports how head and lift find and lose their zero (VEC-MOT-07, VEC-MCT-10), and adds what the odometers grew by to the lifetime statistics,
+// in mm (VEC-MCT-16).
+func (v *Vitals) takeMotion(m corelink.Motion) {
+	was, known := v.motion, v.moves
+	if known && homing(m) && !homing(was) {
+		v.emit(events.Event{Source: "robotd", Name: "calibrate_motors"})
 	}
-	if v.odom == nil {
-		v.odom = make([]float64, len(keys))
-		for i := range keys {
-			v.odom[i] = s.Motors[i].Position
+	for _, j := range m.Joints {
+		name, before := motorNames[j.Device], jointOf(was, j.Device)
+		if !known || name == "" || j.Calibrated == before.Calibrated {
+			continue
 		}
+		if j.Calibrated {
+			v.emit(events.Event{Source: "robotd", Name: name + "_calibrated"})
+		} else {
+			v.emit(events.Event{Source: "robotd", Name: name + "_uncalibrated"})
+		}
+	}
+	v.motion, v.moves = m, true
+	if !known {
 		return
 	}
 	inc := map[string]float64{}
-	for i, k := range keys {
-		// The body gives a tread's way in metres.
-		if mm := 1000 * abs(s.Motors[i].Position-v.odom[i]); mm >= 1 {
-			inc[k] = mm
-			v.odom[i] = s.Motors[i].Position
+	for _, o := range [...]struct {
+		key       string
+		now, then float64
+		last      *float64
+	}{
+		{"Odom.LWheel", m.OdoLeft, was.OdoLeft, &v.motion.OdoLeft}, {"Odom.Rwheel", m.OdoRight, was.OdoRight, &v.motion.OdoRight},
+		{"Odom.Body", m.OdoBody, was.OdoBody, &v.motion.OdoBody},
+	} {
+		if mm := 1000 * (o.now - o.then); mm >= 1 {
+			inc[o.key] = mm
+		} else {
+			*o.last = o.then // less than that waits for more
 		}
 	}
 	if len(inc) > 0 {
 		v.stats(inc)
 	}
+}
+
+// motorNames are the joints as the original's events name them, by their devices in the tree.
+var motorNames = map[string]string{"headPitch": "head_motor", "arm": "lift_motor"}
+
+func homing(m corelink.Motion) bool {
+	return slices.ContainsFunc(m.Joints, func(j corelink.JointState) bool { return j.State == motion.Homing.String() })
+}
+
+func jointOf(m corelink.Motion, device string) corelink.JointState {
+	for _, j := range m.Joints {
+		if j.Device == device {
+			return j
+		}
+	}
+	return corelink.JointState{}
 }
 
 // takeLoop reports cycles that began late or took long since the last message.
@@ -151,8 +197,14 @@ func (v *Vitals) takeFault(f corelink.Fault) {
 	v.changed()
 }
 
-// takePower reports once a run of robotd that the one before ended and nobody meant it to (VEC-PWR-42).
+// takePower reports that charging pauses for the battery to cool (VEC-PWR-53), and once a run of robotd that the one before ended and nobody meant it
+// to (VEC-PWR-42).
 func (v *Vitals) takePower(p corelink.Power) {
+	cooldown := power.Cooldown.String()
+	if v.powers && p.Charging == cooldown && v.power.Charging != cooldown {
+		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "battery.cooldown", S1: p.Heat})
+	}
+	v.power, v.powers = p, true
 	if v.runs == v.hello.PID && v.runs != 0 {
 		return
 	}
@@ -197,22 +249,52 @@ func (v *Vitals) takeInertial(m corelink.Inertial) {
 	if m.OffTreads != was.OffTreads {
 		v.emit(events.Event{Source: "robotd", Name: "robot.offtreadsstatechanged", S1: m.OffTreads, S2: was.OffTreads})
 	}
-	for _, e := range [...]struct {
-		name     string
-		level    events.Level
-		now, old uint32
-	}{
+	v.emitGrown([]counter{
 		{"imu_filter.falling_event", events.Warning, m.Falls, was.Falls}, {"imu_filter.fall_impact_event", events.Warning, m.Impacts, was.Impacts},
 		{"imu_filter.gyro_calibrated", events.Info, m.GyroReady, was.GyroReady}, {"robot.delocalized", events.Info, m.Delocalized, was.Delocalized},
 		{"robot.too_long_in_air", events.Info, m.LongInAir, was.LongInAir},
-	} {
-		if n := e.now - older(e.old, e.now); n > 0 {
-			v.emit(events.Event{Source: "robotd", Level: e.level, Name: e.name, I1: events.Num(int64(n))})
-		}
-	}
+	})
 	if n := m.Unexpected - older(was.Unexpected, m.Unexpected); n > 0 {
 		// The source has the message and no name of an event: our own.
 		v.emit(events.Event{Source: "robotd", Name: "robot.unexpected_movement", S1: m.Movement, S2: m.Side, I1: events.Num(int64(n))})
+	}
+}
+
+// takeSenses reports what touch and cliff sensors and the range finder noticed (VEC-IO-13, VEC-IO-20, VEC-BODY-26), and adds the time that somebody petted
+// the robot to the lifetime statistics (VEC-IO-14).
+func (v *Vitals) takeSenses(m corelink.Senses) {
+	was, known := v.senses, v.sensed
+	v.senses, v.sensed = m, true
+	if !known {
+		return
+	}
+	v.emitGrown([]counter{
+		{"robot.cliff_detected", events.Info, m.CliffsSeen, was.CliffsSeen}, {"hal.invalid_prox_reading_report", events.Info, m.ProxInvalid, was.ProxInvalid},
+		{"hal.severe_invalid_prox_reading_report", events.Warning, m.ProxSevere, was.ProxSevere},
+		{"touch_sensor.activate_charger_mode_check", events.Info, m.ChargerChecks, was.ChargerChecks},
+		{"touch_sensor.baseline_fast_calibration_finished", events.Info, m.BaselinesLearnt, was.BaselinesLearnt},
+		{"touch_sensor.charger_mode_check.baseline_changed", events.Info, m.BaselinesChanged, was.BaselinesChanged},
+		{"touch_sensor.charger_mode_check.no_baseline_change", events.Info, m.BaselinesKept, was.BaselinesKept},
+		{"touch_sensor.baseline_reading_difference_monitor_too_low", events.Info, m.BaselinesHigh, was.BaselinesHigh},
+	})
+	if m.PettedMS > was.PettedMS {
+		v.stats(map[string]float64{"Pet.ms": float64(m.PettedMS - was.PettedMS)})
+	}
+}
+
+// counter is what is told as an event when it grew.
+type counter struct {
+	name     string
+	level    events.Level
+	now, old uint32
+}
+
+// emitGrown emits an event for each that did, with by how much.
+func (v *Vitals) emitGrown(all []counter) {
+	for _, c := range all {
+		if n := c.now - older(c.old, c.now); n > 0 {
+			v.emit(events.Event{Source: "robotd", Level: c.level, Name: c.name, I1: events.Num(int64(n))})
+		}
 	}
 }
 
@@ -231,8 +313,9 @@ func (v *Vitals) Periodic() {
 	if !v.fresh() {
 		return
 	}
-	v.emit(events.Event{Source: "robotd", Name: "battery.periodic_log", S1: v.level.String(), I1: events.Num(millivolts(v.state.BatteryVolts)),
-		I2: events.Num(millivolts(v.volts.Min)), I3: events.Num(millivolts(v.volts.Max)), I4: events.Num(millivolts(v.volts.Mean()))})
+	v.emit(events.Event{Source: "robotd", Name: "battery.periodic_log", S1: v.level.String(), I1: events.Num(millivolts(v.state.BatteryVolts))})
+	v.emit(events.Event{Source: "robotd", Name: "battery.voltage_stats", I1: events.Num(millivolts(v.volts.Min)), I2: events.Num(millivolts(v.volts.Max)),
+		I3: events.Num(millivolts(v.volts.Mean())), I4: events.Num(int64(v.volts.N))})
 	v.volts = power.Stats{}
 	v.emit(events.Event{Source: "robotd", Name: "robotd.loop_stats", I1: events.Num(int64(v.loop.Steps)), I2: events.Num(int64(v.loop.Missed)),
 		I3: events.Num(int64(v.loop.Lateness.P99)), I4: events.Num(int64(v.loop.StepTime.P99))})
@@ -275,5 +358,3 @@ func flag(b bool) events.Int {
 	}
 	return events.Num(0)
 }
-
-func abs(x float64) float64 { return max(x, -x) }

@@ -1,6 +1,7 @@
 package vitals
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -40,19 +41,19 @@ func newVitals() (*Vitals, *seen) {
 		}), s
 }
 
-func state(volts float64, level power.Level, p body.Power, left float64) *corelink.State {
-	return &corelink.State{Link: true, BatteryVolts: volts, BatteryLevel: uint8(level), Power: uint16(p), Motors: []corelink.Motor{{Position: left}, {}}}
+func state(volts float64, level power.Level, p body.Power) *corelink.State {
+	return &corelink.State{Link: true, BatteryVolts: volts, BatteryLevel: uint8(level), Power: uint16(p)}
 }
 
 func TestChangesBecomeEvents(t *testing.T) {
 	v, s := newVitals()
 	v.Handle(&corelink.Hello{Program: "robotd"})
-	v.Handle(state(3.9, power.Nominal, 0, 0))
+	v.Handle(state(3.9, power.Nominal, 0))
 	if len(s.events) != 0 {
 		t.Errorf("the first level is no change: %v", s.names())
 	}
-	v.Handle(state(3.5, power.Low, 0, 0.0004))
-	v.Handle(state(3.5, power.Low, body.OnCharger, 0.25))
+	v.Handle(state(3.5, power.Low, 0))
+	v.Handle(state(3.5, power.Low, body.OnCharger))
 	v.Handle(&corelink.Fault{Code: 898, Text: "no communication"})
 	v.Handle(&corelink.Fault{Code: 898})
 	v.Handle(&corelink.Fault{})
@@ -64,8 +65,83 @@ func TestChangesBecomeEvents(t *testing.T) {
 	if got := s.names(); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
-	if got := s.stats["Odom.LWheel"]; got < 249.9 || got > 250.1 {
-		t.Errorf("Odom.LWheel = %v mm, want 250", got)
+}
+
+// TestWaysBecomeStatistics: VEC-MCT-16: the way of each tread and of the body in mm, also in bits of less than one; of a robotd that was there before us
+// only what comes, and of the next one all.
+func TestWaysBecomeStatistics(t *testing.T) {
+	v, s := newVitals()
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 100})
+	for i := range 501 {
+		way := 7 + float64(i)*0.0005
+		v.Handle(&corelink.Motion{OdoLeft: way, OdoRight: 2 * way, OdoBody: 1.5 * way})
+	}
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 101})
+	v.Handle(&corelink.Motion{OdoLeft: 0.1})
+	for key, want := range map[string]float64{"Odom.LWheel": 350, "Odom.Rwheel": 500, "Odom.Body": 375} {
+		if got := s.stats[key]; math.Abs(got-want) > 1.5 {
+			t.Errorf("%s = %v mm, want %v", key, got, want)
+		}
+	}
+	if len(s.events) != 0 {
+		t.Errorf("events %v", s.names())
+	}
+}
+
+// TestCalibrationBecomesEvents: VEC-MOT-07, VEC-MCT-10: each joint that finds its zero or loses it, and once that they look for it.
+func TestCalibrationBecomesEvents(t *testing.T) {
+	v, s := newVitals()
+	say := func(head, lift corelink.JointState) {
+		head.Device, lift.Device = "headPitch", "arm"
+		v.Handle(&corelink.Motion{Joints: []corelink.JointState{head, lift}})
+	}
+	free, homing, found := corelink.JointState{State: "free"}, corelink.JointState{State: "homing"}, corelink.JointState{State: "free", Calibrated: true}
+	say(found, free) // who was there before us
+	say(found, free)
+	for _, pid := range []uint32{100, 101} {
+		v.Handle(&corelink.Hello{Program: "robotd", PID: pid})
+	}
+	say(free, free)
+	say(homing, homing)
+	say(homing, found)
+	say(found, found)
+	say(found, free)
+	say(free, homing)
+	want := []string{"calibrate_motors", "lift_motor_calibrated", "head_motor_calibrated", "lift_motor_uncalibrated", "calibrate_motors", "head_motor_uncalibrated"}
+	if got := s.names(); !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+}
+
+// TestSensesBecomeEvents: VEC-IO-13, VEC-IO-14, VEC-IO-20, VEC-BODY-26: what was before us is no news.
+func TestSensesBecomeEvents(t *testing.T) {
+	v, s := newVitals()
+	v.Handle(&corelink.Senses{CliffsSeen: 7, PettedMS: 900, ProxInvalid: 1})
+	v.Handle(&corelink.Senses{CliffsSeen: 7, PettedMS: 900, ProxInvalid: 1})
+	if len(s.events) != 0 || len(s.stats) != 0 {
+		t.Errorf("%v, %v of what was before", s.names(), s.stats)
+	}
+	v.Handle(&corelink.Senses{CliffsSeen: 9, PettedMS: 2400, ProxInvalid: 2, ProxSevere: 1, ChargerChecks: 1})
+	v.Handle(&corelink.Senses{CliffsSeen: 9, PettedMS: 2400, ProxInvalid: 2, ProxSevere: 1, ChargerChecks: 2, BaselinesLearnt: 1, BaselinesChanged: 1, BaselinesKept: 1, BaselinesHigh: 1})
+	want := []string{"robot.cliff_detected", "hal.invalid_prox_reading_report", "hal.severe_invalid_prox_reading_report", "touch_sensor.activate_charger_mode_check",
+		"touch_sensor.activate_charger_mode_check", "touch_sensor.baseline_fast_calibration_finished", "touch_sensor.charger_mode_check.baseline_changed",
+		"touch_sensor.charger_mode_check.no_baseline_change", "touch_sensor.baseline_reading_difference_monitor_too_low"}
+	if got := s.names(); !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+	if s.events[0].I1 != events.Num(2) || s.stats["Pet.ms"] != 1500 {
+		t.Errorf("%+v, petted %v ms; want 2 cliffs, 1500", s.events[0], s.stats["Pet.ms"])
+	}
+}
+
+// TestCooldownBecomesAnEvent: VEC-PWR-53.
+func TestCooldownBecomesAnEvent(t *testing.T) {
+	v, s := newVitals()
+	for _, charging := range []string{"cooldown", "charging", "cooldown", "cooldown", "charging"} {
+		v.Handle(&corelink.Power{Charging: charging, Heat: "hot"})
+	}
+	if got := s.names(); !slices.Equal(got, []string{"battery.cooldown"}) || s.events[0].S1 != "hot" {
+		t.Errorf("events %v", s.events)
 	}
 }
 
@@ -108,7 +184,7 @@ func TestUnmeantEnd(t *testing.T) {
 func TestStatusLeavesOutWhatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, s := newVitals()
-		v.Handle(state(4.12, power.Full, body.OnCharger, 0))
+		v.Handle(state(4.12, power.Full, body.OnCharger))
 		v.Handle(&corelink.LoopStats{Steps: 7, Lateness: corelink.Percentiles{P99: 300}})
 		var m status.Message
 		v.Fill(&m)
@@ -116,14 +192,14 @@ func TestStatusLeavesOutWhatIsOld(t *testing.T) {
 			t.Errorf("status %+v %+v", m.Body, m.Loop)
 		}
 		v.Periodic()
-		if got := s.names(); !slices.Equal(got, []string{"battery.periodic_log", "robotd.loop_stats"}) {
+		if got := s.names(); !slices.Equal(got, []string{"battery.periodic_log", "battery.voltage_stats", "robotd.loop_stats"}) {
 			t.Errorf("events %v", got)
 		}
 		time.Sleep(stale)
 		m = status.Message{}
 		v.Fill(&m)
 		v.Periodic()
-		if m.Body != nil || len(m.Problems) != 1 || len(s.events) != 2 {
+		if m.Body != nil || len(m.Problems) != 1 || len(s.events) != 3 {
 			t.Errorf("a silent core: %+v, %d events", m, len(s.events))
 		}
 	})

@@ -107,6 +107,11 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Recovery {
+		if err := a.das.SetAllowUpload(false); err != nil {
+			return nil, err
+		}
+	}
 	a.presence = presence.New(a.boot, a.status, presence.Every(cfg.Status), presence.Clock(cfg.Now))
 	a.docs, err = docs.New(docs.Config{Root: root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: cfg.Frugal})
 	if err != nil {
@@ -147,7 +152,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.os, S3: a.boot})
 	services := []runner.Service{
 		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
-		{Name: "documents", Run: a.docs.Run},
 		{Name: "release", Run: a.release.Run},
 		{Name: "commands", Run: a.commands.Run},
 		{Name: "restart", Run: a.awaitRestart, Fatal: true},
@@ -156,6 +160,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		{Name: "telemetry", Run: a.telemetry},
 		{Name: "introduction", Run: a.introduce},
 		{Name: "cloud", Run: a.reachCloud},
+	}
+	if !a.cfg.Recovery {
+		services = append(services, runner.Service{Name: "documents", Run: a.docs.Run})
 	}
 	if a.owned != nil {
 		services = append(services, a.owned.services(a)...)
@@ -339,6 +346,13 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	a.mu.Lock()
 	a.identity = id
 	a.mu.Unlock()
+	if _, err := id.TLSCertificate(); err != nil && a.cfg.Recovery {
+		// The key would end with the boot, and the claim is good only for the first key that used it.
+		a.setProblem("recovery boot of a robot that has no certificate: it gets its first one after a normal boot")
+		a.log.ErrorContext(ctx, "no cloud: a recovery boot asks for no first certificate")
+		<-ctx.Done()
+		return nil
+	}
 	if err := a.permit.while(ctx, id.Ensure, silently); err != nil || ctx.Err() != nil {
 		return nil // ctx ended
 	}
@@ -404,7 +418,9 @@ func (a *Agent) linkUp(ctx context.Context) {
 	defer a.linking.Unlock()
 	a.links++
 	this := a.links
-	a.docs.Connected()
+	if !a.cfg.Recovery {
+		a.docs.Connected()
+	}
 	a.release.Connected(true)
 	a.commands.Connected(true)
 	a.das.Flush()
@@ -509,6 +525,9 @@ func text(raw json.RawMessage) string {
 func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
 	m := status.Message{Agent: version.String(), OS: a.os, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
+	if a.cfg.Recovery {
+		m.Problems = append(m.Problems, recoveryProblem)
+	}
 	m.Problems = append(m.Problems, a.docs.Problems()...)
 	m.Problems = append(m.Problems, a.faultTexts()...)
 	a.vitals.Fill(&m)

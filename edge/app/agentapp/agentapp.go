@@ -4,6 +4,7 @@ package agentapp
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/robotfs"
+	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
@@ -36,6 +38,8 @@ type Config struct {
 	Status time.Duration
 	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
 	TracePermille int
+	// Recovery leaves the user data alone (recovery.go). Run sets it too when the kernel was told so.
+	Recovery bool
 	// Supervisor started agentd and wants to hear when it works and that it still does; the zero value: nobody.
 	Supervisor sdnotify.Supervisor
 
@@ -95,8 +99,11 @@ func command(getenv func(string) string) *cobra.Command {
 		Use:   "agentd",
 		Short: "The part of a robot that faces the network: identity, cloud link, settings, events",
 		Long: `The part of a robot that faces the network. It reads who the robot is and whom to call from the files below its
-root, and works without a cloud until one answers. SIGTERM ends it with code 0.`,
-		Example: "  agentd -root /\n  agentd -root ./r1 -log-level debug\n  agentd doctor -root ./r1",
+root, and works without a cloud until one answers. SIGTERM ends it with code 0.
+
+After a recovery boot (the kernel was told anki.unbrick=1), or with -recovery, it opens no user data: no setting is in force, no event is
+kept, nobody can claim the robot. The cloud sees it and may command it, if it has been there before.`,
+		Example: "  agentd -root /\n  agentd -root ./r1 -log-level debug\n  agentd -root ./r1 -recovery\n  agentd doctor -root ./r1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -128,6 +135,7 @@ root, and works without a cloud until one answers. SIGTERM ends it with code 0.`
 	f := cmd.Flags()
 	cmd.PersistentFlags().StringVar(&cfg.Root, rootFlag, "/", "the robot's folder")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	f.BoolVar(&cfg.Recovery, "recovery", false, "leave the user data alone, as after a recovery boot")
 	return cmd
 }
 
@@ -136,6 +144,19 @@ const goodbyeTime = 2 * time.Second
 
 // Run is agentd until ctx ends.
 func Run(ctx context.Context, root *os.Root, cfg Config) error {
+	p, err := bootparam.Read(root)
+	if err != nil {
+		cfg.Log.Error("taken for a normal boot", logging.Err, err)
+	}
+	if cfg.Recovery = cfg.Recovery || p.Recovery; cfg.Recovery {
+		area, err := recoveryArea(root)
+		if err != nil {
+			return fmt.Errorf("recovery: %w", err)
+		}
+		defer area.Close() // nothing of it outlives the boot
+		cfg.Log.Warn("recovery: the user data are left alone")
+		root, cfg.Frugal = area, true
+	}
 	a, err := New(root, cfg)
 	if err != nil {
 		return err

@@ -36,6 +36,9 @@ func (a *Agent) executors() map[string]commands.Executor {
 		wire.Intent:    a.takeIntent,
 	}
 	maps.Copy(all, a.pilot.Executors())
+	if a.cfg.Recovery {
+		delete(all, wire.Sync)
+	}
 	return all
 }
 

@@ -29,6 +29,18 @@ func rootPEM(t *testing.T) []byte {
 	return a.Root()
 }
 
+// notifySocket is where a supervisor listens.
+func notifySocket(t *testing.T) (sock *net.UnixConn, addr string) {
+	t.Helper()
+	addr = filepath.Join(t.TempDir(), "notify")
+	sock, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: addr, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sock.Close() }) // read only
+	return sock, addr
+}
+
 // TestSupervisorHears: whoever started agentd hears that it is ready although there is no cloud, that it lives while every part answers, not
 // while one hangs, and its end.
 func TestSupervisorHears(t *testing.T) {
@@ -43,12 +55,7 @@ func TestSupervisorHears(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	addr := filepath.Join(t.TempDir(), "notify")
-	sock, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: addr, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sock.Close()
+	sock, addr := notifySocket(t)
 	// hear returns "" if nothing comes.
 	hear := func(within time.Duration) string {
 		t.Helper()

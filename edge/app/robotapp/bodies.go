@@ -26,7 +26,7 @@ type kind struct {
 	// load reads a firmware file. nil: robotd does not update such bodies.
 	load func([]byte) (*vector.Firmware, error)
 	// open opens it and brings fw, if there is one, to it; it says what became of that whether or not it could be opened.
-	open func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error)
+	open func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, f *vector.Factory, tell func(vector.Progress)) (body.Body, vector.Update, error)
 	// fault maps an error of open to the fault it stands for; 0: to none in particular.
 	fault func(error) faultcode.Code
 	model func() (helm.Model, error)
@@ -44,8 +44,8 @@ var bodies = map[string]kind{
 		firmware: "anki/etc/syscon.dfu",
 		load:     vector.ParseFirmware,
 		sensors:  imu.DefaultDevice,
-		open: func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error) {
-			d, err := vector.Open(ctx, vector.Config{Device: device, Sensors: inertial, Timeout: openTimeout, HoldProcessor: true, Firmware: fw, Progress: tell})
+		open: func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, f *vector.Factory, tell func(vector.Progress)) (body.Body, vector.Update, error) {
+			d, err := vector.Open(ctx, vector.Config{Device: device, Sensors: inertial, Timeout: openTimeout, HoldProcessor: true, Firmware: fw, Factory: f, Progress: tell})
 			if err != nil {
 				var u vector.Update
 				if fw != nil && errors.As(err, new(*vector.UpdateError)) {

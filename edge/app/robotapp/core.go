@@ -15,6 +15,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/helm"
+	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
@@ -37,15 +38,18 @@ type core struct {
 	loop *rt.Loop
 	deck *deck
 	firm firmware
+	note startNote
 	imu  *imu.Reader
 
-	lastOff   lastoff.Last  // how the run before ended; set before the services run
+	lastOff   lastoff.Last  // how the run before ended; set before the services run, as is recovery
+	recovery  bool          // this is a recovery boot
 	marked    atomic.Bool   // that the end is meant
 	fault     atomic.Uint32 // faultcode.Code of the moment, 0: none
 	desc      atomic.Pointer[body.Description]
-	running   atomic.Bool  // the loop runs
-	opening   atomic.Int64 // when the attempt to open began, mono ns
-	opened    atomic.Int64 // bodies opened
+	running   atomic.Bool   // the loop runs
+	opening   atomic.Int64  // when the attempt to open began, mono ns
+	opened    atomic.Int64  // bodies opened
+	clock     atomic.Uint32 // MHz that the processor may have
 	fifo      atomic.Bool
 	locked    atomic.Bool
 	started   time.Duration
@@ -56,6 +60,7 @@ type core struct {
 func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
 	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now(), now: mono.Now}
 	c.opening.Store(int64(c.started))
+	c.clock.Store(uint32(power.Allow(false, false, power.Cool, power.ShedNothing).CPUMHz)) // until more is known
 	model, err := c.kind.model()
 	if err != nil {
 		return nil, err
@@ -83,9 +88,10 @@ func (c *core) run(ctx context.Context) error {
 	pause := minReopen
 	said := ""
 	c.readFirmware(ctx)
+	factory := c.factory(ctx)
 	for ctx.Err() == nil {
 		c.opening.Store(int64(c.now()))
-		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), c.progress(ctx))
+		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), factory, c.progress(ctx))
 		c.updated(ctx, up, err)
 		if err == nil {
 			said, pause = "", minReopen

@@ -18,12 +18,8 @@ import (
 	"kennel/edge/body/vector"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
-	"kennel/infra/durable"
 	"kennel/infra/logging"
 )
-
-// rampostError holds the status of a failed start of the body, for the programs that start later (VEC-BOOT-09).
-const rampostError = "dev/rampost_error"
 
 // updatePatience is the longest time between two words of an update that goes on: the boot-loader is asked three times to erase.
 const updatePatience = 16 * time.Second
@@ -146,24 +142,7 @@ func (c *core) tellFirmware(ctx context.Context, m corelink.Firmware) {
 	if err := c.srv.Publish(&m); err != nil {
 		c.log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: values are made to fit
 	}
-	if err := noteStatus(c.cfg.Root, m.Status); err != nil {
-		c.log.WarnContext(ctx, "note how the update of the body's firmware went", logging.Err, err)
-	}
-}
-
-func noteStatus(dir string, status uint16) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if status == 0 {
-		if err := root.Remove(rampostError); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	return durable.Write(root, rampostError, fmt.Appendf(nil, "%d\n", status), 0o644, 0o755)
+	c.noteStart(ctx, func(n *startNote) { n.status = m.Status })
 }
 
 // words is an error as a message carries it.

@@ -3,9 +3,9 @@ package robotapp
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -35,7 +36,7 @@ func (b *bench) install(file []byte) {
 func TestFirmwareAtStart(t *testing.T) {
 	b := newBench(t)
 	b.install(vectorsim.Image("2.2.0-test", 12<<10, 7))
-	if err := noteStatus(b.root, 19); err != nil { // of the start before
+	if err := (&startNote{status: 19}).write(b.root); err != nil { // of the start before
 		t.Fatal(err)
 	}
 	b.powerOn()
@@ -136,18 +137,46 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 	}
 }
 
+// TestStartIsChecked: VEC-BOOT-09: what is wrong with battery, temperature and self tests when the body starts is left for the programs that start
+// later, behind the status of an update that failed; a start that is well removes what an earlier one left.
+func TestStartIsChecked(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(b.root, rampostError)
+	b.install(nil) // no firmware file
+	b.board.SetPower(spine.BatteryDisconnected)
+	b.powerOn()
+	p := b.start(nil, "-device", b.device)
+	await(b.peer(), "state", linked)
+	if got, err := os.ReadFile(file); err != nil || string(got) != "18\nbattery disconnected\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := os.Remove(filepath.Join(b.root, filepath.FromSlash(bodies["vector"].firmware))); err != nil {
+		t.Fatal(err)
+	}
+	b.board.SetPower(0)
+	b.start(nil, "-device", b.device)
+	await(b.peer(), "state", linked)
+	if got, err := os.ReadFile(file); !os.IsNotExist(err) {
+		t.Errorf("%q, %v; want none", got, err)
+	}
+
+	cold := body.Sense{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891, Power: body.BelowCritical | body.ShutdownImminent | body.Overheated}
+	want := []string{"battery below its critical voltage: 3.21 V", "the body is about to cut the power", "overheated: 51 degrees Celsius", "fault 891: " + faultcode.Code(891).Text()}
+	if got := startProblems(&cold); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := startProblems(&body.Sense{Power: body.OnCharger | body.Charging | body.EncodersOff}); got != nil {
+		t.Errorf("a body that is well: %q", got)
+	}
+}
+
 // TestWatchdogThroughAnUpdate: VEC-WDOG-02: an update that goes on for ten minutes is healthy at each moment, because it says so; one that says nothing
 // more is not, and neither is an attempt to open a body that never ends.
 func TestWatchdogThroughAnUpdate(t *testing.T) {
-	srv, err := corelink.Listen(t.TempDir(), corelink.Hello{Program: "robotd"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	c, err := newCore(slog.New(slog.DiscardHandler), Config{Root: t.TempDir(), Body: "vector"}, srv, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := quietCore(t)
 	var now time.Duration
 	c.now = func() time.Duration { return now }
 	// till lets time pass until the watchdog is not fed any more, for an hour at most.
@@ -159,7 +188,7 @@ func TestWatchdogThroughAnUpdate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
-	c.kind.open = func(_ context.Context, _ string, _ vector.Sensors, _ *vector.Firmware, tell func(vector.Progress)) (body.Body, vector.Update, error) {
+	c.kind.open = func(_ context.Context, _ string, _ vector.Sensors, _ *vector.Firmware, _ *vector.Factory, tell func(vector.Progress)) (body.Body, vector.Update, error) {
 		if tries++; tries == 1 {
 			if got, most := till(), maxReopen+2*openTimeout; got < openTimeout || got > most {
 				t.Errorf("an attempt that never ends is healthy for %v, want %v to %v", got, openTimeout, most)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
@@ -30,17 +31,35 @@ func (b *bench) heat(zone, says string) {
 	}
 }
 
-// TestHotProcessor: VEC-PWR-10: the processor's temperature, the highest of its zones, takes the robot step by step to its end.
+// TestHotProcessor: VEC-PWR-10: the processor's temperature, the highest of its zones, takes the robot step by step to its end; its clock is 533 MHz from
+// the start (VEC-PWR-23) and less while it is warm (VEC-PWR-12).
 func TestHotProcessor(t *testing.T) {
 	b := newBench(t)
 	b.heat("thermal_zone0", "40000\n")
 	b.heat("thermal_zone7", "84000\n")
 	b.heat("cooling_device0", "120000\n") // no zone
 	b.heat("thermal_zone8", "none\n")
-	b.powerOn()
-	p := b.start(nil, "-device", b.device)
+	clock := filepath.Join(b.root, "scaling_max_freq")
+	if err := os.WriteFile(clock, []byte("1267200\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	clocked := func(want string) {
+		t.Helper()
+		got := ""
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // a file tells nobody that it changed
+			b, _ := os.ReadFile(clock)
+			if got = string(b); got == want {
+				return
+			}
+		}
+		t.Errorf("the clock is %q, want %q", got, want)
+	}
+	p := b.start(nil, "-device", b.device, "-cpu-clock", clock)
 	c := b.peer()
+	clocked("533000\n") // before there is a body
+	b.powerOn()
 	await(c, "warm", func(m *corelink.Power) bool { return m.CPUHeat == power.Warm.String() })
+	clocked("400000\n")
 	b.heat("thermal_zone7", "60000\n")
 	await(c, "cool", func(m *corelink.Power) bool { return m.CPUHeat == power.Cool.String() })
 	b.heat("thermal_zone0", "90500\n")

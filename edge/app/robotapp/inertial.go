@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kennel/edge/corelink"
+	"kennel/edge/sense"
 )
 
 // inertial is what the helm knows by the inertial sensors as a message.
@@ -18,6 +19,34 @@ func (r *reporter) inertial() corelink.Inertial {
 		m.Movement, m.Side = f.Last.Type.String(), f.Last.Side.String()
 	}
 	return m
+}
+
+// senses is what the helm knows by the other senses as a message.
+func (r *reporter) senses() corelink.Senses {
+	s, f := &r.helm.Sense, &r.helm.Felt
+	m := corelink.Senses{
+		AtUS: r.snap.Sense.At.Microseconds(), Touched: s.Touched, Petting: s.Petting, Metres: finite(s.Prox.Metres), Quality: finite(s.Prox.Quality), Found: s.Prox.Found,
+		Unobstructed: s.Prox.Unobstructed, LiftInView: s.Prox.LiftInView, Touches: f.Touches, Pettings: f.Pettings, PettedMS: uint64(f.Petted.Milliseconds()),
+		ChargerChecks: f.ChargerChecks, BaselinesLearnt: f.BaselinesLearnt, BaselinesChanged: f.BaselinesChanged, BaselinesKept: f.BaselinesKept,
+		BaselinesHigh: f.BaselinesHigh, CliffsSeen: f.Cliffs, Lines: f.Lines, ProxInvalid: f.ProxInvalid, ProxSevere: f.ProxSevere,
+		Singles: f.Gestures[sense.Single], Doubles: f.Gestures[sense.Double], Mutes: f.Gestures[sense.Mute], Recoveries: f.Gestures[sense.Recovery],
+	}
+	if s.CliffsKnown {
+		m.Cliffs = uint8(s.Cliffs)
+	}
+	return m
+}
+
+// saySenses tells it when something of it changed, beside what changes all the time, or when anyway.
+func (r *reporter) saySenses(ctx context.Context, anyway bool) {
+	m := r.senses()
+	was := r.sensed
+	was.AtUS, was.Metres, was.Quality, was.PettedMS = m.AtUS, m.Metres, m.Quality, m.PettedMS
+	if m == was && !anyway {
+		return
+	}
+	r.sensed = m
+	r.say(ctx, &m)
 }
 
 // sayInertial tells it when something of it changed, beside what changes with each sample, or when anyway.

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector/imu"
+	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -72,4 +74,36 @@ func TestNamedSensorsAreExpected(t *testing.T) {
 	await(c, "fault", func(m *corelink.Fault) bool { return m.Code == uint16(faultcode.IMU) })
 	b.sensors(path)
 	await(c, "no fault", func(m *corelink.Fault) bool { return m.Code == 0 })
+}
+
+// TestSenses: what touch, cliff sensors, range finder and button say comes to who listens, and nothing of it is missed (VEC-IO-02, 12, 20, 24).
+func TestSenses(t *testing.T) {
+	b := newBench(t)
+	b.powerOn()
+	b.start(nil, "-device", b.device)
+	c := b.peer()
+	if m := await(c, "something ahead", func(m *corelink.Senses) bool { return m.Found && m.BaselinesLearnt > 0 }); m.Metres < 0.3 || m.Metres > 0.5 || m.Quality < 0.9 || m.Touched || m.Cliffs != 0 {
+		t.Errorf("%+v", m)
+	}
+	b.board.SetProx(0)
+	await(c, "free sight", func(m *corelink.Senses) bool { return m.Unobstructed && !m.Found })
+	b.board.SetTouch(1500)
+	await(c, "a touch", func(m *corelink.Senses) bool { return m.Touched && m.Touches > 0 })
+	b.board.SetCliff(spine.FrontLeft, 0)
+	await(c, "a cliff", func(m *corelink.Senses) bool { return m.Cliffs == 1 && m.CliffsSeen > 0 })
+	if m := await(c, "the status", func(m *corelink.Power) bool { return m.Status&0x4000 != 0 }); m.Status&0x8 != 0 {
+		t.Errorf("one cliff sensor lifts nobody: %#x", m.Status)
+	}
+	for range 10 { // on a busy machine a click may become longer than one is
+		pressed := b.board.State().Frames
+		b.board.SetButton(true)
+		b.await("a click's time", func(s vectorsim.State) bool { return s.Frames >= pressed+20 })
+		b.board.SetButton(false)
+		released := mono.Now()
+		m := await(c, "a click", func(m *corelink.Senses) bool { return m.Singles > 0 || m.AtUS > (released+time.Second).Microseconds() })
+		if m.Singles > 0 {
+			return
+		}
+	}
+	t.Error("nobody hears a click")
 }

@@ -2,9 +2,11 @@ package robotapp
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"time"
 
+	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
@@ -15,14 +17,19 @@ import (
 const markPatience = 500 * time.Millisecond
 
 // cameOn reads how the run before this one ended, and notes that the robot is on (VEC-PWR-42). An end that nobody decided is reported with the
-// cause unknown.
+// cause unknown. After a recovery boot the note, which is among the user data, is left alone (VEC-BOOT-07).
 func (c *core) cameOn(ctx context.Context) {
 	root, err := os.OpenRoot(c.cfg.Root)
 	if err == nil {
 		defer root.Close()
-		c.lastOff, err = lastoff.Started(root)
+		c.recovery = inRecovery(ctx, c.log, root)
+		if !c.recovery {
+			c.lastOff, err = lastoff.Started(root)
+		}
 	}
 	switch {
+	case c.recovery:
+		c.log.WarnContext(ctx, "recovery boot: the user data are left alone")
 	case err != nil:
 		c.log.WarnContext(ctx, "how the robot went off is not known", logging.Err, err)
 		c.lastOff = lastoff.Unmeant
@@ -33,8 +40,20 @@ func (c *core) cameOn(ctx context.Context) {
 	}
 }
 
+// inRecovery reports whether this is a recovery boot. Where that cannot be read it is not.
+func inRecovery(ctx context.Context, log *slog.Logger, root *os.Root) bool {
+	p, err := bootparam.Read(root)
+	if err != nil {
+		log.ErrorContext(ctx, "taken for a normal boot", logging.Err, err)
+	}
+	return p.Recovery
+}
+
 // goingOff notes that the end is meant.
 func (c *core) goingOff() {
+	if c.recovery {
+		return
+	}
 	root, err := os.OpenRoot(c.cfg.Root)
 	if err == nil {
 		defer root.Close()
@@ -67,9 +86,10 @@ var offNames = [...]string{power.StayOn: "stay_on", power.Clean: "clean", power.
 // power is the keeper's part of the helm's report as a message.
 func (r *reporter) power() *corelink.Power {
 	k, s := &r.helm.Power, &r.helm.Sleep
-	allow := power.Allow(r.helm.Calm, s.State.Asleep(), k.Shedding.Now)
+	allow := power.Allow(r.helm.Calm, s.State.Asleep(), k.Hottest(), k.Shedding.Now)
+	r.c.clock.Store(uint32(allow.CPUMHz))
 	m := &corelink.Power{
-		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense) | r.helm.Sense.Motion.RobotStatus(), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
+		AtUS: r.helm.At.Microseconds(), Status: r.c.kind.status(&r.snap.Sense) | r.c.deck.helm.RobotStatus(&r.helm), Calm: r.helm.Calm, Sleep: s.State.String(), LastSleep: s.LastSleep.String(), LastWake: s.LastWake.String(),
 		SleepDebtHours: finite(float64(k.Debt)), Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged),
 		SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)), Heat: k.Body.Heat.String(), CPUHeat: k.CPU.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
 		ChargeAllowed: k.MayCharge(), CameraHz: allow.CameraHz, Display: allow.Display, ProxMS: uint32(allow.ProxEvery.Milliseconds()),
@@ -77,9 +97,6 @@ func (r *reporter) power() *corelink.Power {
 	}
 	if k.Battery.Level != power.Unknown {
 		m.PlayLeftSec = seconds(power.PlayLeft(power.DefaultGauge, k.Battery.Volts))
-	}
-	if m.Calm {
-		m.Status |= power.StatusCalm
 	}
 	return m
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
@@ -83,6 +85,27 @@ func TestPower(t *testing.T) {
 	}
 	if code := p.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestRecoveryBoot: VEC-BOOT-07: robotd drives the body of a robot whose user data nobody can open.
+func TestRecoveryBoot(t *testing.T) {
+	b := newBench(t)
+	data, line := filepath.Join(b.root, "data"), filepath.Join(b.root, bootparam.File)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(line), 0o755), os.WriteFile(line, []byte("anki.unbrick=1\n"), 0o644), os.WriteFile(data, []byte("kept"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	b.powerOn()
+	p := b.start(nil, "-device", b.device)
+	await(b.peer(), "power", func(m *corelink.Power) bool { return m.PlayLeftSec > 0 })
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if out := p.log.String(); strings.Contains(out, "note that the end is meant") || !strings.Contains(out, "recovery boot") {
+		t.Errorf("it says %s", out)
+	}
+	if got, err := os.ReadFile(data); err != nil || string(got) != "kept" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -33,8 +33,10 @@ type reporter struct {
 	fault   faultcode.Code
 	said    bool          // fault was said
 	charged bool          // Power was said
+	checked bool          // the body's first frame was looked at
 	off     time.Duration // since when the robot is going off; 0: it is not
 	felt    corelink.Inertial
+	sensed  corelink.Senses
 
 	older, newer rt.Stats // of the start of the last window but one, and of the last
 	turned       time.Duration
@@ -46,10 +48,13 @@ func (c *core) report(ctx context.Context) error {
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		r.say(ctx, r.state())
+		state := r.state()
+		r.checkStart(ctx)
+		r.say(ctx, state)
 		if m, ok := c.deck.motion(&r.helm); ok {
 			r.say(ctx, m)
 			r.sayInertial(ctx, n%statsEvery == statsEvery-1)
+			r.saySenses(ctx, n%statsEvery == statsEvery-1)
 			if !r.charged || n%statsEvery == statsEvery-1 {
 				r.charged = true
 				r.say(ctx, r.power())

@@ -41,10 +41,12 @@ type Config struct {
 	Device    string         // "": the body's usual one below Root
 	IMU       string         // the inertial sensors' device; "": the usual one below Root, if it is there
 	IMURate   int            // samples a second; 0: 200
+	Factory   bool           // answer the factory's command line, on a robot that has not left it
 	Firmware  string         // file with the body's own program; "": the body's usual one below Root
 	Record    string         // file for a recording of the run; "": none
 	RecordMiB int            // its most, in MiB
 	Thread    rtlinux.Thread // the loop's; without a priority the memory is not locked either
+	CPUClock  string         // file that takes the processor's highest clock, in kHz; "": nobody sets it
 	Notify    string         // address of the supervisor's notification socket; "": none
 }
 
@@ -106,8 +108,10 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 		imu.DefaultDevice+" below the root, if it is there)")
 	f.IntVar(&cfg.IMURate, "imu-rate", 200, "samples of the inertial sensors a second: 25, 50, 100, 200, 400, 800 or 1600")
 	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
+	f.BoolVar(&cfg.Factory, "factory", false, "answer the factory's command line on the charging pad, on a robot whose medical record says that it has not left the factory")
 	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's interrupts come to; -1: any")
+	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file that takes the processor's highest clock in kHz, such as /sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq: it follows heat, battery and sleep (default: the clock is left alone)")
 	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
 	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "the most that -record writes, in MiB; the recording ends there and the robot runs on")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
@@ -154,6 +158,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 		runner.Service{Name: "reporter", Run: c.report},
 		runner.Service{Name: "deck", Run: c.deck.run},
 		runner.Service{Name: "thermometer", Run: c.watchHeat},
+		runner.Service{Name: "processor clock", Run: c.capClock},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
 		runner.Service{Name: "inertial sensors", Run: c.imu.Run},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},

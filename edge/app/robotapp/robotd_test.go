@@ -750,9 +750,7 @@ func TestStuckPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := conn.Write(flood); err != nil {
-		t.Fatal(err)
-	}
+	go func() { _, _ = conn.Write(flood) }() // robotd reads it at its own pace, and parts with this peer before its end
 	after := await(c, "drops", func(l *corelink.LoopStats) bool { return l.Drops > 0 })
 	after = await(c, "later statistics", func(l *corelink.LoopStats) bool { return l.Steps >= after.Steps+400 })
 	if after.Peers != 2 || after.StepTime.P50 > 5000 {

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +25,7 @@ func boardCommand() *cobra.Command {
 		cfg                 vectorsim.Config
 		link, socket, start string
 		wav, where, imu     string
+		pad                 string
 		again               time.Duration
 		thread              rtlinux.Thread
 	}
@@ -39,7 +38,7 @@ sent 200 of them without a word from the head, or its battery is empty, it cuts 
 later; with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.
 
 With -socket the line is a Unix socket, which robotd -device takes too: it brings each frame at once, where a pseudo-terminal's come
-through worker threads of the kernel, late on a busy machine.`,
+through worker threads of the kernel, late on a busy machine. Heads come and go there too, one at a time: another one is hung up on.`,
 		Example: `  robotsim vector-board -pty /tmp/ttyHS0
   robotsim vector-board -socket /tmp/board.sock -imu /tmp/imu.sock -world table
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
@@ -62,6 +61,7 @@ through worker threads of the kernel, late on a busy machine.`,
 			if o.cfg.Press > 0 {
 				o.cfg.OnBoot = func(k vectorsim.Boot) { fmt.Fprintf(cmd.OutOrStdout(), "boot: %v\n", k) }
 			}
+			o.cfg.Factory = o.pad != ""
 			if err := o.thread.Check(); err != nil {
 				return cli.Usage("-%w", err)
 			}
@@ -84,16 +84,22 @@ through worker threads of the kernel, late on a busy machine.`,
 			if (o.link == "") == (o.socket == "") {
 				return cli.Usage("want -pty FILE or -socket FILE, one of them")
 			}
-			ctx, sensors := cmd.Context(), func() error { return nil }
+			nothing := func() error { return nil }
+			ctx, sensors, pad := cmd.Context(), nothing, nothing
+			if o.pad != "" {
+				if ctx, pad, err = servePad(ctx, board, o.pad); err != nil {
+					return err
+				}
+			}
 			if o.imu != "" {
 				ctx, sensors = serveIMU(ctx, board, o.imu, o.cfg.Seed)
 			}
 			if o.socket != "" {
-				err = serveBoard(ctx, board, o.socket, o.again, cmd.OutOrStdout())
+				err = onSocket(ctx, board, o.socket, o.again, cmd.OutOrStdout())
 			} else {
-				err = runBoard(ctx, board, o.link, o.again, cmd.OutOrStdout())
+				err = onPTY(ctx, board, o.link, o.again, cmd.OutOrStdout())
 			}
-			return errors.Join(err, sensors())
+			return errors.Join(err, sensors(), pad())
 		},
 	}
 	f := cmd.Flags()
@@ -101,6 +107,7 @@ through worker threads of the kernel, late on a busy machine.`,
 	f.DurationVar(&o.cfg.Press, "press", 0, pressUsage)
 	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket on which the board speaks, to one head at a time")
 	f.StringVar(&o.imu, "imu", "", "file that becomes a Unix socket on which the head's inertial sensors answer, for robotd -imu")
+	f.StringVar(&o.pad, "pad", "", "test firmware: file that becomes a link to a pseudo-terminal, the factory's serial line on the charging pad (default: as at home, without one)")
 	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
 	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
 	// A bare board has its head started by hand, at any time.
@@ -120,6 +127,52 @@ through worker threads of the kernel, late on a busy machine.`,
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	return cmd
+}
+
+// firmwareBytes is how long a simulated program is: 20 blocks.
+const firmwareBytes = 20 << 10
+
+func firmwareCommand() *cobra.Command {
+	var version string
+	cmd := &cobra.Command{
+		Use:   "vector-firmware FILE",
+		Short: "Write a firmware file for Vector's body board that its simulation starts",
+		Long: `Write a firmware file for Vector's body board: 16 bytes of version, then a program. As the real one does, the simulated boot-loader starts only a
+program with a good signature; after any other file the board has none to run until one is installed that is good.`,
+		Example: `  robotsim vector-firmware ./syscon.dfu -version 2.0.0
+  robotd -root ./r1 -device ./board -firmware ./syscon.dfu`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if version == "" || len(version) > 16 {
+				return cli.Usage("-version %.40q: want 1 to 16 bytes", version)
+			}
+			return os.WriteFile(args[0], vectorsim.Image(version, firmwareBytes, 1), 0o644)
+		},
+	}
+	cmd.Flags().StringVar(&version, "version", "", "version of the program, 1 to 16 bytes (required)")
+	_ = cmd.MarkFlagRequired("version") // the flag exists
+	return cmd
+}
+
+// servePad lets the factory's serial line on b's charging pad be at path, like serveIMU (VEC-CLI-01, VEC-HW-22).
+func servePad(ctx context.Context, b *vectorsim.Board, path string) (_ context.Context, stop func() error, _ error) {
+	pty, err := vectorsim.OpenPTY()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pointTo("-pad", path, pty.SlavePath); err != nil {
+		return nil, nil, errors.Join(err, pty.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		done <- b.ServePad(ctx, pty.Master)
+	}()
+	return ctx, func() error {
+		cancel()
+		return errors.Join(<-done, os.Remove(path), pty.Close())
+	}, nil
 }
 
 // punctual makes the board that this goroutine runs as punctual as hardware, as far as the system permits; out hears what it does not.
@@ -152,22 +205,47 @@ func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64)
 }
 
 // pressUsage explains -press.
-const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot; 0: as long as it needs, in no time"
+const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot, which leaves the user data alone; 0: as long as it needs, in no time"
 
-// runBoard runs b behind a pseudo-terminal that link names, until ctx ends or the power stays off. Each line of out is one thing that happened.
-func runBoard(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {
+// onPTY runs b behind a pseudo-terminal that link names.
+func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {
 	pty, err := vectorsim.OpenPTY()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pty.Close()) }()
-	if err := pointTo(link, pty.SlavePath); err != nil {
+	if err := pointTo("-pty", link, pty.SlavePath); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(link)) }()
+	run := func(ctx context.Context) error { return b.Run(ctx, pty.Master) }
+	return runBoard(ctx, run, link+" is "+pty.SlavePath, again, out)
+}
+
+// onSocket runs b behind a Unix socket, which is a line like the other: heads come and go, and the board goes on.
+func onSocket(ctx context.Context, b *vectorsim.Board, path string, again time.Duration, out io.Writer) (err error) {
+	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
+		return cli.Usage("-socket %s: is there and is no socket; want a name that is free", path)
+	}
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("-socket: %w", err)
+	}
+	defer dir.Close() // the socket has its own
+	line, err := vectorsim.ListenSocket(dir, filepath.Base(path))
+	if err != nil {
+		return fmt.Errorf("-socket: %w", err)
+	}
+	defer func() { err = errors.Join(err, line.Close()) }()
+	run := func(ctx context.Context) error { return b.RunOn(ctx, line) }
+	return runBoard(ctx, run, "listening on "+path, again, out)
+}
+
+// runBoard runs b on a line, until ctx ends or the power stays off. Each line of out is one thing that happened.
+func runBoard(ctx context.Context, run func(context.Context) error, where string, again time.Duration, out io.Writer) error {
 	for {
-		fmt.Fprintf(out, "power on: %s is %s\n", link, pty.SlavePath)
-		err := b.Run(ctx, pty.Master)
+		fmt.Fprintln(out, "power on:", where)
+		err := run(ctx)
 		switch {
 		case errors.Is(err, vectorsim.ErrShutdown):
 			fmt.Fprintln(out, "power off:", err)
@@ -186,67 +264,17 @@ func runBoard(ctx context.Context, b *vectorsim.Board, link string, again time.D
 	}
 }
 
-// serveBoard is runBoard on a Unix socket: the board has power while a head is connected, and a head that goes leaves it without a line.
-func serveBoard(ctx context.Context, b *vectorsim.Board, path string, again time.Duration, out io.Writer) error {
-	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
-		return cli.Usage("-socket %s: is there and is no socket; want a name that is free", path)
-	} else if err == nil {
-		if err := os.Remove(path); err != nil { // an earlier run left it
-			return fmt.Errorf("-socket: %w", err)
-		}
-	}
-	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return fmt.Errorf("-socket: %w", err)
-	}
-	defer ln.Close() // removes the file
-	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
-	fmt.Fprintf(out, "listening on %s\n", path)
-	for {
-		conn, err := ln.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("-socket: %w", err)
-		}
-		fmt.Fprintln(out, "power on: a head is connected")
-		err = b.Run(ctx, conn.(*net.UnixConn))
-		_ = conn.Close() // nothing waits in it that counts
-		switch {
-		case err == nil: // interrupted
-			return nil
-		case errors.Is(err, vectorsim.ErrShutdown):
-			fmt.Fprintln(out, "power off:", err)
-			return nil
-		case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-			fmt.Fprintln(out, "power off: the head is gone")
-			continue
-		case !errors.Is(err, vectorsim.ErrPowerCut):
-			return err
-		case again == 0:
-			return err
-		}
-		fmt.Fprintln(out, "power off:", err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(again):
-		}
-	}
-}
-
 // pointTo makes link a symbolic link to target. A link that an earlier run left behind is replaced, any other file is not.
-func pointTo(link, target string) error {
+func pointTo(flag, link, target string) error {
 	if old, err := os.Lstat(link); err == nil && old.Mode()&os.ModeSymlink == 0 {
-		return cli.Usage("-pty %s: is there and is no link; want a name that is free", link)
+		return cli.Usage("%s %s: is there and is no link; want a name that is free", flag, link)
 	}
 	tmp := fmt.Sprintf("%s.%d", link, os.Getpid())
 	if err := os.Symlink(target, tmp); err != nil {
-		return fmt.Errorf("-pty: make a link in %s: %w", filepath.Dir(link), err)
+		return fmt.Errorf("%s: make a link in %s: %w", flag, filepath.Dir(link), err)
 	}
 	if err := os.Rename(tmp, link); err != nil {
-		return fmt.Errorf("-pty: %w", errors.Join(err, os.Remove(tmp)))
+		return fmt.Errorf("%s: %w", flag, errors.Join(err, os.Remove(tmp)))
 	}
 	return nil
 }

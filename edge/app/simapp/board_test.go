@@ -20,7 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kennel/edge/body"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
+	"kennel/edge/body/vector/vectorsim"
 	"kennel/infra/cli"
 )
 
@@ -59,9 +61,15 @@ type program struct {
 
 func startBoard(t *testing.T, args ...string) (*program, string) {
 	t.Helper()
+	return startBoardOn(t, "-pty", args...)
+}
+
+// startBoardOn is startBoard with a line of that kind.
+func startBoardOn(t *testing.T, line string, args ...string) (*program, string) {
+	t.Helper()
 	link := filepath.Join(t.TempDir(), "ttyHS0")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	p := &program{t: t, cmd: robotsim(ctx, t, append([]string{"vector-board", "-pty", link}, args...)...), lines: make(chan string, 100)}
+	p := &program{t: t, cmd: robotsim(ctx, t, append([]string{"vector-board", line, link}, args...)...), lines: make(chan string, 100)}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -106,13 +114,20 @@ func (p *program) await(want string) string {
 }
 
 // A program that is not ours, in another language, made of the bytes alone: it reads version and data frames and moves every motor; then it
-// cuts the power (issue: what must hold 7; VEC-BODY-03 to 06, 12, H02, H03, H06, B02, B05).
+// cuts the power. What it sends that is not right is refused, and a frame that it leaves in the middle is no obstacle (issue: what must hold 7;
+// VEC-BODY-02 to 08, 12, H02 to H04, H06, B02, B04, B05).
 func TestForeignHead(t *testing.T) {
 	head := filepath.Join(t.TempDir(), "head")
 	if out, err := exec.Command("gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", head, filepath.Join("testdata", "head.c")).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	board, link := startBoard(t, "-version", "1.6.0.3331", "-volts", "3.9")
+	for _, line := range []string{"-pty", "-socket"} {
+		t.Run(line[1:], func(t *testing.T) { foreignHead(t, head, line) })
+	}
+}
+
+func foreignHead(t *testing.T, head, line string) {
+	board, link := startBoardOn(t, line, "-version", "1.6.0.3331", "-volts", "3.9")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var errs bytes.Buffer
@@ -139,6 +154,9 @@ func TestForeignHead(t *testing.T) {
 	var volts float64
 	if _, err := fmt.Sscan(said["battery"], &volts); err != nil || volts < 3.8 || volts > 3.95 {
 		t.Errorf("battery %q, want about 3.9", said["battery"])
+	}
+	if n := strings.Count(string(out), "back\n"); said["refused"] != "4" || n != 2 {
+		t.Errorf("%q frames refused, back %d times; want 4 and 2", said["refused"], n)
 	}
 	if said["version"] != "1.6.0.3331" || said["mics"] != "320" {
 		t.Errorf("version %q, microphones %q: want 1.6.0.3331 and 320", said["version"], said["mics"])
@@ -203,6 +221,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-socket", file}, cli.ExitUsage, "is no socket"},
 		{[]string{"-socket", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", file}, cli.ExitUsage, "is no link"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": is there and is no link"},
 		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-volts", "9"}, cli.ExitUsage, "want 3 to 4.2"},
@@ -214,7 +233,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "1", "-cpu", "100000"}, cli.ExitUsage, "want one of processors"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of [empty room table] or a file"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of [empty habitat room table] or a file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", file}, cli.ExitUsage, "world: "},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", gap}, cli.ExitUsage, "over a cliff"},
 	} {
@@ -322,4 +341,82 @@ func TestBoardIsPressed(t *testing.T) {
 	p.await("power off: vectorsim: power cut: the button was released")
 	p.await("power on") // somebody presses it for long enough now
 	p.await("boot: normal")
+}
+
+// TestFirmware: VEC-DFU-01, VEC-BOOT-04: the file is one that a board without a program starts.
+func TestFirmware(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "syscon.dfu")
+	var out, errOut bytes.Buffer
+	if code := Main([]string{"vector-firmware", file, "-version", "2.0.0"}, noenv, &out, &errOut); code != cli.ExitOK {
+		t.Fatalf("code %d, %s", code, &errOut)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fw, err := vector.ParseFirmware(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: vectorsim.NewStepped(vectorsim.Config{Start: vectorsim.StartEmpty}), Firmware: fw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Describe().Firmware; got != "2.0.0" {
+		t.Errorf("the board runs %q, want 2.0.0", got)
+	}
+	for _, args := range [][]string{{file}, {file, "-version", ""}, {file, "-version", "longer than 16 bytes"}, {"-version", "2"}} {
+		if code := Main(append([]string{"vector-firmware"}, args...), noenv, &out, &errOut); code != cli.ExitUsage {
+			t.Errorf("%v: code %d, want %d", args, code, cli.ExitUsage)
+		}
+	}
+}
+
+// TestBarePad: VEC-CLI-02, VEC-HW-22: with test firmware the board greets on the charging pad, and hands on what comes over it.
+func TestBarePad(t *testing.T) {
+	pad := filepath.Join(t.TempDir(), "pad")
+	board, link := startBoard(t, "-pad", pad)
+	tester, err := os.OpenFile(pad, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tester.Close()
+	head, err := os.OpenFile(link, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer head.Close()
+	find := func(f *os.File, want string) {
+		t.Helper()
+		found := make(chan bool, 1)
+		go func() {
+			var all []byte
+			b := make([]byte, 4096)
+			for n, err := f.Read(b); err == nil; n, err = f.Read(b) {
+				if all = append(all, b[:n]...); bytes.Contains(all, []byte(want)) {
+					found <- true
+					return
+				}
+			}
+		}()
+		select {
+		case <-found:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("no %q", want)
+		}
+	}
+	find(tester, "\xff\x92\x1f\xcf\xff\xff\xff\xff\nbooted\n")
+	if _, err := tester.WriteString(">esn\r"); err != nil {
+		t.Fatal(err)
+	}
+	find(head, "\xaaB2Hdc\x20\x00>esn\r\x00")
+	if err := board.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := board.wait(); err != nil {
+		t.Errorf("it ends with %v: %s", err, &board.errs)
+	}
+	if _, err := os.Lstat(pad); err == nil {
+		t.Errorf("%s is still there", pad)
+	}
 }

@@ -27,7 +27,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
   robotsim vector-board -pty /tmp/ttyHS0
   robotsim fleet -n 200 -root ./fleet -api https://localhost:8443 -ca root.crt -token-file operator.token`,
 	}
-	root.AddCommand(makeCommand(), robotCommand(getenv), boardCommand(), fleetCommand())
+	root.AddCommand(makeCommand(), robotCommand(getenv), boardCommand(), firmwareCommand(), fleetCommand())
 	cli.AddOutput(root)
 	return cli.Main(root, args, getenv, stdout, stderr)
 }

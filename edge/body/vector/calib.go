@@ -30,7 +30,8 @@ type Calibration struct {
 
 	CliffFullScale float64 // counts that read as 1 (own default)
 
-	ProxMin, ProxMax float64 // m, distances outside are refused (VEC-BODY-26)
+	ProxMin, ProxMax float64 // m, distances outside are counted as such (VEC-BODY-26)
+	ProxRate         float64 // 1e6 counts a second of one step of the sensor's rates (VEC-IO-24)
 	ProxSwap         bool    // the sensor's big-endian words come through unswapped (VEC-BODY-26); see convert.go
 
 	TouchMin, TouchMax uint16  // counts, readings outside are refused as saturated (VEC-BODY-27; own defaults)
@@ -66,6 +67,7 @@ func DefaultCalibration() Calibration {
 		CliffFullScale: 1024,
 		ProxMin:        0.030,
 		ProxMax:        1.200,
+		ProxRate:       1. / 128, // fixed point of 7 bits behind the point; own default
 		TouchMin:       1,
 		TouchMax:       4094,
 		TouchFullScale: 4095,
@@ -88,6 +90,7 @@ func (c *Calibration) Validate() error {
 		{"CliffFullScale", c.CliffFullScale, 1, math.MaxUint16},
 		{"ProxMin", c.ProxMin, 0, c.ProxMax},
 		{"ProxMax", c.ProxMax, 0, 65.535},
+		{"ProxRate", c.ProxRate, 1e-6, 1},
 		{"TouchMin", float64(c.TouchMin), 0, float64(c.TouchMax)},
 		{"TouchFullScale", c.TouchFullScale, 1, math.MaxUint16},
 		{"LostAfter in seconds", c.LostAfter.Seconds(), 0.01, 3600},

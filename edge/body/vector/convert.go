@@ -71,12 +71,14 @@ func (c *converter) take(m *spine.BodyData, at time.Duration) {
 	c.begun = true
 }
 
-// takeProx keeps the distance if it is a new sample and one the sensor can measure (VEC-BODY-26). What the sample counter says in
-// the first frame is old by an unknown time, so that one only starts the comparison.
+// takeProx keeps the distance if it is a new sample, and counts the ones that the sensor cannot measure (VEC-BODY-26): what they say, free sight or
+// nonsense, is for the senses (VEC-IO-24). What the sample counter says in the first frame is old by an unknown time, so that one only starts the
+// comparison.
 func (c *converter) takeProx(m *spine.BodyData, at time.Duration) {
-	millimetres, samples := m.ProxRange, m.ProxSamples
+	millimetres, samples, signal, ambient := m.ProxRange, m.ProxSamples, m.ProxSignal, m.ProxAmbient
 	if c.cal.ProxSwap {
 		millimetres, samples = bits.ReverseBytes16(millimetres), bits.ReverseBytes16(samples)
+		signal, ambient = bits.ReverseBytes16(signal), bits.ReverseBytes16(ambient)
 	}
 	isNew := c.begun && samples != c.prox
 	c.prox = samples
@@ -86,9 +88,9 @@ func (c *converter) takeProx(m *spine.BodyData, at time.Duration) {
 	metres := float64(millimetres) / 1000
 	if metres < c.cal.ProxMin || metres > c.cal.ProxMax {
 		c.proxRefused++
-		return
 	}
 	c.sense.ProxMetres, c.sense.ProxAt = metres, at
+	c.sense.ProxSignal, c.sense.ProxAmbient = float64(signal)*c.cal.ProxRate, float64(ambient)*c.cal.ProxRate
 }
 
 // powerBits pairs the battery word of a frame with body.Power (VEC-BODY-23).

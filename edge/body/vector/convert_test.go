@@ -117,7 +117,8 @@ func TestSpeedCountsTheFramesThatWereMissed(t *testing.T) {
 	}
 }
 
-func TestOnlyNewPlausibleDistancesCount(t *testing.T) {
+// TestOnlyNewDistancesCount: VEC-BODY-26: those outside the sensor's range are counted, and left to the senses (VEC-IO-24).
+func TestOnlyNewDistancesCount(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		conv := newConverter()
 		conv.cal.ProxSwap = swap
@@ -132,20 +133,23 @@ func TestOnlyNewPlausibleDistancesCount(t *testing.T) {
 			{7, 400, spine.SensorsPowered, 0, 0, 0}, // may be old
 			{7, 410, spine.SensorsPowered, 0, 0, 0}, // no new sample
 			{8, 420, spine.SensorsPowered, 3, 0.42, 0},
-			{9, 29, spine.SensorsPowered, 3, 0.42, 1},
-			{10, 1201, spine.SensorsPowered, 3, 0.42, 2},
+			{9, 29, spine.SensorsPowered, 4, 0.029, 1},
+			{10, 1201, spine.SensorsPowered, 5, 1.201, 2},
 			{11, 30, spine.SensorsPowered, 6, 0.03, 2},
 			{12, 1200, spine.SensorsPowered, 7, 1.2, 2},
 			{13, 500, 0, 7, 1.2, 2}, // without power
 		} {
 			m := frame(uint32(i + 1))
-			m.Status, m.ProxSamples, m.ProxRange = c.sensors, c.samples, c.mm
+			m.Status, m.ProxSamples, m.ProxRange, m.ProxSignal, m.ProxAmbient = c.sensors, c.samples, c.mm, 1280, 64
 			if swap {
-				m.ProxSamples, m.ProxRange = c.samples<<8|c.samples>>8, c.mm<<8|c.mm>>8
+				m.ProxSamples, m.ProxRange, m.ProxSignal, m.ProxAmbient = c.samples<<8|c.samples>>8, c.mm<<8|c.mm>>8, 5, 0x4000
 			}
 			conv.take(m, time.Duration(i+1))
 			s := &conv.sense
 			refused = conv.proxRefused
+			if rates := [2]float64{s.ProxSignal, s.ProxAmbient}; s.ProxAt > 0 && rates != [2]float64{10, 0.5} {
+				t.Errorf("swap %t, frame %d: rates %v, want 10 and 0.5", swap, i+1, rates)
+			}
 			if s.ProxAt != c.at || s.ProxMetres != c.metres || refused != c.refused {
 				t.Errorf("swap %t, frame %d: %v m at %v, %d refused; want %v at %v, %d", swap, i+1, s.ProxMetres, s.ProxAt, refused, c.metres, c.at, c.refused)
 			}
@@ -207,6 +211,7 @@ func TestCalibrationValidate(t *testing.T) {
 		"MaxDuty of head":         func(c *Calibration) { c.MaxDuty[3] = 1.1 },
 		"LightOrder of led[1]":    func(c *Calibration) { c.LightOrder[1] = 4 },
 		"ProxMin":                 func(c *Calibration) { c.ProxMin = 2 },
+		"ProxRate":                func(c *Calibration) { c.ProxRate = 0 },
 		"TouchMin":                func(c *Calibration) { c.TouchMin = 5000 },
 		"TrackWidth":              func(c *Calibration) { c.TrackWidth = math.Inf(1) },
 		"LostAfter":               func(c *Calibration) { c.LostAfter = 0 },

@@ -284,6 +284,7 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 // take handles every whole frame in the parser.
 func (d *Driver) take() {
 	now := d.port.Now()
+	d.parser.Expire(now)
 	for f, ok := d.parser.Next(); ok; f, ok = d.parser.Next() {
 		d.heard = now
 		switch f.Type {

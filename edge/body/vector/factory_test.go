@@ -34,7 +34,7 @@ func (x *tester) ask(chars string) string {
 	return x.PadRead()
 }
 
-// VEC-CLI-01 to 04: the banner, lines, words, replies in frames; nothing at home.
+// VEC-CLI-01 to 04: the banner, lines, words, replies in frames; the factory, and nobody at home, can switch it off to be stored (VEC-PWR-44).
 func TestFactoryCommandLine(t *testing.T) {
 	x := &tester{t: t, Stepped: vectorsim.NewStepped(vectorsim.Config{Factory: true, Version: "1.6.0", DischargePerMinute: -1})}
 	if got := x.PadRead(); got != "\xff\x92\x1f\xcf\xff\xff\xff\xff\nbooted\n" {

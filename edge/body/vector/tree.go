@@ -22,6 +22,9 @@ const (
 	armJoint  = 0.045 // m, height of the lift's joint; own geometry, as the simulated board has it
 	armLength = 0.066 // m, from the joint to the fork
 
+	laserMin = 0.03 // m (VEC-BODY-26)
+	laserMax = 1.2
+
 	batteryEmpty = 3.6 // V (GOSTAI-MAP-V-32)
 	batteryFull  = 4.1
 )
@@ -51,7 +54,7 @@ func Parts() []robot.Part {
 		{Path: "body.head.pitch", Is: []string{"RotationalMotor"}, Ranges: head},
 		{Path: "body.head.camera", Is: []string{"VideoIn"}, Has: []string{"format", "exposure", "gain", "resolution", "quality", "jpeg", "rgb", "grey8"},
 			Fixed: map[string]robot.Value{"xfov": robot.F(90 * math.Pi / 180), "yfov": robot.F(50 * math.Pi / 180)}},
-		{Path: "body.head.display", Is: []string{"VideoOut"},
+		{Path: "body.head.display", Is: []string{"VideoOut"}, // VEC-HW-09: RGB565
 			Fixed: map[string]robot.Value{"width": robot.I(184), "height": robot.I(96), "format": robot.I(100)}},
 		{Path: "body.head.speaker", Is: []string{"AudioOut"}, Has: []string{"volume"}},
 	}
@@ -67,7 +70,7 @@ func Parts() []robot.Part {
 		parts = append(parts, robot.Part{Path: "body.cliff" + c, Is: []string{"CliffSensor"}})
 	}
 	parts = append(parts, robot.Part{Path: "body.laser", Is: []string{"DistanceSensor"},
-		Props: map[string]robot.Value{"measuremin": robot.F(0.03), "measuremax": robot.F(1.2)}})
+		Props: map[string]robot.Value{"measuremin": robot.F(laserMin), "measuremax": robot.F(laserMax)}})
 	for _, s := range []struct{ name, is string }{{"accel", "AccelerationSensor"}, {"gyro", "GyroSensor"}} {
 		for _, axis := range []string{"[x]", "[y]", "[z]"} {
 			parts = append(parts, robot.Part{Path: "body." + s.name + axis, Is: []string{s.is}})
@@ -198,7 +201,9 @@ func (b *Binding) Sense(s *body.Sense) {
 			b.board.Set(id, s.Cliffs[i], s.At)
 		}
 	}
-	b.stamped(b.laser, s.ProxMetres, s.ProxAt)
+	if s.ProxMetres >= laserMin && s.ProxMetres <= laserMax { // that nothing is there the senses find
+		b.stamped(b.laser, s.ProxMetres, s.ProxAt)
+	}
 	b.stamped(b.raw, s.Touch, s.TouchAt)
 	pressed := 0.0
 	if s.Button {

@@ -111,6 +111,7 @@ func TestBinding(t *testing.T) {
 	// The sensors sleep: their last values grow old. The head was moved unseen: nobody knows where it is.
 	s.At, s.Power, s.Cliffs = 200*ms, body.SensorsOff|body.EncodersOff, [body.MaxCliffs]float64{}
 	s.Motors[spine.Head].Unseen = true
+	s.ProxMetres, s.ProxAt = 8.19, 190*ms // beyond what the sensor measures
 	show()
 	check("asleep", row{"cliffFL.val", 0.1, 100 * ms}, row{"laser.val", 0.25, 90 * ms}, row{name: "headPitch.val"}, row{"lift.val", 0.045 + 0.066*math.Sin(0.3), 200 * ms})
 	// The body begins anew: wheels go on from where they were, what was calibrated is not any more.

@@ -24,6 +24,8 @@ type Map struct {
 	Slip    float64  `json:"slip,omitempty"` // up to this share of a tread's way is lost on the floor, by chance; 0 to 0.5
 	Walls   []Wall   `json:"walls,omitempty"`
 	Cliffs  []Cliff  `json:"cliffs,omitempty"`
+	Floor   float64  `json:"floor,omitempty"` // what it reflects, of what an ordinary one does: 0 to 2; 0 is 1
+	Lines   []Line   `json:"lines,omitempty"` // on the floor; where they cross, the later one is seen
 	Objects []Object `json:"objects,omitempty"`
 	Charger *Charger `json:"charger,omitempty"`
 }
@@ -40,6 +42,17 @@ type Cliff struct {
 	Corners []Vec   `json:"corners"`
 	Drop    float64 `json:"drop,omitempty"`
 }
+
+// Line is painted on the floor. Width 0 is 15 mm; Shade is what it reflects, as Floor, and 0 is white.
+type Line struct {
+	From  Vec     `json:"from"`
+	To    Vec     `json:"to"`
+	Width float64 `json:"width,omitempty"`
+	Shade float64 `json:"shade,omitempty"`
+}
+
+// Wide is the line's width in metres.
+func (l *Line) Wide() float64 { return or(l.Width, lineWidth) }
 
 // Object is a thing on the floor: a box of Size (along its heading, across), or a disc of Radius. Height 0 is 0.044 m, as a cube has.
 type Object struct {
@@ -82,6 +95,9 @@ const (
 	wallHeight = 0.3
 	cubeEdge   = 0.044
 	dropHeight = 0.7
+	lineWidth  = 0.015
+	brightest  = 2.0
+	white      = 1.1 // of what an ordinary floor reflects
 )
 
 // Parse reads a map. Keys that it does not know are refused: a misspelled one would be a world that is not what it says.
@@ -153,6 +169,16 @@ func (m *Map) Validate() error {
 		c.must(c.err != nil || math.Abs(area(p.Corners)) >= leastSize*leastSize, "%s has no area, want corners in their order round it", at)
 		c.number(at+".drop", p.Drop, 0, farthest)
 	}
+	c.number("floor", m.Floor, 0, brightest)
+	c.count("lines", len(m.Lines))
+	for i, l := range m.Lines {
+		at := fmt.Sprintf("lines[%d]", i)
+		c.point(at+".from", l.From)
+		c.point(at+".to", l.To)
+		c.number(at+".width", l.Width, 0, farthest)
+		c.number(at+".shade", l.Shade, 0, brightest)
+		c.must(l.From.to(l.To).norm() >= leastSize, "%s is shorter than 1 mm, want two ends", at)
+	}
 	for i, o := range m.Objects {
 		at := fmt.Sprintf("objects[%d]", i)
 		c.pose(at+".at", o.At)
@@ -218,6 +244,17 @@ var builtin = map[string]func() *Map{
 			},
 			Objects: []Object{{Name: "cube", Shape: "box", At: Pose{0.2, 0.1, 0}, Size: Vec{cubeEdge, cubeEdge}}},
 		}
+	},
+	// Vector's habitat: a tray of 12 by 12 inches with a rim, dark, with a thick white line near the edge, and a charger in a corner (VEC-HW-24).
+	"habitat": func() *Map {
+		const half, in = 0.1524, 0.1224 // m; the line's middle is 30 mm from the edge
+		m := &Map{Name: "habitat", Start: Pose{-0.05, -0.04, 0}, Floor: 0.5, Charger: &Charger{At: Pose{-0.14, 0.085, 0}}}
+		for i, x := range [4]Vec{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}} {
+			y := [4]Vec{{1, -1}, {1, 1}, {-1, 1}, {-1, -1}}[i]
+			m.Walls = append(m.Walls, Wall{From: x.times(half), To: y.times(half), Height: 0.03})
+			m.Lines = append(m.Lines, Line{From: x.times(in), To: y.times(in)})
+		}
+		return m
 	},
 	// A room of 3 m by 2 m with a charger at a wall.
 	"room": func() *Map {

@@ -38,6 +38,10 @@ func TestParse(t *testing.T) {
 		{`{"objects":[{"shape":"ball","at":[0,0,0]}]}`, `is "ball", want box or disc`},
 		{`{"objects":[{"shape":"box","at":[0,0,0]}]}`, "objects[0].size[0] is 0"},
 		{`{"objects":[{"shape":"disc","at":[0,0,0],"radius":-1}]}`, "objects[0].radius is -1"},
+		{`{"floor":3}`, "floor is 3, want 0 to 2"},
+		{`{"lines":[{"from":[1,1],"to":[1,1]}]}`, "lines[0] is shorter than 1 mm"},
+		{`{"lines":[{"from":[1,1],"to":[1,2],"width":-1}]}`, "lines[0].width is -1"},
+		{`{"lines":[{"from":[1,1],"to":[1,2],"shade":9}]}`, "lines[0].shade is 9"},
 		{`{"charger":{"at":[0,0,9]}}`, "charger.at[2] is 9"},
 	} {
 		if _, err := Parse([]byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -48,7 +52,7 @@ func TestParse(t *testing.T) {
 
 // TestBuiltin: those there are can be lived in, and are written as they are read.
 func TestBuiltin(t *testing.T) {
-	if _, err := Builtin("moon"); err == nil || !strings.Contains(err.Error(), "empty room table") {
+	if _, err := Builtin("moon"); err == nil || !strings.Contains(err.Error(), "empty habitat room table") {
 		t.Errorf("%v, want the names there are", err)
 	}
 	for _, name := range Names() {

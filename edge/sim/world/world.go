@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -394,12 +395,31 @@ func (w *World) Contact() bool {
 	return v[0] <= contactGap && v[0] > -contactGap && math.Abs(v[1]) <= contactAside && math.Abs(turned) <= contactTurned
 }
 
+// Posture returns how the robot is.
+func (w *World) Posture() Posture { return w.posture }
+
 // HasCharger reports whether there is one.
 func (w *World) HasCharger() bool { return w.m.Charger != nil }
 
 // Floor reports whether cliff sensor i sees a floor.
 func (w *World) Floor(i int) bool {
 	return w.posture == OnTreads && (w.below || !w.Cliff(w.pose.At(w.robot.Cliffs[i])))
+}
+
+// Shade returns what the floor below cliff sensor i reflects, of what an ordinary floor does; 0 where it sees none.
+func (w *World) Shade(i int) float64 {
+	if !w.Floor(i) {
+		return 0
+	}
+	at := w.pose.At(w.robot.Cliffs[i])
+	for _, l := range slices.Backward(w.m.Lines) {
+		way := l.From.to(l.To)
+		along := min(max(l.From.to(at).dot(way)/way.dot(way), 0), 1)
+		if l.From.plus(way.times(along)).to(at).norm() <= l.Wide()/2 {
+			return or(l.Shade, white)
+		}
+	}
+	return or(w.m.Floor, 1)
 }
 
 // Range returns what the range finder measures, in metres; 0: nothing in sight. Upright in a hand it looks over low things; lying it looks

@@ -71,14 +71,14 @@ type MotorStatus struct {
 	Ticks    uint32 // since the last change; the unit is not documented
 }
 
-// BodyData is the data frame that the body sends each 5.12 ms (section 12.4 of the rows).
+// BodyData is the data frame that the body sends each 5.12 ms (section 12.4 of the rows). Undocumented bytes are kept (VEC-BODY-21).
 type BodyData struct {
 	Seq             uint32 // not named in the source; counts frames
 	Status          Status
 	FaultDevice     uint8
 	FaultItem       uint8
 	Motors          [numMotors]MotorStatus
-	Cliffs          [numCliffs]uint16 // reflected light
+	Cliffs          [numCliffs]uint16 // reflected light (VEC-HW-14)
 	BatteryRaw      int16             // 2.8 V / 2048 a count (VEC-BODY-22)
 	ChargerRaw      int16             // same scale
 	Temperature     int16             // degrees Celsius
@@ -94,7 +94,7 @@ type BodyData struct {
 	ProxSamples     uint16 // changes when a new sample exists
 	ProxCalibration uint32
 	Touch           uint16 // ADC counts
-	Button          uint16 // 0: released
+	Button          uint16 // 0: released; a signal of its own (VEC-HW-05)
 	MicIndices      [2]uint16
 	ButtonRelated   uint16
 	Gap102          [unknownSize]byte

@@ -1,6 +1,9 @@
 package spine
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // Counters count what a Parser met. Good frames aside, every byte is skipped or still waiting.
 type Counters struct {
@@ -18,11 +21,12 @@ func (c Counters) Bad() uint64 { return c.BadChecksum + c.UnknownType + c.BadSiz
 const BufferSize = 8192
 
 // Parser finds the frames of one direction in a stream of bytes. After a bad frame it goes on one byte later, so that a good frame
-// is found whatever surrounds it, even inside the length that a damaged header claims (VEC-BODY-07). A damaged header can hold
-// back what follows until the bytes it claims have arrived: 2.6 ms for a data frame at 3 Mbit/s.
+// is found whatever surrounds it, even inside the length that a damaged header claims (VEC-BODY-07). A damaged header or a frame that was cut
+// holds back what follows until the bytes it claims have arrived, 2.6 ms for a data frame at 3 Mbit/s, or until Expire gives it up.
 //
 //	n, err := port.Read(p.Space())
 //	p.Fill(n)
+//	p.Expire(now)
 //	for f, ok := p.Next(); ok; f, ok = p.Next() { ... }
 //
 // The zero value parses ToBody frames. A Parser is not safe for concurrent use.
@@ -30,8 +34,16 @@ type Parser struct {
 	dir        Direction
 	start, end int // the bytes not yet looked at are buf[start:end]
 	count      Counters
+	passed     uint64        // bytes before start, since the beginning
+	waits      bool          // for the rest of the frame
+	front      uint64        // that begins there
+	since      time.Duration // then
 	buf        [BufferSize]byte
 }
+
+// Patience is how long a frame may take from its first byte to its last (own default). The longest takes 3.5 ms on the line; a head on a desk may
+// write byte by byte. It ends before the 1.024 s after which a board cuts the power of a head that it does not hear.
+const Patience = 800 * time.Millisecond
 
 // NewParser returns a parser for frames of direction d.
 func NewParser(d Direction) *Parser { return &Parser{dir: d} }
@@ -41,7 +53,7 @@ func (p *Parser) Counters() Counters { return p.count }
 
 // Reset forgets the bytes that wait, which count as skipped; the counters stay.
 func (p *Parser) Reset() {
-	p.count.Skipped += uint64(p.end - p.start)
+	p.skip(p.end - p.start)
 	p.start, p.end = 0, 0
 }
 
@@ -57,6 +69,20 @@ func (p *Parser) Space() []byte {
 
 // Fill says that n bytes were read into Space.
 func (p *Parser) Fill(n int) { p.end += n }
+
+// Expire gives up a frame that began Patience ago and is not whole: whoever sent it will not go on. now is any clock that does not go back. Next
+// then looks behind its first byte.
+func (p *Parser) Expire(now time.Duration) {
+	switch {
+	case p.start == p.end:
+		p.waits = false
+	case !p.waits || p.front != p.passed:
+		p.waits, p.front, p.since = true, p.passed, now
+	case now-p.since > Patience:
+		p.waits = false
+		p.skip(1)
+	}
+}
 
 // Next returns the next good frame, or false when the rest of the buffer holds none yet. The payload is valid until Space.
 func (p *Parser) Next() (Frame, bool) {
@@ -75,6 +101,7 @@ func (p *Parser) Next() (Frame, bool) {
 		switch err {
 		case nil:
 			p.start += n
+			p.passed += uint64(n)
 			p.count.Good++
 			return f, true
 		case ErrShort:
@@ -92,5 +119,6 @@ func (p *Parser) Next() (Frame, bool) {
 
 func (p *Parser) skip(n int) {
 	p.start += n
+	p.passed += uint64(n)
 	p.count.Skipped += uint64(n)
 }

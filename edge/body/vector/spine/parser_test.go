@@ -91,6 +91,48 @@ func TestParserSurvivesEveryDamagedByte(t *testing.T) {
 	}
 }
 
+// A frame that was cut holds back what is behind it for Patience, and no longer, though nothing more comes; one that comes slowly is taken
+// (VEC-BODY-07).
+func TestParserGivesUpOnACutFrame(t *testing.T) {
+	block := new(Firmware).AppendFrame(nil)
+	ask := AppendCommand(nil, TypeVersion)
+	for _, tc := range []struct {
+		cut  int
+		held bool
+	}{{1, false}, {SyncSize, false}, {HeaderSize - 1, false}, {HeaderSize, true}, {HeaderSize + 100, true}, {len(block) - 1, false}} {
+		p := NewParser(ToBody)
+		found := len(feed(p, append(bytes.Clone(block[:tc.cut]), ask...), len(block)))
+		for _, at := range []time.Duration{0, Patience, Patience + 1} {
+			p.Expire(at)
+			for f, ok := p.Next(); ok; f, ok = p.Next() {
+				if found++; f.Type != TypeVersion {
+					t.Errorf("cut at %d: %v", tc.cut, f.Type)
+				}
+			}
+			if late := at > Patience; found > 0 != (late || !tc.held) {
+				t.Errorf("cut at %d, after %v: %d frames, %+v", tc.cut, at, found, p.Counters())
+			}
+		}
+	}
+
+	p := NewParser(ToBody)
+	now, whole := time.Duration(0), 0
+	for range 3 { // one byte at a time, and one frame after the other without a pause
+		for _, c := range ask {
+			p.Space()[0] = c
+			p.Fill(1)
+			p.Expire(now)
+			for _, ok := p.Next(); ok; _, ok = p.Next() {
+				whole++
+			}
+			now += Patience / time.Duration(len(ask))
+		}
+	}
+	if whole != 3 || p.Counters().Skipped != 0 {
+		t.Errorf("byte by byte: %d frames, %+v; want 3", whole, p.Counters())
+	}
+}
+
 func TestParserReset(t *testing.T) {
 	p := NewParser(ToHead)
 	ack := ACK.AppendFrame(nil)

@@ -91,7 +91,8 @@ type Board struct {
 	head      spine.HeadData
 	pad       pad
 	ears      []byte // what noise made of what the head sent
-	armed     bool   // the head has spoken
+	lived     time.Duration
+	armed     bool // the head has spoken
 	waited    time.Duration
 	untilBoot int // periods to the boot-loader's next frame
 	stalled   int // periods
@@ -166,6 +167,7 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 		defer func() { sent = b.spoil(sent, before) }()
 	}
 	b.state.Skipped += uint64(periods - 1)
+	b.lived += time.Duration(periods) * vector.Period
 	if b.brownOut {
 		return out, errBrownOut
 	}
@@ -261,9 +263,10 @@ func (b *Board) hear(in, out []byte) ([]byte, error) {
 	if b.noise.Corrupt > 0 {
 		b.damage(in)
 	}
-	for len(in) > 0 {
+	for more := true; more; more = len(in) > 0 { // also when nothing came: a frame that was cut may hold one back
 		n := copy(b.parser.Space(), in)
 		b.parser.Fill(n)
+		b.parser.Expire(b.lived)
 		in = in[n:]
 		bad := b.parser.Counters().Bad()
 		for f, ok := b.parser.Next(); ok; f, ok = b.parser.Next() {
@@ -526,7 +529,7 @@ func (b *Board) SetCelsius(c float64) { b.set(func(w *world) { w.degrees = c }) 
 // SetPower adds battery flags to those that follow from the physics.
 func (b *Board) SetPower(flags spine.Power) { b.set(func(w *world) { w.forced = flags }) }
 
-// SetTouch sets the touch sensor's raw reading; 0 and 4095 and above are saturated.
+// SetTouch sets the touch sensor's raw reading, beside which it feels charger, hand and weather; 0 and 4095 and above are saturated.
 func (b *Board) SetTouch(raw uint16) { b.set(func(w *world) { w.touch = raw }) }
 
 // SetButton presses or releases the button.

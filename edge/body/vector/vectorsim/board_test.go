@@ -259,6 +259,7 @@ func TestHaltStopsTheMotors(t *testing.T) {
 	}
 }
 
+// Idle motors have no power for their encoders and notice a hand all the same (VEC-MCT-17, VEC-PWR-21).
 func TestIdleEncodersNoticeAHandButDoNotCount(t *testing.T) {
 	b := newBench(t, Config{})
 	if m := b.drive(second, spine.HeadData{}); m.Status != spine.SensorsPowered {

@@ -109,6 +109,10 @@ const (
 	floorCounts      = 600 // a cliff sensor over a floor
 	touchCounts      = 500 // an untouched back
 	touchSaturated   = 4095
+	touchOnCharger   = 120       // what the charger's contacts add to it (VEC-HW-16)
+	touchInHand      = 60        // a hand round the body
+	touchHumid       = 40        // what the weather adds or takes at the most,
+	touchWeather     = time.Hour // from dry to damp and back
 	openRange        = 8190
 	defaultProxRange = 400              // mm
 	tickUnit         = time.Microsecond // of MotorStatus.Ticks (VEC-BODY-19)

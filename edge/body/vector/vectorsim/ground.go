@@ -90,10 +90,10 @@ func (w *world) ahead() uint16 {
 
 // below is what a cliff sensor sees.
 func (w *world) below(sensor int) uint16 {
-	if w.ground != nil && !w.ground.Floor(sensor) {
-		return 0
+	if w.ground == nil {
+		return w.cliffs[sensor]
 	}
-	return w.cliffs[sensor]
+	return uint16(min(math.Round(float64(w.cliffs[sensor])*w.ground.Shade(sensor)), math.MaxUint16))
 }
 
 // World returns what is around the body, and false if it is nowhere.

@@ -5,7 +5,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"kennel/edge/body"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/sense"
 	plane "kennel/edge/sim/world"
@@ -125,6 +128,106 @@ func TestDocking(t *testing.T) {
 	b.drive(1, spine.HeadData{})
 	if s := b.around(); s.Contact || b.State().OnCharger {
 		t.Errorf("carried away: %+v", s)
+	}
+}
+
+// TestHabitat: VEC-HW-24: on its dark floor the body drives over the white line before it gets to the rim: its front sensors see it begin and end, and
+// none takes it, or the floor behind it, for a cliff; not even after a rest on the line.
+func TestHabitat(t *testing.T) {
+	b := in(t, "habitat", Config{})
+	eyes := sense.NewCliffs(sense.Default().Cliff, 4)
+	var seen sense.CliffEvents
+	look := func(m spine.BodyData) {
+		var r [body.MaxCliffs]float64
+		for i, c := range m.Cliffs {
+			r[i] = float64(c) / vector.DefaultCalibration().CliffFullScale
+		}
+		ev := eyes.Step(vector.Period, &r)
+		seen.Lost |= ev.Lost
+		seen.Bright |= ev.Bright
+		seen.Dark |= ev.Dark
+		seen.LineEnd |= ev.LineEnd
+	}
+	dark := b.drive(1, spine.HeadData{})
+	if c := dark.Cliffs[spine.FrontLeft]; c < 280 || c > 320 {
+		t.Errorf("the floor reads %v, want half of an ordinary one", dark.Cliffs)
+	}
+	white := dark
+	for i := 0; i < 5*second && !b.around().Blocked; i++ {
+		m := b.drive(1, treads(0.2, 0.2))
+		if m.Cliffs[spine.FrontLeft] > white.Cliffs[spine.FrontLeft] {
+			white = m
+		}
+		look(m)
+	}
+	const front, back = sense.Set(1<<spine.FrontLeft | 1<<spine.FrontRight), sense.Set(1<<spine.BackLeft | 1<<spine.BackRight)
+	if c := white.Cliffs[spine.FrontLeft]; c < 640 || seen.Bright != front || seen.LineEnd|seen.Dark != front || seen.Lost != 0 {
+		t.Errorf("over the line, which reads %d: %+v", c, seen)
+	}
+	if s := b.around(); s.Range != 0 || s.Pose[0]+0.045 < 0.15 { // the rim is too near to be measured
+		t.Errorf("at the rim: %+v", s)
+	}
+	seen = sense.CliffEvents{}
+	for i := 0; i < second && b.drive(1, treads(-0.2, -0.2)).Cliffs[spine.FrontLeft] < 640; i++ {
+	}
+	for range 5 * second {
+		look(b.drive(1, spine.HeadData{})) // white is what it takes for the floor now
+	}
+	for range second / 2 {
+		look(b.drive(1, treads(-0.2, -0.2)))
+	}
+	if seen.Lost != 0 || seen.Dark&front == 0 || seen.Bright&back != 0 {
+		t.Errorf("from a rest on the line: %+v", seen)
+	}
+}
+
+// TestTouchShifts: VEC-HW-16: charger, hand and weather change what the touch wire reads, and only a hand that strokes is a touch.
+func TestTouchShifts(t *testing.T) {
+	b := in(t, "room", Config{DischargePerMinute: -1})
+	back := sense.NewTouch(sense.Default().Touch)
+	var happened sense.TouchEvents
+	at := time.Duration(0)
+	read := func(periods int) (mean float64) {
+		for range periods {
+			m := b.drive(1, spine.HeadData{})
+			at += vector.Period
+			mean += float64(m.Touch) / float64(periods)
+			happened |= back.Step(vector.Period, sense.TouchInput{Value: float64(m.Touch) / vector.DefaultCalibration().TouchFullScale, At: at, OnCharger: m.Power&spine.PadsPowered != 0})
+		}
+		return mean
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 3 {
+			t.Errorf("%s it reads %.1f, want %v", what, got, want)
+		}
+	}
+	near("on the floor", read(2*second), touchCounts)
+	b.SetCharger(true)
+	near("on the charger", read(2*second), touchCounts+touchOnCharger)
+	b.SetCharger(false)
+	if err := b.InWorld(func(w *plane.World) error { return w.PickUp() }); err != nil {
+		t.Fatal(err)
+	}
+	near("in a hand", read(2*second), touchCounts+touchInHand)
+	if happened&(sense.TouchBegan|sense.TouchEnded) != 0 || happened&sense.BaselineChanged == 0 {
+		t.Errorf("without a touch: events %b", happened)
+	}
+	b.SetTouch(touchCounts + 1000)
+	near("stroked in a hand", read(2*second), touchCounts+1000+touchInHand)
+	if happened&sense.TouchBegan == 0 {
+		t.Error("a touch is not felt")
+	}
+	for quarter, want := range []int{0, touchHumid, 0, -touchHumid} {
+		b.world.weather = time.Duration(quarter) * touchWeather / 4
+		if got := b.world.touchShift() - touchInHand; got != want {
+			t.Errorf("quarter %d of the weather shifts it by %d, want %d", quarter, got, want)
+		}
+	}
+	for _, saturated := range []uint16{0, touchSaturated} {
+		if b.SetTouch(saturated); b.drive(1, spine.HeadData{}).Touch != saturated {
+			t.Errorf("saturated at %d it is not steady", saturated)
+		}
 	}
 }
 

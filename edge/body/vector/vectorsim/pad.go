@@ -1,6 +1,14 @@
 package vectorsim
 
-import "kennel/edge/body/vector/spine"
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/spine"
+)
 
 // The charging pad as the factory's serial line: one pin at 115,200 bit/s, so 59 characters a period at most; a frame holds 32 (VEC-CLI-01 to 04).
 const (
@@ -42,4 +50,29 @@ func (b *Board) PadRead() string {
 	s := string(b.pad.out)
 	b.pad.out = b.pad.out[:0]
 	return s
+}
+
+// ServePad is the wire on the pad, until ctx ends (nil): each period what came over it goes in, and what the board says goes out.
+func (b *Board) ServePad(ctx context.Context, pin syscall.Conn) error {
+	w, err := newWire(pin)
+	if err != nil {
+		return fmt.Errorf("vectorsim: pad: %w", err)
+	}
+	tick := time.NewTicker(vector.Period)
+	defer tick.Stop()
+	for {
+		in, err := w.read()
+		if err != nil {
+			return fmt.Errorf("vectorsim: pad: %w", err)
+		}
+		b.PadWrite(string(in))
+		if _, err := w.write([]byte(b.PadRead())); err != nil {
+			return fmt.Errorf("vectorsim: pad: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }

@@ -40,6 +40,7 @@ type world struct {
 
 	cliffs      [4]uint16
 	touch       uint16
+	weather     time.Duration // since it was as dry as it is damp
 	button      bool
 	prox        uint16 // mm
 	proxSample  uint16 // as last measured
@@ -87,6 +88,7 @@ func (w *world) reset() {
 // step lets one period pass. It reports whether the battery holds.
 func (w *world) step() bool {
 	const dt = vector.Period
+	w.weather = (w.weather + dt) % touchWeather
 	w.move(dt)
 	w.power(dt)
 	every := proxEvery
@@ -169,7 +171,7 @@ func (w *world) count(motor int) int32 {
 
 func (w *world) encodersOff() bool { return w.idle >= idleAfter }
 
-// byHand turns a part from outside. Encoders that are off notice the movement and not how far it went (VEC-BODY-24).
+// byHand turns a part from outside. Encoders that are off notice the movement and not how far it went (VEC-BODY-24, VEC-HW-13).
 func (w *world) byHand(motor int, rad float64) {
 	before := w.angle[motor]
 	w.shift(motor, rad)
@@ -206,7 +208,7 @@ func (w *world) power(dt time.Duration) {
 	}
 }
 
-// warm lets the board follow a temperature.
+// warm lets the board follow a temperature: its processor measures its own, which is above the room's (VEC-HW-17).
 func (w *world) warm(target float64, dt time.Duration) {
 	w.degrees += float64((target - w.degrees) * (float64(dt) / float64(warmUp)))
 }
@@ -281,8 +283,8 @@ func (w *world) report(m *spine.BodyData) {
 		m.Cliffs[i] = w.jitter(w.below(i), 5)
 	}
 	m.Touch = w.touch
-	if m.Touch < touchSaturated { // a saturated converter is steady
-		m.Touch = w.jitter(m.Touch, 3)
+	if m.Touch > 0 && m.Touch < touchSaturated { // a saturated converter is steady
+		m.Touch = w.jitter(uint16(min(max(int(m.Touch)+w.touchShift(), 1), touchSaturated-1)), 3)
 	}
 	m.Button = 0
 	if w.button {
@@ -299,6 +301,27 @@ func (w *world) report(m *spine.BodyData) {
 	if w.sound != nil {
 		w.soundAt = w.sound.play(m, w.soundAt)
 	}
+}
+
+// touchShift is what the touch wire feels beside a hand that strokes: the charger's contacts, a hand that holds, the weather (VEC-HW-16).
+func (w *world) touchShift() int {
+	shift := 0
+	if w.onCharger {
+		shift += touchOnCharger
+	}
+	if w.ground != nil && w.ground.Posture() == plane.InHand {
+		shift += touchInHand
+	}
+	const quarter = int(touchWeather / vector.Period / 4)
+	at := int(w.weather / vector.Period)
+	switch {
+	case at <= quarter:
+	case at <= 3*quarter:
+		at = 2*quarter - at
+	default:
+		at -= 4 * quarter
+	}
+	return shift + touchHumid*at/quarter
 }
 
 func (w *world) powerFlags() spine.Power {

@@ -1,0 +1,91 @@
+package agentapp
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+
+	"kennel/certs/devicecert"
+	"kennel/edge/agent/platform"
+	"kennel/edge/agent/robotfs"
+	"kennel/edge/bootparam"
+	"kennel/edge/emr"
+	"kennel/edge/oem"
+)
+
+// After a recovery boot agentd never opens the user data, which may be what keeps the robot from starting, or be written by a newer release
+// (VEC-BOOT-07). It lives in a root of its own: an area of the boot's memory file system, with copies of what says who the robot is and whom to
+// call. What it writes goes there and ends with the boot (VEC-BOOT-12); the factory's files stay as they are. An agent that cannot leave its root
+// needs no further care, but where the cloud would take an empty robot for what the robot has become: documents are not synchronised, events are
+// not kept, because nobody knows what the owner allowed, and a certificate is used and never asked for the first time.
+
+// recoveryDir is the area.
+const recoveryDir = "run/recovery"
+
+// recoveryCopies are the files and folders that are copied into it, if they are there.
+var recoveryCopies = []string{
+	bootparam.File, platform.OSVersionFile, platform.VersionFile, platform.RootCertFile, platform.ServerConfigFile, platform.PlatformFile,
+	"anki/etc", oem.Dir, path.Dir(devicecert.KeyFile),
+}
+
+// recoveryProblem is what the cloud hears of a robot that booted so.
+const recoveryProblem = "recovery boot: the user data are left alone and no setting is in force; switch the robot off and on for a normal boot"
+
+// recoveryArea makes the area anew, and returns it as a root.
+func recoveryArea(root *os.Root) (*os.Root, error) {
+	if err := root.RemoveAll(recoveryDir); err != nil {
+		return nil, err
+	}
+	if err := root.MkdirAll(recoveryDir, 0o700); err != nil {
+		return nil, err
+	}
+	area, err := root.OpenRoot(recoveryDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range recoveryCopies {
+		if err := copyInto(area, root, name); err != nil {
+			_ = area.Close() // err says more
+			return nil, err
+		}
+	}
+	// The medical record is a device on the original, so it is read as one. Whoever needs one that cannot be read will say so.
+	if rec, err := emr.Read(root); err == nil {
+		if err := robotfs.WriteFile(area, emr.Path, rec.Append(nil), 0o644); err != nil {
+			_ = area.Close() // likewise
+			return nil, err
+		}
+	}
+	return area, nil
+}
+
+// copyInto copies a file, or a folder with the plain files in it and below. What is neither, links above all, is left out.
+func copyInto(to, from *os.Root, name string) error {
+	return fs.WalkDir(from.FS(), name, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return fmt.Errorf("copy %s: %w", name, err)
+		case !e.Type().IsRegular():
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
+		b, err := robotfs.ReadFile(from, name)
+		if err == nil {
+			err = to.MkdirAll(path.Dir(name), 0o700)
+		}
+		if err == nil {
+			err = to.WriteFile(name, b, info.Mode().Perm())
+		}
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
+		return nil
+	})
+}

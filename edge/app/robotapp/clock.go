@@ -1,0 +1,57 @@
+package robotapp
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"kennel/infra/logging"
+)
+
+// clockEvery is how often it is looked whether the clock has to change: as often as the processor's temperature.
+const clockEvery = heatEvery
+
+// capClock keeps the processor's highest clock at what is allowed until ctx ends (VEC-PWR-12, VEC-PWR-23); the last one stays. Without a file to say it
+// in, the clock is somebody else's.
+func (c *core) capClock(ctx context.Context) error {
+	if c.cfg.CPUClock == "" {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(clockEvery)
+	defer tick.Stop()
+	said, failed := uint32(0), false
+	for {
+		if mhz := c.clock.Load(); mhz != said {
+			err := writeClock(c.cfg.CPUClock, mhz)
+			switch {
+			case err == nil:
+				c.log.DebugContext(ctx, "the processor's highest clock", "mhz", mhz)
+				said = mhz
+			case !failed: // once is enough for an operator
+				c.log.WarnContext(ctx, "the processor's clock cannot be set", logging.Err, err)
+			}
+			failed = err != nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// writeClock writes it as Linux reads it, in kHz (kernel documentation, CPU performance scaling: scaling_max_freq). The kernel keeps to what the
+// processor can do.
+func writeClock(name string, mhz uint32) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%d\n", mhz*1000)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,31 @@
+package robotapp
+
+import (
+	"context"
+	"os"
+
+	"kennel/edge/body/vector"
+	"kennel/edge/emr"
+	"kennel/infra/logging"
+)
+
+// factory is the head's end of the factory's command line (VEC-CLI-03). nil, as on every robot at home: it is off (VEC-CLI-01, VEC-STOR-05).
+func (c *core) factory(ctx context.Context) *vector.Factory {
+	if !c.cfg.Factory {
+		return nil
+	}
+	root, err := os.OpenRoot(c.cfg.Root)
+	var rec emr.Record
+	if err == nil {
+		defer root.Close() // read only
+		rec, err = emr.Read(root)
+	}
+	if err != nil || !emr.FactoryMode(rec, c.cfg.Factory) {
+		c.log.WarnContext(ctx, "no command line on the charging pad: the robot has left the factory, as far as its medical record says", logging.Err, err)
+		return nil
+	}
+	c.log.WarnContext(ctx, "the factory's command line is open on the charging pad")
+	return &vector.Factory{Commands: map[string]vector.FactoryCommand{
+		"esn": func([]string) (string, error) { return rec.Serial(), nil },
+	}}
+}

@@ -1,0 +1,90 @@
+package robotapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"kennel/edge/body"
+	"kennel/edge/faultcode"
+	"kennel/infra/durable"
+	"kennel/infra/logging"
+)
+
+// rampostError holds what was wrong when the body started, for the programs that start later (VEC-BOOT-09): the status of a failed update of its
+// firmware as a number, then a line of words for each thing that the first frame said. It is there only if something was.
+const rampostError = "dev/rampost_error"
+
+// startNote is what the file says.
+type startNote struct {
+	mu       sync.Mutex
+	status   uint16 // 0: the firmware is as it shall be
+	problems []string
+}
+
+// noteStart changes the note; one of an earlier start is gone then.
+func (c *core) noteStart(ctx context.Context, change func(*startNote)) {
+	n := &c.note
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n)
+	if err := n.write(c.cfg.Root); err != nil {
+		c.log.WarnContext(ctx, "note how the body started", logging.Err, err)
+	}
+}
+
+func (n *startNote) write(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	lines := n.problems
+	if n.status != 0 {
+		lines = append([]string{fmt.Sprint(n.status)}, lines...)
+	}
+	if len(lines) == 0 {
+		if err := root.Remove(rampostError); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return durable.Write(root, rampostError, []byte(strings.Join(lines, "\n")+"\n"), 0o644, 0o755)
+}
+
+// startProblems is what a body's first frame says of its battery, its temperature and its self tests.
+func startProblems(s *body.Sense) (problems []string) {
+	for _, f := range []struct {
+		flag body.Power
+		text string
+	}{
+		{body.BatteryDisconnected, "battery disconnected"},
+		{body.BelowCritical, fmt.Sprintf("battery below its critical voltage: %.2f V", s.BatteryVolts)},
+		{body.ShutdownImminent, "the body is about to cut the power"},
+		{body.Overheated, fmt.Sprintf("overheated: %.0f degrees Celsius", s.Temperature)},
+	} {
+		if s.Power.Has(f.flag) {
+			problems = append(problems, f.text)
+		}
+	}
+	if code := faultcode.Code(s.Fault); code != 0 {
+		problems = append(problems, fmt.Sprintf("fault %d: %s", int(code), code.Text()))
+	}
+	return problems
+}
+
+// checkStart looks at the first frame of the body, once a start.
+func (r *reporter) checkStart(ctx context.Context) {
+	if s := &r.snap.Sense; !r.checked && s.At > 0 {
+		r.checked = true
+		problems := startProblems(s)
+		for _, p := range problems {
+			r.c.log.WarnContext(ctx, "the body did not start well", "problem", p)
+		}
+		r.c.noteStart(ctx, func(n *startNote) { n.problems = problems })
+	}
+}

@@ -1,0 +1,47 @@
+// Package bootparam reads what the boot-loader told the kernel, as far as the robot's programs act on it.
+package bootparam
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// File is the kernel's command line, below the robot's root.
+const File = "proc/cmdline"
+
+// The robot's own words on it (VEC-BOOT-08). The third, dm=, is the kernel's: the table with which it checks the system before it is mounted
+// (VEC-BOOT-10).
+const (
+	Unbrick = "anki.unbrick"
+	dev     = "anki.dev"
+)
+
+// Params is what it says. The zero value is a normal boot of a robot at home.
+type Params struct {
+	Dev      bool // a development robot
+	Recovery bool // somebody held the button until it was to boot its recovery system (VEC-BOOT-03)
+}
+
+// Parse reads a command line. A word counts bare or with the value 1.
+func Parse(line string) Params {
+	var p Params
+	for _, w := range strings.Fields(line) {
+		p.Dev = p.Dev || is(w, dev)
+		p.Recovery = p.Recovery || is(w, Unbrick)
+	}
+	return p
+}
+
+func is(word, name string) bool { return word == name || word == name+"=1" }
+
+// Read reads the file. Without one nothing was said.
+func Read(root *os.Root) (Params, error) {
+	b, err := root.ReadFile(File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Params{}, fmt.Errorf("kernel's command line: %w", err)
+	}
+	return Parse(string(b)), nil
+}
