@@ -1,6 +1,7 @@
 package robotapp
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,7 +20,12 @@ import (
 // newTestDeck is a deck whose helm takes orders and does nothing.
 func newTestDeck(t *testing.T) *deck {
 	t.Helper()
-	srv, err := corelink.Listen(t.TempDir(), corelink.Hello{Program: "robotd"})
+	return newTestDeckAt(t, t.TempDir())
+}
+
+func newTestDeckAt(t *testing.T, root string) *deck {
+	t.Helper()
+	srv, err := corelink.Listen(root, corelink.Hello{Program: "robotd"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,5 +185,42 @@ func TestFloodOfLines(t *testing.T) {
 	d.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Line: "headPitch = " + strings.Repeat("[", 60_000)})
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// TestLineWithoutABody: a device that is gone keeps its place in the tree, and its slots are unavailable (GOSTAI-OPEN-13).
+func TestLineWithoutABody(t *testing.T) {
+	b := &bench{t: t, root: t.TempDir()}
+	d := newTestDeckAt(t, b.root)
+	d.c.running.Store(false)
+	volts, err := d.helm.Model().Tree.Lookup("battery.voltage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.helm.Board().Set(volts.Refs[0].ID, 3.9, time.Second)
+	d.helm.Board().Publish(time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- d.c.srv.Serve(ctx, corelink.Handlers{Message: func(p corelink.Peer, m corelink.Message) { d.handle(ctx, p, m) }})
+	}()
+	p := b.peer()
+	await(p, "hello", func(*corelink.Hello) bool { return true })
+	for line, want := range map[string]corelink.Did{
+		"robot.type":      {Code: "ok", Value: `"wheeled"`},
+		"battery.voltage": {Code: unavailable, Detail: "battery.voltage: " + noBody},
+		"wheelL.speed":    {Code: unavailable, Detail: "robot.body.wheel[left].speed: not measured yet"},
+		"headPitch = 0.1": {Code: unavailable, Detail: "headPitch: " + noBody},
+		"robot.go(1)":     {Code: unavailable, Detail: "robot.go: " + noBody},
+	} {
+		got := *p.line("%s", line)
+		if got.Request = 0; got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+	}
+	p.end()
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
