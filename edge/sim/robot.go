@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/claim"
+	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/agent/witness"
@@ -71,7 +72,8 @@ type State struct {
 
 // Run boots the robot and keeps it alive until ctx ends: a process that ends is started again, and when the board cuts the power (because nothing
 // spoke to it for 200 frames, or because it was told to) the head dies with it and boots anew, as if the button were pressed. It boots anew also
-// when agentd ended because the user data are to be cleared: all that lies there is closed then, logs too.
+// when agentd ended because the user data are to be cleared: all that lies there is closed then, logs too; and when it ended for the nightly reboot
+// (VEC-BOOT-16), whose other half this is.
 func Run(ctx context.Context, cfg Config) error {
 	root, err := os.OpenRoot(cfg.Root)
 	if err != nil {
@@ -81,7 +83,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if _, err := root.Stat(simFile); err != nil {
 		return fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", cfg.Root, err)
 	}
-	r := &robot{cfg: cfg, root: root, reboot: make(chan struct{}, 1), state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
+	r := &robot{cfg: cfg, root: root, reboot: make(chan string, 1), state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
 	var world World
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
 		return err
@@ -113,8 +115,8 @@ type robot struct {
 	root *os.Root
 	imu  *vectorsim.IMU
 
-	reboot chan struct{} // one slot
-	truth  *truth        // nil: the body is nowhere
+	reboot chan string // why; one slot
+	truth  *truth      // nil: the body is nowhere
 
 	mu    sync.Mutex
 	state State
@@ -213,8 +215,8 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		// No current, no goodbye: the head dies where it stands.
 		r.kill()
 	case end = <-failed:
-	case <-r.reboot:
-		r.cfg.Log.InfoContext(ctx, "the user data are to be cleared; booting anew")
+	case why := <-r.reboot:
+		r.cfg.Log.InfoContext(ctx, "booting anew", "reason", why)
 	case <-ctx.Done():
 	}
 	headCancel()
@@ -271,11 +273,20 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 		},
 		OnExit: func(proc.Exit) {
 			r.note(name, 0)
-			if name == "agentd" && wipe.Requested(r.root) {
-				select {
-				case r.reboot <- struct{}{}:
-				default: // said already
-				}
+			why := ""
+			switch {
+			case name != "agentd":
+			case wipe.Requested(r.root):
+				why = "the user data are to be cleared"
+			case nightly.Asked(r.root):
+				why = "it is night"
+			}
+			if why == "" {
+				return
+			}
+			select {
+			case r.reboot <- why:
+			default: // said already
 			}
 		},
 		OnGiveUp: func(n int) {

@@ -228,7 +228,7 @@ func TestTimesOfDay(t *testing.T) {
 			for range 12 { // moments by chance
 				in(t, func(t *testing.T, r *robot) {
 					r.settings.Earliest, r.settings.Latest, r.zone = tc.from, tc.to, zone(t, tc.zone)
-					r.ahead = tc.begin.Add(-day).Sub(time.Now())
+					r.ahead = time.Until(tc.begin.Add(-day))
 					r.setAt = time.Now().Add(day) // nothing of the day before
 					r.live(time.Now().Add(2*day - time.Hour))
 					if len(r.reboots) > tc.most || tc.want != "" && len(r.reboots) == 0 && tc.from != tc.to {
@@ -385,7 +385,7 @@ func TestNeverAgainstTheRules(t *testing.T) {
 				Earliest: time.Duration(rnd.IntN(86401)) * time.Second, Latest: time.Duration(rnd.IntN(86401)) * time.Second,
 				InhibitorDelay: time.Duration(rnd.IntN(60)) * time.Second, MinimumUptime: time.Duration(rnd.IntN(8*3600)) * time.Second,
 			}
-			r.ahead = time.Date(2026, 3, 27, 0, 0, 0, 0, time.UTC).Sub(time.Now()) // clocks change in Europe and in a part of Australia soon
+			r.ahead = time.Until(time.Date(2026, 3, 27, 0, 0, 0, 0, time.UTC)) // clocks change in Europe and in a part of Australia soon
 			r.zone = zones[rnd.IntN(len(zones))]
 			change := func() {
 				switch rnd.IntN(9) {

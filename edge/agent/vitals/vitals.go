@@ -47,6 +47,8 @@ type Vitals struct {
 	sensed bool
 	power  corelink.Power
 	powers bool
+
+	powerAt time.Time // of the last Power
 }
 
 // New returns empty vitals. emit takes events and changed asks for a status soon; stats takes increments of lifetime statistics by their
@@ -204,7 +206,7 @@ func (v *Vitals) takePower(p corelink.Power) {
 	if v.powers && p.Charging == cooldown && v.power.Charging != cooldown {
 		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "battery.cooldown", S1: p.Heat})
 	}
-	v.power, v.powers = p, true
+	v.power, v.powers, v.powerAt = p, true, time.Now()
 	if v.runs == v.hello.PID && v.runs != 0 {
 		return
 	}
@@ -344,6 +346,14 @@ func (v *Vitals) Fill(m *status.Message) {
 		LateP50: float64(l.Lateness.P50), LateP99: float64(l.Lateness.P99), LateP999: float64(l.Lateness.P999), LateMax: float64(l.Lateness.Max),
 		StepP50: float64(l.StepTime.P50), StepP99: float64(l.StepTime.P99), StepMax: float64(l.StepTime.Max),
 	}
+}
+
+// Resting reports whether the robot saves power: it is in calm power mode or asleep (VEC-PWR-20, VEC-PWR-30). False, too, while robotd says nothing.
+func (v *Vitals) Resting() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s, ok := power.ParseSleep(v.power.Sleep)
+	return !v.powerAt.IsZero() && time.Since(v.powerAt) < stale && (v.power.Calm || ok && s.Asleep())
 }
 
 func (v *Vitals) fresh() bool { return !v.at.IsZero() && time.Since(v.at) < stale }

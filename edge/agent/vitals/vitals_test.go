@@ -134,6 +134,30 @@ func TestSensesBecomeEvents(t *testing.T) {
 	}
 }
 
+// TestResting: VEC-PWR-20, VEC-PWR-30: calm power mode and each state of sleep, while robotd says so.
+func TestResting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, _ := newVitals()
+		is := func(what string, want bool) {
+			t.Helper()
+			if v.Resting() != want {
+				t.Errorf("%s: resting %v", what, !want)
+			}
+		}
+		is("nobody said anything", false)
+		for s := power.SleepNothing; s <= power.EmergencySleep; s++ {
+			v.Handle(&corelink.Power{Sleep: s.String()})
+			is(s.String(), s.Asleep())
+		}
+		v.Handle(&corelink.Power{Sleep: "a state of later"})
+		is("a state that nobody knows", false)
+		v.Handle(&corelink.Power{Sleep: power.Awake.String(), Calm: true})
+		is("calm", true)
+		time.Sleep(stale)
+		is("calm a while ago", false)
+	})
+}
+
 // TestCooldownBecomesAnEvent: VEC-PWR-53.
 func TestCooldownBecomesAnEvent(t *testing.T) {
 	v, s := newVitals()

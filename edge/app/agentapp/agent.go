@@ -29,6 +29,7 @@ import (
 	"kennel/edge/agent/docs"
 	"kennel/edge/agent/hoststats"
 	"kennel/edge/agent/link"
+	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/pilot"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
@@ -72,6 +73,9 @@ type Agent struct {
 	owned    *owned                    // nil: frugal
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 	permit   permit                    // of the battery, to use the cloud
+	agreed   atomic.Bool               // the clock of the cloud is ours, by its newest answer
+	nightly  *nightly.Rebooter         // nil: none
+	night    nightly.Last              // what the start follows
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
 	links   int        // how many connections there were
@@ -128,6 +132,9 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 		see = witness.NewClient(root)
 	}
 	a.pilot = pilot.New(a.core, see, a.publish, a.log)
+	if cfg.Nightly != nil && !cfg.Recovery {
+		a.newNightly()
+	}
 	a.teller = wipe.NewTeller(root, requester{a}, a.emitKept, a.log)
 	a.checkFactory()
 	if !cfg.Frugal {
@@ -150,6 +157,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer func() { _ = supervisor.Close() }() // datagrams: nothing is buffered
 	a.emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.os, S3: a.boot})
+	a.tellNight()
 	services := []runner.Service{
 		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
 		{Name: "release", Run: a.release.Run},
@@ -166,6 +174,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.owned != nil {
 		services = append(services, a.owned.services(a)...)
+	}
+	if a.nightly != nil {
+		services = append(services, runner.Service{Name: "nightly reboot", Run: a.nightly.Run})
 	}
 	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. Whether the cloud answers is no part of it: the robot goes on alone
 		services = append(services, runner.Service{Name: "supervisor", Run: func(ctx context.Context) error {
@@ -361,7 +372,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 		url = id.MQTT()
 	}
 	l, err := link.New(link.Config{
-		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown,
+		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown, OnTime: a.hearTime,
 		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint,
 			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle, topics.Live: a.pilot.Look},
 	})

@@ -4,16 +4,20 @@ package agentapp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+	_ "time/tzdata" // a robot may have no database of time zones, and has nights
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/bootparam"
@@ -40,6 +44,11 @@ type Config struct {
 	TracePermille int
 	// Recovery leaves the user data alone (recovery.go). Run sets it too when the kernel was told so.
 	Recovery bool
+	// Nightly says when the robot is booted anew (VEC-BOOT-16); nil: never.
+	Nightly *platform.Rebooter
+	// Reboot is the program that boots the whole robot anew, with its arguments; empty: agentd ends, as after a command to start anew, and who
+	// started it does the rest (edge/sim boots the simulated robot).
+	Reboot []string
 	// Supervisor started agentd and wants to hear when it works and that it still does; the zero value: nobody.
 	Supervisor sdnotify.Supervisor
 
@@ -126,7 +135,10 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.TracePermille = env.Int("TRACE_PERMILLE", 10, 0, 1000)
-			if err := env.Err(); err != nil {
+			cfg.Reboot = strings.Fields(env.String("REBOOT_COMMAND", ""))
+			nightly, err := platform.LoadRebooter(root, getenv)
+			cfg.Nightly = &nightly
+			if err := errors.Join(env.Err(), err); err != nil {
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
 			}
 			return Run(cmd.Context(), root, cfg)
