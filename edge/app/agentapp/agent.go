@@ -36,16 +36,15 @@ import (
 	"kennel/edge/agent/release"
 	"kennel/edge/agent/vitals"
 	"kennel/edge/agent/wipe"
-	"kennel/edge/agent/witness"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
+	"kennel/edge/stages"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocswire"
 )
 
 // Agent is the robot's network side: its parts, and what passes between them. Its exported methods are safe for concurrent use; Run is
@@ -74,8 +73,9 @@ type Agent struct {
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 	permit   permit                    // of the battery, to use the cloud
 	agreed   atomic.Bool               // the clock of the cloud is ours, by its newest answer
-	nightly  *nightly.Rebooter         // nil: none
-	night    nightly.Last              // what the start follows
+	start    *start
+	nightly  *nightly.Rebooter // nil: none
+	night    nightly.Last      // what the start follows
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
 	links   int        // how many connections there were
@@ -93,57 +93,9 @@ type Agent struct {
 // first. root must stay open while Run runs.
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
-	if _, err := wipe.Resume(wipe.Config{Root: root, Log: cfg.Log}); err != nil {
-		return nil, err // nobody uses what may be somebody else's
-	}
 	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core, restart: make(chan error, 1), meet: make(chan struct{}, 1)}
-	var err error
-	if a.id, err = platform.ID(root); err != nil {
-		return nil, errs.New(errs.Corrupt, "%w", err) // fault 852: nothing can be done in this robot's name
-	}
-	a.log = cfg.Log.With(logging.Thing, a.id)
-	if a.boot, err = platform.BootID(root); err != nil {
-		return nil, err
-	}
-	a.os = platform.OSVersion(root)
-	a.das, err = das.New(das.Config{Root: root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight, Now: cfg.Now, Log: a.log,
-		FlushInterval: cfg.Flush, Frugal: cfg.Frugal})
-	if err != nil {
-		return nil, err
-	}
-	if cfg.Recovery {
-		if err := a.das.SetAllowUpload(false); err != nil {
-			return nil, err
-		}
-	}
-	a.presence = presence.New(a.boot, a.status, presence.Every(cfg.Status), presence.Clock(cfg.Now))
-	a.docs, err = docs.New(docs.Config{Root: root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: cfg.Frugal})
-	if err != nil {
-		return nil, err
-	}
-	a.vitals = vitals.New(a.emit, a.presence.Changed, a.docs.AddStats)
-	a.release = release.New(a.os, requester{a}, a.publish, a.log)
-	if a.core == nil {
-		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
-		a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
-	}
-	var see pilot.Witness
-	if !cfg.Frugal { // which has no body, and no simulator of one
-		see = witness.NewClient(root)
-	}
-	a.pilot = pilot.New(a.core, see, a.publish, a.log)
-	if cfg.Nightly != nil && !cfg.Recovery {
-		a.newNightly()
-	}
-	a.teller = wipe.NewTeller(root, requester{a}, a.emitKept, a.log)
-	a.checkFactory()
-	if !cfg.Frugal {
-		if err := a.newOwned(); err != nil {
-			return nil, err
-		}
-	}
-	a.commands, err = commands.New(commands.Config{Root: root, Executors: a.executors(), Ask: requester{a}, Log: a.log})
-	if err != nil {
+	a.start = newStart(a)
+	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -151,12 +103,17 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 
 // Run keeps every part going until ctx ends, then says goodbye.
 func (a *Agent) Run(ctx context.Context) error {
-	supervisor, err := sdnotify.Open(a.cfg.Supervisor.Addr)
+	var supervisor *sdnotify.Notifier
+	err := a.start.rec.Walk(context.WithoutCancel(ctx), stages.Stage{Name: "supervisor", Do: func(context.Context) (err error) {
+		supervisor, err = sdnotify.Open(a.cfg.Supervisor.Addr)
+		return err
+	}})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = supervisor.Close() }() // datagrams: nothing is buffered
 	a.emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.os, S3: a.boot})
+	a.start.made()
 	a.tellNight()
 	services := []runner.Service{
 		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
@@ -175,6 +132,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.owned != nil {
 		services = append(services, a.owned.services(a)...)
 	}
+	services = append(services, a.start.services()...)
 	if a.nightly != nil {
 		services = append(services, runner.Service{Name: "nightly reboot", Run: a.nightly.Run})
 	}
@@ -273,8 +231,11 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 				a.log.WarnContext(ctx, "the battery is low: no cloud until it is charged", "shed", m.Shed)
 			}
 		}
-		if _, ok := m.(*corelink.Hello); ok && a.owned != nil {
-			a.meetCore()
+		if _, ok := m.(*corelink.Hello); ok {
+			a.start.reached(a.start.core)
+			if a.owned != nil {
+				a.meetCore()
+			}
 		}
 	})
 }
@@ -425,6 +386,7 @@ func silently() {}
 func (a *Agent) linkUp(ctx context.Context) {
 	a.setProblem("")
 	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
+	a.start.reached(a.start.cloud)
 	a.linking.Lock()
 	defer a.linking.Unlock()
 	a.links++

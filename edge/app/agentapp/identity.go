@@ -288,6 +288,7 @@ func (a *Agent) facts() diagnosis.Facts {
 		f.Identity, f.Believed, f.Shown = &st, id.Now(), id.Seen()
 		f.Roots, f.RootsErr = id.Roots()
 	}
+	f.Start = a.start.facts()
 	if o := a.owned; o != nil {
 		t, c := o.tokens.State(), o.claim.State()
 		f.Tokens, f.Claim, f.Name = &t, &c, o.plate.Name()
