@@ -145,7 +145,7 @@ func newStart(a *Agent) *start {
 
 // tell records the event of a step.
 func (s *start) tell(t stages.Took) {
-	if !s.run || s.a.cfg.Frugal {
+	if !s.run {
 		return
 	}
 	s.a.emit(vitals.TimeSpent("agentd", t.Name, t.Spent(), t.Begin-s.began, wordsOf(t.Err)))
