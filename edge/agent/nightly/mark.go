@@ -26,10 +26,11 @@ func (m mark) append(b []byte) []byte {
 func parseMark(b []byte) (mark, bool) {
 	at, boot, ok := strings.Cut(strings.TrimSuffix(string(b), "\n"), " ")
 	t, err := time.Parse(time.RFC3339Nano, at)
+	t = t.UTC()
 	if !ok || err != nil || t.Year() < 0 || t.Year() > 9999 || len(boot) > 64 || strings.ContainsAny(boot, " \n") {
 		return mark{}, false
 	}
-	return mark{t.UTC(), boot}, true
+	return mark{t, boot}, true
 }
 
 func writeMark(root *os.Root, m mark) error {
