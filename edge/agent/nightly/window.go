@@ -8,19 +8,15 @@ import (
 
 const day = 24 * time.Hour
 
-// window is a part of each day on the clock on the wall, in whole seconds after midnight, both ends included; earliest below 24 h, latest at most
-// that. With latest before earliest it goes on past midnight.
+// window is a part of each day on the clock on the wall, in whole seconds after midnight, both ends included; each at
+// most 24 h. With latest before earliest it goes on past midnight.
 type window struct{ earliest, latest time.Duration }
 
 func newWindow(s platform.Rebooter) window {
-	w := window{s.Earliest, s.Latest}
-	if w.earliest >= day { // the end of one day is the beginning of the next
-		w.earliest -= day
-		if w.latest >= day {
-			w.latest -= day
-		}
+	if s.Earliest >= day && s.Latest >= day {
+		return window{} // the end of one day, which is the beginning of the next
 	}
-	return w
+	return window{s.Earliest, s.Latest}
 }
 
 // holds reports whether t is in the window.
