@@ -524,7 +524,7 @@ func text(raw json.RawMessage) string {
 // status is what the presence reporter sends.
 func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
-	m := status.Message{Agent: version.String(), OS: a.os, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
+	m := status.Message{Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
 	if a.cfg.Recovery {
 		m.Problems = append(m.Problems, recoveryProblem)
 	}
