@@ -39,6 +39,10 @@ func TestEnter(t *testing.T) {
 		runtime.LockOSThread()
 		before := processors(t)
 		last := before[len(before)-1]
+		nice, err := ownNiceness()
+		if err != nil {
+			t.Error(err)
+		}
 		g := Thread{1, last}.Enter()
 		if got := processors(t); g.CPUErr != nil || len(got) != 1 || got[0] != last {
 			t.Errorf("it may run on processors %v, want on %d alone: %v", got, last, g.CPUErr)
@@ -46,9 +50,9 @@ func TestEnter(t *testing.T) {
 		if (g.FIFOErr == nil) != g.FIFO || (g.LockErr == nil) != g.Lock {
 			t.Errorf("grant %+v: an error for what was granted, or none for what was not", g)
 		}
-		wantNice := 0
+		wantNice := nice
 		if g.NiceErr == nil {
-			wantNice = -15
+			wantNice = niceness
 		} else if os.Geteuid() == 0 {
 			t.Logf("root, and it may not go before others: %v", g.NiceErr)
 		}
@@ -75,7 +79,7 @@ func TestEnter(t *testing.T) {
 		if got := policy(t); got != unix.SCHED_NORMAL {
 			t.Errorf("policy %d after Leave, want %d", got, unix.SCHED_NORMAL)
 		}
-		nicenessOfAll(t, 0)
+		nicenessOfAll(t, nice)
 	}()
 	<-done
 }
