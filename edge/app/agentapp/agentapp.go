@@ -10,14 +10,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/agent/faults"
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 	"kennel/infra/sdnotify"
@@ -40,6 +43,13 @@ type Config struct {
 	TracePermille int
 	// Recovery leaves the user data alone (recovery.go). Run sets it too when the kernel was told so.
 	Recovery bool
+	// Silence is how long robotd may say nothing before it hangs, a second at least; faults.HungAfter.
+	Silence time.Duration
+	// Restart is the command, with its arguments, that starts a service of the robot again, whose name follows; none: whoever started the service
+	// does, as systemd and robotsim do (VEC-WDOG-04).
+	Restart []string
+	// Getenv overrides the robot's .env files; nil: nothing does.
+	Getenv func(string) string
 	// Supervisor started agentd and wants to hear when it works and that it still does; the zero value: nobody.
 	Supervisor sdnotify.Supervisor
 
@@ -66,6 +76,10 @@ type Core interface {
 
 func (c Config) withDefaults() Config {
 	c.Telemetry, c.Flush, c.Status = cmp.Or(c.Telemetry, defaultTelemetry), cmp.Or(c.Flush, defaultFlush), cmp.Or(c.Status, presence.Interval)
+	c.Silence = cmp.Or(c.Silence, faults.HungAfter)
+	if c.Getenv == nil {
+		c.Getenv = func(string) string { return "" }
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -125,6 +139,9 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			env := robotfs.LoadEnv(root, envFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
+			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)
+			cfg.Restart = strings.Fields(env.String("FAULT_RESTART_COMMAND", ""))
+			cfg.Getenv = getenv
 			cfg.TracePermille = env.Int("TRACE_PERMILLE", 10, 0, 1000)
 			if err := env.Err(); err != nil {
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
@@ -159,6 +176,11 @@ func Run(ctx context.Context, root *os.Root, cfg Config) error {
 	}
 	a, err := New(root, cfg)
 	if err != nil {
+		if code := faultcode.Of(err); code != 0 { // nobody else is there to show it (VEC-BOOT-15)
+			if serr := faults.Show(root, code); serr != nil {
+				cfg.Log.Error("the fault is not shown", "fault", int(code), logging.Err, serr)
+			}
+		}
 		return err
 	}
 	return a.Run(ctx)
