@@ -97,12 +97,15 @@ type Services interface {
 
 // Config says what to do about faults. Root, Emit and Log are required.
 type Config struct {
-	Root     *os.Root
-	Handler  platform.FaultHandler
-	Logs     platform.LogUploader // where a captured log waits for its upload
-	Allowed  func() bool          // the owner allows that logs leave the robot (VEC-LOG-08); nil: not
-	Stay     bool                 // a development robot: its logs stay where they are captured
-	Watched  []Service
+	Root    *os.Root
+	Handler platform.FaultHandler
+	Logs    platform.LogUploader // where a captured log waits for its upload
+	Allowed func() bool          // the owner allows that logs leave the robot (VEC-LOG-08); nil: not
+	Stay    bool                 // a development robot: its logs stay where they are captured
+	Watched []Service
+	// Own is the fault of an end of the program that the handler is in, as its supervisor posts it: told and shown, and over when that runs again.
+	// 0: nobody posts it.
+	Own      faultcode.Code
 	Services Services // nil: nothing is ever stopped
 	Emit     func(events.Event)
 	Changed  func()               // asks for a status soon; nil: nobody. It must not block, as Emit
@@ -384,6 +387,9 @@ func (h *Handler) look() {
 			h.cfg.Changed()
 		}
 	}
+	if h.stands(h.cfg.Own) {
+		h.Over(h.cfg.Own)
+	}
 	var silent []Fault
 	h.mu.Lock()
 	for _, s := range h.cfg.Watched {
@@ -466,6 +472,9 @@ func (h *Handler) serviceOf(s *stands) string {
 		if p.Failed == s.Code || p.Hung == s.Code {
 			return p.Name
 		}
+	}
+	if s.Code == h.cfg.Own {
+		return ""
 	}
 	return processes[s.Code]
 }

@@ -296,8 +296,9 @@ func TestLogIsCaptured(t *testing.T) {
 		"not wanted":         {func(c *Config) { c.Handler.UploadLog = 0 }, ""},
 		"not allowed":        {func(c *Config) { c.Allowed = func() bool { return false } }, ""},
 		"no room":            {func(c *Config) { c.Logs.QuotaMB = 0 }, ""},
-		"production":         {func(*Config) {}, OutgoingDir},
+		"production":         {func(*Config) {}, robotfs.Cache + "/outgoing"},
 		"in another folder":  {func(c *Config) { c.Logs.Folder = "/data/elsewhere/../logs" }, "data/logs"},
+		"where no wipe is":   {func(c *Config) { c.Logs.Folder = "/persist/x" }, robotfs.Cache + "/outgoing"},
 		"outside of a robot": {func(c *Config) { c.Logs.Folder = "../../../tmp/x" }, "tmp/x"},
 		"development":        {func(c *Config) { c.Stay = true }, ReportsDir},
 	} {
@@ -330,7 +331,7 @@ func TestLogIsCaptured(t *testing.T) {
 				r.h.Raise(Fault{Code: 921})
 				synctest.Wait()
 				var got []string
-				for _, dir := range []string{ReportsDir, OutgoingDir, "data/logs", "tmp/x"} {
+				for _, dir := range []string{ReportsDir, robotfs.Cache + "/outgoing", "data/logs", "tmp/x"} {
 					entries, _ := fs.ReadDir(r.root.FS(), dir)
 					for _, e := range entries {
 						got = append(got, dir+"/"+e.Name())
@@ -381,6 +382,26 @@ func TestWhatCannotBeWritten(t *testing.T) {
 		if got := r.file(ShowingFile); got != "921" {
 			t.Errorf("shown %q", got)
 		}
+	})
+}
+
+// TestOwnEnd: an end of the program that the handler is in is told and shown, stops nobody, and is over.
+func TestOwnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Own, c.Handler.Restart, c.Watched = 923, true, nil })
+		defer r.run()()
+		r.h.take([]byte("923"))
+		synctest.Wait()
+		same(t, "events", r.events, []string{"robot.fault_code 923"})
+		if got := r.file(ShowingFile); got != "923" {
+			t.Errorf("shown %q", got)
+		}
+		time.Sleep(2 * Heartbeat)
+		synctest.Wait()
+		if got := r.file(ShowingFile); got != "-" {
+			t.Errorf("shown %q of a program that runs", got)
+		}
+		same(t, "restarts", r.did, nil)
 	})
 }
 

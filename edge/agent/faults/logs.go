@@ -15,13 +15,11 @@ import (
 
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/faultcode"
+	"kennel/infra/logging"
 )
 
-// Where the log of a fault is made, and where it waits for its upload unless the uploader's file names another folder (VEC-FLT-09, VEC-LOG-02).
-const (
-	ReportsDir  = "data/fault-reports"
-	OutgoingDir = robotfs.Cache + "/outgoing"
-)
+// ReportsDir is where the log of a fault is made, and stays on a development robot (VEC-FLT-09).
+const ReportsDir = "data/fault-reports"
 
 // What is captured: the system's log, and those of a robot's programs where nobody keeps that one. 500 lines as of a crash (VEC-CRS-02).
 const (
@@ -71,7 +69,10 @@ func (h *Handler) queue(report string) error {
 	if err != nil {
 		return err
 	}
-	dir := outgoing(h.cfg.Logs.Folder)
+	dir, err := h.cfg.Logs.Outgoing(h.cfg.Root)
+	if err != nil {
+		h.cfg.Log.Warn("logs wait in the usual folder", "folder", dir, logging.Err, err)
+	}
 	if err := h.cfg.Root.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -82,14 +83,6 @@ func (h *Handler) queue(report string) error {
 		return err
 	}
 	return errors.Join(robotfs.SyncDir(h.cfg.Root, dir), robotfs.SyncDir(h.cfg.Root, ReportsDir))
-}
-
-// outgoing is a folder of the uploader's file, which is named from the robot's root, below it.
-func outgoing(folder string) string {
-	if clean := path.Clean("/" + folder)[1:]; clean != "" {
-		return clean
-	}
-	return OutgoingDir
 }
 
 // logs lists the robot's logs that are there.

@@ -4,6 +4,7 @@ package agentapp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -113,7 +114,7 @@ func command(getenv func(string) string) *cobra.Command {
 		Use:   "agentd",
 		Short: "The part of a robot that faces the network: identity, cloud link, settings, events",
 		Long: `The part of a robot that faces the network. It reads who the robot is and whom to call from the files below its
-root, and works without a cloud until one answers. SIGTERM ends it with code 0.
+root, and works without a cloud until one answers. SIGTERM ends it with code 0, as does whatever makes it start anew.
 
 After a recovery boot (the kernel was told anki.unbrick=1), or with -recovery, it opens no user data: no setting is in force, no event is
 kept, nobody can claim the robot. The cloud sees it and may command it, if it has been there before.`,
@@ -146,7 +147,12 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			if err := env.Err(); err != nil {
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
 			}
-			return Run(cmd.Context(), root, cfg)
+			err = Run(cmd.Context(), root, cfg)
+			if errors.Is(err, errAnew) { // as it was asked to: who supervises it starts it again, and sees no fault in it
+				cfg.Log.Warn("agentd ends, to start anew", logging.Err, err)
+				return nil
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()

@@ -43,6 +43,7 @@ func (a *Agent) newFaults() {
 		Root: a.root, Handler: handler, Logs: logs, Allowed: a.das.AllowUpload, Stay: build == platform.Development, Services: a.keeper,
 		// Of its end and of its silence alike: the source gives 917 to vic-anim and only by a remark to vic-robot.
 		Watched: []faults.Service{{Name: robotd, Failed: faultcode.RobotFailed, Hung: faultcode.RobotFailed, Silence: a.cfg.Silence}},
+		Own:     faultcode.CloudFailed, // agentd has the part of the original's vic-cloud
 		Emit:    a.emit, Changed: a.presence.Changed, Now: a.cfg.Now, Log: a.log,
 	})
 	a.faults.Over(faultcode.CloudESN) // that kept an earlier agentd from starting

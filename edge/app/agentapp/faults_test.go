@@ -245,3 +245,24 @@ func TestAgentThatCannotStart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPlannedEnd: an agentd that ends because it was asked to start anew ends well: its supervisor posts no fault (VEC-WDOG-04).
+func TestPlannedEnd(t *testing.T) {
+	t.Parallel()
+	dir, _, _ := newRobot(t, nil)
+	done := make(chan int, 1)
+	var out, errOut strings.Builder
+	go func() { done <- Main([]string{"-root", dir}, func(string) string { return "" }, &out, &errOut) }()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		code, _, said := runCommand(dir, "", "clear-user-data", "-yes")
+		if code == cli.ExitOK {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("clear-user-data: code %d, %s", code, said)
+		}
+	}
+	if code := <-done; code != cli.ExitOK || !strings.Contains(errOut.String(), "start anew") {
+		t.Errorf("code %d, want 0; it said\n%s", code, errOut.String())
+	}
+}
