@@ -15,6 +15,7 @@
 //     certificate, and the robot goes on without them. The original stops everything for 800 to 899, and has its power cut by that.
 //   - Past the limit the service is stopped and nobody starts it: of robotd the body then hears nothing, and cuts the power after 200 frames
 //     (VEC-WDOG-01, VEC-FLT-08). No message asks for that, and none prevents it.
+//   - There is no tracer, so ON_FAULT_UPLOAD_TRACE asks for nothing (VEC-DGN-08).
 //   - When the shown fault is cleared and others stand, the oldest of them is shown.
 package faults
 

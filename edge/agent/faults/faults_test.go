@@ -200,6 +200,16 @@ func TestSilence(t *testing.T) {
 			t.Errorf("shown %q, events %q; want none, and nothing new", got, r.events)
 		}
 		same(t, "restarts that nobody wanted", r.did, nil)
+		r.h.take([]byte("914"))
+		synctest.Wait()
+		if got := r.file(ShowingFile); got != "914" {
+			t.Errorf("shown %q, want the end of the engine", got)
+		}
+		r.live(2*time.Second, "engine", "robotd")
+		if got := r.file(ShowingFile); got != "-" {
+			t.Errorf("shown %q of an engine that speaks", got)
+		}
+		r.events = slices.Delete(r.events, 2, 3)
 		r.live(11*time.Second, "engine")
 		same(t, "events", r.events[2:], []string{"robot.fault_code 916"})
 		if err := Clear(r.root); err != nil {

@@ -24,10 +24,10 @@ const File = "run/fault_code"
 
 // Own limits of the FIFO.
 const (
-	maxLine   = 64       // bytes of a line
-	maxFile   = 4 << 10  // bytes of lines that wait in a plain file
-	readBytes = 64 << 10 // as much as a FIFO holds
-	readRate  = 20       // times a second it is emptied: who floods it waits, and finds room again soon
+	maxLine   = 64      // bytes of a line
+	maxFile   = 4 << 10 // bytes of lines that wait in a plain file
+	readBytes = 4 << 10 // at once
+	readRate  = 20      // reads a second: who floods it waits and costs little, and what others wrote is read within a second
 	readBurst = 20
 	idle      = time.Second // after which a line without an end is one, and the file is looked at
 	again     = time.Second // to the next attempt where it cannot be opened
