@@ -427,7 +427,7 @@ func (h *Handler) handle(ctx context.Context, s *stands) {
 	}
 	service := h.serviceOf(s)
 	again := false
-	if service != "" {
+	if service != "" && h.stands(s.Code) { // else it came back meanwhile: it is not to be ended for what is over
 		log.Warn("stopping the service of the fault", "service", service, "patience", h.cfg.Handler.SigtermAfter)
 		if err := h.cfg.Services.Stop(ctx, service, h.cfg.Handler.SigtermAfter); err != nil && ctx.Err() == nil {
 			log.Error("the service of the fault does not stop", "service", service, logging.Err, err)

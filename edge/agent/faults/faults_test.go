@@ -395,6 +395,26 @@ func TestWhatCannotBeWritten(t *testing.T) {
 	})
 }
 
+// TestBackBeforeItIsStopped: a service that comes back while its log is captured is left alone.
+func TestBackBeforeItIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(t, func(c *Config) {
+			c.Handler.Restart, c.Handler.UploadLog = true, 1
+			c.Allowed = func() bool { r.h.Beat("robotd"); return true }
+		})
+		defer r.run()()
+		r.h.Raise(Fault{Code: 916})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		same(t, "events", r.events, []string{"robot.fault_code 916"})
+		same(t, "restarts", r.did, nil)
+		if got := r.file(countFile); got != "-" {
+			t.Errorf("count %q", got)
+		}
+	})
+}
+
 // TestOwnEnd: an end of the program that the handler is in is told and shown, stops nobody, and is over.
 func TestOwnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
