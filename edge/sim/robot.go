@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/claim"
+	"kennel/edge/agent/faults"
 	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
@@ -61,6 +62,8 @@ type Config struct {
 	// OnCode hears the code that the robot shows to whoever wants to claim it, and "" when it shows none any more; nil: nobody looks. It has no
 	// display of its own to show it on.
 	OnCode func(code string)
+	// OnFault hears the three digits of the fault that the robot shows (VEC-FLT-10), likewise.
+	OnFault func(digits string)
 }
 
 // State is the content of StateFile.
@@ -184,7 +187,10 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	defer headCancel()
 	var wg sync.WaitGroup
 	if r.cfg.OnCode != nil {
-		wg.Go(func() { watchCode(head, r.root, r.cfg.OnCode) })
+		wg.Go(func() { watchShown(head, r.root, claim.CodeFile, r.cfg.OnCode) })
+	}
+	if r.cfg.OnFault != nil {
+		wg.Go(func() { watchShown(head, r.root, faults.ShowingFile, r.cfg.OnFault) })
 	}
 	failed := make(chan error, 4) // one each
 	wg.Go(func() {
@@ -335,16 +341,16 @@ func (r *robot) write() {
 	}
 }
 
-// lookAtCode is how often the place where a code is shown is looked at: eyes that are quick enough.
-const lookAtCode = 200 * time.Millisecond
+// lookEvery is how often a place where something is shown is looked at: eyes that are quick enough.
+const lookEvery = 200 * time.Millisecond
 
-// watchCode tells what is shown whenever it changes, until ctx ends.
-func watchCode(ctx context.Context, root *os.Root, tell func(string)) {
-	tick := time.NewTicker(lookAtCode)
+// watchShown tells what a file shows whenever it changes, until ctx ends.
+func watchShown(ctx context.Context, root *os.Root, file string, tell func(string)) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last := ""
 	for {
-		b, err := robotfs.ReadFile(root, claim.CodeFile)
+		b, err := robotfs.ReadFile(root, file)
 		if err != nil {
 			b = nil // none is shown
 		}

@@ -27,6 +27,7 @@ import (
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/diagnosis"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/faults"
 	"kennel/edge/agent/hoststats"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/nightly"
@@ -37,7 +38,6 @@ import (
 	"kennel/edge/agent/vitals"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/corelink"
-	"kennel/edge/faultcode"
 	"kennel/edge/stages"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
@@ -69,6 +69,8 @@ type Agent struct {
 	restart  chan error    // why agentd is to start anew; one slot
 	meet     chan struct{} // there is something to introduce; one slot
 	teller   *wipe.Teller
+	faults   *faults.Handler
+	keeper   *supervised               // of the services that a fault stops
 	owned    *owned                    // nil: frugal
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 	permit   permit                    // of the battery, to use the cloud
@@ -86,7 +88,6 @@ type Agent struct {
 	api       string // of the cloud; "": not known
 	configErr error  // of the server configuration
 	link      diagnosis.Link
-	faults    map[faultcode.Code]string // of the robot's identity, in words
 }
 
 // New makes the agent of the robot below root, from the files there; it starts nothing. A wipe of the user data that was asked for is done
@@ -135,6 +136,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	services = append(services, a.start.services()...)
 	if a.nightly != nil {
 		services = append(services, runner.Service{Name: "nightly reboot", Run: a.nightly.Run})
+	}
+	if !a.cfg.Frugal { // whose faults nobody posts or sees at the robot: they are only told
+		services = append(services, runner.Service{Name: "faults", Run: a.faults.Run}, runner.Service{Name: "posted faults", Run: a.faults.Listen})
 	}
 	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. Whether the cloud answers is no part of it: the robot goes on alone
 		services = append(services, runner.Service{Name: "supervisor", Run: func(ctx context.Context) error {
@@ -224,6 +228,7 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 	return a.core.Run(ctx, func(m corelink.Message) {
 		a.vitals.Handle(m)
 		a.pilot.Handle(m)
+		a.keeper.handle(m, a.faults)
 		if m, ok := m.(*corelink.Power); ok && a.permit.set(m.Cloud, permitLasts) {
 			if m.Cloud {
 				a.log.InfoContext(ctx, "the battery allows the cloud again")
@@ -497,13 +502,15 @@ func text(raw json.RawMessage) string {
 // status is what the presence reporter sends.
 func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
-	m := status.Message{Agent: version.String(), OS: a.os, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
+	m := status.Message{Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
 	if a.cfg.Recovery {
 		m.Problems = append(m.Problems, recoveryProblem)
 	}
 	m.Problems = append(m.Problems, a.docs.Problems()...)
-	m.Problems = append(m.Problems, a.faultTexts()...)
 	a.vitals.Fill(&m)
+	m.Problems = append(m.Problems, a.faults.Words(func(f faults.Fault) bool {
+		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is told already
+	})...)
 	a.mu.Lock()
 	id := a.identity
 	a.mu.Unlock()

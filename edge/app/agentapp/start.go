@@ -110,6 +110,7 @@ func (a *Agent) makeParts(context.Context) error {
 		a.newNightly()
 	}
 	a.teller = wipe.NewTeller(a.root, requester{a}, a.emitKept, a.log)
+	a.newFaults()
 	a.checkFactory()
 	return nil
 }

@@ -148,7 +148,7 @@ func (c *core) drive(ctx context.Context, b body.Body) error {
 		c.fifo.Store(g.FIFO)
 		c.locked.Store(g.Lock)
 		c.log.InfoContext(ctx, "body opened", logging.Body, c.cfg.Body, "firmware", d.Firmware, "fifo", g.FIFO, "memory_locked", g.Lock)
-		if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
+		if err := g.Err(); err != nil {
 			c.log.DebugContext(ctx, "not all that makes the loop punctual is permitted", logging.Err, err)
 		}
 	} else {
