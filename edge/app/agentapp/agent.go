@@ -74,7 +74,7 @@ type Agent struct {
 	owned    *owned                    // nil: frugal
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 	permit   permit                    // of the battery, to use the cloud
-	agreed   atomic.Bool               // the clock of the cloud is ours, by its newest answer
+	heard    atomic.Pointer[heard]     // of the time, from the cloud, newest; nil: nothing
 	start    *start
 	nightly  *nightly.Rebooter // nil: none
 	night    nightly.Last      // what the start follows
@@ -156,14 +156,6 @@ func (a *Agent) healthy() bool {
 }
 
 func (a *Agent) uptime() time.Duration { return time.Since(a.started) }
-
-// clockRight reports whether the system's clock may be right: false while it shows a time that is proven to be past (VEC-BOOT-14).
-func (a *Agent) clockRight() bool {
-	a.mu.Lock()
-	id := a.identity
-	a.mu.Unlock()
-	return id == nil || id.Now().Sub(a.cfg.Now()) < time.Second
-}
 
 // emit records an event; what cannot be recorded is logged, because nobody else could tell.
 func (a *Agent) emit(e events.Event) {

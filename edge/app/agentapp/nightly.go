@@ -15,20 +15,11 @@ import (
 	"kennel/jdocs"
 )
 
-// Our own defaults.
-const (
-	clockSlack   = 2 * time.Minute  // between our clock and the cloud's, when they say the same; an answer may be that long under way
-	rebootWithin = 30 * time.Second // for the program that boots the robot anew to end
-)
+// rebootWithin is what the program that boots the robot anew has to end; our own default.
+const rebootWithin = 30 * time.Second
 
 // errNight ends agentd so that whoever started it boots the robot anew.
 var errNight = errors.New("the robot is booted anew, as each night")
-
-// hearTime compares the cloud's clock with the robot's (VEC-BOOT-14).
-func (a *Agent) hearTime(cloud time.Time) {
-	off := a.cfg.Now().Sub(cloud)
-	a.agreed.Store(off.Abs() <= clockSlack)
-}
 
 // newNightly makes what boots the robot anew at night (VEC-BOOT-16). The look for a newer release that goes with it needs nothing more: the agent
 // asks for one at every connection, so at every start (edge/agent/release).
@@ -69,12 +60,12 @@ func (a *Agent) tellNight() {
 	a.log.Info("the robot began anew for the night", "what", what)
 }
 
-// localTime returns what tells the time in the robot's zone. It is known while the cloud's newest answer agreed with the clock, and the zone of the
+// localTime returns what tells the time in the robot's zone. It is known while the clock is right by the cloud's newest answer, and the zone of the
 // settings is one that there is.
 func (a *Agent) localTime() func() (time.Time, bool) {
 	name, zone := "", (*time.Location)(nil)
 	return func() (time.Time, bool) {
-		if !a.agreed.Load() || !a.clockRight() {
+		if off, known := a.clockOff(); !known || off.Abs() > clockSlack {
 			return time.Time{}, false
 		}
 		doc, err := a.docs.Get(jdocs.RobotSettings)

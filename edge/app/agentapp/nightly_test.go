@@ -145,6 +145,9 @@ func TestNightTime(t *testing.T) {
 		}
 	}
 	is("nobody said what time it is", "not known")
+	if a.clockRight() {
+		t.Error("the clock is right, and nobody knows")
+	}
 	a.hearTime(at.Add(-clockSlack))
 	is("the cloud agrees", "18:30 PDT")
 	if err := a.Set(t.Context(), map[string]json.RawMessage{"time_zone": json.RawMessage(`"Europe/Berlin"`)}); err != nil {
@@ -153,8 +156,16 @@ func TestNightTime(t *testing.T) {
 	is("the owner moved", "03:30 CEST")
 	a.hearTime(at.Add(clockSlack + time.Second))
 	is("the cloud says otherwise", "not known")
-	a.hearTime(at.Add(clockSlack))
+	if a.clockRight() {
+		t.Error("the clock is right, and the cloud says otherwise")
+	}
+	a.hearTime(at.Add(clockSlack - time.Second))
 	is("and agrees again", "03:30 CEST")
+	if !a.clockRight() {
+		t.Error("the clock is not right, as the cloud says that it is")
+	}
+	at = at.Add(time.Hour)
+	is("the clock jumps after that", "not known")
 }
 
 // TestUpdateThatWaitsForTheNight: seed line 14901: the file of the original's updater.

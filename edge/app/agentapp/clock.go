@@ -1,0 +1,39 @@
+package agentapp
+
+import "time"
+
+// A robot has no clock that runs while it is off: after a start its time is whatever the system begins with, until the network sets it
+// (VEC-BOOT-14). What agentd knows of that it knows from others: the cloud tells its time with every answer, and a certificate proves that it is
+// not earlier than when it was issued.
+
+// clockSlack is our own default.
+const clockSlack = 2 * time.Minute // between our clock and the cloud's, when they say the same; an answer may be that long under way
+
+// heard is what the cloud said of the time.
+type heard struct {
+	cloud time.Time
+	at    time.Duration // of the agent's uptime
+}
+
+// hearTime takes note of the cloud's time, now.
+func (a *Agent) hearTime(cloud time.Time) { a.heard.Store(&heard{cloud, a.uptime()}) }
+
+// clockOff returns by how much the system's clock is ahead of the cloud's, as that goes on since its newest answer; false: it never said.
+func (a *Agent) clockOff() (time.Duration, bool) {
+	h := a.heard.Load()
+	if h == nil {
+		return 0, false
+	}
+	return a.cfg.Now().Sub(h.cloud.Add(a.uptime() - h.at)), true
+}
+
+// clockRight reports whether the system's clock is right as far as anybody knows. Before somebody can know it is not.
+func (a *Agent) clockRight() bool {
+	if off, known := a.clockOff(); known {
+		return off.Abs() <= clockSlack
+	}
+	a.mu.Lock()
+	id := a.identity
+	a.mu.Unlock()
+	return id != nil && id.Now().Sub(a.cfg.Now()) < time.Second
+}
