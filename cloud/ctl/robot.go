@@ -181,12 +181,15 @@ func (a *app) robotDo() *cobra.Command {
 		Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name", Args: cobra.RangeArgs(2, 3),
 		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one of:\n\n" +
 			"  NAME                        what the slot reads as; a device stands for its val\n" +
-			"  NAME = VALUE [speed:VALUE]  a number, true, false, \"text\", or for a group a [list]; speed: of a head or a lift\n" +
+			"  NAME = VALUE [HOW]          a number, true, false, \"text\", or for a group a [list]\n" +
 			"  NAME(VALUE, ...)            a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
+			"HOW says how a head or a lift moves there: speed:VALUE (the slot's unit a second), time:2s (to be there then, at most 10s) or adaptive:1 (in about so many\n" +
+			"seconds, from where it is and as it moves). The body's limits win, and the answer says so; it goes on beyond seconds.\n\n" +
 			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
 			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" +
 			"It is refused where somebody else has the part, at a cliff, in the air, while halted; its answer says so.",
-		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'robot.go(0.2)'\n" +
+		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'headPitch = -0.2 time:2s'\n" +
+			"  kennelctl robot do vic:00e20100 'robot.go(0.2)'\n" +
 			"  kennelctl robot do vic:00e20100 'wheel.speed = [2, 3]' seconds=3\n  kennelctl robot do vic:00e20100 'led[0].g = 1'\n" +
 			"  kennelctl robot do vic:00e20100 battery.voltage -o json | jq -r .result.detail",
 		ValidArgsFunction: a.completeLine,

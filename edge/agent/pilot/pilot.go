@@ -222,17 +222,24 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 	if err != nil {
 		return commands.Outcome{}, err
 	}
+	most := d.For()
+	if within, _ := l.Within(); within > 0 {
+		// What it moves must not be taken from it before it is there; spare is for a motor that has to find its zero first.
+		if most = max(most, within); most > wire.MaxDrive {
+			return commands.Outcome{}, fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, wire.MaxDrive)
+		}
+	}
 	stops := p.stopped()
 	// What is written and called has a claim of its own: that of an older line ends with what that began. Where there is none to be had the line
 	// still goes: a stop needs none, and robotd says what is wrong with the others.
 	var lease uint64
 	var unclaimed error
 	if l.Verb != robot.Get {
-		lease, unclaimed = p.claim(ctx, l.Name, d.For())
+		lease, unclaimed = p.claim(ctx, l.Name, most)
 	}
 	did, err := ask[*corelink.Did](ctx, p, func(n uint32) corelink.Message {
 		p.leased(n, lease)
-		return &corelink.Do{Request: n, Line: d.Line, ForMS: uint32(d.For().Milliseconds())}
+		return &corelink.Do{Request: n, Line: d.Line, ForMS: uint32(most.Milliseconds())}
 	})
 	switch {
 	case err != nil:
@@ -252,10 +259,13 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 	}
 	out := commands.Outcome{Detail: "done: " + d.Line}
 	if did.Underway {
-		out.Detail = fmt.Sprintf("begun: %s, for at most %v", d.Line, d.For())
+		out.Detail = fmt.Sprintf("begun: %s, for at most %v", d.Line, most)
 	}
 	if did.Value != "" {
 		out.Detail = l.Name + " = " + did.Value
+	}
+	if did.Detail != "" {
+		out.Detail += "; " + did.Detail
 	}
 	return out, nil
 }

@@ -100,6 +100,9 @@ func (r *robotd) did(m *corelink.Do) *corelink.Did {
 	case strings.HasPrefix(m.Line, "robot.go"):
 		c.Underway = true
 	default:
+		if strings.HasSuffix(m.Line, "adaptive:0.1") {
+			c.Detail = "adaptive:100ms is too short"
+		}
 		c.Underway, c.Value = true, "0.3"
 	}
 	return c
@@ -267,6 +270,10 @@ func TestLine(t *testing.T) {
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, code: "stopped", err: "stopped: the robot may not move: halted", claim: "headPitch"},
 			{args: `{"line":"wing = 1","seconds":4}`, err: "invalid: no such part", claim: "wing"},
 			{args: `{"line":"arm = 1","seconds":4}`, err: "full: too many claims", claim: "arm"},
+			// As long as its motor is to take, and what the body says of that (GOSTAI-OPEN-03).
+			{args: `{"line":"headPitch = 0.3 time:4s","seconds":1}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
+			{args: `{"line":"headPitch = 0.3 adaptive:0.1","seconds":4}`, want: "headPitch = 0.3; adaptive:100ms is too short", claim: "headPitch", heldOn: true},
+			{args: `{"line":"headPitch = 0.3 time:11s"}`, err: "headPitch: 11s to move in, want at most 10s"},
 			{args: `{"line":"headPitch = nan"}`, err: "finite"},
 			{args: `{"line":""}`, err: "1 to 400"},
 		} {

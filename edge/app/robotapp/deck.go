@@ -53,8 +53,8 @@ type due struct {
 }
 
 type asked struct {
-	at  time.Duration
-	did *corelink.Did // what a line would answer if it is ok, with its name as Detail; nil: it was no line
+	at   time.Duration
+	told *told // nil: it was no line
 }
 
 // treads is the speeds that an order gave them, m/s.
@@ -238,14 +238,14 @@ func (d *deck) handle(ctx context.Context, p corelink.Peer, m corelink.Message) 
 
 func millis(ms uint32) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// post leaves o for the helm and sees that it is answered, with did if it comes from a line. A core without a body has nobody who reads its mailbox.
-func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order, did *corelink.Did) {
+// post leaves o for the helm and sees that it is answered, as a line if it comes from one. A core without a body has nobody who reads its mailbox.
+func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order, t *told) {
 	k := due{o.Owner, o.Request}
 	d.mu.Lock()
 	// Before the order is there, so that neither its answer nor what another peer posts comes first.
 	posted := d.c.running.Load() && d.helm.Post(o)
 	if posted {
-		d.due[k] = asked{mono.Now(), did}
+		d.due[k] = asked{mono.Now(), t}
 		switch o.Kind {
 		case helm.Wheels:
 			d.drive = treads{k, o.A, o.B}
@@ -265,20 +265,20 @@ func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order, did *cor
 	if !d.c.running.Load() {
 		r.Detail = noBody
 	}
-	d.answer(ctx, p.ID, r, did)
+	d.answer(ctx, p.ID, r, t)
 }
 
 // answer tells r to who asked, of a line as a Did.
-func (d *deck) answer(ctx context.Context, id uint32, r *corelink.Reply, did *corelink.Did) {
-	if did == nil {
+func (d *deck) answer(ctx context.Context, id uint32, r *corelink.Reply, t *told) {
+	if t == nil {
 		d.tell(ctx, id, r)
 		return
 	}
-	out := *did
+	out := *t.did
 	if out.Code, out.Underway = r.Code, r.Underway; r.Code != helm.OK.String() {
-		out.Detail, out.Value = did.Detail+": "+r.Detail, ""
+		out.Detail, out.Value = out.Detail+": "+r.Detail, ""
 	} else {
-		out.Detail = ""
+		out.Detail = r.Detail
 	}
 	if r.Detail == noBody {
 		out.Code = unavailable
@@ -353,7 +353,7 @@ func (d *deck) deliver(ctx context.Context) bool {
 		}
 		id, k := uint32(r.Owner-helm.Self), due{r.Owner, r.Request}
 		d.mu.Lock()
-		did := d.due[k].did
+		t := d.due[k].told
 		if !r.Underway {
 			delete(d.due, k)
 			if d.drive.due == k {
@@ -364,7 +364,11 @@ func (d *deck) deliver(ctx context.Context) bool {
 		if r.Code == helm.Ended {
 			d.tell(ctx, id, &corelink.Ended{Request: r.Request, Outcome: r.Outcome.String(), X: finite(r.Pose.X), Y: finite(r.Pose.Y), Theta: finite(r.Pose.Theta)})
 		} else {
-			d.answer(ctx, id, &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: d.detail(&r), Underway: r.Underway, Lease: r.Lease}, did)
+			detail := d.detail(&r)
+			if t != nil && r.Code == helm.OK {
+				detail = d.short(&t.line, &r)
+			}
+			d.answer(ctx, id, &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: detail, Underway: r.Underway, Lease: r.Lease}, t)
 		}
 	}
 	d.mu.Lock()

@@ -74,6 +74,9 @@ func TestLineIsAnOrder(t *testing.T) {
 	}{
 		{"headPitch = 0.3", helm.Order{Kind: helm.Head, A: 0.3}, "0.3"},
 		{"robot.body.head.pitch.angle = 0.3 speed:1.5", helm.Order{Kind: helm.Head, A: 0.3, Speed: 1.5}, "0.3"},
+		{"headPitch.turn = -0.05 speed:0.5", helm.Order{Kind: helm.Head, A: -0.1 * math.Pi, Speed: math.Pi}, "-0.05"}, // the unit of the slot a second
+		{"headPitch = 0.3 time:2s", helm.Order{Kind: helm.Head, A: 0.3, For: 2 * time.Second}, "0.3"},
+		{"robot.pitch = 0.3 adaptive:0.5", helm.Order{Kind: helm.Head, A: 0.3, For: 500 * time.Millisecond}, "0.3"},
 		{"headPitch.turn = -0.05", helm.Order{Kind: helm.Head, A: -0.1 * math.Pi}, "-0.05"},
 		{"headPitch = 3", helm.Order{Kind: helm.Head, A: 22 * math.Pi / 180}, fmt.Sprint(22 * math.Pi / 180)},
 		{"robot.pitch = -3", helm.Order{Kind: helm.Head, A: -45 * math.Pi / 180}, fmt.Sprint(-45 * math.Pi / 180)},
@@ -97,10 +100,11 @@ func TestLineIsAnOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &sink{d: d, speed: line.Speed}
+		s := &sink{d: d}
+		s.modify(&line)
 		got, err := state.NewLive(d.helm.Board(), s).Do(t.Context(), line)
 		near := func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
-		if o := s.o; err != nil || o.Kind != tc.order.Kind || !near(o.A, tc.order.A) || !near(o.B, tc.order.B) || o.Speed != tc.order.Speed || o.Lights != tc.order.Lights || o.Set != tc.order.Set {
+		if o := s.o; err != nil || o.Kind != tc.order.Kind || !near(o.A, tc.order.A) || !near(o.B, tc.order.B) || o.Speed != tc.order.Speed || o.For != tc.order.For || o.Lights != tc.order.Lights || o.Set != tc.order.Set {
 			t.Errorf("%s: order %+v, %v; want %+v", tc.line, o, err, tc.order)
 		}
 		if taken := got.Value.String(); taken != tc.taken && (tc.taken != "" || taken != "nothing") {
@@ -114,6 +118,8 @@ func TestLineIsAnOrder(t *testing.T) {
 		"wheel.speed = [1, 2, 3]":        "3 values for 2",    //
 		"wheel.speed = 1 speed:1":        "speed: is for",     //
 		"led = 1 speed:1":                "speed: is for",     //
+		"led = 1 time:1":                 "time: and",         //
+		"wheel.speed = 1 adaptive:1":     "time: and",         //
 		"headPitch = \"up\"":             "is float",          //
 		"headPitch = true speed:0":       "more than 0",       //
 		"headPitch.torque = 1":           "read-only",         //
@@ -141,11 +147,40 @@ func TestLineIsAnOrder(t *testing.T) {
 		s := &sink{d: d}
 		l, err := robot.ParseLine(line)
 		if err == nil {
-			s.speed = l.Speed
+			s.modify(&l)
 			_, err = state.NewLive(d.helm.Board(), s).Do(t.Context(), l)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want an error with %q", line, err, want)
+		}
+	}
+}
+
+// TestShortOfALine: what a line wants of its motor and the body's limits do not let be is told, in the line's own unit (GOSTAI-OPEN-03).
+func TestShortOfALine(t *testing.T) {
+	d := newTestDeck(t)
+	for _, tc := range []struct {
+		line string
+		r    helm.Result
+		want string
+	}{
+		{"headPitch = 0.3", helm.Result{}, ""},
+		{"headPitch = 0.3 time:2s", helm.Result{Takes: 2 * time.Second}, ""},
+		{"headPitch = 0.3 time:100ms", helm.Result{Takes: 534 * time.Millisecond}, "time:100ms is too short: at most speed and acceleration it takes 534ms"},
+		{"headPitch = 0.3 adaptive:0.4", helm.Result{Takes: 534 * time.Millisecond}, ""},
+		{"headPitch = 0.3 adaptive:0.3", helm.Result{Takes: 534 * time.Millisecond}, "adaptive:300ms is too short: at most speed and acceleration it takes 534ms"},
+		{"arm = 0.05 time:2s", helm.Result{Homing: true}, "time:2s counts from when the motor has found its zero, which it looks for first"},
+		{"arm = 0.05 speed:0.1", helm.Result{Speed: 0.1}, ""},
+		{"arm = 0.05 speed:9", helm.Result{Speed: 0.5125}, "speed:9 is too fast: it moves at most at 0.512 m/s"},
+		{"headPitch.turn = 0.05 speed:99", helm.Result{Speed: math.Pi}, "speed:99 is too fast: it moves at most at 0.5 turn/s"},
+		{"headPitch = 0.3 speed:99", helm.Result{Speed: 7.8}, "speed:99 is too fast: it moves at most at 7.8 rad/s"},
+	} {
+		l, err := robot.ParseLine(tc.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.short(&l, &tc.r); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.line, got, tc.want)
 		}
 	}
 }

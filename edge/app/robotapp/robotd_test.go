@@ -580,6 +580,17 @@ func TestDeviceModel(t *testing.T) {
 	} else if _, err := fmt.Sscan(got.Value, &is); err != nil || math.Abs(is+math.Pi/4) > 0.05 {
 		t.Errorf("the head reads as %+v, want %s", got, most)
 	}
+	// A time that is long enough is kept, one that is not is told (GOSTAI-OPEN-03).
+	for _, tc := range []struct {
+		line, detail string
+		least        time.Duration
+	}{{"headPitch = 0.3 time:1.2", "", 1200 * time.Millisecond}, {"headPitch = -0.5 time:1ms", "time:1ms is too short", 300 * time.Millisecond}} {
+		began := time.Now()
+		if did, end := c.over(tc.line); did.Code != "ok" || !did.Underway || !strings.HasPrefix(did.Detail, tc.detail) || (did.Detail == "") != (tc.detail == "") || end.Outcome != "done" ||
+			time.Since(began) < tc.least {
+			t.Errorf("%s: %+v, %+v after %v", tc.line, did, end, time.Since(began))
+		}
+	}
 	taken := other.ask(func(n uint32) corelink.Message {
 		return &corelink.Claim{Request: n, Devices: []string{"headPitch"}, Priority: uint8(claim.Person)}
 	})
