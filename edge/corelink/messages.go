@@ -25,6 +25,7 @@ const (
 	TypeInertial  Type = 13
 	TypeSenses    Type = 14
 	TypeDid       Type = 15
+	TypeAbsent    Type = 16
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -72,6 +73,7 @@ var kinds = []struct {
 	{TypeInertial, "inertial", func() Message { return new(Inertial) }},
 	{TypeSenses, "senses", func() Message { return new(Senses) }},
 	{TypeDid, "did", func() Message { return new(Did) }},
+	{TypeAbsent, "absent", func() Message { return new(Absent) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},

@@ -66,6 +66,7 @@ type Pilot struct {
 	waiting map[uint32]chan corelink.Message // who waits for the answer
 	leases  map[uint32]uint64                // of motions under way, by their request
 	motion  *corelink.Motion                 // newest
+	absent  *corelink.Absent                 // newest
 	until   time.Time                        // when nobody looks any more
 }
 
@@ -86,10 +87,12 @@ func (p *Pilot) Handle(m corelink.Message) {
 	}
 	switch m := m.(type) {
 	case *corelink.Hello: // robotd is another one, or its body: what was under way is over
-		p.motion = nil
+		p.motion, p.absent = nil, nil
 		clear(p.leases)
 	case *corelink.Motion:
 		p.motion = m
+	case *corelink.Absent:
+		p.absent = m
 	case *corelink.Reply:
 		answer(m.Request)
 	case *corelink.Did:
@@ -450,8 +453,13 @@ func (p *Pilot) frame(ctx context.Context, withTree bool) (f live.Frame, err err
 		f.Values = append(f.Values, value(&x, v.AtUS))
 	}
 	p.mu.Lock()
-	m := p.motion
+	m, absent := p.motion, p.absent
 	p.mu.Unlock()
+	if absent != nil {
+		for _, a := range absent.Devices {
+			f.Gone = append(f.Gone, live.Gone{Full: a.Full, ForMS: max(v.AtUS-a.SinceUS, 0) / 1000, Why: a.Why})
+		}
+	}
 	if m != nil {
 		f.Motion = &live.Motion{X: m.X, Y: m.Y, Theta: m.Theta, Speed: m.Speed, Turning: m.Turning, Moving: m.Moving, Way: m.OdoBody, Treads: m.Treads,
 			Stop: motion.Reason(m.Stop).Words()}
@@ -483,7 +491,7 @@ func value(v *corelink.Value, nowUS int64) live.Value {
 func tree(t *corelink.Tree) *live.Tree {
 	out := &live.Tree{Body: t.Body}
 	for _, n := range t.Nodes {
-		node := live.Node{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interfaces, Actuator: n.Actuator}
+		node := live.Node{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interfaces, Actuator: n.Actuator, Aliases: n.Aliases}
 		for _, s := range n.Slots {
 			slot := live.Slot{ID: int(s.ID), Name: s.Name, Type: s.Type, Unit: s.Unit}
 			if s.Bounds&corelink.HasMin != 0 {

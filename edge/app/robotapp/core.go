@@ -89,6 +89,7 @@ func (c *core) run(ctx context.Context) error {
 	said := ""
 	c.readFirmware(ctx)
 	factory := c.factory(ctx)
+	c.deck.bodyIs(ctx, false)
 	for ctx.Err() == nil {
 		c.opening.Store(int64(c.now()))
 		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), factory, c.progress(ctx))
@@ -148,8 +149,10 @@ func (c *core) drive(ctx context.Context, b body.Body) error {
 		c.log.InfoContext(ctx, "body opened", logging.Body, c.cfg.Body, "firmware", d.Firmware, "fifo", false)
 	}
 	c.running.Store(true)
+	c.deck.bodyIs(ctx, true)
 	err := c.loop.Run(ctx, b)
 	c.running.Store(false)
+	c.deck.bodyIs(ctx, false)
 	if cerr := b.Close(); err == nil && cerr != nil {
 		c.log.Warn("close the body", logging.Err, cerr) // it was halted before
 	}

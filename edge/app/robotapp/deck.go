@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type deck struct {
 	tree corelink.Tree
 	refs robot.Target // the slots of tree, by its order
 
+	body  *robot.Node  // robot.body, which is gone without one
 	parts map[int]part // what a line may move or light, by its slot
 
 	wake chan struct{} // one slot: an order was posted
@@ -74,8 +76,14 @@ func newDeck(c *core, h *helm.Helm) (*deck, error) {
 	d := &deck{parts: parts, c: c, helm: h, live: state.NewLive(h.Board(), nil), wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]asked{}}
 	tree := h.Model().Tree
 	d.tree.Body = tree.Name
+	i := slices.IndexFunc(tree.Root().Children(), func(n *robot.Node) bool { return n.Name() == "body" })
+	if i < 0 {
+		return nil, fmt.Errorf("tree of a %s: no robot.body", tree.Name)
+	}
+	d.body = tree.Root().Children()[i]
 	for _, n := range tree.Nodes() {
-		node := corelink.Node{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(), Interfaces: robot.JoinInterfaces(n.Interfaces()), Actuator: n.Actuator() >= 0}
+		node := corelink.Node{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(), Interfaces: robot.JoinInterfaces(n.Interfaces()), Actuator: n.Actuator() >= 0,
+			Aliases: tree.AliasesOf(n)}
 		for _, r := range n.Slots() {
 			// val stands for another slot, and bytes are not for this.
 			if !r.Present || !r.Property && !r.Slot.Access.Holds() || r.Slot.Points != "" || r.Slot.Type == robot.Bytes || r.Slot.Type == robot.List {
@@ -100,6 +108,32 @@ func slot(r *robot.Ref) corelink.Slot {
 	return s
 }
 
+// bodyIs says that there is a body, or none any more: what it measures is available or not, and everybody is told (GOSTAI-OPEN-13).
+func (d *deck) bodyIs(ctx context.Context, there bool) {
+	now, board := mono.Now(), d.helm.Board()
+	news := false
+	if there {
+		news = board.SetBack(d.body, now)
+	} else {
+		news = board.SetGone(d.body, noBody, now)
+	}
+	if !news {
+		return
+	}
+	m := &corelink.Absent{AtUS: now.Microseconds()}
+	for _, p := range board.Gone() {
+		m.Devices = append(m.Devices, corelink.Absentee{Full: p.Node.Full(), SinceUS: p.At.Microseconds(), Why: p.Why})
+	}
+	if err := d.c.srv.Publish(m); err != nil {
+		d.c.log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: names fit
+	}
+}
+
+// stale reports whether a value is what a body measured that is gone. Of what it measures some is the robot's own, as its speed; words are nobody's measurement.
+func (d *deck) stale(v robot.Value, at time.Duration) bool {
+	return at > 0 && v.Type != robot.String && !d.c.running.Load()
+}
+
 // values is what the tree reads as now.
 func (d *deck) values() (*corelink.Values, error) {
 	m := &corelink.Values{AtUS: mono.Now().Microseconds()}
@@ -113,7 +147,7 @@ func (d *deck) values() (*corelink.Values, error) {
 	for i, r := range d.refs.Refs {
 		v := corelink.Value{Slot: uint16(r.ID), AtUS: got.Times[i].Microseconds()}
 		switch x := got.Value.Items[i]; {
-		case x.Type == robot.None, math.IsNaN(x.Number):
+		case x.Type == robot.None, math.IsNaN(x.Number), d.stale(x, got.Times[i]):
 			continue
 		case x.Type == robot.String:
 			v.Form, v.Text = corelink.Words, strings.ToValidUTF8(x.Text, "?")

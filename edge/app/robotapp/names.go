@@ -294,7 +294,7 @@ func (d *deck) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 		did.Value = got.Value.String()
 	}
 	switch {
-	case errors.Is(err, state.ErrUnknown):
+	case errors.Is(err, state.ErrUnknown), errors.Is(err, state.ErrUnavailable):
 		did.Code, did.Detail, did.Value = unavailable, err.Error(), ""
 	case err != nil:
 		did.Code, did.Detail, did.Value = helm.Invalid.String(), err.Error(), ""
@@ -302,7 +302,7 @@ func (d *deck) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 		did.Detail = line.Name
 		d.post(ctx, p, s.o, &told{did, line})
 		return
-	case got.At > 0 && !d.c.running.Load():
+	case d.stale(got.Value, got.At):
 		did.Code, did.Detail, did.Value = unavailable, line.Name+": "+noBody, "" // what was measured is old
 	}
 	d.tell(ctx, p.ID, did)

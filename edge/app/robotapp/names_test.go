@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +254,53 @@ func TestLineWithoutABody(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
 	}
+	// As robotd says it, with the event on the node; who joins later hears it too.
+	d.helm.Board().Introduce(state.Identity{Name: "Rex"}, time.Second)
+	d.bodyIs(ctx, false)
+	d.bodyIs(ctx, false)
+	gone := await(p, "that the body is gone", func(*corelink.Absent) bool { return true })
+	if want := []corelink.Absentee{{Full: "robot.body", SinceUS: gone.AtUS, Why: noBody}}; !slices.Equal(gone.Devices, want) {
+		t.Errorf("gone: %+v, want %+v", gone, want)
+	}
+	for line, want := range map[string]corelink.Did{
+		"robot.type":              {Code: "ok", Value: `"wheeled"`},
+		"robot.name":              {Code: "ok", Value: `"Rex"`}, // no body measures it
+		"battery.capacity":        {Code: "ok", Value: "0.32"},
+		"headPitch.val->rangemax": {Code: "ok", Value: fmt.Sprint(22 * math.Pi / 180)},
+		"battery.voltage":         {Code: unavailable, Detail: "robot.body.battery.voltage: unavailable: " + noBody},
+		"led = 1":                 {Code: unavailable, Detail: "robot.body.led[0].val: unavailable: " + noBody},
+	} {
+		got := *p.line("%s", line)
+		if got.Request = 0; got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+	}
+	xSpeed, err := d.helm.Model().Tree.Lookup("robot.xSpeed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.helm.Board().Set(xSpeed.Refs[0].ID, 0.1, time.Second)
+	d.helm.Board().Publish(time.Second)
+	l := p.look()
+	for name, known := range map[string]bool{"robot.name": true, "robot.xSpeed": false, "battery.voltage": false, "battery.capacity": true} {
+		if s, v := l.value(name); s.Name == "" || (v != nil) != known {
+			t.Errorf("%s is listed as %+v and reads as %+v; want it known: %v", name, s, v, known)
+		}
+	}
+	if i := slices.IndexFunc(l.tree.Nodes, func(n corelink.Node) bool { return n.Compact == "arm" }); i < 0 || !slices.Equal(l.tree.Nodes[i].Aliases, []string{"lift"}) {
+		t.Errorf("the arm is also called lift (GOSTAI-MAP-V-06): %d in %+v", i, l.tree.Nodes)
+	}
+	late := b.peer()
+	await(late, "that the body is gone", func(m *corelink.Absent) bool { return len(m.Devices) == 1 })
+	d.c.running.Store(true)
+	d.bodyIs(ctx, true)
+	for _, p := range []*peer{p, late} {
+		await(p, "that the body is back", func(m *corelink.Absent) bool { return len(m.Devices) == 0 })
+	}
+	if got := p.line("battery.voltage"); got.Code != "ok" || got.Value != "3.9" {
+		t.Errorf("a battery that is back: %+v", got)
+	}
+	late.end()
 	p.end()
 	cancel()
 	if err := <-served; err != nil {

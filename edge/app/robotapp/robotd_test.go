@@ -705,12 +705,34 @@ func TestBodyComesAndGoes(t *testing.T) {
 	if err := b.powerOff(); err != nil {
 		t.Fatalf("board: %v", err)
 	}
-	await(c, "silence", func(f *corelink.Fault) bool { return f.Code == 898 })
+	var gone *corelink.Absent // the event of GOSTAI-OPEN-13
+	silent := false
+	await(c, "silence, and that the body is gone", func(m corelink.Message) bool {
+		switch m := m.(type) {
+		case *corelink.Fault:
+			silent = silent || m.Code == 898
+		case *corelink.Absent:
+			gone = m
+		}
+		return silent && gone != nil && len(gone.Devices) > 0
+	})
+	if d := gone.Devices[0]; len(gone.Devices) != 1 || d.Full != "robot.body" || d.Why != noBody || d.SinceUS != gone.AtUS {
+		t.Errorf("gone: %+v", gone)
+	}
+	if _, v := c.look().value("battery.voltage"); v != nil {
+		t.Errorf("the battery of no body reads as %+v", v)
+	}
+	if got := c.line("battery.voltage"); got.Code != unavailable || !strings.Contains(got.Detail, noBody) {
+		t.Errorf("the battery of no body: %+v", got)
+	}
 	await(c, "silence also after opening it again", func(f *corelink.Fault) bool { return f.Code == 899 })
 	if s := await(c, "no link", func(s *corelink.State) bool { return !s.Link }); s.Fault == 0 {
 		t.Errorf("state %+v, want a fault", s)
 	}
 	b.powerOn()
+	if back := await(c, "that the body is back", func(m *corelink.Absent) bool { return len(m.Devices) == 0 }); back.AtUS <= gone.AtUS {
+		t.Errorf("back: %+v", back)
+	}
 	await(c, "the board's return", linked)
 	await(c, "the fault's end", func(f *corelink.Fault) bool { return f.Code == 0 })
 	l := await(c, "statistics", func(l *corelink.LoopStats) bool { return l.Steps > 0 })
