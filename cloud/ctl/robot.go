@@ -201,8 +201,8 @@ func (a *app) robotDo() *cobra.Command {
 			"  NAME                        what the slot reads as; a device stands for its val\n" +
 			"  NAME = VALUE [HOW]          a number, true, false, \"text\", or for a group a [list]\n" +
 			"  NAME(VALUE, ...)            a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
-			"HOW says how a head or a lift moves there: speed:VALUE (the slot's unit a second), time:2s (to be there then, at most 10s) or adaptive:1 (in about so many\n" +
-			"seconds, from where it is and as it moves). The body's limits win, and the answer says so; it goes on beyond seconds.\n\n" +
+			"HOW says how a motor comes to it: speed:VALUE (of a head or lift; the slot's unit a second), time:2s (to be there then, at most 10s) or adaptive:1\n" +
+			"(in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; it goes on beyond seconds.\n\n" +
 			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
 			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" +
 			"It is refused where somebody else has the part, at a cliff, in the air, while halted; its answer says so.",

@@ -27,7 +27,7 @@ const (
 //	head.pitch = 0.3 time:2s
 //	robot.go(0.2)
 //
-// A value is a number, true, false, "text", or a list of such. Behind it may stand how a motor moves to a position, one of (GOSTAI-OPEN-03):
+// A value is a number, true, false, "text", or a list of such. Behind it may stand how a motor comes to it, one of (GOSTAI-OPEN-03):
 //
 //	speed:0.5     at this speed, in the slot's unit a second
 //	time:2s       to be there after this time: seconds, or a number with a unit such as 500ms

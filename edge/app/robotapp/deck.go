@@ -400,6 +400,7 @@ func (d *deck) deliver(ctx context.Context) bool {
 		} else {
 			detail := d.detail(&r)
 			if t != nil && r.Code == helm.OK {
+				r.Takes = max(r.Takes, t.takes)
 				detail = d.short(&t.line, &r)
 			}
 			d.answer(ctx, id, &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: detail, Underway: r.Underway, Lease: r.Lease}, t)

@@ -9,6 +9,7 @@ import (
 
 	"kennel/edge/corelink"
 	"kennel/edge/helm"
+	"kennel/edge/motion"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
@@ -69,6 +70,7 @@ type sink struct {
 	speed  float64       // of the line, in m/s or rad/s; 0: it gives none
 	within time.Duration // that the line gives; 0: none
 	o      helm.Order
+	takes  time.Duration // of treads with a time: what they need to be at their speeds
 }
 
 // Set is state.Sink.
@@ -90,7 +92,7 @@ func (s *sink) Set(writes []state.Write) error {
 			err = s.joint(helm.Head, w.Value.Number)
 		case p == liftHeight:
 			err = s.joint(helm.Lift, w.Value.Number)
-		case s.speed != 0 || s.within != 0:
+		case s.speed != 0 || s.within != 0 && p == bodyYaw:
 			err = s.unmodified()
 		case p == bodyYaw:
 			err = s.face(w.Value.Number)
@@ -106,13 +108,14 @@ func (s *sink) Set(writes []state.Write) error {
 		for i := range writes {
 			writes[i].Value.Number = s.taken(s.d.parts[writes[i].Ref.ID])
 		}
+		s.pace()
 	}
 	return nil
 }
 
 var (
 	errNoSpeed = fmt.Errorf("%w: speed: is for a motor that moves to a position", robot.ErrRange)
-	errNoTime  = fmt.Errorf("%w: time: and adaptive: are for a motor that moves to a position", robot.ErrRange)
+	errNoTime  = fmt.Errorf("%w: time: and adaptive: are for a motor", robot.ErrRange)
 	errTwo     = fmt.Errorf("%w: one line moves the head, or the lift, or the treads, or the lights; write them one after the other", robot.ErrName)
 )
 
@@ -187,6 +190,26 @@ func (s *sink) drive(p part, v float64) error {
 	most := s.d.helm.Model().Motion.Tread.Speed * s.d.helm.Model().Motion.Headroom.Speed
 	s.o.A, s.o.B = min(max(s.o.A, -most), most), min(max(s.o.B, -most), most)
 	return s.make(helm.Wheels, true)
+}
+
+// pace has the treads change their speeds evenly over the time of the line, or as fast as they may (GOSTAI-OPEN-03).
+func (s *sink) pace() {
+	if s.within == 0 {
+		return
+	}
+	var r helm.Report // before the first step they stand
+	s.d.helm.Report(&r)
+	s.paceFrom(r.Motion.Want)
+}
+
+// paceFrom is pace of treads that are told to go so.
+func (s *sink) paceFrom(now motion.Twist) {
+	model := s.d.helm.Model().Motion
+	left, right := model.Drive.Treads(now)
+	change := max(math.Abs(s.o.A-left), math.Abs(s.o.B-right))
+	most := model.Tread.Accel * model.Headroom.Accel
+	s.o.Accel = min(change/s.within.Seconds(), most) // 0, where nothing changes, is no matter
+	s.takes = max(time.Duration(change/most*float64(time.Second)), s.within)
 }
 
 // taken is what the slot of p reads as when the treads go as the order says.
@@ -273,8 +296,9 @@ func (d *deck) short(l *robot.Line, r *helm.Result) string {
 
 // told is a line, and what answers it if it is ok, with its name as Detail.
 type told struct {
-	did  *corelink.Did
-	line robot.Line
+	did   *corelink.Did
+	line  robot.Line
+	takes time.Duration // as a sink's
 }
 
 // do takes a line: what it reads is answered at once, what it moves goes to the helm as any order does.
@@ -300,7 +324,7 @@ func (d *deck) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 		did.Code, did.Detail, did.Value = helm.Invalid.String(), err.Error(), ""
 	case s.o.Kind != 0:
 		did.Detail = line.Name
-		d.post(ctx, p, s.o, &told{did, line})
+		d.post(ctx, p, s.o, &told{did, line, s.takes})
 		return
 	case d.stale(got.Value, got.At):
 		did.Code, did.Detail, did.Value = unavailable, line.Name+": "+noBody, "" // what was measured is old

@@ -13,6 +13,7 @@ import (
 
 	"kennel/edge/corelink"
 	"kennel/edge/helm"
+	"kennel/edge/motion"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
@@ -85,6 +86,9 @@ func TestLineIsAnOrder(t *testing.T) {
 		{"lift.position = 1 speed:0.1", helm.Order{Kind: helm.Lift, A: 0.092, Speed: 0.1}, "0.092"},
 		{"wheel.speed = 2", helm.Order{Kind: helm.Wheels, A: 2 * radius, B: 2 * radius}, "[2, 2]"},
 		{"robot.body.wheel.speed = [1, -1]", helm.Order{Kind: helm.Wheels, A: radius, B: -radius}, "[1, -1]"},
+		{"wheel.speed = 2 time:1s", helm.Order{Kind: helm.Wheels, A: 2 * radius, B: 2 * radius, Accel: 2 * radius}, "[2, 2]"}, // evenly
+		{"wheel.speed = [1, -2] time:1ms", helm.Order{Kind: helm.Wheels, A: radius, B: -2 * radius, Accel: 0.42}, "[1, -2]"},  // as fast as they may
+		{"robot.xSpeed = 0.1 adaptive:2", helm.Order{Kind: helm.Wheels, A: 0.1, B: 0.1, Accel: 0.05}, "0.1"},
 		{"wheelR.speed = 1", helm.Order{Kind: helm.Wheels, B: radius}, "1"},
 		{"wheelL.speed = -1000", helm.Order{Kind: helm.Wheels, A: -most}, fmt.Sprint(-most / radius)},
 		{"robot.xSpeed = 0.1", helm.Order{Kind: helm.Wheels, A: 0.1, B: 0.1}, "0.1"},
@@ -105,7 +109,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		s.modify(&line)
 		got, err := state.NewLive(d.helm.Board(), s).Do(t.Context(), line)
 		near := func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
-		if o := s.o; err != nil || o.Kind != tc.order.Kind || !near(o.A, tc.order.A) || !near(o.B, tc.order.B) || o.Speed != tc.order.Speed || o.For != tc.order.For || o.Lights != tc.order.Lights || o.Set != tc.order.Set {
+		if o := s.o; err != nil || o.Kind != tc.order.Kind || !near(o.A, tc.order.A) || !near(o.B, tc.order.B) || o.Speed != tc.order.Speed || o.For != tc.order.For || !near(o.Accel, tc.order.Accel) || o.Lights != tc.order.Lights || o.Set != tc.order.Set {
 			t.Errorf("%s: order %+v, %v; want %+v", tc.line, o, err, tc.order)
 		}
 		if taken := got.Value.String(); taken != tc.taken && (tc.taken != "" || taken != "nothing") {
@@ -120,7 +124,7 @@ func TestLineIsAnOrder(t *testing.T) {
 		"wheel.speed = 1 speed:1":        "speed: is for",     //
 		"led = 1 speed:1":                "speed: is for",     //
 		"led = 1 time:1":                 "time: and",         //
-		"wheel.speed = 1 adaptive:1":     "time: and",         //
+		"robot.yaw = 1 adaptive:1":       "time: and",         //
 		"headPitch = \"up\"":             "is float",          //
 		"headPitch = true speed:0":       "more than 0",       //
 		"headPitch.torque = 1":           "read-only",         //
@@ -153,6 +157,29 @@ func TestLineIsAnOrder(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want an error with %q", line, err, want)
+		}
+	}
+}
+
+// TestPaceOfTreads: from the speeds they have, and what is too short is told (GOSTAI-OPEN-03).
+func TestPaceOfTreads(t *testing.T) {
+	d := newTestDeck(t)
+	const most = 1 * 0.42 // m/s²
+	for _, tc := range []struct {
+		a, b   float64
+		within time.Duration
+		accel  float64
+		takes  time.Duration
+	}{{0.1, -0.1, time.Second, 0.1, time.Second}, {0.1, 0.05, 0, 0, 0}, {0, -0.105, 100 * time.Millisecond, most, 250 * time.Millisecond}, {0, 0, time.Second, 0, time.Second}} {
+		if tc.within > 0 {
+			moving := &sink{d: d, within: tc.within, o: helm.Order{A: tc.a + 0.03, B: tc.b + 0.07}}
+			if moving.paceFrom(motion.Twist{V: 0.05, W: 0.04 / 0.048}); math.Abs(moving.o.Accel-tc.accel) > 1e-9 || (moving.takes-tc.takes).Abs() > time.Microsecond {
+				t.Errorf("%+v, under way: %v m/s², %v", tc, moving.o.Accel, moving.takes)
+			}
+		}
+		s := &sink{d: d, within: tc.within, o: helm.Order{A: tc.a, B: tc.b}}
+		if s.pace(); math.Abs(s.o.Accel-tc.accel) > 1e-12 || (s.takes-tc.takes).Abs() > time.Microsecond {
+			t.Errorf("%+v: %v m/s², %v", tc, s.o.Accel, s.takes)
 		}
 	}
 }

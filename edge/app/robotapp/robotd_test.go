@@ -608,6 +608,9 @@ func TestDeviceModel(t *testing.T) {
 		t.Errorf("robot.turn(0.5) went from %v to %+v rad; want 0.5 to the right, within 3 degrees", from, end)
 	}
 
+	if did := c.line("wheel.speed = 2 time:1ms"); did.Code != "ok" || did.Value != "[2, 2]" || !strings.HasPrefix(did.Detail, "time:1ms is too short: at most speed and acceleration it takes ") {
+		t.Errorf("treads told to run at once: %+v", did)
+	}
 	// It drives on and its program dies: the treads stop and are free.
 	if r := c.ask(func(n uint32) corelink.Message {
 		return &corelink.Wheels{Request: n, Left: 0.1, Right: 0.1, ForMS: 60000}
