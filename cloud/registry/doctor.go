@@ -151,7 +151,7 @@ func (f *facts) diagnose() Report {
 		}
 	}
 	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps, Refusal: f.refusal()}
-	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.clock, f.token, f.owner, f.documents, f.events, f.loop, f.body, f.said, f.release}
+	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.events, f.loop, f.body, f.said, f.release}
 	var worst *Check
 	for _, check := range checks {
 		c, told := check()
@@ -447,6 +447,14 @@ func (f *facts) owner() (Check, bool) {
 	return c, true
 }
 
+// boot says what a robot started that did not start as usual. Much else follows from it, so it comes early.
+func (f *facts) boot() (Check, bool) {
+	c := Check{Name: "boot", Level: Warn, Text: "it started its recovery system: the user data are left alone, and no setting is in force",
+		Do: "Switch it off and on for a normal start"}
+	m := f.status()
+	return c, m != nil && m.Recovery
+}
+
 func (f *facts) documents() (Check, bool) {
 	c := Check{Name: "documents", Level: OK, Text: "in step"}
 	if !f.hasDocs {
@@ -455,6 +463,10 @@ func (f *facts) documents() (Check, bool) {
 	m := f.status()
 	if m == nil {
 		c.Level, c.Text = Unknown, "no status yet"
+		return c, true
+	}
+	if m.Recovery {
+		c.Level, c.Text = Unknown, "none are opened in a recovery system"
 		return c, true
 	}
 	var behind []string

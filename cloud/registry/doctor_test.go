@@ -92,6 +92,9 @@ func TestDiagnose(t *testing.T) {
 		{"absent", func(f *facts) { f.thing.Presence = Absent }, Warn, "presence", "absent for 3 h"},
 		{"clock", func(f *facts) { f.thing.ClockMS = -3_600_000 }, Fail, "clock", "time server"},
 		{"behind", func(f *facts) { f.docs["vic.RobotSettings"] = 5 }, Warn, "documents", "the cloud has version 5, the robot 3"},
+		{"recovery", func(f *facts) {
+			f.thing.Status.Recovery, f.thing.Status.Docs, f.thing.Status.Problems = true, nil, []string{"recovery boot"}
+		}, Warn, "boot", "off and on"},
 		{"dirty", func(f *facts) { f.thing.Status.Dirty = []string{"vic.RobotLifetimeStats"} }, Warn, "documents", "changed on the robot"},
 		{"quarantine", func(f *facts) { f.thing.Status.Spool.Quarantined = 3 }, Warn, "events", "3 refused"},
 		{"backlog", func(f *facts) { f.thing.Status.Spool.Events = 5000 }, Warn, "events", "5000"},

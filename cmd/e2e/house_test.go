@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,6 +27,10 @@ var bin, work string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	// What ignores hangups hands that on to its children, and a shell among them cannot even trap one: under nohup the broker's would be deaf.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // nobody listens: they go on being ignored here alone
+	}
 	dir, err := os.MkdirTemp("", "kennel-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -25,7 +25,8 @@ const (
 	TypeInertial  Type = 13
 	TypeSenses    Type = 14
 	TypeDid       Type = 15
-	TypeAbsent    Type = 16
+	TypeStart     Type = 16
+	TypeAbsent    Type = 17
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -73,6 +74,7 @@ var kinds = []struct {
 	{TypeInertial, "inertial", func() Message { return new(Inertial) }},
 	{TypeSenses, "senses", func() Message { return new(Senses) }},
 	{TypeDid, "did", func() Message { return new(Did) }},
+	{TypeStart, "start", func() Message { return new(Start) }},
 	{TypeAbsent, "absent", func() Message { return new(Absent) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},

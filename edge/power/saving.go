@@ -141,6 +141,16 @@ func (s Sleep) String() string {
 	return fmt.Sprintf("Sleep(%d)", uint8(s))
 }
 
+// ParseSleep reads a state by its name; false: there is none of that name.
+func ParseSleep(name string) (Sleep, bool) {
+	for s, n := range sleepNames {
+		if n == name {
+			return Sleep(s), true
+		}
+	}
+	return SleepNothing, false
+}
+
 // Asleep reports whether s is one of the sleep states.
 func (s Sleep) Asleep() bool { return s >= LightSleep && s < numSleeps }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // What a simulated robot shows is told when it comes and when it goes.
-func TestWatchCode(t *testing.T) {
+func TestWatchShown(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +19,7 @@ func TestWatchCode(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	heard := make(chan string, 10) // more than there is to hear
 	done := make(chan struct{})
-	go func() { watchCode(ctx, root, func(c string) { heard <- c }); close(done) }()
+	go func() { watchShown(ctx, root, claim.CodeFile, func(c string) { heard <- c }); close(done) }()
 	d := claim.FileDisplay{Root: root}
 	for _, want := range []string{"K7QM-3XW9", "AAAA-BBBB", ""} {
 		var err error

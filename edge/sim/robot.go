@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"kennel/edge/agent/claim"
+	"kennel/edge/agent/faults"
+	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/agent/witness"
@@ -60,6 +62,8 @@ type Config struct {
 	// OnCode hears the code that the robot shows to whoever wants to claim it, and "" when it shows none any more; nil: nobody looks. It has no
 	// display of its own to show it on.
 	OnCode func(code string)
+	// OnFault hears the three digits of the fault that the robot shows (VEC-FLT-10), likewise.
+	OnFault func(digits string)
 }
 
 // State is the content of StateFile.
@@ -71,7 +75,8 @@ type State struct {
 
 // Run boots the robot and keeps it alive until ctx ends: a process that ends is started again, and when the board cuts the power (because nothing
 // spoke to it for 200 frames, or because it was told to) the head dies with it and boots anew, as if the button were pressed. It boots anew also
-// when agentd ended because the user data are to be cleared: all that lies there is closed then, logs too.
+// when agentd ended because the user data are to be cleared: all that lies there is closed then, logs too; and when it ended for the nightly reboot
+// (VEC-BOOT-16), whose other half this is.
 func Run(ctx context.Context, cfg Config) error {
 	root, err := os.OpenRoot(cfg.Root)
 	if err != nil {
@@ -81,7 +86,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if _, err := root.Stat(simFile); err != nil {
 		return fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", cfg.Root, err)
 	}
-	r := &robot{cfg: cfg, root: root, reboot: make(chan struct{}, 1), state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
+	r := &robot{cfg: cfg, root: root, reboot: make(chan string, 1), state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
 	var world World
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
 		return err
@@ -113,8 +118,8 @@ type robot struct {
 	root *os.Root
 	imu  *vectorsim.IMU
 
-	reboot chan struct{} // one slot
-	truth  *truth        // nil: the body is nowhere
+	reboot chan string // why; one slot
+	truth  *truth      // nil: the body is nowhere
 
 	mu    sync.Mutex
 	state State
@@ -182,7 +187,10 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	defer headCancel()
 	var wg sync.WaitGroup
 	if r.cfg.OnCode != nil {
-		wg.Go(func() { watchCode(head, r.root, r.cfg.OnCode) })
+		wg.Go(func() { watchShown(head, r.root, claim.CodeFile, r.cfg.OnCode) })
+	}
+	if r.cfg.OnFault != nil {
+		wg.Go(func() { watchShown(head, r.root, faults.ShowingFile, r.cfg.OnFault) })
 	}
 	failed := make(chan error, 4) // one each
 	wg.Go(func() {
@@ -213,8 +221,8 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		// No current, no goodbye: the head dies where it stands.
 		r.kill()
 	case end = <-failed:
-	case <-r.reboot:
-		r.cfg.Log.InfoContext(ctx, "the user data are to be cleared; booting anew")
+	case why := <-r.reboot:
+		r.cfg.Log.InfoContext(ctx, "booting anew", "reason", why)
 	case <-ctx.Done():
 	}
 	headCancel()
@@ -271,11 +279,20 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 		},
 		OnExit: func(proc.Exit) {
 			r.note(name, 0)
-			if name == "agentd" && wipe.Requested(r.root) {
-				select {
-				case r.reboot <- struct{}{}:
-				default: // said already
-				}
+			why := ""
+			switch {
+			case name != "agentd":
+			case wipe.Requested(r.root):
+				why = "the user data are to be cleared"
+			case nightly.Asked(r.root):
+				why = "it is night"
+			}
+			if why == "" {
+				return
+			}
+			select {
+			case r.reboot <- why:
+			default: // said already
 			}
 		},
 		OnGiveUp: func(n int) {
@@ -324,16 +341,16 @@ func (r *robot) write() {
 	}
 }
 
-// lookAtCode is how often the place where a code is shown is looked at: eyes that are quick enough.
-const lookAtCode = 200 * time.Millisecond
+// lookEvery is how often a place where something is shown is looked at: eyes that are quick enough.
+const lookEvery = 200 * time.Millisecond
 
-// watchCode tells what is shown whenever it changes, until ctx ends.
-func watchCode(ctx context.Context, root *os.Root, tell func(string)) {
-	tick := time.NewTicker(lookAtCode)
+// watchShown tells what a file shows whenever it changes, until ctx ends.
+func watchShown(ctx context.Context, root *os.Root, file string, tell func(string)) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last := ""
 	for {
-		b, err := robotfs.ReadFile(root, claim.CodeFile)
+		b, err := robotfs.ReadFile(root, file)
 		if err != nil {
 			b = nil // none is shown
 		}

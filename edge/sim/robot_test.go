@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
@@ -66,6 +67,64 @@ func TestBoots(t *testing.T) {
 	}
 	if _, err := root.Lstat("dev/ttyHS0"); err == nil {
 		t.Error("the body's line is left behind")
+	}
+}
+
+// TestNight: VEC-BOOT-16: when agentd ended for the night the whole robot boots anew: its real-time core is ended politely, so that the next start
+// takes it for meant (VEC-PWR-42), and run/ is empty.
+func TestNight(t *testing.T) {
+	dir, bin := filepath.Join(t.TempDir(), "robot"), t.TempDir()
+	if err := Make(dir, Birth{Thing: "vic:00e20100", Secret: "s", RootPEM: testRoot(t), OSVersion: "2.0.0.6074"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, program := range map[string]string{
+		"robotd": "trap 'touch $2/polite; exit 0' TERM; touch $2/run/core; sleep 600 & wait\n",
+		"agentd": "until [ -e $2/run/core ]; do sleep 0.01; done\n" +
+			"if [ ! -e $2/night ]; then touch $2/night $2/run/old $2/" + nightly.AskedFile + "; exit 1; fi\n" +
+			"rm -f $2/" + nightly.AskedFile + "; touch $2/run/new; exec sleep 600\n",
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, Config{Root: dir, Bin: bin, Log: slog.New(slog.DiscardHandler), LogLevel: "info", Getenv: func(string) string { return "" }})
+	}()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(30 * time.Second)
+	for {
+		if _, err := root.Stat("run/new"); err == nil {
+			break
+		}
+		select {
+		case <-tick.C:
+		case err := <-done:
+			t.Fatalf("Run ended: %v", err)
+		case <-limit:
+			t.Fatal("the robot does not boot anew")
+		}
+	}
+	var s State
+	if err := robotfs.ReadJSON(root, StateFile, &s); err != nil || s.Boots != 2 {
+		t.Errorf("%+v, %v; want the second boot", s, err)
+	}
+	if _, err := root.Stat("polite"); err != nil {
+		t.Errorf("the real-time core was not ended politely: %v", err)
+	}
+	if _, err := root.Stat("run/old"); err == nil {
+		t.Error("run/ was not emptied")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -131,6 +131,15 @@ func TestRestartLimits(t *testing.T) {
 	}
 }
 
+// TestEndIsAFault: VEC-WDOG-04: what ended badly posts its fault, in whatever way its supervisor ends it.
+func TestEndIsAFault(t *testing.T) {
+	for f, code := range map[string]string{"robotd.service": "916", "agentd.service": "923"} {
+		if want := "ExecStopPost=-/usr/bin/agentd fault post -on-exit " + code + " -root /var/lib/robot"; !strings.Contains(string(read(t, f)), "\n"+want+"\n") {
+			t.Errorf("%s: want %s", f, want)
+		}
+	}
+}
+
 // TestAccountsAndFolders has systemd make them below a root of their own.
 func TestAccountsAndFolders(t *testing.T) {
 	for name, folders := range map[string]map[string]os.FileMode{

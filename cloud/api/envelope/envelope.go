@@ -48,6 +48,9 @@ type Response struct {
 	Error      string `json:"error,omitempty"`
 	RetryAfter Millis `json:"retry_after_ms,omitempty"`
 	Enc        string `json:"enc,omitempty"`
+	// TS is the cloud's clock when the answer was made, in ms since 1970. A robot has no clock that runs without power (VEC-BOOT-14), and
+	// compares. An answer that is repeated says when it was made first. Absent in answers of an older cloud.
+	TS int64 `json:"ts,omitempty"`
 }
 
 // Millis is a duration that is written as whole milliseconds.

@@ -32,8 +32,9 @@ type Message struct {
 	TS         int64           `json:"ts"` // robot's clock, ms since 1970
 	UptimeMS   int64           `json:"uptime_ms"`
 
-	Agent    string            `json:"agent,omitempty"` // agentd's version
-	OS       string            `json:"os,omitempty"`    // robot_version of the release it runs
+	Agent    string            `json:"agent,omitempty"`    // agentd's version
+	OS       string            `json:"os,omitempty"`       // robot_version of the release it runs
+	Recovery bool              `json:"recovery,omitempty"` // it started its recovery system, and leaves the user data alone (VEC-BOOT-07)
 	Body     *Body             `json:"body,omitempty"`
 	Loop     *Loop             `json:"loop,omitempty"`
 	Spool    *Spool            `json:"spool,omitempty"`

@@ -64,6 +64,14 @@ type Step struct {
 	Do      string    `json:"do,omitempty"` // what to do
 }
 
+// Start is what one step of the start of a program of the robot took (VEC-BOOT-11).
+type Start struct {
+	Program string `json:"program"`
+	Step    string `json:"step"`
+	TookMS  int64  `json:"took_ms"`
+	Problem string `json:"problem,omitempty"` // why it failed
+}
+
 // Report is the whole account.
 type Report struct {
 	Thing  thing.ID          `json:"thing"`
@@ -77,6 +85,7 @@ type Report struct {
 	Shown  []devicecert.Seen `json:"certificates,omitempty"` // that servers showed
 	Faults []string          `json:"faults,omitempty"`       // numbered faults of the robot's identity
 	Code   string            `json:"claim_code,omitempty"`   // shown now, for whoever stands before the robot
+	Start  []Start           `json:"start,omitempty"`        // of the robot's programs, each in its order
 	// Check is the connection check, where one was made.
 	Check *conncheck.Report `json:"check,omitempty"`
 }
@@ -110,6 +119,7 @@ type Facts struct {
 	Docs      []string // what is wrong with documents
 	Dirty     []string // documents that wait for the cloud
 	Faults    []string
+	Start     []Start
 }
 
 // clockLag is how far a system clock may be behind what is proven before it is said to be wrong.
@@ -117,7 +127,7 @@ const clockLag = 2 * time.Second
 
 // Report makes the account of what the parts know.
 func (f Facts) Report(now time.Time) Report {
-	r := Report{Thing: f.Thing, Name: f.Name, Agent: f.Agent, OS: f.OS, Boot: f.Boot, At: now.UTC(), Roots: f.Roots, Shown: f.Shown, Faults: f.Faults}
+	r := Report{Thing: f.Thing, Name: f.Name, Agent: f.Agent, OS: f.OS, Boot: f.Boot, At: now.UTC(), Roots: f.Roots, Shown: f.Shown, Faults: f.Faults, Start: f.Start}
 	if f.Claim != nil {
 		r.Code = f.Claim.Code
 	}
@@ -350,6 +360,7 @@ func (r Report) Text(w io.Writer) error {
 	if r.Code != "" {
 		fmt.Fprintf(&b, "shows       claim code %s\n", r.Code)
 	}
+	r.startText(&b)
 	if c := r.Check; c != nil {
 		fmt.Fprintf(&b, "\nconnection  %s (%d)\n", c.Result, c.Result.ConnectionCode())
 		for _, p := range c.Probes {
@@ -365,6 +376,21 @@ func (r Report) Text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// startText writes a line for each program's start, and one for each step that failed.
+func (r Report) startText(b *strings.Builder) {
+	for i := 0; i < len(r.Start); {
+		program, line, failed := r.Start[i].Program, "", ""
+		for ; i < len(r.Start) && r.Start[i].Program == program; i++ {
+			s := r.Start[i]
+			if line += ", "; s.Problem != "" {
+				failed += fmt.Sprintf("            %s: %s\n", s.Step, s.Problem)
+			}
+			line += fmt.Sprintf("%s %d", s.Step, s.TookMS)
+		}
+		fmt.Fprintf(b, "start       %s, ms: %s\n%s", program, strings.TrimPrefix(line, ", "), failed)
+	}
 }
 
 // Keeper keeps the report of a running agent in File.

@@ -118,6 +118,19 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// VEC-BOOT-11: a line for each program of the robot, and one for each step that failed.
+func TestStartText(t *testing.T) {
+	var b bytes.Buffer
+	r := Facts{Start: []Start{{"system", "start", 20510, ""}, {"robotd", "socket", 1, ""}, {"robotd", "body", 3000, "no such port"}, {"robotd", "first_frame", 20, ""}, {"agentd", "identity", 2, ""}}}.Report(time.Now())
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = "start       system, ms: start 20510\nstart       robotd, ms: socket 1, body 3000, first_frame 20\n            body: no such port\nstart       agentd, ms: identity 2\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("got\n%s\nwant in it\n%s", &b, want)
+	}
+}
+
 // The agent writes when something is new, and a step keeps the time since when it stands so.
 func TestKeeper(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())

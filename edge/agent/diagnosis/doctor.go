@@ -66,7 +66,7 @@ func (d Doctor) Run(ctx context.Context) Report {
 		f.Roots, f.RootsErr = identity.Roots()
 	}
 	r := f.Report(d.Now())
-	r.Boot, r.Name, r.Code = left.Boot, left.Name, left.Code
+	r.Boot, r.Name, r.Code, r.Start = left.Boot, left.Name, left.Code, left.Start
 	if leftErr == nil { // what only the agent knows
 		for i := range r.Steps {
 			if r.Steps[i].State == NotReached {

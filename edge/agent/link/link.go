@@ -12,6 +12,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/topics"
@@ -43,6 +44,8 @@ type Config struct {
 	OnUp func(ctx context.Context)
 	// OnDown is called when the connection ended or could not be made; err says why.
 	OnDown func(err error)
+	// OnTime hears the cloud's clock with every answer that was just made; nil: nobody does. It must not block.
+	OnTime func(cloud time.Time)
 
 	Log *slog.Logger
 }
@@ -70,7 +73,7 @@ func New(cfg Config) (*Link, error) {
 	}
 	l.req = kitmqtt.NewClient(cfg.ID, func(ctx context.Context, topic string, payload []byte) error {
 		return l.mqtt.Publish(ctx, topic, 1, false, payload)
-	})
+	}, kitmqtt.OnTime(cfg.OnTime))
 	if cfg.Large != "" {
 		l.size = newBySize(cfg.Large, cfg.LargeTLS, cfg.Dial)
 	}

@@ -108,8 +108,10 @@ func TestLife(t *testing.T) {
 	}
 	defer root.Close()
 	hints := make(chan string, 1)
+	times := make(chan time.Time, 1)
 	l, err := New(Config{
-		ID: me, URL: b.URL, TLS: b.Thing(t, me), Root: root, Presence: presence.New("boot", func() status.Message { return status.Message{} }),
+		OnTime: func(cloud time.Time) { times <- cloud },
+		ID:     me, URL: b.URL, TLS: b.Thing(t, me), Root: root, Presence: presence.New("boot", func() status.Message { return status.Message{} }),
 		Down: map[string]func([]byte){"jdocs": func(p []byte) { hints <- string(p) }}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -119,9 +121,13 @@ func TestLife(t *testing.T) {
 	if m := c.next(t); m.State != status.Online || m.ConnectSeq != 1 || m.BootID != "boot" {
 		t.Errorf("first status %+v", m)
 	}
+	asked := time.Now().Truncate(time.Millisecond)
 	got, err := l.Do(t.Context(), "echo", "echo", []byte("hello"))
 	if err != nil || string(got) != "hello" {
 		t.Errorf("request: %q, %v", got, err)
+	}
+	if cloud := <-times; cloud.Before(asked) || cloud.After(time.Now()) {
+		t.Errorf("the cloud's clock says %v, asked at %v", cloud, asked)
 	}
 	if err := c.client.Publish(t.Context(), topics.DownTopic(me, "jdocs"), 1, true, []byte("v7")); err != nil {
 		t.Fatal(err)

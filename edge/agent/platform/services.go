@@ -1,7 +1,10 @@
 package platform
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path"
 	"time"
 
 	"kennel/edge/agent/robotfs"
@@ -81,6 +84,21 @@ type LogUploader struct {
 	Folder  string // "": the cache tree's outgoing folder
 	QuotaMB int    // the oldest files go until what waits is no larger
 	Every   time.Duration
+}
+
+// Outgoing returns the folder below the robot's root in which logs wait for their upload. The files name theirs from the root. One that no wipe would
+// erase is refused, and the usual one is returned beside the error.
+func (l LogUploader) Outgoing(root *os.Root) (string, error) {
+	t, err := LoadTrees(root)
+	usual := t.Cache + "/outgoing"
+	if l.Folder == "" {
+		return usual, err
+	}
+	dir := path.Clean("/" + l.Folder)[1:]
+	if !Personal(dir) {
+		return usual, errors.Join(err, fmt.Errorf("%s: VIC_LOG_UPLOADER_FOLDER is %q: want a folder for personal data", LogUploaderFile, l.Folder))
+	}
+	return dir, err
 }
 
 // LoadLogUploader reads LogUploaderFile.

@@ -47,6 +47,10 @@ type Vitals struct {
 	sensed bool
 	power  corelink.Power
 	powers bool
+
+	powerAt time.Time // of the last Power
+
+	start corelink.Start // of this robotd
 }
 
 // New returns empty vitals. emit takes events and changed asks for a status soon; stats takes increments of lifetime statistics by their
@@ -81,6 +85,8 @@ func (v *Vitals) Handle(m corelink.Message) {
 		v.takePower(*m)
 	case *corelink.Firmware:
 		v.takeFirmware(*m)
+	case *corelink.Start:
+		v.takeStart(*m)
 	case *corelink.Inertial:
 		v.takeInertial(*m)
 	case *corelink.Motion:
@@ -204,7 +210,7 @@ func (v *Vitals) takePower(p corelink.Power) {
 	if v.powers && p.Charging == cooldown && v.power.Charging != cooldown {
 		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "battery.cooldown", S1: p.Heat})
 	}
-	v.power, v.powers = p, true
+	v.power, v.powers, v.powerAt = p, true, time.Now()
 	if v.runs == v.hello.PID && v.runs != 0 {
 		return
 	}
@@ -237,6 +243,44 @@ func (v *Vitals) takeFirmware(f corelink.Firmware) {
 	emit(events.Info, "rampost.dfu.request_version", "", "")
 	emit(events.Info, "rampost.dfu.installed_version", f.Installed, f.Skipped)
 	emit(level, "rampost.rampost.exit", f.Error, "")
+}
+
+// TimeSpent is the event of one step of a start (VEC-BOOT-06, VEC-BOOT-11): what it took, when it began after the program did, and why it failed; "": it
+// did not.
+func TimeSpent(program, step string, spent, after time.Duration, problem string) events.Event {
+	e := events.Event{Source: program, Name: "robot.init.time_spent_ms", S1: step, S2: program, S3: problem,
+		I1: events.Num(spent.Milliseconds()), I2: events.Num(after.Milliseconds())}
+	if problem != "" {
+		e.Level = events.Warning
+	}
+	return e
+}
+
+// WholeStart is the step of TimeSpent that stands for all of them.
+const WholeStart = "start"
+
+// takeStart reports the steps of robotd's start that are over since the message before, and then the whole. robotd tells them again to whoever joins;
+// once is enough.
+func (v *Vitals) takeStart(m corelink.Start) {
+	was := v.start
+	if was.BeganUS != m.BeganUS { // another robotd
+		was = corelink.Start{}
+	}
+	v.start = m
+	us := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+	for _, s := range m.Stages[min(len(was.Stages), len(m.Stages)):] {
+		v.emit(TimeSpent("robotd", s.Name, us(s.EndedUS-s.BeganUS), us(s.BeganUS-m.BeganUS), s.Error))
+	}
+	if n := len(m.Stages); m.Over && !was.Over && n > 0 {
+		v.emit(TimeSpent("robotd", WholeStart, us(m.Stages[n-1].EndedUS-m.BeganUS), 0, ""))
+	}
+}
+
+// Start returns what is known of the start of the last robotd.
+func (v *Vitals) Start() corelink.Start {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.start
 }
 
 // takeInertial reports what the inertial sensors noticed since the message before (VEC-IMU-06, 07, 15, 16, 18). How often comes as a number.
@@ -344,6 +388,14 @@ func (v *Vitals) Fill(m *status.Message) {
 		LateP50: float64(l.Lateness.P50), LateP99: float64(l.Lateness.P99), LateP999: float64(l.Lateness.P999), LateMax: float64(l.Lateness.Max),
 		StepP50: float64(l.StepTime.P50), StepP99: float64(l.StepTime.P99), StepMax: float64(l.StepTime.Max),
 	}
+}
+
+// Resting reports whether the robot saves power: it is in calm power mode or asleep (VEC-PWR-20, VEC-PWR-30). False, too, while robotd says nothing.
+func (v *Vitals) Resting() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s, ok := power.ParseSleep(v.power.Sleep)
+	return !v.powerAt.IsZero() && time.Since(v.powerAt) < stale && (v.power.Calm || ok && s.Asleep())
 }
 
 func (v *Vitals) fresh() bool { return !v.at.IsZero() && time.Since(v.at) < stale }

@@ -134,6 +134,57 @@ func TestSensesBecomeEvents(t *testing.T) {
 	}
 }
 
+// TestStartBecomesEvents: VEC-BOOT-06, VEC-BOOT-11: each step once, also of the next robotd.
+func TestStartBecomesEvents(t *testing.T) {
+	v, s := newVitals()
+	step := func(name string, began, ended int64, problem string) corelink.StageTime {
+		return corelink.StageTime{Name: name, BeganUS: began, EndedUS: ended, Error: problem}
+	}
+	all := []corelink.StageTime{step("socket", 1_000_000, 1_002_000, ""), step("body", 1_010_000, 4_010_000, "no such port"), step("first_frame", 4_010_000, 9_000_000, "")}
+	for _, n := range []int{1, 1, 2, 3, 3} {
+		v.Handle(&corelink.Start{BeganUS: 1_000_000, Stages: all[:n], Over: n == 3})
+	}
+	v.Handle(&corelink.Start{BeganUS: 20_000_000, Stages: []corelink.StageTime{step("socket", 20_000_000, 20_500_000, "")}})
+	want := []events.Event{
+		TimeSpent("robotd", "socket", 2*time.Millisecond, 0, ""), TimeSpent("robotd", "body", 3*time.Second, 10*time.Millisecond, "no such port"),
+		TimeSpent("robotd", "first_frame", 4990*time.Millisecond, 3010*time.Millisecond, ""), TimeSpent("robotd", "start", 8*time.Second, 0, ""),
+		TimeSpent("robotd", "socket", 500*time.Millisecond, 0, ""),
+	}
+	if !slices.Equal(s.events, want) {
+		t.Errorf("events\n%+v\nwant\n%+v", s.events, want)
+	}
+	if e := want[1]; e.Level != events.Warning || e.Name != "robot.init.time_spent_ms" || e.S1 != "body" || e.S3 != "no such port" || e.I1 != events.Num(3000) || e.I2 != events.Num(10) {
+		t.Errorf("%+v", e)
+	}
+	if got := v.Start(); got.BeganUS != 20_000_000 || len(got.Stages) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestResting: VEC-PWR-20, VEC-PWR-30: calm power mode and each state of sleep, while robotd says so.
+func TestResting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, _ := newVitals()
+		is := func(what string, want bool) {
+			t.Helper()
+			if v.Resting() != want {
+				t.Errorf("%s: resting %v", what, !want)
+			}
+		}
+		is("nobody said anything", false)
+		for s := power.SleepNothing; s <= power.EmergencySleep; s++ {
+			v.Handle(&corelink.Power{Sleep: s.String()})
+			is(s.String(), s.Asleep())
+		}
+		v.Handle(&corelink.Power{Sleep: "a state of later"})
+		is("a state that nobody knows", false)
+		v.Handle(&corelink.Power{Sleep: power.Awake.String(), Calm: true})
+		is("calm", true)
+		time.Sleep(stale)
+		is("calm a while ago", false)
+	})
+}
+
 // TestCooldownBecomesAnEvent: VEC-PWR-53.
 func TestCooldownBecomesAnEvent(t *testing.T) {
 	v, s := newVitals()

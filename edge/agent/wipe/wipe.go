@@ -2,7 +2,7 @@
 // VEC-AUTH-12).
 //
 //	erased   data/ (tokens, gateway certificate, robot name, pictures, faces, documents, wifi, logs, events), the trees of
-//	         platform_config.json and DASConfig.json wherever they lie, the switchboard's key area, the answer to data collection
+//	         platform_config.json and DASConfig.json, and the logs that wait for their upload, wherever they lie, the switchboard's key area, the answer to data collection
 //	kept     the medical record, factory/, persist/, the release; of data/ only data/kennel/connect_seq, a number that orders connections
 //
 // The device key in persist/kennel stays: it says which robot this is, and with it the robot comes back unattended, to whoever owns it next.
@@ -134,8 +134,10 @@ func Resume(cfg Config) (wiped bool, err error) {
 func personalTrees(root *os.Root) ([]string, error) {
 	t, terr := platform.LoadTrees(root)
 	d, derr := das.LoadFileConfig(root)
-	trees := []string{"data", t.Persistent, t.Cache, d.StoragePath, d.BackupPath, d.PersistentGlobals, das.AllowFile, "run/claim-code", "run/kennel", bootID}
-	err := errors.Join(terr, derr)
+	l, lerr := platform.LoadLogUploader(root, func(string) string { return "" })
+	logs, oerr := l.Outgoing(root)
+	trees := []string{"data", t.Persistent, t.Cache, d.StoragePath, d.BackupPath, d.PersistentGlobals, das.AllowFile, "run/claim-code", "run/kennel", bootID, logs}
+	err := errors.Join(terr, derr, lerr, oerr)
 	out := trees[:0]
 	for _, p := range trees {
 		switch {

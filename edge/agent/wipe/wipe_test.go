@@ -54,6 +54,7 @@ var (
 		"data/kennel/connect_seq":                "17\n",
 		"run/fault_code.pending":                 "",
 		"anki/etc/config/platform_config.json":   `{"DataPlatformPersistentPath":"mnt/p","DataPlatformCachePath":"data/cache"}`,
+		platform.LogUploaderFile:                 "VIC_LOG_UPLOADER_FOLDER=/mnt/logs\n",
 		das.ConfigFile:                           `{"storage_path":"run/dasLogs","backup_path":"spool/backup"}`,
 		"anki/data/assets/cozmo_resources/a.wav": "sound",
 	}
@@ -75,6 +76,7 @@ var (
 		"data/kennel/docs/ledger/x.json":           "{}",
 		"data/.hidden/deep/er/file":                "x",
 		"run/dasLogs/1.log":                        "{}",
+		"mnt/logs/fault-916.log.gz":                "log",
 		"spool/backup/1.log":                       "{}",
 		das.AllowFile:                              "",
 		"run/claim-code":                           "K7QM-3XW9",

@@ -27,24 +27,24 @@ import (
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/diagnosis"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/faults"
 	"kennel/edge/agent/hoststats"
 	"kennel/edge/agent/link"
+	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/pilot"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/release"
 	"kennel/edge/agent/vitals"
 	"kennel/edge/agent/wipe"
-	"kennel/edge/agent/witness"
 	"kennel/edge/corelink"
-	"kennel/edge/faultcode"
+	"kennel/edge/stages"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocswire"
 )
 
 // Agent is the robot's network side: its parts, and what passes between them. Its exported methods are safe for concurrent use; Run is
@@ -69,9 +69,15 @@ type Agent struct {
 	restart  chan error    // why agentd is to start anew; one slot
 	meet     chan struct{} // there is something to introduce; one slot
 	teller   *wipe.Teller
+	faults   *faults.Handler
+	keeper   *supervised               // of the services that a fault stops
 	owned    *owned                    // nil: frugal
 	cloud    atomic.Pointer[link.Link] // nil until there is an identity
 	permit   permit                    // of the battery, to use the cloud
+	agreed   atomic.Bool               // the clock of the cloud is ours, by its newest answer
+	start    *start
+	nightly  *nightly.Rebooter // nil: none
+	night    nightly.Last      // what the start follows
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
 	links   int        // how many connections there were
@@ -82,61 +88,15 @@ type Agent struct {
 	api       string // of the cloud; "": not known
 	configErr error  // of the server configuration
 	link      diagnosis.Link
-	faults    map[faultcode.Code]string // of the robot's identity, in words
 }
 
 // New makes the agent of the robot below root, from the files there; it starts nothing. A wipe of the user data that was asked for is done
 // first. root must stay open while Run runs.
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
-	if _, err := wipe.Resume(wipe.Config{Root: root, Log: cfg.Log}); err != nil {
-		return nil, err // nobody uses what may be somebody else's
-	}
 	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core, restart: make(chan error, 1), meet: make(chan struct{}, 1)}
-	var err error
-	if a.id, err = platform.ID(root); err != nil {
-		return nil, errs.New(errs.Corrupt, "%w", err) // fault 852: nothing can be done in this robot's name
-	}
-	a.log = cfg.Log.With(logging.Thing, a.id)
-	if a.boot, err = platform.BootID(root); err != nil {
-		return nil, err
-	}
-	a.os = platform.OSVersion(root)
-	a.das, err = das.New(das.Config{Root: root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight, Now: cfg.Now, Log: a.log,
-		FlushInterval: cfg.Flush, Frugal: cfg.Frugal})
-	if err != nil {
-		return nil, err
-	}
-	if cfg.Recovery {
-		if err := a.das.SetAllowUpload(false); err != nil {
-			return nil, err
-		}
-	}
-	a.presence = presence.New(a.boot, a.status, presence.Every(cfg.Status), presence.Clock(cfg.Now))
-	a.docs, err = docs.New(docs.Config{Root: root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: cfg.Frugal})
-	if err != nil {
-		return nil, err
-	}
-	a.vitals = vitals.New(a.emit, a.presence.Changed, a.docs.AddStats)
-	a.release = release.New(a.os, requester{a}, a.publish, a.log)
-	if a.core == nil {
-		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
-		a.core = corelink.NewClient(cfg.Root, corelink.WithHello(hello))
-	}
-	var see pilot.Witness
-	if !cfg.Frugal { // which has no body, and no simulator of one
-		see = witness.NewClient(root)
-	}
-	a.pilot = pilot.New(a.core, see, a.publish, a.log)
-	a.teller = wipe.NewTeller(root, requester{a}, a.emitKept, a.log)
-	a.checkFactory()
-	if !cfg.Frugal {
-		if err := a.newOwned(); err != nil {
-			return nil, err
-		}
-	}
-	a.commands, err = commands.New(commands.Config{Root: root, Executors: a.executors(), Ask: requester{a}, Log: a.log})
-	if err != nil {
+	a.start = newStart(a)
+	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -144,12 +104,18 @@ func New(root *os.Root, cfg Config) (*Agent, error) {
 
 // Run keeps every part going until ctx ends, then says goodbye.
 func (a *Agent) Run(ctx context.Context) error {
-	supervisor, err := sdnotify.Open(a.cfg.Supervisor.Addr)
+	var supervisor *sdnotify.Notifier
+	err := a.start.rec.Walk(context.WithoutCancel(ctx), stages.Stage{Name: "supervisor", Do: func(context.Context) (err error) {
+		supervisor, err = sdnotify.Open(a.cfg.Supervisor.Addr)
+		return err
+	}})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = supervisor.Close() }() // datagrams: nothing is buffered
 	a.emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.os, S3: a.boot})
+	a.start.made()
+	a.tellNight()
 	services := []runner.Service{
 		{Name: "events", Run: func(ctx context.Context) error { return a.das.Run(ctx, a.publish) }},
 		{Name: "release", Run: a.release.Run},
@@ -166,6 +132,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.owned != nil {
 		services = append(services, a.owned.services(a)...)
+	}
+	services = append(services, a.start.services()...)
+	if a.nightly != nil {
+		services = append(services, runner.Service{Name: "nightly reboot", Run: a.nightly.Run})
+	}
+	if !a.cfg.Frugal { // whose faults nobody posts or sees at the robot: they are only told
+		services = append(services, runner.Service{Name: "faults", Run: a.faults.Run}, runner.Service{Name: "posted faults", Run: a.faults.Listen})
 	}
 	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. Whether the cloud answers is no part of it: the robot goes on alone
 		services = append(services, runner.Service{Name: "supervisor", Run: func(ctx context.Context) error {
@@ -255,6 +228,7 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 	return a.core.Run(ctx, func(m corelink.Message) {
 		a.vitals.Handle(m)
 		a.pilot.Handle(m)
+		a.keeper.handle(m, a.faults)
 		if m, ok := m.(*corelink.Power); ok && a.permit.set(m.Cloud, permitLasts) {
 			if m.Cloud {
 				a.log.InfoContext(ctx, "the battery allows the cloud again")
@@ -262,8 +236,11 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 				a.log.WarnContext(ctx, "the battery is low: no cloud until it is charged", "shed", m.Shed)
 			}
 		}
-		if _, ok := m.(*corelink.Hello); ok && a.owned != nil {
-			a.meetCore()
+		if _, ok := m.(*corelink.Hello); ok {
+			a.start.reached(a.start.core)
+			if a.owned != nil {
+				a.meetCore()
+			}
 		}
 	})
 }
@@ -361,7 +338,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 		url = id.MQTT()
 	}
 	l, err := link.New(link.Config{
-		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown,
+		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown, OnTime: a.hearTime,
 		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint,
 			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle, topics.Live: a.pilot.Look},
 	})
@@ -414,6 +391,7 @@ func silently() {}
 func (a *Agent) linkUp(ctx context.Context) {
 	a.setProblem("")
 	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
+	a.start.reached(a.start.cloud)
 	a.linking.Lock()
 	defer a.linking.Unlock()
 	a.links++
@@ -524,13 +502,15 @@ func text(raw json.RawMessage) string {
 // status is what the presence reporter sends.
 func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
-	m := status.Message{Agent: version.String(), OS: a.os, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
+	m := status.Message{Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
 	if a.cfg.Recovery {
 		m.Problems = append(m.Problems, recoveryProblem)
 	}
 	m.Problems = append(m.Problems, a.docs.Problems()...)
-	m.Problems = append(m.Problems, a.faultTexts()...)
 	a.vitals.Fill(&m)
+	m.Problems = append(m.Problems, a.faults.Words(func(f faults.Fault) bool {
+		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is told already
+	})...)
 	a.mu.Lock()
 	id := a.identity
 	a.mu.Unlock()

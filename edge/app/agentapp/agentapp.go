@@ -4,20 +4,26 @@ package agentapp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+	_ "time/tzdata" // a robot may have no database of time zones, and has nights
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/agent/faults"
+	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 	"kennel/infra/sdnotify"
@@ -40,6 +46,18 @@ type Config struct {
 	TracePermille int
 	// Recovery leaves the user data alone (recovery.go). Run sets it too when the kernel was told so.
 	Recovery bool
+	// Nightly says when the robot is booted anew (VEC-BOOT-16); nil: never.
+	Nightly *platform.Rebooter
+	// Reboot is the program that boots the whole robot anew, with its arguments; empty: agentd ends, as after a command to start anew, and who
+	// started it does the rest (edge/sim boots the simulated robot).
+	Reboot []string
+	// Silence is how long robotd may say nothing before it hangs, a second at least; faults.HungAfter.
+	Silence time.Duration
+	// Restart is the command, with its arguments, that starts a service of the robot again, whose name follows; none: whoever started the service
+	// does, as systemd and robotsim do (VEC-WDOG-04).
+	Restart []string
+	// Getenv overrides the robot's .env files; nil: nothing does.
+	Getenv func(string) string
 	// Supervisor started agentd and wants to hear when it works and that it still does; the zero value: nobody.
 	Supervisor sdnotify.Supervisor
 
@@ -66,6 +84,10 @@ type Core interface {
 
 func (c Config) withDefaults() Config {
 	c.Telemetry, c.Flush, c.Status = cmp.Or(c.Telemetry, defaultTelemetry), cmp.Or(c.Flush, defaultFlush), cmp.Or(c.Status, presence.Interval)
+	c.Silence = cmp.Or(c.Silence, faults.HungAfter)
+	if c.Getenv == nil {
+		c.Getenv = func(string) string { return "" }
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -99,7 +121,7 @@ func command(getenv func(string) string) *cobra.Command {
 		Use:   "agentd",
 		Short: "The part of a robot that faces the network: identity, cloud link, settings, events",
 		Long: `The part of a robot that faces the network. It reads who the robot is and whom to call from the files below its
-root, and works without a cloud until one answers. SIGTERM ends it with code 0.
+root, and works without a cloud until one answers. SIGTERM ends it with code 0, as does whatever makes it start anew.
 
 After a recovery boot (the kernel was told anki.unbrick=1), or with -recovery, it opens no user data: no setting is in force, no event is
 kept, nobody can claim the robot. The cloud sees it and may command it, if it has been there before.`,
@@ -125,11 +147,22 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			env := robotfs.LoadEnv(root, envFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
+			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)
+			cfg.Restart = strings.Fields(env.String("FAULT_RESTART_COMMAND", ""))
+			cfg.Getenv = getenv
 			cfg.TracePermille = env.Int("TRACE_PERMILLE", 10, 0, 1000)
-			if err := env.Err(); err != nil {
+			cfg.Reboot = strings.Fields(env.String("REBOOT_COMMAND", ""))
+			nightly, err := platform.LoadRebooter(root, getenv)
+			cfg.Nightly = &nightly
+			if err := errors.Join(env.Err(), err); err != nil {
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
 			}
-			return Run(cmd.Context(), root, cfg)
+			err = Run(cmd.Context(), root, cfg)
+			if errors.Is(err, errAnew) { // as it was asked to: who supervises it starts it again, and sees no fault in it
+				cfg.Log.Warn("agentd ends, to start anew", logging.Err, err)
+				return nil
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()
@@ -159,6 +192,11 @@ func Run(ctx context.Context, root *os.Root, cfg Config) error {
 	}
 	a, err := New(root, cfg)
 	if err != nil {
+		if code := faultcode.Of(err); code != 0 { // nobody else is there to show it (VEC-BOOT-15)
+			if serr := faults.Show(root, code); serr != nil {
+				cfg.Log.Error("the fault is not shown", "fault", int(code), logging.Err, serr)
+			}
+		}
 		return err
 	}
 	return a.Run(ctx)

@@ -76,13 +76,16 @@ func (a *Agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.
 	return commands.Outcome{Detail: "recorded; this release has no behaviour that acts on intents"}, nil
 }
 
-// errRestart ends agentd so that whoever started it starts it again.
-var errRestart = errors.New("the cloud asked agentd to start anew")
+// errAnew ends agentd so that whoever started it starts it again.
+var errAnew = errors.New("agentd is to start anew")
+
+// errRestart is such an end.
+var errRestart = errors.New("the cloud asked for it")
 
 // startAnew ends agentd, because of why.
 func (a *Agent) startAnew(why error) {
 	select {
-	case a.restart <- why:
+	case a.restart <- fmt.Errorf("%w: %w", errAnew, why):
 	default: // asked for already
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/diagnosis"
+	"kennel/edge/agent/faults"
 	"kennel/edge/agent/gatewaycert"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/profile"
@@ -146,28 +145,7 @@ func (a *Agent) follow(s owners.Status) {
 
 // fault reports a numbered fault of the robot's identity, with which it goes on.
 func (a *Agent) fault(code faultcode.Code, err error) {
-	if faultcode.Of(err) == 0 {
-		err = faultcode.Wrap(code, err)
-	}
-	text := fmt.Sprintf("%v (%s)", err, code.Text())
-	a.log.Error("fault of the robot's identity", "fault", int(code), logging.Err, err)
-	a.mu.Lock()
-	if a.faults == nil {
-		a.faults = map[faultcode.Code]string{}
-	}
-	a.faults[code] = text
-	a.mu.Unlock()
-	a.emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.fault_code", I1: events.Num(int64(code)), S1: code.Text()})
-}
-
-func (a *Agent) faultTexts() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var out []string
-	for _, c := range slices.Sorted(maps.Keys(a.faults)) {
-		out = append(out, a.faults[c])
-	}
-	return out
+	a.faults.Raise(faults.Fault{Code: code, Service: "agentd", Err: err})
 }
 
 // emitKept records an event that must not be lost. Where the owner wants none there is nothing to lose.
@@ -278,7 +256,7 @@ func (a *Agent) linked() bool {
 // facts is what the parts know of the way to the cloud.
 func (a *Agent) facts() diagnosis.Facts {
 	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: a.docs.Problems(), Dirty: a.docs.Dirty(),
-		Faults: a.faultTexts()}
+		Faults: a.faults.Words(nil)}
 	a.mu.Lock()
 	id := a.identity
 	f.API, f.ConfigErr, f.Link = a.api, a.configErr, a.link
@@ -288,6 +266,7 @@ func (a *Agent) facts() diagnosis.Facts {
 		f.Identity, f.Believed, f.Shown = &st, id.Now(), id.Seen()
 		f.Roots, f.RootsErr = id.Roots()
 	}
+	f.Start = a.start.facts()
 	if o := a.owned; o != nil {
 		t, c := o.tokens.State(), o.claim.State()
 		f.Tokens, f.Claim, f.Name = &t, &c, o.plate.Name()

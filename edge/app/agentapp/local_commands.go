@@ -3,12 +3,15 @@ package agentapp
 import (
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"kennel/edge/agent/diagnosis"
+	"kennel/edge/agent/faults"
 	"kennel/edge/emr"
+	"kennel/edge/faultcode"
 	"kennel/infra/cli"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
@@ -18,7 +21,7 @@ const rootFlag = "root"
 
 // localCommands are for people at the robot: some read its files, others ask the agentd that runs.
 func localCommands() []*cobra.Command {
-	return []*cobra.Command{doctorCommand(), emrCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand()}
+	return []*cobra.Command{doctorCommand(), emrCommand(), codeCommand(), exchangeCommand(), authorizedCommand(), clearCommand(), faultCommand()}
 }
 
 // atRobot makes run's command one about the robot below -root.
@@ -157,5 +160,67 @@ cloud that it is nobody's, and comes back. It stays the robot that it is.`,
 		return cli.Print(cmd, nothing{}, func(t *cli.Table) { t.Text("agentd starts anew and clears the user data") })
 	})
 	cmd.Flags().BoolVar(&sure, "yes", false, "the owner has confirmed")
+	return cmd
+}
+
+// faultCommand is for services and people at the robot; it asks no agentd, whose end may be what is to be told.
+func faultCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "fault", Short: "Show, post and clear the numbered faults of the robot"}
+	cmd.AddCommand(
+		atRobot(&cobra.Command{Use: "show", Short: "Print the fault that the robot shows", Example: "  agentd fault show -root ./r1"},
+			func(cmd *cobra.Command, root *os.Root) error {
+				code, err := faults.Showing(root)
+				if err != nil {
+					return err
+				}
+				return cli.Print(cmd, shownAnswer{int(code), textOf(code)}, func(t *cli.Table) {
+					if code == 0 {
+						t.Text("no fault is shown")
+						return
+					}
+					t.Row(code.String(), code.Text())
+				})
+			}),
+		postCommand(),
+		atRobot(&cobra.Command{
+			Use: "clear", Short: "Delete what is shown, so that a new fault can be",
+			Long: `Delete what is shown and pending (VEC-FLT-11). What is still wrong is found and shown again.`, Example: "  agentd fault clear -root ./r1",
+		}, func(_ *cobra.Command, root *os.Root) error { return faults.Clear(root) }),
+	)
+	return cmd
+}
+
+type shownAnswer struct {
+	Fault int    `json:"fault"` // 0: none
+	Text  string `json:"text"`
+}
+
+func textOf(code faultcode.Code) string {
+	if code == 0 {
+		return ""
+	}
+	return code.Text()
+}
+
+func postCommand() *cobra.Command {
+	var onExit bool
+	cmd := atRobot(&cobra.Command{
+		Use: "post CODE", Short: "Post a fault, as a service that has one does",
+		Long: `Post a fault, as a service does that writes its number to run/fault_code. Where nobody reads it, it waits there for the next agentd.
+With -on-exit it is what a supervisor calls after a service ended: nothing is posted if the service ended well, by SERVICE_RESULT, or while another
+fault is being handled.`,
+		Example: "  agentd fault post 914 -root ./r1\n  ExecStopPost=/usr/bin/agentd fault post -on-exit 916 -root /var/lib/robot",
+	}, func(cmd *cobra.Command, root *os.Root) error {
+		n, err := strconv.ParseUint(cmd.Flags().Arg(0), 10, 16)
+		if err != nil || n < 1 || n > 999 {
+			return cli.Usage("CODE %.40q: want a number from 1 to 999", cmd.Flags().Arg(0))
+		}
+		if onExit && (cli.Getenv(cmd.Context())("SERVICE_RESULT") == "success" || faults.Pending(root)) {
+			return nil
+		}
+		return faults.Post(root, faultcode.Code(n))
+	})
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.Flags().BoolVar(&onExit, "on-exit", false, "a service ended: post only if it ended badly and no fault is pending")
 	return cmd
 }

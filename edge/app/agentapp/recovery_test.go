@@ -117,7 +117,7 @@ func TestRecoveryIsSaid(t *testing.T) {
 	}
 	defer area.Close()
 	a := newAgent(t, dir, area, func(c *Config) { c.Recovery, c.Frugal = true, true })
-	if got := strings.Join(a.status().Problems, "; "); !strings.Contains(got, "recovery boot") {
+	if got := strings.Join(a.status().Problems, "; "); !strings.Contains(got, "recovery boot") || !a.status().Recovery {
 		t.Errorf("problems: %q", got)
 	}
 	if a.das.AllowUpload() {
@@ -127,7 +127,7 @@ func TestRecoveryIsSaid(t *testing.T) {
 		t.Error("it would synchronise documents")
 	}
 	a = newAgent(t, dir, root, nil)
-	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || !a.das.AllowUpload() || a.executors()[wire.Sync] == nil {
+	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || a.status().Recovery || !a.das.AllowUpload() || a.executors()[wire.Sync] == nil {
 		t.Errorf("a normal boot: problems %q", got)
 	}
 }

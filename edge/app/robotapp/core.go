@@ -11,6 +11,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/mono"
+	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
@@ -41,6 +42,10 @@ type core struct {
 	note startNote
 	imu  *imu.Reader
 
+	cli       *vector.Factory // the factory's command line; nil: none
+	firstOpen chan error      // how the first attempt to open the body went; one slot
+	firstLook chan error      // what the body's first frame said; one slot
+
 	lastOff   lastoff.Last  // how the run before ended; set before the services run, as is recovery
 	recovery  bool          // this is a recovery boot
 	marked    atomic.Bool   // that the end is meant
@@ -58,7 +63,8 @@ type core struct {
 }
 
 func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) (*core, error) {
-	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now(), now: mono.Now}
+	c := &core{log: log, cfg: cfg, kind: bodies[cfg.Body], srv: srv, started: mono.Now(), now: mono.Now,
+		firstOpen: make(chan error, 1), firstLook: make(chan error, 1)}
 	c.opening.Store(int64(c.started))
 	c.clock.Store(uint32(power.Allow(false, false, power.Cool, power.ShedNothing).CPUMHz)) // until more is known
 	model, err := c.kind.model()
@@ -87,13 +93,14 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 func (c *core) run(ctx context.Context) error {
 	pause := minReopen
 	said := ""
-	c.readFirmware(ctx)
-	factory := c.factory(ctx)
 	c.deck.bodyIs(ctx, false)
-	for ctx.Err() == nil {
+	for first := true; ctx.Err() == nil; first = false {
 		c.opening.Store(int64(c.now()))
-		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), factory, c.progress(ctx))
+		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), c.cli, c.progress(ctx))
 		c.updated(ctx, up, err)
+		if first {
+			settle(c.firstOpen, errors.Join(err, up.Err))
+		}
 		if err == nil {
 			said, pause = "", minReopen
 			err = c.drive(ctx, b)
@@ -142,7 +149,7 @@ func (c *core) drive(ctx context.Context, b body.Body) error {
 		c.fifo.Store(g.FIFO)
 		c.locked.Store(g.Lock)
 		c.log.InfoContext(ctx, "body opened", logging.Body, c.cfg.Body, "firmware", d.Firmware, "fifo", g.FIFO, "memory_locked", g.Lock)
-		if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
+		if err := g.Err(); err != nil {
 			c.log.DebugContext(ctx, "not all that makes the loop punctual is permitted", logging.Err, err)
 		}
 	} else {

@@ -9,8 +9,9 @@ import (
 	"kennel/infra/logging"
 )
 
-// factory is the head's end of the factory's command line (VEC-CLI-03). nil, as on every robot at home: it is off (VEC-CLI-01, VEC-STOR-05).
-func (c *core) factory(ctx context.Context) *vector.Factory {
+// openFactory makes the head's end of the factory's command line (VEC-CLI-03). On every robot at home it is off (VEC-CLI-01, VEC-STOR-05): that is no
+// error, one that was asked for and is refused neither.
+func (c *core) openFactory(ctx context.Context) error {
 	if !c.cfg.Factory {
 		return nil
 	}
@@ -22,10 +23,11 @@ func (c *core) factory(ctx context.Context) *vector.Factory {
 	}
 	if err != nil || !emr.FactoryMode(rec, c.cfg.Factory) {
 		c.log.WarnContext(ctx, "no command line on the charging pad: the robot has left the factory, as far as its medical record says", logging.Err, err)
-		return nil
+		return err
 	}
 	c.log.WarnContext(ctx, "the factory's command line is open on the charging pad")
-	return &vector.Factory{Commands: map[string]vector.FactoryCommand{
+	c.cli = &vector.Factory{Commands: map[string]vector.FactoryCommand{
 		"esn": func([]string) (string, error) { return rec.Serial(), nil },
 	}}
+	return nil
 }

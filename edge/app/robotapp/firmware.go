@@ -27,7 +27,7 @@ const updatePatience = 16 * time.Second
 // unusable is the status of a file that cannot be used. The published table has nothing for it; nothing of it can be sent (own choice).
 const unusable faultcode.Code = 18
 
-// firmware is what the body's own processor shall run. It belongs to the goroutine of core.run.
+// firmware is what the body's own processor shall run. It is read before anything runs, and belongs to the goroutine of core.run then.
 type firmware struct {
 	path  string
 	want  *vector.Firmware // nil: whatever it runs
@@ -59,15 +59,15 @@ func (c Config) shown(path string) string {
 }
 
 // readFirmware reads the file, once a start. Without one the body keeps what it runs; one that cannot be used is reported like a failed update.
-func (c *core) readFirmware(ctx context.Context) {
+func (c *core) readFirmware(ctx context.Context) error {
 	if c.kind.load == nil {
-		return
+		return nil
 	}
 	c.firm = firmware{path: c.cfg.firmwareFile()}
 	b, err := readAtMost(c.firm.path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) && c.cfg.Firmware == "" {
 		c.log.DebugContext(ctx, "no firmware file: the body keeps its program", "file", c.firm.path)
-		return
+		return nil
 	}
 	if err == nil {
 		c.firm.want, err = c.kind.load(b)
@@ -76,6 +76,7 @@ func (c *core) readFirmware(ctx context.Context) {
 		c.log.ErrorContext(ctx, "the firmware file cannot be used: the body keeps its program", "file", c.firm.path, logging.Err, err)
 		c.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: words(err)})
 	}
+	return err
 }
 
 // readAtMost reads a file that has no more bytes than most.

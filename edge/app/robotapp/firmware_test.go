@@ -150,6 +150,7 @@ func TestStartIsChecked(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) != "18\nbattery disconnected\n" {
 		t.Errorf("%q, %v", got, err)
 	}
+	wantStart(b, "socket recorder core supervisor last_end firmware_file! factory body first_frame!")
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -162,6 +163,7 @@ func TestStartIsChecked(t *testing.T) {
 	if got, err := os.ReadFile(file); !os.IsNotExist(err) {
 		t.Errorf("%q, %v; want none", got, err)
 	}
+	wantStart(b, "socket recorder core supervisor last_end firmware_file factory body first_frame")
 
 	cold := body.Sense{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891, Power: body.BelowCritical | body.ShutdownImminent | body.Overheated}
 	want := []string{"battery below its critical voltage: 3.21 V", "the body is about to cut the power", "overheated: 51 degrees Celsius", "fault 891: " + faultcode.Code(891).Text()}
@@ -171,6 +173,40 @@ func TestStartIsChecked(t *testing.T) {
 	if got := startProblems(&body.Sense{Power: body.OnCharger | body.Charging | body.EncodersOff}); got != nil {
 		t.Errorf("a body that is well: %q", got)
 	}
+}
+
+// wantStart: VEC-BOOT-06, VEC-BOOT-11: whoever joins later hears what each step of the start took, in the order of the table; want marks those that failed.
+func wantStart(b *bench, want string) {
+	b.t.Helper()
+	s := await(b.peer(), "the start", func(s *corelink.Start) bool { return s.Over })
+	var got []string
+	last := s.BeganUS
+	for _, st := range s.Stages {
+		if st.BeganUS < last || st.EndedUS < st.BeganUS {
+			b.t.Errorf("times of %q do not follow: %+v", st.Name, s)
+		}
+		last = st.EndedUS
+		if st.Error != "" {
+			st.Name += "!"
+		}
+		got = append(got, st.Name)
+	}
+	if got := strings.Join(got, " "); got != want {
+		b.t.Errorf("the start is %q, want %q", got, want)
+	}
+}
+
+// TestBodyThatIsNotThere: the start names the step that failed, goes on, and is over when the body is there.
+func TestBodyThatIsNotThere(t *testing.T) {
+	b := newBench(t)
+	b.start(nil, "-device", b.device)
+	p := b.peer()
+	s := await(p, "the start", func(s *corelink.Start) bool { return len(s.Stages) > 0 && s.Stages[len(s.Stages)-1].Name == "body" })
+	if last := s.Stages[len(s.Stages)-1]; last.Error == "" || s.Over {
+		t.Errorf("without a body: %+v", s)
+	}
+	b.powerOn()
+	await(p, "the end of the start", func(s *corelink.Start) bool { return s.Over })
 }
 
 // TestWatchdogThroughAnUpdate: VEC-WDOG-02: an update that goes on for ten minutes is healthy at each moment, because it says so; one that says nothing

@@ -18,7 +18,7 @@ const markPatience = 500 * time.Millisecond
 
 // cameOn reads how the run before this one ended, and notes that the robot is on (VEC-PWR-42). An end that nobody decided is reported with the
 // cause unknown. After a recovery boot the note, which is among the user data, is left alone (VEC-BOOT-07).
-func (c *core) cameOn(ctx context.Context) {
+func (c *core) cameOn(ctx context.Context) error {
 	root, err := os.OpenRoot(c.cfg.Root)
 	if err == nil {
 		defer root.Close()
@@ -38,6 +38,7 @@ func (c *core) cameOn(ctx context.Context) {
 	default:
 		c.log.DebugContext(ctx, "how the robot went off", "last", c.lastOff.String())
 	}
+	return err
 }
 
 // inRecovery reports whether this is a recovery boot. Where that cannot be read it is not.

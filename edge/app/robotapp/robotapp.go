@@ -31,7 +31,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
-	"kennel/infra/sdnotify"
 )
 
 // Config is what robotd can be told.
@@ -123,46 +122,15 @@ const kickEvery = 250 * time.Millisecond
 
 // Run runs robotd until ctx ends or the body was shut down (nil), or until the loop itself fails.
 func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
-	// Called from here so that a body that is not there yet is no reason to be silent oneself.
-	srv, err := corelink.Listen(cfg.Root, corelink.Hello{Program: "robotd", Version: version.String(), PID: uint32(os.Getpid())})
-	if err != nil {
+	s := newStart(log, cfg)
+	defer s.close()
+	// Quick, and not ended halfway: whoever noted that the robot is on notes how it goes off.
+	if err := s.rec.Walk(context.WithoutCancel(ctx), s.before()...); err != nil {
 		return err
 	}
-	defer func() {
-		if err := srv.Close(); err != nil {
-			log.Warn("close the socket", logging.Err, err)
-		}
-	}()
-	var rec *recorder
-	services := []runner.Service{}
-	if cfg.Record != "" {
-		if rec, err = newRecorder(log, cfg.Record, cfg.RecordMiB); err != nil {
-			return err
-		}
-		services = append(services, runner.Service{Name: "recorder", Run: rec.run})
-	}
-	c, err := newCore(log, cfg, srv, rec.tapeOf())
-	if err != nil {
-		return err
-	}
-	w, err := sdnotify.Open(cfg.Notify)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = w.Close() }() // datagrams: nothing is buffered
 	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
-	c.cameOn(ctx)
-	// Stopped in reverse: motion first, then those who report it.
-	err = runner.Run(ctx, log, runner.Config{}, append(services,
-		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return srv.Serve(ctx, c.handlers(ctx)) }},
-		runner.Service{Name: "reporter", Run: c.report},
-		runner.Service{Name: "deck", Run: c.deck.run},
-		runner.Service{Name: "thermometer", Run: c.watchHeat},
-		runner.Service{Name: "processor clock", Run: c.capClock},
-		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return w.Run(ctx, kickEvery, c.healthy) }},
-		runner.Service{Name: "inertial sensors", Run: c.imu.Run},
-		runner.Service{Name: "core", Run: c.run, Fatal: true},
-	)...)
+	c := s.core
+	err := runner.Run(ctx, log, runner.Config{}, s.services()...)
 	if err == nil || errors.Is(err, rt.ErrShutdown) {
 		c.goingOff() // somebody decided it: a signal, a peer, the battery; an end of any other kind leaves no note (VEC-PWR-42)
 	}

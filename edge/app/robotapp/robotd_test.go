@@ -252,17 +252,20 @@ type peer struct {
 	t   *testing.T
 	c   *corelink.Client
 	got chan corelink.Message
-	end func() // the program is gone
+	met chan struct{} // closed when robotd first said something
+	end func()        // the program is gone
 
 	loop atomic.Pointer[corelink.LoopStats] // the newest; nil: none yet
 }
 
 func (b *bench) peer() *peer {
-	p := &peer{t: b.t, c: corelink.NewClient(b.root), got: make(chan corelink.Message, 1000)}
+	p := &peer{t: b.t, c: corelink.NewClient(b.root), got: make(chan corelink.Message, 1000), met: make(chan struct{})}
+	meet := sync.OnceFunc(func() { close(p.met) })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
 		done <- p.c.Run(ctx, func(m corelink.Message) {
+			meet()
 			if l, is := m.(*corelink.LoopStats); is {
 				p.loop.Store(l)
 			}
@@ -301,8 +304,14 @@ func await[T corelink.Message](p *peer, what string, ok func(T) bool) T {
 	}
 }
 
+// send sends m, the first one as soon as there is a connection.
 func (p *peer) send(m corelink.Message) {
 	p.t.Helper()
+	select {
+	case <-p.met:
+	case <-time.After(patience):
+		p.t.Fatalf("robotd said nothing for %v", patience)
+	}
 	if err := p.c.Send(m); err != nil {
 		p.t.Fatal(err)
 	}

@@ -86,5 +86,6 @@ func (r *reporter) checkStart(ctx context.Context) {
 			r.c.log.WarnContext(ctx, "the body did not start well", "problem", p)
 		}
 		r.c.noteStart(ctx, func(n *startNote) { n.problems = problems })
+		settle(r.c.firstLook, problem(problems))
 	}
 }

@@ -181,7 +181,7 @@ func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func(
 	runtime.GOMAXPROCS(max(3, runtime.NumCPU())) // one for the board, one for its sensors, one in hand
 	runtime.LockOSThread()
 	g := t.Enter()
-	if err := errors.Join(g.FIFOErr, g.LockErr, g.CPUErr); err != nil {
+	if err := g.Err(); err != nil {
 		fmt.Fprintln(out, "-priority: goes on as it may:", err)
 	}
 	return func() {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/certs/thing"
+	"kennel/edge/agent/faults"
 	"kennel/edge/sim"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
@@ -84,6 +85,15 @@ func tellCode(w io.Writer, code string) {
 	}
 }
 
+// tellFault is the robot's display while a fault is shown (VEC-FLT-10).
+func tellFault(w io.Writer, digits string) {
+	code, err := faults.Parse([]byte(digits))
+	if err != nil {
+		return // none is shown, or nothing that can be
+	}
+	fmt.Fprintf(w, "fault %v: %s\n", code, code.Text())
+}
+
 func robotCommand(getenv func(string) string) *cobra.Command {
 	cfg := sim.Config{Getenv: getenv}
 	var where string
@@ -114,6 +124,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 				cfg.Bin = filepath.Dir(self)
 			}
 			cfg.OnCode = func(code string) { tellCode(cmd.OutOrStdout(), code) }
+			cfg.OnFault = func(digits string) { tellFault(cmd.OutOrStdout(), digits) }
 			return sim.Run(cmd.Context(), cfg)
 		},
 	}

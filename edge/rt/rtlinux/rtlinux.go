@@ -7,7 +7,9 @@
 package rtlinux
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -55,10 +57,16 @@ type Grant struct {
 	Lock    bool
 	LockErr error
 	CPUErr  error // also nil if AnyCPU was asked for
+	NiceErr error
 
 	moved bool
 	where unix.CPUSet // it might run on before
+	nice  int         // it had before
 }
+
+// niceness is that of a process whose loop has a priority: all its threads go before those of others that have none. The runtime stops the
+// world now and then, and the loop then waits for the thread that does so, which must not wait for its turn among busy processes.
+const niceness = -15
 
 // DefaultPriority is the loop's SCHED_FIFO priority: above what a desktop or an original robot gives to anything else, below the kernel's own.
 const DefaultPriority = 60
@@ -87,8 +95,9 @@ func (t Thread) Check() error {
 	return fmt.Errorf("cpu %d: want one of processors %s, or %d for any", t.CPU, strings.Join(have, ", "), AnyCPU)
 }
 
-// Enter makes the calling thread such a one, with a priority, and locks the process's memory, as far as permitted. Lock the goroutine to its
-// thread first; Grant.Leave takes it back. Threads started from here do not inherit the priority.
+// Enter makes the calling thread such a one, with a priority, locks the process's memory and puts all its threads before those of other
+// processes, as far as permitted. Lock the goroutine to its thread first; Grant.Leave takes it back. Threads started from here do not inherit
+// the priority.
 //
 // On the processor that the body's interrupts come to the loop wakes soonest: another may be asleep, and has to be woken by that one.
 func (t Thread) Enter() Grant {
@@ -101,11 +110,22 @@ func (t Thread) Enter() Grant {
 		g.CPUErr = g.stay(t.CPU)
 		g.moved = g.CPUErr == nil
 	}
+	g.nice, g.NiceErr = ownNiceness()
+	if g.NiceErr == nil {
+		g.NiceErr = setNiceness(niceness)
+	}
 	return g
 }
 
-// Leave gives the calling thread, which entered, the normal priority and all its processors again. The memory stays locked.
+// Err is what was not permitted, and why.
+func (g *Grant) Err() error { return errors.Join(g.FIFOErr, g.LockErr, g.CPUErr, g.NiceErr) }
+
+// Leave gives the calling thread, which entered, the normal priority and all its processors again, and the process its place among others. The
+// memory stays locked.
 func (g *Grant) Leave() {
+	if g.NiceErr == nil {
+		_ = setNiceness(g.nice) // permitted, as the lower one was
+	}
 	_ = setScheduler(unix.SCHED_NORMAL, 0) // never refused
 	if g.moved {
 		_ = unix.SchedSetaffinity(0, &g.where) // where it was before
@@ -121,6 +141,41 @@ func (g *Grant) stay(cpu int) error {
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil { // EINVAL: there is no such processor, or not for this process
 		return fmt.Errorf("sched_setaffinity to processor %d: %w", cpu, err)
+	}
+	return nil
+}
+
+func ownNiceness() (int, error) {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return 0, fmt.Errorf("getpriority: %w", err)
+	}
+	return 20 - p, nil // the system call adds 20, so that no answer looks like an error
+}
+
+// setNiceness sets it for all threads that the process has; those to come inherit it.
+func setNiceness(n int) error {
+	for range 2 { // one may have been started by another whose turn had not come
+		if err := niceThreads(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func niceThreads(n int) error {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("threads of this process: %w", err)
+	}
+	for _, t := range tasks {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return fmt.Errorf("threads of this process: /proc/self/task: %w", err)
+		}
+		if err := unix.Setpriority(unix.PRIO_PROCESS, id, n); err != nil && err != unix.ESRCH { // it has ended since
+			return fmt.Errorf("setpriority to niceness %d: %w", n, err)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ func TestEnter(t *testing.T) {
 		runtime.LockOSThread()
 		before := processors(t)
 		last := before[len(before)-1]
+		nice, err := ownNiceness()
+		if err != nil {
+			t.Error(err)
+		}
 		g := Thread{1, last}.Enter()
 		if got := processors(t); g.CPUErr != nil || len(got) != 1 || got[0] != last {
 			t.Errorf("it may run on processors %v, want on %d alone: %v", got, last, g.CPUErr)
@@ -45,6 +50,13 @@ func TestEnter(t *testing.T) {
 		if (g.FIFOErr == nil) != g.FIFO || (g.LockErr == nil) != g.Lock {
 			t.Errorf("grant %+v: an error for what was granted, or none for what was not", g)
 		}
+		wantNice := nice
+		if g.NiceErr == nil {
+			wantNice = niceness
+		} else if os.Geteuid() == 0 {
+			t.Logf("root, and it may not go before others: %v", g.NiceErr)
+		}
+		nicenessOfAll(t, wantNice)
 		if g.Lock {
 			if err := unix.Munlockall(); err != nil {
 				t.Error(err)
@@ -67,6 +79,7 @@ func TestEnter(t *testing.T) {
 		if got := policy(t); got != unix.SCHED_NORMAL {
 			t.Errorf("policy %d after Leave, want %d", got, unix.SCHED_NORMAL)
 		}
+		nicenessOfAll(t, nice)
 	}()
 	<-done
 }
@@ -104,6 +117,23 @@ func processors(t *testing.T) (list []int) {
 		}
 	}
 	return list
+}
+
+// nicenessOfAll wants n of every thread of the process, those started meanwhile too.
+func nicenessOfAll(t *testing.T, n int) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, task := range tasks {
+		id, err := strconv.Atoi(task.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		if got, err := unix.Getpriority(unix.PRIO_PROCESS, id); err == nil && 20-got != n {
+			t.Errorf("thread %d has niceness %d, want %d", id, 20-got, n)
+		}
+	}
 }
 
 func policy(t *testing.T) uint32 {

@@ -31,6 +31,7 @@ const (
 type Client struct {
 	id      thing.ID
 	publish func(ctx context.Context, topic string, payload []byte) error
+	onTime  func(time.Time) // may be nil
 	slots   chan struct{}
 
 	mu      sync.Mutex
@@ -47,10 +48,21 @@ type answer struct {
 
 var _ Requester = (*Client)(nil)
 
+// ClientOption changes a Client that is being made.
+type ClientOption func(*Client)
+
+// OnTime has f hear the cloud's clock, as an answer brings it that was just made: those of a request that was sent more than once may be
+// older. f must not block.
+func OnTime(f func(cloud time.Time)) ClientOption { return func(c *Client) { c.onTime = f } }
+
 // NewClient returns the Client of thing id. publish sends one message and returns when the broker has it, or at once with an error when
 // there is no connection.
-func NewClient(id thing.ID, publish func(ctx context.Context, topic string, payload []byte) error) *Client {
-	return &Client{id: id, publish: publish, slots: make(chan struct{}, maxInFlight), waiting: map[string]chan answer{}, resend: make(chan struct{})}
+func NewClient(id thing.ID, publish func(ctx context.Context, topic string, payload []byte) error, opts ...ClientOption) *Client {
+	c := &Client{id: id, publish: publish, slots: make(chan struct{}, maxInFlight), waiting: map[string]chan answer{}, resend: make(chan struct{})}
+	for _, o := range opts {
+		o(c)
+	}
+	return c
 }
 
 // ClientStats counts since the Client was made.
@@ -108,6 +120,9 @@ func (c *Client) Do(ctx context.Context, service, method string, body []byte) ([
 		select {
 		case a := <-reply:
 			timer.Stop()
+			if c.onTime != nil && sent == 1 && a.head.TS > 0 {
+				c.onTime(time.UnixMilli(a.head.TS))
+			}
 			return a.result()
 		case <-ctx.Done():
 			timer.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,34 @@ func TestDoCarriesTheCloudsError(t *testing.T) {
 	if errs.KindOf(err) != errs.Exhausted || errs.CodeOf(err) != "quota" || errs.RetryOf(err) != time.Minute || err.Error() != "too many" {
 		t.Errorf("err = %#v", err)
 	}
+}
+
+// TestOnTime: VEC-BOOT-14: answers bring the cloud's clock, refusals too; not those that may have been made a while ago, and not an older cloud's.
+func TestOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+		var heard []time.Time
+		answers := []envelope.Response{{Status: "ok", TS: noon.UnixMilli()}, {Status: "ok"}, {Status: "conflict", TS: noon.Add(time.Hour).UnixMilli()}}
+		sent, from := 0, 1
+		var c *Client
+		c = NewClient(rex, func(_ context.Context, _ string, msg []byte) error {
+			if sent++; sent >= from {
+				answerTo(t, c, msg, answers[0], nil)
+			}
+			return nil
+		}, OnTime(func(at time.Time) { heard = append(heard, at.UTC()) }))
+		for len(answers) > 0 {
+			_, _ = c.Do(t.Context(), "jdocs", "read", nil) // one is refused
+			answers = answers[1:]
+		}
+		answers, from = []envelope.Response{{Status: "ok", TS: 1}}, sent+2
+		if _, err := c.Do(t.Context(), "jdocs", "read", nil); err != nil {
+			t.Error(err)
+		}
+		if want := []time.Time{noon, noon.Add(time.Hour)}; !slices.Equal(heard, want) {
+			t.Errorf("heard %v, want %v", heard, want)
+		}
+	})
 }
 
 func TestDoGivesUpWithItsContext(t *testing.T) {

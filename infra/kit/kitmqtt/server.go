@@ -114,7 +114,7 @@ func (s *Server) Serve(ctx context.Context, in Incoming) (id string, response []
 		s.failed.Add(1)
 		return req.ID, s.refuse(ctx, in, req.ID, err)
 	}
-	out, err := envelope.EncodeResponse(envelope.Response{ID: req.ID, Status: "ok"}, answer)
+	out, err := envelope.EncodeResponse(envelope.Response{ID: req.ID, Status: "ok", TS: time.Now().UnixMilli()}, answer)
 	if err != nil {
 		s.failed.Add(1)
 		return req.ID, s.refuse(ctx, in, req.ID, errs.Coded(errs.Invalid, "too_large", "answer to %s: %w; ask over HTTPS", name, err))
@@ -156,6 +156,7 @@ func (s *Server) refuse(ctx context.Context, in Incoming, id string, err error) 
 	}
 	out, encErr := envelope.EncodeResponse(envelope.Response{
 		ID: id, Status: kind.String(), Code: errs.CodeOf(err), Error: clip(errs.Public(err)), RetryAfter: envelope.Millis(errs.RetryOf(err)),
+		TS: time.Now().UnixMilli(),
 	}, nil)
 	if encErr != nil { // a header of bounded fields always fits
 		s.log.ErrorContext(ctx, "response does not encode", logging.Thing, in.Thing, logging.Err, encErr)

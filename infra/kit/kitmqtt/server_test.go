@@ -62,9 +62,13 @@ func TestServeAnswersEveryKind(t *testing.T) {
 		"slow":   {Status: "unavailable", Code: "timeout", Error: "t/slow took longer than you wanted to wait"},
 		"nobody": {Status: "not_found", Code: "unknown_method", Error: `this cloud has no request "t/nobody"`},
 	} {
+		asked := time.Now().UnixMilli()
 		id, out := s.Serve(t.Context(), ask(t, "1", method, 50*time.Millisecond, []byte("hi")))
 		got, body, err := envelope.DecodeResponse(out)
-		want.V, want.ID = 1, "1"
+		if now := time.Now().UnixMilli(); got.TS < asked || got.TS > now { // whatever the answer is, it brings the time
+			t.Errorf("%s: the cloud's clock says %d, want %d to %d", method, got.TS, asked, now)
+		}
+		want.V, want.ID, want.TS = 1, "1", got.TS
 		if err != nil || id != "1" || got != want {
 			t.Errorf("%s: got id %q, %+v, %v\nwant %+v", method, id, got, err, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -125,6 +126,9 @@ func TestReloadWhileReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("first")
+	if signal.Ignored(syscall.SIGHUP) { // under nohup: no shell could trap it
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	c := exec.Command(in("mosquitto"))
 	c.Dir = dir
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -1,0 +1,119 @@
+package agentapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"kennel/edge/agent/faults"
+	"kennel/edge/agent/platform"
+	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+	"kennel/infra/logging"
+	"kennel/infra/proc"
+)
+
+// robotd is the name of the real-time core among the robot's services.
+const robotd = "robotd"
+
+// restartTime bounds a command that starts a service again.
+const restartTime = 30 * time.Second
+
+// newFaults makes what handles the robot's faults, from the files of the original. A mistake in them leaves the rest in force.
+func (a *Agent) newFaults() {
+	handler, err := platform.LoadFaultHandler(a.root, a.cfg.Getenv)
+	if err != nil {
+		a.log.Error("settings ignored", logging.Err, err)
+	}
+	logs, err := platform.LoadLogUploader(a.root, a.cfg.Getenv)
+	if err != nil {
+		a.log.Error("settings ignored", logging.Err, err)
+	}
+	build, err := platform.RobotBuild(a.root)
+	if err != nil {
+		a.log.Error("taken for a production robot", logging.Err, err)
+	}
+	a.keeper = &supervised{command: a.cfg.Restart}
+	a.faults = faults.New(faults.Config{
+		Root: a.root, Handler: handler, Logs: logs, Allowed: a.das.AllowUpload, Stay: build == platform.Development, Services: a.keeper,
+		// Of its end and of its silence alike: the source gives 917 to vic-anim and only by a remark to vic-robot.
+		Watched: []faults.Service{{Name: robotd, Failed: faultcode.RobotFailed, Hung: faultcode.RobotFailed, Silence: a.cfg.Silence}},
+		Own:     faultcode.CloudFailed, // agentd has the part of the original's vic-cloud
+		Emit:    a.emit, Changed: a.presence.Changed, Now: a.cfg.Now, Log: a.log,
+	})
+	a.faults.Over(faultcode.CloudESN) // that kept an earlier agentd from starting
+}
+
+// supervised stops and starts the robot's services for a fault. A robotd that was stopped is started again by who started it, systemd or robotsim, unless
+// a command is configured for that. Safe for concurrent use.
+type supervised struct {
+	command []string
+
+	mu   sync.Mutex
+	core proc.Identity // of the robotd that was heard last
+	up   int64         // its time since its start, when it spoke last
+}
+
+// handle takes what robotd says about itself: its heartbeat and its fault of the moment. Its heartbeat is its loop statistics, each second: the newest of
+// everything is also told to whoever joins, so only a time that went on shows that somebody lives.
+func (s *supervised) handle(m corelink.Message, h *faults.Handler) {
+	switch m := m.(type) {
+	case *corelink.Hello:
+		id, err := proc.Identify(int(m.PID)) // a robotd that is gone by now, or lives in another machine's memory, is nobody to stop
+		s.mu.Lock()
+		if err != nil {
+			id = proc.Identity{}
+		}
+		if id != s.core {
+			s.core, s.up = id, 0
+		}
+		s.mu.Unlock()
+	case *corelink.LoopStats:
+		s.mu.Lock()
+		lives := m.UptimeUS != s.up
+		s.up = m.UptimeUS
+		s.mu.Unlock()
+		if lives {
+			h.Beat(robotd)
+		}
+	case *corelink.Fault:
+		h.Report(robotd, faultcode.Code(m.Code))
+	}
+}
+
+// Stop ends robotd, if that is who it is. Of other services it knows nothing: their command stops them before it starts them.
+func (s *supervised) Stop(ctx context.Context, service string, patience time.Duration) error {
+	s.mu.Lock()
+	core := s.core
+	s.mu.Unlock()
+	if service != robotd || core.Pid == 0 {
+		return nil
+	}
+	if err := core.Stop(ctx, patience, syscall.SIGTERM, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// Start runs the command.
+func (s *supervised) Start(ctx context.Context, service string) error {
+	if len(s.command) == 0 {
+		if service == robotd {
+			return nil // its supervisor's
+		}
+		return fmt.Errorf("nobody knows how to restart %s: set FAULT_RESTART_COMMAND in %s", service, envFile)
+	}
+	ctx, cancel := context.WithTimeout(ctx, restartTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.command[0], append(s.command[1:len(s.command):len(s.command)], service)...)
+	cmd.WaitDelay = time.Second // of what it left behind
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %.200q", strings.Join(cmd.Args, " "), err, out)
+	}
+	return nil
+}

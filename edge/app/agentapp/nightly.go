@@ -1,0 +1,124 @@
+package agentapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"kennel/cloud/api/events"
+	"kennel/edge/agent/das"
+	"kennel/edge/agent/nightly"
+	"kennel/infra/logging"
+	"kennel/infra/proc"
+	"kennel/jdocs"
+)
+
+// Our own defaults.
+const (
+	clockSlack   = 2 * time.Minute  // between our clock and the cloud's, when they say the same; an answer may be that long under way
+	rebootWithin = 30 * time.Second // for the program that boots the robot anew to end
+)
+
+// errNight ends agentd so that whoever started it boots the robot anew.
+var errNight = errors.New("the robot is booted anew, as each night")
+
+// hearTime compares the cloud's clock with the robot's (VEC-BOOT-14).
+func (a *Agent) hearTime(cloud time.Time) {
+	off := a.cfg.Now().Sub(cloud)
+	a.agreed.Store(off.Abs() <= clockSlack)
+}
+
+// newNightly makes what boots the robot anew at night (VEC-BOOT-16). The look for a newer release that goes with it needs nothing more: the agent
+// asks for one at every connection, so at every start (edge/agent/release).
+func (a *Agent) newNightly() {
+	var err error
+	if a.night, err = nightly.Started(a.root, a.boot); err != nil {
+		a.log.Warn("why the robot began anew is not known", logging.Err, err)
+	}
+	a.nightly = nightly.New(a.nightConfig(), a.night.At)
+}
+
+func (a *Agent) nightConfig() nightly.Config {
+	return nightly.Config{
+		Root: a.root, BootID: a.boot, Settings: *a.cfg.Nightly, Clock: a.localTime(), Uptime: a.uptime, Resting: a.vitals.Resting, Update: a.updating,
+		Record: func(ctx context.Context, e events.Event) {
+			if _, err := a.das.EmitDurable(ctx, e); err != nil && !errors.Is(err, das.ErrOptedOut) {
+				a.log.WarnContext(ctx, "event not recorded", "event", e.Name, logging.Err, err)
+			}
+		},
+		Reboot: a.reboot, Log: a.log,
+	}
+}
+
+// tellNight says once that this start is the end of a nightly reboot, and how much of the robot began anew.
+func (a *Agent) tellNight() {
+	if !a.night.News {
+		return
+	}
+	what := "robot"
+	if !a.night.Robot {
+		what = "agentd"
+	}
+	e := events.Event{Source: "agentd", Name: nightly.Event, S1: nightly.Done, S2: what}
+	if !a.night.At.IsZero() {
+		e.S3 = a.night.At.Format(time.RFC3339)
+	}
+	a.emit(e)
+	a.log.Info("the robot began anew for the night", "what", what)
+}
+
+// localTime returns what tells the time in the robot's zone. It is known while the cloud's newest answer agreed with the clock, and the zone of the
+// settings is one that there is.
+func (a *Agent) localTime() func() (time.Time, bool) {
+	name, zone := "", (*time.Location)(nil)
+	return func() (time.Time, bool) {
+		if !a.agreed.Load() || !a.clockRight() {
+			return time.Time{}, false
+		}
+		doc, err := a.docs.Get(jdocs.RobotSettings)
+		if err != nil {
+			return time.Time{}, false
+		}
+		var settings struct {
+			Zone string `json:"time_zone"`
+		}
+		if err := json.Unmarshal([]byte(doc.JSON), &settings); err != nil || settings.Zone == "" || settings.Zone == "Local" {
+			return time.Time{}, false
+		}
+		if settings.Zone != name {
+			l, err := time.LoadLocation(settings.Zone)
+			if err != nil {
+				return time.Time{}, false
+			}
+			name, zone = settings.Zone, l
+		}
+		return a.cfg.Now().In(zone), true
+	}
+}
+
+// updating says where an update stands. This agent applies none; somebody else may have, and says so as the original does.
+func (a *Agent) updating() nightly.Update {
+	if _, err := a.root.Stat(nightly.DoneFile); err == nil {
+		return nightly.UpdateWaits
+	}
+	return nightly.NoUpdate
+}
+
+// reboot asks for the robot to be booted anew. Events that lie where a boot empties everything are moved before.
+func (a *Agent) reboot(ctx context.Context) error {
+	if err := a.das.Backup(); err != nil {
+		a.log.WarnContext(ctx, "events may be lost with this boot", logging.Err, err)
+	}
+	if len(a.cfg.Reboot) == 0 {
+		a.startAnew(errNight)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rebootWithin)
+	defer cancel()
+	if err := proc.Once(ctx, proc.Spec{Name: "reboot", Path: a.cfg.Reboot[0], Args: a.cfg.Reboot[1:]}); err != nil {
+		return fmt.Errorf("boot the robot anew: %w", err)
+	}
+	return nil
+}

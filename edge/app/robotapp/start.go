@@ -1,0 +1,175 @@
+package robotapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"kennel/edge/body/mono"
+	"kennel/edge/corelink"
+	"kennel/edge/stages"
+	"kennel/infra/cli/version"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/infra/sdnotify"
+)
+
+// start is robotd's way from nothing to a loop on a body that was looked at (VEC-BOOT-09, VEC-BOOT-11): two tables, before its services run and
+// while they do. What each step took is said to peers.
+type start struct {
+	log   *slog.Logger
+	cfg   Config
+	began time.Duration
+	rec   *stages.Record
+
+	srv      *corelink.Server // from socket on
+	recorder *recorder        // nil: none
+	core     *core
+	super    *sdnotify.Notifier
+}
+
+func newStart(log *slog.Logger, cfg Config) *start {
+	s := &start{log: log, cfg: cfg, began: mono.Now()}
+	s.rec = stages.New(mono.Now, s.tell)
+	return s
+}
+
+// before is done before anything runs, and in this order: the socket first, so that a body that is not there yet is no reason to be silent oneself,
+// and how the run before ended before anything could end this one (VEC-PWR-42).
+func (s *start) before() []stages.Stage {
+	return []stages.Stage{
+		{Name: "socket", Do: s.listen},
+		{Name: "recorder", Do: s.record},
+		{Name: "core", Do: s.makeCore},
+		{Name: "supervisor", Do: s.openSupervisor},
+		{Name: "last_end", GoOn: true, Do: func(ctx context.Context) error { return s.core.cameOn(ctx) }},
+		{Name: "firmware_file", GoOn: true, Do: func(ctx context.Context) error { return s.core.readFirmware(ctx) }},
+		{Name: "factory", GoOn: true, Do: func(ctx context.Context) error { return s.core.openFactory(ctx) }},
+	}
+}
+
+// running is what the services do first: the body is asked for its version, gets the program that it shall run, and is opened; its first frame says
+// how battery, temperature and self tests are. A body that is not there is waited for.
+func (s *start) running() []stages.Stage {
+	return []stages.Stage{
+		{Name: "body", GoOn: true, Do: wait(s.core.firstOpen)},
+		{Name: "first_frame", GoOn: true, Do: wait(s.core.firstLook)},
+	}
+}
+
+// wait is a step that is over when c says how it went.
+func wait(c <-chan error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case err := <-c:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// settle says how a step went, to whoever waits for it; the first word counts.
+func settle(c chan<- error, err error) {
+	select {
+	case c <- err:
+	default:
+	}
+}
+
+// await walks the second table.
+func (s *start) await(ctx context.Context) error {
+	if s.rec.Walk(ctx, s.running()...) == nil {
+		s.log.InfoContext(ctx, "robotd is started", "took", (mono.Now() - s.began).Round(time.Millisecond))
+	} // else it ended before: each step may fail
+	return nil
+}
+
+// tell says to peers how far the start is.
+func (s *start) tell(t stages.Took) {
+	s.log.Debug("start", "stage", t.Name, "took", t.Spent(), logging.Err, t.Err)
+	if s.srv == nil {
+		return
+	}
+	m := corelink.Start{BeganUS: s.began.Microseconds()}
+	for _, t := range s.rec.Done() {
+		line := corelink.StageTime{Name: t.Name, BeganUS: t.Begin.Microseconds(), EndedUS: t.End.Microseconds()}
+		if t.Err != nil {
+			line.Error = words(t.Err)
+		}
+		m.Stages = append(m.Stages, line)
+	}
+	m.Over = s.core != nil && len(m.Stages) == len(s.before())+len(s.running())
+	if err := s.srv.Publish(&m); err != nil {
+		s.log.Error("publish", logging.Err, err) // a bug of ours: values are made to fit
+	}
+}
+
+func (s *start) listen(context.Context) (err error) {
+	s.srv, err = corelink.Listen(s.cfg.Root, corelink.Hello{Program: "robotd", Version: version.String(), PID: uint32(os.Getpid())})
+	return err
+}
+
+func (s *start) record(context.Context) (err error) {
+	if s.cfg.Record != "" {
+		s.recorder, err = newRecorder(s.log, s.cfg.Record, s.cfg.RecordMiB)
+	}
+	return err
+}
+
+func (s *start) makeCore(context.Context) (err error) {
+	s.core, err = newCore(s.log, s.cfg, s.srv, s.recorder.tapeOf())
+	return err
+}
+
+func (s *start) openSupervisor(context.Context) (err error) {
+	s.super, err = sdnotify.Open(s.cfg.Notify)
+	return err
+}
+
+// close closes what was opened.
+func (s *start) close() {
+	if s.super != nil {
+		_ = s.super.Close() // datagrams: nothing is buffered
+	}
+	if s.srv != nil {
+		if err := s.srv.Close(); err != nil {
+			s.log.Warn("close the socket", logging.Err, err)
+		}
+	}
+}
+
+// services is what runs once the first table is done. Stopped in reverse: motion first, then those who report it.
+func (s *start) services() []runner.Service {
+	c := s.core
+	var services []runner.Service
+	if s.recorder != nil {
+		services = append(services, runner.Service{Name: "recorder", Run: s.recorder.run})
+	}
+	return append(services,
+		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return s.srv.Serve(ctx, c.handlers(ctx)) }},
+		runner.Service{Name: "reporter", Run: c.report},
+		runner.Service{Name: "deck", Run: c.deck.run},
+		runner.Service{Name: "thermometer", Run: c.watchHeat},
+		runner.Service{Name: "processor clock", Run: c.capClock},
+		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return s.super.Run(ctx, kickEvery, c.healthy) }},
+		runner.Service{Name: "inertial sensors", Run: c.imu.Run},
+		runner.Service{Name: "start", Run: s.await},
+		runner.Service{Name: "core", Run: c.run, Fatal: true},
+	)
+}
+
+// problem joins what a body's first frame said; nil if all is well.
+func problem(problems []string) error {
+	var all []error
+	for _, p := range problems {
+		all = append(all, errors.New(p))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the body did not start well: %w", errors.Join(all...))
+}
