@@ -48,6 +48,7 @@ type cloud struct {
 	mu   sync.Mutex
 	got  []string // METHOD path body
 	tail chan string
+	show func() (any, error) // how a robot shows itself; nil: the same always
 }
 
 func at(hour int) time.Time { return time.Date(2026, 5, 6, hour, 0, 0, 0, time.UTC) }
@@ -157,6 +158,9 @@ func newCloud(t *testing.T) *cloud {
 	done := map[string]any{"closed": at(5), "result": map[string]any{"status": "done", "detail": "agentd 1.2.3", "finished_ms": 1}}
 	looks := 0
 	handle("GET /v1/things/{thing}/live", func(r *http.Request, _ string) (any, error) {
+		if c.show != nil {
+			return c.show()
+		}
 		if looks++; looks == 1 { // the first makes the robot show itself
 			return look.Robot{Thing: "vic:00e20100", Devices: []look.Device{}}, nil
 		}
@@ -166,9 +170,12 @@ func newCloud(t *testing.T) *cloud {
 			{Full: "robot.body", Kind: "component"},
 			{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
 				Slots: []look.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: "N·m"}}},
+			{Full: "robot.body.arm.z", Compact: "arm", Kind: "device", Interface: "LinearMotor", Actuator: true, Aliases: []string{"lift"},
+				Slots: []look.Slot{{Name: "position", Type: "float", Unit: "m", Unavailable: true}}, Gone: &live.Gone{Full: "robot.body.arm.z", ForMS: 61_500, Why: "it is unplugged"}},
 			{Full: "robot.body.laser", Compact: "laser", Kind: "device", Interface: "DistanceSensor", Slots: []look.Slot{{Name: "distance", Type: "float", Unit: "m", Known: true, Value: "inf", AgeMS: &age}}}},
-			World:  &live.World{Rev: "1", Pose: live.Place{0.11, 0, 1.6}, Posture: "on treads", NoFloor: []bool{false}, Things: []live.Thing{}, Map: &live.Map{Name: "room", Charger: &live.Place{-1.4, 0, 0}}},
-			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Treads: "done", Stop: []string{"halted"}}}, nil
+			World: &live.World{Rev: "1", Pose: live.Place{0.11, 0, 1.6}, Posture: "on treads", NoFloor: []bool{false}, Things: []live.Thing{}, Map: &live.Map{Name: "room", Charger: &live.Place{-1.4, 0, 0}}},
+			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Treads: "done", Stop: []string{"halted"},
+				Owners: []live.Owner{{Device: "wheelL", Program: "mindd", Priority: 20}, {Device: "headPitch", Program: "agentd", Priority: 50}, {Device: "wheelR", Program: "mindd", Priority: 20}}}}, nil
 	})
 	handle("GET /v1/things/{thing}/commands", func(*http.Request, string) (any, error) {
 		return []any{command("sent", nil), command("expired", map[string]any{"closed": at(5)}), command("done", done)}, nil

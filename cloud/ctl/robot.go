@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,17 +31,17 @@ const (
 
 func (a *app) robot() *cobra.Command {
 	cmd := &cobra.Command{Use: "robot", Short: "See a robot's structure tree live, write to it, drive the robot and stop it",
-		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot drive vic:00e20100 straight=0.1\n" +
+		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot drive vic:00e20100 straight=0.1\n" +
 			"  kennelctl robot stop vic:00e20100"}
-	cmd.AddCommand(a.robotTree(), a.robotDo(), a.robotDrive(), a.robotStop())
+	cmd.AddCommand(a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotStop())
 	return cmd
 }
 
 func (a *app) robotTree() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now", Args: cobra.RangeArgs(1, 2),
-		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full name, with or without robot., or the beginning of one, or a compact name.\n" +
-			"Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.",
+		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full name, with or without robot., or the beginning of one, or a compact name,\n" +
+			"or another short name of it (ALSO). Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.\nWhat is measured of a device that is gone is unavailable.",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
 			"  kennelctl robot tree vic:00e20100 -o json | jq .motion\n  kennelctl robot tree vic:00e20100 -o json | jq .world.pose   # of a simulated robot",
 		ValidArgsFunction: a.completeThing,
@@ -108,7 +110,7 @@ func named(all []look.Device, name string) (out []look.Device) {
 	}
 	for _, d := range all {
 		rest, below := strings.CutPrefix(d.Full, full)
-		if d.Compact == name || below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if d.Compact == name || slices.Contains(d.Aliases, name) || below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			out = append(out, d)
 		}
 	}
@@ -119,20 +121,36 @@ func showTree(t *cli.Table, r look.Robot) {
 	if m := r.Motion; m != nil {
 		t.Text(fmt.Sprintf("pose %.3f m, %.3f m, %.1f degrees; drove %.2f m; %s", m.X, m.Y, m.Theta*180/math.Pi, m.Way, moves(r)))
 	}
+	if m := r.Motion; m != nil {
+		by := map[string][]string{}
+		for _, o := range m.Owners {
+			by[o.Program] = append(by[o.Program], o.Device)
+		}
+		for _, program := range slices.Sorted(maps.Keys(by)) {
+			t.Text(program + " moves " + strings.Join(by[program], ", "))
+		}
+	}
 	if where := r.Where(); where != "" {
 		if _, off, turned, ok := r.Belief(); ok {
 			where += fmt.Sprintf("; its pose is off by %.1f cm and %.1f degrees", off*100, math.Abs(turned)*180/math.Pi)
 		}
 		t.Text("simulated: " + where)
 	}
-	t.Row("COMPACT", "SLOT", "VALUE", "UNIT", "AGE")
+	gone := map[string]bool{}
+	for _, d := range r.Devices {
+		if d.Gone != nil && !gone[d.Gone.Full] {
+			gone[d.Gone.Full] = true
+			t.Text(fmt.Sprintf("%s has been gone for %s: %s", d.Gone.Full, time.Duration(d.Gone.ForMS)*time.Millisecond, d.Gone.Why))
+		}
+	}
+	t.Row("COMPACT", "SLOT", "VALUE", "UNIT", "AGE", "ALSO")
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
 			age := ""
 			if s.AgeMS != nil {
 				age = (time.Duration(*s.AgeMS) * time.Millisecond).String()
 			}
-			t.Row(d.Compact, d.Full+"."+s.Name, s.String(), s.Unit, age)
+			t.Row(d.Compact, d.Full+"."+s.Name, s.String(), s.Unit, age, strings.Join(d.Aliases, ", "))
 		}
 	}
 }
@@ -181,12 +199,15 @@ func (a *app) robotDo() *cobra.Command {
 		Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name", Args: cobra.RangeArgs(2, 3),
 		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one of:\n\n" +
 			"  NAME                        what the slot reads as; a device stands for its val\n" +
-			"  NAME = VALUE [speed:VALUE]  a number, true, false, \"text\", or for a group a [list]; speed: of a head or a lift\n" +
+			"  NAME = VALUE [HOW]          a number, true, false, \"text\", or for a group a [list]\n" +
 			"  NAME(VALUE, ...)            a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
+			"HOW says how a motor comes to it: speed:VALUE (of a head or lift; the slot's unit a second), time:2s (to be there then, at most 10s) or adaptive:1\n" +
+			"(in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; it goes on beyond seconds.\n\n" +
 			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
 			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" +
 			"It is refused where somebody else has the part, at a cliff, in the air, while halted; its answer says so.",
-		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'robot.go(0.2)'\n" +
+		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'headPitch = -0.2 time:2s'\n" +
+			"  kennelctl robot do vic:00e20100 'robot.go(0.2)'\n" +
 			"  kennelctl robot do vic:00e20100 'wheel.speed = [2, 3]' seconds=3\n  kennelctl robot do vic:00e20100 'led[0].g = 1'\n" +
 			"  kennelctl robot do vic:00e20100 battery.voltage -o json | jq -r .result.detail",
 		ValidArgsFunction: a.completeLine,

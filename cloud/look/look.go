@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"kennel/certs/thing"
@@ -113,12 +114,15 @@ type Robot struct {
 
 // Device is one of the tree.
 type Device struct {
-	Full      string `json:"full"`
-	Compact   string `json:"compact"`
-	Kind      string `json:"kind"`
-	Interface string `json:"interface"`
-	Actuator  bool   `json:"actuator"`
-	Slots     []Slot `json:"slots,omitempty"`
+	Full      string   `json:"full"`
+	Compact   string   `json:"compact"`
+	Kind      string   `json:"kind"`
+	Interface string   `json:"interface"`
+	Actuator  bool     `json:"actuator"`
+	Slots     []Slot   `json:"slots,omitempty"`
+	Aliases   []string `json:"aliases,omitempty"` // further short names
+	// Gone is what is gone, the device itself or what it is a part of: it keeps its place, and what is measured of it is unavailable (GOSTAI-OPEN-13).
+	Gone *live.Gone `json:"gone,omitempty"`
 }
 
 // Slot is an attribute and what it reads as.
@@ -128,9 +132,11 @@ type Slot struct {
 	Unit  string   `json:"unit,omitempty"`
 	Min   *float64 `json:"min,omitempty"`
 	Max   *float64 `json:"max,omitempty"`
-	Known bool     `json:"known"`            // somebody has measured or set it
-	Value any      `json:"value,omitempty"`  // a number, true or false, a text; "inf" or "-inf" for nothing in range
-	AgeMS *int64   `json:"age_ms,omitempty"` // since it was measured; absent: it never changes, or nobody knows
+	Known bool     `json:"known"` // somebody has measured or set it
+	// Unavailable: its device is gone, and so nobody knows it.
+	Unavailable bool   `json:"unavailable,omitempty"`
+	Value       any    `json:"value,omitempty"`  // a number, true or false, a text; "inf" or "-inf" for nothing in range
+	AgeMS       *int64 `json:"age_ms,omitempty"` // since it was measured; absent: it never changes, or nobody knows
 }
 
 // robot joins a frame's values to its tree.
@@ -149,7 +155,7 @@ func robot(id thing.ID, f Frame) Robot {
 		values[v.Slot] = v
 	}
 	for _, n := range f.Tree.Nodes {
-		d := Device{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interface, Actuator: n.Actuator}
+		d := Device{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interface, Actuator: n.Actuator, Aliases: n.Aliases, Gone: gone(f.Frame.Gone, n.Full, r.AgeMS)}
 		for _, s := range n.Slots {
 			slot := Slot{Name: s.Name, Type: s.Type, Unit: s.Unit, Min: s.Min, Max: s.Max}
 			if v, ok := values[s.ID]; ok {
@@ -160,11 +166,24 @@ func robot(id thing.ID, f Frame) Robot {
 					slot.AgeMS = &age
 				}
 			}
+			slot.Unavailable = !slot.Known && d.Gone != nil
 			d.Slots = append(d.Slots, slot)
 		}
 		r.Devices = append(r.Devices, d)
 	}
 	return r
+}
+
+// gone is the nearest of all that a device is or is a part of, age milliseconds later; nil if there is none.
+func gone(all []live.Gone, full string, age int64) *live.Gone {
+	var found *live.Gone
+	for _, g := range all {
+		if rest, ok := strings.CutPrefix(full, g.Full); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && (found == nil || len(g.Full) > len(found.Full)) {
+			g.ForMS += age
+			found = &g
+		}
+	}
+	return found
 }
 
 func valueOf(kind string, v live.Value) any {
@@ -185,6 +204,9 @@ func valueOf(kind string, v live.Value) any {
 func (s Slot) String() string {
 	switch v := s.Value.(type) {
 	case nil:
+		if s.Unavailable {
+			return "unavailable"
+		}
 		return "not known"
 	case float64:
 		if s.Type == "int" {

@@ -94,6 +94,29 @@ func TestLook(t *testing.T) {
 	s.Handle(t.Context(), rex, []byte(`{"v":1,"values":[]}`), nil) // said in the log
 }
 
+// TestGone: what is gone keeps its place, and what nobody knows of it is unavailable, not just unknown (GOSTAI-OPEN-13).
+func TestGone(t *testing.T) {
+	node := func(full string) live.Node {
+		return live.Node{Full: full, Kind: "device", Aliases: []string{"short"}, Slots: []live.Slot{{ID: 1, Name: "model", Type: "string"}, {ID: 2, Name: "val", Type: "float"}}}
+	}
+	text := "LM35"
+	f := Frame{At: time.Unix(1795000000, 0), Age: 250 * time.Millisecond, Tree: &live.Tree{Nodes: []live.Node{node("robot"), node("robot.body"), node("robot.body.led[0]"), node("robot.body.leds"), node("robot.bodyguard")}},
+		Frame: live.Frame{Values: []live.Value{{Slot: 1, AgeMS: -1, Text: &text}}, Gone: []live.Gone{{Full: "robot.body.led", ForMS: 5000, Why: "unplugged"}, {Full: "robot.body", ForMS: 1000, Why: "no body"}}}}
+	want := []*live.Gone{nil, {Full: "robot.body", ForMS: 1250, Why: "no body"}, {Full: "robot.body.led", ForMS: 5250, Why: "unplugged"}, {Full: "robot.body", ForMS: 1250, Why: "no body"}, nil}
+	for i, d := range robot(rex, f).Devices {
+		if (d.Gone == nil) != (want[i] == nil) || d.Gone != nil && *d.Gone != *want[i] || len(d.Aliases) != 1 {
+			t.Errorf("%s: gone %+v, want %+v", d.Full, d.Gone, want[i])
+		}
+		said := "not known"
+		if want[i] != nil {
+			said = "unavailable"
+		}
+		if d.Slots[0].Unavailable || d.Slots[0].String() != "LM35" || d.Slots[1].Unavailable != (want[i] != nil) || d.Slots[1].String() != said {
+			t.Errorf("%s: %+v", d.Full, d.Slots)
+		}
+	}
+}
+
 // TestWhere: where a robot is, in words, and how far off its reckoning is.
 func TestWhere(t *testing.T) {
 	charger, cube := live.Place{-1.4, 0, 0}, live.Thing{At: live.Place{0.4, 0.3, 0}}

@@ -133,6 +133,13 @@ func TestDriveFromTheCloud(t *testing.T) {
 		}
 		return nil
 	})
+	// A time that its motor cannot keep is told, and the lift has a second name (GOSTAI-OPEN-03).
+	if out, err := h.ctl("robot", "do", thing, "headPitch = 0.2 time:50ms"); err != nil || !strings.Contains(string(out), "headPitch = 0.2; time:50ms is too short") {
+		t.Errorf("a head told to be there at once: %v %s; want what it takes", err, out)
+	}
+	if out, err := h.ctl("robot", "tree", thing, "lift"); err != nil || !strings.Contains(string(out), "robot.body.arm.z.position") {
+		t.Errorf("the lift by its second name: %v %s", err, out)
+	}
 	if out, err := h.ctl("robot", "do", thing, "battery.voltage = 9"); err == nil || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("a battery told what it has: %v %s", err, out)
 	}

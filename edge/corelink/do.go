@@ -12,7 +12,7 @@ type Do struct {
 type Did struct {
 	Request  uint32 `json:"request"`
 	Code     string `json:"code"`     // as of a Reply, or unavailable: nobody knows the value, or there is no body (GOSTAI-OPEN-13)
-	Detail   string `json:"detail"`   // for people, of what is not ok
+	Detail   string `json:"detail"`   // for people, of what is not ok, or not as asked: a motion that takes longer than its time: (GOSTAI-OPEN-03)
 	Underway bool   `json:"underway"` // a motion has begun; Ended says how it ends
 	Value    string `json:"value"`    // what was read, or taken: the closest that the device can do (GOSTAI-IF-14.8); as in a line
 }

@@ -17,7 +17,7 @@
 // Both sides say Hello first. Then robotd sends State about 5 times a second, LoopStats, LinkStats and Power each second, Inertial and Senses then and when something of theirs changes, Fault when one begins or ends, Firmware when the body's
 // own program was looked at; a peer sends SetLights, Halt, Resume, Shutdown, Ping, and what the tree is for: GetTree and GetValues, answered to it alone (Tree, Values); Claim,
 // Renew, Release, Wheels, Straight, Turn, Head, Lift, Stop, Calm, Sleep, each answered by a Reply with its Request, and Do, a line of the tree's syntax, by a Did; a motion that began by an Ended as well. What a
-// peer claimed is free when its connection ends. Motion comes with State. Each peer has a ring of bounded size in robotd: if a peer does not read, the oldest
+// peer claimed is free when its connection ends. Motion comes with State, Absent when a device goes or is back. Each peer has a ring of bounded size in robotd: if a peer does not read, the oldest
 // messages are dropped and counted, and after a while of that its connection is closed. Peers come and go at any time; a Client finds robotd again by
 // itself, and gets its Hello, the State and the Fault of the moment first.
 //

@@ -26,6 +26,7 @@ const (
 	TypeSenses    Type = 14
 	TypeDid       Type = 15
 	TypeStart     Type = 16
+	TypeAbsent    Type = 17
 
 	TypeSetLights Type = 64
 	TypeHalt      Type = 65
@@ -74,6 +75,7 @@ var kinds = []struct {
 	{TypeSenses, "senses", func() Message { return new(Senses) }},
 	{TypeDid, "did", func() Message { return new(Did) }},
 	{TypeStart, "start", func() Message { return new(Start) }},
+	{TypeAbsent, "absent", func() Message { return new(Absent) }},
 	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},

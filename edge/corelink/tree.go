@@ -2,11 +2,12 @@ package corelink
 
 // Bounds of the lists about a tree; no body comes near them.
 const (
-	maxNodes  = 512
-	maxSlots  = 128 // of one node
-	maxValues = 2048
-	maxJoints = 16
-	maxNames  = 256 // devices of one claim, owners of actuators
+	maxNodes   = 512
+	maxSlots   = 128 // of one node
+	maxValues  = 2048
+	maxJoints  = 16
+	maxAliases = 64  // of one node
+	maxNames   = 256 // devices of one claim, owners of actuators
 )
 
 // GetTree asks for the Tree.
@@ -23,12 +24,13 @@ type Tree struct {
 
 // Node is a component, localizer or device (edge/robot.Node).
 type Node struct {
-	Full       string `json:"full"`
-	Compact    string `json:"compact"`   // "" for what is no device
-	Kind       string `json:"kind"`      // component, localizer, device
-	Interfaces string `json:"interface"` // separated by ", "
-	Actuator   bool   `json:"actuator"`  // has one owner at a time
-	Slots      []Slot `json:"slots,omitempty"`
+	Full       string   `json:"full"`
+	Compact    string   `json:"compact"`   // "" for what is no device
+	Kind       string   `json:"kind"`      // component, localizer, device
+	Interfaces string   `json:"interface"` // separated by ", "
+	Actuator   bool     `json:"actuator"`  // has one owner at a time
+	Slots      []Slot   `json:"slots,omitempty"`
+	Aliases    []string `json:"aliases,omitempty"` // further short names
 }
 
 // Slot is an attribute that the device has, and whose values Values carries.
@@ -111,6 +113,7 @@ func (m *Tree) wire(c *coder) {
 			c.f64(&s.Min)
 			c.f64(&s.Max)
 		})
+		c.strings(&n.Aliases, maxAliases)
 	})
 }
 

@@ -378,6 +378,75 @@ func TestLift(t *testing.T) {
 	}
 }
 
+// TestJointsInTime: a joint is there when it was told to, by the way's mean speed of a lift in metres a second, and what the limits do not let be is told
+// (GOSTAI-OPEN-03).
+func TestJointsInTime(t *testing.T) {
+	fresh := newDesk(t)
+	fresh.claims(alice, "lift", "headPitch")
+	if r := fresh.ask(Order{Kind: Head, Owner: alice, A: 0.1, For: time.Second}); r.Code != OK || !r.Underway || r.Takes != 0 || !r.Homing {
+		t.Errorf("a head that looks for its zero: %+v", r)
+	}
+	d := newDesk(t).calibrated()
+	d.claims(alice, "lift", "headPitch")
+	const most = 10 * 0.78 // rad/s (VEC-MOT-01, and headroom)
+	for name, tc := range map[string]struct {
+		back, o Order
+		takes   time.Duration // as told; 0: nothing
+		speed   float64       // as told
+		took    time.Duration // between the answer and there
+	}{
+		"head in 2 s":            {Order{Kind: Head}, Order{Kind: Head, A: 0.3, For: 2 * time.Second}, 2 * time.Second, 0, 2 * time.Second},
+		"lift in 2 s":            {Order{Kind: Lift, A: 0.035}, Order{Kind: Lift, A: 0.085, For: 2 * time.Second}, 2 * time.Second, 0, 2 * time.Second},
+		"head too soon":          {Order{Kind: Head}, Order{Kind: Head, A: 0.3, For: ms}, 534 * ms, 0, 534 * ms},
+		"head at 0.2 rad/s":      {Order{Kind: Head}, Order{Kind: Head, A: 0.3, Speed: 0.2}, 0, 0.2, 1548 * ms},
+		"head at any speed":      {Order{Kind: Head}, Order{Kind: Head, A: 0.3, Speed: 99}, 0, most, 534 * ms},
+		"lift at 0.05 m/s":       {Order{Kind: Lift, A: 0.035}, Order{Kind: Lift, A: 0.085, Speed: 0.05}, 0, 0.05, 1180 * ms},
+		"lift at any speed":      {Order{Kind: Lift, A: 0.035}, Order{Kind: Lift, A: 0.085, Speed: 99}, 0, 0.4857, 875 * ms},
+		"lift slowly, near half": {Order{Kind: Lift, A: 0.055}, Order{Kind: Lift, A: 0.045, Speed: 0.005}, 0, 0.005, 2020 * ms},
+	} {
+		tc.back.Owner, tc.o.Owner = alice, alice
+		d.ask(tc.back)
+		d.ended(alice)
+		r := d.ask(tc.o)
+		begun := d.f.Now
+		if r.Code != OK || (r.Takes-tc.takes).Abs() > 20*ms || math.Abs(r.Speed-tc.speed) > 5e-3 || r.Homing {
+			t.Errorf("%s: %+v, want %v and %v", name, r, tc.takes, tc.speed)
+		}
+		if end := d.ended(alice); end.Outcome != motion.Done || d.f.Now-begun < tc.took-20*ms || d.f.Now-begun > tc.took+250*ms {
+			t.Errorf("%s: %v after %v, want done after %v", name, end.Outcome, d.f.Now-begun, tc.took)
+		}
+	}
+	// Two writers of one owner: the last wins, from where the joint is, and the first hears that (GOSTAI-OPEN-03). Among owners claims decide (TestOneOwner).
+	d.ask(Order{Kind: Head, Owner: alice, A: -0.5, For: 2 * time.Second})
+	d.run(time.Second)
+	speed := d.rate[spine.Head]
+	if r := d.ask(Order{Kind: Head, Owner: alice, A: 0.3, For: time.Second}); r.Code != OK || (r.Takes-time.Second).Abs() > 20*ms || math.Abs(speed) < 0.2 {
+		t.Errorf("a second write while the head goes at %v rad/s: %+v", speed, r)
+	}
+	if first := d.ended(alice); first.Outcome != motion.Cancelled {
+		t.Errorf("the first write ended %v, want cancelled", first.Outcome)
+	}
+	if v, ok := d.value("headPitch.angle"); !ok || v > 0 {
+		t.Errorf("the head is at %v, %v already", v, ok)
+	}
+	if second := d.ended(alice); second.Outcome != motion.Done {
+		t.Errorf("the second write ended %v", second.Outcome)
+	}
+	if v, ok := d.value("headPitch.angle"); !ok || math.Abs(v-0.3) > 0.02 {
+		t.Errorf("the head is at %v, %v; want what was written last, 0.3", v, ok)
+	}
+	for _, o := range []Order{{Kind: Head, For: -1}, {Kind: Head, For: time.Second, Speed: 1}, {Kind: Lift, For: time.Second, Accel: 1}} {
+		o.Owner = alice
+		if r := d.ask(o); r.Code != Invalid {
+			t.Errorf("%+v: %+v", o, r)
+		}
+	}
+	d.h.now.Joints[d.h.model.Lift.Index].Angle = d.h.model.Lift.Angle(0.06)
+	if near, far := d.h.scale(&d.h.model.Lift, d.h.model.Lift.Angle(0.06)), d.h.scale(&d.h.model.Lift, d.h.model.Lift.Angle(0.06002)); math.Abs(near-far) > 0.1 || near < 14 || near > 17 {
+		t.Errorf("where the lift stands 1 m is %v rad, and beside it %v", near, far)
+	}
+}
+
 // TestReasonsToStop: each takes the power away in the step that shows it, what was ordered is over, orders are refused while it holds, and nothing
 // moves again by itself (VEC-MCT-15, VEC-BODY-33, VEC-IO-22, VEC-PWR-10).
 func TestReasonsToStop(t *testing.T) {

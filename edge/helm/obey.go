@@ -201,8 +201,43 @@ func (h *Helm) moveJoint(k jointOf, j *Joint, o *Order, r *Result) {
 	if !h.may(o.Owner, &h.parts.joint[k], r) {
 		return
 	}
-	err := h.motion.MoveTo(j.Index, j.Angle(o.A), motion.Ramp{Speed: o.Speed, Accel: o.Accel})
-	h.begin(&h.joints[k], o, 0, err, r)
+	if o.For < 0 || o.For > 0 && (o.Speed != 0 || o.Accel != 0) {
+		r.Code = Invalid
+		return
+	}
+	angle := j.Angle(o.A)
+	scale := h.scale(j, angle)
+	var takes time.Duration
+	var err error
+	if o.For > 0 {
+		takes, err = h.motion.MoveIn(j.Index, angle, o.For)
+	} else {
+		err = h.motion.MoveTo(j.Index, angle, motion.Ramp{Speed: o.Speed * scale, Accel: o.Accel * scale})
+	}
+	if h.begin(&h.joints[k], o, 0, err, r); r.Code != OK {
+		return
+	}
+	r.Takes, r.Homing = takes, !h.now.Joints[j.Index].Calibrated
+	if o.Speed > 0 {
+		r.Speed = min(o.Speed, h.model.Motion.Joints[j.Index].Most.Speed*h.model.Motion.Headroom.Speed/scale)
+	}
+}
+
+// scale returns how many radians of the joint are one of what the tree counts it in, as the mean of the way to an angle: an arm that swings raises its end
+// not evenly.
+func (h *Helm) scale(j *Joint, to float64) float64 {
+	from := h.model.Motion.Joints[j.Index].Stops[0] // where it is after it found its zero
+	if now := &h.now.Joints[j.Index]; now.Calibrated {
+		from = now.Angle
+	}
+	const least = 1e-3 // rad: over less than that the slope is the same as over that
+	if math.Abs(to-from) < least {
+		from = to - math.Copysign(least, to)
+	}
+	if way := math.Abs(j.Value(to) - j.Value(from)); way > 0 {
+		return math.Abs(to-from) / way
+	}
+	return 1
 }
 
 // begin notes that o's motion is under way, instead of the one before, if motion took it.

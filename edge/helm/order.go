@@ -53,9 +53,11 @@ type Order struct {
 	Lease    uint64 // claim.Lease.Number
 
 	A, B  float64
-	Speed float64       // m/s or rad/s; 0: the body's recommended one
-	Accel float64       // m/s² or rad/s²; 0: the same
-	For   time.Duration // a motion of the treads ends then at the latest
+	Speed float64 // m/s or rad/s, as A; of a lift the mean of its way; 0: the body's recommended one
+	Accel float64 // m/s² or rad/s²; 0: the same
+	// For is of the treads when their motion ends at the latest, of Head and Lift how long the way shall take, instead of a speed; 0: as Speed says
+	// (GOSTAI-OPEN-03).
+	For time.Duration
 
 	Lights [body.MaxLights]body.Light
 
@@ -95,7 +97,12 @@ type Result struct {
 	Code     Code
 	Underway bool   // a motion has begun: another result says how it ends
 	Lease    uint64 // of a Claim
-	Actuator int    // Busy, NotHeld: which
+	// Of a Head or Lift that has begun, what its limits leave of the order: how long the plan takes, 0 without For; the speed that it may reach, in the
+	// order's unit, 0 without Speed. A joint that looks for its zero first has no plan yet.
+	Takes    time.Duration
+	Speed    float64
+	Homing   bool
+	Actuator int // Busy, NotHeld: which
 	By       claim.Owner
 	Priority claim.Priority
 	Stop     motion.Reason  // Refused: why

@@ -72,6 +72,8 @@ type joint struct {
 	outcome Outcome
 	target  float64
 	ramp    Ramp
+	within  float64 // s that the way to the target shall take; 0: as the ramp says
+	takes   float64 // s that the plan was made with
 	aimed   bool    // there is a target to go to after homing
 	ending  Outcome // not None: let go at the target, and that is how it went
 
@@ -115,7 +117,19 @@ func (j *joint) lose() {
 
 // moveTo begins to move to a target, or to home first if it must. With an ending other than None it lets go there.
 func (j *joint) moveTo(target float64, r Ramp, ending Outcome) {
-	j.target, j.ramp, j.ending = min(max(target, j.lo()), j.hi()), r.within(j.cfg.Most), ending
+	j.target, j.ramp, j.ending, j.within = min(max(target, j.lo()), j.hi()), r.within(j.cfg.Most), ending, 0
+	j.start()
+}
+
+// moveIn is moveTo so that the way takes that many seconds, from the end of homing if it must home first. Where that is too short it goes as fast as it
+// may.
+func (j *joint) moveIn(target, seconds float64) {
+	j.target, j.ramp, j.ending, j.within = min(max(target, j.lo()), j.hi()), j.cfg.Most, None, seconds
+	j.start()
+}
+
+// start homes if it must, and begins to move.
+func (j *joint) start() {
 	j.outcome, j.tries, j.aimed = Running, 0, true
 	if !j.calibrated {
 		if j.state != Homing {
@@ -136,6 +150,10 @@ func (j *joint) beginMove() {
 		j.integ -= way * min(math.Abs(j.integ), j.cfg.Motor.Friction)
 	}
 	j.prof.Aim(j.target, j.ramp)
+	if j.within > 0 {
+		j.takes = j.prof.Pace(j.within)
+		j.ramp.Speed = j.prof.ramp.Speed
+	}
 	j.state, j.near, j.blocked = Moving, 0, 0
 }
 

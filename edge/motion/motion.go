@@ -390,6 +390,24 @@ func (m *Motion) MoveTo(i int, angle float64, r Ramp) error {
 	return nil
 }
 
+// MoveIn is MoveTo at the pace that brings joint i to the angle in that time, and returns what its plan takes: more where the limits of speed and
+// acceleration do not let it be there in time (GOSTAI-OPEN-03); 0 where it homes first, which the time does not count.
+func (m *Motion) MoveIn(i int, angle float64, in time.Duration) (takes time.Duration, err error) {
+	j, err := m.joint(i)
+	if err != nil {
+		return 0, err
+	}
+	if !finite(angle) || in <= 0 {
+		return 0, ErrInvalid
+	}
+	m.until[i] = 0
+	j.moveIn(angle, in.Seconds())
+	if j.state == Homing {
+		return 0, nil
+	}
+	return time.Duration(j.takes * float64(time.Second)), nil
+}
+
 // or fills in what is 0.
 func (r Ramp) or(d Ramp) Ramp {
 	if r.Speed == 0 {

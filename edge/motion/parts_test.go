@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -136,6 +137,49 @@ func TestProfileTakesTheTimeOfATrapezoid(t *testing.T) {
 		p.Step(0.005)
 	}
 	near(t, "time", float64(steps)*0.005, 1.5, 0.02)
+}
+
+// TestPaceOfAProfile: from any place and speed the reference is there when Pace says so, when it was asked to be wherever its ramp lets it, and no sooner
+// (GOSTAI-OPEN-03).
+func TestPaceOfAProfile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 3))
+	between := func(low, high float64) float64 { return low + rng.Float64()*(high-low) }
+	const dt = 0.001
+	short := 0
+	for i := range 500 {
+		var p Profile
+		if i%2 == 1 { // under way, by a plan of its own
+			p.Aim(between(-2, 2), Ramp{between(0.5, 4), between(1, 8), between(1, 8)})
+			for range rng.IntN(600) {
+				p.Step(dt)
+			}
+		}
+		target, ramp, want := between(-2, 2), Ramp{between(1, 5), between(1, 8), between(1, 8)}, between(0.05, 5)
+		p.Aim(target, ramp)
+		begun, least := p, p.takes(ramp.Speed)
+		takes := p.Pace(want)
+		if math.Abs(takes-max(want, least)) > 1e-6 {
+			t.Fatalf("from %+v to %v within %+v: %v s, want %v, or %v as the least", begun, target, ramp, takes, want, least)
+		}
+		if takes > want+1e-9 {
+			short++
+		}
+		steps, most := 0, math.Abs(begun.V)
+		for ; !p.Done() && steps < 20_000; steps++ {
+			p.Step(dt)
+			most = max(most, math.Abs(p.V))
+		}
+		if got := float64(steps) * dt; math.Abs(got-takes) > 0.02 || most > max(ramp.Speed, math.Abs(begun.V))+1e-9 {
+			t.Fatalf("from %+v to %v within %+v: there after %v s, want %v; at most %v a second", begun, target, ramp, got, takes, most)
+		}
+	}
+	if short < 50 || short > 450 {
+		t.Errorf("%d of 500 times were too short: this test wants some of both", short)
+	}
+	var p Profile
+	if p.Aim(0, Ramp{1, 1, 1}); p.Pace(3) != 0 {
+		t.Error("where it stands it is at once")
+	}
 }
 
 // TestSpeedAtLowRates: one edge in many steps still is a speed, and silence becomes rest (VEC-MCT-06).
@@ -429,6 +473,32 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 				t.Errorf("outcome %v", o)
 			}
 		}
+	}
+	// In a given time, measured and under way; one too short is told, and so is that a joint homes first (GOSTAI-OPEN-03).
+	for _, c := range []struct {
+		joint  int
+		target float64
+		in, is time.Duration
+	}{{0, 0.4, 2 * time.Second, 2 * time.Second}, {1, -0.2, 3 * time.Second, 3 * time.Second}, {1, 0.5, 10 * ms, 817 * ms}, {1, 0.1, time.Second, time.Second}} {
+		takes, err := r.m.MoveIn(c.joint, c.target, c.in)
+		if r.must(err); (takes - c.is).Abs() > 20*ms {
+			t.Errorf("joint %d to %v in %v takes %v, want %v", c.joint, c.target, c.in, takes, c.is)
+		}
+		r.step()
+		begun := r.now
+		r.until("there", 20*time.Second, func() bool { return r.rep.Joints[c.joint].State == Holding })
+		if took := r.now - begun; took < takes || took > takes+300*ms {
+			t.Errorf("joint %d to %v in %v took %v, want %v", c.joint, c.target, c.in, took, takes)
+		}
+		near(t, "angle", r.p.parts[c.joint+2].angle, c.target, 0.012)
+	}
+	for _, in := range []time.Duration{0, -1} {
+		if _, err := r.m.MoveIn(1, 0, in); err != ErrInvalid {
+			t.Errorf("in %v: %v", in, err)
+		}
+	}
+	if takes, err := newRig(t, newPlant(4), nil).m.MoveIn(1, 0, time.Second); takes != 0 || err != nil {
+		t.Errorf("a joint that has to home: %v, %v", takes, err)
 	}
 	// By speed, until nobody renews it (VEC-MCT-14: Move Head).
 	r.must(r.m.MoveAt(1, -0.5, r.now+500*ms))

@@ -85,6 +85,46 @@ func (p *Profile) Step(dt float64) {
 	}
 }
 
+// takes returns how many seconds the reference needs from now until it rests on its target, were the ramp's speed that.
+func (p *Profile) takes(speed float64) float64 {
+	left, v, before, up, down := math.Abs(p.target-p.X), p.V, 0.0, p.ramp.Accel, p.brake
+	if p.target < p.X {
+		v = -v
+	}
+	if rest := v * v / (2 * down); v < 0 || rest > left {
+		// It moves away, or cannot stop in time: it comes to rest first, and goes back or on from there.
+		before, left, v = math.Abs(v)/down, math.Abs(left-math.Copysign(rest, v)), 0
+	}
+	if v > speed {
+		return before + v/down + (left-v*v/(2*down))/speed
+	}
+	// Were there room for the whole speed, it would be kept over the rest of the way.
+	even := left - (speed*speed-v*v)/(2*up) - speed*speed/(2*down)
+	if even >= 0 {
+		return before + (speed-v)/up + speed/down + even/speed
+	}
+	peak := math.Sqrt((left + v*v/(2*up)) / (1/(2*up) + 1/(2*down)))
+	return before + (peak-v)/up + peak/down
+}
+
+// Pace lowers the ramp's speed until the reference needs that many seconds from now to rest on its target, and returns what it needs then: more
+// where even the whole speed does not bring it there in time, and less where it is there.
+func (p *Profile) Pace(seconds float64) float64 {
+	low, high := 0.0, p.ramp.Speed
+	if p.takes(high) >= seconds || p.Done() {
+		return p.takes(high)
+	}
+	for range 60 {
+		if mid := (low + high) / 2; p.takes(mid) > seconds {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	p.ramp.Speed = high
+	return p.takes(high)
+}
+
 // approach returns the speed after dt of something that moves at v and has left to go until it must not be faster than end. v is
 // negative if it moves away, for longer than dt.
 func approach(v, left, end float64, r Ramp, brake, dt float64) float64 {

@@ -255,6 +255,18 @@ func (t *Tree) Aliases() map[string]*Node {
 	return out
 }
 
+// AliasesOf returns the further short names of n, sorted; none of what has none.
+func (t *Tree) AliasesOf(n *Node) []string {
+	var out []string
+	for name, d := range t.aliases {
+		if d == n {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // published returns the device of that compact name or alias, nil if there is none.
 func (t *Tree) published(s Step) *Node {
 	name := s.Name + suffix(s.Locs)

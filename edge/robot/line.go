@@ -1,10 +1,12 @@
 package robot
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Verb is what a Line does. The zero value reads.
@@ -22,20 +24,42 @@ const (
 //	head.pitch
 //	head.pitch = 0.3 speed:1
 //	led = [1, 0.5, 0, 0]
+//	head.pitch = 0.3 time:2s
 //	robot.go(0.2)
 //
-// A value is a number, true, false, "text", or a list of such. speed: says how fast a motor moves to a position, in the motor's unit a second
-// (GOSTAI-OPEN-03); 0: as fast as the body thinks right.
+// A value is a number, true, false, "text", or a list of such. Behind it may stand how a motor comes to it, one of (GOSTAI-OPEN-03):
+//
+//	speed:0.5     at this speed, in the slot's unit a second
+//	time:2s       to be there after this time: seconds, or a number with a unit such as 500ms
+//	adaptive:1    in about this time from where the motor is and as it moves; the next line may give another value before it is there, as the
+//	              standard's example does (GOSTAI-SUP-11)
+//
+// Without any it moves as fast as the body thinks right. A body's limits win over all three, and it tells what it does instead. Of two lines of one
+// program for one motor the last wins; among programs it is who has the claim (package claim).
 type Line struct {
-	Name  string // any name of the tree (Tree.Lookup)
-	Verb  Verb
-	Value Value   // of Put
-	Args  []Value // of Call
-	Speed float64 // of Put
+	Name     string // any name of the tree (Tree.Lookup)
+	Verb     Verb
+	Value    Value         // of Put
+	Args     []Value       // of Call
+	Speed    float64       // of Put, above 0; 0: none is given
+	Time     time.Duration // of Put, minTime to maxTime; 0: none is given
+	Adaptive time.Duration // of Put, the same
 }
 
-// maxLine bounds a line; own default.
-const maxLine = 1000
+// Within returns the time that l gives a motor, and whether it is one to be kept (time:) rather than about so long (adaptive:); 0: none.
+func (l *Line) Within() (within time.Duration, exactly bool) {
+	if l.Time != 0 {
+		return l.Time, true
+	}
+	return l.Adaptive, false
+}
+
+// Bounds of a line; own defaults. A time above maxTime is a mistake: a robot drives for a minute at most.
+const (
+	maxLine = 1000
+	minTime = time.Millisecond
+	maxTime = time.Hour
+)
 
 // ParseLine reads a line. ErrName, ErrType or ErrRange say what is wrong with it; whether there is such a slot is the tree's to say.
 func ParseLine(s string) (Line, error) {
@@ -60,7 +84,7 @@ func ParseLine(s string) (Line, error) {
 			return l, fmt.Errorf("%s: %w", l.Name, err)
 		}
 		if rest = strings.TrimSpace(rest); rest != "" {
-			l.Speed, err = parseSpeed(rest)
+			err = l.parseModifier(rest)
 		}
 	default:
 		l.Verb = Call
@@ -76,21 +100,58 @@ func ParseLine(s string) (Line, error) {
 	return l, nil
 }
 
-func parseSpeed(s string) (float64, error) {
-	text, ok := strings.CutPrefix(s, "speed:")
-	if !ok {
-		return 0, fmt.Errorf("%w: %.40q after the value, want nothing or speed: and a number", ErrName, s)
+// parseModifier reads what follows the value of a Put.
+func (l *Line) parseModifier(s string) error {
+	word, more, _ := strings.Cut(s, " ")
+	name, text, ok := strings.Cut(word, ":")
+	if !ok || name != "speed" && name != "time" && name != "adaptive" {
+		return fmt.Errorf("%w: %.40q after the value, want nothing, or speed:, time: or adaptive: and a number", ErrName, s)
 	}
-	v, rest, err := parseValue(text, false)
+	if more = strings.TrimSpace(more); more != "" {
+		return fmt.Errorf("%w: %.40q after %.40s, want nothing: speed:, time: and adaptive: exclude each other", ErrType, more, word)
+	}
+	if name == "speed" {
+		v, rest, err := parseValue(text, false)
+		switch {
+		case err != nil:
+			return err
+		case v.Type != Float || rest != "":
+			return fmt.Errorf("%w: speed:%.40s, want a number", ErrType, text)
+		case v.Number <= 0:
+			return fmt.Errorf("%w: speed:%v, want more than 0", ErrRange, v.Number)
+		}
+		l.Speed = v.Number
+		return nil
+	}
+	d, err := parseTime(text)
+	if err != nil {
+		return fmt.Errorf("%w: %s:%.40s, want seconds, or a number with a unit such as 2s or 500ms", ErrType, name, text)
+	}
+	if d < minTime || d > maxTime {
+		return fmt.Errorf("%w: %s:%.40s, want %v to %v", ErrRange, name, text, minTime, maxTime)
+	}
+	if name == "time" {
+		l.Time = d
+	} else {
+		l.Adaptive = d
+	}
+	return nil
+}
+
+// parseTime reads seconds, or a number with its unit. What no Duration holds becomes one out of range.
+func parseTime(s string) (time.Duration, error) {
+	seconds, err := strconv.ParseFloat(s, 64)
 	switch {
-	case err != nil:
-		return 0, err
-	case v.Type != Float || rest != "":
-		return 0, fmt.Errorf("%w: speed:%.40s, want a number and nothing after", ErrType, text)
-	case v.Number <= 0:
-		return 0, fmt.Errorf("%w: speed:%v, want more than 0", ErrRange, v.Number)
+	case errors.Is(err, strconv.ErrSyntax):
+		return time.ParseDuration(s)
+	case math.IsNaN(seconds):
+		return 0, nil
+	case seconds > 2*maxTime.Seconds():
+		return 2 * maxTime, nil
+	case seconds < 0:
+		return 0, nil
 	}
-	return v.Number, nil
+	return time.Duration(math.Round(seconds * float64(time.Second))), nil
 }
 
 // parseValue reads the value at the start of s and returns what follows it. Lists hold no lists.
@@ -158,8 +219,13 @@ func (l Line) String() string {
 	switch l.Verb {
 	case Put:
 		s := l.Name + " = " + l.Value.String()
-		if l.Speed != 0 {
+		switch {
+		case l.Speed != 0:
 			s += " speed:" + F(l.Speed).String()
+		case l.Time != 0:
+			s += " time:" + l.Time.String()
+		case l.Adaptive != 0:
+			s += " adaptive:" + l.Adaptive.String()
 		}
 		return s
 	case Call:

@@ -5,9 +5,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
-// TestParseLine covers the one textual syntax (GOSTAI-OPEN-01), and speed: of GOSTAI-OPEN-03.
+// TestParseLine covers the one textual syntax (GOSTAI-OPEN-01), and the modifiers of GOSTAI-OPEN-03.
 func TestParseLine(t *testing.T) {
 	for _, tc := range []struct {
 		in   string
@@ -18,6 +19,11 @@ func TestParseLine(t *testing.T) {
 		{"head.pitch = 0.3", Line{Name: "head.pitch", Verb: Put, Value: F(0.3)}},
 		{"wheel[left].speed=-1e-2", Line{Name: "wheel[left].speed", Verb: Put, Value: F(-0.01)}},
 		{"headPitch.val = 0.3 speed:1.5", Line{Name: "headPitch.val", Verb: Put, Value: F(0.3), Speed: 1.5}},
+		{"headPitch = 0.3 time:2s", Line{Name: "headPitch", Verb: Put, Value: F(0.3), Time: 2 * time.Second}},
+		{"headPitch = 0.3  time:1.5 ", Line{Name: "headPitch", Verb: Put, Value: F(0.3), Time: 1500 * time.Millisecond}},
+		{"headPitch = 0.3 time:1m0.5s", Line{Name: "headPitch", Verb: Put, Value: F(0.3), Time: 60500 * time.Millisecond}},
+		{"wheel.val = [1, 2] adaptive:1", Line{Name: "wheel.val", Verb: Put, Value: Floats(1, 2), Adaptive: time.Second}},
+		{"arm = 0.05 adaptive:250ms", Line{Name: "arm", Verb: Put, Value: F(0.05), Adaptive: 250 * time.Millisecond}},
 		{"led = [1, 0.5,0 , true]", Line{Name: "led", Verb: Put, Value: L(F(1), F(0.5), F(0), B(true))}},
 		{`voice.lang = "f=(r)\n"`, Line{Name: "voice.lang", Verb: Put, Value: S("f=(r)\n")}},
 		{"robot.go(0.2)", Line{Name: "robot.go", Verb: Call, Args: []Value{F(0.2)}}},
@@ -39,7 +45,19 @@ func TestParseLine(t *testing.T) {
 		"head.pitch = NaN":                 ErrRange,
 		"head.pitch = -Inf":                ErrRange,
 		"head.pitch = 1e999":               ErrRange,
-		"head.pitch = 0.3 adaptive:1":      ErrName,
+		"head.pitch = 0.3 smooth:1":        ErrName,
+		"head.pitch = 0.3 time":            ErrName,
+		"head.pitch = 0.3 time:":           ErrType,
+		"head.pitch = 0.3 time:soon":       ErrType,
+		"head.pitch = 0.3 time:2 s":        ErrType,
+		"head.pitch = 0.3 time:0":          ErrRange,
+		"head.pitch = 0.3 time:-2s":        ErrRange,
+		"head.pitch = 0.3 time:0.1ms":      ErrRange,
+		"head.pitch = 0.3 time:61m":        ErrRange,
+		"head.pitch = 0.3 adaptive:1e300":  ErrRange,
+		"head.pitch = 0.3 adaptive:-1e999": ErrRange,
+		"head.pitch = 0.3 adaptive:nan":    ErrRange,
+		"head.pitch = 0.3 time:1 speed:1":  ErrType,
 		"head.pitch = 0.3 speed:0":         ErrRange,
 		"head.pitch = 0.3 speed:nan":       ErrRange,
 		"head.pitch = 0.3 speed:true":      ErrType,
@@ -63,7 +81,7 @@ func TestParseLine(t *testing.T) {
 
 // FuzzParseLine: what was read is written so that it reads the same.
 func FuzzParseLine(f *testing.F) {
-	for _, s := range []string{"head.pitch", "head.pitch = 0.3 speed:2", "led=[1,0,true]", `a.b("x", [1])`, "robot.stop()", `a="\xff"`, "a=[", "a(]"} {
+	for _, s := range []string{"head.pitch", "head.pitch = 0.3 speed:2", "a = 1 time:2s", "a = 1 time:0.1", "a = [1] adaptive:1", "a = 1 adaptive:1ns", "led=[1,0,true]", `a.b("x", [1])`, "robot.stop()", `a="\xff"`, "a=[", "a(]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -22,11 +22,12 @@ const (
 	Every   = 500 * time.Millisecond // between two frames
 	MaxLook = 30 * time.Second       // one Look; who looks longer asks again
 
-	MaxFrame  = 96 << 10 // bytes
-	maxNodes  = 512
-	maxValues = 2048
-	maxText   = 200 // bytes of a name
-	maxJoints = 16
+	MaxFrame   = 96 << 10 // bytes
+	maxNodes   = 512
+	maxValues  = 2048
+	maxText    = 200 // bytes of a name
+	maxAliases = 64  // of a node
+	maxJoints  = 16
 )
 
 // Look asks a robot to show itself.
@@ -59,6 +60,7 @@ type Frame struct {
 	V      int     `json:"v"`
 	Tree   *Tree   `json:"tree,omitempty"` // in the first frame of a look, and from time to time
 	Values []Value `json:"values"`         // of the slots that somebody has measured or set
+	Gone   []Gone  `json:"gone,omitempty"` // devices that are gone, with all their parts
 	Motion *Motion `json:"motion,omitempty"`
 	World  *World  `json:"world,omitempty"` // of a simulated robot
 }
@@ -71,12 +73,13 @@ type Tree struct {
 
 // Node is a component, localizer or device.
 type Node struct {
-	Full      string `json:"full"`
-	Compact   string `json:"compact,omitempty"`
-	Kind      string `json:"kind"`
-	Interface string `json:"interface,omitempty"` // separated by ", "
-	Actuator  bool   `json:"actuator,omitempty"`
-	Slots     []Slot `json:"slots,omitempty"`
+	Full      string   `json:"full"`
+	Compact   string   `json:"compact,omitempty"`
+	Kind      string   `json:"kind"`
+	Interface string   `json:"interface,omitempty"` // separated by ", "
+	Actuator  bool     `json:"actuator,omitempty"`
+	Slots     []Slot   `json:"slots,omitempty"`
+	Aliases   []string `json:"aliases,omitempty"` // further short names
 }
 
 // Slot is an attribute of a device.
@@ -96,6 +99,13 @@ type Value struct {
 	Number   *float64 `json:"number,omitempty"`
 	Infinite int      `json:"infinite,omitempty"` // 1 or -1: nothing in range
 	Text     *string  `json:"text,omitempty"`
+}
+
+// Gone is a device that is gone: its slots are unavailable, but for what never changes (GOSTAI-OPEN-13).
+type Gone struct {
+	Full  string `json:"full"`
+	ForMS int64  `json:"for_ms"` // when the frame was made
+	Why   string `json:"why,omitempty"`
 }
 
 // Motion is how the body moves; SI, angles counter-clockwise.
@@ -166,6 +176,14 @@ func (f *Frame) check() error {
 			return fmt.Errorf("live frame: value %+v: want a slot, an age and one of number, infinite (1 or -1), text", v)
 		}
 	}
+	if len(f.Gone) > maxNodes {
+		return fmt.Errorf("live frame: %d devices that are gone: want at most %d", len(f.Gone), maxNodes)
+	}
+	for _, g := range f.Gone {
+		if g.Full == "" || !good(g.Full) || !good(g.Why) || g.ForMS < 0 {
+			return fmt.Errorf("live frame: gone %+v: want a name, words of at most %d bytes and no time below 0", g, maxText)
+		}
+	}
 	if f.World != nil {
 		if err := f.World.Check(); err != nil {
 			return fmt.Errorf("live frame: %w", err)
@@ -190,14 +208,14 @@ func (t *Tree) check() error {
 	slots := 0
 	for _, n := range t.Nodes {
 		slots += len(n.Slots)
-		words := []string{n.Full, n.Compact, n.Kind, n.Interface}
+		words := append([]string{n.Full, n.Compact, n.Kind, n.Interface}, n.Aliases...)
 		for _, s := range n.Slots {
 			words = append(words, s.Name, s.Type, s.Unit)
 			if s.ID < 0 || s.ID > math.MaxUint16 {
 				return fmt.Errorf("tree: %.80s: slot %d: want 0 to %d", n.Full, s.ID, math.MaxUint16)
 			}
 		}
-		if n.Full == "" || slots > maxValues || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
+		if n.Full == "" || slots > maxValues || len(n.Aliases) > maxAliases || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
 			return fmt.Errorf("tree: node %.80q: want a name, words of at most %d bytes and %d slots in all", n.Full, maxText, maxValues)
 		}
 	}

@@ -66,6 +66,7 @@ type Pilot struct {
 	waiting map[uint32]chan corelink.Message // who waits for the answer
 	leases  map[uint32]uint64                // of motions under way, by their request
 	motion  *corelink.Motion                 // newest
+	absent  *corelink.Absent                 // newest
 	until   time.Time                        // when nobody looks any more
 }
 
@@ -86,10 +87,12 @@ func (p *Pilot) Handle(m corelink.Message) {
 	}
 	switch m := m.(type) {
 	case *corelink.Hello: // robotd is another one, or its body: what was under way is over
-		p.motion = nil
+		p.motion, p.absent = nil, nil
 		clear(p.leases)
 	case *corelink.Motion:
 		p.motion = m
+	case *corelink.Absent:
+		p.absent = m
 	case *corelink.Reply:
 		answer(m.Request)
 	case *corelink.Did:
@@ -222,17 +225,24 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 	if err != nil {
 		return commands.Outcome{}, err
 	}
+	most := d.For()
+	if within, _ := l.Within(); within > 0 {
+		// What it moves must not be taken from it before it is there; spare is for a motor that has to find its zero first.
+		if most = max(most, within); most > wire.MaxDrive {
+			return commands.Outcome{}, fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, wire.MaxDrive)
+		}
+	}
 	stops := p.stopped()
 	// What is written and called has a claim of its own: that of an older line ends with what that began. Where there is none to be had the line
 	// still goes: a stop needs none, and robotd says what is wrong with the others.
 	var lease uint64
 	var unclaimed error
 	if l.Verb != robot.Get {
-		lease, unclaimed = p.claim(ctx, l.Name, d.For())
+		lease, unclaimed = p.claim(ctx, l.Name, most)
 	}
 	did, err := ask[*corelink.Did](ctx, p, func(n uint32) corelink.Message {
 		p.leased(n, lease)
-		return &corelink.Do{Request: n, Line: d.Line, ForMS: uint32(d.For().Milliseconds())}
+		return &corelink.Do{Request: n, Line: d.Line, ForMS: uint32(most.Milliseconds())}
 	})
 	switch {
 	case err != nil:
@@ -252,10 +262,13 @@ func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcom
 	}
 	out := commands.Outcome{Detail: "done: " + d.Line}
 	if did.Underway {
-		out.Detail = fmt.Sprintf("begun: %s, for at most %v", d.Line, d.For())
+		out.Detail = fmt.Sprintf("begun: %s, for at most %v", d.Line, most)
 	}
 	if did.Value != "" {
 		out.Detail = l.Name + " = " + did.Value
+	}
+	if did.Detail != "" {
+		out.Detail += "; " + did.Detail
 	}
 	return out, nil
 }
@@ -440,8 +453,13 @@ func (p *Pilot) frame(ctx context.Context, withTree bool) (f live.Frame, err err
 		f.Values = append(f.Values, value(&x, v.AtUS))
 	}
 	p.mu.Lock()
-	m := p.motion
+	m, absent := p.motion, p.absent
 	p.mu.Unlock()
+	if absent != nil {
+		for _, a := range absent.Devices {
+			f.Gone = append(f.Gone, live.Gone{Full: a.Full, ForMS: max(v.AtUS-a.SinceUS, 0) / 1000, Why: a.Why})
+		}
+	}
 	if m != nil {
 		f.Motion = &live.Motion{X: m.X, Y: m.Y, Theta: m.Theta, Speed: m.Speed, Turning: m.Turning, Moving: m.Moving, Way: m.OdoBody, Treads: m.Treads,
 			Stop: motion.Reason(m.Stop).Words()}
@@ -473,7 +491,7 @@ func value(v *corelink.Value, nowUS int64) live.Value {
 func tree(t *corelink.Tree) *live.Tree {
 	out := &live.Tree{Body: t.Body}
 	for _, n := range t.Nodes {
-		node := live.Node{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interfaces, Actuator: n.Actuator}
+		node := live.Node{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interfaces, Actuator: n.Actuator, Aliases: n.Aliases}
 		for _, s := range n.Slots {
 			slot := live.Slot{ID: int(s.ID), Name: s.Name, Type: s.Type, Unit: s.Unit}
 			if s.Bounds&corelink.HasMin != 0 {

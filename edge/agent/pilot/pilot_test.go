@@ -70,7 +70,7 @@ func (r *robotd) Send(m corelink.Message) error {
 	case *corelink.Do:
 		answer = r.did(m)
 	case *corelink.GetTree:
-		answer = &corelink.Tree{Request: m.Request, Body: "vector", Nodes: []corelink.Node{{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device",
+		answer = &corelink.Tree{Request: m.Request, Body: "vector", Nodes: []corelink.Node{{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Aliases: []string{"nod"},
 			Slots: []corelink.Slot{{ID: 5, Name: "angle", Type: "float", Unit: "rad", Bounds: corelink.HasMin, Min: -1}}}}}
 	case *corelink.GetValues:
 		answer = &corelink.Values{Request: m.Request, AtUS: 2_000_000, Values: []corelink.Value{{Slot: 5, AtUS: 1_995_000, Number: 0.25},
@@ -100,6 +100,9 @@ func (r *robotd) did(m *corelink.Do) *corelink.Did {
 	case strings.HasPrefix(m.Line, "robot.go"):
 		c.Underway = true
 	default:
+		if strings.HasSuffix(m.Line, "adaptive:0.1") {
+			c.Detail = "adaptive:100ms is too short"
+		}
 		c.Underway, c.Value = true, "0.3"
 	}
 	return c
@@ -267,6 +270,10 @@ func TestLine(t *testing.T) {
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, code: "stopped", err: "stopped: the robot may not move: halted", claim: "headPitch"},
 			{args: `{"line":"wing = 1","seconds":4}`, err: "invalid: no such part", claim: "wing"},
 			{args: `{"line":"arm = 1","seconds":4}`, err: "full: too many claims", claim: "arm"},
+			// As long as its motor is to take, and what the body says of that (GOSTAI-OPEN-03).
+			{args: `{"line":"headPitch = 0.3 time:4s","seconds":1}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
+			{args: `{"line":"headPitch = 0.3 adaptive:0.1","seconds":4}`, want: "headPitch = 0.3; adaptive:100ms is too short", claim: "headPitch", heldOn: true},
+			{args: `{"line":"headPitch = 0.3 time:11s"}`, err: "headPitch: 11s to move in, want at most 10s"},
 			{args: `{"line":"headPitch = nan"}`, err: "finite"},
 			{args: `{"line":""}`, err: "1 to 400"},
 		} {
@@ -339,6 +346,7 @@ func TestNobodyLooks(t *testing.T) {
 			t.Fatalf("%d frames, robotd heard %v, and nobody looks", len(frames()), r.said)
 		}
 		p.Handle(&corelink.Motion{X: 0.5, Stop: 1, Owners: []corelink.Ownership{{Device: "wheelL", Program: "agentd", Priority: 50}}})
+		p.Handle(&corelink.Absent{AtUS: 1_300_000, Devices: []corelink.Absentee{{Full: "robot.body.laser", SinceUS: 1_200_000, Why: "unplugged"}}})
 		for range 3 { // who looks asks again before it is over
 			p.Look([]byte(`{"v":1,"for_ms":15000}`))
 			time.Sleep(10 * time.Second)
@@ -357,12 +365,20 @@ func TestNobodyLooks(t *testing.T) {
 				trees++
 			}
 			if f.name != topics.Live || len(f.f.Values) != 3 || *f.f.Values[0].Number != 0.25 || f.f.Values[0].AgeMS != 5 || f.f.Values[1].Infinite != 1 ||
-				*f.f.Values[2].Text != "Vector" || f.f.Values[2].AgeMS != -1 || f.f.Motion.X != 0.5 || f.f.Motion.Stop[0] != "halted" || f.f.Motion.Owners[0].Device != "wheelL" {
+				*f.f.Values[2].Text != "Vector" || f.f.Values[2].AgeMS != -1 || f.f.Motion.X != 0.5 || f.f.Motion.Stop[0] != "halted" || f.f.Motion.Owners[0].Device != "wheelL" ||
+				!slices.Equal(f.f.Gone, []live.Gone{{Full: "robot.body.laser", ForMS: 800, Why: "unplugged"}}) {
 				t.Fatalf("frame %+v", f)
 			}
 		}
-		if trees < 3 || trees > 5 || got[0].f.Tree == nil || got[0].f.Tree.Nodes[0].Slots[0].Max != nil || *got[0].f.Tree.Nodes[0].Slots[0].Min != -1 {
+		if trees < 3 || trees > 5 || got[0].f.Tree == nil || got[0].f.Tree.Nodes[0].Slots[0].Max != nil || *got[0].f.Tree.Nodes[0].Slots[0].Min != -1 ||
+			!slices.Equal(got[0].f.Tree.Nodes[0].Aliases, []string{"nod"}) {
 			t.Errorf("%d trees, the first %+v", trees, got[0].f.Tree)
+		}
+		p.Handle(&corelink.Absent{AtUS: 1_400_000}) // it is back
+		p.Look([]byte(`{"v":1,"for_ms":100}`))
+		time.Sleep(time.Second)
+		if again := frames(); len(again) <= len(got) || again[len(again)-1].f.Gone != nil {
+			t.Errorf("a device that is back: %+v", again[len(again)-1].f.Gone)
 		}
 		cancel()
 		if err := <-done; err != nil {

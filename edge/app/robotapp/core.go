@@ -93,6 +93,7 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 func (c *core) run(ctx context.Context) error {
 	pause := minReopen
 	said := ""
+	c.deck.bodyIs(ctx, false)
 	for first := true; ctx.Err() == nil; first = false {
 		c.opening.Store(int64(c.now()))
 		b, up, err := c.kind.open(ctx, c.cfg.port(), c.imu, c.firm.due(), c.cli, c.progress(ctx))
@@ -155,8 +156,10 @@ func (c *core) drive(ctx context.Context, b body.Body) error {
 		c.log.InfoContext(ctx, "body opened", logging.Body, c.cfg.Body, "firmware", d.Firmware, "fifo", false)
 	}
 	c.running.Store(true)
+	c.deck.bodyIs(ctx, true)
 	err := c.loop.Run(ctx, b)
 	c.running.Store(false)
+	c.deck.bodyIs(ctx, false)
 	if cerr := b.Close(); err == nil && cerr != nil {
 		c.log.Warn("close the body", logging.Err, cerr) // it was halted before
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type deck struct {
 	tree corelink.Tree
 	refs robot.Target // the slots of tree, by its order
 
+	body  *robot.Node  // robot.body, which is gone without one
 	parts map[int]part // what a line may move or light, by its slot
 
 	wake chan struct{} // one slot: an order was posted
@@ -53,8 +55,8 @@ type due struct {
 }
 
 type asked struct {
-	at  time.Duration
-	did *corelink.Did // what a line would answer if it is ok, with its name as Detail; nil: it was no line
+	at   time.Duration
+	told *told // nil: it was no line
 }
 
 // treads is the speeds that an order gave them, m/s.
@@ -74,8 +76,14 @@ func newDeck(c *core, h *helm.Helm) (*deck, error) {
 	d := &deck{parts: parts, c: c, helm: h, live: state.NewLive(h.Board(), nil), wake: make(chan struct{}, 1), peers: map[claim.Owner]string{}, due: map[due]asked{}}
 	tree := h.Model().Tree
 	d.tree.Body = tree.Name
+	i := slices.IndexFunc(tree.Root().Children(), func(n *robot.Node) bool { return n.Name() == "body" })
+	if i < 0 {
+		return nil, fmt.Errorf("tree of a %s: no robot.body", tree.Name)
+	}
+	d.body = tree.Root().Children()[i]
 	for _, n := range tree.Nodes() {
-		node := corelink.Node{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(), Interfaces: robot.JoinInterfaces(n.Interfaces()), Actuator: n.Actuator() >= 0}
+		node := corelink.Node{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(), Interfaces: robot.JoinInterfaces(n.Interfaces()), Actuator: n.Actuator() >= 0,
+			Aliases: tree.AliasesOf(n)}
 		for _, r := range n.Slots() {
 			// val stands for another slot, and bytes are not for this.
 			if !r.Present || !r.Property && !r.Slot.Access.Holds() || r.Slot.Points != "" || r.Slot.Type == robot.Bytes || r.Slot.Type == robot.List {
@@ -100,6 +108,32 @@ func slot(r *robot.Ref) corelink.Slot {
 	return s
 }
 
+// bodyIs says that there is a body, or none any more: what it measures is available or not, and everybody is told (GOSTAI-OPEN-13).
+func (d *deck) bodyIs(ctx context.Context, there bool) {
+	now, board := mono.Now(), d.helm.Board()
+	news := false
+	if there {
+		news = board.SetBack(d.body, now)
+	} else {
+		news = board.SetGone(d.body, noBody, now)
+	}
+	if !news {
+		return
+	}
+	m := &corelink.Absent{AtUS: now.Microseconds()}
+	for _, p := range board.Gone() {
+		m.Devices = append(m.Devices, corelink.Absentee{Full: p.Node.Full(), SinceUS: p.At.Microseconds(), Why: p.Why})
+	}
+	if err := d.c.srv.Publish(m); err != nil {
+		d.c.log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: names fit
+	}
+}
+
+// stale reports whether a value is what a body measured that is gone. Of what it measures some is the robot's own, as its speed; words are nobody's measurement.
+func (d *deck) stale(v robot.Value, at time.Duration) bool {
+	return at > 0 && v.Type != robot.String && !d.c.running.Load()
+}
+
 // values is what the tree reads as now.
 func (d *deck) values() (*corelink.Values, error) {
 	m := &corelink.Values{AtUS: mono.Now().Microseconds()}
@@ -113,7 +147,7 @@ func (d *deck) values() (*corelink.Values, error) {
 	for i, r := range d.refs.Refs {
 		v := corelink.Value{Slot: uint16(r.ID), AtUS: got.Times[i].Microseconds()}
 		switch x := got.Value.Items[i]; {
-		case x.Type == robot.None, math.IsNaN(x.Number):
+		case x.Type == robot.None, math.IsNaN(x.Number), d.stale(x, got.Times[i]):
 			continue
 		case x.Type == robot.String:
 			v.Form, v.Text = corelink.Words, strings.ToValidUTF8(x.Text, "?")
@@ -238,14 +272,14 @@ func (d *deck) handle(ctx context.Context, p corelink.Peer, m corelink.Message) 
 
 func millis(ms uint32) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// post leaves o for the helm and sees that it is answered, with did if it comes from a line. A core without a body has nobody who reads its mailbox.
-func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order, did *corelink.Did) {
+// post leaves o for the helm and sees that it is answered, as a line if it comes from one. A core without a body has nobody who reads its mailbox.
+func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order, t *told) {
 	k := due{o.Owner, o.Request}
 	d.mu.Lock()
 	// Before the order is there, so that neither its answer nor what another peer posts comes first.
 	posted := d.c.running.Load() && d.helm.Post(o)
 	if posted {
-		d.due[k] = asked{mono.Now(), did}
+		d.due[k] = asked{mono.Now(), t}
 		switch o.Kind {
 		case helm.Wheels:
 			d.drive = treads{k, o.A, o.B}
@@ -265,20 +299,20 @@ func (d *deck) post(ctx context.Context, p corelink.Peer, o helm.Order, did *cor
 	if !d.c.running.Load() {
 		r.Detail = noBody
 	}
-	d.answer(ctx, p.ID, r, did)
+	d.answer(ctx, p.ID, r, t)
 }
 
 // answer tells r to who asked, of a line as a Did.
-func (d *deck) answer(ctx context.Context, id uint32, r *corelink.Reply, did *corelink.Did) {
-	if did == nil {
+func (d *deck) answer(ctx context.Context, id uint32, r *corelink.Reply, t *told) {
+	if t == nil {
 		d.tell(ctx, id, r)
 		return
 	}
-	out := *did
+	out := *t.did
 	if out.Code, out.Underway = r.Code, r.Underway; r.Code != helm.OK.String() {
-		out.Detail, out.Value = did.Detail+": "+r.Detail, ""
+		out.Detail, out.Value = out.Detail+": "+r.Detail, ""
 	} else {
-		out.Detail = ""
+		out.Detail = r.Detail
 	}
 	if r.Detail == noBody {
 		out.Code = unavailable
@@ -353,7 +387,7 @@ func (d *deck) deliver(ctx context.Context) bool {
 		}
 		id, k := uint32(r.Owner-helm.Self), due{r.Owner, r.Request}
 		d.mu.Lock()
-		did := d.due[k].did
+		t := d.due[k].told
 		if !r.Underway {
 			delete(d.due, k)
 			if d.drive.due == k {
@@ -364,7 +398,12 @@ func (d *deck) deliver(ctx context.Context) bool {
 		if r.Code == helm.Ended {
 			d.tell(ctx, id, &corelink.Ended{Request: r.Request, Outcome: r.Outcome.String(), X: finite(r.Pose.X), Y: finite(r.Pose.Y), Theta: finite(r.Pose.Theta)})
 		} else {
-			d.answer(ctx, id, &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: d.detail(&r), Underway: r.Underway, Lease: r.Lease}, did)
+			detail := d.detail(&r)
+			if t != nil && r.Code == helm.OK {
+				r.Takes = max(r.Takes, t.takes)
+				detail = d.short(&t.line, &r)
+			}
+			d.answer(ctx, id, &corelink.Reply{Request: r.Request, Code: r.Code.String(), Detail: detail, Underway: r.Underway, Lease: r.Lease}, t)
 		}
 	}
 	d.mu.Lock()

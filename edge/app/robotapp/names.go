@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"kennel/edge/corelink"
 	"kennel/edge/helm"
+	"kennel/edge/motion"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
@@ -64,9 +66,11 @@ func partsOf(m *helm.Model) (map[int]part, error) {
 
 // sink makes one order of what one line writes or calls.
 type sink struct {
-	d     *deck
-	speed float64 // of the line
-	o     helm.Order
+	d      *deck
+	speed  float64       // of the line, in m/s or rad/s; 0: it gives none
+	within time.Duration // that the line gives; 0: none
+	o      helm.Order
+	takes  time.Duration // of treads with a time: what they need to be at their speeds
 }
 
 // Set is state.Sink.
@@ -88,8 +92,8 @@ func (s *sink) Set(writes []state.Write) error {
 			err = s.joint(helm.Head, w.Value.Number)
 		case p == liftHeight:
 			err = s.joint(helm.Lift, w.Value.Number)
-		case s.speed != 0:
-			err = errNoSpeed
+		case s.speed != 0 || s.within != 0 && p == bodyYaw:
+			err = s.unmodified()
 		case p == bodyYaw:
 			err = s.face(w.Value.Number)
 		default:
@@ -104,14 +108,27 @@ func (s *sink) Set(writes []state.Write) error {
 		for i := range writes {
 			writes[i].Value.Number = s.taken(s.d.parts[writes[i].Ref.ID])
 		}
+		s.pace()
 	}
 	return nil
 }
 
 var (
 	errNoSpeed = fmt.Errorf("%w: speed: is for a motor that moves to a position", robot.ErrRange)
+	errNoTime  = fmt.Errorf("%w: time: and adaptive: are for a motor", robot.ErrRange)
 	errTwo     = fmt.Errorf("%w: one line moves the head, or the lift, or the treads, or the lights; write them one after the other", robot.ErrName)
 )
+
+// unmodified refuses what says how to move (GOSTAI-OPEN-03).
+func (s *sink) unmodified() error {
+	switch {
+	case s.speed != 0:
+		return errNoSpeed
+	case s.within != 0:
+		return errNoTime
+	}
+	return nil
+}
 
 // make begins the order, or goes on with one of several writes.
 func (s *sink) make(k helm.Kind, again bool) error {
@@ -123,8 +140,8 @@ func (s *sink) make(k helm.Kind, again bool) error {
 }
 
 func (s *sink) light(at int, v float64) (taken float64, err error) {
-	if s.speed != 0 {
-		return 0, errNoSpeed
+	if err := s.unmodified(); err != nil {
+		return 0, err
 	}
 	l := &s.o.Lights[at/3]
 	level := uint8(math.Round(v * math.MaxUint8)) // v is 0 to 1 by its slot's range
@@ -136,7 +153,7 @@ func (s *sink) light(at int, v float64) (taken float64, err error) {
 }
 
 func (s *sink) joint(k helm.Kind, to float64) error {
-	s.o.A, s.o.Speed = to, s.speed
+	s.o.A, s.o.Speed, s.o.For = to, s.speed, s.within
 	return s.make(k, false)
 }
 
@@ -175,6 +192,26 @@ func (s *sink) drive(p part, v float64) error {
 	return s.make(helm.Wheels, true)
 }
 
+// pace has the treads change their speeds evenly over the time of the line, or as fast as they may (GOSTAI-OPEN-03).
+func (s *sink) pace() {
+	if s.within == 0 {
+		return
+	}
+	var r helm.Report // before the first step they stand
+	s.d.helm.Report(&r)
+	s.paceFrom(r.Motion.Want)
+}
+
+// paceFrom is pace of treads that are told to go so.
+func (s *sink) paceFrom(now motion.Twist) {
+	model := s.d.helm.Model().Motion
+	left, right := model.Drive.Treads(now)
+	change := max(math.Abs(s.o.A-left), math.Abs(s.o.B-right))
+	most := model.Tread.Accel * model.Headroom.Accel
+	s.o.Accel = min(change/s.within.Seconds(), most) // 0, where nothing changes, is no matter
+	s.takes = max(time.Duration(change/most*float64(time.Second)), s.within)
+}
+
 // taken is what the slot of p reads as when the treads go as the order says.
 func (s *sink) taken(p part) float64 {
 	drive := s.d.helm.Model().Motion.Drive
@@ -207,6 +244,63 @@ func (s *sink) Call(_ context.Context, r *robot.Ref, args []robot.Value) (robot.
 	return robot.Value{}, errDevice
 }
 
+// modify takes from a line how its motor shall move, and returns how many of the body's unit are one of the slot's: a motor that is told in turns has its
+// speed in turns a second.
+func (s *sink) modify(l *robot.Line) (unit float64) {
+	unit = 1
+	if r := s.d.slotOf(l); r != nil && r.Slot.Name == "turn" {
+		unit = 2 * math.Pi
+	}
+	s.speed = l.Speed * unit
+	s.within, _ = l.Within()
+	return unit
+}
+
+// slotOf returns the one slot that l names, a device by its val; nil if it names none, or several.
+func (d *deck) slotOf(l *robot.Line) *robot.Ref {
+	tree := d.helm.Model().Tree
+	target, err := tree.Lookup(l.Name)
+	if err == nil && len(target.Refs) == 0 {
+		target, err = tree.Lookup(l.Name + ".val")
+	}
+	if err != nil || len(target.Refs) != 1 {
+		return nil
+	}
+	return target.Refs[0]
+}
+
+// punctual is how much later than told is still in time: two periods of the loop; own default.
+const punctual = 10 * time.Millisecond
+
+// short says what of how l wants its motor to move the body's limits do not let be; "" if nothing (GOSTAI-OPEN-03).
+func (d *deck) short(l *robot.Line, r *helm.Result) string {
+	within, exactly := l.Within()
+	late, word := within+punctual, "time:"
+	if !exactly {
+		late, word = within*3/2+punctual, "adaptive:" // which is about
+	}
+	switch {
+	case within > 0 && r.Homing:
+		return fmt.Sprintf("%s%v counts from when the motor has found its zero, which it looks for first", word, within)
+	case within > 0 && r.Takes > late:
+		return fmt.Sprintf("%s%v is too short: at most speed and acceleration it takes %v", word, within, r.Takes.Round(time.Millisecond))
+	case l.Speed == 0:
+		return ""
+	}
+	s := sink{d: d}
+	if unit := s.modify(l); r.Speed < s.speed {
+		return fmt.Sprintf("speed:%v is too fast: it moves at most at %.3g %s/s", l.Speed, r.Speed/unit, d.slotOf(l).Unit())
+	}
+	return ""
+}
+
+// told is a line, and what answers it if it is ok, with its name as Detail.
+type told struct {
+	did   *corelink.Did
+	line  robot.Line
+	takes time.Duration // as a sink's
+}
+
 // do takes a line: what it reads is answered at once, what it moves goes to the helm as any order does.
 func (d *deck) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 	s := &sink{d: d, o: helm.Order{Owner: owner(p), Request: m.Request, For: millis(m.ForMS)}}
@@ -216,7 +310,7 @@ func (d *deck) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 	line, err := robot.ParseLine(m.Line)
 	var got state.Reading
 	if err == nil {
-		s.speed = line.Speed
+		s.modify(&line)
 		got, err = state.NewLive(d.helm.Board(), s).Do(ctx, line)
 	}
 	did := &corelink.Did{Request: m.Request, Code: helm.OK.String()}
@@ -224,15 +318,15 @@ func (d *deck) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 		did.Value = got.Value.String()
 	}
 	switch {
-	case errors.Is(err, state.ErrUnknown):
+	case errors.Is(err, state.ErrUnknown), errors.Is(err, state.ErrUnavailable):
 		did.Code, did.Detail, did.Value = unavailable, err.Error(), ""
 	case err != nil:
 		did.Code, did.Detail, did.Value = helm.Invalid.String(), err.Error(), ""
 	case s.o.Kind != 0:
 		did.Detail = line.Name
-		d.post(ctx, p, s.o, did)
+		d.post(ctx, p, s.o, &told{did, line, s.takes})
 		return
-	case got.At > 0 && !d.c.running.Load():
+	case d.stale(got.Value, got.At):
 		did.Code, did.Detail, did.Value = unavailable, line.Name+": "+noBody, "" // what was measured is old
 	}
 	d.tell(ctx, p.ID, did)

@@ -589,6 +589,17 @@ func TestDeviceModel(t *testing.T) {
 	} else if _, err := fmt.Sscan(got.Value, &is); err != nil || math.Abs(is+math.Pi/4) > 0.05 {
 		t.Errorf("the head reads as %+v, want %s", got, most)
 	}
+	// A time that is long enough is kept, one that is not is told (GOSTAI-OPEN-03).
+	for _, tc := range []struct {
+		line, detail string
+		least        time.Duration
+	}{{"headPitch = 0.3 time:1.2", "", 1200 * time.Millisecond}, {"headPitch = -0.5 time:1ms", "time:1ms is too short", 300 * time.Millisecond}} {
+		began := time.Now()
+		if did, end := c.over(tc.line); did.Code != "ok" || !did.Underway || !strings.HasPrefix(did.Detail, tc.detail) || (did.Detail == "") != (tc.detail == "") || end.Outcome != "done" ||
+			time.Since(began) < tc.least {
+			t.Errorf("%s: %+v, %+v after %v", tc.line, did, end, time.Since(began))
+		}
+	}
 	taken := other.ask(func(n uint32) corelink.Message {
 		return &corelink.Claim{Request: n, Devices: []string{"headPitch"}, Priority: uint8(claim.Person)}
 	})
@@ -606,6 +617,9 @@ func TestDeviceModel(t *testing.T) {
 		t.Errorf("robot.turn(0.5) went from %v to %+v rad; want 0.5 to the right, within 3 degrees", from, end)
 	}
 
+	if did := c.line("wheel.speed = 2 time:1ms"); did.Code != "ok" || did.Value != "[2, 2]" || !strings.HasPrefix(did.Detail, "time:1ms is too short: at most speed and acceleration it takes ") {
+		t.Errorf("treads told to run at once: %+v", did)
+	}
 	// It drives on and its program dies: the treads stop and are free.
 	if r := c.ask(func(n uint32) corelink.Message {
 		return &corelink.Wheels{Request: n, Left: 0.1, Right: 0.1, ForMS: 60000}
@@ -703,12 +717,34 @@ func TestBodyComesAndGoes(t *testing.T) {
 	if err := b.powerOff(); err != nil {
 		t.Fatalf("board: %v", err)
 	}
-	await(c, "silence", func(f *corelink.Fault) bool { return f.Code == 898 })
+	var gone *corelink.Absent // the event of GOSTAI-OPEN-13
+	silent := false
+	await(c, "silence, and that the body is gone", func(m corelink.Message) bool {
+		switch m := m.(type) {
+		case *corelink.Fault:
+			silent = silent || m.Code == 898
+		case *corelink.Absent:
+			gone = m
+		}
+		return silent && gone != nil && len(gone.Devices) > 0
+	})
+	if d := gone.Devices[0]; len(gone.Devices) != 1 || d.Full != "robot.body" || d.Why != noBody || d.SinceUS != gone.AtUS {
+		t.Errorf("gone: %+v", gone)
+	}
+	if _, v := c.look().value("battery.voltage"); v != nil {
+		t.Errorf("the battery of no body reads as %+v", v)
+	}
+	if got := c.line("battery.voltage"); got.Code != unavailable || !strings.Contains(got.Detail, noBody) {
+		t.Errorf("the battery of no body: %+v", got)
+	}
 	await(c, "silence also after opening it again", func(f *corelink.Fault) bool { return f.Code == 899 })
 	if s := await(c, "no link", func(s *corelink.State) bool { return !s.Link }); s.Fault == 0 {
 		t.Errorf("state %+v, want a fault", s)
 	}
 	b.powerOn()
+	if back := await(c, "that the body is back", func(m *corelink.Absent) bool { return len(m.Devices) == 0 }); back.AtUS <= gone.AtUS {
+		t.Errorf("back: %+v", back)
+	}
 	await(c, "the board's return", linked)
 	await(c, "the fault's end", func(f *corelink.Fault) bool { return f.Code == 0 })
 	l := await(c, "statistics", func(l *corelink.LoopStats) bool { return l.Steps > 0 })

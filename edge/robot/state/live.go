@@ -110,6 +110,11 @@ func (l *Live) read(r *robot.Ref, property string, snap *Snapshot) (robot.Value,
 	if !r.Slot.Access.Holds() {
 		return robot.Value{}, 0, fmt.Errorf("%w: %s is a %s; it holds no value", robot.ErrType, r, r.Slot.Access)
 	}
+	if _, fixed := r.Fixed(); !fixed {
+		if err := l.board.absent(r); err != nil {
+			return robot.Value{}, 0, err
+		}
+	}
 	return l.value(r, snap)
 }
 
@@ -117,6 +122,9 @@ func (l *Live) read(r *robot.Ref, property string, snap *Snapshot) (robot.Value,
 func (l *Live) property(r *robot.Ref, name string, snap *Snapshot) (robot.Value, time.Duration, error) {
 	if v, ok := r.Prop(name); ok {
 		return v, 0, nil
+	}
+	if err := l.board.absent(r); err != nil {
+		return robot.Value{}, 0, err
 	}
 	if name == "inRange" && r.Interface.Name == "DistanceSensor" {
 		v, at, err := l.value(r, snap)
@@ -258,6 +266,9 @@ func (l *Live) WriteTarget(target robot.Target, v robot.Value) (robot.Value, err
 		if err := r.Slot.Allows(values[i]); err != nil {
 			return robot.Value{}, fmt.Errorf("%s: %w", r, err)
 		}
+		if err := l.board.absent(r); err != nil {
+			return robot.Value{}, err
+		}
 	}
 	var writes []Write
 	firsts, backs := make([]int, len(refs)), make([]func([]Write) robot.Value, len(refs))
@@ -352,10 +363,7 @@ func (l *Live) Do(ctx context.Context, line robot.Line) (Reading, error) {
 		v, err := l.Call(ctx, line.Name, line.Args...)
 		return Reading{Value: v}, err
 	}
-	target, err := l.board.tree.Lookup(line.Name)
-	if err == nil && len(target.Refs) == 0 {
-		target, err = l.board.tree.Lookup(line.Name + ".val")
-	}
+	target, err := l.target(line.Name)
 	if err != nil {
 		return Reading{}, err
 	}
@@ -364,6 +372,15 @@ func (l *Live) Do(ctx context.Context, line robot.Line) (Reading, error) {
 		return Reading{Value: v}, err
 	}
 	return l.ReadTarget(target)
+}
+
+// target is what a line's name means: of devices their val.
+func (l *Live) target(name string) (robot.Target, error) {
+	target, err := l.board.tree.Lookup(name)
+	if err == nil && len(target.Refs) == 0 {
+		target, err = l.board.tree.Lookup(name + ".val")
+	}
+	return target, err
 }
 
 // Call runs the method that name ends with, on each member of a group in turn. A group returns a list.
@@ -387,6 +404,9 @@ func (l *Live) Call(ctx context.Context, name string, args ...robot.Value) (robo
 			if err := arg.Allows(args[i]); err != nil {
 				return robot.Value{}, fmt.Errorf("%s: %w", r, err)
 			}
+		}
+		if err := l.board.absent(r); err != nil {
+			return robot.Value{}, err
 		}
 	}
 	results := make([]robot.Value, len(target.Refs))

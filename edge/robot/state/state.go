@@ -1,9 +1,11 @@
 // Package state holds what the slots of a tree read as at the moment: numbers with the time each was measured, published whole by one
-// writer, the real-time loop, and read by anybody without making it wait. Live reads and writes slots by name, groups among them.
+// writer, the real-time loop, and read by anybody without making it wait. Live reads and writes slots by name, groups among them, and watches them for
+// changes. A device that is gone keeps its place, and its slots are unavailable.
 package state
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +54,9 @@ type Board struct {
 	skipped atomic.Uint32
 
 	words []atomic.Pointer[word] // strings, lists and bytes, by the ID of their slot
+
+	presenceMu sync.Mutex // of who changes it
+	presence   atomic.Pointer[presence]
 }
 
 type word struct {

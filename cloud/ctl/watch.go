@@ -1,0 +1,273 @@
+package ctl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/certs/thing"
+	"kennel/cloud/look"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+// Own limits of a watch. A robot that nobody looked at for some seconds stops showing itself (look.AskFor): who watches seldom still looks often enough.
+const (
+	maxWatchRate  = 10
+	maxWatchEvery = 2 * time.Second
+)
+
+func (a *app) robotWatch() *cobra.Command {
+	var rate float64
+	cmd := &cobra.Command{
+		Use: "watch THING NAME...", Short: "Print what parts of a robot read as, whenever that changes, until interrupted", Args: cobra.MinimumNArgs(2),
+		Long: "Print what parts of a robot read as: all of them once, then each when it changes, and that a part is gone or back (kennelctl robot tree lists them).\n\n" +
+			"NAME is a device or a slot, full or compact: headPitch, headPitch.angle, robot.body.wheel (all below it). * stands for any letters: 'cliff*',\n" +
+			"'*.detected'. The time is when a value was measured, to the millisecond; of what never changes there is none.\n\n" +
+			"A robot that is looked at shows itself twice a second: what is between is not seen, and a reader that is slow misses more. With -o json, one line\n" +
+			"of JSON for each value: at, at_ms (since 1970), thing, slot, and value or unavailable; and for each event: at, at_ms, thing, device, event (gone, back).",
+		Example: "  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot watch vic:00e20100 battery.voltage -rate 0.1\n" +
+			"  kennelctl robot watch vic:00e20100 'wheel*.speed' -o json | jq -r '[.at_ms,.slot,.value]|@csv'",
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseThing(args[0])
+			if err != nil {
+				return err
+			}
+			if !(rate > 0 && rate <= maxWatchRate) {
+				return cli.Usage("-rate %v; want above 0, at most %d values of a slot a second", rate, maxWatchRate)
+			}
+			c, err := a.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			w := &watcher{thing: id, names: args[1:], every: time.Duration(float64(time.Second) / rate)}
+			err = c.watch(cmd.Context(), w, func(l watchLine) error { return cli.PrintLine(cmd, l, l.String) }, func(s string) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s\n", cli.Clean(s))
+			})
+			if cmd.Context().Err() != nil {
+				return nil // an interrupt is the ordinary end
+			}
+			return err
+		},
+	}
+	cmd.Flags().Float64Var(&rate, "rate", 2, "print at most `N` values of a slot a second")
+	return cmd
+}
+
+// completeNames offers the slots that a robot has shown, for any number of names.
+func (a *app) completeNames(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeThing(cmd, args, typed)
+	}
+	out, _ := a.completeLine(cmd, args[:1], typed)
+	return slices.DeleteFunc(out, func(s string) bool { return strings.ContainsRune(s, '(') }), cobra.ShellCompDirectiveNoFileComp
+}
+
+// watch looks at a robot until ctx ends, and hands each line to print, which may take its time. The first look must succeed, and names must name something;
+// later a robot that does not show itself, or a cloud that is away, is said once and waited for.
+func (c *client) watch(ctx context.Context, w *watcher, print func(watchLine) error, say func(string)) error {
+	r, err := c.look(ctx, w.thing)
+	if err != nil {
+		return err
+	}
+	for _, name := range w.names {
+		if !slices.ContainsFunc(r.Devices, func(d look.Device) bool { return len(slotsNamed(d, name)) > 0 }) {
+			return errs.New(errs.NotFound, "%s has no device or slot %.80q; kennelctl robot tree %s lists them", w.thing, name, w.thing)
+		}
+	}
+	silent := false
+	for {
+		for _, l := range w.take(r) {
+			if err := print(l); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, min(max(w.every, glanceEvery), maxWatchEvery)); err != nil {
+			return err
+		}
+		var next look.Robot
+		_, err := c.do(ctx, http.MethodGet, "/v1/things/"+string(w.thing)+"/live", nil, &next)
+		switch {
+		case err != nil && errs.KindOf(err) != errs.Unavailable:
+			return err
+		case err == nil && next.Received != nil && next.AgeMS <= glanceFresh.Milliseconds():
+			r, silent = next, false
+		case !silent:
+			silent = true
+			if err != nil {
+				say(err.Error() + "; looking again")
+			} else {
+				say(string(w.thing) + " does not show itself at the moment; looking again")
+			}
+		}
+	}
+}
+
+// watcher finds what is new in how a robot shows itself.
+type watcher struct {
+	thing thing.ID
+	names []string
+	every time.Duration // between two lines of a slot
+
+	received time.Time // of the newest that was taken
+	told     map[string]toldSlot
+	gone     map[string]bool // devices that were told to be gone
+}
+
+type toldSlot struct {
+	at    time.Time // of the frame
+	value string    // in JSON; "": unavailable or not known
+	gone  bool
+}
+
+// watchLine is one line: a value, or an event on a device.
+type watchLine struct {
+	At          *time.Time `json:"at,omitempty"`
+	AtMS        *int64     `json:"at_ms,omitempty"`
+	Thing       thing.ID   `json:"thing"`
+	Device      string     `json:"device"`
+	Compact     string     `json:"compact,omitempty"`
+	Slot        string     `json:"slot,omitempty"` // its full name
+	Known       *bool      `json:"known,omitempty"`
+	Value       any        `json:"value,omitempty"`
+	Unit        string     `json:"unit,omitempty"`
+	Unavailable bool       `json:"unavailable,omitempty"`
+	Event       string     `json:"event,omitempty"` // gone, back
+	Why         string     `json:"why,omitempty"`
+
+	text string
+}
+
+// String is the line for people.
+func (l watchLine) String() string {
+	at := "                       -"
+	if l.At != nil {
+		at = l.At.UTC().Format("2006-01-02 15:04:05.000Z")
+	}
+	if l.Event != "" {
+		return strings.TrimSuffix(fmt.Sprintf("%s  %s is %s: %s", at, l.Device, l.Event, l.Why), ": ")
+	}
+	return strings.TrimRight(fmt.Sprintf("%s  %s  %s %s", at, cmp.Or(l.Compact, l.Device)+strings.TrimPrefix(l.Slot, l.Device), l.text, l.Unit), " ")
+}
+
+// take returns what is to be told of r: what is newer than what was taken before.
+func (w *watcher) take(r look.Robot) (out []watchLine) {
+	if r.Received == nil || !r.Received.After(w.received) {
+		return nil
+	}
+	w.received = *r.Received
+	if w.told == nil {
+		w.told, w.gone = map[string]toldSlot{}, map[string]bool{}
+	}
+	now := r.Received.Add(time.Duration(r.AgeMS) * time.Millisecond) // ages count from here, by the cloud's clock
+	ago := func(ms int64) (*time.Time, *int64) {
+		at := now.Add(-time.Duration(ms) * time.Millisecond).Truncate(time.Millisecond)
+		unix := at.UnixMilli()
+		return &at, &unix
+	}
+	// Events first: they say why values are no more.
+	gone := map[string]bool{}
+	for _, d := range r.Devices {
+		if d.Gone == nil || gone[d.Gone.Full] || !slices.ContainsFunc(w.names, func(name string) bool { return len(slotsNamed(d, name)) > 0 }) {
+			continue
+		}
+		gone[d.Gone.Full] = true
+		if !w.gone[d.Gone.Full] {
+			l := watchLine{Thing: w.thing, Device: d.Gone.Full, Event: "gone", Why: d.Gone.Why}
+			l.At, l.AtMS = ago(d.Gone.ForMS)
+			out = append(out, l)
+		}
+	}
+	for _, full := range slices.Sorted(maps.Keys(w.gone)) {
+		if !gone[full] {
+			l := watchLine{Thing: w.thing, Device: full, Event: "back"}
+			l.At, l.AtMS = ago(r.AgeMS) // within the time between two frames
+			out = append(out, l)
+		}
+	}
+	w.gone = gone
+	for _, d := range r.Devices {
+		for _, s := range d.Slots {
+			if !slices.ContainsFunc(w.names, func(name string) bool { return slices.Contains(slotsNamed(d, name), s.Name) }) {
+				continue
+			}
+			full := d.Full + "." + s.Name
+			is := toldSlot{at: w.received, gone: s.Unavailable}
+			if s.Known {
+				b, _ := json.Marshal(s.Value) // it came as JSON
+				is.value = string(b)
+			}
+			before, told := w.told[full]
+			if told && (is.value == before.value && is.gone == before.gone || is.at.Sub(before.at) < w.every) {
+				continue
+			}
+			w.told[full] = is
+			l := watchLine{Thing: w.thing, Device: d.Full, Compact: d.Compact, Slot: full, Known: &s.Known, Value: s.Value, Unavailable: s.Unavailable, text: s.String()}
+			if s.Known {
+				l.Unit = s.Unit
+			}
+			if s.AgeMS != nil {
+				l.At, l.AtMS = ago(*s.AgeMS)
+			}
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// slotsNamed returns the slots of d that a name means: all of a device, or of what is above it, or one. In a name * stands for any letters, and of a full one
+// "robot." may be left out.
+func slotsNamed(d look.Device, name string) (out []string) {
+	called := append([]string{d.Full, strings.TrimPrefix(d.Full, "robot."), d.Compact}, d.Aliases...)
+	for _, s := range d.Slots {
+		if slices.ContainsFunc(called, func(c string) bool {
+			if c == "" {
+				return false
+			}
+			if matches(name, c+"."+s.Name) {
+				return true
+			}
+			// The device, or what it is a part of.
+			for c != "" {
+				if matches(name, c) {
+					return true
+				}
+				c = c[:max(strings.LastIndexAny(c, ".["), 0)]
+			}
+			return false
+		}) {
+			out = append(out, s.Name)
+		}
+	}
+	return out
+}
+
+// matches reports whether s is like pattern, in which * stands for any letters.
+func matches(pattern, s string) bool {
+	first, rest, any := strings.Cut(pattern, "*")
+	if !any {
+		return s == pattern
+	}
+	s, ok := strings.CutPrefix(s, first)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	for _, p := range parts[:len(parts)-1] {
+		i := strings.Index(s, p)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(p):]
+	}
+	return strings.HasSuffix(s, parts[len(parts)-1])
+}
