@@ -17,6 +17,7 @@ import (
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/faults"
 	"kennel/edge/agent/nightly"
+	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/agent/witness"
@@ -38,9 +39,6 @@ const (
 	LogDir       = robotfs.Cache + "/vic-logmgr"
 	recoveryLogs = "run/vic-logmgr"
 )
-
-// faultFile holds the restart limits (VEC-FLT-07).
-const faultFile = "anki/etc/fault-code-handler.env"
 
 // imuRate is how often a simulated robot reads its inertial sensors: a fourth of what a real one does. Each reading wakes two processes, 200 a second
 // take as much of a processor as robotd's loop; for 80 ms of a fall and 20 ms of an impact 50 do.
@@ -179,10 +177,7 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		return <-power
 	case <-time.After(r.cfg.BootDelay):
 	}
-	restart, err := r.restartPolicy()
-	if err != nil {
-		return err
-	}
+	restart := r.restartPolicy()
 	head, headCancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer headCancel()
 	var wg sync.WaitGroup
@@ -301,13 +296,13 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 	}
 }
 
-func (r *robot) restartPolicy() (proc.Restart, error) {
-	env := robotfs.LoadEnv(r.root, faultFile, r.cfg.Getenv)
-	p := proc.Restart{
-		Limit:  env.Int("FAULT_RESTART_LIMIT", 2, 0, 1_000_000),
-		Window: env.Seconds("FAULT_RESTART_LIMIT_SEC", time.Minute, 24*time.Hour),
+// restartPolicy is the robot's own (VEC-FLT-07), with what can be read of it: no robot stays down for a typing mistake.
+func (r *robot) restartPolicy() proc.Restart {
+	c, err := platform.LoadFaultHandler(r.root, r.cfg.Getenv)
+	if err != nil {
+		r.cfg.Log.Warn("limits of restarts", logging.Err, err)
 	}
-	return p, env.Err()
+	return proc.Restart{Limit: c.RestartLimit, Window: c.LimitWindow}
 }
 
 // booted records what the head is to start.
