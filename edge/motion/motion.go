@@ -298,15 +298,6 @@ func (m *Motion) SetPose(p Pose) error {
 	return nil
 }
 
-// SetOdometers gives back what was kept over a reboot (VEC-MCT-16).
-func (m *Motion) SetOdometers(o Odometers) error {
-	if !finite(o.Left, o.Right, o.Body) || min(o.Left, o.Right, o.Body) < 0 {
-		return ErrInvalid
-	}
-	m.odo.meters = o
-	return nil
-}
-
 // Pose returns where the body is.
 func (m *Motion) Pose() Pose { return m.odo.pose }
 

@@ -25,7 +25,8 @@ type Gyro struct {
 	At   time.Duration // when it was measured; 0: there is none
 }
 
-// Odometers grow with travel, in metres. Who keeps them over a reboot gives them back at start (VEC-MCT-16).
+// Odometers grow with travel, in metres, from 0 at each start. What they grow by survives a reboot in the lifetime statistics, which the agent keeps
+// (VEC-MCT-16).
 type Odometers struct{ Left, Right, Body float64 }
 
 // Odometry follows the body's pose by its treads and gyro. It starts at the origin.
