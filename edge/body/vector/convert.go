@@ -12,7 +12,7 @@ import (
 // distance, and where the motors were.
 type converter struct {
 	cal   Calibration
-	sense body.Sense
+	sense Sense
 	begun bool // sense holds a frame of this epoch
 	prev  [4]int32
 	prox  uint16 // sample count of the last distance seen
@@ -123,12 +123,12 @@ func power(m *spine.BodyData) body.Power {
 }
 
 // fill writes the commands of a into m.
-func (c *converter) fill(m *spine.HeadData, a *body.Act) {
+func (c *converter) fill(m *spine.HeadData, a *Act) {
 	m.Control = c.cal.Control
-	if a.Off&body.ChargerPart != 0 {
+	if a.Off&ChargerPart != 0 {
 		m.Control |= c.cal.ChargerOff
 	}
-	if a.Off&body.SensorsPart != 0 {
+	if a.Off&SensorsPart != 0 {
 		m.Control |= c.cal.SensorsOff
 	}
 	for i := range m.Motors {

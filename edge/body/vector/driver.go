@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/faultcode"
@@ -73,6 +72,8 @@ type Driver struct {
 
 	factory *Factory
 
+	read    Sense // as Read leaves it
+	act     Act   // as Write takes it
 	frame   spine.BodyData
 	command spine.HeadData
 	out     [commandSize]byte
@@ -147,7 +148,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 	if err := d.Halt(); err != nil {
 		return err
 	}
-	var s body.Sense
+	var s Sense
 	started := d.port.Now()
 	settled := cfg.Firmware == nil // what it runs is not to be changed (any more)
 	for {
@@ -181,7 +182,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 			return d.whyNot(cfg.Timeout)
 		}
 		d.ask(now)
-		if err := d.Read(&s, min(now+askEvery, started+cfg.Timeout)); err != nil && !errors.Is(err, body.ErrTimeout) {
+		if err := d.ReadSense(&s, min(now+askEvery, started+cfg.Timeout)); err != nil && !errors.Is(err, body.ErrTimeout) {
 			return err
 		}
 	}
@@ -223,14 +224,7 @@ func (d *Driver) whyNot(after time.Duration) error {
 
 // Describe names the parts of the body; its lists are shared and not to be changed. Firmware is empty while the body kept its version to itself.
 func (d *Driver) Describe() body.Description {
-	desc := body.Description{
-		Species: string(thing.Vector),
-		Model:   "Vector",
-		Period:  Period,
-		Motors:  motorNames,
-		Cliffs:  cliffNames,
-		Lights:  lightNames,
-	}
+	desc := description
 	if d.versionKnown {
 		desc.Firmware = d.version.String()
 	}
@@ -244,6 +238,18 @@ func (d *Driver) Calibration() Calibration { return d.conv.cal }
 // not work are fault 960 of a body that has no other. A silence of Calibration.LostAfter sets s.Fault to
 // faultcode.BodySilent, for as long as it lasts. A body that restarted is brought back on the way.
 func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
+	own := &d.read
+	err := d.ReadSense(own, deadline)
+	if own.Fresh {
+		own.Pack(s)
+	} else {
+		s.Fresh, s.Fault = false, own.Fault
+	}
+	return err
+}
+
+// ReadSense is Read in the body's own terms.
+func (d *Driver) ReadSense(s *Sense, deadline time.Duration) error {
 	s.Fresh = false
 	for {
 		if d.broken != nil {
@@ -332,6 +338,12 @@ func (d *Driver) take() {
 
 // Write sends a as one data frame.
 func (d *Driver) Write(a *body.Act) error {
+	d.act.Unpack(a)
+	return d.WriteAct(&d.act)
+}
+
+// WriteAct is Write in the body's own terms.
+func (d *Driver) WriteAct(a *Act) error {
 	d.conv.fill(&d.command, a)
 	d.command.Seq++
 	return d.send(d.command.AppendFrame(d.out[:0]))
