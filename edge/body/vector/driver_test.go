@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -233,6 +234,38 @@ func TestInertialSensorsComeWithTheFrame(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A driver and a board of the same layout understand each other; of different ones, lights, battery flags and distances are wrong.
+func TestLayout(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		head, board spine.Layout
+		same        bool
+	}{
+		{"genuine", spine.Genuine, spine.Genuine, true},
+		{"book", spine.Book, spine.Book, true},
+		{"one each", spine.Genuine, spine.Book, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := vectorsim.NewStepped(vectorsim.Config{Layout: c.board, OnCharger: true})
+			d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim, Layout: c.head})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s body.Sense
+			act := body.Act{Lights: [body.MaxLights]body.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4}}}
+			for range 100 {
+				if err := errors.Join(d.Read(&s, sim.Now()+time.Second), d.Write(&act)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lit := sim.State().Lights == [4]spine.RGB{{B: 3}, {G: 2}, {R: 1}, {R: 4}}
+			if power, near := s.Power.Has(body.OnCharger), math.Abs(s.ProxMetres-0.4) < 0.01; lit != c.same || power != c.same || near != c.same {
+				t.Errorf("lights %t, charger %t, distance %.3f m; want all right: %t", lit, power, s.ProxMetres, c.same)
+			}
+		})
 	}
 }
 
