@@ -18,6 +18,7 @@ type Config struct {
 	Baud        int           // bit/s; 0: DefaultBaud
 	Timeout     time.Duration // how long Open waits for the body; 0: 5 s (own default)
 	Calibration Calibration   // zero: DefaultCalibration
+	Layout      spine.Layout  // of data frames, both ways
 
 	// Firmware is what the body shall run: Open installs it if the body runs another (VEC-DFU-01), which takes seconds beyond Timeout. nil:
 	// whatever it runs. With NoDowngrade a body with a higher version keeps it.
@@ -127,6 +128,7 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 		}
 	}
 	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, sensors: cfg.Sensors, tap: cfg.Tap}
+	d.frame.Layout, d.command.Layout = cfg.Layout, cfg.Layout
 	if cfg.Factory != nil {
 		d.factory = d.factoryCommands(cfg.Factory)
 	}
@@ -191,8 +193,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 // Update returns what became of the firmware in Open.
 func (d *Driver) Update() Update { return d.update }
 
-// ask takes the session a step further, at most each askEvery: the version, then the application. A mode change sent to a running
-// application would enter the boot-loader (VEC-BODY-H05), so it goes out only while no data frames come.
+// ask takes the session a step further, at most each askEvery: the version, then the application, which a mode change starts (VEC-BODY-H05).
 func (d *Driver) ask(now time.Duration) {
 	if d.asked != 0 && now-d.asked < askEvery {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -233,6 +234,90 @@ func TestInertialSensorsComeWithTheFrame(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A driver and a board of the same layout understand each other; of different ones, lights, battery flags and distances are wrong.
+func TestLayout(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		head, board spine.Layout
+		same        bool
+	}{
+		{"genuine", spine.Genuine, spine.Genuine, true},
+		{"book", spine.Book, spine.Book, true},
+		{"one each", spine.Genuine, spine.Book, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := vectorsim.NewStepped(vectorsim.Config{Layout: c.board, OnCharger: true})
+			d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim, Layout: c.head})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s body.Sense
+			act := body.Act{Lights: [body.MaxLights]body.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4}}}
+			for range 100 {
+				if err := errors.Join(d.Read(&s, sim.Now()+time.Second), d.Write(&act)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lit := sim.State().Lights == [4]spine.RGB{{B: 3}, {G: 2}, {R: 1}, {R: 4}}
+			if power, near := s.Power.Has(body.OnCharger), math.Abs(s.ProxMetres-0.4) < 0.01; lit != c.same || power != c.same || near != c.same {
+				t.Errorf("lights %t, charger %t, distance %.3f m; want all right: %t", lit, power, s.ProxMetres, c.same)
+			}
+		})
+	}
+}
+
+// A head that a hand moves while its encoder sleeps is told in one frame (VEC-BODY-24): the next Read says so also if a newer frame overtook that one,
+// or if it was lost.
+func TestUnseenMotionIsNotLost(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		loss   float64 // of the frame that tells it
+		late   int     // periods that the head reads nothing after it
+		moved  bool
+		unseen [2]bool // head, lift: in the next measurement
+	}{
+		{"read at once", 0, 0, true, [2]bool{true, false}},
+		{"overtaken", 0, 3, true, [2]bool{true, false}},
+		{"lost", 1, 0, true, [2]bool{true, true}},
+		{"lost, the next one overtaken", 1, 3, true, [2]bool{true, true}},
+		{"nothing moved", 0, 3, false, [2]bool{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := vectorsim.NewStepped(vectorsim.Config{})
+			d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s body.Sense
+			read := func() (unseen [2]bool) {
+				t.Helper()
+				if err := errors.Join(d.Read(&s, sim.Now()+time.Second), d.Write(&body.Act{})); err != nil {
+					t.Fatal(err)
+				}
+				return [2]bool{s.Motors[spine.Head].Unseen, s.Motors[spine.Lift].Unseen}
+			}
+			for s.Seq < 1000 { // until they sleep
+				if unseen := read(); unseen != [2]bool{} {
+					t.Fatalf("unseen %v in frame %d, want nothing moved", unseen, s.Seq)
+				}
+			}
+			if c.moved {
+				sim.MoveByHand(spine.Head, 0.2)
+			}
+			sim.SetNoise(vectorsim.Noise{Loss: c.loss})
+			sim.SleepUntil(sim.Now() + vector.Period)
+			sim.SetNoise(vectorsim.Noise{})
+			sim.SleepUntil(sim.Now() + time.Duration(c.late)*vector.Period)
+			if got := read(); got != c.unseen {
+				t.Errorf("head and lift moved unseen: %v, want %v", got, c.unseen)
+			}
+			if got := read(); got != [2]bool{} {
+				t.Errorf("in the frame after that: %v, want it told once", got)
+			}
+		})
 	}
 }
 
