@@ -93,13 +93,13 @@ func runs(t testing.TB, s *vectorsim.Stepped, d *vector.Driver, version string) 
 	if got := d.Describe().Firmware; got != version || s.State().Mode != vectorsim.InApplication {
 		t.Fatalf("the board is in its %v and runs %q, want %q", s.State().Mode, got, version)
 	}
-	var sense body.Sense
-	act := body.Act{Motors: [body.MaxMotors]float64{0.5}}
+	var sense vector.Sense
+	act := vector.Act{Motors: [4]float64{0.5}}
 	for range 60 {
-		if err := d.Read(&sense, s.Now()+time.Second); err != nil {
+		if err := d.ReadSense(&sense, s.Now()+time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Write(&act); err != nil {
+		if err := d.WriteAct(&act); err != nil {
 			t.Fatal(err)
 		}
 	}
