@@ -310,6 +310,12 @@ func (m *Motion) SetPose(p Pose) error {
 // Pose returns where the body is.
 func (m *Motion) Pose() Pose { return m.odo.pose }
 
+// Treads returns how the newest command of the treads went; Running while it lasts.
+func (m *Motion) Treads() Outcome { return m.treads }
+
+// Joint returns how the newest command of joint i went.
+func (m *Motion) Joint(i int) Outcome { return m.joints[i].outcome }
+
 // Drive runs the treads at these speeds, m/s, reached with accel, m/s² (0: as fast as allowed), until the time until; 0: for ever. Speeds are
 // clamped (VEC-MOT-04). Both 0 stops and unlocks them (VEC-MCT-08).
 func (m *Motion) Drive(left, right, accel float64, until time.Duration) error {
