@@ -127,6 +127,7 @@ type Event struct {
 	At      time.Duration
 	Name    string // "robot.cliff_detected"
 	Warning bool
+	Quiet   bool     // for the robot's other programs alone; the event log leaves it out
 	N       int      // of Numbers, how many count
 	Numbers [4]int64 // i1 to i4
 	Texts   [4]string

@@ -13,27 +13,30 @@ type happening[E any] struct {
 	bit     E
 	name    string
 	warning bool
+	quiet   bool
 }
 
 var (
 	ofMotion = []happening[sense.MotionEvents]{
-		{sense.FallBegan, "imu_filter.falling_event", true}, {sense.FallImpact, "imu_filter.fall_impact_event", true},
-		{sense.GyroReady, "imu_filter.gyro_calibrated", false}, {sense.Delocalized, "robot.delocalized", false},
-		{sense.TooLongInAir, "robot.too_long_in_air", false},
+		{sense.FallBegan, "imu_filter.falling_event", true, false}, {sense.FallImpact, "imu_filter.fall_impact_event", true, false},
+		{sense.GyroReady, "imu_filter.gyro_calibrated", false, false}, {sense.Delocalized, "robot.delocalized", false, false},
+		{sense.TooLongInAir, "robot.too_long_in_air", false, false},
+		{sense.ShakeBegan, "robot.shaken", false, true}, {sense.Poked, "robot.poked", false, true}, {sense.FistBump, "robot.fist_bump", false, true},
 	}
 	ofTouch = []happening[sense.TouchEvents]{ // VEC-IO-13
-		{sense.ChargerModeCheck, "touch_sensor.activate_charger_mode_check", false},
-		{sense.BaselineLearnt, "touch_sensor.baseline_fast_calibration_finished", false},
-		{sense.BaselineChanged, "touch_sensor.charger_mode_check.baseline_changed", false},
-		{sense.BaselineUnchanged, "touch_sensor.charger_mode_check.no_baseline_change", false},
-		{sense.BaselineTooHigh, "touch_sensor.baseline_reading_difference_monitor_too_low", false},
+		{sense.ChargerModeCheck, "touch_sensor.activate_charger_mode_check", false, false},
+		{sense.BaselineLearnt, "touch_sensor.baseline_fast_calibration_finished", false, false},
+		{sense.BaselineChanged, "touch_sensor.charger_mode_check.baseline_changed", false, false},
+		{sense.BaselineUnchanged, "touch_sensor.charger_mode_check.no_baseline_change", false, false},
+		{sense.BaselineTooHigh, "touch_sensor.baseline_reading_difference_monitor_too_low", false, false},
+		{sense.TouchBegan, "robot.touched", false, true}, {sense.Petted, "robot.petted", false, true},
 	}
 	ofProx = []happening[sense.ProxEvents]{ // VEC-BODY-26
-		{sense.ProxInvalid, "hal.invalid_prox_reading_report", false}, {sense.ProxSevere, "hal.severe_invalid_prox_reading_report", true},
+		{sense.ProxInvalid, "hal.invalid_prox_reading_report", false, false}, {sense.ProxSevere, "hal.severe_invalid_prox_reading_report", true, false},
 	}
 	ofJoint = [...][]happening[motion.Event]{ // VEC-MOT-07, VEC-MCT-10
-		jointHead: {{motion.Calibrated, "head_motor_calibrated", false}, {motion.Uncalibrated, "head_motor_uncalibrated", false}},
-		jointLift: {{motion.Calibrated, "lift_motor_calibrated", false}, {motion.Uncalibrated, "lift_motor_uncalibrated", false}},
+		jointHead: {{motion.Calibrated, "head_motor_calibrated", false, false}, {motion.Uncalibrated, "head_motor_uncalibrated", false, false}},
+		jointLift: {{motion.Calibrated, "lift_motor_calibrated", false, false}, {motion.Uncalibrated, "lift_motor_uncalibrated", false, false}},
 	}
 )
 
@@ -41,7 +44,7 @@ var (
 func tell[E ~uint8 | ~uint16 | ~uint32](p *Plant, m *control.Moment, happened E, all []happening[E]) {
 	for _, h := range all {
 		if happened&h.bit != 0 {
-			p.emit(control.Event{At: m.Now, Name: h.name, Warning: h.warning, N: 1, Numbers: [4]int64{1}})
+			p.emit(control.Event{At: m.Now, Name: h.name, Warning: h.warning, Quiet: h.quiet, N: 1, Numbers: [4]int64{1}})
 		}
 	}
 }
@@ -59,6 +62,14 @@ func (p *Plant) notice(m *control.Moment, before sense.OffTreads) {
 	}
 	if n := bits.OnesCount8(uint8(ev.Cliff.Lost)); n > 0 { // VEC-IO-20
 		p.emit(control.Event{At: m.Now, Name: "robot.cliff_detected", N: 1, Numbers: [4]int64{int64(n)}})
+	}
+	if n := bits.OnesCount8(uint8(ev.Cliff.Dark | ev.Cliff.Bright)); n > 0 { // VEC-IO-23
+		p.emit(control.Event{At: m.Now, Name: "robot.line_seen", Quiet: true, N: 1, Numbers: [4]int64{int64(n)}})
+	}
+	if g := ev.Gesture; g != sense.NoGesture { // VEC-IO-02
+		e := control.Event{At: m.Now, Name: "robot.button", Quiet: true}
+		e.Texts[0] = g.String()
+		p.emit(e)
 	}
 	homing := false
 	for i := range ofJoint {
