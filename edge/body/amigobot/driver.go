@@ -92,7 +92,7 @@ var description = func() body.Description {
 // gains are the slots of a wheel that AmigOS has for both together, with the commands that set them (GOSTAI-MAP-A-02).
 var (
 	gains        = [...]string{"PGain", "IGain", "DGain"}
-	gainCommands = [...]uint8{sip.TransKp, sip.TransKi, sip.TransKv}
+	gainCommands = [...]uint8{sip.TransKP, sip.TransKI, sip.TransKV}
 )
 
 // Config says how to reach a robot. The zero value of all but Device works.
@@ -332,7 +332,7 @@ func (d *Driver) change(a *body.Act, drive int, command func(v float64) sip.Comm
 	}
 	d.was[drive], d.sent[drive] = true, v
 	if drive >= drGain { // what the robot took shows in its configuration
-		_ = d.client.Command(sip.Int(sip.Config, 0))
+		_ = d.client.Command(sip.Int(sip.GetConfig, 0))
 	}
 }
 
@@ -359,7 +359,7 @@ func (d *Driver) Shutdown() error { return d.Halt() }
 // Link is body.Linked.
 func (d *Driver) Link() body.Link {
 	c := &d.client.State().Counts
-	return body.Link{Frames: c.Standard, Corrupt: c.Bad() + c.Malformed, SkippedBytes: c.Skipped, Refused: d.refused + c.Unconfirmed, Full: d.full}
+	return body.Link{Frames: c.Standard, Corrupt: c.BadLength + c.BadChecksum + c.Malformed, SkippedBytes: c.Skipped, Refused: d.refused + c.Unconfirmed, Full: d.full}
 }
 
 // closeTime is how long Close lets the robot hear that the session is over; own default.
