@@ -1,7 +1,11 @@
 // Package body says what the real-time core asks of any body: measure, move, stop.
 //
-// A driver (edge/body/vector, ...) owns its port, its session and its units; above it everything is SI. The types here have a
-// fixed size and hold no pointers, so that a step copies them without allocating.
+// A body describes its channels (what it measures), its drives (what can be set) and its timing. A frame of measurements (Sense) is a value
+// with a time for each channel; a frame of commands (Act) is a set-point for each drive. What a channel means only the plant of that body
+// knows (edge/body/<species>); the loop, its tape and the tests carry them by number.
+//
+// A driver owns its port, its session and its units; above it everything is SI. Sense and Act have a fixed size and hold no pointers, so
+// that a step copies them without allocating.
 //
 // Every time of this package is CLOCK_MONOTONIC of the system, as a duration since its epoch: the clock that clock_nanosleep
 // waits on and that every process of the robot shares. Package mono reads it.
@@ -14,12 +18,11 @@ import (
 
 // Sizes of the fixed tables. A body uses the first entries it has and says so in its Description.
 const (
-	MaxMotors = 24
-	MaxCliffs = 8
-	MaxLights = 16
+	MaxChannels = 96
+	MaxDrives   = 64
 )
 
-// Errors that Read and Write return; the loop counts them and goes on.
+// Errors that Read and Write return; the loop counts them and continues.
 var (
 	// ErrTimeout: the body sent nothing whole before the deadline.
 	ErrTimeout = errors.New("body: no frame before the deadline")
@@ -29,53 +32,87 @@ var (
 	ErrLink = errors.New("body: link failed")
 )
 
-// Description says what a body has. It does not change while the driver is open.
+// Channel is one value that a body measures.
+type Channel struct {
+	Name string // the slot of the tree that it feeds, such as "wheelL.speed", or the driver's own word for a raw value
+	Unit string // SI unit of the values; "": a number without a unit, or a flag of 0 and 1
+}
+
+// Goals is a set of what a drive can be told.
+type Goals uint8
+
+// The goals of a drive.
+const (
+	Duty       Goals = 1 << iota // -1 to 1 of its power
+	Speed                        // rad/s or m/s
+	Position                     // rad or m
+	Trajectory                   // positions with times
+	Level                        // 0 to 1: a light, or a part that can be without power
+)
+
+// Drive is one thing that can be set. Every drive rests at 0 when it is told Duty or Speed; a Position of no goal is held.
+type Drive struct {
+	Device string // compact name in the tree, such as "wheelL"
+	Takes  Goals
+}
+
+// Timing is the rhythm of a body.
+type Timing struct {
+	Rhythm time.Duration // the body's own: one frame each, which paces the loop, e.g. 5.12 ms (VEC-MOT-05); 0: none
+	Step   time.Duration // the loop's period for a body without a rhythm; 0: the loop's default
+	Stale  time.Duration // no power for the motors while the newest measurement is older (VEC-BODY-33)
+	Silent time.Duration // a body that sent no frame for this long is opened again
+}
+
+// Description says what a body has. It does not change while the driver is open, and its lists are not to be changed.
 type Description struct {
 	Species  string // as in certs/thing: "vic", "amigo", ...
 	Model    string
-	Firmware string        // as the body reports it; "" until it did
-	Period   time.Duration // the body's own rhythm, e.g. 5.12 ms (VEC-MOT-05); 0: none, the loop keeps its own deadlines
-	Motors   []string      // compact structure-tree names in index order, e.g. wheelL, wheelR, arm, headPitch
-	Cliffs   []string
-	Lights   []string
+	Firmware string // as the body reports it; "" until it did
+	Channels []Channel
+	Drives   []Drive
+	Timing
 }
 
-// Motor is one motor's measured state.
-type Motor struct {
-	Position float64 // rad (m for a linear motor), from where it stood when Epoch began
-	Speed    float64 // rad/s (m/s)
-	// Unseen: it moved while its encoder was off, so Position is wrong from here on (VEC-BODY-24).
-	Unseen bool
-}
-
-// Light is one RGB light, 0 to 255 a channel.
-type Light struct{ R, G, B uint8 }
-
-// Sense is one measurement of everything a body reports. The zero value is "nothing measured yet".
+// Sense is one frame of measurements. The zero value is "nothing measured yet".
 type Sense struct {
 	At    time.Duration // when the frame was read
 	Seq   uint32        // the body's own frame counter; a gap is a frame lost, or overtaken while the loop was late
-	Epoch uint32        // changes whenever the body started anew: Seq and the positions begin again
+	Epoch uint32        // changes whenever the body restarted: Seq and the positions begin again
 	Fresh bool          // false: no new frame since the last step
+	Fault uint16        // numbered fault that the body reports (VEC-BODY-18), or that it is silent; 0: none
 
-	Motors [MaxMotors]Motor
-	Cliffs [MaxCliffs]float64 // reflected light, 0 to 1; low means no floor
+	Values [MaxChannels]float64
+	Times  [MaxChannels]time.Duration // when each was measured; 0: never
+}
 
-	BatteryVolts float64
-	ChargerVolts float64 // 0 away from the charger
-	Temperature  float64 // degrees Celsius
-	Power        Power
+// Set notes a value of channel c that was measured at the given time.
+func (s *Sense) Set(c int, v float64, at time.Duration) { s.Values[c], s.Times[c] = v, at }
 
-	ProxMetres float64       // distance ahead as the sensor says it: beyond its range is nothing there, below it is no measurement (VEC-BODY-26)
-	ProxAt     time.Duration // when that distance was measured; 0: never
-	// How much light came back from there, and how much there was anyhow, in 1e6 counts a second (VEC-IO-24); both 0: the body does not say.
-	ProxSignal, ProxAmbient float64
-	Touch                   float64       // 0 to 1 of the sensor's scale; the last good reading (VEC-BODY-27)
-	TouchAt                 time.Duration // when Touch was measured; 0: never
-	Button                  bool
-	Fault                   uint16 // numbered fault the body reports (VEC-BODY-18), 0: none
+// Act is one frame of commands: a goal and its set-point for each drive. The zero value is "everything at rest".
+type Act struct {
+	Goals  [MaxDrives]Goals // one of Takes; 0: none, the drive keeps or loses its power as its body does at rest
+	Values [MaxDrives]float64
+}
 
-	Inertial Inertial
+// Set tells drive d its goal.
+func (a *Act) Set(d int, g Goals, v float64) { a.Goals[d], a.Values[d] = g, v }
+
+// Still takes the power from everything that moves: duties and speeds become 0, positions are held no longer. Levels stay.
+func (a *Act) Still() {
+	for d, g := range a.Goals {
+		if g != Level {
+			a.Goals[d], a.Values[d] = 0, 0
+		}
+	}
+}
+
+// Motor is one motor's measured state, as drivers and the pieces of motion exchange it.
+type Motor struct {
+	Position float64 // rad (m for a linear motor), from where it was when Epoch began
+	Speed    float64 // rad/s (m/s)
+	// Unseen: it moved while its encoder was off, so Position is wrong from here on (VEC-BODY-24).
+	Unseen bool
 }
 
 // Inertial is one sample of the inertial sensors, in the frame of the part that they sit in (Vector: its head): X forward, Y left, Z up.
@@ -103,22 +140,6 @@ const (
 // Has reports whether all bits of q are set.
 func (p Power) Has(q Power) bool { return p&q == q }
 
-// Parts is a set of what a body can be told to take the power from (VEC-HW-07, VEC-PWR-53).
-type Parts uint8
-
-// Bits of Parts.
-const (
-	ChargerPart Parts = 1 << iota // it does not charge
-	SensorsPart                   // cliff and distance sensors; Sense.Power says SensorsOff then
-)
-
-// Act is what the loop asks of the body in one step.
-type Act struct {
-	Motors [MaxMotors]float64 // duty, -1 to 1
-	Lights [MaxLights]Light
-	Off    Parts // has no power; a body that cannot do that, or is not known to, has all its parts on
-}
-
 // Body is a driver as the loop sees it. Its methods are called by one goroutine, allocate nothing (until the link fails) and touch
 // nothing but the port.
 type Body interface {
@@ -126,8 +147,8 @@ type Body interface {
 	// Read waits at most until deadline for a whole frame and fills s with the newest there is; older ones that queued up behind a
 	// late loop are skipped. A deadline in the past polls. On any error s keeps its values with Fresh false.
 	Read(s *Sense, deadline time.Duration) error
-	// Write sends one frame of commands: one per frame read, which is also what keeps the body's watchdog quiet. Duties outside
-	// -1 to 1 are limited, NaN counts as 0.
+	// Write sends one frame of commands: one per frame read, which is also what keeps the body's watchdog quiet. Set-points outside the
+	// range of their drive are limited, NaN counts as no goal, and so does a goal that the drive does not take.
 	Write(a *Act) error
 	// Halt stops all motion. It is safe to repeat and ends every error path, timeout and shutdown.
 	Halt() error

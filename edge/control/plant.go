@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"time"
 
 	"kennel/edge/body"
@@ -43,11 +44,21 @@ type Model struct {
 // Moment is what the control loop tells its plant in each step.
 type Moment struct {
 	Now, DT time.Duration // DT is the time since the step before, 0 in the first
-	Opened  bool          // the body was opened: what it counts begins again
+	Run     uint32        // counts the bodies that were opened: what a body counts begins again with each
+	Opened  bool          // this is the first step of a Run
 	Calm    bool          // an owner asks for calm power mode
 	Sleep   power.Sleep
 	CPU     float64 // degrees Celsius of the processor; NaN: unknown
 }
+
+// EaseFor is how long a part that lost its owner may take to slow down (Plant.Rest); own default.
+const EaseFor = 500 * time.Millisecond
+
+// Why a plant did not begin, beside the errors of motion.
+var (
+	ErrUnable     = errors.New("control: this body cannot do that")
+	ErrUnmeasured = errors.New("control: a value that it depends on was not measured yet")
+)
 
 // Plant is one body at work: its detectors, its power limits and its motors. All methods belong to the goroutine of the loop and allocate nothing.
 type Plant interface {
@@ -116,6 +127,7 @@ type Event struct {
 	At      time.Duration
 	Name    string // "robot.cliff_detected"
 	Warning bool
+	Quiet   bool     // for the robot's other programs alone; the event log leaves it out
 	N       int      // of Numbers, how many count
 	Numbers [4]int64 // i1 to i4
 	Texts   [4]string

@@ -9,8 +9,14 @@ import (
 	"kennel/edge/body"
 )
 
-// MaxJoints is how many joints a body may have here.
-const MaxJoints = 8
+// MaxJoints is how many joints under duty a body may have, and MaxMotors how many motors with its two treads.
+const (
+	MaxJoints = 8
+	MaxMotors = MaxJoints + 2
+)
+
+// Duties are what a step asks of the motors, -1 to 1, by MotorConfig.Index.
+type Duties [MaxMotors]float64
 
 // Errors of commands.
 var (
@@ -125,8 +131,8 @@ func (h Headroom) of(r Ramp) Ramp {
 // Validate names the first setting that cannot be.
 func (c *Config) Validate() error {
 	motor := func(name string, m MotorConfig) error {
-		if m.Index < 0 || m.Index >= body.MaxMotors {
-			return fmt.Errorf("motion: %s: motor index %d, want 0 to %d", name, m.Index, body.MaxMotors-1)
+		if m.Index < 0 || m.Index >= MaxMotors {
+			return fmt.Errorf("motion: %s: motor index %d, want 0 to %d", name, m.Index, MaxMotors-1)
 		}
 		if !finite(m.Count, m.FullRate, m.Lag, m.Friction, m.MaxDuty, m.P, m.I, m.MaxI) || m.Count <= 0 || m.FullRate <= 0 || m.Lag < 0 || m.Friction < 0 ||
 			m.MaxDuty <= 0 || m.MaxDuty > 1 || m.P < 0 || m.I < 0 || m.MaxI < 0 {
@@ -198,10 +204,13 @@ func (c *Config) Validate() error {
 type Input struct {
 	Now    time.Duration // the clock of body.Sense.At
 	DT     time.Duration // since the step before; 0 in the first
-	Sense  *body.Sense
-	Gyro   Gyro   // with the bias still in it; rate about Z of the body
-	Stop   Reason // what others know: Halted, Falling, Lifted, their watchdog, their link
-	Cliffs Cliffs // filtered (VEC-IO-20)
+	At     time.Duration // when the motors were measured; 0: never
+	Epoch  uint32        // as body.Sense.Epoch
+	Fresh  bool          // they were measured since the step before
+	Motors []body.Motor  // by MotorConfig.Index
+	Gyro   Gyro          // with the bias still in it; rate about Z of the body
+	Stop   Reason        // what others know: Halted, Falling, Lifted, their watchdog, their link
+	Cliffs Cliffs        // filtered (VEC-IO-20)
 }
 
 // JointReport is what is known of a joint after a step.
@@ -300,6 +309,12 @@ func (m *Motion) SetPose(p Pose) error {
 
 // Pose returns where the body is.
 func (m *Motion) Pose() Pose { return m.odo.pose }
+
+// Treads returns how the newest command of the treads went; Running while it lasts.
+func (m *Motion) Treads() Outcome { return m.treads }
+
+// Joint returns how the newest command of joint i went.
+func (m *Motion) Joint(i int) Outcome { return m.joints[i].outcome }
 
 // Drive runs the treads at these speeds, m/s, reached with accel, m/s² (0: as fast as allowed), until the time until; 0: for ever. Speeds are
 // clamped (VEC-MOT-04). Both 0 stops and unlocks them (VEC-MCT-08).
@@ -490,8 +505,8 @@ func (m *Motion) towards(left, right float64) bool {
 	return m.cliffs&front != 0 && max(left, right) > 0 || m.cliffs&back != 0 && min(left, right) < 0
 }
 
-// Step takes in one measurement and sets the duties of its motors in act. The report is valid until the next step.
-func (m *Motion) Step(in *Input, act *body.Act) *Report {
+// Step takes in one measurement and sets the duties of its motors. The report is valid until the next step.
+func (m *Motion) Step(in *Input, out *Duties) *Report {
 	m.stop = m.reasons(in)
 	m.cliffs = in.Cliffs & (front | back)
 	if m.stop&Link == 0 {
@@ -517,15 +532,15 @@ func (m *Motion) Step(in *Input, act *body.Act) *Report {
 			if m.until[i] > 0 && in.Now >= m.until[i] {
 				m.ease(i, Expired)
 			}
-			act.Motors[j.cfg.Motor.Index] = j.step(dt)
+			out[j.cfg.Motor.Index] = j.step(dt)
 		}
 	} else {
 		for i := range m.n {
-			act.Motors[m.joints[i].cfg.Motor.Index] = 0
+			out[m.joints[i].cfg.Motor.Index] = 0
 		}
 	}
-	act.Motors[m.left.cfg.Index], act.Motors[m.right.cfg.Index] = duty[0], duty[1]
-	return m.tell(act)
+	out[m.left.cfg.Index], out[m.right.cfg.Index] = duty[0], duty[1]
+	return m.tell(out)
 }
 
 // reasons to stop in this step.
@@ -534,13 +549,12 @@ func (m *Motion) reasons(in *Input) Reason {
 	if in.DT > m.cfg.Stale || in.DT < 0 {
 		stop |= Watchdog
 	}
-	s := in.Sense
-	if s.At == 0 || in.Now-s.At > m.cfg.Stale {
+	if in.At == 0 || in.Now-in.At > m.cfg.Stale {
 		return stop | Link
 	}
-	sound := finite(s.Motors[m.left.cfg.Index].Position, s.Motors[m.right.cfg.Index].Position)
+	sound := finite(in.Motors[m.left.cfg.Index].Position, in.Motors[m.right.cfg.Index].Position)
 	for i := range m.n {
-		sound = sound && finite(s.Motors[m.joints[i].cfg.Motor.Index].Position)
+		sound = sound && finite(in.Motors[m.joints[i].cfg.Motor.Index].Position)
 	}
 	if !sound {
 		stop |= Link
@@ -550,8 +564,7 @@ func (m *Motion) reasons(in *Input) Reason {
 
 // measure takes in what the body measured.
 func (m *Motion) measure(in *Input) {
-	s := in.Sense
-	if m.begun && s.Epoch != m.epoch {
+	if m.begun && in.Epoch != m.epoch {
 		// The body counts anew: whatever was under way began in another life (VEC-BODY-33).
 		m.offset = m.last
 		m.left.est.reset()
@@ -562,22 +575,22 @@ func (m *Motion) measure(in *Input) {
 			m.joints[i].restart()
 		}
 	}
-	m.begun, m.epoch = true, s.Epoch
+	m.begun, m.epoch = true, in.Epoch
 	for i := range m.n {
 		j := &m.joints[i]
-		j.observe(s.Motors[j.cfg.Motor.Index], s.At, s.Fresh, in.DT.Seconds())
+		j.observe(in.Motors[j.cfg.Motor.Index], in.At, in.Fresh, in.DT.Seconds())
 	}
-	if !s.Fresh {
+	if !in.Fresh {
 		m.left.coast()
 		m.right.coast()
 		return
 	}
 	r := m.cfg.Drive.Radius
-	m.last = [2]float64{m.offset[0] + s.Motors[m.left.cfg.Index].Position*r, m.offset[1] + s.Motors[m.right.cfg.Index].Position*r}
-	m.left.est.observe(m.last[0], s.At)
-	m.right.est.observe(m.last[1], s.At)
+	m.last = [2]float64{m.offset[0] + in.Motors[m.left.cfg.Index].Position*r, m.offset[1] + in.Motors[m.right.cfg.Index].Position*r}
+	m.left.est.observe(m.last[0], in.At)
+	m.right.est.observe(m.last[1], in.At)
 	load := (m.left.load() + m.right.load()) / 2
-	m.odo.observe(m.last[0], m.last[1], s.At, in.Gyro, load, m.left.duty != 0 || m.right.duty != 0)
+	m.odo.observe(m.last[0], m.last[1], in.At, in.Gyro, load, m.left.duty != 0 || m.right.duty != 0)
 }
 
 // drop ends what the treads do, at once.
@@ -636,7 +649,7 @@ func (m *Motion) stepTreads(now time.Duration, dt float64) (duty [2]float64) {
 	return duty
 }
 
-func (m *Motion) tell(act *body.Act) *Report {
+func (m *Motion) tell(out *Duties) *Report {
 	r := &m.report
 	if m.cliffs != 0 {
 		m.stop |= Cliff
@@ -646,13 +659,13 @@ func (m *Motion) tell(act *body.Act) *Report {
 	r.Unreliable, r.Slipping, r.Treads, r.Segment = m.odo.lost, m.odo.slipping, m.treads, m.fol.i
 	r.Blocked = m.blocked > 0
 	r.NJoints = m.n
-	r.Moving = act.Motors[m.left.cfg.Index] != 0 || act.Motors[m.right.cfg.Index] != 0
+	r.Moving = out[m.left.cfg.Index] != 0 || out[m.right.cfg.Index] != 0
 	for i := range m.n {
 		j := &m.joints[i]
 		r.Joints[i] = JointReport{State: j.state, Outcome: j.outcome, Calibrated: j.calibrated, Home: j.home, Angle: j.angle, Speed: j.est.v,
 			Stalled: j.guard.Stalled(), Events: j.events}
 		j.events = 0
-		r.Moving = r.Moving || act.Motors[j.cfg.Motor.Index] != 0
+		r.Moving = r.Moving || out[j.cfg.Motor.Index] != 0
 	}
 	return r
 }

@@ -10,37 +10,7 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"kennel/edge/body"
-	"kennel/edge/body/vector"
 )
-
-// TestVectorConfigIsTheBody: the settings agree with what the driver converts with, so that a rad is a rad (VEC-BODY-20, VEC-MOT-10).
-func TestVectorConfigIsTheBody(t *testing.T) {
-	c, cal := VectorConfig(), vector.DefaultCalibration()
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	if c.Drive != (Drive{cal.WheelRadius, cal.TrackWidth}) {
-		t.Errorf("drive %+v, calibration %+v", c.Drive, cal)
-	}
-	for i, m := range []MotorConfig{c.Left, c.Right, c.Joints[VectorLift].Motor, c.Joints[VectorHead].Motor} {
-		if m.Index != i || math.Abs(m.Count*cal.CountsPerRad[i]-1) > 1e-12 {
-			t.Errorf("motor %d: %+v, calibration %+v", i, m, cal)
-		}
-	}
-	head := c.Joints[VectorHead]
-	near(t, "head down (VEC-MOT-01)", head.Stops[0], -22*degree, 1e-12)
-	near(t, "head up (VEC-MOT-01)", head.Stops[1], 45*degree, 1e-12)
-	if head.Most != (Ramp{10, 10, 10}) || c.Joints[VectorLift].Most != (Ramp{10, 10, 10}) {
-		t.Error("VEC-MOT-01, 02: want 10 rad/s and 10 rad/s²")
-	}
-	for height, want := range map[float64]float64{0: 0.032, 0.032: 0.032, 0.06: 0.06, 0.092: 0.092, 1: 0.092} { // VEC-MOT-02
-		near(t, fmt.Sprintf("height of %v", height), VectorLiftHeight(VectorLiftAngle(height)), want, 1e-9)
-	}
-	near(t, "tread speed (VEC-MOT-04)", c.Tread.Speed, 0.22, 0)
-	near(t, "stale (VEC-BODY-33)", c.Stale.Seconds(), 0.05, 0)
-}
 
 func TestConfigIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*Config){
@@ -48,7 +18,7 @@ func TestConfigIsRefused(t *testing.T) {
 		"headroom":            func(c *Config) { c.Headroom.Accel = 1.1 },
 		"segments":            func(c *Config) { c.Segments = MaxSegments + 1 },
 		"two for one motor":   func(c *Config) { c.Right.Index = 0 },
-		"motor index":         func(c *Config) { c.Left.Index = body.MaxMotors },
+		"motor index":         func(c *Config) { c.Left.Index = MaxMotors },
 		"power never to zero": func(c *Config) { c.Left.Guard.Safe = 0 }, // VEC-MOT-06
 		"15 s burn":           func(c *Config) { c.Joints[0].Motor.Guard.HeatMost = 15 },
 		"stops":               func(c *Config) { c.Joints[1].Stops = [2]float64{1, 0} },
@@ -57,7 +27,7 @@ func TestConfigIsRefused(t *testing.T) {
 		"slip":                func(c *Config) { c.Odometry.Slip = 1 },
 		"stale":               func(c *Config) { c.Stale = 0 },
 	} {
-		c := VectorConfig()
+		c := testConfig()
 		change(&c)
 		if _, err := New(c); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -211,7 +181,7 @@ func TestSpeedAtLowRates(t *testing.T) {
 // VEC-MCT-07).
 func TestGuard(t *testing.T) {
 	const dt = 0.00512
-	c := VectorConfig().Left.Guard
+	c := testConfig().Left.Guard
 	g := newGuard(c)
 	run := func(s, duty, speed float64) (last, heat float64) {
 		for range int(s / dt) {
@@ -467,7 +437,7 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 		r.step()
 		r.until("there", 20*time.Second, func() bool { return r.rep.Joints[0].State == Holding && r.rep.Joints[1].State == Holding })
 		r.run(time.Second)
-		for i, c := range VectorConfig().Joints {
+		for i, c := range testConfig().Joints {
 			near(t, "angle", r.p.parts[i+2].angle, min(max(target, c.Stops[0]+c.Margin), c.Stops[1]-c.Margin), 0.012)
 			if o := r.rep.Joints[i].Outcome; o != Done {
 				t.Errorf("outcome %v", o)
@@ -511,8 +481,8 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 	r.run(300 * ms)
 	r.must(r.m.MoveAt(0, 0, 0))
 	r.run(500 * ms)
-	if r.rep.Joints[0].State != Free || r.act.Motors[2] != 0 {
-		t.Errorf("speed 0 leaves %+v with duty %v", r.rep.Joints[0], r.act.Motors[2])
+	if r.rep.Joints[0].State != Free || r.act[2] != 0 {
+		t.Errorf("speed 0 leaves %+v with duty %v", r.rep.Joints[0], r.act[2])
 	}
 }
 
@@ -529,15 +499,15 @@ func TestAtTheStopItOnlyPushesBack(t *testing.T) {
 		q := &r.p.parts[2+i]
 		q.pulled = -0.1 * way
 		r.run(800 * ms)
-		if r.act.Motors[2+i]*way < 0.05 {
-			t.Fatalf("joint %d leans with %v against a hand", i, r.act.Motors[2+i])
+		if r.act[2+i]*way < 0.05 {
+			t.Fatalf("joint %d leans with %v against a hand", i, r.act[2+i])
 		}
 		q.pulled = 0.5 * way
 		met := 0
 		for range 60 {
 			if r.step(); q.contact {
 				met++
-				if push := r.act.Motors[2+i] * way; push > 0 {
+				if push := r.act[2+i] * way; push > 0 {
 					t.Fatalf("joint %d at its stop has duty %v into it", i, push)
 				}
 			}
@@ -551,14 +521,14 @@ func TestAtTheStopItOnlyPushesBack(t *testing.T) {
 // TestAHandWins: a held joint that is pulled away lets go, and stays let go (VEC-MOT-08, VEC-MCT-08).
 func TestAHandWins(t *testing.T) {
 	r := newRig(t, newPlant(5), nil)
-	r.must(r.m.MoveTo(VectorLift, 0.3, Ramp{}))
+	r.must(r.m.MoveTo(testLift, 0.3, Ramp{}))
 	r.until("there", 20*time.Second, func() bool { return r.rep.Joints[0].State == Holding })
 	r.p.parts[2].pulled = 1
 	r.until("letting go", time.Second, func() bool { return r.rep.Joints[0].State == Free })
 	r.p.parts[2].pulled = 0
 	r.run(time.Second)
-	if j := r.rep.Joints[0]; j.Outcome != Released || !j.Calibrated || r.act.Motors[2] != 0 {
-		t.Errorf("%+v with duty %v", j, r.act.Motors[2])
+	if j := r.rep.Joints[0]; j.Outcome != Released || !j.Calibrated || r.act[2] != 0 {
+		t.Errorf("%+v with duty %v", j, r.act[2])
 	}
 }
 
@@ -578,7 +548,7 @@ func TestALostZeroIsFoundAgain(t *testing.T) {
 		r.events = [4]Event{}
 		spoil(r)
 		r.step()
-		if r.rep.Joints[1].Calibrated || r.events[1]&Uncalibrated == 0 || r.act.Motors[3] != 0 {
+		if r.rep.Joints[1].Calibrated || r.events[1]&Uncalibrated == 0 || r.act[3] != 0 {
 			t.Errorf("%s: %+v, events %03b", name, r.rep.Joints[1], r.events[1])
 		}
 		r.must(r.m.MoveTo(1, 0.2, Ramp{}))
@@ -697,8 +667,8 @@ func TestCliff(t *testing.T) {
 			r.in.Cliffs = c.cliff
 			x := r.p.pose.X
 			r.step()
-			if r.act.Motors[0] != 0 || r.act.Motors[1] != 0 || r.rep.Treads != Stopped || r.rep.Stop != Cliff || r.act.Motors[3] == 0 {
-				t.Fatalf("the step that shows a cliff: %v %v %v", r.act.Motors[:4], r.rep.Treads, r.rep.Stop)
+			if r.act[0] != 0 || r.act[1] != 0 || r.rep.Treads != Stopped || r.rep.Stop != Cliff || r.act[3] == 0 {
+				t.Fatalf("the step that shows a cliff: %v %v %v", r.act[:4], r.rep.Treads, r.rep.Stop)
 			}
 			r.run(time.Second)
 			near(t, "m rolled on", (r.p.pose.X-x)*c.towards, 0, 0.012)
@@ -719,7 +689,7 @@ func TestCliff(t *testing.T) {
 			r.m.StopTreads()
 			for range 100 {
 				r.step()
-				if push := r.act.Motors[0] * c.towards; push > 0 {
+				if push := r.act[0] * c.towards; push > 0 {
 					t.Fatalf("it brakes with duty %v, towards the cliff", push)
 				}
 			}
@@ -777,10 +747,8 @@ func BenchmarkStep(b *testing.B) {
 			_ = r.m.MoveTo(0, float64(i%800)/800, Ramp{})
 			_ = r.m.MoveTo(1, float64(i%800)/800, Ramp{})
 		}
-		s := &r.p.sense
 		r.now += frame
-		s.At = r.now
-		r.in.Now, r.in.DT, r.in.Sense = r.now, frame, s
+		r.in.Now, r.in.DT, r.in.At = r.now, frame, r.now
 		r.m.Step(&r.in, &r.act)
 	}
 }
@@ -809,7 +777,7 @@ func TestEachReasonStops(t *testing.T) {
 			r.must(r.m.Drive(0.15, 0.15, 0, 0))
 			r.must(r.m.MoveTo(0, 0.7, Ramp{Speed: 0.5}))
 			r.run(500 * ms)
-			if r.act.Motors[0] == 0 || r.act.Motors[2] == 0 {
+			if r.act[0] == 0 || r.act[2] == 0 {
 				t.Fatal("it does not even move")
 			}
 			motors := 4
@@ -824,8 +792,8 @@ func TestEachReasonStops(t *testing.T) {
 			check := func(when string) {
 				t.Helper()
 				for i := range motors {
-					if r.act.Motors[i] != 0 {
-						t.Fatalf("%s: motor %d has duty %v", when, i, r.act.Motors[i])
+					if r.act[i] != 0 {
+						t.Fatalf("%s: motor %d has duty %v", when, i, r.act[i])
 					}
 				}
 			}
@@ -852,7 +820,7 @@ func TestEachReasonStops(t *testing.T) {
 			}
 			r.must(r.m.Drive(0.1, 0.1, 0, 0))
 			r.run(100 * ms)
-			if r.act.Motors[0] == 0 {
+			if r.act[0] == 0 {
 				t.Error("a new order moves nothing")
 			}
 		})

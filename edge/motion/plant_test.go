@@ -103,13 +103,21 @@ type plant struct {
 	bias  float64
 	noise float64
 	turn  float64 // rad/s, true
-	sense body.Sense
+	sense measured
+}
+
+// measured is one measurement of the plant.
+type measured struct {
+	At         time.Duration
+	Seq, Epoch uint32
+	Fresh      bool
+	Motors     [4]body.Motor
 }
 
 func newPlant(seed uint64) *plant {
-	p := &plant{rng: rand.New(rand.NewPCG(seed, 5)), drive: VectorConfig().Drive}
+	p := &plant{rng: rand.New(rand.NewPCG(seed, 5)), drive: testConfig().Drive}
 	free := [2]float64{math.Inf(-1), math.Inf(1)}
-	c := VectorConfig()
+	c := testConfig()
 	for i := range p.parts {
 		q := part{full: 0.3 / p.drive.Radius, counts: 150, stops: free}
 		if i >= 2 {
@@ -135,9 +143,9 @@ func (p *plant) ideal() *plant {
 	return p
 }
 
-func (p *plant) step(a *body.Act, dt float64) {
+func (p *plant) step(a *Duties, dt float64) {
 	for i := range p.parts {
-		p.parts[i].step(min(max(a.Motors[i], -1), 1), dt)
+		p.parts[i].step(min(max(a[i], -1), 1), dt)
 	}
 	k := p.drive.Radius * (1 - p.slip)
 	t := p.drive.Twist(p.parts[0].rate*k, p.parts[1].rate*k)
@@ -159,17 +167,17 @@ type rig struct {
 	p      *plant
 	now    time.Duration
 	in     Input
-	act    body.Act
+	act    Duties
 	rep    *Report
 	gyro   bool
 	silent bool // frames are lost
 	events [4]Event
-	fault  func(*body.Act) // a planted violation
-	after  func()          // called after each step of the plant
+	fault  func(*Duties) // a planted violation
+	after  func()        // called after each step of the plant
 }
 
 func newRig(tb failer, p *plant, change func(*Config)) *rig {
-	c := VectorConfig()
+	c := testConfig()
 	if change != nil {
 		change(&c)
 	}
@@ -199,8 +207,8 @@ func (r *rig) stepBy(dt time.Duration) {
 			r.in.Gyro = Gyro{Rate: r.p.turn + r.p.bias + r.p.noise*r.p.rng.NormFloat64(), At: r.now}
 		}
 	}
-	r.in.Now, r.in.DT, r.in.Sense = r.now, dt, s
-	r.act = body.Act{}
+	r.in.Now, r.in.DT, r.in.At, r.in.Epoch, r.in.Fresh, r.in.Motors = r.now, dt, s.At, s.Epoch, s.Fresh, s.Motors[:]
+	r.act = Duties{}
 	r.rep = r.m.Step(&r.in, &r.act)
 	if r.fault != nil {
 		r.fault(&r.act)

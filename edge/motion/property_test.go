@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"kennel/edge/body"
 )
 
 // judge watches a rig from outside: the stop reasons that went in, the duties that came out, and what the simulated parts really did. It holds
@@ -30,7 +28,7 @@ type judge struct {
 }
 
 func newJudge(r *rig) *judge {
-	j := &judge{cfg: VectorConfig(), r: r, faults: map[string]string{}}
+	j := &judge{cfg: testConfig(), r: r, faults: map[string]string{}}
 	r.after = j.look
 	return j
 }
@@ -56,7 +54,7 @@ func (j *judge) look() {
 	}
 	for i := range r.p.parts {
 		q := &r.p.parts[i]
-		duty := r.act.Motors[i]
+		duty := r.act[i]
 		j.moved += math.Abs(q.rate) * dt.Seconds()
 		halt := stop&Everything != 0 || i < 2 && stop&Lifted != 0
 		if i < 2 { // a cliff ahead of the way a tread goes, or was about to go (VEC-IO-22, VEC-MCT-15)
@@ -313,9 +311,9 @@ func TestPlantedViolationsAreCaught(t *testing.T) {
 	// late applies the duties of the step before whenever pick says so.
 	late := func(pick func(r *rig, steps int) bool) func(*rig) {
 		return func(r *rig) {
-			var before body.Act
+			var before Duties
 			var steps int // since the last reason
-			r.fault = func(a *body.Act) {
+			r.fault = func(a *Duties) {
 				if r.rep.Stop != 0 {
 					steps = 0
 				} else {
@@ -334,8 +332,8 @@ func TestPlantedViolationsAreCaught(t *testing.T) {
 		plant      func(*rig)
 	}{
 		{"one step too late", "stop", func(r *rig) {
-			var before body.Act
-			r.fault = func(a *body.Act) {
+			var before Duties
+			r.fault = func(a *Duties) {
 				now := *a
 				*a, before = before, now
 			}
@@ -385,7 +383,7 @@ func TestPlantedViolationsAreCaught(t *testing.T) {
 
 // TestSameInputsSameBits: two runs of one script agree in every bit (VEC-MOT-05; what must hold 5 asks it of the whole robot).
 func TestSameInputsSameBits(t *testing.T) {
-	run := func() (acts []body.Act, rep Report) {
+	run := func() (acts []Duties, rep Report) {
 		r := newRig(t, newPlant(3), nil)
 		j := newJudge(r)
 		look := r.after

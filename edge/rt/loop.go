@@ -1,6 +1,7 @@
 package rt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,11 +28,11 @@ type Clock interface {
 
 // Config holds the loop's limits; the zero value is usable. The source gives no numbers: these are our own defaults.
 type Config struct {
-	Period      time.Duration // for a body without a rhythm of its own, default 5 ms (VEC-MOT-05)
+	Period      time.Duration // for a body without a rhythm and a step of its own, default 5 ms (VEC-MOT-05)
 	LateAfter   time.Duration // a step that begins later than this is late, default 10 ms (VEC-WDOG-03)
 	LongAfter   time.Duration // a step that takes longer is long, default 5 ms (VEC-WDOG-03)
-	StaleAfter  time.Duration // motors are 0 if the newest measurement is older, default 50 ms (VEC-BODY-33)
-	SilentAfter time.Duration // without a frame for this long Run returns ErrSilent, default 1 s
+	StaleAfter  time.Duration // of a body that does not say when a measurement is stale, default 50 ms (VEC-BODY-33)
+	SilentAfter time.Duration // of a body that does not say when it is silent, default 1 s
 	StatsEvery  int           // steps between two published Stats, default 200
 	Tape        *Tape         // records every step; nil: nothing is recorded
 }
@@ -103,6 +104,8 @@ type Loop struct {
 	body      body.Body
 	paced     bool
 	period    time.Duration
+	stale     time.Duration // motors lose their power if the newest measurement is older
+	silent    time.Duration // without a frame for this long Run returns ErrSilent
 	rhythm    rhythm
 	linked    body.Linked // body, if it counts
 	seq       uint32      // of the newest frame
@@ -115,7 +118,6 @@ type Loop struct {
 	first     bool
 	sense     body.Sense
 	act       body.Act
-	lights    [body.MaxLights]body.Light
 	frame     Frame
 }
 
@@ -184,11 +186,9 @@ func (l *Loop) begin(b body.Body, now time.Duration) {
 	l.cfg.Tape.begin(&d, now)
 	l.body = b
 	l.linked, _ = b.(body.Linked)
-	l.paced = d.Period > 0
-	l.period = l.cfg.Period
-	if l.paced {
-		l.period = d.Period
-	}
+	l.paced = d.Rhythm > 0
+	l.period = cmp.Or(d.Rhythm, d.Step, l.cfg.Period)
+	l.stale, l.silent = cmp.Or(d.Stale, l.cfg.StaleAfter), cmp.Or(d.Silent, l.cfg.SilentAfter)
 	l.rhythm = newRhythm(l.period)
 	l.due = now + l.period
 	l.lastStep, l.lastFresh = now, now
@@ -233,7 +233,7 @@ func (l *Loop) step(now time.Duration, readErr error) error {
 	}
 	if l.sense.Fresh {
 		l.lastFresh = now
-	} else if now-l.lastFresh >= l.cfg.SilentAfter {
+	} else if now-l.lastFresh >= l.silent {
 		return ErrSilent
 	}
 	if err := l.commands(); err != nil {
@@ -300,10 +300,7 @@ func (l *Loop) commands() error {
 			break
 		}
 		l.cfg.Tape.command(c)
-		switch c.Kind {
-		case SetLights:
-			l.lights = c.Lights
-		case Resume:
+		if c.Kind == Resume {
 			l.halted = false
 		}
 		l.box.Drop()
@@ -345,10 +342,10 @@ func (l *Loop) update(now time.Duration) {
 		l.lastStep, l.first = now, false
 	}
 	// A gap leaves the motors as they were set before it: also the step that ends one starts from standstill.
-	f.Stale = now-l.lastFresh > l.cfg.StaleAfter || f.DT > l.cfg.StaleAfter
+	f.Stale = now-l.lastFresh > l.stale || f.DT > l.stale
 	f.Halted = l.halted
 	f.Sense, f.Act = &l.sense, &l.act
-	l.act = body.Act{Lights: l.lights}
+	l.act = body.Act{}
 	began := l.clock.Now()
 	for i := range l.tasks[:l.stats.NTasks] {
 		t := &l.tasks[i]
@@ -361,7 +358,7 @@ func (l *Loop) update(now time.Duration) {
 		began = ended
 	}
 	if l.halted || f.Stale {
-		l.act.Motors = [body.MaxMotors]float64{}
+		l.act.Still()
 	}
 }
 

@@ -1,6 +1,7 @@
 package rt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/power"
 )
 
 const framePeriod = 5120 * time.Microsecond // VEC-BODY-10
@@ -37,11 +37,11 @@ func (w *world) Now() time.Duration         { return w.now }
 func (w *world) SleepUntil(t time.Duration) { w.now = max(w.now, t) }
 
 func (w *world) Describe() body.Description {
-	d := body.Description{Species: "vic", Period: w.period, Motors: []string{"wheelL", "wheelR"}}
-	if w.told > 0 {
-		d.Period = w.told
+	return body.Description{
+		Species: "vic", Timing: body.Timing{Rhythm: cmp.Or(w.told, w.period)},
+		Channels: []body.Channel{{Name: "battery.voltage", Unit: "V"}, {Name: "button.pressure"}},
+		Drives:   []body.Drive{{Device: "wheelL", Takes: body.Duty}, {Device: "wheelR", Takes: body.Duty}, {Device: "led", Takes: body.Level}},
 	}
-	return d
 }
 
 func (w *world) Read(s *body.Sense, deadline time.Duration) error {
@@ -50,7 +50,8 @@ func (w *world) Read(s *body.Sense, deadline time.Duration) error {
 		return w.readErr
 	}
 	if w.period == 0 {
-		s.Fresh, s.At, s.BatteryVolts = true, w.now, 3.9
+		s.Fresh, s.At = true, w.now
+		s.Set(0, 3.9, s.At)
 		return nil
 	}
 	at := w.next
@@ -76,7 +77,8 @@ func (w *world) Read(s *body.Sense, deadline time.Duration) error {
 		at = w.next
 	}
 	s.Epoch = w.epoch
-	s.Seq, s.At, s.Fresh, s.BatteryVolts = w.seq, at, true, 3.9
+	s.Seq, s.At, s.Fresh = w.seq, at, true
+	s.Set(0, 3.9, at)
 	return nil
 }
 
@@ -112,15 +114,15 @@ func steps(t testing.TB, l *Loop, n int) {
 	}
 }
 
-func drive(f *Frame) { f.Act.Motors[0] = 0.5 }
+func drive(f *Frame) { f.Act.Set(0, body.Duty, 0.5) }
 
 func TestOneStepPerFrame(t *testing.T) {
 	w := &world{period: framePeriod}
 	runs := 0
 	l := start(t, w, Config{}, Task{Name: "drive", Every: 1, Run: func(f *Frame) { runs++; drive(f) }})
 	steps(t, l, 1000)
-	if w.writes != 1000 || runs != 1000 || w.act.Motors[0] != 0.5 {
-		t.Errorf("1000 frames: %d writes, %d runs, motor %v", w.writes, runs, w.act.Motors[0])
+	if w.writes != 1000 || runs != 1000 || w.act.Values[0] != 0.5 {
+		t.Errorf("1000 frames: %d writes, %d runs, motor %v", w.writes, runs, w.act.Values[0])
 	}
 	if s := l.stats; s.Missed != 0 || s.Late != 0 || s.Timeouts != 0 || s.Shifts != 0 || s.Steps != 1000 {
 		t.Errorf("a quiet run counted %+v", s)
@@ -182,7 +184,7 @@ func TestBodyThatPausesIsNotALateLoop(t *testing.T) {
 	steps(t, l, 500)
 	w.silent = w.now + 300*time.Millisecond
 	steps(t, l, 20)
-	if w.act.Motors[0] != 0 && l.stats.Stale == 0 {
+	if w.act.Values[0] != 0 && l.stats.Stale == 0 {
 		t.Error("motors run while the body is silent")
 	}
 	if w.halts != 1 {
@@ -193,8 +195,8 @@ func TestBodyThatPausesIsNotALateLoop(t *testing.T) {
 	if s.Shifts != 1 || s.Late != 1 || s.Missed != 0 || s.Timeouts == 0 {
 		t.Errorf("shifts %d, late %d, missed %d, timeouts %d; want 1, 1, 0, some", s.Shifts, s.Late, s.Missed, s.Timeouts)
 	}
-	if w.act.Motors[0] != 0.5 {
-		t.Errorf("motor %v after the pause, want 0.5", w.act.Motors[0])
+	if w.act.Values[0] != 0.5 {
+		t.Errorf("motor %v after the pause, want 0.5", w.act.Values[0])
 	}
 }
 
@@ -207,12 +209,12 @@ func TestStepAfterAGapStartsFromStandstill(t *testing.T) {
 			steps(t, l, 10)
 			w.now += 60 * time.Millisecond
 			steps(t, l, 1)
-			if w.act.Motors[0] != 0 || l.stats.Stale != 1 {
-				t.Errorf("motor %v, stale %d; want 0, 1", w.act.Motors[0], l.stats.Stale)
+			if w.act.Values[0] != 0 || l.stats.Stale != 1 {
+				t.Errorf("motor %v, stale %d; want 0, 1", w.act.Values[0], l.stats.Stale)
 			}
 			steps(t, l, 1)
-			if w.act.Motors[0] != 0.5 {
-				t.Errorf("one step later: motor %v, want 0.5", w.act.Motors[0])
+			if w.act.Values[0] != 0.5 {
+				t.Errorf("one step later: motor %v, want 0.5", w.act.Values[0])
 			}
 		})
 	}
@@ -318,7 +320,7 @@ func TestHaltHoldsUntilResume(t *testing.T) {
 	l.Halt() // of a Resume and a Halt that wait together, Halt wins
 	for range 50 {
 		steps(t, l, 1)
-		if w.act.Motors[0] != 0 {
+		if w.act.Values[0] != 0 {
 			t.Fatal("motion after Halt")
 		}
 	}
@@ -328,30 +330,78 @@ func TestHaltHoldsUntilResume(t *testing.T) {
 	}
 	l.Post(Command{Kind: Resume})
 	steps(t, l, 1)
-	if w.act.Motors[0] != 0.5 {
-		t.Errorf("motor %v after Resume, want 0.5", w.act.Motors[0])
+	if w.act.Values[0] != 0.5 {
+		t.Errorf("motor %v after Resume, want 0.5", w.act.Values[0])
 	}
 }
 
-func TestLightsStayAndMotorsDoNot(t *testing.T) {
+// A halt takes the power from what moves and leaves lights as the tasks want them; a step in which no task sets a goal has none.
+func TestHaltLeavesLevels(t *testing.T) {
 	w := &world{period: framePeriod}
 	on := true
 	l := start(t, w, Config{}, Task{Name: "drive", Every: 1, Run: func(f *Frame) {
 		if on {
 			drive(f)
+			f.Act.Set(1, body.Speed, 3)
+			f.Act.Set(2, body.Level, 0.25)
 		}
 	}})
-	c := Command{Kind: SetLights}
-	c.Lights[2] = body.Light{R: 255, B: 7}
-	if !l.Post(c) {
-		t.Fatal("refused")
-	}
+	l.Halt()
 	steps(t, l, 1)
+	var want body.Act
+	want.Set(2, body.Level, 0.25)
+	if w.act != want {
+		t.Errorf("halted: written %+v, want %+v", w.act, want)
+	}
 	on = false
 	steps(t, l, 1)
-	if want := (body.Act{Lights: c.Lights}); w.act != want {
-		t.Errorf("written %+v, want %+v", w.act, want)
+	if w.act != (body.Act{}) {
+		t.Errorf("without goals: written %+v, want none", w.act)
 	}
+}
+
+// A body says how slow it is: at 100 ms a frame its motors keep their power between two frames (AMIGO-SIP-01), and lose it where it is stale.
+func TestTimingOfTheBody(t *testing.T) {
+	slow := body.Timing{Rhythm: 100 * time.Millisecond, Stale: 250 * time.Millisecond, Silent: 2 * time.Second}
+	w := &world{period: slow.Rhythm}
+	l, err := New(Config{}, w, Task{Name: "drive", Every: 1, Run: drive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.now, w.next = time.Hour, time.Hour+w.period
+	l.begin(timed{w, slow}, w.now)
+	steps(t, l, 129)
+	if l.stats.Stale != 0 || w.writes != 129 || w.act.Values[0] != 0.5 {
+		t.Errorf("129 frames of 100 ms: %d writes, %d stale, duty %v; want 129, 0, 0.5", w.writes, l.stats.Stale, w.act.Values[0])
+	}
+	w.silent = w.now + 400*time.Millisecond
+	steps(t, l, 1)
+	if l.stats.Stale != 1 || w.act.Values[0] != 0 && w.halts == 0 {
+		t.Errorf("after 400 ms of silence: %d stale, duty %v, %d halts; want the power gone", l.stats.Stale, w.act.Values[0], w.halts)
+	}
+	w.silent = w.now + time.Hour
+	for ended := false; !ended; {
+		if err := l.Step(l.read()); errors.Is(err, ErrSilent) {
+			ended = true
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.now - l.lastFresh; got < slow.Silent || got > slow.Silent+4*slow.Rhythm {
+		t.Errorf("given up after %v, want about %v", got, slow.Silent)
+	}
+}
+
+// timed is a world whose body states its timing.
+type timed struct {
+	*world
+	timing body.Timing
+}
+
+func (b timed) Describe() body.Description {
+	d := b.world.Describe()
+	d.Timing = b.timing
+	return d
 }
 
 func TestShutdownHaltsFirstAndEndsTheRun(t *testing.T) {
@@ -370,16 +420,14 @@ func TestFullMailboxRefusesTheNewest(t *testing.T) {
 	w := &world{period: framePeriod}
 	l := start(t, w, Config{StatsEvery: 1})
 	for i := range mailboxSize + 3 {
-		c := Command{Kind: SetLights}
-		c.Lights[0].R = uint8(i + 1)
-		if got, want := l.Post(c), i < mailboxSize; got != want {
+		if got, want := l.Post(Command{Kind: Resume}), i < mailboxSize; got != want {
 			t.Fatalf("command %d: accepted %v, want %v", i, got, want)
 		}
 	}
 	steps(t, l, 1)
 	var s Stats
-	if !l.Stats(&s) || s.Refused != 3 || w.act.Lights[0].R != mailboxSize {
-		t.Errorf("refused %d, light %d; want 3, %d", s.Refused, w.act.Lights[0].R, mailboxSize)
+	if !l.Stats(&s) || s.Refused != 3 {
+		t.Errorf("refused %d, want 3", s.Refused)
 	}
 	if !l.Post(Command{Kind: Resume}) {
 		t.Error("the drained mailbox refuses")
@@ -497,19 +545,15 @@ func TestPassingWriteErrorIsCounted(t *testing.T) {
 	}
 }
 
-func batteryTask(f *Frame) {
-	f.Battery = f.Battery.Step(power.Input{Volts: f.Sense.BatteryVolts}, f.DT)
-}
-
 func TestSnapshotIsTheStep(t *testing.T) {
 	w := &world{period: framePeriod}
-	l := start(t, w, Config{}, Task{Name: "drive", Every: 1, Run: drive}, Task{Name: "battery", Every: 1, Run: batteryTask})
+	l := start(t, w, Config{}, Task{Name: "drive", Every: 1, Run: drive})
 	var s Snapshot
 	if l.Snapshot(&s) {
 		t.Error("a snapshot before the first step")
 	}
 	steps(t, l, 3)
-	if !l.Snapshot(&s) || s.Frame.Step != 3 || s.Sense.Seq != 3 || s.Act.Motors[0] != 0.5 || s.Frame.Battery != (power.Battery{Volts: 3.9, Level: power.Nominal}) {
+	if !l.Snapshot(&s) || s.Frame.Step != 3 || s.Sense.Seq != 3 || s.Act.Values[0] != 0.5 || s.Sense.Values[0] != 3.9 {
 		t.Errorf("snapshot %+v", s)
 	}
 	if s.Frame.Sense != nil || s.Frame.Act != nil {
@@ -525,7 +569,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	for name, period := range map[string]time.Duration{"body's rhythm": framePeriod, "own deadlines": 0} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{period: period}
-			l := start(t, w, Config{StatsEvery: 3}, Task{Name: "drive", Every: 1, Run: drive}, Task{Name: "battery", Every: 1, Run: batteryTask})
+			l := start(t, w, Config{StatsEvery: 3}, Task{Name: "drive", Every: 1, Run: drive})
 			n := 0
 			got := testing.AllocsPerRun(2000, func() {
 				if n++; n%50 == 0 {
@@ -534,7 +578,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 				if n%400 == 0 {
 					w.silent = w.now + 200*time.Millisecond
 				}
-				l.Post(Command{Kind: SetLights})
+				l.Post(Command{Kind: Resume})
 				l.Halt()
 				if err := l.Step(l.read()); err != nil {
 					t.Error(err)
@@ -550,7 +594,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 // BenchmarkStep guards the core's own share of the period, body and tasks aside.
 func BenchmarkStep(b *testing.B) {
 	w := &world{period: framePeriod}
-	l := start(b, w, Config{}, Task{Name: "drive", Every: 1, Run: drive}, Task{Name: "battery", Every: 1, Run: batteryTask})
+	l := start(b, w, Config{}, Task{Name: "drive", Every: 1, Run: drive})
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := l.Step(l.read()); err != nil {

@@ -3,8 +3,6 @@ package rt
 import (
 	"sync"
 	"sync/atomic"
-
-	"kennel/edge/body"
 )
 
 // CommandKind says what a Command asks for. The zero value asks for nothing.
@@ -12,16 +10,12 @@ type CommandKind uint8
 
 // The commands that go through the mailbox.
 const (
-	_         CommandKind = iota
-	SetLights             // Lights become the body's lights until the next SetLights
-	Resume                // lifts a halt
+	_      CommandKind = iota
+	Resume             // lifts a halt
 )
 
 // Command is a request to the loop. It has a fixed size and holds no pointers.
-type Command struct {
-	Kind   CommandKind
-	Lights [body.MaxLights]body.Light
-}
+type Command struct{ Kind CommandKind }
 
 const mailboxSize = 64 // of which a loop that runs empties all in each step
 

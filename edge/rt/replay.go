@@ -110,11 +110,7 @@ func playStep(l *Loop, t *Tape, b *playedBody, payload []byte) (ended bool, err 
 		case tapeShutdown:
 			l.Shutdown()
 		default:
-			c := Command{Kind: CommandKind(kind)}
-			if c.Kind == SetLights {
-				f.lights(&c.Lights)
-			}
-			if !l.Post(c) {
+			if !l.Post(Command{Kind: CommandKind(kind)}) {
 				return false, fmt.Errorf("%w: more commands than a step takes", ErrRecording)
 			}
 		}
@@ -127,10 +123,11 @@ func playStep(l *Loop, t *Tape, b *playedBody, payload []byte) (ended bool, err 
 	b.failed, b.broke = f.u8(), f.u8()
 	var act body.Act
 	if want&wroteAct != 0 {
-		for i := range t.nMotors {
-			act.Motors[i] = f.f64()
+		for i := range t.drives {
+			if act.Goals[i] = body.Goals(f.u8()); act.Goals[i] != 0 {
+				act.Values[i] = f.f64()
+			}
 		}
-		f.lights(&act.Lights)
 	}
 	end := f.u8()
 	if !f.ok() || len(f.b) != 0 {
@@ -144,14 +141,13 @@ func playStep(l *Loop, t *Tape, b *playedBody, payload []byte) (ended bool, err 
 	case endOf(got) != end:
 		return false, fmt.Errorf("%w: it ends with %v, recorded was end %d", ErrDiffers, got, end)
 	case t.wrote != want:
-		return false, fmt.Errorf("%w: it does %03b to the body, recorded was %03b (write 1, halt 2, shut down 4; without power: charger 8, sensors 16)", ErrDiffers, t.wrote, want)
+		return false, fmt.Errorf("%w: it does %03b to the body, recorded was %03b (write 1, halt 2, shut down 4)", ErrDiffers, t.wrote, want)
 	case want&wroteAct == 0:
-	case t.act.Lights != act.Lights:
-		return false, fmt.Errorf("%w: lights %v, recorded were %v", ErrDiffers, t.act.Lights, act.Lights)
 	default:
-		for i := range t.nMotors {
-			if math.Float64bits(t.act.Motors[i]) != math.Float64bits(act.Motors[i]) {
-				return false, fmt.Errorf("%w: duty %v of motor %d, recorded was %v", ErrDiffers, t.act.Motors[i], i, act.Motors[i])
+		for i := range t.drives {
+			if t.act.Goals[i] != act.Goals[i] || act.Goals[i] != 0 && math.Float64bits(t.act.Values[i]) != math.Float64bits(act.Values[i]) {
+				return false, fmt.Errorf("%w: %s gets %v (goal %b), recorded was %v (goal %b)",
+					ErrDiffers, b.d.Drives[i].Device, t.act.Values[i], t.act.Goals[i], act.Values[i], act.Goals[i])
 			}
 		}
 	}
@@ -251,35 +247,22 @@ func (f *fields) f64() float64        { return math.Float64frombits(f.u64()) }
 func (f *fields) flag() bool          { return f.u8() != 0 }
 func (f *fields) text() string        { return string(f.bytes(int(f.u8()))) }
 
-func (f *fields) lights(all *[body.MaxLights]body.Light) {
-	for i := range all {
-		all[i] = body.Light{R: f.u8(), G: f.u8(), B: f.u8()}
-	}
-}
-
 func (f *fields) sense(s *body.Sense, t *Tape) {
 	s.At = f.time()
 	both := f.u64()
 	s.Seq, s.Epoch = uint32(both), uint32(both>>32)
-	s.Fresh = f.flag()
-	for i := range t.nMotors {
-		s.Motors[i] = body.Motor{Position: f.f64(), Speed: f.f64(), Unseen: f.flag()}
-	}
-	for i := range t.nCliffs {
-		s.Cliffs[i] = f.f64()
-	}
-	s.BatteryVolts, s.ChargerVolts, s.Temperature = f.f64(), f.f64(), f.f64()
-	s.Power = body.Power(f.u16())
-	s.ProxMetres, s.ProxAt = f.f64(), f.time()
-	s.ProxSignal, s.ProxAmbient = f.f64(), f.f64()
-	s.Touch, s.TouchAt = f.f64(), f.time()
-	s.Button, s.Fault = f.flag(), f.u16()
-	s.Inertial = body.Inertial{At: f.time()}
-	if s.Inertial.At == 0 {
-		return
-	}
-	for i := range s.Inertial.Accel {
-		s.Inertial.Accel[i], s.Inertial.Gyro[i] = f.f64(), f.f64()
+	s.Fresh, s.Fault = f.flag(), f.u16()
+	for c := range t.channels {
+		s.Values[c], s.Times[c] = 0, 0
+		switch f.u8() {
+		case timeNever:
+			continue
+		case timeAt:
+			s.Times[c] = s.At
+		default:
+			s.Times[c] = f.time()
+		}
+		s.Values[c] = f.f64()
 	}
 }
 
@@ -299,12 +282,19 @@ func (c *playedClock) SleepUntil(time.Duration) {}
 func (b *playedBody) describe(payload []byte, t *Tape) (now time.Duration, ok bool) {
 	f := fields{b: payload}
 	now = f.time()
-	b.d = body.Description{Period: f.time()}
-	t.nMotors, t.nCliffs, t.nLights = int(f.u8()), int(f.u8()), int(f.u8())
-	b.d.Motors, b.d.Cliffs, b.d.Lights = make([]string, t.nMotors), make([]string, t.nCliffs), make([]string, t.nLights)
+	b.d = body.Description{Timing: body.Timing{Rhythm: f.time(), Step: f.time(), Stale: f.time(), Silent: f.time()}}
+	good := min(b.d.Rhythm, b.d.Step, b.d.Stale, b.d.Silent) >= 0
 	b.d.Species, b.d.Model, b.d.Firmware = f.text(), f.text(), f.text()
-	good := t.nMotors <= body.MaxMotors && t.nCliffs <= body.MaxCliffs && t.nLights <= body.MaxLights && b.d.Period >= 0
-	return now, f.ok() && len(f.b) == 0 && good
+	b.d.Channels = make([]body.Channel, f.u8())
+	for i := range b.d.Channels {
+		b.d.Channels[i] = body.Channel{Name: f.text(), Unit: f.text()}
+	}
+	b.d.Drives = make([]body.Drive, f.u8())
+	for i := range b.d.Drives {
+		b.d.Drives[i] = body.Drive{Device: f.text(), Takes: body.Goals(f.u8())}
+	}
+	t.channels, t.drives = len(b.d.Channels), len(b.d.Drives)
+	return now, f.ok() && len(f.b) == 0 && good && t.channels <= body.MaxChannels && t.drives <= body.MaxDrives
 }
 
 // The loop does to it what it did to the body; the tape sees that.

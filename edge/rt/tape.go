@@ -17,13 +17,17 @@ import (
 //
 //	u8 kind, u16 size, payload, u32 CRC-32 (IEEE) of all before it
 //
-//	begin  'B'  i64 now, i64 period, u8 motors, u8 cliffs, u8 lights, then species, model, firmware as u8 length and bytes
+//	begin  'B'  i64 now, i64 rhythm, step, stale, silent, then species, model, firmware as u8 length and bytes; u8 number of channels, each its
+//	            name and unit; u8 number of drives, each its device and u8 what it takes
 //	step   'S'  i64 now, u8 what was read, the measurement (or the fault of a silent body), commands, inputs of tasks, what was written, why it ended
 //	gap    'G'  u64 records that were lost before this one: nobody emptied the ring in time
 //
-// The number in the magic is the version of all this: 2 added the inertial sensors to the measurement, 3 the rates of the range finder.
+// A measurement is i64 at, u32 seq, u32 epoch, u8 fresh, u16 fault, then for each channel u8 when it was measured (1: at, 0: never, 2: an i64
+// follows) and, unless never, its f64 value. What was written is, for each drive, u8 its goal and, if it has one, the f64 set-point.
+//
+// The number in the magic is the version of all this: from 4 on a recording names its channels and drives, so that one of any body can be read.
 const (
-	tapeMagic  = "KRT3"
+	tapeMagic  = "KRT4"
 	recordHead = 3
 	recordSum  = 4
 	maxRecord  = 8 << 10
@@ -49,8 +53,13 @@ const (
 	wroteAct  = 1 << iota // Write
 	wroteHalt             // Halt, once or more
 	wroteOff              // Shutdown
+)
 
-	wroteParts = iota // from this bit on: body.Parts of Write
+// When a channel was measured.
+const (
+	timeNever = iota
+	timeAt
+	timeOther
 )
 
 // Why a step ended the run.
@@ -73,9 +82,8 @@ type Tape struct {
 	buf      [maxRecord]byte
 	n        int
 	whole    bool // it fits
-	nMotors  int
-	nCliffs  int
-	nLights  int
+	channels int
+	drives   int
 	nCmd     int // where their count stands
 	inputs   [maxInputs]struct{ from, to int }
 	inCount  int
@@ -242,16 +250,25 @@ func (t *Tape) begin(d *body.Description, now time.Duration) {
 	if t == nil || t.playing {
 		return
 	}
-	t.nMotors, t.nCliffs, t.nLights = min(len(d.Motors), body.MaxMotors), min(len(d.Cliffs), body.MaxCliffs), min(len(d.Lights), body.MaxLights)
+	t.channels, t.drives = min(len(d.Channels), body.MaxChannels), min(len(d.Drives), body.MaxDrives)
 	t.start(kindBegin)
 	t.time(now)
-	t.time(d.Period)
-	t.u8(uint8(t.nMotors))
-	t.u8(uint8(t.nCliffs))
-	t.u8(uint8(t.nLights))
+	for _, v := range [...]time.Duration{d.Rhythm, d.Step, d.Stale, d.Silent} {
+		t.time(v)
+	}
 	t.text(d.Species)
 	t.text(d.Model)
 	t.text(d.Firmware)
+	t.u8(uint8(t.channels))
+	for _, c := range d.Channels[:t.channels] {
+		t.text(c.Name)
+		t.text(c.Unit)
+	}
+	t.u8(uint8(t.drives))
+	for _, v := range d.Drives[:t.drives] {
+		t.text(v.Device)
+		t.u8(uint8(v.Takes))
+	}
 	t.end()
 }
 
@@ -281,34 +298,19 @@ func (t *Tape) sense(s *body.Sense) {
 	t.time(s.At)
 	t.u64(uint64(s.Seq) | uint64(s.Epoch)<<32)
 	t.flag(s.Fresh)
-	for i := range t.nMotors {
-		m := &s.Motors[i]
-		t.f64(m.Position)
-		t.f64(m.Speed)
-		t.flag(m.Unseen)
-	}
-	for i := range t.nCliffs {
-		t.f64(s.Cliffs[i])
-	}
-	t.f64(s.BatteryVolts)
-	t.f64(s.ChargerVolts)
-	t.f64(s.Temperature)
-	t.u16(uint16(s.Power))
-	t.f64(s.ProxMetres)
-	t.time(s.ProxAt)
-	t.f64(s.ProxSignal)
-	t.f64(s.ProxAmbient)
-	t.f64(s.Touch)
-	t.time(s.TouchAt)
-	t.flag(s.Button)
 	t.u16(s.Fault)
-	t.time(s.Inertial.At)
-	if s.Inertial.At == 0 {
-		return
-	}
-	for i := range s.Inertial.Accel {
-		t.f64(s.Inertial.Accel[i])
-		t.f64(s.Inertial.Gyro[i])
+	for c := range t.channels {
+		switch s.Times[c] {
+		case 0:
+			t.u8(timeNever)
+			continue
+		case s.At:
+			t.u8(timeAt)
+		default:
+			t.u8(timeOther)
+			t.time(s.Times[c])
+		}
+		t.f64(s.Values[c])
 	}
 }
 
@@ -325,17 +327,6 @@ func (t *Tape) command(c *Command) {
 	}
 	t.count()
 	t.u8(uint8(c.Kind))
-	if c.Kind == SetLights {
-		t.lights(&c.Lights)
-	}
-}
-
-func (t *Tape) lights(all *[body.MaxLights]body.Light) {
-	for _, l := range all {
-		t.u8(l.R)
-		t.u8(l.G)
-		t.u8(l.B)
-	}
 }
 
 // asked records a halt or shutdown that was asked for.
@@ -357,7 +348,6 @@ func (t *Tape) did(what uint8, act *body.Act, err error) {
 	t.wrote |= what
 	if act != nil {
 		t.act = *act
-		t.wrote |= uint8(act.Off) << wroteParts
 	}
 	switch {
 	case err == nil:
@@ -384,10 +374,12 @@ func (t *Tape) close(err error) {
 	t.u8(t.failed)
 	t.u8(t.broke)
 	if t.wrote&wroteAct != 0 {
-		for i := range t.nMotors {
-			t.f64(t.act.Motors[i])
+		for i := range t.drives {
+			t.u8(uint8(t.act.Goals[i]))
+			if t.act.Goals[i] != 0 {
+				t.f64(t.act.Values[i])
+			}
 		}
-		t.lights(&t.act.Lights)
 	}
 	t.u8(endOf(err))
 	if !t.playing {

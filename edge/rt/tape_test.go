@@ -24,11 +24,12 @@ func pilot(tape *Tape, outside func() []byte) Task {
 		for _, b := range in {
 			sum += float64(b) / 7
 		}
-		sum = 0.9*sum + f.Sense.BatteryVolts + f.DT.Seconds() + float64(f.Sense.Seq%5)
-		if f.Sense.Button {
+		sum = 0.9*sum + f.Sense.Values[0] + f.DT.Seconds() + float64(f.Sense.Seq%5)
+		if f.Sense.Values[1] > 0 {
 			sum = -sum
 		}
-		f.Act.Motors[0], f.Act.Motors[1] = sum/100, -sum/300
+		f.Act.Set(0, body.Duty, sum/100)
+		f.Act.Set(1, body.Duty, -sum/300)
 	}}
 }
 
@@ -46,10 +47,10 @@ func recorded(t testing.TB, seed uint64, n int) []byte {
 		return in
 	}))
 	var out bytes.Buffer
-	for i := range n {
+	for range n {
 		switch rng.IntN(40) {
 		case 0:
-			l.Post(Command{Kind: SetLights, Lights: [body.MaxLights]body.Light{{R: byte(i)}, {G: byte(i + 1)}}})
+			l.Post(Command{Kind: Resume})
 		case 1:
 			l.Halt()
 		case 2, 3:
@@ -105,12 +106,12 @@ func TestReplayFindsADifference(t *testing.T) {
 			n := 0
 			return []Task{pilot(tape, func() []byte { return nil }), {Name: "bit", Every: 1, Run: func(f *Frame) {
 				if n++; n >= 200 {
-					f.Act.Motors[0] *= 1 + 1e-15
+					f.Act.Values[0] *= 1 + 1e-15
 				}
 			}}}
 		},
 		"lights": func(tape *Tape) []Task {
-			return []Task{pilot(tape, func() []byte { return nil }), {Name: "lights", Every: 1, Run: func(f *Frame) { f.Act.Lights[3].B++ }}}
+			return []Task{pilot(tape, func() []byte { return nil }), {Name: "lights", Every: 1, Run: func(f *Frame) { f.Act.Set(2, body.Level, 1) }}}
 		},
 	} {
 		done, err := Replay(bytes.NewReader(b), Config{}, tasks, nil)
@@ -134,7 +135,9 @@ func TestTapeHoldsEveryField(t *testing.T) {
 	var want body.Sense
 	fill(rng, reflect.ValueOf(&want).Elem())
 	tape := NewTape(0)
-	d := body.Description{Species: "vic", Period: framePeriod, Motors: make([]string, body.MaxMotors), Cliffs: make([]string, body.MaxCliffs), Lights: make([]string, body.MaxLights)}
+	d := body.Description{
+		Species: "vic", Timing: body.Timing{Rhythm: framePeriod}, Channels: make([]body.Channel, body.MaxChannels), Drives: make([]body.Drive, body.MaxDrives),
+	}
 	tape.begin(&d, time.Hour)
 	tape.open(2*time.Hour, &want, nil)
 	tape.close(nil)
@@ -150,8 +153,8 @@ func TestTapeHoldsEveryField(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if n := reflect.TypeFor[Command]().NumField(); n != 2 {
-		t.Errorf("a Command has %d fields; Tape.command and playStep know of Kind and Lights", n)
+	if n := reflect.TypeFor[Command]().NumField(); n != 1 {
+		t.Errorf("a Command has %d fields; Tape.command and playStep know of Kind", n)
 	}
 }
 
@@ -236,7 +239,7 @@ func TestTapeAllocatesNothing(t *testing.T) {
 	in := []byte{1, 2, 3}
 	l := start(t, w, Config{Tape: tape}, pilot(tape, func() []byte { return in }))
 	if n := testing.AllocsPerRun(500, func() {
-		l.Post(Command{Kind: SetLights})
+		l.Post(Command{Kind: Resume})
 		if err := l.Step(l.read()); err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +307,7 @@ func FuzzReplay(f *testing.F) {
 // A recording of another version is refused by its number; one that is none, by its beginning.
 func TestRecordingOfAnotherVersion(t *testing.T) {
 	b := recorded(t, 2, 8)
-	for want, magic := range map[string]string{`of version "2", want "3"`: "KRT2", `begins with "RIFF"`: "RIFF", `begins with "KR`: "KR"} {
+	for want, magic := range map[string]string{`of version "3", want "4"`: "KRT3", `begins with "RIFF"`: "RIFF", `begins with "KR`: "KR"} {
 		bad := append([]byte(magic), b[len(magic):]...)
 		if len(magic) < len(tapeMagic) {
 			bad = bad[:len(magic)]

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/power"
 )
 
 // MaxTasks bounds the task table.
@@ -25,12 +24,10 @@ type Frame struct {
 	DT     time.Duration // since the step before; 0 in the first
 	Step   uint64        // counts periods, skipped ones included
 	Run    uint32        // counts the bodies that the loop ran: with another one, or the same opened again, everything it counts begins anew
-	Stale  bool          // the measurement is old: motors will be forced to 0
-	Halted bool          // somebody said so: motors will be forced to 0
+	Stale  bool          // the measurement is old: what moves gets no power
+	Halted bool          // a halt holds: what moves gets no power
 	Sense  *body.Sense   // read only
-	Act    *body.Act     // motors are 0 at the start of each step, lights as last commanded
-
-	Battery power.Battery // kept from step to step, published with the Snapshot
+	Act    *body.Act     // without any goal at the start of each step
 }
 
 // TaskStats is what a task's row has counted since the loop was made.

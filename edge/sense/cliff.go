@@ -3,7 +3,6 @@ package sense
 import (
 	"time"
 
-	"kennel/edge/body"
 	"kennel/edge/power"
 )
 
@@ -20,11 +19,14 @@ type CliffEvents struct {
 	LineEnd      Set // and ends: the light is that of the floor level again
 }
 
+// MaxCliffs is how many cliff sensors a body may have.
+const MaxCliffs = 8
+
 // Cliffs tells floor from none, each sensor by its own floor level (VEC-IO-20). NewCliffs makes one.
 type Cliffs struct {
 	cfg  CliffConfig
 	n    int
-	s    [body.MaxCliffs]cliff
+	s    [MaxCliffs]cliff
 	low  Set
 	seen bool
 }
@@ -38,7 +40,7 @@ type cliff struct {
 
 // NewCliffs returns the detector of a body with n sensors. cfg must be valid.
 func NewCliffs(cfg CliffConfig, n int) Cliffs {
-	return Cliffs{cfg: cfg, n: min(max(n, 0), body.MaxCliffs)}
+	return Cliffs{cfg: cfg, n: min(max(n, 0), MaxCliffs)}
 }
 
 // Low returns the sensors that see no floor.
@@ -72,7 +74,7 @@ func (c *Cliffs) Dark() {
 }
 
 // Step takes in one new frame, dt after the one before. A reading that is no number is no floor.
-func (c *Cliffs) Step(dt time.Duration, readings *[body.MaxCliffs]float64) (ev CliffEvents) {
+func (c *Cliffs) Step(dt time.Duration, readings *[MaxCliffs]float64) (ev CliffEvents) {
 	c.seen = true
 	brightest := 0.0
 	for _, r := range readings[:c.n] {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"kennel/edge/body"
 )
 
 const (
@@ -273,8 +271,8 @@ func TestTouchStats(t *testing.T) {
 }
 
 // floor is four sensors' readings.
-func floor(v ...float64) *[body.MaxCliffs]float64 {
-	var r [body.MaxCliffs]float64
+func floor(v ...float64) *[MaxCliffs]float64 {
+	var r [MaxCliffs]float64
 	copy(r[:], v)
 	return &r
 }
@@ -440,7 +438,7 @@ func TestCliffProperties(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		c := NewCliffs(Default().Cliff, 4)
 		for range 5000 {
-			var r [body.MaxCliffs]float64
+			var r [MaxCliffs]float64
 			for i := range 4 {
 				r[i] = counts([]float64{260, 300, 600, 900}[i] * (1 + 0.05*rng.NormFloat64()))
 			}
@@ -459,7 +457,7 @@ func TestCliffProperties(t *testing.T) {
 		}
 		since := [4]int{-100, -100, -100, -100}
 		for step := range 20000 {
-			var r [body.MaxCliffs]float64
+			var r [MaxCliffs]float64
 			for i := range 4 {
 				r[i] = rng.Float64()
 			}
@@ -793,7 +791,7 @@ func TestConfig(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tc.name) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		if s, err := New(c, &body.Description{}); err == nil || s != nil {
+		if s, err := New(c, 0); err == nil || s != nil {
 			t.Errorf("%s: New took it", tc.name)
 		}
 	}

@@ -578,28 +578,28 @@ func TestRandomHandling(t *testing.T) {
 // frames feeds whole Senses.
 type frames struct {
 	*Senses
-	now   time.Duration
-	sense body.Sense
-	in    Input
+	now time.Duration
+
+	in Input
 }
 
 func newFrames(t testing.TB) *frames {
-	s, err := New(Default(), &body.Description{Cliffs: []string{"cliffFL", "cliffFR", "cliffBL", "cliffBR"}})
+	s, err := New(Default(), 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &frames{Senses: s, now: time.Hour}
-	f.sense.Touch = idle
+	f.in.Reading.Touch = idle
 	for i := range 4 {
-		f.sense.Cliffs[i] = 0.6
+		f.in.Reading.Cliffs[i] = 0.6
 	}
-	f.in = Input{Sense: &f.sense, LiftHeight: 0.092, Prox: ProxInput{Metres: 0.4}, Inertial: Inertial{Accel: Vec{0, 0, Gravity}}}
+	f.in = Input{Reading: f.in.Reading, LiftHeight: 0.092, Prox: ProxInput{Metres: 0.4}, Inertial: Inertial{Accel: Vec{0, 0, Gravity}}}
 	return f
 }
 
 func (f *frames) step() (State, Events) {
 	f.now += frame
-	f.sense.At, f.sense.TouchAt, f.sense.Fresh = f.now, f.now, true
+	f.in.Reading.At, f.in.Reading.TouchAt, f.in.Reading.Fresh = f.now, f.now, true
 	f.in.Prox.At, f.in.Inertial.At = f.now, f.now
 	return f.Step(f.now, frame, &f.in)
 }
@@ -614,21 +614,21 @@ func TestSenses(t *testing.T) {
 	if !st.CliffsKnown || st.Cliffs != 0 || !st.Prox.Valid || st.Touched || st.Motion.OffTreads != OnTreads || st.Motion.Gyro != GyroCalibrated {
 		t.Fatalf("at rest: %+v", st)
 	}
-	f.sense.Touch, f.sense.Button = hand, true
+	f.in.Reading.Touch, f.in.Reading.Button = hand, true
 	for range 100 {
 		st, _ = f.step()
 	}
 	if !st.Touched || !st.Button || st.TouchRaw != hand {
 		t.Errorf("touched and pressed: %+v", st)
 	}
-	f.sense.Touch, f.sense.Button = idle, false
-	f.sense.Cliffs[2] = 0
+	f.in.Reading.Touch, f.in.Reading.Button = idle, false
+	f.in.Reading.Cliffs[2] = 0
 	f.step()
 	if st, _ = f.step(); st.Cliffs != 1<<2 {
 		t.Errorf("cliffs %b in the second frame (VEC-IO-20)", st.Cliffs)
 	}
 	before := st
-	f.sense.Fresh = false
+	f.in.Reading.Fresh = false
 	for range 20 {
 		f.now += frame
 		if st, ev := f.Step(f.now, frame, &f.in); st.Cliffs != before.Cliffs || ev.Cliff != (CliffEvents{}) {
@@ -637,7 +637,7 @@ func TestSenses(t *testing.T) {
 	}
 	hand := tremor(0.1)
 	for i := range 4 {
-		f.sense.Cliffs[i] = 0
+		f.in.Reading.Cliffs[i] = 0
 	}
 	for i := range 200 {
 		w, a := hand(time.Duration(i) * frame)
@@ -648,7 +648,7 @@ func TestSenses(t *testing.T) {
 		t.Errorf("in a hand: %+v", st)
 	}
 	for i := range 4 {
-		f.sense.Cliffs[i] = 0.2 // a much darker floor: a third of the first
+		f.in.Reading.Cliffs[i] = 0.2 // a much darker floor: a third of the first
 	}
 	f.in.Inertial.Gyro, f.in.Inertial.Accel = Vec{}, Vec{0, 0, Gravity}
 	for range 800 {
@@ -657,7 +657,7 @@ func TestSenses(t *testing.T) {
 	if st.Motion.PickedUp || st.Cliffs != 0 {
 		t.Errorf("put down on a darker floor: %+v", st)
 	}
-	f.sense.Power |= body.SensorsOff
+	f.in.Reading.Power |= body.SensorsOff
 	if st, _ = f.step(); st.CliffsKnown {
 		t.Error("cliff sensors without power are known (VEC-PWR-22)")
 	}
@@ -668,10 +668,10 @@ func TestSensesAreDeterministic(t *testing.T) {
 	run := func() (last State, sum Events) {
 		f, rng := newFrames(t), rand.New(rand.NewPCG(1, 6))
 		for range 4000 {
-			f.sense.Touch = rng.Float64()
-			f.sense.Button = rng.IntN(30) == 0 != f.sense.Button
+			f.in.Reading.Touch = rng.Float64()
+			f.in.Reading.Button = rng.IntN(30) == 0 != f.in.Reading.Button
 			for i := range 4 {
-				f.sense.Cliffs[i] = rng.Float64()
+				f.in.Reading.Cliffs[i] = rng.Float64()
 			}
 			f.in.Inertial.Gyro = Vec{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
 			f.in.Inertial.Accel = Vec{rng.NormFloat64(), rng.NormFloat64(), Gravity + 5*rng.NormFloat64()}

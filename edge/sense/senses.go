@@ -12,11 +12,23 @@ type Inertial struct {
 	At          time.Duration // when it was measured, 0: the body has none
 }
 
+// Reading is what a body's driver measured: the newest of each, and when.
+type Reading struct {
+	At      time.Duration // when the frame was read
+	Epoch   uint32        // as body.Sense.Epoch
+	Fresh   bool          // it came since the step before
+	Power   body.Power
+	Touch   float64       // 0 to 1 of the sensor's scale
+	TouchAt time.Duration // 0: never
+	Cliffs  [MaxCliffs]float64
+	Button  bool
+}
+
 // Input is all that a step looks at.
 type Input struct {
-	Sense    *body.Sense // read only
+	Reading
 	Inertial Inertial
-	// What a driver knows beyond body.Sense.
+	// What the body's plant knows beyond its frames.
 	HeadAngle, HeadRate float64 // rad, rad/s; raised is positive
 	HeadUnknown         bool    // nobody knows them
 	LiftHeight          float64 // m
@@ -71,20 +83,20 @@ type Senses struct {
 	frame, imu time.Duration // of the newest of each that was taken
 }
 
-// New returns the senses of a body as d describes it.
-func New(cfg Config, d *body.Description) (*Senses, error) {
+// New returns the senses of a body with that many cliff sensors.
+func New(cfg Config, cliffs int) (*Senses, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	return &Senses{
-		Touch: NewTouch(cfg.Touch), Cliffs: NewCliffs(cfg.Cliff, len(d.Cliffs)), Prox: NewRanging(cfg.Prox),
+		Touch: NewTouch(cfg.Touch), Cliffs: NewCliffs(cfg.Cliff, cliffs), Prox: NewRanging(cfg.Prox),
 		Button: NewButton(cfg.Button), Motion: NewMover(cfg.Motion),
 	}, nil
 }
 
 // Step takes in what is new at the time now, dt after the step before. A frame that is not fresh moves time only.
 func (s *Senses) Step(now, dt time.Duration, in *Input) (st State, ev Events) {
-	b := in.Sense
+	b := &in.Reading
 	ev.Touch = s.Touch.Step(dt, TouchInput{Value: b.Touch, At: b.TouchAt, OnCharger: b.Power.Has(body.OnCharger)})
 	if b.Fresh {
 		between := b.At - s.frame

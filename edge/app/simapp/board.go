@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/rt/rtlinux"
 	"kennel/infra/cli"
@@ -20,10 +21,14 @@ import (
 // starts are the words for how a board begins.
 var starts = map[string]vectorsim.Start{"application": vectorsim.StartApplication, "boot-loader": vectorsim.StartBootloader, "empty": vectorsim.StartEmpty}
 
+// layouts are the words for where fields of data frames lie.
+var layouts = map[string]spine.Layout{"genuine": spine.Genuine, "book": spine.Book}
+
 func boardCommand() *cobra.Command {
 	var o struct {
 		cfg                 vectorsim.Config
 		link, socket, start string
+		layout              string
 		wav, where, imu     string
 		pad                 string
 		again               time.Duration
@@ -47,6 +52,9 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 			var ok bool
 			if o.cfg.Start, ok = starts[o.start]; !ok {
 				return cli.Usage("-start %.40q: want application, boot-loader or empty", o.start)
+			}
+			if o.cfg.Layout, ok = layouts[o.layout]; !ok {
+				return cli.Usage("-layout %.40q: want genuine or book", o.layout)
 			}
 			if o.again < 0 {
 				return cli.Usage("-again %v: want 0 or more", o.again)
@@ -109,6 +117,7 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 	f.StringVar(&o.imu, "imu", "", "file that becomes a Unix socket on which the head's inertial sensors answer, for robotd -imu")
 	f.StringVar(&o.pad, "pad", "", "test firmware: file that becomes a link to a pseudo-terminal, the factory's serial line on the charging pad (default: as at home, without one)")
 	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
+	f.StringVar(&o.layout, "layout", "genuine", "where lights, battery flags and range readings are in data frames: genuine (as in the maker's programs) or book (as printed)")
 	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
 	// A bare board has its head started by hand, at any time.
 	f.DurationVar(&o.cfg.BootPatience, "boot-patience", time.Hour, "how long the board waits for the head's first frame")

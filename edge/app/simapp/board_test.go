@@ -127,7 +127,7 @@ func TestForeignHead(t *testing.T) {
 }
 
 func foreignHead(t *testing.T, head, line string) {
-	board, link := startBoardOn(t, line, "-version", "1.6.0.3331", "-volts", "3.9")
+	board, link := startBoardOn(t, line, "-version", "1.6.0.3331", "-volts", "3.9", "-on-charger")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var errs bytes.Buffer
@@ -155,11 +155,17 @@ func foreignHead(t *testing.T, head, line string) {
 	if _, err := fmt.Sscan(said["battery"], &volts); err != nil || volts < 3.8 || volts > 3.95 {
 		t.Errorf("battery %q, want about 3.9", said["battery"])
 	}
+	if !strings.HasPrefix(string(out), "running\n") {
+		t.Errorf("the head says %q, want an application that runs after a mode change (VEC-BODY-H05)", out)
+	}
 	if n := strings.Count(string(out), "back\n"); said["refused"] != "4" || n != 2 {
 		t.Errorf("%q frames refused, back %d times; want 4 and 2", said["refused"], n)
 	}
 	if said["version"] != "1.6.0.3331" || said["mics"] != "320" {
 		t.Errorf("version %q, microphones %q: want 1.6.0.3331 and 320", said["version"], said["mics"])
+	}
+	if near := said["range"] >= "398" && said["range"] <= "402"; said["flags"] != "3" || !near {
+		t.Errorf("battery flags %q, range %q: want 3, powered pads and charging, and 400 mm give or take 2 (VEC-BODY-23)", said["flags"], said["range"])
 	}
 	for m := range 4 {
 		var forth, back int
@@ -224,6 +230,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-pad", file}, cli.ExitUsage, "-pad " + file + ": is there and is no link"},
 		{[]string{"-pty", filepath.Join(dir, "none", "x")}, cli.ExitFailed, "none"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-start", "asleep"}, cli.ExitUsage, "boot-loader"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-layout", "other"}, cli.ExitUsage, "genuine or book"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-volts", "9"}, cli.ExitUsage, "want 3 to 4.2"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-loss", "2"}, cli.ExitUsage, "loss"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-byte-loss", "2"}, cli.ExitUsage, "loss of bytes"},

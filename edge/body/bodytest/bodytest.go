@@ -5,6 +5,7 @@ package bodytest
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,43 +75,48 @@ func describes(t *testing.T, b body.Body) {
 	if d.Species == "" || d.Model == "" {
 		t.Errorf("species %q, model %q: want both", d.Species, d.Model)
 	}
-	for _, list := range []struct {
-		name  string
-		names []string
-		max   int
-	}{{"motors", d.Motors, body.MaxMotors}, {"cliffs", d.Cliffs, body.MaxCliffs}, {"lights", d.Lights, body.MaxLights}} {
-		if len(list.names) > list.max {
-			t.Errorf("%d %s, want at most %d", len(list.names), list.name, list.max)
+	if len(d.Channels) == 0 || len(d.Channels) > body.MaxChannels || len(d.Drives) > body.MaxDrives {
+		t.Errorf("%d channels, %d drives: want 1 to %d and at most %d", len(d.Channels), len(d.Drives), body.MaxChannels, body.MaxDrives)
+	}
+	var names []string
+	for _, c := range d.Channels {
+		names = append(names, "channel "+c.Name)
+	}
+	for _, v := range d.Drives {
+		names = append(names, "drive "+v.Device)
+		if v.Takes == 0 {
+			t.Errorf("drive %s takes no goal", v.Device)
 		}
-		seen := map[string]bool{}
-		for i, name := range list.names {
-			if name == "" || seen[name] {
-				t.Errorf("%s[%d] is called %q: want names, each once", list.name, i, name)
-			}
-			seen[name] = true
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		if strings.HasSuffix(name, " ") || seen[name] {
+			t.Errorf("%q: want names, each once", name)
 		}
+		seen[name] = true
+	}
+	if d.Stale <= max(d.Rhythm, d.Step) || d.Silent <= d.Stale {
+		t.Errorf("timing %+v: want stale after more than a period, and silent after that", d.Timing)
 	}
 }
 
+// measures: every value is finite and lies within what its unit can be, and says when it was measured.
 func measures(t *testing.T, b body.Body) {
 	d := b.Describe()
 	var s body.Sense
 	for range 20 {
 		Next(t, b, &s)
-		within(t, "battery volts", s.BatteryVolts, 0, 30)
-		within(t, "charger volts", s.ChargerVolts, 0, 60)
-		within(t, "temperature", s.Temperature, -40, 125)
-		within(t, "touch", s.Touch, 0, 1)
-		for i := range s.Cliffs {
-			within(t, "cliff", s.Cliffs[i], 0, 1)
-		}
-		for i := range d.Motors {
-			within(t, "speed of "+d.Motors[i], s.Motors[i].Speed, -1000, 1000)
-			within(t, "position of "+d.Motors[i], s.Motors[i].Position, -1e6, 1e6)
-		}
-		for _, at := range []time.Duration{s.ProxAt, s.TouchAt} {
-			if at < 0 || at > s.At {
-				t.Errorf("a sensor measured at %v, the frame was read at %v", at, s.At)
+		for i, c := range d.Channels {
+			limit := 1e6
+			switch c.Unit {
+			case "V":
+				limit = 60
+			case "Celsius":
+				limit = 125
+			}
+			within(t, c.Name+" in "+c.Unit, s.Values[i], -limit, limit)
+			if s.Times[i] < 0 || s.Times[i] > s.At {
+				t.Errorf("%s was measured at %v, the frame was read at %v", c.Name, s.Times[i], s.At)
 			}
 		}
 		if err := b.Write(&body.Act{}); err != nil {
@@ -166,7 +172,7 @@ func polls(t *testing.T, b body.Body) {
 
 // skips: after a pause there is one step to make, not one for each frame that queued up.
 func skips(t *testing.T, b body.Body) {
-	period := b.Describe().Period
+	period := b.Describe().Rhythm
 	if period == 0 {
 		return // a body without a rhythm queues nothing
 	}
@@ -193,14 +199,36 @@ func skips(t *testing.T, b body.Body) {
 	}
 }
 
+// moving returns the goal that makes a drive move for good, and the channel that shows it: the one of its device that measures a position, else
+// the first. false: it is no motor.
+func moving(d *body.Description, drive int) (g body.Goals, v float64, channel int, ok bool) {
+	for i, c := range d.Channels {
+		if strings.HasPrefix(c.Name, d.Drives[drive].Device+".") && (!ok || strings.HasSuffix(c.Name, ".position")) {
+			channel, ok = i, true
+		}
+	}
+	switch takes := d.Drives[drive].Takes; {
+	case takes&body.Duty != 0:
+		return body.Duty, 0.3, channel, ok
+	case takes&body.Speed != 0:
+		return body.Speed, 0.2, channel, ok
+	case takes&body.Position != 0:
+		return body.Position, 0.3, channel, ok
+	}
+	return 0, 0, 0, false
+}
+
 func movesAndHalts(t *testing.T, b body.Body) {
-	for i, name := range b.Describe().Motors {
+	d := b.Describe()
+	for i, drive := range d.Drives {
+		g, v, channel, ok := moving(&d, i)
+		if !ok {
+			continue
+		}
 		var still, act body.Act
-		act.Motors[i] = 0.3
+		act.Set(i, g, v)
 		start := Until(t, b, &still, "the first frame", func(*body.Sense) bool { return true })
-		Until(t, b, &act, name+" moves", func(s *body.Sense) bool {
-			return s.Motors[i].Speed > 0 && s.Motors[i].Position > start.Motors[i].Position
-		})
+		Until(t, b, &act, drive.Device+" moves", func(s *body.Sense) bool { return s.Values[channel] != start.Values[channel] })
 
 		// Halt may be lost on the way like any frame: what counts is that repeating it ends the motion for good.
 		var s body.Sense
@@ -210,28 +238,25 @@ func movesAndHalts(t *testing.T, b body.Body) {
 				t.Fatalf("Halt: %v", err)
 			}
 			Next(t, b, &s)
-			if s.Motors[i].Position == position {
+			if s.Values[channel] == position {
 				quiet++
 			} else {
-				quiet, position = 0, s.Motors[i].Position
+				quiet, position = 0, s.Values[channel]
 			}
 			if mono.Now() > deadline {
-				t.Fatalf("%s still moves %v after Halt: %+v", name, patience, s.Motors[i])
+				t.Fatalf("%s still moves %v after Halt: %v", drive.Device, patience, s.Values[channel])
 			}
-		}
-		if s.Motors[i].Speed != 0 {
-			t.Errorf("%s stands and has speed %v", name, s.Motors[i].Speed)
 		}
 	}
 }
 
 func limits(t *testing.T, b body.Body) {
-	n := len(b.Describe().Motors)
+	d := b.Describe()
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 2, -2, math.MaxFloat64} {
 		var s body.Sense
 		var a body.Act
-		for i := range n {
-			a.Motors[i] = v
+		for i, drive := range d.Drives {
+			a.Set(i, drive.Takes&-drive.Takes, v) // one of its goals
 		}
 		Next(t, b, &s)
 		if err := b.Write(&a); err != nil {
@@ -246,7 +271,9 @@ func limits(t *testing.T, b body.Body) {
 func allocatesNothing(t *testing.T, b body.Body) {
 	var s body.Sense
 	var a body.Act
-	a.Lights[0] = body.Light{R: 1}
+	for i, drive := range b.Describe().Drives {
+		a.Set(i, drive.Takes&-drive.Takes, 0)
+	}
 	if n := testing.AllocsPerRun(50, func() {
 		_ = b.Read(&s, mono.Now()+patience)
 		_ = b.Write(&a)

@@ -10,6 +10,8 @@ import (
 const (
 	// Period is the body's rhythm: 80 samples a microphone and frame at 15,625 Hz (VEC-BODY-10).
 	Period = 5120 * time.Microsecond
+	// Stale is how old a measurement may be before the motors lose their power (VEC-BODY-33).
+	Stale = 50 * time.Millisecond
 	// WatchdogFrames is how many data frames the body sends without hearing the head before it cuts power (VEC-BODY-11, VEC-WDOG-01).
 	WatchdogFrames = 200
 	// DefaultBaud is the speed of the link in bit/s (VEC-BODY-01).

@@ -12,7 +12,7 @@ import (
 // distance, and where the motors were.
 type converter struct {
 	cal   Calibration
-	sense body.Sense
+	sense Sense
 	begun bool // sense holds a frame of this epoch
 	prev  [4]int32
 	prox  uint16 // sample count of the last distance seen
@@ -34,6 +34,7 @@ func (c *converter) take(m *spine.BodyData, at time.Duration) {
 	}
 	// How many frames the body made since the last one seen; at least this one, should the field count something else after all.
 	frames := max(1, m.Seq-s.Seq)
+	overtaken, slept := s.Fresh, s.Power.Has(body.EncodersOff) // the frame before
 	s.At, s.Seq, s.Fresh = at, m.Seq, true
 	s.Power = power(m)
 	s.Fault = uint16(selfTestFault(m.FaultDevice, m.FaultItem))
@@ -49,9 +50,16 @@ func (c *converter) take(m *spine.BodyData, at time.Duration) {
 		}
 		c.prev[i] = position
 	}
-	encodersOff := m.Status&spine.EncodersOff != 0
-	s.Motors[spine.Head].Unseen = encodersOff && m.Status&spine.HeadMoved != 0
-	s.Motors[spine.Lift].Unseen = encodersOff && m.Status&spine.LiftMoved != 0
+	// One frame tells of a part that moved while its encoder slept. A frame that is missing may be that one; a frame that Read has not delivered
+	// leaves its word to this one.
+	encodersOff := s.Power.Has(body.EncodersOff)
+	missed := c.begun && frames > 1 && (slept || encodersOff)
+	unseen := func(motor int, moved spine.Status) {
+		p := &s.Motors[motor]
+		p.Unseen = overtaken && p.Unseen || missed || encodersOff && m.Status&moved != 0
+	}
+	unseen(spine.Head, spine.HeadMoved)
+	unseen(spine.Lift, spine.LiftMoved)
 
 	s.BatteryVolts = float64(m.BatteryRaw) * c.cal.VoltsPerCount
 	s.ChargerVolts = max(0, float64(m.ChargerRaw)*c.cal.VoltsPerCount)
@@ -123,12 +131,12 @@ func power(m *spine.BodyData) body.Power {
 }
 
 // fill writes the commands of a into m.
-func (c *converter) fill(m *spine.HeadData, a *body.Act) {
+func (c *converter) fill(m *spine.HeadData, a *Act) {
 	m.Control = c.cal.Control
-	if a.Off&body.ChargerPart != 0 {
+	if a.Off&ChargerPart != 0 {
 		m.Control |= c.cal.ChargerOff
 	}
-	if a.Off&body.SensorsPart != 0 {
+	if a.Off&SensorsPart != 0 {
 		m.Control |= c.cal.SensorsOff
 	}
 	for i := range m.Motors {

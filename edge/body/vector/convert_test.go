@@ -190,7 +190,7 @@ func TestDuty(t *testing.T) {
 func TestConversionAllocatesNothing(t *testing.T) {
 	conv, m := newConverter(), frame(1)
 	var command spine.HeadData
-	var act body.Act
+	var act Act
 	if n := testing.AllocsPerRun(100, func() {
 		m.Seq++
 		conv.take(m, time.Second)
@@ -232,15 +232,15 @@ func TestControlWord(t *testing.T) {
 	known.Control, known.ChargerOff, known.SensorsOff = 0x100, SimChargerOff, SimSensorsOff
 	for _, tc := range []struct {
 		cal  Calibration
-		off  body.Parts
+		off  PowerParts
 		want uint32
 	}{
-		{DefaultCalibration(), body.ChargerPart | body.SensorsPart, 0},
-		{known, 0, 0x100}, {known, body.ChargerPart, 0x101}, {known, body.SensorsPart, 0x102}, {known, body.ChargerPart | body.SensorsPart, 0x103},
+		{DefaultCalibration(), ChargerPart | SensorsPart, 0},
+		{known, 0, 0x100}, {known, ChargerPart, 0x101}, {known, SensorsPart, 0x102}, {known, ChargerPart | SensorsPart, 0x103},
 	} {
 		c := converter{cal: tc.cal}
 		var m spine.HeadData
-		if c.fill(&m, &body.Act{Off: tc.off}); m.Control != tc.want {
+		if c.fill(&m, &Act{Off: tc.off}); m.Control != tc.want {
 			t.Errorf("control word %#x, want %#x", m.Control, tc.want)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/edge/body"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/faultcode"
@@ -19,6 +18,7 @@ type Config struct {
 	Baud        int           // bit/s; 0: DefaultBaud
 	Timeout     time.Duration // how long Open waits for the body; 0: 5 s (own default)
 	Calibration Calibration   // zero: DefaultCalibration
+	Layout      spine.Layout  // of data frames, both ways
 
 	// Firmware is what the body shall run: Open installs it if the body runs another (VEC-DFU-01), which takes seconds beyond Timeout. nil:
 	// whatever it runs. With NoDowngrade a body with a higher version keeps it.
@@ -73,6 +73,8 @@ type Driver struct {
 
 	factory *Factory
 
+	read    Sense // as Read leaves it
+	act     Act   // as Write takes it
 	frame   spine.BodyData
 	command spine.HeadData
 	out     [commandSize]byte
@@ -126,6 +128,7 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 		}
 	}
 	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, sensors: cfg.Sensors, tap: cfg.Tap}
+	d.frame.Layout, d.command.Layout = cfg.Layout, cfg.Layout
 	if cfg.Factory != nil {
 		d.factory = d.factoryCommands(cfg.Factory)
 	}
@@ -147,7 +150,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 	if err := d.Halt(); err != nil {
 		return err
 	}
-	var s body.Sense
+	var s Sense
 	started := d.port.Now()
 	settled := cfg.Firmware == nil // what it runs is not to be changed (any more)
 	for {
@@ -181,7 +184,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 			return d.whyNot(cfg.Timeout)
 		}
 		d.ask(now)
-		if err := d.Read(&s, min(now+askEvery, started+cfg.Timeout)); err != nil && !errors.Is(err, body.ErrTimeout) {
+		if err := d.ReadSense(&s, min(now+askEvery, started+cfg.Timeout)); err != nil && !errors.Is(err, body.ErrTimeout) {
 			return err
 		}
 	}
@@ -190,8 +193,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 // Update returns what became of the firmware in Open.
 func (d *Driver) Update() Update { return d.update }
 
-// ask takes the session a step further, at most each askEvery: the version, then the application. A mode change sent to a running
-// application would enter the boot-loader (VEC-BODY-H05), so it goes out only while no data frames come.
+// ask takes the session a step further, at most each askEvery: the version, then the application, which a mode change starts (VEC-BODY-H05).
 func (d *Driver) ask(now time.Duration) {
 	if d.asked != 0 && now-d.asked < askEvery {
 		return
@@ -223,14 +225,7 @@ func (d *Driver) whyNot(after time.Duration) error {
 
 // Describe names the parts of the body; its lists are shared and not to be changed. Firmware is empty while the body kept its version to itself.
 func (d *Driver) Describe() body.Description {
-	desc := body.Description{
-		Species: string(thing.Vector),
-		Model:   "Vector",
-		Period:  Period,
-		Motors:  motorNames,
-		Cliffs:  cliffNames,
-		Lights:  lightNames,
-	}
+	desc := description
 	if d.versionKnown {
 		desc.Firmware = d.version.String()
 	}
@@ -244,6 +239,18 @@ func (d *Driver) Calibration() Calibration { return d.conv.cal }
 // not work are fault 960 of a body that has no other. A silence of Calibration.LostAfter sets s.Fault to
 // faultcode.BodySilent, for as long as it lasts. A body that restarted is brought back on the way.
 func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
+	own := &d.read
+	err := d.ReadSense(own, deadline)
+	if own.Fresh {
+		own.Pack(s)
+	} else {
+		s.Fresh, s.Fault = false, own.Fault
+	}
+	return err
+}
+
+// ReadSense is Read in the body's own terms.
+func (d *Driver) ReadSense(s *Sense, deadline time.Duration) error {
 	s.Fresh = false
 	for {
 		if d.broken != nil {
@@ -332,6 +339,12 @@ func (d *Driver) take() {
 
 // Write sends a as one data frame.
 func (d *Driver) Write(a *body.Act) error {
+	d.act.Unpack(a)
+	return d.WriteAct(&d.act)
+}
+
+// WriteAct is Write in the body's own terms.
+func (d *Driver) WriteAct(a *Act) error {
 	d.conv.fill(&d.command, a)
 	d.command.Seq++
 	return d.send(d.command.AppendFrame(d.out[:0]))

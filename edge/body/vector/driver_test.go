@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -121,19 +124,73 @@ func TestBody(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	d := newRig(t, vectorsim.Config{Version: "1.6.0.3331"}).open()
 	got := d.Describe()
-	if got.Species != "vic" || got.Firmware != "1.6.0.3331" || got.Period != 5120*time.Microsecond ||
-		strings.Join(got.Motors, " ") != "wheelL wheelR arm headPitch" || strings.Join(got.Cliffs, " ") != "cliffFL cliffFR cliffBL cliffBR" {
+	if got.Species != "vic" || got.Firmware != "1.6.0.3331" || got.Rhythm != 5120*time.Microsecond || got.Stale != 50*time.Millisecond {
 		t.Errorf("Describe() = %+v", got)
+	}
+	for i, want := range []string{"wheelL", "wheelR", "arm", "headPitch"} {
+		if drive := got.Drives[i]; drive != (body.Drive{Device: want, Takes: body.Duty}) {
+			t.Errorf("drive %d is %+v, want %s by its duty", i, drive, want)
+		}
+	}
+}
+
+// TestPack: what the loop carries holds every field of the body's own frames, each under its own channel or drive.
+func TestPack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var want, got vector.Sense
+	fill(rng, reflect.ValueOf(&want).Elem())
+	want.Inertial.At, want.Power = want.At-1, body.OnCharger|body.SensorsOff
+	var s body.Sense
+	want.Pack(&s)
+	if got.Unpack(&s); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	var act, back vector.Act
+	fill(rng, reflect.ValueOf(&act).Elem())
+	act.Off = vector.SensorsPart
+	var a body.Act
+	act.Pack(&a)
+	if back.Unpack(&a); back != act {
+		t.Errorf("got  %+v\nwant %+v", back, act)
+	}
+	a.Still()
+	if back.Unpack(&a); back.Motors != [4]float64{} || back.Lights != act.Lights || back.Off != act.Off {
+		t.Errorf("without power for motors: %+v", back)
+	}
+	if back.Unpack(new(body.Act)); back != (vector.Act{}) {
+		t.Errorf("no goals: %+v, want all at rest and all parts on", back)
+	}
+}
+
+// fill gives every field another value.
+func fill(rng *rand.Rand, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(rng, v.Field(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(rng, v.Index(i))
+		}
+	case reflect.Float64:
+		v.SetFloat(rng.Float64())
+	case reflect.Bool:
+		v.SetBool(rng.IntN(2) == 0)
+	case reflect.Int64:
+		v.SetInt(int64(rng.Uint32()) + 2)
+	default:
+		v.SetUint(rng.Uint64())
 	}
 }
 
 func TestHaltReachesTheBoardWithinOnePeriod(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
-	var act body.Act
-	act.Motors = [body.MaxMotors]float64{0.5, -0.5, 0.2, 0.2}
+	var act vector.Act
+	act.Motors = [4]float64{0.5, -0.5, 0.2, 0.2}
 	for range 5 {
-		bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return r.State().Duty[0] > 0.49 })
+		until(t, d, &act, "driving", func(s *vector.Sense) bool { return r.State().Duty[0] > 0.49 })
 		before := r.State()
 		if err := d.Halt(); err != nil {
 			t.Fatal(err)
@@ -154,8 +211,8 @@ func TestHaltReachesTheBoardWithinOnePeriod(t *testing.T) {
 func TestSensorsArriveInSI(t *testing.T) {
 	r := newRig(t, vectorsim.Config{Volts: 3.9, DischargePerMinute: -1})
 	d := r.open()
-	var idle body.Act
-	s := bodytest.Until(t, d, &idle, "a distance", func(s *body.Sense) bool { return s.ProxAt > 0 })
+	var idle vector.Act
+	s := until(t, d, &idle, "a distance", func(s *vector.Sense) bool { return s.ProxAt > 0 })
 	near := func(what string, got, want, tolerance float64) {
 		t.Helper()
 		if got < want-tolerance || got > want+tolerance {
@@ -171,25 +228,25 @@ func TestSensorsArriveInSI(t *testing.T) {
 	}
 
 	r.SetCharger(true)
-	s = bodytest.Until(t, d, &idle, "charging", func(s *body.Sense) bool { return s.Power == body.OnCharger|body.Charging })
+	s = until(t, d, &idle, "charging", func(s *vector.Sense) bool { return s.Power == body.OnCharger|body.Charging })
 	near("charger", s.ChargerVolts, 5, 0.01)
 	r.SetButton(true)
 	r.SetCliff(spine.BackLeft, 10)
-	bodytest.Until(t, d, &idle, "button and cliff", func(s *body.Sense) bool { return s.Button && s.Cliffs[2] < 0.02 && s.Cliffs[1] > 0.5 })
+	until(t, d, &idle, "button and cliff", func(s *vector.Sense) bool { return s.Button && s.Cliffs[2] < 0.02 && s.Cliffs[1] > 0.5 })
 
 	r.SetTouch(4095) // saturated: the last good reading stays (VEC-BODY-27)
 	refused := d.Link().TouchRefused
-	s = bodytest.Until(t, d, &idle, "a refused touch", func(*body.Sense) bool { return d.Link().TouchRefused >= refused+10 })
+	s = until(t, d, &idle, "a refused touch", func(*vector.Sense) bool { return d.Link().TouchRefused >= refused+10 })
 	near("touch while saturated", s.Touch, 620/4095.0, 0.001) // on the charger (VEC-HW-16)
 	if s.TouchAt >= s.At {
 		t.Errorf("touch measured at %v, frame read at %v: want the older time", s.TouchAt, s.At)
 	}
 
 	r.SetProx(0) // nothing in sight
-	s = bodytest.Until(t, d, &idle, "a refused distance", func(*body.Sense) bool { return d.Link().ProxRefused >= 3 })
+	s = until(t, d, &idle, "a refused distance", func(*vector.Sense) bool { return d.Link().ProxRefused >= 3 })
 	near("distance of what is not in sight", s.ProxMetres, 8.19, 0.003)
 	r.SetProx(100)
-	bodytest.Until(t, d, &idle, "a nearer distance", func(s *body.Sense) bool { return s.ProxMetres < 0.11 })
+	until(t, d, &idle, "a nearer distance", func(s *vector.Sense) bool { return s.ProxMetres < 0.11 })
 }
 
 // headSensors is what the inertial sensors leave.
@@ -212,10 +269,10 @@ func TestInertialSensorsComeWithTheFrame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var s body.Sense
+		var s vector.Sense
 		read := func() {
 			t.Helper()
-			if err := d.Read(&s, sim.Now()+time.Second); err != nil {
+			if err := d.ReadSense(&s, sim.Now()+time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -236,13 +293,97 @@ func TestInertialSensorsComeWithTheFrame(t *testing.T) {
 	}
 }
 
+// A driver and a board of the same layout understand each other; of different ones, lights, battery flags and distances are wrong.
+func TestLayout(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		head, board spine.Layout
+		same        bool
+	}{
+		{"genuine", spine.Genuine, spine.Genuine, true},
+		{"book", spine.Book, spine.Book, true},
+		{"one each", spine.Genuine, spine.Book, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := vectorsim.NewStepped(vectorsim.Config{Layout: c.board, OnCharger: true})
+			d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim, Layout: c.head})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s vector.Sense
+			act := vector.Act{Lights: [4]vector.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4}}}
+			for range 100 {
+				if err := errors.Join(d.ReadSense(&s, sim.Now()+time.Second), d.WriteAct(&act)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lit := sim.State().Lights == [4]spine.RGB{{B: 3}, {G: 2}, {R: 1}, {R: 4}}
+			if power, near := s.Power.Has(body.OnCharger), math.Abs(s.ProxMetres-0.4) < 0.01; lit != c.same || power != c.same || near != c.same {
+				t.Errorf("lights %t, charger %t, distance %.3f m; want all right: %t", lit, power, s.ProxMetres, c.same)
+			}
+		})
+	}
+}
+
+// A head that a hand moves while its encoder sleeps is told in one frame (VEC-BODY-24): the next Read says so also if a newer frame overtook that one,
+// or if it was lost.
+func TestUnseenMotionIsNotLost(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		loss   float64 // of the frame that tells it
+		late   int     // periods that the head reads nothing after it
+		moved  bool
+		unseen [2]bool // head, lift: in the next measurement
+	}{
+		{"read at once", 0, 0, true, [2]bool{true, false}},
+		{"overtaken", 0, 3, true, [2]bool{true, false}},
+		{"lost", 1, 0, true, [2]bool{true, true}},
+		{"lost, the next one overtaken", 1, 3, true, [2]bool{true, true}},
+		{"nothing moved", 0, 3, false, [2]bool{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := vectorsim.NewStepped(vectorsim.Config{})
+			d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: sim})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s vector.Sense
+			read := func() (unseen [2]bool) {
+				t.Helper()
+				if err := errors.Join(d.ReadSense(&s, sim.Now()+time.Second), d.WriteAct(&vector.Act{})); err != nil {
+					t.Fatal(err)
+				}
+				return [2]bool{s.Motors[spine.Head].Unseen, s.Motors[spine.Lift].Unseen}
+			}
+			for s.Seq < 1000 { // until they sleep
+				if unseen := read(); unseen != [2]bool{} {
+					t.Fatalf("unseen %v in frame %d, want nothing moved", unseen, s.Seq)
+				}
+			}
+			if c.moved {
+				sim.MoveByHand(spine.Head, 0.2)
+			}
+			sim.SetNoise(vectorsim.Noise{Loss: c.loss})
+			sim.SleepUntil(sim.Now() + vector.Period)
+			sim.SetNoise(vectorsim.Noise{})
+			sim.SleepUntil(sim.Now() + time.Duration(c.late)*vector.Period)
+			if got := read(); got != c.unseen {
+				t.Errorf("head and lift moved unseen: %v, want %v", got, c.unseen)
+			}
+			if got := read(); got != [2]bool{} {
+				t.Errorf("in the frame after that: %v, want it told once", got)
+			}
+		})
+	}
+}
+
 func TestLightsAndDutyArriveAtTheBoard(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
-	var act body.Act
-	act.Lights = [body.MaxLights]body.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4, G: 5, B: 6}}
-	act.Motors = [body.MaxMotors]float64{1, -2, 0.5, 0}
-	bodytest.Until(t, d, &act, "commands", func(*body.Sense) bool {
+	var act vector.Act
+	act.Lights = [4]vector.Light{{R: 1}, {G: 2}, {B: 3}, {R: 4, G: 5, B: 6}}
+	act.Motors = [4]float64{1, -2, 0.5, 0}
+	until(t, d, &act, "commands", func(*vector.Sense) bool {
 		s := r.State()
 		return s.Lights == [4]spine.RGB{{B: 3}, {G: 2}, {R: 1}, {R: 4, G: 5, B: 6}} && // the wire counts from the back
 			s.Duty[0] == 1 && s.Duty[1] == -1 && s.Duty[2] > 0.499 && s.Duty[2] < 0.501 && s.Duty[3] == 0
@@ -254,9 +395,9 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 	for _, start := range []vectorsim.Start{vectorsim.StartApplication, vectorsim.StartBootloader} {
 		r := newRig(t, vectorsim.Config{Start: start})
 		d := r.open()
-		var act body.Act
+		var act vector.Act
 		act.Motors[0] = 0.5
-		first := bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return s.Motors[0].Position > 1 })
+		first := until(t, d, &act, "driving", func(s *vector.Sense) bool { return s.Motors[0].Position > 1 })
 
 		if err := r.ended(); !errors.Is(err, vectorsim.ErrPowerCut) {
 			t.Fatalf("a silent head ends with %v, want %v", err, vectorsim.ErrPowerCut)
@@ -266,7 +407,7 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 		}
 		s := first
 		for deadline := mono.Now() + 10*time.Second; s.Fault != uint16(faultcode.BodySilent); {
-			if err := d.Read(&s, mono.Now()+50*time.Millisecond); err != nil && err != body.ErrTimeout {
+			if err := d.ReadSense(&s, mono.Now()+50*time.Millisecond); err != nil && err != body.ErrTimeout {
 				t.Fatal(err)
 			}
 			if mono.Now() > deadline {
@@ -275,7 +416,7 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 		}
 
 		r.powerOn()
-		again := bodytest.Until(t, d, new(body.Act), "the board again", func(s *body.Sense) bool { return s.Epoch != first.Epoch })
+		again := until(t, d, new(vector.Act), "the board again", func(s *vector.Sense) bool { return s.Epoch != first.Epoch })
 		if again.Fault != 0 || again.Motors[0].Position > 0.5 {
 			t.Errorf("after the restart: %+v, want positions that begin again and no fault", again)
 		}
@@ -285,24 +426,24 @@ func TestWatchdogCutsThePowerAndTheDriverComesBack(t *testing.T) {
 func TestDriverComesBackFromTheBootloader(t *testing.T) {
 	r := newRig(t, vectorsim.Config{Start: vectorsim.StartBootloader})
 	d := r.open()
-	first := bodytest.Until(t, d, new(body.Act), "frames", func(*body.Sense) bool { return true })
+	first := until(t, d, new(vector.Act), "frames", func(*vector.Sense) bool { return true })
 	r.BrownOut()
 	if err := r.ended(); !errors.Is(err, vectorsim.ErrPowerCut) {
 		t.Fatalf("brown-out ends with %v, want %v", err, vectorsim.ErrPowerCut)
 	}
 	r.powerOn()
-	bodytest.Until(t, d, new(body.Act), "the application again", func(s *body.Sense) bool { return s.Epoch != first.Epoch })
+	until(t, d, new(vector.Act), "the application again", func(s *vector.Sense) bool { return s.Epoch != first.Epoch })
 }
 
 func TestStalledBoardIsATimeoutAndThenGoesOn(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
-	var s body.Sense
-	bodytest.Next(t, d, &s)
+	var s vector.Sense
+	next(t, d, &s)
 	r.Stall(100 * time.Millisecond)
 	timeouts := 0
 	for deadline := mono.Now() + 10*time.Second; ; {
-		err := d.Read(&s, mono.Now()+20*time.Millisecond)
+		err := d.ReadSense(&s, mono.Now()+20*time.Millisecond)
 		if err == body.ErrTimeout {
 			timeouts++
 		} else if err != nil {
@@ -398,17 +539,17 @@ func TestHungUpLineIsALinkError(t *testing.T) {
 	if err := r.pty.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var s body.Sense
+	var s vector.Sense
 	var err error
 	for range 10 { // frames that were on their way may still come
-		if err = d.Read(&s, mono.Now()+5*time.Second); err != nil {
+		if err = d.ReadSense(&s, mono.Now()+5*time.Second); err != nil {
 			break
 		}
 	}
 	if !errors.Is(err, body.ErrLink) || s.Fresh || vector.FaultOf(err) != faultcode.BodySilent {
 		t.Errorf("Read from a hung-up line: %v, fresh %t; want %v and fault 898", err, s.Fresh, body.ErrLink)
 	}
-	if err := d.Write(&body.Act{}); !errors.Is(err, body.ErrLink) {
+	if err := d.WriteAct(&vector.Act{}); !errors.Is(err, body.ErrLink) {
 		t.Errorf("Write to a hung-up line: %v, want %v", err, body.ErrLink)
 	}
 }
@@ -418,11 +559,11 @@ func TestFullPort(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
 	r.stop() // nobody takes the bytes any more
-	var act body.Act
+	var act vector.Act
 	act.Motors[0] = 1
 	var err error
 	for range 100_000 {
-		if err = d.Write(&act); err != nil {
+		if err = d.WriteAct(&act); err != nil {
 			break
 		}
 	}
@@ -471,8 +612,8 @@ func received(t *testing.T, r *rig) ([]spine.HeadData, spine.Counters) {
 func TestLinkCountsWhatNoiseDid(t *testing.T) {
 	r := newRig(t, vectorsim.Config{Seed: 4, Noise: vectorsim.Noise{Loss: 0.1, Corrupt: 0.2}})
 	d := r.open()
-	var act body.Act
-	bodytest.Until(t, d, &act, "noise", func(*body.Sense) bool {
+	var act vector.Act
+	until(t, d, &act, "noise", func(*vector.Sense) bool {
 		l := d.Link()
 		return l.Frames > 100 && l.Corrupt > 3 && l.SkippedBytes > 1000 && l.Refused > 3
 	})
@@ -493,7 +634,7 @@ func TestTapSeesEveryFrame(t *testing.T) {
 			}
 		}
 	})
-	bodytest.Until(t, d, new(body.Act), "frames", func(*body.Sense) bool { return d.Link().Frames > 50 })
+	until(t, d, new(vector.Act), "frames", func(*vector.Sense) bool { return d.Link().Frames > 50 })
 	if raw != d.Link().Frames || louder == 0 {
 		t.Errorf("tapped %d frames of %d, loudest sample %d", raw, d.Link().Frames, louder)
 	}
@@ -515,14 +656,14 @@ func BenchmarkStep(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer d.Close()
-	var s body.Sense
-	var a body.Act
+	var s vector.Sense
+	var a vector.Act
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := d.Read(&s, mono.Now()+time.Second); err != nil {
+		if err := d.ReadSense(&s, mono.Now()+time.Second); err != nil {
 			b.Fatal(err)
 		}
-		if err := d.Write(&a); err != nil {
+		if err := d.WriteAct(&a); err != nil {
 			b.Fatal(err)
 		}
 	}

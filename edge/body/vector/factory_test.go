@@ -22,12 +22,12 @@ type tester struct {
 func (x *tester) ask(chars string) string {
 	x.t.Helper()
 	x.PadWrite(chars)
-	var s body.Sense
+	var s vector.Sense
 	for until := x.Now() + time.Second/2; x.Now() < until; {
-		if err := x.d.Read(&s, until); err != nil && err != body.ErrTimeout {
+		if err := x.d.ReadSense(&s, until); err != nil && err != body.ErrTimeout {
 			x.t.Fatal(err)
 		}
-		if err := x.d.Write(&body.Act{}); err != nil {
+		if err := x.d.WriteAct(&vector.Act{}); err != nil {
 			x.t.Fatal(err)
 		}
 	}

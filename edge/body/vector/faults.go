@@ -60,7 +60,7 @@ var statusBits = []struct {
 }
 
 // RobotStatus returns the bits of RobotStatus that the body alone decides; the rest belongs to those who know the motion.
-func RobotStatus(s *body.Sense) uint32 {
+func RobotStatus(s *Sense) uint32 {
 	var bits uint32
 	for _, b := range statusBits {
 		if s.Power.Has(b.power) {

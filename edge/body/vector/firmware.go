@@ -239,8 +239,8 @@ func (u *updater) install(ctx context.Context) error {
 	return nil
 }
 
-// enter brings the body into its boot-loader. A mode change goes out only to a running program, because it would start the program from the
-// boot-loader (VEC-BODY-H05); so each one waits for a data frame that the one before cannot have overtaken.
+// enter brings the body into its boot-loader. A running program enters it on any message of an update (VEC-BODY-H05), so enter sends one that
+// erases, again after a data frame that the one before cannot have overtaken.
 func (u *updater) enter(ctx context.Context) error {
 	d := u.d
 	until, asked := d.port.Now()+enterPatience, time.Duration(0)
@@ -254,7 +254,7 @@ func (u *updater) enter(ctx context.Context) error {
 			if err := d.Halt(); err != nil && err != body.ErrFull {
 				return err
 			}
-			if err := u.send(spine.AppendCommand(u.out[:0], spine.TypeMode)); err != nil {
+			if err := u.send(spine.AppendCommand(u.out[:0], spine.TypeErase)); err != nil {
 				return err
 			}
 		}

@@ -93,13 +93,13 @@ func runs(t testing.TB, s *vectorsim.Stepped, d *vector.Driver, version string) 
 	if got := d.Describe().Firmware; got != version || s.State().Mode != vectorsim.InApplication {
 		t.Fatalf("the board is in its %v and runs %q, want %q", s.State().Mode, got, version)
 	}
-	var sense body.Sense
-	act := body.Act{Motors: [body.MaxMotors]float64{0.5}}
+	var sense vector.Sense
+	act := vector.Act{Motors: [4]float64{0.5}}
 	for range 60 {
-		if err := d.Read(&sense, s.Now()+time.Second); err != nil {
+		if err := d.ReadSense(&sense, s.Now()+time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Write(&act); err != nil {
+		if err := d.WriteAct(&act); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestUpdate(t *testing.T) {
 		{name: "no order", board: vectorsim.Config{Version: "1.8"}, noDowngrade: true, attempts: 1, runs: newVersion, installed: "1.8"},
 		{name: "refusals that end (VEC-DFU-02)", faults: vectorsim.FlashFaults{EraseRefused: 2, WriteRefused: 2, ValidateRefused: 2}, attempts: 1, runs: newVersion, installed: oldVersion},
 		{name: "from the start again (VEC-DFU-05)", faults: vectorsim.FlashFaults{ValidateRefused: 3}, attempts: 2, runs: newVersion, installed: oldVersion},
-		{name: "memory that is worn twice", faults: vectorsim.FlashFaults{Worn: 2}, attempts: 3, runs: newVersion, installed: oldVersion},
+		{name: "memory that is worn twice", faults: vectorsim.FlashFaults{Worn: 3}, attempts: 3, runs: newVersion, installed: oldVersion},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.board.Version == "" {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/bodytest"
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/vectorsim"
@@ -51,14 +50,14 @@ func TestSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var act body.Act
+	var act vector.Act
 	act.Motors[0] = 0.5
-	bodytest.Until(t, d, &act, "driving", func(s *body.Sense) bool { return b.State().Duty[0] > 0.49 && s.Motors[0].Position != 0 })
+	until(t, d, &act, "driving", func(s *vector.Sense) bool { return b.State().Duty[0] > 0.49 && s.Motors[0].Position != 0 })
 	// The simulated board's control word is known (VEC-BODY-32, VEC-HW-07).
-	act.Off = body.SensorsPart | body.ChargerPart
-	bodytest.Until(t, d, &act, "without sensors", func(s *body.Sense) bool { return s.Power.Has(body.SensorsOff) })
+	act.Off = vector.SensorsPart | vector.ChargerPart
+	until(t, d, &act, "without sensors", func(s *vector.Sense) bool { return s.Power.Has(body.SensorsOff) })
 	act.Off = 0
-	bodytest.Until(t, d, &act, "with sensors", func(s *body.Sense) bool { return !s.Power.Has(body.SensorsOff) })
+	until(t, d, &act, "with sensors", func(s *vector.Sense) bool { return !s.Power.Has(body.SensorsOff) })
 	if err := d.Halt(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +68,9 @@ func TestSocket(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	var s body.Sense
+	var s vector.Sense
 	for range 20 {
-		if err = d.Read(&s, mono.Now()+5*time.Second); err != nil {
+		if err = d.ReadSense(&s, mono.Now()+5*time.Second); err != nil {
 			break
 		}
 	}

@@ -165,7 +165,7 @@ func (b *Binding) Home(motor int, angle float64) {
 }
 
 // Sense sets the slots that s measured. Each keeps the time of its own measurement.
-func (b *Binding) Sense(s *body.Sense) {
+func (b *Binding) Sense(s *Sense) {
 	if s.At == 0 {
 		return
 	}
@@ -222,7 +222,7 @@ func (b *Binding) stamped(id int, v float64, at time.Duration) {
 }
 
 // Light gives one colour of a light, the slot of that ID, a brightness of 0 to 1 in a and on the board; false if it is no light's.
-func (b *Binding) Light(a *body.Act, id int, v float64, now time.Duration) bool {
+func (b *Binding) Light(a *Act, id int, v float64, now time.Duration) bool {
 	for i := range b.lights {
 		l := &a.Lights[i]
 		for c, channel := range [...]*uint8{&l.R, &l.G, &l.B} {

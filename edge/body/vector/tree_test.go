@@ -59,11 +59,11 @@ func TestBinding(t *testing.T) {
 	}
 	live := state.NewLive(board, nil)
 	const ms = time.Millisecond
-	s := body.Sense{At: 100 * ms, Epoch: 1, BatteryVolts: 3.85, Temperature: 31, ProxMetres: 0.25, ProxAt: 90 * ms, Touch: 0.125, TouchAt: 80 * ms, Button: true}
+	s := Sense{At: 100 * ms, Epoch: 1, BatteryVolts: 3.85, Temperature: 31, ProxMetres: 0.25, ProxAt: 90 * ms, Touch: 0.125, TouchAt: 80 * ms, Button: true}
 	s.Motors[spine.LeftTread] = body.Motor{Position: 3 * math.Pi, Speed: 2}
 	s.Motors[spine.RightTread] = body.Motor{Position: -math.Pi / 2, Speed: -1}
 	s.Motors[spine.Lift].Position, s.Motors[spine.Head].Position = 0.3, 0.5
-	s.Cliffs = [body.MaxCliffs]float64{0.1, 0.2, 0.3, 0.4}
+	s.Cliffs = [4]float64{0.1, 0.2, 0.3, 0.4}
 	show := func() {
 		t.Helper()
 		b.Sense(&s)
@@ -89,7 +89,7 @@ func TestBinding(t *testing.T) {
 			}
 		}
 	}
-	b.Sense(&body.Sense{}) // nothing measured yet
+	b.Sense(&Sense{}) // nothing measured yet
 	board.Publish(1)
 	check("before the first frame", row{name: "wheelL.turn"}, row{name: "battery.voltage"})
 	show()
@@ -109,26 +109,26 @@ func TestBinding(t *testing.T) {
 		row{"headPitch.val", 22*math.Pi/180 - 0.5, 100 * ms}, // nose down is positive
 		row{"lift.position", 0.045 + 0.066*math.Sin(0.3), 100 * ms})
 	// The sensors sleep: their last values grow old. The head was moved unseen: nobody knows where it is.
-	s.At, s.Power, s.Cliffs = 200*ms, body.SensorsOff|body.EncodersOff, [body.MaxCliffs]float64{}
+	s.At, s.Power, s.Cliffs = 200*ms, body.SensorsOff|body.EncodersOff, [4]float64{}
 	s.Motors[spine.Head].Unseen = true
 	s.ProxMetres, s.ProxAt = 8.19, 190*ms // beyond what the sensor measures
 	show()
 	check("asleep", row{"cliffFL.val", 0.1, 100 * ms}, row{"laser.val", 0.25, 90 * ms}, row{name: "headPitch.val"}, row{"lift.val", 0.045 + 0.066*math.Sin(0.3), 200 * ms})
 	// The body begins anew: wheels go on from where they were, what was calibrated is not any more.
-	s = body.Sense{At: 300 * ms, Epoch: 2, BatteryVolts: 5}
+	s = Sense{At: 300 * ms, Epoch: 2, BatteryVolts: 5}
 	s.Motors[spine.LeftTread].Position = math.Pi
 	show()
 	check("a new epoch", row{"wheelL.turn", 2, 300 * ms}, row{"wheelR.turn", -0.25, 300 * ms}, row{name: "lift.val"}, row{"battery.remain", 1, 300 * ms})
 
 	// Lights go the other way.
-	var act body.Act
+	var act Act
 	for name, v := range map[string]float64{"led[0].r": 1, "led[1].g": 0.5, "led[3].b": 7} {
 		target, err := tree.Lookup(name)
 		if err != nil || !b.Light(&act, target.Refs[0].ID, v, 300*ms) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if want := [4]body.Light{{R: 255}, {G: 128}, {}, {B: 255}}; [4]body.Light(act.Lights[:4]) != want || b.Light(&act, b.laser, 1, 300*ms) {
+	if want := [4]Light{{R: 255}, {G: 128}, {}, {B: 255}}; [4]Light(act.Lights[:4]) != want || b.Light(&act, b.laser, 1, 300*ms) {
 		t.Errorf("lights %v, want %v", act.Lights[:4], want)
 	}
 	board.Publish(300 * ms)

@@ -2,14 +2,18 @@
  *
  *   head DEVICE
  *
- * DEVICE is a tty, or a Unix socket. It asks for the version, also byte by byte, sends what is not right, comes back after a frame that it left
- * in the middle, reads data frames, answers each of them, turns each motor for a while and prints what came back:
+ * DEVICE is a tty, or a Unix socket. It begins with a mode change, as the maker's programs do. It asks for the version, also byte by byte, sends
+ * what is not right, comes back after a frame that it left in the middle, reads data frames, answers each of them, turns each motor for a while and
+ * prints what came back:
  *
+ *   running                                   the application still runs after the mode change
  *   version <the last 16 bytes as text>
  *   refused <frames that were not right>
  *   back                                      after each frame that was left in the middle
  *   frames <good> bad <bad>                   before anything moves
  *   battery <volts>
+ *   flags <battery flags>
+ *   range <mm>
  *   mics <samples of a frame>
  *   motor <index> <counts forth> <counts back>
  *   shutdown
@@ -29,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VERSION = 0x7276, DATA = 0x6466, SHUTDOWN = 0x6473, ACK = 0x6B61, BLOCK = 0x6675 };
+enum { MODE = 0x6D64, VERSION = 0x7276, DATA = 0x6466, SHUTDOWN = 0x6473, ACK = 0x6B61, BLOCK = 0x6675 };
 enum { UP_DATA = 768, UP_VERSION = 40, DOWN_DATA = 64, DOWN_BLOCK = 1028, HEADER = 8, CRC = 4 };
 
 static int fd;
@@ -195,6 +199,11 @@ int main(int argc, char **argv) {
 	if (argc != 2) die("usage: head DEVICE");
 	pick_up(argv[1]);
 
+	n = make(f, MODE, NULL, 0);
+	ask(f, n, n, ACK, d);
+	hear(DATA, d, now() + 10);
+	printf("running\n");
+
 	n = make(f, VERSION, NULL, 0);
 	ask(f, n, 1, VERSION, v);
 	printf("version %.16s\n", (char *)v + UP_VERSION - 16);
@@ -204,7 +213,9 @@ int main(int argc, char **argv) {
 	refuse(f, n);
 	refuse(f, make(f, DATA, p, DOWN_DATA - 4)); /* size */
 	refuse(f, make(f, 0x4141, p, 4));           /* type */
-	refuse(f, make(f, BLOCK, p, DOWN_BLOCK));   /* it is not in its boot-loader */
+	refuse(f, make(f, BLOCK, p, DOWN_BLOCK));   /* nothing is erased; it is in its boot-loader now */
+	n = make(f, MODE, NULL, 0);
+	ask(f, n, n, ACK, d);
 	printf("refused 4\n");
 
 	/* The rest of these never comes, and what follows is much shorter than what they claim. */
@@ -227,6 +238,8 @@ int main(int argc, char **argv) {
 	}
 	printf("frames %u bad %u gaps %u\n", good, bad, gaps);
 	printf("battery %.2f\n", (int16_t)get16(d + 64) * 0.00136719);
+	printf("flags %u\n", get16(d + 70));
+	printf("range %u\n", get16(d + 76));
 	printf("mics %d\n", (UP_DATA - 128) / 2);
 
 	for (int m = 0; m < 4; m++) {

@@ -71,8 +71,10 @@ type MotorStatus struct {
 	Ticks    uint32 // since the last change; the unit is not documented
 }
 
-// BodyData is the data frame that the body sends each 5.12 ms (section 12.4 of the rows). Undocumented bytes are kept (VEC-BODY-21).
+// BodyData is the data frame that the body sends each 5.12 ms (section 12.4 of the rows). Undocumented bytes are kept (VEC-BODY-21); their fields
+// are named by their offset in a Genuine payload.
 type BodyData struct {
+	Layout          Layout // of the payload; ParsePayload and AppendFrame read it
 	Seq             uint32 // not named in the source; counts frames
 	Status          Status
 	FaultDevice     uint8
@@ -82,16 +84,16 @@ type BodyData struct {
 	BatteryRaw      int16             // 2.8 V / 2048 a count (VEC-BODY-22)
 	ChargerRaw      int16             // same scale
 	Temperature     int16             // degrees Celsius
-	Gap70           [2]byte
 	Power           Power
-	Gap74           [2]byte
+	Gap72           [2]byte
 	ProxSigma       uint8 // mm; the low 4 bits are some state
-	Gap77           uint8
+	Gap75           uint8
 	ProxRange       uint16 // mm
 	ProxSignal      uint16 // mega counts per second, fixed point
 	ProxAmbient     uint16 // same unit
 	ProxSPADs       uint16
 	ProxSamples     uint16 // changes when a new sample exists
+	Gap86           [2]byte
 	ProxCalibration uint32
 	Touch           uint16 // ADC counts
 	Button          uint16 // 0: released; a signal of its own (VEC-HW-05)
@@ -125,15 +127,17 @@ func (m *BodyData) parse(p *[BodyDataSize]byte) {
 	m.BatteryRaw = int16(le.Uint16(p[64:]))
 	m.ChargerRaw = int16(le.Uint16(p[66:]))
 	m.Temperature = int16(le.Uint16(p[68:]))
-	m.Gap70 = [2]byte(p[70:])
-	m.Power = Power(le.Uint16(p[72:]))
-	m.Gap74 = [2]byte(p[74:])
-	m.ProxSigma, m.Gap77 = p[76], p[77]
-	m.ProxRange = le.Uint16(p[78:])
-	m.ProxSignal = le.Uint16(p[80:])
-	m.ProxAmbient = le.Uint16(p[82:])
-	m.ProxSPADs = le.Uint16(p[84:])
-	m.ProxSamples = le.Uint16(p[86:])
+	block, gap := m.Layout.power()
+	q := p[block:][:blockSize]
+	m.Power = Power(le.Uint16(q[0:]))
+	m.Gap72 = [2]byte(q[2:])
+	m.ProxSigma, m.Gap75 = q[4], q[5]
+	m.ProxRange = le.Uint16(q[6:])
+	m.ProxSignal = le.Uint16(q[8:])
+	m.ProxAmbient = le.Uint16(q[10:])
+	m.ProxSPADs = le.Uint16(q[12:])
+	m.ProxSamples = le.Uint16(q[14:])
+	m.Gap86 = [2]byte(p[gap:])
 	m.ProxCalibration = le.Uint32(p[88:])
 	m.Touch = le.Uint16(p[92:])
 	m.Button = le.Uint16(p[94:])
@@ -184,15 +188,17 @@ func (m *BodyData) AppendFrame(dst []byte) []byte {
 	le.PutUint16(p[64:], uint16(m.BatteryRaw))
 	le.PutUint16(p[66:], uint16(m.ChargerRaw))
 	le.PutUint16(p[68:], uint16(m.Temperature))
-	p[70], p[71] = m.Gap70[0], m.Gap70[1]
-	le.PutUint16(p[72:], uint16(m.Power))
-	p[74], p[75] = m.Gap74[0], m.Gap74[1]
-	p[76], p[77] = m.ProxSigma, m.Gap77
-	le.PutUint16(p[78:], m.ProxRange)
-	le.PutUint16(p[80:], m.ProxSignal)
-	le.PutUint16(p[82:], m.ProxAmbient)
-	le.PutUint16(p[84:], m.ProxSPADs)
-	le.PutUint16(p[86:], m.ProxSamples)
+	block, gap := m.Layout.power()
+	q := p[block:][:blockSize]
+	le.PutUint16(q[0:], uint16(m.Power))
+	q[2], q[3] = m.Gap72[0], m.Gap72[1]
+	q[4], q[5] = m.ProxSigma, m.Gap75
+	le.PutUint16(q[6:], m.ProxRange)
+	le.PutUint16(q[8:], m.ProxSignal)
+	le.PutUint16(q[10:], m.ProxAmbient)
+	le.PutUint16(q[12:], m.ProxSPADs)
+	le.PutUint16(q[14:], m.ProxSamples)
+	p[gap], p[gap+1] = m.Gap86[0], m.Gap86[1]
 	le.PutUint32(p[88:], m.ProxCalibration)
 	le.PutUint16(p[92:], m.Touch)
 	le.PutUint16(p[94:], m.Button)

@@ -12,13 +12,17 @@
 // 64-byte one, and a few commands are answered by ACK, NAK or a message of their own.
 //
 // Every message is a struct with ParsePayload and AppendFrame, for both directions, because the simulated board is the other end.
-// Bytes nobody has explained are kept in fields named Gap and their offset, so that what was parsed is appended again bit by bit.
+// Unexplained bytes are kept in fields named Gap, so that a parsed message is appended again bit by bit.
 // Values stay in raw device units; package vector converts them. A Parser finds the frames in a stream and survives whatever is
 // between them. Nothing here allocates once the caller's buffers have their size.
 //
 // Sources: Anki Vector technical reference, chapter 12; facts seen in genuine programs. Doubts and what was decided:
 //
 //   - Order of type and size: from the text, its figure is lost (VEC-BODY-03).
+//   - Offsets of lights, power flags and range block: a recording of a genuine head and its library put them elsewhere than the book's tables;
+//     Layout holds both, Genuine is the default (VEC-BODY-H02, B02).
+//   - Mode change: a running application keeps running and sends data frames, the boot-loader starts the application. Erase, firmware block and
+//     validation enter the boot-loader (VEC-BODY-H05).
 //   - Microphones: 640 bytes, signed, sample-major; MicLayout holds the other readings (VEC-BODY-25).
 //   - Version: the last 16 of 40 bytes (VEC-BODY-B05).
 //   - ACK: positive; NAK: zero or negative (VEC-BODY-09).

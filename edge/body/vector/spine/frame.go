@@ -59,7 +59,7 @@ const (
 	TypeData       Type = 0x6466 // both: the data frame
 	TypeShutdown   Type = 0x6473 // to body: disconnect the battery
 	TypeFirmware   Type = 0x6675 // to body: a block of firmware
-	TypeMode       Type = 0x6d64 // to body: change between boot-loader and application
+	TypeMode       Type = 0x6d64 // to body: run the application and send data frames
 	TypeVersion    Type = 0x7276 // to body: ask for the version; to head: the answer
 	TypeLights     Type = 0x736c // to body: lights before data frames flow
 	TypeValidate   Type = 0x7374 // to body: check the signature of the flash and start it

@@ -22,14 +22,10 @@ var golden = []struct {
 		copy(m[:], ">esn\n")
 		return m.AppendFrame(b, ToBody)
 	}, "aa483242646320003e65736e0a00000000000000000000000000000000000000000000000000000016e7d50a"},
-	{"H02 data", ToBody, TypeData, func(b []byte) []byte {
-		m := HeadData{
-			Seq: 0x01020304, Motors: [4]int16{32767, -32768, -1, 256},
-			Lights: [4]RGB{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10, 11, 12}},
-		}
-		return m.AppendFrame(b)
-	}, "aa483242666440000403020100000000ff7f0080ffff000100000000000000000102030405060708090a0b0c" +
-		"00000000000000000000000000000000000000000000000000000000a7f3ff4e"},
+	{"H02 data", ToBody, TypeData, litData(Genuine).AppendFrame, "aa483242666440000403020100000000ff7f0080ffff00010102030405060708090a0b0c8081" +
+		"82838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9fa0a1a2a3dd753603"},
+	{"H02 data by the book", ToBody, TypeData, litData(Book).AppendFrame, "aa483242666440000403020100000000ff7f0080ffff00018081828384858687010203040506" +
+		"0708090a0b0c88898a8b8c8d8e8f909192939495969798999a9b9c9d9e9fa0a1a2a3cf63a478"},
 	{"H03 shutdown", ToBody, TypeShutdown, command(TypeShutdown), "aa48324273640000ffffffff"},
 	{"H05 mode", ToBody, TypeMode, command(TypeMode), "aa483242646d0000ffffffff"},
 	{"H06 version request", ToBody, TypeVersion, command(TypeVersion), "aa48324276720000ffffffff"},
@@ -67,6 +63,7 @@ var golden = []struct {
 		return m.AppendFrame(b)
 	}, "aa42324876731000000102030405060708090a0b0c0d0e0f771d3131"},
 	{"B02 data", ToHead, TypeData, patternData().AppendFrame, "aa42324866640003" + pattern(768, 1) + "d5203f4f"},
+	{"B02 data by the book", ToHead, TypeData, patternDataByTheBook().AppendFrame, "aa42324866640003" + pattern(768, 1) + "d5203f4f"},
 	{"H04 firmware", ToBody, TypeFirmware, func(b []byte) []byte {
 		m := Firmware{Offset: 0x0400, Words: 256}
 		for i := range m.Data {
@@ -89,7 +86,27 @@ func pattern(n, step int) string {
 	return hex.EncodeToString(b)
 }
 
-// patternData is the data frame whose payload bytes are their own offsets: the fields of section 12.4 written out by hand.
+// litData is a data frame of the head with a value in each field and byte.
+func litData(l Layout) *HeadData {
+	m := &HeadData{
+		Layout: l, Seq: 0x01020304, Motors: [4]int16{32767, -32768, -1, 256},
+		Lights: [4]RGB{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10, 11, 12}},
+	}
+	for i := range m.Gap {
+		m.Gap[i] = byte(0x80 + i)
+	}
+	return m
+}
+
+// patternDataByTheBook is patternData as the table of section 12.4 has it.
+func patternDataByTheBook() *BodyData {
+	m := patternData()
+	m.Layout, m.Power, m.Gap72, m.ProxSigma, m.Gap75 = Book, 0x4948, [2]byte{0x4a, 0x4b}, 0x4c, 0x4d
+	m.ProxRange, m.ProxSignal, m.ProxAmbient, m.ProxSPADs, m.ProxSamples, m.Gap86 = 0x4f4e, 0x5150, 0x5352, 0x5554, 0x5756, [2]byte{0x46, 0x47}
+	return m
+}
+
+// patternData is the data frame whose payload bytes are their own offsets: the fields of genuine programs written out by hand.
 func patternData() *BodyData {
 	m := &BodyData{
 		Seq: 0x03020100, Status: 0x0504, FaultDevice: 0x06, FaultItem: 0x07,
@@ -98,10 +115,11 @@ func patternData() *BodyData {
 			{0x23222120, 0x27262524, 0x2b2a2928}, {0x2f2e2d2c, 0x33323130, 0x37363534},
 		},
 		Cliffs:     [4]uint16{0x3938, 0x3b3a, 0x3d3c, 0x3f3e},
-		BatteryRaw: 0x4140, ChargerRaw: 0x4342, Temperature: 0x4544, Gap70: [2]byte{0x46, 0x47},
-		Power: 0x4948, Gap74: [2]byte{0x4a, 0x4b}, ProxSigma: 0x4c, Gap77: 0x4d,
-		ProxRange: 0x4f4e, ProxSignal: 0x5150, ProxAmbient: 0x5352, ProxSPADs: 0x5554, ProxSamples: 0x5756, ProxCalibration: 0x5b5a5958,
-		Touch: 0x5d5c, Button: 0x5f5e, MicIndices: [2]uint16{0x6160, 0x6362}, ButtonRelated: 0x6564,
+		BatteryRaw: 0x4140, ChargerRaw: 0x4342, Temperature: 0x4544,
+		Power: 0x4746, Gap72: [2]byte{0x48, 0x49}, ProxSigma: 0x4a, Gap75: 0x4b,
+		ProxRange: 0x4d4c, ProxSignal: 0x4f4e, ProxAmbient: 0x5150, ProxSPADs: 0x5352, ProxSamples: 0x5554, Gap86: [2]byte{0x56, 0x57},
+		ProxCalibration: 0x5b5a5958,
+		Touch:           0x5d5c, Button: 0x5f5e, MicIndices: [2]uint16{0x6160, 0x6362}, ButtonRelated: 0x6564,
 	}
 	for i := range m.Gap102 {
 		m.Gap102[i] = byte(102 + i)
@@ -140,7 +158,7 @@ func TestGoldenFrames(t *testing.T) {
 			if err != nil || n != len(want) || f.Type != g.typ {
 				t.Fatalf("ParseFrame = type %v, %d bytes, %v; want %v, %d", f.Type, n, err, g.typ, len(want))
 			}
-			again, err := reappend(g.dir, f)
+			again, err := reappend(g.dir, f, Genuine)
 			if err != nil || !bytes.Equal(again, want) {
 				t.Errorf("parsed and appended again: %x, %v; want %x", again, err, want)
 			}
@@ -157,7 +175,7 @@ func TestGoldenFrames(t *testing.T) {
 }
 
 // reappend parses the payload of f as the message of its type and appends that message again.
-func reappend(d Direction, f Frame) ([]byte, error) {
+func reappend(d Direction, f Frame, l Layout) ([]byte, error) {
 	var m interface {
 		ParsePayload([]byte) error
 		AppendFrame([]byte) []byte
@@ -168,9 +186,9 @@ func reappend(d Direction, f Frame) ([]byte, error) {
 		err := c.ParsePayload(f.Payload)
 		return c.AppendFrame(nil, d), err
 	case f.Type == TypeData && d == ToHead:
-		m = new(BodyData)
+		m = &BodyData{Layout: l}
 	case f.Type == TypeData:
-		m = new(HeadData)
+		m = &HeadData{Layout: l}
 	case f.Type == TypeVersion && d == ToHead:
 		m = new(Version)
 	case f.Type == TypeAck:
@@ -195,12 +213,24 @@ func TestGoldenBodyDataFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got BodyData
-	if err := got.ParsePayload(f.Payload); err != nil {
-		t.Fatal(err)
+	for _, want := range []*BodyData{patternData(), patternDataByTheBook()} {
+		got := BodyData{Layout: want.Layout}
+		if err := got.ParsePayload(f.Payload); err != nil || got != *want {
+			t.Errorf("body data: %v\n got %+v\nwant %+v", err, got, *want)
+		}
 	}
-	if want := patternData(); got != *want {
-		t.Errorf("body data\n got %+v\nwant %+v", got, *want)
+}
+
+func TestGoldenHeadDataFields(t *testing.T) {
+	for _, want := range []*HeadData{litData(Genuine), litData(Book)} {
+		f, _, err := ParseFrame(ToBody, want.AppendFrame(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := HeadData{Layout: want.Layout}
+		if err := got.ParsePayload(f.Payload); err != nil || got != *want {
+			t.Errorf("head data: %v\n got %+v\nwant %+v", err, got, *want)
+		}
 	}
 }
 
@@ -344,7 +374,7 @@ func FuzzFrameRoundTrip(f *testing.F) {
 		if err != nil || n != len(b) || fr.Type != Type(typ) || !bytes.Equal(fr.Payload, payload) {
 			t.Fatalf("frame %x parses as %v %x, %d bytes, %v", b, fr.Type, fr.Payload, n, err)
 		}
-		again, err := reappend(d, fr)
+		again, err := reappend(d, fr, Layout(dir>>1&1))
 		if err != nil {
 			if Type(typ) == TypeFirmware {
 				return // a block that claims more words than it has

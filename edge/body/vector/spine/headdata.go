@@ -8,17 +8,23 @@ import (
 // HeadDataSize is the payload size of the head's data frame (VEC-BODY-H02).
 const HeadDataSize = 64
 
+const (
+	afterMotors = 16
+	lightSize   = 3 * numLights
+	headGap     = HeadDataSize - afterMotors - lightSize
+)
+
 // RGB is one light.
 type RGB struct{ R, G, B uint8 }
 
 // HeadData is the data frame with which the head answers each one of the body (VEC-BODY-30).
 type HeadData struct {
+	Layout  Layout           // of the payload; ParsePayload and AppendFrame read it
 	Seq     uint32           // question mark in the source
 	Control uint32           // power or charger control; meaning unknown, 0 until verified (VEC-BODY-32)
 	Motors  [numMotors]int16 // sign = direction, magnitude = duty, 32767 = all (VEC-BODY-31)
-	Gap16   [8]byte
 	Lights  [numLights]RGB
-	Gap36   [28]byte
+	Gap     [headGap]byte // all others, in their order; a genuine head leaves garbage there
 }
 
 // ParsePayload fills m from the payload of a TypeData frame, head to body.
@@ -32,9 +38,9 @@ func (m *HeadData) ParsePayload(p []byte) error {
 	for i := range m.Motors {
 		m.Motors[i] = int16(le.Uint16(p[8+2*i:]))
 	}
-	m.Gap16 = [8]byte(p[16:])
-	parseLights(&m.Lights, p[24:])
-	m.Gap36 = [28]byte(p[36:])
+	at := m.Layout.lights()
+	parseLights(&m.Lights, p[at:])
+	copy(m.Gap[copy(m.Gap[:], p[afterMotors:at]):], p[at+lightSize:])
 	return nil
 }
 
@@ -48,9 +54,10 @@ func (m *HeadData) AppendFrame(dst []byte) []byte {
 	for _, v := range m.Motors {
 		dst = le.AppendUint16(dst, uint16(v))
 	}
-	dst = append(dst, m.Gap16[:]...)
+	before := m.Layout.lights() - afterMotors
+	dst = append(dst, m.Gap[:before]...)
 	dst = appendLights(dst, &m.Lights)
-	dst = append(dst, m.Gap36[:]...)
+	dst = append(dst, m.Gap[before:]...)
 	return seal(dst, start)
 }
 

@@ -107,7 +107,7 @@ func New(cfg Config) *Board {
 		panic(err)
 	}
 	cfg = cfg.withDefaults()
-	b := &Board{cfg: cfg, world: newWorld(cfg), noise: cfg.Noise}
+	b := &Board{cfg: cfg, world: newWorld(cfg), noise: cfg.Noise, data: spine.BodyData{Layout: cfg.Layout}, head: spine.HeadData{Layout: cfg.Layout}}
 	b.flash.clear()
 	if cfg.Start != StartEmpty {
 		b.flash.load(Image(cfg.Version, imageLeast+filler, cfg.Seed))
@@ -314,6 +314,12 @@ func (b *Board) damage(in []byte) {
 func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 	done := false
 	switch f.Type {
+	case spine.TypeErase, spine.TypeFirmware, spine.TypeValidate: // an update enters the boot-loader (VEC-BODY-H05)
+		if b.state.Mode == InApplication {
+			b.enter(InBootloader)
+		}
+	}
+	switch f.Type {
 	case spine.TypeData:
 		if b.state.Mode == InApplication && b.head.ParsePayload(f.Payload) == nil {
 			b.world.obey(&b.head)
@@ -326,13 +332,9 @@ func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 		if b.flash.sound {
 			return (&spine.Version{ID: b.flash.version}).AppendFrame(out), nil
 		}
-	case spine.TypeMode: // VEC-BODY-H05
-		if b.state.Mode == InApplication {
-			b.enter(InBootloader)
-			done = true
-		} else if b.flash.sound {
+	case spine.TypeMode: // a running application keeps running (VEC-BODY-H05)
+		if done = b.flash.sound; done && b.state.Mode == InBootloader {
 			b.enter(InApplication)
-			done = true
 		}
 	case spine.TypeChars: // test firmware only (VEC-CLI-01)
 		var m spine.Chars
@@ -347,16 +349,16 @@ func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 			done = true
 		}
 	case spine.TypeErase:
-		if b.state.Mode == InBootloader && b.flash.erase() {
+		if b.flash.erase() {
 			return out, nil // the answer comes when it is done (VEC-BODY-H09)
 		}
 	case spine.TypeFirmware:
 		var m spine.Firmware
-		if b.state.Mode == InBootloader && m.ParsePayload(f.Payload) == nil && b.flash.write(&m) {
+		if m.ParsePayload(f.Payload) == nil && b.flash.write(&m) {
 			return out, nil // likewise
 		}
 	case spine.TypeValidate: // VEC-BODY-H08
-		if b.state.Mode == InBootloader && b.flash.validate() {
+		if b.flash.validate() {
 			done = true
 			b.enter(InApplication)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/spine"
 	plane "kennel/edge/sim/world"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 
 	Version string // at most 16 bytes; "" is "1.6.0-sim"
 	Start   Start
+	Layout  spine.Layout // of data frames, both ways
 
 	// Press is how long somebody holds the button when the power first comes on: less than 5 s, and it drops; 15 s, and the head is to boot its recovery
 	// system (VEC-BOOT-02). 0 is a button held for just as long as it needs, before the board's time begins; so is each later time.

@@ -40,13 +40,13 @@ func (r *robot) run(until time.Duration) {
 			r.d, r.heard = d, r.Now()
 			r.opened++
 		}
-		var s body.Sense
-		switch err := r.d.Read(&s, min(r.Now()+4*vector.Period, until)); {
+		var s vector.Sense
+		switch err := r.d.ReadSense(&s, min(r.Now()+4*vector.Period, until)); {
 		case err == nil:
 			r.fresh++
 			r.heard = r.Now()
-			act := body.Act{Motors: [body.MaxMotors]float64{r.duty, r.duty}}
-			if err := r.d.Write(&act); err != nil && err != body.ErrFull {
+			act := vector.Act{Motors: [4]float64{r.duty, r.duty}}
+			if err := r.d.WriteAct(&act); err != nil && err != body.ErrFull {
 				r.t.Fatal(err)
 			}
 		case err != body.ErrTimeout:

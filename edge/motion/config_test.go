@@ -5,12 +5,10 @@ import (
 	"time"
 )
 
-// VectorConfig returns the settings of a Vector. Geometry, counts and motor indices are those of edge/body/vector's default calibration; who
-// measured a robot sets its own. Everything without a row is an own default.
-func VectorConfig() Config {
+// testConfig returns the settings of a body with two treads, a lift and a head, sized like a Vector.
+func testConfig() Config {
 	const (
 		radius, track = 0.0145, 0.048 // m (VEC-MOT-10)
-		degree        = math.Pi / 180
 	)
 	guard := func(speed, duty float64) GuardConfig {
 		return GuardConfig{Speed: speed, Duty: duty, After: 1 /* VEC-MCT-07 */, Fade: 0.5, Recover: 0.1, Safe: 0.2, HeatMost: 4, Cool: 60}
@@ -33,8 +31,8 @@ func VectorConfig() Config {
 		Left:  tread(0),
 		Right: tread(1),
 		Joints: []JointConfig{
-			VectorLift: joint(2, 400, [2]float64{VectorLiftAngle(liftLow), VectorLiftAngle(liftHigh)}), // VEC-MOT-02
-			VectorHead: joint(3, 500, [2]float64{-22 * degree, 45 * degree}),                           // VEC-MOT-01
+			testLift: joint(2, 400, [2]float64{math.Asin((0.032 - 0.045) / 0.066), math.Asin((0.092 - 0.045) / 0.066)}), // VEC-MOT-02
+			testHead: joint(3, 500, [2]float64{-22 * degree, 45 * degree}),                                              // VEC-MOT-01
 		},
 		Headroom: Headroom{Speed: 0.78, Accel: 0.42},
 		Segments: MaxSegments,
@@ -46,24 +44,8 @@ func VectorConfig() Config {
 	}
 }
 
-// Joints of VectorConfig.
+// Joints of testConfig.
 const (
-	VectorLift = 0
-	VectorHead = 1
+	testLift = 0
+	testHead = 1
 )
-
-// The arm that raises the fork: height of its joint and its length in metres, as in edge/body/vector's tree.
-const (
-	armJoint, armLength = 0.045, 0.066
-	liftLow, liftHigh   = 0.032, 0.092 // VEC-MOT-02
-)
-
-// VectorLiftAngle returns the lift's angle for a height above the ground in metres, clamped to 32 to 92 mm (VEC-MOT-02).
-func VectorLiftAngle(height float64) float64 {
-	return math.Asin((min(max(height, liftLow), liftHigh) - armJoint) / armLength)
-}
-
-// VectorLiftHeight is the way back.
-func VectorLiftHeight(angle float64) float64 {
-	return armJoint + armLength*math.Sin(angle)
-}

@@ -1,0 +1,37 @@
+package vector_test
+
+import (
+	"testing"
+	"time"
+
+	"kennel/edge/body/mono"
+	"kennel/edge/body/vector"
+)
+
+// patience is how long a test waits for the board; a loaded machine may take its time.
+const patience = 10 * time.Second
+
+// next reads the next fresh frame into s.
+func next(t *testing.T, d *vector.Driver, s *vector.Sense) {
+	t.Helper()
+	if err := d.ReadSense(s, mono.Now()+patience); err != nil || !s.Fresh {
+		t.Fatalf("ReadSense: fresh %t, %v; want a frame", s.Fresh, err)
+	}
+}
+
+// until steps the driver, one write of a per frame read, until cond holds.
+func until(t *testing.T, d *vector.Driver, a *vector.Act, what string, cond func(s *vector.Sense) bool) vector.Sense {
+	t.Helper()
+	var s vector.Sense
+	for deadline := mono.Now() + patience; mono.Now() < deadline; {
+		next(t, d, &s)
+		if err := d.WriteAct(a); err != nil {
+			t.Fatalf("WriteAct: %v", err)
+		}
+		if cond(&s) {
+			return s
+		}
+	}
+	t.Fatalf("%s: not within %v; last measured %+v", what, patience, s)
+	return s
+}

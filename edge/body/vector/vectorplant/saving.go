@@ -1,0 +1,106 @@
+package vectorplant
+
+import (
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/vector"
+	"kennel/edge/control"
+	"kennel/edge/power"
+	"kennel/edge/sense"
+)
+
+// partsTake is how long it takes at most until a body's parts have the power that they are told to have, and say so: the frame on its way, the
+// body's period and the answer, several times over; own default.
+const partsTake = 50 * time.Millisecond
+
+// allowance is what the robot's parts may use now, and whether that is less than all.
+func (p *Plant) allowance() (a power.Allowance, saving bool) {
+	asleep, heat, shed := p.sleep.Asleep(), p.power.Hottest(), p.power.Shedding.Now
+	return power.Allow(p.calm, asleep, heat, shed), p.calm || asleep || heat > power.Cool || shed > power.ShedNothing
+}
+
+// thin leaves out the distances that come more often than is allowed (VEC-PWR-20). A sensor has a rhythm of its own: one that comes a tenth of the
+// interval too early counts.
+func (p *Plant) thin() {
+	s := &p.sense
+	a, saving := p.allowance()
+	since := s.ProxAt - p.prox.At
+	if !saving || since < 0 || a.ProxEvery > 0 && since >= a.ProxEvery-a.ProxEvery/10 {
+		p.prox = sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt, Signal: s.ProxSignal, Ambient: s.ProxAmbient, Rates: s.ProxSignal > 0 || s.ProxAmbient > 0}
+	}
+	s.ProxMetres, s.ProxAt = p.prox.Metres, p.prox.At
+}
+
+// save takes the power from what may have none. Lights are dark while the robot sleeps and while it sheds display and camera; what programs wish
+// for comes back when it may (VEC-PWR-07, VEC-PWR-20). The range finder shares its power with the cliff sensors (VEC-HW-07, VEC-BODY-32):
+// they lose it where no distance is allowed and no program has the treads. A program that takes these waits until the sensors see: until then
+// each of them sees a cliff, and nothing rolls (VEC-PWR-22).
+func (p *Plant) save(m *control.Moment, act *vector.Act) {
+	a, _ := p.allowance()
+	if p.sleep.Asleep() || !a.Display {
+		act.Lights = [4]vector.Light{}
+	} else {
+		p.indicate(&act.Lights)
+	}
+	act.Off = 0
+	if !p.power.MayCharge() { // VEC-PWR-53
+		act.Off |= vector.ChargerPart
+	}
+	if a.ProxEvery == 0 && !p.now.Moving && !p.owned() {
+		act.Off |= vector.SensorsPart
+		p.blind, p.blindAt = true, m.Now
+	} else if p.blind && m.Now-p.blindAt > partsTake && !p.sense.Power.Has(body.SensorsOff) && p.known.CliffsKnown {
+		p.blind = false
+	}
+}
+
+// owned reports whether an owner holds a tread.
+func (p *Plant) owned() bool {
+	for _, a := range p.wheels {
+		if p.held(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// indicator is what the lights say of the robot's state while it holds and no program uses them (VEC-IO-30).
+type indicator struct {
+	when   func(*power.Keeper) bool
+	lights [4]vector.Light
+}
+
+// chargeStarts is how long a charger may take to begin, and to pause between two tries, before that it does not charge is a problem; own default.
+const chargeStarts = 10 * time.Second
+
+// indicators: the first that holds counts. The source has colours for a robot that cannot charge (teal), and for what other programs say: blue while
+// the microphone listens, all orange without Wi-Fi. The rest are own defaults; the lower lights are those that programs use.
+var indicators = func() []indicator {
+	red, green, teal := vector.Light{R: 255}, vector.Light{G: 96}, vector.Light{G: 128, B: 128}
+	status := func(l vector.Light) [4]vector.Light { return [4]vector.Light{3: l} }
+	return []indicator{
+		{func(k *power.Keeper) bool { return k.Shutdown.Off != power.StayOn }, [4]vector.Light{red, red, red, red}},
+		{func(k *power.Keeper) bool { return k.Hottest() >= power.Hot }, status(red)},
+		{func(k *power.Keeper) bool {
+			return k.Charge.State == power.Resting && k.Battery.Level == power.Low && k.Charge.For >= chargeStarts
+		}, [4]vector.Light{teal, teal, teal, teal}},
+		{(*power.Keeper).SeekCharger, status(red)},
+		{func(k *power.Keeper) bool { return k.Charge.State == power.Active }, status(green)},
+	}
+}()
+
+// indicate shows the robot's state on lights that no program has lit or claimed.
+func (p *Plant) indicate(lights *[4]vector.Light) {
+	for i := range indicators {
+		if !indicators[i].when(&p.power) {
+			continue
+		}
+		for l, a := range p.leds {
+			if !p.held(a) && lights[l] == (vector.Light{}) {
+				lights[l] = indicators[i].lights[l]
+			}
+		}
+		return
+	}
+}
