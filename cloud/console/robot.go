@@ -96,7 +96,10 @@ func newRobotView(h thingHead, r look.Robot) robotView {
 			moves = fmt.Sprintf("moves, %.2f m/s, %.0f °/s", m.Speed, m.Turning*180/math.Pi)
 		}
 		v.Facts = []fact{{"Moves", moves}, {"Where it is", fmt.Sprintf("%.3f m, %.3f m, %.1f°", m.X, m.Y, m.Theta*180/math.Pi)},
-			{"Driven since its core began", fmt.Sprintf("%.2f m", m.Way)}, {"Newest drive", m.Treads}}
+			{"Driven since its core began", fmt.Sprintf("%.2f m", m.Way)}}
+		for _, p := range m.Parts {
+			v.Facts = append(v.Facts, fact{"Newest motion of " + p.Name, strings.TrimPrefix(p.State+", "+p.Outcome, ", ")})
+		}
 		at := map[string]int{}
 		for _, o := range m.Owners {
 			owners[o.Device] = o.Program

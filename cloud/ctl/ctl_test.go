@@ -174,7 +174,7 @@ func newCloud(t *testing.T) *cloud {
 				Slots: []look.Slot{{Name: "position", Type: "float", Unit: "m", Unavailable: true}}, Gone: &live.Gone{Full: "robot.body.arm.z", ForMS: 61_500, Why: "it is unplugged"}},
 			{Full: "robot.body.laser", Compact: "laser", Kind: "device", Interface: "DistanceSensor", Slots: []look.Slot{{Name: "distance", Type: "float", Unit: "m", Known: true, Value: "inf", AgeMS: &age}}}},
 			World: &live.World{Rev: "1", Pose: live.Place{0.11, 0, 1.6}, Posture: "on treads", NoFloor: []bool{false}, Things: []live.Thing{}, Map: &live.Map{Name: "room", Charger: &live.Place{-1.4, 0, 0}}},
-			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Treads: "done", Stop: []string{"halted"},
+			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Parts: []live.Part{{Name: "wheels", Outcome: "done", Known: true}}, Stop: []string{"halted"},
 				Owners: []live.Owner{{Device: "wheelL", Program: "mindd", Priority: 20}, {Device: "headPitch", Program: "agentd", Priority: 50}, {Device: "wheelR", Program: "mindd", Priority: 20}}}}, nil
 	})
 	handle("GET /v1/things/{thing}/commands", func(*http.Request, string) (any, error) {

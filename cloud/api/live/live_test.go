@@ -26,7 +26,7 @@ var whole = Frame{V: 1, World: &room,
 			Slots: []Slot{{ID: 7, Name: "angle", Type: "float", Unit: "rad", Min: num(-0.78), Max: num(0.38)}}}}},
 	Values: []Value{{Slot: 7, AgeMS: 4, Number: num(0)}, {Slot: 8, AgeMS: 31, Infinite: 1}, {Slot: 1, AgeMS: -1, Text: text("Vector")}},
 	Gone:   []Gone{{"robot.body.laser", 1200, "it is unplugged"}},
-	Motion: &Motion{X: 0.1, Speed: 0.05, Moving: true, Way: 3.5, Treads: "running", Stop: []string{"halted"}, Owners: []Owner{{"wheelL", "agentd", 50}}},
+	Motion: &Motion{X: 0.1, Speed: 0.05, Moving: true, Way: 3.5, Posture: "OnTreads", Parts: []Part{{"wheels", "", "running", true}}, Stop: []string{"halted"}, Owners: []Owner{{"wheelL", "agentd", 50}}},
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRefused(t *testing.T) {
 		`{"v":1,"values":[{"slot":1,"age_ms":-2,"number":1}]}`, `{"v":1,"values":[{"slot":1,"age_ms":0,"number":1,"infinite":1}]}`,
 		`{"v":1,"values":[{"slot":1,"age_ms":0,"infinite":2}]}`, `{"v":1,"values":[{"slot":1,"age_ms":0,"text":"` + strings.Repeat("x", 201) + `"}]}`,
 		`{"v":1,"values":[{"slot":1,"age_ms":0,"text":"\u0000"}]}`, `{"v":1,"values":[],"tree":{"nodes":[{"full":""}]}}`,
-		`{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","slots":[{"id":70000}]}]}}`, `{"v":1,"values":[],"motion":{"treads":"\u0000"}}`, "\xff",
+		`{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","slots":[{"id":70000}]}]}}`, `{"v":1,"values":[],"motion":{"parts":[{"name":"\u0000"}]}}`, "\xff",
 		`{"v":1,"values":[],"gone":[{"full":""}]}`, `{"v":1,"values":[],"gone":[{"full":"robot","for_ms":-1}]}`, `{"v":1,"values":[],"gone":[{"full":"robot","why":"\u0000"}]}`,
 		`{"v":1,"values":[],"gone":[` + strings.Repeat(`{"full":"robot"},`, 512) + `{"full":"robot"}]}`,
 		`{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","aliases":["` + strings.Repeat("x", 201) + `"]}]}}`,
