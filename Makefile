@@ -94,7 +94,7 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 # In make test only what counts, codes and moves: the rest has the same numbers everywhere, and an emulated processor is a slow one.
 .PHONY: arm
 arm:
-	@$(ARM_TEST) ./edge/helm ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
+	@$(ARM_TEST) ./edge/control ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
 	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/world
 
 .PHONY: soak
