@@ -2,7 +2,7 @@
 
 // The emulator that runs the tests for arm lacks the ioctls tested here.
 
-package vector
+package port
 
 import (
 	"fmt"
@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pseudo-terminal keeps whatever speed it is told, so it can stand for a UART that takes them all.
+// TestUARTSettings sets the speed of a pseudo-terminal as that of a UART (VEC-BODY-01, AMIGO-LINK-01). A
+// pseudo-terminal keeps whatever speed it is told.
 func TestUARTSettings(t *testing.T) {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -34,7 +35,19 @@ func TestUARTSettings(t *testing.T) {
 		t.Errorf("isPseudo = %t, %v; want true", pseudo, err)
 	}
 
-	for _, baud := range []int{DefaultBaud, 2_000_000, 2_345_678} {
+	line, err := Open(t.Context(), fmt.Sprintf("serial:/dev/pts/%d?baud=9600", number), 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer line.Close()
+	if line.Socket() {
+		t.Error("a tty is a socket")
+	}
+	if _, err := Open(t.Context(), fmt.Sprintf("/dev/pts/%d", number), 9600, false); err == nil {
+		t.Error("a line has two owners")
+	}
+
+	for _, baud := range []int{9600, 3_000_000, 2_000_000, 2_345_678} {
 		if err := setRaw(fd, baud, false); err != nil {
 			t.Fatal(err)
 		}

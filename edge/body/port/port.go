@@ -1,10 +1,15 @@
-package vector
+// Package port is the line to a body: a tty, a Unix socket or a TCP connection.
+package port
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -13,8 +18,8 @@ import (
 	"kennel/edge/body/mono"
 )
 
-// Port is the line to a body, and the clock of all times of this package. A tty is one; a simulated body and its time are another. One
-// goroutine at a time; only Wait and Drain block.
+// Port is the line to a body, and the clock of all its times. Open returns one; a simulated body and its time are another. One goroutine
+// at a time; only Wait and Drain block.
 type Port interface {
 	Now() time.Duration
 	// Read returns what there is, 0 if nothing.
@@ -30,28 +35,80 @@ type Port interface {
 	Close() error
 }
 
-// tty is a serial line in raw mode. It reads and writes in the calling thread without going through the runtime's poller, because a hand-over
-// to another goroutine costs more than the read (spec/peer-facts section 12). It never blocks but in Wait and Drain.
-type tty struct {
+// Line is a serial line in raw mode or a stream socket. It reads and writes in the calling thread without going through the runtime's
+// poller, because a hand-over to another goroutine costs more than the read (spec/peer-facts section 12). It allocates nothing after Open.
+type Line struct {
 	fd     int
 	hold   bool // Wait in a raw system call
-	socket bool // a Unix socket in its place
+	socket bool
 	poll   [1]unix.PollFd
 	ts     unix.Timespec
 }
 
-// openPort opens what path names: a tty, or a Unix socket behind which something speaks like a body. The bytes of a pseudo-terminal go through
-// worker threads of the kernel, which have no real-time priority; those of a socket do not.
-func openPort(path string, baud int, hold bool) (*tty, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		return openSocket(path, hold)
+// connectTimeout is how long Open waits for a TCP connection (own default).
+const connectTimeout = 5 * time.Second
+
+// Open opens the line that address names: serial:/dev/ttyS0?baud=9600, tcp:host:8101, or the bare path of a tty or Unix socket
+// (AMIGO-LINK-05). baud is the speed of a tty whose address has none. hold makes Wait keep the processor in a raw system call. The error
+// says which step failed (AMIGO-LINK-07).
+func Open(ctx context.Context, address string, baud int, hold bool) (*Line, error) {
+	if host, ok := strings.CutPrefix(address, "tcp:"); ok {
+		return openTCP(ctx, host, hold)
 	}
-	return openTTY(path, baud, hold)
+	if tty, ok := strings.CutPrefix(address, "serial:"); ok {
+		path, query, _ := strings.Cut(tty, "?")
+		if query != "" {
+			v, err := url.ParseQuery(query)
+			if err == nil && (len(v) != 1 || !v.Has("baud")) {
+				err = errors.New("want baud alone")
+			}
+			if err == nil {
+				baud, err = strconv.Atoi(v.Get("baud"))
+			}
+			if err == nil && baud <= 0 {
+				err = errors.New("baud rate is not positive")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("settings of %s: %w", address, err)
+			}
+		}
+		return openTTY(path, baud, hold)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(address, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		return openSocket(address, hold)
+	}
+	return openTTY(address, baud, hold)
 }
 
-// openSocket connects by way of the socket's folder: a path may be longer than an address, which has room for 107 bytes.
-func openSocket(path string, hold bool) (*tty, error) {
+// openTCP connects, then takes the descriptor away from the runtime's poller.
+func openTCP(ctx context.Context, host string, hold bool) (*Line, error) {
+	dialer := net.Dialer{Timeout: connectTimeout}
+	conn, err := dialer.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", host, err)
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("descriptor of %s: %w", host, err)
+	}
+	var fd int
+	var dup error
+	if err := raw.Control(func(own uintptr) { fd, dup = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dup != nil {
+		return nil, fmt.Errorf("descriptor of %s: %w", host, errors.Join(err, dup))
+	}
+	return newLine(fd, hold, true), nil
+}
+
+func newLine(fd int, hold, socket bool) *Line {
+	return &Line{fd: fd, hold: hold, socket: socket, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}
+}
+
+// openSocket connects to a Unix socket. The bytes of a pseudo-terminal go through worker threads of the kernel, which have no real-time
+// priority; those of a socket do not. It connects by way of the socket's folder, because a path may be longer than
+// the 107 bytes of an address.
+func openSocket(path string, hold bool) (*Line, error) {
 	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of %s: %w", path, err)
@@ -66,14 +123,14 @@ func openSocket(path string, hold bool) (*tty, error) {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
-	return &tty{fd: fd, hold: hold, socket: true, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+	return newLine(fd, hold, true), nil
 }
 
 // baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
 const baudTolerance = 0.03
 
 // openTTY opens a tty for one owner (VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). What lay in it unread is dropped.
-func openTTY(path string, baud int, hold bool) (*tty, error) {
+func openTTY(path string, baud int, hold bool) (*Line, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -82,7 +139,7 @@ func openTTY(path string, baud int, hold bool) (*tty, error) {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("set up %s: %w", path, err)
 	}
-	return &tty{fd: fd, hold: hold, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+	return newLine(fd, hold, false), nil
 }
 
 func setUp(fd, baud int) error {
@@ -148,14 +205,17 @@ func isPseudo(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && major >= first && major <= last, nil
 }
 
+// Socket reports whether the line is a Unix socket or a TCP connection.
+func (p *Line) Socket() bool { return p.socket }
+
 // Now is CLOCK_MONOTONIC.
-func (p *tty) Now() time.Duration { return mono.Now() }
+func (p *Line) Now() time.Duration { return mono.Now() }
 
 // errHangUp: the other end is gone.
 var errHangUp = errors.New("hung up")
 
 // Read returns what there is, 0 if nothing.
-func (p *tty) Read(b []byte) (int, error) {
+func (p *Line) Read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(p.fd, b)
 		switch {
@@ -173,7 +233,7 @@ func (p *tty) Read(b []byte) (int, error) {
 }
 
 // Write returns how many bytes the port took, 0 if it is full.
-func (p *tty) Write(b []byte) (int, error) {
+func (p *Line) Write(b []byte) (int, error) {
 	for {
 		n, err := unix.Write(p.fd, b)
 		switch err {
@@ -189,7 +249,7 @@ func (p *tty) Write(b []byte) (int, error) {
 }
 
 // Wait sleeps until there is something to read, or until the deadline passed: then it returns false.
-func (p *tty) Wait(deadline time.Duration) (bool, error) {
+func (p *Line) Wait(deadline time.Duration) (bool, error) {
 	for {
 		left := deadline - mono.Now()
 		if left <= 0 {
@@ -212,7 +272,7 @@ func (p *tty) Wait(deadline time.Duration) (bool, error) {
 	}
 }
 
-func (p *tty) ppoll() (int, error) {
+func (p *Line) ppoll() (int, error) {
 	if !p.hold {
 		return unix.Ppoll(p.poll[:], &p.ts, nil)
 	}
@@ -224,7 +284,7 @@ func (p *tty) ppoll() (int, error) {
 }
 
 // DropOutput throws away what waits to be sent. In a socket nothing waits on this side.
-func (p *tty) DropOutput() error {
+func (p *Line) DropOutput() error {
 	if p.socket {
 		return nil
 	}
@@ -232,12 +292,12 @@ func (p *tty) DropOutput() error {
 }
 
 // Drain waits until everything is sent.
-func (p *tty) Drain() error {
+func (p *Line) Drain() error {
 	if p.socket {
 		return nil
 	}
 	return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1)
 }
 
-// Close gives the tty back.
-func (p *tty) Close() error { return unix.Close(p.fd) }
+// Close gives the line back.
+func (p *Line) Close() error { return unix.Close(p.fd) }
