@@ -22,11 +22,11 @@ type Kind struct {
 	Open   func(ctx context.Context, device string) (body.Body, error)
 	Fault  func(error) faultcode.Code // the numbered fault that an error of Open or Read stands for; 0, or nil: none in particular
 
-	begin func(c *core) (session, error) // instead of Open, for a body with more to it than a port
+	begin func(c *core) (opening, error) // instead of Open, for a body with more to it than a port
 }
 
-// session is what robotd does with one body besides opening it.
-type session struct {
+// opening is what robotd does with one body besides opening it.
+type opening struct {
 	open     func(context.Context) (b body.Body, unwell, err error) // unwell: it is open, and not as it should be
 	before   []stages.Stage                                         // before anything runs
 	services []runner.Service

@@ -32,7 +32,7 @@ const (
 type core struct {
 	log     *slog.Logger
 	cfg     Config
-	session session
+	how     opening
 	srv     *corelink.Server
 	loop    *rt.Loop
 	control *control.Control
@@ -65,10 +65,10 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 		return nil, err
 	}
 	if cfg.kind.begin != nil {
-		c.session, err = cfg.kind.begin(c)
+		c.how, err = cfg.kind.begin(c)
 		return c, err
 	}
-	c.session.open = func(ctx context.Context) (body.Body, error, error) {
+	c.how.open = func(ctx context.Context) (body.Body, error, error) {
 		b, err := cfg.kind.Open(ctx, cfg.port())
 		return b, nil, err
 	}
@@ -82,7 +82,7 @@ func (c *core) run(ctx context.Context) error {
 	c.peers.Closed(ctx)
 	for first := true; ctx.Err() == nil; first = false {
 		c.opening.Store(int64(c.now()))
-		b, unwell, err := c.session.open(ctx)
+		b, unwell, err := c.how.open(ctx)
 		if first {
 			settle(c.firstOpen, errors.Join(err, unwell))
 		}

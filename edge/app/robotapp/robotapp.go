@@ -142,7 +142,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	if err := s.rec.Walk(context.WithoutCancel(ctx), s.before()...); err != nil {
 		return err
 	}
-	if err := s.rec.Walk(context.WithoutCancel(ctx), s.core.session.before...); err != nil {
+	if err := s.rec.Walk(context.WithoutCancel(ctx), s.core.how.before...); err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)

@@ -46,6 +46,7 @@ func (s *start) before() []stages.Stage {
 		{Name: "core", Do: s.makeCore},
 		{Name: "supervisor", Do: s.openSupervisor},
 		{Name: "last_end", GoOn: true, Do: func(ctx context.Context) error { return s.core.peers.CameOn(ctx) }},
+		{Name: "hold", GoOn: true, Do: func(ctx context.Context) error { return s.core.peers.StayHeld(ctx) }},
 	}
 }
 
@@ -100,7 +101,7 @@ func (s *start) tell(t stages.Took) {
 		}
 		m.Stages = append(m.Stages, line)
 	}
-	m.Over = s.core != nil && len(m.Stages) == len(s.before())+len(s.core.session.before)+len(s.running())
+	m.Over = s.core != nil && len(m.Stages) == len(s.before())+len(s.core.how.before)+len(s.running())
 	if err := s.srv.Publish(&m); err != nil {
 		s.log.Error("publish", logging.Err, err) // a bug of ours: values are made to fit
 	}
@@ -154,7 +155,7 @@ func (s *start) services() []runner.Service {
 		runner.Service{Name: "thermometer", Run: c.watchHeat},
 		runner.Service{Name: "processor clock", Run: c.capClock},
 		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return s.super.Run(ctx, kickEvery, c.healthy) }})
-	services = append(services, c.session.services...)
+	services = append(services, c.how.services...)
 	return append(services,
 		runner.Service{Name: "start", Run: s.await},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},

@@ -34,13 +34,13 @@ type vectorBody struct {
 	open func(ctx context.Context, cfg vector.Config) (body.Body, vector.Update, error)
 }
 
-func beginVector(c *core) (session, error) {
+func beginVector(c *core) (opening, error) {
 	v := &vectorBody{core: c, open: openVector}
 	cfg, err := c.cfg.inertial()
 	if err == nil {
 		v.imu, err = imu.New(cfg, c.log)
 	}
-	return session{
+	return opening{
 		open: v.openBody,
 		before: []stages.Stage{
 			{Name: "firmware_file", GoOn: true, Do: v.readFirmware},
