@@ -111,11 +111,12 @@ func Run(ctx context.Context, cfg Config) error {
 // open opens the folder of a simulated robot.
 func open(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		if _, err = root.Stat(simFile); err != nil {
+			_ = root.Close() // nothing buffered
+		}
 	}
-	if _, err := root.Stat(simFile); err != nil {
-		_ = root.Close() // nothing buffered
+	if err != nil {
 		return nil, fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", dir, err)
 	}
 	return root, nil

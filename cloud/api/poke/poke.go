@@ -59,8 +59,8 @@ var units = []unit{
 	{For, seconds, "how long, such as 2s"},
 	{Height, metres, "how high above the floor, in metres"},
 	{By, metres, "how far, in metres"},
-	{Toward, radians, "which way from where it faces, in degrees"},
-	{Angle, radians, "how far it turns, in degrees"},
+	{Toward, radians, "which way, in degrees: 0 is ahead, 90 to its left"},
+	{Angle, radians, "how far it turns to its left, in degrees"},
 }
 
 // arg is an argument of a verb, in SI units.
@@ -83,10 +83,10 @@ var verbs = []verb{
 	{name: Press, does: "presses its button", done: "pressed", args: []arg{{For, 0.05, 60, 0.2}}},
 	{name: Lift, does: "takes it off the floor into a hand", done: "lifted", args: []arg{{Height, 0.05, 1, 0.2}}},
 	{name: Put, does: "puts it down upright where it is, or where it began if it cannot stay there", done: "put down"},
-	{name: Push, does: "pushes it over the floor; -toward 0 is ahead, 90 is to its left", done: "pushed",
+	{name: Push, does: "pushes it over the floor", done: "pushed",
 		args: []arg{{By, 0.005, 0.5, 0.05}, {Toward, -2 * math.Pi, 2 * math.Pi, 0}}},
 	{name: Turn, does: "lays it on a side", done: "turned over", sides: []string{Back, Left, Right, Face}},
-	{name: Spin, does: "turns it on the spot; a positive angle is to its left", done: "spun",
+	{name: Spin, does: "turns it on the spot", done: "spun",
 		args: []arg{{Angle, -4 * math.Pi, 4 * math.Pi, math.Pi / 2}, {For, 0.05, 60, 1}}},
 	{name: Shake, does: "shakes it in the hand that holds it", done: "shaken", args: []arg{{For, 0.05, 60, 2}}},
 }
@@ -152,6 +152,18 @@ func (p Poke) Complete() (Poke, error) {
 		}
 	}
 	return full, nil
+}
+
+// Named is Complete for a poke whose verb and side are words, such as turn and back.
+func (p Poke) Named(words ...string) (Poke, error) {
+	switch len(words) {
+	case 2:
+		p.Side = words[1]
+		fallthrough
+	case 1:
+		p.Verb = words[0]
+	}
+	return p.Complete()
 }
 
 // Seconds returns the time of the argument For.

@@ -70,6 +70,14 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestNamed(t *testing.T) {
+	for _, tc := range []struct{ words, want string }{{"turn back", "turn back"}, {"press", "press -for 200ms"}, {"", ""}, {"turn", ""}, {"turn on back", ""}} {
+		if p, err := (Poke{}).Named(strings.Fields(tc.words)...); p.String() != tc.want || (err == nil) != (tc.want != "") {
+			t.Errorf("%q: %q, %v; want %q", tc.words, p, err, tc.want)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	if got, want := (Poke{Verb: Touch}).Refused().Error(), "this body cannot be touched"; got != want {
 		t.Errorf("got %q, want %q", got, want)
