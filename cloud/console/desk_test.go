@@ -241,6 +241,8 @@ var orders = []struct {
 		[]string{"audit command.send vic:00e20100 intent", `send vic:00e20100 intent {"intent":"intent_x"} 1h0m0s op@example.org`}, "on its way"},
 	{"POST /things/{thing}/stop", "/things/vic:00e20100/stop", "", "POST /v1/things/{thing}/commands", "/things/vic:00e20100/robot",
 		[]string{"audit command.send vic:00e20100 robot_stop", `send vic:00e20100 robot_stop {} 30s op@example.org`}, "told to stop"},
+	{"POST /things/{thing}/poke", "/things/vic:00e20100/poke", form("do", "turn back"), "POST /v1/things/{thing}/commands", "/things/vic:00e20100/robot",
+		[]string{"audit command.send vic:00e20100 robot_poke", `send vic:00e20100 robot_poke {"verb":"turn","side":"back"} 30s op@example.org`}, "simulator is told"},
 	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "is saved"},
 	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "is removed"},
 	{"POST /bulk", "/bulk", form("do", "set", "which", "all", "filter", "tag:lab", "field", "master_volume", "value", "Low", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
