@@ -66,7 +66,8 @@ type handButton struct {
 }
 
 var handButtons = []handButton{
-	{"Touch", poke.Touch}, {"Lift", poke.Lift}, {"Put down", poke.Put}, {"Push", poke.Push}, {"Press button", poke.Press}, {"Turn on its back", poke.Turn + " " + poke.Back},
+	{"Touch", poke.Touch}, {"Lift", poke.Lift}, {"Put down", poke.Put}, {"Push", poke.Push}, {"Press button", poke.Press},
+	{"Turn on its back", poke.Turn + " " + poke.Back},
 }
 
 type ownerView struct{ Devices, Program string }

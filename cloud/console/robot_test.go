@@ -29,24 +29,30 @@ func TestRobotPage(t *testing.T) {
 			}
 		}
 		for _, form := range []string{"stop", "poke"} {
-			if may, shown := slices.Contains(access.HTTP["POST /things/{thing}/"+form].Roles, role), strings.Contains(body, `action="/things/vic:00e20100/`+form+`"`); may != shown {
+			may := slices.Contains(access.HTTP["POST /things/{thing}/"+form].Roles, role)
+			if shown := strings.Contains(body, `action="/things/vic:00e20100/`+form+`"`); may != shown {
 				t.Errorf("as %q: may %s it: %v, has the button: %v", role, form, may, shown)
 			}
 		}
 	}
 }
 
-// TestHand: the page has buttons for what the body feels and no others, each a button of a form that works without a script; what is no button is refused.
+// TestHand: the page has a button for each thing that the body feels, which works without a script. A form with anything else is refused.
 func TestHand(t *testing.T) {
 	mux, d := openDesk(t)
 	body := do(t, mux, kit.RoleAdmin, "GET", "/things/vic:00e20100/robot", "").Body.String()
-	for text, want := range map[string]bool{`<button name="do" value="touch">Touch</button>`: true, `<button name="do" value="turn back">Turn on its back</button>`: true, `value="lift"`: false} {
+	for text, want := range map[string]bool{
+		`<button name="do" value="touch">Touch</button>`:                true,
+		`<button name="do" value="turn back">Turn on its back</button>`: true,
+		`value="lift"`: false,
+	} {
 		if strings.Contains(body, text) != want {
 			t.Errorf("%s is there: %v, want %v", text, !want, want)
 		}
 	}
 	for _, form := range []string{"", form("do", "kick"), form("do", "turn")} {
-		if w := do(t, mux, kit.RoleAdmin, "POST", "/things/vic:00e20100/poke", form); w.Code != 400 || !strings.Contains(w.Body.String(), "want one of") || len(d.did) > 0 {
+		w := do(t, mux, kit.RoleAdmin, "POST", "/things/vic:00e20100/poke", form)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "want one of") || len(d.did) > 0 {
 			t.Errorf("%q: %d, did %q", form, w.Code, d.did)
 		}
 	}

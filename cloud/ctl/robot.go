@@ -239,7 +239,8 @@ func (a *app) robotPoke() *cobra.Command {
 	var p poke.Poke
 	cmd := &cobra.Command{
 		Use: "poke THING VERB [SIDE]", Short: "Touch a simulated robot, or move it by hand", Args: cobra.RangeArgs(2, 3),
-		Long: "Do to a simulated robot what a person beside it would. Its sensors feel it. A real robot refuses. It begins within " + wire.MaxWait.String() + " or not at all.\n\n" +
+		Long: "Do to a simulated robot what a person beside it would. Its sensors feel it. A real robot refuses.\n" +
+			"It begins within " + wire.MaxWait.String() + " or not at all.\n\n" +
 			"VERB is one of:\n\n" + poke.Help(),
 		Example: "  kennelctl robot poke vic:00e20100 touch -for 2s\n  kennelctl robot poke vic:00e20100 lift\n" +
 			"  kennelctl robot poke vic:00e20100 push -by 0.05 -toward 90\n  kennelctl robot poke vic:00e20100 turn back",

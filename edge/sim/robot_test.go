@@ -20,7 +20,7 @@ import (
 )
 
 // TestBoots: VEC-BOOT-02: a button that is let go too early starts no program; then somebody presses it for long enough. The state says which boot it
-// is, of what kind, and who runs; the body is where a robot has its tty, and a hand reaches it.
+// is, of what kind, and who runs; the body is where a robot has its tty. A hand reaches it.
 func TestBoots(t *testing.T) {
 	dir, bin := filepath.Join(t.TempDir(), "robot"), t.TempDir()
 	if err := Make(dir, Birth{Thing: "vic:00e20100", Secret: "s", RootPEM: testRoot(t), OSVersion: "2.0.0.6074"}); err != nil {
@@ -74,7 +74,8 @@ func TestBoots(t *testing.T) {
 	if _, err := root.Lstat("dev/ttyHS0"); err == nil {
 		t.Error("the body's line is left behind")
 	}
-	if err := Poke(t.Context(), dir, poke.Poke{Verb: poke.Touch}); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "not running") {
+	err = Poke(t.Context(), dir, poke.Poke{Verb: poke.Touch})
+	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "not running") {
 		t.Errorf("a robot that has ended: %v", err)
 	}
 	for _, dir := range []string{bin, filepath.Join(bin, "none")} {

@@ -124,7 +124,7 @@ func TestLargeMap(t *testing.T) {
 	}
 }
 
-// TestBeside: who stands beside a robot sees its world, and what a hand can do there.
+// TestBeside: a client sees the robot's world, and what a hand can do there.
 func TestBeside(t *testing.T) {
 	m, err := plane.Builtin("room")
 	if err != nil {

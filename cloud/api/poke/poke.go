@@ -1,4 +1,4 @@
-// Package poke is what a person beside a simulated robot does to it by hand: one table of verbs for its simulators, programs and pages.
+// Package poke holds what a person beside a simulated robot can do to it by hand: one table of verbs for simulators, programs and pages.
 package poke
 
 import (
@@ -54,7 +54,7 @@ type unit struct {
 	usage string
 }
 
-// units is what each argument is, whatever its verb.
+// units are those of each argument, which are the same for all verbs.
 var units = []unit{
 	{For, seconds, "how long, such as 2s"},
 	{Height, metres, "how high above the floor, in metres"},

@@ -52,7 +52,8 @@ func TestFlags(t *testing.T) {
 			t.Errorf("-%s far was taken", name)
 		}
 	}
-	if want := map[string]float64{For: 2, Height: 0.3, By: 0.05, Toward: math.Pi / 2, Angle: -math.Pi}; !reflect.DeepEqual(p.Args, want) || p.Seconds() != 2*time.Second {
+	want := map[string]float64{For: 2, Height: 0.3, By: 0.05, Toward: math.Pi / 2, Angle: -math.Pi}
+	if !reflect.DeepEqual(p.Args, want) || p.Seconds() != 2*time.Second {
 		t.Errorf("got %v, want %v", p.Args, want)
 	}
 	for _, v := range verbs {
@@ -71,7 +72,9 @@ func TestFlags(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	for _, tc := range []struct{ words, want string }{{"turn back", "turn back"}, {"press", "press -for 200ms"}, {"", ""}, {"turn", ""}, {"turn on back", ""}} {
+	for _, tc := range []struct{ words, want string }{
+		{"turn back", "turn back"}, {"press", "press -for 200ms"}, {"", ""}, {"turn", ""}, {"turn on back", ""},
+	} {
 		if p, err := (Poke{}).Named(strings.Fields(tc.words)...); p.String() != tc.want || (err == nil) != (tc.want != "") {
 			t.Errorf("%q: %q, %v; want %q", tc.words, p, err, tc.want)
 		}

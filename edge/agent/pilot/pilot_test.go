@@ -261,7 +261,7 @@ func TestDrive(t *testing.T) {
 	})
 }
 
-// TestPoke: a hand's work is for the simulator, complete; what it refuses is the command's failure.
+// TestPoke: the simulator takes a poke with its defaults, and its refusal is the command's failure.
 func TestPoke(t *testing.T) {
 	hand := &beside{}
 	p, _, _ := startBeside(t, hand)

@@ -36,8 +36,8 @@ const SocketPath = "run/simulator/socket"
 
 // Our own limits.
 const (
-	pace      = 100 * time.Millisecond // between two answers, whoever asks
-	patience  = 2 * time.Second        // for one call; its other end is on the same machine
+	pace      = 100 * time.Millisecond // between two answers
+	patience  = 2 * time.Second        // for one call on the same machine
 	maxAsk    = 1 << 10                // bytes
 	maxAnswer = live.MaxFrame          // bytes
 )
@@ -68,7 +68,7 @@ func Serve(ctx context.Context, root *os.Root, body Body, log *slog.Logger) erro
 			return fmt.Errorf("simulator: %s: %w", SocketPath, err)
 		}
 		if err := answer(conn, body); err != nil {
-			log.DebugContext(ctx, "call of the simulator not answered", logging.Err, err) // who asked asks again
+			log.DebugContext(ctx, "call of the simulator not answered", logging.Err, err) // the caller asks again
 		}
 		select {
 		case <-ctx.Done():
@@ -184,7 +184,7 @@ func (c *Client) complete(w *live.World) error {
 	return nil
 }
 
-// call sends a question and reads its answer. It returns ErrNone if nobody listens, or the simulator ends just now.
+// call sends a question and reads its answer. It returns ErrNone if no simulator listens, or it ends just now.
 func (c *Client) call(ctx context.Context, question string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

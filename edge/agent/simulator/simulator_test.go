@@ -179,7 +179,8 @@ func TestRubbish(t *testing.T) {
 	}
 }
 
-// TestPoke: what a hand does comes to the body complete; what the body refuses, and what is no poke, is an error; so is a robot that is not simulated.
+// TestPoke: the body takes a poke with its defaults. It is an error if the body refuses it, if the table does not have it, or if the robot is not
+// simulated.
 func TestPoke(t *testing.T) {
 	root := deep(t)
 	c := NewClient(root)
@@ -193,7 +194,9 @@ func TestPoke(t *testing.T) {
 	for _, tc := range []struct {
 		p    poke.Poke
 		want string
-	}{{touch, ""}, {poke.Poke{Verb: poke.Shake}, "this body cannot be shaken"}, {poke.Poke{Verb: "kick"}, `verb "kick": want one of`}} {
+	}{
+		{touch, ""}, {poke.Poke{Verb: poke.Shake}, "this body cannot be shaken"}, {poke.Poke{Verb: "kick"}, `verb "kick": want one of`},
+	} {
 		if err := c.Poke(t.Context(), tc.p); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%.20s: %v, want %q", tc.p, err, tc.want)
 		}

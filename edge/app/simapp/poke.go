@@ -14,8 +14,8 @@ func pokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "poke VERB [SIDE]",
 		Short: "Touch a simulated robot, or move it by hand",
-		Long: "Do to a running simulated robot what a person beside it would. Its sensors feel it. Only a robot in a world (robotsim robot -world) can be\n" +
-			"moved.\n\nVERB is one of:\n\n" + poke.Help(),
+		Long: "Do to a running simulated robot what a person beside it would. Its sensors feel it.\n" +
+			"Only a robot in a world (robotsim robot -world) can be moved.\n\nVERB is one of:\n\n" + poke.Help(),
 		Example: `  robotsim poke touch -for 2s -root ./r1
   robotsim poke lift -height 0.2 -root ./r1
   robotsim poke push -by 0.05 -toward 90 -root ./r1

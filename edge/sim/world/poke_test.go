@@ -20,8 +20,13 @@ func poked(t *testing.T, p poke.Poke) poke.Poke {
 
 // TestPoke: each verb moves the robot, and the robot's own senses feel it (VEC-IMU-06, VEC-IMU-13).
 func TestPoke(t *testing.T) {
-	ledge := &Map{Start: Pose{-0.2, 0, math.Pi / 2}, Cliffs: []Cliff{{Corners: []Vec{{0, -1}, {1, -1}, {1, 1}, {0, 1}}, Drop: 0.7}}, Walls: []Wall{{From: Vec{-1, 0.3}, To: Vec{1, 0.3}}}}
+	ledge := &Map{Start: Pose{-0.2, 0, math.Pi / 2}, Cliffs: []Cliff{{Corners: []Vec{{0, -1}, {1, -1}, {1, 1}, {0, 1}}, Drop: 0.7}},
+		Walls: []Wall{{From: Vec{-1, 0.3}, To: Vec{1, 0.3}}}}
 	lift, put := poke.Poke{Verb: poke.Lift}, poke.Poke{Verb: poke.Put}
+	high := poke.Poke{Verb: poke.Lift, Args: map[string]float64{poke.Height: 1}}
+	push := func(by, toward float64) poke.Poke {
+		return poke.Poke{Verb: poke.Push, Args: map[string]float64{poke.By: by, poke.Toward: toward}}
+	}
 	for _, tc := range []struct {
 		name  string
 		pokes []poke.Poke
@@ -30,7 +35,7 @@ func TestPoke(t *testing.T) {
 		{"lift", []poke.Poke{lift}, func(s State, _ sense.MotionEvents, m sense.Motion) bool {
 			return s.Posture == InHand && math.Abs(s.Height-0.2) < 1e-9 && m.PickedUp && !m.Shaken
 		}},
-		{"lift high", []poke.Poke{{Verb: poke.Lift, Args: map[string]float64{poke.Height: 1}}}, func(s State, seen sense.MotionEvents, m sense.Motion) bool {
+		{"lift high", []poke.Poke{high}, func(s State, seen sense.MotionEvents, m sense.Motion) bool {
 			return s.Height == 1 && m.PickedUp && seen&sense.FallBegan == 0
 		}},
 		{"put", []poke.Poke{lift, put}, func(s State, seen sense.MotionEvents, m sense.Motion) bool {
@@ -39,13 +44,13 @@ func TestPoke(t *testing.T) {
 		{"push ahead", []poke.Poke{{Verb: poke.Push}}, func(s State, _ sense.MotionEvents, m sense.Motion) bool {
 			return math.Hypot(s.Pose[0]+0.2, s.Pose[1]-0.05) < 1e-9 && m.OffTreads == sense.OnTreads
 		}},
-		{"push to its left", []poke.Poke{{Verb: poke.Push, Args: map[string]float64{poke.By: 0.1, poke.Toward: math.Pi / 2}}}, func(s State, _ sense.MotionEvents, _ sense.Motion) bool {
+		{"push to its left", []poke.Poke{push(0.1, math.Pi/2)}, func(s State, _ sense.MotionEvents, _ sense.Motion) bool {
 			return math.Hypot(s.Pose[0]+0.3, s.Pose[1]) < 1e-9 && math.Abs(s.Pose[2]-math.Pi/2) < 1e-9
 		}},
-		{"push into a wall", []poke.Poke{{Verb: poke.Push, Args: map[string]float64{poke.By: 0.5}}}, func(s State, _ sense.MotionEvents, _ sense.Motion) bool {
+		{"push into a wall", []poke.Poke{push(0.5, 0)}, func(s State, _ sense.MotionEvents, _ sense.Motion) bool {
 			return s.Pose[1] > 0.25 && s.Pose[1] < 0.256
 		}},
-		{"push over the edge and put back", []poke.Poke{{Verb: poke.Push, Args: map[string]float64{poke.By: 0.3, poke.Toward: -math.Pi / 2}}, put}, func(s State, seen sense.MotionEvents, _ sense.Motion) bool {
+		{"push over the edge and put back", []poke.Poke{push(0.3, -math.Pi/2), put}, func(s State, seen sense.MotionEvents, _ sense.Motion) bool {
 			return s.Falls == 1 && seen&sense.FallImpact != 0 && s.Pose == ledge.Start && s.Posture == OnTreads
 		}},
 		{"turn", []poke.Poke{{Verb: poke.Turn, Side: poke.Back}}, func(s State, _ sense.MotionEvents, m sense.Motion) bool {
@@ -99,14 +104,15 @@ func TestPokeFelt(t *testing.T) {
 	}
 }
 
-// TestPokeRefused: what is not possible now says how the robot is; what a world does not know says so.
+// TestPokeRefused: the error of a poke that is not possible now says how the robot is, and that of an unknown one names it.
 func TestPokeRefused(t *testing.T) {
 	lift := poke.Poke{Verb: poke.Lift}
 	for _, tc := range []struct {
 		first, then poke.Poke
 		want        string
 	}{
-		{lift, lift, "the robot is in a hand"}, {lift, poke.Poke{Verb: poke.Push}, "the robot is in a hand"}, {lift, poke.Poke{Verb: poke.Spin}, "the robot is in a hand"},
+		{lift, lift, "the robot is in a hand"}, {lift, poke.Poke{Verb: poke.Push}, "the robot is in a hand"},
+		{lift, poke.Poke{Verb: poke.Spin}, "the robot is in a hand"},
 		{poke.Poke{Verb: poke.Turn, Side: poke.Face}, poke.Poke{Verb: poke.Shake}, "the robot is on its face, want it in a hand"},
 		{lift, poke.Poke{Verb: poke.Touch}, "this body cannot be touched"},
 	} {

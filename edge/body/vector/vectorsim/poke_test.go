@@ -12,8 +12,8 @@ import (
 	plane "kennel/edge/sim/world"
 )
 
-// TestPoke: a finger on the back and one on the button are in the frames as long as they are there (VEC-HW-16), also where the power is off; the other
-// verbs are the world's.
+// TestPoke: the frames tell of a finger on the back and of one on the button as long as it is there (VEC-HW-16). A finger leaves also while the
+// power is off. The world takes the other verbs.
 func TestPoke(t *testing.T) {
 	b := newBench(t, Config{Seed: 1, World: &plane.Map{}})
 	do := func(p poke.Poke) {
