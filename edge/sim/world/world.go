@@ -296,6 +296,7 @@ func (w *World) Step(dt time.Duration, left, right float64) (l, r float64) {
 	if w.posture == OnTreads && !w.below && s > 0 {
 		l, r = w.drive(l, r)
 		w.slide(s)
+		w.shove(s)
 		w.lookDown()
 	}
 	w.carry(s)

@@ -1,4 +1,4 @@
-package witness
+package simulator
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kennel/cloud/api/live"
+	"kennel/cloud/api/poke"
 	"kennel/infra/sockpath"
 )
 
@@ -35,18 +36,31 @@ func deep(t *testing.T) *os.Root {
 	return root
 }
 
-// simulator is one whose robot is in a room; it notes which maps its askers had.
-type simulator struct {
+// room is a body in a room; it notes which maps its askers had and what was done to it.
+type room struct {
 	mu    sync.Mutex
-	rev   string
+	rev   string // "": it is nowhere
 	known []string
+	pokes []string
 }
 
-func (s *simulator) see(rev string) live.World {
+func (s *room) Poke(p poke.Poke) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pokes = append(s.pokes, p.String()); p.Verb == poke.Shake {
+		return p.Refused()
+	}
+	return nil
+}
+
+func (s *room) See(rev string) *live.World {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = append(s.known, rev)
-	w := live.World{Rev: s.rev, Posture: "on treads", Pose: live.Place{1, 2, 3}, Things: []live.Thing{}}
+	if s.rev == "" {
+		return nil
+	}
+	w := &live.World{Rev: s.rev, Posture: "on treads", Pose: live.Place{1, 2, 3}, Things: []live.Thing{}}
 	if rev != s.rev {
 		w.Map = &live.Map{Name: s.rev, Charger: &live.Place{0.5}}
 	}
@@ -54,11 +68,11 @@ func (s *simulator) see(rev string) live.World {
 }
 
 // serve serves until the returned function is called.
-func serve(t *testing.T, root *os.Root, see See) (stop func()) {
+func serve(t *testing.T, root *os.Root, body Body) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, root, see, quiet) }()
+	go func() { done <- Serve(ctx, root, body, quiet) }()
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -89,8 +103,8 @@ func TestAsk(t *testing.T) {
 	if w, err := c.Ask(t.Context()); w != nil || err != nil {
 		t.Fatalf("a real robot is at %+v, %v", w, err)
 	}
-	s := &simulator{rev: "a"}
-	stop := serve(t, root, s.see)
+	s := &room{rev: "a"}
+	stop := serve(t, root, s)
 	began := time.Now() // before the first answer, from which on it waits
 	first := ask(t, c)
 	again := ask(t, c)
@@ -113,8 +127,14 @@ func TestAsk(t *testing.T) {
 	if w, err := c.Ask(t.Context()); w != nil || err != nil { // the socket is there and nobody behind it
 		t.Errorf("a simulator that is gone: %+v, %v", w, err)
 	}
-	stop = serve(t, root, s.see)
+	stop = serve(t, root, s)
 	ask(t, c)
+	s.mu.Lock()
+	s.rev = ""
+	s.mu.Unlock()
+	if w, err := c.Ask(t.Context()); w != nil || err != nil {
+		t.Errorf("a body that is nowhere is at %+v, %v", w, err)
+	}
 	stop()
 	if i, err := root.Stat(filepath.Dir(SocketPath)); err != nil || i.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v: others may come in", i.Mode(), err)
@@ -159,11 +179,42 @@ func TestRubbish(t *testing.T) {
 	}
 }
 
+// TestPoke: the body takes a poke with its defaults. It is an error if the body refuses it, if the table does not have it, or if the robot is not
+// simulated.
+func TestPoke(t *testing.T) {
+	root := deep(t)
+	c := NewClient(root)
+	touch := poke.Poke{Verb: poke.Touch}
+	if err := c.Poke(t.Context(), touch); err != ErrNone {
+		t.Errorf("a real robot: %v", err)
+	}
+	s := &room{rev: "a"}
+	stop := serve(t, root, s)
+	ask(t, c)
+	for _, tc := range []struct {
+		p    poke.Poke
+		want string
+	}{
+		{touch, ""}, {poke.Poke{Verb: poke.Shake}, "this body cannot be shaken"}, {poke.Poke{Verb: "kick"}, `verb "kick": want one of`},
+	} {
+		if err := c.Poke(t.Context(), tc.p); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%.20s: %v, want %q", tc.p, err, tc.want)
+		}
+	}
+	stop()
+	if want := []string{"touch -for 2s", "shake -for 2s"}; !reflect.DeepEqual(s.pokes, want) {
+		t.Errorf("got %q, want %q", s.pokes, want)
+	}
+	if err := c.Poke(t.Context(), touch); err != ErrNone {
+		t.Errorf("a simulator that is gone: %v", err)
+	}
+}
+
 // TestLongQuestion: a question that does not end is no question, and the next one is answered.
 func TestLongQuestion(t *testing.T) {
 	root := deep(t)
-	s := &simulator{rev: "a"}
-	stop := serve(t, root, s.see)
+	s := &room{rev: "a"}
+	stop := serve(t, root, s)
 	defer stop()
 	ask(t, NewClient(root))
 	var conn net.Conn
