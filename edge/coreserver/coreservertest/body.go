@@ -107,12 +107,16 @@ func (b *Body) Post(o control.Order) bool {
 			r.Code, r.Actuator, r.By, r.Priority = control.Busy, busy.Actuator, busy.Owner, busy.Priority
 		}
 		r.Lease = l.Number()
-	case control.Release:
+	case control.Release, control.Renew:
 		l, err := b.claims.LeaseOf(o.Owner, o.Lease)
-		if err != nil {
+		switch {
+		case err != nil:
+			r.Code = control.Gone
+		case o.Kind == control.Release:
+			b.claims.Release(now, l)
+		case b.claims.Renew(now, l, o.TTL) != nil:
 			r.Code = control.Gone
 		}
-		b.claims.Release(now, l)
 	case control.Drop:
 		b.claims.Drop(now, o.Owner)
 		if b.moving != nil && b.moving.Owner == o.Owner {
