@@ -43,7 +43,7 @@ test-programs: # those that cmd/e2e runs, once for all of its parts
 GO_TEST := go test -vet=off -ldflags='-s -w'
 
 # Where much runs at once and little is imported: the race detector wants every import compiled once more. make race takes all.
-RACE := /(infra/durable|edge/(corelink|agent/(commands|das|docs|pilot|witness)|body/vector/imu))(/|$$)
+RACE := /(infra/durable|edge/(corelink|agent/(commands|das|docs|pilot|simulator)|body/vector/imu))(/|$$)
 # What keeps time on a real clock runs with nothing beside it.
 RHYTHM := /edge/(rt|app/robotapp)(/|$$)
 DRIVEN := ^TestDriveFromTheCloud$$
@@ -94,7 +94,7 @@ test-arm: setup-arm ## all of the robot's packages under an emulated ARM v7
 # In make test only what counts, codes and moves: the rest has the same numbers everywhere, and an emulated processor is a slow one.
 .PHONY: arm
 arm:
-	@$(ARM_TEST) ./edge/helm ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
+	@$(ARM_TEST) ./edge/control ./edge/motion ./edge/power ./edge/robot/... ./edge/sense ./edge/body/vector/spine ./edge/body/vector/imu
 	@$(ARM_TEST) -run 'Replayed|EveryProcessor' ./edge/body/vector/vectorsim ./edge/sim/world
 
 .PHONY: soak

@@ -316,6 +316,11 @@ func TestDriveIsSent(t *testing.T) {
 	}{
 		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=3"}, `{"args":{"seconds":3,"straight":0.1},"expires_in_ms":30000,"kind":"robot_drive"}`, 0},
 		{[]string{"stop", "vic:00e20100"}, `{"expires_in_ms":30000,"kind":"robot_stop"}`, 0},
+		{[]string{"poke", "vic:00e20100", "push", "-by", "0.1", "-toward", "180"},
+			`{"args":{"verb":"push","args":{"by":0.1,"toward":3.141592653589793}},"expires_in_ms":30000,"kind":"robot_poke"}`, 0},
+		{[]string{"poke", "vic:00e20100", "turn", "back"}, `{"args":{"verb":"turn","side":"back"},"expires_in_ms":30000,"kind":"robot_poke"}`, 0},
+		{[]string{"poke", "vic:00e20100", "kick"}, "", 2}, {[]string{"poke", "vic:00e20100", "touch", "-for", "2"}, "", 2},
+		{[]string{"poke", "vic:00e20100", "touch", "-by", "2"}, "", 2},
 		{[]string{"do", "vic:00e20100", "headPitch = 0.3"}, `{"args":{"line":"headPitch = 0.3"},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
 		{[]string{"do", "vic:00e20100", "robot.go(0.2)", "seconds=3"}, `{"args":{"line":"robot.go(0.2)","seconds":3},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
 		{[]string{"do", "vic:00e20100", ""}, "", 2}, {[]string{"do", "vic:00e20100", "a", "line=b"}, "", 2}, {[]string{"do", "vic:00e20100", "a", "seconds=11"}, "", 2},

@@ -33,11 +33,11 @@ type Replayed struct {
 }
 
 // Replay runs tasks again on what a Tape recorded: each step gets what it got then, and has to do what it did then, bit by bit. cfg has to be
-// the recorded loop's. tasks makes the loop's tasks in the state in which they were when the recording began; what they were told from
-// elsewhere comes from the given Tape (Tape.Input). each, if not nil, sees every step's snapshot.
+// the recorded loop's. tasks makes the loop's tasks for the first recorded body, in the state in which they were when the recording began; what they
+// were told from elsewhere comes from the given Tape (Tape.Input). each, if not nil, sees every step's snapshot.
 //
 // Records with a good checksum count up to the first bad one. An error is ErrDiffers, ErrGap or ErrRecording, with the place.
-func Replay(r io.Reader, cfg Config, tasks func(*Tape) []Task, each func(*Snapshot)) (Replayed, error) {
+func Replay(r io.Reader, cfg Config, tasks func(*Tape, body.Description) []Task, each func(*Snapshot)) (Replayed, error) {
 	var done Replayed
 	p := player{r: bufio.NewReader(r)}
 	if err := p.head(); err != nil {
@@ -46,10 +46,7 @@ func Replay(r io.Reader, cfg Config, tasks func(*Tape) []Task, each func(*Snapsh
 	tape := &Tape{playing: true, whole: true}
 	cfg.Tape = tape
 	body := &playedBody{}
-	loop, err := New(cfg, &body.clock, tasks(tape)...)
-	if err != nil {
-		return done, err
-	}
+	var loop *Loop
 	for {
 		kind, payload, err := p.next()
 		switch {
@@ -68,6 +65,11 @@ func Replay(r io.Reader, cfg Config, tasks func(*Tape) []Task, each func(*Snapsh
 				return done, fmt.Errorf("%w: the beginning before byte %d cannot be read", ErrRecording, p.at)
 			}
 			body.clock.now = now
+			if loop == nil {
+				if loop, err = New(cfg, &body.clock, tasks(tape, body.d)...); err != nil {
+					return done, err
+				}
+			}
 			loop.begin(body, now)
 			done.Bodies++
 		case kindStep:

@@ -79,7 +79,7 @@ func recorded(t testing.TB, seed uint64, n int) []byte {
 }
 
 func replayed(b []byte) (Replayed, error) {
-	return Replay(bytes.NewReader(b), Config{}, func(tape *Tape) []Task { return []Task{pilot(tape, func() []byte { return nil })} }, nil)
+	return Replay(bytes.NewReader(b), Config{}, func(tape *Tape, _ body.Description) []Task { return []Task{pilot(tape, func() []byte { return nil })} }, nil)
 }
 
 // The same tasks do the same on the recording, bit by bit (issue: what must hold 5).
@@ -95,14 +95,16 @@ func TestReplay(t *testing.T) {
 // Tasks that do something else are found at the first step where they do.
 func TestReplayFindsADifference(t *testing.T) {
 	b := recorded(t, 1, 1000)
-	for name, tasks := range map[string]func(*Tape) []Task{
-		"no task":      func(*Tape) []Task { return nil },
-		"other inputs": func(tape *Tape) []Task { return []Task{{Name: "deaf", Every: 1, Run: func(*Frame) {}}} },
-		"one more input": func(tape *Tape) []Task {
+	for name, tasks := range map[string]func(*Tape, body.Description) []Task{
+		"no task": func(*Tape, body.Description) []Task { return nil },
+		"other inputs": func(tape *Tape, _ body.Description) []Task {
+			return []Task{{Name: "deaf", Every: 1, Run: func(*Frame) {}}}
+		},
+		"one more input": func(tape *Tape, _ body.Description) []Task {
 			p := pilot(tape, func() []byte { return nil })
 			return []Task{p, {Name: "greedy", Every: 1, Run: func(*Frame) { tape.Input(nil) }}}
 		},
-		"one bit in step 200": func(tape *Tape) []Task {
+		"one bit in step 200": func(tape *Tape, _ body.Description) []Task {
 			n := 0
 			return []Task{pilot(tape, func() []byte { return nil }), {Name: "bit", Every: 1, Run: func(f *Frame) {
 				if n++; n >= 200 {
@@ -110,7 +112,7 @@ func TestReplayFindsADifference(t *testing.T) {
 				}
 			}}}
 		},
-		"lights": func(tape *Tape) []Task {
+		"lights": func(tape *Tape, _ body.Description) []Task {
 			return []Task{pilot(tape, func() []byte { return nil }), {Name: "lights", Every: 1, Run: func(f *Frame) { f.Act.Set(2, body.Level, 1) }}}
 		},
 	} {
@@ -122,7 +124,7 @@ func TestReplayFindsADifference(t *testing.T) {
 			t.Errorf("%s: found after %d steps", name, done.Steps)
 		}
 	}
-	if _, err := Replay(bytes.NewReader(b), Config{StaleAfter: time.Hour}, func(tape *Tape) []Task {
+	if _, err := Replay(bytes.NewReader(b), Config{StaleAfter: time.Hour}, func(tape *Tape, _ body.Description) []Task {
 		return []Task{pilot(tape, func() []byte { return nil })}
 	}, nil); !errors.Is(err, ErrDiffers) {
 		t.Errorf("another StaleAfter: %v, want %v", err, ErrDiffers)
@@ -146,7 +148,7 @@ func TestTapeHoldsEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got body.Sense
-	_, _ = Replay(&out, Config{StaleAfter: time.Nanosecond}, func(*Tape) []Task {
+	_, _ = Replay(&out, Config{StaleAfter: time.Nanosecond}, func(*Tape, body.Description) []Task {
 		return []Task{{Name: "look", Every: 1, Run: func(f *Frame) { got = *f.Sense }}}
 	}, nil) // it differs: nothing was written
 	want.Fresh = got.Fresh // a fill may be false

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"kennel/cloud/api/poke"
 )
 
 // The kinds of commands.
@@ -18,6 +20,7 @@ const (
 	RestartAgent = "restart_agent" // the robot's network side starts anew, after its result is safe
 	RobotDrive   = "robot_drive"   // Drive: the body moves for a short time; done says that it has begun
 	RobotDo      = "robot_do"      // Do: a line that reads, writes or calls what the structure tree names; done says what was read or taken, or that it has begun
+	RobotPoke    = "robot_poke"    // poke.Poke: what a person beside a simulated robot does to it by hand
 	RobotStop    = "robot_stop"    // everything comes to rest; it overtakes what waits
 	Intent       = "intent"        // IntentArgs: what somebody wants of the robot, as if it had been spoken
 )
@@ -50,6 +53,7 @@ var catalogue = map[string]func(json.RawMessage) error{
 	SetLights:    func(args json.RawMessage) error { _, err := ParseLights(args); return err },
 	RobotDrive:   func(args json.RawMessage) error { _, err := ParseDrive(args); return err },
 	RobotDo:      func(args json.RawMessage) error { _, err := ParseDo(args); return err },
+	RobotPoke:    func(args json.RawMessage) error { _, err := poke.Parse(args); return err },
 	RobotStop:    noArgs,
 	Intent:       func(args json.RawMessage) error { _, err := ParseIntent(args); return err },
 	Ping:         noArgs,

@@ -101,7 +101,10 @@ func TestCatalogue(t *testing.T) {
 		{RobotDo, `{"line":"headPitch = 0.3"}`, ""}, {RobotDo, `{"line":"robot.go(0.2)","seconds":10}`, ""}, {RobotDo, `{}`, "1 to 400"}, {RobotDo, `{"line":"  "}`, "1 to 400"},
 		{RobotDo, `{"line":"` + strings.Repeat("x", 401) + `"}`, "1 to 400"}, {RobotDo, `{"line":"a = 1\nb = 2"}`, "one line"}, {RobotDo, `{"line":"a","seconds":11}`, "0.1 to 10"},
 		{RobotDo, `{"line":7}`, "line"}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
-		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_do, robot_drive, robot_stop, set_lights, sync"},
+		{RobotPoke, `{"verb":"touch","args":{"for":2}}`, ""}, {RobotPoke, `{"verb":"turn","side":"back"}`, ""},
+		{RobotPoke, `{"verb":"kick"}`, "want one of touch"},
+		{RobotPoke, ``, "EOF"}, {RobotPoke, `{"verb":"touch","for":2}`, "for"},
+		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_do, robot_drive, robot_poke, robot_stop, set_lights, sync"},
 		{Ping, `{"loud":true}`, "want no arguments"},
 		{Ping, `7`, "want a JSON object"},
 		{SetLights, ``, "0 lights"}, {SetLights, `{"lights":[{},{},{}]}`, "3 lights"},
@@ -125,6 +128,9 @@ func TestDriveDoesNotWait(t *testing.T) {
 	}
 	if d, err := ParseDo(json.RawMessage(`{"line":" headPitch ","seconds":2.5}`)); err != nil || d.Line != "headPitch" || d.For() != 2500*time.Millisecond {
 		t.Errorf("%+v, %v", d, err)
+	}
+	if MaxTTLOf(RobotPoke) != MaxWait || Urgent(RobotPoke) || !Moves(RobotPoke) {
+		t.Errorf("a poke is as a drive: %v", MaxTTLOf(RobotPoke))
 	}
 	if !Urgent(RobotStop) || Urgent(RobotDrive) {
 		t.Error("a stop is urgent, a drive is not")

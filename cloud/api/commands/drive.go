@@ -114,7 +114,7 @@ func ParseDo(args json.RawMessage) (Do, error) {
 }
 
 // Moves reports whether a command of that kind moves one robot while somebody looks: it begins soon or never, and not after a later stop.
-func Moves(kind string) bool { return kind == RobotDrive || kind == RobotDo }
+func Moves(kind string) bool { return kind == RobotDrive || kind == RobotDo || kind == RobotPoke }
 
 // MaxTTLOf is how long a command of that kind may wait to begin.
 func MaxTTLOf(kind string) time.Duration {

@@ -2,7 +2,8 @@
 //
 //	robot_drive, robot_do, robot_stop ─► claim, motion, release ─► robotd
 //	down/live ─► GetTree, GetValues twice a second while somebody looks ─► up/live
-//	             of a simulated robot also where it really is (edge/agent/witness)
+//	             of a simulated robot also where it really is (edge/agent/simulator)
+//	robot_poke ─► the simulator of its body
 //
 // A drive, and a line that moves something, holds what it moves for as long as it may last, and no longer: robotd ends it by itself, and frees it if agentd dies.
 package pilot
@@ -18,6 +19,7 @@ import (
 
 	wire "kennel/cloud/api/commands"
 	"kennel/cloud/api/live"
+	"kennel/cloud/api/poke"
 	"kennel/cloud/api/topics"
 	"kennel/edge/agent/commands"
 	"kennel/edge/corelink"
@@ -36,7 +38,10 @@ const (
 	maxWaiters = 64
 )
 
-var errNoCore = errors.New("the real-time core (robotd) is not connected")
+var (
+	errNoCore = errors.New("the real-time core (robotd) is not connected")
+	errNoBody = errors.New("this robot has no body")
+)
 
 // Core is robotd as the pilot sees it (corelink.Client).
 type Core interface {
@@ -47,15 +52,18 @@ type Core interface {
 // Publish sends on up/<name>.
 type Publish func(ctx context.Context, name string, payload []byte) error
 
-// Witness says where a simulated robot really is; nil without an error for any other (witness.Client). The pilot changes nothing of what it says.
-type Witness interface {
+// Simulator is that of the robot's body (simulator.Client).
+type Simulator interface {
+	// Ask returns where the robot really is; nil without an error for one that is not simulated. The pilot does not change it.
 	Ask(ctx context.Context) (*live.World, error)
+	// Poke does to the body what a person beside it would. It returns an error for a robot that is not simulated.
+	Poke(ctx context.Context, p poke.Poke) error
 }
 
 // Pilot is safe for concurrent use.
 type Pilot struct {
 	core    Core
-	witness Witness
+	sim     Simulator
 	publish Publish
 	log     *slog.Logger
 	looked  chan struct{} // one slot: somebody looks
@@ -70,9 +78,9 @@ type Pilot struct {
 	until   time.Time                        // when nobody looks any more
 }
 
-// New returns a pilot that shows nothing until Run. Without a witness (nil) it never speaks of a world.
-func New(core Core, witness Witness, publish Publish, log *slog.Logger) *Pilot {
-	return &Pilot{core: core, witness: witness, publish: publish, log: log, looked: make(chan struct{}, 1), waiting: map[uint32]chan corelink.Message{}, leases: map[uint32]uint64{}}
+// New returns a pilot that shows nothing until Run. sim is nil for a robot that cannot have one.
+func New(core Core, sim Simulator, publish Publish, log *slog.Logger) *Pilot {
+	return &Pilot{core: core, sim: sim, publish: publish, log: log, looked: make(chan struct{}, 1), waiting: map[uint32]chan corelink.Message{}, leases: map[uint32]uint64{}}
 }
 
 // Handle takes every message of robotd. It does not block.
@@ -163,7 +171,19 @@ func refused(code, detail string) error {
 
 // Executors is what the cloud may ask of it.
 func (p *Pilot) Executors() map[string]commands.Executor {
-	return map[string]commands.Executor{wire.RobotDrive: p.drive, wire.RobotDo: p.line, wire.RobotStop: p.stop}
+	return map[string]commands.Executor{wire.RobotDrive: p.drive, wire.RobotDo: p.line, wire.RobotStop: p.stop, wire.RobotPoke: p.poke}
+}
+
+// poke does to a simulated body what a person beside it would.
+func (p *Pilot) poke(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+	x, err := poke.Parse(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	if p.sim == nil {
+		return commands.Outcome{}, errNoBody
+	}
+	return commands.Outcome{Detail: "done: " + x.String()}, p.sim.Poke(ctx, x)
 }
 
 // order is the devices that a drive takes, and what moves them.
@@ -422,10 +442,10 @@ func (p *Pilot) send(ctx context.Context, withTree bool, shown *string) error {
 
 // world is where the robot really is, to be changed by the caller; nil where nobody says so.
 func (p *Pilot) world(ctx context.Context) *live.World {
-	if p.witness == nil {
+	if p.sim == nil {
 		return nil
 	}
-	w, err := p.witness.Ask(ctx)
+	w, err := p.sim.Ask(ctx)
 	if err != nil {
 		p.log.DebugContext(ctx, "where the robot really is was not told", logging.Err, err) // what it believes is shown
 	}

@@ -14,7 +14,9 @@ import (
 
 	wire "kennel/cloud/api/commands"
 	"kennel/cloud/api/live"
+	"kennel/cloud/api/poke"
 	"kennel/cloud/api/topics"
+	"kennel/edge/agent/commands"
 	"kennel/edge/corelink"
 )
 
@@ -132,6 +134,13 @@ type beside struct {
 	mu  sync.Mutex
 	rev string
 	err error
+
+	poked poke.Poke
+}
+
+func (b *beside) Poke(_ context.Context, p poke.Poke) error {
+	b.poked = p
+	return b.err
 }
 
 func (b *beside) now(rev string, err error) {
@@ -151,7 +160,7 @@ func (b *beside) Ask(context.Context) (*live.World, error) {
 
 func start(t *testing.T) (*Pilot, *robotd, func() []sent) { return startBeside(t, nil) }
 
-func startBeside(t *testing.T, w Witness) (*Pilot, *robotd, func() []sent) {
+func startBeside(t *testing.T, w Simulator) (*Pilot, *robotd, func() []sent) {
 	var mu sync.Mutex
 	var frames []sent
 	r := &robotd{}
@@ -250,6 +259,29 @@ func TestDrive(t *testing.T) {
 			t.Errorf("stop without a core: %v", err)
 		}
 	})
+}
+
+// TestPoke: the simulator takes a poke with its defaults, and its refusal is the command's failure.
+func TestPoke(t *testing.T) {
+	hand := &beside{}
+	p, _, _ := startBeside(t, hand)
+	do := func(args string) (commands.Outcome, error) {
+		return p.Executors()[wire.RobotPoke](t.Context(), json.RawMessage(args))
+	}
+	if out, err := do(`{"verb":"touch"}`); err != nil || out.Detail != "done: touch -for 2s" || hand.poked.String() != "touch -for 2s" {
+		t.Errorf("%+v, %v; the hand did %v", out, err, hand.poked)
+	}
+	if _, err := do(`{"verb":"kick"}`); err == nil || !strings.Contains(err.Error(), "want one of") {
+		t.Errorf("a kick: %v", err)
+	}
+	hand.err = errors.New("not a simulated robot")
+	if _, err := do(`{"verb":"put"}`); err != hand.err {
+		t.Errorf("refused: %v", err)
+	}
+	p, _, _ = start(t)
+	if _, err := do(`{"verb":"put"}`); err != errNoBody {
+		t.Errorf("without a body: %v", err)
+	}
 }
 
 // TestLine: a line claims what it moves, for as long as that may last, and nothing else (GOSTAI-OPEN-01).

@@ -3,12 +3,17 @@ package kitapp
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/helm"
+	"kennel/edge/body"
+	"kennel/edge/body/vector/vectorplant"
+	"kennel/edge/control"
 	"kennel/edge/rt"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -24,9 +29,13 @@ type replayed struct {
 	Differs   string  `json:"differs,omitempty"` // where and how
 }
 
+// models are the kinds of bodies that robotd records, by species.
+var models = map[string]func() (control.Model, error){
+	"vic": func() (control.Model, error) { return vectorplant.Model(vectorplant.Default()) },
+}
+
 func replayCommand() *cobra.Command {
-	var body string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Run the real-time core again on a recording of robotd and compare every step",
 		Long: `Run the tasks of the real-time core again on what "robotd -record FILE" wrote: each step gets what it got then, and has to do to the
@@ -39,9 +48,6 @@ robotd wrote differs where that version did something else. "-" is standard inpu
   robotkit replay run.krt -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if body != "vector" {
-				return cli.Usage("-body %.40q: want vector", body)
-			}
 			in, name := cmd.InOrStdin(), "standard input"
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
@@ -53,19 +59,14 @@ robotd wrote differs where that version did something else. "-" is standard inpu
 				defer f.Close()
 				in, name = f, args[0]
 			}
-			model, err := helm.Vector()
-			if err != nil {
-				return err
-			}
 			var first, last time.Duration
 			var bad error
-			done, err := rt.Replay(in, rt.Config{}, func(tape *rt.Tape) []rt.Task {
-				h, err := helm.New(model, tape)
-				if err != nil {
-					bad = err
+			done, err := rt.Replay(in, rt.Config{}, func(tape *rt.Tape, d body.Description) []rt.Task {
+				var c *control.Control
+				if c, bad = controlOf(d.Species, tape); bad != nil {
 					return nil
 				}
-				return []rt.Task{h.Task()}
+				return []rt.Task{c.Task()}
 			}, func(s *rt.Snapshot) {
 				if last = s.Frame.Now; first == 0 {
 					first = last
@@ -104,6 +105,17 @@ robotd wrote differs where that version did something else. "-" is standard inpu
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&body, "body", "vector", "kind of body that was recorded: vector")
-	return cmd
+}
+
+// controlOf returns the control loop of a body of the given species, told by tape.
+func controlOf(species string, tape *rt.Tape) (*control.Control, error) {
+	model, ok := models[species]
+	if !ok {
+		return nil, cli.Usage("recording of a body of species %.40q: want one of %s", species, strings.Join(slices.Sorted(maps.Keys(models)), ", "))
+	}
+	m, err := model()
+	if err != nil {
+		return nil, err
+	}
+	return control.New(m, tape)
 }

@@ -12,8 +12,9 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/body/vector/vectorsim"
-	"kennel/edge/helm"
+	"kennel/edge/control"
 	"kennel/edge/robot/claim"
 	"kennel/edge/rt"
 	"kennel/infra/cli"
@@ -32,24 +33,46 @@ func (p untilEnd) Wait(deadline time.Duration) (bool, error) {
 	return p.Stepped.Wait(min(deadline, p.end))
 }
 
-// record runs a simulated Vector for ten seconds, told to drive, and returns the recording. more run after its helm, unknown to who replays it.
-func record(t *testing.T, more ...rt.Task) []byte {
+// posing is a Vector that describes itself as a body of another species.
+type posing struct {
+	*vector.Driver
+	species string
+}
+
+func (p posing) Describe() body.Description {
+	d := p.Driver.Describe()
+	d.Species = p.species
+	return d
+}
+
+// record runs a simulated Vector for ten seconds, told to drive, and returns the recording as that of a species. more run after its control loop; the
+// replay does not know them.
+func record(t *testing.T, species string, more ...rt.Task) []byte {
 	t.Helper()
 	s := vectorsim.NewStepped(vectorsim.Config{Seed: 3, Volts: 3.8})
 	tape := rt.NewTape(4 << 20)
-	model, err := helm.Vector()
+	model, err := vectorplant.Model(vectorplant.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := helm.New(model, tape)
+	c, err := control.New(model, tape)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wheels, err := model.Tree.Lookup("robot.body.wheel")
+	wheels, err := c.Actuators("robot.body.wheel")
 	if err != nil {
 		t.Fatal(err)
 	}
-	loop, err := rt.New(rt.Config{Tape: tape}, s, append([]rt.Task{h.Task()}, more...)...)
+	drive := control.Order{Kind: control.Set, Owner: 2, For: 3 * time.Second}
+	for name, speed := range map[string]float64{"wheelL.speed": 7, "wheelR.speed": 3.5} {
+		slot, err := model.Tree.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drive.Goals[drive.N] = control.Goal{Slot: slot.Refs[0].ID, Value: speed}
+		drive.N++
+	}
+	loop, err := rt.New(rt.Config{Tape: tape}, s, append([]rt.Task{c.Task()}, more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +84,12 @@ func record(t *testing.T, more ...rt.Task) []byte {
 	s.Each = func(time.Duration) {
 		switch n++; n {
 		case 600:
-			h.Post(helm.Order{Kind: helm.Claim, Owner: 2, Set: claim.SetOf(model.Tree.ActuatorsOf(wheels)...), Priority: claim.Person})
+			c.Post(control.Order{Kind: control.Claim, Owner: 2, Set: wheels, Priority: claim.Person})
 		case 610:
-			h.Post(helm.Order{Kind: helm.Wheels, Owner: 2, A: 0.1, B: 0.05, For: 3 * time.Second})
+			c.Post(drive)
 		}
 	}
-	if err := loop.Run(t.Context(), drv); !errors.Is(err, body.ErrLink) {
+	if err := loop.Run(t.Context(), posing{drv, species}); !errors.Is(err, body.ErrLink) {
 		t.Fatal(err)
 	}
 	if err := drv.Close(); err != nil {
@@ -76,14 +99,14 @@ func record(t *testing.T, more ...rt.Task) []byte {
 	if _, err := tape.Flush(&out); err != nil || tape.Lost() > 0 {
 		t.Fatalf("%v, %d records lost", err, tape.Lost())
 	}
-	var r helm.Report
-	if h.Report(&r); r.Motion.Odometers.Body < 0.1 {
-		t.Fatalf("it drove %v m: nothing to compare", r.Motion.Odometers.Body)
+	var r control.Report
+	if c.Report(&r); r.Base.Way < 0.1 {
+		t.Fatalf("it drove %v m: nothing to compare", r.Base.Way)
 	}
 	return out.Bytes()
 }
 
-// TestReplay: the same tasks do the same; a step that did something else is named; what is no recording is said to be none.
+// TestReplay: the same tasks do the same; the output names a step that did something else, a species without a model, and a file that is no recording.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
@@ -93,7 +116,7 @@ func TestReplay(t *testing.T) {
 		}
 		return path
 	}
-	good := record(t)
+	good := record(t, "vic")
 	file := write("good.krt", good)
 	if code, out, errOut := run(t, "replay", file); code != cli.ExitOK || !strings.HasPrefix(out, "identical: ") || strings.Contains(out, "breaks off") || errOut != "" {
 		t.Errorf("%d %s%s", code, out, errOut)
@@ -106,13 +129,13 @@ func TestReplay(t *testing.T) {
 	if code, out, errOut := run(t, "replay", write("cut.krt", good[:len(good)-20])); code != cli.ExitOK || !strings.Contains(out, "identical: ") || !strings.Contains(out, "breaks off") {
 		t.Errorf("cut: %d %s%s", code, out, errOut)
 	}
-	other := write("other.krt", record(t, rt.Task{Name: "nudge", Every: 1, Run: func(f *rt.Frame) {
+	other := write("other.krt", record(t, "vic", rt.Task{Name: "nudge", Every: 1, Run: func(f *rt.Frame) {
 		if f.Step == 700 {
-			f.Act.Motors[0] += 1e-12
+			f.Act.Values[0] += 1e-12
 		}
 	}}))
 	code, out, errOut := run(t, "replay", other)
-	if code != cli.ExitFailed || !strings.HasPrefix(out, "differs after ") || !strings.Contains(errOut, "of motor 0") || !strings.Contains(errOut, "(step 700") {
+	if code != cli.ExitFailed || !strings.HasPrefix(out, "differs after ") || !strings.Contains(errOut, "wheelL gets") || !strings.Contains(errOut, "(step 700") {
 		t.Errorf("another program: %d %s%s", code, out, errOut)
 	}
 	for _, tc := range []struct {
@@ -122,7 +145,7 @@ func TestReplay(t *testing.T) {
 	}{
 		{[]string{write("text.krt", []byte("hello"))}, cli.ExitUsage, "bad recording"},
 		{[]string{filepath.Join(dir, "none.krt")}, cli.ExitNotFound, "none.krt"},
-		{[]string{file, "-body", "pleo"}, cli.ExitUsage, "want vector"},
+		{[]string{write("unknown.krt", record(t, "cat"))}, cli.ExitUsage, `species "cat"`},
 		{nil, cli.ExitUsage, "1"},
 	} {
 		if code, out, errOut := run(t, append([]string{"replay"}, tc.args...)...); code != tc.code || !strings.Contains(errOut, tc.want) || out != "" {

@@ -59,7 +59,9 @@ func newOwner(t testing.TB, cfg vectorsim.Config) *owner {
 }
 
 func (o *owner) step(f *rt.Frame) {
-	s, before := f.Sense, o.keeper
+	var s vector.Sense
+	s.Unpack(f.Sense)
+	before := o.keeper
 	gesture := o.button.Step(f.Now, s.Button, s.Power.Has(body.OnCharger))
 	o.keeper = o.keeper.Step(power.KeeperInput{
 		Volts: s.BatteryVolts, OnCharger: s.Power.Has(body.OnCharger), Charging: s.Power.Has(body.Charging), Disconnected: s.Power.Has(body.BatteryDisconnected),
@@ -92,7 +94,8 @@ func (o *owner) step(f *rt.Frame) {
 		return
 	}
 	if k.Shedding.Now < power.ShedWork && k.Body.Heat < power.Hot {
-		f.Act.Motors[0], f.Act.Motors[1] = o.duty, -o.duty
+		act := vector.Act{Motors: [4]float64{o.duty, -o.duty}}
+		act.Pack(f.Act)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/body"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/sense"
@@ -138,7 +137,7 @@ func TestHabitat(t *testing.T) {
 	eyes := sense.NewCliffs(sense.Default().Cliff, 4)
 	var seen sense.CliffEvents
 	look := func(m spine.BodyData) {
-		var r [body.MaxCliffs]float64
+		var r [sense.MaxCliffs]float64
 		for i, c := range m.Cliffs {
 			r[i] = float64(c) / vector.DefaultCalibration().CliffFullScale
 		}

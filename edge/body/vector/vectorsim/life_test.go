@@ -21,6 +21,7 @@ import (
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/motion"
 	"kennel/edge/power"
@@ -28,15 +29,23 @@ import (
 	"kennel/edge/sense"
 )
 
-var update = flag.Bool("update", false, "write the recordings in testdata anew")
+var update = flag.Bool("update", false, "write the recordings in testdata again")
 
-// soul is the tasks of a robot: senses, motion and battery on the frames of its body and what its inertial sensors measure. What it is told to do
+// soul is the task of a robot: senses, motion and battery on the frames of its body and what its inertial sensors measure. What it is told to do
 // comes from outside, through the tape.
 type soul struct {
-	senses *sense.Senses
-	motion *motion.Motion
-	report motion.Report
+	senses  *sense.Senses
+	motion  *motion.Motion
+	report  motion.Report
+	duties  motion.Duties
+	battery power.Battery
 }
+
+// The joints in the plant's motion.Config.
+const (
+	lift = iota
+	head
+)
 
 // outside is where that comes from in a robot that lives, an order and two float64, or nothing; a replay has none.
 type outside func() []byte
@@ -55,30 +64,30 @@ const (
 
 func tasks(t testing.TB, tape *rt.Tape, o outside) []rt.Task {
 	t.Helper()
-	m, err := motion.New(motion.VectorConfig())
+	m, err := motion.New(vectorplant.Default().Motion)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sense.New(sense.Default(), &body.Description{Cliffs: make([]string, 4)})
+	s, err := sense.New(sense.Default(), 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &soul{senses: s, motion: m}
-	return []rt.Task{
-		{Name: "battery", Every: 1, Run: func(f *rt.Frame) {
-			f.Battery = f.Battery.Step(power.Input{Volts: f.Sense.BatteryVolts, OnCharger: f.Sense.Power.Has(body.OnCharger)}, f.DT)
-		}},
-		{Name: "soul", Every: 1, Run: func(f *rt.Frame) { r.step(f, tape.Input(o())) }},
-	}
+	return []rt.Task{{Name: "soul", Every: 1, Run: func(f *rt.Frame) { r.step(f, tape.Input(o())) }}}
 }
 
 func (r *soul) step(f *rt.Frame, order []byte) {
-	head, lift := &r.report.Joints[motion.VectorHead], &r.report.Joints[motion.VectorLift]
+	var m vector.Sense
+	m.Unpack(f.Sense)
+	neck, arm := &r.report.Joints[head], &r.report.Joints[lift]
 	in := sense.Input{
-		Sense: f.Sense, HeadAngle: head.Angle, HeadRate: head.Speed, LiftHeight: motion.VectorLiftHeight(lift.Angle), Driven: r.report.Moving,
-		Prox:     sense.ProxInput{Metres: f.Sense.ProxMetres, At: f.Sense.ProxAt},
-		Inertial: sense.Inertial{Accel: f.Sense.Inertial.Accel, Gyro: f.Sense.Inertial.Gyro, At: f.Sense.Inertial.At},
+		Reading:   sense.Reading{At: m.At, Epoch: m.Epoch, Fresh: m.Fresh, Power: m.Power, Touch: m.Touch, TouchAt: m.TouchAt, Button: m.Button},
+		HeadAngle: neck.Angle, HeadRate: neck.Speed, LiftHeight: 0.045 + 0.066*math.Sin(arm.Angle), Driven: r.report.Moving,
+		Prox:     sense.ProxInput{Metres: m.ProxMetres, At: m.ProxAt},
+		Inertial: sense.Inertial{Accel: m.Inertial.Accel, Gyro: m.Inertial.Gyro, At: m.Inertial.At},
 	}
+	copy(in.Cliffs[:], m.Cliffs[:])
+	r.battery = r.battery.Step(power.Input{Volts: m.BatteryVolts, OnCharger: m.Power.Has(body.OnCharger)}, f.DT)
 	st, _ := r.senses.Step(f.Now, f.DT, &in)
 	gyro := motion.Gyro{Rate: st.Motion.Rate[2], At: in.Inertial.At}
 	var stop motion.Reason
@@ -95,21 +104,26 @@ func (r *soul) step(f *rt.Frame, order []byte) {
 		case orderDrive:
 			_ = r.motion.Drive(v[0], v[1], 1, until)
 		case orderHead:
-			_ = r.motion.MoveTo(motion.VectorHead, v[0], motion.Ramp{})
+			_ = r.motion.MoveTo(head, v[0], motion.Ramp{})
 		case orderLift:
-			_ = r.motion.MoveTo(motion.VectorLift, v[1], motion.Ramp{})
+			_ = r.motion.MoveTo(lift, v[1], motion.Ramp{})
 		case orderStop:
 			r.motion.StopAll()
 		case orderHome:
-			_ = r.motion.Calibrate(motion.VectorHead)
+			_ = r.motion.Calibrate(head)
 		}
 	}
 	r.report = *r.motion.Step(&motion.Input{
-		Now: f.Now, DT: f.DT, Sense: f.Sense, Gyro: gyro, Stop: stop, Cliffs: motion.Cliffs(st.Cliffs),
-	}, f.Act)
-	f.Act.Lights[0].R = uint8(100 * st.TouchRaw)
-	f.Act.Lights[1].G = uint8(r.report.Stop)
-	f.Act.Lights[2].B = uint8(st.Motion.OffTreads)
+		Now: f.Now, DT: f.DT, At: m.At, Epoch: m.Epoch, Fresh: m.Fresh, Motors: m.Motors[:], Gyro: gyro, Stop: stop, Cliffs: motion.Cliffs(st.Cliffs),
+	}, &r.duties)
+	var act vector.Act
+	copy(act.Motors[:], r.duties[:])
+	act.Lights[0].R = uint8(100 * st.TouchRaw)
+	act.Lights[1].G = uint8(r.report.Stop)
+	act.Lights[2].B = uint8(st.Motion.OffTreads)
+	act.Lights[3].R = uint8(r.battery.Level)
+	act.Lights[3].G = uint8(64 * r.battery.Volts)
+	act.Pack(f.Act)
 }
 
 func floats(b []byte) (v [6]float64) {
@@ -197,8 +211,6 @@ func live(t testing.TB, seed uint64, d time.Duration) []byte {
 			loop.Halt()
 		case 11, 12, 13:
 			loop.Post(rt.Command{Kind: rt.Resume})
-		case 14:
-			loop.Post(rt.Command{Kind: rt.SetLights, Lights: [body.MaxLights]body.Light{3: {R: byte(rng.Uint32())}}})
 		case 15:
 			s.SetNoise(vectorsim.Noise{Loss: 0.1 * float64(rng.IntN(2)), Corrupt: 0.1 * float64(rng.IntN(2)), ByteNoise: 1e-4 * float64(rng.IntN(2))})
 		case 16:
@@ -249,8 +261,9 @@ func live(t testing.TB, seed uint64, d time.Duration) []byte {
 func replay(t testing.TB, recording io.Reader) (rt.Replayed, uint64) {
 	t.Helper()
 	moved := uint64(0)
-	done, err := rt.Replay(recording, rt.Config{}, func(tape *rt.Tape) []rt.Task { return tasks(t, tape, nobody) }, func(s *rt.Snapshot) {
-		if s.Act.Motors != [body.MaxMotors]float64{} {
+	done, err := rt.Replay(recording, rt.Config{}, func(tape *rt.Tape, _ body.Description) []rt.Task { return tasks(t, tape, nobody) }, func(s *rt.Snapshot) {
+		var act vector.Act
+		if act.Unpack(&s.Act); act.Motors != [4]float64{} {
 			moved++
 		}
 	})
