@@ -302,10 +302,10 @@ func (d *Driver) Write(a *body.Act) error {
 		}
 	}
 	switch {
-	case a.Goals[drWheel] == body.Speed && a.Goals[drWheel+1] == body.Speed:
-		d.client.Wheels(speedOf(a.Values[drWheel])*radius, speedOf(a.Values[drWheel+1])*radius) // false while the motors come on
-	case a.Goals[drX] == body.Speed && a.Goals[drYaw] == body.Speed:
-		d.client.Velocity(speedOf(a.Values[drX]), speedOf(a.Values[drYaw]))
+	case a.Goals[drWheel] == body.Speed || a.Goals[drWheel+1] == body.Speed:
+		d.client.Wheels(speedOf(a, drWheel)*radius, speedOf(a, drWheel+1)*radius) // false while the motors come on
+	case a.Goals[drX] == body.Speed || a.Goals[drYaw] == body.Speed:
+		d.client.Velocity(speedOf(a, drX), speedOf(a, drYaw))
 	case d.client.State().Moving && d.motors:
 		d.client.Stop()
 	}
@@ -336,8 +336,10 @@ func (d *Driver) change(a *body.Act, drive int, command func(v float64) sip.Comm
 	}
 }
 
-func speedOf(v float64) float64 {
-	if math.IsNaN(v) {
+// speedOf is what a drive is told; 0 without that goal.
+func speedOf(a *body.Act, drive int) float64 {
+	v := a.Values[drive]
+	if a.Goals[drive] != body.Speed || math.IsNaN(v) {
 		return 0
 	}
 	return min(max(v, -1e3), 1e3)

@@ -226,6 +226,11 @@ func movesAndHalts(t *testing.T, b body.Body) {
 			continue
 		}
 		var still, act body.Act
+		for k, other := range d.Drives {
+			if other.Takes == body.Level { // whatever can be without power has it
+				act.Set(k, body.Level, 1)
+			}
+		}
 		act.Set(i, g, v)
 		start := Until(t, b, &still, "the first frame", func(*body.Sense) bool { return true })
 		Until(t, b, &act, drive.Device+" moves", func(s *body.Sense) bool { return s.Values[channel] != start.Values[channel] })
