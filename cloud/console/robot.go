@@ -68,6 +68,7 @@ type handButton struct {
 var handButtons = []handButton{
 	{"Touch", poke.Touch}, {"Lift", poke.Lift}, {"Put down", poke.Put}, {"Push", poke.Push}, {"Press button", poke.Press},
 	{"Turn on its back", poke.Turn + " " + poke.Back},
+	{"Hold wheels", poke.Hold}, {"Drain battery", poke.Drain}, {"Brown out", poke.Dip}, {"Reset", poke.Reset}, {"System mode", poke.Tools},
 }
 
 type ownerView struct{ Devices, Program string }
