@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 
-	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/sim/world"
 	"kennel/infra/cli"
 )
@@ -21,7 +20,7 @@ func openWorld(where string) (*world.Map, error) {
 		return nil, nil
 	}
 	if slices.Contains(world.Names(), where) {
-		return world.Builtin(where) // each has room for the body
+		return world.Builtin(where)
 	}
 	b, err := os.ReadFile(where)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,9 +30,6 @@ func openWorld(where string) (*world.Map, error) {
 		return nil, fmt.Errorf("-world: %w", err)
 	}
 	m, err := world.Parse(b)
-	if err == nil {
-		err = vectorsim.Config{World: m}.Validate()
-	}
 	if err != nil {
 		return nil, cli.Usage("-world %s: %w", where, err)
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	DefaultDevice = "tcp:localhost:8101" // where clients of this robot look first (AMIGO-LINK-05)
 	DefaultBaud   = 9600
+	SystemDevice  = "dev/ttyAmigoSystem" // the System port, below the root of a computer on its back
 
 	step   = 20 * time.Millisecond  // between two steps of the loop: as often as a command may go out (AMIGO-PKT-12)
 	stale  = 350 * time.Millisecond // three packets late: the robot stops until it is heard again
