@@ -12,17 +12,16 @@ import (
 
 // species is a kind of robot that can be simulated.
 type species struct {
-	name  string                     // as people and robotd call it
-	thing thing.Species              // as its thing id begins
+	thing.Species
 	volts float64                    // of its battery where a Birth does not say
 	flags func(root string) []string // of robotd
 	body  func(*robot, World) (body, error)
 }
 
-// all are the species. The first one is the default.
+// all are the species that can be simulated.
 var all = []species{
-	{"vector", thing.Vector, 3.95, vectorFlags, newVector},
-	{"amigobot", thing.AmigoBot, 13, amigobotFlags, newAmigobot},
+	{thing.Vector, 3.95, vectorFlags, newVector},
+	{thing.AmigoBot, 13, amigobotFlags, newAmigobot},
 }
 
 // body is a simulated body, and what it means for the power of the head on it.
@@ -38,27 +37,17 @@ type body interface {
 	serve(ctx context.Context) error
 }
 
-// Species returns the names of the species.
+// Species returns the names of the species, in lower case.
 func Species() (names []string) {
 	for _, s := range all {
-		names = append(names, s.name)
+		names = append(names, strings.ToLower(s.Name()))
 	}
 	return names
 }
 
-// Named returns the thing id of a robot of the species of that name.
-func Named(species, serial string) (thing.ID, error) {
-	for _, s := range all {
-		if s.name == species {
-			return thing.New(s.thing, serial)
-		}
-	}
-	return "", fmt.Errorf("species %.40q: want one of %s", species, strings.Join(Species(), ", "))
-}
-
 // speciesOf returns the species of a thing.
 func speciesOf(id thing.ID) (species, error) {
-	i := slices.IndexFunc(all, func(s species) bool { return s.thing == id.Species() })
+	i := slices.IndexFunc(all, func(s species) bool { return s.Species == id.Species() })
 	if i < 0 {
 		return species{}, fmt.Errorf("no simulated body for %s: want one of %s", id, strings.Join(Species(), ", "))
 	}

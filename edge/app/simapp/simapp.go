@@ -47,12 +47,14 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if strings.Contains(id, ":") {
-				b.Thing, err = thing.Parse(id)
-			} else {
-				b.Thing, err = sim.Named(species, id)
+			if !strings.Contains(id, ":") {
+				kind, err := thing.Named(species)
+				if err != nil {
+					return cli.Usage("-species: %w", err)
+				}
+				id = string(kind) + ":" + id
 			}
-			if err != nil {
+			if b.Thing, err = thing.Parse(id); err != nil {
 				return cli.Usage("%w", err)
 			}
 			if b.RootPEM, err = os.ReadFile(caFile); err != nil {
@@ -70,8 +72,8 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 	}
 	f := cmd.Flags()
 	f.StringVar(&dir, "root", "", "the robot's folder (required)")
-	f.StringVar(&id, "thing", "", "thing id such as vic:00e20100, or a serial number of -species (required)")
-	f.StringVar(&species, "species", sim.Species()[0], "species of a -thing that is a serial number: "+strings.Join(sim.Species(), ", "))
+	f.StringVar(&id, "thing", "", "thing id such as vic:00e20100, or the serial number alone (required)")
+	f.StringVar(&species, "species", sim.Species()[0], "species where -thing is a serial number: "+strings.Join(sim.Species(), ", "))
 	f.StringVar(&secretFile, "secret-file", "", "file with the claim secret; not needed when the folder exists")
 	f.StringVar(&caFile, "ca", "", "PEM file with the root the robot shall trust (required)")
 	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
