@@ -1,6 +1,9 @@
 package agentapp
 
 import (
+	"kennel/jdocs"
+	"kennel/edge/agent/parameters"
+	"encoding/json"
 	"context"
 	"errors"
 	"io/fs"
@@ -90,8 +93,16 @@ func (a *Agent) openEvents(context.Context) (err error) {
 
 func (a *Agent) openDocuments(context.Context) (err error) {
 	a.presence = presence.New(a.boot, a.status, presence.Every(a.cfg.Status), presence.Clock(a.cfg.Now))
-	a.docs, err = docs.New(docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed,
-		Unwatched: a.cfg.Frugal})
+	cfg := docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: a.cfg.Frugal}
+	memory := memoryOf(a.cfg.Root, a.id)
+	if memory != nil {
+		name, factory := memory.Document()
+		cfg.Own = map[jdocs.Name]map[string]json.RawMessage{name: factory}
+	}
+	if a.docs, err = docs.New(cfg); err != nil || memory == nil || a.cfg.Frugal {
+		return err
+	}
+	a.parameters, err = parameters.New(a.root, memory, a.docs, a.emit, a.log)
 	return err
 }
 
