@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 	"kennel/edge/body/vector"
 	"kennel/edge/rt/rtlinux"
 )
@@ -36,13 +37,25 @@ type line interface {
 }
 
 func (b *Board) run(ctx context.Context, w line) error {
+	timer, err := rawio.NewTimer()
+	if err != nil {
+		return fmt.Errorf("vectorsim: %w", err)
+	}
+	defer timer.Close() // nothing waits for it
+	sleep := timer.SleepUntil
+	if b.cfg.HoldProcessor {
+		sleep = func(t time.Duration) error {
+			rtlinux.Clock{}.SleepUntil(t)
+			return nil
+		}
+	}
 	b.powerOn()
 	defer b.powerOff()
 	defer b.turn(0, 0)
 	var out []byte
 	next := mono.Now() + vector.Period
 	for ctx.Err() == nil {
-		if err := b.cfg.sleepUntil(next); err != nil {
+		if err := sleep(next); err != nil {
 			return fmt.Errorf("vectorsim: sleep: %w", err)
 		}
 		periods := 1 + max(0, mono.Now()-next)/vector.Period
@@ -89,21 +102,6 @@ func (b *Board) overrun() {
 	b.state.Overrun++
 }
 
-// sleepUntil waits in the kernel, in whatever thread runs this goroutine.
-func (c *Config) sleepUntil(t time.Duration) error {
-	if c.HoldProcessor {
-		rtlinux.Clock{}.SleepUntil(t)
-		return nil
-	}
-	ts := unix.NsecToTimespec(int64(t))
-	for {
-		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
-		if err != unix.EINTR {
-			return err
-		}
-	}
-}
-
 // wire reads and writes without ever waiting, like the registers of a UART. The closures are made once, so that a period does not
 // allocate.
 type wire struct {
@@ -121,8 +119,8 @@ func newWire(c syscall.Conn) (*wire, error) {
 		return nil, err
 	}
 	w := &wire{conn: conn, in: make([]byte, 4096)}
-	w.readFn = func(fd uintptr) bool { w.n, w.err = unix.Read(int(fd), w.in); return true }
-	w.writeFn = func(fd uintptr) bool { w.n, w.err = unix.Write(int(fd), w.out); return true }
+	w.readFn = func(fd uintptr) bool { w.n, w.err = rawio.Read(int(fd), w.in); return true }
+	w.writeFn = func(fd uintptr) bool { w.n, w.err = rawio.Write(int(fd), w.out); return true }
 	var blocking error
 	err = conn.Control(func(fd uintptr) { blocking = unix.SetNonblock(int(fd), true) })
 	return w, errors.Join(err, blocking)

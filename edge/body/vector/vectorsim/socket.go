@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"kennel/edge/body/rawio"
 	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,7 @@ type Socket struct {
 	ln   int
 	head int // -1: nobody holds the other end
 	in   []byte
+	turn int // of read
 }
 
 // ListenSocket returns a new socket that a head finds at path, below root. It takes the place of a socket that an earlier run left there; any
@@ -121,24 +123,24 @@ func (s *Socket) hangUp() {
 // read returns what has arrived, nothing if nobody is there, and picks up.
 func (s *Socket) read() ([]byte, error) {
 	n := 0
-	for s.head >= 0 && n < len(s.in) {
-		got, err := unix.Read(s.head, s.in[n:])
+	if s.head >= 0 {
+		got, err := rawio.Read(s.head, s.in)
 		switch {
-		case err == unix.EINTR:
-			continue
-		case err == unix.EAGAIN:
-			return s.in[:n], s.pickUp()
-		case err != nil || got == 0: // it is gone, what it said before counts
+		case err == unix.EAGAIN || err == unix.EINTR:
+		case err != nil || got == 0:
 			s.hangUp()
 		default:
-			n += got
+			n = got // more than fits waits
 		}
 	}
-	if s.head >= 0 {
-		return s.in[:n], nil // more than fits waits
+	if s.turn++; s.head >= 0 && s.turn%turnAway != 0 {
+		return s.in[:n], nil
 	}
 	return s.in[:n], s.pickUp()
 }
+
+// turnAway is how many periods pass between two looks for a head that comes while another is there: 0.1 s.
+const turnAway = 20
 
 // pickUp takes the next head that waits, if none is there, or else turns it away.
 func (s *Socket) pickUp() error {
@@ -180,6 +182,6 @@ func (s *Socket) write(b []byte) (whole bool, err error) {
 	if s.head < 0 {
 		return false, nil
 	}
-	n, err := unix.SendmsgN(s.head, b, nil, nil, unix.MSG_NOSIGNAL)
-	return err == nil && n == len(b), nil // who is gone is seen when it is read
+	n, err := rawio.Write(s.head, b)
+	return err == nil && n == len(b), nil // a head that is gone is seen when it is read
 }
