@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 )
 
 // Port is the line to a body, and the clock of all times of this package. A tty is one; a simulated body and its time are another. One
@@ -157,7 +158,7 @@ var errHangUp = errors.New("hung up")
 // Read returns what there is, 0 if nothing.
 func (p *tty) Read(b []byte) (int, error) {
 	for {
-		n, err := unix.Read(p.fd, b)
+		n, err := rawio.Read(p.fd, b)
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -175,7 +176,7 @@ func (p *tty) Read(b []byte) (int, error) {
 // Write returns how many bytes the port took, 0 if it is full.
 func (p *tty) Write(b []byte) (int, error) {
 	for {
-		n, err := unix.Write(p.fd, b)
+		n, err := rawio.Write(p.fd, b)
 		switch err {
 		case nil:
 			return n, nil
