@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 )
 
 // Port is the line to a body, and the clock of all its times. Open returns one; a simulated body and its time are another. One goroutine
@@ -217,7 +218,7 @@ var errHangUp = errors.New("hung up")
 // Read returns what there is, 0 if nothing.
 func (p *Line) Read(b []byte) (int, error) {
 	for {
-		n, err := unix.Read(p.fd, b)
+		n, err := rawio.Read(p.fd, b)
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -235,7 +236,7 @@ func (p *Line) Read(b []byte) (int, error) {
 // Write returns how many bytes the port took, 0 if it is full.
 func (p *Line) Write(b []byte) (int, error) {
 	for {
-		n, err := unix.Write(p.fd, b)
+		n, err := rawio.Write(p.fd, b)
 		switch err {
 		case nil:
 			return n, nil
