@@ -78,6 +78,7 @@ func (p *Plant) beginTreads(m *control.Moment, o *control.Order, r *control.Resu
 			}
 			turn := robot.WrapPi(g.Value - p.now.Pose.Theta) // the shorter way
 			if math.Abs(turn) < p.cfg.Motion.Follow.TurnTolerance {
+				p.Rest(wheels, false)
 				return nil // it is there
 			}
 			return p.follow(motion.PointTurn, turn, or(o, p.cfg.Turn))

@@ -338,6 +338,106 @@ func TestDrive(t *testing.T) {
 	}
 }
 
+// TestSpeedsOfTheBody: the base as a whole has speeds and a heading (GOSTAI-IF-15.1). A speed that an order leaves out stays as the same owner set it, and
+// the answer has the values that the limits leave (GOSTAI-IF-14.8).
+func TestSpeedsOfTheBody(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel")
+	most := 0.22 * 0.78 // m/s (VEC-MOT-04, and headroom)
+	for _, tc := range []struct {
+		name   string
+		slot   string
+		value  float64
+		taken  float64
+		within time.Duration
+		v, w   float64 // after that time, or half a second
+	}{
+		{"ahead", "robot.xSpeed", 0.08, 0.08, 0, 0.08, 0},
+		{"and to the left", "robot.yawSpeed", 1, 1, 0, 0.08, 1},
+		{"right wheel as the left one", "wheelR.speed", (0.08 - 0.024) / 0.0145, (0.08 - 0.024) / 0.0145, 0, 0.056, 0},
+		{"as fast as it can", "robot.xSpeed", 9, most, 0, most, 0},
+		{"back in 2 s", "robot.xSpeed", -0.1, -0.1, 2 * time.Second, -0.1, 0},
+		{"stop", "robot.xSpeed", 0, 0, 0, 0, 0},
+	} {
+		o := slow(set(alice, map[string]float64{tc.slot: tc.value}), tc.within)
+		o.For = 10 * time.Second
+		r := d.ask(o)
+		if r.Code != control.OK || math.Abs(r.Taken[0]-tc.taken) > 1e-9 || r.Takes != tc.within {
+			t.Errorf("%s: %v, takes %v, for %v; want %v", tc.name, r.Code, r.Taken[0], r.Takes, tc.taken)
+		}
+		if tc.within > 0 {
+			d.run(tc.within / 2)
+			if v := d.p.now.Want.V; math.Abs(v-(most-0.1)/2) > 0.01 {
+				t.Errorf("%s: wants %v m/s after half of the time, want %v", tc.name, v, (most-0.1)/2)
+			}
+		}
+		d.run(max(tc.within/2, 500*ms))
+		if tw := d.rep.Base.Twist; math.Abs(tw.V-tc.v) > 0.01 || math.Abs(tw.W-tc.w) > 0.3 {
+			t.Errorf("%s: goes at %+v, want %v and %v", tc.name, tw, tc.v, tc.w)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		o    control.Order
+	}{
+		{"a speed of a speed", quick(set(alice, map[string]float64{"robot.xSpeed": 0.1}), 1)},
+		{"beyond every number", set(alice, map[string]float64{"robot.yawSpeed": math.Inf(1)})},
+		{"a heading and a speed", set(alice, map[string]float64{"robot.yaw": 1, "robot.yawSpeed": 1})},
+		{"a heading in a time", slow(set(alice, map[string]float64{"robot.yaw": 1}), time.Second)},
+		{"a heading that is no number", set(alice, map[string]float64{"robot.yaw": math.NaN()})},
+	} {
+		tc.o.For = time.Second
+		if r := d.ask(tc.o); r.Code != control.Invalid {
+			t.Errorf("%s: %v, want invalid", tc.name, r.Code)
+		}
+	}
+}
+
+// TestHeading: a heading is reached by the shorter way, and the result of a turn has the angle that was made (GOSTAI-IF-15.1).
+func TestHeading(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel")
+	yaw := func(v float64) control.Result {
+		o := set(alice, map[string]float64{"robot.yaw": v})
+		o.For = 10 * time.Second
+		return d.ask(o)
+	}
+	for _, to := range []float64{3, -3, 3 + 4*math.Pi} {
+		before, way := d.rep.Base.Pose.Theta, d.rep.Totals[0]
+		if r := yaw(to); r.Code != control.OK || !r.Underway {
+			t.Fatalf("to %v: %+v", to, r)
+		}
+		end := d.ended(alice)
+		off, mm := robot.WrapPi(end.Pose.Theta-to), 24*math.Abs(robot.WrapPi(to-before)) // of the left tread
+		if way = d.rep.Totals[0] - way; end.Outcome != motion.Done || math.Abs(off) > 3*degree || math.Abs(way-mm) > 2 {
+			t.Errorf("to %v: %v, from %v to %v over %v mm, want %v mm", to, end.Outcome, before, end.Pose.Theta, way, mm)
+		}
+	}
+	drive := control.Order{Kind: control.Go, Owner: alice, A: -0.1, For: 5 * time.Second}
+	if r := d.ask(drive); r.Code != control.OK {
+		t.Fatalf("back: %+v", r)
+	}
+	d.run(300 * ms)
+	if r := yaw(d.rep.Base.Pose.Theta); r.Code != control.OK || r.Underway {
+		t.Errorf("a heading that it has: %+v", r)
+	}
+	if end := d.ended(alice); end.Outcome != motion.Cancelled || end.Moved > -0.01 || end.Moved < -0.06 {
+		t.Errorf("the drive before ended %v after %v m, want cancelled on the way", end.Outcome, end.Moved)
+	}
+	if r := d.ask(drive); r.Code != control.OK {
+		t.Fatalf("back again: %+v", r)
+	}
+	if end := d.ended(alice); end.Outcome != motion.Done || math.Abs(end.Moved+0.1) > 0.005 {
+		t.Errorf("the drive ended %v after %v m, want done after -0.1", end.Outcome, end.Moved)
+	}
+	if r := d.ask(control.Order{Kind: control.Turn, Owner: alice, A: -4, For: 20 * time.Second}); r.Code != control.OK {
+		t.Fatalf("turn: %+v", r)
+	}
+	if end := d.ended(alice); end.Outcome != motion.Done || math.Abs(end.Moved+4) > 3*degree {
+		t.Errorf("the turn ended %v after %v rad, want done after -4", end.Outcome, end.Moved)
+	}
+}
+
 // TestDeadline: treads do not start without a deadline, and end with it (VEC-MCT-14).
 func TestDeadline(t *testing.T) {
 	d := newDesk(t).calibrated()
@@ -972,8 +1072,11 @@ func TestGoingOff(t *testing.T) {
 
 // random returns an order of any kind that an owner may give, with numbers that a body can follow.
 func random(rng *rand.Rand) control.Order {
+	kinds := [...]control.Kind{
+		control.Claim, control.Renew, control.Release, control.Drop, control.Set, control.Set, control.Set, control.Set, control.Go, control.Turn, control.Stop,
+	}
 	o := control.Order{
-		Kind: control.Claim + control.Kind(rng.IntN(int(control.Stop))), Priority: claim.Priority(10 * (1 + rng.IntN(6))), TTL: time.Duration(rng.IntN(5000)) * ms,
+		Kind: kinds[rng.IntN(len(kinds))], Priority: claim.Priority(10 * (1 + rng.IntN(6))), TTL: time.Duration(rng.IntN(5000)) * ms,
 		Lease: uint64(rng.IntN(500)), A: rng.NormFloat64() / 5, Speed: max(0, rng.NormFloat64()/5), For: time.Duration(rng.IntN(4000)) * ms,
 	}
 	if o.Kind != control.Set {
