@@ -6,6 +6,7 @@ type Event struct {
 	AtUS     int64    `json:"at_us"`
 	Name     string   `json:"name"`
 	Warning  bool     `json:"warning"`
+	Quiet    bool     `json:"quiet"`    // for the robot's programs alone: the event log leaves it out
 	Replayed bool     `json:"replayed"` // it happened before the peer joined
 	Numbers  []int64  `json:"numbers,omitempty"`
 	Texts    []string `json:"texts,omitempty"`
@@ -31,6 +32,7 @@ func (m *Event) wire(c *coder) {
 	c.i64(&m.AtUS)
 	c.string(&m.Name)
 	c.bool(&m.Warning)
+	c.bool(&m.Quiet)
 	c.bool(&m.Replayed)
 	list(c, &m.Numbers, maxNumbers, (*coder).i64)
 	c.strings(&m.Texts, maxNumbers)

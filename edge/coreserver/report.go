@@ -97,7 +97,7 @@ func (r *reporter) step(ctx context.Context, whole bool) {
 
 // emit tells an event to every peer.
 func (s *Server) emit(ctx context.Context, e *control.Event) {
-	m := &corelink.Event{AtUS: e.At.Microseconds(), Name: e.Name, Warning: e.Warning, Numbers: e.Numbers[:e.N]}
+	m := &corelink.Event{AtUS: e.At.Microseconds(), Name: e.Name, Warning: e.Warning, Quiet: e.Quiet, Numbers: e.Numbers[:e.N]}
 	for i, text := range e.Texts {
 		if text != "" { // a text that is empty counts if one follows it
 			m.Texts = e.Texts[:i+1]
@@ -210,7 +210,7 @@ func (r *reporter) loopStats() *corelink.LoopStats {
 		Reopened: uint64(max(s.opened.Load()-1, 0)),
 		PeriodUS: Micros(x.Period), FIFO: s.fifo.Load(), Locked: s.locked.Load(),
 		Lateness: percentiles(&late, x.Lateness.Max), StepTime: percentiles(&step, x.StepTime.Max),
-		Refused: x.Refused + s.refused.Load(), Drops: drops, Peers: uint32(peers),
+		Refused: x.Refused + s.cfg.Control.Refused(), Drops: drops, Peers: uint32(peers),
 	}
 	for _, t := range x.Tasks[:x.NTasks] {
 		m.Tasks = append(m.Tasks, corelink.TaskStats{

@@ -44,6 +44,7 @@ type Control interface {
 	Report(*control.Report) bool
 	Board() *state.Board
 	Model() *control.Model
+	Refused() uint64
 }
 
 // Loop is the real-time loop below it (rt.Loop).
@@ -76,15 +77,14 @@ type Server struct {
 	body    *robot.Node  // robot.body, which is gone without one
 	warm    *robot.Ref   // the temperature of the body; nil: it measures none
 
-	wake    chan struct{} // one slot: an order was posted
-	there   atomic.Bool   // there is a body
-	opened  atomic.Int64  // bodies
-	refused atomic.Uint64 // orders that found the mailbox full
-	fault   atomic.Uint32 // faultcode.Code of robotd's own, 0: none
-	fifo    atomic.Bool
-	locked  atomic.Bool
-	mhz     atomic.Uint32
-	marked  atomic.Bool // that the end of the power is meant
+	wake   chan struct{} // one slot: an order was posted
+	there  atomic.Bool   // there is a body
+	opened atomic.Int64  // bodies
+	fault  atomic.Uint32 // faultcode.Code of robotd's own, 0: none
+	fifo   atomic.Bool
+	locked atomic.Bool
+	mhz    atomic.Uint32
+	marked atomic.Bool // that the end of the power is meant
 
 	lastOff  lastoff.Last // how the run before ended; set before the services run, as is recovery
 	recovery bool
@@ -325,7 +325,6 @@ func (s *Server) post(ctx context.Context, id uint32, a *ask) {
 		default: // awake
 		}
 	case there:
-		s.refused.Add(1)
 		s.tell(ctx, id, a.refuse(control.Full.String(), "too many orders wait"))
 	default:
 		s.tell(ctx, id, a.refuse(control.Unmeasured.String(), noBody))

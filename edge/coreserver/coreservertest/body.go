@@ -31,13 +31,14 @@ type Body struct {
 	halted  bool
 	off     int
 	deaf    bool
+	refused uint64
 	report  control.Report
 }
 
 // New returns a body that rests.
 func New() (*Body, error) {
 	tree, err := robot.Build("toy", robot.Frame{}, []robot.Part{
-		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"}, Fixed: map[string]robot.Value{"type": robot.S("wheeled")}, Has: []string{"xSpeed"},
+		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"}, Fixed: map[string]robot.Value{"type": robot.S("wheeled")}, Has: []string{"xSpeed", "stop"},
 			Uses: map[string][]string{"Mobile": {"body.wheel"}}},
 		{Path: "body.wheel[left]", Is: []string{"RotationalMotor", "RotationalSpeedMotor"}, Endless: true},
 		{Path: "body.wheel[right]", Is: []string{"RotationalMotor", "RotationalSpeedMotor"}, Endless: true},
@@ -46,7 +47,7 @@ func New() (*Body, error) {
 		{Path: "body.laser", Is: []string{"DistanceSensor"}},
 		{Path: "body.battery", Is: []string{"Battery"}, Fixed: map[string]robot.Value{"capacity": robot.F(0.32)}},
 		{Path: "body.battery.temperature", Is: []string{"TemperatureSensor"}},
-		{Path: "body.speaker", Is: []string{"AudioOut"}},
+		{Path: "body.speaker", Is: []string{"AudioOut"}, Has: []string{"volume"}},
 	})
 	if err != nil {
 		return nil, err
@@ -93,6 +94,7 @@ func (b *Body) Post(o control.Order) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deaf && o.Kind != control.Drop {
+		b.refused++
 		return false
 	}
 	b.orders = append(b.orders, o)
@@ -105,12 +107,16 @@ func (b *Body) Post(o control.Order) bool {
 			r.Code, r.Actuator, r.By, r.Priority = control.Busy, busy.Actuator, busy.Owner, busy.Priority
 		}
 		r.Lease = l.Number()
-	case control.Release:
+	case control.Release, control.Renew:
 		l, err := b.claims.LeaseOf(o.Owner, o.Lease)
-		if err != nil {
+		switch {
+		case err != nil:
+			r.Code = control.Gone
+		case o.Kind == control.Release:
+			b.claims.Release(now, l)
+		case b.claims.Renew(now, l, o.TTL) != nil:
 			r.Code = control.Gone
 		}
-		b.claims.Release(now, l)
 	case control.Drop:
 		b.claims.Drop(now, o.Owner)
 		if b.moving != nil && b.moving.Owner == o.Owner {
@@ -118,7 +124,9 @@ func (b *Body) Post(o control.Order) bool {
 		}
 		return true
 	case control.Stop:
+		b.results = append(b.results, r)
 		b.end(motion.Cancelled, 0)
+		return true
 	case control.Set, control.Go, control.Turn:
 		b.move(now, &o, &r)
 		return true
@@ -173,7 +181,9 @@ func (b *Body) end(o motion.Outcome, moved float64) {
 	}
 	r := control.Result{Owner: b.moving.Owner, Request: b.moving.Request, Code: control.Ended, Outcome: o, Moved: moved, Actuator: -1}
 	if o == motion.Stopped {
-		r.Stop = motion.Watchdog
+		if r.Stop = motion.Watchdog; b.halted {
+			r.Stop = motion.Halted
+		}
 	}
 	b.results, b.moving = append(b.results, r), nil
 }
@@ -242,6 +252,13 @@ func (b *Body) Report(r *control.Report) bool {
 		r.Stop |= motion.Halted
 	}
 	return true
+}
+
+// Refused is control.Control's.
+func (b *Body) Refused() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refused
 }
 
 // Board is control.Control's.
