@@ -25,6 +25,7 @@ import (
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
+	"kennel/edge/sim/uart"
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -145,7 +146,7 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	boots := uint64(r.state.Boots)
 	r.mu.Unlock()
 	// A socket and no pseudo-terminal, whose bytes are late on a busy machine: simulated robots come in dozens. It is where a robot has its tty.
-	line, err := vectorsim.ListenSocket(r.root, vector.DefaultDevice)
+	line, err := uart.ListenSocket(r.root, vector.DefaultDevice)
 	if err != nil {
 		return err
 	}

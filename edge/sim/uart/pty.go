@@ -1,4 +1,4 @@
-package vectorsim
+package uart
 
 import (
 	"errors"
@@ -8,25 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PTY is a pseudo-terminal that acts like a UART: raw from the start, and a line that stays when a head closes its end and another
+// PTY is a pseudo-terminal that acts like a UART: raw from the start, and a line that stays when a peer closes its end and another
 // opens it.
 type PTY struct {
-	Master    *os.File // the board's end
-	SlavePath string   // what the head opens
+	Master    *os.File // the device's end
+	SlavePath string   // what the peer opens
 	slave     *os.File // keeps the line alive
 }
 
-// OpenPTY returns a new pseudo-terminal. Close gives it back; a head that still has it open then gets an error.
+// OpenPTY returns a new pseudo-terminal. Close gives it back; a peer that still has it open then gets an error.
 func OpenPTY() (*PTY, error) {
 	p, err := openPTY()
 	if err != nil {
-		return nil, fmt.Errorf("vectorsim: pseudo-terminal: %w", err)
+		return nil, fmt.Errorf("uart: pseudo-terminal: %w", err)
 	}
 	return p, nil
 }
 
 func openPTY() (_ *PTY, err error) {
-	// Not through os.OpenFile: that would hand the file to the runtime's poller, which then wakes for every byte of the head.
+	// Not through os.OpenFile: that would hand the file to the runtime's poller, which then wakes for every byte of the peer.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/ptmx: %w", err)
@@ -50,7 +50,7 @@ func openPTY() (_ *PTY, err error) {
 		return nil, fmt.Errorf("open %s: %w", p.SlavePath, err)
 	}
 	p.slave = os.NewFile(uintptr(slave), p.SlavePath)
-	// A new terminal echoes and edits lines: the board would hear itself.
+	// A new terminal echoes and edits lines: the device would hear itself.
 	t, err := unix.IoctlGetTermios(slave, unix.TCGETS)
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
