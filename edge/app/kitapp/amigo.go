@@ -31,7 +31,7 @@ A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Un
 		Example: `  robotkit amigo params -port tcp:localhost:8102 list
   robotkit amigo demo -port tcp:localhost:8101`,
 	}
-	cmd.AddCommand(amigoParamsCommand(), amigoDownloadCommand(), amigoSoundsCommand())
+	cmd.AddCommand(amigoParamsCommand(), amigoDownloadCommand(), amigoSoundsCommand(), amigoMonitorCommand(), amigoDemoCommand(), amigoRevcountCommand())
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body/amigobot/ihex"
+	"kennel/edge/body/amigobot/sip"
 	"kennel/edge/body/amigobot/soundset"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/infra/cli"
@@ -124,33 +125,92 @@ type soundLine struct {
 }
 
 func soundsListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "list FILE.hex",
-		Short:   "List the sounds in an image",
-		Example: "  robotkit amigo sounds list sounds.hex -o json",
-		Args:    cobra.ExactArgs(1),
+	var address string
+	cmd := &cobra.Command{
+		Use:   "list FILE.hex | list -port ADDRESS [NUMBER...]",
+		Short: "List the sounds in an image or in a robot",
+		Long: `List the sounds in an image, or with -port those of a robot, of which a client of its Control port asks. A robot tells one sound a
+cycle, so that all take half a minute; numbers choose the sounds to ask for.`,
+		Example: `  robotkit amigo sounds list sounds.hex -o json
+  robotkit amigo sounds list -port tcp:localhost:8101 1 50 51`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := soundFile(args[0])
-			if err != nil {
-				return err
-			}
-			lines := []soundLine{}
-			for n, s := range set {
-				if s.Name != "" {
-					lines = append(lines, soundLine{n, s.Name, s.Group(), float64(len(s.Samples)) / soundset.Rate})
+			var set [1 + soundset.Count]soundLine
+			switch live := cmd.Flags().Changed("port"); {
+			case live:
+				if err := liveSounds(cmd, address, args, &set); err != nil {
+					return err
+				}
+			case len(args) != 1:
+				return cli.Usage("want one file, or -port")
+			default:
+				file, err := soundFile(args[0])
+				if err != nil {
+					return err
+				}
+				for n, s := range file {
+					set[n] = soundLine{n, s.Name, s.Group(), float64(len(s.Samples)) / soundset.Rate}
 				}
 			}
-			return printSounds(cmd, lines)
+			lines := []soundLine{}
+			for _, s := range set {
+				if s.Name != "" {
+					lines = append(lines, s)
+				}
+			}
+			return cli.Print(cmd, lines, func(t *cli.Table) {
+				t.Row("NUMBER", "NAME", "SECONDS")
+				for _, l := range lines {
+					t.Row(l.Number, l.Name, fmt.Sprintf("%.2f", l.Seconds))
+				}
+			})
 		},
 	}
+	amigoPortFlag(cmd, &address)
+	return cmd
 }
 
-func printSounds(cmd *cobra.Command, lines []soundLine) error {
-	return cli.Print(cmd, lines, func(t *cli.Table) {
-		t.Row("NUMBER", "NAME", "SECONDS")
-		for _, l := range lines {
-			t.Row(l.Number, l.Name, fmt.Sprintf("%.2f", l.Seconds))
+// A robot is asked for a sound this often, each time with this long for the answer (own default).
+const (
+	soundTries    = 3
+	soundPatience = time.Second
+)
+
+// liveSounds asks a robot for the sounds of these numbers, or for all (AMIGO-XP-13).
+func liveSounds(cmd *cobra.Command, address string, args []string, set *[1 + soundset.Count]soundLine) error {
+	var numbers []int
+	for _, arg := range args {
+		n, err := soundNumber(arg)
+		if err != nil {
+			return err
 		}
+		numbers = append(numbers, n)
+	}
+	for n := 1; len(args) == 0 && n <= soundset.Count; n++ {
+		numbers = append(numbers, n)
+	}
+	return withClient(cmd, address, nil, func(c *client) error {
+		st := c.State()
+		for _, n := range numbers {
+			answered := false
+			for try := 0; try < soundTries && !answered; try++ {
+				asked := c.now
+				if err := c.Command(sip.Int(sip.GetPlaylist, n)); err != nil {
+					return err
+				}
+				for c.now-asked < soundPatience && !answered {
+					if err := c.run(); err != nil {
+						return err
+					}
+					answered = st.PlaylistAt > asked && int(st.Playlist.Sound) == n
+				}
+			}
+			if !answered {
+				return errs.New(errs.Unavailable, "the robot does not answer about sound %d", n)
+			}
+			l := &st.Playlist
+			set[n] = soundLine{n, l.Name, soundset.Sound{Name: l.Name}.Group(), float64(l.Length) / soundset.Rate}
+		}
+		return nil
 	})
 }
 

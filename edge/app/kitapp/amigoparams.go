@@ -1,11 +1,9 @@
 package kitapp
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +58,7 @@ alone, and its edits are saved at once; get and set may precede the keyword.`,
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e := editor{cmd: cmd, in: bufio.NewReader(cmd.InOrStdin()), yes: yes}
+			e := editor{cmd: cmd, in: typed(cmd.InOrStdin()), yes: yes}
 			if file != "" {
 				if cmd.Flags().Changed("port") || reset {
 					return cli.Usage("-n works on a file alone; give it without -port and -reset")
@@ -110,7 +108,7 @@ func parseParams(name string, v *flash.Values) error {
 // editor edits a working copy of parameters (AMIGO-CF-01 to 12).
 type editor struct {
 	cmd    *cobra.Command
-	in     *bufio.Reader
+	in     <-chan string
 	yes    bool
 	name   string // of the place that load and store reach
 	load   func() (flash.Values, error)
@@ -135,7 +133,7 @@ func (e *editor) run(args []string) error {
 	}
 	e.say("Parameters in the %s. Commands: KEYWORD [VALUE], list, constants, variables, restore [FILE], save [FILE], help, quit.", e.name)
 	for {
-		words, err := e.prompt("> ") // AMIGO-CF-12
+		words, err := prompt(e.cmd, e.in, "> ") // AMIGO-CF-12
 		if err == io.EOF || err == nil && len(words) > 0 && (words[0] == "q" || words[0] == "quit") {
 			if e.work != e.stored {
 				e.say("The edits that were not saved are dropped.")
@@ -159,26 +157,6 @@ func (e *editor) run(args []string) error {
 // say writes a line to the person who edits.
 func (e *editor) say(format string, args ...any) {
 	fmt.Fprintf(e.cmd.ErrOrStderr(), format+"\n", args...)
-}
-
-// prompt asks and returns the words of the answer, io.EOF at the end of the input.
-func (e *editor) prompt(question string) ([]string, error) {
-	fmt.Fprint(e.cmd.ErrOrStderr(), question)
-	type answer struct {
-		line string
-		err  error
-	}
-	read := make(chan answer, 1)
-	go func() { line, err := e.in.ReadString('\n'); read <- answer{line, err} }()
-	select {
-	case a := <-read:
-		if words := strings.Fields(a.line); a.err == nil || len(words) > 0 {
-			return words, nil
-		}
-		return nil, a.err
-	case <-e.cmd.Context().Done(): // the process ends, and the read with it
-		return nil, e.cmd.Context().Err()
-	}
 }
 
 func (e *editor) do(words []string) error {
@@ -280,11 +258,11 @@ func (e *editor) save(file string) error {
 		}
 	}
 	if len(critical) > 0 && !e.yes {
-		answer, err := e.prompt(fmt.Sprintf("With a wrong %s the robot drives badly. Save? [y/N] ", strings.Join(critical, ", ")))
+		answer, err := prompt(e.cmd, e.in, fmt.Sprintf("With a wrong %s the robot drives badly. Save? [y/N] ", strings.Join(critical, ", ")))
 		if err != nil && err != io.EOF {
 			return err
 		}
-		if len(answer) == 0 || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer[0])) {
+		if !agreed(answer) {
 			return cli.Usage("not saved; -yes saves critical parameters without a question")
 		}
 	}
@@ -294,4 +272,18 @@ func (e *editor) save(file string) error {
 	e.stored = e.work
 	e.say("Saved to the %s. The robot uses it after its next reset.", e.name)
 	return nil
+}
+
+// saveParam stores one variable of a robot in System mode.
+func saveParam(cmd *cobra.Command, address, keyword, value string) error {
+	return withSystem(cmd, address, false, func(c *sysmode.Client, _ string) error {
+		v, err := c.Params(cmd.Context())
+		if err == nil {
+			err = v.Set(keyword, value)
+		}
+		if err == nil {
+			err = c.Save(cmd.Context(), &v)
+		}
+		return err
+	})
 }
