@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,11 +118,13 @@ func listen(cmd *cobra.Command, address string, show func(time.Duration, []byte)
 func amigoRevcountCommand() *cobra.Command {
 	var address, system string
 	var turns int
+	var drive bool
 	cmd := &cobra.Command{
 		Use:   "revcount",
 		Short: "Measure an AmigoBot's RevCount",
 		Long: `Measure RevCount, the encoder ticks of a full turn. Put the robot on a mark and press Enter. Turn it by hand on the spot,
-counter-clockwise, until it has made -turns full turns and is on the mark again, and press Enter. The motors stay off.
+counter-clockwise, until it has made -turns full turns and is on the mark again, and press Enter. The motors stay off; with -drive the
+robot turns slowly by itself, and stops when you press Enter.
 
 With -system RevCount is saved afterwards; the robot has to be in System mode for that, so its session is closed first.`,
 		Example: `  robotkit amigo revcount -port tcp:localhost:8101 -turns 5
@@ -134,7 +137,7 @@ With -system RevCount is saved afterwards; the robot has to be in System mode fo
 			lines := typed(cmd.InOrStdin())
 			var out revcount
 			err := withClient(cmd, address, nil, func(c *client) (err error) {
-				out, err = measure(c, lines, turns)
+				out, err = measure(c, lines, turns, drive)
 				return err
 			})
 			if err != nil {
@@ -163,6 +166,7 @@ With -system RevCount is saved afterwards; the robot has to be in System mode fo
 	f := cmd.Flags()
 	f.StringVar(&system, "system", "", "`address` of the System port, to save RevCount")
 	f.IntVar(&turns, "turns", 3, "full turns to make; more are more accurate")
+	f.BoolVar(&drive, "drive", false, "the robot turns by itself")
 	return cmd
 }
 
@@ -173,18 +177,28 @@ type revcount struct {
 	Turns    int `json:"turns"`
 }
 
+// turnSpeed is how fast the robot turns by itself, rad/s (own default).
+const turnSpeed = math.Pi / 6
+
 // measure returns the ticks of a turn by which the wheels differ, half of them on each (AMIGO-OPEN-03, AMIGO-POS-05).
-func measure(c *client, lines <-chan string, turns int) (revcount, error) {
+func measure(c *client, lines <-chan string, turns int, drive bool) (revcount, error) {
 	st := c.State()
-	if err := c.Command(sip.Switch(sip.Encoder, true)); err != nil {
+	err := c.Command(sip.Switch(sip.Encoder, true))
+	if err == nil && drive {
+		err = c.Enable(true)
+	}
+	if err != nil {
 		return revcount{}, err
 	}
 	var marks [2]int32
-	for i, ask := range []string{"Put the robot on the mark and press Enter.", fmt.Sprintf("Turn it counter-clockwise %d times and press Enter.", turns)} {
+	for i, ask := range []string{"Put the robot on the mark and press Enter.", fmt.Sprintf("Press Enter after %d counter-clockwise turns.", turns)} {
 		c.say("%s", ask)
 		for asked := true; asked; {
 			if err := c.run(); err != nil {
 				return revcount{}, err
+			}
+			if drive && i == 1 {
+				c.Velocity(0, turnSpeed)
 			}
 			select {
 			case _, ok := <-lines:
@@ -195,7 +209,8 @@ func measure(c *client, lines <-chan string, turns int) (revcount, error) {
 			default:
 			}
 		}
-		for since := c.now; st.EncodersAt <= since; { // a packet from after the key
+		c.Stop()
+		for since := c.now; st.EncodersAt <= since; { // until the first packet after the key
 			if err := c.run(); err != nil {
 				return revcount{}, err
 			}

@@ -69,7 +69,7 @@ alone, and its edits are saved at once; get and set may precede the keyword.`,
 				return e.run(args)
 			}
 			return withSystem(cmd, address, reset, func(c *sysmode.Client, version string) error {
-				e.name = "FLASH of the robot with " + version
+				e.name = "FLASH of the robot with AmigOS " + version
 				e.load = func() (flash.Values, error) { return c.Params(cmd.Context()) }
 				e.store = func(v *flash.Values) error { return c.Save(cmd.Context(), v) }
 				return e.run(args)
