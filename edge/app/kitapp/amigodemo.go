@@ -42,7 +42,7 @@ Esc stops the robot and ends the session. A lost session does not start the moto
 			keys := keysOf(cmd.InOrStdin())
 			return withClient(cmd, address, nil, func(c *client) error {
 				defer c.say("")
-				d := &demo{client: c, shown: c.now}
+				d := &demo{client: c}
 				if err := d.start(teleop); err != nil {
 					return err
 				}
@@ -185,6 +185,7 @@ func (d *demo) start(mode key) error {
 		d.send(sip.Int(sip.IORequest, 0))
 	}
 	d.mode, d.speed, d.told, d.hold, d.turn, d.back = mode, 0, 0, true, 0, 0
+	d.shown = d.now - showEvery
 	switch mode {
 	case teleop, wandering:
 		if !d.State().Motors {
