@@ -241,10 +241,10 @@ func (p *place) value(name string) float64 {
 	return got.Value.Number
 }
 
-// still reports whether both wheels stand.
+// still reports whether both wheels stand, but for the robot's own controller that creeps to where it holds.
 func (p *place) still() bool {
 	v := p.sim.State().Speed
-	return math.Abs(v[0])+math.Abs(v[1]) < 1e-3
+	return math.Abs(v[0])+math.Abs(v[1]) < 0.01
 }
 
 // truth is where the robot really is.
