@@ -244,7 +244,7 @@ func (p *place) value(name string) float64 {
 // still reports whether both wheels stand, but for the robot's own controller that creeps to where it holds.
 func (p *place) still() bool {
 	v := p.sim.State().Speed
-	return math.Abs(v[0])+math.Abs(v[1]) < 0.01
+	return math.Abs(v[0])+math.Abs(v[1]) < 0.05
 }
 
 // truth is where the robot really is.
