@@ -31,8 +31,8 @@ func TestSockets(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			if !p.Socket() {
-				t.Error("Socket = false")
+			if err := p.SetBaud(19200); err != nil || p.Baud() != 0 {
+				t.Errorf("a socket has a speed of %d, %v", p.Baud(), err)
 			}
 			peer, err := ln.Accept()
 			if err != nil {
