@@ -26,8 +26,8 @@ import (
 	"kennel/jdocs"
 )
 
-// storedFile, below the robot's root, is what the memory held last.
-const storedFile = "data/kennel/parameters.json"
+// storedFile, below the robot's root, is what the memory held last. It outlives a wipe of the user data, as the memory does.
+const storedFile = "persist/kennel/parameters.json"
 
 // retry is how often a memory that is not open for tools is tried while a change waits; own default.
 const retry = 3 * time.Second
@@ -55,6 +55,7 @@ type Keeper struct {
 	docs   Docs
 	name   jdocs.Name
 	emit   func(events.Event)
+	news   func()
 	log    *slog.Logger
 	wake   chan struct{} // one slot
 	stored map[string]json.RawMessage
@@ -63,14 +64,19 @@ type Keeper struct {
 	waiting string // what waits, in words; "": nothing
 }
 
-// New returns the keeper of the parameters of the robot below root. emit records an event.
-func New(root *os.Root, m Memory, d Docs, emit func(events.Event), log *slog.Logger) (*Keeper, error) {
-	k := &Keeper{root: root, memory: m, docs: d, emit: emit, log: log, wake: make(chan struct{}, 1)}
-	k.name, k.stored = m.Document()
-	if err := robotfs.ReadJSON(root, storedFile, &k.stored); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("parameters: %w", err)
+// Stored returns the document's name, and what the memory held last as far as is known.
+func Stored(root *os.Root, m Memory) (name jdocs.Name, values map[string]json.RawMessage, err error) {
+	name, values = m.Document()
+	if err := robotfs.ReadJSON(root, storedFile, &values); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fmt.Errorf("parameters: %w", err)
 	}
-	return k, nil
+	return name, values, nil
+}
+
+// New returns the keeper of the parameters of the robot below root. emit records an event; news hears that Waiting may return something else.
+func New(root *os.Root, m Memory, d Docs, emit func(events.Event), news func(), log *slog.Logger) (*Keeper, error) {
+	name, stored, err := Stored(root, m)
+	return &Keeper{root: root, memory: m, docs: d, name: name, emit: emit, news: news, log: log, wake: make(chan struct{}, 1), stored: stored}, err
 }
 
 // Changed says that a document changed.
@@ -150,6 +156,7 @@ func (k *Keeper) step(ctx context.Context) error {
 		return nil
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(changed)), ", ")
+	k.say("parameters are being stored: " + names)
 	held, err := k.memory.Store(ctx, changed)
 	if err != nil {
 		k.say(fmt.Sprintf("parameters wait to be stored (%s): %v", names, err))
@@ -170,6 +177,10 @@ func (k *Keeper) step(ctx context.Context) error {
 
 func (k *Keeper) say(waiting string) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	was := k.waiting
 	k.waiting = waiting
+	k.mu.Unlock()
+	if waiting != was {
+		k.news()
+	}
 }

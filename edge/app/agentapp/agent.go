@@ -60,28 +60,28 @@ type Agent struct {
 	started time.Time
 	log     *slog.Logger
 
-	das      *das.Manager
-	docs     *docs.Agent
-	vitals   *vitals.Vitals
-	presence *presence.Reporter
-	release  *release.Agent
-	commands *commands.Agent
-	pilot    *pilot.Pilot
-	core     Core
-	client   *coreclient.Client // of core
-	restart  chan error         // why agentd is to start anew; one slot
-	meet     chan struct{}      // there is something to introduce; one slot
-	teller   *wipe.Teller
-	faults   *faults.Handler
-	keeper   *supervised               // of the services that a fault stops
-	owned    *owned                    // nil: frugal
-	cloud    atomic.Pointer[link.Link] // nil until there is an identity
-	permit   permit                    // of the battery, to use the cloud
-	heard    atomic.Pointer[heard]     // of the time, from the cloud, newest; nil: nothing
-	start    *start
-	nightly  *nightly.Rebooter // nil: none
+	das        *das.Manager
+	docs       *docs.Agent
+	vitals     *vitals.Vitals
+	presence   *presence.Reporter
+	release    *release.Agent
+	commands   *commands.Agent
+	pilot      *pilot.Pilot
+	core       Core
+	client     *coreclient.Client // of core
+	restart    chan error         // why agentd is to start anew; one slot
+	meet       chan struct{}      // there is something to introduce; one slot
+	teller     *wipe.Teller
+	faults     *faults.Handler
+	keeper     *supervised               // of the services that a fault stops
+	owned      *owned                    // nil: frugal
+	cloud      atomic.Pointer[link.Link] // nil until there is an identity
+	permit     permit                    // of the battery, to use the cloud
+	heard      atomic.Pointer[heard]     // of the time, from the cloud, newest; nil: nothing
+	start      *start
+	nightly    *nightly.Rebooter  // nil: none
 	parameters *parameters.Keeper // nil: the body stores none, or the agent is frugal
-	night    nightly.Last      // what the start follows
+	night      nightly.Last       // what the start follows
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
 	links   int        // how many connections there were

@@ -1,10 +1,8 @@
 package agentapp
 
 import (
-	"kennel/jdocs"
-	"kennel/edge/agent/parameters"
-	"encoding/json"
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,6 +12,7 @@ import (
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/diagnosis"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/parameters"
 	"kennel/edge/agent/pilot"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
@@ -29,6 +28,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
+	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 )
 
@@ -96,13 +96,16 @@ func (a *Agent) openDocuments(context.Context) (err error) {
 	cfg := docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: a.cfg.Frugal}
 	memory := memoryOf(a.cfg.Root, a.id)
 	if memory != nil {
-		name, factory := memory.Document()
-		cfg.Own = map[jdocs.Name]map[string]json.RawMessage{name: factory}
+		name, stored, err := parameters.Stored(a.root, memory)
+		if err != nil {
+			return err
+		}
+		cfg.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored}
 	}
 	if a.docs, err = docs.New(cfg); err != nil || memory == nil || a.cfg.Frugal {
 		return err
 	}
-	a.parameters, err = parameters.New(a.root, memory, a.docs, a.emit, a.log)
+	a.parameters, err = parameters.New(a.root, memory, a.docs, a.emit, a.presence.Changed, a.log)
 	return err
 }
 
