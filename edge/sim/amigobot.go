@@ -87,7 +87,16 @@ func (amigobotBody) ready(context.Context, uint64) (vectorsim.Boot, bool, error)
 	return vectorsim.BootNormal, false, nil
 }
 
-func (amigobotBody) serve(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+// serve implements body: with each session the robot reckons from where it is (AMIGO-SYNC-11).
+func (a amigobotBody) serve(ctx context.Context) error {
+	for {
+		for _, open := range []bool{true, false} {
+			if _, err := a.Await(ctx, func(s amigobotsim.State) bool { return (s.Mode == amigobotsim.Connected) == open }); err != nil {
+				return nil // ctx ended
+			}
+			if open {
+				a.r.truth.begin()
+			}
+		}
+	}
 }
