@@ -208,6 +208,15 @@ func isPseudo(fd int) (bool, error) {
 // Socket reports whether the line is a Unix socket or a TCP connection.
 func (p *Line) Socket() bool { return p.socket }
 
+// Serial reports whether the line is a real serial line, so neither a socket nor a pseudo-terminal.
+func (p *Line) Serial() bool {
+	if p.socket {
+		return false
+	}
+	pseudo, err := isPseudo(p.fd)
+	return !pseudo || err != nil
+}
+
 // Now is CLOCK_MONOTONIC.
 func (p *Line) Now() time.Duration { return mono.Now() }
 

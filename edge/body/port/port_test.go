@@ -31,8 +31,8 @@ func TestSockets(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			if !p.Socket() {
-				t.Error("Socket = false")
+			if !p.Socket() || p.Serial() {
+				t.Error("Socket = false, or Serial = true")
 			}
 			peer, err := ln.Accept()
 			if err != nil {

@@ -40,8 +40,11 @@ func TestUARTSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer line.Close()
-	if line.Socket() {
-		t.Error("a tty is a socket")
+	if line.Socket() || line.Serial() {
+		t.Error("a pseudo-terminal is a socket or a serial line")
+	}
+	if !newLine(master, false, false).Serial() {
+		t.Error("what is neither a socket nor a pseudo-terminal is no serial line")
 	}
 	if _, err := Open(t.Context(), fmt.Sprintf("/dev/pts/%d", number), 9600, false); err == nil {
 		t.Error("a line has two owners")
