@@ -29,7 +29,7 @@ type client struct {
 func withClient(cmd *cobra.Command, address string, tap func(now time.Duration, payload []byte), f func(c *client) error) error {
 	return withAmigo(cmd, address, func(line *port.Line) error {
 		c := &client{cmd: cmd, line: line, now: line.Now()}
-		c.Session = session.New(session.Config{Tap: func(payload []byte) {
+		c.Session = session.New(session.Config{Baud: line.Baud(), Tap: func(payload []byte) {
 			if tap != nil {
 				tap(c.now, payload)
 			}
@@ -105,6 +105,9 @@ func (c *client) step() error {
 	}
 	c.now = c.line.Now()
 	out := c.Step(c.now, c.buf[:n])
+	if err := c.line.SetBaud(c.Baud()); err != nil {
+		return errs.New(errs.Unavailable, "change the speed of the line: %w", err)
+	}
 	if n, err = c.line.Write(out); err == nil && n < len(out) {
 		err = io.ErrShortWrite
 	}

@@ -17,7 +17,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// downloaded is what download prints.
+// downloaded is the result of download.
 type downloaded struct {
 	Kind    string  `json:"kind"` // program or sounds
 	Bytes   int     `json:"bytes"`
@@ -31,10 +31,10 @@ func amigoDownloadCommand() *cobra.Command {
 		Use:   "download FILE.hex",
 		Short: "Load a program or sounds into an AmigoBot",
 		Long: `Load an Intel HEX file into the FLASH of an AmigoBot in System mode, and verify it. The addresses in the file say whether it is a
-program (0 to 0xffff) or sounds (0x200000 to 0x2fffff). What the robot had in that place is erased first, so that an interrupted download
-leaves it without; run it again then.`,
+program (0 to 0xffff) or sounds (0x200000 to 0x2fffff). The robot's old program or sounds are erased first; after an interrupted download
+run the command again.`,
 		Example: `  robotkit amigo download newsounds.hex -port tcp:localhost:8102
-  robotkit amigo download AmigOS1_3.hex -port serial:/dev/ttyUSB0 -reset`,
+  robotkit amigo download AmigOS1_3.hex -port tcp:localhost:8102 -reset`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"hex"}, cobra.ShellCompDirectiveFilterFileExt
@@ -66,8 +66,7 @@ leaves it without; run it again then.`,
 			})
 		},
 	}
-	amigoPortFlag(cmd, &address)
-	resetFlag(cmd, &reset)
+	systemFlag(cmd, &address, &reset)
 	return cmd
 }
 
@@ -129,8 +128,8 @@ func soundsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list FILE.hex | list -port ADDRESS [NUMBER...]",
 		Short: "List the sounds in an image or in a robot",
-		Long: `List the sounds in an image, or with -port those of a robot, of which a client of its Control port asks. A robot tells one sound a
-cycle, so that all take half a minute; numbers choose the sounds to ask for.`,
+		Long: `List the sounds in an image, or with -port the sounds of a robot. A robot reports one sound per cycle, so all 255 take half a minute;
+give numbers to ask for these alone.`,
 		Example: `  robotkit amigo sounds list sounds.hex -o json
   robotkit amigo sounds list -port tcp:localhost:8101 1 50 51`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -165,7 +164,7 @@ cycle, so that all take half a minute; numbers choose the sounds to ask for.`,
 			})
 		},
 	}
-	amigoPortFlag(cmd, &address)
+	controlFlag(cmd, &address)
 	return cmd
 }
 
@@ -228,7 +227,7 @@ func soundsImportCommand() *cobra.Command {
 		Use:   "import FILE.hex NUMBER SOUND.wav",
 		Short: "Put a WAV file into an image",
 		Long: `Put a WAV file (PCM of 8 or 16 bits) into an image as the sound of a number. The sound is mixed to one channel and brought to 9000 Hz
-and 8 bits. An image that does not exist is made, with the system's sounds.`,
+and 8 bits. A new image begins with the system's sounds.`,
 		Example: `  robotkit amigo sounds import sounds.hex 50 bark.wav
   robotkit amigo sounds import sounds.hex 1 hello.wav -name reset`,
 		Args: cobra.ExactArgs(3),

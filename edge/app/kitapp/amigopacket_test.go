@@ -56,3 +56,18 @@ func TestReadPacket(t *testing.T) {
 		t.Errorf("config: %+v", got)
 	}
 }
+
+// FuzzReadPacket: any payload is described.
+func FuzzReadPacket(f *testing.F) {
+	for _, kind := range []byte{sip.TypeIdentity, sip.TypeConfig, sip.TypeMoving, sip.TypeEncoders, sip.TypeAux1, sip.TypePlaylist, sip.TypeIO} {
+		f.Add(append([]byte{kind}, make([]byte, 100)...))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		if len(payload) == 0 {
+			return // no packet
+		}
+		if p := readPacket(payload); p.Packet == "" {
+			t.Errorf("%x: %+v", payload, p)
+		}
+	})
+}

@@ -38,11 +38,11 @@ type Port interface {
 // Line is a serial line in raw mode or a stream socket. It reads and writes in the calling thread without going through the runtime's
 // poller, because a hand-over to another goroutine costs more than the read (spec/peer-facts section 12). It allocates nothing after Open.
 type Line struct {
-	fd     int
-	hold   bool // Wait in a raw system call
-	socket bool
-	poll   [1]unix.PollFd
-	ts     unix.Timespec
+	fd   int
+	hold bool // Wait in a raw system call
+	baud int  // 0: a socket
+	poll [1]unix.PollFd
+	ts   unix.Timespec
 }
 
 // connectTimeout is how long Open waits for a TCP connection (own default).
@@ -98,11 +98,11 @@ func openTCP(ctx context.Context, host string, hold bool) (*Line, error) {
 	if err := raw.Control(func(own uintptr) { fd, dup = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dup != nil {
 		return nil, fmt.Errorf("descriptor of %s: %w", host, errors.Join(err, dup))
 	}
-	return newLine(fd, hold, true), nil
+	return newLine(fd, 0, hold), nil
 }
 
-func newLine(fd int, hold, socket bool) *Line {
-	return &Line{fd: fd, hold: hold, socket: socket, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}
+func newLine(fd, baud int, hold bool) *Line {
+	return &Line{fd: fd, hold: hold, baud: baud, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}
 }
 
 // openSocket connects to a Unix socket. The bytes of a pseudo-terminal go through worker threads of the kernel, which have no real-time
@@ -123,7 +123,7 @@ func openSocket(path string, hold bool) (*Line, error) {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
-	return newLine(fd, hold, true), nil
+	return newLine(fd, 0, hold), nil
 }
 
 // baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
@@ -139,7 +139,7 @@ func openTTY(path string, baud int, hold bool) (*Line, error) {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("set up %s: %w", path, err)
 	}
-	return newLine(fd, hold, false), nil
+	return newLine(fd, baud, hold), nil
 }
 
 func setUp(fd, baud int) error {
@@ -205,8 +205,36 @@ func isPseudo(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && major >= first && major <= last, nil
 }
 
-// Socket reports whether the line is a Unix socket or a TCP connection.
-func (p *Line) Socket() bool { return p.socket }
+// Baud returns the speed of a tty in bit/s; 0 if the line is a socket.
+func (p *Line) Baud() int { return p.baud }
+
+// SetBaud changes the speed of a tty when everything is sent. A socket has none.
+func (p *Line) SetBaud(baud int) error {
+	if p.baud == 0 || p.baud == baud {
+		return nil
+	}
+	if err := p.Drain(); err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	pseudo, err := isPseudo(p.fd)
+	if err != nil {
+		return err
+	}
+	if err := setRaw(p.fd, baud, pseudo); err != nil {
+		return err
+	}
+	p.baud = baud
+	return nil
+}
+
+// Serial reports whether the line is a real serial line, so neither a socket nor a pseudo-terminal.
+func (p *Line) Serial() bool {
+	if p.baud == 0 {
+		return false
+	}
+	pseudo, err := isPseudo(p.fd)
+	return !pseudo || err != nil
+}
 
 // Now is CLOCK_MONOTONIC.
 func (p *Line) Now() time.Duration { return mono.Now() }
@@ -285,7 +313,7 @@ func (p *Line) ppoll() (int, error) {
 
 // DropOutput throws away what waits to be sent. In a socket nothing waits on this side.
 func (p *Line) DropOutput() error {
-	if p.socket {
+	if p.baud == 0 {
 		return nil
 	}
 	return unix.IoctlSetInt(p.fd, unix.TCFLSH, unix.TCOFLUSH)
@@ -293,7 +321,7 @@ func (p *Line) DropOutput() error {
 
 // Drain waits until everything is sent.
 func (p *Line) Drain() error {
-	if p.socket {
+	if p.baud == 0 {
 		return nil
 	}
 	return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1)

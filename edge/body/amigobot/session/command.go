@@ -34,7 +34,7 @@ func (q *queue) push(c sip.Command, baud int) error {
 	return nil
 }
 
-// put queues a command of the session itself. Those are few, and the queue is empty before them or has room.
+// put queues a command of the session itself. If the queue is full it drops it: what the queue holds serves as well, or it is asked for again.
 func (s *Session) put(c sip.Command, baud int) { _ = s.queue.push(c, baud) }
 
 // pop returns a command whose text is valid until the next push.
@@ -235,11 +235,8 @@ func (s *Session) sendOther() bool {
 }
 
 func (s *Session) emit(c sip.Command) {
-	out, err := c.Append(s.out)
-	if err != nil {
-		return // cannot be: the queue takes no text that is too long
-	}
-	s.out, s.sent = out, s.now
+	s.out, _ = c.Append(s.out) // the queue refuses a text that is too long
+	s.sent = s.now
 	s.state.Counts.Sent++
 }
 

@@ -124,7 +124,7 @@ func (s *Session) sense() {
 			s.again("standard packets")
 			if st.Phase == Syncing {
 				s.queue.n = 0
-				s.put(sip.Command{Number: sip.Close}, 0)
+				s.put(closing, 0)
 			}
 		}
 		return
