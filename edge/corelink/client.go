@@ -68,7 +68,8 @@ func Dial(ctx context.Context, root string, opts ...Option) (*Client, error) {
 }
 
 // Run calls handle with every message of robotd, Hello first and Bye last on each connection, until ctx ends; then it returns nil. A lost
-// connection is made again, with back-off; its Bye says why it was lost. handle is called by one goroutine; while it works, robotd keeps a bounded number of messages for it.
+// connection is made again, with back-off; its Bye says why it was lost. handle is called by one goroutine; while it works, robotd keeps a bounded
+// number of messages for it.
 func (c *Client) Run(ctx context.Context, handle func(Message)) error {
 	defer c.drop()
 	pause := minBackoff

@@ -331,7 +331,8 @@ func TestStuckPeerIsLeft(t *testing.T) {
 	}
 }
 
-// TestFlood: peers that say more than the loop can bear are read at their pace and nothing of it is lost. They delay neither the message nor the end of
+// TestFlood: peers that say more than the loop can bear are read at their pace and nothing of it is lost. They delay neither the message nor the
+// end of
 // another peer.
 func TestFlood(t *testing.T) {
 	const floods, each = 4, readBurst
