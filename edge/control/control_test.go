@@ -237,8 +237,12 @@ func TestDeadline(t *testing.T) {
 	r.ends()
 	r.ask(nod)
 	r.f.Halted = true
-	if r.step(1); len(r.results) != 1 || r.results[0].Outcome != motion.Stopped || r.rep.Stop != motion.Halted {
+	if r.step(2); len(r.results) != 1 || r.results[0].Outcome != motion.Stopped || r.results[0].Stop != motion.Halted || r.rep.Stop != motion.Halted {
 		t.Errorf("halted: %+v, stop %b", r.results, r.rep.Stop)
+	}
+	r.f.Halted, r.f.Stale = false, true
+	if r.step(1); r.rep.Stop != motion.Watchdog {
+		t.Errorf("stale: stop %b, want that of the watchdog", r.rep.Stop)
 	}
 }
 
@@ -310,6 +314,14 @@ func TestHoming(t *testing.T) {
 	}
 
 	r = newRig(t)
+	r.step(2)
+	r.ask(Order{Kind: Stop, Owner: bob})
+	homes(r)
+	if r.step(5); len(homes(r)) > 0 || r.c.homing != settled {
+		t.Errorf("what a person stopped began again: homing %d", r.c.homing)
+	}
+
+	r = newRig(t)
 	r.claims(alice, "arm")
 	if r.step(5); len(homes(r)) > 0 {
 		t.Error("it homes although a person has a joint")
@@ -353,6 +365,7 @@ func TestMoment(t *testing.T) {
 		t.Errorf("first %+v, want %+v", first, want)
 	}
 	r.c.PostHeat(81)
+	r.c.Post(Order{Kind: Heat, A: 20}) // of no program
 	r.ask(Order{Kind: Calm, Owner: alice, On: true})
 	r.ask(Order{Kind: Sleep, Owner: alice, Sleep: power.Awake})
 	r.f.Now += 20 * ms

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,13 +36,16 @@ const (
 	carol claim.Owner = 4
 )
 
+// tree is a Vector's, made once.
+var tree = sync.OnceValues(vector.Tree)
+
 // slot returns the ID of a slot of a Vector's tree.
 func slot(name string) int {
-	tree, err := vector.Tree()
+	vector, err := tree()
 	if err != nil {
 		panic(err)
 	}
-	f := finder{tree: tree}
+	f := finder{tree: vector}
 	id := f.slot(name)
 	if f.err != nil {
 		panic(f.err)
@@ -706,8 +710,8 @@ func TestReasonsToStop(t *testing.T) {
 			if tc.reason != 0 && d.p.now.Stop&tc.reason == 0 {
 				t.Errorf("stop %b, want %b in it", d.p.now.Stop, tc.reason)
 			}
-			if end := d.ended(alice); end.Outcome != motion.Stopped {
-				t.Errorf("it ended %v, want stopped", end.Outcome)
+			if end := d.ended(alice); end.Outcome != motion.Stopped || end.Stop&tc.reason != tc.reason {
+				t.Errorf("it ended %v because of %b, want stopped because of %b", end.Outcome, end.Stop, tc.reason)
 			}
 			if tc.reason != 0 {
 				if r := d.ask(wheelsAt(alice, 0.1, 0.1, time.Second)); r.Code != control.Refused || r.Stop&tc.reason == 0 {
