@@ -184,6 +184,7 @@ var HTTP = table([]Rule{
 	{Name: "POST /things/{thing}/commands", Roles: kit.Changers, Page: true},
 	{Name: "GET /things/{thing}/robot", Roles: kit.Staff, Page: true},
 	{Name: "POST /things/{thing}/stop", Roles: kit.Changers, Page: true},
+	{Name: "POST /things/{thing}/poke", Roles: kit.Changers, Page: true},
 	{Name: "GET /things/{thing}/events", Roles: kit.Staff, Page: true},
 	{Name: "GET /things/{thing}/access", Roles: kit.Staff, Page: true},
 	{Name: "GET /cohorts", Roles: kit.Staff, Page: true},

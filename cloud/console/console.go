@@ -219,6 +219,7 @@ var dones = map[string]string{
 	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",
 	"command-sent":    "The command is on its way. What became of it appears below.",
 	"robot-stopped":   "The robot is told to stop. Whether it rests shows below.",
+	"robot-poked":     "The robot's simulator is told. What the robot feels shows below. If it cannot be done now, the Commands page says why.",
 	"passkey-added":   "The passkey is added. It signs you in from now on.",
 	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
 }

@@ -2,20 +2,24 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"kennel/certs/thing"
 	"kennel/cloud/api/commands"
 	"kennel/cloud/api/live"
+	"kennel/cloud/api/poke"
 	"kennel/cloud/command"
 	"kennel/cloud/console/chart"
 	"kennel/cloud/look"
+	"kennel/infra/errs"
 	"kennel/infra/kit"
 )
 
@@ -32,6 +36,7 @@ const (
 type robotView struct {
 	thingHead
 	CanStop bool
+	Hand    []handButton // what a person beside a simulated robot can do
 	Seen    bool
 	Stale   string // how long ago it was so; "": now
 	Devices []deviceView
@@ -52,6 +57,17 @@ type worldView struct {
 	Facts           []fact
 	Ghost           bool // it says where it believes to be
 	Omitted         int
+}
+
+// handButton is a button for something of package poke, with its defaults.
+type handButton struct {
+	Label string
+	Do    string // verb and side
+}
+
+var handButtons = []handButton{
+	{"Touch", poke.Touch}, {"Lift", poke.Lift}, {"Put down", poke.Put}, {"Push", poke.Push}, {"Press button", poke.Press},
+	{"Turn on its back", poke.Turn + " " + poke.Back},
 }
 
 type ownerView struct{ Devices, Program string }
@@ -96,7 +112,10 @@ func newRobotView(h thingHead, r look.Robot) robotView {
 			moves = fmt.Sprintf("moves, %.2f m/s, %.0f °/s", m.Speed, m.Turning*180/math.Pi)
 		}
 		v.Facts = []fact{{"Moves", moves}, {"Where it is", fmt.Sprintf("%.3f m, %.3f m, %.1f°", m.X, m.Y, m.Theta*180/math.Pi)},
-			{"Driven since its core began", fmt.Sprintf("%.2f m", m.Way)}, {"Newest drive", m.Treads}}
+			{"Driven since its core began", fmt.Sprintf("%.2f m", m.Way)}}
+		for _, p := range m.Parts {
+			v.Facts = append(v.Facts, fact{"Newest motion of " + p.Name, strings.TrimPrefix(p.State+", "+p.Outcome, ", ")})
+		}
 		at := map[string]int{}
 		for _, o := range m.Owners {
 			owners[o.Device] = o.Program
@@ -110,6 +129,11 @@ func newRobotView(h thingHead, r look.Robot) robotView {
 		}
 	}
 	v.Where, v.World = r.Where(), newWorldView(r)
+	for _, b := range handButtons {
+		if verb, _, _ := strings.Cut(b.Do, " "); r.World != nil && slices.Contains(r.World.Verbs, verb) {
+			v.Hand = append(v.Hand, b)
+		}
+	}
 	for _, d := range r.Devices {
 		if d.Interface == "" {
 			continue // it only holds others, whose names say so
@@ -204,13 +228,31 @@ func rangeText(s look.Slot) string {
 
 // stopRobot brings a robot to rest. Nothing is asked before: who presses it is in a hurry.
 func (c *console) stopRobot(ctx context.Context, id thing.ID, _ *http.Request, _ url.Values) (outcome, error) {
-	d := command.Draft{Thing: id, Kind: commands.RobotStop, By: kit.CallerFrom(ctx).Subject()}
+	return c.tell(ctx, "robot-stopped", command.Draft{Thing: id, Kind: commands.RobotStop})
+}
+
+// pokeRobot does to a simulated robot what its button says.
+func (c *console) pokeRobot(ctx context.Context, id thing.ID, _ *http.Request, v url.Values) (outcome, error) {
+	p, err := poke.Poke{}.Named(strings.Fields(v.Get("do"))...)
+	if err != nil {
+		return outcome{}, errs.New(errs.Invalid, "%w", err)
+	}
+	args, err := json.Marshal(p)
+	if err != nil {
+		return outcome{}, err
+	}
+	return c.tell(ctx, "robot-poked", command.Draft{Thing: id, Kind: commands.RobotPoke, Args: args})
+}
+
+// tell gives a robot a command that begins soon or never.
+func (c *console) tell(ctx context.Context, done string, d command.Draft) (outcome, error) {
+	d.By = kit.CallerFrom(ctx).Subject()
 	if err := d.Check(); err != nil {
 		return outcome{}, err
 	}
-	if err := c.Audit(ctx, "command.send", string(id), d.Kind); err != nil {
+	if err := c.Audit(ctx, "command.send", string(d.Thing), d.Kind); err != nil {
 		return outcome{}, err
 	}
 	_, err := c.Commands.Send(ctx, d)
-	return outcome{done: "robot-stopped"}, err
+	return outcome{done: done}, err
 }

@@ -28,20 +28,44 @@ func TestRobotPage(t *testing.T) {
 				t.Errorf("as %q: the world is shown without %q", role, want)
 			}
 		}
-		if may, shown := slices.Contains(access.HTTP["POST /things/{thing}/stop"].Roles, role), strings.Contains(body, `action="/things/vic:00e20100/stop"`); may != shown {
-			t.Errorf("as %q: may stop it: %v, has the button: %v", role, may, shown)
+		for _, form := range []string{"stop", "poke"} {
+			may := slices.Contains(access.HTTP["POST /things/{thing}/"+form].Roles, role)
+			if shown := strings.Contains(body, `action="/things/vic:00e20100/`+form+`"`); may != shown {
+				t.Errorf("as %q: may %s it: %v, has the button: %v", role, form, may, shown)
+			}
 		}
 	}
 }
 
-// TestNoWorld: the page of a robot that is not simulated speaks of no world.
+// TestHand: the page has a button for each thing that the body feels, which works without a script. A form with anything else is refused.
+func TestHand(t *testing.T) {
+	mux, d := openDesk(t)
+	body := do(t, mux, kit.RoleAdmin, "GET", "/things/vic:00e20100/robot", "").Body.String()
+	for text, want := range map[string]bool{
+		`<button name="do" value="touch">Touch</button>`:                true,
+		`<button name="do" value="turn back">Turn on its back</button>`: true,
+		`value="lift"`: false,
+	} {
+		if strings.Contains(body, text) != want {
+			t.Errorf("%s is there: %v, want %v", text, !want, want)
+		}
+	}
+	for _, form := range []string{"", form("do", "kick"), form("do", "turn")} {
+		w := do(t, mux, kit.RoleAdmin, "POST", "/things/vic:00e20100/poke", form)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "want one of") || len(d.did) > 0 {
+			t.Errorf("%q: %d, did %q", form, w.Code, d.did)
+		}
+	}
+}
+
+// TestNoWorld: the page of a robot that is not simulated speaks of no world, and has no buttons for a hand.
 func TestNoWorld(t *testing.T) {
 	r, err := glass{}.Look(t.Context(), rex)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.World = nil
-	if v := newRobotView(thingHead{}, r); v.World != nil || v.Where != "" || !v.Seen {
+	if v := newRobotView(thingHead{}, r); v.World != nil || v.Hand != nil || v.Where != "" || !v.Seen {
 		t.Errorf("%+v", v)
 	}
 }

@@ -321,6 +321,7 @@ func (c *console) mountThing(show func(pattern string, h view), act func(pattern
 		show("GET /things/{thing}/robot", c.robot)
 		if c.Commands != nil {
 			add("POST /things/{thing}/stop", called("stop"), "robot", c.robot, c.stopRobot)
+			add("POST /things/{thing}/poke", called("poke"), "robot", c.robot, c.pokeRobot)
 		}
 	}
 	if c.Events != nil {

@@ -130,14 +130,14 @@ func (glass) Look(_ context.Context, id thing.ID) (look.Robot, error) {
 		{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true,
 			Slots: []look.Slot{{Name: "angle", Type: "float", Unit: "rad", Min: &low, Max: &high, Known: true, Value: 0.25, AgeMS: &age}, {Name: "torque", Type: "float", Unit: evil}}}}
 	r.World = room(evil)
-	r.Motion = &live.Motion{X: 0.1, Theta: 1.5, Speed: 0.05, Moving: true, Way: 12.3, Treads: "running", Stop: []string{evil}, Owners: []live.Owner{{Device: "headPitch", Program: evil, Priority: 50}}}
+	r.Motion = &live.Motion{X: 0.1, Theta: 1.5, Speed: 0.05, Moving: true, Way: 12.3, Parts: []live.Part{{Name: "wheels", Outcome: "running"}}, Stop: []string{evil}, Owners: []live.Owner{{Device: "headPitch", Program: evil, Priority: 50}}}
 	return r, nil
 }
 
 // room is a world whose robot names everything in it so.
 func room(name string) *live.World {
 	return &live.World{Rev: name, Posture: name, Pose: live.Place{0.2, -0.1, 1.6}, Origin: live.Place{0.1, -0.2, 0}, Range: 0.42, Falls: 3, Things: []live.Thing{{At: live.Place{0.4, 0.3, 0.5}}, {Gone: true}},
-		NoFloor: []bool{true}, Trail: []live.Point{{0, 0}, {0.1, 0}, {0.2, -0.05}, {0.2, -0.1}},
+		NoFloor: []bool{true}, Verbs: []string{"touch", "turn", name}, Trail: []live.Point{{0, 0}, {0.1, 0}, {0.2, -0.05}, {0.2, -0.1}},
 		Map: &live.Map{Name: name, Walls: []live.Wall{{From: live.Point{-1, -1}, To: live.Point{1, -1}}}, Cliffs: [][]live.Point{{{1, 1}, {2, 1}, {2, 2}}}, Omitted: 5,
 			Body: live.Body{Nose: 0.045, Tail: 0.055, Width: 0.06, Sight: 1.2, Cliffs: []live.Point{{0.03, 0.02}}}, Shapes: []live.Shape{{Name: name, Radius: 0.05}, {Name: name, Size: &live.Point{0.1, 0.1}}}}}
 }

@@ -174,7 +174,7 @@ func newCloud(t *testing.T) *cloud {
 				Slots: []look.Slot{{Name: "position", Type: "float", Unit: "m", Unavailable: true}}, Gone: &live.Gone{Full: "robot.body.arm.z", ForMS: 61_500, Why: "it is unplugged"}},
 			{Full: "robot.body.laser", Compact: "laser", Kind: "device", Interface: "DistanceSensor", Slots: []look.Slot{{Name: "distance", Type: "float", Unit: "m", Known: true, Value: "inf", AgeMS: &age}}}},
 			World: &live.World{Rev: "1", Pose: live.Place{0.11, 0, 1.6}, Posture: "on treads", NoFloor: []bool{false}, Things: []live.Thing{}, Map: &live.Map{Name: "room", Charger: &live.Place{-1.4, 0, 0}}},
-			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Treads: "done", Stop: []string{"halted"},
+			Motion: &live.Motion{X: 0.1, Theta: 1.5707963, Way: 12.345, Parts: []live.Part{{Name: "wheels", Outcome: "done", Known: true}}, Stop: []string{"halted"},
 				Owners: []live.Owner{{Device: "wheelL", Program: "mindd", Priority: 20}, {Device: "headPitch", Program: "agentd", Priority: 50}, {Device: "wheelR", Program: "mindd", Priority: 20}}}}, nil
 	})
 	handle("GET /v1/things/{thing}/commands", func(*http.Request, string) (any, error) {
@@ -316,6 +316,11 @@ func TestDriveIsSent(t *testing.T) {
 	}{
 		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=3"}, `{"args":{"seconds":3,"straight":0.1},"expires_in_ms":30000,"kind":"robot_drive"}`, 0},
 		{[]string{"stop", "vic:00e20100"}, `{"expires_in_ms":30000,"kind":"robot_stop"}`, 0},
+		{[]string{"poke", "vic:00e20100", "push", "-by", "0.1", "-toward", "180"},
+			`{"args":{"verb":"push","args":{"by":0.1,"toward":3.141592653589793}},"expires_in_ms":30000,"kind":"robot_poke"}`, 0},
+		{[]string{"poke", "vic:00e20100", "turn", "back"}, `{"args":{"verb":"turn","side":"back"},"expires_in_ms":30000,"kind":"robot_poke"}`, 0},
+		{[]string{"poke", "vic:00e20100", "kick"}, "", 2}, {[]string{"poke", "vic:00e20100", "touch", "-for", "2"}, "", 2},
+		{[]string{"poke", "vic:00e20100", "touch", "-by", "2"}, "", 2},
 		{[]string{"do", "vic:00e20100", "headPitch = 0.3"}, `{"args":{"line":"headPitch = 0.3"},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
 		{[]string{"do", "vic:00e20100", "robot.go(0.2)", "seconds=3"}, `{"args":{"line":"robot.go(0.2)","seconds":3},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
 		{[]string{"do", "vic:00e20100", ""}, "", 2}, {[]string{"do", "vic:00e20100", "a", "line=b"}, "", 2}, {[]string{"do", "vic:00e20100", "a", "seconds=11"}, "", 2},

@@ -16,6 +16,7 @@ import (
 
 	"kennel/certs/thing"
 	wire "kennel/cloud/api/commands"
+	"kennel/cloud/api/poke"
 	"kennel/cloud/command"
 	"kennel/cloud/look"
 	"kennel/infra/cli"
@@ -33,7 +34,7 @@ func (a *app) robot() *cobra.Command {
 	cmd := &cobra.Command{Use: "robot", Short: "See a robot's structure tree live, write to it, drive the robot and stop it",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot drive vic:00e20100 straight=0.1\n" +
 			"  kennelctl robot stop vic:00e20100"}
-	cmd.AddCommand(a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotStop())
+	cmd.AddCommand(a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(), a.robotStop())
 	return cmd
 }
 
@@ -232,6 +233,37 @@ func (a *app) robotDo() *cobra.Command {
 			return a.tellRobot(cmd, args[0], wire.RobotDo, b)
 		},
 	}
+}
+
+func (a *app) robotPoke() *cobra.Command {
+	var p poke.Poke
+	cmd := &cobra.Command{
+		Use: "poke THING VERB [SIDE]", Short: "Touch a simulated robot, or move it by hand", Args: cobra.RangeArgs(2, 3),
+		Long: "Do to a simulated robot what a person beside it would. Its sensors feel it. A real robot refuses.\n" +
+			"It begins within " + wire.MaxWait.String() + " or not at all.\n\n" +
+			"VERB is one of:\n\n" + poke.Help(),
+		Example: "  kennelctl robot poke vic:00e20100 touch -for 2s\n  kennelctl robot poke vic:00e20100 lift\n" +
+			"  kennelctl robot poke vic:00e20100 push -by 0.05 -toward 90\n  kennelctl robot poke vic:00e20100 turn back",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return poke.Names(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return a.completeThing(cmd, args, typed)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := p.Named(args[1:]...)
+			if err != nil {
+				return cli.Usage("%w", err)
+			}
+			b, err := json.Marshal(p)
+			if err != nil {
+				return err
+			}
+			return a.tellRobot(cmd, args[0], wire.RobotPoke, b)
+		},
+	}
+	p.Flags(cmd.Flags().Func)
+	return cmd
 }
 
 // completeLine offers the names that a robot has shown; it does not wait for one to show itself.

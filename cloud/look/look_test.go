@@ -60,7 +60,7 @@ func TestLook(t *testing.T) {
 		"kind":"device","interface":"DistanceSensor","slots":[{"id":3,"name":"distance","type":"float","unit":"m","min":0},{"id":4,"name":"b","type":"bool"},
 		{"id":5,"name":"t","type":"string"},{"id":6,"name":"u","type":"float"},{"id":7,"name":"n","type":"float"},{"id":8,"name":"i","type":"int"}]}]},
 		"values":[{"slot":3,"age_ms":10,"infinite":1},{"slot":4,"age_ms":0,"number":1},{"slot":5,"age_ms":-1,"text":"Vector"},{"slot":7,"age_ms":1,"number":0.123456},
-		{"slot":8,"age_ms":1,"number":3},{"slot":99,"age_ms":1,"number":3}],"motion":{"x":0.5,"treads":"done"}}`), nil)
+		{"slot":8,"age_ms":1,"number":3},{"slot":99,"age_ms":1,"number":3}],"motion":{"x":0.5,"parts":[{"name":"wheels","outcome":"done"}]}}`), nil)
 	r, err = s.Look(t.Context(), rex)
 	if err != nil || told != 1 || r.Received == nil || r.AgeMS != 250 || r.Body != "vector" || len(r.Devices) != 2 || r.Motion == nil || r.Motion.X != 0.5 {
 		t.Fatalf("%+v, %v, told %d times", r, err, told)

@@ -302,6 +302,12 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeIn("region", "How it moves", "at rest")
 	s.drives(p, thing)
 	look("robot-tree")
+	for _, hand := range [][2]string{{"Lift", "in a hand"}, {"Put down", "on treads"}} {
+		p.Focus("button", hand[0])
+		p.Press("Enter")
+		p.See("simulator is told")
+		p.SeeIn("region", "Its world", hand[1])
+	}
 	p.Focus("button", "Stop "+thing)
 	p.Press("Enter")
 	p.See("is told to stop")

@@ -221,6 +221,32 @@ func TestDriveFromTheCloud(t *testing.T) {
 		t.Error("no stop ended a drive")
 	}
 
+	// A hand is felt: it lifts the robot once, strokes it, and puts it back.
+	if out, err := h.ctl("robot", "poke", thing, "lift"); err != nil || !strings.Contains(string(out), "done: lift -height 0.2") {
+		t.Errorf("lift: %v %s", err, out)
+	}
+	if out, err := h.ctl("robot", "poke", thing, "push"); err == nil || !strings.Contains(err.Error(), "in a hand") {
+		t.Errorf("a push of a robot in a hand: %v %s; want the reason why not", err, out)
+	}
+	if out, err := program(t, "", nil, "robotsim", "poke", "touch", "-for", "60s", "-root", h.robotRoot(thing)); err != nil {
+		t.Errorf("touch: %v %s", err, out)
+	}
+	h.seen(thing, "a touch in a hand", func(r look.Robot) error {
+		if v, err := slot(r, "touch", "pressure"); err != nil || v < 0.5 || r.World.Posture != "in a hand" {
+			return fmt.Errorf("touched %v, %v, %s", v, err, r.World.Posture)
+		}
+		return nil
+	})
+	if out, err := h.ctl("robot", "poke", thing, "put"); err != nil {
+		t.Errorf("put: %v %s", err, out)
+	}
+	h.seen(thing, "the floor again", func(r look.Robot) error {
+		if r.World.Posture != "on treads" {
+			return errors.New(r.World.Posture)
+		}
+		return nil
+	})
+
 	// Who may only look, looks.
 	viewer := h.staff(t, h.operator(t), kit.RoleViewer)
 	var r look.Robot
@@ -228,14 +254,16 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if len(r.Devices) == 0 {
 		t.Error("a viewer sees no tree")
 	}
-	for _, kind := range []string{`{"kind":"robot_drive","args":{"straight":0.1}}`, `{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`, `{"kind":"robot_stop"}`} {
+	for _, kind := range []string{`{"kind":"robot_drive","args":{"straight":0.1}}`, `{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`, `{"kind":"robot_poke","args":{"verb":"lift"}}`, `{"kind":"robot_stop"}`} {
 		a, err := viewer.ask("POST /v1/things/{thing}/commands", "/v1/things/"+thing+"/commands", kind, false)
 		if err != nil || a.code != http.StatusForbidden {
 			t.Errorf("a viewer's %s: %d %s, %v; want 403", kind, a.code, a.body, err)
 		}
 	}
-	if a, err := viewer.ask("POST /things/{thing}/stop", "/things/"+thing+"/stop", "", true); err != nil || a.code != http.StatusForbidden {
-		t.Errorf("a viewer's button: %d, %v; want 403", a.code, err)
+	for _, form := range []string{"stop", "poke"} {
+		if a, err := viewer.ask("POST /things/{thing}/"+form, "/things/"+thing+"/"+form, "do=lift", true); err != nil || a.code != http.StatusForbidden {
+			t.Errorf("a viewer's button to %s: %d, %v; want 403", form, a.code, err)
+		}
 	}
 	if a, err := viewer.ask("GET /things/{thing}/robot", "/things/"+thing+"/robot", "", true); err != nil || a.code != http.StatusOK || !strings.Contains(a.body, "headPitch") || !strings.Contains(a.body, `data-glide="all-robot"`) {
 		t.Errorf("a viewer's page of the tree, with a picture of the world: %d, %v", a.code, err)

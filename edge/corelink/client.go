@@ -67,8 +67,8 @@ func Dial(ctx context.Context, root string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Run calls handle with every message of robotd, Hello first on each connection, until ctx ends; then it returns nil. A lost connection
-// is made again, with back-off. handle is called by one goroutine; while it works, robotd keeps a bounded number of messages for it.
+// Run calls handle with every message of robotd, Hello first and Bye last on each connection, until ctx ends; then it returns nil. A lost
+// connection is made again, with back-off; its Bye says why it was lost. handle is called by one goroutine; while it works, robotd keeps a bounded number of messages for it.
 func (c *Client) Run(ctx context.Context, handle func(Message)) error {
 	defer c.drop()
 	pause := minBackoff
@@ -78,6 +78,7 @@ func (c *Client) Run(ctx context.Context, handle func(Message)) error {
 			pause = minBackoff
 			err = c.receive(ctx, handle)
 			c.drop()
+			handle(&Bye{Reason: clip(err.Error())})
 		}
 		if ctx.Err() != nil {
 			break
@@ -199,6 +200,8 @@ func (c *Client) receive(ctx context.Context, handle func(Message)) error {
 		switch m := m.(type) {
 		case *Bye:
 			return fmt.Errorf("corelink: robotd said bye: %s", m.Reason)
+		case *Ping:
+			_ = c.Send(&Pong{Nonce: m.Nonce}) // a connection that cannot be written to ends, and is read no further
 		case *Hello:
 			c.mu.Lock()
 			c.hello = m

@@ -165,6 +165,33 @@ func (c *coder) strings(v *[]string, limit int) {
 	list(c, v, limit, func(c *coder, s *string) { c.string(s) })
 }
 
-func (c *coder) f64s(v *[]float64, limit int) {
-	list(c, v, limit, func(c *coder, f *float64) { c.f64(f) })
+// int carries a number from 0 up to below limit, which is 1<<8 or 1<<16, in as many bytes.
+func (c *coder) int(v *int, limit int) {
+	if *v < 0 || *v >= limit {
+		c.fail("number %d, want 0 to %d", *v, limit-1)
+	}
+	u := uint16(*v)
+	if limit == 1<<8 {
+		b := uint8(*v)
+		c.u8(&b)
+		u = uint16(b)
+	} else {
+		c.u16(&u)
+	}
+	if c.dec {
+		*v = int(u)
+	}
+}
+
+// optional carries what may be absent, behind a byte that says so.
+func optional[T any](c *coder, v **T, each func(*coder, *T)) {
+	there := *v != nil
+	c.bool(&there)
+	if !there {
+		return
+	}
+	if c.dec {
+		*v = new(T)
+	}
+	each(c, *v)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the protocol's version, in every frame.
-const Version = 1
+const Version = 2
 
 const (
 	magic  = 'K'

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"kennel/cloud/api/live"
 )
 
 // fill gives every field below v a random value that the protocol can carry.
@@ -39,6 +41,13 @@ func fill(r *rand.Rand, v reflect.Value) {
 		v.SetFloat(f)
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(r.Uint64() >> r.IntN(64) & (1<<v.Type().Bits() - 1))
+	case reflect.Pointer:
+		if r.IntN(2) == 1 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(r, v.Elem())
+		}
+	case reflect.Int: // an id, a priority, a sign
+		v.SetInt(int64(r.IntN(128)))
 	case reflect.Int64:
 		v.SetInt(int64(r.Uint64()) >> r.IntN(64))
 	default:
@@ -122,11 +131,13 @@ func TestWireLayout(t *testing.T) {
 		m    Message
 		want string
 	}{
-		{"no fields", &Resume{}, "4b01 4200 00000000"},
-		{"number", &Ping{Nonce: 0x0102030405060708}, "4b01 4400 08000000 0807060504030201"},
-		{"text", &Fault{Code: 898, Text: "né"}, "4b01 0400 07000000 8203 0300 6ec3a9"},
-		{"list", &SetLights{Lights: []Light{{1, 2, 3}, {4, 5, 6}}}, "4b01 4000 08000000 0200 010203 040506"},
-		{"unknown", &Raw{Number: 0x1234, Payload: []byte{9}}, "4b01 3412 01000000 09"},
+		{"no fields", &Resume{}, "4b02 4200 00000000"},
+		{"number", &Ping{Nonce: 0x0102030405060708}, "4b02 4400 08000000 0807060504030201"},
+		{"text", &Fault{Code: 898, Text: "né"}, "4b02 0400 07000000 8203 0300 6ec3a9"},
+		{"list", &Totals{Names: []string{"a", "b"}}, "4b02 1300 0a000000 0200 0100 61 0100 62 0000"},
+		{"absent and present", &Values{Values: []live.Value{{Slot: 5, AgeMS: -1, Infinite: -1, Text: new(string)}}},
+			"4b02 0700 1d000000 00000000 0000000000000000 0100 0500 ffffffffffffffff 00 00 01 0000"},
+		{"unknown", &Raw{Number: 0x1234, Payload: []byte{9}}, "4b02 3412 01000000 09"},
 	} {
 		want, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(tc.want), []byte(" "), nil)))
 		if err != nil {
@@ -147,14 +158,14 @@ func TestParseRefuses(t *testing.T) {
 		want        error
 	}{
 		{"another magic", "4c01", ErrMalformed},
-		{"another version", "4b02", ErrVersion},
-		{"too long", "4b01 0100 01000100", ErrMalformed},
-		{"bytes too many", "4b01 4200 01000000 00", ErrMalformed},
-		{"ends early", "4b01 4400 04000000 00000000", ErrMalformed},
-		{"truth value 2", "4b01 0100 09000000 0000000000000000 02", ErrMalformed},
-		{"count beyond the bound", "4b01 4000 02000000 1100", ErrMalformed},
-		{"count beyond the bytes", "4b01 4000 02000000 0200", ErrMalformed},
-		{"text that is no UTF-8", "4b01 4100 03000000 0100 ff", ErrMalformed},
+		{"another version", "4b01", ErrVersion},
+		{"too long", "4b02 0100 01000100", ErrMalformed},
+		{"bytes too many", "4b02 4200 01000000 00", ErrMalformed},
+		{"ends early", "4b02 4400 04000000 00000000", ErrMalformed},
+		{"truth value 2", "4b02 0100 09000000 0000000000000000 02", ErrMalformed},
+		{"count beyond the bound", "4b02 1300 02000000 4100", ErrMalformed},
+		{"count beyond the bytes", "4b02 1300 02000000 0200", ErrMalformed},
+		{"text that is no UTF-8", "4b02 4100 03000000 0100 ff", ErrMalformed},
 	} {
 		b, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(tc.frame), []byte(" "), nil)))
 		if err != nil {
@@ -171,10 +182,11 @@ func TestParseRefuses(t *testing.T) {
 
 func TestEncodeRefuses(t *testing.T) {
 	for name, m := range map[string]Message{
-		"no number":    &State{Touch: math.NaN()},
-		"infinite":     &State{Cliffs: []float64{math.Inf(1)}},
+		"no number":    &State{Temperature: math.NaN()},
+		"infinite":     &Totals{Values: []float64{math.Inf(1)}},
 		"no UTF-8":     &Halt{Reason: "\xff"},
-		"long list":    &SetLights{Lights: make([]Light, maxLights+1)},
+		"long list":    &Totals{Values: make([]float64, maxTotals+1)},
+		"large id":     &Values{Values: []live.Value{{Slot: 1 << 16}}},
 		"long text":    &Halt{Reason: string(make([]byte, 70000))},
 		"long payload": &Raw{Number: 999, Payload: make([]byte, MaxPayload+1)},
 	} {
@@ -186,7 +198,7 @@ func TestEncodeRefuses(t *testing.T) {
 		}
 	}
 	for _, j := range []string{``, `null`, `[]`, `{"type":"nothing","body":{}}`, `{"type":"ping","body":{"nonce":1,"more":2}}`, `{"type":"ping","body":{"nonce":-1}}`,
-		`{"type":"ping","body":{"nonce":1}} x`, `{"type":"ping"}`, `{"type":"set_lights","body":{"lights":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}}`} {
+		`{"type":"ping","body":{"nonce":1}} x`, `{"type":"ping"}`, `{"type":"event","body":{"numbers":[1,2,3,4,5]}}`} {
 		if m, err := DecodeJSON([]byte(j)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("JSON %s: %v, %v; want ErrMalformed", j, m, err)
 		}

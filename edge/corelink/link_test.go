@@ -18,7 +18,7 @@ import (
 // patience bounds how long a test waits for an event that must come.
 const patience = 20 * time.Second
 
-var serverHello = Hello{Program: "robotd", Version: "v1", PID: 7, Body: BodyInfo{Species: "vic", Motors: []string{"wheelL"}}}
+var serverHello = Hello{Program: "robotd", Version: "v1", PID: 7, Body: BodyInfo{Species: "vic"}}
 
 // serve starts a server below root and returns what ends it.
 func serve(t *testing.T, root string, h Handlers) (*Server, func()) {
@@ -131,7 +131,7 @@ func TestBothWays(t *testing.T) {
 	if m := await[*State](t, got); m.Seq != 5 {
 		t.Errorf("state %+v", m)
 	}
-	for _, m := range []Message{&Ping{Nonce: 9}, &SetLights{Lights: []Light{{R: 1}}}, &Raw{Number: 777, Payload: []byte("new")}} {
+	for _, m := range []Message{&Ping{Nonce: 9}, &Halt{Reason: "wet floor"}, &Raw{Number: 777, Payload: []byte("new")}} {
 		if err := c.Send(m); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestBothWays(t *testing.T) {
 	if m := await[*Pong](t, got); m.Nonce != 9 {
 		t.Errorf("pong %+v", m)
 	}
-	if m := receive(t, said, "lights"); !reflect.DeepEqual(m, &SetLights{Lights: []Light{{R: 1}}}) {
+	if m := receive(t, said, "halt"); !reflect.DeepEqual(m, &Halt{Reason: "wet floor"}) {
 		t.Errorf("the server heard %+v", m)
 	}
 	if m := receive(t, said, "unknown type"); !reflect.DeepEqual(m, &Raw{Number: 777, Payload: []byte("new")}) {
@@ -238,6 +238,9 @@ func TestRestarts(t *testing.T) {
 			<-lost
 		}
 		end()
+		if m := await[*Bye](t, got); !strings.Contains(m.Reason, "robotd ends") {
+			t.Errorf("bye: %+v", m)
+		}
 		if err := receive(t, lost, "lost"); !strings.Contains(err.Error(), "robotd ends") {
 			t.Errorf("lost: %v, want robotd's own word", err)
 		}
@@ -328,13 +331,14 @@ func TestStuckPeerIsLeft(t *testing.T) {
 	}
 }
 
-// TestFlood: peers that say more than the loop can bear are read at their pace, nothing of it is lost, and another one has its turn between them.
+// TestFlood: peers that say more than the loop can bear are read at their pace and nothing of it is lost. They delay neither the message nor the end of
+// another peer.
 func TestFlood(t *testing.T) {
 	const floods, each = 4, readBurst
 	root := t.TempDir()
 	var read atomic.Int64
 	var before int64
-	heard, all := make(chan int64, 1), make(chan struct{})
+	heard, ended, all := make(chan int64, 20), make(chan int64, 1), make(chan struct{})
 	serve(t, root, Handlers{Message: func(_ Peer, m Message) {
 		if _, ok := m.(*Halt); ok {
 			heard <- read.Load()
@@ -342,6 +346,11 @@ func TestFlood(t *testing.T) {
 		}
 		if read.Add(1) == floods*each {
 			close(all)
+		}
+	}, Left: func(Peer, error) {
+		select {
+		case ended <- read.Load():
+		default: // of a flood, at the end
 		}
 	}})
 	began := time.Now()
@@ -361,16 +370,23 @@ func TestFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, c)
 	before = read.Load()
 	if before == floods*each {
 		t.Fatal("all was read at once")
 	}
-	if err := c.Send(&Halt{Reason: "enough"}); err != nil {
+	for range 20 { // keep-alives and orders that wait, and then it dies
+		if err := c.Send(&Halt{Reason: "enough"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Send(&Bye{}); err != nil {
 		t.Fatal(err)
 	}
-	if after := receive(t, heard, "another peer's message"); after-before > readBurst+each/2 {
+	if after := receive(t, heard, "another peer's message"); after-before > each/2 {
 		t.Errorf("%d messages of others were read while one waited", after-before)
+	}
+	if after := receive(t, ended, "another peer's end"); after-before > each/2 {
+		t.Errorf("%d messages of others were read before another's end", after-before)
 	}
 	receive(t, all, "the rest of the flood")
 	if took, least := time.Since(began), time.Second*(floods*each-readBurst)/readRate*9/10; took < least {
@@ -388,10 +404,10 @@ func TestStrangers(t *testing.T) {
 	for _, tc := range []struct{ name, say, want string }{
 		{"no hello", frame(&Resume{}), "first message is resume, want hello"},
 		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "frame begins with"},
-		{"another version", "K\x02" + hello[2:], "version 2, want 1"},
+		{"another version", "K\x01" + hello[2:], "version 1, want 2"},
 		{"garbage later", hello + "garbage", "frame begins with"},
-		{"too long", hello + "K\x01\x01\x00\xff\xff\xff\xff", "want at most 65536"},
-		{"cut off", hello + "K\x01\x01\x00", "unexpected EOF"},
+		{"too long", hello + "K\x02\x01\x00\xff\xff\xff\xff", "want at most 65536"},
+		{"cut off", hello + "K\x02\x01\x00", "unexpected EOF"},
 	} {
 		conn, err := net.Dial("unix", filepath.Join(root, SocketPath))
 		if err != nil {
@@ -492,5 +508,70 @@ func TestTell(t *testing.T) {
 	}
 	if err := s.Tell(ids[0], &Ended{X: math.NaN()}); !errors.Is(err, ErrMalformed) {
 		t.Errorf("a message that cannot be carried: %v", err)
+	}
+}
+
+// TestEventsAreReplayed: a peer that joins hears the newest events as replayed, and those that follow as they happen.
+func TestEventsAreReplayed(t *testing.T) {
+	root := t.TempDir()
+	s, _ := serve(t, root, Handlers{})
+	say := func(seq uint64) {
+		t.Helper()
+		if err := s.Publish(&Event{Seq: seq, Name: "robot.finished", Numbers: []int64{1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const before = maxEvents + 6
+	for seq := range uint64(before) {
+		say(seq + 1)
+	}
+	c, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, c)
+	say(before + 1)
+	for seq := uint64(before - maxEvents + 1); seq <= before+1; seq++ {
+		if m := await[*Event](t, got); m.Seq != seq || m.Replayed != (seq <= before) || len(m.Numbers) != 1 {
+			t.Fatalf("event %+v, want %d", m, seq)
+		}
+	}
+}
+
+// TestUnanswered: a client answers by itself; one that stopped reading is known by its silence, and one that has left is not missed.
+func TestUnanswered(t *testing.T) {
+	root := t.TempDir()
+	joined := make(chan Peer, 2)
+	s, _ := serve(t, root, Handlers{Joined: func(p Peer) { joined <- p }})
+	alive, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := receive(t, joined, "joined").ID
+	got := run(t, alive)
+	frozen, err := Dial(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := receive(t, joined, "joined").ID
+	if s.Unanswered(live) != 0 || s.Unanswered(dead) != 0 {
+		t.Error("a peer is missed before it was asked")
+	}
+	for asked := time.Now(); s.Unanswered(dead) < 50*time.Millisecond; time.Sleep(time.Millisecond) {
+		if time.Since(asked) > patience {
+			t.Fatal("a frozen peer is not missed")
+		}
+	}
+	if err := alive.Send(&Ping{Nonce: 5}); err != nil { // what it answered before is read before this
+		t.Fatal(err)
+	}
+	for await[*Pong](t, got).Nonce != 5 {
+	}
+	if d := s.Unanswered(live); d != 0 {
+		t.Errorf("a peer that answers is missed for %v", d)
+	}
+	_ = frozen.Close()
+	for s.Unanswered(dead) != 0 {
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -22,13 +22,12 @@ const (
 	TypeEnded     Type = 10
 	TypeFirmware  Type = 11
 	TypePower     Type = 12
-	TypeInertial  Type = 13
-	TypeSenses    Type = 14
-	TypeDid       Type = 15
 	TypeStart     Type = 16
 	TypeAbsent    Type = 17
+	TypeEvent     Type = 18
+	TypeTotals    Type = 19
+	TypeHeld      Type = 20
 
-	TypeSetLights Type = 64
 	TypeHalt      Type = 65
 	TypeResume    Type = 66
 	TypeShutdown  Type = 67
@@ -39,15 +38,12 @@ const (
 	TypeClaim     Type = 72
 	TypeRenew     Type = 73
 	TypeRelease   Type = 74
-	TypeWheels    Type = 75
-	TypeStraight  Type = 76
-	TypeTurn      Type = 77
-	TypeHead      Type = 78
-	TypeLift      Type = 79
 	TypeStop      Type = 80
 	TypeCalm      Type = 81
 	TypeSleep     Type = 82
 	TypeDo        Type = 83
+	TypeHold      Type = 84
+	TypeUnhold    Type = 85
 
 	TypeHello Type = 128
 	TypeBye   Type = 129
@@ -71,12 +67,11 @@ var kinds = []struct {
 	{TypeEnded, "ended", func() Message { return new(Ended) }},
 	{TypeFirmware, "firmware", func() Message { return new(Firmware) }},
 	{TypePower, "power", func() Message { return new(Power) }},
-	{TypeInertial, "inertial", func() Message { return new(Inertial) }},
-	{TypeSenses, "senses", func() Message { return new(Senses) }},
-	{TypeDid, "did", func() Message { return new(Did) }},
 	{TypeStart, "start", func() Message { return new(Start) }},
 	{TypeAbsent, "absent", func() Message { return new(Absent) }},
-	{TypeSetLights, "set_lights", func() Message { return new(SetLights) }},
+	{TypeEvent, "event", func() Message { return new(Event) }},
+	{TypeTotals, "totals", func() Message { return new(Totals) }},
+	{TypeHeld, "held", func() Message { return new(Held) }},
 	{TypeHalt, "halt", func() Message { return new(Halt) }},
 	{TypeResume, "resume", func() Message { return new(Resume) }},
 	{TypeShutdown, "shutdown", func() Message { return new(Shutdown) }},
@@ -87,15 +82,12 @@ var kinds = []struct {
 	{TypeClaim, "claim", func() Message { return new(Claim) }},
 	{TypeRenew, "renew", func() Message { return new(Renew) }},
 	{TypeRelease, "release", func() Message { return new(Release) }},
-	{TypeWheels, "wheels", func() Message { return new(Wheels) }},
-	{TypeStraight, "straight", func() Message { return new(Straight) }},
-	{TypeTurn, "turn", func() Message { return new(Turn) }},
-	{TypeHead, "head", func() Message { return new(Head) }},
-	{TypeLift, "lift", func() Message { return new(Lift) }},
 	{TypeStop, "stop", func() Message { return new(Stop) }},
 	{TypeCalm, "calm", func() Message { return new(Calm) }},
 	{TypeSleep, "sleep", func() Message { return new(Sleep) }},
 	{TypeDo, "do", func() Message { return new(Do) }},
+	{TypeHold, "hold", func() Message { return new(Hold) }},
+	{TypeUnhold, "unhold", func() Message { return new(Unhold) }},
 	{TypeHello, "hello", func() Message { return new(Hello) }},
 	{TypeBye, "bye", func() Message { return new(Bye) }},
 }
@@ -116,13 +108,8 @@ type Message interface {
 	wire(c *coder)
 }
 
-// Bounds of the lists; a body has no more (edge/body), a loop has at most 16 tasks.
-const (
-	maxMotors = 64
-	maxCliffs = 16
-	maxLights = 16
-	maxTasks  = 32
-)
+// maxTasks bounds LoopStats; a loop has at most 16.
+const maxTasks = 32
 
 // Hello is each side's first message.
 type Hello struct {
@@ -133,48 +120,28 @@ type Hello struct {
 	Body BodyInfo `json:"body"` // robotd only; as far as the body has said yet
 }
 
-// BodyInfo describes the body (edge/body.Description).
+// BodyInfo describes the body (edge/body.Description). What it has is in the Tree.
 type BodyInfo struct {
-	Species  string   `json:"species"`
-	Model    string   `json:"model"`
-	Firmware string   `json:"firmware"`
-	PeriodUS uint32   `json:"period_us"` // the body's own rhythm; 0: none
-	Motors   []string `json:"motors,omitempty"`
-	Cliffs   []string `json:"cliffs,omitempty"`
-	Lights   []string `json:"lights,omitempty"`
+	Species  string `json:"species"`
+	Model    string `json:"model"`
+	Firmware string `json:"firmware"`
+	PeriodUS uint32 `json:"period_us"` // the body's own rhythm; 0: none
 }
 
-// State is what the body measures, SI units, in the order of names in BodyInfo. Motors, Cliffs are empty until it has measured.
+// State is what every body says of itself, SI units. What it measures beyond that is in the Tree.
 type State struct {
 	AtUS  int64  `json:"at_us"` // monotonic time of the measurement (CLOCK_MONOTONIC)
 	Link  bool   `json:"link"`  // the body is heard: the rest is at most a quarter of a second old
 	Seq   uint32 `json:"seq"`   // the body's frame counter
-	Epoch uint32 `json:"epoch"` // changes when the body started anew: Seq and positions begin again
+	Epoch uint32 `json:"epoch"` // changes when the body restarted: Seq and positions begin again
 	Fault uint16 `json:"fault"` // the fault of the moment: robotd's own (898), else the body's; 0: none
 
-	BatteryVolts    float64 `json:"battery_volts"`     // filtered (VEC-PWR-01)
-	BatteryVoltsRaw float64 `json:"battery_volts_raw"` // as measured
-	BatteryLevel    uint8   `json:"battery_level"`     // edge/power.Level
-	ChargerVolts    float64 `json:"charger_volts"`     // 0 away from the charger
-	Power           uint16  `json:"power"`             // bits of edge/body.Power
-	Temperature     float64 `json:"temperature"`       // degrees Celsius
-
-	Motors     []Motor   `json:"motors,omitempty"`
-	Cliffs     []float64 `json:"cliffs,omitempty"`
-	ProxMetres float64   `json:"prox_metres"`
-	ProxAtUS   int64     `json:"prox_at_us"` // 0: no distance measured
-	Touch      float64   `json:"touch"`
-	TouchAtUS  int64     `json:"touch_at_us"` // 0: never measured
-	Button     bool      `json:"button"`
-	Halted     bool      `json:"halted"`
-}
-
-// Motor is one motor: what it does, and what it was told.
-type Motor struct {
-	Position float64 `json:"position"` // rad or m
-	Speed    float64 `json:"speed"`    // rad/s or m/s
-	Duty     float64 `json:"duty"`     // -1 to 1
-	Unseen   bool    `json:"unseen"`   // it moved while its encoder was off: Position is wrong
+	BatteryVolts float64 `json:"battery_volts"` // filtered (VEC-PWR-01)
+	BatteryLevel uint8   `json:"battery_level"` // edge/power.Level
+	ChargerVolts float64 `json:"charger_volts"` // 0 away from the charger
+	Power        uint16  `json:"power"`         // bits of edge/body.Power
+	Temperature  float64 `json:"temperature"`   // degrees Celsius; 0: not known
+	Halted       bool    `json:"halted"`
 }
 
 // LoopStats is the health of the real-time loop. Counts and maxima are since robotd started, percentiles of the last one to two minutes. Times in
@@ -257,24 +224,12 @@ type Firmware struct {
 	Error     string `json:"error"`  // why not
 }
 
-// Light is one RGB light, 0 to 255 a channel.
-type Light struct {
-	R uint8 `json:"r"`
-	G uint8 `json:"g"`
-	B uint8 `json:"b"`
-}
-
-// SetLights sets the body's lights in the order of BodyInfo.Lights; lights beyond the list go dark.
-type SetLights struct {
-	Lights []Light `json:"lights,omitempty"`
-}
-
 // Halt stops all motion until Resume. Reason is for the log.
 type Halt struct {
 	Reason string `json:"reason"`
 }
 
-// Resume lifts a halt.
+// Resume lifts a halt, but not a person's Hold.
 type Resume struct{}
 
 // Shutdown halts the body and cuts its power: the last thing to send, after everything else on the robot has stopped (VEC-PWR-41).
@@ -282,7 +237,7 @@ type Shutdown struct {
 	Reason string `json:"reason"`
 }
 
-// Ping asks for a Pong of the same number.
+// Ping asks for a Pong of the same number, in both directions. robotd asks each peer that owns an actuator, and frees what a silent one holds.
 type Ping struct {
 	Nonce uint64 `json:"nonce"`
 }
@@ -309,7 +264,6 @@ func (*LoopStats) Type() Type { return TypeLoopStats }
 func (*LinkStats) Type() Type { return TypeLinkStats }
 func (*Fault) Type() Type     { return TypeFault }
 func (*Firmware) Type() Type  { return TypeFirmware }
-func (*SetLights) Type() Type { return TypeSetLights }
 func (*Halt) Type() Type      { return TypeHalt }
 func (*Resume) Type() Type    { return TypeResume }
 func (*Shutdown) Type() Type  { return TypeShutdown }
@@ -326,9 +280,6 @@ func (m *Hello) wire(c *coder) {
 	c.string(&m.Body.Model)
 	c.string(&m.Body.Firmware)
 	c.u32(&m.Body.PeriodUS)
-	c.strings(&m.Body.Motors, maxMotors)
-	c.strings(&m.Body.Cliffs, maxCliffs)
-	c.strings(&m.Body.Lights, maxLights)
 }
 
 func (m *State) wire(c *coder) {
@@ -338,23 +289,10 @@ func (m *State) wire(c *coder) {
 	c.u32(&m.Epoch)
 	c.u16(&m.Fault)
 	c.f64(&m.BatteryVolts)
-	c.f64(&m.BatteryVoltsRaw)
 	c.u8(&m.BatteryLevel)
 	c.f64(&m.ChargerVolts)
 	c.u16(&m.Power)
 	c.f64(&m.Temperature)
-	list(c, &m.Motors, maxMotors, func(c *coder, m *Motor) {
-		c.f64(&m.Position)
-		c.f64(&m.Speed)
-		c.f64(&m.Duty)
-		c.bool(&m.Unseen)
-	})
-	c.f64s(&m.Cliffs, maxCliffs)
-	c.f64(&m.ProxMetres)
-	c.i64(&m.ProxAtUS)
-	c.f64(&m.Touch)
-	c.i64(&m.TouchAtUS)
-	c.bool(&m.Button)
 	c.bool(&m.Halted)
 }
 
@@ -411,14 +349,6 @@ func (m *Firmware) wire(c *coder) {
 	c.u32(&m.TookMS)
 	c.u16(&m.Status)
 	c.string(&m.Error)
-}
-
-func (m *SetLights) wire(c *coder) {
-	list(c, &m.Lights, maxLights, func(c *coder, l *Light) {
-		c.u8(&l.R)
-		c.u8(&l.G)
-		c.u8(&l.B)
-	})
 }
 
 func (m *Halt) wire(c *coder)     { c.string(&m.Reason) }

@@ -1,39 +1,25 @@
 package corelink
 
-// Motion is how the body moves (edge/helm.Report). SI, X forward, Y left, angles counter-clockwise.
+import (
+	"fmt"
+	"strings"
+
+	"kennel/cloud/api/live"
+)
+
+// Motion is how the body moves (edge/control.Report).
 type Motion struct {
-	AtUS       int64   `json:"at_us"`
-	Stop       uint16  `json:"stop"` // bits of edge/motion.Reason that hold
-	Moving     bool    `json:"moving"`
-	X          float64 `json:"x"`
-	Y          float64 `json:"y"`
-	Theta      float64 `json:"theta"`
-	Speed      float64 `json:"speed"`
-	Turning    float64 `json:"turning"`
-	OdoLeft    float64 `json:"odo_left"` // odometers, which only grow (VEC-MCT-16)
-	OdoRight   float64 `json:"odo_right"`
-	OdoBody    float64 `json:"odo_body"`
-	Unreliable bool    `json:"unreliable"` // it was pushed: the pose is wrong
-	OffTreads  string  `json:"off_treads"`
-	Treads     string  `json:"treads"` // how the newest command of the treads went
-
-	Joints []JointState `json:"joints,omitempty"`
-	Owners []Ownership  `json:"owners,omitempty"` // of the actuators that have one
+	AtUS int64 `json:"at_us"`
+	live.Motion
 }
 
-// JointState is one joint.
-type JointState struct {
-	Device     string `json:"device"` // compact name
-	State      string `json:"state"`
-	Outcome    string `json:"outcome"`
-	Calibrated bool   `json:"calibrated"`
-}
-
-// Ownership says who may move a device.
-type Ownership struct {
-	Device   string `json:"device"` // compact name
-	Program  string `json:"program"`
-	Priority uint8  `json:"priority"`
+// Do reads, writes or calls what the tree names, in one or several statements separated by ';': headPitch, robot.go(0.2) speed:0.1,
+// wheelL.speed = 3; wheelR.speed = 3 (edge/robot.ParseLines, GOSTAI-OPEN-01). It does all or nothing. What moves needs a claim; lights that no
+// other peer holds and robot.stop() need none.
+type Do struct {
+	Request uint32 `json:"request"` // of the peer's choice; comes back in the answer
+	Line    string `json:"line"`
+	ForMS   uint32 `json:"for_ms"` // the deadline of parts that need one, such as wheels; 0: as late as robotd allows
 }
 
 // Claim asks for devices, by any name of the tree, for TTLMS (0: until Release, or until the peer leaves). All or nothing.
@@ -57,84 +43,61 @@ type Release struct {
 	Lease   uint64 `json:"lease"`
 }
 
-// Wheels runs the treads at these speeds, m/s, for ForMS at most. It needs a claim of the wheels, as do Straight and Turn.
-type Wheels struct {
-	Request uint32  `json:"request"`
-	Left    float64 `json:"left"`
-	Right   float64 `json:"right"`
-	Accel   float64 `json:"accel"` // 0: as fast as allowed
-	ForMS   uint32  `json:"for_ms"`
-}
-
-// Straight drives forward, backward if Metres is negative. A speed or acceleration of 0 is the body's recommended one.
-type Straight struct {
-	Request uint32  `json:"request"`
-	Metres  float64 `json:"metres"`
-	Speed   float64 `json:"speed"`
-	Accel   float64 `json:"accel"`
-	ForMS   uint32  `json:"for_ms"`
-}
-
-// Turn turns on the spot, to the left if Radians is positive.
-type Turn struct {
-	Request uint32  `json:"request"`
-	Radians float64 `json:"radians"`
-	Speed   float64 `json:"speed"`
-	Accel   float64 `json:"accel"`
-	ForMS   uint32  `json:"for_ms"`
-}
-
-// Head brings the head to an angle as the tree counts: nose down is positive. It needs a claim of the head, and holds as long as that.
-type Head struct {
-	Request uint32  `json:"request"`
-	Radians float64 `json:"radians"`
-	Speed   float64 `json:"speed"`
-	Accel   float64 `json:"accel"`
-}
-
-// Lift brings the lift to a height above the ground. It needs a claim of the lift.
-type Lift struct {
-	Request uint32  `json:"request"`
-	Metres  float64 `json:"metres"`
-	Speed   float64 `json:"speed"`
-	Accel   float64 `json:"accel"`
-}
-
 // Stop brings everything to rest, whoever moved it, and needs no claim. (Halt takes the power away, and keeps it away.)
 type Stop struct {
 	Request uint32 `json:"request"`
 }
 
-// Reply answers each of the messages above, once.
+// Reply answers each message with a Request that has no answer of its own, once.
 type Reply struct {
 	Request  uint32 `json:"request"`
-	Code     string `json:"code"`     // ok, invalid, busy, not_held, stopped, full, gone
-	Detail   string `json:"detail"`   // for people, of what is not ok
+	Code     string `json:"code"`     // ok, invalid, busy, not_held, stopped, full, gone, unable, unavailable (edge/control.Code)
+	Detail   string `json:"detail"`   // for people: what is not ok, or not as asked
 	Underway bool   `json:"underway"` // a motion has begun; Ended says how it ends
 	Lease    uint64 `json:"lease"`    // of a Claim
+	Value    string `json:"value"`    // of a Do: what was read or taken, as in a line; of several statements separated by "; "
 }
 
-// Ended says how the motion of a request ended: done, cancelled, expired, released, blocked, missed, astray, stopped.
+// Ended says how the motion of a request ended.
 type Ended struct {
-	Request uint32  `json:"request"`
-	Outcome string  `json:"outcome"`
-	X       float64 `json:"x"` // where the body is
-	Y       float64 `json:"y"`
-	Theta   float64 `json:"theta"`
+	Request uint32   `json:"request"`
+	Outcome string   `json:"outcome"`           // done, cancelled, expired, released, blocked, missed, astray, stopped
+	Reasons []string `json:"reasons,omitempty"` // of stopped, in words
+	Moved   float64  `json:"moved"`             // of robot.go and robot.turn: the way that was made, as the call counts it
+	Of      float64  `json:"of"`                // and what was asked for
+	Unit    string   `json:"unit"`              // of both; "": the motion has no such way
+	X       float64  `json:"x"`                 // where the body is
+	Y       float64  `json:"y"`
+	Theta   float64  `json:"theta"`
 }
 
-func (*Motion) Type() Type   { return TypeMotion }
-func (*Reply) Type() Type    { return TypeReply }
-func (*Ended) Type() Type    { return TypeEnded }
-func (*Claim) Type() Type    { return TypeClaim }
-func (*Renew) Type() Type    { return TypeRenew }
-func (*Release) Type() Type  { return TypeRelease }
-func (*Wheels) Type() Type   { return TypeWheels }
-func (*Straight) Type() Type { return TypeStraight }
-func (*Turn) Type() Type     { return TypeTurn }
-func (*Head) Type() Type     { return TypeHead }
-func (*Lift) Type() Type     { return TypeLift }
-func (*Stop) Type() Type     { return TypeStop }
+// Done is the outcome of a motion that went as asked.
+const Done = "done"
+
+// Words says to people how the motion ended: "stopped after 0.011 m of 0.1 m: its loop was late".
+func (m *Ended) Words() string {
+	s := m.Outcome
+	switch {
+	case m.Unit == "":
+	case m.Outcome == Done:
+		s += fmt.Sprintf(" after %.3g %s", m.Moved, m.Unit)
+	default:
+		s += fmt.Sprintf(" after %.3g %s of %.3g %s", m.Moved, m.Unit, m.Of, m.Unit)
+	}
+	if len(m.Reasons) > 0 {
+		s += ": " + strings.Join(m.Reasons, ", ")
+	}
+	return s
+}
+
+func (*Motion) Type() Type  { return TypeMotion }
+func (*Do) Type() Type      { return TypeDo }
+func (*Reply) Type() Type   { return TypeReply }
+func (*Ended) Type() Type   { return TypeEnded }
+func (*Claim) Type() Type   { return TypeClaim }
+func (*Renew) Type() Type   { return TypeRenew }
+func (*Release) Type() Type { return TypeRelease }
+func (*Stop) Type() Type    { return TypeStop }
 
 func (c *coder) each(fields ...*float64) {
 	for _, f := range fields {
@@ -144,23 +107,28 @@ func (c *coder) each(fields ...*float64) {
 
 func (m *Motion) wire(c *coder) {
 	c.i64(&m.AtUS)
-	c.u16(&m.Stop)
+	c.each(&m.X, &m.Y, &m.Theta, &m.Speed, &m.Turning, &m.Way)
 	c.bool(&m.Moving)
-	c.each(&m.X, &m.Y, &m.Theta, &m.Speed, &m.Turning, &m.OdoLeft, &m.OdoRight, &m.OdoBody)
 	c.bool(&m.Unreliable)
-	c.string(&m.OffTreads)
-	c.string(&m.Treads)
-	list(c, &m.Joints, maxJoints, func(c *coder, j *JointState) {
-		c.string(&j.Device)
-		c.string(&j.State)
-		c.string(&j.Outcome)
-		c.bool(&j.Calibrated)
+	c.string(&m.Posture)
+	c.strings(&m.Stop, maxParts)
+	list(c, &m.Parts, maxParts, func(c *coder, p *live.Part) {
+		c.string(&p.Name)
+		c.string(&p.State)
+		c.string(&p.Outcome)
+		c.bool(&p.Known)
 	})
-	list(c, &m.Owners, maxNames, func(c *coder, o *Ownership) {
+	list(c, &m.Owners, maxNames, func(c *coder, o *live.Owner) {
 		c.string(&o.Device)
 		c.string(&o.Program)
-		c.u8(&o.Priority)
+		c.int(&o.Priority, 1<<8)
 	})
+}
+
+func (m *Do) wire(c *coder) {
+	c.u32(&m.Request)
+	c.string(&m.Line)
+	c.u32(&m.ForMS)
 }
 
 func (m *Claim) wire(c *coder) {
@@ -181,34 +149,6 @@ func (m *Release) wire(c *coder) {
 	c.u64(&m.Lease)
 }
 
-func (m *Wheels) wire(c *coder) {
-	c.u32(&m.Request)
-	c.each(&m.Left, &m.Right, &m.Accel)
-	c.u32(&m.ForMS)
-}
-
-func (m *Straight) wire(c *coder) {
-	c.u32(&m.Request)
-	c.each(&m.Metres, &m.Speed, &m.Accel)
-	c.u32(&m.ForMS)
-}
-
-func (m *Turn) wire(c *coder) {
-	c.u32(&m.Request)
-	c.each(&m.Radians, &m.Speed, &m.Accel)
-	c.u32(&m.ForMS)
-}
-
-func (m *Head) wire(c *coder) {
-	c.u32(&m.Request)
-	c.each(&m.Radians, &m.Speed, &m.Accel)
-}
-
-func (m *Lift) wire(c *coder) {
-	c.u32(&m.Request)
-	c.each(&m.Metres, &m.Speed, &m.Accel)
-}
-
 func (m *Stop) wire(c *coder) { c.u32(&m.Request) }
 
 func (m *Reply) wire(c *coder) {
@@ -217,10 +157,14 @@ func (m *Reply) wire(c *coder) {
 	c.string(&m.Detail)
 	c.bool(&m.Underway)
 	c.u64(&m.Lease)
+	c.string(&m.Value)
 }
 
 func (m *Ended) wire(c *coder) {
 	c.u32(&m.Request)
 	c.string(&m.Outcome)
+	c.strings(&m.Reasons, maxParts)
+	c.each(&m.Moved, &m.Of)
+	c.string(&m.Unit)
 	c.each(&m.X, &m.Y, &m.Theta)
 }

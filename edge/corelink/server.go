@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -22,10 +24,12 @@ const (
 	writeTimeout = 10 * time.Second // for one message to a peer that does not read; then it is disconnected
 	byeTimeout   = time.Second
 
-	// The loop shares its process, memory and collector with the answers: nobody else's work may grow without bound. Who says more is read later, each
-	// peer in its turn, so that one that floods leaves the others their time.
+	// The loop shares its process, memory and collector with the answers: the work for peers must not grow without bound. Each peer has its own
+	// share of these, so that one that floods delays no other.
 	readRate  = 400 // messages of all peers a second: two for each step of the loop
 	readBurst = 200
+
+	maxEvents = 64 // kept for peers that join later
 	joinRate  = 10 // connections a second
 	joinBurst = 2 * maxPeers
 )
@@ -33,7 +37,7 @@ const (
 // Handlers is what the server calls. All may be nil; calls for one peer come in order from one goroutine, for several peers at once.
 type Handlers struct {
 	Joined  func(peer Peer)
-	Message func(peer Peer, m Message) // not Hello, Bye, Ping: those the server deals with
+	Message func(peer Peer, m Message) // not Hello, Bye, Ping, Pong: those the server deals with
 	Left    func(peer Peer, err error) // err is nil for one that left in order; its Hello is empty if it never said it
 }
 
@@ -50,28 +54,33 @@ type Server struct {
 	ln   *net.UnixListener
 
 	patience time.Duration // writeTimeout
-	turns    *rate.Limiter // to read a message
+	began    time.Time
 
 	mu     sync.Mutex
 	hello  Hello
 	closed bool
 	latest map[Type][]byte // what a newcomer gets after Hello: the newest frame of each type published
 	order  []Type          // of latest, as first published
+	events [][]byte        // the newest maxEvents, as replayed
 	peers  map[*peer]struct{}
 	drops  uint64 // of peers past and present
 	lastID uint32 // of a peer
 }
 
 type peer struct {
-	id   uint32
-	conn *net.UnixConn
-	out  chan []byte // whole frames; a ring: Publish drops the oldest when it is full
-	quit chan struct{}
+	id    uint32
+	conn  *net.UnixConn
+	out   chan []byte // whole frames; a ring: Publish drops the oldest when it is full
+	quit  chan struct{}
+	turns *rate.Limiter // to read a message
+
+	heard atomic.Int64 // when its newest message was read, since Server.began
+	asked int64        // when it was last asked for an answer; mu
 }
 
 // Listen makes the socket below root. hello is what peers are told first. The error names another server of the same root by its pid.
 func Listen(root string, hello Hello) (*Server, error) {
-	s := &Server{hello: hello, patience: writeTimeout, turns: rate.NewLimiter(readRate, readBurst), latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
+	s := &Server{hello: hello, patience: writeTimeout, began: time.Now(), latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
 	if _, err := AppendFrame(nil, &hello); err != nil {
 		return nil, fmt.Errorf("corelink: %w", err)
 	}
@@ -123,7 +132,7 @@ func (s *Server) Serve(ctx context.Context, h Handlers) error {
 
 // attend serves one peer to its end.
 func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
-	p := &peer{conn: conn, out: make(chan []byte, ringSize), quit: make(chan struct{})}
+	p := &peer{conn: conn, out: make(chan []byte, ringSize), quit: make(chan struct{}), turns: rate.NewLimiter(readRate, readBurst)}
 	err := sameUser(conn)
 	if err == nil {
 		err = s.join(p)
@@ -161,16 +170,29 @@ func (s *Server) join(p *peer) error {
 	for _, t := range s.order {
 		p.out <- s.latest[t]
 	}
+	for _, frame := range s.events {
+		p.out <- frame
+	}
 	s.lastID++
 	p.id = s.lastID
 	s.peers[p] = struct{}{}
+	s.share()
 	return nil
+}
+
+// share gives each peer its part of what is read; mu is held.
+func (s *Server) share() {
+	for p := range s.peers {
+		p.turns.SetLimit(readRate / rate.Limit(len(s.peers)))
+		p.turns.SetBurst(readBurst / len(s.peers))
+	}
 }
 
 func (s *Server) leave(p *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)
+	s.share()
 }
 
 // readUntil sets the deadline of reading. The end of ctx sets one of its own, at any moment: it must not be written over.
@@ -203,7 +225,7 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 		h.Joined(Peer{who, p.id})
 	}
 	for {
-		if err := s.turns.Wait(ctx); err != nil {
+		if err := p.turns.Wait(ctx); err != nil {
 			return who, err
 		}
 		m, err := readFrame(r)
@@ -213,12 +235,13 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 		if err != nil {
 			return who, err
 		}
+		p.heard.Store(int64(time.Since(s.began)))
 		switch m := m.(type) {
 		case *Bye:
 			return who, nil
 		case *Ping:
 			s.offer(p, mustFrame(&Pong{Nonce: m.Nonce}))
-		case *Hello: // once is enough
+		case *Hello, *Pong: // once is enough; that it answers is the news
 		default:
 			if h.Message != nil {
 				h.Message(Peer{who, p.id}, m)
@@ -250,7 +273,7 @@ func (p *peer) send(timeout time.Duration) {
 	}
 }
 
-// Publish sends m to every peer without waiting for any, and keeps it for newcomers. It fails only for a message that the protocol cannot
+// Publish sends m to every peer without waiting for any, and keeps it for newcomers: the newest of its type, and of events the newest 64. It fails only for a message that the protocol cannot
 // carry (AppendFrame). Peers that do not read lose their oldest messages; Peers counts them.
 func (s *Server) Publish(m Message) error {
 	frame, err := AppendFrame(nil, m)
@@ -259,10 +282,17 @@ func (s *Server) Publish(m Message) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.latest[m.Type()]; !ok {
-		s.order = append(s.order, m.Type())
+	if e, ok := m.(*Event); ok {
+		old := *e
+		old.Replayed = true
+		s.events = append(s.events, mustFrame(&old))
+		s.events = slices.Delete(s.events, 0, max(0, len(s.events)-maxEvents))
+	} else {
+		if _, ok := s.latest[m.Type()]; !ok {
+			s.order = append(s.order, m.Type())
+		}
+		s.latest[m.Type()] = frame
 	}
-	s.latest[m.Type()] = frame
 	for p := range s.peers {
 		s.push(p, frame)
 	}
@@ -283,6 +313,25 @@ func (s *Server) Tell(id uint32, m Message) error {
 		}
 	}
 	return nil
+}
+
+// Unanswered asks the peer of that ID whether it still listens, unless it has not answered yet since it was last asked: then it returns for how
+// long. Any message is an answer. A peer that has left is not missed.
+func (s *Server) Unanswered(id uint32) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := int64(time.Since(s.began))
+	for p := range s.peers {
+		switch {
+		case p.id != id:
+		case p.heard.Load() < p.asked:
+			return time.Duration(now - p.asked)
+		default:
+			p.asked = now
+			s.push(p, mustFrame(&Ping{}))
+		}
+	}
+	return 0
 }
 
 // SetBody changes what Hello says about the body, and says Hello again to all: a body was opened.

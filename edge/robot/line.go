@@ -25,9 +25,9 @@ const (
 //	head.pitch = 0.3 speed:1
 //	led = [1, 0.5, 0, 0]
 //	head.pitch = 0.3 time:2s
-//	robot.go(0.2)
+//	robot.go(0.2) speed:0.1
 //
-// A value is a number, true, false, "text", or a list of such. Behind it may stand how a motor comes to it, one of (GOSTAI-OPEN-03):
+// A value is a number, true, false, "text", or a list of such. Behind it, or behind a call, one word may say how a motor moves (GOSTAI-OPEN-03):
 //
 //	speed:0.5     at this speed, in the slot's unit a second
 //	time:2s       to be there after this time: seconds, or a number with a unit such as 500ms
@@ -41,9 +41,9 @@ type Line struct {
 	Verb     Verb
 	Value    Value         // of Put
 	Args     []Value       // of Call
-	Speed    float64       // of Put, above 0; 0: none is given
-	Time     time.Duration // of Put, minTime to maxTime; 0: none is given
-	Adaptive time.Duration // of Put, the same
+	Speed    float64       // above 0; 0: none is given
+	Time     time.Duration // minTime to maxTime; 0: none is given
+	Adaptive time.Duration // the same
 }
 
 // Within returns the time that l gives a motor, and whether it is one to be kept (time:) rather than about so long (adaptive:); 0: none.
@@ -60,6 +60,31 @@ const (
 	minTime = time.Millisecond
 	maxTime = time.Hour
 )
+
+// ParseLines reads one or several lines, separated by ';' outside quoted text. Its errors are those of ParseLine.
+func ParseLines(s string) ([]Line, error) {
+	if len(s) > maxLine {
+		return nil, fmt.Errorf("%w: %d characters, want at most %d", ErrName, len(s), maxLine)
+	}
+	var out []Line
+	for end := 0; ; end++ {
+		switch {
+		case end == len(s) || s[end] == ';':
+			l, err := ParseLine(s[:end])
+			if err != nil {
+				return nil, err
+			}
+			if out = append(out, l); end == len(s) {
+				return out, nil
+			}
+			s, end = s[end+1:], -1
+		case s[end] == '"':
+			if quoted, err := strconv.QuotedPrefix(s[end:]); err == nil { // otherwise ParseLine says what is wrong
+				end += len(quoted) - 1
+			}
+		}
+	}
+}
 
 // ParseLine reads a line. ErrName, ErrType or ErrRange say what is wrong with it; whether there is such a slot is the tree's to say.
 func ParseLine(s string) (Line, error) {
@@ -83,16 +108,14 @@ func ParseLine(s string) (Line, error) {
 		if l.Value, rest, err = parseValue(rest[1:], true); err != nil {
 			return l, fmt.Errorf("%s: %w", l.Name, err)
 		}
-		if rest = strings.TrimSpace(rest); rest != "" {
-			err = l.parseModifier(rest)
-		}
 	default:
 		l.Verb = Call
 		var list Value
-		if list, rest, err = parseItems(rest[1:], ')', true); err == nil && strings.TrimSpace(rest) != "" {
-			err = fmt.Errorf("%w: %.40q after the closing bracket, want nothing", ErrName, rest)
-		}
+		list, rest, err = parseItems(rest[1:], ')', true)
 		l.Args = list.Items
+	}
+	if rest = strings.TrimSpace(rest); err == nil && rest != "" {
+		err = l.parseModifier(rest)
 	}
 	if err != nil {
 		return l, fmt.Errorf("%s: %w", l.Name, err)
@@ -100,12 +123,12 @@ func ParseLine(s string) (Line, error) {
 	return l, nil
 }
 
-// parseModifier reads what follows the value of a Put.
+// parseModifier reads what follows the value of a Put or the closing bracket of a Call.
 func (l *Line) parseModifier(s string) error {
 	word, more, _ := strings.Cut(s, " ")
 	name, text, ok := strings.Cut(word, ":")
 	if !ok || name != "speed" && name != "time" && name != "adaptive" {
-		return fmt.Errorf("%w: %.40q after the value, want nothing, or speed:, time: or adaptive: and a number", ErrName, s)
+		return fmt.Errorf("%w: %.40q at the end, want nothing, or speed:, time: or adaptive: and a number", ErrName, s)
 	}
 	if more = strings.TrimSpace(more); more != "" {
 		return fmt.Errorf("%w: %.40q after %.40s, want nothing: speed:, time: and adaptive: exclude each other", ErrType, more, word)
@@ -216,21 +239,21 @@ func parseItems(s string, closing byte, lists bool) (Value, string, error) {
 
 // String returns l as it is written.
 func (l Line) String() string {
+	s := l.Name
 	switch l.Verb {
 	case Put:
-		s := l.Name + " = " + l.Value.String()
-		switch {
-		case l.Speed != 0:
-			s += " speed:" + F(l.Speed).String()
-		case l.Time != 0:
-			s += " time:" + l.Time.String()
-		case l.Adaptive != 0:
-			s += " adaptive:" + l.Adaptive.String()
-		}
-		return s
+		s += " = " + l.Value.String()
 	case Call:
 		args := L(l.Args...).String()
-		return l.Name + "(" + args[1:len(args)-1] + ")"
+		s += "(" + args[1:len(args)-1] + ")"
 	}
-	return l.Name
+	switch {
+	case l.Speed != 0:
+		s += " speed:" + F(l.Speed).String()
+	case l.Time != 0:
+		s += " time:" + l.Time.String()
+	case l.Adaptive != 0:
+		s += " adaptive:" + l.Adaptive.String()
+	}
+	return s
 }

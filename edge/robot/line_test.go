@@ -27,6 +27,8 @@ func TestParseLine(t *testing.T) {
 		{"led = [1, 0.5,0 , true]", Line{Name: "led", Verb: Put, Value: L(F(1), F(0.5), F(0), B(true))}},
 		{`voice.lang = "f=(r)\n"`, Line{Name: "voice.lang", Verb: Put, Value: S("f=(r)\n")}},
 		{"robot.go(0.2)", Line{Name: "robot.go", Verb: Call, Args: []Value{F(0.2)}}},
+		{"robot.go(0.2) speed:0.1", Line{Name: "robot.go", Verb: Call, Args: []Value{F(0.2)}, Speed: 0.1}},
+		{"robot.turn(1)time:2s ", Line{Name: "robot.turn", Verb: Call, Args: []Value{F(1)}, Time: 2 * time.Second}},
 		{"robot.stop( )", Line{Name: "robot.stop", Verb: Call}},
 		{`x.y(1, "a", [1, 2])`, Line{Name: "x.y", Verb: Call, Args: []Value{F(1), S("a"), Floats(1, 2)}}},
 	} {
@@ -79,9 +81,57 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
+// TestParseLines: several statements in one line, all or nothing (GOSTAI-OPEN-01).
+func TestParseLines(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		want     []string // as written; nil: an error
+	}{
+		{"one", "headPitch", []string{"headPitch"}},
+		{"two writes", "wheelL.speed = 3;wheelR.speed = -3 time:1s", []string{"wheelL.speed = 3", "wheelR.speed = -3 time:1s"}},
+		{"a semicolon in text", `voice.say("a; \";") ; voice.lang = "x;y"`, []string{`voice.say("a; \";")`, `voice.lang = "x;y"`}},
+		{"nothing", "", nil},
+		{"an empty statement", "headPitch;", nil},
+		{"one is wrong", "headPitch = 1; arm = ", nil},
+		{"text without its end", `voice.say("a; headPitch`, nil},
+		{"too long", strings.Repeat("a;", 501) + "a", nil},
+	} {
+		lines, err := ParseLines(tc.in)
+		var got []string
+		for _, l := range lines {
+			got = append(got, l.String())
+		}
+		if !reflect.DeepEqual(got, tc.want) || (err == nil) != (tc.want != nil) {
+			t.Errorf("%s: %q, %v; want %q", tc.name, got, err, tc.want)
+		}
+	}
+}
+
+// FuzzParseLines: statements that were read one by one are the same together.
+func FuzzParseLines(f *testing.F) {
+	for _, s := range []string{"a;b=1", `a=";";b("\";")`, "a;;b", `a="`, ";"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		lines, err := ParseLines(s)
+		if err != nil {
+			return
+		}
+		var all []string
+		for _, l := range lines {
+			all = append(all, l.String())
+		}
+		joined := strings.Join(all, "; ")
+		again, err := ParseLines(joined)
+		if len(joined) <= maxLine && (err != nil || !reflect.DeepEqual(again, lines)) {
+			t.Fatalf("%q reads as %+v, written %q, which reads as %+v, %v", s, lines, joined, again, err)
+		}
+	})
+}
+
 // FuzzParseLine: what was read is written so that it reads the same.
 func FuzzParseLine(f *testing.F) {
-	for _, s := range []string{"head.pitch", "head.pitch = 0.3 speed:2", "a = 1 time:2s", "a = 1 time:0.1", "a = [1] adaptive:1", "a = 1 adaptive:1ns", "led=[1,0,true]", `a.b("x", [1])`, "robot.stop()", `a="\xff"`, "a=[", "a(]"} {
+	for _, s := range []string{"head.pitch", "head.pitch = 0.3 speed:2", "a = 1 time:2s", "a = 1 time:0.1", "a = [1] adaptive:1", "a = 1 adaptive:1ns", "led=[1,0,true]", `a.b("x", [1])`, "robot.stop()", "a(1) speed:1", `a="\xff"`, "a=[", "a(]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

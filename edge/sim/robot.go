@@ -19,12 +19,13 @@ import (
 	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/simulator"
 	"kennel/edge/agent/wipe"
-	"kennel/edge/agent/witness"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
+	"kennel/edge/sim/uart"
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -76,14 +77,11 @@ type State struct {
 // when agentd ended because the user data are to be cleared: all that lies there is closed then, logs too; and when it ended for the nightly reboot
 // (VEC-BOOT-16), whose other half this is.
 func Run(ctx context.Context, cfg Config) error {
-	root, err := os.OpenRoot(cfg.Root)
+	root, err := open(cfg.Root)
 	if err != nil {
 		return err
 	}
 	defer root.Close() // nothing buffered
-	if _, err := root.Stat(simFile); err != nil {
-		return fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", cfg.Root, err)
-	}
 	r := &robot{cfg: cfg, root: root, reboot: make(chan string, 1), state: State{Pids: map[string]int{"robotsim": os.Getpid()}}}
 	var world World
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
@@ -109,6 +107,20 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}
 	return nil
+}
+
+// open opens the folder of a simulated robot.
+func open(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if err == nil {
+		if _, err = root.Stat(simFile); err != nil {
+			_ = root.Close() // nothing buffered
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is no simulated robot's folder (robotsim make): %w", dir, err)
+	}
+	return root, nil
 }
 
 type robot struct {
@@ -145,7 +157,7 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	boots := uint64(r.state.Boots)
 	r.mu.Unlock()
 	// A socket and no pseudo-terminal, whose bytes are late on a busy machine: simulated robots come in dozens. It is where a robot has its tty.
-	line, err := vectorsim.ListenSocket(r.root, vector.DefaultDevice)
+	line, err := uart.ListenSocket(r.root, vector.DefaultDevice)
 	if err != nil {
 		return err
 	}
@@ -193,13 +205,11 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 			failed <- err
 		}
 	})
-	if r.truth != nil {
-		wg.Go(func() {
-			if err := witness.Serve(head, r.root, r.truth.see, r.cfg.Log); err != nil {
-				failed <- err
-			}
-		})
-	}
+	wg.Go(func() {
+		if err := simulator.Serve(head, r.root, beside{board, r.truth}, r.cfg.Log); err != nil {
+			failed <- err
+		}
+	})
 	for _, s := range []proc.Spec{
 		r.spec("robotd", logs, restart, "-imu-rate", imuRate),
 		r.spec("agentd", logs, restart),

@@ -7,17 +7,20 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"kennel/cloud/api/poke"
 	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
+	"kennel/infra/errs"
 )
 
 // TestBoots: VEC-BOOT-02: a button that is let go too early starts no program; then somebody presses it for long enough. The state says which boot it
-// is, of what kind, and who runs; the body is where a robot has its tty.
+// is, of what kind, and who runs; the body is where a robot has its tty. A hand reaches it.
 func TestBoots(t *testing.T) {
 	dir, bin := filepath.Join(t.TempDir(), "robot"), t.TempDir()
 	if err := Make(dir, Birth{Thing: "vic:00e20100", Secret: "s", RootPEM: testRoot(t), OSVersion: "2.0.0.6074"}); err != nil {
@@ -44,7 +47,7 @@ func TestBoots(t *testing.T) {
 	for {
 		var s State
 		err := robotfs.ReadJSON(root, StateFile, &s)
-		if err == nil && s.Pids["robotd"] != 0 && s.Pids["agentd"] != 0 {
+		if err == nil && s.Pids["robotd"] != 0 && s.Pids["agentd"] != 0 && Poke(t.Context(), dir, poke.Poke{Verb: poke.Touch}) == nil {
 			if s.Boots != 2 || s.Boot != "normal" {
 				t.Errorf("its programs run in %+v, want the second boot, normal", s)
 			}
@@ -58,6 +61,9 @@ func TestBoots(t *testing.T) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 	}
+	if err := Poke(t.Context(), dir, poke.Poke{Verb: poke.Lift}); err == nil || !strings.Contains(err.Error(), "in no world") {
+		t.Errorf("a robot that is nowhere was lifted: %v", err)
+	}
 	if fi, err := root.Lstat("dev/ttyHS0"); err != nil || fi.Mode()&os.ModeSocket == 0 {
 		t.Errorf("the body's line: %v, %v", fi, err)
 	}
@@ -67,6 +73,15 @@ func TestBoots(t *testing.T) {
 	}
 	if _, err := root.Lstat("dev/ttyHS0"); err == nil {
 		t.Error("the body's line is left behind")
+	}
+	err = Poke(t.Context(), dir, poke.Poke{Verb: poke.Touch})
+	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "not running") {
+		t.Errorf("a robot that has ended: %v", err)
+	}
+	for _, dir := range []string{bin, filepath.Join(bin, "none")} {
+		if err := Poke(t.Context(), dir, poke.Poke{Verb: poke.Touch}); errs.KindOf(err) != errs.NotFound {
+			t.Errorf("no robot: %v", err)
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (t *truth) begin() {
 	t.origin, t.trail = placeOf(s.Pose), nil
 }
 
-// see implements witness.See. The trail is of what was asked for: a robot that nobody looks at leaves none.
+// see returns where the robot is, with the map unless rev names it. The trail is of what was asked for: a robot that nobody looks at leaves none.
 func (t *truth) see(rev string) live.World {
 	s, _ := t.board.World()
 	w := live.World{

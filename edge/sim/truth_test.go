@@ -2,11 +2,13 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kennel/cloud/api/live"
+	"kennel/cloud/api/poke"
 	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
 )
@@ -119,5 +121,21 @@ func TestLargeMap(t *testing.T) {
 	}
 	if _, says := standing(t, round); says.m.Omitted != 1 || says.see("").Map.Cliffs != nil {
 		t.Errorf("a cliff with more corners than a frame has room for: %d omitted", says.m.Omitted)
+	}
+}
+
+// TestBeside: a client sees the robot's world, and what a hand can do there.
+func TestBeside(t *testing.T) {
+	m, err := plane.Builtin("room")
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, says := standing(t, m)
+	w := beside{board, says}.See("")
+	if err := w.Check(); err != nil || w.Map.Name != "room" || !slices.Contains(w.Verbs, poke.Touch) || !slices.Contains(w.Verbs, poke.Lift) {
+		t.Errorf("%+v, %v", w, err)
+	}
+	if w := (beside{board, nil}).See(""); w != nil {
+		t.Errorf("a body that is nowhere: %+v", w)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/v2"
+
+	"kennel/infra/nearest"
 )
 
 // tag names a setting in the struct: `koanf:"data_dir"`.
@@ -89,7 +91,7 @@ func checkKeys(got, known []string) error {
 	var bad []error
 	for _, g := range got {
 		if !slices.ContainsFunc(known, func(k string) bool { return g == k || strings.HasPrefix(g, k+".") }) {
-			bad = append(bad, fmt.Errorf("unknown setting %q; did you mean %q", g, nearest(g, known)))
+			bad = append(bad, fmt.Errorf("unknown setting %q; did you mean %q", g, nearest.Name(g, known)))
 		}
 	}
 	return errors.Join(bad...)
@@ -115,36 +117,6 @@ func fromEnv(environ []string, prefix string, known []string) (map[string]any, e
 		out[k] = value
 	}
 	return out, errors.Join(bad...)
-}
-
-// nearest returns the known setting with the smallest edit distance to s.
-func nearest(s string, known []string) string {
-	best, at := len(s)+100, ""
-	for _, k := range known {
-		if d := distance(s, k); d < best {
-			best, at = d, k
-		}
-	}
-	return at
-}
-
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			prev, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, prev+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // Size is a number of bytes, written "64MiB", "10MB" or "4096".

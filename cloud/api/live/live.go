@@ -27,7 +27,7 @@ const (
 	maxValues  = 2048
 	maxText    = 200 // bytes of a name
 	maxAliases = 64  // of a node
-	maxJoints  = 16
+	maxParts   = 32
 )
 
 // Look asks a robot to show itself.
@@ -110,16 +110,27 @@ type Gone struct {
 
 // Motion is how the body moves; SI, angles counter-clockwise.
 type Motion struct {
-	X       float64  `json:"x"`
-	Y       float64  `json:"y"`
-	Theta   float64  `json:"theta"`
-	Speed   float64  `json:"speed"`
-	Turning float64  `json:"turning"`
-	Moving  bool     `json:"moving"`
-	Way     float64  `json:"way"`              // m, the body's odometer
-	Treads  string   `json:"treads"`           // how the newest command of them went
-	Stop    []string `json:"stop,omitempty"`   // why it may not move
-	Owners  []Owner  `json:"owners,omitempty"` // of the actuators that have one
+	X       float64 `json:"x"`
+	Y       float64 `json:"y"`
+	Theta   float64 `json:"theta"`
+	Speed   float64 `json:"speed"`
+	Turning float64 `json:"turning"`
+	Moving  bool    `json:"moving"`
+	Way     float64 `json:"way"` // m, the body's odometer
+
+	Unreliable bool     `json:"unreliable,omitempty"` // it was pushed: the pose is wrong
+	Posture    string   `json:"posture,omitempty"`    // how the body stands or lies; "": not known
+	Stop       []string `json:"stop,omitempty"`       // why it may not move
+	Parts      []Part   `json:"parts,omitempty"`      // what it can move
+	Owners     []Owner  `json:"owners,omitempty"`     // of the actuators that have one
+}
+
+// Part is a group of actuators that move together, such as the wheels or a joint.
+type Part struct {
+	Name    string `json:"name"`
+	State   string `json:"state,omitempty"` // such as "homing"
+	Outcome string `json:"outcome"`         // how its newest motion went
+	Known   bool   `json:"known,omitempty"` // its position is known
 }
 
 // Owner says who may move a device.
@@ -190,12 +201,15 @@ func (f *Frame) check() error {
 		}
 	}
 	if m := f.Motion; m != nil {
-		words := append(slices.Clone(m.Stop), m.Treads)
+		words := append(slices.Clone(m.Stop), m.Posture)
+		for _, p := range m.Parts {
+			words = append(words, p.Name, p.State, p.Outcome)
+		}
 		for _, o := range m.Owners {
 			words = append(words, o.Device, o.Program)
 		}
-		if len(m.Stop) > maxJoints || len(m.Owners) > maxNodes || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
-			return fmt.Errorf("live frame: motion with %d reasons and %d owners, or words longer than %d bytes", len(m.Stop), len(m.Owners), maxText)
+		if len(m.Stop) > maxParts || len(m.Parts) > maxParts || len(m.Owners) > maxNodes || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
+			return fmt.Errorf("live frame: motion with %d reasons, %d parts and %d owners, or words longer than %d bytes", len(m.Stop), len(m.Parts), len(m.Owners), maxText)
 		}
 	}
 	return nil

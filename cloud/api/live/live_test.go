@@ -15,7 +15,7 @@ func text(s string) *string  { return &s }
 
 // room is a world with something of everything; its names are what a robot might say.
 var room = World{Rev: "00c0ffee00c0ffee", Pose: Place{0.1, -0.2, 1.5}, Origin: Place{0, 0, 3.1}, Posture: "on treads", Height: -0.7, Blocked: true, Contact: true, Falls: 2, Range: 0.42,
-	NoFloor: []bool{false, true}, Things: []Thing{{At: Place{0.4, 0.3, 0.5}}, {Gone: true}}, Trail: []Point{{0, 0}, {0.1, -0.2}},
+	NoFloor: []bool{false, true}, Things: []Thing{{At: Place{0.4, 0.3, 0.5}}, {Gone: true}}, Trail: []Point{{0, 0}, {0.1, -0.2}}, Verbs: []string{"touch", "lift"},
 	Map: &Map{Name: "<room>", Body: Body{Nose: 0.045, Tail: 0.055, Width: 0.06, Finder: Point{0.045, 0}, Sight: 1.2, Cliffs: []Point{{0.035, 0.018}}},
 		Walls: []Wall{{Point{-1.5, -1}, Point{1.5, -1}}}, Cliffs: [][]Point{{{1, 1}, {2, 1}, {2, 2}}}, Charger: &Place{-1.4, 0, 0}, Omitted: 3,
 		Shapes: []Shape{{Name: "cube", Size: &Point{0.044, 0.044}}, {Name: "cup", Radius: 0.04, Fixed: true}}}}
@@ -26,7 +26,7 @@ var whole = Frame{V: 1, World: &room,
 			Slots: []Slot{{ID: 7, Name: "angle", Type: "float", Unit: "rad", Min: num(-0.78), Max: num(0.38)}}}}},
 	Values: []Value{{Slot: 7, AgeMS: 4, Number: num(0)}, {Slot: 8, AgeMS: 31, Infinite: 1}, {Slot: 1, AgeMS: -1, Text: text("Vector")}},
 	Gone:   []Gone{{"robot.body.laser", 1200, "it is unplugged"}},
-	Motion: &Motion{X: 0.1, Speed: 0.05, Moving: true, Way: 3.5, Treads: "running", Stop: []string{"halted"}, Owners: []Owner{{"wheelL", "agentd", 50}}},
+	Motion: &Motion{X: 0.1, Speed: 0.05, Moving: true, Way: 3.5, Posture: "OnTreads", Parts: []Part{{"wheels", "", "running", true}}, Stop: []string{"halted"}, Owners: []Owner{{"wheelL", "agentd", 50}}},
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRefused(t *testing.T) {
 		`{"v":1,"values":[{"slot":1,"age_ms":-2,"number":1}]}`, `{"v":1,"values":[{"slot":1,"age_ms":0,"number":1,"infinite":1}]}`,
 		`{"v":1,"values":[{"slot":1,"age_ms":0,"infinite":2}]}`, `{"v":1,"values":[{"slot":1,"age_ms":0,"text":"` + strings.Repeat("x", 201) + `"}]}`,
 		`{"v":1,"values":[{"slot":1,"age_ms":0,"text":"\u0000"}]}`, `{"v":1,"values":[],"tree":{"nodes":[{"full":""}]}}`,
-		`{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","slots":[{"id":70000}]}]}}`, `{"v":1,"values":[],"motion":{"treads":"\u0000"}}`, "\xff",
+		`{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","slots":[{"id":70000}]}]}}`, `{"v":1,"values":[],"motion":{"parts":[{"name":"\u0000"}]}}`, "\xff",
 		`{"v":1,"values":[],"gone":[{"full":""}]}`, `{"v":1,"values":[],"gone":[{"full":"robot","for_ms":-1}]}`, `{"v":1,"values":[],"gone":[{"full":"robot","why":"\u0000"}]}`,
 		`{"v":1,"values":[],"gone":[` + strings.Repeat(`{"full":"robot"},`, 512) + `{"full":"robot"}]}`,
 		`{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","aliases":["` + strings.Repeat("x", 201) + `"]}]}}`,
@@ -84,6 +84,7 @@ func TestWorldRefused(t *testing.T) {
 		{`{}`, "revision"}, {`{"rev":"` + strings.Repeat("1", 17) + `"}`, "revision"}, {`{"rev":"1","posture":"\u0000"}`, "posture"},
 		{with(`,"pose":[1e6,0,0]`), "out of bounds"}, {with(`,"pose":[0,0,200]`), "out of bounds"}, {with(`,"origin":[0,-1e9,0]`), "out of bounds"}, {with(`,"range":-1`), "out of bounds"},
 		{with(`,"height":1e300`), "out of bounds"}, {with(`,"falls":-1`), "falls"}, {with(`,"trail":` + points(MaxTrail)), "trail"}, {with(`,"trail":[[0,1e6]]`), "out of bounds"},
+		{with(`,"verbs":["\u0000"]`), "verbs"}, {with(`,"verbs":[` + strings.Repeat(`"",`, maxVerbs) + `""]`), "33 verbs"},
 		{with(`,"pose":[1e999,0,0]`), "1e999"}, {with(`,"pose":["NaN",0,0]`), "string"}, {with(`,"pose":{}`), "object"},
 		{with(`,"map":{"walls":[{"from":[0,2e5],"to":[0,0]}]}`), "out of bounds"}, {with(`,"map":{"lines":[{"from":[0,0],"to":[0,1],"width":-1}]}`), "out of bounds"},
 		{with(`,"map":{"lines":[` + strings.Repeat("{},", MaxLines) + `{}]}`), "33 lines"}, {with(`,"map":{"cliffs":[` + points(MaxCorners) + `]}`), "corners"},

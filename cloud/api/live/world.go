@@ -16,6 +16,7 @@ const (
 	MaxTrail   = 64
 	maxCliffs  = 16 // sensors
 	maxRev     = 16 // bytes
+	maxVerbs   = 32
 
 	farthest = 1e5 // m, of anything from the origin
 	longest  = 1e3 // m, of anything that has a size
@@ -44,6 +45,8 @@ type World struct {
 	NoFloor []bool  `json:"no_floor"`        // by cliff sensor: it sees no floor
 	Things  []Thing `json:"things"`          // in the order of the map
 	Trail   []Point `json:"trail,omitempty"` // where it was in the last seconds, the oldest first
+	// Verbs are what a hand can do to it with robot_poke.
+	Verbs []string `json:"verbs,omitempty"`
 }
 
 // Thing is where a thing of the map is now.
@@ -103,6 +106,9 @@ func (w *World) Check() error {
 	if len(w.NoFloor) > maxCliffs || len(w.Things) > MaxThings || len(w.Trail) > MaxTrail || w.Falls < 0 {
 		return fmt.Errorf("world: %d cliff sensors, %d things, a trail of %d, %d falls: want at most %d, %d and %d", len(w.NoFloor), len(w.Things), len(w.Trail), w.Falls,
 			maxCliffs, MaxThings, MaxTrail)
+	}
+	if len(w.Verbs) > maxVerbs || slices.ContainsFunc(w.Verbs, func(v string) bool { return !good(v) }) {
+		return fmt.Errorf("world: %d verbs: want at most %d of at most %d bytes", len(w.Verbs), maxVerbs, maxText)
 	}
 	sound := w.Pose.sound() && w.Origin.sound() && within(w.Height, -longest, longest) && within(w.Range, 0, longest) && allSound(w.Trail)
 	for _, t := range w.Things {

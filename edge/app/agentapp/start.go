@@ -15,10 +15,11 @@ import (
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
 	"kennel/edge/agent/release"
+	"kennel/edge/agent/simulator"
 	"kennel/edge/agent/vitals"
 	"kennel/edge/agent/wipe"
-	"kennel/edge/agent/witness"
 	"kennel/edge/body/mono"
+	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/stages"
 	"kennel/infra/cli/version"
@@ -101,11 +102,12 @@ func (a *Agent) makeParts(context.Context) error {
 		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
 		a.core = corelink.NewClient(a.cfg.Root, corelink.WithHello(hello))
 	}
-	var see pilot.Witness
+	a.client = coreclient.New(a.core)
+	var sim pilot.Simulator
 	if !a.cfg.Frugal { // which has no body, and no simulator of one
-		see = witness.NewClient(a.root)
+		sim = simulator.NewClient(a.root)
 	}
-	a.pilot = pilot.New(a.core, see, a.publish, a.log)
+	a.pilot = pilot.New(a.client, sim, a.publish, a.log)
 	if a.cfg.Nightly != nil && !a.cfg.Recovery {
 		a.newNightly()
 	}

@@ -2,7 +2,6 @@ package robotapp
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -10,77 +9,45 @@ import (
 	"time"
 
 	"kennel/edge/body"
-	"kennel/edge/body/vector"
-	"kennel/edge/body/vector/imu"
+	"kennel/edge/control"
 	"kennel/edge/faultcode"
-	"kennel/edge/helm"
+	"kennel/edge/stages"
+	"kennel/infra/runner"
 )
 
-// kind is how robotd opens a kind of body.
-type kind struct {
-	device string // its usual port, below the root
-	// sensors is the usual device of the inertial ones, below the root; "": such a body has none of its own.
-	sensors string
-	// firmware is where its program is, below the root; the source names the file and not its folder: own default.
-	firmware string
-	// load reads a firmware file. nil: robotd does not update such bodies.
-	load func([]byte) (*vector.Firmware, error)
-	// open opens it and brings fw, if there is one, to it; it says what became of that whether or not it could be opened.
-	open func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, f *vector.Factory, tell func(vector.Progress)) (body.Body, vector.Update, error)
-	// fault maps an error of open to the fault it stands for; 0: to none in particular.
-	fault func(error) faultcode.Code
-	model func() (helm.Model, error)
-	// status is the bits of RobotStatus that the body itself decides.
-	status func(*body.Sense) uint32
+// Kind is how robotd opens and drives a kind of body.
+type Kind struct {
+	Device string // its usual port: a path below the root, or an address such as tcp:localhost:8101
+	Model  func() (control.Model, error)
+	Open   func(ctx context.Context, device string) (body.Body, error)
+	Fault  func(error) faultcode.Code // the numbered fault that an error of Open or Read stands for; 0, or nil: none in particular
+
+	begin func(c *core) (opening, error) // instead of Open, for a body with more to it than a port
+}
+
+// opening is what robotd does with one body besides opening it.
+type opening struct {
+	open     func(context.Context) (b body.Body, unwell, err error) // unwell: it is open, and not as it should be
+	before   []stages.Stage                                         // before anything runs
+	services []runner.Service
 }
 
 // openTimeout is how long one attempt to open a body may take.
 const openTimeout = 3 * time.Second
 
-// bodies is every kind of body this program can drive, by the name -body takes.
-var bodies = map[string]kind{
-	"vector": {
-		device:   vector.DefaultDevice,
-		firmware: "anki/etc/syscon.dfu",
-		load:     vector.ParseFirmware,
-		sensors:  imu.DefaultDevice,
-		open: func(ctx context.Context, device string, inertial vector.Sensors, fw *vector.Firmware, f *vector.Factory, tell func(vector.Progress)) (body.Body, vector.Update, error) {
-			d, err := vector.Open(ctx, vector.Config{Device: device, Sensors: inertial, Timeout: openTimeout, HoldProcessor: true, Firmware: fw, Factory: f, Progress: tell})
-			if err != nil {
-				var u vector.Update
-				if fw != nil && errors.As(err, new(*vector.UpdateError)) {
-					u.Wanted, u.Err = fw.String(), err
-				}
-				return nil, u, err // not a nil *Driver in an interface
-			}
-			return d, d.Update(), nil
-		},
-		model:  helm.Vector,
-		status: vector.RobotStatus,
-		fault:  func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
-	},
-}
+// kinds are the bodies that this program can drive, by the name that -body takes.
+var kinds = map[string]Kind{"vector": vectorKind, "amigobot": amigobotKind}
 
-func bodyNames() string { return strings.Join(slices.Sorted(maps.Keys(bodies)), ", ") }
+func kindNames(all map[string]Kind) string { return strings.Join(slices.Sorted(maps.Keys(all)), ", ") }
 
 // port returns the device to open.
 func (c Config) port() string {
-	if c.Device != "" {
-		return c.Device
+	device := c.Device
+	if device == "" {
+		device = c.kind.Device
+		if !strings.Contains(device, ":") {
+			device = filepath.Join(c.Root, device)
+		}
 	}
-	return filepath.Join(c.Root, bodies[c.Body].device)
-}
-
-// inertial says where the inertial sensors are. Those that were named the robot has; of the usual ones it has those that are there.
-func (c Config) inertial() (imu.Config, error) {
-	out := imu.Config{Device: c.IMU, Expected: c.IMU != ""}
-	if !out.Expected {
-		out.Device = filepath.Join(c.Root, bodies[c.Body].sensors)
-	}
-	if c.IMURate == 0 {
-		return out, nil
-	}
-	var err error
-	out.Rate, err = imu.RateOf(c.IMURate)
-	return out, err
+	return device
 }

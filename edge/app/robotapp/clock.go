@@ -23,7 +23,7 @@ func (c *core) capClock(ctx context.Context) error {
 	defer tick.Stop()
 	said, failed := uint32(0), false
 	for {
-		if mhz := c.clock.Load(); mhz != said {
+		if mhz := c.peers.CPUMHz(); mhz != said {
 			err := writeClock(c.cfg.CPUClock, mhz)
 			switch {
 			case err == nil:

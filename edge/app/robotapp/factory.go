@@ -11,22 +11,22 @@ import (
 
 // openFactory makes the head's end of the factory's command line (VEC-CLI-03). On every robot at home it is off (VEC-CLI-01, VEC-STOR-05): that is no
 // error, one that was asked for and is refused neither.
-func (c *core) openFactory(ctx context.Context) error {
-	if !c.cfg.Factory {
+func (v *vectorBody) openFactory(ctx context.Context) error {
+	if !v.cfg.Factory {
 		return nil
 	}
-	root, err := os.OpenRoot(c.cfg.Root)
+	root, err := os.OpenRoot(v.cfg.Root)
 	var rec emr.Record
 	if err == nil {
 		defer root.Close() // read only
 		rec, err = emr.Read(root)
 	}
-	if err != nil || !emr.FactoryMode(rec, c.cfg.Factory) {
-		c.log.WarnContext(ctx, "no command line on the charging pad: the robot has left the factory, as far as its medical record says", logging.Err, err)
+	if err != nil || !emr.FactoryMode(rec, v.cfg.Factory) {
+		v.log.WarnContext(ctx, "no command line on the charging pad: the robot has left the factory, as far as its medical record says", logging.Err, err)
 		return err
 	}
-	c.log.WarnContext(ctx, "the factory's command line is open on the charging pad")
-	c.cli = &vector.Factory{Commands: map[string]vector.FactoryCommand{
+	v.log.WarnContext(ctx, "the factory's command line is open on the charging pad")
+	v.cli = &vector.Factory{Commands: map[string]vector.FactoryCommand{
 		"esn": func([]string) (string, error) { return rec.Serial(), nil },
 	}}
 	return nil

@@ -47,7 +47,7 @@ func (c Config) firmwareFile() string {
 	if c.Firmware != "" {
 		return c.Firmware
 	}
-	return filepath.Join(c.Root, filepath.FromSlash(bodies[c.Body].firmware))
+	return filepath.Join(c.Root, filepath.FromSlash(vectorFirmware))
 }
 
 // shown is a path as others are told it: below the root if it is there.
@@ -59,22 +59,19 @@ func (c Config) shown(path string) string {
 }
 
 // readFirmware reads the file, once a start. Without one the body keeps what it runs; one that cannot be used is reported like a failed update.
-func (c *core) readFirmware(ctx context.Context) error {
-	if c.kind.load == nil {
-		return nil
-	}
-	c.firm = firmware{path: c.cfg.firmwareFile()}
-	b, err := readAtMost(c.firm.path, 1<<20)
-	if errors.Is(err, fs.ErrNotExist) && c.cfg.Firmware == "" {
-		c.log.DebugContext(ctx, "no firmware file: the body keeps its program", "file", c.firm.path)
+func (v *vectorBody) readFirmware(ctx context.Context) error {
+	v.firm = firmware{path: v.cfg.firmwareFile()}
+	b, err := readAtMost(v.firm.path, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) && v.cfg.Firmware == "" {
+		v.log.DebugContext(ctx, "no firmware file: the body keeps its program", "file", v.firm.path)
 		return nil
 	}
 	if err == nil {
-		c.firm.want, err = c.kind.load(b)
+		v.firm.want, err = vector.ParseFirmware(b)
 	}
 	if err != nil {
-		c.log.ErrorContext(ctx, "the firmware file cannot be used: the body keeps its program", "file", c.firm.path, logging.Err, err)
-		c.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: words(err)})
+		v.log.ErrorContext(ctx, "the firmware file cannot be used: the body keeps its program", "file", v.firm.path, logging.Err, err)
+		v.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: words(err)})
 	}
 	return err
 }
@@ -95,30 +92,30 @@ func readAtMost(path string, most int64) ([]byte, error) {
 
 // progress returns what hears of an update: it logs each phase and each tenth of the program, and keeps the watchdog from taking an update that
 // goes on for an attempt to open that hangs.
-func (c *core) progress(ctx context.Context) func(vector.Progress) {
+func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 	phase, tenth := vector.Phase(math.MaxUint8), 0
 	return func(p vector.Progress) {
-		c.opening.Store(int64(c.now() + updatePatience))
+		v.opening.Store(int64(v.now() + updatePatience))
 		if p.Phase != phase {
 			if phase = p.Phase; p.Done == 0 {
 				tenth = 0
 			}
-			c.log.InfoContext(ctx, "update of the body's firmware", "phase", p.Phase.String(), "attempt", p.Attempt)
+			v.log.InfoContext(ctx, "update of the body's firmware", "phase", p.Phase.String(), "attempt", p.Attempt)
 		}
 		if n := 10 * p.Done / max(p.Total, 1); n > tenth { // the last block is done when the next phase begins
 			tenth = n
-			c.log.InfoContext(ctx, "update of the body's firmware", "percent", 10*n, "blocks", p.Done, "of", p.Total)
+			v.log.InfoContext(ctx, "update of the body's firmware", "percent", 10*n, "blocks", p.Done, "of", p.Total)
 		}
 	}
 }
 
 // updated takes in what became of the firmware when the body was opened, or could not be.
-func (c *core) updated(ctx context.Context, u vector.Update, err error) {
+func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 	switch {
 	case err != nil:
-		c.firm.spent = false // a body without a program is what an update can help
+		v.firm.spent = false // a body without a program is what an update can help
 	case u.Err != nil:
-		c.firm.spent = true
+		v.firm.spent = true
 	}
 	if u.Wanted == "" {
 		return // nothing was looked at
@@ -133,17 +130,17 @@ func (c *core) updated(ctx context.Context, u vector.Update, err error) {
 		m.Status, m.Attempts, m.Error = uint16(ue.Status), uint8(ue.Attempt), words(ue)
 		level, what = slog.LevelError, "update of the body's firmware failed"
 	}
-	c.log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status, logging.Err, u.Err)
-	c.tellFirmware(ctx, m)
+	v.log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status, logging.Err, u.Err)
+	v.tellFirmware(ctx, m)
 }
 
 // tellFirmware tells peers, and leaves the status where the programs that start later look for it; one of an earlier start is removed.
-func (c *core) tellFirmware(ctx context.Context, m corelink.Firmware) {
-	m.AtUS, m.File = mono.Now().Microseconds(), c.cfg.shown(c.firm.path)
-	if err := c.srv.Publish(&m); err != nil {
-		c.log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: values are made to fit
+func (v *vectorBody) tellFirmware(ctx context.Context, m corelink.Firmware) {
+	m.AtUS, m.File = mono.Now().Microseconds(), v.cfg.shown(v.firm.path)
+	if err := v.srv.Publish(&m); err != nil {
+		v.log.ErrorContext(ctx, "publish", logging.Err, err) // a bug of ours: values are made to fit
 	}
-	c.noteStart(ctx, func(n *startNote) { n.status = m.Status })
+	v.noteStart(ctx, func(n *startNote) { n.status = m.Status })
 }
 
 // words is an error as a message carries it.

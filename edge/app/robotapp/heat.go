@@ -41,7 +41,7 @@ func (c *core) watchHeat(ctx context.Context) error {
 			c.log.InfoContext(ctx, "the processor's temperature is not known", logging.Err, err)
 		}
 		if known = err == nil; known && c.running.Load() { // without a body nobody empties the mailbox
-			c.deck.helm.PostHeat(celsius) // one that finds it full is counted, and the next comes soon
+			c.control.PostHeat(celsius) // one that finds it full is counted, and the next comes soon
 		}
 		select {
 		case <-ctx.Done():

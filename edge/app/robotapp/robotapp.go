@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,7 +37,7 @@ import (
 // Config is what robotd can be told.
 type Config struct {
 	Root      string
-	Body      string         // key of bodies
+	Body      string         // key of kinds
 	Device    string         // "": the body's usual one below Root
 	IMU       string         // the inertial sensors' device; "": the usual one below Root, if it is there
 	IMURate   int            // samples a second; 0: 200
@@ -47,14 +48,26 @@ type Config struct {
 	Thread    rtlinux.Thread // the loop's; without a priority the memory is not locked either
 	CPUClock  string         // file that takes the processor's highest clock, in kHz; "": nobody sets it
 	Notify    string         // address of the supervisor's notification socket; "": none
+
+	kind Kind // of Body
 }
 
-// Main runs robotd and returns its exit code.
-func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	return cli.Main(command(), args, getenv, stdout, stderr)
+// Named is a kind of body under the name that -body takes.
+type Named struct {
+	Name string
+	Kind Kind
 }
 
-func command() *cobra.Command {
+// Main runs robotd and returns its exit code. It can drive further kinds of bodies beside its own.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer, more ...Named) int {
+	return cli.Main(command(more...), args, getenv, stdout, stderr)
+}
+
+func command(more ...Named) *cobra.Command {
+	all := maps.Clone(kinds)
+	for _, k := range more {
+		all[k.Name] = k.Kind
+	}
 	var cfg Config
 	var level string
 	cmd := &cobra.Command{
@@ -71,8 +84,9 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
   robotd -root ./r1 -firmware ./syscon.dfu`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, ok := bodies[cfg.Body]; !ok {
-				return cli.Usage("-body %q: want one of %s", cfg.Body, bodyNames())
+			var ok bool
+			if cfg.kind, ok = all[cfg.Body]; !ok {
+				return cli.Usage("-body %q: want one of %s", cfg.Body, kindNames(all))
 			}
 			if err := cfg.Thread.Check(); err != nil {
 				return cli.Usage("-%w", err)
@@ -101,7 +115,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
-	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+bodyNames())
+	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+kindNames(all))
 	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
 	f.StringVar(&cfg.IMU, "imu", "", "device of the inertial sensors: a spidev channel, or a Unix socket of simulated ones; one that is named and does not work is fault 960 (default: "+
 		imu.DefaultDevice+" below the root, if it is there)")
@@ -128,11 +142,14 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	if err := s.rec.Walk(context.WithoutCancel(ctx), s.before()...); err != nil {
 		return err
 	}
+	if err := s.rec.Walk(context.WithoutCancel(ctx), s.core.how.before...); err != nil {
+		return err
+	}
 	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
 	c := s.core
 	err := runner.Run(ctx, log, runner.Config{}, s.services()...)
 	if err == nil || errors.Is(err, rt.ErrShutdown) {
-		c.goingOff() // somebody decided it: a signal, a peer, the battery; an end of any other kind leaves no note (VEC-PWR-42)
+		c.peers.GoingOff() // somebody decided it: a signal, a peer, the battery; an end of any other kind leaves no note (VEC-PWR-42)
 	}
 	if errors.Is(err, rt.ErrShutdown) {
 		log.Info("the body cuts its power")

@@ -26,6 +26,7 @@ import (
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/robot/claim"
+	"kennel/edge/sim/uart"
 	"kennel/infra/cli"
 )
 
@@ -102,7 +103,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	defer dir.Close() // the socket has its own
-	line, err := vectorsim.ListenSocket(dir, "board")
+	line, err := uart.ListenSocket(dir, "board")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func newBench(t *testing.T) *bench {
 
 func newTTYBench(t *testing.T) *bench {
 	t.Helper()
-	pty, err := vectorsim.OpenPTY()
+	pty, err := uart.OpenPTY()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,9 +45,8 @@ func (s *start) before() []stages.Stage {
 		{Name: "recorder", Do: s.record},
 		{Name: "core", Do: s.makeCore},
 		{Name: "supervisor", Do: s.openSupervisor},
-		{Name: "last_end", GoOn: true, Do: func(ctx context.Context) error { return s.core.cameOn(ctx) }},
-		{Name: "firmware_file", GoOn: true, Do: func(ctx context.Context) error { return s.core.readFirmware(ctx) }},
-		{Name: "factory", GoOn: true, Do: func(ctx context.Context) error { return s.core.openFactory(ctx) }},
+		{Name: "last_end", GoOn: true, Do: func(ctx context.Context) error { return s.core.peers.CameOn(ctx) }},
+		{Name: "hold", GoOn: true, Do: func(ctx context.Context) error { return s.core.peers.StayHeld(ctx) }},
 	}
 }
 
@@ -102,7 +101,7 @@ func (s *start) tell(t stages.Took) {
 		}
 		m.Stages = append(m.Stages, line)
 	}
-	m.Over = s.core != nil && len(m.Stages) == len(s.before())+len(s.running())
+	m.Over = s.core != nil && len(m.Stages) == len(s.before())+len(s.core.how.before)+len(s.running())
 	if err := s.srv.Publish(&m); err != nil {
 		s.log.Error("publish", logging.Err, err) // a bug of ours: values are made to fit
 	}
@@ -149,14 +148,15 @@ func (s *start) services() []runner.Service {
 	if s.recorder != nil {
 		services = append(services, runner.Service{Name: "recorder", Run: s.recorder.run})
 	}
-	return append(services,
-		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return s.srv.Serve(ctx, c.handlers(ctx)) }},
-		runner.Service{Name: "reporter", Run: c.report},
-		runner.Service{Name: "deck", Run: c.deck.run},
+	services = append(services,
+		runner.Service{Name: "corelink", Run: func(ctx context.Context) error { return s.srv.Serve(ctx, c.peers.Handlers(ctx)) }},
+		runner.Service{Name: "reporter", Run: c.peers.Report},
+		runner.Service{Name: "answers", Run: c.peers.Run},
 		runner.Service{Name: "thermometer", Run: c.watchHeat},
 		runner.Service{Name: "processor clock", Run: c.capClock},
-		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return s.super.Run(ctx, kickEvery, c.healthy) }},
-		runner.Service{Name: "inertial sensors", Run: c.imu.Run},
+		runner.Service{Name: "watchdog", Run: func(ctx context.Context) error { return s.super.Run(ctx, kickEvery, c.healthy) }})
+	services = append(services, c.how.services...)
+	return append(services,
 		runner.Service{Name: "start", Run: s.await},
 		runner.Service{Name: "core", Run: c.run, Fatal: true},
 	)

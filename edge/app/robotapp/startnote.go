@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"kennel/edge/body"
+	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/durable"
 	"kennel/infra/logging"
@@ -57,7 +58,7 @@ func (n *startNote) write(dir string) error {
 }
 
 // startProblems is what a body's first frame says of its battery, its temperature and its self tests.
-func startProblems(s *body.Sense) (problems []string) {
+func startProblems(s *corelink.State) (problems []string) {
 	for _, f := range []struct {
 		flag body.Power
 		text string
@@ -67,7 +68,7 @@ func startProblems(s *body.Sense) (problems []string) {
 		{body.ShutdownImminent, "the body is about to cut the power"},
 		{body.Overheated, fmt.Sprintf("overheated: %.0f degrees Celsius", s.Temperature)},
 	} {
-		if s.Power.Has(f.flag) {
+		if body.Power(s.Power).Has(f.flag) {
 			problems = append(problems, f.text)
 		}
 	}
@@ -77,15 +78,12 @@ func startProblems(s *body.Sense) (problems []string) {
 	return problems
 }
 
-// checkStart looks at the first frame of the body, once a start.
-func (r *reporter) checkStart(ctx context.Context) {
-	if s := &r.snap.Sense; !r.checked && s.At > 0 {
-		r.checked = true
-		problems := startProblems(s)
-		for _, p := range problems {
-			r.c.log.WarnContext(ctx, "the body did not start well", "problem", p)
-		}
-		r.c.noteStart(ctx, func(n *startNote) { n.problems = problems })
-		settle(r.c.firstLook, problem(problems))
+// firstFrame looks at the first measurement of the body, once a start.
+func (c *core) firstFrame(ctx context.Context, s *corelink.State) {
+	problems := startProblems(s)
+	for _, p := range problems {
+		c.log.WarnContext(ctx, "the body did not start well", "problem", p)
 	}
+	c.noteStart(ctx, func(n *startNote) { n.problems = problems })
+	settle(c.firstLook, problem(problems))
 }

@@ -15,6 +15,7 @@ import (
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/rt/rtlinux"
+	"kennel/edge/sim/uart"
 	"kennel/infra/cli"
 )
 
@@ -165,7 +166,7 @@ program with a good signature; after any other file the board has none to run un
 
 // servePad lets the factory's serial line on b's charging pad be at path, like serveIMU (VEC-CLI-01, VEC-HW-22).
 func servePad(ctx context.Context, b *vectorsim.Board, path string) (_ context.Context, stop func() error, _ error) {
-	pty, err := vectorsim.OpenPTY()
+	pty, err := uart.OpenPTY()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -218,7 +219,7 @@ const pressUsage = "how long somebody holds the button when the power first come
 
 // onPTY runs b behind a pseudo-terminal that link names.
 func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {
-	pty, err := vectorsim.OpenPTY()
+	pty, err := uart.OpenPTY()
 	if err != nil {
 		return err
 	}
@@ -241,7 +242,7 @@ func onSocket(ctx context.Context, b *vectorsim.Board, path string, again time.D
 		return fmt.Errorf("-socket: %w", err)
 	}
 	defer dir.Close() // the socket has its own
-	line, err := vectorsim.ListenSocket(dir, filepath.Base(path))
+	line, err := uart.ListenSocket(dir, filepath.Base(path))
 	if err != nil {
 		return fmt.Errorf("-socket: %w", err)
 	}

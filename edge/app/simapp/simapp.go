@@ -25,10 +25,11 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 		Short: "Simulated robots: the same programs as on a real one, with a simulated body",
 		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt
   robotsim robot -root ./r1
+  robotsim poke touch -root ./r1
   robotsim vector-board -pty /tmp/ttyHS0
   robotsim fleet -n 200 -root ./fleet -api https://localhost:8443 -ca root.crt -token-file operator.token`,
 	}
-	root.AddCommand(makeCommand(), robotCommand(getenv), boardCommand(), firmwareCommand(), fleetCommand())
+	root.AddCommand(makeCommand(), robotCommand(getenv), pokeCommand(), boardCommand(), firmwareCommand(), fleetCommand())
 	cli.AddOutput(root)
 	return cli.Main(root, args, getenv, stdout, stderr)
 }

@@ -14,6 +14,9 @@ const (
 	maxSpeed  = 127 // VEL2's largest step, 20 mm/s each (AMIGO-CMD-32)
 	stepSpeed = 0.020
 	radius    = 0.050 // m, of a wheel (AMIGO-POS-03)
+
+	ticksPerTurn = 9550                               // of a wheel (AMIGO-POS-03)
+	track        = 23310. / ticksPerTurn * 2 * radius // m, between the wheels (AMIGO-POS-04)
 )
 
 // Sonars are the bearings of AmigOS's sonars in degrees, counter-clockwise from the front, by AmigOS's number (AMIGO-SON-02). AmigOS

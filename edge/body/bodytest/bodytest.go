@@ -135,7 +135,7 @@ func within(t *testing.T, what string, got, lo, hi float64) {
 func countsForward(t *testing.T, b body.Body) {
 	var s body.Sense
 	var last body.Sense
-	for i := range 50 {
+	for i := range 20 {
 		before := mono.Now()
 		Next(t, b, &s)
 		if s.At < before || s.At > mono.Now() {
@@ -226,6 +226,11 @@ func movesAndHalts(t *testing.T, b body.Body) {
 			continue
 		}
 		var still, act body.Act
+		for k, other := range d.Drives {
+			if other.Takes == body.Level { // whatever can be without power has it
+				act.Set(k, body.Level, 1)
+			}
+		}
 		act.Set(i, g, v)
 		start := Until(t, b, &still, "the first frame", func(*body.Sense) bool { return true })
 		Until(t, b, &act, drive.Device+" moves", func(s *body.Sense) bool { return s.Values[channel] != start.Values[channel] })
@@ -233,7 +238,7 @@ func movesAndHalts(t *testing.T, b body.Body) {
 		// Halt may be lost on the way like any frame: what counts is that repeating it ends the motion for good.
 		var s body.Sense
 		quiet, position := 0, math.NaN()
-		for deadline := mono.Now() + patience; quiet < 20; {
+		for deadline := mono.Now() + patience; quiet < 10; {
 			if err := b.Halt(); err != nil {
 				t.Fatalf("Halt: %v", err)
 			}
@@ -274,7 +279,7 @@ func allocatesNothing(t *testing.T, b body.Body) {
 	for i, drive := range b.Describe().Drives {
 		a.Set(i, drive.Takes&-drive.Takes, 0)
 	}
-	if n := testing.AllocsPerRun(50, func() {
+	if n := testing.AllocsPerRun(20, func() {
 		_ = b.Read(&s, mono.Now()+patience)
 		_ = b.Write(&a)
 		_ = b.Read(&s, 0)

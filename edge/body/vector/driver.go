@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/body/port"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/faultcode"
 )
@@ -14,7 +15,7 @@ import (
 // Config says how to reach a body. The zero value of all but Device works.
 type Config struct {
 	Device      string        // the tty; on a robot DefaultDevice below its root
-	Port        Port          // instead of that tty, which Device then only names; the driver closes it
+	Port        port.Port     // instead of that tty, which Device then only names; the driver closes it
 	Baud        int           // bit/s; 0: DefaultBaud
 	Timeout     time.Duration // how long Open waits for the body; 0: 5 s (own default)
 	Calibration Calibration   // zero: DefaultCalibration
@@ -65,7 +66,7 @@ const tailSize = spine.MaxFrame
 // Driver is a Vector body behind a tty: a body.Body that counts (body.Linked). One goroutine at a time.
 type Driver struct {
 	device  string
-	port    Port
+	port    port.Port
 	parser  *spine.Parser
 	conv    converter
 	sensors Sensors
@@ -118,12 +119,12 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	p := cfg.Port
 	if p == nil {
-		t, err := openPort(cfg.Device, cfg.Baud, cfg.HoldProcessor)
+		t, err := port.Open(ctx, cfg.Device, cfg.Baud, cfg.HoldProcessor)
 		if err != nil {
 			return nil, fmt.Errorf("vector: %w", err)
 		}
 		p = t
-		if t.socket && cfg.Calibration.ChargerOff|cfg.Calibration.SensorsOff == 0 {
+		if t.Baud() == 0 && cfg.Calibration.ChargerOff|cfg.Calibration.SensorsOff == 0 {
 			cfg.Calibration.ChargerOff, cfg.Calibration.SensorsOff = SimChargerOff, SimSensorsOff // only a simulated body has a socket
 		}
 	}

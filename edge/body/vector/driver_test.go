@@ -20,20 +20,21 @@ import (
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/faultcode"
+	"kennel/edge/sim/uart"
 )
 
 // rig is a simulated board on a real pseudo-terminal.
 type rig struct {
 	*vectorsim.Board
 	t    *testing.T
-	pty  *vectorsim.PTY
+	pty  *uart.PTY
 	stop func() // takes the board off the wire, as if its cable were pulled
 	end  chan error
 }
 
 func newRig(t *testing.T, cfg vectorsim.Config) *rig {
 	t.Helper()
-	pty, err := vectorsim.OpenPTY()
+	pty, err := uart.OpenPTY()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +476,7 @@ func TestOpenSaysWhatItHeard(t *testing.T) {
 	brief := func(path string) vector.Config { return vector.Config{Device: path, Timeout: 300 * time.Millisecond} }
 
 	t.Run("nobody", func(t *testing.T) {
-		pty, err := vectorsim.OpenPTY()
+		pty, err := uart.OpenPTY()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -493,7 +494,7 @@ func TestOpenSaysWhatItHeard(t *testing.T) {
 		}
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		pty, err := vectorsim.OpenPTY()
+		pty, err := uart.OpenPTY()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -641,7 +642,7 @@ func TestTapSeesEveryFrame(t *testing.T) {
 }
 
 func BenchmarkStep(b *testing.B) {
-	pty, err := vectorsim.OpenPTY()
+	pty, err := uart.OpenPTY()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/body/port"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	"kennel/edge/body/vector/vectorsim"
@@ -78,7 +79,7 @@ func firmware(t testing.TB, version string, size int) *vector.Firmware {
 	return fw
 }
 
-func openOn(t testing.TB, p vector.Port, fw *vector.Firmware, change ...func(*vector.Config)) (*vector.Driver, error) {
+func openOn(t testing.TB, p port.Port, fw *vector.Firmware, change ...func(*vector.Config)) (*vector.Driver, error) {
 	t.Helper()
 	cfg := vector.Config{Device: "simulated", Port: p, Firmware: fw}
 	for _, fn := range change {

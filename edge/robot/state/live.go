@@ -19,9 +19,9 @@ type Write struct {
 // Sink takes what is written and called: the loop's mailbox on a robot. It is asked for slots that hold a value of their own only; what
 // stands for another (val, angle, the val of an RGBLed) has been worked out before.
 type Sink interface {
-	// Set asks for all these values together, or for none if it fails, and leaves in each what is taken: the closest the device can do
-	// (GOSTAI-IF-14.8).
-	Set(writes []Write) error
+	// Set asks for all these values together, or for none if it fails. A sink that knows what is taken, the closest the device can do
+	// (GOSTAI-IF-14.8), leaves it in each write and returns taken(); one that learns it later keeps both for then and returns nothing.
+	Set(writes []Write, taken func() robot.Value) (robot.Value, error)
 	// Call runs a method, or begins it where somebody else tells how it ends.
 	Call(ctx context.Context, r *robot.Ref, args []robot.Value) (robot.Value, error)
 }
@@ -232,7 +232,7 @@ func (l *Live) stored(r *robot.Ref, snap *Snapshot) (robot.Value, time.Duration,
 	return robot.Value{}, 0, fmt.Errorf("%s: %w", r, ErrUnknown)
 }
 
-// Write gives name a value and returns what was taken, so that a limit or the closest possible value shows. A group gives every member the
+// Write gives name a value and returns what its sink says was taken, so that a limit or the closest possible value shows. A group gives every member the
 // same value, or with a list each its own, in the order in which it reads (GOSTAI-LOC-13).
 func (l *Live) Write(name string, v robot.Value) (robot.Value, error) {
 	target, err := l.board.tree.Lookup(name)
@@ -280,17 +280,16 @@ func (l *Live) WriteTarget(target robot.Target, v robot.Value) (robot.Value, err
 		firsts[i], backs[i] = len(writes), back
 		writes = append(writes, w...)
 	}
-	if err := l.sink.Set(writes); err != nil {
-		return robot.Value{}, err
-	}
-	taken := make([]robot.Value, len(refs))
-	for i, back := range backs {
-		taken[i] = back(writes[firsts[i]:])
-	}
-	if len(taken) == 1 {
-		return taken[0], nil
-	}
-	return robot.L(taken...), nil
+	return l.sink.Set(writes, func() robot.Value {
+		taken := make([]robot.Value, len(refs))
+		for i, back := range backs {
+			taken[i] = back(writes[firsts[i]:])
+		}
+		if len(taken) == 1 {
+			return taken[0]
+		}
+		return robot.L(taken...)
+	})
 }
 
 // resolve returns what has to be set for r to become v, and how to tell from what is taken of that what r becomes.

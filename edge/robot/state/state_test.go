@@ -25,9 +25,9 @@ type bench struct {
 	err   error
 }
 
-func (b *bench) Set(writes []Write) error {
+func (b *bench) Set(writes []Write, taken func() robot.Value) (robot.Value, error) {
 	if b.err != nil {
-		return b.err
+		return robot.Value{}, b.err
 	}
 	b.sets++
 	for i := range writes {
@@ -40,7 +40,7 @@ func (b *bench) Set(writes []Write) error {
 		b.board.Set(w.Ref.ID, w.Value.Number, b.now)
 	}
 	b.board.Publish(b.now)
-	return nil
+	return taken(), nil
 }
 
 func (b *bench) Call(ctx context.Context, r *robot.Ref, args []robot.Value) (robot.Value, error) {

@@ -9,7 +9,10 @@ import (
 // Own defaults of a hand and of a fall.
 const (
 	liftTime   = 0.5  // s from the floor into the hand
-	liftHeight = 0.2  // m
+	liftHeight = 0.2  // m; higher takes longer, with the same acceleration
+	pushTime   = 0.5  // s
+	shakeG     = 2    // peak
+	shakeRate  = 5    // Hz
 	tipTime    = 0.4  // s for a quarter turn
 	impactTime = 0.02 // s
 	impactG    = 8
@@ -17,7 +20,8 @@ const (
 
 // hand is what moves the robot other than its treads.
 type hand struct {
-	since       float64 // s, of a lift or a fall
+	since       float64 // s, of a lift, a push or a fall
+	height      float64 // m, of the lift
 	drop        float64 // m, of the fall
 	impact      float64 // s that are left of it
 	pitch, roll float64 // where it turns to
@@ -25,17 +29,21 @@ type hand struct {
 	lying       Posture // how it will lie when it has fallen
 	turn        float64 // rad that a hand still turns it on its treads
 	turning     float64 // rad/s
+	push        Vec     // m, by which a hand pushes it on its treads
+	shaking     float64 // s that a hand still shakes it
 }
 
 // PickUp takes the robot off the floor, or from where it lies; in the hand it turns upright. A robot that falls cannot be caught.
-func (w *World) PickUp() error {
+func (w *World) PickUp() error { return w.lift(liftHeight) }
+
+func (w *World) lift(height float64) error {
 	if w.posture == Falling {
 		return fmt.Errorf("world: the robot is falling, want it at rest")
 	}
 	if w.posture != InHand {
 		w.posture, w.below = InHand, false
 		w.feel.height = 0
-		w.hand = hand{rate: math.Pi / 2 / tipTime}
+		w.hand = hand{height: height, rate: math.Pi / 2 / tipTime}
 	}
 	return nil
 }
@@ -116,6 +124,36 @@ func (w *World) slide(s float64) {
 	}
 }
 
+// shove moves a robot that a hand pushes, for s seconds. What is in the way ends the push.
+func (w *World) shove(s float64) {
+	h := &w.hand
+	if h.push == (Vec{}) {
+		return
+	}
+	was, _ := ease(h.since / pushTime)
+	is, _ := ease((h.since + s) / pushTime)
+	way := h.push.times(is - was)
+	n := math.Ceil(way.norm() / fineness)
+	for range int(n) {
+		v := w.pose.place().plus(way.times(1 / n))
+		if w.blocked = !w.enter(Pose{v[0], v[1], w.pose[2]}); w.blocked {
+			break
+		}
+	}
+	if w.blocked || is == 1 {
+		h.push = Vec{}
+	}
+}
+
+// ease goes from rest to rest while t goes from 0 to 1: it returns the share of the way and, in ways by the square of the time, the acceleration.
+func ease(t float64) (share, bend float64) {
+	if t >= 1 {
+		return 1, 0
+	}
+	t2, t3 := float64(t*t), float64(t*t*t)
+	return float64(10*t3) - float64(15*t2*t2) + float64(6*t2*t3), float64(60*t) - float64(180*t2) + float64(120*t3)
+}
+
 // PutOnCharger stands the robot in the charger.
 func (w *World) PutOnCharger() error { return w.putBefore(0) }
 
@@ -170,14 +208,10 @@ func (w *World) carry(s float64) {
 	w.feel.rise = 0
 	switch w.posture {
 	case InHand:
-		// From rest to rest, with the acceleration that belongs to it.
-		if t := h.since / liftTime; t < 1 {
-			t2, t3 := float64(t*t), float64(t*t*t)
-			w.feel.height = float64(liftHeight * (float64(10*t3) - float64(15*t2*t2) + float64(6*t2*t3)))
-			w.feel.rise = float64(liftHeight / (liftTime * liftTime) * (float64(60*t) - float64(180*t2) + float64(120*t3)))
-		} else {
-			w.feel.height = liftHeight
-		}
+		t := math.Sqrt(h.height/liftHeight) * liftTime
+		share, bend := ease(h.since / t)
+		w.feel.height, w.feel.rise = float64(h.height*share), float64(h.height/float64(t*t)*bend)
+		h.shaking = max(0, h.shaking-s)
 	case Falling:
 		w.feel.height = -float64(Gravity / 2 * float64(h.since*h.since))
 		w.feel.rise = -Gravity

@@ -17,6 +17,7 @@ type feel struct {
 	pitch, roll  float64
 	turning      [2]float64 // rad/s, of pitch and roll
 	speed        float64    // m/s ahead
+	across       float64    // m/s to the left, of a push
 	now          Inertia
 }
 
@@ -26,7 +27,7 @@ const mostAccel = 16 * Gravity
 func (f *feel) still() { *f = feel{now: Inertia{Accel: [3]float64{0, 0, Gravity}}} }
 
 // down is a robot that was set on its treads: its height and speed are none, its attitude follows.
-func (f *feel) down() { f.height, f.rise, f.speed = 0, 0, 0 }
+func (f *feel) down() { f.height, f.rise, f.speed, f.across = 0, 0, 0, 0 }
 
 // turnTo turns towards an attitude by most rad in s seconds.
 func (f *feel) turnTo(pitch, roll, most, s float64) {
@@ -52,8 +53,12 @@ func (w *World) sense(s float64, before Pose) {
 	if w.posture != OnTreads {
 		ahead, yaw = 0, 0
 	}
-	along, aside := (ahead-f.speed)/s, float64(ahead*yaw)
-	f.speed = ahead
+	across := 0.0 // treads take it nowhere else
+	if w.hand.push != (Vec{}) {
+		across = v.dot(Vec{-sin, cos}) / s
+	}
+	along, aside := (ahead-f.speed)/s, float64(ahead*yaw)+(across-f.across)/s
+	f.speed, f.across = ahead, across
 	if w.posture == Falling {
 		along = 0
 	}
@@ -72,6 +77,9 @@ func (w *World) sense(s float64, before Pose) {
 	shaken, shaky := w.robot.InertialNoise, w.robot.GyroNoise
 	if w.posture == InHand {
 		shaken, shaky = both(shaken, w.robot.HandAccel), both(shaky, w.robot.HandRate)
+	}
+	if w.hand.shaking > 0 {
+		f.now.Accel[1] += float64(shakeG * Gravity * math.Sin(float64(2*math.Pi*shakeRate*w.hand.since)))
 	}
 	for i := range 3 {
 		f.now.Accel[i] = min(max(f.now.Accel[i]+float64(shaken*w.rng.NormFloat64()), -mostAccel), mostAccel)

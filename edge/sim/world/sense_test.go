@@ -92,3 +92,36 @@ func TestTurn(t *testing.T) {
 		t.Error("turned on its treads in a hand")
 	}
 }
+
+// TestEcho: the nearest surface in the cone answers, one that is met at a slant does not (AMIGO-OPEN-16).
+func TestEcho(t *testing.T) {
+	const deg = math.Pi / 180
+	wall := func(x, y, length, slant float64) Wall {
+		c, s := math.Cos(slant+math.Pi/2)*length/2, math.Sin(slant+math.Pi/2)*length/2
+		return Wall{From: Vec{x - c, y - s}, To: Vec{x + c, y + s}}
+	}
+	none := math.Inf(1)
+	for _, tt := range []struct {
+		name string
+		m    Map
+		at   Mount
+		want float64
+	}{
+		{"head on", Map{Walls: []Wall{wall(2, 0, 1, 0)}}, Mount{}, 2},
+		{"from the sonar's place", Map{Walls: []Wall{wall(2, 0, 1, 0)}}, Mount{X: 0.15}, 1.85},
+		{"to the side", Map{Walls: []Wall{{From: Vec{-1, 1}, To: Vec{1, 1}}}}, Mount{Y: 0.1, Yaw: 90 * deg}, 0.9},
+		{"a turned sonar meets the wall head on at its edge", Map{Walls: []Wall{wall(2, 0, 9, 0)}}, Mount{Yaw: 7.5 * deg}, 2},
+		{"slanted by 59 degrees", Map{Walls: []Wall{wall(1, 0, 0.02, 59*deg)}}, Mount{}, 1},
+		{"slanted by 61 degrees", Map{Walls: []Wall{wall(1, 0, 0.02, 61*deg)}}, Mount{}, none},
+		{"a slanted surface hides what is behind it", Map{Walls: []Wall{wall(1, 0, 3, 70*deg), wall(2, 0, 1, 0)}}, Mount{}, none},
+		{"at the edge of the cone", Map{Walls: []Wall{wall(2, 0.2, 0.2, 0)}}, Mount{}, 2 / math.Cos(3.75*deg)},
+		{"beside the cone", Map{Walls: []Wall{wall(2, 0.4, 0.2, 0)}}, Mount{}, none},
+		{"a post", Map{Objects: []Object{{Shape: "disc", At: Pose{1, 0, 0}, Radius: 0.05, Fixed: true}}}, Mount{}, 0.95},
+		{"below the sonar", Map{Walls: []Wall{{From: Vec{1, -1}, To: Vec{1, 1}, Height: 0.05}}}, Mount{Z: 0.1}, none},
+		{"nothing", Map{}, Mount{}, none},
+	} {
+		if got := with(t, &tt.m).Echo(tt.at, 15*deg, 60*deg); got != tt.want && math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%s: %v m, want %v", tt.name, got, tt.want)
+		}
+	}
+}

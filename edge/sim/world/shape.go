@@ -152,19 +152,20 @@ func nearest(a, b, v Vec) Vec {
 	return a.plus(d.times(min(max(a.to(v).dot(d)/l, 0), 1)))
 }
 
-// hit returns how far along the unit vector dir a ray from origin meets s; +Inf: not at all. A ray that begins inside meets it at once.
-func (s *shape) hit(origin, dir Vec) float64 {
-	best := math.Inf(1)
+// hit returns how far along the unit vector dir a ray from origin meets s, +Inf: not at all, and the cosine of its angle from head on. A ray
+// that begins inside meets it at once.
+func (s *shape) hit(origin, dir Vec) (way, straight float64) {
+	best, cos := math.Inf(1), 1.0
 	if s.n > 2 && inside(s.corner[:s.n], origin) {
-		return 0
+		return 0, 1
 	}
 	for i := range s.edges() {
 		a, b := s.edge(i)
 		if s.n > 1 {
 			d, r := a.to(b), origin.to(a)
 			if c := dir.cross(d); c != 0 {
-				if t, u := r.cross(d)/c, r.cross(dir)/c; t >= 0 && u >= 0 && u <= 1 {
-					best = min(best, t)
+				if t, u := r.cross(d)/c, r.cross(dir)/c; t >= 0 && u >= 0 && u <= 1 && t < best {
+					best, cos = t, math.Abs(c)/d.norm()
 				}
 			}
 		}
@@ -172,12 +173,12 @@ func (s *shape) hit(origin, dir Vec) float64 {
 			r := origin.to(a)
 			along, c := r.dot(dir), r.dot(r)-float64(s.round*s.round)
 			if c <= 0 {
-				return 0
+				return 0, 1
 			}
-			if q := float64(along*along) - c; q >= 0 && along >= 0 {
-				best = min(best, along-math.Sqrt(q))
+			if q := float64(along*along) - c; q >= 0 && along >= 0 && along-math.Sqrt(q) < best {
+				best, cos = along-math.Sqrt(q), math.Sqrt(q)/s.round
 			}
 		}
 	}
-	return best
+	return best, cos
 }

@@ -296,6 +296,7 @@ func (w *World) Step(dt time.Duration, left, right float64) (l, r float64) {
 	if w.posture == OnTreads && !w.below && s > 0 {
 		l, r = w.drive(l, r)
 		w.slide(s)
+		w.shove(s)
 		w.lookDown()
 	}
 	w.carry(s)
@@ -433,20 +434,12 @@ func (w *World) Range() float64 {
 	sin, cos := math.Sincos(w.pose[2] + m.Yaw)
 	origin, dir, z := w.pose.At(Vec{m.X, m.Y}), Vec{cos, sin}, m.Z+w.feel.height
 	best := math.Inf(1)
-	look := func(s *shape) {
-		t := s.hit(origin, dir)
+	w.things(func(s *shape) {
+		t, _ := s.hit(origin, dir)
 		if h := z - float64(t*sinP/cosP); t < best && h <= s.height && h >= 0 {
 			best = t
 		}
-	}
-	for i := range w.fixed {
-		look(&w.fixed[i])
-	}
-	for i := range w.m.Objects {
-		if !w.gone[i] && !w.m.Objects[i].Fixed {
-			look(&w.outline[i])
-		}
-	}
+	})
 	if sinP > 0 {
 		if t := z * cosP / sinP; t < best && !w.Cliff(origin.plus(dir.times(t))) {
 			best = t
@@ -457,6 +450,44 @@ func (w *World) Range() float64 {
 		return 0
 	}
 	return d
+}
+
+// things calls look for each shape around the robot.
+func (w *World) things(look func(*shape)) {
+	for i := range w.fixed {
+		look(&w.fixed[i])
+	}
+	for i := range w.m.Objects {
+		if !w.gone[i] && !w.m.Objects[i].Fixed {
+			look(&w.outline[i])
+		}
+	}
+}
+
+// echoRays is how many rays fill the cone of an Echo.
+const echoRays = 5
+
+// Echo returns the distance in metres that a sonar at m measures, +Inf without an echo. An echo comes from the nearest surface in a level cone of
+// so many radians; a surface that a ray meets at more than glance from head on sends it elsewhere (AMIGO-OPEN-16).
+func (w *World) Echo(m Mount, cone, glance float64) float64 {
+	nearest, least := math.Inf(1), math.Cos(glance)
+	if w.below || w.posture != OnTreads && w.posture != InHand {
+		return nearest
+	}
+	origin, z := w.pose.At(Vec{m.X, m.Y}), m.Z+w.feel.height
+	for i := range echoRays {
+		sin, cos := math.Sincos(w.pose[2] + m.Yaw + float64(cone*(float64(i)/(echoRays-1)-0.5)))
+		way, straight := math.Inf(1), 0.0
+		w.things(func(s *shape) {
+			if t, c := s.hit(origin, Vec{cos, sin}); t < way && z <= s.height {
+				way, straight = t, c
+			}
+		})
+		if straight >= least {
+			nearest = min(nearest, way)
+		}
+	}
+	return nearest
 }
 
 // Map returns what the world was made of.

@@ -12,6 +12,8 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/rt/rtlinux"
+	"kennel/edge/sim/uart"
 )
 
 // bench is a board without a wire: the test is its clock and its head.
@@ -565,7 +567,7 @@ func FuzzBoard(f *testing.F) {
 func TestRunKeepsItsRhythm(t *testing.T) {
 	for name, onWire := range map[string]func(t *testing.T, b *Board) func(context.Context) error{
 		"pseudo-terminal": func(t *testing.T, b *Board) func(context.Context) error {
-			pty, err := OpenPTY()
+			pty, err := uart.OpenPTY()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -635,14 +637,12 @@ type lateLine struct {
 	after func()
 }
 
-func (l *lateLine) read() ([]byte, error) {
+func (l *lateLine) Read() ([]byte, error) {
 	switch l.turns++; l.turns {
 	case 1:
 		return l.head, nil
 	case 2: // it has begun to move
-		if err := (&Config{}).sleepUntil(l.until); err != nil {
-			return nil, err
-		}
+		rtlinux.Clock{}.SleepUntil(l.until)
 		_, l.gyro = l.look()
 	case 4:
 		l.after()
@@ -650,7 +650,7 @@ func (l *lateLine) read() ([]byte, error) {
 	return nil, nil
 }
 
-func (l *lateLine) write([]byte) (bool, error) { return true, nil }
+func (l *lateLine) Write([]byte) (bool, error) { return true, nil }
 
 // drives is a frame that gives the left tread all the power.
 func drives(t *testing.T) []byte {

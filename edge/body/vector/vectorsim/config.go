@@ -111,7 +111,8 @@ const (
 	floorCounts      = 600 // a cliff sensor over a floor
 	touchCounts      = 500 // an untouched back
 	touchSaturated   = 4095
-	touchOnCharger   = 120       // what the charger's contacts add to it (VEC-HW-16)
+	touchFinger      = 1000      // what a finger adds to it
+	touchOnCharger   = 120       // the charger's contacts (VEC-HW-16)
 	touchInHand      = 60        // a hand round the body
 	touchHumid       = 40        // what the weather adds or takes at the most,
 	touchWeather     = time.Hour // from dry to damp and back

@@ -8,6 +8,7 @@ import (
 
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/sim/uart"
 )
 
 // The charging pad as the factory's serial line: one pin at 115,200 bit/s, so 59 characters a period at most; a frame holds 32 (VEC-CLI-01 to 04).
@@ -54,19 +55,19 @@ func (b *Board) PadRead() string {
 
 // ServePad is the wire on the pad, until ctx ends (nil): each period what came over it goes in, and what the board says goes out.
 func (b *Board) ServePad(ctx context.Context, pin syscall.Conn) error {
-	w, err := newWire(pin)
+	w, err := uart.NewWire(pin)
 	if err != nil {
 		return fmt.Errorf("vectorsim: pad: %w", err)
 	}
 	tick := time.NewTicker(vector.Period)
 	defer tick.Stop()
 	for {
-		in, err := w.read()
+		in, err := w.Read()
 		if err != nil {
 			return fmt.Errorf("vectorsim: pad: %w", err)
 		}
 		b.PadWrite(string(in))
-		if _, err := w.write([]byte(b.PadRead())); err != nil {
+		if _, err := w.Write([]byte(b.PadRead())); err != nil {
 			return fmt.Errorf("vectorsim: pad: %w", err)
 		}
 		select {

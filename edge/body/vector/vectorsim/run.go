@@ -2,16 +2,15 @@ package vectorsim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 	"kennel/edge/body/vector"
 	"kennel/edge/rt/rtlinux"
+	"kennel/edge/sim/uart"
 )
 
 // Run turns the power on and speaks over wire, the master of a pseudo-terminal or a socket, until ctx ends (nil), the head shuts the
@@ -22,27 +21,41 @@ import (
 // time for longer, its world stood still as well: hardware is never without a processor, and a body that went on with nobody at the helm
 // would end where no real one does.
 func (b *Board) Run(ctx context.Context, wire syscall.Conn) error {
-	w, err := newWire(wire)
+	w, err := uart.NewWire(wire)
 	if err != nil {
 		return fmt.Errorf("vectorsim: %w", err)
 	}
 	return b.run(ctx, w)
 }
 
-// line is the board's end of a wire; neither call waits.
-type line interface {
-	read() ([]byte, error)                // what has arrived
-	write(b []byte) (whole bool, _ error) // what it does not take is lost
+// RunOn is Run with a socket as the line. What a head said to a board without power is lost.
+func (b *Board) RunOn(ctx context.Context, s *uart.Socket) error {
+	if err := s.Discard(); err != nil {
+		return fmt.Errorf("vectorsim: read: %w", err)
+	}
+	return b.run(ctx, s)
 }
 
-func (b *Board) run(ctx context.Context, w line) error {
+func (b *Board) run(ctx context.Context, w uart.Line) error {
+	timer, err := rawio.NewTimer()
+	if err != nil {
+		return fmt.Errorf("vectorsim: %w", err)
+	}
+	defer timer.Close() // nothing waits for it
+	sleep := timer.SleepUntil
+	if b.cfg.HoldProcessor {
+		sleep = func(t time.Duration) error {
+			rtlinux.Clock{}.SleepUntil(t)
+			return nil
+		}
+	}
 	b.powerOn()
 	defer b.powerOff()
 	defer b.turn(0, 0)
 	var out []byte
 	next := mono.Now() + vector.Period
 	for ctx.Err() == nil {
-		if err := b.cfg.sleepUntil(next); err != nil {
+		if err := sleep(next); err != nil {
 			return fmt.Errorf("vectorsim: sleep: %w", err)
 		}
 		periods := 1 + max(0, mono.Now()-next)/vector.Period
@@ -51,13 +64,13 @@ func (b *Board) run(ctx context.Context, w line) error {
 		b.turn(due, uint64(max(0, periods-mostAtOnce)))
 		periods = min(periods, mostAtOnce)
 
-		in, err := w.read()
+		in, err := w.Read()
 		if err != nil {
 			return fmt.Errorf("vectorsim: read: %w", err)
 		}
 		var end error
 		out, end = b.tick(int(periods), in, out[:0])
-		whole, err := w.write(out)
+		whole, err := w.Write(out)
 		if err != nil {
 			return fmt.Errorf("vectorsim: write: %w", err)
 		}
@@ -87,75 +100,4 @@ func (b *Board) overrun() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state.Overrun++
-}
-
-// sleepUntil waits in the kernel, in whatever thread runs this goroutine.
-func (c *Config) sleepUntil(t time.Duration) error {
-	if c.HoldProcessor {
-		rtlinux.Clock{}.SleepUntil(t)
-		return nil
-	}
-	ts := unix.NsecToTimespec(int64(t))
-	for {
-		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
-		if err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-// wire reads and writes without ever waiting, like the registers of a UART. The closures are made once, so that a period does not
-// allocate.
-type wire struct {
-	conn    syscall.RawConn
-	readFn  func(fd uintptr) bool
-	writeFn func(fd uintptr) bool
-	in, out []byte
-	n       int
-	err     error
-}
-
-func newWire(c syscall.Conn) (*wire, error) {
-	conn, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	w := &wire{conn: conn, in: make([]byte, 4096)}
-	w.readFn = func(fd uintptr) bool { w.n, w.err = unix.Read(int(fd), w.in); return true }
-	w.writeFn = func(fd uintptr) bool { w.n, w.err = unix.Write(int(fd), w.out); return true }
-	var blocking error
-	err = conn.Control(func(fd uintptr) { blocking = unix.SetNonblock(int(fd), true) })
-	return w, errors.Join(err, blocking)
-}
-
-// read returns what has arrived; a line nobody holds the other end of is silent.
-func (w *wire) read() ([]byte, error) {
-	if err := w.conn.Read(w.readFn); err != nil {
-		return nil, err
-	}
-	switch w.err {
-	case nil:
-		return w.in[:w.n], nil
-	case unix.EAGAIN, unix.EINTR, unix.EIO:
-		return nil, nil
-	}
-	return nil, w.err
-}
-
-// write reports whether the line took all of b; what it does not take is lost, as in a UART nobody listens to.
-func (w *wire) write(b []byte) (whole bool, err error) {
-	if len(b) == 0 {
-		return true, nil
-	}
-	w.out = b
-	if err := w.conn.Write(w.writeFn); err != nil {
-		return false, err
-	}
-	switch w.err {
-	case nil:
-		return w.n == len(b), nil
-	case unix.EAGAIN, unix.EINTR, unix.EIO:
-		return false, nil
-	}
-	return false, w.err
 }

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/sim/uart"
 )
 
 // newSocket returns a socket below a new folder whose path no socket address has room for, and that folder.
-func newSocket(t *testing.T) (*Socket, *os.Root) {
+func newSocket(t *testing.T) (*uart.Socket, *os.Root) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 30))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -26,7 +27,7 @@ func newSocket(t *testing.T) (*Socket, *os.Root) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	s, err := ListenSocket(root, "dev/board")
+	s, err := uart.ListenSocket(root, "dev/board")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestSocketIsALine(t *testing.T) {
 // TestSocketsName: a socket that was left there is replaced, any other file is not; only its user may open it.
 func TestSocketsName(t *testing.T) {
 	s, root := newSocket(t)
-	again, err := ListenSocket(root, "dev/board") // as after a kill
+	again, err := uart.ListenSocket(root, "dev/board") // as after a kill
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +194,10 @@ func TestSocketsName(t *testing.T) {
 	if err := root.WriteFile("dev/file", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ListenSocket(root, "dev/file"); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := uart.ListenSocket(root, "dev/file"); err == nil || !strings.Contains(err.Error(), "no socket") {
 		t.Errorf("in the place of a file: %v", err)
 	}
-	if _, err := ListenSocket(root, "../board"); err == nil {
+	if _, err := uart.ListenSocket(root, "../board"); err == nil {
 		t.Error("a socket outside the root")
 	}
 }

@@ -9,7 +9,7 @@ import (
 // lineBuffer is how much a tty holds each way; what comes beyond it is lost.
 const lineBuffer = 4096
 
-// Stepped is a board, its serial line and its time in one goroutine: a vector.Port and the clock of a loop. Time passes only while the head
+// Stepped is a board, its serial line and its time in one goroutine: a port.Port and the clock of a loop. Time passes only while the head
 // waits, a period of the board at a time: a day takes seconds, and the same head makes the same run, bit by bit. What the head sends
 // arrives in the next period.
 type Stepped struct {
@@ -90,7 +90,7 @@ func (s *Stepped) period() {
 	}
 }
 
-// Now implements vector.Port and the clock of a loop.
+// Now implements port.Port and the clock of a loop.
 func (s *Stepped) Now() time.Duration { return s.now }
 
 // SleepUntil lets the time pass until t.
@@ -101,21 +101,21 @@ func (s *Stepped) SleepUntil(t time.Duration) {
 	s.now = max(s.now, t)
 }
 
-// Read implements vector.Port.
+// Read implements port.Port.
 func (s *Stepped) Read(b []byte) (int, error) {
 	n := copy(b, s.out)
 	s.out = s.out[:copy(s.out, s.out[n:])]
 	return n, nil
 }
 
-// Write implements vector.Port.
+// Write implements port.Port.
 func (s *Stepped) Write(b []byte) (int, error) {
 	n := min(len(b), lineBuffer-len(s.in))
 	s.in = append(s.in, b[:n]...)
 	return n, nil
 }
 
-// Wait implements vector.Port.
+// Wait implements port.Port.
 func (s *Stepped) Wait(deadline time.Duration) (bool, error) {
 	for len(s.out) == 0 && s.next <= deadline {
 		s.period()
@@ -127,13 +127,13 @@ func (s *Stepped) Wait(deadline time.Duration) (bool, error) {
 	return false, nil
 }
 
-// DropOutput implements vector.Port.
+// DropOutput implements port.Port.
 func (s *Stepped) DropOutput() error {
 	s.in = s.in[:0]
 	return nil
 }
 
-// Drain implements vector.Port.
+// Drain implements port.Port.
 func (s *Stepped) Drain() error {
 	if len(s.in) > 0 {
 		s.period()
@@ -141,7 +141,7 @@ func (s *Stepped) Drain() error {
 	return nil
 }
 
-// Close implements vector.Port. The board goes on, and so does its line: the next head may use it.
+// Close implements port.Port. The board goes on, and so does its line: the next head may use it.
 func (s *Stepped) Close() error {
 	s.out = s.out[:0]
 	return nil

@@ -42,6 +42,7 @@ type world struct {
 	touch       uint16
 	weather     time.Duration // since it was as dry as it is damp
 	button      bool
+	fingers     fingers
 	prox        uint16 // mm
 	proxSample  uint16 // as last measured
 	proxSamples uint16
@@ -89,6 +90,7 @@ func (w *world) reset() {
 func (w *world) step() bool {
 	const dt = vector.Period
 	w.weather = (w.weather + dt) % touchWeather
+	w.fingers.step(dt)
 	w.move(dt)
 	w.power(dt)
 	every := proxEvery
@@ -106,6 +108,7 @@ func (w *world) step() bool {
 // rest lets one period pass without power: only the charger works, which needs no board (VEC-HW-04).
 func (w *world) rest() {
 	const dt = vector.Period
+	w.fingers.step(dt)
 	for i := range w.still {
 		w.still[i] += dt
 	}
@@ -287,7 +290,7 @@ func (w *world) report(m *spine.BodyData) {
 		m.Touch = w.jitter(uint16(min(max(int(m.Touch)+w.touchShift(), 1), touchSaturated-1)), 3)
 	}
 	m.Button = 0
-	if w.button {
+	if w.button || w.fingers.button > 0 {
 		m.Button = 1
 	}
 	m.ProxRange, m.ProxSamples = w.proxSample, w.proxSamples
@@ -303,9 +306,12 @@ func (w *world) report(m *spine.BodyData) {
 	}
 }
 
-// touchShift is what the touch wire feels beside a hand that strokes: the charger's contacts, a hand that holds, the weather (VEC-HW-16).
+// touchShift is what the touch wire feels: a finger, the charger's contacts, a hand that holds, the weather (VEC-HW-16).
 func (w *world) touchShift() int {
 	shift := 0
+	if w.fingers.back > 0 {
+		shift += touchFinger
+	}
 	if w.onCharger {
 		shift += touchOnCharger
 	}

@@ -1,0 +1,86 @@
+package robotapp
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"kennel/edge/body"
+	"kennel/edge/body/vector"
+	"kennel/edge/body/vector/imu"
+	"kennel/edge/body/vector/vectorplant"
+	"kennel/edge/control"
+	"kennel/edge/faultcode"
+	"kennel/edge/stages"
+	"kennel/infra/runner"
+)
+
+// vectorFirmware is where the program of the body's processor is, below the root; the source names the file and not its folder: own default.
+const vectorFirmware = "anki/etc/syscon.dfu"
+
+var vectorKind = Kind{
+	Device: vector.DefaultDevice,
+	Model:  func() (control.Model, error) { return vectorplant.Model(vectorplant.Default()) },
+	Fault:  func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
+	begin:  beginVector,
+}
+
+// vectorBody is what robotd does for a Vector: inertial sensors in the head, the firmware of its body, the factory's command line.
+type vectorBody struct {
+	*core
+	imu  *imu.Reader
+	firm firmware
+	cli  *vector.Factory // the factory's command line; nil: none
+	open func(ctx context.Context, cfg vector.Config) (body.Body, vector.Update, error)
+}
+
+func beginVector(c *core) (opening, error) {
+	v := &vectorBody{core: c, open: openVector}
+	cfg, err := c.cfg.inertial()
+	if err == nil {
+		v.imu, err = imu.New(cfg, c.log)
+	}
+	return opening{
+		open: v.openBody,
+		before: []stages.Stage{
+			{Name: "firmware_file", GoOn: true, Do: v.readFirmware},
+			{Name: "factory", GoOn: true, Do: v.openFactory},
+		},
+		services: []runner.Service{{Name: "inertial sensors", Run: v.imu.Run}},
+	}, err
+}
+
+// openBody opens the body and brings its firmware, if there is one, to it.
+func (v *vectorBody) openBody(ctx context.Context) (b body.Body, unwell, err error) {
+	b, up, err := v.open(ctx, vector.Config{
+		Device: v.cfg.port(), Sensors: v.imu, Timeout: openTimeout, HoldProcessor: true, Firmware: v.firm.due(), Factory: v.cli, Progress: v.progress(ctx),
+	})
+	v.updated(ctx, up, err)
+	return b, up.Err, err
+}
+
+func openVector(ctx context.Context, cfg vector.Config) (body.Body, vector.Update, error) {
+	d, err := vector.Open(ctx, cfg)
+	if err != nil {
+		var u vector.Update
+		if cfg.Firmware != nil && errors.As(err, new(*vector.UpdateError)) {
+			u.Wanted, u.Err = cfg.Firmware.String(), err
+		}
+		return nil, u, err // not a nil *Driver in an interface
+	}
+	return d, d.Update(), nil
+}
+
+// inertial says where the inertial sensors are. The robot has those that were named; of the usual ones it has those that are there.
+func (c Config) inertial() (imu.Config, error) {
+	out := imu.Config{Device: c.IMU, Expected: c.IMU != ""}
+	if !out.Expected {
+		out.Device = filepath.Join(c.Root, imu.DefaultDevice)
+	}
+	if c.IMURate == 0 {
+		return out, nil
+	}
+	var err error
+	out.Rate, err = imu.RateOf(c.IMURate)
+	return out, err
+}

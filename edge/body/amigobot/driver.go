@@ -1,0 +1,404 @@
+package amigobot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/amigobot/session"
+	"kennel/edge/body/amigobot/sip"
+	"kennel/edge/body/port"
+)
+
+// Own defaults of the driver.
+const (
+	DefaultDevice = "tcp:localhost:8101" // where clients of this robot look first (AMIGO-LINK-05)
+	DefaultBaud   = 9600
+
+	step   = 20 * time.Millisecond  // between two steps of the loop: as often as a command may go out (AMIGO-PKT-12)
+	stale  = 350 * time.Millisecond // three packets late: the robot stops until it is heard again
+	silent = 12 * time.Second       // the session connects again by itself before (AMIGO-LINK-06)
+)
+
+// Limits of the motion that the driver allows the robot, below what its motors can do (AMIGO-MOT-08). Own defaults.
+var limits = session.Limits{Speed: 0.5, Accel: 0.5, Decel: 0.5, Turn: 2, TurnAccel: 2, TurnDecel: 2}
+
+// The channels of an AmigoBot, by number.
+const (
+	chX, chY, chHeading, chControl = 0, 1, 2, 3
+	chLeft                         = 4 // speed of the left wheel, then of the right one
+	chTurn                         = 6 // position of the left wheel, then of the right one
+	chStall                        = 8
+	chMotors, chSonarOn, chMoving  = 10, 11, 12
+	chBattery                      = 13
+	chSonar                        = 14 // by AmigOS's number
+	chDigin                        = chSonar + sip.Sonars
+	chDigout                       = chDigin + 6
+	chAnalog                       = chDigout + 6
+	chGain                         = chAnalog + 5 // P, I, D of translation
+	chSessions                     = chGain + 3
+	channels                       = chSessions + 1
+)
+
+// The drives of an AmigoBot, by number.
+const (
+	drMotors = 0 // 1: on
+	drX      = 1 // robot.xSpeed and robot.yawSpeed together
+	drYaw    = 2
+	drWheel  = 3 // left, right: instead of those
+	drDigout = 5
+	drGain   = drDigout + 6
+	drives   = drGain + 3
+)
+
+// description is what never changes of an AmigoBot.
+var description = func() body.Description {
+	d := body.Description{Species: "amigo", Model: "AmigoBot", Timing: body.Timing{Step: step, Stale: stale, Silent: silent}}
+	d.Channels = append(d.Channels, body.Channel{Name: "odometry.x", Unit: "m"}, body.Channel{Name: "odometry.y", Unit: "m"},
+		body.Channel{Name: "odometry.heading", Unit: "rad"}, body.Channel{Name: "heading.goal", Unit: "rad"},
+		body.Channel{Name: "wheelL.speed", Unit: "rad/s"}, body.Channel{Name: "wheelR.speed", Unit: "rad/s"},
+		body.Channel{Name: "wheelL.position", Unit: "rad"}, body.Channel{Name: "wheelR.position", Unit: "rad"},
+		body.Channel{Name: "bumperL.pressure"}, body.Channel{Name: "bumperR.pressure"},
+		body.Channel{Name: "motors.on"}, body.Channel{Name: "sonars.on"}, body.Channel{Name: "robot.moving"}, body.Channel{Name: "battery.voltage", Unit: "V"})
+	for i := range sip.Sonars {
+		d.Channels = append(d.Channels, body.Channel{Name: fmt.Sprintf("native sonar %d", i), Unit: "m"})
+	}
+	for _, c := range []struct {
+		name, unit string
+		n          int
+	}{{"digin", "", 6}, {"digout", "", 6}, {"analog", "V", 5}} {
+		for i := range c.n {
+			d.Channels = append(d.Channels, body.Channel{Name: fmt.Sprintf("%s[%d].val", c.name, i), Unit: c.unit})
+		}
+	}
+	for _, g := range gains {
+		d.Channels = append(d.Channels, body.Channel{Name: "wheel." + g})
+	}
+	d.Channels = append(d.Channels, body.Channel{Name: "sessions"})
+	d.Drives = []body.Drive{{Device: "motors", Takes: body.Level}, {Device: "robot.xSpeed", Takes: body.Speed}, {Device: "robot.yawSpeed", Takes: body.Speed},
+		{Device: "wheelL", Takes: body.Speed}, {Device: "wheelR", Takes: body.Speed}}
+	for i := range 6 {
+		d.Drives = append(d.Drives, body.Drive{Device: fmt.Sprintf("digout[%d]", i), Takes: body.Level})
+	}
+	for _, g := range gains {
+		d.Drives = append(d.Drives, body.Drive{Device: "wheel." + g, Takes: body.Level})
+	}
+	return d
+}()
+
+// gains are the slots of a wheel that AmigOS has for both together, with the commands that set them (GOSTAI-MAP-A-02).
+var (
+	gains        = [...]string{"PGain", "IGain", "DGain"}
+	gainCommands = [...]uint8{sip.TransKP, sip.TransKI, sip.TransKV}
+)
+
+// Config says how to reach a robot. The zero value of all but Device works.
+type Config struct {
+	Device  string        // serial:/dev/ttyS0?baud=9600, tcp:host:8101, or the path of a tty or Unix socket
+	Port    port.Port     // instead of that device, which Device then only names; the driver closes it
+	Timeout time.Duration // how long Open waits for a session; 0: 15 s (own default)
+	Version string        // of AmigOS, if it is not 1.3: "1.0" measures sonars in other units (AMIGO-OPEN-15)
+}
+
+// Driver is an AmigoBot behind a line: a body.Body that counts (body.Linked). One goroutine at a time.
+type Driver struct {
+	device string
+	port   port.Port
+	client *session.Session
+	in     [512]byte
+	tail   []byte // of a command the port took only in part; goes out before anything else
+	rest   [sip.MaxFrame]byte
+
+	seen    time.Duration // the newest standard packet that Read delivered
+	seq     uint32
+	motors  bool // the robot's motors shall be on
+	sent    [drives]float64
+	was     [drives]bool // sent says something
+	full    uint64
+	refused uint64
+	broken  error // wraps body.ErrLink once the port failed or was closed
+}
+
+// Open opens the line and a session with the robot; nothing moves, and its motors are off (AMIGO-SYNC-11).
+func Open(ctx context.Context, cfg Config) (*Driver, error) {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 15 * time.Second
+	}
+	p := cfg.Port
+	if p == nil {
+		l, err := port.Open(ctx, cfg.Device, DefaultBaud, false)
+		if err != nil {
+			return nil, fmt.Errorf("amigobot: %w", err)
+		}
+		p = l
+	}
+	sc := session.Config{Limits: limits}
+	if cfg.Version == "1.0" {
+		sc.RangeFactor = 0.555
+	}
+	d := &Driver{device: cfg.Device, port: p, client: session.New(sc)}
+	d.client.Open()
+	var s body.Sense
+	for until := p.Now() + cfg.Timeout; ; {
+		err := d.Read(&s, p.Now()+step)
+		st := d.client.State()
+		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case err != nil && !errors.Is(err, body.ErrTimeout):
+		case st.Phase == session.Ready && s.At > 0:
+			for _, c := range [...]sip.Command{sip.Switch(sip.Encoder, true), sip.Int(sip.IORequest, 2)} {
+				_ = d.client.Command(c) // without them its slots are not measured, and the queue of a new session has room
+			}
+			return d, nil
+		case st.Phase == session.Lost:
+			err = st.Err
+		case p.Now() >= until:
+			err = fmt.Errorf("%w in %v (%v, SYNC%d, %d tries)", session.ErrNoAnswer, cfg.Timeout, st.Phase, st.Sync, st.Misses)
+		default:
+			continue
+		}
+		_ = d.Close() // err says more
+		return nil, fmt.Errorf("%s: %w", cfg.Device, err)
+	}
+}
+
+// Describe is body.Body.
+func (d *Driver) Describe() body.Description {
+	out := description
+	out.Firmware = "AmigOS"
+	if s := d.client.State(); s.ConfigAt > 0 {
+		out.Firmware += " " + s.Config.Serial
+	}
+	return out
+}
+
+// Identity returns what the robot says of itself (GOSTAI-MAP-A-01).
+func (d *Driver) Identity() sip.Identity { return d.client.State().Identity }
+
+// Read is body.Body: the newest standard packet, and what came beside it. It keeps the session alive; a robot that was reset is connected again.
+func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
+	s.Fresh = false
+	for {
+		if err := d.step(); err != nil {
+			return err
+		}
+		st := d.client.State()
+		if st.Phase == session.Lost {
+			return d.fail("session", st.Err)
+		}
+		if st.At > d.seen && (st.Phase == session.Ready || st.Phase == session.Opening) {
+			d.seen = st.At
+			d.seq++
+			d.fill(s, st)
+			return nil
+		}
+		ready, err := d.port.Wait(min(deadline, d.port.Now()+step))
+		if err != nil {
+			return d.fail("wait", err)
+		}
+		if !ready && d.port.Now() >= deadline {
+			return body.ErrTimeout
+		}
+	}
+}
+
+// step lets the session take what came and sends what it wants to.
+func (d *Driver) step() error {
+	if d.broken != nil {
+		return d.broken
+	}
+	for {
+		n, err := d.port.Read(d.in[:])
+		if err != nil {
+			return d.fail("read", err)
+		}
+		if err := d.send(d.client.Step(d.port.Now(), d.in[:n])); err != nil {
+			return err
+		}
+		if n < len(d.in) {
+			return nil
+		}
+	}
+}
+
+// send writes one command, whole or not at all as far as the robot can see. One that finds the port full is lost, as AMIGO-PKT-10 has it.
+func (d *Driver) send(b []byte) error {
+	if len(d.tail) > 0 {
+		n, err := d.port.Write(d.tail)
+		if err != nil {
+			return d.fail("write", err)
+		}
+		if d.tail = d.tail[n:]; len(d.tail) > 0 {
+			d.full++
+			return nil
+		}
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	n, err := d.port.Write(b)
+	switch {
+	case err != nil:
+		return d.fail("write", err)
+	case n == 0:
+		d.full++
+	default:
+		d.tail = append(d.rest[:0], b[n:]...)
+	}
+	return nil
+}
+
+// fill writes a packet as the frame that the loop carries. The robot counts nothing: every packet is the next one.
+func (d *Driver) fill(s *body.Sense, st *session.State) {
+	at := st.At
+	s.At, s.Seq, s.Epoch, s.Fresh, s.Fault = at, d.seq, uint32(st.Sessions), true, 0
+	s.Set(chX, st.X, at)
+	s.Set(chY, st.Y, at)
+	s.Set(chHeading, st.Heading, at)
+	s.Set(chControl, st.Control, at)
+	for i, v := range [...]float64{st.Left, st.Right} {
+		s.Set(chLeft+i, v/radius, at)
+	}
+	for i, on := range [...]bool{st.StallLeft, st.StallRight} {
+		s.Set(chStall+i, number(on), at)
+	}
+	for i, on := range [...]bool{st.Motors, st.SonarOn, st.Moving} {
+		s.Set(chMotors+i, number(on), at)
+	}
+	s.Set(chBattery, st.Battery, at)
+	for i, r := range st.Ranges {
+		s.Set(chSonar+i, r.Metres, r.At)
+	}
+	for i := range 6 {
+		s.Set(chDigin+i, float64(st.Digin>>i&1), at)
+		s.Set(chDigout+i, float64(st.Digout>>i&1), at)
+	}
+	for i, ticks := range [...]int32{st.Encoders.Left, st.Encoders.Right} {
+		s.Set(chTurn+i, float64(ticks)*2*math.Pi/ticksPerTurn, st.EncodersAt)
+	}
+	for i, v := range st.IO.Analog[:min(len(st.IO.Analog), 5)] {
+		s.Set(chAnalog+i, float64(v)*sip.AnalogUnit, st.IOAt)
+	}
+	for i, v := range [...]uint16{st.Config.TransKp, st.Config.TransKi, st.Config.TransKv} {
+		s.Set(chGain+i, float64(v), st.ConfigAt)
+	}
+	s.Set(chSessions, float64(st.Sessions), at)
+}
+
+// Write is body.Body. Motors that are told to be on are switched on once: whoever presses the robot's own button keeps them off until the set-point was 0.
+func (d *Driver) Write(a *body.Act) error {
+	if d.broken != nil {
+		return d.broken
+	}
+	if on := a.Goals[drMotors] == body.Level && a.Values[drMotors] > 0; on != d.motors {
+		d.motors = on
+		if d.client.Enable(on) != nil {
+			d.refused++
+			d.motors = !on // and again in the next frame
+		}
+	}
+	switch {
+	case a.Goals[drWheel] == body.Speed || a.Goals[drWheel+1] == body.Speed:
+		d.client.Wheels(speedOf(a, drWheel)*radius, speedOf(a, drWheel+1)*radius) // false while the motors come on
+	case a.Goals[drX] == body.Speed || a.Goals[drYaw] == body.Speed:
+		d.client.Velocity(speedOf(a, drX), speedOf(a, drYaw))
+	case d.client.State().Moving && d.motors:
+		d.client.Stop()
+	}
+	for i := range 6 {
+		d.change(a, drDigout+i, func(v float64) sip.Command {
+			return sip.Packed(sip.DigOut, 1<<i, byte(math.Round(min(max(v, 0), 1)))<<i)
+		})
+	}
+	for i, number := range gainCommands {
+		d.change(a, drGain+i, func(v float64) sip.Command { return sip.Int(number, int(math.Round(min(max(v, 0), math.MaxInt16)))) })
+	}
+	return d.step()
+}
+
+// change sends the command of a level that differs from the one that was sent last.
+func (d *Driver) change(a *body.Act, drive int, command func(v float64) sip.Command) {
+	v := a.Values[drive]
+	if a.Goals[drive] != body.Level || math.IsNaN(v) || d.was[drive] && d.sent[drive] == v {
+		return
+	}
+	if d.client.Command(command(v)) != nil {
+		d.refused++
+		return
+	}
+	d.was[drive], d.sent[drive] = true, v
+	if drive >= drGain { // what the robot took shows in its configuration
+		_ = d.client.Command(sip.Int(sip.GetConfig, 0))
+	}
+}
+
+// speedOf is what a drive is told; 0 without that goal.
+func speedOf(a *body.Act, drive int) float64 {
+	v := a.Values[drive]
+	if a.Goals[drive] != body.Speed || math.IsNaN(v) {
+		return 0
+	}
+	return min(max(v, -1e3), 1e3)
+}
+
+// Halt is body.Body: the robot brakes as hard as it can and its motors go off (AMIGO-MOT-10, AMIGO-MOT-11).
+func (d *Driver) Halt() error {
+	if d.broken != nil {
+		return d.broken
+	}
+	d.motors = false
+	_ = d.client.Enable(false) // it stops at once and never refuses
+	return d.step()
+}
+
+// Shutdown is body.Body: an AmigoBot cannot cut its own power.
+func (d *Driver) Shutdown() error { return d.Halt() }
+
+// Link is body.Linked.
+func (d *Driver) Link() body.Link {
+	c := &d.client.State().Counts
+	return body.Link{Frames: c.Standard, Corrupt: c.BadLength + c.BadChecksum + c.Malformed, SkippedBytes: c.Skipped, Refused: d.refused + c.Unconfirmed, Full: d.full}
+}
+
+// closeTime is how long Close lets the robot hear that the session is over; own default.
+const closeTime = 200 * time.Millisecond
+
+// Close is body.Body: the motors go off, the session is closed (AMIGO-SYNC-13), and so is the line.
+func (d *Driver) Close() error {
+	if d.port == nil {
+		return nil
+	}
+	d.client.Close()
+	for until := d.port.Now() + closeTime; d.broken == nil && d.client.State().Phase != session.Closed && d.port.Now() < until; {
+		if d.step() != nil {
+			break // the port may be the reason for closing
+		}
+		if _, err := d.port.Wait(d.port.Now() + session.Pacing); err != nil {
+			break
+		}
+	}
+	err := d.port.Close()
+	d.port = nil
+	_ = d.fail("use", errors.New("closed"))
+	if err != nil {
+		return fmt.Errorf("close %s: %w", d.device, err)
+	}
+	return nil
+}
+
+// fail ends the use of the port.
+func (d *Driver) fail(what string, err error) error {
+	d.broken = fmt.Errorf("%w: %s %s: %v", body.ErrLink, what, d.device, err)
+	return d.broken
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,547 @@
+package amigobot
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"kennel/edge/body"
+	"kennel/edge/body/amigobot/sip"
+	"kennel/edge/control"
+	"kennel/edge/motion"
+	"kennel/edge/power"
+	"kennel/edge/robot"
+	"kennel/edge/robot/state"
+	"kennel/edge/rt"
+)
+
+// The parts of an AmigoBot.
+const (
+	wheels = iota
+	outputs
+)
+
+var parts = []control.Part{
+	wheels:  {Name: "wheels", Devices: []string{"robot.body.wheel"}, Timed: true, Base: true},
+	outputs: {Name: "outputs", Devices: []string{"robot.body.digout"}, Shared: true},
+}
+
+// Own defaults of the motion.
+const (
+	goSpeed, goAccel     = 0.25, 0.25 // m/s, m/s²: half of the driver's limits
+	turnSpeed, turnAccel = 1.0, 1.0   // rad/s, rad/s²
+	along                = 1.5        // 1/s, how fast a lag behind the plan is made up
+	goClose              = 0.010      // m, near enough not to wait longer (GOSTAI-OPEN-11: 2 cm)
+	turnClose            = math.Pi / 180
+	goReach              = 0.020 // m or 5 % of the way: farther away the way was missed (GOSTAI-OPEN-11)
+	turnReach            = 3 * math.Pi / 180
+	settle               = 2 * time.Second // at most, for the end of a way
+	blockedAfter         = 3 * time.Second // of stall that end a motion
+	motorsTake           = 2 * time.Second // at most, until the motors are on
+	motorsKeep           = 5 * time.Second // they stay on after a motion
+	empty                = 10.0            // V (AMIGO-SAFE-06)
+	full                 = 13.0            // V (GOSTAI-MAP-A-15)
+	low                  = 11.0            // V (AMIGO-SAFE-05)
+	farthest             = 5.0             // m; beyond it is nothing (AMIGO-SON-04)
+)
+
+// goal is what a slot sets.
+type goal uint8
+
+const (
+	_ goal = iota
+	wheelLeft
+	wheelRight
+	bodySpeed
+	bodyTurn
+	output // and the five after it
+	gain   = output + 6
+)
+
+// Model returns an AmigoBot as the control loop sees it.
+func Model() (control.Model, error) {
+	tree, err := Tree()
+	if err != nil {
+		return control.Model{}, err
+	}
+	m := control.Model{Tree: tree, Parts: parts, Slots: map[int]int{}, Totals: []string{"Odom.LWheel", "Odom.Rwheel", "Odom.Body"}}
+	goals := map[int]goal{}
+	add := func(name string, g goal, part int) {
+		id, e := slotOf(tree, name)
+		if e != nil {
+			err = errors.Join(err, e)
+			return
+		}
+		goals[id], m.Slots[id] = g, part
+	}
+	add("wheelL.speed", wheelLeft, wheels)
+	add("wheelR.speed", wheelRight, wheels)
+	add("robot.xSpeed", bodySpeed, wheels)
+	add("robot.yawSpeed", bodyTurn, wheels)
+	for i := range 6 {
+		add(fmt.Sprintf("digout[%d].val", i), output+goal(i), outputs)
+	}
+	for i, g := range gains {
+		add("wheelL."+g, gain+goal(i), outputs)
+		add("wheelR."+g, gain+goal(i), outputs)
+	}
+	m.Make = func(board *state.Board, emit func(control.Event), held func(int) bool) (control.Plant, error) {
+		return newPlant(board, goals, emit)
+	}
+	return m, err
+}
+
+func slotOf(tree *robot.Tree, name string) (int, error) {
+	target, err := tree.Lookup(name)
+	if err == nil && len(target.Refs) != 1 {
+		err = fmt.Errorf("%s is %d slots, want one", name, len(target.Refs))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return target.Refs[0].ID, nil
+}
+
+// mode is what the wheels do.
+type mode uint8
+
+const (
+	resting   mode = iota // no set-point
+	driving               // v and w
+	wheeling              // left and right
+	gliding               // a way ahead
+	turning               // an angle on the spot
+	switching             // the motors come on; next is what begins then
+)
+
+// plant is one AmigoBot at work. The robot's own controller keeps speeds, heading and acceleration; the plant leads it along ways and turns, notices
+// stalls, and knows its power. It belongs to the goroutine of the loop.
+type plant struct {
+	board *state.Board
+	goals map[int]goal
+	emit  func(control.Event)
+	slots slots
+
+	sense  *body.Sense
+	epoch  uint32
+	begun  bool
+	now    time.Duration
+	report control.Report
+	stop   motion.Reason
+
+	mode, next mode
+	owner      uint32
+	v, w       float64 // driving: m/s, rad/s; wheeling: left and right, m/s
+	outcome    motion.Outcome
+	since      time.Duration // when the mode began, or the plan of a way ended
+	prof       motion.Profile
+	target     float64
+	motors     bool          // they shall be on
+	idle       time.Duration // since when nothing moves
+	stalled    time.Duration // since when a wheel is stalled; 0: none is
+	pose       motion.Pose
+	ahead      float64 // m and rad that the base went since the mode began, signed
+	turned     float64
+	turns      [2]float64 // rad of each wheel, continued over sessions
+	lastTurns  [2]float64
+	out        [6 + 3]level
+}
+
+// level is what an order gave an output; unset: none did.
+type level struct {
+	set bool
+	v   float64
+}
+
+type slots struct {
+	turn, speed         [2]int
+	bumper              [2]int
+	sonar               [sip.Sonars]int // by AmigOS's number
+	volts, remain       int
+	digin, digout       [6]int
+	analog              [5]int
+	gains               [2][3]int
+	moving, xSpeed, yaw int
+}
+
+func newPlant(board *state.Board, goals map[int]goal, emit func(control.Event)) (*plant, error) {
+	p := &plant{board: board, goals: goals, emit: emit}
+	var err error
+	id := func(name string) int {
+		n, e := slotOf(board.Tree(), name)
+		err = errors.Join(err, e)
+		return n
+	}
+	for i, side := range [...]string{"L", "R"} {
+		p.slots.turn[i], p.slots.speed[i] = id("wheel"+side+".turn"), id("wheel"+side+".speed")
+		p.slots.bumper[i] = id("bumper" + side + ".pressure")
+		for k, g := range gains {
+			p.slots.gains[i][k] = id("wheel" + side + "." + g)
+		}
+	}
+	bearings := make([]float64, len(Sonars))
+	for i, b := range Sonars {
+		bearings[i] = b * math.Pi / 180
+	}
+	for i, native := range robot.Ring(bearings) {
+		p.slots.sonar[native] = id(fmt.Sprintf("sonar[%d].distance", i))
+	}
+	for i := range p.slots.digin {
+		p.slots.digin[i], p.slots.digout[i] = id(fmt.Sprintf("digin[%d].val", i)), id(fmt.Sprintf("digout[%d].val", i))
+	}
+	for i := range p.slots.analog {
+		p.slots.analog[i] = id(fmt.Sprintf("analog[%d].val", i))
+	}
+	p.slots.volts, p.slots.remain = id("battery.voltage"), id("battery.remain")
+	p.slots.moving, p.slots.xSpeed, p.slots.yaw = id("robot.moving"), id("robot.xSpeed"), id("robot.yawSpeed")
+	return p, err
+}
+
+// Feel is control.Plant.
+func (p *plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
+	s := f.Sense
+	p.sense, p.now = s, m.Now
+	var stop motion.Reason
+	if s.At == 0 || m.Now-s.At > stale {
+		return motion.Link
+	}
+	if epoch := s.Epoch + m.Run<<20; !p.begun || epoch != p.epoch {
+		// Another session: the robot counts from its origin again, and nothing moves before it is asked to.
+		p.begun, p.epoch, p.motors = true, epoch, false
+		p.lastTurns = [2]float64{s.Values[chTurn], s.Values[chTurn+1]}
+		p.pose = motion.Pose{X: s.Values[chX], Y: s.Values[chY], Theta: s.Values[chHeading]}
+		p.end(motion.Stopped)
+	}
+	if s.Fresh {
+		p.measure(s)
+		p.watch(m, s)
+	}
+	if s.Values[chBattery] > 0 && s.Values[chBattery] < empty {
+		stop |= motion.Halted
+	}
+	return stop
+}
+
+// measure follows the pose and brings what was measured to the tree.
+func (p *plant) measure(s *body.Sense) {
+	v := &s.Values
+	next := motion.Pose{X: v[chX], Y: v[chY], Theta: v[chHeading]}
+	turn := math.Remainder(next.Theta-p.pose.Theta, 2*math.Pi)
+	sin, cos := math.Sincos(p.pose.Theta + turn/2)
+	ahead := (next.X-p.pose.X)*cos + (next.Y-p.pose.Y)*sin
+	p.pose, p.ahead, p.turned = next, p.ahead+ahead, p.turned+turn
+	r := &p.report
+	r.Base.Pose, r.Base.Way = next, r.Base.Way+math.Abs(ahead)
+	r.Base.Twist = motion.Twist{V: (v[chLeft] + v[chLeft+1]) * radius / 2, W: (v[chLeft+1] - v[chLeft]) * radius / track}
+	r.Totals[2] = 1000 * r.Base.Way
+
+	b := p.board
+	for i := range 2 {
+		if at := s.Times[chTurn+i]; at > 0 {
+			d := math.Remainder(v[chTurn+i]-p.lastTurns[i], math.MaxUint32/ticksPerTurn*2*math.Pi)
+			p.lastTurns[i], p.turns[i] = v[chTurn+i], p.turns[i]+d
+			r.Totals[i] += 1000 * radius * math.Abs(d)
+			b.Set(p.slots.turn[i], p.turns[i]/(2*math.Pi), at)
+		}
+		b.Set(p.slots.speed[i], v[chLeft+i], s.At)
+		b.Set(p.slots.bumper[i], v[chStall+i], s.At)
+	}
+	for i, id := range p.slots.sonar {
+		if at := s.Times[chSonar+i]; at > 0 {
+			metres := v[chSonar+i]
+			if metres > farthest {
+				metres = math.Inf(1)
+			}
+			b.Set(id, metres, at)
+		}
+	}
+	for i := range p.slots.digin {
+		b.Set(p.slots.digin[i], v[chDigin+i], s.At)
+		b.Set(p.slots.digout[i], v[chDigout+i], s.At)
+	}
+	for i, id := range p.slots.analog {
+		if at := s.Times[chAnalog+i]; at > 0 {
+			b.Set(id, v[chAnalog+i], at)
+		}
+	}
+	for _, wheel := range p.slots.gains {
+		for i, id := range wheel {
+			if at := s.Times[chGain+i]; at > 0 {
+				b.Set(id, v[chGain+i], at)
+			}
+		}
+	}
+	volts := v[chBattery]
+	b.Set(p.slots.volts, volts, s.At)
+	b.Set(p.slots.remain, min(max((volts-empty)/(full-empty), 0), 1), s.At)
+	b.Set(p.slots.moving, number(p.mode != resting), s.At)
+	b.Set(p.slots.xSpeed, r.Base.Twist.V, s.At)
+	b.Set(p.slots.yaw, r.Base.Twist.W, s.At)
+}
+
+// watch notices stalls, a low battery and the robot's own motor button.
+func (p *plant) watch(m *control.Moment, s *body.Sense) {
+	stall := s.Values[chStall]+s.Values[chStall+1] > 0
+	switch {
+	case !stall:
+		p.stalled = 0
+	case p.stalled == 0:
+		p.stalled = m.Now
+		p.emit(control.Event{At: m.Now, Name: "robot.stalled", Warning: true, N: 2, Numbers: [4]int64{int64(s.Values[chStall]), int64(s.Values[chStall+1])}})
+	}
+	before := p.report.Power.Battery.Level
+	level := power.Nominal
+	switch volts := s.Values[chBattery]; {
+	case volts < low:
+		level = power.Low
+	case volts >= full:
+		level = power.Full
+	}
+	p.report.Power.Battery = power.Battery{Volts: s.Values[chBattery], Level: level}
+	if level == power.Low && before != power.Low && before != power.Unknown {
+		p.emit(control.Event{At: m.Now, Name: "battery.low", Warning: true, N: 1, Numbers: [4]int64{int64(math.Round(1000 * s.Values[chBattery]))}})
+	}
+}
+
+// Begin is control.Plant.
+func (p *plant) Begin(m *control.Moment, part int, o *control.Order, r *control.Result) error {
+	if part == outputs {
+		for i, g := range o.Goals[:o.N] {
+			if at := int(p.goals[g.Slot]) - int(output); at >= 0 {
+				if math.IsNaN(g.Value) || o.Speed != 0 || o.Within != 0 {
+					return motion.ErrInvalid
+				}
+				p.out[at] = level{true, g.Value}
+				if r.Taken[i] = math.Round(g.Value); at < 6 {
+					r.Taken[i] = min(max(r.Taken[i], 0), 1)
+				}
+			}
+		}
+		return nil
+	}
+	if p.stop&motion.Everything != 0 {
+		return motion.ErrStopped
+	}
+	switch o.Kind {
+	case control.Go:
+		return p.lead(gliding, o, goSpeed, goAccel, limits.Speed, r)
+	case control.Turn:
+		return p.lead(turning, o, turnSpeed, turnAccel, limits.Turn, r)
+	}
+	if o.Speed != 0 || o.Within != 0 {
+		return motion.ErrInvalid // the robot's own controller decides how fast a speed changes
+	}
+	v, w := 0., 0.
+	if p.owner == uint32(o.Owner) && (p.mode == driving || p.mode == switching && p.next == driving) {
+		v, w = p.v, p.w // what is not written stays as the same owner wrote it last
+	} else if p.owner == uint32(o.Owner) && (p.mode == wheeling || p.mode == switching && p.next == wheeling) {
+		v, w = (p.v+p.w)/2, (p.w-p.v)/track
+	}
+	next := driving
+	for _, g := range o.Goals[:o.N] {
+		if math.IsNaN(g.Value) {
+			return motion.ErrInvalid
+		}
+		switch p.goals[g.Slot] {
+		case bodySpeed:
+			v = g.Value
+		case bodyTurn:
+			w = g.Value
+		case wheelLeft, wheelRight:
+			left, right := v-w*track/2, v+w*track/2
+			if p.goals[g.Slot] == wheelLeft {
+				left = g.Value * radius
+			} else {
+				right = g.Value * radius
+			}
+			v, w, next = (left+right)/2, (right-left)/track, wheeling
+		}
+	}
+	v, w = min(max(v, -limits.Speed), limits.Speed), min(max(w, -limits.Turn), limits.Turn)
+	left, right := v-w*track/2, v+w*track/2
+	for i, g := range o.Goals[:o.N] {
+		switch p.goals[g.Slot] {
+		case bodySpeed:
+			r.Taken[i] = v
+		case bodyTurn:
+			r.Taken[i] = w
+		case wheelLeft:
+			r.Taken[i] = left / radius
+		case wheelRight:
+			r.Taken[i] = right / radius
+		}
+	}
+	if next == wheeling {
+		v, w = left, right
+	}
+	p.begin(next, uint32(o.Owner), v, w)
+	return nil
+}
+
+// lead begins a way or a turn.
+func (p *plant) lead(next mode, o *control.Order, speed, accel, most float64, r *control.Result) error {
+	if !(math.Abs(o.A) < 1e3) || o.A == 0 || !(o.Speed >= 0) {
+		return motion.ErrInvalid
+	}
+	if o.Speed > 0 {
+		speed = min(o.Speed, most)
+		r.Speed = speed
+	}
+	p.begin(next, uint32(o.Owner), 0, 0)
+	p.prof.Reset(0)
+	p.prof.Aim(o.A, motion.Ramp{Speed: speed, Accel: accel, Decel: accel})
+	if o.Within > 0 {
+		r.Takes = time.Duration(p.prof.Pace(o.Within.Seconds()) * float64(time.Second))
+	}
+	p.target = o.A
+	return nil
+}
+
+// begin starts a mode, once the motors are on.
+func (p *plant) begin(next mode, owner uint32, v, w float64) {
+	p.owner, p.v, p.w, p.outcome, p.since, p.next = owner, v, w, motion.Running, p.now, next
+	p.mode = switching
+	p.motors = true
+	p.start()
+}
+
+// start leaves switching when the motors are on.
+func (p *plant) start() {
+	if p.sense.Values[chMotors] > 0 {
+		p.mode, p.since = p.next, p.now
+		p.ahead, p.turned = 0, 0
+	}
+}
+
+// end ends what is under way.
+func (p *plant) end(o motion.Outcome) {
+	if p.mode != resting && p.outcome == motion.Running {
+		p.outcome = o
+	}
+	p.mode, p.owner, p.idle = resting, 0, p.now
+}
+
+// Step is control.Plant.
+func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
+	if m.DT > stale {
+		stop |= motion.Watchdog
+	}
+	p.stop = stop
+	if stop&motion.Everything != 0 {
+		p.end(motion.Stopped)
+		p.motors = false
+	}
+	on := p.sense.Values[chMotors] > 0
+	switch {
+	case p.mode == switching:
+		if p.start(); p.mode == switching && m.Now-p.since > motorsTake {
+			p.end(motion.Blocked)
+			p.motors = false
+		}
+	case p.mode != resting && !on:
+		p.end(motion.Released) // the robot's own button switched the motors off (AMIGO-UI-05)
+		p.motors = false
+	case p.mode != resting && p.stalled > 0 && m.Now-p.stalled > blockedAfter:
+		p.end(motion.Blocked)
+	}
+	if p.mode == resting && m.Now-p.idle > motorsKeep {
+		p.motors = false
+	}
+	act.Set(drMotors, body.Level, number(p.motors))
+	switch p.mode {
+	case driving:
+		p.speeds(act, p.v, p.w)
+		p.rest(p.v, p.w)
+	case wheeling:
+		act.Set(drWheel, body.Speed, p.v/radius)
+		act.Set(drWheel+1, body.Speed, p.w/radius)
+		p.rest(p.v, p.w)
+	case gliding, turning:
+		p.glide(m, act)
+	}
+	for i, l := range p.out {
+		if l.set {
+			act.Set(drDigout+i, body.Level, l.v)
+		}
+	}
+	r := &p.report
+	r.At, r.Stop, r.Moving = m.Now, stop, on && p.mode != resting
+	r.Parts[wheels] = control.PartReport{State: [...]string{"resting", "driving", "wheeling", "gliding", "turning", "switching"}[p.mode], Outcome: p.outcome, Known: true}
+}
+
+func (p *plant) speeds(act *body.Act, v, w float64) {
+	act.Set(drX, body.Speed, v)
+	act.Set(drYaw, body.Speed, w)
+}
+
+// rest ends a motion at speed 0 once the robot stands.
+func (p *plant) rest(v, w float64) {
+	if v == 0 && w == 0 && p.sense.Values[chMoving] == 0 && p.now-p.since > 2*stale {
+		p.end(motion.Done)
+	}
+}
+
+// glide leads the robot along its way, or through its turn: the plan's speed, and what makes up for the lag behind it. The newest packet is up to 100 ms
+// old, so the robot is taken to have gone on since.
+func (p *plant) glide(m *control.Moment, act *body.Act) {
+	p.prof.Step(m.DT.Seconds())
+	age := (m.Now - p.sense.At).Seconds()
+	turn := p.turned + p.report.Base.Twist.W*age
+	at, near, reach, most := p.ahead+p.report.Base.Twist.V*age, goClose, max(goReach, 0.05*math.Abs(p.target)), limits.Speed
+	if p.mode == turning {
+		at, near, reach, most = turn, turnClose, max(turnReach, 0.05*math.Abs(p.target)), limits.Turn
+	}
+	if !p.prof.Done() {
+		p.since = m.Now
+	} else {
+		miss := math.Abs(p.target - at)
+		standing := p.sense.Values[chMoving] == 0
+		switch {
+		case miss <= near && standing:
+			p.end(motion.Done)
+		case m.Now-p.since > settle && miss <= reach:
+			p.end(motion.Done)
+		case m.Now-p.since > settle:
+			p.end(motion.Missed)
+		}
+		if p.mode == resting {
+			p.speeds(act, 0, 0)
+			return
+		}
+	}
+	speed := min(max(p.prof.V+along*(p.prof.X-at), -most), most)
+	if p.mode == turning {
+		p.speeds(act, 0, speed)
+		return
+	}
+	p.speeds(act, speed, -along*turn)
+}
+
+// Outcome is control.Plant.
+func (p *plant) Outcome(part int) motion.Outcome {
+	if part == wheels {
+		return p.outcome
+	}
+	return motion.None
+}
+
+// Rest is control.Plant: the robot slows down by itself when nothing is asked of it.
+func (p *plant) Rest(part int, letGo bool) {
+	if part != wheels {
+		return
+	}
+	p.end(motion.Cancelled)
+	if letGo {
+		p.idle = p.now - motorsKeep + control.EaseFor
+	}
+}
+
+// Home is control.Plant.
+func (p *plant) Home(int) error { return control.ErrUnable }
+
+// Homed is control.Plant.
+func (p *plant) Homed(int) bool { return true }
+
+// Report is control.Plant.
+func (p *plant) Report(r *control.Report) { *r = p.report }

@@ -1,0 +1,121 @@
+package port
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const patience = 30 * time.Second
+
+// TestSockets sends and receives over every kind of socket, without allocation, until the other end is gone (AMIGO-LINK-05).
+func TestSockets(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			address, prefix := "127.0.0.1:0", "tcp:"
+			if network == "unix" {
+				address, prefix = filepath.Join(t.TempDir(), "body"), ""
+			}
+			ln, err := net.Listen(network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			p, err := Open(t.Context(), prefix+ln.Addr().String(), 9600, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			if err := p.SetBaud(19200); err != nil || p.Baud() != 0 {
+				t.Errorf("a socket has a speed of %d, %v", p.Baud(), err)
+			}
+			peer, err := ln.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, in := []byte("ping"), make([]byte, 16)
+			if n, err := p.Read(in); n != 0 || err != nil {
+				t.Errorf("Read of an idle line = %d, %v; want 0", n, err)
+			}
+			if ready, err := p.Wait(p.Now() + time.Millisecond); ready || err != nil {
+				t.Errorf("Wait on an idle line = %t, %v; want false", ready, err)
+			}
+			step := func() {
+				if n, err := p.Write(out); n != len(out) || err != nil {
+					t.Fatalf("Write = %d, %v", n, err)
+				}
+				if _, err := io.ReadFull(peer, in[:len(out)]); err != nil || string(in[:len(out)]) != "ping" {
+					t.Fatalf("peer read %q, %v", in[:len(out)], err)
+				}
+				if _, err := peer.Write(out); err != nil {
+					t.Fatal(err)
+				}
+				if ready, err := p.Wait(p.Now() + patience); !ready || err != nil {
+					t.Fatalf("Wait = %t, %v; want true", ready, err)
+				}
+				if n, err := p.Read(in); string(in[:n]) != "ping" || err != nil {
+					t.Fatalf("Read = %q, %v", in[:n], err)
+				}
+			}
+			if allocs := testing.AllocsPerRun(10, step); allocs != 0 {
+				t.Errorf("%v allocations", allocs)
+			}
+			if err := p.DropOutput(); err != nil {
+				t.Error(err)
+			}
+			if err := p.Drain(); err != nil {
+				t.Error(err)
+			}
+			_ = peer.Close()
+			_, err = p.Wait(p.Now() + patience)
+			if err == nil {
+				_, err = p.Read(in)
+			}
+			if err == nil {
+				t.Error("the other end is gone and the line says nothing")
+			}
+		})
+	}
+}
+
+// TestOpenSaysWhichStepFailed reads the errors of addresses that cannot be opened (AMIGO-LINK-07).
+func TestOpenSaysWhichStepFailed(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := ln.Addr().String()
+	_ = ln.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		name, address, want string
+		ctx                 context.Context
+	}{
+		{"nothing listens", "tcp:" + refusing, "connect to " + refusing + ": ", t.Context()},
+		{"no port", "tcp:localhost", "missing port", t.Context()},
+		{"cancelled", "tcp:" + refusing, "canceled", ended},
+		{"no such tty", "serial:/dev/nothing?baud=9600", "open /dev/nothing: no such file", t.Context()},
+		{"no such path", "/dev/nothing", "open /dev/nothing: no such file", t.Context()},
+		{"not a tty", "serial:" + file, "set up " + file, t.Context()},
+		{"bad baud", "serial:/dev/ttyS0?baud=fast", "settings of serial:/dev/ttyS0?baud=fast", t.Context()},
+		{"zero baud", "serial:/dev/ttyS0?baud=0", "not positive", t.Context()},
+		{"other setting", "serial:/dev/ttyS0?parity=even", "want baud alone", t.Context()},
+		{"bad query", "serial:/dev/ttyS0?%", "settings of", t.Context()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := Open(tc.ctx, tc.address, 9600, false); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Open(%q) = %v; want %q", tc.address, err, tc.want)
+			}
+		})
+	}
+}

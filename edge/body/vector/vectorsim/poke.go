@@ -1,0 +1,45 @@
+package vectorsim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"kennel/cloud/api/poke"
+	plane "kennel/edge/sim/world"
+)
+
+// fingers are those of a person who touches the body. They let go after a time.
+type fingers struct {
+	back, button time.Duration // how long one still is there
+}
+
+func (f *fingers) step(dt time.Duration) {
+	f.back, f.button = max(0, f.back-dt), max(0, f.button-dt)
+}
+
+// Verbs returns what a hand can do to the body.
+func (b *Board) Verbs() []string {
+	verbs := []string{poke.Touch, poke.Press}
+	if b.cfg.World != nil {
+		verbs = slices.Concat(verbs, plane.Verbs)
+	}
+	return verbs
+}
+
+// Poke does to the body, between two periods, what a person beside it would; p is complete. It returns an error if that is not possible now.
+func (b *Board) Poke(p poke.Poke) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case p.Verb == poke.Touch:
+		b.world.fingers.back = p.Seconds()
+	case p.Verb == poke.Press:
+		b.world.fingers.button = p.Seconds()
+	case b.world.ground == nil:
+		return errors.New("vectorsim: the body is in no world, want one to move it in")
+	default:
+		return b.world.ground.Poke(p)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package coreclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/edge/control"
+	"kennel/edge/coreclient"
+	"kennel/edge/coreclient/square"
+	"kennel/edge/corelink"
+	"kennel/edge/coreserver"
+	"kennel/edge/coreserver/coreservertest"
+	"kennel/edge/motion"
+	"kennel/edge/robot"
+	"kennel/edge/robot/claim"
+)
+
+// patience bounds how long a test waits for an event that must come.
+const patience = 20 * time.Second
+
+// robotd runs a server on a toy body below root, until end is called.
+func robotd(t *testing.T, root string) (b *coreservertest.Body, end func()) {
+	t.Helper()
+	link, err := corelink.Listen(root, corelink.Hello{Program: "robotd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err = coreservertest.New(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := coreserver.New(coreserver.Config{Root: root, Log: slog.New(slog.DiscardHandler), Link: link, Control: b, Loop: coreservertest.Loop{Body: b}})
+	if err == nil {
+		err = s.Opened(t.Context(), corelink.BodyInfo{Species: "toy"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context) error{func(ctx context.Context) error { return link.Serve(ctx, s.Handlers(ctx)) }, s.Run, s.Report} {
+		wg.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	end = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		if err := link.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return b, end
+}
+
+// connect returns a client of the robotd below root.
+func connect(t *testing.T, root, program string) *coreclient.Client {
+	t.Helper()
+	link := corelink.NewClient(root, corelink.WithHello(corelink.Hello{Program: program}))
+	c := coreclient.New(link)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- link.Run(ctx, c.Handle) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	ready, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	if err := c.Ready(ready); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestMotion: a motion has a claim, a beginning and an end; what is refused is a Refused with robotd's words (GOSTAI-OPEN-11).
+func TestMotion(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	b, _ := robotd(t, root)
+	c, other := connect(t, root, "one"), connect(t, root, "two")
+	var refused *coreclient.Refused
+	if _, err := c.Do(ctx, "robot.go(1)", time.Second); !errors.As(err, &refused) || refused.Code != "not_held" || !strings.Contains(err.Error(), "was not claimed") {
+		t.Errorf("go without a claim: %v", err)
+	}
+	lease, err := c.Claim(ctx, 0, claim.Program, "robot.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Claim(ctx, 0, claim.Program, "wheelL"); !errors.As(err, &refused) || refused.Code != "busy" || refused.Detail != "wheelL belongs to one with priority 40" {
+		t.Errorf("a second claim: %v", err)
+	}
+	m, err := c.Do(ctx, "robot.go(1) speed:0.1", 5*time.Second)
+	if err != nil || !m.Underway {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	soon, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	if _, err := m.Wait(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait for what lasts: %v", err)
+	}
+	then := make(chan string, 2)
+	m.Then(func() { then <- "before" })
+	b.End(motion.Stopped, 0.011)
+	if end, err := m.Wait(ctx); err != nil || end.Words() != "stopped after 0.011 m of 1 m: its loop was late" {
+		t.Errorf("%s, %v", end.Words(), err)
+	}
+	m.Then(func() { then <- "after" })
+	if got := []string{<-then, <-then}; !slices.Equal(got, []string{"before", "after"}) {
+		t.Errorf("then %v", got)
+	}
+	if o := b.Orders(); o[len(o)-1].Kind != control.Go || o[len(o)-1].For != 5*time.Second || o[len(o)-1].Speed != 0.1 {
+		t.Errorf("the loop heard %+v", o[len(o)-1].Kind)
+	}
+	if m, err = c.Do(ctx, "laser; robot.type", 0); err != nil || m.Value != `0.4; "wheeled"` || m.Underway {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if end, err := m.Wait(ctx); err != nil || end.Outcome != corelink.Done {
+		t.Errorf("what is done at once ended %+v, %v", end, err)
+	}
+	if m, err = c.Do(ctx, "headPitch = 12", 0); err != nil || m.Value != "1" || m.Note != "headPitch: 12 is beyond its range, taken 1" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if end, err := m.Wait(ctx); err != nil || end.Words() != "done" {
+		t.Errorf("%+v, %v", end, err)
+	}
+	if m, err = c.Do(ctx, "robot.turn(1)", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if end, err := m.Wait(ctx); err != nil || end.Outcome != "cancelled" {
+		t.Errorf("%+v, %v", end, err)
+	}
+	lease.Release()
+	if err := lease.Renew(ctx, time.Second); !errors.As(err, &refused) {
+		t.Errorf("renewal of what was released: %v", err)
+	}
+	if _, err := other.Claim(ctx, time.Second, claim.Program, "wheelL"); err != nil {
+		t.Errorf("claim of what was released: %v", err)
+	}
+}
+
+// TestLost: a robotd that ends ends everything with a clear error, and the next one is used as soon as it is there.
+func TestLost(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	_, end := robotd(t, root)
+	c := connect(t, root, "one")
+	if _, err := c.Claim(ctx, 0, claim.Program, "robot.go"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.Do(ctx, "robot.go(1)", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.Tree(ctx)
+	if again, aerr := c.Tree(ctx); err != nil || aerr != nil || again != first {
+		t.Errorf("the tree was asked for again: %v, %v", err, aerr)
+	}
+	watched := make(chan error, 1)
+	told := make(chan struct{}, 100)
+	go func() {
+		watched <- c.Watch(ctx, 0, func([]coreclient.Change) error { told <- struct{}{}; return nil }, "laser")
+	}()
+	<-told
+	end()
+	if _, err := m.Wait(ctx); !errors.Is(err, coreclient.ErrLost) || !strings.Contains(err.Error(), "robotd ends") {
+		t.Errorf("a motion of the robotd before: %v", err)
+	}
+	if err := <-watched; !errors.Is(err, coreclient.ErrLost) && !errors.Is(err, coreclient.ErrNotConnected) {
+		t.Errorf("a watch of the robotd before: %v", err)
+	}
+	if _, err := c.Do(ctx, "laser", 0); !errors.Is(err, coreclient.ErrNotConnected) {
+		t.Errorf("a line without a robotd: %v", err)
+	}
+	robotd(t, root)
+	if err := c.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.Do(ctx, "laser", 0); err != nil || m.Value != "0.4" {
+		t.Errorf("the next robotd: %+v, %v", m, err)
+	}
+	if tree, err := c.Tree(ctx); err != nil || tree == first {
+		t.Errorf("the tree of the next robotd is that of the one before: %v", err)
+	}
+}
+
+// TestWatch: all values first, then each that changes, and that nothing knows it (GOSTAI-OPEN-02).
+func TestWatch(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	b, _ := robotd(t, root)
+	c := connect(t, root, "one")
+	enough := errors.New("enough")
+	n := 0
+	err := c.Watch(ctx, time.Millisecond, func(changes []coreclient.Change) error {
+		var got []string
+		for _, x := range changes {
+			v := "unknown"
+			if x.Value != nil && x.Value.Number != nil {
+				v = fmt.Sprint(*x.Value.Number)
+			}
+			got = append(got, strings.TrimPrefix(x.Device, "robot.body.")+"."+x.Slot.Name+" "+v)
+		}
+		want := [][]string{{"laser.distance 0.4", "battery.voltage 3.9", "wheel[left].speed unknown", "wheel[right].speed unknown"}, {"laser.distance 0.5"}, {"wheel[right].speed 2"}}[n]
+		if !slices.Equal(got, want) {
+			t.Errorf("look %d: told %q, want %q", n, got, want)
+		}
+		switch n++; n {
+		case 1:
+			b.Measure("laser.distance", 0.5)
+		case 2:
+			b.Measure("wheelR.speed", 2)
+		case 3:
+			return enough
+		}
+		return nil
+	}, "laser", "battery.voltage", "body.wheel[left].speed", "wheelR.speed")
+	if !errors.Is(err, enough) {
+		t.Errorf("the watch ended with %v", err)
+	}
+	if err := c.Watch(ctx, 0, nil, "laser", "wing"); !errors.Is(err, robot.ErrNotFound) {
+		t.Errorf("watch of no such part: %v", err)
+	}
+}
+
+// TestTogether: many goroutines of one program ask at once.
+func TestTogether(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	robotd(t, root)
+	c := connect(t, root, "one")
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for range 5 {
+				want := fmt.Sprint(float64(i) / 16)
+				if m, err := c.Do(ctx, "headPitch = "+want, 0); err != nil || m.Value != want {
+					t.Errorf("%+v, %v; want %s", m, err, want)
+				} else if end, err := m.Wait(ctx); err != nil || end.Outcome != corelink.Done {
+					t.Errorf("%+v, %v", end, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestSquare: a program that names no species drives a square and reads a distance.
+func TestSquare(t *testing.T) {
+	root, ctx := t.TempDir(), within(t)
+	b, _ := robotd(t, root)
+	c := connect(t, root, "square")
+	done := make(chan struct{})
+	go func() { // the body goes every way
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+				b.End(motion.Done, 0)
+			}
+		}
+	}()
+	defer close(done)
+	if d, err := square.Drive(ctx, c, 0.1); err != nil || d != 0.4 {
+		t.Errorf("%v m, %v; want 0.4", d, err)
+	}
+	var way []float64
+	for _, o := range b.Orders() {
+		if o.Kind == control.Go || o.Kind == control.Turn {
+			way = append(way, o.A)
+		}
+	}
+	if len(way) != 8 || way[0] != 0.1 || way[1] > -1.57 {
+		t.Errorf("it went %v", way)
+	}
+}

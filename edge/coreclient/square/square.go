@@ -1,0 +1,50 @@
+// Package square is a program for any robot that drives: it knows none by its species.
+package square
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/edge/robot/claim"
+)
+
+// Drive drives a square of sides of that many metres, to the right, and returns how far away the robot sees something then, in metres.
+func Drive(ctx context.Context, c *coreclient.Client, side float64) (distance float64, err error) {
+	lease, err := c.Claim(ctx, 0, claim.Program, "robot.go")
+	if err != nil {
+		return 0, err
+	}
+	defer lease.Release()
+	for range 4 {
+		for _, line := range []string{fmt.Sprintf("robot.go(%v)", side), fmt.Sprintf("robot.turn(%v)", math.Pi/2)} {
+			m, err := c.Do(ctx, line, 30*time.Second)
+			if err != nil {
+				return 0, err
+			}
+			if end, err := m.Wait(ctx); err != nil || end.Outcome != corelink.Done {
+				return 0, errors.Join(err, fmt.Errorf("%s: %s", line, end.Words()))
+			}
+		}
+	}
+	tree, err := c.Tree(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range tree.Nodes {
+		if strings.Contains(n.Interface, "DistanceSensor") {
+			m, err := c.Do(ctx, n.Full+".distance", 0)
+			if err != nil {
+				return 0, err
+			}
+			return strconv.ParseFloat(m.Value, 64)
+		}
+	}
+	return 0, errors.New("this robot has no DistanceSensor")
+}

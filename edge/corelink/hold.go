@@ -1,0 +1,38 @@
+package corelink
+
+// Hold halts the robot until Unhold, for as long as people want: also a robotd that starts again stays halted, and no Resume lifts it.
+type Hold struct {
+	Request uint32 `json:"request"`
+	By      string `json:"by"` // the person
+	Reason  string `json:"reason"`
+}
+
+// Unhold ends a Hold. Whoever sends it answers for the person's right to do so.
+type Unhold struct {
+	Request uint32 `json:"request"`
+}
+
+// Held says who holds the robot; it comes when that changes, and to each peer that joins.
+type Held struct {
+	By      string `json:"by"` // "": nobody
+	Reason  string `json:"reason"`
+	SinceMS int64  `json:"since_ms"` // ms since 1970 by the robot's clock
+}
+
+func (*Hold) Type() Type   { return TypeHold }
+func (*Unhold) Type() Type { return TypeUnhold }
+func (*Held) Type() Type   { return TypeHeld }
+
+func (m *Hold) wire(c *coder) {
+	c.u32(&m.Request)
+	c.string(&m.By)
+	c.string(&m.Reason)
+}
+
+func (m *Unhold) wire(c *coder) { c.u32(&m.Request) }
+
+func (m *Held) wire(c *coder) {
+	c.string(&m.By)
+	c.string(&m.Reason)
+	c.i64(&m.SinceMS)
+}

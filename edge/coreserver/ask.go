@@ -1,0 +1,369 @@
+package coreserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"kennel/edge/body/mono"
+	"kennel/edge/control"
+	"kennel/edge/corelink"
+	"kennel/edge/motion"
+	"kennel/edge/robot"
+	"kennel/edge/robot/state"
+)
+
+// What a line may not ask for.
+var (
+	errDevice  = errors.New("nothing on this robot does that")
+	errNoSpeed = fmt.Errorf("%w: speed: is for a motor that moves to a position", robot.ErrRange)
+	errNoTime  = fmt.Errorf("%w: speed:, time: and adaptive: are for a motor", robot.ErrRange)
+	errMixed   = fmt.Errorf("%w: one line writes slots, or calls one method; send the other line after it", robot.ErrName)
+	errManners = fmt.Errorf("%w: all that one line moves has the same speed: or time:; send the other line after it", robot.ErrName)
+)
+
+// ask is what a peer asked for, until it is answered: an order, and the statements of the line that it was made of, if it was one. It is the sink
+// of what they write and call.
+type ask struct {
+	s          *Server
+	at         time.Duration
+	order      control.Order
+	statements []statement
+}
+
+// statement is one of a line.
+type statement struct {
+	robot.Line
+	value  string             // what was read
+	writes []state.Write      // the goals of the order from first on
+	taken  func() robot.Value // what the statement's own slot reads as, when writes do
+	first  int
+	unit   float64 // how many units of the goals are one of the statement's own slot
+}
+
+// do takes a line: what it reads is answered at once, what it moves is one order.
+func (s *Server) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
+	a := &ask{s: s, order: control.Order{Owner: owner(p), Request: m.Request, For: millis(m.ForMS)}}
+	if m.ForMS == 0 {
+		a.order.For = control.MaxFor
+	}
+	lines, err := robot.ParseLines(m.Line)
+	for i := 0; i < len(lines) && err == nil; i++ {
+		err = a.add(ctx, lines[i])
+	}
+	switch {
+	case errors.Is(err, state.ErrUnknown), errors.Is(err, state.ErrUnavailable):
+		s.tell(ctx, p.ID, &corelink.Reply{Request: m.Request, Code: control.Unmeasured.String(), Detail: err.Error()})
+	case err != nil:
+		s.answer(ctx, p.ID, m.Request, err)
+	case a.order.Kind != 0:
+		s.post(ctx, p.ID, a)
+	default:
+		s.tell(ctx, p.ID, a.reply(&control.Result{Request: m.Request}))
+	}
+}
+
+// add makes line a part of the order, or reads what it reads.
+func (a *ask) add(ctx context.Context, line robot.Line) error {
+	a.statements = append(a.statements, statement{Line: line, unit: 1})
+	got, err := state.NewLive(a.s.cfg.Control.Board(), a).Do(ctx, line)
+	switch {
+	case err != nil:
+		return err
+	case a.s.stale(got.Value, got.At): // what was measured is old
+		return fmt.Errorf("%s: %w: %s", line.Name, state.ErrUnavailable, noBody)
+	case got.Value.Type != robot.None:
+		a.statements[len(a.statements)-1].value = got.Value.String()
+	}
+	return nil
+}
+
+// Set is state.Sink. What is taken is known when the control loop has answered.
+func (a *ask) Set(writes []state.Write, taken func() robot.Value) (robot.Value, error) {
+	st := &a.statements[len(a.statements)-1]
+	if a.order.Kind != 0 && a.order.Kind != control.Set {
+		return robot.Value{}, errMixed
+	}
+	st.writes, st.taken, st.first = writes, taken, a.order.N
+	for _, w := range writes {
+		if err := a.goal(st, &w); err != nil {
+			return robot.Value{}, fmt.Errorf("%s: %w", w.Ref, err)
+		}
+	}
+	return robot.Value{}, nil
+}
+
+// goal adds one write to the order.
+func (a *ask) goal(st *statement, w *state.Write) error {
+	part, ok := a.s.model.Slots[w.Ref.ID]
+	within, _ := st.Within()
+	switch {
+	case !ok && w.Ref.Node.Endless() && w.Ref.Slot.Name == "turn":
+		return fmt.Errorf("%w: a wheel takes a speed; robot.go(metres) and robot.turn(radians) go a way", errDevice)
+	case !ok:
+		return errDevice
+	case a.s.model.Parts[part].Shared && (st.Speed != 0 || within != 0):
+		return errNoTime
+	case st.Speed != 0 && strings.HasSuffix(string(w.Ref.Unit()), "/s"):
+		return errNoSpeed
+	case a.order.N == control.MaxGoals:
+		return fmt.Errorf("%w: one line sets at most %d slots", robot.ErrRange, control.MaxGoals)
+	}
+	if w.Ref.Slot.Name == "turn" {
+		if r := a.s.slotOf(st.Name); r != nil && r != w.Ref {
+			st.unit = 1 / (2 * math.Pi) // an angle is written as turns
+		}
+	}
+	if speed := st.Speed * st.unit; a.order.N == 0 {
+		a.order.Kind, a.order.Speed, a.order.Within = control.Set, speed, within
+	} else if a.order.Speed != speed || a.order.Within != within {
+		return errManners
+	}
+	a.order.Goals[a.order.N] = control.Goal{Slot: w.Ref.ID, Value: w.Value.Number}
+	a.order.N++
+	return nil
+}
+
+// slotOf returns the one slot that a name means, of a device the one that its val stands for; nil if it means none, or several.
+func (s *Server) slotOf(name string) *robot.Ref {
+	target, err := s.model.Tree.Lookup(name)
+	if err == nil && len(target.Refs) == 0 {
+		target, err = s.model.Tree.Lookup(name + ".val")
+	}
+	if err != nil || len(target.Refs) != 1 {
+		return nil
+	}
+	r := target.Refs[0]
+	if r.Slot.Points != "" {
+		return r.Node.Slot(r.Slot.Points)
+	}
+	return r
+}
+
+// Call is state.Sink. A method that takes its time ends when the peer hears Ended.
+func (a *ask) Call(_ context.Context, r *robot.Ref, args []robot.Value) (robot.Value, error) {
+	st := &a.statements[len(a.statements)-1]
+	within, _ := st.Within()
+	switch {
+	case !r.Node.Is("Mobile") || r.Interface.Name != "Mobile":
+		return robot.Value{}, errDevice
+	case a.order.Kind != 0:
+		return robot.Value{}, errMixed
+	case r.Slot.Name == "go":
+		a.order.Kind, a.order.A = control.Go, args[0].Number
+	case r.Slot.Name == "turn":
+		a.order.Kind, a.order.A = control.Turn, robot.YawOfTurn(args[0].Number) // positive is to the right (GOSTAI-IF-15.2)
+	case r.Slot.Name == "stop" && (st.Speed != 0 || within != 0):
+		return robot.Value{}, errNoTime
+	case r.Slot.Name == "stop":
+		a.order.Kind = control.Stop
+	default:
+		return robot.Value{}, errDevice
+	}
+	a.order.Speed, a.order.Within = st.Speed, within
+	return robot.Value{}, nil
+}
+
+// deliver tells all results there are. It reports whether there were any, and whether more are due.
+func (s *Server) deliver(ctx context.Context) (answered, waiting bool) {
+	for {
+		r, ok := s.cfg.Control.Result()
+		if !ok {
+			break
+		}
+		answered = true
+		k := due{r.Owner, r.Request}
+		s.mu.Lock()
+		a := s.due[k]
+		if !r.Underway {
+			delete(s.due, k)
+		}
+		s.mu.Unlock()
+		switch {
+		case a == nil: // its peer has left
+		case r.Code == control.Ended:
+			s.ended(ctx, a, &r)
+		default:
+			s.tell(ctx, uint32(r.Owner-control.Self), a.reply(&r))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := mono.Now()
+	for k, a := range s.due {
+		if now-a.at > resultsDue { // its result was lost in a full ring, or its motion never ends
+			delete(s.due, k)
+		}
+	}
+	return answered, len(s.due) > 0
+}
+
+// ended tells the peer how its motion ended. Of the robot's own methods every peer hears it, as an event (GOSTAI-IF-15.3).
+func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
+	m := &corelink.Ended{Request: r.Request, Outcome: r.Outcome.String(), X: finite(r.Pose.X), Y: finite(r.Pose.Y), Theta: finite(r.Pose.Theta)}
+	if r.Outcome == motion.Stopped {
+		m.Reasons = s.reasons(r.Stop)
+	}
+	method := ""
+	switch a.order.Kind {
+	case control.Go:
+		method, m.Moved, m.Of, m.Unit = "go", finite(r.Moved), a.order.A, "m"
+	case control.Turn:
+		method, m.Moved, m.Of, m.Unit = "turn", -finite(r.Moved), -a.order.A, "rad"
+	}
+	s.tell(ctx, uint32(r.Owner-control.Self), m)
+	if method == "" {
+		return
+	}
+	e := control.Event{At: mono.Now(), Name: "robot.finished", N: 2, Numbers: [4]int64{milli(m.Moved), milli(m.Of)}, Texts: [4]string{method, m.Outcome, strings.Join(m.Reasons, ", ")}}
+	if m.Outcome != corelink.Done {
+		e.Name = "robot.aborted"
+	}
+	s.emit(ctx, &e)
+}
+
+// milli returns thousandths.
+func milli(v float64) int64 { return int64(math.Round(v * 1000)) }
+
+// refuse is the answer to what does not happen.
+func (a *ask) refuse(code, detail string) *corelink.Reply {
+	if len(a.statements) == 1 {
+		detail = a.statements[0].Name + ": " + detail
+	}
+	return &corelink.Reply{Request: a.order.Request, Code: code, Detail: detail}
+}
+
+// reply is the answer to a, by its result.
+func (a *ask) reply(r *control.Result) *corelink.Reply {
+	if r.Code != control.OK {
+		return a.refuse(r.Code.String(), a.s.detail(r))
+	}
+	out := &corelink.Reply{Request: r.Request, Code: r.Code.String(), Underway: r.Underway, Lease: r.Lease}
+	var values, notes []string
+	for i := range a.statements {
+		st := &a.statements[i]
+		if st.taken != nil {
+			for k := range st.writes {
+				st.writes[k].Value.Number = r.Taken[st.first+k]
+			}
+			taken := st.taken()
+			st.value = rounded(taken, 6)
+			if limited(st.Value, taken) {
+				notes = append(notes, fmt.Sprintf("%s: %s is beyond its range, taken %s", st.Name, st.Value, rounded(taken, 3)))
+			}
+		}
+		if st.value != "" {
+			values = append(values, st.value)
+		}
+		if note := st.short(a.s, r); note != "" && r.Underway {
+			notes = append(notes, note)
+		}
+	}
+	out.Value, out.Detail = strings.Join(values, "; "), strings.Join(notes, "; ")
+	return out
+}
+
+// rounded writes v with so many significant digits.
+func rounded(v robot.Value, digits int) string {
+	switch v.Type {
+	case robot.Float:
+		return fmt.Sprintf("%.*g", digits, v.Number)
+	case robot.List:
+		items := make([]string, len(v.Items))
+		for i, x := range v.Items {
+			items[i] = rounded(x, digits)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	}
+	return v.String()
+}
+
+// closeEnough is how far a value may be from the one that was asked for because a device has steps; own default, half a step of a light.
+const closeEnough = 0.002
+
+// limited reports whether taken is another value than the one that was asked for.
+func limited(asked, taken robot.Value) bool {
+	if taken.Type != robot.List {
+		return taken.Type == robot.Float && math.Abs(asked.Number-taken.Number) > closeEnough
+	}
+	for i, x := range taken.Items {
+		if asked.Type == robot.List {
+			if limited(asked.Items[i], x) {
+				return true
+			}
+		} else if limited(asked, x) {
+			return true
+		}
+	}
+	return false
+}
+
+// punctual is how much later than told is still in time: two periods of the loop; own default.
+const punctual = 10 * time.Millisecond
+
+// short says what the body's limits do not allow of how st wants its motor to move; "" if nothing (GOSTAI-OPEN-03).
+func (st *statement) short(s *Server, r *control.Result) string {
+	within, exactly := st.Within()
+	late, word := within+punctual, "time:"
+	if !exactly {
+		late, word = within*3/2+punctual, "adaptive:" // which is about
+	}
+	switch {
+	case within > 0 && r.Homing:
+		return fmt.Sprintf("%s%v counts from when the motor has found its zero, which it looks for first", word, within)
+	case within > 0 && r.Takes > late:
+		return fmt.Sprintf("%s%v is too short: at most speed and acceleration it takes %v", word, within, r.Takes.Round(time.Millisecond))
+	case st.Speed == 0 || r.Speed == 0 || r.Speed >= st.Speed*st.unit:
+		return ""
+	}
+	unit := "m"
+	if slot := s.slotOf(st.Name); slot != nil && slot.Slot.Access == robot.ReadWrite {
+		unit = string(slot.Unit())
+	} else if strings.HasSuffix(st.Name, "turn") {
+		unit = "rad"
+	}
+	return fmt.Sprintf("speed:%v is too fast: it moves at most at %.3g %s/s", st.Speed, r.Speed/st.unit, unit)
+}
+
+// detail says in words why an order was refused.
+func (s *Server) detail(r *control.Result) string {
+	device := ""
+	if all := s.model.Tree.Actuators(); r.Actuator >= 0 && r.Actuator < len(all) {
+		device = all[r.Actuator].Compact()
+	}
+	switch r.Code {
+	case control.NotHeld:
+		if r.By == 0 {
+			return device + " was not claimed"
+		}
+		fallthrough
+	case control.Busy:
+		return fmt.Sprintf("%s belongs to %s with priority %d", device, s.program(r.By), r.Priority)
+	case control.Refused:
+		if words := s.reasons(r.Stop); len(words) > 0 {
+			return "the robot may not move: " + strings.Join(words, ", ")
+		}
+		return "the robot may not move"
+	case control.Full:
+		return "too many claims at once, or too many programs that ask for calm"
+	case control.Gone:
+		return "this claim of yours has ended"
+	case control.Unable:
+		return "this body cannot do that"
+	case control.Unmeasured:
+		return "it depends on a value that is not measured yet"
+	}
+	return fmt.Sprintf("want a legal change of sleep with its reason, or finite numbers, a way that is not 0, and for what needs one a time of up to %v", control.MaxFor)
+}
+
+// reasons says in words why the robot may not move.
+func (s *Server) reasons(stop motion.Reason) []string {
+	words := stop.Words()
+	if h := s.held(); h.By != "" && stop&motion.Halted != 0 {
+		words[0] = h.words() // halted is the first reason
+	}
+	return words
+}

@@ -1,0 +1,785 @@
+package coreserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kennel/cloud/api/live"
+	"kennel/edge/body"
+	"kennel/edge/body/mono"
+	"kennel/edge/control"
+	"kennel/edge/corelink"
+	"kennel/edge/coreserver/coreservertest"
+	"kennel/edge/faultcode"
+	"kennel/edge/motion"
+	"kennel/edge/power"
+	"kennel/edge/power/lastoff"
+	"kennel/edge/robot"
+	"kennel/edge/robot/claim"
+	"kennel/edge/robot/state"
+)
+
+// patience bounds how long a test waits for an event that must come.
+const patience = 20 * time.Second
+
+// bench is a server on a toy body, below a root of its own.
+type bench struct {
+	t    *testing.T
+	root string
+	body *coreservertest.Body
+	*Server
+}
+
+// newBench returns a server that nothing runs yet, with a body.
+func newBench(t *testing.T, root string) *bench {
+	t.Helper()
+	link, err := corelink.Listen(root, corelink.Hello{Program: "robotd", PID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := link.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	toy, err := coreservertest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{Root: root, Log: slog.New(slog.DiscardHandler), Link: link, Control: toy, Loop: coreservertest.Loop{Body: toy}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Opened(t.Context(), corelink.BodyInfo{Species: "toy"}); err != nil {
+		t.Fatal(err)
+	}
+	return &bench{t, root, toy, s}
+}
+
+// run runs the server until the test ends, or the returned function is called.
+func (b *bench) run() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 3)
+	go func() { done <- b.cfg.Link.Serve(ctx, b.Handlers(ctx)) }()
+	go func() { done <- b.Run(ctx) }()
+	go func() { done <- b.Report(ctx) }()
+	var ended atomic.Bool
+	end = func() {
+		if ended.Swap(true) {
+			return
+		}
+		cancel()
+		for range 3 {
+			if err := <-done; err != nil {
+				b.t.Error(err)
+			}
+		}
+	}
+	b.t.Cleanup(end)
+	return end
+}
+
+// peer is a program that asks.
+type peer struct {
+	t   *testing.T
+	c   *corelink.Client
+	got chan corelink.Message
+	end func()
+	n   uint32
+
+	ends map[uint32]*corelink.Ended // that came while something else was awaited
+}
+
+func (b *bench) peer(program string) *peer {
+	b.t.Helper()
+	c, err := corelink.Dial(b.t.Context(), b.root, corelink.WithHello(corelink.Hello{Program: program}))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p := &peer{t: b.t, c: c, got: make(chan corelink.Message, 20_000), ends: map[uint32]*corelink.Ended{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, func(m corelink.Message) { p.got <- m }) }()
+	var ended atomic.Bool
+	p.end = func() {
+		if !ended.Swap(true) {
+			cancel()
+			<-done
+		}
+	}
+	b.t.Cleanup(p.end)
+	return p
+}
+
+// await returns the next message that ok accepts.
+func await[T corelink.Message](p *peer, what string, ok func(T) bool) T {
+	p.t.Helper()
+	limit := time.After(patience)
+	var last T
+	for {
+		select {
+		case m := <-p.got:
+			if m, is := m.(T); is {
+				if last = m; ok(m) {
+					return m
+				}
+			}
+			if m, is := m.(*corelink.Ended); is {
+				p.ends[m.Request] = m
+			}
+		case <-limit:
+			p.t.Fatalf("%s: no such %T came; the last was %+v", what, last, last)
+		}
+	}
+}
+
+// ended returns how the motion of a request ended.
+func (p *peer) ended(request uint32) *corelink.Ended {
+	p.t.Helper()
+	if m := p.ends[request]; m != nil {
+		return m
+	}
+	return await(p, "end", func(m *corelink.Ended) bool { return m.Request == request })
+}
+
+// ask sends what make makes of a number, and returns the answer.
+func (p *peer) ask(make func(n uint32) corelink.Message) *corelink.Reply {
+	p.t.Helper()
+	p.n++
+	n := p.n
+	if err := p.c.Send(make(n)); err != nil {
+		p.t.Fatal(err)
+	}
+	return await(p, "reply", func(m *corelink.Reply) bool { return m.Request == n })
+}
+
+func (p *peer) line(s string) *corelink.Reply {
+	p.t.Helper()
+	return p.ask(func(n uint32) corelink.Message { return &corelink.Do{Request: n, Line: s, ForMS: 5000} })
+}
+
+func (p *peer) claim(priority claim.Priority, devices ...string) *corelink.Reply {
+	p.t.Helper()
+	return p.ask(func(n uint32) corelink.Message {
+		return &corelink.Claim{Request: n, Devices: devices, Priority: uint8(priority)}
+	})
+}
+
+// orderOf returns the order that line makes, and the ask that it is a part of.
+func (b *bench) orderOf(line string) (*ask, error) {
+	a := &ask{s: b.Server, order: control.Order{For: time.Second}}
+	lines, err := robot.ParseLines(line)
+	for i := 0; i < len(lines) && err == nil; i++ {
+		err = a.add(b.t.Context(), lines[i])
+	}
+	return a, err
+}
+
+// goals writes the goals of an order as a line would.
+func (b *bench) goals(o *control.Order) string {
+	var out []string
+	for _, g := range o.Goals[:o.N] {
+		out = append(out, fmt.Sprintf("%s=%.4g", b.model.Tree.Slots()[g.Slot], g.Value))
+	}
+	return strings.ReplaceAll(strings.Join(out, " "), "robot.body.", "")
+}
+
+// TestLineIsAnOrder: what the tree names is one order of the control loop, in the units of the slots and within their ranges (GOSTAI-IF-00c, GOSTAI-IF-00f,
+// GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-15, GOSTAI-IF-24, GOSTAI-LOC-13, GOSTAI-OPEN-01, GOSTAI-OPEN-03). All else is an error that says what was wanted.
+func TestLineIsAnOrder(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	for _, tc := range []struct {
+		line  string
+		goals string
+		order control.Order // its kind, way and manner
+	}{
+		{"headPitch = 0.3", "head.pitch.turn=0.04775", control.Order{Kind: control.Set}},
+		{"robot.body.head.pitch.angle = 0.3 speed:1.5", "head.pitch.turn=0.04775", control.Order{Kind: control.Set, Speed: 1.5 / (2 * math.Pi)}}, // the unit of the goal's slot a second
+		{"headPitch.turn = -0.05 speed:0.5", "head.pitch.turn=-0.05", control.Order{Kind: control.Set, Speed: 0.5}},
+		{"headPitch = 0.3 time:2s", "head.pitch.turn=0.04775", control.Order{Kind: control.Set, Within: 2 * time.Second}},
+		{"headPitch = 9 adaptive:0.5", "head.pitch.turn=0.1592", control.Order{Kind: control.Set, Within: 500 * time.Millisecond}},
+		{"wheel.speed = 2", "wheel[left].speed=2 wheel[right].speed=2", control.Order{Kind: control.Set}},
+		{"robot.body.wheel.speed = [1, -1] time:1s", "wheel[left].speed=1 wheel[right].speed=-1", control.Order{Kind: control.Set, Within: time.Second}},
+		{"wheelL.speed = 3; wheelR.speed = 2", "wheel[left].speed=3 wheel[right].speed=2", control.Order{Kind: control.Set}},
+		{"wheelL.speed = 3; headPitch = 0; laser", "wheel[left].speed=3 head.pitch.turn=0", control.Order{Kind: control.Set}},
+		{"led = 1", "led[0].r=1 led[0].g=1 led[0].b=1 led[1].r=1 led[1].g=1 led[1].b=1", control.Order{Kind: control.Set}},
+		{"led.r = [1, -1]", "led[0].r=1 led[1].r=0", control.Order{Kind: control.Set}},
+		{"robot.go(-0.2)", "", control.Order{Kind: control.Go, A: -0.2}},
+		{"go(0.2) speed:0.1", "", control.Order{Kind: control.Go, A: 0.2, Speed: 0.1}},
+		{"robot.turn(0.5) time:2s", "", control.Order{Kind: control.Turn, A: -0.5, Within: 2 * time.Second}}, // to the right
+		{"robot.stop()", "", control.Order{Kind: control.Stop}},
+		{"laser; robot.type", "", control.Order{}},
+	} {
+		a, err := b.orderOf(tc.line)
+		o := &a.order
+		if got := b.goals(o); err != nil || got != tc.goals || o.Kind != tc.order.Kind || o.A != tc.order.A || math.Abs(o.Speed-tc.order.Speed) > 1e-9 || o.Within != tc.order.Within || o.For != time.Second {
+			t.Errorf("%s: kind %d, %s, way %v, speed %v, within %v, %v; want %s, %+v", tc.line, o.Kind, got, o.A, o.Speed, o.Within, err, tc.goals, tc.order)
+		}
+	}
+	for line, want := range map[string]string{
+		"wheel.val = 1":                              "not measured", // nothing has measured the wheels
+		"wheel.turn = 1":                             "takes a speed",
+		"wheel.speed = [1, 2, 3]":                    "3 values for 2",
+		"wheel.speed = 1 speed:1":                    "speed: is for",
+		"led = 1 speed:1":                            "are for a motor",
+		"led = 1 time:1":                             "are for a motor",
+		"robot.stop() speed:1":                       "are for a motor",
+		"headPitch = \"up\"":                         "is float",
+		"headPitch.torque = 1":                       "read-only",
+		"headPitch.PGain = 1":                        "not present", // an optional slot (GOSTAI-IF-00d)
+		"headPitch.colour = 1":                       "no such part",
+		"headPitch.val->unit = 1":                    "name a slot",
+		"battery.voltage = 4":                        "read-only",
+		"robot.type = \"humanoid\"":                  "read-only",
+		"speaker.volume = -3":                        "nothing on this",
+		"speaker.stop()":                             "",
+		"robot.go()":                                 "takes 1 arguments",
+		"robot.go(\"far\")":                          "is float",
+		"robot.dance()":                              "no such part",
+		"robot.go = 1":                               "is a method",
+		"robot.finished()":                           "",
+		"pleo:robot.body.head.pitch = 1":             "this is toy", // of another body
+		"headPitch = nan":                            "finite",
+		"robot.go(inf)":                              "finite",
+		"robot.go(1); robot.turn(1)":                 "calls one method",
+		"headPitch = 1; robot.go(1)":                 "calls one method",
+		"robot.go(1); headPitch = 1":                 "calls one method",
+		"headPitch = 1 time:1; wheel.speed = 1":      "has the same speed",
+		"headPitch = 0.3; wing = 1":                  "no such part",
+		strings.Repeat("led = 1; ", 6) + "led = 0.5": "at most 32 slots",
+	} {
+		if a, err := b.orderOf(line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v; want an error with %q", line, a.order.Kind, err, want)
+		}
+	}
+}
+
+// TestReply: what was taken is told in the unit of the line's own slot, and what the body's limits do not allow in words (GOSTAI-IF-14.8, GOSTAI-OPEN-03).
+func TestReply(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	second := func(v float64) float64 { return v / (2 * math.Pi) }
+	for _, tc := range []struct {
+		line         string
+		r            control.Result // Taken: of the goals; 0 leaves what was asked for
+		value, words string
+	}{
+		{"headPitch = 0.3", control.Result{}, "0.3", ""},
+		{"headPitch = 12", control.Result{}, "1", "headPitch: 12 is beyond its range, taken 1"},
+		{"headPitch = 0.9", control.Result{Taken: [control.MaxGoals]float64{second(0.38397)}}, "0.38397", "headPitch: 0.9 is beyond its range, taken 0.384"},
+		{"wheel.speed = 20", control.Result{Taken: [control.MaxGoals]float64{11.83448, 11.83448}}, "[11.8345, 11.8345]", "wheel.speed: 20 is beyond its range, taken [11.8, 11.8]"},
+		{"wheel.speed = [1, 2]", control.Result{Taken: [control.MaxGoals]float64{1, 1.9}}, "[1, 1.9]", "wheel.speed: [1, 2] is beyond its range, taken [1, 1.9]"},
+		{"led[0].r = 0.5", control.Result{Taken: [control.MaxGoals]float64{128. / 255}}, "0.501961", ""}, // a step of its device
+		{"wheelL.speed = 1; laser; headPitch = 0.1", control.Result{}, "1; 0.4; 0.1", ""},
+		{"robot.go(1)", control.Result{}, "", ""},
+		{"headPitch = 0.3 time:2s", control.Result{Takes: 2 * time.Second}, "0.3", ""},
+		{"headPitch = 0.3 time:100ms", control.Result{Takes: 534 * time.Millisecond}, "0.3", "time:100ms is too short: at most speed and acceleration it takes 534ms"},
+		{"headPitch = 0.3 adaptive:0.4", control.Result{Takes: 534 * time.Millisecond}, "0.3", ""},
+		{"headPitch = 0.3 adaptive:0.3", control.Result{Takes: 534 * time.Millisecond}, "0.3", "adaptive:300ms is too short: at most speed and acceleration it takes 534ms"},
+		{"headPitch = 0.3 time:2s", control.Result{Homing: true}, "0.3", "time:2s counts from when the motor has found its zero, which it looks for first"},
+		{"headPitch = 0.3 speed:1", control.Result{Speed: second(1)}, "0.3", ""},
+		{"headPitch.turn = 0.05 speed:99", control.Result{Speed: 0.5}, "0.05", "speed:99 is too fast: it moves at most at 0.5 turn/s"},
+		{"headPitch = 0.3 speed:99", control.Result{Speed: second(7.8)}, "0.3", "speed:99 is too fast: it moves at most at 7.8 rad/s"},
+		{"robot.go(1) speed:9", control.Result{Speed: 0.1716}, "", "speed:9 is too fast: it moves at most at 0.172 m/s"},
+		{"robot.turn(1) speed:99", control.Result{Speed: 3.9}, "", "speed:99 is too fast: it moves at most at 3.9 rad/s"},
+	} {
+		a, err := b.orderOf(tc.line)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.line, err)
+		}
+		tc.r.Underway = true
+		for i, g := range a.order.Goals[:a.order.N] {
+			if tc.r.Taken[i] == 0 {
+				tc.r.Taken[i] = g.Value
+			}
+		}
+		if got := a.reply(&tc.r); got.Code != "ok" || got.Value != tc.value || got.Detail != tc.words {
+			t.Errorf("%s: %+v; want %q, %q", tc.line, got, tc.value, tc.words)
+		}
+	}
+	for code, want := range map[control.Code]string{
+		control.NotHeld: "robot.go: wheelL was not claimed", control.Refused: "robot.go: the robot may not move: its loop was late", control.Unable: "robot.go: this body cannot do that",
+		control.Unmeasured: "robot.go: it depends on a value that is not measured yet", control.Gone: "robot.go: this claim of yours has ended", control.Invalid: "robot.go: want a legal change",
+	} {
+		a, err := b.orderOf("robot.go(1)")
+		wheel, lerr := b.model.Tree.Lookup("wheelL")
+		if err = errors.Join(err, lerr); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.reply(&control.Result{Code: code, Stop: motion.Watchdog, Actuator: wheel.Nodes[0].Actuator()}); got.Code != code.String() || !strings.HasPrefix(got.Detail, want) {
+			t.Errorf("%v: %+v, want %q", code, got, want)
+		}
+	}
+}
+
+// TestPeers: two programs see the tree; one drives, the other may not until the first has left. How a motion ends is told to its peer, with how far it came
+// and why, and to all as an event (GOSTAI-IF-15.3, GOSTAI-OPEN-11).
+func TestPeers(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.run()
+	c, other := b.peer("one"), b.peer("two")
+	if err := errors.Join(c.c.Send(&corelink.Introduce{Name: "Toy-1", Serial: "1"}), c.c.Send(&corelink.GetTree{Request: 11}), c.c.Send(&corelink.GetValues{Request: 12})); err != nil {
+		t.Fatal(err)
+	}
+	tree, values := await(c, "tree", func(*corelink.Tree) bool { return true }), await(c, "values", func(*corelink.Values) bool { return true })
+	read := func(device, name string) (found live.Value) {
+		for _, n := range tree.Nodes {
+			for _, s := range n.Slots {
+				if n.Compact == device && s.Name == name {
+					i := slices.IndexFunc(values.Values, func(v live.Value) bool { return v.Slot == s.ID })
+					if i >= 0 {
+						return values.Values[i]
+					}
+				}
+			}
+		}
+		return live.Value{Slot: -1}
+	}
+	if tree.Request != 11 || tree.Body != "toy" || len(tree.Nodes) != len(b.model.Tree.Nodes()) {
+		t.Errorf("tree %d of %s with %d nodes", tree.Request, tree.Body, len(tree.Nodes))
+	}
+	if v := read("laser", "distance"); v.Number == nil || *v.Number != 0.4 || v.AgeMS < 0 {
+		t.Errorf("laser %+v", v)
+	}
+	if v := read("robot", "name"); v.Text == nil || *v.Text != "Toy-1" {
+		t.Errorf("name %+v", v)
+	}
+	if v := read("robot", "type"); v.Text == nil || *v.Text != "wheeled" || v.AgeMS != -1 {
+		t.Errorf("type %+v", v)
+	}
+	if v := read("wheelL", "speed"); v.Slot != -1 {
+		t.Errorf("a speed that nothing measured: %+v", v)
+	}
+	i := slices.IndexFunc(tree.Nodes, func(n live.Node) bool { return n.Full == "robot.body.head.pitch" })
+	k := slices.IndexFunc(tree.Nodes[i].Slots, func(s live.Slot) bool { return s.Name == "angle" })
+	if s := tree.Nodes[i].Slots[k]; s.Unit != "rad" || s.Min == nil || *s.Min != -1 || s.Max == nil || *s.Max != 1 {
+		t.Errorf("angle of the head %+v", s)
+	}
+
+	for _, tc := range []struct {
+		name string
+		got  *corelink.Reply
+		code string
+		says string
+	}{
+		{"a line", c.line("robot.type"), "ok", ""},
+		{"a line without a claim", c.line("robot.go(0.1)"), "not_held", "robot.go: wheelL was not claimed"},
+		{"no line", c.line("headPitch = nan"), "invalid", "finite"},
+		{"a value that nothing measured", c.line("wheelL.speed"), "unavailable", "not measured"},
+		{"lights that nobody holds", c.line("led[0].g = 0.2"), "ok", ""},
+		{"claim of a sensor", c.claim(50, "laser"), "invalid", "needs no claim"},
+		{"claim of no such part", c.claim(50, "wing"), "invalid", "no such part"},
+		{"claim of nothing", c.claim(50), "invalid", "no device"},
+		{"safety's claim", c.claim(claim.Safety, "wheelL"), "invalid", "priority 250"},
+		{"a claim", c.claim(claim.Person, "robot.body.wheel"), "ok", ""},
+		{"a second claimant", other.claim(claim.Person, "robot.body.wheel"), "busy", "wheelL belongs to one with priority 50"},
+		{"a line of the second", other.line("robot.go(0.1)"), "not_held", "robot.go: wheelL belongs to one with priority 50"},
+		{"release of no claim", c.ask(func(n uint32) corelink.Message { return &corelink.Release{Request: n, Lease: 99} }), "gone", "has ended"},
+	} {
+		if tc.got.Code != tc.code || !strings.Contains(tc.got.Detail, tc.says) || (tc.says == "") != (tc.got.Detail == "") {
+			t.Errorf("%s: %+v; want %s, %q", tc.name, tc.got, tc.code, tc.says)
+		}
+	}
+	for _, tc := range []struct {
+		line, words, event, texts string
+		outcome                   motion.Outcome
+		moved                     float64
+		numbers                   []int64
+	}{
+		{"robot.go(0.1)", "done after 0.0998 m", "robot.finished", "go done", motion.Done, 0.0998, []int64{100, 100}},
+		{"robot.go(0.1)", "stopped after 0.011 m of 0.1 m: its loop was late", "robot.aborted", "go stopped its loop was late", motion.Stopped, 0.011, []int64{11, 100}},
+		{"robot.turn(1)", "blocked after 0.25 rad of 1 rad", "robot.aborted", "turn blocked", motion.Blocked, -0.25, []int64{250, 1000}}, // to the right
+		{"wheel.speed = 1", "expired", "", "", motion.Expired, 0, nil},
+	} {
+		r := c.line(tc.line)
+		if r.Code != "ok" || !r.Underway {
+			t.Fatalf("%s: %+v", tc.line, r)
+		}
+		b.body.End(tc.outcome, tc.moved)
+		if end := c.ended(r.Request); end.Words() != tc.words {
+			t.Errorf("%s ended: %s; want %s", tc.line, end.Words(), tc.words)
+		}
+		if tc.event == "" {
+			continue
+		}
+		e := await(other, tc.event, func(m *corelink.Event) bool { return true })
+		if e.Name != tc.event || !slices.Equal(e.Numbers, tc.numbers) || strings.Join(e.Texts, " ") != tc.texts || e.Seq == 0 || e.Replayed {
+			t.Errorf("%s: event %+v, want %s %v %q", tc.line, e, tc.event, tc.numbers, tc.texts)
+		}
+	}
+	if m := await(other, "owners", func(m *corelink.Motion) bool { return len(m.Owners) == 2 }); m.Owners[0] != (live.Owner{Device: "wheelL", Program: "one", Priority: 50}) ||
+		len(m.Parts) != 3 || m.Parts[0].Name != "wheels" {
+		t.Errorf("motion %+v", m)
+	}
+	if r := c.line("wheel.speed = 1"); !r.Underway {
+		t.Errorf("wheels: %+v", r)
+	}
+	await(other, "motion", func(m *corelink.Motion) bool { return m.Moving })
+	c.end()
+	await(other, "rest", func(m *corelink.Motion) bool { return !m.Moving && len(m.Owners) == 0 })
+	if r := other.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
+		t.Errorf("claim after the owner left: %+v", r)
+	}
+	// Stop, and then halt, which nobody lifts.
+	r := other.line("robot.turn(50)")
+	if got := other.ask(func(n uint32) corelink.Message { return &corelink.Stop{Request: n} }); got.Code != "ok" {
+		t.Errorf("stop: %+v", got)
+	}
+	if end := other.ended(r.Request); end.Outcome != "cancelled" {
+		t.Errorf("%+v", end)
+	}
+	if err := other.c.Send(&corelink.Halt{Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := other.line("robot.turn(1)"); r.Code != "stopped" || !strings.Contains(r.Detail, "may not move: halted") || r.Underway {
+		t.Errorf("a turn while halted: %+v", r)
+	}
+}
+
+// TestFrozenPeer: a peer that owns something and answers no more loses it within half a second; one that answers keeps what it has.
+func TestFrozenPeer(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.run()
+	alive := b.peer("alive")
+	if r := alive.claim(claim.Person, "headPitch"); r.Code != "ok" {
+		t.Fatalf("%+v", r)
+	}
+	conn, err := net.Dial("unix", filepath.Join(b.root, corelink.SocketPath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var frozen []byte // it says so much and no more, and reads nothing
+	for _, m := range []corelink.Message{&corelink.Hello{Program: "frozen"}, &corelink.Claim{Request: 1, Devices: []string{"wheelL", "wheelR"}, Priority: 50},
+		&corelink.Do{Request: 2, Line: "wheel.speed = 2"}} {
+		if frozen, err = corelink.AppendFrame(frozen, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if _, err := conn.Write(frozen); err != nil {
+		t.Fatal(err)
+	}
+	await(alive, "motion", func(m *corelink.Motion) bool { return m.Moving })
+	await(alive, "rest", func(m *corelink.Motion) bool { return !m.Moving })
+	// The report says so up to 0.2 s later.
+	if took := time.Since(began); took < silentAfter || took > 2*time.Second {
+		t.Errorf("what a frozen peer drove came to its end after %v; want 0.4 to 0.5 s, and up to 0.2 s for its report", took)
+	}
+	if m := await(alive, "owners", func(*corelink.Motion) bool { return true }); len(m.Owners) != 1 || m.Owners[0].Program != "alive" {
+		t.Errorf("owners %+v", m.Owners)
+	}
+	if n := len(slices.DeleteFunc(b.body.Orders(), func(o control.Order) bool { return o.Kind != control.Drop })); n != 1 {
+		t.Errorf("%d claims were dropped, want one", n)
+	}
+}
+
+// TestFloodOfLines: 10,000 lines that the mailbox does not take keep nothing, and end at once.
+func TestFloodOfLines(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.body.SetDeaf(true)
+	began := time.Now()
+	for i := range uint32(10_000) {
+		b.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Request: i, Line: "headPitch = 0.1"})
+	}
+	if len(b.due) > 0 || b.body.Refused() != 10_000 {
+		t.Errorf("%d lines wait, %d were refused", len(b.due), b.body.Refused())
+	}
+	b.do(t.Context(), corelink.Peer{ID: 1}, &corelink.Do{Line: "headPitch = " + strings.Repeat("[", 60_000)})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestFloodAndDeath: while other peers flood robotd with lines, what a peer moves stops at once when that peer dies.
+func TestFloodAndDeath(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.run()
+	driver := b.peer("driver")
+	if r := driver.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
+		t.Fatalf("%+v", r)
+	}
+	watcher := b.peer("watcher")
+	stop := make(chan struct{})
+	done := make(chan struct{}, 4)
+	for range cap(done) {
+		c := b.peer("flood")
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = c.c.Send(&corelink.Do{Line: "led = 1; headPitch"}) // its end is the test's
+				}
+			}
+		}()
+	}
+	defer func() {
+		close(stop)
+		for range cap(done) {
+			<-done
+		}
+	}()
+	for range 200 { // the flood has spent what it may say at once
+		watcher.ask(func(n uint32) corelink.Message { return &corelink.Stop{Request: n} })
+		if len(b.body.Orders()) > 100 {
+			break
+		}
+	}
+	if r := driver.line("wheel.speed = 2"); !r.Underway {
+		t.Fatalf("%+v", r)
+	}
+	died := time.Now()
+	driver.end()
+	var dropped time.Duration
+	for dropped == 0 {
+		if time.Since(died) > patience {
+			t.Fatal("nothing stops what a dead peer moves")
+		}
+		if slices.ContainsFunc(b.body.Orders(), func(o control.Order) bool { return o.Kind == control.Drop }) {
+			dropped = time.Since(died)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if dropped > 200*time.Millisecond {
+		t.Errorf("what a dead peer moves stopped after %v; want at once", dropped)
+	}
+}
+
+// TestWithoutABody: a device that is gone keeps its place in the tree, its slots are unavailable, and each peer is told (GOSTAI-OPEN-13).
+func TestWithoutABody(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.run()
+	c := b.peer("one")
+	b.cfg.Control.Board().Introduce(state.Identity{Name: "Rex"}, time.Second)
+	b.body.Measure("robot.xSpeed", 0.1)
+	b.Closed(t.Context())
+	b.Closed(t.Context())
+	gone := await(c, "that the body is gone", func(m *corelink.Absent) bool { return len(m.Devices) > 0 })
+	if want := []corelink.Absentee{{Full: "robot.body", SinceUS: gone.AtUS, Why: noBody}}; !slices.Equal(gone.Devices, want) {
+		t.Errorf("gone: %+v, want %+v", gone, want)
+	}
+	for line, want := range map[string]corelink.Reply{
+		"robot.type":              {Code: "ok", Value: `"wheeled"`},
+		"robot.name":              {Code: "ok", Value: `"Rex"`}, // no body measures it
+		"battery.capacity":        {Code: "ok", Value: "0.32"},
+		"headPitch.val->rangemax": {Code: "ok", Value: "1"},
+		"battery.voltage":         {Code: "unavailable", Detail: "robot.body.battery.voltage: unavailable: " + noBody},
+		"led = 1":                 {Code: "unavailable", Detail: "robot.body.led[0].val: unavailable: " + noBody},
+		"robot.xSpeed":            {Code: "unavailable", Detail: "robot.xSpeed: unavailable: " + noBody},
+		"robot.go(1)":             {Code: "unavailable", Detail: "robot.go: " + noBody},
+	} {
+		got := *c.line(line)
+		if got.Request = 0; got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+	}
+	if err := c.c.Send(&corelink.GetValues{Request: 5}); err != nil {
+		t.Fatal(err)
+	}
+	values := await(c, "values", func(*corelink.Values) bool { return true })
+	for name, known := range map[string]bool{"robot.name": true, "robot.xSpeed": false, "battery.voltage": false, "battery.capacity": true} {
+		target, err := b.model.Tree.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := slices.ContainsFunc(values.Values, func(v live.Value) bool { return v.Slot == target.Refs[0].ID }); is != known {
+			t.Errorf("%s has a value: %v, want %v", name, is, known)
+		}
+	}
+	late := b.peer("late")
+	await(late, "that the body is gone", func(m *corelink.Absent) bool { return len(m.Devices) == 1 })
+	if err := b.Opened(t.Context(), corelink.BodyInfo{Species: "toy", Firmware: "f2"}); err != nil {
+		t.Fatal(err)
+	}
+	await(late, "its description", func(m *corelink.Hello) bool { return m.Body.Firmware == "f2" })
+	await(late, "that it is back", func(m *corelink.Absent) bool { return len(m.Devices) == 0 })
+}
+
+// TestHold: a person's hold halts the robot, says who and why wherever it refuses, is lifted by no Resume and by no other robotd, and ends with Unhold. A peer's
+// own halt stays beside it.
+func TestHold(t *testing.T) {
+	root := t.TempDir()
+	b := newBench(t, root)
+	if err := b.StayHeld(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	end := b.run()
+	c := b.peer("agentd")
+	await(c, "that nobody holds it", func(m *corelink.Held) bool { return m.By == "" })
+	if r := c.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
+		t.Fatalf("%+v", r)
+	}
+	moving := c.line("robot.go(1)")
+	hold := func(by, reason string) *corelink.Reply {
+		return c.ask(func(n uint32) corelink.Message { return &corelink.Hold{Request: n, By: by, Reason: reason} })
+	}
+	for _, bad := range [][2]string{{"", "x"}, {"op", ""}, {"op", "a\nb"}, {"op", strings.Repeat("x", 91)}} {
+		if r := hold(bad[0], bad[1]); r.Code != "invalid" {
+			t.Errorf("hold by %q for %q: %+v", bad[0], bad[1], r)
+		}
+	}
+	const words = "held by op@example.org because its wheel is off"
+	if r := hold("op@example.org", "its wheel is off"); r.Code != "ok" {
+		t.Fatalf("hold: %+v", r)
+	}
+	if m := c.ended(moving.Request); m.Words() != "stopped after 0 m of 1 m: "+words {
+		t.Errorf("ended: %s", m.Words())
+	}
+	if err := c.c.Send(&corelink.Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(c *peer, want string) {
+		t.Helper()
+		if r := c.line("robot.go(1)"); r.Code != "stopped" || r.Detail != "robot.go: the robot may not move: "+want {
+			t.Errorf("go: %+v, want %q", r, want)
+		}
+	}
+	refused(c, words)
+	await(c, "why", func(m *corelink.Motion) bool { return slices.Equal(m.Stop, []string{words}) })
+	end()
+	if err := b.cfg.Link.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	// The next robotd, before its body is there.
+	b = newBench(t, root)
+	if err := b.StayHeld(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	c = b.peer("agentd")
+	if m := await(c, "who holds it", func(*corelink.Held) bool { return true }); m.By != "op@example.org" || m.Reason != "its wheel is off" || m.SinceMS == 0 {
+		t.Errorf("held: %+v", m)
+	}
+	if r := c.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
+		t.Fatalf("%+v", r)
+	}
+	refused(c, words)
+	unhold := func() {
+		t.Helper()
+		if r := c.ask(func(n uint32) corelink.Message { return &corelink.Unhold{Request: n} }); r.Code != "ok" {
+			t.Errorf("unhold: %+v", r)
+		}
+	}
+	if err := c.c.Send(&corelink.Halt{Reason: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	unhold()
+	refused(c, "halted")
+	if err := c.c.Send(&corelink.Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.line("robot.go(1)"); !r.Underway {
+		t.Errorf("after all halts: %+v", r)
+	}
+	unhold() // safe to repeat
+	if _, err := os.Stat(filepath.Join(root, holdFile)); !os.IsNotExist(err) {
+		t.Errorf("the note is still there: %v", err)
+	}
+}
+
+// TestUnreadableHold: a note that cannot be read holds the robot.
+func TestUnreadableHold(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	if err := errors.Join(os.MkdirAll(filepath.Join(b.root, "run"), 0o755), os.WriteFile(filepath.Join(b.root, holdFile), []byte(`{"by":"op"`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var r control.Report
+	if err := b.StayHeld(t.Context()); err == nil || !strings.Contains(err.Error(), holdFile) || !b.body.Report(&r) || r.Stop != motion.Halted {
+		t.Errorf("%v, stop %v", err, r.Stop.Words())
+	}
+}
+
+// FuzzHeld: what is read as a hold can be written and read again.
+func FuzzHeld(f *testing.F) {
+	f.Add([]byte(`{"by":"op","reason":"x","since":"2026-01-02T03:04:05Z"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if h, err := parseHeld(b); err == nil && h.check() != nil {
+			t.Fatalf("%s reads as %+v", b, h)
+		}
+	})
+}
+
+// TestReport: state, power, totals, statistics and events reach a peer, with what is no number left out.
+func TestReport(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	b.body.SetReport(func(r *control.Report) {
+		r.Power.Battery.Volts, r.Power.Battery.Level, r.Volts, r.Supply, r.Status = 3.9, power.Nominal, 5, body.OnCharger, 0x3000
+		r.Totals[0], r.Base.Pose.X, r.Base.Twist.V, r.Posture = 1500, 0.5, math.NaN(), "OnTreads"
+		r.Parts[1] = control.PartReport{State: "homing", Outcome: motion.Running}
+	})
+	first := 0
+	b.cfg.First = func(_ context.Context, m *corelink.State) { first++ }
+	b.SetThread(true, false)
+	b.run()
+	c := b.peer("one")
+	if s := await(c, "state", func(m *corelink.State) bool { return m.Link }); s.Seq != 7 || s.Epoch != 2 || s.BatteryVolts != 3.9 || s.BatteryLevel != uint8(power.Nominal) ||
+		s.ChargerVolts != 5 || s.Power != uint16(body.OnCharger) || s.Temperature != 31 || s.Halted || s.Fault != 0 {
+		t.Errorf("state %+v", s)
+	}
+	if m := await(c, "motion", func(*corelink.Motion) bool { return true }); m.X != 0.5 || m.Speed != 0 || m.Posture != "OnTreads" || m.Parts[1] != (live.Part{Name: "head", State: "homing", Outcome: "running"}) {
+		t.Errorf("motion %+v", m)
+	}
+	if m := await(c, "power", func(*corelink.Power) bool { return true }); m.Status != 0x3000 || m.Off != "stay_on" || m.PlayLeftSec == 0 || m.CPUMHz != b.CPUMHz() {
+		t.Errorf("power %+v", m)
+	}
+	if m := await(c, "totals", func(*corelink.Totals) bool { return true }); !slices.Equal(m.Names, []string{"Odom.Body"}) || !slices.Equal(m.Values, []float64{1500}) {
+		t.Errorf("totals %+v", m)
+	}
+	b.body.Emit(control.Event{At: time.Second, Name: "robot.cliff_detected", Warning: true, N: 1, Numbers: [4]int64{3}, Texts: [4]string{"", "front"}})
+	if m := await(c, "event", func(*corelink.Event) bool { return true }); m.Name != "robot.cliff_detected" || !m.Warning || !slices.Equal(m.Numbers, []int64{3}) ||
+		!slices.Equal(m.Texts, []string{"", "front"}) || m.AtUS != 1_000_000 || m.Seq != 1 {
+		t.Errorf("event %+v", m)
+	}
+	if m := await(c, "statistics", func(*corelink.LoopStats) bool { return true }); m.Steps != 5 || !m.FIFO || m.Locked || m.Peers != 1 || m.Refused != 1 {
+		t.Errorf("statistics %+v", m)
+	}
+	await(c, "link", func(m *corelink.LinkStats) bool { return m.Frames == 3 })
+	b.SetFault(faultcode.BodySilent)
+	await(c, "fault", func(m *corelink.Fault) bool { return m.Code == 898 })
+	b.SetFault(0)
+	await(c, "its end", func(m *corelink.Fault) bool { return m.Code == 0 })
+	if first != 1 {
+		t.Errorf("the first measurement was told %d times", first)
+	}
+}
+
+// TestCleanEnd: VEC-PWR-41: the other programs have their time, then the power is cut, and that it is meant is written before.
+func TestCleanEnd(t *testing.T) {
+	b := newBench(t, t.TempDir())
+	if err := b.CameOn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.body.SetReport(func(r *control.Report) {
+		r.Power.Shutdown = power.Shutdown{Off: power.Clean, Cause: power.BatteryCriticalVolt}
+	})
+	r := &reporter{s: b.Server, turned: mono.Now()}
+	r.step(t.Context(), false)
+	if n := b.body.Offs(); n != 0 {
+		t.Errorf("before the time of the others is over: off %d times", n)
+	}
+	if code := r.now(); code != faultcode.ShutdownBatteryLow { // VEC-PWR-40
+		t.Errorf("fault %d meanwhile", code)
+	}
+	r.off -= offAfter
+	r.step(t.Context(), false)
+	if n := b.body.Offs(); n != 1 {
+		t.Errorf("after it: off %d times", n)
+	}
+	if got, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(lastoff.File))); err != nil || string(got) != "clean\n" {
+		t.Errorf("the mark says %q, %v", got, err)
+	}
+}

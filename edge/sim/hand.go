@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"context"
+	"errors"
+
+	"kennel/cloud/api/live"
+	"kennel/cloud/api/poke"
+	"kennel/edge/agent/simulator"
+	"kennel/infra/errs"
+)
+
+// Hand does to a simulated body what a person beside it would. The simulator of each species is one.
+type Hand interface {
+	// Verbs returns what can be done to the body, in the verbs of package poke.
+	Verbs() []string
+	// Poke does p, which is complete. It returns an error if the body does not feel it, or it is not possible now.
+	Poke(p poke.Poke) error
+}
+
+// beside implements simulator.Body.
+type beside struct {
+	Hand
+	truth *truth // nil: the body is nowhere
+}
+
+func (b beside) See(rev string) *live.World {
+	if b.truth == nil {
+		return nil
+	}
+	w := b.truth.see(rev)
+	w.Verbs = b.Verbs()
+	return &w
+}
+
+// Poke does p to the robot that Run keeps alive in dir.
+func Poke(ctx context.Context, dir string, p poke.Poke) error {
+	root, err := open(dir)
+	if err != nil {
+		return errs.New(errs.NotFound, "%w", err)
+	}
+	defer root.Close() // nothing buffered
+	err = simulator.NewClient(root).Poke(ctx, p)
+	if errors.Is(err, simulator.ErrNone) {
+		return errs.New(errs.Unavailable, "the robot in %s is not running, or not yet; start it with robotsim robot", dir)
+	}
+	return err
+}

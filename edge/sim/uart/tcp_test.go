@@ -1,0 +1,69 @@
+package uart
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestTCP: a TCP port is a line: peers come and go, one at a time, and a second one is hung up on (AMIGO-SYNC-17, AMIGO-LINK-05).
+func TestTCP(t *testing.T) {
+	s, addr, err := ListenTCP("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if whole, err := s.Write([]byte("lost")); whole || err != nil {
+		t.Errorf("without a peer Write took all: %t, %v", whole, err)
+	}
+	first, second := dial(t, addr), dial(t, addr)
+	hear := func(want string) {
+		t.Helper()
+		for got, end := "", time.Now().Add(30*time.Second); got != want; time.Sleep(time.Millisecond) {
+			in, err := s.Read()
+			if err != nil || time.Now().After(end) {
+				t.Fatalf("heard %q, %v; want %q", got, err, want)
+			}
+			got += string(in)
+		}
+	}
+	say := func(c net.Conn, what string) {
+		t.Helper()
+		if _, err := c.Write([]byte(what)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(first, "one")
+	hear("one")
+	if _, err := second.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the second peer reads %v, want %v", err, io.EOF)
+	}
+	if whole, err := s.Write([]byte("two")); !whole || err != nil {
+		t.Errorf("Write: %t, %v", whole, err)
+	}
+	got := make([]byte, 3)
+	if _, err := io.ReadFull(first, got); err != nil || string(got) != "two" {
+		t.Errorf("the peer hears %q, %v; want two", got, err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	third := dial(t, addr)
+	say(third, "three")
+	hear("three")
+}
+
+func dial(t *testing.T, addr net.Addr) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // a test may have closed it
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
