@@ -106,7 +106,8 @@ func record(t *testing.T, species string, more ...rt.Task) []byte {
 	return out.Bytes()
 }
 
-// TestReplay: the same tasks do the same; the output names a step that did something else, a species without a model, and a file that is no recording.
+// TestReplay: the same tasks do the same; the output names a step that did something else, a species without a model, and a file that is no
+// recording.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
@@ -118,15 +119,18 @@ func TestReplay(t *testing.T) {
 	}
 	good := record(t, "vic")
 	file := write("good.krt", good)
-	if code, out, errOut := run(t, "replay", file); code != cli.ExitOK || !strings.HasPrefix(out, "identical: ") || strings.Contains(out, "breaks off") || errOut != "" {
+	if code, out, errOut := run(t, "replay", file); code != cli.ExitOK || !strings.HasPrefix(out, "identical: ") ||
+		strings.Contains(out, "breaks off") || errOut != "" {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
 	var got replayed
 	code, out, _ := run(t, "replay", file, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.ExitOK || !got.Identical || got.Steps < 1500 || got.Bodies != 1 || got.Seconds < 8 {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.ExitOK || !got.Identical || got.Steps < 1500 || got.Bodies != 1 ||
+		got.Seconds < 8 {
 		t.Errorf("%d %s %v", code, out, err)
 	}
-	if code, out, errOut := run(t, "replay", write("cut.krt", good[:len(good)-20])); code != cli.ExitOK || !strings.Contains(out, "identical: ") || !strings.Contains(out, "breaks off") {
+	if code, out, errOut := run(t, "replay", write("cut.krt", good[:len(good)-20])); code != cli.ExitOK || !strings.Contains(out, "identical: ") ||
+		!strings.Contains(out, "breaks off") {
 		t.Errorf("cut: %d %s%s", code, out, errOut)
 	}
 	other := write("other.krt", record(t, "vic", rt.Task{Name: "nudge", Every: 1, Run: func(f *rt.Frame) {
@@ -135,7 +139,8 @@ func TestReplay(t *testing.T) {
 		}
 	}}))
 	code, out, errOut := run(t, "replay", other)
-	if code != cli.ExitFailed || !strings.HasPrefix(out, "differs after ") || !strings.Contains(errOut, "wheelL gets") || !strings.Contains(errOut, "(step 700") {
+	if code != cli.ExitFailed || !strings.HasPrefix(out, "differs after ") || !strings.Contains(errOut, "wheelL gets") ||
+		!strings.Contains(errOut, "(step 700") {
 		t.Errorf("another program: %d %s%s", code, out, errOut)
 	}
 	for _, tc := range []struct {
