@@ -362,7 +362,7 @@ func (s *Server) detail(r *control.Result) string {
 // reasons says in words why the robot may not move.
 func (s *Server) reasons(stop motion.Reason) []string {
 	words := stop.Words()
-	if h := s.held(); h.By != "" && stop&motion.Halted != 0 {
+	if h := s.noted(); h.By != "" && stop&motion.Halted != 0 {
 		words[0] = h.words() // halted is the first reason
 	}
 	return words

@@ -19,7 +19,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// holdFile keeps a person's hold below the root, so that it outlives robotd.
+// holdFile keeps a person's hold and a peer's halt below the root, so that they outlive robotd.
 const holdFile = "run/hold.json"
 
 // maxWords bounds each text of a hold, in bytes: both fit a line of a page.
@@ -27,9 +27,9 @@ const maxWords = 90
 
 // held is a person's hold; the zero value is none.
 type held struct {
-	By     string    `json:"by"`
-	Reason string    `json:"reason"`
-	Since  time.Time `json:"since"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // check reports why h cannot be kept or shown.
@@ -42,35 +42,48 @@ func (h *held) check() error {
 	return nil
 }
 
-// parseHeld reads a hold as it is kept.
-func parseHeld(b []byte) (h held, err error) {
-	if err := json.Unmarshal(b, &h); err != nil {
-		return held{}, err
-	}
-	return h, h.check()
-}
-
 func (h *held) words() string { return fmt.Sprintf("held by %s because %s", h.By, h.Reason) }
 
-// halts is who keeps the loop halted.
+// note is who keeps the loop halted, and the content of holdFile. The zero value is no halt and no file.
+type note struct {
+	held      // a person, until Unhold
+	Peer bool `json:"peer,omitempty"` // a peer, until a Resume
+}
+
+// parseNote reads the content of holdFile.
+func parseNote(b []byte) (n note, err error) {
+	if err := json.Unmarshal(b, &n); err != nil {
+		return note{}, err
+	}
+	if n.Peer && n.held == (held{}) {
+		return n, nil
+	}
+	return n, n.check()
+}
+
+// halts is the note of this robotd.
 type halts struct {
 	change sync.Mutex // held while the file changes; before mu
 	mu     sync.Mutex
-	hold   held // a person
-	peer   bool // a peer, until a Resume
+	now    note
 }
 
-func (s *Server) held() held {
+func (s *Server) noted() note {
 	s.halts.mu.Lock()
 	defer s.halts.mu.Unlock()
-	return s.halts.hold
+	return s.halts.now
 }
 
-// keepHeld sets the hold and tells it to every peer.
-func (s *Server) keepHeld(ctx context.Context, h held) {
+// setNote changes the note before the loop halts, so that nothing resumes it, and returns what it is now.
+func (s *Server) setNote(change func(*note)) note {
 	s.halts.mu.Lock()
-	s.halts.hold = h
-	s.halts.mu.Unlock()
+	defer s.halts.mu.Unlock()
+	change(&s.halts.now)
+	return s.halts.now
+}
+
+// sayHeld tells every peer who holds the robot.
+func (s *Server) sayHeld(ctx context.Context, h held) {
 	m := &corelink.Held{By: h.By, Reason: h.Reason}
 	if h.By != "" {
 		m.SinceMS = h.Since.UnixMilli()
@@ -78,21 +91,22 @@ func (s *Server) keepHeld(ctx context.Context, h held) {
 	s.say(ctx, m)
 }
 
-// StayHeld halts the loop if a person holds the robot, also since before this robotd began. Call it before the body is opened: a held robot does
-// not calibrate. A hold that cannot be read holds.
+// StayHeld halts the loop if a person holds the robot or a peer halted it, also before this robotd began. Call it before the body is opened: a
+// halted robot does not calibrate. A note that cannot be read holds.
 func (s *Server) StayHeld(ctx context.Context) error {
 	b, err := s.atRoot(func(root *os.Root) ([]byte, error) { return root.ReadFile(holdFile) })
 	if errors.Is(err, fs.ErrNotExist) {
-		s.keepHeld(ctx, held{})
+		s.sayHeld(ctx, held{})
 		return nil
 	}
-	h, perr := parseHeld(b)
+	n, perr := parseNote(b)
 	if err = errors.Join(err, perr); err != nil {
 		err = fmt.Errorf("read %s: %w", holdFile, err)
-		h = held{By: "robotd", Reason: "the note of a hold cannot be read", Since: time.Now()}
+		n = note{held: held{By: "robotd", Reason: "the note of a hold cannot be read", Since: time.Now()}}
 	}
-	s.cfg.Log.WarnContext(ctx, "robot held", "by", h.By, "reason", h.Reason, logging.Err, err)
-	s.keepHeld(ctx, h)
+	s.cfg.Log.WarnContext(ctx, "robot still halted", "by", n.By, "reason", n.Reason, "peer", n.Peer, logging.Err, err)
+	s.setNote(func(now *note) { *now = n })
+	s.sayHeld(ctx, n.held)
 	s.halt()
 	return err
 }
@@ -106,6 +120,24 @@ func (s *Server) atRoot(f func(*os.Root) ([]byte, error)) ([]byte, error) {
 	return f(root)
 }
 
+// write brings n to holdFile.
+func (s *Server) write(n note) error {
+	_, err := s.atRoot(func(root *os.Root) ([]byte, error) {
+		if n == (note{}) {
+			if err := root.Remove(holdFile); !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			return nil, nil
+		}
+		b, err := json.Marshal(n)
+		if err != nil {
+			return nil, err
+		}
+		return nil, durable.Write(root, holdFile, b, 0o600, 0o755)
+	})
+	return err
+}
+
 // hold halts the robot for a person, and then notes it. A hold of an earlier person is replaced.
 func (s *Server) hold(ctx context.Context, by, reason string) error {
 	h := held{By: by, Reason: reason, Since: time.Now().UTC().Truncate(time.Second)}
@@ -114,14 +146,11 @@ func (s *Server) hold(ctx context.Context, by, reason string) error {
 	}
 	s.halts.change.Lock()
 	defer s.halts.change.Unlock()
-	s.keepHeld(ctx, h)
+	n := s.setNote(func(now *note) { now.held = h })
 	s.halt()
+	s.sayHeld(ctx, h)
 	s.cfg.Log.WarnContext(ctx, "robot held", "by", h.By, "reason", h.Reason)
-	b, err := json.Marshal(h)
-	if err == nil {
-		_, err = s.atRoot(func(root *os.Root) ([]byte, error) { return nil, durable.Write(root, holdFile, b, 0o600, 0o755) })
-	}
-	if err != nil {
+	if err := s.write(n); err != nil {
 		return fmt.Errorf("the robot is held until robotd restarts: %w", err)
 	}
 	return nil
@@ -131,25 +160,33 @@ func (s *Server) hold(ctx context.Context, by, reason string) error {
 func (s *Server) unhold(ctx context.Context) error {
 	s.halts.change.Lock()
 	defer s.halts.change.Unlock()
-	_, err := s.atRoot(func(root *os.Root) ([]byte, error) { return nil, root.Remove(holdFile) })
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	was := s.noted()
+	if err := s.write(note{Peer: was.Peer}); err != nil {
 		return fmt.Errorf("the robot is held as before: %w", err)
 	}
-	s.cfg.Log.InfoContext(ctx, "hold released", "by", s.held().By)
-	s.keepHeld(ctx, held{})
+	s.cfg.Log.InfoContext(ctx, "hold released", "by", was.By)
+	s.setNote(func(now *note) { now.held = held{} })
+	s.sayHeld(ctx, held{})
 	s.stay()
 	return nil
 }
 
-// setHalted notes a Halt or Resume of a peer.
-func (s *Server) setHalted(on bool) {
-	s.halts.mu.Lock()
-	s.halts.peer = on
-	s.halts.mu.Unlock()
+// setHalted does a Halt or Resume of a peer, and then notes it.
+func (s *Server) setHalted(ctx context.Context, on bool) {
+	changed := false
+	s.setNote(func(now *note) { changed, now.Peer = now.Peer != on, on })
 	if on {
 		s.halt()
 	}
 	s.stay()
+	if !changed {
+		return
+	}
+	s.halts.change.Lock()
+	defer s.halts.change.Unlock()
+	if err := s.write(s.noted()); err != nil {
+		s.cfg.Log.WarnContext(ctx, "halt of a peer not noted for the next start", "halted", on, logging.Err, err)
+	}
 }
 
 // halt stops the loop in its next step.
@@ -158,11 +195,8 @@ func (s *Server) halt() { s.cfg.Loop.Halt() }
 // stay brings the loop to the state that peers and people want. A Resume is posted only to a loop that has halted: in one step it would be
 // overtaken by the halt.
 func (s *Server) stay() {
-	s.halts.mu.Lock()
-	want := s.halts.peer || s.halts.hold.By != ""
-	s.halts.mu.Unlock()
 	var snap rt.Snapshot
-	if s.cfg.Loop.Snapshot(&snap) && snap.Halted && !want {
+	if s.noted() == (note{}) && s.cfg.Loop.Snapshot(&snap) && snap.Halted {
 		s.cfg.Loop.Post(rt.Command{Kind: rt.Resume}) // one that finds the mailbox full is posted again by the next report
 	}
 }

@@ -267,11 +267,11 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		return
 	case *corelink.Halt:
 		log.InfoContext(ctx, "halted by a peer", "peer", p.Program, "reason", m.Reason)
-		s.setHalted(true)
+		s.setHalted(ctx, true)
 		return
 	case *corelink.Resume:
 		log.InfoContext(ctx, "halt lifted by a peer", "peer", p.Program)
-		s.setHalted(false)
+		s.setHalted(ctx, false)
 		return
 	case *corelink.Shutdown:
 		log.WarnContext(ctx, "power off asked for by a peer", "peer", p.Program, "reason", m.Reason)

@@ -659,7 +659,7 @@ func TestHold(t *testing.T) {
 	if err := b.StayHeld(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.run()
+	end = b.run()
 	c = b.peer("agentd")
 	if m := await(c, "who holds it", func(*corelink.Held) bool { return true }); m.By != "op@example.org" || m.Reason != "its wheel is off" || m.SinceMS == 0 {
 		t.Errorf("held: %+v", m)
@@ -678,6 +678,25 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	unhold()
+	refused(c, "halted")
+
+	// A peer's halt outlives robotd too, and a Resume ends it.
+	end()
+	if err := b.cfg.Link.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = newBench(t, root)
+	if err := b.StayHeld(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	c = b.peer("agentd")
+	if m := await(c, "that nobody holds it", func(*corelink.Held) bool { return true }); m.By != "" {
+		t.Errorf("held: %+v", m)
+	}
+	if r := c.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
+		t.Fatalf("%+v", r)
+	}
 	refused(c, "halted")
 	if err := c.c.Send(&corelink.Resume{}); err != nil {
 		t.Fatal(err)
@@ -703,12 +722,14 @@ func TestUnreadableHold(t *testing.T) {
 	}
 }
 
-// FuzzHeld: what is read as a hold can be written and read again.
-func FuzzHeld(f *testing.F) {
+// FuzzNote: what is read as a note halts the robot, by a hold that can be shown or by a peer.
+func FuzzNote(f *testing.F) {
 	f.Add([]byte(`{"by":"op","reason":"x","since":"2026-01-02T03:04:05Z"}`))
+	f.Add([]byte(`{"peer":true}`))
+	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if h, err := parseHeld(b); err == nil && h.check() != nil {
-			t.Fatalf("%s reads as %+v", b, h)
+		if n, err := parseNote(b); err == nil && n.check() != nil && (!n.Peer || n.held != held{}) {
+			t.Fatalf("%s reads as %+v", b, n)
 		}
 	})
 }

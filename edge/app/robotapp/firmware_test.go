@@ -22,7 +22,7 @@ import (
 // install puts a firmware file where a robot has it.
 func (b *bench) install(file []byte) {
 	b.t.Helper()
-	path := filepath.Join(b.root, filepath.FromSlash(bodies["vector"].firmware))
+	path := filepath.Join(b.root, filepath.FromSlash(vectorFirmware))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 	}
 	t.Run("by the boot-loader", func(t *testing.T) {
 		b := newBench(t)
-		b.board.SetFlashFaults(vectorsim.FlashFaults{EraseRefused: 9})
+		b.board.SetFlashFaults(vectorsim.FlashFaults{EraseRefused: 99})
 		b.install(vectorsim.Image("2.2.0-test", 4900, 7))
 		b.powerOn()
 		p := b.start(nil, "-device", b.device)
@@ -150,11 +150,11 @@ func TestStartIsChecked(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) != "18\nbattery disconnected\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	wantStart(b, "socket recorder core supervisor last_end firmware_file! factory body first_frame!")
+	wantStart(b, "socket recorder core supervisor last_end hold firmware_file! factory body first_frame!")
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if err := os.Remove(filepath.Join(b.root, filepath.FromSlash(bodies["vector"].firmware))); err != nil {
+	if err := os.Remove(filepath.Join(b.root, filepath.FromSlash(vectorFirmware))); err != nil {
 		t.Fatal(err)
 	}
 	b.board.SetPower(0)
@@ -163,14 +163,14 @@ func TestStartIsChecked(t *testing.T) {
 	if got, err := os.ReadFile(file); !os.IsNotExist(err) {
 		t.Errorf("%q, %v; want none", got, err)
 	}
-	wantStart(b, "socket recorder core supervisor last_end firmware_file factory body first_frame")
+	wantStart(b, "socket recorder core supervisor last_end hold firmware_file factory body first_frame")
 
-	cold := body.Sense{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891, Power: body.BelowCritical | body.ShutdownImminent | body.Overheated}
+	cold := corelink.State{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891, Power: uint16(body.BelowCritical | body.ShutdownImminent | body.Overheated)}
 	want := []string{"battery below its critical voltage: 3.21 V", "the body is about to cut the power", "overheated: 51 degrees Celsius", "fault 891: " + faultcode.Code(891).Text()}
 	if got := startProblems(&cold); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := startProblems(&body.Sense{Power: body.OnCharger | body.Charging | body.EncodersOff}); got != nil {
+	if got := startProblems(&corelink.State{Power: uint16(body.OnCharger | body.Charging)}); got != nil {
 		t.Errorf("a body that is well: %q", got)
 	}
 }
@@ -224,7 +224,9 @@ func TestWatchdogThroughAnUpdate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
-	c.kind.open = func(_ context.Context, _ string, _ vector.Sensors, _ *vector.Firmware, _ *vector.Factory, tell func(vector.Progress)) (body.Body, vector.Update, error) {
+	v := &vectorBody{core: c}
+	c.how.open = v.openBody
+	v.open = func(_ context.Context, cfg vector.Config) (body.Body, vector.Update, error) {
 		if tries++; tries == 1 {
 			if got, most := till(), maxReopen+2*openTimeout; got < openTimeout || got > most {
 				t.Errorf("an attempt that never ends is healthy for %v, want %v to %v", got, openTimeout, most)
@@ -237,7 +239,7 @@ func TestWatchdogThroughAnUpdate(t *testing.T) {
 		}
 		const blocks, slow = 600, time.Second
 		for block := range blocks { // ten minutes
-			tell(vector.Progress{Phase: vector.WriteBlocks, Attempt: 1, Done: block, Total: blocks})
+			cfg.Progress(vector.Progress{Phase: vector.WriteBlocks, Attempt: 1, Done: block, Total: blocks})
 			for range slow / kickEvery {
 				if now += kickEvery; !c.healthy() {
 					t.Fatalf("after %v of an update that goes on the watchdog is not fed", now)

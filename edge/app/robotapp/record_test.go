@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/body/vector/spine"
+	"kennel/edge/control"
 	"kennel/edge/corelink"
-	"kennel/edge/helm"
 	"kennel/edge/power"
 	"kennel/edge/rt"
 )
@@ -45,15 +46,13 @@ func TestRecord(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.krt")
 	p := b.startProgram(hostProgram(t), nil, "-device", b.device, "-record", file)
 	c := b.peer()
-	await(c, "calibration", func(m *corelink.Motion) bool { return len(m.Joints) == 2 && m.Joints[0].Calibrated })
+	await(c, "calibration", calibrated)
 	await(c, "a warm processor", func(m *corelink.Power) bool { return m.CPUHeat == power.Warm.String() })
-	c.send(&corelink.SetLights{Lights: []corelink.Light{{R: 10}}})
+	c.line("led[0].r = 0.04")
 	if r := c.ask(claimWheels); r.Code != "ok" {
 		t.Fatalf("claim: %+v", r)
 	}
-	c.begin(func(n uint32) corelink.Message {
-		return &corelink.Wheels{Request: n, Left: 0.05, Right: 0.08, ForMS: 60000}
-	}, func(m *corelink.Motion) bool { return m.Speed > 0.03 })
+	c.begin("wheel.speed = [3.5, 5.5]", func(m *corelink.Motion) bool { return m.Speed > 0.03 })
 	if err := b.powerOff(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,30 +72,30 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// again replays a recording, counts the steps in which both treads had power, and returns what the helm knew at the end.
-func again(t *testing.T, recording []byte) (rt.Replayed, int, helm.Report) {
+// again replays a recording, counts the steps in which both treads had power, and returns what the control loop knew at the end.
+func again(t *testing.T, recording []byte) (rt.Replayed, int, control.Report) {
 	t.Helper()
-	model, err := bodies["vector"].model()
+	model, err := vectorKind.Model()
 	if err != nil {
 		t.Fatal(err)
 	}
 	driven := 0
-	var h *helm.Helm
-	done, err := rt.Replay(bytes.NewReader(recording), rt.Config{}, func(tape *rt.Tape) []rt.Task {
+	var h *control.Control
+	done, err := rt.Replay(bytes.NewReader(recording), rt.Config{}, func(tape *rt.Tape, _ body.Description) []rt.Task {
 		var err error
-		if h, err = helm.New(model, tape); err != nil {
+		if h, err = control.New(model, tape); err != nil {
 			t.Fatal(err)
 		}
 		return []rt.Task{h.Task()}
 	}, func(s *rt.Snapshot) {
-		if s.Act.Motors[0] != 0 && s.Act.Motors[1] != 0 {
+		if s.Act.Values[spine.LeftTread] != 0 && s.Act.Values[spine.RightTread] != 0 {
 			driven++
 		}
 	})
 	if err != nil {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	var known helm.Report
+	var known control.Report
 	h.Report(&known)
 	return done, driven, known
 }
@@ -114,12 +113,12 @@ func (b *idleBody) Halt() error              { return nil }
 func (b *idleBody) Shutdown() error          { return nil }
 func (b *idleBody) Close() error             { return nil }
 func (b *idleBody) Describe() body.Description {
-	return body.Description{Species: "vic", Period: 5 * time.Millisecond, Motors: make([]string, 4), Cliffs: make([]string, 4)}
+	return body.Description{Species: "vic", Timing: body.Timing{Rhythm: 5 * time.Millisecond, Stale: 50 * time.Millisecond, Silent: time.Second}}
 }
 func (b *idleBody) Read(s *body.Sense, _ time.Duration) error {
 	b.now += 5 * time.Millisecond
 	b.seq++
-	*s = body.Sense{At: b.now, Seq: b.seq, Fresh: true, BatteryVolts: 3.9}
+	*s = body.Sense{At: b.now, Seq: b.seq, Fresh: true}
 	return nil
 }
 
@@ -131,11 +130,11 @@ func TestRecordIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := bodies["vector"].model()
+	model, err := vectorKind.Model()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := helm.New(model, r.tapeOf())
+	h, err := control.New(model, r.tapeOf())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +149,7 @@ func TestRecordIsBounded(t *testing.T) {
 			r.file = nil
 			end()
 		}
-		if f.Step > 8000 {
+		if f.Step > 100_000 {
 			end()
 		}
 	}})

@@ -107,8 +107,8 @@ func newLine(fd, baud int, hold bool) *Line {
 }
 
 // openSocket connects to a Unix socket. The bytes of a pseudo-terminal go through worker threads of the kernel, which have no real-time
-// priority; those of a socket do not. It connects by way of the socket's folder, because a path may be longer than
-// the 107 bytes of an address.
+// priority; those of a socket do not. It connects by way of the socket's folder, because a path may be longer than the 107 bytes of an
+// address.
 func openSocket(path string, hold bool) (*Line, error) {
 	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -226,6 +226,15 @@ func (p *Line) SetBaud(baud int) error {
 	}
 	p.baud = baud
 	return nil
+}
+
+// Serial reports whether the line is a real serial line, so neither a socket nor a pseudo-terminal.
+func (p *Line) Serial() bool {
+	if p.baud == 0 {
+		return false
+	}
+	pseudo, err := isPseudo(p.fd)
+	return !pseudo || err != nil
 }
 
 // Now is CLOCK_MONOTONIC.

@@ -34,7 +34,7 @@ func (q *queue) push(c sip.Command, baud int) error {
 	return nil
 }
 
-// put queues a command of the session itself. If the queue is full it drops it: what the queue holds serves as well, or it is asked for again.
+// put queues a command of the session itself. A full queue drops it; that keeps the watchdog fed as well, and a question is asked again.
 func (s *Session) put(c sip.Command, baud int) { _ = s.queue.push(c, baud) }
 
 // pop returns a command whose text is valid until the next push.
@@ -44,7 +44,7 @@ func (q *queue) pop() (sip.Command, int) {
 	return it.command, it.baud
 }
 
-// drop replaces the commands that match by PULSE.
+// drop replaces the matching commands with PULSE.
 func (q *queue) drop(match func(number uint8) bool) {
 	for i := range q.n {
 		if it := &q.items[(q.first+i)%len(q.items)]; match(it.command.Number) {
@@ -138,7 +138,7 @@ func (s *Session) Enable(on bool) error {
 	return nil
 }
 
-// insist makes c the only set-point, and lets it hurry unless it was sent before.
+// insist makes c the only set-point. Unless it has been sent already, it does not wait for Pacing.
 func (s *Session) insist(c sip.Command) {
 	if p := s.state.Phase; p == Opening || p == Ready || p == Stale {
 		s.goals[0].to(c)

@@ -373,7 +373,8 @@ func (s *Session) stepOpened() {
 	switch silent := s.now - s.state.At; {
 	case silent > LostAfter:
 		s.resync()
-	case silent > PulseAfter && !s.prodded:
+	case silent > PulseAfter && !s.prodded && s.now-s.goals[0].at < 2*Pacing:
+		// Right behind a STOP, because a robot that has not heard one takes PULSE as leave to continue.
 		s.prodded = true
 		s.put(sip.Command{Number: sip.Pulse}, 0)
 	case silent > StaleAfter && s.state.Phase == Ready:
