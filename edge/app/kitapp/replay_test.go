@@ -65,7 +65,8 @@ func (p posing) Describe() body.Description {
 	return d
 }
 
-// record runs the control loop of a species on s, which is told to drive, and returns the recording. more run after it; the replay does not know them.
+// record runs the control loop of a species on s, which is told to drive, and returns the recording. more run after it; the replay does not
+// know them.
 func record(t *testing.T, species string, s simulated, more ...rt.Task) []byte {
 	t.Helper()
 	tape := rt.NewTape(4 << 20)
