@@ -144,6 +144,12 @@ func (d *Draft) Check() error {
 	if len(bytes.TrimSpace(d.Args)) == 0 {
 		d.Args = json.RawMessage("{}")
 	}
+	if h, err := commands.ParseHold(d.Args); d.Kind == commands.RobotHold && err == nil {
+		h.By = strings.ToValidUTF8(d.By[:min(len(d.By), commands.MaxReason)], "") // whatever the caller says
+		if d.Args, err = json.Marshal(h); err != nil {
+			return err
+		}
+	}
 	switch {
 	case d.TTL < MinTTL || d.TTL > most:
 		return errs.New(errs.Invalid, "time to live of %v: want %v to %v for %.40s", d.TTL, MinTTL, most, d.Kind)

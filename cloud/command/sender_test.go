@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -128,4 +129,21 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestHoldSaysWho: the person of a hold is the caller, whatever the arguments say.
+func TestHoldSaysWho(t *testing.T) {
+	for _, tc := range []struct{ by, want string }{{"op@example.org", "op@example.org"}, {strings.Repeat("x", 200), strings.Repeat("x", 90)}} {
+		d := Draft{Kind: commands.RobotHold, Args: json.RawMessage(`{"reason":"wet floor","by":"the owner"}`), By: tc.by}
+		if err := d.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(d.Args), `{"by":"`+tc.want+`","reason":"wet floor"}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	d := Draft{Kind: commands.RobotHold, By: "op@example.org"}
+	if err := d.Check(); err == nil {
+		t.Error("a hold without a reason was taken")
+	}
 }

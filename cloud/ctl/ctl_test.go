@@ -314,7 +314,14 @@ func TestDriveIsSent(t *testing.T) {
 		want string // sent; "": nothing
 		code int
 	}{
-		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=3"}, `{"args":{"seconds":3,"straight":0.1},"expires_in_ms":30000,"kind":"robot_drive"}`, 0},
+		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=3"}, `{"args":{"line":"robot.go(0.1)","seconds":3},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
+		{[]string{"drive", "vic:00e20100", "turn=-1.5", "speed=1", "-wait"}, `{"args":{"line":"robot.turn(-1.5) speed:1","wait":true},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
+		{[]string{"drive", "vic:00e20100", "left=3", "right=-4.5"}, `{"args":{"line":"wheelL.speed = 3; wheelR.speed = -4.5"},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
+		{[]string{"drive", "vic:00e20100", "head=0.2"}, `{"args":{"line":"headPitch = 0.2"},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
+		{[]string{"drive", "vic:00e20100", "lift=0.05", "speed=0.1"}, `{"args":{"line":"lift = 0.05 speed:0.1"},"expires_in_ms":30000,"kind":"robot_do"}`, 0},
+		{[]string{"hold", "vic:00e20100", "-reason", "its wheel is off"}, `{"args":{"reason":"its wheel is off"},"expires_in_ms":30000,"kind":"robot_hold"}`, 0},
+		{[]string{"hold", "vic:00e20100"}, "", 2},
+		{[]string{"release", "vic:00e20100"}, `{"expires_in_ms":30000,"kind":"robot_release"}`, 0},
 		{[]string{"stop", "vic:00e20100"}, `{"expires_in_ms":30000,"kind":"robot_stop"}`, 0},
 		{[]string{"poke", "vic:00e20100", "push", "-by", "0.1", "-toward", "180"},
 			`{"args":{"verb":"push","args":{"by":0.1,"toward":3.141592653589793}},"expires_in_ms":30000,"kind":"robot_poke"}`, 0},
@@ -326,7 +333,9 @@ func TestDriveIsSent(t *testing.T) {
 		{[]string{"do", "vic:00e20100", ""}, "", 2}, {[]string{"do", "vic:00e20100", "a", "line=b"}, "", 2}, {[]string{"do", "vic:00e20100", "a", "seconds=11"}, "", 2},
 		{[]string{"do", "vic:00e20100", "headPitch", "=", "0.3"}, "", 2},
 		{[]string{"drive", "vic:00e20100", "straight=0.1", "turn=1"}, "", 2},
-		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=60"}, "", 2},
+		{[]string{"drive", "vic:00e20100", "straight=0.1", "seconds=60"}, "", 2}, {[]string{"drive", "vic:00e20100", "strait=0.1"}, "", 2},
+		{[]string{"drive", "vic:00e20100", "straight=far"}, "", 2}, {[]string{"drive", "vic:00e20100", "left=1"}, "", 2},
+		{[]string{"drive", "vic:00e20100", "left=1", "right=1", "speed=1"}, "", 2}, {[]string{"drive", "vic:00e20100", "turn=0"}, "", 2},
 	} {
 		before := c.sent()
 		code, _, errOut := run(t.Context(), nil, "", append([]string{"-onebox", c.onebox(t), "robot"}, tc.args...)...)

@@ -34,7 +34,7 @@ func (a *app) robot() *cobra.Command {
 	cmd := &cobra.Command{Use: "robot", Short: "See a robot's structure tree live, write to it, drive the robot and stop it",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot drive vic:00e20100 straight=0.1\n" +
 			"  kennelctl robot stop vic:00e20100"}
-	cmd.AddCommand(a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(), a.robotStop())
+	cmd.AddCommand(a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(), a.robotStop(), a.robotHold(), a.robotRelease())
 	return cmd
 }
 
@@ -168,71 +168,97 @@ func moves(r look.Robot) string {
 }
 
 func (a *app) robotDrive() *cobra.Command {
-	return &cobra.Command{
+	var wait bool
+	cmd := &cobra.Command{
 		Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds", Args: cobra.MinimumNArgs(2),
 		Long: "Drive a robot. It begins within " + wire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
 			wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ").\n\n" +
-			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the left); left=M/S right=M/S (the treads);\n" +
-			"head=RADIANS (positive: nose down); lift=METRES above the ground.\n\n" +
-			"It is refused where somebody else drives, at a cliff, in the air, while halted; its answer says so.",
-		Example: "  kennelctl robot drive vic:00e20100 straight=0.1\n  kennelctl robot drive vic:00e20100 turn=1.57 speed=1\n" +
-			"  kennelctl robot drive vic:00e20100 left=0.05 right=0.08 seconds=3",
+			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the right, as robot.turn); left=RAD/S right=RAD/S (the speeds of\n" +
+			"the wheels); head=RADIANS (positive: nose down); lift=METRES above the ground. speed is in metres or radians a second.\n" +
+			"Each is short for a line of kennelctl robot do, such as robot.go(METRES).\n\n" + robotWaits +
+			"It is refused where another program drives, at a cliff, in the air, while halted or held; its answer says so.",
+		Example: "  kennelctl robot drive vic:00e20100 straight=0.1 -wait\n  kennelctl robot drive vic:00e20100 turn=1.57 speed=1\n" +
+			"  kennelctl robot drive vic:00e20100 left=3 right=4.5 seconds=3",
 		ValidArgsFunction: a.completeThing,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := parseSet(args[1:])
 			if err != nil {
 				return err
 			}
-			b, err := json.Marshal(set)
+			line, err := driveLine(set)
 			if err != nil {
 				return err
 			}
-			if _, err := wire.ParseDrive(b); err != nil {
-				return cli.Usage("%w", err)
-			}
-			return a.tellRobot(cmd, args[0], wire.RobotDrive, b)
+			return a.sendLine(cmd, args[0], line, set["seconds"], wait)
 		},
 	}
+	waitFlag(cmd, &wait)
+	return cmd
 }
 
-func (a *app) robotDo() *cobra.Command {
-	return &cobra.Command{
-		Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name", Args: cobra.RangeArgs(2, 3),
-		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one of:\n\n" +
-			"  NAME                        what the slot reads as; a device stands for its val\n" +
-			"  NAME = VALUE [HOW]          a number, true, false, \"text\", or for a group a [list]\n" +
-			"  NAME(VALUE, ...)            a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
-			"HOW says how a motor comes to it: speed:VALUE (of a head or lift; the slot's unit a second), time:2s (to be there then, at most 10s) or adaptive:1\n" +
-			"(in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; it goes on beyond seconds.\n\n" +
-			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
-			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" +
-			"It is refused where somebody else has the part, at a cliff, in the air, while halted; its answer says so.",
-		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'headPitch = -0.2 time:2s'\n" +
-			"  kennelctl robot do vic:00e20100 'robot.go(0.2)'\n" +
-			"  kennelctl robot do vic:00e20100 'wheel.speed = [2, 3]' seconds=3\n  kennelctl robot do vic:00e20100 'led[0].g = 1'\n" +
-			"  kennelctl robot do vic:00e20100 battery.voltage -o json | jq -r .result.detail",
-		ValidArgsFunction: a.completeLine,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := parseSet(args[2:])
-			if err != nil {
-				return err
-			}
-			if _, ok := set["line"]; ok {
-				return cli.Usage("line is given twice")
-			}
-			if set["line"], err = json.Marshal(args[1]); err != nil {
-				return err
-			}
-			b, err := json.Marshal(set)
-			if err != nil {
-				return err
-			}
-			if _, err := wire.ParseDo(b); err != nil {
-				return cli.Usage("%w", err)
-			}
-			return a.tellRobot(cmd, args[0], wire.RobotDo, b)
-		},
+const robotWaits = "With -wait the command ends when the motion has ended, says how, and fails if it did not end well.\n\n"
+
+func waitFlag(cmd *cobra.Command, wait *bool) {
+	cmd.Flags().BoolVar(wait, "wait", false, "wait until the motion has ended, and say how")
+}
+
+// driveLine is the line that a drive is short for.
+func driveLine(set map[string]json.RawMessage) (string, error) {
+	words := []string{"straight", "turn", "head", "lift", "left", "right", "speed", "seconds"}
+	v := map[string]float64{}
+	for key, raw := range set {
+		var x float64
+		switch {
+		case !slices.Contains(words, key):
+			return "", cli.Usage("unknown word %.40q; want one of %s", key, strings.Join(words, ", "))
+		case json.Unmarshal(raw, &x) != nil:
+			return "", cli.Usage("%s=%.40s: want a number", key, raw)
+		}
+		v[key] = x
 	}
+	has := func(key string) bool { _, ok := v[key]; return ok }
+	var lines []string
+	for key, format := range map[string]string{"straight": "robot.go(%v)", "turn": "robot.turn(%v)", "head": "headPitch = %v", "lift": "lift = %v"} {
+		if has(key) {
+			lines = append(lines, fmt.Sprintf(format, v[key]))
+		}
+	}
+	if has("left") != has("right") {
+		return "", cli.Usage("want both left and right")
+	}
+	if has("left") {
+		lines = append(lines, fmt.Sprintf("wheelL.speed = %v; wheelR.speed = %v", v["left"], v["right"]))
+	}
+	switch {
+	case len(lines) != 1:
+		return "", cli.Usage("want one of left and right, straight, turn, head, lift; got %d", len(lines))
+	case has("straight") && v["straight"] == 0, has("turn") && v["turn"] == 0:
+		return "", cli.Usage("a way of 0 leads nowhere")
+	case !has("speed"):
+		return lines[0], nil
+	case has("left") || v["speed"] <= 0:
+		return "", cli.Usage("speed=%v: want more than 0, and none beside left and right", v["speed"])
+	}
+	return fmt.Sprintf("%s speed:%v", lines[0], v["speed"]), nil
+}
+
+// sendLine gives a robot a line.
+func (a *app) sendLine(cmd *cobra.Command, thing, line string, seconds json.RawMessage, wait bool) error {
+	args := map[string]any{"line": line}
+	if seconds != nil {
+		args["seconds"] = seconds
+	}
+	if wait {
+		args["wait"] = true
+	}
+	b, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	if _, err := wire.ParseDo(b); err != nil {
+		return cli.Usage("%s", strings.TrimPrefix(err.Error(), wire.RobotDo+": "))
+	}
+	return a.tellRobot(cmd, thing, wire.RobotDo, b)
 }
 
 func (a *app) robotPoke() *cobra.Command {
@@ -263,6 +289,42 @@ func (a *app) robotPoke() *cobra.Command {
 		},
 	}
 	p.Flags(cmd.Flags().Func)
+	return cmd
+}
+
+func (a *app) robotDo() *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name", Args: cobra.RangeArgs(2, 3),
+		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one\n" +
+			"of these, or several with ; between them, which happen together or not at all:\n\n" +
+			"  NAME                        what the slot reads as; a device stands for its val\n" +
+			"  NAME = VALUE [HOW]          a number, true, false, \"text\", or for a group a [list]\n" +
+			"  NAME(VALUE, ...) [HOW]      a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
+			"HOW says how a motor comes to it: speed:VALUE (to a position or on a way; its unit a second), time:2s (to be there then, at most 10s) or adaptive:1\n" +
+			"(in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; it goes on beyond seconds.\n\n" +
+			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
+			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" + robotWaits +
+			"It is refused where another program has the part, at a cliff, in the air, while halted or held; its answer says so.",
+		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'headPitch = -0.2 time:2s'\n" +
+			"  kennelctl robot do vic:00e20100 'robot.go(0.2) speed:0.1' -wait\n  kennelctl robot do vic:00e20100 'wheelL.speed = 3; wheelR.speed = 3'\n" +
+			"  kennelctl robot do vic:00e20100 'wheel.speed = [2, 3]' seconds=3\n  kennelctl robot do vic:00e20100 'led[0].g = 1'\n" +
+			"  kennelctl robot do vic:00e20100 battery.voltage -o json | jq -r .result.detail",
+		ValidArgsFunction: a.completeLine,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := parseSet(args[2:])
+			if err != nil {
+				return err
+			}
+			for key := range set {
+				if key != "seconds" {
+					return cli.Usage("unknown word %.40q; want seconds", key)
+				}
+			}
+			return a.sendLine(cmd, args[0], args[1], set["seconds"], wait)
+		},
+	}
+	waitFlag(cmd, &wait)
 	return cmd
 }
 
@@ -308,6 +370,39 @@ func (a *app) robotStop() *cobra.Command {
 		Long:    "Bring a robot to rest, whoever drives it. A stop goes before all commands that wait, and drives that were given before it are not begun any more.",
 		Example: "  kennelctl robot stop vic:00e20100", ValidArgsFunction: a.completeThing,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.tellRobot(cmd, args[0], wire.RobotStop, nil) },
+	}
+}
+
+func (a *app) robotHold() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "hold THING -reason TEXT", Short: "Stop a robot and keep it stopped until it is released", Args: cobra.ExactArgs(1),
+		Long: "Stop a robot and keep it stopped, also after a restart, until kennelctl robot release. Its status says who holds it and why. A hold goes before all\n" +
+			"commands that wait.",
+		Example: "  kennelctl robot hold vic:00e20100 -reason 'its left wheel is off'", ValidArgsFunction: a.completeThing,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := json.Marshal(wire.Hold{Reason: reason})
+			if err != nil {
+				return err
+			}
+			if _, err := wire.ParseHold(b); err != nil {
+				return cli.Usage("-reason: %s", strings.TrimPrefix(err.Error(), wire.RobotHold+": "))
+			}
+			return a.tellRobot(cmd, args[0], wire.RobotHold, b)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why, for people who want to move it")
+	return cmd
+}
+
+func (a *app) robotRelease() *cobra.Command {
+	return &cobra.Command{
+		Use: "release THING", Short: "End the hold of a robot", Args: cobra.ExactArgs(1),
+		Long:    "End the hold of a robot (kennelctl robot hold), whichever person holds it. It may move again.",
+		Example: "  kennelctl robot release vic:00e20100", ValidArgsFunction: a.completeThing,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.tellRobot(cmd, args[0], wire.RobotRelease, nil)
+		},
 	}
 }
 

@@ -393,7 +393,7 @@ func (s *site) drives(p *browser.Page, thing string) {
 			s.t.Fatalf("drive: %v %s", err, out)
 		}
 		if s.house.seen(thing, "the end of the drive", func(r look.Robot) error {
-			if r.Motion.Treads == "running" || r.Motion.Way == way && r.Motion.Treads != "stopped" && r.Motion.Treads != "astray" {
+			if was := wheels(r); was == "running" || r.Motion.Way == way && was != "stopped" && was != "astray" {
 				return fmt.Errorf("%+v", r.Motion)
 			}
 			return atRest(r)

@@ -152,21 +152,19 @@ func TestDriveFromTheCloud(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := h.ctl("robot", "drive", thing, "straight=0.1", "seconds=5"); err != nil {
-			if strings.Contains(err.Error(), "late") || strings.Contains(err.Error(), "not heard") {
-				continue
-			}
+		out, err := h.ctl("robot", "drive", thing, "straight=0.1", "seconds=5", "-wait")
+		if err != nil && (strings.Contains(err.Error(), "late") || strings.Contains(err.Error(), "not heard")) {
+			continue
+		}
+		if err != nil || !strings.Contains(string(out), "robot.go(0.1): done after 0.") {
 			t.Fatalf("drive: %v %s", err, out)
 		}
 		after := h.seen(thing, "the end of the drive", func(r look.Robot) error {
-			if r.Motion.Treads == "running" || r.Motion.Way == before.Motion.Way && r.Motion.Treads != "stopped" {
+			if wheels(r) != "done" || r.Motion.Way == before.Motion.Way {
 				return fmt.Errorf("%+v", r.Motion)
 			}
 			return atRest(r)
 		})
-		if after.Motion.Treads == "stopped" {
-			continue
-		}
 		// In its world it went as far as it believes, and is where it believes to be.
 		if before.World == nil || after.World == nil {
 			t.Fatalf("no world: %+v, then %+v", before.World, after.World)
@@ -186,7 +184,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 			t.Fatal(err)
 		}
 		moved, rolled := math.Hypot(after.Motion.X-before.Motion.X, after.Motion.Y-before.Motion.Y), (now-turn)*2*math.Pi*0.0145
-		if after.Motion.Treads != "done" || math.Abs(moved-0.1) > 0.01 || math.Abs(rolled-0.1) > 0.01 || math.Abs(after.Motion.Way-before.Motion.Way-0.1) > 0.01 {
+		if math.Abs(moved-0.1) > 0.01 || math.Abs(rolled-0.1) > 0.01 || math.Abs(after.Motion.Way-before.Motion.Way-0.1) > 0.01 {
 			t.Errorf("from %+v to %+v: %.3f m, left wheel %.3f m; want done after 0.1 m", before.Motion, after.Motion, moved, rolled)
 		}
 		driven = true
@@ -199,7 +197,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	// A stop ends a drive long before its time.
 	stopped := false
 	for range 10 {
-		if out, err := h.ctl("robot", "drive", thing, "left=0.05", "right=-0.05", "seconds=10"); err != nil {
+		if out, err := h.ctl("robot", "drive", thing, "left=3", "right=-3", "seconds=10"); err != nil {
 			t.Fatalf("drive: %v %s", err, out)
 		}
 		began := time.Now()
@@ -207,18 +205,29 @@ func TestDriveFromTheCloud(t *testing.T) {
 			t.Fatalf("stop: %v %s", err, out)
 		}
 		r := h.seen(thing, "rest after the stop", func(r look.Robot) error {
-			if r.Motion.Treads == "running" {
+			if wheels(r) == "running" {
 				return fmt.Errorf("%+v", r.Motion)
 			}
 			return atRest(r)
 		})
-		if took := time.Since(began); r.Motion.Treads == "cancelled" && took < 9*time.Second {
+		if took := time.Since(began); wheels(r) == "cancelled" && took < 9*time.Second {
 			stopped = true
 			break
 		}
 	}
 	if !stopped {
 		t.Error("no stop ended a drive")
+	}
+
+	// A person's hold says who and why, and nothing moves until it is released.
+	if out, err := h.ctl("robot", "hold", thing, "-reason", "its wheel is off"); err != nil {
+		t.Errorf("hold: %v %s", err, out)
+	}
+	if out, err := h.ctl("robot", "drive", thing, "straight=0.1", "-wait"); err == nil || !strings.Contains(err.Error(), "held by ") || !strings.Contains(err.Error(), "because its wheel is off") {
+		t.Errorf("a drive of a held robot: %v %s", err, out)
+	}
+	if out, err := h.ctl("robot", "release", thing); err != nil {
+		t.Errorf("release: %v %s", err, out)
 	}
 
 	// A hand is felt: it lifts the robot once, strokes it, and puts it back.
@@ -254,7 +263,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if len(r.Devices) == 0 {
 		t.Error("a viewer sees no tree")
 	}
-	for _, kind := range []string{`{"kind":"robot_drive","args":{"straight":0.1}}`, `{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`, `{"kind":"robot_poke","args":{"verb":"lift"}}`, `{"kind":"robot_stop"}`} {
+	for _, kind := range []string{`{"kind":"robot_hold","args":{"reason":"x"}}`, `{"kind":"robot_release"}`, `{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`, `{"kind":"robot_poke","args":{"verb":"lift"}}`, `{"kind":"robot_stop"}`} {
 		a, err := viewer.ask("POST /v1/things/{thing}/commands", "/v1/things/"+thing+"/commands", kind, false)
 		if err != nil || a.code != http.StatusForbidden {
 			t.Errorf("a viewer's %s: %d %s, %v; want 403", kind, a.code, a.body, err)
@@ -268,6 +277,16 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if a, err := viewer.ask("GET /things/{thing}/robot", "/things/"+thing+"/robot", "", true); err != nil || a.code != http.StatusOK || !strings.Contains(a.body, "headPitch") || !strings.Contains(a.body, `data-glide="all-robot"`) {
 		t.Errorf("a viewer's page of the tree, with a picture of the world: %d, %v", a.code, err)
 	}
+}
+
+// wheels says how the newest motion of the wheels went.
+func wheels(r look.Robot) string {
+	for _, p := range r.Motion.Parts {
+		if p.Name == "wheels" {
+			return p.Outcome
+		}
+	}
+	return ""
 }
 
 func atRest(r look.Robot) error {

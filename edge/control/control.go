@@ -82,6 +82,9 @@ type Control struct {
 	tape  *rt.Tape // records what comes to orders; nil: nothing does
 	input [maxInput]byte
 
+	order  Order // of the moment, and its answer: the plant gets pointers to them, so that they are not the stack's
+	result Result
+
 	homing homing
 	tries  int  // homings of this epoch
 	ready  bool // the plant took in a frame of this epoch and nothing stopped it

@@ -9,7 +9,8 @@ import (
 // obey does what o asks, if its owner may, and answers.
 func (c *Control) obey(o *Order) {
 	now := c.moment.Now
-	r := Result{Owner: o.Owner, Request: o.Request, Actuator: -1}
+	r := &c.result
+	*r = Result{Owner: o.Owner, Request: o.Request, Actuator: -1}
 	if o.Owner <= Self {
 		if o.Kind == Heat && o.Owner == Self {
 			c.cpu, c.cpuAt = o.A, now
@@ -18,7 +19,7 @@ func (c *Control) obey(o *Order) {
 	}
 	switch o.Kind {
 	case Claim:
-		c.claim(o, &r)
+		c.claim(o, r)
 	case Renew, Release:
 		l, err := c.claims.LeaseOf(o.Owner, o.Lease)
 		switch {
@@ -36,7 +37,7 @@ func (c *Control) obey(o *Order) {
 		c.saver.End(power.Behavior(o.Owner)) // however it ended
 		return
 	case Set, Go, Turn:
-		c.move(o, &r)
+		c.move(o, r)
 	case Stop:
 		for p := range c.parts {
 			if !c.parts[p].Shared {
@@ -50,11 +51,11 @@ func (c *Control) obey(o *Order) {
 			r.Code = Full
 		}
 	case Sleep:
-		c.changeSleep(o, &r)
+		c.changeSleep(o, r)
 	default:
 		r.Code = Invalid
 	}
-	c.results.Put(r)
+	c.results.Put(*r)
 }
 
 // changeSleep changes to another state, if that may follow. A refusal allocates, as nothing else here does: it is a mistake of the peer.
@@ -154,7 +155,7 @@ func (c *Control) concerns(o *Order) (parts uint32) {
 		}
 		return 0
 	}
-	for _, g := range o.Goals[:min(max(o.N, 0), MaxGoals)] {
+	for _, g := range o.Goals[:o.N] {
 		p, ok := c.model.Slots[g.Slot]
 		if !ok {
 			return 0
@@ -166,7 +167,11 @@ func (c *Control) concerns(o *Order) (parts uint32) {
 
 // move begins what o asks of each part that it concerns, all of them or none.
 func (c *Control) move(o *Order, r *Result) {
-	for i, g := range o.Goals[:min(max(o.N, 0), MaxGoals)] {
+	if o.Within < 0 || o.Within > 0 && o.Speed != 0 {
+		r.Code = Invalid
+		return
+	}
+	for i, g := range o.Goals[:o.N] {
 		r.Taken[i] = g.Value
 	}
 	parts := c.concerns(o)
@@ -237,7 +242,7 @@ func (c *Control) listen() {
 		b = o.append(b)
 		c.box.Drop()
 	}
-	var o Order
+	o := &c.order
 	for b = c.tape.Input(b); ; {
 		n := o.parse(b)
 		if n == 0 {
@@ -248,7 +253,7 @@ func (c *Control) listen() {
 			// It waited for a body for an unknown time: its owner does not expect it any longer.
 			c.results.Put(Result{Owner: o.Owner, Request: o.Request, Code: Refused, Actuator: -1, Stop: motion.Link})
 		} else {
-			c.obey(&o)
+			c.obey(o)
 		}
 	}
 }

@@ -25,7 +25,8 @@ func TestParse(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, s) {
 		t.Errorf("16 bits: %v", err)
 	}
-	other := []byte("RIFF\x00\x00\x00\x00WAVELIST\x03\x00\x00\x00abc\x00fmt \x12\x00\x00\x00\xfe\xff\x01\x00\x28\x23\x00\x00\x28\x23\x00\x00\x01\x00\x08\x00\x00\x00" +
+	other := []byte("RIFF\x00\x00\x00\x00WAVELIST\x03\x00\x00\x00abc\x00" +
+		"fmt \x12\x00\x00\x00\xfe\xff\x01\x00\x28\x23\x00\x00\x28\x23\x00\x00\x01\x00\x08\x00\x00\x00" +
 		"data\x09\x00\x00\x00\x00\x80\xff")
 	got, err = Parse(other) // an odd chunk before the format, an extended format, data that breaks off
 	if want := (&Sound{Rate: 9000, Channels: 1, Samples: []int16{-32768, 0, 32512}}); err != nil || !reflect.DeepEqual(got, want) {

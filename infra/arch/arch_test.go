@@ -76,6 +76,16 @@ func testOnly(p string) bool {
 	return false
 }
 
+// species returns the kind of body that a package is about; "" if it is about none.
+func species(p string) string {
+	for _, s := range []string{"vector", "amigobot", "pleo", "aibo"} {
+		if in(p, "edge/body/"+s) {
+			return s
+		}
+	}
+	return ""
+}
+
 // refuse says why from may not import to; "" if it may.
 func refuse(from, to string) string {
 	switch {
@@ -99,6 +109,8 @@ func refuse(from, to string) string {
 		return "contracts import no ground"
 	case in(from, "edge/robot") && !testOnly(from) && (third(to) || strings.HasPrefix(to, module) && !in(to, "edge/robot")):
 		return "the device model knows nothing but itself and the standard library"
+	case species(to) != "" && species(from) != species(to) && !in(from, "edge/app", "edge/sim"):
+		return "only its own package and the wiring know a species (infra/adr/0017)"
 	case testOnly(to) && !testOnly(from) && !in(from, "edge/sim", "edge/app/simapp"):
 		return "production imports no simulator and no test package"
 	}
@@ -175,9 +187,9 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 // program of ours, and the bodies' own one only by the loop and the factory's command line (VEC-PWR-44).
 func TestNobodyOutsideCutsThePower(t *testing.T) {
 	homes := map[string][]string{
-		"corelink.Shutdown":     {"edge/app/robotapp"}, // takes it
+		"corelink.Shutdown":     {"edge/coreserver"}, // takes it
 		"corelink.TypeShutdown": nil,
-		".Shutdown()":           {"edge/rt", "edge/app/robotapp", "edge/body", "infra", "cloud"}, // of servers, too
+		".Shutdown()":           {"edge/rt", "edge/coreserver", "edge/body", "infra", "cloud"}, // of servers, too
 	}
 	found := map[string]bool{}
 	for _, dir := range []string{"edge", "cloud", "cmd", "infra"} {
@@ -223,6 +235,11 @@ func TestRefuse(t *testing.T) {
 		{"edge/robot", "edge/body", true},
 		{"edge/robot/state", "edge/robot", false},
 		{"edge/sim", "edge/body/vector/vectorsim", false},
+		{"edge/control", "edge/body/vector", true},
+		{"edge/coreserver", "edge/body/amigobot/session", true},
+		{"edge/body/amigobot", "edge/body/vector/spine", true},
+		{"edge/body/vector/vectorplant", "edge/body/vector", false},
+		{"edge/app/robotapp", "edge/body/amigobot", false},
 		{"cloud/das", "cloud/app", true},
 	} {
 		if why := refuse(module+tc.from, module+tc.to); (why != "") != tc.refused {

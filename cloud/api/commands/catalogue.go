@@ -2,7 +2,9 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,10 +20,11 @@ const (
 	Sync         = "sync"          // documents are brought in step with the cloud now
 	FlushEvents  = "flush_events"  // events that wait are sent now
 	RestartAgent = "restart_agent" // the robot's network side starts anew, after its result is safe
-	RobotDrive   = "robot_drive"   // Drive: the body moves for a short time; done says that it has begun
 	RobotDo      = "robot_do"      // Do: a line that reads, writes or calls what the structure tree names; done says what was read or taken, or that it has begun
 	RobotPoke    = "robot_poke"    // poke.Poke: what a person beside a simulated robot does to it by hand
-	RobotStop    = "robot_stop"    // everything comes to rest; it overtakes what waits
+	RobotStop    = "robot_stop"    // all motors stop; it overtakes what waits
+	RobotHold    = "robot_hold"    // Hold: as robot_stop, and nothing moves until robot_release, also after a restart
+	RobotRelease = "robot_release" // ends robot_hold
 	Intent       = "intent"        // IntentArgs: what somebody wants of the robot, as if it had been spoken
 )
 
@@ -51,10 +54,11 @@ var intentPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 // catalogue says of every kind how its arguments are checked.
 var catalogue = map[string]func(json.RawMessage) error{
 	SetLights:    func(args json.RawMessage) error { _, err := ParseLights(args); return err },
-	RobotDrive:   func(args json.RawMessage) error { _, err := ParseDrive(args); return err },
 	RobotDo:      func(args json.RawMessage) error { _, err := ParseDo(args); return err },
 	RobotPoke:    func(args json.RawMessage) error { _, err := poke.Parse(args); return err },
 	RobotStop:    noArgs,
+	RobotHold:    func(args json.RawMessage) error { _, err := ParseHold(args); return err },
+	RobotRelease: noArgs,
 	Intent:       func(args json.RawMessage) error { _, err := ParseIntent(args); return err },
 	Ping:         noArgs,
 	Sync:         noArgs,
@@ -125,5 +129,13 @@ func strict(args json.RawMessage, v any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.DisallowUnknownFields()
-	return d.Decode(v)
+	err := d.Decode(v)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s: got a %s", cmp.Or(kind.Field, "arguments"), kind.Value)
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }

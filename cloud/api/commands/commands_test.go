@@ -92,19 +92,17 @@ func TestCatalogue(t *testing.T) {
 		{SetLights, fourLights, ""},
 		{Intent, `{"intent":"intent_system_charger","params":{"a":1}}`, ""}, {Intent, `{"intent":"greeting"}`, ""},
 		{RobotStop, ``, ""}, {RobotStop, `{"hard":1}`, "want no arguments"},
-		{RobotDrive, `{"straight":0.1}`, ""}, {RobotDrive, `{"left":0.1,"right":-0.1,"seconds":10}`, ""}, {RobotDrive, `{"turn":-1.5,"speed":1}`, ""},
-		{RobotDrive, `{"head":0}`, ""}, {RobotDrive, `{"lift":0.06,"seconds":0.1}`, ""},
-		{RobotDrive, `{}`, "want one of"}, {RobotDrive, `{"straight":0.1,"turn":1}`, "want one of"}, {RobotDrive, `{"left":0.1}`, "both left and right"},
-		{RobotDrive, `{"right":0.1}`, "both left and right"}, {RobotDrive, `{"straight":0}`, "nowhere"}, {RobotDrive, `{"straight":6}`, "at most 5"},
-		{RobotDrive, `{"straight":0.1,"seconds":10.5}`, "0.1 to 10"}, {RobotDrive, `{"straight":0.1,"seconds":-1}`, "0.1 to 10"},
-		{RobotDrive, `{"straight":0.1,"speed":-1}`, "speed"}, {RobotDrive, `{"straight":"x"}`, "straight"}, {RobotDrive, `{"fast":1}`, "fast"},
+		{RobotHold, `{"reason":"its wheel is off"}`, ""}, {RobotHold, `{"reason":"x","by":"op@example.org"}`, ""}, {RobotRelease, ``, ""}, {RobotRelease, `{"by":"me"}`, "want no arguments"},
+		{RobotHold, `{}`, "want a reason"}, {RobotHold, `{"reason":" "}`, "want a reason"}, {RobotHold, `{"reason":"a\nb"}`, "at most 90"},
+		{RobotHold, `{"reason":"` + strings.Repeat("x", 91) + `"}`, "at most 90"}, {RobotHold, `{"why":"x"}`, `unknown field "why"; want a reason`},
 		{RobotDo, `{"line":"headPitch = 0.3"}`, ""}, {RobotDo, `{"line":"robot.go(0.2)","seconds":10}`, ""}, {RobotDo, `{}`, "1 to 400"}, {RobotDo, `{"line":"  "}`, "1 to 400"},
 		{RobotDo, `{"line":"` + strings.Repeat("x", 401) + `"}`, "1 to 400"}, {RobotDo, `{"line":"a = 1\nb = 2"}`, "one line"}, {RobotDo, `{"line":"a","seconds":11}`, "0.1 to 10"},
-		{RobotDo, `{"line":7}`, "line"}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
+		{RobotDo, `{"line":"a; b = 1","wait":true}`, ""}, {RobotDo, `{"line":"a","seconds":"x"}`, "robot_do: seconds: got a string"},
+		{RobotDo, `{"line":"a","seconds":-1}`, "0.1 to 10"}, {RobotDo, `{"line":7}`, "robot_do: line: got a number"}, {RobotDo, `{"lime":"a"}`, `robot_do: unknown field "lime"`}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
 		{RobotPoke, `{"verb":"touch","args":{"for":2}}`, ""}, {RobotPoke, `{"verb":"turn","side":"back"}`, ""},
 		{RobotPoke, `{"verb":"kick"}`, "want one of touch"},
 		{RobotPoke, ``, "EOF"}, {RobotPoke, `{"verb":"touch","for":2}`, "for"},
-		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_do, robot_drive, robot_poke, robot_stop, set_lights, sync"},
+		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_do, robot_hold, robot_poke, robot_release, robot_stop, set_lights, sync"},
 		{Ping, `{"loud":true}`, "want no arguments"},
 		{Ping, `7`, "want a JSON object"},
 		{SetLights, ``, "0 lights"}, {SetLights, `{"lights":[{},{},{}]}`, "3 lights"},
@@ -118,40 +116,45 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// TestDriveDoesNotWait: what moves a robot begins soon or never, and a stop goes first.
-func TestDriveDoesNotWait(t *testing.T) {
-	if MaxTTLOf(RobotDrive) != MaxWait || MaxTTLOf(RobotStop) != MaxWait || MaxTTLOf(Ping) != MaxTTL {
-		t.Errorf("drive %v, stop %v, ping %v", MaxTTLOf(RobotDrive), MaxTTLOf(RobotStop), MaxTTLOf(Ping))
+// TestMotionDoesNotWait: what moves a robot begins soon or never, and a stop or a hold goes first.
+func TestMotionDoesNotWait(t *testing.T) {
+	for _, tc := range []struct {
+		kind          string
+		ttl           time.Duration
+		moves, urgent bool
+	}{{RobotDo, MaxWait, true, false}, {RobotPoke, MaxWait, true, false}, {RobotRelease, MaxWait, true, false}, {RobotStop, MaxWait, false, true}, {RobotHold, MaxWait, false, true},
+		{Ping, MaxTTL, false, false}, {SetLights, MaxTTL, false, false}} {
+		if MaxTTLOf(tc.kind) != tc.ttl || Moves(tc.kind) != tc.moves || Urgent(tc.kind) != tc.urgent {
+			t.Errorf("%s waits %v, moves %v, urgent %v; want %+v", tc.kind, MaxTTLOf(tc.kind), Moves(tc.kind), Urgent(tc.kind), tc)
+		}
 	}
-	if MaxTTLOf(RobotDo) != MaxWait || Urgent(RobotDo) || !Moves(RobotDo) || !Moves(RobotDrive) || Moves(RobotStop) || Moves(SetLights) {
-		t.Errorf("a line is as a drive: %v", MaxTTLOf(RobotDo))
-	}
-	if d, err := ParseDo(json.RawMessage(`{"line":" headPitch ","seconds":2.5}`)); err != nil || d.Line != "headPitch" || d.For() != 2500*time.Millisecond {
+	if d, err := ParseDo(json.RawMessage(`{"line":" headPitch ","seconds":2.5}`)); err != nil || d.Line != "headPitch" || d.For() != 2500*time.Millisecond || d.Wait {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if MaxTTLOf(RobotPoke) != MaxWait || Urgent(RobotPoke) || !Moves(RobotPoke) {
-		t.Errorf("a poke is as a drive: %v", MaxTTLOf(RobotPoke))
-	}
-	if !Urgent(RobotStop) || Urgent(RobotDrive) {
-		t.Error("a stop is urgent, a drive is not")
-	}
-	if d, err := ParseDrive(json.RawMessage(`{"turn":1,"seconds":2.5}`)); err != nil || d.For() != 2500*time.Millisecond {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if d, err := ParseDrive(json.RawMessage(`{"turn":1}`)); err != nil || d.For() != DefaultDrive {
+	if d, err := ParseDo(json.RawMessage(`{"line":"headPitch","wait":true}`)); err != nil || d.For() != DefaultDrive || !d.Wait {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
 
-// FuzzParseDrive: whatever is taken says one thing, of finite size and time.
-func FuzzParseDrive(f *testing.F) {
-	for _, s := range []string{`{"straight":0.1}`, `{"left":1,"right":-1,"seconds":3}`, `{"lift":0.05,"speed":1}`, `null`} {
+// FuzzParseDo: whatever is taken lasts a finite time, and is one line.
+func FuzzParseDo(f *testing.F) {
+	for _, s := range []string{`{"line":"robot.go(0.1)"}`, `{"line":"a","seconds":3}`, `null`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := ParseDrive(b)
-		if err == nil && (d.For() <= 0 || d.For() > MaxDrive) {
-			t.Fatalf("%s lasts %v", b, d.For())
+		d, err := ParseDo(b)
+		if err == nil && (d.For() <= 0 || d.For() > MaxDrive || strings.Contains(d.Line, "\n")) {
+			t.Fatalf("%s is %q for %v", b, d.Line, d.For())
+		}
+	})
+}
+
+// FuzzParseHold: whatever is taken has a reason that a page can show.
+func FuzzParseHold(f *testing.F) {
+	f.Add([]byte(`{"reason":"wet floor","by":"op"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if h, err := ParseHold(b); err == nil && (h.Reason == "" || len(h.Reason)+len(h.By) > 2*MaxReason) {
+			t.Fatalf("%s reads as %+v", b, h)
 		}
 	})
 }

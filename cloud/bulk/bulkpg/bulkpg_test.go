@@ -342,7 +342,7 @@ func TestStartRefuses(t *testing.T) {
 		"no tag":             {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Tag}}, errs.Invalid, "want 1 to 32 tags"},
 		"bad tag":            {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Tag, Add: []string{"A"}}}, errs.Invalid, "lower-case"},
 		"bad command":        {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Command, Command: "dance"}}, errs.Invalid, "dance"},
-		"drives of many":     {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Command, Command: "robot_drive", Args: json.RawMessage(`{"straight":1}`)}}, errs.Invalid, "for one robot"},
+		"releases of many":   {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Command, Command: "robot_release"}}, errs.Invalid, "for one robot"},
 		"lines for many":     {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Command, Command: "robot_do", Args: json.RawMessage(`{"line":"robot.go(1)"}`)}}, errs.Invalid, "for one robot"},
 		"for ever":           {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Command, Command: "ping", ExpiresInMS: 1 << 62}}, errs.Invalid, "expires_in_ms"},
 		"bad value":          {bulk.Draft{Things: some, Action: bulk.Action{Kind: bulk.Set, Fields: map[string]json.RawMessage{"master_volume": json.RawMessage("9")}}}, errs.Invalid, "0 MUTE"},

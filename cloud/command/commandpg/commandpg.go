@@ -195,7 +195,7 @@ func outgoing(rows pgx.Rows) ([]command.Outgoing, error) {
 	return out, nil
 }
 
-// Due takes what is to be sent now: the oldest open command of each thing whose time has come, a stop before any other.
+// Due takes what is to be sent now: the oldest open command of each thing whose time has come, what is urgent before any other.
 func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT thing FROM command_due WHERE next_send <= now() ORDER BY next_send LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
@@ -208,9 +208,9 @@ func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err
 		}
 		rows, err = tx.Query(ctx, `UPDATE command_outbox o SET state = 'sent', sends = o.sends + 1
 			FROM unnest($1::text[]) t (thing) CROSS JOIN LATERAL
-				(SELECT id FROM command_outbox c WHERE c.thing = t.thing AND c.closed IS NULL AND c.expires > clock_timestamp() ORDER BY c.kind = $2 DESC, c.num LIMIT 1) h
+				(SELECT id FROM command_outbox c WHERE c.thing = t.thing AND c.closed IS NULL AND c.expires > clock_timestamp() ORDER BY c.kind = ANY($2) DESC, c.num LIMIT 1) h
 			WHERE o.id = h.id AND o.closed IS NULL
-			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.created, o.expires - clock_timestamp()`, things, commands.RobotStop)
+			RETURNING o.num, o.id::text, o.thing, o.kind, o.args, o.created, o.expires - clock_timestamp()`, things, commands.UrgentKinds)
 		if err != nil {
 			return err
 		}

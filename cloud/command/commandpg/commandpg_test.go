@@ -122,7 +122,7 @@ func TestOneAfterTheOther(t *testing.T) {
 // TestStopGoesFirst: a stop is sent at once, whatever is under way or waits, and what waits comes after it.
 func TestStopGoesFirst(t *testing.T) {
 	svc, store := service(t)
-	drive := command.Draft{Thing: rex, Kind: commands.RobotDrive, Args: json.RawMessage(`{"straight":0.1}`), By: "op"}
+	drive := command.Draft{Thing: rex, Kind: commands.RobotDo, Args: json.RawMessage(`{"line":"robot.go(0.1)"}`), By: "op"}
 	if _, err := svc.Send(t.Context(), command.Draft{Thing: rex, Kind: drive.Kind, Args: drive.Args, TTL: time.Minute, By: "op"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("a drive that may wait for a minute: %v", err)
 	}

@@ -111,10 +111,10 @@ func (w *world) start(dieAt string) {
 		return Outcome{Detail: "ran " + i.Intent, After: func() { w.after++ }}, errors.Join(err, w.fail)
 	}
 	w.agent, err = New(Config{Root: root, Ask: w.cloud, Log: slog.New(slog.DiscardHandler), Executors: map[string]Executor{
-		wire.Intent:     count,
-		wire.RobotStop:  func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "at rest"}, nil },
-		wire.RobotDrive: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
-		wire.Ping:       func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
+		wire.Intent:    count,
+		wire.RobotStop: func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "at rest"}, nil },
+		wire.RobotDo:   func(context.Context, json.RawMessage) (Outcome, error) { return Outcome{Detail: "begun"}, nil },
+		wire.Ping:      func(context.Context, json.RawMessage) (Outcome, error) { panic("a bug") },
 		wire.Sync: func(ctx context.Context, _ json.RawMessage) (Outcome, error) {
 			<-ctx.Done()
 			return Outcome{}, ctx.Err()
@@ -189,7 +189,7 @@ func TestOutcomes(t *testing.T) {
 		w.want(uuid(2), wire.Unknown, "this robot does not know dance")
 		w.want(uuid(3), wire.Failed, "panic: a bug")
 		w.want(uuid(4), wire.Expired, "it came too late")
-		w.want(uuid(5), wire.Failed, `intent: json: unknown field "x"; want intent and params`)
+		w.want(uuid(5), wire.Failed, `intent: unknown field "x"; want intent and params`)
 		w.want(uuid(6), wire.Failed, "context deadline exceeded")
 		w.want(uuid(7), wire.Expired, "it came too late")
 		if w.runs["i1"] != 1 || w.after != 1 || len(w.runs) != 1 {
@@ -246,7 +246,7 @@ func TestStopDoesNotWait(t *testing.T) {
 			w.deliver(wire.Command{V: 1, ID: uuid(n), Kind: kind, ExpiresInMS: 3_600_000, GivenUS: us, Args: json.RawMessage(args)})
 		}
 		command(1, wire.Sync, 1000, "{}") // takes as long as it may
-		command(2, wire.RobotDrive, 2000, `{"straight":1}`)
+		command(2, wire.RobotDo, 2000, `{"line":"robot.go(1)"}`)
 		command(3, wire.Intent, 3000, `{"intent":"i3"}`)
 		command(4, wire.RobotStop, 4000, "{}")
 		time.Sleep(time.Second)
@@ -260,8 +260,8 @@ func TestStopDoesNotWait(t *testing.T) {
 		w.stop()
 		w.start("")
 		defer w.stop()
-		command(5, wire.RobotDrive, 3500, `{"straight":1}`)
-		command(6, wire.RobotDrive, 4500, `{"straight":1}`)
+		command(5, wire.RobotDo, 3500, `{"line":"robot.go(1)"}`)
+		command(6, wire.RobotDo, 4500, `{"line":"robot.go(1)"}`)
 		command(7, wire.RobotStop, 3600, "{}") // late, and still a stop
 		time.Sleep(time.Minute)
 		synctest.Wait()

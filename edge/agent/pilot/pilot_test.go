@@ -17,17 +17,18 @@ import (
 	"kennel/cloud/api/poke"
 	"kennel/cloud/api/topics"
 	"kennel/edge/agent/commands"
+	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 )
 
 // robotd is a core that answers at once, as it is told to.
 type robotd struct {
-	p    *Pilot
-	mu   sync.Mutex
-	said []corelink.Message
-	code string // of motions; "": ok
-	dumb bool
-	gone bool
+	handle func(corelink.Message)
+	mu     sync.Mutex
+	said   []corelink.Message
+	code   string // of motions; "": ok
+	dumb   bool
+	gone   bool
 
 	between func() // called once, before a claim is answered
 }
@@ -49,10 +50,6 @@ func (r *robotd) Send(m corelink.Message) error {
 	if r.dumb {
 		return nil
 	}
-	code := r.code
-	if code == "" {
-		code = "ok"
-	}
 	var answer corelink.Message
 	switch m := m.(type) {
 	case *corelink.Claim:
@@ -63,30 +60,31 @@ func (r *robotd) Send(m corelink.Message) error {
 		case "arm":
 			answer = &corelink.Reply{Request: m.Request, Code: "full", Detail: "too many claims at once"}
 		}
-	case *corelink.Straight:
-		answer = &corelink.Reply{Request: m.Request, Code: code, Detail: "the robot may not move: halted", Underway: code == "ok"}
-	case *corelink.Wheels:
-		answer = &corelink.Reply{Request: m.Request, Code: code, Underway: true}
 	case *corelink.Stop:
 		answer = &corelink.Reply{Request: m.Request, Code: "ok"}
+	case *corelink.Hold:
+		answer = &corelink.Reply{Request: m.Request, Code: "ok"}
+	case *corelink.Unhold:
+		answer = &corelink.Reply{Request: m.Request, Code: "invalid", Detail: "the robot is held as before"}
 	case *corelink.Do:
 		answer = r.did(m)
 	case *corelink.GetTree:
-		answer = &corelink.Tree{Request: m.Request, Body: "vector", Nodes: []corelink.Node{{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Aliases: []string{"nod"},
-			Slots: []corelink.Slot{{ID: 5, Name: "angle", Type: "float", Unit: "rad", Bounds: corelink.HasMin, Min: -1}}}}}
+		least := -1.0
+		answer = &corelink.Tree{Request: m.Request, Tree: live.Tree{Body: "vector", Nodes: []live.Node{{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Aliases: []string{"nod"},
+			Slots: []live.Slot{{ID: 5, Name: "angle", Type: "float", Unit: "rad", Min: &least}}}}}}
 	case *corelink.GetValues:
-		answer = &corelink.Values{Request: m.Request, AtUS: 2_000_000, Values: []corelink.Value{{Slot: 5, AtUS: 1_995_000, Number: 0.25},
-			{Slot: 6, AtUS: 2_000_000, Form: corelink.Infinite}, {Slot: 7, Form: corelink.Words, Text: "Vector"}}}
+		v, text := 0.25, "Vector"
+		answer = &corelink.Values{Request: m.Request, AtUS: 2_000_000, Values: []live.Value{{Slot: 5, AgeMS: 5, Number: &v}, {Slot: 6, Infinite: 1}, {Slot: 7, AgeMS: -1, Text: &text}}}
 	}
 	if answer != nil {
-		go r.p.Handle(answer)
+		go r.handle(answer)
 	}
 	return nil
 }
 
 // did answers a line as a robotd would; r.mu is held.
-func (r *robotd) did(m *corelink.Do) *corelink.Did {
-	c := &corelink.Did{Request: m.Request, Code: "ok"}
+func (r *robotd) did(m *corelink.Do) *corelink.Reply {
+	c := &corelink.Reply{Request: m.Request, Code: "ok"}
 	switch {
 	case m.Line == "robot.stop()":
 	case m.Line == "headPitch":
@@ -101,6 +99,8 @@ func (r *robotd) did(m *corelink.Do) *corelink.Did {
 		c.Value = "1"
 	case strings.HasPrefix(m.Line, "robot.go"):
 		c.Underway = true
+	case strings.HasPrefix(m.Line, "wheelL"):
+		c.Underway, c.Value = true, "3; 3"
 	default:
 		if strings.HasSuffix(m.Line, "adaptive:0.1") {
 			c.Detail = "adaptive:100ms is too short"
@@ -108,6 +108,15 @@ func (r *robotd) did(m *corelink.Do) *corelink.Did {
 		c.Underway, c.Value = true, "0.3"
 	}
 	return c
+}
+
+// end says that the motion of a request has ended.
+func (r *robotd) end(request uint32, outcome string) {
+	m := &corelink.Ended{Request: request, Outcome: outcome, Unit: "m", Moved: 0.011, Of: 0.2}
+	if outcome == "stopped" {
+		m.Reasons = []string{"its loop was late"}
+	}
+	r.handle(m)
 }
 
 // last returns the newest message of type T.
@@ -164,7 +173,8 @@ func startBeside(t *testing.T, w Simulator) (*Pilot, *robotd, func() []sent) {
 	var mu sync.Mutex
 	var frames []sent
 	r := &robotd{}
-	p := New(r, w, func(_ context.Context, name string, payload []byte) error {
+	c := coreclient.New(r)
+	p := New(c, w, func(_ context.Context, name string, payload []byte) error {
 		f, err := live.ParseFrame(payload)
 		if err != nil {
 			t.Error(err)
@@ -174,91 +184,132 @@ func startBeside(t *testing.T, w Simulator) (*Pilot, *robotd, func() []sent) {
 		frames = append(frames, sent{name, f, time.Now()})
 		return nil
 	}, slog.New(slog.DiscardHandler))
-	r.p = p
+	r.handle = func(m corelink.Message) { c.Handle(m); p.Handle(m) }
 	return p, r, func() []sent { mu.Lock(); defer mu.Unlock(); return frames }
 }
 
-func TestDrive(t *testing.T) {
+// TestStop: a stop that comes while a motion begins is not lost, and what robotd refuses or does not answer keeps no claim.
+func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, r, _ := start(t)
 		do := func(kind, args string) (string, error) {
 			out, err := p.Executors()[kind](t.Context(), json.RawMessage(args))
 			return out.Detail, err
 		}
-		detail, err := do(wire.RobotDrive, `{"straight":0.1,"speed":0.05,"seconds":4}`)
-		if err != nil || !strings.Contains(detail, "0.1 m") || !strings.Contains(detail, "4s") {
-			t.Fatalf("%q, %v", detail, err)
+		const drive = `{"line":"robot.go(0.1)"}`
+		if _, err := do(wire.RobotDo, drive); err != nil {
+			t.Fatal(err)
 		}
-		if c, _ := last[*corelink.Claim](r); c.Devices[0] != "robot.body.wheel" || c.TTLMS != 6000 || c.Priority != 50 {
-			t.Errorf("claim %+v", c)
-		}
-		m, _ := last[*corelink.Straight](r)
-		if m.Metres != 0.1 || m.Speed != 0.05 || m.ForMS != 4000 {
-			t.Errorf("straight %+v", m)
-		}
+		m, _ := last[*corelink.Do](r)
 		if _, n := last[*corelink.Release](r); n != 0 {
-			t.Error("the claim is gone before the drive has ended")
+			t.Error("the claim is gone before the motion has ended")
 		}
-		p.Handle(&corelink.Ended{Request: m.Request, Outcome: "done"})
-		p.Handle(&corelink.Ended{Request: m.Request, Outcome: "done"})
+		r.end(m.Request, "done")
+		r.end(m.Request, "done")
 		if rel, n := last[*corelink.Release](r); n != 1 || rel.Lease != 77 {
 			t.Errorf("%d releases, %+v; want one of lease 77", n, rel)
 		}
 		if _, err := do(wire.RobotStop, ``); err != nil {
 			t.Error(err)
 		}
-		if _, n := last[*corelink.Stop](r); n != 1 {
-			t.Errorf("%d stops", n)
-		}
-
-		// A stop that comes between the claim and the motion is not lost.
-		_, stops := last[*corelink.Stop](r)
 		r.between = func() {
 			if _, err := do(wire.RobotStop, ``); err != nil {
 				t.Error(err)
 			}
 		}
-		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "stopped while it began") {
-			t.Errorf("a drive that was stopped as it began: %v", err)
+		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "stopped while it began") {
+			t.Errorf("a motion that was stopped as it began: %v", err)
 		}
 		r.mu.Lock()
 		if _, ok := r.said[len(r.said)-1].(*corelink.Stop); !ok {
 			t.Errorf("robotd heard %v last, want a stop after the motion", r.said[len(r.said)-1].Type())
 		}
 		r.mu.Unlock()
-		if _, n := last[*corelink.Stop](r); n != stops+2 {
-			t.Errorf("%d stops, want %d", n, stops+2)
+		if _, n := last[*corelink.Stop](r); n != 3 {
+			t.Errorf("%d stops, want 3", n)
 		}
-		p.Handle(&corelink.Ended{Request: p.last - 1, Outcome: "cancelled"})
-		r.said = slices.DeleteFunc(r.said, func(m corelink.Message) bool { return m.Type() == corelink.TypeRelease })
-		r.said = append(r.said, &corelink.Release{Lease: 77})
-
 		r.code = "stopped"
-		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "halted") {
-			t.Errorf("a refused drive: %v", err)
+		_, before := last[*corelink.Release](r)
+		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "halted") {
+			t.Errorf("a refused motion: %v", err)
 		}
-		if _, n := last[*corelink.Release](r); n != 2 {
-			t.Errorf("a refused drive keeps its claim: %d releases", n)
-		}
-		if _, err := do(wire.RobotDrive, `{}`); err == nil {
-			t.Error("a drive to nowhere was taken")
+		if _, n := last[*corelink.Release](r); n != before+1 {
+			t.Errorf("a refused motion keeps its claim: %d releases", n-before)
 		}
 		r.dumb = true
 		began := time.Now()
-		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "does not answer") || time.Since(began) != patience {
+		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "does not answer") || time.Since(began) != 2*coreclient.Patience {
 			t.Errorf("a core that is silent: %v after %v", err, time.Since(began))
 		}
-		if len(p.waiting) != 0 || len(p.leases) != 0 {
-			t.Errorf("%d wait, %d leases", len(p.waiting), len(p.leases))
-		}
 		r.gone = true
-		if _, err := do(wire.RobotDrive, `{"straight":0.1}`); err == nil || !strings.Contains(err.Error(), "not connected") {
+		if _, err := do(wire.RobotDo, drive); !errors.Is(err, coreclient.ErrNotConnected) {
 			t.Errorf("no core: %v", err)
 		}
-		if _, err := do(wire.RobotStop, ``); !errors.Is(err, corelink.ErrNotConnected) {
+		if _, err := do(wire.RobotStop, ``); !errors.Is(err, coreclient.ErrNotConnected) {
 			t.Errorf("stop without a core: %v", err)
 		}
 	})
+}
+
+// TestWait: with wait the result comes when the motion has ended, and is a failure if it did not end well (GOSTAI-IF-15). A stop does not wait for it.
+func TestWait(t *testing.T) {
+	for _, tc := range []struct{ outcome, want, err string }{
+		{"done", "robot.go(0.2): done after 0.011 m", ""}, {"stopped", "", "robot.go(0.2): stopped after 0.011 m of 0.2 m: its loop was late"},
+		{"cancelled", "", "robot.go(0.2): cancelled after 0.011 m of 0.2 m"}, {"", "", "has not ended"}, {"lost", "", "robotd) was lost: gone"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, r, _ := start(t)
+			began := time.Now()
+			time.AfterFunc(time.Second, func() {
+				m, _ := last[*corelink.Do](r)
+				switch tc.outcome {
+				case "":
+				case "lost":
+					r.handle(&corelink.Bye{Reason: "gone"})
+				case "cancelled":
+					if _, err := p.Executors()[wire.RobotStop](t.Context(), nil); err != nil {
+						t.Error(err)
+					}
+					r.end(m.Request, tc.outcome)
+				default:
+					r.end(m.Request, tc.outcome)
+				}
+			})
+			out, err := p.Executors()[wire.RobotDo](t.Context(), json.RawMessage(`{"line":"robot.go(0.2)","wait":true}`))
+			if out.Detail != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%q: %q, %v; want %q, %q", tc.outcome, out.Detail, err, tc.want, tc.err)
+			}
+			want := time.Second
+			if tc.outcome == "" {
+				want = wire.DefaultDrive + spare
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("%q: it took %v, want %v", tc.outcome, took, want)
+			}
+		})
+	}
+}
+
+// TestHold: who holds the robot and why goes to robotd, and its refusal is the command's failure.
+func TestHold(t *testing.T) {
+	p, r, _ := start(t)
+	out, err := p.Executors()[wire.RobotHold](t.Context(), json.RawMessage(`{"reason":"its wheel is off","by":"op@example.org"}`))
+	if m, n := last[*corelink.Hold](r); err != nil || out.Detail != "held by op@example.org because its wheel is off, until it is released" || n != 1 || m.By != "op@example.org" || m.Reason != "its wheel is off" {
+		t.Errorf("%q, %v; robotd heard %+v", out.Detail, err, m)
+	}
+	if _, err := p.Executors()[wire.RobotRelease](t.Context(), nil); err == nil || !strings.Contains(err.Error(), "held as before") {
+		t.Errorf("release: %v", err)
+	}
+}
+
+// TestLights: four lights are three statements of one line.
+func TestLights(t *testing.T) {
+	p, r, _ := start(t)
+	out, err := p.Executors()[wire.SetLights](t.Context(), json.RawMessage(`{"lights":[{"r":255},{"g":51},{},{"b":255}]}`))
+	m, _ := last[*corelink.Do](r)
+	if want := "led.r = [1, 0, 0, 0]; led.g = [0, 0.2, 0, 0]; led.b = [0, 0, 0, 1]"; err != nil || out.Detail != "set 4 lights" || m == nil || m.Line != want {
+		t.Errorf("%q, %v; robotd heard %+v, want %s", out.Detail, err, m, want)
+	}
 }
 
 // TestPoke: the simulator takes a poke with its defaults, and its refusal is the command's failure.
@@ -298,6 +349,7 @@ func TestLine(t *testing.T) {
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, want: "begun: robot.go(0.2), for at most 4s", claim: "robot.go", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, err: "stopped while it began", claim: "robot.go", heldOn: true, stops: true},
+			{args: `{"line":"wheelL.speed = 3; wheelR.speed = 3","seconds":4}`, want: "wheelL.speed = 3; wheelR.speed = 3: 3; 3", claim: "wheelL.speed", heldOn: true},
 			{args: `{"line":"led[0] = 1","seconds":4}`, want: "led[0] = 1", claim: "led[0]"},
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, code: "stopped", err: "stopped: the robot may not move: halted", claim: "headPitch"},
 			{args: `{"line":"wing = 1","seconds":4}`, err: "invalid: no such part", claim: "wing"},
@@ -343,9 +395,9 @@ func TestLine(t *testing.T) {
 			if none {
 				continue
 			}
-			p.Handle(&corelink.Ended{Request: m.Request, Outcome: "done"})
-			if rel, n := last[*corelink.Release](r); n != 1 || rel.Lease != 77 || len(p.leases) != 0 || len(p.waiting) != 0 {
-				t.Errorf("%s: %d releases, %+v, %d leases; want one in the end", tc.args, n, rel, len(p.leases))
+			r.end(m.Request, "done")
+			if rel, n := last[*corelink.Release](r); n != 1 || rel.Lease != 77 {
+				t.Errorf("%s: %d releases, %+v; want one in the end", tc.args, n, rel)
 			}
 			if stop, n := last[*corelink.Stop](r); tc.stops && (n != 2 || r.said[len(r.said)-2] != stop) {
 				t.Errorf("%s: robotd heard %d stops, want another after the motion", tc.args, n)
@@ -358,8 +410,8 @@ func TestLine(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, n := last[*corelink.Claim](r); n != 2 || len(p.leases) != 2 {
-			t.Errorf("two lines: %d claims, %d leases", n, len(p.leases))
+		if _, n := last[*corelink.Claim](r); n != 2 {
+			t.Errorf("two lines: %d claims", n)
 		}
 	})
 }
@@ -377,7 +429,7 @@ func TestNobodyLooks(t *testing.T) {
 		if len(frames()) != 0 || len(r.said) != 0 {
 			t.Fatalf("%d frames, robotd heard %v, and nobody looks", len(frames()), r.said)
 		}
-		p.Handle(&corelink.Motion{X: 0.5, Stop: 1, Owners: []corelink.Ownership{{Device: "wheelL", Program: "agentd", Priority: 50}}})
+		r.handle(&corelink.Motion{Motion: live.Motion{X: 0.5, Stop: []string{"halted"}, Owners: []live.Owner{{Device: "wheelL", Program: "agentd", Priority: 50}}}})
 		p.Handle(&corelink.Absent{AtUS: 1_300_000, Devices: []corelink.Absentee{{Full: "robot.body.laser", SinceUS: 1_200_000, Why: "unplugged"}}})
 		for range 3 { // who looks asks again before it is over
 			p.Look([]byte(`{"v":1,"for_ms":15000}`))

@@ -3,7 +3,7 @@
 package vitals
 
 import (
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	"kennel/cloud/api/status"
 	"kennel/edge/body"
 	"kennel/edge/corelink"
-	"kennel/edge/motion"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
 )
@@ -34,19 +33,17 @@ type Vitals struct {
 	known bool // level was read from a body
 	fault uint16
 	firm  corelink.Firmware
-	runs  uint32            // the robotd whose LastOff was told
-	volts power.Stats       // since the last periodic log
-	felt  corelink.Inertial // newest of this robotd
-	feels bool              // there was one, or this robotd began under our eyes
+	runs  uint32      // the robotd whose LastOff was told
+	volts power.Stats // since the last periodic log
 	stats func(map[string]float64)
+	held  corelink.Held
 
-	// The newest of this robotd, if there was one or it began under our eyes; what it was before that is no news.
-	motion corelink.Motion
-	moves  bool
-	senses corelink.Senses
-	sensed bool
+	// What this robotd said before the agent met it is no news, unless the agent saw it begin or was away from it.
+	met    bool               // it began under the agent's eyes, or was met before
+	seq    uint64             // of its newest event
+	totals map[string]float64 // of its newest Totals, as far as they are in the statistics; nil: none
 	power  corelink.Power
-	powers bool
+	powers bool // there was one, or it began under the agent's eyes
 
 	powerAt time.Time // of the last Power
 
@@ -65,11 +62,9 @@ func (v *Vitals) Handle(m corelink.Message) {
 	defer v.mu.Unlock()
 	switch m := m.(type) {
 	case *corelink.Hello:
-		// One that we saw begin counts from 0; of one that was there before us nobody knows what was told.
-		if v.hello.PID != 0 && m.PID != v.hello.PID {
-			v.felt, v.feels = corelink.Inertial{OffTreads: v.felt.OffTreads}, true
-			v.motion, v.moves = corelink.Motion{}, true
-			v.senses, v.sensed = corelink.Senses{}, true
+		v.met = v.hello.PID != 0
+		if v.met && m.PID != v.hello.PID {
+			v.seq, v.totals = 0, map[string]float64{}
 			v.power, v.powers = corelink.Power{}, true
 		}
 		v.hello = *m
@@ -87,12 +82,15 @@ func (v *Vitals) Handle(m corelink.Message) {
 		v.takeFirmware(*m)
 	case *corelink.Start:
 		v.takeStart(*m)
-	case *corelink.Inertial:
-		v.takeInertial(*m)
-	case *corelink.Motion:
-		v.takeMotion(*m)
-	case *corelink.Senses:
-		v.takeSenses(*m)
+	case *corelink.Event:
+		v.takeEvent(m)
+	case *corelink.Totals:
+		v.takeTotals(m)
+	case *corelink.Held:
+		if v.held.By != m.By {
+			v.changed()
+		}
+		v.held = *m
 	}
 }
 
@@ -117,62 +115,43 @@ func (v *Vitals) takeState(s corelink.State) {
 	}
 }
 
-// takeMotion reports how head and lift find and lose their zero (VEC-MOT-07, VEC-MCT-10), and adds what the odometers grew by to the lifetime statistics,
-// in mm (VEC-MCT-16).
-func (v *Vitals) takeMotion(m corelink.Motion) {
-	was, known := v.motion, v.moves
-	if known && homing(m) && !homing(was) {
-		v.emit(events.Event{Source: "robotd", Name: "calibrate_motors"})
-	}
-	for _, j := range m.Joints {
-		name, before := motorNames[j.Device], jointOf(was, j.Device)
-		if !known || name == "" || j.Calibrated == before.Calibrated {
-			continue
-		}
-		if j.Calibrated {
-			v.emit(events.Event{Source: "robotd", Name: name + "_calibrated"})
-		} else {
-			v.emit(events.Event{Source: "robotd", Name: name + "_uncalibrated"})
-		}
-	}
-	v.motion, v.moves = m, true
-	if !known {
+// takeEvent passes on what robotd names, once: its numbers are i1 to i4, its texts s1 to s4.
+func (v *Vitals) takeEvent(m *corelink.Event) {
+	if m.Seq <= v.seq {
 		return
 	}
+	v.seq = m.Seq
+	if m.Quiet || m.Replayed && !v.met {
+		return
+	}
+	e := events.Event{Source: "robotd", Name: m.Name}
+	if m.Warning {
+		e.Level = events.Warning
+	}
+	for i, n := range m.Numbers {
+		*[...]*events.Int{&e.I1, &e.I2, &e.I3, &e.I4}[i] = events.Num(n)
+	}
+	for i, text := range m.Texts {
+		*[...]*string{&e.S1, &e.S2, &e.S3, &e.S4}[i] = text
+	}
+	v.emit(e)
+}
+
+// takeTotals adds to the lifetime statistics what the sums grew by (VEC-DOC-07, VEC-MCT-16, VEC-IO-14).
+func (v *Vitals) takeTotals(m *corelink.Totals) {
+	first := v.totals == nil
+	if first {
+		v.totals = map[string]float64{}
+	}
 	inc := map[string]float64{}
-	for _, o := range [...]struct {
-		key       string
-		now, then float64
-		last      *float64
-	}{
-		{"Odom.LWheel", m.OdoLeft, was.OdoLeft, &v.motion.OdoLeft}, {"Odom.Rwheel", m.OdoRight, was.OdoRight, &v.motion.OdoRight},
-		{"Odom.Body", m.OdoBody, was.OdoBody, &v.motion.OdoBody},
-	} {
-		if mm := 1000 * (o.now - o.then); mm >= 1 {
-			inc[o.key] = mm
-		} else {
-			*o.last = o.then // less than that waits for more
+	for i, name := range m.Names[:min(len(m.Names), len(m.Values))] {
+		if grown := m.Values[i] - v.totals[name]; first || grown >= 1 { // less than that waits for more
+			inc[name], v.totals[name] = grown, m.Values[i]
 		}
 	}
-	if len(inc) > 0 {
+	if len(inc) > 0 && !first {
 		v.stats(inc)
 	}
-}
-
-// motorNames are the joints as the original's events name them, by their devices in the tree.
-var motorNames = map[string]string{"headPitch": "head_motor", "arm": "lift_motor"}
-
-func homing(m corelink.Motion) bool {
-	return slices.ContainsFunc(m.Joints, func(j corelink.JointState) bool { return j.State == motion.Homing.String() })
-}
-
-func jointOf(m corelink.Motion, device string) corelink.JointState {
-	for _, j := range m.Joints {
-		if j.Device == device {
-			return j
-		}
-	}
-	return corelink.JointState{}
 }
 
 // takeLoop reports cycles that began late or took long since the last message.
@@ -283,73 +262,6 @@ func (v *Vitals) Start() corelink.Start {
 	return v.start
 }
 
-// takeInertial reports what the inertial sensors noticed since the message before (VEC-IMU-06, 07, 15, 16, 18). How often comes as a number.
-func (v *Vitals) takeInertial(m corelink.Inertial) {
-	was, known := v.felt, v.feels
-	v.felt, v.feels = m, true
-	if !known {
-		return
-	}
-	if m.OffTreads != was.OffTreads {
-		v.emit(events.Event{Source: "robotd", Name: "robot.offtreadsstatechanged", S1: m.OffTreads, S2: was.OffTreads})
-	}
-	v.emitGrown([]counter{
-		{"imu_filter.falling_event", events.Warning, m.Falls, was.Falls}, {"imu_filter.fall_impact_event", events.Warning, m.Impacts, was.Impacts},
-		{"imu_filter.gyro_calibrated", events.Info, m.GyroReady, was.GyroReady}, {"robot.delocalized", events.Info, m.Delocalized, was.Delocalized},
-		{"robot.too_long_in_air", events.Info, m.LongInAir, was.LongInAir},
-	})
-	if n := m.Unexpected - older(was.Unexpected, m.Unexpected); n > 0 {
-		// The source has the message and no name of an event: our own.
-		v.emit(events.Event{Source: "robotd", Name: "robot.unexpected_movement", S1: m.Movement, S2: m.Side, I1: events.Num(int64(n))})
-	}
-}
-
-// takeSenses reports what touch and cliff sensors and the range finder noticed (VEC-IO-13, VEC-IO-20, VEC-BODY-26), and adds the time that somebody petted
-// the robot to the lifetime statistics (VEC-IO-14).
-func (v *Vitals) takeSenses(m corelink.Senses) {
-	was, known := v.senses, v.sensed
-	v.senses, v.sensed = m, true
-	if !known {
-		return
-	}
-	v.emitGrown([]counter{
-		{"robot.cliff_detected", events.Info, m.CliffsSeen, was.CliffsSeen}, {"hal.invalid_prox_reading_report", events.Info, m.ProxInvalid, was.ProxInvalid},
-		{"hal.severe_invalid_prox_reading_report", events.Warning, m.ProxSevere, was.ProxSevere},
-		{"touch_sensor.activate_charger_mode_check", events.Info, m.ChargerChecks, was.ChargerChecks},
-		{"touch_sensor.baseline_fast_calibration_finished", events.Info, m.BaselinesLearnt, was.BaselinesLearnt},
-		{"touch_sensor.charger_mode_check.baseline_changed", events.Info, m.BaselinesChanged, was.BaselinesChanged},
-		{"touch_sensor.charger_mode_check.no_baseline_change", events.Info, m.BaselinesKept, was.BaselinesKept},
-		{"touch_sensor.baseline_reading_difference_monitor_too_low", events.Info, m.BaselinesHigh, was.BaselinesHigh},
-	})
-	if m.PettedMS > was.PettedMS {
-		v.stats(map[string]float64{"Pet.ms": float64(m.PettedMS - was.PettedMS)})
-	}
-}
-
-// counter is what is told as an event when it grew.
-type counter struct {
-	name     string
-	level    events.Level
-	now, old uint32
-}
-
-// emitGrown emits an event for each that did, with by how much.
-func (v *Vitals) emitGrown(all []counter) {
-	for _, c := range all {
-		if n := c.now - older(c.old, c.now); n > 0 {
-			v.emit(events.Event{Source: "robotd", Level: c.level, Name: c.name, I1: events.Num(int64(n))})
-		}
-	}
-}
-
-// older is a counter's older value; 0 if it began anew.
-func older(old, now uint32) uint32 {
-	if old > now {
-		return 0
-	}
-	return old
-}
-
 // Periodic emits what is reported at intervals: the battery and the loop.
 func (v *Vitals) Periodic() {
 	v.mu.Lock()
@@ -378,6 +290,9 @@ func (v *Vitals) Fill(m *status.Message) {
 		Model: v.hello.Body.Model, Firmware: v.hello.Body.Firmware, BatteryVolts: s.BatteryVolts, BatteryLevel: power.Level(s.BatteryLevel).String(),
 		OnCharger: onCharger(s), Charging: body.Power(s.Power).Has(body.Charging), TemperatureC: s.Temperature, Fault: int(s.Fault),
 		FramesGood: v.link.Frames, FramesBad: v.link.Corrupt,
+	}
+	if v.held.By != "" {
+		m.Problems = append(m.Problems, fmt.Sprintf("held by %s because %s: nothing moves until it is released", v.held.By, v.held.Reason))
 	}
 	if !s.Link {
 		m.Problems = append(m.Problems, "body: the board sends nothing (fault 898)")

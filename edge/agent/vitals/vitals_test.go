@@ -67,20 +67,22 @@ func TestChangesBecomeEvents(t *testing.T) {
 	}
 }
 
-// TestWaysBecomeStatistics: VEC-MCT-16: the way of each tread and of the body in mm, also in bits of less than one; of a robotd that was there before us
-// only what comes, and of the next one all.
-func TestWaysBecomeStatistics(t *testing.T) {
+// TestTotalsBecomeStatistics: VEC-MCT-16, VEC-IO-14: what the sums grow by, also in bits of less than one; of a robotd that was there before the agent only what
+// comes, and of the next one all.
+func TestTotalsBecomeStatistics(t *testing.T) {
 	v, s := newVitals()
 	v.Handle(&corelink.Hello{Program: "robotd", PID: 100})
 	for i := range 501 {
-		way := 7 + float64(i)*0.0005
-		v.Handle(&corelink.Motion{OdoLeft: way, OdoRight: 2 * way, OdoBody: 1.5 * way})
+		way := 7000 + float64(i)*0.5
+		v.Handle(&corelink.Totals{Names: []string{"Odom.LWheel", "Odom.Rwheel", "Pet.ms"}, Values: []float64{way, 2 * way, 900}})
 	}
+	v.Handle(&corelink.Hello{Program: "robotd", PID: 100}) // it was away for a moment
+	v.Handle(&corelink.Totals{Names: []string{"Pet.ms"}, Values: []float64{2400}})
 	v.Handle(&corelink.Hello{Program: "robotd", PID: 101})
-	v.Handle(&corelink.Motion{OdoLeft: 0.1})
-	for key, want := range map[string]float64{"Odom.LWheel": 350, "Odom.Rwheel": 500, "Odom.Body": 375} {
+	v.Handle(&corelink.Totals{Names: []string{"Odom.LWheel", "Odom.Rwheel"}, Values: []float64{100}})
+	for key, want := range map[string]float64{"Odom.LWheel": 350, "Odom.Rwheel": 500, "Pet.ms": 1500} {
 		if got := s.stats[key]; math.Abs(got-want) > 1.5 {
-			t.Errorf("%s = %v mm, want %v", key, got, want)
+			t.Errorf("%s = %v, want %v", key, got, want)
 		}
 	}
 	if len(s.events) != 0 {
@@ -88,49 +90,47 @@ func TestWaysBecomeStatistics(t *testing.T) {
 	}
 }
 
-// TestCalibrationBecomesEvents: VEC-MOT-07, VEC-MCT-10: each joint that finds its zero or loses it, and once that they look for it.
-func TestCalibrationBecomesEvents(t *testing.T) {
+// TestEventsArePassedOn: each event of robotd once, as it names it; what happened before the agent met that robotd is no news, what happened while it was away is.
+func TestEventsArePassedOn(t *testing.T) {
 	v, s := newVitals()
-	say := func(head, lift corelink.JointState) {
-		head.Device, lift.Device = "headPitch", "arm"
-		v.Handle(&corelink.Motion{Joints: []corelink.JointState{head, lift}})
+	say := func(seq uint64, name string, replayed bool) {
+		v.Handle(&corelink.Event{Seq: seq, Name: name, Replayed: replayed, Warning: name == "robot.falling", Numbers: []int64{2, -3}, Texts: []string{"OnBack", "OnTreads"}})
 	}
-	free, homing, found := corelink.JointState{State: "free"}, corelink.JointState{State: "homing"}, corelink.JointState{State: "free", Calibrated: true}
-	say(found, free) // who was there before us
-	say(found, free)
-	for _, pid := range []uint32{100, 101} {
-		v.Handle(&corelink.Hello{Program: "robotd", PID: pid})
-	}
-	say(free, free)
-	say(homing, homing)
-	say(homing, found)
-	say(found, found)
-	say(found, free)
-	say(free, homing)
-	want := []string{"calibrate_motors", "lift_motor_calibrated", "head_motor_calibrated", "lift_motor_uncalibrated", "calibrate_motors", "head_motor_uncalibrated"}
+	hello := func(pid uint32) { v.Handle(&corelink.Hello{Program: "robotd", PID: pid}) }
+	hello(100)
+	say(1, "robot.before", true)
+	say(2, "robot.falling", false)
+	hello(100) // its body changed, or the connection
+	say(1, "robot.before", true)
+	say(2, "robot.falling", true)
+	say(3, "robot.meanwhile", true)
+	v.Handle(&corelink.Event{Seq: 4, Name: "robot.quiet", Quiet: true})
+	hello(101)
+	say(1, "robot.next", true)
+	say(2, "robot.last", false)
+	want := []string{"robot.falling", "robot.meanwhile", "robot.next", "robot.last"}
 	if got := s.names(); !slices.Equal(got, want) {
-		t.Errorf("events %v, want %v", got, want)
+		t.Fatalf("events %v, want %v", got, want)
+	}
+	if got, want := s.events[0], (events.Event{Source: "robotd", Level: events.Warning, Name: "robot.falling", I1: events.Num(2), I2: events.Num(-3), S1: "OnBack", S2: "OnTreads"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// TestSensesBecomeEvents: VEC-IO-13, VEC-IO-14, VEC-IO-20, VEC-BODY-26: what was before us is no news.
-func TestSensesBecomeEvents(t *testing.T) {
+// TestHeldIsAProblem: a status says who holds the robot, and why.
+func TestHeldIsAProblem(t *testing.T) {
 	v, s := newVitals()
-	v.Handle(&corelink.Senses{CliffsSeen: 7, PettedMS: 900, ProxInvalid: 1})
-	v.Handle(&corelink.Senses{CliffsSeen: 7, PettedMS: 900, ProxInvalid: 1})
-	if len(s.events) != 0 || len(s.stats) != 0 {
-		t.Errorf("%v, %v of what was before", s.names(), s.stats)
-	}
-	v.Handle(&corelink.Senses{CliffsSeen: 9, PettedMS: 2400, ProxInvalid: 2, ProxSevere: 1, ChargerChecks: 1})
-	v.Handle(&corelink.Senses{CliffsSeen: 9, PettedMS: 2400, ProxInvalid: 2, ProxSevere: 1, ChargerChecks: 2, BaselinesLearnt: 1, BaselinesChanged: 1, BaselinesKept: 1, BaselinesHigh: 1})
-	want := []string{"robot.cliff_detected", "hal.invalid_prox_reading_report", "hal.severe_invalid_prox_reading_report", "touch_sensor.activate_charger_mode_check",
-		"touch_sensor.activate_charger_mode_check", "touch_sensor.baseline_fast_calibration_finished", "touch_sensor.charger_mode_check.baseline_changed",
-		"touch_sensor.charger_mode_check.no_baseline_change", "touch_sensor.baseline_reading_difference_monitor_too_low"}
-	if got := s.names(); !slices.Equal(got, want) {
-		t.Errorf("events %v, want %v", got, want)
-	}
-	if s.events[0].I1 != events.Num(2) || s.stats["Pet.ms"] != 1500 {
-		t.Errorf("%+v, petted %v ms; want 2 cliffs, 1500", s.events[0], s.stats["Pet.ms"])
+	v.Handle(state(3.9, power.Nominal, 0))
+	s.changed = 0
+	for i, tc := range []struct {
+		held corelink.Held
+		want []string
+	}{{corelink.Held{}, nil}, {corelink.Held{By: "op", Reason: "its wheel is off"}, []string{"held by op because its wheel is off: nothing moves until it is released"}}, {corelink.Held{}, nil}} {
+		v.Handle(&tc.held)
+		var m status.Message
+		if v.Fill(&m); !slices.Equal(m.Problems, tc.want) || s.changed != i {
+			t.Errorf("%+v: problems %q, told %d times; want %q, %d", tc.held, m.Problems, s.changed, tc.want, i)
+		}
 	}
 }
 
@@ -254,38 +254,4 @@ func TestStatusLeavesOutWhatIsOld(t *testing.T) {
 			t.Errorf("a silent core: %+v, %d events", m, len(s.events))
 		}
 	})
-}
-
-// TestFeltBecomesEvents: VEC-IMU-06, 07, 15, 16, 18: what a robotd felt before we listened is no news, what the next one felt is; each is told once.
-func TestFeltBecomesEvents(t *testing.T) {
-	v, s := newVitals()
-	v.Handle(&corelink.Hello{Program: "robotd", PID: 100})
-	felt := corelink.Inertial{OffTreads: "OnTreads", Falls: 3, GyroReady: 1}
-	v.Handle(&felt)
-	v.Handle(&felt)
-	if len(s.events) != 0 {
-		t.Fatalf("events %v of what was before", s.names())
-	}
-	felt.OffTreads, felt.Falls, felt.Impacts, felt.Delocalized = "OnBack", 5, 1, 1
-	v.Handle(&felt)
-	v.Handle(&felt)
-	v.Handle(&corelink.Hello{Program: "robotd", PID: 101})
-	again := corelink.Inertial{OffTreads: "OnBack", GyroReady: 1, LongInAir: 1, Unexpected: 2, Movement: "TURNED_BUT_STOPPED", Side: "LEFT"}
-	v.Handle(&again)
-	v.Handle(&corelink.Hello{Program: "robotd", PID: 101}) // its body changed
-	v.Handle(&again)
-	want := []string{"robot.offtreadsstatechanged", "imu_filter.falling_event", "imu_filter.fall_impact_event", "robot.delocalized",
-		"imu_filter.gyro_calibrated", "robot.too_long_in_air", "robot.unexpected_movement"}
-	if got := s.names(); !slices.Equal(got, want) {
-		t.Fatalf("events %v, want %v", got, want)
-	}
-	if e := s.events[0]; e.S1 != "OnBack" || e.S2 != "OnTreads" {
-		t.Errorf("off treads: %+v", e)
-	}
-	if e := s.events[1]; e.I1 != events.Num(2) || e.Level != events.Warning {
-		t.Errorf("two falls: %+v", e)
-	}
-	if e := s.events[6]; e.S1 != "TURNED_BUT_STOPPED" || e.S2 != "LEFT" || e.I1 != events.Num(2) {
-		t.Errorf("unexpected: %+v", e)
-	}
 }

@@ -37,6 +37,7 @@ import (
 	"kennel/edge/agent/release"
 	"kennel/edge/agent/vitals"
 	"kennel/edge/agent/wipe"
+	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/stages"
 	"kennel/infra/cli/version"
@@ -66,8 +67,9 @@ type Agent struct {
 	commands *commands.Agent
 	pilot    *pilot.Pilot
 	core     Core
-	restart  chan error    // why agentd is to start anew; one slot
-	meet     chan struct{} // there is something to introduce; one slot
+	client   *coreclient.Client // of core
+	restart  chan error         // why agentd is to start anew; one slot
+	meet     chan struct{}      // there is something to introduce; one slot
 	teller   *wipe.Teller
 	faults   *faults.Handler
 	keeper   *supervised               // of the services that a fault stops
@@ -218,6 +220,7 @@ func (r requester) Do(ctx context.Context, service, method string, body []byte) 
 // listenToCore hands robotd's messages to the vitals and the pilot, and starts over whenever robotd does.
 func (a *Agent) listenToCore(ctx context.Context) error {
 	return a.core.Run(ctx, func(m corelink.Message) {
+		a.client.Handle(m)
 		a.vitals.Handle(m)
 		a.pilot.Handle(m)
 		a.keeper.handle(m, a.faults)
@@ -238,7 +241,7 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 }
 
 // meetCore tells robotd who the robot is, for the root of its tree. It is said to each robotd, and again when the name is made.
-func (a *Agent) meetCore() { a.pilot.Introduce(a.owned.plate.Name(), a.id.Serial(), hostAddress()) }
+func (a *Agent) meetCore() { a.client.Introduce(a.owned.plate.Name(), a.id.Serial(), hostAddress()) }
 
 // hostAddress is the address of this robot that others would use; "" if it has none yet.
 func hostAddress() string {

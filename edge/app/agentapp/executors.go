@@ -12,7 +12,6 @@ import (
 	"kennel/cloud/api/events"
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
-	"kennel/edge/corelink"
 	"kennel/infra/cli/version"
 )
 
@@ -32,34 +31,13 @@ func (a *Agent) executors() map[string]commands.Executor {
 		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: "agentd starts anew", After: func() { a.startAnew(errRestart) }}, nil
 		},
-		wire.SetLights: a.setLights,
-		wire.Intent:    a.takeIntent,
+		wire.Intent: a.takeIntent,
 	}
 	maps.Copy(all, a.pilot.Executors())
 	if a.cfg.Recovery {
 		delete(all, wire.Sync)
 	}
 	return all
-}
-
-// setLights hands the lights to the real-time core; what the body shows then is its drivers' business.
-func (a *Agent) setLights(_ context.Context, args json.RawMessage) (commands.Outcome, error) {
-	l, err := wire.ParseLights(args)
-	if err != nil {
-		return commands.Outcome{}, err
-	}
-	hello, ok := a.core.Hello()
-	switch {
-	case !ok:
-		return commands.Outcome{}, errors.New("the real-time core (robotd) is not connected")
-	case len(hello.Body.Lights) == 0:
-		return commands.Outcome{}, fmt.Errorf("this body (%s) has no lights, or has not said yet", hello.Body.Model)
-	}
-	var m corelink.SetLights
-	for _, c := range l.Lights {
-		m.Lights = append(m.Lights, corelink.Light(c))
-	}
-	return commands.Outcome{Detail: fmt.Sprintf("set %d lights", len(m.Lights))}, a.core.Send(&m)
 }
 
 // takeIntent records an intent. Nothing on the robot acts on it yet: the layer that does will take it from here. The parameters may be

@@ -19,6 +19,7 @@ import (
 	"kennel/edge/agent/vitals"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/body/mono"
+	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/stages"
 	"kennel/infra/cli/version"
@@ -101,11 +102,12 @@ func (a *Agent) makeParts(context.Context) error {
 		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
 		a.core = corelink.NewClient(a.cfg.Root, corelink.WithHello(hello))
 	}
+	a.client = coreclient.New(a.core)
 	var sim pilot.Simulator
 	if !a.cfg.Frugal { // which has no body, and no simulator of one
 		sim = simulator.NewClient(a.root)
 	}
-	a.pilot = pilot.New(a.core, sim, a.publish, a.log)
+	a.pilot = pilot.New(a.client, sim, a.publish, a.log)
 	if a.cfg.Nightly != nil && !a.cfg.Recovery {
 		a.newNightly()
 	}

@@ -23,7 +23,7 @@ func command() *cobra.Command {
   robotkit interfaces RotationalMotor
   robotkit replay run.krt`,
 	}
-	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand())
+	root.AddCommand(treeCommand(), interfacesCommand(), replayCommand(), amigoCommand())
 	cli.AddOutput(root)
 	return root
 }

@@ -27,9 +27,10 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
   robotsim robot -root ./r1
   robotsim poke touch -root ./r1
   robotsim vector-board -pty /tmp/ttyHS0
+  robotsim amigobot -listen localhost:8101
   robotsim fleet -n 200 -root ./fleet -api https://localhost:8443 -ca root.crt -token-file operator.token`,
 	}
-	root.AddCommand(makeCommand(), robotCommand(getenv), pokeCommand(), boardCommand(), firmwareCommand(), fleetCommand())
+	root.AddCommand(makeCommand(), robotCommand(getenv), pokeCommand(), boardCommand(), amigobotCommand(), firmwareCommand(), fleetCommand())
 	cli.AddOutput(root)
 	return cli.Main(root, args, getenv, stdout, stderr)
 }

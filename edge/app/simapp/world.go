@@ -15,13 +15,24 @@ import (
 // worldUsage is the help of -world.
 var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", world.Names())
 
-// openWorld returns the world of that name, or of the file of that name; "" is none.
+// openWorld returns the world of that name, or of the file of that name, if it has room for Vector; "" is none.
 func openWorld(where string) (*world.Map, error) {
+	m, err := readWorld(where)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	if err := (vectorsim.Config{World: m}).Validate(); err != nil {
+		return nil, cli.Usage("-world %s: %w", where, err)
+	}
+	return m, nil
+}
+
+func readWorld(where string) (*world.Map, error) {
 	if where == "" {
 		return nil, nil
 	}
 	if slices.Contains(world.Names(), where) {
-		return world.Builtin(where) // each has room for the body
+		return world.Builtin(where)
 	}
 	b, err := os.ReadFile(where)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,9 +42,6 @@ func openWorld(where string) (*world.Map, error) {
 		return nil, fmt.Errorf("-world: %w", err)
 	}
 	m, err := world.Parse(b)
-	if err == nil {
-		err = vectorsim.Config{World: m}.Validate()
-	}
 	if err != nil {
 		return nil, cli.Usage("-world %s: %w", where, err)
 	}

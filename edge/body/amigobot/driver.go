@@ -103,10 +103,17 @@ type Config struct {
 	Version string        // of AmigOS, if it is not 1.3: "1.0" measures sonars in other units (AMIGO-OPEN-15)
 }
 
+// serial is a port whose speed can be changed: the session looks for a robot that was left at another one (AMIGO-SYNC-09).
+type serial interface {
+	Baud() int // 0: it is no serial line
+	SetBaud(baud int) error
+}
+
 // Driver is an AmigoBot behind a line: a body.Body that counts (body.Linked). One goroutine at a time.
 type Driver struct {
 	device string
 	port   port.Port
+	line   serial // the port, if it is one; nil: it is not
 	client *session.Session
 	in     [512]byte
 	tail   []byte // of a command the port took only in part; goes out before anything else
@@ -136,10 +143,14 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 		p = l
 	}
 	sc := session.Config{Limits: limits}
+	line, _ := p.(serial)
+	if line != nil {
+		sc.Baud = line.Baud()
+	}
 	if cfg.Version == "1.0" {
 		sc.RangeFactor = 0.555
 	}
-	d := &Driver{device: cfg.Device, port: p, client: session.New(sc)}
+	d := &Driver{device: cfg.Device, port: p, line: line, client: session.New(sc)}
 	d.client.Open()
 	var s body.Sense
 	for until := p.Now() + cfg.Timeout; ; {
@@ -216,7 +227,13 @@ func (d *Driver) step() error {
 		if err != nil {
 			return d.fail("read", err)
 		}
-		if err := d.send(d.client.Step(d.port.Now(), d.in[:n])); err != nil {
+		out := d.client.Step(d.port.Now(), d.in[:n])
+		if d.line != nil && len(out) > 0 && d.line.Baud() != d.client.Baud() {
+			if err := d.line.SetBaud(d.client.Baud()); err != nil {
+				return d.fail("change the speed of", err)
+			}
+		}
+		if err := d.send(out); err != nil {
 			return err
 		}
 		if n < len(d.in) {

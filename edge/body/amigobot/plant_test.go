@@ -1,12 +1,15 @@
 package amigobot_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"kennel/edge/body/bodytest"
 	"kennel/edge/control"
 	"kennel/edge/motion"
+	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
 	"kennel/edge/rt"
@@ -42,21 +46,28 @@ type place struct {
 	events  []control.Event
 	request uint32
 	steps   func() error // one step of the loop
-	err     error
+	end     func()
+	tape    *rt.Tape // nil: nothing is recorded
+	out     bytes.Buffer
 }
 
 func newPlace(t *testing.T, cfg amigobotsim.Config) *place {
+	t.Helper()
+	return newRecordedPlace(t, cfg, nil)
+}
+
+func newRecordedPlace(t *testing.T, cfg amigobotsim.Config, tape *rt.Tape) *place {
 	t.Helper()
 	r, err := amigobotsim.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, sim: amigobotsim.NewStepped(r)}
+	p := &place{t: t, sim: amigobotsim.NewStepped(r), tape: tape}
 	model, err := amigobot.Model()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.control, err = control.New(model, nil); err != nil {
+	if p.control, err = control.New(model, tape); err != nil {
 		t.Fatal(err)
 	}
 	p.live = state.NewLive(p.control.Board(), nil)
@@ -78,7 +89,7 @@ func newPlace(t *testing.T, cfg amigobotsim.Config) *place {
 		case <-ctx.Done():
 		}
 	}}
-	if p.loop, err = rt.New(rt.Config{}, p.sim, p.control.Task(), wait); err != nil {
+	if p.loop, err = rt.New(rt.Config{Tape: tape}, p.sim, p.control.Task(), wait); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -101,7 +112,7 @@ func newPlace(t *testing.T, cfg amigobotsim.Config) *place {
 			return errors.Join(errors.New("the loop ended"), err)
 		}
 	}
-	t.Cleanup(func() {
+	p.end = sync.OnceFunc(func() {
 		cancel()
 		select {
 		case turn <- struct{}{}:
@@ -113,6 +124,7 @@ func newPlace(t *testing.T, cfg amigobotsim.Config) *place {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(p.end)
 	p.run(200 * ms)
 	return p
 }
@@ -123,6 +135,11 @@ func (p *place) step() {
 		p.t.Fatal(err)
 	}
 	p.control.Report(&p.report)
+	if p.tape != nil {
+		if _, err := p.tape.Flush(&p.out); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 	for {
 		r, ok := p.control.Result()
 		if !ok {
@@ -224,10 +241,10 @@ func (p *place) value(name string) float64 {
 	return got.Value.Number
 }
 
-// still reports whether both wheels stand.
+// still reports whether both wheels stand, but for the robot's own controller that creeps to where it holds.
 func (p *place) still() bool {
 	v := p.sim.State().Speed
-	return math.Abs(v[0])+math.Abs(v[1]) < 1e-3
+	return math.Abs(v[0])+math.Abs(v[1]) < 0.05
 }
 
 // truth is where the robot really is.
@@ -371,6 +388,129 @@ func TestValues(t *testing.T) {
 		t.Errorf("a gain: %+v", r)
 	}
 	p.until("the gain", func() bool { return p.value("wheelL.PGain") == 55 })
+}
+
+// TestRandomLife: simulated hours of an owner who drives, dies and claims again, while the robot is halted, reset, switched off by its own button,
+// runs into walls and loses packets. At every step: speeds within limits; a motion that is under way is its owner's; and without one the robot stands,
+// within the time that its deceleration or its watchdog takes (what must hold 2).
+func TestRandomLife(t *testing.T) {
+	life, seeds := 4*time.Minute, uint64(3)
+	if os.Getenv("KENNEL_SOAK") == "1" {
+		life, seeds = 2*time.Hour, 10
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		room := &world.Map{Walls: []world.Wall{{From: world.Vec{-1, -1}, To: world.Vec{1, -1}}, {From: world.Vec{1, -1}, To: world.Vec{1, 1}},
+			{From: world.Vec{1, 1}, To: world.Vec{-1, 1}}, {From: world.Vec{-1, 1}, To: world.Vec{-1, -1}}}}
+		p := newPlace(t, amigobotsim.Config{Seed: seed, World: room})
+		set, err := p.control.Actuators("robot.body.wheel")
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := []int{p.slot("robot.xSpeed"), p.slot("robot.yawSpeed"), p.slot("wheelL.speed"), p.slot("wheelR.speed")}
+		trouble, slope, drove, far := time.Duration(0), false, 0, 0.0
+		allowed := p.sim.Now() // the robot may still move, because something was under way then
+		for end := p.sim.Now() + life; p.sim.Now() < end; {
+			now := p.sim.Now()
+			o := control.Order{Owner: alice, Request: uint32(now), Set: set, Priority: claim.Person, For: time.Duration(rng.IntN(8000)) * ms, A: rng.NormFloat64() / 2}
+			switch rng.IntN(300) {
+			case 0, 1, 2, 3:
+				o.Kind = control.Claim
+				p.control.Post(o)
+			case 4, 5, 6, 7, 8, 9:
+				o.Kind = [...]control.Kind{control.Set, control.Go, control.Turn}[rng.IntN(3)]
+				o.N, o.Goals[0] = 1, control.Goal{Slot: slots[rng.IntN(len(slots))], Value: rng.NormFloat64()}
+				p.control.Post(o)
+			case 10:
+				o.Kind = control.Stop
+				p.control.Post(o)
+			case 11:
+				o.Kind = control.Drop
+				p.control.Post(o)
+			}
+			if trouble == 0 && rng.IntN(1000) == 0 {
+				trouble = now + time.Duration(rng.IntN(4000))*ms
+				switch rng.IntN(5) {
+				case 0:
+					p.loop.Halt()
+				case 1:
+					p.sim.SetFaults(amigobotsim.Faults{Loss: rng.Float64() / 2})
+				case 2:
+					p.sim.SetReset(true)
+					p.sim.SetReset(false)
+				case 3:
+					if p.sim.State().Mode == amigobotsim.Connected { // without a client the button begins self tests, which let no client in (AMIGO-TST-07)
+						p.sim.SetBlack(true)
+						p.sim.SetBlack(false)
+					}
+				case 4:
+					p.sim.SetDrag(rng.Float64(), rng.Float64()) // a slope: without power it rolls
+					slope = true
+				}
+			} else if trouble != 0 && now > trouble {
+				trouble, slope, allowed = 0, false, max(allowed, now)
+				p.sim.SetFaults(amigobotsim.Faults{})
+				p.sim.SetDrag(0, 0)
+				p.loop.Post(rt.Command{Kind: rt.Resume})
+			}
+			p.step()
+			p.results, p.events = p.results[:0], p.events[:0]
+			s := p.sim.State()
+			running := p.report.Parts[0].Outcome == motion.Running
+			owner := p.report.Owners[slices.IndexFunc(p.control.Model().Tree.Actuators(), func(n *robot.Node) bool { return n.Compact() == "wheelL" })].Owner
+			switch {
+			case running && owner != alice:
+				t.Fatalf("seed %d, %v: a motion is under way and its owner holds nothing", seed, now)
+			case running && p.report.Stop&motion.Everything != 0:
+				t.Fatalf("seed %d, %v: a motion is under way in spite of %v", seed, now, p.report.Stop.Words())
+			case math.Abs(s.Speed[0]+s.Speed[1])/2 > 0.75+1e-9: // a load that lets go makes the robot overshoot, up to what its motors can (AMIGO-MOT-08)
+				t.Fatalf("seed %d, %v: %v m/s", seed, now, s.Speed)
+			}
+			if running {
+				allowed, drove = now, drove+1
+			}
+			// 0.5 m/s at 0.5 m/s² is a second; a robot that hears nothing stops after its watchdog's 2 s (AMIGO-SAFE-01).
+			if !slope && !p.still() && now-allowed > 4*time.Second && s.Mode == amigobotsim.Connected {
+				t.Fatalf("seed %d, %v: nothing has been under way for %v, and it moves: %+v; stop %v, %+v", seed, now, now-allowed, s, p.report.Stop.Words(), p.report.Parts[0])
+			}
+			far = max(far, math.Abs(s.Pose[0])+math.Abs(s.Pose[1]))
+		}
+		if drove < 500 || far < 0.3 {
+			t.Errorf("seed %d: it drove in %d steps and came %v m far: a life without motion shows nothing", seed, drove, far)
+		}
+		p.end()
+	}
+}
+
+// TestReplay: a recording of this body replays bit by bit: the tape knows no species.
+func TestReplay(t *testing.T) {
+	p := newRecordedPlace(t, amigobotsim.Config{}, rt.NewTape(1<<20)).claim("robot.body.wheel")
+	p.ask(control.Order{Kind: control.Go, A: 0.3, For: time.Minute})
+	p.ended()
+	p.loop.Halt()
+	p.run(time.Second)
+	p.end()
+	if _, err := p.tape.Flush(&p.out); err != nil {
+		t.Fatal(err)
+	}
+	var known control.Report
+	model, err := amigobot.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c *control.Control
+	done, err := rt.Replay(&p.out, rt.Config{}, func(tape *rt.Tape, _ body.Description) []rt.Task {
+		if c, err = control.New(model, tape); err != nil {
+			t.Fatal(err)
+		}
+		return []rt.Task{c.Task()}
+	}, nil)
+	if err != nil || done.Cut != nil || done.Steps < 100 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if c.Report(&known); math.Abs(known.Base.Pose.X-0.3) > 0.02 || known.Stop&motion.Halted == 0 {
+		t.Errorf("after the replay: %+v", known.Base)
+	}
 }
 
 // TestBody: the driver is a body as every other, on a socket in real time.

@@ -135,7 +135,7 @@ func within(t *testing.T, what string, got, lo, hi float64) {
 func countsForward(t *testing.T, b body.Body) {
 	var s body.Sense
 	var last body.Sense
-	for i := range 50 {
+	for i := range 20 {
 		before := mono.Now()
 		Next(t, b, &s)
 		if s.At < before || s.At > mono.Now() {
@@ -238,7 +238,7 @@ func movesAndHalts(t *testing.T, b body.Body) {
 		// Halt may be lost on the way like any frame: what counts is that repeating it ends the motion for good.
 		var s body.Sense
 		quiet, position := 0, math.NaN()
-		for deadline := mono.Now() + patience; quiet < 20; {
+		for deadline := mono.Now() + patience; quiet < 10; {
 			if err := b.Halt(); err != nil {
 				t.Fatalf("Halt: %v", err)
 			}
@@ -279,7 +279,7 @@ func allocatesNothing(t *testing.T, b body.Body) {
 	for i, drive := range b.Describe().Drives {
 		a.Set(i, drive.Takes&-drive.Takes, 0)
 	}
-	if n := testing.AllocsPerRun(50, func() {
+	if n := testing.AllocsPerRun(20, func() {
 		_ = b.Read(&s, mono.Now()+patience)
 		_ = b.Write(&a)
 		_ = b.Read(&s, 0)

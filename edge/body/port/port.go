@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 )
 
 // Port is the line to a body, and the clock of all its times. Open returns one; a simulated body and its time are another. One goroutine
@@ -38,11 +39,11 @@ type Port interface {
 // Line is a serial line in raw mode or a stream socket. It reads and writes in the calling thread without going through the runtime's
 // poller, because a hand-over to another goroutine costs more than the read (spec/peer-facts section 12). It allocates nothing after Open.
 type Line struct {
-	fd     int
-	hold   bool // Wait in a raw system call
-	socket bool
-	poll   [1]unix.PollFd
-	ts     unix.Timespec
+	fd   int
+	hold bool // Wait in a raw system call
+	baud int  // 0: a socket
+	poll [1]unix.PollFd
+	ts   unix.Timespec
 }
 
 // connectTimeout is how long Open waits for a TCP connection (own default).
@@ -98,16 +99,16 @@ func openTCP(ctx context.Context, host string, hold bool) (*Line, error) {
 	if err := raw.Control(func(own uintptr) { fd, dup = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dup != nil {
 		return nil, fmt.Errorf("descriptor of %s: %w", host, errors.Join(err, dup))
 	}
-	return newLine(fd, hold, true), nil
+	return newLine(fd, 0, hold), nil
 }
 
-func newLine(fd int, hold, socket bool) *Line {
-	return &Line{fd: fd, hold: hold, socket: socket, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}
+func newLine(fd, baud int, hold bool) *Line {
+	return &Line{fd: fd, hold: hold, baud: baud, poll: [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}
 }
 
 // openSocket connects to a Unix socket. The bytes of a pseudo-terminal go through worker threads of the kernel, which have no real-time
-// priority; those of a socket do not. It connects by way of the socket's folder, because a path may be longer than
-// the 107 bytes of an address.
+// priority; those of a socket do not. It connects by way of the socket's folder, because a path may be longer than the 107 bytes of an
+// address.
 func openSocket(path string, hold bool) (*Line, error) {
 	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -123,7 +124,7 @@ func openSocket(path string, hold bool) (*Line, error) {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
-	return newLine(fd, hold, true), nil
+	return newLine(fd, 0, hold), nil
 }
 
 // baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
@@ -139,7 +140,7 @@ func openTTY(path string, baud int, hold bool) (*Line, error) {
 		_ = unix.Close(fd) // the reason why is the error that counts
 		return nil, fmt.Errorf("set up %s: %w", path, err)
 	}
-	return newLine(fd, hold, false), nil
+	return newLine(fd, baud, hold), nil
 }
 
 func setUp(fd, baud int) error {
@@ -205,8 +206,36 @@ func isPseudo(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && major >= first && major <= last, nil
 }
 
-// Socket reports whether the line is a Unix socket or a TCP connection.
-func (p *Line) Socket() bool { return p.socket }
+// Baud returns the speed of a tty in bit/s; 0 if the line is a socket.
+func (p *Line) Baud() int { return p.baud }
+
+// SetBaud changes the speed of a tty when everything is sent. A socket has none.
+func (p *Line) SetBaud(baud int) error {
+	if p.baud == 0 || p.baud == baud {
+		return nil
+	}
+	if err := p.Drain(); err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	pseudo, err := isPseudo(p.fd)
+	if err != nil {
+		return err
+	}
+	if err := setRaw(p.fd, baud, pseudo); err != nil {
+		return err
+	}
+	p.baud = baud
+	return nil
+}
+
+// Serial reports whether the line is a real serial line, so neither a socket nor a pseudo-terminal.
+func (p *Line) Serial() bool {
+	if p.baud == 0 {
+		return false
+	}
+	pseudo, err := isPseudo(p.fd)
+	return !pseudo || err != nil
+}
 
 // Now is CLOCK_MONOTONIC.
 func (p *Line) Now() time.Duration { return mono.Now() }
@@ -217,7 +246,7 @@ var errHangUp = errors.New("hung up")
 // Read returns what there is, 0 if nothing.
 func (p *Line) Read(b []byte) (int, error) {
 	for {
-		n, err := unix.Read(p.fd, b)
+		n, err := rawio.Read(p.fd, b)
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -235,7 +264,7 @@ func (p *Line) Read(b []byte) (int, error) {
 // Write returns how many bytes the port took, 0 if it is full.
 func (p *Line) Write(b []byte) (int, error) {
 	for {
-		n, err := unix.Write(p.fd, b)
+		n, err := rawio.Write(p.fd, b)
 		switch err {
 		case nil:
 			return n, nil
@@ -285,7 +314,7 @@ func (p *Line) ppoll() (int, error) {
 
 // DropOutput throws away what waits to be sent. In a socket nothing waits on this side.
 func (p *Line) DropOutput() error {
-	if p.socket {
+	if p.baud == 0 {
 		return nil
 	}
 	return unix.IoctlSetInt(p.fd, unix.TCFLSH, unix.TCOFLUSH)
@@ -293,7 +322,7 @@ func (p *Line) DropOutput() error {
 
 // Drain waits until everything is sent.
 func (p *Line) Drain() error {
-	if p.socket {
+	if p.baud == 0 {
 		return nil
 	}
 	return unix.IoctlSetInt(p.fd, unix.TCSBRK, 1)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUARTSettings sets the speed of a pseudo-terminal as that of a UART (VEC-BODY-01, AMIGO-LINK-01). A
-// pseudo-terminal keeps whatever speed it is told.
+// TestUARTSettings sets the speed of a pseudo-terminal as that of a UART (VEC-BODY-01, AMIGO-LINK-01). A pseudo-terminal
+// keeps whatever speed it is told.
 func TestUARTSettings(t *testing.T) {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -40,8 +40,14 @@ func TestUARTSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer line.Close()
-	if line.Socket() {
-		t.Error("a tty is a socket")
+	if line.Serial() {
+		t.Error("a pseudo-terminal is a serial line")
+	}
+	if !newLine(master, 9600, false).Serial() {
+		t.Error("what is neither a socket nor a pseudo-terminal is no serial line")
+	}
+	if err := line.SetBaud(19200); err != nil || line.Baud() != 19200 {
+		t.Errorf("SetBaud: %d, %v; want 19200", line.Baud(), err)
 	}
 	if _, err := Open(t.Context(), fmt.Sprintf("/dev/pts/%d", number), 9600, false); err == nil {
 		t.Error("a line has two owners")

@@ -124,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 			return nil, fmt.Errorf("vector: %w", err)
 		}
 		p = t
-		if t.Socket() && cfg.Calibration.ChargerOff|cfg.Calibration.SensorsOff == 0 {
+		if t.Baud() == 0 && cfg.Calibration.ChargerOff|cfg.Calibration.SensorsOff == 0 {
 			cfg.Calibration.ChargerOff, cfg.Calibration.SensorsOff = SimChargerOff, SimSensorsOff // only a simulated body has a socket
 		}
 	}

@@ -54,7 +54,7 @@ func (c *core) state(up time.Duration, n uint32) *corelink.State {
 	if charging {
 		volts = 3.65 + 0.5*(part-0.75)/0.25
 	}
-	s := &corelink.State{Link: true, Seq: n, BatteryVolts: volts, BatteryVoltsRaw: volts, BatteryLevel: uint8(power.Nominal), Temperature: 31}
+	s := &corelink.State{Link: true, Seq: n, BatteryVolts: volts, BatteryLevel: uint8(power.Nominal), Temperature: 31}
 	switch {
 	case volts >= power.FullVolts:
 		s.BatteryLevel = uint8(power.Full)

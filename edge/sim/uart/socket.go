@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"kennel/edge/body/rawio"
 	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,7 @@ type Socket struct {
 	ln   int
 	peer int // -1: none is connected
 	in   []byte
+	turn int // of read
 }
 
 // ListenSocket returns a new socket that a peer finds at path, below root. It takes the place of a socket that an earlier run left there; any
@@ -136,24 +138,24 @@ func (s *Socket) hangUp() {
 // Read returns what has arrived, nothing without a peer, and picks up.
 func (s *Socket) Read() ([]byte, error) {
 	n := 0
-	for s.peer >= 0 && n < len(s.in) {
-		got, err := unix.Read(s.peer, s.in[n:])
+	if s.peer >= 0 {
+		got, err := rawio.Read(s.peer, s.in)
 		switch {
-		case err == unix.EINTR:
-			continue
-		case err == unix.EAGAIN:
-			return s.in[:n], s.pickUp()
-		case err != nil || got == 0: // it is gone, what it said before counts
+		case err == unix.EAGAIN || err == unix.EINTR:
+		case err != nil || got == 0:
 			s.hangUp()
 		default:
-			n += got
+			n = got // more than fits waits
 		}
 	}
-	if s.peer >= 0 {
-		return s.in[:n], nil // more than fits waits
+	if s.turn++; s.peer >= 0 && s.turn%turnAway != 0 {
+		return s.in[:n], nil
 	}
 	return s.in[:n], s.pickUp()
 }
+
+// turnAway is how many periods pass between two looks for a peer that comes while another is there: 0.1 s.
+const turnAway = 20
 
 // pickUp connects the next waiting peer if none is connected, or else hangs up on it.
 func (s *Socket) pickUp() error {
@@ -161,7 +163,7 @@ func (s *Socket) pickUp() error {
 		return nil // its end is read first
 	}
 	for {
-		fd, _, err := unix.Accept4(s.ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		fd, err := rawio.Accept(s.ln)
 		switch {
 		case err == unix.EAGAIN:
 			return nil
@@ -200,6 +202,6 @@ func (s *Socket) Write(b []byte) (whole bool, err error) {
 	if s.peer < 0 {
 		return false, nil
 	}
-	n, err := unix.SendmsgN(s.peer, b, nil, nil, unix.MSG_NOSIGNAL)
-	return err == nil && n == len(b), nil // who is gone is seen when it is read
+	n, err := rawio.Write(s.peer, b)
+	return err == nil && n == len(b), nil // a peer that is gone is seen when it is read
 }

@@ -34,7 +34,7 @@ type battery struct {
 
 func batteryAt(volts float64) battery {
 	if volts >= lowVolts {
-		return battery{charge: min(lowShare+(volts-lowVolts)/(fullVolts-lowVolts)*(1-lowShare), 1)}
+		return battery{charge: min(lowShare+float64((volts-lowVolts)/(fullVolts-lowVolts)*(1-lowShare)), 1)}
 	}
 	return battery{charge: max((volts-emptyVolts)/(lowVolts-emptyVolts)*lowShare, flatShare)}
 }

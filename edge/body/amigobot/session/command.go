@@ -34,7 +34,7 @@ func (q *queue) push(c sip.Command, baud int) error {
 	return nil
 }
 
-// put queues a command of the session itself. Those are few, and the queue is empty before them or has room.
+// put queues a command of the session itself. A full queue drops it; that keeps the watchdog fed as well, and a question is asked again.
 func (s *Session) put(c sip.Command, baud int) { _ = s.queue.push(c, baud) }
 
 // pop returns a command whose text is valid until the next push.
@@ -44,7 +44,7 @@ func (q *queue) pop() (sip.Command, int) {
 	return it.command, it.baud
 }
 
-// drop replaces the commands that match by PULSE.
+// drop replaces the matching commands with PULSE.
 func (q *queue) drop(match func(number uint8) bool) {
 	for i := range q.n {
 		if it := &q.items[(q.first+i)%len(q.items)]; match(it.command.Number) {
@@ -138,7 +138,7 @@ func (s *Session) Enable(on bool) error {
 	return nil
 }
 
-// insist makes c the only set-point, and lets it hurry unless it was sent before.
+// insist makes c the only set-point. Unless it has been sent already, it does not wait for Pacing.
 func (s *Session) insist(c sip.Command) {
 	if p := s.state.Phase; p == Opening || p == Ready || p == Stale {
 		s.goals[0].to(c)
@@ -235,11 +235,8 @@ func (s *Session) sendOther() bool {
 }
 
 func (s *Session) emit(c sip.Command) {
-	out, err := c.Append(s.out)
-	if err != nil {
-		return // cannot be: the queue takes no text that is too long
-	}
-	s.out, s.sent = out, s.now
+	s.out, _ = c.Append(s.out) // the queue refuses a text that is too long
+	s.sent = s.now
 	s.state.Counts.Sent++
 }
 

@@ -4,12 +4,17 @@
 // A Session does no I/O and reads no clock. The caller gives each Step the time and the bytes that came, and sends the bytes that Step
 // returns. It calls Step when bytes arrive and at least each Pacing.
 //
-//	Open             Closed ──> Syncing ──> Opening ──> Ready <──> Stale
-//	no robot                       └─────────── Lost       └──────────┘ silent or restarted: back to Syncing
-//	Close            any ──> Closing ──> Closed
+//	Closed, Lost   -- Open ------------------> Syncing
+//	Syncing        -- SYNC2 echoed ----------> Opening      -- no robot, or one that is refused -> Lost
+//	Opening        -- reports, limits sent --> Ready        -- no report -> Syncing
+//	Ready         <-- silent, heard again --> Stale
+//	Ready, Stale   -- silent or restarted ---> Syncing
+//	any            -- Close -----------------> Closing, Closed
 //
 // Nothing moves until the caller asks for it: a session begins with motors off and without set-points, whatever an earlier one asked for
-// (AMIGO-SYNC-11). A robot that falls silent is told to stop for as long as it is silent. Nothing allocates in the steady state.
+// (AMIGO-SYNC-11). Each handshake begins with CLOSE, because a robot that is still open for an earlier client would take SYNC0 for PULSE
+// and continue to its old set-points (AMIGO-SYNC-12). A robot that falls silent is told to stop for as long as it is silent. Nothing
+// allocates in the steady state.
 package session
 
 import (
@@ -72,6 +77,9 @@ const (
 
 // minBattery is the voltage below which a session is refused (AMIGO-SYNC-16).
 const minBattery = 10.0
+
+// closing ends a session. It has an argument, as ARIA sends it, because without one it would be SYNC2 (AMIGO-SYNC-10, AMIGO-SYNC-13).
+var closing = sip.Int(sip.Close, 1)
 
 // speeds are those of a serial line, in bit/s (AMIGO-LINK-01).
 var speeds = [...]int{9600, 19200, 38400}
@@ -153,10 +161,10 @@ func New(cfg Config) *Session {
 func (s *Session) State() *State { return &s.state }
 
 // Baud returns the speed for the bytes of the last Step; 0 if the line is not a serial one. It differs from Config.Baud only while the
-// session looks for a robot that was left at another speed. The caller lets the line drain before it changes the speed.
+// session looks for a robot that was left at another speed. The caller sets that speed before it sends them.
 func (s *Session) Baud() int { return s.baud }
 
-// Open starts a session over a fresh line.
+// Open starts a session over a line that is open.
 func (s *Session) Open() {
 	s.parser.Reset()
 	s.sync(never)
@@ -169,7 +177,7 @@ func (s *Session) Close() {
 	if phase == Opening || phase == Ready || phase == Stale {
 		s.enter(Closing)
 		s.put(sip.Switch(sip.Enable, false), 0)
-		s.put(sip.Int(sip.Close, 1), 0)
+		s.put(closing, 0)
 	}
 }
 
@@ -220,18 +228,17 @@ func (s *Session) lose(err error) {
 	s.state.Err = err
 }
 
-// sync starts the handshake at the time given.
+// sync starts the handshake: CLOSE at once, SYNC0 at the time given.
 func (s *Session) sync(at time.Duration) {
 	s.enter(Syncing)
 	s.state.Sync, s.state.Misses, s.due = 0, 0, at
+	s.put(closing, 0)
 }
 
-// resync connects again to a robot that fell silent or restarted. It begins with CLOSE, because a robot whose session is still open would
-// take SYNC0 for PULSE and continue to its old set-points.
+// resync connects again to a robot that fell silent or restarted.
 func (s *Session) resync() {
 	s.state.Counts.Resyncs++
 	s.sync(s.now + drainTime)
-	s.put(sip.Int(sip.Close, 1), 0)
 }
 
 // stepSync sends SYNC0 at first and whenever an echo is missing (AMIGO-SYNC-04, AMIGO-SYNC-09).
@@ -247,7 +254,7 @@ func (s *Session) stepSync() {
 		if s.state.Misses == missesToSpeeds && s.cfg.Baud != 0 {
 			for _, baud := range speeds {
 				if baud != s.cfg.Baud {
-					s.put(sip.Command{Number: sip.Close}, baud)
+					s.put(closing, baud)
 				}
 			}
 		}
@@ -366,7 +373,8 @@ func (s *Session) stepOpened() {
 	switch silent := s.now - s.state.At; {
 	case silent > LostAfter:
 		s.resync()
-	case silent > PulseAfter && !s.prodded:
+	case silent > PulseAfter && !s.prodded && s.now-s.goals[0].at < 2*Pacing:
+		// Right behind a STOP, because a robot that has not heard one takes PULSE as leave to continue.
 		s.prodded = true
 		s.put(sip.Command{Number: sip.Pulse}, 0)
 	case silent > StaleAfter && s.state.Phase == Ready:

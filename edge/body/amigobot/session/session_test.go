@@ -39,8 +39,8 @@ func newFake() *fake {
 	return &fake{
 		id:   sip.Identity{Name: "not_set", Class: "Pioneer", Subclass: "amigo"},
 		pose: sip.Standard{Battery: 120, Timer: 1},
-		config: sip.Config{Name: "not_set", TransVelTop: 2200, RotVelTop: 360, TransAccTop: 4000, RotAccTop: 360, TransVelMax: 300, RotVelMax: 200,
-			TransAcc: 300, TransDecel: 300, RotAcc: 50, RotDecel: 50},
+		config: sip.Config{Name: "not_set", TransVelTop: 2200, RotVelTop: 360, TransAccTop: 4000, RotAccTop: 360,
+			TransVelMax: 300, RotVelMax: 200, TransAcc: 300, TransDecel: 300, RotAcc: 50, RotDecel: 50},
 	}
 }
 
@@ -163,7 +163,7 @@ func newRig(t testing.TB, f *fake, cfg Config) *rig {
 func (r *rig) step() {
 	r.t.Helper()
 	r.in = append(r.in, r.f.say(r.now)...)
-	if r.f.mute {
+	if r.f.mute || r.f.baud != 0 && r.f.baud != r.s.Baud() {
 		r.in = nil
 	}
 	out := r.s.Step(r.now, r.in)
@@ -245,7 +245,7 @@ func expect[T comparable](t testing.TB, what string, got, want T) {
 
 // TestConnect compares what a session sends until it is ready with rows SYNC-02, 09, 10, 12, CMD-18 and MOT-07.
 func TestConnect(t *testing.T) {
-	const hello, opening = "0 1 2", "1 0 18=1"
+	const hello, opening = "0 1 2", "1 0 18=1" // each session begins with CLOSE
 	limits := Limits{Speed: 0.75, Accel: 0.3, Decel: 0.4, Turn: math.Pi, TurnAccel: 1, TurnDecel: 2}
 	for _, tc := range []struct {
 		name string
@@ -259,39 +259,38 @@ func TestConnect(t *testing.T) {
 		{"wrong echo", Config{}, func(f *fake) { f.wrongEchoes = 1 }, "0 " + hello + " " + opening},
 		{"no CONFIG", Config{}, func(f *fake) { f.noConfig = true }, hello + " " + opening + strings.Repeat(" 18=1", 4)},
 		{"echo without identity", Config{}, func(f *fake) { f.nameless = 1 }, hello + " " + hello + " " + opening},
-		{"left-over session", Config{}, func(f *fake) { f.open = true; f.next = time.Hour }, "0 2 " + hello + " " + opening},
+		{"left-over session", Config{}, func(f *fake) { f.open, f.next, f.loses = true, time.Hour, map[uint8]int{sip.Close: 1} },
+			"0 2=1 " + hello + " " + opening},
 		{"left between SYNC2 and OPEN", Config{}, func(f *fake) { f.sync, f.loses = 3, map[uint8]int{sip.Sync0: 3} },
-			"0 0 0 1 0 2 " + hello + " " + opening},
-		{"left at another speed", Config{Baud: 9600}, func(f *fake) { f.baud = 19200 },
-			"0@9600 0@9600 2@19200 2@38400 0@9600 0@9600"},
+			"0 0 0 1 0 2=1 " + hello + " " + opening},
 		{"capital subclass", Config{}, func(f *fake) { f.id.Subclass = "Amigo" }, hello + " " + opening},
 		{"known subclass", Config{Subclass: "p3dx"}, func(f *fake) { f.id.Subclass = "p3dx" }, hello + " " + opening},
-		{"noise on the line", Config{}, func(f *fake) {}, hello + " " + opening},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake()
 			tc.f(f)
 			r := newRig(t, f, tc.cfg)
-			if tc.name == "left at another speed" {
-				// It closes the session there; a robot that was reset then answers at its own speed.
-				for len(r.log) < 4 {
-					r.step()
-				}
-				f.baud = 9600
-				expect(t, "first commands", r.take(), "0@9600 0@9600 2@19200 2@38400")
-				expect(t, "then", r.until(Ready), "0@9600 1@9600 2@9600 1@9600 0@9600 18=1@9600")
-				return
-			}
-			if tc.name == "noise on the line" {
-				r.in = []byte("login: \xFA\xFB\xFA")
-			}
-			expect(t, "sent", r.until(Ready), tc.want)
+			r.in = []byte("login: \xFA\xFB\xFA")
+			expect(t, "sent", r.until(Ready), "2=1 "+tc.want)
 			expect(t, "motors", r.s.State().Motors, false)
 			expect(t, "sessions", r.s.State().Sessions, 1)
 			expect(t, "identity", r.s.State().Identity, f.id)
 			expect(t, "config known", r.s.State().ConfigAt != 0, !f.noConfig)
 		})
 	}
+}
+
+// TestOtherSpeed: a robot that was left open at another speed is closed there (AMIGO-SYNC-09, AMIGO-LINK-01).
+func TestOtherSpeed(t *testing.T) {
+	f := newFake()
+	f.open, f.next, f.baud = true, time.Hour, 19200
+	r := newRig(t, f, Config{Baud: 9600})
+	for end := r.now + time.Minute; f.open && r.now < end; {
+		r.step()
+	}
+	expect(t, "sent", r.take(), "2=1@9600 0@9600 0@9600 2=1@19200")
+	f.baud = 9600 // its own
+	expect(t, "then", r.until(Ready), "2=1@38400 0@9600 1@9600 2@9600 1@9600 0@9600 18=1@9600")
 }
 
 // TestRefused covers rows LINK-07, SYNC-15 and SYNC-16.
@@ -302,12 +301,12 @@ func TestRefused(t *testing.T) {
 		cfg              Config
 		f                func(*fake)
 	}{
-		{"no robot", "no echo to SYNC0, 10 tries", "0 0 0 1 0 0 0 0 0 0 0", ErrNoAnswer, Config{}, func(f *fake) { f.deaf = true }},
-		{"standard packets only", "standard packets to SYNC0, 10 tries", "0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0 2 0", ErrNoAnswer, Config{},
+		{"no robot", "no echo to SYNC0, 10 tries", "2=1 0 0 0 1 0 0 0 0 0 0 0", ErrNoAnswer, Config{}, func(f *fake) { f.deaf = true }},
+		{"standard packets only", "standard packets to SYNC0, 10 tries", "2=1 0" + strings.Repeat(" 2=1 0", 9), ErrNoAnswer, Config{},
 			func(f *fake) { f.open, f.next, f.stubborn, f.noSync = true, time.Hour, true, true }},
 		{"never opens", "no standard packet", "", ErrNoAnswer, Config{}, func(f *fake) { f.noOpen = true }},
-		{"other robot", `"p3dx" of class "Pioneer", want "amigo"`, "0 1 2", ErrSubclass, Config{}, func(f *fake) { f.id.Subclass = "p3dx" }},
-		{"empty battery", "empty: 9.9 V", "0 1 2 1 0 18=1 4=0 2=1", ErrBattery, Config{}, func(f *fake) { f.pose.Battery = 99 }},
+		{"other robot", `"p3dx" of class "Pioneer", want "amigo"`, "2=1 0 1 2", ErrSubclass, Config{}, func(f *fake) { f.id.Subclass = "p3dx" }},
+		{"empty battery", "empty: 9.9 V", "2=1 0 1 2 1 0 18=1 4=0 2=1", ErrBattery, Config{}, func(f *fake) { f.pose.Battery = 99 }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFake()
@@ -529,10 +528,8 @@ func TestSilence(t *testing.T) {
 
 	r.f.mute = true
 	r.until(Stale)
-	r.run(PulseAfter - StaleAfter - cycle)
-	if sent := r.run(500 * time.Millisecond); !strings.Contains(" "+sent+" ", " 0 ") {
-		t.Errorf("after 5 s: sent %s; want a PULSE", sent)
-	}
+	expect(t, "sent until 5 s", r.run(PulseAfter-StaleAfter-cycle), "29 29 29 29 29 29")
+	expect(t, "sent after 5 s", r.run(time.Second), "29 0 29")
 	sent := r.until(Syncing)
 	r.f.mute = false
 	if sent += " " + r.until(Ready); !strings.HasSuffix(sent, " 2=1 0 1 2 1 0 18=1") {

@@ -20,7 +20,7 @@ type State struct {
 	Err      error  // why the phase is Lost
 	Sync     uint8  // Syncing: which SYNC was sent
 	Misses   int    // Syncing: how many handshakes failed
-	Sessions uint64 // how many became ready; odometry starts again with each
+	Sessions uint64 // how many became ready; with each the odometry starts again and the robot has its FLASH settings (AMIGO-SYNC-14)
 
 	Identity sip.Identity
 	Config   sip.Config
@@ -50,7 +50,7 @@ type State struct {
 	Playlist   sip.Playlist
 	PlaylistAt time.Duration
 
-	Unconfirmed sip.Command // the newest command whose effect did not show, without its text (AMIGO-PKT-11)
+	Unconfirmed sip.Command // the newest command whose effect did not show (AMIGO-PKT-11)
 	Counts      Counts
 }
 
@@ -124,7 +124,7 @@ func (s *Session) sense() {
 			s.again("standard packets")
 			if st.Phase == Syncing {
 				s.queue.n = 0
-				s.put(sip.Command{Number: sip.Close}, 0)
+				s.put(closing, 0)
 			}
 		}
 		return

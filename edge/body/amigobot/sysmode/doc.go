@@ -10,7 +10,7 @@
 //	reply    number, sequence, 0, results        number and sequence are the request's
 //	reply    number, sequence, 1, reason         the request is refused; the reason is text for people
 //
-//	0xE0  Hello       -                                    version of AmigOS, text; drops edits that were not committed
+//	0xE0  Hello       -                                    version of AmigOS as 1.3; drops edits that were not committed
 //	0xE1  ReadParams  -                                    image of the parameters in FLASH (package flash)
 //	0xE2  WriteParam  number of the parameter, value text  -; edits a copy in the robot
 //	0xE3  Commit      -                                    -; stores the edited copy in FLASH

@@ -29,7 +29,7 @@ type robot struct {
 	err      error
 }
 
-func newRobot() *robot { return &robot{Memory: NewMemory("AmigOS 1.3", flash.Defaults())} }
+func newRobot() *robot { return &robot{Memory: NewMemory("1.3", flash.Defaults())} }
 
 func (r *robot) Now() time.Duration { return r.now }
 
@@ -70,7 +70,7 @@ func TestParams(t *testing.T) {
 	r, ctx := newRobot(), t.Context()
 	r.noise = []byte{0xFA, 0xFB, 3, 0, 0, 1, 0xFA} // a packet with a bad checksum, half a header
 	c := NewClient(r)
-	if version, err := c.Hello(ctx); err != nil || version != "AmigOS 1.3" {
+	if version, err := c.Hello(ctx); err != nil || version != "1.3" {
 		t.Fatalf("%q %v", version, err)
 	}
 	v, err := c.Params(ctx)
@@ -218,7 +218,7 @@ func FuzzHandle(f *testing.F) {
 	for n := Hello; n <= Leave; n++ {
 		f.Add([]byte{n, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
 	}
-	m := NewMemory("AmigOS 1.3", flash.Defaults())
+	m := NewMemory("1.3", flash.Defaults())
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		reply, _ := m.Handle(payload)
 		if reply == nil {

@@ -6,9 +6,11 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 	"unsafe"
 
+	"kennel/edge/body/rawio"
 	"kennel/infra/sockpath"
 
 	"golang.org/x/sys/unix"
@@ -127,13 +129,20 @@ func (s *spidev) Transfer(tx, rx []byte) error {
 // Close implements Bus.
 func (s *spidev) Close() error { return unix.Close(s.fd) }
 
-// answerWithin is how long a simulated chip may take, whose machine may have much to do; own default. A real bus has its own clock.
+// answerWithin is how long a simulated chip may take, whose machine may have much to do, at least; own default. A real bus has its own clock.
 const answerWithin = time.Second
 
 // socket is a chip at the other end of a Unix socket that keeps datagrams apart and in order (SOCK_SEQPACKET).
 type socket struct {
-	conn *net.UnixConn
-	path string
+	conn   *net.UnixConn
+	path   string
+	raw    syscall.RawConn
+	turn   func(fd uintptr) (done bool) // one transfer; made once, so that it does not allocate
+	tx, rx []byte
+	sent   bool
+	n      int
+	err    error
+	renew  time.Time // when the deadline of answers is put off again: doing so for each costs more than the transfer
 }
 
 // dial reaches a socket by a path of any length.
@@ -146,7 +155,19 @@ func dial(path string) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
-	return &socket{conn: conn, path: path}, nil
+	s := &socket{conn: conn, path: path}
+	s.raw, err = conn.SyscallConn()
+	s.turn = func(fd uintptr) bool {
+		if !s.sent {
+			s.sent = true
+			if _, s.err = rawio.Write(int(fd), s.tx); s.err != nil {
+				return true
+			}
+		}
+		s.n, s.err = rawio.Read(int(fd), s.rx)
+		return s.err != unix.EAGAIN
+	}
+	return s, err
 }
 
 // bare is err without the address that it was reached by.
@@ -162,20 +183,23 @@ func (s *socket) Transfer(tx, rx []byte) error {
 	if err := checkTransfer(tx, rx); err != nil {
 		return err
 	}
-	if err := s.conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
-		return fmt.Errorf("%s: %w", s.path, err)
+	if now := time.Now(); now.After(s.renew) {
+		s.renew = now.Add(answerWithin)
+		if err := s.conn.SetReadDeadline(now.Add(2 * answerWithin)); err != nil {
+			return fmt.Errorf("%s: %w", s.path, err)
+		}
 	}
-	if _, err := s.conn.Write(tx); err != nil {
-		return fmt.Errorf("%s: send a transfer: %w", s.path, bare(err))
-	}
-	n, err := s.conn.Read(rx)
+	s.tx, s.rx, s.sent, s.err = tx, rx, false, nil
+	err := s.raw.Read(s.turn)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s: %w in %v", s.path, ErrNoAnswer, answerWithin)
 	case err != nil:
-		return fmt.Errorf("%s: take in a transfer: %w", s.path, bare(err))
-	case n != len(rx):
-		return fmt.Errorf("%s: %w: %d bytes came back for %d", s.path, ErrNoAnswer, n, len(rx))
+		return fmt.Errorf("%s: %w", s.path, bare(err))
+	case s.err != nil:
+		return fmt.Errorf("%s: transfer: %w", s.path, s.err)
+	case s.n != len(rx):
+		return fmt.Errorf("%s: %w: %d bytes came back for %d", s.path, ErrNoAnswer, s.n, len(rx))
 	}
 	return nil
 }

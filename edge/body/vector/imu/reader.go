@@ -10,6 +10,7 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 	"kennel/edge/rt"
 	"kennel/infra/logging"
 )
@@ -151,19 +152,21 @@ func (r *Reader) Newest(in *body.Inertial) (broken bool) {
 
 // Run reads until ctx ends, and gives the device back.
 func (r *Reader) Run(ctx context.Context) error {
-	t := time.NewTimer(0)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			r.close()
-			return nil
-		case <-t.C:
-		}
+	defer r.close()
+	t, err := rawio.NewTimer()
+	if err != nil {
+		return fmt.Errorf("imu: %w", err)
+	}
+	defer t.Close() // nothing waits for it
+	defer context.AfterFunc(ctx, func() { _ = t.Close() })()
+	for ctx.Err() == nil {
 		next := r.Step(r.cfg.Now())
 		r.tell(ctx)
-		t.Reset(next - r.cfg.Now())
+		if err := t.SleepUntil(next); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("imu: %w", err)
+		}
 	}
+	return nil
 }
 
 // Step does what is due at now and returns when it wants to be called again. A caller with another time than the real one uses it instead of Run.

@@ -21,15 +21,17 @@ func (p *Plant) Begin(m *control.Moment, part int, o *control.Order, r *control.
 	return p.setLights(m, o, r)
 }
 
-// setLights lights what the order names, at once.
+// setLights lights what the order names, at once: all or nothing.
 func (p *Plant) setLights(m *control.Moment, o *control.Order, r *control.Result) error {
+	for _, g := range o.Goals[:o.N] {
+		if p.goals[g.Slot] >= colour && (math.IsNaN(g.Value) || o.Speed != 0 || o.Within != 0) {
+			return motion.ErrInvalid
+		}
+	}
 	for i, g := range o.Goals[:o.N] {
 		at := int(p.goals[g.Slot]) - int(colour)
 		if at < 0 {
 			continue
-		}
-		if math.IsNaN(g.Value) || o.Speed != 0 || o.Within != 0 {
-			return motion.ErrInvalid
 		}
 		p.bind.Light(&p.act, g.Slot, g.Value, m.Now)
 		l := p.act.Lights[at/3]
@@ -76,6 +78,7 @@ func (p *Plant) beginTreads(m *control.Moment, o *control.Order, r *control.Resu
 			}
 			turn := robot.WrapPi(g.Value - p.now.Pose.Theta) // the shorter way
 			if math.Abs(turn) < p.cfg.Motion.Follow.TurnTolerance {
+				p.Rest(wheels, false)
 				return nil // it is there
 			}
 			return p.follow(motion.PointTurn, turn, or(o, p.cfg.Turn))
@@ -155,7 +158,7 @@ func (p *Plant) beginJoint(part int, o *control.Order, r *control.Result) error 
 		}
 	}
 	i, goal := jointOf[part], o.Goals[at]
-	if math.IsNaN(goal.Value) || o.Within < 0 || o.Speed < 0 {
+	if math.IsNaN(goal.Value) || o.Speed < 0 {
 		return motion.ErrInvalid
 	}
 	unit := 1. // rad of the joint that one of the slot's is, on the way to the goal

@@ -12,6 +12,7 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
+	"kennel/edge/rt/rtlinux"
 	"kennel/edge/sim/uart"
 )
 
@@ -641,9 +642,7 @@ func (l *lateLine) Read() ([]byte, error) {
 	case 1:
 		return l.head, nil
 	case 2: // it has begun to move
-		if err := (&Config{}).sleepUntil(l.until); err != nil {
-			return nil, err
-		}
+		rtlinux.Clock{}.SleepUntil(l.until)
 		_, l.gyro = l.look()
 	case 4:
 		l.after()

@@ -14,9 +14,12 @@ import (
 
 	"kennel/edge/body"
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/imu"
 	"kennel/infra/sockpath"
+
+	"golang.org/x/sys/unix"
 )
 
 // IMUConfig is what a chip is made of. The zero value is a good one of its kind.
@@ -345,16 +348,27 @@ func listenIMU(path string) (ln *net.UnixListener, err error) {
 // serve answers one bus until it ends. A transfer that does not end is not answered.
 func (c *IMU) serve(conn *net.UnixConn) {
 	var tx, rx [imu.MaxTransfer]byte
-	for {
-		n, err := conn.Read(tx[:])
-		if err != nil {
-			return
-		}
-		if !c.Transfer(mono.Now(), tx[:n], rx[:n]) {
-			continue
-		}
-		if _, err := conn.Write(rx[:n]); err != nil {
-			return
-		}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return
 	}
+	_ = raw.Read(func(fd uintptr) (end bool) { // conn was closed
+		for {
+			n, err := rawio.Read(int(fd), tx[:])
+			switch {
+			case err == unix.EAGAIN:
+				return false
+			case err == unix.EINTR:
+				continue
+			case err != nil || n == 0:
+				return true
+			}
+			if !c.Transfer(mono.Now(), tx[:n], rx[:n]) {
+				continue
+			}
+			if _, err := rawio.Write(int(fd), rx[:n]); err != nil {
+				return true
+			}
+		}
+	})
 }

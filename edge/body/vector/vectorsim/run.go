@@ -6,9 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"kennel/edge/body/mono"
+	"kennel/edge/body/rawio"
 	"kennel/edge/body/vector"
 	"kennel/edge/rt/rtlinux"
 	"kennel/edge/sim/uart"
@@ -38,13 +37,25 @@ func (b *Board) RunOn(ctx context.Context, s *uart.Socket) error {
 }
 
 func (b *Board) run(ctx context.Context, w uart.Line) error {
+	timer, err := rawio.NewTimer()
+	if err != nil {
+		return fmt.Errorf("vectorsim: %w", err)
+	}
+	defer timer.Close() // nothing waits for it
+	sleep := timer.SleepUntil
+	if b.cfg.HoldProcessor {
+		sleep = func(t time.Duration) error {
+			rtlinux.Clock{}.SleepUntil(t)
+			return nil
+		}
+	}
 	b.powerOn()
 	defer b.powerOff()
 	defer b.turn(0, 0)
 	var out []byte
 	next := mono.Now() + vector.Period
 	for ctx.Err() == nil {
-		if err := b.cfg.sleepUntil(next); err != nil {
+		if err := sleep(next); err != nil {
 			return fmt.Errorf("vectorsim: sleep: %w", err)
 		}
 		periods := 1 + max(0, mono.Now()-next)/vector.Period
@@ -89,19 +100,4 @@ func (b *Board) overrun() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state.Overrun++
-}
-
-// sleepUntil waits in the kernel, in whatever thread runs this goroutine.
-func (c *Config) sleepUntil(t time.Duration) error {
-	if c.HoldProcessor {
-		rtlinux.Clock{}.SleepUntil(t)
-		return nil
-	}
-	ts := unix.NsecToTimespec(int64(t))
-	for {
-		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
-		if err != unix.EINTR {
-			return err
-		}
-	}
 }
