@@ -139,7 +139,7 @@ func New(cfg Config) (*Robot, error) {
 	return r, nil
 }
 
-// boot is what AmigOS does at power-on and reset (AMIGO-FLASH-38).
+// boot does what AmigOS does at power-on and reset (AMIGO-FLASH-38).
 func (r *Robot) boot() {
 	r.mode = Waiting
 	r.params = r.cfg.Memory.Params
