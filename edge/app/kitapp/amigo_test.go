@@ -320,8 +320,12 @@ func TestAmigoSounds(t *testing.T) {
 		return out
 	}
 	ok("sounds", "import", image, "50", bark)
-	ok("sounds", "import", image, "51", bark, "-name", "bark")
-	ok("sounds", "export", image, "51", back)
+	if out := ok("sounds", "import", image, "51", bark, "-name", "bark"); out != "sound 51 \"bark\", 0.05 s\n" {
+		t.Error(out)
+	}
+	if out := ok("sounds", "export", image, "51", back, "-o", "json"); out != `{"number":51,"name":"bark","group":false,"seconds":0.05}`+"\n" {
+		t.Error(out)
+	}
 	var lines []soundLine
 	err := json.Unmarshal([]byte(ok("sounds", "list", image, "-o", "json")), &lines)
 	if err != nil || len(lines) != 12 || lines[10] != (soundLine{50, "a_very_long_bark", false, 0.05}) {

@@ -123,6 +123,15 @@ type soundLine struct {
 	Seconds float64 `json:"seconds"`
 }
 
+func describe(number int, s soundset.Sound) soundLine {
+	return soundLine{number, s.Name, s.Group(), float64(len(s.Samples)) / soundset.Rate}
+}
+
+func printSound(cmd *cobra.Command, number int, s soundset.Sound) error {
+	l := describe(number, s)
+	return cli.PrintLine(cmd, l, func() string { return fmt.Sprintf("sound %d %q, %.2f s", l.Number, l.Name, l.Seconds) })
+}
+
 func soundsListCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
@@ -147,7 +156,7 @@ give numbers to ask for these alone.`,
 					return err
 				}
 				for n, s := range file {
-					set[n] = soundLine{n, s.Name, s.Group(), float64(len(s.Samples)) / soundset.Rate}
+					set[n] = describe(n, s)
 				}
 			}
 			lines := []soundLine{}
@@ -262,7 +271,10 @@ and 8 bits. A new image begins with the system's sounds.`,
 			if err != nil {
 				return cli.Usage("%w", err)
 			}
-			return writeFile(args[0], []byte(ihex.Format([]ihex.Segment{{Address: sysmode.Sounds.Base, Data: image}})))
+			if err := writeFile(args[0], []byte(ihex.Format([]ihex.Segment{{Address: sysmode.Sounds.Base, Data: image}}))); err != nil {
+				return err
+			}
+			return printSound(cmd, n, set[n])
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the sound, up to 16 characters; the file's name if not given")
@@ -275,7 +287,7 @@ func soundsExportCommand() *cobra.Command {
 		Short:   "Write a sound of an image to a WAV file",
 		Example: "  robotkit amigo sounds export sounds.hex 50 bark.wav",
 		Args:    cobra.ExactArgs(3),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := soundNumber(args[1])
 			if err != nil {
 				return err
@@ -287,7 +299,10 @@ func soundsExportCommand() *cobra.Command {
 			if len(set[n].Samples) == 0 {
 				return errs.New(errs.NotFound, "%s has no sound %d", args[0], n)
 			}
-			return writeFile(args[2], set[n].WAV())
+			if err := writeFile(args[2], set[n].WAV()); err != nil {
+				return err
+			}
+			return printSound(cmd, n, set[n])
 		},
 	}
 }
