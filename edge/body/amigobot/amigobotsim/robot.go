@@ -30,7 +30,7 @@ const (
 // Lines are bytes at each port.
 type Lines [Ports][]byte
 
-// Mode is what the robot is busy with.
+// Mode names the robot's activity.
 type Mode uint8
 
 // The modes.
