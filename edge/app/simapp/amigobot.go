@@ -35,6 +35,7 @@ func amigobotCommand() *cobra.Command {
 		set                                   []string
 		faults                                amigobotsim.Faults
 		modem, hand                           bool
+		volume                                float64
 	}
 	cmd := &cobra.Command{
 		Use:   "amigobot",
@@ -51,6 +52,9 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			out := cmd.OutOrStdout()
+			if !(o.volume >= 0 && o.volume <= 1) {
+				return cli.Usage("-volume %v: want 0 to 1", o.volume)
+			}
 			ends := []end{{"-listen", o.listen, lineTCP}, {"-pty", o.pty, linePTY}, {"-socket", o.socket, lineSocket}}
 			if ends = slices.DeleteFunc(ends, func(e end) bool { return e.where == "" }); len(ends) != 1 {
 				return cli.Usage("want -listen ADDRESS, -pty FILE or -socket FILE, one of them")
@@ -78,7 +82,7 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 				}
 			}
 			o.cfg.OnSound = func(s amigobotsim.Sound) {
-				if err := tellSound(out, o.sounds, s); err != nil {
+				if err := tellSound(out, o.sounds, o.volume, s); err != nil {
 					fmt.Fprintln(cmd.ErrOrStderr(), "-sounds:", err)
 				}
 			}
@@ -137,6 +141,7 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 	f.DurationVar(&o.faults.Delay, "delay", 0, "of bytes at the Control port, each way")
 	f.Float64Var(&o.faults.Range, "range", 0, "metres from the start beyond which the radio loses everything; 0: none")
 	f.StringVar(&o.sounds, "sounds", "", "folder to which each sound is written as a WAV file when it is played")
+	f.Float64Var(&o.volume, "volume", 1, "of those files, 0 to 1")
 	f.BoolVar(&o.hand, "hand", false, "read what a hand does to the robot from standard input; help lists the commands")
 	return cmd
 }
@@ -245,8 +250,8 @@ func storeMemory(store *os.Root, m *sysmode.Memory) error {
 	return nil
 }
 
-// tellSound tells of a sound, and writes it to folder, if that is not "".
-func tellSound(out io.Writer, folder string, s amigobotsim.Sound) error {
+// tellSound tells of a sound, and writes it to folder at the volume, if that is not "" (AMIGO-SND-07).
+func tellSound(out io.Writer, folder string, volume float64, s amigobotsim.Sound) error {
 	if s.Number == 0 {
 		fmt.Fprintf(out, "sound: tones % x\n", s.Tones)
 		return nil
@@ -254,6 +259,10 @@ func tellSound(out io.Writer, folder string, s amigobotsim.Sound) error {
 	fmt.Fprintf(out, "sound %d: %s\n", s.Number, s.Name)
 	if folder == "" {
 		return nil
+	}
+	s.Samples = slices.Clone(s.Samples)
+	for i, v := range s.Samples {
+		s.Samples[i] = byte(128 + (float64(v)-128)*volume)
 	}
 	return os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.wav", s.Number)), s.WAV(), 0o644)
 }

@@ -178,6 +178,7 @@ func TestAmigobotMistakes(t *testing.T) {
 		{[]string{"-listen", addr.String()}, cli.ExitFailed, "-listen: uart: listen tcp"},
 		{[]string{"-listen", "127.0.0.1:0", "-system", file}, cli.ExitUsage, "-system " + file + ": is there and is no socket"},
 		{[]string{"-pty", file}, cli.ExitUsage, "is there and is no link"},
+		{[]string{"-listen", ":0", "-volume", "2"}, cli.ExitUsage, "-volume 2: want 0 to 1"},
 		{[]string{"-listen", ":0", "-world", "moon"}, cli.ExitUsage, "-world"},
 		{[]string{"-listen", ":0", "-world", "habitat"}, cli.ExitUsage, "want room for the robot"},
 		{[]string{"-listen", ":0", "-version", "2.0"}, cli.ExitUsage, "want one of [1.0 1.2 1.3]"},

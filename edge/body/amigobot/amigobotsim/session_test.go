@@ -349,8 +349,9 @@ func TestStepped(t *testing.T) {
 func FuzzControl(f *testing.F) {
 	f.Add([]byte("\xfa\xfb\x06\x04\x3b\x01\x00\x05\x3b"))
 	f.Add([]byte("\xfa\xfb\x03\x40\x00\x40\xfa\xfb\x06\x20\x3b\x0a\x0a\x2a\x45"))
+	memory := NewMemory("1.3")
 	f.Fuzz(func(t *testing.T, in []byte) {
-		c := connected(t, Config{}, true)
+		c := connected(t, Config{Memory: memory}, true)
 		c.feed(30, Lines{Control: slices.Clone(in)})
 		if n := c.parser.Counters().Skipped; n > 0 {
 			t.Fatalf("%d bytes belong to no packet", n)
