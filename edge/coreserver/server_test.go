@@ -103,10 +103,7 @@ type peer struct {
 
 func (b *bench) peer(program string) *peer {
 	b.t.Helper()
-	c, err := corelink.Dial(b.t.Context(), b.root, corelink.WithHello(corelink.Hello{Program: program}))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	c := corelink.NewClient(b.root, corelink.WithHello(corelink.Hello{Program: program}))
 	p := &peer{t: b.t, c: c, got: make(chan corelink.Message, 20_000), ends: map[uint32]*corelink.Ended{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -119,6 +116,7 @@ func (b *bench) peer(program string) *peer {
 		}
 	}
 	b.t.Cleanup(p.end)
+	await(p, "hello", func(*corelink.Hello) bool { return true })
 	return p
 }
 
@@ -197,7 +195,7 @@ func (b *bench) goals(o *control.Order) string {
 
 // TestLineIsAnOrder: what the tree names is one order of the control loop, in the units of the slots and within their ranges (GOSTAI-IF-00c,
 // GOSTAI-IF-00f,
-// GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-15, GOSTAI-IF-24, GOSTAI-LOC-13, GOSTAI-OPEN-01, GOSTAI-OPEN-03). All else is an error that says what
+// GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-15, GOSTAI-IF-24, GOSTAI-LOC-13, GOSTAI-OPEN-01, GOSTAI-OPEN-03, GOSTAI-SUP-11). All else is an error that says what
 // was wanted.
 func TestLineIsAnOrder(t *testing.T) {
 	b := newBench(t, t.TempDir())
