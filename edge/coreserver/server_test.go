@@ -194,9 +194,8 @@ func (b *bench) goals(o *control.Order) string {
 }
 
 // TestLineIsAnOrder: what the tree names is one order of the control loop, in the units of the slots and within their ranges (GOSTAI-IF-00c,
-// GOSTAI-IF-00f,
-// GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-15, GOSTAI-IF-24, GOSTAI-LOC-13, GOSTAI-OPEN-01, GOSTAI-OPEN-03, GOSTAI-SUP-11). All else is an error that says what
-// was wanted.
+// GOSTAI-IF-00f, GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-15, GOSTAI-IF-24, GOSTAI-LOC-13, GOSTAI-OPEN-01, GOSTAI-OPEN-03, GOSTAI-SUP-11). All else
+// is an error that says what was wanted.
 func TestLineIsAnOrder(t *testing.T) {
 	b := newBench(t, t.TempDir())
 	for _, tc := range []struct {
