@@ -31,7 +31,7 @@ const (
 // idleCPU: what a robot that does nothing costs. Whole robots show the robot's own programs; hundreds of light ones (robotsim fleet) show
 // the agent and the cloud, less what the cloud uses without robots.
 func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
-	var whole, agentd, light, cloud, memory []bench.Pair
+	var whole, agentd, bodies, light, cloud, memory []bench.Pair
 	robots := bench.Part(env, lightRobots)
 	if env.Long {
 		robots = longRobots
@@ -48,6 +48,7 @@ func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 		add := func(to *[]bench.Pair, v float64) { *to = append(*to, bench.Pair{Value: v}) }
 		add(&whole, w.robots/wholeRobots)
 		add(&agentd, w.agents/wholeRobots)
+		add(&bodies, w.bodies/wholeRobots)
 		add(&light, l.fleet/float64(robots))
 		add(&cloud, l.cloud/float64(robots))
 		add(&memory, l.memory/float64(robots))
@@ -57,6 +58,7 @@ func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	return []bench.Result{
 		bench.Line{Name: "cpu/robot", Unit: "mcore/robot", Less: true, Note: five + "agentd, robotd with its 200 Hz loop, and the simulated body"}.Result(whole),
 		bench.Line{Name: "cpu/agentd", Unit: "mcore/robot", Less: true, Note: five + "of these, agentd"}.Result(agentd),
+		bench.Line{Name: "cpu/body", Unit: "mcore/robot", Less: true, Note: five + "of these, the simulated body"}.Result(bodies),
 		bench.Line{Name: "cpu/light", Unit: "mcore/robot", Less: true, Note: many + "the robots' process"}.Result(light),
 		bench.Line{Name: "cpu/cloud", Unit: "mcore/robot", Less: true, Note: many + "kenneld, broker, Postgres and S3, less what they use without robots"}.Result(cloud),
 		bench.Line{Name: "memory/light", Unit: "KiB/robot", Less: true, Note: "resident memory of the process of these light robots: agent and connection"}.Result(memory),
@@ -64,7 +66,7 @@ func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 }
 
 // shares are thousandths of a core, memory KiB, of all robots together.
-type shares struct{ robots, agents, fleet, cloud, memory float64 }
+type shares struct{ robots, agents, bodies, fleet, cloud, memory float64 }
 
 // wholeShares runs robots as they are: three processes each.
 func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
@@ -81,7 +83,7 @@ func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
 	if err := pass(ctx, bench.Part(env, wholeSettle)); err != nil {
 		return shares{}, err
 	}
-	var robots, agents []int
+	var robots, agents, bodies []int
 	family, err := familyOf(h)
 	if err != nil {
 		return shares{}, err
@@ -90,18 +92,21 @@ func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
 		if slices.Contains([]string{"robotsim", "robotd", "agentd"}, name) {
 			robots = append(robots, pid)
 		}
-		if name == "agentd" {
+		switch name {
+		case "agentd":
 			agents = append(agents, pid)
+		case "robotsim":
+			bodies = append(bodies, pid)
 		}
 	}
 	if want := 3 * wholeRobots; len(robots) != want {
 		return shares{}, fmt.Errorf("%d processes of %d robots: want %d", len(robots), wholeRobots, want)
 	}
-	used, err := busy(ctx, bench.Part(env, wholeTime), robots, agents)
+	used, err := busy(ctx, bench.Part(env, wholeTime), robots, agents, bodies)
 	if err != nil {
 		return shares{}, err
 	}
-	return shares{robots: used[0], agents: used[1]}, nil
+	return shares{robots: used[0], agents: used[1], bodies: used[2]}, nil
 }
 
 // lightShares runs many robots in one process.

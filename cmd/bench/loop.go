@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"kennel/edge/body"
 	"kennel/edge/corelink"
+	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
 	"kennel/infra/bench"
 	"kennel/infra/proc"
@@ -39,15 +42,17 @@ type company struct {
 	peers int // of robotd, who ask it all they can
 }
 
+var companies = []company{
+	{"idle", "nothing else", 0, 0},
+	{"busy", "one process that never waits", 1, 0},
+	{"full", "two processes that never wait for each processor, and a peer that asks robotd without end", 2 * runtime.NumCPU(), 1},
+}
+
 // realTime: robotd, the program itself, on a simulated board that stands for hardware and so has a higher priority than it, with nothing
 // else to do, with one busy process, and with more of them than there are processors; cyclictest, if it is installed, beside it all the time.
 func realTime(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 	var out []bench.Result
-	for _, c := range []company{
-		{"idle", "nothing else", 0, 0},
-		{"busy", "one process that never waits", 1, 0},
-		{"full", "two processes that never wait for each processor, and a peer that asks robotd without end", 2 * runtime.NumCPU(), 1},
-	} {
+	for _, c := range append(companies, company{"tty", "nothing else, on a pseudo-terminal", 0, 0}) {
 		r, err := withCompany(ctx, env, c)
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", c.name, err)
@@ -55,6 +60,114 @@ func realTime(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 		out = append(out, r...)
 	}
 	return out, nil
+}
+
+// loopRatio is how far the loop's 99th of 100 steps may be behind cyclictest's in the same minute.
+const loopRatio = 2
+
+// loopAlone: the loop without a board and without robotd's other work, on deadlines of its own, each 5.12 ms and each millisecond, beside the same
+// company. It tells whose lateness that of a board and robotd together is: the processor's, which cyclictest has too, or ours.
+func loopAlone(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
+	var out []bench.Result
+	for _, c := range companies {
+		for _, period := range []time.Duration{loopPeriod * time.Microsecond, time.Millisecond} {
+			r, err := aloneWith(ctx, env, c, period)
+			if err != nil {
+				return out, fmt.Errorf("%s, %v: %w", c.name, period, err)
+			}
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func aloneWith(ctx context.Context, env *bench.Env, c company, period time.Duration) (r bench.Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loopTime+time.Minute)
+	defer cancel()
+	for range c.busy {
+		p, err := startPart(0, "spin")
+		if err != nil {
+			return r, err
+		}
+		defer p.Stop()
+	}
+	long := bench.Part(env, loopTime)
+	cyclic, err := startCyclictest(ctx, period, long)
+	if err != nil {
+		return r, err
+	}
+	if cyclic == nil {
+		return r, errors.New("cyclictest is not installed (Debian's rt-tests)")
+	}
+	ticking, err := startPart(0, "tick", "-period", period.String(), "-for", long.String())
+	if err != nil {
+		return r, err
+	}
+	defer ticking.Stop()
+	said, err := ticking.Await(ctx, "ticked ")
+	if err != nil {
+		return r, err
+	}
+	var t ticked
+	if err := json.Unmarshal([]byte(said), &t); err != nil {
+		return r, fmt.Errorf("part tick said %.80q: %w", said, err)
+	}
+	p50, p99, err := cyclic()
+	if err != nil {
+		return r, err
+	}
+	l := bench.Line{Name: fmt.Sprintf("loop-alone/%s/%v/p99", c.name, period), Unit: "us", Less: true, Note: fmt.Sprintf(
+		"lateness of 99 of 100 steps of the loop without a board, beside it %s; p50 %d us, %d of %d periods missed; reference: cyclictest in the same minute (p50 %d us)",
+		c.alone, t.P50, t.Missed, t.Steps+t.Missed, p50)}
+	if t.FIFO {
+		l.Bound = loopRatio
+	}
+	return l.Result([]bench.Pair{{Value: float64(max(1, t.P99)), Reference: float64(max(1, p99))}}), nil
+}
+
+// ticked is what the part tick says at its end; times in microseconds.
+type ticked struct {
+	Steps, Missed uint64
+	P50, P99      int64
+	FIFO          bool
+}
+
+// still is a body without a rhythm and without a port.
+type still struct{ period time.Duration }
+
+func (b still) Describe() body.Description {
+	return body.Description{Timing: body.Timing{Step: b.period}}
+}
+func (still) Read(s *body.Sense, _ time.Duration) error { s.Fresh = true; return nil }
+func (still) Write(*body.Act) error                     { return nil }
+func (still) Halt() error                               { return nil }
+func (still) Shutdown() error                           { return nil }
+func (still) Close() error                              { return nil }
+
+// tick runs the loop alone for long and says how late it was.
+func tick(ctx context.Context, period, long time.Duration, out io.Writer) error {
+	runtime.GOMAXPROCS(max(3, runtime.NumCPU())) // as robotd
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	g := rtlinux.Thread{Priority: rtlinux.DefaultPriority, CPU: runtime.NumCPU() - 1}.Enter()
+	defer g.Leave()
+	loop, err := rt.New(rt.Config{}, rtlinux.Clock{}, rt.Task{Name: "nothing", Every: 1, Run: func(*rt.Frame) {}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	if err := loop.Run(ctx, still{period}); err != nil {
+		return err
+	}
+	var s rt.Stats
+	loop.Stats(&s)
+	b, err := json.Marshal(ticked{s.Steps, s.Missed, s.Lateness.Quantile(0.5).Microseconds(), s.Lateness.Quantile(0.99).Microseconds(), g.FIFO})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "ticked %s\n", b)
+	return err
 }
 
 func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Result, err error) {
@@ -65,9 +178,12 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	line := filepath.Join(dir, "board.sock")        // not a pseudo-terminal, whose bytes wait for threads of the kernel without priority
+	line, on := filepath.Join(dir, "board"), "-socket"
+	if c.name == "tty" {
+		on = "-pty" // whose bytes wait for threads of the kernel without priority
+	}
 	processor := strconv.Itoa(runtime.NumCPU() - 1) // of both: a body's interrupt and the loop that it wakes
-	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", "-socket", line,
+	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", on, line,
 		"-priority", strconv.Itoa(rtlinux.DefaultPriority + 1), "-cpu", processor}})
 	if err != nil {
 		return nil, err
@@ -99,7 +215,7 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		}
 	}
 	long := bench.Part(env, loopTime)
-	cyclic, err := startCyclictest(ctx, long)
+	cyclic, err := startCyclictest(ctx, loopPeriod*time.Microsecond, long)
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +233,19 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 	}
 	latency := "not installed (Debian's rt-tests)"
 	if cyclic != nil {
-		if latency, err = cyclic(); err != nil {
-			return nil, err
+		p50, p99, err := cyclic()
+		if latency = fmt.Sprintf("p50 %d us, p99 %d us", p50, p99); err != nil {
+			latency = err.Error() // what it may not do is no failure of ours
 		}
 	}
-	beside := fmt.Sprintf("robotd and a simulated board on a Unix socket for %v, beside them %s; %d steps, worst %d us; cyclictest meanwhile: %s; other guests of this machine's host had %.1f %% of its processors' time",
+	beside := fmt.Sprintf("robotd and a simulated board for %v, beside them %s; %d steps, worst %d us; cyclictest meanwhile: %s; other guests of this machine's host had %.1f %% of its processors' time",
 		long, c.alone, s.Steps, s.Lateness.Max, latency, after.stolenSince(before))
 	permitted := s.FIFO && s.Locked
-	if !permitted {
+	switch {
+	case permitted && c.name == "tty":
+		beside = "on a real tty's stand-in, whose kernel threads have no priority, so nothing is demanded. " + beside
+		permitted = false
+	case !permitted:
 		beside = fmt.Sprintf("WITHOUT real-time priority (SCHED_FIFO %v, memory locked %v), so nothing is demanded. ", s.FIFO, s.Locked) + beside
 	}
 	result := func(what, unit string, value, budget float64, note string) bench.Result {
@@ -234,29 +355,25 @@ func pester(ctx context.Context, root string, out io.Writer) error {
 	return err
 }
 
-// startCyclictest starts the measure that others are held to, at robotd's priority and the body's period, for long. Its result waits for the
-// end. It is nil if the program is not installed.
-func startCyclictest(ctx context.Context, long time.Duration) (func() (string, error), error) {
+// startCyclictest starts the measure that others are held to, at robotd's priority, for long. Its result waits for the end. It is nil if the program
+// is not installed.
+func startCyclictest(ctx context.Context, period, long time.Duration) (func() (p50, p99 int, err error), error) {
 	path, err := exec.LookPath("cyclictest")
 	if err != nil {
 		return nil, nil // said in the notes
 	}
-	cmd := exec.CommandContext(ctx, path, "-q", "-m", "-t", "1", "-p", strconv.Itoa(rtlinux.DefaultPriority), "-i", strconv.Itoa(loopPeriod),
-		"-l", strconv.FormatInt(long.Microseconds()/loopPeriod, 10), "-h", "100000")
+	cmd := exec.CommandContext(ctx, path, "-q", "-m", "-t", "1", "-p", strconv.Itoa(rtlinux.DefaultPriority), "-i", strconv.FormatInt(period.Microseconds(), 10),
+		"-l", strconv.FormatInt(int64(long/period), 10), "-h", "100000")
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return func() (string, error) {
+	return func() (p50, p99 int, err error) {
 		if err := cmd.Wait(); err != nil {
-			return fmt.Sprintf("%v %.200s", err, stderr.Bytes()), nil // what it may not do is no failure of ours
+			return 0, 0, fmt.Errorf("cyclictest: %w: %.200s", err, stderr.Bytes())
 		}
-		p50, p99, err := quantiles(out.Bytes())
-		if err != nil {
-			return "", fmt.Errorf("cyclictest: %w", err)
-		}
-		return fmt.Sprintf("p50 %d us, p99 %d us", p50, p99), nil
+		return quantiles(out.Bytes())
 	}, nil
 }
 

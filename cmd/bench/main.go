@@ -35,6 +35,7 @@ func table(common *commonHouse) []bench.Bench {
 		{Name: "settings", Programs: robots, About: "a changed setting until it is in the robot's file, beside a bare HTTP and a bare MQTT round trip", Run: settings},
 		{Name: "rpc", Programs: cloud, About: "requests of a robot over MQTT, beside bare messages there and back", Run: requests},
 		{Name: "loop", Programs: []string{"robotd", "robotsim"}, About: "a minute of the robot's loop alone, with one busy process and with many, beside its budget and cyclictest", Run: realTime},
+		{Name: "loop-alone", About: "the real-time loop without a board, each 5.12 ms and each millisecond, beside cyclictest in the same minute", Run: loopAlone},
 		{Name: "recovery", Programs: cloud, About: "Postgres stands still while robots send events: nothing lost, no storm afterwards", Run: recovery},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,15 @@ func partCommand() *cobra.Command {
 		Use: "pester", Short: "A peer of robotd that asks without end", Example: "  bench part pester -root DIR", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return pester(cmd.Context(), root, cmd.OutOrStdout()) },
 	}
+	var period, long time.Duration
+	ticking := &cobra.Command{
+		Use: "tick", Short: "The real-time loop without a body, for a while", Example: "  bench part tick -period 1ms -for 10s", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return tick(cmd.Context(), period, long, cmd.OutOrStdout())
+		},
+	}
+	ticking.Flags().DurationVar(&period, "period", time.Millisecond, "between two steps")
+	ticking.Flags().DurationVar(&long, "for", 10*time.Second, "how long")
 	pestering.Flags().StringVar(&root, "root", "", "the robot's root folder")
 	for _, c := range []*cobra.Command{listen, clients, refresh} {
 		c.Flags().StringVar(&dir, "ca", "", "folder with the authorities")
@@ -70,7 +80,7 @@ func partCommand() *cobra.Command {
 	hold.Flags().IntVar(&pid, "pid", 0, "of the process")
 	refresh.Flags().StringVar(&dsn, "dsn", "", "file with the address of the database")
 	refresh.Flags().StringVar(&key, "key", "", "file with the key that signs")
-	part.AddCommand(listen, clients, hold, refresh, spinning, pestering)
+	part.AddCommand(listen, clients, hold, refresh, spinning, pestering, ticking)
 	return part
 }
 

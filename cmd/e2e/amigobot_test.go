@@ -145,6 +145,19 @@ func TestAmigobot(t *testing.T) {
 	}
 	parameters("the stored parameter", map[string]string{"TransVelMax": "500"})
 
+	// A body that is silent is a fault, until somebody resets it.
+	if out, err := h.ctl("robot", "poke", thing, "tools"); err != nil {
+		t.Fatalf("tools: %v %s", err, out)
+	}
+	problem("fault 898")
+	if out, err := h.ctl("doctor", thing); !strings.Contains(string(out), "Its body does not answer") {
+		t.Errorf("the doctor of a robot whose body is silent: %v %s", err, out)
+	}
+	if out, err := h.ctl("robot", "poke", thing, "reset"); err != nil {
+		t.Fatalf("reset: %v %s", err, out)
+	}
+	problem("")
+
 	// What a hand does to it is told.
 	if out, err := h.ctl("robot", "poke", thing, "drain"); err != nil {
 		t.Errorf("drain: %v %s", err, out)

@@ -214,9 +214,6 @@ func (c *Control) Step(f *rt.Frame) {
 	c.listen()
 	c.yield()
 	c.plant.Step(m, stop, f.Act)
-	for p := range c.parts {
-		c.settle(p)
-	}
 	c.tell(f)
 }
 
@@ -353,7 +350,7 @@ func (c *Control) ended(p int, o motion.Outcome) {
 	c.results.Put(r)
 }
 
-// tell publishes the report and the tree's values.
+// tell reports what has ended, and publishes the report and the tree's values.
 func (c *Control) tell(f *rt.Frame) {
 	r := c.reports.Next()
 	*r = Report{}
@@ -366,6 +363,9 @@ func (c *Control) tell(f *rt.Frame) {
 	}
 	c.pose, c.stop = r.Base.Pose, r.Stop
 	c.ready = c.ready || f.Sense.Fresh && r.Stop&motion.Everything == 0
+	for p := range c.parts {
+		c.settle(p)
+	}
 	r.At, r.Calm, r.Sleep, r.Lost = f.Now, c.saver.Calm(), c.sleep, c.results.Refused()+c.events.Refused()
 	if r.Calm {
 		r.Status |= power.StatusCalm

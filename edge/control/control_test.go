@@ -61,7 +61,8 @@ func TestClaims(t *testing.T) {
 	if got := r.ask(Order{Kind: Claim, Owner: bob, Set: set, Priority: claim.Safety, TTL: time.Second}); got.Code != OK || !r.p.held(busy.Actuator) {
 		t.Fatalf("a higher claim: %+v", got)
 	}
-	if ends := r.ends(); len(ends) != 1 || ends[0].Owner != alice || ends[0].Request != request || ends[0].Outcome != motion.Cancelled || r.rep.Owners[busy.Actuator].Owner != bob {
+	if ends := r.ends(); len(ends) != 1 || ends[0].Owner != alice || ends[0].Request != request || ends[0].Outcome != motion.Cancelled ||
+		r.rep.Owners[busy.Actuator].Owner != bob {
 		t.Errorf("the lower owner hears %+v, want that its drive was cancelled", ends)
 	}
 	if log := r.take(); !slices.Equal(log, []call{{"let go", wheels, 0}}) {
@@ -237,8 +238,12 @@ func TestDeadline(t *testing.T) {
 	r.ends()
 	r.ask(nod)
 	r.f.Halted = true
-	if r.step(1); len(r.results) != 1 || r.results[0].Outcome != motion.Stopped || r.rep.Stop != motion.Halted {
+	if r.step(2); len(r.results) != 1 || r.results[0].Outcome != motion.Stopped || r.results[0].Stop != motion.Halted || r.rep.Stop != motion.Halted {
 		t.Errorf("halted: %+v, stop %b", r.results, r.rep.Stop)
+	}
+	r.f.Halted, r.f.Stale = false, true
+	if r.step(1); r.rep.Stop != motion.Watchdog {
+		t.Errorf("stale: stop %b, want that of the watchdog", r.rep.Stop)
 	}
 }
 
@@ -253,7 +258,8 @@ func TestMoved(t *testing.T) {
 		turned float64 // each step, rad
 		want   float64 // after 50 steps
 	}{
-		{"ahead", Go, 0.01, 0, 0.5}, {"back", Go, -0.01, 0, -0.5}, {"left", Turn, 0, 0.1, 5}, {"right", Turn, 0, -0.1, -5}, {"a bend", Go, 0.01, 0.02, 0.5}, {"bent", Turn, 0.01, 0.02, 1},
+		{"ahead", Go, 0.01, 0, 0.5}, {"back", Go, -0.01, 0, -0.5}, {"left", Turn, 0, 0.1, 5}, {"right", Turn, 0, -0.1, -5},
+		{"a bend", Go, 0.01, 0.02, 0.5}, {"bent", Turn, 0.01, 0.02, 1},
 	} {
 		if got := r.ask(Order{Kind: tc.kind, Owner: alice, A: 1, For: time.Minute}); got.Code != OK {
 			t.Fatalf("%s: %+v", tc.name, got)
@@ -310,6 +316,14 @@ func TestHoming(t *testing.T) {
 	}
 
 	r = newRig(t)
+	r.step(2)
+	r.ask(Order{Kind: Stop, Owner: bob})
+	homes(r)
+	if r.step(5); len(homes(r)) > 0 || r.c.homing != settled {
+		t.Errorf("what a person stopped began again: homing %d", r.c.homing)
+	}
+
+	r = newRig(t)
 	r.claims(alice, "arm")
 	if r.step(5); len(homes(r)) > 0 {
 		t.Error("it homes although a person has a joint")
@@ -332,7 +346,8 @@ func TestOrderFromBefore(t *testing.T) {
 	for _, o := range []Order{r.set(alice, 1, wheels), {Kind: Go, Owner: alice, A: 1, For: time.Second}} {
 		r.c.Post(o)
 	}
-	if r.step(1); len(r.results) != 2 || r.results[0].Code != Refused || r.results[0].Stop != motion.Link || r.results[1].Code != Refused || len(r.take()) > 0 {
+	if r.step(1); len(r.results) != 2 || r.results[0].Code != Refused || r.results[0].Stop != motion.Link || r.results[1].Code != Refused ||
+		len(r.take()) > 0 {
 		t.Errorf("results %+v", r.results)
 	}
 	if r.ends(); r.ask(r.set(alice, 1, wheels)).Code != OK {
@@ -353,6 +368,7 @@ func TestMoment(t *testing.T) {
 		t.Errorf("first %+v, want %+v", first, want)
 	}
 	r.c.PostHeat(81)
+	r.c.Post(Order{Kind: Heat, A: 20}) // of no program
 	r.ask(Order{Kind: Calm, Owner: alice, On: true})
 	r.ask(Order{Kind: Sleep, Owner: alice, Sleep: power.Awake})
 	r.f.Now += 20 * ms
@@ -417,12 +433,12 @@ func TestMoreThanAStepTakes(t *testing.T) {
 // TestNew: a model that contradicts itself or its tree is refused.
 func TestNew(t *testing.T) {
 	for name, bend := range map[string]func(*Model){
-		"a part that the tree has not":   func(m *Model) { m.Parts[wheels].Devices = []string{"wheelX"} },
-		"a part without an actuator":     func(m *Model) { m.Parts[wheels].Devices = []string{"laser"} },
-		"a slot that the tree has not":   func(m *Model) { m.Slots[60000] = wheels },
-		"a slot of no part":              func(m *Model) { m.Slots[slotOf(t, m.Tree, "wheelR.speed")] = toyParts },
-		"more parts than there are bits": func(m *Model) { m.Parts = make([]Part, MaxParts+1) },
-		"more totals than are reported":  func(m *Model) { m.Totals = make([]string, MaxTotals+1) },
+		"a part that the tree does not have": func(m *Model) { m.Parts[wheels].Devices = []string{"wheelX"} },
+		"a part without an actuator":         func(m *Model) { m.Parts[wheels].Devices = []string{"laser"} },
+		"a slot that the tree does not have": func(m *Model) { m.Slots[60000] = wheels },
+		"a slot of no part":                  func(m *Model) { m.Slots[slotOf(t, m.Tree, "wheelR.speed")] = toyParts },
+		"more parts than there are bits":     func(m *Model) { m.Parts = make([]Part, MaxParts+1) },
+		"more totals than are reported":      func(m *Model) { m.Totals = make([]string, MaxTotals+1) },
 	} {
 		m, _ := toyModel(t)
 		bend(&m)
@@ -437,9 +453,10 @@ func TestOrderAsBytes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		o := Order{
-			Kind: Kind(rng.Uint32()), Owner: claim.Owner(rng.Uint32()), Request: rng.Uint32(), Priority: claim.Priority(rng.Uint32()), Sleep: power.Sleep(rng.Uint32()),
-			Why: uint8(rng.Uint32()), On: rng.IntN(2) == 0, TTL: time.Duration(rng.Uint64()), For: time.Duration(rng.Uint64()), Within: time.Duration(rng.Uint64()),
-			Lease: rng.Uint64(), A: rng.NormFloat64(), Speed: rng.NormFloat64(), Set: claim.Set{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64()},
+			Kind: Kind(rng.Uint32()), Owner: claim.Owner(rng.Uint32()), Request: rng.Uint32(), Priority: claim.Priority(rng.Uint32()),
+			TTL: time.Duration(rng.Uint64()), For: time.Duration(rng.Uint64()), Within: time.Duration(rng.Uint64()), Lease: rng.Uint64(),
+			A: rng.NormFloat64(), Speed: rng.NormFloat64(), Set: claim.Set{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64()},
+			On: rng.IntN(2) == 0, Sleep: power.Sleep(rng.Uint32()), Why: uint8(rng.Uint32()),
 			N: rng.IntN(MaxGoals + 1),
 		}
 		for i := range o.N {

@@ -63,7 +63,8 @@ type Order struct {
 
 	// Speed is how fast a part moves to a position, in the unit of its slot (of Go and Turn: m or rad) a second; 0: the body's recommended speed.
 	Speed float64
-	// Within is how long the way shall take instead of a speed (GOSTAI-OPEN-03); of a slot that is a speed, how long the change shall take; 0: as Speed says.
+	// Within is how long the way shall take instead of a speed (GOSTAI-OPEN-03); of a slot that is a speed, how long the change shall take; 0: as Speed
+	// says.
 	Within time.Duration
 	// For is the deadline: a part that needs one (Part.Timed) ends its motion then at the latest.
 	For time.Duration

@@ -86,7 +86,7 @@ func (t *toy) Outcome(p int) motion.Outcome { return t.outcome[p] }
 func (t *toy) Rest(p int, letGo bool) {
 	t.log = append(t.log, call{map[bool]string{false: "rest", true: "let go"}[letGo], p, 0})
 	if t.outcome[p] == motion.Running {
-		t.outcome[p] = motion.Cancelled
+		t.outcome[p] = motion.Done // the loop knows why it ended
 	}
 }
 

@@ -182,8 +182,9 @@ func (r *reporter) state() *corelink.State {
 // motion is how the body moves, as a message.
 func (s *Server) motion(r *control.Report) *corelink.Motion {
 	b := &r.Base
-	m := &corelink.Motion{AtUS: r.At.Microseconds(), Motion: live.Motion{X: finite(b.Pose.X), Y: finite(b.Pose.Y), Theta: finite(b.Pose.Theta), Speed: finite(b.Twist.V),
-		Turning: finite(b.Twist.W), Way: finite(b.Way), Unreliable: b.Unreliable, Moving: r.Moving, Posture: r.Posture, Stop: s.reasons(r.Stop)}}
+	m := &corelink.Motion{AtUS: r.At.Microseconds(), Motion: live.Motion{X: finite(b.Pose.X), Y: finite(b.Pose.Y), Theta: finite(b.Pose.Theta),
+		Speed: finite(b.Twist.V), Turning: finite(b.Twist.W), Way: finite(b.Way), Unreliable: b.Unreliable, Moving: r.Moving,
+		Posture: r.Posture, Stop: s.reasons(r.Stop)}}
 	for i, p := range s.model.Parts {
 		at := &r.Parts[i]
 		m.Parts = append(m.Parts, live.Part{Name: p.Name, State: at.State, Outcome: at.Outcome.String(), Known: at.Known})
@@ -208,25 +209,25 @@ func (r *reporter) loopStats() *corelink.LoopStats {
 		UptimeUS: (mono.Now() - s.started).Microseconds(),
 		Steps:    x.Steps, Missed: x.Missed, Late: x.Late, Long: x.Long, Timeouts: x.Timeouts, Stale: x.Stale, Shifts: x.Shifts, WriteErrs: x.WriteErrs,
 		Reopened: uint64(max(s.opened.Load()-1, 0)),
-		PeriodUS: Micros(x.Period), FIFO: s.fifo.Load(), Locked: s.locked.Load(),
+		PeriodUS: micros(x.Period), FIFO: s.fifo.Load(), Locked: s.locked.Load(),
 		Lateness: percentiles(&late, x.Lateness.Max), StepTime: percentiles(&step, x.StepTime.Max),
 		Refused: x.Refused + s.cfg.Control.Refused(), Drops: drops, Peers: uint32(peers),
 	}
 	for _, t := range x.Tasks[:x.NTasks] {
 		m.Tasks = append(m.Tasks, corelink.TaskStats{
-			Name: t.Name, Every: uint32(t.Every), BudgetUS: Micros(t.Budget), Runs: t.Runs, Late: t.Late, Skipped: t.Skipped,
-			WorstUS: Micros(t.Worst), RecentUS: Micros(t.Recent),
+			Name: t.Name, Every: uint32(t.Every), BudgetUS: micros(t.Budget), Runs: t.Runs, Late: t.Late, Skipped: t.Skipped,
+			WorstUS: micros(t.Worst), RecentUS: micros(t.Recent),
 		})
 	}
 	return m
 }
 
 func percentiles(h *rt.Histogram, most time.Duration) corelink.Percentiles {
-	return corelink.Percentiles{P50: Micros(h.Quantile(0.5)), P99: Micros(h.Quantile(0.99)), P999: Micros(h.Quantile(0.999)), Max: Micros(most)}
+	return corelink.Percentiles{P50: micros(h.Quantile(0.5)), P99: micros(h.Quantile(0.99)), P999: micros(h.Quantile(0.999)), Max: micros(most)}
 }
 
-// Micros is d in whole microseconds, as far as they fit: for a BodyInfo, too.
-func Micros(d time.Duration) uint32 { return uint32(min(max(d.Microseconds(), 0), math.MaxUint32)) }
+// micros is d in whole microseconds, as far as they fit.
+func micros(d time.Duration) uint32 { return uint32(min(max(d.Microseconds(), 0), math.MaxUint32)) }
 
 // finite replaces what is no number, which the link cannot carry, with 0.
 func finite(v float64) float64 {

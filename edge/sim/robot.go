@@ -276,8 +276,11 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 			}
 			r.note(name, pid)
 		},
-		OnExit: func(proc.Exit) {
+		OnExit: func(e proc.Exit) {
 			r.note(name, 0)
+			if name == "robotd" && e.Code != 0 {
+				r.halt(args)
+			}
 			why := ""
 			switch {
 			case name != "agentd":
@@ -297,6 +300,18 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 		OnGiveUp: func(n int) {
 			r.cfg.Log.Warn("process ends again and again; restarts are paced now (VEC-FLT-07)", "process", name, "restarts", n)
 		},
+	}
+}
+
+// haltTimeout is how long robotd -halt may take on a busy machine.
+const haltTimeout = 2 * time.Second
+
+// halt ends what a robotd that died left running, as its unit on a robot does.
+func (r *robot) halt(args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), haltTimeout)
+	defer cancel()
+	if err := proc.Once(ctx, proc.Spec{Name: "robotd -halt", Path: filepath.Join(r.cfg.Bin, "robotd"), Args: append(slices.Clone(args), "-halt")}); err != nil {
+		r.cfg.Log.Warn("body not halted after the end of robotd", logging.Err, err)
 	}
 }
 

@@ -140,6 +140,17 @@ func TestEndIsAFault(t *testing.T) {
 	}
 }
 
+// TestEndHaltsTheBody: VEC-WDOG-01: what a robotd that died left running is halted before anything else, on the port that it had.
+func TestEndHaltsTheBody(t *testing.T) {
+	unit := string(read(t, "robotd.service"))
+	_, start, _ := strings.Cut(unit, "\nExecStart=")
+	start, _, _ = strings.Cut(start, "\n")
+	_, first, _ := strings.Cut(unit, "\nExecStopPost=-")
+	if first, _, _ = strings.Cut(first, "\n"); first != start+" -halt" {
+		t.Errorf("first after its end: %s; want %s -halt", first, start)
+	}
+}
+
 // TestAccountsAndFolders has systemd make them below a root of their own.
 func TestAccountsAndFolders(t *testing.T) {
 	for name, folders := range map[string]map[string]os.FileMode{

@@ -23,9 +23,9 @@ func amigoCommand() *cobra.Command {
 		Short: "Configure, load, watch and drive an AmigoBot",
 		Long: `Configure, load, watch and drive an AmigoBot.
 
-params and download need the robot's System port and System mode: hold the black button, press and release the red one, then release the
-black one. The amber light stays on. They speak a protocol of this project, which simulated robots understand (robotsim amigobot
--system) and real robots do not. The other commands are ordinary clients of the Control port.
+params and download need the System port of a simulated robot (robotsim amigobot -system) in System mode: hold its black button, press and
+release the red one, then release the black one. They speak a protocol of this project, because that of real robots is not known, and
+refuse serial lines. The other commands are ordinary clients of the Control port.
 
 A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Unix socket.`,
 		Example: `  robotkit amigo params -port tcp:localhost:8102 list
@@ -38,8 +38,15 @@ A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Un
 // amigoBaud is the speed of a serial port whose address has none (AMIGO-LINK-01).
 const amigoBaud = 9600
 
-func amigoPortFlag(cmd *cobra.Command, address *string) {
-	cmd.Flags().StringVarP(address, "port", "p", "serial:/dev/ttyS0", "`address` of the robot's port: tcp:HOST:PORT, serial:TTY?baud=9600, or a path")
+// controlFlag is the address of a Control port; the default is that of the genuine tools (AMIGO-LINK-03).
+func controlFlag(cmd *cobra.Command, address *string) {
+	cmd.Flags().StringVarP(address, "port", "p", "serial:/dev/ttyS0", "`address` of the Control port: tcp:HOST:PORT, serial:TTY?baud=9600, or a path")
+}
+
+// systemFlag is the address of a System port, and whether to leave System mode.
+func systemFlag(cmd *cobra.Command, address *string, reset *bool) {
+	cmd.Flags().StringVarP(address, "port", "p", "", "`address` of the System port: tcp:HOST:PORT, or the path of a pseudo-terminal or Unix socket")
+	cmd.Flags().BoolVar(reset, "reset", false, "leave System mode at the end: the robot resets and uses what was saved")
 }
 
 // withAmigo opens the robot's port, calls f and closes the port.
@@ -54,7 +61,13 @@ func withAmigo(cmd *cobra.Command, address string, f func(*port.Line) error) err
 
 // withSystem says hello to a robot in System mode, calls f, and with reset ends System mode afterwards.
 func withSystem(cmd *cobra.Command, address string, reset bool, f func(c *sysmode.Client, version string) error) error {
+	if address == "" {
+		return cli.Usage("which robot; give the address of its System port with -port")
+	}
 	return withAmigo(cmd, address, func(line *port.Line) error {
+		if line.Serial() { // AMIGO-OPEN-02
+			return cli.Usage("%s is a serial line; only simulated robots understand the protocol of this command", address)
+		}
 		c := sysmode.NewClient(line)
 		version, err := c.Hello(cmd.Context())
 		if err == nil {
@@ -63,20 +76,20 @@ func withSystem(cmd *cobra.Command, address string, reset bool, f func(c *sysmod
 		if err == nil && reset {
 			err = c.Leave(cmd.Context())
 		}
-		switch {
-		case errors.Is(err, sysmode.ErrSilent):
-			// AMIGO-DL-05
-			return errs.New(errs.Unavailable, "%w? Hold the black button, press and release the red one, release the black one; "+
-				"if tests start, reset and try again", err)
-		case errors.Is(err, sysmode.ErrRefused):
-			return errs.New(errs.Invalid, "%w", err)
-		}
-		return err
+		return systemError(err)
 	})
 }
 
-func resetFlag(cmd *cobra.Command, reset *bool) {
-	cmd.Flags().BoolVar(reset, "reset", false, "leave System mode at the end: the robot resets and uses what was saved")
+// systemError gives an error of sysmode its kind, and says what to do.
+func systemError(err error) error {
+	switch {
+	case errors.Is(err, sysmode.ErrSilent): // AMIGO-DL-05
+		return errs.New(errs.Unavailable, "%w? Hold the black button, press and release the red one, release the black one; "+
+			"if tests start, reset and try again", err)
+	case errors.Is(err, sysmode.ErrRefused):
+		return errs.New(errs.Invalid, "%w", err)
+	}
+	return err
 }
 
 // readFile reads a file of at most maxFile bytes.

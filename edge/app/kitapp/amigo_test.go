@@ -18,6 +18,7 @@ import (
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/soundset"
+	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/sim/uart"
 	"kennel/edge/wav"
 	"kennel/infra/cli"
@@ -218,7 +219,8 @@ func TestAmigoParamsEditor(t *testing.T) {
 		{"save", "watchdog 4000\nsave\nq\n", nil, []string{"after its next reset"}, "4000"},
 		{"to a file, and drop", "watchdog 5000\nsave " + file + "\nr\nwatchdog\nq\n", []string{"5000\nWatchDog 4000\n"}, nil, "4000"},
 		{"from the file", "restore " + file + "\nsave\nq\n", nil, nil, "5000"},
-		{"critical, declined", "rotkp 1\nwatchdog 1\nsave\nn\nq\n", nil, []string{"With a wrong RotKp the robot drives badly. Save? [y/N] not saved"}, "5000"},
+		{"critical, declined", "rotkp 1\nwatchdog 1\nsave\nn\nq\n", nil,
+			[]string{"With a wrong RotKp the robot drives badly. Save? [y/N] not saved"}, "5000"},
 		{"critical, accepted", "revcount 24000\nwatchdog 1\nsave\ny\nq\n", nil, []string{"wrong RevCount", "Saved"}, "1"},
 		{"help", "?\nhelp\n", nil, []string{"save FILE"}, "1"},
 	} {
@@ -256,11 +258,14 @@ func TestAmigoParamsOffline(t *testing.T) {
 	if err := os.WriteFile(file, []byte("Name x\nBogus 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := runIn(t, "", "amigo", "params", "-n", file, "list"); code != cli.ExitUsage || !strings.Contains(errOut, "line 2: unknown parameter") {
+	code, _, errOut := runIn(t, "", "amigo", "params", "-n", file, "list")
+	if code != cli.ExitUsage || !strings.Contains(errOut, "line 2: unknown parameter") {
 		t.Errorf("code %d %s", code, errOut)
 	}
-	if code, _, _ := runIn(t, "", "amigo", "params", "-n", file, "-reset"); code != cli.ExitUsage {
-		t.Errorf("-n with -reset: code %d", code)
+	for _, args := range [][]string{{"-n", file, "-reset"}, {"list"}} { // neither a robot nor a file
+		if code, _, errOut := runIn(t, "", append([]string{"amigo", "params"}, args...)...); code != cli.ExitUsage {
+			t.Errorf("%q: code %d: %s", args, code, errOut)
+		}
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -270,6 +275,28 @@ func TestAmigoParamsOffline(t *testing.T) {
 	_ = silent.Close()
 	if code, _, errOut := runIn(t, "", "amigo", "params", "-p", gone, "list"); code != cli.ExitUnavailable || !strings.Contains(errOut, "connect to") {
 		t.Errorf("no robot: code %d %s", code, errOut)
+	}
+}
+
+// TestSystemError: a robot that does not answer may not be in System mode (AMIGO-CF-02, AMIGO-DL-05).
+func TestSystemError(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		name string
+		err  error
+		code int
+		want string
+	}{
+		{"none", nil, cli.ExitOK, ""},
+		{"silent", fmt.Errorf("erase: %w", sysmode.ErrSilent), cli.ExitUnavailable, "is it in System mode? Hold the black button"},
+		{"refused", fmt.Errorf("%w: not erased", sysmode.ErrRefused), cli.ExitUsage, "robot refuses: not erased"},
+		{"another", broken, cli.ExitFailed, "broken"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := systemError(tt.err); cli.ExitCode(err) != tt.code || tt.err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, code %d, want %d", err, cli.ExitCode(err), tt.code)
+			}
+		})
 	}
 }
 
@@ -293,8 +320,12 @@ func TestAmigoSounds(t *testing.T) {
 		return out
 	}
 	ok("sounds", "import", image, "50", bark)
-	ok("sounds", "import", image, "51", bark, "-name", "bark")
-	ok("sounds", "export", image, "51", back)
+	if out := ok("sounds", "import", image, "51", bark, "-name", "bark"); out != "sound 51 \"bark\", 0.05 s\n" {
+		t.Error(out)
+	}
+	if out := ok("sounds", "export", image, "51", back, "-o", "json"); out != `{"number":51,"name":"bark","group":false,"seconds":0.05}`+"\n" {
+		t.Error(out)
+	}
 	var lines []soundLine
 	err := json.Unmarshal([]byte(ok("sounds", "list", image, "-o", "json")), &lines)
 	if err != nil || len(lines) != 12 || lines[10] != (soundLine{50, "a_very_long_bark", false, 0.05}) {
@@ -308,7 +339,8 @@ func TestAmigoSounds(t *testing.T) {
 	if out := ok("download", image, "-reset", "-p", a.system, "-o", "json"); !strings.HasPrefix(out, `{"kind":"sounds","bytes":`) {
 		t.Error(out)
 	}
-	if out, want := ok("sounds", "list", "-p", a.control, "51", "4", "52"), "NUMBER  NAME   SECONDS\n4       stall  0.12\n51      bark   0.05\n"; out != want {
+	want := "NUMBER  NAME   SECONDS\n4       stall  0.12\n51      bark   0.05\n"
+	if out := ok("sounds", "list", "-p", a.control, "51", "4", "52"); out != want {
 		t.Errorf("the robot has %q, want %q", out, want)
 	}
 	a.systemMode(t)

@@ -29,11 +29,11 @@ type client struct {
 func withClient(cmd *cobra.Command, address string, tap func(now time.Duration, payload []byte), f func(c *client) error) error {
 	return withAmigo(cmd, address, func(line *port.Line) error {
 		c := &client{cmd: cmd, line: line, now: line.Now()}
-		c.Session = session.New(session.Config{Tap: func(payload []byte) {
-			if tap != nil {
-				tap(c.now, payload)
-			}
-		}})
+		cfg := session.Config{Baud: line.Baud()}
+		if tap != nil {
+			cfg.Tap = func(payload []byte) { tap(c.now, payload) }
+		}
+		c.Session = session.New(cfg)
 		c.Open()
 		err := c.connect()
 		if err == nil {
@@ -41,10 +41,11 @@ func withClient(cmd *cobra.Command, address string, tap func(now time.Duration, 
 		}
 		c.Close()
 		for end := c.now + closePatience; c.State().Phase != session.Closed && c.now < end; {
-			if serr := c.step(); serr != nil { // the line is broken
+			if c.step() != nil { // the line is broken
 				break
 			}
 		}
+		_ = line.Drain() // what the session said last arrives, if the line still works
 		return err
 	})
 }
@@ -105,6 +106,9 @@ func (c *client) step() error {
 	}
 	c.now = c.line.Now()
 	out := c.Step(c.now, c.buf[:n])
+	if err := c.line.SetBaud(c.Baud()); err != nil {
+		return errs.New(errs.Unavailable, "change the speed of the line: %w", err)
+	}
 	if n, err = c.line.Write(out); err == nil && n < len(out) {
 		err = io.ErrShortWrite
 	}

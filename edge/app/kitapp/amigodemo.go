@@ -29,7 +29,7 @@ func amigoDemoCommand() *cobra.Command {
   s  sonar ranges            p  position relative to the start      b  stalled wheels and bumpers
   i  digital and analog I/O  l, c, g  laser, camera and gripper, which an AmigoBot does not have
 
-Esc stops the robot and ends the session. A lost session does not start the motors again by itself; t and w do.`,
+Esc stops the robot and ends the session. After a lost connection the motors stay off until you press t or w.`,
 		Example: `  robotkit amigo demo -port tcp:localhost:8101
   robotkit amigo demo -port serial:/dev/ttyUSB0`,
 		Args: cobra.NoArgs,
@@ -69,7 +69,7 @@ Esc stops the robot and ends the session. A lost session does not start the moto
 			})
 		},
 	}
-	amigoPortFlag(cmd, &address)
+	controlFlag(cmd, &address)
 	return cmd
 }
 
@@ -144,7 +144,9 @@ const (
 	wandering = 'w'
 )
 
-var modes = map[key]string{'t': "teleop", 'w': "wander", 's': "sonar", 'p': "position", 'b': "bumps", 'i': "io", 'l': "laser", 'c': "camera", 'g': "gripper"}
+var modes = map[key]string{
+	't': "teleop", 'w': "wander", 's': "sonar", 'p': "position", 'b': "bumps", 'i': "io", 'l': "laser", 'c': "camera", 'g': "gripper",
+}
 
 // Numbers of the demo.
 const (
@@ -180,11 +182,14 @@ type demo struct {
 
 // start enters a mode, with the motors on if it is one that drives.
 func (d *demo) start(mode key) error {
-	d.Stop()
-	if d.mode == 'i' && mode != 'i' {
+	switch d.mode {
+	case teleop, wandering:
+		d.Stop()
+	case 'i':
 		d.send(sip.Int(sip.IORequest, 0))
 	}
-	d.mode, d.speed, d.told, d.hold, d.turn, d.back = mode, 0, 0, true, 0, 0
+	d.mode, d.turn, d.back = mode, 0, 0
+	d.stay()
 	d.shown = d.now - showEvery
 	switch mode {
 	case teleop, wandering:
@@ -196,6 +201,9 @@ func (d *demo) start(mode key) error {
 	}
 	return nil
 }
+
+// stay makes teleop wait for a key before it drives again.
+func (d *demo) stay() { d.speed, d.told, d.hold = 0, 0, true }
 
 // send sends a command if the session is ready; the console shows when it is not.
 func (d *demo) send(c sip.Command) {
@@ -213,8 +221,9 @@ func (d *demo) press(k key) {
 		return
 	}
 	if k == ' ' {
+		d.mode = teleop
 		d.Stop()
-		d.mode, d.speed, d.told, d.hold = teleop, 0, 0, true
+		d.stay()
 		return
 	}
 	if d.mode != teleop {
@@ -244,7 +253,7 @@ func (d *demo) step() error {
 	switch d.mode {
 	case teleop:
 		if st.Phase != session.Ready {
-			d.speed, d.told, d.hold = 0, 0, true
+			d.stay()
 		}
 		v := guard(d.speed, nearest(st, d.now))
 		if !d.hold && (v != d.told || d.now-d.at >= session.Idle) {
@@ -311,7 +320,7 @@ func (d *demo) wander(st *session.State) (v, w float64) {
 	return guard(wanderSpeed, near), 0
 }
 
-// demoLine is what the demo shows.
+// demoLine is the state that the demo shows.
 type demoLine struct {
 	Mode    string    `json:"mode"`
 	Phase   string    `json:"phase"` // of the session

@@ -2,11 +2,15 @@ package kitapp
 
 import (
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"kennel/edge/body/amigobot/session"
+	"kennel/edge/sim/uart"
 )
 
 // TestParseKeys: arrows in both forms that terminals send, and Esc alone (AMIGO-DEMO-04, AMIGO-DEMO-06).
@@ -103,5 +107,51 @@ func TestWander(t *testing.T) {
 		if v, w := d.wander(tt.st); math.Abs(v-tt.v) > 1e-9 || w != tt.w {
 			t.Errorf("%s: got %g m/s, %g rad/s, want %g, %g", tt.name, v, w, tt.v, tt.w)
 		}
+	}
+}
+
+// TestCbreak: a terminal gives single keys without an echo until it is restored; other input stays as it is.
+func TestCbreak(t *testing.T) {
+	pty, err := uart.OpenPTY()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pty.Close()
+	terminal, err := os.OpenFile(pty.SlavePath, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	lines := func() bool {
+		is, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is.Lflag&(unix.ICANON|unix.ECHO) != 0
+	}
+	is, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is.Lflag |= unix.ICANON | unix.ECHO
+	if err := unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, is); err != nil {
+		t.Fatal(err)
+	}
+	restore, err := cbreak(terminal)
+	if err != nil || lines() {
+		t.Errorf("%v; it gives lines: %t", err, lines())
+	}
+	if restore(); !lines() {
+		t.Error("not restored")
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if restore, err = cbreak(null); err != nil {
+		t.Errorf("not a terminal: %v", err)
+	} else {
+		restore()
 	}
 }

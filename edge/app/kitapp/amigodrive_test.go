@@ -56,7 +56,7 @@ func (s *screen) await(t *testing.T, part string) string {
 		select {
 		case <-more:
 		case <-late:
-			t.Fatalf("no %q in %q", part, text)
+			t.Fatalf("no %q at the end of %q", part, text[max(0, len(text)-1000):])
 		}
 	}
 }
@@ -160,19 +160,20 @@ func TestAmigoDemo(t *testing.T) {
 	})
 }
 
-// TestAmigoDemoReset: a robot that was reset during a demo is connected again and stays where it is until a key asks for more; the black
-// button takes the motors away.
+// TestAmigoDemoReset: a robot that was reset during a demo is connected again, and its motors stay off until a mode that drives is chosen;
+// the black button takes the motors away.
 func TestAmigoDemoReset(t *testing.T) {
 	t.Parallel()
 	a := serve(t, amigobotsim.Config{}, 2)
 	c, stop := open(t, "amigo", "demo", "-port", a.control, "-o", "json")
-	c.press(t, upKey)
-	a.await(t, "driving", func(s amigobotsim.State) bool { return s.Speed[0] > 0.04 })
+	c.out.await(t, `"motors":true`)
 	a.BrownOut()
-	a.await(t, "connected again", func(s amigobotsim.State) bool { return s.Mode == amigobotsim.Connected })
 	c.out.await(t, `"phase":"ready","x_m":0,"y_m":0,"heading_rad":0,"speed_mps":0,"wanted_mps":0,"motors":false`)
+	c.press(t, upKey)
+	c.out.await(t, `"speed_mps":0,"wanted_mps":0.05,"motors":false`)
 	c.press(t, "t")
-	a.await(t, "motors on", func(s amigobotsim.State) bool { return s.Motors })
+	a.await(t, "motors on again", func(s amigobotsim.State) bool { return s.Motors })
+	c.out.await(t, `"speed_mps":0,"wanted_mps":0,"motors":true`)
 	a.SetBlack(true)
 	a.SetBlack(false)
 	c.out.await(t, `"motors":false`)
@@ -191,7 +192,9 @@ func TestAmigoMonitor(t *testing.T) {
 		lines int
 		want  []string
 	}{
-		{"session", []string{"-count", "8"}, 8, []string{"0.000  sync0", "identity  not_set, Pioneer amigo", "config    Type:Pioneer", "standard  x 0.000 m"}},
+		{"session", []string{"-count", "8"}, 8, []string{
+			"0.000  sync0", "identity  not_set, Pioneer amigo", "config    Type:Pioneer", "standard  x 0.000 m",
+		}},
 		{"all, as JSON", []string{"-all", "-count", "12", "-o", "json"}, 12, []string{
 			`"packet":"encoders","data":{"left_m":`, `"packet":"io","data":{"digital_in":"00"`,
 		}},

@@ -17,7 +17,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// downloaded is what download prints.
+// downloaded is the result of download.
 type downloaded struct {
 	Kind    string  `json:"kind"` // program or sounds
 	Bytes   int     `json:"bytes"`
@@ -31,10 +31,10 @@ func amigoDownloadCommand() *cobra.Command {
 		Use:   "download FILE.hex",
 		Short: "Load a program or sounds into an AmigoBot",
 		Long: `Load an Intel HEX file into the FLASH of an AmigoBot in System mode, and verify it. The addresses in the file say whether it is a
-program (0 to 0xffff) or sounds (0x200000 to 0x2fffff). What the robot had in that place is erased first, so that an interrupted download
-leaves it without; run it again then.`,
+program (0 to 0xffff) or sounds (0x200000 to 0x2fffff). The robot's old program or sounds are erased first; after an interrupted download
+run the command again.`,
 		Example: `  robotkit amigo download newsounds.hex -port tcp:localhost:8102
-  robotkit amigo download AmigOS1_3.hex -port serial:/dev/ttyUSB0 -reset`,
+  robotkit amigo download AmigOS1_3.hex -port tcp:localhost:8102 -reset`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"hex"}, cobra.ShellCompDirectiveFilterFileExt
@@ -66,8 +66,7 @@ leaves it without; run it again then.`,
 			})
 		},
 	}
-	amigoPortFlag(cmd, &address)
-	resetFlag(cmd, &reset)
+	systemFlag(cmd, &address, &reset)
 	return cmd
 }
 
@@ -124,13 +123,22 @@ type soundLine struct {
 	Seconds float64 `json:"seconds"`
 }
 
+func describe(number int, s soundset.Sound) soundLine {
+	return soundLine{number, s.Name, s.Group(), float64(len(s.Samples)) / soundset.Rate}
+}
+
+func printSound(cmd *cobra.Command, number int, s soundset.Sound) error {
+	l := describe(number, s)
+	return cli.PrintLine(cmd, l, func() string { return fmt.Sprintf("sound %d %q, %.2f s", l.Number, l.Name, l.Seconds) })
+}
+
 func soundsListCommand() *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:   "list FILE.hex | list -port ADDRESS [NUMBER...]",
 		Short: "List the sounds in an image or in a robot",
-		Long: `List the sounds in an image, or with -port those of a robot, of which a client of its Control port asks. A robot tells one sound a
-cycle, so that all take half a minute; numbers choose the sounds to ask for.`,
+		Long: `List the sounds in an image, or with -port the sounds of a robot. A robot reports one sound per cycle, so all 255 take half a minute;
+give numbers to ask for these alone.`,
 		Example: `  robotkit amigo sounds list sounds.hex -o json
   robotkit amigo sounds list -port tcp:localhost:8101 1 50 51`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -148,7 +156,7 @@ cycle, so that all take half a minute; numbers choose the sounds to ask for.`,
 					return err
 				}
 				for n, s := range file {
-					set[n] = soundLine{n, s.Name, s.Group(), float64(len(s.Samples)) / soundset.Rate}
+					set[n] = describe(n, s)
 				}
 			}
 			lines := []soundLine{}
@@ -165,7 +173,7 @@ cycle, so that all take half a minute; numbers choose the sounds to ask for.`,
 			})
 		},
 	}
-	amigoPortFlag(cmd, &address)
+	controlFlag(cmd, &address)
 	return cmd
 }
 
@@ -228,7 +236,7 @@ func soundsImportCommand() *cobra.Command {
 		Use:   "import FILE.hex NUMBER SOUND.wav",
 		Short: "Put a WAV file into an image",
 		Long: `Put a WAV file (PCM of 8 or 16 bits) into an image as the sound of a number. The sound is mixed to one channel and brought to 9000 Hz
-and 8 bits. An image that does not exist is made, with the system's sounds.`,
+and 8 bits. A new image begins with the system's sounds.`,
 		Example: `  robotkit amigo sounds import sounds.hex 50 bark.wav
   robotkit amigo sounds import sounds.hex 1 hello.wav -name reset`,
 		Args: cobra.ExactArgs(3),
@@ -263,7 +271,10 @@ and 8 bits. An image that does not exist is made, with the system's sounds.`,
 			if err != nil {
 				return cli.Usage("%w", err)
 			}
-			return writeFile(args[0], []byte(ihex.Format([]ihex.Segment{{Address: sysmode.Sounds.Base, Data: image}})))
+			if err := writeFile(args[0], []byte(ihex.Format([]ihex.Segment{{Address: sysmode.Sounds.Base, Data: image}}))); err != nil {
+				return err
+			}
+			return printSound(cmd, n, set[n])
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the sound, up to 16 characters; the file's name if not given")
@@ -276,7 +287,7 @@ func soundsExportCommand() *cobra.Command {
 		Short:   "Write a sound of an image to a WAV file",
 		Example: "  robotkit amigo sounds export sounds.hex 50 bark.wav",
 		Args:    cobra.ExactArgs(3),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := soundNumber(args[1])
 			if err != nil {
 				return err
@@ -288,7 +299,10 @@ func soundsExportCommand() *cobra.Command {
 			if len(set[n].Samples) == 0 {
 				return errs.New(errs.NotFound, "%s has no sound %d", args[0], n)
 			}
-			return writeFile(args[2], set[n].WAV())
+			if err := writeFile(args[2], set[n].WAV()); err != nil {
+				return err
+			}
+			return printSound(cmd, n, set[n])
 		},
 	}
 }

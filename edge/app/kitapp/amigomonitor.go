@@ -24,8 +24,8 @@ func amigoMonitorCommand() *cobra.Command {
 		Use:   "monitor",
 		Short: "Print the packets of an AmigoBot as they come",
 		Long: `Print the packets of an AmigoBot as they come: time in seconds, kind, and content in SI units, or with -raw in hexadecimal. It opens a
-session, in which the motors stay off; with -passive it sends nothing and shows what comes over a line on which another program talks to
-the robot. It ends with Ctrl-C or after -count packets.`,
+session, in which the motors stay off. With -passive it sends nothing: connect it to a line on which another program talks to the robot.
+It ends with Ctrl-C or after -count packets.`,
 		Example: `  robotkit amigo monitor -port tcp:localhost:8101
   robotkit amigo monitor -port tcp:localhost:8101 -all -o json
   robotkit amigo monitor -port serial:/dev/ttyUSB1 -passive -raw -count 100`,
@@ -72,7 +72,7 @@ the robot. It ends with Ctrl-C or after -count packets.`,
 			return errors.Join(err, failed)
 		},
 	}
-	amigoPortFlag(cmd, &address)
+	controlFlag(cmd, &address)
 	f := cmd.Flags()
 	f.BoolVar(&passive, "passive", false, "only listen")
 	f.BoolVar(&raw, "raw", false, "print the content of packets in hexadecimal")
@@ -126,7 +126,7 @@ func amigoRevcountCommand() *cobra.Command {
 counter-clockwise, until it has made -turns full turns and is on the mark again, and press Enter. The motors stay off; with -drive the
 robot turns slowly by itself, and stops when you press Enter.
 
-With -system RevCount is saved afterwards; the robot has to be in System mode for that, so its session is closed first.`,
+With -system it offers to save RevCount in a simulated robot, which must be in System mode by then.`,
 		Example: `  robotkit amigo revcount -port tcp:localhost:8101 -turns 5
   robotkit amigo revcount -port tcp:localhost:8101 -system tcp:localhost:8102`,
 		Args: cobra.NoArgs,
@@ -162,7 +162,7 @@ With -system RevCount is saved afterwards; the robot has to be in System mode fo
 			return saveParam(cmd, system, "RevCount", fmt.Sprint(out.RevCount))
 		},
 	}
-	amigoPortFlag(cmd, &address)
+	controlFlag(cmd, &address)
 	f := cmd.Flags()
 	f.StringVar(&system, "system", "", "`address` of the System port, to save RevCount")
 	f.IntVar(&turns, "turns", 3, "full turns to make; more are more accurate")
@@ -170,7 +170,7 @@ With -system RevCount is saved afterwards; the robot has to be in System mode fo
 	return cmd
 }
 
-// revcount is what revcount prints.
+// revcount is the result of the command revcount.
 type revcount struct {
 	RevCount int `json:"rev_count"`
 	Was      int `json:"was"` // in the robot

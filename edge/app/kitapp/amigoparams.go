@@ -76,11 +76,10 @@ alone, and its edits are saved at once; get and set may precede the keyword.`,
 			})
 		},
 	}
-	amigoPortFlag(cmd, &address)
+	systemFlag(cmd, &address, &reset)
 	f := cmd.Flags()
 	f.StringVarP(&file, "offline", "n", "", "edit the parameter `file` without a robot")
 	f.BoolVar(&yes, "yes", false, "save critical parameters without a question")
-	resetFlag(cmd, &reset)
 	return cmd
 }
 

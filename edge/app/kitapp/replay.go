@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/edge/body"
+	"kennel/edge/body/amigobot"
 	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/control"
 	"kennel/edge/rt"
@@ -31,7 +32,8 @@ type replayed struct {
 
 // models are the kinds of bodies that robotd records, by species.
 var models = map[string]func() (control.Model, error){
-	"vic": func() (control.Model, error) { return vectorplant.Model(vectorplant.Default()) },
+	"amigo": amigobot.Model,
+	"vic":   func() (control.Model, error) { return vectorplant.Model(vectorplant.Default()) },
 }
 
 func replayCommand() *cobra.Command {

@@ -2,6 +2,7 @@ package kitapp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -11,8 +12,9 @@ import (
 	"time"
 
 	"kennel/edge/body"
+	"kennel/edge/body/amigobot"
+	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/vector"
-	"kennel/edge/body/vector/vectorplant"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/control"
 	"kennel/edge/robot/claim"
@@ -20,42 +22,55 @@ import (
 	"kennel/infra/cli"
 )
 
-// untilEnd is a line that fails at a given time: the end of a recorded run.
-type untilEnd struct {
-	*vectorsim.Stepped
-	end time.Duration
+// simulated is a body on its own clock, and the steps of the loop after which it is told to drive and after which the recording ends.
+type simulated struct {
+	clock      rt.Clock
+	body       body.Body
+	drive, end int
 }
 
-func (p untilEnd) Wait(deadline time.Duration) (bool, error) {
-	if p.Now() >= p.end {
-		return false, errors.New("the time is over")
+func simulatedVector(t *testing.T) simulated {
+	t.Helper()
+	s := vectorsim.NewStepped(vectorsim.Config{Seed: 3, Volts: 3.8})
+	drv, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: s})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return p.Stepped.Wait(min(deadline, p.end))
+	return simulated{s, drv, 600, 1900}
 }
 
-// posing is a Vector that describes itself as a body of another species.
+func simulatedAmigoBot(t *testing.T) simulated {
+	t.Helper()
+	r, err := amigobotsim.New(amigobotsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := amigobotsim.NewStepped(r)
+	drv, err := amigobot.Open(t.Context(), amigobot.Config{Device: "simulated", Port: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return simulated{s, drv, 20, 80}
+}
+
+// posing is a body that describes itself as one of another species.
 type posing struct {
-	*vector.Driver
+	body.Body
 	species string
 }
 
 func (p posing) Describe() body.Description {
-	d := p.Driver.Describe()
+	d := p.Body.Describe()
 	d.Species = p.species
 	return d
 }
 
-// record runs a simulated Vector for ten seconds, told to drive, and returns the recording as that of a species. more run after its control loop; the
-// replay does not know them.
-func record(t *testing.T, species string, more ...rt.Task) []byte {
+// record runs the control loop of a species on s, which is told to drive, and returns the recording. more run after it; the replay does not
+// know them.
+func record(t *testing.T, species string, s simulated, more ...rt.Task) []byte {
 	t.Helper()
-	s := vectorsim.NewStepped(vectorsim.Config{Seed: 3, Volts: 3.8})
 	tape := rt.NewTape(4 << 20)
-	model, err := vectorplant.Model(vectorplant.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := control.New(model, tape)
+	c, err := controlOf(species, tape)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,36 +78,22 @@ func record(t *testing.T, species string, more ...rt.Task) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drive := control.Order{Kind: control.Set, Owner: 2, For: 3 * time.Second}
-	for name, speed := range map[string]float64{"wheelL.speed": 7, "wheelR.speed": 3.5} {
-		slot, err := model.Tree.Lookup(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		drive.Goals[drive.N] = control.Goal{Slot: slot.Refs[0].ID, Value: speed}
-		drive.N++
-	}
-	loop, err := rt.New(rt.Config{Tape: tape}, s, append([]rt.Task{c.Task()}, more...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	drv, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: untilEnd{s, s.Now() + 10*time.Second}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
-	s.Each = func(time.Duration) {
+	told := rt.Task{Name: "test", Every: 1, Run: func(*rt.Frame) {
 		switch n++; n {
-		case 600:
+		case s.drive:
 			c.Post(control.Order{Kind: control.Claim, Owner: 2, Set: wheels, Priority: claim.Person})
-		case 610:
-			c.Post(drive)
+			c.Post(control.Order{Kind: control.Go, Owner: 2, A: 0.3, For: time.Minute})
+		case s.end:
+			cancel()
 		}
-	}
-	if err := loop.Run(t.Context(), posing{drv, species}); !errors.Is(err, body.ErrLink) {
+	}}
+	loop, err := rt.New(rt.Config{Tape: tape}, s.clock, append([]rt.Task{c.Task(), told}, more...)...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := drv.Close(); err != nil {
+	if err := errors.Join(loop.Run(ctx, s.body), s.body.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -100,13 +101,14 @@ func record(t *testing.T, species string, more ...rt.Task) []byte {
 		t.Fatalf("%v, %d records lost", err, tape.Lost())
 	}
 	var r control.Report
-	if c.Report(&r); r.Base.Way < 0.1 {
-		t.Fatalf("it drove %v m: nothing to compare", r.Base.Way)
+	if c.Report(&r); r.Base.Pose.X < 0.1 {
+		t.Fatalf("it drove to %+v: nothing to compare", r.Base.Pose)
 	}
 	return out.Bytes()
 }
 
-// TestReplay: the same tasks do the same; the output names a step that did something else, a species without a model, and a file that is no recording.
+// TestReplay: the same tasks do the same; the output names a step that did something else, a species without a model, and a file that is no
+// recording.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
@@ -116,28 +118,39 @@ func TestReplay(t *testing.T) {
 		}
 		return path
 	}
-	good := record(t, "vic")
+	good := record(t, "vic", simulatedVector(t))
 	file := write("good.krt", good)
-	if code, out, errOut := run(t, "replay", file); code != cli.ExitOK || !strings.HasPrefix(out, "identical: ") || strings.Contains(out, "breaks off") || errOut != "" {
+	if code, out, errOut := run(t, "replay", file); code != cli.ExitOK || !strings.HasPrefix(out, "identical: ") ||
+		strings.Contains(out, "breaks off") || errOut != "" {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
 	var got replayed
 	code, out, _ := run(t, "replay", file, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.ExitOK || !got.Identical || got.Steps < 1500 || got.Bodies != 1 || got.Seconds < 8 {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.ExitOK || !got.Identical || got.Steps < 1500 || got.Bodies != 1 ||
+		got.Seconds < 8 {
 		t.Errorf("%d %s %v", code, out, err)
 	}
-	if code, out, errOut := run(t, "replay", write("cut.krt", good[:len(good)-20])); code != cli.ExitOK || !strings.Contains(out, "identical: ") || !strings.Contains(out, "breaks off") {
+	other := write("amigo.krt", record(t, "amigo", simulatedAmigoBot(t)))
+	if code, out, errOut := run(t, "replay", other); code != cli.ExitOK || !strings.HasPrefix(out, "identical: ") || errOut != "" {
+		t.Errorf("an AmigoBot's: %d %s%s", code, out, errOut)
+	}
+	if code, out, errOut := run(t, "replay", write("cut.krt", good[:len(good)-20])); code != cli.ExitOK || !strings.Contains(out, "identical: ") ||
+		!strings.Contains(out, "breaks off") {
 		t.Errorf("cut: %d %s%s", code, out, errOut)
 	}
-	other := write("other.krt", record(t, "vic", rt.Task{Name: "nudge", Every: 1, Run: func(f *rt.Frame) {
+	other = write("other.krt", record(t, "vic", simulatedVector(t), rt.Task{Name: "nudge", Every: 1, Run: func(f *rt.Frame) {
 		if f.Step == 700 {
 			f.Act.Values[0] += 1e-12
 		}
 	}}))
 	code, out, errOut := run(t, "replay", other)
-	if code != cli.ExitFailed || !strings.HasPrefix(out, "differs after ") || !strings.Contains(errOut, "wheelL gets") || !strings.Contains(errOut, "(step 700") {
+	if code != cli.ExitFailed || !strings.HasPrefix(out, "differs after ") || !strings.Contains(errOut, "wheelL gets") ||
+		!strings.Contains(errOut, "(step 700") {
 		t.Errorf("another program: %d %s%s", code, out, errOut)
 	}
+	cat := simulatedVector(t)
+	cat.body = posing{cat.body, "cat"}
+	unknown := record(t, "vic", cat)
 	for _, tc := range []struct {
 		args []string
 		code int
@@ -145,7 +158,7 @@ func TestReplay(t *testing.T) {
 	}{
 		{[]string{write("text.krt", []byte("hello"))}, cli.ExitUsage, "bad recording"},
 		{[]string{filepath.Join(dir, "none.krt")}, cli.ExitNotFound, "none.krt"},
-		{[]string{write("unknown.krt", record(t, "cat"))}, cli.ExitUsage, `species "cat"`},
+		{[]string{write("unknown.krt", unknown)}, cli.ExitUsage, `species "cat"`},
 		{nil, cli.ExitUsage, "1"},
 	} {
 		if code, out, errOut := run(t, append([]string{"replay"}, tc.args...)...); code != tc.code || !strings.Contains(errOut, tc.want) || out != "" {

@@ -12,6 +12,7 @@ import (
 	"kennel/edge/control"
 	"kennel/edge/faultcode"
 	"kennel/edge/stages"
+	"kennel/infra/errs"
 	"kennel/infra/runner"
 )
 
@@ -22,7 +23,7 @@ type Kind struct {
 	Open   func(ctx context.Context, device string) (body.Body, error)
 	Fault  func(error) faultcode.Code // the numbered fault that an error of Open or Read stands for; 0, or nil: none in particular
 
-	begin func(c *core) (opening, error) // instead of Open, for a body with more to it than a port
+	begin func(c *core) (opening, error) // how to drive it instead of Open alone, for a body with more to it than a port
 }
 
 // opening is what robotd does with one body besides opening it.
@@ -37,6 +38,20 @@ const openTimeout = 3 * time.Second
 
 // kinds are the bodies that this program can drive, by the name that -body takes.
 var kinds = map[string]Kind{"vector": vectorKind, "amigobot": amigobotKind}
+
+// haltTimeout is how long a body may take to answer -halt; own default, half of the time in which a Vector halts by itself (VEC-WDOG-01).
+const haltTimeout = 500 * time.Millisecond
+
+// halt takes the power from the motors of a body whose robotd has died: opening a body halts it.
+func halt(ctx context.Context, cfg Config) error {
+	ctx, cancel := context.WithTimeout(ctx, haltTimeout)
+	defer cancel()
+	b, err := cfg.kind.Open(ctx, cfg.port())
+	if err != nil {
+		return errs.New(errs.Unavailable, "halt the body: %w", err)
+	}
+	return b.Close()
+}
 
 func kindNames(all map[string]Kind) string { return strings.Join(slices.Sorted(maps.Keys(all)), ", ") }
 

@@ -6,7 +6,8 @@
 // and end the program with code 0; so does a Shutdown from a peer, after the body was told to cut its power.
 //
 // If robotd dies, by a signal or a panic outside the loop, the motors keep their last setting until the body's own watchdog ends it (Vector:
-// 1.024 s, VEC-WDOG-01). A robotd started before that goes on where the other ended, from standstill: opening the body halts it.
+// 1.024 s, VEC-WDOG-01). So its supervisor runs robotd -halt at once, which halts the body and ends. A robotd that starts later continues from
+// standstill: opening the body halts it.
 package robotapp
 
 import (
@@ -70,6 +71,7 @@ func command(more ...Named) *cobra.Command {
 	}
 	var cfg Config
 	var level string
+	var onlyHalt bool
 	cmd := &cobra.Command{
 		Use:     "robotd",
 		Version: version.String(),
@@ -81,7 +83,8 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
   robotd -root ./r1 -device /dev/pts/4 -log-level debug
   robotd -root ./r1 -priority 0 -imu ./imu.sock
   robotd -root ./r1 -record run.krt
-  robotd -root ./r1 -firmware ./syscon.dfu`,
+  robotd -root ./r1 -firmware ./syscon.dfu
+  ExecStopPost=-/usr/bin/robotd -root /var/lib/robot -halt`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var ok bool
@@ -107,6 +110,12 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 			if _, err := os.Stat(cfg.Root); err != nil {
 				return errs.New(errs.Invalid, "-root: want the robot's folder: %w", err)
 			}
+			if onlyHalt {
+				if cli.Getenv(cmd.Context())("SERVICE_RESULT") == "success" { // systemd.exec: it ended by itself, and halted the body
+					return nil
+				}
+				return halt(cmd.Context(), cfg)
+			}
 			cfg.Notify = cli.Getenv(cmd.Context())("NOTIFY_SOCKET")
 			// The loop keeps its processor while it waits: one more than it for the rest, and one in hand.
 			runtime.GOMAXPROCS(max(3, runtime.NumCPU()))
@@ -125,6 +134,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's interrupts come to; -1: any")
 	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file that takes the processor's highest clock in kHz, such as /sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq: it follows heat, battery and sleep (default: the clock is left alone)")
+	f.BoolVar(&onlyHalt, "halt", false, "halt the body and end: for the supervisor of a robotd that died and left the motors running; does nothing if SERVICE_RESULT says that it ended well")
 	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
 	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "the most that -record writes, in MiB; the recording ends there and the robot runs on")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

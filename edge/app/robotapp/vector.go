@@ -22,7 +22,11 @@ var vectorKind = Kind{
 	Device: vector.DefaultDevice,
 	Model:  func() (control.Model, error) { return vectorplant.Model(vectorplant.Default()) },
 	Fault:  func(err error) faultcode.Code { return faultcode.Code(vector.FaultOf(err)) },
-	begin:  beginVector,
+	Open: func(ctx context.Context, device string) (body.Body, error) {
+		b, _, err := openVector(ctx, vector.Config{Device: device, Timeout: openTimeout})
+		return b, err
+	},
+	begin: beginVector,
 }
 
 // vectorBody is what robotd does for a Vector: inertial sensors in the head, the firmware of its body, the factory's command line.

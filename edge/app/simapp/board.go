@@ -234,21 +234,30 @@ func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Dura
 
 // onSocket runs b behind a Unix socket, which is a line like the other: heads come and go, and the board goes on.
 func onSocket(ctx context.Context, b *vectorsim.Board, path string, again time.Duration, out io.Writer) (err error) {
-	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
-		return cli.Usage("-socket %s: is there and is no socket; want a name that is free", path)
-	}
-	dir, err := os.OpenRoot(filepath.Dir(path))
+	line, err := listenSocket("-socket", path)
 	if err != nil {
-		return fmt.Errorf("-socket: %w", err)
-	}
-	defer dir.Close() // the socket has its own
-	line, err := uart.ListenSocket(dir, filepath.Base(path))
-	if err != nil {
-		return fmt.Errorf("-socket: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, line.Close()) }()
 	run := func(ctx context.Context) error { return b.RunOn(ctx, line) }
 	return runBoard(ctx, run, "listening on "+path, again, out)
+}
+
+// listenSocket returns a new Unix socket at path.
+func listenSocket(flag, path string) (*uart.Socket, error) {
+	if old, err := os.Lstat(path); err == nil && old.Mode()&os.ModeSocket == 0 {
+		return nil, cli.Usage("%s %s: is there and is no socket; want a name that is free", flag, path)
+	}
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	defer dir.Close() // the socket has its own
+	line, err := uart.ListenSocket(dir, filepath.Base(path))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return line, nil
 }
 
 // runBoard runs b on a line, until ctx ends or the power stays off. Each line of out is one thing that happened.

@@ -68,8 +68,17 @@ func startBoard(t *testing.T, args ...string) (*program, string) {
 func startBoardOn(t *testing.T, line string, args ...string) (*program, string) {
 	t.Helper()
 	link := filepath.Join(t.TempDir(), "ttyHS0")
+	p := start(t, nil, append([]string{"vector-board", line, link}, args...)...)
+	p.await("power on")
+	return p, link
+}
+
+// start starts the program; its end is the test's.
+func start(t *testing.T, stdin io.Reader, args ...string) *program {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	p := &program{t: t, cmd: robotsim(ctx, t, append([]string{"vector-board", line, link}, args...)...), lines: make(chan string, 100)}
+	p := &program{t: t, cmd: robotsim(ctx, t, args...), lines: make(chan string, 100)}
+	p.cmd.Stdin = stdin
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +100,7 @@ func startBoardOn(t *testing.T, line string, args ...string) (*program, string) 
 		cancel()
 		_ = p.wait() // a test that cares has waited before
 	})
-	p.await("power on")
-	return p, link
+	return p
 }
 
 // await returns the next line, which has to begin with want.

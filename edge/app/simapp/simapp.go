@@ -28,9 +28,10 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
   robotsim robot -root ./r1
   robotsim poke touch -root ./r1
   robotsim vector-board -pty /tmp/ttyHS0
+  robotsim amigobot -listen localhost:8101
   robotsim fleet -n 200 -root ./fleet -api https://localhost:8443 -ca root.crt -token-file operator.token`,
 	}
-	root.AddCommand(makeCommand(), robotCommand(getenv), pokeCommand(), boardCommand(), firmwareCommand(), fleetCommand())
+	root.AddCommand(makeCommand(), robotCommand(getenv), pokeCommand(), boardCommand(), amigobotCommand(), firmwareCommand(), fleetCommand())
 	cli.AddOutput(root)
 	return cli.Main(root, args, getenv, stdout, stderr)
 }
@@ -120,7 +121,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 				return cli.Usage("%w", err)
 			}
 			cfg.Log = log
-			if cfg.World, err = openWorld(where); err != nil {
+			if cfg.World, err = readWorld(where); err != nil {
 				return err
 			}
 			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {

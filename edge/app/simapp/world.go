@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/sim/world"
 	"kennel/infra/cli"
 )
@@ -14,8 +15,19 @@ import (
 // worldUsage is the help of -world.
 var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", world.Names())
 
-// openWorld returns the world of that name, or of the file of that name; "" is none.
+// openWorld returns the world of that name, or of the file of that name, if it has room for Vector; "" is none.
 func openWorld(where string) (*world.Map, error) {
+	m, err := readWorld(where)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	if err := (vectorsim.Config{World: m}).Validate(); err != nil {
+		return nil, cli.Usage("-world %s: %w", where, err)
+	}
+	return m, nil
+}
+
+func readWorld(where string) (*world.Map, error) {
 	if where == "" {
 		return nil, nil
 	}

@@ -228,6 +228,15 @@ func (p *Line) SetBaud(baud int) error {
 	return nil
 }
 
+// Serial reports whether the line is a real serial line, so neither a socket nor a pseudo-terminal.
+func (p *Line) Serial() bool {
+	if p.baud == 0 {
+		return false
+	}
+	pseudo, err := isPseudo(p.fd)
+	return !pseudo || err != nil
+}
+
 // Now is CLOCK_MONOTONIC.
 func (p *Line) Now() time.Duration { return mono.Now() }
 

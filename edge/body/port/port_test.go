@@ -31,6 +31,9 @@ func TestSockets(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
+			if p.Serial() {
+				t.Error("a socket is a serial line")
+			}
 			if err := p.SetBaud(19200); err != nil || p.Baud() != 0 {
 				t.Errorf("a socket has a speed of %d, %v", p.Baud(), err)
 			}

@@ -40,6 +40,12 @@ func TestUARTSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer line.Close()
+	if line.Serial() {
+		t.Error("a pseudo-terminal is a serial line")
+	}
+	if !newLine(master, 9600, false).Serial() {
+		t.Error("what is neither a socket nor a pseudo-terminal is no serial line")
+	}
 	if err := line.SetBaud(19200); err != nil || line.Baud() != 19200 {
 		t.Errorf("SetBaud: %d, %v; want 19200", line.Baud(), err)
 	}

@@ -14,7 +14,7 @@ const (
 	alarmEvery = 30 * time.Second
 )
 
-// Charger is what the robot's charging socket is connected to.
+// Charger is the kind of charger in the robot's charging socket.
 type Charger uint8
 
 // The chargers fill an empty battery in 8 and in 3 hours, or in twice that time while the robot is on.
@@ -34,7 +34,7 @@ type battery struct {
 
 func batteryAt(volts float64) battery {
 	if volts >= lowVolts {
-		return battery{charge: min(lowShare+(volts-lowVolts)/(fullVolts-lowVolts)*(1-lowShare), 1)}
+		return battery{charge: min(lowShare+float64((volts-lowVolts)/(fullVolts-lowVolts)*(1-lowShare)), 1)}
 	}
 	return battery{charge: max((volts-emptyVolts)/(lowVolts-emptyVolts)*lowShare, flatShare)}
 }

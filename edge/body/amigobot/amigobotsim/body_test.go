@@ -107,7 +107,8 @@ func TestSonars(t *testing.T) {
 		c.send(sip.Command{Number: sip.Polling, Arg: sip.String, Text: []byte{1}})
 		c.feed(6000, Lines{})
 		_, ranges := c.heard()
-		if least, most := slices.Min(ranges), slices.Max(ranges); least > tt.least+10 || least < tt.least-100 || most > tt.most+100 || most < tt.most-10 {
+		least, most := slices.Min(ranges), slices.Max(ranges)
+		if least > tt.least+10 || least < tt.least-100 || most > tt.most+100 || most < tt.most-10 {
 			t.Errorf("%s: %d to %d mm, want %d to %d", tt.name, least, most, tt.least, tt.most)
 		}
 	}
@@ -154,7 +155,10 @@ func TestPorts(t *testing.T) {
 			t.Errorf("IOREQUEST %d: %d packets in 0.5 s, want %d", tt.ask, len(all), tt.want)
 		}
 		var x sip.IO
-		if len(all) > 0 && (x.Parse(all[0]) != nil || x.Digin[0] != 0x2d || x.Digout[0] != 0x10 || !slices.Equal(x.Analog, []uint16{0, 0, 1023, 0, 2047})) {
+		if len(all) == 0 {
+			continue
+		}
+		if x.Parse(all[0]) != nil || x.Digin[0] != 0x2d || x.Digout[0] != 0x10 || !slices.Equal(x.Analog, []uint16{0, 0, 1023, 0, 2047}) {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -191,7 +195,8 @@ func TestPorts(t *testing.T) {
 		ask(0, long) // the buffer keeps the newest 1024 bytes
 		ask(200, "", long[1300-1024:][:197])
 	}
-	if out := c.send(sip.Command{Number: sip.TTY2, Arg: sip.String, Text: []byte("AT\r")}, sip.Command{Number: sip.TTY3, Arg: sip.String, Text: []byte("hi")}); string(out[System]) != "AT\r" || string(out[AUX2]) != "hi" {
+	text := func(n uint8, s string) sip.Command { return sip.Command{Number: n, Arg: sip.String, Text: []byte(s)} }
+	if out := c.send(text(sip.TTY2, "AT\r"), text(sip.TTY3, "hi")); string(out[System]) != "AT\r" || string(out[AUX2]) != "hi" {
 		t.Errorf("TTY2 and TTY3 send %q", out)
 	}
 	c.send(sip.Int(sip.Encoder, -1))
@@ -201,13 +206,16 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// sixteen is the longest name of a sound.
+const sixteen = "a name of sixtee"
+
 // withSounds is a memory with three user sounds and a group.
 func withSounds(t *testing.T) Config {
 	t.Helper()
 	m := NewMemory("1.3")
 	set := soundset.Default()
 	for n, s := range map[int]soundset.Sound{
-		50: {Name: "hello", Samples: make([]byte, 9000)}, 51: {Name: "~animals"}, 52: {Name: "a name of sixteen"[:16], Samples: make([]byte, 18000)},
+		50: {Name: "hello", Samples: make([]byte, 9000)}, 51: {Name: "~animals"}, 52: {Name: sixteen, Samples: make([]byte, 18000)},
 		255: {Name: "last", Samples: make([]byte, 90)},
 	} {
 		if err := set.Put(n, s); err != nil {
@@ -252,7 +260,7 @@ func TestSounds(t *testing.T) {
 	c.send(sip.Int(sip.GetPlaylist, 52), sip.Int(sip.SoundTog, 0))
 	c.feed(50, Lines{})
 	var l sip.Playlist
-	if all := c.take(sip.TypePlaylist); len(all) != 1 || l.Parse(all[0]) != nil || l.Sound != 52 || l.On || l.Name != "a name of sixtee" || l.Length != 18000 {
+	if all := c.take(sip.TypePlaylist); len(all) != 1 || l.Parse(all[0]) != nil || l.Sound != 52 || l.On || l.Name != sixteen || l.Length != 18000 {
 		t.Errorf("%d packets, %+v", len(all), l)
 	}
 	c.send(sip.Int(sip.GetPlaylist, 0))
@@ -262,7 +270,8 @@ func TestSounds(t *testing.T) {
 		t.Fatalf("%d packets for all sounds, want 207", len(all))
 	}
 	for i, want := range map[int]sip.Playlist{
-		0: {Sound: 206}, 1: {Sound: 50, Name: "hello", Length: 9000}, 2: {Sound: 51, Name: "~animals"}, 11: {Sound: 60}, 206: {Sound: 255, Name: "last", Length: 90},
+		0: {Sound: 206}, 1: {Sound: 50, Name: "hello", Length: 9000}, 2: {Sound: 51, Name: "~animals"}, 11: {Sound: 60},
+		206: {Sound: 255, Name: "last", Length: 90},
 	} {
 		var l sip.Playlist
 		if err := l.Parse(all[i]); err != nil || (l.Offset > 0) != (want.Length > 0) {

@@ -151,16 +151,16 @@ func (r *Robot) move(c sip.Command) {
 	case sip.Vel:
 		trans.run(v / 1000 * sip.TicksPerMetre)
 	case sip.Move:
-		trans.travel(s.measured[0] + v/1000*sip.TicksPerMetre)
+		trans.travel(s.measured[0] + float64(v/1000*sip.TicksPerMetre))
 	case sip.RVel, sip.Rotate:
 		rot.run(v * deg * r.tune.ticksPerRad())
 		s.headed = false
 	case sip.Head:
 		r.turnTo(v * deg)
 	case sip.DHead:
-		r.turnTo(r.pose[2] + v*deg)
+		r.turnTo(r.pose[2] + float64(v*deg))
 	case sip.DCHead:
-		r.turnTo(r.heading() + v*deg)
+		r.turnTo(r.heading() + float64(v*deg))
 	}
 }
 
@@ -180,5 +180,5 @@ func (r *Robot) turnTo(head float64) {
 	if turn < 1e-9-math.Pi {
 		turn = math.Pi
 	}
-	s.axes[1].travel(s.measured[1] + turn*r.tune.ticksPerRad())
+	s.axes[1].travel(s.measured[1] + float64(turn*r.tune.ticksPerRad()))
 }

@@ -107,7 +107,8 @@ func (c Config) withDefaults() Config {
 
 // Validate names the first setting that cannot be. The zero value is valid.
 func (c Config) Validate() error {
-	_, err := New(c)
+	c = c.withDefaults()
+	_, err := c.open()
 	return err
 }
 

@@ -13,6 +13,7 @@
 //	report.go   the packets to the client
 //	system.go   System mode, for the desk tools
 //	line.go     what a link does to bytes: loss, delay, radio range, a slow port
+//	modem.go    the radio modems between a host and the robot
 //	state.go    what an onlooker sees
 //	run.go      a robot in real time, on lines
 //	stepped.go  a robot, its line and its time in one goroutine

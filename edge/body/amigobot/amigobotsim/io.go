@@ -74,9 +74,12 @@ func (r *Robot) SetDigital(bits byte) {
 	r.io.in = bits
 }
 
-// SetAnalog applies a voltage, 0 to 5 V, to an analog port, 1 to 5.
+// SetAnalog applies a voltage, 0 to 5 V, to an analog port, 1 to 5; there are no others.
 func (r *Robot) SetAnalog(port int, volts float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if port < 1 || port > analogPorts {
+		return
+	}
 	r.io.analog[port-1] = uint16(min(max(volts/sip.AnalogUnit, 0), 2047))
 }

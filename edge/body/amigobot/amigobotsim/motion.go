@@ -152,10 +152,11 @@ func (t *tuning) load(v *flash.Values) {
 	*t = tuning{get(flash.RotKp), get(flash.RotKv), get(flash.RotKi), get(flash.TransKp), get(flash.TransKv), get(flash.TransKi), get(flash.RevCount)}
 }
 
-// motorGain is how far a wheel's speed comes to that of its pulse width within a cycle: a motor with a time constant of 40 ms (own default).
+// motorGain is the share of the way to the speed of its pulse width that a wheel gains in a cycle: a motor with a time constant of 40 ms (own
+// default).
 const motorGain = 0.2212
 
-// Speeds at which the robot ends, whatever the commands say (AMIGO-MOT-08).
+// Physical limits of speed (AMIGO-MOT-08).
 const (
 	wheelCeiling = 0.750               // m/s
 	turnCeiling  = 300 * math.Pi / 180 // rad/s

@@ -281,6 +281,14 @@ func TestEStop(t *testing.T) {
 	if stop, estop := stopping(sip.Command{Number: sip.Stop}), stopping(sip.Int(sip.EStop, 1)); stop < 0.15 || estop > 0.05 {
 		t.Errorf("STOP takes %.3f m, E_STOP %.3f m", stop, estop)
 	}
+	direct := connected(t, Config{}, true)
+	direct.send(vel2(20, 10))
+	direct.run(3 * time.Second)
+	direct.send(sip.Command{Number: sip.EStop})
+	direct.run(time.Second)
+	if v, w := direct.pace(); !near(v, 0, 1e-3) || !near(w, 0, 1e-3) {
+		t.Errorf("E_STOP after VEL2: %.3f m/s, %.3f rad/s", v, w)
+	}
 	c := connected(t, Config{}, true)
 	c.send(sip.Int(sip.Head, 90), sip.Int(sip.Vel, 100))
 	c.feed(50, Lines{})
@@ -469,5 +477,17 @@ func TestOdometry(t *testing.T) {
 				t.Errorf("after SETO %v, ticks %v", s.Pose, s.Ticks)
 			}
 		}
+	}
+}
+
+// TestDrift: on a floor that slips the robot is not where it believes to be (AMIGO-POS-07).
+func TestDrift(t *testing.T) {
+	c := connected(t, Config{World: &world.Map{Slip: 0.2}}, true)
+	c.send(sip.Int(sip.Vel, 200))
+	c.run(10 * time.Second)
+	var truth world.Pose
+	_ = c.r.InWorld(func(w *world.World) error { truth = w.State().Pose; return nil })
+	if believed := c.pose()[0]; truth[0] > 0.95*believed || truth[0] < 0.8*believed {
+		t.Errorf("truly at %.3f m, believes %.3f", truth[0], believed)
 	}
 }

@@ -133,7 +133,7 @@ func (r *Robot) SetBlack(pressed bool) {
 
 // spin makes one wheel turn the robot by 1.5 turns.
 func (r *Robot) spin(wheel int) {
-	r.motion.axes[wheel].travel(r.motion.measured[wheel] + 2*testTurns*float64(r.tune.revCount))
+	r.motion.axes[wheel].travel(r.motion.measured[wheel] + float64(2*testTurns*float64(r.tune.revCount)))
 }
 
 // testSonar fires sonar n alone; after the last one the robot wanders (AMIGO-TST-04, AMIGO-TST-05).
@@ -195,7 +195,7 @@ func (r *Robot) wander() {
 	case r.now-r.panel.since >= showEvery:
 		r.panel.since = r.now
 		trans.run(0)
-		rot.travel(s.measured[1] + 4*quarter)
+		rot.travel(s.measured[1] + float64(r.tune.revCount))
 		r.play(soundset.FirstUser)
 	case min(left, right) >= wanderRoom:
 		trans.run(wanderPace * sip.TicksPerMetre)

@@ -8,7 +8,7 @@ import (
 	"kennel/edge/body/amigobot/soundset"
 )
 
-// reports is what the session has asked for beside standard packets.
+// reports holds the packets that the session has asked for beside standard ones.
 type reports struct {
 	wait     int // cycles to the next standard packet
 	ticks    [2]int32

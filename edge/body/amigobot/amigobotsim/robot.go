@@ -30,7 +30,7 @@ const (
 // Lines are bytes at each port.
 type Lines [Ports][]byte
 
-// Mode is what the robot is busy with.
+// Mode names the robot's activity.
 type Mode uint8
 
 // The modes.
@@ -140,7 +140,7 @@ func New(cfg Config) (*Robot, error) {
 	return r, nil
 }
 
-// boot is what AmigOS does at power-on and reset (AMIGO-FLASH-38).
+// boot does what AmigOS does at power-on and reset (AMIGO-FLASH-38).
 func (r *Robot) boot() {
 	r.mode = Waiting
 	r.params = r.cfg.Memory.Params

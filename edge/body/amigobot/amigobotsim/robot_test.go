@@ -126,7 +126,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestHandshake is what the wait state answers (AMIGO-SYNC-01 to 10): golden bytes of a client that sends arguments with OPEN and CLOSE, and
+// TestHandshake covers the answers of the wait state (AMIGO-SYNC-01 to 10): golden bytes of a client that sends arguments with OPEN and CLOSE, and
 // of one that does not; packets out of order begin again.
 func TestHandshake(t *testing.T) {
 	const (

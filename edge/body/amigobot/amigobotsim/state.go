@@ -28,6 +28,7 @@ type State struct {
 	Digout   byte
 	Testing  int // the sonar under test
 	Stats    Stats
+	Faults   Faults
 	Stepping bool
 }
 
@@ -43,7 +44,7 @@ func (r *Robot) state() State {
 		Time: r.now, Mode: r.mode, Motors: r.motors, Sonar: r.sonar.on, Silent: r.silent, Pose: r.pose, Speed: r.speed, PWM: r.motion.pwm,
 		Stalled: r.motion.stalled, Ticks: r.ticks, Volts: r.power.volts(), Charger: r.power.charger,
 		Warning: r.motors && r.power.charger != NoCharger, Lights: r.lights(), Digout: r.io.out & r.outputs(), Testing: r.panel.phase,
-		Stats: r.stats, Stepping: r.stepping,
+		Stats: r.stats, Faults: r.faults, Stepping: r.stepping,
 	}
 	if r.now < r.sound.until {
 		s.Playing = r.sound.playing

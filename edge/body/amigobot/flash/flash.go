@@ -169,15 +169,6 @@ func (v *Values) Value(k Key) string {
 	return strconv.Itoa(v.Int(k))
 }
 
-// Get returns the value of the parameter with this keyword.
-func (v *Values) Get(keyword string) (string, error) {
-	k, err := Lookup(keyword)
-	if err != nil {
-		return "", err
-	}
-	return v.Value(k), nil
-}
-
 // Set gives a variable a value: a text without quotes, a decimal number, or a hexadecimal one as 0xfa0 (AMIGO-CF-04). It refuses
 // constants (AMIGO-CF-05) and values out of range.
 func (v *Values) Set(keyword, value string) error {

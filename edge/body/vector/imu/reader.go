@@ -21,7 +21,7 @@ type Config struct {
 	// Expected: the robot has the sensors, so that a device that is not there is broken. Without it, one that is there and does not work is.
 	Expected bool
 	Open     func() (Bus, error) // instead of Device, which then only names it
-	// Now is the clock of Step's times; nil: package mono's.
+	// Now is the clock of Step's times; nil: package mono's, which Run needs.
 	Now func() time.Duration
 
 	Hertz uint32     // clock of the bus, at most 10 MHz; 0: 1 MHz (own default)

@@ -189,8 +189,8 @@ func (p *Plant) beginJoint(part int, o *control.Order, r *control.Result) error 
 	return nil
 }
 
-// scale returns how many radians of the lift's joint are one metre of its height, as the mean of the way to an angle: an arm that swings does not raise
-// its end evenly.
+// scale returns how many radians of the lift's joint are one metre of its height, as the mean of the way to an angle: an arm that swings does not
+// raise its end evenly.
 func (p *Plant) scale(i int, to float64) float64 {
 	from := p.cfg.Motion.Joints[i].Stops[0] // where it is after it found its zero
 	if now := &p.now.Joints[i]; now.Calibrated {

@@ -312,7 +312,8 @@ func (p *Plant) compare(m *control.Moment, at time.Duration) {
 	p.compared = at
 	k := &p.known.Motion
 	move, odd := p.odd.Step(between, sense.UnexpectedInput{
-		Turn: k.Rate[2] - k.Bias[2], WantTurn: p.now.Want.W, WantSpeed: p.now.Want.V, OnTreads: k.OffTreads == sense.OnTreads && k.Gyro == sense.GyroCalibrated,
+		Turn: k.Rate[2] - k.Bias[2], WantTurn: p.now.Want.W, WantSpeed: p.now.Want.V,
+		OnTreads: k.OffTreads == sense.OnTreads && k.Gyro == sense.GyroCalibrated,
 	})
 	if odd { // the source has the message and no name of an event: our own
 		e := control.Event{At: m.Now, Name: "robot.unexpected_movement", N: 1, Numbers: [4]int64{1}}
@@ -325,8 +326,9 @@ func (p *Plant) compare(m *control.Moment, at time.Duration) {
 func (p *Plant) watchPower(m *control.Moment, dt time.Duration) {
 	s := &p.sense
 	p.power = p.power.Step(power.KeeperInput{
-		Volts: s.BatteryVolts, OnCharger: s.Power.Has(body.OnCharger), Charging: s.Power.Has(body.Charging), Disconnected: s.Power.Has(body.BatteryDisconnected),
-		BodyCelsius: s.Temperature, CPUCelsius: m.CPU, BelowCritical: s.Power.Has(body.BelowCritical), Imminent: s.Power.Has(body.ShutdownImminent),
+		Volts: s.BatteryVolts, OnCharger: s.Power.Has(body.OnCharger), Charging: s.Power.Has(body.Charging),
+		Disconnected: s.Power.Has(body.BatteryDisconnected), BodyCelsius: s.Temperature, CPUCelsius: m.CPU,
+		BelowCritical: s.Power.Has(body.BelowCritical), Imminent: s.Power.Has(body.ShutdownImminent),
 		Button: p.events.Gesture == sense.PowerOff, GyroFailed: p.known.Motion.Gyro == sense.GyroFailed,
 		Calm: m.Calm, Asleep: m.Sleep.Asleep(),
 	}, dt)

@@ -64,7 +64,8 @@ func TestCalmAndSleep(t *testing.T) {
 		why  uint8
 		want control.Code
 	}{
-		{power.DeepSleep, uint8(power.Sleepy), control.Invalid}, {power.Awake, 0, control.OK}, {power.Awake, 0, control.OK}, {power.PreSleepAnimation, 0, control.OK}, {200, 0, control.Invalid},
+		{power.DeepSleep, uint8(power.Sleepy), control.Invalid}, {power.Awake, 0, control.OK}, {power.Awake, 0, control.OK},
+		{power.PreSleepAnimation, 0, control.OK}, {200, 0, control.Invalid},
 		{power.DeepSleep, 0, control.Invalid}, {power.DeepSleep, uint8(power.Sleepy), control.OK},
 	} {
 		ask(control.Order{Kind: control.Sleep, Owner: alice, Sleep: tc.to, Why: tc.why}, tc.want)
@@ -99,7 +100,8 @@ func TestProcessorsHeat(t *testing.T) {
 		celsius float64
 		want    power.Heat
 		off     power.Off
-	}{{70, power.Cool, power.StayOn}, {85, power.Warm, power.StayOn}, {93, power.Hot, power.StayOn}, {math.NaN(), power.Hot, power.StayOn}, {20, power.Cool, power.StayOn},
+	}{{70, power.Cool, power.StayOn}, {85, power.Warm, power.StayOn}, {93, power.Hot, power.StayOn}, {math.NaN(), power.Hot, power.StayOn},
+		{20, power.Cool, power.StayOn},
 		{96, power.TooHot, power.Clean}, {120, power.Burning, power.Cut}} {
 		if got := told(tc.celsius, 2*time.Second); got != tc.want || r.Power.Shutdown.Off != tc.off || r.Power.Body.Heat != power.Cool {
 			t.Errorf("at %v degrees: %v, %+v, body %v; want %v, %v", tc.celsius, got, r.Power.Shutdown, r.Power.Body.Heat, tc.want, tc.off)

@@ -27,7 +27,8 @@ func (p *Plant) thin() {
 	a, saving := p.allowance()
 	since := s.ProxAt - p.prox.At
 	if !saving || since < 0 || a.ProxEvery > 0 && since >= a.ProxEvery-a.ProxEvery/10 {
-		p.prox = sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt, Signal: s.ProxSignal, Ambient: s.ProxAmbient, Rates: s.ProxSignal > 0 || s.ProxAmbient > 0}
+		p.prox = sense.ProxInput{Metres: s.ProxMetres, At: s.ProxAt, Signal: s.ProxSignal, Ambient: s.ProxAmbient,
+			Rates: s.ProxSignal > 0 || s.ProxAmbient > 0}
 	}
 	s.ProxMetres, s.ProxAt = p.prox.Metres, p.prox.At
 }

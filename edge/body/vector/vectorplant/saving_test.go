@@ -105,7 +105,8 @@ func TestDarkAsleep(t *testing.T) {
 	}
 }
 
-// TestFewerDistances: VEC-PWR-20, VEC-PWR-10: in calm mode, asleep and warm distances count as often as is allowed, and each keeps the time when it was measured.
+// TestFewerDistances: VEC-PWR-20, VEC-PWR-10: in calm mode, asleep and warm distances count as often as is allowed, and each keeps the time when it
+// was measured.
 func TestFewerDistances(t *testing.T) {
 	d := newDesk(t).calibrated()
 	const every, samples = 6 * period, 300 // of the sensor

@@ -27,8 +27,8 @@ import (
 	"kennel/edge/sim/world"
 )
 
-// place is a whole robot's head in simulated time: control loop, real-time loop, driver and the reader of its inertial sensors, over the bytes of a board and of a chip,
-// in a world.
+// place is a whole robot's head in simulated time: control loop, real-time loop, driver and the reader of its inertial sensors, over the bytes of a
+// board and of a chip, in a world.
 type place struct {
 	t     testing.TB
 	sim   *vectorsim.Stepped
@@ -259,9 +259,9 @@ var lies = map[world.Posture]sense.OffTreads{
 	world.OnBack: sense.OnBack, world.OnFace: sense.OnFace, world.OnLeftSide: sense.OnLeftSide, world.OnRightSide: sense.OnRightSide,
 }
 
-// TestFallStops: pushed off a table, every motor is without power within the 80 ms that tell a fall (VEC-IMU-07), one sample and three frames; nothing
-// moves again by itself (VEC-MCT-15). The impact and how it lies are events, and a replay of the recording has the same ones, bit by bit. So it is with the
-// sensors read as seldom as simulated robots do (edge/sim).
+// TestFallStops: pushed off a table, every motor is without power within the 80 ms that tell a fall (VEC-IMU-07), one sample and three frames;
+// nothing moves again by itself (VEC-MCT-15). The impact and how it lies are events, and a replay of the recording has the same ones, bit by bit. So
+// it is with the sensors read as seldom as simulated robots do (edge/sim).
 func TestFallStops(t *testing.T) {
 	for _, rate := range []imu.Rate{imu.Hz200, imu.Hz50} {
 		t.Run(rate.Period().String(), func(t *testing.T) { fallStops(t, rate) })
@@ -356,8 +356,8 @@ func TestHands(t *testing.T) {
 	}
 }
 
-// TestAxesFromEndToEnd: up is +Z whatever the head does, nose down and left turns are positive, in the senses and in the tree (VEC-IMU-02, VEC-IMU-03,
-// GOSTAI-MAP-V-22 to 27).
+// TestAxesFromEndToEnd: up is +Z whatever the head does, nose down and left turns are positive, in the senses and in the tree (VEC-IMU-02,
+// VEC-IMU-03, GOSTAI-MAP-V-22 to 27).
 func TestAxesFromEndToEnd(t *testing.T) {
 	p := newPlace(t, builtin(t, "empty")).calibrated()
 	level := func(what string) {
@@ -424,7 +424,8 @@ func TestUnexpected(t *testing.T) {
 	}
 	p.close()
 
-	p = newPlace(t, &world.Map{Walls: []world.Wall{{From: world.Vec{-1, 0.031}, To: world.Vec{1, 0.031}}, {From: world.Vec{-1, -0.031}, To: world.Vec{1, -0.031}}}}).calibrated()
+	p = newPlace(t, &world.Map{Walls: []world.Wall{{From: world.Vec{-1, 0.031}, To: world.Vec{1, 0.031}},
+		{From: world.Vec{-1, -0.031}, To: world.Vec{1, -0.031}}}}).calibrated()
 	p.claims()
 	p.order(wheelsAt(alice, -0.06, 0.06, 20*time.Second))
 	p.until("treads that turn nothing", func() bool { return p.odd() != nil })
@@ -450,8 +451,8 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// TestSensorsLost: a chip that dies is fault 960 (VEC-IMU-16) and nothing else: what it said is forgotten, the robot drives on by its encoders, and the
-// mended one is believed.
+// TestSensorsLost: a chip that dies is fault 960 (VEC-IMU-16) and nothing else: what it said is forgotten, the robot drives on by its encoders, and
+// the mended one is believed.
 func TestSensorsLost(t *testing.T) {
 	p := newPlace(t, builtin(t, "empty")).calibrated()
 	p.chip.SetFault(vectorsim.IMUSilent, p.now)
@@ -475,12 +476,14 @@ func TestGyroFails(t *testing.T) {
 	p := newPlace(t, builtin(t, "empty"), func(c *Config) { c.Sense.Motion.GyroFail = 2 * time.Second })
 	p.chip.Bend(vectorsim.IMUConfig{GyroBias: [3]float64{0, 1, 0}})
 	p.until("the end", func() bool { return p.rep.Power.Shutdown.Off != power.StayOn })
-	if p.known.Motion.Gyro != sense.GyroFailed || p.rep.Power.Shutdown.Cause != power.GyroNotCalibrating || p.rep.Power.Shutdown.Cause.Fault() != faultcode.ShutdownGyro {
+	if p.known.Motion.Gyro != sense.GyroFailed || p.rep.Power.Shutdown.Cause != power.GyroNotCalibrating ||
+		p.rep.Power.Shutdown.Cause.Fault() != faultcode.ShutdownGyro {
 		t.Errorf("gyro %v, %+v", p.known.Motion.Gyro, p.rep.Power.Shutdown)
 	}
 }
 
-// TestOnInAHand: a robot that is switched on in a hand has no broken gyro: what trembles is the hand, and the accelerometer feels it too (VEC-IMU-16).
+// TestOnInAHand: a robot that is switched on in a hand has no broken gyro: what trembles is the hand, and the accelerometer feels it too
+// (VEC-IMU-16).
 func TestOnInAHand(t *testing.T) {
 	p := newPlace(t, builtin(t, "empty"), func(c *Config) { c.Sense.Motion.GyroFail = 2 * time.Second })
 	p.hand((*world.World).PickUp)

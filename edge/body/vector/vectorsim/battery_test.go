@@ -64,8 +64,9 @@ func (o *owner) step(f *rt.Frame) {
 	before := o.keeper
 	gesture := o.button.Step(f.Now, s.Button, s.Power.Has(body.OnCharger))
 	o.keeper = o.keeper.Step(power.KeeperInput{
-		Volts: s.BatteryVolts, OnCharger: s.Power.Has(body.OnCharger), Charging: s.Power.Has(body.Charging), Disconnected: s.Power.Has(body.BatteryDisconnected),
-		BodyCelsius: s.Temperature, CPUCelsius: o.cpu, BelowCritical: s.Power.Has(body.BelowCritical), Imminent: s.Power.Has(body.ShutdownImminent),
+		Volts: s.BatteryVolts, OnCharger: s.Power.Has(body.OnCharger), Charging: s.Power.Has(body.Charging),
+		Disconnected: s.Power.Has(body.BatteryDisconnected), BodyCelsius: s.Temperature, CPUCelsius: o.cpu,
+		BelowCritical: s.Power.Has(body.BelowCritical), Imminent: s.Power.Has(body.ShutdownImminent),
 		Button: gesture == sense.PowerOff,
 	}, f.DT)
 	k := &o.keeper

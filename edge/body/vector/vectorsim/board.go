@@ -185,7 +185,8 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 	if !alive {
 		return out, errBattery
 	}
-	b.data.Seq += uint32(periods)
+	b.data.Seq++
+	b.skip(uint64(periods - 1))
 	if b.stalled > 0 { // neither hears nor speaks, and the motors go on
 		b.stalled = max(0, b.stalled-periods)
 		return out, nil
@@ -230,6 +231,14 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 		}
 	}
 	return out, nil
+}
+
+// skip numbers the frames of periods in which the board sent none: numbers follow the clock, which runs on. While the encoders sleep nothing moves and
+// nothing is forgotten, so no number is left out: to a head a gap would be a lost frame, which may have told of a hand (VEC-BODY-24).
+func (b *Board) skip(periods uint64) {
+	if !b.world.encodersOff() {
+		b.data.Seq += uint32(periods)
+	}
 }
 
 // dark lets a period pass without power and appends what is on the line all the same: noise.

@@ -420,6 +420,14 @@ func TestALateBoardSkipsFrames(t *testing.T) {
 	if after.Seq != before.Seq+11 || b.State().Skipped != 9 {
 		t.Errorf("frame %d follows %d, %d skipped; want 11 further and 9", after.Seq, before.Seq, b.State().Skipped)
 	}
+
+	asleep := b.drive(3*second, spine.HeadData{}) // a gap would be a lost frame, which may have told of a hand (VEC-BODY-24)
+	if _, err := b.tick(3, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if next := b.drive(1, spine.HeadData{}); asleep.Status&spine.EncodersOff == 0 || next.Seq != asleep.Seq+2 {
+		t.Errorf("frame %d follows %d with status %04b; want 2 further while the encoders sleep", next.Seq, asleep.Seq, asleep.Status)
+	}
 }
 
 func TestBrownOutAndStall(t *testing.T) {

@@ -50,7 +50,7 @@ const (
 // outside is where that comes from in a robot that lives, an order and two float64, or nothing; a replay has none.
 type outside func() []byte
 
-func nobody() []byte { return nil }
+func silent() []byte { return nil }
 
 // The orders.
 const (
@@ -261,12 +261,13 @@ func live(t testing.TB, seed uint64, d time.Duration) []byte {
 func replay(t testing.TB, recording io.Reader) (rt.Replayed, uint64) {
 	t.Helper()
 	moved := uint64(0)
-	done, err := rt.Replay(recording, rt.Config{}, func(tape *rt.Tape, _ body.Description) []rt.Task { return tasks(t, tape, nobody) }, func(s *rt.Snapshot) {
-		var act vector.Act
-		if act.Unpack(&s.Act); act.Motors != [4]float64{} {
-			moved++
-		}
-	})
+	done, err := rt.Replay(recording, rt.Config{}, func(tape *rt.Tape, _ body.Description) []rt.Task { return tasks(t, tape, silent) },
+		func(s *rt.Snapshot) {
+			var act vector.Act
+			if act.Unpack(&s.Act); act.Motors != [4]float64{} {
+				moved++
+			}
+		})
 	if err != nil || done.Cut != nil {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -310,7 +311,8 @@ func TestRunsAreTheSameOnEveryProcessor(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(file, b.Bytes(), 0o644), os.WriteFile(sums, []byte(got+"\n"), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(file, b.Bytes(), 0o644),
+			os.WriteFile(sums, []byte(got+"\n"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -331,6 +333,6 @@ func TestRunsAreTheSameOnEveryProcessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != strings.TrimSpace(string(want)) {
-		t.Errorf("30 s lived here have the sum %s, want %s (-update writes it anew, on amd64)", got, want)
+		t.Errorf("30 s lived here have the sum %s, want %s (-update writes it again, on amd64)", got, want)
 	}
 }

@@ -93,7 +93,7 @@ func (b *Board) turn(due time.Duration, frozen uint64) {
 	defer b.mu.Unlock()
 	b.turned = due
 	b.state.Frozen += frozen
-	b.data.Seq += uint32(frozen) // frames are numbered by the clock, which runs on
+	b.skip(frozen)
 }
 
 func (b *Board) overrun() {

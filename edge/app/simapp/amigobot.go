@@ -1,0 +1,354 @@
+package simapp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/edge/body/amigobot/amigobotsim"
+	"kennel/edge/body/amigobot/flash"
+	"kennel/edge/body/amigobot/sysmode"
+	"kennel/edge/sim/uart"
+	"kennel/infra/cli"
+	"kennel/infra/durable"
+)
+
+func amigobotCommand() *cobra.Command {
+	var o struct {
+		cfg                                   amigobotsim.Config
+		listen, pty, socket, system, aux2     string
+		where, state, version, sounds, serial string
+		set                                   []string
+		faults                                amigobotsim.Faults
+		modem, hand                           bool
+		volume                                float64
+	}
+	cmd := &cobra.Command{
+		Use:   "amigobot",
+		Short: "Run a simulated AmigoBot, for any client program",
+		Long: `Run a simulated AmigoBot with AmigOS. Clients reach its Control port at a TCP address (-listen), a pseudo-terminal (-pty) or a Unix socket
+(-socket), one client at a time; it answers byte for byte as the robot does. Client programs made with ARIA look for a robot at TCP port 8101.
+
+With -hand the program reads what a hand does to the robot from standard input, one command a line: the command "help" lists them. With -state the
+robot keeps its FLASH memory in a folder: parameters, sounds and program, as the tools of robotkit amigo store them.`,
+		Example: `  robotsim amigobot -listen localhost:8101
+  robotsim amigobot -pty /tmp/ttyS0 -world room -seed 7
+  robotsim amigobot -listen :8101 -system /tmp/amigo.system -state ./amigo -hand
+  robotsim amigobot -listen :8101 -set SInfoCycle=1 -set Name=Rover -loss 0.05`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			out := cmd.OutOrStdout()
+			if !(o.volume >= 0 && o.volume <= 1) {
+				return cli.Usage("-volume %v: want 0 to 1", o.volume)
+			}
+			ends := []end{{"-listen", o.listen, lineTCP}, {"-pty", o.pty, linePTY}, {"-socket", o.socket, lineSocket}}
+			if ends = slices.DeleteFunc(ends, func(e end) bool { return e.where == "" }); len(ends) != 1 {
+				return cli.Usage("want -listen ADDRESS, -pty FILE or -socket FILE, one of them")
+			}
+			ends = append(ends, end{"-system", o.system, lineAt}, end{"-aux2", o.aux2, lineAt}) // in the order of the ports
+			if o.cfg.World, err = readWorld(o.where); err != nil {
+				return err
+			}
+			var store *os.Root
+			if o.state != "" {
+				if err := os.MkdirAll(o.state, 0o755); err != nil {
+					return fmt.Errorf("-state: %w", err)
+				}
+				if store, err = os.OpenRoot(o.state); err != nil {
+					return fmt.Errorf("-state: %w", err)
+				}
+				defer store.Close() // files are synced when they are written
+			}
+			if o.cfg.Memory, err = openMemory(o.version, o.serial, o.set, store); err != nil {
+				return err
+			}
+			o.cfg.OnStore = func() {
+				if err := storeMemory(store, o.cfg.Memory); err != nil {
+					fmt.Fprintln(cmd.ErrOrStderr(), "-state:", err)
+				}
+			}
+			o.cfg.OnSound = func(s amigobotsim.Sound) {
+				if err := tellSound(out, o.sounds, o.volume, s); err != nil {
+					fmt.Fprintln(cmd.ErrOrStderr(), "-sounds:", err)
+				}
+			}
+			if err := o.cfg.Validate(); err != nil {
+				return cli.Usage("%w", err)
+			}
+			var lines [amigobotsim.Ports]uart.Line
+			for port, e := range ends {
+				if e.where == "" {
+					continue
+				}
+				line, at, shut, err := e.open(e.flag, e.where)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = shut() }() // nothing waits in it
+				lines[port] = line
+				fmt.Fprintf(out, "%s: %s\n", e.flag, at)
+			}
+			if o.modem {
+				lines[amigobotsim.Control] = amigobotsim.NewModem().On(lines[amigobotsim.Control])
+			}
+			robot, err := amigobotsim.New(o.cfg)
+			if err != nil {
+				return err
+			}
+			robot.SetFaults(o.faults)
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			if o.hand {
+				go hands(ctx, cmd.InOrStdin(), out, robot)
+			}
+			return robot.Run(ctx, lines)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "", "TCP address of the Control port, such as localhost:8101; port 0 takes a free one")
+	f.StringVar(&o.pty, "pty", "", "file that becomes a link to a pseudo-terminal, the Control port")
+	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket, the Control port")
+	f.StringVar(&o.system, "system", "", "TCP address, or file that becomes a Unix socket, of the System port, which is also AUX1")
+	f.StringVar(&o.aux2, "aux2", "", "TCP address, or file that becomes a Unix socket, of the AUX2 port")
+	f.StringVar(&o.where, "world", "", worldUsage)
+	f.StringVar(&o.state, "state", "", "folder in which the robot keeps its FLASH memory (default: it forgets)")
+	f.StringVar(&o.version, "version", "1.3", "version of AmigOS: 1.0, 1.2 or 1.3")
+	f.StringVar(&o.serial, "serial", "", "serial number (default SIM00001)")
+	f.StringArrayVar(&o.set, "set", nil, "FLASH parameter, as KEYWORD=VALUE; repeat it for others")
+	f.StringVar(&o.cfg.Profile, "profile", "amigo", fmt.Sprintf("build of the robot, one of %v", amigobotsim.Profiles()))
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides noise and all else that is random")
+	f.Float64Var(&o.cfg.Volts, "volts", 13, "battery, 10 to 13.8")
+	f.Float64Var(&o.cfg.SonarNoise, "sonar-noise", 0.01, "standard deviation of sonar ranges, as a share of them")
+	f.Float64Var(&o.cfg.SonarGain, "sonar-gain", 0.5, "gain screw of the sonars, above 0 to 1: below 0.5 they hear less far, above it they hear carpet")
+	f.BoolVar(&o.cfg.Lossy, "lossy", false, "the server takes one command each 10 ms and drops what comes faster")
+	f.BoolVar(&o.cfg.Throttle, "throttle", false, "the Control port is as slow as the parameter HostBaud says")
+	f.BoolVar(&o.modem, "modem", false, "the Control port is behind a pair of radio modems: say WMS2 to link")
+	f.Float64Var(&o.faults.Loss, "loss", 0, "share of packets that are lost each way, 0 to 1")
+	f.DurationVar(&o.faults.Delay, "delay", 0, "of bytes at the Control port, each way")
+	f.Float64Var(&o.faults.Range, "range", 0, "metres from the start beyond which the radio loses everything; 0: none")
+	f.StringVar(&o.sounds, "sounds", "", "folder to which each sound is written as a WAV file when it is played")
+	f.Float64Var(&o.volume, "volume", 1, "of those files, 0 to 1")
+	f.BoolVar(&o.hand, "hand", false, "read what a hand does to the robot from standard input; help lists the commands")
+	return cmd
+}
+
+// end is the other end of one of the robot's ports: what flag asks for at where. open returns the line, where it is, and what ends it.
+type end struct {
+	flag, where string
+	open        func(flag, where string) (line uart.Line, at string, shut func() error, err error)
+}
+
+// lineAt opens a line at a TCP address or a file.
+func lineAt(flag, where string) (uart.Line, string, func() error, error) {
+	if _, _, err := net.SplitHostPort(where); err == nil {
+		return lineTCP(flag, where)
+	}
+	return lineSocket(flag, where)
+}
+
+func lineTCP(flag, addr string) (uart.Line, string, func() error, error) {
+	s, at, err := uart.ListenTCP(addr)
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return s, "tcp:" + at.String(), s.Close, nil
+}
+
+func lineSocket(flag, path string) (uart.Line, string, func() error, error) {
+	s, err := listenSocket(flag, path)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return s, path, s.Close, nil
+}
+
+func linePTY(flag, link string) (uart.Line, string, func() error, error) {
+	pty, err := uart.OpenPTY()
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	wire, err := uart.NewWire(pty.Master)
+	if err == nil {
+		err = pointTo(flag, link, pty.SlavePath)
+	}
+	if err != nil {
+		return nil, "", nil, errors.Join(err, pty.Close())
+	}
+	return wire, link + " is " + pty.SlavePath, func() error { return errors.Join(os.Remove(link), pty.Close()) }, nil
+}
+
+// The files of a -state folder.
+const (
+	paramsFile  = "parameters.bin"
+	soundsFile  = "sounds.bin"
+	programFile = "program.bin"
+)
+
+// openMemory returns the FLASH of a robot: a new one, or the one that store keeps. Parameters of the command line win.
+func openMemory(version, serial string, set []string, store *os.Root) (*sysmode.Memory, error) {
+	m := amigobotsim.NewMemory(version)
+	if store != nil {
+		if err := loadMemory(store, m); err != nil {
+			return nil, fmt.Errorf("-state: %w", err)
+		}
+	}
+	if serial != "" {
+		if err := m.Params.SetSerial(serial); err != nil {
+			return nil, cli.Usage("-serial: %w", err)
+		}
+	}
+	for _, s := range set {
+		keyword, value, _ := strings.Cut(s, "=")
+		if err := m.Params.Set(keyword, value); err != nil {
+			return nil, cli.Usage("-set: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func loadMemory(store *os.Root, m *sysmode.Memory) error {
+	b, err := store.ReadFile(paramsFile)
+	if err == nil {
+		m.Params, err = flash.ParseImage(b)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", paramsFile, err)
+	}
+	for name, region := range map[string][]byte{soundsFile: m.Sounds, programFile: m.Program} {
+		b, err := store.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		copy(region, b)
+	}
+	return nil
+}
+
+func storeMemory(store *os.Root, m *sysmode.Memory) error {
+	if store == nil {
+		return nil
+	}
+	for name, b := range map[string][]byte{paramsFile: flash.AppendImage(nil, &m.Params), soundsFile: m.Sounds, programFile: m.Program} {
+		if err := durable.Write(store, name, b, 0o644, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellSound tells of a sound, and writes it to folder at the volume, if that is not "" (AMIGO-SND-07).
+func tellSound(out io.Writer, folder string, volume float64, s amigobotsim.Sound) error {
+	if s.Number == 0 {
+		fmt.Fprintf(out, "sound: tones % x\n", s.Tones)
+		return nil
+	}
+	fmt.Fprintf(out, "sound %d: %s\n", s.Number, s.Name)
+	if folder == "" {
+		return nil
+	}
+	s.Samples = slices.Clone(s.Samples)
+	for i, v := range s.Samples {
+		s.Samples[i] = byte(128 + (float64(v)-128)*volume)
+	}
+	return os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.wav", s.Number)), s.WAV(), 0o644)
+}
+
+// deed is something that a hand does to the robot.
+type deed struct {
+	usage string
+	do    func(r *amigobotsim.Robot, args []float64)
+	least int // arguments
+}
+
+// deeds are what a hand can do (AMIGO-SIM-06).
+var deeds = map[string]deed{
+	"on":      {"switch the power on", func(r *amigobotsim.Robot, _ []float64) { r.SetPower(true) }, 0},
+	"off":     {"switch the power off", func(r *amigobotsim.Robot, _ []float64) { r.SetPower(false) }, 0},
+	"reset":   {"press and release the red button", func(r *amigobotsim.Robot, _ []float64) { r.SetReset(true); r.SetReset(false) }, 0},
+	"black":   {"press and release the black button", func(r *amigobotsim.Robot, _ []float64) { r.SetBlack(true); r.SetBlack(false) }, 0},
+	"dip":     {"let the supply dip, which resets the controller", func(r *amigobotsim.Robot, _ []float64) { r.BrownOut() }, 0},
+	"resume":  {"end single-stepping", func(r *amigobotsim.Robot, _ []float64) { r.Resume() }, 0},
+	"volts":   {"VOLTS: charge the battery to a voltage", func(r *amigobotsim.Robot, a []float64) { r.SetVolts(a[0]) }, 1},
+	"charger": {"0, 1 or 2: none, the standard or the fast one", func(r *amigobotsim.Robot, a []float64) { r.SetCharger(charger(a[0])) }, 1},
+	"digital": {"BITS: levels at the digital inputs", func(r *amigobotsim.Robot, a []float64) { r.SetDigital(byte(int(a[0]))) }, 1},
+	"analog":  {"PORT VOLTS: voltage at an analog port", func(r *amigobotsim.Robot, a []float64) { r.SetAnalog(int(a[0]), a[1]) }, 2},
+	"drag":    {"LEFT RIGHT: load of the wheels, as shares of the motors' power", func(r *amigobotsim.Robot, a []float64) { r.SetDrag(a[0], a[1]) }, 2},
+	"hold": {"LEFT RIGHT: 1 holds a wheel, 0 lets it go", func(r *amigobotsim.Robot, a []float64) {
+		f := r.State().Faults
+		f.Blocked = [2]bool{a[0] != 0, a[1] != 0}
+		r.SetFaults(f)
+	}, 2},
+	"system": {"hold the black button through a reset: System mode", func(r *amigobotsim.Robot, _ []float64) {
+		r.SetBlack(true)
+		r.SetReset(true)
+		r.SetReset(false)
+		r.SetBlack(false)
+	}, 0},
+}
+
+func charger(n float64) amigobotsim.Charger {
+	return amigobotsim.Charger(min(max(n, 0), float64(amigobotsim.FastCharger)))
+}
+
+// hands does what the lines of in say, until in ends.
+func hands(ctx context.Context, in io.Reader, out io.Writer, r *amigobotsim.Robot) {
+	for lines := bufio.NewScanner(in); ctx.Err() == nil && lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 {
+			continue
+		}
+		if err := act(out, r, words[0], words[1:]); err != nil {
+			fmt.Fprintln(out, "error:", err)
+		}
+	}
+}
+
+func act(out io.Writer, r *amigobotsim.Robot, name string, words []string) error {
+	switch name {
+	case "help":
+		for _, name := range slices.Sorted(maps.Keys(deeds)) {
+			fmt.Fprintf(out, "%-8s %s\n", name, deeds[name].usage)
+		}
+		fmt.Fprintf(out, "%-8s %s\n", "state", "show the robot")
+		return nil
+	case "state":
+		s := r.State()
+		fmt.Fprintf(out, "%v: motors %t, sonar %t, %.1f V, x %.3f m, y %.3f m, heading %.1f deg, wheels %.3f and %.3f m/s, lights %+v, up %v\n",
+			s.Mode, s.Motors, s.Sonar, s.Volts, s.Pose[0], s.Pose[1], s.Pose[2]*180/math.Pi, s.Speed[0], s.Speed[1], s.Lights,
+			s.Time.Round(time.Second))
+		return nil
+	}
+	d, ok := deeds[name]
+	if !ok {
+		return fmt.Errorf("%.40q: want one of %v, help or state", name, slices.Sorted(maps.Keys(deeds)))
+	}
+	if len(words) != d.least {
+		return fmt.Errorf("%s takes %d numbers, got %d: %s", name, d.least, len(words), d.usage)
+	}
+	args := make([]float64, len(words))
+	for i, w := range words {
+		n, err := strconv.ParseInt(w, 0, 32)
+		if args[i] = float64(n); err != nil {
+			if args[i], err = strconv.ParseFloat(w, 64); err != nil {
+				return fmt.Errorf("%s %.40q: want a number", name, w)
+			}
+		}
+	}
+	d.do(r, args)
+	fmt.Fprintf(out, "%s: %v\n", name, r.State().Mode)
+	return nil
+}
