@@ -386,10 +386,10 @@ func (w *World) rays(p *pen, v view) {
 		if !(ray.Range > 0) {
 			kind, to = "beam none", from+blindRay
 		}
-		at := func(far float64) string { return coord(far*cos*v.each) + " " + coord(-far*sin*v.each) }
+		at := func(far float64) string { return coord(far*cos*v.each) + " " + coord(0-far*sin*v.each) }
 		p.put(`<path class="`, kind, `" d="M`, at(from), `L`, at(to), `"/>`)
 		if ray.Range > 0 {
-			p.put(`<circle class="hit" cx="`, coord(to*cos*v.each), `" cy="`, coord(-to*sin*v.each), `" r="`, short(beamEnd(v)), `"/>`)
+			p.put(`<circle class="hit" cx="`, coord(to*cos*v.each), `" cy="`, coord(0-to*sin*v.each), `" r="`, short(beamEnd(v)), `"/>`)
 		}
 	}
 }
