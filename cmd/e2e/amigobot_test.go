@@ -15,7 +15,7 @@ import (
 // TestAmigobot: another species of robot at the same cloud. It is itself, shows its sonars and ends a way where it was sent (GOSTAI-OPEN-11: 2 cm or
 // 5 %); its parameters are stored in System mode (AMIGO-CF-10), in which it is silent; after the reset it is well again, and stands until it is asked.
 func TestAmigobot(t *testing.T) {
-	h := newHouse(t, "-robots", "vector:0,amigobot:1")
+	h := newHouse(t, "-robots", "vector:0,amigobot:1", "-robot-env", "KENNEL_FLUSH_MS=200")
 	h.start()
 	things := h.awaitPresent(1)
 	if !slices.Equal(things, []string{"amigo:00e20100"}) {

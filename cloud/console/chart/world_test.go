@@ -77,7 +77,7 @@ func TestWorld(t *testing.T) {
 	}
 }
 
-// TestRays: what a sensor measures that looks aside begins at the outline of the body, at its bearing; a body that is a disc is drawn as one, and its
+// TestRays: what a sensor measures that looks aside begins within the outline of the body, at its bearing; a body that is a disc is drawn as one, and its
 // close-up is large enough for it.
 func TestRays(t *testing.T) {
 	w := table()
@@ -87,8 +87,8 @@ func TestRays(t *testing.T) {
 		body        live.Body
 		ahead, left float64 // where its rays begin
 	}{
-		{"a box", live.Body{Nose: 0.05, Tail: 0.06, Width: 0.06}, 0.05, 0.03},
-		{"a disc", live.Body{Nose: 0.18, Tail: 0.18, Width: 0.36}, 0.18, 0.18},
+		{"a box", live.Body{Nose: 0.05, Tail: 0.06, Width: 0.06}, inside * 0.05, inside * 0.03},
+		{"a disc", live.Body{Nose: 0.18, Tail: 0.18, Width: 0.36}, inside * 0.18, inside * 0.18},
 	} {
 		w.Map.Body = tt.body
 		for _, v := range []view{w.all(), w.near()} {

@@ -99,6 +99,9 @@ func (v *Vitals) Handle(m corelink.Message) {
 func (v *Vitals) takeState(s corelink.State) {
 	prev := v.state
 	v.state, v.at = s, time.Now()
+	if prev.Link != s.Link {
+		v.changed()
+	}
 	if !s.Link {
 		return
 	}
