@@ -65,7 +65,7 @@ func (c *companion) home(ctx context.Context, _ *http.Request, s said) (string, 
 	forms := []string{"claim"}
 	for _, o := range offers {
 		if !o.Mine {
-			x := offerView{o, kind(o.Thing.Species()), offerForm(o.ID)}
+			x := offerView{o, o.Thing.Species().Name(), offerForm(o.ID)}
 			v.Offers, forms = append(v.Offers, x), append(forms, x.Form)
 		}
 	}
@@ -81,7 +81,7 @@ func (c *companion) home(ctx context.Context, _ *http.Request, s said) (string, 
 }
 
 func (c *companion) newRobot(ctx context.Context, t owner.Tenure, offers []owner.Offer) (robotView, error) {
-	v := robotView{Tenure: t, Kind: kind(t.Thing.Species()), Serial: t.Thing.Serial(), How: how[t.How]}
+	v := robotView{Tenure: t, Kind: t.Thing.Species().Name(), Serial: t.Thing.Serial(), How: how[t.How]}
 	if v.Title = t.Name; v.Title == "" {
 		v.Title = "Your " + v.Kind
 	}

@@ -41,6 +41,7 @@ type settings struct {
 	Clock24    bool
 	Metric     bool
 	Fahrenheit bool
+	Eyeless    bool // it has no eyes to choose a colour for, and no button that wakes it
 }
 
 const ownEyes = -1
@@ -103,6 +104,7 @@ func readSettings(doc string) settings {
 	get("dist_is_metric", &s.Metric)
 	get("temp_is_fahrenheit", &s.Fahrenheit)
 	s.Alexa = alexa == 1
+	s.Eyeless = len(is) > 0 && is["eye_color"] == nil && is["custom_eye_color"] == nil && is["button_wakeword"] == nil
 	s.Hue, s.Saturation = int(math.Round(own.Hue*360)), int(math.Round(own.Saturation*100))
 	switch {
 	case own.Enabled:
@@ -347,12 +349,15 @@ func wanted(v url.Values) (map[string]json.RawMessage, error) {
 		if err != nil || n < 0 || n >= len(volumes) {
 			return nil, errs.New(errs.Invalid, "choose how loud it is")
 		}
+		put("master_volume", n)
+		put("locale", v.Get("locale"))
+		if !v.Has("button") {
+			return out, nil // the robot has none
+		}
 		button, err := one("button", "what its button does", "vector", "alexa")
 		if err != nil {
 			return nil, err
 		}
-		put("master_volume", n)
-		put("locale", v.Get("locale"))
 		put("button_wakeword", map[string]int{"vector": 0, "alexa": 1}[button])
 	case "home":
 		zone, err := zones.Find(v.Get("zone"))

@@ -27,11 +27,12 @@ func TestSettingsAreRead(t *testing.T) {
 	with := func(f func(*settings)) settings { s := first; f(&s); return s }
 	for doc, want := range map[string]settings{
 		``: first, `[]`: first, `{}`: first, jdocs.DefaultRobotSettings().JSON: first,
-		`{"eye_color":"SINGULARITY_SAPPHIRE","master_volume":"mute"}`:                 with(func(s *settings) { s.Eyes, s.Volume = 4, 0 }),
-		`{"eye_color":99,"master_volume":{},"locale":7,"time_zone":null}`:             first,
-		`{"custom_eye_color":{"enabled":true,"hue":0.5,"saturation":0.25}}`:           with(func(s *settings) { s.Eyes, s.Hue, s.Saturation = ownEyes, 180, 25 }),
-		`{"custom_eye_color":{"enabled":false,"hue":0,"saturation":0}}`:               first,
-		`{"custom_eye_color":{"enabled":true,"hue":7}}`:                               first,
+		`{"eye_color":"SINGULARITY_SAPPHIRE","master_volume":"mute"}`:       with(func(s *settings) { s.Eyes, s.Volume = 4, 0 }),
+		`{"eye_color":99,"master_volume":{},"locale":7,"time_zone":null}`:   first,
+		`{"custom_eye_color":{"enabled":true,"hue":0.5,"saturation":0.25}}`: with(func(s *settings) { s.Eyes, s.Hue, s.Saturation = ownEyes, 180, 25 }),
+		`{"custom_eye_color":{"enabled":false,"hue":0,"saturation":0}}`:     first,
+		`{"custom_eye_color":{"enabled":true,"hue":7}}`:                     first,
+		`{"locale":"fr-FR"}`: with(func(s *settings) { s.Locale, s.Eyeless = "fr-FR", true }),
 		`{"button_wakeword":1,"clock_24_hour":true,"dist_is_metric":true,"more":[1]}`: with(func(s *settings) { s.Alexa, s.Clock24, s.Metric = true, true, true }),
 	} {
 		if got := readSettings(doc); got != want {

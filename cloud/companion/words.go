@@ -1,11 +1,9 @@
 package companion
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 )
@@ -71,10 +69,6 @@ func newState(t registry.Thing, now time.Time) state {
 	}
 	return s
 }
-
-var kinds = map[thing.Species]string{thing.Vector: "Vector", thing.AmigoBot: "AmigoBot", thing.Pleo: "Pleo", thing.AIBO: "AIBO"}
-
-func kind(s thing.Species) string { return cmp.Or(kinds[s], "robot") }
 
 // how says how a robot came to its owner.
 var how = map[string]string{

@@ -222,6 +222,7 @@ var docTitles = map[jdocs.Name][2]string{
 	jdocs.RobotSettings:      {"Settings", "What its owner chose."},
 	jdocs.RobotLifetimeStats: {"Statistics", "What it counted in its life."},
 	jdocs.AppTokens:          {"App tokens", "Which apps may talk to it; hashes only."},
+	"amigo.Parameters":       {"Parameters", "What its body stores itself; it takes changes in System mode."},
 }
 
 // settings is the page of a robot's documents.
