@@ -83,7 +83,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 	}
 	t.Run("by the boot-loader", func(t *testing.T) {
 		b := newBench(t)
-		b.board.SetFlashFaults(vectorsim.FlashFaults{EraseRefused: 9})
+		b.board.SetFlashFaults(vectorsim.FlashFaults{EraseRefused: 10})
 		b.install(vectorsim.Image("2.2.0-test", 4900, 7))
 		b.powerOn()
 		p := b.start(nil, "-device", b.device)
