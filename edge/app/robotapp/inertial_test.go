@@ -41,6 +41,7 @@ func (b *bench) sensors(path string) *vectorsim.IMU {
 // TestInertialSensors: a robot with a chip where its root has it knows how it stands; a chip that dies is fault 960 while it is dead (VEC-IMU-16), and
 // the robot runs on.
 func TestInertialSensors(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	chip := b.sensors(filepath.Join(b.root, imu.DefaultDevice))
 	b.powerOn()
@@ -99,6 +100,7 @@ func TestInertialSensors(t *testing.T) {
 
 // TestNamedSensorsAreExpected: sensors that were named and are not there are a fault; they are found when they come.
 func TestNamedSensorsAreExpected(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	path := filepath.Join(t.TempDir(), "imu.sock")
 	b.powerOn()
@@ -111,6 +113,7 @@ func TestNamedSensorsAreExpected(t *testing.T) {
 
 // TestSenses: what touch, cliff sensors, range finder and button say comes to each peer that listens, and none of it is missed (VEC-IO-02, 12, 20, 24).
 func TestSenses(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	b.start(nil, "-device", b.device)

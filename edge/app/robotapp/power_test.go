@@ -19,6 +19,7 @@ import (
 
 // TestPower: the keeper's part of the story, what peers can ask of it, and how each run ended (VEC-PWR-04, 20, 24, 30 to 32, 42).
 func TestPower(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	p := b.start(nil, "-device", b.device)
@@ -90,6 +91,7 @@ func TestPower(t *testing.T) {
 
 // TestRecoveryBoot: VEC-BOOT-07: robotd drives the body of a robot whose user data nobody can open.
 func TestRecoveryBoot(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	data, line := filepath.Join(b.root, "data"), filepath.Join(b.root, bootparam.File)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(line), 0o755), os.WriteFile(line, []byte("anki.unbrick=1\n"), 0o644), os.WriteFile(data, []byte("kept"), 0o600)); err != nil {
@@ -112,6 +114,7 @@ func TestRecoveryBoot(t *testing.T) {
 // TestLittleLeft: VEC-PWR-07, VEC-PWR-22: what the robot may not use any more has no power, on the board too; who takes the treads has
 // the sensors back.
 func TestLittleLeft(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.board.SetVolts(3.42)
 	b.powerOn()

@@ -17,6 +17,7 @@ import (
 // TestToy: a species costs its own package and one line of wiring (GOSTAI-OPEN-01): an order of a peer reaches the set-points of a body of three
 // servos that answers each 100 ms, and its tree reads where they are. Slow as it is, it has power: no step of the loop is stale.
 func TestToy(t *testing.T) {
+	t.Parallel()
 	b := &bench{t: t, root: t.TempDir()}
 	var setPoints, out syncBuffer
 	toy := Named{"toy", Kind{Device: "none", Model: toysim.Model, Open: func(context.Context, string) (body.Body, error) { return toysim.Open(&setPoints), nil }}}
