@@ -47,7 +47,7 @@ func TestInertialSensors(t *testing.T) {
 	b.powerOn()
 	p := b.start(nil, "-device", b.device)
 	c := b.peer()
-	await(c, "state", linked)
+	await(c, "calibration", calibrated)
 	// A late loop misses frames of a body whose encoders sleep, and with them the angle of the head that the sensors are in: it looks for its zero again.
 	if r := c.ask(func(n uint32) corelink.Message {
 		return &corelink.Claim{Request: n, Devices: []string{"headPitch"}, Priority: 50}
