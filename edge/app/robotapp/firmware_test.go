@@ -167,7 +167,8 @@ func TestStartIsChecked(t *testing.T) {
 	}
 	wantStart(b, "socket recorder core supervisor last_end hold firmware_file factory body first_frame")
 
-	cold := corelink.State{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891, Power: uint16(body.BelowCritical | body.ShutdownImminent | body.Overheated)}
+	cold := corelink.State{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891,
+		Power: uint16(body.BelowCritical | body.ShutdownImminent | body.Overheated)}
 	want := []string{"battery below its critical voltage: 3.21 V", "the body is about to cut the power", "overheated: 51 degrees Celsius", "fault 891: " + faultcode.Code(891).Text()}
 	if got := startProblems(&cold); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -345,7 +345,8 @@ func testRobotd(t *testing.T, b *bench) {
 		t.Errorf("state %+v", s)
 	}
 	l := await(c, "loop statistics", func(l *corelink.LoopStats) bool { return l.Steps > 400 && l.Lateness.P50 > 0 })
-	if l.PeriodUS < 5000 || l.PeriodUS > 5250 || l.StepTime.P50 > 2000 || l.Peers != 1 || len(l.Tasks) != 1 || l.Tasks[0].Name != "control" || l.Tasks[0].Runs == 0 || l.FIFO {
+	if l.PeriodUS < 5000 || l.PeriodUS > 5250 || l.StepTime.P50 > 2000 || l.Peers != 1 ||
+		len(l.Tasks) != 1 || l.Tasks[0].Name != "control" || l.Tasks[0].Runs == 0 || l.FIFO {
 		t.Errorf("loop %+v", l)
 	}
 	await(c, "link statistics", func(l *corelink.LinkStats) bool { return l.Frames > 100 })
@@ -563,7 +564,8 @@ func TestDeviceModel(t *testing.T) {
 	}
 	_, was := c.look().value("wheelL.turn")
 	_, end, from := c.over("robot.go(0.1)")
-	if moved := math.Hypot(end.X-from.X, end.Y-from.Y); end.Outcome != "done" || math.Abs(moved-0.1) > 0.01 || math.Abs(end.Moved-moved) > 0.005 || end.Of != 0.1 || end.Unit != "m" {
+	if moved := math.Hypot(end.X-from.X, end.Y-from.Y); end.Outcome != "done" || math.Abs(moved-0.1) > 0.01 ||
+		math.Abs(end.Moved-moved) > 0.005 || end.Of != 0.1 || end.Unit != "m" {
 		t.Fatalf("ended %+v after %v m, want done after 0.1", end, moved)
 	}
 	_, is := c.look().value("wheelL.turn") // those that were stopped are in it too
@@ -614,7 +616,8 @@ func TestDeviceModel(t *testing.T) {
 		least        time.Duration
 	}{{"headPitch = 0.3 time:1.2", "", 1200 * time.Millisecond}, {"headPitch = -0.5 time:1ms", "time:1ms is too short", 300 * time.Millisecond}} {
 		began := time.Now()
-		if r, end, _ := c.over(tc.line); !strings.HasPrefix(r.Detail, tc.detail) || (r.Detail == "") != (tc.detail == "") || end.Outcome != "done" || time.Since(began) < tc.least {
+		if r, end, _ := c.over(tc.line); !strings.HasPrefix(r.Detail, tc.detail) || (r.Detail == "") != (tc.detail == "") || end.Outcome != "done" ||
+			time.Since(began) < tc.least {
 			t.Errorf("%s: %+v, %+v after %v", tc.line, r, end, time.Since(began))
 		}
 	}
