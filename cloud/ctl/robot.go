@@ -173,8 +173,8 @@ func (a *app) robotDrive() *cobra.Command {
 		Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds", Args: cobra.MinimumNArgs(2),
 		Long: "Drive a robot. It begins within " + wire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
 			wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ").\n\n" +
-			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the right, as robot.turn); left=RAD/S right=RAD/S (the speeds of\n" +
-			"the wheels); head=RADIANS (positive: nose down); lift=METRES above the ground. speed is in metres or radians a second.\n" +
+			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the right, as robot.turn); left=RAD/S right=RAD/S (the\n" +
+			"speeds of the wheels); head=RADIANS (positive: nose down); lift=METRES above the ground. speed is in metres or radians a second.\n" +
 			"Each is short for a line of kennelctl robot do, such as robot.go(METRES).\n\n" + robotWaits +
 			"It is refused where another program drives, at a cliff, in the air, while halted or held; its answer says so.",
 		Example: "  kennelctl robot drive vic:00e20100 straight=0.1 -wait\n  kennelctl robot drive vic:00e20100 turn=1.57 speed=1\n" +
@@ -298,13 +298,15 @@ func (a *app) robotDo() *cobra.Command {
 		Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name", Args: cobra.RangeArgs(2, 3),
 		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one\n" +
 			"of these, or several with ; between them, which happen together or not at all:\n\n" +
-			"  NAME                        what the slot reads as; a device stands for its val\n" +
+			"  NAME                        what the slot reads as; of a device its val\n" +
 			"  NAME = VALUE [HOW]          a number, true, false, \"text\", or for a group a [list]\n" +
 			"  NAME(VALUE, ...) [HOW]      a method: robot.go(METRES), robot.turn(RADIANS, positive: to the right), robot.stop()\n\n" +
-			"HOW says how a motor comes to it: speed:VALUE (to a position or on a way; its unit a second), time:2s (to be there then, at most 10s) or adaptive:1\n" +
-			"(in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; it goes on beyond seconds.\n\n" +
+			"HOW says how a motor moves: speed:VALUE (to a position or on a way; its unit a second), time:2s (to be there then, at most 10s) or\n" +
+			"adaptive:1 (in about so many seconds, from where it is and as it moves). The body's limits win, and the answer says so; a joint moves on\n" +
+			"beyond seconds.\n\n" +
 			"Units are those of the tree. The answer is what was read, or what the robot took: the closest that it can do. What moves has begun then,\n" +
-			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" + robotWaits +
+			"as with drive, and ends after seconds (" + wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ") at the latest.\n\n" +
+			robotWaits +
 			"It is refused where another program has the part, at a cliff, in the air, while halted or held; its answer says so.",
 		Example: "  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot do vic:00e20100 'headPitch = -0.2 time:2s'\n" +
 			"  kennelctl robot do vic:00e20100 'robot.go(0.2) speed:0.1' -wait\n  kennelctl robot do vic:00e20100 'wheelL.speed = 3; wheelR.speed = 3'\n" +
@@ -366,8 +368,9 @@ func (a *app) completeLine(cmd *cobra.Command, args []string, typed string) ([]s
 
 func (a *app) robotStop() *cobra.Command {
 	return &cobra.Command{
-		Use: "stop THING", Short: "Bring a robot to rest, whoever drives it", Args: cobra.ExactArgs(1),
-		Long:    "Bring a robot to rest, whoever drives it. A stop goes before all commands that wait, and drives that were given before it are not begun any more.",
+		Use: "stop THING", Short: "Stop all motors of a robot", Args: cobra.ExactArgs(1),
+		Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
+			"before it do not begin.",
 		Example: "  kennelctl robot stop vic:00e20100", ValidArgsFunction: a.completeThing,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.tellRobot(cmd, args[0], wire.RobotStop, nil) },
 	}
@@ -377,8 +380,8 @@ func (a *app) robotHold() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "hold THING -reason TEXT", Short: "Stop a robot and keep it stopped until it is released", Args: cobra.ExactArgs(1),
-		Long: "Stop a robot and keep it stopped, also after a restart, until kennelctl robot release. Its status says who holds it and why. A hold goes before all\n" +
-			"commands that wait.",
+		Long: "Stop a robot and keep it stopped, also after a restart, until kennelctl robot release. Its status says who holds it and why.\n" +
+			"A hold goes before all commands that wait.",
 		Example: "  kennelctl robot hold vic:00e20100 -reason 'its left wheel is off'", ValidArgsFunction: a.completeThing,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := json.Marshal(wire.Hold{Reason: reason})

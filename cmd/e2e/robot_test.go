@@ -223,7 +223,8 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if out, err := h.ctl("robot", "hold", thing, "-reason", "its wheel is off"); err != nil {
 		t.Errorf("hold: %v %s", err, out)
 	}
-	if out, err := h.ctl("robot", "drive", thing, "straight=0.1", "-wait"); err == nil || !strings.Contains(err.Error(), "held by ") || !strings.Contains(err.Error(), "because its wheel is off") {
+	if out, err := h.ctl("robot", "drive", thing, "straight=0.1", "-wait"); err == nil || !strings.Contains(err.Error(), "held by ") ||
+		!strings.Contains(err.Error(), "because its wheel is off") {
 		t.Errorf("a drive of a held robot: %v %s", err, out)
 	}
 	if out, err := h.ctl("robot", "release", thing); err != nil {
@@ -263,7 +264,8 @@ func TestDriveFromTheCloud(t *testing.T) {
 	if len(r.Devices) == 0 {
 		t.Error("a viewer sees no tree")
 	}
-	for _, kind := range []string{`{"kind":"robot_hold","args":{"reason":"x"}}`, `{"kind":"robot_release"}`, `{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`, `{"kind":"robot_poke","args":{"verb":"lift"}}`, `{"kind":"robot_stop"}`} {
+	for _, kind := range []string{`{"kind":"robot_hold","args":{"reason":"x"}}`, `{"kind":"robot_release"}`,
+		`{"kind":"robot_do","args":{"line":"robot.go(0.1)"}}`, `{"kind":"robot_poke","args":{"verb":"lift"}}`, `{"kind":"robot_stop"}`} {
 		a, err := viewer.ask("POST /v1/things/{thing}/commands", "/v1/things/"+thing+"/commands", kind, false)
 		if err != nil || a.code != http.StatusForbidden {
 			t.Errorf("a viewer's %s: %d %s, %v; want 403", kind, a.code, a.body, err)

@@ -8,7 +8,7 @@
 //	m, err := c.Do(ctx, "robot.go(0.1)", 5*time.Second)
 //	end, err := m.Wait(ctx)
 //
-// When robotd goes or another one comes, claims and motions of the one before have ended: whoever waits for them gets an error that is ErrLost.
+// When robotd goes or another one comes, claims and motions of the one before have ended: a call that waits for them returns ErrLost.
 package coreclient
 
 import (
@@ -54,7 +54,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	last    uint32                           // number of the newest request
-	waiting map[uint32]chan corelink.Message // who waits for the answer; closed when robotd is lost
+	waiting map[uint32]chan corelink.Message // for the answers that are awaited; closed when robotd is lost
 	motions map[uint32]*Motion               // under way, by their request
 	tree    *corelink.Tree                   // of this robotd; nil: not asked for yet
 	met     chan struct{}                    // closed while robotd is there
@@ -96,7 +96,7 @@ func (c *Client) Handle(m corelink.Message) {
 	}
 }
 
-// answer hands m to who waits for it; mu is held.
+// answer hands m to the call that waits for it; mu is held.
 func (c *Client) answer(request uint32, m corelink.Message) {
 	if w, ok := c.waiting[request]; ok {
 		delete(c.waiting, request)
@@ -148,7 +148,9 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // ask sends what message makes of a number and returns the answer. begun, if not nil, is called with the number before.
-func ask[A corelink.Message](ctx context.Context, c *Client, begun func(request uint32), message func(request uint32) corelink.Message) (answer A, err error) {
+func ask[A corelink.Message](
+	ctx context.Context, c *Client, begun func(request uint32), message func(request uint32) corelink.Message,
+) (answer A, err error) {
 	if _, ok := c.core.Hello(); !ok {
 		return answer, ErrNotConnected
 	}
@@ -239,7 +241,7 @@ func (l *Lease) Release() {
 	_ = l.c.core.Send(&corelink.Release{Request: n, Lease: l.number}) // a robotd that is gone holds nothing
 }
 
-// Motion is what a line began.
+// Motion is the motion that a line began.
 type Motion struct {
 	Value    string // what was read or taken (corelink.Reply)
 	Note     string // what is not as asked

@@ -35,7 +35,8 @@ func robotd(t *testing.T, root string) (b *coreservertest.Body, end func()) {
 	if b, err = coreservertest.New(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := coreserver.New(coreserver.Config{Root: root, Log: slog.New(slog.DiscardHandler), Link: link, Control: b, Loop: coreservertest.Loop{Body: b}})
+	s, err := coreserver.New(coreserver.Config{Root: root, Log: slog.New(slog.DiscardHandler), Link: link, Control: b,
+		Loop: coreservertest.Loop{Body: b}})
 	if err == nil {
 		err = s.Opened(t.Context(), corelink.BodyInfo{Species: "toy"})
 	}
@@ -96,14 +97,16 @@ func TestMotion(t *testing.T) {
 	b, _ := robotd(t, root)
 	c, other := connect(t, root, "one"), connect(t, root, "two")
 	var refused *coreclient.Refused
-	if _, err := c.Do(ctx, "robot.go(1)", time.Second); !errors.As(err, &refused) || refused.Code != "not_held" || !strings.Contains(err.Error(), "was not claimed") {
+	if _, err := c.Do(ctx, "robot.go(1)", time.Second); !errors.As(err, &refused) || refused.Code != "not_held" || !strings.Contains(err.Error(),
+		"was not claimed") {
 		t.Errorf("go without a claim: %v", err)
 	}
 	lease, err := c.Claim(ctx, 0, claim.Program, "robot.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Claim(ctx, 0, claim.Program, "wheelL"); !errors.As(err, &refused) || refused.Code != "busy" || refused.Detail != "wheelL belongs to one with priority 40" {
+	if _, err := other.Claim(ctx, 0, claim.Program, "wheelL"); !errors.As(err, &refused) || refused.Code != "busy" ||
+		refused.Detail != "wheelL belongs to one with priority 40" {
 		t.Errorf("a second claim: %v", err)
 	}
 	m, err := c.Do(ctx, "robot.go(1) speed:0.1", 5*time.Second)
@@ -218,7 +221,8 @@ func TestWatch(t *testing.T) {
 			}
 			got = append(got, strings.TrimPrefix(x.Device, "robot.body.")+"."+x.Slot.Name+" "+v)
 		}
-		want := [][]string{{"laser.distance 0.4", "battery.voltage 3.9", "wheel[left].speed unknown", "wheel[right].speed unknown"}, {"laser.distance 0.5"}, {"wheel[right].speed 2"}}[n]
+		want := [][]string{{"laser.distance 0.4", "battery.voltage 3.9", "wheel[left].speed unknown", "wheel[right].speed unknown"},
+			{"laser.distance 0.5"}, {"wheel[right].speed 2"}}[n]
 		if !slices.Equal(got, want) {
 			t.Errorf("look %d: told %q, want %q", n, got, want)
 		}

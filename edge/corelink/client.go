@@ -33,15 +33,11 @@ type Option func(*Client)
 // WithHello sets what the client says about itself; by default its program's name and pid.
 func WithHello(h Hello) Option { return func(c *Client) { c.me = h } }
 
-// WithLost calls f each time the connection is lost or cannot be made, with the reason, from the goroutine of Run.
-func WithLost(f func(error)) Option { return func(c *Client) { c.lost = f } }
-
 // Client is a peer's end: it finds robotd below a root, and again whenever one of them was restarted. Send and Hello are safe for concurrent
 // use; Run is called once.
 type Client struct {
 	root string
 	me   Hello
-	lost func(error)
 
 	mu    sync.Mutex
 	conn  *net.UnixConn
@@ -51,24 +47,16 @@ type Client struct {
 
 // NewClient makes a client that is not connected yet; Run connects it.
 func NewClient(root string, opts ...Option) *Client {
-	c := &Client{root: root, me: Hello{Program: strings.ToValidUTF8(filepath.Base(os.Args[0]), "?"), PID: uint32(os.Getpid())}, lost: func(error) {}}
+	c := &Client{root: root, me: Hello{Program: strings.ToValidUTF8(filepath.Base(os.Args[0]), "?"), PID: uint32(os.Getpid())}}
 	for _, o := range opts {
 		o(c)
 	}
 	return c
 }
 
-// Dial makes a client and connects it, so that a robotd that is not there is an error at once. Call Run to receive.
-func Dial(ctx context.Context, root string, opts ...Option) (*Client, error) {
-	c := NewClient(root, opts...)
-	if err := c.connect(ctx); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 // Run calls handle with every message of robotd, Hello first and Bye last on each connection, until ctx ends; then it returns nil. A lost
-// connection is made again, with back-off; its Bye says why it was lost. handle is called by one goroutine; while it works, robotd keeps a bounded number of messages for it.
+// connection is made again, with back-off; its Bye says why it was lost. handle is called by one goroutine; while it works, robotd keeps a bounded
+// number of messages for it.
 func (c *Client) Run(ctx context.Context, handle func(Message)) error {
 	defer c.drop()
 	pause := minBackoff
@@ -83,7 +71,6 @@ func (c *Client) Run(ctx context.Context, handle func(Message)) error {
 		if ctx.Err() != nil {
 			break
 		}
-		c.lost(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause/2)):
@@ -121,9 +108,6 @@ func (c *Client) Hello() (Hello, bool) {
 	}
 	return *c.hello, true
 }
-
-// Close ends a connection that Dial made. It is not needed after Run.
-func (c *Client) Close() error { c.drop(); return nil }
 
 // connect does nothing if there is a connection. Otherwise it makes one and exchanges Hello.
 func (c *Client) connect(ctx context.Context) error {

@@ -7,14 +7,14 @@ type Hold struct {
 	Reason  string `json:"reason"`
 }
 
-// Unhold ends a Hold. Whoever sends it answers for the person's right to do so.
+// Unhold ends a Hold. The sender has made sure that the person may do so.
 type Unhold struct {
 	Request uint32 `json:"request"`
 }
 
 // Held says who holds the robot; it comes when that changes, and to each peer that joins.
 type Held struct {
-	By      string `json:"by"` // "": nobody
+	By      string `json:"by"` // "": the robot is not held
 	Reason  string `json:"reason"`
 	SinceMS int64  `json:"since_ms"` // ms since 1970 by the robot's clock
 }

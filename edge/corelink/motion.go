@@ -43,7 +43,7 @@ type Release struct {
 	Lease   uint64 `json:"lease"`
 }
 
-// Stop brings everything to rest, whoever moved it, and needs no claim. (Halt takes the power away, and keeps it away.)
+// Stop stops all motors, also those of other peers, and needs no claim. (Halt takes the power away, and keeps it away.)
 type Stop struct {
 	Request uint32 `json:"request"`
 }

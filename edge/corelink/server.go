@@ -273,8 +273,8 @@ func (p *peer) send(timeout time.Duration) {
 	}
 }
 
-// Publish sends m to every peer without waiting for any, and keeps it for newcomers: the newest of its type, and of events the newest 64. It fails only for a message that the protocol cannot
-// carry (AppendFrame). Peers that do not read lose their oldest messages; Peers counts them.
+// Publish sends m to every peer without waiting for any, and keeps it for newcomers: the newest of its type, and of events the newest 64. It fails
+// only for a message that the protocol cannot carry (AppendFrame). Peers that do not read lose their oldest messages; Peers counts them.
 func (s *Server) Publish(m Message) error {
 	frame, err := AppendFrame(nil, m)
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	errManners = fmt.Errorf("%w: all that one line moves has the same speed: or time:; send the other line after it", robot.ErrName)
 )
 
-// ask is what a peer asked for, until it is answered: an order, and the statements of the line that it was made of, if it was one. It is the sink
+// ask holds the request of a peer until it is answered: an order, and the statements of the line that it was made of, if it was one. It is the sink
 // of what they write and call.
 type ask struct {
 	s          *Server
@@ -127,7 +127,7 @@ func (a *ask) goal(st *statement, w *state.Write) error {
 	return nil
 }
 
-// slotOf returns the one slot that a name means, of a device the one that its val stands for; nil if it means none, or several.
+// slotOf returns the one slot that a name means, of a device the one that its val points to; nil if it means none, or several.
 func (s *Server) slotOf(name string) *robot.Ref {
 	target, err := s.model.Tree.Lookup(name)
 	if err == nil && len(target.Refs) == 0 {
@@ -218,7 +218,8 @@ func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
 	if method == "" {
 		return
 	}
-	e := control.Event{At: mono.Now(), Name: "robot.finished", N: 2, Numbers: [4]int64{milli(m.Moved), milli(m.Of)}, Texts: [4]string{method, m.Outcome, strings.Join(m.Reasons, ", ")}}
+	e := control.Event{At: mono.Now(), Name: "robot.finished", N: 2, Numbers: [4]int64{milli(m.Moved), milli(m.Of)},
+		Texts: [4]string{method, m.Outcome, strings.Join(m.Reasons, ", ")}}
 	if m.Outcome != corelink.Done {
 		e.Name = "robot.aborted"
 	}
@@ -356,7 +357,7 @@ func (s *Server) detail(r *control.Result) string {
 	case control.Unmeasured:
 		return "it depends on a value that is not measured yet"
 	}
-	return fmt.Sprintf("want a legal change of sleep with its reason, or finite numbers, a way that is not 0, and for what needs one a time of up to %v", control.MaxFor)
+	return fmt.Sprintf("want a legal change of sleep with its reason, or finite numbers, a way other than 0, and a deadline of up to %v", control.MaxFor)
 }
 
 // reasons says in words why the robot may not move.

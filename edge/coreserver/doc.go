@@ -8,5 +8,5 @@
 //	Hold, Unhold          ─► run/hold.json, Halt, Resume
 //
 // A peer that owns an actuator is asked all the time whether it still listens. One that does not answer for 0.4 s loses what it holds, as one that
-// leaves does: nobody is left who could stop what it began.
+// leaves does: it could not stop what it began.
 package coreserver

@@ -80,9 +80,10 @@ func (s *Server) power(r *control.Report) *corelink.Power {
 	allow := power.Allow(r.Calm, sl.State.Asleep(), k.Hottest(), k.Shedding.Now)
 	s.mhz.Store(uint32(allow.CPUMHz))
 	m := &corelink.Power{
-		AtUS: r.At.Microseconds(), Status: r.Status, Calm: r.Calm, Sleep: sl.State.String(), LastSleep: sl.LastSleep.String(), LastWake: sl.LastWake.String(),
-		SleepDebtHours: finite(float64(k.Debt)), Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged),
-		SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)), Heat: k.Body.Heat.String(), CPUHeat: k.CPU.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
+		AtUS: r.At.Microseconds(), Status: r.Status, Calm: r.Calm, Sleep: sl.State.String(),
+		LastSleep: sl.LastSleep.String(), LastWake: sl.LastWake.String(), SleepDebtHours: finite(float64(k.Debt)),
+		Charging: k.Charge.State.String(), ChargedSec: seconds(k.Charge.Charged), SuggestedSec: seconds(k.Gauge.Suggested(k.Battery)),
+		Heat: k.Body.Heat.String(), CPUHeat: k.CPU.Heat.String(), Shed: k.Shedding.Now.String(), SeekCharger: k.SeekCharger(),
 		ChargeAllowed: k.MayCharge(), CameraHz: allow.CameraHz, Display: allow.Display, ProxMS: uint32(allow.ProxEvery.Milliseconds()),
 		CPUMHz: uint32(allow.CPUMHz), Cloud: allow.Cloud, Off: offNames[k.Shutdown.Off], Cause: k.Shutdown.Cause.String(), LastOff: s.lastOff.String(),
 	}

@@ -182,8 +182,9 @@ func (r *reporter) state() *corelink.State {
 // motion is how the body moves, as a message.
 func (s *Server) motion(r *control.Report) *corelink.Motion {
 	b := &r.Base
-	m := &corelink.Motion{AtUS: r.At.Microseconds(), Motion: live.Motion{X: finite(b.Pose.X), Y: finite(b.Pose.Y), Theta: finite(b.Pose.Theta), Speed: finite(b.Twist.V),
-		Turning: finite(b.Twist.W), Way: finite(b.Way), Unreliable: b.Unreliable, Moving: r.Moving, Posture: r.Posture, Stop: s.reasons(r.Stop)}}
+	m := &corelink.Motion{AtUS: r.At.Microseconds(), Motion: live.Motion{X: finite(b.Pose.X), Y: finite(b.Pose.Y), Theta: finite(b.Pose.Theta),
+		Speed: finite(b.Twist.V), Turning: finite(b.Twist.W), Way: finite(b.Way), Unreliable: b.Unreliable, Moving: r.Moving,
+		Posture: r.Posture, Stop: s.reasons(r.Stop)}}
 	for i, p := range s.model.Parts {
 		at := &r.Parts[i]
 		m.Parts = append(m.Parts, live.Part{Name: p.Name, State: at.State, Outcome: at.Outcome.String(), Known: at.Known})

@@ -56,7 +56,7 @@ type Loop interface {
 	Shutdown()
 }
 
-// Config says what a Server stands between.
+// Config says what a Server connects.
 type Config struct {
 	Root    string // the robot's root folder
 	Log     *slog.Logger
@@ -121,13 +121,13 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.body = tree.Root().Children()[i]
 	for _, n := range tree.Nodes() {
-		node := live.Node{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(), Interface: robot.JoinInterfaces(n.Interfaces()), Actuator: n.Actuator() >= 0,
-			Aliases: tree.AliasesOf(n)}
+		node := live.Node{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(),
+			Interface: robot.JoinInterfaces(n.Interfaces()), Actuator: n.Actuator() >= 0, Aliases: tree.AliasesOf(n)}
 		if s.warm == nil && n.Is("TemperatureSensor") {
 			s.warm = n.Slot("temperature")
 		}
 		for _, r := range n.Slots() {
-			// val stands for another slot, and bytes are not for this.
+			// val is a name for another slot, and bytes and lists do not fit a message.
 			if !r.Present || !r.Property && !r.Slot.Access.Holds() || r.Slot.Points != "" || r.Slot.Type == robot.Bytes || r.Slot.Type == robot.List {
 				continue
 			}
@@ -193,7 +193,7 @@ func (s *Server) SetThread(fifo, locked bool) {
 // CPUMHz returns the highest clock that the processor may have (edge/power.Allowance).
 func (s *Server) CPUMHz() uint32 { return s.mhz.Load() }
 
-// Handlers is what peers can ask for.
+// Handlers returns what peers can ask for.
 func (s *Server) Handlers(ctx context.Context) corelink.Handlers {
 	log := s.cfg.Log
 	return corelink.Handlers{
@@ -391,7 +391,7 @@ func (s *Server) stale(v robot.Value, at time.Duration) bool {
 	return at > 0 && v.Type != robot.String && !s.there.Load()
 }
 
-// values is what the tree reads as now.
+// values returns what the tree reads as now.
 func (s *Server) values() (*corelink.Values, error) {
 	now := mono.Now()
 	m := &corelink.Values{AtUS: now.Microseconds()}

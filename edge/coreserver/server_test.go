@@ -103,10 +103,7 @@ type peer struct {
 
 func (b *bench) peer(program string) *peer {
 	b.t.Helper()
-	c, err := corelink.Dial(b.t.Context(), b.root, corelink.WithHello(corelink.Hello{Program: program}))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	c := corelink.NewClient(b.root, corelink.WithHello(corelink.Hello{Program: program}))
 	p := &peer{t: b.t, c: c, got: make(chan corelink.Message, 20_000), ends: map[uint32]*corelink.Ended{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -119,6 +116,7 @@ func (b *bench) peer(program string) *peer {
 		}
 	}
 	b.t.Cleanup(p.end)
+	await(p, "hello", func(*corelink.Hello) bool { return true })
 	return p
 }
 
@@ -195,8 +193,9 @@ func (b *bench) goals(o *control.Order) string {
 	return strings.ReplaceAll(strings.Join(out, " "), "robot.body.", "")
 }
 
-// TestLineIsAnOrder: what the tree names is one order of the control loop, in the units of the slots and within their ranges (GOSTAI-IF-00c, GOSTAI-IF-00f,
-// GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-15, GOSTAI-IF-24, GOSTAI-LOC-13, GOSTAI-OPEN-01, GOSTAI-OPEN-03). All else is an error that says what was wanted.
+// TestLineIsAnOrder: what the tree names is one order of the control loop, in the units of the slots and within their ranges (GOSTAI-IF-00c,
+// GOSTAI-IF-00f, GOSTAI-IF-06, GOSTAI-IF-07.1, GOSTAI-IF-15, GOSTAI-IF-24, GOSTAI-LOC-13, GOSTAI-OPEN-01, GOSTAI-OPEN-03, GOSTAI-SUP-11). All else
+// is an error that says what was wanted.
 func TestLineIsAnOrder(t *testing.T) {
 	b := newBench(t, t.TempDir())
 	for _, tc := range []struct {
@@ -205,7 +204,8 @@ func TestLineIsAnOrder(t *testing.T) {
 		order control.Order // its kind, way and manner
 	}{
 		{"headPitch = 0.3", "head.pitch.turn=0.04775", control.Order{Kind: control.Set}},
-		{"robot.body.head.pitch.angle = 0.3 speed:1.5", "head.pitch.turn=0.04775", control.Order{Kind: control.Set, Speed: 1.5 / (2 * math.Pi)}}, // the unit of the goal's slot a second
+		{"robot.body.head.pitch.angle = 0.3 speed:1.5", "head.pitch.turn=0.04775",
+			control.Order{Kind: control.Set, Speed: 1.5 / (2 * math.Pi)}}, // turns a second
 		{"headPitch.turn = -0.05 speed:0.5", "head.pitch.turn=-0.05", control.Order{Kind: control.Set, Speed: 0.5}},
 		{"headPitch = 0.3 time:2s", "head.pitch.turn=0.04775", control.Order{Kind: control.Set, Within: 2 * time.Second}},
 		{"headPitch = 9 adaptive:0.5", "head.pitch.turn=0.1592", control.Order{Kind: control.Set, Within: 500 * time.Millisecond}},
@@ -223,7 +223,8 @@ func TestLineIsAnOrder(t *testing.T) {
 	} {
 		a, err := b.orderOf(tc.line)
 		o := &a.order
-		if got := b.goals(o); err != nil || got != tc.goals || o.Kind != tc.order.Kind || o.A != tc.order.A || math.Abs(o.Speed-tc.order.Speed) > 1e-9 || o.Within != tc.order.Within || o.For != time.Second {
+		if got := b.goals(o); err != nil || got != tc.goals || o.Kind != tc.order.Kind || o.A != tc.order.A || math.Abs(o.Speed-tc.order.Speed) > 1e-9 ||
+			o.Within != tc.order.Within || o.For != time.Second {
 			t.Errorf("%s: kind %d, %s, way %v, speed %v, within %v, %v; want %s, %+v", tc.line, o.Kind, got, o.A, o.Speed, o.Within, err, tc.goals, tc.order)
 		}
 	}
@@ -265,7 +266,8 @@ func TestLineIsAnOrder(t *testing.T) {
 	}
 }
 
-// TestReply: what was taken is told in the unit of the line's own slot, and what the body's limits do not allow in words (GOSTAI-IF-14.8, GOSTAI-OPEN-03).
+// TestReply: what was taken is told in the unit of the line's own slot, and what the body's limits do not allow in words (GOSTAI-IF-14.8,
+// GOSTAI-OPEN-03).
 func TestReply(t *testing.T) {
 	b := newBench(t, t.TempDir())
 	second := func(v float64) float64 { return v / (2 * math.Pi) }
@@ -276,16 +278,21 @@ func TestReply(t *testing.T) {
 	}{
 		{"headPitch = 0.3", control.Result{}, "0.3", ""},
 		{"headPitch = 12", control.Result{}, "1", "headPitch: 12 is beyond its range, taken 1"},
-		{"headPitch = 0.9", control.Result{Taken: [control.MaxGoals]float64{second(0.38397)}}, "0.38397", "headPitch: 0.9 is beyond its range, taken 0.384"},
-		{"wheel.speed = 20", control.Result{Taken: [control.MaxGoals]float64{11.83448, 11.83448}}, "[11.8345, 11.8345]", "wheel.speed: 20 is beyond its range, taken [11.8, 11.8]"},
-		{"wheel.speed = [1, 2]", control.Result{Taken: [control.MaxGoals]float64{1, 1.9}}, "[1, 1.9]", "wheel.speed: [1, 2] is beyond its range, taken [1, 1.9]"},
+		{"headPitch = 0.9", control.Result{Taken: [control.MaxGoals]float64{second(0.38397)}}, "0.38397",
+			"headPitch: 0.9 is beyond its range, taken 0.384"},
+		{"wheel.speed = 20", control.Result{Taken: [control.MaxGoals]float64{11.83448, 11.83448}}, "[11.8345, 11.8345]",
+			"wheel.speed: 20 is beyond its range, taken [11.8, 11.8]"},
+		{"wheel.speed = [1, 2]", control.Result{Taken: [control.MaxGoals]float64{1, 1.9}}, "[1, 1.9]",
+			"wheel.speed: [1, 2] is beyond its range, taken [1, 1.9]"},
 		{"led[0].r = 0.5", control.Result{Taken: [control.MaxGoals]float64{128. / 255}}, "0.501961", ""}, // a step of its device
 		{"wheelL.speed = 1; laser; headPitch = 0.1", control.Result{}, "1; 0.4; 0.1", ""},
 		{"robot.go(1)", control.Result{}, "", ""},
 		{"headPitch = 0.3 time:2s", control.Result{Takes: 2 * time.Second}, "0.3", ""},
-		{"headPitch = 0.3 time:100ms", control.Result{Takes: 534 * time.Millisecond}, "0.3", "time:100ms is too short: at most speed and acceleration it takes 534ms"},
+		{"headPitch = 0.3 time:100ms", control.Result{Takes: 534 * time.Millisecond}, "0.3",
+			"time:100ms is too short: at most speed and acceleration it takes 534ms"},
 		{"headPitch = 0.3 adaptive:0.4", control.Result{Takes: 534 * time.Millisecond}, "0.3", ""},
-		{"headPitch = 0.3 adaptive:0.3", control.Result{Takes: 534 * time.Millisecond}, "0.3", "adaptive:300ms is too short: at most speed and acceleration it takes 534ms"},
+		{"headPitch = 0.3 adaptive:0.3", control.Result{Takes: 534 * time.Millisecond}, "0.3",
+			"adaptive:300ms is too short: at most speed and acceleration it takes 534ms"},
 		{"headPitch = 0.3 time:2s", control.Result{Homing: true}, "0.3", "time:2s counts from when the motor has found its zero, which it looks for first"},
 		{"headPitch = 0.3 speed:1", control.Result{Speed: second(1)}, "0.3", ""},
 		{"headPitch.turn = 0.05 speed:99", control.Result{Speed: 0.5}, "0.05", "speed:99 is too fast: it moves at most at 0.5 turn/s"},
@@ -308,27 +315,32 @@ func TestReply(t *testing.T) {
 		}
 	}
 	for code, want := range map[control.Code]string{
-		control.NotHeld: "robot.go: wheelL was not claimed", control.Refused: "robot.go: the robot may not move: its loop was late", control.Unable: "robot.go: this body cannot do that",
-		control.Unmeasured: "robot.go: it depends on a value that is not measured yet", control.Gone: "robot.go: this claim of yours has ended", control.Invalid: "robot.go: want a legal change",
+		control.NotHeld: "robot.go: wheelL was not claimed", control.Refused: "robot.go: the robot may not move: its loop was late",
+		control.Unable:     "robot.go: this body cannot do that",
+		control.Unmeasured: "robot.go: it depends on a value that is not measured yet", control.Gone: "robot.go: this claim of yours has ended",
+		control.Invalid: "robot.go: want a legal change",
 	} {
 		a, err := b.orderOf("robot.go(1)")
 		wheel, lerr := b.model.Tree.Lookup("wheelL")
 		if err = errors.Join(err, lerr); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.reply(&control.Result{Code: code, Stop: motion.Watchdog, Actuator: wheel.Nodes[0].Actuator()}); got.Code != code.String() || !strings.HasPrefix(got.Detail, want) {
+		if got := a.reply(&control.Result{Code: code, Stop: motion.Watchdog, Actuator: wheel.Nodes[0].Actuator()}); got.Code != code.String() ||
+			!strings.HasPrefix(got.Detail, want) {
 			t.Errorf("%v: %+v, want %q", code, got, want)
 		}
 	}
 }
 
-// TestPeers: two programs see the tree; one drives, the other may not until the first has left. How a motion ends is told to its peer, with how far it came
+// TestPeers: two programs see the tree; one drives, the other may not until the first has left. How a motion ends is told to its peer, with how
+// far it came
 // and why, and to all as an event (GOSTAI-IF-15.3, GOSTAI-OPEN-11).
 func TestPeers(t *testing.T) {
 	b := newBench(t, t.TempDir())
 	b.run()
 	c, other := b.peer("one"), b.peer("two")
-	if err := errors.Join(c.c.Send(&corelink.Introduce{Name: "Toy-1", Serial: "1"}), c.c.Send(&corelink.GetTree{Request: 11}), c.c.Send(&corelink.GetValues{Request: 12})); err != nil {
+	if err := errors.Join(c.c.Send(&corelink.Introduce{Name: "Toy-1", Serial: "1"}), c.c.Send(&corelink.GetTree{Request: 11}),
+		c.c.Send(&corelink.GetValues{Request: 12})); err != nil {
 		t.Fatal(err)
 	}
 	tree, values := await(c, "tree", func(*corelink.Tree) bool { return true }), await(c, "values", func(*corelink.Values) bool { return true })
@@ -376,7 +388,7 @@ func TestPeers(t *testing.T) {
 		{"a line without a claim", c.line("robot.go(0.1)"), "not_held", "robot.go: wheelL was not claimed"},
 		{"no line", c.line("headPitch = nan"), "invalid", "finite"},
 		{"a value that nothing measured", c.line("wheelL.speed"), "unavailable", "not measured"},
-		{"lights that nobody holds", c.line("led[0].g = 0.2"), "ok", ""},
+		{"lights without an owner", c.line("led[0].g = 0.2"), "ok", ""},
 		{"claim of a sensor", c.claim(50, "laser"), "invalid", "needs no claim"},
 		{"claim of no such part", c.claim(50, "wing"), "invalid", "no such part"},
 		{"claim of nothing", c.claim(50), "invalid", "no device"},
@@ -397,7 +409,8 @@ func TestPeers(t *testing.T) {
 		numbers                   []int64
 	}{
 		{"robot.go(0.1)", "done after 0.0998 m", "robot.finished", "go done", motion.Done, 0.0998, []int64{100, 100}},
-		{"robot.go(0.1)", "stopped after 0.011 m of 0.1 m: its loop was late", "robot.aborted", "go stopped its loop was late", motion.Stopped, 0.011, []int64{11, 100}},
+		{"robot.go(0.1)", "stopped after 0.011 m of 0.1 m: its loop was late", "robot.aborted", "go stopped its loop was late", motion.Stopped, 0.011,
+			[]int64{11, 100}},
 		{"robot.turn(1)", "blocked after 0.25 rad of 1 rad", "robot.aborted", "turn blocked", motion.Blocked, -0.25, []int64{250, 1000}}, // to the right
 		{"wheel.speed = 1", "expired", "", "", motion.Expired, 0, nil},
 	} {
@@ -417,7 +430,8 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%s: event %+v, want %s %v %q", tc.line, e, tc.event, tc.numbers, tc.texts)
 		}
 	}
-	if m := await(other, "owners", func(m *corelink.Motion) bool { return len(m.Owners) == 2 }); m.Owners[0] != (live.Owner{Device: "wheelL", Program: "one", Priority: 50}) ||
+	if m := await(other, "owners", func(m *corelink.Motion) bool { return len(m.Owners) == 2 }); m.Owners[0] != (live.Owner{Device: "wheelL",
+		Program: "one", Priority: 50}) ||
 		len(m.Parts) != 3 || m.Parts[0].Name != "wheels" {
 		t.Errorf("motion %+v", m)
 	}
@@ -430,7 +444,7 @@ func TestPeers(t *testing.T) {
 	if r := other.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
 		t.Errorf("claim after the owner left: %+v", r)
 	}
-	// Stop, and then halt, which nobody lifts.
+	// Stop, and then halt, which no message lifts.
 	r := other.line("robot.turn(50)")
 	if got := other.ask(func(n uint32) corelink.Message { return &corelink.Stop{Request: n} }); got.Code != "ok" {
 		t.Errorf("stop: %+v", got)
@@ -479,7 +493,7 @@ func (b *bench) awaitDrops(n int) {
 	}
 }
 
-// TestFrozenPeer: a peer that owns something and answers no more loses it within half a second; one that answers keeps what it has.
+// TestFrozenPeer: a peer that owns something and no longer answers loses it within half a second; one that answers keeps what it has.
 func TestFrozenPeer(t *testing.T) {
 	b := newBench(t, t.TempDir())
 	b.run()
@@ -487,8 +501,9 @@ func TestFrozenPeer(t *testing.T) {
 	if r := alive.claim(claim.Person, "headPitch"); r.Code != "ok" {
 		t.Fatalf("%+v", r)
 	}
-	var frozen []byte // it says so much and no more, and reads nothing
-	for _, m := range []corelink.Message{&corelink.Hello{Program: "frozen"}, &corelink.Claim{Request: 1, Devices: []string{"wheelL", "wheelR"}, Priority: 50},
+	var frozen []byte // all that it says; it reads nothing
+	for _, m := range []corelink.Message{&corelink.Hello{Program: "frozen"}, &corelink.Claim{Request: 1, Devices: []string{"wheelL", "wheelR"},
+		Priority: 50},
 		&corelink.Do{Request: 2, Line: "wheel.speed = 2"}} {
 		var err error
 		if frozen, err = corelink.AppendFrame(frozen, m); err != nil {
@@ -630,7 +645,8 @@ func TestWithoutABody(t *testing.T) {
 	await(late, "that it is back", func(m *corelink.Absent) bool { return len(m.Devices) == 0 })
 }
 
-// TestHold: a person's hold halts the robot, says who and why wherever it refuses, is lifted by no Resume and by no other robotd, and ends with Unhold. A peer's
+// TestHold: a person's hold halts the robot, says who and why wherever it refuses, is lifted by no Resume and by no other robotd, and ends with
+// Unhold. A peer's
 // own halt stays beside it.
 func TestHold(t *testing.T) {
 	root := t.TempDir()
@@ -640,7 +656,7 @@ func TestHold(t *testing.T) {
 	}
 	end := b.run()
 	c := b.peer("agentd")
-	await(c, "that nobody holds it", func(m *corelink.Held) bool { return m.By == "" })
+	await(c, "that it is not held", func(m *corelink.Held) bool { return m.By == "" })
 	if r := c.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
 		t.Fatalf("%+v", r)
 	}
@@ -683,7 +699,8 @@ func TestHold(t *testing.T) {
 	}
 	end = b.run()
 	c = b.peer("agentd")
-	if m := await(c, "who holds it", func(*corelink.Held) bool { return true }); m.By != "op@example.org" || m.Reason != "its wheel is off" || m.SinceMS == 0 {
+	if m := await(c, "who holds it", func(*corelink.Held) bool { return true }); m.By != "op@example.org" || m.Reason != "its wheel is off" ||
+		m.SinceMS == 0 {
 		t.Errorf("held: %+v", m)
 	}
 	if r := c.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
@@ -713,7 +730,7 @@ func TestHold(t *testing.T) {
 	}
 	b.run()
 	c = b.peer("agentd")
-	if m := await(c, "that nobody holds it", func(*corelink.Held) bool { return true }); m.By != "" {
+	if m := await(c, "that it is not held", func(*corelink.Held) bool { return true }); m.By != "" {
 		t.Errorf("held: %+v", m)
 	}
 	if r := c.claim(claim.Person, "wheelL", "wheelR"); r.Code != "ok" {
@@ -735,7 +752,8 @@ func TestHold(t *testing.T) {
 // TestUnreadableHold: a note that cannot be read holds the robot.
 func TestUnreadableHold(t *testing.T) {
 	b := newBench(t, t.TempDir())
-	if err := errors.Join(os.MkdirAll(filepath.Join(b.root, "run"), 0o755), os.WriteFile(filepath.Join(b.root, holdFile), []byte(`{"by":"op"`), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(b.root, "run"), 0o755), os.WriteFile(filepath.Join(b.root, holdFile), []byte(`{"by":"op"`),
+		0o600)); err != nil {
 		t.Fatal(err)
 	}
 	var r control.Report
@@ -769,25 +787,31 @@ func TestReport(t *testing.T) {
 	b.SetThread(true, false)
 	b.run()
 	c := b.peer("one")
-	if s := await(c, "state", func(m *corelink.State) bool { return m.Link }); s.Seq != 7 || s.Epoch != 2 || s.BatteryVolts != 3.9 || s.BatteryLevel != uint8(power.Nominal) ||
+	if s := await(c, "state", func(m *corelink.State) bool { return m.Link }); s.Seq != 7 || s.Epoch != 2 || s.BatteryVolts != 3.9 ||
+		s.BatteryLevel != uint8(power.Nominal) ||
 		s.ChargerVolts != 5 || s.Power != uint16(body.OnCharger) || s.Temperature != 31 || s.Halted || s.Fault != 0 {
 		t.Errorf("state %+v", s)
 	}
-	if m := await(c, "motion", func(*corelink.Motion) bool { return true }); m.X != 0.5 || m.Speed != 0 || m.Posture != "OnTreads" || m.Parts[1] != (live.Part{Name: "head", State: "homing", Outcome: "running"}) {
+	if m := await(c, "motion", func(*corelink.Motion) bool { return true }); m.X != 0.5 || m.Speed != 0 || m.Posture != "OnTreads" ||
+		m.Parts[1] != (live.Part{Name: "head", State: "homing", Outcome: "running"}) {
 		t.Errorf("motion %+v", m)
 	}
-	if m := await(c, "power", func(*corelink.Power) bool { return true }); m.Status != 0x3000 || m.Off != "stay_on" || m.PlayLeftSec == 0 || m.CPUMHz != b.CPUMHz() {
+	if m := await(c, "power", func(*corelink.Power) bool { return true }); m.Status != 0x3000 || m.Off != "stay_on" || m.PlayLeftSec == 0 ||
+		m.CPUMHz != b.CPUMHz() {
 		t.Errorf("power %+v", m)
 	}
-	if m := await(c, "totals", func(*corelink.Totals) bool { return true }); !slices.Equal(m.Names, []string{"Odom.Body"}) || !slices.Equal(m.Values, []float64{1500}) {
+	if m := await(c, "totals", func(*corelink.Totals) bool { return true }); !slices.Equal(m.Names, []string{"Odom.Body"}) || !slices.Equal(m.Values,
+		[]float64{1500}) {
 		t.Errorf("totals %+v", m)
 	}
 	b.body.Emit(control.Event{At: time.Second, Name: "robot.cliff_detected", Warning: true, N: 1, Numbers: [4]int64{3}, Texts: [4]string{"", "front"}})
-	if m := await(c, "event", func(*corelink.Event) bool { return true }); m.Name != "robot.cliff_detected" || !m.Warning || !slices.Equal(m.Numbers, []int64{3}) ||
+	if m := await(c, "event", func(*corelink.Event) bool { return true }); m.Name != "robot.cliff_detected" || !m.Warning || !slices.Equal(m.Numbers,
+		[]int64{3}) ||
 		!slices.Equal(m.Texts, []string{"", "front"}) || m.AtUS != 1_000_000 || m.Seq != 1 {
 		t.Errorf("event %+v", m)
 	}
-	if m := await(c, "statistics", func(*corelink.LoopStats) bool { return true }); m.Steps != 5 || !m.FIFO || m.Locked || m.Peers != 1 || m.Refused != 1 {
+	if m := await(c, "statistics", func(*corelink.LoopStats) bool { return true }); m.Steps != 5 || !m.FIFO || m.Locked || m.Peers != 1 ||
+		m.Refused != 1 {
 		t.Errorf("statistics %+v", m)
 	}
 	await(c, "link", func(m *corelink.LinkStats) bool { return m.Frames == 3 })

@@ -3,7 +3,6 @@ package robot
 import (
 	"math"
 	"testing"
-	"time"
 )
 
 func near(a, b Vec) bool {
@@ -100,46 +99,5 @@ func TestWrap(t *testing.T) {
 	}
 	if WrapPi(-math.Pi) != math.Pi || WrapPi(math.Pi) != math.Pi {
 		t.Error("π is the end that belongs to the interval")
-	}
-}
-
-// TestWheels: go and turn of the standard's example (GOSTAI-SUP-11); a positive turn is to the right (GOSTAI-IF-15.1, GOSTAI-IF-15.2).
-func TestWheels(t *testing.T) {
-	w := Wheels{Radius: 0.05, Track: 0.244}
-	if l, r := w.Go(1); l != 20 || r != 20 {
-		t.Errorf("go(1): %v, %v", l, r)
-	}
-	l, r := w.Turn(math.Pi / 2)
-	if yaw := (r - l) * w.Radius / w.Track; math.Abs(yaw-YawOfTurn(math.Pi/2)) > 1e-12 || yaw >= 0 || l <= 0 {
-		t.Errorf("turn(π/2): %v, %v is a yaw of %v, want -π/2", l, r, yaw)
-	}
-}
-
-// TestAdaptive: a target is reached in about a second, and a target that moves is followed from where the value is (GOSTAI-SUP-11).
-func TestAdaptive(t *testing.T) {
-	const dt = 5 * time.Millisecond
-	var a Adaptive
-	v, biggest := 0.0, 0.0
-	run := func(target float64, steps int) {
-		for range steps {
-			next := a.Step(v, target, dt)
-			biggest = max(biggest, math.Abs(next-v))
-			v = next
-		}
-	}
-	run(1, 100)
-	if math.Abs(v-0.5) > 1e-9 {
-		t.Errorf("half way it is at %v", v)
-	}
-	run(-1, 199)
-	if v == -1 || v > -0.98 {
-		t.Errorf("just before its end it is at %v, want nearly -1", v)
-	}
-	run(-1, 5)
-	if v != -1 || biggest > 0.0076 {
-		t.Errorf("at the end %v, biggest step %v", v, biggest)
-	}
-	if got := (&Adaptive{Within: time.Millisecond}).Step(0, 3, dt); got != 3 {
-		t.Errorf("shorter than a step: %v", got)
 	}
 }

@@ -131,7 +131,8 @@ func FuzzParseLines(f *testing.F) {
 
 // FuzzParseLine: what was read is written so that it reads the same.
 func FuzzParseLine(f *testing.F) {
-	for _, s := range []string{"head.pitch", "head.pitch = 0.3 speed:2", "a = 1 time:2s", "a = 1 time:0.1", "a = [1] adaptive:1", "a = 1 adaptive:1ns", "led=[1,0,true]", `a.b("x", [1])`, "robot.stop()", "a(1) speed:1", `a="\xff"`, "a=[", "a(]"} {
+	for _, s := range []string{"head.pitch", "head.pitch = 0.3 speed:2", "a = 1 time:2s", "a = 1 time:0.1", "a = [1] adaptive:1",
+		"a = 1 adaptive:1ns", "led=[1,0,true]", `a.b("x", [1])`, "robot.stop()", "a(1) speed:1", `a="\xff"`, "a=[", "a(]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -20,7 +20,7 @@ const (
 	Sync         = "sync"          // documents are brought in step with the cloud now
 	FlushEvents  = "flush_events"  // events that wait are sent now
 	RestartAgent = "restart_agent" // the robot's network side starts anew, after its result is safe
-	RobotDo      = "robot_do"      // Do: a line that reads, writes or calls what the structure tree names; done says what was read or taken, or that it has begun
+	RobotDo      = "robot_do"      // Do: a line that reads, writes or calls what the structure tree names; its result says what was read or taken
 	RobotPoke    = "robot_poke"    // poke.Poke: what a person beside a simulated robot does to it by hand
 	RobotStop    = "robot_stop"    // all motors stop; it overtakes what waits
 	RobotHold    = "robot_hold"    // Hold: as robot_stop, and nothing moves until robot_release, also after a restart

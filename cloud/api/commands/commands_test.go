@@ -92,17 +92,20 @@ func TestCatalogue(t *testing.T) {
 		{SetLights, fourLights, ""},
 		{Intent, `{"intent":"intent_system_charger","params":{"a":1}}`, ""}, {Intent, `{"intent":"greeting"}`, ""},
 		{RobotStop, ``, ""}, {RobotStop, `{"hard":1}`, "want no arguments"},
-		{RobotHold, `{"reason":"its wheel is off"}`, ""}, {RobotHold, `{"reason":"x","by":"op@example.org"}`, ""}, {RobotRelease, ``, ""}, {RobotRelease, `{"by":"me"}`, "want no arguments"},
+		{RobotHold, `{"reason":"its wheel is off"}`, ""}, {RobotHold, `{"reason":"x","by":"op@example.org"}`, ""}, {RobotRelease, ``, ""}, {RobotRelease,
+			`{"by":"me"}`, "want no arguments"},
 		{RobotHold, `{}`, "want a reason"}, {RobotHold, `{"reason":" "}`, "want a reason"}, {RobotHold, `{"reason":"a\nb"}`, "at most 90"},
 		{RobotHold, `{"reason":"` + strings.Repeat("x", 91) + `"}`, "at most 90"}, {RobotHold, `{"why":"x"}`, `unknown field "why"; want a reason`},
 		{RobotDo, `{"line":"headPitch = 0.3"}`, ""}, {RobotDo, `{"line":"robot.go(0.2)","seconds":10}`, ""}, {RobotDo, `{}`, "1 to 400"}, {RobotDo, `{"line":"  "}`, "1 to 400"},
 		{RobotDo, `{"line":"` + strings.Repeat("x", 401) + `"}`, "1 to 400"}, {RobotDo, `{"line":"a = 1\nb = 2"}`, "one line"}, {RobotDo, `{"line":"a","seconds":11}`, "0.1 to 10"},
 		{RobotDo, `{"line":"a; b = 1","wait":true}`, ""}, {RobotDo, `{"line":"a","seconds":"x"}`, "robot_do: seconds: got a string"},
-		{RobotDo, `{"line":"a","seconds":-1}`, "0.1 to 10"}, {RobotDo, `{"line":7}`, "robot_do: line: got a number"}, {RobotDo, `{"lime":"a"}`, `robot_do: unknown field "lime"`}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
+		{RobotDo, `{"line":"a","seconds":-1}`, "0.1 to 10"}, {RobotDo, `{"line":7}`, "robot_do: line: got a number"}, {RobotDo, `{"lime":"a"}`,
+			`robot_do: unknown field "lime"`}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
 		{RobotPoke, `{"verb":"touch","args":{"for":2}}`, ""}, {RobotPoke, `{"verb":"turn","side":"back"}`, ""},
 		{RobotPoke, `{"verb":"kick"}`, "want one of touch"},
 		{RobotPoke, ``, "EOF"}, {RobotPoke, `{"verb":"touch","for":2}`, "for"},
-		{"dance", `{}`, "want one of flush_events, intent, ping, restart_agent, robot_do, robot_hold, robot_poke, robot_release, robot_stop, set_lights, sync"},
+		{"dance", `{}`,
+			"want one of flush_events, intent, ping, restart_agent, robot_do, robot_hold, robot_poke, robot_release, robot_stop, set_lights, sync"},
 		{Ping, `{"loud":true}`, "want no arguments"},
 		{Ping, `7`, "want a JSON object"},
 		{SetLights, ``, "0 lights"}, {SetLights, `{"lights":[{},{},{}]}`, "3 lights"},
@@ -122,13 +125,15 @@ func TestMotionDoesNotWait(t *testing.T) {
 		kind          string
 		ttl           time.Duration
 		moves, urgent bool
-	}{{RobotDo, MaxWait, true, false}, {RobotPoke, MaxWait, true, false}, {RobotRelease, MaxWait, true, false}, {RobotStop, MaxWait, false, true}, {RobotHold, MaxWait, false, true},
+	}{{RobotDo, MaxWait, true, false}, {RobotPoke, MaxWait, true, false}, {RobotRelease, MaxWait, true, false}, {RobotStop, MaxWait, false, true},
+		{RobotHold, MaxWait, false, true},
 		{Ping, MaxTTL, false, false}, {SetLights, MaxTTL, false, false}} {
 		if MaxTTLOf(tc.kind) != tc.ttl || Moves(tc.kind) != tc.moves || Urgent(tc.kind) != tc.urgent {
 			t.Errorf("%s waits %v, moves %v, urgent %v; want %+v", tc.kind, MaxTTLOf(tc.kind), Moves(tc.kind), Urgent(tc.kind), tc)
 		}
 	}
-	if d, err := ParseDo(json.RawMessage(`{"line":" headPitch ","seconds":2.5}`)); err != nil || d.Line != "headPitch" || d.For() != 2500*time.Millisecond || d.Wait {
+	if d, err := ParseDo(json.RawMessage(`{"line":" headPitch ","seconds":2.5}`)); err != nil || d.Line != "headPitch" ||
+		d.For() != 2500*time.Millisecond || d.Wait {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if d, err := ParseDo(json.RawMessage(`{"line":"headPitch","wait":true}`)); err != nil || d.For() != DefaultDrive || !d.Wait {

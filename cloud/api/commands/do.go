@@ -78,7 +78,7 @@ func ParseHold(args json.RawMessage) (Hold, error) {
 	return h, nil
 }
 
-// Moves reports whether a command of that kind moves one robot, or lets it move, while a person looks: it begins soon or never, and not after a later stop.
+// Moves reports whether a command of that kind moves one robot, or lets it move: it begins soon or never, and not after a later stop.
 func Moves(kind string) bool { return kind == RobotDo || kind == RobotPoke || kind == RobotRelease }
 
 // MaxTTLOf is how long a command of that kind may wait to begin.

@@ -208,8 +208,10 @@ func (f *Frame) check() error {
 		for _, o := range m.Owners {
 			words = append(words, o.Device, o.Program)
 		}
-		if len(m.Stop) > maxParts || len(m.Parts) > maxParts || len(m.Owners) > maxNodes || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
-			return fmt.Errorf("live frame: motion with %d reasons, %d parts and %d owners, or words longer than %d bytes", len(m.Stop), len(m.Parts), len(m.Owners), maxText)
+		bad := slices.ContainsFunc(words, func(w string) bool { return !good(w) })
+		if bad || len(m.Stop) > maxParts || len(m.Parts) > maxParts || len(m.Owners) > maxNodes {
+			return fmt.Errorf("live frame: motion with %d reasons, %d parts and %d owners, or words longer than %d bytes",
+				len(m.Stop), len(m.Parts), len(m.Owners), maxText)
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
-// Package pilot is the robot's structure tree for people elsewhere: it drives for the cloud, and shows the tree to who looks.
+// Package pilot gives people elsewhere the robot's structure tree: it drives for the cloud, and shows the tree while a person looks at it.
 //
 //	robot_do, set_lights, robot_stop, robot_hold, robot_release ─► coreclient ─► robotd
-//	down/live ─► GetTree, GetValues twice a second while somebody looks ─► up/live
+//	down/live ─► GetTree, GetValues twice a second while a person looks ─► up/live
 //	             of a simulated robot also where it really is (edge/agent/simulator)
 //	robot_poke ─► the simulator of its body
 //
@@ -32,7 +32,7 @@ import (
 // Our own limits.
 const (
 	spare     = 2 * time.Second  // that a claim outlives its motion
-	treeEvery = 10 * time.Second // while somebody looks: the first may be lost
+	treeEvery = 10 * time.Second // during a look: the first may be lost
 	sendTime  = 5 * time.Second
 )
 
@@ -55,13 +55,13 @@ type Pilot struct {
 	sim     Simulator
 	publish Publish
 	log     *slog.Logger
-	looked  chan struct{} // one slot: somebody looks
+	looked  chan struct{} // one slot: a look began
 
 	mu     sync.Mutex
 	stops  uint64           // asked for so far
 	motion *corelink.Motion // newest
 	absent *corelink.Absent // newest
-	until  time.Time        // until when somebody looks
+	until  time.Time        // when the look ends
 }
 
 // New returns a pilot that shows nothing until Run. sim is nil for a robot that cannot have one.
@@ -83,13 +83,13 @@ func (p *Pilot) Handle(m corelink.Message) {
 	}
 }
 
-// Executors is what the cloud may ask of it.
+// Executors returns what the cloud may ask of it, by the kind of command.
 func (p *Pilot) Executors() map[string]commands.Executor {
-	return map[string]commands.Executor{wire.RobotDo: p.line, wire.SetLights: p.lights, wire.RobotStop: p.stop, wire.RobotHold: p.hold, wire.RobotRelease: p.release,
-		wire.RobotPoke: p.poke}
+	return map[string]commands.Executor{wire.RobotDo: p.line, wire.SetLights: p.lights, wire.RobotStop: p.stop, wire.RobotHold: p.hold,
+		wire.RobotRelease: p.release, wire.RobotPoke: p.poke}
 }
 
-// line does a line. What moves has begun when it returns, so that a stop need not wait for it; with wait it has ended.
+// line does what a line says. A motion has begun when it returns, or with wait has ended.
 func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 	d, err := wire.ParseDo(args)
 	if err != nil {
@@ -238,7 +238,7 @@ func (p *Pilot) release(ctx context.Context, _ json.RawMessage) (commands.Outcom
 	return commands.Outcome{Detail: "released"}, err
 }
 
-// Look takes a message of down/live: somebody looks from now on, for a while. It does not block.
+// Look takes a message of down/live: a person looks from now on, for a while. It does not block.
 func (p *Pilot) Look(payload []byte) {
 	l, err := live.ParseLook(payload)
 	if err != nil {
@@ -256,7 +256,7 @@ func (p *Pilot) Look(payload []byte) {
 	}
 }
 
-// Run shows the tree to who looks, until ctx ends.
+// Run shows the tree during looks, until ctx ends.
 func (p *Pilot) Run(ctx context.Context) error {
 	for {
 		select {
@@ -268,7 +268,7 @@ func (p *Pilot) Run(ctx context.Context) error {
 	}
 }
 
-// show sends frames until nobody looks any more.
+// show sends frames until the look ends.
 func (p *Pilot) show(ctx context.Context) {
 	tick := time.NewTicker(live.Every)
 	defer tick.Stop()
@@ -286,7 +286,7 @@ func (p *Pilot) show(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			p.log.DebugContext(ctx, "the tree was not shown", logging.Err, err) // the next frame is soon, and who looks sees how old the last one is
+			p.log.DebugContext(ctx, "the tree was not shown", logging.Err, err) // the next frame is soon, and the page says how old the last one is
 		case withTree:
 			treeAt = time.Now()
 		}
@@ -322,7 +322,7 @@ func (p *Pilot) send(ctx context.Context, withTree bool, shown *string) error {
 	return nil
 }
 
-// world is where the robot really is, to be changed by the caller; nil where nobody says so.
+// world is where the robot really is, to be changed by the caller; nil for a robot that is not simulated.
 func (p *Pilot) world(ctx context.Context) *live.World {
 	if p.sim == nil {
 		return nil

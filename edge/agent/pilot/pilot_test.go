@@ -70,11 +70,13 @@ func (r *robotd) Send(m corelink.Message) error {
 		answer = r.did(m)
 	case *corelink.GetTree:
 		least := -1.0
-		answer = &corelink.Tree{Request: m.Request, Tree: live.Tree{Body: "vector", Nodes: []live.Node{{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Aliases: []string{"nod"},
+		answer = &corelink.Tree{Request: m.Request, Tree: live.Tree{Body: "vector", Nodes: []live.Node{{Full: "robot.body.head.pitch",
+			Compact: "headPitch", Kind: "device", Aliases: []string{"nod"},
 			Slots: []live.Slot{{ID: 5, Name: "angle", Type: "float", Unit: "rad", Min: &least}}}}}}
 	case *corelink.GetValues:
 		v, text := 0.25, "Vector"
-		answer = &corelink.Values{Request: m.Request, AtUS: 2_000_000, Values: []live.Value{{Slot: 5, AgeMS: 5, Number: &v}, {Slot: 6, Infinite: 1}, {Slot: 7, AgeMS: -1, Text: &text}}}
+		answer = &corelink.Values{Request: m.Request, AtUS: 2_000_000, Values: []live.Value{{Slot: 5, AgeMS: 5, Number: &v}, {Slot: 6, Infinite: 1},
+			{Slot: 7, AgeMS: -1, Text: &text}}}
 	}
 	if answer != nil {
 		go r.handle(answer)
@@ -238,7 +240,8 @@ func TestStop(t *testing.T) {
 		}
 		r.dumb = true
 		began := time.Now()
-		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "does not answer") || time.Since(began) != 2*coreclient.Patience {
+		if _, err := do(wire.RobotDo, drive); err == nil || !strings.Contains(err.Error(), "does not answer") ||
+			time.Since(began) != 2*coreclient.Patience {
 			t.Errorf("a core that is silent: %v after %v", err, time.Since(began))
 		}
 		r.gone = true
@@ -251,7 +254,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestWait: with wait the result comes when the motion has ended, and is a failure if it did not end well (GOSTAI-IF-15). A stop does not wait for it.
+// TestWait: with wait the result comes when the motion has ended, and is a failure if it did not end well (GOSTAI-IF-15). A stop does not wait for
+// it.
 func TestWait(t *testing.T) {
 	for _, tc := range []struct{ outcome, want, err string }{
 		{"done", "robot.go(0.2): done after 0.011 m", ""}, {"stopped", "", "robot.go(0.2): stopped after 0.011 m of 0.2 m: its loop was late"},
@@ -294,7 +298,8 @@ func TestWait(t *testing.T) {
 func TestHold(t *testing.T) {
 	p, r, _ := start(t)
 	out, err := p.Executors()[wire.RobotHold](t.Context(), json.RawMessage(`{"reason":"its wheel is off","by":"op@example.org"}`))
-	if m, n := last[*corelink.Hold](r); err != nil || out.Detail != "held by op@example.org because its wheel is off, until it is released" || n != 1 || m.By != "op@example.org" || m.Reason != "its wheel is off" {
+	if m, n := last[*corelink.Hold](r); err != nil || out.Detail != "held by op@example.org because its wheel is off, until it is released" ||
+		n != 1 || m.By != "op@example.org" || m.Reason != "its wheel is off" {
 		t.Errorf("%q, %v; robotd heard %+v", out.Detail, err, m)
 	}
 	if _, err := p.Executors()[wire.RobotRelease](t.Context(), nil); err == nil || !strings.Contains(err.Error(), "held as before") {
@@ -307,7 +312,8 @@ func TestLights(t *testing.T) {
 	p, r, _ := start(t)
 	out, err := p.Executors()[wire.SetLights](t.Context(), json.RawMessage(`{"lights":[{"r":255},{"g":51},{},{"b":255}]}`))
 	m, _ := last[*corelink.Do](r)
-	if want := "led.r = [1, 0, 0, 0]; led.g = [0, 0.2, 0, 0]; led.b = [0, 0, 0, 1]"; err != nil || out.Detail != "set 4 lights" || m == nil || m.Line != want {
+	if want := "led.r = [1, 0, 0, 0]; led.g = [0, 0.2, 0, 0]; led.b = [0, 0, 0, 1]"; err != nil || out.Detail != "set 4 lights" || m == nil ||
+		m.Line != want {
 		t.Errorf("%q, %v; robotd heard %+v, want %s", out.Detail, err, m, want)
 	}
 }
@@ -349,7 +355,8 @@ func TestLine(t *testing.T) {
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, want: "begun: robot.go(0.2), for at most 4s", claim: "robot.go", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, err: "stopped while it began", claim: "robot.go", heldOn: true, stops: true},
-			{args: `{"line":"wheelL.speed = 3; wheelR.speed = 3","seconds":4}`, want: "wheelL.speed = 3; wheelR.speed = 3: 3; 3", claim: "wheelL.speed", heldOn: true},
+			{args: `{"line":"wheelL.speed = 3; wheelR.speed = 3","seconds":4}`, want: "wheelL.speed = 3; wheelR.speed = 3: 3; 3", claim: "wheelL.speed",
+				heldOn: true},
 			{args: `{"line":"led[0] = 1","seconds":4}`, want: "led[0] = 1", claim: "led[0]"},
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, code: "stopped", err: "stopped: the robot may not move: halted", claim: "headPitch"},
 			{args: `{"line":"wing = 1","seconds":4}`, err: "invalid: no such part", claim: "wing"},
@@ -429,7 +436,8 @@ func TestNobodyLooks(t *testing.T) {
 		if len(frames()) != 0 || len(r.said) != 0 {
 			t.Fatalf("%d frames, robotd heard %v, and nobody looks", len(frames()), r.said)
 		}
-		r.handle(&corelink.Motion{Motion: live.Motion{X: 0.5, Stop: []string{"halted"}, Owners: []live.Owner{{Device: "wheelL", Program: "agentd", Priority: 50}}}})
+		r.handle(&corelink.Motion{Motion: live.Motion{X: 0.5, Stop: []string{"halted"}, Owners: []live.Owner{{Device: "wheelL", Program: "agentd",
+			Priority: 50}}}})
 		p.Handle(&corelink.Absent{AtUS: 1_300_000, Devices: []corelink.Absentee{{Full: "robot.body.laser", SinceUS: 1_200_000, Why: "unplugged"}}})
 		for range 3 { // who looks asks again before it is over
 			p.Look([]byte(`{"v":1,"for_ms":15000}`))

@@ -182,8 +182,8 @@ func (v *Vitals) takeFault(f corelink.Fault) {
 	v.changed()
 }
 
-// takePower reports that charging pauses for the battery to cool (VEC-PWR-53), and once a run of robotd that the one before ended and nobody meant it
-// to (VEC-PWR-42).
+// takePower reports that charging pauses for the battery to cool (VEC-PWR-53), and once for each robotd that the run
+// before it ended although nothing decided that (VEC-PWR-42).
 func (v *Vitals) takePower(p corelink.Power) {
 	cooldown := power.Cooldown.String()
 	if v.powers && p.Charging == cooldown && v.power.Charging != cooldown {

@@ -67,7 +67,8 @@ func TestChangesBecomeEvents(t *testing.T) {
 	}
 }
 
-// TestTotalsBecomeStatistics: VEC-MCT-16, VEC-IO-14: what the sums grow by, also in bits of less than one; of a robotd that was there before the agent only what
+// TestTotalsBecomeStatistics: VEC-MCT-16, VEC-IO-14: what the sums grow by, also in bits of less than one; of a robotd that was there before the
+// agent only what
 // comes, and of the next one all.
 func TestTotalsBecomeStatistics(t *testing.T) {
 	v, s := newVitals()
@@ -90,11 +91,13 @@ func TestTotalsBecomeStatistics(t *testing.T) {
 	}
 }
 
-// TestEventsArePassedOn: each event of robotd once, as it names it; what happened before the agent met that robotd is no news, what happened while it was away is.
+// TestEventsArePassedOn: each event of robotd once, as it names it; what happened before the agent met that robotd is no news, what happened while
+// it was away is.
 func TestEventsArePassedOn(t *testing.T) {
 	v, s := newVitals()
 	say := func(seq uint64, name string, replayed bool) {
-		v.Handle(&corelink.Event{Seq: seq, Name: name, Replayed: replayed, Warning: name == "robot.falling", Numbers: []int64{2, -3}, Texts: []string{"OnBack", "OnTreads"}})
+		v.Handle(&corelink.Event{Seq: seq, Name: name, Replayed: replayed, Warning: name == "robot.falling", Numbers: []int64{2, -3},
+			Texts: []string{"OnBack", "OnTreads"}})
 	}
 	hello := func(pid uint32) { v.Handle(&corelink.Hello{Program: "robotd", PID: pid}) }
 	hello(100)
@@ -112,7 +115,8 @@ func TestEventsArePassedOn(t *testing.T) {
 	if got := s.names(); !slices.Equal(got, want) {
 		t.Fatalf("events %v, want %v", got, want)
 	}
-	if got, want := s.events[0], (events.Event{Source: "robotd", Level: events.Warning, Name: "robot.falling", I1: events.Num(2), I2: events.Num(-3), S1: "OnBack", S2: "OnTreads"}); got != want {
+	if got, want := s.events[0], (events.Event{Source: "robotd", Level: events.Warning, Name: "robot.falling", I1: events.Num(2), I2: events.Num(-3),
+		S1: "OnBack", S2: "OnTreads"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -125,7 +129,8 @@ func TestHeldIsAProblem(t *testing.T) {
 	for i, tc := range []struct {
 		held corelink.Held
 		want []string
-	}{{corelink.Held{}, nil}, {corelink.Held{By: "op", Reason: "its wheel is off"}, []string{"held by op because its wheel is off: nothing moves until it is released"}}, {corelink.Held{}, nil}} {
+	}{{corelink.Held{}, nil}, {corelink.Held{By: "op", Reason: "its wheel is off"},
+		[]string{"held by op because its wheel is off: nothing moves until it is released"}}, {corelink.Held{}, nil}} {
 		v.Handle(&tc.held)
 		var m status.Message
 		if v.Fill(&m); !slices.Equal(m.Problems, tc.want) || s.changed != i {

@@ -38,7 +38,8 @@ type Body struct {
 // New returns a body that rests.
 func New() (*Body, error) {
 	tree, err := robot.Build("toy", robot.Frame{}, []robot.Part{
-		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"}, Fixed: map[string]robot.Value{"type": robot.S("wheeled")}, Has: []string{"xSpeed", "stop"},
+		{Path: "robot", Is: []string{"Identity", "Network", "Mobile"}, Fixed: map[string]robot.Value{"type": robot.S("wheeled")}, Has: []string{"xSpeed",
+			"stop"},
 			Uses: map[string][]string{"Mobile": {"body.wheel"}}},
 		{Path: "body.wheel[left]", Is: []string{"RotationalMotor", "RotationalSpeedMotor"}, Endless: true},
 		{Path: "body.wheel[right]", Is: []string{"RotationalMotor", "RotationalSpeedMotor"}, Endless: true},

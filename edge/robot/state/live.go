@@ -232,7 +232,8 @@ func (l *Live) stored(r *robot.Ref, snap *Snapshot) (robot.Value, time.Duration,
 	return robot.Value{}, 0, fmt.Errorf("%s: %w", r, ErrUnknown)
 }
 
-// Write gives name a value and returns what its sink says was taken, so that a limit or the closest possible value shows. A group gives every member the
+// Write gives name a value and returns what its sink says was taken, so that a limit or the closest possible value shows. A group gives every
+// member the
 // same value, or with a list each its own, in the order in which it reads (GOSTAI-LOC-13).
 func (l *Live) Write(name string, v robot.Value) (robot.Value, error) {
 	target, err := l.board.tree.Lookup(name)
