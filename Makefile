@@ -24,7 +24,7 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5, DATA=dir, ARGS=more flags)
+run: setup-run build ## everything on this machine, with simulated robots (ROBOTS=5 or vector:3,amigobot:2; DATA=dir, ARGS=more flags)
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 .PHONY: test

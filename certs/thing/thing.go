@@ -2,6 +2,7 @@
 package thing
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -21,6 +22,22 @@ const (
 	Pleo     Species = "pleo"
 	AIBO     Species = "aibo"
 )
+
+// names are what people call the species.
+var names = map[Species]string{Vector: "Vector", AmigoBot: "AmigoBot", Pleo: "Pleo", AIBO: "AIBO"}
+
+// Name returns what people call the species; of an unknown one its own word.
+func (s Species) Name() string { return cmp.Or(names[s], string(s)) }
+
+// Named returns the species of that name, in any case.
+func Named(name string) (Species, error) {
+	for s, n := range names {
+		if strings.EqualFold(n, name) {
+			return s, nil
+		}
+	}
+	return "", fmt.Errorf("species %.40q: want one of vector, amigobot, pleo, aibo", name)
+}
 
 var pattern = regexp.MustCompile(`^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`)
 

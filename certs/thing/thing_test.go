@@ -1,6 +1,9 @@
 package thing
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParse(t *testing.T) {
 	for _, tc := range []struct {
@@ -43,4 +46,19 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q does not round-trip: %q, %v", s, back, err)
 		}
 	})
+}
+
+// TestNames: each species has a name, by which it is found in any case.
+func TestNames(t *testing.T) {
+	for _, s := range []Species{Vector, AmigoBot, Pleo, AIBO} {
+		if got, err := Named(strings.ToLower(s.Name())); got != s || err != nil {
+			t.Errorf("%s: got %q, %v", s, got, err)
+		}
+	}
+	if got, err := Named("cat"); err == nil {
+		t.Errorf("cat is %q", got)
+	}
+	if got := Species("cat").Name(); got != "cat" {
+		t.Errorf("an unknown species is called %q, want its own word", got)
+	}
 }

@@ -84,6 +84,7 @@ func serveCommand(use string) *cobra.Command {
 func oneboxCommand(getenv func(string) string) *cobra.Command {
 	o := Onebox{Listen: DefaultListen}
 	var listen []string
+	var robots string
 	cmd := &cobra.Command{
 		Use:   "onebox",
 		Short: "Bring up everything on this machine, with simulated robots if you like",
@@ -91,6 +92,7 @@ func oneboxCommand(getenv func(string) string) *cobra.Command {
 authorities, all roles of the cloud, and simulated robots if you like. Ctrl-C stops all of it; the next start goes on
 with the same data. Only this machine can connect, unless -listen says otherwise.`,
 		Example: `  kenneld onebox -robots 5
+  kenneld onebox -robots vector:3,amigobot:2
   kenneld onebox -data /srv/kennel -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883
   kenneld onebox -ready-file /tmp/ready.json`,
 		Args: cobra.NoArgs,
@@ -100,8 +102,9 @@ with the same data. Only this machine can connect, unless -listen says otherwise
 					return err
 				}
 			}
-			if o.Robots < 0 || o.Robots > 200 {
-				return cli.Usage("-robots %d: want 0 to 200", o.Robots)
+			var err error
+			if o.Robots, err = ParseRobots(robots); err != nil {
+				return cli.Usage("-robots: %w", err)
 			}
 			for _, e := range o.RobotEnv {
 				if !strings.Contains(e, "=") {
@@ -121,7 +124,7 @@ with the same data. Only this machine can connect, unless -listen says otherwise
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "data folder (default: /var/lib/kennel as root, else ~/.local/share/kennel)")
-	f.IntVar(&o.Robots, "robots", 0, "how many simulated robots")
+	f.StringVar(&robots, "robots", "0", "how many simulated robots: a number of Vectors, or by species, such as vector:3,amigobot:2")
 	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, robots, mqtt, postgres, s3, metrics (may be repeated)")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "write endpoints, pids and files here, as JSON, when everything is up")
 	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "KEY=VALUE for simulated robots (may be repeated)")

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,13 +35,62 @@ import (
 // Onebox is one-machine mode: it starts its own parts and runs every role against them (infra/adr/0003).
 type Onebox struct {
 	Data      string
-	Robots    int
+	Robots    Robots
 	Listen    Listen
 	ReadyFile string
 	RobotEnv  []string // KEY=VALUE for simulated robots
 	Log       *slog.Logger
 	LogLevel  string
 	Out       io.Writer // where people look
+}
+
+// Robots are how many simulated robots of which species there are.
+type Robots []struct {
+	Species thing.Species
+	N       int
+}
+
+// maxRobots is more than one machine is good for.
+const maxRobots = 200
+
+// ParseRobots reads a number of Vectors, or pairs of species and number: 5, vector:3,amigobot:2.
+func ParseRobots(s string) (r Robots, err error) {
+	all := 0
+	for part := range strings.SplitSeq(s, ",") {
+		name, count, ok := strings.Cut(part, ":")
+		if !ok {
+			name, count = thing.Vector.Name(), part
+		}
+		species, err := thing.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.Atoi(count)
+		if all += n; err != nil || n < 0 || all > maxRobots {
+			return nil, fmt.Errorf("%.40q: want 0 to %d in all", part, maxRobots)
+		}
+		for _, other := range r {
+			if other.Species == species {
+				return nil, fmt.Errorf("%.40q: %s is there twice", part, name)
+			}
+		}
+		r = append(r, struct {
+			Species thing.Species
+			N       int
+		}{species, n})
+	}
+	return r, nil
+}
+
+// String returns how many robots there are of each species, for people.
+func (r Robots) String() string {
+	var parts []string
+	for _, s := range r {
+		if s.N > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", s.N, s.Species.Name()))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
 // Listen is the address of each part.
@@ -385,7 +435,7 @@ func (h *oneboxHouse) welcome() string {
 	if h.Listen.Metrics != "" {
 		line("metrics", "http://"+dialable(h.Listen.Metrics)+"/metrics", "also /livez, /readyz")
 	}
-	line("robots", strconv.Itoa(h.Robots)+" simulated", "in "+h.inst.Paths.Robots)
+	line("robots", h.Robots.String(), "in "+h.inst.Paths.Robots)
 	fmt.Fprintf(&b, "\n  try        %s -onebox %s robots list\n  stop       Ctrl-C\n\n", beside("kennelctl"), h.inst.Paths.Root)
 	return b.String()
 }
@@ -468,42 +518,28 @@ func (h *oneboxHouse) people(ctx context.Context, c *Cloud) error {
 	return os.WriteFile(h.secret(dsnFile), []byte(dsn+"\n"), 0o600)
 }
 
-// firstSerial is that of the first simulated robot; serials of engineering units begin with 00e (VEC-STOR-03).
+// firstSerial is the one of the first simulated robot of each species; serials of engineering units begin with 00e (VEC-STOR-03).
 const firstSerial = 0x00e20100
 
-// worlds are where the simulated robots are, one after the other (robotsim -world): the fifth stands on its charger, for which it needs a room.
+// worlds are where the simulated robots are, one after the other (robotsim -world): the fifth is on its charger, for which it needs a room.
 var worlds = [...]string{"room", "table", "empty", "table", "room"}
 
 // makeRobots registers the robots that are not yet there, makes their folders, and returns the services that run them.
 func (h *oneboxHouse) makeRobots(ctx context.Context, c *Cloud) ([]runner.Service, error) {
-	if h.Robots == 0 {
-		return nil, nil
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	robotsim := filepath.Join(filepath.Dir(self), "robotsim")
-	if _, err := os.Stat(robotsim); err != nil {
-		return nil, fmt.Errorf("simulated robots need robotsim beside kenneld (make build), or -robots 0: %w", err)
+	for _, kind := range h.Robots {
+		for i := range kind.N {
+			if err := h.addRobot(ctx, c, robotsim, kind.Species, i); err != nil {
+				return nil, err
+			}
+		}
 	}
-	for i := range h.Robots {
-		id, err := thing.New(thing.Vector, fmt.Sprintf("%08x", firstSerial+i))
-		if err != nil {
-			return nil, err
-		}
-		root := filepath.Join(h.inst.Paths.Robots, id.Slug())
-		if err := h.makeRobot(ctx, c, robotsim, id, root, i); err != nil {
-			return nil, fmt.Errorf("robot %s: %w", id, err)
-		}
-		k, err := h.inst.Child(onebox.ChildConfig{
-			Name: "robot-" + id.Slug(), Path: robotsim, Args: []string{"robot", "-root", root, "-world", worlds[i%len(worlds)], "-log-level", h.LogLevel}, Env: append(os.Environ(), h.RobotEnv...),
-			StopTimeout: 15 * time.Second, Restart: proc.Restart{Limit: 20, Window: time.Minute, MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
-		})
-		if err != nil {
-			return nil, err
-		}
-		h.robots = append(h.robots, k)
+	if len(h.robots) == 0 {
+		return nil, nil
 	}
 	// One service for all: they stop together, not one after the other.
 	return []runner.Service{{Name: "robots", Run: func(ctx context.Context) error {
@@ -522,11 +558,41 @@ func (h *oneboxHouse) makeRobots(ctx context.Context, c *Cloud) ([]runner.Servic
 	}}}, nil
 }
 
+// addRobot makes the ith robot of a species.
+func (h *oneboxHouse) addRobot(ctx context.Context, c *Cloud, robotsim string, species thing.Species, i int) error {
+	if _, err := os.Stat(robotsim); err != nil {
+		return fmt.Errorf("simulated robots need robotsim beside kenneld (make build), or -robots 0: %w", err)
+	}
+	id, err := thing.New(species, fmt.Sprintf("%08x", firstSerial+i))
+	if err != nil {
+		return err
+	}
+	root := filepath.Join(h.inst.Paths.Robots, id.Slug())
+	if err := h.makeRobot(ctx, c, robotsim, id, root, i); err != nil {
+		return fmt.Errorf("robot %s: %w", id, err)
+	}
+	world := "room"
+	if species == thing.Vector { // which sees the edge of a table
+		world = worlds[i%len(worlds)]
+	}
+	k, err := h.inst.Child(onebox.ChildConfig{
+		Name: "robot-" + id.Slug(), Path: robotsim, Args: []string{"robot", "-root", root, "-world", world, "-log-level", h.LogLevel}, Env: append(os.Environ(), h.RobotEnv...),
+		StopTimeout: 15 * time.Second, Restart: proc.Restart{Limit: 20, Window: time.Minute, MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
+	})
+	if err == nil {
+		h.robots = append(h.robots, k)
+	}
+	return err
+}
+
 // makeRobot is the factory: a serial, a claim secret, a folder. A robot that has a folder is kept; its endpoints may have moved.
 func (h *oneboxHouse) makeRobot(ctx context.Context, c *Cloud, robotsim string, id thing.ID, root string, i int) error {
 	args := []string{"make", "-root", root, "-thing", string(id), "-ca", rootFile(h.inst),
 		"-api", "https://" + dialable(h.Listen.API), "-mqtt", "ssl://" + dialable(h.Listen.MQTT),
-		"-battery", strconv.FormatFloat(3.75+0.09*float64(i%5), 'f', 2, 64), "-seed", strconv.Itoa(i + 1)}
+		"-seed", strconv.Itoa(i + 1)}
+	if id.Species() == thing.Vector {
+		args = append(args, "-battery", strconv.FormatFloat(3.75+0.09*float64(i%5), 'f', 2, 64))
+	}
 	if i%5 == 4 {
 		args = append(args, "-on-charger")
 	}

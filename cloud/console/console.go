@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/certs/thing"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
@@ -132,7 +133,7 @@ func newConsole(cfg Config) (*console, error) {
 		return nil, errors.New("console: want Audit, because its pages change something")
 	}
 	c := &console{Config: cfg, now: time.Now}
-	funcs := template.FuncMap{"micros": micros, "species": species, "count": count, "short": short, "initial": initial}
+	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial}
 	var err error
 	c.set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.fail)
 	return c, err

@@ -56,6 +56,7 @@ type worldView struct {
 	All, Near, Side template.HTML
 	Facts           []fact
 	Ghost           bool // it says where it believes to be
+	Sees            bool // it has something that measures distances
 	Omitted         int
 }
 
@@ -68,6 +69,7 @@ type handButton struct {
 var handButtons = []handButton{
 	{"Touch", poke.Touch}, {"Lift", poke.Lift}, {"Put down", poke.Put}, {"Push", poke.Push}, {"Press button", poke.Press},
 	{"Turn on its back", poke.Turn + " " + poke.Back},
+	{"Hold wheels", poke.Hold}, {"Drain battery", poke.Drain}, {"Brown out", poke.Dip}, {"Reset", poke.Reset}, {"System mode", poke.Tools},
 }
 
 type ownerView struct{ Devices, Program string }
@@ -158,7 +160,10 @@ func newWorldView(r look.Robot) *worldView {
 		return nil
 	}
 	head, lift := number(r, "headPitch", "angle"), number(r, "arm", "position")
-	v := &worldView{Name: w.Map.Name, Omitted: w.Map.Omitted, Side: chart.Side{Head: head, Lift: lift}.HTML()}
+	v := &worldView{Name: w.Map.Name, Omitted: w.Map.Omitted, Sees: w.Map.Body.Sight > 0}
+	if head != nil || lift != nil {
+		v.Side = chart.Side{Head: head, Lift: lift}.HTML()
+	}
 	drawing := chart.World{World: *w, Title: "The world of " + string(r.Thing), Text: "Simulated: " + r.Where() + "."}
 	sight := "nothing in sight"
 	if w.Range > 0 {
@@ -169,7 +174,14 @@ func newWorldView(r look.Robot) *worldView {
 		drawing.Belief, v.Ghost = &at, true
 		v.Facts = append(v.Facts, fact{"It believes", placeText(at)}, fact{"Off by", fmt.Sprintf("%.1f cm, %.1f°", off*100, math.Abs(turned)*180/math.Pi)})
 	}
-	v.Facts = append(v.Facts, fact{"Its range finder sees", sight})
+	if v.Sees {
+		v.Facts = append(v.Facts, fact{"Its range finder sees", sight})
+	}
+	drawing.Rays = rays(r)
+	if near := nearest(drawing.Rays); near != nil {
+		v.Facts = append(v.Facts, fact{"Nearest echo", fmt.Sprintf("%.3f m at %.0f°", near.Range, near.Bearing*180/math.Pi)})
+	}
+	v.Sees = v.Sees || len(drawing.Rays) > 0
 	if head != nil {
 		way := "up"
 		if *head > 0 {
@@ -186,6 +198,32 @@ func newWorldView(r look.Robot) *worldView {
 	}
 	v.All, v.Near = drawing.All(), drawing.Near()
 	return v
+}
+
+// rays are what the sensors measure that say where they look.
+func rays(r look.Robot) (all []chart.Ray) {
+	for _, d := range r.Devices {
+		if d.Bearing == nil || d.Gone != nil {
+			continue
+		}
+		for _, s := range d.Slots {
+			if s.Name == "distance" && s.Known {
+				far, _ := s.Value.(float64) // else nothing is in sight
+				all = append(all, chart.Ray{Bearing: *d.Bearing, Range: far})
+			}
+		}
+	}
+	return all
+}
+
+// nearest returns the ray of the nearest thing in sight; nil if there is none.
+func nearest(all []chart.Ray) (near *chart.Ray) {
+	for i, ray := range all {
+		if ray.Range > 0 && (near == nil || ray.Range < near.Range) {
+			near = &all[i]
+		}
+	}
+	return near
 }
 
 func placeText(p live.Place) string {

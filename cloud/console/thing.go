@@ -116,7 +116,7 @@ func (c *console) head(ctx context.Context, r *http.Request, s said, tab string)
 func place(id thing.ID) string { return "/things/" + string(id) } // the alphabet of ids needs no escape
 
 func (c *console) tabs(h *thingHead, tab string) {
-	h.Kind = species(h.Species)
+	h.Kind = h.Species.Name()
 	for _, t := range []struct {
 		link
 		there bool

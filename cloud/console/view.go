@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/api/status"
 )
 
@@ -101,10 +100,6 @@ func newScale(bar float64, marks ...mark) *scale {
 	}
 	return s
 }
-
-var speciesNames = map[thing.Species]string{thing.Vector: "Vector", thing.AmigoBot: "AmigoBot", thing.Pleo: "Pleo", thing.AIBO: "AIBO"}
-
-func species(s thing.Species) string { return cmp.Or(speciesNames[s], string(s)) }
 
 // initial is the first letter of a name.
 func initial(name string) string {

@@ -121,6 +121,7 @@ type Device struct {
 	Actuator  bool     `json:"actuator"`
 	Slots     []Slot   `json:"slots,omitempty"`
 	Aliases   []string `json:"aliases,omitempty"` // further short names
+	Bearing   *float64 `json:"bearing,omitempty"` // rad, where a sensor looks, counter-clockwise from the front
 	// Gone is what is gone, the device itself or what it is a part of: it keeps its place, and what is measured of it is unavailable (GOSTAI-OPEN-13).
 	Gone *live.Gone `json:"gone,omitempty"`
 }
@@ -155,7 +156,7 @@ func robot(id thing.ID, f Frame) Robot {
 		values[v.Slot] = v
 	}
 	for _, n := range f.Tree.Nodes {
-		d := Device{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interface, Actuator: n.Actuator, Aliases: n.Aliases, Gone: gone(f.Frame.Gone, n.Full, r.AgeMS)}
+		d := Device{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interface, Actuator: n.Actuator, Aliases: n.Aliases, Bearing: n.Bearing, Gone: gone(f.Frame.Gone, n.Full, r.AgeMS)}
 		for _, s := range n.Slots {
 			slot := Slot{Name: s.Name, Type: s.Type, Unit: s.Unit, Min: s.Min, Max: s.Max}
 			if v, ok := values[s.ID]; ok {

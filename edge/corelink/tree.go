@@ -69,6 +69,7 @@ func (m *Tree) wire(c *coder) {
 			optional(c, &s.Max, (*coder).f64)
 		})
 		c.strings(&n.Aliases, maxAliases)
+		optional(c, &n.Bearing, (*coder).f64)
 	})
 }
 

@@ -123,6 +123,9 @@ func New(cfg Config) (*Server, error) {
 	for _, n := range tree.Nodes() {
 		node := live.Node{Full: n.Full(), Compact: n.Compact(), Kind: n.Kind().String(),
 			Interface: robot.JoinInterfaces(n.Interfaces()), Actuator: n.Actuator() >= 0, Aliases: tree.AliasesOf(n)}
+		if b, ok := n.Bearing(); ok {
+			node.Bearing = &b
+		}
 		if s.warm == nil && n.Is("TemperatureSensor") {
 			s.warm = n.Slot("temperature")
 		}

@@ -81,6 +81,12 @@ func (r *Ref) Prop(name string) (Value, bool) {
 	return Value{}, false
 }
 
+// Bearing returns where a sensor looks, in radians counter-clockwise from the front; false where its body does not say.
+func (n *Node) Bearing() (float64, bool) {
+	v, ok := n.part.Props["bearing"]
+	return v.Number, ok
+}
+
 // Endless reports whether the device turns without end, as wheels do.
 func (n *Node) Endless() bool { return n.part.Endless }
 

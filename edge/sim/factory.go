@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,7 @@ type Birth struct {
 
 // World is the simulated body's surroundings at its first boot.
 type World struct {
-	BatteryVolts float64 `json:"battery_volts"`
+	BatteryVolts float64 `json:"battery_volts"` // 0 at birth: as its species usually has
 	OnCharger    bool    `json:"on_charger"`
 	Seed         uint64  `json:"seed"`
 }
@@ -48,6 +49,10 @@ type World struct {
 // Make builds the robot's folder in dir. A folder that already is this robot is left as it is, except for the endpoints and the trust
 // root, which may have moved: a robot keeps its data. Another robot's folder is an error.
 func Make(dir string, b Birth) error {
+	kind, err := speciesOf(b.Thing)
+	if err != nil {
+		return err
+	}
 	serial, err := strconv.ParseUint(b.Thing.Serial(), 16, 32)
 	if err != nil || len(b.Thing.Serial()) != 8 {
 		return fmt.Errorf("serial of %s: want 8 lower-case hex digits (VEC-STOR-03)", b.Thing)
@@ -75,6 +80,7 @@ func Make(dir string, b Birth) error {
 	if err := devicecert.WriteClaim(root, devicecert.Claim{Thing: b.Thing, Secret: certs.Secret(b.Secret)}); err != nil {
 		return err
 	}
+	b.World.BatteryVolts = cmp.Or(b.World.BatteryVolts, kind.volts)
 	world, err := json.MarshalIndent(b.World, "", "  ")
 	if err != nil {
 		return err
@@ -85,6 +91,7 @@ func Make(dir string, b Birth) error {
 		perm fs.FileMode
 	}{
 		{platform.OSVersionFile, []byte(b.OSVersion + "\n"), 0o644},
+		{platform.SpeciesFile, []byte(kind.Species + "\n"), 0o644},
 		{simFile, world, 0o644},
 	} {
 		if err := robotfs.WriteFile(root, f.name, f.data, f.perm); err != nil {

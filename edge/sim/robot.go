@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"kennel/certs/thing"
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/faults"
 	"kennel/edge/agent/nightly"
@@ -21,11 +23,8 @@ import (
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/simulator"
 	"kennel/edge/agent/wipe"
-	"kennel/edge/body/vector"
-	"kennel/edge/body/vector/imu"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
-	"kennel/edge/sim/uart"
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -40,10 +39,6 @@ const (
 	LogDir       = robotfs.Cache + "/vic-logmgr"
 	recoveryLogs = "run/vic-logmgr"
 )
-
-// imuRate is how often a simulated robot reads its inertial sensors: a fourth of what a real one does. Each reading wakes two processes, 200 a second
-// take as much of a processor as robotd's loop; for 80 ms of a fall and 20 ms of an impact 50 do.
-const imuRate = "50"
 
 // Config says how to run a robot.
 type Config struct {
@@ -87,21 +82,24 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := robotfs.ReadJSON(root, simFile, &world); err != nil {
 		return err
 	}
-	// The board outlives the head's boots: its battery does not fill because the head restarts.
-	cfgBoard := vectorsim.Config{Seed: world.Seed, Volts: world.BatteryVolts, OnCharger: world.OnCharger, Caretaker: true, World: cfg.World, Press: cfg.Press, OnBoot: r.booted}
-	if err := cfgBoard.Validate(); err != nil {
+	if r.id, err = platform.ID(root); err != nil {
+		return err
+	}
+	if r.species, err = speciesOf(r.id); err != nil {
+		return err
+	}
+	// The body outlives the head's boots: its battery does not fill because the head restarts.
+	if r.body, err = r.species.body(r, world); err != nil {
 		return fmt.Errorf("%s: %w", simFile, err)
 	}
-	board := vectorsim.New(cfgBoard)
-	r.imu = vectorsim.NewIMU(vectorsim.IMUConfig{Seed: world.Seed}, board.Inertial)
-	if r.truth, err = newTruth(board); err != nil {
+	if r.truth, err = newTruth(r.body); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
-		err := r.boot(ctx, board)
+		err := r.boot(ctx)
 		switch {
 		case errors.Is(err, vectorsim.ErrPowerCut), errors.Is(err, vectorsim.ErrShutdown):
-			cfg.Log.WarnContext(ctx, "the board cut the power; pressing the button", logging.Err, err)
+			cfg.Log.WarnContext(ctx, "body cut the power; pressing the button", logging.Err, err)
 		case err != nil:
 			return err
 		}
@@ -124,9 +122,11 @@ func open(dir string) (*os.Root, error) {
 }
 
 type robot struct {
-	cfg  Config
-	root *os.Root
-	imu  *vectorsim.IMU
+	cfg     Config
+	root    *os.Root
+	id      thing.ID
+	species species
+	body    body
 
 	reboot chan string // why; one slot
 	truth  *truth      // nil: the body is nowhere
@@ -136,12 +136,9 @@ type robot struct {
 }
 
 // boot runs the robot from power on to power off.
-func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
+func (r *robot) boot(ctx context.Context) error {
 	// What the original does on its way down, while the marker is still there.
 	if _, err := wipe.Resume(wipe.Config{Root: r.root, Log: r.cfg.Log}); err != nil {
-		return err
-	}
-	if err := r.root.MkdirAll(filepath.Dir(imu.DefaultDevice), 0o755); err != nil {
 		return err
 	}
 	if err := emptyRun(r.root); err != nil {
@@ -156,31 +153,21 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	r.state.Boot = vectorsim.BootUndecided.String()
 	boots := uint64(r.state.Boots)
 	r.mu.Unlock()
-	// A socket and no pseudo-terminal, whose bytes are late on a busy machine: simulated robots come in dozens. It is where a robot has its tty.
-	line, err := uart.ListenSocket(r.root, vector.DefaultDevice)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := line.Close(); err != nil {
-			r.cfg.Log.WarnContext(ctx, "close the body's line", logging.Err, err)
-		}
-	}()
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	power := make(chan error, 1) // the board speaks once
-	go func() { power <- board.RunOn(ctx, line) }()
-
-	// The head boots what the button says when it is let go.
-	letGo := func(s vectorsim.State) bool {
-		return s.PowerOns >= boots && (s.Mode == vectorsim.Off || s.Boot != vectorsim.BootUndecided && !s.Held)
-	}
-	s, err := board.Await(ctx, letGo)
-	if err != nil || s.Mode == vectorsim.Off {
+	power := make(chan error, 1) // the body speaks once
+	on, lost := context.WithCancel(ctx)
+	go func() {
+		defer lost()
+		power <- r.body.on(ctx)
+	}()
+	boot, off, err := r.body.ready(on, boots)
+	if err != nil || off {
 		return <-power
 	}
-	logs, err := r.load(s.Boot)
+	r.booted(boot)
+	logs, err := r.load(boot)
 	if err != nil {
 		return err
 	}
@@ -201,17 +188,17 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 	}
 	failed := make(chan error, 4) // one each
 	wg.Go(func() {
-		if err := vectorsim.ServeIMU(head, filepath.Join(r.cfg.Root, imu.DefaultDevice), r.imu); err != nil {
+		if err := r.body.serve(head); err != nil {
 			failed <- err
 		}
 	})
 	wg.Go(func() {
-		if err := simulator.Serve(head, r.root, beside{board, r.truth}, r.cfg.Log); err != nil {
+		if err := simulator.Serve(head, r.root, beside{r.body, r.truth}, r.cfg.Log); err != nil {
 			failed <- err
 		}
 	})
 	for _, s := range []proc.Spec{
-		r.spec("robotd", logs, restart, "-imu-rate", imuRate),
+		r.spec("robotd", logs, restart, r.species.flags(r.cfg.Root)...),
 		r.spec("agentd", logs, restart),
 	} {
 		wg.Go(func() {
@@ -240,6 +227,13 @@ func (r *robot) boot(ctx context.Context, board *vectorsim.Board) error {
 		}
 	}
 	return end
+}
+
+// hangUp closes the body's end of a line.
+func (r *robot) hangUp(ctx context.Context, line io.Closer) {
+	if err := line.Close(); err != nil {
+		r.cfg.Log.WarnContext(ctx, "close the body's line", logging.Err, err)
+	}
 }
 
 // load is the head's boot-loader and what mounts its file systems: it tells the kernel of a recovery boot, and returns where the logs go.

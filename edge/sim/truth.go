@@ -11,15 +11,20 @@ import (
 	"unicode/utf8"
 
 	"kennel/cloud/api/live"
-	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
 )
 
+// ground is a body's place in a world.
+type ground interface {
+	World() (plane.State, bool) // false: it is nowhere
+	InWorld(func(*plane.World) error) error
+}
+
 // truth says where the robot is in its world, to who asks. Safe for concurrent use.
 type truth struct {
-	board *vectorsim.Board
-	m     live.Map
-	rev   string
+	body ground
+	m    live.Map
+	rev  string
 
 	mu     sync.Mutex
 	origin live.Place
@@ -40,24 +45,24 @@ const (
 )
 
 // newTruth returns nil for a body that is nowhere.
-func newTruth(board *vectorsim.Board) (*truth, error) {
-	t := &truth{board: board}
-	if _, ok := board.World(); !ok {
+func newTruth(b ground) (*truth, error) {
+	t := &truth{body: b}
+	if _, ok := b.World(); !ok {
 		return nil, nil
 	}
-	err := board.InWorld(func(w *plane.World) error {
+	err := b.InWorld(func(w *plane.World) error {
 		t.m = mapOf(w.Map(), w.Robot())
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(t.m)
+	said, err := json.Marshal(t.m)
 	if err != nil {
 		return nil, fmt.Errorf("map of the world: %w", err)
 	}
 	h := fnv.New64a()
-	_, _ = h.Write(b) // it never fails
+	_, _ = h.Write(said) // it never fails
 	t.rev = fmt.Sprintf("%016x", h.Sum64())
 	t.begin()
 	return t, nil
@@ -65,7 +70,7 @@ func newTruth(board *vectorsim.Board) (*truth, error) {
 
 // begin notes that the robot's core begins to reckon where it is.
 func (t *truth) begin() {
-	s, _ := t.board.World() // newTruth saw that there is one
+	s, _ := t.body.World() // newTruth saw that there is one
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.origin, t.trail = placeOf(s.Pose), nil
@@ -73,7 +78,7 @@ func (t *truth) begin() {
 
 // see returns where the robot is, with the map unless rev names it. The trail is of what was asked for: a robot that nobody looks at leaves none.
 func (t *truth) see(rev string) live.World {
-	s, _ := t.board.World()
+	s, _ := t.body.World()
 	w := live.World{
 		Rev: t.rev, Pose: placeOf(s.Pose), Posture: string(s.Posture), Height: short(s.Height), Blocked: s.Blocked, Contact: s.Contact, Below: s.Below, Falls: s.Falls,
 		Range: short(s.Range), NoFloor: s.NoFloor, Things: []live.Thing{},

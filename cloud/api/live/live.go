@@ -80,6 +80,7 @@ type Node struct {
 	Actuator  bool     `json:"actuator,omitempty"`
 	Slots     []Slot   `json:"slots,omitempty"`
 	Aliases   []string `json:"aliases,omitempty"` // further short names
+	Bearing   *float64 `json:"bearing,omitempty"` // rad, where a sensor looks, counter-clockwise from the front; absent: it is not known
 }
 
 // Slot is an attribute of a device.
@@ -230,6 +231,9 @@ func (t *Tree) check() error {
 			if s.ID < 0 || s.ID > math.MaxUint16 {
 				return fmt.Errorf("tree: %.80s: slot %d: want 0 to %d", n.Full, s.ID, math.MaxUint16)
 			}
+		}
+		if n.Bearing != nil && !within(math.Abs(*n.Bearing), 0, mostTurn) {
+			return fmt.Errorf("tree: %.80s: bearing %v: want at most %d rad", n.Full, *n.Bearing, mostTurn)
 		}
 		if n.Full == "" || slots > maxValues || len(n.Aliases) > maxAliases || slices.ContainsFunc(words, func(w string) bool { return !good(w) }) {
 			return fmt.Errorf("tree: node %.80q: want a name, words of at most %d bytes and %d slots in all", n.Full, maxText, maxValues)

@@ -22,7 +22,7 @@ var room = World{Rev: "00c0ffee00c0ffee", Pose: Place{0.1, -0.2, 1.5}, Origin: P
 
 var whole = Frame{V: 1, World: &room,
 	Tree: &Tree{Body: "vector", Nodes: []Node{{Full: "robot", Compact: "robot", Kind: "device", Interface: "Identity"},
-		{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true, Aliases: []string{"nod"},
+		{Full: "robot.body.head.pitch", Compact: "headPitch", Kind: "device", Interface: "RotationalMotor", Actuator: true, Aliases: []string{"nod"}, Bearing: num(-0.5),
 			Slots: []Slot{{ID: 7, Name: "angle", Type: "float", Unit: "rad", Min: num(-0.78), Max: num(0.38)}}}}},
 	Values: []Value{{Slot: 7, AgeMS: 4, Number: num(0)}, {Slot: 8, AgeMS: 31, Infinite: 1}, {Slot: 1, AgeMS: -1, Text: text("Vector")}},
 	Gone:   []Gone{{"robot.body.laser", 1200, "it is unplugged"}},
@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 	for _, s := range []string{``, `{}`, `{"v":2,"values":[]}`, `{"v":1,"values":[{"slot":1,"age_ms":0}]}`, `{"v":1,"values":[{"slot":-1,"age_ms":0,"number":1}]}`,
 		`{"v":1,"values":[{"slot":1,"age_ms":-2,"number":1}]}`, `{"v":1,"values":[{"slot":1,"age_ms":0,"number":1,"infinite":1}]}`,
 		`{"v":1,"values":[{"slot":1,"age_ms":0,"infinite":2}]}`, `{"v":1,"values":[{"slot":1,"age_ms":0,"text":"` + strings.Repeat("x", 201) + `"}]}`,
-		`{"v":1,"values":[{"slot":1,"age_ms":0,"text":"\u0000"}]}`, `{"v":1,"values":[],"tree":{"nodes":[{"full":""}]}}`,
+		`{"v":1,"values":[{"slot":1,"age_ms":0,"text":"\u0000"}]}`, `{"v":1,"values":[],"tree":{"nodes":[{"full":""}]}}`, `{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","bearing":1000}]}}`,
 		`{"v":1,"values":[],"tree":{"nodes":[{"full":"robot","slots":[{"id":70000}]}]}}`, `{"v":1,"values":[],"motion":{"parts":[{"name":"\u0000"}]}}`, "\xff",
 		`{"v":1,"values":[],"gone":[{"full":""}]}`, `{"v":1,"values":[],"gone":[{"full":"robot","for_ms":-1}]}`, `{"v":1,"values":[],"gone":[{"full":"robot","why":"\u0000"}]}`,
 		`{"v":1,"values":[],"gone":[` + strings.Repeat(`{"full":"robot"},`, 512) + `{"full":"robot"}]}`,

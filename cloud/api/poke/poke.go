@@ -22,6 +22,11 @@ const (
 	Turn  = "turn"
 	Spin  = "spin"
 	Shake = "shake"
+	Hold  = "hold"
+	Drain = "drain"
+	Dip   = "dip"
+	Reset = "reset"
+	Tools = "tools"
 )
 
 // The sides that Turn lays a robot on.
@@ -39,6 +44,7 @@ const (
 	By     = "by"
 	Toward = "toward" // counter-clockwise from where the robot faces
 	Angle  = "angle"  // counter-clockwise
+	Volts  = "volts"
 )
 
 // The units of arguments. People write a duration such as 2s for seconds, and degrees for radians.
@@ -46,6 +52,7 @@ const (
 	seconds = iota
 	metres
 	radians
+	volts
 )
 
 type unit struct {
@@ -61,6 +68,7 @@ var units = []unit{
 	{By, metres, "how far, in metres"},
 	{Toward, radians, "which way, in degrees: 0 is ahead, 90 to its left"},
 	{Angle, radians, "how far it turns to its left, in degrees"},
+	{Volts, volts, "the voltage of the battery"},
 }
 
 // arg is an argument of a verb, in SI units.
@@ -89,6 +97,11 @@ var verbs = []verb{
 	{name: Spin, does: "turns it on the spot", done: "spun",
 		args: []arg{{Angle, -4 * math.Pi, 4 * math.Pi, math.Pi / 2}, {For, 0.05, 60, 1}}},
 	{name: Shake, does: "shakes it in the hand that holds it", done: "shaken", args: []arg{{For, 0.05, 60, 2}}},
+	{name: Hold, does: "holds its wheels", done: "held by its wheels", args: []arg{{For, 0.05, 60, 5}}},
+	{name: Drain, does: "leaves its battery at a voltage", done: "drained", args: []arg{{Volts, 9.5, 13.8, 10.8}}},
+	{name: Dip, does: "lets its supply dip, which restarts its controller", done: "browned out"},
+	{name: Reset, does: "presses its reset button", done: "reset"},
+	{name: Tools, does: "puts it into the mode for tools, with its buttons", done: "put into a mode for tools"},
 }
 
 func find(name string) (verb, error) {

@@ -18,8 +18,9 @@ func TestParse(t *testing.T) {
 		{"no argument", `{"verb":"put"}`, "put", ""},
 		{"two arguments", `{"verb":"push","args":{"by":0.1}}`, "push -by 0.1 -toward 0", ""},
 		{"a side", `{"verb":"turn","side":"back"}`, "turn back", ""},
+		{"volts", `{"verb":"drain","args":{"volts":10.5}}`, "drain -volts 10.5", ""},
 		{"degrees", `{"verb":"spin","args":{"for":1}}`, "spin -angle 90 -for 1s", ""},
-		{"unknown verb", `{"verb":"kick"}`, "", "want one of touch, press, lift, put, push, turn, spin, shake"},
+		{"unknown verb", `{"verb":"kick"}`, "", "want one of touch, press, lift, put, push, turn, spin, shake, hold, drain, dip, reset, tools"},
 		{"no verb", `{}`, "", "want one of"},
 		{"unknown field", `{"verb":"put","hard":1}`, "", "hard"},
 		{"unknown argument", `{"verb":"touch","args":{"height":1}}`, "", `touch has no argument "height"`},
@@ -44,7 +45,7 @@ func TestFlags(t *testing.T) {
 	var p Poke
 	set := map[string]func(string) error{}
 	p.Flags(func(name, _ string, f func(string) error) { set[name] = f })
-	for name, text := range map[string]string{For: "2s", Height: "0.3", By: "0.05", Toward: "90", Angle: "-180"} {
+	for name, text := range map[string]string{For: "2s", Height: "0.3", By: "0.05", Toward: "90", Angle: "-180", Volts: "11"} {
 		if err := set[name](text); err != nil {
 			t.Error(err)
 		}
@@ -52,7 +53,7 @@ func TestFlags(t *testing.T) {
 			t.Errorf("-%s far was taken", name)
 		}
 	}
-	want := map[string]float64{For: 2, Height: 0.3, By: 0.05, Toward: math.Pi / 2, Angle: -math.Pi}
+	want := map[string]float64{For: 2, Height: 0.3, By: 0.05, Toward: math.Pi / 2, Angle: -math.Pi, Volts: 11}
 	if !reflect.DeepEqual(p.Args, want) || p.Seconds() != 2*time.Second {
 		t.Errorf("got %v, want %v", p.Args, want)
 	}

@@ -15,9 +15,16 @@ import (
 // What is drawn was said by a robot: numbers that are none, or that a picture has no room for, are left out.
 type World struct {
 	live.World
+	Rays   []Ray
 	Belief *live.Place // where it believes to be; nil: it does not say
 	Title  string
 	Text   string
+}
+
+// Ray is what a sensor sees that looks aside from the front.
+type Ray struct {
+	Bearing float64 // rad counter-clockwise from the front
+	Range   float64 // m from the outline of the robot; 0: nothing in sight
 }
 
 // Side is the robot from its left side, as its head and lift are; nil: not known.
@@ -34,7 +41,9 @@ const (
 	ruleTall   = 0.05 // of wide, below the view: room for its scale
 	leastView  = 1.2  // m; closer, an empty world would look crowded
 	mostView   = 6.0  // m; a larger world is shown as far as that round the robot
-	closeUp    = 0.32 // m
+	closeUp    = 0.32 // m, at least
+	closeness  = 3.2  // lengths of the robot in a close-up
+	blindRay   = 0.5  // m of a ray with nothing in sight
 	aroundEdge = 1.0  // m: what an area without floor has nearer to something else is part of the picture
 	mostLines  = 80   // of a grid
 )
@@ -130,9 +139,14 @@ func (w *World) all() view {
 
 // near is the close-up, which moves with the robot in steps.
 func (w *World) near() view {
-	const step = closeUp / 4
+	b := w.body()
+	width, grid := max(closeUp, closeness*(b.Nose+b.Tail)), 0.02
+	if width > 2*closeUp {
+		grid = 0.1
+	}
+	step := width / 4
 	x, y := math.Round(w.Pose[0]/step)*step, math.Round(w.Pose[1]/step)*step
-	return view{id: "near", west: x - closeUp/2, north: y + closeUp*mostTall/2, width: closeUp, height: closeUp * mostTall, each: wide / closeUp, grid: 0.02, close: true}
+	return view{id: "near", west: x - width/2, north: y + width*mostTall/2, width: width, height: width * mostTall, each: wide / width, grid: grid, close: true}
 }
 
 // All draws the whole world.
@@ -278,16 +292,26 @@ func (p *pen) bend(v view, a, b, c, d live.Point) {
 }
 
 // body is the outline that the map gives, or one that can be seen.
-func (w *World) body() live.Body {
+func (w *World) body() shape {
 	if m := w.Map; m != nil && m.Body.Nose+m.Body.Tail > 0.01 && m.Body.Width > 0.01 && m.Body.Nose+m.Body.Tail < 2 && m.Body.Width < 2 {
-		return m.Body
+		return shape{m.Body}
 	}
-	return live.Body{Nose: 0.045, Tail: 0.055, Width: 0.06}
+	return shape{live.Body{Nose: 0.045, Tail: 0.055, Width: 0.06}}
 }
+
+// shape is the outline of a robot.
+type shape struct{ live.Body }
+
+// round reports whether the robot is a disc.
+func (s shape) round() bool { return s.Nose == s.Tail && s.Nose == s.Width/2 }
 
 func (w *World) outline(p *pen, v view) {
 	b, u := w.body(), v.each
-	p.put(`<rect x="`, coord(-b.Tail*u), `" y="`, coord(-b.Width/2*u), `" width="`, coord((b.Nose+b.Tail)*u), `" height="`, coord(b.Width*u), `" rx="`, coord(b.Width*u/3), `"/>`)
+	round := b.Width / 3
+	if b.round() {
+		round = b.Width / 2
+	}
+	p.put(`<rect x="`, coord(-b.Tail*u), `" y="`, coord(-b.Width/2*u), `" width="`, coord((b.Nose+b.Tail)*u), `" height="`, coord(b.Width*u), `" rx="`, coord(round*u), `"/>`)
 	p.put(`<path d="M`, coord((b.Nose-b.Width*0.3)*u), ` `, coord(-b.Width*0.22*u), `L`, coord((b.Nose-b.Width*0.08)*u), ` 0L`, coord((b.Nose-b.Width*0.3)*u), ` `, coord(b.Width*0.22*u), `"/>`)
 }
 
@@ -316,9 +340,17 @@ func (w *World) robot(p *pen, v view) {
 		r := max(1.1*b.Nose*u, 30)
 		p.put(`<circle class="halo" r="`, coord(r), `"/><path class="nose" d="M`, coord(r+4), ` -8L`, coord(r+28), ` 0L`, coord(r+4), ` 8Z"/>`)
 	}
+	w.rays(p, v)
 	long, half := b.Nose+b.Tail, b.Width/2
 	box := func(class string, x, y, width, height, round float64) {
 		p.put(`<rect class="`, class, `" x="`, coord(x*u), `" y="`, coord(y*u), `" width="`, coord(width*u), `" height="`, coord(height*u), `" rx="`, coord(round*u), `"/>`)
+	}
+	if b.round() {
+		p.put(`<circle class="trunk" r="`, coord(b.Nose*u), `"/>`)
+		box("tread", -0.25*half, -0.95*half, 0.5*half, 0.16*half, 0.05*half)
+		box("tread", -0.25*half, 0.79*half, 0.5*half, 0.16*half, 0.05*half)
+		p.put(`<path class="nose" d="M`, coord(0.45*half*u), ` `, coord(-0.3*half*u), `L`, coord(0.85*half*u), ` 0L`, coord(0.45*half*u), ` `, coord(0.3*half*u), `Z"/></g>`)
+		return
 	}
 	tread := 0.26 * half * 2
 	box("tread", -b.Tail+0.06*long, -half, 0.84*long, tread, tread/3)
@@ -341,6 +373,27 @@ func (w *World) robot(p *pen, v view) {
 	p.put(`</g>`)
 }
 
+// rays draws what the sensors see that look aside.
+func (w *World) rays(p *pen, v view) {
+	b := w.body()
+	for _, ray := range w.Rays {
+		sin, cos := math.Sincos(ray.Bearing)
+		from := b.Nose
+		if !b.round() {
+			from = min(b.Nose/max(math.Abs(cos), 1e-9), b.Width/2/max(math.Abs(sin), 1e-9))
+		}
+		kind, to := "beam", from+ray.Range
+		if !(ray.Range > 0) {
+			kind, to = "beam none", from+blindRay
+		}
+		at := func(far float64) string { return coord(far*cos*v.each) + " " + coord(-far*sin*v.each) }
+		p.put(`<path class="`, kind, `" d="M`, at(from), `L`, at(to), `"/>`)
+		if ray.Range > 0 {
+			p.put(`<circle class="hit" cx="`, coord(to*cos*v.each), `" cy="`, coord(-to*sin*v.each), `" r="`, short(beamEnd(v)), `"/>`)
+		}
+	}
+}
+
 func beamEnd(v view) float64 {
 	if v.close {
 		return 12
@@ -352,7 +405,7 @@ func beamEnd(v view) float64 {
 func (w *World) scale(p *pen, v view) {
 	long, text := 0.5, "0.5 m"
 	switch {
-	case v.close:
+	case v.width < 2*closeUp:
 		long, text = 0.05, "5 cm"
 	case v.width <= 2.5:
 		long, text = 0.2, "0.2 m"

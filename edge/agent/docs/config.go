@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"kennel/edge/agent/robotfs"
@@ -46,6 +48,9 @@ type Config struct {
 	Persistent string // folder of the local copies' parent; "": robotfs.Persistent (VEC-CLD-03)
 	Resources  string // folder of the control files; "": robotfs.Resources
 
+	// Own are documents of this kind of robot, with the fields that they begin with.
+	Own map[jdocs.Name]map[string]json.RawMessage
+
 	// Unwatched leaves it to Set alone to change local copies: for many robots in one process, since the system has few watches. What
 	// somebody writes into a file is taken up at the next exchange.
 	Unwatched bool
@@ -64,7 +69,7 @@ type section struct {
 }
 
 // loadDocuments returns the documents that the agent keeps, as jdocs_config.json wants them. A missing file means the defaults.
-func loadDocuments(root *os.Root, resources string) ([]*document, error) {
+func loadDocuments(root *os.Root, resources string, own map[jdocs.Name]map[string]json.RawMessage) ([]*document, error) {
 	name := resources + "/" + jdocsConfig
 	var file map[string]section
 	if err := robotfs.ReadJSON(root, name, &file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,6 +78,9 @@ func loadDocuments(root *os.Root, resources string) ([]*document, error) {
 	docs := []*document{
 		{section: "ROBOT_SETTINGS", name: jdocs.RobotSettings, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge},
 		{section: "ROBOT_LIFETIME_STATS", name: jdocs.RobotLifetimeStats, getEvery: statsGet, saveAfter: statsSave, merge: jdocs.MergeStats, counts: true},
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		docs = append(docs, &document{section: string(name), name: name, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge, defaults: join(own[name])})
 	}
 	seen := map[jdocs.Name]bool{}
 	for _, d := range docs {
@@ -122,7 +130,11 @@ type control struct {
 // defaults of VEC-DOC-01 hold and every field is shared. A default that the setting cannot have is an error that names it.
 func (d *document) loadControls(root *os.Root, resources string) error {
 	doc := jdocs.Default(d.name)
-	d.defaults, d.fmtVersion = doc.JSON, doc.FmtVersion
+	d.fmtVersion = doc.FmtVersion
+	if d.defaults != "" {
+		return nil // Config.Own says them
+	}
+	d.defaults = doc.JSON
 	if d.counts {
 		d.defaults = jdocs.DefaultLifetimeStats().JSON
 		return nil

@@ -139,7 +139,7 @@ func newAgent(cfg Config, files files) (*Agent, error) {
 	if cfg.OnPushed == nil {
 		cfg.OnPushed = func(jdocs.Name, uint64) {}
 	}
-	docs, err := loadDocuments(cfg.Root, cfg.Resources)
+	docs, err := loadDocuments(cfg.Root, cfg.Resources, cfg.Own)
 	if err != nil {
 		return nil, fmt.Errorf("documents: %w", err)
 	}

@@ -31,6 +31,7 @@ import (
 	"kennel/edge/agent/hoststats"
 	"kennel/edge/agent/link"
 	"kennel/edge/agent/nightly"
+	"kennel/edge/agent/parameters"
 	"kennel/edge/agent/pilot"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
@@ -59,27 +60,28 @@ type Agent struct {
 	started time.Time
 	log     *slog.Logger
 
-	das      *das.Manager
-	docs     *docs.Agent
-	vitals   *vitals.Vitals
-	presence *presence.Reporter
-	release  *release.Agent
-	commands *commands.Agent
-	pilot    *pilot.Pilot
-	core     Core
-	client   *coreclient.Client // of core
-	restart  chan error         // why agentd is to start anew; one slot
-	meet     chan struct{}      // there is something to introduce; one slot
-	teller   *wipe.Teller
-	faults   *faults.Handler
-	keeper   *supervised               // of the services that a fault stops
-	owned    *owned                    // nil: frugal
-	cloud    atomic.Pointer[link.Link] // nil until there is an identity
-	permit   permit                    // of the battery, to use the cloud
-	heard    atomic.Pointer[heard]     // of the time, from the cloud, newest; nil: nothing
-	start    *start
-	nightly  *nightly.Rebooter // nil: none
-	night    nightly.Last      // what the start follows
+	das        *das.Manager
+	docs       *docs.Agent
+	vitals     *vitals.Vitals
+	presence   *presence.Reporter
+	release    *release.Agent
+	commands   *commands.Agent
+	pilot      *pilot.Pilot
+	core       Core
+	client     *coreclient.Client // of core
+	restart    chan error         // why agentd is to start anew; one slot
+	meet       chan struct{}      // there is something to introduce; one slot
+	teller     *wipe.Teller
+	faults     *faults.Handler
+	keeper     *supervised               // of the services that a fault stops
+	owned      *owned                    // nil: frugal
+	cloud      atomic.Pointer[link.Link] // nil until there is an identity
+	permit     permit                    // of the battery, to use the cloud
+	heard      atomic.Pointer[heard]     // of the time, from the cloud, newest; nil: nothing
+	start      *start
+	nightly    *nightly.Rebooter  // nil: none
+	parameters *parameters.Keeper // nil: the body stores none, or the agent is frugal
+	night      nightly.Last       // what the start follows
 
 	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
 	links   int        // how many connections there were
@@ -131,6 +133,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if !a.cfg.Recovery {
 		services = append(services, runner.Service{Name: "documents", Run: a.docs.Run})
+	}
+	if a.parameters != nil {
+		services = append(services, runner.Service{Name: "parameters", Run: a.parameters.Run})
 	}
 	if a.owned != nil {
 		services = append(services, a.owned.services(a)...)
@@ -457,6 +462,9 @@ func (a *Agent) takeDocHint(payload []byte) {
 // docChanged records a changed setting (VEC-DOC-13).
 func (a *Agent) docChanged(c docs.Change) {
 	a.presence.Changed()
+	if a.parameters != nil {
+		a.parameters.Changed(c.Doc)
+	}
 	if c.Doc != jdocs.RobotSettings {
 		return
 	}
@@ -502,6 +510,9 @@ func (a *Agent) status() status.Message {
 		m.Problems = append(m.Problems, recoveryProblem)
 	}
 	m.Problems = append(m.Problems, a.docs.Problems()...)
+	if a.parameters != nil && a.parameters.Waiting() != "" {
+		m.Problems = append(m.Problems, a.parameters.Waiting())
+	}
 	a.vitals.Fill(&m)
 	m.Problems = append(m.Problems, a.faults.Words(func(f faults.Fault) bool {
 		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is told already

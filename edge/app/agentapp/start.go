@@ -2,6 +2,7 @@ package agentapp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/diagnosis"
 	"kennel/edge/agent/docs"
+	"kennel/edge/agent/parameters"
 	"kennel/edge/agent/pilot"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/presence"
@@ -26,6 +28,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
+	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 )
 
@@ -90,8 +93,19 @@ func (a *Agent) openEvents(context.Context) (err error) {
 
 func (a *Agent) openDocuments(context.Context) (err error) {
 	a.presence = presence.New(a.boot, a.status, presence.Every(a.cfg.Status), presence.Clock(a.cfg.Now))
-	a.docs, err = docs.New(docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed,
-		Unwatched: a.cfg.Frugal})
+	cfg := docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: a.cfg.Frugal}
+	memory := memoryOf(a.cfg.Root, a.id)
+	if memory != nil {
+		name, stored, err := parameters.Stored(a.root, memory)
+		if err != nil {
+			return err
+		}
+		cfg.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored}
+	}
+	if a.docs, err = docs.New(cfg); err != nil || memory == nil || a.cfg.Frugal {
+		return err
+	}
+	a.parameters, err = parameters.New(a.root, memory, a.docs, a.emit, a.presence.Changed, a.log)
 	return err
 }
 

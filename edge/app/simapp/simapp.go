@@ -24,6 +24,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 		Use:   "robotsim",
 		Short: "Simulated robots: the same programs as on a real one, with a simulated body",
 		Example: `  robotsim make -root ./r1 -thing vic:00e20100 -secret-file s.txt -api https://localhost:8443 -ca root.crt
+  robotsim make -species amigobot -root ./r2 -thing 00e20101 -secret-file s.txt -api https://localhost:8443 -ca root.crt
   robotsim robot -root ./r1
   robotsim poke touch -root ./r1
   robotsim vector-board -pty /tmp/ttyHS0
@@ -37,7 +38,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 
 func makeCommand() *cobra.Command {
 	var b sim.Birth
-	var dir, id, secretFile, caFile string
+	var dir, id, species, secretFile, caFile string
 	cmd := &cobra.Command{
 		Use:   "make",
 		Short: "Make a robot's folder, as a factory would",
@@ -47,6 +48,13 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
+			if !strings.Contains(id, ":") {
+				kind, err := thing.Named(species)
+				if err != nil {
+					return cli.Usage("-species: %w", err)
+				}
+				id = string(kind) + ":" + id
+			}
 			if b.Thing, err = thing.Parse(id); err != nil {
 				return cli.Usage("%w", err)
 			}
@@ -65,13 +73,14 @@ A folder that already holds this robot keeps its data; only endpoints and trust 
 	}
 	f := cmd.Flags()
 	f.StringVar(&dir, "root", "", "the robot's folder (required)")
-	f.StringVar(&id, "thing", "", "thing id, such as vic:00e20100 (required)")
+	f.StringVar(&id, "thing", "", "thing id such as vic:00e20100, or the serial number alone (required)")
+	f.StringVar(&species, "species", sim.Species()[0], "species where -thing is a serial number: "+strings.Join(sim.Species(), ", "))
 	f.StringVar(&secretFile, "secret-file", "", "file with the claim secret; not needed when the folder exists")
 	f.StringVar(&caFile, "ca", "", "PEM file with the root the robot shall trust (required)")
 	f.StringVar(&b.Endpoints.Kennel.API, "api", "", "https://host:port of the cloud (required)")
 	f.StringVar(&b.Endpoints.Kennel.MQTT, "mqtt", "", "ssl://host:port of the broker (default: what the cloud says)")
 	f.StringVar(&b.OSVersion, "os-version", "2.0.0.6074", "release the robot runs")
-	f.Float64Var(&b.World.BatteryVolts, "battery", 3.95, "battery at its first boot, in volts (3.5 to 4.2)")
+	f.Float64Var(&b.World.BatteryVolts, "battery", 0, "battery at its first boot, in volts (default: charged well)")
 	f.BoolVar(&b.World.OnCharger, "on-charger", false, "it stands on the charger")
 	f.Uint64Var(&b.World.Seed, "seed", 1, "seed of all that is random in its body")
 	for _, name := range []string{"root", "thing", "ca", "api"} {

@@ -17,6 +17,7 @@ import (
 const (
 	DefaultDevice = "tcp:localhost:8101" // where clients of this robot look first (AMIGO-LINK-05)
 	DefaultBaud   = 9600
+	SystemDevice  = "dev/ttyAmigoSystem" // the System port, below the root of a computer on its back
 
 	step   = 20 * time.Millisecond  // between two steps of the loop: as often as a command may go out (AMIGO-PKT-12)
 	stale  = 350 * time.Millisecond // three packets late: the robot stops until it is heard again
@@ -119,14 +120,15 @@ type Driver struct {
 	tail   []byte // of a command the port took only in part; goes out before anything else
 	rest   [sip.MaxFrame]byte
 
-	seen    time.Duration // the newest standard packet that Read delivered
-	seq     uint32
-	motors  bool // the robot's motors shall be on
-	sent    [drives]float64
-	was     [drives]bool // sent says something
-	full    uint64
-	refused uint64
-	broken  error // wraps body.ErrLink once the port failed or was closed
+	sessions uint64        // that were asked for all that they can measure
+	seen     time.Duration // the newest standard packet that Read delivered
+	seq      uint32
+	motors   bool // the robot's motors shall be on
+	sent     [drives]float64
+	was      [drives]bool // sent says something
+	full     uint64
+	refused  uint64
+	broken   error // wraps body.ErrLink once the port failed or was closed
 }
 
 // Open opens the line and a session with the robot; nothing moves, and its motors are off (AMIGO-SYNC-11).
@@ -161,9 +163,6 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 			err = ctx.Err()
 		case err != nil && !errors.Is(err, body.ErrTimeout):
 		case st.Phase == session.Ready && s.At > 0:
-			for _, c := range [...]sip.Command{sip.Switch(sip.Encoder, true), sip.Int(sip.IORequest, 2)} {
-				_ = d.client.Command(c) // without them its slots are not measured, and the queue of a new session has room
-			}
 			return d, nil
 		case st.Phase == session.Lost:
 			err = st.Err
@@ -200,6 +199,12 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 		st := d.client.State()
 		if st.Phase == session.Lost {
 			return d.fail("session", st.Err)
+		}
+		if st.Phase == session.Ready && st.Sessions != d.sessions {
+			d.sessions = st.Sessions
+			for _, c := range [...]sip.Command{sip.Switch(sip.Encoder, true), sip.Int(sip.IORequest, 2)} {
+				_ = d.client.Command(c) // without them its slots are not measured, and the queue of a new session has room
+			}
 		}
 		if st.At > d.seen && (st.Phase == session.Ready || st.Phase == session.Opening) {
 			d.seen = st.At

@@ -388,6 +388,9 @@ func TestValues(t *testing.T) {
 		t.Errorf("a gain: %+v", r)
 	}
 	p.until("the gain", func() bool { return p.value("wheelL.PGain") == 55 })
+	p.sim.BrownOut() // a robot that was reset is asked again for all that it can measure (AMIGO-SYNC-14)
+	p.sim.SetAnalog(2, 1.5)
+	p.until("an analog port after a reset", func() bool { return math.Abs(p.value("analog[1].val")-1.5) < 0.03 })
 }
 
 // TestRandomLife: simulated hours of an owner who drives, dies and claims again, while the robot is halted, reset, switched off by its own button,

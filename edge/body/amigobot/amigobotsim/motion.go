@@ -268,7 +268,7 @@ func (r *Robot) wheels() (moved [2]int) {
 	for i := range r.speed {
 		full := r.motion.pwm[i]/255 - r.drag[i]
 		r.speed[i] += float64((float64(full*wheelCeiling) - r.speed[i]) * motorGain)
-		if r.faults.Blocked[i] {
+		if r.faults.Blocked[i] || r.now < r.held {
 			r.speed[i] = 0
 		}
 	}

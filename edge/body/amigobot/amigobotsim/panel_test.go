@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/api/poke"
 	"kennel/edge/body/amigobot/sip"
 	"kennel/edge/body/amigobot/soundset"
 	"kennel/edge/body/amigobot/sysmode"
@@ -229,5 +230,43 @@ func TestSystemMode(t *testing.T) {
 	out := c.send(sip.Command{Number: sip.Sync0}, sip.Command{Number: sip.Sync1}, sip.Command{Number: sip.Sync2})
 	if !bytes.Contains(out[Control], []byte("\x02Rover\x00Pioneer\x00amigo\x00")) {
 		t.Errorf("the robot calls itself %q", out[Control])
+	}
+}
+
+// TestPoke: what a hand does to the robot is felt: held wheels stall (AMIGO-SAFE-04), a dip and the reset button end the session (AMIGO-SYNC-19),
+// the buttons lead to System mode (AMIGO-UI-06); hands move it in its world.
+func TestPoke(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		poke poke.Poke
+		felt func(s State) bool
+	}{
+		{"hold", poke.Poke{Verb: poke.Hold}, func(s State) bool { return s.Stalled[0] && s.Stalled[1] }},
+		{"hold and let go", poke.Poke{Verb: poke.Hold, Args: map[string]float64{poke.For: 0.5}}, func(s State) bool { return s.Speed[0] > 0.05 && s.Mode == Connected }},
+		{"drain", poke.Poke{Verb: poke.Drain}, func(s State) bool { return s.Volts < 10.9 && s.Mode == Connected }},
+		{"dip", poke.Poke{Verb: poke.Dip}, func(s State) bool { return s.Mode == Waiting }},
+		{"reset", poke.Poke{Verb: poke.Reset}, func(s State) bool { return s.Mode == Waiting }},
+		{"tools", poke.Poke{Verb: poke.Tools}, func(s State) bool { return s.Mode == SystemMode }},
+		{"press", poke.Poke{Verb: poke.Press}, func(s State) bool { return !s.Motors }},
+		{"lift", poke.Poke{Verb: poke.Lift}, func(s State) bool { return s.Mode == Connected }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := connected(t, Config{}, true)
+			c.send(sip.Int(sip.Vel, 200))
+			p, err := tt.poke.Complete()
+			if err != nil || !slices.Contains(c.r.Verbs(), p.Verb) {
+				t.Fatal(err)
+			}
+			if err := c.r.Poke(p); err != nil {
+				t.Fatal(err)
+			}
+			c.run(2 * time.Second)
+			if s := c.r.State(); !tt.felt(s) {
+				t.Errorf("after %v: %+v", p, s)
+			}
+		})
+	}
+	if err := newClient(t, Config{}).r.Poke(poke.Poke{Verb: poke.Touch}); err == nil {
+		t.Error("a robot without a touch sensor was touched")
 	}
 }

@@ -73,6 +73,7 @@ type Robot struct {
 	way    [2]float64 // m, that the wheels turned
 	drag   [2]float64 // SetDrag
 	faults Faults
+	held   time.Duration // until when a hand holds the wheels
 	power  battery
 
 	// The session (AMIGO-SYNC).
