@@ -366,6 +366,7 @@ func TestWatchdog(t *testing.T) {
 		{"off", "0", Lines{}, 0},
 		{"damaged packets do not count", "2000", Lines{Control: unhex(t, "FAFB03000001")}, 2 * time.Second},
 		{"valid ones do", "2000", Lines{Control: unhex(t, "FAFB03000000")}, 0},
+		{"so do those with a wrong argument", "2000", Lines{Control: unhex(t, "FAFB060B3C01000C3C")}, 0},
 		{"unknown commands do", "2000", Lines{Control: unhex(t, "FAFB03FE00FE")}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -457,6 +458,36 @@ func TestStall(t *testing.T) {
 				t.Errorf("free again: bumpers %#x, %.3f m/s", c.last.Bumpers, v)
 			}
 		})
+	}
+}
+
+// TestStallThreshold: a pushed wheel is stalled when it turns by less than 5 ticks in 100 ms (AMIGO-OPEN-09).
+func TestStallThreshold(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pwm    float64
+		ticks  []int // in a cycle, again and again
+		cycles int   // until it is stalled; 0: never
+	}{
+		{"blocked", 255, []int{0}, 10},
+		{"blocked backwards", -255, []int{0}, 10},
+		{"4 ticks", 255, []int{1, 0, 1, 0, 1, 0, 1, 0, 0, 0}, 10},
+		{"5 ticks", 255, []int{1, 0, 1, 0, 1, 0, 1, 0, 1, 0}, 0},
+		{"5 ticks backwards", 255, []int{-1, 0, -1, 0, -1, 0, -1, 0, -1, 0}, 0},
+		{"pushed less", 254, []int{0}, 0},
+	} {
+		c := connected(t, Config{}, true)
+		got := 0
+		for i := range 100 {
+			c.r.motion.pwm = [2]float64{tt.pwm, 0}
+			c.r.watchStall([2]int{tt.ticks[i%len(tt.ticks)], 0})
+			if c.r.motion.stalled[0] && got == 0 {
+				got = i + 1
+			}
+		}
+		if got != tt.cycles {
+			t.Errorf("%s: stalled after %d cycles, want %d", tt.name, got, tt.cycles)
+		}
 	}
 }
 
