@@ -116,7 +116,7 @@ func TestAmigobot(t *testing.T) {
 	for line, want := range map[string]string{
 		"jump": `error: "jump": want one of [analog black`, "volts": "error: volts takes 1 numbers, got 0: VOLTS",
 		"volts x": `error: volts "x": want a number`,
-		"state": "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
+		"state":   "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
 	} {
 		if _, err := io.WriteString(hand, line+"\n"); err != nil {
 			t.Fatal(err)
