@@ -342,6 +342,45 @@ func TestDrive(t *testing.T) {
 	}
 }
 
+// TestHomesAgain: a lift that a hand moved unseen finds its zero again by itself once it rests, but not while a program owns it, the robot is calm, or a
+// person stopped the search (VEC-MOT-07, VEC-BODY-24).
+func TestHomesAgain(t *testing.T) {
+	d := newDesk(t).calibrated()
+	known := func() bool { return d.p.now.Joints[jointLift].Calibrated }
+	unseen := func() {
+		d.sense.Motors[spine.Lift].Unseen = true
+		d.run(50 * ms)
+		d.sense.Motors[spine.Lift].Unseen = false
+		if known() {
+			t.Fatal("moved unseen, and its zero is known")
+		}
+	}
+	unseen()
+	d.until("its zero", known)
+	d.run(time.Second)
+
+	lease := d.claims(alice, "lift")
+	unseen()
+	if d.run(4 * time.Second); known() {
+		t.Error("it was searched although a program owns it")
+	}
+	d.ask(control.Order{Kind: control.Release, Owner: alice, Lease: lease})
+	d.until("its zero after the release", known)
+	d.run(time.Second)
+
+	d.ask(control.Order{Kind: control.Calm, Owner: alice, On: true})
+	unseen()
+	if d.run(4 * time.Second); known() {
+		t.Error("it was searched although the robot is calm")
+	}
+	d.ask(control.Order{Kind: control.Calm, Owner: alice})
+	d.until("the search", func() bool { return d.p.now.Joints[jointLift].State == motion.Homing })
+	d.ask(control.Order{Kind: control.Stop, Owner: alice})
+	if d.run(4 * time.Second); known() || d.p.now.Joints[jointLift].State != motion.Free {
+		t.Errorf("a search that a person stopped is repeated: %+v", d.p.now.Joints[jointLift])
+	}
+}
+
 // TestTreadsTogether: what is not written stays as the same owner wrote it last, until a way, a stop or another owner; and a time that is too short for
 // the treads is told as what they need (GOSTAI-OPEN-03).
 func TestTreadsTogether(t *testing.T) {
