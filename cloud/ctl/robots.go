@@ -148,7 +148,9 @@ func showThing(t *cli.Table, th registry.Thing) {
 		t.Row("model", b.Model)
 		t.Row("firmware", b.Firmware)
 		t.Row("battery", battery(th))
-		t.Row("temperature", fmt.Sprintf("%.1f °C", b.TemperatureC))
+		if b.TemperatureC != 0 { // 0: not known
+			t.Row("temperature", fmt.Sprintf("%.1f °C", b.TemperatureC))
+		}
 		t.Row("frames", fmt.Sprintf("%d good, %d bad", b.FramesGood, b.FramesBad))
 		if b.Fault != 0 {
 			t.Row("fault", b.Fault)

@@ -552,6 +552,12 @@ func (f *facts) loop() (Check, bool) {
 	return c, true
 }
 
+// The faults of a body that does not answer (VEC-FLT-10).
+const (
+	bodySilent = 898
+	noBody     = 899
+)
+
 func (f *facts) body() (Check, bool) {
 	c := Check{Name: "body", Level: OK}
 	m := f.status()
@@ -570,6 +576,9 @@ func (f *facts) body() (Check, bool) {
 			c.Level = Fail
 			bad = append(bad, fmt.Sprintf("fault %d is shown", b.Fault))
 			c.Do = "The robot's list of fault codes says what it means"
+			if b.Fault == bodySilent || b.Fault == noBody {
+				c.Do = "Its body does not answer: see that the body is on, connected and in its usual mode, or reset the body; the robot then goes on by itself"
+			}
 		}
 		if b.BatteryLevel == "low" && !b.Charging {
 			bad = append(bad, fmt.Sprintf("battery low (%.2f V) and not charging", b.BatteryVolts))

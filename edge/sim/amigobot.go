@@ -87,7 +87,7 @@ func (amigobotBody) ready(context.Context, uint64) (vectorsim.Boot, bool, error)
 	return vectorsim.BootNormal, false, nil
 }
 
-// serve implements body: with each session the robot reckons from where it is (AMIGO-SYNC-11).
+// serve implements body: with each session the robot reckons from where it is (AMIGO-SYNC-18).
 func (a amigobotBody) serve(ctx context.Context) error {
 	for {
 		for _, open := range []bool{true, false} {

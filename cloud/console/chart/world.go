@@ -24,7 +24,7 @@ type World struct {
 // Ray is what a sensor sees that looks aside from the front.
 type Ray struct {
 	Bearing float64 // rad counter-clockwise from the front
-	Range   float64 // m from the outline of the robot; 0: nothing in sight
+	Range   float64 // m from the sensor; 0: nothing in sight
 }
 
 // Side is the robot from its left side, as its head and lift are; nil: not known.
@@ -44,6 +44,7 @@ const (
 	closeUp    = 0.32 // m, at least
 	closeness  = 3.2  // lengths of the robot in a close-up
 	blindRay   = 0.5  // m of a ray with nothing in sight
+	inside     = 0.75 // of the way to the outline, where a sensor is that looks aside
 	aroundEdge = 1.0  // m: what an area without floor has nearer to something else is part of the picture
 	mostLines  = 80   // of a grid
 )
@@ -382,14 +383,15 @@ func (w *World) rays(p *pen, v view) {
 		if !b.round() {
 			from = min(b.Nose/max(math.Abs(cos), 1e-9), b.Width/2/max(math.Abs(sin), 1e-9))
 		}
+		from *= inside
 		kind, to := "beam", from+ray.Range
 		if !(ray.Range > 0) {
 			kind, to = "beam none", from+blindRay
 		}
-		at := func(far float64) string { return coord(far*cos*v.each) + " " + coord(-far*sin*v.each) }
+		at := func(far float64) string { return coord(far*cos*v.each) + " " + coord(0-far*sin*v.each) }
 		p.put(`<path class="`, kind, `" d="M`, at(from), `L`, at(to), `"/>`)
 		if ray.Range > 0 {
-			p.put(`<circle class="hit" cx="`, coord(to*cos*v.each), `" cy="`, coord(-to*sin*v.each), `" r="`, short(beamEnd(v)), `"/>`)
+			p.put(`<circle class="hit" cx="`, coord(to*cos*v.each), `" cy="`, coord(0-to*sin*v.each), `" r="`, short(beamEnd(v)), `"/>`)
 		}
 	}
 }

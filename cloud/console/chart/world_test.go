@@ -77,6 +77,42 @@ func TestWorld(t *testing.T) {
 	}
 }
 
+// TestRays: what a sensor measures that looks aside begins within the outline of the body, at its bearing; a body that is a disc is drawn as one, and its
+// close-up is large enough for it.
+func TestRays(t *testing.T) {
+	w := table()
+	w.Range, w.Rays = 0, []Ray{{0, 0.5}, {math.Pi / 2, 0.25}, {-math.Pi / 2, 0}}
+	for _, tt := range []struct {
+		name        string
+		body        live.Body
+		ahead, left float64 // where its rays begin
+	}{
+		{"a box", live.Body{Nose: 0.05, Tail: 0.06, Width: 0.06}, inside * 0.05, inside * 0.03},
+		{"a disc", live.Body{Nose: 0.18, Tail: 0.18, Width: 0.36}, inside * 0.18, inside * 0.18},
+	} {
+		w.Map.Body = tt.body
+		for _, v := range []view{w.all(), w.near()} {
+			got, u := string(w.draw(v)), v.each
+			sound(t, tt.name, got)
+			for _, want := range []string{
+				`<path class="beam" d="M` + coord(tt.ahead*u) + ` 0L` + coord((tt.ahead+0.5)*u) + ` 0"/>`,
+				`L0 ` + coord(-(tt.left+0.25)*u) + `"/><circle class="hit" cx="0" cy="` + coord(-(tt.left+0.25)*u) + `"`,
+				`<path class="beam none" d="M0 ` + coord(tt.left*u) + `L0 ` + coord((tt.left+blindRay)*u) + `"/>`,
+			} {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s, %s: without %q: %s", tt.name, v.id, want, got)
+				}
+			}
+			if strings.Contains(got, `class="visor"`) == w.body().round() {
+				t.Errorf("%s, %s: %s", tt.name, v.id, got)
+			}
+		}
+		if near := w.near(); near.width < 3*(tt.body.Nose+tt.body.Tail)-0.02 {
+			t.Errorf("%s: a close-up of %v m", tt.name, near.width)
+		}
+	}
+}
+
 // TestLargeWorlds: a picture of more than fits is of what is round the robot, and follows it.
 func TestLargeWorlds(t *testing.T) {
 	w := table()

@@ -48,7 +48,7 @@ type Config struct {
 	Persistent string // folder of the local copies' parent; "": robotfs.Persistent (VEC-CLD-03)
 	Resources  string // folder of the control files; "": robotfs.Resources
 
-	// Own are documents of this kind of robot, with the fields that they begin with.
+	// Own are the documents of this kind of robot, with the fields that they begin with. The settings are among them where they differ from Vector's.
 	Own map[jdocs.Name]map[string]json.RawMessage
 
 	// Unwatched leaves it to Set alone to change local copies: for many robots in one process, since the system has few watches. What
@@ -80,7 +80,12 @@ func loadDocuments(root *os.Root, resources string, own map[jdocs.Name]map[strin
 		{section: "ROBOT_LIFETIME_STATS", name: jdocs.RobotLifetimeStats, getEvery: statsGet, saveAfter: statsSave, merge: jdocs.MergeStats, counts: true},
 	}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		docs = append(docs, &document{section: string(name), name: name, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge, defaults: join(own[name])})
+		i := slices.IndexFunc(docs, func(d *document) bool { return d.name == name })
+		if i < 0 {
+			i = len(docs)
+			docs = append(docs, &document{section: string(name), name: name, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge})
+		}
+		docs[i].defaults = join(own[name])
 	}
 	seen := map[jdocs.Name]bool{}
 	for _, d := range docs {

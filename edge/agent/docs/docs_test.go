@@ -250,6 +250,23 @@ func TestFirstStart(t *testing.T) { // VEC-JDS-07, VEC-DOC-01, VEC-DOC-07
 	want(t, "told", len(r.told), 0)
 }
 
+// TestOwn: a kind of robot has further documents, and may have fewer settings; all are kept alike.
+func TestOwn(t *testing.T) {
+	const own = robotfs.Persistent + "/jdocs/body.Parameters.json"
+	r := newRobot(t, newCloud(t))
+	r.cfg.Own = map[jdocs.Name]map[string]json.RawMessage{"body.Parameters": {"gain": json.RawMessage("3")}, jdocs.RobotSettings: {"locale": json.RawMessage(`"fr-FR"`)}}
+	r.boot().sync()
+	r.inStep(settingsFile, statsFile, own)
+	want(t, "gain", r.field(own, "gain"), any(3.0))
+	want(t, "settings", len(r.file(settingsFile)["jdoc"].(map[string]any)), 1)
+	if err := r.Set(t.Context(), "body.Parameters", parse(t, `{"gain":4}`)); err != nil {
+		t.Fatal(err)
+	}
+	r.sync()
+	r.inStep(own)
+	want(t, "gain in the cloud", r.cloud.doc("body.Parameters").JSON, `{"gain":4}`)
+}
+
 func TestCloudChangeReachesTheFile(t *testing.T) { // VEC-JDS-12
 	c := newCloud(t)
 	r := newRobot(t, c).boot()

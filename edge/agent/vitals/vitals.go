@@ -3,6 +3,7 @@
 package vitals
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"kennel/cloud/api/status"
 	"kennel/edge/body"
 	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
 )
@@ -97,6 +99,9 @@ func (v *Vitals) Handle(m corelink.Message) {
 func (v *Vitals) takeState(s corelink.State) {
 	prev := v.state
 	v.state, v.at = s, time.Now()
+	if prev.Link != s.Link {
+		v.changed()
+	}
 	if !s.Link {
 		return
 	}
@@ -295,7 +300,8 @@ func (v *Vitals) Fill(m *status.Message) {
 		m.Problems = append(m.Problems, fmt.Sprintf("held by %s because %s: nothing moves until it is released", v.held.By, v.held.Reason))
 	}
 	if !s.Link {
-		m.Problems = append(m.Problems, "body: the board sends nothing (fault 898)")
+		m.Body.Fault = cmp.Or(m.Body.Fault, int(faultcode.BodySilent))
+		m.Problems = append(m.Problems, "body: it sends nothing (fault 898)")
 	}
 	l := v.loop
 	m.Loop = &status.Loop{

@@ -1,12 +1,14 @@
 package agentapp
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 
 	"kennel/certs/thing"
 	"kennel/edge/agent/parameters"
 	"kennel/edge/body/amigobot"
+	"kennel/jdocs"
 )
 
 // memoryOf returns the parameters that the body of this kind of robot stores itself; nil: it stores none.
@@ -15,4 +17,16 @@ func memoryOf(root string, id thing.ID) parameters.Memory {
 		return amigobot.Parameters{Device: filepath.Join(root, amigobot.SystemDevice), Serial: strings.ToUpper(id.Serial())}
 	}
 	return nil
+}
+
+// plainSettings are the settings of a robot without eyes and without a button that wakes it.
+func plainSettings() map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(jdocs.DefaultRobotSettings().JSON), &fields); err != nil {
+		panic(err) // a document of ours
+	}
+	for _, name := range []string{"button_wakeword", "custom_eye_color", "eye_color"} {
+		delete(fields, name)
+	}
+	return fields
 }

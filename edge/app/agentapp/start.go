@@ -100,7 +100,7 @@ func (a *Agent) openDocuments(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		cfg.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored}
+		cfg.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored, jdocs.RobotSettings: plainSettings()}
 	}
 	if a.docs, err = docs.New(cfg); err != nil || memory == nil || a.cfg.Frugal {
 		return err

@@ -121,7 +121,7 @@ func robotCommand(getenv func(string) string) *cobra.Command {
 				return cli.Usage("%w", err)
 			}
 			cfg.Log = log
-			if cfg.World, err = openWorld(where); err != nil {
+			if cfg.World, err = readWorld(where); err != nil {
 				return err
 			}
 			if cfg.Root, err = filepath.Abs(cfg.Root); err != nil {
