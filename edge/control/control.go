@@ -16,14 +16,16 @@ import (
 const (
 	homeFor   = 15 * time.Second // how long the loop's own claim for homing lasts at most: three homings of two joints
 	homeTries = 10               // how often homing begins for a body that was opened
+	homeRest  = 2 * time.Second  // how long a part rests that lost its zero before it is searched again
 	cpuKeeps  = 5 * time.Second  // how long a temperature of the processor counts: ten times as long as the next takes
 )
 
 // part is a Part with what it does.
 type part struct {
 	Part
-	set claim.Set // the actuators of its devices
-	now underway
+	set  claim.Set // the actuators of its devices
+	now  underway
+	knew bool // it knew its zero since the last search
 }
 
 // underway is a motion that an owner ordered.
@@ -86,8 +88,9 @@ type Control struct {
 	result Result
 
 	homing homing
-	tries  int  // homings of this epoch
-	ready  bool // the plant took in a frame of this epoch and nothing stopped it
+	lost   time.Duration // how long a part has been at rest without the zero that it knew
+	tries  int           // homings of this epoch
+	ready  bool          // the plant took in a frame of this epoch and nothing stopped it
 }
 
 // New returns the control loop of a kind of body. What its orders say goes through tape, if there is one (rt.Tape.Input).
@@ -231,7 +234,7 @@ func (c *Control) home(stop motion.Reason) {
 		c.homing = settled
 		var set claim.Set
 		for p := range c.parts {
-			if c.parts[p].Homes {
+			if c.parts[p].Homes && !c.plant.Homed(p) {
 				for i, w := range c.parts[p].set {
 					set[i] |= w
 				}
@@ -248,7 +251,7 @@ func (c *Control) home(stop motion.Reason) {
 		}
 		c.homing, c.tries = running, c.tries+1
 		for p := range c.parts {
-			if c.parts[p].Homes && c.plant.Home(p) == nil {
+			if c.parts[p].Homes && !c.plant.Homed(p) && c.plant.Home(p) == nil {
 				c.parts[p].now = underway{owner: Self, moving: true}
 			}
 		}
@@ -273,6 +276,40 @@ func (c *Control) home(stop motion.Reason) {
 			c.homing = wanted
 		}
 		c.claims.Drop(c.moment.Now, Self)
+	case settled:
+		c.homeAgain(stop)
+	}
+}
+
+// homeAgain searches the zero of a part that lost it while it rested, as when a hand moved it unseen (VEC-BODY-24): until then the body does not know
+// how it stands. A search that a person stopped, or that failed, is not repeated.
+func (c *Control) homeAgain(stop motion.Reason) {
+	lost := false
+	for p := range c.parts {
+		q := &c.parts[p]
+		if !q.Homes {
+			continue
+		}
+		if c.plant.Homed(p) {
+			q.knew = true
+			continue
+		}
+		if a, _, _ := c.inTheWay(Self, &q.set, claim.Idle); a >= 0 {
+			c.lost = 0 // its owner decides
+			return
+		}
+		lost = lost || q.knew
+	}
+	if !lost || stop != 0 || c.moment.Calm || c.moment.Sleep.Asleep() {
+		c.lost = 0
+		return
+	}
+	if c.lost += c.moment.DT; c.lost < homeRest {
+		return
+	}
+	c.homing, c.tries, c.lost = wanted, 0, 0
+	for p := range c.parts {
+		c.parts[p].knew = false
 	}
 }
 

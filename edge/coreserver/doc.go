@@ -5,7 +5,7 @@
 //	Claim, Do, Stop, ...  ─► Order ─► control loop ─► Result ─► Reply, then Ended
 //	                                  control loop ─► Event  ─► Event
 //	GetTree, GetValues    ─► board                 ─► Tree, Values
-//	Hold, Unhold          ─► run/hold.json, Halt, Resume
+//	Hold, Unhold          ─► data/kennel/hold.json, Halt, Resume
 //
 // A peer that owns an actuator is asked all the time whether it still listens. One that does not answer for 0.4 s loses what it holds, as one that
 // leaves does: it could not stop what it began.

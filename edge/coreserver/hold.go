@@ -19,8 +19,9 @@ import (
 	"kennel/infra/logging"
 )
 
-// holdFile keeps a person's hold and a peer's halt below the root, so that they outlive robotd.
-const holdFile = "run/hold.json"
+// holdFile keeps a person's hold and a peer's halt below the root, on the medium that outlives power, so that they
+// outlive robotd and a boot.
+const holdFile = "data/kennel/hold.json"
 
 // maxWords bounds each text of a hold, in bytes: both fit a line of a page.
 const maxWords = 90
@@ -144,13 +145,13 @@ func (s *Server) hold(ctx context.Context, by, reason string) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	s.halts.change.Lock()
-	defer s.halts.change.Unlock()
-	n := s.setNote(func(now *note) { now.held = h })
-	s.halt()
+	s.setNote(func(now *note) { now.held = h })
+	s.halt() // before it waits for anything: a medium may hang
 	s.sayHeld(ctx, h)
 	s.cfg.Log.WarnContext(ctx, "robot held", "by", h.By, "reason", h.Reason)
-	if err := s.write(n); err != nil {
+	s.halts.change.Lock()
+	defer s.halts.change.Unlock()
+	if err := s.write(s.noted()); err != nil {
 		return fmt.Errorf("the robot is held until robotd restarts: %w", err)
 	}
 	return nil
@@ -165,8 +166,12 @@ func (s *Server) unhold(ctx context.Context) error {
 		return fmt.Errorf("the robot is held as before: %w", err)
 	}
 	s.cfg.Log.InfoContext(ctx, "hold released", "by", was.By)
-	s.setNote(func(now *note) { now.held = held{} })
-	s.sayHeld(ctx, held{})
+	left := s.setNote(func(now *note) {
+		if now.held == was.held { // else another person holds it meanwhile
+			now.held = held{}
+		}
+	})
+	s.sayHeld(ctx, left.held)
 	s.stay()
 	return nil
 }

@@ -752,8 +752,9 @@ func TestHold(t *testing.T) {
 // TestUnreadableHold: a note that cannot be read holds the robot.
 func TestUnreadableHold(t *testing.T) {
 	b := newBench(t, t.TempDir())
-	if err := errors.Join(os.MkdirAll(filepath.Join(b.root, "run"), 0o755), os.WriteFile(filepath.Join(b.root, holdFile), []byte(`{"by":"op"`),
-		0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(b.root, filepath.Dir(holdFile)), 0o755),
+		os.WriteFile(filepath.Join(b.root, holdFile), []byte(`{"by":"op"`),
+			0o600)); err != nil {
 		t.Fatal(err)
 	}
 	var r control.Report

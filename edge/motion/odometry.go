@@ -29,6 +29,24 @@ type Gyro struct {
 // (VEC-MCT-16).
 type Odometers struct{ Left, Right, Body float64 }
 
+// Odometer sums up a way, back and forth. What is less than hesitation in either direction waits: encoders count in steps, and on the spot one tread's step
+// forward and the other's back are no way of the body. The zero value has counted nothing.
+type Odometer struct{ total, waits float64 }
+
+// hesitation is more than the steps of an encoder and less than a way that counts, in metres; own default.
+const hesitation = 0.001
+
+// Add takes in a signed way in metres.
+func (o *Odometer) Add(way float64) {
+	if o.waits += way; math.Abs(o.waits) >= hesitation {
+		o.total += math.Abs(o.waits)
+		o.waits = 0
+	}
+}
+
+// Metres returns the way so far; it only grows.
+func (o *Odometer) Metres() float64 { return o.total }
+
 // Odometry follows the body's pose by its treads and gyro. It starts at the origin.
 type Odometry struct {
 	cfg       OdometryConfig
@@ -36,6 +54,7 @@ type Odometry struct {
 	pose      Pose
 	twist     Twist
 	meters    Odometers
+	body      Odometer
 	bias      float64
 	begun     bool
 	last      [2]float64
@@ -96,7 +115,8 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 		}
 	}
 	length := (dl + dr) / 2
-	o.meters.Body += math.Abs(length)
+	o.body.Add(length)
+	o.meters.Body = o.body.Metres()
 	o.pose = o.pose.advance(length, turn)
 	o.twist = Twist{length / dt, turn / dt}
 }

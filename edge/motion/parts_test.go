@@ -826,3 +826,23 @@ func TestEachReasonStops(t *testing.T) {
 		})
 	}
 }
+
+// TestOdometers: a way counts once whatever its frames, and a turn on the spot, in which the steps of two encoders alternate, is no way of the body
+// (VEC-MCT-16; on a loaded machine 0.148 m were counted for 0.101 m and a quarter turn).
+func TestOdometers(t *testing.T) {
+	r := newRig(t, newPlant(1).ideal(), nil)
+	drive := func(k Kind, length float64, ramp Ramp) {
+		t.Helper()
+		var p Path
+		p.Append(Segment{Kind: k, Start: r.m.Pose(), Length: length, Ramp: ramp})
+		r.must(r.m.Follow(&p))
+		r.step()
+		r.until("the end", 20*time.Second, func() bool { return r.rep.Treads != Running })
+		r.run(time.Second)
+	}
+	drive(PointTurn, 6*math.Pi, Ramp{2, 6, 6})
+	near(t, "odometer after three turns on the spot", r.rep.Odometers.Body, 0, 0.003)
+	drive(Line, 0.3, Ramp{0.1, 0.3, 0.3})
+	drive(Line, -0.3, Ramp{0.1, 0.3, 0.3})
+	near(t, "odometer after 0.3 m there and back", r.rep.Odometers.Body, 0.6, 0.01)
+}

@@ -33,7 +33,7 @@ type Config struct {
 	LongAfter   time.Duration // a step that takes longer is long, default 5 ms (VEC-WDOG-03)
 	StaleAfter  time.Duration // of a body that does not say when a measurement is stale, default 50 ms (VEC-BODY-33)
 	SilentAfter time.Duration // of a body that does not say when it is silent, default 1 s
-	StatsEvery  int           // steps between two published Stats, default 200
+	StatsEvery  int           // steps between two published Stats, default those of a second
 	Tape        *Tape         // records every step; nil: nothing is recorded
 }
 
@@ -48,9 +48,6 @@ func (c *Config) defaults() {
 		if *d.p <= 0 {
 			*d.p = d.want
 		}
-	}
-	if c.StatsEvery <= 0 {
-		c.StatsEvery = 200
 	}
 }
 
@@ -87,10 +84,11 @@ type Stats struct {
 
 // Loop is the real-time core. Run and Step belong to one goroutine; all other methods are safe for concurrent use.
 type Loop struct {
-	cfg   Config
-	clock Clock
-	tasks [MaxTasks]task
-	stats Stats
+	cfg        Config
+	clock      Clock
+	tasks      [MaxTasks]task
+	stats      Stats
+	statsEvery uint64 // steps
 
 	box      Mailbox[Command]
 	halt     atomic.Bool
@@ -190,6 +188,7 @@ func (l *Loop) begin(b body.Body, now time.Duration) {
 	l.period = cmp.Or(d.Rhythm, d.Step, l.cfg.Period)
 	l.stale, l.silent = cmp.Or(d.Stale, l.cfg.StaleAfter), cmp.Or(d.Silent, l.cfg.SilentAfter)
 	l.rhythm = newRhythm(l.period)
+	l.statsEvery = uint64(max(cmp.Or(l.cfg.StatsEvery, int(time.Second/l.period)), 1))
 	l.due = now + l.period
 	l.lastStep, l.lastFresh = now, now
 	l.stopped = false
@@ -407,7 +406,7 @@ func (l *Loop) account(start, end time.Duration) {
 	s.Frame, s.Sense, s.Act, s.Halted = l.frame, l.sense, l.act, l.halted
 	s.Frame.Sense, s.Frame.Act = nil, nil
 	l.snap.Publish()
-	if l.stats.Steps%uint64(l.cfg.StatsEvery) == 0 {
+	if l.stats.Steps%l.statsEvery == 0 {
 		l.publishStats()
 	}
 	l.finished.Store(l.stats.Steps)

@@ -12,8 +12,8 @@ import (
 	"kennel/edge/agent/robotfs"
 )
 
-// TestHaltsWhatRobotdLeft: VEC-WDOG-01: as the unit of a robot does, the supervisor of a simulated one has the body halted when robotd died, and before it
-// starts the next.
+// TestHaltsWhatRobotdLeft: VEC-WDOG-01: as the unit of a robot does, the supervisor of a simulated one halts the body when robotd died, and before
+// it starts the next.
 func TestHaltsWhatRobotdLeft(t *testing.T) {
 	dir, bin := filepath.Join(t.TempDir(), "robot"), t.TempDir()
 	if err := Make(dir, Birth{Thing: "vic:00e20100", Secret: "s", RootPEM: testRoot(t), OSVersion: "2.0.0.6074"}); err != nil {

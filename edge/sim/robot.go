@@ -310,7 +310,8 @@ const haltTimeout = 2 * time.Second
 func (r *robot) halt(args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), haltTimeout)
 	defer cancel()
-	if err := proc.Once(ctx, proc.Spec{Name: "robotd -halt", Path: filepath.Join(r.cfg.Bin, "robotd"), Args: append(slices.Clone(args), "-halt")}); err != nil {
+	args = append(slices.Clone(args), "-halt")
+	if err := proc.Once(ctx, proc.Spec{Name: "robotd -halt", Path: filepath.Join(r.cfg.Bin, "robotd"), Args: args}); err != nil {
 		r.cfg.Log.Warn("body not halted after the end of robotd", logging.Err, err)
 	}
 }

@@ -34,6 +34,7 @@ func (b *bench) install(file []byte) {
 // TestFirmwareAtStart: VEC-DFU-01: a body with another version is updated before anything else, and peers hear of it, also those who come later. The
 // next robotd has nothing to do.
 func TestFirmwareAtStart(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.install(vectorsim.Image("2.2.0-test", 12<<10, 7))
 	if err := (&startNote{status: 19}).write(b.root); err != nil { // of the start before
@@ -140,6 +141,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 // TestStartIsChecked: VEC-BOOT-09: what is wrong with battery, temperature and self tests when the body starts is left for the programs that start
 // later, behind the status of an update that failed; a start that is well removes what an earlier one left.
 func TestStartIsChecked(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	file := filepath.Join(b.root, rampostError)
 	b.install(nil) // no firmware file
@@ -165,7 +167,8 @@ func TestStartIsChecked(t *testing.T) {
 	}
 	wantStart(b, "socket recorder core supervisor last_end hold firmware_file factory body first_frame")
 
-	cold := corelink.State{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891, Power: uint16(body.BelowCritical | body.ShutdownImminent | body.Overheated)}
+	cold := corelink.State{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891,
+		Power: uint16(body.BelowCritical | body.ShutdownImminent | body.Overheated)}
 	want := []string{"battery below its critical voltage: 3.21 V", "the body is about to cut the power", "overheated: 51 degrees Celsius", "fault 891: " + faultcode.Code(891).Text()}
 	if got := startProblems(&cold); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -198,6 +201,7 @@ func wantStart(b *bench, want string) {
 
 // TestBodyThatIsNotThere: the start names the step that failed, goes on, and is over when the body is there.
 func TestBodyThatIsNotThere(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.start(nil, "-device", b.device)
 	p := b.peer()

@@ -12,9 +12,10 @@ import (
 	"kennel/infra/cli"
 )
 
-// TestKilledAtFullDrive: VEC-WDOG-01: robotd dies at full drive and its supervisor runs robotd -halt: the treads lose their power within 100 ms of the
-// body's own time and roll to rest, not a second later by its watchdog. The best of several counts: others may hold the machine.
+// TestKilledAtFullDrive: VEC-WDOG-01: robotd dies at full drive and its supervisor runs robotd -halt: the treads lose their power within 100 ms
+// of the body's own time and roll to rest, not a second later by its watchdog. The best of several counts: others may hold the machine.
 func TestKilledAtFullDrive(t *testing.T) {
+	t.Parallel()
 	const (
 		radius = 14.5 // mm
 		most   = 19   // frames: 97 ms

@@ -34,6 +34,7 @@ func (b *bench) heat(zone, says string) {
 // TestHotProcessor: VEC-PWR-10: the processor's temperature, the highest of its zones, takes the robot step by step to its end; its clock is 533 MHz from
 // the start (VEC-PWR-23) and less while it is warm (VEC-PWR-12).
 func TestHotProcessor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.heat("thermal_zone0", "40000\n")
 	b.heat("thermal_zone7", "84000\n")

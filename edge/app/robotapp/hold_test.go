@@ -26,19 +26,20 @@ func TestHeldRobotStaysHeld(t *testing.T) {
 				if r := c.ask(func(n uint32) corelink.Message {
 					return &corelink.Hold{Request: n, By: "op@example.org", Reason: "its wheel is off"}
 				}); r.Code != "ok" {
-					t.Fatalf("hold: %+v", r)
+					c.t.Fatalf("hold: %+v", r)
 				}
 			},
 			"held by op@example.org because its wheel is off", &corelink.Resume{},
 			func(c *peer) {
 				if r := c.ask(func(n uint32) corelink.Message { return &corelink.Unhold{Request: n} }); r.Code != "ok" {
-					t.Errorf("release: %+v", r)
+					c.t.Errorf("release: %+v", r)
 				}
 			},
 		},
 		{"a peer's halt", func(c *peer) { c.send(&corelink.Halt{Reason: "test"}) }, "halted", nil, func(c *peer) { c.send(&corelink.Resume{}) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			b.powerOn()
 			p := b.start(nil, "-device", b.device)

@@ -2,7 +2,6 @@ package robotapp
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,34 +37,20 @@ func (b *bench) sensors(path string) *vectorsim.IMU {
 	return chip
 }
 
-// TestInertialSensors: a robot with a chip where its root has it knows how it stands; a chip that dies is fault 960 while it is dead (VEC-IMU-16), and
-// the robot runs on.
+// TestInertialSensors: a robot with a chip where its root has it knows how it stands; a chip that dies is fault 960 while it is dead (VEC-IMU-16),
+// and the robot runs on.
 func TestInertialSensors(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	chip := b.sensors(filepath.Join(b.root, imu.DefaultDevice))
 	b.powerOn()
 	p := b.start(nil, "-device", b.device)
 	c := b.peer()
-	await(c, "state", linked)
-	// A late loop misses frames of a body whose encoders sleep, and with them the angle of the head that the sensors are in: it looks for its zero again.
-	if r := c.ask(func(n uint32) corelink.Message {
-		return &corelink.Claim{Request: n, Devices: []string{"headPitch"}, Priority: 50}
-	}); r.Code != "ok" {
-		t.Fatalf("claim: %+v", r)
-	}
+	await(c, "calibration", calibrated)
+	// A late loop misses frames of a body whose encoders sleep, and with them the angle of the head that the sensors are in: it is searched again.
 	stands := func() {
 		t.Helper()
-		posture := ""
-		for i := 0; i < tries && posture != "OnTreads"; i++ {
-			c.over(fmt.Sprintf("headPitch = %v", 0.1*float64(i%2)))
-			asked := mono.Now()
-			posture = await(c, "how it stands", func(m *corelink.Motion) bool {
-				return m.Posture == "OnTreads" || m.AtUS > (asked+2*time.Second).Microseconds()
-			}).Posture
-		}
-		if posture != "OnTreads" {
-			t.Errorf("how it stands is %q", posture)
-		}
+		await(c, "how it stands", func(m *corelink.Motion) bool { return m.Posture == "OnTreads" })
 	}
 	stands()
 	var events []string // a peer that joins later hears those of before
@@ -82,7 +67,8 @@ func TestInertialSensors(t *testing.T) {
 	}
 	chip.SetFault(vectorsim.IMUZeros, mono.Now())
 	await(c, "fault", func(m *corelink.Fault) bool { return m.Code == uint16(faultcode.IMU) })
-	if m := await(c, "no word of it", func(m *corelink.Motion) bool { return m.Posture != "OnTreads" }); m.Posture != "Unsettled" || slices.Contains(m.Stop, "falling") {
+	m := await(c, "no word of it", func(m *corelink.Motion) bool { return m.Posture != "OnTreads" })
+	if m.Posture != "Unsettled" || slices.Contains(m.Stop, "falling") {
 		t.Errorf("of dead sensors: %+v", m)
 	}
 	if _, v := c.look().value("accelZ.acceleration"); v != nil {
@@ -99,6 +85,7 @@ func TestInertialSensors(t *testing.T) {
 
 // TestNamedSensorsAreExpected: sensors that were named and are not there are a fault; they are found when they come.
 func TestNamedSensorsAreExpected(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	path := filepath.Join(t.TempDir(), "imu.sock")
 	b.powerOn()
@@ -109,8 +96,10 @@ func TestNamedSensorsAreExpected(t *testing.T) {
 	await(c, "no fault", func(m *corelink.Fault) bool { return m.Code == 0 })
 }
 
-// TestSenses: what touch, cliff sensors, range finder and button say comes to each peer that listens, and none of it is missed (VEC-IO-02, 12, 20, 24).
+// TestSenses: what touch, cliff sensors, range finder and button say comes to each peer that listens, and none of it is missed (VEC-IO-02, 12, 20,
+// 24).
 func TestSenses(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	b.start(nil, "-device", b.device)
@@ -135,7 +124,7 @@ func TestSenses(t *testing.T) {
 	}
 	c.reads("cliffFL.detected", "true")
 	if m := await(c, "the status", func(m *corelink.Power) bool { return m.Status&0x4000 != 0 }); m.Status&0x8 != 0 {
-		t.Errorf("one cliff sensor lifts nobody: %#x", m.Status)
+		t.Errorf("one cliff sensor counts as lifted: %#x", m.Status)
 	}
 	for range tries { // on a busy machine a click may become longer than one is
 		pressed := b.board.State().Frames

@@ -19,6 +19,7 @@ import (
 
 // TestPower: the keeper's part of the story, what peers can ask of it, and how each run ended (VEC-PWR-04, 20, 24, 30 to 32, 42).
 func TestPower(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	p := b.start(nil, "-device", b.device)
@@ -49,7 +50,8 @@ func TestPower(t *testing.T) {
 	if r := mind.ask(func(n uint32) corelink.Message { return &corelink.Calm{Request: n, On: true} }); r.Code != "ok" {
 		t.Fatalf("calm: %+v", r)
 	}
-	if m := await(c, "sleep", func(m *corelink.Power) bool { return m.Sleep == "LightSleep" && m.Calm }); m.Status&power.StatusCalm == 0 || m.LastSleep != "Sleepy" || m.CameraHz != 0 {
+	if m := await(c, "sleep", func(m *corelink.Power) bool { return m.Sleep == "LightSleep" && m.Calm }); m.Status&power.StatusCalm == 0 ||
+		m.LastSleep != "Sleepy" || m.CameraHz != 0 {
 		t.Errorf("asleep: %+v", m)
 	}
 	mind.end() // its wish for calm goes with it; the robot sleeps on
@@ -60,7 +62,7 @@ func TestPower(t *testing.T) {
 	b.board.SetCharger(true)
 	await(c, "charging", func(m *corelink.Power) bool { return m.Charging == "charging" && m.Status&0x3000 == 0x3000 })
 
-	// An end that somebody decided, and one that nobody did.
+	// An end that was meant, and one that was not.
 	again := func(want lastoff.Last) {
 		t.Helper()
 		p = b.start(nil, "-device", b.device)
@@ -80,7 +82,8 @@ func TestPower(t *testing.T) {
 	if err := b.ended(); !errors.Is(err, vectorsim.ErrShutdown) {
 		t.Errorf("the board ended with %v", err)
 	}
-	if got, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(lastoff.File))); err != nil || string(got) != "clean\n" { // before the power was cut
+	// It was written before the power was cut.
+	if got, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(lastoff.File))); err != nil || string(got) != "clean\n" {
 		t.Errorf("the mark says %q, %v", got, err)
 	}
 	if code := p.wait(); code != 0 {
@@ -88,11 +91,13 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// TestRecoveryBoot: VEC-BOOT-07: robotd drives the body of a robot whose user data nobody can open.
+// TestRecoveryBoot: VEC-BOOT-07: robotd drives the body of a robot whose user data cannot be opened.
 func TestRecoveryBoot(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	data, line := filepath.Join(b.root, "data"), filepath.Join(b.root, bootparam.File)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(line), 0o755), os.WriteFile(line, []byte("anki.unbrick=1\n"), 0o644), os.WriteFile(data, []byte("kept"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(line), 0o755), os.WriteFile(line, []byte("anki.unbrick=1\n"), 0o644),
+		os.WriteFile(data, []byte("kept"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	b.powerOn()
@@ -112,6 +117,7 @@ func TestRecoveryBoot(t *testing.T) {
 // TestLittleLeft: VEC-PWR-07, VEC-PWR-22: what the robot may not use any more has no power, on the board too; who takes the treads has
 // the sensors back.
 func TestLittleLeft(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.board.SetVolts(3.42)
 	b.powerOn()

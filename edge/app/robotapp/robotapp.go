@@ -134,7 +134,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
 	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's interrupts come to; -1: any")
 	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file that takes the processor's highest clock in kHz, such as /sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq: it follows heat, battery and sleep (default: the clock is left alone)")
-	f.BoolVar(&onlyHalt, "halt", false, "halt the body and end: for the supervisor of a robotd that died and left the motors running; does nothing if SERVICE_RESULT says that it ended well")
+	f.BoolVar(&onlyHalt, "halt", false, "halt the body and end: for the supervisor of a robotd that died and left the motors running; with SERVICE_RESULT=success do nothing")
 	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
 	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "the most that -record writes, in MiB; the recording ends there and the robot runs on")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

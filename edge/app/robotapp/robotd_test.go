@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,7 +34,7 @@ import (
 )
 
 // patience bounds how long a test waits for an event that must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 var (
 	buildDir string
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(buildDir)
+		_ = flag.Set("test.parallel", "4") // they wait most of their time; the command line overrides it
 		if binary, err = build("robotd", "CGO_ENABLED=0"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -72,6 +74,7 @@ func emulator() []string { return strings.Fields(os.Getenv("KENNEL_TEST_EXEC")) 
 
 // TestRobotBuild: robotd builds for the robot's processor without cgo and fits (issue 2: under 30 MB).
 func TestRobotBuild(t *testing.T) {
+	t.Parallel()
 	path, err := build("robotd.arm", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm", "GOARM=7")
 	if err != nil {
 		t.Fatal(err)
@@ -324,8 +327,8 @@ func linked(s *corelink.State) bool { return s.Link }
 
 // TestRobotd is a robotd's ordinary life: it opens the body, tells what it sees, does what it is told, and ends when it is asked to.
 func TestRobotd(t *testing.T) {
-	t.Run("socket", func(t *testing.T) { testRobotd(t, newBench(t)) })
-	t.Run("tty", func(t *testing.T) { testRobotd(t, newTTYBench(t)) })
+	t.Run("socket", func(t *testing.T) { t.Parallel(); testRobotd(t, newBench(t)) })
+	t.Run("tty", func(t *testing.T) { t.Parallel(); testRobotd(t, newTTYBench(t)) })
 }
 
 func testRobotd(t *testing.T, b *bench) {
@@ -342,7 +345,8 @@ func testRobotd(t *testing.T, b *bench) {
 		t.Errorf("state %+v", s)
 	}
 	l := await(c, "loop statistics", func(l *corelink.LoopStats) bool { return l.Steps > 400 && l.Lateness.P50 > 0 })
-	if l.PeriodUS < 5000 || l.PeriodUS > 5250 || l.StepTime.P50 > 2000 || l.Peers != 1 || len(l.Tasks) != 1 || l.Tasks[0].Name != "control" || l.Tasks[0].Runs == 0 || l.FIFO {
+	if l.PeriodUS < 5000 || l.PeriodUS > 5250 || l.StepTime.P50 > 2000 || l.Peers != 1 ||
+		len(l.Tasks) != 1 || l.Tasks[0].Name != "control" || l.Tasks[0].Runs == 0 || l.FIFO {
 		t.Errorf("loop %+v", l)
 	}
 	await(c, "link statistics", func(l *corelink.LinkStats) bool { return l.Frames > 100 })
@@ -496,6 +500,7 @@ func claimWheels(n uint32) corelink.Message {
 
 // TestDeviceModel: two programs see the tree live; one drives 100 mm, the other may not, until the first has left.
 func TestDeviceModel(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	b.start(nil, "-device", b.device)
@@ -559,7 +564,8 @@ func TestDeviceModel(t *testing.T) {
 	}
 	_, was := c.look().value("wheelL.turn")
 	_, end, from := c.over("robot.go(0.1)")
-	if moved := math.Hypot(end.X-from.X, end.Y-from.Y); end.Outcome != "done" || math.Abs(moved-0.1) > 0.01 || math.Abs(end.Moved-moved) > 0.005 || end.Of != 0.1 || end.Unit != "m" {
+	if moved := math.Hypot(end.X-from.X, end.Y-from.Y); end.Outcome != "done" || math.Abs(moved-0.1) > 0.01 ||
+		math.Abs(end.Moved-moved) > 0.005 || end.Of != 0.1 || end.Unit != "m" {
 		t.Fatalf("ended %+v after %v m, want done after 0.1", end, moved)
 	}
 	_, is := c.look().value("wheelL.turn") // those that were stopped are in it too
@@ -610,7 +616,8 @@ func TestDeviceModel(t *testing.T) {
 		least        time.Duration
 	}{{"headPitch = 0.3 time:1.2", "", 1200 * time.Millisecond}, {"headPitch = -0.5 time:1ms", "time:1ms is too short", 300 * time.Millisecond}} {
 		began := time.Now()
-		if r, end, _ := c.over(tc.line); !strings.HasPrefix(r.Detail, tc.detail) || (r.Detail == "") != (tc.detail == "") || end.Outcome != "done" || time.Since(began) < tc.least {
+		if r, end, _ := c.over(tc.line); !strings.HasPrefix(r.Detail, tc.detail) || (r.Detail == "") != (tc.detail == "") || end.Outcome != "done" ||
+			time.Since(began) < tc.least {
 			t.Errorf("%s: %+v, %+v after %v", tc.line, r, end, time.Since(began))
 		}
 	}
@@ -659,6 +666,7 @@ func TestDeviceModel(t *testing.T) {
 
 // TestBurningBodyGoesOff: VEC-PWR-10, VEC-PWR-40: the cause is broadcast, the power is cut, robotd ends.
 func TestBurningBodyGoesOff(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	p := b.start(nil, "-device", b.device)
@@ -676,6 +684,7 @@ func TestBurningBodyGoesOff(t *testing.T) {
 
 // TestKilledAndBack: robotd dies without a word and the next one is there before the board gives up (VEC-WDOG-01); the board never lost power.
 func TestKilledAndBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	c := b.peer()
@@ -700,6 +709,7 @@ func TestKilledAndBack(t *testing.T) {
 
 // TestBodyComesAndGoes: no port, a silent board, a board that returns; robotd says so and stays. On a real tty.
 func TestBodyComesAndGoes(t *testing.T) {
+	t.Parallel()
 	b := newTTYBench(t)
 	p := b.start(nil) // the port is where a robot has it, and is not there yet
 	c := b.peer()
@@ -766,6 +776,7 @@ func TestBodyComesAndGoes(t *testing.T) {
 
 // TestShutdown: a peer has the power cut; that is robotd's last act and no failure.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	p := b.start(nil, "-device", b.device)
@@ -782,6 +793,7 @@ func TestShutdown(t *testing.T) {
 
 // TestStuckPeer: one asks without end and never reads. Its answers are dropped and counted; the loop and the other peer notice nothing.
 func TestStuckPeer(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	b.start(nil, "-device", b.device)
@@ -836,6 +848,7 @@ func TestLateness(t *testing.T) {
 
 // TestWatchdog covers VEC-WDOG-02: the supervisor hears of a healthy loop, and of the end.
 func TestWatchdog(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	addr := filepath.Join(b.root, "notify")
@@ -882,6 +895,7 @@ func TestWatchdog(t *testing.T) {
 
 // TestRunInProcess is the same wiring where the race detector sees it.
 func TestRunInProcess(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.powerOn()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -910,6 +924,7 @@ func TestRunInProcess(t *testing.T) {
 
 // TestSecondRobotd: a root has one robotd, and the error names the other.
 func TestSecondRobotd(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	p := b.start(nil)
 	c := b.peer()

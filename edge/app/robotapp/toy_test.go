@@ -17,9 +17,12 @@ import (
 // TestToy: a species costs its own package and one line of wiring (GOSTAI-OPEN-01): an order of a peer reaches the set-points of a body of three
 // servos that answers each 100 ms, and its tree reads where they are. Slow as it is, it has power: no step of the loop is stale.
 func TestToy(t *testing.T) {
+	t.Parallel()
 	b := &bench{t: t, root: t.TempDir()}
 	var setPoints, out syncBuffer
-	toy := Named{"toy", Kind{Device: "none", Model: toysim.Model, Open: func(context.Context, string) (body.Body, error) { return toysim.Open(&setPoints), nil }}}
+	toy := Named{"toy", Kind{Device: "none", Model: toysim.Model, Open: func(context.Context, string) (body.Body, error) {
+		return toysim.Open(&setPoints), nil
+	}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan int, 1)
@@ -28,7 +31,8 @@ func TestToy(t *testing.T) {
 		done <- cli.Run(ctx, command(toy), args, func(string) string { return "" }, io.Discard, &out)
 	}()
 	c := b.peer()
-	if h := await(c, "hello with a body", func(h *corelink.Hello) bool { return h.Body.Species != "" }); h.Body.Species != "toy" || h.Body.PeriodUS != 100_000 {
+	if h := await(c, "hello with a body", func(h *corelink.Hello) bool { return h.Body.Species != "" }); h.Body.Species != "toy" ||
+		h.Body.PeriodUS != 100_000 {
 		t.Errorf("hello %+v", h)
 	}
 	await(c, "state", linked)

@@ -113,6 +113,7 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			if o.hand {
+				// Nothing can end a read of standard input; it ends with the program.
 				go hands(ctx, cmd.InOrStdin(), out, robot)
 			}
 			return robot.Run(ctx, lines)

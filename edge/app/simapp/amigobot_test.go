@@ -114,8 +114,9 @@ func TestAmigobot(t *testing.T) {
 	tool.ask(sysmode.Commit, []byte{sysmode.Commit, 2})
 	do("off", "off: off")
 	for line, want := range map[string]string{
-		"jump": `error: "jump": want one of [analog black`, "volts": "error: volts takes 1 numbers, got 0: VOLTS", "volts x": `error: volts "x": want a number`,
-		"state": "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
+		"jump": `error: "jump": want one of [analog black`, "volts": "error: volts takes 1 numbers, got 0: VOLTS",
+		"volts x": `error: volts "x": want a number`,
+		"state":   "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
 	} {
 		if _, err := io.WriteString(hand, line+"\n"); err != nil {
 			t.Fatal(err)
@@ -160,8 +161,12 @@ func TestAmigobotMistakes(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	bad := filepath.Join(dir, "bad")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(bad, 0o755), os.WriteFile(filepath.Join(bad, paramsFile), []byte("x"), 0o600)); err != nil {
-		t.Fatal(err)
+	for _, err := range []error{
+		os.WriteFile(file, nil, 0o600), os.Mkdir(bad, 0o755), os.WriteFile(filepath.Join(bad, paramsFile), []byte("x"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	busy, addr, err := uart.ListenTCP("127.0.0.1:0")
 	if err != nil {

@@ -141,6 +141,7 @@ type plant struct {
 	idle       time.Duration // since when nothing moves
 	stalled    time.Duration // since when a wheel is stalled; 0: none is
 	pose       motion.Pose
+	way        motion.Odometer
 	ahead      float64 // m and rad that the base went since the mode began, signed
 	turned     float64
 	turns      [2]float64 // rad of each wheel, continued over sessions
@@ -232,7 +233,8 @@ func (p *plant) measure(s *body.Sense) {
 	ahead := (next.X-p.pose.X)*cos + (next.Y-p.pose.Y)*sin
 	p.pose, p.ahead, p.turned = next, p.ahead+ahead, p.turned+turn
 	r := &p.report
-	r.Base.Pose, r.Base.Way = next, r.Base.Way+math.Abs(ahead)
+	p.way.Add(ahead)
+	r.Base.Pose, r.Base.Way = next, p.way.Metres()
 	r.Base.Twist = motion.Twist{V: (v[chLeft] + v[chLeft+1]) * radius / 2, W: (v[chLeft+1] - v[chLeft]) * radius / track}
 	r.Totals[2] = 1000 * r.Base.Way
 

@@ -50,8 +50,8 @@ func (c *converter) take(m *spine.BodyData, at time.Duration) {
 		}
 		c.prev[i] = position
 	}
-	// One frame tells of a part that moved while its encoder slept. A frame that is missing may be that one; a frame that Read has not delivered
-	// leaves its word to this one.
+	// The board reports in a single frame that a part moved while its encoder slept. A missing frame may be that one. A frame that Read has not
+	// delivered passes its flag on to the next.
 	encodersOff := s.Power.Has(body.EncodersOff)
 	missed := c.begun && frames > 1 && (slept || encodersOff)
 	unseen := func(motor int, moved spine.Status) {

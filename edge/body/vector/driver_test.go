@@ -326,8 +326,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// A head that a hand moves while its encoder sleeps is told in one frame (VEC-BODY-24): the next Read says so also if a newer frame overtook that one,
-// or if it was lost.
+// The board reports in a single frame that a hand moved the head while its encoder slept (VEC-BODY-24). The next Read reports it even if a newer frame
+// overtook that one, or if the line lost it.
 func TestUnseenMotionIsNotLost(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -212,6 +212,7 @@ type updater struct {
 	tell    func(Progress)
 	attempt int
 	done    int
+	erased  bool // by the message that entered the boot-loader
 	out     [spine.MaxFrame]byte
 	block   spine.Firmware
 }
@@ -226,7 +227,7 @@ func (u *updater) fail(p Phase, err error) error {
 
 // install goes through the phases once.
 func (u *updater) install(ctx context.Context) error {
-	u.done = 0
+	u.done, u.erased = 0, false
 	for _, step := range []struct {
 		phase Phase
 		run   func(context.Context) error
@@ -247,6 +248,7 @@ func (u *updater) enter(ctx context.Context) error {
 	d.bootAt, d.dataAt = 0, 0
 	for {
 		if d.bootAt > d.dataAt {
+			u.erased = asked > 0 && d.answered && d.answer.OK()
 			return nil
 		}
 		if d.dataAt > asked+modeSettle {
@@ -254,6 +256,7 @@ func (u *updater) enter(ctx context.Context) error {
 			if err := d.Halt(); err != nil && err != body.ErrFull {
 				return err
 			}
+			d.answered = false
 			if err := u.send(spine.AppendCommand(u.out[:0], spine.TypeErase)); err != nil {
 				return err
 			}
@@ -268,6 +271,9 @@ func (u *updater) enter(ctx context.Context) error {
 }
 
 func (u *updater) erase(ctx context.Context) error {
+	if u.erased {
+		return nil
+	}
 	return u.ask(ctx, spine.AppendCommand(u.out[:0], spine.TypeErase), erasePatience)
 }
 

@@ -132,7 +132,7 @@ func TestUpdate(t *testing.T) {
 		{name: "no order", board: vectorsim.Config{Version: "1.8"}, noDowngrade: true, attempts: 1, runs: newVersion, installed: "1.8"},
 		{name: "refusals that end (VEC-DFU-02)", faults: vectorsim.FlashFaults{EraseRefused: 2, WriteRefused: 2, ValidateRefused: 2}, attempts: 1, runs: newVersion, installed: oldVersion},
 		{name: "from the start again (VEC-DFU-05)", faults: vectorsim.FlashFaults{ValidateRefused: 3}, attempts: 2, runs: newVersion, installed: oldVersion},
-		{name: "memory that is worn twice", faults: vectorsim.FlashFaults{Worn: 3}, attempts: 3, runs: newVersion, installed: oldVersion},
+		{name: "memory that is worn twice", faults: vectorsim.FlashFaults{Worn: 2}, attempts: 3, runs: newVersion, installed: oldVersion},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.board.Version == "" {

@@ -15,22 +15,21 @@ import (
 	"kennel/edge/robot/claim"
 )
 
-// Drive drives a square of sides of that many metres, to the right, and returns how far away the robot sees something then, in metres.
+// Drive drives a square to the right, with sides in metres, and returns how far away the robot then sees something, in metres.
 func Drive(ctx context.Context, c *coreclient.Client, side float64) (distance float64, err error) {
 	lease, err := c.Claim(ctx, 0, claim.Program, "robot.go")
 	if err != nil {
 		return 0, err
 	}
 	defer lease.Release()
-	for range 4 {
-		for _, line := range []string{fmt.Sprintf("robot.go(%v)", side), fmt.Sprintf("robot.turn(%v)", math.Pi/2)} {
-			m, err := c.Do(ctx, line, 30*time.Second)
-			if err != nil {
-				return 0, err
-			}
-			if end, err := m.Wait(ctx); err != nil || end.Outcome != corelink.Done {
-				return 0, errors.Join(err, fmt.Errorf("%s: %s", line, end.Words()))
-			}
+	for i := range 8 {
+		line := [...]string{fmt.Sprintf("robot.go(%v)", side), fmt.Sprintf("robot.turn(%v)", math.Pi/2)}[i%2]
+		m, err := c.Do(ctx, line, 30*time.Second)
+		if err != nil {
+			return 0, err
+		}
+		if end, err := m.Wait(ctx); err != nil || end.Outcome != corelink.Done {
+			return 0, errors.Join(err, fmt.Errorf("%s: %s", line, end.Words()))
 		}
 	}
 	tree, err := c.Tree(ctx)

@@ -21,12 +21,14 @@ func TestTCP(t *testing.T) {
 	first, second := dial(t, addr), dial(t, addr)
 	hear := func(want string) {
 		t.Helper()
-		for got, end := "", time.Now().Add(30*time.Second); got != want; time.Sleep(time.Millisecond) {
+		for got, end := "", time.Now().Add(30*time.Second); ; time.Sleep(time.Millisecond) {
 			in, err := s.Read()
 			if err != nil || time.Now().After(end) {
 				t.Fatalf("heard %q, %v; want %q", got, err, want)
 			}
-			got += string(in)
+			if got += string(in); got == want {
+				return
+			}
 		}
 	}
 	say := func(c net.Conn, what string) {
@@ -37,8 +39,20 @@ func TestTCP(t *testing.T) {
 	}
 	say(first, "one")
 	hear("one")
-	if _, err := second.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the second peer reads %v, want %v", err, io.EOF)
+	end := make(chan error, 1)
+	go func() {
+		_, err := second.Read(make([]byte, 1))
+		end <- err
+	}()
+	for over := false; !over; {
+		select {
+		case err := <-end:
+			if over = true; !errors.Is(err, io.EOF) {
+				t.Errorf("the second peer reads %v, want %v", err, io.EOF)
+			}
+		case <-time.After(time.Millisecond):
+			hear("") // a turn of the device
+		}
 	}
 	if whole, err := s.Write([]byte("two")); !whole || err != nil {
 		t.Errorf("Write: %t, %v", whole, err)

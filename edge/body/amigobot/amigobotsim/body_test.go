@@ -1,6 +1,7 @@
 package amigobotsim
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"testing"
@@ -86,6 +87,22 @@ func TestSonars(t *testing.T) {
 		if got, _ := c.heard(); !slices.Equal(got, tt.want) || c.last.Flags != tt.flag {
 			t.Errorf("%s: fired %v, flags %d; want %v, %d", tt.name, got, c.last.Flags, tt.want, tt.flag)
 		}
+	}
+	c = connected(t, Config{World: box}, false)
+	c.send(sip.Command{Number: sip.Polling, Arg: sip.String, Text: append(bytes.Repeat([]byte{1}, 16), 2)}) // one too many
+	c.feed(99, Lines{})
+	if got, _ := c.heard(); slices.Contains(got, 1) || len(got) != 20 {
+		t.Errorf("of 17 entries it fired %v, want 16 of them", got)
+	}
+	c.send(sip.Command{Number: sip.Close})
+	if out := c.feed(100, Lines{}); len(out[Control]) > 0 {
+		t.Errorf("after CLOSE %X", out[Control])
+	}
+	c.connect()
+	c.take(0)
+	c.feed(20, Lines{})
+	if got, _ := c.heard(); !slices.Equal(got, []uint8{0, 1, 2, 3}) {
+		t.Errorf("the next session begins with %v", got)
 	}
 	for _, tt := range []struct {
 		name        string
@@ -198,6 +215,14 @@ func TestPorts(t *testing.T) {
 	text := func(n uint8, s string) sip.Command { return sip.Command{Number: n, Arg: sip.String, Text: []byte(s)} }
 	if out := c.send(text(sip.TTY2, "AT\r"), text(sip.TTY3, "hi")); string(out[System]) != "AT\r" || string(out[AUX2]) != "hi" {
 		t.Errorf("TTY2 and TTY3 send %q", out)
+	}
+	c.send(sip.Int(sip.GetAux, 5)) // ends with the session
+	c.send(sip.Command{Number: sip.Close})
+	c.connect()
+	c.take(0)
+	c.feed(30, Lines{System: []byte("hello")})
+	if p := c.take(sip.TypeAux1); len(p) > 0 {
+		t.Errorf("in the next session %q", p)
 	}
 	c.send(sip.Int(sip.Encoder, -1))
 	c.feed(30, Lines{})
@@ -326,6 +351,14 @@ func TestBattery(t *testing.T) {
 	c.run(61 * time.Second)
 	if want := []int{soundset.LowBattery, soundset.LowBattery, soundset.LowBattery}; !slices.Equal(c.sounds, want) {
 		t.Errorf("in 61 s it sounds %v, want %v", c.sounds, want)
+	}
+	c.sounds = nil
+	c.r.SetVolts(12)
+	c.run(time.Second)
+	c.r.SetVolts(10.9) // alarms at once, because it was well in between
+	c.run(time.Second)
+	if want := []int{soundset.LowBattery}; !slices.Equal(c.sounds, want) {
+		t.Errorf("low again it sounds %v, want %v", c.sounds, want)
 	}
 	c.r.SetVolts(9.9)
 	c.feed(1, Lines{})

@@ -38,7 +38,9 @@ func (r *Robot) command(c sip.Command, out Lines) Lines {
 		r.limit.rotVel = uint16(min(max(v, 0), r.params.Int(flash.RotVelTop)))
 	case sip.SetO:
 		r.pose = [3]float64{} // encoders keep counting (AMIGO-POS-06)
-		r.motion.head = 0
+		if r.motion.headed {
+			r.turnTo(0)
+		}
 	case sip.Move, sip.Rotate, sip.Vel, sip.Head, sip.DHead, sip.RVel, sip.DCHead, sip.Stop, sip.Vel2, sip.EStop:
 		if r.motors { // AMIGO-MOT-11
 			r.move(c)
@@ -51,7 +53,7 @@ func (r *Robot) command(c sip.Command, out Lines) Lines {
 		r.sonar.on = v != 0
 	case sip.DigOut:
 		mask, state := c.Unpack()
-		r.io.out = r.io.out&^(mask&r.outputs()) | state&mask&r.outputs()
+		r.io.out = r.io.out&^mask | state&mask // what is no output does not show
 	case sip.ADSel:
 		if v >= 1 && v <= analogPorts {
 			r.io.selected = v

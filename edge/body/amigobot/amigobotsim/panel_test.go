@@ -75,6 +75,11 @@ func TestPanel(t *testing.T) {
 	if out := c.feed(100, Lines{}); len(out[Control]) > 0 || c.r.State().Speed != [2]float64{} {
 		t.Errorf("after a reset it sends %X, drives %v", out[Control], c.r.State().Speed)
 	}
+	c.feed(1, Lines{Control: unhex(t, "FAFB03")}) // a reset forgets half a packet
+	c.r.BrownOut()
+	if out := c.feed(1, Lines{Control: unhex(t, "000000")}); len(out[Control]) > 0 {
+		t.Errorf("half a packet brings %X", out[Control])
+	}
 	c.r.SetPower(false)
 	mode("power off", Off)
 	if out := c.send(sip.Command{Number: sip.Sync0}); len(out[Control]) > 0 || c.r.State().Lights != (Lights{}) {
@@ -115,7 +120,9 @@ func TestPanel(t *testing.T) {
 
 // TestSelfTests: motors one by one through 1.5 turns, the sonars one by one, then self-wander (AMIGO-TST-01 to 07, AMIGO-UI-04, AMIGO-UI-10).
 func TestSelfTests(t *testing.T) {
-	c := newClient(t, Config{World: roomMap(t)})
+	cfg := withSounds(t)
+	cfg.World = roomMap(t)
+	c := newClient(t, cfg)
 	turn, last, least, most := 0.0, 0.0, 0.0, 0.0
 	watch := func() {
 		th := c.pose()[2]
@@ -161,7 +168,7 @@ func TestSelfTests(t *testing.T) {
 		t.Fatalf("after the last sonar %+v", s)
 	}
 	// Ten minutes of wandering: it keeps moving about, and makes its show.
-	shows, far := 0, 0.0
+	far := 0.0
 	var at world.Pose
 	for i := range 600 * 100 {
 		c.feed(1, Lines{})
@@ -172,13 +179,27 @@ func TestSelfTests(t *testing.T) {
 				at = p
 				return nil
 			})
-			if c.r.panel.since == c.r.now {
-				shows++
-			}
 		}
 	}
-	if since := c.r.panel.since; far < 2 || since < 500*time.Second {
-		t.Errorf("wandered %.1f m between minutes, last show at %v of %v", far, since, c.r.now)
+	shows := 0
+	for _, n := range c.sounds {
+		if n == soundset.FirstUser {
+			shows++
+		}
+	}
+	if far < 2 || shows != 3 {
+		t.Errorf("in ten minutes it wandered %.1f m between minutes and made %d shows, want 3", far, shows)
+	}
+	// It turns away from the nearer side.
+	for i, side := range []float64{1, -1} {
+		c.r.motion.clear()
+		c.r.sonar.on = false
+		c.r.sonar.ranges = [8]float64{6, 6, 6, 6, 6, 6, 6, 6}
+		c.r.sonar.ranges[2+i] = 0.3
+		c.feed(30, Lines{})
+		if _, w := c.pace(); w*side > -0.05 {
+			t.Errorf("with a wall ahead of sonar %d it turns at %.2f rad/s", 2+i, w)
+		}
 	}
 	c.r.SetReset(true)
 	c.r.SetReset(false)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kennel/edge/body/amigobot/sip"
+	"kennel/edge/body/port"
 )
 
 // TestCommands: no command number does harm, with any argument; those without effect on an AmigoBot are counted, and arguments that are missing or of
@@ -291,6 +292,7 @@ func TestLivesAreTheSameOnEveryProcessor(t *testing.T) {
 func TestStepped(t *testing.T) {
 	c := newClient(t, Config{})
 	s := NewStepped(c.r)
+	var _ port.Port = s
 	var packet []byte
 	hear := func() []byte {
 		t.Helper()

@@ -2,14 +2,10 @@ package amigobotsim
 
 import "time"
 
-// Stepped is a robot, its Control line and its time in one goroutine, as a port and the clock of a loop. Time passes only while the client
+// Stepped is a robot, its Control line and its time in one goroutine, as a port.Port and the clock of a loop. Time passes only while the client
 // waits, a control cycle at a time. What the client sends arrives in the next cycle.
 type Stepped struct {
 	*Robot
-
-	// Each, if set, is called after every cycle: the hand of an onlooker.
-	Each func(now time.Duration)
-
 	now, next time.Duration
 	in, out   []byte // from and to the client
 }
@@ -25,9 +21,6 @@ func (s *Stepped) period() {
 	s.next += cycle
 	out := s.Step(Lines{Control: s.in}, Lines{Control: s.out})
 	s.in, s.out = s.in[:0], out[Control]
-	if s.Each != nil {
-		s.Each(s.now)
-	}
 }
 
 // Now returns the time.

@@ -142,7 +142,7 @@ type socket struct {
 	sent   bool
 	n      int
 	err    error
-	renew  time.Time // when the deadline of answers is put off again: doing so for each costs more than the transfer
+	renew  time.Time // Transfer sets the next deadline from then on; setting one for each transfer costs more than the transfer
 }
 
 // dial reaches a socket by a path of any length.

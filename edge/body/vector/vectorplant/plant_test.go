@@ -342,6 +342,83 @@ func TestDrive(t *testing.T) {
 	}
 }
 
+// TestHomesAgain: a lift that a hand moved unseen finds its zero again by itself once it rests, but not while a program owns it, the robot is calm, or a
+// person stopped the search (VEC-MOT-07, VEC-BODY-24).
+func TestHomesAgain(t *testing.T) {
+	d := newDesk(t).calibrated()
+	known := func() bool { return d.p.now.Joints[jointLift].Calibrated }
+	unseen := func() {
+		d.sense.Motors[spine.Lift].Unseen = true
+		d.run(50 * ms)
+		d.sense.Motors[spine.Lift].Unseen = false
+		if known() {
+			t.Fatal("moved unseen, and its zero is known")
+		}
+	}
+	unseen()
+	d.until("its zero", known)
+	d.run(time.Second)
+
+	lease := d.claims(alice, "lift")
+	unseen()
+	if d.run(4 * time.Second); known() {
+		t.Error("it was searched although a program owns it")
+	}
+	d.ask(control.Order{Kind: control.Release, Owner: alice, Lease: lease})
+	d.until("its zero after the release", known)
+	d.run(time.Second)
+
+	d.ask(control.Order{Kind: control.Calm, Owner: alice, On: true})
+	unseen()
+	if d.run(4 * time.Second); known() {
+		t.Error("it was searched although the robot is calm")
+	}
+	d.ask(control.Order{Kind: control.Calm, Owner: alice})
+	d.until("the search", func() bool { return d.p.now.Joints[jointLift].State == motion.Homing })
+	d.ask(control.Order{Kind: control.Stop, Owner: alice})
+	if d.run(4 * time.Second); known() || d.p.now.Joints[jointLift].State != motion.Free {
+		t.Errorf("a search that a person stopped is repeated: %+v", d.p.now.Joints[jointLift])
+	}
+}
+
+// TestTreadsTogether: what is not written stays as the same owner wrote it last, until a way, a stop or another owner; and a time that is too short for
+// the treads is told as what they need (GOSTAI-OPEN-03).
+func TestTreadsTogether(t *testing.T) {
+	d := newDesk(t).calibrated()
+	d.claims(alice, "robot.body.wheel")
+	order := func(name string, v float64) control.Order {
+		o := set(alice, map[string]float64{name: v})
+		o.For = time.Minute
+		return o
+	}
+	for _, tc := range []struct {
+		name        string
+		o           control.Order
+		left, right float64 // that the treads are told then, rad/s
+	}{
+		{"left", order("wheelL.speed", 1), 1, 0}, {"and right", order("wheelR.speed", 2), 1, 2},
+		{"a way", control.Order{Kind: control.Go, Owner: alice, A: 1, For: time.Minute}, 0, 0}, {"right after a way", order("wheelR.speed", 2), 0, 2},
+		{"stop", control.Order{Kind: control.Stop, Owner: alice}, 0, 0}, {"both by the body", order("robot.xSpeed", 0.0145), 1, 1},
+	} {
+		if r := d.ask(tc.o); r.Code != control.OK {
+			t.Errorf("%s: %+v", tc.name, r.Code)
+		}
+		if l, r := d.p.drive.left/0.0145, d.p.drive.right/0.0145; math.Abs(l-tc.left) > 1e-9 || math.Abs(r-tc.right) > 1e-9 {
+			t.Errorf("after %s the treads are told %v and %v rad/s, want %v and %v", tc.name, l, r, tc.left, tc.right)
+		}
+	}
+	d.ask(control.Order{Kind: control.Stop, Owner: alice})
+	d.run(2 * time.Second)
+	for within, takes := range map[time.Duration]time.Duration{100 * ms: 250 * ms, time.Second: time.Second} {
+		o := slow(wheelsAt(alice, 0, -0.105, time.Minute), within)
+		if r := d.ask(o); r.Code != control.OK || (r.Takes-takes).Abs() > ms {
+			t.Errorf("0.105 m/s in %v at most 0.42 m/s²: takes %v, want %v", within, r.Takes, takes)
+		}
+		d.ask(control.Order{Kind: control.Stop, Owner: alice})
+		d.run(2 * time.Second)
+	}
+}
+
 // TestSpeedsOfTheBody: the base as a whole has speeds and a heading (GOSTAI-IF-15.1). A speed that an order leaves out stays as the same owner set
 // it, and the answer has the values that the limits leave (GOSTAI-IF-14.8).
 func TestSpeedsOfTheBody(t *testing.T) {

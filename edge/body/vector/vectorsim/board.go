@@ -233,8 +233,8 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 	return out, nil
 }
 
-// skip numbers the frames of periods in which the board sent none: numbers follow the clock, which runs on. While the encoders sleep nothing moves and
-// nothing is forgotten, so no number is left out: to a head a gap would be a lost frame, which may have told of a hand (VEC-BODY-24).
+// skip numbers the frames of periods in which the board sent none, because numbers follow the clock. While the encoders sleep nothing moves, and the
+// next frame still reports what a hand did; skip then leaves no number out, because a head takes a gap for a lost report (VEC-BODY-24).
 func (b *Board) skip(periods uint64) {
 	if !b.world.encodersOff() {
 		b.data.Seq += uint32(periods)

@@ -14,8 +14,8 @@ import (
 	"kennel/edge/rt"
 )
 
-// A hand moves head and lift while the line loses frames and the board stalls: no order drives a part against its stop for a second, as one would
-// whose encoder slept meanwhile if the robot did not notice (VEC-BODY-24, VEC-MOT-07). Homing touches a stop for less.
+// A hand moves head and lift, also while their encoders sleep, the line loses frames and the board stalls. The robot notices each time that a position
+// may be wrong, so no order pushes a part against its stop for a second (VEC-BODY-24, VEC-MOT-07). Homing touches a stop for less.
 func TestNoPartIsDrivenIntoItsStop(t *testing.T) {
 	const degree = math.Pi / 180
 	stops := map[int][2]float64{
