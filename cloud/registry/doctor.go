@@ -577,7 +577,7 @@ func (f *facts) body() (Check, bool) {
 			bad = append(bad, fmt.Sprintf("fault %d is shown", b.Fault))
 			c.Do = "The robot's list of fault codes says what it means"
 			if b.Fault == bodySilent || b.Fault == noBody {
-				c.Do = "Its body does not answer: see that the body is on, connected and in its usual mode, or reset the body; the robot then goes on by itself"
+				c.Do = "Its body does not answer: see that the body is on, connected and in its usual mode, or reset the body; the robot then continues by itself"
 			}
 		}
 		if b.BatteryLevel == "low" && !b.Charging {

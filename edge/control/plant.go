@@ -41,7 +41,7 @@ type Model struct {
 	Make func(board *state.Board, emit func(Event), held func(actuator int) bool) (Plant, error)
 }
 
-// Moment is what the control loop tells its plant in each step.
+// Moment holds the facts that the control loop gives its plant in each step.
 type Moment struct {
 	Now, DT time.Duration // DT is the time since the step before, 0 in the first
 	Run     uint32        // counts the bodies that were opened: what a body counts begins again with each
@@ -100,7 +100,7 @@ type Base struct {
 	Unreliable bool    // it was pushed: the pose is wrong from here on
 }
 
-// Report is what is known after a step.
+// Report holds what is known after a step.
 type Report struct {
 	At      time.Duration
 	Stop    motion.Reason

@@ -12,7 +12,7 @@ type Inertial struct {
 	At          time.Duration // when it was measured, 0: the body has none
 }
 
-// Reading is what a body's driver measured: the newest of each, and when.
+// Reading holds the newest values that a body's driver measured, and when.
 type Reading struct {
 	At      time.Duration // when the frame was read
 	Epoch   uint32        // as body.Sense.Epoch

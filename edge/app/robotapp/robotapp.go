@@ -159,7 +159,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	c := s.core
 	err := runner.Run(ctx, log, runner.Config{}, s.services()...)
 	if err == nil || errors.Is(err, rt.ErrShutdown) {
-		c.peers.GoingOff() // somebody decided it: a signal, a peer, the battery; an end of any other kind leaves no note (VEC-PWR-42)
+		c.peers.GoingOff() // the end was decided, by a signal, a peer or the battery; any other end leaves no note (VEC-PWR-42)
 	}
 	if errors.Is(err, rt.ErrShutdown) {
 		log.Info("the body cuts its power")

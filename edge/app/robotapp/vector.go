@@ -29,7 +29,7 @@ var vectorKind = Kind{
 	begin: beginVector,
 }
 
-// vectorBody is what robotd does for a Vector: inertial sensors in the head, the firmware of its body, the factory's command line.
+// vectorBody runs what a Vector has beside its port: inertial sensors in the head, the firmware of its body, the factory's command line.
 type vectorBody struct {
 	*core
 	imu  *imu.Reader

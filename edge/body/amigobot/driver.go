@@ -55,7 +55,7 @@ const (
 	drives   = drGain + 3
 )
 
-// description is what never changes of an AmigoBot.
+// description holds the fixed facts of an AmigoBot.
 var description = func() body.Description {
 	d := body.Description{Species: "amigo", Model: "AmigoBot", Timing: body.Timing{Step: step, Stale: stale, Silent: silent}}
 	d.Channels = append(d.Channels, body.Channel{Name: "odometry.x", Unit: "m"}, body.Channel{Name: "odometry.y", Unit: "m"},
@@ -311,7 +311,8 @@ func (d *Driver) fill(s *body.Sense, st *session.State) {
 	s.Set(chSessions, float64(st.Sessions), at)
 }
 
-// Write is body.Body. Motors that are told to be on are switched on once: whoever presses the robot's own button keeps them off until the set-point was 0.
+// Write is body.Body. Motors that are told to be on are switched on once: a person who presses the robot's own button keeps them off until the
+// set-point was 0.
 func (d *Driver) Write(a *body.Act) error {
 	if d.broken != nil {
 		return d.broken
@@ -358,7 +359,7 @@ func (d *Driver) change(a *body.Act, drive int, command func(v float64) sip.Comm
 	}
 }
 
-// speedOf is what a drive is told; 0 without that goal.
+// speedOf returns the speed that a drive is told; 0 without that goal.
 func speedOf(a *body.Act, drive int) float64 {
 	v := a.Values[drive]
 	if a.Goals[drive] != body.Speed || math.IsNaN(v) {

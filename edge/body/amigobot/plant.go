@@ -46,7 +46,7 @@ const (
 	farthest             = 5.0             // m; beyond it is nothing (AMIGO-SON-04)
 )
 
-// goal is what a slot sets.
+// goal says which set-point a slot stands for.
 type goal uint8
 
 const (
@@ -103,7 +103,7 @@ func slotOf(tree *robot.Tree, name string) (int, error) {
 	return target.Refs[0].ID, nil
 }
 
-// mode is what the wheels do.
+// mode says what the wheels do.
 type mode uint8
 
 const (
@@ -149,7 +149,7 @@ type plant struct {
 	out        [6 + 3]level
 }
 
-// level is what an order gave an output; unset: none did.
+// level is the newest value that an order gave an output; without one it is not set.
 type level struct {
 	set bool
 	v   float64

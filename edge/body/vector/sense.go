@@ -75,7 +75,7 @@ const (
 	drSensors = drCharger + 1
 )
 
-// description is what never changes of a Vector.
+// description holds the fixed facts of a Vector.
 var description = func() body.Description {
 	d := body.Description{Species: "vic", Model: "Vector", Timing: body.Timing{Rhythm: Period, Stale: Stale, Silent: time.Second}}
 	for _, m := range motorNames {

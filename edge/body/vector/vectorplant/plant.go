@@ -47,7 +47,7 @@ var jointOf = [...]int{wheels: -1, head: jointHead, lift: jointLift, lights: -1}
 // totals are the lifetime statistics that the plant sums up: odometers in mm (VEC-MCT-16), and how long the robot was petted (VEC-IO-14).
 var totals = []string{"Odom.LWheel", "Odom.Rwheel", "Odom.Body", "Pet.ms"}
 
-// goal is what a slot sets.
+// goal says which set-point a slot stands for.
 type goal uint8
 
 const (
@@ -74,7 +74,7 @@ var goals = []struct {
 	{"robot.xSpeed", bodySpeed, wheels}, {"robot.yawSpeed", bodyTurn, wheels}, {"robot.yaw", bodyYaw, wheels},
 }
 
-// Config is what can be set of a Vector.
+// Config holds the settings of a Vector's plant.
 type Config struct {
 	Sense  sense.Config
 	Motion motion.Config
@@ -244,7 +244,7 @@ func newPlant(cfg Config, board *state.Board, of map[int]goal, emit func(control
 func (p *Plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	s := &p.sense
 	s.Unpack(f.Sense)
-	s.Epoch += m.Run << 20 // a body that was opened again, or another one, counts anew although its driver's epoch may be the same number
+	s.Epoch += m.Run << 20 // a body that was opened again, or another one, starts to count again although its driver's epoch may be the same number
 	if m.Opened {
 		for i := range p.slots.lights {
 			p.light(i, vector.Light{}, m.Now) // opening a body darkens it
@@ -334,7 +334,7 @@ func (p *Plant) watchPower(m *control.Moment, dt time.Duration) {
 	}, dt)
 }
 
-// cliffs is what the treads must not go over: sensor i is bit i on both sides (VEC-BODY-20).
+// cliffs returns the sensors that the treads must not pass: sensor i is bit i on both sides (VEC-BODY-20).
 func (p *Plant) cliffs() motion.Cliffs {
 	if p.blind {
 		return motion.FrontLeft | motion.FrontRight | motion.BackLeft | motion.BackRight

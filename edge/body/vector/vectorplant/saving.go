@@ -14,7 +14,7 @@ import (
 // body's period and the answer, several times over; own default.
 const partsTake = 50 * time.Millisecond
 
-// allowance is what the robot's parts may use now, and whether that is less than all.
+// allowance returns what the robot's parts may use now, and whether that is less than everything.
 func (p *Plant) allowance() (a power.Allowance, saving bool) {
 	asleep, heat, shed := p.sleep.Asleep(), p.power.Hottest(), p.power.Shedding.Now
 	return power.Allow(p.calm, asleep, heat, shed), p.calm || asleep || heat > power.Cool || shed > power.ShedNothing
@@ -66,7 +66,7 @@ func (p *Plant) owned() bool {
 	return false
 }
 
-// indicator is what the lights say of the robot's state while it holds and no program uses them (VEC-IO-30).
+// indicator pairs a state of the robot with the lights that show it while no program uses them (VEC-IO-30).
 type indicator struct {
 	when   func(*power.Keeper) bool
 	lights [4]vector.Light
