@@ -576,8 +576,9 @@ func (h *oneboxHouse) addRobot(ctx context.Context, c *Cloud, robotsim string, s
 		world = worlds[i%len(worlds)]
 	}
 	k, err := h.inst.Child(onebox.ChildConfig{
-		Name: "robot-" + id.Slug(), Path: robotsim, Args: []string{"robot", "-root", root, "-world", world, "-log-level", h.LogLevel}, Env: append(os.Environ(), h.RobotEnv...),
-		StopTimeout: 15 * time.Second, Restart: proc.Restart{Limit: 20, Window: time.Minute, MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
+		Name: "robot-" + id.Slug(), Path: robotsim, Args: []string{"robot", "-root", root, "-world", world, "-log-level", h.LogLevel},
+		Env: append(os.Environ(), h.RobotEnv...), StopTimeout: 15 * time.Second,
+		Restart: proc.Restart{Limit: 20, Window: time.Minute, MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
 	})
 	if err == nil {
 		h.robots = append(h.robots, k)

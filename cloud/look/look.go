@@ -156,7 +156,8 @@ func robot(id thing.ID, f Frame) Robot {
 		values[v.Slot] = v
 	}
 	for _, n := range f.Tree.Nodes {
-		d := Device{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interface, Actuator: n.Actuator, Aliases: n.Aliases, Bearing: n.Bearing, Gone: gone(f.Frame.Gone, n.Full, r.AgeMS)}
+		d := Device{Full: n.Full, Compact: n.Compact, Kind: n.Kind, Interface: n.Interface, Actuator: n.Actuator, Aliases: n.Aliases, Bearing: n.Bearing,
+			Gone: gone(f.Frame.Gone, n.Full, r.AgeMS)}
 		for _, s := range n.Slots {
 			slot := Slot{Name: s.Name, Type: s.Type, Unit: s.Unit, Min: s.Min, Max: s.Max}
 			if v, ok := values[s.ID]; ok {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestAmigobot: another species of robot at the same cloud. It is itself, shows its sonars and ends a way where it was sent (GOSTAI-OPEN-11: 2 cm or
-// 5 %); its parameters are stored in System mode (AMIGO-CF-10), in which it is silent; after the reset it is well again, and stands until it is asked.
+// 5 %); its parameters are stored in System mode (AMIGO-CF-10), in which it is silent; after the reset it is well again, and rests until it is asked.
 func TestAmigobot(t *testing.T) {
 	h := newHouse(t, "-robots", "vector:0,amigobot:1", "-robot-env", "KENNEL_FLUSH_MS=200")
 	h.start()
@@ -140,8 +140,9 @@ func TestAmigobot(t *testing.T) {
 		return atRest(r)
 	})
 	drive(0.1)
-	if after := h.seen(thing, "rest", atRest); math.Abs(math.Hypot(after.World.Pose[0]-before.World.Pose[0], after.World.Pose[1]-before.World.Pose[1])-0.1) > 0.02 {
-		t.Errorf("it moved by itself: from %v to %v, want 0.1 m", before.World.Pose, after.World.Pose)
+	from, to := before.World.Pose, h.seen(thing, "rest", atRest).World.Pose
+	if math.Abs(math.Hypot(to[0]-from[0], to[1]-from[1])-0.1) > 0.02 {
+		t.Errorf("it moved by itself: from %v to %v, want 0.1 m", from, to)
 	}
 	parameters("the stored parameter", map[string]string{"TransVelMax": "500"})
 

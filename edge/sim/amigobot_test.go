@@ -47,11 +47,16 @@ func TestAmigobot(t *testing.T) {
 		defer cancel()
 		done := make(chan error, 1)
 		go func() {
-			done <- Run(ctx, Config{Root: dir, Bin: bin, World: room, Log: slog.New(slog.DiscardHandler), LogLevel: "info", Getenv: func(string) string { return "" }})
+			done <- Run(ctx, Config{Root: dir, Bin: bin, World: room, Log: slog.New(slog.DiscardHandler), LogLevel: "info",
+				Getenv: func(string) string { return "" }})
 		}()
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
-		for said := []byte(nil); !bytes.Contains(said, []byte("\n")) || Poke(ctx, dir, poke.Poke{Verb: poke.Tools}) != nil; said, _ = root.ReadFile("run/robotd") {
+		for {
+			said, err := root.ReadFile("run/robotd")
+			if err == nil && bytes.HasSuffix(said, []byte("\n")) && Poke(ctx, dir, poke.Poke{Verb: poke.Tools}) == nil {
+				break
+			}
 			select {
 			case <-tick.C:
 			case err := <-done:

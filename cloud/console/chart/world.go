@@ -21,7 +21,7 @@ type World struct {
 	Text   string
 }
 
-// Ray is what a sensor sees that looks aside from the front.
+// Ray is what a sensor measures that looks in a direction of its own.
 type Ray struct {
 	Bearing float64 // rad counter-clockwise from the front
 	Range   float64 // m from the sensor; 0: nothing in sight
@@ -147,7 +147,8 @@ func (w *World) near() view {
 	}
 	step := width / 4
 	x, y := math.Round(w.Pose[0]/step)*step, math.Round(w.Pose[1]/step)*step
-	return view{id: "near", west: x - width/2, north: y + width*mostTall/2, width: width, height: width * mostTall, each: wide / width, grid: grid, close: true}
+	return view{id: "near", west: x - width/2, north: y + width*mostTall/2, width: width, height: width * mostTall, each: wide / width,
+		grid: grid, close: true}
 }
 
 // All draws the whole world.
@@ -312,7 +313,8 @@ func (w *World) outline(p *pen, v view) {
 	if b.round() {
 		round = b.Width / 2
 	}
-	p.put(`<rect x="`, coord(-b.Tail*u), `" y="`, coord(-b.Width/2*u), `" width="`, coord((b.Nose+b.Tail)*u), `" height="`, coord(b.Width*u), `" rx="`, coord(round*u), `"/>`)
+	p.put(`<rect x="`, coord(-b.Tail*u), `" y="`, coord(-b.Width/2*u), `" width="`, coord((b.Nose+b.Tail)*u), `" height="`, coord(b.Width*u),
+		`" rx="`, coord(round*u), `"/>`)
 	p.put(`<path d="M`, coord((b.Nose-b.Width*0.3)*u), ` `, coord(-b.Width*0.22*u), `L`, coord((b.Nose-b.Width*0.08)*u), ` 0L`, coord((b.Nose-b.Width*0.3)*u), ` `, coord(b.Width*0.22*u), `"/>`)
 }
 
@@ -350,7 +352,8 @@ func (w *World) robot(p *pen, v view) {
 		p.put(`<circle class="trunk" r="`, coord(b.Nose*u), `"/>`)
 		box("tread", -0.25*half, -0.95*half, 0.5*half, 0.16*half, 0.05*half)
 		box("tread", -0.25*half, 0.79*half, 0.5*half, 0.16*half, 0.05*half)
-		p.put(`<path class="nose" d="M`, coord(0.45*half*u), ` `, coord(-0.3*half*u), `L`, coord(0.85*half*u), ` 0L`, coord(0.45*half*u), ` `, coord(0.3*half*u), `Z"/></g>`)
+		back, side := coord(0.45*half*u), 0.3*half*u
+		p.put(`<path class="nose" d="M`, back, ` `, coord(-side), `L`, coord(0.85*half*u), ` 0L`, back, ` `, coord(side), `Z"/></g>`)
 		return
 	}
 	tread := 0.26 * half * 2

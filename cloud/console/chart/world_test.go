@@ -77,8 +77,8 @@ func TestWorld(t *testing.T) {
 	}
 }
 
-// TestRays: what a sensor measures that looks aside begins within the outline of the body, at its bearing; a body that is a disc is drawn as one, and its
-// close-up is large enough for it.
+// TestRays: a ray begins within the outline of the body, at the bearing of its sensor; a body that is a disc is drawn as a disc, and its close-up is
+// large enough for it.
 func TestRays(t *testing.T) {
 	w := table()
 	w.Range, w.Rays = 0, []Ray{{0, 0.5}, {math.Pi / 2, 0.25}, {-math.Pi / 2, 0}}

@@ -48,7 +48,7 @@ type Config struct {
 	Persistent string // folder of the local copies' parent; "": robotfs.Persistent (VEC-CLD-03)
 	Resources  string // folder of the control files; "": robotfs.Resources
 
-	// Own are the documents of this kind of robot, with the fields that they begin with. The settings are among them where they differ from Vector's.
+	// Own holds further documents of this kind of robot with the fields that they begin with. Settings in it replace the usual ones.
 	Own map[jdocs.Name]map[string]json.RawMessage
 
 	// Unwatched leaves it to Set alone to change local copies: for many robots in one process, since the system has few watches. What
@@ -83,7 +83,8 @@ func loadDocuments(root *os.Root, resources string, own map[jdocs.Name]map[strin
 		i := slices.IndexFunc(docs, func(d *document) bool { return d.name == name })
 		if i < 0 {
 			i = len(docs)
-			docs = append(docs, &document{section: string(name), name: name, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge})
+			d := &document{section: string(name), name: name, getEvery: settingsGet, saveAfter: settingsSave, merge: jdocs.Merge}
+			docs = append(docs, d)
 		}
 		docs[i].defaults = join(own[name])
 	}

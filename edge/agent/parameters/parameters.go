@@ -26,7 +26,7 @@ import (
 	"kennel/jdocs"
 )
 
-// storedFile, below the robot's root, is what the memory held last. It outlives a wipe of the user data, as the memory does.
+// storedFile, below the robot's root, holds the values that the memory held last. It outlives a wipe of the user data, as the memory does.
 const storedFile = "persist/kennel/parameters.json"
 
 // retry is how often a memory that is not open for tools is tried while a change waits; own default.

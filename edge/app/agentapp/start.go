@@ -93,7 +93,8 @@ func (a *Agent) openEvents(context.Context) (err error) {
 
 func (a *Agent) openDocuments(context.Context) (err error) {
 	a.presence = presence.New(a.boot, a.status, presence.Every(a.cfg.Status), presence.Clock(a.cfg.Now))
-	cfg := docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed, Unwatched: a.cfg.Frugal}
+	cfg := docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed,
+		Unwatched: a.cfg.Frugal}
 	memory := memoryOf(a.cfg.Root, a.id)
 	if memory != nil {
 		name, stored, err := parameters.Stored(a.root, memory)

@@ -12,7 +12,8 @@ import (
 	"kennel/jdocs"
 )
 
-// ParametersDocument is the document with the parameters of an AmigoBot (AMIGO-FLASH-01 to 37): numbers, and texts for Type, Subtype, Serial and Name.
+// ParametersDocument is the document with the parameters of an AmigoBot (AMIGO-FLASH-01 to 37): numbers, and texts for Type, Subtype, Serial
+// and Name.
 const ParametersDocument = "amigo.Parameters"
 
 // ErrTools is the error of Store for a robot that is not in System mode.

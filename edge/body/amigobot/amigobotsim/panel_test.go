@@ -263,7 +263,8 @@ func TestPoke(t *testing.T) {
 		felt func(s State) bool
 	}{
 		{"hold", poke.Poke{Verb: poke.Hold}, func(s State) bool { return s.Stalled[0] && s.Stalled[1] }},
-		{"hold and let go", poke.Poke{Verb: poke.Hold, Args: map[string]float64{poke.For: 0.5}}, func(s State) bool { return s.Speed[0] > 0.05 && s.Mode == Connected }},
+		{"hold and let go", poke.Poke{Verb: poke.Hold, Args: map[string]float64{poke.For: 0.5}},
+			func(s State) bool { return s.Speed[0] > 0.05 && s.Mode == Connected }},
 		{"drain", poke.Poke{Verb: poke.Drain}, func(s State) bool { return s.Volts < 10.9 && s.Mode == Connected }},
 		{"dip", poke.Poke{Verb: poke.Dip}, func(s State) bool { return s.Mode == Waiting }},
 		{"reset", poke.Poke{Verb: poke.Reset}, func(s State) bool { return s.Mode == Waiting }},
