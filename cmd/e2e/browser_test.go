@@ -312,7 +312,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Press("Enter")
 	p.See("is told to stop")
 	p.Follow("Commands", "/commands$")
-	p.SeeIn("region", "What it was told", "everything comes to rest")
+	p.SeeIn("region", "What it was told", "all motors stop")
 	p.Check("I mean")
 	p.Click("button", "Send it")
 	p.SeeIn("region", "What it was told", "done")
