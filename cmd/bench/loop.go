@@ -178,9 +178,9 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	line, on := filepath.Join(dir, "board"), "-socket"
+	line, on, ready := filepath.Join(dir, "board"), "-socket", "listening on "
 	if c.name == "tty" {
-		on = "-pty" // whose bytes wait for threads of the kernel without priority
+		on, ready = "-pty", "power on: " // its bytes wait for threads of the kernel without priority
 	}
 	processor := strconv.Itoa(runtime.NumCPU() - 1) // of both: a body's interrupt and the loop that it wakes
 	board, err := bench.Start(proc.Spec{Name: "board", Path: filepath.Join(env.Bin, "robotsim"), Args: []string{"vector-board", on, line,
@@ -189,7 +189,7 @@ func withCompany(ctx context.Context, env *bench.Env, c company) (_ []bench.Resu
 		return nil, err
 	}
 	defer board.Stop()
-	if _, err := board.Await(ctx, "listening on "); err != nil {
+	if _, err := board.Await(ctx, ready); err != nil {
 		return nil, err
 	}
 	for range c.busy {
