@@ -41,6 +41,9 @@ const (
 	AppTokens          Name = "vic.AppTokens"
 )
 
+// Names are all of them.
+var Names = []Name{RobotSettings, RobotLifetimeStats, AccountSettings, UserEntitlements, AppTokens}
+
 // ParseName checks a document name: 1 to 64 letters, digits, dots, dashes and underscores, not beginning with a dot.
 func ParseName(s string) (Name, error) {
 	ok := s != "" && len(s) <= MaxID && s[0] != '.'

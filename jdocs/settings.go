@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/nearest"
 )
 
 // The enumerations of vic.RobotSettings, by number (VEC-DOC-02). A value may be given by number or by name.
@@ -25,7 +26,8 @@ var (
 // kind checks one value and returns it as the document holds it.
 type kind func(json.RawMessage) (json.RawMessage, error)
 
-// settingsFields are the known fields of vic.RobotSettings (VEC-DOC-01), dotted below custom_eye_color. Others pass unchecked.
+// settingsFields are the known fields of vic.RobotSettings (VEC-DOC-01), dotted below custom_eye_color. CheckField lets
+// others pass, CheckNames does not.
 var settingsFields = map[string]kind{
 	"button_wakeword":             enum(ButtonWakeWords, "BUTTON_WAKEWORD_"),
 	"clock_24_hour":               boolean,
@@ -129,6 +131,50 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 		m[key] = v
 	}
 	return nil
+}
+
+// CheckNames refuses what no robot would read: a document that none of ours has and this robot has not written (written: whether it
+// has), and a field that neither the rules nor the document know. The error is Invalid and names the nearest one. For people, who
+// mistype; a robot's own software may know more than we do.
+func CheckNames(name Name, doc string, written bool, fields map[string]json.RawMessage) error {
+	if !written && !slices.Contains(Names, name) {
+		return errs.New(errs.Invalid, "no robot reads a document %.80q and this one has not written it; did you mean %s", name,
+			nearest.Name(string(name), texts(Names)))
+	}
+	known := map[string]bool{}
+	switch name {
+	case RobotSettings:
+		for f := range settingsFields {
+			known[f] = true
+		}
+	case RobotLifetimeStats:
+		for _, f := range StatKeys {
+			known[f] = true
+		}
+	}
+	top, _ := object(json.RawMessage(doc))
+	for f := range top {
+		known[f] = true
+	}
+	if len(known) == 0 {
+		return nil // nobody has said what is in it
+	}
+	for _, f := range slices.Sorted(maps.Keys(fields)) {
+		parent, _, below := strings.Cut(f, ".")
+		_, ruled := settingsFields[parent]
+		if known[f] || below && known[parent] && (name != RobotSettings || !ruled) {
+			continue
+		}
+		return errs.New(errs.Invalid, "%s has no field %.80q; did you mean %s", name, f, nearest.Name(f, slices.Sorted(maps.Keys(known))))
+	}
+	return nil
+}
+
+func texts(names []Name) (out []string) {
+	for _, n := range names {
+		out = append(out, string(n))
+	}
+	return out
 }
 
 // CheckField returns a value as the document holds it (an enum as its number), or an error of kind Invalid that lists what is allowed.

@@ -233,6 +233,9 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 		if len(a.Fields) == 0 {
 			return out, errs.New(errs.Invalid, "set: want at least one field")
 		}
+		if err := jdocs.CheckNames(name, "{}", true, a.Fields); err != nil {
+			return out, err
+		}
 		out.Doc, out.Fields = string(name), map[string]json.RawMessage{}
 		for f, v := range a.Fields {
 			if _, err := jdocs.CheckField(name, f, v); err != nil {

@@ -296,6 +296,11 @@ func TestSetSendsTypedValues(t *testing.T) {
 	if code != 0 || c.last() != want {
 		t.Errorf("exit %d (%s), sent %s; want %s", code, errOut, c.last(), want)
 	}
+	code, _, errOut = run(t.Context(), nil, "", "-onebox", c.onebox(t), "jdocs", "set", "-force", "vic:00e20100", "vic.RobotSettings", "new=1")
+	want = `PATCH /v1/things/vic:00e20100/jdocs/vic.RobotSettings {"force":true,"set":{"new":1}}`
+	if code != 0 || c.last() != want {
+		t.Errorf("-force: exit %d (%s), sent %s; want %s", code, errOut, c.last(), want)
+	}
 }
 
 func TestCommandIsSent(t *testing.T) {

@@ -90,10 +90,11 @@ func showDocument(t *cli.Table, d document) {
 }
 
 func (a *app) jdocsSet() *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use: "set THING DOC KEY=VALUE...", Short: "Change fields of a document", Args: cobra.MinimumNArgs(3), ValidArgsFunction: a.completeDoc,
 		Long: "KEY is a path of names with dots. VALUE is JSON if it is JSON, else text. All fields change at once or none does;\n" +
-			"a connected robot takes them within a second.",
+			"a connected robot takes them within a second. What no robot is known to read is refused, unless -force is given.",
 		Example: "  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3\n" +
 			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings custom_eye_color.hue=0.4 time_zone=Europe/Berlin",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,12 +112,17 @@ func (a *app) jdocsSet() *cobra.Command {
 			}
 			doc := answer[document]{}
 			body := map[string]any{"set": set}
+			if force {
+				body["force"] = true
+			}
 			if _, err := c.do(cmd.Context(), http.MethodPatch, docPath(string(id), args[1]), body, &doc.raw); err != nil {
 				return err
 			}
 			return doc.print(cmd, showDocument)
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "set a field or a document that no robot is known to read")
+	return cmd
 }
 
 func (a *app) jdocsHistory() *cobra.Command {

@@ -116,8 +116,8 @@ func refuse(from, to string) string {
 	}
 	for _, root := range roots {
 		// A domain's root states rules: no driver, no transport.
-		if from == module+root && (third(to) || strings.HasPrefix(to, module) && !in(to, "certs/thing", "infra/errs", "infra/clock")) {
-			return "a domain root imports the standard library, certs/thing, infra/errs and infra/clock"
+		if from == module+root && (third(to) || strings.HasPrefix(to, module) && !in(to, "certs/thing", "infra/errs", "infra/clock", "infra/nearest")) {
+			return "a domain root imports the standard library, certs/thing, infra/errs, infra/clock and infra/nearest"
 		}
 	}
 	if isAdapter(from) && isAdapter(to) && domain(from) != domain(to) {

@@ -5,6 +5,7 @@ package jdocsapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -59,6 +60,7 @@ type docReq struct {
 	name   jdocs.Name                 // "": all
 	limit  int                        // of a history
 	fields map[string]json.RawMessage // to set
+	force  bool                       // set what no robot is known to read too
 }
 
 // docJSON is one revision as people read it.
@@ -128,6 +130,9 @@ func makeEndpoints(svc jdocs.Service, o options) endpoints {
 					return docJSON{}, err
 				}
 			}
+			if err := checkNames(ctx, svc, key, r); err != nil {
+				return docJSON{}, err
+			}
 			rev, err := svc.Set(ctx, key, r.fields, author(ctx))
 			if err != nil {
 				return docJSON{}, err
@@ -154,6 +159,22 @@ func makeEndpoints(svc jdocs.Service, o options) endpoints {
 			return docs, err
 		})),
 	}
+}
+
+// checkNames refuses what a person has probably mistyped, unless they insist.
+func checkNames(ctx context.Context, svc jdocs.Service, key jdocs.Key, r docReq) error {
+	if r.force || key.Account != "" { // accountFields has looked at those of an account
+		return nil
+	}
+	cur, err := svc.Get(ctx, key)
+	written := err == nil
+	if errors.Is(err, jdocs.ErrNotFound) {
+		cur.Doc, err = jdocs.Default(key.Name), nil
+	}
+	if err != nil {
+		return err
+	}
+	return jdocs.CheckNames(key.Name, cur.JSON, written, r.fields)
 }
 
 // reach returns the key of a document that the caller may reach.

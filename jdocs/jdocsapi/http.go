@@ -18,7 +18,8 @@ const defaultHistory = 50
 //
 //	GET   /v1/things/{thing}/jdocs                       [{doc, version, fmt_version, by, at}, ...]
 //	GET   /v1/things/{thing}/jdocs/{doc}                 {doc, version, fmt_version, by, at, json}
-//	PATCH /v1/things/{thing}/jdocs/{doc}                 {"set": {"master_volume": 3, "custom_eye_color.hue": 0.4}} -> the new version
+//	PATCH /v1/things/{thing}/jdocs/{doc}                 {"set": {"master_volume": 3, "custom_eye_color.hue": 0.4}} -> the new version;
+//	                                                     with "force": true also fields and documents that no robot is known to read
 //	GET   /v1/things/{thing}/jdocs/{doc}/history?limit=  [...], newest first
 //
 // The caller comes from the context (kit.CallerFrom).
@@ -71,7 +72,8 @@ func decodeSet(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var body struct {
-		Set map[string]json.RawMessage `json:"set"`
+		Set   map[string]json.RawMessage `json:"set"`
+		Force bool                       `json:"force"`
 	}
 	if err := kithttp.ReadJSON(r, &body, kithttp.MaxBody); err != nil {
 		return nil, err
@@ -79,6 +81,6 @@ func decodeSet(r *http.Request) (any, error) {
 	if len(body.Set) == 0 {
 		return nil, errs.New(errs.Invalid, `body: want {"set": {"field": value, ...}} with at least one field`)
 	}
-	req.fields = body.Set
+	req.fields, req.force = body.Set, body.Force
 	return req, nil
 }

@@ -76,6 +76,10 @@ func TestHTTP(t *testing.T) {
 		{"what is allowed", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":9}}`, 400, "5 HIGH"},
 		{"nothing to set", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{}}`, 400, "at least one field"},
 		{"another body", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"sett":{}}`, 400, "sett"},
+		{"a mistyped field", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"eye_colour":1}}`, 400, "did you mean eye_color"},
+		{"a mistyped field below another", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"custom_eye_color.hew":1}}`, 400, "did you mean custom_eye_color.hue"},
+		{"a mistyped document", kit.RoleAdmin, "PATCH", docs + "/vic.Settings", `{"set":{"a":1}}`, 400, "did you mean vic.RobotSettings"},
+		{"a mistyped statistic", kit.RoleAdmin, "PATCH", docs + "/vic.RobotLifetimeStats", `{"set":{"Alive.second":1}}`, 400, "did you mean Alive.seconds"},
 		{"not JSON", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{`, 400, "body"},
 		{"get", kit.RoleViewer, "GET", docs + "/vic.RobotSettings", "", 200, `"master_volume":5`},
 		{"list", kit.RoleViewer, "GET", docs, "", 200, `"doc_name":"vic.RobotSettings","doc_version":2`},
@@ -85,6 +89,9 @@ func TestHTTP(t *testing.T) {
 		{"limit 0", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history?limit=0", "", 400, "1 to 1000"},
 		{"a thing id that is none", kit.RoleViewer, "GET", "/v1/things/robbie/jdocs", "", 400, "species:serial"},
 		{"an unknown thing", kit.RoleViewer, "GET", "/v1/things/vic:00e20101/jdocs", "", 404, "no robot"},
+		{"an unknown field on demand", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"new.thing":1},"force":true}`, 200, `"thing":1`},
+		{"which is then one of the document's", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"new.other":2}}`, 200, `"other":2`},
+		{"an unknown document on demand", kit.RoleAdmin, "PATCH", docs + "/our.Notes", `{"set":{"a":1},"force":true}`, 200, `"a":1`},
 		{"an unknown thing is not given documents", kit.RoleAdmin, "PATCH", "/v1/things/vic:00e20101/jdocs/vic.RobotSettings", `{"set":{"a":1}}`, 404, "no robot"},
 		{"a name that is none", kit.RoleViewer, "GET", docs + "/.hidden", "", 400, "document name"},
 	} {
@@ -93,7 +100,8 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: %d %s; want %d with %q", c.name, status, body, c.status, c.want)
 		}
 	}
-	if want := "[vic:00e20100/vic.RobotSettings 1 vic:00e20100/vic.RobotSettings 2]"; fmt.Sprint(n) != want {
+	if want := "[vic:00e20100/vic.RobotSettings 1 vic:00e20100/vic.RobotSettings 2 vic:00e20100/vic.RobotSettings 3 " +
+		"vic:00e20100/vic.RobotSettings 4 vic:00e20100/our.Notes 1]"; fmt.Sprint(n) != want {
 		t.Errorf("told %v, want %s", n, want)
 	}
 }

@@ -103,7 +103,8 @@ type (
 	}
 	// Settings are fields of a document and what they become; a dot leads into a field.
 	Settings struct {
-		Set map[string]json.RawMessage `json:"set"`
+		Set   map[string]json.RawMessage `json:"set"`
+		Force bool                       `json:"force,omitempty"` // take fields and documents too that no robot is known to read
 	}
 	// Health says whether the parts can be reached.
 	Health struct {
