@@ -37,7 +37,7 @@ test: ## everything that CI needs
 .PHONY: test-programs
 test-programs: # those that cmd/e2e runs, once for all of its parts
 	@mkdir -p bin/test
-	go build -ldflags='-s -w' -o bin/test/ $(E2E_CMDS:%=./cmd/%)
+	@set -o pipefail; go build -v -ldflags='-s -w' -o bin/test/ $(E2E_CMDS:%=./cmd/%) 2>&1 | awk -f infra/progress.awk
 
 # go test of what vet has looked at. Symbols for debuggers are a third of the linker's time.
 GO_TEST := go test -vet=off -ldflags='-s -w'
@@ -106,7 +106,7 @@ soak: setup-test build ## lint, and the same tests in full: long seeds, many kil
 .PHONY: build
 build: ## the programs, into bin/
 	@mkdir -p bin
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	@set -o pipefail; go build -v -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... 2>&1 | awk -f infra/progress.awk
 
 .PHONY: build-arm
 build-arm: ## the robot's programs for ARM v7, into bin/arm/

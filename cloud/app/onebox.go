@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 
 	"kennel/certs/ca"
@@ -424,8 +425,9 @@ func (h *oneboxHouse) describe() onebox.Ready {
 // welcome is the printed page: where to look, in the order people need it.
 func (h *oneboxHouse) welcome() string {
 	var b strings.Builder
-	line := func(what, where, note string) { fmt.Fprintf(&b, "  %-10s %-36s %s\n", what, where, note) }
 	b.WriteString("\nKennel is ready.\n\n")
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	line := func(what, where, note string) { fmt.Fprintf(table, "  %s\t%s\t%s\n", what, where, note) }
 	line("console", "http://"+dialable(h.Listen.Console), "sign in as "+operatorEmail)
 	line("passwords", h.secret(passwordFile), "one-time passwords")
 	line("api", "https://"+dialable(h.Listen.API), "root certificate: "+rootFile(h.inst))
@@ -436,6 +438,7 @@ func (h *oneboxHouse) welcome() string {
 		line("metrics", "http://"+dialable(h.Listen.Metrics)+"/metrics", "also /livez, /readyz")
 	}
 	line("robots", h.Robots.String(), "in "+h.inst.Paths.Robots)
+	_ = table.Flush() // into memory
 	fmt.Fprintf(&b, "\n  try        %s -onebox %s robots list\n  stop       Ctrl-C\n\n", beside("kennelctl"), h.inst.Paths.Root)
 	return b.String()
 }
