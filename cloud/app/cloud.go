@@ -467,7 +467,8 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	if err := console.Mount(mux, c.console()); err != nil {
 		return nil, err
 	}
-	return c.tel.HTTP(mux, accountapi.Authenticator(c.Accounts, c.log)(access.HTTP.Guard(mux, c.log))), nil
+	refusals := accountapi.Refusals(c.Accounts, mux, c.log)
+	return c.tel.HTTP(mux, accountapi.Authenticator(c.Accounts, c.log)(refusals(access.HTTP.Guard(mux, c.log)))), nil
 }
 
 // health answers 200 while this process can do its work.

@@ -100,6 +100,9 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("%s is not in the audit log:\n%s", action, out)
 		}
 	}
+	if n := strings.Count(out, "not done: invalid"); n != 2 {
+		t.Errorf("%d changes in the audit log were not done, want two, one of an unknown kind and one to an address that is not public:\n%s", n, out)
+	}
 	if strings.Contains(out, "path-that-is-a-secret") || strings.Contains(out, "whsec") {
 		t.Errorf("a secret is in the audit log:\n%s", out)
 	}

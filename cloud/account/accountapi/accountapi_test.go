@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/pg/pgtest"
@@ -51,8 +52,15 @@ func newSite(t testing.TB) *site {
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc, log)
 	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, kit.CallerFrom(r.Context())) })
+	mux.HandleFunc("POST /things/{thing}/poke", func(w http.ResponseWriter, r *http.Request) {
+		err := errs.New(errs.Denied, "role %s may not", kit.CallerFrom(r.Context()).Role)
+		if r.URL.Query().Has("ill") {
+			err = errs.New(errs.Invalid, "ill")
+		}
+		kithttp.WriteError(w, err)
+	})
 	mux.HandleFunc("/lasts", func(_ http.ResponseWriter, r *http.Request) { s.lasts(r) })
-	s.h = accountapi.Authenticator(svc, log)(mux)
+	s.h = accountapi.Authenticator(svc, log)(accountapi.Refusals(svc, mux, log)(mux))
 	return s
 }
 
@@ -313,6 +321,36 @@ func TestAuditor(t *testing.T) {
 	lines, err := s.svc.AuditLog(t.Context(), 0, 1)
 	if err != nil || lines[0].Actor != "vic:1" || lines[0].Role != "thing" || lines[0].Object != "vic:2" || lines[0].Addr != "192.0.2.9" {
 		t.Errorf("%+v %v", lines, err)
+	}
+}
+
+// TestRefusalsAreWritten: one line for what an operator was refused, none for what was ill or for reading, and not without bound.
+func TestRefusalsAreWritten(t *testing.T) {
+	s := newSite(t)
+	s.create(t, ada, account.Viewer)
+	l, _ := s.login(t, good)
+	for path, method := range map[string]string{"/things/vic:00e20100/poke?ill": "POST", "/v1/audit": "GET"} {
+		s.do(method, path, "", bearer(l.Token))
+	}
+	before, err := s.svc.AuditLog(t.Context(), 0, 100)
+	if err != nil || len(before) == 0 || before[0].Action == "refused" {
+		t.Fatalf("%+v, %v; want no refusal yet", before, err)
+	}
+	for i := range 100 {
+		if w := s.do("POST", "/things/vic:00e20100/poke", "", bearer(l.Token)); w.Code != 403 {
+			t.Fatalf("%d %s, want 403", w.Code, w.Body)
+		}
+		if i > 0 {
+			continue
+		}
+		lines, err := s.svc.AuditLog(t.Context(), 0, 1)
+		if e := lines[0]; err != nil || e.Action != "refused" || e.Object != "vic:00e20100" || e.Detail != "POST /things/{thing}/poke" || e.Role != account.Viewer {
+			t.Errorf("%+v, %v; want who was refused what about which robot", lines, err)
+		}
+	}
+	after, err := s.svc.AuditLog(t.Context(), 0, 200)
+	if n := len(after) - len(before); err != nil || n < 30 || n > 60 {
+		t.Errorf("%d lines for 100 refusals, %v; want 30, and one for each second since", n, err)
 	}
 }
 

@@ -13,6 +13,7 @@ package webhookapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -148,7 +149,19 @@ func (a api) add(ctx context.Context, d Draft) (Added, error) {
 		return Added{}, err
 	}
 	h, secret, err := a.svc.Add(ctx, kit.CallerFrom(ctx).Subject(), webhook.Draft{URL: &d.URL, Kinds: &d.Kinds, Filter: &d.Filter, Note: &d.Note}, d.Secret)
-	return Added{h, secret}, err
+	return Added{h, secret}, a.took(ctx, "webhook.add", host(d.URL), err)
+}
+
+// took takes a line of the audit log back when what it says was not done: a second one says so, without the error's words, which may hold what
+// a caller wrote.
+func (a api) took(ctx context.Context, action, object string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if bad := a.cfg.Audit(ctx, action, object, "not done: "+errs.KindOf(err).String()); bad != nil {
+		return errors.Join(err, bad)
+	}
+	return err
 }
 
 func (a api) change(ctx context.Context, r request) (webhook.Hook, error) {
@@ -174,7 +187,8 @@ func (a api) change(ctx context.Context, r request) (webhook.Hook, error) {
 	if err := a.known(ctx, r.id, "webhook.change", strings.Join(what, ", ")); err != nil {
 		return webhook.Hook{}, err
 	}
-	return a.svc.Change(ctx, r.id, r.change)
+	h, err := a.svc.Change(ctx, r.id, r.change)
+	return h, a.took(ctx, "webhook.change", r.id, err)
 }
 
 // known refuses an unknown hook before a line about it is written.
