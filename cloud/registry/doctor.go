@@ -599,13 +599,16 @@ func (f *facts) body() (Check, bool) {
 
 // said is what the robot itself complains of.
 func (f *facts) said() (Check, bool) {
-	c := Check{Name: "robot says", Level: OK, Text: "no problems"}
+	c := Check{Name: "robot says", Level: OK, Text: "it names no problem itself"}
 	switch m := f.status(); {
 	case m == nil:
 		c.Level, c.Text = Unknown, "no status yet"
 	case len(m.Problems) > 0:
 		c.Level, c.Text, c.Version = Warn, strings.Join(m.Problems, "; "), m.Agent
-		c.Do = "Each names the step and the other side; the robot tries on by itself"
+		c.Do = "Each names the step and the other side. The robot keeps trying"
+		if b := m.Body; b != nil && b.Fault != 0 {
+			c.Do = "A fault stands until its service runs again or somebody clears it (agentd fault clear). For the rest, the robot keeps trying"
+		}
 	}
 	return c, true
 }

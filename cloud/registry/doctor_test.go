@@ -103,6 +103,9 @@ func TestDiagnose(t *testing.T) {
 		{"missed", func(f *facts) { f.thing.Status.Loop.Missed = 20_000 }, Fail, "loop", "overloaded"},
 		{"fault", func(f *facts) { f.thing.Status.Body.Fault = 915 }, Fail, "body", "fault 915"},
 		{"problem", func(f *facts) { f.thing.Status.Problems = []string{"lookup api.example: no such host"} }, Warn, "robot says", "no such host"},
+		{"fault in words", func(f *facts) {
+			f.thing.Status.Problems, f.thing.Status.Body.Fault = []string{"vic-anim: fault 914"}, 914
+		}, Fail, "body", "fault code"},
 		{"waits for approval", func(f *facts) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
 			f.steps = []Outcome{refused(StepEnroll, "waiting_approval", "waits for an operator's approval, fingerprint 7QK4-0ZTM-9R3X")}

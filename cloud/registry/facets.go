@@ -25,11 +25,11 @@ type Facets struct {
 }
 
 // Fit is the number of the rule that FacetsOf is: raised with it, so that what is stored is read anew (Store.Refit).
-const Fit = 1
+const Fit = 2
 
 // Kinds of problems that FacetsOf finds itself; the others are what stands before the colon in what the robot says, or KindOther.
 const (
-	KindBattery = "battery" // low
+	KindBattery = "battery" // low, and not charging
 	KindFault   = "fault"   // a numbered fault is shown
 	KindLoop    = "loop"    // the real-time loop is late
 	KindClock   = "clock"   // its clock is off by clockWarn or more
@@ -52,7 +52,7 @@ func FacetsOf(st StatusAt) Facets {
 		if b.BatteryVolts > 0 && b.BatteryVolts <= 100 {
 			f.Volts = math.Round(b.BatteryVolts*20) / 20
 		}
-		if f.Level == "low" {
+		if f.Level == "low" && !b.Charging { // as the doctor says
 			kinds = append(kinds, KindBattery)
 		}
 		if b.Fault != 0 {
