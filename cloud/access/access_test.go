@@ -19,7 +19,7 @@ var roles = append([]kit.Role{"", kit.RoleThing, kit.RoleOwner}, kit.Staff...)
 // The table decides, and what is in no table is closed.
 func TestGuard(t *testing.T) {
 	mux := http.NewServeMux()
-	for _, p := range []string{"POST /v1/things", "GET /v1/things/{thing}", "/ok", "GET /{$}", "GET /v1/nobody-thought-of-it"} {
+	for _, p := range []string{"POST /v1/things", "GET /v1/things/{thing}", "GET /ok", "GET /{$}", "GET /v1/nobody-thought-of-it"} {
 		mux.HandleFunc(p, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}
 	h := access.HTTP.Guard(mux, slog.New(slog.DiscardHandler))

@@ -5,7 +5,7 @@ import "kennel/infra/kit"
 // HTTP is the public API and the pages, by the route's pattern.
 var HTTP = table([]Rule{
 	// Anybody: what decides is in the request.
-	{Name: "/ok", By: "nothing: the connection check of robots (VEC-CLD-07)"},
+	{Name: "GET /ok", By: "nothing: the connection check of robots (VEC-CLD-07)"},
 	{Name: "GET /v1/health", By: "nothing: a load balancer asks"},
 	{Name: "GET /v1/openapi.json", By: "nothing: the description of this API"},
 	{Name: "GET /api", By: "nothing: the same as a page", Page: true},
@@ -229,6 +229,7 @@ var HTTP = table([]Rule{
 	{Name: "POST /login", By: "e-mail and password", Page: true},
 	{Name: "POST /logout", By: "the session it ends", Page: true},
 	{Name: "GET /assets/{file}", By: "nothing: styles, scripts and pictures of the pages", Page: true},
+	{Name: "GET /{path...}", By: "nothing: it says that there is no such page", Page: true},
 
 	// The owners' pages.
 	{Name: "GET /my", Roles: owners, Page: true},

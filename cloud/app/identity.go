@@ -136,7 +136,7 @@ func replaceFile(file string, b []byte) error {
 
 // public adds what anybody may read: keys of tokens, certificates to pin, revocation lists, the connection check.
 func (c *Cloud) public(mux *http.ServeMux) {
-	mux.HandleFunc("/ok", connectionCheck)
+	mux.HandleFunc("GET /ok", connectionCheck)
 	c.crls.Mount(mux)
 	tokenapi.Mount(mux, c.Tokens, tokenapi.Config{Known: c.known, Owner: c.Owners.Owner, Audit: accountapi.Auditor(c.Accounts), Keys: c.tokenKeys.JWKS, Log: c.log})
 }

@@ -119,6 +119,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	handle("POST /theme", pageTimeout, page.SetTheme("/"))
 	handle("GET /live", 0, http.HandlerFunc(c.live))
 	handle("GET /assets/{file}", 0, http.HandlerFunc(c.set.Asset))
+	handle("GET /{path...}", 0, http.HandlerFunc(c.lost))
 	if cfg.Beside != nil {
 		return cfg.Beside(mux)
 	}
@@ -319,6 +320,16 @@ func reason(v url.Values) (string, error) {
 	return s, nil
 }
 
+// lost answers at addresses where nothing is: people with a page and a way on, programs as the API does.
+func (c *console) lost(w http.ResponseWriter, r *http.Request) {
+	err := errs.Coded(errs.NotFound, "no_page", "there is nothing at this address; see that it is complete")
+	if strings.HasPrefix(r.URL.Path, "/v1/") || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		kithttp.WriteError(w, err)
+		return
+	}
+	c.fail(w, r, err)
+}
+
 func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
 	caller := kit.CallerFrom(r.Context())
 	f.User, f.Me, f.Path, f.Role, f.Theme = caller.Name, "/account/password", r.URL.Path, caller.Role, page.Theme(r)
@@ -353,6 +364,7 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name 
 type messageView struct {
 	Heading, Text string
 	Home          bool // offer the way back to the fleet
+	In            bool // offer to sign in
 	My            bool // offer the way to the owners' pages
 }
 
@@ -376,7 +388,7 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		c.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
 	}
 	caller := kit.CallerFrom(r.Context())
-	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Operator(), My: caller.Role == kit.RoleOwner && c.Beside != nil}
+	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Operator(), In: caller.Role == "", My: caller.Role == kit.RoleOwner && c.Beside != nil}
 	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: view})
 }
 

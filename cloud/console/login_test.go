@@ -131,3 +131,26 @@ func TestMe(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 }
+
+// TestLost: where nothing is, people get a page with a way on, programs an answer of the API.
+func TestLost(t *testing.T) {
+	mux := signInPage(t, Config{})
+	for _, tt := range []struct {
+		name, path, accept string
+		role               kit.Role
+		kind, want         string
+	}{
+		{"nobody", "/fleeet", "text/html", "", "text/html", `href="/login"`},
+		{"operator", "/fleeet", "text/html", kit.RoleViewer, "text/html", "Back to the fleet"},
+		{"program", "/fleeet", "*/*", kit.RoleViewer, "application/json", `"code":"no_page"`},
+		{"browser at the API", "/v1/thingss", "text/html", kit.RoleViewer, "application/json", `"code":"no_page"`},
+	} {
+		r := httptest.NewRequest("GET", tt.path, nil)
+		r.Header.Set("Accept", tt.accept)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: tt.role, Account: "op-1", Name: "ops@example.org"})))
+		if w.Code != 404 || !strings.HasPrefix(w.Header().Get("Content-Type"), tt.kind) || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%s: %d %s %s; want 404, %s with %s", tt.name, w.Code, w.Header(), w.Body, tt.kind, tt.want)
+		}
+	}
+}
