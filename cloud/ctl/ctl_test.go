@@ -441,7 +441,7 @@ func TestTroubleHasAClassAndAReason(t *testing.T) {
 		{"no onebox", nil, []string{"-onebox", t.TempDir(), "robots", "list"}, cli.ExitUnavailable, "ready.json does not exist"},
 		{"damaged onebox", nil, []string{"-onebox", broken, "robots", "list"}, cli.ExitFailed, "endpoints.api"},
 		{"cloud is down", nil, []string{"-onebox", goneDir, "robots", "list"}, cli.ExitUnavailable, "does not answer"},
-		{"both places", nil, []string{"-onebox", dir, "-server", "https://x", "robots", "list"}, cli.ExitUsage, "onebox server"},
+		{"both places", nil, []string{"-onebox", dir, "-server", "https://x", "robots", "list"}, cli.ExitUsage, "got -onebox and -server; want only one"},
 		{"plain http far away", nil, []string{"-server", "http://kennel.example", "robots", "list"}, cli.ExitUsage, "want https"},
 		{"no name", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token")}, []string{"-server", "https://kennel.invalid", "robots", "list"}, cli.ExitUnavailable, "check the name"},
 		{"not a cloud", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token"), "KENNEL_SERVER": strange.URL}, []string{"robots", "list"}, cli.ExitFailed, "418"},
