@@ -9,12 +9,14 @@ import (
 
 	"kennel/cloud/registry"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 )
 
 func (a *app) doctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor THING", Short: "Say why a robot is not well, and what to do", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
-		Long:    "Goes along a robot's way to the fleet, step by step. The first check that fails is the one to mend first; the last refusal says what to do about it. A robot nobody registered may be asked for too.",
+		Long: "Check each step of a robot's way into the fleet. Mend the first check that fails; the last refusal says how. THING may be a robot that is not\n" +
+			"registered. The exit code is 1 if a check fails.",
 		Example: "  kennelctl doctor vic:00e20100",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseThing(args[0])
@@ -29,7 +31,19 @@ func (a *app) doctor() *cobra.Command {
 			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/things/"+string(id)+"/doctor", nil, &r); err != nil {
 				return err
 			}
-			return cli.Print(cmd, r, func(t *cli.Table) { showReport(t, r) })
+			if err := cli.Print(cmd, r, func(t *cli.Table) { showReport(t, r) }); err != nil {
+				return err
+			}
+			var failed []string
+			for _, c := range r.Checks {
+				if c.Level == registry.Fail {
+					failed = append(failed, c.Name)
+				}
+			}
+			if len(failed) > 0 {
+				return errs.New(errs.Conflict, "%s is not well; failed: %s", id, strings.Join(failed, ", "))
+			}
+			return nil
 		},
 	}
 }

@@ -223,10 +223,17 @@ func (a *app) cohortsShow() *cobra.Command {
 }
 
 func (a *app) cohortsDelete() *cobra.Command {
-	return &cobra.Command{
-		Use: "delete COHORT", Short: "Remove a cohort; its robots stay", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeCohort,
-		Example: "  kennelctl cohorts delete beta",
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "delete COHORT", Short: "Delete a cohort; its robots stay", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeCohort,
+		Long:    "Delete a cohort, after asking. Its robots stay, with their tags. Filters that name the cohort become errors.",
+		Example: "  kennelctl cohorts delete beta\n  kennelctl cohorts delete beta -yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes {
+				if err := confirm(cmd, "Delete cohort "+args[0]+"?"); err != nil {
+					return err
+				}
+			}
 			c, err := a.client(cmd.Context())
 			if err != nil {
 				return err
@@ -235,6 +242,20 @@ func (a *app) cohortsDelete() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
+	return cmd
+}
+
+// confirm asks a question on standard error. Its error is Invalid if the answer is not yes.
+func confirm(cmd *cobra.Command, question string) error {
+	if _, err := io.WriteString(cmd.ErrOrStderr(), cli.Clean(question+" [y/N] ")); err != nil {
+		return err
+	}
+	var answer string
+	if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+		return errs.New(errs.Invalid, "not confirmed; nothing was done (-yes skips the question)")
+	}
+	return nil
 }
 
 func (a *app) completeCohort(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -269,7 +290,7 @@ type bulkFlags struct {
 
 func (b *bulkFlags) add(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
-	f.BoolVar(&b.yes, "yes", false, "do not ask before it begins")
+	f.BoolVar(&b.yes, "yes", false, "start without asking")
 	f.BoolVar(&b.dryRun, "dry-run", false, "only say what would be done, and to how many")
 	f.BoolVar(&b.noWait, "no-wait", false, "do not wait for the end")
 	f.StringVar(&b.key, "key", "", "`WORD` of yours: the same key again is the same job, not a second one")
@@ -405,13 +426,8 @@ func (a *app) bulk(cmd *cobra.Command, b *bulkFlags, text string, action bulk.Ac
 		if p.Count > len(p.Sample) {
 			names = append(names, "...")
 		}
-		question := cli.Clean(fmt.Sprintf("%s: %d robots (%s). Go on? [y/N] ", p.Text, p.Count, strings.Join(names, ", ")))
-		if _, err := io.WriteString(cmd.ErrOrStderr(), question); err != nil {
+		if err := confirm(cmd, fmt.Sprintf("%s: %d robots (%s). Continue?", p.Text, p.Count, strings.Join(names, ", "))); err != nil {
 			return err
-		}
-		var answer string
-		if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
-			return errs.New(errs.Invalid, "nothing was done; -yes does not ask")
 		}
 	}
 	req.Expect = &p.Count
@@ -457,7 +473,11 @@ func showJob(t *cli.Table, j bulk.Job) {
 	t.Row("job", j.ID)
 	t.Row("does", j.Text)
 	t.Row("to", j.Filter)
-	t.Row("state", j.State)
+	state := string(j.State)
+	if j.State == bulk.Done {
+		state += map[bulk.Kind]string{bulk.Command: ": commands stored; kennelctl commands list THING shows what each robot did", bulk.Set: ": settings stored; each robot takes them when it is connected"}[j.Action.Kind]
+	}
+	t.Row("state", state)
 	t.Row("begun", clock(j.Created)+" by "+j.By)
 	if j.Closed != nil {
 		t.Row("ended", clock(*j.Closed))

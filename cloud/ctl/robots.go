@@ -68,7 +68,7 @@ func (a *app) robotsList() *cobra.Command {
 				t.Row("THING", "PRESENCE", "SINCE", "BATTERY", "RELEASE", "AGENT", "LOOP P99", "PROBLEMS")
 				for _, th := range things {
 					t.Row(th.ID, th.Presence, clock(th.Since), battery(th), field(th, func() string { return th.Status.OS }),
-						field(th, func() string { return th.Status.Agent }), lateness(th), field(th, func() string { return strings.Join(th.Status.Problems, "; ") }))
+						field(th, func() string { return th.Status.Agent }), lateness(th), field(th, func() string { return problems(th) }))
 				}
 			})
 		},
@@ -194,8 +194,8 @@ func (a *app) robotsRegister() *cobra.Command {
 	var file, out string
 	cmd := &cobra.Command{
 		Use: "register [THING]", Short: "Make a robot known and print its claim secret, or all robots of a file", Args: cobra.MaximumNArgs(1),
-		Long: "The secret is shown this once. It goes into the robot, which trades it for a certificate at its first connection; after that it is worth nothing.\n" +
-			"A robot that has not used its secret may be registered again, for a new one.\n\n" +
+		Long: "The secret is shown only once. The robot exchanges it for a certificate when it first connects; after that the secret is worthless.\n" +
+			"A robot that has not used its secret can be registered again: the new secret replaces the old one, which no longer works.\n\n" +
 			"A file has a robot a line, thing[,secret-hash][,...], or a first line that names its columns thing and secret_hash; the hash is the SHA-256 of a\n" +
 			"secret that the robot has already. All are registered, or none.",
 		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json\n  kennelctl robots register -csv delivery.csv -out secrets.csv",
@@ -227,6 +227,7 @@ func (a *app) robotsRegister() *cobra.Command {
 			return cli.Print(cmd, answer, func(t *cli.Table) {
 				t.Row("thing", answer.Thing)
 				t.Row("secret", answer.Secret)
+				t.Text("This secret is shown only once. Earlier secrets of this robot no longer work.")
 			})
 		},
 	}
@@ -290,6 +291,18 @@ func battery(th registry.Thing) string {
 		s += ", on charger"
 	}
 	return s
+}
+
+// problems returns what a robot says is wrong with it, after the kinds of problems that the cloud found and the robot does not name.
+func problems(th registry.Thing) string {
+	said := strings.Join(th.Status.Problems, "; ")
+	var out []string
+	for _, kind := range th.Kinds {
+		if kind != registry.KindOther && !strings.Contains(strings.ToLower(said), kind+":") {
+			out = append(out, kind)
+		}
+	}
+	return strings.Join(append(out, th.Status.Problems...), "; ")
 }
 
 func lateness(th registry.Thing) string {
