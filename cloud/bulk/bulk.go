@@ -388,7 +388,7 @@ func (s *Service) Jobs(ctx context.Context, limit int) ([]Job, error) {
 // Results returns what became of the robots of a job, those of a state ("": all), in the order of their ids, after one.
 func (s *Service) Results(ctx context.Context, id string, state ItemState, after thing.ID, limit int) ([]Result, error) {
 	if state != "" && !slices.Contains(ItemStates, state) {
-		return nil, errs.New(errs.Invalid, "state %.20q: want one of %v", state, ItemStates)
+		return nil, errs.New(errs.Invalid, "state %.20q: want one of %s", state, errs.List(ItemStates))
 	}
 	if limit <= 0 || limit > MaxLimit {
 		limit = DefaultLimit

@@ -183,7 +183,7 @@ func TestFleetCommands(t *testing.T) {
 		want string
 	}{
 		{[]string{"robots", "list", "colour:red"}, "there is no key"},
-		{[]string{"robots", "list", "-sort", "colour"}, "want one of [id presence"},
+		{[]string{"robots", "list", "-sort", "colour"}, "want one of id, presence, since"},
 		{[]string{"robots", "bulk", "tag", "tag:x"}, "want -add TAG or -remove TAG"},
 		{[]string{"robots", "bulk", "tag", "tag:x", "-add", "Big", "-yes"}, "want 1 to 32 lower-case letters"},
 		{[]string{"robots", "bulk", "set", "tag:x", "master_volume=9", "-yes"}, "master_volume"},
