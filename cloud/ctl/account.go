@@ -344,7 +344,7 @@ func (a *app) accountSessions() *cobra.Command {
 					if s.Current {
 						kind += ", this one"
 					}
-					t.Row(s.ID, kind, clock(s.Created), clock(s.LastSeen), clock(s.Expires), from)
+					t.Row(s.ID, kind, ago(s.Created), ago(s.LastSeen), ago(s.Expires), from)
 				}
 			})
 		},
@@ -399,7 +399,7 @@ func (a *app) accountApp() *cobra.Command {
 			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/apps", nil, &got); err != nil {
 				return err
 			}
-			return cli.Print(cmd, got, func(t *cli.Table) { t.Row("session_token", got.Token); t.Row("expires", clock(got.Expires)) })
+			return cli.Print(cmd, got, func(t *cli.Table) { t.Row("session_token", got.Token); t.Row("expires", ago(got.Expires)) })
 		},
 	}
 }

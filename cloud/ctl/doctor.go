@@ -75,9 +75,9 @@ func showReport(t *cli.Table, r registry.Report) {
 			continue
 		}
 		var facts []string
-		for _, f := range []struct{ what, value string }{{"since", clock(c.Since)}, {"peer", c.Peer}, {"version", c.Version}} {
+		for _, f := range []struct{ what, value string }{{"", since(c.Since)}, {"peer ", c.Peer}, {"version ", c.Version}} {
 			if f.value != "" {
-				facts = append(facts, f.what+" "+f.value)
+				facts = append(facts, f.what+f.value)
 			}
 		}
 		if len(facts) > 0 {
@@ -88,12 +88,12 @@ func showReport(t *cli.Table, r registry.Report) {
 		}
 	}
 	if o := r.Refusal; o != nil {
-		over := "lasts"
+		over := "not solved yet"
 		if o.Over {
-			over = "over: it succeeded since"
+			over = "solved: it has succeeded since"
 		}
 		t.Section("Last refusal")
-		t.Text(fmt.Sprintf("%s at %s, %s, %s", o.Name, clock(o.Last), orNone(o.Code), over))
+		t.Text(fmt.Sprintf("%s %s, %s, %s", o.Name, ago(o.Last), orNone(o.Code), over))
 		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"certificate", shown(o.Outcome)}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
 			if line.text != "" {
 				t.Text("  " + line.what + " " + line.text)
@@ -112,7 +112,7 @@ func showReport(t *cli.Table, r registry.Report) {
 			if c := shown(o); c != "" {
 				detail += " [certificate " + c + "]"
 			}
-			t.Row(clock(o.Last), o.Name, result, o.Times, o.Peer, detail)
+			t.Row(ago(o.Last), o.Name, result, o.Times, o.Peer, detail)
 		}
 	}
 }

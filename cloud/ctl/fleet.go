@@ -155,7 +155,7 @@ func showCohort(t *cli.Table, c cohort.Cohort) {
 	t.Row("filter", c.Filter)
 	t.Row("note", c.Note)
 	t.Row("by", c.By)
-	t.Row("changed", clock(c.Changed))
+	t.Row("changed", ago(c.Changed))
 	t.Row("revision", c.Rev)
 }
 
@@ -166,7 +166,7 @@ func (a *app) cohortsList() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/cohorts", nil, func(t *cli.Table, list []cohort.Cohort) {
 				t.Row("COHORT", "FILTER", "BY", "CHANGED", "NOTE")
 				for _, c := range list {
-					t.Row(c.Name, c.Filter, c.By, clock(c.Changed), c.Note)
+					t.Row(c.Name, c.Filter, c.By, ago(c.Changed), c.Note)
 				}
 			})
 		},
@@ -478,9 +478,9 @@ func showJob(t *cli.Table, j bulk.Job) {
 		state += map[bulk.Kind]string{bulk.Command: ": commands stored; kennelctl commands list THING shows what each robot did", bulk.Set: ": settings stored; each robot takes them when it is connected"}[j.Action.Kind]
 	}
 	t.Row("state", state)
-	t.Row("begun", clock(j.Created)+" by "+j.By)
+	t.Row("begun", ago(j.Created)+" by "+j.By)
 	if j.Closed != nil {
-		t.Row("ended", clock(*j.Closed))
+		t.Row("ended", ago(*j.Closed))
 	}
 	t.Row("robots", fmt.Sprintf("%d: %d done, %d failed, %d open, %d dropped", j.Total, j.Done, j.Failed, j.Open, j.Dropped))
 }
@@ -492,7 +492,7 @@ func (a *app) bulkList() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/bulk", nil, func(t *cli.Table, list []bulk.Job) {
 				t.Row("JOB", "DOES", "STATE", "ROBOTS", "FAILED", "BEGUN", "BY")
 				for _, j := range list {
-					t.Row(j.ID, j.Text, j.State, fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, clock(j.Created), j.By)
+					t.Row(j.ID, j.Text, j.State, fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, ago(j.Created), j.By)
 				}
 			})
 		},
@@ -543,7 +543,7 @@ func (a *app) bulkResults() *cobra.Command {
 					if r.At != nil {
 						when = *r.At
 					}
-					t.Row(r.Thing, r.State, clock(when), r.Detail)
+					t.Row(r.Thing, r.State, ago(when), r.Detail)
 				}
 			})
 		},

@@ -134,7 +134,7 @@ func TestFleetCommands(t *testing.T) {
 	if err != nil || len(rows) != 2 || rows[0][0] != "thing" || rows[1][0] != "vic:a1" || !slices.Contains(rows[1], "lab") {
 		t.Errorf("csv: %q, %v", rows, err)
 	}
-	has("counts", ok("", "robots", "counts", "species:vic"), "robots  5", "Tag\nlab  1", "never  5")
+	has("counts", ok("", "robots", "counts", "species:vic"), "robots  5", "Tag\nlab     1", "never   5")
 
 	has("create", ok("", "cohorts", "create", "labs", "tag:lab", "-note", "ours"), "tag:lab", "ours")
 	if code, _, errOut := try("", "cohorts", "create", "labs", "tag:x"); code == 0 {

@@ -72,7 +72,7 @@ func (a *app) robotsWaiting() *cobra.Command {
 					case w.Known:
 						note = "registered, its secret was never used"
 					}
-					t.Row(w.Thing, w.Fingerprint, w.Addr, clock(w.First), clock(w.Last), w.Times, note)
+					t.Row(w.Thing, w.Fingerprint, w.Addr, ago(w.First), ago(w.Last), w.Times, note)
 				}
 			})
 		},
@@ -174,7 +174,7 @@ func (a *app) robotsRevocations() *cobra.Command {
 					if r.Revoked != nil {
 						at = *r.Revoked
 					}
-					t.Row(r.Thing, clock(at), r.Serial, clock(r.NotAfter), r.Reason)
+					t.Row(r.Thing, ago(at), r.Serial, ago(r.NotAfter), r.Reason)
 				}
 			})
 		},
@@ -203,9 +203,9 @@ func (a *app) batchesList() *cobra.Command {
 						serials = cmp.Or(b.SerialFrom, "first") + " to " + cmp.Or(b.SerialTo, "last")
 					}
 					if b.Disabled != nil {
-						disabled = clock(*b.Disabled) + ": " + b.Reason
+						disabled = ago(*b.Disabled) + ": " + b.Reason
 					}
-					t.Row(b.Name, b.Species, b.Organization, b.ValidAfter.Format(time.DateOnly), serials, clock(b.Created), disabled)
+					t.Row(b.Name, b.Species, b.Organization, b.ValidAfter.Format(time.DateOnly), serials, ago(b.Created), disabled)
 				}
 			})
 		},
@@ -288,7 +288,7 @@ func (a *app) batchesRevoked() *cobra.Command {
 			return list(a, cmd, "/v1/factory-certificates", func(t *cli.Table, rows []certsapi.FactoryCertificate) {
 				t.Row("CERTIFICATE", "REVOKED", "REASON")
 				for _, r := range rows {
-					t.Row(r.CertificateID, clock(r.At), r.Reason)
+					t.Row(r.CertificateID, ago(r.At), r.Reason)
 				}
 			})
 		},

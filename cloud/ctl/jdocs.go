@@ -59,7 +59,7 @@ func (a *app) jdocsList() *cobra.Command {
 			return docs.print(cmd, func(t *cli.Table, docs []document) {
 				t.Row("DOCUMENT", "VERSION", "FORMAT", "CHANGED", "BY")
 				for _, d := range docs {
-					t.Row(d.Doc, d.Version, d.FmtVersion, clock(d.At), d.By)
+					t.Row(d.Doc, d.Version, d.FmtVersion, ago(d.At), d.By)
 				}
 			})
 		},
@@ -81,7 +81,7 @@ func (a *app) jdocsGet() *cobra.Command {
 }
 
 func showDocument(t *cli.Table, d document) {
-	t.Text(fmt.Sprintf("%s, version %d, changed %s by %s", d.Doc, d.Version, clock(d.At), d.By))
+	t.Text(fmt.Sprintf("%s, version %d, changed %s by %s", d.Doc, d.Version, ago(d.At), d.By))
 	var pretty bytes.Buffer
 	_ = json.Indent(&pretty, d.JSON, "", "  ") // a part of an answer that parsed
 	for line := range bytes.Lines(pretty.Bytes()) {
@@ -136,7 +136,7 @@ func (a *app) jdocsHistory() *cobra.Command {
 					if d.Deleted {
 						text = "(deleted)"
 					}
-					t.Row(d.Version, clock(d.At), d.By, text)
+					t.Row(d.Version, ago(d.At), d.By, text)
 				}
 			})
 		},

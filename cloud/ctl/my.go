@@ -50,7 +50,7 @@ func mine[T any](a *app, cmd *cobra.Command, method, path string, body any, tabl
 func showMine(t *cli.Table, r myRobot) {
 	t.Row("thing", r.Thing)
 	t.Row("name", r.Name)
-	t.Row("yours since", clock(r.Since))
+	t.Row("yours", since(r.Since))
 	t.Row("by", r.How)
 }
 
@@ -61,7 +61,7 @@ func (a *app) myRobots() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/my/robots", nil, func(t *cli.Table, all []myRobot) {
 				t.Row("THING", "NAME", "YOURS SINCE", "BY")
 				for _, r := range all {
-					t.Row(r.Thing, r.Name, clock(r.Since), r.How)
+					t.Row(r.Thing, r.Name, ago(r.Since), r.How)
 				}
 			})
 		},
@@ -148,7 +148,7 @@ func (a *app) myTransfer() *cobra.Command {
 			return mine(a, cmd, http.MethodPost, path+"/transfer", map[string]string{"to": args[0]}, func(t *cli.Table, o transfer) {
 				t.Row("transfer", o.ID)
 				t.Row("thing", o.Thing)
-				t.Row("good until", clock(o.Expires))
+				t.Row("expires", ago(o.Expires))
 			})
 		})
 }
@@ -160,7 +160,7 @@ func (a *app) myTransfers() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/my/transfers", nil, func(t *cli.Table, all []transfer) {
 				t.Row("TRANSFER", "THING", "GOOD UNTIL", "OFFERED")
 				for _, o := range all {
-					t.Row(o.ID, o.Thing, clock(o.Expires), map[bool]string{true: "by you", false: "to you"}[o.Mine])
+					t.Row(o.ID, o.Thing, ago(o.Expires), map[bool]string{true: "by you", false: "to you"}[o.Mine])
 				}
 			})
 		},

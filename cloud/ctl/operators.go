@@ -60,7 +60,7 @@ func (a *app) operatorsList() *cobra.Command {
 					case o.MustChange:
 						note = "has a first password"
 					}
-					t.Row(o.Email, o.Role, o.Sessions, clock(o.LastSeen), clock(o.Created), note, o.ID)
+					t.Row(o.Email, o.Role, o.Sessions, ago(o.LastSeen), ago(o.Created), note, o.ID)
 				}
 			})
 		},
@@ -173,7 +173,7 @@ func (a *app) operatorsSessions() *cobra.Command {
 			return list(a, cmd, path+"/sessions", func(t *cli.Table, rows []accountapi.Session) {
 				t.Row("SESSION", "SINCE", "LAST SEEN", "UNTIL", "FROM")
 				for _, s := range rows {
-					t.Row(s.ID, clock(s.Created), clock(s.LastSeen), clock(s.Expires), s.Addr)
+					t.Row(s.ID, ago(s.Created), ago(s.LastSeen), ago(s.Expires), s.Addr)
 				}
 			})
 		},

@@ -67,7 +67,7 @@ func (a *app) robotsList() *cobra.Command {
 			return cli.Print(cmd, things, func(t *cli.Table) {
 				t.Row("THING", "PRESENCE", "SINCE", "BATTERY", "RELEASE", "AGENT", "LOOP P99", "PROBLEMS")
 				for _, th := range things {
-					t.Row(th.ID, th.Presence, clock(th.Since), battery(th), field(th, func() string { return th.Status.OS }),
+					t.Row(th.ID, th.Presence, ago(th.Since), battery(th), field(th, func() string { return th.Status.OS }),
 						field(th, func() string { return th.Status.Agent }), lateness(th), field(th, func() string { return problems(th) }))
 				}
 			})
@@ -131,8 +131,8 @@ func (a *app) robotsShow() *cobra.Command {
 func showThing(t *cli.Table, th registry.Thing) {
 	t.Row("thing", th.ID)
 	t.Row("presence", strings.TrimSpace(string(th.Presence)+" "+since(th.Since)))
-	t.Row("last seen", clock(th.LastSeen))
-	t.Row("registered", clock(th.Created))
+	t.Row("last seen", ago(th.LastSeen))
+	t.Row("registered", ago(th.Created))
 	m := th.Status
 	if m == nil {
 		t.Row("status", "none yet; kennelctl doctor "+string(th.ID)+" says why")
@@ -325,12 +325,28 @@ func clock(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("2006-01-02 15:04:05")
+	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
+// now is the clock that ago and since compare with; tests set it.
+var now = time.Now
+
+// ago prints how far a time is from now, such as "3 min ago" or "in 2 h"; "" if it is none. JSON output has the exact time.
+func ago(t time.Time) string {
+	switch d := now().Sub(t); {
+	case t.IsZero():
+		return ""
+	case d < 0:
+		return "in " + registry.Ago(-d)
+	default:
+		return registry.Ago(d) + " ago"
+	}
+}
+
+// since prints for how long something has lasted, such as "for 3 min"; "" if t is none.
 func since(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return "since " + clock(t)
+	return "for " + registry.Ago(now().Sub(t))
 }

@@ -52,7 +52,7 @@ func checked(rule cobra.PositionalArgs) cobra.PositionalArgs {
 // misplaced names the first argument that is missing or too many, by the usage line of cmd; err if the usage line does not tell.
 func misplaced(cmd *cobra.Command, args []string, err error) error {
 	words := strings.Fields(cmd.Use)[1:]
-	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") }); i >= 0 {
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(strings.TrimPrefix(w, "["), "-") }); i >= 0 {
 		words = words[:i] // flags have their own check
 	}
 	want := strings.Join(append([]string{cmd.CommandPath()}, words...), " ")
