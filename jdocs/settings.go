@@ -162,6 +162,32 @@ func unknown(v json.RawMessage) (json.RawMessage, error) {
 	return v, nil
 }
 
+// Fields returns the names of the fields that a document may have, in order; nil for a document without rules of its own.
+func Fields(name Name) []string {
+	switch name {
+	case RobotSettings:
+		return slices.Sorted(maps.Keys(settingsFields))
+	case RobotLifetimeStats:
+		return StatKeys
+	}
+	return nil
+}
+
+// Choices returns the words that a field of vic.RobotSettings takes; nil for a field that takes numbers or text.
+func Choices(field string) []string {
+	switch field {
+	case "button_wakeword":
+		return ButtonWakeWords
+	case "eye_color":
+		return EyeColors
+	case "master_volume":
+		return Volumes
+	case "clock_24_hour", "custom_eye_color.enabled", "dist_is_metric", "temp_is_fahrenheit":
+		return []string{"true", "false"}
+	}
+	return nil
+}
+
 // unquoted returns the content of a JSON string, or the value's own text. Command lines quote more than they mean.
 func unquoted(v json.RawMessage) string {
 	var s string

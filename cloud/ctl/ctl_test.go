@@ -132,7 +132,9 @@ func newCloud(t *testing.T) *cloud {
 	handle("GET /v1/things/{thing}/jdocs", func(*http.Request, string) (any, error) {
 		d := doc(3, "{}")
 		delete(d, "jdoc")
-		return []any{d}, nil
+		other := maps.Clone(d)
+		other["doc_name"] = "amigo.Parameters"
+		return []any{d, other}, nil
 	})
 	handle("GET /v1/things/{thing}/jdocs/{doc}", func(*http.Request, string) (any, error) { return doc(3, `{"master_volume":3,"locale":"en-US"}`), nil })
 	handle("PATCH /v1/things/{thing}/jdocs/{doc}", func(_ *http.Request, body string) (any, error) {
@@ -299,6 +301,36 @@ func TestSetSendsTypedValues(t *testing.T) {
 	}
 }
 
+// TestSetRefusesUnknown: a typo in a document's or a field's name is an error that names the nearest one.
+func TestSetRefusesUnknown(t *testing.T) {
+	c := newCloud(t)
+	dir := c.onebox(t)
+	for _, tt := range []struct {
+		name string
+		args string
+		want string // of standard error; "": it is sent
+	}{
+		{"field", "vic.RobotSettings eye_colour=1", `vic.RobotSettings has no field "eye_colour"; the nearest is eye_color (-force`},
+		{"field of a group", "vic.RobotSettings custom_eye_color.hues=1", `the nearest is custom_eye_color.hue (-force`},
+		{"field, forced", "vic.RobotSettings eye_colour=1 -force", ""},
+		{"field, removed", "vic.RobotSettings eye_colour=null", ""},
+		{"statistic", "vic.RobotLifetimeStats Alive.second=1", `the nearest is Alive.seconds (-force`},
+		{"document", "vic.Settings a=1", `vic:00e20100 has no document "vic.Settings"; the nearest is vic.RobotSettings (-force`},
+		{"document, forced", "vic.Settings a=1 -force", ""},
+		{"field of a document without rules", "amigo.Parameters master_volum=1", `amigo.Parameters has no field "master_volum"; the nearest is master_volume (-force`},
+		{"document without rules", "amigo.Parameters master_volume=1", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := c.sent()
+			code, _, errOut := run(t.Context(), nil, "", append([]string{"-onebox", dir, "jdocs", "set", "vic:00e20100"}, strings.Fields(tt.args)...)...)
+			sent := strings.Contains(strings.TrimPrefix(c.sent(), before), "PATCH")
+			if (code == cli.ExitUsage) != (tt.want != "") || !strings.Contains(errOut, tt.want) || sent != (tt.want == "") {
+				t.Errorf("exit %d, %q, sent %v; want %q", code, errOut, sent, tt.want)
+			}
+		})
+	}
+}
+
 func TestCommandIsSent(t *testing.T) {
 	c := newCloud(t)
 	code, _, errOut := run(t.Context(), nil, "", "-onebox", c.onebox(t), "commands", "send", "vic:00e20100", "intent", "intent=greeting", `params={"a":1}`, "-ttl", "90s", "-key", "k1")
@@ -436,7 +468,7 @@ func TestTroubleHasAClassAndAReason(t *testing.T) {
 	}{
 		{"no such thing", nil, []string{"-onebox", dir, "robots", "show", "vic:zz"}, cli.ExitNotFound, "kennelctl: thing vic:zz is not known to this fleet\n"},
 		{"bad thing", nil, []string{"-onebox", dir, "robots", "show", "cat:1"}, cli.ExitUsage, "want species:serial"},
-		{"bad field", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume_master=1"}, cli.ExitUsage, "no field volume_master"},
+		{"bad field", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume_master=1", "-force"}, cli.ExitUsage, "no field volume_master"},
 		{"no equals", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume"}, cli.ExitUsage, "want KEY=VALUE"},
 		{"bad since", nil, []string{"-onebox", dir, "events", "list", "-since", "yesterday"}, cli.ExitUsage, "want a duration"},
 		{"no onebox", nil, []string{"-onebox", t.TempDir(), "robots", "list"}, cli.ExitUnavailable, "no one-machine cloud is running on "},

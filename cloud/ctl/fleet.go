@@ -23,6 +23,7 @@ import (
 	"kennel/cloud/registry/registryapi"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/jdocs"
 )
 
 // filterHelp explains the language of filters where it is used.
@@ -355,17 +356,30 @@ func (a *app) bulkSend() *cobra.Command {
 
 func (a *app) bulkSet() *cobra.Command {
 	var b bulkFlags
+	var force bool
 	cmd := &cobra.Command{
-		Use: "set FILTER KEY=VALUE...", Short: "Set settings (vic.RobotSettings)", Args: cobra.MinimumNArgs(2), Long: filterHelp, ValidArgsFunction: completeFilter,
+		Use: "set FILTER KEY=VALUE...", Short: "Set settings (vic.RobotSettings)", Args: cobra.MinimumNArgs(2), Long: filterHelp,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return completeField(jdocs.RobotSettings, typed)
+			}
+			return completeFilter(cmd, args, typed)
+		},
 		Example: "  kennelctl robots bulk set tag:lab master_volume=2\n  kennelctl robots bulk set \"species:vic presence:present\" time_zone=Europe/Berlin -yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := parseSet(args[1:])
 			if err != nil {
 				return err
 			}
+			if !force {
+				if err := checkFields(string(jdocs.RobotSettings), jdocs.Fields(jdocs.RobotSettings), set); err != nil {
+					return err
+				}
+			}
 			return a.bulk(cmd, &b, args[0], bulk.Action{Kind: bulk.Set, Fields: set})
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads")
 	return b.add(cmd)
 }
 

@@ -187,6 +187,7 @@ func TestFleetCommands(t *testing.T) {
 		{[]string{"robots", "bulk", "tag", "tag:x"}, "want -add TAG or -remove TAG"},
 		{[]string{"robots", "bulk", "tag", "tag:x", "-add", "Big", "-yes"}, "want 1 to 32 lower-case letters"},
 		{[]string{"robots", "bulk", "set", "tag:x", "master_volume=9", "-yes"}, "master_volume"},
+		{[]string{"robots", "bulk", "set", "tag:x", "volume=2", "-yes"}, `no field "volume"; the nearest is master_volume`},
 		{[]string{"robots", "bulk", "send", "tag:x", "dance", "-yes"}, "dance"},
 		{[]string{"robots", "list", "cohort:labs"}, "there is no cohort labs"},
 	} {

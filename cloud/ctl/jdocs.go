@@ -2,16 +2,23 @@ package ctl
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"kennel/certs/thing"
 	"kennel/infra/cli"
+	"kennel/infra/nearest"
+	"kennel/jdocs"
 )
 
 // document is one version of a document, as the public API writes it.
@@ -36,13 +43,86 @@ func docPath(id, doc string) string {
 	return "/v1/things/" + id + "/jdocs/" + url.PathEscape(doc)
 }
 
+// ruled are the documents whose fields are known.
+var ruled = []string{string(jdocs.RobotSettings), string(jdocs.RobotLifetimeStats)}
+
+// completeSet offers what completeDoc does, then fields of the document and their values.
+func (a *app) completeSet(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) < 2 {
+		return a.completeDoc(cmd, args, typed)
+	}
+	return completeField(jdocs.Name(args[1]), typed)
+}
+
+// completeField offers the fields of a document that begin with what is typed, or the values of the field that is typed.
+func completeField(name jdocs.Name, typed string) (out []string, _ cobra.ShellCompDirective) {
+	field, value, ok := strings.Cut(typed, "=")
+	if !ok {
+		for _, f := range jdocs.Fields(name) {
+			if strings.HasPrefix(f, typed) {
+				out = append(out, f+"=")
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	for _, c := range jdocs.Choices(field) {
+		if name == jdocs.RobotSettings && strings.HasPrefix(c, strings.ToUpper(value)) || strings.HasPrefix(c, value) {
+			out = append(out, field+"="+c)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// checkFields returns an error that names the nearest field if fields has none of a key of set. A null removes a field, whatever its name.
+func checkFields(doc string, fields []string, set map[string]json.RawMessage) error {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		if !slices.Contains(fields, key) && string(set[key]) != "null" {
+			return cli.Usage("%s has no field %.80q; the nearest is %s (-force sets it all the same)", doc, key, nearest.Name(key, fields))
+		}
+	}
+	return nil
+}
+
+// checkSet returns an error if a robot has no document of the name, or the document no field that set changes.
+func (c *client) checkSet(ctx context.Context, id thing.ID, doc string, set map[string]json.RawMessage) error {
+	if fields := jdocs.Fields(jdocs.Name(doc)); fields != nil {
+		return checkFields(doc, fields, set)
+	}
+	var docs []document
+	if _, err := c.do(ctx, http.MethodGet, "/v1/things/"+string(id)+"/jdocs", nil, &docs); err != nil {
+		return err
+	}
+	names := slices.Clone(ruled)
+	for _, d := range docs {
+		names = append(names, d.Doc)
+	}
+	if !slices.Contains(names, doc) {
+		return cli.Usage("%s has no document %.80q; the nearest is %s (-force makes it all the same)", id, doc, nearest.Name(doc, names))
+	}
+	var d document
+	if _, err := c.do(ctx, http.MethodGet, docPath(string(id), doc), nil, &d); err != nil {
+		return err
+	}
+	var has map[string]json.RawMessage
+	if err := json.Unmarshal(d.JSON, &has); err != nil {
+		return cli.Usage("%s is not an object; it has no fields to set", doc)
+	}
+	tops := map[string]json.RawMessage{}
+	for key, value := range set {
+		if top, _, _ := strings.Cut(key, "."); has[top] == nil {
+			tops[key] = value
+		}
+	}
+	return checkFields(doc, slices.Sorted(maps.Keys(has)), tops)
+}
+
 // completeDoc offers thing ids, then names of documents.
 func (a *app) completeDoc(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
 		return a.completeThing(cmd, args, typed)
 	case 1:
-		return []string{"vic.RobotSettings", "vic.RobotLifetimeStats"}, cobra.ShellCompDirectiveNoFileComp
+		return ruled, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
@@ -90,10 +170,11 @@ func showDocument(t *cli.Table, d document) {
 }
 
 func (a *app) jdocsSet() *cobra.Command {
-	return &cobra.Command{
-		Use: "set THING DOC KEY=VALUE...", Short: "Change fields of a document", Args: cobra.MinimumNArgs(3), ValidArgsFunction: a.completeDoc,
-		Long: "KEY is a path of names with dots. VALUE is JSON if it is JSON, else text. All fields change at once or none does;\n" +
-			"a connected robot takes them within a second.",
+	var force bool
+	cmd := &cobra.Command{
+		Use: "set THING DOC KEY=VALUE...", Short: "Change fields of a document", Args: cobra.MinimumNArgs(3), ValidArgsFunction: a.completeSet,
+		Long: "KEY is a path of names with dots. VALUE is JSON if it is JSON, else text; null removes a field. All fields change at once or none does;\n" +
+			"a connected robot takes them within a second. A document or a field that is not known is an error, unless -force is given.",
 		Example: "  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3\n" +
 			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings custom_eye_color.hue=0.4 time_zone=Europe/Berlin",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -109,6 +190,11 @@ func (a *app) jdocsSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !force {
+				if err := c.checkSet(cmd.Context(), id, args[1], set); err != nil {
+					return err
+				}
+			}
 			doc := answer[document]{}
 			body := map[string]any{"set": set}
 			if _, err := c.do(cmd.Context(), http.MethodPatch, docPath(string(id), args[1]), body, &doc.raw); err != nil {
@@ -117,6 +203,8 @@ func (a *app) jdocsSet() *cobra.Command {
 			return doc.print(cmd, showDocument)
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads, and make documents")
+	return cmd
 }
 
 func (a *app) jdocsHistory() *cobra.Command {
