@@ -19,7 +19,8 @@ func TestUnreachable(t *testing.T) {
 		want string
 	}{
 		{"no address", &net.DNSError{Name: "x.example", Err: "no such host"}, "no address for x.example; check the name and the network"},
-		{"another name", x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"b"}}, Host: "a"}, "https://a has a certificate for another name: certificate is valid for b, not a"},
+		{"another name", x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"b"}}, Host: "a"},
+			"https://a has a certificate for another name: certificate is valid for b, not a"},
 		{"over", x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.IncompatibleUsage},
 			"https://a has an invalid certificate: certificate specifies an incompatible key usage"},
 		{"too slow", os.ErrDeadlineExceeded, "https://a did not answer in time; check the network, or try again later"},

@@ -317,7 +317,8 @@ func TestSetRefusesUnknown(t *testing.T) {
 		{"statistic", "vic.RobotLifetimeStats Alive.second=1", `the nearest is Alive.seconds (-force`},
 		{"document", "vic.Settings a=1", `vic:00e20100 has no document "vic.Settings"; the nearest is vic.RobotSettings (-force`},
 		{"document, forced", "vic.Settings a=1 -force", ""},
-		{"field of a document without rules", "amigo.Parameters master_volum=1", `amigo.Parameters has no field "master_volum"; the nearest is master_volume (-force`},
+		{"field of a document without rules", "amigo.Parameters master_volum=1",
+			`amigo.Parameters has no field "master_volum"; the nearest is master_volume (-force`},
 		{"document without rules", "amigo.Parameters master_volume=1", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -468,13 +469,15 @@ func TestTroubleHasAClassAndAReason(t *testing.T) {
 	}{
 		{"no such thing", nil, []string{"-onebox", dir, "robots", "show", "vic:zz"}, cli.ExitNotFound, "kennelctl: thing vic:zz is not known to this fleet\n"},
 		{"bad thing", nil, []string{"-onebox", dir, "robots", "show", "cat:1"}, cli.ExitUsage, "want species:serial"},
-		{"bad field", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume_master=1", "-force"}, cli.ExitUsage, "no field volume_master"},
+		{"bad field", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume_master=1", "-force"},
+			cli.ExitUsage, "no field volume_master"},
 		{"no equals", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume"}, cli.ExitUsage, "want KEY=VALUE"},
 		{"bad since", nil, []string{"-onebox", dir, "events", "list", "-since", "yesterday"}, cli.ExitUsage, "want a duration"},
 		{"no onebox", nil, []string{"-onebox", t.TempDir(), "robots", "list"}, cli.ExitUnavailable, "no one-machine cloud is running on "},
 		{"no such folder", nil, []string{"-onebox", filepath.Join(dir, "none"), "robots", "list"}, cli.ExitUsage, "no such folder; want the data folder"},
 		{"damaged onebox", nil, []string{"-onebox", broken, "robots", "list"}, cli.ExitFailed, "endpoints.api"},
-		{"cloud is down", nil, []string{"-onebox", goneDir, "robots", "list"}, cli.ExitUnavailable, "kennelctl: no program listens at " + gone.URL + "; check that the cloud is running there\n"},
+		{"cloud is down", nil, []string{"-onebox", goneDir, "robots", "list"}, cli.ExitUnavailable,
+			"kennelctl: no program listens at " + gone.URL + "; check that the cloud is running there\n"},
 		{"both places", nil, []string{"-onebox", dir, "-server", "https://x", "robots", "list"}, cli.ExitUsage, "got -onebox and -server; want only one"},
 		{"plain http far away", nil, []string{"-server", "http://kennel.example", "robots", "list"}, cli.ExitUsage, "want https"},
 		{"no name", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token")}, []string{"-server", "https://kennel.invalid", "robots", "list"}, cli.ExitUnavailable, "check the name"},

@@ -244,7 +244,7 @@ func (a *app) robotsTakeFrom() *cobra.Command {
 				return err
 			}
 			return a.order(cmd, http.MethodDelete, "/v1/things/"+string(id)+"/owner", map[string]string{"reason": *reason}, nil,
-				func() string { return fmt.Sprintf("%s is nobody's now", id) })
+				func() string { return fmt.Sprintf("%s has no owner now", id) })
 		},
 	}
 	reason = reasonFlag(cmd)

@@ -15,8 +15,8 @@ import (
 func (a *app) doctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor THING", Short: "Say why a robot is not well, and what to do", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
-		Long: "Check each step of a robot's way into the fleet. Mend the first check that fails; the last refusal says how. THING may be a robot that is not\n" +
-			"registered. The exit code is 1 if a check fails.",
+		Long: "Check each step of a robot's way into the fleet. Mend the first check that fails; the last refusal says how.\n" +
+			"THING may be a robot that is not registered. The exit code is 1 if a check fails.",
 		Example: "  kennelctl doctor vic:00e20100",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseThing(args[0])

@@ -27,13 +27,14 @@ import (
 )
 
 // filterHelp explains the language of filters where it is used.
-const filterHelp = "FILTER is terms with spaces between; all of them must hold. A term is a word (part of an id, name, tag, version or model) or key:value;\n" +
-	"- before it turns it round; values with commas between are alternatives. Keys: presence, species, id, version, agent, body, model, tag,\n" +
-	"cohort, battery (volts, or low, nominal, full), problem, cert, seen, since, created, loop, name, owner.\n" +
-	"Such as: presence:absent seen:>3d   version:<2.1 -tag:lab   battery:<3.6   cert:<7d   problem:any   cohort:beta\n" +
-	"Quote it for the shell: < and > are its own."
+const filterHelp = "FILTER is one or more terms with spaces between them; a robot must match all of them. A term is a word (part of an id, name, tag,\n" +
+	"version or model) or key:value. A - before a term excludes what it matches; values with commas between them are alternatives.\n" +
+	"Keys: presence, species, id, version, agent, body, model, tag, cohort, battery (volts, or low, nominal, full), problem, cert, seen, since,\n" +
+	"created, loop, name, owner.\n" +
+	"Examples: presence:absent seen:>3d   version:<2.1 -tag:lab   battery:<3.6   cert:<7d   problem:any   cohort:beta\n" +
+	"Quote a filter: the shell has its own use for < and >."
 
-// filterOf reads the filter of a command line, so that a mistake in it is said before anybody is asked.
+// filterOf reads the filter of a command line, so that a mistake in it is reported before the cloud is asked.
 func filterOf(args ...string) (filter.Filter, error) {
 	return filter.Parse(strings.Join(args, " "))
 }
@@ -488,8 +489,11 @@ func showJob(t *cli.Table, j bulk.Job) {
 	t.Row("does", j.Text)
 	t.Row("to", j.Filter)
 	state := string(j.State)
-	if j.State == bulk.Done {
-		state += map[bulk.Kind]string{bulk.Command: ": commands stored; kennelctl commands list THING shows what each robot did", bulk.Set: ": settings stored; each robot takes them when it is connected"}[j.Action.Kind]
+	switch {
+	case j.State == bulk.Done && j.Action.Kind == bulk.Command:
+		state = "done: commands stored; kennelctl commands list THING shows what each robot did"
+	case j.State == bulk.Done && j.Action.Kind == bulk.Set:
+		state = "done: settings stored; each robot takes them when it is connected"
 	}
 	t.Row("state", state)
 	t.Row("begun", ago(j.Created)+" by "+j.By)

@@ -145,7 +145,8 @@ func TestFleetCommands(t *testing.T) {
 	has("show", ok("", "cohorts", "show", "labs"), "robots    1")
 
 	has("dry run", ok("", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x", "-dry-run"), "add tag x", "robots  2")
-	if code, _, errOut := try("n\n", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x"); code == 0 || !strings.Contains(errOut, "add tag x: 2 robots (vic:a0, vic:a2). Continue?") || ids("tag:x") != "" {
+	if code, _, errOut := try("n\n", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x"); code == 0 ||
+		!strings.Contains(errOut, "add tag x: 2 robots (vic:a0, vic:a2). Continue?") || ids("tag:x") != "" {
 		t.Errorf("refused: %d %s", code, errOut)
 	}
 	has("bulk tag", ok("y\n", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x"), "2: 2 done, 0 failed")
@@ -156,8 +157,10 @@ func TestFleetCommands(t *testing.T) {
 	if got := ids("cohort:labs"); got != "vic:a1 vic:a3 vic:a4" {
 		t.Errorf("cohort: %s", got)
 	}
-	has("bulk send", ok("", "robots", "bulk", "send", "cohort:labs", "ping", "-yes"), "3 done", "send command ping", "done: commands stored; kennelctl commands list")
-	has("bulk set", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k"), "2 done", "done: settings stored; each robot takes them")
+	has("bulk send", ok("", "robots", "bulk", "send", "cohort:labs", "ping", "-yes"), "3 done", "send command ping",
+		"done: commands stored; kennelctl commands list")
+	has("bulk set", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k"), "2 done",
+		"done: settings stored; each robot takes them")
 	code, out, errOut := try("", "robots", "bulk", "tag", "", "-thing", "vic:a0,vic:gone", "-add", "y", "-yes")
 	if code != cli.ExitFailed || !strings.Contains(out, "1 done, 1 failed") || !strings.Contains(errOut, "-state failed") {
 		t.Errorf("with an unknown one: %d %s%s", code, out, errOut)
@@ -172,7 +175,8 @@ func TestFleetCommands(t *testing.T) {
 	if th, err := svc.Thing(t.Context(), "vic:a0"); err != nil || !slices.Equal(th.Tags, []string{"x", "y"}) {
 		t.Errorf("vic:a0: %v, %v", th.Tags, err)
 	}
-	if code, _, errOut := try("n\n", "cohorts", "delete", "labs"); code != cli.ExitUsage || !strings.Contains(errOut, "Delete cohort labs? [y/N] kennelctl: not confirmed; nothing was done") {
+	if code, _, errOut := try("n\n", "cohorts", "delete", "labs"); code != cli.ExitUsage ||
+		!strings.Contains(errOut, "Delete cohort labs? [y/N] kennelctl: not confirmed; nothing was done") {
 		t.Errorf("delete, not confirmed: %d %s", code, errOut)
 	}
 	has("still there", ok("", "cohorts", "list"), "labs")

@@ -72,7 +72,7 @@ func showFirst(cmd *cobra.Command, f accountapi.FirstPassword) error {
 	return cli.Print(cmd, f, func(t *cli.Table) {
 		t.Row("id", f.ID)
 		t.Row("password", f.Password)
-		t.Text("it is shown this once, and good for choosing another one")
+		t.Text("shown only once; use it to set your own password")
 	})
 }
 
@@ -150,7 +150,7 @@ func (a *app) operatorsPassword() *cobra.Command {
 func (a *app) operatorsRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove OPERATOR", Short: "Remove an operator and what is held about the person", Args: cobra.ExactArgs(1),
-		Long:    "The audit log keeps what the operator did, under an id that names nobody any more.",
+		Long:    "The audit log keeps what the operator did, under an id that no longer has a name.",
 		Example: "  kennelctl operators remove grace@example.org",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := a.operator(cmd, args[0])

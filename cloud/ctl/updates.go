@@ -91,7 +91,7 @@ func (a *app) releasesWant() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted any more")
+	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted")
 	return cmd
 }
 

@@ -69,7 +69,7 @@ func webhookPath(id string, more ...string) string {
 	return strings.Join(append([]string{webhooksPath, url.PathEscape(id)}, more...), "/")
 }
 
-// state says in a word how a webhook stands.
+// webhookState says in a word how a webhook is doing.
 func webhookState(h webhook.Hook) string {
 	switch {
 	case h.Disabled != nil:
@@ -173,7 +173,7 @@ func (f *webhookFlags) list() []webhook.Kind {
 func showWebhookSecret(t *cli.Table, id, secret string) {
 	t.Row("webhook", id)
 	t.Row("secret", secret)
-	t.Text("it is shown this once; the receiver checks signatures with it")
+	t.Text("shown only once; the receiver checks signatures with it")
 }
 
 func (a *app) webhooksAdd() *cobra.Command {

@@ -53,9 +53,8 @@ func TestOneCommand(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "p99") {
 		t.Errorf("robots show: %v\n%s", err, out)
 	}
-	out, err = h.ctl("doctor", first[0])
-	if err != nil {
-		t.Errorf("doctor: %v\n%s", err, out)
+	if err := h.doctor(first[0]); err != nil {
+		t.Errorf("doctor: %v", err)
 	}
 
 	if code := h.stop(); code != 0 {

@@ -29,7 +29,8 @@ func tree(fail error) *cobra.Command {
 			return Print(cmd, one, func(t *Table) { t.Row("THING", "HOME"); t.Row(one.Thing, one.Home) })
 		}}
 	list.Flags().Int("limit", 10, "show at most `N`")
-	show := &cobra.Command{Use: "show THING [PART] [-old]", Short: "Show", Example: "  prog robots show vic:1 -reason x", Args: cobra.RangeArgs(1, 2), RunE: group}
+	show := &cobra.Command{Use: "show THING [PART] [-old]", Short: "Show", Example: "  prog robots show vic:1 -reason x",
+		Args: cobra.RangeArgs(1, 2), RunE: group}
 	show.Flags().String("reason", "", "`TEXT` that says why")
 	show.Flags().Duration("ttl", 0, "how long")
 	show.Flags().Bool("old", false, "old ones")
@@ -118,7 +119,8 @@ func TestTable(t *testing.T) {
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	want := "model           vector\n\nLoop\nmissed periods  3       of many\nlate            140 µs  -\nload            90 %    high\na line of its own\ufffd\n"
+	want := "model           vector\n\nLoop\nmissed periods  3       of many\n" +
+		"late            140 µs  -\nload            90 %    high\na line of its own\ufffd\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}

@@ -89,8 +89,8 @@ func badFlag(cmd *cobra.Command, err error) error {
 }
 
 // values says what a flag of each type wants.
-var values = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more", "float64": "a number", "bool": "true or false",
-	"duration": "a duration such as 90s or 1h30m"}
+var values = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more",
+	"float64": "a number", "bool": "true or false", "duration": "a duration such as 90s or 1h30m"}
 
 // withValue returns a flag as a person types it, such as "-limit N".
 func withValue(f *pflag.Flag) string {
