@@ -236,12 +236,7 @@ func (a *app) cohortsDelete() *cobra.Command {
 					return err
 				}
 			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			_, err = c.do(cmd.Context(), http.MethodDelete, "/v1/cohorts/"+url.PathEscape(args[0]), nil, nil)
-			return err
+			return a.order(cmd, http.MethodDelete, "/v1/cohorts/"+url.PathEscape(args[0]), nil, nil, func() string { return "cohort " + args[0] + " is deleted" })
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")

@@ -180,7 +180,7 @@ func TestFleetCommands(t *testing.T) {
 		t.Errorf("delete, not confirmed: %d %s", code, errOut)
 	}
 	has("still there", ok("", "cohorts", "list"), "labs")
-	ok("", "cohorts", "delete", "labs", "-yes")
+	has("delete", ok("", "cohorts", "delete", "labs", "-yes"), "cohort labs is deleted")
 
 	for _, c := range []struct {
 		args []string
