@@ -276,15 +276,6 @@ func (h *house) ctl(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// doctor runs kennelctl doctor. That the loop is late is no error here: this machine has other work.
-func (h *house) doctor(thing string) error {
-	out, err := h.ctl("doctor", thing)
-	if err == nil || strings.HasSuffix(strings.TrimSpace(err.Error()), "failed: loop") {
-		return nil
-	}
-	return fmt.Errorf("%w\n%s", err, out)
-}
-
 // ctlJSON runs kennelctl with -o json into v. A doctor that finds something wrong prints its report and fails.
 func (h *house) ctlJSON(v any, args ...string) error {
 	out, err := h.ctl(append(args, "-o", "json")...)
