@@ -297,5 +297,5 @@ func number(names []string, s string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, errs.New(errs.Invalid, "status %.40q: want one of %v", s, names)
+	return 0, errs.New(errs.Invalid, "status %.40q: want one of %s", s, errs.List(names))
 }

@@ -265,3 +265,20 @@ func FuzzCheckJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestChoices: each word that completion offers for a field is one that the field takes (VEC-DOC-02).
+func TestChoices(t *testing.T) {
+	for _, field := range jdocs.Fields(jdocs.RobotSettings) {
+		for _, c := range jdocs.Choices(field) {
+			if _, err := jdocs.CheckField(jdocs.RobotSettings, field, json.RawMessage(`"`+c+`"`)); err != nil {
+				t.Errorf("%s=%s: %v", field, c, err)
+			}
+		}
+	}
+	if got := jdocs.Choices("eye_color"); len(got) != len(jdocs.EyeColors) {
+		t.Errorf("eye_color takes %v", got)
+	}
+	if len(jdocs.Fields(jdocs.RobotLifetimeStats)) == 0 || jdocs.Fields("vic.Other") != nil {
+		t.Error("the lifetime statistics have fields of their own, an unknown document has none")
+	}
+}

@@ -134,7 +134,8 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 }
 
 // CheckNames refuses what no robot would read: a document that none of ours has and this robot has not written (written: whether it
-// has), and a field that neither the rules nor the document know. The error is Invalid and names the nearest one. For people, who
+// has), and a field that neither the rules nor the document know. null, which removes a field, goes for any. The error is Invalid and names
+// the nearest one. For people, who
 // mistype; a robot's own software may know more than we do.
 func CheckNames(name Name, doc string, written bool, fields map[string]json.RawMessage) error {
 	if !written && !slices.Contains(Names, name) {
@@ -142,15 +143,8 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 			nearest.Name(string(name), texts(Names)))
 	}
 	known := map[string]bool{}
-	switch name {
-	case RobotSettings:
-		for f := range settingsFields {
-			known[f] = true
-		}
-	case RobotLifetimeStats:
-		for _, f := range StatKeys {
-			known[f] = true
-		}
+	for _, f := range Fields(name) {
+		known[f] = true
 	}
 	top, _ := object(json.RawMessage(doc))
 	for f := range top {
@@ -162,7 +156,7 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		parent, _, below := strings.Cut(f, ".")
 		_, ruled := settingsFields[parent]
-		if known[f] || below && known[parent] && (name != RobotSettings || !ruled) {
+		if known[f] || string(fields[f]) == "null" || below && known[parent] && (name != RobotSettings || !ruled) {
 			continue
 		}
 		return errs.New(errs.Invalid, "%s has no field %.80q; did you mean %s", name, f, nearest.Name(f, slices.Sorted(maps.Keys(known))))
@@ -206,6 +200,32 @@ func unknown(v json.RawMessage) (json.RawMessage, error) {
 		return nil, nil
 	}
 	return v, nil
+}
+
+// Fields returns the names of the fields that a document may have, in order; nil for a document without rules of its own.
+func Fields(name Name) []string {
+	switch name {
+	case RobotSettings:
+		return slices.Sorted(maps.Keys(settingsFields))
+	case RobotLifetimeStats:
+		return StatKeys
+	}
+	return nil
+}
+
+// Choices returns the words that a field of vic.RobotSettings takes; nil for a field that takes numbers or text.
+func Choices(field string) []string {
+	switch field {
+	case "button_wakeword":
+		return ButtonWakeWords
+	case "eye_color":
+		return EyeColors
+	case "master_volume":
+		return Volumes
+	case "clock_24_hour", "custom_eye_color.enabled", "dist_is_metric", "temp_is_fahrenheit":
+		return []string{"true", "false"}
+	}
+	return nil
 }
 
 // unquoted returns the content of a JSON string, or the value's own text. Command lines quote more than they mean.

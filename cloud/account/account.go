@@ -228,7 +228,7 @@ func (s *Service) CreateAccount(ctx context.Context, email string, role Role, pa
 		return Account{}, "", err
 	}
 	if !slices.Contains(Roles, role) {
-		return Account{}, "", errs.New(errs.Invalid, "role %.40q: want one of %v", role, Roles)
+		return Account{}, "", errs.New(errs.Invalid, "role %.40q: want one of %s", role, errs.List(Roles))
 	}
 	var shown Secret
 	if password == "" {

@@ -81,7 +81,7 @@ func operatorErr(what string, err error) error {
 
 func staffRole(role Role) error {
 	if !role.staff() {
-		return errs.New(errs.Invalid, "role %.40q: want one of %v", role, Roles[1:])
+		return errs.New(errs.Invalid, "role %.40q: want one of %s", role, errs.List(Roles[1:]))
 	}
 	return nil
 }

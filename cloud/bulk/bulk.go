@@ -49,6 +49,7 @@ type Action struct {
 	ExpiresInMS int64                      `json:"expires_in_ms,omitempty"` // 0: command.DefaultTTL
 	Doc         string                     `json:"doc,omitempty"`           // "": vic.RobotSettings
 	Fields      map[string]json.RawMessage `json:"fields,omitempty"`
+	Force       bool                       `json:"force,omitempty"` // fields too that no robot is known to read
 	Cohort      string                     `json:"cohort,omitempty"`
 }
 
@@ -233,8 +234,10 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 		if len(a.Fields) == 0 {
 			return out, errs.New(errs.Invalid, "set: want at least one field")
 		}
-		if err := jdocs.CheckNames(name, "{}", true, a.Fields); err != nil {
-			return out, err
+		if !a.Force {
+			if err := jdocs.CheckNames(name, "{}", true, a.Fields); err != nil {
+				return out, err
+			}
 		}
 		out.Doc, out.Fields = string(name), map[string]json.RawMessage{}
 		for f, v := range a.Fields {
@@ -263,11 +266,11 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 	case Command:
 		rest.Command, rest.Args, rest.ExpiresInMS = "", nil, 0
 	case Set:
-		rest.Doc, rest.Fields = "", nil
+		rest.Doc, rest.Fields, rest.Force = "", nil, false
 	case Cohort:
 		rest.Cohort = ""
 	}
-	if len(rest.Add)+len(rest.Remove)+len(rest.Args)+len(rest.Fields) > 0 || rest.Command+rest.Doc+rest.Cohort != "" || rest.ExpiresInMS != 0 {
+	if len(rest.Add)+len(rest.Remove)+len(rest.Args)+len(rest.Fields) > 0 || rest.Force || rest.Command+rest.Doc+rest.Cohort != "" || rest.ExpiresInMS != 0 {
 		return out, errs.New(errs.Invalid, "action %s has fields of another kind", a.Kind)
 	}
 	return out, nil
@@ -391,7 +394,7 @@ func (s *Service) Jobs(ctx context.Context, limit int) ([]Job, error) {
 // Results returns what became of the robots of a job, those of a state ("": all), in the order of their ids, after one.
 func (s *Service) Results(ctx context.Context, id string, state ItemState, after thing.ID, limit int) ([]Result, error) {
 	if state != "" && !slices.Contains(ItemStates, state) {
-		return nil, errs.New(errs.Invalid, "state %.20q: want one of %v", state, ItemStates)
+		return nil, errs.New(errs.Invalid, "state %.20q: want one of %s", state, errs.List(ItemStates))
 	}
 	if limit <= 0 || limit > MaxLimit {
 		limit = DefaultLimit

@@ -23,7 +23,7 @@ const maxExport = 1 << 30 // bytes
 
 func (a *app) account() *cobra.Command {
 	cmd := &cobra.Command{Use: "account", Short: "Your own account: sign up, see it, take everything along, leave",
-		Long: "An e-mail belongs to whoever proves it: signing up, a new password and a new address each send a letter with a code.\n" +
+		Long: "You prove that an e-mail address is yours: signing up, a new password and a new address each send a letter with a code.\n" +
 			"The cloud answers the same for any address; only the letter says whether there is an account.",
 		Example: "  kennelctl account signup -email ada@example.org\n  kennelctl account show\n  kennelctl account export -to mine.zip"}
 	cmd.AddCommand(a.accountSignUp(), a.accountVerify(), a.accountAgain(), a.accountReset(), a.accountSetPassword(), a.accountEmail(), a.accountEmailConfirm(),
@@ -31,7 +31,7 @@ func (a *app) account() *cobra.Command {
 	return cmd
 }
 
-// stranger returns a client that says who nobody is: these requests are for people who are not signed in.
+// stranger returns a client without a session: these requests are for people who are not signed in.
 func (a *app) stranger(cmd *cobra.Command) (*client, error) {
 	s, err := a.session(cmd.Context())
 	if err != nil {
@@ -344,7 +344,7 @@ func (a *app) accountSessions() *cobra.Command {
 					if s.Current {
 						kind += ", this one"
 					}
-					t.Row(s.ID, kind, clock(s.Created), clock(s.LastSeen), clock(s.Expires), from)
+					t.Row(s.ID, kind, ago(s.Created), ago(s.LastSeen), ago(s.Expires), from)
 				}
 			})
 		},
@@ -399,7 +399,7 @@ func (a *app) accountApp() *cobra.Command {
 			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/apps", nil, &got); err != nil {
 				return err
 			}
-			return cli.Print(cmd, got, func(t *cli.Table) { t.Row("session_token", got.Token); t.Row("expires", clock(got.Expires)) })
+			return cli.Print(cmd, got, func(t *cli.Table) { t.Row("session_token", got.Token); t.Row("expires", ago(got.Expires)) })
 		},
 	}
 }
@@ -436,7 +436,7 @@ func (a *app) accountExport() *cobra.Command {
 	return cmd
 }
 
-// saveNew writes a new file for this user alone, whole or not at all; want is its size, -1 if nobody said.
+// saveNew writes a new file for this user alone, whole or not at all; want is its size, -1 if unknown.
 func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

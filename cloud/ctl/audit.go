@@ -51,7 +51,7 @@ func (a *app) auditVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Compute the audit log's chain again and name the first broken line", Args: cobra.NoArgs,
 		Long: "Prints an anchor, the last line's number and hash. Keep it away from the cloud: with -from a later run finds out if the log up to that line\n" +
-			"was written anew as a whole, which the chain alone cannot tell. kenneld logs an anchor each hour, too.",
+			"was replaced as a whole, which the chain alone cannot tell. kenneld also logs an anchor each hour.",
 		Example: "  kennelctl audit verify\n  kennelctl audit verify -from 1200:5f1c...",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client(cmd.Context())
@@ -68,7 +68,7 @@ func (a *app) auditVerify() *cobra.Command {
 					return errs.Coded(errs.Corrupt, "audit_broken", "the audit log is broken at line %d: %s; it is whole up to %s", r.Broken.ID, r.Broken.Why, r.Anchor)
 				}
 				if !r.Done && r.Checked == 0 {
-					return errs.New(errs.Corrupt, "%s does not get on with the check", c.s.Server)
+					return errs.New(errs.Corrupt, "%s makes no progress with the check", c.s.Server)
 				}
 				all.Checked, all.Forgotten, all.Anchor, all.Done = all.Checked+r.Checked, all.Forgotten+r.Forgotten, r.Anchor, r.Done
 			}
@@ -78,6 +78,6 @@ func (a *app) auditVerify() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "go on from `ANCHOR`, as an earlier run printed it, or a line's number")
+	cmd.Flags().StringVar(&from, "from", "", "continue from `ANCHOR`, as an earlier run printed it, or a line's number")
 	return cmd
 }

@@ -12,7 +12,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"kennel/infra/cli/version"
@@ -129,7 +131,7 @@ func (c *client) refused(resp *http.Response) error {
 	}
 	kind := errs.ParseKind(p.Kind)
 	if kind == errs.Unauthenticated && c.s.Token != "" {
-		p.Error += "; the session is not accepted (any more): use kennelctl login -server " + c.s.Server
+		p.Error += "; this session is no longer accepted: use kennelctl login -server " + c.s.Server
 	}
 	if after := resp.Header.Get("Retry-After"); after != "" {
 		p.Error += "; try again in " + after + " s"
@@ -143,17 +145,27 @@ func unreachable(server string, err error) error {
 	var untrusted x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
+	var timeout net.Error
+	var request *url.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &dns):
-		return errs.New(errs.Unavailable, "no address for %s (%w); check the name and the network", dns.Name, err)
+		return errs.New(errs.Unavailable, "no address for %s; check the name and the network", dns.Name)
 	case errors.As(err, &untrusted):
-		return errs.New(errs.Unavailable, "%s has a certificate of an authority unknown here; give its root with -ca FILE: %w", server, err)
-	case errors.As(err, &name), errors.As(err, &invalid):
-		return errs.New(errs.Unavailable, "%s has a certificate that does not hold: %w", server, err)
+		return errs.New(errs.Unavailable, "%s has a certificate of an authority that this machine does not know; give its root with -ca FILE", server)
+	case errors.As(err, &name):
+		return errs.New(errs.Unavailable, "%s has a certificate for another name: %s", server, strings.TrimPrefix(name.Error(), "x509: "))
+	case errors.As(err, &invalid):
+		return errs.New(errs.Unavailable, "%s has an invalid certificate: %s", server, strings.TrimPrefix(invalid.Error(), "x509: "))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errs.New(errs.Unavailable, "no program listens at %s; check that the cloud is running there", server)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errs.New(errs.Unavailable, "%s did not answer in time; check the network, or try again later", server)
+	case errors.As(err, &request):
+		err = request.Err
 	}
-	return errs.New(errs.Unavailable, "%s does not answer: %w", server, err)
+	return errs.New(errs.Unavailable, "the connection to %s broke: %w", server, err)
 }
 
 // errStreamEnded: the server closed a stream; that is ordinary, one connects again.

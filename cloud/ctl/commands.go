@@ -91,7 +91,7 @@ func (a *app) commandsList() *cobra.Command {
 			return list.print(cmd, func(t *cli.Table, list []command.Command) {
 				t.Row("COMMAND", "KIND", "STATE", "CREATED", "BY", "RESULT")
 				for _, c := range list {
-					t.Row(c.ID, c.Kind, c.State, clock(c.Created), c.By, resultText(c))
+					t.Row(c.ID, c.Kind, c.State, ago(c.Created), c.By, resultText(c))
 				}
 			})
 		},
@@ -124,11 +124,11 @@ func showCommand(t *cli.Table, c command.Command) {
 	t.Row("kind", c.Kind)
 	t.Row("args", string(c.Args))
 	t.Row("state", c.State)
-	t.Row("given", clock(c.Created)+" by "+c.By)
-	t.Row("expires", clock(c.Expires))
+	t.Row("given", ago(c.Created)+" by "+c.By)
+	t.Row("expires", ago(c.Expires))
 	t.Row("sent", strconv.Itoa(c.Sends)+" times")
 	if c.Closed != nil {
-		t.Row("closed", clock(*c.Closed))
+		t.Row("closed", ago(*c.Closed))
 	}
 	if c.State.Closed() {
 		t.Row("result", resultText(c))

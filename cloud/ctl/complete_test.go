@@ -106,7 +106,10 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: exit %d, %d bytes", shell, code, out.Len())
 		}
 	}
-	for line, want := range map[string]string{"webhooks ": "deliveries", "webhooks add https://x -kind thing.": "thing.absent", "releases add ": "pleo", "webhooks deliveries x --state ": "dead"} {
+	for line, want := range map[string]string{"webhooks ": "deliveries", "webhooks add https://x -kind thing.": "thing.absent", "releases add ": "pleo",
+		"webhooks deliveries x --state ":          "dead",
+		"jdocs set vic:1 vic.RobotSettings eye_c": "eye_color=", "jdocs set vic:1 vic.RobotSettings eye_color=tip": "eye_color=TIP_OVER_TEAL",
+		"jdocs set vic:1 vic.RobotSettings clock_24_hour=t": "clock_24_hour=true", "robots bulk set tag:lab mas": "master_volume="} {
 		var out strings.Builder
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if code := Main(args, func(string) string { return "" }, &out, io.Discard); code != 0 || !slices.ContainsFunc(strings.Split(out.String(), "\n"), func(s string) bool { return strings.HasPrefix(s, want) }) {

@@ -29,7 +29,8 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata")
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // before there is anybody who reads it
+	time.Local = time.UTC // before any test reads it
+	now = func() time.Time { return at(13) }
 	os.Exit(m.Run())
 }
 
@@ -131,7 +132,9 @@ func newCloud(t *testing.T) *cloud {
 	handle("GET /v1/things/{thing}/jdocs", func(*http.Request, string) (any, error) {
 		d := doc(3, "{}")
 		delete(d, "jdoc")
-		return []any{d}, nil
+		other := maps.Clone(d)
+		other["doc_name"] = "amigo.Parameters"
+		return []any{d, other}, nil
 	})
 	handle("GET /v1/things/{thing}/jdocs/{doc}", func(*http.Request, string) (any, error) { return doc(3, `{"master_volume":3,"locale":"en-US"}`), nil })
 	handle("PATCH /v1/things/{thing}/jdocs/{doc}", func(_ *http.Request, body string) (any, error) {
@@ -440,13 +443,16 @@ func TestTroubleHasAClassAndAReason(t *testing.T) {
 	}{
 		{"no such thing", nil, []string{"-onebox", dir, "robots", "show", "vic:zz"}, cli.ExitNotFound, "kennelctl: thing vic:zz is not known to this fleet\n"},
 		{"bad thing", nil, []string{"-onebox", dir, "robots", "show", "cat:1"}, cli.ExitUsage, "want species:serial"},
-		{"bad field", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume_master=1"}, cli.ExitUsage, "no field volume_master"},
+		{"bad field", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume_master=1", "-force"},
+			cli.ExitUsage, "no field volume_master"},
 		{"no equals", nil, []string{"-onebox", dir, "jdocs", "set", "vic:1", "vic.RobotSettings", "volume"}, cli.ExitUsage, "want KEY=VALUE"},
 		{"bad since", nil, []string{"-onebox", dir, "events", "list", "-since", "yesterday"}, cli.ExitUsage, "want a duration"},
-		{"no onebox", nil, []string{"-onebox", t.TempDir(), "robots", "list"}, cli.ExitUnavailable, "ready.json does not exist"},
+		{"no onebox", nil, []string{"-onebox", t.TempDir(), "robots", "list"}, cli.ExitUnavailable, "no one-machine cloud is running on "},
+		{"no such folder", nil, []string{"-onebox", filepath.Join(dir, "none"), "robots", "list"}, cli.ExitUsage, "no such folder; want the data folder"},
 		{"damaged onebox", nil, []string{"-onebox", broken, "robots", "list"}, cli.ExitFailed, "endpoints.api"},
-		{"cloud is down", nil, []string{"-onebox", goneDir, "robots", "list"}, cli.ExitUnavailable, "does not answer"},
-		{"both places", nil, []string{"-onebox", dir, "-server", "https://x", "robots", "list"}, cli.ExitUsage, "onebox server"},
+		{"cloud is down", nil, []string{"-onebox", goneDir, "robots", "list"}, cli.ExitUnavailable,
+			"kennelctl: no program listens at " + gone.URL + "; check that the cloud is running there\n"},
+		{"both places", nil, []string{"-onebox", dir, "-server", "https://x", "robots", "list"}, cli.ExitUsage, "got -onebox and -server; want only one"},
 		{"plain http far away", nil, []string{"-server", "http://kennel.example", "robots", "list"}, cli.ExitUsage, "want https"},
 		{"no name", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token")}, []string{"-server", "https://kennel.invalid", "robots", "list"}, cli.ExitUnavailable, "check the name"},
 		{"not a cloud", map[string]string{"KENNEL_TOKEN_FILE": filepath.Join(stale, "token"), "KENNEL_SERVER": strange.URL}, []string{"robots", "list"}, cli.ExitFailed, "418"},

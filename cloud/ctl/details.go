@@ -56,7 +56,7 @@ func (a *app) passkeys() *cobra.Command {
 			return list(a, cmd, "/v1/me/passkeys", func(t *cli.Table, rows []accountapi.Passkey) {
 				t.Row("PASSKEY", "NAME", "SINCE", "LAST USED")
 				for _, p := range rows {
-					t.Row(p.ID, p.Name, clock(p.Created), clock(p.LastUsed))
+					t.Row(p.ID, p.Name, ago(p.Created), ago(p.LastUsed))
 				}
 			})
 		},
@@ -82,7 +82,7 @@ func (a *app) robotsHistory() *cobra.Command {
 			return got.print(cmd, func(t *cli.Table, rows []registry.Change) {
 				t.Row("TIME", "PRESENCE")
 				for _, c := range rows {
-					t.Row(clock(c.At), map[bool]string{true: "present", false: "absent"}[c.Present])
+					t.Row(ago(c.At), map[bool]string{true: "present", false: "absent"}[c.Present])
 				}
 			})
 		},
@@ -113,7 +113,7 @@ func (a *app) robotsCertificates() *cobra.Command {
 			return got.print(cmd, func(t *cli.Table, rows []certificate) {
 				t.Row("SERIAL", "FOR", "FROM", "UNTIL", "REVOKED", "REASON")
 				for _, c := range rows {
-					t.Row(c.Serial, c.Method, clock(c.NotBefore), clock(c.NotAfter), clockOf(c.Revoked), c.Reason)
+					t.Row(c.Serial, c.Method, ago(c.NotBefore), ago(c.NotAfter), agoOf(c.Revoked), c.Reason)
 				}
 			})
 		},
@@ -175,7 +175,7 @@ func (a *app) robotsTokens() *cobra.Command {
 			return got.print(cmd, func(t *cli.Table, rows []accessToken) {
 				t.Row("TOKEN", "ISSUED", "UNTIL", "BY", "REVOKED", "REASON")
 				for _, k := range rows {
-					t.Row(k.ID, clock(k.Issued), clock(k.Expires), k.How, clockOf(k.Revoked), k.Reason)
+					t.Row(k.ID, ago(k.Issued), ago(k.Expires), k.How, agoOf(k.Revoked), k.Reason)
 				}
 			})
 		},
@@ -203,7 +203,7 @@ func (a *app) robotsApps() *cobra.Command {
 			return got.print(cmd, func(t *cli.Table, rows []robotApp) {
 				t.Row("APP", "NAME", "PROGRAM", "SINCE")
 				for _, p := range rows {
-					t.Row(p.ID, p.Name, p.AppID, clock(p.Issued))
+					t.Row(p.ID, p.Name, p.AppID, ago(p.Issued))
 				}
 			})
 		},
@@ -223,10 +223,10 @@ func (a *app) robotsOwner() *cobra.Command {
 			return got.print(cmd, func(t *cli.Table, o ownerapi.Owner) {
 				t.Row("ACCOUNT", "SINCE", "BY", "UNTIL", "ENDED")
 				if o.Account != "" {
-					t.Row(o.Account, clockOf(o.Since), o.How, "", "")
+					t.Row(o.Account, agoOf(o.Since), o.How, "", "")
 				}
 				for _, p := range o.Past {
-					t.Row(p.Account, clock(p.Since), p.How, clock(p.Until), p.Ended)
+					t.Row(p.Account, ago(p.Since), p.How, ago(p.Until), p.Ended)
 				}
 			})
 		},
@@ -244,7 +244,7 @@ func (a *app) robotsTakeFrom() *cobra.Command {
 				return err
 			}
 			return a.order(cmd, http.MethodDelete, "/v1/things/"+string(id)+"/owner", map[string]string{"reason": *reason}, nil,
-				func() string { return fmt.Sprintf("%s is nobody's now", id) })
+				func() string { return fmt.Sprintf("%s has no owner now", id) })
 		},
 	}
 	reason = reasonFlag(cmd)

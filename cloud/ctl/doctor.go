@@ -9,12 +9,14 @@ import (
 
 	"kennel/cloud/registry"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 )
 
 func (a *app) doctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor THING", Short: "Say why a robot is not well, and what to do", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
-		Long:    "Goes along a robot's way to the fleet, step by step. The first check that fails is the one to mend first; the last refusal says what to do about it. A robot nobody registered may be asked for too.",
+		Long: "Check each step of a robot's way into the fleet. Mend the first check that fails; the last refusal says how.\n" +
+			"THING may be a robot that is not registered. The exit code is 1 if a check fails.",
 		Example: "  kennelctl doctor vic:00e20100",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseThing(args[0])
@@ -29,7 +31,19 @@ func (a *app) doctor() *cobra.Command {
 			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/things/"+string(id)+"/doctor", nil, &r); err != nil {
 				return err
 			}
-			return cli.Print(cmd, r, func(t *cli.Table) { showReport(t, r) })
+			if err := cli.Print(cmd, r, func(t *cli.Table) { showReport(t, r) }); err != nil {
+				return err
+			}
+			var failed []string
+			for _, c := range r.Checks {
+				if c.Level == registry.Fail {
+					failed = append(failed, c.Name)
+				}
+			}
+			if len(failed) > 0 {
+				return errs.New(errs.Conflict, "%s is not well; failed: %s", id, strings.Join(failed, ", "))
+			}
+			return nil
 		},
 	}
 }
@@ -61,9 +75,9 @@ func showReport(t *cli.Table, r registry.Report) {
 			continue
 		}
 		var facts []string
-		for _, f := range []struct{ what, value string }{{"since", clock(c.Since)}, {"peer", c.Peer}, {"version", c.Version}} {
+		for _, f := range []struct{ what, value string }{{"", since(c.Since)}, {"peer ", c.Peer}, {"version ", c.Version}} {
 			if f.value != "" {
-				facts = append(facts, f.what+" "+f.value)
+				facts = append(facts, f.what+f.value)
 			}
 		}
 		if len(facts) > 0 {
@@ -74,12 +88,12 @@ func showReport(t *cli.Table, r registry.Report) {
 		}
 	}
 	if o := r.Refusal; o != nil {
-		over := "lasts"
+		over := "not solved yet"
 		if o.Over {
-			over = "over: it succeeded since"
+			over = "solved: it has succeeded since"
 		}
 		t.Section("Last refusal")
-		t.Text(fmt.Sprintf("%s at %s, %s, %s", o.Name, clock(o.Last), orNone(o.Code), over))
+		t.Text(fmt.Sprintf("%s %s, %s, %s", o.Name, ago(o.Last), orNone(o.Code), over))
 		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"certificate", shown(o.Outcome)}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
 			if line.text != "" {
 				t.Text("  " + line.what + " " + line.text)
@@ -98,7 +112,7 @@ func showReport(t *cli.Table, r registry.Report) {
 			if c := shown(o); c != "" {
 				detail += " [certificate " + c + "]"
 			}
-			t.Row(clock(o.Last), o.Name, result, o.Times, o.Peer, detail)
+			t.Row(ago(o.Last), o.Name, result, o.Times, o.Peer, detail)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (a *app) eventsList() *cobra.Command {
 			return list.print(cmd, func(t *cli.Table, records []record) {
 				t.Row("RECEIVED", "THING", "LEVEL", "EVENT", "VALUES")
 				for _, r := range records {
-					t.Row(clock(r.Received), r.Thing, r.Level, r.Name, r.values())
+					t.Row(ago(r.Received), r.Thing, r.Level, r.Name, r.values())
 				}
 			})
 		},

@@ -23,16 +23,18 @@ import (
 	"kennel/cloud/registry/registryapi"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/jdocs"
 )
 
 // filterHelp explains the language of filters where it is used.
-const filterHelp = "FILTER is terms with spaces between; all of them must hold. A term is a word (part of an id, name, tag, version or model) or key:value;\n" +
-	"- before it turns it round; values with commas between are alternatives. Keys: presence, species, id, version, agent, body, model, tag,\n" +
-	"cohort, battery (volts, or low, nominal, full), problem, cert, seen, since, created, loop, name, owner.\n" +
-	"Such as: presence:absent seen:>3d   version:<2.1 -tag:lab   battery:<3.6   cert:<7d   problem:any   cohort:beta\n" +
-	"Quote it for the shell: < and > are its own."
+const filterHelp = "FILTER is one or more terms with spaces between them; a robot must match all of them. A term is a word (part of an id, name, tag,\n" +
+	"version or model) or key:value. A - before a term excludes what it matches; values with commas between them are alternatives.\n" +
+	"Keys: presence, species, id, version, agent, body, model, tag, cohort, battery (volts, or low, nominal, full), problem, cert, seen, since,\n" +
+	"created, loop, name, owner.\n" +
+	"Examples: presence:absent seen:>3d   version:<2.1 -tag:lab   battery:<3.6   cert:<7d   problem:any   cohort:beta\n" +
+	"Quote a filter: the shell has its own use for < and >."
 
-// filterOf reads the filter of a command line, so that a mistake in it is said before anybody is asked.
+// filterOf reads the filter of a command line, so that a mistake in it is reported before the cloud is asked.
 func filterOf(args ...string) (filter.Filter, error) {
 	return filter.Parse(strings.Join(args, " "))
 }
@@ -155,7 +157,7 @@ func showCohort(t *cli.Table, c cohort.Cohort) {
 	t.Row("filter", c.Filter)
 	t.Row("note", c.Note)
 	t.Row("by", c.By)
-	t.Row("changed", clock(c.Changed))
+	t.Row("changed", ago(c.Changed))
 	t.Row("revision", c.Rev)
 }
 
@@ -166,7 +168,7 @@ func (a *app) cohortsList() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/cohorts", nil, func(t *cli.Table, list []cohort.Cohort) {
 				t.Row("COHORT", "FILTER", "BY", "CHANGED", "NOTE")
 				for _, c := range list {
-					t.Row(c.Name, c.Filter, c.By, clock(c.Changed), c.Note)
+					t.Row(c.Name, c.Filter, c.By, ago(c.Changed), c.Note)
 				}
 			})
 		},
@@ -223,18 +225,34 @@ func (a *app) cohortsShow() *cobra.Command {
 }
 
 func (a *app) cohortsDelete() *cobra.Command {
-	return &cobra.Command{
-		Use: "delete COHORT", Short: "Remove a cohort; its robots stay", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeCohort,
-		Example: "  kennelctl cohorts delete beta",
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "delete COHORT", Short: "Delete a cohort; its robots stay", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeCohort,
+		Long:    "Delete a cohort, after asking. Its robots stay, with their tags. Filters that name the cohort become errors.",
+		Example: "  kennelctl cohorts delete beta\n  kennelctl cohorts delete beta -yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
+			if !yes {
+				if err := confirm(cmd, "Delete cohort "+args[0]+"?"); err != nil {
+					return err
+				}
 			}
-			_, err = c.do(cmd.Context(), http.MethodDelete, "/v1/cohorts/"+url.PathEscape(args[0]), nil, nil)
-			return err
+			return a.order(cmd, http.MethodDelete, "/v1/cohorts/"+url.PathEscape(args[0]), nil, nil, func() string { return "cohort " + args[0] + " is deleted" })
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
+	return cmd
+}
+
+// confirm asks a question on standard error. Its error is Invalid if the answer is not yes.
+func confirm(cmd *cobra.Command, question string) error {
+	if _, err := io.WriteString(cmd.ErrOrStderr(), cli.Clean(question+" [y/N] ")); err != nil {
+		return err
+	}
+	var answer string
+	if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+		return errs.New(errs.Invalid, "not confirmed; nothing was done (-yes skips the question)")
+	}
+	return nil
 }
 
 func (a *app) completeCohort(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -269,7 +287,7 @@ type bulkFlags struct {
 
 func (b *bulkFlags) add(cmd *cobra.Command) *cobra.Command {
 	f := cmd.Flags()
-	f.BoolVar(&b.yes, "yes", false, "do not ask before it begins")
+	f.BoolVar(&b.yes, "yes", false, "start without asking")
 	f.BoolVar(&b.dryRun, "dry-run", false, "only say what would be done, and to how many")
 	f.BoolVar(&b.noWait, "no-wait", false, "do not wait for the end")
 	f.StringVar(&b.key, "key", "", "`WORD` of yours: the same key again is the same job, not a second one")
@@ -334,17 +352,25 @@ func (a *app) bulkSend() *cobra.Command {
 
 func (a *app) bulkSet() *cobra.Command {
 	var b bulkFlags
+	var force bool
 	cmd := &cobra.Command{
-		Use: "set FILTER KEY=VALUE...", Short: "Set settings (vic.RobotSettings)", Args: cobra.MinimumNArgs(2), Long: filterHelp, ValidArgsFunction: completeFilter,
+		Use: "set FILTER KEY=VALUE...", Short: "Set settings (vic.RobotSettings)", Args: cobra.MinimumNArgs(2), Long: filterHelp,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return completeField(jdocs.RobotSettings, typed)
+			}
+			return completeFilter(cmd, args, typed)
+		},
 		Example: "  kennelctl robots bulk set tag:lab master_volume=2\n  kennelctl robots bulk set \"species:vic presence:present\" time_zone=Europe/Berlin -yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := parseSet(args[1:])
 			if err != nil {
 				return err
 			}
-			return a.bulk(cmd, &b, args[0], bulk.Action{Kind: bulk.Set, Fields: set})
+			return a.bulk(cmd, &b, args[0], bulk.Action{Kind: bulk.Set, Fields: set, Force: force})
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads")
 	return b.add(cmd)
 }
 
@@ -405,13 +431,8 @@ func (a *app) bulk(cmd *cobra.Command, b *bulkFlags, text string, action bulk.Ac
 		if p.Count > len(p.Sample) {
 			names = append(names, "...")
 		}
-		question := cli.Clean(fmt.Sprintf("%s: %d robots (%s). Go on? [y/N] ", p.Text, p.Count, strings.Join(names, ", ")))
-		if _, err := io.WriteString(cmd.ErrOrStderr(), question); err != nil {
+		if err := confirm(cmd, fmt.Sprintf("%s: %d robots (%s). Continue?", p.Text, p.Count, strings.Join(names, ", "))); err != nil {
 			return err
-		}
-		var answer string
-		if _, err := fmt.Fscanln(cmd.InOrStdin(), &answer); err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
-			return errs.New(errs.Invalid, "nothing was done; -yes does not ask")
 		}
 	}
 	req.Expect = &p.Count
@@ -457,10 +478,17 @@ func showJob(t *cli.Table, j bulk.Job) {
 	t.Row("job", j.ID)
 	t.Row("does", j.Text)
 	t.Row("to", j.Filter)
-	t.Row("state", j.State)
-	t.Row("begun", clock(j.Created)+" by "+j.By)
+	state := string(j.State)
+	switch {
+	case j.State == bulk.Done && j.Action.Kind == bulk.Command:
+		state = "done: commands stored; kennelctl commands list THING shows what each robot did"
+	case j.State == bulk.Done && j.Action.Kind == bulk.Set:
+		state = "done: settings stored; each robot takes them when it is connected"
+	}
+	t.Row("state", state)
+	t.Row("begun", ago(j.Created)+" by "+j.By)
 	if j.Closed != nil {
-		t.Row("ended", clock(*j.Closed))
+		t.Row("ended", ago(*j.Closed))
 	}
 	t.Row("robots", fmt.Sprintf("%d: %d done, %d failed, %d open, %d dropped", j.Total, j.Done, j.Failed, j.Open, j.Dropped))
 }
@@ -472,7 +500,7 @@ func (a *app) bulkList() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/bulk", nil, func(t *cli.Table, list []bulk.Job) {
 				t.Row("JOB", "DOES", "STATE", "ROBOTS", "FAILED", "BEGUN", "BY")
 				for _, j := range list {
-					t.Row(j.ID, j.Text, j.State, fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, clock(j.Created), j.By)
+					t.Row(j.ID, j.Text, j.State, fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, ago(j.Created), j.By)
 				}
 			})
 		},
@@ -523,7 +551,7 @@ func (a *app) bulkResults() *cobra.Command {
 					if r.At != nil {
 						when = *r.At
 					}
-					t.Row(r.Thing, r.State, clock(when), r.Detail)
+					t.Row(r.Thing, r.State, ago(when), r.Detail)
 				}
 			})
 		},

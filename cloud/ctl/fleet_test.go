@@ -134,7 +134,7 @@ func TestFleetCommands(t *testing.T) {
 	if err != nil || len(rows) != 2 || rows[0][0] != "thing" || rows[1][0] != "vic:a1" || !slices.Contains(rows[1], "lab") {
 		t.Errorf("csv: %q, %v", rows, err)
 	}
-	has("counts", ok("", "robots", "counts", "species:vic"), "robots  5", "Tag\nlab  1", "never  5")
+	has("counts", ok("", "robots", "counts", "species:vic"), "robots  5", "Tag\nlab     1", "never   5")
 
 	has("create", ok("", "cohorts", "create", "labs", "tag:lab", "-note", "ours"), "tag:lab", "ours")
 	if code, _, errOut := try("", "cohorts", "create", "labs", "tag:x"); code == 0 {
@@ -145,7 +145,8 @@ func TestFleetCommands(t *testing.T) {
 	has("show", ok("", "cohorts", "show", "labs"), "robots    1")
 
 	has("dry run", ok("", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x", "-dry-run"), "add tag x", "robots  2")
-	if code, _, errOut := try("n\n", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x"); code == 0 || !strings.Contains(errOut, "add tag x: 2 robots (vic:a0, vic:a2). Go on?") || ids("tag:x") != "" {
+	if code, _, errOut := try("n\n", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x"); code == 0 ||
+		!strings.Contains(errOut, "add tag x: 2 robots (vic:a0, vic:a2). Continue?") || ids("tag:x") != "" {
 		t.Errorf("refused: %d %s", code, errOut)
 	}
 	has("bulk tag", ok("y\n", "robots", "bulk", "tag", "id:vic:a0,vic:a2", "-add", "x"), "2: 2 done, 0 failed")
@@ -156,8 +157,10 @@ func TestFleetCommands(t *testing.T) {
 	if got := ids("cohort:labs"); got != "vic:a1 vic:a3 vic:a4" {
 		t.Errorf("cohort: %s", got)
 	}
-	has("bulk send", ok("", "robots", "bulk", "send", "cohort:labs", "ping", "-yes"), "3 done", "send command ping")
-	has("bulk set", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k"), "2 done")
+	has("bulk send", ok("", "robots", "bulk", "send", "cohort:labs", "ping", "-yes"), "3 done", "send command ping",
+		"done: commands stored; kennelctl commands list")
+	has("bulk set", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k"), "2 done",
+		"done: settings stored; each robot takes them")
 	code, out, errOut := try("", "robots", "bulk", "tag", "", "-thing", "vic:a0,vic:gone", "-add", "y", "-yes")
 	if code != cli.ExitFailed || !strings.Contains(out, "1 done, 1 failed") || !strings.Contains(errOut, "-state failed") {
 		t.Errorf("with an unknown one: %d %s%s", code, out, errOut)
@@ -172,17 +175,23 @@ func TestFleetCommands(t *testing.T) {
 	if th, err := svc.Thing(t.Context(), "vic:a0"); err != nil || !slices.Equal(th.Tags, []string{"x", "y"}) {
 		t.Errorf("vic:a0: %v, %v", th.Tags, err)
 	}
-	ok("", "cohorts", "delete", "labs")
+	if code, _, errOut := try("n\n", "cohorts", "delete", "labs"); code != cli.ExitUsage ||
+		!strings.Contains(errOut, "Delete cohort labs? [y/N] kennelctl: not confirmed; nothing was done") {
+		t.Errorf("delete, not confirmed: %d %s", code, errOut)
+	}
+	has("still there", ok("", "cohorts", "list"), "labs")
+	has("delete", ok("", "cohorts", "delete", "labs", "-yes"), "cohort labs is deleted")
 
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"robots", "list", "colour:red"}, "there is no key"},
-		{[]string{"robots", "list", "-sort", "colour"}, "want one of [id presence"},
+		{[]string{"robots", "list", "-sort", "colour"}, "want one of id, presence, since"},
 		{[]string{"robots", "bulk", "tag", "tag:x"}, "want -add TAG or -remove TAG"},
 		{[]string{"robots", "bulk", "tag", "tag:x", "-add", "Big", "-yes"}, "want 1 to 32 lower-case letters"},
 		{[]string{"robots", "bulk", "set", "tag:x", "master_volume=9", "-yes"}, "master_volume"},
+		{[]string{"robots", "bulk", "set", "tag:x", "volume=2", "-yes"}, `no field "volume"; did you mean master_volume`},
 		{[]string{"robots", "bulk", "send", "tag:x", "dance", "-yes"}, "dance"},
 		{[]string{"robots", "list", "cohort:labs"}, "there is no cohort labs"},
 	} {

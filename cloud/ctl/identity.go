@@ -55,7 +55,7 @@ func reasonFlag(cmd *cobra.Command) *string {
 func (a *app) robotsWaiting() *cobra.Command {
 	return &cobra.Command{
 		Use: "waiting", Short: "List robots that wait for approval", Args: cobra.NoArgs,
-		Long:    "A robot without a claim secret or a factory certificate waits until somebody who sees the same fingerprint on it approves it.",
+		Long:    "A robot without a claim secret or a factory certificate waits for approval by a person who sees the same fingerprint on it.",
 		Example: "  kennelctl robots waiting",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(a, cmd, "/v1/waiting", func(t *cli.Table, rows []certsapi.Waiting) {
@@ -72,7 +72,7 @@ func (a *app) robotsWaiting() *cobra.Command {
 					case w.Known:
 						note = "registered, its secret was never used"
 					}
-					t.Row(w.Thing, w.Fingerprint, w.Addr, clock(w.First), clock(w.Last), w.Times, note)
+					t.Row(w.Thing, w.Fingerprint, w.Addr, ago(w.First), ago(w.Last), w.Times, note)
 				}
 			})
 		},
@@ -82,7 +82,7 @@ func (a *app) robotsWaiting() *cobra.Command {
 func (a *app) robotsApprove() *cobra.Command {
 	return &cobra.Command{
 		Use: "approve THING FINGERPRINT", Short: "Let a waiting robot in", Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeThing,
-		Long:    "Compare the fingerprint with the one that the robot shows: anybody on the network can ask in its name.",
+		Long:    "Compare the fingerprint with the one that the robot shows: any machine on the network can ask in its name.",
 		Example: "  kennelctl robots approve vic:00e20100 7QK4-0ZTM-9R3X",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseThing(args[0])
@@ -116,7 +116,7 @@ func (a *app) robotsRelease() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "release THING", Short: "Give a robot up to another key, and print its new claim secret", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
 		Long: "For a robot that lost its key in a wipe, that has another board, or that was revoked by mistake. Its certificates end, the key they were for never\n" +
-			"comes back. The secret is shown this once and goes into the robot.",
+			"comes back. The secret is shown only once; put it into the robot.",
 		Example: "  kennelctl robots release vic:00e20100 -reason \"board replaced\"",
 	}
 	reason := reasonFlag(cmd)
@@ -174,7 +174,7 @@ func (a *app) robotsRevocations() *cobra.Command {
 					if r.Revoked != nil {
 						at = *r.Revoked
 					}
-					t.Row(r.Thing, clock(at), r.Serial, clock(r.NotAfter), r.Reason)
+					t.Row(r.Thing, ago(at), r.Serial, ago(r.NotAfter), r.Reason)
 				}
 			})
 		},
@@ -203,9 +203,9 @@ func (a *app) batchesList() *cobra.Command {
 						serials = cmp.Or(b.SerialFrom, "first") + " to " + cmp.Or(b.SerialTo, "last")
 					}
 					if b.Disabled != nil {
-						disabled = clock(*b.Disabled) + ": " + b.Reason
+						disabled = ago(*b.Disabled) + ": " + b.Reason
 					}
-					t.Row(b.Name, b.Species, b.Organization, b.ValidAfter.Format(time.DateOnly), serials, clock(b.Created), disabled)
+					t.Row(b.Name, b.Species, b.Organization, b.ValidAfter.Format(time.DateOnly), serials, ago(b.Created), disabled)
 				}
 			})
 		},
@@ -246,7 +246,7 @@ func (a *app) batchesPut() *cobra.Command {
 
 func (a *app) batchesDisable() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "disable BATCH", Short: "Accept its factory certificates no more", Args: cobra.ExactArgs(1),
+		Use: "disable BATCH", Short: "Stop accepting its factory certificates", Args: cobra.ExactArgs(1),
 		Long:    "Device certificates that its robots hold stay good; revoke robots one by one to end those.",
 		Example: "  kennelctl batches disable lot-2018 -reason \"its key leaked\"",
 	}
@@ -269,7 +269,7 @@ func (a *app) batchesEnable() *cobra.Command {
 
 func (a *app) batchesRevoke() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "revoke-certificate ID", Short: "Accept one factory certificate no more", Args: cobra.ExactArgs(1),
+		Use: "revoke-certificate ID", Short: "Stop accepting one factory certificate", Args: cobra.ExactArgs(1),
 		Long:    "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, as openssl x509 -serial or -fingerprint -sha256 print it.",
 		Example: "  kennelctl batches revoke-certificate 3FA9C1D2 -reason cloned",
 	}
@@ -288,7 +288,7 @@ func (a *app) batchesRevoked() *cobra.Command {
 			return list(a, cmd, "/v1/factory-certificates", func(t *cli.Table, rows []certsapi.FactoryCertificate) {
 				t.Row("CERTIFICATE", "REVOKED", "REASON")
 				for _, r := range rows {
-					t.Row(r.CertificateID, clock(r.At), r.Reason)
+					t.Row(r.CertificateID, ago(r.At), r.Reason)
 				}
 			})
 		},

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kennel/infra/cli"
+	"kennel/jdocs"
 )
 
 // document is one version of a document, as the public API writes it.
@@ -36,13 +38,43 @@ func docPath(id, doc string) string {
 	return "/v1/things/" + id + "/jdocs/" + url.PathEscape(doc)
 }
 
+// ruled are the documents whose fields are known.
+var ruled = []string{string(jdocs.RobotSettings), string(jdocs.RobotLifetimeStats)}
+
+// completeSet offers what completeDoc does, then fields of the document and their values.
+func (a *app) completeSet(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) < 2 {
+		return a.completeDoc(cmd, args, typed)
+	}
+	return completeField(jdocs.Name(args[1]), typed)
+}
+
+// completeField offers the fields of a document that begin with what is typed, or the values of the field that is typed.
+func completeField(name jdocs.Name, typed string) (out []string, _ cobra.ShellCompDirective) {
+	field, value, ok := strings.Cut(typed, "=")
+	if !ok {
+		for _, f := range jdocs.Fields(name) {
+			if strings.HasPrefix(f, typed) {
+				out = append(out, f+"=")
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	for _, c := range jdocs.Choices(field) {
+		if name == jdocs.RobotSettings && strings.HasPrefix(c, strings.ToUpper(value)) || strings.HasPrefix(c, value) {
+			out = append(out, field+"="+c)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeDoc offers thing ids, then names of documents.
 func (a *app) completeDoc(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
 		return a.completeThing(cmd, args, typed)
 	case 1:
-		return []string{"vic.RobotSettings", "vic.RobotLifetimeStats"}, cobra.ShellCompDirectiveNoFileComp
+		return ruled, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
@@ -59,7 +91,7 @@ func (a *app) jdocsList() *cobra.Command {
 			return docs.print(cmd, func(t *cli.Table, docs []document) {
 				t.Row("DOCUMENT", "VERSION", "FORMAT", "CHANGED", "BY")
 				for _, d := range docs {
-					t.Row(d.Doc, d.Version, d.FmtVersion, clock(d.At), d.By)
+					t.Row(d.Doc, d.Version, d.FmtVersion, ago(d.At), d.By)
 				}
 			})
 		},
@@ -81,7 +113,7 @@ func (a *app) jdocsGet() *cobra.Command {
 }
 
 func showDocument(t *cli.Table, d document) {
-	t.Text(fmt.Sprintf("%s, version %d, changed %s by %s", d.Doc, d.Version, clock(d.At), d.By))
+	t.Text(fmt.Sprintf("%s, version %d, changed %s by %s", d.Doc, d.Version, ago(d.At), d.By))
 	var pretty bytes.Buffer
 	_ = json.Indent(&pretty, d.JSON, "", "  ") // a part of an answer that parsed
 	for line := range bytes.Lines(pretty.Bytes()) {
@@ -92,9 +124,9 @@ func showDocument(t *cli.Table, d document) {
 func (a *app) jdocsSet() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "set THING DOC KEY=VALUE...", Short: "Change fields of a document", Args: cobra.MinimumNArgs(3), ValidArgsFunction: a.completeDoc,
-		Long: "KEY is a path of names with dots. VALUE is JSON if it is JSON, else text. All fields change at once or none does;\n" +
-			"a connected robot takes them within a second. What no robot is known to read is refused, unless -force is given.",
+		Use: "set THING DOC KEY=VALUE...", Short: "Change fields of a document", Args: cobra.MinimumNArgs(3), ValidArgsFunction: a.completeSet,
+		Long: "KEY is a path of names with dots. VALUE is JSON if it is JSON, else text; null removes a field. All fields change at once or none does;\n" +
+			"a connected robot takes them within a second. A document or a field that is not known is an error, unless -force is given.",
 		Example: "  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3\n" +
 			"  kennelctl jdocs set vic:00e20100 vic.RobotSettings custom_eye_color.hue=0.4 time_zone=Europe/Berlin",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -121,7 +153,7 @@ func (a *app) jdocsSet() *cobra.Command {
 			return doc.print(cmd, showDocument)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "set a field or a document that no robot is known to read")
+	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads, and make documents")
 	return cmd
 }
 
@@ -142,7 +174,7 @@ func (a *app) jdocsHistory() *cobra.Command {
 					if d.Deleted {
 						text = "(deleted)"
 					}
-					t.Row(d.Version, clock(d.At), d.By, text)
+					t.Row(d.Version, ago(d.At), d.By, text)
 				}
 			})
 		},

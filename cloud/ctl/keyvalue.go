@@ -31,7 +31,7 @@ func parseKeyValue(arg string) (key string, value json.RawMessage, err error) {
 	return key, value, err
 }
 
-// parseSet reads several KEY=VALUE; a key given twice is an error, because nobody can tell which was meant.
+// parseSet reads several KEY=VALUE; a key given twice is an error, because it is unclear which was meant.
 func parseSet(args []string) (map[string]json.RawMessage, error) {
 	set := make(map[string]json.RawMessage, len(args))
 	for _, arg := range args {

@@ -79,7 +79,7 @@ func (a *app) login() *cobra.Command {
 			return cli.Print(cmd, shown, func(t *cli.Table) {
 				t.Text("signed in to " + s.Server + " as " + s.Email + role(shown.Role) + until(s.Expires))
 				if shown.MustChange {
-					t.Text("somebody else has seen this first password; change it with kennelctl password")
+					t.Text("another person chose this first password; change it with kennelctl password")
 				}
 			})
 		},

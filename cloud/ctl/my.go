@@ -19,7 +19,7 @@ type myRobot struct {
 	Since time.Time `json:"since"`
 }
 
-// transfer is a robot offered by somebody to somebody.
+// transfer is a robot that one person offers to another.
 type transfer struct {
 	ID      string    `json:"id"`
 	Thing   thing.ID  `json:"thing"`
@@ -50,7 +50,7 @@ func mine[T any](a *app, cmd *cobra.Command, method, path string, body any, tabl
 func showMine(t *cli.Table, r myRobot) {
 	t.Row("thing", r.Thing)
 	t.Row("name", r.Name)
-	t.Row("yours since", clock(r.Since))
+	t.Row("yours", since(r.Since))
 	t.Row("by", r.How)
 }
 
@@ -61,7 +61,7 @@ func (a *app) myRobots() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/my/robots", nil, func(t *cli.Table, all []myRobot) {
 				t.Row("THING", "NAME", "YOURS SINCE", "BY")
 				for _, r := range all {
-					t.Row(r.Thing, r.Name, clock(r.Since), r.How)
+					t.Row(r.Thing, r.Name, ago(r.Since), r.How)
 				}
 			})
 		},
@@ -73,7 +73,7 @@ func (a *app) myClaim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "claim CODE", Short: "Make the robot yours that shows this code", Args: cobra.ExactArgs(1),
 		Long: "A robot without an owner shows a code for ten minutes; after five wrong tries it needs another. Case, blanks and dashes do not matter.\n" +
-			"A robot that somebody else owns shows none: they release it or hand it on, or its user data are wiped.",
+			"A robot that another person owns shows none until that person releases it or hands it on, or its user data are cleared.",
 		Example: "  kennelctl my claim K7QM-3XW9\n  kennelctl my claim k7qm3xw9 -robot vic:00e20100",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]string{"code": args[0]}
@@ -132,7 +132,7 @@ func (a *app) myRename() *cobra.Command {
 }
 
 func (a *app) myRelease() *cobra.Command {
-	return a.myThing(&cobra.Command{Use: "release THING", Short: "Let go of a robot: it is nobody's then", Args: cobra.ExactArgs(1),
+	return a.myThing(&cobra.Command{Use: "release THING", Short: "Give up a robot, which then has no owner", Args: cobra.ExactArgs(1),
 		Long:    "Its apps and access tokens end. Whoever has the robot in hand can claim it.",
 		Example: "  kennelctl my release vic:00e20100"},
 		func(cmd *cobra.Command, path string, _ []string) error {
@@ -141,14 +141,14 @@ func (a *app) myRelease() *cobra.Command {
 }
 
 func (a *app) myTransfer() *cobra.Command {
-	return a.myThing(&cobra.Command{Use: "transfer THING TO", Short: "Offer a robot to somebody, who accepts", Args: cobra.ExactArgs(2),
+	return a.myThing(&cobra.Command{Use: "transfer THING TO", Short: "Offer a robot to another person", Args: cobra.ExactArgs(2),
 		Long:    "TO is an e-mail, or the id of an account. The robot stays yours until it is accepted; the offer is good for a week, and the next takes its place.",
 		Example: "  kennelctl my transfer vic:00e20100 bob@example.org"},
 		func(cmd *cobra.Command, path string, args []string) error {
 			return mine(a, cmd, http.MethodPost, path+"/transfer", map[string]string{"to": args[0]}, func(t *cli.Table, o transfer) {
 				t.Row("transfer", o.ID)
 				t.Row("thing", o.Thing)
-				t.Row("good until", clock(o.Expires))
+				t.Row("expires", ago(o.Expires))
 			})
 		})
 }
@@ -160,7 +160,7 @@ func (a *app) myTransfers() *cobra.Command {
 			return mine(a, cmd, http.MethodGet, "/v1/my/transfers", nil, func(t *cli.Table, all []transfer) {
 				t.Row("TRANSFER", "THING", "GOOD UNTIL", "OFFERED")
 				for _, o := range all {
-					t.Row(o.ID, o.Thing, clock(o.Expires), map[bool]string{true: "by you", false: "to you"}[o.Mine])
+					t.Row(o.ID, o.Thing, ago(o.Expires), map[bool]string{true: "by you", false: "to you"}[o.Mine])
 				}
 			})
 		},

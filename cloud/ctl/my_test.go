@@ -83,7 +83,7 @@ func TestMy(t *testing.T) {
 		{ann, "rename vic:00e20100 Rex", 0, "Rex"},
 		{ann, "robots", 0, "vic:00e20100  Rex"},
 		{bob, "release vic:00e20100", cli.ExitNotFound, "there is no robot vic:00e20100 among yours"},
-		{ann, "transfer vic:00e20100 bob@example.org", 0, "good until"},
+		{ann, "transfer vic:00e20100 bob@example.org", 0, "expires"},
 		{bob, "transfers", 0, "to you"},
 		{bob, "decline OFFER", 0, ""},
 		{ann, "transfers -o json", 0, "[]"},

@@ -60,7 +60,7 @@ func (a *app) operatorsList() *cobra.Command {
 					case o.MustChange:
 						note = "has a first password"
 					}
-					t.Row(o.Email, o.Role, o.Sessions, clock(o.LastSeen), clock(o.Created), note, o.ID)
+					t.Row(o.Email, o.Role, o.Sessions, ago(o.LastSeen), ago(o.Created), note, o.ID)
 				}
 			})
 		},
@@ -72,7 +72,7 @@ func showFirst(cmd *cobra.Command, f accountapi.FirstPassword) error {
 	return cli.Print(cmd, f, func(t *cli.Table) {
 		t.Row("id", f.ID)
 		t.Row("password", f.Password)
-		t.Text("it is shown this once, and good for choosing another one")
+		t.Text("shown only once; use it to set your own password")
 	})
 }
 
@@ -150,7 +150,7 @@ func (a *app) operatorsPassword() *cobra.Command {
 func (a *app) operatorsRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove OPERATOR", Short: "Remove an operator and what is held about the person", Args: cobra.ExactArgs(1),
-		Long:    "The audit log keeps what the operator did, under an id that names nobody any more.",
+		Long:    "The audit log keeps what the operator did, under an id that no longer has a name.",
 		Example: "  kennelctl operators remove grace@example.org",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := a.operator(cmd, args[0])
@@ -173,7 +173,7 @@ func (a *app) operatorsSessions() *cobra.Command {
 			return list(a, cmd, path+"/sessions", func(t *cli.Table, rows []accountapi.Session) {
 				t.Row("SESSION", "SINCE", "LAST SEEN", "UNTIL", "FROM")
 				for _, s := range rows {
-					t.Row(s.ID, clock(s.Created), clock(s.LastSeen), clock(s.Expires), s.Addr)
+					t.Row(s.ID, ago(s.Created), ago(s.LastSeen), ago(s.Expires), s.Addr)
 				}
 			})
 		},

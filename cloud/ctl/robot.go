@@ -84,7 +84,7 @@ func (c *client) look(ctx context.Context, id thing.ID) (look.Robot, error) {
 		if time.Now().After(deadline) {
 			last := "it has shown nothing yet"
 			if r.Received != nil {
-				last = "the last it showed is of " + clock(*r.Received)
+				last = "it last showed itself " + ago(*r.Received)
 			}
 			return r, errs.New(errs.Unavailable, "%s does not show itself: %s; is it online (kennelctl robots show %s), and is its software new enough?", id, last, id)
 		}

@@ -67,8 +67,8 @@ func (a *app) robotsList() *cobra.Command {
 			return cli.Print(cmd, things, func(t *cli.Table) {
 				t.Row("THING", "PRESENCE", "SINCE", "BATTERY", "RELEASE", "AGENT", "LOOP P99", "PROBLEMS")
 				for _, th := range things {
-					t.Row(th.ID, th.Presence, clock(th.Since), battery(th), field(th, func() string { return th.Status.OS }),
-						field(th, func() string { return th.Status.Agent }), lateness(th), field(th, func() string { return strings.Join(th.Status.Problems, "; ") }))
+					t.Row(th.ID, th.Presence, ago(th.Since), battery(th), field(th, func() string { return th.Status.OS }),
+						field(th, func() string { return th.Status.Agent }), lateness(th), field(th, func() string { return problems(th) }))
 				}
 			})
 		},
@@ -131,8 +131,8 @@ func (a *app) robotsShow() *cobra.Command {
 func showThing(t *cli.Table, th registry.Thing) {
 	t.Row("thing", th.ID)
 	t.Row("presence", strings.TrimSpace(string(th.Presence)+" "+since(th.Since)))
-	t.Row("last seen", clock(th.LastSeen))
-	t.Row("registered", clock(th.Created))
+	t.Row("last seen", ago(th.LastSeen))
+	t.Row("registered", ago(th.Created))
 	m := th.Status
 	if m == nil {
 		t.Row("status", "none yet; kennelctl doctor "+string(th.ID)+" says why")
@@ -194,8 +194,8 @@ func (a *app) robotsRegister() *cobra.Command {
 	var file, out string
 	cmd := &cobra.Command{
 		Use: "register [THING]", Short: "Make a robot known and print its claim secret, or all robots of a file", Args: cobra.MaximumNArgs(1),
-		Long: "The secret is shown this once. It goes into the robot, which trades it for a certificate at its first connection; after that it is worth nothing.\n" +
-			"A robot that has not used its secret may be registered again, for a new one.\n\n" +
+		Long: "The secret is shown only once. The robot exchanges it for a certificate when it first connects; after that the secret is worthless.\n" +
+			"A robot that has not used its secret can be registered again: the new secret replaces the old one, which no longer works.\n\n" +
 			"A file has a robot a line, thing[,secret-hash][,...], or a first line that names its columns thing and secret_hash; the hash is the SHA-256 of a\n" +
 			"secret that the robot has already. All are registered, or none.",
 		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json\n  kennelctl robots register -csv delivery.csv -out secrets.csv",
@@ -227,6 +227,7 @@ func (a *app) robotsRegister() *cobra.Command {
 			return cli.Print(cmd, answer, func(t *cli.Table) {
 				t.Row("thing", answer.Thing)
 				t.Row("secret", answer.Secret)
+				t.Text("This secret is shown only once. Earlier secrets of this robot no longer work.")
 			})
 		},
 	}
@@ -292,6 +293,18 @@ func battery(th registry.Thing) string {
 	return s
 }
 
+// problems returns what a robot says is wrong with it, after the kinds of problems that the cloud found and the robot does not name.
+func problems(th registry.Thing) string {
+	said := strings.Join(th.Status.Problems, "; ")
+	var out []string
+	for _, kind := range th.Kinds {
+		if kind != registry.KindOther && !strings.Contains(strings.ToLower(said), kind+":") {
+			out = append(out, kind)
+		}
+	}
+	return strings.Join(append(out, th.Status.Problems...), "; ")
+}
+
 func lateness(th registry.Thing) string {
 	if th.Status == nil || th.Status.Loop == nil {
 		return ""
@@ -312,12 +325,28 @@ func clock(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("2006-01-02 15:04:05")
+	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
+// now is the clock that ago and since compare with; tests set it.
+var now = time.Now
+
+// ago prints how far a time is from now, such as "3 min ago" or "in 2 h"; "" if it is none. JSON output has the exact time.
+func ago(t time.Time) string {
+	switch d := now().Sub(t); {
+	case t.IsZero():
+		return ""
+	case d < 0:
+		return "in " + registry.Ago(-d)
+	default:
+		return registry.Ago(d) + " ago"
+	}
+}
+
+// since prints for how long something has lasted, such as "for 3 min"; "" if t is none.
 func since(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return "since " + clock(t)
+	return "for " + registry.Ago(now().Sub(t))
 }

@@ -110,7 +110,10 @@ func oneboxSession(dir, ca string) (session, error) {
 	file := filepath.Join(dir, "run", "ready.json")
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return session{}, errs.New(errs.Unavailable, "%s does not exist; want the data folder of a running kenneld onebox", file)
+		if _, err := os.Stat(dir); err != nil {
+			return session{}, errs.New(errs.Invalid, "-onebox %s: no such folder; want the data folder of kenneld onebox", dir)
+		}
+		return session{}, errs.New(errs.Unavailable, "no one-machine cloud is running on %s; start it with kenneld onebox -data %s", dir, dir)
 	}
 	if err != nil {
 		return session{}, fmt.Errorf("-onebox: %w", err)

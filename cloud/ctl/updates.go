@@ -31,7 +31,7 @@ func (a *app) releasesList() *cobra.Command {
 			return list(a, cmd, "/v1/releases?"+url.Values{"species": {species}}.Encode(), func(t *cli.Table, rows []ota.Release) {
 				t.Row("SPECIES", "VERSION", "SINCE", "NOTES")
 				for _, r := range rows {
-					t.Row(r.Species, r.Version, clock(r.Created), r.Notes)
+					t.Row(r.Species, r.Version, ago(r.Created), r.Notes)
 				}
 			})
 		},
@@ -87,11 +87,11 @@ func (a *app) releasesWant() *cobra.Command {
 			}
 			return mine(a, cmd, http.MethodPut, path, map[string]string{"version": version}, func(t *cli.Table, d ota.Desired) {
 				t.Row("desired", d.Release)
-				t.Row("since", clock(d.Since))
+				t.Row("since", ago(d.Since))
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted any more")
+	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted")
 	return cmd
 }
 
@@ -108,11 +108,11 @@ func (a *app) releasesShow() *cobra.Command {
 			return got.print(cmd, func(t *cli.Table, s ota.State) {
 				t.Row("thing", s.Thing)
 				t.Row("desired", s.Desired.Release)
-				t.Row("since", clock(s.Desired.Since))
+				t.Row("since", ago(s.Desired.Since))
 				t.Text("")
 				t.Row("RECEIVED", "PHASE", "RELEASE", "RUNNING", "CODE", "REASON")
 				for _, r := range s.History {
-					t.Row(clock(r.Received), r.Phase, r.Release, r.Running, r.Code, r.Reason)
+					t.Row(ago(r.Received), r.Phase, r.Release, r.Running, r.Code, r.Reason)
 				}
 			})
 		},

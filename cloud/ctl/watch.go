@@ -174,7 +174,7 @@ func (w *watcher) take(r look.Robot) (out []watchLine) {
 		unix := at.UnixMilli()
 		return &at, &unix
 	}
-	// Events first: they say why values are no more.
+	// Events first: they say why values are missing.
 	gone := map[string]bool{}
 	for _, d := range r.Devices {
 		if d.Gone == nil || gone[d.Gone.Full] || !slices.ContainsFunc(w.names, func(name string) bool { return len(slotsNamed(d, name)) > 0 }) {

@@ -69,7 +69,7 @@ func webhookPath(id string, more ...string) string {
 	return strings.Join(append([]string{webhooksPath, url.PathEscape(id)}, more...), "/")
 }
 
-// state says in a word how a webhook stands.
+// webhookState says in a word how a webhook is doing.
 func webhookState(h webhook.Hook) string {
 	switch {
 	case h.Disabled != nil:
@@ -89,18 +89,18 @@ func (a *app) webhooksList() *cobra.Command {
 			return list(a, cmd, webhooksPath, func(t *cli.Table, rows []webhook.Hook) {
 				t.Row("WEBHOOK", "STATE", "URL", "KINDS", "FILTER", "WAIT", "DEAD", "LAST OK", "NOTE")
 				for _, h := range rows {
-					t.Row(h.ID, webhookState(h), h.URL, joinKinds(h.Kinds), h.Filter, h.Open, h.Dead, clockOf(h.LastOK), h.Note)
+					t.Row(h.ID, webhookState(h), h.URL, joinKinds(h.Kinds), h.Filter, h.Open, h.Dead, agoOf(h.LastOK), h.Note)
 				}
 			})
 		},
 	}
 }
 
-func clockOf(t *time.Time) string {
+func agoOf(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return clock(*t)
+	return ago(*t)
 }
 
 func joinKinds(kinds []webhook.Kind) string {
@@ -117,7 +117,7 @@ func showWebhook(t *cli.Table, h webhook.Hook) {
 	t.Row("kinds", joinKinds(h.Kinds))
 	t.Row("filter", h.Filter)
 	t.Row("note", h.Note)
-	t.Row("made", clock(h.Created)+" by "+h.By)
+	t.Row("made", ago(h.Created)+" by "+h.By)
 	t.Row("state", webhookState(h))
 	if h.Disabled != nil {
 		why := h.DisabledWhy
@@ -130,9 +130,9 @@ func showWebhook(t *cli.Table, h webhook.Hook) {
 		t.Row("failing", fmt.Sprintf("%s, %d times in a row", since(*h.FailingSince), h.Failures))
 	}
 	if h.RetryAt != nil {
-		t.Row("tried again", clock(*h.RetryAt))
+		t.Row("tried again", ago(*h.RetryAt))
 	}
-	t.Row("last ok", clockOf(h.LastOK))
+	t.Row("last ok", agoOf(h.LastOK))
 	t.Row("last error", h.LastError)
 	t.Row("waiting", h.Open)
 	t.Row("dead", h.Dead)
@@ -173,7 +173,7 @@ func (f *webhookFlags) list() []webhook.Kind {
 func showWebhookSecret(t *cli.Table, id, secret string) {
 	t.Row("webhook", id)
 	t.Row("secret", secret)
-	t.Text("it is shown this once; the receiver checks signatures with it")
+	t.Text("shown only once; the receiver checks signatures with it")
 }
 
 func (a *app) webhooksAdd() *cobra.Command {
@@ -303,9 +303,9 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 				for _, d := range rows {
 					next := ""
 					if d.State == webhook.Open {
-						next = clock(d.Next)
+						next = ago(d.Next)
 					}
-					t.Row(d.ID, d.Kind, d.Thing, clock(d.Created), d.State, d.Attempts, clockOf(d.Last), d.Status, latency(d), next, d.Error)
+					t.Row(d.ID, d.Kind, d.Thing, ago(d.Created), d.State, d.Attempts, agoOf(d.Last), d.Status, latency(d), next, d.Error)
 				}
 			})
 		},

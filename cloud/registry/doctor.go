@@ -354,10 +354,10 @@ func (f *facts) presence() (Check, bool) {
 		c.Level, c.Text = Unknown, "never seen"
 		return c, true
 	case !f.present():
-		c.Level, c.Text, c.Since = Warn, "absent for "+ago(f.now.Sub(f.thing.Since)), f.thing.Since
+		c.Level, c.Text, c.Since = Warn, "absent for "+Ago(f.now.Sub(f.thing.Since)), f.thing.Since
 		c.Do = "Is it on, charged, and on its network? It connects again by itself"
 	default:
-		c.Text, c.Since = "present for "+ago(f.now.Sub(f.thing.Since)), f.thing.Since
+		c.Text, c.Since = "present for "+Ago(f.now.Sub(f.thing.Since)), f.thing.Since
 	}
 	if m := f.status(); m != nil {
 		c.Version = m.Agent
@@ -662,8 +662,8 @@ func (c Check) refused(o *Outcome, what string) Check {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
 
-// ago prints a duration as people say it.
-func ago(d time.Duration) string {
+// Ago prints a duration as people say it.
+func Ago(d time.Duration) string {
 	d = max(d, 0)
 	switch {
 	case d < time.Minute:

@@ -44,7 +44,7 @@ func ParseSort(s string) (c Column, desc bool, err error) {
 		return ByID, false, nil
 	}
 	if !slices.Contains(Columns, c) {
-		return "", false, errs.New(errs.Invalid, "sort %.20q: want one of %v, with a - before it for the other way round", s, Columns)
+		return "", false, errs.New(errs.Invalid, "sort %.20q: want one of %s, with a - before it for the other way round", s, errs.List(Columns))
 	}
 	return c, desc, nil
 }

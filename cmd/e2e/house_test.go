@@ -276,16 +276,13 @@ func (h *house) ctl(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// ctlJSON runs kennelctl with -o json into v.
+// ctlJSON runs kennelctl with -o json into v. A doctor that finds something wrong prints its report and fails.
 func (h *house) ctlJSON(v any, args ...string) error {
 	out, err := h.ctl(append(args, "-o", "json")...)
-	if err != nil {
-		return err
+	if bad := json.Unmarshal(out, v); err == nil && bad != nil {
+		return fmt.Errorf("kennelctl %v: %w in %s", args, bad, out)
 	}
-	if err := json.Unmarshal(out, v); err != nil {
-		return fmt.Errorf("kennelctl %v: %w in %s", args, err, out)
-	}
-	return nil
+	return err
 }
 
 type robotRow struct {

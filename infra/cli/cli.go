@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 )
 
@@ -36,7 +37,7 @@ const impatience = 3 * time.Second
 func Main(root *cobra.Command, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Terminals, make and supervisors often say it twice at once; only somebody who waited and asks again wants the quick way.
+	// Terminals, make and supervisors often send the signal twice at once; a person who waited and repeats it wants the quick way.
 	context.AfterFunc(ctx, func() { time.AfterFunc(impatience, stop) })
 	return Run(ctx, root, args, getenv, stdout, stderr)
 }
@@ -53,6 +54,9 @@ func Run(ctx context.Context, root *cobra.Command, args []string, getenv func(st
 		return ExitOK
 	}
 	if !started {
+		if cmd.Name() == "help" {
+			cmd = root
+		}
 		err = errs.New(errs.Invalid, "%w; see %s -help", err, cmd.CommandPath())
 	}
 	code := ExitCode(err)
@@ -136,13 +140,23 @@ func prepare(root *cobra.Command, started *bool) {
 	if find(root, "version") == nil {
 		root.AddCommand(versionCommand())
 	}
+	root.Version = version.String()
+	root.SetFlagErrorFunc(badFlag)
+	root.SetHelpFunc(oneDash(root.HelpFunc()))
+	root.InitDefaultHelpCmd()
+	if h := find(root, "help"); h != nil {
+		h.Run, h.RunE = nil, help
+		h.Long = "Show what a command does, its arguments and its flags."
+	}
 	walk(root, func(c *cobra.Command) {
 		switch {
+		case c.Name() == "help": // its error is about the command line
 		case c.RunE != nil:
 			run := c.RunE
 			c.RunE = func(cmd *cobra.Command, args []string) error { *started = true; return run(cmd, args) }
+			c.Args = checked(c.Args)
 		case c.Run == nil:
-			// A group such as `robots`: cobra would print help and succeed, whatever follows it.
+			// A group such as `robots`: cobra prints help and succeeds, whatever follows it.
 			c.Args = cobra.ArbitraryArgs
 			c.RunE = group
 		}
@@ -150,28 +164,23 @@ func prepare(root *cobra.Command, started *bool) {
 }
 
 func group(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		if !cmd.HasParent() {
-			return cmd.Help()
-		}
-		return fmt.Errorf("%s: which command; want %s", cmd.Name(), names(cmd))
+	switch {
+	case len(args) > 0:
+		return unknownCommand(cmd, args[0])
+	case !cmd.HasParent():
+		return cmd.Help()
 	}
-	want := names(cmd)
-	cmd.SuggestionsMinimumDistance = 2
-	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-		want = strings.Join(s, " or ")
-	}
-	return fmt.Errorf("unknown command %.40q; want %s", args[0], want)
+	return fmt.Errorf("missing command; want %s and one of %s", cmd.CommandPath(), strings.Join(names(cmd), ", "))
 }
 
-func names(cmd *cobra.Command) string {
+func names(cmd *cobra.Command) []string {
 	var out []string
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() && c.Name() != "help" {
 			out = append(out, c.Name())
 		}
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 func find(cmd *cobra.Command, name string) *cobra.Command {

@@ -28,8 +28,16 @@ func tree(fail error) *cobra.Command {
 			}{"vic:1", Getenv(cmd.Context())("HOME") + cmd.Flag("onebox").Value.String()}
 			return Print(cmd, one, func(t *Table) { t.Row("THING", "HOME"); t.Row(one.Thing, one.Home) })
 		}}
-	list.Flags().Int("limit", 10, "how many")
-	robots.AddCommand(list)
+	list.Flags().Int("limit", 10, "show at most `N`")
+	show := &cobra.Command{Use: "show THING [PART] [-old]", Short: "Show", Example: "  prog robots show vic:1 -reason x",
+		Args: cobra.RangeArgs(1, 2), RunE: group}
+	show.Flags().String("reason", "", "`TEXT` that says why")
+	show.Flags().Duration("ttl", 0, "how long")
+	show.Flags().Bool("old", false, "old ones")
+	show.Flags().Bool("new", false, "new ones")
+	_ = show.MarkFlagRequired("reason")
+	show.MarkFlagsMutuallyExclusive("old", "new")
+	robots.AddCommand(list, show)
 	root.AddCommand(robots)
 	return root
 }
@@ -56,12 +64,24 @@ func TestRun(t *testing.T) {
 		{name: "one dash at the end", args: "robots list -limit 3 -onebox=/d", out: table},
 		{name: "json", args: "robots list -onebox /d -o json", out: "{\n  \"thing\": \"vic:1\",\n  \"home\": \"<HOME>/d\"\n}\n"},
 		{name: "json, long", args: "-output=json -onebox /d robots list", out: "{\n  \"thing\": \"vic:1\",\n  \"home\": \"<HOME>/d\"\n}\n"},
-		{name: "unknown flag", args: "robots list -bogus", code: 2, err: "prog: unknown"},
-		{name: "unknown command", args: "robos", code: 2, err: `prog: unknown command "robos"; want robots; see prog -help`},
-		{name: "unknown subcommand", args: "robots lost", code: 2, err: `unknown command "lost"; want list`},
-		{name: "group alone", args: "robots", code: 2, err: "robots: which command; want list"},
-		{name: "extra argument", args: "robots list x", code: 2, err: "unknown command"},
-		{name: "bad output", args: "robots list -o xml", code: 2, err: "want table or json"},
+		{name: "unknown flag", args: "robots list -limt=3", code: 2, err: "prog: unknown flag -limt; the nearest is -limit; see prog robots list -help\n"},
+		{name: "unknown flag, two dashes", args: "robots list --limt", code: 2, err: "prog: unknown flag -limt; the nearest is -limit"},
+		{name: "unknown command", args: "robos", code: 2, err: `prog: unknown command "robos"; the nearest is robots; see prog -help`},
+		{name: "unknown subcommand", args: "robots lost", code: 2, err: `unknown command "lost"; the nearest is list`},
+		{name: "group alone", args: "robots", code: 2, err: "missing command; want prog robots and one of list, show"},
+		{name: "extra argument", args: "robots list x", code: 2, err: `unexpected argument "x"; want prog robots list; see`},
+		{name: "argument missing", args: "robots show", code: 2, err: "missing THING; want prog robots show THING [PART]; see"},
+		{name: "too many arguments", args: "robots show a b c", code: 2, err: `unexpected argument "c"; want prog robots show THING [PART]; see`},
+		{name: "flag missing", args: "robots show a", code: 2, err: "missing -reason TEXT; see"},
+		{name: "flags that exclude each other", args: "robots show a -reason x -old -new", code: 2, err: "got -new and -old; want only one of them"},
+		{name: "flag without value", args: "robots list -limit", code: 2, err: "flag -limit has no value; want -limit N; see"},
+		{name: "not a number", args: "robots list -limit x", code: 2, err: `-limit "x"; want a whole number; see`},
+		{name: "not a duration", args: "robots show -ttl 5", code: 2, err: `-ttl "5"; want a duration such as 90s or 1h30m; see`},
+		{name: "bad output", args: "robots list -o xml", code: 2, err: `-output "xml"; want table or json`},
+		{name: "help of nothing", args: "help robts", code: 2, err: `unknown command "robts"; the nearest is robots; see prog -help`},
+		{name: "help of nothing below", args: "help robots lst", code: 2, err: `unknown command "lst"; the nearest is list`},
+		{name: "help of a command", args: "help robots list", out: "List\n\nUsage:\n"},
+		{name: "version flag", args: "--version", out: "prog version dev"},
 		{name: "usage as json", args: "robots list -limit x -o json", code: 2, err: `"kind":"invalid"`},
 		{name: "plain failure", args: "robots list", fail: errors.New("broke\x1b[2J"), code: 1, err: "prog: broke\ufffd[2J\n"},
 		{name: "not found", args: "robots list -o json", fail: errs.Coded(errs.NotFound, "no_thing", "thing vic:9 is unknown"), code: 3,
@@ -84,6 +104,34 @@ func TestRun(t *testing.T) {
 				t.Errorf("stderr %q, want %q in it", errOut, tt.err)
 			}
 		})
+	}
+}
+
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	table := NewTable(&b)
+	table.Row("model", "vector")
+	table.Section("Loop")
+	table.Row("missed periods", 3, "of many")
+	table.Row("late", "140 µs", "")
+	table.Row("load", "90 %", "high")
+	table.Text("a line of its own\x07")
+	if err := table.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := "model           vector\n\nLoop\nmissed periods  3       of many\n" +
+		"late            140 µs  -\nload            90 %    high\na line of its own\ufffd\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestHelpWritesOneDash: help writes flags as the examples and the errors do.
+func TestHelpWritesOneDash(t *testing.T) {
+	for _, args := range [][]string{{"-help"}, {"robots", "list", "-help"}, {"help", "robots", "list"}} {
+		if code, out, _ := run(t, tree(nil), args...); code != 0 || strings.Contains(out, "--") || !strings.Contains(out, " -onebox folder") {
+			t.Errorf("%v: exit %d, %s; want flags with one dash", args, code, out)
+		}
 	}
 }
 

@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -88,50 +89,52 @@ func PrintLine(cmd *cobra.Command, v any, line func() string) error {
 	return err
 }
 
-// Table draws aligned columns for people.
+// Table draws columns for people, aligned from its first line to its last.
 type Table struct {
-	w   *tabwriter.Writer
-	err error
+	w    io.Writer
+	rows [][]string
 }
 
 // NewTable returns a table that writes to w at Flush.
-func NewTable(w io.Writer) *Table { return &Table{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)} }
+func NewTable(w io.Writer) *Table { return &Table{w: w} }
 
 // Row adds one line; each cell prints as %v, cleaned of control characters, and an empty one as "-".
 func (t *Table) Row(cells ...any) {
+	row := make([]string, len(cells))
 	for i, c := range cells {
-		s := Clean(fmt.Sprint(c))
-		if s == "" {
-			s = "-"
-		}
-		if i > 0 {
-			s = "\t" + s
-		}
-		t.write(s)
+		row[i] = cmp.Or(Clean(fmt.Sprint(c)), "-")
 	}
-	t.write("\n")
+	t.rows = append(t.rows, row)
 }
 
 // Section adds an empty line and a heading.
-func (t *Table) Section(title string) { t.flush(); t.write("\n" + Clean(title) + "\n") }
+func (t *Table) Section(title string) { t.Text(""); t.Text(title) }
 
 // Text adds a line outside the columns.
-func (t *Table) Text(s string) { t.flush(); t.write(Clean(s) + "\n"); t.flush() }
+func (t *Table) Text(s string) { t.rows = append(t.rows, []string{Clean(s)}) }
 
-func (t *Table) write(s string) {
-	if t.err == nil {
-		_, t.err = io.WriteString(t.w, s)
+// Flush writes what is drawn. The last cell of a line does not widen its column.
+func (t *Table) Flush() error {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row[:len(row)-1] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
-}
-
-func (t *Table) flush() {
-	if t.err == nil {
-		t.err = t.w.Flush()
+	var b strings.Builder
+	for _, row := range t.rows {
+		last := len(row) - 1
+		for i, cell := range row[:last] {
+			b.WriteString(cell + strings.Repeat(" ", widths[i]+2-utf8.RuneCountInString(cell)))
+		}
+		b.WriteString(row[last] + "\n")
 	}
+	_, err := io.WriteString(t.w, b.String())
+	return err
 }
-
-// Flush writes what is drawn and returns the first error met.
-func (t *Table) Flush() error { t.flush(); return t.err }
 
 // Clean replaces control characters, which a robot may have put into its words to confuse a terminal, by visible marks.
 func Clean(s string) string {

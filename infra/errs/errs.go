@@ -6,6 +6,7 @@ package errs
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -117,6 +118,18 @@ func Public(err error) string {
 		return e.Msg
 	}
 	return "internal error"
+}
+
+// List returns words with commas between, for a message that says what was expected.
+func List[T ~string](words []T) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(w))
+	}
+	return b.String()
 }
 
 // unwrapOnly keeps a %w cause for errors.Is without printing it twice.

@@ -30,4 +30,8 @@ func TestKinds(t *testing.T) {
 			t.Errorf("ParseKind(%v) = %v", k, got)
 		}
 	}
+	type role string
+	if got := List([]role{"admin", "viewer"}); got != "admin, viewer" {
+		t.Errorf("List = %q", got)
+	}
 }

@@ -1,8 +1,15 @@
 // Package nearest finds the name that a misspelled one may have meant.
 package nearest
 
-// Name returns the name in known with the smallest edit distance to s, "" if known is empty.
+import "strings"
+
+// Name returns the first name in known that contains s, else the name with the smallest edit distance to s; "" if known is empty.
 func Name(s string, known []string) string {
+	for _, k := range known {
+		if strings.Contains(k, s) {
+			return k
+		}
+	}
 	best, at := 0, ""
 	for i, k := range known {
 		if d := distance(s, k); i == 0 || d < best {

@@ -7,6 +7,7 @@ func TestName(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"same", "revcount", "revcount"},
 		{"letter missing", "wachdog", "watchdog"},
+		{"part of a name", "count", "revcount"},
 		{"letter too many", "rotkpp", "rotkp"},
 		{"other letter", "rotkb", "rotkp"}, // the first of several
 		{"nothing alike", "zzzzz", "rotkp"},

@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 	}
 	for word, role := range c.Roles {
 		if !slices.Contains(account.Roles[1:], account.Role(role)) {
-			return errs.New(errs.Invalid, "oidc: roles.%s: role %.40q: want one of %v", word, role, account.Roles[1:])
+			return errs.New(errs.Invalid, "oidc: roles.%s: role %.40q: want one of %s", word, role, errs.List(account.Roles[1:]))
 		}
 	}
 	return nil

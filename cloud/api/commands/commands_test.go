@@ -100,7 +100,7 @@ func TestCatalogue(t *testing.T) {
 		{RobotDo, `{"line":"` + strings.Repeat("x", 401) + `"}`, "1 to 400"}, {RobotDo, `{"line":"a = 1\nb = 2"}`, "one line"}, {RobotDo, `{"line":"a","seconds":11}`, "0.1 to 10"},
 		{RobotDo, `{"line":"a; b = 1","wait":true}`, ""}, {RobotDo, `{"line":"a","seconds":"x"}`, "robot_do: seconds: got a string"},
 		{RobotDo, `{"line":"a","seconds":-1}`, "0.1 to 10"}, {RobotDo, `{"line":7}`, "robot_do: line: got a number"}, {RobotDo, `{"lime":"a"}`,
-			`robot_do: unknown field "lime"`}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
+			`robot_do: unknown field "lime"; want line, seconds and wait`}, {RobotDo, `{"line":"a","speed":1}`, "speed"},
 		{RobotPoke, `{"verb":"touch","args":{"for":2}}`, ""}, {RobotPoke, `{"verb":"turn","side":"back"}`, ""},
 		{RobotPoke, `{"verb":"kick"}`, "want one of touch"},
 		{RobotPoke, ``, "EOF"}, {RobotPoke, `{"verb":"touch","for":2}`, "for"},

@@ -41,7 +41,7 @@ func (d Do) For() time.Duration {
 func ParseDo(args json.RawMessage) (Do, error) {
 	var d Do
 	if err := strict(args, &d); err != nil {
-		return Do{}, fmt.Errorf("%s: %w", RobotDo, err)
+		return Do{}, fmt.Errorf("%s: %w; want line, seconds and wait", RobotDo, err)
 	}
 	d.Line = strings.TrimSpace(d.Line)
 	switch {

@@ -128,7 +128,7 @@ func Parse(b []byte) (Poke, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
-		return Poke{}, fmt.Errorf("poke: %w", err)
+		return Poke{}, fmt.Errorf("poke: %s; want verb, side and args", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return p.Complete()
 }

@@ -167,7 +167,7 @@ func TestTreeOfAFile(t *testing.T) {
 		{[]string{"-f", good, "vector"}, cli.ExitUsage, "give one of them"},
 		{[]string{"cozmo"}, cli.ExitUsage, "want one of vector, amigobot, pleo, aibo, ers-110"},
 		{nil, cli.ExitUsage, "which body"},
-		{[]string{"vector", "pleo"}, cli.ExitUsage, "at most 1"},
+		{[]string{"vector", "pleo"}, cli.ExitUsage, `unexpected argument "pleo"`},
 		{[]string{"vector", "-dump", "-flat"}, cli.ExitUsage, "forms of their own"},
 		{[]string{"vector", "-flat", "-o", "json"}, cli.ExitUsage, "forms of their own"},
 	} {

@@ -159,7 +159,7 @@ func TestReplay(t *testing.T) {
 		{[]string{write("text.krt", []byte("hello"))}, cli.ExitUsage, "bad recording"},
 		{[]string{filepath.Join(dir, "none.krt")}, cli.ExitNotFound, "none.krt"},
 		{[]string{write("unknown.krt", unknown)}, cli.ExitUsage, `species "cat"`},
-		{nil, cli.ExitUsage, "1"},
+		{nil, cli.ExitUsage, "missing FILE"},
 	} {
 		if code, out, errOut := run(t, append([]string{"replay"}, tc.args...)...); code != tc.code || !strings.Contains(errOut, tc.want) || out != "" {
 			t.Errorf("%v: %d %s%s; want %d, %q", tc.args, code, out, errOut, tc.code, tc.want)

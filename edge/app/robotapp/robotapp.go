@@ -73,9 +73,8 @@ func command(more ...Named) *cobra.Command {
 	var level string
 	var onlyHalt bool
 	cmd := &cobra.Command{
-		Use:     "robotd",
-		Version: version.String(),
-		Short:   "The robot's real-time core: one step per frame of its body, and nothing else",
+		Use:   "robotd",
+		Short: "The robot's real-time core: one step per frame of its body, and nothing else",
 		Long: `The robot's real-time core: reads and writes the body once per frame, on a locked thread, with real-time priority where that is permitted.
 Other programs of the robot reach it through the socket ` + corelink.SocketPath + ` below the robot's root.
 SIGTERM or SIGINT stop all motion and end it with code 0.`,

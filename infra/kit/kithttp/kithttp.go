@@ -3,6 +3,7 @@ package kithttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/go-kit/kit/endpoint"
 	gokithttp "github.com/go-kit/kit/transport/http"
@@ -119,7 +121,11 @@ func StrictJSON(b []byte, v any) error {
 		if errors.Is(err, io.EOF) {
 			return errors.New("empty; want a JSON object")
 		}
-		return err
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			return fmt.Errorf("%s: got %s", cmp.Or(kind.Field, "the value"), kind.Value)
+		}
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("data after the JSON value at byte %d", dec.InputOffset())

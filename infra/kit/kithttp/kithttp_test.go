@@ -48,7 +48,9 @@ func TestHandler(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"n":1}`:                          `{"got":1}`,
 		`{"n":1}{"n":2}`:                   "after the JSON value",
-		`{"m":1}`:                          "unknown field",
+		`{"m":1}`:                          `"error":"body: unknown field \"m\""`,
+		`{"n":"x"}`:                        `"error":"body: n: got string"`,
+		`[]`:                               `"error":"body: the value: got array"`,
 		``:                                 "empty",
 		`{`:                                "body:",
 		`{"n":"` + strings.Repeat("x", 40): "larger than 32",
