@@ -299,7 +299,9 @@ func TestTwoKeysAtOnce(t *testing.T) {
 
 // A thousand tries of a secret: few are looked at, those and the pacing are recorded, the secret never.
 func TestBruteForceIsRecorded(t *testing.T) {
-	w := newWorld(t, func(c *certs.Config) { c.ByAddr, c.ByThing = limit.NewByAddr(time.Minute, 10), limit.New(time.Minute, 20) })
+	w := newWorld(t, func(c *certs.Config) {
+		c.ByAddr, c.ByThing = limit.NewByAddr(time.Minute, 10), limit.New(time.Minute, 20)
+	})
 	secret := w.register(t, vic)
 	csr := request(t, newKey(t), vic)
 	for i := range 1000 {
