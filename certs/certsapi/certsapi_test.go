@@ -64,7 +64,7 @@ func newAPI(t testing.TB, store certs.Store) *api {
 		t.Fatal(err)
 	}
 	a := &api{ca: authority}
-	svc, err := certs.New(certs.Config{Store: store, Issuer: authority, Recorder: certs.LogSteps(&a.steps, slog.New(slog.DiscardHandler)),
+	svc, err := certs.New(certs.Config{Store: store, Issuer: authority, Recorder: &a.steps,
 		ByAddr: limit.NewByAddr(time.Minute, 50), ByThing: limit.New(time.Minute, 50)})
 	if err != nil {
 		t.Fatal(err)

@@ -55,19 +55,6 @@ func (r *Revocations) Listen(ctx context.Context, wake func()) error {
 	return pg.Listen(ctx, r.pool, r.log, revokedChannel, func(string) { wake() })
 }
 
-// RevokeKey revokes every certificate of a key that is not in the inventory, such as a factory's; x.Serial may stay empty. Doing it twice
-// changes nothing.
-func (r *Revocations) RevokeKey(ctx context.Context, x certs.Revocation) error {
-	_, err := r.pool.Exec(ctx, `
-		INSERT INTO certs_revocation (serial, key, thing, not_after, revoked_at, reason)
-		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM certs_revocation WHERE thing = $3 AND key = $2 AND serial = $1 AND not_after >= $4)`,
-		x.Serial, x.Key[:], string(x.Thing), x.NotAfter, x.At, x.Reason)
-	if err != nil {
-		return fmt.Errorf("revoke key %s: %w", x.Key, pg.Err(err))
-	}
-	return nil
-}
-
 // Blocked returns the things that a broker should refuse by name: something of theirs is revoked, and nothing in the inventory is in force.
 // A thing that was revoked and has enrolled again with another key is not among them; its old certificate is refused for itself.
 func (r *Revocations) Blocked(ctx context.Context) (map[thing.ID]string, error) {

@@ -71,16 +71,6 @@ func TestRevocationFeed(t *testing.T) {
 		t.Errorf("after their end: %v, %v", rest, err)
 	}
 
-	factory := certs.Revocation{Key: certs.Key{7}, Thing: "vic:factory", NotAfter: time.Now().Add(time.Hour), At: time.Now(), Reason: "leaked batch"}
-	for range 2 {
-		if err := feed.RevokeKey(t.Context(), factory); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if rest := all(list[1].Seq); len(rest) != 1 || rest[0].Key != factory.Key || rest[0].Serial != "" {
-		t.Errorf("a key of a factory: %v", rest)
-	}
-
 	blocked := func() map[thing.ID]string {
 		t.Helper()
 		m, err := feed.Blocked(t.Context())
@@ -89,11 +79,11 @@ func TestRevocationFeed(t *testing.T) {
 		}
 		return m
 	}
-	if m := blocked(); len(m) != 2 || m["vic:1"] != "stolen" || m["vic:factory"] != "leaked batch" {
+	if m := blocked(); len(m) != 1 || m["vic:1"] != "stolen" {
 		t.Errorf("blocked: %v", m)
 	}
 	issued(t, pool, "vic:1", time.Hour) // it enrolled again
-	if m := blocked(); len(m) != 1 {
+	if m := blocked(); len(m) != 0 {
 		t.Errorf("blocked although it has a new certificate: %v", m)
 	}
 

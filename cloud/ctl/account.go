@@ -268,12 +268,8 @@ func (a *app) accountShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the record of your account", Args: cobra.NoArgs, Example: "  kennelctl account show -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var r map[string]any
-			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/account", nil, &r); err != nil {
+			if err := a.do(cmd, http.MethodGet, "/v1/account", nil, &r); err != nil {
 				return err
 			}
 			return showRecord(cmd, r)
@@ -298,12 +294,8 @@ func (a *app) accountSet() *cobra.Command {
 					}
 				}
 			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var r map[string]any
-			if _, err := c.do(cmd.Context(), http.MethodPatch, "/v1/account", set, &r); err != nil {
+			if err := a.do(cmd, http.MethodPatch, "/v1/account", set, &r); err != nil {
 				return err
 			}
 			return showRecord(cmd, r)
@@ -326,12 +318,8 @@ func (a *app) accountSessions() *cobra.Command {
 	return &cobra.Command{
 		Use: "sessions", Short: "List where you are signed in", Args: cobra.NoArgs, Example: "  kennelctl account sessions",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			list := []accountSession{}
-			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/account/sessions", nil, &list); err != nil {
+			if err := a.do(cmd, http.MethodGet, "/v1/account/sessions", nil, &list); err != nil {
 				return err
 			}
 			return cli.Print(cmd, list, func(t *cli.Table) {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 )
@@ -43,6 +45,16 @@ func (a *app) client(ctx context.Context) (*client, error) {
 		return nil, errs.New(errs.Unauthenticated, "not signed in to %s; use kennelctl login -server %s", s.Server, s.Server)
 	}
 	return newClient(s)
+}
+
+// do is client.do with the client of a command.
+func (a *app) do(cmd *cobra.Command, method, path string, in, out any) error {
+	c, err := a.client(cmd.Context())
+	if err != nil {
+		return err
+	}
+	_, err = c.do(cmd.Context(), method, path, in, out)
+	return err
 }
 
 func newClient(s session) (*client, error) {

@@ -23,12 +23,8 @@ func (a *app) doctor() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var r registry.Report
-			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/things/"+string(id)+"/doctor", nil, &r); err != nil {
+			if err := a.do(cmd, http.MethodGet, "/v1/things/"+string(id)+"/doctor", nil, &r); err != nil {
 				return err
 			}
 			if err := cli.Print(cmd, r, func(t *cli.Table) { showReport(t, r) }); err != nil {

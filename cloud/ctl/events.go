@@ -78,12 +78,8 @@ func (a *app) eventsList() *cobra.Command {
 				q.Set("since", from.UTC().Format(time.RFC3339Nano))
 			}
 			q.Set("limit", strconv.Itoa(limit))
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var list answer[[]record]
-			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/events?"+q.Encode(), nil, &list.raw); err != nil {
+			if err := a.do(cmd, http.MethodGet, "/v1/events?"+q.Encode(), nil, &list.raw); err != nil {
 				return err
 			}
 			return list.print(cmd, func(t *cli.Table, records []record) {

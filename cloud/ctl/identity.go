@@ -19,11 +19,7 @@ import (
 
 // order makes a command that sends one JSON body somewhere below /v1 and prints a line.
 func (a *app) order(cmd *cobra.Command, method, path string, in, out any, line func() string) error {
-	c, err := a.client(cmd.Context())
-	if err != nil {
-		return err
-	}
-	if _, err := c.do(cmd.Context(), method, path, in, out); err != nil {
+	if err := a.do(cmd, method, path, in, out); err != nil {
 		return err
 	}
 	if out == nil {
@@ -34,12 +30,8 @@ func (a *app) order(cmd *cobra.Command, method, path string, in, out any, line f
 
 // list makes one GET and prints it as a table.
 func list[T any](a *app, cmd *cobra.Command, path string, table func(*cli.Table, []T)) error {
-	c, err := a.client(cmd.Context())
-	if err != nil {
-		return err
-	}
 	rows := []T{}
-	if _, err := c.do(cmd.Context(), http.MethodGet, path, nil, &rows); err != nil {
+	if err := a.do(cmd, http.MethodGet, path, nil, &rows); err != nil {
 		return err
 	}
 	return cli.Print(cmd, rows, func(t *cli.Table) { table(t, rows) })
@@ -125,12 +117,8 @@ func (a *app) robotsRelease() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		c, err := a.client(cmd.Context())
-		if err != nil {
-			return err
-		}
 		var answer certsapi.Registration
-		if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/things/"+string(id)+"/release", map[string]string{"reason": *reason}, &answer); err != nil {
+		if err := a.do(cmd, http.MethodPost, "/v1/things/"+string(id)+"/release", map[string]string{"reason": *reason}, &answer); err != nil {
 			return err
 		}
 		return cli.Print(cmd, answer, func(t *cli.Table) {

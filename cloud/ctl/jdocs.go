@@ -193,11 +193,7 @@ func fetch[T any](a *app, cmd *cobra.Command, id, path string) (answer[T], error
 	if err != nil {
 		return out, err
 	}
-	c, err := a.client(cmd.Context())
-	if err != nil {
-		return out, err
-	}
-	_, err = c.do(cmd.Context(), http.MethodGet, "/v1/things/"+string(th)+path, nil, &out.raw)
+	err = a.do(cmd, http.MethodGet, "/v1/things/"+string(th)+path, nil, &out.raw)
 	return out, err
 }
 

@@ -27,12 +27,8 @@ func (a *app) operators() *cobra.Command {
 // operator returns the path of the operator that a person names by e-mail or id.
 func (a *app) operator(cmd *cobra.Command, name string) (path string, err error) {
 	if strings.Contains(name, "@") {
-		c, err := a.client(cmd.Context())
-		if err != nil {
-			return "", err
-		}
 		var all []accountapi.Operator
-		if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/operators", nil, &all); err != nil {
+		if err := a.do(cmd, http.MethodGet, "/v1/operators", nil, &all); err != nil {
 			return "", err
 		}
 		email := strings.ToLower(strings.TrimSpace(name))
@@ -134,12 +130,8 @@ func (a *app) operatorsPassword() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var f accountapi.FirstPassword
-			if _, err := c.do(cmd.Context(), http.MethodPost, path+"/password", nil, &f); err != nil {
+			if err := a.do(cmd, http.MethodPost, path+"/password", nil, &f); err != nil {
 				return err
 			}
 			return showFirst(cmd, f)

@@ -115,12 +115,8 @@ func (a *app) robotsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var th registry.Thing
-			if _, err := c.do(cmd.Context(), http.MethodGet, "/v1/things/"+string(id), nil, &th); err != nil {
+			if err := a.do(cmd, http.MethodGet, "/v1/things/"+string(id), nil, &th); err != nil {
 				return err
 			}
 			return cli.Print(cmd, th, func(t *cli.Table) { showThing(t, th) })

@@ -268,12 +268,8 @@ func (a *app) webhooksPing() *cobra.Command {
 		Use: "ping WEBHOOK", Short: "Send a test now, and say how it went", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook,
 		Example: "  kennelctl webhooks ping WEBHOOK",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
 			var d webhook.Delivery
-			if _, err := c.do(cmd.Context(), http.MethodPost, webhookPath(args[0], "ping"), nil, &d); err != nil {
+			if err := a.do(cmd, http.MethodPost, webhookPath(args[0], "ping"), nil, &d); err != nil {
 				return err
 			}
 			if d.State != webhook.Done {

@@ -169,7 +169,7 @@ func TestGroups(t *testing.T) {
 			if !strings.HasPrefix(key, "das/"+time.Now().UTC().Format(time.DateOnly)+"/") {
 				t.Errorf("raw object %s", key)
 			}
-			if err := ReadRaw(strings.NewReader(string(body)), func(r RawBatch) error {
+			if err := readRaw(strings.NewReader(string(body)), func(r RawBatch) error {
 				_, err := events.DecodeBatch(r.Payload)
 				n++
 				return err

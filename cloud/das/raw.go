@@ -1,16 +1,10 @@
 package das
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"kennel/certs/thing"
-	"kennel/cloud/api/events"
 )
 
 // RawBatch is one batch as it came, inside a raw object.
@@ -34,38 +28,4 @@ func AppendRaw(dst []byte, b RawBatch) []byte {
 	}
 	dst = append(append(dst, head...), '\n')
 	return append(append(dst, b.Payload...), '\n')
-}
-
-// ReadRaw calls fn for each batch of a raw object. The payload is fn's to keep.
-func ReadRaw(r io.Reader, fn func(RawBatch) error) error {
-	br := bufio.NewReaderSize(r, 64<<10)
-	for n := 1; ; n++ {
-		line, err := br.ReadSlice('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("raw batch %d: header: %w", n, err)
-		}
-		var h rawHeader
-		if err := json.Unmarshal(line, &h); err != nil {
-			return fmt.Errorf("raw batch %d: header: %w", n, err)
-		}
-		if _, err := thing.Parse(string(h.Thing)); err != nil {
-			return fmt.Errorf("raw batch %d: %w", n, err)
-		}
-		if h.Bytes < 0 || h.Bytes > events.MaxWire {
-			return fmt.Errorf("raw batch %d of %d bytes: want at most %d", n, h.Bytes, events.MaxWire)
-		}
-		b := make([]byte, h.Bytes+1)
-		if _, err := io.ReadFull(br, b); err != nil {
-			return fmt.Errorf("raw batch %d: payload: %w", n, err)
-		}
-		if b[h.Bytes] != '\n' {
-			return fmt.Errorf("raw batch %d: no newline after %d bytes: %.20q", n, h.Bytes, bytes.TrimSpace(b))
-		}
-		if err := fn(RawBatch{h.Thing, h.Received, b[:h.Bytes:h.Bytes]}); err != nil {
-			return err
-		}
-	}
 }

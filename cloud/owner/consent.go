@@ -63,15 +63,3 @@ func consents(doc string) bool {
 	}
 	return said
 }
-
-// SettingsChanged tells every process that settings of an account changed, and with them perhaps its consent. A document of the account's was
-// written; that one that is no owner's changed is no matter.
-func (s *Service) SettingsChanged(ctx context.Context, account string, name jdocs.Name) error {
-	if name != jdocs.AccountSettings {
-		return nil
-	}
-	if err := s.Store.Touch(ctx, account); err != nil {
-		return fmt.Errorf("tell of changed settings: %w", err)
-	}
-	return nil
-}

@@ -626,12 +626,11 @@ func TestWatch(t *testing.T) {
 	if _, err := a.docs.Write(ctx, key, jdocs.Doc{FmtVersion: 1, JSON: `{"data_collection":true}`}, "owner"); err != nil {
 		t.Fatal(err)
 	}
-	must(t, a.SettingsChanged(ctx, "ann", jdocs.AccountSettings))
+	must(t, a.Store.Touch(ctx, "ann"))
 	await("consent", rex, ada)
 	must(t, a.Release(ctx, "ann", rex))
 	await("release", rex)
-	must(t, a.SettingsChanged(ctx, "ann", jdocs.UserEntitlements)) // says nothing of consent
-	must(t, a.SettingsChanged(ctx, "nobody", jdocs.AccountSettings))
+	must(t, a.Store.Touch(ctx, "nobody"))
 	// Without the notification: by looking.
 	if _, err := a.pool.Exec(ctx, `UPDATE owner_thing SET changed_at = clock_timestamp() WHERE thing = $1`, ada); err != nil {
 		t.Fatal(err)

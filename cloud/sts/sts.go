@@ -1,7 +1,7 @@
 // Package sts gives robots temporary S3 credentials, with which they upload their logs as they did to AWS (VEC-TOK-06, VEC-LOG-02).
 //
 // A session token is the grant itself, sealed: whose robot, for whom, which folder, how long. Nothing is stored; every process with the
-// sealing key honours it, at the door (stsapi) that stands before any S3. Where the S3 is AWS's own, AWS makes the credentials (NewAWS).
+// sealing key honours it, at the door (stsapi) that stands before any S3.
 //
 // A robot writes below PREFIX/USER/BASE64(THING)/ alone (peer facts section 1), and reads, lists and deletes nothing.
 package sts

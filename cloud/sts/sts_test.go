@@ -8,7 +8,6 @@ import (
 
 	"kennel/certs/thing"
 	"kennel/cloud/sts"
-	"kennel/infra/blob/awssts"
 	"kennel/infra/errs"
 	"kennel/infra/seal"
 )
@@ -76,31 +75,4 @@ func FuzzMay(f *testing.F) {
 			t.Errorf("%q is allowed", key)
 		}
 	})
-}
-
-type role struct{ session, policy string }
-
-func (r *role) AssumeRole(_ context.Context, session, policy string, life time.Duration) (awssts.Credentials, error) {
-	r.session, r.policy = session, policy
-	return awssts.Credentials{AccessKeyID: "ASIA", SecretAccessKey: "s", SessionToken: "t", Expires: time.Unix(0, 0).Add(life)}, nil
-}
-
-func TestAWSMintsForOneFolder(t *testing.T) {
-	r := &role{}
-	a, err := sts.NewAWS(r, "kennel-logs", sts.Config{Standing: good{}, Life: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := a.Mint(t.Context(), "vic:00e20100", user)
-	if err != nil || c.AccessKeyID != "ASIA" || c.Expires != time.Unix(3600, 0) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	const want = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Resource":"arn:aws:s3:::kennel-logs/logs/` + user +
-		`/dmljOjAwZTIwMTAw/*","Action":["s3:PutObject","s3:AbortMultipartUpload"]}]}`
-	if r.policy != want || r.session != "vic-00e20100" {
-		t.Errorf("session %s, policy\n%s, want\n%s", r.session, r.policy, want)
-	}
-	if _, err := sts.NewAWS(r, "kennel-logs", sts.Config{Standing: good{}, Prefix: "victor"}); errs.KindOf(err) != errs.Invalid {
-		t.Errorf("prefix outside logs/: %v", err)
-	}
 }

@@ -75,9 +75,6 @@ func (r *Revocations) Len() int {
 	return len(r.ids)
 }
 
-// Fresh returns when the store was last read.
-func (r *Revocations) Fresh() time.Time { return time.Unix(0, r.fresh.Load()) }
-
 func (r *Revocations) read(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()

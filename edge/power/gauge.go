@@ -1,8 +1,6 @@
 package power
 
 import (
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -30,19 +28,6 @@ const (
 	chargeSettle    = 3 * TimeConstant // before the first
 	chargeBelieve   = 0.5              // share of a new measurement
 )
-
-// ValidateGauge names what is wrong with a table: its voltages and times have to rise.
-func ValidateGauge(table []GaugePoint) error {
-	if len(table) < 2 {
-		return errors.New("power: gauge has fewer than 2 points")
-	}
-	for i := 1; i < len(table); i++ {
-		if !(table[i].Volts > table[i-1].Volts) || table[i].Left < table[i-1].Left {
-			return fmt.Errorf("power: gauge point %d is %v, after %v: want rising voltages and times", i, table[i], table[i-1])
-		}
-	}
-	return nil
-}
 
 // PlayLeft reads the table: how long the robot can play at this voltage.
 func PlayLeft(table []GaugePoint, volts float64) time.Duration {

@@ -127,9 +127,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Bucket returns the bucket's name.
-func (s *Store) Bucket() string { return s.bucket }
-
 // EnsureBucket makes the bucket if it is not there.
 func (s *Store) EnsureBucket(ctx context.Context) error {
 	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})

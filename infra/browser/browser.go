@@ -311,9 +311,6 @@ func (p *Page) Focus(role, name string) {
 // FocusField puts the focus into the field with that label.
 func (p *Page) FocusField(label string) { p.t.Helper(); p.do("focus", args{"label": label}) }
 
-// Type writes where the focus is.
-func (p *Page) Type(text string) { p.t.Helper(); p.do("type", args{"value": text}) }
-
 // See waits until the page shows the words.
 func (p *Page) See(text string) { p.t.Helper(); p.do("see", args{"text": text}) }
 
@@ -338,9 +335,6 @@ func (p *Page) At(path string) { p.t.Helper(); p.do("at", args{"path": path}) }
 // URL is where the page is.
 func (p *Page) URL() string { p.t.Helper(); return p.str("url", nil) }
 
-// Title is the page's title.
-func (p *Page) Title() string { p.t.Helper(); return p.str("title", nil) }
-
 // Text is what the page says.
 func (p *Page) Text() string { p.t.Helper(); return p.str("text", nil) }
 
@@ -362,9 +356,6 @@ func (p *Page) Checked(label string) (on bool) {
 	p.into(&on, "checked", args{"label": label})
 	return on
 }
-
-// Links are the addresses that the page leads to.
-func (p *Page) Links() (out []string) { p.t.Helper(); p.into(&out, "links", nil); return out }
 
 // Eval runs a script and returns what it says as JSON.
 func (p *Page) Eval(script string) json.RawMessage {
@@ -392,9 +383,6 @@ func (p *Page) Look(scheme string, s Size) {
 
 // Shot makes a picture of the whole page.
 func (p *Page) Shot(file string) { p.t.Helper(); p.do("shot", args{"file": file}) }
-
-// ShotWindow makes a picture of what the window shows.
-func (p *Page) ShotWindow(file string) { p.t.Helper(); p.do("shot", args{"file": file, "full": false}) }
 
 // Violation is what axe-core found.
 type Violation struct {

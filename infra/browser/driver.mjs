@@ -95,19 +95,16 @@ const ops = {
   async check(s, a) { await find(s, a).setChecked(a.on ?? true); },
   async choose(s, a) { await find(s, a).selectOption({ label: a.value }); },
   async press(s, a) { await (a.role || a.label ? find(s, a).press(a.key) : s.page.keyboard.press(a.key)); },
-  async type(s, a) { await s.page.keyboard.type(a.value); },
   async see(s, a) { await find(s, a).waitFor({ state: "visible" }); },
   async gone(s, a) { await find(s, { ...a, hidden: true }).waitFor({ state: "hidden" }); },
   async count(s, a) { return (await find(s, a).count()); },
   async at(s, a) { await s.page.waitForURL((u) => new RegExp(a.path).test(u.pathname + u.search)); },
   async url(s) { return s.page.url(); },
-  async title(s) { return await s.page.title(); },
   async text(s, a) { return a.role || a.label || a.text ? await find(s, a).innerText() : await s.page.locator("body").innerText(); },
   async value(s, a) { return await find(s, a).inputValue(); },
   async checked(s, a) { return await find(s, a).isChecked(); },
   async active(s) { return await s.page.evaluate(focused); },
   async eval(s, a) { return await s.page.evaluate(a.script); },
-  async links(s) { return await s.page.evaluate(() => [...document.querySelectorAll("a[href]")].map((x) => x.href)); },
   async download(s, a) {
     const [file] = await Promise.all([s.page.waitForEvent("download"), find(s, a).click()]);
     await file.saveAs(a.file);
@@ -115,7 +112,7 @@ const ops = {
   },
   async shot(s, a) {
     await s.page.evaluate(() => document.activeElement?.blur());
-    await s.page.screenshot({ path: a.file, fullPage: a.full ?? true, animations: "disabled" });
+    await s.page.screenshot({ path: a.file, fullPage: true, animations: "disabled" });
   },
   async axe(s, a) {
     // Playwright evaluates outside the page's Content-Security-Policy.

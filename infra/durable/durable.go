@@ -5,6 +5,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -37,6 +38,23 @@ func Write(root *os.Root, name string, data []byte, perm, dirPerm fs.FileMode) e
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// Read reads a file of at most most bytes. A missing file is fs.ErrNotExist.
+func Read(root *os.Root, name string, most int64) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(b)) > most {
+		return nil, fmt.Errorf("read %s: larger than %d bytes", name, most)
+	}
+	return b, nil
 }
 
 func writeSynced(root *os.Root, name string, data []byte, perm fs.FileMode) error {

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -35,19 +34,7 @@ func Write(root *os.Root, name string, data []byte, perm fs.FileMode) error {
 
 // Read reads a file of at most MaxFile bytes. A missing file is fs.ErrNotExist.
 func Read(root *os.Root, name string) ([]byte, error) {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // read only
-	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if len(b) > MaxFile {
-		return nil, fmt.Errorf("read %s: larger than %d bytes", name, MaxFile)
-	}
-	return b, nil
+	return durable.Read(root, name, MaxFile)
 }
 
 // EncodeKey returns key as one PKCS#8 PEM block.

@@ -175,9 +175,6 @@ func (p *Plate) told(what string, err error) {
 // Name returns the robot's name, such as "Vector-E5S6": for mDNS, certificates and its access point (VEC-BOOT-13). Bluetooth shows a space for the dash.
 func (p *Plate) Name() string { return p.name }
 
-// BluetoothName returns the name as Bluetooth shows it.
-func (p *Plate) BluetoothName() string { return strings.ReplaceAll(p.name, "-", " ") }
-
 // PEM returns the certificate, as the cloud and clients get it.
 func (p *Plate) PEM() []byte { return p.pem }
 

@@ -76,8 +76,8 @@ func TestCertificate(t *testing.T) {
 	cfg.key, cfg.Now = nil, func() time.Time { return made }
 	p := open(t, cfg)
 	c := p.TLSCertificate().Leaf
-	if !ValidName(thing.Vector, p.Name()) || p.BluetoothName() != strings.Replace(p.Name(), "-", " ", 1) {
-		t.Errorf("name %q, over Bluetooth %q", p.Name(), p.BluetoothName())
+	if !ValidName(thing.Vector, p.Name()) {
+		t.Errorf("name %q", p.Name())
 	}
 	key, err := readKey(root)
 	if err != nil || key.N.BitLen() != 2048 {

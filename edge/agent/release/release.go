@@ -80,13 +80,6 @@ func (a *Agent) HandleAck(k ack.Ack) bool {
 	return true
 }
 
-// Desired returns the last known wish.
-func (a *Agent) Desired() ota.Desired {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.desired
-}
-
 func (a *Agent) nudge() {
 	select {
 	case a.wake <- struct{}{}:

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -38,19 +37,7 @@ const MaxFile = 16 << 20
 
 // ReadFile reads a file of at most MaxFile bytes.
 func ReadFile(root *os.Root, name string) ([]byte, error) {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // read only
-	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if len(b) > MaxFile {
-		return nil, fmt.Errorf("read %s: larger than %d bytes", name, MaxFile)
-	}
-	return b, nil
+	return durable.Read(root, name, MaxFile)
 }
 
 // ReadJSON reads a JSON file that may hold // and /* */ comments (VEC-CLD-04) into v. Unknown keys are ignored, as the original did.

@@ -66,7 +66,6 @@ type Agent struct {
 
 	jwt    Secret
 	access Access // zero: none
-	sts    wire.STS
 
 	hashes    hashes
 	version   uint64 // of the document that hashes is; 0: not read since the start
@@ -90,7 +89,6 @@ const (
 	pauseFactor  = 1.5
 	maxPause     = 2 * time.Minute
 	forcedFor    = time.Hour
-	stsAhead     = time.Hour
 )
 
 // askTime bounds one request when the caller's context does not; our own default.
@@ -228,9 +226,6 @@ func (a *Agent) store(s Secret) error {
 	}
 	a.mu.Lock()
 	changed := a.access.UserID != access.UserID
-	if changed {
-		a.sts = wire.STS{}
-	}
 	a.jwt, a.access, a.refused, a.forced, a.next, a.pause, a.code, a.problem = s, access, false, time.Time{}, time.Time{}, firstPause, "", ""
 	a.mu.Unlock()
 	if changed {
@@ -247,7 +242,7 @@ func (a *Agent) forget() error {
 	}
 	a.mu.Lock()
 	had := a.access.UserID != ""
-	a.jwt, a.access, a.sts, a.refused, a.forced, a.next, a.pause, a.code, a.problem = "", Access{}, wire.STS{}, false, time.Time{}, time.Time{}, firstPause, "", ""
+	a.jwt, a.access, a.refused, a.forced, a.next, a.pause, a.code, a.problem = "", Access{}, false, time.Time{}, time.Time{}, firstPause, "", ""
 	a.mu.Unlock()
 	if had {
 		a.cfg.OnUser("")
@@ -379,34 +374,6 @@ func clip(name string) string {
 		name = string(r[:maxName])
 	}
 	return name
-}
-
-// Disassociate leaves the robot without an owner, and without anybody who may talk to it. A token that the cloud does not take any more is
-// forgotten all the same: its association is over.
-func (a *Agent) Disassociate(ctx context.Context) error {
-	a.asking.Lock()
-	defer a.asking.Unlock()
-	a.mu.Lock()
-	jwt := a.jwt
-	a.mu.Unlock()
-	if jwt != "" {
-		_, err := a.ask(ctx, wire.DisassociateMethod, wire.Disassociate{AccessToken: jwt.Reveal()})
-		if err != nil && errs.KindOf(err) != errs.Denied {
-			a.note(err)
-			return err
-		}
-	}
-	if err := a.forget(); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := writeHashes(a.cfg.Root, hashes{}); err != nil {
-		return a.fault(err)
-	}
-	a.hashes, a.version = hashes{}, 0
-	a.added++
-	return nil
 }
 
 // note keeps what became of a request.

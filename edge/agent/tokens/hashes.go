@@ -49,12 +49,6 @@ type hashes struct {
 	digests []digest
 }
 
-// ParseHashes reads the document vic.AppTokens. An entry whose hash is none of that form lets nobody in and is left out.
-func ParseHashes(b []byte) ([]Client, error) {
-	h, err := parseHashes(b)
-	return h.Clients, err
-}
-
 func parseHashes(b []byte) (hashes, error) {
 	var raw struct {
 		Clients []json.RawMessage `json:"client_tokens"`

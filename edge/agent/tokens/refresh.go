@@ -146,37 +146,6 @@ func (a *Agent) refresh(ctx context.Context) error {
 	return err
 }
 
-// STS returns temporary credentials for the robot's part of the object store, the ones at hand until an hour before they end.
-func (a *Agent) STS(ctx context.Context) (wire.STS, error) {
-	a.asking.Lock()
-	defer a.asking.Unlock()
-	a.mu.Lock()
-	have, now := a.sts, a.cfg.Now()
-	a.mu.Unlock()
-	if have.Expiration.Sub(now) > stsAhead {
-		return have, nil
-	}
-	jwt, ok := a.JWT()
-	if !ok {
-		return wire.STS{}, errs.New(errs.Unauthenticated, "no temporary credentials without an access token: the robot has no owner")
-	}
-	b, err := a.ask(ctx, wire.RefreshMethod, wire.Refresh{AccessToken: jwt.Reveal(), STS: true})
-	if err == nil && b.STS == nil {
-		err = errs.New(errs.Corrupt, "the answer has no temporary credentials")
-	}
-	a.note(err)
-	if err != nil {
-		if errs.KindOf(err) == errs.Denied {
-			a.Force()
-		}
-		return wire.STS{}, err
-	}
-	a.mu.Lock()
-	a.sts = *b.STS
-	a.mu.Unlock()
-	return *b.STS, nil
-}
-
 // reader reads the document whenever it is told to, until it was read.
 func (a *Agent) reader(ctx context.Context) {
 	pause := firstPause

@@ -135,27 +135,10 @@ func (h *house) Do(_ context.Context, service, method string, body []byte) ([]by
 		if err != nil {
 			return nil, err
 		}
-		if r.JWT == r.STS {
-			return nil, errs.New(errs.Invalid, "want exactly one") // as the original asks
-		}
 		if r.AccessToken != h.jwt {
 			return nil, denied
 		}
-		if r.STS {
-			b.STS = &wire.STS{AccessKeyID: "AK", SecretAccessKey: "sk", SessionToken: "st", Expiration: h.now().Add(12 * time.Hour)}
-		} else {
-			b.Token = h.sign()
-		}
-	case wire.DisassociateMethod:
-		r, err := wire.Parse[wire.Disassociate](body)
-		if err != nil {
-			return nil, err
-		}
-		if r.AccessToken != h.jwt {
-			return nil, denied
-		}
-		h.owner, h.jwt, h.entries = "", "", nil
-		h.version++
+		b.Token = h.sign()
 	default:
 		return nil, errors.New("wrong method " + method)
 	}
@@ -538,35 +521,6 @@ func TestEmptyUserInAnswer(t *testing.T) {
 	}
 }
 
-func TestSTS(t *testing.T) {
-	at(t, func(t *testing.T, h *house, r *robot) {
-		for range 3 {
-			s, err := r.STS(t.Context())
-			if err != nil || s.AccessKeyID != "AK" {
-				t.Fatalf("%+v, %v", s, err)
-			}
-		}
-		if h.count("refresh") != 1 {
-			t.Errorf("asked %q", h.asked)
-		}
-		time.Sleep(11 * time.Hour)
-		if _, err := r.STS(t.Context()); err != nil || h.count("refresh") != 2 {
-			t.Errorf("an hour before the end: %v, asked %q", err, h.asked)
-		}
-		h.mu.Lock()
-		h.edit = func(b *wire.Bundle) { b.STS = nil }
-		h.mu.Unlock()
-		time.Sleep(12 * time.Hour)
-		if _, err := r.STS(t.Context()); errs.KindOf(err) != errs.Corrupt {
-			t.Errorf("an answer without credentials: %v", err)
-		}
-	})
-	r := wakeUp(t, newHouse(), openRoot(t))
-	if _, err := r.STS(t.Context()); errs.KindOf(err) != errs.Unauthenticated {
-		t.Errorf("without an owner: %v", err)
-	}
-}
-
 // Strangers make the robot read the document at most once a minute, 3 times in 15 minutes, 6 times an hour (peer facts, section 2); a hint and
 // those who are known cost nothing of that.
 func TestStrangersArePaced(t *testing.T) {
@@ -655,35 +609,6 @@ func TestReadingOvertaken(t *testing.T) {
 	}
 	if !r.Authorized(t.Context(), c.Reveal()) {
 		t.Error("the new client was put out")
-	}
-}
-
-func TestDisassociate(t *testing.T) {
-	for _, ended := range []bool{false, true} { // true: the cloud ended it before
-		h := newHouse()
-		r := wakeUp(t, h, openRoot(t))
-		h.sessions["s1"] = "alice"
-		c, err := r.Exchange(t.Context(), "s1", "a", "SDK")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ended {
-			h.jwt, h.entries = "", nil
-		}
-		h.fail = errs.New(errs.Unavailable, "away")
-		if err := r.Disassociate(t.Context()); errs.KindOf(err) != errs.Unavailable || r.User() != "alice" {
-			t.Errorf("without the cloud: %v", err)
-		}
-		h.fail = nil
-		if err := r.Disassociate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := r.JWT(); ok || r.User() != "" || r.Authorized(t.Context(), c.Reveal()) {
-			t.Error("something of the owner is left")
-		}
-		if b, err := r.root.ReadFile(HashesFile); err != nil || strings.TrimSpace(string(b)) != `{"client_tokens":[]}` {
-			t.Errorf("hashes %s, %v", b, err)
-		}
 	}
 }
 

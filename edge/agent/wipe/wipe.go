@@ -23,7 +23,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/platform"
@@ -284,11 +283,4 @@ func writeJournal(root *os.Root, j journal) error {
 		return err
 	}
 	return robotfs.WriteFile(root, journalFile, append(b, '\n'), 0o644)
-}
-
-// IsPersonal reports whether a wipe removes the path, for tests of other packages and for people who ask.
-func IsPersonal(root *os.Root, name string) bool {
-	trees, _ := personalTrees(root) // the list is good all the same
-	name = path.Clean(name)
-	return name != connectSeq && slices.ContainsFunc(trees, func(t string) bool { return name == t || strings.HasPrefix(name, t+"/") })
 }

@@ -292,9 +292,6 @@ func TestProtected(t *testing.T) {
 	if _, err := root.Stat(gatewaycert.KeyFile); err == nil {
 		t.Error("the standard places were not cleared")
 	}
-	if IsPersonal(root, "factory/line7.log") || IsPersonal(root, connectSeq) || !IsPersonal(root, "data/x") {
-		t.Error("IsPersonal is wrong")
-	}
 }
 
 // A new life: another name and certificate, no tokens (VEC-STOR-10, VEC-AUTH-12).

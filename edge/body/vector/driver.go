@@ -233,9 +233,6 @@ func (d *Driver) Describe() body.Description {
 	return desc
 }
 
-// Calibration returns the numbers in use.
-func (d *Driver) Calibration() Calibration { return d.conv.cal }
-
 // Read fills s from the newest data frame, with the newest sample of the inertial sensors, waiting for a frame until deadline. Sensors that do
 // not work are fault 960 of a body that has no other. A silence of Calibration.LostAfter sets s.Fault to
 // faultcode.BodySilent, for as long as it lasts. A body that restarted is brought back on the way.

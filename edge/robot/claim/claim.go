@@ -99,28 +99,12 @@ type claim struct {
 	expires  time.Duration // 0: never
 }
 
-// Change is an actuator that went from one owner to another; 0 is nobody.
-type Change struct {
-	At       time.Duration
-	Actuator int
-	From, To Owner
-}
-
-// changes is how many Changes wait for whoever reports them; own default. Older ones are dropped and counted.
-const changes = 128
-
 // Table is the claims of one tree.
 type Table struct {
 	n      int
 	claims [maxClaims]claim
 	owners [MaxActuators]int8 // index of the owning claim, -1: none
-	shown  [MaxActuators]Owner
 	last   uint64
-
-	ring  [changes]Change
-	first int
-	count int
-	lost  uint64
 }
 
 // New returns the table of a tree with that many actuators.
@@ -164,7 +148,7 @@ func (t *Table) Claim(now time.Duration, o Owner, set Set, p Priority, ttl time.
 		if ttl > 0 {
 			c.expires = now + ttl
 		}
-		t.settle(now)
+		t.settle()
 		return Lease{i, c.id}, nil
 	}
 	return Lease{}, ErrFull
@@ -205,7 +189,7 @@ func (t *Table) Renew(now time.Duration, l Lease, ttl time.Duration) error {
 func (t *Table) Release(now time.Duration, l Lease) {
 	if c := t.find(l); c != nil {
 		*c = claim{}
-		t.settle(now)
+		t.settle()
 	}
 	t.Step(now)
 }
@@ -217,7 +201,7 @@ func (t *Table) Drop(now time.Duration, o Owner) {
 			t.claims[i] = claim{}
 		}
 	}
-	t.settle(now)
+	t.settle()
 	t.Step(now)
 }
 
@@ -230,13 +214,13 @@ func (t *Table) Step(now time.Duration) {
 		}
 	}
 	if ended {
-		t.settle(now)
+		t.settle()
 	}
 }
 
-// settle finds the owner of each actuator anew and notes what changed. Of two claims with the same priority the older one counts: the newer
+// settle finds the owner of each actuator. Of two claims with the same priority the older one counts: the newer
 // could only come in under a higher one of its own owner.
-func (t *Table) settle(now time.Duration) {
+func (t *Table) settle() {
 	for a := range t.n {
 		best := int8(-1)
 		for i := range t.claims {
@@ -249,34 +233,7 @@ func (t *Table) settle(now time.Duration) {
 			}
 		}
 		t.owners[a] = best
-		var to Owner
-		if best >= 0 {
-			to = t.claims[best].owner
-		}
-		if from := t.shown[a]; from != to {
-			t.shown[a] = to
-			t.note(Change{now, a, from, to})
-		}
 	}
-}
-
-func (t *Table) note(c Change) {
-	if t.count == changes {
-		t.first, t.count = (t.first+1)%changes, t.count-1
-		t.lost++
-	}
-	t.ring[(t.first+t.count)%changes] = c
-	t.count++
-}
-
-// Changes moves the oldest changes to dst and returns how many, and how many were dropped since New because nobody came for them. Who lost
-// an actuator to somebody else learns it here, or asks Holds.
-func (t *Table) Changes(dst []Change) (n int, lost uint64) {
-	for ; n < len(dst) && t.count > 0; n++ {
-		dst[n] = t.ring[t.first]
-		t.first, t.count = (t.first+1)%changes, t.count-1
-	}
-	return n, t.lost
 }
 
 // OwnerOf returns who owns actuator a, with what priority; 0 if nobody does. It is as of the last call with a time.
@@ -292,18 +249,4 @@ func (t *Table) OwnerOf(a int) (Owner, Priority) {
 func (t *Table) Holds(o Owner, a int) bool {
 	owner, _ := t.OwnerOf(a)
 	return o != 0 && owner == o
-}
-
-// Waits reports whether a claim lives but owns not all it asked for, because a higher one took it over.
-func (t *Table) Waits(l Lease) bool {
-	c := t.find(l)
-	if c == nil {
-		return false
-	}
-	for a := range t.n {
-		if c.set.Has(a) && t.shown[a] != c.owner {
-			return true
-		}
-	}
-	return false
 }

@@ -54,16 +54,6 @@ func DSN(t testing.TB) string {
 	return database(t, template)
 }
 
-// Server returns the private server, for tests that must look at it. Do not stop it: others use it.
-func Server(t testing.TB) *pgserver.Server {
-	t.Helper()
-	s, err := shared()
-	if err != nil {
-		t.Fatalf("pgtest: %v", err)
-	}
-	return s.server
-}
-
 func open(t testing.TB, dsn string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), pg.Config{DSN: dsn, AppName: "test"})

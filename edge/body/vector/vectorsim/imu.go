@@ -287,8 +287,8 @@ type steppedSensors struct {
 }
 
 func (x *steppedSensors) Newest(in *body.Inertial) bool {
-	if x.s.now >= x.next {
-		x.next = x.r.Step(x.s.now)
+	if x.s.Time >= x.next {
+		x.next = x.r.Step(x.s.Time)
 	}
 	return x.r.Newest(in)
 }

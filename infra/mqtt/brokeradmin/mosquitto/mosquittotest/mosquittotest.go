@@ -99,9 +99,6 @@ func (b *Broker) Start(t testing.TB) {
 	}
 }
 
-// Stop stops Mosquitto politely and waits for its end.
-func (b *Broker) Stop() { b.stop() }
-
 // Kill ends Mosquitto with SIGKILL and waits for its end.
 func (b *Broker) Kill() {
 	_ = syscall.Kill(b.pid(), syscall.SIGKILL) // gone already is as good
