@@ -50,6 +50,9 @@ func (a *app) commandsSend() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !cmd.Flags().Changed("ttl") {
+				ttl = min(ttl, wire.MaxTTLOf(args[1]))
+			}
 			if ttl < command.MinTTL || ttl > wire.MaxTTL {
 				return cli.Usage("-ttl %v: want %v to %v", ttl, command.MinTTL, wire.MaxTTL)
 			}

@@ -315,6 +315,15 @@ func TestCommandIsSent(t *testing.T) {
 	}
 }
 
+// TestTTLOfAMotion: a command that moves a robot has the life that it may have, unless a person gives another.
+func TestTTLOfAMotion(t *testing.T) {
+	c := newCloud(t)
+	code, _, errOut := run(t.Context(), nil, "", "-onebox", c.onebox(t), "commands", "send", "vic:00e20100", "robot_stop")
+	if code != 0 || !strings.Contains(c.last(), `"expires_in_ms":30000,`) {
+		t.Errorf("exit %d (%s), sent %s; want 30 s", code, errOut, c.last())
+	}
+}
+
 func TestDriveIsSent(t *testing.T) {
 	c := newCloud(t)
 	for _, tc := range []struct {

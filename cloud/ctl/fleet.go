@@ -478,19 +478,22 @@ func showJob(t *cli.Table, j bulk.Job) {
 	t.Row("job", j.ID)
 	t.Row("does", j.Text)
 	t.Row("to", j.Filter)
-	state := string(j.State)
-	switch {
-	case j.State == bulk.Done && j.Action.Kind == bulk.Command:
-		state = "done: commands stored; kennelctl commands list THING shows what each robot did"
-	case j.State == bulk.Done && j.Action.Kind == bulk.Set:
-		state = "done: settings stored; each robot takes them when it is connected"
+	state, done, then := string(j.State), "done", ""
+	switch j.Action.Kind { // when the job ends, the robots have yet to act
+	case bulk.Command:
+		done, then = "stored", "; kennelctl commands list THING shows what each robot did"
+	case bulk.Set:
+		done, then = "stored", "; each robot takes the settings when it is connected"
 	}
-	t.Row("state", state)
+	if j.State == bulk.Done {
+		state = done
+	}
+	t.Row("state", state+then)
 	t.Row("begun", ago(j.Created)+" by "+j.By)
 	if j.Closed != nil {
 		t.Row("ended", ago(*j.Closed))
 	}
-	t.Row("robots", fmt.Sprintf("%d: %d done, %d failed, %d open, %d dropped", j.Total, j.Done, j.Failed, j.Open, j.Dropped))
+	t.Row("robots", fmt.Sprintf("%d: %d %s, %d failed, %d open, %d dropped", j.Total, j.Done, done, j.Failed, j.Open, j.Dropped))
 }
 
 func (a *app) bulkList() *cobra.Command {

@@ -157,10 +157,10 @@ func TestFleetCommands(t *testing.T) {
 	if got := ids("cohort:labs"); got != "vic:a1 vic:a3 vic:a4" {
 		t.Errorf("cohort: %s", got)
 	}
-	has("bulk send", ok("", "robots", "bulk", "send", "cohort:labs", "ping", "-yes"), "3 done", "send command ping",
-		"done: commands stored; kennelctl commands list")
-	has("bulk set", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k"), "2 done",
-		"done: settings stored; each robot takes them")
+	has("bulk send", ok("", "robots", "bulk", "send", "cohort:labs", "ping", "-yes"), "3 stored", "send command ping",
+		"stored; kennelctl commands list THING shows")
+	has("bulk set", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k"), "2 stored",
+		"stored; each robot takes the settings when it is connected")
 	code, out, errOut := try("", "robots", "bulk", "tag", "", "-thing", "vic:a0,vic:gone", "-add", "y", "-yes")
 	if code != cli.ExitFailed || !strings.Contains(out, "1 done, 1 failed") || !strings.Contains(errOut, "-state failed") {
 		t.Errorf("with an unknown one: %d %s%s", code, out, errOut)
