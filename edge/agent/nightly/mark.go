@@ -40,9 +40,9 @@ func writeMark(root *os.Root, m mark) error {
 // Last is the nightly reboot that a start has behind it. The zero value is that there is none.
 type Last struct {
 	At time.Time // when it began, by the clock of then; zero: not known
-	// News: nobody was told yet that it is over.
+	// News: its end was not reported yet.
 	News bool
-	// Robot: the whole robot began anew; false: whoever started agentd started only that again.
+	// Robot: the whole robot rebooted; false: only agentd was restarted.
 	Robot bool
 }
 

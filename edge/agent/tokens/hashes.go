@@ -28,7 +28,7 @@ const (
 // maxClients bounds what is compared with each bearer. The cloud stops earlier.
 const maxClients = 1024
 
-// Client is one entry of the document: an app, or a program on somebody's computer.
+// Client is one entry of the document: an app, or a program on a computer.
 type Client struct {
 	AppID      string `json:"app_id"`
 	ClientName string `json:"client_name"`
@@ -49,7 +49,7 @@ type hashes struct {
 	digests []digest
 }
 
-// ParseHashes reads the document vic.AppTokens. An entry whose hash is none of that form lets nobody in and is left out.
+// ParseHashes reads the document vic.AppTokens. An entry whose hash has another form gives no access and is left out.
 func ParseHashes(b []byte) ([]Client, error) {
 	h, err := parseHashes(b)
 	return h.Clients, err
