@@ -216,7 +216,7 @@ func (r requester) Do(ctx context.Context, service, method string, body []byte) 
 	start := time.Now()
 	out, err := l.Do(traceparent.With(ctx, trace), service, method, body)
 	if r.a.log.Enabled(ctx, slog.LevelDebug) {
-		r.a.log.DebugContext(ctx, "asked the cloud", "service", service, "method", method, logging.Trace, trace.TraceID(), "sampled", trace.Sampled,
+		r.a.log.DebugContext(ctx, "cloud request done", "service", service, "method", method, logging.Trace, trace.TraceID(), "sampled", trace.Sampled,
 			"took", time.Since(start).Round(time.Millisecond), logging.Err, err)
 	}
 	return out, err
@@ -231,9 +231,9 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 		a.keeper.handle(m, a.faults)
 		if m, ok := m.(*corelink.Power); ok && a.permit.set(m.Cloud, permitLasts) {
 			if m.Cloud {
-				a.log.InfoContext(ctx, "the battery allows the cloud again")
+				a.log.InfoContext(ctx, "battery charged; cloud connection allowed again")
 			} else {
-				a.log.WarnContext(ctx, "the battery is low: no cloud until it is charged", "shed", m.Shed)
+				a.log.WarnContext(ctx, "battery low; cloud connection closed until it is charged", "shed", m.Shed)
 			}
 		}
 		if _, ok := m.(*corelink.Hello); ok {
@@ -304,7 +304,7 @@ func (a *Agent) reachCloud(ctx context.Context) error {
 		}
 		a.setProblem(err.Error())
 		if said != err.Error() {
-			a.log.ErrorContext(ctx, "no cloud: the robot goes on alone", logging.Err, err)
+			a.log.ErrorContext(ctx, "cloud not available; robot runs without it", logging.Err, err)
 			said = err.Error()
 		}
 		select {
@@ -326,7 +326,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	if _, err := id.TLSCertificate(); err != nil && a.cfg.Recovery {
 		// The key would end with the boot, and the claim is good only for the first key that used it.
 		a.setProblem("recovery boot of a robot that has no certificate: it gets its first one after a normal boot")
-		a.log.ErrorContext(ctx, "no cloud: a recovery boot asks for no first certificate")
+		a.log.ErrorContext(ctx, "recovery boot without a certificate; cloud not available")
 		<-ctx.Done()
 		return nil
 	}
@@ -439,7 +439,7 @@ func (a *Agent) setProblem(words string) bool {
 func (a *Agent) takeAck(payload []byte) {
 	k, err := ack.Parse(payload)
 	if err != nil {
-		a.log.Warn("acknowledgement cannot be read", logging.Err, err)
+		a.log.Warn("acknowledgement unreadable", logging.Err, err)
 		return
 	}
 	if !a.release.HandleAck(k) {
@@ -450,7 +450,7 @@ func (a *Agent) takeAck(payload []byte) {
 func (a *Agent) takeDocHint(payload []byte) {
 	h, err := hints.ParseJdocs(payload)
 	if err != nil {
-		a.log.Warn("hint cannot be read", logging.Err, err)
+		a.log.Warn("hint unreadable", logging.Err, err)
 		return
 	}
 	a.docs.Hint(h.Docs)

@@ -159,7 +159,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			}
 			err = Run(cmd.Context(), root, cfg)
 			if errors.Is(err, errAnew) { // as it was asked to: who supervises it starts it again, and sees no fault in it
-				cfg.Log.Warn("agentd ends, to start anew", logging.Err, err)
+				cfg.Log.Warn("agentd exits to be restarted", logging.Err, err)
 				return nil
 			}
 			return err
@@ -179,7 +179,7 @@ const goodbyeTime = 2 * time.Second
 func Run(ctx context.Context, root *os.Root, cfg Config) error {
 	p, err := bootparam.Read(root)
 	if err != nil {
-		cfg.Log.Error("taken for a normal boot", logging.Err, err)
+		cfg.Log.Error("boot parameters unreadable; assuming a normal boot", logging.Err, err)
 	}
 	if cfg.Recovery = cfg.Recovery || p.Recovery; cfg.Recovery {
 		area, err := recoveryArea(root)
@@ -187,14 +187,14 @@ func Run(ctx context.Context, root *os.Root, cfg Config) error {
 			return fmt.Errorf("recovery: %w", err)
 		}
 		defer area.Close() // nothing of it outlives the boot
-		cfg.Log.Warn("recovery: the user data are left alone")
+		cfg.Log.Warn("recovery boot; user data not touched")
 		root, cfg.Frugal = area, true
 	}
 	a, err := New(root, cfg)
 	if err != nil {
 		if code := faultcode.Of(err); code != 0 { // nobody else is there to show it (VEC-BOOT-15)
 			if serr := faults.Show(root, code); serr != nil {
-				cfg.Log.Error("the fault is not shown", "fault", int(code), logging.Err, serr)
+				cfg.Log.Error("fault not displayed", "fault", int(code), logging.Err, serr)
 			}
 		}
 		return err

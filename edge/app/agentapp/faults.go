@@ -36,7 +36,7 @@ func (a *Agent) newFaults() {
 	}
 	build, err := platform.RobotBuild(a.root)
 	if err != nil {
-		a.log.Error("taken for a production robot", logging.Err, err)
+		a.log.Error("robot build unreadable; assuming production", logging.Err, err)
 	}
 	a.keeper = &supervised{command: a.cfg.Restart}
 	a.faults = faults.New(faults.Config{

@@ -79,7 +79,7 @@ func (a *Agent) newOwned() error {
 		OnUser: func(user string) {
 			id, err := profile.ID(a.root, trees.Persistent, user)
 			if err != nil {
-				a.log.Warn("events go without a profile", logging.Err, err)
+				a.log.Warn("profile not read; events sent without it", logging.Err, err)
 				return
 			}
 			a.emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
@@ -139,7 +139,7 @@ func (a *Agent) follow(s owners.Status) {
 		return
 	}
 	if err := a.das.SetAllowUpload(allow); err != nil {
-		a.log.Error("the answer to data collection is not stored", "allow", allow, logging.Err, err)
+		a.log.Error("data collection consent not stored", "allow", allow, logging.Err, err)
 	}
 }
 
@@ -189,7 +189,7 @@ func (a *Agent) introduce(ctx context.Context) error {
 				pause = firstMeet
 				break
 			}
-			a.log.WarnContext(ctx, "the cloud does not know everything of this robot yet", logging.Err, err)
+			a.log.WarnContext(ctx, "introduction to the cloud incomplete; retrying", logging.Err, err)
 			t := time.NewTimer(max(pause/2+rand.N(pause), errs.RetryOf(err)))
 			pause = min(2*pause, lastMeet)
 			select {

@@ -26,7 +26,7 @@ var errNight = errors.New("the robot is booted anew, as each night")
 func (a *Agent) newNightly() {
 	var err error
 	if a.night, err = nightly.Started(a.root, a.boot); err != nil {
-		a.log.Warn("why the robot began anew is not known", logging.Err, err)
+		a.log.Warn("reboot reason unreadable", logging.Err, err)
 	}
 	a.nightly = nightly.New(a.nightConfig(), a.night.At)
 }
@@ -57,7 +57,7 @@ func (a *Agent) tellNight() {
 		e.S3 = a.night.At.Format(time.RFC3339)
 	}
 	a.emit(e)
-	a.log.Info("the robot began anew for the night", "what", what)
+	a.log.Info("nightly reboot done", "what", what)
 }
 
 // localTime returns what tells the time in the robot's zone. It is known while the clock is right by the cloud's newest answer, and the zone of the
@@ -100,7 +100,7 @@ func (a *Agent) updating() nightly.Update {
 // reboot asks for the robot to be booted anew. Events that lie where a boot empties everything are moved before.
 func (a *Agent) reboot(ctx context.Context) error {
 	if err := a.das.Backup(); err != nil {
-		a.log.WarnContext(ctx, "events may be lost with this boot", logging.Err, err)
+		a.log.WarnContext(ctx, "events not saved before the reboot", logging.Err, err)
 	}
 	if len(a.cfg.Reboot) == 0 {
 		a.startAnew(errNight)

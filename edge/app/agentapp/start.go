@@ -77,7 +77,7 @@ func (a *Agent) readBoot(context.Context) (err error) {
 	case err == nil:
 		a.start.system = max(up-(mono.Now()-a.start.began), time.Millisecond)
 	case !errors.Is(err, fs.ErrNotExist):
-		a.log.Warn("how long the system took to start is not known", logging.Err, err)
+		a.log.Warn("system start time unreadable", logging.Err, err)
 	}
 	return nil
 }

@@ -27,10 +27,10 @@ func (c *core) capClock(ctx context.Context) error {
 			err := writeClock(c.cfg.CPUClock, mhz)
 			switch {
 			case err == nil:
-				c.log.DebugContext(ctx, "the processor's highest clock", "mhz", mhz)
+				c.log.DebugContext(ctx, "processor clock set", "mhz", mhz)
 				said = mhz
 			case !failed: // once is enough for an operator
-				c.log.WarnContext(ctx, "the processor's clock cannot be set", logging.Err, err)
+				c.log.WarnContext(ctx, "processor clock not set", logging.Err, err)
 			}
 			failed = err != nil
 		}

@@ -63,14 +63,14 @@ func (v *vectorBody) readFirmware(ctx context.Context) error {
 	v.firm = firmware{path: v.cfg.firmwareFile()}
 	b, err := readAtMost(v.firm.path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) && v.cfg.Firmware == "" {
-		v.log.DebugContext(ctx, "no firmware file: the body keeps its program", "file", v.firm.path)
+		v.log.DebugContext(ctx, "no firmware file; body keeps its program", "file", v.firm.path)
 		return nil
 	}
 	if err == nil {
 		v.firm.want, err = vector.ParseFirmware(b)
 	}
 	if err != nil {
-		v.log.ErrorContext(ctx, "the firmware file cannot be used: the body keeps its program", "file", v.firm.path, logging.Err, err)
+		v.log.ErrorContext(ctx, "firmware file unusable; body keeps its program", "file", v.firm.path, logging.Err, err)
 		v.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: words(err)})
 	}
 	return err
@@ -100,11 +100,11 @@ func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 			if phase = p.Phase; p.Done == 0 {
 				tenth = 0
 			}
-			v.log.InfoContext(ctx, "update of the body's firmware", "phase", p.Phase.String(), "attempt", p.Attempt)
+			v.log.InfoContext(ctx, "body firmware update", "phase", p.Phase.String(), "attempt", p.Attempt)
 		}
 		if n := 10 * p.Done / max(p.Total, 1); n > tenth { // the last block is done when the next phase begins
 			tenth = n
-			v.log.InfoContext(ctx, "update of the body's firmware", "percent", 10*n, "blocks", p.Done, "of", p.Total)
+			v.log.InfoContext(ctx, "body firmware update", "percent", 10*n, "blocks", p.Done, "of", p.Total)
 		}
 	}
 }
@@ -121,14 +121,14 @@ func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 		return // nothing was looked at
 	}
 	m := corelink.Firmware{Wanted: u.Wanted, Installed: u.Installed, Skipped: u.Skipped, Attempts: uint8(u.Attempts), TookMS: uint32(u.Took.Milliseconds())}
-	level, what := slog.LevelInfo, "the body runs the firmware of the file"
+	level, what := slog.LevelInfo, "body firmware installed"
 	if u.Skipped != "" {
-		what = "the body keeps its firmware"
+		what = "body firmware kept"
 	}
 	var ue *vector.UpdateError
 	if errors.As(u.Err, &ue) {
 		m.Status, m.Attempts, m.Error = uint16(ue.Status), uint8(ue.Attempt), words(ue)
-		level, what = slog.LevelError, "update of the body's firmware failed"
+		level, what = slog.LevelError, "body firmware update failed"
 	}
 	v.log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status, logging.Err, u.Err)
 	v.tellFirmware(ctx, m)

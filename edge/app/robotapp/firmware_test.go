@@ -106,7 +106,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 		await(c, "silence", func(s *corelink.State) bool { return !s.Link })
 		b.powerOn()
 		await(c, "the board's return", linked)
-		if n := strings.Count(p.log.String(), "update of the body's firmware failed"); n != 1 {
+		if n := strings.Count(p.log.String(), "body firmware update failed"); n != 1 {
 			t.Errorf("the update was tried %d times, want once", n)
 		}
 	})

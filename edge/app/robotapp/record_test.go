@@ -160,7 +160,7 @@ func TestRecordIsBounded(t *testing.T) {
 	if err := loop.Run(ctx, b); err != nil {
 		t.Fatal(err)
 	}
-	if r.file != nil || !strings.Contains(said.String(), "come to its limit") {
+	if r.file != nil || !strings.Contains(said.String(), "size limit reached") {
 		t.Fatalf("after %d bytes it goes on: %s", r.written, &said)
 	}
 	recording, err := os.ReadFile(file)

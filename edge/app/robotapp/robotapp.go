@@ -155,14 +155,14 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	if err := s.rec.Walk(context.WithoutCancel(ctx), s.core.how.before...); err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
+	log.InfoContext(ctx, "robotd running", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
 	c := s.core
 	err := runner.Run(ctx, log, runner.Config{}, s.services()...)
 	if err == nil || errors.Is(err, rt.ErrShutdown) {
 		c.peers.GoingOff() // the end was decided, by a signal, a peer or the battery; any other end leaves no note (VEC-PWR-42)
 	}
 	if errors.Is(err, rt.ErrShutdown) {
-		log.Info("the body cuts its power")
+		log.Info("body cutting its power")
 		return nil
 	}
 	if err != nil {

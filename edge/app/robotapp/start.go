@@ -82,7 +82,7 @@ func settle(c chan<- error, err error) {
 // await walks the second table.
 func (s *start) await(ctx context.Context) error {
 	if s.rec.Walk(ctx, s.running()...) == nil {
-		s.log.InfoContext(ctx, "robotd is started", "took", (mono.Now() - s.began).Round(time.Millisecond))
+		s.log.InfoContext(ctx, "robotd started", "took", (mono.Now() - s.began).Round(time.Millisecond))
 	} // else it ended before: each step may fail
 	return nil
 }
@@ -136,7 +136,7 @@ func (s *start) close() {
 	}
 	if s.srv != nil {
 		if err := s.srv.Close(); err != nil {
-			s.log.Warn("close the socket", logging.Err, err)
+			s.log.Warn("socket not closed", logging.Err, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (c *core) noteStart(ctx context.Context, change func(*startNote)) {
 	defer n.mu.Unlock()
 	change(n)
 	if err := n.write(c.cfg.Root); err != nil {
-		c.log.WarnContext(ctx, "note how the body started", logging.Err, err)
+		c.log.WarnContext(ctx, "body start note not written", logging.Err, err)
 	}
 }
 
@@ -82,7 +82,7 @@ func startProblems(s *corelink.State) (problems []string) {
 func (c *core) firstFrame(ctx context.Context, s *corelink.State) {
 	problems := startProblems(s)
 	for _, p := range problems {
-		c.log.WarnContext(ctx, "the body did not start well", "problem", p)
+		c.log.WarnContext(ctx, "body start problem", "problem", p)
 	}
 	c.noteStart(ctx, func(n *startNote) { n.problems = problems })
 	settle(c.firstLook, problem(problems))

@@ -255,10 +255,10 @@ func (r *Reader) tell(ctx context.Context) {
 	}
 	switch r.said = why; {
 	case why == "":
-		r.log.InfoContext(ctx, "the inertial sensors work", "device", r.cfg.Device)
+		r.log.InfoContext(ctx, "inertial sensors working", "device", r.cfg.Device)
 	case r.absent():
 		r.log.DebugContext(ctx, "no inertial sensors", "device", r.cfg.Device, logging.Err, r.err)
 	default:
-		r.log.WarnContext(ctx, "no word from the inertial sensors; trying again", "device", r.cfg.Device, logging.Err, r.err)
+		r.log.WarnContext(ctx, "inertial sensors silent; retrying", "device", r.cfg.Device, logging.Err, r.err)
 	}
 }
