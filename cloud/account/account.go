@@ -359,7 +359,7 @@ func (s *Service) Run(ctx context.Context) error {
 			return fmt.Errorf("prune addresses of the audit log: %w", err)
 		}
 		if head, err := s.AuditHead(ctx); err == nil {
-			s.cfg.Log.InfoContext(ctx, "audit log stands", "anchor", head.String())
+			s.cfg.Log.InfoContext(ctx, "audit log anchored", "anchor", head.String())
 		} else if ctx.Err() == nil {
 			return fmt.Errorf("read where the audit log stands: %w", err)
 		}

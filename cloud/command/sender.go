@@ -81,7 +81,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		more, err := s.round(ctx)
 		if err != nil && ctx.Err() == nil && !broken {
-			s.log.WarnContext(ctx, "commands wait for the database", logging.Err, err)
+			s.log.WarnContext(ctx, "commands not read from the database", logging.Err, err)
 		}
 		broken = err != nil
 		if more {

@@ -298,7 +298,7 @@ func (c *console) tailStream(w http.ResponseWriter, r *http.Request) {
 		for range len(rows) {
 			rec := <-rows
 			if err := c.set.Part(&made, "tail", "eventrow", newEventRow(&rec, false)); err != nil {
-				c.Log.ErrorContext(ctx, "row not made", "err", err)
+				c.Log.ErrorContext(ctx, "row not rendered", "err", err)
 				return
 			}
 		}

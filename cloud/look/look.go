@@ -64,11 +64,11 @@ func New(store Store, send Send, log *slog.Logger) *Service { return &Service{st
 func (s *Service) Handle(ctx context.Context, id thing.ID, payload []byte, _ func(ack.Ack)) {
 	f, err := live.ParseFrame(payload)
 	if err != nil {
-		s.log.WarnContext(ctx, "live frame cannot be read", logging.Thing, id, logging.Err, err)
+		s.log.WarnContext(ctx, "live frame unreadable", logging.Thing, id, logging.Err, err)
 		return
 	}
 	if err := s.store.Put(ctx, id, f); err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "live frame not kept", logging.Thing, id, logging.Err, err)
+		s.log.WarnContext(ctx, "live frame not stored", logging.Thing, id, logging.Err, err)
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *Service) Look(ctx context.Context, id thing.ID) (Robot, error) {
 		sctx, cancel := context.WithTimeout(ctx, sendTime)
 		defer cancel()
 		if err := s.send(sctx, id, topics.Live, payload); err != nil {
-			s.log.WarnContext(ctx, "robot not told that somebody looks", logging.Thing, id, logging.Err, err) // what is known is shown, with its age
+			s.log.WarnContext(ctx, "viewer not announced to the robot", logging.Thing, id, logging.Err, err) // what is known is shown, with its age
 		}
 	}
 	f, err := s.store.Newest(ctx, id)

@@ -427,7 +427,7 @@ func hidden(r rune) bool { return !unicode.IsGraphic(r) && r != '\u200d' }
 func (s *Service) ended(ctx context.Context, t Tenure) {
 	s.step(ctx, t.Thing, StepOwner, "", "", "has no owner any more: "+t.Ended)
 	if err := s.settle(ctx, t); err != nil {
-		s.Log.WarnContext(ctx, "end of an ownership not told, will be told again", logging.Thing, t.Thing, "tenure", t.ID, logging.Err, err)
+		s.Log.WarnContext(ctx, "end of ownership not announced; retrying", logging.Thing, t.Thing, "tenure", t.ID, logging.Err, err)
 	}
 }
 
@@ -456,7 +456,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var pruned time.Time
 	for {
 		if err := s.round(ctx, &pruned); err != nil && ctx.Err() == nil {
-			s.Log.WarnContext(ctx, "ownership: a round failed, the next comes", logging.Err, err)
+			s.Log.WarnContext(ctx, "ownership round failed; retrying", logging.Err, err)
 		}
 		select {
 		case <-ctx.Done():

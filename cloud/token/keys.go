@@ -194,7 +194,7 @@ func (k *Keyring) Rotate(ctx context.Context) error {
 				return KeyChange{}, err
 			}
 			c.Add = &next
-			k.log.InfoContext(ctx, "token key made", "kid", next.ID, "alg", string(next.Alg), "signs_from", next.SignFrom)
+			k.log.InfoContext(ctx, "token key created", "kid", next.ID, "alg", string(next.Alg), "signs_from", next.SignFrom)
 		}
 		return c, nil
 	})
@@ -387,7 +387,7 @@ func (k *Keyring) Run(ctx context.Context) error {
 		}
 		if err := k.load(ctx); err != nil {
 			if ctx.Err() == nil {
-				k.log.WarnContext(ctx, "token keys not read again", logging.Err, err)
+				k.log.WarnContext(ctx, "token keys not reloaded", logging.Err, err)
 			}
 			continue
 		}

@@ -304,7 +304,7 @@ func (s *Service) Run(ctx context.Context) error {
 	for {
 		now := s.now()
 		if err := s.cfg.Store.Prune(ctx, now.Add(-keepExpired), now.Add(-RefreshWithin)); err != nil && ctx.Err() == nil {
-			s.cfg.Log.WarnContext(ctx, "old tokens not forgotten", logging.Err, err)
+			s.cfg.Log.WarnContext(ctx, "expired tokens not removed", logging.Err, err)
 		}
 		select {
 		case <-ctx.Done():
