@@ -111,9 +111,9 @@ func (r *Revocations) say(ctx context.Context, err error) {
 	r.mu.Unlock()
 	switch {
 	case err != nil && !before:
-		r.log.WarnContext(ctx, "revocations not read, keeping what is known", "err", err)
+		r.log.WarnContext(ctx, "revocations not read; keeping the last known", "err", err)
 	case err == nil && before:
-		r.log.InfoContext(ctx, "revocations read again")
+		r.log.InfoContext(ctx, "revocations readable again")
 	}
 }
 

@@ -144,7 +144,7 @@ func (i *Identity) load() {
 	}
 	cert, err := i.accept(b, key)
 	if err != nil {
-		i.cfg.Log.Warn("device certificate is of no use, asking for another", "err", err)
+		i.cfg.Log.Warn("device certificate unusable; requesting another", "err", err)
 		return
 	}
 	who := i.cfg.Thing
@@ -152,7 +152,7 @@ func (i *Identity) load() {
 		who = claim.Thing
 	}
 	if who != "" && string(who) != cert.Leaf.Subject.CommonName {
-		i.cfg.Log.Warn("device certificate is of another thing than this robot, asking for another", "thing", who)
+		i.cfg.Log.Warn("device certificate names another thing; requesting another", "thing", who)
 		return
 	}
 	i.clock.prove(cert.Leaf.NotBefore)
@@ -293,7 +293,7 @@ func (i *Identity) attempt(ctx context.Context) error {
 		if err == nil || !i.mayEnrollAfter(err) {
 			return i.failed(StepRenew, err)
 		}
-		i.cfg.Log.Warn("renewal refused, enrolling again", "err", err)
+		i.cfg.Log.Warn("renewal refused; enrolling again", "err", err)
 	}
 	proof, err := i.proof()
 	if err != nil {
@@ -484,7 +484,7 @@ func (i *Identity) readState() (m memory) {
 	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			i.cfg.Log.Warn("identity state is of no use, starting anew", "err", err)
+			i.cfg.Log.Warn("identity state unusable; starting over", "err", err)
 		}
 		return memory{}
 	}

@@ -46,7 +46,7 @@ func (i *Identity) readLearned() (l learned, err error) {
 		err = json.Unmarshal(b, &l)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		i.cfg.Log.Warn("learned roots are of no use, the installed ones apply", "file", rootsFile, "err", err)
+		i.cfg.Log.Warn("learned roots unusable; using the installed roots", "file", rootsFile, "err", err)
 	}
 	return l, err
 }
@@ -66,7 +66,7 @@ func (i *Identity) learn(answer []byte) error {
 	words := ""
 	if err != nil {
 		words = "the roots in the cloud's answer are not taken, the former ones stay: " + err.Error()
-		i.cfg.Log.Warn("roots in the answer are not taken", "err", err)
+		i.cfg.Log.Warn("new roots rejected", "err", err)
 	}
 	i.mu.Lock()
 	i.rootsProblem = words
@@ -93,7 +93,7 @@ func (i *Identity) learn(answer []byte) error {
 	if err := pemfile.Write(i.cfg.Root, rootsFile, append(b, '\n'), 0o644); err != nil {
 		return err
 	}
-	i.cfg.Log.Info("the roots that this robot trusts have changed", "before", commonNames(have), "now", commonNames(roots))
+	i.cfg.Log.Info("trusted roots changed", "before", commonNames(have), "now", commonNames(roots))
 	return nil
 }
 

@@ -85,7 +85,7 @@ func (i *Identity) check(name string, chain []*x509.Certificate) error {
 	}
 	if i.clock.prove(leaf.NotBefore) && !i.cfg.Observe {
 		if err := i.writeState(); err != nil { // the connection is good all the same
-			i.cfg.Log.Warn("time not kept", "err", err)
+			i.cfg.Log.Warn("proven time not saved", "err", err)
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func (c *Client) Run(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, errRenew) {
-			c.cfg.Log.InfoContext(ctx, "broker connection made again", logging.Addr, c.host, "up", up.Round(time.Millisecond))
+			c.cfg.Log.InfoContext(ctx, "broker connection restored", logging.Addr, c.host, "up", up.Round(time.Millisecond))
 			continue
 		}
 		// A broker that takes us and drops us at once is as good as down: only a connection that lasted resets the back-off.

@@ -87,7 +87,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := server.Serve(); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	log.InfoContext(ctx, "broker listens", logging.Addr, ln.Addr().String())
+	log.InfoContext(ctx, "broker listening", logging.Addr, ln.Addr().String())
 	if cfg.Listening != nil {
 		cfg.Listening(ln.Addr())
 	}

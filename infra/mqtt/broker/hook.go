@@ -268,7 +268,7 @@ func (h *hook) kick(_ *mochi.Client, _ packets.Subscription, pk packets.Packet) 
 func (h *hook) deny(payload []byte) error {
 	order, err := brokerapi.ParseDeny(payload)
 	if err != nil {
-		h.log.Warn("order to deny unreadable", logging.Err, err)
+		h.log.Warn("deny order unreadable", logging.Err, err)
 		return nil
 	}
 	changed, err := h.denied.take(order, time.Now())
@@ -282,7 +282,7 @@ func (h *hook) deny(payload []byte) error {
 		}
 	}
 	if err != nil {
-		h.log.Error("list of the denied not kept", logging.Err, err)
+		h.log.Error("deny list not saved", logging.Err, err)
 	}
 	return err
 }

@@ -107,13 +107,13 @@ func (f *trustFiles) watch(ctx context.Context, log *slog.Logger) {
 func (f *trustFiles) reload(ctx context.Context, log *slog.Logger) {
 	t, err := loadTrust(f.cfg)
 	if err != nil {
-		log.WarnContext(ctx, "certificate files unreadable, keeping the last ones", logging.Err, err)
+		log.WarnContext(ctx, "certificate files unreadable; keeping the last ones", logging.Err, err)
 		return
 	}
 	for i, old := range f.now.Load().raw {
 		if !bytes.Equal(old, t.raw[i]) {
 			f.now.Store(t)
-			log.InfoContext(ctx, "certificate files reread")
+			log.InfoContext(ctx, "certificate files reloaded")
 			return
 		}
 	}

@@ -85,7 +85,7 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 			if l.closing() {
 				return
 			}
-			l.log.Error("accept", logging.Err, err) // out of file descriptors: the next may go
+			l.log.Error("connection not accepted", logging.Err, err) // out of file descriptors: the next may go
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}

@@ -34,7 +34,7 @@ func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int
 	var ended []int
 	// The postmaster first: its fast stop ends its sessions and workers with it. Whatever is then left has lost its postmaster.
 	if pid, err := postmasterPid(dir); err == nil && worksIn(pid, dir) {
-		log.Warn("a server of an earlier start still runs on this cluster, stopping it", "pid", pid, "dir", dir)
+		log.Warn("leftover server of an earlier start found; stopping it", "pid", pid, "dir", dir)
 		if err := end(ctx, pid, syscall.SIGINT); err != nil {
 			return nil, fmt.Errorf("postgres: leftover server: %w", err)
 		}

@@ -98,7 +98,7 @@ func (a *Admin) Run(ctx context.Context) error {
 			if err == nil || ctx.Err() != nil {
 				break
 			}
-			a.cfg.Log.WarnContext(ctx, "broker not told of every thing, trying again", logging.Err, err, "retry_in", syncRetry)
+			a.cfg.Log.WarnContext(ctx, "things not registered at the broker; retrying", logging.Err, err, "retry_in", syncRetry)
 			select {
 			case <-ctx.Done():
 				return nil
@@ -272,7 +272,7 @@ func (a *Admin) sync(ctx context.Context) error {
 		return err
 	}
 	if len(missing) > 0 {
-		a.cfg.Log.InfoContext(ctx, "broker told of things", "known", len(known), "told", len(missing))
+		a.cfg.Log.InfoContext(ctx, "things registered at the broker", "known", len(known), "told", len(missing))
 	}
 	return nil
 }
@@ -355,7 +355,7 @@ func (a *Admin) do(ctx context.Context, commands ...command) ([]response, error)
 func (a *Admin) hear(payload []byte) {
 	out, err := parseResponses(payload)
 	if err != nil {
-		a.cfg.Log.Warn("message of the broker unreadable", logging.Err, err)
+		a.cfg.Log.Warn("broker message unreadable", logging.Err, err)
 		return
 	}
 	a.mu.Lock()

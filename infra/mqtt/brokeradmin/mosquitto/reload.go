@@ -63,7 +63,7 @@ func (r Reloader) Run(ctx context.Context) error {
 			said = ""
 		case ctx.Err() == nil && err.Error() != said:
 			said = err.Error()
-			r.Log.WarnContext(ctx, "mosquitto not told of the revocation list, trying again", logging.Err, err, "retry_in", lookEvery)
+			r.Log.WarnContext(ctx, "revocation list not loaded by mosquitto; retrying", logging.Err, err, "retry_in", lookEvery)
 		}
 		select {
 		case <-ctx.Done():
