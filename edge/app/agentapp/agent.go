@@ -69,7 +69,7 @@ type Agent struct {
 	pilot      *pilot.Pilot
 	core       Core
 	client     *coreclient.Client // of core
-	restart    chan error         // why agentd is to start anew; one slot
+	restart    chan error         // why agentd is to restart; one slot
 	meet       chan struct{}      // there is something to introduce; one slot
 	teller     *wipe.Teller
 	faults     *faults.Handler
@@ -144,10 +144,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.nightly != nil {
 		services = append(services, runner.Service{Name: "nightly reboot", Run: a.nightly.Run})
 	}
-	if !a.cfg.Frugal { // whose faults nobody posts or sees at the robot: they are only told
+	if !a.cfg.Frugal { // without a FIFO and a display for faults: they are only reported
 		services = append(services, runner.Service{Name: "faults", Run: a.faults.Run}, runner.Service{Name: "posted faults", Run: a.faults.Listen})
 	}
-	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. Whether the cloud answers is no part of it: the robot goes on alone
+	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. An unreachable cloud does not prevent it: the robot works without it
 		services = append(services, runner.Service{Name: "supervisor", Run: func(ctx context.Context) error {
 			return supervisor.Run(ctx, a.cfg.Supervisor.Every, a.healthy)
 		}})
@@ -164,7 +164,7 @@ func (a *Agent) healthy() bool {
 
 func (a *Agent) uptime() time.Duration { return time.Since(a.started) }
 
-// emit records an event; what cannot be recorded is logged, because nobody else could tell.
+// emit records an event. It logs a failure, because its callers cannot.
 func (a *Agent) emit(e events.Event) {
 	if _, err := a.das.Emit(e); err != nil && !errors.Is(err, das.ErrOptedOut) {
 		a.log.Warn("event not recorded", "event", e.Name, logging.Err, err)
@@ -184,7 +184,7 @@ func (a *Agent) Events() (emitted uint64, spool status.Spool) {
 	return a.das.Emitted(), a.das.Stats()
 }
 
-// Identity returns how the robot's identity stands; false before the agent knows whom to ask for one.
+// Identity returns the state of the robot's identity; false before the agent knows which cloud to ask for one.
 func (a *Agent) Identity() (devicecert.State, bool) {
 	a.mu.Lock()
 	id := a.identity
@@ -204,7 +204,7 @@ func (a *Agent) publish(ctx context.Context, name string, payload []byte) error 
 	return l.Publish(ctx, name, payload)
 }
 
-// requester asks the cloud over whatever link there is. Each request begins a trace, which the cloud's spans and log lines go on with.
+// requester asks the cloud over whatever link there is. Each request begins a trace, which the cloud's spans and log lines continue.
 type requester struct{ a *Agent }
 
 func (r requester) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
@@ -291,7 +291,7 @@ func (a *Agent) reportHost(h hoststats.Sample) {
 // configRetry is how often a server configuration that cannot be used is read again.
 const configRetry = 5 * time.Second
 
-// reachCloud gets an identity and keeps the link. Without a usable server configuration the robot goes on offline (VEC-CLD-01).
+// reachCloud gets an identity and keeps the link. Without a usable server configuration the robot works offline (VEC-CLD-01).
 func (a *Agent) reachCloud(ctx context.Context) error {
 	said := ""
 	for {
@@ -384,7 +384,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	return err
 }
 
-// silently is a leave that tells nobody.
+// silently is a no-op leave callback.
 func silently() {}
 
 // linkUp tells every part that keeps something for the cloud.
@@ -502,7 +502,7 @@ func text(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// status is what the presence reporter sends.
+// status returns the status that the presence reporter sends.
 func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
 	m := status.Message{Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}

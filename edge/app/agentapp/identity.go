@@ -30,7 +30,7 @@ import (
 	"kennel/jdocs/jdocswire"
 )
 
-// owned is what the robot has to do with people: whose it is, who may talk to it, and what they see of it. A frugal robot has none of it.
+// owned holds the robot's relations to people: its owner, its clients, and the name and certificate that they see. A frugal robot has none of it.
 type owned struct {
 	plate  plate
 	tokens *tokens.Agent
@@ -107,7 +107,7 @@ func (o *owned) services(a *Agent) []runner.Service {
 	}
 }
 
-// makePlate makes what is missing of the robot's name and certificate. Without them the robot goes on (fault 920).
+// makePlate makes what is missing of the robot's name and certificate. Without them the robot keeps running (fault 920).
 func (a *Agent) makePlate(context.Context) error {
 	g, err := gatewaycert.Open(gatewaycert.Config{Root: a.root, Species: a.id.Species(), Now: a.believed, Log: a.log})
 	if err != nil {
@@ -131,8 +131,8 @@ func (a *Agent) believed() time.Time {
 	return a.cfg.Now()
 }
 
-// follow does what the owner says of data collection. A robot of a new owner sends no events until they opt in; one without an owner has nobody
-// whose data they could be (VEC-DAS-08).
+// follow applies the owner's consent to data collection. A robot of a new owner sends no events until they opt in; the events of one without an
+// owner are no person's data (VEC-DAS-08).
 func (a *Agent) follow(s owners.Status) {
 	allow := !s.Owned || s.DataCollection
 	if allow == a.das.AllowUpload() {
@@ -143,7 +143,7 @@ func (a *Agent) follow(s owners.Status) {
 	}
 }
 
-// fault reports a numbered fault of the robot's identity, with which it goes on.
+// fault reports a numbered fault of the robot's identity; the robot keeps running.
 func (a *Agent) fault(code faultcode.Code, err error) {
 	a.faults.Raise(faults.Fault{Code: code, Service: "agentd", Err: err})
 }
@@ -231,7 +231,7 @@ func (o *owned) hinted(h hints.Jdocs) {
 	}
 }
 
-// linkIs keeps how the connection stands, for the report.
+// linkIs keeps the state of the connection for the report.
 func (a *Agent) linkIs(up bool, err error) {
 	a.mu.Lock()
 	if a.link.Up != up || a.link.Since.IsZero() {
@@ -253,7 +253,7 @@ func (a *Agent) linked() bool {
 	return a.link.Up
 }
 
-// facts is what the parts know of the way to the cloud.
+// facts collects from the parts what they know of the way to the cloud.
 func (a *Agent) facts() diagnosis.Facts {
 	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: a.docs.Problems(), Dirty: a.docs.Dirty(),
 		Faults: a.faults.Words(nil)}

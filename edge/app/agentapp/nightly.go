@@ -15,13 +15,13 @@ import (
 	"kennel/jdocs"
 )
 
-// rebootWithin is what the program that boots the robot anew has to end; our own default.
+// rebootWithin is the time limit of the program that reboots the robot; our own default.
 const rebootWithin = 30 * time.Second
 
-// errNight ends agentd so that whoever started it boots the robot anew.
+// errNight ends agentd so that its supervisor reboots the robot.
 var errNight = errors.New("the robot is booted anew, as each night")
 
-// newNightly makes what boots the robot anew at night (VEC-BOOT-16). The look for a newer release that goes with it needs nothing more: the agent
+// newNightly makes the part that reboots the robot at night (VEC-BOOT-16). The look for a newer release needs no code here: the agent
 // asks for one at every connection, so at every start (edge/agent/release).
 func (a *Agent) newNightly() {
 	var err error
@@ -43,7 +43,7 @@ func (a *Agent) nightConfig() nightly.Config {
 	}
 }
 
-// tellNight says once that this start is the end of a nightly reboot, and how much of the robot began anew.
+// tellNight says once that this start is the end of a nightly reboot, and how much of the robot restarted.
 func (a *Agent) tellNight() {
 	if !a.night.News {
 		return
@@ -89,7 +89,7 @@ func (a *Agent) localTime() func() (time.Time, bool) {
 	}
 }
 
-// updating says where an update stands. This agent applies none; somebody else may have, and says so as the original does.
+// updating returns the progress of an update. This agent applies none; another program may, and reports it as the original does.
 func (a *Agent) updating() nightly.Update {
 	if _, err := a.root.Stat(nightly.DoneFile); err == nil {
 		return nightly.UpdateWaits
@@ -97,7 +97,7 @@ func (a *Agent) updating() nightly.Update {
 	return nightly.NoUpdate
 }
 
-// reboot asks for the robot to be booted anew. Events that lie where a boot empties everything are moved before.
+// reboot asks for a reboot of the robot. Events in folders that a boot empties are moved before.
 func (a *Agent) reboot(ctx context.Context) error {
 	if err := a.das.Backup(); err != nil {
 		a.log.WarnContext(ctx, "events not saved before the reboot", logging.Err, err)

@@ -21,20 +21,20 @@ import (
 	"kennel/infra/logging"
 )
 
-// updatePatience is the longest time between two words of an update that goes on: the boot-loader is asked three times to erase.
+// updatePatience is the longest time between two progress messages of a working update: the boot-loader is asked three times to erase.
 const updatePatience = 16 * time.Second
 
 // unusable is the status of a file that cannot be used. The published table has nothing for it; nothing of it can be sent (own choice).
 const unusable faultcode.Code = 18
 
-// firmware is what the body's own processor shall run. It is read before anything runs, and belongs to the goroutine of core.run then.
+// firmware is the wanted program of the body's own processor. It is read before the services start; then it belongs to the goroutine of core.run.
 type firmware struct {
 	path  string
 	want  *vector.Firmware // nil: whatever it runs
 	spent bool             // all attempts failed and the body runs what it ran: it is not asked again each time that it is opened
 }
 
-// due is what to open the body with.
+// due returns the firmware to open the body with.
 func (f *firmware) due() *vector.Firmware {
 	if f.spent {
 		return nil
@@ -76,7 +76,7 @@ func (v *vectorBody) readFirmware(ctx context.Context) error {
 	return err
 }
 
-// readAtMost reads a file that has no more bytes than most.
+// readAtMost reads a file of at most most bytes.
 func readAtMost(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,8 +90,8 @@ func readAtMost(path string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// progress returns what hears of an update: it logs each phase and each tenth of the program, and keeps the watchdog from taking an update that
-// goes on for an attempt to open that hangs.
+// progress returns the callback of an update: it logs each phase and each tenth of the program, and tells the watchdog that the update is
+// working, so that it is not mistaken for an attempt to open that hangs.
 func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 	phase, tenth := vector.Phase(math.MaxUint8), 0
 	return func(p vector.Progress) {
@@ -113,7 +113,7 @@ func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 	switch {
 	case err != nil:
-		v.firm.spent = false // a body without a program is what an update can help
+		v.firm.spent = false // an update can help a body without a program
 	case u.Err != nil:
 		v.firm.spent = true
 	}

@@ -18,7 +18,7 @@ const (
 	recordLimitMiB = 256 // over an hour
 )
 
-// recorder writes the loop's tape to a file, outside the loop. It ends early at its limit or when the file takes no more; the robot runs on.
+// recorder writes the loop's tape to a file, outside the loop. It ends early at its limit or when a write fails; the robot keeps running.
 type recorder struct {
 	log     *slog.Logger
 	tape    *rt.Tape

@@ -123,7 +123,7 @@ func (b *idleBody) Read(s *body.Sense, _ time.Duration) error {
 	return nil
 }
 
-// TestRecordIsBounded: at its limit the recording ends with a whole step, says so and grows no more; so does one whose file is gone.
+// TestRecordIsBounded: at its limit the recording ends with a whole step, says so and stops growing; so does one whose file is gone.
 func TestRecordIsBounded(t *testing.T) {
 	var said bytes.Buffer
 	file := filepath.Join(t.TempDir(), "run.krt")

@@ -50,7 +50,7 @@ func (s *start) before() []stages.Stage {
 	}
 }
 
-// running is what the services do first: the body is asked for its version, gets the program that it shall run, and is opened; its first frame says
+// running lists the first steps of the services: the body is asked for its version, gets its program, and is opened; its first frame says
 // how battery, temperature and self tests are. A body that is not there is waited for.
 func (s *start) running() []stages.Stage {
 	return []stages.Stage{
@@ -71,7 +71,7 @@ func wait(c <-chan error) func(context.Context) error {
 	}
 }
 
-// settle says how a step went, to whoever waits for it; the first word counts.
+// settle sets the result of a step for its waiters; the first result counts.
 func settle(c chan<- error, err error) {
 	select {
 	case c <- err:
@@ -141,7 +141,7 @@ func (s *start) close() {
 	}
 }
 
-// services is what runs once the first table is done. Stopped in reverse: motion first, then those who report it.
+// services lists the services that run once the first table is done. Stopped in reverse: motion first, then those who report it.
 func (s *start) services() []runner.Service {
 	c := s.core
 	var services []runner.Service
