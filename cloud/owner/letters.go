@@ -11,7 +11,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// News is what an owner is to be told by letter: whoever gets or loses a robot hears of it, because it may not have been them.
+// News is a change that an owner is told by letter: a person who gets or loses a robot is told, because another person may have done it.
 type News struct {
 	Account string
 	Thing   thing.ID
@@ -33,7 +33,7 @@ const (
 const (
 	newsChunk = 100
 	newsTime  = 20 * time.Second // for a round of letters
-	newsWorth = mail.DefaultKeep // after which nobody is told any more
+	newsWorth = mail.DefaultKeep // after which no letter is sent
 )
 
 // letters are those about an end, by why.
