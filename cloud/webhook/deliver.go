@@ -170,7 +170,7 @@ func (e *Event) body() ([]byte, error) {
 	return json.Marshal(b)
 }
 
-// settingData names the settings that changed. Their values stay here: some say where somebody lives.
+// settingData names the settings that changed. Their values stay here: some say where a person lives.
 func settingData(raw json.RawMessage) json.RawMessage {
 	var in struct {
 		Doc      string
