@@ -14,8 +14,8 @@ import (
 // rootsFile holds the roots that the cloud named with the last certificate.
 const rootsFile = "persist/kennel/roots.json"
 
-// learned is the content of rootsFile. It stands in the place of the RootFile that it was learned with: whoever installs another RootFile
-// moves the robot to another house, and what the former house said is forgotten.
+// learned is the content of rootsFile. It replaces the RootFile that it was learned with. A person who installs another RootFile
+// moves the robot to another cloud, and the former cloud's roots are forgotten.
 type learned struct {
 	Installed string `json:"installed"` // digest of RootFile then
 	Roots     string `json:"roots"`     // PEM
@@ -51,8 +51,8 @@ func (i *Identity) readLearned() (l learned, err error) {
 	return l, err
 }
 
-// learn takes the roots of an answer: from now on they are what the robot trusts, no more and no less, so that a root comes before it is
-// needed and goes after it was withdrawn. They are as good as the connection they came over, which was verified; and they must accept that
+// learn takes the roots of an answer: from now on the robot trusts exactly these, so that a root arrives before it is
+// needed and disappears after it was withdrawn. They are as good as the connection they came over, which was verified; and they must accept that
 // very connection, so that no answer, however wrong, locks the robot out. What cannot be taken leaves the trust as it is; only a disk that
 // does not write is an error.
 func (i *Identity) learn(answer []byte) error {
