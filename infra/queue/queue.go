@@ -228,7 +228,7 @@ func (s *SQS) delete(ctx context.Context, done []types.Message) {
 	}
 }
 
-// body is what the rules of the broker write: SELECT topic() AS topic, encode(*, 'base64') AS payload.
+// body is the form that the rules of the broker write: SELECT topic() AS topic, encode(*, 'base64') AS payload.
 type body struct {
 	Topic   string `json:"topic"`
 	Payload string `json:"payload"`

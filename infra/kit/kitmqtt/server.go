@@ -122,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, in Incoming) (id string, response []
 	return req.ID, out
 }
 
-// context carries what belongs to the request: the robot's trace for whoever goes on with it, and the facts for logs. A traceparent that
+// context carries what belongs to the request: the robot's trace for spans below, and the facts for logs. A traceparent that
 // cannot be read is as good as none.
 func (in Incoming) context(ctx context.Context, req envelope.Request) context.Context {
 	facts := []slog.Attr{slog.String(logging.Request, req.ID), slog.String(logging.Caller, string(in.Thing))}

@@ -21,7 +21,7 @@ import (
 const (
 	maxFilters = 32                    // subscriptions of one thing; an agent needs two
 	maxDenied  = 16                    // refused filters before a session is ended
-	voidTopic  = "$kennel/broker/void" // nobody subscribes here
+	voidTopic  = "$kennel/broker/void" // no client subscribes here
 )
 
 // hook is the fleet's rules inside mochi: who may connect, and what they may do then.
@@ -189,7 +189,7 @@ func (h *hook) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.Packet {
 	return pk
 }
 
-// OnSubscribed notes refused filters; a client that goes on asking is sent away.
+// OnSubscribed notes refused filters; a client that keeps asking is disconnected.
 func (h *hook) OnSubscribed(cl *mochi.Client, pk packets.Packet, granted []byte) {
 	p, ok := cl.Net.Conn.(*peer)
 	if !ok {
