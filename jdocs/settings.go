@@ -50,7 +50,7 @@ var (
 	zonePattern   = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
 )
 
-// DefaultRobotSettings is the document of a robot that nobody has set up (VEC-DOC-01).
+// DefaultRobotSettings is the document of a robot that is not set up (VEC-DOC-01).
 func DefaultRobotSettings() Doc {
 	return Doc{FmtVersion: RobotSettings.FmtVersion(), JSON: string(encode(map[string]json.RawMessage{
 		"button_wakeword": json.RawMessage("0"),

@@ -11,7 +11,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Lister is what Hinter needs of the documents.
+// Lister is the part of the documents that Hinter needs.
 type Lister interface {
 	List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error)
 }
