@@ -361,7 +361,7 @@ func (s *Service) Run(ctx context.Context) error {
 		if head, err := s.AuditHead(ctx); err == nil {
 			s.cfg.Log.InfoContext(ctx, "audit log anchored", "anchor", head.String())
 		} else if ctx.Err() == nil {
-			return fmt.Errorf("read where the audit log stands: %w", err)
+			return fmt.Errorf("read the head of the audit log: %w", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -212,7 +212,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 		}
 	case Command:
 		if commands.Moves(a.Command) {
-			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot that somebody looks at, not for many", a.Command)
+			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot at a time", a.Command)
 		}
 		d := command.Draft{Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond}
 		if a.ExpiresInMS < 0 || a.ExpiresInMS > int64(1000*time.Hour/time.Millisecond) {
@@ -348,7 +348,7 @@ func (s *Service) Start(ctx context.Context, d Draft) (Job, error) {
 	}
 	if !added {
 		if !same(j.Action, d.Action) || j.Filter != d.Chosen() {
-			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q already stands for job %s, which does something else", d.Key, j.ID)
+			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q already names job %s, which does something else", d.Key, j.ID)
 		}
 	}
 	j.Text = j.Action.String()
