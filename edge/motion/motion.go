@@ -25,7 +25,7 @@ var (
 	ErrStopped = errors.New("motion: refused while a reason to stop holds")
 	ErrUnknown = errors.New("motion: a joint that has not found its stop moves to angles only, homing first")
 	ErrPath    = errors.New("motion: path refused")
-	ErrStart   = errors.New("motion: the path starts elsewhere than the body stands")
+	ErrStart   = errors.New("motion: the path does not start at the body")
 )
 
 // Reason is a set of reasons to stop.

@@ -84,7 +84,7 @@ func newWish() *wish { return &wish{key: rand.Text(), done: make(chan struct{})}
 // New returns an Agent that does nothing until Run.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Ask == nil || cfg.Display == nil || cfg.Log == nil {
-		return nil, errors.New("claim: nobody to ask, no display or no logger")
+		return nil, errors.New("claim: no requester, no display or no logger")
 	}
 	if cfg.OnStatus == nil {
 		cfg.OnStatus = func(owners.Status) {}

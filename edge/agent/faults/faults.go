@@ -193,7 +193,7 @@ func (h *Handler) raise(s *stands) {
 		return
 	}
 	if s.Err == nil {
-		s.Err = errors.New("nobody said more")
+		s.Err = errors.New("no details")
 	}
 	h.mu.Lock()
 	if old := h.find(s.Code); old != nil {

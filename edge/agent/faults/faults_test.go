@@ -135,7 +135,7 @@ func TestOnceUntilCleared(t *testing.T) {
 		}
 		same(t, "words", r.h.Words(func(f Fault) bool { return f.Code == 890 }), []string{
 			"fault 850: it is cut (There is a problem with the cloud certificate.); the robot shows it",
-			"fault 921: nobody said more (Vic-gateway was unable to start or crashed.)",
+			"fault 921: no details (Vic-gateway was unable to start or crashed.)",
 		})
 		r.h.Over(850)
 		synctest.Wait()

@@ -58,7 +58,7 @@ func Started(root *os.Root, boot string) (Last, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Last{}, nil
 	case err != nil:
-		return Last{}, fmt.Errorf("whether the robot began anew for the night: %w", err)
+		return Last{}, fmt.Errorf("read the nightly reboot marker: %w", err)
 	}
 	m, ok := parseMark(b)
 	l := Last{At: m.at, News: news, Robot: !ok || m.boot != boot}
@@ -66,10 +66,10 @@ func Started(root *os.Root, boot string) (Last, error) {
 		return l, nil
 	}
 	if err := robotfs.WriteFile(root, AfterFile, b, 0o644); err != nil {
-		return l, fmt.Errorf("note that the robot began anew for the night: %w", err)
+		return l, fmt.Errorf("write the nightly reboot marker: %w", err)
 	}
 	if err := root.Remove(AskedFile); err != nil {
-		return l, fmt.Errorf("note that the robot began anew for the night: %w", err)
+		return l, fmt.Errorf("write the nightly reboot marker: %w", err)
 	}
 	return l, nil
 }

@@ -241,7 +241,7 @@ func (r *Rebooter) reboot(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-		r.fail(ctx, fmt.Errorf("nobody ended this program within %v", patience))
+		r.fail(ctx, fmt.Errorf("program not ended within %v", patience))
 	}
 }
 

@@ -316,7 +316,7 @@ func TestInhibitedForAWhile(t *testing.T) {
 		r.live(midnight.Add(12 * time.Hour))
 		r.wants(1, Proceeding)
 		if at := r.reboots[0].Sub(midnight); at < gone || at > gone+30*time.Second {
-			t.Errorf("booted anew after %v, want soon after %v: the file is looked at each 17 s", at, gone)
+			t.Errorf("rebooted after %v, want soon after %v: the file is looked at each 17 s", at, gone)
 		}
 	})
 	in(t, func(t *testing.T, r *robot) {
@@ -356,7 +356,7 @@ func TestRebootThatFails(t *testing.T) {
 		},
 		"nothing happens": func(r *robot) (int, string) {
 			r.deaf = true
-			return 1, "nobody ended this program within 5m0s"
+			return 1, "program not ended within 5m0s"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

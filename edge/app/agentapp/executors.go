@@ -55,7 +55,7 @@ func (a *Agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.
 }
 
 // errAnew ends agentd so that its supervisor restarts it.
-var errAnew = errors.New("agentd is to start anew")
+var errAnew = errors.New("restart of agentd requested")
 
 // errRestart is such an end.
 var errRestart = errors.New("the cloud asked for it")

@@ -106,7 +106,7 @@ func (s *supervised) Start(ctx context.Context, service string) error {
 		if service == robotd {
 			return nil // its supervisor's
 		}
-		return fmt.Errorf("nobody knows how to restart %s: set FAULT_RESTART_COMMAND in %s", service, envFile)
+		return fmt.Errorf("no command to restart %s: set FAULT_RESTART_COMMAND in %s", service, envFile)
 	}
 	ctx, cancel := context.WithTimeout(ctx, restartTime)
 	defer cancel()

@@ -262,7 +262,7 @@ func TestPlannedEnd(t *testing.T) {
 			t.Fatalf("clear-user-data: code %d, %s", code, said)
 		}
 	}
-	if code := <-done; code != cli.ExitOK || !strings.Contains(errOut.String(), "start anew") {
+	if code := <-done; code != cli.ExitOK || !strings.Contains(errOut.String(), "to be restarted") {
 		t.Errorf("code %d, want 0; it said\n%s", code, errOut.String())
 	}
 }

@@ -88,7 +88,7 @@ func TestLocalRequests(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	awaitCommand(t, dir, "nobody's token", "lets nobody in", "authorized")
+	awaitCommand(t, dir, "nobody's token", "gives no access", "authorized")
 	if fi, err := root.Stat(localDir); err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the socket: %v, %v; want it for one user", fi, err)
 	}

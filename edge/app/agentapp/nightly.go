@@ -19,7 +19,7 @@ import (
 const rebootWithin = 30 * time.Second
 
 // errNight ends agentd so that its supervisor reboots the robot.
-var errNight = errors.New("the robot is booted anew, as each night")
+var errNight = errors.New("nightly reboot")
 
 // newNightly makes the part that reboots the robot at night (VEC-BOOT-16). The look for a newer release needs no code here: the agent
 // asks for one at every connection, so at every start (edge/agent/release).
@@ -109,7 +109,7 @@ func (a *Agent) reboot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rebootWithin)
 	defer cancel()
 	if err := proc.Once(ctx, proc.Spec{Name: "reboot", Path: a.cfg.Reboot[0], Args: a.cfg.Reboot[1:]}); err != nil {
-		return fmt.Errorf("boot the robot anew: %w", err)
+		return fmt.Errorf("reboot the robot: %w", err)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (c *Config) validate() error {
 	case !c.Rate.valid():
 		return fmt.Errorf("imu: rate %d, want %d to %d", c.Rate, Hz25, Hz1600)
 	case c.Accel.PerCount() == 0:
-		return fmt.Errorf("imu: range of acceleration %#02x, want that of 2, 4, 8 or 16 g", byte(c.Accel))
+		return fmt.Errorf("imu: acceleration range %#02x, want 2, 4, 8 or 16 g", byte(c.Accel))
 	case c.Gyro.PerCount() == 0:
 		return fmt.Errorf("imu: range of the gyro %d, want 0 to %d", c.Gyro, Gyro125)
 	}
