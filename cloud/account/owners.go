@@ -334,7 +334,8 @@ func (o *Owners) Verify(ctx context.Context, code, password Secret, addr string)
 		return Account{}, err
 	}
 	if !ok {
-		return Account{}, errs.Coded(errs.Unauthenticated, "wrong_password", "this is not the password of this sign-up; if another person signed up with your e-mail, do nothing")
+		return Account{}, errs.Coded(errs.Unauthenticated, "wrong_password",
+			"this is not the password of this sign-up; if another person signed up with your e-mail, do nothing")
 	}
 	a, err := o.cfg.Store.Verify(ctx, h, now)
 	switch {
