@@ -119,7 +119,7 @@ func TestProse(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && name != "." && strings.HasPrefix(d.Name(), ".") {
+		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
 			return fs.SkipDir
 		}
 		if ext := path.Ext(name); d.IsDir() || ext != ".go" && ext != ".html" {
