@@ -16,14 +16,14 @@ import (
 	"kennel/infra/errs"
 )
 
-// WaitingLimits bounds the list of robots that wait for an operator, which anybody on the network can try to fill. Our own defaults: a
-// workshop behind one address fits, a flood from one does not fill the list, and what nobody asks for any more makes room.
+// WaitingLimits bounds the list of robots that wait for an operator, which anyone on the network can try to fill. Our own defaults: a
+// workshop behind one address fits, a flood from one does not fill the list, and abandoned requests make room.
 type WaitingLimits struct {
 	Max        int           // robots in the list; 500
 	PerNetwork int           // of them from one address, or one /64 of IPv6; 50
 	PerThing   int           // of them under one thing id, each with another key; 3
 	Expire     time.Duration // after the robot asked last; 15 min
-	Refused    time.Duration // how long a refusal stands; 24 h
+	Refused    time.Duration // how long a refusal lasts; 24 h
 	Pause      time.Duration // what a robot is told to wait between two requests; 30 s
 }
 
@@ -60,7 +60,7 @@ type Waiting struct {
 
 // WaitingList keeps robots that wait for an operator.
 type WaitingList interface {
-	// Ask notes a request and returns how it stands; fresh says that it was not in the list. ErrFull if a limit leaves no room for it.
+	// Ask notes a request and returns its state; fresh says that it was not in the list. ErrFull if a limit leaves no room for it.
 	Ask(ctx context.Context, a Ask, l WaitingLimits) (w Waiting, fresh bool, err error)
 	// Waiting returns what is in the list at a time, the longest waiting first.
 	Waiting(ctx context.Context, at time.Time, l WaitingLimits) ([]Waiting, error)
@@ -71,7 +71,7 @@ type WaitingList interface {
 	Refuse(ctx context.Context, id thing.ID, key Key, reason string, at time.Time) error
 }
 
-// short is what people compare without mistakes: no I, L, O or U.
+// short is an alphabet that people compare without mistakes: no I, L, O or U.
 var short = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
 // Short returns the first 60 bits of the fingerprint for people to compare, such as "7QK4-0ZTM-9R3X". Robot and operator see the same; to
@@ -143,7 +143,7 @@ func (s *Service) Waiting(ctx context.Context) ([]Waiting, error) {
 	return s.store.Waiting(ctx, s.now(), s.waiting)
 }
 
-// Approve lets a waiting robot in: its next request gets a certificate. fingerprint is what the robot shows, in either form (Key.Is); it
+// Approve lets a waiting robot in: its next request gets a certificate. fingerprint is the one that the robot shows, in either form (Key.Is); it
 // chooses between several that claim to be the same thing. NotFound "not_waiting"; Conflict "thing_exists" for a thing that is bound to
 // another key or was revoked, which is released first.
 func (s *Service) Approve(ctx context.Context, id thing.ID, fingerprint string) error {

@@ -30,7 +30,7 @@ type NewClaim struct {
 	Secret Hash
 }
 
-// LineProblem is what is wrong with one line, and what was expected.
+// LineProblem says why one line is wrong, and which values are expected.
 type LineProblem struct {
 	Line    int    `json:"line"`
 	Problem string `json:"problem"`

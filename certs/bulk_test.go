@@ -145,7 +145,7 @@ func FuzzDelivery(f *testing.F) {
 			}
 			return
 		}
-		// What it registered, written as CSV, registers the same again.
+		// The registered things, written as CSV, register the same again.
 		var again bytes.Buffer
 		out := csv.NewWriter(&again)
 		for _, r := range got {

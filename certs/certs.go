@@ -58,7 +58,7 @@ func (Secret) GoString() string { return "[secret]" }
 // Reveal returns the secret for the one place that hands it over.
 func (s Secret) Reveal() string { return string(s) }
 
-// hash is what is stored. A secret has 130 random bits, so a plain hash is as hard to invert as the secret is to guess.
+// hash returns the stored form of a secret. A secret has 130 random bits, so a plain hash is as hard to invert as the secret is to guess.
 func (s Secret) hash() Hash { return sha256.Sum256([]byte(s)) }
 
 // Hash is the SHA-256 of a claim secret.
@@ -73,7 +73,7 @@ func KeyOf(spki []byte) Key { return sha256.Sum256(spki) }
 // String returns the fingerprint as 64 hex digits.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// Claim is what is known of a thing besides its certificates.
+// Claim is a thing's record apart from its certificates.
 type Claim struct {
 	Thing   thing.ID
 	Secret  Hash      // zero: there is no claim secret
@@ -113,7 +113,7 @@ type Record struct {
 // MaxRows bounds what one list of a Store returns.
 const MaxRows = 1000
 
-// Store is what Service needs from storage. Its methods are safe for concurrent use.
+// Store is the storage that Service needs. Its methods are safe for concurrent use.
 type Store interface {
 	Claims
 	Inventory

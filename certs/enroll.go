@@ -44,7 +44,7 @@ type RenewRequest struct {
 	Addr        string // of the peer
 }
 
-// Certificate is what a robot gets.
+// Certificate is the answer to a robot.
 type Certificate struct {
 	Chain []*x509.Certificate // leaf first, up to but without the root
 }

@@ -26,7 +26,7 @@ import (
 // The original robot's own rules for its factory certificate (VEC-TOK-02), the defaults of a Batch.
 const FactoryOrganization = "Anki Inc."
 
-// FactoryValidAfter is what a factory certificate must outlive (VEC-TOK-02).
+// FactoryValidAfter is the date that a factory certificate must outlive (VEC-TOK-02).
 var FactoryValidAfter = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Bounds of what a stranger or an operator hands in.
@@ -309,7 +309,7 @@ func (v *factoryView) identify(chain []*x509.Certificate, now time.Time) (thing.
 	}
 	best, why := rankForeign, error(foreignFactory(leaf, len(v.batches)))
 	for _, b := range v.batches {
-		// A factory closes, and its authorities expire, before its robots do: the chain is judged as of the day the certificate was made.
+		// A factory closes, and its authorities expire, before its robots do: the chain is verified at the day the certificate was made.
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: b.pool, Intermediates: inter, CurrentTime: leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 			continue
 		}

@@ -416,7 +416,7 @@ func TestBatchesAreChecked(t *testing.T) {
 	}
 }
 
-// errGranted is what grants answers where a certificate would be signed.
+// errGranted is the answer of grants where a certificate would be signed.
 var errGranted = errors.New("granted")
 
 type grants struct{}
@@ -426,8 +426,8 @@ func (grants) IssueDevice(*x509.CertificateRequest, thing.ID, time.Duration) ([]
 }
 func (grants) VerifyDevice(*x509.Certificate) error { return errors.New("not ours") }
 
-// FuzzFactory: whatever stands for a factory certificate and its proof, the answer is a refusal with a code, and never a certificate. Keys and
-// times are fixed, because every process of the fuzzer makes them anew.
+// FuzzFactory: for any bytes as a factory certificate and its proof, the answer is a refusal with a code, and never a certificate. Keys and
+// times are fixed, because every process of the fuzzer makes its own.
 func FuzzFactory(f *testing.F) {
 	day := time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC)
 	svc, err := certs.New(certs.Config{Store: new(certstest.Store), Issuer: grants{}, Recorder: nobody{}, ByAddr: noLimit{}, ByThing: noLimit{}, Now: func() time.Time { return day }})

@@ -14,7 +14,7 @@ import (
 
 // Our own limits (the source gives none).
 const (
-	rereadEvery = time.Second      // a notification is a hint; this is what makes "within 2 s" hold without one
+	rereadEvery = time.Second      // a notification is a hint; this interval makes "within 2 s" hold without one
 	rereadTime  = 5 * time.Second  // bounds one reading
 	staleAfter  = 15 * time.Second // a set that was not read for so long is no longer Ready
 	feedPage    = 1000
@@ -31,7 +31,7 @@ type Revocation struct {
 	Reason   string
 }
 
-// Feed is what Revocations needs from storage.
+// Feed is the storage that Revocations needs.
 type Feed interface {
 	// Revocations returns what was revoked after position after and has not ended by now, in order, at most limit.
 	Revocations(ctx context.Context, after int64, now time.Time, limit int) ([]Revocation, error)
@@ -111,9 +111,9 @@ func (r *Revocations) say(ctx context.Context, err error) {
 	r.mu.Unlock()
 	switch {
 	case err != nil && !before:
-		r.log.WarnContext(ctx, "revocations not read, keeping what is known", "err", err)
+		r.log.WarnContext(ctx, "revocations not read; keeping the last known", "err", err)
 	case err == nil && before:
-		r.log.InfoContext(ctx, "revocations read again")
+		r.log.InfoContext(ctx, "revocations readable again")
 	}
 }
 
@@ -197,7 +197,7 @@ func (r *Revocations) find(leaf *x509.Certificate) (Revocation, bool) {
 	return x, ok
 }
 
-// Check serves Trust.Check: nil, or why leaf is refused. Before the set was read for the first time nobody is let in (Unavailable): a
+// Check serves Trust.Check: nil, or why leaf is refused. Before the set was read for the first time every leaf is refused (Unavailable): a
 // process that has just started must not be the door that is still open.
 func (r *Revocations) Check(leaf *x509.Certificate) error {
 	if x, ok := r.find(leaf); ok {
@@ -225,7 +225,7 @@ func (r *Revocations) Ready(context.Context) error {
 	return nil
 }
 
-// List returns the revocations in force that came after position after, in order, with the position to go on from. The slice is the
+// List returns the revocations in force that came after position after, in order, with the position to continue from. The slice is the
 // caller's to read, not to write.
 func (r *Revocations) List(after int64) (list []Revocation, last int64) {
 	r.mu.RLock()

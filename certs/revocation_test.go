@@ -184,7 +184,7 @@ func TestRevocationsForgetWhatEnded(t *testing.T) {
 	})
 }
 
-// TestTrustRefusesRevoked: the door says so, whoever it is for.
+// TestTrustRefusesRevoked: every listener refuses a revoked certificate.
 func TestTrustRefusesRevoked(t *testing.T) {
 	authority, err := ca.Init(t.TempDir())
 	if err != nil {

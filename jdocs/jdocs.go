@@ -65,7 +65,7 @@ func (n Name) FmtVersion() uint64 {
 	return 1
 }
 
-// OfAccount reports whether the document belongs to a person, whatever robot asks. The others belong to the robot, whoever owns it.
+// OfAccount reports whether the document belongs to a person, whatever robot asks. The others belong to the robot, whatever its owner.
 func (n Name) OfAccount() bool { return n == AccountSettings || n == UserEntitlements }
 
 // Key names one document. Robot documents use Thing, account documents Account; NewKey drops the part that is not used (VEC-JDS-01).
@@ -75,7 +75,7 @@ type Key struct {
 	Name    Name
 }
 
-// NewKey returns the key of a document for whoever asks, checked.
+// NewKey checks and returns the key of a document for the asking thing.
 func NewKey(account string, id thing.ID, name Name) (Key, error) {
 	if _, err := ParseName(string(name)); err != nil {
 		return Key{}, err
@@ -185,7 +185,7 @@ var (
 	ErrNotFound = errs.New(errs.NotFound, "no such document")
 )
 
-// Store is what the rules need from storage. Safe for concurrent use.
+// Store is the storage that the rules need. Safe for concurrent use.
 //
 // A deleted document leaves its version behind, so that no version of a key comes twice: after a delete the next create gets the number
 // after it. Seen from outside a deleted document is absent.
@@ -205,7 +205,7 @@ type Store interface {
 	List(ctx context.Context, id thing.ID) ([]Listing, error)
 }
 
-// WriteStatus is what became of a write. The numbers are the published ones.
+// WriteStatus is the result of a write. The numbers are the published ones.
 type WriteStatus uint8
 
 // A rejection is a result, not an error (VEC-JDS-02).
@@ -263,7 +263,7 @@ type ReadResult struct {
 	Doc    Doc
 }
 
-// Service is what documents offer. by is who changes: a thing id or an operator's name, kept in the history.
+// Service offers the operations on documents. by names the author of a change, a thing id or an operator's name, kept in the history.
 type Service interface {
 	// Write creates (Version 0) or replaces a document. A stale version is a result; a broken limit is an error of kind Invalid.
 	Write(ctx context.Context, key Key, d Doc, by string) (WriteResult, error)

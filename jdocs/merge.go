@@ -12,7 +12,7 @@ import (
 
 // Merge joins two copies that were changed apart (VEC-JDS-08): per field, objects recursively, arrays as one value. A field changed on
 // one side takes that side's value, also when the change is a removal; changed on both sides the local value wins, because the writer
-// who merges writes later, and the loser stays in the history. conflicts names such fields, dotted. Fields nobody knows are fields too.
+// who merges writes later, and the loser stays in the history. conflicts names such fields, dotted. Unknown fields are fields too.
 //
 // base is the last copy both sides had, empty if there was none. Merge(base, x, base) is x and Merge(base, base, y) is y, byte for byte.
 func Merge(base, local, remote []byte) (merged []byte, conflicts []string, err error) {
@@ -45,7 +45,7 @@ func checkCopies(base, local, remote []byte) error {
 	return nil
 }
 
-// mergeValue merges one value; nil stands for absent on any side.
+// mergeValue merges one value; nil means absent on any side.
 func mergeValue(base, local, remote json.RawMessage, path string, conflicts *[]string) json.RawMessage {
 	switch {
 	case same(local, remote), same(base, remote):

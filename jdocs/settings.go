@@ -52,7 +52,7 @@ var (
 	zonePattern   = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
 )
 
-// DefaultRobotSettings is the document of a robot that nobody has set up (VEC-DOC-01).
+// DefaultRobotSettings is the document of a robot that is not set up (VEC-DOC-01).
 func DefaultRobotSettings() Doc {
 	return Doc{FmtVersion: RobotSettings.FmtVersion(), JSON: string(encode(map[string]json.RawMessage{
 		"button_wakeword": json.RawMessage("0"),
@@ -151,7 +151,7 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 		known[f] = true
 	}
 	if len(known) == 0 {
-		return nil // nobody has said what is in it
+		return nil // its fields are not known
 	}
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		parent, _, below := strings.Cut(f, ".")

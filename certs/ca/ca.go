@@ -49,7 +49,7 @@ type Authority struct {
 	cur atomic.Pointer[state]
 }
 
-// state is what the folder held at one moment.
+// state is the content of the folder at one moment.
 type state struct {
 	seen                          [sha256.Size]byte // of the files
 	root, device, server, service line
@@ -120,13 +120,13 @@ func (a *Authority) DeviceBundle() []byte { return pemfile.EncodeChain(a.now().d
 // ServiceBundle returns the trusted service authorities as PEM, without the root.
 func (a *Authority) ServiceBundle() []byte { return pemfile.EncodeChain(a.now().service.each()...) }
 
-// DevicePool returns DeviceBundle as a pool, as of now. The pool is shared: do not add to it.
+// DevicePool returns the current DeviceBundle as a pool. The pool is shared: do not add to it.
 func (a *Authority) DevicePool() *x509.CertPool { return a.now().devices }
 
-// ServicePool returns ServiceBundle as a pool, as of now. The pool is shared: do not add to it.
+// ServicePool returns the current ServiceBundle as a pool. The pool is shared: do not add to it.
 func (a *Authority) ServicePool() *x509.CertPool { return a.now().services }
 
-// RootPool returns Root as a pool, as of now. The pool is shared: do not add to it.
+// RootPool returns the current Root as a pool. The pool is shared: do not add to it.
 func (a *Authority) RootPool() *x509.CertPool { return a.now().roots }
 
 // Anchors returns, as PEM, what anchor makes of each trusted authority of a kind: see mosquitto.Anchor.

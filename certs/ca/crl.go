@@ -24,8 +24,8 @@ import (
 
 // Our own limits (the source gives none).
 const (
-	// crlLife is how long a list may be used. Verifiers of OpenSSL refuse everybody once it has ended, so it is long, and lists are made
-	// anew long before.
+	// crlLife is how long a list may be used. Verifiers of OpenSSL refuse every client once it has ended, so it is long, and lists are made
+	// again long before.
 	crlLife   = 7 * 24 * time.Hour
 	crlRenew  = 24 * time.Hour // after which a list without a change is signed again
 	crlMargin = time.Hour      // how much earlier than now a list begins, for verifiers whose clock is behind
@@ -41,7 +41,7 @@ type RevocationList struct {
 }
 
 // DeviceCRLs signs one list for each device authority whose key is here, the one that signs first. Every list names all serial numbers
-// that are revoked and have not ended, whichever authority issued them: serial numbers are random, so those of others hit nobody.
+// that are revoked and have not ended, whichever authority issued them: serial numbers are random, so those of others match no certificate.
 func (a *Authority) DeviceCRLs(revoked []certs.Revocation, number int64, now time.Time) ([]RevocationList, error) {
 	template := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now.Add(-crlMargin), NextUpdate: now.Add(crlLife)}
 	seen := map[string]bool{}
@@ -85,7 +85,7 @@ func NewCRLs(a *Authority, revoked *certs.Revocations, number func(ctx context.C
 	return &CRLs{authority: a, revoked: revoked, number: number}
 }
 
-// Lists returns the lists as of now, signed anew only if something was revoked, the authorities changed, or a day has passed.
+// Lists returns the current lists, signed again only if something was revoked, the authorities changed, or a day has passed.
 func (c *CRLs) Lists(ctx context.Context) (lists []RevocationList, made time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

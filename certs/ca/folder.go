@@ -356,7 +356,7 @@ func readGeneration(folder *os.Root, k Kind, n int, roots *line) (*generation, e
 		}
 		rank[c] = slices.IndexFunc(roots.ordered(), func(r *generation) bool { return c.CheckSignatureFrom(r.cert()) == nil })
 	}
-	// What only a root that is gone vouches for is of no use to anybody.
+	// A certificate that only a removed root vouches for is useless.
 	g.certs = slices.DeleteFunc(g.certs, func(c *x509.Certificate) bool { return rank[c] < 0 })
 	if len(g.certs) == 0 {
 		return nil, fmt.Errorf("%s was not signed by %s", crtName, roots.current().name+crtEnd)

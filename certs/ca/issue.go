@@ -132,7 +132,7 @@ func (g *generation) pair(c x509util.Certificate, ttl time.Duration) (Pair, erro
 	return Pair{Chain: pemfile.EncodeChain(chain...), Key: b}, nil
 }
 
-// Renewing is a certificate of ours that is made anew at two thirds of its life, when a handshake asks for it: a listener that runs for a
+// Renewing is a certificate of ours that is renewed at two thirds of its life, when a handshake asks for it: a listener that runs for a
 // year needs no restart. Safe for concurrent use.
 type Renewing struct {
 	issue func() (Pair, error)

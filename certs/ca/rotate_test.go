@@ -36,7 +36,7 @@ func newRobot(t *testing.T, a *Authority) *robot {
 	return r
 }
 
-// renew is what a renewal does: a certificate of the authority that signs now, and the roots to trust.
+// renew returns the result of a renewal: a certificate of the authority that signs now, and the roots to trust.
 func (r *robot) renew(t *testing.T, a *Authority) {
 	t.Helper()
 	chain, err := a.IssueDevice(&x509.CertificateRequest{PublicKey: r.key.Public()}, "vic:00e20100", time.Hour)
@@ -158,7 +158,7 @@ func TestRotateDevice(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(a.dir, "device.key")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the withdrawn key is still there: %v", err)
 	}
-	again, err := Init(a.dir) // makes nothing anew
+	again, err := Init(a.dir) // makes nothing again
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestRotateRoot(t *testing.T) {
 	a := newAuthority(t)
 	old, late := newRobot(t, a), newRobot(t, a)
 	issuers := string(a.DeviceBundle())
-	if err := os.Remove(filepath.Join(a.dir, "root.key")); err != nil { // it lies in a safe, and is not needed
+	if err := os.Remove(filepath.Join(a.dir, "root.key")); err != nil { // it is in a safe, and is not needed
 		t.Fatal(err)
 	}
 	a = reopen(t, a)

@@ -12,7 +12,7 @@ import (
 	"kennel/certs/thing"
 )
 
-// Claim is what a robot is born with: its thing id and the secret that proves it, once, to the cloud that registered it.
+// Claim is a robot's first identity: its thing id and the secret that proves it, once, to the cloud that registered it.
 type Claim struct {
 	Thing  thing.ID     `json:"thing"`
 	Secret certs.Secret `json:"secret"`

@@ -144,7 +144,7 @@ func (i *Identity) load() {
 	}
 	cert, err := i.accept(b, key)
 	if err != nil {
-		i.cfg.Log.Warn("device certificate is of no use, asking for another", "err", err)
+		i.cfg.Log.Warn("device certificate unusable; requesting another", "err", err)
 		return
 	}
 	who := i.cfg.Thing
@@ -152,7 +152,7 @@ func (i *Identity) load() {
 		who = claim.Thing
 	}
 	if who != "" && string(who) != cert.Leaf.Subject.CommonName {
-		i.cfg.Log.Warn("device certificate is of another thing than this robot, asking for another", "thing", who)
+		i.cfg.Log.Warn("device certificate names another thing; requesting another", "thing", who)
 		return
 	}
 	i.clock.prove(cert.Leaf.NotBefore)
@@ -232,7 +232,7 @@ func (i *Identity) TLSCertificate() (*tls.Certificate, error) {
 }
 
 // Ensure returns when there is a certificate that has not expired. Until then it enrols or renews, again and again with back-off; State says
-// what stands in the way. It returns an error only when ctx ends.
+// what blocks it. It returns an error only when ctx ends.
 func (i *Identity) Ensure(ctx context.Context) error {
 	pause := newPause(i.cfg)
 	for {
@@ -293,7 +293,7 @@ func (i *Identity) attempt(ctx context.Context) error {
 		if err == nil || !i.mayEnrollAfter(err) {
 			return i.failed(StepRenew, err)
 		}
-		i.cfg.Log.Warn("renewal refused, enrolling again", "err", err)
+		i.cfg.Log.Warn("renewal refused; enrolling again", "err", err)
 	}
 	proof, err := i.proof()
 	if err != nil {
@@ -305,7 +305,7 @@ func (i *Identity) attempt(ctx context.Context) error {
 	return i.failed(StepEnroll, i.enrolment(ctx, key, proof))
 }
 
-// mayEnrollAfter: a cloud that does not know our certificate (it was set up anew) may still know our claim, our factory's batch, or an
+// mayEnrollAfter: a cloud that does not know our certificate (it was reinstalled) may still know our claim, our factory's batch, or an
 // operator who knows us.
 func (i *Identity) mayEnrollAfter(err error) bool {
 	k := errs.KindOf(err)
@@ -337,7 +337,7 @@ type proof struct {
 	factory *Factory
 }
 
-// proof returns the best that the robot has. Of its files each that is there must be good and of this robot: to go on without it would hide
+// proof returns the best that the robot has. Of its files each that is there must be good and of this robot: to continue without it would hide
 // the mistake behind a waiting list.
 func (i *Identity) proof() (proof, error) {
 	claim, err := ReadClaim(i.cfg.Root)
@@ -476,7 +476,7 @@ type memory struct {
 	Proven time.Time `json:"proven"` // latest time that a signature below our root has proven
 }
 
-// readState returns what was kept; a damaged file is as good as none, because the next answer writes it anew.
+// readState returns the stored state; a damaged file counts as none, because the next answer writes it again.
 func (i *Identity) readState() (m memory) {
 	b, err := pemfile.Read(i.cfg.Root, stateFile)
 	if err == nil {
@@ -484,7 +484,7 @@ func (i *Identity) readState() (m memory) {
 	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			i.cfg.Log.Warn("identity state is of no use, starting anew", "err", err)
+			i.cfg.Log.Warn("identity state unusable; starting over", "err", err)
 		}
 		return memory{}
 	}

@@ -161,7 +161,7 @@ func TestFirstBoot(t *testing.T) {
 	}
 	mutual(t, c, i)
 
-	// The next start needs nobody.
+	// The next start needs no cloud.
 	n := c.requests.Load()
 	again := wake(t, root, c.URL)
 	ensure(t, again)
@@ -274,7 +274,7 @@ func TestRunRenewsAtTwoThirds(t *testing.T) {
 	}
 }
 
-// The cloud is set up anew: it does not know the old certificate, but was told of the claim.
+// The cloud is reinstalled: it does not know the old certificate, but was told of the claim.
 func TestEnrolsAgainWithAnotherCloud(t *testing.T) {
 	old := newCloud(t, time.Hour)
 	root := old.born(t)

@@ -203,7 +203,7 @@ func WriteFactory(root *os.Root, leaf *x509.Certificate, key crypto.Signer, sign
 		data []byte
 		perm fs.FileMode
 	}{{factoryKeys, keys, 0o600}, {"Info" + id.Serial() + ".json", b.Bytes(), 0o644}, {id.Serial(), nil, 0o644},
-		{factoryCert, cert, 0o644}} { // last, because it is what ReadFactory looks for
+		{factoryCert, cert, 0o644}} { // last, because ReadFactory looks for it
 		if err := pemfile.Write(root, path.Join(FactoryDir, f.name), f.data, f.perm); err != nil {
 			return err
 		}

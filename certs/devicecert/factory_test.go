@@ -69,7 +69,7 @@ func TestFactoryRoundTrip(t *testing.T) {
 	}
 }
 
-// What stops an original robot with fault 850 is refused here too, with a reason (VEC-TOK-02).
+// A file that stops an original robot with fault 850 is refused here too, with a reason (VEC-TOK-02).
 func TestFactoryIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*x509.Certificate){
 		"no O":          func(c *x509.Certificate) { c.Subject.Organization = nil },

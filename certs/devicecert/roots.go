@@ -14,8 +14,8 @@ import (
 // rootsFile holds the roots that the cloud named with the last certificate.
 const rootsFile = "persist/kennel/roots.json"
 
-// learned is the content of rootsFile. It stands in the place of the RootFile that it was learned with: whoever installs another RootFile
-// moves the robot to another house, and what the former house said is forgotten.
+// learned is the content of rootsFile. It replaces the RootFile that it was learned with. A person who installs another RootFile
+// moves the robot to another cloud, and the former cloud's roots are forgotten.
 type learned struct {
 	Installed string `json:"installed"` // digest of RootFile then
 	Roots     string `json:"roots"`     // PEM
@@ -46,13 +46,13 @@ func (i *Identity) readLearned() (l learned, err error) {
 		err = json.Unmarshal(b, &l)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		i.cfg.Log.Warn("learned roots are of no use, the installed ones apply", "file", rootsFile, "err", err)
+		i.cfg.Log.Warn("learned roots unusable; using the installed roots", "file", rootsFile, "err", err)
 	}
 	return l, err
 }
 
-// learn takes the roots of an answer: from now on they are what the robot trusts, no more and no less, so that a root comes before it is
-// needed and goes after it was withdrawn. They are as good as the connection they came over, which was verified; and they must accept that
+// learn takes the roots of an answer: from now on the robot trusts exactly these, so that a root arrives before it is
+// needed and disappears after it was withdrawn. They are as good as the connection they came over, which was verified; and they must accept that
 // very connection, so that no answer, however wrong, locks the robot out. What cannot be taken leaves the trust as it is; only a disk that
 // does not write is an error.
 func (i *Identity) learn(answer []byte) error {
@@ -66,7 +66,7 @@ func (i *Identity) learn(answer []byte) error {
 	words := ""
 	if err != nil {
 		words = "the roots in the cloud's answer are not taken, the former ones stay: " + err.Error()
-		i.cfg.Log.Warn("roots in the answer are not taken", "err", err)
+		i.cfg.Log.Warn("new roots rejected", "err", err)
 	}
 	i.mu.Lock()
 	i.rootsProblem = words
@@ -93,7 +93,7 @@ func (i *Identity) learn(answer []byte) error {
 	if err := pemfile.Write(i.cfg.Root, rootsFile, append(b, '\n'), 0o644); err != nil {
 		return err
 	}
-	i.cfg.Log.Info("the roots that this robot trusts have changed", "before", commonNames(have), "now", commonNames(roots))
+	i.cfg.Log.Info("trusted roots changed", "before", commonNames(have), "now", commonNames(roots))
 	return nil
 }
 

@@ -27,7 +27,7 @@ const (
 // CodeFactory is the code of a factory identity that is there and not good: the robot's fault 850 (VEC-TOK-08).
 const CodeFactory = "factory_identity"
 
-// State says how the identity stands, for doctor and the robot's page. While a certificate is in force a failed renewal shows here too.
+// State is the state of the identity, for doctor and the robot's page. While a certificate is in force a failed renewal shows here too.
 type State struct {
 	Thing      thing.ID  `json:"thing,omitempty"`
 	Step       string    `json:"step"` // that was done or failed last; "" before the first
@@ -42,7 +42,7 @@ type State struct {
 	At         time.Time `json:"at,omitzero"`
 }
 
-// State returns how the identity stands.
+// State returns the state of the identity.
 func (i *Identity) State() State {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -53,7 +53,7 @@ func (i *Identity) TLSConfig(name string) *tls.Config {
 }
 
 // verify checks a server's chain for name. A certificate signed below our root proves that its first day has come, so that a robot whose
-// clock stands in the past gets in, and learns the time.
+// clock is in the past can connect, and learns the time.
 func (i *Identity) verify(name string, chain []*x509.Certificate) error {
 	err := i.check(name, chain)
 	i.note(name, chain, err)
@@ -85,7 +85,7 @@ func (i *Identity) check(name string, chain []*x509.Certificate) error {
 	}
 	if i.clock.prove(leaf.NotBefore) && !i.cfg.Observe {
 		if err := i.writeState(); err != nil { // the connection is good all the same
-			i.cfg.Log.Warn("time not kept", "err", err)
+			i.cfg.Log.Warn("proven time not saved", "err", err)
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func (t Table) Guard(mux *http.ServeMux, log *slog.Logger) http.Handler {
 		if pattern != "" && !t[pattern].Page {
 			if err := t.Check(pattern, kit.CallerFrom(r.Context()).Role); err != nil {
 				if errs.KindOf(err) == errs.NotFound {
-					log.ErrorContext(r.Context(), "route is in no table and stays closed", "pattern", pattern)
+					log.ErrorContext(r.Context(), "route missing from the access table; request refused", "pattern", pattern)
 				} else {
 					log.InfoContext(r.Context(), "refused", "route", pattern, logging.Addr, kit.CallerFrom(r.Context()).Addr, logging.Err, err)
 				}

@@ -5,8 +5,8 @@
 // the e-mail they aim at, known or not, in every process at once, because they are counted in the database. Tokens and passwords are stored
 // as hashes only.
 //
-// Service is sign-in for everybody; Owners is what people do with an account of their own: sign up, prove an e-mail, forget a password, take
-// everything along, leave.
+// Service is sign-in for all people; Owners is self-service: sign up, prove an e-mail, reset a password, export all
+// data, leave.
 //
 // The packages below: accountpg (storage), accounthash (argon2id), accountapi (HTTP, and the middleware that says who calls).
 package account
@@ -46,7 +46,7 @@ var (
 	ErrTaken   = errors.New("account: e-mail is taken")
 )
 
-// Role is what a person may do. The words are those of infra/kit; accountapi tests that they stay the same.
+// Role decides the rights of a person. infra/kit uses the same words; accountapi tests that they stay the same.
 type Role string
 
 // Roles of people.
@@ -69,7 +69,7 @@ type Account struct {
 	ID         ID
 	Email      string // lower case
 	Role       Role
-	MustChange bool // the password is a first one that somebody else has seen
+	MustChange bool // the password is a first one that another person has seen
 	Disabled   bool
 	Created    time.Time
 }
@@ -117,7 +117,7 @@ type Entry struct {
 	Detail string
 }
 
-// Store is what Service needs from storage. Its methods are safe for concurrent use.
+// Store is the storage that Service needs. Its methods are safe for concurrent use.
 type Store interface {
 	// CreateAccount stores a new account and returns it with id and time; ErrTaken.
 	CreateAccount(ctx context.Context, a Account, passwordHash string) (Account, error)
@@ -125,8 +125,8 @@ type Store interface {
 	ByEmail(ctx context.Context, email string) (Account, string, error)
 	// ByID is ByEmail by id.
 	ByID(ctx context.Context, id ID) (Account, string, error)
-	// SetPassword replaces the password, clears MustChange, and ends every session but keep, those of apps too, all or nothing. complex is what
-	// the owner's record says of it.
+	// SetPassword replaces the password, clears MustChange, and ends every session but keep, those of apps too, all or nothing. complex is the
+	// complexity that the owner's record gets.
 	SetPassword(ctx context.Context, id ID, passwordHash string, complex bool, keep Hash) error
 	// SetDisabled changes the flag; disabling ends every session. ErrUnknown.
 	SetDisabled(ctx context.Context, id ID, disabled bool) error
@@ -359,9 +359,9 @@ func (s *Service) Run(ctx context.Context) error {
 			return fmt.Errorf("prune addresses of the audit log: %w", err)
 		}
 		if head, err := s.AuditHead(ctx); err == nil {
-			s.cfg.Log.InfoContext(ctx, "audit log stands", "anchor", head.String())
+			s.cfg.Log.InfoContext(ctx, "audit log anchored", "anchor", head.String())
 		} else if ctx.Err() == nil {
-			return fmt.Errorf("read where the audit log stands: %w", err)
+			return fmt.Errorf("read the head of the audit log: %w", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -15,7 +15,7 @@ import (
 )
 
 // The audit log is a chain: a line's hash is SHA-256 over the hash of the line before and the line itself, and a line's place has no gap before
-// it. Whoever changes, removes or adds a line without writing every later one anew breaks it; whoever writes them all anew is found out by an
+// it. To change, remove or add a line without rewriting every later one breaks it; a chain that was rewritten to the end is found out by an
 // Anchor that was kept elsewhere, such as in the log of a kenneld (Run). Lines hold ids, no names. The address a line came from is kept beside
 // the chain, which holds a salted hash of it, so that it can be forgotten: after auditAddrMemory, and when the person leaves.
 
@@ -33,7 +33,7 @@ type Anchor struct {
 // String returns the anchor as people keep it: the place, a colon, the hash in hex.
 func (a Anchor) String() string { return fmt.Sprintf("%d:%x", a.Seq, a.Hash[:]) }
 
-// ParseAnchor reads what String wrote, or a place alone, of which the hash as it now stands is taken. Invalid.
+// ParseAnchor reads what String wrote, or a place alone, which gets its current hash. Invalid.
 func ParseAnchor(s string) (Anchor, error) {
 	place, sum, whole := strings.Cut(s, ":")
 	seq, err := strconv.ParseInt(place, 10, 64)
@@ -78,18 +78,18 @@ type AuditStore interface {
 	Audit(ctx context.Context, e Entry) error
 	// AuditLog returns lines with an id below before (0: from the newest), newest first, at most limit.
 	AuditLog(ctx context.Context, before int64, limit int) ([]Entry, error)
-	// WalkAudit calls f for at most limit lines from a place on, in their order, and returns where the chain stands: all of one moment.
+	// WalkAudit calls f for at most limit lines from a place on, in their order, and returns the head of the chain: all of one moment.
 	WalkAudit(ctx context.Context, from int64, limit int, f func(Link) error) (Anchor, error)
 	// PruneAudit forgets the addresses of lines from before old.
 	PruneAudit(ctx context.Context, old time.Time) error
 }
 
-// AuditReport is what VerifyAudit found.
+// AuditReport is the result of VerifyAudit.
 type AuditReport struct {
 	Checked   int    // lines
 	Forgotten int    // of them, whose address is not kept any more
 	To        Anchor // the last line that is as it was written
-	Done      bool   // that is the last line; else go on from To
+	Done      bool   // that is the last line; else continue from To
 	Broken    *AuditBreak
 }
 
@@ -100,7 +100,7 @@ type AuditBreak struct {
 }
 
 // VerifyAudit computes the chain again from an anchor on (the zero Anchor: from the first line), and names the first line that is changed,
-// missing, or was not written by the cloud. It does a bounded number of lines; the report says where to go on. An anchor that does not fit is a
+// missing, or was not written by the cloud. It does a bounded number of lines; the report says where to continue. An anchor that does not fit is a
 // break at its line.
 func (s *Service) VerifyAudit(ctx context.Context, from Anchor) (AuditReport, error) {
 	return s.verifyAudit(ctx, from, maxVerify)
@@ -176,7 +176,7 @@ func padded(b []byte) (out [sha256.Size]byte) {
 	return out
 }
 
-// AuditHead returns where the audit log stands: an anchor to be kept elsewhere.
+// AuditHead returns the head of the audit log: an anchor to be kept elsewhere.
 func (s *Service) AuditHead(ctx context.Context) (Anchor, error) {
 	return s.cfg.Store.WalkAudit(ctx, 1, 0, nil)
 }

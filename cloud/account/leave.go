@@ -21,7 +21,7 @@ const holdsAccount = "account"
 type Personal interface {
 	// Export returns everything held about an account, ready for JSON.
 	Export(ctx context.Context, account string) (any, error)
-	// Erase forgets it for good. It may be repeated, and goes on where an earlier call ended.
+	// Erase forgets it for good. It may be repeated, and continues where an earlier call ended.
 	Erase(ctx context.Context, account string) error
 }
 
@@ -87,7 +87,7 @@ func addFile(to []File, name string, v any) ([]File, error) {
 	return append(to, File{name + ".json", append(b, '\n')}), nil
 }
 
-// Held is what this domain holds about a person. Passwords and tokens are here as hashes only and are not part of it.
+// Held holds this domain's data about a person. Passwords and tokens are here as hashes only and are not part of it.
 type Held struct {
 	Record   Record        `json:"record"`
 	Role     Role          `json:"role"`
@@ -157,7 +157,7 @@ func (o *Owners) exportAccount(ctx context.Context, id ID) (Held, error) {
 	return out, nil
 }
 
-// Delete begins the deletion of a signed-in person's own account, confirmed by the password. From then on nobody can use it; the task does the
+// Delete begins the deletion of a signed-in person's own account, confirmed by the password. From then on it cannot be used; the task does the
 // rest. Errors: Unauthenticated "wrong_password"; Denied for an operator; Exhausted.
 func (o *Owners) Delete(ctx context.Context, id ID, password Secret, addr string) error {
 	a, err := o.cfg.Accounts.confirm(ctx, id, password, addr)
@@ -180,8 +180,8 @@ func (o *Owners) Delete(ctx context.Context, id ID, password Secret, addr string
 	return o.cfg.Order(ctx, string(id))
 }
 
-// Erase goes on with the deletion of an account: the task TaskDelete. Each domain that is done is noted, so that a run that was cut off is taken
-// up where it ended. An account that is gone is no error.
+// Erase continues the deletion of an account: the task TaskDelete. It notes each finished domain, so that an interrupted run resumes
+// where it ended. An account that is gone is no error.
 func (o *Owners) Erase(ctx context.Context, account string) error {
 	id := ID(account)
 	done, err := o.cfg.Store.Deletion(ctx, id)

@@ -61,7 +61,7 @@ func (s *Service) check(ctx context.Context, email string, password Secret, addr
 	return a, s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "login", Object: string(a.ID)})
 }
 
-// confirm checks the password of somebody who is signed in. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
+// confirm checks the password of a signed-in person. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
 func (s *Service) confirm(ctx context.Context, id ID, password Secret, addr string) (Account, error) {
 	a, hash, err := s.cfg.Store.ByID(ctx, id)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Service) guess(ctx context.Context, email, hash string, password Secret
 	return ok, nil
 }
 
-// loginKey is what failed logins at an e-mail are counted under.
+// loginKey returns the key under which failed logins at an e-mail are counted.
 func loginKey(email string) Hash { return sha256.Sum256([]byte("login " + emailKey(email))) }
 
 func emailKey(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

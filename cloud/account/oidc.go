@@ -17,7 +17,7 @@ type Identity struct {
 	Role            Role // by the provider's groups; "": none that we know
 }
 
-// ErrIdentity is what a provider's answer that is not accepted wraps; the reason is for the log alone.
+// ErrIdentity is wrapped by the error for a provider's answer that is not accepted; the reason is for the log alone.
 var ErrIdentity = errors.New("account: the identity provider's answer is not accepted")
 
 // IdentityStore keeps who is whose identity.
@@ -36,8 +36,8 @@ func (s *Service) Pace(addr string) error {
 	return nil
 }
 
-// LoginIdentity opens a session for an identity that a provider has just vouched for. An operator without an account gets one, with a password
-// that nobody knows; the provider's word on the role holds at each sign-in. Errors: Denied "oidc_email" without a verified e-mail, "oidc_role"
+// LoginIdentity opens a session for an identity that a provider has just vouched for. An operator without an account gets one, with an unknown
+// random password; the provider's word on the role holds at each sign-in. Errors: Denied "oidc_email" without a verified e-mail, "oidc_role"
 // without a role, "oidc_account" for an e-mail that is an owner's and for an account that is disabled.
 func (s *Service) LoginIdentity(ctx context.Context, id Identity, addr string) (Login, error) {
 	refused := func(code, format string, args ...any) (Login, error) {

@@ -34,7 +34,7 @@ type Operator struct {
 	LastSeen time.Time // zero: not signed in
 }
 
-// OperatorChange is what is to become of an operator; nil leaves a field.
+// OperatorChange is a change to an operator; nil leaves a field.
 type OperatorChange struct {
 	Role     *Role
 	Disabled *bool
@@ -209,7 +209,7 @@ func (s *Service) EndOperatorSession(ctx context.Context, by By, id ID, session 
 }
 
 // OnlyNewPassword reports whether a session is good for choosing another password and for nothing else: an operator's, opened with a first
-// password that somebody else has seen.
+// password that another person has seen.
 func OnlyNewPassword(a Account, s Session) bool {
 	return a.MustChange && a.Role.staff() && s.Method == ByPassword
 }
@@ -220,8 +220,9 @@ func (s *Service) idle(a Account, x Session, now time.Time) bool {
 	return a.Role.staff() && x.Method != ByIssue && now.Sub(x.LastSeen) > s.cfg.OperatorIdle
 }
 
-// StillGood reports whether a request that is under way may go on: its session is there and its account may do what it might when the request
-// began; that nothing stands against another password any more takes nothing from it. It notes no use. Errors are for a check that could not be made.
+// StillGood reports whether a request under way may continue: its session exists and its account has at least the rights that it had when the
+// request began. The end of a duty to choose another password does not end it. It does not count as a use. Errors are for a check that
+// could not be made.
 func (s *Service) StillGood(ctx context.Context, token Secret, began Account) (bool, error) {
 	now := s.cfg.Now()
 	x, a, err := s.cfg.Store.Session(ctx, token.hash(), now)

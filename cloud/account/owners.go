@@ -35,7 +35,7 @@ const (
 	mailEmailChanged    = "account.email-changed"
 )
 
-// Purpose is what a ticket is good for.
+// Purpose is the use of a ticket.
 type Purpose string
 
 // The purposes.
@@ -45,7 +45,7 @@ const (
 	ForEmail  Purpose = "email"  // an account's new e-mail
 )
 
-// Ticket is what the link and the code in a letter stand for. It is good once.
+// Ticket is the right that the link and the code in a letter give. It is good once.
 type Ticket struct {
 	Hash    Hash
 	Purpose Purpose
@@ -55,7 +55,7 @@ type Ticket struct {
 	Expires time.Time
 }
 
-// Signup is somebody who has not proved the e-mail yet. Any number may have the same e-mail.
+// Signup is a person who has not proved the e-mail yet. Any number may have the same e-mail.
 type Signup struct {
 	ID      ID // becomes the account's
 	Email   string
@@ -64,7 +64,7 @@ type Signup struct {
 	Expires time.Time
 }
 
-// OwnerStore is what Owners needs from storage beside Store. Its methods are safe for concurrent use.
+// OwnerStore is the storage that Owners needs beside Store. Its methods are safe for concurrent use.
 type OwnerStore interface {
 	// AddSignup stores a sign-up; the profile's player id and the id are set.
 	AddSignup(ctx context.Context, s Signup, passwordHash string) error
@@ -137,11 +137,11 @@ type OwnersConfig struct {
 	SignupTTL, ResetTTL, EmailTTL, UserSessionTTL time.Duration // 0: the defaults
 }
 
-// Owners is the rules of people's own accounts. Safe for concurrent use.
+// Owners holds the rules of people's own accounts. Safe for concurrent use.
 //
-// Nobody learns from it who has an account. Signing up, asking for a new password and asking for the letter again do the same work and give the
-// same answer for any e-mail; only the letter, which only its reader sees, says how things are (Compose). An e-mail belongs to whoever proves
-// it, with the password of that sign-up: a link that somebody else asked for is of no use to them.
+// It does not reveal who has an account. Signing up, asking for a new password and asking for the letter again do the same work and give the
+// same answer for any e-mail; only the letter, which only its reader sees, says how things are (Compose). An e-mail belongs to the person who proves
+// it, with the password of that sign-up: a link that another person asked for is useless to that person.
 type Owners struct {
 	cfg  OwnersConfig
 	base *url.URL
@@ -234,7 +234,7 @@ func (o *Owners) mayMail(ctx context.Context, email, addr string) error {
 
 func mailKey(email string) Hash { return sha256.Sum256([]byte("mail " + emailKey(email))) }
 
-// NewOwner is what a sign-up says.
+// NewOwner holds the fields of a sign-up.
 type NewOwner struct {
 	Email                            string
 	Password                         Secret
@@ -334,7 +334,8 @@ func (o *Owners) Verify(ctx context.Context, code, password Secret, addr string)
 		return Account{}, err
 	}
 	if !ok {
-		return Account{}, errs.Coded(errs.Unauthenticated, "wrong_password", "this is not the password of this sign-up; if somebody else signed up with your e-mail, do nothing")
+		return Account{}, errs.Coded(errs.Unauthenticated, "wrong_password",
+			"this is not the password of this sign-up; if another person signed up with your e-mail, do nothing")
 	}
 	a, err := o.cfg.Store.Verify(ctx, h, now)
 	switch {

@@ -20,7 +20,7 @@ const (
 	maxPlayerID = 40
 )
 
-// Profile is what an owner's record holds beside the account. Its tags are those of the table's JSON, not of the API.
+// Profile holds the fields of an owner's record beside the account. Its tags name the table's JSON, not the API's.
 type Profile struct {
 	AppName            string `json:"app_name,omitempty"` // that signed the owner up
 	AppPlatform        string `json:"app_platform,omitempty"`
@@ -41,10 +41,10 @@ type Profile struct {
 	PurgeReason        string `json:"-"`
 }
 
-// DefaultProfile is that of an account without one: an operator made it and vouches for its e-mail.
+// DefaultProfile is the profile of an account without one: an operator made the account and vouches for its e-mail.
 func DefaultProfile() Profile { return Profile{EmailAccount: true, Status: "active"} }
 
-// Change is what an owner wants changed in the record; nil leaves a field.
+// Change is a change to an owner's record; nil leaves a field.
 type Change struct {
 	Given, Family, Gender, Born, Lang, PlayerID *string
 }

@@ -14,8 +14,8 @@ import (
 // userPrefix marks the session tokens of apps.
 const userPrefix = "kus_"
 
-// UserSession is what an app got for a person's password: it may ask for the person's record with it until it expires, and hand it to one robot,
-// once (VEC-TOK-05, VEC-AUTH-05). It opens nothing else here.
+// UserSession is a session that an app got for a person's password: it may ask for the person's record with it until it expires, and hand it to one
+// robot, once (VEC-TOK-05, VEC-AUTH-05). It opens nothing else here.
 type UserSession struct {
 	Account ID   // also of a sign-up
 	Pending bool // the e-mail is not proved: the account is a sign-up, and no robot may use the session

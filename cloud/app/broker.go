@@ -81,7 +81,7 @@ func (c *Cloud) everyThing(ctx context.Context) ([]thing.ID, error) {
 	}
 }
 
-// orderTime bounds an order to the broker that somebody waits for.
+// orderTime bounds an order to the broker that a caller waits for.
 const orderTime = 5 * time.Second
 
 // tellBroker passes steps of activation on, and tells the broker of those that concern it: who is new, whose session must end.
@@ -114,7 +114,7 @@ func (b brokerTold) RecordAll(ctx context.Context, all []certs.Step) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderTime)
 	defer cancel()
 	if err := p.Provision(ctx, ids...); err != nil {
-		b.c.log.WarnContext(ctx, "broker not told of a delivery yet", "things", len(ids), logging.Err, err)
+		b.c.log.WarnContext(ctx, "new things not announced to the broker", "things", len(ids), logging.Err, err)
 	}
 }
 
@@ -144,6 +144,6 @@ func (b brokerTold) Record(ctx context.Context, s certs.Step) {
 		err = b.c.Broker.Kick(ctx, s.Thing, "its certificates were revoked: "+s.Reason)
 	}
 	if err != nil {
-		b.c.log.WarnContext(ctx, "broker not told", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
+		b.c.log.WarnContext(ctx, "identity step not applied at the broker", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
 	}
 }

@@ -484,7 +484,7 @@ func (c *Cloud) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("{\"postgres\":true,\"broker\":true}\n"))
 }
 
-// known refuses documents of things that nobody registered.
+// known returns NotFound for an unregistered thing.
 func (c *Cloud) known(ctx context.Context, id thing.ID) error {
 	_, err := c.Registry.Thing(ctx, id)
 	return err
@@ -498,7 +498,8 @@ func (c *Cloud) refused(ctx context.Context, r brokerapi.Refusal) {
 	}
 	id, err := thing.Parse(name)
 	if err != nil {
-		c.log.InfoContext(ctx, "broker turned a client away", logging.Addr, r.Addr, "client_id", r.ClientID, "cn", r.CN, "code", r.Code, "reason", r.Reason)
+		c.log.InfoContext(ctx, "client refused by the broker", logging.Addr, r.Addr, "client_id", r.ClientID,
+			"cn", r.CN, "code", r.Code, "reason", r.Reason)
 		return
 	}
 	step := registry.Step{Thing: id, At: r.At, Name: registry.StepBroker, Code: r.Code, Peer: r.Addr, Detail: r.Reason}
@@ -518,7 +519,7 @@ type recorder struct {
 
 func (r recorder) Record(ctx context.Context, s certs.Step) {
 	if s.Thing == "" {
-		return // nobody to show it to; the transport's log has it
+		return // no robot to show it for; the transport's log has it
 	}
 	if err := r.registry.Record(ctx, stepOf(s)); err != nil {
 		r.log.WarnContext(ctx, "activation step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)

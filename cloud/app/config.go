@@ -30,7 +30,7 @@ const (
 	RoleJobs   Role = "jobs"   // leases, partitions, hints of changes made elsewhere
 )
 
-// AllRoles is what "all" means.
+// AllRoles lists the roles that "all" means.
 var AllRoles = []Role{RoleBridge, RoleAPI, RoleJobs}
 
 // ParseRoles reads "all" or a list such as "bridge,jobs".
@@ -52,7 +52,7 @@ func ParseRoles(words []string) ([]Role, error) {
 	return out, nil
 }
 
-// Config is what kenneld serve needs. Defaults are in Defaults; a file, the environment and flags change them.
+// Config configures kenneld serve. Defaults are in Defaults; a file, the environment and flags change them.
 type Config struct {
 	Roles    []string    `koanf:"roles"`
 	Log      LogConfig   `koanf:"log"`
@@ -66,7 +66,7 @@ type Config struct {
 	API    APIConfig    `koanf:"api"`
 	Robots RobotsConfig `koanf:"robots"` // original robots
 	Mail   MailConfig   `koanf:"mail"`
-	// OIDC lets operators sign in by way of an identity provider; without an issuer nobody does.
+	// OIDC lets operators sign in by way of an identity provider; an empty issuer turns that off.
 	OIDC    accountoidc.Config `koanf:"oidc"`
 	Console struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none

@@ -34,7 +34,7 @@ func (c *Cloud) console() console.Config {
 	}
 }
 
-// ownPages is what people do with their own accounts on pages.
+// ownPages serves the pages where people manage their own accounts.
 type ownPages struct {
 	accountapi.Browser
 	people *account.Owners
@@ -46,7 +46,7 @@ func (p ownPages) FirstPassword(ctx context.Context) (bool, error) {
 	return a.MustChange, err
 }
 
-// session returns the token of the session that r's caller was proved by: that of the cookie that is theirs.
+// session returns the token of the session that authenticated r's caller, from the caller's own cookie.
 func (p ownPages) session(r *http.Request) (account.Secret, error) {
 	caller := kit.CallerFrom(r.Context())
 	for _, name := range []string{accountapi.SecureCookie, accountapi.PlainCookie} {

@@ -85,7 +85,7 @@ func (c *Cloud) mountFleet(mux *http.ServeMux) {
 // fleetTasks are the parts of bulk jobs.
 func (c *Cloud) fleetTasks() []jobs.Task { return []jobs.Task{{Name: bulk.TaskRun, Run: c.Bulk.Run}} }
 
-// fleetPeriodic is what keeps the fleet's table right and bulk jobs going.
+// fleetPeriodic lists the tasks that keep the fleet's table right and bulk jobs running.
 func (c *Cloud) fleetPeriodic() []jobs.Job {
 	return []jobs.Job{
 		{Name: "bulk.resume", Every: time.Minute, Run: c.Bulk.Resume},
@@ -139,7 +139,7 @@ func (c *Cloud) certificateChanged(ctx context.Context, id thing.ID) {
 		err = c.Registry.SetCertificates(ctx, map[thing.ID]time.Time{id: until})
 	}
 	if err != nil {
-		c.log.WarnContext(ctx, "the fleet's table knows an old certificate, until the next comparison", logging.Thing, id, logging.Err, err)
+		c.log.WarnContext(ctx, "certificate date in the registry out of date", logging.Thing, id, logging.Err, err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"kennel/certs/thing"
 )
 
-// TestTableToldOfCertificates: the fleet's table hears of what changed a certificate, after whoever else is told, and of nothing else.
+// TestTableToldOfCertificates: the fleet's table hears only of steps that changed a certificate, and after all other listeners.
 func TestTableToldOfCertificates(t *testing.T) {
 	var passed recorded
 	var changed []thing.ID

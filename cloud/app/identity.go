@@ -88,7 +88,7 @@ func (c *Cloud) wireTokens(ctx context.Context) error {
 	return err
 }
 
-// appKeys reads robots.app_keys_file; without one there is a key that nobody was told.
+// appKeys reads robots.app_keys_file; without one it returns a random key that no robot knows.
 func (c *Cloud) appKeys() (token.AppKeys, error) {
 	if c.cfg.Robots.AppKeysFile == "" {
 		return token.ParseAppKeys(seal.New().Text())
@@ -103,7 +103,7 @@ func (c *Cloud) identityServices() []runner.Service {
 		{Name: "authorities", Run: func(ctx context.Context) error {
 			c.writeAuthorities(ctx)
 			return c.ca.Run(ctx, func() { c.writeAuthorities(ctx) }, func(err error) {
-				c.log.WarnContext(ctx, "authorities unreadable, keeping the last ones", logging.Err, err)
+				c.log.WarnContext(ctx, "authorities unreadable; keeping the last ones", logging.Err, err)
 			})
 		}},
 		{Name: "token keys", Run: c.tokenKeys.Run},
@@ -212,7 +212,7 @@ type tokenSteps struct {
 
 func (t tokenSteps) Record(ctx context.Context, s token.Step) {
 	if s.Thing == "" {
-		return // nobody to show it to; the log has it
+		return // no robot to show it for; the log has it
 	}
 	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Version: s.Version, Detail: s.Reason, Shown: registry.Shown(s.Shown)}
 	if err := t.registry.Record(ctx, step); err != nil {

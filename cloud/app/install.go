@@ -164,9 +164,9 @@ func (w installer) security() error {
 	return errors.Join(w.root.Lchown(folder, o.UID, o.GID), w.root.Lchown(name, o.UID, o.GID))
 }
 
-// lists gives the broker a revocation list to start with, which names nobody. It is kenneld's from then on, so one that can be read stays as it
-// is: also one that has ended, with which the broker refuses everybody until kenneld has written the next. Only kenneld may write there: what
-// has the list's name may be a link, which is not followed.
+// lists gives the broker an empty revocation list to start with. kenneld owns the list from then on, so a readable one is kept,
+// even an expired one, with which the broker refuses every client until kenneld has written the next. Only kenneld may write there: a link
+// with the list's name is not followed.
 func (w installer) lists(now time.Time) error {
 	const folder, name = "lists", "lists/device.crl"
 	good := func() bool {
@@ -257,7 +257,7 @@ func (w installer) file(part, name string, b []byte) error {
 			return err
 		}
 	}
-	// A folder that somebody else made, such as a container engine for a mount, is closed too.
+	// A folder that another program created, such as a container engine for a mount, is closed too.
 	return w.root.Chmod(part, 0o700)
 }
 
@@ -287,7 +287,7 @@ func (w installer) secret(files ...string) error {
 	return nil
 }
 
-// certificate keeps a server certificate for a part: made anew in its last third, and when the names changed or another authority signs.
+// certificate keeps a server certificate for a part. It issues a new one in the last third of its life, or when the names or the authority changed.
 func (w installer) certificate(part string) error {
 	names := unique(append([]string{part, "localhost", "127.0.0.1", "::1"}, w.Names...))
 	if w.holds(part, names) {

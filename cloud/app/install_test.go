@@ -86,8 +86,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// installLists: the list of revoked robots is kenneld's once it has written it; one that nobody can read is made anew, and is older than
-// whatever kenneld writes next.
+// installLists: kenneld owns the list of revoked robots once it has written it; an unreadable one is written again, and is older than
+// any list that kenneld writes next.
 func installLists(t *testing.T, in Install) {
 	t.Helper()
 	file := filepath.Join(in.Dir, "lists/device.crl")
@@ -138,8 +138,8 @@ func installLists(t *testing.T, in Install) {
 	}
 }
 
-// installSecurity: what Mosquitto keeps of who may do what stays as the broker wrote it; one that would leave the broker without orders is
-// made anew, and a link that was planted in its place leads nowhere.
+// installSecurity: Mosquitto's access rules stay as the broker wrote them; a file that would leave the broker without rules is
+// written again, and a link planted in its place is not followed.
 func installSecurity(t *testing.T, in Install) {
 	t.Helper()
 	file := filepath.Join(in.Dir, "broker/security/security.json")

@@ -7,7 +7,7 @@ import (
 	"kennel/infra/jobs"
 )
 
-// periodic is what the cloud does again and again, once for all processes with the role jobs.
+// periodic lists the cloud's periodic tasks, run once for all processes with the role jobs.
 func (c *Cloud) periodic() []jobs.Job {
 	return append(c.fleetPeriodic(), []jobs.Job{
 		{Name: "das.partitions", Every: time.Hour, Run: c.keepPartitions},
@@ -33,7 +33,7 @@ func (c *Cloud) keepPartitions(ctx context.Context) error {
 		return err
 	}
 	if len(dropped) > 0 {
-		c.log.InfoContext(ctx, "events older than the policy dropped", "days", dropped)
+		c.log.InfoContext(ctx, "expired events dropped", "days", dropped)
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func partCommand() *cobra.Command {
 	return part
 }
 
-// commandLog logs what a one-off command has to say.
+// commandLog returns the logger of a one-off command.
 func commandLog(cmd *cobra.Command) *slog.Logger {
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

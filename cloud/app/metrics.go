@@ -185,7 +185,7 @@ func (c *Cloud) observeBridge() error {
 	)
 }
 
-// observeUplink shows the queue that stands in for the broker's own connection; without one its numbers stay 0.
+// observeUplink shows the queue that replaces the broker's own connection; without one its numbers stay 0.
 func (c *Cloud) observeUplink() error {
 	if !c.has(RoleBridge) {
 		return nil

@@ -227,10 +227,10 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 		return nil, cfg, err
 	}
 	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
-	cfg.API.AppKeys = []string{"*"} // whoever has an account here has its password
+	cfg.API.AppKeys = []string{"*"} // every holder of an account here has its password
 	cfg.Mail.Spool = filepath.Join(inst.Paths.Root, mailFolder)
 	if loopback(o.Listen.API) == nil {
-		// Nobody but this machine can ask, and all its simulated robots share one address.
+		// Only this machine can ask, and all its simulated robots share one address.
 		cfg.Enroll = EnrollConfig{PerAddressBurst: 20_000, PerAddressEvery: time.Millisecond}
 	}
 	return []onebox.Part{db, s3, mq}, cfg, nil
@@ -476,7 +476,7 @@ const (
 
 func (h *oneboxHouse) secret(name string) string { return filepath.Join(h.inst.Paths.Secrets, name) }
 
-// credentials is what a person signs in with for the first time.
+// credentials are a person's first e-mail and password.
 type credentials struct {
 	Email    string `json:"email"`
 	Password string `json:"password"`
@@ -613,6 +613,6 @@ func (h *oneboxHouse) makeRobot(ctx context.Context, c *Cloud, robotsim string, 
 		defer os.Remove(file) // the robot has it now
 		args = append(args, "-secret-file", file)
 	}
-	h.Log.DebugContext(ctx, "robot made", logging.Thing, id)
+	h.Log.DebugContext(ctx, "robot created", logging.Thing, id)
 	return proc.Once(ctx, proc.Spec{Name: "robotsim make", Path: robotsim, Args: args})
 }

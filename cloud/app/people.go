@@ -212,8 +212,8 @@ func (c *Cloud) ownerStep(ctx context.Context, s owner.Step) {
 	}
 }
 
-// tenureEnded takes away what an ownership gave: the robot acts for that person no more, and the person's apps talk to it no more. A robot that
-// acts for somebody else already has lost both when it began to.
+// tenureEnded withdraws the rights of an ownership: the robot no longer acts for that person, and the person's apps no longer talk to it. A robot
+// that already acts for another person lost both when it began to.
 func (c *Cloud) tenureEnded(ctx context.Context, t owner.Tenure) error {
 	user, err := c.tokenStore.LastUser(ctx, t.Thing)
 	if err != nil {
@@ -234,11 +234,11 @@ func (c *Cloud) accountChanged(ctx context.Context, account string, name jdocs.N
 		return
 	}
 	if err := c.ownerStore.Touch(ctx, account); err != nil {
-		c.log.WarnContext(ctx, "other processes hear of a changed consent half a minute later", "account", account, logging.Err, err)
+		c.log.WarnContext(ctx, "consent change not announced; other processes notice it within half a minute", "account", account, logging.Err, err)
 	}
 }
 
-// personalDocs is what documents hold of people.
+// personalDocs handles the personal data in documents.
 type personalDocs struct{ c *Cloud }
 
 // robots lists what is or was an account's.

@@ -25,8 +25,8 @@ import (
 	"kennel/infra/pg"
 )
 
-// Prepare makes ready what kenneld serve expects of its parts: the database's tables, the bucket, and somebody who may sign in. Doing it
-// again is harmless. It waits for parts that are still starting, until ctx ends.
+// Prepare makes ready what kenneld serve expects of its parts: the database's tables, the bucket, and an administrator who can sign in. Repeating it
+// is harmless. It waits for parts that are still starting, until ctx ends.
 func Prepare(ctx context.Context, cfg Config, admin, passwordFile string, log *slog.Logger) error {
 	var pool *pgxpool.Pool
 	if err := untilWorks(ctx, func() (err error) { pool, err = pg.Open(ctx, cfg.Postgres); return err }); err != nil {
@@ -59,7 +59,7 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 		return err
 	}
 	if _, err := people.Find(ctx, email); errs.KindOf(err) != errs.NotFound {
-		return err // nil: somebody who may sign in is there
+		return err // nil: an administrator who can sign in exists
 	}
 	// Opened first: an account whose password could not be written is of no use to anybody.
 	f, err := os.OpenFile(passwordFile, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -76,7 +76,7 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 	if err != nil {
 		return fmt.Errorf("administrator %s: %w", email, err)
 	}
-	log.InfoContext(ctx, "administrator made", "email", email, "password_file", passwordFile)
+	log.InfoContext(ctx, "administrator created", "email", email, "password_file", passwordFile)
 	return people.Audit(ctx, account.Entry{Actor: "kenneld", Action: "account.create", Object: string(made.ID), Detail: "by kenneld prepare"})
 }
 

@@ -51,7 +51,7 @@ func (c RobotsConfig) validate() error {
 	return nil
 }
 
-// graceTime is how long calls of robots may go on when the process ends.
+// graceTime is how long calls of robots may continue when the process ends.
 const graceTime = 5 * time.Second
 
 // robots opens the port of original robots and returns what serves it; nothing without robots.listen.
@@ -98,13 +98,13 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 // connectionCheck answers VEC-CLD-07, and nothing else: this is all that is served without TLS.
 func connectionCheck(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/ok" || r.Method != http.MethodGet && r.Method != http.MethodHead {
-		http.Error(w, "this address answers GET and HEAD of /ok only; everything else wants TLS", http.StatusNotFound)
+		http.Error(w, "plain HTTP address serves only GET and HEAD of /ok", http.StatusNotFound)
 		return
 	}
 	_, _ = w.Write([]byte("ok\n")) // who hung up needs no answer
 }
 
-// robotsHTTPS is what original robots and their clients ask by HTTPS: S3 uploads, the connection check, certificates to pin, keys.
+// robotsHTTPS serves the HTTPS requests of original robots and their clients: S3 uploads, the connection check, certificates to pin, keys.
 func (c *Cloud) robotsHTTPS() http.Handler {
 	mux := http.NewServeMux()
 	c.public(mux)

@@ -78,7 +78,7 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"},
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if !slices.Contains(hello.SupportedProtos, large.ALPN) {
-				return nil, nil // people and enrolment: nobody asks a browser for a certificate
+				return nil, nil // people and enrolment: a browser is never asked for a certificate
 			}
 			// TLS does not decide about the certificate: every refusal has a status code and a reason (design section 4).
 			return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}, nil
@@ -102,7 +102,7 @@ func localOnly(next http.Handler) http.Handler {
 			host = r.Host
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "this address serves its own machine only: use http://localhost", http.StatusMisdirectedRequest)
+			http.Error(w, "plain HTTP address serves only this machine; use http://localhost", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var rex = thing.MustParse("vic:00e20100")
 
-// syncBuffer is what several goroutines log into.
+// syncBuffer is a log buffer that several goroutines write to.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -14,9 +14,9 @@ import (
 	"kennel/infra/logging"
 )
 
-// tokenFile keeps a session of this machine's operator in a file, for kennelctl and scripts. Whoever can read it is let in, so it is not the
-// operator's password that it depends on: a password that changes ends every session, this one too, and the file gets another at once. It is never
-// left with a session that is over: an operator who is stopped or removed has no file.
+// tokenFile keeps a session of this machine's operator in a file, for kennelctl and scripts. Every reader of the file can sign in with it, without
+// the operator's password. A password change ends every session, this one too, and the file gets another at once. The file never
+// holds an ended session: an operator who is stopped or removed has no file.
 type tokenFile struct {
 	accounts *account.Service
 	email    string
@@ -31,7 +31,7 @@ type tokenFile struct {
 	renewAt time.Time
 }
 
-// tokenCheck is how often the file is looked after: nobody notices, and nobody types faster.
+// tokenCheck is how often the file is checked; a person notices no delay.
 const tokenCheck = 200 * time.Millisecond
 
 // run looks after the file until ctx ends. What fails, because the database is away, is done again.
@@ -47,7 +47,7 @@ func (t *tokenFile) run(ctx context.Context) error {
 		}
 		err := t.check(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
-			t.log.WarnContext(ctx, "token file of this machine's operator not looked after, trying again", logging.Err, err)
+			t.log.WarnContext(ctx, "local operator's token file not checked; retrying", logging.Err, err)
 		}
 		failing = err != nil
 	}
@@ -79,18 +79,18 @@ func (t *tokenFile) check(ctx context.Context) error {
 	if before == "" {
 		return nil
 	}
-	t.log.InfoContext(ctx, "token file of this machine's operator has a new session", "file", t.file)
+	t.log.InfoContext(ctx, "local operator's token file renewed", "file", t.file)
 	return t.accounts.Logout(ctx, before) // good still if only its time was half over, or the role another
 }
 
-// remove leaves no file where there is nobody to sign in.
+// remove deletes the file when there is no operator to sign in.
 func (t *tokenFile) remove(ctx context.Context) error {
 	err := os.Remove(t.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err == nil {
-		t.log.WarnContext(ctx, "this machine's operator may not sign in any more: the token file is gone", "file", t.file)
+		t.log.WarnContext(ctx, "local operator may no longer sign in; token file removed", "file", t.file)
 	}
 	t.token = ""
 	return nil

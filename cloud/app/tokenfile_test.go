@@ -117,7 +117,7 @@ func TestTokenFile(t *testing.T) {
 	if !good(held()) {
 		t.Error("not good after a full disk")
 	}
-	// Who may not sign in has no file, and gets it back.
+	// An operator who may not sign in has no file, and gets it back later.
 	for range 2 {
 		if err := svc.SetOperatorDisabled(ctx, account.By{ID: other.ID}, op.ID, true); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestTokenFile(t *testing.T) {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a removed operator has a file: %v", err)
 	}
-	if strings.Contains(log.String(), "kst_") || !strings.Contains(log.String(), "the token file is gone") {
+	if strings.Contains(log.String(), "kst_") || !strings.Contains(log.String(), "token file removed") {
 		t.Errorf("log: %s", &log)
 	}
 	gone, cancel := context.WithCancel(ctx)

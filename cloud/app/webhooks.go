@@ -55,9 +55,9 @@ func (c *Cloud) wireWebhooks() error {
 		Store: webhookpg.New(c.pool), Sealer: c.seal.For("webhook/secret"), Sender: sender, Select: c.Registry.Select, Log: c.log,
 		Order: func(ctx context.Context, hook string) error { return c.orders.Add(ctx, webhook.TaskDeliver, hook) },
 		Notice: func(ctx context.Context, h webhook.Hook, why string) {
-			// Beside the people's own lines, where whoever wonders looks; nobody did it.
+			// The line is beside the people's own lines, where an operator looks for it; it has no actor.
 			if err := c.Accounts.Audit(ctx, account.Entry{Actor: "kenneld", Action: "webhook.disabled", Object: h.ID, Detail: why}); err != nil {
-				c.log.WarnContext(ctx, "notice of a webhook that was switched off not written", "webhook", h.ID, logging.Err, err)
+				c.log.WarnContext(ctx, "notice of a disabled webhook not sent", "webhook", h.ID, logging.Err, err)
 			}
 		},
 	})

@@ -182,7 +182,7 @@ func (b *Bridge) Take(topic string, payload []byte) bool {
 		t, err := topics.Parse(topic)
 		if err != nil || t.Class != topics.Up && t.Class != topics.Req {
 			b.malformed.Add(1)
-			b.cfg.Log.Warn("message on a topic that is not an uplink", "topic", clip(topic), logging.Err, err)
+			b.cfg.Log.Warn("message on a non-uplink topic ignored", "topic", clip(topic), logging.Err, err)
 			return false
 		}
 		it.topic = t
@@ -219,7 +219,7 @@ func (b *Bridge) handle(ctx context.Context, it item) {
 		handler, ok := b.cfg.Up[it.topic.Name]
 		if !ok {
 			b.unhandled.Add(1)
-			b.cfg.Log.DebugContext(ctx, "nobody handles this message", logging.Thing, it.topic.Thing, "name", clip(it.topic.Name))
+			b.cfg.Log.DebugContext(ctx, "message without a handler ignored", logging.Thing, it.topic.Thing, "name", clip(it.topic.Name))
 			return
 		}
 		handler(ctx, it.topic.Thing, it.payload, b.answerTo(it.topic.Thing))
@@ -231,7 +231,7 @@ func (b *Bridge) answerTo(id thing.ID) func(ack.Ack) {
 	return func(a ack.Ack) {
 		payload, err := a.Encode()
 		if err != nil {
-			b.cfg.Log.Error("acknowledgement does not encode", logging.Thing, id, logging.Err, err)
+			b.cfg.Log.Error("acknowledgement not encodable", logging.Thing, id, logging.Err, err)
 			return
 		}
 		b.post(topics.DownTopic(id, topics.Ack), payload)
@@ -254,7 +254,7 @@ func (b *Bridge) hearBroker(ctx context.Context, it item) {
 	}
 	if err != nil {
 		b.malformed.Add(1)
-		b.cfg.Log.WarnContext(ctx, "message of the broker unreadable", "topic", it.broker, logging.Err, err)
+		b.cfg.Log.WarnContext(ctx, "broker message unreadable", "topic", it.broker, logging.Err, err)
 	}
 }
 
@@ -296,7 +296,7 @@ func (b *Bridge) Hint(ctx context.Context, id thing.ID, name string, payload []b
 		b.post(topic, payload)
 	}
 	if !ok {
-		b.cfg.Log.WarnContext(ctx, "too many hints wait", logging.Thing, id, "name", name)
+		b.cfg.Log.WarnContext(ctx, "hint queue full; hint dropped", logging.Thing, id, "name", name)
 	}
 }
 

@@ -63,7 +63,7 @@ func (h *hints) run(ctx context.Context, wg *sync.WaitGroup, log *slog.Logger) {
 					return
 				case topic := <-h.ready:
 					if err := h.send(ctx, topic); err != nil && ctx.Err() == nil {
-						log.DebugContext(ctx, "hint not sent, again in a second", "topic", topic, logging.Err, err)
+						log.DebugContext(ctx, "hint not sent; retrying in a second", "topic", topic, logging.Err, err)
 					}
 				}
 			}

@@ -1,7 +1,7 @@
-// Package bulk does one thing to many robots: tags, a command, a setting. The robots are chosen by a filter or named; what was chosen is
-// fixed when the job starts. A preview says how many it will be, and a job that would be larger than what was shown is refused.
+// Package bulk does one thing to many robots: tags, a command, a setting. The robots are chosen by a filter or named; the choice is
+// fixed when the job starts. A preview says how many robots match, and a job with more robots than its preview is refused.
 //
-// A job is parts of PartSize robots, each a task of infra/jobs, so that it goes on after a kill, in any process. A robot may be done twice
+// A job is parts of PartSize robots, each a task of infra/jobs, so that it continues after a kill, in any process. A robot may be done twice
 // then: every action has the same effect twice as once. Each robot ends with one result; what may work later (a database that is away) is
 // tried again, and robots that are offline are done: their commands and settings wait for them.
 package bulk
@@ -28,7 +28,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Kind is what is done.
+// Kind is the kind of an action.
 type Kind string
 
 // The kinds.
@@ -39,7 +39,7 @@ const (
 	Cohort  Kind = "cohort"  // add the tag of a cohort that is chosen by one
 )
 
-// Action is what is done to each robot; each kind has its own fields.
+// Action is the action on each robot; each kind has its own fields.
 type Action struct {
 	Kind        Kind                       `json:"kind"`
 	Add         []string                   `json:"add,omitempty"`
@@ -71,7 +71,7 @@ func (d Draft) Chosen() string {
 	return d.Filter.Nameless()
 }
 
-// State is where a job stands.
+// State is the state of a job.
 type State string
 
 // The states of a job.
@@ -98,7 +98,7 @@ type Job struct {
 	Dropped int        `json:"dropped"` // not done, because the job was cancelled
 }
 
-// ItemState is where one robot of a job stands.
+// ItemState is the state of one robot in a job.
 type ItemState string
 
 // The states of a robot in a job.
@@ -112,7 +112,7 @@ const (
 // ItemStates are all of them.
 var ItemStates = []ItemState{ItemOpen, ItemDone, ItemFailed, ItemDropped}
 
-// Result is what became of one robot.
+// Result is the result for one robot.
 type Result struct {
 	Thing  thing.ID   `json:"thing"`
 	State  ItemState  `json:"state"`
@@ -120,7 +120,7 @@ type Result struct {
 	At     *time.Time `json:"at,omitempty"`
 }
 
-// Preview is what a draft would do.
+// Preview describes the effect of a draft.
 type Preview struct {
 	Count  int        `json:"count"`
 	Sample []thing.ID `json:"sample"`           // the first few
@@ -143,13 +143,13 @@ const (
 	MaxLimit     = 1000
 )
 
-// TaskRun is the name of the task that does a part of a job; its id is that of PartID.
+// TaskRun is the name of the task that does a part of a job; its id comes from PartID.
 const TaskRun = "bulk.run"
 
 // PartID names a part of a job for TaskRun.
 func PartID(job string, part int) string { return job + "/" + strconv.Itoa(part) }
 
-// Store is what Service needs from storage.
+// Store is the storage that Service needs.
 type Store interface {
 	// Add keeps a job with its things, in parts of PartSize, and orders TaskRun for each in the same transaction. With a key that the same
 	// caller used before it returns that job and added false.
@@ -174,11 +174,11 @@ type Store interface {
 	Forget(ctx context.Context, keep time.Duration) error
 }
 
-// Robots is what is done to robots, by those whose business it is.
+// Robots carries out the actions, in the domains that own them.
 type Robots struct {
 	// Select returns what a filter selects; Exhausted above limit.
 	Select func(ctx context.Context, f filter.Filter, limit int) ([]thing.ID, error)
-	// Known refuses things that nobody registered.
+	// Known returns NotFound for unregistered things.
 	Known func(ctx context.Context, id thing.ID) error
 	Tag   func(ctx context.Context, id thing.ID, add, remove []string) ([]string, error)
 	Send  func(ctx context.Context, d command.Draft) (command.Command, error)
@@ -213,7 +213,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 		}
 	case Command:
 		if commands.Moves(a.Command) {
-			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot that somebody looks at, not for many", a.Command)
+			return out, errs.Coded(errs.Invalid, "one_at_a_time", "%s is for one robot at a time", a.Command)
 		}
 		d := command.Draft{Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond}
 		if a.ExpiresInMS < 0 || a.ExpiresInMS > int64(1000*time.Hour/time.Millisecond) {
@@ -258,7 +258,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 	default:
 		return out, errs.New(errs.Invalid, "action %.20q: want one of %s, %s, %s, %s", a.Kind, Tag, Command, Set, Cohort)
 	}
-	// What another kind has is a mistake that must not pass for this one.
+	// A field of another kind is a mistake, and is refused.
 	rest := a
 	switch a.Kind {
 	case Tag:
@@ -276,7 +276,7 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 	return out, nil
 }
 
-// String says an action in words. Values of settings and arguments are not in it: they may be somebody's words.
+// String says an action in words. Values of settings and arguments are not in it: they may be a person's words.
 func (a Action) String() string {
 	switch a.Kind {
 	case Tag:
@@ -354,7 +354,7 @@ func (s *Service) Start(ctx context.Context, d Draft) (Job, error) {
 	}
 	if !added {
 		if !same(j.Action, d.Action) || j.Filter != d.Chosen() {
-			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q already stands for job %s, which does something else", d.Key, j.ID)
+			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q already names job %s, which does something else", d.Key, j.ID)
 		}
 	}
 	j.Text = j.Action.String()
@@ -421,7 +421,7 @@ func (s *Service) Run(ctx context.Context, partID string) error {
 	id, num, _ := strings.Cut(partID, "/")
 	part, err := strconv.Atoi(num)
 	if err != nil {
-		return nil // nobody orders such a part: it is gone
+		return nil // no job has such a part: it is gone
 	}
 	j, err := s.store.Get(ctx, id)
 	if errs.KindOf(err) == errs.NotFound && err != nil {
@@ -431,7 +431,7 @@ func (s *Service) Run(ctx context.Context, partID string) error {
 		return err
 	}
 	for {
-		// Each time anew: a job that is cancelled has nothing open.
+		// Read each time: a cancelled job has nothing open.
 		things, err := s.store.Open(ctx, id, part, batch)
 		if err != nil {
 			return err
@@ -456,7 +456,7 @@ func (s *Service) Run(ctx context.Context, partID string) error {
 			}
 		}
 		if len(results) > 0 {
-			// What was done is kept although the time is over.
+			// The results are kept although the time is over.
 			kept, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			err := s.store.Close(kept, id, results)
 			cancel()

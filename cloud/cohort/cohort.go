@@ -108,7 +108,7 @@ func (s *Service) Put(ctx context.Context, c Cohort, by string, rev int64) (Coho
 	case c.Filter.Uses(filter.Owner):
 		return Cohort{}, errs.New(errs.Invalid, "cohort %.60q: owner: is not for all who may use a cohort: want a tag instead", c.Name)
 	case rev < Whatever:
-		return Cohort{}, errs.New(errs.Invalid, "revision %d: want that of the cohort, or none", rev)
+		return Cohort{}, errs.New(errs.Invalid, "revision %d: want the cohort's revision, or none", rev)
 	}
 	if err := CheckName(c.Name); err != nil {
 		return Cohort{}, err

@@ -6,7 +6,7 @@
 //
 // A thing gets its commands in the order they were given: the oldest open one is sent, with back-off, until its result or its expiry, then
 // the next. A robot that connects pulls all of them at once. That the robot asks, instead of the cloud watching statuses for a new
-// connection, needs nobody who notices: the question is resent until it is answered, whichever process of the cloud lives.
+// connection, needs no observer: the request is resent until it is answered, by any live process of the cloud.
 package command
 
 import (
@@ -22,7 +22,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// State is where a command stands.
+// State is the state of a command.
 type State string
 
 // The states. The last three are final.
@@ -63,7 +63,7 @@ type Command struct {
 	Result  *Result         `json:"result,omitempty"`
 }
 
-// Result is what the robot said; FinishedMS is by its clock.
+// Result is the robot's result; FinishedMS is by its clock.
 type Result struct {
 	Status     commands.Status `json:"status"`
 	Detail     string          `json:"detail,omitempty"`
@@ -86,7 +86,7 @@ type Outgoing struct {
 	Thing  thing.ID
 	Kind   string
 	Args   json.RawMessage
-	Given  time.Time // later than that of any command before it
+	Given  time.Time // later than the time of any command before it
 	Expire time.Duration
 }
 
@@ -109,7 +109,7 @@ const (
 	MaxLimit     = 500
 )
 
-// Store is what Service needs from storage. It goes by the database's clock, so that processes agree.
+// Store is the storage that Service needs. It goes by the database's clock, so that processes agree.
 type Store interface {
 	// Add keeps d, tells every process, and returns the command; with a key that the same caller used for this thing before it returns
 	// that command and added false. Exhausted if commands.MaxOpen of the thing are open.
@@ -173,7 +173,7 @@ func (s *Service) Send(ctx context.Context, d Draft) (Command, error) {
 		return Command{}, err
 	}
 	if !added && (c.Kind != d.Kind || !bytes.Equal(compact(c.Args), compact(d.Args))) {
-		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already stands for command %s, %s with other arguments", d.Key, c.ID, c.Kind)
+		return Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already names command %s, %s with other arguments", d.Key, c.ID, c.Kind)
 	}
 	return c, nil
 }
@@ -201,7 +201,7 @@ func (s *Service) Pull(ctx context.Context, id thing.ID) ([]Outgoing, error) {
 	return s.store.Open(ctx, id)
 }
 
-// Finish keeps a thing's result, if it is the first of that command, and returns the command as it stands: every repetition gets the same.
+// Finish keeps a thing's result, if it is the first of that command, and returns the stored command: every repetition gets the same.
 func (s *Service) Finish(ctx context.Context, id thing.ID, r commands.Result) (Command, error) {
 	return s.store.Close(ctx, id, r.ID, stateOf(r.Status), Result{r.Status, r.Detail, r.Finished})
 }

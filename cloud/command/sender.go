@@ -20,15 +20,15 @@ const (
 )
 
 const (
-	look      = time.Second // a lost notification costs no more
+	look      = time.Second // a lost notification delays a command by at most this
 	batch     = 64
 	sendLimit = 5 * time.Second
 )
 
-// Outbox is what a Sender needs from storage.
+// Outbox is the storage that a Sender needs.
 type Outbox interface {
-	// Due returns at most limit commands to send now, one of a thing, and notes that they were sent: another process does not get them,
-	// and nobody before the pause of SetPace is over.
+	// Due returns at most limit commands to send now, one of a thing, and notes that they were sent: no process
+	// gets them again before the pause of SetPace has passed.
 	Due(ctx context.Context, limit int) ([]Outgoing, error)
 	// Listen calls f whenever a command may be due, from one goroutine, until ctx ends.
 	Listen(ctx context.Context, log *slog.Logger, f func()) error
@@ -81,7 +81,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		more, err := s.round(ctx)
 		if err != nil && ctx.Err() == nil && !broken {
-			s.log.WarnContext(ctx, "commands wait for the database", logging.Err, err)
+			s.log.WarnContext(ctx, "commands not read from the database", logging.Err, err)
 		}
 		broken = err != nil
 		if more {

@@ -17,7 +17,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// outbox hands out what lies in due, and counts who asks.
+// outbox hands out the commands in due, and counts the calls.
 type outbox struct {
 	mu    sync.Mutex // for everything in the test
 	due   []Outgoing
@@ -108,7 +108,7 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 		if o.asked != 0 {
 			t.Errorf("asked %d times without a broker", o.asked)
 		}
-		// A database that is away is asked once a second, no more.
+		// An unreachable database is asked at most once a second.
 		set(func() { ready, o.err = true, errors.New("away") })
 		time.Sleep(time.Minute)
 		synctest.Wait()

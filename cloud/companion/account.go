@@ -11,7 +11,7 @@ import (
 	"kennel/infra/kit"
 )
 
-// privacyView is what is held about the owner, and what they can do about it.
+// privacyView shows the data held about the owner, and their rights.
 type privacyView struct {
 	said
 	Email  string

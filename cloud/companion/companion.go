@@ -37,7 +37,7 @@ type Robots interface {
 	Drop(ctx context.Context, account, email, id string) error
 }
 
-// Tokens is what apps and robots act with; *token.Service is one.
+// Tokens is the pages' access to the tokens of apps and robots; *token.Service is one.
 type Tokens interface {
 	Tokens(ctx context.Context, id thing.ID) ([]token.TokenInfo, error)
 	RevokeThing(ctx context.Context, id thing.ID, why string) (int, error)
@@ -56,7 +56,7 @@ type Fleet interface {
 // Session is where the person is signed in, or an app of theirs.
 type Session struct {
 	ID       string
-	Current  bool // that of the request
+	Current  bool // the request's own
 	App      bool
 	Created  time.Time
 	LastSeen time.Time // zero for an app's
@@ -64,23 +64,23 @@ type Session struct {
 	Robot    string // that used an app's
 }
 
-// People is the account of whoever is signed in, by the request's session.
+// People is the account of the signed-in person, by the request's session.
 type People interface {
 	// SignIn checks e-mail and password and sets the session's cookies. Errors: Unauthenticated, Exhausted.
 	SignIn(w http.ResponseWriter, r *http.Request, email, password string) error
 	// SignOut ends the session of r and removes its cookies.
 	SignOut(w http.ResponseWriter, r *http.Request) error
-	// FirstPassword reports whether the password is one that somebody else has seen.
+	// FirstPassword reports whether another person has seen the password.
 	FirstPassword(ctx context.Context) (bool, error)
 	Sessions(r *http.Request) ([]Session, error)
 	EndSession(r *http.Request, id string) error
-	// EndOthers ends every session but that of r.
+	// EndOthers ends every session except r's.
 	EndOthers(r *http.Request) error
 	// Delete begins the deletion of the account. Errors: Unauthenticated for a wrong password, Exhausted.
 	Delete(r *http.Request, password string) error
 }
 
-// Config is what the pages are made of; everything but Places is required.
+// Config configures the pages; everything but Places is required.
 type Config struct {
 	Robots Robots
 	Tokens Tokens
@@ -88,7 +88,7 @@ type Config struct {
 	Docs   Docs
 	Places []string // that default_location is chosen from; others may be typed
 	People People
-	// Audit writes one line about what whoever is signed in does; what cannot be written down is not done.
+	// Audit writes one line about an action of the signed-in person; an action that cannot be logged is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
 	Log   *slog.Logger
 }
@@ -115,7 +115,7 @@ type action struct {
 	form  func(r *http.Request) string // its name on the page
 	do    func(ctx context.Context, r *http.Request, v url.Values) (done string, err error)
 	page  view
-	back  func(r *http.Request) string // where one goes on
+	back  func(r *http.Request) string // where the person continues
 	limit time.Duration                // 0: pageTimeout
 }
 
@@ -157,7 +157,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	return nil
 }
 
-// frame is what every page has around it.
+// frame holds the parts around every page.
 type frame struct {
 	Title string
 	User  string // "" without a session
@@ -168,7 +168,7 @@ type frame struct {
 	Main  any
 }
 
-// dones is what pages say after a form; the address carries the key.
+// dones holds the texts that pages show after a form; the address carries the key.
 var dones = map[string]string{
 	"claimed":    "It is yours now. Give it a name?",
 	"named":      "That is its name now.",
@@ -187,7 +187,7 @@ var dones = map[string]string{
 	"sessions":   "You are signed out everywhere else.",
 }
 
-// admit reports whether a request may go on; who is not signed in is led to the page for it.
+// admit reports whether a request may continue; a caller who is not signed in is led to the login page.
 func (c *companion) admit(w http.ResponseWriter, r *http.Request) bool {
 	caller := kit.CallerFrom(r.Context())
 	switch {

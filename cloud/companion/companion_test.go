@@ -49,7 +49,7 @@ type house struct {
 	loop     bool // an offer of rex is under way
 	settings string
 	stats    string
-	lacks    []string // fields of the settings, of whoever has version 1
+	lacks    []string // fields of the settings that version 1 lacks
 	docErr   error
 }
 
@@ -196,7 +196,7 @@ func open(t *testing.T) (*http.ServeMux, *house) {
 	return mux, h
 }
 
-// do asks as somebody: ann and bob are owners, "" is nobody, others are roles.
+// do asks as a caller: ann and bob are owners, "" is not signed in, others are roles.
 func do(t *testing.T, mux *http.ServeMux, who, method, target, form string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(form))
@@ -351,10 +351,10 @@ func TestPages(t *testing.T) {
 		{"", "/my/robots/vic:00e20100?x=1", 303, []string{"/my/login?next=%2Fmy%2Frobots%2Fvic%3A00e20100%3Fx%3D1"}},
 		{"admin", "/my", 403, []string{"operator&#39;s", `href="/"`}},
 		{"thing", "/my", 403, []string{"Role thing"}},
-		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not reported here yet.", "Somebody hands you a Vector", "Offered to somebody", "Choose another one", "something bothers it"}},
+		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not reported here yet.", "Offered to you: Vector", "Offered to another person", "Choose another one", "something bothers it"}},
 		{"ann", "/my?done=named", 200, []string{`role="status">That is its name now.`}},
 		{"ann", "/my/robots/vic:00e20100", 200, []string{"with the code that it showed", "Take the offer back", "It acts for you", "An app without a name", "Its battery is low."}},
-		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of whoever gets it"}},
+		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of the new owner"}},
 		{"ann", "/my/account", 200, []string{"ann@example.org", "this one", "Sign me out everywhere else", `href="/my/privacy"`}},
 		{"ann", "/my/privacy", 200, []string{"ann@example.org", "2: their names", "because you allow it", "checked> My robots may send", `href="/v1/account/export"`, "Delete my account"}},
 		{"bob", "/my/privacy", 200, []string{"One: its name"}},

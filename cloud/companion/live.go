@@ -16,7 +16,7 @@ import (
 const (
 	liveEvery = 500 * time.Millisecond // at most one word of change in this time
 	liveBeat  = 15 * time.Second       // keeps proxies from closing a quiet stream
-	liveLife  = 10 * time.Minute       // then the browser connects anew, and must still be signed in and own the robot
+	liveLife  = 10 * time.Minute       // then the browser reconnects, and must still be signed in and own the robot
 )
 
 // writeTimeout is how long one write may take. A variable so that a test need not wait for it.

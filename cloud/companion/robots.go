@@ -24,7 +24,7 @@ type robotView struct {
 	Kind   string // what it is
 	Serial string
 	State  state
-	Offer  *owner.Offer // it is offered to somebody
+	Offer  *owner.Offer // it is offered to another person
 	How    string       // how it came
 	Eyes   string       // their colour
 	Tab    string       // which of its pages this is
@@ -35,7 +35,7 @@ type homeView struct {
 	said
 	Robots []robotView
 	Offers []offerView // to the owner
-	First  bool        // the password is one that somebody else has seen
+	First  bool        // another person has seen the password
 	Gone   string      // what is wrong with a form that is not here any more
 }
 

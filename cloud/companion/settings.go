@@ -20,11 +20,11 @@ import (
 	"kennel/jdocs"
 )
 
-// Docs is what a robot's owner may see and change of its documents; *jdocsapi.Pages is one. The caller comes from the context.
+// Docs is an owner's access to the robot's documents; *jdocsapi.Pages is one. The caller comes from the context.
 type Docs interface {
 	Get(ctx context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error)
 	Set(ctx context.Context, id thing.ID, name jdocs.Name, fields map[string]json.RawMessage) (jdocs.Revision, error)
-	// Differing names the fields that whoever has an earlier version still lacks.
+	// Differing names the fields that a robot with an earlier version still lacks.
 	Differing(ctx context.Context, id thing.ID, name jdocs.Name, version uint64) ([]string, error)
 }
 
@@ -71,7 +71,7 @@ var cards = map[string][]string{
 	"home":  {"default_location", "time_zone", "clock_24_hour", "temp_is_fahrenheit", "dist_is_metric"},
 }
 
-// readSettings reads a document. A field that is absent, or not what it should be, is as it is on a robot that nobody has set up.
+// readSettings reads a document. A field that is absent, or not what it should be, has the value of a robot that is not set up.
 func readSettings(doc string) settings {
 	var is, first map[string]json.RawMessage
 	_ = json.Unmarshal([]byte(doc), &is) // see above
@@ -109,13 +109,13 @@ func readSettings(doc string) settings {
 	switch {
 	case own.Enabled:
 		s.Eyes = ownEyes
-	case s.Saturation == 0: // nobody has mixed one yet: begin with one that can be seen
+	case s.Saturation == 0: // there is no custom colour yet: begin with a visible one
 		s.Hue, s.Saturation = int(math.Round(eyes[0].hue*360)), 100
 	}
 	return s
 }
 
-// Color is that of the eyes, as #rrggbb.
+// Color is the colour of the eyes, as #rrggbb.
 func (s settings) Color() string {
 	if s.Eyes == ownEyes {
 		return color(float64(s.Hue)/360, float64(s.Saturation)/100)

@@ -103,7 +103,7 @@ func TestWantedAndTaken(t *testing.T) {
 		}
 	}
 	h.settings = ""
-	if body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/settings", "").Body.String(); strings.Contains(body, `class="taken`) || !strings.Contains(body, "Nobody has changed anything yet.") {
+	if body := do(t, mux, "ann", "GET", "/my/robots/vic:00e20100/settings", "").Body.String(); strings.Contains(body, `class="taken`) || !strings.Contains(body, "Nothing changed yet.") {
 		t.Errorf("nothing is wanted yet: %s", body)
 	}
 	h.docErr = errors.New("secret detail")

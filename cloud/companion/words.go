@@ -8,7 +8,7 @@ import (
 	"kennel/cloud/registry"
 )
 
-// state is how a robot is, in words for somebody who lives with it.
+// state returns a robot's state in words for its owner.
 type state struct {
 	Mood    string // here, away, new, ill: how its face looks
 	Line    string // one sentence

@@ -19,7 +19,7 @@ type AuditLog func(ctx context.Context, before int64, limit int) ([]account.Entr
 const (
 	auditPage = 50
 	auditRead = 1000  // lines read at once while a filter looks for its own
-	auditLook = 20000 // lines that one page looks through; the next goes on from there
+	auditLook = 20000 // lines that one page looks through; the next continues from there
 )
 
 type auditView struct {

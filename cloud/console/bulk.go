@@ -23,7 +23,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Bulk is what pages ask about one thing that is done to many robots; *bulk.Service is one.
+// Bulk is the pages' access to bulk jobs; *bulk.Service is one.
 type Bulk interface {
 	Preview(ctx context.Context, d bulk.Draft) (bulk.Preview, error)
 	Start(ctx context.Context, d bulk.Draft) (bulk.Job, error)
@@ -33,7 +33,7 @@ type Bulk interface {
 	Cancel(ctx context.Context, id string) (bulk.Job, error)
 }
 
-// Cohorts is what pages ask about saved filters; *cohort.Service is one.
+// Cohorts is the pages' access to saved filters; *cohort.Service is one.
 type Cohorts interface {
 	List(ctx context.Context) ([]cohort.Cohort, error)
 	Put(ctx context.Context, c cohort.Cohort, by string, rev int64) (cohort.Cohort, error)

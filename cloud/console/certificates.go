@@ -17,7 +17,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Identities is what pages do about certificates; *certs.Service is one.
+// Identities is the pages' access to certificates; *certs.Service is one.
 type Identities interface {
 	Waiting(ctx context.Context) ([]certs.Waiting, error)
 	Approve(ctx context.Context, id thing.ID, fingerprint string) error
@@ -165,7 +165,7 @@ func (c *console) mountCertificates(act func(pattern string, a action)) {
 	act("POST /certificates/factory", action{called("factory"), c.revokeFactory, c.certificates, certificatesAddress})
 }
 
-// fingerprint reads the one of the form; that a person has compared it is what approval is worth.
+// fingerprint reads the fingerprint from the form; an approval is only worth as much as the person's comparison of it.
 func fingerprint(v url.Values) (string, error) {
 	s := strings.TrimSpace(v.Get("fingerprint"))
 	if s == "" || len(s) > 80 {

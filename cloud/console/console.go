@@ -34,7 +34,7 @@ type Auth interface {
 	SignOut(w http.ResponseWriter, r *http.Request) error
 }
 
-// Config is what the console is made of. Fleet, Auth and Log are required; what else is nil has no page, or no section on the robot's page.
+// Config configures the console. Fleet, Auth and Log are required; any other nil field has no page, or no section on the robot's page.
 type Config struct {
 	Fleet      Fleet
 	Auth       Auth
@@ -52,13 +52,14 @@ type Config struct {
 	// VerifyAudit computes the chain of the audit log again from a place on; nil: the page does not offer it. *account.Service has it.
 	VerifyAudit func(ctx context.Context, from account.Anchor) (account.AuditReport, error)
 	Operators   Operators
-	// Passkeys has the keys of whoever is signed in; *account.Service is one. nil: there is no page /me.
+	// Passkeys has the keys of the signed-in operator; *account.Service is one. nil: there is no page /me.
 	Passkeys Passkeys
-	// PasskeySites are the origins at which browsers take passkeys, such as https://kennel.example; none: nobody is offered one.
+	// PasskeySites are the origins at which browsers take passkeys, such as https://kennel.example; none: passkeys are not offered.
 	PasskeySites []string
-	// Provider is what people call the identity provider behind /login/oidc; "": there is none.
+	// Provider is the display name of the identity provider behind /login/oidc; "": there is none.
 	Provider string
-	// Audit writes one line about what whoever is signed in does; what cannot be written down is not done. Required by all that change something.
+	// Audit writes one line about an action of the signed-in operator; an action that cannot be logged is not done. Required by all
+	// parts that change something.
 	Audit func(ctx context.Context, action, object, detail string) error
 	// Beside adds pages of others to the same mux, such as the owners'; nil: none.
 	Beside func(mux *http.ServeMux) error
@@ -140,7 +141,7 @@ func newConsole(cfg Config) (*console, error) {
 	return c, err
 }
 
-// frame is what every page has around it.
+// frame holds the parts around every page.
 type frame struct {
 	Title  string
 	User   string // "" without a session
@@ -163,7 +164,7 @@ type link struct {
 	Current        bool
 }
 
-// able answers templates what whoever looks may do; it is embedded in what pages show.
+// able tells templates the rights of the viewer; it is embedded in the pages' data.
 type able struct{ role kit.Role }
 
 // May reports whether a form may be sent, by its route's pattern.
@@ -184,14 +185,14 @@ type action struct {
 	back func(r *http.Request) string // the page's address
 }
 
-// outcome is what a form led to.
+// outcome is the result of a form.
 type outcome struct {
 	done   string // a key of dones
 	secret string // made and shown this once
 	back   string // where it leads; "": to the form's page
 }
 
-// dones is what pages say after a form; the address carries the key.
+// dones holds the texts that pages show after a form; the address carries the key.
 var dones = map[string]string{
 	"thing-revoked":   "Its identity is taken away: its certificates are refused everywhere within two seconds.",
 	"thing-released":  "It is released: the earlier key is refused from now on. Put this secret into the robot; it is shown this once.",
@@ -226,8 +227,8 @@ var dones = map[string]string{
 	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
 }
 
-// admit reports whether a request may go on: whoever is not signed in is led to the page for it, and whoever may not is told so. An operator
-// with a first password was led to the page that changes it before (accountapi.Authenticator).
+// admit reports whether a request may continue: a caller who is not signed in is led to the login page, and a caller without the right is told so.
+// An operator with a first password was led to the page that changes it before (accountapi.Authenticator).
 func (c *console) admit(w http.ResponseWriter, r *http.Request) bool {
 	caller := kit.CallerFrom(r.Context())
 	switch {
@@ -311,7 +312,7 @@ func called(name string) func(*http.Request) string {
 // maxReason is the longest reason an operator gives, in bytes; certsapi has the same.
 const maxReason = 400
 
-// reason reads why somebody does something; the audit log keeps it.
+// reason reads the reason for an action; the audit log keeps it.
 func reason(v url.Values) (string, error) {
 	s := strings.TrimSpace(v.Get("reason"))
 	if s == "" || len(s) > maxReason || strings.ContainsRune(s, 0) {

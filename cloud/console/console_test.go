@@ -383,7 +383,7 @@ func TestLiveCoalesces(t *testing.T) {
 			t.Errorf("told %d more times when it was quiet, want once: counts are shared for a while", n)
 		}
 		<-told
-		close(f.changes) // the watch was cut off: the browser connects anew
+		close(f.changes) // the watch was cut off: the browser reconnects
 		if _, open := <-told; open {
 			t.Error("the stream goes on without a watch")
 		}

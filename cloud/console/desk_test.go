@@ -318,7 +318,7 @@ func TestOrders(t *testing.T) {
 				t.Errorf("%s from %s: %d, did %q", name, site, w.Code, d.did)
 			}
 		}
-		// What cannot be written down is not done.
+		// An action that cannot be logged is not done.
 		if strings.HasPrefix(o.did[0], "audit ") {
 			d.auditErr = errors.New("away")
 			if w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form); w.Code != 500 || len(d.did) != 1 {
@@ -419,7 +419,7 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 	}
 }
 
-// TestPagesShowWhatOneMay: nobody sees a form that would refuse them.
+// TestPagesShowWhatOneMay: no page shows a form that would refuse its viewer.
 func TestPagesShowWhatOneMay(t *testing.T) {
 	mux, _ := openDesk(t)
 	action := regexp.MustCompile(`method="post" action="(/(?:things|certificates|operators|bulk|cohorts)[^"]*)"`)
@@ -497,7 +497,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d", tt.query, rows(body), tt.rows)
 		}
 	}
-	// A log that is longer than one look: the page says how far it came and goes on from there.
+	// A log that is longer than one look: the page says how far it came and continues from there.
 	for id := int64(-1); id > -int64(auditLook)-500; id-- {
 		d.lines = append(d.lines, account.Entry{ID: id + auditLook*2, At: noon, Action: "x"})
 	}

@@ -6,12 +6,12 @@
 // rendering, whatever changes, and its cost does not grow with the fleet: the table is one page of a hundred, whatever is selected.
 //
 // Everything is embedded and comes from this host; the Content-Security-Policy allows nothing else, and no inline script or style.
-// What a robot says is text, never markup. Colour is never the only sign: what a chart shows stands in words or a table beside it.
+// What a robot says is text, never markup. Colour is never the only sign: words or a table beside a chart give the same facts.
 //
 // A form does what the same operation of the public API does: the same service, the same line in the audit log before it, the roles of
 // access.HTTP. Its problem is shown beside it, with what was typed. No address has to be typed: each page leads to the next.
 //
-//	console.go   Mount, who may, forms                 overview.go  what needs somebody; keys and filters
+//	console.go   Mount, who may, forms                 overview.go  what needs attention; keys and filters
 //	fleet.go     the table, facets, tags               bulk.go      saved filters, and one thing done to many robots
 //	thing.go     one robot: its frame, doctor, access  life.go      its life on one axis, and the journal
 //	settings.go  documents, wanted and reported        orders.go    commands

@@ -20,7 +20,7 @@ import (
 	"kennel/infra/kit/kithttp"
 )
 
-// Events is what pages ask about what robots reported; *das.Service is one.
+// Events is the pages' access to robots' events; *das.Service is one.
 type Events interface {
 	List(ctx context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error)
 	Tail(ctx context.Context, f das.Filter, fn func(das.Record) error) error
@@ -29,7 +29,7 @@ type Events interface {
 const (
 	eventsPage = 100
 	eventsRead = 1000 // records that are read at once while a filter looks for its own
-	eventsLook = 5000 // that one page looks through; the next goes on from there
+	eventsLook = 5000 // that one page looks through; the next continues from there
 
 	tailEvery   = 250 * time.Millisecond
 	tailRows    = 50 // at most so many in tailEvery; what is beyond is counted and passed over
@@ -38,7 +38,7 @@ const (
 	tailShown   = 500
 )
 
-// eventFilter is what a list or a tail of events is narrowed to.
+// eventFilter narrows a list or a tail of events.
 type eventFilter struct {
 	Thing string // a thing id, or part of one
 	Level string // at least so grave; "": all
@@ -138,7 +138,7 @@ type eventsView struct {
 	Tail   string
 }
 
-// look reads events for one page: those that f wants, older than before. more is where the next page goes on; looked is 0 unless the page
+// look reads events for one page: those that f wants, older than before. more is where the next page continues; looked is 0 unless the page
 // ends because enough was looked through.
 func (c *console) look(ctx context.Context, f eventFilter, limit int, before das.Cursor) (out []das.Record, more das.Cursor, looked int, err error) {
 	read := limit + 1
@@ -298,7 +298,7 @@ func (c *console) tailStream(w http.ResponseWriter, r *http.Request) {
 		for range len(rows) {
 			rec := <-rows
 			if err := c.set.Part(&made, "tail", "eventrow", newEventRow(&rec, false)); err != nil {
-				c.Log.ErrorContext(ctx, "row not made", "err", err)
+				c.Log.ErrorContext(ctx, "row not rendered", "err", err)
 				return
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Fleet is what the pages ask of the registry; *registry.Service is one.
+// Fleet is the pages' access to the registry; *registry.Service is one.
 type Fleet interface {
 	Table(ctx context.Context, q registry.Selection) (registry.Page, error)
 	Counts(ctx context.Context, f filter.Filter) (registry.Counts, error)
@@ -160,7 +160,7 @@ func (c *console) fleet(ctx context.Context, r *http.Request, s said) (string, f
 	v := fleetView{able: ableOf(ctx), said: s, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
 	out := frame{Title: "Fleet", Search: true, Live: "/live?every=1s"}
 	f, err := filter.Parse(v.Query)
-	if errs.KindOf(err) == errs.Invalid && err != nil { // what was typed stays, and what is wrong stands beside it
+	if errs.KindOf(err) == errs.Invalid && err != nil { // the input stays, with the error beside it
 		v.Wrong, v.Filtered, out.Live = errs.Public(err), true, ""
 		v.Tabs = []chip{{Label: "All", Address: fleetAddress("", v.Sort, "")}}
 		out.Main = v
@@ -259,7 +259,7 @@ func (v *fleetView) fill(f filter.Filter, sort registry.Column, desc bool, p reg
 				fv.More, fv.Open = append(fv.More, ch), fv.Open || ch.Current
 			}
 		}
-		// One value that all have, and nobody asked for, tells nothing.
+		// A value that all robots share, and that no filter asks for, tells nothing.
 		if len(fv.Chips) > 1 || asked != "" || len(fv.Chips) == 1 && fv.Chips[0].Label != filter.None && x.Key != filter.Species {
 			v.Facets = append(v.Facets, fv)
 		}
@@ -308,7 +308,7 @@ func newRow(t registry.Thing, soon time.Time) row {
 	return r
 }
 
-// Said is what a robot's problems are, for who points at them.
+// Said lists a robot's problems, for the tooltip.
 func (r row) Said() string {
 	if r.Status == nil {
 		return ""

@@ -342,7 +342,7 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis) (
 		if s := eventValues(&r.Event); s != "" {
 			text += ": " + s
 		}
-		// What comes again and again is one line of the journal, and one mark of a slot: the latest.
+		// A repeated event is one line of the journal, and one mark of a slot: the latest.
 		k := kind{r.Name, tone, 0}
 		if times[k]++; times[k] == 1 {
 			out = append(out, entry{At: r.Received, Kind: "event", Tone: tone, Text: text, To: place(id) + "/events?event=" + url.QueryEscape(r.Name)})

@@ -16,7 +16,7 @@ const (
 	liveEvery    = 500 * time.Millisecond  // at most one word of change in this time; a page may ask for fewer
 	liveSettle   = 2500 * time.Millisecond // counts are shared for a second, so what the last word had a page fetch may hold old ones
 	liveBeat     = 15 * time.Second        // keeps proxies from closing a quiet stream
-	liveLife     = 10 * time.Minute        // then the browser connects anew, and must still be signed in
+	liveLife     = 10 * time.Minute        // then the browser reconnects, and must still be signed in
 	writeTimeout = 10 * time.Second
 )
 

@@ -11,8 +11,8 @@ import (
 	"kennel/infra/kit"
 )
 
-// Passkeys is what an operator's own page asks for; *account.Service is one. It writes the audit log itself. Adding one is a talk between the
-// browser and POST /v1/me/passkeys, which assets/passkey.js leads.
+// Passkeys is the access of an operator's own page to their keys; *account.Service is one. It writes the audit log itself. Adding one is a
+// dialogue between the browser and POST /v1/me/passkeys, which assets/passkey.js leads.
 type Passkeys interface {
 	Operator(ctx context.Context, id account.ID) (account.Account, []account.Passkey, error)
 	RemovePasskey(ctx context.Context, id account.ID, key []byte, addr string) error

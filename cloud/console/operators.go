@@ -102,7 +102,7 @@ func (c *console) mountOperators(act func(pattern string, a action)) {
 	})
 }
 
-// by is whoever is signed in.
+// by is the signed-in operator.
 func by(ctx context.Context) account.By {
 	caller := kit.CallerFrom(ctx)
 	return account.By{ID: account.ID(caller.Account), Addr: caller.Addr}

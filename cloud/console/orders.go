@@ -17,7 +17,7 @@ import (
 	"kennel/infra/kit"
 )
 
-// Commands is what pages ask of the outbox; *command.Service is one.
+// Commands is the pages' access to the outbox; *command.Service is one.
 type Commands interface {
 	Send(ctx context.Context, d command.Draft) (command.Command, error)
 	Commands(ctx context.Context, id thing.ID, open bool, limit int) ([]command.Command, error)

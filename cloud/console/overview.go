@@ -41,7 +41,7 @@ type bar struct {
 	Share template.HTML
 }
 
-// watchList is robots that somebody should look after.
+// watchList lists robots that need attention.
 type watchList struct {
 	Name, What string
 	Total      int
@@ -79,7 +79,7 @@ func bars(list []registry.Bucket, total int, key filter.Key, tone chart.Tone) []
 	return out
 }
 
-// overview is the first page: how the fleet is, and what needs somebody.
+// overview is the first page: the state of the fleet, and what needs attention.
 func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string, frame, error) {
 	counts, err := c.Fleet.Counts(ctx, filter.Filter{})
 	if err != nil {

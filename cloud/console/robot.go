@@ -23,7 +23,7 @@ import (
 	"kennel/infra/kit"
 )
 
-// Look is what the page of a robot's structure tree asks; *look.Service is one.
+// Look is the access of the page of a robot's structure tree; *look.Service is one.
 type Look interface {
 	Look(ctx context.Context, id thing.ID) (look.Robot, error)
 }
@@ -230,7 +230,7 @@ func placeText(p live.Place) string {
 	return fmt.Sprintf("%.3f m, %.3f m, %.1f°", p[0], p[1], p[2]*180/math.Pi)
 }
 
-// number is what a slot of a device reads as; nil if that is no number, or not known.
+// number returns the value of a device's slot; nil if it is no number, or not known.
 func number(r look.Robot, device, slot string) *float64 {
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
@@ -252,7 +252,7 @@ func ageText(d time.Duration) string {
 
 func rangeText(s look.Slot) string {
 	switch {
-	case s.Min != nil && s.Max == nil && *s.Min > 0 && *s.Min < 1e-300: // the smallest number there is stands for that
+	case s.Min != nil && s.Max == nil && *s.Min > 0 && *s.Min < 1e-300: // the smallest number marks that
 		return "above 0"
 	case s.Min != nil && s.Max != nil:
 		return fmt.Sprintf("%.4g to %.4g", *s.Min, *s.Max)

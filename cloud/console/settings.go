@@ -20,7 +20,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Documents is what the robot's pages ask about its documents; a jdocs.Service is one.
+// Documents is the pages' access to a robot's documents; a jdocs.Service is one.
 type Documents interface {
 	List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error)
 	Get(ctx context.Context, key jdocs.Key) (jdocs.Revision, error)
@@ -279,7 +279,7 @@ func (c *console) newDoc(ctx context.Context, head thingHead, l jdocs.Listing, m
 		}
 		changes = edits(head.ID, l.Name, history)
 	}
-	// What the robot reports is a version; what it has is the text of that version, as long as the history holds it.
+	// The robot reports a version; the page shows the text of that version, as long as the history holds it.
 	var has map[string]string
 	if head.Status != nil {
 		version := head.Status.Docs[string(l.Name)]

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// nobody signs in: the callers of these tests are there already.
+// login is a no-op: the callers of these tests are signed in already.
 type nobody struct{}
 
 func (nobody) SignIn(http.ResponseWriter, *http.Request, string, string) error { return nil }
@@ -43,7 +43,7 @@ func crowd(t testing.TB, n int) *http.ServeMux {
 	}
 	store := registrypg.New(pool, slog.New(slog.DiscardHandler))
 	fleet := registry.New(store, registry.Sources{}, slog.New(slog.DiscardHandler))
-	// What FacetsOf would read from these statuses, in one statement instead of one each.
+	// The facets that FacetsOf would read from these statuses, in one statement instead of one each.
 	var versions, keys []string
 	for i := range 12 {
 		versions = append(versions, fmt.Sprintf("2.%d", i))

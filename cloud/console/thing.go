@@ -18,14 +18,14 @@ import (
 	"kennel/jdocs"
 )
 
-// Owners is what the robot's page asks about whose it is; *owner.Service is one.
+// Owners is the robot page's access to ownership; *owner.Service is one.
 type Owners interface {
 	History(ctx context.Context, id thing.ID, limit int) ([]owner.Tenure, error)
 	Owner(ctx context.Context, id thing.ID) (account string, err error)
 	TakeAway(ctx context.Context, account string, id thing.ID) error
 }
 
-// Tokens is what the robot's page asks about tokens and apps; *token.Service is one.
+// Tokens is the robot page's access to tokens and apps; *token.Service is one.
 type Tokens interface {
 	Tokens(ctx context.Context, id thing.ID) ([]token.TokenInfo, error)
 	RevokeToken(ctx context.Context, id thing.ID, name, why string) (int, error)
@@ -35,22 +35,22 @@ type Tokens interface {
 	RevokeApps(ctx context.Context, id thing.ID) error
 }
 
-// What the robot's page shows of long lists.
+// The robot's page shows this much of long lists.
 const (
 	shownOwners = 20
 	shownTokens = 10
 	shownCerts  = 10
 )
 
-// thingHead is what all pages of one robot begin with.
+// thingHead is the head of all pages of one robot.
 type thingHead struct {
 	able
 	said
 	registry.Thing
-	Stranger bool   // nobody registered it; there is only what the doctor knows
+	Stranger bool   // not registered; only the doctor knows it
 	Kind     string // of the species
 	Tabs     []link
-	AuditAt  string // the audit log's lines about it; "": not for whoever looks
+	AuditAt  string // the audit log's lines about it; "": not for this viewer
 }
 
 type thingView struct {
@@ -71,7 +71,7 @@ type accessView struct {
 	Certs    []certView
 	Revoked  bool // the newest certificate is
 	HasOwner bool
-	Owner    *owner.Tenure // nil: nobody owns it
+	Owner    *owner.Tenure // nil: it has no owner
 	Past     []owner.Tenure
 	HasApps  bool
 	Apps     []token.App
@@ -267,7 +267,7 @@ func newTokens(all []token.TokenInfo, now time.Time) (out []tokenView, n int) {
 	return out, n
 }
 
-// short is the beginning of an id that nobody reads out.
+// short returns the beginning of an id, enough to recognise it.
 func short(id string) string {
 	if len(id) <= 13 {
 		return id

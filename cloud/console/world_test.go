@@ -74,7 +74,7 @@ func (o outbox) Send(_ context.Context, d command.Draft) (command.Command, error
 	return command.Command{}, o.do("send", d.Thing, d.Kind, string(d.Args), d.TTL, d.By)
 }
 
-// diary is what rex reported: the last is an error, the others are many.
+// diary holds rex's events: the last is an error, the others are many.
 type diary struct{}
 
 func record(i int) das.Record {

@@ -8,7 +8,7 @@ import (
 	"kennel/certs/thing"
 )
 
-// maxConsents bounds the memory of answers; when full it starts anew.
+// maxConsents bounds the cache of answers; a full cache is emptied.
 const maxConsents = 100_000
 
 // consentCache remembers owners' answers, so that not every batch asks the database.

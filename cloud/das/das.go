@@ -23,7 +23,7 @@ type Item struct {
 // Key returns the boot the item belongs to.
 func (it Item) Key() Key { return Key{it.Thing, it.Events[0].BootID} }
 
-// Group is what one transaction stores.
+// Group holds the batches that one transaction stores.
 type Group struct {
 	Received time.Time
 	Items    []Item
@@ -35,14 +35,14 @@ type Raw struct {
 	Body []byte
 }
 
-// Outcome is what a commit did.
+// Outcome is the result of a commit.
 type Outcome struct {
 	Stored  int     // events that are new
 	Known   int     // events that were stored before
 	Refused []error // one per item: nil if stored, else an error of kind Invalid
 }
 
-// Writer is what the Ingester needs from storage. Safe for concurrent use by any number of processes.
+// Writer is the storage that the Ingester needs. Safe for concurrent use by any number of processes.
 type Writer interface {
 	// Commit stores those events of g that are not stored yet, and raw, in one transaction. An error of kind Invalid says that some of
 	// the data can never be stored; any other, that it may be later. After an error the transaction may or may not have happened, and
@@ -77,7 +77,7 @@ type Cursor struct {
 // Position is a place in the order in which commits became visible.
 type Position uint64
 
-// Reader is what Service needs from storage.
+// Reader is the storage that Service needs.
 type Reader interface {
 	// List returns at most limit records older than before, newest first.
 	List(ctx context.Context, f Filter, limit int, before Cursor) ([]Record, error)

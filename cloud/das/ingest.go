@@ -116,7 +116,7 @@ func (in *Ingester) Handle(ctx context.Context, id thing.ID, payload []byte, ans
 	switch {
 	case h.Batch == "":
 		in.stats.refused.Add(1)
-		in.Log.WarnContext(ctx, "message on up/das is not a batch, and names none to refuse", "thing", id, "err", err)
+		in.Log.WarnContext(ctx, "message on up/das is not a batch; ignored", "thing", id, "err", err)
 		return
 	case err != nil:
 		in.refuse(j, err)
@@ -242,7 +242,7 @@ func (in *Ingester) process(ctx context.Context, jobs []*job) {
 func (in *Ingester) admit(ctx context.Context, j *job) bool {
 	allowed, err := in.allowed(ctx, j.thing)
 	if err != nil {
-		in.Log.WarnContext(ctx, "consent unknown, events wait", "thing", j.thing, "err", err)
+		in.Log.WarnContext(ctx, "consent unknown; events waiting", "thing", j.thing, "err", err)
 		in.later(j, in.pace.failed(in.Now()))
 		return false
 	}
@@ -281,13 +281,13 @@ func (in *Ingester) store(ctx context.Context, jobs []*job) {
 			j.answer(ack.Ack{Batch: j.batch, Status: ack.Stored})
 		}
 	case errs.KindOf(err) != errs.Invalid:
-		in.Log.WarnContext(ctx, "events not stored, robots are asked to wait", "batches", len(jobs), "err", err)
+		in.Log.WarnContext(ctx, "events not stored; robots asked to wait", "batches", len(jobs), "err", err)
 		for _, j := range jobs {
 			in.later(j, in.pace.failed(in.Now()))
 		}
 	case len(jobs) == 1:
 		in.pace.worked()
-		in.Log.ErrorContext(ctx, "a checked batch cannot be stored", "thing", jobs[0].thing, "err", err)
+		in.Log.ErrorContext(ctx, "valid batch not storable; batch refused", "thing", jobs[0].thing, "err", err)
 		in.refuse(jobs[0], errs.Coded(errs.Invalid, CodeUnstorable, "%s", errs.Public(err)))
 	default:
 		cancel()
@@ -313,7 +313,7 @@ func (in *Ingester) keepRaw(ctx context.Context, now time.Time, jobs []*job) Raw
 			return raw
 		}
 		in.noBlobs.Store(now.Add(skipBlobs).UnixMilli())
-		in.Log.WarnContext(ctx, "raw batches not in S3, they wait in the database", "err", err)
+		in.Log.WarnContext(ctx, "raw batches not uploaded to S3; kept in the database", "err", err)
 	}
 	in.stats.rawToDB.Add(1)
 	raw.Body = body
@@ -330,7 +330,7 @@ func (in *Ingester) moveRaws(ctx context.Context) {
 			moved, err := in.Writer.MoveRaw(mctx, in.Blobs.Put)
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				in.Log.WarnContext(ctx, "raw batches still wait in the database", "err", err)
+				in.Log.WarnContext(ctx, "raw batches still waiting in the database", "err", err)
 			}
 			if err != nil || !moved {
 				break

@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 		h.send("vic:no", "d", 1, 2)
 		h.sendRaw("vic:1", mustEncode(t, "e", "2")) // another robot's serial
 		h.sendRaw("vic:1", []byte(`{"v":1,"batch":"f","robot_id":"1","boot_id":"b","first":1,"last":1,"count":1}`+"\nnonsense"))
-		h.sendRaw("vic:1", []byte("nonsense")) // names no batch: nobody to answer
+		h.sendRaw("vic:1", []byte("nonsense")) // names no batch: no one to answer
 		time.Sleep(time.Second)
 		for name, want := range map[string]struct {
 			status ack.Status
@@ -357,7 +357,7 @@ func TestBlobsDown(t *testing.T) {
 	})
 }
 
-// A panic costs the robots of that group a pause, nobody else anything.
+// A panic delays the robots of that group only.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := true

@@ -2,7 +2,7 @@
 //
 //	Look (page, API) -> down/live, at most each AskEvery -> robot -> up/live, twice a second for a while -> Handle -> newest frame -> Look
 //
-// A robot that nobody looks at sends nothing, and nothing of this is kept: it is not how a robot was (package vitals), but how it is.
+// A robot without a viewer sends nothing, and no frame is kept: this is a robot's present, not its history (package vitals).
 package look
 
 import (
@@ -21,9 +21,9 @@ import (
 
 // Our own limits.
 const (
-	AskEvery = 5 * time.Second  // between two requests to a robot that somebody looks at
+	AskEvery = 5 * time.Second  // between two requests to a robot with a viewer
 	AskFor   = 15 * time.Second // it shows itself for so long after each
-	Keep     = time.Hour        // a frame that nobody looks at
+	Keep     = time.Hour        // a frame without a viewer
 	sendTime = 3 * time.Second
 )
 
@@ -35,15 +35,15 @@ type Frame struct {
 	Frame live.Frame
 }
 
-// Store is what Service needs from storage. It goes by the database's clock, so that processes agree.
+// Store is the storage that Service needs. It goes by the database's clock, so that processes agree.
 type Store interface {
-	// Ask notes that somebody looks, and reports whether the robot is to be told: it was not within every.
+	// Ask notes a viewer, and reports whether the robot is to be told: it was not told within every.
 	Ask(ctx context.Context, id thing.ID, every time.Duration) (bool, error)
-	// Put keeps a frame of a robot that somebody looks at; of any other it does nothing.
+	// Put keeps a frame of a robot that has a viewer; for any other it does nothing.
 	Put(ctx context.Context, id thing.ID, f live.Frame) error
 	// Newest returns the newest frame; the zero Frame if there is none.
 	Newest(ctx context.Context, id thing.ID) (Frame, error)
-	// Forget removes what nobody looked at for keep.
+	// Forget removes frames that had no viewer for keep.
 	Forget(ctx context.Context, keep time.Duration) error
 }
 
@@ -64,11 +64,11 @@ func New(store Store, send Send, log *slog.Logger) *Service { return &Service{st
 func (s *Service) Handle(ctx context.Context, id thing.ID, payload []byte, _ func(ack.Ack)) {
 	f, err := live.ParseFrame(payload)
 	if err != nil {
-		s.log.WarnContext(ctx, "live frame cannot be read", logging.Thing, id, logging.Err, err)
+		s.log.WarnContext(ctx, "live frame unreadable", logging.Thing, id, logging.Err, err)
 		return
 	}
 	if err := s.store.Put(ctx, id, f); err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "live frame not kept", logging.Thing, id, logging.Err, err)
+		s.log.WarnContext(ctx, "live frame not stored", logging.Thing, id, logging.Err, err)
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *Service) Look(ctx context.Context, id thing.ID) (Robot, error) {
 		sctx, cancel := context.WithTimeout(ctx, sendTime)
 		defer cancel()
 		if err := s.send(sctx, id, topics.Live, payload); err != nil {
-			s.log.WarnContext(ctx, "robot not told that somebody looks", logging.Thing, id, logging.Err, err) // what is known is shown, with its age
+			s.log.WarnContext(ctx, "viewer not announced to the robot", logging.Thing, id, logging.Err, err) // what is known is shown, with its age
 		}
 	}
 	f, err := s.store.Newest(ctx, id)
@@ -96,7 +96,7 @@ func (s *Service) Look(ctx context.Context, id thing.ID) (Robot, error) {
 	return robot(id, f), nil
 }
 
-// Forget removes what nobody looks at any more; a periodic job.
+// Forget removes frames that no longer have a viewer; a periodic job.
 func (s *Service) Forget(ctx context.Context) error { return s.store.Forget(ctx, Keep) }
 
 // Robot is a robot's tree with its values, as people and programs get it.
@@ -122,7 +122,7 @@ type Device struct {
 	Slots     []Slot   `json:"slots,omitempty"`
 	Aliases   []string `json:"aliases,omitempty"` // further short names
 	Bearing   *float64 `json:"bearing,omitempty"` // rad, where a sensor looks, counter-clockwise from the front
-	// Gone is what is gone, the device itself or what it is a part of: it keeps its place, and what is measured of it is unavailable (GOSTAI-OPEN-13).
+	// Gone names the missing device, or the missing one that it is a part of: it keeps its place, and its values are unavailable (GOSTAI-OPEN-13).
 	Gone *live.Gone `json:"gone,omitempty"`
 }
 
@@ -133,11 +133,11 @@ type Slot struct {
 	Unit  string   `json:"unit,omitempty"`
 	Min   *float64 `json:"min,omitempty"`
 	Max   *float64 `json:"max,omitempty"`
-	Known bool     `json:"known"` // somebody has measured or set it
-	// Unavailable: its device is gone, and so nobody knows it.
+	Known bool     `json:"known"` // it has been measured or set
+	// Unavailable: its device is gone, so its value is unknown.
 	Unavailable bool   `json:"unavailable,omitempty"`
 	Value       any    `json:"value,omitempty"`  // a number, true or false, a text; "inf" or "-inf" for nothing in range
-	AgeMS       *int64 `json:"age_ms,omitempty"` // since it was measured; absent: it never changes, or nobody knows
+	AgeMS       *int64 `json:"age_ms,omitempty"` // since it was measured; absent: it never changes, or is not known
 }
 
 // robot joins a frame's values to its tree.

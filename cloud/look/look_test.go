@@ -94,7 +94,7 @@ func TestLook(t *testing.T) {
 	s.Handle(t.Context(), rex, []byte(`{"v":1,"values":[]}`), nil) // said in the log
 }
 
-// TestGone: what is gone keeps its place, and what nobody knows of it is unavailable, not just unknown (GOSTAI-OPEN-13).
+// TestGone: a missing device keeps its place, and its values are unavailable, not just unknown (GOSTAI-OPEN-13).
 func TestGone(t *testing.T) {
 	node := func(full string) live.Node {
 		return live.Node{Full: full, Kind: "device", Aliases: []string{"short"}, Slots: []live.Slot{{ID: 1, Name: "model", Type: "string"}, {ID: 2, Name: "val", Type: "float"}}}

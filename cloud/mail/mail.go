@@ -215,7 +215,7 @@ func (s *Service) Send(ctx context.Context, id string) error {
 	}
 	err = s.cfg.Transport.Send(ctx, msg)
 	if err != nil && errs.KindOf(err) == errs.Invalid {
-		s.cfg.Log.WarnContext(ctx, "mail refused for good", "mail", id, "kind", m.Kind, "code", errs.CodeOf(err))
+		s.cfg.Log.WarnContext(ctx, "mail refused permanently", "mail", id, "kind", m.Kind, "code", errs.CodeOf(err))
 		if s.cfg.Bounced != nil {
 			if err := s.cfg.Bounced(ctx, m, errs.CodeOf(err)); err != nil {
 				return fmt.Errorf("note bounce: %w", err)
@@ -241,7 +241,7 @@ func (s *Service) Forget(ctx context.Context) error {
 		return fmt.Errorf("expire mails: %w", err)
 	}
 	if n > 0 {
-		s.cfg.Log.WarnContext(ctx, "mails were never sent and have expired", "mails", n)
+		s.cfg.Log.WarnContext(ctx, "unsent mails expired", "mails", n)
 	}
 	if e, ok := s.cfg.Transport.(Eraser); ok {
 		return e.ForgetBefore(ctx, now.Add(-s.cfg.KeepSent))

@@ -52,7 +52,7 @@ func ParseCode(typed string) (string, error) {
 // FormatCode returns a code as robots show it.
 func FormatCode(code string) string { return code[:locatorLength] + "-" + code[locatorLength:] }
 
-// code returns the code that a robot gets for a key: nobody without the secret can tell it, and asked for again it is the same.
+// code returns the code that a robot gets for a key: it cannot be guessed without the secret, and a repeated call returns the same.
 func (s *Service) code(id thing.ID, key string) string {
 	mac := s.keyed("code", string(id), key)
 	var out [codeLength]byte

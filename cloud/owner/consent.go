@@ -16,9 +16,9 @@ const dataCollection = "data_collection"
 
 // Allowed reports whether events of a robot may be kept; it is das.Consent (VEC-FLE-06, VEC-DAS-08).
 //
-// With an owner: what DATA_COLLECTION of the owner's account settings says, and no if it says nothing (VEC-DOC-05: default false) or cannot be
-// read. Without an owner: yes. There is no person whose life the events tell; a robot has a profile without an account (VEC-TOK-09), and one
-// that nobody could set up yet is the one whose events are needed most. The robot thinks the same before anybody was asked.
+// With an owner: the value of DATA_COLLECTION in the owner's account settings, and no if it is absent (VEC-DOC-05: default false) or cannot be
+// read. Without an owner: yes. There is no person whose life the events tell; a robot has a profile without an account (VEC-TOK-09), and the
+// events of one that is not set up yet are needed most. The robot decides the same before it has an owner.
 func (s *Service) Allowed(ctx context.Context, id thing.ID) (bool, error) {
 	t, err := s.Store.Current(ctx, id)
 	if err != nil && !errors.Is(err, ErrNone) {
@@ -27,7 +27,7 @@ func (s *Service) Allowed(ctx context.Context, id thing.ID) (bool, error) {
 	return s.consent(ctx, t.Account)
 }
 
-// consent is what an account says; "" is nobody.
+// consent returns an account's consent; "" means no account.
 func (s *Service) consent(ctx context.Context, account string) (bool, error) {
 	if account == "" {
 		return true, nil

@@ -11,7 +11,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// News is what an owner is to be told by letter: whoever gets or loses a robot hears of it, because it may not have been them.
+// News is a change that an owner is told by letter: a person who gets or loses a robot is told, because another person may have done it.
 type News struct {
 	Account string
 	Thing   thing.ID
@@ -33,7 +33,7 @@ const (
 const (
 	newsChunk = 100
 	newsTime  = 20 * time.Second // for a round of letters
-	newsWorth = mail.DefaultKeep // after which nobody is told any more
+	newsWorth = mail.DefaultKeep // after which no letter is sent
 )
 
 // letters are those about an end, by why.
@@ -93,7 +93,7 @@ func (s *Service) tell(ctx context.Context, n News) error {
 		return nil
 	}
 	if age := s.Now().Sub(n.At); age > newsWorth {
-		s.Log.WarnContext(ctx, "an owner was not told of a change in time", logging.Thing, n.Thing, "kind", kind, "age", age)
+		s.Log.WarnContext(ctx, "owner not told of a change in time", logging.Thing, n.Thing, "kind", kind, "age", age)
 		return nil
 	}
 	email, lang, err := s.Reader(ctx, n.Account)
@@ -106,7 +106,7 @@ func (s *Service) tell(ctx context.Context, n News) error {
 	err = s.Mail.Post(ctx, mail.Mail{Kind: kind, To: email, Account: n.Account, Lang: lang, Data: map[string]string{
 		"thing": string(n.Thing), "name": n.Name, "why": n.Why, "at": n.At.UTC().Format(time.RFC3339)}})
 	if errs.KindOf(err) == errs.Invalid && err != nil {
-		s.Log.WarnContext(ctx, "an owner cannot be told of a change", logging.Thing, n.Thing, "kind", kind, logging.Err, err)
+		s.Log.WarnContext(ctx, "owner not told of a change", logging.Thing, n.Thing, "kind", kind, logging.Err, err)
 		return nil
 	}
 	return err

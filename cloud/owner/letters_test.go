@@ -140,7 +140,7 @@ func lettered(t *testing.T) (*house, *post) {
 	return h, h.mail
 }
 
-// TestLetters: whoever gets or loses a robot, in whichever way, is told in their language what happened and what to do if it was not them.
+// TestLetters: a person who gets or loses a robot, in any way, is told in their language what happened and what to do if they did not do it.
 func TestLetters(t *testing.T) {
 	h, p := lettered(t)
 	a := h.process()
@@ -261,7 +261,7 @@ func TestNobodyToTell(t *testing.T) {
 	if got := h.posted(p, 1, 0, a); got[0].To != "bob@example.org" || got[0].Data["thing"] != "vic:00e20105" {
 		t.Errorf("%+v", got)
 	}
-	// Erased before the letter was posted: nothing of the person is left, and nobody writes to them.
+	// Erased before the letter was posted: no data of the person are left, and no letter is sent.
 	must(t, a.Release(ctx, "bob", "vic:00e20105"))
 	must(t, a.Erase(ctx, "bob"))
 	if got := a.mentions(t, "bob"); len(got) > 0 || h.waiting(a) > 0 {

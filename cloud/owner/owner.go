@@ -1,13 +1,13 @@
 // Package owner holds the rules about whose a robot is (design section 6): claiming by the code a robot shows, transfer, release, wipe, and
 // what follows for its owner's rights and consent.
 //
-// A robot has at most one owner. It gets one when somebody types the code that it shows, when it proves a user's session itself (Associate),
-// or when its owner hands it on to somebody who accepts. It loses its owner when the owner lets go, when its user data are wiped, when it
+// A robot has at most one owner. It gets one when a person types the code that it shows, when it proves a user's session itself (Associate),
+// or when its owner offers it to a person who accepts. It loses its owner when the owner lets go, when its user data are wiped, when it
 // gives the owner up itself, or when an operator takes it away. Other people's robots answer as unknown ones.
 //
 //	owner.go     types, what the rules need, ownership            consent.go   may events be kept
-//	code.go      codes, and claiming with them                    personal.go  export and erasure of what is known of a person
-//	transfer.go  handing a robot on                               letters.go   who gets or loses a robot is told
+//	code.go      codes, and claiming with them                    personal.go  export and erasure of a person's data
+//	transfer.go  handing a robot on                               letters.go   letters to people who get or lose a robot
 //	ownerpg/ storage   ownerapi/ transports
 package owner
 
@@ -33,16 +33,16 @@ import (
 
 // How a robot came to its owner.
 const (
-	HowCode      = "code"      // somebody typed the code that it showed
+	HowCode      = "code"      // a person typed the code that it showed
 	HowAssociate = "associate" // it proved the owner's session, over BLE or the SDK
 	HowWiped     = "wiped"     // the same after its user data were wiped: an earlier owner loses it
 	HowTransfer  = "transfer"  // the earlier owner handed it on
 )
 
-// Why a robot has an owner no more.
+// Why an ownership ended.
 const (
 	EndReleased      = "released"      // by the owner
-	EndTransferred   = "transferred"   // to somebody who accepted
+	EndTransferred   = "transferred"   // to a person who accepted
 	EndWiped         = "wiped"         // with the user data
 	EndDisassociated = "disassociated" // by the robot
 	EndOperator      = "operator"      // by an operator
@@ -52,7 +52,7 @@ const (
 // Bounds; the code's are those of design section 6, the others ours.
 const (
 	CodeLife      = 10 * time.Minute
-	MaxTries      = 5 // wrong ones of a code, whoever tries
+	MaxTries      = 5 // wrong ones of a code, from all accounts together
 	TransferLife  = 7 * 24 * time.Hour
 	MaxName       = 40 // characters
 	MaxHow        = 32 // bytes
@@ -67,7 +67,7 @@ var (
 	ErrOwned = errors.New("owner: it is another's")
 )
 
-// Tenure is somebody's ownership of a robot.
+// Tenure is one account's ownership of a robot.
 type Tenure struct {
 	ID      int64
 	Thing   thing.ID
@@ -86,7 +86,7 @@ type Code struct {
 	Hash    [sha256.Size]byte
 }
 
-// Standing is what became of a thing's code.
+// Standing is the state of a thing's code.
 type Standing struct {
 	Hash    [sha256.Size]byte
 	Expires time.Duration // from now; not above 0: it expired
@@ -104,7 +104,7 @@ type Try struct {
 	Code    Code     // but Thing
 }
 
-// Tried is what an attempt found. Attempts are those of the account in this window, this one included.
+// Tried is the result of an attempt. Attempts counts the attempts of the account in this window, this one included.
 type Tried struct {
 	Attempts int
 	Window   time.Duration // until they are forgotten
@@ -118,7 +118,7 @@ type TriedThing struct {
 	Tries int
 }
 
-// Offer is a robot that its owner offers to somebody.
+// Offer is a robot that its owner offers to another person.
 type Offer struct {
 	ID      string // a UUID
 	Thing   thing.ID
@@ -126,7 +126,7 @@ type Offer struct {
 	Mine    bool // the asker is its owner; else it is offered to the asker
 }
 
-// Store is what Service needs from storage. It goes by the database's clock, so that processes agree, and is safe for concurrent use.
+// Store is the storage that Service needs. It goes by the database's clock, so that processes agree, and is safe for concurrent use.
 type Store interface {
 	// Current returns the lasting tenure; ErrNone.
 	Current(ctx context.Context, id thing.ID) (Tenure, error)
@@ -137,22 +137,22 @@ type Store interface {
 	// Begin makes an account the owner and forgets the thing's code. If it is the owner already nothing changes. Another's lasting tenure
 	// ends first, as EndWiped and settled, if replace is set; else ErrOwned.
 	Begin(ctx context.Context, id thing.ID, account, how string, replace bool) (Tenure, error)
-	// End ends the lasting tenure, if it is account's ("": whoever's), and forgets the thing's code; ErrNone.
+	// End ends the lasting tenure, if it is account's ("": any account's), and forgets the thing's code; ErrNone.
 	End(ctx context.Context, id thing.ID, account, why string, settled bool) (Tenure, error)
-	// Wiped is End for whoever owns the thing, once for each key: the last key again changes nothing. ok: a tenure has ended.
+	// Wiped is End for the thing's current owner, once for each key: the last key again changes nothing. ok: a tenure has ended.
 	Wiped(ctx context.Context, id thing.ID, key string) (t Tenure, ok bool, err error)
 	// Rename sets the name of what an account owns; ErrNone.
 	Rename(ctx context.Context, id thing.ID, account, name string) (Tenure, error)
 
-	// PutCode keeps the one code of a thing, good for life, and returns how it stands; a code that it has already stays as it is. ErrOwned if
+	// PutCode keeps the one code of a thing, good for life, and returns its state; an existing code stays as it is. ErrOwned if
 	// the thing has an owner.
 	PutCode(ctx context.Context, c Code, life time.Duration) (Standing, error)
-	// CodeStanding returns how the thing's code stands; ErrNone.
+	// CodeStanding returns the state of the thing's code; ErrNone.
 	CodeStanding(ctx context.Context, id thing.ID) (Standing, error)
 	// TryCode counts an attempt of the account and, up to max of them in a window, a try of every good code that is meant, before it says
 	// whether it was right: any number at once gain nothing. What it writes, and so the time it takes, is the same whatever it finds.
 	TryCode(ctx context.Context, t Try, window time.Duration, max int) (Tried, error)
-	// UseCode makes the account the owner if the thing's code is still this one, not expired, and not used by somebody else; it was counted
+	// UseCode makes the account the owner if the thing's code is still this one, not expired, and not used by another account; it was counted
 	// by TryCode before, so that MaxTries tries are not yet too many. ErrNone; ErrOwned if the thing has an owner.
 	UseCode(ctx context.Context, c Code, account string) (Tenure, error)
 
@@ -269,7 +269,7 @@ func (s *Service) keyed(parts ...string) (out [sha256.Size]byte) {
 
 const codeNotYours = "not_yours"
 
-// none is the answer to whoever asks about a robot that is not theirs, is nobody's, or does not exist.
+// none is the answer for a robot that is not the caller's, has no owner, or does not exist.
 func none(id thing.ID) error {
 	return errs.Coded(errs.NotFound, codeNotYours, "there is no robot %s among yours", id)
 }
@@ -390,7 +390,7 @@ func (s *Service) TakeAway(ctx context.Context, account string, id thing.ID) err
 }
 
 func (s *Service) end(ctx context.Context, id thing.ID, account, why string) error {
-	if account == "" { // would be whoever's
+	if account == "" { // would be anyone's
 		return none(id)
 	}
 	t, err := s.Store.End(ctx, id, account, why, false)
@@ -420,14 +420,14 @@ func (s *Service) Rename(ctx context.Context, account string, id thing.ID, name 
 	return t, nil
 }
 
-// hidden: what nobody sees, or what makes others read differently. The joiner is part of many emoji.
+// hidden: characters that are invisible, or that change how others are read. The joiner is part of many emoji.
 func hidden(r rune) bool { return !unicode.IsGraphic(r) && r != '\u200d' }
 
 // ended tells the doctor and the other domains. What fails is done again by Run: the ownership is over whatever happens here.
 func (s *Service) ended(ctx context.Context, t Tenure) {
 	s.step(ctx, t.Thing, StepOwner, "", "", "has no owner any more: "+t.Ended)
 	if err := s.settle(ctx, t); err != nil {
-		s.Log.WarnContext(ctx, "end of an ownership not told, will be told again", logging.Thing, t.Thing, "tenure", t.ID, logging.Err, err)
+		s.Log.WarnContext(ctx, "end of ownership not announced; retrying", logging.Thing, t.Thing, "tenure", t.ID, logging.Err, err)
 	}
 }
 
@@ -456,7 +456,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var pruned time.Time
 	for {
 		if err := s.round(ctx, &pruned); err != nil && ctx.Err() == nil {
-			s.Log.WarnContext(ctx, "ownership: a round failed, the next comes", logging.Err, err)
+			s.Log.WarnContext(ctx, "ownership round failed; retrying", logging.Err, err)
 		}
 		select {
 		case <-ctx.Done():

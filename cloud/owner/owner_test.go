@@ -28,7 +28,7 @@ import (
 	"kennel/jdocs/jdocspg"
 )
 
-// What other domains ask of this one.
+// The questions of other domains to this one.
 var (
 	_ token.Owners = (*owner.Service)(nil)
 	_ das.Consent  = (*owner.Service)(nil)
@@ -172,7 +172,7 @@ func (p process) claim(t testing.TB, account string, id thing.ID, code string) e
 	return err
 }
 
-// has fails unless account owns id; "" is nobody.
+// has fails unless account owns id; "" means no owner.
 func (p process) has(t testing.TB, account string, id thing.ID) {
 	t.Helper()
 	got, err := p.Owner(t.Context(), id)
@@ -276,7 +276,7 @@ func TestCodesEnd(t *testing.T) {
 	is(t, "no key", func() error { _, _, err := p.OfferCode(t.Context(), rex, ""); return err }(), errs.Invalid, "")
 }
 
-// TestGuessing: 5 tries of a code in all, whoever makes them, on whatever process, one after the other or at once.
+// TestGuessing: 5 tries of a code in all, from any account, in any process, one after the other or at once.
 func TestGuessing(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.process(), h.process()
@@ -343,7 +343,7 @@ func TestGuessing(t *testing.T) {
 	a.has(t, "bob", ada)
 }
 
-// Somebody else's code opens only what it is the code of.
+// Another robot's code opens only that robot.
 func TestSomebodyElsesCode(t *testing.T) {
 	h := newHouse(t)
 	p := h.process()
@@ -449,7 +449,7 @@ func TestWiped(t *testing.T) {
 	h := newHouse(t)
 	a, b := h.process(), h.process()
 	ctx := t.Context()
-	must(t, a.Wiped(ctx, rex, "w0")) // nobody's
+	must(t, a.Wiped(ctx, rex, "w0")) // without an owner
 	must(t, a.claim(t, "ann", rex, a.show(t, rex, "k1")))
 	must(t, a.Wiped(ctx, rex, "w1"))
 	a.has(t, "", rex)

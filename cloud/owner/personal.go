@@ -9,7 +9,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Export is what is known of a person here.
+// Export holds this domain's data about a person.
 type Export struct {
 	Robots []ExportTenure `json:"robots"` // owned now and before
 	Offers []ExportOffer  `json:"transfers"`
@@ -57,8 +57,8 @@ func (s *Service) Export(ctx context.Context, account string) (any, error) {
 	return out, nil
 }
 
-// Erase releases an account's robots, has the other domains told, and takes the account out of the history: it says that somebody owned the
-// robot then, not who. It can be done again and goes on where it failed.
+// Erase releases an account's robots, tells the other domains, and takes the account out of the history, which then says that the
+// robot had an owner, not who. It may be repeated, and continues where it failed.
 func (s *Service) Erase(ctx context.Context, account string) error {
 	if account == "" {
 		return errs.New(errs.Invalid, "erase: no account")

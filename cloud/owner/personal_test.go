@@ -121,7 +121,7 @@ func TestPersonal(t *testing.T) {
 	}
 }
 
-// What is over goes; what is not stays.
+// Expired rows are removed; the others stay.
 func TestPrune(t *testing.T) {
 	h := newHouse(t)
 	p := h.process()

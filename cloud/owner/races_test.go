@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// act is what somebody does with a robot, and what came of it.
+// act is a person's action on a robot, with its result.
 type act struct {
 	Process       int
 	What, Account string
@@ -42,7 +42,7 @@ type act struct {
 }
 
 // TestOneOwner: claims, associations, transfers, releases and wipes of one robot at once in two processes. At every time it has one owner at
-// most, every success is in the history as it was answered, and nothing is there that nobody did.
+// most, every success is in the history as it was answered, and the history holds nothing else.
 func TestOneOwner(t *testing.T) {
 	h := newHouse(t)
 	procs := []process{h.process(), h.process()}
@@ -60,7 +60,7 @@ func TestOneOwner(t *testing.T) {
 		h.told = nil
 		h.mu.Unlock()
 		ctx := context.WithoutCancel(t.Context())
-		if err := procs[0].store.Prune(ctx, 0); err != nil { // nobody has tried too often yet
+		if err := procs[0].store.Prune(ctx, 0); err != nil { // there were not too many tries yet
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup

@@ -11,8 +11,8 @@ import (
 	"kennel/infra/errs"
 )
 
-// recipients are the hashes by which offers to a person are found. Offers hold no address and no account, and an offer to an e-mail that
-// nobody has is made like any other: it tells nothing about who has an account.
+// recipients are the hashes by which offers to a person are found. Offers hold no address and no account, and an offer to an e-mail
+// without an account is made like any other: it does not tell who has an account.
 func (s *Service) recipients(account, email string) [][]byte {
 	var out [][]byte
 	for _, to := range []string{account, normal(email)} {
@@ -26,7 +26,7 @@ func (s *Service) recipients(account, email string) [][]byte {
 
 func normal(to string) string { return strings.ToLower(strings.TrimSpace(to)) }
 
-// Offer offers the caller's own robot to somebody, by e-mail or by the id of an account. An earlier offer of it is over. NotFound as Release;
+// Offer offers the caller's own robot to another person, by e-mail or by the id of an account. An earlier offer of it is over. NotFound as Release;
 // Invalid if to is neither, or the caller.
 func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID, to string) (Offer, error) {
 	to = normal(to)
@@ -60,8 +60,8 @@ func (s *Service) Offers(ctx context.Context, account, email string) ([]Offer, e
 	return out, nil
 }
 
-// Accept makes the caller the owner of what was offered to them. Accepted again it is the same. NotFound "no_transfer" for an offer that
-// does not exist, is somebody else's or is over.
+// Accept makes the caller the owner of a robot that was offered to them. Repeating it changes nothing. NotFound "no_transfer" for an offer that
+// does not exist, is for another person or has ended.
 func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure, error) {
 	if err := checkAccount(account); err != nil {
 		return Tenure{}, err

@@ -84,7 +84,7 @@ var advice = map[string]string{
 	"code_over":  "The code was used, replaced, or is older than 10 minutes: let the robot show another one",
 	// Status.
 	"malformed": "Agent and cloud do not speak the same version: update the older one",
-	// What is ours: kinds of errors without a code of their own.
+	// Our own kinds of errors, without a code of their own.
 	"internal":          "Something broke in this cloud: its log has the cause at that time",
 	"unavailable":       "The database or a service of this cloud was away; the robot tries again by itself",
 	"deadline_exceeded": "The database or a service of this cloud was away; the robot tries again by itself",

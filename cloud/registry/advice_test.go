@@ -84,7 +84,7 @@ var atDesks = []string{"batch_malformed", "certificate_id", "claim_refused", "co
 	"key_malformed", "name_malformed", "no_app", "no_factory_certificates", "no_session_certificate", "no_token", "no_transfer", "not_waiting", "recipient_malformed", "recipient_self",
 	"session_over", "thing_exists", "unknown_batch"}
 
-// TestEveryRefusalHasAdvice is issue 4, build 5: a robot that is refused with a code that people can do nothing with is one that nobody helps.
+// TestEveryRefusalHasAdvice is issue 4, build 5: every refusal code has advice that tells people what to do.
 func TestEveryRefusalHasAdvice(t *testing.T) {
 	codes := spoken(t)
 	for _, must := range []string{"secret_mismatch", "secret_of_other", "foreign_factory", "batch_disabled", "tls", "session_used", "app_key_missing", "certificate_refused", "code_dead", "token_expired"} {

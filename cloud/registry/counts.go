@@ -74,7 +74,7 @@ func (c *counter) get(ctx context.Context, key string, count func(context.Contex
 			if len(c.kept) >= maxCounts {
 				maps.DeleteFunc(c.kept, func(_ string, e *counted) bool { return !e.until.IsZero() && now.After(e.until) })
 			}
-			mine := len(c.kept) < maxCounts // else nobody shares it
+			mine := len(c.kept) < maxCounts // else it is not shared
 			if mine {
 				c.kept[key] = e
 			}
@@ -99,7 +99,7 @@ func (c *counter) get(ctx context.Context, key string, count func(context.Contex
 		if e.err == nil {
 			return e.n, nil
 		}
-		// Whoever counted gave up, perhaps because it was not waited for any more: count ourselves.
+		// The counting caller gave up, perhaps because its request ended: count here.
 		if err := ctx.Err(); err != nil {
 			return Counts{}, err
 		}

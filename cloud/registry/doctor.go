@@ -38,7 +38,7 @@ type Check struct {
 	Version string    `json:"version,omitempty"` // what the robot ran
 }
 
-// Report is what the doctor found, in the order of a robot's way to the fleet: the first check that fails is the one to mend first.
+// Report holds the doctor's findings in the order of a robot's way to the fleet: the first check that fails is the one to fix first.
 type Report struct {
 	Thing   thing.ID  `json:"thing"`
 	At      time.Time `json:"at"`
@@ -66,7 +66,7 @@ type Certificate struct {
 	Reason    string    // why it was revoked
 }
 
-// Sources is what the doctor and the table ask other domains. A nil one leaves its check out.
+// Sources gives the doctor and the table facts from other domains. A nil source leaves its check out.
 type Sources struct {
 	// Certificate returns the newest certificate, false if there is none.
 	Certificate func(context.Context, thing.ID) (Certificate, bool, error)
@@ -77,9 +77,9 @@ type Sources struct {
 	// Release returns the desired release ("": none) and since when it is desired.
 	Release func(context.Context, thing.ID) (version string, since time.Time, err error)
 
-	// Names returns what owners call those of the things that have a name; nil: nobody knows.
+	// Names returns the names that owners gave to these things; nil: not known.
 	Names func(context.Context, []thing.ID) (map[thing.ID]string, error)
-	// Filter is what filters ask.
+	// Filter answers the filters' questions to other domains.
 	Filter filter.Sources
 }
 
@@ -127,7 +127,7 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 	return f.diagnose(), nil
 }
 
-// facts is what a diagnosis is made from; nothing else goes in.
+// facts are the only input of a diagnosis.
 type facts struct {
 	id          thing.ID
 	now         time.Time
@@ -239,7 +239,7 @@ func (f *facts) enrolled() (Check, bool) {
 		c.Level = Fail
 		return c.refused(o, "enrolment refused"), true
 	case o != nil:
-		c.Level = Warn // it has an identity; somebody tries for another one
+		c.Level = Warn // it has an identity; the request asks for another one
 		return c.refused(o, "a later enrolment was refused"), true
 	case f.everSeen() || f.cert != nil:
 		if f.method() == "" {
@@ -325,7 +325,7 @@ func (f *facts) broker() (Check, bool) {
 	case o != nil && o.OK:
 		c = c.of(o)
 	case !f.everSeen() && f.thing != nil && f.enrolledAt() != nil:
-		// It reached us for its identity, so it is on and trusts us: between it and the broker something stands.
+		// It reached us for its identity, so it is on and trusts us: something blocks its way to the broker.
 		c.Level, c.Text = Warn, "has its identity, and has not come to the broker yet"
 		c.Do = "If that stays: is the broker's port (8883, or what the robot's server file says) open from the robot's network to here? A firewall that lets only the web through stops it"
 		c = c.of(f.enrolledAt())
@@ -597,7 +597,7 @@ func (f *facts) body() (Check, bool) {
 	return c, true
 }
 
-// said is what the robot itself complains of.
+// said checks the problems that the robot itself reports.
 func (f *facts) said() (Check, bool) {
 	c := Check{Name: "robot says", Level: OK, Text: "it names no problem itself"}
 	switch m := f.status(); {

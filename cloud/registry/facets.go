@@ -11,7 +11,7 @@ import (
 	"kennel/cloud/registry/filter"
 )
 
-// Facets is what the fleet is filtered and sorted by of what a robot last said of itself.
+// Facets holds those parts of a robot's last status that the fleet is filtered and sorted by.
 type Facets struct {
 	Version  string // release it runs
 	Agent    string
@@ -24,10 +24,10 @@ type Facets struct {
 	Problems []string
 }
 
-// Fit is the number of the rule that FacetsOf is: raised with it, so that what is stored is read anew (Store.Refit).
+// Fit is the version of FacetsOf's rules. Raise it with each change of them, so that stored statuses are read again (Store.Refit).
 const Fit = 2
 
-// Kinds of problems that FacetsOf finds itself; the others are what stands before the colon in what the robot says, or KindOther.
+// Kinds of problems that FacetsOf finds itself; the others are the text before the colon in the robot's problem, or KindOther.
 const (
 	KindBattery = "battery" // low, and not charging
 	KindFault   = "fault"   // a numbered fault is shown

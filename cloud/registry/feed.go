@@ -64,7 +64,7 @@ func (u *Update) JSON() ([]byte, error) {
 func (u *Update) Match(f filter.Filter, now time.Time) bool { return f.Match(&u.row, now) }
 
 // Watch returns a channel of things as they change, from now until ctx ends; then it is closed. A watcher that falls too far behind is
-// cut off the same way: it lists again and watches anew.
+// cut off the same way: it lists and watches again.
 func (s *Service) Watch(ctx context.Context) <-chan Thing {
 	w := &sub{things: make(chan Thing, subBuffer)}
 	s.feed.add(ctx, w)
@@ -141,7 +141,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Sweep turns every thing absent whose lease ran out, as of the end of its lease. Any number of processes may do so at once.
+// Sweep marks every thing whose lease ran out as absent since the end of its lease. Any number of processes may do so at once.
 func (s *Service) Sweep(ctx context.Context) error {
 	for {
 		n, err := s.store.Expire(ctx, sweepBatch)
@@ -173,9 +173,9 @@ func (s *Service) every(ctx context.Context, what string, period time.Duration, 
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			s.log.WarnContext(ctx, "registry work failed, trying on", "work", what, logging.Err, err)
+			s.log.WarnContext(ctx, "registry work failed; retrying", "work", what, logging.Err, err)
 		case err == nil && failing:
-			s.log.InfoContext(ctx, "registry work goes on", "work", what)
+			s.log.InfoContext(ctx, "registry work recovered", "work", what)
 		}
 		failing = err != nil
 		// Jitter keeps the processes of a fleet out of step.
@@ -201,7 +201,7 @@ func (s *Service) listen(ctx context.Context, wake chan<- struct{}) {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		s.log.ErrorContext(ctx, "no hints of changes; reading each second alone", logging.Err, err)
+		s.log.ErrorContext(ctx, "no change notifications; polling every second", logging.Err, err)
 	}
 }
 
@@ -226,7 +226,7 @@ func (s *Service) read(ctx context.Context, wake <-chan struct{}) {
 // readOnce publishes what changed since *cursor and moves it on.
 func (s *Service) readOnce(ctx context.Context, cursor *time.Time, seen map[thing.ID]int64) error {
 	if !s.feed.watched() {
-		*cursor = time.Time{} // nobody to tell: start over at the next watcher
+		*cursor = time.Time{} // no watcher: start over at the next one
 		clear(seen)
 		return nil
 	}
@@ -243,7 +243,7 @@ func (s *Service) readOnce(ctx context.Context, cursor *time.Time, seen map[thin
 		if err != nil {
 			return err
 		}
-		// What lies in the overlap was told before: only what is new is read whole.
+		// Changes in the overlap were told before: only new ones are read whole.
 		var fresh []thing.ID
 		for _, m := range marks {
 			if seen[m.ID] < m.Rev {

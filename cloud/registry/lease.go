@@ -15,7 +15,7 @@ const (
 	WillGrace = 2 * time.Second
 )
 
-// Lease is what presence is decided by.
+// Lease decides whether a robot is present.
 type Lease struct {
 	BootID     string
 	ConnectSeq uint64
@@ -39,7 +39,7 @@ type Change struct {
 //
 //   - A will counts only for the very connection (boot_id, connect_seq) the lease belongs to, and only shortens it.
 //   - A robot raises connect_seq at every connect and keeps it on disk, so a lower one is an old message. A wiped robot starts counting
-//     anew: another boot_id is accepted with any connect_seq once the lease ran out.
+//     again: another boot_id is accepted with any connect_seq once the lease ran out.
 //   - Within one connection seq must rise. After its will a connection is dead; a status of it that was overtaken by the will is
 //     ignored until the lease ran out.
 func (l Lease) Next(m status.Message, now time.Time) (next Lease, changes []Change, ok bool) {
@@ -62,7 +62,7 @@ func (l Lease) Next(m status.Message, now time.Time) (next Lease, changes []Chan
 		return l, nil, false
 	}
 	if l.Present && !running {
-		// The lease ran out and nobody swept yet: it left, then came back.
+		// The lease ran out and was not swept yet: the robot left, then came back.
 		changes = append(changes, Change{l.Until, false})
 		l.Present = false
 	}

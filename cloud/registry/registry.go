@@ -71,7 +71,7 @@ type Count struct {
 	Absent  int `json:"absent"`
 }
 
-// Store is what Service needs from storage. Times are the database's.
+// Store is the storage that Service needs. Times are the database's.
 type Store interface {
 	// Register makes a thing known; a known one stays as it is.
 	Register(ctx context.Context, id thing.ID) error
@@ -134,7 +134,7 @@ type Service struct {
 	counter counter
 }
 
-// New returns a service on store. src is what the doctor asks other domains.
+// New returns a service on store. src gives the doctor facts from other domains.
 func New(store Store, src Sources, log *slog.Logger) *Service {
 	return &Service{store: store, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}, counter: counter{kept: map[string]*counted{}}}
 }

@@ -58,7 +58,7 @@ type Step struct {
 	Shown *ShownCertificate
 }
 
-// ShownCertificate is what a certificate says that a robot showed, whether or not it was believed.
+// ShownCertificate describes the certificate that a robot presented, whether or not it was accepted.
 type ShownCertificate struct {
 	CN       string    `json:"cn"`
 	Issuer   string    `json:"issuer"` // common name
@@ -78,7 +78,7 @@ func (c ShownCertificate) String() string {
 	return fmt.Sprintf("CN %s, issued by %s, serial %s, ends %s", c.CN, c.Issuer, c.Serial, stamp(c.NotAfter))
 }
 
-// Outcome is what a step led to, and how often in a row.
+// Outcome is the result of a step, and how often it occurred in a row.
 type Outcome struct {
 	Name    string    `json:"step"`
 	OK      bool      `json:"ok"`
@@ -94,7 +94,7 @@ type Outcome struct {
 	Do    string            `json:"do,omitempty" db:"-"` // what to do about a refusal; the doctor says it
 }
 
-// MaxSteps bounds the outcomes kept of one thing; MaxStrangerSteps those of all things nobody registered, which anyone on the network can
+// MaxSteps bounds the outcomes kept of one thing; MaxStrangerSteps those of all unregistered things, whose names anyone on the network can
 // make up. MaxHistory and HistoryAge bound the comings and goings kept of one thing.
 const (
 	MaxSteps         = 32
@@ -103,7 +103,8 @@ const (
 	HistoryAge       = 90 * 24 * time.Hour
 )
 
-// Record keeps a step; a successful registration or enrolment makes the thing known to the fleet. A step may speak of a thing nobody registered: that is the commonest reason why a robot never activates.
+// Record keeps a step; a successful registration or enrolment makes the thing known to the fleet. A step may name an
+// unregistered thing: that is the commonest reason why a robot never activates.
 func (s *Service) Record(ctx context.Context, st Step) error {
 	st = st.clipped()
 	if st.registers() {
@@ -148,7 +149,7 @@ func (s *Service) Steps(ctx context.Context, id thing.ID) ([]Outcome, error) {
 	return s.store.Steps(ctx, id)
 }
 
-// record is Record where nobody waits for the answer.
+// record is Record for callers that do not need the answer: it logs the error.
 func (s *Service) record(ctx context.Context, st Step) {
 	if err := s.Record(ctx, st); err != nil {
 		s.log.WarnContext(ctx, "step not recorded", logging.Thing, st.Thing, "step", st.Name, logging.Err, err)

@@ -15,7 +15,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Column is what the fleet's table is sorted by.
+// Column is a sort key of the fleet's table.
 type Column string
 
 // The columns.
@@ -53,7 +53,7 @@ func ParseSort(s string) (c Column, desc bool, err error) {
 // id, it is a thing id.
 type Cursor string
 
-// Place is what a cursor says. Stores make and read it.
+// Place is the content of a cursor. Stores make and read it.
 type Place struct {
 	Sort  Column   `json:"s"`
 	Desc  bool     `json:"d,omitempty"`
@@ -105,7 +105,7 @@ type Selection struct {
 // Page is things in the order asked for.
 type Page struct {
 	Things []Thing
-	Next   Cursor // "": there are no more
+	Next   Cursor // "": this is the last page
 }
 
 // Bucket is how many robots have one value.

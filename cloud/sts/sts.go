@@ -133,7 +133,7 @@ func New(c Config) (*Grants, error) {
 	case c.Life < MinLife || c.Life > MaxLife:
 		return nil, errs.New(errs.Invalid, "temporary credentials: life %s: want %s to %s", c.Life, MinLife, MaxLife)
 	case c.Standing == nil:
-		return nil, errs.New(errs.Invalid, "temporary credentials: nobody says which robots are revoked")
+		return nil, errs.New(errs.Invalid, "temporary credentials: no source of revocations")
 	}
 	return &Grants{cfg: c, seal: c.Seal.For("sts/grant")}, nil
 }

@@ -50,7 +50,7 @@ func (s *Service) ListRevokedTokens(ctx context.Context, p Peer, previous string
 // service lets a call of services through: the app key, and with a certificate the name of one of ours.
 func (s *Service) service(ctx context.Context, p Peer, step string, certificate bool, do func(by string) error) error {
 	err := s.appKey(p)
-	if p.Thing != "" { // a robot is no service, whoever proved it
+	if p.Thing != "" { // a robot is never a service
 		err = unproved("not_a_service", "a robot asks", nil)
 	}
 	by := ""
@@ -126,7 +126,7 @@ func (s *Service) RevokeTokens(ctx context.Context, p Peer, claim, key string) (
 }
 
 // RevokeThing ends the association of a robot: its access tokens are refused everywhere within 2 s, and cannot be refreshed. It returns how
-// many were in force. Whoever gives a robot another owner without its doing, or takes its identity away, calls this.
+// many were in force. Code that changes a robot's owner without the robot, or takes its identity away, calls it.
 func (s *Service) RevokeThing(ctx context.Context, id thing.ID, why string) (int, error) {
 	end, err := s.cfg.Store.End(ctx, id, why)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Service) Tokens(ctx context.Context, id thing.ID) ([]TokenInfo, error) 
 	return s.cfg.Store.Tokens(ctx, id, MaxTokens)
 }
 
-// Exported is what is known here of a person: which robots acted for them, and when.
+// Exported holds this domain's data about a person: which robots acted for them, and when.
 type Exported struct {
 	Things []thing.ID      `json:"things"`
 	Tokens []ExportedToken `json:"tokens"`
@@ -235,8 +235,8 @@ func (s *Service) Export(ctx context.Context, account string) (any, error) {
 	return out, nil
 }
 
-// Erase ends everything of an account and forgets that it was theirs. Ids of revoked tokens stay until those expire: they name nobody. It
-// may be repeated, and goes on where it was stopped. Names of apps in the history of the robot's documents are jdocs' to erase.
+// Erase ends everything of an account and forgets that it was theirs. Ids of revoked tokens stay until those expire: they name no person. It
+// may be repeated, and continues where it was stopped. Names of apps in the history of the robot's documents are jdocs' to erase.
 func (s *Service) Erase(ctx context.Context, account string) error {
 	if !isUser(account) {
 		return errs.New(errs.Invalid, "erase: want an account id")

@@ -12,7 +12,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// AssociateRequest is what a robot says when its user becomes the owner.
+// AssociateRequest is a robot's request when its user becomes the owner.
 type AssociateRequest struct {
 	SessionCertificate []byte // PEM; nil: none
 	ClientName, AppID  string
@@ -22,7 +22,7 @@ type AssociateRequest struct {
 	ExpirationMinutes  uint32
 }
 
-// ReassociateRequest is what it says when the owner logs in again.
+// ReassociateRequest is a robot's request when the owner logs in again.
 type ReassociateRequest struct {
 	ClientName, AppID string
 	SkipClientToken   bool
@@ -30,7 +30,7 @@ type ReassociateRequest struct {
 	ExpirationMinutes uint32
 }
 
-// SecondaryRequest is what it says for another app of the owner's. The session is not the one in the Peer.
+// SecondaryRequest is a robot's request for another app of the owner's. The session is not the one in the Peer.
 type SecondaryRequest struct {
 	UserSession       Secret
 	ClientName, AppID string
@@ -238,7 +238,7 @@ func (s *Service) AssociateSecondaryClient(ctx context.Context, p Peer, r Second
 	return b.unless(err)
 }
 
-// stands refuses a token that the store knows to be over.
+// stands returns an error for a token that has ended according to the store.
 func (s *Service) stands(ctx context.Context, a Access) error {
 	st, err := s.cfg.Store.Standing(ctx, a)
 	if err != nil {
@@ -312,7 +312,7 @@ func (s *Service) DisassociatePrimaryUser(ctx context.Context, p Peer) error {
 			}
 		} else if trouble(err) || errs.KindOf(err) == errs.Internal {
 			return "", err
-		} // else it is another's by now, or nobody's: that stays
+		} // else it has another owner by now, or none: that stays
 		if err := s.dropApps(ctx, id); err != nil {
 			return "", err
 		}

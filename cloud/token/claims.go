@@ -13,7 +13,7 @@ import (
 // tokenType is the only kind there is: a robot that acts for its owner.
 const tokenType = "user+robot"
 
-// Claims is what an access token says, in the form the original robots insist on: every one a string, also the times (RFC 3339), and
+// Claims holds the claims of an access token, in the form the original robots insist on: every one a string, also the times (RFC 3339), and
 // permissions that may be null. A number where a string belongs makes the robot drop the token; here it is refused.
 type Claims struct {
 	TokenID     string          `json:"token_id"`

@@ -128,7 +128,7 @@ func (s *Service) changeApps(ctx context.Context, id thing.ID, change func(*appT
 		}
 		doc, ok := parseAppTokens(cur.JSON)
 		if !ok {
-			s.cfg.Log.WarnContext(ctx, "document of apps could not be read and begins anew; its history has it", logging.Thing, string(id),
+			s.cfg.Log.WarnContext(ctx, "app document unreadable; starting an empty one, history kept", logging.Thing, string(id),
 				logging.Doc, string(jdocs.AppTokens), "version", cur.Version)
 		}
 		changed, err := change(&doc)

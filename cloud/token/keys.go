@@ -47,7 +47,7 @@ type Key struct {
 	SignFrom time.Time
 }
 
-// KeyChange is what one rotation does.
+// KeyChange is the change of one rotation.
 type KeyChange struct {
 	Add    *Key     // nil: none
 	Retire []string // ids of keys whose private half goes
@@ -143,7 +143,7 @@ type key struct {
 	from, until time.Time     // of its turn; zero until: it has no successor
 }
 
-// rereadKeys is how often Run reads keys again without being told; reread paces readings for key ids that nobody knows.
+// rereadKeys is how often Run reads keys again without being told; reread paces readings for unknown key ids.
 const (
 	rereadKeys = 30 * time.Second
 	reread     = time.Second
@@ -194,7 +194,7 @@ func (k *Keyring) Rotate(ctx context.Context) error {
 				return KeyChange{}, err
 			}
 			c.Add = &next
-			k.log.InfoContext(ctx, "token key made", "kid", next.ID, "alg", string(next.Alg), "signs_from", next.SignFrom)
+			k.log.InfoContext(ctx, "token key created", "kid", next.ID, "alg", string(next.Alg), "signs_from", next.SignFrom)
 		}
 		return c, nil
 	})
@@ -387,7 +387,7 @@ func (k *Keyring) Run(ctx context.Context) error {
 		}
 		if err := k.load(ctx); err != nil {
 			if ctx.Err() == nil {
-				k.log.WarnContext(ctx, "token keys not read again", logging.Err, err)
+				k.log.WarnContext(ctx, "token keys not reloaded", logging.Err, err)
 			}
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 	"kennel/infra/seal"
 )
 
-// keyStore is a KeyStore in memory that tells nobody of changes.
+// keyStore is a KeyStore in memory that announces no changes.
 type keyStore struct {
 	mu    sync.Mutex
 	keys  []Key
@@ -186,7 +186,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestManyProcessesOneKey: whoever starts first makes the key.
+// TestManyProcessesOneKey: the process that starts first makes the key.
 func TestManyProcessesOneKey(t *testing.T) {
 	store, sealer := &keyStore{}, seal.New().For("token/key")
 	var wg sync.WaitGroup
@@ -292,7 +292,7 @@ func (s *revokedStore) RevokedSince(_ context.Context, since time.Time) (out []R
 	defer s.mu.Unlock()
 	select {
 	case s.read <- since:
-	default: // nobody looks
+	default: // no read happens
 	}
 	for _, r := range s.list {
 		if !r.At.Before(since) {

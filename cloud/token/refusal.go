@@ -6,7 +6,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Refusal is why somebody was turned away. Error is for our log and the doctor; transports find the kind and the public text, which do not
+// Refusal is the reason why a caller was refused. Error is for our log and the doctor; transports find the kind and the public text, which do not
 // say which half was wrong.
 type Refusal struct {
 	Code   string // stable word, such as "token_expired"
@@ -26,7 +26,7 @@ func (r *Refusal) Unwrap() []error {
 	return []error{r.public, r.cause}
 }
 
-// What peers learn. One text for everything that must be proved, and one for everything that is wrong with an access token.
+// The texts that peers see. One text for everything that must be proved, and one for everything that is wrong with an access token.
 const (
 	notAccepted      = "not accepted; the operator's doctor knows why"
 	tokenNotAccepted = "access token is not accepted"
@@ -47,7 +47,7 @@ func badToken(code, reason string) *Refusal {
 	return refuse(errs.Denied, tokenNotAccepted, code, reason, nil)
 }
 
-// notOwner is what an original robot tells its app as "wrong account".
+// notOwner is the refusal that an original robot shows in its app as "wrong account".
 func notOwner(code, reason string) *Refusal {
 	return refuse(errs.Invalid, wrongAccount, code, reason, nil)
 }

@@ -128,7 +128,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 		}
 		err := r.read(ctx)
 		if err != nil && ctx.Err() == nil && !failed {
-			r.log.WarnContext(ctx, "revoked tokens not read again; those known stay refused", logging.Err, err)
+			r.log.WarnContext(ctx, "revoked tokens not reloaded; keeping the last known", logging.Err, err)
 		}
 		failed = err != nil
 	}

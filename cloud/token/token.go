@@ -23,7 +23,7 @@ import (
 // Times and bounds. RefreshWithin and DefaultTTL are the published ones; the others are ours.
 const (
 	DefaultTTL    = 24 * time.Hour       // of an access token
-	MinTTL        = 10 * time.Minute     // shorter wishes are taken as this: a robot that refreshes without end helps nobody
+	MinTTL        = 10 * time.Minute     // shorter wishes are taken as this: endless refreshing serves no purpose
 	MaxTTL        = 7 * 24 * time.Hour   // longer wishes are taken as this
 	RefreshWithin = 365 * 24 * time.Hour // how old a token may be that is refreshed
 	keepExpired   = 7 * 24 * time.Hour   // how long the row of an expired token is kept for people to read
@@ -66,7 +66,7 @@ func (c Credentials) complete() bool {
 	return c.AccessKeyID != "" && c.SecretAccessKey != "" && c.SessionToken != "" && !c.Expires.IsZero()
 }
 
-// Bundle is what a robot gets. What it did not ask for is zero.
+// Bundle is the answer to a robot. Parts that it did not ask for are zero.
 type Bundle struct {
 	Token       Secret // access token
 	ClientToken Secret // base64 of 16 bytes, shown this once
@@ -190,10 +190,10 @@ type Association struct {
 	User        string
 	First       Token
 	Certificate []byte // session certificate, PEM; nil: leave what there is
-	Keep        bool   // an association with this user that lasts goes on, with one token more
+	Keep        bool   // an open association with this user continues, with one more token
 }
 
-// Standing is what the store says of a token that a robot shows.
+// Standing is the store's state of a token that a robot presents.
 type Standing int
 
 // Standings. The zero value is good.
@@ -213,7 +213,7 @@ type End struct {
 // ErrUnknown says that there is no such token.
 var ErrUnknown = errors.New("token: not known")
 
-// Store is what Service needs from storage. Safe for concurrent use. Whatever it returned nil for is durable.
+// Store is the storage that Service needs. Safe for concurrent use. A change for which it returned nil is durable.
 type Store interface {
 	// Associate ends the thing's association and revokes its tokens, unless it is kept, and begins the next with its first token.
 	Associate(ctx context.Context, a Association) error
@@ -254,7 +254,7 @@ type Config struct {
 	Keys         *Keyring
 	Verifier     *Verifier
 	Robots       Robots
-	Services     Services // nil: nobody may make the calls of services
+	Services     Services // nil: the calls of services are refused
 	Sessions     UserSessions
 	Owners       Owners
 	Docs         Docs
@@ -304,7 +304,7 @@ func (s *Service) Run(ctx context.Context) error {
 	for {
 		now := s.now()
 		if err := s.cfg.Store.Prune(ctx, now.Add(-keepExpired), now.Add(-RefreshWithin)); err != nil && ctx.Err() == nil {
-			s.cfg.Log.WarnContext(ctx, "old tokens not forgotten", logging.Err, err)
+			s.cfg.Log.WarnContext(ctx, "expired tokens not removed", logging.Err, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -381,7 +381,7 @@ func (s *Service) appKey(p Peer) error {
 	return nil
 }
 
-// burn returns the account that a user session stands for, and ends the session.
+// burn returns the account of a user session, and ends the session.
 func (s *Service) burn(ctx context.Context, session Secret, id thing.ID) (string, error) {
 	if session == "" {
 		return "", unproved("session_missing", "no user session", nil)
@@ -438,7 +438,7 @@ const (
 	heardMax   = 100_000
 )
 
-// skip reports whether what key stands for was recorded less than every ago; if not, it is now.
+// skip reports whether the event of key was recorded less than every ago; if not, it is recorded now.
 func (h *heard) skip(key string, every time.Duration, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

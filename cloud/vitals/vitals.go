@@ -182,7 +182,7 @@ func (r *Recorder) flush(ctx context.Context) {
 	r.open, r.lost = map[slot]*Sample{}, 0
 	r.mu.Unlock()
 	if lost > 0 {
-		r.log.WarnContext(ctx, "statuses without a place in the robots' curves", "statuses", lost)
+		r.log.WarnContext(ctx, "history full; status samples dropped", "statuses", lost)
 	}
 	for i, g := range Grains {
 		var list []Sample
@@ -195,7 +195,7 @@ func (r *Recorder) flush(ctx context.Context) {
 			continue
 		}
 		if err := r.store.Add(ctx, g, list); err != nil {
-			r.log.WarnContext(ctx, "robots' curves not written, will try again", "slots", len(list), logging.Err, err)
+			r.log.WarnContext(ctx, "history not written; retrying", "slots", len(list), logging.Err, err)
 			r.back(i, open)
 		}
 	}

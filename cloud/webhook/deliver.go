@@ -57,7 +57,7 @@ func (s *Service) Run(ctx context.Context) error {
 			default:
 			}
 		}); err != nil && ctx.Err() == nil {
-			s.cfg.Log.ErrorContext(ctx, "no hints of webhook events; looking each second alone", logging.Err, err)
+			s.cfg.Log.ErrorContext(ctx, "no webhook notifications; polling every second", logging.Err, err)
 		}
 	})
 	t := time.NewTicker(tick)
@@ -69,9 +69,9 @@ func (s *Service) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !failing:
-			s.cfg.Log.WarnContext(ctx, "webhook events wait, trying on", logging.Err, err)
+			s.cfg.Log.WarnContext(ctx, "webhook events not delivered; retrying", logging.Err, err)
 		case err == nil && failing:
-			s.cfg.Log.InfoContext(ctx, "webhook events go on")
+			s.cfg.Log.InfoContext(ctx, "webhook events recovered")
 		}
 		failing = err != nil
 		select {
@@ -170,7 +170,7 @@ func (e *Event) body() ([]byte, error) {
 	return json.Marshal(b)
 }
 
-// settingData names the settings that changed. Their values stay here: some say where somebody lives.
+// settingData names the settings that changed. Their values stay here: some say where a person lives.
 func settingData(raw json.RawMessage) json.RawMessage {
 	var in struct {
 		Doc      string
@@ -289,7 +289,8 @@ func (s *Service) attempt(ctx context.Context, h Hook, keys [][]byte, d *Deliver
 		return o, err
 	}
 	if o.State == Dead {
-		s.cfg.Log.WarnContext(ctx, "webhook delivery given up", "webhook", h.ID, "delivery", d.ID, logging.Thing, d.Thing, "attempts", d.Attempts+1, "status", o.Status, "why", o.Error)
+		s.cfg.Log.WarnContext(ctx, "webhook delivery abandoned", "webhook", h.ID, "delivery", d.ID, logging.Thing, d.Thing,
+			"attempts", d.Attempts+1, "status", o.Status, "why", o.Error)
 	}
 	if o.Disable != "" {
 		return o, s.disable(ctx, h.ID, o.Disable)
@@ -351,7 +352,7 @@ func (s *Service) disable(ctx context.Context, id, why string) error {
 	} else if err != nil {
 		return err
 	}
-	s.cfg.Log.WarnContext(ctx, "webhook switched off", "webhook", id, "why", why)
+	s.cfg.Log.WarnContext(ctx, "webhook disabled", "webhook", id, "why", why)
 	s.cfg.Notice(ctx, h, why)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Guard says which addresses may be called: public ones, and those that the operator of the cloud allowed by name of their network. Without
-// it a webhook would be a way into whatever stands beside the cloud.
+// it a webhook would be a way into the cloud's own network.
 type Guard struct{ allow []netip.Prefix }
 
 // NewGuard reads networks such as 10.1.0.0/16 that may be called although they are not public.

@@ -36,7 +36,7 @@ const (
 const (
 	sendTime      = 10 * time.Second // unless the configuration says less
 	handshakeTime = 5 * time.Second
-	maxAnswer     = 64 << 10 // bytes read of an answer, and of its header; nobody looks at them
+	maxAnswer     = 64 << 10 // bytes read of an answer, and of its header; they are discarded
 	maxErrorText  = 300
 	maxRetryAfter = time.Hour
 )
@@ -121,7 +121,7 @@ func (s *Sender) Guard() Guard { return s.guard }
 // Close drops idle connections.
 func (s *Sender) Close() { s.http.CloseIdleConnections() }
 
-// answer is what came back; the zero status: nothing.
+// answer is the receiver's response; the zero status means none.
 type answer struct {
 	status     int
 	latency    time.Duration
@@ -158,7 +158,7 @@ func (s *Sender) send(ctx context.Context, h *Hook, keys [][]byte, d *Delivery, 
 		return a
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again; the status is what counts
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again; only the status counts
 	a.status = resp.StatusCode
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
 		a.retryAfter = min(time.Duration(n)*time.Second, maxRetryAfter)

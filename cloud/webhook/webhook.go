@@ -6,7 +6,7 @@
 // back-off, and is dead after MaxAttempts. A hook whose endpoint does not answer is asked by one delivery at a time, and is switched off
 // after DisableAfter.
 //
-// The request is that of the Standard Webhooks specification, so that receivers find a ready verifier in their language:
+// The request follows the Standard Webhooks specification, so that receivers find a ready verifier in their language:
 //
 //	POST <url>
 //	Content-Type: application/json
@@ -38,7 +38,7 @@ import (
 	"kennel/infra/seal"
 )
 
-// Kind is what happened.
+// Kind is the kind of an event.
 type Kind string
 
 // The kinds of events.
@@ -49,7 +49,7 @@ const (
 	Setting   Kind = "setting.changed"
 	Command   Kind = "command.finished"
 	Revoked   Kind = "certificate.revoked"
-	Ping      Kind = "ping" // a test; nobody asks for it, everybody gets it
+	Ping      Kind = "ping" // a test; every webhook gets it without asking
 )
 
 // Kinds are those a hook may want.
@@ -104,7 +104,7 @@ type Hook struct {
 // wants reports whether the hook is to be told of events of a kind.
 func (h *Hook) wants(k Kind) bool { return h.Disabled == nil && slices.Contains(h.Kinds, k) }
 
-// Event is what happened, as the outbox has it.
+// Event is an event as the outbox stores it.
 type Event struct {
 	ID    string
 	Kind  Kind
@@ -113,7 +113,7 @@ type Event struct {
 	Data  json.RawMessage
 }
 
-// Body is what a receiver gets.
+// Body is the request body that a receiver gets.
 type Body struct {
 	ID    string          `json:"id"`
 	Kind  Kind            `json:"kind"`
@@ -122,7 +122,7 @@ type Body struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-// State is where a delivery stands.
+// State is the state of a delivery.
 type State string
 
 // The states.
@@ -151,7 +151,7 @@ type Delivery struct {
 	Body []byte `json:"-"`
 }
 
-// Outcome is what became of an attempt, as the store keeps it.
+// Outcome is the result of an attempt, as the store keeps it.
 type Outcome struct {
 	At      time.Time
 	State   State
@@ -173,13 +173,13 @@ type Query struct {
 	Limit  int
 }
 
-// Store is what Service needs from storage. Errors: ErrUnknown for a hook that is gone.
+// Store is the storage that Service needs. Errors: ErrUnknown for a hook that is gone.
 type Store interface {
 	Hooks(ctx context.Context) ([]Hook, error)
 	Hook(ctx context.Context, id string) (Hook, error)
 	// Add refuses more than MaxHooks with Exhausted.
 	Add(ctx context.Context, h Hook) error
-	// Change lets f change a hook that nobody else changes meanwhile.
+	// Change lets f change a hook, which is locked meanwhile.
 	Change(ctx context.Context, id string, f func(h *Hook) error) (Hook, error)
 	Remove(ctx context.Context, id string) error
 	// FanOut takes at most n events out of the outbox, the oldest first, and keeps the deliveries that plan makes of them, all or nothing. One
@@ -235,7 +235,7 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg}, nil
 }
 
-// Draft is what an operator says of a hook; a nil field stays as it is, or takes its default.
+// Draft is an operator's input for a hook; a nil field stays as it is, or takes its default.
 type Draft struct {
 	URL      *string `json:"url,omitempty"`
 	Kinds    *[]Kind `json:"kinds,omitempty"`

@@ -51,7 +51,7 @@ type got struct {
 	body                       []byte
 }
 
-// receiver is somebody's HTTPS server; answer may change how it answers.
+// receiver is a receiver's HTTPS server; answer may change how it answers.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -180,7 +180,7 @@ func (g *rig) exec(sql string, args ...any) {
 	}
 }
 
-// presence is what the registry writes when a thing comes or goes.
+// presence writes the registry's row for a thing that comes or goes.
 func (g *rig) presence(thing string, present bool) {
 	g.t.Helper()
 	g.exec(`INSERT INTO registry_presence (thing, at, present) VALUES ($1, clock_timestamp(), $2)`, thing, present)
@@ -225,11 +225,11 @@ func same(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestEverySource: whatever writes what happened, in its own transaction, is told of, and to whoever asked for it alone.
+// TestEverySource: each source that writes an event in its own transaction is delivered, and only to the webhooks that asked for it.
 func TestEverySource(t *testing.T) {
 	r := newReceiver(t)
 	g := newRig(t, r, loopback)
-	g.presence("vic:0", true) // nobody asked yet
+	g.presence("vic:0", true) // no webhook asked yet
 	all, secret := g.add(r.URL+"/all", webhook.Kinds)
 	g.add(r.URL+"/pleos", []webhook.Kind{webhook.Present}, "species:pleo", "-id:pleo:2")
 	g.presence("vic:1", true)
@@ -398,7 +398,7 @@ func TestEndpointDown(t *testing.T) {
 	if len(g.notices) != 1 || !strings.Contains(g.notices[0], "503 Service Unavailable") {
 		t.Errorf("notices %q", g.notices)
 	}
-	g.presence("vic:77", true) // nobody is there to be told
+	g.presence("vic:77", true) // no webhook is there to be told
 	g.turn()
 	same(t, "off", r.took(), nil)
 	r.answers(nil)
@@ -719,7 +719,7 @@ func TestAtLeastOnce(t *testing.T) {
 		t.Fatalf("the process ended with %v, want killed", err)
 	}
 	first := <-r.came
-	// River gives the task up after a minute and starts it anew, as infra/jobs shows; here it does so at once.
+	// River gives the task up after a minute and starts it again, as infra/jobs shows; here it does so at once.
 	if tag, err := db.Exec(t.Context(), `DELETE FROM river_job WHERE state = 'running'`); err != nil || tag.RowsAffected() != 1 {
 		t.Fatalf("%d jobs were being worked on, %v; want 1", tag.RowsAffected(), err)
 	}

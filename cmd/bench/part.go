@@ -277,7 +277,7 @@ func startBroker(ctx context.Context, env *bench.Env) (_ *loneBroker, err error)
 }
 
 // listeningLine is what the broker logs when it accepts connections.
-const listeningLine = "broker listens"
+const listeningLine = "broker listening"
 
 func (b *loneBroker) stop() {
 	if b.program != nil {

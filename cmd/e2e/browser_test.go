@@ -324,7 +324,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Fleet", "^/things$")
 	p.Check("Pick " + thing)
 	p.Choose("What to do", "Add a tag")
-	p.Click("button", "Go on")
+	p.Click("button", "Continue")
 	p.At("^/bulk/new")
 	look("bulk-new")
 	p.Fill("Tag", "lab")

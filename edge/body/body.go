@@ -27,7 +27,7 @@ var (
 	// ErrTimeout: the body sent nothing whole before the deadline.
 	ErrTimeout = errors.New("body: no frame before the deadline")
 	// ErrFull: the port took no bytes; the frame of commands was dropped whole. The next one replaces it.
-	ErrFull = errors.New("body: port takes no more bytes")
+	ErrFull = errors.New("body: port full")
 	// ErrLink: the port itself failed; the driver must be closed and opened again.
 	ErrLink = errors.New("body: link failed")
 )

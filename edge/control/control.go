@@ -81,7 +81,7 @@ type Control struct {
 	saver power.Saver
 	sleep power.Sleeper
 
-	tape  *rt.Tape // records what comes to orders; nil: nothing does
+	tape  *rt.Tape // records the orders; nil: no recording
 	input [maxInput]byte
 
 	order  Order // of the moment, and its answer: the plant gets pointers to them, so that they are not the stack's
@@ -265,7 +265,7 @@ func (c *Control) home(stop motion.Reason) {
 			if q.now.moving {
 				return
 			}
-			// What a late loop or a silent body stopped begins again (VEC-MOT-07); what a person stopped or took over does not.
+			// A motion that a late loop or a silent body stopped begins again (VEC-MOT-07); one that a person stopped or took over does not.
 			if !c.plant.Homed(p) {
 				known = false
 				again = again && c.plant.Outcome(p) == motion.Stopped
@@ -282,7 +282,7 @@ func (c *Control) home(stop motion.Reason) {
 }
 
 // homeAgain searches the zero of a part that lost it while it rested, as when a hand moved it unseen (VEC-BODY-24): until then the body does not know
-// how it stands. A search that a person stopped, or that failed, is not repeated.
+// its position. A search that a person stopped, or that failed, is not repeated.
 func (c *Control) homeAgain(stop motion.Reason) {
 	lost := false
 	for p := range c.parts {

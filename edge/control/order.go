@@ -108,7 +108,7 @@ type Result struct {
 	Underway bool   // a motion has begun: another result says how it ends
 	Lease    uint64 // of a Claim
 
-	// What the body's limits leave of a motion that has begun.
+	// The rest of a motion that has begun, within the body's limits.
 	Taken  [MaxGoals]float64 // the values that are really aimed at, in the order of the goals (GOSTAI-IF-14.8)
 	Takes  time.Duration     // how long the plan takes; 0: there is no plan, or the order names no time
 	Speed  float64           // the speed that it may reach, in the order's unit; 0: the order names none

@@ -205,7 +205,7 @@ func TestOneServerPerRoot(t *testing.T) {
 		t.Errorf("second Listen: %v", err)
 	}
 	end()
-	// What a killed server leaves behind.
+	// The files that a killed server leaves behind.
 	for _, name := range []string{socketName, freshName} {
 		if err := os.WriteFile(filepath.Join(root, socketDir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestStuckPeerIsDroppedNotAwaited: one peer never reads; Publish goes on, the other peer gets everything, and the loss is counted.
+// TestStuckPeerIsDroppedNotAwaited: one peer never reads; Publish continues, the other peer gets everything, and the loss is counted.
 func TestStuckPeerIsDroppedNotAwaited(t *testing.T) {
 	root := t.TempDir()
 	s, _ := serveWith(t, root, Handlers{}, time.Hour) // a busy machine may take longer than writeTimeout for all of it
@@ -286,7 +286,7 @@ func TestStuckPeerIsDroppedNotAwaited(t *testing.T) {
 		t.Errorf("%d peers, %d drops; want 2, some", n, drops)
 	}
 	t.Logf("slowest pair of Publish %v, %d messages dropped for the stuck peer", slowest, drops)
-	// Once it reads it goes on: whole messages, the newest at the end.
+	// Once it reads it gets whole messages again, the newest at the end.
 	got = run(t, stuck)
 	last := uint32(0)
 	for last != messages-1 {
@@ -472,7 +472,7 @@ func TestClientRefusesAStranger(t *testing.T) {
 	}
 }
 
-// TestTell: an answer goes to one peer and to nobody else, and an ID is not used twice.
+// TestTell: an answer goes to one peer only, and an ID is not used twice.
 func TestTell(t *testing.T) {
 	root := t.TempDir()
 	joined := make(chan Peer, 4)

@@ -128,7 +128,7 @@ type BodyInfo struct {
 	PeriodUS uint32 `json:"period_us"` // the body's own rhythm; 0: none
 }
 
-// State is what every body says of itself, SI units. What it measures beyond that is in the Tree.
+// State is the state that every body reports, in SI units. Further measurements of a body are in the Tree.
 type State struct {
 	AtUS  int64  `json:"at_us"` // monotonic time of the measurement (CLOCK_MONOTONIC)
 	Link  bool   `json:"link"`  // the body is heard: the rest is at most a quarter of a second old
@@ -199,7 +199,7 @@ type LinkStats struct {
 	Corrupt      uint64 `json:"corrupt"`       // bad checksum, unknown type or wrong size
 	SkippedBytes uint64 `json:"skipped_bytes"` // bytes that belonged to no good frame
 	Refused      uint64 `json:"refused"`       // commands the body answered with a refusal
-	Full         uint64 `json:"full"`          // frames of commands dropped because the port took no more
+	Full         uint64 `json:"full"`          // frames of commands dropped because the port was full
 	ProxRefused  uint64 `json:"prox_refused"`  // distances outside the sensor's range
 	TouchRefused uint64 `json:"touch_refused"` // touch readings outside theirs
 }
@@ -247,7 +247,7 @@ type Pong struct {
 	Nonce uint64 `json:"nonce"`
 }
 
-// Bye is what a side says before it closes the connection on purpose.
+// Bye is the last message of a side that closes the connection on purpose.
 type Bye struct {
 	Reason string `json:"reason"`
 }

@@ -1,6 +1,6 @@
 package corelink
 
-// Power is what robotd knows of the robot's power (edge/power.Keeper), each second.
+// Power is the state of the robot's power (edge/power.Keeper), sent each second.
 type Power struct {
 	AtUS   int64  `json:"at_us"`
 	Status uint32 `json:"status"` // bits of RobotStatus: what the body says (VEC-BODY-23), and what the helm knows (edge/helm.RobotStatus)
@@ -13,7 +13,7 @@ type Power struct {
 
 	Charging      string `json:"charging"`              // edge/power.Charging (VEC-PWR-51)
 	ChargedSec    uint32 `json:"charged_sec"`           // charging since it came on the charger
-	SuggestedSec  uint32 `json:"suggested_charger_sec"` // until it is full; 0: it is, or nobody knows (VEC-PWR-04)
+	SuggestedSec  uint32 `json:"suggested_charger_sec"` // until it is full; 0: it is full, or not known (VEC-PWR-04)
 	PlayLeftSec   uint32 `json:"play_left_sec"`
 	Heat          string `json:"heat"`     // of the body
 	CPUHeat       string `json:"cpu_heat"` // of the processor (VEC-PWR-10)

@@ -34,7 +34,7 @@ const (
 	joinBurst = 2 * maxPeers
 )
 
-// Handlers is what the server calls. All may be nil; calls for one peer come in order from one goroutine, for several peers at once.
+// Handlers are the callbacks of the server. All may be nil; calls for one peer come in order from one goroutine, for several peers at once.
 type Handlers struct {
 	Joined  func(peer Peer)
 	Message func(peer Peer, m Message) // not Hello, Bye, Ping, Pong: those the server deals with
@@ -78,7 +78,7 @@ type peer struct {
 	asked int64        // when it was last asked for an answer; mu
 }
 
-// Listen makes the socket below root. hello is what peers are told first. The error names another server of the same root by its pid.
+// Listen creates the socket below root. hello is the first message to each peer. The error names another server of the same root by its pid.
 func Listen(root string, hello Hello) (*Server, error) {
 	s := &Server{hello: hello, patience: writeTimeout, began: time.Now(), latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
 	if _, err := AppendFrame(nil, &hello); err != nil {
@@ -364,7 +364,7 @@ func (s *Server) offer(p *peer, frame []byte) {
 	s.push(p, frame)
 }
 
-// push adds frame to p's ring; mu is held, so nobody else adds.
+// push adds frame to p's ring; mu is held, so no other goroutine adds.
 func (s *Server) push(p *peer, frame []byte) {
 	for {
 		select {

@@ -16,7 +16,7 @@ import (
 	"kennel/edge/robot/state"
 )
 
-// What a line may not ask for.
+// The errors of a line that asks for too much.
 var (
 	errDevice  = errors.New("nothing on this robot does that")
 	errNoSpeed = fmt.Errorf("%w: speed: is for a motor that moves to a position", robot.ErrRange)

@@ -190,7 +190,7 @@ func (s *Server) setHalted(ctx context.Context, on bool) {
 	s.halts.change.Lock()
 	defer s.halts.change.Unlock()
 	if err := s.write(s.noted()); err != nil {
-		s.cfg.Log.WarnContext(ctx, "halt of a peer not noted for the next start", "halted", on, logging.Err, err)
+		s.cfg.Log.WarnContext(ctx, "peer halt not saved for the next start", "halted", on, logging.Err, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func (s *Server) CameOn(ctx context.Context) error {
 		defer root.Close() // nothing buffered
 		p, perr := bootparam.Read(root)
 		if perr != nil {
-			log.ErrorContext(ctx, "taken for a normal boot", logging.Err, perr)
+			log.ErrorContext(ctx, "boot parameters unreadable; assuming a normal boot", logging.Err, perr)
 		}
 		if s.recovery = p.Recovery; !s.recovery {
 			s.lastOff, err = lastoff.Started(root)
@@ -33,14 +33,14 @@ func (s *Server) CameOn(ctx context.Context) error {
 	}
 	switch {
 	case s.recovery:
-		log.WarnContext(ctx, "recovery boot: the user data are left alone")
+		log.WarnContext(ctx, "recovery boot; user data not touched")
 	case err != nil:
-		log.WarnContext(ctx, "how the robot went off is not known", logging.Err, err)
+		log.WarnContext(ctx, "last shutdown cause unreadable", logging.Err, err)
 		s.lastOff = lastoff.Unmeant
 	case s.lastOff == lastoff.Unmeant:
-		log.WarnContext(ctx, "the robot went off and nothing decided that", "cause", power.UnknownCause.String())
+		log.WarnContext(ctx, "last shutdown was unexpected", "cause", power.UnknownCause.String())
 	default:
-		log.DebugContext(ctx, "how the robot went off", "last", s.lastOff.String())
+		log.DebugContext(ctx, "last shutdown", "last", s.lastOff.String())
 	}
 	return err
 }
@@ -51,7 +51,7 @@ func (s *Server) GoingOff() {
 		return
 	}
 	if _, err := s.atRoot(func(root *os.Root) ([]byte, error) { return nil, lastoff.GoingOff(root) }); err != nil {
-		s.cfg.Log.Warn("note that the end is meant", logging.Err, err)
+		s.cfg.Log.Warn("power-off note not written", logging.Err, err)
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *Server) PowerOff() {
 		select {
 		case <-done:
 		case <-time.After(markPatience):
-			s.cfg.Log.Warn("note that the end is meant not written in time; the power is cut without it")
+			s.cfg.Log.Warn("power-off note not written in time; power cut without it")
 		}
 	}
 	s.cfg.Loop.Shutdown()

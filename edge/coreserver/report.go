@@ -144,7 +144,7 @@ func (r *reporter) goOff(ctx context.Context) {
 	}
 	if r.off == 0 {
 		r.off = mono.Now()
-		r.s.cfg.Log.WarnContext(ctx, "the robot goes off", "cause", off.Cause.String(), "at_once", off.Off == power.Cut)
+		r.s.cfg.Log.WarnContext(ctx, "robot powering off", "cause", off.Cause.String(), "at_once", off.Off == power.Cut)
 	}
 	if off.Off == power.Cut || mono.Now()-r.off >= offAfter {
 		r.s.PowerOff() // each time, should the body come back before it heard

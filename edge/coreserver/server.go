@@ -277,7 +277,7 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 		s.setHalted(ctx, false)
 		return
 	case *corelink.Shutdown:
-		log.WarnContext(ctx, "power off asked for by a peer", "peer", p.Program, "reason", m.Reason)
+		log.WarnContext(ctx, "power-off requested by a peer", "peer", p.Program, "reason", m.Reason)
 		s.PowerOff()
 		return
 	case *corelink.Claim:
@@ -366,7 +366,7 @@ func (s *Server) actuators(names []string) (claim.Set, error) {
 
 func (s *Server) tell(ctx context.Context, id uint32, m corelink.Message) {
 	if err := s.cfg.Link.Tell(id, m); err != nil {
-		s.cfg.Log.ErrorContext(ctx, "peer not answered", logging.Err, err) // a bug of ours: values are made to fit
+		s.cfg.Log.ErrorContext(ctx, "answer to a peer not sent", logging.Err, err) // a bug of ours: values are made to fit
 	}
 }
 
@@ -470,7 +470,7 @@ func (s *Server) dropSilent(ctx context.Context, r *control.Report) (owned bool)
 		}
 		owned, last = true, o.Owner
 		if silent := s.cfg.Link.Unanswered(uint32(o.Owner - control.Self)); silent >= silentAfter {
-			s.cfg.Log.WarnContext(ctx, "silent peer loses its claims", "peer", s.program(o.Owner), "silent", silent.Round(time.Millisecond))
+			s.cfg.Log.WarnContext(ctx, "claims of a silent peer released", "peer", s.program(o.Owner), "silent", silent.Round(time.Millisecond))
 			s.cfg.Control.Post(control.Order{Kind: control.Drop, Owner: o.Owner}) // one that finds the mailbox full is posted again soon
 		}
 	}

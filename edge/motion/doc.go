@@ -11,7 +11,7 @@
 // Units are SI. A joint's angle counts as the body's wire does: a raised head and a raised lift are positive. (In the structure tree positive
 // pitch is nose down; edge/body/vector converts, given the angle that JointReport.Home names.)
 //
-// Safety. The gate stands last. While a Reason to stop holds, and in the very step that first shows it, the motors it concerns get
+// Safety. The gate comes last. While a Reason to stop holds, and in the very step that first shows it, the motors it concerns get
 // duty 0, and what they were doing is dropped: nothing moves again until a new command. Cliff and Lifted concern the treads, the others
 // everything. While a cliff is seen the treads turn only away from it (VEC-IO-22, VEC-MCT-15). Speed, acceleration and the ends of travel
 // are planned with some headroom below the limit, because a real motor follows its plan only nearly.
@@ -19,7 +19,7 @@
 // Doubts, each a setting or a choice made here:
 //   - How long a list of segments may be: 128 in VEC-MOT-09, 64 in VEC-MCT-02. The table holds 128 and Config.Segments may ask for less.
 //   - The printed signs of the arc are those of a clockwise turn; ours are VEC-MOT-10's: left = w(r - width/2), right = w(r + width/2).
-//   - A joint homes because a command needs it to, never on its own: otherwise something would move that nobody asked for after a Halt.
+//   - A joint homes because a command needs it to, never on its own: otherwise a joint would move unasked after a Halt.
 //     Who wants calibration at start (VEC-MOT-07) commands it at start.
 //   - Tucking lift and head in a fall (VEC-IMU-17, "may") is left out: nothing moves in a fall. From a table it lasts 0.35 s, of which 0.1 s go by until
 //     it is believed; a lift that speeds up by 10 rad/s² comes 0.3 of its 1 rad down in the rest, and meets the floor with its motor on.

@@ -11,7 +11,7 @@ type FollowConfig struct {
 	Blend         float64 // s in which the treads may change speed where the curvature jumps; slows joints of lines and arcs down
 	Astray        float64 // m beside the path at which it is given up
 	AstrayAngle   float64 // rad
-	Settle        float64 // s at most to come to rest at the end of a run
+	Settle        float64 // s at most to stop at the end of a run
 	Close         float64 // m, near enough not to wait longer
 	CloseAngle    float64 // rad
 	Tolerance     float64 // m, a path that ends farther from its end has missed it
@@ -73,7 +73,7 @@ func (f *follower) step(dt float64, pose Pose) (Twist, Outcome) {
 	if math.Hypot(ahead, beside) > f.cfg.Astray || math.Abs(turn) > f.cfg.AstrayAngle {
 		return Twist{}, Astray
 	}
-	if f.v == 0 && f.way == math.Abs(s.Length) { // the end of a run: come to rest before what follows
+	if f.v == 0 && f.way == math.Abs(s.Length) { // the end of a run: stop before the next segment
 		f.settle += dt
 		there := math.Abs(turn) <= f.cfg.CloseAngle && (s.Kind == PointTurn || math.Abs(ahead) <= f.cfg.Close)
 		if there || f.settle >= f.cfg.Settle {

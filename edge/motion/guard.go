@@ -69,7 +69,7 @@ func (g *Guard) Limit(duty, speed, dt float64) float64 {
 // Stalled reports whether it holds power back because of a stall.
 func (g *Guard) Stalled() bool { return g.stalled >= g.cfg.After }
 
-// rest ends a stall by command: nobody drives the motor any more. Its heat stays.
+// rest ends a stall by command: the motor is no longer driven. Its heat stays.
 func (g *Guard) rest() { g.stalled, g.moved = 0, 0 }
 
 // cool lets dt seconds pass without power.

@@ -16,7 +16,7 @@ type JointConfig struct {
 	Most   Ramp       // limits of speed and acceleration (VEC-MOT-01, VEC-MOT-02)
 
 	Tolerance   float64 // rad, near enough to be there; own default
-	HandAngle   float64 // rad, so far from its place it is in somebody's hand and lets go (VEC-MOT-08); own default
+	HandAngle   float64 // rad; so far from its place the joint is in a person's hand and lets go (VEC-MOT-08); own default
 	LagAngle    float64 // rad, so far behind its plan the plan waits; own default
 	BlockedTime float64 // s of stall that make the zero doubtful; own default
 	HomeDuty    float64 // the low power of homing; own default
@@ -28,7 +28,7 @@ type JointConfig struct {
 // offShare of the travel beyond a stop proves a wrong zero (VEC-MOT-07, VEC-MCT-11).
 const offShare = 0.05
 
-// State is what a joint does. The zero value is Free.
+// State is the activity of a joint. The zero value is Free.
 type State uint8
 
 // States of a joint.
@@ -84,7 +84,7 @@ type joint struct {
 	position   float64 // the driver's
 	integ      float64
 	duty       float64
-	near       float64 // s near the target, or in somebody's hand
+	near       float64 // s near the target, or in a person's hand
 	blocked    float64 // s of stall
 
 	phase      phase
@@ -171,8 +171,8 @@ func (j *joint) beginHoming() {
 	j.events |= Calibrating
 }
 
-// observe takes in a measurement; it is called in every step, also while nothing may move. Where a frame is missing the joint is believed
-// to go on as planned: against an old angle the loop would push harder and harder.
+// observe takes in a measurement; it is called in every step, also while nothing may move. Where a frame is missing the joint is assumed
+// to follow the plan: against an old angle the loop would push harder and harder.
 func (j *joint) observe(m body.Motor, at time.Duration, fresh bool, dt float64) {
 	if !fresh {
 		if j.state == Moving {
@@ -184,7 +184,7 @@ func (j *joint) observe(m body.Motor, at time.Duration, fresh bool, dt float64) 
 	j.position = m.Position
 	j.angle = j.home + m.Position
 	j.est.observe(m.Position, at)
-	if m.Unseen && !j.unseen { // the flag may stay up; its rise is what happened (VEC-BODY-24)
+	if m.Unseen && !j.unseen { // the flag may stay up; only its rise counts (VEC-BODY-24)
 		j.lose()
 		if j.state == Holding {
 			j.free(None)
@@ -199,7 +199,7 @@ func (j *joint) observe(m body.Motor, at time.Duration, fresh bool, dt float64) 
 	}
 }
 
-// restart forgets what the body forgot when it began anew.
+// restart forgets the facts that the body lost when it restarted.
 func (j *joint) restart() {
 	j.lose()
 	j.est.reset()
@@ -247,7 +247,7 @@ func (j *joint) moving(dt float64) float64 {
 		j.free(Released) // it is pulled the other way (VEC-MOT-08)
 		return 0
 	case math.Abs(behind) > j.cfg.LagAngle && behind*(j.prof.target-j.prof.X) >= 0:
-		// The plan waits: whoever lets go of a held joint must not see it jump.
+		// The plan waits: a held joint must not jump when the person lets go of it.
 		j.prof.Reset(j.prof.X)
 		j.prof.Aim(j.target, j.ramp)
 	default:
@@ -363,7 +363,7 @@ func (j *joint) homing(dt float64) float64 {
 	return min(max(duty, -j.cfg.HomeDuty), j.cfg.HomeDuty)
 }
 
-// zero believes that the joint stands at its lower stop.
+// zero assumes that the joint is at its lower stop.
 func (j *joint) zero() {
 	j.home = j.cfg.Stops[0] - j.position
 	j.angle = j.cfg.Stops[0]

@@ -25,7 +25,7 @@ var (
 	ErrStopped = errors.New("motion: refused while a reason to stop holds")
 	ErrUnknown = errors.New("motion: a joint that has not found its stop moves to angles only, homing first")
 	ErrPath    = errors.New("motion: path refused")
-	ErrStart   = errors.New("motion: the path starts elsewhere than the body stands")
+	ErrStart   = errors.New("motion: the path does not start at the body")
 )
 
 // Reason is a set of reasons to stop.
@@ -33,7 +33,7 @@ type Reason uint16
 
 // Reasons. Cliff and Lifted stop the treads, the others everything.
 const (
-	Halted   Reason = 1 << iota // somebody said so
+	Halted   Reason = 1 << iota // a stop was ordered
 	Falling                     // VEC-MCT-15, VEC-IMU-07
 	Watchdog                    // the loop missed more than Config.Stale, or its watchdog says that it is not healthy
 	Link                        // the newest measurement is older than Config.Stale, or no number (VEC-BODY-33)
@@ -91,7 +91,7 @@ const (
 	Running
 	Done
 	Cancelled // by another command, or on request
-	Expired   // nobody renewed it in time
+	Expired   // it was not renewed in time
 	Released  // a person moved it (VEC-MOT-08)
 	Blocked   // something is in the way
 	Missed    // the path was driven and ended too far from its end
@@ -108,7 +108,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// Config is what a Motion must know of a body. VectorConfig has a Vector's.
+// Config describes a body to a Motion. VectorConfig returns the values of a Vector.
 type Config struct {
 	Drive       Drive
 	Tread       Ramp // limits of each tread, m/s and m/s²
@@ -200,7 +200,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Input is what one step gets.
+// Input is the input of one step.
 type Input struct {
 	Now    time.Duration // the clock of body.Sense.At
 	DT     time.Duration // since the step before; 0 in the first
@@ -213,7 +213,7 @@ type Input struct {
 	Cliffs Cliffs        // filtered (VEC-IO-20)
 }
 
-// JointReport is what is known of a joint after a step.
+// JointReport describes a joint after a step.
 type JointReport struct {
 	State      State
 	Outcome    Outcome // of the newest command
@@ -225,7 +225,7 @@ type JointReport struct {
 	Events     Event   // of this step
 }
 
-// Report is what is known after a step.
+// Report describes the body after a step.
 type Report struct {
 	Stop       Reason
 	Pose       Pose
@@ -271,11 +271,11 @@ type Motion struct {
 	cliffs       Cliffs
 	epoch        uint32
 	begun        bool
-	offset, last [2]float64 // m, so that positions go on when the body counts anew
+	offset, last [2]float64 // m, so that positions continue when the body counts from zero again
 	report       Report
 }
 
-// New returns a Motion that stands still. It refuses commands until its first step with a fresh measurement.
+// New returns a Motion at rest. It refuses commands until its first step with a fresh measurement.
 func New(c Config) (*Motion, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -338,8 +338,8 @@ func (m *Motion) Drive(left, right, accel float64, until time.Duration) error {
 	return nil
 }
 
-// Follow drives a path from where the body is (VEC-MCT-01). Speeds are lowered to what the treads can do. On a refusal what was under way
-// goes on.
+// Follow drives a path from where the body is (VEC-MCT-01). Speeds are lowered to what the treads can do. After a refusal the command under way
+// continues.
 func (m *Motion) Follow(p *Path) error {
 	if _, why := p.check(m.cfg.Segments); why != "" {
 		return ErrPath
@@ -428,7 +428,7 @@ func (r Ramp) or(d Ramp) Ramp {
 	return r
 }
 
-// MoveAt moves joint i at a speed, rad/s, until it comes to an end of its travel or the time until is over (0: never). Speed 0 slows it
+// MoveAt moves joint i at a speed, rad/s, until it reaches an end of its travel or the time until has passed (0: no limit). Speed 0 slows it
 // down and unlocks it (VEC-MCT-08).
 func (m *Motion) MoveAt(i int, speed float64, until time.Duration) error {
 	j, err := m.joint(i)
@@ -565,7 +565,7 @@ func (m *Motion) reasons(in *Input) Reason {
 // measure takes in what the body measured.
 func (m *Motion) measure(in *Input) {
 	if m.begun && in.Epoch != m.epoch {
-		// The body counts anew: whatever was under way began in another life (VEC-BODY-33).
+		// The body restarted and counts from zero: earlier commands no longer hold (VEC-BODY-33).
 		m.offset = m.last
 		m.left.est.reset()
 		m.right.est.reset()
@@ -603,7 +603,7 @@ func (m *Motion) drop() {
 	m.right.reset()
 }
 
-// blockedAfter is how long treads may be stalled until the command is given up; own default, as of a joint.
+// blockedAfter is how long treads may be stalled until the command is given up; own default, like a joint's.
 const blockedAfter = 3.0
 
 func (m *Motion) stepTreads(now time.Duration, dt float64) (duty [2]float64) {

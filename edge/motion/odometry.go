@@ -89,7 +89,7 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 	case o.unpowered < o.cfg.Coast:
 		o.unpowered += since
 	case moved:
-		// Nobody drives, and yet it moves: a hand, and encoders of one channel do not see which way (VEC-MOT-11).
+		// The body moves without being driven: a hand moves it, and encoders of one channel do not show the direction (VEC-MOT-11).
 		if o.byHand += math.Abs(dl) + math.Abs(dr); o.byHand > o.cfg.CoastMetres {
 			o.lost = true
 		}
@@ -121,7 +121,7 @@ func (o *Odometry) observe(left, right float64, at time.Duration, g Gyro, load f
 	o.twist = Twist{length / dt, turn / dt}
 }
 
-// rebase goes on from other positions of the encoders, for the body began to count anew.
+// rebase continues from new encoder positions after the body has restarted its count.
 func (o *Odometry) rebase() { o.begun, o.twist, o.still = false, Twist{}, 0 }
 
 // set puts the body elsewhere: something that sees knows better. Its odometry is reliable again.

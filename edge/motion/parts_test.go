@@ -68,7 +68,7 @@ func TestProfileKeepsItsRamp(t *testing.T) {
 	})
 }
 
-// TestProfileThatTurnsRound: what comes to rest or turns round within a long step stays between its targets; found by the test above.
+// TestProfileThatTurnsRound: a profile that stops or turns round within a long step stays between its targets; found by the test above.
 func TestProfileThatTurnsRound(t *testing.T) {
 	type aim struct {
 		target float64
@@ -384,7 +384,7 @@ func TestGoTo(t *testing.T) {
 	})
 }
 
-// TestSegmentsFlow: a line that goes on in a line does not stop between them, and a turn is preceded by a stop.
+// TestSegmentsFlow: two lines in a row are driven without a stop between them, and a turn is preceded by a stop.
 func TestSegmentsFlow(t *testing.T) {
 	r := newRig(t, newPlant(2).ideal(), nil)
 	var p Path
@@ -470,7 +470,7 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 	if takes, err := newRig(t, newPlant(4), nil).m.MoveIn(1, 0, time.Second); takes != 0 || err != nil {
 		t.Errorf("a joint that has to home: %v, %v", takes, err)
 	}
-	// By speed, until nobody renews it (VEC-MCT-14: Move Head).
+	// By speed, until it is no longer renewed (VEC-MCT-14: Move Head).
 	r.must(r.m.MoveAt(1, -0.5, r.now+500*ms))
 	r.run(time.Second)
 	if j := r.rep.Joints[1]; j.State != Free || j.Outcome != Expired || r.p.parts[3].angle > -0.1 || r.p.parts[3].angle < -0.25 {
@@ -532,14 +532,14 @@ func TestAHandWins(t *testing.T) {
 	}
 }
 
-// TestALostZeroIsFoundAgain: moved while its encoder was off (VEC-BODY-24), the body begun anew, an angle 5 % beyond its travel, and a
+// TestALostZeroIsFoundAgain: moved while its encoder was off (VEC-BODY-24), the body restarted, an angle 5 % beyond its travel, and a
 // stall where nothing should be each end in a new homing with the next command or the same (VEC-MOT-07, VEC-MCT-11).
 func TestALostZeroIsFoundAgain(t *testing.T) {
 	for name, spoil := range map[string]func(*rig){
 		"unseen":  func(r *rig) { r.p.sense.Motors[3].Unseen = true },
 		"restart": func(r *rig) { r.p.sense.Epoch++; r.p.parts[3].zero = r.p.parts[3].angle },
 		"beyond":  func(r *rig) { r.p.parts[3].zero -= 1.5 },
-		"5.5 % beyond": func(r *rig) { // of a travel of 67 degrees, below the lower stop where it stands
+		"5.5 % beyond": func(r *rig) { // of a travel of 67 degrees, below the lower stop where the joint is
 			r.p.parts[3].zero += 0.055 * 67 * degree
 		},
 	} {
@@ -652,7 +652,7 @@ func TestPushedByHand(t *testing.T) {
 }
 
 // TestCliff: the treads have no power in the step that shows it, ahead or behind, may only back away, brake with nothing that pushes towards it, and
-// joints go on (VEC-IO-22, VEC-MCT-15).
+// joints keep moving (VEC-IO-22, VEC-MCT-15).
 func TestCliff(t *testing.T) {
 	for _, c := range []struct {
 		name    string

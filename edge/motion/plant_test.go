@@ -153,7 +153,7 @@ func (p *plant) step(a *Duties, dt float64) {
 	p.pose = p.pose.advance(t.V*dt, t.W*dt)
 }
 
-// failer is what a rig needs of a test, rapid's too.
+// failer is the part of a test that a rig needs; rapid's tests have it too.
 type failer interface {
 	Helper()
 	Fatal(...any)

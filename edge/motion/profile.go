@@ -42,8 +42,8 @@ type Profile struct {
 // Reset puts the reference to rest at x.
 func (p *Profile) Reset(x float64) { *p = Profile{X: x, target: x} }
 
-// Aim gives a new target and the ramp to reach it with. Under way it keeps the steeper of the two decelerations until it has come to rest, for
-// with the gentler one it might no longer stop before the end of travel that the earlier plan respected.
+// Aim gives a new target and the ramp to reach it with. Under way it keeps the steeper of the two decelerations until it has stopped, because
+// with the gentler one it might not stop before the end of travel that the earlier plan respected.
 func (p *Profile) Aim(target float64, r Ramp) {
 	p.target, p.ramp = target, r
 	if p.V == 0 {
@@ -68,7 +68,7 @@ func (p *Profile) Step(dt float64) {
 	left, v := math.Abs(p.target-p.X), sign*p.V
 	var next float64
 	if v >= 0 && v <= p.brake*dt && left <= v*dt/2+landed {
-		// It comes to rest within this step, in the middle of it: a whole step of braking would carry it past the target.
+		// It stops in the middle of this step: a whole step of braking would carry it past the target.
 		p.X, next = p.target, 0
 	} else if turns := -v / p.brake; turns > 0 && turns < dt {
 		// It moves away and turns round within this step: it brakes, and has the rest of the step to come nearer.
@@ -92,7 +92,7 @@ func (p *Profile) takes(speed float64) float64 {
 		v = -v
 	}
 	if rest := v * v / (2 * down); v < 0 || rest > left {
-		// It moves away, or cannot stop in time: it comes to rest first, and goes back or on from there.
+		// It moves away, or cannot stop in time: it stops first, and moves back or forward from there.
 		before, left, v = math.Abs(v)/down, math.Abs(left-math.Copysign(rest, v)), 0
 	}
 	if v > speed {

@@ -16,7 +16,7 @@ type judge struct {
 	cfg     Config
 	r       *rig
 	ordered [3]bool          // a command was accepted since the last reason: treads, lift, head
-	calm    [4]time.Duration // since somebody or something last disturbed that motor
+	calm    [4]time.Duration // since that motor was last disturbed
 	rest    [4]time.Duration // since the reason that stopped it
 	pushed  [2]float64       // duty of each tread in the step before
 	speeds  [4][5]float64    // of the last steps, a ring
@@ -90,7 +90,7 @@ func (j *judge) look() {
 		if duty != 0 && !j.ordered[group(i)] {
 			j.blame("unasked", "motor %d has duty %.3f and nobody asked for it since the stop", i, duty)
 		}
-		if dt > 10*ms { // a loop that late (VEC-WDOG-03) left the motor to itself: its acceleration is nobody's plan
+		if dt > 10*ms { // a loop that late (VEC-WDOG-03) left the motor to itself: its acceleration follows no plan
 			j.calm[i] = 0
 		}
 		if q.held || q.pulled != 0 {
@@ -166,7 +166,7 @@ func (j *judge) ends(i int, q *part, duty float64) {
 	}
 }
 
-// path draws a path from where the body stands.
+// path draws a path from the body's position.
 func randomPath(rng *rand.Rand, from Pose) Path {
 	var p Path
 	p.Segments[0].Start = from
@@ -257,7 +257,7 @@ func (j *judge) act(seed uint64) {
 		q.pulled = within(-3, 3)
 		r.run(min(wait, 400*ms))
 		q.pulled = 0
-	case 26: // the body starts anew: what was ordered before is over (VEC-BODY-33)
+	case 26: // the body restarts: earlier orders have ended (VEC-BODY-33)
 		r.p.sense.Epoch++
 		j.ordered, j.calm = [3]bool{}, [4]time.Duration{}
 		for i := range r.p.parts {

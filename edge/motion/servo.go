@@ -50,7 +50,7 @@ func (s *Servo) MoveTo(at, target float64, r Ramp, within time.Duration) (taken 
 	return taken, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// Stop slows the servo down and holds it where it comes to a stop.
+// Stop slows the servo down and holds it where it stops.
 func (s *Servo) Stop() {
 	if s.on && !s.prof.Done() {
 		brake := s.cfg.Most.Decel

@@ -2,7 +2,7 @@ package motion
 
 import "math"
 
-// MotorConfig is what a motor's loops must know of it. All are own defaults until measured.
+// MotorConfig describes a motor to its loops. All values are own defaults until measured.
 type MotorConfig struct {
 	Index    int     // in body.Sense.Motors
 	Count    float64 // one count of the encoder, rad
@@ -55,7 +55,7 @@ func (t *tread) step(want, accel, dt float64) float64 {
 	case t.duty != asked:
 		t.integ = 0 // the guard holds power back
 	case miss*duty < 0 && math.Abs(miss) > held/4:
-		t.integ = 0 // what held it has let go
+		t.integ = 0 // the obstacle that held it is gone
 	case asked == duty || miss*duty < 0: // no winding up against a limit
 		t.integ = min(max(t.integ+t.cfg.I*miss*dt, -t.cfg.MaxI), t.cfg.MaxI)
 	}
@@ -64,7 +64,7 @@ func (t *tread) step(want, accel, dt float64) float64 {
 	return t.duty
 }
 
-// coast believes, where a frame is missing, that the tread goes on as planned.
+// coast assumes, where a frame is missing, that the tread follows its plan.
 func (t *tread) coast() { t.est.v += t.ref - t.before }
 
 // load is how much harder it pushes than its speed takes, 0 to 1.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Charging is what the charger does. The zero value is away from it.
+// Charging is the state of charging. The zero value is away from the charger.
 type Charging uint8
 
 // The states. Being on the charger and charging are two facts (VEC-PWR-51): Resting is on it without.
@@ -32,7 +32,7 @@ func (c Charging) String() string {
 // OnCharger reports whether the pads have power, which is all that connected means (VEC-PWR-52): status bit 0x1000.
 func (c Charging) OnCharger() bool { return c != Away }
 
-// ChargeInput is what is measured.
+// ChargeInput holds the measurements of one step.
 type ChargeInput struct {
 	OnCharger bool
 	Charging  bool // without OnCharger it means nothing
@@ -86,5 +86,5 @@ func (c Charge) Step(in ChargeInput, dt time.Duration) Charge {
 	return c
 }
 
-// MayCharge is what the charger is to be told: not while the battery is hot (VEC-PWR-10, VEC-PWR-53). Its rate cannot be set over the link.
+// MayCharge reports whether charging is allowed: not while the battery is hot (VEC-PWR-10, VEC-PWR-53). Its rate cannot be set over the link.
 func MayCharge(body Heat) bool { return body < Hot }

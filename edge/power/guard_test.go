@@ -200,7 +200,7 @@ func TestCharging(t *testing.T) {
 	}
 }
 
-// VEC-PWR-51: the duration of charging is tracked, pauses left out, and begins anew with each stay.
+// VEC-PWR-51: the duration of charging is tracked, without pauses, and starts from zero with each stay.
 func TestChargedTime(t *testing.T) {
 	var c Charge
 	run := func(in ChargeInput, d time.Duration) {

@@ -47,5 +47,5 @@ func (k *Keeper) SeekCharger() bool { return k.Battery.Level == Low && !k.Charge
 // Hottest is the higher of the two heats.
 func (k *Keeper) Hottest() Heat { return max(k.Body.Heat, k.CPU.Heat) }
 
-// MayCharge is what the charger is to be told (VEC-PWR-53).
+// MayCharge reports whether charging is allowed (VEC-PWR-53).
 func (k *Keeper) MayCharge() bool { return MayCharge(k.Body.Heat) }

@@ -1,6 +1,6 @@
 // Package power reads a battery: it smooths its voltage and names its level (VEC-PWR-01 to 03). It also says what to shed, what heat asks for,
 // what the charger does, how much sleep is owed and why a robot goes off (VEC-PWR-07 to 53). Pure functions on values; the
-// real-time core calls Step once per measurement, whoever reports a battery keeps Stats.
+// real-time core calls Step once per measurement; a reporter of a battery keeps Stats.
 package power
 
 import (
@@ -46,7 +46,7 @@ type Input struct {
 	Disconnected bool // the battery is off: its voltage means nothing
 }
 
-// Battery is what is known of a battery after some measurements. The zero value is one that was never measured.
+// Battery is the state of a battery after some measurements. The zero value was never measured.
 type Battery struct {
 	Volts float64 // filtered; meaningless while Level is Unknown
 	Level Level

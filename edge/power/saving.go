@@ -14,8 +14,8 @@ type Behavior uint16
 // MaxSavers is how many behaviours can ask at once: a stack of behaviours is not that deep.
 const MaxSavers = 16
 
-// Saver counts who asks for calm power mode: it lasts until the last of them takes back the last of its requests (VEC-PWR-24). The zero value
-// is nobody.
+// Saver counts the requests for calm power mode: the mode lasts until the last request is taken back (VEC-PWR-24). The zero value
+// has no requests.
 type Saver struct {
 	who   [MaxSavers]Behavior
 	count [MaxSavers]uint16
@@ -68,7 +68,7 @@ func (s *Saver) End(b Behavior) {
 // Calm reports whether anybody asks.
 func (s *Saver) Calm() bool { return s.who != [MaxSavers]Behavior{} }
 
-// Allowance is what the parts of a robot may use.
+// Allowance says which parts of a robot may run.
 type Allowance struct {
 	CameraHz  float64       // 0: suspended
 	Display   bool          //
@@ -197,7 +197,7 @@ func (r WakeReason) String() string {
 }
 
 // legal holds, by state, the states that may follow; the source has no table (VEC-PWR-31). From everywhere an emergency leads to its sleep;
-// only a charger or somebody's help leads out of it.
+// only a charger or a person's help leads out of it.
 var legal = [numSleeps][]Sleep{
 	SleepNothing:      {Awake, EmergencySleep},
 	Awake:             {SleepNothing, GoingToCharger, PreSleepAnimation, HeldInPalmSleep, EmergencySleep},

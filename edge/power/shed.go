@@ -44,7 +44,7 @@ type Shedding struct {
 }
 
 // Step takes in the battery, dt after the step before. On the charger nothing more is shed, and what was is taken back as the voltage
-// rises. An unknown battery changes nothing. One call moves by one step down or up, so that whoever follows sees each of them, in order;
+// rises. An unknown battery changes nothing. One call moves by one step down or up, so that an observer sees each of them, in order;
 // ShedAll is final.
 func (s Shedding) Step(b Battery, onCharger bool, dt time.Duration) Shedding {
 	s.Held = min(s.Held+max(dt, 0), ShedHold)

@@ -10,7 +10,7 @@ import (
 // Cause is why a robot switches itself off, with its published value (VEC-PWR-40).
 type Cause uint8
 
-// The causes. UnknownCause is what is reported after a start that nobody prepared (VEC-PWR-42).
+// The causes. UnknownCause is reported after a start without a recorded shutdown (VEC-PWR-42).
 const (
 	UnknownCause Cause = iota
 	ButtonPress

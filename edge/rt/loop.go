@@ -208,7 +208,7 @@ func (l *Loop) read() (time.Duration, error) {
 	return l.clock.Now(), err
 }
 
-// Step is one update and write: it takes in what was read at now, runs the tasks that are due, and writes. readErr is what Read returned.
+// Step is one update and write: it takes in the values read at now, runs the tasks that are due, and writes. readErr is the error of Read.
 // An error ends the run.
 func (l *Loop) Step(now time.Duration, readErr error) error {
 	l.cfg.Tape.open(now, &l.sense, readErr)
@@ -244,7 +244,7 @@ func (l *Loop) step(now time.Duration, readErr error) error {
 	return wrote
 }
 
-// followBody measures the frame just read against the body's rhythm. Read gives the newest frame there is, so a late loop goes on with
+// followBody measures the frame just read against the body's rhythm. Read returns the newest frame, so a late loop continues with
 // that and never runs two steps in a row to catch up.
 func (l *Loop) followBody(now time.Duration) {
 	if !l.sense.Fresh {
@@ -361,8 +361,8 @@ func (l *Loop) update(now time.Duration) {
 	}
 }
 
-// write sends one frame for each one received (VEC-WDOG-01 wants no fewer). A body that is silent gets none: if it still listens, its
-// watchdog shall know that nobody reads it. When silence begins it is told once to stop.
+// write sends one frame for each one received (VEC-WDOG-01 wants no fewer). A silent body gets none, so that
+// its watchdog, if it still listens, notices that its frames are not read. When silence begins the body is told once to stop.
 func (l *Loop) write() error {
 	if l.frame.Stale {
 		l.stats.Stale++

@@ -65,7 +65,7 @@ func (w *world) Read(s *body.Sense, deadline time.Duration) error {
 		return body.ErrTimeout
 	}
 	w.now = max(w.now, at)
-	if w.silent > w.next { // the board itself stood still: its rhythm goes on from here
+	if w.silent > w.next { // the board itself paused: its rhythm continues from here
 		w.next = w.silent
 	}
 	for { // to the newest frame there is

@@ -15,7 +15,7 @@ import (
 
 // Errors of a replay.
 var (
-	// ErrGap: the recording goes on, but records before this place were lost, so that nothing after it can be known.
+	// ErrGap: the recording continues, but records before this place were lost, so that nothing after it can be replayed.
 	ErrGap = errors.New("rt: the recording has a gap")
 	// ErrDiffers: the tasks did something else than was recorded.
 	ErrDiffers = errors.New("rt: the replay differs from the recording")
@@ -32,7 +32,7 @@ type Replayed struct {
 	Cut error
 }
 
-// Replay runs tasks again on what a Tape recorded: each step gets what it got then, and has to do what it did then, bit by bit. cfg has to be
+// Replay runs tasks again on the recording of a Tape: each step gets the recorded input, and must give the recorded output, bit by bit. cfg has to be
 // the recorded loop's. tasks makes the loop's tasks for the first recorded body, in the state in which they were when the recording began; what they
 // were told from elsewhere comes from the given Tape (Tape.Input). each, if not nil, sees every step's snapshot.
 //

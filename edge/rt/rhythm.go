@@ -12,7 +12,7 @@ const (
 // rhythm estimates when a body's next frame is due, from when frames arrived.
 //
 // A frame can be late for many reasons and early for none, so the schedule follows the earliest arrivals: over a block of 16 frames the least
-// residual (arrival minus due time) is what the schedule itself is off. The block's end moves the phase by all of it, and the period by a share
+// residual (arrival minus due time) is the error of the schedule itself. The block's end moves the phase by all of it, and the period by a share
 // of it per frame.
 type rhythm struct {
 	nominal, period float64 // ns

@@ -20,7 +20,7 @@ import (
 //	begin  'B'  i64 now, i64 rhythm, step, stale, silent, then species, model, firmware as u8 length and bytes; u8 number of channels, each its
 //	            name and unit; u8 number of drives, each its device and u8 what it takes
 //	step   'S'  i64 now, u8 what was read, the measurement (or the fault of a silent body), commands, inputs of tasks, what was written, why it ended
-//	gap    'G'  u64 records that were lost before this one: nobody emptied the ring in time
+//	gap    'G'  u64 records that were lost before this one: the ring was not emptied in time
 //
 // A measurement is i64 at, u32 seq, u32 epoch, u8 fresh, u16 fault, then for each channel u8 when it was measured (1: at, 0: never, 2: an i64
 // follows) and, unless never, its f64 value. What was written is, for each drive, u8 its goal and, if it has one, the f64 set-point.
@@ -41,14 +41,14 @@ const (
 	kindGap   = 'G'
 )
 
-// What Read returned.
+// The result of Read.
 const (
 	readFresh = iota
 	readTimeout
 	readFailed
 )
 
-// What a step wrote, as bits.
+// The output of a step, as bits.
 const (
 	wroteAct  = 1 << iota // Write
 	wroteHalt             // Halt, once or more
@@ -71,7 +71,7 @@ const (
 )
 
 // Tape records a loop: everything that comes into a step and what comes out of it, with its times, so that the same tasks can be run again on
-// it later, bit by bit (Replay). The loop writes into a ring of fixed size and waits for nobody; another goroutine empties it with Flush.
+// it later, bit by bit (Replay). The loop writes into a ring of fixed size and never waits; another goroutine empties it with Flush.
 // A record that finds no room is lost and counted, and so is every one until there is room.
 type Tape struct {
 	ring       []byte
@@ -84,7 +84,7 @@ type Tape struct {
 	whole    bool // it fits
 	channels int
 	drives   int
-	nCmd     int // where their count stands
+	nCmd     int // their count
 	inputs   [maxInputs]struct{ from, to int }
 	inCount  int
 	inBytes  [maxRecord / 2]byte

@@ -182,7 +182,7 @@ func fill(rng *rand.Rand, v reflect.Value) {
 	}
 }
 
-// A ring that nobody empties loses records and says so; what is before the gap can be replayed.
+// A ring that is not emptied loses records and says so; the records before the gap can be replayed.
 func TestTapeThatOverflows(t *testing.T) {
 	w := &world{period: framePeriod}
 	tape := NewTape(0)

@@ -18,19 +18,19 @@ type Task struct {
 	Run    func(*Frame)
 }
 
-// Frame is what a task sees of a step and leaves in it. It is valid during the call only.
+// Frame is a task's input from a step and its output to it. It is valid only during the call.
 type Frame struct {
 	Now    time.Duration // when this step began, on the clock of body.Sense.At
 	DT     time.Duration // since the step before; 0 in the first
 	Step   uint64        // counts periods, skipped ones included
-	Run    uint32        // counts the bodies that the loop ran: with another one, or the same opened again, everything it counts begins anew
+	Run    uint32        // counts the bodies that the loop ran: with another one, or the same opened again, everything it counts starts from zero
 	Stale  bool          // the measurement is old: what moves gets no power
 	Halted bool          // a halt holds: what moves gets no power
 	Sense  *body.Sense   // read only
 	Act    *body.Act     // without any goal at the start of each step
 }
 
-// TaskStats is what a task's row has counted since the loop was made.
+// TaskStats holds the counts of one task since the loop was made.
 type TaskStats struct {
 	Name    string
 	Every   int

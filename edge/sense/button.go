@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Gesture is what a person did with the button (VEC-IO-02). The zero value is nothing.
+// Gesture is a person's use of the button (VEC-IO-02). The zero value is none.
 type Gesture uint8
 
 // The gestures.

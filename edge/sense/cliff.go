@@ -16,7 +16,7 @@ func (s Set) Has(i int) bool { return s>>i&1 == 1 }
 type CliffEvents struct {
 	Lost, Found  Set // the floor
 	Dark, Bright Set // a line or another floor begins (VEC-IO-23)
-	LineEnd      Set // and ends: the light is that of the floor level again
+	LineEnd      Set // and ends: the light is at the floor level again
 }
 
 // MaxCliffs is how many cliff sensors a body may have.
@@ -52,7 +52,7 @@ func (c *Cliffs) Detected() bool { return c.low != 0 }
 // All reports whether none sees any: a body without sensors never is (VEC-IO-21).
 func (c *Cliffs) All() bool { return c.n > 0 && c.low == Set(1<<c.n-1) }
 
-// Known reports whether a frame was taken since the sensors had power. Whoever drives waits for it (VEC-PWR-22).
+// Known reports whether a frame was taken since the sensors had power. A driver waits for it (VEC-PWR-22).
 func (c *Cliffs) Known() bool { return c.seen }
 
 // Floor returns the floor level of sensor i, 0 before it saw one.
@@ -113,7 +113,7 @@ func (c *Cliffs) Step(dt time.Duration, readings *[MaxCliffs]float64) (ev CliffE
 			}
 		}
 		if !floor || c.low.Has(i) {
-			continue // the floor level is that of floor
+			continue // the level is from the floor, not from a cliff
 		}
 		if s.floor == 0 {
 			s.floor = r

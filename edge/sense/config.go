@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Gravity is what an accelerometer feels at rest, in m/s2 (VEC-IMU-03).
+// Gravity is the acceleration that a sensor at rest measures, in m/s2 (VEC-IMU-03).
 const Gravity = 9.81
 
 // Config is all that can be set. Durations are how long a cause must hold.
@@ -33,7 +33,7 @@ type TouchConfig struct {
 	LearnMax    time.Duration // after this it takes what there is
 	Petting     time.Duration // a touch this long is petting (VEC-IO-14)
 	Stuck       time.Duration // a touch this long is a thing that leans on it, and becomes the baseline
-	Stale       time.Duration // without a good reading for this long nobody touches
+	Stale       time.Duration // without a good reading for this long there is no touch
 }
 
 // CliffConfig sets cliff detection (VEC-IO-20). Levels are reflected light, 0 to 1.

@@ -5,7 +5,7 @@
 //	prox.go    distance ahead: found, free, hidden by the lift                button.go  press, double press, long presses
 //	tilt.go    which way is up, heading, gyro bias                            motion.go  on treads, in the air, held, falling, shaken
 //	config.go  every number, with its row                                     senses.go  all of them, one step a frame
-//	unexpected.go  turns that nobody commanded, or that did not come
+//	unexpected.go  turns without a command, or commands without a turn
 //
 // Everything here is a pure step on values: time comes as an argument, nothing allocates, the same inputs give the same outputs. SI units;
 // X forward, Y left, Z up; angles counter-clockwise. A driver's last good value comes with the time it was measured and is counted once.

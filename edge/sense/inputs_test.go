@@ -88,7 +88,7 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// What held for a time held without a break, and a gap between two steps is worth maxGap.
+// A condition that held for a time held without a break, and a gap between two steps counts as maxGap.
 func TestSteady(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -154,7 +154,7 @@ func TestTouchFollowsTheWeather(t *testing.T) {
 	}
 }
 
-// VEC-IO-13: learnt anew on and off the charger, with what came of it.
+// VEC-IO-13: learnt again on and off the charger, with the result.
 func TestTouchBaselineAtTheCharger(t *testing.T) {
 	b := newBack(4)
 	b.read(2*time.Second, idle)
@@ -182,7 +182,7 @@ func TestTouchLeaningThing(t *testing.T) {
 	}
 }
 
-// VEC-BODY-27: what is no reading changes nothing; after a while without any nobody touches.
+// VEC-BODY-27: an invalid reading changes nothing; after a while without valid ones there is no touch.
 func TestTouchBadReadings(t *testing.T) {
 	b := newBack(6)
 	b.read(2*time.Second, idle)
@@ -733,7 +733,7 @@ func TestSingleIsDelayedOnTheCharger(t *testing.T) {
 	}
 }
 
-// Contact noise makes no gesture; and however it is pressed, no more gestures come than there were presses.
+// Contact noise makes no gesture; and in every pattern there are at most as many gestures as presses.
 func TestButtonProperties(t *testing.T) {
 	for seed := range rounds(6) {
 		rng := rand.New(rand.NewPCG(seed, 4))

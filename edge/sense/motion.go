@@ -8,7 +8,7 @@ import (
 	"kennel/edge/power"
 )
 
-// OffTreads is how the body stands or lies (VEC-IMU-06). The zero value is not known yet.
+// OffTreads is the attitude of the body (VEC-IMU-06). The zero value is not known yet.
 type OffTreads uint8
 
 // The published states, after our own zero.
@@ -37,13 +37,13 @@ type MotionInput struct {
 	Accel, Gyro Vec     // m/s2 and rad/s in the frame of the head they sit in; no number: the sample is dropped
 	HeadAngle   float64 // rad, raised is positive (VEC-MOT-01)
 	HeadRate    float64 // rad/s
-	HeadUnknown bool    // nobody knows the two above: only a fall shows
+	HeadUnknown bool    // the two above are unknown: only a fall shows
 	LiftHeight  float64 // m
 	NoFloor     bool    // all cliff sensors see none (Cliffs.All)
 	Driven      bool    // a motor is commanded or moves: what shakes may be the motor
 }
 
-// Motion is what the inertial sensors say.
+// Motion is the state from the inertial sensors.
 type Motion struct {
 	OffTreads  OffTreads
 	Falling    bool // VEC-IMU-07
@@ -51,7 +51,7 @@ type Motion struct {
 	Held       bool // by a hand; PickedUp is true as well (VEC-IMU-09)
 	HeldInPalm bool // VEC-IMU-10
 	Shaken     bool // VEC-IMU-13
-	InMotion   bool // driven, or moved by somebody (VEC-IMU-14)
+	InMotion   bool // driven, or moved by a person (VEC-IMU-14)
 	Still      bool
 
 	Gyro    GyroState
@@ -156,7 +156,7 @@ func NewMover(cfg MotionConfig) *Mover {
 // Motion returns what is known after the last step.
 func (m *Mover) Motion() Motion { return m.now }
 
-// Forget is what is left when there are no samples: nothing but the gyro's bias and the heading.
+// Forget drops everything but the gyro's bias and the heading, when there are no samples.
 func (m *Mover) Forget() (ev MotionEvents) {
 	if !m.begun {
 		return 0
@@ -244,7 +244,7 @@ func (m *Mover) fall(dt time.Duration, g float64, w Vec, noFloor bool) (ev Motio
 		}
 	}
 	if m.fell && !m.falling.on && m.sinceFall > m.cfg.ImpactFor {
-		m.fell = false // somebody caught it
+		m.fell = false // a person caught it
 	}
 	if m.fell && g > m.cfg.ImpactG {
 		m.fell = false
@@ -360,7 +360,7 @@ func (m *Mover) shaking(dt time.Duration, quick Vec) (ev MotionEvents) {
 	return ev
 }
 
-// poking: a short shock on the ground, after which it stands as before (VEC-IMU-11); with the lift up and along X a fist bump (VEC-IMU-12).
+// poking: a short shock on the ground, after which it rests as before (VEC-IMU-11); with the lift up and along X a fist bump (VEC-IMU-12).
 func (m *Mover) poking(dt time.Duration, quick Vec, in *MotionInput) MotionEvents {
 	p, strength := &m.poke, quick.norm()
 	if m.now.OffTreads != OnTreads || in.Driven || m.shaken.on {

@@ -538,7 +538,7 @@ func TestMotionNoise(t *testing.T) {
 	}
 }
 
-// Random handling: rig.check holds at every step, and put down it always comes to rest on its treads.
+// Random handling: rig.check holds at every step, and put down it always ends on its treads.
 func TestRandomHandling(t *testing.T) {
 	for seed := range rounds(4) {
 		r := newRig(t, seed)
@@ -702,7 +702,7 @@ func BenchmarkSenses(b *testing.B) {
 	}
 }
 
-// TestUnknownHead: while nobody knows how the head stands, a raised one is no body on its back (VEC-IMU-02), and a fall is told all the same (VEC-IMU-07).
+// TestUnknownHead: while the head's angle is unknown, a raised one is no body on its back (VEC-IMU-02), and a fall is told all the same (VEC-IMU-07).
 func TestUnknownHead(t *testing.T) {
 	f := newFrames(t)
 	const raised = 0.75
@@ -722,7 +722,7 @@ func TestUnknownHead(t *testing.T) {
 	if st.Motion.OffTreads != OnTreads || math.Abs(st.Motion.Pitch) > 0.01 {
 		t.Errorf("calibrated: %+v", st.Motion)
 	}
-	f.in.HeadUnknown = true // somebody moved it
+	f.in.HeadUnknown = true // a person moved it
 	if st, ev = f.step(); st.Motion.OffTreads != Unsettled || ev.Motion != OffTreadsChanged {
 		t.Errorf("moved by hand: %+v, events %b", st.Motion, ev.Motion)
 	}

@@ -15,7 +15,7 @@ type ProxInput struct {
 	Loaded          bool          // the lift carries something
 }
 
-// Prox is what is known of the way ahead (VEC-IO-24). Found and Unobstructed are never both true; both false is not known.
+// Prox is the state of the way ahead (VEC-IO-24). Found and Unobstructed are never both true; both false is not known.
 type Prox struct {
 	Metres       float64       // median of the last three samples in range
 	At           time.Duration // when the newest of them was measured

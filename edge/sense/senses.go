@@ -28,16 +28,16 @@ type Reading struct {
 type Input struct {
 	Reading
 	Inertial Inertial
-	// What the body's plant knows beyond its frames.
+	// Facts from the body's plant beyond its frames.
 	HeadAngle, HeadRate float64 // rad, rad/s; raised is positive
-	HeadUnknown         bool    // nobody knows them
+	HeadUnknown         bool    // they are unknown
 	LiftHeight          float64 // m
 	Loaded              bool
 	Driven              bool      // a motor is commanded or moves
 	Prox                ProxInput // the sample; its lift and load are the two above
 }
 
-// State is what is known after a step: a plain value to publish.
+// State is the state of the senses after a step: a plain value to publish.
 type State struct {
 	Touched, Petting bool
 	TouchRaw         float64 // the reading, 0 to 1
@@ -61,7 +61,7 @@ func (s *State) RobotStatus() uint32 {
 	return bits
 }
 
-// Events is what happened in one step.
+// Events lists the events of one step.
 type Events struct {
 	Touch   TouchEvents
 	Cliff   CliffEvents

@@ -14,7 +14,7 @@ const touchWindow = 16
 type TouchInput struct {
 	Value     float64       // 0 to 1; anything else is not taken
 	At        time.Duration // when it was measured; a reading that was seen before is not counted again
-	OnCharger bool          // a change of it makes the baseline be learnt anew (VEC-IO-13)
+	OnCharger bool          // after a change of it the baseline is learnt again (VEC-IO-13)
 }
 
 // TouchEvents is a set of what happened in one step.
@@ -70,7 +70,7 @@ type Touch struct {
 // NewTouch returns a filter that learns its baseline from the first readings. cfg must be valid.
 func NewTouch(cfg TouchConfig) Touch { return Touch{cfg: cfg, learning: true} }
 
-// Touched reports whether somebody touches the sensor (VEC-IO-12).
+// Touched reports whether the sensor is touched (VEC-IO-12).
 func (t *Touch) Touched() bool { return t.touched.on }
 
 // Petting reports whether the touch has lasted long enough to be one (VEC-IO-14).
@@ -168,7 +168,7 @@ func (t *Touch) follow(dt time.Duration, value float64, ev *TouchEvents) bool {
 	return false
 }
 
-// learn starts learning the baseline anew.
+// learn starts to learn the baseline again.
 func (t *Touch) learn(check bool) {
 	if !t.learning {
 		t.old = t.baseline

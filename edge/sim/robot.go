@@ -99,7 +99,7 @@ func Run(ctx context.Context, cfg Config) error {
 		err := r.boot(ctx)
 		switch {
 		case errors.Is(err, vectorsim.ErrPowerCut), errors.Is(err, vectorsim.ErrShutdown):
-			cfg.Log.WarnContext(ctx, "body cut the power; pressing the button", logging.Err, err)
+			cfg.Log.WarnContext(ctx, "body cut the power; pressing its button", logging.Err, err)
 		case err != nil:
 			return err
 		}
@@ -214,7 +214,7 @@ func (r *robot) boot(ctx context.Context) error {
 		r.kill()
 	case end = <-failed:
 	case why := <-r.reboot:
-		r.cfg.Log.InfoContext(ctx, "booting anew", "reason", why)
+		r.cfg.Log.InfoContext(ctx, "rebooting", "reason", why)
 	case <-ctx.Done():
 	}
 	headCancel()
@@ -232,7 +232,7 @@ func (r *robot) boot(ctx context.Context) error {
 // hangUp closes the body's end of a line.
 func (r *robot) hangUp(ctx context.Context, line io.Closer) {
 	if err := line.Close(); err != nil {
-		r.cfg.Log.WarnContext(ctx, "close the body's line", logging.Err, err)
+		r.cfg.Log.WarnContext(ctx, "body line not closed", logging.Err, err)
 	}
 }
 
@@ -298,7 +298,7 @@ func (r *robot) spec(name, logs string, restart proc.Restart, args ...string) pr
 			}
 		},
 		OnGiveUp: func(n int) {
-			r.cfg.Log.Warn("process ends again and again; restarts are paced now (VEC-FLT-07)", "process", name, "restarts", n)
+			r.cfg.Log.Warn("process keeps exiting; restarts paced (VEC-FLT-07)", "process", name, "restarts", n)
 		},
 	}
 }
@@ -312,7 +312,7 @@ func (r *robot) halt(args []string) {
 	defer cancel()
 	args = append(slices.Clone(args), "-halt")
 	if err := proc.Once(ctx, proc.Spec{Name: "robotd -halt", Path: filepath.Join(r.cfg.Bin, "robotd"), Args: args}); err != nil {
-		r.cfg.Log.Warn("body not halted after the end of robotd", logging.Err, err)
+		r.cfg.Log.Warn("body not halted after robotd exited", logging.Err, err)
 	}
 }
 
@@ -320,7 +320,7 @@ func (r *robot) halt(args []string) {
 func (r *robot) restartPolicy() proc.Restart {
 	c, err := platform.LoadFaultHandler(r.root, r.cfg.Getenv)
 	if err != nil {
-		r.cfg.Log.Warn("limits of restarts", logging.Err, err)
+		r.cfg.Log.Warn("restart limits not read", logging.Err, err)
 	}
 	return proc.Restart{Limit: c.RestartLimit, Window: c.LimitWindow}
 }

@@ -16,7 +16,7 @@ type Bench struct {
 	Run      func(ctx context.Context, env *Env) ([]Result, error)
 }
 
-// Env is what a bench is given.
+// Env is the environment of a bench.
 type Env struct {
 	Count int    // pairs of turns, at least 1
 	Long  bool   // the full run, where a bench has one

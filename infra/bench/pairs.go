@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Pair is what one turn of a measurement and the turn of its reference gave.
+// Pair holds the results of one turn of a measurement and of its reference.
 type Pair struct {
 	Value     float64 `json:"value"`
 	Reference float64 `json:"reference"`
@@ -75,7 +75,7 @@ func Percentile(xs []float64, p float64) float64 {
 	return s[low] + (s[high]-s[low])*(at-float64(low))
 }
 
-// Slope is that of the line closest to the points (least squares): what one more x costs in y. It needs two different x.
+// Slope returns the slope of the line closest to the points (least squares): what one more x costs in y. It needs two different x.
 func Slope(xs, ys []float64) float64 {
 	n := float64(len(xs))
 	var sx, sy, sxx, sxy float64

@@ -26,7 +26,7 @@ type Program struct {
 
 	mu     sync.Mutex
 	part   []byte   // of a line
-	unread []string // whole lines nobody awaited yet
+	unread []string // whole lines not awaited yet
 	more   chan struct{}
 }
 
@@ -56,10 +56,10 @@ func Start(s proc.Spec) (*Program, error) {
 	}
 }
 
-// errNoError is the end of a program that should go on.
+// errNoError is the end of a program that should keep running.
 var errNoError = errors.New("it ended without an error")
 
-// Pid is that of the program, also after its end.
+// Pid returns the program's pid, also after its end.
 func (p *Program) Pid() int { return p.pid }
 
 // Ended is closed when the program has ended.
@@ -107,7 +107,7 @@ func (p *Program) Ask(ctx context.Context, line, prefix string) (string, error) 
 func (p *Program) Stop() {
 	p.stop()
 	<-p.ended
-	_ = p.stdin.Close() // nobody reads it any more
+	_ = p.stdin.Close() // it is no longer read
 }
 
 // Write takes the program's output.

@@ -13,7 +13,7 @@ import (
 // tick is the unit of CPU times in /proc: USER_HZ, 100 on every Linux that Go runs on.
 const tick = time.Second / 100
 
-// Usage is what a process has used so far.
+// Usage holds the resources that a process has used so far.
 type Usage struct {
 	CPU time.Duration // of all its threads, user and system, in steps of 10 ms
 	RSS int64         // bytes of memory that are resident now
@@ -94,7 +94,7 @@ func parseStat(line string) (stat, error) {
 // quietFor is how long a process may use no more than one tick, to be called quiet.
 const quietFor = 200 * time.Millisecond
 
-// Quiet waits until the process has as good as nothing to do: the end of work that nobody reports.
+// Quiet waits until the process has as good as nothing to do: the end of work that is not reported.
 func Quiet(ctx context.Context, pid int) error {
 	t := time.NewTicker(quietFor)
 	defer t.Stop()

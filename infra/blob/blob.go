@@ -31,7 +31,7 @@ var ErrNotFound = errs.Coded(errs.NotFound, "no_object", "no such object")
 // Config says how to reach one bucket.
 type Config struct {
 	Endpoint string `koanf:"endpoint"` // http://127.0.0.1:9000; "": AWS
-	// PublicEndpoint is what presigned URLs name, when robots reach the store by another address; "": Endpoint.
+	// PublicEndpoint is the address in presigned URLs, when robots reach the store by another address; "": Endpoint.
 	PublicEndpoint string `koanf:"public_endpoint"`
 	Region         string `koanf:"region"` // "": us-east-1
 	Bucket         string `koanf:"bucket"`
@@ -230,7 +230,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Info, error] 
 	}
 }
 
-// Presigned is a request that somebody without keys may make.
+// Presigned is a request that a client without keys may make.
 type Presigned struct {
 	Method string
 	URL    string

@@ -45,7 +45,7 @@ func (d Digests) md5() *string {
 }
 
 // PutOnce is Put for a body that passes through: it is sent as it is read, in one request, and nothing of it is kept, so that memory does
-// not grow with the body and nobody can repeat it. Like Put it stores all or nothing. It returns the ETag.
+// not grow with the body and it cannot be repeated. Like Put it stores all or nothing. It returns the ETag.
 func (s *Store) PutOnce(ctx context.Context, key string, body io.Reader, size int64, o PutOptions, d Digests) (string, error) {
 	in := &s3.PutObjectInput{Bucket: &s.bucket, Key: &key, Body: &sized{r: body, left: size, key: key}, ContentLength: &size, ContentMD5: d.md5(), Metadata: o.Metadata}
 	if o.ContentType != "" {
@@ -147,7 +147,7 @@ func (s *Store) DropUnfinished(ctx context.Context, prefix string, before time.T
 	return n, nil
 }
 
-// DeleteAll deletes the objects whose keys start with prefix, and returns how many. Repeat it after an error: it goes on where it stood.
+// DeleteAll deletes the objects whose keys start with prefix, and returns how many. Repeat it after an error: it continues where it stopped.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) (n int, err error) {
 	for o, err := range s.List(ctx, prefix) {
 		if err == nil {

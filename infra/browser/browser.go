@@ -122,7 +122,7 @@ func (b *Browser) read(out io.Reader) {
 		}
 		var a answer
 		if json.Unmarshal(line, &a) != nil {
-			continue // a word of somebody else's
+			continue // a message from another program
 		}
 		b.mu.Lock()
 		c := b.calls[a.ID]
@@ -335,16 +335,16 @@ func (p *Page) At(path string) { p.t.Helper(); p.do("at", args{"path": path}) }
 // URL is where the page is.
 func (p *Page) URL() string { p.t.Helper(); return p.str("url", nil) }
 
-// Text is what the page says.
+// Text returns the text of the page.
 func (p *Page) Text() string { p.t.Helper(); return p.str("text", nil) }
 
-// TextOf is what a part of the page says.
+// TextOf returns the text of a part of the page.
 func (p *Page) TextOf(role, name string) string {
 	p.t.Helper()
 	return p.str("text", args{"role": role, "name": name})
 }
 
-// Value is what stands in the field with that label.
+// Value returns the value of the field with that label.
 func (p *Page) Value(label string) string {
 	p.t.Helper()
 	return p.str("value", args{"label": label})
@@ -384,7 +384,7 @@ func (p *Page) Look(scheme string, s Size) {
 // Shot makes a picture of the whole page.
 func (p *Page) Shot(file string) { p.t.Helper(); p.do("shot", args{"file": file}) }
 
-// Violation is what axe-core found.
+// Violation is a finding of axe-core.
 type Violation struct {
 	ID, Impact, Help string
 	Nodes            []string
@@ -408,7 +408,7 @@ type Stop struct {
 	InView bool
 }
 
-// Tabs walks through the page with the Tab key. missed is what acts and cannot be reached.
+// Tabs walks through the page with the Tab key. missed lists the interactive elements that cannot be reached.
 func (p *Page) Tabs() (stops []Stop, missed []string) {
 	p.t.Helper()
 	var out struct {
@@ -425,7 +425,7 @@ func (p *Page) Faults() (out []string) { p.t.Helper(); p.into(&out, "faults", ni
 // lookRules are those of axe-core that depend on how a page is laid out and coloured; the others need be asked once.
 var lookRules = []string{"color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"}
 
-// Sound checks the page as it stands, in light and dark, at each size: nothing serious or critical for axe-core, nothing wider than the window,
+// Sound checks the present page, in light and dark, at each size: nothing serious or critical for axe-core, nothing wider than the window,
 // the Tab key reaches everything and the focus is seen, no fault. The window is then of the last size, in light.
 func (p *Page) Sound(sizes ...Size) {
 	p.t.Helper()

@@ -1,5 +1,5 @@
 // Package jobs runs what a cloud must do again and again, such as expiry and retention, once per period however many processes there are.
-// It is River on the same Postgres (infra/adr): River elects who schedules, hands each run to one process, and starts a run anew whose
+// It is River on the same Postgres (infra/adr): River elects who schedules, hands each run to one process, and restarts a run whose
 // process died. A run may therefore happen twice: jobs are idempotent.
 //
 // Task and Orders are for work that is ordered piece by piece.
@@ -30,9 +30,9 @@ const Timeout = 30 * time.Second
 const (
 	// rescueAfter is when a run counts as dead with its process. It exceeds Timeout.
 	rescueAfter = time.Minute
-	// stopTime is how long a run may go on when its process stops.
+	// stopTime is how long a run may continue when its process stops.
 	stopTime = 3 * time.Second
-	// maxAttempts bounds the repetitions of a run that fails, after 1 s, 16 s, 81 s, ...; the next period tries anew anyway.
+	// maxAttempts bounds the repetitions of a run that fails, after 1 s, 16 s, 81 s, ...; the next period tries again anyway.
 	maxAttempts = 4
 	workers     = 4
 	keepDone    = time.Hour

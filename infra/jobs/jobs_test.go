@@ -73,7 +73,7 @@ func TestMigrateInManyProcessesAtOnce(t *testing.T) {
 	}
 }
 
-// TestOnceForAll: three processes do a period's work once between them, and go on when the one that schedules is gone.
+// TestOnceForAll: three processes do a period's work once between them, and continue when the one that schedules is gone.
 func TestOnceForAll(t *testing.T) {
 	db := migrated(t)
 	var running, most atomic.Int64

@@ -53,7 +53,7 @@ func orders(t *testing.T, db *pgxpool.Pool) *Orders {
 	return o
 }
 
-// What is ordered with a transaction happens if it commits, once for all processes, and again if it failed.
+// A task ordered in a transaction happens if it commits, once for all processes, and again if it failed.
 func TestTaskOfATransaction(t *testing.T) {
 	db := migrated(t)
 	o := orders(t, db)

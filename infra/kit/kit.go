@@ -28,7 +28,7 @@ func Typed[Req, Resp any](fn func(context.Context, Req) (Resp, error)) endpoint.
 	}
 }
 
-// Role is what a caller may do. The zero value may do nothing.
+// Role decides the rights of a caller. The zero value has none.
 type Role string
 
 // Roles, from least to most. A thing acts only for itself; an owner for the robots that are theirs.
@@ -50,8 +50,8 @@ type Caller struct {
 	Addr    string   // peer address
 }
 
-// Subject returns the caller in one word, for what stays written beside what they did: staff by name; owners by the id of their account,
-// which names nobody once they have left.
+// Subject returns the caller in one word, for records of their actions: staff by name; owners by the id of their account,
+// which names no person once they have left.
 func (c Caller) Subject() string {
 	switch c.Role {
 	case RoleThing:

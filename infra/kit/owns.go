@@ -40,14 +40,14 @@ func RequireOwn[Req any](owns Owns, of func(Req) thing.ID, roles ...Role) endpoi
 
 type sinceKey struct{}
 
-// OwnedSince returns since when the caller in ctx owns the thing it was let through for by RequireOwn: what lies before is somebody else's.
+// OwnedSince returns since when the caller in ctx owns the thing that RequireOwn let it through for: earlier data are another owner's.
 // ok is false for callers who came by their role.
 func OwnedSince(ctx context.Context) (since time.Time, ok bool) {
 	since, ok = ctx.Value(sinceKey{}).(time.Time)
 	return since, ok
 }
 
-// UnknownThing is the answer to a request about a thing that nobody registered, or that is none of the caller's business.
+// UnknownThing is the answer to a request about a thing that is not registered, or not the caller's.
 func UnknownThing(id thing.ID) error {
 	return errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
 }

@@ -28,7 +28,7 @@ const (
 	OwnCertificate    Reason = "own_certificate"    // the broker's TLS refused our certificate
 	NotAuthorised     Reason = "not_authorised"     // the broker knows why; see its log or the robot's doctor page
 	ClientID          Reason = "client_id"          // the certificate is for another thing
-	Busy              Reason = "busy"               // the broker takes no more clients
+	Busy              Reason = "busy"               // the broker is full
 	Protocol          Reason = "protocol"           // the peer does not speak MQTT 3.1.1
 	SubscribeRefused  Reason = "subscribe_refused"  // topics that are not ours
 	Lost              Reason = "lost"               // it was up and ended

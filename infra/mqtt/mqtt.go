@@ -1,7 +1,7 @@
 // Package mqtt is one connection to a broker that comes back by itself: MQTT 3.1.1 over mutual TLS, clean sessions, QoS 0 and 1.
 //
 // What it adds to the library below it (eclipse/paho): back-off with jitter of our own, so that a fleet does not return in step;
-// credentials and will made anew for each attempt, because certificates renew and a will carries the connection's number; every failure
+// credentials and will made again for each attempt, because certificates renew and a will carries the connection's number; every failure
 // classified and explained (DownError); publish and subscribe that end with their context, fail at once without a connection, and read
 // the broker's verdict. Incoming messages are acknowledged by the receiver, when it has taken them (infra/adr/0001).
 package mqtt
@@ -31,7 +31,7 @@ import (
 // ErrDisconnected: there is no connection now. It is errs.Unavailable.
 var ErrDisconnected = errs.Coded(errs.Unavailable, "disconnected", "no connection to the broker")
 
-// Will is what the broker publishes when the connection ends without a goodbye. The payload must not be empty: not every broker takes that.
+// Will is the message that the broker publishes when the connection ends without a goodbye. The payload must not be empty: some brokers refuse that.
 type Will struct {
 	Topic   string
 	Payload []byte
@@ -136,7 +136,7 @@ func (c *Client) Run(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, errRenew) {
-			c.cfg.Log.InfoContext(ctx, "broker connection made again", logging.Addr, c.host, "up", up.Round(time.Millisecond))
+			c.cfg.Log.InfoContext(ctx, "broker connection restored", logging.Addr, c.host, "up", up.Round(time.Millisecond))
 			continue
 		}
 		// A broker that takes us and drops us at once is as good as down: only a connection that lasted resets the back-off.
@@ -197,8 +197,8 @@ func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
 	return time.Since(since), c.down("session", context.Cause(sctx))
 }
 
-// Renew ends the connection politely, without its will, and has Run make another at once, because Config.TLS has other credentials now: a
-// session is worth no more than the certificate that it began with. It returns before that is done; without a connection it does nothing.
+// Renew ends the connection politely, without its will, and makes Run open another at once, because Config.TLS has other credentials now: a
+// session must not outlive the certificate that it began with. It returns before that is done; without a connection it does nothing.
 func (c *Client) Renew() {
 	c.renewed.Add(1)
 	if s := c.cur.Load(); s != nil {

@@ -262,7 +262,7 @@ func strictTLS(t *testing.T, b *mqtttest.Broker) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{b.Server.Issue(t, "localhost")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
 }
 
-// TestRenew: a connection is made again with the credentials of the moment, at once, without its will, and nobody is told of a loss.
+// TestRenew: a connection is made again with the credentials of the moment, at once, without its will, and no loss is reported.
 func TestRenew(t *testing.T) {
 	b := mqtttest.Start(t)
 	heard := make(chan string, 100)

@@ -64,7 +64,7 @@ func newPacker(w io.Writer, m Manifest) (*packer, error) {
 	return &packer{zip: z, tar: tar.NewWriter(z), manifest: m}, nil
 }
 
-// file adds the file at from under name. A file that is gone since somebody listed it is left out.
+// file adds the file at from under name. A file that was removed since it was listed is left out.
 func (p *packer) file(name, from string) error {
 	f, err := os.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +93,7 @@ func (p *packer) file(name, from string) error {
 }
 
 // tree adds the folder at from, with everything below it, under name. skip names folders to leave out, wherever they are. Sockets and pipes are
-// left out too: they are nothing without the program that listens there, which makes them anew.
+// left out too: only the program that listens there can use them, and it creates them again.
 func (p *packer) tree(name, from string, skip ...string) error {
 	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

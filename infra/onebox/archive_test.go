@@ -26,7 +26,7 @@ func pack(t testing.TB) (archive []byte, from string) {
 		os.WriteFile(filepath.Join(from, "objects", "a b"), []byte("hello"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody listens below the folder.
+	// A socket below the folder has a listener.
 	if err := errors.Join(unix.Mknod(filepath.Join(from, "objects", "socket"), unix.S_IFSOCK|0o600, 0), unix.Mkfifo(filepath.Join(from, "pipe"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// DefaultDir is where an instance lives when nobody says: /var/lib/kennel for root, else $XDG_DATA_HOME/kennel or ~/.local/share/kennel.
+// DefaultDir is the default folder of an instance: /var/lib/kennel for root, else $XDG_DATA_HOME/kennel or ~/.local/share/kennel.
 func DefaultDir(getenv func(string) string) (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/kennel", nil

@@ -11,7 +11,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// lock is an exclusive flock: the kernel gives it back however this process ends. The file is there only while somebody holds it.
+// lock is an exclusive flock: the kernel gives it back however this process ends. The file exists only while the lock is held.
 type lock struct{ f *os.File }
 
 func takeLock(p Paths) (*lock, error) {

@@ -445,7 +445,7 @@ func damaged(t *testing.T, archive string) {
 	}
 }
 
-// content is what a compressed file says; nil: nothing, it is damaged.
+// content returns the content of a compressed file; nil if it is damaged.
 func content(archive []byte) []byte {
 	z, err := zstd.NewReader(bytes.NewReader(archive))
 	if err != nil {
@@ -551,7 +551,7 @@ func TestChildPart(t *testing.T) {
 	if err := <-done; err != nil || c.Pid() != 0 || asked != 3 {
 		t.Errorf("run = %v, pid %d, asked %d; want nil, 0, 3", err, c.Pid(), asked)
 	}
-	// What an earlier life recorded and left running is ended.
+	// A process that an earlier run recorded and left running is ended.
 	left := exec.Command("/bin/sleep", "1000")
 	if err := left.Start(); err != nil {
 		t.Fatal(err)

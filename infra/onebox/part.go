@@ -67,7 +67,7 @@ func (i *Instance) StopLeftovers(ctx context.Context) error {
 		}
 		stopped, err := proc.StopLeftover(ctx, filepath.Join(i.Paths.parts(), e.Name()), syscall.SIGTERM, leftoverPatience)
 		if stopped {
-			i.log.Warn("stopped a part that an earlier start left running", logging.Part, name)
+			i.log.Warn("leftover part of an earlier start stopped", logging.Part, name)
 		}
 		all = append(all, err)
 	}
@@ -209,7 +209,7 @@ func (k *Child) probe(ctx context.Context) {
 				k.once.Do(func() { close(k.ready) })
 				return
 			}
-			k.log.Debug("not ready yet", logging.Err, err)
+			k.log.Debug("part not ready yet", logging.Err, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -101,7 +101,7 @@ func removeInterrupted(ctx context.Context, log *slog.Logger, dir string) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		if err != nil {
-			log.Warn("cannot remove what an interrupted restore left", "dir", o, logging.Err, err)
+			log.Warn("leftover of an interrupted restore not removed", "dir", o, logging.Err, err)
 		}
 		_ = l.f.Close() // there is nothing left to be locked
 	}

@@ -11,7 +11,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// S3Config is what the S3 gateway's process needs to know. It travels as command-line arguments; secrets stay in files.
+// S3Config configures the S3 gateway's process. It is passed as command-line arguments; secrets stay in files.
 type S3Config = gateway.Config
 
 // S3Args returns the arguments that ParseS3 reads, to follow those that choose the part: kenneld part s3 ...

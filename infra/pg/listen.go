@@ -30,7 +30,7 @@ func Listen(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, channel s
 			break
 		}
 		wait := pause/2 + rand.N(pause/2+1)
-		log.Warn("listening for notifications failed, connecting again", "channel", channel, "err", err, "pause", wait)
+		log.Warn("listening for notifications failed; reconnecting", "channel", channel, "err", err, "pause", wait)
 		pause = min(2*pause, maxPause)
 		select {
 		case <-ctx.Done():

@@ -22,7 +22,7 @@ type Config struct {
 	AppName      string        `koanf:"app_name"`      // shown in pg_stat_activity; "": kennel
 	ConnTimeout  time.Duration `koanf:"conn_timeout"`  // to open one connection; 0: 5 s
 
-	Tracer pgx.QueryTracer `koanf:"-"` // hears of every statement; nil: nobody
+	Tracer pgx.QueryTracer `koanf:"-"` // hears of every statement; may be nil
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -91,7 +91,7 @@ type Beginner interface {
 }
 
 // Tx runs fn in a transaction: committed if fn returns nil, rolled back otherwise, also on a panic. Errors pass through Err, so that
-// what may work next time is Unavailable; Tx itself never tries twice. When the connection breaks during the commit nobody knows
+// what may work next time is Unavailable; Tx itself never tries twice. When the connection breaks during the commit it is unknown
 // whether it happened: writes must be idempotent.
 func Tx(ctx context.Context, db Beginner, fn func(pgx.Tx) error) error {
 	return Err(pgx.BeginFunc(ctx, db, fn))

@@ -36,7 +36,7 @@ func Keep(ctx context.Context, log *slog.Logger, s Spec) error {
 			return nil
 		}
 		pause, gaveUp := b.next(time.Now())
-		log.Warn("child ended, restarting", "exit", exit, "err", err, "pause", pause)
+		log.Warn("child exited; restarting", "exit", exit, "err", err, "pause", pause)
 		if gaveUp && s.OnGiveUp != nil {
 			s.OnGiveUp(len(b.recent))
 		}

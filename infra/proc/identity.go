@@ -52,7 +52,7 @@ func (id Identity) Alive() bool {
 	return err == nil && now == id
 }
 
-// Signal sends sig to this very process; ErrGone if it has ended, whoever has its pid now.
+// Signal sends sig to this very process; ErrGone if it has ended, even if another process has its pid now.
 func (id Identity) Signal(sig syscall.Signal) error {
 	p, err := id.open()
 	if err != nil {

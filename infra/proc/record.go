@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Record is what a pid file holds.
+// Record is the content of a pid file.
 type Record struct {
 	Name string `json:"name"`
 	Identity
@@ -69,7 +69,7 @@ func parseRecord(b []byte) (Record, error) {
 
 // StopLeftover stops the process that an earlier life of the caller recorded in file, if it still runs, and removes the file. It sends
 // sig and then SIGKILL, waiting patience after each. stopped says that there was one. A file that cannot be read as a record (the
-// machine may have lost power while writing it) is removed: it names nobody.
+// machine may have lost power while writing it) is removed: it names no process.
 func StopLeftover(ctx context.Context, file string, sig syscall.Signal, patience time.Duration) (stopped bool, err error) {
 	r, err := ReadRecord(file)
 	if errors.Is(err, fs.ErrNotExist) {

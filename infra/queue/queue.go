@@ -201,7 +201,8 @@ func (s *SQS) handle(ctx context.Context, messages []types.Message, take func(st
 		}
 		s.dead.Add(1)
 		done = append(done, m)
-		s.log.ErrorContext(ctx, "message dropped: it came too often", "queue", s.cfg.URL, "message_id", aws.ToString(m.MessageId), "times", times, "topic", topic, logging.Err, err)
+		s.log.ErrorContext(ctx, "message dropped after too many attempts", "queue", s.cfg.URL,
+			"message_id", aws.ToString(m.MessageId), "times", times, "topic", topic, logging.Err, err)
 	}
 	return done
 }
@@ -223,11 +224,11 @@ func (s *SQS) delete(ctx context.Context, done []types.Message) {
 	}
 	if err != nil {
 		s.failures.Add(1)
-		s.log.WarnContext(ctx, "messages not deleted, they come again", "queue", s.cfg.URL, "messages", len(done), logging.Err, err)
+		s.log.WarnContext(ctx, "messages not deleted; they will be redelivered", "queue", s.cfg.URL, "messages", len(done), logging.Err, err)
 	}
 }
 
-// body is what the rules of the broker write: SELECT topic() AS topic, encode(*, 'base64') AS payload.
+// body is the form that the rules of the broker write: SELECT topic() AS topic, encode(*, 'base64') AS payload.
 type body struct {
 	Topic   string `json:"topic"`
 	Payload string `json:"payload"`

@@ -102,7 +102,7 @@ func TestTakesAll(t *testing.T) {
 	}
 }
 
-// TestPoison: what can never be taken goes after some attempts, is counted, and holds up nobody.
+// TestPoison: a message that can never be taken is dropped after some attempts, is counted, and delays no other.
 func TestPoison(t *testing.T) {
 	q := queuetest.Start(t)
 	cfg := q.Config

@@ -1,5 +1,5 @@
 // Package runner starts the services of one process, restarts those that fail, and stops all of them in reverse order. Goroutines of a
-// process start through it, because a panic that nobody recovers would end the process.
+// process start through it, because an unrecovered panic would end the process.
 package runner
 
 import (
@@ -68,7 +68,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config, services ...Service)
 		select {
 		case <-all[i].done:
 		case <-t.C:
-			log.Error("service does not stop", "service", all[i].name, "waited", cfg.StopTimeout)
+			log.Error("service not stopped in time", "service", all[i].name, "waited", cfg.StopTimeout)
 		}
 		t.Stop()
 	}
@@ -91,7 +91,7 @@ func keep(ctx context.Context, log *slog.Logger, cfg Config, s Service) error {
 			pause = cfg.MinBackoff
 		}
 		wait := pause/2 + rand.N(pause/2+1)
-		log.Warn("service failed, restarting", "service", s.Name, "err", err, "pause", wait)
+		log.Warn("service failed; restarting", "service", s.Name, "err", err, "pause", wait)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -29,7 +29,7 @@ func (t *Telemetry) Endpoint(transport, name string) endpoint.Middleware {
 	return func(next endpoint.Endpoint) endpoint.Endpoint {
 		return func(ctx context.Context, request any) (resp any, err error) {
 			ctx, c := t.begin(ctx, transport, name)
-			kind := errs.Internal.String() // of a panic, which goes on to who recovers
+			kind := errs.Internal.String() // of a panic, which continues to the recovering caller
 			defer func() { c.end(kind) }()
 			resp, err = next(ctx, request)
 			kind = kindOf(err)
@@ -80,7 +80,7 @@ func (c *call) tell(kind string) {
 	endSpan(c.span, kind)
 }
 
-// end is tell, and the call runs no more.
+// end is tell, and the call no longer runs.
 func (c *call) end(kind string) {
 	c.tell(kind)
 	c.t.running.WithLabelValues(c.transport).Dec()

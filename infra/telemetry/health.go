@@ -18,7 +18,7 @@ type Check struct {
 	Ask func(ctx context.Context) error
 }
 
-// Part is what one check said.
+// Part is the result of one check.
 type Part struct {
 	Name   string `json:"part"`
 	OK     bool   `json:"ok"`
@@ -47,14 +47,14 @@ func (r Report) String() string {
 	return "not ready: " + strings.Join(bad, "; ")
 }
 
-// Our own limits: how long one check may take, and how long an answer stands, so that questions from outside cost at most one check a
+// Our own limits: how long one check may take, and how long an answer is reused, so that requests from outside cost at most one check a
 // second.
 const (
 	checkTime  = 2 * time.Second
 	reportLife = time.Second
 )
 
-// Readiness asks its checks, all at once, when somebody asks it. It is safe for concurrent use.
+// Readiness runs its checks, all at once, for each request. It is safe for concurrent use.
 type Readiness struct {
 	checks []Check
 
@@ -142,7 +142,7 @@ func (r *Readiness) Detail() http.Handler {
 	})
 }
 
-// Brief answers 200 or 503 with one word: strangers learn no more.
+// Brief answers 200 or 503 with one word, all that strangers learn.
 func (r *Readiness) Brief() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		rep := r.Now(req.Context())

@@ -19,7 +19,7 @@ const (
 )
 
 // HTTP measures what next answers, each request under the pattern by which mux knows it ("unmatched" if it does not), and gives it an id.
-// next is mux with what is around it, so that a refusal by that counts too. The caller's trace goes on.
+// next is mux with what is around it, so that a refusal by that counts too. The caller's trace continues.
 func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, name := mux.Handler(r)
@@ -36,7 +36,7 @@ func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
 		}
 		ctx, c := t.begin(logging.With(ctx, facts...), TransportHTTP, name)
 		out := &response{ResponseWriter: w, c: c, code: http.StatusOK}
-		kind := errs.Internal.String() // of a panic, which goes on to the server
+		kind := errs.Internal.String() // of a panic, which continues to the server
 		defer func() {
 			c.end(kind)
 			if out.stream {
@@ -74,7 +74,7 @@ func (w *response) WriteHeader(code int) {
 	if !w.wrote && code >= 200 { // 1xx are not the answer
 		w.wrote, w.code = true, code
 		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-			// A stream lasts as long as somebody looks: its time is that to the first byte.
+			// A stream lasts as long as its viewer stays: its time is measured to the first byte.
 			w.stream = true
 			w.c.t.streams.Inc()
 			w.c.tell(kithttp.KindOfStatus(code))

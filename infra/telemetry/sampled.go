@@ -60,7 +60,7 @@ func (a *asked) now() []Sample {
 	samples, err := a.ask(ctx)
 	if err != nil {
 		if !a.failing {
-			a.t.log.Warn("metric has no values while its source fails", "metric", a.desc.String(), "err", err)
+			a.t.log.Warn("metric source failed; no values reported", "metric", a.desc.String(), "err", err)
 		}
 		samples = nil
 	}

@@ -103,7 +103,7 @@ type scrapeLog struct{ log *slog.Logger }
 
 func (s scrapeLog) Println(v ...any) { s.log.Warn("metrics incomplete", "err", v) }
 
-// Metric names one metric whose values somebody else keeps.
+// Metric names one metric whose values another package keeps.
 type Metric struct {
 	Name   string // kennel_<area>_<what>_<unit>, a counter's ends in _total
 	Help   string // one sentence

@@ -150,7 +150,7 @@ func TestHTTP(t *testing.T) {
 	want(t, scrape(t, tel.Handler()), `kennel_endpoint_open_streams 0`, `kennel_endpoint_running_requests{transport="http"} 0`)
 }
 
-// TestPanicsCount: a panic is an internal error, and goes on.
+// TestPanicsCount: a panic is an internal error, and continues.
 func TestPanicsCount(t *testing.T) {
 	tel := open(t, TraceConfig{})
 	h := tel.Requests(map[string]kitmqtt.ReqHandler{"t/panic": func(context.Context, thing.ID, []byte) ([]byte, error) { panic("boom") }})
@@ -256,7 +256,7 @@ func TestOneTree(t *testing.T) {
 		`kennel_postgres_statement_seconds_count{operation="select",result="error"} 2`)
 }
 
-// TestCollectorAway: spans that nobody takes are counted, and cost nothing else.
+// TestCollectorAway: spans that the collector does not take are counted, and cost nothing else.
 func TestCollectorAway(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	tel := open(t, TraceConfig{Endpoint: s.URL, Permille: 1000})
@@ -311,7 +311,7 @@ func TestReadiness(t *testing.T) {
 			t.Fatalf("%d %q", code, body)
 		}
 	}
-	if asked > 2 { // the answer stands for a second
+	if asked > 2 { // the answer is reused for a second
 		t.Errorf("50 questions cost %d checks", asked)
 	}
 	broken = errors.New("dial tcp 127.0.0.1:5432: connection refused")
@@ -395,7 +395,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest is what a measured request costs, without traces and with one that is not kept.
+// BenchmarkRequest measures the cost of a measured request, without traces and with one that is not kept.
 func BenchmarkRequest(b *testing.B) {
 	col := telemetrytest.Start(b)
 	plain := func(context.Context, thing.ID, []byte) ([]byte, error) { return nil, nil }

@@ -107,7 +107,7 @@ func (c *counted) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan
 	if err != nil {
 		result = "failed"
 		if !c.failing {
-			c.t.log.WarnContext(ctx, "spans lost: the collector does not take them", logging.Err, err)
+			c.t.log.WarnContext(ctx, "spans lost; collector not accepting", logging.Err, err)
 		}
 	}
 	c.failing = err != nil

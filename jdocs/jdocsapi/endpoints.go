@@ -76,7 +76,7 @@ type docJSON struct {
 	JSON       json.RawMessage `json:"jdoc,omitempty"` // the document; absent in lists and deletions
 }
 
-// Doc is what the endpoints answer, for the description of the API.
+// Doc is the answer of the endpoints, for the description of the API.
 type Doc = docJSON
 
 func docOf(ctx context.Context, r docReq, v jdocs.Revision) docJSON {

@@ -11,7 +11,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Lister is what Hinter needs of the documents.
+// Lister is the part of the documents that Hinter needs.
 type Lister interface {
 	List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error)
 }
@@ -43,7 +43,7 @@ func (h *Hinter) DocChanged(ctx context.Context, key jdocs.Key, version uint64) 
 	}
 	ls, err := h.docs.List(ctx, key.Thing)
 	if err != nil {
-		h.log.WarnContext(ctx, "robot gets no hint of a changed document", "thing", key.Thing, "doc", key.Name, "err", err)
+		h.log.WarnContext(ctx, "hint of a changed document not sent", "thing", key.Thing, "doc", key.Name, "err", err)
 		return
 	}
 	hint := hints.Jdocs{Docs: map[string]uint64{string(key.Name): version}}
@@ -52,7 +52,7 @@ func (h *Hinter) DocChanged(ctx context.Context, key jdocs.Key, version uint64) 
 	}
 	payload, err := hint.Encode()
 	if err != nil {
-		h.log.WarnContext(ctx, "robot gets no hint of a changed document", "thing", key.Thing, "doc", key.Name, "err", err)
+		h.log.WarnContext(ctx, "hint of a changed document not sent", "thing", key.Thing, "doc", key.Name, "err", err)
 		return
 	}
 	h.publish(ctx, key.Thing, topics.Jdocs, payload)

@@ -144,8 +144,8 @@ func accountFields(ctx context.Context, svc jdocs.Service, key jdocs.Key, fields
 	return out, nil
 }
 
-// accountOf returns the owner of a robot that asks for a document of an account; "" if it has none. Denied if it says that it means somebody
-// else's.
+// accountOf returns the owner of a robot that asks for a document of an account; "" if it has none. Denied if it names another
+// account.
 func (o options) accountOf(ctx context.Context, id thing.ID, who jdocswire.Who) (string, error) {
 	account, err := o.ownerOf(ctx, id)
 	if err != nil && errs.KindOf(err) != errs.NotFound {

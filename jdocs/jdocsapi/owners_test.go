@@ -115,7 +115,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestRobotsOfAnOwner: a robot reads and writes the account documents of its owner, of nobody else, and of nobody without one.
+// TestRobotsOfAnOwner: a robot reads and writes the account documents of its owner only, and of no account without one.
 func TestRobotsOfAnOwner(t *testing.T) {
 	svc := jdocs.New(jdocstest.NewMemory())
 	owners := map[thing.ID]string{robot: "ann", other: "bob", "vic:broken": ""}

@@ -55,8 +55,8 @@ func (p *Pages) Set(ctx context.Context, id thing.ID, name jdocs.Name, fields ma
 	return asRevision(p.e.set(ctx, docReq{id: id, name: name, fields: fields}))
 }
 
-// Differing names the fields in which the document is not what it was in a version, in order: what somebody who has that version still lacks. All
-// of them if nobody remembers the version. It tells nothing of what they were: that may be another owner's.
+// Differing names the fields in which the document is not what it was in a version, in order: the changes that a robot with that version still lacks.
+// All of them if the version is no longer stored. It does not tell the former values: they may be another owner's.
 func (p *Pages) Differing(ctx context.Context, id thing.ID, name jdocs.Name, version uint64) ([]string, error) {
 	out, err := p.differ(ctx, sinceReq{docReq{id: id, name: name}, version})
 	if err != nil {

@@ -36,11 +36,11 @@ func (l *Listener) Run(ctx context.Context) error {
 		heard := time.Now()
 		if payload == "" {
 			if err := l.catchUp(ctx, since); err != nil {
-				l.Log.WarnContext(ctx, "documents changed meanwhile are not known", "err", err)
+				l.Log.WarnContext(ctx, "missed document changes not read", "err", err)
 				return // since stays: the next connect asks again
 			}
 		} else if key, version, err := parsePayload(payload); err != nil {
-			l.Log.WarnContext(ctx, "notification is not ours", "channel", Channel, "err", err)
+			l.Log.WarnContext(ctx, "foreign notification ignored", "channel", Channel, "err", err)
 		} else {
 			l.Changed(ctx, key, version)
 		}

@@ -43,7 +43,7 @@ func (a api) verifyAudit(ctx context.Context, from account.Anchor) (AuditReport,
 	out := AuditReport{Checked: r.Checked, Forgotten: r.Forgotten, Anchor: r.To.String(), Done: r.Done}
 	if r.Broken != nil {
 		out.Broken = &AuditBreak{r.Broken.Seq, r.Broken.Why}
-		a.log.ErrorContext(ctx, "the audit log is not as it was written", "line", r.Broken.Seq, "why", r.Broken.Why)
+		a.log.ErrorContext(ctx, "audit log altered", "line", r.Broken.Seq, "why", r.Broken.Why)
 	}
 	return out, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Refusals returns the middleware that writes a line into the audit log when an operator is refused what would have changed something: the
-// operation by its route in mux, and the robot it was about. One person gets 30 lines at once and then one a second, so that nobody fills
+// operation by its route in mux, and the robot it was about. One person gets 30 lines at once and then one a second, so that no one person fills
 // the log. It belongs behind Authenticator.
 func Refusals(svc *account.Service, mux *http.ServeMux, log *slog.Logger) func(next http.Handler) http.Handler {
 	audit, pace := Auditor(svc), limit.New(time.Second, 30)

@@ -133,7 +133,7 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(acc
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var sum []byte
 		if err := tx.QueryRow(ctx, `SELECT seq, hash FROM account_audit_head`).Scan(&head.Seq, &sum); err != nil {
-			return fmt.Errorf("read where the chain stands: %w", pg.Err(err))
+			return fmt.Errorf("read the head of the chain: %w", pg.Err(err))
 		}
 		copy(head.Hash[:], sum)
 		if limit == 0 {

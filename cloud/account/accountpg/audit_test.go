@@ -250,7 +250,7 @@ func TestAuditForgetsAddresses(t *testing.T) {
 	}
 	h.sleep(91 * 24 * time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
-	log := &waitFor{text: "audit log stands", then: cancel}
+	log := &waitFor{text: "audit log anchored", then: cancel}
 	svc, err := account.New(t.Context(), account.Config{Store: h.store, Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1), Now: func() time.Time { return *h.now.Load() },
 		Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {

@@ -126,7 +126,7 @@ func decode(r *http.Request) (putRequest, error) {
 	}
 	f, err := filter.Parse(body.Filter)
 	if body.Rev < 0 {
-		err = errs.New(errs.Invalid, "rev %d: want that of the cohort as it was seen", body.Rev)
+		err = errs.New(errs.Invalid, "rev %d: want the revision of the cohort as shown", body.Rev)
 	}
 	return putRequest{cohort.Cohort{Name: body.Name, Filter: f, Note: body.Note}, body.Rev}, err
 }

@@ -125,7 +125,7 @@ func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
 		c, err := svc.Send(ctx, d)
 		if _, before := own(ctx, c); mine && (err == nil && before || errs.CodeOf(err) == "key_used") {
 			// Perhaps by the owner of before, whose commands are not this one's business.
-			return command.Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already stands for another command", d.Key)
+			return command.Command{}, errs.Coded(errs.Conflict, "key_used", "key %q already names another command", d.Key)
 		}
 		return c, err
 	})), decodeDraft))

@@ -141,7 +141,7 @@ func (s *Set) Render(w http.ResponseWriter, r *http.Request, code int, name stri
 		err = t.ExecuteTemplate(&out, "layout.html", data)
 	}
 	if err != nil {
-		s.log.ErrorContext(r.Context(), "page not made", "page", name, logging.Err, err)
+		s.log.ErrorContext(r.Context(), "page not rendered", "page", name, logging.Err, err)
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}

@@ -165,7 +165,7 @@ func (b *builder) operation(op Operation, rule access.Rule) (object, error) {
 	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
 		p, ok := pathParameters[m[1]]
 		if !ok {
-			return nil, fmt.Errorf("nobody says what %s is", m[0])
+			return nil, fmt.Errorf("no description of %s", m[0])
 		}
 		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "description": p.about, "schema": p.schema})
 	}

@@ -532,7 +532,7 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, changed func(ctx co
 		if err == nil {
 			since = next
 		} else if ctx.Err() == nil {
-			log.WarnContext(ctx, "changes of owners are not known, looking again", "err", err)
+			log.WarnContext(ctx, "ownership changes not read; retrying", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -261,7 +261,7 @@ func (p *parser) term() (t Term, err error) {
 			p.at += end + 1
 			if !slices.Contains(Keys, key) {
 				p.bare()
-				return t, fmt.Errorf("there is no key %.20q: want one of %s; text with a colon stands in quotes", rest[:end], join(Keys))
+				return t, fmt.Errorf("there is no key %.20q: want one of %s; put text with a colon in quotes", rest[:end], join(Keys))
 			}
 			t.Key = key
 		}

@@ -337,7 +337,7 @@ func (c *call) take(ctx context.Context, put func(io.Reader, int64, blob.Digests
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if rerr := c.cfg.Usage.Release(rctx, c.grant.Thing, day, size); rerr != nil {
-			c.cfg.Log.WarnContext(ctx, "upload counted that was none", logging.Thing, c.grant.Thing, logging.Err, rerr)
+			c.cfg.Log.WarnContext(ctx, "quota of a failed upload not released", logging.Thing, c.grant.Thing, logging.Err, rerr)
 		}
 		if in.err != nil { // it is the cause of what the store says
 			return in.err

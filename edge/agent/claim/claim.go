@@ -1,5 +1,5 @@
-// Package claim lets an owner claim the robot: whoever wants it asks for a code at the robot, the cloud gives one, the robot shows it, and
-// whoever types it into the app owns the robot (design, section 6). The robot shows it no longer than it is good.
+// Package claim lets an owner claim the robot: a person asks for a code at the robot, the cloud issues one, the robot shows it, and
+// the person who types it into the app owns the robot (design, section 6). The robot shows the code only while it is valid.
 package claim
 
 import (
@@ -38,7 +38,7 @@ type Config struct {
 	OnStatus func(owners.Status)
 }
 
-// Rhythm; our own defaults. While a code is shown the cloud is asked whether somebody typed it.
+// Intervals; our own defaults. While a code is shown the agent asks the cloud whether it was used.
 const (
 	askTime    = 20 * time.Second
 	lookEvery  = 5 * time.Second
@@ -70,7 +70,7 @@ type Agent struct {
 	look   bool // ask whose robot it is
 }
 
-// wish is one code that is wanted. What came of it stands when done is closed.
+// wish is a request for one code. Its result is set before done is closed.
 type wish struct {
 	key   string
 	done  chan struct{}
@@ -84,7 +84,7 @@ func newWish() *wish { return &wish{key: rand.Text(), done: make(chan struct{})}
 // New returns an Agent that does nothing until Run.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Ask == nil || cfg.Display == nil || cfg.Log == nil {
-		return nil, errors.New("claim: nobody to ask, no display or no logger")
+		return nil, errors.New("claim: no requester, no display or no logger")
 	}
 	if cfg.OnStatus == nil {
 		cfg.OnStatus = func(owners.Status) {}
@@ -92,7 +92,7 @@ func New(cfg Config) (*Agent, error) {
 	return &Agent{cfg: cfg, wake: make(chan struct{}, 1)}, nil
 }
 
-// State returns how it stands.
+// State returns the current state of the claim.
 func (a *Agent) State() State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -185,7 +185,7 @@ func (a *Agent) step(ctx context.Context) (time.Duration, error) {
 	if code != "" && !now.Before(until) {
 		a.hide()
 		code = ""
-		look = true // somebody may have used it in the last moment
+		look = true // it may have been used at the last moment
 	}
 	if look || code != "" {
 		s, err := a.askStatus(ctx)
@@ -280,6 +280,6 @@ func (a *Agent) hide() {
 	a.code, a.until = "", time.Time{}
 	a.mu.Unlock()
 	if err := a.cfg.Display.Hide(); err != nil {
-		a.cfg.Log.Warn("the code is still shown", "err", err)
+		a.cfg.Log.Warn("claim code still displayed", "err", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/agent/robotfs"
 )
 
-// CodeFile is where a robot without a display shows its code: whoever simulates it prints it.
+// CodeFile is where a robot without a display writes its code; its simulator prints it.
 const CodeFile = "run/claim-code"
 
 // FileDisplay shows a code in CodeFile.

@@ -36,7 +36,7 @@ const (
 	maxRetry  = time.Minute
 )
 
-// Outcome is what an executor did.
+// Outcome is the result of an executor.
 type Outcome struct {
 	Detail string // for people
 	// After, if not nil, is called when the result is safe on disk: for what may end this process.
@@ -119,7 +119,7 @@ func (a *Agent) Connected(yes bool) {
 func (a *Agent) Handle(payload []byte) {
 	c, err := wire.ParseCommand(payload)
 	if err != nil {
-		a.cfg.Log.Warn("command cannot be read", logging.Err, err)
+		a.cfg.Log.Warn("command unreadable", logging.Err, err)
 		return
 	}
 	a.enqueue(c)
@@ -187,7 +187,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 	r := &record{V: 1, Num: a.last, ID: q.ID, Kind: q.Kind}
 	a.mu.Unlock()
 	if full {
-		a.cfg.Log.WarnContext(ctx, "too many results wait for the cloud, command left to its next delivery", "command", q.ID)
+		a.cfg.Log.WarnContext(ctx, "result queue full; command deferred to its next delivery", "command", q.ID)
 		return
 	}
 	run, known := a.cfg.Executors[q.Kind]
@@ -210,7 +210,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 	}
 	r.Given = q.GivenUS
 	if err := a.write(r); err != nil {
-		a.cfg.Log.ErrorContext(ctx, "command not begun, because that could not be noted", "command", q.ID, logging.Err, err)
+		a.cfg.Log.ErrorContext(ctx, "command record not written; command not started", "command", q.ID, logging.Err, err)
 		return // it is delivered again
 	}
 	a.keep(r)
@@ -284,7 +284,7 @@ func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool)
 	a.mu.Unlock()
 	err := a.write(r)
 	if err != nil {
-		a.cfg.Log.Error("result of a command is not on disk", "command", r.ID, logging.Err, err)
+		a.cfg.Log.Error("command result not saved", "command", r.ID, logging.Err, err)
 	}
 	a.cfg.Log.Info("command", "command", r.ID, "kind", r.Kind, "status", status)
 	signal(a.talk)
@@ -307,7 +307,7 @@ func (a *Agent) converse(ctx context.Context) {
 		if err := a.exchange(ctx); err == nil {
 			pause = minRetry
 		} else if ctx.Err() == nil {
-			a.cfg.Log.DebugContext(ctx, "commands: the cloud has not heard", logging.Err, err, "again_in", pause)
+			a.cfg.Log.DebugContext(ctx, "command results not sent; retrying", logging.Err, err, "again_in", pause)
 			retry.Reset(pause/2 + rand.N(pause))
 			pause = min(2*pause, maxRetry)
 		}
@@ -347,7 +347,7 @@ func (a *Agent) exchange(ctx context.Context) error {
 	}
 }
 
-// tell brings one result to the cloud. What the cloud does not know or never takes is told as well: nobody waits for it.
+// tell sends one result to the cloud. A result of a command that the cloud does not know, or refuses for good, counts as told.
 func (a *Agent) tell(ctx context.Context, r *record, result wire.Result) error {
 	body, err := result.Encode()
 	if err != nil {
@@ -366,7 +366,7 @@ func (a *Agent) tell(ctx context.Context, r *record, result wire.Result) error {
 			return fmt.Errorf("result of %s: %w", r.ID, err)
 		}
 	case errs.CodeOf(err) == "no_command" || errs.KindOf(err) == errs.Invalid:
-		a.cfg.Log.WarnContext(ctx, "cloud does not take the result of a command", "command", r.ID, logging.Err, err)
+		a.cfg.Log.WarnContext(ctx, "command result refused by the cloud", "command", r.ID, logging.Err, err)
 	default:
 		return fmt.Errorf("result of %s: %w", r.ID, err)
 	}
@@ -375,7 +375,7 @@ func (a *Agent) tell(ctx context.Context, r *record, result wire.Result) error {
 	r.Told = true
 	a.mu.Unlock()
 	if err := a.write(r); err != nil {
-		a.cfg.Log.WarnContext(ctx, "told result is not noted", "command", r.ID, logging.Err, err) // it is told again after a restart
+		a.cfg.Log.WarnContext(ctx, "delivery of a command result not recorded", "command", r.ID, logging.Err, err) // it is told again after a restart
 	}
 	a.cfg.step("noted")
 	a.prune()

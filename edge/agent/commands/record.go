@@ -86,7 +86,7 @@ func load(root *os.Root, log *slog.Logger) (map[string]*record, error) {
 	for _, name := range names {
 		id, ok := strings.CutSuffix(name, suffix)
 		if !ok || !wire.IsID(id) {
-			log.Warn("file is none of ours", "dir", Dir, "file", name)
+			log.Warn("foreign file ignored", "dir", Dir, "file", name)
 			continue
 		}
 		b, err := robotfs.ReadFile(root, path.Join(Dir, name))
@@ -95,7 +95,7 @@ func load(root *os.Root, log *slog.Logger) (map[string]*record, error) {
 		}
 		r, err := parseRecord(id, b)
 		if err != nil {
-			log.Warn("record of a command is damaged", "command", id, logging.Err, err)
+			log.Warn("command record damaged", "command", id, logging.Err, err)
 			r = &record{V: 1, ID: id}
 		}
 		out[id] = r

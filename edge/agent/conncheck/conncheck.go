@@ -2,7 +2,7 @@
 // credentials, or the server's certificate (VEC-CLD-07).
 //
 // It asks what the original asks: HEAD of the "check" address with query emresn, ankiversion, victorversion, over http and then over https.
-// The original ends with a stream of sound to the speech service; in its place stands any request that needs the robot's credentials.
+// The original ends with a stream of sound to the speech service; this package makes any request that needs the robot's credentials.
 package conncheck
 
 import (
@@ -235,7 +235,7 @@ func Classify(err error) Result {
 	return Unreachable
 }
 
-// Address reads a check address: host, port if it is not that of the scheme, path. A scheme before it is left out.
+// Address reads a check address: host, port if it differs from the scheme's default, path. A leading scheme is dropped.
 func Address(check string) (*url.URL, error) {
 	rest := check
 	for _, s := range []string{"http://", "https://"} {

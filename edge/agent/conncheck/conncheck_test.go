@@ -198,7 +198,7 @@ func TestFourCases(t *testing.T) {
 	}
 }
 
-// What goes over the wire: HEAD, http first and then https, with the three words and the original's agent.
+// On the wire: HEAD, http first and then https, with the three words and the original's agent.
 func TestAsks(t *testing.T) {
 	srv := httptest.NewTLSServer(http.NotFoundHandler())
 	cert := srv.TLS.Certificates[0]

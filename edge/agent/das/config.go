@@ -15,7 +15,7 @@ import (
 // ConfigFile is the event manager's configuration, relative to the robot's root.
 const ConfigFile = robotfs.Resources + "/config/DASConfig.json"
 
-// FileConfig is what DASConfig.json says (VEC-DAS-05). Sizes are in bytes. url and flush_interval (600 s) speak of the original's cloud; ours
+// FileConfig is the content of DASConfig.json (VEC-DAS-05). Sizes are in bytes. url and flush_interval (600 s) speak of the original's cloud; ours
 // is cheap to reach, so Config.FlushInterval rules instead.
 type FileConfig struct {
 	StoragePath       string // relative to the root
@@ -37,7 +37,7 @@ func DefaultFileConfig() FileConfig {
 	}
 }
 
-// LoadFileConfig reads ConfigFile; a missing file gives the defaults. On error the defaults are returned too, so that the robot can go on.
+// LoadFileConfig reads ConfigFile; a missing file gives the defaults. On error the defaults are returned too, so that the robot keeps working.
 func LoadFileConfig(root *os.Root) (FileConfig, error) {
 	b, err := robotfs.ReadFile(root, ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {

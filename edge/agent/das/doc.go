@@ -8,7 +8,7 @@
 //
 // Segments are NDJSON files das-<number>.ndjson below storage_path, of one boot each, in ascending order. When storage is full the oldest
 // move to backup_path; when that is full too the oldest are dropped, counted and reported as das.dropped. Nothing is sent before it is in a
-// file, so a restart within one boot goes on with the number after the highest found in files or in the state file, which is written before
+// file, so a restart within one boot continues with the number after the highest found in files or in the state file, which is written before
 // any file goes: no number is used twice. A line torn by a kill or a power cut was never durable; it is cut off and counted.
 //
 // Where storage_path is a memory file system, as on the original, a power cut loses what was not moved to backup_path; call Backup before

@@ -194,7 +194,7 @@ var self = sync.OnceValues(func() ([]string, error) {
 	return []string{exe}, nil
 })
 
-// memory is what the cloud knows over all lives of one robot.
+// memory is the cloud's knowledge of one robot across its restarts.
 type memory struct {
 	t       *testing.T
 	stored  map[string]string // boot/seq -> s1, acknowledged

@@ -105,7 +105,7 @@ func New(c Config) (*Manager, error) {
 	}
 	file, err := LoadFileConfig(c.Root)
 	if err != nil {
-		c.Log.Warn("event configuration ignored, the defaults apply", "err", err)
+		c.Log.Warn("event configuration invalid; using defaults", "err", err)
 	}
 	m := &Manager{
 		conf: c, file: file, log: c.Log,
@@ -279,8 +279,8 @@ func (m *Manager) AllowUpload() bool {
 	return m.allowed
 }
 
-// SetAllowUpload follows the owner's DATA_COLLECTION (VEC-DAS-08): the answer is stored, AllowFile comes or goes, and a no throws away all
-// that waits or lies in quarantine. When it returned nil for a no, nothing is left and nothing new is recorded; at most a batch that was
+// SetAllowUpload follows the owner's DATA_COLLECTION (VEC-DAS-08): the answer is stored, AllowFile is created or removed, and a no discards all
+// events that wait or are in quarantine. When it returns nil for a no, nothing is left and nothing new is recorded; at most a batch that was
 // just being published may still reach the cloud, which refuses it.
 func (m *Manager) SetAllowUpload(allow bool) error {
 	m.disk.Lock()
@@ -321,7 +321,7 @@ func (m *Manager) discard() error {
 	m.waiting = 0
 	m.mu.Unlock()
 	if n > 0 {
-		m.log.Info("owner opted out, events thrown away", "events", n)
+		m.log.Info("owner opted out; events discarded", "events", n)
 	}
 	signal(m.flush) // the uploader forgets what was on its way
 	return m.jail.purge()
@@ -376,7 +376,7 @@ func (m *Manager) writer(ctx context.Context) error {
 			return errors.Join(m.write(true), m.spool.close())
 		case <-m.kick:
 			if err := m.write(false); err != nil {
-				m.log.Error("events not on disk, trying again", "err", err)
+				m.log.Error("events not saved; retrying", "err", err)
 				timer.Reset(retryWrite)
 				synced = false
 			} else if synced {
@@ -388,7 +388,7 @@ func (m *Manager) writer(ctx context.Context) error {
 				continue
 			}
 			if err := m.write(true); err != nil {
-				m.log.Error("events not on disk, trying again", "err", err)
+				m.log.Error("events not saved; retrying", "err", err)
 				timer.Reset(retryWrite)
 				continue
 			}
@@ -403,7 +403,7 @@ func (m *Manager) write(sync bool) error {
 	dropped, err := m.writeHeld(sync)
 	m.disk.Unlock()
 	if dropped > 0 {
-		m.log.Warn("event quota reached, oldest events dropped", "events", dropped)
+		m.log.Warn("event quota reached; oldest events dropped", "events", dropped)
 		m.Log(Source, "das.dropped", []string{"quota"}, int64(dropped), int64(m.Stats().Dropped)) // i1 now, i2 since boot
 	}
 	return err

@@ -167,14 +167,14 @@ func TestDelivery(t *testing.T) {
 			t.Errorf("%d batches for 3 events", c.batches)
 		}
 		stop()
-		// The agent restarts within the same boot: numbers go on although everything was acknowledged.
+		// The agent restarts within the same boot: numbers continue although everything was acknowledged.
 		m = newManager(t, root, "boot-1")
 		stop = run(t, m, c)
 		emit(t, m, "d")
 		m.Flush()
 		time.Sleep(time.Second)
 		stop()
-		// Another boot begins anew.
+		// Another boot starts from 1 again.
 		m = newManager(t, root, "boot-2")
 		stop = run(t, m, c)
 		emit(t, m, "e")

@@ -6,7 +6,7 @@ import (
 	"kennel/cloud/api/events"
 )
 
-// session is what later events belong to; events with these names open and close it (VEC-DAS-12, VEC-DAS-18). s1 is the identifier, for a
+// session is the session that later events belong to; events with these names open and close it (VEC-DAS-12, VEC-DAS-18). s1 is the identifier, for a
 // feature s3 is the run and s4 the type, as in the original.
 type session struct {
 	profile, ble, wifi, run, feature string

@@ -33,7 +33,7 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.Segment, q.Segment), cmp.Compare(p.Offset, q.Offset))
 }
 
-// state is what must outlive the segments. It is written before a segment is removed.
+// state holds the facts that must outlive the segments. It is written before a segment is removed.
 type state struct {
 	V       int    `json:"v"`
 	BootID  string `json:"boot_id"`
@@ -44,7 +44,7 @@ type state struct {
 
 type segment struct {
 	num     uint64
-	backup  bool  // lies in backup_path
+	backup  bool  // is in backup_path
 	size    int64 // bytes of whole lines
 	pending int   // events at or after the head
 }
@@ -85,7 +85,7 @@ func segName(num uint64) string { return fmt.Sprintf("das-%016d.ndjson", num) }
 
 func (s *spool) pathOf(seg *segment) string { return path.Join(s.dirOf(seg.backup), segName(seg.num)) }
 
-// openSpool recovers what is on disk. fallback is the seq to go on with if the state file is damaged: it must be beyond any given before.
+// openSpool recovers the spool from disk. fallback is the next seq if the state file is damaged: it must be above any seq used before.
 func openSpool(root *os.Root, conf FileConfig, bootID, serial string, fallback uint64, step func(string)) (*spool, error) {
 	s := &spool{root: root, conf: conf, bootID: bootID, serial: serial, step: step, next: 1}
 	if err := root.MkdirAll(conf.StoragePath, 0o755); err != nil {
@@ -310,7 +310,7 @@ func (s *spool) begin() error {
 	return nil
 }
 
-// end closes the active segment, which is synced or of no more use; the next append begins another.
+// end closes the active segment, which is synced or no longer needed; the next append begins another.
 func (s *spool) end() {
 	if s.active != nil {
 		_ = s.active.Close() // nothing is buffered
@@ -324,7 +324,7 @@ func (s *spool) park() {
 	s.active, s.parked = nil, true
 }
 
-// unpark opens the active segment again; if somebody removed its file, the next append begins another.
+// unpark opens the active segment again; if its file was removed, the next append begins another.
 func (s *spool) unpark() error {
 	f, err := s.root.OpenFile(s.pathOf(s.segs[len(s.segs)-1]), os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -592,7 +592,7 @@ func (s *spool) finished(p place, n int) int {
 	return 0
 }
 
-// spoolStats is what waits and what was lost.
+// spoolStats counts the events that wait and those that were lost.
 type spoolStats struct {
 	events        uint64
 	bytes         int64

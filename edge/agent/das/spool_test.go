@@ -60,7 +60,7 @@ func TestRecover(t *testing.T) {
 			if n := s.stats().events; n != uint64(len(tc.want)) {
 				t.Errorf("counts %d events; want %d", n, len(tc.want))
 			}
-			// It goes on working, and finds the same again.
+			// It keeps working, and a new open finds the same events.
 			if _, err := s.append([]byte(line("b1", tc.next)), 1, tc.next); err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// TestFrugal: between writes no file is open, and a segment goes on where it was left, also after a failed write or without its file.
+// TestFrugal: between writes no file is open, and a segment continues where it was left, also after a failed write or without its file.
 func TestFrugal(t *testing.T) {
 	root := testRoot(t)
 	s, err := openSpool(root, DefaultFileConfig(), "b1", testThing.Serial(), 1, nothing)
@@ -193,7 +193,7 @@ func FuzzRecover(f *testing.F) {
 		writeFile(t, root, conf.StoragePath+"/"+stateName, string(state))
 		s, err := openSpool(root, conf, "b1", testThing.Serial(), 77, nothing)
 		if err != nil {
-			t.Fatal(err) // whatever lies there, the robot goes on
+			t.Fatal(err) // whatever the file holds, the robot keeps working
 		}
 		before := pending(t, s)
 		next := s.nextSeq()

@@ -231,7 +231,7 @@ func (u *uploader) sendOne(ctx context.Context, f *flight) bool {
 			f.next = u.wake
 		}
 		if u.fails == 1 { // once per outage: each failure as an event would only fill the disk (VEC-DAS-07)
-			u.log.Info("events wait, the cloud is not reached", "err", err)
+			u.log.Info("cloud unreachable; events waiting", "err", err)
 			u.Log(Source, "dasmgr.upload.failed", []string{err.Error()}, u.stored, u.failed, int64(u.Stats().Dropped))
 		}
 		return false
@@ -267,7 +267,7 @@ func (u *uploader) acked(a ack.Ack, now time.Time) error {
 		return nil
 	case ack.Refused:
 		u.window = u.conf.Window
-		u.log.Warn("cloud refuses events", "batch", a.Batch, "code", a.Code, "reason", a.Reason, "seqs", a.Bad)
+		u.log.Warn("events refused by the cloud", "batch", a.Batch, "code", a.Code, "reason", a.Reason, "seqs", a.Bad)
 		if a.Code == optedOut {
 			f.done = true // nothing of an owner who said no is kept, not even in quarantine
 			break

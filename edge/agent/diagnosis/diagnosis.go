@@ -41,22 +41,22 @@ const (
 // Steps lists them.
 var Steps = []string{Config, Clock, Lookup, TCP, TLS, Enrol, MQTT, Token, Documents}
 
-// State says how a step stands. The zero value is not reached.
+// State is the state of a step. The zero value means not reached.
 type State string
 
 // The states.
 const (
 	NotReached State = "not reached"
 	OK         State = "ok"
-	Waiting    State = "waiting" // somebody has to do something, and nothing is wrong
+	Waiting    State = "waiting" // a person has to act, and nothing is wrong
 	Failed     State = "failed"
 )
 
-// Step is one step and how it stands.
+// Step is one step with its state.
 type Step struct {
 	Name    string    `json:"name"`
 	State   State     `json:"state"`
-	At      time.Time `json:"at,omitzero"` // since when it stands so
+	At      time.Time `json:"at,omitzero"` // since when it is in this state
 	Peer    string    `json:"peer,omitempty"`
 	Seen    string    `json:"seen,omitempty"`
 	Code    string    `json:"code,omitempty"` // stable word, as the cloud's doctor has it
@@ -64,7 +64,7 @@ type Step struct {
 	Do      string    `json:"do,omitempty"` // what to do
 }
 
-// Start is what one step of the start of a program of the robot took (VEC-BOOT-11).
+// Start is the time that one step of a robot program's start took (VEC-BOOT-11).
 type Start struct {
 	Program string `json:"program"`
 	Step    string `json:"step"`
@@ -84,13 +84,13 @@ type Report struct {
 	Roots  []string          `json:"roots,omitempty"`        // authorities that the robot trusts
 	Shown  []devicecert.Seen `json:"certificates,omitempty"` // that servers showed
 	Faults []string          `json:"faults,omitempty"`       // numbered faults of the robot's identity
-	Code   string            `json:"claim_code,omitempty"`   // shown now, for whoever stands before the robot
+	Code   string            `json:"claim_code,omitempty"`   // shown now, for a person in front of the robot
 	Start  []Start           `json:"start,omitempty"`        // of the robot's programs, each in its order
 	// Check is the connection check, where one was made.
 	Check *conncheck.Report `json:"check,omitempty"`
 }
 
-// Link is how the connection to the broker stands.
+// Link is the state of the connection to the broker.
 type Link struct {
 	Peer  string // host:port
 	Up    bool
@@ -98,7 +98,7 @@ type Link struct {
 	Err   error     // why it ended, or could not be made; nil: it was not tried yet
 }
 
-// Facts is what the parts of the agent know. The order of fields is that of the steps.
+// Facts holds the facts from the parts of the agent. The fields follow the order of the steps.
 type Facts struct {
 	Thing     thing.ID
 	Name      string
@@ -297,7 +297,7 @@ var advice = map[string]string{
 	"invalid":              "the robot belongs to another account: its owner gives it up, or it is wiped",
 }
 
-// Worst returns the first step that stands in the way, and false if none does.
+// Worst returns the first step that blocks the way to the cloud, and false if none does.
 func (r Report) Worst() (Step, bool) {
 	for _, want := range []State{Failed, Waiting} {
 		for _, s := range r.Steps {
@@ -419,14 +419,14 @@ func (k *Keeper) Changed() {
 	}
 }
 
-// Run keeps File up to date until ctx ends. A disk that does not take it is logged: the agent goes on.
+// Run keeps File up to date until ctx ends. A write error is logged, and the agent keeps running.
 func (k *Keeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	failed := false
 	for {
 		if err := k.Keep(); err != nil && !failed {
-			k.log.WarnContext(ctx, "the report of this robot's way to the cloud is not written", "err", err)
+			k.log.WarnContext(ctx, "connection report not written", "err", err)
 			failed = true
 		} else if err == nil {
 			failed = false
@@ -440,7 +440,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Keep writes the report if it says something new. A step keeps the time since when it stands as it does.
+// Keep writes the report if it says something new. A step whose state is the same keeps its time.
 func (k *Keeper) Keep() error {
 	r := k.collect().Report(k.now())
 	for i, s := range r.Steps {
@@ -468,7 +468,7 @@ func (k *Keeper) Keep() error {
 	return nil
 }
 
-// same reports whether a step stands as it did, whatever its times and words about time.
+// same reports whether a step is in the same state as before, apart from times and words about time.
 func same(a, b Step) bool {
 	return a.Name == b.Name && a.State == b.State && a.Code == b.Code && a.Peer == b.Peer
 }

@@ -131,7 +131,7 @@ func TestStartText(t *testing.T) {
 	}
 }
 
-// The agent writes when something is new, and a step keeps the time since when it stands so.
+// The agent writes when something is new, and a step whose state is the same keeps its time.
 func TestKeeper(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	retryFirst = 2 * time.Second  // after a failure, doubled up to
 	retryMost  = 2 * time.Minute
 	retryNever = 10 * time.Minute // after a refusal that another try will not change
-	spoiledFor = 2 * time.Second  // how long a damaged local copy may be somebody's unfinished write
+	spoiledFor = 2 * time.Second  // how long a damaged local copy may be a program's unfinished write
 	pollEvery  = 500 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ const (
 	ledgerFolder   = "data/kennel/jdocs-base"
 )
 
-// Config is what an Agent needs. Root, Remote and Log are required.
+// Config configures an Agent. Root, Remote and Log are required.
 type Config struct {
 	Root   *os.Root
 	Remote Remote
@@ -51,8 +51,8 @@ type Config struct {
 	// Own holds further documents of this kind of robot with the fields that they begin with. Settings in it replace the usual ones.
 	Own map[jdocs.Name]map[string]json.RawMessage
 
-	// Unwatched leaves it to Set alone to change local copies: for many robots in one process, since the system has few watches. What
-	// somebody writes into a file is taken up at the next exchange.
+	// Unwatched turns file watching off, for many robots in one process, since the system has few watches. A change that another program
+	// writes into a file is taken up at the next exchange.
 	Unwatched bool
 
 	// OnChanged is told of each change of a document, after it is on disk; OnPushed of each version that the cloud accepted from here

@@ -46,11 +46,11 @@ type Source string
 // The sources.
 const (
 	FromRobot Source = "robot" // Set, or counters that were added
-	FromFile  Source = "file"  // somebody edited the local copy
+	FromFile  Source = "file"  // a program edited the local copy
 	FromCloud Source = "cloud"
 )
 
-// Change is one change of a document. Fields are the top-level fields with their new values; nil stands for removed.
+// Change is one change of a document. Fields are the top-level fields with their new values; nil means removed.
 type Change struct {
 	Doc    jdocs.Name
 	Fields map[string]json.RawMessage
@@ -172,7 +172,7 @@ func (a *Agent) load(d *document) error {
 	if err == nil {
 		d.ledger, err = parseLedger(b)
 		if err != nil {
-			a.cfg.Log.Warn("document's ledger is damaged, beginning a new one", "doc", d.name, "err", err)
+			a.cfg.Log.Warn("document ledger damaged; starting a new one", "doc", d.name, "err", err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -185,7 +185,7 @@ func (a *Agent) load(d *document) error {
 		if d.local, err = parseLocal(b); err == nil {
 			return nil
 		}
-		a.cfg.Log.Warn("local copy of a document is damaged, making it again", "doc", d.name, "err", err)
+		a.cfg.Log.Warn("local copy of a document damaged; recreating it", "doc", d.name, "err", err)
 	}
 	last, ok := d.ledger.newest()
 	if !ok {
@@ -228,7 +228,7 @@ func (a *Agent) writeLocal(d *document, l localDoc) error {
 	return nil
 }
 
-// shared is what of a local copy goes to the cloud: fields that stay on the robot are as the base has them.
+// shared returns the local copy as the cloud gets it: fields that stay on the robot keep the base's values.
 func (d *document) shared(l localDoc) string {
 	b, ok := d.ledger.base(l.Version)
 	if !ok || d.missing {
@@ -237,7 +237,7 @@ func (d *document) shared(l localDoc) string {
 	return mask(l.JSON, b, d.localOnly)
 }
 
-// dirty reports whether a local copy holds what the cloud does not. Without a base nobody can tell; the next read settles it.
+// dirty reports whether a local copy holds changes that the cloud does not. Without a base this is unknown until the next read.
 func (d *document) dirty(l localDoc) bool {
 	b, ok := d.ledger.base(l.Version)
 	return d.missing || ok && !jdocs.Equal([]byte(b), []byte(d.shared(l)))
@@ -515,7 +515,7 @@ func (a *Agent) keep(ctx context.Context) error {
 		a.mu.Unlock()
 		if flush {
 			if err := a.FlushStats(); err != nil {
-				a.cfg.Log.WarnContext(ctx, "counters are not saved", "err", err)
+				a.cfg.Log.WarnContext(ctx, "counters not saved", "err", err)
 			}
 		}
 		for _, d := range a.docs {

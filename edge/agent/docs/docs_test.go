@@ -137,7 +137,7 @@ func newRobot(t *testing.T, c *cloud) *robot {
 	return r
 }
 
-// boot starts the agent (anew) from what is on disk.
+// boot starts or restarts the agent from the files on disk.
 func (r *robot) boot() *robot {
 	r.t.Helper()
 	a, err := New(r.cfg)
@@ -423,7 +423,7 @@ func TestFileEditedByOthers(t *testing.T) {
 	r.sync()
 	r.inStep(settingsFile)
 
-	// Somebody reads the file, the cloud changes it meanwhile, somebody writes the old copy back with a change.
+	// A program reads the file, the cloud changes it meanwhile, the program writes the old copy back with a change.
 	old, err := os.ReadFile(filepath.Join(r.dir, settingsFile))
 	if err != nil {
 		t.Fatal(err)
@@ -477,7 +477,7 @@ func TestDamagedFiles(t *testing.T) {
 		want(t, name, r.field(settingsFile, "master_volume"), any(1.0))
 	}
 
-	// While it runs: a damaged file may be somebody's unfinished write for a while, then it is written again.
+	// While it runs: a damaged file counts as a program's unfinished write for a while, then it is written again.
 	r.write(settingsFile, `{"jdoc":`)
 	r.reload(true)
 	want(t, "told to be spoiled", r.docs[0].spoiled.IsZero(), false)
@@ -527,7 +527,7 @@ func TestCloudLostVersions(t *testing.T) {
 	r.sync()
 	r.inStep(settingsFile, statsFile)
 	want(t, "volume", r.field(settingsFile, "master_volume"), any(2.0))
-	// A document that somebody deleted comes again, with a version that was never used.
+	// A deleted document is created again, with a version that was never used.
 	r.set(`{"master_volume":3}`)
 	r.sync()
 	if _, err := fresh.Delete(t.Context(), jdocs.Key{Thing: rex, Name: jdocs.RobotSettings}, "ann"); err != nil {

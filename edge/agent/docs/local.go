@@ -10,7 +10,7 @@ import (
 	"kennel/jdocs"
 )
 
-// localDoc is a document as it lies in PERS/jdocs/<docName>.json (VEC-JDS-07).
+// localDoc is a document as stored in PERS/jdocs/<docName>.json (VEC-JDS-07).
 type localDoc struct {
 	ClientMeta    string // normally empty
 	CloudAccessed bool   // the cloud has been asked for it
@@ -104,7 +104,7 @@ func indented(v any) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// ledger is what a document had in common with the cloud. It lies beside the local copy and is always written before it: the local
+// ledger records the last state that a document shared with the cloud. It is beside the local copy and always written before it: the local
 // copy's version decides which entry counts, so that the two files need not change at once.
 type ledger struct {
 	// Bases are contents that the cloud had, the latest last: the common ground of a three-way merge.

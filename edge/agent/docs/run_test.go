@@ -72,7 +72,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("took %v", d)
 	}
 
-	// Somebody edits the file, in place.
+	// A program edits the file, in place.
 	p := filepath.Join(r.dir, settingsFile)
 	b, err := os.ReadFile(p)
 	if err != nil {

@@ -83,7 +83,7 @@ func (a *Agent) exchange(ctx context.Context, d *document) {
 	d.failures++
 	d.notBefore = now.Add(pause/2 + rand.N(pause/2+1))
 	if d.problem != err.Error() {
-		a.cfg.Log.WarnContext(ctx, "document is not in step with the cloud", "doc", d.name, "err", err, "pause", pause)
+		a.cfg.Log.WarnContext(ctx, "document out of sync with the cloud", "doc", d.name, "err", err, "pause", pause)
 	}
 	d.problem = err.Error()
 }

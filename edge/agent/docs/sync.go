@@ -11,7 +11,7 @@ import (
 	"kennel/jdocs"
 )
 
-// maxRounds bounds one exchange: more than that is a document that others change all the time; it goes on at the next try.
+// maxRounds bounds one exchange. A document that needs more is one that others keep changing; the next try continues.
 const maxRounds = 8
 
 // Sync exchanges every document with the cloud now and returns when they are in step, or why they are not.
@@ -144,7 +144,7 @@ func (a *Agent) recognize(ctx context.Context, d *document, remote jdocs.Doc) er
 	}
 	candidates := []uint64{v + 1}
 	if remote.Version > v+1 && l.sent(v, remote.JSON) {
-		candidates = append(candidates, remote.Version) // a document created anew does not follow on v
+		candidates = append(candidates, remote.Version) // a document created again does not follow on v
 	}
 	for _, version := range candidates {
 		rev, mine, found, err := a.cfg.Remote.Revision(ctx, d.name, version)
@@ -175,12 +175,12 @@ func (a *Agent) mergeIn(d *document, remote jdocs.Doc, common string, known bool
 		common = remote.JSON
 	case remote.Version < l.Version:
 		// The cloud lost versions (restored from an older backup): what it has now is ground for what we have.
-		a.cfg.Log.Warn("cloud has an older version of a document than this robot, ours stands", "doc", d.name, "version", l.Version, "cloud", remote.Version)
+		a.cfg.Log.Warn("older document version in the cloud; keeping the robot's", "doc", d.name, "version", l.Version, "cloud", remote.Version)
 		common, theirs = remote.JSON, remote.JSON
 	case l.Version == 0 && d.counts:
 		common = "" // after a wipe: all that was counted since is new
 	case !known:
-		common = mask(l.JSON, "{}", d.localOnly) // nobody knows what changed here: the cloud's copy wins (after a wipe too)
+		common = mask(l.JSON, "{}", d.localOnly) // the changes made here are unknown: the cloud's copy wins (after a wipe too)
 		fallthrough
 	case l.Version == 0:
 		theirs = fill(remote.JSON, mask(l.JSON, "{}", d.localOnly)) // fields that came with a newer release stay
@@ -195,7 +195,7 @@ func (a *Agent) mergeIn(d *document, remote jdocs.Doc, common string, known bool
 		return nil, err
 	}
 	if len(conflicts) > 0 {
-		a.cfg.Log.Info("same fields changed on robot and in cloud, the robot's later change stands", "doc", d.name, "fields", conflicts)
+		a.cfg.Log.Info("same fields changed on robot and in cloud; keeping the robot's later change", "doc", d.name, "fields", conflicts)
 	}
 	text, err := compact(merged)
 	if err != nil {

@@ -19,7 +19,7 @@ func watch(ctx context.Context, root *os.Root, dir string, log *slog.Logger, cha
 		if ctx.Err() != nil {
 			return
 		}
-		log.DebugContext(ctx, "folder is not watched by the system, looking at it instead", "dir", dir, "err", err)
+		log.DebugContext(ctx, "folder not watched by the system; polling it", "dir", dir, "err", err)
 		tick := time.NewTicker(pollEvery)
 		for i := 0; i < 20 && ctx.Err() == nil; i++ {
 			changed(false)
@@ -48,7 +48,7 @@ func (a *Agent) reload(force bool) {
 	}
 }
 
-// refresh takes up what somebody else wrote into the local copy (SDK programs and tests edit it). It never takes over the version: that is
+// refresh takes up what another program wrote into the local copy (SDK programs and tests edit it). It never takes over the version: that is
 // for the exchange with the cloud alone. The caller holds mu and tells the changes after releasing it.
 func (a *Agent) refresh(d *document, force bool) []Change {
 	info, err := a.files.Stat(d.localPath)
@@ -61,7 +61,7 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 		file, err = parseLocal(b)
 	}
 	if err != nil {
-		// Perhaps somebody is in the middle of writing or replacing it.
+		// A program may be in the middle of writing or replacing it.
 		switch now := time.Now(); {
 		case d.spoiled.IsZero():
 			d.spoiled = now
@@ -95,7 +95,7 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 	d.touched()
 	if file.Version != mine.Version || text != file.JSON {
 		if err := a.writeLocal(d, l); err != nil {
-			a.cfg.Log.Warn("local copy of a document keeps a foreign version", "doc", d.name, "err", err)
+			a.cfg.Log.Warn("foreign version in the local copy of a document not replaced", "doc", d.name, "err", err)
 		}
 	}
 	return changeOf(d.name, mine.JSON, text, FromFile)
@@ -103,9 +103,9 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 
 // restore writes the local copy again from memory.
 func (a *Agent) restore(d *document, why string) {
-	a.cfg.Log.Warn("local copy of a document was lost, writing it again", "doc", d.name, "why", why)
+	a.cfg.Log.Warn("local copy of a document missing; recreating it", "doc", d.name, "why", why)
 	if err := a.writeLocal(d, d.local); err != nil {
-		a.cfg.Log.Warn("local copy of a document cannot be written", "doc", d.name, "err", err)
+		a.cfg.Log.Warn("local copy of a document not written", "doc", d.name, "err", err)
 		return
 	}
 	d.spoiled = time.Time{}

@@ -2,21 +2,21 @@
 //
 //	agentd's own ─────────► Raise ──┐                 ┌─► event robot.fault_code, once
 //	robotd's, by its link ► Report ─┤                 ├─► log captured, and queued for upload
-//	silence of a service ─► Beat ───┼─► what stands ──┼─► run/fault_code.showing: the one that people see
+//	silence of a service ─► Beat ───┼─► open faults ──┼─► run/fault_code.showing: the one that people see
 //	run/fault_code (FIFO) ► Listen ─┘                 └─► its service stopped, and started again
 //
-// A fault stands until it is cleared: its service says that it is over, or speaks again, or somebody deletes the files (Clear, the original's
-// fault-code-clear). While it stands it is handled once, whoever raises it how often. Steps and files are the original's (VEC-FLT-13), with what it
-// leaves open decided so:
+// A fault is open until it is cleared: its service says that it has ended, or speaks again, or a program deletes the files (Clear, the original's
+// fault-code-clear). An open fault is handled once, however often it is raised. Steps and files are the original's (VEC-FLT-13). Where the original
+// is silent, this package decides:
 //
-//   - Faults are handled one after the other. run/fault_code.pending is there while one is; what is posted to the FIFO meanwhile is dropped, as the
-//     original's second handler leaves early (VEC-FLT-05). What this process itself knows to be wrong waits for its turn.
+//   - Faults are handled one after the other. run/fault_code.pending exists while one is handled. A code posted to the FIFO meanwhile is dropped,
+//     as the original's second handler exits early (VEC-FLT-05). A fault that this process raises itself waits for its turn.
 //   - Nothing is stopped unless ON_FAULT_RESTART says so, and then the service of a fault that ended or hangs: a restart mends neither a sensor nor a
-//     certificate, and the robot goes on without them. The original stops everything for 800 to 899, and has its power cut by that.
-//   - Past the limit the service is stopped and nobody starts it: of robotd the body then hears nothing, and cuts the power after 200 frames
+//     certificate, and the robot works without them. The original stops everything for 800 to 899, which cuts its power.
+//   - Past the limit the service stays stopped. Without robotd the body hears nothing, and cuts the power after 200 frames
 //     (VEC-WDOG-01, VEC-FLT-08). No message asks for that, and none prevents it.
 //   - There is no tracer, so ON_FAULT_UPLOAD_TRACE asks for nothing (VEC-DGN-08).
-//   - When the shown fault is cleared and others stand, the oldest of them is shown.
+//   - When the shown fault is cleared and others are open, the oldest of them is shown.
 package faults
 
 import (
@@ -48,7 +48,7 @@ const (
 	PendingFile = "run/fault_code.pending" // there while a fault is handled
 	ShowingFile = "run/fault_code.showing" // the three digits that are shown
 
-	byFile      = "run/fault_code.service"   // whose fault is shown; our own, for an agentd that starts anew
+	byFile      = "run/fault_code.service"   // whose fault is shown; our own, for an agentd that restarts
 	countFile   = "run/fault_restart_count"  // restarts in the window
 	restartFile = "run/fault_restart_uptime" // when the last one was, in seconds since the system's start
 )
@@ -58,7 +58,7 @@ const (
 	Heartbeat  = time.Second
 	HungAfter  = 10 * time.Second // of silence
 	StartsIn   = 30 * time.Second // until a service's first word: a robot of the original needs 32 s from power to play (seed line 2258)
-	mostPosted = 32               // faults that stand because somebody wrote to the FIFO
+	mostPosted = 32               // faults that are open because a program wrote to the FIFO
 	mostTold   = 8                // faults in words: a status has room for 32 problems
 )
 
@@ -67,7 +67,7 @@ type Fault struct {
 	Code    faultcode.Code // 1 to 999
 	Service string         // whose it is; "": of the service that the code names, if it does
 	Err     error          // what happened
-	Told    bool           // somebody else has recorded its event
+	Told    bool           // another program has recorded its event
 }
 
 // String is the fault in words, for people.
@@ -92,7 +92,7 @@ type Service struct {
 type Services interface {
 	// Stop ends a service: politely, and by force after patience. One that does not run is stopped.
 	Stop(ctx context.Context, service string, patience time.Duration) error
-	// Start starts it, or sees that somebody else does.
+	// Start starts it, or makes sure that its supervisor does.
 	Start(ctx context.Context, service string) error
 }
 
@@ -104,12 +104,12 @@ type Config struct {
 	Allowed func() bool          // the owner allows that logs leave the robot (VEC-LOG-08); nil: not
 	Stay    bool                 // a development robot: its logs stay where they are captured
 	Watched []Service
-	// Own is the fault of an end of the program that the handler is in, as its supervisor posts it: told and shown, and over when that runs again.
-	// 0: nobody posts it.
+	// Own is the fault that the supervisor posts when the handler's own program exits. It is told and shown, and ends when the program runs again.
+	// 0: no such fault.
 	Own      faultcode.Code
 	Services Services // nil: nothing is ever stopped
 	Emit     func(events.Event)
-	Changed  func()               // asks for a status soon; nil: nobody. It must not block, as Emit
+	Changed  func()               // asks for a status soon; may be nil. Like Emit it must not block
 	Now      func() time.Time     // for names of logs; nil: time.Now
 	Uptime   func() time.Duration // since the system's start; nil: its monotonic clock
 	Log      *slog.Logger
@@ -131,7 +131,7 @@ type Handler struct {
 	pulses   map[string]*pulse
 }
 
-// stands is a fault that is not cleared.
+// stands is an open fault: one that is not cleared.
 type stands struct {
 	Fault
 	reported bool // by Report
@@ -140,15 +140,15 @@ type stands struct {
 	note     string // what became of it, for people
 }
 
-// pulse counts the heartbeats that a service missed. It counts its own ticks and measures no time: of a process that got no time itself, or slept with
-// its robot, nobody was silent.
+// pulse counts the heartbeats that a service missed. It counts its own ticks instead of measuring time, so that no service seems silent while this
+// process got no processor time or slept with its robot.
 type pulse struct {
 	Service
 	missed int
 	spoke  bool // at least once
 }
 
-// New returns a handler that does nothing until Run. What an earlier one has shown stands and is handled.
+// New returns a handler that does nothing until Run. A fault that an earlier handler has shown is open and counts as handled.
 func New(cfg Config) *Handler {
 	if cfg.Allowed == nil {
 		cfg.Allowed = func() bool { return false }
@@ -173,9 +173,9 @@ func New(cfg Config) *Handler {
 		h.pulses[s.Name] = &pulse{Service: s}
 	}
 	if code, err := Showing(cfg.Root); err != nil {
-		cfg.Log.Warn("taken for no fault", logging.Err, err)
+		cfg.Log.Warn("displayed fault unreadable; assuming none", logging.Err, err)
 	} else if code != 0 {
-		by, _ := robotfs.ReadFile(cfg.Root, byFile) // "": nobody knows
+		by, _ := robotfs.ReadFile(cfg.Root, byFile) // "": not known
 		service := strings.TrimSpace(string(by))
 		h.shown, h.written = code, code
 		h.standing = append(h.standing, &stands{handled: true, reported: service != "", Fault: Fault{Code: code, Service: service, Told: true, Err: errors.New("shown since before agentd started")}})
@@ -183,16 +183,17 @@ func New(cfg Config) *Handler {
 	return h
 }
 
-// Raise takes a fault in. One whose code stands is known. It does not block.
+// Raise adds a fault, unless one with its code is open. It does not block.
 func (h *Handler) Raise(f Fault) { h.raise(&stands{Fault: f}) }
 
 func (h *Handler) raise(s *stands) {
 	if s.Code < 1 || s.Code > 999 {
-		h.cfg.Log.Error("fault cannot be shown", "fault", int(s.Code), "service", s.Service, logging.Err, fmt.Errorf("its code is %d: want 1 to 999", int(s.Code)))
+		h.cfg.Log.Error("fault not displayable", "fault", int(s.Code), "service", s.Service,
+			logging.Err, fmt.Errorf("its code is %d: want 1 to 999", int(s.Code)))
 		return
 	}
 	if s.Err == nil {
-		s.Err = errors.New("nobody said more")
+		s.Err = errors.New("no details")
 	}
 	h.mu.Lock()
 	if old := h.find(s.Code); old != nil {
@@ -239,7 +240,7 @@ func (h *Handler) Report(service string, code faultcode.Code) {
 	changed := len(h.standing) != before
 	h.mu.Unlock()
 	if changed {
-		h.cfg.Log.Info("fault is over", "fault", old, "service", service)
+		h.cfg.Log.Info("fault ended", "fault", old, "service", service)
 		h.news()
 	}
 	if code != 0 {
@@ -247,7 +248,7 @@ func (h *Handler) Report(service string, code faultcode.Code) {
 	}
 }
 
-// Over clears the fault of that code, whoever raised it.
+// Over clears the fault of that code, from any source.
 func (h *Handler) Over(code faultcode.Code) {
 	h.mu.Lock()
 	before := len(h.standing)
@@ -255,7 +256,7 @@ func (h *Handler) Over(code faultcode.Code) {
 	changed := len(h.standing) != before
 	h.mu.Unlock()
 	if changed {
-		h.cfg.Log.Info("fault is over", "fault", code.String())
+		h.cfg.Log.Info("fault ended", "fault", code.String())
 		h.news()
 	}
 }
@@ -286,7 +287,8 @@ func (h *Handler) Shown() faultcode.Code {
 	return h.shown
 }
 
-// Words returns what stands in words, oldest first, without what is left out; of very many it says only how many there are.
+// Words returns the open faults in words, oldest first, leaving out those that without reports true for; past a
+// bound it says only how many more there are.
 func (h *Handler) Words(without func(Fault) bool) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -339,9 +341,9 @@ func (h *Handler) news() {
 	h.cfg.Changed()
 }
 
-// Run handles what stands, and watches services, until ctx ends.
+// Run handles open faults and watches services until ctx ends.
 func (h *Handler) Run(ctx context.Context) error {
-	// Who left it there is gone: it was handled by an agentd that ended.
+	// Stale marker: the agentd that was handling this fault has exited.
 	h.remove(PendingFile)
 	tick := time.NewTicker(Heartbeat)
 	defer tick.Stop()
@@ -360,7 +362,7 @@ func (h *Handler) Run(ctx context.Context) error {
 	}
 }
 
-// next returns the oldest fault that nobody has handled, as one that is; nil: none.
+// next returns the oldest fault that is not handled, and marks it as handled; nil if there is none.
 func (h *Handler) next() *stands {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -373,7 +375,7 @@ func (h *Handler) next() *stands {
 	return nil
 }
 
-// look counts the missing heartbeats, and sees whether somebody cleared what is shown.
+// look counts the missing heartbeats, and notices when another program cleared the shown fault.
 func (h *Handler) look() {
 	h.mu.Lock()
 	shown, written := h.shown, h.written
@@ -384,7 +386,7 @@ func (h *Handler) look() {
 			h.standing, h.shown, h.written = nil, 0, 0
 			h.mu.Unlock()
 			h.remove(byFile)
-			h.cfg.Log.Info("somebody cleared the faults", "shown", shown.String())
+			h.cfg.Log.Info("faults cleared by another program", "shown", shown.String())
 			h.cfg.Changed()
 		}
 	}
@@ -418,41 +420,41 @@ func (h *Handler) handle(ctx context.Context, s *stands) {
 	defer h.busy.Store(false)
 	log := h.cfg.Log.With("fault", int(s.Code))
 	if err := robotfs.WriteFile(h.cfg.Root, PendingFile, nil, 0o644); err != nil {
-		log.Warn("the fault is handled unannounced", logging.Err, err)
+		log.Warn("fault marker not written", logging.Err, err)
 	}
 	defer h.remove(PendingFile)
 	report, err := h.capture(s.Code)
 	if err != nil {
-		log.Warn("the log of the fault is not captured", logging.Err, err)
+		log.Warn("fault log not captured", logging.Err, err)
 	}
 	service := h.serviceOf(s)
 	again := false
 	if service != "" && h.stands(s.Code) { // else it came back meanwhile: it is not to be ended for what is over
-		log.Warn("stopping the service of the fault", "service", service, "patience", h.cfg.Handler.SigtermAfter)
+		log.Warn("stopping the faulty service", "service", service, "patience", h.cfg.Handler.SigtermAfter)
 		if err := h.cfg.Services.Stop(ctx, service, h.cfg.Handler.SigtermAfter); err != nil && ctx.Err() == nil {
-			log.Error("the service of the fault does not stop", "service", service, logging.Err, err)
+			log.Error("faulty service not stopped", "service", service, logging.Err, err)
 		}
 		again = h.mayRestart(log, s)
 	}
 	h.show()
 	if err := h.queue(report); err != nil {
-		log.Warn("the log of the fault does not wait for its upload", logging.Err, err)
+		log.Warn("fault log not queued for upload", logging.Err, err)
 	}
 	if !again {
 		return
 	}
-	log.Warn("the service is started again", "service", service, "after", h.cfg.Handler.RestartAfter)
+	log.Warn("service restarted", "service", service, "after", h.cfg.Handler.RestartAfter)
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(h.cfg.Handler.RestartAfter):
 	}
 	if !h.stands(s.Code) {
-		log.Info("the service came back by itself", "service", service)
+		log.Info("service recovered by itself", "service", service)
 		return
 	}
 	if err := h.cfg.Services.Start(ctx, service); err != nil && ctx.Err() == nil {
-		log.Error("the service does not start again", "service", service, logging.Err, err)
+		log.Error("service not restarted", "service", service, logging.Err, err)
 		h.noteOf(s, "not started again: "+err.Error())
 	}
 }
@@ -494,14 +496,15 @@ func (h *Handler) mayRestart(log *slog.Logger, s *stands) bool {
 		}
 	}
 	if count >= c.RestartLimit {
-		log.Error("too many restarts: nothing is started again, and the power may go off", "restarts", count, "limit", c.RestartLimit, "window", c.LimitWindow)
+		log.Error("restart limit reached; services stay down and the robot may power off",
+			"restarts", count, "limit", c.RestartLimit, "window", c.LimitWindow)
 		h.noteOf(s, fmt.Sprintf("not started again: %d restarts, at most %d in %v", count, c.RestartLimit, c.LimitWindow))
 		return false
 	}
 	err := errors.Join(robotfs.WriteFile(h.cfg.Root, countFile, fmt.Appendln(nil, count+1), 0o644),
 		robotfs.WriteFile(h.cfg.Root, restartFile, fmt.Appendln(nil, int64(now/time.Second)), 0o644))
 	if err != nil { // what cannot be counted has no limit
-		log.Error("the restart cannot be counted: nothing is started again", logging.Err, err)
+		log.Error("restart not recorded; service stays down", logging.Err, err)
 		h.noteOf(s, "not started again: the restart cannot be counted")
 		return false
 	}
@@ -519,7 +522,7 @@ func (h *Handler) number(name string) (int, bool) {
 		n, err = strconv.Atoi(strings.TrimSpace(string(b)))
 	}
 	if err != nil || n < 0 {
-		h.cfg.Log.Warn("taken for absent: want a number of at least 0", "file", name, logging.Err, err)
+		h.cfg.Log.Warn("parameter file is not a number of at least 0; ignored", "file", name, logging.Err, err)
 		return 0, false
 	}
 	return n, true
@@ -532,8 +535,8 @@ func (h *Handler) noteOf(s *stands, note string) {
 	h.cfg.Changed()
 }
 
-// show shows the oldest fault that stands, unless one that stands is shown: later ones do not replace it (VEC-FLT-06). What could not be written is
-// tried again. Only Run's goroutine calls it.
+// show shows the oldest open fault, unless an open one is shown already: later ones do not replace it (VEC-FLT-06). A failed write is tried again.
+// Only Run's goroutine calls it.
 func (h *Handler) show() {
 	h.mu.Lock()
 	want := h.find(h.shown)
@@ -563,7 +566,7 @@ func (h *Handler) show() {
 		err = errors.Join(robotfs.WriteFile(h.cfg.Root, byFile, []byte(by+"\n"), 0o644), robotfs.WriteFile(h.cfg.Root, ShowingFile, []byte(is.String()+"\n"), 0o644))
 	}
 	if err != nil {
-		h.dark.Do(func() { h.cfg.Log.Error("what is shown is not what stands", "fault", int(is), logging.Err, err) })
+		h.dark.Do(func() { h.cfg.Log.Error("displayed fault is out of date", "fault", int(is), logging.Err, err) })
 		return
 	}
 	h.mu.Lock()
@@ -573,7 +576,7 @@ func (h *Handler) show() {
 
 func (h *Handler) remove(name string) {
 	if err := h.cfg.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.cfg.Log.Warn("a file of the faults stays", logging.Err, err)
+		h.cfg.Log.Warn("fault file not removed", logging.Err, err)
 	}
 }
 

@@ -72,7 +72,7 @@ func (r *rig) Start(_ context.Context, service string) error {
 	return r.err
 }
 
-// file is what a file says; "-": it is not there.
+// file returns the content of a file; "-" if it does not exist.
 func (r *rig) file(name string) string {
 	b, err := robotfs.ReadFile(r.root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,7 @@ func TestOnceUntilCleared(t *testing.T) {
 		}
 		same(t, "words", r.h.Words(func(f Fault) bool { return f.Code == 890 }), []string{
 			"fault 850: it is cut (There is a problem with the cloud certificate.); the robot shows it",
-			"fault 921: nobody said more (Vic-gateway was unable to start or crashed.)",
+			"fault 921: no details (Vic-gateway was unable to start or crashed.)",
 		})
 		r.h.Over(850)
 		synctest.Wait()
@@ -155,7 +155,7 @@ func TestOnceUntilCleared(t *testing.T) {
 		}
 		r.h.Raise(Fault{Code: 921}) // is another one now
 		synctest.Wait()
-		if err := Clear(r.root); err != nil { // somebody at the robot
+		if err := Clear(r.root); err != nil { // a person at the robot
 			t.Fatal(err)
 		}
 		time.Sleep(2 * Heartbeat)
@@ -220,8 +220,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestRestart: VEC-WDOG-04, VEC-FLT-07, VEC-FLT-13: stop, show, wait, start; twice in a minute, also for an agentd that starts anew between, and then no
-// more. Services that are on their way are left alone.
+// TestRestart: VEC-WDOG-04, VEC-FLT-07, VEC-FLT-13: stop, show, wait, start; twice in a minute, also for an agentd that restarts in between, and then
+// no longer. Services that are starting are left alone.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Handler.Restart = true })
@@ -285,7 +285,7 @@ func TestRestartOnlyOfWhatEnded(t *testing.T) {
 		if words := strings.Join(r.h.Words(nil), "\n"); !strings.Contains(words, "not started again: no such service") {
 			t.Errorf("words %q", words)
 		}
-		// What cannot be counted has no limit.
+		// A restart that cannot be counted is not made.
 		r.did = nil
 		if err := errors.Join(r.root.Remove(countFile), r.root.Mkdir(countFile, 0o700), r.root.WriteFile(restartFile, []byte("soon"), 0o600)); err != nil {
 			t.Fatal(err)
@@ -371,7 +371,7 @@ func TestLogIsCaptured(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeWritten: a robot without its run/ goes on, and shows the fault when it can.
+// TestWhatCannotBeWritten: a robot without its run/ keeps working, and shows the fault when it can.
 func TestWhatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -415,7 +415,7 @@ func TestBackBeforeItIsStopped(t *testing.T) {
 	})
 }
 
-// TestOwnEnd: an end of the program that the handler is in is told and shown, stops nobody, and is over.
+// TestOwnEnd: an exit of the handler's own program is told and shown, stops no service, and then ends.
 func TestOwnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Own, c.Handler.Restart, c.Watched = 923, true, nil })
@@ -455,7 +455,7 @@ func TestManyFaults(t *testing.T) {
 	}
 }
 
-// TestShown: what a robot shows that has nobody to handle its faults, or something else in the file's place.
+// TestShown: the fault shown by a robot without a handler, or with something else in the file's place.
 func TestShown(t *testing.T) {
 	r := newRig(t, nil)
 	for _, code := range []faultcode.Code{852, 850} {

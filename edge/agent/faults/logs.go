@@ -21,7 +21,7 @@ import (
 // ReportsDir is where the log of a fault is made, and stays on a development robot (VEC-FLT-09).
 const ReportsDir = "data/fault-reports"
 
-// What is captured: the system's log, and those of a robot's programs where nobody keeps that one. 500 lines as of a crash (VEC-CRS-02).
+// The captured logs: the system's log, or those of the robot's programs where there is no system log; 500 lines, as for a crash (VEC-CRS-02).
 const (
 	systemLog   = "var/log/messages"
 	programLogs = robotfs.Cache + "/vic-logmgr"
@@ -71,7 +71,7 @@ func (h *Handler) queue(report string) error {
 	}
 	dir, err := h.cfg.Logs.Outgoing(h.cfg.Root)
 	if err != nil {
-		h.cfg.Log.Warn("logs wait in the usual folder", "folder", dir, logging.Err, err)
+		h.cfg.Log.Warn("configured log folder unknown; using the default", "folder", dir, logging.Err, err)
 	}
 	if err := h.cfg.Root.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (h *Handler) makeRoom(dir string, more int64) error {
 		if err := h.cfg.Root.Remove(f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		h.cfg.Log.Warn("a log that waited for its upload went for a newer one", "file", f.name)
+		h.cfg.Log.Warn("queued log dropped for a newer one", "file", f.name)
 		more -= f.size
 	}
 	return nil

@@ -18,8 +18,8 @@ import (
 	"kennel/infra/logging"
 )
 
-// File is the FIFO that takes a fault from whoever writes its number and a newline (VEC-FLT-03). Where nobody reads it, a code waits in its place, in a
-// plain file of the same lines: a service may fail before there is anybody to tell (VEC-BOOT-15).
+// File is the FIFO that takes a fault from any program that writes its number and a newline (VEC-FLT-03). While it has no reader, a code waits in its
+// place, in a plain file of the same lines: a service may fail before agentd listens (VEC-BOOT-15).
 const File = "run/fault_code"
 
 // Own limits of the FIFO.
@@ -81,8 +81,8 @@ func (l *lines) end(each func(line []byte)) {
 	}
 }
 
-// Listen takes codes from the FIFO, which it makes, until ctx ends. A FIFO that is removed or replaced is made anew; one that cannot be is said once and
-// tried again.
+// Listen takes codes from the FIFO, which it makes, until ctx ends. A FIFO that is removed or replaced is created again. A failure
+// to create it is logged once and tried again.
 func (h *Handler) Listen(ctx context.Context) error {
 	said := ""
 	for ctx.Err() == nil {
@@ -93,7 +93,7 @@ func (h *Handler) Listen(ctx context.Context) error {
 		if !errors.Is(err, errReplaced) {
 			if err.Error() != said {
 				said = err.Error()
-				h.cfg.Log.Error("services cannot post their faults", logging.Err, err)
+				h.cfg.Log.Error("fault FIFO not available", logging.Err, err)
 			}
 			select {
 			case <-ctx.Done():
@@ -102,7 +102,7 @@ func (h *Handler) Listen(ctx context.Context) error {
 			continue
 		}
 		said = ""
-		h.cfg.Log.Warn("the FIFO of the faults is another one, or none; making it anew", logging.Err, err)
+		h.cfg.Log.Warn("fault FIFO missing or replaced; recreating it", logging.Err, err)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (h *Handler) take(line []byte) {
 func (h *Handler) refused(err error) {
 	n := h.badly.Add(1)
 	h.bad.Do(func() {
-		h.cfg.Log.Warn("what was written to the FIFO of the faults is left out", "file", File, "so_far", n, logging.Err, err)
+		h.cfg.Log.Warn("input on the fault FIFO ignored", "file", File, "so_far", n, logging.Err, err)
 	})
 }
 
@@ -275,7 +275,7 @@ func Post(root *os.Root, code faultcode.Code) error {
 	if err == nil {
 		f, err = root.OpenFile(File, os.O_WRONLY|unix.O_NONBLOCK|os.O_APPEND, 0)
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) { // no FIFO, or nobody reads it
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) { // no FIFO, or no reader
 		return robotfs.WriteFile(root, File, line, 0o600)
 	}
 	if err != nil {

@@ -255,7 +255,7 @@ func TestFlood(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(p.logged(), "left out"); n > 4 {
+	if n := strings.Count(p.logged(), "input on the fault FIFO"); n > 4 {
 		t.Errorf("%d lines of log", n)
 	}
 	p.stop()
@@ -266,7 +266,7 @@ func TestInItsPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		put   func(root *os.Root) error
 		heard []int64
-		said  string // the listener goes on trying
+		said  string // the listener keeps trying
 	}{
 		"nothing":     {func(*os.Root) error { return nil }, nil, ""},
 		"a FIFO":      {func(r *os.Root) error { return mkfifo(r, File) }, nil, ""},
@@ -302,7 +302,7 @@ func TestInItsPlace(t *testing.T) {
 			if b, err := robotfs.ReadFile(p.root, "secret"); err == nil && string(b) != "923\n" {
 				t.Errorf("what the link led to is %q", b)
 			}
-			// Somebody replaces it while it is read.
+			// Another program replaces it while it is read.
 			if err := errors.Join(p.root.Remove(File), Post(p.root, 980)); err != nil {
 				t.Fatal(err)
 			}
@@ -331,7 +331,7 @@ func TestPostWithoutReader(t *testing.T) {
 	p.heard(914, 916)
 	p.until("FIFO", p.fifo)
 	p.stop()
-	if err := errors.Join(Post(p.root, 921), Post(p.root, 923)); err != nil { // its FIFO is there, and nobody reads it
+	if err := errors.Join(Post(p.root, 921), Post(p.root, 923)); err != nil { // its FIFO exists without a reader
 		t.Fatal(err)
 	}
 	if b, err := robotfs.ReadFile(p.root, File); err != nil || string(b) != "921\n923\n" {
@@ -361,7 +361,7 @@ func TestPostWithoutReader(t *testing.T) {
 	if b, err := robotfs.ReadFile(p.root, "run/elsewhere"); err != nil || len(b) != 0 {
 		t.Errorf("the link was followed: %q, %v", b, err)
 	}
-	// One that is full: nobody is held up.
+	// A full one delays no writer.
 	if err := errors.Join(p.root.Remove(File), mkfifo(p.root, File)); err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@
 //	data/vic-gateway/gateway.cert  certificate: RSA 2048, 100 years, CN and SAN = name
 //	data/kennel/gateway.posted     digest of the certificate that the cloud has
 //
-// All of it lies in the user data and goes with them. Each file is whole or absent and made in this order, so that a kill in between leaves
-// a state from which the next start goes on; what is good is kept, what is damaged is made again.
+// All of it is in the user data and is erased with them. Each file is whole or absent and written in this order, so that after a kill in
+// between the next start continues: it keeps good files and makes damaged ones again.
 package gatewaycert
 
 import (
@@ -48,7 +48,7 @@ const (
 	years   = 100
 )
 
-// Subject is what the certificate says besides the robot's name.
+// Subject holds the certificate's fields other than the robot's name.
 type Subject struct {
 	Organization, Locality, Province, Country string
 }

@@ -226,7 +226,7 @@ func mustKey(t *testing.T, root *os.Root) *rsa.PrivateKey {
 	return k
 }
 
-// What cannot be made is fault 920 (VEC-AUTH-01).
+// A certificate that cannot be made is fault 920 (VEC-AUTH-01).
 func TestFault(t *testing.T) {
 	root := openRoot(t)
 	if err := root.WriteFile("data", nil, 0o600); err != nil { // a file in the way

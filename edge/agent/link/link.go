@@ -44,7 +44,7 @@ type Config struct {
 	OnUp func(ctx context.Context)
 	// OnDown is called when the connection ended or could not be made; err says why.
 	OnDown func(err error)
-	// OnTime hears the cloud's clock with every answer that was just made; nil: nobody does. It must not block.
+	// OnTime gets the cloud's time from each response to a request that was not retried. It may be nil and must not block.
 	OnTime func(cloud time.Time)
 
 	Log *slog.Logger
@@ -107,7 +107,7 @@ func (l *Link) Up() bool { return l.mqtt.Connected() }
 // Renew makes the connection again at once, because there is a new certificate: the broker ends a session with the one it began with.
 func (l *Link) Renew() { l.mqtt.Renew() }
 
-// Goodbye tells the cloud that the robot goes on purpose; call it before Run's context ends.
+// Goodbye tells the cloud that the robot disconnects on purpose; call it before Run's context ends.
 func (l *Link) Goodbye(ctx context.Context) {
 	if l.Up() {
 		l.cfg.Presence.Goodbye(ctx, l.seq.Load(), l.Publish)
@@ -127,7 +127,7 @@ func (l *Link) credentials() (*tls.Config, error) {
 func (l *Link) will() *mqtt.Will {
 	b, err := l.cfg.Presence.Will(l.seq.Load())
 	if err != nil {
-		l.cfg.Log.Error("no last will", logging.Err, err)
+		l.cfg.Log.Error("last will not created", logging.Err, err)
 		return nil
 	}
 	return &mqtt.Will{Topic: topics.UpTopic(l.cfg.ID, topics.Status), Payload: b, QoS: 1}
@@ -151,19 +151,19 @@ func (l *Link) onMessage(topic string, payload []byte, taken func()) {
 	defer taken()
 	t, err := topics.Parse(topic)
 	if err != nil || t.Thing != l.cfg.ID {
-		l.cfg.Log.Warn("message on a topic that is not ours", "topic", topic)
+		l.cfg.Log.Warn("message on a foreign topic ignored", "topic", topic)
 		return
 	}
 	switch t.Class {
 	case topics.Res:
 		if err := l.req.Deliver(topic, payload); err != nil {
-			l.cfg.Log.Debug("answer nobody waits for", "topic", topic, logging.Err, err)
+			l.cfg.Log.Debug("unexpected answer ignored", "topic", topic, logging.Err, err)
 		}
 	case topics.Down:
 		if f := l.cfg.Down[t.Name]; f != nil {
 			f(payload)
 			return
 		}
-		l.cfg.Log.Debug("nobody takes this message", "topic", topic)
+		l.cfg.Log.Debug("message without a handler ignored", "topic", topic)
 	}
 }

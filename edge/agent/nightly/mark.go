@@ -40,9 +40,9 @@ func writeMark(root *os.Root, m mark) error {
 // Last is the nightly reboot that a start has behind it. The zero value is that there is none.
 type Last struct {
 	At time.Time // when it began, by the clock of then; zero: not known
-	// News: nobody was told yet that it is over.
+	// News: its end was not reported yet.
 	News bool
-	// Robot: the whole robot began anew; false: whoever started agentd started only that again.
+	// Robot: the whole robot rebooted; false: only agentd was restarted.
 	Robot bool
 }
 
@@ -58,7 +58,7 @@ func Started(root *os.Root, boot string) (Last, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Last{}, nil
 	case err != nil:
-		return Last{}, fmt.Errorf("whether the robot began anew for the night: %w", err)
+		return Last{}, fmt.Errorf("read the nightly reboot marker: %w", err)
 	}
 	m, ok := parseMark(b)
 	l := Last{At: m.at, News: news, Robot: !ok || m.boot != boot}
@@ -66,10 +66,10 @@ func Started(root *os.Root, boot string) (Last, error) {
 		return l, nil
 	}
 	if err := robotfs.WriteFile(root, AfterFile, b, 0o644); err != nil {
-		return l, fmt.Errorf("note that the robot began anew for the night: %w", err)
+		return l, fmt.Errorf("write the nightly reboot marker: %w", err)
 	}
 	if err := root.Remove(AskedFile); err != nil {
-		return l, fmt.Errorf("note that the robot began anew for the night: %w", err)
+		return l, fmt.Errorf("write the nightly reboot marker: %w", err)
 	}
 	return l, nil
 }

@@ -1,19 +1,19 @@
-// Package nightly boots a robot anew each night that it was left on, while nobody looks (VEC-BOOT-16): what a program of weeks collected (memory
-// that leaked, locks that hang) is gone in the morning, and the start looks for a newer release.
+// Package nightly reboots a robot each night that it was left on, while it is not in use (VEC-BOOT-16). The reboot clears the faults of long
+// runs (leaked memory, locks that hang), and the start looks for a newer release.
 //
 // The moment is chosen at random in a window of the robot's own day, so that a fleet does not ask for releases all at once. Then, and again until
-// the window ends, the robot is booted anew if nothing speaks against it:
+// the window ends, the robot is rebooted unless one of these holds:
 //
 //	it was just booted           uptime below the minimum
-//	somebody asks it not to      data/inhibit_reboot or run/inhibit_reboot is there; looked at again after the delay
+//	it is inhibited              data/inhibit_reboot or run/inhibit_reboot is there; looked at again after the delay
 //	an update is on its way      got or installed
-//	it is not resting            neither calm power mode nor sleep, or nobody knows
+//	it is not resting            neither calm power mode nor sleep, or not known
 //
 // One that installed an update and waits for the reboot need not rest (run/update-engine/done). A window that passed without a reboot is skipped
-// until the next night. A clock that nobody set has no nights: a robot has none that runs without power (VEC-BOOT-14).
+// until the next night. A clock that was never set has no nights: the robot's clock does not run without power (VEC-BOOT-14).
 //
 // The window is on the clock on the wall: 1:00 to 5:00 is that also on the days when clocks change, and an hour that a day does not have is in no
-// window. One whose end is before its beginning goes on past midnight; it belongs to the evening. Both ends are in it.
+// window. A window whose end is before its beginning continues past midnight; it belongs to the evening. Both ends are in it.
 package nightly
 
 import (
@@ -63,7 +63,7 @@ const (
 	NoWindow  = "outside_window" // it was put off until the window was over
 )
 
-// Update is where an update of the robot stands.
+// Update is the progress of an update of the robot.
 type Update uint8
 
 // The zero value is that there is none.
@@ -73,7 +73,7 @@ const (
 	UpdateWaits // it is installed, and waits for the reboot
 )
 
-// Config is what a Rebooter needs to know. All but Pick are required.
+// Config configures a Rebooter. All but Pick are required.
 type Config struct {
 	Root     *os.Root
 	BootID   string // of this boot
@@ -82,11 +82,11 @@ type Config struct {
 	// that this robot has no rules for.
 	Clock   func() (local time.Time, set bool)
 	Uptime  func() time.Duration // since the robot's programs began; a robot is never younger
-	Resting func() bool          // it saves power: nobody plays with it
+	Resting func() bool          // it saves power: it is not in use
 	Update  func() Update
 	// Record records an event, and returns when it is on disk for good.
 	Record func(context.Context, events.Event)
-	// Reboot asks whoever runs the robot to boot it anew. After nil the context is expected to end soon, as at every clean end.
+	// Reboot asks the robot's supervisor to reboot it. After nil the context is expected to end soon, as at every clean end.
 	Reboot func(context.Context) error
 	Log    *slog.Logger
 	Pick   func(n time.Duration) time.Duration // one of [0, n), by chance; nil: math/rand
@@ -106,7 +106,7 @@ type Rebooter struct {
 	night  night
 }
 
-// night is what is known of one window.
+// night holds the facts about one window.
 type night struct {
 	start, end, at time.Time
 	over           bool   // nothing more is to be done
@@ -177,7 +177,7 @@ func (r *Rebooter) plan(ctx context.Context, now time.Time) {
 	}
 }
 
-// putOff keeps why the robot is not booted anew now.
+// putOff keeps why the robot is not rebooted now.
 func (r *Rebooter) putOff(ctx context.Context, why string) {
 	if r.night.why == why {
 		return
@@ -187,7 +187,7 @@ func (r *Rebooter) putOff(ctx context.Context, why string) {
 	if r.cfg.Settings.Verbose {
 		level = slog.LevelInfo
 	}
-	r.cfg.Log.Log(ctx, level, "nightly reboot put off", "reason", why)
+	r.cfg.Log.Log(ctx, level, "nightly reboot postponed", "reason", why)
 }
 
 // against returns what speaks against a reboot at this moment; "" if nothing does.
@@ -216,7 +216,7 @@ func (r *Rebooter) against() string {
 	return ""
 }
 
-// reboot boots the robot anew. The file and the event are written before; because that takes time, all is asked once more after it.
+// reboot reboots the robot. The file and the event are written before; because that takes time, all conditions are checked again after it.
 func (r *Rebooter) reboot(ctx context.Context) {
 	now, _ := r.cfg.Clock()
 	if err := writeMark(r.cfg.Root, mark{at: now, boot: r.cfg.BootID}); err != nil {
@@ -230,7 +230,7 @@ func (r *Rebooter) reboot(ctx context.Context) {
 		r.putOff(ctx, why)
 		return
 	}
-	r.cfg.Log.WarnContext(ctx, "the robot is booted anew, as each night")
+	r.cfg.Log.WarnContext(ctx, "nightly reboot started")
 	r.night.over = true
 	if err := r.cfg.Reboot(ctx); err != nil {
 		r.fail(ctx, err)
@@ -241,7 +241,7 @@ func (r *Rebooter) reboot(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-		r.fail(ctx, fmt.Errorf("nobody ended this program within %v", patience))
+		r.fail(ctx, fmt.Errorf("program not ended within %v", patience))
 	}
 }
 
@@ -249,7 +249,7 @@ func (r *Rebooter) reboot(ctx context.Context) {
 func (r *Rebooter) fail(ctx context.Context, err error) {
 	r.night.over = true
 	if ctx.Err() != nil {
-		return // it ends, whoever asked first
+		return // it ends, whichever request came first
 	}
 	r.cfg.Log.ErrorContext(ctx, "nightly reboot", logging.Err, err)
 	r.takeBack(ctx)
@@ -259,7 +259,7 @@ func (r *Rebooter) fail(ctx context.Context, err error) {
 // takeBack removes the file that says that a reboot began.
 func (r *Rebooter) takeBack(ctx context.Context) {
 	if err := r.cfg.Root.Remove(AskedFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.cfg.Log.ErrorContext(ctx, "the next start will take itself for a nightly reboot", logging.Err, err)
+		r.cfg.Log.ErrorContext(ctx, "nightly reboot marker not removed", logging.Err, err)
 	}
 }
 

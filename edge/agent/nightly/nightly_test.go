@@ -179,7 +179,7 @@ func in(t *testing.T, f func(t *testing.T, r *robot)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newRobot(t)) })
 }
 
-// TestEachNight: VEC-BOOT-16: a robot that is left on and sleeps is booted anew once a night, at another moment each time, and its next start knows.
+// TestEachNight: VEC-BOOT-16: a robot that is left on and sleeps is rebooted once a night, at another moment each time, and its next start knows.
 func TestEachNight(t *testing.T) {
 	in(t, func(t *testing.T, r *robot) {
 		r.live(midnight.Add(10 * day)) // the first night it was just booted
@@ -209,7 +209,7 @@ func TestTimesOfDay(t *testing.T) {
 		from, to time.Duration
 		zone     string
 		begin    time.Time // the robot has been up for long enough
-		want     string    // the hours in which it may boot anew, on the clock on the wall; "": none
+		want     string    // the hours in which it may reboot, on the clock on the wall; "": none
 		most     int
 	}{
 		"as the original's": {time.Hour, 5 * time.Hour, "Europe/Berlin", time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), "01 02 03 04", 1},
@@ -316,7 +316,7 @@ func TestInhibitedForAWhile(t *testing.T) {
 		r.live(midnight.Add(12 * time.Hour))
 		r.wants(1, Proceeding)
 		if at := r.reboots[0].Sub(midnight); at < gone || at > gone+30*time.Second {
-			t.Errorf("booted anew after %v, want soon after %v: the file is looked at each 17 s", at, gone)
+			t.Errorf("rebooted after %v, want soon after %v: the file is looked at each 17 s", at, gone)
 		}
 	})
 	in(t, func(t *testing.T, r *robot) {
@@ -356,7 +356,7 @@ func TestRebootThatFails(t *testing.T) {
 		},
 		"nothing happens": func(r *robot) (int, string) {
 			r.deaf = true
-			return 1, "nobody ended this program within 5m0s"
+			return 1, "program not ended within 5m0s"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -373,8 +373,8 @@ func TestRebootThatFails(t *testing.T) {
 	}
 }
 
-// TestNeverAgainstTheRules: whatever a robot goes through, it never boots anew outside its window, below its uptime, awake, inhibited, during an
-// update, by a clock that nobody set, or twice in a night; and where nothing was against it all night, it does.
+// TestNeverAgainstTheRules: in no sequence of events does a robot reboot outside its window, below its uptime, awake, inhibited, during an
+// update, by a clock that was never set, or twice in a night; and where nothing was against it all night, it does.
 func TestNeverAgainstTheRules(t *testing.T) {
 	zones := []*time.Location{time.UTC, zone(t, "Europe/Berlin"), zone(t, "America/Los_Angeles"), zone(t, "Australia/Lord_Howe"), zone(t, "Asia/Kathmandu")}
 	total := 0
@@ -453,7 +453,7 @@ func TestNeverAgainstTheRules(t *testing.T) {
 	}
 }
 
-// TestStarted: VEC-BOOT-16, seed line 14915: the file moves to where the robot's programs look, whatever it holds; an agentd that alone began anew
+// TestStarted: VEC-BOOT-16, seed line 14915: the file moves to where the robot's programs look, whatever it holds; an agentd that alone restarted
 // says so.
 func TestStarted(t *testing.T) {
 	r := newRobot(t)

@@ -9,7 +9,7 @@ import (
 const day = 24 * time.Hour
 
 // window is a part of each day on the clock on the wall, in whole seconds after midnight, both ends included; each at
-// most 24 h. With latest before earliest it goes on past midnight.
+// most 24 h. With latest before earliest it continues past midnight.
 type window struct{ earliest, latest time.Duration }
 
 func newWindow(s platform.Rebooter) window {

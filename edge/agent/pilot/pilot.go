@@ -39,7 +39,7 @@ const (
 // Publish sends on up/<name>.
 type Publish func(ctx context.Context, name string, payload []byte) error
 
-// Simulator is that of the robot's body (simulator.Client).
+// Simulator is the simulator of the robot's body (simulator.Client).
 type Simulator interface {
 	// Ask returns where the robot really is; nil without an error for one that is not simulated. The pilot does not change it.
 	Ask(ctx context.Context) (*live.World, error)
@@ -110,15 +110,15 @@ func (p *Pilot) do(ctx context.Context, d wire.Do) (detail string, err error) {
 		if l.Verb != robot.Get {
 			moved = append(moved, l.Name)
 		}
-		// What it moves must not be taken from it before it is there; spare is for a motor that has to find its zero first.
+		// The claim must last until the motion ends; spare is for a motor that has to find its zero first.
 		within, _ := l.Within()
 		if most = max(most, within); most > wire.MaxDrive {
 			return "", fmt.Errorf("%s: %v to move in, want at most %v", l.Name, within, wire.MaxDrive)
 		}
 	}
 	stops := p.stopped()
-	// What is written and called has a claim of its own: that of an older line ends with what that began. Where there is none to be had the line
-	// still goes: a stop needs none, and robotd says what is wrong with the others.
+	// A line that writes or calls gets its own claim, and the claim of an older line ends with the action it began. A line that gets no claim is
+	// still sent: a stop needs none, and robotd says why it refuses the others.
 	release := func() {}
 	var unclaimed error
 	if len(moved) > 0 {
@@ -242,7 +242,7 @@ func (p *Pilot) release(ctx context.Context, _ json.RawMessage) (commands.Outcom
 func (p *Pilot) Look(payload []byte) {
 	l, err := live.ParseLook(payload)
 	if err != nil {
-		p.log.Warn("look cannot be read", logging.Err, err)
+		p.log.Warn("live view request unreadable", logging.Err, err)
 		return
 	}
 	p.mu.Lock()
@@ -286,7 +286,7 @@ func (p *Pilot) show(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			p.log.DebugContext(ctx, "the tree was not shown", logging.Err, err) // the next frame is soon, and the page says how old the last one is
+			p.log.DebugContext(ctx, "live tree not sent", logging.Err, err) // the next frame is soon, and the page says how old the last one is
 		case withTree:
 			treeAt = time.Now()
 		}
@@ -329,7 +329,7 @@ func (p *Pilot) world(ctx context.Context) *live.World {
 	}
 	w, err := p.sim.Ask(ctx)
 	if err != nil {
-		p.log.DebugContext(ctx, "where the robot really is was not told", logging.Err, err) // what it believes is shown
+		p.log.DebugContext(ctx, "simulator gave no true position", logging.Err, err) // what it believes is shown
 	}
 	if w == nil {
 		return nil

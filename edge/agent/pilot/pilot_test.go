@@ -140,7 +140,7 @@ type sent struct {
 	at   time.Time
 }
 
-// beside is who stands beside a simulated robot; nil: a real one.
+// beside simulates the person beside a simulated robot; nil for a real robot.
 type beside struct {
 	mu  sync.Mutex
 	rev string
@@ -351,7 +351,7 @@ func TestLine(t *testing.T) {
 			heldOn, stops bool   // the claim is held until the motion ends; a stop comes while it begins
 		}{
 			{args: `{"line":"headPitch"}`, want: "headPitch = 0.25"},
-			{args: `{"line":"robot.stop()","seconds":4}`, want: "done: robot.stop()", claim: "robot.stop"}, // also while somebody else drives
+			{args: `{"line":"robot.stop()","seconds":4}`, want: "done: robot.stop()", claim: "robot.stop"}, // also while another person drives
 			{args: `{"line":"headPitch = 0.3","seconds":4}`, want: "headPitch = 0.3", claim: "headPitch", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, want: "begun: robot.go(0.2), for at most 4s", claim: "robot.go", heldOn: true},
 			{args: `{"line":"robot.go(0.2)","seconds":4}`, err: "stopped while it began", claim: "robot.go", heldOn: true, stops: true},
@@ -423,7 +423,7 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// TestNobodyLooks: a robot shows itself twice a second while somebody looks, and not at all else.
+// TestNobodyLooks: a robot sends its live view twice a second while a viewer is present, and never otherwise.
 func TestNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, r, frames := start(t)
@@ -479,8 +479,8 @@ func TestNobodyLooks(t *testing.T) {
 	})
 }
 
-// TestWorld: where a simulated robot is goes with each frame, its map with the first of a look, with each tree and when it is another. What nobody
-// knows is left out, and the frame goes all the same.
+// TestWorld: where a simulated robot is goes with each frame, its map with the first of a look, with each tree and when it is another. Unknown
+// parts are left out, and the frame is sent all the same.
 func TestWorld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &beside{}

@@ -49,7 +49,7 @@ type Endpoints struct {
 }
 
 // LoadEndpoints reads the server configuration. A missing or invalid file is an error that names the file and the key; the robot's core
-// goes on without a cloud (VEC-CLD-01, VEC-ARCH-07).
+// works without a cloud (VEC-CLD-01, VEC-ARCH-07).
 func LoadEndpoints(root *os.Root) (Endpoints, error) {
 	var e Endpoints
 	if err := robotfs.ReadJSON(root, ServerConfigFile, &e); err != nil {

@@ -27,7 +27,7 @@ func NextConnectSeq(root *os.Root) (uint64, error) {
 	b, err := robotfs.ReadFile(root, seqFile)
 	switch {
 	case err == nil:
-		// A damaged file starts anew: the cloud accepts a smaller number once the old lease ran out.
+		// A damaged file starts from zero again: the cloud accepts a smaller number once the old lease has expired.
 		last, _ = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 	case !errors.Is(err, fs.ErrNotExist):
 		return 0, fmt.Errorf("connect sequence: %w", err)

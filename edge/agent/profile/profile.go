@@ -1,5 +1,5 @@
 // Package profile gives the id that events and logs are tied to, with an account and without (VEC-TOK-09): the account id of the owner in
-// base64, else 128 random bits in base64 that the robot made for itself. The random one lies in the user data: it ends with them.
+// base64, else 128 random bits in base64 that the robot made for itself. The random one is in the user data and is erased with them.
 package profile
 
 import (
@@ -20,7 +20,7 @@ const fileName = "kennel/profile_id"
 
 const size = 16 // bytes
 
-// ID returns the profile id of the robot whose owner is user; "": nobody. persistent is the tree of persistent data.
+// ID returns the profile id of the robot whose owner is user; "" means no owner. persistent is the tree of persistent data.
 func ID(root *os.Root, persistent, user string) (string, error) {
 	if user != "" {
 		return base64.StdEncoding.EncodeToString([]byte(user)), nil

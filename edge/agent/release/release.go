@@ -1,4 +1,4 @@
-// Package release asks the cloud which release this robot should run and answers with where it stands. Applying an archive is the
+// Package release asks the cloud which release this robot should run and reports the progress towards it. Applying an archive is the
 // updater's work; until it is part of this agent, a robot that should run something else says Pending and why.
 package release
 
@@ -61,7 +61,7 @@ func (a *Agent) Connected(yes bool) {
 // Hint says that the wish may have changed; what it carries is not trusted, the agent asks.
 func (a *Agent) Hint([]byte) { a.nudge() }
 
-// HandleAck takes the cloud's answer to a report. It returns false if the ack is for somebody else.
+// HandleAck takes the cloud's answer to a report. It returns false if the ack is for another part.
 func (a *Agent) HandleAck(k ack.Ack) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,7 +120,7 @@ func (a *Agent) step(ctx context.Context) (done bool) {
 	want, err := a.pull(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			a.log.WarnContext(ctx, "cannot learn the desired release", logging.Err, err)
+			a.log.WarnContext(ctx, "desired release not read", logging.Err, err)
 		}
 		return false
 	}
@@ -164,7 +164,7 @@ func (a *Agent) pull(ctx context.Context) (ota.Desired, error) {
 	return d, nil
 }
 
-// judge says where the robot stands towards the wish.
+// judge compares the robot's release with the desired one.
 func (a *Agent) judge(want ota.Desired) ota.Status {
 	s := ota.Status{Release: want.Release, Running: a.running, Phase: ota.Current}
 	if want.Release != "" && string(want.Release) != a.running {

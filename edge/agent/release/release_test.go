@@ -69,7 +69,7 @@ func TestReportsUntilConfirmed(t *testing.T) {
 			t.Fatal("reported without knowing the wish")
 		}
 		c.say("2.0.1.6076", nil)
-		time.Sleep(time.Minute) // the cloud is back; nobody confirms yet
+		time.Sleep(time.Minute) // the cloud is back; no confirmation yet
 		got := c.told()
 		if n := len(got); n < 2 || got[0].ID != got[n-1].ID {
 			t.Fatalf("reports %+v: want the same one again and again", got)

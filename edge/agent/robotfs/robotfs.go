@@ -21,7 +21,7 @@ const (
 )
 
 // WriteFile replaces name with data. After it returned nil the new content survives a power cut; if it fails or the process dies, the
-// old content stands. Missing folders are made. Safe for concurrent use; the last rename wins.
+// old content remains. Missing folders are created. Safe for concurrent use; the last rename wins.
 func WriteFile(root *os.Root, name string, data []byte, perm fs.FileMode) error {
 	return durable.Write(root, name, data, perm, 0o755)
 }

@@ -68,7 +68,7 @@ func Serve(ctx context.Context, root *os.Root, body Body, log *slog.Logger) erro
 			return fmt.Errorf("simulator: %s: %w", SocketPath, err)
 		}
 		if err := answer(conn, body); err != nil {
-			log.DebugContext(ctx, "call of the simulator not answered", logging.Err, err) // the caller asks again
+			log.DebugContext(ctx, "simulator call not answered", logging.Err, err) // the caller asks again
 		}
 		select {
 		case <-ctx.Done():

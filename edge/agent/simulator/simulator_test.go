@@ -81,7 +81,7 @@ func serve(t *testing.T, root *os.Root, body Body) (stop func()) {
 	}
 }
 
-// ask asks until somebody answers.
+// ask asks until it gets an answer.
 func ask(t *testing.T, c *Client) *live.World {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; {
@@ -124,7 +124,7 @@ func TestAsk(t *testing.T) {
 	if want := []string{"", "a", "a"}; !reflect.DeepEqual(s.known, want) {
 		t.Errorf("the asker had the maps %q, want %q", s.known, want)
 	}
-	if w, err := c.Ask(t.Context()); w != nil || err != nil { // the socket is there and nobody behind it
+	if w, err := c.Ask(t.Context()); w != nil || err != nil { // the socket is there and no listener behind it
 		t.Errorf("a simulator that is gone: %+v, %v", w, err)
 	}
 	stop = serve(t, root, s)
@@ -141,7 +141,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestRubbish: what no simulator of ours says is an error, and is bounded; who says nothing holds nobody up for long.
+// TestRubbish: an answer that no simulator of ours gives is an error, and is bounded; a silent peer delays the caller only briefly.
 func TestRubbish(t *testing.T) {
 	for says, want := range map[string]string{
 		"": "unexpected end", "x": "invalid character", `{"rev":"1","posture":"ok","pose":[1e9,0,0],"map":{}}`: "out of bounds",
@@ -164,14 +164,14 @@ func TestRubbish(t *testing.T) {
 		if w, err := NewClient(root).Ask(t.Context()); w != nil || err == nil || !strings.HasPrefix(err.Error(), "ask where the robot is: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80q: %+v, %v; want an error that says %q", says, w, err, want)
 		}
-		_ = ln.Close() // nobody waits
+		_ = ln.Close() // no caller waits
 	}
 	root := deep(t)
 	ln, err := sockpath.ListenPrivate(root, SocketPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close() // nobody waits
+	defer ln.Close() // no caller waits
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if w, err := NewClient(root).Ask(ctx); w != nil || err == nil {
@@ -224,7 +224,7 @@ func TestLongQuestion(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() // its end is what is tested
+	defer conn.Close() // the end of the call is under test
 	if _, err := io.WriteString(conn, strings.Repeat("a", maxAsk)); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ type Config struct {
 	Plate      Plate
 	Log        *slog.Logger
 	Now        func() time.Time // the time to believe; nil: time.Now
-	// OnUser hears whose robot it is: from New, and whenever that changes; "" is nobody's. It must not block.
+	// OnUser gets the robot's owner: from New, and whenever it changes; "" means no owner. It must not block.
 	OnUser func(userID string)
 	// Fault hears of a token store that cannot be used (851, VEC-TOK-08). It must not block.
 	Fault func(faultcode.Code, error)
@@ -146,8 +146,8 @@ func (a *Agent) loadJWT() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err == nil && access.UserID == "": // the original's way to say that the robot is nobody's
-		a.cfg.Log.Info("the stored token names no owner and is deleted")
+	case err == nil && access.UserID == "": // the original's way to say that the robot has no owner
+		a.cfg.Log.Info("stored token without an owner deleted")
 		return remove(a.cfg.Root, a.jwtFile)
 	case err == nil && access.Thing != a.cfg.Thing:
 		err = fmt.Errorf("%s is of %s, and this is %s", a.jwtFile, access.Thing, a.cfg.Thing)
@@ -165,7 +165,7 @@ func (a *Agent) loadJWT() error {
 
 // State says how the tokens stand, for doctor.
 type State struct {
-	UserID  string    `json:"user_id,omitempty"` // "": the robot is nobody's
+	UserID  string    `json:"user_id,omitempty"` // "": the robot has no owner
 	TokenID string    `json:"token_id,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
 	Refresh time.Time `json:"refresh,omitzero"` // when it is due
@@ -188,7 +188,7 @@ func (a *Agent) State() State {
 	return s
 }
 
-// User returns whose robot it is; "": nobody's.
+// User returns the robot's owner; "" if it has none.
 func (a *Agent) User() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 // maxClients bounds what is compared with each bearer. The cloud stops earlier.
 const maxClients = 1024
 
-// Client is one entry of the document: an app, or a program on somebody's computer.
+// Client is one entry of the document: an app, or a program on a computer.
 type Client struct {
 	AppID      string `json:"app_id"`
 	ClientName string `json:"client_name"`

@@ -31,7 +31,7 @@ func (Secret) GoString() string { return "[secret]" }
 // LogValue hides the text.
 func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
-// Access is what an access token says. The robot has no key to check it with, as the original had none: it goes to the cloud as it is.
+// Access holds the claims of an access token. Like the original, the robot has no key to check it: it sends the token to the cloud as it is.
 type Access struct {
 	TokenID string
 	Thing   thing.ID

@@ -43,7 +43,7 @@ func (a *Agent) Hint(docs map[string]uint64) {
 	}
 }
 
-// Force says that somebody was refused with the access token (PermissionDenied): it is refreshed at once, and if that fails again and again
+// Force says that a server refused the access token (PermissionDenied): it is refreshed at once, and if that fails again and again
 // for an hour.
 func (a *Agent) Force() {
 	a.mu.Lock()
@@ -161,7 +161,7 @@ func (a *Agent) reader(ctx context.Context) {
 				pause = firstPause
 				break
 			}
-			a.cfg.Log.WarnContext(ctx, "list of clients not read", "doc", string(jdocs.AppTokens), "err", err)
+			a.cfg.Log.WarnContext(ctx, "client list not read", "doc", string(jdocs.AppTokens), "err", err)
 			t := time.NewTimer(max(pause+rand.N(pause/10), errs.RetryOf(err)))
 			select {
 			case <-ctx.Done():
@@ -208,7 +208,7 @@ func (a *Agent) take(r jdocs.ReadResult, added uint64) (again bool, err error) {
 		if h, err = parseHashes([]byte(r.Doc.JSON)); err != nil {
 			return false, errs.New(errs.Corrupt, "%s version %d: %w", jdocs.AppTokens, r.Doc.Version, err)
 		}
-	case jdocs.NotFound: // nobody may talk to the robot
+	case jdocs.NotFound: // no client may talk to the robot
 	default:
 	}
 	a.mu.Lock()
@@ -240,7 +240,7 @@ func (a *Agent) Authorized(ctx context.Context, bearer string) bool {
 		return known
 	}
 	if err := a.readClients(ctx); err != nil {
-		return false // without the cloud nobody new comes in (VEC-AUTH-11)
+		return false // without the cloud no new client gets access (VEC-AUTH-11)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

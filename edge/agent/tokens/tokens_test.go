@@ -257,7 +257,7 @@ func TestExchange(t *testing.T) {
 	if err != nil || bytes.Contains(b, []byte(app.Reveal())) || bytes.Contains(b, []byte(sdk.Reveal())) {
 		t.Errorf("hashes file: %s, %v", b, err)
 	}
-	// Without the cloud: the known come in after a restart, nobody new (VEC-AUTH-11).
+	// Without the cloud: known clients get access after a restart, new ones do not (VEC-AUTH-11).
 	h.fail, h.docErr = errs.New(errs.Unavailable, "away"), errs.New(errs.Unavailable, "away")
 	r = wakeUp(t, h, root)
 	if r.User() != "alice" || !r.Authorized(t.Context(), app.Reveal()) || !r.Authorized(t.Context(), sdk.Reveal()) {
@@ -320,7 +320,7 @@ func TestAnswersThatAreNotWhole(t *testing.T) {
 	}
 }
 
-// The stored token decides at start: an empty user deletes it, a damaged or foreign one is fault 851 (VEC-TOK-08), and the robot goes on.
+// The stored token decides at start: an empty user deletes it, a damaged or foreign one is fault 851 (VEC-TOK-08), and the robot keeps running.
 func TestStoreAtStart(t *testing.T) {
 	now := time.Now()
 	claims := func(s string) string { return "h." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".s" }
@@ -503,7 +503,7 @@ func TestForced(t *testing.T) {
 	})
 }
 
-// The cloud names nobody in the token: the robot forgets it.
+// The cloud's token names no owner: the robot forgets its own.
 func TestEmptyUserInAnswer(t *testing.T) {
 	h := newHouse()
 	r := wakeUp(t, h, openRoot(t))

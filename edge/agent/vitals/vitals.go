@@ -1,4 +1,4 @@
-// Package vitals is what the agent knows of the robot's body and real-time core: the last messages of robotd, as a part of the status
+// Package vitals keeps the agent's view of the robot's body and real-time core: the last messages of robotd, as a part of the status
 // and as events when something changes (VEC-PWR-03, VEC-WDOG-03).
 package vitals
 
@@ -40,7 +40,7 @@ type Vitals struct {
 	stats func(map[string]float64)
 	held  corelink.Held
 
-	// What this robotd said before the agent met it is no news, unless the agent saw it begin or was away from it.
+	// Messages from before the agent met this robotd are not news, unless the agent saw it begin or was away from it.
 	met    bool               // it began under the agent's eyes, or was met before
 	seq    uint64             // of its newest event
 	totals map[string]float64 // of its newest Totals, as far as they are in the statistics; nil: none
@@ -204,8 +204,8 @@ func (v *Vitals) takePower(p corelink.Power) {
 	}
 }
 
-// takeFirmware reports how the check of the body's own program went, in the order in which it was done (VEC-DFU-04, VEC-FWU-03). robotd tells it again
-// to whoever joins; once is enough.
+// takeFirmware reports how the check of the body's own program went, in the order in which it was done (VEC-DFU-04, VEC-FWU-03). robotd repeats it
+// for each peer that joins; the agent reports it once.
 func (v *Vitals) takeFirmware(f corelink.Firmware) {
 	if f == v.firm {
 		return
@@ -240,11 +240,11 @@ func TimeSpent(program, step string, spent, after time.Duration, problem string)
 	return e
 }
 
-// WholeStart is the step of TimeSpent that stands for all of them.
+// WholeStart is the step of TimeSpent that sums all of them.
 const WholeStart = "start"
 
-// takeStart reports the steps of robotd's start that are over since the message before, and then the whole. robotd tells them again to whoever joins;
-// once is enough.
+// takeStart reports the steps of robotd's start that are over since the message before, and then the whole. robotd repeats them
+// for each peer that joins; the agent reports them once.
 func (v *Vitals) takeStart(m corelink.Start) {
 	was := v.start
 	if was.BeganUS != m.BeganUS { // another robotd

@@ -68,7 +68,7 @@ func (t *Teller) Run(ctx context.Context) error {
 			<-ctx.Done() // another wipe ends this process
 			return nil
 		}
-		t.log.WarnContext(ctx, "the cloud does not know yet that the user data were cleared", "err", err)
+		t.log.WarnContext(ctx, "data reset not reported to the cloud; retrying", "err", err)
 		timer := time.NewTimer(max(pause/2+rand.N(pause), errs.RetryOf(err)))
 		pause = min(2*pause, maxPause)
 		select {
@@ -112,6 +112,6 @@ func (t *Teller) Tell(ctx context.Context) error {
 	if err := t.root.Remove(journalFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	t.log.InfoContext(ctx, "the cloud knows that the user data were cleared")
+	t.log.InfoContext(ctx, "data reset reported to the cloud")
 	return robotfs.SyncDir(t.root, "persist/kennel")
 }

@@ -2,13 +2,14 @@
 // VEC-AUTH-12).
 //
 //	erased   data/ (tokens, gateway certificate, robot name, pictures, faces, documents, wifi, logs, events), the trees of
-//	         platform_config.json and DASConfig.json, and the logs that wait for their upload, wherever they lie, the switchboard's key area, the answer to data collection
+//	         platform_config.json and DASConfig.json, and the logs that wait for their upload, wherever they are,
+//	         the switchboard's key area, the answer to data collection
 //	kept     the medical record, factory/, persist/, the release; of data/ only data/kennel/connect_seq, a number that orders connections
 //
-// The device key in persist/kennel stays: it says which robot this is, and with it the robot comes back unattended, to whoever owns it next.
+// The device key in persist/kennel stays: it says which robot this is, and with it the robot comes back unattended, to its next owner.
 //
-// A wipe that was confirmed is on disk (persist/kennel/wipe.json) before anything is erased, and off it only when the cloud knows: whatever
-// dies in between, the next start goes on. Like the original's, it is asked for with run/wipe-data and done while nothing uses the data:
+// A confirmed wipe is recorded on disk (persist/kennel/wipe.json) before anything is erased, and the record is removed only when the cloud knows:
+// the next start continues after any crash in between. Like the original's, it is asked for with run/wipe-data and done while nothing uses the data:
 // Resume comes first of all at start.
 package wipe
 
@@ -77,8 +78,8 @@ type Config struct {
 	step func(string) // called before each change on disk: tests end there, as a power cut does
 }
 
-// Resume completes a wipe that was asked for or begun, and reports whether there was one. Nothing may use the user data meanwhile. An error
-// leaves the wipe standing: the next start tries again, and nobody should use the data before.
+// Resume completes a wipe that was asked for or begun, and reports whether there was one. Nothing may use the user data meanwhile. After an
+// error the wipe is still due: the next start tries again, and no program should use the data before.
 func Resume(cfg Config) (wiped bool, err error) {
 	if cfg.step == nil {
 		cfg.step = func(string) {}
@@ -92,17 +93,17 @@ func Resume(cfg Config) (wiped bool, err error) {
 	}
 	j, err := readJournal(root)
 	if err != nil || j.Key == "" || j.Erased {
-		// The marker alone, as the original's menu makes it; or a journal that is damaged: somebody wanted a wipe.
+		// The marker alone, as the original's menu makes it; or a damaged journal: a wipe was requested.
 		j = journal{Key: rand.Text()}
 		cfg.step("journal")
 		if err := writeJournal(root, j); err != nil {
 			return false, err
 		}
 	}
-	cfg.Log.Warn("clearing the user data")
+	cfg.Log.Warn("clearing user data")
 	trees, err := personalTrees(root)
 	if err != nil {
-		cfg.Log.Error("a configuration cannot be read, the standard places are cleared", "err", err)
+		cfg.Log.Error("configuration unreadable; clearing the standard places", "err", err)
 	}
 	// The key area first: with it gone, what is left is unreadable where the data are encrypted.
 	if err := eraseArea(cfg, Switchboard); err != nil {
@@ -125,7 +126,7 @@ func Resume(cfg Config) (wiped bool, err error) {
 	if err := root.Remove(Marker); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	cfg.Log.Warn("the user data are cleared")
+	cfg.Log.Warn("user data cleared")
 	return true, nil
 }
 
@@ -233,7 +234,7 @@ func eraseInside(cfg Config, dir string, depth int) (whole bool, err error) {
 	return true, nil
 }
 
-// eraseArea writes zeros over a partition, or the file that stands for one; a robot without it has nothing to erase.
+// eraseArea writes zeros over a partition, or the file that simulates one; a robot without it has nothing to erase.
 func eraseArea(cfg Config, name string) error {
 	info, err := cfg.Root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -37,7 +37,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// stays is what a wipe leaves alone, goes what it erases. persist and cache lie elsewhere than usual.
+// stays lists the files that a wipe keeps, goes those that it erases. persist and cache lie elsewhere than usual.
 var (
 	stays = map[string]string{
 		emr.Path:                                 string(emr.Record{ESN: 0x00e20100, PackedOut: 1, LotCode: 21836201}.Append(nil)),

@@ -69,7 +69,7 @@ type Agent struct {
 	pilot      *pilot.Pilot
 	core       Core
 	client     *coreclient.Client // of core
-	restart    chan error         // why agentd is to start anew; one slot
+	restart    chan error         // why agentd is to restart; one slot
 	meet       chan struct{}      // there is something to introduce; one slot
 	teller     *wipe.Teller
 	faults     *faults.Handler
@@ -144,10 +144,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.nightly != nil {
 		services = append(services, runner.Service{Name: "nightly reboot", Run: a.nightly.Run})
 	}
-	if !a.cfg.Frugal { // whose faults nobody posts or sees at the robot: they are only told
+	if !a.cfg.Frugal { // without a FIFO and a display for faults: they are only reported
 		services = append(services, runner.Service{Name: "faults", Run: a.faults.Run}, runner.Service{Name: "posted faults", Run: a.faults.Listen})
 	}
-	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. Whether the cloud answers is no part of it: the robot goes on alone
+	if a.cfg.Supervisor.Addr != "" { // last: ready is an agent whose parts run. An unreachable cloud does not prevent it: the robot works without it
 		services = append(services, runner.Service{Name: "supervisor", Run: func(ctx context.Context) error {
 			return supervisor.Run(ctx, a.cfg.Supervisor.Every, a.healthy)
 		}})
@@ -164,7 +164,7 @@ func (a *Agent) healthy() bool {
 
 func (a *Agent) uptime() time.Duration { return time.Since(a.started) }
 
-// emit records an event; what cannot be recorded is logged, because nobody else could tell.
+// emit records an event. It logs a failure, because its callers cannot.
 func (a *Agent) emit(e events.Event) {
 	if _, err := a.das.Emit(e); err != nil && !errors.Is(err, das.ErrOptedOut) {
 		a.log.Warn("event not recorded", "event", e.Name, logging.Err, err)
@@ -184,7 +184,7 @@ func (a *Agent) Events() (emitted uint64, spool status.Spool) {
 	return a.das.Emitted(), a.das.Stats()
 }
 
-// Identity returns how the robot's identity stands; false before the agent knows whom to ask for one.
+// Identity returns the state of the robot's identity; false before the agent knows which cloud to ask for one.
 func (a *Agent) Identity() (devicecert.State, bool) {
 	a.mu.Lock()
 	id := a.identity
@@ -204,7 +204,7 @@ func (a *Agent) publish(ctx context.Context, name string, payload []byte) error 
 	return l.Publish(ctx, name, payload)
 }
 
-// requester asks the cloud over whatever link there is. Each request begins a trace, which the cloud's spans and log lines go on with.
+// requester asks the cloud over whatever link there is. Each request begins a trace, which the cloud's spans and log lines continue.
 type requester struct{ a *Agent }
 
 func (r requester) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
@@ -216,7 +216,7 @@ func (r requester) Do(ctx context.Context, service, method string, body []byte) 
 	start := time.Now()
 	out, err := l.Do(traceparent.With(ctx, trace), service, method, body)
 	if r.a.log.Enabled(ctx, slog.LevelDebug) {
-		r.a.log.DebugContext(ctx, "asked the cloud", "service", service, "method", method, logging.Trace, trace.TraceID(), "sampled", trace.Sampled,
+		r.a.log.DebugContext(ctx, "cloud request done", "service", service, "method", method, logging.Trace, trace.TraceID(), "sampled", trace.Sampled,
 			"took", time.Since(start).Round(time.Millisecond), logging.Err, err)
 	}
 	return out, err
@@ -231,9 +231,9 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 		a.keeper.handle(m, a.faults)
 		if m, ok := m.(*corelink.Power); ok && a.permit.set(m.Cloud, permitLasts) {
 			if m.Cloud {
-				a.log.InfoContext(ctx, "the battery allows the cloud again")
+				a.log.InfoContext(ctx, "battery charged; cloud connection allowed again")
 			} else {
-				a.log.WarnContext(ctx, "the battery is low: no cloud until it is charged", "shed", m.Shed)
+				a.log.WarnContext(ctx, "battery low; cloud connection closed until it is charged", "shed", m.Shed)
 			}
 		}
 		if _, ok := m.(*corelink.Hello); ok {
@@ -291,7 +291,7 @@ func (a *Agent) reportHost(h hoststats.Sample) {
 // configRetry is how often a server configuration that cannot be used is read again.
 const configRetry = 5 * time.Second
 
-// reachCloud gets an identity and keeps the link. Without a usable server configuration the robot goes on offline (VEC-CLD-01).
+// reachCloud gets an identity and keeps the link. Without a usable server configuration the robot works offline (VEC-CLD-01).
 func (a *Agent) reachCloud(ctx context.Context) error {
 	said := ""
 	for {
@@ -304,7 +304,7 @@ func (a *Agent) reachCloud(ctx context.Context) error {
 		}
 		a.setProblem(err.Error())
 		if said != err.Error() {
-			a.log.ErrorContext(ctx, "no cloud: the robot goes on alone", logging.Err, err)
+			a.log.ErrorContext(ctx, "cloud not available; robot runs without it", logging.Err, err)
 			said = err.Error()
 		}
 		select {
@@ -326,7 +326,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	if _, err := id.TLSCertificate(); err != nil && a.cfg.Recovery {
 		// The key would end with the boot, and the claim is good only for the first key that used it.
 		a.setProblem("recovery boot of a robot that has no certificate: it gets its first one after a normal boot")
-		a.log.ErrorContext(ctx, "no cloud: a recovery boot asks for no first certificate")
+		a.log.ErrorContext(ctx, "recovery boot without a certificate; cloud not available")
 		<-ctx.Done()
 		return nil
 	}
@@ -384,7 +384,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 	return err
 }
 
-// silently is a leave that tells nobody.
+// silently is a no-op leave callback.
 func silently() {}
 
 // linkUp tells every part that keeps something for the cloud.
@@ -439,7 +439,7 @@ func (a *Agent) setProblem(words string) bool {
 func (a *Agent) takeAck(payload []byte) {
 	k, err := ack.Parse(payload)
 	if err != nil {
-		a.log.Warn("acknowledgement cannot be read", logging.Err, err)
+		a.log.Warn("acknowledgement unreadable", logging.Err, err)
 		return
 	}
 	if !a.release.HandleAck(k) {
@@ -450,7 +450,7 @@ func (a *Agent) takeAck(payload []byte) {
 func (a *Agent) takeDocHint(payload []byte) {
 	h, err := hints.ParseJdocs(payload)
 	if err != nil {
-		a.log.Warn("hint cannot be read", logging.Err, err)
+		a.log.Warn("hint unreadable", logging.Err, err)
 		return
 	}
 	a.docs.Hint(h.Docs)
@@ -502,7 +502,7 @@ func text(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// status is what the presence reporter sends.
+// status returns the status that the presence reporter sends.
 func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
 	m := status.Message{Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}

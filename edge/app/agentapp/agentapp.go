@@ -32,7 +32,7 @@ import (
 // envFile holds what an operator may want to change on a robot; a variable KENNEL_<KEY> of the process overrides it.
 const envFile = "anki/etc/kennel-agent.env"
 
-// Config is what agentd can be told. Root and Log are required; zero values of the rest are a robot's own.
+// Config configures agentd. Root and Log are required; the zero values of the rest suit a real robot.
 type Config struct {
 	Root string // the robot's folder by name, for what no os.Root reaches
 	Log  *slog.Logger
@@ -46,22 +46,22 @@ type Config struct {
 	TracePermille int
 	// Recovery leaves the user data alone (recovery.go). Run sets it too when the kernel was told so.
 	Recovery bool
-	// Nightly says when the robot is booted anew (VEC-BOOT-16); nil: never.
+	// Nightly says when the robot is rebooted (VEC-BOOT-16); nil: never.
 	Nightly *platform.Rebooter
-	// Reboot is the program that boots the whole robot anew, with its arguments; empty: agentd ends, as after a command to start anew, and who
-	// started it does the rest (edge/sim boots the simulated robot).
+	// Reboot is the program that reboots the whole robot, with its arguments; empty: agentd exits, as after a restart command, and its
+	// supervisor does the rest (edge/sim boots the simulated robot).
 	Reboot []string
 	// Silence is how long robotd may say nothing before it hangs, a second at least; faults.HungAfter.
 	Silence time.Duration
-	// Restart is the command, with its arguments, that starts a service of the robot again, whose name follows; none: whoever started the service
-	// does, as systemd and robotsim do (VEC-WDOG-04).
+	// Restart is the command, with its arguments, that restarts a service of the robot, whose name follows; none: the service's supervisor
+	// restarts it, as systemd and robotsim do (VEC-WDOG-04).
 	Restart []string
 	// Getenv overrides the robot's .env files; nil: nothing does.
 	Getenv func(string) string
-	// Supervisor started agentd and wants to hear when it works and that it still does; the zero value: nobody.
+	// Supervisor started agentd and is told when agentd is ready and that it is still healthy; the zero value: none.
 	Supervisor sdnotify.Supervisor
 
-	// What follows stands in for the machine below an agent that shares its process with others.
+	// The next fields replace the machine below an agent that shares its process with others.
 
 	Core Core                                                                       // the real-time core; nil: robotd, below Root
 	Now  func() time.Time                                                           // the robot's clock, which may be wrong; nil: the system's
@@ -159,7 +159,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			}
 			err = Run(cmd.Context(), root, cfg)
 			if errors.Is(err, errAnew) { // as it was asked to: who supervises it starts it again, and sees no fault in it
-				cfg.Log.Warn("agentd ends, to start anew", logging.Err, err)
+				cfg.Log.Warn("agentd exits to be restarted", logging.Err, err)
 				return nil
 			}
 			return err
@@ -179,7 +179,7 @@ const goodbyeTime = 2 * time.Second
 func Run(ctx context.Context, root *os.Root, cfg Config) error {
 	p, err := bootparam.Read(root)
 	if err != nil {
-		cfg.Log.Error("taken for a normal boot", logging.Err, err)
+		cfg.Log.Error("boot parameters unreadable; assuming a normal boot", logging.Err, err)
 	}
 	if cfg.Recovery = cfg.Recovery || p.Recovery; cfg.Recovery {
 		area, err := recoveryArea(root)
@@ -187,14 +187,14 @@ func Run(ctx context.Context, root *os.Root, cfg Config) error {
 			return fmt.Errorf("recovery: %w", err)
 		}
 		defer area.Close() // nothing of it outlives the boot
-		cfg.Log.Warn("recovery: the user data are left alone")
+		cfg.Log.Warn("recovery boot; user data not touched")
 		root, cfg.Frugal = area, true
 	}
 	a, err := New(root, cfg)
 	if err != nil {
-		if code := faultcode.Of(err); code != 0 { // nobody else is there to show it (VEC-BOOT-15)
+		if code := faultcode.Of(err); code != 0 { // no other program can show it (VEC-BOOT-15)
 			if serr := faults.Show(root, code); serr != nil {
-				cfg.Log.Error("the fault is not shown", "fault", int(code), logging.Err, serr)
+				cfg.Log.Error("fault not displayed", "fault", int(code), logging.Err, serr)
 			}
 		}
 		return err

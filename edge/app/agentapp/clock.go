@@ -9,7 +9,7 @@ import "time"
 // clockSlack is our own default.
 const clockSlack = 2 * time.Minute // between our clock and the cloud's, when they say the same; an answer may be that long under way
 
-// heard is what the cloud said of the time.
+// heard is the cloud's last statement of the time.
 type heard struct {
 	cloud time.Time
 	at    time.Duration // of the agent's uptime
@@ -18,7 +18,7 @@ type heard struct {
 // hearTime takes note of the cloud's time, now.
 func (a *Agent) hearTime(cloud time.Time) { a.heard.Store(&heard{cloud, a.uptime()}) }
 
-// clockOff returns by how much the system's clock is ahead of the cloud's, as that goes on since its newest answer; false: it never said.
+// clockOff returns by how much the system's clock is ahead of the cloud's, extrapolated from its newest answer; false: there was no answer.
 func (a *Agent) clockOff() (time.Duration, bool) {
 	h := a.heard.Load()
 	if h == nil {
@@ -27,7 +27,7 @@ func (a *Agent) clockOff() (time.Duration, bool) {
 	return a.cfg.Now().Sub(h.cloud.Add(a.uptime() - h.at)), true
 }
 
-// clockRight reports whether the system's clock is right as far as anybody knows. Before somebody can know it is not.
+// clockRight reports whether the system's clock is known to be right: false until the first evidence.
 func (a *Agent) clockRight() bool {
 	if off, known := a.clockOff(); known {
 		return off.Abs() <= clockSlack

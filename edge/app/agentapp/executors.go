@@ -15,7 +15,7 @@ import (
 	"kennel/infra/cli/version"
 )
 
-// executors is what the cloud may ask of this robot.
+// executors returns the commands that this robot takes from the cloud.
 func (a *Agent) executors() map[string]commands.Executor {
 	all := map[string]commands.Executor{
 		wire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
@@ -41,7 +41,7 @@ func (a *Agent) executors() map[string]commands.Executor {
 }
 
 // takeIntent records an intent. Nothing on the robot acts on it yet: the layer that does will take it from here. The parameters may be
-// somebody's words, so they are not in the event.
+// a person's words, so they are not in the event.
 func (a *Agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 	i, err := wire.ParseIntent(args)
 	if err != nil {
@@ -54,8 +54,8 @@ func (a *Agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.
 	return commands.Outcome{Detail: "recorded; this release has no behaviour that acts on intents"}, nil
 }
 
-// errAnew ends agentd so that whoever started it starts it again.
-var errAnew = errors.New("agentd is to start anew")
+// errAnew ends agentd so that its supervisor restarts it.
+var errAnew = errors.New("restart of agentd requested")
 
 // errRestart is such an end.
 var errRestart = errors.New("the cloud asked for it")

@@ -36,7 +36,7 @@ func (a *Agent) newFaults() {
 	}
 	build, err := platform.RobotBuild(a.root)
 	if err != nil {
-		a.log.Error("taken for a production robot", logging.Err, err)
+		a.log.Error("robot build unreadable; assuming production", logging.Err, err)
 	}
 	a.keeper = &supervised{command: a.cfg.Restart}
 	a.faults = faults.New(faults.Config{
@@ -59,12 +59,12 @@ type supervised struct {
 	up   int64         // its time since its start, when it spoke last
 }
 
-// handle takes what robotd says about itself: its heartbeat and its fault of the moment. Its heartbeat is its loop statistics, each second: the newest of
-// everything is also told to whoever joins, so only a time that went on shows that somebody lives.
+// handle takes robotd's messages about itself: its heartbeat and its current fault. The heartbeat is its loop statistics, each second. A peer that
+// joins gets the newest of each message too, so only statistics with a later time prove that robotd is alive.
 func (s *supervised) handle(m corelink.Message, h *faults.Handler) {
 	switch m := m.(type) {
 	case *corelink.Hello:
-		id, err := proc.Identify(int(m.PID)) // a robotd that is gone by now, or lives in another machine's memory, is nobody to stop
+		id, err := proc.Identify(int(m.PID)) // a robotd that has exited, or runs on another machine, cannot be stopped
 		s.mu.Lock()
 		if err != nil {
 			id = proc.Identity{}
@@ -106,7 +106,7 @@ func (s *supervised) Start(ctx context.Context, service string) error {
 		if service == robotd {
 			return nil // its supervisor's
 		}
-		return fmt.Errorf("nobody knows how to restart %s: set FAULT_RESTART_COMMAND in %s", service, envFile)
+		return fmt.Errorf("no command to restart %s: set FAULT_RESTART_COMMAND in %s", service, envFile)
 	}
 	ctx, cancel := context.WithTimeout(ctx, restartTime)
 	defer cancel()

@@ -96,7 +96,7 @@ func TestCoreThatHangs(t *testing.T) {
 	shows(t, root, 890)
 	core.says <- &corelink.Fault{}
 	shows(t, root, 0)
-	// A link that is made anew tells what it told before.
+	// A new link repeats the messages of the old one.
 	stale := time.NewTicker(200 * time.Millisecond)
 	defer stale.Stop()
 	for over := false; !over; {
@@ -147,7 +147,7 @@ func TestRestartCommand(t *testing.T) {
 	}
 }
 
-// TestFaultCommands: VEC-FLT-03, VEC-FLT-11, VEC-BOOT-15: a service's exit hook, and somebody at the robot; with and without an agentd.
+// TestFaultCommands: VEC-FLT-03, VEC-FLT-11, VEC-BOOT-15: a service's exit hook, and a person at the robot; with and without an agentd.
 func TestFaultCommands(t *testing.T) {
 	t.Parallel()
 	dir, root, _ := newRobot(t, nil)
@@ -219,7 +219,7 @@ func TestFaultCommands(t *testing.T) {
 	}
 }
 
-// TestAgentThatCannotStart: VEC-BOOT-15: there is nobody else to show the fault; one that starts takes it back.
+// TestAgentThatCannotStart: VEC-BOOT-15: no other program can show the fault; an agentd that starts clears it.
 func TestAgentThatCannotStart(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	cfg := Config{Root: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -246,7 +246,7 @@ func TestAgentThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestPlannedEnd: an agentd that ends because it was asked to start anew ends well: its supervisor posts no fault (VEC-WDOG-04).
+// TestPlannedEnd: an agentd that ends because of a restart request ends with code 0: its supervisor posts no fault (VEC-WDOG-04).
 func TestPlannedEnd(t *testing.T) {
 	t.Parallel()
 	dir, _, _ := newRobot(t, nil)
@@ -262,7 +262,7 @@ func TestPlannedEnd(t *testing.T) {
 			t.Fatalf("clear-user-data: code %d, %s", code, said)
 		}
 	}
-	if code := <-done; code != cli.ExitOK || !strings.Contains(errOut.String(), "start anew") {
+	if code := <-done; code != cli.ExitOK || !strings.Contains(errOut.String(), "to be restarted") {
 		t.Errorf("code %d, want 0; it said\n%s", code, errOut.String())
 	}
 }

@@ -30,7 +30,7 @@ import (
 	"kennel/jdocs/jdocswire"
 )
 
-// owned is what the robot has to do with people: whose it is, who may talk to it, and what they see of it. A frugal robot has none of it.
+// owned holds the robot's relations to people: its owner, its clients, and the name and certificate that they see. A frugal robot has none of it.
 type owned struct {
 	plate  plate
 	tokens *tokens.Agent
@@ -79,7 +79,7 @@ func (a *Agent) newOwned() error {
 		OnUser: func(user string) {
 			id, err := profile.ID(a.root, trees.Persistent, user)
 			if err != nil {
-				a.log.Warn("events go without a profile", logging.Err, err)
+				a.log.Warn("profile not read; events sent without it", logging.Err, err)
 				return
 			}
 			a.emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
@@ -107,7 +107,7 @@ func (o *owned) services(a *Agent) []runner.Service {
 	}
 }
 
-// makePlate makes what is missing of the robot's name and certificate. Without them the robot goes on (fault 920).
+// makePlate makes what is missing of the robot's name and certificate. Without them the robot keeps running (fault 920).
 func (a *Agent) makePlate(context.Context) error {
 	g, err := gatewaycert.Open(gatewaycert.Config{Root: a.root, Species: a.id.Species(), Now: a.believed, Log: a.log})
 	if err != nil {
@@ -131,19 +131,19 @@ func (a *Agent) believed() time.Time {
 	return a.cfg.Now()
 }
 
-// follow does what the owner says of data collection. A robot of a new owner sends no events until they opt in; one without an owner has nobody
-// whose data they could be (VEC-DAS-08).
+// follow applies the owner's consent to data collection. A robot of a new owner sends no events until they opt in; the events of one without an
+// owner are no person's data (VEC-DAS-08).
 func (a *Agent) follow(s owners.Status) {
 	allow := !s.Owned || s.DataCollection
 	if allow == a.das.AllowUpload() {
 		return
 	}
 	if err := a.das.SetAllowUpload(allow); err != nil {
-		a.log.Error("the answer to data collection is not stored", "allow", allow, logging.Err, err)
+		a.log.Error("data collection consent not stored", "allow", allow, logging.Err, err)
 	}
 }
 
-// fault reports a numbered fault of the robot's identity, with which it goes on.
+// fault reports a numbered fault of the robot's identity; the robot keeps running.
 func (a *Agent) fault(code faultcode.Code, err error) {
 	a.faults.Raise(faults.Fault{Code: code, Service: "agentd", Err: err})
 }
@@ -189,7 +189,7 @@ func (a *Agent) introduce(ctx context.Context) error {
 				pause = firstMeet
 				break
 			}
-			a.log.WarnContext(ctx, "the cloud does not know everything of this robot yet", logging.Err, err)
+			a.log.WarnContext(ctx, "introduction to the cloud incomplete; retrying", logging.Err, err)
 			t := time.NewTimer(max(pause/2+rand.N(pause), errs.RetryOf(err)))
 			pause = min(2*pause, lastMeet)
 			select {
@@ -231,7 +231,7 @@ func (o *owned) hinted(h hints.Jdocs) {
 	}
 }
 
-// linkIs keeps how the connection stands, for the report.
+// linkIs keeps the state of the connection for the report.
 func (a *Agent) linkIs(up bool, err error) {
 	a.mu.Lock()
 	if a.link.Up != up || a.link.Since.IsZero() {
@@ -253,7 +253,7 @@ func (a *Agent) linked() bool {
 	return a.link.Up
 }
 
-// facts is what the parts know of the way to the cloud.
+// facts collects from the parts what they know of the way to the cloud.
 func (a *Agent) facts() diagnosis.Facts {
 	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: a.docs.Problems(), Dirty: a.docs.Dirty(),
 		Faults: a.faults.Words(nil)}

@@ -21,7 +21,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// newRobot makes a robot whose cloud nobody is, and its agent.
+// newRobot makes a robot without a reachable cloud, and its agent.
 func newRobot(t *testing.T, change func(*Config)) (dir string, root *os.Root, a *Agent) {
 	t.Helper()
 	// Longer than a socket's address may be.
@@ -88,7 +88,7 @@ func TestLocalRequests(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	awaitCommand(t, dir, "nobody's token", "lets nobody in", "authorized")
+	awaitCommand(t, dir, "nobody's token", "gives no access", "authorized")
 	if fi, err := root.Stat(localDir); err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the socket: %v, %v; want it for one user", fi, err)
 	}
@@ -113,7 +113,7 @@ func TestLocalRequests(t *testing.T) {
 		t.Errorf("the error shows the session: %s", errOut)
 	}
 
-	// The report: the way ends where nobody listens.
+	// The report: the way ends at an address without a listener.
 	if code, out, errOut := runCommand(dir, "", "doctor", "-o", "json"); code != cli.ExitFailed {
 		t.Errorf("doctor: code %d, %s", code, errOut)
 	} else {
@@ -158,7 +158,7 @@ func TestLocalRequests(t *testing.T) {
 	}
 }
 
-// TestConsentFollowsOwner is VEC-DAS-08: events of a robot with an owner wait for their yes; nobody's robot has nobody's data.
+// TestConsentFollowsOwner is VEC-DAS-08: events of a robot with an owner wait for their yes; a robot without an owner has no person's data.
 func TestConsentFollowsOwner(t *testing.T) {
 	_, _, a := newRobot(t, nil)
 	for _, tc := range []struct {
@@ -177,7 +177,7 @@ func TestConsentFollowsOwner(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTold: a factory identity that is not good is fault 850, and the robot goes on (VEC-TOK-08).
+// TestFaultsAreTold: a factory identity that is not good is fault 850, and the robot keeps running (VEC-TOK-08).
 func TestFaultsAreTold(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	if err := root.MkdirAll("factory/cloud", 0o755); err != nil {

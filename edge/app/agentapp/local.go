@@ -71,7 +71,7 @@ func (a *Agent) serveLocal(ctx context.Context) error {
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
 	defer cancel()
 	if err := srv.Shutdown(sctx); err != nil {
-		_ = srv.Close() // whoever still asks hears no answer
+		_ = srv.Close() // a caller that still waits gets no answer
 	}
 	<-served
 	return nil

@@ -137,7 +137,7 @@ func authorizedCommand() *cobra.Command {
 			return err
 		}
 		if !got.Authorized {
-			return errs.New(errs.Denied, "this token lets nobody in")
+			return errs.New(errs.Denied, "this token gives no access")
 		}
 		return cli.Print(cmd, got, func(t *cli.Table) { t.Text("this token lets in") })
 	})

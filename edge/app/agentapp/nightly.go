@@ -15,18 +15,18 @@ import (
 	"kennel/jdocs"
 )
 
-// rebootWithin is what the program that boots the robot anew has to end; our own default.
+// rebootWithin is the time limit of the program that reboots the robot; our own default.
 const rebootWithin = 30 * time.Second
 
-// errNight ends agentd so that whoever started it boots the robot anew.
-var errNight = errors.New("the robot is booted anew, as each night")
+// errNight ends agentd so that its supervisor reboots the robot.
+var errNight = errors.New("nightly reboot")
 
-// newNightly makes what boots the robot anew at night (VEC-BOOT-16). The look for a newer release that goes with it needs nothing more: the agent
+// newNightly makes the part that reboots the robot at night (VEC-BOOT-16). The look for a newer release needs no code here: the agent
 // asks for one at every connection, so at every start (edge/agent/release).
 func (a *Agent) newNightly() {
 	var err error
 	if a.night, err = nightly.Started(a.root, a.boot); err != nil {
-		a.log.Warn("why the robot began anew is not known", logging.Err, err)
+		a.log.Warn("reboot reason unreadable", logging.Err, err)
 	}
 	a.nightly = nightly.New(a.nightConfig(), a.night.At)
 }
@@ -43,7 +43,7 @@ func (a *Agent) nightConfig() nightly.Config {
 	}
 }
 
-// tellNight says once that this start is the end of a nightly reboot, and how much of the robot began anew.
+// tellNight says once that this start is the end of a nightly reboot, and how much of the robot restarted.
 func (a *Agent) tellNight() {
 	if !a.night.News {
 		return
@@ -57,7 +57,7 @@ func (a *Agent) tellNight() {
 		e.S3 = a.night.At.Format(time.RFC3339)
 	}
 	a.emit(e)
-	a.log.Info("the robot began anew for the night", "what", what)
+	a.log.Info("nightly reboot done", "what", what)
 }
 
 // localTime returns what tells the time in the robot's zone. It is known while the clock is right by the cloud's newest answer, and the zone of the
@@ -89,7 +89,7 @@ func (a *Agent) localTime() func() (time.Time, bool) {
 	}
 }
 
-// updating says where an update stands. This agent applies none; somebody else may have, and says so as the original does.
+// updating returns the progress of an update. This agent applies none; another program may, and reports it as the original does.
 func (a *Agent) updating() nightly.Update {
 	if _, err := a.root.Stat(nightly.DoneFile); err == nil {
 		return nightly.UpdateWaits
@@ -97,10 +97,10 @@ func (a *Agent) updating() nightly.Update {
 	return nightly.NoUpdate
 }
 
-// reboot asks for the robot to be booted anew. Events that lie where a boot empties everything are moved before.
+// reboot asks for a reboot of the robot. Events in folders that a boot empties are moved before.
 func (a *Agent) reboot(ctx context.Context) error {
 	if err := a.das.Backup(); err != nil {
-		a.log.WarnContext(ctx, "events may be lost with this boot", logging.Err, err)
+		a.log.WarnContext(ctx, "events not saved before the reboot", logging.Err, err)
 	}
 	if len(a.cfg.Reboot) == 0 {
 		a.startAnew(errNight)
@@ -109,7 +109,7 @@ func (a *Agent) reboot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rebootWithin)
 	defer cancel()
 	if err := proc.Once(ctx, proc.Spec{Name: "reboot", Path: a.cfg.Reboot[0], Args: a.cfg.Reboot[1:]}); err != nil {
-		return fmt.Errorf("boot the robot anew: %w", err)
+		return fmt.Errorf("reboot the robot: %w", err)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func spooled(t *testing.T, root *os.Root, name string) (out []string) {
 	return out
 }
 
-// soon is a night that begins now, in the zone of a robot that nobody gave settings.
+// soon is a night that begins now, in the zone of a robot without settings.
 func soon(t *testing.T) *platform.Rebooter {
 	t.Helper()
 	zone, err := time.LoadLocation("America/Los_Angeles")
@@ -82,8 +82,8 @@ func soon(t *testing.T) *platform.Rebooter {
 	return &platform.Rebooter{Earliest: now, Latest: (now + time.Minute) % (24 * time.Hour), InhibitorDelay: time.Second}
 }
 
-// TestNight: VEC-BOOT-16: an agent whose robot sleeps, and whose clock the cloud confirms, ends for the night; the next start says so, and of a robot
-// whose programs alone began anew it says that.
+// TestNight: VEC-BOOT-16: an agent whose robot sleeps, and whose clock the cloud confirms, ends for the night; the next start says so, and says
+// whether only the robot's programs restarted.
 func TestNight(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	night := func(c *Config) { c.Nightly, c.Core, c.Frugal = soon(t), sleeper{"DeepSleep", func() {}}, true }

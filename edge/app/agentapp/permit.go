@@ -14,7 +14,7 @@ const permitLasts = 10 * time.Second
 type permit struct {
 	mu      sync.Mutex
 	refused bool
-	changed chan struct{} // closed when refused changes; nil: nobody waits for that
+	changed chan struct{} // closed when refused changes; nil: no waiter
 	lapse   *time.Timer   // of a refusal
 }
 

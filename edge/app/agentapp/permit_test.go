@@ -16,7 +16,8 @@ import (
 	"kennel/edge/sim"
 )
 
-// TestPermit: what uses the cloud runs while that is allowed, says goodbye before it is ended, and is begun again; a refusal that nobody repeats lapses.
+// TestPermit: a part that uses the cloud runs while that is allowed, says goodbye before it is ended, and is started again; a refusal lapses
+// unless it is repeated.
 func TestPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p permit
@@ -101,7 +102,7 @@ func TestLowBatteryNoCloud(t *testing.T) {
 	dials, hang := make(chan struct{}, 100), make(chan struct{})
 	a, err := New(root, Config{Root: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Dial: func(context.Context, string, string) (net.Conn, error) {
 		dials <- struct{}{}
-		<-hang // so that nobody calls again by himself
+		<-hang // so that no part calls again by itself
 		return nil, errors.New("nobody answers")
 	}})
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"kennel/edge/oem"
 )
 
-// After a recovery boot agentd never opens the user data, which may be what keeps the robot from starting, or be written by a newer release
+// After a recovery boot agentd never opens the user data, which may keep the robot from starting, or be written by a newer release
 // (VEC-BOOT-07). It lives in a root of its own: an area of the boot's memory file system, with copies of what says who the robot is and whom to
 // call. What it writes goes there and ends with the boot (VEC-BOOT-12); the factory's files stay as they are. An agent that cannot leave its root
-// needs no further care, but where the cloud would take an empty robot for what the robot has become: documents are not synchronised, events are
-// not kept, because nobody knows what the owner allowed, and a certificate is used and never asked for the first time.
+// needs no further care, except where the cloud would mistake the empty area for the robot's new state: documents are not synchronised, events are
+// not kept, because the owner's consent is unknown, and a certificate is used but a first one is never requested.
 
 // recoveryDir is the area.
 const recoveryDir = "run/recovery"
@@ -30,10 +30,10 @@ var recoveryCopies = []string{
 	"anki/etc", oem.Dir, path.Dir(devicecert.KeyFile),
 }
 
-// recoveryProblem is what the cloud hears of a robot that booted so.
+// recoveryProblem is the problem that a robot in recovery reports to the cloud.
 const recoveryProblem = "recovery boot: the user data are left alone and no setting is in force; switch the robot off and on for a normal boot"
 
-// recoveryArea makes the area anew, and returns it as a root.
+// recoveryArea creates the area again, and returns it as a root.
 func recoveryArea(root *os.Root) (*os.Root, error) {
 	if err := root.RemoveAll(recoveryDir); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func recoveryArea(root *os.Root) (*os.Root, error) {
 			return nil, err
 		}
 	}
-	// The medical record is a device on the original, so it is read as one. Whoever needs one that cannot be read will say so.
+	// The medical record is a device on the original, so it is read as one. A part that needs an unreadable one will say so.
 	if rec, err := emr.Read(root); err == nil {
 		if err := robotfs.WriteFile(area, emr.Path, rec.Append(nil), 0o644); err != nil {
 			_ = area.Close() // likewise

@@ -18,7 +18,7 @@ import (
 	"kennel/infra/sdnotify"
 )
 
-// census is what lies below root, but for the memory file system run/: by name its mode, time and content.
+// census lists the files below root, except the memory file system run/: by name its mode, time and content.
 func census(t *testing.T, root *os.Root) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -53,8 +53,8 @@ func census(t *testing.T, root *os.Root) map[string]string {
 	return all
 }
 
-// TestRecoveryLeavesUserDataAlone: VEC-BOOT-07, VEC-BOOT-12, VEC-STOR-08: after a recovery boot agentd works on a robot whose user data nobody can
-// open, and leaves everything as it was but the memory file system.
+// TestRecoveryLeavesUserDataAlone: VEC-BOOT-07, VEC-BOOT-12, VEC-STOR-08: after a recovery boot agentd works on a robot whose user data cannot be
+// opened, and changes only the memory file system.
 func TestRecoveryLeavesUserDataAlone(t *testing.T) {
 	for name, asked := range map[string]func(root *os.Root, cfg *Config) error{
 		"by the button": func(root *os.Root, _ *Config) error {
@@ -107,8 +107,8 @@ func TestRecoveryLeavesUserDataAlone(t *testing.T) {
 	}
 }
 
-// TestRecoveryIsSaid: the cloud hears what is the matter, nothing is kept of which nobody knows whether the owner allows it, and documents stay
-// out of it.
+// TestRecoveryIsSaid: the cloud is told of the recovery boot, no data are kept while the owner's consent is unknown, and documents are not
+// synchronised.
 func TestRecoveryIsSaid(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	area, err := recoveryArea(root)

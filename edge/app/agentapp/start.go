@@ -32,8 +32,8 @@ import (
 	"kennel/jdocs/jdocswire"
 )
 
-// making is how an agent is made, in this order (VEC-BOOT-11): first the user data of somebody who is no more the owner go, then who the robot is,
-// then what keeps things for all others. Each step may use what the steps before it made.
+// making lists the steps that make an agent, in order (VEC-BOOT-11): first the user data of a former owner are erased, then the robot's identity is
+// read, then the stores for all other parts are opened. Each step may use the results of the steps before it.
 func (a *Agent) making() []stages.Stage {
 	return []stages.Stage{
 		{Name: "user_data", Do: a.clearData},
@@ -47,7 +47,7 @@ func (a *Agent) making() []stages.Stage {
 	}
 }
 
-// clearData does a wipe that was asked for: nobody uses what may be somebody else's.
+// clearData carries out a requested wipe, so that no part uses a former owner's data.
 func (a *Agent) clearData(context.Context) error {
 	_, err := wipe.Resume(wipe.Config{Root: a.root, Log: a.cfg.Log})
 	return err
@@ -61,8 +61,8 @@ func (a *Agent) readIdentity(context.Context) (err error) {
 	return nil
 }
 
-// readBoot reads which boot this is, and, where the system says that, how long it took to come here (VEC-BOOT-06). A program that begins anew within a
-// boot says nothing of that.
+// readBoot reads which boot this is, and, where the system says that, how long it took to come here (VEC-BOOT-06). A program that restarts within a
+// boot does not report that time.
 func (a *Agent) readBoot(context.Context) (err error) {
 	_, known := a.root.Stat(platform.BootIDFile)
 	if a.boot, err = platform.BootID(a.root); err != nil {
@@ -77,7 +77,7 @@ func (a *Agent) readBoot(context.Context) (err error) {
 	case err == nil:
 		a.start.system = max(up-(mono.Now()-a.start.began), time.Millisecond)
 	case !errors.Is(err, fs.ErrNotExist):
-		a.log.Warn("how long the system took to start is not known", logging.Err, err)
+		a.log.Warn("system start time unreadable", logging.Err, err)
 	}
 	return nil
 }
@@ -144,12 +144,12 @@ func (a *Agent) makeCommands(context.Context) (err error) {
 	return err
 }
 
-// start is what is known of agentd's start. A frugal agent tells nobody: a start of many robots in one process says nothing of one.
+// start records agentd's start. A frugal agent does not report it: the start of many robots in one process says nothing about one robot.
 type start struct {
 	a      *Agent
 	began  time.Duration
 	rec    *stages.Record
-	system time.Duration // from the start of the system to that of agentd; 0: not known, or said by an agentd before this
+	system time.Duration // from the start of the system to agentd's start; 0: not known, or said by an agentd before this
 	run    bool          // events can be recorded; set before the services run
 
 	core, cloud chan struct{} // reached; one slot

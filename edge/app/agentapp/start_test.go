@@ -37,7 +37,7 @@ const (
 )
 
 // TestStartIsTold: VEC-BOOT-06, VEC-BOOT-11: each step of agentd's start is an event and a line of the report, in the order in which it was done, with
-// those of robotd and the time that the system took before; an agentd that begins anew in the same boot says nothing of the system.
+// those of robotd and the time that the system took before; an agentd that restarts in the same boot does not report the system's time.
 func TestStartIsTold(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	if err := root.RemoveAll("run"); err != nil { // power came on
@@ -140,7 +140,7 @@ func TestStartThatFails(t *testing.T) {
 	}
 }
 
-// TestFrugalStartIsQuiet: of many robots in one process nobody wants to hear that.
+// TestFrugalStartIsQuiet: many robots in one process do not report their starts.
 func TestFrugalStartIsQuiet(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -41,12 +41,12 @@ func notifySocket(t *testing.T) (sock *net.UnixConn, addr string) {
 	return sock, addr
 }
 
-// TestSupervisorHears: whoever started agentd hears that it is ready although there is no cloud, that it lives while every part answers, not
-// while one hangs, and its end.
+// TestSupervisorHears: agentd tells its supervisor that it is ready although there is no cloud, that it is alive while every part answers and not
+// while one hangs, and that it ends.
 func TestSupervisorHears(t *testing.T) {
 	dir := t.TempDir()
 	var e platform.Endpoints
-	e.Kennel.API, e.Kennel.MQTT = "https://127.0.0.1:1", "ssl://127.0.0.1:1" // nobody
+	e.Kennel.API, e.Kennel.MQTT = "https://127.0.0.1:1", "ssl://127.0.0.1:1" // no supervisor
 	if err := sim.Make(dir, sim.Birth{Thing: "vic:00e20100", Secret: "unused", Endpoints: e, RootPEM: rootPEM(t), OSVersion: "2.0.0.6074"}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type Kind struct {
 	Device string // its usual port: a path below the root, or an address such as tcp:localhost:8101
 	Model  func() (control.Model, error)
 	Open   func(ctx context.Context, device string) (body.Body, error)
-	Fault  func(error) faultcode.Code // the numbered fault that an error of Open or Read stands for; 0, or nil: none in particular
+	Fault  func(error) faultcode.Code // the numbered fault for an error of Open or Read; 0, or nil: none in particular
 
 	begin func(c *core) (opening, error) // how to drive it instead of Open alone, for a body with more to it than a port
 }

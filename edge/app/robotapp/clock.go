@@ -12,8 +12,8 @@ import (
 // clockEvery is how often it is looked whether the clock has to change: as often as the processor's temperature.
 const clockEvery = heatEvery
 
-// capClock keeps the processor's highest clock at what is allowed until ctx ends (VEC-PWR-12, VEC-PWR-23); the last one stays. Without a file to say it
-// in, the clock is somebody else's.
+// capClock keeps the processor's highest clock at what is allowed until ctx ends (VEC-PWR-12, VEC-PWR-23); the last one stays. Without a file for it,
+// robotd does not manage the clock.
 func (c *core) capClock(ctx context.Context) error {
 	if c.cfg.CPUClock == "" {
 		<-ctx.Done()
@@ -27,10 +27,10 @@ func (c *core) capClock(ctx context.Context) error {
 			err := writeClock(c.cfg.CPUClock, mhz)
 			switch {
 			case err == nil:
-				c.log.DebugContext(ctx, "the processor's highest clock", "mhz", mhz)
+				c.log.DebugContext(ctx, "processor clock set", "mhz", mhz)
 				said = mhz
 			case !failed: // once is enough for an operator
-				c.log.WarnContext(ctx, "the processor's clock cannot be set", logging.Err, err)
+				c.log.WarnContext(ctx, "processor clock not set", logging.Err, err)
 			}
 			failed = err != nil
 		}

@@ -31,7 +31,7 @@ func TestWatchdogOfAHungLoop(t *testing.T) {
 	}
 }
 
-// quietCore is a core that nobody runs.
+// quietCore is a core that does not run.
 func quietCore(t *testing.T) *core {
 	t.Helper()
 	srv, err := corelink.Listen(t.TempDir(), corelink.Hello{Program: "robotd"})

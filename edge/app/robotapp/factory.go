@@ -22,10 +22,10 @@ func (v *vectorBody) openFactory(ctx context.Context) error {
 		rec, err = emr.Read(root)
 	}
 	if err != nil || !emr.FactoryMode(rec, v.cfg.Factory) {
-		v.log.WarnContext(ctx, "no command line on the charging pad: the robot has left the factory, as far as its medical record says", logging.Err, err)
+		v.log.WarnContext(ctx, "factory command line disabled; robot has left the factory", logging.Err, err)
 		return err
 	}
-	v.log.WarnContext(ctx, "the factory's command line is open on the charging pad")
+	v.log.WarnContext(ctx, "factory command line open on the charging pad")
 	v.cli = &vector.Factory{Commands: map[string]vector.FactoryCommand{
 		"esn": func([]string) (string, error) { return rec.Serial(), nil },
 	}}

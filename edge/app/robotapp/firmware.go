@@ -21,20 +21,20 @@ import (
 	"kennel/infra/logging"
 )
 
-// updatePatience is the longest time between two words of an update that goes on: the boot-loader is asked three times to erase.
+// updatePatience is the longest time between two progress messages of a working update: the boot-loader is asked three times to erase.
 const updatePatience = 16 * time.Second
 
 // unusable is the status of a file that cannot be used. The published table has nothing for it; nothing of it can be sent (own choice).
 const unusable faultcode.Code = 18
 
-// firmware is what the body's own processor shall run. It is read before anything runs, and belongs to the goroutine of core.run then.
+// firmware is the wanted program of the body's own processor. It is read before the services start; then it belongs to the goroutine of core.run.
 type firmware struct {
 	path  string
 	want  *vector.Firmware // nil: whatever it runs
 	spent bool             // all attempts failed and the body runs what it ran: it is not asked again each time that it is opened
 }
 
-// due is what to open the body with.
+// due returns the firmware to open the body with.
 func (f *firmware) due() *vector.Firmware {
 	if f.spent {
 		return nil
@@ -63,20 +63,20 @@ func (v *vectorBody) readFirmware(ctx context.Context) error {
 	v.firm = firmware{path: v.cfg.firmwareFile()}
 	b, err := readAtMost(v.firm.path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) && v.cfg.Firmware == "" {
-		v.log.DebugContext(ctx, "no firmware file: the body keeps its program", "file", v.firm.path)
+		v.log.DebugContext(ctx, "no firmware file; body keeps its program", "file", v.firm.path)
 		return nil
 	}
 	if err == nil {
 		v.firm.want, err = vector.ParseFirmware(b)
 	}
 	if err != nil {
-		v.log.ErrorContext(ctx, "the firmware file cannot be used: the body keeps its program", "file", v.firm.path, logging.Err, err)
+		v.log.ErrorContext(ctx, "firmware file unusable; body keeps its program", "file", v.firm.path, logging.Err, err)
 		v.tellFirmware(ctx, corelink.Firmware{Status: uint16(unusable), Error: words(err)})
 	}
 	return err
 }
 
-// readAtMost reads a file that has no more bytes than most.
+// readAtMost reads a file of at most most bytes.
 func readAtMost(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,8 +90,8 @@ func readAtMost(path string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// progress returns what hears of an update: it logs each phase and each tenth of the program, and keeps the watchdog from taking an update that
-// goes on for an attempt to open that hangs.
+// progress returns the callback of an update: it logs each phase and each tenth of the program, and tells the watchdog that the update is
+// working, so that it is not mistaken for an attempt to open that hangs.
 func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 	phase, tenth := vector.Phase(math.MaxUint8), 0
 	return func(p vector.Progress) {
@@ -100,11 +100,11 @@ func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 			if phase = p.Phase; p.Done == 0 {
 				tenth = 0
 			}
-			v.log.InfoContext(ctx, "update of the body's firmware", "phase", p.Phase.String(), "attempt", p.Attempt)
+			v.log.InfoContext(ctx, "body firmware update", "phase", p.Phase.String(), "attempt", p.Attempt)
 		}
 		if n := 10 * p.Done / max(p.Total, 1); n > tenth { // the last block is done when the next phase begins
 			tenth = n
-			v.log.InfoContext(ctx, "update of the body's firmware", "percent", 10*n, "blocks", p.Done, "of", p.Total)
+			v.log.InfoContext(ctx, "body firmware update", "percent", 10*n, "blocks", p.Done, "of", p.Total)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 	switch {
 	case err != nil:
-		v.firm.spent = false // a body without a program is what an update can help
+		v.firm.spent = false // an update can help a body without a program
 	case u.Err != nil:
 		v.firm.spent = true
 	}
@@ -121,14 +121,14 @@ func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 		return // nothing was looked at
 	}
 	m := corelink.Firmware{Wanted: u.Wanted, Installed: u.Installed, Skipped: u.Skipped, Attempts: uint8(u.Attempts), TookMS: uint32(u.Took.Milliseconds())}
-	level, what := slog.LevelInfo, "the body runs the firmware of the file"
+	level, what := slog.LevelInfo, "body firmware installed"
 	if u.Skipped != "" {
-		what = "the body keeps its firmware"
+		what = "body firmware kept"
 	}
 	var ue *vector.UpdateError
 	if errors.As(u.Err, &ue) {
 		m.Status, m.Attempts, m.Error = uint16(ue.Status), uint8(ue.Attempt), words(ue)
-		level, what = slog.LevelError, "update of the body's firmware failed"
+		level, what = slog.LevelError, "body firmware update failed"
 	}
 	v.log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status, logging.Err, u.Err)
 	v.tellFirmware(ctx, m)

@@ -106,7 +106,7 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 		await(c, "silence", func(s *corelink.State) bool { return !s.Link })
 		b.powerOn()
 		await(c, "the board's return", linked)
-		if n := strings.Count(p.log.String(), "update of the body's firmware failed"); n != 1 {
+		if n := strings.Count(p.log.String(), "body firmware update failed"); n != 1 {
 			t.Errorf("the update was tried %d times, want once", n)
 		}
 	})
@@ -178,7 +178,7 @@ func TestStartIsChecked(t *testing.T) {
 	}
 }
 
-// wantStart: VEC-BOOT-06, VEC-BOOT-11: whoever joins later hears what each step of the start took, in the order of the table; want marks those that failed.
+// wantStart: VEC-BOOT-06, VEC-BOOT-11: a peer that joins later hears how long each step of the start took, in the table's order; want marks failures.
 func wantStart(b *bench, want string) {
 	b.t.Helper()
 	s := await(b.peer(), "the start", func(s *corelink.Start) bool { return s.Over })
@@ -199,7 +199,7 @@ func wantStart(b *bench, want string) {
 	}
 }
 
-// TestBodyThatIsNotThere: the start names the step that failed, goes on, and is over when the body is there.
+// TestBodyThatIsNotThere: the start names the step that failed, continues, and ends when the body is there.
 func TestBodyThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -213,8 +213,8 @@ func TestBodyThatIsNotThere(t *testing.T) {
 	await(p, "the end of the start", func(s *corelink.Start) bool { return s.Over })
 }
 
-// TestWatchdogThroughAnUpdate: VEC-WDOG-02: an update that goes on for ten minutes is healthy at each moment, because it says so; one that says nothing
-// more is not, and neither is an attempt to open a body that never ends.
+// TestWatchdogThroughAnUpdate: VEC-WDOG-02: an update that works for ten minutes is healthy throughout, because it reports progress; a silent one
+// is not, and neither is an attempt to open a body that never ends.
 func TestWatchdogThroughAnUpdate(t *testing.T) {
 	c := quietCore(t)
 	var now time.Duration

@@ -38,9 +38,9 @@ func (c *core) watchHeat(ctx context.Context) error {
 	for {
 		celsius, err := hottest(root)
 		if err != nil && known {
-			c.log.InfoContext(ctx, "the processor's temperature is not known", logging.Err, err)
+			c.log.InfoContext(ctx, "processor temperature not known", logging.Err, err)
 		}
-		if known = err == nil; known && c.running.Load() { // without a body nobody empties the mailbox
+		if known = err == nil; known && c.running.Load() { // without a body the mailbox is not emptied
 			c.control.PostHeat(celsius) // one that finds it full is counted, and the next comes soon
 		}
 		select {

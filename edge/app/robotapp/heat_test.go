@@ -47,7 +47,7 @@ func TestHotProcessor(t *testing.T) {
 	clocked := func(want string) {
 		t.Helper()
 		got := ""
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // a file tells nobody that it changed
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // a file does not announce its changes
 			b, _ := os.ReadFile(clock)
 			if got = string(b); got == want {
 				return

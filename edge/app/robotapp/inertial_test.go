@@ -37,7 +37,7 @@ func (b *bench) sensors(path string) *vectorsim.IMU {
 	return chip
 }
 
-// TestInertialSensors: a robot with a chip where its root has it knows how it stands; a chip that dies is fault 960 while it is dead (VEC-IMU-16),
+// TestInertialSensors: a robot with a chip where its root has it knows its attitude; a chip that dies is fault 960 while it is dead (VEC-IMU-16),
 // and the robot runs on.
 func TestInertialSensors(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestNamedSensorsAreExpected(t *testing.T) {
 	await(c, "no fault", func(m *corelink.Fault) bool { return m.Code == 0 })
 }
 
-// TestSenses: what touch, cliff sensors, range finder and button say comes to each peer that listens, and none of it is missed (VEC-IO-02, 12, 20,
+// TestSenses: the readings of touch, cliff sensors, range finder and button reach each peer that listens, and none is missed (VEC-IO-02, 12, 20,
 // 24).
 func TestSenses(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func TestRecoveryBoot(t *testing.T) {
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if out := p.log.String(); strings.Contains(out, "note that the end is meant") || !strings.Contains(out, "recovery boot") {
+	if out := p.log.String(); strings.Contains(out, "power-off note") || !strings.Contains(out, "recovery boot") {
 		t.Errorf("it says %s", out)
 	}
 	if got, err := os.ReadFile(data); err != nil || string(got) != "kept" {

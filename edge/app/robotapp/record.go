@@ -18,7 +18,7 @@ const (
 	recordLimitMiB = 256 // over an hour
 )
 
-// recorder writes the loop's tape to a file, outside the loop. It ends early at its limit or when the file takes no more; the robot runs on.
+// recorder writes the loop's tape to a file, outside the loop. It ends early at its limit or when a write fails; the robot keeps running.
 type recorder struct {
 	log     *slog.Logger
 	tape    *rt.Tape
@@ -59,7 +59,7 @@ func (r *recorder) run(ctx context.Context) error {
 		}
 	}
 	if err := r.file.Close(); err != nil {
-		r.log.Warn("close the recording", logging.Err, err)
+		r.log.Warn("recording not closed", logging.Err, err)
 	}
 	<-ctx.Done() // a service that returns before is begun again
 	return nil
@@ -71,13 +71,13 @@ func (r *recorder) flush() bool {
 	r.written += int64(n)
 	switch {
 	case err != nil:
-		r.log.Warn("the recording ends here", "file", r.file.Name(), "bytes", r.written, logging.Err, err)
+		r.log.Warn("recording ended", "file", r.file.Name(), "bytes", r.written, logging.Err, err)
 		return false
 	case r.tape.Lost() > 0:
-		r.log.Warn("the recording ends here: the file takes it too slowly", "file", r.file.Name(), "bytes", r.written, "lost", r.tape.Lost())
+		r.log.Warn("recording ended; file too slow", "file", r.file.Name(), "bytes", r.written, "lost", r.tape.Lost())
 		return false
 	case r.written >= r.limit:
-		r.log.Info("the recording ends here: it has come to its limit", "file", r.file.Name(), "bytes", r.written)
+		r.log.Info("recording ended; size limit reached", "file", r.file.Name(), "bytes", r.written)
 		return false
 	}
 	return true

@@ -123,7 +123,7 @@ func (b *idleBody) Read(s *body.Sense, _ time.Duration) error {
 	return nil
 }
 
-// TestRecordIsBounded: at its limit the recording ends with a whole step, says so and grows no more; so does one whose file is gone.
+// TestRecordIsBounded: at its limit the recording ends with a whole step, says so and stops growing; so does one whose file is gone.
 func TestRecordIsBounded(t *testing.T) {
 	var said bytes.Buffer
 	file := filepath.Join(t.TempDir(), "run.krt")
@@ -160,7 +160,7 @@ func TestRecordIsBounded(t *testing.T) {
 	if err := loop.Run(ctx, b); err != nil {
 		t.Fatal(err)
 	}
-	if r.file != nil || !strings.Contains(said.String(), "come to its limit") {
+	if r.file != nil || !strings.Contains(said.String(), "size limit reached") {
 		t.Fatalf("after %d bytes it goes on: %s", r.written, &said)
 	}
 	recording, err := os.ReadFile(file)

@@ -2,7 +2,7 @@
 // programs what it sees (edge/corelink). No network, nothing heavy, and no files
 // but the socket, the body's firmware at start, the processor's temperature and short notes of what went wrong.
 //
-// A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd goes on opening it. SIGTERM and SIGINT halt the body
+// A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd keeps trying to open it. SIGTERM and SIGINT halt the body
 // and end the program with code 0; so does a Shutdown from a peer, after the body was told to cut its power.
 //
 // If robotd dies, by a signal or a panic outside the loop, the motors keep their last setting until the body's own watchdog ends it (Vector:
@@ -35,7 +35,7 @@ import (
 	"kennel/infra/runner"
 )
 
-// Config is what robotd can be told.
+// Config configures robotd.
 type Config struct {
 	Root      string
 	Body      string         // key of kinds
@@ -47,7 +47,7 @@ type Config struct {
 	Record    string         // file for a recording of the run; "": none
 	RecordMiB int            // its most, in MiB
 	Thread    rtlinux.Thread // the loop's; without a priority the memory is not locked either
-	CPUClock  string         // file that takes the processor's highest clock, in kHz; "": nobody sets it
+	CPUClock  string         // file that takes the processor's highest clock, in kHz; "": the clock is not set
 	Notify    string         // address of the supervisor's notification socket; "": none
 
 	kind Kind // of Body
@@ -147,21 +147,21 @@ const kickEvery = 250 * time.Millisecond
 func Run(ctx context.Context, log *slog.Logger, cfg Config) error {
 	s := newStart(log, cfg)
 	defer s.close()
-	// Quick, and not ended halfway: whoever noted that the robot is on notes how it goes off.
+	// Quick, and not ended halfway: the note that the robot is on must be followed by the note how it went off.
 	if err := s.rec.Walk(context.WithoutCancel(ctx), s.before()...); err != nil {
 		return err
 	}
 	if err := s.rec.Walk(context.WithoutCancel(ctx), s.core.how.before...); err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "robotd runs", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
+	log.InfoContext(ctx, "robotd running", "version", version.String(), "root", cfg.Root, logging.Body, cfg.Body)
 	c := s.core
 	err := runner.Run(ctx, log, runner.Config{}, s.services()...)
 	if err == nil || errors.Is(err, rt.ErrShutdown) {
 		c.peers.GoingOff() // the end was decided, by a signal, a peer or the battery; any other end leaves no note (VEC-PWR-42)
 	}
 	if errors.Is(err, rt.ErrShutdown) {
-		log.Info("the body cuts its power")
+		log.Info("body cutting its power")
 		return nil
 	}
 	if err != nil {

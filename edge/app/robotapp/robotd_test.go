@@ -573,7 +573,7 @@ func TestDeviceModel(t *testing.T) {
 		t.Errorf("wheelL went from %v to %v turns: %v m, and it is at %v, %v", *was.Number, *is.Number, rolled, end.X, end.Y)
 	}
 
-	// What moves needs the claim of who writes it, and a method's end is told (GOSTAI-OPEN-01, GOSTAI-OPEN-11).
+	// A write that moves a motor needs the writer's claim, and a method's end is told (GOSTAI-OPEN-01, GOSTAI-OPEN-11).
 	for line, want := range map[string]corelink.Reply{
 		"robot.model":             {Code: "ok", Value: `"Vector"`},
 		"led[0].g = 0.2":          {Code: "ok", Value: "0.2"}, // lights that no peer holds

@@ -50,7 +50,7 @@ func (s *start) before() []stages.Stage {
 	}
 }
 
-// running is what the services do first: the body is asked for its version, gets the program that it shall run, and is opened; its first frame says
+// running lists the first steps of the services: the body is asked for its version, gets its program, and is opened; its first frame says
 // how battery, temperature and self tests are. A body that is not there is waited for.
 func (s *start) running() []stages.Stage {
 	return []stages.Stage{
@@ -71,7 +71,7 @@ func wait(c <-chan error) func(context.Context) error {
 	}
 }
 
-// settle says how a step went, to whoever waits for it; the first word counts.
+// settle sets the result of a step for its waiters; the first result counts.
 func settle(c chan<- error, err error) {
 	select {
 	case c <- err:
@@ -82,7 +82,7 @@ func settle(c chan<- error, err error) {
 // await walks the second table.
 func (s *start) await(ctx context.Context) error {
 	if s.rec.Walk(ctx, s.running()...) == nil {
-		s.log.InfoContext(ctx, "robotd is started", "took", (mono.Now() - s.began).Round(time.Millisecond))
+		s.log.InfoContext(ctx, "robotd started", "took", (mono.Now() - s.began).Round(time.Millisecond))
 	} // else it ended before: each step may fail
 	return nil
 }
@@ -136,12 +136,12 @@ func (s *start) close() {
 	}
 	if s.srv != nil {
 		if err := s.srv.Close(); err != nil {
-			s.log.Warn("close the socket", logging.Err, err)
+			s.log.Warn("socket not closed", logging.Err, err)
 		}
 	}
 }
 
-// services is what runs once the first table is done. Stopped in reverse: motion first, then those who report it.
+// services lists the services that run once the first table is done. Stopped in reverse: motion first, then those who report it.
 func (s *start) services() []runner.Service {
 	c := s.core
 	var services []runner.Service

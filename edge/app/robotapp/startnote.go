@@ -20,7 +20,7 @@ import (
 // firmware as a number, then a line of words for each thing that the first frame said. It is there only if something was.
 const rampostError = "dev/rampost_error"
 
-// startNote is what the file says.
+// startNote is the content of the file.
 type startNote struct {
 	mu       sync.Mutex
 	status   uint16 // 0: the firmware is as it shall be
@@ -34,7 +34,7 @@ func (c *core) noteStart(ctx context.Context, change func(*startNote)) {
 	defer n.mu.Unlock()
 	change(n)
 	if err := n.write(c.cfg.Root); err != nil {
-		c.log.WarnContext(ctx, "note how the body started", logging.Err, err)
+		c.log.WarnContext(ctx, "body start note not written", logging.Err, err)
 	}
 }
 
@@ -57,7 +57,7 @@ func (n *startNote) write(dir string) error {
 	return durable.Write(root, rampostError, []byte(strings.Join(lines, "\n")+"\n"), 0o644, 0o755)
 }
 
-// startProblems is what a body's first frame says of its battery, its temperature and its self tests.
+// startProblems returns the problems that a body's first frame shows: battery, temperature and self tests.
 func startProblems(s *corelink.State) (problems []string) {
 	for _, f := range []struct {
 		flag body.Power
@@ -82,7 +82,7 @@ func startProblems(s *corelink.State) (problems []string) {
 func (c *core) firstFrame(ctx context.Context, s *corelink.State) {
 	problems := startProblems(s)
 	for _, p := range problems {
-		c.log.WarnContext(ctx, "the body did not start well", "problem", p)
+		c.log.WarnContext(ctx, "body start problem", "problem", p)
 	}
 	c.noteStart(ctx, func(n *startNote) { n.problems = problems })
 	settle(c.firstLook, problem(problems))

@@ -63,7 +63,7 @@ func (s *Set) Len() (n int) {
 var (
 	ErrBusy    = errors.New("actuator is taken")
 	ErrFull    = errors.New("too many claims at once")
-	ErrInvalid = errors.New("claim of nobody, or of nothing")
+	ErrInvalid = errors.New("claim: no owner or no actuator")
 	ErrGone    = errors.New("claim has ended") // released, expired, or never there
 )
 

@@ -134,7 +134,7 @@ func New(m *Map, r Robot, seed uint64) (*World, error) {
 			continue
 		}
 		if !w.clear(&w.outline[i], i) {
-			return nil, fmt.Errorf("world: objects[%d] stands in something else, want a free place", i)
+			return nil, fmt.Errorf("world: objects[%d] overlaps another object, want a free place", i)
 		}
 	}
 	if !w.free(w.pose) {

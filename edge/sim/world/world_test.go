@@ -335,7 +335,7 @@ func TestNew(t *testing.T) {
 		{Map{Walls: []Wall{{From: Vec{0, -1}, To: Vec{0, 1}}}}, "start [0 0 0] is in something"},
 		{Map{Cliffs: []Cliff{{Corners: []Vec{{-1, -1}, {1, -1}, {0, 1}}}}}, "over a cliff"},
 		{Map{Objects: []Object{{Shape: "disc", At: Pose{0.01, 0, 0}, Radius: 0.01}}}, "start"},
-		{Map{Objects: []Object{{Shape: "disc", At: Pose{1, 0, 0}, Radius: 0.1}, {Shape: "disc", At: Pose{1.1, 0, 0}, Radius: 0.1}}}, "objects[0] stands in"},
+		{Map{Objects: []Object{{Shape: "disc", At: Pose{1, 0, 0}, Radius: 0.1}, {Shape: "disc", At: Pose{1.1, 0, 0}, Radius: 0.1}}}, "objects[0] overlaps"},
 		{Map{Walls: []Wall{{From: Vec{1.05, -1}, To: Vec{1.05, 1}}}, Charger: &Charger{At: Pose{1, 0, 0}}}, "charger at [1 0 0] is blocked"},
 		{Map{Slip: math.NaN()}, "slip"},
 	} {

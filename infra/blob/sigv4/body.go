@@ -251,7 +251,7 @@ func (b *Body) finish() error {
 			}
 		}
 		if subtle.ConstantTimeCompare(s.hash.Sum(nil), s.want) != 1 {
-			return errs.Coded(errs.Invalid, s.code, "the body is not that of its %s", strings.ToLower(s.name))
+			return errs.Coded(errs.Invalid, s.code, "the body does not match its %s", strings.ToLower(s.name))
 		}
 	}
 	return nil

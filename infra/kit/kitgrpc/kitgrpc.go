@@ -214,7 +214,7 @@ func panicked(ctx context.Context, log *slog.Logger, method string, p any) error
 func report(ctx context.Context, log *slog.Logger, method string, err error) error {
 	out := Status(err)
 	if status.Code(out) == codes.Internal && ctx.Err() == nil {
-		log.ErrorContext(ctx, "call ended in an error of ours", "method", method, logging.Err, err)
+		log.ErrorContext(ctx, "call failed with an internal error", "method", method, logging.Err, err)
 	}
 	return out
 }

@@ -51,7 +51,7 @@ var _ Requester = (*Client)(nil)
 // ClientOption changes a Client that is being made.
 type ClientOption func(*Client)
 
-// OnTime has f hear the cloud's clock, as an answer brings it that was just made: those of a request that was sent more than once may be
+// OnTime calls f with the cloud's time from each response to a request that was not retried: the answer to a repeated request may be
 // older. f must not block.
 func OnTime(f func(cloud time.Time)) ClientOption { return func(c *Client) { c.onTime = f } }
 
@@ -69,7 +69,7 @@ func NewClient(id thing.ID, publish func(ctx context.Context, topic string, payl
 type ClientStats struct {
 	Waiting int   // requests without an answer now
 	Resent  int64 // publishes after the first of a request
-	Late    int64 // answers nobody waited for any more
+	Late    int64 // answers that came too late
 }
 
 // Stats returns the counters.
@@ -80,7 +80,7 @@ func (c *Client) Stats() ClientStats {
 }
 
 // Do sends a request and waits for its answer, resending under the same id after about 2 s, 3.2 s, ... at most 30 s, and whenever
-// Connected is called. The context's deadline is what the cloud is told as time to live. An error answer has the errs kind, code and
+// Connected is called. The cloud is told the context's deadline as time to live. An error answer has the errs kind, code and
 // retry pause that the cloud gave; the trace in ctx (cloud/api/traceparent), if any, goes along; no answer until ctx ends is errs.Unavailable with code "no_answer"; a body that no broker message
 // can carry is errs.Invalid with code "too_large" and wraps envelope.ErrTooLarge.
 func (c *Client) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
@@ -150,7 +150,7 @@ func (c *Client) connected() <-chan struct{} {
 	return c.resend
 }
 
-// Deliver takes a message from the thing's res topics. It never blocks. An answer that nobody waits for (a repetition, or one that came
+// Deliver takes a message from the thing's res topics. It never blocks. An unexpected answer (a repetition, or one that came
 // too late) is counted and no error; an error says that the message is not an answer to this thing, and is to be logged.
 func (c *Client) Deliver(topic string, payload []byte) error {
 	t, err := topics.Parse(topic)
@@ -197,7 +197,7 @@ func (a answer) result() ([]byte, error) {
 	return nil, &errs.Error{Kind: errs.ParseKind(a.head.Status), Code: a.head.Code, Msg: msg, Retry: time.Duration(a.head.RetryAfter)}
 }
 
-// ttl is the time the caller will go on waiting, in the whole milliseconds of the wire.
+// ttl is the time the caller will keep waiting, in the whole milliseconds of the wire.
 func ttl(ctx context.Context) envelope.Millis {
 	d := defaultTTL
 	if at, ok := ctx.Deadline(); ok {

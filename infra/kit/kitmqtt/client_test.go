@@ -178,7 +178,7 @@ func TestDoRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// FuzzDeliver: whatever arrives, a waiting request is answered once or goes on waiting.
+// FuzzDeliver: whatever arrives, a waiting request is answered once or keeps waiting.
 func FuzzDeliver(f *testing.F) {
 	f.Add("kennel/vic:00e20100/res/7", []byte(`{"v":1,"id":"7","status":"ok"}`+"\nbody"))
 	f.Add("kennel/vic:00e20100/res/7", []byte(`{"v":1,"id":"8","status":"ok"}`+"\n"))

@@ -68,7 +68,7 @@ func (s *Server) Serve(ctx context.Context, in Incoming) (id string, response []
 	req, body, err := envelope.DecodeRequest(in.Payload)
 	if req.ID == "" {
 		s.unreadable.Add(1)
-		s.log.WarnContext(ctx, "request without a readable header", logging.Thing, in.Thing, "service", in.Service, "method", in.Method,
+		s.log.WarnContext(ctx, "request header unreadable", logging.Thing, in.Thing, "service", in.Service, "method", in.Method,
 			"bytes", len(in.Payload), logging.Err, err)
 		return "", nil
 	}
@@ -122,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, in Incoming) (id string, response []
 	return req.ID, out
 }
 
-// context carries what belongs to the request: the robot's trace for whoever goes on with it, and the facts for logs. A traceparent that
+// context carries what belongs to the request: the robot's trace for spans below, and the facts for logs. A traceparent that
 // cannot be read is as good as none.
 func (in Incoming) context(ctx context.Context, req envelope.Request) context.Context {
 	facts := []slog.Attr{slog.String(logging.Request, req.ID), slog.String(logging.Caller, string(in.Thing))}
@@ -159,7 +159,7 @@ func (s *Server) refuse(ctx context.Context, in Incoming, id string, err error) 
 		TS: time.Now().UnixMilli(),
 	}, nil)
 	if encErr != nil { // a header of bounded fields always fits
-		s.log.ErrorContext(ctx, "response does not encode", logging.Thing, in.Thing, logging.Err, encErr)
+		s.log.ErrorContext(ctx, "response not encodable", logging.Thing, in.Thing, logging.Err, encErr)
 		return nil
 	}
 	return out

@@ -56,7 +56,7 @@ func TestTraceGoesAlong(t *testing.T) {
 	}
 }
 
-// TestForeignTraceIsNoReasonToRefuse: a traceparent that nobody can read is as good as none.
+// TestForeignTraceIsNoReasonToRefuse: an unreadable traceparent counts as none.
 func TestForeignTraceIsNoReasonToRefuse(t *testing.T) {
 	s := NewServer(map[string]ReqHandler{"t/echo": func(ctx context.Context, _ thing.ID, body []byte) ([]byte, error) {
 		if p := traceparent.From(ctx); p.Valid() {

@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	server := mochi.New(&mochi.Options{
 		Capabilities: caps,
 		InlineClient: true,
-		// What a packet needs beyond this is read straight into the packet. TLS has a buffer below it.
+		// The rest of a larger packet is read straight into the packet. TLS has a buffer below it.
 		ClientNetReadBufferSize: 512,
 		SysTopicResendInterval:  10,                            // seconds; the tick of our stats
 		Logger:                  slog.New(slog.DiscardHandler), // it logs payloads; what matters is logged by the hook
@@ -87,7 +87,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := server.Serve(); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	log.InfoContext(ctx, "broker listens", logging.Addr, ln.Addr().String())
+	log.InfoContext(ctx, "broker listening", logging.Addr, ln.Addr().String())
 	if cfg.Listening != nil {
 		cfg.Listening(ln.Addr())
 	}

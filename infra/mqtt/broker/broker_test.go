@@ -111,7 +111,7 @@ func refusals(t *testing.T, b *mqtttest.Broker) func(code string) brokerapi.Refu
 }
 
 // TestForbiddenPublish is issue 2, "what must hold" 5, writing: every class and name of another thing, and everything else that is not a
-// thing's own to say. The connection ends, the reason is told, and nobody receives a byte.
+// thing's own to say. The connection ends, the reason is told, and no client receives a byte.
 func TestForbiddenPublish(t *testing.T) {
 	b := mqtttest.Start(t)
 	reason := refusals(t, b)
@@ -171,7 +171,7 @@ func TestForbiddenSubscribe(t *testing.T) {
 	var attacker *client
 	var up <-chan struct{}
 	for i, filter := range brokeradmintest.ForbiddenFilters(me, other) {
-		if i%10 == 0 { // a client that goes on asking is sent away
+		if i%10 == 0 { // a client that keeps asking is disconnected
 			if attacker != nil {
 				attacker.stop()
 			}
@@ -475,7 +475,7 @@ func TestDeafThing(t *testing.T) {
 	}
 }
 
-// TestSlowService: what a whole fleet reports while a process of the cloud stands still waits for it; a thing's queue would not hold that.
+// TestSlowService: what a whole fleet reports while a process of the cloud is paused waits for it; a thing's queue would not hold that.
 func TestSlowService(t *testing.T) {
 	b := mqtttest.Start(t)
 	topic := topics.UpTopic(me, topics.DAS)
@@ -498,7 +498,7 @@ func TestSlowService(t *testing.T) {
 	}
 }
 
-// TestSilentStrangers: those who connect and say nothing take nobody's turn, however many they are.
+// TestSilentStrangers: silent connections delay no other client, however many they are.
 func TestSilentStrangers(t *testing.T) {
 	b := mqtttest.Start(t)
 	for range 300 { // more than shake hands at once

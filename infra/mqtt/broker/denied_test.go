@@ -47,8 +47,8 @@ func byKey(c tls.Certificate) brokerapi.DenyCert {
 	return brokerapi.DenyCert{Key: hex.EncodeToString(sum[:]), Until: c.Leaf.NotAfter, Reason: "stolen"}
 }
 
-// TestRevokedCertificates: a session of a revoked certificate ends at once, it does not come back, also after a restart of the broker with
-// nobody to tell it, and the same thing with another certificate does.
+// TestRevokedCertificates: a session of a revoked certificate ends at once, it does not come back, also after a restart of the broker without
+// a cloud to tell it, and the same thing with another certificate does.
 func TestRevokedCertificates(t *testing.T) {
 	b := mqtttest.New(t)
 	b.Config.Denied = filepath.Join(t.TempDir(), "denied.json")
@@ -113,7 +113,7 @@ func TestBlockedThings(t *testing.T) {
 		}
 		wait(t, up, "allowed")
 	}
-	// An order that nobody can read changes nothing, and the service that gave it stays.
+	// An unreadable order changes nothing, and the service that sent it stays connected.
 	if err := cloud.Publish(t.Context(), brokerapi.DenyTopic, 1, false, []byte("oops")); err != nil {
 		t.Error(err)
 	}

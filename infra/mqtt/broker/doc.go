@@ -13,5 +13,5 @@
 // What it does not do. Sessions are always clean and things are granted QoS 0: the application acknowledges and resends (infra/adr/0001),
 // and a robot that stops reading must cost the broker neither memory nor a blocked publisher. Retained messages live in memory. A session
 // ends when its certificate does. On shutdown wills are not published: a restart of the broker says nothing about the robots; after a
-// kill nobody could publish them anyway, so presence rests on the lease.
+// kill there is no one to publish them, so presence rests on the lease.
 package broker

@@ -21,7 +21,7 @@ import (
 const (
 	maxFilters = 32                    // subscriptions of one thing; an agent needs two
 	maxDenied  = 16                    // refused filters before a session is ended
-	voidTopic  = "$kennel/broker/void" // nobody subscribes here
+	voidTopic  = "$kennel/broker/void" // no client subscribes here
 )
 
 // hook is the fleet's rules inside mochi: who may connect, and what they may do then.
@@ -189,7 +189,7 @@ func (h *hook) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.Packet {
 	return pk
 }
 
-// OnSubscribed notes refused filters; a client that goes on asking is sent away.
+// OnSubscribed notes refused filters; a client that keeps asking is disconnected.
 func (h *hook) OnSubscribed(cl *mochi.Client, pk packets.Packet, granted []byte) {
 	p, ok := cl.Net.Conn.(*peer)
 	if !ok {
@@ -268,7 +268,7 @@ func (h *hook) kick(_ *mochi.Client, _ packets.Subscription, pk packets.Packet) 
 func (h *hook) deny(payload []byte) error {
 	order, err := brokerapi.ParseDeny(payload)
 	if err != nil {
-		h.log.Warn("order to deny unreadable", logging.Err, err)
+		h.log.Warn("deny order unreadable", logging.Err, err)
 		return nil
 	}
 	changed, err := h.denied.take(order, time.Now())
@@ -282,7 +282,7 @@ func (h *hook) deny(payload []byte) error {
 		}
 	}
 	if err != nil {
-		h.log.Error("list of the denied not kept", logging.Err, err)
+		h.log.Error("deny list not saved", logging.Err, err)
 	}
 	return err
 }

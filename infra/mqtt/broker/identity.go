@@ -22,7 +22,7 @@ import (
 // ServicePrefix begins the common name and the client id of the cloud's processes.
 const ServicePrefix = "kenneld"
 
-// identity is what a client's certificate proves.
+// identity is the client's identity, proved by its certificate.
 type identity struct {
 	cn       string
 	issuer   string    // common name
@@ -41,7 +41,7 @@ func (i identity) refused(addr, clientID, code, reason string) brokerapi.Refusal
 	return brokerapi.Refusal{Addr: addr, ClientID: clientID, CN: i.cn, Issuer: i.issuer, Serial: i.serial, NotAfter: i.notAfter, Code: code, Reason: reason}
 }
 
-// trust is what the files say: our certificate and whom we believe.
+// trust is the content of the files: our certificate and the authorities that we trust.
 type trust struct {
 	raw               [][]byte // the files' bytes, to see a change
 	server            *tls.Config
@@ -107,13 +107,13 @@ func (f *trustFiles) watch(ctx context.Context, log *slog.Logger) {
 func (f *trustFiles) reload(ctx context.Context, log *slog.Logger) {
 	t, err := loadTrust(f.cfg)
 	if err != nil {
-		log.WarnContext(ctx, "certificate files unreadable, keeping the last ones", logging.Err, err)
+		log.WarnContext(ctx, "certificate files unreadable; keeping the last ones", logging.Err, err)
 		return
 	}
 	for i, old := range f.now.Load().raw {
 		if !bytes.Equal(old, t.raw[i]) {
 			f.now.Store(t)
-			log.InfoContext(ctx, "certificate files reread")
+			log.InfoContext(ctx, "certificate files reloaded")
 			return
 		}
 	}

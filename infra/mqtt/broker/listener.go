@@ -34,7 +34,7 @@ type peer struct {
 	denied atomic.Int32 // filters refused
 }
 
-// SetDeadline is what mochi calls before each read, for both directions. Reads end with the certificate at the latest; writes have
+// SetDeadline is called by mochi before each read, for both directions. Reads end with the certificate at the latest; writes have
 // their own limit, because a client that pings but does not read would renew a common one for ever.
 func (p *peer) SetDeadline(t time.Time) error {
 	if end := p.who.notAfter; !end.IsZero() && (t.IsZero() || t.After(end)) {
@@ -85,7 +85,7 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 			if l.closing() {
 				return
 			}
-			l.log.Error("accept", logging.Err, err) // out of file descriptors: the next may go
+			l.log.Error("connection not accepted", logging.Err, err) // out of file descriptors: the next may go
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -160,7 +160,7 @@ func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
 }
 
 // turn waits for a slot, first come, first served: a goroutine that waits to send is in a queue. A fleet that lost its broker comes back in
-// one moment; whoever waits then has all its handshake still before it, and who hung up meanwhile costs no other one's time. Longer than a
+// one moment; a waiting client has its whole handshake still to do, and one that hung up meanwhile costs no other client's time. Longer than a
 // robot waits the line need not be; a much shorter one makes robots call again that would have been served (measured with 6,000).
 func (l *listener) turn(raw net.Conn) *refusal {
 	since := time.Now()

@@ -53,7 +53,7 @@ func TestTurn(t *testing.T) {
 	hangUp(t, clients[2].ours, clients[2].theirs)
 	synctest.Test(t, func(t *testing.T) {
 		l := &listener{slots: make(chan struct{}, 1), done: make(chan struct{})}
-		l.slots <- struct{}{} // somebody's long handshake
+		l.slots <- struct{}{} // another client's long handshake
 		var served []int
 		refused := map[int]*refusal{}
 		queue := func(i int) {

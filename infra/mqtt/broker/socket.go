@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// greeted waits until the client has sent something, and leaves it unread: one that says nothing takes nobody's turn.
+// greeted waits until the client has sent something, and leaves it unread: a silent one delays no other client.
 func greeted(raw net.Conn) error {
 	if err := raw.SetReadDeadline(time.Now().Add(handshakeTime)); err != nil {
 		return err

@@ -83,7 +83,7 @@ func (a *EmbeddedAdmin) Run(ctx context.Context) error {
 			switch {
 			case err != nil:
 				if failed++; failed == 2 && ctx.Err() == nil { // once is how a cloud starts: the list is not read yet
-					a.cfg.Log.WarnContext(ctx, "broker not told whom to refuse, trying again", logging.Err, err, "retry_in", retry)
+					a.cfg.Log.WarnContext(ctx, "deny list not sent to the broker; retrying", logging.Err, err, "retry_in", retry)
 				}
 				again = time.After(retry)
 			case len(t.block) > 0:

@@ -23,7 +23,7 @@ func Keep(ctx context.Context, b Blocker, blocked func(context.Context) (map[thi
 		err := k.step(ctx)
 		if err != nil && ctx.Err() == nil {
 			if !said {
-				log.WarnContext(ctx, "broker not told whom to refuse, trying again", logging.Err, err, "retry_in", retry)
+				log.WarnContext(ctx, "deny list not sent to the broker; retrying", logging.Err, err, "retry_in", retry)
 			}
 			again = time.After(retry)
 		} else if len(k.told) > 0 {

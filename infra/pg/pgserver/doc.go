@@ -1,5 +1,5 @@
 // Package pgserver runs a private Postgres cluster from the installed binaries, as a child of this process: one-machine mode and tests
-// use it. Production uses a Postgres that somebody else runs; nothing here is needed then.
+// use it. Production uses a Postgres run elsewhere; this package is not needed then.
 //
 // A cluster is a folder. Init makes it once (under a temporary name, so that an interrupted initdb is never taken for a cluster),
 // Keep runs "postgres" on it directly, without pg_ctl, and Ready says when it accepts queries. Postgres refuses to run as root: root

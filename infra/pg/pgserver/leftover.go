@@ -20,7 +20,7 @@ import (
 // leftoverPatience is how long a leftover server may take for a fast stop, with its checkpoint, and again after SIGQUIT and SIGKILL.
 const leftoverPatience = 10 * time.Second
 
-// StopLeftovers ends every server process that works in the cluster's folder, whoever started it, and then removes a stale
+// StopLeftovers ends every server process that works in the cluster's folder, also one that another program started, and then removes a stale
 // postmaster.pid, which after a reboot may name a stranger's pid. A Postgres process is recognised by its working directory, which is
 // always its cluster. It returns the pids it ended; a cluster that does not exist has none. Call it only while holding whatever lock keeps a second program off the cluster.
 func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int, error) {
@@ -34,7 +34,7 @@ func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int
 	var ended []int
 	// The postmaster first: its fast stop ends its sessions and workers with it. Whatever is then left has lost its postmaster.
 	if pid, err := postmasterPid(dir); err == nil && worksIn(pid, dir) {
-		log.Warn("a server of an earlier start still runs on this cluster, stopping it", "pid", pid, "dir", dir)
+		log.Warn("leftover server of an earlier start found; stopping it", "pid", pid, "dir", dir)
 		if err := end(ctx, pid, syscall.SIGINT); err != nil {
 			return nil, fmt.Errorf("postgres: leftover server: %w", err)
 		}

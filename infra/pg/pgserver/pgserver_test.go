@@ -182,7 +182,7 @@ func TestServerKeepsItsDataThroughEveryEnd(t *testing.T) {
 		stop()
 	}
 
-	// A server that outlived its program: whoever comes next ends it first.
+	// A server that outlived its program: the next program ends it first.
 	orphan := exec.Command(first.bin.Path("postgres"), first.args()...)
 	orphan.Env, orphan.Dir = Env(), "/"
 	orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: first.account.Credential}

@@ -33,7 +33,7 @@ type Config struct {
 	Listen       string // "127.0.0.1:5433": loopback TCP, password required
 	PasswordFile string // with Listen: the superuser's password, read at Init and for the connections of DSN
 
-	SocketDir string // a Unix socket in this folder and no TCP; whoever may enter the folder is trusted. At most 90 bytes.
+	SocketDir string // a Unix socket in this folder and no TCP; every user who may enter the folder is trusted. At most 90 bytes.
 
 	Database string // made when absent; "": the maintenance database "postgres"
 
@@ -174,7 +174,7 @@ func (s *Server) Connect(ctx context.Context, database string) (*pgx.Conn, error
 // socketPort only names the socket file.
 const socketPort = "5432"
 
-// unfinished is what a cluster's folder is called, after its own name, while initdb works on it.
+// unfinished is the suffix of a cluster's folder name while initdb works on it.
 const unfinished = ".new"
 
 // Init makes the cluster if its folder is empty or absent, and otherwise does nothing. It may be interrupted at any point and called

@@ -77,7 +77,7 @@ func (c *Config) validate() error {
 	case !c.Rate.valid():
 		return fmt.Errorf("imu: rate %d, want %d to %d", c.Rate, Hz25, Hz1600)
 	case c.Accel.PerCount() == 0:
-		return fmt.Errorf("imu: range of acceleration %#02x, want that of 2, 4, 8 or 16 g", byte(c.Accel))
+		return fmt.Errorf("imu: acceleration range %#02x, want 2, 4, 8 or 16 g", byte(c.Accel))
 	case c.Gyro.PerCount() == 0:
 		return fmt.Errorf("imu: range of the gyro %d, want 0 to %d", c.Gyro, Gyro125)
 	}
@@ -255,10 +255,10 @@ func (r *Reader) tell(ctx context.Context) {
 	}
 	switch r.said = why; {
 	case why == "":
-		r.log.InfoContext(ctx, "the inertial sensors work", "device", r.cfg.Device)
+		r.log.InfoContext(ctx, "inertial sensors working", "device", r.cfg.Device)
 	case r.absent():
 		r.log.DebugContext(ctx, "no inertial sensors", "device", r.cfg.Device, logging.Err, r.err)
 	default:
-		r.log.WarnContext(ctx, "no word from the inertial sensors; trying again", "device", r.cfg.Device, logging.Err, r.err)
+		r.log.WarnContext(ctx, "inertial sensors silent; retrying", "device", r.cfg.Device, logging.Err, r.err)
 	}
 }

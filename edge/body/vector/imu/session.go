@@ -17,7 +17,7 @@ var (
 	// ErrChip: another chip, or one that says that it failed.
 	ErrChip = errors.New("imu: not a working BMI160")
 	// ErrStopped: its clock stands still.
-	ErrStopped = errors.New("imu: the chip measures no more")
+	ErrStopped = errors.New("imu: the chip no longer measures")
 	// ErrStuck: its samples are all the same, which no sensor's are.
 	ErrStuck = errors.New("imu: the chip repeats one sample")
 )

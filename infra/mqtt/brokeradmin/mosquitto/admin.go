@@ -20,7 +20,7 @@ import (
 // Our own limits (the source gives none).
 const (
 	answerTime = 10 * time.Second // the plugin answers within milliseconds, or never
-	batch      = 20               // things told about in one message; the plugin of 2.0 writes its whole file twice for each, and nobody else is served
+	batch      = 20               // things in one message; the plugin of 2.0 writes its whole file twice for each, and serves no client meanwhile
 	page       = 500              // clients asked for in one message
 	syncRetry  = 5 * time.Second
 )
@@ -31,7 +31,7 @@ type Config struct {
 	// are the Admin's.
 	MQTT mqtt.Config
 	// Things lists every thing that may use the broker. It is asked at each connection, because a Mosquitto that lost its security file
-	// must learn the fleet anew. nil: only what Provision names.
+	// must learn the fleet again. nil: only what Provision names.
 	Things func(ctx context.Context) ([]thing.ID, error)
 	// Blocked lists the things that have no rights, with the reason. It is asked with Things, and decides also over what the plugin's file
 	// says. nil: the file decides.
@@ -98,7 +98,7 @@ func (a *Admin) Run(ctx context.Context) error {
 			if err == nil || ctx.Err() != nil {
 				break
 			}
-			a.cfg.Log.WarnContext(ctx, "broker not told of every thing, trying again", logging.Err, err, "retry_in", syncRetry)
+			a.cfg.Log.WarnContext(ctx, "things not registered at the broker; retrying", logging.Err, err, "retry_in", syncRetry)
 			select {
 			case <-ctx.Done():
 				return nil
@@ -134,7 +134,7 @@ func (a *Admin) Block(ctx context.Context, id thing.ID, reason string) error {
 		reason = reason[:most]
 	}
 	text := blockedText + reason
-	// Made anew without a role, whichever it had; and known, so that a Provision later gives it none.
+	// Created again without a role, whichever it had; and known, so that a Provision later gives it none.
 	out, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}, command{Command: "createClient", Username: username(id), Description: &text},
 		command{Command: "disableClient", Username: username(id)})
 	if err == nil {
@@ -155,7 +155,7 @@ const blockedText = "blocked: "
 
 // Allow gives a blocked thing its rights again.
 func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
-	// Made anew rather than changed back: so it has the present version of its role and nothing else.
+	// Created again rather than changed back, so that it has the present version of its role and nothing else.
 	out, err := a.do(ctx, command{Command: "getClient", Username: username(id)})
 	switch {
 	case err != nil:
@@ -182,7 +182,7 @@ func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
 	return nil
 }
 
-// What the plugin says.
+// The answers of the plugin.
 const (
 	clientUnknown = "Client not found"
 	clientKnown   = "Client already exists"
@@ -272,7 +272,7 @@ func (a *Admin) sync(ctx context.Context) error {
 		return err
 	}
 	if len(missing) > 0 {
-		a.cfg.Log.InfoContext(ctx, "broker told of things", "known", len(known), "told", len(missing))
+		a.cfg.Log.InfoContext(ctx, "things registered at the broker", "known", len(known), "told", len(missing))
 	}
 	return nil
 }
@@ -351,11 +351,11 @@ func (a *Admin) do(ctx context.Context, commands ...command) ([]response, error)
 	}
 }
 
-// hear hands a message of the plugin to the order it answers. Answers to other services' orders are nobody's here.
+// hear hands a message of the plugin to the order it answers. Answers to other services' orders are ignored.
 func (a *Admin) hear(payload []byte) {
 	out, err := parseResponses(payload)
 	if err != nil {
-		a.cfg.Log.Warn("message of the broker unreadable", logging.Err, err)
+		a.cfg.Log.Warn("broker message unreadable", logging.Err, err)
 		return
 	}
 	a.mu.Lock()

@@ -98,8 +98,8 @@ func splitListener(name, addr string) (listener, error) {
 	return listener{host, port}, nil
 }
 
-// Security returns what the dynamic security plugin starts with: services may do everything, things that are named here what is theirs,
-// nobody else anything. The plugin owns the file from then on. Naming a large fleet here is the quick way to tell a new broker of it: the
+// Security returns what the dynamic security plugin starts with: services may do everything, things that are named here only their own topics,
+// other clients nothing. The plugin owns the file from then on. Naming a large fleet here is the quick way to tell a new broker of it: the
 // plugin of 2.0 writes its whole file again for every single command.
 func (b Broker) Security(things ...thing.ID) ([]byte, error) {
 	s := securityFile{Defaults: defaultAccess(), Roles: []role{{Name: adminRole, ACLs: adminACLs()}}}

@@ -12,8 +12,8 @@
 // connection, or by the file it starts with; until then a thing may log in and do nothing.
 //
 // Differences from the embedded broker, all harmless to the promises of infra/adr/0001: a forbidden PUBLISH is acknowledged and dropped; a
-// thing may retain messages on its own topics (nobody gets them: shared subscriptions have none); a session outlives its certificate until
-// the next login; a kicked thing's will is not published; nobody tells the doctor page who was refused and why, the log does. A blocked
+// thing may retain messages on its own topics (no client gets them: shared subscriptions have none); a session outlives its certificate until
+// the next login; a kicked thing's will is not published; refusals and their reasons are in the log, not on the doctor page. A blocked
 // thing may log in, because the plugin is not asked about clients with certificates (eclipse-mosquitto issue 2999), and then do nothing; a
 // revoked certificate is refused at the handshake by the revocation list (Broker.DeviceCRL), which 2.0.11 reads at its start and at SIGHUP
 // (see Reloader); an open session ends by Kick or Block.
@@ -22,5 +22,5 @@
 // is started with a good one: see Broker.CheckSecurity.
 //
 // The plugin of 2.0 writes its whole file for every command, twice for a new thing: about 3 ms with 600 things, 100 ms with 10,000, during
-// which nobody is served. Tell a new broker of a large fleet by Broker.Write.
+// which no client is served. Tell a new broker of a large fleet by Broker.Write.
 package mosquitto

@@ -67,7 +67,7 @@ type command struct {
 	Offset      int       `json:"offset,omitempty"`
 }
 
-// response is what the plugin says to one command.
+// response is the plugin's answer to one command.
 type response struct {
 	Command     string `json:"command"`
 	Correlation string `json:"correlationData"`
@@ -96,7 +96,7 @@ func parseResponses(b []byte) ([]response, error) {
 	return m.Responses, nil
 }
 
-// username is what Mosquitto calls a thing: the subject of its certificate, which has a common name and nothing else.
+// username returns Mosquitto's name of a thing: the subject of its certificate, which has a common name and nothing else.
 func username(id thing.ID) string { return "CN=" + string(id) }
 
 // thingOf is the inverse of username.

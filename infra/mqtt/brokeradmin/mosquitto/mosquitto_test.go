@@ -147,7 +147,7 @@ func until(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 30 s: %s", what)
 		}
-		time.Sleep(20 * time.Millisecond) // the broker tells nobody that it has learned
+		time.Sleep(20 * time.Millisecond) // the broker does not announce that it has learned
 	}
 }
 

@@ -63,7 +63,7 @@ func (r Reloader) Run(ctx context.Context) error {
 			said = ""
 		case ctx.Err() == nil && err.Error() != said:
 			said = err.Error()
-			r.Log.WarnContext(ctx, "mosquitto not told of the revocation list, trying again", logging.Err, err, "retry_in", lookEvery)
+			r.Log.WarnContext(ctx, "revocation list not loaded by mosquitto; retrying", logging.Err, err, "retry_in", lookEvery)
 		}
 		select {
 		case <-ctx.Done():
@@ -96,7 +96,7 @@ func stampOf(file string) (stamp, error) {
 // it, and would die of the signal, so its handler is waited for until ctx ends.
 func (r Reloader) Reload(ctx context.Context) error {
 	for {
-		// Mosquitto writes the file before it reads its lists, and anew at each start: without one there is nobody to tell.
+		// Mosquitto writes the file before it reads its lists, and again at each start: without one there is no process to tell.
 		b, err := os.ReadFile(r.PIDFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -133,7 +133,7 @@ func parsePID(b []byte) (int, error) {
 // hangUp sends SIGHUP to a Mosquitto that handles it. done is false for one that does not do so yet; it is true without a signal if the
 // process is gone, or is another program that got its number.
 func hangUp(pid int) (done bool, err error) {
-	p, err := os.FindProcess(pid) // a handle: what is looked at below is what gets the signal
+	p, err := os.FindProcess(pid) // a handle: the process checked below is the one that gets the signal
 	if err != nil {
 		return true, nil // gone
 	}

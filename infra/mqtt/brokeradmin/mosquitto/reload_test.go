@@ -46,7 +46,7 @@ func sleeper(t *testing.T, name string) *exec.Cmd {
 	return c
 }
 
-// TestReloadSparesOthers: the signal that Mosquitto handles ends other programs, so nobody else gets it.
+// TestReloadSparesOthers: the signal that Mosquitto handles ends other programs, so only Mosquitto gets it.
 func TestReloadSparesOthers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	r := Reloader{PIDFile: file, Log: slog.New(slog.DiscardHandler)}

@@ -39,8 +39,8 @@ func (b Broker) CheckSecurity(file []byte) error {
 	return nil
 }
 
-// defaultAccess is what a client may that no rule speaks of. Who may not subscribe receives nothing; a rule for each delivery would only
-// cost. ($CONTROL is not covered by this default.)
+// defaultAccess lists the rights of a client without a rule of its own. A client that may not subscribe receives nothing; a rule for each delivery
+// would only cost. ($CONTROL is not covered by this default.)
 func defaultAccess() map[string]bool {
 	return map[string]bool{sendACL: false, receiveACL: true, "subscribe": false, "unsubscribe": true}
 }

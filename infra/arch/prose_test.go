@@ -1,0 +1,175 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// tic is a turn of phrase that the prose of this tree avoids, and a planted text that must be refused.
+type tic struct {
+	re      *regexp.Regexp
+	planted string
+}
+
+// tics hold for comments, log messages and page templates.
+var tics = []tic{
+	{regexp.MustCompile(`(?i)\bno more\b`), "The robot asks no more."},
+	{regexp.MustCompile(`(?i)\banew\b`), "The service starts anew."},
+	{regexp.MustCompile(`(?i)\b(some|no)body\b`), "Nobody reads it until somebody asks."},
+	{regexp.MustCompile(`(?i)\bwhoever\b`), "whoever closes it last"},
+	{regexp.MustCompile(`(?i)\bgo(es)? on\b`), "registry work goes on"},
+	{regexp.MustCompile(`(?i)\b(comes?|came) to rest\b`), "Everything comes to rest."},
+	{regexp.MustCompile(`(?i)\bis what\b`), "The version is what the robot reports."},
+	{regexp.MustCompile(`(?i)\bof (no )?use here\b`), "message of no use here"},
+	{regexp.MustCompile(`(?i)\bstands\b`), "What it shows stands in the table."},
+	{regexp.MustCompile(`(?i)\bcomes to\b`), "The recording comes to its limit."},
+	{regexp.MustCompile(`(?i)\bthat of\b`), "Its name is that of the owner."},
+	{regexp.MustCompile(`(?i)\bas of\b`), "as of version 4"},
+	{regexp.MustCompile(`(?i)\blies in\b`), "The file lies in the run folder."},
+	{regexp.MustCompile(`(?i)\bhas \w+ (ask|begin|do|go|hear|make|run|say|send|show|take|wait)\b`), "OnTime has f hear the clock."},
+}
+
+// headless is a comment whose first sentence has no subject that the reader can name.
+var headless = tic{regexp.MustCompile(`^(What|Who|Whom|That which)\b`), "What the robot says of itself."}
+
+// findTics returns the turns of phrase of text that the rules refuse, whatever its line breaks.
+func findTics(text string, rules ...tic) (found []string) {
+	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "no more than", "")
+	for _, r := range rules {
+		found = append(found, r.re.FindAllString(text, -1)...)
+	}
+	return found
+}
+
+var slogCall = regexp.MustCompile(`^((Debug|Info|Warn|Error)(Context)?|Log|LogAttrs)$`)
+
+// logMessage returns the constant message of a call of slog; "" for every other call.
+func logMessage(call *ast.CallExpr) string {
+	if sel, ok := call.Fun.(*ast.SelectorExpr); !ok || !slogCall.MatchString(sel.Sel.Name) {
+		return ""
+	}
+	for _, arg := range call.Args {
+		if lit, ok := arg.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			return lit.Value
+		}
+	}
+	return ""
+}
+
+// proseOf returns the tics of one file, each with its line: those in comments and log messages of hand-written Go, and anywhere in a template.
+func proseOf(name string, src []byte) (found []string, err error) {
+	add := func(line int, text string, rules ...tic) {
+		for _, what := range findTics(text, rules...) {
+			found = append(found, fmt.Sprintf("%s:%d: %q", name, line, what))
+		}
+	}
+	if path.Ext(name) == ".html" {
+		for i, line := range strings.Split(string(src), "\n") {
+			add(i+1, line, tics...)
+		}
+		return found, nil
+	}
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || ast.IsGenerated(f) {
+		return nil, err
+	}
+	for _, c := range f.Comments {
+		add(fset.Position(c.Pos()).Line, c.Text(), slices.Concat(tics, []tic{headless})...)
+	}
+	ast.Inspect(f, func(node ast.Node) bool {
+		if call, ok := node.(*ast.CallExpr); ok {
+			add(fset.Position(call.Pos()).Line, logMessage(call), tics...)
+		}
+		return true
+	})
+	return found, nil
+}
+
+// TestProse keeps the prose plain. testdata/prose.txt says how many tics each folder still has: a new one is refused, and after a removed one the
+// number goes down, so that it cannot come back.
+func TestProse(t *testing.T) {
+	granted := map[string]int{}
+	table, err := os.ReadFile("testdata/prose.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		var folder string
+		var n int
+		if _, err := fmt.Sscanf(line, "%s %d", &folder, &n); err != nil {
+			t.Fatalf("prose.txt: %q: %v", line, err)
+		}
+		granted[folder] = n
+	}
+	found := map[string][]string{}
+	tree := os.DirFS(filepath.Join("..", ".."))
+	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if ext := path.Ext(name); d.IsDir() || ext != ".go" && ext != ".html" {
+			return nil
+		}
+		src, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		all, err := proseOf(name, src)
+		found[path.Dir(name)] = append(found[path.Dir(name)], all...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, all := range found {
+		if want := granted[folder]; len(all) > want {
+			t.Errorf("%s has %d tics, prose.txt allows %d; write them in plain words:\n%s", folder, len(all), want, strings.Join(all, "\n"))
+		} else if len(all) < want {
+			t.Errorf("%s has only %d tics left: lower its %d in prose.txt", folder, len(all), want)
+		}
+		delete(granted, folder)
+	}
+	for folder := range granted {
+		t.Errorf("prose.txt names %s, which has no Go file and no template", folder)
+	}
+}
+
+// TestProseRefuses plants each tic in each place: a rule that finds nothing would pass TestProse.
+func TestProseRefuses(t *testing.T) {
+	for _, r := range append(tics, headless) {
+		for _, tc := range []struct {
+			place, name, src string
+			found            bool
+		}{
+			{"doc comment", "a.go", "package a\n\n// " + r.planted + "\nvar x int\n", true},
+			{"wrapped comment", "a.go", "package a\n\n/*\n" + strings.ReplaceAll(r.planted, " ", "\n") + "\n*/\nvar x int\n", true},
+			{"generated", "a.go", "// Code generated by x. DO NOT EDIT.\n\npackage a\n\n// " + r.planted + "\nvar x int\n", false},
+			{"log message", "a.go", "package a\n\nfunc f() { log.WarnContext(ctx, " + strconv.Quote(r.planted) + ") }\n", r != headless},
+			{"other string", "a.go", "package a\n\nfunc f() { say(" + strconv.Quote(r.planted) + ") }\n", false},
+			{"template", "a.html", "<p>" + r.planted + "</p>", r != headless},
+		} {
+			all, err := proseOf(tc.name, []byte(tc.src))
+			if got := len(all) > 0; got != tc.found || err != nil {
+				t.Errorf("%s, %q: found %q, %v; want found %v", tc.place, r.planted, all, err, tc.found)
+			}
+		}
+	}
+	if got := findTics("A page shows no more than 50 rows.", tics...); got != nil {
+		t.Errorf("plain words refused: %q", got)
+	}
+}
