@@ -376,7 +376,7 @@ func (c *console) job(ctx context.Context, r *http.Request, s said) (string, fra
 	q := r.URL.Query()
 	state := bulk.ItemState(q.Get("state"))
 	if state != "" && !slices.Contains(bulk.ItemStates, state) {
-		return "", frame{}, errs.New(errs.Invalid, "state %.20q: want one of %v", state, bulk.ItemStates)
+		return "", frame{}, errs.New(errs.Invalid, "state %.20q: want one of %s", state, errs.List(bulk.ItemStates))
 	}
 	var after thing.ID
 	if text := q.Get("after"); text != "" {

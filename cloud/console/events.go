@@ -64,7 +64,7 @@ func readEventFilter(q url.Values) (eventFilter, error) {
 		return f, errs.New(errs.Invalid, "the filter is longer than 400 bytes")
 	}
 	if f.Level != "" && !slices.Contains(levels, events.Level(f.Level)) {
-		return f, errs.New(errs.Invalid, "level %.20q: want one of %v", f.Level, levels)
+		return f, errs.New(errs.Invalid, "level %.20q: want one of %s", f.Level, errs.List(levels))
 	}
 	return f, nil
 }

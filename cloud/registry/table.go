@@ -142,7 +142,7 @@ func (s *Service) Table(ctx context.Context, q Selection) (Page, error) {
 	}
 	switch {
 	case !slices.Contains(Columns, q.Sort):
-		return Page{}, errs.New(errs.Invalid, "sort %.20q: want one of %v", q.Sort, Columns)
+		return Page{}, errs.New(errs.Invalid, "sort %.20q: want one of %s", q.Sort, errs.List(Columns))
 	case q.Limit < 0 || q.Limit > MaxLimit:
 		return Page{}, errs.New(errs.Invalid, "limit %d: want 1 to %d", q.Limit, MaxLimit)
 	case q.Limit == 0:

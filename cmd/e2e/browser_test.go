@@ -366,6 +366,10 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Press("Enter")
 	p.SeeRole("heading", "No robot matches")
 	look("fleet-none")
+	p.Goto(s.ready.Endpoints["console"] + "/no-such-page")
+	p.SeeRole("heading", "Not found")
+	look("lost")
+	p.Follow("Back to the fleet", "^/$")
 	p.Goto(s.ready.Endpoints["console"] + "/api")
 	look("api")
 }

@@ -25,6 +25,7 @@ import (
 	"kennel/edge/sim/uart"
 	"kennel/infra/cli"
 	"kennel/infra/durable"
+	"kennel/infra/errs"
 )
 
 func amigobotCommand() *cobra.Command {
@@ -335,7 +336,7 @@ func act(out io.Writer, r *amigobotsim.Robot, name string, words []string) error
 	}
 	d, ok := deeds[name]
 	if !ok {
-		return fmt.Errorf("%.40q: want one of %v, help or state", name, slices.Sorted(maps.Keys(deeds)))
+		return fmt.Errorf("%.40q: want one of %s, help or state", name, errs.List(slices.Sorted(maps.Keys(deeds))))
 	}
 	if len(words) != d.least {
 		return fmt.Errorf("%s takes %d numbers, got %d: %s", name, d.least, len(words), d.usage)

@@ -114,7 +114,7 @@ func TestAmigobot(t *testing.T) {
 	tool.ask(sysmode.Commit, []byte{sysmode.Commit, 2})
 	do("off", "off: off")
 	for line, want := range map[string]string{
-		"jump": `error: "jump": want one of [analog black`, "volts": "error: volts takes 1 numbers, got 0: VOLTS",
+		"jump": `error: "jump": want one of analog, black`, "volts": "error: volts takes 1 numbers, got 0: VOLTS",
 		"volts x": `error: volts "x": want a number`,
 		"state":   "off: motors false", "analog 9 1": "analog: off", "hold 1 0": "hold: off", "charger 2": "charger: off", "drag 0 0.1": "drag: off",
 	} {
@@ -186,8 +186,8 @@ func TestAmigobotMistakes(t *testing.T) {
 		{[]string{"-listen", ":0", "-volume", "2"}, cli.ExitUsage, "-volume 2: want 0 to 1"},
 		{[]string{"-listen", ":0", "-world", "moon"}, cli.ExitUsage, "-world"},
 		{[]string{"-listen", ":0", "-world", "habitat"}, cli.ExitUsage, "want room for the robot"},
-		{[]string{"-listen", ":0", "-version", "2.0"}, cli.ExitUsage, "want one of [1.0 1.2 1.3]"},
-		{[]string{"-listen", ":0", "-profile", "p3dx"}, cli.ExitUsage, "want one of [amigo amigo-aria]"},
+		{[]string{"-listen", ":0", "-version", "2.0"}, cli.ExitUsage, "want one of 1.0, 1.2, 1.3"},
+		{[]string{"-listen", ":0", "-profile", "p3dx"}, cli.ExitUsage, "want one of amigo, amigo-aria"},
 		{[]string{"-listen", ":0", "-volts", "3"}, cli.ExitUsage, "volts is 3, want 10 to 13.8"},
 		{[]string{"-listen", ":0", "-set", "WatchDog=x"}, cli.ExitUsage, `-set: WatchDog "x": want`},
 		{[]string{"-listen", ":0", "-serial", "a b"}, cli.ExitUsage, "-serial: Serial"},

@@ -248,7 +248,7 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "100"}, cli.ExitUsage, "want 1 to 99"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-priority", "1", "-cpu", "100000"}, cli.ExitUsage, "want one of processors"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-again", "-1s"}, cli.ExitUsage, "-again"},
-		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of [empty habitat room table] or a file"},
+		{[]string{"-pty", filepath.Join(dir, "x"), "-world", "moon"}, cli.ExitUsage, "want one of empty, habitat, room, table or a file"},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", file}, cli.ExitUsage, "world: "},
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", gap}, cli.ExitUsage, "over a cliff"},
 	} {

@@ -10,10 +10,11 @@ import (
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/sim/world"
 	"kennel/infra/cli"
+	"kennel/infra/errs"
 )
 
 // worldUsage is the help of -world.
-var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", world.Names())
+var worldUsage = fmt.Sprintf("where the body is: one of %v, or a JSON file (default: nowhere, on an endless floor)", errs.List(world.Names()))
 
 // openWorld returns the world of that name, or of the file of that name, if it has room for Vector; "" is none.
 func openWorld(where string) (*world.Map, error) {
@@ -36,7 +37,7 @@ func readWorld(where string) (*world.Map, error) {
 	}
 	b, err := os.ReadFile(where)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Usage("-world %.200q: no such file, want one of %v or a file that is there", where, world.Names())
+		return nil, cli.Usage("-world %.200q: no such file, want one of %s or a file that is there", where, errs.List(world.Names()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("-world: %w", err)

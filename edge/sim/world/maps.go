@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Vec is a point or a direction in the plane, in metres.
@@ -279,7 +280,7 @@ func Builtin(name string) (*Map, error) {
 	if build, ok := builtin[name]; ok {
 		return build(), nil
 	}
-	return nil, fmt.Errorf("world: there is no world %.40q, want one of %v or a file", name, Names())
+	return nil, fmt.Errorf("world: there is no world %.40q, want one of %s or a file", name, strings.Join(Names(), ", "))
 }
 
 // Names returns the built-in worlds.

@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 
 // TestBuiltin: those there are can be lived in, and are written as they are read.
 func TestBuiltin(t *testing.T) {
-	if _, err := Builtin("moon"); err == nil || !strings.Contains(err.Error(), "empty habitat room table") {
+	if _, err := Builtin("moon"); err == nil || !strings.Contains(err.Error(), "empty, habitat, room, table") {
 		t.Errorf("%v, want the names there are", err)
 	}
 	for _, name := range Names() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/soundset"
@@ -115,10 +116,10 @@ func (c Config) Validate() error {
 // open returns the world with the robot in it, after it has checked the other settings.
 func (c *Config) open() (*world.World, error) {
 	if versions[c.Memory.Version] == 0 {
-		return nil, fmt.Errorf("amigobotsim: version %.20q, want one of %v", c.Memory.Version, slices.Sorted(maps.Keys(versions)))
+		return nil, fmt.Errorf("amigobotsim: version %.20q, want one of %s", c.Memory.Version, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 	}
 	if _, ok := profiles[c.Profile]; !ok {
-		return nil, fmt.Errorf("amigobotsim: profile %.20q, want one of %v", c.Profile, Profiles())
+		return nil, fmt.Errorf("amigobotsim: profile %.20q, want one of %s", c.Profile, strings.Join(Profiles(), ", "))
 	}
 	for _, n := range []struct {
 		name            string
