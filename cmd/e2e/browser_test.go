@@ -76,10 +76,14 @@ func (s *site) visited(p *browser.Page) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	known := false
 	for name := range access.HTTP {
 		if pattern, ok := strings.CutPrefix(name, "GET "); ok && routeMatches(pattern, u.Path) {
-			s.seen[name] = true
+			s.seen[name], known = true, true
 		}
+	}
+	if !known {
+		s.seen["GET /{path...}"] = true
 	}
 }
 

@@ -56,7 +56,7 @@ func TestPoke(t *testing.T) {
 	}{
 		{"no such robot", []string{"touch", "-root", filepath.Join(dir, "none")}, cli.ExitNotFound, "no simulated robot's folder"},
 		{"not running", []string{"touch", "-root", dir}, cli.ExitUnavailable, "is not running"},
-		{"no verb", []string{"-root", dir}, cli.ExitUsage, "arg"},
+		{"no verb", []string{"-root", dir}, cli.ExitUsage, "missing VERB"},
 		{"unknown verb", []string{"kick", "-root", dir}, cli.ExitUsage, "want one of touch"},
 		{"no unit", []string{"touch", "-for", "2", "-root", dir}, cli.ExitUsage, "missing unit"},
 	} {
