@@ -216,7 +216,7 @@ var dones = map[string]string{
 	"operator-gone":   "The operator's account is removed.",
 	"cohort-put":      "The filter is saved.",
 	"cohort-gone":     "The cohort is removed. The robots stay as they are.",
-	"bulk-begun":      "It has begun. It goes on without this page.",
+	"bulk-begun":      "The job is stored and runs without this page.",
 	"bulk-cancelled":  "What was not done yet is dropped.",
 	"tagged":          "The tags are changed.",
 	"setting-set":     "The setting is changed. The robot takes it as soon as it is present; below stands what it has.",

@@ -607,7 +607,7 @@ func (f *facts) said() (Check, bool) {
 		c.Level, c.Text, c.Version = Warn, strings.Join(m.Problems, "; "), m.Agent
 		c.Do = "Each names the step and the other side. The robot keeps trying"
 		if b := m.Body; b != nil && b.Fault != 0 {
-			c.Do = "A fault stands until its service runs again or somebody clears it (agentd fault clear). For the rest, the robot keeps trying"
+			c.Do = "A fault stands until its service runs again or it is cleared (agentd fault clear). The robot keeps trying the rest"
 		}
 	}
 	return c, true
