@@ -125,7 +125,7 @@ func aloneWith(ctx context.Context, env *bench.Env, c company, period time.Durat
 	return l.Result([]bench.Pair{{Value: float64(max(1, t.P99)), Reference: float64(max(1, p99))}}), nil
 }
 
-// ticked is what the part tick says at its end; times in microseconds.
+// ticked is the last report of the part tick; times in microseconds.
 type ticked struct {
 	Steps, Missed uint64
 	P50, P99      int64

@@ -146,7 +146,7 @@ func TestAmigobot(t *testing.T) {
 	}
 	parameters("the stored parameter", map[string]string{"TransVelMax": "500"})
 
-	// A body that is silent is a fault, until somebody resets it.
+	// A silent body is a fault until it is reset.
 	if out, err := h.ctl("robot", "poke", thing, "tools"); err != nil {
 		t.Fatalf("tools: %v %s", err, out)
 	}

@@ -21,7 +21,7 @@ type World struct {
 	Text   string
 }
 
-// Ray is what a sensor measures that looks in a direction of its own.
+// Ray is one distance reading, in the direction that its sensor faces.
 type Ray struct {
 	Bearing float64 // rad counter-clockwise from the front
 	Range   float64 // m from the sensor; 0: nothing in sight

@@ -18,7 +18,7 @@ import (
 	"kennel/infra/cli"
 )
 
-// screen is what a program has printed, for a test that waits for it.
+// screen holds the output of a program, for a test that waits for text in it.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder

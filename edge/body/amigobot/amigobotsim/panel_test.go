@@ -22,7 +22,7 @@ func (c *client) press() {
 	c.feed(1, Lines{})
 }
 
-// blinks counts how often the green light goes on in 10 s.
+// blinks counts how often the green light turns on within 10 s.
 func (c *client) blinks() (n int, user bool) {
 	on := c.r.State().Lights.System
 	for range 1000 {
