@@ -13,7 +13,7 @@ LDFLAGS := -s -w -X kennel/infra/cli/version.version=$(VERSION)
 FUZZTIME ?= 10s
 
 # What a robot runs: built and tested for its processor too.
-ROBOT_PKGS := ./edge/... ./certs/thing/... ./certs/devicecert/... ./cloud/api/...
+ROBOT_PKGS := ./edge/... ./infra/thing/... ./certs/devicecert/... ./infra/api/...
 # The programs of a robot.
 ROBOT_CMDS := agentd robotd
 # The programs that the tests of the whole run.

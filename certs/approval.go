@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // WaitingLimits bounds the list of robots that wait for an operator, which anyone on the network can try to fill. Our own defaults: a

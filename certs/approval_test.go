@@ -12,8 +12,8 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // asks is one request without any proof.

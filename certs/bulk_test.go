@@ -13,8 +13,8 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certstest"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 func hashHex(secret string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(secret))) }

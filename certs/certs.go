@@ -28,8 +28,8 @@ import (
 	"log/slog"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // DefaultTTL is how long a device certificate lives unless configured. Robots renew at two thirds of it.

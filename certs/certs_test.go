@@ -24,8 +24,8 @@ import (
 	"kennel/certs/certstest"
 	"kennel/certs/internal/pemfile"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 const (

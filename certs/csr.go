@@ -9,8 +9,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // MaxCSR is the largest certificate request read, in bytes.

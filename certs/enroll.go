@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // EnrollRequest asks for a first certificate, or for another one with the same key. Secret, Factory or neither says why it should be given.

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // The original robot's own rules for its factory certificate (VEC-TOK-02), the defaults of a Batch.

@@ -21,8 +21,8 @@ import (
 	"kennel/certs"
 	"kennel/certs/certstest"
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // factory is a manufacturer: an authority, and perhaps one below it that signs.

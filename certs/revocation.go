@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Our own limits (the source gives none).

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // Trust says what a client certificate makes its holder: the issuing authority decides, never the name alone, so that a device authority

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // Observe takes one measured call: the method, what came of it ("ok", "error" or a write's status) and how long it took.

@@ -16,8 +16,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Limits of VEC-JDS-10.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocstest"
 )

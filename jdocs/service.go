@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // maxTries bounds how often Set begins again because others were first: more than that is a document fought over.

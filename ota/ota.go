@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Version is a release's version: four dotted decimal numbers, then nothing, "d" (developer) or "ud" (VEC-OTA-09). "" is no release.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Store is what Service needs from storage.

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 var files = []string{"root.key", "root.crt", "device.key", "device.crt", "server.key", "server.crt", "service.key", "service.crt"}

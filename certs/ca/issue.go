@@ -14,7 +14,7 @@ import (
 	"go.step.sm/crypto/x509util"
 
 	"kennel/certs/internal/pemfile"
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // backdate is how much earlier than now a leaf becomes valid, for peers whose clock is a little behind; at most a sixtieth of its life, so

@@ -40,10 +40,10 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certsclient"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 // timeout bounds one request; signing takes less than a millisecond, the database decides.

@@ -24,11 +24,11 @@ import (
 	"kennel/certs/certsclient"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

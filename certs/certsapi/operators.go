@@ -14,10 +14,10 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certsclient"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 // maxReason is the longest reason an operator gives, in bytes.

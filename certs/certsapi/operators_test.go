@@ -25,10 +25,10 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
 	"kennel/certs/certspg"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 var admin = kit.Caller{Role: kit.RoleAdmin, Name: "ada@example.com"}

@@ -6,8 +6,8 @@ import (
 	"context"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/thing"
 )
 
 // Source is what a broker must refuse. Make it with New; safe for concurrent use.

@@ -20,13 +20,13 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certsbroker"
 	"kennel/certs/certspg"
-	"kennel/certs/thing"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -24,11 +24,11 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgserver"
+	"kennel/infra/thing"
 )
 
 type nobody struct{}

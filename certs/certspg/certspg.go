@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Store is a certs.Store. Safe for concurrent use. Its errors are the sentinels of package certs, Unavailable while the database is away, or

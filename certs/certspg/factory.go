@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // changed counts a change that decides about factory certificates. The row's lock puts such changes in order, so that a reader who has seen a

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Newest returns until when the newest certificates of at most limit things after one are good, and the last of them; a zero time for one

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"kennel/certs/certspg"
-	"kennel/certs/thing"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 // TestNewest: of each thing the last certificate that was issued counts, and a revoked one is good until never.

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // revokedChannel is notified by a trigger, whoever revokes.

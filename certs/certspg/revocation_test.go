@@ -12,8 +12,8 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certspg"
-	"kennel/certs/thing"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 // issued writes an inventory row for a certificate of id that lives for life.

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // waitingLock is the advisory lock under which new rows are counted and added: the list never grows beyond its limits.

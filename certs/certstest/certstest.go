@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // Store is a certs.Store in memory. The zero value is ready; safe for concurrent use.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // RunStore checks the behaviour every Store must show; fresh makes an empty one.

@@ -9,7 +9,7 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/internal/pemfile"
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // Claim is a robot's first identity: its thing id and the secret that proves it, once, to the cloud that registered it.

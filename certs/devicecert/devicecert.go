@@ -42,8 +42,8 @@ import (
 	"kennel/certs"
 	"kennel/certs/certsclient"
 	"kennel/certs/internal/pemfile"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Files of the identity, below the robot's root.

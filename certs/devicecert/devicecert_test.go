@@ -25,8 +25,8 @@ import (
 	"kennel/certs/certsclient"
 	"kennel/certs/certstest"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 const vic = thing.ID("vic:00e20100")

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"kennel/certs/internal/pemfile"
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // FactoryDir holds an original robot's cloud identity, below its root (VEC-STOR-09).

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Steps of getting an identity, as State and doctor name them.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -15,6 +14,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin/awsiot"
 	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
+	"kennel/infra/thing"
 )
 
 // The brokers that take our orders: words of mqtt.broker.

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/infra/awsconfig"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokeradmin/emqx"
 	"kennel/infra/queue"
+	"kennel/infra/thing"
 )
 
 func TestBrokerSettings(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certspg"
-	"kennel/certs/thing"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/bulk"
@@ -24,6 +23,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/kit"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

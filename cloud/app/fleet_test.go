@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"kennel/certs"
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // TestTableToldOfCertificates: the fleet's table hears only of steps that changed a certificate, and after all other listeners.

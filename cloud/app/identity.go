@@ -15,7 +15,6 @@ import (
 	"kennel/certs/certsbroker"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/registry"
@@ -27,6 +26,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/runner"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 // Requests of one robot, and of those that name none, at the token service: a robot refreshes a few times a day, and tries again when it is

@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
 	"kennel/cloud/bridge"
 	"kennel/cloud/das"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/queue"
 	"kennel/infra/telemetry"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

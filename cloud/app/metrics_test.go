@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/commands"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/topics"
 	outbox "kennel/cloud/command"
+	"kennel/infra/api/commands"
+	"kennel/infra/api/events"
+	"kennel/infra/api/topics"
 	"kennel/infra/queue"
 	"kennel/infra/queue/queuetest"
 	"kennel/infra/telemetry"

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"kennel/certs/ca"
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
@@ -31,6 +30,7 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 // Onebox is one-machine mode: it starts its own parts and runs every role against them (infra/adr/0003).

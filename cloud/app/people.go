@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
@@ -30,6 +29,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/thing"
-	"kennel/cloud/api/large"
+	"kennel/infra/api/large"
 	"kennel/infra/errs"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
+	"kennel/infra/thing"
 )
 
 // serverTTL is the life of the certificates that our own authority gives our listeners; they are renewed on the way.

@@ -27,11 +27,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"kennel/certs/ca"
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/topics"
-	"kennel/cloud/api/traceparent"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
+	"kennel/infra/api/topics"
+	"kennel/infra/api/traceparent"
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/dashboards"
 	"kennel/infra/kit/kitmqtt"
@@ -43,6 +42,7 @@ import (
 	"kennel/infra/seal"
 	"kennel/infra/telemetry"
 	"kennel/infra/telemetry/telemetrytest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 )

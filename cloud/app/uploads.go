@@ -9,11 +9,11 @@ import (
 	"kennel/certs"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/cloud/sts"
 	"kennel/cloud/sts/stsapi"
 	"kennel/cloud/sts/stspg"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // standingFresh is how old an answer about a robot's standing may be; what is taken away holds everywhere within 2 s.

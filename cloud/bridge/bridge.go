@@ -21,13 +21,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/topics"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/thing"
 )
 
 // Our own limits (the source gives none).

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/mqtt"
@@ -23,6 +22,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/thing"
 )
 
 // brokerFile makes the test binary a broker process, for tests that kill one.

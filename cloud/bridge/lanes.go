@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 )
 
 // Bounds of what waits for a worker. Our own (the source gives none).

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 )
 
 func msg(id thing.ID, body string) item {

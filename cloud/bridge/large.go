@@ -9,12 +9,12 @@ import (
 	"runtime/debug"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/large"
+	"kennel/infra/api/large"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // largeTime bounds one large request; a slow robot needs a while for its body.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/large"
+	"kennel/infra/api/large"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
 )
 
 // TestLarge: a proven thing gets its answer; everybody and everything else a reason, and the process lives on.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
+	"kennel/infra/thing"
 )
 
 // provisioned returns an Admin of a Mosquitto that knows the robots of these tests.

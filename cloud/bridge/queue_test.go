@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/topics"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/queue"
 	"kennel/infra/queue/queuetest"
+	"kennel/infra/thing"
 )
 
 // TestFedByQueue: what a broker's rules put into a queue is handled as if it had come by MQTT, and the answers go out by MQTT.

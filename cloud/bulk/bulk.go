@@ -18,13 +18,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
 	"kennel/cloud/cohort"
 	"kennel/cloud/command"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

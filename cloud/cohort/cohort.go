@@ -11,9 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Cohort is a saved filter.

@@ -17,9 +17,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // State is the state of a command.

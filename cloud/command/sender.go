@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Pace of repetition: the pause after the n-th time is Resend * 2^n, at most MaxResend, and as much as a quarter longer by chance.

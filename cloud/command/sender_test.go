@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // outbox hands out the commands in due, and counts the calls.

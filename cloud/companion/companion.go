@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/access"
 	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
@@ -20,6 +19,7 @@ import (
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 //go:embed assets pages

@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 const (

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

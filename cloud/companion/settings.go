@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/companion/zones"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

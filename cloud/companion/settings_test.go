@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
+	"kennel/infra/api/status"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

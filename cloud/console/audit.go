@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // AuditLog returns lines with an id below before (0: from the newest), newest first; *account.Service has it.

@@ -12,14 +12,14 @@ import (
 	"strconv"
 	"strings"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
 	"kennel/cloud/bulk"
 	"kennel/cloud/cohort"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Identities is the pages' access to certificates; *certs.Service is one.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
@@ -19,6 +18,7 @@ import (
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 //go:embed assets pages parts

@@ -15,13 +15,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 )
 
 var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/owner"
@@ -30,6 +29,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 )
 
 const rex = thing.ID("vic:00e20100")

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
 	"kennel/cloud/das"
+	"kennel/infra/api/events"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 // Events is the pages' access to robots' events; *das.Service is one.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Fleet is the pages' access to the registry; *registry.Service is one.

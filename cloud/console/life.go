@@ -11,14 +11,14 @@ import (
 	"strconv"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
 	"kennel/cloud/command"
 	"kennel/cloud/console/chart"
 	"kennel/cloud/das"
 	"kennel/cloud/registry"
 	"kennel/cloud/vitals"
+	"kennel/infra/api/events"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

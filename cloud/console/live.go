@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 const (

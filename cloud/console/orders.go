@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
 	"kennel/cloud/command"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 )
 
 // Commands is the pages' access to the outbox; *command.Service is one.

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
 	"kennel/cloud/command"
 	"kennel/cloud/console/chart"
 	"kennel/cloud/look"
+	"kennel/infra/api/commands"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 )
 
 // Look is the access of the page of a robot's structure tree; *look.Service is one.

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/thing"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

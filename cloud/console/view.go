@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/api/status"
+	"kennel/infra/api/status"
 )
 
 type batteryView struct {

@@ -5,10 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/live"
 	"kennel/cloud/bulk"
 	"kennel/cloud/cohort"
 	"kennel/cloud/command"
@@ -16,7 +12,11 @@ import (
 	"kennel/cloud/look"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/vitals"
+	"kennel/infra/api/commands"
+	"kennel/infra/api/events"
+	"kennel/infra/api/live"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	wire "kennel/cloud/api/commands"
 	"kennel/cloud/command"
+	wire "kennel/infra/api/commands"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

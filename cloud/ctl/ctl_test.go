@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/status"
 	"kennel/cloud/look"
 	"kennel/cloud/registry"
+	"kennel/infra/api/live"
+	"kennel/infra/api/status"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

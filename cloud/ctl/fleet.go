@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	wire "kennel/cloud/api/commands"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/cohort"
@@ -21,6 +20,7 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registryapi"
+	wire "kennel/infra/api/commands"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/jdocs"

@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
@@ -29,6 +28,7 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/cli"
 	"kennel/infra/jobs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 )

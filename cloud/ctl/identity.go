@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/certs/certsapi"
-	"kennel/certs/thing"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // order makes a command that sends one JSON body somewhere below /v1 and prints a line.

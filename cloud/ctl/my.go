@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/thing"
 	"kennel/infra/cli"
+	"kennel/infra/thing"
 )
 
 // myRobot is a robot as the public API shows it to its owner.

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/infra/cli"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocstest"
 )

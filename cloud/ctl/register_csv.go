@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/certs/certsapi"
-	"kennel/certs/thing"
 	"kennel/infra/cli"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // deliveryTimeout bounds one delivery of 100,000 robots.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/thing"
-	wire "kennel/cloud/api/commands"
-	"kennel/cloud/api/poke"
 	"kennel/cloud/command"
 	"kennel/cloud/look"
+	wire "kennel/infra/api/commands"
+	"kennel/infra/api/poke"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 func (a *app) robots() *cobra.Command {

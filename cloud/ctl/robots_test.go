@@ -3,8 +3,8 @@ package ctl
 import (
 	"testing"
 
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
+	"kennel/infra/api/status"
 )
 
 func TestProblems(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/thing"
 	"kennel/infra/cli"
+	"kennel/infra/thing"
 	"kennel/ota"
 )
 

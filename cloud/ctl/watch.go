@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/thing"
 	"kennel/cloud/look"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Own limits of a watch. A robot that nobody looked at for some seconds stops showing itself (look.AskFor): who watches seldom still looks often enough.

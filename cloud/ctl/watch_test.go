@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/live"
 	"kennel/cloud/look"
+	"kennel/infra/api/live"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

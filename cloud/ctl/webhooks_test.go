@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/registry/filter"
@@ -22,6 +21,7 @@ import (
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/cloud/webhook/webhookpg"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 // TestWebhooks: from registering one to a replay, against the real rules, endpoints and audit log.

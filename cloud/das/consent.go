@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // maxConsents bounds the cache of answers; a full cache is emptied.

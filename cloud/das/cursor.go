@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
+	"kennel/infra/thing"
 )
 
 // Cursor returns the place of r.

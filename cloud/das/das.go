@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
+	"kennel/infra/thing"
 )
 
 // Key names one boot of one robot: the space in which sequence numbers are unique (VEC-DAS-02, VEC-DAS-03).

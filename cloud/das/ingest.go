@@ -12,11 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/events"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Codes of refusals, beside those of events.BatchError and "gaps".

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // memory is a Writer that can fail.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // RawBatch is one batch as it came, inside a raw object.

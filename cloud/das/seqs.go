@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sort"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // MaxSpans is how many separate runs of sequence numbers one boot may have. A robot leaves a gap where its quota dropped a file or an event

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
 	"kennel/infra/errs"
 )
 

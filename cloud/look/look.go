@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/live"
+	"kennel/infra/api/topics"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Our own limits.

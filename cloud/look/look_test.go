@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/live"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 )
 
 const rex = thing.ID("vic:00e20100")

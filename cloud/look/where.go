@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"kennel/cloud/api/live"
+	"kennel/infra/api/live"
 )
 
 // Belief is where a simulated robot believes to be, in the world, and how far from where it is that is: metres and radians. It is false for a

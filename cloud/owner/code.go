@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/owners"
+	"kennel/infra/api/owners"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // alphabet of codes: 32 digits and letters that people do not take for one another (Crockford's).

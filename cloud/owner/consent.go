@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

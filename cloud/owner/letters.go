@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/mail"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // News is a change that an owner is told by letter: a person who gets or loses a robot is told, because another person may have done it.

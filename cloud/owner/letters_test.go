@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/mail"
 	"kennel/cloud/owner"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // post is a mail service: its outbox and its transport are lists.

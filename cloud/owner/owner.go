@@ -24,10 +24,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"kennel/certs/thing"
 	"kennel/cloud/mail"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/das"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
@@ -24,6 +23,7 @@ import (
 	"kennel/infra/kit"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Export holds this domain's data about a person.

@@ -11,10 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"kennel/certs/thing"
 	"kennel/cloud/owner"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) {

@@ -7,8 +7,8 @@ import (
 	"net/mail"
 	"strings"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // recipients are the hashes by which offers to a person are found. Offers hold no address and no account, and an offer to an e-mail

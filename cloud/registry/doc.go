@@ -1,7 +1,7 @@
 // Package registry is the fleet as the cloud knows it: which things exist, which are present, what each last said of itself, and why one
 // is not well.
 //
-// Presence is a lease (cloud/api/status): a robot is present until its lease runs out after the last status received, by the clock of
+// Presence is a lease (infra/api/status): a robot is present until its lease runs out after the last status received, by the clock of
 // the database, the one clock all cloud processes share. Lease.Next is that rule, a pure function; HandleStatus applies it with
 // optimistic locking, so that any number of processes may handle one robot's messages in any order. Run turns expired leases absent
 // within a second and feeds Watch; every process runs it, none is special.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Level is a check's result.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/status"
+	"kennel/infra/api/status"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/status"
 )
 
 // Facets holds those parts of a robot's last status that the fleet is filtered and sorted by.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 const (

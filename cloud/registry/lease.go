@@ -3,7 +3,7 @@ package registry
 import (
 	"time"
 
-	"kennel/cloud/api/status"
+	"kennel/infra/api/status"
 )
 
 // Bounds of a lease, whatever a robot asks for.

@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/status"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/status"
 )
 
-// TestLease runs scripts of messages against the rule of cloud/api/status, on the clock of a bubble.
+// TestLease runs scripts of messages against the rule of infra/api/status, on the clock of a bubble.
 func TestLease(t *testing.T) {
 	type event struct {
 		wait    time.Duration

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Presence says whether a robot's lease runs.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/status"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 const (

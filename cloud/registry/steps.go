@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Names of steps on a robot's way to the fleet, in their order; all but broker and status are those of package certs. Others are kept as well.

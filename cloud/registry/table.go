@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Column is a sort key of the fleet's table.

@@ -18,11 +18,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"kennel/certs/thing"
 	"kennel/cloud/token"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 // Root is where all logs lie in our bucket.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/sts"
 	"kennel/infra/errs"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 type good struct{}

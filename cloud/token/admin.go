@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // MaxTokens bounds what one list of tokens returns; pageSize one page of revoked ids, which fits a message.

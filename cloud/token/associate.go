@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // AssociateRequest is a robot's request when its user becomes the owner.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // tokenType is the only kind there is: a robot that acts for its owner.

@@ -18,11 +18,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 
-	"kennel/certs/thing"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

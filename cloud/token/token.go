@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

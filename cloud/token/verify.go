@@ -8,8 +8,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // maxToken bounds a token's text, in bytes; ours have about 500.

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/status"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/status"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Grain is the length of slots, and for how long they are kept.

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/status"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/status"
+	"kennel/infra/thing"
 )
 
 const rex = thing.ID("vic:00e20100")

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 const (

@@ -32,10 +32,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 // Kind is the kind of an event.

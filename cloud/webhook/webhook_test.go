@@ -28,7 +28,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registrypg"
@@ -39,6 +38,7 @@ import (
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

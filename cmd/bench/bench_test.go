@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
 	"kennel/infra/bench"
 	"kennel/infra/cli"
 	"kennel/infra/proc"

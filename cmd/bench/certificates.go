@@ -16,9 +16,9 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
+	"kennel/infra/thing"
 )
 
 const (

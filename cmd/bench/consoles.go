@@ -20,17 +20,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/status"
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
+	"kennel/infra/thing"
 )
 
 const (

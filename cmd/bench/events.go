@@ -10,12 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
+	"kennel/infra/api/topics"
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
+	"kennel/infra/thing"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/topics"
 	"kennel/edge/agent/das"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
+	"kennel/infra/api/topics"
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
 )

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
 	"kennel/cloud/bridge"
+	"kennel/infra/api/topics"
 	"kennel/infra/bench"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/mqtt"
+	"kennel/infra/thing"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
+	"kennel/infra/thing"
 )
 
 const (

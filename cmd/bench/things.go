@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"kennel/certs/ca"
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 )
 
 // firstSerial is that of the first thing we make up; the robots of a house have others.

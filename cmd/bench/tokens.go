@@ -25,10 +25,10 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"kennel/certs/ca"
-	"kennel/cloud/api/tokenpb"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenpg"
 	"kennel/cloud/token/tokentest"
+	"kennel/infra/api/tokenpb"
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
 	"kennel/infra/seal"

@@ -23,13 +23,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"kennel/certs/thing"
 	"kennel/cloud/access"
-	"kennel/cloud/api/large"
-	"kennel/cloud/api/topics"
 	"kennel/cloud/openapi/openapitest"
+	"kennel/infra/api/large"
+	"kennel/infra/api/topics"
 	"kennel/infra/kit"
 	"kennel/infra/mqtt"
+	"kennel/infra/thing"
 )
 
 // staff makes an operator of a role and signs them in with a password of their own.

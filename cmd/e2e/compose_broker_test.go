@@ -24,13 +24,13 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/ca"
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
 	"kennel/cloud/app"
+	"kennel/infra/api/topics"
 	"kennel/infra/config"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	mosquittoadmin "kennel/infra/mqtt/brokeradmin/mosquitto"
+	"kennel/infra/thing"
 )
 
 // composeMosquitto is the broker of compose.yaml, with its container's paths.

@@ -66,7 +66,7 @@ type Timing struct {
 
 // Description says what a body has. It does not change while the driver is open, and its lists are not to be changed.
 type Description struct {
-	Species  string // as in certs/thing: "vic", "amigo", ...
+	Species  string // as in infra/thing: "vic", "amigo", ...
 	Model    string
 	Firmware string // as the body reports it; "" until it did
 	Channels []Channel

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/api/live"
 	"kennel/edge/corelink"
 	"kennel/edge/robot"
+	"kennel/infra/api/live"
 )
 
 // minEvery is how often a watch looks at most: each look is one of the messages that robotd reads of this program. Own default.

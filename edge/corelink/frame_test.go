@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"testing"
 
-	"kennel/cloud/api/live"
+	"kennel/infra/api/live"
 )
 
 // fill gives every field below v a random value that the protocol can carry.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kennel/cloud/api/live"
+	"kennel/infra/api/live"
 )
 
 // Motion is how the body moves (edge/control.Report).

@@ -1,6 +1,6 @@
 package corelink
 
-import "kennel/cloud/api/live"
+import "kennel/infra/api/live"
 
 // Bounds of the lists about a tree; no body comes near them.
 const (

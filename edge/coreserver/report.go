@@ -5,13 +5,13 @@ import (
 	"math"
 	"time"
 
-	"kennel/cloud/api/live"
 	"kennel/edge/body/mono"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/power"
 	"kennel/edge/rt"
+	"kennel/infra/api/live"
 )
 
 // Own defaults: how often what is said, and how long a measurement counts as heard.

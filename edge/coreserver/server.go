@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/cloud/api/live"
 	"kennel/edge/body/mono"
 	"kennel/edge/control"
 	"kennel/edge/corelink"
@@ -23,6 +22,7 @@ import (
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
 	"kennel/edge/rt"
+	"kennel/infra/api/live"
 	"kennel/infra/logging"
 )
 

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/live"
 	"kennel/edge/body"
 	"kennel/edge/body/mono"
 	"kennel/edge/control"
@@ -28,6 +27,7 @@ import (
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
 	"kennel/edge/robot/state"
+	"kennel/infra/api/live"
 )
 
 // patience bounds how long a test waits for an event that must come.

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/simulator"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"
 	plane "kennel/edge/sim/world"
+	"kennel/infra/api/poke"
 )
 
 // TestAmigobot: an AmigoBot is born with its serial number, has its two serial lines where robotd and agentd look, and keeps what is stored in its

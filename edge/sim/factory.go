@@ -17,10 +17,10 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/emr"
+	"kennel/infra/thing"
 )
 
 //go:embed all:assets

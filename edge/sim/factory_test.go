@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
 	"kennel/edge/agent/platform"
+	"kennel/infra/thing"
 )
 
 func TestMake(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
 	"kennel/edge/agent/simulator"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
 	"kennel/infra/errs"
 )
 

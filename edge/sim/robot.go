@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/faults"
 	"kennel/edge/agent/nightly"
@@ -28,6 +27,7 @@ import (
 	plane "kennel/edge/sim/world"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
+	"kennel/infra/thing"
 )
 
 // StateFile, below the robot's root, says which processes the robot consists of, while it runs.

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
+	"kennel/infra/api/poke"
 	"kennel/infra/errs"
 )
 

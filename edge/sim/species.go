@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kennel/certs/thing"
 	"kennel/edge/body/vector/vectorsim"
+	"kennel/infra/thing"
 )
 
 // species is a kind of robot that can be simulated.

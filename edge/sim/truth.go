@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/cloud/api/live"
 	plane "kennel/edge/sim/world"
+	"kennel/infra/api/live"
 )
 
 // ground is a body's place in a world.

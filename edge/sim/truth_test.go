@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
 	"kennel/edge/body/vector/vectorsim"
 	plane "kennel/edge/sim/world"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
 )
 
 // standing is a robot in that world, and what says where it is.

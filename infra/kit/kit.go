@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Typed makes an endpoint of a typed function. go-kit's any is asserted here and nowhere else.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Owns says since when an account owns a thing. ok is false if it does not, whether there is such a thing or not. It is how the APIs of other

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 func TestRequireOwn(t *testing.T) {

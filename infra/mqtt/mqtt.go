@@ -23,7 +23,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )

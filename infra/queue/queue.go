@@ -30,7 +30,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/awsconfig"
 	"kennel/infra/errs"
 	"kennel/infra/logging"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/awsconfig"
 	"kennel/infra/errs"
 	"kennel/infra/queue"

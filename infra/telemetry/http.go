@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"kennel/cloud/api/traceparent"
+	"kennel/infra/api/traceparent"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"

@@ -6,11 +6,11 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
+	"kennel/infra/api/ack"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
 )
 
 type mqttRequest struct {

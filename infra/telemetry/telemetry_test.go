@@ -17,9 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.opentelemetry.io/otel/trace"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/traceparent"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/traceparent"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
@@ -27,6 +26,7 @@ import (
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/telemetry/telemetrytest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 
-	"kennel/cloud/api/traceparent"
+	"kennel/infra/api/traceparent"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/hints"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/hints"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

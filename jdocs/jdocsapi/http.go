@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

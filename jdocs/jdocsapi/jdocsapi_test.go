@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/hints"
+	"kennel/infra/api/hints"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocstest"
 	"kennel/jdocs/jdocswire"

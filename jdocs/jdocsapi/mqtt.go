@@ -6,9 +6,9 @@ import (
 	"errors"
 	"slices"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 )

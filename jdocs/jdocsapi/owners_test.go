@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocstest"
 )

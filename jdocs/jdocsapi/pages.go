@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"kennel/certs/thing"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

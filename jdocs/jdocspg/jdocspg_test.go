@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocstest"
 )

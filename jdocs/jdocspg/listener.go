@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

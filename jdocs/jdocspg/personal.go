@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

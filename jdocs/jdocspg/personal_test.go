@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/certs/thing"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 )

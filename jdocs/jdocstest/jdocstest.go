@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

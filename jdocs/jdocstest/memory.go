@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -16,8 +16,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -15,14 +15,14 @@ import (
 	"strconv"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/envelope"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/envelope"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 	"kennel/ota"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
+	"kennel/infra/api/ack"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/ota"
 	"kennel/ota/otapg"
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 	"kennel/ota"
 )
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/ota"
 )
 

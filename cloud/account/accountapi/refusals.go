@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"kennel/certs/limit"
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/infra/kit"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Refusals returns the middleware that writes a line into the audit log when an operator is refused what would have changed something: the

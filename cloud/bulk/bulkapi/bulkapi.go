@@ -19,12 +19,12 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
 	"kennel/cloud/bulk"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 const (

@@ -13,11 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/bulk"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Store is bulk.Store on a pool that others may use too. It is safe for concurrent use.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/bulk"
 	"kennel/cloud/cohort"
 	"kennel/cloud/command"
@@ -22,6 +21,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -14,17 +14,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
-	"kennel/cloud/api/topics"
 	"kennel/cloud/bridge"
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandpg"
+	"kennel/infra/api/commands"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) {

@@ -3,7 +3,7 @@
 //	POST /v1/things/{thing}/commands {kind, args, expires_in_ms, key}   -> the command; the same key again is the same command
 //	GET  /v1/things/{thing}/commands?open=&limit=                       -> the newest first
 //	GET  /v1/things/{thing}/commands/{id}
-//	req/command/pull, req/command/result                                (cloud/api/commands)
+//	req/command/pull, req/command/result                                (infra/api/commands)
 //
 // An owner sends commands to an own robot and sees those that were given since it is theirs.
 package commandapi
@@ -18,13 +18,13 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
 	"kennel/cloud/command"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
 )
 
 const (

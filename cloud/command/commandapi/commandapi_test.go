@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandpg"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 const rex = thing.ID("vic:00e20100")

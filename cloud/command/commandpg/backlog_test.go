@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/commands"
+	"kennel/infra/api/commands"
 )
 
 func TestBacklog(t *testing.T) {

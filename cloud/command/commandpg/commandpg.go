@@ -16,11 +16,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
 	"kennel/cloud/command"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Channel is notified whenever a command may be due.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/commands"
 	"kennel/cloud/command"
+	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

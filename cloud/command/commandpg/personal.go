@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/certs/thing"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Held is a command as an export shows it to the person who gave it.

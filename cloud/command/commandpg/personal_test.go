@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandpg"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 // What a person ordered is theirs to take along, and goes with them; what others ordered stays.

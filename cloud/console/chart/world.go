@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"kennel/cloud/api/live"
+	"kennel/infra/api/live"
 )
 
 // World is where a simulated robot is, from above: all of its world, and a close-up, in which a millimetre between where it is and where it

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/cloud/api/live"
+	"kennel/infra/api/live"
 )
 
 // table is a table with a cube on it, the robot on its left.

@@ -21,11 +21,11 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
 	"kennel/cloud/das"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 type query struct {

@@ -15,12 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
 	"kennel/cloud/das"
 	"kennel/cloud/das/daspg"
+	"kennel/infra/api/events"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -11,11 +11,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
 	"kennel/cloud/das"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 var quietLog = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/cloud/api/events"
 	"kennel/cloud/das"
+	"kennel/infra/api/events"
 )
 
 var copyColumns = []string{

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"kennel/cloud/api/events"
 	"kennel/cloud/das"
+	"kennel/infra/api/events"
 	"kennel/infra/pg"
 )
 

@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/das"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // channel is where commits are announced.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
 	"kennel/cloud/look"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 const timeout = 10 * time.Second

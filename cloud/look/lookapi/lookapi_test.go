@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/live"
 	"kennel/cloud/look"
+	"kennel/infra/api/live"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/thing"
 )
 
 const rex = thing.ID("vic:00e20100")

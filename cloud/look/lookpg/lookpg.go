@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/live"
 	"kennel/cloud/look"
+	"kennel/infra/api/live"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Store implements look.Store. Safe for concurrent use.

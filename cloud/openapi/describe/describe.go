@@ -20,11 +20,11 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"kennel/certs/thing"
 	"kennel/cloud/access"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/events"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 const module = "kennel"

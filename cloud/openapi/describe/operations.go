@@ -6,7 +6,6 @@ import (
 
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
-	"kennel/certs/thing"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/bulk"
@@ -24,6 +23,7 @@ import (
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
+	"kennel/infra/thing"
 	"kennel/jdocs/jdocsapi"
 	"kennel/ota"
 )

@@ -10,7 +10,7 @@
 //	DELETE /v1/my/transfers/{id}            take back, decline -> 204                             owner
 //	GET    /v1/things/{thing}/owner         who owns it, who did                                  staff
 //	DELETE /v1/things/{thing}/owner         {reason}       -> 204                                 support, admin
-//	req/owner/code, req/owner/wiped, req/owner/status      (cloud/api/owners)                     the robot
+//	req/owner/code, req/owner/wiped, req/owner/status      (infra/api/owners)                     the robot
 //
 // Other people's robots and unknown ones get one answer.
 package ownerapi
@@ -25,13 +25,13 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/owners"
 	"kennel/cloud/owner"
+	"kennel/infra/api/owners"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
 )
 
 const (

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/owners"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
+	"kennel/infra/api/owners"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 )

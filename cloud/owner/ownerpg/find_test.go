@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"kennel/certs/thing"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

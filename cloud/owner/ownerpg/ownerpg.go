@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/owner"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Channel is notified when a thing got another owner, or its owner other settings.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Row is what terms ask of one robot. Times that never were are zero.

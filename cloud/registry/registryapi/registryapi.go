@@ -19,11 +19,11 @@ import (
 	"slices"
 	"strconv"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 type thingRequest struct {

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/status"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -16,15 +16,15 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registrypg"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 // say hands a status in.

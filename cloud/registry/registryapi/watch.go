@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/thing"
 )
 
 const (

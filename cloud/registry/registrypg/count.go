@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // SpeciesCount is how many things of one species are present and absent.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"kennel/certs/thing"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestCountBySpecies(t *testing.T) {

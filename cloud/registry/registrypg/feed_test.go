@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
+	"kennel/infra/thing"
 )
 
 // cpu is what this process has used.

@@ -14,11 +14,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // channel carries hints that things changed; a payload is not needed, readers ask for what is new.

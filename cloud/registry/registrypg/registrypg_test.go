@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"kennel/certs/thing"
 	"kennel/cloud/registry"
+	"kennel/infra/thing"
 )
 
 // AddStep counts a step under its outcome. An outcome that others of the same step interrupted starts over.

@@ -13,12 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // order is a column of registry_facet and its type.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // seed fills the fleet by SQL with n things of mixed kinds, in one go.

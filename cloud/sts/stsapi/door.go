@@ -23,13 +23,13 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/sts"
 	"kennel/cloud/token"
 	"kennel/infra/blob"
 	"kennel/infra/blob/sigv4"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Store is the part of a blob.Store that the door needs.

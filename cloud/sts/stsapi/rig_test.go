@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/sts"
 	"kennel/cloud/sts/stsapi"
 	"kennel/cloud/sts/stspg"
@@ -30,6 +29,7 @@ import (
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

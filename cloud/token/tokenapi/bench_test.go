@@ -25,13 +25,13 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/tokenpb"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokentest"
+	"kennel/infra/api/tokenpb"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgserver"
+	"kennel/infra/thing"
 )
 
 // Clients ask at once, each on a connection of its own, for one of as many robots. A side works for a slice before the other has its turn, so

@@ -1,4 +1,4 @@
-// Package tokenapi is token over the wires: gRPC for original robots (cloud/api/tokenpb), MQTT requests for our agent (cloud/api/tokens),
+// Package tokenapi is token over the wires: gRPC for original robots (infra/api/tokenpb), MQTT requests for our agent (infra/api/tokens),
 // HTTP for operators, owners and whoever pins a robot's certificate.
 //
 //	GET    /v1/things/{thing}/tokens           -> access tokens, newest first                owner, staff
@@ -21,8 +21,8 @@ import (
 	"github.com/go-kit/kit/endpoint"
 	"google.golang.org/grpc"
 
-	"kennel/cloud/api/tokenpb"
 	"kennel/cloud/token"
+	"kennel/infra/api/tokenpb"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kitgrpc"
 )

@@ -18,12 +18,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/tokenpb"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokentest"
+	"kennel/infra/api/tokenpb"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -13,13 +13,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"kennel/certs/thing"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 type desk struct {

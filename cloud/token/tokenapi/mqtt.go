@@ -7,11 +7,11 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/tokens"
 	"kennel/cloud/token"
+	"kennel/infra/api/tokens"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
 )
 
 // mqttPeer is the address of who asks over MQTT: only the broker knows another.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/tokens"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokentest"
+	"kennel/infra/api/tokens"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 )

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/token"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Channels are notified when a token may have been revoked, and when a signing key may have changed.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"kennel/certs/thing"
 	"kennel/cloud/token"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

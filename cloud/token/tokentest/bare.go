@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	grpcmd "google.golang.org/grpc/metadata"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/tokenpb"
 	"kennel/cloud/token"
+	"kennel/infra/api/tokenpb"
+	"kennel/infra/thing"
 )
 
 // Bare is what a refresh cannot do without, for benchmarks to be held against: it verifies a token (ES256), reads one row, inserts one durably

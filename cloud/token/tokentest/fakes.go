@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/token"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Sessions is token.UserSessions in memory, with the codes of the account service. The zero value is ready.

@@ -16,12 +16,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/seal"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 )

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // anki is the O of every factory certificate.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"kennel/cloud/api/tokenpb"
+	"kennel/infra/api/tokenpb"
 )
 
 // Fatal is what stops the cloud process of an original robot for good (peer facts, top): no server may make one.

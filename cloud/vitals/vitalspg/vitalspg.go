@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/thing"
 	"kennel/cloud/vitals"
 	"kennel/infra/pg"
+	"kennel/infra/thing"
 )
 
 // Store implements vitals.Store. Safe for concurrent use.

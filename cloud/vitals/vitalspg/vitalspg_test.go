@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/cloud/vitals"
 	"kennel/cloud/vitals/vitalspg"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/thing"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/cloud/api/owners"
+	"kennel/infra/api/owners"
 	"kennel/infra/errs"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/cloud/api/owners"
+	"kennel/infra/api/owners"
 	"kennel/infra/errs"
 )
 

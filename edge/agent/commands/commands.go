@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	wire "kennel/cloud/api/commands"
+	wire "kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"

@@ -19,7 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	wire "kennel/cloud/api/commands"
+	wire "kennel/infra/api/commands"
 	"kennel/infra/errs"
 )
 

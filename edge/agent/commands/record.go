@@ -10,8 +10,8 @@ import (
 	"path"
 	"strings"
 
-	wire "kennel/cloud/api/commands"
 	"kennel/edge/agent/robotfs"
+	wire "kennel/infra/api/commands"
 	"kennel/infra/logging"
 )
 

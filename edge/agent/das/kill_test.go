@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
 )
 
 // The test binary runs itself as a robot that is killed with SIGKILL at a given step on disk, and plays the cloud on the other end of its

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/status"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
+	"kennel/infra/thing"
 )
 
 // Source is the name under which the event manager speaks of itself, the original's.

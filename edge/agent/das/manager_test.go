@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/events"
+	"kennel/infra/thing"
 )
 
 const testThing = thing.ID("vic:00e20100")

@@ -3,7 +3,7 @@ package das
 import (
 	"cmp"
 
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
 )
 
 // session is the session that later events belong to; events with these names open and close it (VEC-DAS-12, VEC-DAS-18). s1 is the identifier, for a

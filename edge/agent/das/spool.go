@@ -16,8 +16,8 @@ import (
 	"strings"
 	"sync"
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/api/events"
 )
 
 // maxSegments bounds how many files may lie in storage: an agent that restarts again and again leaves many small ones.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
 )
 
 func line(boot string, seq uint64) string {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/events"
+	"kennel/infra/api/topics"
 )
 
 // Patience of the uploader; our own defaults.

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
 	"kennel/edge/agent/claim"
 	"kennel/edge/agent/conncheck"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/tokens"
+	"kennel/infra/thing"
 )
 
 // File is where the running agent keeps its report. run/ is empty after a boot.

@@ -390,7 +390,7 @@ func (a *Agent) Disconnected() {
 	a.mu.Unlock()
 }
 
-// Hint takes the versions that the cloud says it has (cloud/api/hints). Those that differ are asked for now.
+// Hint takes the versions that the cloud says it has (infra/api/hints). Those that differ are asked for now.
 func (a *Agent) Hint(versions map[string]uint64) {
 	a.mu.Lock()
 	for _, d := range a.docs {

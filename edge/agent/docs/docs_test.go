@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocstest"
 )

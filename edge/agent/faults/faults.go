@@ -35,11 +35,11 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/body/mono"
 	"kennel/edge/faultcode"
+	"kennel/infra/api/events"
 	"kennel/infra/logging"
 )
 

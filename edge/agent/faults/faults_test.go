@@ -15,11 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/status"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/faultcode"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
 )
 
 // rig is a robot with a handler and what it did.

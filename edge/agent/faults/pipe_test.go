@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/faultcode"
+	"kennel/infra/api/events"
 )
 
 func TestParse(t *testing.T) {

@@ -30,9 +30,9 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/faultcode"
+	"kennel/infra/thing"
 )
 
 // Files, below the robot's root.

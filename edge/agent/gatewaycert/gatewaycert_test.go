@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/tokens"
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/api/tokens"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 func openRoot(t testing.TB) *os.Root {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/api/tokens"
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/api/tokens"
 )
 
 // Requester asks the cloud (edge/agent/link).

@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"time"
 
-	"kennel/cloud/api/large"
+	"kennel/infra/api/large"
 	"kennel/infra/errs"
 )
 

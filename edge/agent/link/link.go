@@ -14,13 +14,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
 	"kennel/edge/agent/presence"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
+	"kennel/infra/thing"
 )
 
 // Config says whom to call and who listens.

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/status"
-	"kennel/cloud/api/topics"
 	"kennel/edge/agent/presence"
+	"kennel/infra/api/status"
+	"kennel/infra/api/topics"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/thing"
 )
 
 var me = thing.MustParse("vic:00e20100")

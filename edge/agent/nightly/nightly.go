@@ -26,8 +26,8 @@ import (
 	"os"
 	"time"
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/platform"
+	"kennel/infra/api/events"
 	"kennel/infra/logging"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 	_ "time/tzdata" // the days on which clocks change do not depend on the machine
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/platform"
+	"kennel/infra/api/events"
 )
 
 // original is the seed's table 579.

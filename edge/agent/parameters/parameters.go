@@ -20,8 +20,8 @@ import (
 	"sync"
 	"time"
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/api/events"
 	"kennel/infra/logging"
 	"kennel/jdocs"
 )

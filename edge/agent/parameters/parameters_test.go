@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/cloud/api/events"
+	"kennel/infra/api/events"
 	"kennel/jdocs"
 )
 

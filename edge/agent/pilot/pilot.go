@@ -17,15 +17,15 @@ import (
 	"sync"
 	"time"
 
-	wire "kennel/cloud/api/commands"
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
-	"kennel/cloud/api/topics"
 	"kennel/edge/agent/commands"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/robot"
 	"kennel/edge/robot/claim"
+	wire "kennel/infra/api/commands"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
+	"kennel/infra/api/topics"
 	"kennel/infra/logging"
 )
 

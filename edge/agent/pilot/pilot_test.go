@@ -12,13 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	wire "kennel/cloud/api/commands"
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
-	"kennel/cloud/api/topics"
 	"kennel/edge/agent/commands"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
+	wire "kennel/infra/api/commands"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
+	"kennel/infra/api/topics"
 )
 
 // robotd is a core that answers at once, as it is told to.

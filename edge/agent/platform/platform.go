@@ -14,10 +14,10 @@ import (
 	"strings"
 
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/emr"
 	"kennel/edge/faultcode"
+	"kennel/infra/thing"
 )
 
 // Files, relative to the robot's root.

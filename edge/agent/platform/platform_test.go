@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/emr"
 	"kennel/edge/faultcode"
+	"kennel/infra/thing"
 )
 
 func newRoot(t *testing.T, files map[string]string) *os.Root {

@@ -1,5 +1,5 @@
 // Package presence tells the cloud that the robot is there: a status message at every connect, at intervals, and soon after something
-// worth telling changed; and the last will that goes with the connection (cloud/api/status says how the cloud reads them).
+// worth telling changed; and the last will that goes with the connection (infra/api/status says how the cloud reads them).
 package presence
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/status"
-	"kennel/cloud/api/topics"
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/status"
+	"kennel/infra/api/topics"
 )
 
 // seqFile holds the last connect_seq that was used. It survives reboots, so that a later connection always has a larger one.

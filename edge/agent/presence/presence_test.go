@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/cloud/api/status"
+	"kennel/infra/api/status"
 )
 
 func TestConnectSeqNeverRepeats(t *testing.T) {

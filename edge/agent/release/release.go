@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"kennel/cloud/api/ack"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/ack"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/cloud/api/ack"
+	"kennel/infra/api/ack"
 	"kennel/infra/errs"
 	"kennel/ota"
 )

@@ -25,8 +25,8 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
 	"kennel/infra/logging"
 	"kennel/infra/sockpath"
 )

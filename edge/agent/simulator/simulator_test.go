@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
 	"kennel/infra/sockpath"
 )
 

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
-	wire "kennel/cloud/api/tokens"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/faultcode"
+	wire "kennel/infra/api/tokens"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

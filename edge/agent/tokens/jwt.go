@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/thing"
 )
 
 // Secret is a token or a session. It prints as "[secret]".

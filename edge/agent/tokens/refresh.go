@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	wire "kennel/cloud/api/tokens"
+	wire "kennel/infra/api/tokens"
 	"kennel/infra/errs"
 	"kennel/jdocs"
 )
@@ -32,7 +32,7 @@ func (a *Agent) Connected() {
 	}
 }
 
-// Hint says which versions of documents the cloud has (cloud/api/hints): a client that was revoked there is out here as soon as this is heard.
+// Hint says which versions of documents the cloud has (infra/api/hints): a client that was revoked there is out here as soon as this is heard.
 func (a *Agent) Hint(docs map[string]uint64) {
 	v, ok := docs[string(jdocs.AppTokens)]
 	a.mu.Lock()

@@ -17,10 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	wire "kennel/cloud/api/tokens"
 	"kennel/edge/faultcode"
+	wire "kennel/infra/api/tokens"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

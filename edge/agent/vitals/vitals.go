@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/status"
 	"kennel/edge/body"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/edge/power"
 	"kennel/edge/power/lastoff"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
 )
 
 // stale is how long a message of robotd counts as now; afterwards the status leaves it out.

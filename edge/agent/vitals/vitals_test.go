@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/status"
 	"kennel/edge/body"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
 )
 
 type seen struct {

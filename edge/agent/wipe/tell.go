@@ -10,9 +10,9 @@ import (
 	"os"
 	"time"
 
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/owners"
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/api/events"
+	"kennel/infra/api/owners"
 	"kennel/infra/errs"
 )
 

@@ -43,7 +43,7 @@ const (
 
 // journal is the content of journalFile.
 type journal struct {
-	// Key names this wipe in the cloud (cloud/api/owners).
+	// Key names this wipe in the cloud (infra/api/owners).
 	Key    string `json:"key"`
 	Erased bool   `json:"erased"` // everything is gone; the news is not told yet
 	Told   bool   `json:"told"`   // the event is recorded

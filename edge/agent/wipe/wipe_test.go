@@ -23,16 +23,16 @@ import (
 	"kennel/certs/certstest"
 	"kennel/certs/devicecert"
 	"kennel/certs/limit"
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/owners"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/gatewaycert"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/tokens"
 	"kennel/edge/emr"
+	"kennel/infra/api/events"
+	"kennel/infra/api/owners"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

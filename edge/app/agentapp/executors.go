@@ -8,10 +8,10 @@ import (
 	"maps"
 	"time"
 
-	wire "kennel/cloud/api/commands"
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/commands"
 	"kennel/edge/agent/das"
+	wire "kennel/infra/api/commands"
+	"kennel/infra/api/events"
 	"kennel/infra/cli/version"
 )
 

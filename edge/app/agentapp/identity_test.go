@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/owners"
 	"kennel/edge/agent/diagnosis"
 	"kennel/edge/agent/gatewaycert"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/wipe"
 	"kennel/edge/sim"
+	"kennel/infra/api/owners"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/das"
 	"kennel/edge/agent/nightly"
+	"kennel/infra/api/events"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
 	"kennel/jdocs"

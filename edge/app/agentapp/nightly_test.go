@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/nightly"
 	"kennel/edge/agent/platform"
 	"kennel/edge/corelink"
+	"kennel/infra/api/events"
 )
 
 // sleeper is a real-time core whose robot sleeps.

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/certs/thing"
 	"kennel/edge/agent/parameters"
 	"kennel/edge/body/amigobot"
+	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	wire "kennel/cloud/api/commands"
 	"kennel/edge/bootparam"
+	wire "kennel/infra/api/commands"
 	"kennel/infra/sdnotify"
 )
 

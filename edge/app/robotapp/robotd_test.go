@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/live"
 	"kennel/edge/body/mono"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
@@ -30,6 +29,7 @@ import (
 	"kennel/edge/faultcode"
 	"kennel/edge/robot/claim"
 	"kennel/edge/sim/uart"
+	"kennel/infra/api/live"
 	"kennel/infra/cli"
 )
 

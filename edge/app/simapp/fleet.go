@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/thing"
 	"kennel/edge/app/agentapp"
 	"kennel/edge/sim/fleet"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 func fleetCommand() *cobra.Command {

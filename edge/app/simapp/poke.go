@@ -3,8 +3,8 @@ package simapp
 import (
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/sim"
+	"kennel/infra/api/poke"
 	"kennel/infra/cli"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/live"
-	"kennel/cloud/api/poke"
 	"kennel/edge/agent/simulator"
+	"kennel/infra/api/live"
+	"kennel/infra/api/poke"
 	"kennel/infra/cli"
 )
 

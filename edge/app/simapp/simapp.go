@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/thing"
 	"kennel/edge/agent/faults"
 	"kennel/edge/sim"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Main runs the program and returns its exit code.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/body/amigobot"
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/sim/uart"
+	"kennel/infra/api/poke"
 )
 
 // TestParameterCheck: values are taken as a person or a program writes them, by the names of the manual; constants are read only (AMIGO-CF-04,

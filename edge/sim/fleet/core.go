@@ -5,10 +5,10 @@ import (
 	"math"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/edge/body"
 	"kennel/edge/corelink"
 	"kennel/edge/power"
+	"kennel/infra/thing"
 )
 
 // core stands in for robotd: a core that is well and a battery that slowly empties and fills (VEC-PWR-01, VEC-PWR-02). It implements what

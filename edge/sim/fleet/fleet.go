@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/status"
 	"kennel/edge/agent/platform"
 	"kennel/edge/corelink"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Agent is what the fleet needs of a robot's agent (agentapp.Agent). Safe for concurrent use.

@@ -18,13 +18,13 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
-	"kennel/cloud/api/status"
 	"kennel/edge/agent/platform"
 	"kennel/edge/corelink"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
+	"kennel/infra/thing"
 )
 
 // fakeAgent is connected while it runs, keeps every fourth event waiting, and ends when told.

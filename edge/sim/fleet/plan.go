@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // Kind is what a step of a plan does.

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 const vic = thing.ID("vic:00f00000")

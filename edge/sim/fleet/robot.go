@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/certs/thing"
-	"kennel/cloud/api/events"
 	"kennel/edge/agent/platform"
 	"kennel/edge/sim"
+	"kennel/infra/api/events"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
+	"kennel/infra/thing"
 )
 
 // robot is one light robot over all its boots.

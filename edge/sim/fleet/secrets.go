@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Registrar registers things with the cloud, as an operator. Safe for concurrent use.

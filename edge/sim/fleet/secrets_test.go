@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // rootPEM is a certificate that nothing was signed with.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"kennel/cloud/api/poke"
+	"kennel/infra/api/poke"
 )
 
 // Verbs are what Poke does. A simulator adds what the body itself feels.

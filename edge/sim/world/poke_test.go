@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/sense"
+	"kennel/infra/api/poke"
 )
 
 // poked is p with its defaults.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // Bounds of the answers kept for repetition. A robot resends within seconds; keepFor covers a lost connection in between. A thing that

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/topics"
-	"kennel/cloud/api/traceparent"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/topics"
+	"kennel/infra/api/traceparent"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // The robot's patience. Our own defaults (the source gives none).
@@ -81,7 +81,7 @@ func (c *Client) Stats() ClientStats {
 
 // Do sends a request and waits for its answer, resending under the same id after about 2 s, 3.2 s, ... at most 30 s, and whenever
 // Connected is called. The cloud is told the context's deadline as time to live. An error answer has the errs kind, code and
-// retry pause that the cloud gave; the trace in ctx (cloud/api/traceparent), if any, goes along; no answer until ctx ends is errs.Unavailable with code "no_answer"; a body that no broker message
+// retry pause that the cloud gave; the trace in ctx (infra/api/traceparent), if any, goes along; no answer until ctx ends is errs.Unavailable with code "no_answer"; a body that no broker message
 // can carry is errs.Invalid with code "too_large" and wraps envelope.ErrTooLarge.
 func (c *Client) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
 	topic := topics.ReqTopic(c.id, service, method)

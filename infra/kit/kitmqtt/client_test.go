@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 )
 

@@ -11,8 +11,8 @@ import (
 	"context"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/ack"
+	"kennel/infra/api/ack"
+	"kennel/infra/thing"
 )
 
 // UpHandler takes one uplink message of a robot (kennel/<thing>/up/<name>). It is called in the order of arrival for one thing and must

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/traceparent"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/traceparent"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // How long a handler may run: what the robot will wait, but never more than maxRun; defaultRun if the header does not say.

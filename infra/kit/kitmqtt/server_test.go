@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/envelope"
+	"kennel/infra/api/envelope"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 var rex = thing.MustParse("vic:00e20100")

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/envelope"
-	"kennel/cloud/api/traceparent"
+	"kennel/infra/api/envelope"
+	"kennel/infra/api/traceparent"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // TestTraceGoesAlong: the trace of the robot's context reaches the handler's, and what is logged there names request, robot and trace.

@@ -9,7 +9,7 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )

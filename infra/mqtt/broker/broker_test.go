@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/broker"
 	"kennel/infra/mqtt/brokeradmin/brokeradmintest"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/thing"
 )
 
 const (

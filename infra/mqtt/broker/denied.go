@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/durable"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/thing"
 )
 
 // denied is whom the cloud has the broker refuse. It is kept in a file, so that a broker that starts without the cloud still refuses them.

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/broker"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/thing"
 )
 
 func order(t *testing.T, c *client, d brokerapi.Deny) error {

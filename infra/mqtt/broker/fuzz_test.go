@@ -11,8 +11,8 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 )
 
 // FuzzSession sends arbitrary bytes as the logged-in session of a thing: nothing may panic, and nothing of it may come out on a topic that

@@ -13,7 +13,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/system"
 	"golang.org/x/time/rate"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )

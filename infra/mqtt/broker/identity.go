@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/thing"
 )
 
 // ServicePrefix begins the common name and the client id of the cloud's processes.

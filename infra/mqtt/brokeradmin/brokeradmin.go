@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"kennel/certs/thing"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/thing"
 )
 
 // Admin gives a broker the orders that no MQTT message carries. Implementations are safe for concurrent use. Errors say what the broker

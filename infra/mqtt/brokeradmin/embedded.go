@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/thing"
 )
 
 // Our own limits (the source gives none).

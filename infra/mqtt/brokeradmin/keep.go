@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/logging"
+	"kennel/infra/thing"
 )
 
 // Keep has a broker refuse the things that blocked returns, until ctx ends; then it returns nil. It orders what is new at each change, and

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/mqtt/brokeradmin"
+	"kennel/infra/thing"
 )
 
 // house is a broker and a database in one.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 )
 
 // Topics.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 // maxDeny bounds the entries of one message, so that it stays below topics.MaxPayload: an entry is at most 640 bytes.

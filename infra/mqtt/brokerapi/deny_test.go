@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 )
 
 func TestDenyIsCutIntoMessages(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/mqtt/broker"
+	"kennel/infra/thing"
 )
 
 // CA is an authority that lives as long as its test.

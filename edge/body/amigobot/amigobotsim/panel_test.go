@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/body/amigobot/sip"
 	"kennel/edge/body/amigobot/soundset"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/sim/world"
+	"kennel/infra/api/poke"
 )
 
 // press presses and releases the black button.

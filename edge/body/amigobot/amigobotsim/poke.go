@@ -3,8 +3,8 @@ package amigobotsim
 import (
 	"slices"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/sim/world"
+	"kennel/infra/api/poke"
 )
 
 // Verbs returns what a hand can do to the robot.

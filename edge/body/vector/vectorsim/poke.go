@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"kennel/cloud/api/poke"
 	plane "kennel/edge/sim/world"
+	"kennel/infra/api/poke"
 )
 
 // fingers are those of a person who touches the body. They let go after a time.

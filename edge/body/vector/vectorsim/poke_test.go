@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/poke"
 	"kennel/edge/body/vector"
 	"kennel/edge/body/vector/spine"
 	plane "kennel/edge/sim/world"
+	"kennel/infra/api/poke"
 )
 
 // TestPoke: the frames tell of a finger on the back and of one on the button as long as it is there (VEC-HW-16). A finger leaves also while the

@@ -18,9 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iotdataplane/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"kennel/certs/thing"
 	"kennel/infra/awsconfig"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Config says how to reach the data plane; its Endpoint is https:// and the account's own host, from "aws iot describe-endpoint

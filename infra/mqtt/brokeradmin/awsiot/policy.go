@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Account says where in AWS resources are.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/thing"
 )
 
 // ForbiddenTopics returns what me may not publish on: every class and name of another thing, and all else that is not a thing's own to say.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/template"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 )
 

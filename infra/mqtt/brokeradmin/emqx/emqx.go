@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // Our own limits (the source gives none).

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
+	"kennel/infra/thing"
 )
 
 // Our own limits (the source gives none).

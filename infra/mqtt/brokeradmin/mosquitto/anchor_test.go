@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/thing"
 )
 
 // authority is one of a hierarchy: one root with several issuing authorities below it, as a cloud has them.

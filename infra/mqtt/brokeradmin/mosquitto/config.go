@@ -12,10 +12,10 @@ import (
 	"strings"
 	"text/template"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 //go:embed mosquitto.conf.tmpl

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
+	"kennel/infra/thing"
 )
 
 // Topics of the dynamic security plugin.

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/brokeradmintest"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
+	"kennel/infra/thing"
 )
 
 func TestContract(t *testing.T) {

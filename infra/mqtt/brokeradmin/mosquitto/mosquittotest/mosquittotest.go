@@ -18,11 +18,11 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/thing"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/proc"
+	"kennel/infra/thing"
 )
 
 // Broker is a Mosquitto process, or a place for one.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"kennel/cloud/api/poke"
+	"kennel/infra/api/poke"
 )
 
 // The kinds of commands.

@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"kennel/cloud/api/topics"
+	"kennel/infra/api/topics"
 )
 
 // Names of the requests.

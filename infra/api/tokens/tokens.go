@@ -1,5 +1,5 @@
 // Package tokens is what our agent and the cloud say to each other about access tokens: the rules and names of the published service
-// (cloud/api/tokenpb), as JSON over MQTT requests. The broker has proved who asks, so there is no app key and no certificate in it.
+// (infra/api/tokenpb), as JSON over MQTT requests. The broker has proved who asks, so there is no app key and no certificate in it.
 //
 //	req/token/associate     Associate   -> Bundle   the user becomes the owner; earlier access tokens end
 //	req/token/reassociate   Reassociate -> Bundle   another login of the owner's

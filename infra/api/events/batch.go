@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"kennel/cloud/api/envelope"
+	"kennel/infra/api/envelope"
 )
 
 // Limits of one batch.

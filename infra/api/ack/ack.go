@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"kennel/cloud/api/envelope"
+	"kennel/infra/api/envelope"
 )
 
 // Status is what became of an uplink message.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/api/envelope"
+	"kennel/infra/api/envelope"
 )
 
 const id = "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"

@@ -1089,7 +1089,7 @@ const file_token_proto_rawDesc = "" +
 	"\fRefreshToken\x12\x1c.tokenpb.RefreshTokenRequest\x1a\x1d.tokenpb.RefreshTokenResponse\x12Z\n" +
 	"\x11ListRevokedTokens\x12!.tokenpb.ListRevokedTokensRequest\x1a\".tokenpb.ListRevokedTokensResponse\x12o\n" +
 	"\x18RevokeFactoryCertificate\x12(.tokenpb.RevokeFactoryCertificateRequest\x1a).tokenpb.RevokeFactoryCertificateResponse\x12K\n" +
-	"\fRevokeTokens\x12\x1c.tokenpb.RevokeTokensRequest\x1a\x1d.tokenpb.RevokeTokensResponseB\x1aZ\x18kennel/cloud/api/tokenpbb\x06proto3"
+	"\fRevokeTokens\x12\x1c.tokenpb.RevokeTokensRequest\x1a\x1d.tokenpb.RevokeTokensResponseB\x1aZ\x18kennel/infra/api/tokenpbb\x06proto3"
 
 var (
 	file_token_proto_rawDescOnce sync.Once

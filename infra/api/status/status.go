@@ -9,7 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"kennel/cloud/api/envelope"
+	"kennel/infra/api/envelope"
 )
 
 // State says whether this is the robot speaking or its will.

@@ -34,7 +34,7 @@ type Request struct {
 	ID  string `json:"id"` // unique per robot; a repeated id is the same request again (VEC-FLE-02)
 	TTL Millis `json:"ttl_ms"`
 	Enc string `json:"enc,omitempty"`
-	// TP is the W3C traceparent of the robot's trace (cloud/api/traceparent), so that the cloud's part of the work is found under the
+	// TP is the W3C traceparent of the robot's trace (infra/api/traceparent), so that the cloud's part of the work is found under the
 	// robot's trace id. Absent in messages of older robots; one that cannot be read is no reason to refuse the request.
 	TP string `json:"tp,omitempty"`
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/certs/thing"
+	"kennel/infra/thing"
 )
 
 var (
