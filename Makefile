@@ -17,7 +17,7 @@ ROBOT_PKGS := ./edge/... ./infra/thing/... ./certs/devicecert/... ./infra/api/..
 # The programs of a robot.
 ROBOT_CMDS := agentd robotd
 # The programs that the tests of the whole run.
-E2E_CMDS := kenneld kennelctl agentd robotd robotsim
+E2E_CMDS := kenneld kennelctl agentd robotd robotsim s3d
 
 .PHONY: help
 help: ## this list

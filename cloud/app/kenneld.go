@@ -195,17 +195,7 @@ func partCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return broker.Main(cmd.Context(), conf, cmd.ErrOrStderr()) },
 	}
 	mq.Flags().StringVar(&conf, "config", "", "JSON file")
-	s3 := &cobra.Command{
-		Use: "s3", Short: "The embedded S3 gateway", Example: "  kenneld part s3 -dir DIR -listen 127.0.0.1:15900 ...", DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := onebox.ParseS3(args)
-			if err != nil {
-				return err
-			}
-			return onebox.RunS3(cmd.Context(), cfg)
-		},
-	}
-	part.AddCommand(mq, s3)
+	part.AddCommand(mq)
 	return part
 }
 

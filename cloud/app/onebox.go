@@ -191,7 +191,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	if err != nil {
 		return nil, cfg, err
 	}
-	s3, s3cfg, err := inst.S3(o.Listen.S3, cfg.S3.Bucket, "part", "s3")
+	s3, s3cfg, err := inst.S3(o.Listen.S3, cfg.S3.Bucket)
 	if err != nil {
 		return nil, cfg, err
 	}

@@ -98,7 +98,7 @@ func TestOneBuild(t *testing.T) {
 		}
 	}
 	needs := neededBy(table(&commonHouse{}))
-	if want := []string{"agentd", "kenneld", "robotd", "robotsim"}; !slices.Equal(needs, want) {
+	if want := []string{"agentd", "kenneld", "robotd", "robotsim", "s3d"}; !slices.Equal(needs, want) {
 		t.Fatalf("benches start %v, want %v", needs, want)
 	}
 	for _, n := range needs {

@@ -19,7 +19,7 @@ func main() { os.Exit(cli.Main(command(), os.Args[1:], os.Getenv, os.Stdout, os.
 // table is every bench, in the order in which they run; those that share a house do so in common. A new one is a new line here and a file
 // beside this one.
 func table(common *commonHouse) []bench.Bench {
-	cloud := []string{"kenneld"}
+	cloud := []string{"kenneld", "s3d"}
 	robots := append(cloud, "agentd", "robotd", "robotsim")
 	return []bench.Bench{
 		common.bench(bench.Bench{Name: "passwords", Programs: cloud, About: "memory of a flood of logins with passwords, beside what the line lets through; hashes, beside bare argon2id"}, passwords),

@@ -452,9 +452,12 @@ func (d *deployment) bringUp(name string) {
 	s := d.file.Services[name]
 	paths := d.mounts(name, s)
 	args := slices.Concat(s.Entrypoint, s.Command)
-	if s.ours() {
+	switch {
+	case s.ours() && len(s.Entrypoint) > 0:
+		args[0] = filepath.Join(bin, filepath.Base(args[0]))
+	case s.ours():
 		args = append([]string{filepath.Join(bin, "kenneld")}, args...)
-	} else {
+	default:
 		args = slices.Clone(args)
 		args[0] = d.program(args[0])
 	}

@@ -28,6 +28,9 @@ import (
 // ErrNotFound says that there is no such object (kind NotFound).
 var ErrNotFound = errs.Coded(errs.NotFound, "no_object", "no such object")
 
+// DefaultRegion is the region that requests are signed for unless Config names another, and the only one that s3d takes.
+const DefaultRegion = "us-east-1"
+
 // Config says how to reach one bucket.
 type Config struct {
 	Endpoint string `koanf:"endpoint"` // http://127.0.0.1:9000; "": AWS
@@ -75,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	opts := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithRegion(cmp.Or(c.Region, "us-east-1")),
+		awsconfig.WithRegion(cmp.Or(c.Region, DefaultRegion)),
 		awsconfig.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.ResponseHeaderTimeout = 30 * time.Second
 			t.MaxIdleConnsPerHost = 64

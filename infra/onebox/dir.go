@@ -71,7 +71,8 @@ func (p Paths) make() error {
 
 // Instance is a data folder that this process holds. Its methods are safe for concurrent use, except Close.
 type Instance struct {
-	Paths Paths
+	Paths    Paths
+	Programs string // folder of the other programs; "": where this one is
 
 	log   *slog.Logger
 	lock  *lock

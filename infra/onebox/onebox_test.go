@@ -24,6 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"kennel/infra/blob"
+	"kennel/infra/blob/gateway"
 	"kennel/infra/errs"
 	"kennel/infra/pg"
 	"kennel/infra/proc"
@@ -31,18 +32,16 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// TestMain lets the test binary play the programs of one-machine mode: "part s3 ...", "supervise DIR PG S3 READY", "restore FILE DIR".
+// TestMain lets the test binary play the programs of one-machine mode: s3d by its name, "supervise DIR PG S3 READY", "restore FILE DIR".
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "s3d" {
+		os.Exit(gateway.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	}
 	if len(os.Args) > 2 {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
 		var err error
 		switch os.Args[1] {
-		case "part":
-			var c S3Config
-			if c, err = ParseS3(os.Args[3:]); err == nil {
-				err = RunS3(ctx, c)
-			}
 		case "supervise":
 			err = supervise(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
 		case "restore":
@@ -78,7 +77,15 @@ func supervise(ctx context.Context, dir, pgAddr, s3Addr, readyFile string) error
 	if err != nil {
 		return err
 	}
-	s3, bc, err := inst.S3(s3Addr, "kennel", "part", "s3")
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	inst.Programs = dir + ".programs"
+	if err := errors.Join(os.MkdirAll(inst.Programs, 0o700), os.RemoveAll(filepath.Join(inst.Programs, "s3d")), os.Symlink(self, filepath.Join(inst.Programs, "s3d"))); err != nil {
+		return err
+	}
+	s3, bc, err := inst.S3(s3Addr, "kennel")
 	if err != nil {
 		return err
 	}
@@ -659,20 +666,22 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-func TestS3ArgsRoundTrip(t *testing.T) {
-	want := S3Config{Dir: "/d", Listen: "127.0.0.1:9000", AccessKeyFile: "/a", SecretKeyFile: "/s"}
-	if got, err := ParseS3(S3Args(want)); got != want || err != nil {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
+func TestS3RefusedBeforeItsStart(t *testing.T) {
+	inst, err := Open(t.TempDir(), quiet)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, args := range map[string][]string{
-		"network":  {"-dir", "d", "-listen", "0.0.0.0:9000", "-access-key-file", "a", "-secret-key-file", "s"},
-		"unknown":  {"-color", "red"},
-		"argument": append(S3Args(want), "more"),
-		"nothing":  nil,
-	} {
-		if _, err := ParseS3(args); errs.KindOf(err) != errs.Invalid {
-			t.Errorf("%s: %v, want invalid", name, err)
-		}
+	defer inst.Close()
+	inst.Programs = t.TempDir()
+	if err := os.WriteFile(filepath.Join(inst.Programs, "s3d"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := inst.S3("0.0.0.0:9000", "kennel"); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("an address of the network: %v, want invalid", err)
+	}
+	inst.Programs = ""
+	if _, _, err := inst.S3("127.0.0.1:15900", "kennel"); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "s3d is missing") {
+		t.Errorf("%v, want one that names s3d", err)
 	}
 }
 

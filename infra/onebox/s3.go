@@ -2,52 +2,42 @@ package onebox
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
 
 	"kennel/infra/blob"
-	"kennel/infra/blob/gateway"
 	"kennel/infra/errs"
 )
 
-// S3Config configures the S3 gateway's process. It is passed as command-line arguments; secrets stay in files.
-type S3Config = gateway.Config
-
-// S3Args returns the arguments that ParseS3 reads, to follow those that choose the part: kenneld part s3 ...
-func S3Args(c S3Config) []string {
-	args := []string{"-dir", c.Dir, "-listen", c.Listen, "-access-key-file", c.AccessKeyFile, "-secret-key-file", c.SecretKeyFile}
-	if c.Network {
-		args = append(args, "-network")
+// Program returns the path of another program of this build, which is beside this one.
+func (i *Instance) Program(name string) (string, error) {
+	dir := i.Programs
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("own program: %w", err)
+		}
+		dir = filepath.Dir(self)
 	}
-	return args
+	file := filepath.Join(dir, name)
+	if _, err := os.Stat(file); err != nil {
+		return "", errs.New(errs.Invalid, "program %s is missing beside this one (make build): %w", name, err)
+	}
+	return file, nil
 }
 
-// ParseS3 reads the arguments of the S3 gateway's process (kind Invalid).
-func ParseS3(args []string) (S3Config, error) {
-	var c S3Config
-	fs := flag.NewFlagSet("part s3", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.StringVar(&c.Dir, "dir", "", "folder of the objects")
-	fs.StringVar(&c.Listen, "listen", "", "loopback IP:PORT")
-	fs.BoolVar(&c.Network, "network", false, "allow an address beyond loopback")
-	fs.StringVar(&c.AccessKeyFile, "access-key-file", "", "file with the access key")
-	fs.StringVar(&c.SecretKeyFile, "secret-key-file", "", "file with the secret key")
-	if err := fs.Parse(args); err != nil {
-		return S3Config{}, errs.New(errs.Invalid, "part s3: %w", err)
+// S3 returns the part that runs the S3 gateway (program s3d) on a loopback address with keys of its own, and how to reach bucket in it.
+// Ready means that the bucket exists.
+func (i *Instance) S3(listen, bucket string) (*Child, blob.Config, error) {
+	program, err := i.Program("s3d")
+	if err != nil {
+		return nil, blob.Config{}, err
 	}
-	if fs.NArg() > 0 {
-		return S3Config{}, errs.New(errs.Invalid, "part s3: unexpected argument %q", fs.Arg(0))
+	if a, err := netip.ParseAddrPort(listen); err != nil || !a.Addr().IsLoopback() {
+		return nil, blob.Config{}, errs.New(errs.Invalid, "s3 gateway: address %q: want a loopback IP:PORT, the gateway is not for the network", listen)
 	}
-	return c, c.Validate()
-}
-
-// RunS3 serves S3 until ctx ends. It takes over its process: see package gateway.
-func RunS3(ctx context.Context, c S3Config) error { return gateway.Run(ctx, c) }
-
-// S3 returns the part that runs the S3 gateway on a loopback address with keys of its own, as a child of this program started with
-// the arguments command (such as "part", "s3") and those of S3Args, and how to reach bucket in it. Ready means that the bucket exists.
-func (i *Instance) S3(listen, bucket string, command ...string) (*Child, blob.Config, error) {
 	access, err := i.Secret("s3-access-key")
 	if err != nil {
 		return nil, blob.Config{}, err
@@ -56,13 +46,9 @@ func (i *Instance) S3(listen, bucket string, command ...string) (*Child, blob.Co
 	if err != nil {
 		return nil, blob.Config{}, err
 	}
-	gc := S3Config{Dir: i.Paths.S3, Listen: listen, AccessKeyFile: access, SecretKeyFile: secret}
-	if err := gc.Validate(); err != nil {
-		return nil, blob.Config{}, err
-	}
-	bc := blob.Config{Endpoint: "http://" + listen, Region: gateway.Region, Bucket: bucket, PathStyle: true,
-		AccessKeyFile: access, SecretKeyFile: secret}
-	k, err := i.Child(ChildConfig{Name: "s3", Args: append(command, S3Args(gc)...), Probe: func(ctx context.Context) error {
+	bc := blob.Config{Endpoint: "http://" + listen, Bucket: bucket, PathStyle: true, AccessKeyFile: access, SecretKeyFile: secret}
+	args := []string{"-dir", i.Paths.S3, "-listen", listen, "-access-key-file", access, "-secret-key-file", secret}
+	k, err := i.Child(ChildConfig{Name: "s3", Path: program, Args: args, Probe: func(ctx context.Context) error {
 		store, err := blob.Open(ctx, bc)
 		if err != nil {
 			return fmt.Errorf("probe: %w", err)

@@ -8,7 +8,7 @@
 //	               robot-again@.timer      another try for either, a minute after it gave up
 //	               robot.sysusers, robot.tmpfiles
 //
-// To install: programs to /usr/bin, units to /etc/systemd/system, NAME.sysusers to /usr/lib/sysusers.d/NAME.conf, NAME.tmpfiles to
+// To install: programs to /usr/bin (kenneld-onebox needs s3d beside kenneld), units to /etc/systemd/system, NAME.sysusers to /usr/lib/sysusers.d/NAME.conf, NAME.tmpfiles to
 // /usr/lib/tmpfiles.d/NAME.conf; then systemd-sysusers, systemd-tmpfiles --create, systemctl daemon-reload.
 //
 // On a server settings are in /etc/kennel/kenneld.yaml; kenneld ca init -dir /etc/kennel/ca makes the authorities, and kenneld prepare

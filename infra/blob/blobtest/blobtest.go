@@ -92,7 +92,7 @@ func start() (blob.Config, error) {
 		if listen, err = freeAddr(); err != nil {
 			return blob.Config{}, err
 		}
-		c := blob.Config{Endpoint: "http://" + listen, Bucket: "ready", PathStyle: true, Region: gateway.Region,
+		c := blob.Config{Endpoint: "http://" + listen, Bucket: "ready", PathStyle: true,
 			AccessKeyFile: gc.AccessKeyFile, SecretKeyFile: gc.SecretKeyFile}
 		if err = run(dir, listen, c); err == nil {
 			return c, nil

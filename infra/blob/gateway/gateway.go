@@ -1,6 +1,6 @@
-// Package gateway runs an S3 gateway on a folder, for one-machine mode and tests: the same protocol, signatures checked, presigned URLs
-// and multipart uploads as from a cloud's S3. It must have a process of its own: the library changes the working directory and allows
-// one gateway per process.
+// Package gateway is the program s3d: an S3 gateway on a folder, for one-machine mode and tests. It speaks the protocol of a cloud's S3,
+// checks signatures, and serves presigned URLs and multipart uploads. It needs a process of its own, because the library changes the
+// working directory and allows one gateway per process; and a program of its own, because the library brings 150 packages with it.
 //
 // Dir holds objects/ (one folder per bucket, one file per object) and meta/ (the objects' attributes as files beside them, so that any
 // file system and any archive program can carry them).
@@ -9,21 +9,46 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/versity/versitygw/auth"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
 
+	"kennel/infra/blob"
+	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
-// Region is the region that requests must be signed for.
-const Region = "us-east-1"
+// Main is the program s3d; it returns the exit code.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	return cli.Main(command(), args, getenv, stdout, stderr)
+}
+
+func command() *cobra.Command {
+	var c Config
+	cmd := &cobra.Command{
+		Use:     "s3d",
+		Short:   "An S3 gateway on a folder",
+		Long:    "An S3 gateway on a folder, for one account. kenneld onebox starts it; so does infra/compose.",
+		Example: "  s3d -dir /srv/objects -listen 127.0.0.1:15900 -access-key-file access -secret-key-file secret",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return Run(cmd.Context(), c) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Dir, "dir", "", "folder of the objects")
+	f.StringVar(&c.Listen, "listen", "", "loopback IP:PORT")
+	f.BoolVar(&c.Network, "network", false, "allow an address beyond loopback")
+	f.StringVar(&c.AccessKeyFile, "access-key-file", "", "file with the access key")
+	f.StringVar(&c.SecretKeyFile, "secret-key-file", "", "file with the secret key")
+	return cmd
+}
 
 // Config says where the gateway keeps its objects and how it is reached.
 type Config struct {
@@ -83,7 +108,7 @@ func Run(ctx context.Context, c Config) error {
 	root := auth.Account{Access: strings.TrimSpace(string(access)), Secret: strings.TrimSpace(string(secret)), Role: auth.RoleAdmin}
 	return embedgw.RunVersityGW(ctx, backend, &embedgw.Config{
 		RootUserAccess: root.Access, RootUserSecret: root.Secret, IAMService: oneAccount{auth.NewIAMServiceSingle(root)},
-		Region: Region, Ports: []string{c.Listen},
+		Region: blob.DefaultRegion, Ports: []string{c.Listen},
 		MaxConnections: 4096, MaxRequests: 2048, MultipartMaxParts: 10000,
 		KeepAlive: true, Quiet: true, DisableACLs: true,
 	})
