@@ -173,7 +173,7 @@ func Build(ctx context.Context, cfg Config, log *slog.Logger) (*Cloud, error) {
 	if c.ca, err = ca.Load(cfg.CA.Dir); err != nil {
 		return nil, err
 	}
-	if c.seal, err = seal.Load(cfg.CA.sealFile()); err != nil {
+	if c.seal, err = seal.Load(cfg.CA.SealPath()); err != nil {
 		return nil, fmt.Errorf("%w; kenneld ca init -dir DIR makes it, once for all processes of a cloud", err)
 	}
 	if c.tel, err = telemetry.New(ctx, telemetry.Config{Service: "kenneld", Traces: cfg.Traces, Log: log}); err != nil {

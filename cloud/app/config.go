@@ -1,4 +1,4 @@
-// Package app wires the cloud: it builds plain values in order and hands named services to infra/runner. It is the program kenneld.
+// Package app wires the cloud: it builds plain values in order and hands named services to infra/runner.
 package app
 
 import (
@@ -19,6 +19,9 @@ import (
 	"kennel/infra/queue"
 	"kennel/infra/telemetry"
 )
+
+// EnvPrefix begins the variables that override settings: KENNELD_MQTT_URL is mqtt.url.
+const EnvPrefix = "KENNELD_"
 
 // Role is a share of the cloud's work that one process may take. Any number of processes may have the same role.
 type Role string
@@ -222,7 +225,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.Console.Listen != "" {
-		if err := loopback(c.Console.Listen); err != nil {
+		if err := Loopback(c.Console.Listen); err != nil {
 			return errs.New(errs.Invalid, "console.listen: %w", err)
 		}
 	}
@@ -247,8 +250,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// loopback refuses addresses that other machines can reach: what is served there is not encrypted.
-func loopback(addr string) error {
+// Loopback refuses addresses that other machines can reach: what is served there is not encrypted.
+func Loopback(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("address %q: want host:port", addr)

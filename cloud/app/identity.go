@@ -38,8 +38,8 @@ const (
 	tokenByAddrBurst  = 120
 )
 
-// sealFile returns where the sealing key is.
-func (c CAConfig) sealFile() string {
+// SealPath returns where the sealing key is.
+func (c CAConfig) SealPath() string {
 	if c.SealFile != "" {
 		return c.SealFile
 	}

@@ -141,7 +141,7 @@ func (c *Cloud) certificateOf(what, certFile, keyFile string, names []string) (f
 	if len(names) == 0 {
 		return nil, errors.New(what + ".names is empty: want host names and addresses")
 	}
-	issued, err := ca.NewRenewing(func() (ca.Pair, error) { return c.ca.IssueServer(names, serverTTL) })
+	issued, err := ca.NewRenewing(func() (ca.Pair, error) { return c.ca.IssueServer(names, ServerTTL) })
 	if err != nil {
 		return nil, fmt.Errorf("%s.names: %w", what, err)
 	}

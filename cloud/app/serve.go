@@ -19,8 +19,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// serverTTL is the life of the certificates that our own authority gives our listeners; they are renewed on the way.
-const serverTTL = 30 * 24 * time.Hour
+// ServerTTL is the life of the certificates that our own authority gives our listeners; they are renewed on the way.
+const ServerTTL = 30 * 24 * time.Hour
 
 // Serve runs the roles of cfg against the parts it names until ctx ends. ready, if not nil, is called once the listeners accept.
 func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) error {
@@ -33,28 +33,32 @@ func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) erro
 		return err
 	}
 	defer c.Close()
-	services := c.Services()
-	if c.has(RoleAPI) {
-		listeners, err := c.listeners()
-		if err != nil {
-			return err
-		}
-		services = append(services, listeners...)
-		robots, err := c.robots()
-		if err != nil {
-			return err
-		}
-		services = append(services, robots...)
-	}
-	watching, err := c.watching(supervisor)
+	services, err := c.Open(supervisor)
 	if err != nil {
 		return err
 	}
-	services = append(services, watching...)
 	if ready != nil {
 		ready()
 	}
 	return runner.Run(ctx, log, runner.Config{}, services...)
+}
+
+// Open opens the ports of this process and returns everything that it runs, in the order of start.
+func (c *Cloud) Open(supervisor sdnotify.Supervisor) ([]runner.Service, error) {
+	out := c.Services()
+	if c.has(RoleAPI) {
+		listeners, err := c.listeners()
+		if err != nil {
+			return nil, err
+		}
+		robots, err := c.robots()
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, listeners...), robots...)
+	}
+	watching, err := c.watching(supervisor)
+	return append(out, watching...), err
 }
 
 // listeners opens the ports at once, so that a port in use ends the start, and returns the services that serve them.

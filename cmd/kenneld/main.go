@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"kennel/cloud/app"
+	"kennel/cloud/app/kenneld"
 )
 
-func main() { os.Exit(app.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
+func main() { os.Exit(kenneld.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }

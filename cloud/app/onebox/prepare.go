@@ -1,4 +1,4 @@
-package app
+package onebox
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/cloud/app"
 	"kennel/infra/blob"
 	"kennel/infra/cli"
 	"kennel/infra/config"
@@ -27,7 +28,7 @@ import (
 
 // Prepare makes ready what kenneld serve expects of its parts: the database's tables, the bucket, and an administrator who can sign in. Repeating it
 // is harmless. It waits for parts that are still starting, until ctx ends.
-func Prepare(ctx context.Context, cfg Config, admin, passwordFile string, log *slog.Logger) error {
+func Prepare(ctx context.Context, cfg app.Config, admin, passwordFile string, log *slog.Logger) error {
 	var pool *pgxpool.Pool
 	if err := untilWorks(ctx, func() (err error) { pool, err = pg.Open(ctx, cfg.Postgres); return err }); err != nil {
 		return err
@@ -94,8 +95,8 @@ with the password written to -password-file. Doing it again is harmless; an acco
 			if (admin == "") != (passwordFile == "") {
 				return cli.Usage("-admin %q and -password-file %q: want both or neither", admin, passwordFile)
 			}
-			cfg := Defaults()
-			if err := config.Load(&cfg, file, EnvPrefix, os.Environ()); err != nil {
+			cfg := app.Defaults()
+			if err := config.Load(&cfg, file, app.EnvPrefix, os.Environ()); err != nil {
 				return cli.Usage("%w", err)
 			}
 			if err := cfg.Validate(); err != nil {

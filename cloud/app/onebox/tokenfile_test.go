@@ -1,4 +1,4 @@
-package app
+package onebox
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"kennel/cloud/account/accountpg"
 	"kennel/infra/pg/pgtest"
 )
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // TestTokenFile: whatever ends the operator's sessions, the file holds one that is good after the next look, or is not there.
 func TestTokenFile(t *testing.T) {

@@ -1,84 +1,21 @@
-package app
+package onebox
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"kennel/infra/cli"
-	"kennel/infra/config"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/broker"
 	"kennel/infra/onebox"
 )
 
-// EnvPrefix begins the variables that override settings: KENNELD_MQTT_URL is mqtt.url.
-const EnvPrefix = "KENNELD_"
-
-// Main is the program kenneld; it returns the exit code.
-func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	return cli.Main(command(getenv), args, getenv, stdout, stderr)
-}
-
-func command(getenv func(string) string) *cobra.Command {
-	root := serveCommand("kenneld")
-	root.Short = "The cloud that companion robots phone home to"
-	root.Long = `The cloud that companion robots phone home to.
-
-kenneld onebox brings up everything on one machine. With -config, kenneld runs some or all roles against
-a Postgres, an S3 and an MQTT broker of yours.`
-	root.Example = `  kenneld onebox -robots 5
-  kenneld -roles all -config /etc/kennel/kenneld.yaml
-  kenneld -config /etc/kennel/kenneld.yaml -check-config`
-	serve := serveCommand("serve")
-	root.AddCommand(oneboxCommand(getenv), serve, backupCommand(getenv), restoreCommand(getenv), installCommand(), prepareCommand(), caCommand(), partCommand())
-	return root
-}
-
-func serveCommand(use string) *cobra.Command {
-	var roles, file string
-	var check bool
-	cmd := &cobra.Command{
-		Use:   use,
-		Short: "Run roles of the cloud against parts of your own",
-		Example: `  kenneld serve -config /etc/kennel/kenneld.yaml
-  kenneld serve -roles bridge,jobs -config /etc/kennel/kenneld.yaml`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				return cli.Usage("-config FILE is missing: it names Postgres, S3, the broker and the authorities; or run kenneld onebox")
-			}
-			cfg := Defaults()
-			if err := config.Load(&cfg, file, EnvPrefix, os.Environ()); err != nil {
-				return cli.Usage("%w", err)
-			}
-			if roles != "" {
-				cfg.Roles = strings.Split(roles, ",")
-			}
-			if err := cfg.Validate(); err != nil {
-				return err
-			}
-			if check {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "configuration is sound")
-				return err
-			}
-			log, err := logging.New(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
-			if err != nil {
-				return cli.Usage("%w", err)
-			}
-			return Serve(cmd.Context(), cfg, log, func() { log.Info("serving", "roles", cfg.Roles) })
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "YAML file with settings")
-	f.StringVar(&roles, "roles", "", "all, or some of bridge,api,jobs (default: as the file says, else all)")
-	f.BoolVar(&check, "check-config", false, "check the configuration and exit")
-	return cmd
+// Commands are those of kenneld that are about one machine, or about an installation before it runs.
+func Commands(getenv func(string) string) []*cobra.Command {
+	return []*cobra.Command{oneboxCommand(getenv), backupCommand(getenv), restoreCommand(getenv), installCommand(), prepareCommand(), caCommand(), partCommand()}
 }
 
 func oneboxCommand(getenv func(string) string) *cobra.Command {

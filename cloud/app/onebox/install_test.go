@@ -1,4 +1,4 @@
-package app
+package onebox
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/ca"
+	"kennel/infra/cli"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 )
 
@@ -207,7 +208,7 @@ func TestInstallOwner(t *testing.T) {
 func TestCAInit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ca")
 	var out, errOut bytes.Buffer
-	if code := Main([]string{"ca", "init", "-dir", dir}, os.Getenv, &out, &errOut); code != 0 {
+	if code := cli.Main(caCommand(), []string{"init", "-dir", dir}, os.Getenv, &out, &errOut); code != 0 {
 		t.Fatalf("code %d: %s", code, &errOut)
 	}
 	if _, err := ca.Load(dir); err != nil || !strings.Contains(out.String(), "root.key") {

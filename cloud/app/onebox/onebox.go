@@ -1,4 +1,6 @@
-package app
+// Package onebox is one-machine mode, which starts its own parts and runs every role of the cloud against them (infra/adr/0003), and what an installation
+// of several parts needs before it runs: install, prepare and ca.
+package onebox
 
 import (
 	"cmp"
@@ -21,6 +23,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/account"
+	"kennel/cloud/app"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/logging"
@@ -33,7 +36,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Onebox is one-machine mode: it starts its own parts and runs every role against them (infra/adr/0003).
+// Onebox is one-machine mode.
 type Onebox struct {
 	Data      string
 	Robots    Robots
@@ -144,7 +147,7 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 	if err := writeRoot(inst, authority); err != nil {
 		return err
 	}
-	if _, err := seal.Init(CAConfig{Dir: inst.Paths.CA}.sealFile()); err != nil {
+	if _, err := seal.Init(app.CAConfig{Dir: inst.Paths.CA}.SealPath()); err != nil {
 		return err
 	}
 	parts, cfg, err := o.parts(inst, authority)
@@ -185,8 +188,8 @@ func writeRoot(inst *onebox.Instance, a *ca.Authority) error {
 }
 
 // parts makes the database, the object store and the broker, and the configuration that kenneld serve would take from a file.
-func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.Part, Config, error) {
-	cfg := Defaults()
+func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.Part, app.Config, error) {
+	cfg := app.Defaults()
 	db, err := inst.Postgres(o.Listen.Postgres)
 	if err != nil {
 		return nil, cfg, err
@@ -229,9 +232,9 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
 	cfg.API.AppKeys = []string{"*"} // every holder of an account here has its password
 	cfg.Mail.Spool = filepath.Join(inst.Paths.Root, mailFolder)
-	if loopback(o.Listen.API) == nil {
+	if app.Loopback(o.Listen.API) == nil {
 		// Only this machine can ask, and all its simulated robots share one address.
-		cfg.Enroll = EnrollConfig{PerAddressBurst: 20_000, PerAddressEvery: time.Millisecond}
+		cfg.Enroll = app.EnrollConfig{PerAddressBurst: 20_000, PerAddressEvery: time.Millisecond}
 	}
 	return []onebox.Part{db, s3, mq}, cfg, nil
 }
@@ -242,7 +245,7 @@ func (o Onebox) brokerConfig(inst *onebox.Instance, a *ca.Authority, names []str
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	pair, err := a.IssueServer(names, serverTTL)
+	pair, err := a.IssueServer(names, app.ServerTTL)
 	if err != nil {
 		return "", err
 	}
@@ -317,7 +320,7 @@ type oneboxHouse struct {
 	Onebox
 	inst    *onebox.Instance
 	parts   []onebox.Part
-	cfg     Config
+	cfg     app.Config
 	started time.Time
 
 	supervisor sdnotify.Supervisor
@@ -337,7 +340,7 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w; see %s", err, h.inst.Paths.Log)
 	}
-	c, err := Build(ctx, h.cfg, h.Log)
+	c, err := app.Build(ctx, h.cfg, h.Log)
 	if err != nil {
 		return err
 	}
@@ -345,7 +348,7 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	if err := h.people(ctx, c); err != nil {
 		return err
 	}
-	listeners, err := c.listeners()
+	services, err := c.Open(h.supervisor)
 	if err != nil {
 		return err
 	}
@@ -353,17 +356,6 @@ func (h *oneboxHouse) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watching, err := c.watching(h.supervisor)
-	if err != nil {
-		return err
-	}
-	originals, err := c.robots()
-	if err != nil {
-		return err
-	}
-	services := append(c.Services(), listeners...)
-	services = append(services, originals...)
-	services = append(services, watching...)
 	services = append(services, robots...)
 	services = append(services, runner.Service{Name: "operator token", Run: h.token.run})
 	services = append(services, runner.Service{Name: "ready", Run: func(ctx context.Context) error { return h.tell(ctx) }})
@@ -483,7 +475,7 @@ type credentials struct {
 }
 
 // people makes the demonstration's operator and owner once, and begins to keep a session for the operator of this machine.
-func (h *oneboxHouse) people(ctx context.Context, c *Cloud) error {
+func (h *oneboxHouse) people(ctx context.Context, c *app.Cloud) error {
 	var pw struct {
 		Operator credentials `json:"operator"`
 		Owner    credentials `json:"owner"`
@@ -528,7 +520,7 @@ const firstSerial = 0x00e20100
 var worlds = [...]string{"room", "table", "empty", "table", "room"}
 
 // makeRobots registers the robots that are not yet there, makes their folders, and returns the services that run them.
-func (h *oneboxHouse) makeRobots(ctx context.Context, c *Cloud) ([]runner.Service, error) {
+func (h *oneboxHouse) makeRobots(ctx context.Context, c *app.Cloud) ([]runner.Service, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -562,7 +554,7 @@ func (h *oneboxHouse) makeRobots(ctx context.Context, c *Cloud) ([]runner.Servic
 }
 
 // addRobot makes the ith robot of a species.
-func (h *oneboxHouse) addRobot(ctx context.Context, c *Cloud, robotsim string, species thing.Species, i int) error {
+func (h *oneboxHouse) addRobot(ctx context.Context, c *app.Cloud, robotsim string, species thing.Species, i int) error {
 	if _, err := os.Stat(robotsim); err != nil {
 		return fmt.Errorf("simulated robots need robotsim beside kenneld (make build), or -robots 0: %w", err)
 	}
@@ -590,7 +582,7 @@ func (h *oneboxHouse) addRobot(ctx context.Context, c *Cloud, robotsim string, s
 }
 
 // makeRobot is the factory: a serial, a claim secret, a folder. A robot that has a folder is kept; its endpoints may have moved.
-func (h *oneboxHouse) makeRobot(ctx context.Context, c *Cloud, robotsim string, id thing.ID, root string, i int) error {
+func (h *oneboxHouse) makeRobot(ctx context.Context, c *app.Cloud, robotsim string, id thing.ID, root string, i int) error {
 	args := []string{"make", "-root", root, "-thing", string(id), "-ca", rootFile(h.inst),
 		"-api", "https://" + dialable(h.Listen.API), "-mqtt", "ssl://" + dialable(h.Listen.MQTT),
 		"-seed", strconv.Itoa(i + 1)}

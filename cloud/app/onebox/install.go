@@ -1,4 +1,4 @@
-package app
+package onebox
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/certs/ca/cacmd"
+	"kennel/cloud/app"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
@@ -77,7 +78,7 @@ func (in Install) Run() error {
 	if err != nil {
 		return err
 	}
-	if _, err := seal.Init(CAConfig{Dir: filepath.Join(in.Dir, "ca")}.sealFile()); err != nil {
+	if _, err := seal.Init(app.CAConfig{Dir: filepath.Join(in.Dir, "ca")}.SealPath()); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(in.Dir)
@@ -387,7 +388,7 @@ func caCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := seal.Init(CAConfig{Dir: dir}.sealFile()); err != nil {
+			if _, err := seal.Init(app.CAConfig{Dir: dir}.SealPath()); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s in %s; take root.key to a safe place: nothing that runs needs it\n", a.RootName(), dir)

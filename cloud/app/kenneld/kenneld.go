@@ -1,0 +1,78 @@
+// Package kenneld is the program kenneld: its commands.
+package kenneld
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/app"
+	"kennel/cloud/app/onebox"
+	"kennel/infra/cli"
+	"kennel/infra/config"
+	"kennel/infra/logging"
+)
+
+// Main is the program kenneld; it returns the exit code.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	return cli.Main(command(getenv), args, getenv, stdout, stderr)
+}
+
+func command(getenv func(string) string) *cobra.Command {
+	root := serveCommand("kenneld")
+	root.Short = "The cloud that companion robots phone home to"
+	root.Long = `The cloud that companion robots phone home to.
+
+kenneld onebox brings up everything on one machine. With -config, kenneld runs some or all roles against
+a Postgres, an S3 and an MQTT broker of yours.`
+	root.Example = `  kenneld onebox -robots 5
+  kenneld -roles all -config /etc/kennel/kenneld.yaml
+  kenneld -config /etc/kennel/kenneld.yaml -check-config`
+	root.AddCommand(serveCommand("serve"))
+	root.AddCommand(onebox.Commands(getenv)...)
+	return root
+}
+
+func serveCommand(use string) *cobra.Command {
+	var roles, file string
+	var check bool
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "Run roles of the cloud against parts of your own",
+		Example: `  kenneld serve -config /etc/kennel/kenneld.yaml
+  kenneld serve -roles bridge,jobs -config /etc/kennel/kenneld.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return cli.Usage("-config FILE is missing: it names Postgres, S3, the broker and the authorities; or run kenneld onebox")
+			}
+			cfg := app.Defaults()
+			if err := config.Load(&cfg, file, app.EnvPrefix, os.Environ()); err != nil {
+				return cli.Usage("%w", err)
+			}
+			if roles != "" {
+				cfg.Roles = strings.Split(roles, ",")
+			}
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			if check {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "configuration is sound")
+				return err
+			}
+			log, err := logging.New(cmd.ErrOrStderr(), cfg.Log.Level, cfg.Log.Format)
+			if err != nil {
+				return cli.Usage("%w", err)
+			}
+			return app.Serve(cmd.Context(), cfg, log, func() { log.Info("serving", "roles", cfg.Roles) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "YAML file with settings")
+	f.StringVar(&roles, "roles", "", "all, or some of bridge,api,jobs (default: as the file says, else all)")
+	f.BoolVar(&check, "check-config", false, "check the configuration and exit")
+	return cmd
+}
