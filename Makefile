@@ -145,7 +145,7 @@ bench-micro: setup-test ## the benchmarks of the packages
 	go test -run='^$$' -bench=. -benchtime=1s ./...
 
 .PHONY: generate
-generate: ## what is made of other files: the description of the public API
+generate: ## what is made of other files: the description of the public API and the client made of it
 	go run ./cloud/openapi/gen
 
 .PHONY: tidy-check

@@ -271,7 +271,7 @@ func (b *builder) name(t reflect.Type) string {
 func (b *builder) sent(v any) object {
 	before := b.schemas
 	b.schemas = object{}
-	s := b.schemaOf(v)
+	s := b.schema(v, true)
 	for name, def := range b.schemas {
 		b.read[name] = true
 		before[name] = def
@@ -281,7 +281,9 @@ func (b *builder) sent(v any) object {
 }
 
 // schemaOf returns the schema of a value's type, by reference where it has a name.
-func (b *builder) schemaOf(v any) object {
+func (b *builder) schemaOf(v any) object { return b.schema(v, false) }
+
+func (b *builder) schema(v any, sent bool) object {
 	s := b.reflector.ReflectFromType(reflect.TypeOf(v))
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -294,7 +296,7 @@ func (b *builder) schemaOf(v any) object {
 	defs, _ := out["$defs"].(object)
 	for name, def := range defs {
 		if d, ok := def.(object); ok {
-			b.nullable(name, d)
+			b.nullable(name, d, sent)
 			b.schemas[name] = d
 		}
 	}
@@ -303,8 +305,8 @@ func (b *builder) schemaOf(v any) object {
 	return out
 }
 
-// nullable says of pointers that are always there that they may be null.
-func (b *builder) nullable(name string, def object) {
+// nullable says of pointers that they may be null: in answers those that are always there, in what is sent all.
+func (b *builder) nullable(name string, def object, sent bool) {
 	t := b.types[name]
 	props, _ := def["properties"].(object)
 	if t == nil || t.Kind() != reflect.Struct || props == nil {
@@ -313,7 +315,7 @@ func (b *builder) nullable(name string, def object) {
 	for _, f := range reflect.VisibleFields(t) {
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		p, ok := props[key].(object)
-		if !ok || f.Type.Kind() != reflect.Pointer || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
+		if !ok || f.Type.Kind() != reflect.Pointer || !sent && (strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")) {
 			continue
 		}
 		if kind, plain := p["type"].(string); plain {

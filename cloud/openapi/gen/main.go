@@ -1,12 +1,15 @@
-// Gen writes cloud/openapi/openapi.json, the description of the public API. make generate runs it.
+// Gen writes cloud/openapi/openapi.json, the description of the public API, and cloud/openapi/client, a client made of it. make generate
+// runs it.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"kennel/cloud/openapi/clientgen"
 	"kennel/cloud/openapi/describe"
 )
 
@@ -28,5 +31,10 @@ func write(root string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, "cloud", "openapi", "openapi.json"), b, 0o644)
+	src, err := clientgen.Write(b)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(root, "cloud", "openapi")
+	return errors.Join(os.WriteFile(filepath.Join(folder, "openapi.json"), b, 0o644), os.WriteFile(filepath.Join(folder, "client", "client.go"), src, 0o644))
 }
