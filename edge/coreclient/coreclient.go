@@ -186,7 +186,7 @@ func ask[A corelink.Message](
 		}
 		a, ok := m.(A)
 		if !ok {
-			return answer, fmt.Errorf("the real-time core (robotd) answered with %v", m.Type())
+			return answer, fmt.Errorf("the real-time core (robotd) answered with %v", corelink.Name(m))
 		}
 		return a, nil
 	case <-ctx.Done():

@@ -13,14 +13,3 @@ type Absentee struct {
 	SinceUS int64  `json:"since_us"` // CLOCK_MONOTONIC
 	Why     string `json:"why"`      // for people
 }
-
-func (*Absent) Type() Type { return TypeAbsent }
-
-func (m *Absent) wire(c *coder) {
-	c.i64(&m.AtUS)
-	list(c, &m.Devices, maxNodes, func(c *coder, a *Absentee) {
-		c.string(&a.Full)
-		c.i64(&a.SinceUS)
-		c.string(&a.Why)
-	})
-}

@@ -94,7 +94,7 @@ func (c *Client) Send(m Message) error {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // a closed one fails in Write
 	if _, err := c.conn.Write(frame); err != nil {
 		_ = c.conn.Close() // a frame may be cut; Run notices and connects again
-		return fmt.Errorf("corelink: send %v: %w", m.Type(), err)
+		return fmt.Errorf("corelink: send %v: %w", Name(m), err)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (c *Client) greet(ctx context.Context, conn *net.UnixConn, r *bufio.Reader)
 	case *Bye:
 		return nil, fmt.Errorf("refused: %s", m.Reason)
 	}
-	return nil, fmt.Errorf("%w: first message is %v, want hello", ErrMalformed, m.Type())
+	return nil, fmt.Errorf("%w: first message is %v, want hello", ErrMalformed, Name(m))
 }
 
 // receive hands on messages until the connection ends; it never returns nil.

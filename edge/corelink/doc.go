@@ -2,17 +2,15 @@
 // socket.
 //
 //	frame    0  u8   'K'
-//	         1  u8   protocol version, now 2
-//	         2  u16  message type
-//	         4  u32  length of the payload, at most 64 KiB
-//	         8       payload
+//	         1  u8   protocol version, now 3
+//	         2  u32  length of the payload, little endian, at most 64 KiB
+//	         6       payload: CBOR of an array of the message's name and the message, a map under the names of its JSON form
 //
-// All numbers are little endian. A payload is its message's fields in order: bool and u8 in one byte, u16, u32, u64 and i64 as they are,
-// f64 as IEEE bits (finite only), strings and lists behind a u16 count, an optional field behind a bool. There is no checksum: a local socket does
-// not damage bytes. Each message has a JSON form too, {"type":"state","body":{...}}, and converting either way loses nothing (VEC-ARCH-04).
+// There is no checksum: a local socket does not damage bytes. Each message has a JSON form too, {"type":"state","body":{...}}, and converting
+// either way loses nothing (VEC-ARCH-04). Numbers are finite, text is UTF-8, lists have at most 2048 elements.
 //
 // The protocol's version is the frame's: both ends of a robot are installed together, so a peer of another version is refused with a Bye
-// that says so. A type that this version does not know is kept as Raw.
+// that says so. A message that this version does not know is kept as Raw.
 //
 // Both sides say Hello first. Then robotd publishes to every peer:
 //

@@ -17,28 +17,3 @@ type Totals struct {
 	Names  []string  `json:"names,omitempty"`
 	Values []float64 `json:"values,omitempty"` // one for each name
 }
-
-// Bounds of the lists above.
-const (
-	maxNumbers = 4
-	maxTotals  = 64
-)
-
-func (*Event) Type() Type  { return TypeEvent }
-func (*Totals) Type() Type { return TypeTotals }
-
-func (m *Event) wire(c *coder) {
-	c.u64(&m.Seq)
-	c.i64(&m.AtUS)
-	c.string(&m.Name)
-	c.bool(&m.Warning)
-	c.bool(&m.Quiet)
-	c.bool(&m.Replayed)
-	list(c, &m.Numbers, maxNumbers, (*coder).i64)
-	c.strings(&m.Texts, maxNumbers)
-}
-
-func (m *Totals) wire(c *coder) {
-	c.strings(&m.Names, maxTotals)
-	list(c, &m.Values, maxTotals, (*coder).f64)
-}

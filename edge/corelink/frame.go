@@ -7,114 +7,119 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
 )
 
 // Version is the protocol's version, in every frame.
-const Version = 2
+const Version = 3
+
+// MaxPayload bounds the payload of a frame.
+const MaxPayload = 64 << 10
 
 const (
 	magic  = 'K'
-	header = 8
+	header = 6
 )
 
-// ErrVersion: the peer speaks another version of the protocol.
-var ErrVersion = errors.New("corelink: other protocol version")
+var (
+	// ErrMalformed: a frame or message that no side of ours sends.
+	ErrMalformed = errors.New("corelink: malformed")
+	// ErrVersion: the peer speaks another version of the protocol.
+	ErrVersion = errors.New("corelink: other protocol version")
+)
+
+// encoding and decoding refuse what JSON has no form for, and what would make one value of several.
+var (
+	encoding = must(cbor.EncOptions{
+		ShortestFloat: cbor.ShortestFloat16, NaNConvert: cbor.NaNConvertReject, InfConvert: cbor.InfConvertReject, IndefLength: cbor.IndefLengthForbidden,
+	}.EncMode())
+	decoding = must(cbor.DecOptions{
+		MaxArrayElements: 2048, MaxMapPairs: 128, MaxNestedLevels: 8, DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
+	}.DecMode())
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // of our own options, at start
+	}
+	return v
+}
+
+// envelope is a message with its name.
+type envelope[Body ~[]byte] struct {
+	_    struct{} `cbor:",toarray"`
+	Type string   `json:"type"`
+	Body Body     `json:"body"`
+}
 
 // AppendFrame appends m to dst as one frame. ErrMalformed if m holds what the protocol cannot carry: a number that is not finite, text that is not
 // UTF-8, a list over its bound; dst is then returned as it was.
 func AppendFrame(dst []byte, m Message) ([]byte, error) {
-	at := len(dst)
-	c := coder{b: append(dst, magic, Version, 0, 0, 0, 0, 0, 0)}
-	binary.LittleEndian.PutUint16(c.b[at+2:], uint16(m.Type()))
-	m.wire(&c)
-	n := len(c.b) - at - header
-	if n > MaxPayload {
-		c.fail("payload of %d bytes, want at most %d", n, MaxPayload)
+	e := envelope[cbor.RawMessage]{Type: Name(m)}
+	var err error
+	if raw, ok := m.(*Raw); ok {
+		e.Type, e.Body = raw.Name, raw.Payload
+	} else if e.Body, err = encoding.Marshal(m); err != nil {
+		return dst, fmt.Errorf("encode %s: %w: %v", e.Type, ErrMalformed, err)
 	}
-	if c.err != nil {
-		return dst, fmt.Errorf("encode %v: %w", m.Type(), c.err)
-	}
-	binary.LittleEndian.PutUint32(c.b[at+4:], uint32(n))
-	return c.b, nil
-}
-
-// ParseFrame returns the message at the start of b and the bytes it took. ErrShort asks for more bytes; any other error ends the connection,
-// because a stream socket loses nothing: its sender is wrong.
-func ParseFrame(b []byte) (Message, int, error) {
-	t, n, err := parseHeader(b)
+	payload, err := encoding.Marshal(e)
 	if err != nil {
-		return nil, 0, err
+		return dst, fmt.Errorf("encode %s: %w: %v", e.Type, ErrMalformed, err)
 	}
-	if len(b) < header+n {
-		return nil, 0, fmt.Errorf("%w: %v has %d of %d bytes", ErrShort, t, len(b)-header, n)
+	if _, err := decode(payload); err != nil { // the other side would end the connection
+		return dst, fmt.Errorf("encode %s: %w", e.Type, err)
 	}
-	m, err := decode(t, b[header:header+n])
-	if err != nil {
-		return nil, 0, err
-	}
-	return m, header + n, nil
+	return append(binary.LittleEndian.AppendUint32(append(dst, magic, Version), uint32(len(payload))), payload...), nil
 }
 
-func parseHeader(b []byte) (Type, int, error) {
-	switch {
-	case len(b) > 0 && b[0] != magic:
-		return 0, 0, fmt.Errorf("%w: frame begins with %#02x, want %#02x", ErrMalformed, b[0], magic)
-	case len(b) > 1 && b[1] != Version:
-		return 0, 0, fmt.Errorf("%w: peer speaks version %d, want %d: programs of two releases are running", ErrVersion, b[1], Version)
-	case len(b) < header:
-		return 0, 0, fmt.Errorf("%w: frame header has %d of %d bytes", ErrShort, len(b), header)
+// decode returns the message in payload, all of it.
+func decode(payload []byte) (Message, error) {
+	if len(payload) > MaxPayload {
+		return nil, fmt.Errorf("%w: payload of %d bytes, want at most %d", ErrMalformed, len(payload), MaxPayload)
 	}
-	t := Type(binary.LittleEndian.Uint16(b[2:]))
-	n := binary.LittleEndian.Uint32(b[4:])
-	if n > MaxPayload {
-		return 0, 0, fmt.Errorf("%w: %v of %d bytes, want at most %d", ErrMalformed, t, n, MaxPayload)
+	var e envelope[cbor.RawMessage]
+	if err := decoding.Unmarshal(payload, &e); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
-	return t, int(n), nil
-}
-
-// decode returns the message in payload, all of it. What is short here is malformed: the frame was whole.
-func decode(t Type, payload []byte) (Message, error) {
-	m := empty(t)
-	c := coder{dec: true, b: payload}
-	m.wire(&c)
-	switch {
-	case errors.Is(c.err, ErrShort):
-		return nil, fmt.Errorf("%w: %v ends early: %v", ErrMalformed, t, c.err)
-	case c.err != nil:
-		return nil, fmt.Errorf("%v: %w", t, c.err)
-	case len(c.b) > 0:
-		return nil, fmt.Errorf("%w: %v has %d bytes too many", ErrMalformed, t, len(c.b))
+	m := empty(e.Type)
+	if m == nil {
+		return &Raw{Name: e.Type, Payload: e.Body}, nil
+	}
+	if err := decoding.Unmarshal(e.Body, m); err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", ErrMalformed, e.Type, err)
 	}
 	return m, nil
 }
 
-// readFrame reads one message. A clean end before the first byte is io.EOF.
+// readFrame reads one message. A clean end before the first byte is io.EOF. Any other error ends the connection, because a stream socket loses
+// nothing: its sender is wrong.
 func readFrame(r io.Reader) (Message, error) {
 	var head [header]byte
 	if _, err := io.ReadFull(r, head[:2]); err != nil {
 		return nil, err
 	}
-	if _, _, err := parseHeader(head[:2]); !errors.Is(err, ErrShort) { // a stranger's first bytes are refused before more are awaited
-		return nil, err
+	switch { // a stranger's first bytes are refused before more are awaited
+	case head[0] != magic:
+		return nil, fmt.Errorf("%w: frame begins with %#02x, want %#02x", ErrMalformed, head[0], magic)
+	case head[1] != Version:
+		return nil, fmt.Errorf("%w: peer speaks version %d, want %d: programs of two releases are running", ErrVersion, head[1], Version)
 	}
 	if _, err := io.ReadFull(r, head[2:]); err != nil {
 		return nil, fmt.Errorf("frame header: %w", err)
 	}
-	t, n, err := parseHeader(head[:])
-	if err != nil {
-		return nil, err
+	n := binary.LittleEndian.Uint32(head[2:])
+	if n > MaxPayload {
+		return nil, fmt.Errorf("%w: payload of %d bytes, want at most %d", ErrMalformed, n, MaxPayload)
 	}
 	payload := make([]byte, n)
 	if _, err := io.ReadFull(r, payload); err != nil {
-		return nil, fmt.Errorf("%v: %w", t, err)
+		return nil, fmt.Errorf("payload of %d bytes: %w", n, err)
 	}
-	return decode(t, payload)
-}
-
-// envelope is the JSON form of a message.
-type envelope struct {
-	Type string          `json:"type"`
-	Body json.RawMessage `json:"body"`
+	return decode(payload)
 }
 
 // EncodeJSON returns the JSON form of m. It refuses what AppendFrame refuses.
@@ -124,27 +129,23 @@ func EncodeJSON(m Message) ([]byte, error) {
 	}
 	body, err := json.Marshal(m)
 	if err != nil {
-		return nil, fmt.Errorf("encode %v: %w", m.Type(), err)
+		return nil, fmt.Errorf("encode %s: %w", Name(m), err)
 	}
-	name := m.Type().String()
-	if _, ok := m.(*Raw); ok {
-		name = "raw"
-	}
-	return json.Marshal(envelope{Type: name, Body: body})
+	return json.Marshal(envelope[json.RawMessage]{Type: Name(m), Body: body})
 }
 
 // DecodeJSON returns the message in b. Unknown keys, and what AppendFrame refuses, are errors.
 func DecodeJSON(b []byte) (Message, error) {
-	var e envelope
+	var e envelope[json.RawMessage]
 	if err := strictJSON(b, &e); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
-	var m Message = new(Raw)
-	if e.Type != "raw" {
-		var err error
-		if m, err = emptyNamed(e.Type); err != nil {
-			return nil, err
-		}
+	m := empty(e.Type)
+	switch {
+	case e.Type == Name(&Raw{}):
+		m = &Raw{}
+	case m == nil:
+		return nil, fmt.Errorf("%w: message type %.40q is unknown", ErrMalformed, e.Type)
 	}
 	if err := strictJSON(e.Body, m); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", ErrMalformed, e.Type, err)
@@ -154,8 +155,7 @@ func DecodeJSON(b []byte) (Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, _, err = ParseFrame(frame)
-	return m, err
+	return readFrame(bytes.NewReader(frame))
 }
 
 func strictJSON(b []byte, v any) error {
@@ -166,6 +166,35 @@ func strictJSON(b []byte, v any) error {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more than one JSON value")
+	}
+	return nil
+}
+
+// Name returns the message's name on the wire: loop_stats of a LoopStats.
+func Name(m Message) string {
+	var s strings.Builder
+	for i, r := range reflect.TypeOf(m).Elem().Name() {
+		if 'A' <= r && r <= 'Z' && i > 0 {
+			s.WriteByte('_')
+		}
+		s.WriteRune(r)
+	}
+	return strings.ToLower(s.String())
+}
+
+// kinds is the type of each message by its name.
+var kinds = func() map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for _, m := range messages {
+		all[Name(m)] = reflect.TypeOf(m).Elem()
+	}
+	return all
+}()
+
+// empty returns an empty message of that name; nil if this version knows none.
+func empty(name string) Message {
+	if t := kinds[name]; t != nil {
+		return reflect.New(t).Interface()
 	}
 	return nil
 }

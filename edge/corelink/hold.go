@@ -18,21 +18,3 @@ type Held struct {
 	Reason  string `json:"reason"`
 	SinceMS int64  `json:"since_ms"` // ms since 1970 by the robot's clock
 }
-
-func (*Hold) Type() Type   { return TypeHold }
-func (*Unhold) Type() Type { return TypeUnhold }
-func (*Held) Type() Type   { return TypeHeld }
-
-func (m *Hold) wire(c *coder) {
-	c.u32(&m.Request)
-	c.string(&m.By)
-	c.string(&m.Reason)
-}
-
-func (m *Unhold) wire(c *coder) { c.u32(&m.Request) }
-
-func (m *Held) wire(c *coder) {
-	c.string(&m.By)
-	c.string(&m.Reason)
-	c.i64(&m.SinceMS)
-}

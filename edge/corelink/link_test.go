@@ -140,7 +140,7 @@ func TestBothWays(t *testing.T) {
 	if m := await[*State](t, got); m.Seq != 5 {
 		t.Errorf("state %+v", m)
 	}
-	for _, m := range []Message{&Ping{Nonce: 9}, &Halt{Reason: "wet floor"}, &Raw{Number: 777, Payload: []byte("new")}} {
+	for _, m := range []Message{&Ping{Nonce: 9}, &Halt{Reason: "wet floor"}, &Raw{Name: "newer", Payload: []byte("cnew")}} {
 		if err := c.Send(m); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestBothWays(t *testing.T) {
 	if m := receive(t, said, "halt"); !reflect.DeepEqual(m, &Halt{Reason: "wet floor"}) {
 		t.Errorf("the server heard %+v", m)
 	}
-	if m := receive(t, said, "unknown type"); !reflect.DeepEqual(m, &Raw{Number: 777, Payload: []byte("new")}) {
+	if m := receive(t, said, "unknown type"); !reflect.DeepEqual(m, &Raw{Name: "newer", Payload: []byte("cnew")}) {
 		t.Errorf("the server heard %+v", m)
 	}
 	if err := s.SetBody(BodyInfo{Species: "vic", Firmware: "f1"}); err != nil {
@@ -265,7 +265,7 @@ func TestStuckPeerIsDroppedNotAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := run(t, c)
-	big := &Raw{Number: 60, Payload: make([]byte, 8<<10)}
+	big := &Raw{Name: "newer", Payload: append([]byte{0x59, 0x20, 0}, make([]byte, 8<<10)...)}
 	var slowest time.Duration
 	const messages = 2000
 	for i := range messages {
@@ -308,7 +308,7 @@ func TestStuckPeerIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stuck.Close()
-	big := &Raw{Number: 60, Payload: make([]byte, 8<<10)}
+	big := &Raw{Name: "newer", Payload: append([]byte{0x59, 0x20, 0}, make([]byte, 8<<10)...)}
 	limit := time.After(30 * time.Second)
 	for {
 		if err := s.Publish(big); err != nil {
@@ -401,10 +401,10 @@ func TestStrangers(t *testing.T) {
 	for _, tc := range []struct{ name, say, want string }{
 		{"no hello", frame(&Resume{}), "first message is resume, want hello"},
 		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "frame begins with"},
-		{"another version", "K\x01" + hello[2:], "version 1, want 2"},
+		{"another version", "K\x01" + hello[2:], "version 1, want 3"},
 		{"garbage later", hello + "garbage", "frame begins with"},
-		{"too long", hello + "K\x02\x01\x00\xff\xff\xff\xff", "want at most 65536"},
-		{"cut off", hello + "K\x02\x01\x00", "unexpected EOF"},
+		{"too long", hello + "K\x03\xff\xff\xff\xff", "want at most 65536"},
+		{"cut off", hello + "K\x03\x01\x00", "unexpected EOF"},
 	} {
 		conn, err := net.Dial("unix", filepath.Join(root, SocketPath))
 		if err != nil {
@@ -463,7 +463,7 @@ func TestClientRefusesAStranger(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Write([]byte("K\x03something"))
+			_, _ = conn.Write([]byte("K\x02something"))
 			_ = conn.Close()
 		}
 	}()

@@ -59,9 +59,9 @@ type Server struct {
 	mu     sync.Mutex
 	hello  Hello
 	closed bool
-	latest map[Type][]byte // what a newcomer gets after Hello: the newest frame of each type published
-	order  []Type          // of latest, as first published
-	events [][]byte        // the newest maxEvents, as replayed
+	latest map[string][]byte // what a newcomer gets after Hello: the newest frame of each type published
+	order  []string          // of latest, as first published
+	events [][]byte          // the newest maxEvents, as replayed
 	peers  map[*peer]struct{}
 	drops  uint64 // of peers past and present
 	lastID uint32 // of a peer
@@ -80,7 +80,7 @@ type peer struct {
 
 // Listen creates the socket below root. hello is the first message to each peer. The error names another server of the same root by its pid.
 func Listen(root string, hello Hello) (*Server, error) {
-	s := &Server{hello: hello, patience: writeTimeout, began: time.Now(), latest: map[Type][]byte{}, peers: map[*peer]struct{}{}}
+	s := &Server{hello: hello, patience: writeTimeout, began: time.Now(), latest: map[string][]byte{}, peers: map[*peer]struct{}{}}
 	if _, err := AppendFrame(nil, &hello); err != nil {
 		return nil, fmt.Errorf("corelink: %w", err)
 	}
@@ -215,7 +215,7 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 	}
 	hello, ok := m.(*Hello)
 	if !ok {
-		return Hello{}, fmt.Errorf("first message is %v, want hello", m.Type())
+		return Hello{}, fmt.Errorf("first message is %v, want hello", Name(m))
 	}
 	who := *hello
 	if err := p.readUntil(ctx, time.Time{}); err != nil {
@@ -288,10 +288,11 @@ func (s *Server) Publish(m Message) error {
 		s.events = append(s.events, mustFrame(&old))
 		s.events = slices.Delete(s.events, 0, max(0, len(s.events)-maxEvents))
 	} else {
-		if _, ok := s.latest[m.Type()]; !ok {
-			s.order = append(s.order, m.Type())
+		name := Name(m)
+		if _, ok := s.latest[name]; !ok {
+			s.order = append(s.order, name)
 		}
-		s.latest[m.Type()] = frame
+		s.latest[name] = frame
 	}
 	for p := range s.peers {
 		s.push(p, frame)

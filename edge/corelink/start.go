@@ -15,19 +15,3 @@ type StageTime struct {
 	EndedUS int64  `json:"ended_us"`
 	Error   string `json:"error"` // why it failed; "": it did not
 }
-
-// maxStages bounds Start.
-const maxStages = 32
-
-func (*Start) Type() Type { return TypeStart }
-
-func (m *Start) wire(c *coder) {
-	c.i64(&m.BeganUS)
-	c.bool(&m.Over)
-	list(c, &m.Stages, maxStages, func(c *coder, s *StageTime) {
-		c.string(&s.Name)
-		c.i64(&s.BeganUS)
-		c.i64(&s.EndedUS)
-		c.string(&s.Error)
-	})
-}

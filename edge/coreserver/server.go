@@ -301,7 +301,7 @@ func (s *Server) handle(ctx context.Context, p corelink.Peer, m corelink.Message
 	case *corelink.Stop:
 		o.Kind, o.Request = control.Stop, m.Request
 	default:
-		log.DebugContext(ctx, "unexpected message ignored", "peer", p.Program, "type", m.Type().String())
+		log.DebugContext(ctx, "unexpected message ignored", "peer", p.Program, "type", corelink.Name(m))
 		return
 	}
 	s.post(ctx, p.ID, &ask{s: s, order: o})

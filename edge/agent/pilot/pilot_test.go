@@ -224,7 +224,7 @@ func TestStop(t *testing.T) {
 		}
 		r.mu.Lock()
 		if _, ok := r.said[len(r.said)-1].(*corelink.Stop); !ok {
-			t.Errorf("robotd heard %v last, want a stop after the motion", r.said[len(r.said)-1].Type())
+			t.Errorf("robotd heard %v last, want a stop after the motion", corelink.Name(r.said[len(r.said)-1]))
 		}
 		r.mu.Unlock()
 		if _, n := last[*corelink.Stop](r); n != 3 {

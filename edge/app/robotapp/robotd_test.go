@@ -655,7 +655,7 @@ func TestDeviceModel(t *testing.T) {
 	for _, stop := range []corelink.Message{&corelink.Stop{Request: 1}, &corelink.Halt{Reason: "test"}} {
 		other.begin("robot.turn(-50)", func(m *corelink.Motion) bool { return m.Turning > 0.5 })
 		other.send(stop)
-		await(other, "rest after "+stop.Type().String(), func(m *corelink.Motion) bool { return !m.Moving })
+		await(other, "rest after "+corelink.Name(stop), func(m *corelink.Motion) bool { return !m.Moving })
 	}
 	for _, line := range []string{"robot.turn(1)", "wheel.speed = 1"} {
 		if r := other.line("%s", line); r.Code != "stopped" || !strings.Contains(r.Detail, "halted") || r.Underway {
@@ -906,7 +906,7 @@ func TestRunInProcess(t *testing.T) {
 	}()
 	c := b.peer()
 	await(c, "state", linked)
-	for _, m := range []corelink.Message{&corelink.Do{Line: "led[0].r = 1"}, &corelink.Halt{}, &corelink.Raw{Number: 99}} {
+	for _, m := range []corelink.Message{&corelink.Do{Line: "led[0].r = 1"}, &corelink.Halt{}, &corelink.Raw{Name: "newer", Payload: []byte{9}}} {
 		c.send(m)
 	}
 	await(c, "halted", func(s *corelink.State) bool { return s.Halted })
