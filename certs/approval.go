@@ -98,7 +98,7 @@ func (s *Service) checkApproved(ctx context.Context, id thing.ID, csr *x509.Cert
 	if st.Known && st.Key == key || st.KeyReleased || st.KeyRevoked {
 		return st.mayTakeKey()
 	}
-	w, fresh, err := s.store.Ask(ctx, Ask{Thing: id, Key: key, Addr: addr, Network: network(addr), At: s.now()}, s.waiting)
+	w, fresh, err := s.requests.Ask(ctx, Ask{Thing: id, Key: key, Addr: addr, Network: network(addr), At: s.now()}, s.waiting)
 	switch {
 	case errors.Is(err, ErrFull):
 		return &refusal{Code: "waiting_list_full", Reason: "no room in the list of robots that wait for approval", Quiet: s.byThing.Allow("full "+network(addr)) > 0,
@@ -140,7 +140,7 @@ func network(addr string) string {
 
 // Waiting returns the robots that wait for approval, the longest waiting first.
 func (s *Service) Waiting(ctx context.Context) ([]Waiting, error) {
-	return s.store.Waiting(ctx, s.now(), s.waiting)
+	return s.requests.Waiting(ctx, s.now(), s.waiting)
 }
 
 // Approve lets a waiting robot in: its next request gets a certificate. fingerprint is the one that the robot shows, in either form (Key.Is); it
@@ -151,7 +151,7 @@ func (s *Service) Approve(ctx context.Context, id thing.ID, fingerprint string) 
 	if err != nil {
 		return err
 	}
-	switch err := s.store.Approve(ctx, id, w.Key, s.now()); {
+	switch err := s.requests.Approve(ctx, id, w.Key, s.now()); {
 	case errors.Is(err, ErrUnknown):
 		return notWaiting(id, fingerprint)
 	case errors.Is(err, ErrBound):
@@ -169,7 +169,7 @@ func (s *Service) Refuse(ctx context.Context, id thing.ID, fingerprint, reason s
 	if err != nil {
 		return err
 	}
-	switch err := s.store.Refuse(ctx, id, w.Key, reason, s.now()); {
+	switch err := s.requests.Refuse(ctx, id, w.Key, reason, s.now()); {
 	case errors.Is(err, ErrUnknown):
 		return notWaiting(id, fingerprint)
 	case err != nil:

@@ -113,12 +113,10 @@ type Record struct {
 // MaxRows bounds what one list of a Store returns.
 const MaxRows = 1000
 
-// Store is the storage that Service needs. Its methods are safe for concurrent use.
+// Store keeps claims and certificates, which change together. Its methods are safe for concurrent use, as those of Batches and WaitingList are.
 type Store interface {
 	Claims
 	Inventory
-	Batches
-	WaitingList
 }
 
 // Claims keeps who may have a certificate.
@@ -198,9 +196,11 @@ type Step struct {
 	Shown  *x509.Certificate // by which the peer asked, believed or not; nil: none that can be read
 }
 
-// Config holds what Service is made of. Store, Issuer, Recorder and the limits are required.
+// Config holds what Service is made of. Storage, Issuer, Recorder and the limits are required.
 type Config struct {
 	Store      Store
+	Batches    Batches
+	Requests   WaitingList
 	Issuer     Issuer
 	Recorder   Recorder         // if it is a BatchRecorder too, that is used for many steps at once
 	ByAddr     Limiter          // one key per peer address
@@ -214,6 +214,8 @@ type Config struct {
 // Service is the rules. Safe for concurrent use.
 type Service struct {
 	store      Store
+	batches    Batches
+	requests   WaitingList
 	issuer     Issuer
 	recorder   Recorder
 	byAddr     Limiter
@@ -235,7 +237,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Now = time.Now
 	}
 	switch {
-	case cfg.Store == nil:
+	case cfg.Store == nil || cfg.Batches == nil || cfg.Requests == nil:
 		return nil, errors.New("certs: no store")
 	case cfg.Issuer == nil:
 		return nil, errors.New("certs: no issuer")
@@ -246,7 +248,7 @@ func New(cfg Config) (*Service, error) {
 	case cfg.TTL < 3*time.Second:
 		return nil, fmt.Errorf("certs: device certificates of %v: want at least 3s", cfg.TTL)
 	}
-	return &Service{store: cfg.Store, issuer: cfg.Issuer, recorder: cfg.Recorder, byAddr: cfg.ByAddr, byThing: cfg.ByThing, ttl: cfg.TTL,
+	return &Service{store: cfg.Store, batches: cfg.Batches, requests: cfg.Requests, issuer: cfg.Issuer, recorder: cfg.Recorder, byAddr: cfg.ByAddr, byThing: cfg.ByThing, ttl: cfg.TTL,
 		noApproval: cfg.NoApproval, waiting: cfg.Waiting.withDefaults(), now: cfg.Now, bulk: make(chan struct{}, 1)}, nil
 }
 

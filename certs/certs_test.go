@@ -21,10 +21,11 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/ca"
-	"kennel/certs/certstest"
+	"kennel/certs/certspg"
 	"kennel/certs/internal/pemfile"
 	"kennel/certs/limit"
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
@@ -58,7 +59,7 @@ func (s *steps) last(t *testing.T) certs.Step {
 type world struct {
 	svc   *certs.Service
 	ca    *ca.Authority
-	store *certstest.Store
+	store *certspg.Store
 	steps *steps
 }
 
@@ -68,8 +69,8 @@ func newWorld(t testing.TB, change ...func(*certs.Config)) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{ca: authority, store: new(certstest.Store), steps: new(steps)}
-	cfg := certs.Config{Store: w.store, Issuer: authority, Recorder: w.steps,
+	w := world{ca: authority, store: certspg.New(pgtest.New(t)), steps: new(steps)}
+	cfg := certs.Config{Store: w.store, Batches: w.store, Requests: w.store, Issuer: authority, Recorder: w.steps,
 		ByAddr: limit.NewByAddr(time.Second, 1000), ByThing: limit.New(time.Second, 1000)}
 	for _, c := range change {
 		c(&cfg)
@@ -124,6 +125,8 @@ func request(t testing.TB, key crypto.Signer, id thing.ID, change ...func(*x509.
 	}
 	return der
 }
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func TestEnrollThenRenew(t *testing.T) {
 	w := newWorld(t)

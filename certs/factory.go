@@ -139,7 +139,7 @@ func (s *Service) PutBatch(ctx context.Context, b Batch) error {
 		return err
 	}
 	b.Bundle, b.Created = Certificate{cas}.PEM(), s.now() // without the text that people keep between the blocks
-	if err := s.store.PutBatch(ctx, b); err != nil {
+	if err := s.batches.PutBatch(ctx, b); err != nil {
 		return fmt.Errorf("write batch %s: %w", b.Name, err)
 	}
 	s.factory.forget()
@@ -157,7 +157,7 @@ func (s *Service) EnableBatch(ctx context.Context, name string) error {
 }
 
 func (s *Service) setBatch(ctx context.Context, name, reason string, at time.Time) error {
-	err := s.store.DisableBatch(ctx, name, reason, at)
+	err := s.batches.DisableBatch(ctx, name, reason, at)
 	if errors.Is(err, ErrUnknown) {
 		return errs.Coded(errs.NotFound, "unknown_batch", "there is no batch %.64q", name)
 	}
@@ -170,7 +170,7 @@ func (s *Service) setBatch(ctx context.Context, name, reason string, at time.Tim
 
 // Batches returns the manufacturing batches by name, and the factory certificates that were revoked, latest first.
 func (s *Service) Batches(ctx context.Context) ([]Batch, []FactoryRevocation, error) {
-	st, err := s.store.Factory(ctx, 0)
+	st, err := s.batches.Factory(ctx, 0)
 	return st.Batches, st.Revoked, err
 }
 
@@ -186,7 +186,7 @@ func (s *Service) RevokeFactoryCertificate(ctx context.Context, certificateID, r
 			id = "0"
 		}
 	}
-	if err := s.store.RevokeFactory(ctx, FactoryRevocation{CertificateID: id, Reason: reason, At: s.now()}); err != nil {
+	if err := s.batches.RevokeFactory(ctx, FactoryRevocation{CertificateID: id, Reason: reason, At: s.now()}); err != nil {
 		return fmt.Errorf("revoke factory certificate %s: %w", id, err)
 	}
 	s.factory.forget()
@@ -272,7 +272,7 @@ func (s *Service) factoryView(ctx context.Context) (*factoryView, error) {
 	if c.view != nil {
 		known = c.view.rev
 	}
-	st, err := s.store.Factory(ctx, known)
+	st, err := s.batches.Factory(ctx, known)
 	if err != nil {
 		return nil, fmt.Errorf("read batches: %w", err)
 	}

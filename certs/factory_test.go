@@ -19,9 +19,10 @@ import (
 	"time"
 
 	"kennel/certs"
-	"kennel/certs/certstest"
+	"kennel/certs/certspg"
 	"kennel/certs/devicecert"
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
@@ -312,7 +313,7 @@ func TestKindsOfFactoryKeys(t *testing.T) {
 // One certificate is revoked by either of its names; its brothers stay. Another process with the same store sees it within two seconds.
 func TestRevokedFactoryCertificate(t *testing.T) {
 	w := newWorld(t)
-	second, err := certs.New(certs.Config{Store: w.store, Issuer: w.ca, Recorder: w.steps, ByAddr: noLimit{}, ByThing: noLimit{}})
+	second, err := certs.New(certs.Config{Store: w.store, Batches: w.store, Requests: w.store, Issuer: w.ca, Recorder: w.steps, ByAddr: noLimit{}, ByThing: noLimit{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +431,8 @@ func (grants) VerifyDevice(*x509.Certificate) error { return errors.New("not our
 // times are fixed, because every process of the fuzzer makes its own.
 func FuzzFactory(f *testing.F) {
 	day := time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC)
-	svc, err := certs.New(certs.Config{Store: new(certstest.Store), Issuer: grants{}, Recorder: nobody{}, ByAddr: noLimit{}, ByThing: noLimit{}, Now: func() time.Time { return day }})
+	store := certspg.New(pgtest.New(f))
+	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: grants{}, Recorder: nobody{}, ByAddr: noLimit{}, ByThing: noLimit{}, Now: func() time.Time { return day }})
 	if err != nil {
 		f.Fatal(err)
 	}

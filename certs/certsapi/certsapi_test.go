@@ -57,14 +57,14 @@ type api struct {
 	ca      *ca.Authority
 }
 
-func newAPI(t testing.TB, store certs.Store) *api {
+func newAPI(t testing.TB, store *certspg.Store) *api {
 	t.Helper()
 	authority, err := ca.Init(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &api{ca: authority}
-	svc, err := certs.New(certs.Config{Store: store, Issuer: authority, Recorder: &a.steps,
+	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: &a.steps,
 		ByAddr: limit.NewByAddr(time.Minute, 50), ByThing: limit.New(time.Minute, 50)})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,8 @@ func FuzzEnrollBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	svc, err := certs.New(certs.Config{Store: certspg.New(pgtest.New(f)), Issuer: authority, Recorder: new(steps),
+	store := certspg.New(pgtest.New(f))
+	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: new(steps),
 		ByAddr: limit.New(time.Nanosecond, 1<<30), ByThing: limit.New(time.Nanosecond, 1<<30)})
 	if err != nil {
 		f.Fatal(err)

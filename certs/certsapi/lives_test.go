@@ -17,9 +17,9 @@ import (
 	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
-	"kennel/certs/certstest"
 	"kennel/certs/devicecert"
 	"kennel/certs/limit"
+	"kennel/infra/thing"
 )
 
 // pipes is a listener whose connections are made in memory, so that HTTPS and TLS are real and only time is simulated.
@@ -60,6 +60,60 @@ type addressed struct{ net.Conn }
 
 func (addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 99), Port: 4711} }
 
+// oneRobot is the store of the house: a bubble of simulated time reaches no database.
+type oneRobot struct {
+	certs.Store
+	mu      sync.Mutex
+	claim   certs.Claim
+	records []certs.Record
+}
+
+// noBatches are not asked for.
+type noBatches struct {
+	certs.Batches
+	certs.WaitingList
+}
+
+func (s *oneRobot) set(c certs.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claim = c
+}
+
+func (s *oneRobot) SetClaim(_ context.Context, id thing.ID, secret certs.Hash, _ time.Time) error {
+	s.set(certs.Claim{Thing: id, Secret: secret})
+	return nil
+}
+
+func (s *oneRobot) Release(_ context.Context, id thing.ID, secret certs.Hash, _ string, _ time.Time) (int, error) {
+	s.set(certs.Claim{Thing: id, Secret: secret})
+	return 0, nil
+}
+
+func (s *oneRobot) ClaimOf(context.Context, certs.Hash) (thing.ID, error) {
+	return "", certs.ErrUnknown
+}
+
+func (s *oneRobot) Standing(context.Context, thing.ID, certs.Key) (certs.Standing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return certs.Standing{Claim: s.claim, Known: true}, nil
+}
+
+func (s *oneRobot) Issue(_ context.Context, r certs.Record, _ certs.Claim, _ time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claim.Key = r.Key
+	s.records = append(s.records, r)
+	return nil
+}
+
+func (s *oneRobot) Certificates(context.Context, thing.ID) ([]certs.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.records, nil
+}
+
 // house is a cloud inside a bubble of simulated time: enrolment over HTTPS, and a listener that lets robots in as the broker does.
 type house struct {
 	svc      *certs.Service
@@ -77,7 +131,7 @@ func newHouse(t *testing.T, dir string, ttl time.Duration) *house {
 		t.Fatal(err)
 	}
 	h := &house{ca: authority, https: newPipes(), broker: newPipes(), verdicts: make(chan error)}
-	h.svc, err = certs.New(certs.Config{Store: new(certstest.Store), Issuer: authority, Recorder: new(steps), TTL: ttl,
+	h.svc, err = certs.New(certs.Config{Store: new(oneRobot), Batches: noBatches{}, Requests: noBatches{}, Issuer: authority, Recorder: new(steps), TTL: ttl,
 		ByAddr: limit.NewByAddr(10*time.Second, 60), ByThing: limit.New(5*time.Second, 20)})
 	if err != nil {
 		t.Fatal(err)

@@ -189,7 +189,8 @@ func benchFleet(b *testing.B) (*certs.Service, []robot) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	svc, err := certs.New(certs.Config{Store: certspg.New(durable(b)), Issuer: authority, Recorder: nobody{},
+	store := certspg.New(durable(b))
+	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{},
 		ByAddr: limit.New(time.Nanosecond, 1<<30), ByThing: limit.New(time.Nanosecond, 1<<30)})
 	if err != nil {
 		b.Fatal(err)

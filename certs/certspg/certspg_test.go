@@ -8,15 +8,10 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certspg"
-	"kennel/certs/certstest"
 	"kennel/infra/pg/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
-
-func TestStore(t *testing.T) {
-	certstest.RunStore(t, func(t *testing.T) certs.Store { return certspg.New(pgtest.New(t)) })
-}
 
 func TestDatabaseAwayIsUnavailable(t *testing.T) {
 	pool := pgtest.New(t)

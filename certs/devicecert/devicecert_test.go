@@ -23,15 +23,16 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
-	"kennel/certs/certstest"
+	"kennel/certs/certspg"
 	"kennel/certs/limit"
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
 const vic = thing.ID("vic:00e20100")
 
-// cloud is the real rules and HTTP endpoints over TLS, with a store in memory.
+// cloud is the real rules and HTTP endpoints over TLS.
 type cloud struct {
 	*httptest.Server
 	ca       *ca.Authority
@@ -52,7 +53,8 @@ func newCloud(t testing.TB, ttl time.Duration) *cloud {
 		t.Fatal(err)
 	}
 	c := &cloud{ca: authority}
-	c.svc, err = certs.New(certs.Config{Store: new(certstest.Store), Issuer: authority, Recorder: nobody{}, TTL: ttl,
+	store := certspg.New(pgtest.New(t))
+	c.svc, err = certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, TTL: ttl,
 		ByAddr: limit.NewByAddr(time.Millisecond, 1000), ByThing: limit.New(time.Millisecond, 1000)})
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (c *Cloud) wireCerts(store *certspg.Store) (err error) {
 	c.denied = certsbroker.New(c.revoked, c.revFeed.Blocked)
 	c.crls = ca.NewCRLs(c.ca, c.revoked, c.revFeed.CRLNumber)
 	c.Certs, err = certs.New(certs.Config{
-		Store: store, Issuer: c.ca, Recorder: c.tellTable(c.tellBroker(recorder{c.Registry, c.log})), TTL: c.cfg.CA.DeviceTTL,
+		Store: store, Batches: store, Requests: store, Issuer: c.ca, Recorder: c.tellTable(c.tellBroker(recorder{c.Registry, c.log})), TTL: c.cfg.CA.DeviceTTL,
 		ByAddr: limit.NewByAddr(c.cfg.Enroll.PerAddressEvery, c.cfg.Enroll.PerAddressBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
 		NoApproval: c.cfg.Enroll.NoApproval,
 	})

@@ -24,10 +24,11 @@ import (
 	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
-	"kennel/certs/certstest"
+	"kennel/certs/certspg"
 	"kennel/certs/limit"
 	"kennel/infra/cli"
 	"kennel/infra/kit"
+	"kennel/infra/pg/pgtest"
 )
 
 type nobody struct{}
@@ -41,7 +42,8 @@ func newIdentity(t *testing.T) (svc *certs.Service, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc, err = certs.New(certs.Config{Store: new(certstest.Store), Issuer: authority, Recorder: nobody{}, ByAddr: limit.New(time.Millisecond, 1000), ByThing: limit.New(time.Millisecond, 1000)})
+	store := certspg.New(pgtest.New(t))
+	svc, err = certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, ByAddr: limit.New(time.Millisecond, 1000), ByThing: limit.New(time.Millisecond, 1000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,8 @@ func certificates(ctx context.Context, env *bench.Env, h *house.House) ([]bench.
 	}
 	defer pool.Close()
 	unlimited := limit.New(time.Nanosecond, 1<<30)
-	svc, err := certs.New(certs.Config{Store: certspg.New(pool), Issuer: authority, Recorder: nobody{}, ByAddr: unlimited, ByThing: unlimited})
+	store := certspg.New(pool)
+	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, ByAddr: unlimited, ByThing: unlimited})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
-	"kennel/certs/certstest"
+	"kennel/certs/certspg"
 	"kennel/certs/devicecert"
 	"kennel/certs/limit"
 	"kennel/edge/agent/das"
@@ -32,6 +32,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
@@ -339,7 +340,8 @@ func TestComesBackUnattended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc, err := certs.New(certs.Config{Store: new(certstest.Store), Issuer: authority, Recorder: nobody{}, TTL: time.Hour,
+	store := certspg.New(pgtest.New(t))
+	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{}, TTL: time.Hour,
 		ByAddr: limit.NewByAddr(time.Millisecond, 1000), ByThing: limit.New(time.Millisecond, 1000)})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package certstest
+package certspg_test
 
 import (
 	"errors"
@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"kennel/certs"
+	"kennel/certs/certspg"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
-// RunStore checks the behaviour every Store must show; fresh makes an empty one.
-func RunStore(t *testing.T, fresh func(t *testing.T) certs.Store) {
-	for name, check := range map[string]func(*testing.T, certs.Store){
+func TestStore(t *testing.T) {
+	for name, check := range map[string]func(*testing.T, *certspg.Store){
 		"claims": runClaims, "inventory": runInventory, "race": runRace, "delivery": runDelivery, "release": runRelease, "batches": runBatches,
 		"waiting": runWaiting, "approve": runApprove,
 	} {
-		t.Run(name, func(t *testing.T) { check(t, fresh(t)) })
+		t.Run(name, func(t *testing.T) { check(t, certspg.New(pgtest.New(t))) })
 	}
 }
 
@@ -54,7 +55,7 @@ func is(t *testing.T, what string, err, sentinel error) {
 	}
 }
 
-func standing(t *testing.T, s certs.Store, id thing.ID, key certs.Key) certs.Standing {
+func standing(t *testing.T, s *certspg.Store, id thing.ID, key certs.Key) certs.Standing {
 	t.Helper()
 	st, err := s.Standing(t.Context(), id, key)
 	must(t, err)
@@ -66,7 +67,7 @@ func record(serial string, id thing.ID, key certs.Key) certs.Record {
 	return certs.Record{Serial: serial, Thing: id, Key: key, NotBefore: now, NotAfter: now.Add(time.Hour), Method: certs.MethodEnroll}
 }
 
-func runClaims(t *testing.T, s certs.Store) {
+func runClaims(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	want(t, "standing of an unknown thing", standing(t, s, a, keyA), certs.Standing{})
 	_, err := s.ClaimOf(ctx, certs.Hash{9})
@@ -93,7 +94,7 @@ func runClaims(t *testing.T, s certs.Store) {
 	is(t, "made twice", s.Issue(ctx, record("c2", "vic:00000001", certs.Key{9}), certs.Claim{}, now), certs.ErrMoved)
 }
 
-func runInventory(t *testing.T, s certs.Store) {
+func runInventory(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	must(t, s.SetClaim(ctx, a, certs.Hash{1}, now))
 	claim := certs.Claim{Thing: a, Secret: certs.Hash{1}}
@@ -157,7 +158,7 @@ func runInventory(t *testing.T, s certs.Store) {
 }
 
 // Many keys at once: one is bound, and the others are told that the claim moved. A revocation leaves no certificate behind in force.
-func runRace(t *testing.T, s certs.Store) {
+func runRace(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	must(t, s.SetClaim(ctx, a, certs.Hash{1}, now))
 	claim := certs.Claim{Thing: a, Secret: certs.Hash{1}}
@@ -206,7 +207,7 @@ func runRace(t *testing.T, s certs.Store) {
 	}
 }
 
-func runDelivery(t *testing.T, s certs.Store) {
+func runDelivery(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	must(t, s.SetClaim(ctx, a, certs.Hash{1}, now))
 	must(t, s.SetClaim(ctx, b, certs.Hash{2}, now))
@@ -243,7 +244,7 @@ func runDelivery(t *testing.T, s certs.Store) {
 	want(t, "left as it is", standing(t, s, b, keyA).Claim, certs.Claim{Thing: b, Secret: certs.Hash{2}, Key: keyB})
 }
 
-func runRelease(t *testing.T, s certs.Store) {
+func runRelease(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	_, err := s.Release(ctx, a, certs.Hash{1}, "board swap", now)
 	is(t, "release of an unknown thing", err, certs.ErrUnknown)
@@ -261,7 +262,7 @@ func runRelease(t *testing.T, s certs.Store) {
 	}
 	must(t, s.Issue(ctx, record("a2", a, keyB), claim, now))
 
-	// What was revoked is open again.
+	// A release opens a revoked thing again.
 	_, err = s.Revoke(ctx, a, "stolen", now)
 	must(t, err)
 	_, err = s.Release(ctx, a, certs.Hash{3}, "found", now)
@@ -278,7 +279,7 @@ func runRelease(t *testing.T, s certs.Store) {
 	want(t, "standing of the key in its place", standing(t, s, a, certs.Key{4}), certs.Standing{Claim: claim, Known: true})
 }
 
-func runBatches(t *testing.T, s certs.Store) {
+func runBatches(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	state := func() certs.FactoryState {
 		t.Helper()
@@ -353,7 +354,7 @@ func ask(id thing.ID, key byte, network string, at time.Time) certs.Ask {
 	return certs.Ask{Thing: id, Key: certs.Key{key}, Addr: network + ":1", Network: network, At: at}
 }
 
-func runWaiting(t *testing.T, s certs.Store) {
+func runWaiting(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	put := func(what string, q certs.Ask, fresh bool, sentinel error) certs.Waiting {
 		t.Helper()
@@ -384,7 +385,7 @@ func runWaiting(t *testing.T, s certs.Store) {
 	want(t, "refused", w.Refused, now.Add(time.Minute))
 	want(t, "reason", w.Reason, "not ours")
 
-	// Those that asked no more are gone, the refusal stands.
+	// Requests that were not repeated are gone; the refusal stays.
 	later := now.Add(11*time.Minute + time.Second)
 	all := list(later)
 	if len(all) != 1 || all[0].Thing != b {
@@ -407,7 +408,7 @@ func runWaiting(t *testing.T, s certs.Store) {
 	want(t, "waiting after a flood", len(list(now.Add(3*time.Hour))), limits.Max)
 }
 
-func runApprove(t *testing.T, s certs.Store) {
+func runApprove(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	wait := func(id thing.ID, key byte) {
 		t.Helper()
