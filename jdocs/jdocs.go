@@ -5,7 +5,7 @@
 //	service.go   the rules
 //	merge.go     three-way merge, pure functions
 //	settings.go  vic.RobotSettings: fields, enums, defaults     stats.go  vic.RobotLifetimeStats
-//	jdocspg/ storage   jdocsapi/ transports   jdocswire/ bodies and the robot's client   jdocstest/ what every store must show
+//	jdocspg/ storage   jdocsapi/ transports   jdocswire/ bodies and the robot's client
 package jdocs
 
 import (

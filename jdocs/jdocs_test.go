@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocstest"
+	"kennel/jdocs/jdocspg"
 )
 
 var (
@@ -24,9 +25,11 @@ func doc(version, format uint64, text string) jdocs.Doc {
 	return jdocs.Doc{Version: version, FmtVersion: format, JSON: text}
 }
 
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
 // TestWrite: VEC-JDS-02 and the original server's order of judging: version first, then format.
 func TestWrite(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	for _, c := range []struct {
 		name string
 		doc  jdocs.Doc
@@ -53,7 +56,7 @@ func TestWrite(t *testing.T) {
 
 // TestRead: VEC-JDS-03.
 func TestRead(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	for v := range uint64(3) {
 		if _, err := svc.Write(t.Context(), settings, doc(v, 2, `{"a":1}`), string(robot)); err != nil {
 			t.Fatal(err)
@@ -80,7 +83,8 @@ func TestRead(t *testing.T) {
 // TestLimits: VEC-JDS-10.
 func TestLimits(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat(`{"a":`, n-1) + "[]" + strings.Repeat("}", n-1) }
-	for _, c := range []struct {
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
+	for i, c := range []struct {
 		name string
 		doc  jdocs.Doc
 		want string // part of the error; "": accepted
@@ -98,7 +102,7 @@ func TestLimits(t *testing.T) {
 		{"metadata of 33", jdocs.Doc{FmtVersion: 1, JSON: "{}", ClientMeta: strings.Repeat("é", 33)}, "at most 32"},
 		{"metadata with a NUL", jdocs.Doc{FmtVersion: 1, JSON: "{}", ClientMeta: "\x00"}, "of text"},
 	} {
-		_, err := jdocs.New(jdocstest.NewMemory()).Write(t.Context(), settings, c.doc, "test")
+		_, err := svc.Write(t.Context(), jdocs.Key{Thing: thing.MustParse(fmt.Sprintf("vic:%08x", i)), Name: settings.Name}, c.doc, "test")
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -142,7 +146,7 @@ func set(t *testing.T, svc jdocs.Service, fields string) (jdocs.Revision, error)
 }
 
 func TestSet(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	rev, err := set(t, svc, `{"master_volume":3, "custom_eye_color.hue":0.4}`)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +201,7 @@ func TestEnumsByNumberAndName(t *testing.T) { // VEC-DOC-02
 }
 
 func TestSetWhileOthersWrite(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -220,7 +224,7 @@ func TestSetWhileOthersWrite(t *testing.T) {
 }
 
 func TestStatisticsKeepTheirDots(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	key := jdocs.Key{Thing: robot, Name: jdocs.RobotLifetimeStats}
 	rev, err := svc.Set(t.Context(), key, map[string]json.RawMessage{"Pet.ms": json.RawMessage("12")}, "ann")
 	if err != nil {
@@ -236,7 +240,7 @@ func TestStatisticsKeepTheirDots(t *testing.T) {
 }
 
 func TestHistoryAndMissing(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	if _, err := svc.Get(t.Context(), settings); !errors.Is(err, jdocs.ErrNotFound) || errs.KindOf(err) != errs.NotFound {
 		t.Errorf("get of nothing: %v", err)
 	}

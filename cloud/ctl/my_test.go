@@ -19,7 +19,7 @@ import (
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocstest"
+	"kennel/jdocs/jdocspg"
 )
 
 type free struct{}
@@ -30,7 +30,7 @@ func (free) Allow(string) time.Duration { return 0 }
 func TestMy(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	svc, err := owner.New(owner.Config{Store: ownerpg.New(pgtest.New(t)), Secret: make([]byte, 32), ByThing: free{}, ByAddr: free{}, Log: log,
-		Docs: jdocs.New(jdocstest.NewMemory()), Record: func(context.Context, owner.Step) {}})
+		Docs: jdocs.New(jdocspg.New(pgtest.New(t))), Record: func(context.Context, owner.Step) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,10 @@ import (
 	"kennel/infra/api/hints"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocstest"
+	"kennel/jdocs/jdocspg"
 	"kennel/jdocs/jdocswire"
 )
 
@@ -48,7 +49,7 @@ func ask(t *testing.T, h http.Handler, role kit.Role, method, path, body string)
 }
 
 func TestHTTP(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	var n told
 	mux := http.NewServeMux()
 	Mount(mux, svc, WithNotifier(&n), WithThings(func(_ context.Context, id thing.ID) error {
@@ -121,7 +122,7 @@ func (d direct) Do(ctx context.Context, service, method string, body []byte) ([]
 }
 
 func TestClientAndHandlers(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	c := jdocswire.NewClient(direct{svc, robot})
 	d := jdocs.Doc{FmtVersion: 2, ClientMeta: "m", JSON: `{ "a": "<1>" }`}
 	if got, err := c.Write(t.Context(), settings.Name, d); err != nil || got != (jdocs.WriteResult{Status: jdocs.Accepted, Latest: 1}) {
@@ -159,7 +160,7 @@ func TestClientAndHandlers(t *testing.T) {
 
 // TestAThingReachesOnlyItsOwn: VEC-FLE-01, VEC-TOK-02.
 func TestAThingReachesOnlyItsOwn(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	if _, err := svc.Set(t.Context(), settings, map[string]json.RawMessage{"a": json.RawMessage("1")}, "ann"); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestAThingReachesOnlyItsOwn(t *testing.T) {
 
 // TestPublishedBodies: both spellings in, the published ones out; a doc is there even when there is none.
 func TestPublishedBodies(t *testing.T) {
-	d := direct{jdocs.New(jdocstest.NewMemory()), robot}
+	d := direct{jdocs.New(jdocspg.New(pgtest.New(t))), robot}
 	for _, c := range []struct{ method, body, want string }{
 		{"write", `{"user_id":"u","thing":"vic:00e20100","doc_name":"vic.RobotSettings","doc":{"doc_version":"0","fmt_version":1,"client_meta":"m","json_doc":"{}"}}`,
 			`{"status":"ACCEPTED","latest_doc_version":1}`},
@@ -212,8 +213,9 @@ func FuzzHandlers(f *testing.F) {
 	f.Add("write", []byte(`{"doc_name":"vic.RobotSettings","doc":{"doc_version":0,"fmt_version":2,"json_doc":"{}"}}`))
 	f.Add("delete", []byte(`{"doc_name":"vic.RobotSettings"}`))
 	f.Add("revision", []byte(`{"doc_name":"vic.RobotSettings","doc_version":"1"}`))
+	svc := jdocs.New(jdocspg.New(pgtest.New(f)))
 	f.Fuzz(func(t *testing.T, method string, body []byte) {
-		got, err := (direct{jdocs.New(jdocstest.NewMemory()), robot}).Do(t.Context(), "jdocs", method, body)
+		got, err := (direct{svc, robot}).Do(t.Context(), "jdocs", method, body)
 		if err == nil && !json.Valid(got) {
 			t.Errorf("%s %q: answer %q is not JSON", method, body, got)
 		}
@@ -227,9 +229,9 @@ func FuzzPatch(f *testing.F) {
 	f.Add("vic.RobotSettings", []byte(`{"set":{"master_volume":3}}`))
 	f.Add("vic.RobotLifetimeStats", []byte(`{"set":{"Pet.ms":"3"}}`))
 	f.Add("vic.AccountSettings", []byte(`{"set":null}`))
+	mux := http.NewServeMux()
+	Mount(mux, jdocs.New(jdocspg.New(pgtest.New(f))))
 	f.Fuzz(func(t *testing.T, doc string, body []byte) {
-		mux := http.NewServeMux()
-		Mount(mux, jdocs.New(jdocstest.NewMemory()))
 		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleAdmin}), "PATCH", "/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))
 		r.URL.Path = "/v1/things/vic:00e20100/jdocs/" + doc
 		w := httptest.NewRecorder()
@@ -247,7 +249,7 @@ func (failing) List(context.Context, thing.ID) ([]jdocs.Listing, error) {
 }
 
 func TestHinter(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	for _, n := range []jdocs.Name{jdocs.RobotSettings, jdocs.RobotLifetimeStats} {
 		if _, err := svc.Write(t.Context(), jdocs.Key{Thing: robot, Name: n}, jdocs.Doc{FmtVersion: 2, JSON: "{}"}, "ann"); err != nil {
 			t.Fatal(err)

@@ -12,14 +12,15 @@ import (
 
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocstest"
+	"kennel/jdocs/jdocspg"
 )
 
 // TestOwners: an owner reads and changes the settings of an own robot and nothing else; others' robots answer as unknown ones.
 func TestOwners(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	put := func(k jdocs.Key, text, by string) {
 		t.Helper()
 		cur, err := svc.Get(t.Context(), k)
@@ -117,7 +118,7 @@ func TestOwners(t *testing.T) {
 
 // TestRobotsOfAnOwner: a robot reads and writes the account documents of its owner only, and of no account without one.
 func TestRobotsOfAnOwner(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	owners := map[thing.ID]string{robot: "ann", other: "bob", "vic:broken": ""}
 	var changed told
 	h := Handlers(svc,

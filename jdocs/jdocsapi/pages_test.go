@@ -9,14 +9,15 @@ import (
 
 	"kennel/infra/errs"
 	"kennel/infra/kit"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocstest"
+	"kennel/jdocs/jdocspg"
 )
 
 // TestPages: pages reach what the API lets their caller reach, and learn what a robot still lacks without learning what was.
 func TestPages(t *testing.T) {
-	svc := jdocs.New(jdocstest.NewMemory())
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	write := func(version uint64, text string) {
 		t.Helper()
 		if r, err := svc.Write(t.Context(), settings, jdocs.Doc{Version: version, FmtVersion: 2, JSON: text}, string(robot)); err != nil || r.Status != jdocs.Accepted {

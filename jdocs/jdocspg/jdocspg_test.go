@@ -10,16 +10,11 @@ import (
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocstest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var key = jdocs.Key{Thing: thing.MustParse("vic:00e20100"), Name: jdocs.RobotSettings}
-
-func TestStore(t *testing.T) {
-	jdocstest.RunStore(t, func(t *testing.T) jdocs.Store { return New(pgtest.New(t)) })
-}
 
 func TestHistoryIsBounded(t *testing.T) {
 	s := New(pgtest.New(t))

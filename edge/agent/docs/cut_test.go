@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/pg/pgtest"
 	"kennel/jdocs"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 var errKilled = errors.New("killed")
@@ -55,13 +58,14 @@ func (r *robot) bootWith(k *knife) error {
 // TestKillAtEveryStep kills the robot at each step of an exchange in which both sides changed the same and different things, and at the
 // next start finds everything in place: nothing lost, nothing counted twice, no version going back.
 func TestKillAtEveryStep(t *testing.T) {
+	pool := pgtest.New(t)
 	for _, meanwhile := range []bool{false, true} { // the cloud changes once more before the robot is back
 		for _, again := range []bool{false, true} { // the robot changes once more before it reaches the cloud
 			cuts := 0
 			for at := 1; ; at++ {
 				done := false
 				t.Run(fmt.Sprintf("meanwhile=%v again=%v cut=%d", meanwhile, again, at), func(t *testing.T) {
-					done = killAt(t, at, meanwhile, again)
+					done = killAt(t, pool, at, meanwhile, again)
 				})
 				if done || t.Failed() {
 					break
@@ -76,8 +80,11 @@ func TestKillAtEveryStep(t *testing.T) {
 }
 
 // killAt reports whether the exchange had fewer steps than at.
-func killAt(t *testing.T, at int, meanwhile, again bool) (done bool) {
-	c := newCloud(t)
+func killAt(t *testing.T, pool *pgxpool.Pool, at int, meanwhile, again bool) (done bool) {
+	if _, err := pool.Exec(t.Context(), `WITH d AS (DELETE FROM jdocs_doc) DELETE FROM jdocs_history`); err != nil {
+		t.Fatal(err)
+	}
+	c := cloudOn(t, pool)
 	r := newRobot(t, c).boot()
 	r.sync()
 	r.set(`{"master_volume":1,"locale":"de-DE"}`)

@@ -15,9 +15,12 @@ import (
 
 	"kennel/edge/agent/robotfs"
 	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
-	"kennel/jdocs/jdocstest"
+	"kennel/jdocs/jdocspg"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 var rex = thing.MustParse("vic:00e20100")
@@ -29,7 +32,7 @@ const (
 
 var errLink = errs.New(errs.Unavailable, "no answer")
 
-// cloud is the cloud's rules over a store in memory, reached over a link that a test may break.
+// cloud is the cloud's rules, reached over a link that a test may break.
 type cloud struct {
 	*jdocs.Rules
 	t *testing.T
@@ -38,7 +41,11 @@ type cloud struct {
 	calls []string
 }
 
-func newCloud(t *testing.T) *cloud { return &cloud{Rules: jdocs.New(jdocstest.NewMemory()), t: t} }
+func newCloud(t *testing.T) *cloud { return cloudOn(t, pgtest.New(t)) }
+
+func cloudOn(t *testing.T, pool *pgxpool.Pool) *cloud {
+	return &cloud{Rules: jdocs.New(jdocspg.New(pool)), t: t}
+}
 
 func (c *cloud) pass(call string) error {
 	c.calls = append(c.calls, call)

@@ -1,6 +1,4 @@
-// Package jdocstest is the behaviour that every jdocs.Store must show, and a store in memory that shows it, for tests of what stands
-// above a store.
-package jdocstest
+package jdocspg_test
 
 import (
 	"context"
@@ -12,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
+	"kennel/jdocs/jdocspg"
 )
 
 var (
@@ -21,11 +21,10 @@ var (
 	other = thing.MustParse("vic:00e20101")
 )
 
-// RunStore runs the suite. open returns an empty store.
-func RunStore(t *testing.T, open func(t *testing.T) jdocs.Store) {
+func TestStore(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, jdocs.Store)
+		test func(*testing.T, *jdocspg.Store)
 	}{
 		{"absent", absent},
 		{"text is kept byte for byte", textIsKept},
@@ -38,7 +37,7 @@ func RunStore(t *testing.T, open func(t *testing.T) jdocs.Store) {
 		{"writers at once: no version twice, no change lost", concurrent},
 		{"creators at once: one is first", creators},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, jdocspg.New(pgtest.New(t))) })
 	}
 }
 
@@ -56,14 +55,14 @@ func doc(version uint64, text string) jdocs.Doc {
 }
 
 // put stores and demands the version that follows.
-func put(t *testing.T, s jdocs.Store, k jdocs.Key, d jdocs.Doc, by string, want uint64) {
+func put(t *testing.T, s *jdocspg.Store, k jdocs.Key, d jdocs.Doc, by string, want uint64) {
 	t.Helper()
 	if got, err := s.Put(t.Context(), k, d, by); err != nil || got != want {
 		t.Fatalf("put %s at %d: version %d, %v; want %d", k, d.Version, got, err, want)
 	}
 }
 
-func absent(t *testing.T, s jdocs.Store) {
+func absent(t *testing.T, s *jdocspg.Store) {
 	k := key(t, robot, jdocs.RobotSettings)
 	if got, err := s.Get(t.Context(), k); !errors.Is(err, jdocs.ErrNotFound) {
 		t.Errorf("get: %+v, %v; want ErrNotFound", got, err)
@@ -87,7 +86,7 @@ func absent(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func textIsKept(t *testing.T, s jdocs.Store) {
+func textIsKept(t *testing.T, s *jdocspg.Store) {
 	k := key(t, robot, jdocs.RobotSettings)
 	want := jdocs.Doc{FmtVersion: 2, ClientMeta: "ключ", JSON: "{ \"b\":1.0,\n\t\"a\" : \"\\u0000 é <\", \"b\":2 }"}
 	before := time.Now().Add(-time.Minute)
@@ -110,7 +109,7 @@ func textIsKept(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func versionsCount(t *testing.T, s jdocs.Store) {
+func versionsCount(t *testing.T, s *jdocspg.Store) {
 	k := key(t, robot, jdocs.RobotLifetimeStats)
 	for v := range uint64(5) {
 		put(t, s, k, doc(v, fmt.Sprint(v)), "test", v+1)
@@ -120,7 +119,7 @@ func versionsCount(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func stale(t *testing.T, s jdocs.Store) {
+func stale(t *testing.T, s *jdocspg.Store) {
 	k := key(t, robot, jdocs.RobotSettings)
 	put(t, s, k, doc(0, `"one"`), "test", 1)
 	put(t, s, k, doc(1, `"two"`), "test", 2)
@@ -137,7 +136,7 @@ func stale(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func deleted(t *testing.T, s jdocs.Store) {
+func deleted(t *testing.T, s *jdocspg.Store) {
 	k := key(t, robot, jdocs.RobotSettings)
 	put(t, s, k, doc(0, `"one"`), "test", 1)
 	if v, err := s.Delete(t.Context(), k, "ann"); err != nil || v != 2 {
@@ -167,7 +166,7 @@ func deleted(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func history(t *testing.T, s jdocs.Store) {
+func history(t *testing.T, s *jdocspg.Store) {
 	k := key(t, robot, jdocs.RobotSettings)
 	for v := range uint64(6) {
 		put(t, s, k, doc(v, fmt.Sprint(v)), fmt.Sprintf("writer %d", v), v+1)
@@ -197,7 +196,7 @@ func history(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func keysDoNotMeet(t *testing.T, s jdocs.Store) {
+func keysDoNotMeet(t *testing.T, s *jdocspg.Store) {
 	acc := func(a string) jdocs.Key {
 		k, err := jdocs.NewKey(a, robot, jdocs.AccountSettings)
 		if err != nil {
@@ -222,7 +221,7 @@ func keysDoNotMeet(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func list(t *testing.T, s jdocs.Store) {
+func list(t *testing.T, s *jdocspg.Store) {
 	put(t, s, key(t, robot, jdocs.RobotSettings), jdocs.Doc{FmtVersion: 2, JSON: "{}"}, "ann", 1)
 	put(t, s, key(t, robot, jdocs.RobotLifetimeStats), doc(0, "{}"), string(robot), 1)
 	put(t, s, key(t, robot, jdocs.RobotLifetimeStats), doc(1, "{}"), string(robot), 2)
@@ -246,7 +245,7 @@ func list(t *testing.T, s jdocs.Store) {
 }
 
 // concurrent: each writer adds its mark to the text; at the end every mark is there once and versions count without gap.
-func concurrent(t *testing.T, s jdocs.Store) {
+func concurrent(t *testing.T, s *jdocspg.Store) {
 	const writers, each = 8, 10
 	k := key(t, robot, jdocs.RobotSettings)
 	var mu sync.Mutex
@@ -295,7 +294,7 @@ func concurrent(t *testing.T, s jdocs.Store) {
 	}
 }
 
-func creators(t *testing.T, s jdocs.Store) {
+func creators(t *testing.T, s *jdocspg.Store) {
 	k := key(t, robot, jdocs.RobotSettings)
 	const n = 8
 	results := make(chan error, n)
