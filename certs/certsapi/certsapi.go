@@ -40,6 +40,7 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certsclient"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -89,14 +90,14 @@ type renewRequest struct {
 	addr string
 }
 
-// Mount adds the endpoints to mux. Callers of the operator's endpoints are those of kit.CallerFrom.
+// Mount adds the endpoints to mux. Callers of the operator's endpoints are those of auth.CallerFrom.
 func Mount(mux *http.ServeMux, svc *certs.Service, cfg Config) {
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
 	a := api{svc, cfg}
 	mux.Handle("POST "+certsclient.EnrollPath, orWait(wrap(kit.Typed(a.enroll))))
 	mux.Handle("POST "+certsclient.RenewPath, kithttp.Handler(wrap(kit.Typed(a.renew)), decodeRenew))
-	mux.Handle("POST /v1/things", kithttp.Handler(wrap(kit.Require(kit.Admins...)(kit.Typed(a.register))), decodeRegister))
-	mux.Handle("GET /v1/things/{thing}/certificates", kithttp.Handler(wrap(kit.Require(kit.Staff...)(kit.Typed(a.certificates))), decodeThing))
+	mux.Handle("POST /v1/things", kithttp.Handler(wrap(auth.Require(auth.Admins...)(kit.Typed(a.register))), decodeRegister))
+	mux.Handle("GET /v1/things/{thing}/certificates", kithttp.Handler(wrap(auth.Require(auth.Staff...)(kit.Typed(a.certificates))), decodeThing))
 	a.mountOperators(mux, wrap)
 }
 

@@ -24,8 +24,8 @@ import (
 	"kennel/certs/certsclient"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -49,7 +49,7 @@ func (s *steps) Record(_ context.Context, st certs.Step) {
 // api is the whole: HTTP, rules, Postgres. caller is who the authenticator would have found.
 type api struct {
 	*httptest.Server
-	caller  kit.Caller
+	caller  auth.Caller
 	audit   []string
 	noAudit error
 	owns    func(account string, id thing.ID) (bool, error)
@@ -75,7 +75,7 @@ func newAPI(t testing.TB, store *certspg.Store) *api {
 			if a.noAudit != nil {
 				return a.noAudit
 			}
-			a.audit = append(a.audit, kit.CallerFrom(ctx).Subject()+" "+action+" "+object)
+			a.audit = append(a.audit, auth.CallerFrom(ctx).Subject()+" "+action+" "+object)
 			return nil
 		},
 		Owns: func(_ context.Context, account string, id thing.ID) (bool, error) {
@@ -85,7 +85,7 @@ func newAPI(t testing.TB, store *certspg.Store) *api {
 			return a.owns(account, id)
 		}})
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), a.caller)))
+		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), a.caller)))
 	}))
 	t.Cleanup(a.Close)
 	return a
@@ -122,7 +122,7 @@ func request(t testing.TB, id thing.ID) (string, *ecdsa.PrivateKey) {
 
 func TestRegisterEnrollRenew(t *testing.T) {
 	a := newAPI(t, certspg.New(pgtest.New(t)))
-	a.caller = kit.Caller{Role: kit.RoleAdmin, Name: "ada@example.com"}
+	a.caller = auth.Caller{Role: auth.Admin, Name: "ada@example.com"}
 	code, body, _ := a.post(t, "/v1/things", `{"thing":"vic:00e20100"}`)
 	var reg certsapi.Registration
 	if err := json.Unmarshal([]byte(body), &reg); code != http.StatusOK || err != nil || reg.Thing != vic || reg.Secret == "" {
@@ -131,7 +131,7 @@ func TestRegisterEnrollRenew(t *testing.T) {
 	if len(a.audit) != 1 || a.audit[0] != "ada@example.com thing.register vic:00e20100" {
 		t.Errorf("audit %q", a.audit)
 	}
-	a.caller = kit.Caller{} // a robot has no account
+	a.caller = auth.Caller{} // a robot has no account
 	csr, _ := request(t, vic)
 	client := certsclient.Client{BaseURL: a.URL, HTTP: a.Client()}
 	first, err := client.Enroll(t.Context(), certsclient.Enroll{Thing: string(vic), Secret: reg.Secret, CSR: csr})
@@ -149,7 +149,7 @@ func TestRegisterEnrollRenew(t *testing.T) {
 	if errs.KindOf(err) != errs.Denied || errs.CodeOf(err) != "key_mismatch" {
 		t.Errorf("another key: %v", err)
 	}
-	a.caller = kit.Caller{Role: kit.RoleViewer, Name: "val@example.com"}
+	a.caller = auth.Caller{Role: auth.Viewer, Name: "val@example.com"}
 	resp, err := http.Get(a.URL + "/v1/things/vic:00e20100/certificates")
 	if err != nil {
 		t.Fatal(err)
@@ -166,13 +166,13 @@ func TestRegisterEnrollRenew(t *testing.T) {
 
 func TestOnlyAdminsRegister(t *testing.T) {
 	a := newAPI(t, certspg.New(pgtest.New(t)))
-	for role, want := range map[kit.Role]int{"": 401, kit.RoleThing: 403, kit.RoleOwner: 403, kit.RoleViewer: 403, kit.RoleSupport: 403, kit.RoleReleaseManager: 403} {
-		a.caller = kit.Caller{Role: role}
+	for role, want := range map[auth.Role]int{"": 401, auth.Thing: 403, auth.Owner: 403, auth.Viewer: 403, auth.Support: 403, auth.ReleaseManager: 403} {
+		a.caller = auth.Caller{Role: role}
 		if code, body, _ := a.post(t, "/v1/things", `{"thing":"vic:00e20100"}`); code != want || strings.Contains(body, "secret\"") {
 			t.Errorf("role %q: %d %s, want %d", role, code, body, want)
 		}
 	}
-	a.caller = kit.Caller{Role: kit.RoleAdmin}
+	a.caller = auth.Caller{Role: auth.Admin}
 	a.noAudit = errors.New("disk full")
 	if code, body, _ := a.post(t, "/v1/things", `{"thing":"vic:00e20100"}`); code != 500 {
 		t.Errorf("registered without an audit line: %d %s", code, body)
@@ -201,7 +201,7 @@ func TestHostileBodies(t *testing.T) {
 // Unknown thing and wrong secret: the same bytes. A flood: 429 with a pause.
 func TestAnswersDoNotTell(t *testing.T) {
 	a := newAPI(t, certspg.New(pgtest.New(t)))
-	a.caller = kit.Caller{Role: kit.RoleAdmin}
+	a.caller = auth.Caller{Role: auth.Admin}
 	if code, body, _ := a.post(t, "/v1/things", `{"thing":"vic:00e20100"}`); code != 200 {
 		t.Fatal(code, body)
 	}

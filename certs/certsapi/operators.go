@@ -14,6 +14,7 @@ import (
 
 	"kennel/certs"
 	"kennel/certs/certsclient"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -80,7 +81,7 @@ type DeliveryProblem struct {
 }
 
 // approvers let waiting robots in.
-var approvers = []kit.Role{kit.RoleSupport, kit.RoleAdmin}
+var approvers = []auth.Role{auth.Support, auth.Admin}
 
 // order is what the endpoints of operators are asked: a thing or a batch, and the body.
 type order struct {
@@ -98,26 +99,26 @@ type order struct {
 func (a api) mountOperators(mux *http.ServeMux, wrap endpoint.Middleware) {
 	for _, r := range []struct {
 		pattern string
-		roles   []kit.Role
+		roles   []auth.Role
 		do      endpoint.Endpoint
 		decode  func(*http.Request) (any, error)
 	}{
-		{"POST /v1/things/{thing}/revoke", kit.Admins, kit.Typed(a.revoke), decodeOrder(bodyReason)},
-		{"POST /v1/things/{thing}/release", append([]kit.Role{kit.RoleOwner}, kit.Admins...), kit.Typed(a.release), decodeOrder(bodyReason)},
-		{"GET /v1/revocations", kit.Staff, kit.Typed(a.revocations), decodePage},
-		{"GET /v1/waiting", kit.Staff, kit.Typed(a.waiting), decodeOrder(0)},
+		{"POST /v1/things/{thing}/revoke", auth.Admins, kit.Typed(a.revoke), decodeOrder(bodyReason)},
+		{"POST /v1/things/{thing}/release", append([]auth.Role{auth.Owner}, auth.Admins...), kit.Typed(a.release), decodeOrder(bodyReason)},
+		{"GET /v1/revocations", auth.Staff, kit.Typed(a.revocations), decodePage},
+		{"GET /v1/waiting", auth.Staff, kit.Typed(a.waiting), decodeOrder(0)},
 		{"POST /v1/waiting/{thing}/approve", approvers, kit.Typed(a.approve), decodeOrder(bodyFingerprint)},
 		{"POST /v1/waiting/{thing}/refuse", approvers, kit.Typed(a.refuse), decodeOrder(bodyFingerprint | bodyReason)},
-		{"GET /v1/batches", kit.Staff, kit.Typed(a.batches), decodeOrder(0)},
-		{"PUT /v1/batches/{batch}", kit.Admins, kit.Typed(a.putBatch), decodeBatch},
-		{"POST /v1/batches/{batch}/disable", kit.Admins, kit.Typed(a.disableBatch), decodeOrder(bodyReason)},
-		{"POST /v1/batches/{batch}/enable", kit.Admins, kit.Typed(a.enableBatch), decodeOrder(0)},
-		{"GET /v1/factory-certificates", kit.Staff, kit.Typed(a.factoryCertificates), decodeOrder(0)},
-		{"POST /v1/factory-certificates/revoke", kit.Admins, kit.Typed(a.revokeFactory), decodeOrder(bodyCertificate | bodyReason)},
+		{"GET /v1/batches", auth.Staff, kit.Typed(a.batches), decodeOrder(0)},
+		{"PUT /v1/batches/{batch}", auth.Admins, kit.Typed(a.putBatch), decodeBatch},
+		{"POST /v1/batches/{batch}/disable", auth.Admins, kit.Typed(a.disableBatch), decodeOrder(bodyReason)},
+		{"POST /v1/batches/{batch}/enable", auth.Admins, kit.Typed(a.enableBatch), decodeOrder(0)},
+		{"GET /v1/factory-certificates", auth.Staff, kit.Typed(a.factoryCertificates), decodeOrder(0)},
+		{"POST /v1/factory-certificates/revoke", auth.Admins, kit.Typed(a.revokeFactory), decodeOrder(bodyCertificate | bodyReason)},
 	} {
-		mux.Handle(r.pattern, kithttp.Handler(wrap(kit.Require(r.roles...)(r.do)), r.decode))
+		mux.Handle(r.pattern, kithttp.Handler(wrap(auth.Require(r.roles...)(r.do)), r.decode))
 	}
-	long := endpoint.Chain(kit.Recover(a.cfg.Log), kit.Timeout(deliveryTimeout), kit.Require(kit.Admins...))
+	long := endpoint.Chain(kit.Recover(a.cfg.Log), kit.Timeout(deliveryTimeout), auth.Require(auth.Admins...))
 	mux.Handle("POST /v1/things/batch", delivery(long(kit.Typed(a.registerAll))))
 }
 
@@ -142,7 +143,7 @@ func (a api) revoke(ctx context.Context, o order) (any, error) {
 }
 
 func (a api) release(ctx context.Context, o order) (any, error) {
-	if c := kit.CallerFrom(ctx); c.Role == kit.RoleOwner {
+	if c := auth.CallerFrom(ctx); c.Role == auth.Owner {
 		if err := a.owned(ctx, c.Account, o.Thing); err != nil {
 			return nil, err
 		}

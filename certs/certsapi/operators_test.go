@@ -25,16 +25,16 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
 	"kennel/certs/certspg"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
-var admin = kit.Caller{Role: kit.RoleAdmin, Name: "ada@example.com"}
+var admin = auth.Caller{Role: auth.Admin, Name: "ada@example.com"}
 
 // do makes one request as a caller and decodes a good answer into out, if there is one.
-func (a *api) do(t testing.TB, as kit.Caller, method, path, contentType, body string, out any) (int, string) {
+func (a *api) do(t testing.TB, as auth.Caller, method, path, contentType, body string, out any) (int, string) {
 	t.Helper()
 	a.caller = as
 	req, err := http.NewRequestWithContext(t.Context(), method, a.URL+path, strings.NewReader(body))
@@ -62,7 +62,7 @@ func (a *api) do(t testing.TB, as kit.Caller, method, path, contentType, body st
 }
 
 // order is do with JSON that must succeed.
-func (a *api) order(t testing.TB, as kit.Caller, method, path, body string, out any) {
+func (a *api) order(t testing.TB, as auth.Caller, method, path, body string, out any) {
 	t.Helper()
 	if code, answer := a.do(t, as, method, path, "application/json", body, out); code/100 != 2 {
 		t.Fatalf("%s %s: %d %s", method, path, code, answer)
@@ -70,7 +70,7 @@ func (a *api) order(t testing.TB, as kit.Caller, method, path, body string, out 
 }
 
 func (a *api) client() *certsclient.Client {
-	a.caller = kit.Caller{} // a robot has no account
+	a.caller = auth.Caller{} // a robot has no account
 	return &certsclient.Client{BaseURL: a.URL, HTTP: a.Client()}
 }
 
@@ -84,11 +84,11 @@ func TestApprovalOverHTTP(t *testing.T) {
 	if errs.KindOf(err) != errs.Unavailable || errs.CodeOf(err) != certsclient.CodeWaiting || errs.RetryOf(err) != 30*time.Second {
 		t.Fatalf("got %v, retry %v", err, errs.RetryOf(err))
 	}
-	if code, body := a.do(t, kit.Caller{}, "POST", "/v1/enroll", "application/json", fmt.Sprintf(`{"thing":%q,"csr":%q}`, vic, csr), nil); code != http.StatusAccepted || !strings.Contains(body, `"fingerprint":"`) {
+	if code, body := a.do(t, auth.Caller{}, "POST", "/v1/enroll", "application/json", fmt.Sprintf(`{"thing":%q,"csr":%q}`, vic, csr), nil); code != http.StatusAccepted || !strings.Contains(body, `"fingerprint":"`) {
 		t.Errorf("on the wire: %d %s", code, body)
 	}
 	var list []certsapi.Waiting
-	support := kit.Caller{Role: kit.RoleSupport, Name: "sue@example.com"}
+	support := auth.Caller{Role: auth.Support, Name: "sue@example.com"}
 	a.order(t, support, "GET", "/v1/waiting", "", &list)
 	if len(list) != 1 || list[0].Thing != vic || !strings.Contains(errs.Public(err), list[0].Fingerprint) || list[0].Times != 2 || !strings.HasPrefix(list[0].Addr, "127.0.0.1:") {
 		t.Fatalf("waiting %+v; the robot shows %v", list, err)
@@ -151,11 +151,11 @@ func TestReleaseAndRevokeOverHTTP(t *testing.T) {
 		t.Errorf("released an unknown thing: %d", code)
 	}
 	var rows []certsapi.Revocation
-	a.order(t, kit.Caller{Role: kit.RoleViewer}, "GET", "/v1/revocations?limit=5", "", &rows)
+	a.order(t, auth.Caller{Role: auth.Viewer}, "GET", "/v1/revocations?limit=5", "", &rows)
 	if len(rows) != 1 || rows[0].Thing != vic || rows[0].Reason != "stolen" || rows[0].Revoked == nil {
 		t.Errorf("revocations %+v", rows)
 	}
-	a.order(t, kit.Caller{Role: kit.RoleViewer}, "GET", "/v1/revocations?before="+rows[0].Revoked.Format(time.RFC3339Nano), "", &rows)
+	a.order(t, auth.Caller{Role: auth.Viewer}, "GET", "/v1/revocations?before="+rows[0].Revoked.Format(time.RFC3339Nano), "", &rows)
 	if len(rows) != 0 {
 		t.Errorf("before the first: %+v", rows)
 	}
@@ -180,7 +180,7 @@ func TestOwnersRelease(t *testing.T) {
 	for _, id := range []string{"vic:00e20100", "vic:00e20101"} {
 		a.order(t, admin, "POST", "/v1/things", `{"thing":"`+id+`"}`, nil)
 	}
-	owner := kit.Caller{Role: kit.RoleOwner, Account: "acc-1", Name: "olga@example.com"}
+	owner := auth.Caller{Role: auth.Owner, Account: "acc-1", Name: "olga@example.com"}
 	var reg certsapi.Registration
 	a.order(t, owner, "POST", "/v1/things/vic:00e20100/release", `{"reason":"new board"}`, &reg)
 	if reg.Secret == "" {
@@ -199,14 +199,14 @@ func TestOwnersRelease(t *testing.T) {
 // The whole table, allowed and refused, each also without a line in the audit log.
 func TestWhoMayDoWhat(t *testing.T) {
 	a := newAPI(t, certspg.New(pgtest.New(t)))
-	staff, support, admins := kit.Staff, []kit.Role{kit.RoleSupport, kit.RoleAdmin}, kit.Admins
-	roles := []kit.Role{"", kit.RoleThing, kit.RoleOwner, kit.RoleViewer, kit.RoleSupport, kit.RoleReleaseManager, kit.RoleAdmin}
+	staff, support, admins := auth.Staff, []auth.Role{auth.Support, auth.Admin}, auth.Admins
+	roles := []auth.Role{"", auth.Thing, auth.Owner, auth.Viewer, auth.Support, auth.ReleaseManager, auth.Admin}
 	for _, c := range []struct {
 		method, path, body string
-		roles              []kit.Role
+		roles              []auth.Role
 	}{
 		{"POST", "/v1/things/vic:1/revoke", `{"reason":"x"}`, admins},
-		{"POST", "/v1/things/vic:1/release", `{"reason":"x"}`, append([]kit.Role{kit.RoleOwner}, admins...)},
+		{"POST", "/v1/things/vic:1/release", `{"reason":"x"}`, append([]auth.Role{auth.Owner}, admins...)},
 		{"GET", "/v1/revocations", "", staff},
 		{"GET", "/v1/waiting", "", staff},
 		{"POST", "/v1/waiting/vic:1/approve", `{"fingerprint":"x"}`, support},
@@ -224,7 +224,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 			kind = "text/csv"
 		}
 		for _, role := range roles {
-			code, body := a.do(t, kit.Caller{Role: role, Account: "acc", Name: "x"}, c.method, c.path, kind, c.body, nil)
+			code, body := a.do(t, auth.Caller{Role: role, Account: "acc", Name: "x"}, c.method, c.path, kind, c.body, nil)
 			allowed := code != http.StatusUnauthorized && code != http.StatusForbidden
 			if allowed != slices.Contains(c.roles, role) || code >= 500 {
 				t.Errorf("%s %s as %q: %d %s", c.method, c.path, role, code, body)
@@ -344,7 +344,7 @@ func TestFactoryOverHTTP(t *testing.T) {
 	}
 	var batches []certsapi.Batch
 	a.order(t, admin, "POST", "/v1/batches/lot-2018/disable", `{"reason":"key leaked"}`, nil)
-	a.order(t, kit.Caller{Role: kit.RoleViewer}, "GET", "/v1/batches", "", &batches)
+	a.order(t, auth.Caller{Role: auth.Viewer}, "GET", "/v1/batches", "", &batches)
 	if len(batches) != 1 || batches[0].Disabled == nil || batches[0].Reason != "key leaked" || batches[0].Organization != "Anki Inc." || batches[0].Bundle != certPEM(l.ca.Raw) {
 		t.Errorf("batches %+v", batches)
 	}
@@ -363,7 +363,7 @@ func TestFactoryOverHTTP(t *testing.T) {
 		t.Errorf("revoked: %v", err)
 	}
 	var revoked []certsapi.FactoryCertificate
-	a.order(t, kit.Caller{Role: kit.RoleViewer}, "GET", "/v1/factory-certificates", "", &revoked)
+	a.order(t, auth.Caller{Role: auth.Viewer}, "GET", "/v1/factory-certificates", "", &revoked)
 	if len(revoked) != 1 || revoked[0].CertificateID != "abc" || revoked[0].Reason != "cloned" {
 		t.Errorf("revoked %+v", revoked)
 	}

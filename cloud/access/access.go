@@ -1,8 +1,9 @@
-// Package access is the authorisation matrix: who may do what, in one table that is read at every door.
+// Package access is the authorisation matrix: which role may use which operation. Every transport reads it before it calls an endpoint.
 //
-// The tables list every operation of the cloud: HTTP routes and pages (HTTP), what robots ask over MQTT (Requests), the gRPC calls of
-// original robots (Calls), and the topics of the broker (Topics). What is not in a table is refused. The endpoints behind the doors check
-// their callers too; the walk in cmd/e2e asks for every operation in every role over the real transports and finds out if the two differ.
+// The tables list every operation of the cloud: HTTP routes and pages (HTTP), requests of robots over MQTT (Requests) and the gRPC calls of
+// original robots (Calls). An operation that is in no table is refused. The roles, and the middleware by which endpoints check their callers
+// too, are in infra/auth. A test in cmd/e2e tries every operation in every role over the real transports, and fails if table and endpoints
+// differ.
 package access
 
 import (
@@ -10,8 +11,8 @@ import (
 	"net/http"
 	"slices"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 )
@@ -20,7 +21,7 @@ import (
 type Rule struct {
 	Name string // as its door calls it: "POST /v1/things", "jdocs/read", "/tokenpb.Token/RefreshToken"
 	// Roles may do it; empty: whoever brings what By says.
-	Roles []kit.Role
+	Roles []auth.Role
 	// Own: a person with the role owner only for robots that are theirs; others' answer as unknown ones.
 	Own bool
 	// By is what decides where no role does, in words: a claim secret, a device certificate, nothing.
@@ -29,13 +30,11 @@ type Rule struct {
 	Page bool
 }
 
-// Owners and staff, for operations that a robot's owner may do too.
+// Groups beside those of package auth.
 var (
-	ownerOrStaff    = append([]kit.Role{kit.RoleOwner}, kit.Staff...)
-	ownerOrChangers = append([]kit.Role{kit.RoleOwner}, kit.Changers...)
-	owners          = []kit.Role{kit.RoleOwner}
-	people          = ownerOrStaff
-	supporters      = []kit.Role{kit.RoleSupport, kit.RoleAdmin}
+	ownerOrChangers = append([]auth.Role{auth.Owner}, auth.Changers...)
+	owners          = []auth.Role{auth.Owner}
+	supporters      = []auth.Role{auth.Support, auth.Admin}
 )
 
 // Table is the rules of one door by name.
@@ -64,17 +63,15 @@ func (t Table) Names() []string {
 
 // Check returns nil if a caller of that role may do the operation, as far as the role decides. Errors: NotFound for an operation that is
 // not in the table; Unauthenticated without a role; Denied.
-func (t Table) Check(name string, role kit.Role) error {
+func (t Table) Check(name string, role auth.Role) error {
 	r, ok := t[name]
 	switch {
 	case !ok:
 		return errs.Coded(errs.NotFound, "no_such_operation", "there is no operation %.100q", name)
-	case len(r.Roles) == 0 || slices.Contains(r.Roles, role):
+	case len(r.Roles) == 0:
 		return nil
-	case role == "":
-		return errs.New(errs.Unauthenticated, "sign in first")
 	}
-	return errs.New(errs.Denied, "role %s may not do this; it needs one of %v", role, r.Roles)
+	return auth.Check(role, r.Roles)
 }
 
 // Guard is the HTTP door in front of mux: it lets a request through to the route that matches it if the route is in the table and the
@@ -83,11 +80,11 @@ func (t Table) Guard(mux *http.ServeMux, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
 		if pattern != "" && !t[pattern].Page {
-			if err := t.Check(pattern, kit.CallerFrom(r.Context()).Role); err != nil {
+			if err := t.Check(pattern, auth.CallerFrom(r.Context()).Role); err != nil {
 				if errs.KindOf(err) == errs.NotFound {
 					log.ErrorContext(r.Context(), "route missing from the access table; request refused", "pattern", pattern)
 				} else {
-					log.InfoContext(r.Context(), "refused", "route", pattern, logging.Addr, kit.CallerFrom(r.Context()).Addr, logging.Err, err)
+					log.InfoContext(r.Context(), "refused", "route", pattern, logging.Addr, auth.CallerFrom(r.Context()).Addr, logging.Err, err)
 				}
 				kithttp.WriteError(w, err)
 				return

@@ -8,13 +8,11 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 )
 
-var ownerOrStaff = append([]kit.Role{kit.RoleOwner}, kit.Staff...)
-
-var roles = append([]kit.Role{"", kit.RoleThing, kit.RoleOwner}, kit.Staff...)
+var roles = append([]auth.Role{"", auth.Thing, auth.Owner}, auth.Staff...)
 
 // The table decides, and what is in no table is closed.
 func TestGuard(t *testing.T) {
@@ -25,20 +23,20 @@ func TestGuard(t *testing.T) {
 	h := access.HTTP.Guard(mux, slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
 		method, path string
-		may          []kit.Role // nil: everybody
+		may          []auth.Role // nil: everybody
 	}{
-		{"POST", "/v1/things", kit.Admins},
-		{"GET", "/v1/things/vic:00e20100", ownerOrStaff},
-		{"HEAD", "/v1/things/vic:00e20100", ownerOrStaff},
-		{"GET", "/v1/things/../things/vic:00e20100", ownerOrStaff},
+		{"POST", "/v1/things", auth.Admins},
+		{"GET", "/v1/things/vic:00e20100", auth.People},
+		{"HEAD", "/v1/things/vic:00e20100", auth.People},
+		{"GET", "/v1/things/../things/vic:00e20100", auth.People},
 		{"GET", "/ok", nil},
 		{"GET", "/", nil}, // the page leads away itself
-		{"GET", "/v1/nobody-thought-of-it", []kit.Role{}},
+		{"GET", "/v1/nobody-thought-of-it", []auth.Role{}},
 	} {
 		for _, role := range roles {
 			r := httptest.NewRequest(c.method, c.path, nil)
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role})))
+			h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: role})))
 			want := http.StatusNoContent
 			switch {
 			case c.may == nil || slices.Contains(c.may, role):
@@ -65,15 +63,15 @@ func TestGuard(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	if err := access.Requests.Check("jdocs/read", kit.RoleThing); err != nil {
+	if err := access.Requests.Check("jdocs/read", auth.Thing); err != nil {
 		t.Error(err)
 	}
-	for _, role := range append(kit.Staff, "", kit.RoleOwner) {
+	for _, role := range append(auth.Staff, "", auth.Owner) {
 		if err := access.Requests.Check("jdocs/read", role); err == nil {
 			t.Errorf("%q reads a robot's documents as the robot", role)
 		}
 	}
-	if err := access.HTTP.Check("GET /nowhere", kit.RoleAdmin); errs.KindOf(err) != errs.NotFound {
+	if err := access.HTTP.Check("GET /nowhere", auth.Admin); errs.KindOf(err) != errs.NotFound {
 		t.Error(err)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -46,21 +47,6 @@ var (
 	ErrTaken   = errors.New("account: e-mail is taken")
 )
 
-// Role decides the rights of a person. infra/kit uses the same words; accountapi tests that they stay the same.
-type Role string
-
-// Roles of people.
-const (
-	Owner          Role = "owner"
-	Viewer         Role = "viewer"
-	Support        Role = "support"
-	ReleaseManager Role = "release-manager"
-	Admin          Role = "admin"
-)
-
-// Roles lists every role, from least to most.
-var Roles = []Role{Owner, Viewer, Support, ReleaseManager, Admin}
-
 // ID names an account: a UUID.
 type ID string
 
@@ -68,7 +54,7 @@ type ID string
 type Account struct {
 	ID         ID
 	Email      string // lower case
-	Role       Role
+	Role       auth.Role
 	MustChange bool // the password is a first one that another person has seen
 	Disabled   bool
 	Created    time.Time
@@ -110,7 +96,7 @@ type Entry struct {
 	At     time.Time
 	Actor  string
 	Name   string // of the actor, if the account still exists; only on reading
-	Role   Role
+	Role   auth.Role
 	Addr   string
 	Action string // such as "thing.register"
 	Object string // what was acted on
@@ -222,13 +208,13 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 
 // CreateAccount makes an account. With an empty password it makes a one-time password, which is returned this once and marks the account
 // MustChange; else the returned secret is empty. Errors: Invalid for the e-mail, role or password; Conflict "email_taken".
-func (s *Service) CreateAccount(ctx context.Context, email string, role Role, password Secret) (Account, Secret, error) {
+func (s *Service) CreateAccount(ctx context.Context, email string, role auth.Role, password Secret) (Account, Secret, error) {
 	email, err := normalEmail(email)
 	if err != nil {
 		return Account{}, "", err
 	}
-	if !slices.Contains(Roles, role) {
-		return Account{}, "", errs.New(errs.Invalid, "role %.40q: want one of %s", role, errs.List(Roles))
+	if !slices.Contains(auth.People, role) {
+		return Account{}, "", errs.New(errs.Invalid, "role %.40q: want one of %s", role, errs.List(auth.People))
 	}
 	var shown Secret
 	if password == "" {

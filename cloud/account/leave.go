@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -90,7 +91,7 @@ func addFile(to []File, name string, v any) ([]File, error) {
 // Held holds this domain's data about a person. Passwords and tokens are here as hashes only and are not part of it.
 type Held struct {
 	Record   Record        `json:"record"`
-	Role     Role          `json:"role"`
+	Role     auth.Role     `json:"role"`
 	Sessions []HeldSession `json:"sessions"`
 	Passkeys []HeldPasskey `json:"passkeys,omitempty"`
 	Audit    []HeldAudit   `json:"audit"` // what the account did and what was done to it
@@ -164,7 +165,7 @@ func (o *Owners) Delete(ctx context.Context, id ID, password Secret, addr string
 	if err != nil {
 		return err
 	}
-	if a.Role != Owner {
+	if a.Role != auth.Owner {
 		return errs.Coded(errs.Denied, "operator", "an operator's account is removed by an administrator")
 	}
 	// Written before: a deletion that is under way has a line that says who wanted it.

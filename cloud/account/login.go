@@ -35,7 +35,7 @@ func (s *Service) Login(ctx context.Context, email string, password Secret, addr
 // openFor opens a session that lasts as long as the role's sessions do.
 func (s *Service) openFor(ctx context.Context, a Account, method, addr string) (Login, error) {
 	ttl := s.cfg.SessionTTL
-	if a.Role.staff() {
+	if a.Role.Staff() {
 		ttl = s.cfg.OperatorTTL
 	}
 	return s.open(ctx, a, ttl, method, addr)

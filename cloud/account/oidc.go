@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -14,7 +15,7 @@ type Identity struct {
 	Issuer, Subject string
 	Email           string
 	EmailVerified   bool
-	Role            Role // by the provider's groups; "": none that we know
+	Role            auth.Role // by the provider's groups; "": none that we know
 }
 
 // ErrIdentity is wrapped by the error for a provider's answer that is not accepted; the reason is for the log alone.
@@ -53,7 +54,7 @@ func (s *Service) LoginIdentity(ctx context.Context, id Identity, addr string) (
 	if err != nil || !id.EmailVerified {
 		return refused("oidc_email", "the identity provider does not vouch for an e-mail address")
 	}
-	if !id.Role.staff() {
+	if !id.Role.Staff() {
 		return refused("oidc_role", "the identity provider gives no role here; ask an administrator for one")
 	}
 	id.Email = email

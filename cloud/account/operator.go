@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -36,7 +36,7 @@ type Operator struct {
 
 // OperatorChange is a change to an operator; nil leaves a field.
 type OperatorChange struct {
-	Role     *Role
+	Role     *auth.Role
 	Disabled *bool
 	Password *string // hash of a one-time password; every session ends, and the passkeys go
 	Remove   bool    // begins the deletion
@@ -60,9 +60,6 @@ type OperatorStore interface {
 	EndOne(ctx context.Context, id ID, session string) error
 }
 
-// staff reports whether a role is an operator's.
-func (r Role) staff() bool { return r != Owner && slices.Contains(Roles, r) }
-
 func operatorErr(what string, err error) error {
 	switch {
 	case err == nil:
@@ -79,9 +76,9 @@ func operatorErr(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-func staffRole(role Role) error {
-	if !role.staff() {
-		return errs.New(errs.Invalid, "role %.40q: want one of %s", role, errs.List(Roles[1:]))
+func staffRole(role auth.Role) error {
+	if !role.Staff() {
+		return errs.New(errs.Invalid, "role %.40q: want one of %s", role, errs.List(auth.Staff))
 	}
 	return nil
 }
@@ -94,7 +91,7 @@ type By struct {
 
 // log is the line for what an administrator did to an operator.
 func (s *Service) operatorEntry(by By, action string, id ID, detail string) Entry {
-	return Entry{At: s.cfg.Now(), Actor: string(by.ID), Role: Admin, Addr: clip(by.Addr, 2000), Action: "operator." + action, Object: string(id), Detail: detail}
+	return Entry{At: s.cfg.Now(), Actor: string(by.ID), Role: auth.Admin, Addr: clip(by.Addr, 2000), Action: "operator." + action, Object: string(id), Detail: detail}
 }
 
 // Operators lists the staff.
@@ -104,7 +101,7 @@ func (s *Service) Operators(ctx context.Context) ([]Operator, error) {
 }
 
 // AddOperator makes an operator's account with a one-time password, which is returned this once. Errors: Invalid; Conflict "email_taken"; Denied.
-func (s *Service) AddOperator(ctx context.Context, by By, email string, role Role) (Account, Secret, error) {
+func (s *Service) AddOperator(ctx context.Context, by By, email string, role auth.Role) (Account, Secret, error) {
 	email, err := normalEmail(email)
 	if err != nil {
 		return Account{}, "", err
@@ -126,7 +123,7 @@ func (s *Service) AddOperator(ctx context.Context, by By, email string, role Rol
 
 // SetRole gives an operator another role. Administrators may lower themselves while there is another one. Errors: Invalid; NotFound; Denied;
 // Conflict "last_admin".
-func (s *Service) SetRole(ctx context.Context, by By, id ID, role Role) error {
+func (s *Service) SetRole(ctx context.Context, by By, id ID, role auth.Role) error {
 	if err := staffRole(role); err != nil {
 		return err
 	}
@@ -175,7 +172,7 @@ func (s *Service) RemoveOperator(ctx context.Context, by By, id ID) error {
 // isOperator is nil for an id of the staff.
 func (s *Service) isOperator(ctx context.Context, id ID) error {
 	a, _, err := s.cfg.Store.ByID(ctx, id)
-	if err == nil && !a.Role.staff() {
+	if err == nil && !a.Role.Staff() {
 		err = ErrUnknown
 	}
 	return operatorErr("read operator", err)
@@ -211,13 +208,13 @@ func (s *Service) EndOperatorSession(ctx context.Context, by By, id ID, session 
 // OnlyNewPassword reports whether a session is good for choosing another password and for nothing else: an operator's, opened with a first
 // password that another person has seen.
 func OnlyNewPassword(a Account, s Session) bool {
-	return a.MustChange && a.Role.staff() && s.Method == ByPassword
+	return a.MustChange && a.Role.Staff() && s.Method == ByPassword
 }
 
 // idle reports whether an operator's session was left alone for too long. A program's token file is not watched by a person and has its
 // absolute end alone.
 func (s *Service) idle(a Account, x Session, now time.Time) bool {
-	return a.Role.staff() && x.Method != ByIssue && now.Sub(x.LastSeen) > s.cfg.OperatorIdle
+	return a.Role.Staff() && x.Method != ByIssue && now.Sub(x.LastSeen) > s.cfg.OperatorIdle
 }
 
 // StillGood reports whether a request under way may continue: its session exists and its account has at least the rights that it had when the

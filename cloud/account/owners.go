@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kennel/cloud/mail"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -281,7 +282,7 @@ func (o *Owners) SignUp(ctx context.Context, n NewOwner, addr string) (Signup, e
 }
 
 func (o *Owners) audit(ctx context.Context, id ID, addr, action string) error {
-	return o.cfg.Accounts.Audit(ctx, Entry{Actor: string(id), Role: Owner, Addr: addr, Action: action, Object: string(id)})
+	return o.cfg.Accounts.Audit(ctx, Entry{Actor: string(id), Role: auth.Owner, Addr: addr, Action: action, Object: string(id)})
 }
 
 // AskAgain sends the letter of the newest sign-up again; the same answer for any e-mail. Errors: Invalid; Exhausted.
@@ -483,7 +484,7 @@ func (o *Owners) Compose(ctx context.Context, m mail.Mail) (mail.Letter, bool, e
 		if err != nil {
 			return mail.Letter{}, false, err
 		}
-		if a.Disabled || a.Role != Owner { // an operator's password is another operator's business
+		if a.Disabled || a.Role != auth.Owner { // an operator's password is another operator's business
 			return o.letter(ctx, a, mail.Letter{Template: "reset-closed"})
 		}
 		return o.withTicket(ctx, a, mail.Letter{Template: "reset"}, "reset", Ticket{Purpose: ForReset, Account: a.ID, Email: a.Email, Expires: o.now().Add(o.cfg.ResetTTL)})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -86,7 +87,7 @@ func (o *Owners) BurnUserSession(ctx context.Context, token Secret, by string) (
 	if !ok {
 		return "", burnt("session_used") // another was faster
 	}
-	return s.Account, o.cfg.Accounts.Audit(ctx, Entry{Actor: by, Role: "thing", Action: "session.burn", Object: string(s.Account)})
+	return s.Account, o.cfg.Accounts.Audit(ctx, Entry{Actor: by, Role: auth.Thing, Action: "session.burn", Object: string(s.Account)})
 }
 
 // AppSession is an app's session with the person's record.

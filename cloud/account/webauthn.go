@@ -66,7 +66,7 @@ func PasskeyRefused() error {
 // Denied for an owner; Unauthenticated "wrong_password"; Exhausted.
 func (s *Service) ConfirmOperator(ctx context.Context, id ID, password Secret, addr string) (Account, error) {
 	a, err := s.confirm(ctx, id, password, addr)
-	if err == nil && !a.Role.staff() {
+	if err == nil && !a.Role.Staff() {
 		err = errs.New(errs.Denied, "passkeys are for operators")
 	}
 	return a, err
@@ -75,7 +75,7 @@ func (s *Service) ConfirmOperator(ctx context.Context, id ID, password Secret, a
 // Operator returns an operator who may sign in, and the passkeys; NotFound.
 func (s *Service) Operator(ctx context.Context, id ID) (Account, []Passkey, error) {
 	a, _, err := s.cfg.Store.ByID(ctx, id)
-	if err == nil && (!a.Role.staff() || a.Disabled) {
+	if err == nil && (!a.Role.Staff() || a.Disabled) {
 		err = ErrUnknown
 	}
 	if err != nil {

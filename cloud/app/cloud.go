@@ -58,10 +58,10 @@ import (
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/api/large"
 	"kennel/infra/api/topics"
+	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/migrations"
@@ -315,7 +315,7 @@ func (c *Cloud) wireBridge(ctx context.Context) error {
 	maps.Copy(c.requests, tokenapi.Handlers(c.Tokens, c.log))
 	maps.Copy(c.requests, ownerapi.Handlers(c.Owners))
 	for name := range c.requests {
-		if err := access.Requests.Check(name, kit.RoleThing); err != nil {
+		if err := access.Requests.Check(name, auth.Thing); err != nil {
 			return fmt.Errorf("what robots may ask: %w", err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"kennel/cloud/account/places"
 	"kennel/cloud/companion"
 	"kennel/cloud/console"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/jdocs/jdocsapi"
 )
 
@@ -42,13 +42,13 @@ type ownPages struct {
 
 // FirstPassword implements companion.People.
 func (p ownPages) FirstPassword(ctx context.Context) (bool, error) {
-	a, err := p.Accounts.Find(ctx, kit.CallerFrom(ctx).Name)
+	a, err := p.Accounts.Find(ctx, auth.CallerFrom(ctx).Name)
 	return a.MustChange, err
 }
 
 // session returns the token of the session that authenticated r's caller, from the caller's own cookie.
 func (p ownPages) session(r *http.Request) (account.Secret, error) {
-	caller := kit.CallerFrom(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	for _, name := range []string{accountapi.SecureCookie, accountapi.PlainCookie} {
 		cookie, err := r.Cookie(name)
 		if err != nil {
@@ -71,7 +71,7 @@ func (p ownPages) Sessions(r *http.Request) ([]companion.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, mine, err := p.people.Sessions(r.Context(), account.ID(kit.CallerFrom(r.Context()).Account), token)
+	list, mine, err := p.people.Sessions(r.Context(), account.ID(auth.CallerFrom(r.Context()).Account), token)
 	out := make([]companion.Session, 0, len(list))
 	for _, s := range list {
 		out = append(out, companion.Session{ID: s.ID, Current: s.ID == mine, App: s.App, Created: s.Created, LastSeen: s.LastSeen, Addr: s.Addr, Robot: s.Used})
@@ -81,7 +81,7 @@ func (p ownPages) Sessions(r *http.Request) ([]companion.Session, error) {
 
 // EndSession implements companion.People.
 func (p ownPages) EndSession(r *http.Request, id string) error {
-	c := kit.CallerFrom(r.Context())
+	c := auth.CallerFrom(r.Context())
 	return p.people.EndSession(r.Context(), account.ID(c.Account), id, c.Addr)
 }
 
@@ -91,13 +91,13 @@ func (p ownPages) EndOthers(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := kit.CallerFrom(r.Context())
+	c := auth.CallerFrom(r.Context())
 	_, err = p.people.EndOtherSessions(r.Context(), account.ID(c.Account), token, c.Addr)
 	return err
 }
 
 // Delete implements companion.People.
 func (p ownPages) Delete(r *http.Request, password string) error {
-	c := kit.CallerFrom(r.Context())
+	c := auth.CallerFrom(r.Context())
 	return p.people.Delete(r.Context(), account.ID(c.Account), account.Secret(password), c.Addr)
 }

@@ -19,9 +19,9 @@ import (
 	outbox "kennel/cloud/command"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
-	"kennel/infra/kit"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -38,8 +38,8 @@ func (c *Cloud) filterSources() filter.Sources {
 			return c.ownerStore.Named(ctx, text, maxFound)
 		},
 		OwnedBy: func(ctx context.Context, text string) ([]thing.ID, error) {
-			if role := kit.CallerFrom(ctx).Role; role != kit.RoleSupport && role != kit.RoleAdmin {
-				return nil, errs.New(errs.Denied, "role %s may not look for owners: it needs %s or %s", role, kit.RoleSupport, kit.RoleAdmin)
+			if role := auth.CallerFrom(ctx).Role; role != auth.Support && role != auth.Admin {
+				return nil, errs.New(errs.Denied, "role %s may not look for owners: it needs %s or %s", role, auth.Support, auth.Admin)
 			}
 			accounts, err := accountpg.New(c.pool).OwnersLike(ctx, text, maxFound)
 			if err != nil || len(accounts) == 0 {

@@ -14,8 +14,8 @@ import (
 	"kennel/certs/ca"
 	"kennel/cloud/access"
 	"kennel/cloud/token/tokenapi"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/oneport"
 	"kennel/infra/runner"
@@ -125,7 +125,7 @@ func (c *Cloud) withAddr(next http.Handler) http.Handler {
 		if err != nil {
 			host = r.RemoteAddr
 		}
-		next.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Addr: host})))
+		next.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Addr: host})))
 	})
 }
 

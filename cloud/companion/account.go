@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"kennel/cloud/console/page"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 )
 
 // privacyView shows the data held about the owner, and their rights.
@@ -22,7 +22,7 @@ type privacyView struct {
 }
 
 func (c *companion) privacy(ctx context.Context, r *http.Request, s said) (string, frame, error) {
-	me := kit.CallerFrom(ctx)
+	me := auth.CallerFrom(ctx)
 	v := privacyView{said: s, Email: me.Name, Gone: s.Lost([]string{"delete", "events"})}
 	robots, err := c.Robots.Robots(ctx, me.Account)
 	if err != nil {
@@ -50,7 +50,7 @@ type accountView struct {
 }
 
 func (c *companion) account(ctx context.Context, r *http.Request, s said) (string, frame, error) {
-	v := accountView{said: s, Email: kit.CallerFrom(ctx).Name}
+	v := accountView{said: s, Email: auth.CallerFrom(ctx).Name}
 	var err error
 	if v.Sessions, err = c.People.Sessions(r); err != nil {
 		return "", frame{}, err

@@ -15,8 +15,8 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -189,7 +189,7 @@ var dones = map[string]string{
 
 // admit reports whether a request may continue; a caller who is not signed in is led to the login page.
 func (c *companion) admit(w http.ResponseWriter, r *http.Request) bool {
-	caller := kit.CallerFrom(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	switch {
 	case caller.Role == "" && r.Method == http.MethodGet:
 		http.Redirect(w, r, "/my/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
@@ -197,7 +197,7 @@ func (c *companion) admit(w http.ResponseWriter, r *http.Request) bool {
 	case caller.Role == "":
 		c.fail(w, r, errs.New(errs.Unauthenticated, "your session has ended; sign in and try once more"))
 		return false
-	case caller.Operator():
+	case caller.Role.Staff():
 		c.fail(w, r, errs.New(errs.Denied, "these pages are for owners of robots; the account %s is an operator's", caller.Name))
 		return false
 	}
@@ -273,7 +273,7 @@ func (c *companion) render(w http.ResponseWriter, r *http.Request, code int, nam
 	if r.Method != http.MethodGet {
 		f.Live = "" // to fetch the page again would be to send the form again
 	}
-	if caller := kit.CallerFrom(r.Context()); caller.Role == kit.RoleOwner {
+	if caller := auth.CallerFrom(r.Context()); caller.Role == auth.Owner {
 		f.User = caller.Name
 	}
 	c.set.Render(w, r, code, name, f)
@@ -303,7 +303,7 @@ func (c *companion) fail(w http.ResponseWriter, r *http.Request, err error) {
 		heading = "Something broke on our side"
 		c.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
 	}
-	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: messageView{heading, page.Words(err), kit.CallerFrom(r.Context()).Operator()}})
+	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: messageView{heading, page.Words(err), auth.CallerFrom(r.Context()).Role.Staff()}})
 }
 
 type loginView struct {
@@ -316,7 +316,7 @@ func local(next string) string {
 
 func (c *companion) loginPage(w http.ResponseWriter, r *http.Request) {
 	next := local(r.URL.Query().Get("next"))
-	if kit.CallerFrom(r.Context()).Role == kit.RoleOwner {
+	if auth.CallerFrom(r.Context()).Role == auth.Owner {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}

@@ -23,8 +23,8 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
 	"kennel/infra/api/status"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -206,12 +206,12 @@ func do(t *testing.T, mux *http.ServeMux, who, method, target, form string, head
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	c := kit.Caller{Role: kit.Role(who), Account: who, Name: who + "@example.org", Addr: "192.0.2.1"}
+	c := auth.Caller{Role: auth.Role(who), Account: who, Name: who + "@example.org", Addr: "192.0.2.1"}
 	if who == "ann" || who == "bob" {
-		c.Role = kit.RoleOwner
+		c.Role = auth.Owner
 	}
 	if who != "" {
-		r = r.WithContext(kit.WithCaller(r.Context(), c))
+		r = r.WithContext(auth.WithCaller(r.Context(), c))
 	}
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 )
@@ -33,8 +33,8 @@ func liveOf(id thing.ID) string {
 // live says that something of the owner's robots changed: server-sent events named "change", without content. The first comes at once; a burst
 // becomes one each liveEvery.
 func (c *companion) live(w http.ResponseWriter, r *http.Request) {
-	me := kit.CallerFrom(r.Context())
-	if me.Role != kit.RoleOwner {
+	me := auth.CallerFrom(r.Context())
+	if me.Role != auth.Owner {
 		kithttp.WriteError(w, errs.New(errs.Unauthenticated, "sign in first"))
 		return
 	}

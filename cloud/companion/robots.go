@@ -11,8 +11,8 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -45,7 +45,7 @@ type offerView struct {
 }
 
 func (c *companion) home(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
-	me := kit.CallerFrom(ctx)
+	me := auth.CallerFrom(ctx)
 	v := homeView{said: s}
 	mine, err := c.Robots.Robots(ctx, me.Account)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *companion) mine(ctx context.Context, r *http.Request) (owner.Tenure, er
 	if err != nil {
 		return owner.Tenure{}, notYours()
 	}
-	all, err := c.Robots.Robots(ctx, kit.CallerFrom(ctx).Account)
+	all, err := c.Robots.Robots(ctx, auth.CallerFrom(ctx).Account)
 	if err != nil {
 		return owner.Tenure{}, err
 	}
@@ -143,7 +143,7 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 	if err != nil {
 		return "", frame{}, err
 	}
-	me := kit.CallerFrom(ctx)
+	me := auth.CallerFrom(ctx)
 	offers, err := c.Robots.Offers(ctx, me.Account, me.Name)
 	if err != nil {
 		return "", frame{}, err
@@ -179,50 +179,50 @@ func offerForm(id string) string { return "offer " + id }
 func (c *companion) mountRobots(act func(pattern string, a action)) {
 	claimed := func(r *http.Request) string { return "/my/robots/" + url.PathEscape(r.PathValue("claimed")) }
 	act("POST /my/claim", action{form: called("claim"), page: c.home, back: claimed, do: func(ctx context.Context, r *http.Request, v url.Values) (string, error) {
-		me := kit.CallerFrom(ctx)
+		me := auth.CallerFrom(ctx)
 		t, err := c.Robots.Claim(ctx, me.Account, me.Addr, "", v.Get("code"))
 		r.SetPathValue("claimed", string(t.Thing))
 		return "claimed", err
 	}})
 	act("POST /my/transfers/{id}/accept", action{form: ofOffer, page: c.home, back: claimed, do: func(ctx context.Context, r *http.Request, _ url.Values) (string, error) {
-		me := kit.CallerFrom(ctx)
+		me := auth.CallerFrom(ctx)
 		t, err := c.Robots.Accept(ctx, me.Account, me.Name, r.PathValue("id"))
 		r.SetPathValue("claimed", string(t.Thing))
 		return "accepted", err
 	}})
 	act("POST /my/transfers/{id}/drop", action{form: ofOffer, page: c.home, back: home, do: func(ctx context.Context, r *http.Request, _ url.Values) (string, error) {
-		me := kit.CallerFrom(ctx)
+		me := auth.CallerFrom(ctx)
 		return "dropped", c.Robots.Drop(ctx, me.Account, me.Name, r.PathValue("id"))
 	}})
-	of := func(pattern, form string, back func(*http.Request) string, do func(ctx context.Context, me kit.Caller, id thing.ID, v url.Values) (string, error)) {
+	of := func(pattern, form string, back func(*http.Request) string, do func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error)) {
 		act(pattern, action{form: called(form), page: c.robot, back: back, do: func(ctx context.Context, r *http.Request, v url.Values) (string, error) {
 			t, err := c.mine(ctx, r)
 			if err != nil {
 				return "", err
 			}
-			return do(ctx, kit.CallerFrom(ctx), t.Thing, v)
+			return do(ctx, auth.CallerFrom(ctx), t.Thing, v)
 		}})
 	}
 	act("POST /my/robots/{thing}/settings", action{form: settingsForm, page: c.settings, do: c.change, back: func(r *http.Request) string { return robotAddress(r) + "/settings" }})
-	of("POST /my/robots/{thing}/name", "name", robotAddress, func(ctx context.Context, me kit.Caller, id thing.ID, v url.Values) (string, error) {
+	of("POST /my/robots/{thing}/name", "name", robotAddress, func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error) {
 		t, err := c.Robots.Rename(ctx, me.Account, id, v.Get("name"))
 		if err == nil && t.Name == "" {
 			return "unnamed", nil
 		}
 		return "named", err
 	})
-	of("POST /my/robots/{thing}/release", "release", home, func(ctx context.Context, me kit.Caller, id thing.ID, v url.Values) (string, error) {
+	of("POST /my/robots/{thing}/release", "release", home, func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error) {
 		if v.Get("sure") != "yes" {
 			return "", errs.New(errs.Invalid, "tick that you want to let it go")
 		}
 		return "released", c.Robots.Release(ctx, me.Account, id)
 	})
-	of("POST /my/robots/{thing}/offer", "offer", robotAddress, func(ctx context.Context, me kit.Caller, id thing.ID, v url.Values) (string, error) {
+	of("POST /my/robots/{thing}/offer", "offer", robotAddress, func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error) {
 		_, err := c.Robots.Offer(ctx, me.Account, me.Name, id, strings.TrimSpace(v.Get("to")))
 		return "offered", err
 	})
 	of("POST /my/robots/{thing}/apps", "apps", robotAddress, c.endApps)
-	of("POST /my/robots/{thing}/tokens", "tokens", robotAddress, func(ctx context.Context, _ kit.Caller, id thing.ID, _ url.Values) (string, error) {
+	of("POST /my/robots/{thing}/tokens", "tokens", robotAddress, func(ctx context.Context, _ auth.Caller, id thing.ID, _ url.Values) (string, error) {
 		if err := c.Audit(ctx, "tokens.revoke", string(id), "all"); err != nil {
 			return "", err
 		}
@@ -234,7 +234,7 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 func ofOffer(r *http.Request) string { return offerForm(r.PathValue("id")) }
 
 // endApps removes the app of the form, or all without one.
-func (c *companion) endApps(ctx context.Context, _ kit.Caller, id thing.ID, v url.Values) (string, error) {
+func (c *companion) endApps(ctx context.Context, _ auth.Caller, id thing.ID, v url.Values) (string, error) {
 	app := strings.TrimSpace(v.Get("app"))
 	if app == "" {
 		if err := c.Audit(ctx, "apps.revoke", string(id), "all"); err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"kennel/cloud/companion/zones"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -409,7 +409,7 @@ func (c *companion) consent(ctx context.Context, id thing.ID) (bool, error) {
 
 // setConsent sets it: through any robot of the owner's.
 func (c *companion) setConsent(ctx context.Context, _ *http.Request, v url.Values) (string, error) {
-	robots, err := c.Robots.Robots(ctx, kit.CallerFrom(ctx).Account)
+	robots, err := c.Robots.Robots(ctx, auth.CallerFrom(ctx).Account)
 	if err != nil {
 		return "", err
 	}

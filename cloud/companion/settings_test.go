@@ -16,7 +16,7 @@ import (
 
 	"kennel/cloud/registry"
 	"kennel/infra/api/status"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -211,7 +211,7 @@ func TestLive(t *testing.T) {
 	f := talker{h, make(chan registry.Thing)}
 	c := &companion{Config: Config{Robots: h, Fleet: f}, now: time.Now}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.live(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleOwner, Account: "ann"})))
+		c.live(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Owner, Account: "ann"})))
 	}))
 	s.EnableHTTP2 = true // as browsers speak
 	s.StartTLS()

@@ -17,8 +17,8 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/commands"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -153,7 +153,7 @@ func (c *console) putCohort(ctx context.Context, _ *http.Request, v url.Values) 
 	if err := c.Audit(ctx, "cohort.put", x.Name, f.String()); err != nil {
 		return outcome{}, err
 	}
-	_, err = c.Cohorts.Put(ctx, x, kit.CallerFrom(ctx).Subject(), rev)
+	_, err = c.Cohorts.Put(ctx, x, auth.CallerFrom(ctx).Subject(), rev)
 	return outcome{done: "cohort-put"}, err
 }
 
@@ -270,7 +270,7 @@ func (c *console) newJob(ctx context.Context, r *http.Request, s said) (string, 
 
 // draft reads what shall be done.
 func draft(ctx context.Context, v url.Values) (bulk.Draft, error) {
-	d := bulk.Draft{Key: v.Get("key"), By: kit.CallerFrom(ctx).Subject()}
+	d := bulk.Draft{Key: v.Get("key"), By: auth.CallerFrom(ctx).Subject()}
 	var err error
 	if d.Filter, d.Things, err = picked(v); err != nil {
 		return d, err

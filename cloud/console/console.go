@@ -14,8 +14,8 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -24,7 +24,7 @@ import (
 //go:embed assets pages parts
 var files embed.FS
 
-// Auth opens and ends sessions of people. It owns the cookies; the middleware before the console reads them and puts the kit.Caller into
+// Auth opens and ends sessions of people. It owns the cookies; the middleware before the console reads them and puts the auth.Caller into
 // the context.
 type Auth interface {
 	// SignIn checks e-mail and password and sets the session's cookies on w. Errors: Unauthenticated if they are not accepted, Exhausted
@@ -146,7 +146,7 @@ type frame struct {
 	Title  string
 	User   string // "" without a session
 	Me     string // where they find what is theirs
-	Role   kit.Role
+	Role   auth.Role
 	Path   string // of the page, for the navigation
 	Here   string // its address, to come back to
 	Theme  string // light, dark, or "" for what the system says
@@ -165,12 +165,12 @@ type link struct {
 }
 
 // able tells templates the rights of the viewer; it is embedded in the pages' data.
-type able struct{ role kit.Role }
+type able struct{ role auth.Role }
 
 // May reports whether a form may be sent, by its route's pattern.
 func (a able) May(pattern string) bool { return access.HTTP.Check(pattern, a.role) == nil }
 
-func ableOf(ctx context.Context) able { return able{kit.CallerFrom(ctx).Role} }
+func ableOf(ctx context.Context) able { return able{auth.CallerFrom(ctx).Role} }
 
 type said = page.Said
 
@@ -230,7 +230,7 @@ var dones = map[string]string{
 // admit reports whether a request may continue: a caller who is not signed in is led to the login page, and a caller without the right is told so.
 // An operator with a first password was led to the page that changes it before (accountapi.Authenticator).
 func (c *console) admit(w http.ResponseWriter, r *http.Request) bool {
-	caller := kit.CallerFrom(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	switch {
 	case caller.Role == "" && r.Method == http.MethodGet:
 		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
@@ -238,7 +238,7 @@ func (c *console) admit(w http.ResponseWriter, r *http.Request) bool {
 	case caller.Role == "":
 		c.fail(w, r, errs.New(errs.Unauthenticated, "your session has ended; sign in and send the form again"))
 		return false
-	case !caller.Operator():
+	case !caller.Role.Staff():
 		c.fail(w, r, errs.New(errs.Denied, "this console is for operators; the account %s is not one", caller.Name))
 		return false
 	}
@@ -332,18 +332,18 @@ func (c *console) lost(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
-	caller := kit.CallerFrom(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	f.User, f.Me, f.Path, f.Role, f.Theme = caller.Name, "/account/password", r.URL.Path, caller.Role, page.Theme(r)
 	if f.Here = "/"; r.Method == http.MethodGet && caller.Role != "" {
 		f.Here = r.URL.RequestURI()
 	}
-	if c.Passkeys != nil && caller.Operator() {
+	if c.Passkeys != nil && caller.Role.Staff() {
 		f.Me = "/me"
 	}
 	if n := len(f.Crumbs); n > 0 {
 		f.Crumbs[n-1].Current = true
 	}
-	if caller.Operator() {
+	if caller.Role.Staff() {
 		for _, l := range []struct {
 			link
 			there bool
@@ -388,8 +388,8 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 		heading = "Something broke on our side"
 		c.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
 	}
-	caller := kit.CallerFrom(r.Context())
-	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Operator(), In: caller.Role == "", My: caller.Role == kit.RoleOwner && c.Beside != nil}
+	caller := auth.CallerFrom(r.Context())
+	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Role.Staff(), In: caller.Role == "", My: caller.Role == auth.Owner && c.Beside != nil}
 	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: view})
 }
 

@@ -19,8 +19,8 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/status"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 )
 
@@ -106,9 +106,9 @@ func (f *fleet) History(context.Context, thing.ID, int) ([]registry.Change, erro
 
 func (f *fleet) Watch(context.Context) <-chan registry.Thing { return f.changes }
 
-type auth struct{ signedOut bool }
+type door struct{ signedOut bool }
 
-func (a *auth) SignIn(w http.ResponseWriter, _ *http.Request, email, password string) error {
+func (a *door) SignIn(w http.ResponseWriter, _ *http.Request, email, password string) error {
 	switch {
 	case email == "broken@example.org":
 		return errors.New("secret detail")
@@ -119,7 +119,7 @@ func (a *auth) SignIn(w http.ResponseWriter, _ *http.Request, email, password st
 	return nil
 }
 
-func (a *auth) SignOut(http.ResponseWriter, *http.Request) error { a.signedOut = true; return nil }
+func (a *door) SignOut(http.ResponseWriter, *http.Request) error { a.signedOut = true; return nil }
 
 func nasty() registry.Thing {
 	return registry.Thing{ID: "vic:00e20100", Species: thing.Vector, Serial: "00e20100", Presence: registry.Present, Since: noon.Add(-time.Hour), LastSeen: noon, Created: noon.Add(-48 * time.Hour),
@@ -129,9 +129,9 @@ func nasty() registry.Thing {
 			Loop: &status.Loop{Steps: 1_000_000, Missed: 3, LateP50: 12, LateP99: 740, LateP999: 800, LateMax: 12_345, StepP50: 40, StepP99: 90, StepMax: 700}}}
 }
 
-func open(t *testing.T, f *fleet) (*http.ServeMux, *auth) {
+func open(t *testing.T, f *fleet) (*http.ServeMux, *door) {
 	t.Helper()
-	a := &auth{}
+	a := &door{}
 	mux := http.NewServeMux()
 	d := &desk{}
 	f.desk = d
@@ -143,7 +143,7 @@ func open(t *testing.T, f *fleet) (*http.ServeMux, *auth) {
 	return mux, a
 }
 
-func do(t *testing.T, mux *http.ServeMux, role kit.Role, method, target, form string, header ...string) *httptest.ResponseRecorder {
+func do(t *testing.T, mux *http.ServeMux, role auth.Role, method, target, form string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(form))
 	if form != "" {
@@ -153,7 +153,7 @@ func do(t *testing.T, mux *http.ServeMux, role kit.Role, method, target, form st
 		r.Header.Set(header[i], header[i+1])
 	}
 	if role != "" {
-		r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Account: "op-1", Name: "op@example.org"}))
+		r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: role, Account: "op-1", Name: "op@example.org"}))
 	}
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
@@ -164,51 +164,51 @@ func TestPages(t *testing.T) {
 	f := &fleet{things: []registry.Thing{nasty(), {ID: "vic:zz", Species: thing.Vector, Serial: "zz", Presence: registry.Absent, Created: noon}}}
 	mux, _ := open(t, f)
 	for _, tt := range []struct {
-		role kit.Role
+		role auth.Role
 		path string
 		code int
 		want string // part of the body, or of Location for 303
 	}{
 		{"", "/", 303, "/login?next=%2F"},
 		{"", "/things/vic:00e20100?x=1", 303, "/login?next=%2Fthings%2Fvic%3A00e20100%3Fx%3D1"},
-		{kit.RoleOwner, "/", 403, "This console is for operators"},
-		{kit.RoleViewer, "/", 200, `<a href="/things?q=presence%3Anever">`},
-		{kit.RoleViewer, "/things", 200, `<a href="/things/vic:00e20100">vic:00e20100</a>`},
-		{kit.RoleViewer, "/things?q=battery%3A%3C&sort=seen", 200, `id="q-problem" role="alert"`},
-		{kit.RoleViewer, "/things?sort=x", 400, "Sort"},
-		{kit.RoleViewer, "/things?q=presence%3Apresent+e2&sort=-seen", 200, `value="presence:present e2"`},
-		{kit.RoleViewer, "/things/vic:00e20100?zoom=week&until=2026-05-01T00:00:00Z&about=event", 200, `aria-current="true">Week</a>`},
-		{kit.RoleViewer, "/things/vic:00e20100?zoom=year", 400, "want hour, day, week or month"},
-		{kit.RoleViewer, "/things/vic:00e20100?until=1066", 400, "Until"},
-		{kit.RoleViewer, "/things/vic:00e20100/settings", 200, "Volume"},
-		{kit.RoleViewer, "/things/vic:00e20100/commands", 200, "What it was told"},
-		{kit.RoleViewer, "/things/vic:00e20100/robot", 200, "Its parts"},
-		{kit.RoleViewer, "/things/vic:00e20100/events?level=error", 200, "Events, the newest first"},
-		{kit.RoleViewer, "/things/vic:00e20100/events?level=loud", 400, "want one of"},
-		{kit.RoleViewer, "/things/vic:00e20100/events?before=x", 400, ""},
-		{kit.RoleViewer, "/things/vic:00e20100/access", 200, "Certificates"},
-		{kit.RoleViewer, "/things/vic:nobody/settings", 404, "not known to this fleet"},
-		{kit.RoleViewer, "/tail?thing=e2", 200, `data-stream="/tail/stream?thing=e2"`},
+		{auth.Owner, "/", 403, "This console is for operators"},
+		{auth.Viewer, "/", 200, `<a href="/things?q=presence%3Anever">`},
+		{auth.Viewer, "/things", 200, `<a href="/things/vic:00e20100">vic:00e20100</a>`},
+		{auth.Viewer, "/things?q=battery%3A%3C&sort=seen", 200, `id="q-problem" role="alert"`},
+		{auth.Viewer, "/things?sort=x", 400, "Sort"},
+		{auth.Viewer, "/things?q=presence%3Apresent+e2&sort=-seen", 200, `value="presence:present e2"`},
+		{auth.Viewer, "/things/vic:00e20100?zoom=week&until=2026-05-01T00:00:00Z&about=event", 200, `aria-current="true">Week</a>`},
+		{auth.Viewer, "/things/vic:00e20100?zoom=year", 400, "want hour, day, week or month"},
+		{auth.Viewer, "/things/vic:00e20100?until=1066", 400, "Until"},
+		{auth.Viewer, "/things/vic:00e20100/settings", 200, "Volume"},
+		{auth.Viewer, "/things/vic:00e20100/commands", 200, "What it was told"},
+		{auth.Viewer, "/things/vic:00e20100/robot", 200, "Its parts"},
+		{auth.Viewer, "/things/vic:00e20100/events?level=error", 200, "Events, the newest first"},
+		{auth.Viewer, "/things/vic:00e20100/events?level=loud", 400, "want one of"},
+		{auth.Viewer, "/things/vic:00e20100/events?before=x", 400, ""},
+		{auth.Viewer, "/things/vic:00e20100/access", 200, "Certificates"},
+		{auth.Viewer, "/things/vic:nobody/settings", 404, "not known to this fleet"},
+		{auth.Viewer, "/tail?thing=e2", 200, `data-stream="/tail/stream?thing=e2"`},
 		{"", "/tail/stream", 401, "sign in first"},
-		{kit.RoleViewer, "/cohorts", 200, "tag:beta"},
-		{kit.RoleViewer, "/bulk", 200, "Jobs"},
-		{kit.RoleViewer, "/bulk/j-1?state=failed", 200, "Robot by robot"},
-		{kit.RoleViewer, "/bulk/j-1?state=odd", 400, "want one of"},
-		{kit.RoleViewer, "/bulk/new?do=tag", 403, "may not do this"},
-		{kit.RoleSupport, "/bulk/new?do=tag", 200, "no robot is picked"},
-		{kit.RoleSupport, "/bulk/new?do=dance", 400, "want one of"},
-		{kit.RoleSupport, "/bulk/new?do=tag&which=all&filter=presence:present", 200, `I mean these <strong class="num">1</strong>`},
-		{kit.RoleViewer, "/help", 200, "presence:never"},
-		{kit.RoleViewer, "/things/vic:00e20100", 200, `<h1>vic:00e20100</h1>`},
-		{kit.RoleViewer, "/things/vic:zz", 200, "never seen"},
-		{kit.RoleViewer, "/things/vic:stranger", 200, "not registered"},
-		{kit.RoleViewer, "/things/vic:nobody", 404, "not known to this fleet"},
-		{kit.RoleViewer, "/things/%3Cscript%3E", 400, "&lt;script&gt;"},
+		{auth.Viewer, "/cohorts", 200, "tag:beta"},
+		{auth.Viewer, "/bulk", 200, "Jobs"},
+		{auth.Viewer, "/bulk/j-1?state=failed", 200, "Robot by robot"},
+		{auth.Viewer, "/bulk/j-1?state=odd", 400, "want one of"},
+		{auth.Viewer, "/bulk/new?do=tag", 403, "may not do this"},
+		{auth.Support, "/bulk/new?do=tag", 200, "no robot is picked"},
+		{auth.Support, "/bulk/new?do=dance", 400, "want one of"},
+		{auth.Support, "/bulk/new?do=tag&which=all&filter=presence:present", 200, `I mean these <strong class="num">1</strong>`},
+		{auth.Viewer, "/help", 200, "presence:never"},
+		{auth.Viewer, "/things/vic:00e20100", 200, `<h1>vic:00e20100</h1>`},
+		{auth.Viewer, "/things/vic:zz", 200, "never seen"},
+		{auth.Viewer, "/things/vic:stranger", 200, "not registered"},
+		{auth.Viewer, "/things/vic:nobody", 404, "not known to this fleet"},
+		{auth.Viewer, "/things/%3Cscript%3E", 400, "&lt;script&gt;"},
 		{"", "/login?next=/things/vic:zz", 200, `value="/things/vic:zz"`},
-		{kit.RoleViewer, "/login?next=/things/vic:zz", 303, "/things/vic:zz"},
+		{auth.Viewer, "/login?next=/things/vic:zz", 303, "/things/vic:zz"},
 		{"", "/live", 401, "sign in first"},
-		{kit.RoleViewer, "/live?thing=x", 400, "thing id"},
-		{kit.RoleViewer, "/live?every=1ms", 400, "want 500ms"},
+		{auth.Viewer, "/live?thing=x", 400, "thing id"},
+		{auth.Viewer, "/live?every=1ms", 400, "want 500ms"},
 		{"", "/assets/style.css", 200, "--ground"},
 		{"", "/assets/none.css", 404, ""},
 	} {
@@ -234,7 +234,7 @@ func TestRobotTextStaysText(t *testing.T) {
 	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
 	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100?about=event", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/robot", "/things/vic:00e20100/events", "/things/vic:00e20100/access",
 		"/tail", "/bulk", "/bulk/j-1", "/cohorts", "/bulk/new?do=tag&which=all&filter=" + url.QueryEscape(evil), "/things?q=" + url.QueryEscape(evil), "/tail?text=" + url.QueryEscape(evil), "/cohorts?q=" + url.QueryEscape(evil)} {
-		body := do(t, mux, kit.RoleAdmin, "GET", path, "").Body.String()
+		body := do(t, mux, auth.Admin, "GET", path, "").Body.String()
 		for _, bad := range []string{"<script>", "</code><script", `" onload=`, " style=", "javascript:"} {
 			if strings.Contains(body, bad) {
 				t.Errorf("%s contains %q", path, bad)
@@ -248,16 +248,16 @@ func TestRobotTextStaysText(t *testing.T) {
 
 func TestEmptyFleetSaysWhatToDo(t *testing.T) {
 	mux, _ := open(t, &fleet{})
-	if body := do(t, mux, kit.RoleViewer, "GET", "/", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
+	if body := do(t, mux, auth.Viewer, "GET", "/", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
 		t.Error("an empty fleet does not say how to begin")
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/things", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
+	if body := do(t, mux, auth.Viewer, "GET", "/things", "").Body.String(); !strings.Contains(body, "kennelctl robots register") {
 		t.Error("an empty table does not say how to begin")
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/things?q=zz", "").Body.String(); !strings.Contains(body, "No robot matches") || !strings.Contains(body, `href="/things"`) || strings.Contains(body, "the doctor knows") {
+	if body := do(t, mux, auth.Viewer, "GET", "/things?q=zz", "").Body.String(); !strings.Contains(body, "No robot matches") || !strings.Contains(body, `href="/things"`) || strings.Contains(body, "the doctor knows") {
 		t.Error("an empty search does not say so")
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/things?q=vic:00e20199", "").Body.String(); !strings.Contains(body, `<a href="/things/vic:00e20199">`) {
+	if body := do(t, mux, auth.Viewer, "GET", "/things?q=vic:00e20199", "").Body.String(); !strings.Contains(body, `<a href="/things/vic:00e20199">`) {
 		t.Error("a search for a robot that nobody registered does not lead to the doctor")
 	}
 }
@@ -265,12 +265,12 @@ func TestEmptyFleetSaysWhatToDo(t *testing.T) {
 func TestTroubleIsAPage(t *testing.T) {
 	f := &fleet{err: errs.RetryLater(time.Second, "the database is not available", errors.New("secret detail"))}
 	mux, _ := open(t, f)
-	w := do(t, mux, kit.RoleViewer, "GET", "/", "")
+	w := do(t, mux, auth.Viewer, "GET", "/", "")
 	if w.Code != 503 || !strings.Contains(w.Body.String(), "The database is not available.") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	f.err = errors.New("secret detail")
-	if w = do(t, mux, kit.RoleViewer, "GET", "/", ""); w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+	if w = do(t, mux, auth.Viewer, "GET", "/", ""); w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -297,12 +297,12 @@ func TestSignInAndOut(t *testing.T) {
 		t.Errorf("a huge form: %d", w.Code)
 	}
 	for _, site := range []string{"cross-site", "same-site"} {
-		w = do(t, mux, kit.RoleViewer, "POST", "/logout", "", "Sec-Fetch-Site", site)
+		w = do(t, mux, auth.Viewer, "POST", "/logout", "", "Sec-Fetch-Site", site)
 		if w.Code != 403 || a.signedOut {
 			t.Errorf("sign out from %s: %d", site, w.Code)
 		}
 	}
-	w = do(t, mux, kit.RoleViewer, "POST", "/logout", "", "Sec-Fetch-Site", "same-origin")
+	w = do(t, mux, auth.Viewer, "POST", "/logout", "", "Sec-Fetch-Site", "same-origin")
 	if w.Code != 303 || !a.signedOut {
 		t.Errorf("sign out: %d", w.Code)
 	}
@@ -353,7 +353,7 @@ func TestLiveCoalesces(t *testing.T) {
 		mux, _ := open(t, f)
 		ctx, cancel := context.WithCancel(t.Context())
 		out, in := io.Pipe()
-		r := httptest.NewRequestWithContext(kit.WithCaller(ctx, kit.Caller{Role: kit.RoleViewer}), "GET", "/live?thing=vic:00e20100", nil)
+		r := httptest.NewRequestWithContext(auth.WithCaller(ctx, auth.Caller{Role: auth.Viewer}), "GET", "/live?thing=vic:00e20100", nil)
 		go func() { mux.ServeHTTP(streamed{in, http.Header{}}, r); in.Close() }()
 		told := make(chan time.Time, 100)
 		go func() {

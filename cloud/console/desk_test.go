@@ -27,8 +27,8 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 )
 
@@ -146,14 +146,14 @@ func (d *desk) RevokeApps(_ context.Context, id thing.ID) error { return d.do("r
 type staff struct{ *desk }
 
 func (d staff) Operators(context.Context) ([]account.Operator, error) {
-	return []account.Operator{{Account: account.Account{ID: "op-1", Email: "op@example.org", Role: account.Admin, Created: noon}, Sessions: 2, LastSeen: noon},
-		{Account: account.Account{ID: "op-2", Email: evil, Role: account.Viewer, MustChange: true}},
-		{Account: account.Account{ID: "op-3", Email: "gone@example.org", Role: account.Support, Disabled: true}}}, nil
+	return []account.Operator{{Account: account.Account{ID: "op-1", Email: "op@example.org", Role: auth.Admin, Created: noon}, Sessions: 2, LastSeen: noon},
+		{Account: account.Account{ID: "op-2", Email: evil, Role: auth.Viewer, MustChange: true}},
+		{Account: account.Account{ID: "op-3", Email: "gone@example.org", Role: auth.Support, Disabled: true}}}, nil
 }
-func (d staff) AddOperator(_ context.Context, by account.By, email string, role account.Role) (account.Account, account.Secret, error) {
+func (d staff) AddOperator(_ context.Context, by account.By, email string, role auth.Role) (account.Account, account.Secret, error) {
 	return account.Account{}, "one-time-pass", d.do("add operator", by.ID, email, role)
 }
-func (d staff) SetRole(_ context.Context, by account.By, id account.ID, role account.Role) error {
+func (d staff) SetRole(_ context.Context, by account.By, id account.ID, role auth.Role) error {
 	return d.do("role", by.ID, id, role)
 }
 func (d staff) SetOperatorDisabled(_ context.Context, by account.By, id account.ID, disabled bool) error {
@@ -170,7 +170,7 @@ func (d staff) EndOperatorSession(_ context.Context, by account.By, id account.I
 }
 
 func (d *desk) Operator(_ context.Context, id account.ID) (account.Account, []account.Passkey, error) {
-	return account.Account{ID: id, Email: "ops@example.org", Role: account.Admin, Created: noon},
+	return account.Account{ID: id, Email: "ops@example.org", Role: auth.Admin, Created: noon},
 		[]account.Passkey{{ID: []byte("AB"), Account: id, Name: evil, Created: noon, LastUsed: noon}, {ID: []byte("C"), Account: id, Name: "the key ring", Created: noon}}, nil
 }
 func (d *desk) RemovePasskey(_ context.Context, id account.ID, key []byte, _ string) error {
@@ -193,9 +193,9 @@ func authority2018(t *testing.T) []byte {
 
 func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	t.Helper()
-	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: account.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
+	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: auth.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
-	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &auth{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
+	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
 		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ var orders = []struct {
 	{"POST /operators/{id}/remove", "/operators/op-2/remove", form("sure", "yes"), "DELETE /v1/operators/{id}", "/operators", []string{"remove operator op-1 op-2"}, "is removed"},
 }
 
-var everybody = append([]kit.Role{"", kit.RoleThing, kit.RoleOwner}, kit.Staff...)
+var everybody = append([]auth.Role{"", auth.Thing, auth.Owner}, auth.Staff...)
 
 // TestOrders: each form does what the same operation of the API does, with the same line in the audit log, for the same roles.
 func TestOrders(t *testing.T) {
@@ -283,7 +283,7 @@ func TestOrders(t *testing.T) {
 	for _, o := range orders {
 		seen[o.pattern] = true
 		name := o.pattern + " " + o.form
-		api := slices.DeleteFunc(slices.Clone(access.HTTP[o.api].Roles), func(r kit.Role) bool { return r == kit.RoleOwner }) // owners have pages of their own
+		api := slices.DeleteFunc(slices.Clone(access.HTTP[o.api].Roles), func(r auth.Role) bool { return r == auth.Owner }) // owners have pages of their own
 		if page := access.HTTP[o.pattern].Roles; !slices.Equal(page, api) {
 			t.Errorf("%s is for %v, %s for %v", name, page, o.api, api)
 		}
@@ -295,12 +295,12 @@ func TestOrders(t *testing.T) {
 				t.Errorf("%s as %q: %d, did %q; want nothing", name, role, w.Code, d.did)
 			case may && o.page != "" && (w.Code != 303 || !strings.HasPrefix(w.Header().Get("Location"), o.page+"?done=")):
 				t.Errorf("%s as %q: %d %v", name, role, w.Code, w.Header())
-			case may && role == kit.RoleAdmin && !slices.Equal(d.did, o.did):
+			case may && role == auth.Admin && !slices.Equal(d.did, o.did):
 				t.Errorf("%s: did %q, want %q", name, d.did, o.did)
 			case may && len(d.did) != len(o.did):
 				t.Errorf("%s as %q: did %q", name, role, d.did)
 			}
-			if role != kit.RoleAdmin {
+			if role != auth.Admin {
 				continue
 			}
 			if o.page != "" {
@@ -314,26 +314,26 @@ func TestOrders(t *testing.T) {
 		}
 		d.did = nil
 		for _, site := range []string{"cross-site", "same-site"} {
-			if w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form, "Sec-Fetch-Site", site); w.Code != 403 || len(d.did) > 0 {
+			if w := do(t, mux, auth.Admin, "POST", o.path, o.form, "Sec-Fetch-Site", site); w.Code != 403 || len(d.did) > 0 {
 				t.Errorf("%s from %s: %d, did %q", name, site, w.Code, d.did)
 			}
 		}
 		// An action that cannot be logged is not done.
 		if strings.HasPrefix(o.did[0], "audit ") {
 			d.auditErr = errors.New("away")
-			if w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form); w.Code != 500 || len(d.did) != 1 {
+			if w := do(t, mux, auth.Admin, "POST", o.path, o.form); w.Code != 500 || len(d.did) != 1 {
 				t.Errorf("%s without an audit log: %d, did %q", name, w.Code, d.did)
 			}
 			d.auditErr = nil
 		}
 		// A refusal is shown on the page, in words.
 		d.err = errs.Coded(errs.Conflict, "no", "somebody <b>else</b> was first")
-		w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form)
+		w := do(t, mux, auth.Admin, "POST", o.path, o.form)
 		if body := w.Body.String(); w.Code != 409 || !strings.Contains(body, `role="alert">Somebody &lt;b&gt;else&lt;/b&gt; was first.`) {
 			t.Errorf("%s refused: %d %s", name, w.Code, body)
 		}
 		d.err = errors.New("secret detail")
-		if w := do(t, mux, kit.RoleAdmin, "POST", o.path, o.form); w.Code != 500 || strings.Contains(w.Body.String(), "secret detail") {
+		if w := do(t, mux, auth.Admin, "POST", o.path, o.form); w.Code != 500 || strings.Contains(w.Body.String(), "secret detail") {
 			t.Errorf("%s broken: %d", name, w.Code)
 		}
 		d.err = nil
@@ -372,7 +372,7 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/certificates/factory", form("reason", "x"), "serial number or its SHA-256", ""},
 		{"/operators/op-2/remove", "", "does not come back", ""},
 	} {
-		w := do(t, mux, kit.RoleAdmin, "POST", tt.path, tt.form)
+		w := do(t, mux, auth.Admin, "POST", tt.path, tt.form)
 		body := w.Body.String()
 		if w.Code != 400 || strings.Count(body, `role="alert"`) != 1 || !regexp.MustCompile(`role="alert">[^<]*`+regexp.QuoteMeta(tt.want)).MatchString(body) || tt.keeps != "" && !strings.Contains(body, tt.keeps) {
 			t.Errorf("%s %s: %d, want one alert %q that keeps %q in\n%s", tt.path, tt.form, w.Code, tt.want, tt.keeps, body)
@@ -382,14 +382,14 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/things/vic:nobody/revoke", "/things/%3Cscript%3E/revoke"} {
-		if w := do(t, mux, kit.RoleAdmin, "POST", path, form("reason", "x")); w.Code != 404 && w.Code != 400 {
+		if w := do(t, mux, auth.Admin, "POST", path, form("reason", "x")); w.Code != 404 && w.Code != 400 {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
 	if len(d.did) > 0 {
 		t.Errorf("did %q", d.did)
 	}
-	if body := do(t, mux, kit.RoleAdmin, "GET", "/operators?done=<script>", "").Body.String(); strings.Contains(body, `class="banner ok"`) {
+	if body := do(t, mux, auth.Admin, "GET", "/operators?done=<script>", "").Body.String(); strings.Contains(body, `class="banner ok"`) {
 		t.Error("an address says what was done")
 	}
 }
@@ -410,11 +410,11 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/robot", "/tail", "/bulk", "/bulk/j-1", "/cohorts",
 		"/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/audit", "/audit?who=script",
 		"/audit?who=" + url.QueryEscape(evil)} {
-		w := do(t, mux, kit.RoleAdmin, "GET", path, "")
+		w := do(t, mux, auth.Admin, "GET", path, "")
 		check(path, w.Body.String(), w.Code)
 	}
 	for _, path := range []string{"/things/vic:00e20100/revoke", "/certificates/batches", "/certificates/factory"} {
-		w := do(t, mux, kit.RoleAdmin, "POST", path, form("reason", evil+strings.Repeat(" x", 300), "organization", evil, "valid_after", evil, "certificate_id", "x"))
+		w := do(t, mux, auth.Admin, "POST", path, form("reason", evil+strings.Repeat(" x", 300), "organization", evil, "valid_after", evil, "certificate_id", "x"))
 		check("POST "+path, w.Body.String(), w.Code)
 	}
 }
@@ -423,7 +423,7 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 func TestPagesShowWhatOneMay(t *testing.T) {
 	mux, _ := openDesk(t)
 	action := regexp.MustCompile(`method="post" action="(/(?:things|certificates|operators|bulk|cohorts)[^"]*)"`)
-	for _, role := range kit.Staff {
+	for _, role := range auth.Staff {
 		for _, path := range []string{"/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/bulk/j-1", "/cohorts", "/certificates", "/operators", "/audit"} {
 			w := do(t, mux, role, "GET", path, "")
 			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things") || strings.HasPrefix(path, "/bulk"); want != (w.Code == 200) || !want && w.Code != 403 {
@@ -437,14 +437,14 @@ func TestPagesShowWhatOneMay(t *testing.T) {
 				}
 				n++
 			}
-			if role == kit.RoleAdmin && path != "/audit" && n == 0 {
+			if role == auth.Admin && path != "/audit" && n == 0 {
 				t.Errorf("%s shows an administrator no form", path)
 			}
-			if role == kit.RoleViewer && n > 0 {
+			if role == auth.Viewer && n > 0 {
 				t.Errorf("%s shows a viewer %d forms", path, n)
 			}
 			nav := strings.Contains(w.Body.String(), `href="/audit"`)
-			if w.Code == 200 && nav != (role == kit.RoleAdmin) {
+			if w.Code == 200 && nav != (role == auth.Admin) {
 				t.Errorf("%s as %s: audit in the navigation: %v", path, role, nav)
 			}
 		}
@@ -464,14 +464,14 @@ func TestAudit(t *testing.T) {
 	mux, d := openDesk(t)
 	d.lines = nil
 	for id := int64(120); id > 0; id-- {
-		l := account.Entry{ID: id, At: noon.Add(time.Duration(id) * time.Second), Actor: "acc-1", Name: "ann@example.org", Role: account.Admin, Addr: "192.0.2.1", Action: "thing.register", Object: fmt.Sprintf("vic:%08x", id)}
+		l := account.Entry{ID: id, At: noon.Add(time.Duration(id) * time.Second), Actor: "acc-1", Name: "ann@example.org", Role: auth.Admin, Addr: "192.0.2.1", Action: "thing.register", Object: fmt.Sprintf("vic:%08x", id)}
 		if id%40 == 0 {
 			l.Name, l.Action, l.Detail = "bob@example.org", "thing.revoke", "Stolen"
 		}
 		d.lines = append(d.lines, l)
 	}
 	get := func(path string) string {
-		w := do(t, mux, kit.RoleAdmin, "GET", path, "")
+		w := do(t, mux, auth.Admin, "GET", path, "")
 		if w.Code != 200 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
@@ -506,7 +506,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("a long log: %d rows", rows(body))
 	}
 	for _, bad := range []string{"before=x", "before=-1", "who=" + strings.Repeat("x", 500)} {
-		if w := do(t, mux, kit.RoleAdmin, "GET", "/audit?"+bad, ""); w.Code != 400 {
+		if w := do(t, mux, auth.Admin, "GET", "/audit?"+bad, ""); w.Code != 400 {
 			t.Errorf("%s: %d", bad, w.Code)
 		}
 	}
@@ -521,15 +521,15 @@ func TestAudit(t *testing.T) {
 
 func TestRevocationsPage(t *testing.T) {
 	mux, _ := openDesk(t)
-	body := do(t, mux, kit.RoleViewer, "GET", "/certificates", "").Body.String()
+	body := do(t, mux, auth.Viewer, "GET", "/certificates", "").Body.String()
 	m := regexp.MustCompile(`rel="next" href="(/certificates\?before=[^"#]+)`).FindStringSubmatch(body)
 	if m == nil || !strings.Contains(body, "<code>49</code>") || strings.Contains(body, "<code>50</code>") {
 		t.Fatalf("next %v", m)
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", html.UnescapeString(m[1]), "").Body.String(); !strings.Contains(body, "<code>50</code>") || strings.Contains(body, "<code>49</code>") {
+	if body := do(t, mux, auth.Viewer, "GET", html.UnescapeString(m[1]), "").Body.String(); !strings.Contains(body, "<code>50</code>") || strings.Contains(body, "<code>49</code>") {
 		t.Error("the second page is not the second")
 	}
-	if w := do(t, mux, kit.RoleViewer, "GET", "/certificates?before=x", ""); w.Code != 400 {
+	if w := do(t, mux, auth.Viewer, "GET", "/certificates?before=x", ""); w.Code != 400 {
 		t.Errorf("before=x: %d", w.Code)
 	}
 	for _, want := range []string{print, "release it on its page first, if this is the genuine robot after a wipe", "identity of vic:00e20103 was taken away", "from 00e20000", "2100-01-01"} {
@@ -541,17 +541,17 @@ func TestRevocationsPage(t *testing.T) {
 
 func TestMountWantsItsParts(t *testing.T) {
 	d := &desk{}
-	for name, cfg := range map[string]Config{"nothing": {}, "no audit": {Fleet: &fleet{}, Auth: &auth{}, Log: slog.New(slog.DiscardHandler), Tokens: d}} {
+	for name, cfg := range map[string]Config{"nothing": {}, "no audit": {Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), Tokens: d}} {
 		if err := Mount(http.NewServeMux(), cfg); err == nil {
 			t.Errorf("%s: mounted", name)
 		}
 	}
 	mux := http.NewServeMux()
 	beside := false
-	if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &auth{}, Log: slog.New(slog.DiscardHandler), Beside: func(*http.ServeMux) error { beside = true; return nil }}); err != nil || !beside {
+	if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), Beside: func(*http.ServeMux) error { beside = true; return nil }}); err != nil || !beside {
 		t.Errorf("%v, beside %v", err, beside)
 	}
-	if w := do(t, mux, kit.RoleAdmin, "GET", "/audit", ""); w.Code != 404 {
+	if w := do(t, mux, auth.Admin, "GET", "/audit", ""); w.Code != 404 {
 		t.Errorf("no audit log: %d", w.Code)
 	}
 }

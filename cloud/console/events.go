@@ -14,8 +14,8 @@ import (
 
 	"kennel/cloud/das"
 	"kennel/infra/api/events"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 )
@@ -247,8 +247,8 @@ type tails struct{ open atomic.Int64 }
 // tailStream sends rows of the table of /tail as they come: server-sent events "rows", each a JSON text with table rows, made by the page's
 // own template. What comes too fast for a reader is counted in "skipped".
 func (c *console) tailStream(w http.ResponseWriter, r *http.Request) {
-	caller := kit.CallerFrom(r.Context())
-	if !caller.Operator() {
+	caller := auth.CallerFrom(r.Context())
+	if !caller.Role.Staff() {
 		kithttp.WriteError(w, errs.New(errs.Unauthenticated, "sign in first"))
 		return
 	}

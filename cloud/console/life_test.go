@@ -17,7 +17,7 @@ import (
 
 	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/jdocs"
 )
 
@@ -43,7 +43,7 @@ func TestWhoChangedWhat(t *testing.T) {
 // TestSettingsPage: wanted beside what the robot has, by the version that it reports; former values are one form away.
 func TestSettingsPage(t *testing.T) {
 	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
-	body := do(t, mux, kit.RoleSupport, "GET", "/things/vic:00e20100/settings", "").Body.String()
+	body := do(t, mux, auth.Support, "GET", "/things/vic:00e20100/settings", "").Body.String()
 	row := body[strings.Index(body, `id="f-vic.RobotSettings-master_volume"`):]
 	row = row[:strings.Index(row, "</tr>")]
 	for _, want := range []string{"<strong>high</strong>", "still low", "from low, by", `value="1"><button class="quiet">Set back to low`, `value="4"><button class="quiet">Set back to medium high`, `<option value="5" selected>high</option>`} {
@@ -54,7 +54,7 @@ func TestSettingsPage(t *testing.T) {
 	if !strings.Contains(body, "The robot has version 2") || !strings.Contains(body, "✓ Europe/Paris") {
 		t.Error("the page does not say what the robot has")
 	}
-	if strings.Contains(do(t, mux, kit.RoleViewer, "GET", "/things/vic:00e20100/settings", "").Body.String(), "Set back") {
+	if strings.Contains(do(t, mux, auth.Viewer, "GET", "/things/vic:00e20100/settings", "").Body.String(), "Set back") {
 		t.Error("a viewer is offered a change")
 	}
 }
@@ -71,7 +71,7 @@ func TestSetFieldReadsWhatPeopleType(t *testing.T) {
 		{"custom_eye_color.hue", " 0.5 ", "", `{"custom_eye_color.hue":0.5}`},
 	} {
 		d.did = nil
-		w := do(t, mux, kit.RoleAdmin, "POST", "/things/vic:00e20100/settings", form("doc", "vic.RobotSettings", "field", tt.field, "value", tt.value, "exact", tt.exact), "Sec-Fetch-Site", "same-origin")
+		w := do(t, mux, auth.Admin, "POST", "/things/vic:00e20100/settings", form("doc", "vic.RobotSettings", "field", tt.field, "value", tt.value, "exact", tt.exact), "Sec-Fetch-Site", "same-origin")
 		if tt.field == "locale" {
 			if w.Code != 400 || len(d.did) != 0 {
 				t.Errorf("%+v: %d %q", tt, w.Code, d.did)
@@ -84,7 +84,7 @@ func TestSetFieldReadsWhatPeopleType(t *testing.T) {
 	}
 	for _, bad := range []string{form("doc", "vic.AppTokens", "field", "x", "value", "1"), form("doc", "no such/doc", "field", "x", "value", "1"), form("doc", "vic.Other", "field", "x", "value", "1"), form("doc", "vic.RobotSettings", "value", "1")} {
 		d.did = nil
-		if w := do(t, mux, kit.RoleAdmin, "POST", "/things/vic:00e20100/settings", bad, "Sec-Fetch-Site", "same-origin"); w.Code < 400 || w.Code >= 500 || len(d.did) != 0 {
+		if w := do(t, mux, auth.Admin, "POST", "/things/vic:00e20100/settings", bad, "Sec-Fetch-Site", "same-origin"); w.Code < 400 || w.Code >= 500 || len(d.did) != 0 {
 			t.Errorf("%s: %d %q", bad, w.Code, d.did)
 		}
 	}
@@ -92,7 +92,7 @@ func TestSetFieldReadsWhatPeopleType(t *testing.T) {
 
 // TestLifeOnOneAxis: the journal tells what the lanes show, can be narrowed, and says what was not read.
 func TestLifeOnOneAxis(t *testing.T) {
-	c, err := newConsole(Config{Fleet: &fleet{things: []registry.Thing{nasty()}}, Auth: &auth{}, Log: slog.New(slog.DiscardHandler), Docs: papers{&desk{}}, Commands: outbox{&desk{}}, Events: diary{}, Vitals: curves, Audit: (&desk{}).audit})
+	c, err := newConsole(Config{Fleet: &fleet{things: []registry.Thing{nasty()}}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), Docs: papers{&desk{}}, Commands: outbox{&desk{}}, Events: diary{}, Vitals: curves, Audit: (&desk{}).audit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestTail(t *testing.T) {
 		mux, _ := open(t, &fleet{})
 		ctx, cancel := context.WithCancel(t.Context())
 		out, in := io.Pipe()
-		r := httptest.NewRequestWithContext(kit.WithCaller(ctx, kit.Caller{Role: kit.RoleViewer}), "GET", "/tail/stream", nil)
+		r := httptest.NewRequestWithContext(auth.WithCaller(ctx, auth.Caller{Role: auth.Viewer}), "GET", "/tail/stream", nil)
 		done := make(chan struct{})
 		go func() { mux.ServeHTTP(streamed{in, http.Header{}}, r); in.Close(); close(done) }()
 		var event string
@@ -194,13 +194,13 @@ func TestTail(t *testing.T) {
 
 // TestTailsAreBounded: each reads what the whole fleet reports.
 func TestTailsAreBounded(t *testing.T) {
-	c, err := newConsole(Config{Fleet: &fleet{}, Auth: &auth{}, Log: slog.New(slog.DiscardHandler), Events: diary{}})
+	c, err := newConsole(Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), Events: diary{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.tails.open.Store(tailStreams)
 	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleViewer}), "GET", "/tail/stream", nil)
+	r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Viewer}), "GET", "/tail/stream", nil)
 	c.tailStream(w, r)
 	if w.Code != http.StatusTooManyRequests || c.tails.open.Load() != tailStreams {
 		t.Errorf("%d, %d open", w.Code, c.tails.open.Load())
@@ -210,21 +210,21 @@ func TestTailsAreBounded(t *testing.T) {
 // TestTheme: light or dark is kept in a cookie, drawn from the first moment, and nothing else gets into the page by it.
 func TestTheme(t *testing.T) {
 	mux, _ := open(t, &fleet{})
-	w := do(t, mux, kit.RoleViewer, "POST", "/theme", form("theme", "dark", "next", "/things?q=x"), "Sec-Fetch-Site", "same-origin")
+	w := do(t, mux, auth.Viewer, "POST", "/theme", form("theme", "dark", "next", "/things?q=x"), "Sec-Fetch-Site", "same-origin")
 	if w.Code != 303 || w.Header().Get("Location") != "/things?q=x" || !strings.Contains(w.Header().Get("Set-Cookie"), "kennel_theme=dark; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax") {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/things", "", "Cookie", "kennel_theme=dark").Body.String(); !strings.Contains(body, `<html lang="en" data-theme="dark">`) {
+	if body := do(t, mux, auth.Viewer, "GET", "/things", "", "Cookie", "kennel_theme=dark").Body.String(); !strings.Contains(body, `<html lang="en" data-theme="dark">`) {
 		t.Error("the page is not dark")
 	}
-	if body := do(t, mux, kit.RoleViewer, "GET", "/things", "", "Cookie", `kennel_theme="><script>`).Body.String(); !strings.Contains(body, `<html lang="en">`) {
+	if body := do(t, mux, auth.Viewer, "GET", "/things", "", "Cookie", `kennel_theme="><script>`).Body.String(); !strings.Contains(body, `<html lang="en">`) {
 		t.Error("a cookie of another kind gets into the page")
 	}
-	w = do(t, mux, kit.RoleViewer, "POST", "/theme", form("theme", "", "next", "https://evil.example/"), "Sec-Fetch-Site", "same-origin")
+	w = do(t, mux, auth.Viewer, "POST", "/theme", form("theme", "", "next", "https://evil.example/"), "Sec-Fetch-Site", "same-origin")
 	if w.Header().Get("Location") != "/" || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("%v", w.Header())
 	}
-	if w = do(t, mux, kit.RoleViewer, "POST", "/theme", form("theme", "dark"), "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
+	if w = do(t, mux, auth.Viewer, "POST", "/theme", form("theme", "dark"), "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
 		t.Errorf("from another site: %d", w.Code)
 	}
 	if page.Theme(httptest.NewRequest("GET", "/", nil)) != "" {

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 )
@@ -23,8 +23,8 @@ const (
 // live says that something changed, of the whole fleet or of one thing: server-sent events named "change", without content. The first
 // comes at once; a burst becomes one each liveEvery. Some time after the last one there is one more, for what is counted with a delay.
 func (c *console) live(w http.ResponseWriter, r *http.Request) {
-	caller := kit.CallerFrom(r.Context())
-	if caller.Role == "" || !caller.Operator() {
+	caller := auth.CallerFrom(r.Context())
+	if !caller.Role.Staff() {
 		kithttp.WriteError(w, errs.New(errs.Unauthenticated, "sign in first"))
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kennel/cloud/console/page"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 )
 
@@ -74,7 +74,7 @@ func (c *console) newLogin(r *http.Request, email, next string) loginView {
 func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	v := c.newLogin(r, "", q.Get("next"))
-	if kit.CallerFrom(r.Context()).Operator() {
+	if auth.CallerFrom(r.Context()).Role.Staff() {
 		http.Redirect(w, r, v.Next, http.StatusSeeOther)
 		return
 	}

@@ -9,22 +9,22 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 )
 
 // at asks as a browser at another name does.
-func at(t *testing.T, mux *http.ServeMux, role kit.Role, host, target string) *httptest.ResponseRecorder {
+func at(t *testing.T, mux *http.ServeMux, role auth.Role, host, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest("GET", target, nil)
 	r.Host = host
 	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Account: "op-1", Name: "ops@example.org"})))
+	mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: role, Account: "op-1", Name: "ops@example.org"})))
 	return w
 }
 
 func signInPage(t *testing.T, cfg Config) *http.ServeMux {
 	t.Helper()
-	cfg.Fleet, cfg.Auth, cfg.Log = &fleet{}, &auth{}, slog.New(slog.DiscardHandler)
+	cfg.Fleet, cfg.Auth, cfg.Log = &fleet{}, &door{}, slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
 	if err := Mount(mux, cfg); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestRefusedElsewhere(t *testing.T) {
 // TestMe: the list is there at every address, the form to add one only where browsers take passkeys, and the script is one of our assets.
 func TestMe(t *testing.T) {
 	mux, _ := openDesk(t)
-	w := at(t, mux, kit.RoleViewer, "kennel.example", "/me")
+	w := at(t, mux, auth.Viewer, "kennel.example", "/me")
 	body := w.Body.String()
 	for _, s := range []string{"ops@example.org", "&lt;script&gt;alert", `action="/me/passkeys/QUI/remove"`, "the key ring", "never used", `id="passkey-add" hidden`, `href="/account/password"`, "/assets/passkey.js"} {
 		if w.Code != 200 || !strings.Contains(body, s) {
@@ -117,7 +117,7 @@ func TestMe(t *testing.T) {
 		!strings.Contains(js.Body.String(), "navigator.credentials.create") {
 		t.Errorf("%d %v", js.Code, js.Header())
 	}
-	if body := at(t, mux, kit.RoleViewer, "10.0.0.7", "/me").Body.String(); strings.Contains(body, "passkey-add") || !strings.Contains(body, `href="https://kennel.example/me"`) || !strings.Contains(body, "the key ring") {
+	if body := at(t, mux, auth.Viewer, "10.0.0.7", "/me").Body.String(); strings.Contains(body, "passkey-add") || !strings.Contains(body, `href="https://kennel.example/me"`) || !strings.Contains(body, "the key ring") {
 		t.Errorf("at an address without passkeys: %s", body)
 	}
 	if w := at(t, mux, "", "kennel.example", "/me"); w.Code != 303 || w.Header().Get("Location") != "/login?next=%2Fme" {
@@ -127,7 +127,7 @@ func TestMe(t *testing.T) {
 		t.Error("the page is in no table")
 	}
 	// Without passkeys the header leads to the password, as ever.
-	if body := at(t, signInPage(t, Config{}), kit.RoleViewer, "kennel.example", "/").Body.String(); !strings.Contains(body, `class="user" href="/account/password"`) {
+	if body := at(t, signInPage(t, Config{}), auth.Viewer, "kennel.example", "/").Body.String(); !strings.Contains(body, `class="user" href="/account/password"`) {
 		t.Errorf("%s", body)
 	}
 }
@@ -137,18 +137,18 @@ func TestLost(t *testing.T) {
 	mux := signInPage(t, Config{})
 	for _, tt := range []struct {
 		name, path, accept string
-		role               kit.Role
+		role               auth.Role
 		kind, want         string
 	}{
 		{"nobody", "/fleeet", "text/html", "", "text/html", `href="/login"`},
-		{"operator", "/fleeet", "text/html", kit.RoleViewer, "text/html", "Back to the fleet"},
-		{"program", "/fleeet", "*/*", kit.RoleViewer, "application/json", `"code":"no_page"`},
-		{"browser at the API", "/v1/thingss", "text/html", kit.RoleViewer, "application/json", `"code":"no_page"`},
+		{"operator", "/fleeet", "text/html", auth.Viewer, "text/html", "Back to the fleet"},
+		{"program", "/fleeet", "*/*", auth.Viewer, "application/json", `"code":"no_page"`},
+		{"browser at the API", "/v1/thingss", "text/html", auth.Viewer, "application/json", `"code":"no_page"`},
 	} {
 		r := httptest.NewRequest("GET", tt.path, nil)
 		r.Header.Set("Accept", tt.accept)
 		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: tt.role, Account: "op-1", Name: "ops@example.org"})))
+		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: tt.role, Account: "op-1", Name: "ops@example.org"})))
 		if w.Code != 404 || !strings.HasPrefix(w.Header().Get("Content-Type"), tt.kind) || !strings.Contains(w.Body.String(), tt.want) {
 			t.Errorf("%s: %d %s %s; want 404, %s with %s", tt.name, w.Code, w.Header(), w.Body, tt.kind, tt.want)
 		}

@@ -7,8 +7,8 @@ import (
 	"net/url"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 )
 
 // Passkeys is the access of an operator's own page to their keys; *account.Service is one. It writes the audit log itself. Adding one is a
@@ -33,7 +33,7 @@ type keyView struct {
 }
 
 func (c *console) me(ctx context.Context, r *http.Request, s said) (string, frame, error) {
-	a, keys, err := c.Passkeys.Operator(ctx, account.ID(kit.CallerFrom(ctx).Account))
+	a, keys, err := c.Passkeys.Operator(ctx, account.ID(auth.CallerFrom(ctx).Account))
 	if err != nil {
 		return "", frame{}, err
 	}

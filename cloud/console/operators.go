@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 )
 
 // Operators is the staff, which the administrators among them look after; *account.Service is one. It writes the audit log itself.
 type Operators interface {
 	Operators(ctx context.Context) ([]account.Operator, error)
-	AddOperator(ctx context.Context, by account.By, email string, role account.Role) (account.Account, account.Secret, error)
-	SetRole(ctx context.Context, by account.By, id account.ID, role account.Role) error
+	AddOperator(ctx context.Context, by account.By, email string, role auth.Role) (account.Account, account.Secret, error)
+	SetRole(ctx context.Context, by account.By, id account.ID, role auth.Role) error
 	SetOperatorDisabled(ctx context.Context, by account.By, id account.ID, disabled bool) error
 	ResetOperator(ctx context.Context, by account.By, id account.ID) (account.Secret, error)
 	RemoveOperator(ctx context.Context, by account.By, id account.ID) error
@@ -37,16 +37,16 @@ type operatorView struct {
 }
 
 type roleView struct {
-	account.Role
+	auth.Role
 	Does string
 }
 
 // roles says in words what each may do; access.HTTP has it exactly.
 var roles = []roleView{
-	{account.Viewer, "sees everything but people, changes nothing"},
-	{account.Support, "settings, commands, waiting robots, tokens, owners"},
-	{account.ReleaseManager, "settings, commands, tokens, releases"},
-	{account.Admin, "everything, and people"},
+	{auth.Viewer, "sees everything but people, changes nothing"},
+	{auth.Support, "settings, commands, waiting robots, tokens, owners"},
+	{auth.ReleaseManager, "settings, commands, tokens, releases"},
+	{auth.Admin, "everything, and people"},
 }
 
 func (c *console) operators(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
@@ -57,7 +57,7 @@ func (c *console) operators(ctx context.Context, _ *http.Request, s said) (strin
 	v := operatorsView{able: ableOf(ctx), said: s, Roles: roles}
 	forms := []string{"add"}
 	for _, o := range all {
-		x := operatorView{o, operatorForm(string(o.ID)), string(o.ID) == kit.CallerFrom(ctx).Account}
+		x := operatorView{o, operatorForm(string(o.ID)), string(o.ID) == auth.CallerFrom(ctx).Account}
 		v.Rows, forms = append(v.Rows, x), append(forms, x.Form)
 	}
 	v.Gone = s.Lost(forms)
@@ -69,7 +69,7 @@ func operatorForm(id string) string { return "operator " + id }
 func (c *console) mountOperators(act func(pattern string, a action)) {
 	back := func(*http.Request) string { return "/operators" }
 	act("POST /operators", action{called("add"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
-		_, secret, err := c.Operators.AddOperator(ctx, by(ctx), strings.TrimSpace(v.Get("email")), account.Role(v.Get("role")))
+		_, secret, err := c.Operators.AddOperator(ctx, by(ctx), strings.TrimSpace(v.Get("email")), auth.Role(v.Get("role")))
 		return outcome{done: "operator-added", secret: secret.Reveal()}, err
 	}, c.operators, back})
 	of := func(pattern, done string, do func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error)) {
@@ -79,7 +79,7 @@ func (c *console) mountOperators(act func(pattern string, a action)) {
 		}, c.operators, back})
 	}
 	of("POST /operators/{id}/role", "operator-role", func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error) {
-		return "", c.Operators.SetRole(ctx, by(ctx), id, account.Role(v.Get("role")))
+		return "", c.Operators.SetRole(ctx, by(ctx), id, auth.Role(v.Get("role")))
 	})
 	of("POST /operators/{id}/disable", "operator-off", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
 		return "", c.Operators.SetOperatorDisabled(ctx, by(ctx), id, true)
@@ -104,6 +104,6 @@ func (c *console) mountOperators(act func(pattern string, a action)) {
 
 // by is the signed-in operator.
 func by(ctx context.Context) account.By {
-	caller := kit.CallerFrom(ctx)
+	caller := auth.CallerFrom(ctx)
 	return account.By{ID: account.ID(caller.Account), Addr: caller.Addr}
 }

@@ -12,8 +12,8 @@ import (
 
 	"kennel/cloud/command"
 	"kennel/infra/api/commands"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 )
 
@@ -98,7 +98,7 @@ func (c *console) orders(ctx context.Context, r *http.Request, s said) (string, 
 
 // sendCommand gives a robot a command. The key of the form makes it one, however often the form is sent.
 func (c *console) sendCommand(ctx context.Context, id thing.ID, _ *http.Request, v url.Values) (outcome, error) {
-	d := command.Draft{Thing: id, Kind: v.Get("kind"), By: kit.CallerFrom(ctx).Subject(), Key: v.Get("key")}
+	d := command.Draft{Thing: id, Kind: v.Get("kind"), By: auth.CallerFrom(ctx).Subject(), Key: v.Get("key")}
 	if args := strings.TrimSpace(v.Get("args")); args != "" {
 		d.Args = json.RawMessage(args)
 		if !json.Valid(d.Args) {

@@ -18,8 +18,8 @@ import (
 	"kennel/infra/api/commands"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 )
 
@@ -284,7 +284,7 @@ func (c *console) pokeRobot(ctx context.Context, id thing.ID, _ *http.Request, v
 
 // tell gives a robot a command that begins soon or never.
 func (c *console) tell(ctx context.Context, done string, d command.Draft) (outcome, error) {
-	d.By = kit.CallerFrom(ctx).Subject()
+	d.By = auth.CallerFrom(ctx).Subject()
 	if err := d.Check(); err != nil {
 		return outcome{}, err
 	}

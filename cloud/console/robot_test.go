@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"kennel/cloud/access"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 )
 
 // TestRobotPage: everybody of the staff sees the tree, the button is for those who may send commands.
 func TestRobotPage(t *testing.T) {
 	mux, _ := openDesk(t)
-	for _, role := range kit.Staff {
+	for _, role := range auth.Staff {
 		w := do(t, mux, role, "GET", "/things/vic:00e20100/robot", "")
 		body := w.Body.String()
 		for _, want := range []string{"headPitch", "robot.body.head.pitch", "0.25", ">rad<", "-0.785 to 0.384", "130 ms", "not known", "12.30 m", `data-again="1000"`, `aria-current="page">Robot<`, "It may not move"} {
@@ -40,7 +40,7 @@ func TestRobotPage(t *testing.T) {
 // TestHand: the page has a button for each thing that the body feels, which works without a script. A form with anything else is refused.
 func TestHand(t *testing.T) {
 	mux, d := openDesk(t)
-	body := do(t, mux, kit.RoleAdmin, "GET", "/things/vic:00e20100/robot", "").Body.String()
+	body := do(t, mux, auth.Admin, "GET", "/things/vic:00e20100/robot", "").Body.String()
 	for text, want := range map[string]bool{
 		`<button name="do" value="touch">Touch</button>`:                true,
 		`<button name="do" value="turn back">Turn on its back</button>`: true,
@@ -51,7 +51,7 @@ func TestHand(t *testing.T) {
 		}
 	}
 	for _, form := range []string{"", form("do", "kick"), form("do", "turn")} {
-		w := do(t, mux, kit.RoleAdmin, "POST", "/things/vic:00e20100/poke", form)
+		w := do(t, mux, auth.Admin, "POST", "/things/vic:00e20100/poke", form)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), "want one of") || len(d.did) > 0 {
 			t.Errorf("%q: %d, did %q", form, w.Code, d.did)
 		}

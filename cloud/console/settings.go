@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -361,7 +361,7 @@ func (c *console) setField(ctx context.Context, id thing.ID, _ *http.Request, v 
 	if err := c.Audit(ctx, "setting.set", string(id), string(doc)+" "+name); err != nil {
 		return outcome{}, err
 	}
-	if _, err := c.Docs.Set(ctx, key, map[string]json.RawMessage{name: value}, kit.CallerFrom(ctx).Subject()); err != nil {
+	if _, err := c.Docs.Set(ctx, key, map[string]json.RawMessage{name: value}, auth.CallerFrom(ctx).Subject()); err != nil {
 		return outcome{}, err
 	}
 	return outcome{done: "setting-set"}, nil

@@ -15,7 +15,7 @@ import (
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/vitals/vitalspg"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -67,7 +67,7 @@ func crowd(t testing.TB, n int) *http.ServeMux {
 
 func get(ctx context.Context, mux *http.ServeMux, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, httptest.NewRequestWithContext(kit.WithCaller(ctx, kit.Caller{Role: kit.RoleViewer, Name: "op@example.org"}), "GET", path, nil))
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(auth.WithCaller(ctx, auth.Caller{Role: auth.Viewer, Name: "op@example.org"}), "GET", path, nil))
 	return w
 }
 

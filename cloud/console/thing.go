@@ -12,8 +12,8 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -384,7 +384,7 @@ func (c *console) takeAway(ctx context.Context, id thing.ID, _ *http.Request, v 
 
 // byOperator says who ended a token, in the table of tokens; tokenapi says the same.
 func byOperator(ctx context.Context) string {
-	return "by an operator, role " + string(kit.CallerFrom(ctx).Role)
+	return "by an operator, role " + string(auth.CallerFrom(ctx).Role)
 }
 
 // revokeTokens ends the token of the form, or all without one.

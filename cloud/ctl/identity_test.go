@@ -26,8 +26,8 @@ import (
 	"kennel/certs/certsapi"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
+	"kennel/infra/auth"
 	"kennel/infra/cli"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -51,7 +51,7 @@ func newIdentity(t *testing.T) (svc *certs.Service, dir string) {
 	certsapi.Mount(mux, svc, certsapi.Config{Root: authority.Root, Log: slog.New(slog.DiscardHandler), Audit: func(context.Context, string, string, string) error { return nil }})
 	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+token {
-			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleAdmin, Name: "op@example.org"}))
+			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Admin, Name: "op@example.org"}))
 		}
 		mux.ServeHTTP(w, r)
 	}))}

@@ -14,8 +14,8 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/owner/ownerpg"
+	"kennel/infra/auth"
 	"kennel/infra/cli"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -41,7 +41,7 @@ func TestMy(t *testing.T) {
 	as := func(who string) func(args ...string) (int, string) {
 		c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "Bearer "+token {
-				r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleOwner, Account: who + "-id", Name: who + "@example.org"}))
+				r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Owner, Account: who + "-id", Name: who + "@example.org"}))
 			}
 			mux.ServeHTTP(w, r)
 		}))}

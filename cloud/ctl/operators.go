@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
+	"kennel/infra/auth"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -83,14 +83,14 @@ func (a *app) operatorsAdd() *cobra.Command {
 				return err
 			}
 			var f accountapi.FirstPassword
-			body := accountapi.NewOperator{Email: args[0], Role: account.Role(role)}
+			body := accountapi.NewOperator{Email: args[0], Role: auth.Role(role)}
 			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/operators", body, &f); err != nil {
 				return err
 			}
 			return showFirst(cmd, f)
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", string(account.Viewer), "`ROLE`: viewer, support, release-manager or admin")
+	cmd.Flags().StringVar(&role, "role", string(auth.Viewer), "`ROLE`: viewer, support, release-manager or admin")
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -33,7 +34,7 @@ func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc *account.Servi
 	for _, mount := range more {
 		mount(mux, svc, pool)
 	}
-	admin, _, err := svc.CreateAccount(t.Context(), "op@example.org", account.Admin, "correct horse")
+	admin, _, err := svc.CreateAccount(t.Context(), "op@example.org", auth.Admin, "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}

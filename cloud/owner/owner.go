@@ -292,7 +292,7 @@ func (s *Service) Tenure(ctx context.Context, id thing.ID) (Tenure, error) {
 	return t, nil
 }
 
-// Owns reports since when an account owns a robot. It is a kit.Owns. ok is false for other people's robots and for unknown ones.
+// Owns reports since when an account owns a robot. It is an auth.Owns. ok is false for other people's robots and for unknown ones.
 func (s *Service) Owns(ctx context.Context, account string, id thing.ID) (since time.Time, ok bool, err error) {
 	t, err := s.Store.Current(ctx, id)
 	switch {

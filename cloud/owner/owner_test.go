@@ -19,8 +19,8 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/token"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -32,7 +32,7 @@ import (
 var (
 	_ token.Owners = (*owner.Service)(nil)
 	_ das.Consent  = (*owner.Service)(nil)
-	_ kit.Owns     = (*owner.Service)(nil).Owns
+	_ auth.Owns    = (*owner.Service)(nil).Owns
 )
 
 const (

@@ -27,13 +27,13 @@ import (
 	"kennel/cloud/openapi/openapitest"
 	"kennel/infra/api/large"
 	"kennel/infra/api/topics"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/mqtt"
 	"kennel/infra/thing"
 )
 
 // staff makes an operator of a role and signs them in with a password of their own.
-func (h *house) staff(t *testing.T, admin *person, role kit.Role) *person {
+func (h *house) staff(t *testing.T, admin *person, role auth.Role) *person {
 	t.Helper()
 	p := h.stranger(t)
 	p.email = string(role) + "@staff.example"
@@ -68,12 +68,12 @@ func TestAccessMatrix(t *testing.T) {
 	h.start()
 	admin := h.operator(t)
 	admin.do("POST", "/v1/things", map[string]string{"thing": "vic:00e2ffff"}, nil)
-	people := map[kit.Role]*person{"": h.stranger(t), kit.RoleOwner: h.owner(t, "owner@example.com", "Owner")}
-	for _, role := range kit.Staff {
+	people := map[auth.Role]*person{"": h.stranger(t), auth.Owner: h.owner(t, "owner@example.com", "Owner")}
+	for _, role := range auth.Staff {
 		people[role] = h.staff(t, admin, role)
 	}
 	h.hostile(t, admin, people)
-	roles := append([]kit.Role{"", kit.RoleOwner}, kit.Staff...)
+	roles := append([]auth.Role{"", auth.Owner}, auth.Staff...)
 
 	// Those that end the session they are asked with come last.
 	names := access.HTTP.Names()
@@ -121,7 +121,7 @@ func TestAccessMatrix(t *testing.T) {
 			may := len(rule.Roles) == 0 || slices.Contains(rule.Roles, role)
 			got := refusedBy(rule, resp.StatusCode, body, resp.Header.Get("Location"))
 			switch {
-			case may && rule.Own && role == kit.RoleOwner: // who owns no robot gets nothing, in whatever words
+			case may && rule.Own && role == auth.Owner: // who owns no robot gets nothing, in whatever words
 				if resp.StatusCode < 300 {
 					t.Errorf("%s as an owner of nothing: %d %.200s", name, resp.StatusCode, body)
 				}

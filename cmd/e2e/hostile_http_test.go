@@ -30,7 +30,7 @@ import (
 	"kennel/infra/api/status"
 	"kennel/infra/api/tokens"
 	"kennel/infra/api/topics"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/mqtt"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -152,7 +152,7 @@ func fill(route string, names ...string) string {
 }
 
 // hostile is issue 5, what must hold 5: a robot and people who mean ill, at every route of the table.
-func (h *house) hostile(t *testing.T, admin *person, people map[kit.Role]*person) {
+func (h *house) hostile(t *testing.T, admin *person, people map[auth.Role]*person) {
 	cut := h.slowloris(t)
 	victim, thief := h.owner(t, "victim@example.com", "Victoria"), h.owner(t, "thief@example.com", "Theo")
 	id, cert := h.certified(t, admin, "vic:00e2aa01")
@@ -164,10 +164,10 @@ func (h *house) hostile(t *testing.T, admin *person, people map[kit.Role]*person
 	t.Run("CSRF", func(t *testing.T) { h.forged(t, victim, id) })
 	t.Run("frames", func(t *testing.T) { h.frames(t, admin, victim, id) })
 	t.Run("bodies", func(t *testing.T) { h.oversized(t, admin) })
-	t.Run("session", func(t *testing.T) { h.theft(t, people[kit.RoleAdmin], victim, id) })
+	t.Run("session", func(t *testing.T) { h.theft(t, people[auth.Admin], victim, id) })
 	t.Run("XSS", func(t *testing.T) {
 		viewers := maps.Clone(people)
-		viewers[kit.RoleOwner] = victim
+		viewers[auth.Owner] = victim
 		h.scripts(t, admin, viewers, id, cert)
 	})
 	t.Run("slow", func(t *testing.T) {
@@ -363,7 +363,7 @@ func (h *house) oversized(t *testing.T, admin *person) {
 	for _, route := range access.HTTP.Names() {
 		method, _, ok := strings.Cut(route, " ")
 		rule := access.HTTP[route]
-		if !ok || method == http.MethodGet || strings.Contains(route, "logout") || len(rule.Roles) > 0 && !slices.Contains(rule.Roles, kit.RoleAdmin) ||
+		if !ok || method == http.MethodGet || strings.Contains(route, "logout") || len(rule.Roles) > 0 && !slices.Contains(rule.Roles, auth.Admin) ||
 			method == http.MethodDelete && !strings.Contains(route, "/owner") {
 			continue
 		}
@@ -491,8 +491,8 @@ func harmless(word string) string { return "&lt;img src=x onerror=p(" + word + "
 
 // scripts: a robot says a script in every field that it may fill, its owner and an operator in theirs, and whoever makes an address in that. No
 // page shows one as it came, to nobody who may see the page, nor does the live tail; and it is shown, so that something is proved.
-func (h *house) scripts(t *testing.T, admin *person, viewers map[kit.Role]*person, id thing.ID, cert tls.Certificate) {
-	stranger, revoked := h.plant(t, admin, viewers[kit.RoleOwner], id, cert)
+func (h *house) scripts(t *testing.T, admin *person, viewers map[auth.Role]*person, id thing.ID, cert tls.Certificate) {
+	stranger, revoked := h.plant(t, admin, viewers[auth.Owner], id, cert)
 	seen := map[string]bool{}
 	check := func(where, body string) {
 		for _, bad := range []string{"<img src=x", "<script>p(", `"'>`, `href="javascript:`, `src="javascript:`, `action="javascript:`, `data-stream="javascript:`} {
@@ -520,11 +520,11 @@ func (h *house) scripts(t *testing.T, admin *person, viewers map[kit.Role]*perso
 				continue
 			}
 			p := viewers[role]
-			if mightiest == nil || role == kit.RoleAdmin && len(rule.Roles) > 0 { // pages for anybody lead those elsewhere who are signed in
+			if mightiest == nil || role == auth.Admin && len(rule.Roles) > 0 { // pages for anybody lead those elsewhere who are signed in
 				mightiest = p
 			}
 			paths := []string{fill(route, "{thing}", string(id))}
-			if strings.Contains(route, "{thing}") && role != kit.RoleOwner {
+			if strings.Contains(route, "{thing}") && role != auth.Owner {
 				paths = append(paths, fill(route, "{thing}", string(stranger)), fill(route, "{thing}", string(revoked)))
 			}
 			for _, path := range paths {
@@ -564,7 +564,7 @@ func (h *house) scripts(t *testing.T, admin *person, viewers map[kit.Role]*perso
 	for route, p := range map[string]*person{
 		"POST /cohorts?name=&filter=&note=": admin, "POST /things/{thing}/tags?add=": admin, "POST /things/{thing}/commands?kind=&args=&ttl=": admin, "POST /operators?email=&role=": admin,
 		"POST /certificates/factory?certificate_id=&reason=": admin, "POST /certificates/batches?name=&organization=&serial_from=&bundle=": admin, "POST /login?email=&password=&next=": viewers[""],
-		"POST /my/claim?code=": viewers[kit.RoleOwner], "POST /my/robots/{thing}/offer?to=": viewers[kit.RoleOwner], "POST /account/signup?email=&given_name=": viewers[""], "POST /my/login?email=&password=&next=": viewers[""],
+		"POST /my/claim?code=": viewers[auth.Owner], "POST /my/robots/{thing}/offer?to=": viewers[auth.Owner], "POST /account/signup?email=&given_name=": viewers[""], "POST /my/login?email=&password=&next=": viewers[""],
 	} {
 		route, fields, _ := strings.Cut(route, "?")
 		got, err := p.ask(route, fill(route, "{thing}", string(id)), strings.ReplaceAll(fields, "=", "="+url.QueryEscape(evil("echo"))), true)

@@ -12,7 +12,7 @@ import (
 
 	"kennel/cloud/look"
 	"kennel/edge/corelink"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 )
 
 // slot is the number that a device's slot reads as; an error while nobody knows it.
@@ -258,7 +258,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 	})
 
 	// Who may only look, looks.
-	viewer := h.staff(t, h.operator(t), kit.RoleViewer)
+	viewer := h.staff(t, h.operator(t), auth.Viewer)
 	var r look.Robot
 	viewer.do("GET", "/v1/things/"+thing+"/live", nil, &r)
 	if len(r.Devices) == 0 {

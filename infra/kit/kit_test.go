@@ -19,20 +19,6 @@ func TestTypedRefusesOtherTypes(t *testing.T) {
 	}
 }
 
-func TestRequire(t *testing.T) {
-	ep := Require(Changers...)(func(context.Context, any) (any, error) { return "done", nil })
-	for role, want := range map[Role]errs.Kind{"": errs.Unauthenticated, RoleViewer: errs.Denied, RoleThing: errs.Denied, RoleOwner: errs.Denied} {
-		if _, err := ep(WithCaller(t.Context(), Caller{Role: role}), nil); err == nil || errs.KindOf(err) != want {
-			t.Errorf("role %q: %v, want kind %v", role, err, want)
-		}
-	}
-	for _, role := range Changers {
-		if _, err := ep(WithCaller(t.Context(), Caller{Role: role}), nil); err != nil {
-			t.Errorf("role %q: %v", role, err)
-		}
-	}
-}
-
 func TestRecoverAndTimeout(t *testing.T) {
 	boom := Recover(slog.New(slog.DiscardHandler))(func(context.Context, any) (any, error) { panic("secret words") })
 	if _, err := boom(t.Context(), nil); err == nil || errs.KindOf(err) != errs.Internal || err.Error() != "internal error" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-kit/kit/endpoint"
 
+	"kennel/infra/auth"
 	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -28,7 +29,7 @@ type options struct {
 	notify Notifier
 	exists func(context.Context, thing.ID) error
 
-	owns           kit.Owns
+	owns           auth.Owns
 	ownerOf        func(context.Context, thing.ID) (string, error) // nil: robots reach no document of an account
 	accountChanged func(context.Context, string, jdocs.Name)
 }
@@ -88,7 +89,7 @@ type endpoints struct{ list, get, set, history endpoint.Endpoint }
 
 func makeEndpoints(svc jdocs.Service, o options) endpoints {
 	of := func(r docReq) thing.ID { return r.id }
-	read, write := kit.RequireOwn(o.owns, of, kit.Staff...), kit.RequireOwn(o.owns, of, kit.Changers...)
+	read, write := auth.RequireOwn(o.owns, of, auth.Staff...), auth.RequireOwn(o.owns, of, auth.Changers...)
 	return endpoints{
 		list: read(kit.Typed(func(ctx context.Context, r docReq) ([]docJSON, error) {
 			if err := o.exists(ctx, r.id); err != nil {
@@ -98,7 +99,7 @@ func makeEndpoints(svc jdocs.Service, o options) endpoints {
 			if err != nil {
 				return nil, err
 			}
-			if _, own := kit.OwnedSince(ctx); own {
+			if _, own := auth.OwnedSince(ctx); own {
 				ls = slices.DeleteFunc(ls, func(l jdocs.Listing) bool { return !slices.Contains(ownersRead, l.Name) })
 				more, err := accountDocs(ctx, svc)
 				if err != nil {

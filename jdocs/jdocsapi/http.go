@@ -22,7 +22,7 @@ const defaultHistory = 50
 //	                                                     with "force": true also fields and documents that no robot is known to read
 //	GET   /v1/things/{thing}/jdocs/{doc}/history?limit=  [...], newest first
 //
-// The caller comes from the context (kit.CallerFrom).
+// The caller comes from the context (auth.CallerFrom).
 func Mount(mux *http.ServeMux, svc jdocs.Service, opts ...Option) {
 	e := makeEndpoints(svc, build(opts))
 	mux.Handle("GET /v1/things/{thing}/jdocs", kithttp.Handler(e.list, decodeList))

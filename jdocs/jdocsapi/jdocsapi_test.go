@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"kennel/infra/api/hints"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -36,9 +36,9 @@ func (n *told) DocChanged(_ context.Context, key jdocs.Key, version uint64) {
 }
 
 // ask sends one request as a caller of that role and returns status and body.
-func ask(t *testing.T, h http.Handler, role kit.Role, method, path, body string) (int, string) {
+func ask(t *testing.T, h http.Handler, role auth.Role, method, path, body string) (int, string) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: role, Name: "ann@example.com"}), method, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: role, Name: "ann@example.com"}), method, path, strings.NewReader(body))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	b, err := io.ReadAll(w.Body)
@@ -61,40 +61,40 @@ func TestHTTP(t *testing.T) {
 	const docs = "/v1/things/vic:00e20100/jdocs"
 	for _, c := range []struct {
 		name         string
-		role         kit.Role
+		role         auth.Role
 		method, path string
 		body         string
 		status       int
 		want         string // part of the answer
 	}{
-		{"none yet", kit.RoleViewer, "GET", docs, "", 200, "[]"},
-		{"no such document", kit.RoleViewer, "GET", docs + "/vic.RobotSettings", "", 404, "no such document"},
+		{"none yet", auth.Viewer, "GET", docs, "", 200, "[]"},
+		{"no such document", auth.Viewer, "GET", docs + "/vic.RobotSettings", "", 404, "no such document"},
 		{"nobody", "", "GET", docs, "", 401, "sign in"},
-		{"a thing is no operator", kit.RoleThing, "GET", docs, "", 403, "may not"},
-		{"a viewer may not change", kit.RoleViewer, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3}}`, 403, "viewer"},
-		{"set", kit.RoleSupport, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3,"custom_eye_color.hue":0.4}}`, 200, `"hue":0.4`},
-		{"set again", kit.RoleSupport, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":"high"}}`, 200, `"doc_version":2`},
-		{"what is allowed", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":9}}`, 400, "5 HIGH"},
-		{"nothing to set", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{}}`, 400, "at least one field"},
-		{"another body", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"sett":{}}`, 400, "sett"},
-		{"a mistyped field", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"eye_colour":1}}`, 400, "did you mean eye_color"},
-		{"a mistyped field below another", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"custom_eye_color.hew":1}}`, 400, "did you mean custom_eye_color.hue"},
-		{"a mistyped document", kit.RoleAdmin, "PATCH", docs + "/vic.Settings", `{"set":{"a":1}}`, 400, "did you mean vic.RobotSettings"},
-		{"a mistyped statistic", kit.RoleAdmin, "PATCH", docs + "/vic.RobotLifetimeStats", `{"set":{"Alive.second":1}}`, 400, "did you mean Alive.seconds"},
-		{"not JSON", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{`, 400, "body"},
-		{"get", kit.RoleViewer, "GET", docs + "/vic.RobotSettings", "", 200, `"master_volume":5`},
-		{"list", kit.RoleViewer, "GET", docs, "", 200, `"doc_name":"vic.RobotSettings","doc_version":2`},
-		{"history", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history", "", 200, `"doc_version":1`},
-		{"newest of the history", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history?limit=1", "", 200, `"by":"ann@example.com"`},
-		{"limit in words", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history?limit=all", "", 400, "limit"},
-		{"limit 0", kit.RoleViewer, "GET", docs + "/vic.RobotSettings/history?limit=0", "", 400, "1 to 1000"},
-		{"a thing id that is none", kit.RoleViewer, "GET", "/v1/things/robbie/jdocs", "", 400, "species:serial"},
-		{"an unknown thing", kit.RoleViewer, "GET", "/v1/things/vic:00e20101/jdocs", "", 404, "no robot"},
-		{"an unknown field on demand", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"new.thing":1},"force":true}`, 200, `"thing":1`},
-		{"which is then one of the document's", kit.RoleAdmin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"new.other":2}}`, 200, `"other":2`},
-		{"an unknown document on demand", kit.RoleAdmin, "PATCH", docs + "/our.Notes", `{"set":{"a":1},"force":true}`, 200, `"a":1`},
-		{"an unknown thing is not given documents", kit.RoleAdmin, "PATCH", "/v1/things/vic:00e20101/jdocs/vic.RobotSettings", `{"set":{"a":1}}`, 404, "no robot"},
-		{"a name that is none", kit.RoleViewer, "GET", docs + "/.hidden", "", 400, "document name"},
+		{"a thing is no operator", auth.Thing, "GET", docs, "", 403, "may not"},
+		{"a viewer may not change", auth.Viewer, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3}}`, 403, "viewer"},
+		{"set", auth.Support, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":3,"custom_eye_color.hue":0.4}}`, 200, `"hue":0.4`},
+		{"set again", auth.Support, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":"high"}}`, 200, `"doc_version":2`},
+		{"what is allowed", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"master_volume":9}}`, 400, "5 HIGH"},
+		{"nothing to set", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{"set":{}}`, 400, "at least one field"},
+		{"another body", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{"sett":{}}`, 400, "sett"},
+		{"a mistyped field", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"eye_colour":1}}`, 400, "did you mean eye_color"},
+		{"a mistyped field below another", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"custom_eye_color.hew":1}}`, 400, "did you mean custom_eye_color.hue"},
+		{"a mistyped document", auth.Admin, "PATCH", docs + "/vic.Settings", `{"set":{"a":1}}`, 400, "did you mean vic.RobotSettings"},
+		{"a mistyped statistic", auth.Admin, "PATCH", docs + "/vic.RobotLifetimeStats", `{"set":{"Alive.second":1}}`, 400, "did you mean Alive.seconds"},
+		{"not JSON", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{`, 400, "body"},
+		{"get", auth.Viewer, "GET", docs + "/vic.RobotSettings", "", 200, `"master_volume":5`},
+		{"list", auth.Viewer, "GET", docs, "", 200, `"doc_name":"vic.RobotSettings","doc_version":2`},
+		{"history", auth.Viewer, "GET", docs + "/vic.RobotSettings/history", "", 200, `"doc_version":1`},
+		{"newest of the history", auth.Viewer, "GET", docs + "/vic.RobotSettings/history?limit=1", "", 200, `"by":"ann@example.com"`},
+		{"limit in words", auth.Viewer, "GET", docs + "/vic.RobotSettings/history?limit=all", "", 400, "limit"},
+		{"limit 0", auth.Viewer, "GET", docs + "/vic.RobotSettings/history?limit=0", "", 400, "1 to 1000"},
+		{"a thing id that is none", auth.Viewer, "GET", "/v1/things/robbie/jdocs", "", 400, "species:serial"},
+		{"an unknown thing", auth.Viewer, "GET", "/v1/things/vic:00e20101/jdocs", "", 404, "no robot"},
+		{"an unknown field on demand", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"new.thing":1},"force":true}`, 200, `"thing":1`},
+		{"which is then one of the document's", auth.Admin, "PATCH", docs + "/vic.RobotSettings", `{"set":{"new.other":2}}`, 200, `"other":2`},
+		{"an unknown document on demand", auth.Admin, "PATCH", docs + "/our.Notes", `{"set":{"a":1},"force":true}`, 200, `"a":1`},
+		{"an unknown thing is not given documents", auth.Admin, "PATCH", "/v1/things/vic:00e20101/jdocs/vic.RobotSettings", `{"set":{"a":1}}`, 404, "no robot"},
+		{"a name that is none", auth.Viewer, "GET", docs + "/.hidden", "", 400, "document name"},
 	} {
 		status, body := ask(t, mux, c.role, c.method, c.path, c.body)
 		if status != c.status || !strings.Contains(body, c.want) {
@@ -232,7 +232,7 @@ func FuzzPatch(f *testing.F) {
 	mux := http.NewServeMux()
 	Mount(mux, jdocs.New(jdocspg.New(pgtest.New(f))))
 	f.Fuzz(func(t *testing.T, doc string, body []byte) {
-		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleAdmin}), "PATCH", "/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Admin}), "PATCH", "/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))
 		r.URL.Path = "/v1/things/vic:00e20100/jdocs/" + doc
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)

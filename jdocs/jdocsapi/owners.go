@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
@@ -27,7 +27,7 @@ var (
 
 // WithOwns lets the owner of a robot read its settings and statistics and change its settings, and their own vic.AccountSettings and
 // vic.UserEntitlements through any robot of theirs. Without it owners are refused.
-func WithOwns(owns kit.Owns) Option { return func(o *options) { o.owns = owns } }
+func WithOwns(owns auth.Owns) Option { return func(o *options) { o.owns = owns } }
 
 // WithOwnerOf lets robots read and write vic.AccountSettings and vic.UserEntitlements of their owner, whom owner names (NotFound: none).
 // Without it robots reach no document of an account.
@@ -42,7 +42,7 @@ func WithAccountChanged(changed func(ctx context.Context, account string, name j
 
 // key returns the key of a document for who asks: staff reach the robot's documents, its owner those of the two lists.
 func (o options) key(ctx context.Context, id thing.ID, name jdocs.Name, change bool) (jdocs.Key, error) {
-	if _, own := kit.OwnedSince(ctx); !own {
+	if _, own := auth.OwnedSince(ctx); !own {
 		return jdocs.NewKey("", id, name)
 	}
 	switch {
@@ -51,20 +51,20 @@ func (o options) key(ctx context.Context, id thing.ID, name jdocs.Name, change b
 	case change && !slices.Contains(ownersChange, name):
 		return jdocs.Key{}, errs.Coded(errs.Denied, "read_only", "document %s is the robot's: it cannot be changed", name)
 	}
-	return jdocs.NewKey(kit.CallerFrom(ctx).Account, id, name)
+	return jdocs.NewKey(auth.CallerFrom(ctx).Account, id, name)
 }
 
 // author is who the history says makes this change.
 func author(ctx context.Context) string {
-	if _, own := kit.OwnedSince(ctx); own {
+	if _, own := auth.OwnedSince(ctx); own {
 		return byOwner
 	}
-	return kit.CallerFrom(ctx).Subject()
+	return auth.CallerFrom(ctx).Subject()
 }
 
 // seen returns by as the caller may see it: an owner is not told which operator it was.
 func seen(ctx context.Context, by string) string {
-	if _, own := kit.OwnedSince(ctx); !own || by == byOwner {
+	if _, own := auth.OwnedSince(ctx); !own || by == byOwner {
 		return by
 	}
 	if _, err := thing.Parse(by); err == nil {
@@ -75,7 +75,7 @@ func seen(ctx context.Context, by string) string {
 
 // begin is since when the caller may see what became of a document: an owner not what it was before the robot was theirs.
 func begin(ctx context.Context, key jdocs.Key) time.Time {
-	if since, own := kit.OwnedSince(ctx); own && key.Account == "" {
+	if since, own := auth.OwnedSince(ctx); own && key.Account == "" {
 		return since
 	}
 	return time.Time{}
@@ -87,7 +87,7 @@ func accountDocs(ctx context.Context, svc jdocs.Service) (out []jdocs.Listing, e
 		if !name.OfAccount() {
 			continue
 		}
-		key, err := jdocs.NewKey(kit.CallerFrom(ctx).Account, "", name)
+		key, err := jdocs.NewKey(auth.CallerFrom(ctx).Account, "", name)
 		if err != nil {
 			return nil, err
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -46,7 +46,7 @@ func TestOwners(t *testing.T) {
 	Mount(mux, svc, WithNotifier(&n),
 		WithThings(func(_ context.Context, id thing.ID) error {
 			if id != robot && id != other {
-				return kit.UnknownThing(id)
+				return auth.UnknownThing(id)
 			}
 			return nil
 		}),
@@ -57,7 +57,7 @@ func TestOwners(t *testing.T) {
 			changed = append(changed, account+" "+string(name))
 		}))
 	do := func(account, method, path, body string) (int, string) {
-		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleOwner, Account: account, Name: account + "@example.org"}), method, path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: account, Name: account + "@example.org"}), method, path, strings.NewReader(body))
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
@@ -101,7 +101,7 @@ func TestOwners(t *testing.T) {
 		t.Errorf("bob's own settings through ann's robot: %d %s", status, body)
 	}
 	// Operators do not reach what is a person's.
-	if status, body := ask(t, mux, kit.RoleAdmin, "PATCH", docs+"/vic.AccountSettings", `{"set":{"data_collection":true}}`); status != 400 || !strings.Contains(body, "belongs to an account") {
+	if status, body := ask(t, mux, auth.Admin, "PATCH", docs+"/vic.AccountSettings", `{"set":{"data_collection":true}}`); status != 400 || !strings.Contains(body, "belongs to an account") {
 		t.Errorf("an operator consents: %d %s", status, body)
 	}
 	if want := "[vic:00e20100/vic.RobotSettings 5]"; fmt.Sprint(n) != want {

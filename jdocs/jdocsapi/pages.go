@@ -6,12 +6,13 @@ import (
 	"errors"
 	"slices"
 
+	"kennel/infra/auth"
 	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 
-// Pages is the endpoints of Mount for web pages: the same rules, without a transport. The caller comes from the context (kit.CallerFrom). Safe for
+// Pages is the endpoints of Mount for web pages: the same rules, without a transport. The caller comes from the context (auth.CallerFrom). Safe for
 // concurrent use.
 type Pages struct {
 	e      endpoints
@@ -22,7 +23,7 @@ type Pages struct {
 func NewPages(svc jdocs.Service, opts ...Option) *Pages {
 	o := build(opts)
 	p := &Pages{e: makeEndpoints(svc, o)}
-	p.differ = kit.RequireOwn(o.owns, func(r sinceReq) thing.ID { return r.id }, kit.Staff...)(kit.Typed(func(ctx context.Context, r sinceReq) ([]string, error) {
+	p.differ = auth.RequireOwn(o.owns, func(r sinceReq) thing.ID { return r.id }, auth.Staff...)(kit.Typed(func(ctx context.Context, r sinceReq) ([]string, error) {
 		key, err := o.reach(ctx, r.docReq, false)
 		if err != nil {
 			return nil, err

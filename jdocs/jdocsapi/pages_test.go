@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -31,8 +31,8 @@ func TestPages(t *testing.T) {
 	p := NewPages(svc, WithNotifier(&n), WithOwns(func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
 		return since, account == "ann" && id == robot, nil
 	}))
-	ann := kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleOwner, Account: "ann"})
-	bob := kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleOwner, Account: "bob"})
+	ann := auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: "ann"})
+	bob := auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: "bob"})
 
 	rev, err := p.Set(ann, robot, jdocs.RobotSettings, map[string]json.RawMessage{"master_volume": json.RawMessage("3")})
 	if err != nil || rev.Version != 3 || rev.By != "owner" || len(n) != 1 {

@@ -17,6 +17,7 @@ import (
 
 	"kennel/infra/api/ack"
 	"kennel/infra/api/envelope"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -83,7 +84,7 @@ func (m *MQTT) Report(ctx context.Context, id thing.ID, payload []byte, answer f
 
 // Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *ota.Service) {
-	staff, changers := kit.Require(kit.Staff...), kit.Require(kit.RoleReleaseManager, kit.RoleAdmin)
+	staff, changers := auth.Require(auth.Staff...), auth.Require(auth.ReleaseManager, auth.Admin)
 
 	mux.Handle("GET /v1/releases", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, species thing.Species) ([]ota.Release, error) {
 		out, err := svc.Releases(ctx, species)
@@ -142,10 +143,10 @@ func Mount(mux *http.ServeMux, svc *ota.Service) {
 		if err != nil {
 			return ota.Desired{}, errs.New(errs.Invalid, "%w", err)
 		}
-		return svc.SetDesired(ctx, id, w.version, kit.CallerFrom(ctx).Subject())
+		return svc.SetDesired(ctx, id, w.version, auth.CallerFrom(ctx).Subject())
 	})), decode("thing")))
 	mux.Handle("PUT /v1/ota/desired/{species}", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Desired, error) {
-		return svc.SetSpeciesDesired(ctx, thing.Species(w.scope), w.version, kit.CallerFrom(ctx).Subject())
+		return svc.SetSpeciesDesired(ctx, thing.Species(w.scope), w.version, auth.CallerFrom(ctx).Subject())
 	})), decode("species")))
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kennel/infra/api/ack"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/ota"
@@ -32,31 +32,31 @@ func TestHTTP(t *testing.T) {
 	mux := http.NewServeMux()
 	Mount(mux, ota.New(otapg.New(pgtest.New(t)), h))
 	for _, tt := range []struct {
-		role         kit.Role
+		role         auth.Role
 		method, path string
 		body         string
 		code         int
 		want         string
 	}{
 		{"", "GET", "/v1/releases", "", 401, "sign in first"},
-		{kit.RoleOwner, "GET", "/v1/releases", "", 403, "denied"},
-		{kit.RoleViewer, "GET", "/v1/releases", "", 200, "[]\n"},
-		{kit.RoleViewer, "POST", "/v1/releases", `{"species":"vic","version":"2.0.1.6079"}`, 403, "denied"},
-		{kit.RoleAdmin, "POST", "/v1/releases", `{"species":"vic","version":"2.0"}`, 400, "four numbers"},
-		{kit.RoleAdmin, "POST", "/v1/releases", `{"species":"cat","version":"2.0.1.6079"}`, 400, "species"},
-		{kit.RoleAdmin, "POST", "/v1/releases", `{"species":"vic","version":"2.0.1.6079","notes":"calm"}`, 200, `"notes":"calm"`},
-		{kit.RoleViewer, "GET", "/v1/releases?species=vic", "", 200, `"version":"2.0.1.6079"`},
-		{kit.RoleAdmin, "PUT", "/v1/things/vic:00e20100/ota/desired", `{}`, 400, "no version"},
-		{kit.RoleAdmin, "PUT", "/v1/things/cat:1/ota/desired", `{"version":""}`, 400, "thing id"},
-		{kit.RoleAdmin, "PUT", "/v1/things/vic:00e20100/ota/desired", `{"version":"9.9.9.9"}`, 404, "no_release"},
-		{kit.RoleReleaseManager, "PUT", "/v1/things/vic:00e20100/ota/desired", `{"version":"2.0.1.6079"}`, 200, `"release":"2.0.1.6079"`},
-		{kit.RoleAdmin, "PUT", "/v1/ota/desired/vic", `{"version":"2.0.1.6079"}`, 200, `"release":"2.0.1.6079"`},
-		{kit.RoleViewer, "GET", "/v1/things/vic:00e20100/ota?limit=0", "", 400, "limit"},
-		{kit.RoleViewer, "GET", "/v1/things/vic:00e20100/ota", "", 200, `"history":[]`},
+		{auth.Owner, "GET", "/v1/releases", "", 403, "denied"},
+		{auth.Viewer, "GET", "/v1/releases", "", 200, "[]\n"},
+		{auth.Viewer, "POST", "/v1/releases", `{"species":"vic","version":"2.0.1.6079"}`, 403, "denied"},
+		{auth.Admin, "POST", "/v1/releases", `{"species":"vic","version":"2.0"}`, 400, "four numbers"},
+		{auth.Admin, "POST", "/v1/releases", `{"species":"cat","version":"2.0.1.6079"}`, 400, "species"},
+		{auth.Admin, "POST", "/v1/releases", `{"species":"vic","version":"2.0.1.6079","notes":"calm"}`, 200, `"notes":"calm"`},
+		{auth.Viewer, "GET", "/v1/releases?species=vic", "", 200, `"version":"2.0.1.6079"`},
+		{auth.Admin, "PUT", "/v1/things/vic:00e20100/ota/desired", `{}`, 400, "no version"},
+		{auth.Admin, "PUT", "/v1/things/cat:1/ota/desired", `{"version":""}`, 400, "thing id"},
+		{auth.Admin, "PUT", "/v1/things/vic:00e20100/ota/desired", `{"version":"9.9.9.9"}`, 404, "no_release"},
+		{auth.ReleaseManager, "PUT", "/v1/things/vic:00e20100/ota/desired", `{"version":"2.0.1.6079"}`, 200, `"release":"2.0.1.6079"`},
+		{auth.Admin, "PUT", "/v1/ota/desired/vic", `{"version":"2.0.1.6079"}`, 200, `"release":"2.0.1.6079"`},
+		{auth.Viewer, "GET", "/v1/things/vic:00e20100/ota?limit=0", "", 400, "limit"},
+		{auth.Viewer, "GET", "/v1/things/vic:00e20100/ota", "", 200, `"history":[]`},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, tt.path, strings.NewReader(tt.body))
 		if tt.role != "" {
-			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: tt.role, Name: "op@example.org"}))
+			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: tt.role, Name: "op@example.org"}))
 		}
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)

@@ -19,6 +19,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -31,10 +32,10 @@ const (
 
 // Account is a person as the API shows one.
 type Account struct {
-	ID         account.ID   `json:"id"`
-	Email      string       `json:"email"`
-	Role       account.Role `json:"role"`
-	MustChange bool         `json:"must_change"` // the password is a first one that somebody else has seen
+	ID         account.ID `json:"id"`
+	Email      string     `json:"email"`
+	Role       auth.Role  `json:"role"`
+	MustChange bool       `json:"must_change"` // the password is a first one that somebody else has seen
 }
 
 // LoginRequest is the body of POST /v1/login.
@@ -75,21 +76,18 @@ type auditRequest struct {
 	limit  int
 }
 
-// anyPerson may do what everyone who is signed in may.
-var anyPerson = append([]kit.Role{kit.RoleOwner}, kit.Staff...)
-
 // Mount adds the endpoints to mux, which must be behind Authenticator.
 func Mount(mux *http.ServeMux, svc *account.Service, log *slog.Logger) {
 	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
-	person := endpoint.Chain(wrap, kit.Require(anyPerson...))
+	person := endpoint.Chain(wrap, auth.Require(auth.People...))
 	a := api{svc, log}
 	mux.Handle("POST /v1/login", a.login(wrap(kit.Typed(a.signIn))))
 	mux.Handle("POST /v1/logout", a.logout(person(kit.Typed(a.signOut))))
 	mux.Handle("GET /v1/me", kithttp.Handler(person(kit.Typed(a.me)), none))
 	mux.Handle("POST /v1/me/password", kithttp.Handler(person(noContent(kit.Typed(a.changePassword))), decodePassword))
-	mux.Handle("GET /v1/audit", kithttp.Handler(wrap(kit.Require(kit.Admins...)(kit.Typed(a.audit))), decodeAudit))
+	mux.Handle("GET /v1/audit", kithttp.Handler(wrap(auth.Require(auth.Admins...)(kit.Typed(a.audit))), decodeAudit))
 	mountOperators(mux, a, wrap)
-	mux.Handle("GET /v1/audit/verify", kithttp.Handler(wrap(kit.Require(kit.Admins...)(kit.Typed(a.verifyAudit))), decodeAnchor))
+	mux.Handle("GET /v1/audit/verify", kithttp.Handler(wrap(auth.Require(auth.Admins...)(kit.Typed(a.verifyAudit))), decodeAnchor))
 }
 
 type api struct {
@@ -168,7 +166,7 @@ func (a api) logout(ep endpoint.Endpoint) http.Handler {
 }
 
 func (a api) signIn(ctx context.Context, req LoginRequest) (account.Login, error) {
-	return a.svc.Login(ctx, req.Email, account.Secret(req.Password), kit.CallerFrom(ctx).Addr)
+	return a.svc.Login(ctx, req.Email, account.Secret(req.Password), auth.CallerFrom(ctx).Addr)
 }
 
 func (a api) signOut(ctx context.Context, _ nothing) (nothing, error) {
@@ -176,12 +174,12 @@ func (a api) signOut(ctx context.Context, _ nothing) (nothing, error) {
 }
 
 func (a api) me(ctx context.Context, _ nothing) (Account, error) {
-	who, _, err := a.svc.Authenticate(ctx, sessionToken(ctx), kit.CallerFrom(ctx).Addr)
+	who, _, err := a.svc.Authenticate(ctx, sessionToken(ctx), auth.CallerFrom(ctx).Addr)
 	return shown(who), err
 }
 
 func (a api) changePassword(ctx context.Context, req PasswordRequest) (nothing, error) {
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	return nothing{}, a.svc.ChangePassword(ctx, account.ID(c.Account), account.Secret(req.Old), account.Secret(req.New), sessionToken(ctx), c.Addr)
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/pg/pgtest"
 )
@@ -51,9 +50,9 @@ func newSite(t testing.TB) *site {
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc, log)
-	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, kit.CallerFrom(r.Context())) })
+	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, auth.CallerFrom(r.Context())) })
 	mux.HandleFunc("POST /things/{thing}/poke", func(w http.ResponseWriter, r *http.Request) {
-		err := errs.New(errs.Denied, "role %s may not", kit.CallerFrom(r.Context()).Role)
+		err := errs.New(errs.Denied, "role %s may not", auth.CallerFrom(r.Context()).Role)
 		if r.URL.Query().Has("ill") {
 			err = errs.New(errs.Invalid, "ill")
 		}
@@ -64,7 +63,7 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-func (s *site) create(t testing.TB, email string, role account.Role) {
+func (s *site) create(t testing.TB, email string, role auth.Role) {
 	t.Helper()
 	if _, _, err := s.svc.CreateAccount(t.Context(), email, role, password); err != nil {
 		t.Fatal(err)
@@ -116,7 +115,7 @@ const good = `{"email":"ada@example.com","password":"correct horse"}`
 // TestRequestsThatLast: what reads ends with its session, what changes something goes on to its end: it may be what ended the session.
 func TestRequestsThatLast(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Admin)
+	s.create(t, ada, auth.Admin)
 	l, _ := s.login(t, good)
 	changing, over := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
@@ -147,9 +146,9 @@ func TestRequestsThatLast(t *testing.T) {
 
 func TestBearer(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Admin)
+	s.create(t, ada, auth.Admin)
 	l, w := s.login(t, good)
-	if l.Token == "" || l.Account.Email != ada || l.Account.Role != account.Admin || time.Until(l.Expires) < 6*24*time.Hour || w.Header().Get("Set-Cookie") != "" {
+	if l.Token == "" || l.Account.Email != ada || l.Account.Role != auth.Admin || time.Until(l.Expires) < 6*24*time.Hour || w.Header().Get("Set-Cookie") != "" {
 		t.Errorf("%+v %v", l.Account, w.Header())
 	}
 	var me accountapi.Account
@@ -157,9 +156,9 @@ func TestBearer(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &me); err != nil || me != l.Account {
 		t.Errorf("me: %d %s", w.Code, w.Body)
 	}
-	var who kit.Caller
+	var who auth.Caller
 	w = s.do("POST", "/who", "", bearer(l.Token)) // no cookie: nothing to forge
-	if err := json.Unmarshal(w.Body.Bytes(), &who); err != nil || who != (kit.Caller{Role: kit.RoleAdmin, Account: string(l.Account.ID), Name: ada, Addr: "192.0.2.1"}) {
+	if err := json.Unmarshal(w.Body.Bytes(), &who); err != nil || who != (auth.Caller{Role: auth.Admin, Account: string(l.Account.ID), Name: ada, Addr: "192.0.2.1"}) {
 		t.Errorf("caller %+v", who)
 	}
 	if w = s.do("POST", "/v1/me/password", `{"old":"correct horse","new":"battery staple"}`, bearer(l.Token)); w.Code != 204 {
@@ -185,7 +184,7 @@ func TestBearer(t *testing.T) {
 
 func TestCookie(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Viewer)
+	s.create(t, ada, auth.Viewer)
 	l, w := s.login(t, `{"email":"ada@example.com","password":"correct horse","cookie":true}`, header("Sec-Fetch-Site", "same-origin"))
 	c := w.Result().Cookies()[0]
 	if l.Token != "" || c.Name != accountapi.SecureCookie || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
@@ -233,7 +232,7 @@ func TestCookie(t *testing.T) {
 // Plain HTTP keeps a cookie only between this machine and itself.
 func TestPlainCookieOnlyOnLoopback(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Viewer)
+	s.create(t, ada, auth.Viewer)
 	for _, c := range []struct{ host, remote, want string }{
 		{"localhost:8080", "127.0.0.1:5000", accountapi.PlainCookie},
 		{"[::1]:8080", "[::1]:5000", accountapi.PlainCookie},
@@ -250,7 +249,7 @@ func TestPlainCookieOnlyOnLoopback(t *testing.T) {
 
 func TestRefusedLogins(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Viewer)
+	s.create(t, ada, auth.Viewer)
 	wrong := s.do("POST", "/v1/login", `{"email":"ada@example.com","password":"hunter2hunter2"}`)
 	unknown := s.do("POST", "/v1/login", `{"email":"bob@example.com","password":"hunter2hunter2"}`)
 	if wrong.Code != 401 || unknown.Code != 401 || wrong.Body.String() != unknown.Body.String() {
@@ -279,18 +278,18 @@ func TestRefusedLogins(t *testing.T) {
 
 func TestAuditIsForAdmins(t *testing.T) {
 	s := newSite(t)
-	for _, role := range account.Roles {
+	for _, role := range auth.People {
 		email := string(role) + "@example.com"
 		s.create(t, email, role)
 		l, _ := s.login(t, `{"email":"`+email+`","password":"correct horse"}`)
 		want := 403
-		if role == account.Admin {
+		if role == auth.Admin {
 			want = 200
 		}
 		if w := s.do("GET", "/v1/audit", "", bearer(l.Token)); w.Code != want {
 			t.Errorf("%s: %d, want %d", role, w.Code, want)
 		}
-		if role != account.Admin {
+		if role != auth.Admin {
 			continue
 		}
 		for _, q := range []string{"before=x", "limit=-1", "limit=99999999999", "limit=1001", "before=-1"} {
@@ -303,7 +302,7 @@ func TestAuditIsForAdmins(t *testing.T) {
 
 func TestDatabaseAway(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Admin)
+	s.create(t, ada, auth.Admin)
 	l, _ := s.login(t, good)
 	s.end()
 	if w := s.do("GET", "/v1/me", "", bearer(l.Token)); w.Code < 500 {
@@ -314,7 +313,7 @@ func TestDatabaseAway(t *testing.T) {
 func TestAuditor(t *testing.T) {
 	s := newSite(t)
 	audit := accountapi.Auditor(s.svc)
-	ctx := kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleThing, Thing: "vic:1", Addr: "192.0.2.9"})
+	ctx := auth.WithCaller(t.Context(), auth.Caller{Role: auth.Thing, Thing: "vic:1", Addr: "192.0.2.9"})
 	if err := audit(ctx, "thing.register", "vic:2", "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +326,7 @@ func TestAuditor(t *testing.T) {
 // TestRefusalsAreWritten: one line for what an operator was refused, none for what was ill or for reading, and not without bound.
 func TestRefusalsAreWritten(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Viewer)
+	s.create(t, ada, auth.Viewer)
 	l, _ := s.login(t, good)
 	for path, method := range map[string]string{"/things/vic:00e20100/poke?ill": "POST", "/v1/audit": "GET"} {
 		s.do(method, path, "", bearer(l.Token))
@@ -344,25 +343,13 @@ func TestRefusalsAreWritten(t *testing.T) {
 			continue
 		}
 		lines, err := s.svc.AuditLog(t.Context(), 0, 1)
-		if e := lines[0]; err != nil || e.Action != "refused" || e.Object != "vic:00e20100" || e.Detail != "POST /things/{thing}/poke" || e.Role != account.Viewer {
+		if e := lines[0]; err != nil || e.Action != "refused" || e.Object != "vic:00e20100" || e.Detail != "POST /things/{thing}/poke" || e.Role != auth.Viewer {
 			t.Errorf("%+v, %v; want who was refused what about which robot", lines, err)
 		}
 	}
 	after, err := s.svc.AuditLog(t.Context(), 0, 200)
 	if n := len(after) - len(before); err != nil || n < 30 || n > 60 {
 		t.Errorf("%d lines for 100 refusals, %v; want 30, and one for each second since", n, err)
-	}
-}
-
-// The domain's words for roles are those that endpoints ask for.
-func TestRolesAreThoseOfKit(t *testing.T) {
-	want := append([]kit.Role{kit.RoleOwner}, kit.Staff...)
-	var got []kit.Role
-	for _, r := range account.Roles {
-		got = append(got, kit.Role(r))
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("account has %v, kit has %v", got, want)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 )
 
@@ -28,8 +28,8 @@ const (
 // send Sec-Fetch-Site or Origin need it not.
 const CSRFHeader = "X-Kennel-CSRF"
 
-// Authenticator returns the middleware that turns a session token, from Authorization: Bearer or from the cookie, into the kit.Caller of the
-// request's context. It refuses nobody for having no token: endpoints say what they need with kit.Require. It does refuse a bearer token that
+// Authenticator returns the middleware that turns a session token, from Authorization: Bearer or from the cookie, into the auth.Caller of the
+// request's context. It refuses nobody for having no token: endpoints say what they need with auth.Require. It does refuse a bearer token that
 // is over (401), a request that changes something, carries the cookie and was not made by our own pages (403), and a request it cannot judge
 // because the database is away (503). An operator with a first password that somebody else has seen may choose another one and nothing else: other
 // requests are refused (403 "password_must_change"), browsers led to the page. A request that reads and lasts ends when its session does; one that changes
@@ -38,7 +38,7 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 	cross := http.NewCrossOriginProtection()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			caller := kit.Caller{Addr: peer(r)}
+			caller := auth.Caller{Addr: peer(r)}
 			var who account.Account
 			token, cookie := tokenOf(r)
 			if token != "" {
@@ -57,7 +57,7 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 					return
 				case err == nil:
 					who = a
-					caller.Role, caller.Account, caller.Name = kit.Role(a.Role), string(a.ID), a.Email
+					caller.Role, caller.Account, caller.Name = a.Role, string(a.ID), a.Email
 				case errs.KindOf(err) != errs.Unauthenticated:
 					log.ErrorContext(r.Context(), "session not checked", "err", err)
 					kithttp.WriteError(w, err)
@@ -69,7 +69,7 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 					token = ""
 				}
 			}
-			ctx := kit.WithCaller(r.Context(), caller)
+			ctx := auth.WithCaller(r.Context(), caller)
 			if token != "" {
 				ctx = context.WithValue(ctx, tokenKey{}, token)
 				if r.Method == http.MethodGet {
@@ -195,11 +195,11 @@ func sessionCookie(r *http.Request, token account.Secret) *http.Cookie {
 // Auditor returns a function that writes one line about what the caller in ctx does. It fits the Audit setting of other domains' APIs.
 func Auditor(svc *account.Service) func(ctx context.Context, action, object, detail string) error {
 	return func(ctx context.Context, action, object, detail string) error {
-		c := kit.CallerFrom(ctx)
+		c := auth.CallerFrom(ctx)
 		actor := c.Account
-		if c.Role == kit.RoleThing {
+		if c.Role == auth.Thing {
 			actor = string(c.Thing)
 		}
-		return svc.Audit(ctx, account.Entry{Actor: actor, Role: account.Role(c.Role), Addr: c.Addr, Action: action, Object: object, Detail: detail})
+		return svc.Audit(ctx, account.Entry{Actor: actor, Role: c.Role, Addr: c.Addr, Action: action, Object: object, Detail: detail})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -15,34 +16,34 @@ import (
 
 // Operator is one of the staff as GET /v1/operators shows one.
 type Operator struct {
-	ID         account.ID   `json:"id"`
-	Email      string       `json:"email"`
-	Role       account.Role `json:"role"`
-	MustChange bool         `json:"must_change"` // has not chosen a password yet
-	Disabled   bool         `json:"disabled"`
-	Created    time.Time    `json:"created"`
-	Sessions   int          `json:"sessions"`
-	LastSeen   time.Time    `json:"last_seen,omitzero"`
+	ID         account.ID `json:"id"`
+	Email      string     `json:"email"`
+	Role       auth.Role  `json:"role"`
+	MustChange bool       `json:"must_change"` // has not chosen a password yet
+	Disabled   bool       `json:"disabled"`
+	Created    time.Time  `json:"created"`
+	Sessions   int        `json:"sessions"`
+	LastSeen   time.Time  `json:"last_seen,omitzero"`
 }
 
 // NewOperator is the body of POST /v1/operators.
 type NewOperator struct {
-	Email string       `json:"email"`
-	Role  account.Role `json:"role"`
+	Email string    `json:"email"`
+	Role  auth.Role `json:"role"`
 }
 
 // FirstPassword answers it: the password is shown this once, and is good for choosing another one.
 type FirstPassword struct {
-	ID       account.ID   `json:"id"`
-	Email    string       `json:"email,omitempty"`
-	Role     account.Role `json:"role,omitempty"`
-	Password string       `json:"password"`
+	ID       account.ID `json:"id"`
+	Email    string     `json:"email,omitempty"`
+	Role     auth.Role  `json:"role,omitempty"`
+	Password string     `json:"password"`
 }
 
 // OperatorChange is the body of PATCH /v1/operators/{id}; what is left out stays.
 type OperatorChange struct {
-	Role     *account.Role `json:"role,omitempty"`
-	Disabled *bool         `json:"disabled,omitempty"`
+	Role     *auth.Role `json:"role,omitempty"`
+	Disabled *bool      `json:"disabled,omitempty"`
 }
 
 type operatorRequest struct {
@@ -62,7 +63,7 @@ type operatorRequest struct {
 //	DELETE /v1/operators/{id}/sessions                          -> {ended}
 //	DELETE /v1/operators/{id}/sessions/{session}
 func mountOperators(mux *http.ServeMux, a api, wrap endpoint.Middleware) {
-	admin := endpoint.Chain(wrap, kit.Require(kit.Admins...))
+	admin := endpoint.Chain(wrap, auth.Require(auth.Admins...))
 	mux.Handle("GET /v1/operators", kithttp.Handler(admin(kit.Typed(a.operators)), none))
 	mux.Handle("POST /v1/operators", kithttp.Handler(admin(kit.Typed(a.addOperator)), decode[NewOperator]))
 	mux.Handle("PATCH /v1/operators/{id}", kithttp.Handler(admin(noContent(kit.Typed(a.changeOperator))), decodeChange))

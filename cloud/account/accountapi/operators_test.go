@@ -22,8 +22,8 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -38,7 +38,7 @@ func answered[T any](t testing.TB, w *httptest.ResponseRecorder) (v T) {
 // A first password opens the way to another one and nothing else, for programs and browsers; then all is open.
 func TestFirstPasswordOpensNothingElse(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Admin)
+	s.create(t, ada, auth.Admin)
 	admin, _ := s.login(t, good)
 	first := answered[accountapi.FirstPassword](t, s.do("POST", "/v1/operators", `{"email":"grace@example.com","role":"viewer"}`, bearer(admin.Token)))
 	signIn := fmt.Sprintf(`{"email":"grace@example.com","password":%q}`, first.Password)
@@ -87,13 +87,13 @@ func TestFirstPasswordOpensNothingElse(t *testing.T) {
 
 func TestOperatorsAreForAdmins(t *testing.T) {
 	s := newSite(t)
-	s.create(t, ada, account.Admin)
+	s.create(t, ada, auth.Admin)
 	admin, _ := s.login(t, good)
 	path := "/v1/operators/" + string(admin.Account.ID)
 	routes := []struct{ method, path, body string }{{"GET", "/v1/operators", ""}, {"POST", "/v1/operators", `{"email":"x@example.com","role":"admin"}`},
 		{"PATCH", path, `{"role":"admin"}`}, {"PATCH", path, `{"disabled":true}`}, {"POST", path + "/password", ""}, {"DELETE", path, ""},
 		{"GET", path + "/sessions", ""}, {"DELETE", path + "/sessions", ""}, {"DELETE", path + "/sessions/0011223344556677", ""}, {"GET", "/v1/audit/verify", ""}}
-	for _, role := range account.Roles[:len(account.Roles)-1] {
+	for _, role := range auth.People[:len(auth.People)-1] {
 		email := string(role) + "@example.com"
 		s.create(t, email, role)
 		l, _ := s.login(t, `{"email":"`+email+`","password":"correct horse"}`)
@@ -143,7 +143,7 @@ func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr in
 	mux := http.NewServeMux()
 	accountapi.Mount(mux, svc, log)
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
-		if kit.CallerFrom(r.Context()).Role == "" {
+		if auth.CallerFrom(r.Context()).Role == "" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -161,11 +161,11 @@ func TestRevokedSessionEndsItsStreams(t *testing.T) {
 	pool := pgtest.New(t)
 	a, _ := process(t, pool, accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), 1000)
 	_, there := process(t, pool, accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), 1000)
-	eve, _, err := a.CreateAccount(t.Context(), "eve@example.com", account.Admin, password)
+	eve, _, err := a.CreateAccount(t.Context(), "eve@example.com", auth.Admin, password)
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, _, err := a.CreateAccount(t.Context(), ada, account.Support, password)
+	op, _, err := a.CreateAccount(t.Context(), ada, auth.Support, password)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,13 +173,13 @@ func TestRevokedSessionEndsItsStreams(t *testing.T) {
 	no := true
 	for name, end := range map[string]func() error{
 		"sessions": func() error { _, err := a.EndOperatorSession(t.Context(), by, op.ID, ""); return err },
-		"role":     func() error { return a.SetRole(t.Context(), by, op.ID, account.Viewer) },
+		"role":     func() error { return a.SetRole(t.Context(), by, op.ID, auth.Viewer) },
 		"disable":  func() error { return a.SetOperatorDisabled(t.Context(), by, op.ID, no) },
 	} {
 		if err := a.SetOperatorDisabled(t.Context(), by, op.ID, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.SetRole(t.Context(), by, op.ID, account.Support); err != nil {
+		if err := a.SetRole(t.Context(), by, op.ID, auth.Support); err != nil {
 			t.Fatal(err)
 		}
 		l, err := a.Login(t.Context(), ada, password, "")
@@ -233,7 +233,7 @@ func TestBruteForceOfTwoProcesses(t *testing.T) {
 	hasher := &counted{Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1})}
 	a, one := process(t, pool, hasher, 1_000_000) // the attacker has as many addresses as needed
 	_, two := process(t, pool, hasher, 1_000_000)
-	if _, _, err := a.CreateAccount(t.Context(), ada, account.Admin, password); err != nil {
+	if _, _, err := a.CreateAccount(t.Context(), ada, auth.Admin, password); err != nil {
 		t.Fatal(err)
 	}
 	try := func(srv *httptest.Server, email, pw string) (int, string) {

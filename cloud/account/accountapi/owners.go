@@ -13,6 +13,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -61,7 +62,7 @@ func MountOwners(mux *http.ServeMux, cfg OwnersConfig) error {
 	}
 	o := ownersAPI{cfg.Owners, cfg.Log, http.NewCrossOriginProtection(), make(chan struct{}, exports)}
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	person := endpoint.Chain(wrap, kit.Require(anyPerson...))
+	person := endpoint.Chain(wrap, auth.Require(auth.People...))
 	anyone := func(ep endpoint.Endpoint, decode func(*http.Request) (any, error), status int) http.Handler {
 		return o.sameSite(o.answer(wrap(ep), decode, status))
 	}
@@ -78,7 +79,7 @@ func MountOwners(mux *http.ServeMux, cfg OwnersConfig) error {
 	mux.Handle("DELETE /v1/account/sessions/{id}", o.answer(person(kit.Typed(o.endSession)), func(r *http.Request) (any, error) { return r.PathValue("id"), nil }, http.StatusNoContent))
 	mux.Handle("DELETE /v1/account/sessions", o.answer(person(kit.Typed(o.endOthers)), none, http.StatusOK))
 	mux.Handle("POST /v1/account/apps", o.answer(person(kit.Typed(o.app)), none, http.StatusOK))
-	mux.Handle("GET /v1/account/export", o.export(endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(exportTime), kit.Require(anyPerson...))(kit.Typed(o.files))))
+	mux.Handle("GET /v1/account/export", o.export(endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(exportTime), auth.Require(auth.People...))(kit.Typed(o.files))))
 	mux.Handle("POST /v1/account/delete", o.answer(person(kit.Typed(o.delete)), decode[DeleteRequest], http.StatusAccepted))
 	mountApp(mux, o, cfg.AppKeys)
 	return mountPages(mux, o, cfg.Site)
@@ -197,7 +198,7 @@ func (o ownersAPI) note(r *http.Request, err error) {
 
 // addr is the peer as the transport proved it.
 func addr(r *http.Request) string {
-	if a := kit.CallerFrom(r.Context()).Addr; a != "" {
+	if a := auth.CallerFrom(r.Context()).Addr; a != "" {
 		return a
 	}
 	return peer(r)
@@ -224,16 +225,16 @@ func (o ownersAPI) answer(ep endpoint.Endpoint, decode func(*http.Request) (any,
 
 // withPeer is the request's context with the peer's address, also where no authenticator has been.
 func withPeer(r *http.Request) context.Context {
-	c := kit.CallerFrom(r.Context())
+	c := auth.CallerFrom(r.Context())
 	if c.Addr != "" {
 		return r.Context()
 	}
 	c.Addr = peer(r)
-	return kit.WithCaller(r.Context(), c)
+	return auth.WithCaller(r.Context(), c)
 }
 
 func caller(ctx context.Context) (account.ID, string) {
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	return account.ID(c.Account), c.Addr
 }
 

@@ -25,6 +25,7 @@ import (
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/pg/pgtest"
@@ -148,7 +149,7 @@ var recordFields = []string{"created_by_app_name", "created_by_app_platform", "c
 // What the SDK's configuration tool sends and reads, and how it is refused.
 func TestSDKConfigurationLogin(t *testing.T) {
 	s := newOwnersSite(t)
-	s.create(t, ada, account.Owner)
+	s.create(t, ada, auth.Owner)
 	good := url.Values{"username": {"Ada@example.com"}, "password": {password}}
 	answer := object(t, s.app("POST", "/1/sessions", good, ""), 200)
 	if keys := slices.Sorted(maps.Keys(answer)); !slices.Equal(keys, []string{"session", "user"}) {
@@ -241,7 +242,7 @@ func TestAppSignUpToSignOut(t *testing.T) {
 	appProblem(t, "e-mail by session", s.app("POST", "/1/users/me/patch", url.Values{"email": {"thief@example.com"}}, token), 403, "permission_denied")
 	appProblem(t, "bad field", s.app("POST", "/1/users/me/patch", url.Values{"dob": {"yesterday"}}, token), 400, "invalid_fields")
 	// Another's record, there or not.
-	s.create(t, "bob@example.com", account.Owner)
+	s.create(t, "bob@example.com", auth.Owner)
 	bob, err := s.svc.Find(t.Context(), "bob@example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -272,8 +273,8 @@ func TestLocations(t *testing.T) {
 // The same answer to the byte for a taken e-mail and a free one, at every door that takes one.
 func TestAnswersDoNotTell(t *testing.T) {
 	s := newOwnersSite(t)
-	s.create(t, ada, account.Owner)
-	s.create(t, "op@example.com", account.Admin)
+	s.create(t, ada, auth.Owner)
+	s.create(t, "op@example.com", auth.Admin)
 	volatile := regexp.MustCompile(`"(session_token|user_id|player_id|drive_guest_id|time_created|time_expires|email|username)":"[^"]*"`)
 	for name, send := range map[string]func(email string) *httptest.ResponseRecorder{
 		"sign-up": func(email string) *httptest.ResponseRecorder {
@@ -443,7 +444,7 @@ var changing = []string{"POST /v1/account/signup", "POST /v1/account/verify", "P
 // A page elsewhere makes a signed-in browser send what it likes: nothing happens.
 func TestCrossSiteRequestsDoNothing(t *testing.T) {
 	s := newOwnersSite(t)
-	s.create(t, ada, account.Owner)
+	s.create(t, ada, auth.Owner)
 	_, w := s.login(t, `{"email":"ada@example.com","password":"correct horse","cookie":true}`, header("Sec-Fetch-Site", "same-origin"))
 	c := w.Result().Cookies()[0]
 	for name, from := range map[string]func(*http.Request){"cross-site": header("Sec-Fetch-Site", "cross-site"), "sibling": header("Sec-Fetch-Site", "same-site"), "older browser": header("Origin", "https://evil.example")} {
@@ -473,8 +474,8 @@ func TestCrossSiteRequestsDoNothing(t *testing.T) {
 // A session that somebody planted is never the one that a login leads to, and a token of one kind opens no door of the other.
 func TestSessionFixation(t *testing.T) {
 	s := newOwnersSite(t)
-	s.create(t, ada, account.Owner)
-	s.create(t, "thief@example.com", account.Owner)
+	s.create(t, ada, auth.Owner)
+	s.create(t, "thief@example.com", auth.Owner)
 	thief := object(t, s.app("POST", "/1/sessions", url.Values{"username": {"thief@example.com"}, "password": {password}}, ""), 200)["session"].(map[string]any)["session_token"].(string)
 	for name, change := range map[string]func(*http.Request){
 		"header": header("Authorization", "Anki "+thief), "cookie": cookie(&http.Cookie{Name: accountapi.SecureCookie, Value: thief}), "query": func(r *http.Request) { r.URL.RawQuery = "session_token=" + thief },
@@ -503,7 +504,7 @@ func TestSessionFixation(t *testing.T) {
 // A thousand guesses, of a password from a thousand addresses and of codes: a handful is looked at, none is right, and the right password waits too.
 func TestBruteForce(t *testing.T) {
 	s := newOwnersSite(t)
-	s.create(t, ada, account.Owner)
+	s.create(t, ada, auth.Owner)
 	from := func(i int) func(*http.Request) {
 		return func(r *http.Request) { r.RemoteAddr = fmt.Sprintf("198.51.%d.%d:1234", 100+i/250, i%250+1) }
 	}
@@ -554,7 +555,7 @@ func TestBruteForce(t *testing.T) {
 
 func TestOversizeBodies(t *testing.T) {
 	s := newOwnersSite(t)
-	s.create(t, ada, account.Owner)
+	s.create(t, ada, auth.Owner)
 	l, _ := s.login(t, good)
 	big := `{"email":"` + strings.Repeat("x", 4<<20) + `"}`
 	for _, req := range changing {
@@ -676,11 +677,11 @@ func FuzzAppLogin(f *testing.F) {
 // The page where a first password becomes another one: for who is signed in, by our own form.
 func TestPasswordPage(t *testing.T) {
 	s := newOwnersSite(t)
-	eve, _, err := s.svc.CreateAccount(t.Context(), "eve@example.com", account.Admin, password)
+	eve, _, err := s.svc.CreateAccount(t.Context(), "eve@example.com", auth.Admin, password)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, first, err := s.svc.AddOperator(t.Context(), account.By{ID: eve.ID}, ada, account.Viewer)
+	_, first, err := s.svc.AddOperator(t.Context(), account.By{ID: eve.ID}, ada, auth.Viewer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 )
 
 // The pages that letters lead to, and those for people without an account. They need no script. Looking at one changes nothing, because mail
@@ -165,7 +165,7 @@ func (o ownersAPI) act(p accountPage, site string) http.Handler {
 			err = p.act(ctx, func(name string) string { return f[name] }, addr(r))
 		}
 		if err == nil {
-			if kit.CallerFrom(r.Context()).Role == kit.RoleOwner && p.next.Address == "/" {
+			if auth.CallerFrom(r.Context()).Role == auth.Owner && p.next.Address == "/" {
 				p.next.Address = "/my"
 			}
 			o.page(w, p, site, "", "", p.done, http.StatusOK)

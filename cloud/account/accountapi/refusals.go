@@ -9,7 +9,7 @@ import (
 
 	"kennel/certs/limit"
 	"kennel/cloud/account"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
@@ -21,8 +21,8 @@ func Refusals(svc *account.Service, mux *http.ServeMux, log *slog.Logger) func(n
 	audit, pace := Auditor(svc), limit.New(time.Second, 30)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			who := kit.CallerFrom(r.Context())
-			if !slices.Contains(kit.Staff, who.Role) || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
+			who := auth.CallerFrom(r.Context())
+			if !slices.Contains(auth.Staff, who.Role) || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
 				next.ServeHTTP(w, r)
 				return
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -61,7 +62,7 @@ type Passkey struct {
 //	DELETE /v1/me/passkeys/{id}                                                                    operators
 func MountPasskeys(mux *http.ServeMux, svc *account.Service, p Passkeys, log *slog.Logger) {
 	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
-	staff := endpoint.Chain(wrap, kit.Require(kit.Staff...))
+	staff := endpoint.Chain(wrap, auth.Require(auth.Staff...))
 	k := passkeyAPI{svc, p}
 	mux.Handle("POST /v1/login/passkey/begin", kithttp.Handler(wrap(kit.Typed(k.beginLogin)), none))
 	mux.Handle("POST /v1/login/passkey", api{svc, log}.passkeyLogin(wrap(kit.Typed(k.login))))

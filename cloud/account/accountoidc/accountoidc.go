@@ -19,6 +19,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -53,8 +54,8 @@ func (c Config) Validate() error {
 		return errs.New(errs.Invalid, "oidc: roles is empty: want at least one word of the claim and its role")
 	}
 	for word, role := range c.Roles {
-		if !slices.Contains(account.Roles[1:], account.Role(role)) {
-			return errs.New(errs.Invalid, "oidc: roles.%s: role %.40q: want one of %s", word, role, errs.List(account.Roles[1:]))
+		if !slices.Contains(auth.People[1:], auth.Role(role)) {
+			return errs.New(errs.Invalid, "oidc: roles.%s: role %.40q: want one of %s", word, role, errs.List(auth.People[1:]))
 		}
 	}
 	return nil
@@ -172,7 +173,7 @@ func refused(format string, args ...any) error {
 }
 
 // role returns the highest role that the claim's words give.
-func (p *Provider) role(claims map[string]json.RawMessage) account.Role {
+func (p *Provider) role(claims map[string]json.RawMessage) auth.Role {
 	name := p.cfg.RoleClaim
 	if name == "" {
 		name = "groups"
@@ -187,11 +188,11 @@ func (p *Provider) role(claims map[string]json.RawMessage) account.Role {
 	best := -1
 	for _, w := range words {
 		if role, ok := p.cfg.Roles[w]; ok {
-			best = max(best, slices.Index(account.Roles, account.Role(role)))
+			best = max(best, slices.Index(auth.People, auth.Role(role)))
 		}
 	}
 	if best < 0 {
 		return ""
 	}
-	return account.Roles[best]
+	return auth.People[best]
 }

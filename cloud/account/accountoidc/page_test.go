@@ -20,6 +20,7 @@ import (
 	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/console"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -154,10 +155,10 @@ func TestRefusedOnThePage(t *testing.T) {
 // people makes an owner and an operator who may not sign in.
 func people(t *testing.T, svc *account.Service) {
 	t.Helper()
-	if _, _, err := svc.CreateAccount(t.Context(), "own@example.com", account.Owner, "correct horse"); err != nil {
+	if _, _, err := svc.CreateAccount(t.Context(), "own@example.com", auth.Owner, "correct horse"); err != nil {
 		t.Fatal(err)
 	}
-	gone, _, err := svc.CreateAccount(t.Context(), "gone@example.com", account.Viewer, "correct horse")
+	gone, _, err := svc.CreateAccount(t.Context(), "gone@example.com", auth.Viewer, "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}

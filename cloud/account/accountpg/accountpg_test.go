@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 
@@ -54,7 +55,7 @@ const (
 	here     = "192.0.2.1"
 )
 
-func (w world) create(t *testing.T, email string, role account.Role) account.Account {
+func (w world) create(t *testing.T, email string, role auth.Role) account.Account {
 	t.Helper()
 	a, shown, err := w.CreateAccount(t.Context(), email, role, password)
 	if err != nil || shown != "" {
@@ -65,7 +66,7 @@ func (w world) create(t *testing.T, email string, role account.Role) account.Acc
 
 func TestLoginUntilLogout(t *testing.T) {
 	w := newWorld(t, 1000)
-	a := w.create(t, " Ada@Example.COM ", account.Admin)
+	a := w.create(t, " Ada@Example.COM ", auth.Admin)
 	if a.Email != ada || a.ID == "" || a.MustChange {
 		t.Errorf("made %+v", a)
 	}
@@ -81,7 +82,7 @@ func TestLoginUntilLogout(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, s, err := w.Authenticate(t.Context(), l.Token, "192.0.2.2")
-	if err != nil || got.ID != a.ID || got.Role != account.Admin || s.Addr != "192.0.2.2" || !s.LastSeen.Equal(*w.now.Load()) {
+	if err != nil || got.ID != a.ID || got.Role != auth.Admin || s.Addr != "192.0.2.2" || !s.LastSeen.Equal(*w.now.Load()) {
 		t.Errorf("%+v %+v %v", got, s, err)
 	}
 	for range 2 {
@@ -98,7 +99,7 @@ func TestLoginUntilLogout(t *testing.T) {
 
 func TestSessionsEnd(t *testing.T) {
 	w := newWorld(t, 1000)
-	a := w.create(t, ada, account.Viewer)
+	a := w.create(t, ada, auth.Viewer)
 	open := func() account.Secret {
 		t.Helper()
 		l, err := w.Login(t.Context(), ada, password, here)
@@ -157,7 +158,7 @@ func TestSessionsEnd(t *testing.T) {
 
 func TestOneTimePassword(t *testing.T) {
 	w := newWorld(t, 1000)
-	a, shown, err := w.CreateAccount(t.Context(), ada, account.Owner, "")
+	a, shown, err := w.CreateAccount(t.Context(), ada, auth.Owner, "")
 	if err != nil || len(shown.Reveal()) != 19 || !a.MustChange {
 		t.Fatalf("%+v %q %v", a, shown.Reveal(), err)
 	}
@@ -175,21 +176,21 @@ func TestOneTimePassword(t *testing.T) {
 
 func TestWhatIsRefused(t *testing.T) {
 	w := newWorld(t, 1000)
-	a := w.create(t, ada, account.Owner)
+	a := w.create(t, ada, auth.Owner)
 	for name, c := range map[string]struct {
 		email    string
-		role     account.Role
+		role     auth.Role
 		password account.Secret
 		kind     errs.Kind
 	}{
-		"taken":          {"ADA@example.com", account.Owner, password, errs.Conflict},
-		"no e-mail":      {"", account.Owner, password, errs.Invalid},
-		"a name with it": {"Ada <ada2@example.com>", account.Owner, password, errs.Invalid},
-		"long e-mail":    {strings.Repeat("a", 250) + "@example.com", account.Owner, password, errs.Invalid},
+		"taken":          {"ADA@example.com", auth.Owner, password, errs.Conflict},
+		"no e-mail":      {"", auth.Owner, password, errs.Invalid},
+		"a name with it": {"Ada <ada2@example.com>", auth.Owner, password, errs.Invalid},
+		"long e-mail":    {strings.Repeat("a", 250) + "@example.com", auth.Owner, password, errs.Invalid},
 		"role of things": {"b@example.com", "thing", password, errs.Invalid},
 		"no role":        {"b@example.com", "", password, errs.Invalid},
-		"short password": {"b@example.com", account.Owner, "short", errs.Invalid},
-		"long password":  {"b@example.com", account.Owner, account.Secret(strings.Repeat("x", 257)), errs.Invalid},
+		"short password": {"b@example.com", auth.Owner, "short", errs.Invalid},
+		"long password":  {"b@example.com", auth.Owner, account.Secret(strings.Repeat("x", 257)), errs.Invalid},
 	} {
 		if _, _, err := w.CreateAccount(t.Context(), c.email, c.role, c.password); errs.KindOf(err) != c.kind {
 			t.Errorf("%s: %v, want %v", name, err, c.kind)
@@ -206,7 +207,7 @@ func TestWhatIsRefused(t *testing.T) {
 // Unknown e-mail, malformed e-mail, wrong password: the same answer for about the same work.
 func TestLoginDoesNotTell(t *testing.T) {
 	w := newWorld(t, 1000)
-	w.create(t, ada, account.Owner)
+	w.create(t, ada, auth.Owner)
 	var first *errs.Error
 	for _, c := range []struct {
 		email    string
@@ -227,7 +228,7 @@ func TestLoginDoesNotTell(t *testing.T) {
 // Guessing at one e-mail, known or not, from many addresses: five tries, then longer and longer pauses.
 func TestBruteForceIsSlowed(t *testing.T) {
 	w := newWorld(t, 1000)
-	w.create(t, ada, account.Admin)
+	w.create(t, ada, auth.Admin)
 	for _, email := range []string{ada, "bob@example.com"} {
 		looked := 0
 		for i := range 200 {
@@ -264,7 +265,7 @@ func TestBruteForceIsSlowed(t *testing.T) {
 // Many guesses at the same moment gain little over one after the other.
 func TestGuessesAtOnce(t *testing.T) {
 	w := newWorld(t, 1000)
-	w.create(t, ada, account.Admin)
+	w.create(t, ada, auth.Admin)
 	var looked atomic.Int64
 	var wg sync.WaitGroup
 	for range 50 {
@@ -297,7 +298,7 @@ func TestAddressIsSlowed(t *testing.T) {
 
 func TestAuditIsAppendOnly(t *testing.T) {
 	w := newWorld(t, 1000)
-	a := w.create(t, ada, account.Admin)
+	a := w.create(t, ada, auth.Admin)
 	for i := range 5 {
 		e := account.Entry{Actor: string(a.ID), Role: a.Role, Addr: here, Action: "test", Object: fmt.Sprint("vic:", i), Detail: strings.Repeat("é", 3000) + "\xff\x00"}
 		if err := w.Audit(t.Context(), e); err != nil {
@@ -324,7 +325,7 @@ func TestAuditIsAppendOnly(t *testing.T) {
 
 func TestRunForgets(t *testing.T) {
 	w := newWorld(t, 1000)
-	a := w.create(t, ada, account.Owner)
+	a := w.create(t, ada, auth.Owner)
 	l, err := w.IssueSession(t.Context(), a.ID, time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
@@ -223,7 +224,7 @@ func TestAuditHeadMovesWithLinesOnly(t *testing.T) {
 // Addresses are forgotten after a while and with the person; the chain stays whole.
 func TestAuditForgetsAddresses(t *testing.T) {
 	h := newHome(t)
-	a := h.create(t, ada, account.Owner)
+	a := h.create(t, ada, auth.Owner)
 	if _, err := h.Login(t.Context(), ada, password, "192.0.2.77"); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +360,7 @@ func BenchmarkAudit(b *testing.B) {
 		b.Fatal(err)
 	}
 	store := accountpg.New(pool)
-	e := account.Entry{At: time.Now(), Actor: "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", Role: account.Admin, Addr: here, Action: "thing.register", Object: "vic:00e20100"}
+	e := account.Entry{At: time.Now(), Actor: "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", Role: auth.Admin, Addr: here, Action: "thing.register", Object: "vic:00e20100"}
 	for _, callers := range []int{1, 16, 64} {
 		for name, f := range map[string]func(context.Context) error{
 			"chained": func(ctx context.Context) error { return store.Audit(ctx, e) },

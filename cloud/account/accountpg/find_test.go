@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"kennel/cloud/account"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/auth"
 )
 
 // TestOwnersLike: a text is a text, whatever LIKE thinks of its letters, and at most as many come as were asked for.
@@ -14,7 +14,7 @@ func TestOwnersLike(t *testing.T) {
 	s := accountpg.New(w.pool)
 	ids := map[string]string{}
 	for _, email := range []string{"ann_lee@example.com", "annxlee@example.com", "50%off@example.com", "zoe@example.org"} {
-		ids[email] = string(w.create(t, email, account.Viewer).ID)
+		ids[email] = string(w.create(t, email, auth.Viewer).ID)
 	}
 	for text, want := range map[string][]string{
 		"ann":         {"ann_lee@example.com", "annxlee@example.com"},

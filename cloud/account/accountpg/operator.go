@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/pg"
 )
 
@@ -92,7 +93,7 @@ func (s *Store) ChangeOperator(ctx context.Context, by, id account.ID, c account
 		if err != nil {
 			return err
 		}
-		leaves := c.Remove || c.Disabled != nil && *c.Disabled || c.Role != nil && *c.Role != account.Admin
+		leaves := c.Remove || c.Disabled != nil && *c.Disabled || c.Role != nil && *c.Role != auth.Admin
 		if leaves && len(admins) == 1 && admins[0] == a.ID {
 			return account.ErrLastAdmin
 		}

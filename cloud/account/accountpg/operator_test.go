@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
 func (w world) admin(t *testing.T, email string) account.By {
 	t.Helper()
-	return account.By{ID: w.create(t, email, account.Admin).ID, Addr: here}
+	return account.By{ID: w.create(t, email, auth.Admin).ID, Addr: here}
 }
 
 // Who may change whom, and what becomes of it. Each case begins with two administrators, a viewer and an owner.
 func TestWhoChangesOperators(t *testing.T) {
 	type people struct{ eve, dan, vic, own account.ID }
-	role := func(by, id func(people) account.ID, r account.Role) func(world, *testing.T, people) error {
+	role := func(by, id func(people) account.ID, r auth.Role) func(world, *testing.T, people) error {
 		return func(w world, t *testing.T, p people) error {
 			return w.SetRole(t.Context(), account.By{ID: by(p), Addr: here}, id(p), r)
 		}
@@ -31,27 +32,27 @@ func TestWhoChangesOperators(t *testing.T) {
 		kind errs.Kind
 		code string
 	}{
-		{"an administrator raises a viewer", role(eve, vic, account.Admin), 0, ""},
-		{"an administrator demotes another", role(eve, dan, account.Viewer), 0, ""},
-		{"an administrator steps down", role(eve, eve, account.Viewer), 0, ""},
-		{"a viewer raises himself", role(vic, vic, account.Admin), errs.Denied, "not_admin"},
-		{"an owner raises himself", role(own, own, account.Admin), errs.Denied, "not_admin"},
-		{"nobody raises a viewer", role(nobody, vic, account.Admin), errs.Denied, "not_admin"},
-		{"an owner is no operator", role(eve, own, account.Viewer), errs.NotFound, ""},
-		{"an operator becomes no owner", role(eve, vic, account.Owner), errs.Invalid, ""},
+		{"an administrator raises a viewer", role(eve, vic, auth.Admin), 0, ""},
+		{"an administrator demotes another", role(eve, dan, auth.Viewer), 0, ""},
+		{"an administrator steps down", role(eve, eve, auth.Viewer), 0, ""},
+		{"a viewer raises himself", role(vic, vic, auth.Admin), errs.Denied, "not_admin"},
+		{"an owner raises himself", role(own, own, auth.Admin), errs.Denied, "not_admin"},
+		{"nobody raises a viewer", role(nobody, vic, auth.Admin), errs.Denied, "not_admin"},
+		{"an owner is no operator", role(eve, own, auth.Viewer), errs.NotFound, ""},
+		{"an operator becomes no owner", role(eve, vic, auth.Owner), errs.Invalid, ""},
 		{"no such role", role(eve, vic, "king"), errs.Invalid, ""},
-		{"an unknown account", role(eve, func(people) account.ID { return "x" }, account.Viewer), errs.NotFound, ""},
+		{"an unknown account", role(eve, func(people) account.ID { return "x" }, auth.Viewer), errs.NotFound, ""},
 		{"an administrator that was disabled a moment ago", func(w world, t *testing.T, p people) error {
 			if err := w.SetOperatorDisabled(t.Context(), account.By{ID: p.dan}, p.eve, true); err != nil {
 				t.Fatal(err)
 			}
-			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.vic, account.Admin)
+			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.vic, auth.Admin)
 		}, errs.Denied, "not_admin"},
 		{"the last one steps down", func(w world, t *testing.T, p people) error {
-			if err := w.SetRole(t.Context(), account.By{ID: p.eve}, p.dan, account.Support); err != nil {
+			if err := w.SetRole(t.Context(), account.By{ID: p.eve}, p.dan, auth.Support); err != nil {
 				t.Fatal(err)
 			}
-			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.eve, account.Support)
+			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.eve, auth.Support)
 		}, errs.Conflict, "last_admin"},
 		{"the last one who is not disabled is removed", func(w world, t *testing.T, p people) error {
 			if err := w.SetOperatorDisabled(t.Context(), account.By{ID: p.eve}, p.dan, true); err != nil {
@@ -60,11 +61,11 @@ func TestWhoChangesOperators(t *testing.T) {
 			return w.RemoveOperator(t.Context(), account.By{ID: p.eve}, p.eve)
 		}, errs.Conflict, "last_admin"},
 		{"an owner's e-mail", func(w world, t *testing.T, p people) error {
-			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.eve}, "own@example.com", account.Viewer)
+			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.eve}, "own@example.com", auth.Viewer)
 			return err
 		}, errs.Conflict, "email_taken"},
 		{"a viewer adds an administrator", func(w world, t *testing.T, p people) error {
-			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.vic}, "new@example.com", account.Admin)
+			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.vic}, "new@example.com", auth.Admin)
 			return err
 		}, errs.Denied, "not_admin"},
 		{"a viewer sets a password", func(w world, t *testing.T, p people) error {
@@ -78,8 +79,8 @@ func TestWhoChangesOperators(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, 1000)
-			p := people{w.create(t, "eve@example.com", account.Admin).ID, w.create(t, "dan@example.com", account.Admin).ID,
-				w.create(t, "vic@example.com", account.Viewer).ID, w.create(t, "own@example.com", account.Owner).ID}
+			p := people{w.create(t, "eve@example.com", auth.Admin).ID, w.create(t, "dan@example.com", auth.Admin).ID,
+				w.create(t, "vic@example.com", auth.Viewer).ID, w.create(t, "own@example.com", auth.Owner).ID}
 			head, err := w.AuditHead(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -121,7 +122,7 @@ func TestOneAdministratorStays(t *testing.T) {
 				var err error
 				switch j % 3 {
 				case 0:
-					err = svc.SetRole(t.Context(), by, of.ID, account.Viewer)
+					err = svc.SetRole(t.Context(), by, of.ID, auth.Viewer)
 				case 1:
 					err = svc.SetOperatorDisabled(t.Context(), by, of.ID, true)
 				case 2:
@@ -146,8 +147,8 @@ func TestOperatorSessions(t *testing.T) {
 	w := newWorld(t, 1000)
 	b := w.other(t)
 	eve := w.admin(t, "eve@example.com")
-	a := w.create(t, ada, account.Support)
-	w.create(t, "own@example.com", account.Owner)
+	a := w.create(t, ada, auth.Support)
+	w.create(t, "own@example.com", auth.Owner)
 	login := func(email string) account.Secret {
 		t.Helper()
 		l, err := w.Login(t.Context(), email, password, here)
@@ -215,7 +216,7 @@ func TestOperatorSessions(t *testing.T) {
 	if still, err := b.StillGood(t.Context(), before, first); !still || err != nil {
 		t.Errorf("who has another password than the first is stopped: %v", err)
 	}
-	if err := w.SetRole(t.Context(), eve, a.ID, account.Viewer); err != nil {
+	if err := w.SetRole(t.Context(), eve, a.ID, auth.Viewer); err != nil {
 		t.Fatal(err)
 	}
 	if still, err := b.StillGood(t.Context(), before, a); still || err != nil {
@@ -231,7 +232,7 @@ func TestOperatorSessions(t *testing.T) {
 func TestOperatorIsRemoved(t *testing.T) {
 	h := newHome(t)
 	eve := h.admin(t, "eve@example.com")
-	a, first, err := h.AddOperator(t.Context(), eve, ada, account.Support)
+	a, first, err := h.AddOperator(t.Context(), eve, ada, auth.Support)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/pg"
 )
 
@@ -33,7 +34,7 @@ func (s *Store) Federate(ctx context.Context, id account.Identity, hash string, 
 					Scan(accountFields(&a)...)
 				changed = append(changed, "new, "+string(id.Role))
 			}
-			if err == nil && a.Role != account.Owner && !a.Disabled {
+			if err == nil && a.Role != auth.Owner && !a.Disabled {
 				_, err = tx.Exec(ctx, `INSERT INTO account_oidc (issuer, subject, account) VALUES ($1, $2, $3)`, id.Issuer, id.Subject, uuid(a.ID))
 				changed = append(changed, "linked")
 			}
@@ -41,7 +42,7 @@ func (s *Store) Federate(ctx context.Context, id account.Identity, hash string, 
 		switch {
 		case err != nil:
 			return err
-		case a.Role == account.Owner:
+		case a.Role == auth.Owner:
 			return account.ErrTaken
 		case a.Disabled:
 			return account.ErrUnknown

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"kennel/cloud/account"
+	"kennel/infra/auth"
 	"kennel/infra/pg"
 )
 
@@ -97,7 +98,7 @@ func (s *Store) Verify(ctx context.Context, hash account.Hash, now time.Time) (a
 		}
 		err := tx.QueryRow(ctx, `
 			INSERT INTO account_account AS a (id, email, role, password) SELECT id, email, $2, password FROM account_signup WHERE id = $1
-			RETURNING `+accountColumns, id, string(account.Owner)).Scan(accountFields(&a)...)
+			RETURNING `+accountColumns, id, string(auth.Owner)).Scan(accountFields(&a)...)
 		if err != nil {
 			return err
 		}

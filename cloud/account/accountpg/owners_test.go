@@ -25,6 +25,7 @@ import (
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/mail/mailspool"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 
@@ -194,7 +195,7 @@ func TestSignUpToRecord(t *testing.T) {
 		t.Errorf("the code of one purpose for another: %v", err)
 	}
 	a, err := h.o.Verify(t.Context(), account.Secret(" "+strings.ToLower(l.code)+"\n"), "Correct Horse 1", here) // as people type it
-	if err != nil || a.ID != s.ID || a.Email != ada || a.Role != account.Owner {
+	if err != nil || a.ID != s.ID || a.Email != ada || a.Role != auth.Owner {
 		t.Fatalf("%+v %v", a, err)
 	}
 	if _, err := h.o.Verify(t.Context(), account.Secret(l.code), "Correct Horse 1", here); errs.CodeOf(err) != "code_refused" {
@@ -230,7 +231,7 @@ func TestSignUpToRecord(t *testing.T) {
 		t.Errorf("time_created %v", got["time_created"])
 	}
 	// One that an operator made has a whole record too.
-	b2 := h.create(t, "op@example.com", account.Owner)
+	b2 := h.create(t, "op@example.com", auth.Owner)
 	if r, err := h.o.Record(t.Context(), b2.ID); err != nil || !r.EmailIsVerified || r.Status != "active" || r.PlayerID == "" || !r.IsEmailAccount || r.GivenName != nil {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -259,7 +260,7 @@ func TestFieldsAreChecked(t *testing.T) {
 func TestNobodyLearnsWhoIsHere(t *testing.T) {
 	h := newHome(t)
 	h.signUp(t, ada)
-	h.create(t, "op@example.com", account.Admin)
+	h.create(t, "op@example.com", auth.Admin)
 	shape := func(s account.Signup) account.Signup {
 		s.ID, s.Profile.PlayerID, s.Email = "", "", ""
 		return s
@@ -334,7 +335,7 @@ func TestTimeDoesNotTell(t *testing.T) {
 	}
 	const n = 60
 	for i := range n {
-		if _, _, err := svc.CreateAccount(t.Context(), fmt.Sprintf("known%d@example.com", i), account.Owner, password); err != nil {
+		if _, _, err := svc.CreateAccount(t.Context(), fmt.Sprintf("known%d@example.com", i), auth.Owner, password); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -577,7 +578,7 @@ func TestChangeEmail(t *testing.T) {
 		t.Fatal(err)
 	}
 	code = h.one(t).code
-	h.create(t, "third@example.com", account.Owner)
+	h.create(t, "third@example.com", auth.Owner)
 	if err := h.o.ChangeEmail(t.Context(), account.Secret(code), here); errs.CodeOf(err) != "email_taken" {
 		t.Errorf("taken meanwhile: %v", err)
 	}
@@ -884,7 +885,7 @@ func TestDeletionReallyDeletes(t *testing.T) {
 	if err := h.o.Delete(t.Context(), a.ID, "wrong password", here); errs.CodeOf(err) != "wrong_password" {
 		t.Errorf("without the password: %v", err)
 	}
-	op := h.create(t, "op@example.com", account.Admin)
+	op := h.create(t, "op@example.com", auth.Admin)
 	if err := h.o.Delete(t.Context(), op.ID, password, here); errs.KindOf(err) != errs.Denied {
 		t.Errorf("an operator: %v", err)
 	}

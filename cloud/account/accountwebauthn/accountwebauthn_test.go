@@ -24,6 +24,7 @@ import (
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/accountwebauthn"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -64,11 +65,11 @@ func newSite(t *testing.T) *site {
 	accountapi.Mount(mux, svc, log)
 	accountapi.MountPasskeys(mux, svc, p, log)
 	s.h = accountapi.Authenticator(svc, log)(access.HTTP.Guard(mux, log))
-	s.id, s.token = s.operator(ada, account.Admin)
+	s.id, s.token = s.operator(ada, auth.Admin)
 	return s
 }
 
-func (s *site) operator(email string, role account.Role) (account.ID, string) {
+func (s *site) operator(email string, role auth.Role) (account.ID, string) {
 	s.t.Helper()
 	a, _, err := s.svc.CreateAccount(s.t.Context(), email, role, password)
 	if err != nil {
@@ -181,7 +182,7 @@ func TestPasskey(t *testing.T) {
 	}
 	for range 3 {
 		status, code, l := s.signIn(s.answer(k, here))
-		if status != 200 || l.Token == "" || l.Account.Email != ada || l.Account.Role != account.Admin {
+		if status != 200 || l.Token == "" || l.Account.Email != ada || l.Account.Role != auth.Admin {
 			t.Fatalf("%d %s %+v\n%s", status, code, l, s.log)
 		}
 		if status, code := s.do("GET", "/v1/audit", l.Token, nil, nil); status != 200 {
@@ -195,7 +196,7 @@ func TestPasskey(t *testing.T) {
 	if status, code := s.register(s.token, k, here); status != 409 && status != 401 {
 		t.Errorf("the same key twice: %d %s", status, code)
 	}
-	_, other := s.operator("bob@example.com", account.Viewer)
+	_, other := s.operator("bob@example.com", auth.Viewer)
 	if status, _ := s.do("DELETE", "/v1/me/passkeys/"+list[0].ID, other, nil, nil); status != 404 {
 		t.Errorf("another one removes it: %d", status)
 	}
@@ -253,7 +254,7 @@ func TestHostile(t *testing.T) {
 			return s.answer(forged, here)
 		}},
 		{"another account's handle", func(s *site, k *key) accountapi.PasskeyAnswer {
-			bob, _ := s.operator("bob@example.com", account.Viewer)
+			bob, _ := s.operator("bob@example.com", auth.Viewer)
 			k.Options.UserHandle = []byte(bob)
 			return s.answer(k, here)
 		}},
@@ -319,7 +320,7 @@ func TestHostileRegistration(t *testing.T) {
 	if status, code := s.do("POST", "/v1/me/passkeys/begin", s.token, accountapi.PasskeyBegin{Password: "a wrong password"}, nil); status != 401 || code != "wrong_password" {
 		t.Errorf("%d %s", status, code)
 	}
-	_, owner := s.operator("own@example.com", account.Owner)
+	_, owner := s.operator("own@example.com", auth.Owner)
 	if status, _ := s.do("POST", "/v1/me/passkeys/begin", owner, accountapi.PasskeyBegin{Password: password}, nil); status != 403 {
 		t.Errorf("an owner: %d", status)
 	}
@@ -328,7 +329,7 @@ func TestHostileRegistration(t *testing.T) {
 			t.Errorf("another %s: %d %s", name, status, code)
 		}
 	}
-	bob, token := s.operator("bob@example.com", account.Viewer)
+	bob, token := s.operator("bob@example.com", auth.Viewer)
 	var c accountapi.PasskeyCeremony
 	s.do("POST", "/v1/me/passkeys/begin", s.token, accountapi.PasskeyBegin{Password: password}, &c)
 	options, err := virtualwebauthn.ParseAttestationOptions(string(c.Options))

@@ -15,10 +15,10 @@ import (
 	"github.com/descope/virtualwebauthn"
 
 	"kennel/cloud/access"
-	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accountwebauthn"
 	"kennel/cloud/console"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
 
@@ -199,12 +199,12 @@ func TestPasskeysOfOthers(t *testing.T) {
 	s, b := openDesk(t)
 	b.cookie = &http.Cookie{Name: accountapi.PlainCookie, Value: s.token}
 	added := b.add(newKey(t, s.id), "the blue one")
-	_, bob := s.operator("bob@example.com", account.Viewer)
+	_, bob := s.operator("bob@example.com", auth.Viewer)
 	b.cookie.Value = bob
 	if body := b.see("/me", "None yet"); strings.Contains(body, "the blue one") {
 		t.Errorf("%s", body)
 	}
-	_, owner := s.operator("own@example.com", account.Owner)
+	_, owner := s.operator("own@example.com", auth.Owner)
 	for who, want := range map[string]int{bob: http.StatusNotFound, owner: http.StatusForbidden} {
 		b.cookie.Value = who
 		for _, id := range []string{added.ID, base64.RawURLEncoding.EncodeToString([]byte("none"))} {

@@ -22,10 +22,9 @@ import (
 	"time"
 
 	"kennel/certs/ca"
-	"kennel/cloud/account"
 	"kennel/cloud/app"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/broker"
 	"kennel/infra/onebox"
@@ -482,10 +481,10 @@ func (h *oneboxHouse) people(ctx context.Context, c *app.Cloud) error {
 	}
 	for _, p := range []struct {
 		email string
-		role  kit.Role
+		role  auth.Role
 		to    *credentials
-	}{{operatorEmail, kit.RoleAdmin, &pw.Operator}, {ownerEmail, kit.RoleOwner, &pw.Owner}} {
-		_, password, err := c.Accounts.CreateAccount(ctx, p.email, account.Role(p.role), "")
+	}{{operatorEmail, auth.Admin, &pw.Operator}, {ownerEmail, auth.Owner, &pw.Owner}} {
+		_, password, err := c.Accounts.CreateAccount(ctx, p.email, auth.Role(p.role), "")
 		if err != nil && errs.CodeOf(err) != "email_taken" {
 			return fmt.Errorf("account %s: %w", p.email, err)
 		}

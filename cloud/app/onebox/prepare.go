@@ -15,12 +15,12 @@ import (
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/app"
+	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/cli"
 	"kennel/infra/config"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
-	"kennel/infra/kit"
 	"kennel/infra/logging"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
@@ -67,7 +67,7 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 	if err != nil {
 		return fmt.Errorf("-password-file: %w", err)
 	}
-	made, password, err := people.CreateAccount(ctx, email, account.Role(kit.RoleAdmin), "")
+	made, password, err := people.CreateAccount(ctx, email, auth.Admin, "")
 	if err == nil {
 		_, err = f.WriteString(password.Reveal() + "\n")
 	}

@@ -15,6 +15,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -29,11 +30,11 @@ func TestTokenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := svc.CreateAccount(ctx, "other@example.com", account.Admin, "correct horse")
+	other, _, err := svc.CreateAccount(ctx, "other@example.com", auth.Admin, "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, first, err := svc.CreateAccount(ctx, operatorEmail, account.Admin, "")
+	op, first, err := svc.CreateAccount(ctx, operatorEmail, auth.Admin, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestTokenFile(t *testing.T) {
 			return err
 		}},
 		{"another administrator makes a one-time password", func() error { _, err := svc.ResetOperator(ctx, account.By{ID: other.ID}, op.ID); return err }},
-		{"another role", func() error { return svc.SetRole(ctx, account.By{ID: other.ID}, op.ID, account.Support) }},
+		{"another role", func() error { return svc.SetRole(ctx, account.By{ID: other.ID}, op.ID, auth.Support) }},
 		{"half of its time is over", func() error { now = now.Add(tokenTTL / 2); return nil }},
 		{"the machine slept for a month", func() error { now = now.Add(30 * 24 * time.Hour); return nil }},
 	} {

@@ -21,6 +21,7 @@ import (
 
 	"kennel/cloud/bulk"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -59,13 +60,13 @@ type listRequest struct {
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *bulk.Service, cfg Config) {
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	reads := endpoint.Chain(wrap, kit.Require(kit.Staff...))
-	writes := endpoint.Chain(wrap, kit.Require(kit.Changers...))
+	reads := endpoint.Chain(wrap, auth.Require(auth.Staff...))
+	writes := endpoint.Chain(wrap, auth.Require(auth.Changers...))
 	id := func(r *http.Request) (any, error) { return r.PathValue("id"), nil }
 
 	mux.Handle("POST /v1/bulk/preview", kithttp.Handler(writes(kit.Typed(svc.Preview)), decode))
 	mux.Handle("POST /v1/bulk", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, d bulk.Draft) (bulk.Job, error) {
-		d.By = kit.CallerFrom(ctx).Subject()
+		d.By = auth.CallerFrom(ctx).Subject()
 		// Checked before, so that the log tells of jobs and not of mistakes; the count is that of this moment.
 		p, err := svc.Preview(ctx, d)
 		if err != nil {

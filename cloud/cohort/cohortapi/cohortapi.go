@@ -17,6 +17,7 @@ import (
 
 	"kennel/cloud/cohort"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -58,8 +59,8 @@ type putRequest struct {
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *cohort.Service, cfg Config) {
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	reads := endpoint.Chain(wrap, kit.Require(kit.Staff...))
-	writes := endpoint.Chain(wrap, kit.Require(kit.Changers...))
+	reads := endpoint.Chain(wrap, auth.Require(auth.Staff...))
+	writes := endpoint.Chain(wrap, auth.Require(auth.Changers...))
 	name := func(r *http.Request) (any, error) { return r.PathValue("cohort"), nil }
 
 	mux.Handle("GET /v1/cohorts", kithttp.Handler(reads(kit.Typed(func(ctx context.Context, _ struct{}) ([]cohort.Cohort, error) {
@@ -84,7 +85,7 @@ func Mount(mux *http.ServeMux, svc *cohort.Service, cfg Config) {
 		if err := cfg.Audit(ctx, "cohort.put", q.c.Name, q.c.Filter.Nameless()); err != nil {
 			return cohort.Cohort{}, err
 		}
-		return svc.Put(ctx, q.c, kit.CallerFrom(ctx).Subject(), q.rev)
+		return svc.Put(ctx, q.c, auth.CallerFrom(ctx).Subject(), q.rev)
 	}))
 	mux.Handle("POST /v1/cohorts", kithttp.Handler(write, func(r *http.Request) (any, error) {
 		q, err := decode(r)

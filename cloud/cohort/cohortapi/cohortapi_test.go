@@ -15,8 +15,8 @@ import (
 	"kennel/cloud/cohort"
 	"kennel/cloud/cohort/cohortpg"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -38,43 +38,43 @@ func TestCohorts(t *testing.T) {
 			return nil
 		}})
 	for _, c := range []struct {
-		role               kit.Role
+		role               auth.Role
 		method, path, body string
 		code               int
 		want               string
 	}{
 		{"", "GET", "/v1/cohorts", "", 401, "sign in first"},
-		{kit.RoleOwner, "GET", "/v1/cohorts", "", 403, "denied"},
-		{kit.RoleViewer, "GET", "/v1/cohorts", "", 200, "[]\n"},
-		{kit.RoleViewer, "POST", "/v1/cohorts", `{"cohort":"a","filter":"tag:x"}`, 403, "denied"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"labs","filter":" TAG:lab   version:<2.1","note":"ours"}`, 200, `"cohort":"labs","filter":"tag:lab version:<2.1","note":"ours","by":"op"`},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"labs","filter":"tag:y"}`, 409, "cohort_exists"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"Labs","filter":"tag:y"}`, 400, "lower-case"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"a","filter":""}`, 400, "the filter is empty"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"a","filter":"colour:red"}`, 400, "there is no key"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"a","filter":"owner:ann"}`, 400, "not for all who may use a cohort"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"a","filter":"cohort:none"}`, 400, "there is no cohort none"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"a","filter":"cohort:a"}`, 400, "would ask for itself"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"a","filter":"tag:x","rev":3}`, 400, "rev is for a cohort that exists"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"a","filter":"tag:x","note":"` + strings.Repeat("n", 401) + `"}`, 400, "note of 401 bytes"},
-		{kit.RoleSupport, "POST", "/v1/cohorts", `{"cohort":"old","filter":"cohort:labs seen:>3d"}`, 200, `"rev":1`},
-		{kit.RoleSupport, "PUT", "/v1/cohorts/labs", `{"filter":"cohort:old"}`, 400, "would ask for itself"}, // by way of another one
-		{kit.RoleViewer, "GET", "/v1/cohorts/labs", "", 200, `"robots":2`},
-		{kit.RoleViewer, "GET", "/v1/cohorts/nope", "", 404, "no_cohort"},
-		{kit.RoleViewer, "GET", "/v1/cohorts/%00", "", 400, "lower-case"},
-		{kit.RoleSupport, "PUT", "/v1/cohorts/labs", `{"filter":"tag:lab","rev":1}`, 200, `"rev":2`},
-		{kit.RoleSupport, "PUT", "/v1/cohorts/labs", `{"filter":"tag:lab","rev":1}`, 409, "it has revision 2, not 1"},
-		{kit.RoleSupport, "PUT", "/v1/cohorts/nope", `{"filter":"tag:lab","rev":1}`, 404, "no_cohort"},
-		{kit.RoleSupport, "PUT", "/v1/cohorts/labs", `{"cohort":"other","filter":"tag:lab"}`, 400, "want the same"},
-		{kit.RoleSupport, "PUT", "/v1/cohorts/made", `{"filter":"tag:made"}`, 200, `"rev":1`},
-		{kit.RoleSupport, "DELETE", "/v1/cohorts/labs", "", 409, "labs is part of cohort old"},
-		{kit.RoleViewer, "DELETE", "/v1/cohorts/old", "", 403, "denied"},
-		{kit.RoleSupport, "DELETE", "/v1/cohorts/old", "", 204, ""},
-		{kit.RoleSupport, "DELETE", "/v1/cohorts/old", "", 404, "no_cohort"},
-		{kit.RoleSupport, "DELETE", "/v1/cohorts/labs", "", 204, ""},
-		{kit.RoleViewer, "GET", "/v1/cohorts", "", 200, `[{"cohort":"made"`},
+		{auth.Owner, "GET", "/v1/cohorts", "", 403, "denied"},
+		{auth.Viewer, "GET", "/v1/cohorts", "", 200, "[]\n"},
+		{auth.Viewer, "POST", "/v1/cohorts", `{"cohort":"a","filter":"tag:x"}`, 403, "denied"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"labs","filter":" TAG:lab   version:<2.1","note":"ours"}`, 200, `"cohort":"labs","filter":"tag:lab version:<2.1","note":"ours","by":"op"`},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"labs","filter":"tag:y"}`, 409, "cohort_exists"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"Labs","filter":"tag:y"}`, 400, "lower-case"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"a","filter":""}`, 400, "the filter is empty"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"a","filter":"colour:red"}`, 400, "there is no key"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"a","filter":"owner:ann"}`, 400, "not for all who may use a cohort"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"a","filter":"cohort:none"}`, 400, "there is no cohort none"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"a","filter":"cohort:a"}`, 400, "would ask for itself"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"a","filter":"tag:x","rev":3}`, 400, "rev is for a cohort that exists"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"a","filter":"tag:x","note":"` + strings.Repeat("n", 401) + `"}`, 400, "note of 401 bytes"},
+		{auth.Support, "POST", "/v1/cohorts", `{"cohort":"old","filter":"cohort:labs seen:>3d"}`, 200, `"rev":1`},
+		{auth.Support, "PUT", "/v1/cohorts/labs", `{"filter":"cohort:old"}`, 400, "would ask for itself"}, // by way of another one
+		{auth.Viewer, "GET", "/v1/cohorts/labs", "", 200, `"robots":2`},
+		{auth.Viewer, "GET", "/v1/cohorts/nope", "", 404, "no_cohort"},
+		{auth.Viewer, "GET", "/v1/cohorts/%00", "", 400, "lower-case"},
+		{auth.Support, "PUT", "/v1/cohorts/labs", `{"filter":"tag:lab","rev":1}`, 200, `"rev":2`},
+		{auth.Support, "PUT", "/v1/cohorts/labs", `{"filter":"tag:lab","rev":1}`, 409, "it has revision 2, not 1"},
+		{auth.Support, "PUT", "/v1/cohorts/nope", `{"filter":"tag:lab","rev":1}`, 404, "no_cohort"},
+		{auth.Support, "PUT", "/v1/cohorts/labs", `{"cohort":"other","filter":"tag:lab"}`, 400, "want the same"},
+		{auth.Support, "PUT", "/v1/cohorts/made", `{"filter":"tag:made"}`, 200, `"rev":1`},
+		{auth.Support, "DELETE", "/v1/cohorts/labs", "", 409, "labs is part of cohort old"},
+		{auth.Viewer, "DELETE", "/v1/cohorts/old", "", 403, "denied"},
+		{auth.Support, "DELETE", "/v1/cohorts/old", "", 204, ""},
+		{auth.Support, "DELETE", "/v1/cohorts/old", "", 404, "no_cohort"},
+		{auth.Support, "DELETE", "/v1/cohorts/labs", "", 204, ""},
+		{auth.Viewer, "GET", "/v1/cohorts", "", 200, `[{"cohort":"made"`},
 	} {
-		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: c.role, Name: "op"}), c.method, c.path, strings.NewReader(c.body))
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: c.role, Name: "op"}), c.method, c.path, strings.NewReader(c.body))
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		if b, _ := io.ReadAll(w.Body); w.Code != c.code || !strings.Contains(string(b), c.want) {
@@ -85,7 +85,7 @@ func TestCohorts(t *testing.T) {
 		t.Errorf("audit %q", lines)
 	}
 	full = true
-	r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleAdmin}), "DELETE", "/v1/cohorts/made", nil)
+	r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Admin}), "DELETE", "/v1/cohorts/made", nil)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
 	if _, err := svc.Get(t.Context(), "made"); w.Code != 500 || err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"kennel/cloud/command"
 	"kennel/infra/api/commands"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -68,7 +69,7 @@ type Config struct {
 	// it: they may be somebody's words.
 	Audit func(ctx context.Context, action, object, detail string) error
 	// Owns lets owners through to their own robots; nil: operators alone.
-	Owns kit.Owns
+	Owns auth.Owns
 	Log  *slog.Logger
 }
 
@@ -77,7 +78,7 @@ const byOwner = "owner"
 
 // own reports whether the caller owns the robot, and whether the command is from before.
 func own(ctx context.Context, c command.Command) (mine, before bool) {
-	since, mine := kit.OwnedSince(ctx)
+	since, mine := auth.OwnedSince(ctx)
 	return mine, mine && c.Created.Before(since)
 }
 
@@ -103,13 +104,13 @@ type oneRequest struct {
 // Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	lists := endpoint.Chain(wrap, kit.RequireOwn(cfg.Owns, func(q listRequest) thing.ID { return q.id }, kit.Staff...))
-	reads := endpoint.Chain(wrap, kit.RequireOwn(cfg.Owns, func(q oneRequest) thing.ID { return q.id }, kit.Staff...))
-	sends := endpoint.Chain(wrap, kit.RequireOwn(cfg.Owns, func(d command.Draft) thing.ID { return d.Thing }, kit.Changers...))
+	lists := endpoint.Chain(wrap, auth.RequireOwn(cfg.Owns, func(q listRequest) thing.ID { return q.id }, auth.Staff...))
+	reads := endpoint.Chain(wrap, auth.RequireOwn(cfg.Owns, func(q oneRequest) thing.ID { return q.id }, auth.Staff...))
+	sends := endpoint.Chain(wrap, auth.RequireOwn(cfg.Owns, func(d command.Draft) thing.ID { return d.Thing }, auth.Changers...))
 
 	mux.Handle("POST /v1/things/{thing}/commands", kithttp.Handler(sends(kit.Typed(func(ctx context.Context, d command.Draft) (command.Command, error) {
-		d.By = kit.CallerFrom(ctx).Subject()
-		_, mine := kit.OwnedSince(ctx)
+		d.By = auth.CallerFrom(ctx).Subject()
+		_, mine := auth.OwnedSince(ctx)
 		if mine {
 			d.By = byOwner
 		}

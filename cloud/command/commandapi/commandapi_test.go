@@ -15,8 +15,8 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandpg"
 	"kennel/infra/api/commands"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -42,10 +42,10 @@ func TestHTTP(t *testing.T) {
 		}
 		return nil
 	}})
-	do := func(role kit.Role, method, path, body string) (int, string) {
+	do := func(role auth.Role, method, path, body string) (int, string) {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		if role != "" {
-			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Name: "op@example.org"}))
+			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: role, Name: "op@example.org"}))
 		}
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
@@ -54,7 +54,7 @@ func TestHTTP(t *testing.T) {
 	}
 	const all = "/v1/things/vic:00e20100/commands"
 	for _, tt := range []struct {
-		role         kit.Role
+		role         auth.Role
 		method, path string
 		body         string
 		code         int
@@ -62,24 +62,24 @@ func TestHTTP(t *testing.T) {
 	}{
 		{"", "GET", all, "", 401, "sign in first"},
 		{"", "POST", all, `{"kind":"ping"}`, 401, "sign in first"},
-		{kit.RoleOwner, "GET", all, "", 403, "denied"},
-		{kit.RoleViewer, "POST", all, `{"kind":"ping"}`, 403, "denied"},
-		{kit.RoleViewer, "GET", all, "", 200, "[]\n"},
-		{kit.RoleViewer, "GET", all + "?limit=0", "", 400, "limit"},
-		{kit.RoleViewer, "GET", all + "?open=maybe", "", 400, "open"},
-		{kit.RoleViewer, "GET", all + "/1", "", 404, "no_command"},
-		{kit.RoleSupport, "POST", "/v1/things/cat:1/commands", `{"kind":"ping"}`, 400, "thing id"},
-		{kit.RoleSupport, "POST", "/v1/things/vic:00e20199/commands", `{"kind":"ping"}`, 404, "no_thing"},
-		{kit.RoleSupport, "POST", all, `{"kind":"dance"}`, 400, "want one of flush_events"},
-		{kit.RoleSupport, "POST", all, `{"kind":"ping","expires_in_ms":-1}`, 400, "expires_in_ms"},
-		{kit.RoleSupport, "POST", all, `{"kind":"ping","expires_in_ms":5}`, 400, "time to live"},
-		{kit.RoleSupport, "POST", all, `{"kind":"ping","soon":true}`, 400, "soon"},
-		{kit.RoleSupport, "POST", all, `{"kind":"set_lights","args":{"lights":[]}}`, 400, "0 lights"},
-		{kit.RoleSupport, "POST", all, `{"kind":"ping","key":"k"}`, 200, `"state":"pending"`},
-		{kit.RoleSupport, "POST", all, `{"kind":"ping","key":"k","args":{}}`, 200, `"kind":"ping"`},
-		{kit.RoleSupport, "POST", all, `{"kind":"sync","key":"k"}`, 409, "key_used"},
-		{kit.RoleAdmin, "POST", all, `{"kind":"intent","args":{"intent":"greeting","params":{"said":"secret"}}}`, 200, `"by":"op@example.org"`},
-		{kit.RoleViewer, "GET", all + "?open=true&limit=1", "", 200, `"intent":"greeting"`},
+		{auth.Owner, "GET", all, "", 403, "denied"},
+		{auth.Viewer, "POST", all, `{"kind":"ping"}`, 403, "denied"},
+		{auth.Viewer, "GET", all, "", 200, "[]\n"},
+		{auth.Viewer, "GET", all + "?limit=0", "", 400, "limit"},
+		{auth.Viewer, "GET", all + "?open=maybe", "", 400, "open"},
+		{auth.Viewer, "GET", all + "/1", "", 404, "no_command"},
+		{auth.Support, "POST", "/v1/things/cat:1/commands", `{"kind":"ping"}`, 400, "thing id"},
+		{auth.Support, "POST", "/v1/things/vic:00e20199/commands", `{"kind":"ping"}`, 404, "no_thing"},
+		{auth.Support, "POST", all, `{"kind":"dance"}`, 400, "want one of flush_events"},
+		{auth.Support, "POST", all, `{"kind":"ping","expires_in_ms":-1}`, 400, "expires_in_ms"},
+		{auth.Support, "POST", all, `{"kind":"ping","expires_in_ms":5}`, 400, "time to live"},
+		{auth.Support, "POST", all, `{"kind":"ping","soon":true}`, 400, "soon"},
+		{auth.Support, "POST", all, `{"kind":"set_lights","args":{"lights":[]}}`, 400, "0 lights"},
+		{auth.Support, "POST", all, `{"kind":"ping","key":"k"}`, 200, `"state":"pending"`},
+		{auth.Support, "POST", all, `{"kind":"ping","key":"k","args":{}}`, 200, `"kind":"ping"`},
+		{auth.Support, "POST", all, `{"kind":"sync","key":"k"}`, 409, "key_used"},
+		{auth.Admin, "POST", all, `{"kind":"intent","args":{"intent":"greeting","params":{"said":"secret"}}}`, 200, `"by":"op@example.org"`},
+		{auth.Viewer, "GET", all + "?open=true&limit=1", "", 200, `"intent":"greeting"`},
 	} {
 		if code, body := do(tt.role, tt.method, tt.path, tt.body); code != tt.code || !strings.Contains(body, tt.want) {
 			t.Errorf("%s %s %s %s: got %d %s, want %d %q", tt.role, tt.method, tt.path, tt.body, code, body, tt.code, tt.want)
@@ -91,7 +91,7 @@ func TestHTTP(t *testing.T) {
 	}
 	// What cannot be written down is not done.
 	au.err = errors.New("the database is away")
-	if code, _ := do(kit.RoleAdmin, "POST", all, `{"kind":"ping"}`); code != 500 {
+	if code, _ := do(auth.Admin, "POST", all, `{"kind":"ping"}`); code != 500 {
 		t.Errorf("without audit: %d", code)
 	}
 	if list, err := svc.Commands(t.Context(), rex, true, 10); err != nil || len(list) != 2 {
@@ -119,7 +119,7 @@ func TestOwners(t *testing.T) {
 	do := func(account, method, path, body string) (int, string) {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleOwner, Account: account, Name: account + "@example.org"})))
+		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Owner, Account: account, Name: account + "@example.org"})))
 		return w.Code, w.Body.String()
 	}
 	const all = "/v1/things/vic:00e20100/commands"

@@ -22,6 +22,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/das"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -37,14 +38,14 @@ type query struct {
 // Option changes who may see what.
 type Option func(*options)
 
-type options struct{ owns kit.Owns }
+type options struct{ owns auth.Owns }
 
 // WithOwns lets the owner of a robot see its events. Without it owners are refused.
-func WithOwns(owns kit.Owns) Option { return func(o *options) { o.owns = owns } }
+func WithOwns(owns auth.Owns) Option { return func(o *options) { o.owns = owns } }
 
 // since makes the filter begin where the robot became the caller's.
 func (q query) since(ctx context.Context) query {
-	if since, mine := kit.OwnedSince(ctx); mine && q.filter.Since.Before(since) {
+	if since, mine := auth.OwnedSince(ctx); mine && q.filter.Since.Before(since) {
 		q.filter.Since = since
 	}
 	return q
@@ -56,7 +57,7 @@ func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
 	for _, f := range opts {
 		f(&o)
 	}
-	admit := kit.RequireOwn(o.owns, func(q query) thing.ID { return q.filter.Thing }, kit.Staff...)
+	admit := auth.RequireOwn(o.owns, func(q query) thing.ID { return q.filter.Thing }, auth.Staff...)
 	list := admit(kit.Typed(func(ctx context.Context, q query) ([]das.Record, error) {
 		q = q.since(ctx)
 		recs, err := svc.List(ctx, q.filter, q.limit, q.before)
@@ -85,7 +86,7 @@ func Mount(mux *http.ServeMux, svc *das.Service, opts ...Option) {
 		kithttp.WriteJSON(w, http.StatusOK, recs)
 	})
 	mux.Handle("GET /v1/events/tail", tail{svc, admit(func(ctx context.Context, _ any) (any, error) {
-		since, _ := kit.OwnedSince(ctx)
+		since, _ := auth.OwnedSince(ctx)
 		return since, nil
 	})})
 }

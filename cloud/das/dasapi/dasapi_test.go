@@ -18,7 +18,7 @@ import (
 	"kennel/cloud/das"
 	"kennel/cloud/das/daspg"
 	"kennel/infra/api/events"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -39,7 +39,7 @@ func setUp(t *testing.T) *fixture {
 	Mount(mux, f.svc)
 	f.srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if role := r.Header.Get("Test-Role"); role != "" {
-			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.Role(role)}))
+			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Role(role)}))
 		}
 		mux.ServeHTTP(w, r)
 	}))
@@ -161,7 +161,7 @@ func TestOwners(t *testing.T) {
 		return since, account == owner && id == "vic:1", nil
 	}))
 	f.srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.RoleOwner, Account: r.Header.Get("Test-Role")})))
+		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Owner, Account: r.Header.Get("Test-Role")})))
 	}))
 	t.Cleanup(f.srv.Close)
 	f.put(t, "vic:1", 3, 3)

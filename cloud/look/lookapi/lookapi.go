@@ -14,6 +14,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/look"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -27,13 +28,13 @@ type Config struct {
 	// Known refuses things that nobody registered.
 	Known func(ctx context.Context, id thing.ID) error
 	// Owns lets owners through to their own robots; nil: operators alone.
-	Owns kit.Owns
+	Owns auth.Owns
 	Log  *slog.Logger
 }
 
 // Mount adds the HTTP endpoint to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *look.Service, cfg Config) {
-	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout), kit.RequireOwn(cfg.Owns, func(id thing.ID) thing.ID { return id }, kit.Staff...))
+	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout), auth.RequireOwn(cfg.Owns, func(id thing.ID) thing.ID { return id }, auth.Staff...))
 	mux.Handle("GET /v1/things/{thing}/live", kithttp.Handler(wrap(kit.Typed(func(ctx context.Context, id thing.ID) (look.Robot, error) {
 		if err := cfg.Known(ctx, id); err != nil {
 			return look.Robot{}, err

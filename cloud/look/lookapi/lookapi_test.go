@@ -12,8 +12,8 @@ import (
 
 	"kennel/cloud/look"
 	"kennel/infra/api/live"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 )
 
@@ -42,10 +42,10 @@ func TestLook(t *testing.T) {
 		}
 		return nil
 	}})
-	get := func(role kit.Role, account, path string) (int, look.Robot) {
+	get := func(role auth.Role, account, path string) (int, look.Robot) {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		if role != "" {
-			r = r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: role, Account: account}))
+			r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: role, Account: account}))
 		}
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
@@ -55,13 +55,13 @@ func TestLook(t *testing.T) {
 	}
 	const path = "/v1/things/vic:00e20100/live"
 	for _, tc := range []struct {
-		role          kit.Role
+		role          auth.Role
 		account, path string
 		code          int
 	}{
-		{kit.RoleViewer, "op", path, 200}, {kit.RoleOwner, "hers", path, 200},
-		{kit.RoleOwner, "his", path, 404}, {"", "", path, 401}, {kit.RoleThing, "", path, 403},
-		{kit.RoleAdmin, "op", "/v1/things/vic:00e20101/live", 404}, {kit.RoleAdmin, "op", "/v1/things/rex/live", 400},
+		{auth.Viewer, "op", path, 200}, {auth.Owner, "hers", path, 200},
+		{auth.Owner, "his", path, 404}, {"", "", path, 401}, {auth.Thing, "", path, 403},
+		{auth.Admin, "op", "/v1/things/vic:00e20101/live", 404}, {auth.Admin, "op", "/v1/things/rex/live", 400},
 	} {
 		before := told
 		code, r := get(tc.role, tc.account, tc.path)
@@ -70,7 +70,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	store.err = errors.New("no database")
-	if code, _ := get(kit.RoleAdmin, "op", path); code != 500 {
+	if code, _ := get(auth.Admin, "op", path); code != 500 {
 		t.Errorf("without a database: %d", code)
 	}
 }

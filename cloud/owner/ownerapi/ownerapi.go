@@ -27,6 +27,7 @@ import (
 
 	"kennel/cloud/owner"
 	"kennel/infra/api/owners"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -162,9 +163,9 @@ type (
 func Mount(mux *http.ServeMux, svc *owner.Service, cfg Config) {
 	a := api{svc, cfg}
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	own := endpoint.Chain(wrap, kit.Require(kit.RoleOwner))
-	staff := endpoint.Chain(wrap, kit.Require(kit.Staff...))
-	releasers := endpoint.Chain(wrap, kit.Require(kit.RoleSupport, kit.RoleAdmin))
+	own := endpoint.Chain(wrap, auth.Require(auth.Owner))
+	staff := endpoint.Chain(wrap, auth.Require(auth.Staff...))
+	releasers := endpoint.Chain(wrap, auth.Require(auth.Support, auth.Admin))
 
 	mux.Handle("GET /v1/my/robots", kithttp.Handler(own(kit.Typed(a.robots)), none))
 	mux.Handle("POST /v1/my/robots/claim", kithttp.Handler(own(kit.Typed(a.claim)), decodeClaim))
@@ -188,7 +189,7 @@ func shown(t owner.Tenure) Robot { return Robot{t.Thing, t.Name, t.How, t.Since.
 func offered(o owner.Offer) Transfer { return Transfer{o.ID, o.Thing, o.Expires.UTC(), o.Mine} }
 
 func (a api) robots(ctx context.Context, _ nothing) ([]Robot, error) {
-	all, err := a.svc.Robots(ctx, kit.CallerFrom(ctx).Account)
+	all, err := a.svc.Robots(ctx, auth.CallerFrom(ctx).Account)
 	out := make([]Robot, 0, len(all))
 	for _, t := range all {
 		out = append(out, shown(t))
@@ -197,28 +198,28 @@ func (a api) robots(ctx context.Context, _ nothing) ([]Robot, error) {
 }
 
 func (a api) claim(ctx context.Context, r claimReq) (Robot, error) {
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	t, err := a.svc.Claim(ctx, c.Account, c.Addr, r.thing, r.code)
 	return shown(t), err
 }
 
 func (a api) rename(ctx context.Context, r textReq) (Robot, error) {
-	t, err := a.svc.Rename(ctx, kit.CallerFrom(ctx).Account, r.thing, r.text)
+	t, err := a.svc.Rename(ctx, auth.CallerFrom(ctx).Account, r.thing, r.text)
 	return shown(t), err
 }
 
 func (a api) release(ctx context.Context, r thingReq) (nothing, error) {
-	return nothing{}, a.svc.Release(ctx, kit.CallerFrom(ctx).Account, r.thing)
+	return nothing{}, a.svc.Release(ctx, auth.CallerFrom(ctx).Account, r.thing)
 }
 
 func (a api) offer(ctx context.Context, r textReq) (Transfer, error) {
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	o, err := a.svc.Offer(ctx, c.Account, c.Name, r.thing, r.text)
 	return offered(o), err
 }
 
 func (a api) offers(ctx context.Context, _ nothing) ([]Transfer, error) {
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	all, err := a.svc.Offers(ctx, c.Account, c.Name)
 	out := make([]Transfer, 0, len(all))
 	for _, o := range all {
@@ -228,13 +229,13 @@ func (a api) offers(ctx context.Context, _ nothing) ([]Transfer, error) {
 }
 
 func (a api) accept(ctx context.Context, r offerReq) (Robot, error) {
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	t, err := a.svc.Accept(ctx, c.Account, c.Name, r.id)
 	return shown(t), err
 }
 
 func (a api) drop(ctx context.Context, r offerReq) (nothing, error) {
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	return nothing{}, a.svc.Drop(ctx, c.Account, c.Name, r.id)
 }
 

@@ -15,8 +15,8 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/infra/api/owners"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -52,12 +52,12 @@ func setUp(t *testing.T) *fixture {
 	Mount(f.mux, f.svc, Config{Log: log,
 		Known: func(_ context.Context, id thing.ID) error {
 			if id != rex {
-				return kit.UnknownThing(id)
+				return auth.UnknownThing(id)
 			}
 			return nil
 		},
 		Audit: func(ctx context.Context, action, object, detail string) error {
-			f.lines = append(f.lines, strings.Join([]string{kit.CallerFrom(ctx).Name, action, object, detail}, " "))
+			f.lines = append(f.lines, strings.Join([]string{auth.CallerFrom(ctx).Name, action, object, detail}, " "))
 			return f.err
 		}})
 	return f
@@ -67,12 +67,12 @@ func setUp(t *testing.T) *fixture {
 func (f *fixture) do(t *testing.T, who, method, path, body string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-	c := kit.Caller{Role: kit.Role(who), Account: who + "-id", Name: who + "@example.org", Addr: "192.0.2.1"}
+	c := auth.Caller{Role: auth.Role(who), Account: who + "-id", Name: who + "@example.org", Addr: "192.0.2.1"}
 	if slices.Contains([]string{"ann", "bob", "eve"}, who) {
-		c.Role = kit.RoleOwner
+		c.Role = auth.Owner
 	}
 	if who != "" {
-		r = r.WithContext(kit.WithCaller(r.Context(), c))
+		r = r.WithContext(auth.WithCaller(r.Context(), c))
 	}
 	w := httptest.NewRecorder()
 	f.mux.ServeHTTP(w, r)

@@ -20,6 +20,7 @@ import (
 	"strconv"
 
 	"kennel/cloud/registry"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -35,7 +36,7 @@ type thingRequest struct {
 type Option func(*options)
 
 type options struct {
-	owns  kit.Owns
+	owns  auth.Owns
 	audit func(ctx context.Context, action, object, detail string) error
 }
 
@@ -45,7 +46,7 @@ func WithAudit(audit func(ctx context.Context, action, object, detail string) er
 }
 
 // WithOwns lets the owner of a thing see its status, and when it came and went. Without it owners are refused.
-func WithOwns(owns kit.Owns) Option { return func(o *options) { o.owns = owns } }
+func WithOwns(owns auth.Owns) Option { return func(o *options) { o.owns = owns } }
 
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *registry.Service, opts ...Option) {
@@ -53,16 +54,16 @@ func Mount(mux *http.ServeMux, svc *registry.Service, opts ...Option) {
 	for _, f := range opts {
 		f(&o)
 	}
-	staff := kit.Require(kit.Staff...)
-	own := kit.RequireOwn(o.owns, func(q thingRequest) thing.ID { return q.id }, kit.Staff...)
+	staff := auth.Require(auth.Staff...)
+	own := auth.RequireOwn(o.owns, func(q thingRequest) thing.ID { return q.id }, auth.Staff...)
 
 	a := &api{svc, o.audit}
 	mux.HandleFunc("GET /v1/things", a.list)
-	mux.Handle("PATCH /v1/things/{thing}/tags", kithttp.Handler(kit.Require(kit.Changers...)(kit.Typed(a.tag)), decodeTags))
+	mux.Handle("PATCH /v1/things/{thing}/tags", kithttp.Handler(auth.Require(auth.Changers...)(kit.Typed(a.tag)), decodeTags))
 	mux.Handle("GET /v1/fleet/counts", kithttp.Handler(staff(kit.Typed(svc.Counts)), func(r *http.Request) (any, error) { return filterOf(r.URL.Query()) }))
 	mux.Handle("GET /v1/things/{thing}", kithttp.Handler(own(kit.Typed(func(ctx context.Context, q thingRequest) (registry.Thing, error) {
 		t, err := svc.Thing(ctx, q.id)
-		if _, mine := kit.OwnedSince(ctx); mine {
+		if _, mine := auth.OwnedSince(ctx); mine {
 			t.Tags = nil // words of the staff among themselves
 		}
 		return t, err
@@ -75,7 +76,7 @@ func Mount(mux *http.ServeMux, svc *registry.Service, opts ...Option) {
 		if out == nil {
 			out = []registry.Change{}
 		}
-		if since, mine := kit.OwnedSince(ctx); mine {
+		if since, mine := auth.OwnedSince(ctx); mine {
 			out = slices.DeleteFunc(out, func(c registry.Change) bool { return c.At.Before(since) })
 		}
 		return out, err
@@ -96,8 +97,8 @@ type api struct {
 }
 
 // allow refuses callers of other roles.
-func (a *api) allow(ctx context.Context, roles ...kit.Role) error {
-	_, err := kit.Require(roles...)(func(context.Context, any) (any, error) { return nil, nil })(ctx, nil)
+func (a *api) allow(ctx context.Context, roles ...auth.Role) error {
+	_, err := auth.Require(roles...)(func(context.Context, any) (any, error) { return nil, nil })(ctx, nil)
 	return err
 }
 

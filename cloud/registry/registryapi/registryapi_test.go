@@ -16,7 +16,7 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/status"
-	"kennel/infra/kit"
+	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -31,13 +31,13 @@ func server(t *testing.T) (*registry.Service, *httptest.Server) {
 	mux := http.NewServeMux()
 	Mount(mux, svc)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), kit.Caller{Role: kit.Role(r.Header.Get("Role")), Name: "op"})))
+		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Role(r.Header.Get("Role")), Name: "op"})))
 	}))
 	t.Cleanup(srv.Close)
 	return svc, srv
 }
 
-func get(t *testing.T, srv *httptest.Server, role kit.Role, path string) *http.Response {
+func get(t *testing.T, srv *httptest.Server, role auth.Role, path string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
 	if err != nil {
@@ -60,27 +60,27 @@ func TestEndpoints(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		role kit.Role
+		role auth.Role
 		path string
 		code int
 		want string
 	}{
 		{"", "/v1/things", 401, "sign in first"},
-		{kit.RoleOwner, "/v1/things", 403, "denied"},
-		{kit.RoleThing, "/v1/things/vic:a0", 403, "denied"},
-		{kit.RoleViewer, "/v1/things", 200, `[{"thing":"vic:a0","species":"vic","serial":"a0","created":`},
-		{kit.RoleViewer, "/v1/things?q=zzz", 200, "[]\n"},
-		{kit.RoleViewer, "/v1/things?presence=maybe", 400, "want present or absent"},
-		{kit.RoleViewer, "/v1/things?limit=100000", 400, "want 1 to 1000"},
-		{kit.RoleViewer, "/v1/things?after=x", 400, "after: thing id"},
-		{kit.RoleViewer, "/v1/things/vic:a0", 200, `"presence":"absent"`},
-		{kit.RoleViewer, "/v1/things/vic:zz", 404, `"code":"no_thing"`},
-		{kit.RoleViewer, "/v1/things/Robert'); --", 400, "thing id"},
-		{kit.RoleViewer, "/v1/things/vic:a0/doctor", 200, `"verdict":"enrolment: its claim secret was never used`},
-		{kit.RoleViewer, "/v1/things/vic:zz/doctor", 200, `the fleet does not know vic:zz`},
-		{kit.RoleViewer, "/v1/things/vic:a0/history", 200, "[]\n"},
-		{kit.RoleViewer, "/v1/things/vic:zz/history", 404, "no_thing"},
-		{kit.RoleViewer, "/v1/fleet", 200, `{"present":0,"absent":3}`},
+		{auth.Owner, "/v1/things", 403, "denied"},
+		{auth.Thing, "/v1/things/vic:a0", 403, "denied"},
+		{auth.Viewer, "/v1/things", 200, `[{"thing":"vic:a0","species":"vic","serial":"a0","created":`},
+		{auth.Viewer, "/v1/things?q=zzz", 200, "[]\n"},
+		{auth.Viewer, "/v1/things?presence=maybe", 400, "want present or absent"},
+		{auth.Viewer, "/v1/things?limit=100000", 400, "want 1 to 1000"},
+		{auth.Viewer, "/v1/things?after=x", 400, "after: thing id"},
+		{auth.Viewer, "/v1/things/vic:a0", 200, `"presence":"absent"`},
+		{auth.Viewer, "/v1/things/vic:zz", 404, `"code":"no_thing"`},
+		{auth.Viewer, "/v1/things/Robert'); --", 400, "thing id"},
+		{auth.Viewer, "/v1/things/vic:a0/doctor", 200, `"verdict":"enrolment: its claim secret was never used`},
+		{auth.Viewer, "/v1/things/vic:zz/doctor", 200, `the fleet does not know vic:zz`},
+		{auth.Viewer, "/v1/things/vic:a0/history", 200, "[]\n"},
+		{auth.Viewer, "/v1/things/vic:zz/history", 404, "no_thing"},
+		{auth.Viewer, "/v1/fleet", 200, `{"present":0,"absent":3}`},
 		{"", "/v1/watch", 401, "sign in first"},
 	} {
 		resp := get(t, srv, tt.role, strings.ReplaceAll(tt.path, " ", "%20"))
@@ -119,7 +119,7 @@ func TestOwners(t *testing.T) {
 		return since, account == "ann" && id == mine, nil
 	}))
 	ask := func(account, path string) (int, string) {
-		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: kit.RoleOwner, Account: account}), "GET", path, nil)
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: account}), "GET", path, nil)
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
@@ -165,7 +165,7 @@ func TestPagesFollowLinks(t *testing.T) {
 	}
 	var got []string
 	for path := "/v1/things?limit=2&presence=absent"; path != ""; {
-		resp := get(t, srv, kit.RoleViewer, path)
+		resp := get(t, srv, auth.Viewer, path)
 		var page []registry.Thing
 		if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
 			t.Fatal(err)
@@ -189,7 +189,7 @@ func TestWatchStreams(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- svc.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	resp := get(t, srv, kit.RoleViewer, "/v1/watch")
+	resp := get(t, srv, auth.Viewer, "/v1/watch")
 	if ct := resp.Header.Get("Content-Type"); ct != "text/event-stream" {
 		t.Fatalf("content type %q", ct)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 )
@@ -198,7 +198,7 @@ func stamp(t time.Time) string {
 
 // list answers GET /v1/things.
 func (a *api) list(w http.ResponseWriter, r *http.Request) {
-	if err := a.allow(r.Context(), kit.Staff...); err != nil {
+	if err := a.allow(r.Context(), auth.Staff...); err != nil {
 		kithttp.WriteError(w, err)
 		return
 	}

@@ -21,8 +21,8 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/status"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -55,7 +55,7 @@ func TestTableOverHTTP(t *testing.T) {
 	var lines []string
 	var auditFails bool
 	svc := registry.New(registrypg.New(pgtest.New(t), quiet), registry.Sources{Filter: filter.Sources{OwnedBy: func(ctx context.Context, _ string) ([]thing.ID, error) {
-		if kit.CallerFrom(ctx).Role != kit.RoleSupport {
+		if auth.CallerFrom(ctx).Role != auth.Support {
 			return nil, errs.New(errs.Denied, "may not look for owners")
 		}
 		return []thing.ID{"vic:a1"}, nil
@@ -77,8 +77,8 @@ func TestTableOverHTTP(t *testing.T) {
 			m.Problems = []string{"=1+1: x"}
 		})
 	}
-	ask := func(role kit.Role, method, path, accept, body string) *http.Response {
-		r := httptest.NewRequestWithContext(kit.WithCaller(t.Context(), kit.Caller{Role: role, Name: "op"}), method, path, strings.NewReader(body))
+	ask := func(role auth.Role, method, path, accept, body string) *http.Response {
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: role, Name: "op"}), method, path, strings.NewReader(body))
 		r.Header.Set("Accept", accept)
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
@@ -87,7 +87,7 @@ func TestTableOverHTTP(t *testing.T) {
 	// Pages follow the links.
 	var got []string
 	for path := "/v1/things?sort=-version&limit=2&filter=" + url.QueryEscape("version:>2.0"); path != ""; {
-		resp := ask(kit.RoleViewer, "GET", path, "", "")
+		resp := ask(auth.Viewer, "GET", path, "", "")
 		var page []registry.Thing
 		if err := json.Unmarshal([]byte(text(t, resp)), &page); err != nil || len(page) > 2 {
 			t.Fatal(len(page), err)
@@ -101,7 +101,7 @@ func TestTableOverHTTP(t *testing.T) {
 		t.Errorf("pages: %v", got)
 	}
 	// Exports: nothing that a spreadsheet would run.
-	resp := ask(kit.RoleViewer, "GET", "/v1/things?filter=species:vic", "text/csv", "")
+	resp := ask(auth.Viewer, "GET", "/v1/things?filter=species:vic", "text/csv", "")
 	body := text(t, resp)
 	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
 	if err != nil || len(rows) != 6 || len(rows[1]) != len(csvHead) || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/csv") ||
@@ -119,7 +119,7 @@ func TestTableOverHTTP(t *testing.T) {
 		t.Errorf("csv: %q", rows)
 	}
 	lineCount := 0
-	sc := bufio.NewScanner(strings.NewReader(text(t, ask(kit.RoleViewer, "GET", "/v1/things?format=ndjson", "", ""))))
+	sc := bufio.NewScanner(strings.NewReader(text(t, ask(auth.Viewer, "GET", "/v1/things?format=ndjson", "", ""))))
 	for ; sc.Scan(); lineCount++ {
 		var th registry.Thing
 		if err := json.Unmarshal(sc.Bytes(), &th); err != nil || th.Status == nil {
@@ -133,31 +133,31 @@ func TestTableOverHTTP(t *testing.T) {
 		t.Errorf("audit: %q", lines)
 	}
 	for _, c := range []struct {
-		role               kit.Role
+		role               auth.Role
 		method, path, body string
 		code               int
 		want               string
 	}{
 		{"", "GET", "/v1/things?format=csv", "", 401, "sign in first"},
-		{kit.RoleOwner, "GET", "/v1/things?format=csv", "", 403, "denied"},
-		{kit.RoleViewer, "GET", "/v1/things?format=xml", "", 400, "want json, csv or ndjson"},
-		{kit.RoleViewer, "GET", "/v1/things?sort=colour", "", 400, "want one of"},
-		{kit.RoleViewer, "GET", "/v1/things?filter=colour:red", "", 400, "there is no key"},
-		{kit.RoleViewer, "GET", "/v1/things?sort=seen&after=vic:a1", "", 400, "want what the page before this one said"},
-		{kit.RoleViewer, "GET", "/v1/things?filter=owner:ann", "", 403, "may not look for owners"},
-		{kit.RoleSupport, "GET", "/v1/things?filter=owner:ann", "", 200, `"thing":"vic:a1"`},
-		{kit.RoleViewer, "GET", "/v1/things?filter=cohort:x", "", 400, "cohorts are not known here"},
-		{kit.RoleViewer, "GET", "/v1/things?q=" + strings.Repeat("a", 101), "", 400, "at most 100"},
-		{kit.RoleViewer, "GET", "/v1/fleet/counts?filter=version:2.1.0", "", 200, `"total":1,"present":1,"absent":0`},
-		{kit.RoleOwner, "GET", "/v1/fleet/counts", "", 403, "denied"},
-		{kit.RoleViewer, "PATCH", "/v1/things/vic:a1/tags", `{"add":["lab"]}`, 403, "denied"},
-		{kit.RoleSupport, "PATCH", "/v1/things/vic:a1/tags", `{"add":["lab","b"],"remove":["b"]}`, 200, `{"thing":"vic:a1","tags":["lab"]}`},
-		{kit.RoleSupport, "PATCH", "/v1/things/vic:zz/tags", `{"add":["lab"]}`, 404, "no_thing"},
-		{kit.RoleSupport, "PATCH", "/v1/things/vic:a1/tags", `{"add":["Lab"]}`, 400, "lower-case"},
-		{kit.RoleSupport, "PATCH", "/v1/things/vic:a1/tags", `{"tags":["Lab"]}`, 400, "unknown field"},
-		{kit.RoleViewer, "GET", "/v1/things/vic:a1", "", 200, `"tags":["lab"],"problem_kinds":["other"]`},
-		{kit.RoleViewer, "GET", "/v1/watch?counts=perhaps", "", 400, "want true or false"},
-		{kit.RoleViewer, "GET", "/v1/watch?filter=tag:", "", 400, "it has no value"},
+		{auth.Owner, "GET", "/v1/things?format=csv", "", 403, "denied"},
+		{auth.Viewer, "GET", "/v1/things?format=xml", "", 400, "want json, csv or ndjson"},
+		{auth.Viewer, "GET", "/v1/things?sort=colour", "", 400, "want one of"},
+		{auth.Viewer, "GET", "/v1/things?filter=colour:red", "", 400, "there is no key"},
+		{auth.Viewer, "GET", "/v1/things?sort=seen&after=vic:a1", "", 400, "want what the page before this one said"},
+		{auth.Viewer, "GET", "/v1/things?filter=owner:ann", "", 403, "may not look for owners"},
+		{auth.Support, "GET", "/v1/things?filter=owner:ann", "", 200, `"thing":"vic:a1"`},
+		{auth.Viewer, "GET", "/v1/things?filter=cohort:x", "", 400, "cohorts are not known here"},
+		{auth.Viewer, "GET", "/v1/things?q=" + strings.Repeat("a", 101), "", 400, "at most 100"},
+		{auth.Viewer, "GET", "/v1/fleet/counts?filter=version:2.1.0", "", 200, `"total":1,"present":1,"absent":0`},
+		{auth.Owner, "GET", "/v1/fleet/counts", "", 403, "denied"},
+		{auth.Viewer, "PATCH", "/v1/things/vic:a1/tags", `{"add":["lab"]}`, 403, "denied"},
+		{auth.Support, "PATCH", "/v1/things/vic:a1/tags", `{"add":["lab","b"],"remove":["b"]}`, 200, `{"thing":"vic:a1","tags":["lab"]}`},
+		{auth.Support, "PATCH", "/v1/things/vic:zz/tags", `{"add":["lab"]}`, 404, "no_thing"},
+		{auth.Support, "PATCH", "/v1/things/vic:a1/tags", `{"add":["Lab"]}`, 400, "lower-case"},
+		{auth.Support, "PATCH", "/v1/things/vic:a1/tags", `{"tags":["Lab"]}`, 400, "unknown field"},
+		{auth.Viewer, "GET", "/v1/things/vic:a1", "", 200, `"tags":["lab"],"problem_kinds":["other"]`},
+		{auth.Viewer, "GET", "/v1/watch?counts=perhaps", "", 400, "want true or false"},
+		{auth.Viewer, "GET", "/v1/watch?filter=tag:", "", 400, "it has no value"},
 	} {
 		resp := ask(c.role, c.method, c.path, "", c.body)
 		if b := text(t, resp); resp.StatusCode != c.code || !strings.Contains(b, c.want) {
@@ -165,7 +165,7 @@ func TestTableOverHTTP(t *testing.T) {
 		}
 	}
 	auditFails = true
-	if resp := ask(kit.RoleViewer, "GET", "/v1/things?format=csv", "", ""); resp.StatusCode != 500 {
+	if resp := ask(auth.Viewer, "GET", "/v1/things?format=csv", "", ""); resp.StatusCode != 500 {
 		t.Errorf("an export that cannot be written down: %d", resp.StatusCode)
 	}
 }
@@ -250,7 +250,7 @@ func TestWatchCounts(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	resp := get(t, srv, kit.RoleViewer, "/v1/watch?counts=1&filter=species:vic")
+	resp := get(t, srv, auth.Viewer, "/v1/watch?counts=1&filter=species:vic")
 	next := make(chan string, 64)
 	go func() {
 		sc := bufio.NewScanner(resp.Body)

@@ -11,8 +11,8 @@ import (
 
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 )
@@ -76,7 +76,7 @@ type stream struct {
 }
 
 func (a *api) stream(ctx context.Context, r *http.Request) (*stream, error) {
-	if err := a.allow(ctx, kit.Staff...); err != nil {
+	if err := a.allow(ctx, auth.Staff...); err != nil {
 		return nil, err
 	}
 	v := r.URL.Query()

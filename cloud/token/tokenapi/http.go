@@ -11,6 +11,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/token"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -72,8 +73,8 @@ type oneRequest struct {
 func Mount(mux *http.ServeMux, svc Admin, cfg Config) {
 	a := api{svc, cfg}
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
-	see := endpoint.Chain(wrap, kit.Require(append([]kit.Role{kit.RoleOwner}, kit.Staff...)...))
-	change := endpoint.Chain(wrap, kit.Require(append([]kit.Role{kit.RoleOwner}, kit.Changers...)...))
+	see := endpoint.Chain(wrap, auth.Require(auth.People...))
+	change := endpoint.Chain(wrap, auth.Require(append([]auth.Role{auth.Owner}, auth.Changers...)...))
 	mux.Handle("GET /v1/things/{thing}/tokens", kithttp.Handler(see(kit.Typed(a.tokens)), decodeThing))
 	mux.Handle("DELETE /v1/things/{thing}/tokens", kithttp.Handler(change(kit.Typed(a.revokeTokens)), decodeThing))
 	mux.Handle("DELETE /v1/things/{thing}/tokens/{token}", kithttp.Handler(change(kit.Typed(a.revokeToken)), decodeOne("token")))
@@ -91,7 +92,7 @@ type api struct {
 
 // mine refuses robots that nobody registered, and an owner's request for one that is another's: the same answer for both.
 func (a api) mine(ctx context.Context, id thing.ID) error {
-	if c := kit.CallerFrom(ctx); c.Role == kit.RoleOwner {
+	if c := auth.CallerFrom(ctx); c.Role == auth.Owner {
 		owner, err := a.cfg.Owner(ctx, id)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
 			return err
@@ -114,8 +115,8 @@ func (a api) act(ctx context.Context, id thing.ID, action, detail string) error 
 
 // by names the caller without the e-mail: an owner's does not belong into the table of tokens.
 func by(ctx context.Context) string {
-	c := kit.CallerFrom(ctx)
-	if c.Role == kit.RoleOwner {
+	c := auth.CallerFrom(ctx)
+	if c.Role == auth.Owner {
 		return "by its owner"
 	}
 	return "by an operator, role " + string(c.Role)
@@ -129,10 +130,10 @@ func (a api) tokens(ctx context.Context, id thing.ID) ([]tokenJSON, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := kit.CallerFrom(ctx)
+	c := auth.CallerFrom(ctx)
 	out := []tokenJSON{}
 	for _, t := range list {
-		if c.Role == kit.RoleOwner && t.User != c.Account {
+		if c.Role == auth.Owner && t.User != c.Account {
 			continue // of the owner before
 		}
 		j := tokenJSON{ID: t.ID, User: t.User, Issued: t.Issued.UTC(), Expires: t.Expires.UTC(), How: t.How, Parent: t.Parent, Reason: t.Reason}

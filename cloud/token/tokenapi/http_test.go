@@ -16,8 +16,8 @@ import (
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokentest"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -41,7 +41,7 @@ func newDesk(t *testing.T, h *tokentest.House) *desk {
 		},
 		Owner: h.Owners.Owner,
 		Audit: func(ctx context.Context, action, object, detail string) error {
-			d.audit = append(d.audit, strings.Join([]string{kit.CallerFrom(ctx).Account, action, object, detail}, " "))
+			d.audit = append(d.audit, strings.Join([]string{auth.CallerFrom(ctx).Account, action, object, detail}, " "))
 			return d.fail
 		},
 		Keys: d.Keys.JWKS, Log: h.Log.Logger(),
@@ -49,11 +49,11 @@ func newDesk(t *testing.T, h *tokentest.House) *desk {
 	return d
 }
 
-func (d *desk) do(t *testing.T, c kit.Caller, method, path string) (int, string) {
+func (d *desk) do(t *testing.T, c auth.Caller, method, path string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
 	w := httptest.NewRecorder()
-	d.mux.ServeHTTP(w, r.WithContext(kit.WithCaller(r.Context(), c)))
+	d.mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), c)))
 	return w.Code, w.Body.String()
 }
 
@@ -66,10 +66,10 @@ func decode[T any](t *testing.T, body string) (v T) {
 }
 
 var (
-	owner    = kit.Caller{Role: kit.RoleOwner, Account: anna, Name: "anna@example.net"}
-	stranger = kit.Caller{Role: kit.RoleOwner, Account: bert, Name: "bert@example.net"}
-	support  = kit.Caller{Role: kit.RoleSupport, Account: "op", Name: "op@example.net"}
-	viewer   = kit.Caller{Role: kit.RoleViewer, Account: "v", Name: "v@example.net"}
+	owner    = auth.Caller{Role: auth.Owner, Account: anna, Name: "anna@example.net"}
+	stranger = auth.Caller{Role: auth.Owner, Account: bert, Name: "bert@example.net"}
+	support  = auth.Caller{Role: auth.Support, Account: "op", Name: "op@example.net"}
+	viewer   = auth.Caller{Role: auth.Viewer, Account: "v", Name: "v@example.net"}
 )
 
 func TestOwnersAndOperators(t *testing.T) {
@@ -123,10 +123,10 @@ func TestOwnersAndOperators(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		c      kit.Caller
+		c      auth.Caller
 		method string
 		code   int
-	}{{stranger, "DELETE", 404}, {viewer, "DELETE", 403}, {kit.Caller{}, "GET", 401}, {kit.Caller{Role: kit.RoleThing, Thing: rex}, "GET", 403}, {kit.Caller{}, "DELETE", 401}} {
+	}{{stranger, "DELETE", 404}, {viewer, "DELETE", 403}, {auth.Caller{}, "GET", 401}, {auth.Caller{Role: auth.Thing, Thing: rex}, "GET", 403}, {auth.Caller{}, "DELETE", 401}} {
 		for _, path := range []string{"/tokens", "/apps"} {
 			if code, body := d.do(t, tc.c, tc.method, "/v1/things/vic:00e20100"+path); code != tc.code {
 				t.Errorf("%s %s as %q: %d %s, want %d", tc.method, path, tc.c.Role, code, body, tc.code)
@@ -189,7 +189,7 @@ func TestOwnersAndOperators(t *testing.T) {
 func TestPublic(t *testing.T) {
 	h := tokentest.New(t, pgtest.New(t))
 	d := newDesk(t, h)
-	nobody := kit.Caller{}
+	nobody := auth.Caller{}
 	r := d.Robot(t, rex)
 	r.Cert = tokentest.GatewayCert(t, "Vector-A1B2")
 	ok(t, "associate", r.Associate(t.Context(), h.Sessions.Issue(anna)))

@@ -24,6 +24,7 @@ import (
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/webhook"
+	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
@@ -87,7 +88,7 @@ type api struct {
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *webhook.Service, cfg Config) {
 	a := api{svc, cfg}
-	admin := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout), kit.Require(kit.Admins...))
+	admin := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout), auth.Require(auth.Admins...))
 	mux.Handle("GET /v1/webhooks", kithttp.Handler(admin(kit.Typed(a.list)), decode))
 	mux.Handle("POST /v1/webhooks", kithttp.Handler(admin(kit.Typed(a.add)), func(r *http.Request) (any, error) {
 		var d Draft
@@ -148,7 +149,7 @@ func (a api) add(ctx context.Context, d Draft) (Added, error) {
 	if err := a.cfg.Audit(ctx, "webhook.add", host(d.URL), kinds(d.Kinds)); err != nil {
 		return Added{}, err
 	}
-	h, secret, err := a.svc.Add(ctx, kit.CallerFrom(ctx).Subject(), webhook.Draft{URL: &d.URL, Kinds: &d.Kinds, Filter: &d.Filter, Note: &d.Note}, d.Secret)
+	h, secret, err := a.svc.Add(ctx, auth.CallerFrom(ctx).Subject(), webhook.Draft{URL: &d.URL, Kinds: &d.Kinds, Filter: &d.Filter, Note: &d.Note}, d.Secret)
 	return Added{h, secret}, a.took(ctx, "webhook.add", host(d.URL), err)
 }
 

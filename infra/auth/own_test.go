@@ -1,4 +1,4 @@
-package kit
+package auth
 
 import (
 	"context"
@@ -33,15 +33,15 @@ func TestRequireOwn(t *testing.T) {
 		own     any // nil: an error
 		kind    errs.Kind
 	}{
-		{"her own", owns, Caller{Role: RoleOwner, Account: "ann"}, thing.ID("vic:hers"), true, 0},
-		{"another's", owns, Caller{Role: RoleOwner, Account: "ann"}, thing.ID("vic:his"), nil, errs.NotFound},
-		{"another person", owns, Caller{Role: RoleOwner, Account: "bob"}, thing.ID("vic:hers"), nil, errs.NotFound},
-		{"no thing", owns, Caller{Role: RoleOwner, Account: "ann"}, thing.ID(""), nil, errs.Denied},
-		{"another request", owns, Caller{Role: RoleOwner, Account: "ann"}, "vic:hers", nil, errs.Denied},
-		{"nobody asks about owners", nil, Caller{Role: RoleOwner, Account: "ann"}, thing.ID("vic:hers"), nil, errs.Denied},
-		{"not known now", owns, Caller{Role: RoleOwner, Account: "ann"}, thing.ID("vic:broken"), nil, errs.Internal},
-		{"staff", owns, Caller{Role: RoleViewer, Account: "op"}, thing.ID("vic:his"), false, 0},
-		{"a thing", owns, Caller{Role: RoleThing, Thing: "vic:hers", Account: "ann"}, thing.ID("vic:hers"), nil, errs.Denied},
+		{"her own", owns, Caller{Role: Owner, Account: "ann"}, thing.ID("vic:hers"), true, 0},
+		{"another's", owns, Caller{Role: Owner, Account: "ann"}, thing.ID("vic:his"), nil, errs.NotFound},
+		{"another person", owns, Caller{Role: Owner, Account: "bob"}, thing.ID("vic:hers"), nil, errs.NotFound},
+		{"no thing", owns, Caller{Role: Owner, Account: "ann"}, thing.ID(""), nil, errs.Denied},
+		{"another request", owns, Caller{Role: Owner, Account: "ann"}, "vic:hers", nil, errs.Denied},
+		{"nobody asks about owners", nil, Caller{Role: Owner, Account: "ann"}, thing.ID("vic:hers"), nil, errs.Denied},
+		{"not known now", owns, Caller{Role: Owner, Account: "ann"}, thing.ID("vic:broken"), nil, errs.Internal},
+		{"staff", owns, Caller{Role: Viewer, Account: "op"}, thing.ID("vic:his"), false, 0},
+		{"a thing", owns, Caller{Role: Thing, Thing: "vic:hers", Account: "ann"}, thing.ID("vic:hers"), nil, errs.Denied},
 		{"nobody", owns, Caller{Account: "ann"}, thing.ID("vic:hers"), nil, errs.Unauthenticated},
 	} {
 		got, err := ep(c.owns)(WithCaller(t.Context(), c.caller), c.request)

@@ -1,4 +1,4 @@
-package kit
+package auth
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func RequireOwn[Req any](owns Owns, of func(Req) thing.ID, roles ...Role) endpoi
 		return func(ctx context.Context, request any) (any, error) {
 			c := CallerFrom(ctx)
 			req, ok := request.(Req)
-			if c.Role != RoleOwner || owns == nil || !ok || of(req) == "" {
+			if c.Role != Owner || owns == nil || !ok || of(req) == "" {
 				return others(ctx, request)
 			}
 			since, owned, err := owns(ctx, c.Account, of(req))
