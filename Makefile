@@ -28,11 +28,16 @@ run: setup-run build ## everything on this machine, with simulated robots (ROBOT
 	@exec bin/kenneld onebox -robots $(ROBOTS) $(if $(DATA),-data $(DATA)) $(ARGS)
 
 .PHONY: test
-test: ## everything that CI needs
+ifdef PKG
+test: setup-test
+	go test -ldflags='-s -w' -timeout 14m $(PKG)
+else
+test: ## everything that CI needs; PKG=./jdocs/... for one slice
 	@$(MAKE) --no-print-directory -j2 setup-test vet
 	@$(MAKE) --no-print-directory test-programs
 	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory test-rhythm
 	@KENNEL_BIN=$(CURDIR)/bin/test $(MAKE) --no-print-directory -j4 test-storms test-pages test-house test-robots
+endif
 
 .PHONY: test-programs
 test-programs: # those that cmd/e2e runs, once for all of its parts
