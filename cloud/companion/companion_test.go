@@ -187,7 +187,7 @@ func (p persons) Delete(_ *http.Request, password string) error {
 func open(t *testing.T) (*http.ServeMux, *house) {
 	t.Helper()
 	h := &house{things: map[thing.ID]registry.Thing{
-		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}},
+		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	mux := http.NewServeMux()
 	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
@@ -450,7 +450,7 @@ func TestState(t *testing.T) {
 	body := func(b status.Body) *status.Message { return &status.Message{Body: &b} }
 	here := registry.Thing{Presence: registry.Present, Since: noon.Add(-time.Hour), LastSeen: noon}
 	away := registry.Thing{Presence: registry.Absent, Since: noon.Add(-time.Hour), LastSeen: noon.Add(-time.Hour), Status: body(status.Body{BatteryLevel: "low"})}
-	with := func(m *status.Message) registry.Thing { t := here; t.Status = m; return t }
+	with := func(m *status.Message) registry.Thing { t := here; t.Status, t.Problems = m, registry.ProblemsOf(registry.StatusAt{Message: *m}); return t }
 	for _, x := range []struct {
 		name                string
 		thing               registry.Thing
@@ -463,10 +463,11 @@ func TestState(t *testing.T) {
 		{"here", here, "here", "It is here and well.", "", false},
 		{"charging", with(body(status.Body{Charging: true, BatteryLevel: "low"})), "here", "It is here and well.", "It is charging.", false},
 		{"on charger", with(body(status.Body{OnCharger: true})), "here", "It is here and well.", "It sits on its charger.", false},
-		{"low", with(body(status.Body{BatteryLevel: "low"})), "here", "It is here and well.", "Its battery is low.", true},
+		{"low", with(body(status.Body{BatteryLevel: "low"})), "ill", "It is here, but something bothers it.", "Its battery is low.", true},
+		{"late loop", with(&status.Message{Loop: &status.Loop{Steps: 10, LateP99: 900}}), "ill", "It is here, but something bothers it.", "", true},
 		{"full", with(body(status.Body{BatteryLevel: "full"})), "here", "It is here and well.", "Its battery is full.", false},
 		{"fault", with(body(status.Body{Fault: 915})), "ill", "It shows fault 915.", "", true},
-		{"problem", with(&status.Message{Problems: []string{"no such host"}}), "ill", "It is here, but something bothers it.", "", false},
+		{"problem", with(&status.Message{Problems: []string{"no such host"}}), "ill", "It is here, but something bothers it.", "", true},
 	} {
 		s := newState(x.thing, noon)
 		if s.Mood != x.mood || s.Line != x.line || s.Battery != x.battery || (s.Help != "") != x.help {

@@ -1,11 +1,13 @@
 package companion
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
+	"kennel/infra/api/status"
 )
 
 // state returns a robot's state in words for its owner.
@@ -45,7 +47,16 @@ func newState(t registry.Thing, now time.Time) state {
 	if s.Mood != "here" {
 		return s
 	}
-	s.Says = m.Problems
+	for _, kind := range registry.KindsOf(t.Problems) {
+		e := registry.Explain(kind)
+		s.Says = append(s.Says, e.Says)
+		s.Help = cmp.Or(s.Help, e.Do)
+	}
+	for _, p := range t.Problems {
+		if p.Kind == status.KindOther {
+			s.Says = append(s.Says, p.Text)
+		}
+	}
 	if b := m.Body; b != nil {
 		switch {
 		case b.Charging:
@@ -53,7 +64,7 @@ func newState(t registry.Thing, now time.Time) state {
 		case b.OnCharger:
 			s.Battery = "It sits on its charger."
 		case b.BatteryLevel == "low":
-			s.Battery, s.Help = "Its battery is low.", "Put it on its charger."
+			s.Battery = "Its battery is low."
 		case b.BatteryLevel == "full":
 			s.Battery = "Its battery is full."
 		case b.BatteryLevel == "nominal":

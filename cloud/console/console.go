@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/console/page"
+	"kennel/cloud/registry"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
@@ -135,7 +136,7 @@ func newConsole(cfg Config) (*console, error) {
 		return nil, errors.New("console: want Audit, because its pages change something")
 	}
 	c := &console{Config: cfg, now: time.Now}
-	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial}
+	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial, "explain": registry.Explain}
 	var err error
 	c.set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.fail)
 	return c, err

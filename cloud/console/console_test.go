@@ -123,7 +123,7 @@ func (a *door) SignOut(http.ResponseWriter, *http.Request) error { a.signedOut =
 
 func nasty() registry.Thing {
 	return registry.Thing{ID: "vic:00e20100", Species: thing.Vector, Serial: "00e20100", Presence: registry.Present, Since: noon.Add(-time.Hour), LastSeen: noon, Created: noon.Add(-48 * time.Hour),
-		Name: evil, Tags: []string{"lab", evil}, Kinds: []string{"loop", evil}, Certificate: noon.Add(time.Hour), Facets: registry.Facets{Problems: []string{"loop"}, Version: evil},
+		Name: evil, Tags: []string{"lab", evil}, Kinds: []string{"loop", evil}, Problems: []status.Problem{{Kind: "loop", Text: evil}, {Kind: evil, Code: evil, Text: evil}}, Certificate: noon.Add(time.Hour), Facets: registry.Facets{Problems: []string{"loop"}, Version: evil},
 		Status: &status.Message{TS: 1, Agent: evil, OS: evil, Problems: []string{evil}, Docs: map[string]uint64{"vic.RobotSettings": 2},
 			Body: &status.Body{BatteryLevel: evil, Firmware: evil, BatteryVolts: 3.9},
 			Loop: &status.Loop{Steps: 1_000_000, Missed: 3, LateP50: 12, LateP99: 740, LateP999: 800, LateMax: 12_345, StepP50: 40, StepP99: 90, StepMax: 700}}}

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -309,16 +308,7 @@ func newRow(t registry.Thing, soon time.Time) row {
 }
 
 // Said lists a robot's problems, for the tooltip.
-func (r row) Said() string {
-	if r.Status == nil {
-		return ""
-	}
-	out := slices.Clone(r.Status.Problems)
-	if b := r.Status.Body; b != nil && b.Fault != 0 {
-		out = append([]string{fmt.Sprintf("fault %d", b.Fault)}, out...)
-	}
-	return strings.Join(out, "; ")
-}
+func (r row) Said() string { return registry.Words(r.Thing.Problems) }
 
 // tagThing adds and removes tags of one robot: words with spaces or commas between.
 func (c *console) tagThing(ctx context.Context, id thing.ID, _ *http.Request, v url.Values) (outcome, error) {

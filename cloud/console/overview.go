@@ -64,7 +64,7 @@ var watched = []struct {
 	{"Never activated", "Registered, and not seen yet; the doctor says how far each came.", "presence:never", registry.ByCreated, false, false},
 	{"Offline longest", "They were here, and left.", gone, registry.BySince, false, false},
 	{"Certificates ending", "Within a week, or over: such a robot did not renew when it should have.", "cert:<7d", registry.ByCert, false, true},
-	{"Most problems", "By what they say themselves.", unwell, registry.ByProblems, true, true},
+	{"Most problems", "Reported by the robot, or found in its status.", unwell, registry.ByProblems, true, true},
 }
 
 func bars(list []registry.Bucket, total int, key filter.Key, tone chart.Tone) []bar {

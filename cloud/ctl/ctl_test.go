@@ -56,6 +56,7 @@ func at(hour int) time.Time { return time.Date(2026, 5, 6, hour, 0, 0, 0, time.U
 
 func robot() registry.Thing {
 	return registry.Thing{ID: "vic:00e20100", Species: "vic", Serial: "00e20100", Created: at(1), Presence: registry.Present, Since: at(9), LastSeen: at(12), ClockMS: 41, Rev: 7,
+		Problems: []status.Problem{{Kind: status.KindOther, Text: "lookup time.example: no such host \x1b[2J"}},
 		Status: &status.Message{V: 1, State: status.Online, BootID: "b-1", ConnectSeq: 4, Seq: 9, UptimeMS: 5_400_000, Agent: "1.2.3", OS: "2.0.1.6076",
 			Body:     &status.Body{Model: "vector", Firmware: "60", BatteryVolts: 3.98, BatteryLevel: "nominal", Charging: true, TemperatureC: 38.5, FramesGood: 100, FramesBad: 1},
 			Loop:     &status.Loop{Steps: 1_000_000, Missed: 3, Late: 1, Long: 2, LateP50: 12, LateP99: 140.4, LateP999: 800, LateMax: 12_345, StepP50: 40, StepP99: 90, StepMax: 700, FIFO: true},

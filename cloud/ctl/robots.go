@@ -68,7 +68,7 @@ func (a *app) robotsList() *cobra.Command {
 				t.Row("THING", "PRESENCE", "SINCE", "BATTERY", "RELEASE", "AGENT", "LOOP P99", "PROBLEMS")
 				for _, th := range things {
 					t.Row(th.ID, th.Presence, ago(th.Since), battery(th), field(th, func() string { return th.Status.OS }),
-						field(th, func() string { return th.Status.Agent }), lateness(th), field(th, func() string { return problems(th) }))
+						field(th, func() string { return th.Status.Agent }), lateness(th), registry.Words(th.Problems))
 				}
 			})
 		},
@@ -178,10 +178,10 @@ func showThing(t *cli.Table, th registry.Thing) {
 		t.Row("dropped", s.Dropped)
 		t.Row("refused", s.Quarantined)
 	}
-	if len(m.Problems) > 0 {
+	if len(th.Problems) > 0 {
 		t.Section("Problems")
-		for _, p := range m.Problems {
-			t.Text(p)
+		for _, p := range th.Problems {
+			t.Text(p.String())
 		}
 	}
 }
@@ -287,18 +287,6 @@ func battery(th registry.Thing) string {
 		s += ", on charger"
 	}
 	return s
-}
-
-// problems returns what a robot says is wrong with it, after the kinds of problems that the cloud found and the robot does not name.
-func problems(th registry.Thing) string {
-	said := strings.Join(th.Status.Problems, "; ")
-	var out []string
-	for _, kind := range th.Kinds {
-		if kind != registry.KindOther && !strings.Contains(strings.ToLower(said), kind+":") {
-			out = append(out, kind)
-		}
-	}
-	return strings.Join(append(out, th.Status.Problems...), "; ")
 }
 
 func lateness(th registry.Thing) string {

@@ -7,20 +7,22 @@ import (
 	"kennel/infra/api/status"
 )
 
+// TestProblems: robots list shows what the cloud's one function finds, whatever the robot says in words.
 func TestProblems(t *testing.T) {
 	for _, tt := range []struct {
-		name        string
-		kinds, said []string
-		want        string
+		name string
+		m    status.Message
+		want string
 	}{
-		{"none", nil, nil, ""},
-		{"found by the cloud", []string{"clock", "loop"}, nil, "clock; loop"},
-		{"said by the robot", []string{"wifi"}, []string{"Wifi: weak signal"}, "Wifi: weak signal"},
-		{"said without a kind", []string{registry.KindOther}, []string{"it is dark"}, "it is dark"},
-		{"both", []string{"battery", "wifi"}, []string{"wifi: weak"}, "battery; wifi: weak"},
+		{"none", status.Message{}, ""},
+		{"found by the cloud", status.Message{Loop: &status.Loop{Steps: 10, LateP99: 900}}, "loop: late by p99 900 µs; 0 of 10 periods missed"},
+		{"said by the robot", status.Message{Problems: []string{"Wifi: weak signal"}}, "wifi: weak signal"},
+		{"said without a kind", status.Message{Problems: []string{"it is dark"}}, "it is dark"},
+		{"both", status.Message{Body: &status.Body{BatteryVolts: 3.5, BatteryLevel: "low"}, Problems: []string{"wifi: weak"}}, "battery: low (3.50 V) and not charging; wifi: weak"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := problems(registry.Thing{Kinds: tt.kinds, Status: &status.Message{Problems: tt.said}}); got != tt.want {
+			found := registry.ProblemsOf(registry.StatusAt{Message: tt.m})
+			if got := registry.Words(found); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

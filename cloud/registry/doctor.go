@@ -151,7 +151,7 @@ func (f *facts) diagnose() Report {
 		}
 	}
 	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps, Refusal: f.refusal()}
-	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.events, f.loop, f.body, f.said, f.release}
+	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.events, f.loop, f.body, f.problems, f.release}
 	var worst *Check
 	for _, check := range checks {
 		c, told := check()
@@ -597,19 +597,24 @@ func (f *facts) body() (Check, bool) {
 	return c, true
 }
 
-// said checks the problems that the robot itself reports.
-func (f *facts) said() (Check, bool) {
-	c := Check{Name: "robot says", Level: OK, Text: "it names no problem itself"}
-	switch m := f.status(); {
-	case m == nil:
+// problems lists what the fleet's table shows as problems, so that both always agree; the checks before this one say more of some.
+func (f *facts) problems() (Check, bool) {
+	c := Check{Name: "problems", Level: OK, Text: "none"}
+	m := f.status()
+	if m == nil {
 		c.Level, c.Text = Unknown, "no status yet"
-	case len(m.Problems) > 0:
-		c.Level, c.Text, c.Version = Warn, strings.Join(m.Problems, "; "), m.Agent
-		c.Do = "Each names the step and the other side. The robot keeps trying"
-		if b := m.Body; b != nil && b.Fault != 0 {
-			c.Do = "A fault stands until its service runs again or it is cleared (agentd fault clear). The robot keeps trying the rest"
-		}
+		return c, true
 	}
+	found := ProblemsOf(StatusAt{Message: *m, ClockMS: f.thing.ClockMS})
+	if len(found) == 0 {
+		return c, true
+	}
+	c.Level, c.Text, c.Version = Warn, Words(found), m.Agent
+	var do []string
+	for _, kind := range KindsOf(found) {
+		do = append(do, Explain(kind).Do)
+	}
+	c.Do = strings.TrimSuffix(strings.Join(do, " "), ".")
 	return c, true
 }
 

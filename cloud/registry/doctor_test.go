@@ -102,7 +102,7 @@ func TestDiagnose(t *testing.T) {
 		{"late loop", func(f *facts) { f.thing.Status.Loop.LateP99, f.thing.Status.Loop.FIFO = 4000, false }, Warn, "loop", "SCHED_FIFO"},
 		{"missed", func(f *facts) { f.thing.Status.Loop.Missed = 20_000 }, Fail, "loop", "overloaded"},
 		{"fault", func(f *facts) { f.thing.Status.Body.Fault = 915 }, Fail, "body", "fault 915"},
-		{"problem", func(f *facts) { f.thing.Status.Problems = []string{"lookup api.example: no such host"} }, Warn, "robot says", "no such host"},
+		{"problem", func(f *facts) { f.thing.Status.Problems = []string{"lookup api.example: no such host"} }, Warn, "problems", "no such host"},
 		{"fault in words", func(f *facts) {
 			f.thing.Status.Problems, f.thing.Status.Body.Fault = []string{"vic-anim: fault 914"}, 914
 		}, Fail, "body", "fault code"},

@@ -1,9 +1,10 @@
 package registry
 
 import (
+	"fmt"
 	"math"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,70 +20,86 @@ type Facets struct {
 	Model    string
 	Volts    float64 // in steps of 0.05 V; 0: unknown
 	Level    string
-	Late     float64 // p99 lateness of its loop, in microseconds, two digits; -1: it tells of no loop
-	Loop     string  // filter.OK, filter.Late or filter.None
-	Problems []string
+	Late     float64  // p99 lateness of its loop, in microseconds, two digits; -1: it tells of no loop
+	Loop     string   // filter.OK, filter.Late or filter.None
+	Problems []string // kinds
+	Codes    []string // tokens
 }
 
 // Fit is the version of FacetsOf's rules. Raise it with each change of them, so that stored statuses are read again (Store.Refit).
-const Fit = 2
+const Fit = 3
 
-// Kinds of problems that FacetsOf finds itself; the others are the text before the colon in the robot's problem, or KindOther.
+// maxKinds and maxCodes bound the kinds and tokens of problems kept of one robot.
 const (
-	KindBattery = "battery" // low, and not charging
-	KindFault   = "fault"   // a numbered fault is shown
-	KindLoop    = "loop"    // the real-time loop is late
-	KindClock   = "clock"   // its clock is off by clockWarn or more
-	KindEvents  = "events"  // the cloud refused events of it
-	KindOther   = "other"
+	maxKinds = 8
+	maxCodes = 24
 )
 
-// maxKinds bounds the kinds of problems kept of one robot.
-const maxKinds = 8
+// ProblemsOf returns what is wrong with a robot by its last status: what the cloud finds, then what the robot reports. Every list, filter,
+// page and count of problems reads it or the facets made of it, so that they agree.
+func ProblemsOf(st StatusAt) []status.Problem {
+	m := &st.Message
+	told := m.Told()
+	var out []status.Problem
+	find := func(kind, code, format string, args ...any) {
+		p := status.Problem{Kind: kind, Code: code, Text: fmt.Sprintf(format, args...)}
+		if !slices.ContainsFunc(told, func(t status.Problem) bool { return t.Token() == p.Token() }) {
+			out = append(out, p)
+		}
+	}
+	if b := m.Body; b != nil {
+		if plain(b.BatteryLevel) == "low" && !b.Charging {
+			find(status.KindBattery, "", "low (%.2f V) and not charging", b.BatteryVolts)
+		}
+		if b.Fault != 0 {
+			find(status.KindFault, strconv.Itoa(b.Fault), "fault %d is shown", b.Fault)
+		}
+	}
+	if l := m.Loop; l != nil && loopIsLate(l) {
+		find(status.KindLoop, "", "late by p99 %.0f µs; %d of %d periods missed", l.LateP99, l.Missed, l.Steps+l.Missed)
+	}
+	if d := time.Duration(st.ClockMS) * time.Millisecond; d.Abs() >= clockWarn {
+		find(status.KindClock, "", "off by %s", d.Round(time.Second))
+	}
+	if s := m.Spool; s != nil && s.Quarantined > 0 {
+		find(status.KindEvents, "", "%d refused by the cloud", s.Quarantined)
+	}
+	return append(out, told...)
+}
 
-var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9 _-]{0,23}$`)
+func loopIsLate(l *status.Loop) bool { return missedShare(l) > loopMissed || l.LateP99 > loopP99 }
 
 // FacetsOf reads a status. The steps keep a robot from writing the fleet's indexes whenever a number trembles.
 func FacetsOf(st StatusAt) Facets {
 	m := &st.Message
 	f := Facets{Version: plain(m.OS), Agent: plain(m.Agent), Late: -1, Loop: filter.None}
-	var kinds []string
 	if b := m.Body; b != nil {
 		f.Body, f.Model, f.Level = plain(b.Firmware), plain(b.Model), plain(b.BatteryLevel)
 		if b.BatteryVolts > 0 && b.BatteryVolts <= 100 {
 			f.Volts = math.Round(b.BatteryVolts*20) / 20
 		}
-		if f.Level == "low" && !b.Charging { // as the doctor says
-			kinds = append(kinds, KindBattery)
-		}
-		if b.Fault != 0 {
-			kinds = append(kinds, KindFault)
-		}
 	}
 	if l := m.Loop; l != nil {
 		f.Late, f.Loop = twoDigits(l.LateP99), filter.OK
-		if missedShare(l) > loopMissed || l.LateP99 > loopP99 {
+		if loopIsLate(l) {
 			f.Loop = filter.Late
-			kinds = append(kinds, KindLoop)
 		}
 	}
-	if (time.Duration(st.ClockMS) * time.Millisecond).Abs() >= clockWarn {
-		kinds = append(kinds, KindClock)
-	}
-	if m.Spool != nil && m.Spool.Quarantined > 0 {
-		kinds = append(kinds, KindEvents)
-	}
-	for _, p := range m.Problems {
-		kind, _, colon := strings.Cut(p, ":")
-		if kind = strings.ToLower(strings.TrimSpace(kind)); !colon || !kindPattern.MatchString(kind) || kind == filter.None || kind == filter.Any {
-			kind = KindOther
-		}
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	kinds = slices.Compact(kinds)
-	f.Problems = kinds[:min(len(kinds), maxKinds)]
+	problems := ProblemsOf(st)
+	f.Problems = each(problems, maxKinds, func(p status.Problem) string { return p.Kind })
+	f.Codes = each(problems, maxCodes, status.Problem.Token)
 	return f
+}
+
+// each returns the different values of problems in order, at most n.
+func each(problems []status.Problem, n int, f func(status.Problem) string) []string {
+	out := make([]string, 0, len(problems))
+	for _, p := range problems {
+		out = append(out, f(p))
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), n)]
 }
 
 func missedShare(l *status.Loop) float64 {

@@ -37,9 +37,11 @@ type Thing struct {
 
 	Name        string    `json:"name,omitempty"`             // what its owner calls it
 	Tags        []string  `json:"tags,omitempty"`             // in order
-	Kinds       []string  `json:"problem_kinds,omitempty"`    // of what is wrong with it, by its last status (FacetsOf)
+	Kinds       []string  `json:"problem_kinds,omitempty"`    // of Problems, each once
 	LoopHealth  string    `json:"loop_health,omitempty"`      // filter.OK, filter.Late or filter.None
 	Certificate time.Time `json:"certificate_until,omitzero"` // zero: it has none in force
+	// Problems are what is wrong with it by its last status (ProblemsOf).
+	Problems []status.Problem `json:"problems,omitempty"`
 	// Facets are what it is filtered by.
 	Facets Facets `json:"-"`
 }
@@ -48,7 +50,7 @@ type Thing struct {
 func (t *Thing) Row() filter.Row {
 	f := &t.Facets
 	return filter.Row{Thing: t.ID, Present: t.Presence == Present, Created: t.Created, Since: t.Since, Seen: t.LastSeen, Version: f.Version, Agent: f.Agent,
-		Body: f.Body, Model: f.Model, Volts: f.Volts, Level: f.Level, Late: f.Late, Loop: f.Loop, Problems: f.Problems, Tags: t.Tags, Cert: t.Certificate}
+		Body: f.Body, Model: f.Model, Volts: f.Volts, Level: f.Level, Late: f.Late, Loop: f.Loop, Problems: f.Problems, Codes: f.Codes, Tags: t.Tags, Cert: t.Certificate}
 }
 
 // Limits of a list.

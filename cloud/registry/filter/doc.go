@@ -16,7 +16,7 @@
 //	tag:                 a tag; none, any
 //	cohort:              those of a saved filter
 //	battery:             volts in a comparison, such as <3.6; or low, nominal, full, unknown (VEC-PWR-02). No body reports per cent.
-//	problem:             kind of a problem it tells of: what stands before the colon in its words, or one of Kinds; none, any
+//	problem:             kind of a problem it has (status.Kinds), or kind/code such as fault/914; none, any
 //	cert:                time to the end of its certificate: <7d, >30d; expired, none
 //	seen: since:         how long ago it was last seen, came or went: >3d, <1h; or when: <2026-11-01. A present robot is seen now.
 //	created:             when it was registered; likewise

@@ -22,11 +22,12 @@ type Row struct {
 	Agent    string
 	Body     string // version of its firmware
 	Model    string
-	Volts    float64 // 0: unknown
-	Level    string  // "": unknown
-	Late     float64 // p99 in microseconds; below 0: it has no loop
-	Loop     string  // OK, Late, None
-	Problems []string
+	Volts    float64  // 0: unknown
+	Level    string   // "": unknown
+	Late     float64  // p99 in microseconds; below 0: it has no loop
+	Loop     string   // OK, Late, None
+	Problems []string // kinds
+	Codes    []string // kind/code of problems
 	Tags     []string
 	Cert     time.Time // end of its certificate; zero: none
 }
@@ -88,7 +89,7 @@ func (t *Term) one(i int, r *Row, now time.Time) bool {
 	case Tag:
 		return among(r.Tags, v.Text)
 	case Problem:
-		return among(r.Problems, v.Text)
+		return among(r.Problems, v.Text) || slices.Contains(r.Codes, v.Text)
 	case Battery:
 		if v.Op == Is {
 			return r.Level == v.Text || r.Level == "" && v.Text == "unknown"

@@ -156,9 +156,9 @@ func writeCSV(c *csv.Writer, things []registry.Thing) error {
 		t := &things[i]
 		row := []string{string(t.ID), string(t.Species), t.Serial, t.Name, string(t.Presence), stamp(t.Since), stamp(t.LastSeen), stamp(t.Created)}
 		var body, loop []string
-		var release, agent, problems string
+		var release, agent string
 		if m := t.Status; m != nil {
-			release, agent, problems = m.OS, m.Agent, strings.Join(m.Problems, "\n")
+			release, agent = m.OS, m.Agent
 			if b := m.Body; b != nil {
 				body = []string{b.Firmware, b.Model, strconv.FormatFloat(b.BatteryVolts, 'f', 2, 64), b.BatteryLevel, strconv.FormatBool(b.Charging)}
 			}
@@ -169,7 +169,7 @@ func writeCSV(c *csv.Writer, things []registry.Thing) error {
 		row = append(row, release, agent)
 		row = append(row, append(body, make([]string, 5-len(body))...)...)
 		row = append(row, append(loop, make([]string, 2-len(loop))...)...)
-		row = append(row, strings.Join(t.Kinds, " "), problems, strings.Join(t.Tags, " "), stamp(t.Certificate))
+		row = append(row, strings.Join(t.Kinds, " "), registry.Words(t.Problems), strings.Join(t.Tags, " "), stamp(t.Certificate))
 		for i := range row {
 			row[i] = cell(row[i])
 		}

@@ -124,7 +124,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 
 // columns are what scan reads of registry_thing AS t and registry_facet AS f.
 const columns = `t.thing, t.created, t.present, t.since, t.last_seen, t.clock_ms, t.status, t.rev, f.tags, nullif(f.cert, '-infinity'),
-	f.os, f.agent, f.body, f.model, f.volts, f.level, f.late, f.loop, f.problems`
+	f.os, f.agent, f.body, f.model, f.volts, f.level, f.late, f.loop, f.problems, f.codes`
 
 const both = ` FROM registry_thing AS t JOIN registry_facet AS f ON f.thing = t.thing `
 
@@ -203,7 +203,7 @@ func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 	var present bool
 	f := &t.Facets
 	if err := row.Scan(append([]any{&t.ID, &t.Created, &present, &since, &seen, &t.ClockMS, &doc, &t.Rev, &t.Tags, &cert,
-		&f.Version, &f.Agent, &f.Body, &f.Model, &f.Volts, &f.Level, &f.Late, &f.Loop, &f.Problems}, more...)...); err != nil {
+		&f.Version, &f.Agent, &f.Body, &f.Model, &f.Volts, &f.Level, &f.Late, &f.Loop, &f.Problems, &f.Codes}, more...)...); err != nil {
 		return t, err
 	}
 	t.Species, t.Serial = t.ID.Species(), t.ID.Serial()
@@ -217,6 +217,7 @@ func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 		if err := json.Unmarshal(doc, t.Status); err != nil {
 			return t, fmt.Errorf("stored status of %s: %w", t.ID, err)
 		}
+		t.Problems = registry.ProblemsOf(registry.StatusAt{Message: *t.Status, ClockMS: t.ClockMS})
 	}
 	return t, nil
 }

@@ -253,20 +253,20 @@ func (s *Store) SetCertificates(ctx context.Context, until map[thing.ID]time.Tim
 // facetArgs are the values of setFacets, in its order.
 func facetArgs(f registry.Facets) []any {
 	if f.Problems == nil {
-		f.Problems = []string{}
+		f.Problems, f.Codes = []string{}, []string{}
 	}
 	return []any{f.Version, filter.VersionKey(f.Version), f.Agent, filter.VersionKey(f.Agent), f.Body, filter.VersionKey(f.Body), f.Model, f.Volts, f.Level,
-		f.Late, f.Loop, f.Problems, registry.Fit}
+		f.Late, f.Loop, f.Problems, f.Codes, registry.Fit}
 }
 
-const facetColumns = `os, os_key, agent, agent_key, body, body_key, model, volts, level, late, loop, problems, fit`
+const facetColumns = `os, os_key, agent, agent_key, body, body_key, model, volts, level, late, loop, problems, codes, fit`
 
 // setFacets writes what facetArgs says into the row of thing, if it differs; n is the number of its first placeholder.
 func setFacets(thing string, n int) string {
 	return fmt.Sprintf(`UPDATE registry_facet SET (%[1]s) = ROW($%[3]d::text, $%[4]d::text, $%[5]d::text, $%[6]d::text, $%[7]d::text, $%[8]d::text, $%[9]d::text,
-			$%[10]d::double precision, $%[11]d::text, $%[12]d::double precision, $%[13]d::text, $%[14]d::text[], $%[15]d::smallint)
-		WHERE thing = %[2]s AND (%[1]s) IS DISTINCT FROM ($%[3]d, $%[4]d, $%[5]d, $%[6]d, $%[7]d, $%[8]d, $%[9]d, $%[10]d, $%[11]d, $%[12]d, $%[13]d, $%[14]d, $%[15]d)`,
-		facetColumns, thing, n, n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8, n+9, n+10, n+11, n+12)
+			$%[10]d::double precision, $%[11]d::text, $%[12]d::double precision, $%[13]d::text, $%[14]d::text[], $%[15]d::text[], $%[16]d::smallint)
+		WHERE thing = %[2]s AND (%[1]s) IS DISTINCT FROM ($%[3]d, $%[4]d, $%[5]d, $%[6]d, $%[7]d, $%[8]d, $%[9]d, $%[10]d, $%[11]d, $%[12]d, $%[13]d, $%[14]d, $%[15]d, $%[16]d)`,
+		facetColumns, thing, n, n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8, n+9, n+10, n+11, n+12, n+13)
 }
 
 // Refit reads statuses anew.

@@ -45,8 +45,18 @@ func (q *query) term(t filter.Term) string {
 		alts = append(alts, "f.thing IN ("+set+")")
 	case t.Key == filter.Name || t.Key == filter.Owner:
 		alts = append(alts, "f.thing = ANY("+q.arg(texts(t.Things))+"::text[])")
-	case t.Key == filter.Tag || t.Key == filter.Problem:
-		alts = q.arrays(map[filter.Key]string{filter.Tag: "f.tags", filter.Problem: "f.problems"}[t.Key], t.Values)
+	case t.Key == filter.Tag:
+		alts = q.arrays("f.tags", t.Values)
+	case t.Key == filter.Problem:
+		var kinds, codes []filter.Value
+		for _, v := range t.Values {
+			if strings.Contains(v.Text, "/") {
+				codes = append(codes, v)
+			} else {
+				kinds = append(kinds, v)
+			}
+		}
+		alts = append(q.arrays("f.problems", kinds), q.arrays("f.codes", codes)...)
 	case t.Key == filter.Species || t.Key == filter.Model:
 		var values []string
 		for _, v := range t.Values {

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/api/status"
 	"kennel/infra/errs"
 	"kennel/jdocs"
 )
@@ -426,17 +427,18 @@ func (a *Agent) Dirty() []string {
 	return out
 }
 
-// Problems returns what keeps documents from being in step, in words.
-func (a *Agent) Problems() []string {
+// Problems returns what keeps documents from being in step.
+func (a *Agent) Problems() []status.Problem {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var out []string
+	var out []status.Problem
 	for _, d := range a.docs {
 		if d.problem != "" {
-			out = append(out, fmt.Sprintf("document %s: %s", d.name, d.problem))
+			out = append(out, status.Problem{Kind: status.KindDocuments, Code: "not_synced", Text: fmt.Sprintf("%s: %s", d.name, d.problem)})
 		}
 		if d.refused != "" {
-			out = append(out, fmt.Sprintf("document %s: an edit of the local copy was not taken: %s", d.name, d.refused))
+			out = append(out, status.Problem{Kind: status.KindDocuments, Code: "edit_refused",
+				Text: fmt.Sprintf("%s: an edit of the local copy was not taken: %s", d.name, d.refused)})
 		}
 	}
 	return out

@@ -568,8 +568,8 @@ func TestStatusForPresence(t *testing.T) {
 	c.fault = func(string) error { return errLink }
 	r.Connected()
 	r.exchange(t.Context(), r.docs[0])
-	if p := r.Problems(); len(p) != 1 || !strings.Contains(p[0], "vic.RobotSettings: read: no answer") {
-		t.Errorf("problems: %q", p)
+	if p := r.Problems(); len(p) != 1 || !strings.Contains(p[0].Text, "vic.RobotSettings: read: no answer") || p[0].Token() != "documents/not_synced" {
+		t.Errorf("problems: %+v", p)
 	}
 	if at := r.at(r.docs[0]); !at.After(time.Now()) || at.After(time.Now().Add(retryFirst)) {
 		t.Errorf("next try in %v, want within %v", time.Until(at), retryFirst)

@@ -40,6 +40,7 @@ import (
 	"kennel/edge/body/mono"
 	"kennel/edge/faultcode"
 	"kennel/infra/api/events"
+	"kennel/infra/api/status"
 	"kennel/infra/logging"
 )
 
@@ -287,12 +288,12 @@ func (h *Handler) Shown() faultcode.Code {
 	return h.shown
 }
 
-// Words returns the open faults in words, oldest first, leaving out those that without reports true for; past a
+// Problems returns the open faults, oldest first, leaving out those that without reports true for; past a
 // bound it says only how many more there are.
-func (h *Handler) Words(without func(Fault) bool) []string {
+func (h *Handler) Problems(without func(Fault) bool) []status.Problem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out []string
+	var out []status.Problem
 	more := 0
 	for _, s := range h.standing {
 		switch {
@@ -307,11 +308,11 @@ func (h *Handler) Words(without func(Fault) bool) []string {
 			if s.Code == h.shown {
 				words += "; the robot shows it"
 			}
-			out = append(out, words)
+			out = append(out, status.Problem{Kind: status.KindFault, Code: strconv.Itoa(int(s.Code)), Text: words})
 		}
 	}
 	if more > 0 {
-		out = append(out, fmt.Sprintf("faults: %d more stand", more))
+		out = append(out, status.Problem{Kind: status.KindFault, Text: fmt.Sprintf("faults: %d more stand", more)})
 	}
 	return out
 }

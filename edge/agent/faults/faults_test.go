@@ -445,7 +445,8 @@ func TestManyFaults(t *testing.T) {
 	if got := len(r.events); got != mostPosted+1 {
 		t.Errorf("%d events, want %d", got, mostPosted+1)
 	}
-	m := status.Message{State: status.Online, BootID: "b", Problems: r.h.Words(nil)}
+	m := status.Message{State: status.Online, BootID: "b"}
+	m.Tell(r.h.Problems(nil)...)
 	b, err := m.Encode()
 	if err == nil {
 		_, err = status.Parse(b)
@@ -484,4 +485,12 @@ func TestShown(t *testing.T) {
 			t.Errorf("the handler shows %v", h.Shown())
 		}
 	}
+}
+
+// Words are the texts of Problems.
+func (h *Handler) Words(without func(Fault) bool) (out []string) {
+	for _, p := range h.Problems(without) {
+		out = append(out, p.Text)
+	}
+	return out
 }

@@ -287,7 +287,7 @@ func (v *Vitals) Fill(m *status.Message) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.fresh() {
-		m.Problems = append(m.Problems, "robotd: the real-time core does not answer")
+		m.Tell(status.Problem{Kind: status.KindRobotd, Text: "the real-time core does not answer"})
 		return
 	}
 	s := v.state
@@ -297,11 +297,11 @@ func (v *Vitals) Fill(m *status.Message) {
 		FramesGood: v.link.Frames, FramesBad: v.link.Corrupt,
 	}
 	if v.held.By != "" {
-		m.Problems = append(m.Problems, fmt.Sprintf("held by %s because %s: nothing moves until it is released", v.held.By, v.held.Reason))
+		m.Tell(status.Problem{Kind: status.KindHeld, Text: fmt.Sprintf("held by %s because %s: nothing moves until it is released", v.held.By, v.held.Reason)})
 	}
 	if !s.Link {
 		m.Body.Fault = cmp.Or(m.Body.Fault, int(faultcode.BodySilent))
-		m.Problems = append(m.Problems, "body: it sends nothing (fault 898)")
+		m.Tell(status.Problem{Kind: status.KindBody, Code: "898", Text: "it sends nothing (fault 898)"})
 	}
 	l := v.loop
 	m.Loop = &status.Loop{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -507,14 +506,14 @@ func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
 	m := status.Message{Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
 	if a.cfg.Recovery {
-		m.Problems = append(m.Problems, recoveryProblem)
+		m.Tell(recoveryProblem)
 	}
-	m.Problems = append(m.Problems, a.docs.Problems()...)
+	m.Tell(a.docs.Problems()...)
 	if a.parameters != nil && a.parameters.Waiting() != "" {
-		m.Problems = append(m.Problems, a.parameters.Waiting())
+		m.Tell(status.Problem{Kind: status.KindParameters, Text: a.parameters.Waiting()})
 	}
 	a.vitals.Fill(&m)
-	m.Problems = append(m.Problems, a.faults.Words(func(f faults.Fault) bool {
+	m.Tell(a.faults.Problems(func(f faults.Fault) bool {
 		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is told already
 	})...)
 	a.mu.Lock()
@@ -522,7 +521,7 @@ func (a *Agent) status() status.Message {
 	a.mu.Unlock()
 	if id != nil {
 		if st := id.State(); !st.OK && st.Problem != "" {
-			m.Problems = append(m.Problems, fmt.Sprintf("identity: %s: %s", st.Step, st.Problem))
+			m.Tell(status.Problem{Kind: status.KindIdentity, Code: st.Code, Text: st.Step + ": " + st.Problem})
 		}
 	}
 	return m

@@ -192,9 +192,9 @@ func TestFaultCommands(t *testing.T) {
 	if code, _, errOut := run("clear"); code != cli.ExitOK {
 		t.Errorf("clear: code %d, %s", code, errOut)
 	}
-	for end := time.Now().Add(20 * time.Second); len(a.faults.Words(nil)) > 0; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); len(a.faults.Problems(nil)) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%q stand after they were cleared", a.faults.Words(nil))
+			t.Fatalf("%q stand after they were cleared", a.faults.Problems(nil))
 		}
 	}
 	if code, _, errOut := run("post", "921"); code != cli.ExitOK {

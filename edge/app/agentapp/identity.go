@@ -22,6 +22,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/hints"
 	"kennel/infra/api/owners"
+	"kennel/infra/api/status"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -253,10 +254,18 @@ func (a *Agent) linked() bool {
 	return a.link.Up
 }
 
+// texts are problems as people read them.
+func texts(problems []status.Problem) (out []string) {
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
 // facts collects from the parts what they know of the way to the cloud.
 func (a *Agent) facts() diagnosis.Facts {
-	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: a.docs.Problems(), Dirty: a.docs.Dirty(),
-		Faults: a.faults.Words(nil)}
+	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: texts(a.docs.Problems()), Dirty: a.docs.Dirty(),
+		Faults: texts(a.faults.Problems(nil))}
 	a.mu.Lock()
 	id := a.identity
 	f.API, f.ConfigErr, f.Link = a.api, a.configErr, a.link

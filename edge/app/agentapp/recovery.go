@@ -13,6 +13,7 @@ import (
 	"kennel/edge/bootparam"
 	"kennel/edge/emr"
 	"kennel/edge/oem"
+	"kennel/infra/api/status"
 )
 
 // After a recovery boot agentd never opens the user data, which may keep the robot from starting, or be written by a newer release
@@ -31,7 +32,8 @@ var recoveryCopies = []string{
 }
 
 // recoveryProblem is the problem that a robot in recovery reports to the cloud.
-const recoveryProblem = "recovery boot: the user data are left alone and no setting is in force; switch the robot off and on for a normal boot"
+var recoveryProblem = status.Problem{Kind: status.KindRecovery,
+	Text: "recovery boot: the user data are left alone and no setting is in force; switch the robot off and on for a normal boot"}
 
 // recoveryArea creates the area again, and returns it as a root.
 func recoveryArea(root *os.Root) (*os.Root, error) {

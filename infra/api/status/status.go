@@ -40,7 +40,9 @@ type Message struct {
 	Spool    *Spool            `json:"spool,omitempty"`
 	Docs     map[string]uint64 `json:"docs,omitempty"`     // document -> synced version
 	Dirty    []string          `json:"dirty,omitempty"`    // documents with changes not yet accepted by the cloud
-	Problems []string          `json:"problems,omitempty"` // what is wrong now, in words, each with its step and peer
+	Problems []string          `json:"problems,omitempty"` // what is wrong now, for people; Told reads it
+	// Codes are the tokens of Problems, in the same order; agents of before send none.
+	Codes []string `json:"problem_codes,omitempty"`
 }
 
 // Body is the body's condition, from robotd.
@@ -98,7 +100,7 @@ func Parse(b []byte) (Message, error) {
 		return Message{}, fmt.Errorf("status: state %.20q: want online or gone", m.State)
 	case m.BootID == "" || len(m.BootID) > 64:
 		return Message{}, fmt.Errorf("status: boot_id %.80q: want 1 to 64 characters", m.BootID)
-	case len(m.Problems) > 32 || len(m.Docs) > 64 || len(m.Dirty) > 64:
+	case len(m.Problems) > 32 || len(m.Codes) > 32 || len(m.Docs) > 64 || len(m.Dirty) > 64:
 		return Message{}, fmt.Errorf("status: too many entries")
 	}
 	return m, nil

@@ -1,0 +1,59 @@
+package registry
+
+import (
+	"strings"
+
+	"kennel/infra/api/status"
+)
+
+// Explanation says what a kind of problem means for a person, and what they can do. No program reads it.
+type Explanation struct {
+	Says string
+	Do   string
+}
+
+// explanations is the one table of these words.
+var explanations = map[string]Explanation{
+	status.KindBattery:    {"Its battery is low, and it is not charging.", "Put it on its charger."},
+	status.KindBody:       {"Its body does not answer.", "See that the body is switched on, connected and in its usual mode."},
+	status.KindClock:      {"Its clock is wrong.", "Let it reach a time server; until then the times of its events are off."},
+	status.KindDocuments:  {"Its settings are not in step with the cloud.", "It keeps trying. If that lasts, see which document is named."},
+	status.KindEvents:     {"The cloud refused some of its events.", "The robot keeps them aside. Its event log and the cloud's log name the batch and the reason."},
+	status.KindFault:      {"It reports a fault, as a number.", "Look the number up in the list of fault codes. Switch the robot off and on again; if the number returns, it needs repair."},
+	status.KindHeld:       {"A person has stopped it, and it stays where it is.", "Whoever stopped it releases it when the reason is gone."},
+	status.KindIdentity:   {"It cannot prove to the cloud who it is.", "Run the doctor: the first check that fails is the one to fix."},
+	status.KindLoop:       {"It reacts late: its movements may be uneven.", "Something else uses its processor. Restart it; if that does not help, see the loop in its doctor."},
+	status.KindOther:      {"It reports a problem.", "It keeps trying; its own words name the step and the other side."},
+	status.KindParameters: {"Some of its parameters are not stored in its body yet.", "Its own words say what the body waits for."},
+	status.KindRecovery:   {"It started its recovery system, without its settings.", "Switch it off and on for a normal start."},
+	status.KindRobotd:     {"Its body program does not answer.", "It starts again by itself. If that lasts, switch the robot off and on."},
+}
+
+// Explain returns the words for a kind. A kind of a newer agent is explained as one without a kind.
+func Explain(kind string) Explanation {
+	if e, ok := explanations[kind]; ok {
+		return e
+	}
+	return explanations[status.KindOther]
+}
+
+// Words returns problems as people read them, on one line.
+func Words(problems []status.Problem) string {
+	out := make([]string, len(problems))
+	for i, p := range problems {
+		out[i] = p.String()
+	}
+	return strings.Join(out, "; ")
+}
+
+// KindsOf returns the different kinds of problems, in the order in which they occur.
+func KindsOf(problems []status.Problem) (out []string) {
+	seen := map[string]bool{}
+	for _, p := range problems {
+		if !seen[p.Kind] {
+			seen[p.Kind] = true
+			out = append(out, p.Kind)
+		}
+	}
+	return out
+}
