@@ -257,7 +257,7 @@ func TestFacetsOfStatus(t *testing.T) {
 			t.Errorf("%s: %d things, %v; want it: %v", text, len(p.Things), err, want)
 		}
 	}
-	all := "version:2.0.1.6076 agent:>=1.2.3 body:3.1 battery:<3.51 battery:low problem:robotd problem:body problem:other problem:fault problem:loop loop:late loop:>100us 6076 vector"
+	all := "version:2.0.1.6076 agent:>=1.2.3 body:3.1 battery:<3.51 battery:low problem:robotd problem:body problem:other problem:fault problem:fault/914,clock/9 -problem:fault/915 problem:loop loop:late loop:>100us 6076 vector"
 	found(all, true)
 	th := get(t, svc, vic)
 	if want := []string{"battery", "body", "fault", "loop", "other", "robotd"}; !slices.Equal(th.Kinds, want) || th.LoopHealth != filter.Late || th.Facets.Agent != "1.2.3 ??" {
