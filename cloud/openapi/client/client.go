@@ -1239,23 +1239,24 @@ type Map struct {
 }
 
 type Message struct {
-	Agent      string           `json:"agent,omitzero"`
-	Body       *Body            `json:"body,omitzero"`
-	BootID     string           `json:"boot_id"`
-	ConnectSeq int64            `json:"connect_seq"`
-	Dirty      []string         `json:"dirty,omitzero"`
-	Docs       map[string]int64 `json:"docs,omitzero"`
-	LeaseMS    int64            `json:"lease_ms"`
-	Loop       *Loop            `json:"loop,omitzero"`
-	OS         string           `json:"os,omitzero"`
-	Problems   []string         `json:"problems,omitzero"`
-	Recovery   bool             `json:"recovery,omitzero"`
-	Seq        int64            `json:"seq"`
-	Spool      *Spool           `json:"spool,omitzero"`
-	State      string           `json:"state"`
-	Ts         int64            `json:"ts"`
-	UptimeMS   int64            `json:"uptime_ms"`
-	V          int64            `json:"v"`
+	Agent        string           `json:"agent,omitzero"`
+	Body         *Body            `json:"body,omitzero"`
+	BootID       string           `json:"boot_id"`
+	ConnectSeq   int64            `json:"connect_seq"`
+	Dirty        []string         `json:"dirty,omitzero"`
+	Docs         map[string]int64 `json:"docs,omitzero"`
+	LeaseMS      int64            `json:"lease_ms"`
+	Loop         *Loop            `json:"loop,omitzero"`
+	OS           string           `json:"os,omitzero"`
+	ProblemCodes []string         `json:"problem_codes,omitzero"`
+	Problems     []string         `json:"problems,omitzero"`
+	Recovery     bool             `json:"recovery,omitzero"`
+	Seq          int64            `json:"seq"`
+	Spool        *Spool           `json:"spool,omitzero"`
+	State        string           `json:"state"`
+	Ts           int64            `json:"ts"`
+	UptimeMS     int64            `json:"uptime_ms"`
+	V            int64            `json:"v"`
 }
 
 type Motion struct {
@@ -1655,6 +1656,12 @@ type Spool struct {
 	Quarantined int64 `json:"quarantined"`
 }
 
+type StatusProblem struct {
+	Code string `json:"code,omitzero"`
+	Kind string `json:"kind"`
+	Text string `json:"text,omitzero"`
+}
+
 // Tags is its answer.
 type Tags struct {
 	Tags  []string `json:"tags"`
@@ -1669,21 +1676,22 @@ type TagsRequest struct {
 
 // Thing is one robot as the fleet knows it.
 type Thing struct {
-	CertificateUntil time.Time `json:"certificate_until,omitzero"` // zero: it has none in force
-	ClockOffsetMS    int64     `json:"clock_offset_ms"`            // ClockMS is the robot's clock minus the cloud's at that receipt, in milliseconds, the way of the message included.
-	Created          time.Time `json:"created"`
-	LastSeen         time.Time `json:"last_seen,omitzero"`   // receipt of the last status
-	LoopHealth       string    `json:"loop_health,omitzero"` // filter.OK, filter.Late or filter.None
-	Name             string    `json:"name,omitzero"`        // what its owner calls it
-	Presence         string    `json:"presence"`
-	ProblemKinds     []string  `json:"problem_kinds,omitzero"` // of what is wrong with it, by its last status (FacetsOf)
-	Rev              int64     `json:"rev"`                    // raised by every change
-	Serial           string    `json:"serial"`
-	Since            time.Time `json:"since,omitzero"` // of this presence; absent from JSON: never seen
-	Species          string    `json:"species"`
-	Status           *Message  `json:"status,omitzero"` // the last one received; nil: none yet
-	Tags             []string  `json:"tags,omitzero"`   // in order
-	Thing            string    `json:"thing"`
+	CertificateUntil time.Time       `json:"certificate_until,omitzero"` // zero: it has none in force
+	ClockOffsetMS    int64           `json:"clock_offset_ms"`            // ClockMS is the robot's clock minus the cloud's at that receipt, in milliseconds, the way of the message included.
+	Created          time.Time       `json:"created"`
+	LastSeen         time.Time       `json:"last_seen,omitzero"`   // receipt of the last status
+	LoopHealth       string          `json:"loop_health,omitzero"` // filter.OK, filter.Late or filter.None
+	Name             string          `json:"name,omitzero"`        // what its owner calls it
+	Presence         string          `json:"presence"`
+	ProblemKinds     []string        `json:"problem_kinds,omitzero"` // of Problems, each once
+	Problems         []StatusProblem `json:"problems,omitzero"`      // Problems are what is wrong with it by its last status (ProblemsOf).
+	Rev              int64           `json:"rev"`                    // raised by every change
+	Serial           string          `json:"serial"`
+	Since            time.Time       `json:"since,omitzero"` // of this presence; absent from JSON: never seen
+	Species          string          `json:"species"`
+	Status           *Message        `json:"status,omitzero"` // the last one received; nil: none yet
+	Tags             []string        `json:"tags,omitzero"`   // in order
+	Thing            string          `json:"thing"`
 }
 
 type Token struct {
