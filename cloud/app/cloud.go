@@ -243,7 +243,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The fleet. Its doctor asks the others.
 	certStore := certspg.New(c.pool)
 	c.fleet = registrypg.New(c.pool, c.log)
-	c.Registry = registry.New(c.fleet, registry.Sources{
+	c.Registry = registry.New(c.fleet, c.fleet, registry.Sources{
 		Certificate: newestCertificate(certStore),
 		Docs:        docVersions(c.Docs),
 		Owner: func(ctx context.Context, id thing.ID) (time.Time, bool, error) {

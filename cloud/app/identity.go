@@ -81,7 +81,7 @@ func (c *Cloud) wireTokens(ctx context.Context) error {
 		byAddr = limit.NewByAddr(c.cfg.Enroll.PerAddressEvery, c.cfg.Enroll.PerAddressBurst)
 	}
 	c.Tokens, err = token.New(token.Config{
-		Store: store, Keys: keys, Verifier: c.Verifier, Robots: peers{c}, Services: peers{c}, Sessions: userSessions{c.People}, Owners: c.Owners,
+		Store: store, Inventory: store, Keys: keys, Verifier: c.Verifier, Robots: peers{c}, Services: peers{c}, Sessions: userSessions{c.People}, Owners: c.Owners,
 		Docs: c.Docs, STS: c.grants, Certificates: peers{c}, Recorder: tokenSteps{c.Registry, c.log}, ByThing: limit.New(tokenByThingEvery, tokenByThingBurst),
 		ByAddr: byAddr, AppKeys: appKeys, Log: c.log,
 	})

@@ -71,7 +71,7 @@ func (c *Cloud) wirePeople(ctx context.Context) error {
 	c.outbox = mailpg.New(c.pool, c.orders)
 	c.ownerStore = ownerpg.New(c.pool)
 	c.Owners, err = owner.New(owner.Config{
-		Store: c.ownerStore, Secret: c.seal.Secret("owner"),
+		Store: c.ownerStore, Codes: c.ownerStore, Transfers: c.ownerStore, Remains: c.ownerStore, Secret: c.seal.Secret("owner"),
 		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
 		Docs: c.Docs, Record: c.ownerStep, Ended: c.tenureEnded, Email: c.emailOf, Log: c.log,
 		Mail: mail.Queue{Outbox: c.outbox}, Reader: c.readerOf, ForgotURL: c.cfg.API.publicURL() + "/account/forgot",

@@ -51,8 +51,9 @@ func (c *Cloud) wireWebhooks() error {
 	if err != nil {
 		return err
 	}
+	store := webhookpg.New(c.pool)
 	c.Webhooks, err = webhook.New(webhook.Config{
-		Store: webhookpg.New(c.pool), Sealer: c.seal.For("webhook/secret"), Sender: sender, Select: c.Registry.Select, Log: c.log,
+		Store: store, Outbox: store, Sealer: c.seal.For("webhook/secret"), Sender: sender, Select: c.Registry.Select, Log: c.log,
 		Order: func(ctx context.Context, hook string) error { return c.orders.Add(ctx, webhook.TaskDeliver, hook) },
 		Notice: func(ctx context.Context, h webhook.Hook, why string) {
 			// The line is beside the people's own lines, where an operator looks for it; it has no actor.

@@ -42,7 +42,7 @@ func crowd(t testing.TB, n int) *http.ServeMux {
 		t.Fatal(err)
 	}
 	store := registrypg.New(pool, slog.New(slog.DiscardHandler))
-	fleet := registry.New(store, registry.Sources{}, slog.New(slog.DiscardHandler))
+	fleet := registry.New(store, store, registry.Sources{}, slog.New(slog.DiscardHandler))
 	// The facets that FacetsOf would read from these statuses, in one statement instead of one each.
 	var versions, keys []string
 	for i := range 12 {

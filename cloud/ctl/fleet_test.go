@@ -46,7 +46,8 @@ func fleetCloud(t *testing.T) (svc *registry.Service, dir string) {
 		}
 		audit := func(context.Context, string, string, string) error { return nil }
 		cohorts := cohort.New(cohortpg.New(pool))
-		svc = registry.New(registrypg.New(pool, log), registry.Sources{Filter: filter.Sources{Cohort: cohorts.Filter}}, log)
+		store := registrypg.New(pool, log)
+		svc = registry.New(store, store, registry.Sources{Filter: filter.Sources{Cohort: cohorts.Filter}}, log)
 		docs, cmds := jdocs.New(jdocspg.New(pool)), command.New(commandpg.New(pool))
 		work := bulk.New(bulkpg.New(pool, orders), bulk.Robots{
 			Select: svc.Select, Tag: svc.Tag, Cohort: cohorts.Get, Send: cmds.Send,

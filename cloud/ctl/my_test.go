@@ -29,7 +29,8 @@ func (free) Allow(string) time.Duration { return 0 }
 // TestMy: two people at a real cloud, from the code that the robot shows to handing it on.
 func TestMy(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	svc, err := owner.New(owner.Config{Store: ownerpg.New(pgtest.New(t)), Secret: make([]byte, 32), ByThing: free{}, ByAddr: free{}, Log: log,
+	store := ownerpg.New(pgtest.New(t))
+	svc, err := owner.New(owner.Config{Store: store, Codes: store, Transfers: store, Remains: store, Secret: make([]byte, 32), ByThing: free{}, ByAddr: free{}, Log: log,
 		Docs: jdocs.New(jdocspg.New(pgtest.New(t))), Record: func(context.Context, owner.Step) {}})
 	if err != nil {
 		t.Fatal(err)

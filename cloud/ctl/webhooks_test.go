@@ -36,7 +36,8 @@ func TestWebhooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		svc, err := webhook.New(webhook.Config{Store: webhookpg.New(pool), Sealer: seal.New().For("webhook"), Sender: sender, Log: slog.New(slog.DiscardHandler),
+		store := webhookpg.New(pool)
+		svc, err := webhook.New(webhook.Config{Store: store, Outbox: store, Sealer: seal.New().For("webhook"), Sender: sender, Log: slog.New(slog.DiscardHandler),
 			Select: func(context.Context, filter.Filter, int) ([]thing.ID, error) { return nil, nil },
 			Order:  func(context.Context, string) error { return nil }})
 		if err != nil {

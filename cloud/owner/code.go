@@ -76,7 +76,7 @@ func (s *Service) OfferCode(ctx context.Context, id thing.ID, key string) (code 
 		return "", 0, slowDown(wait, "a robot may not ask for codes that often")
 	}
 	code = s.code(id, key)
-	st, err := s.Store.PutCode(ctx, s.hashed(id, code), CodeLife)
+	st, err := s.Codes.PutCode(ctx, s.hashed(id, code), CodeLife)
 	switch {
 	case errors.Is(err, ErrOwned):
 		s.step(ctx, id, StepCode, "owned", "", "it has an owner: the owner releases it, or its user data are wiped")
@@ -103,7 +103,7 @@ func (s *Service) Status(ctx context.Context, id thing.ID) (owners.Status, error
 	if out.DataCollection, err = s.consent(ctx, t.Account); err != nil {
 		return owners.Status{}, err
 	}
-	st, err := s.Store.CodeStanding(ctx, id)
+	st, err := s.Codes.CodeStanding(ctx, id)
 	switch {
 	case err == nil && st.Good():
 		out.CodeExpiresInMS, out.CodeTriesLeft = max(st.Expires.Milliseconds(), 1), MaxTries-st.Tries
@@ -128,7 +128,7 @@ func (s *Service) Claim(ctx context.Context, account, addr string, id thing.ID, 
 		return Tenure{}, err
 	}
 	row := s.hashed("", code)
-	found, err := s.Store.TryCode(ctx, Try{Account: account, Thing: id, Code: row}, attemptWindow, maxAttempts)
+	found, err := s.Codes.TryCode(ctx, Try{Account: account, Thing: id, Code: row}, attemptWindow, maxAttempts)
 	if err != nil {
 		return Tenure{}, fmt.Errorf("try a code: %w", err)
 	}
@@ -141,7 +141,7 @@ func (s *Service) Claim(ctx context.Context, account, addr string, id thing.ID, 
 			continue
 		}
 		row.Thing = th.Thing
-		t, err := s.Store.UseCode(ctx, row, account)
+		t, err := s.Codes.UseCode(ctx, row, account)
 		switch {
 		case err == nil:
 			s.step(ctx, t.Thing, StepClaim, "", "", "claimed with its code")

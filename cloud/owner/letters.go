@@ -75,7 +75,7 @@ func (s *Service) Compose(_ context.Context, m mail.Mail) (mail.Letter, bool, er
 func (s *Service) tellNews(ctx context.Context) error {
 	round, cancel := context.WithTimeout(context.WithoutCancel(ctx), newsTime)
 	defer cancel()
-	return s.Store.TellNews(round, newsChunk, func(round context.Context, n News) error {
+	return s.Remains.TellNews(round, newsChunk, func(round context.Context, n News) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -126,12 +126,14 @@ type Offer struct {
 	Mine    bool // the asker is its owner; else it is offered to the asker
 }
 
-// Store is the storage that Service needs. It goes by the database's clock, so that processes agree, and is safe for concurrent use.
+// Store keeps who owns what. Like the other stores it goes by the database's clock, so that processes agree, and is safe for concurrent use.
 type Store interface {
 	// Current returns the lasting tenure; ErrNone.
 	Current(ctx context.Context, id thing.ID) (Tenure, error)
 	// Robots returns what an account owns, by thing.
 	Robots(ctx context.Context, account string) ([]Tenure, error)
+	// Tenures returns all of an account, ended ones too.
+	Tenures(ctx context.Context, account string) ([]Tenure, error)
 	// History returns the tenures of a thing, newest first.
 	History(ctx context.Context, id thing.ID, limit int) ([]Tenure, error)
 	// Begin makes an account the owner and forgets the thing's code. If it is the owner already nothing changes. Another's lasting tenure
@@ -143,7 +145,10 @@ type Store interface {
 	Wiped(ctx context.Context, id thing.ID, key string) (t Tenure, ok bool, err error)
 	// Rename sets the name of what an account owns; ErrNone.
 	Rename(ctx context.Context, id thing.ID, account, name string) (Tenure, error)
+}
 
+// Codes keeps the codes that robots show.
+type Codes interface {
 	// PutCode keeps the one code of a thing, good for life, and returns its state; an existing code stays as it is. ErrOwned if
 	// the thing has an owner.
 	PutCode(ctx context.Context, c Code, life time.Duration) (Standing, error)
@@ -155,7 +160,10 @@ type Store interface {
 	// UseCode makes the account the owner if the thing's code is still this one, not expired, and not used by another account; it was counted
 	// by TryCode before, so that MaxTries tries are not yet too many. ErrNone; ErrOwned if the thing has an owner.
 	UseCode(ctx context.Context, c Code, account string) (Tenure, error)
+}
 
+// Transfers keeps the offers of robots to other people.
+type Transfers interface {
 	// PutOffer keeps the one offer of a thing that the account owns; ErrNone.
 	PutOffer(ctx context.Context, id thing.ID, account string, recipient []byte, life time.Duration) (Offer, error)
 	// Offers returns the offers of an account's things, and those to any of the recipients.
@@ -165,23 +173,19 @@ type Store interface {
 	AcceptOffer(ctx context.Context, id, account string, recipients [][]byte) (began, before Tenure, err error)
 	// DropOffer forgets an offer of the account or to one of the recipients; ErrNone.
 	DropOffer(ctx context.Context, id, account string, recipients [][]byte) error
+}
 
+// Remains keeps what a change of owner leaves to do.
+type Remains interface {
 	// Unsettled returns tenures whose end other domains do not know, oldest first: of an account, or of everybody ("").
 	Unsettled(ctx context.Context, account string, limit int) ([]Tenure, error)
 	// Settle marks one as known.
 	Settle(ctx context.Context, tenure int64) error
-	// Touch tells every process that the settings of an account changed (Watch of the store).
-	Touch(ctx context.Context, account string) error
-
-	// Tenures returns all of an account, ended ones too.
-	Tenures(ctx context.Context, account string) ([]Tenure, error)
-	// EndAll ends what an account owns, unsettled.
-	EndAll(ctx context.Context, account, why string) error
-	// Erase takes the account out of every row and forgets its attempts, and offers to the recipients. Its tenures have ended.
-	Erase(ctx context.Context, account string, recipients [][]byte) error
 	// TellNews hands what is to be told to tell, oldest first, at most max of it, and forgets what tell returned nil for. What another process is
 	// telling is left out. It returns the first error.
 	TellNews(ctx context.Context, max int, tell func(ctx context.Context, n News) error) error
+	// Erase takes the account out of every row and forgets its attempts, and offers to the recipients. Its tenures have ended.
+	Erase(ctx context.Context, account string, recipients [][]byte) error
 	// Prune forgets codes, offers and attempts that are over.
 	Prune(ctx context.Context, window time.Duration) error
 }
@@ -211,7 +215,10 @@ type Limiter interface {
 
 // Config holds what Service is made of. All but Ended, Email, Mail, Reader and Now are required.
 type Config struct {
-	Store Store
+	Store     Store
+	Codes     Codes
+	Transfers Transfers
+	Remains   Remains
 	// Secret keys the hashes of codes and of e-mails (infra/seal, label "owner"): the same in every process, at least 32 bytes.
 	Secret []byte
 	// ByThing paces the codes that robots ask for; ByAddr the codes that people try.
@@ -244,8 +251,8 @@ type Service struct{ Config }
 // New checks cfg and returns the service.
 func New(cfg Config) (*Service, error) {
 	switch {
-	case cfg.Store == nil || cfg.Docs == nil || cfg.Record == nil || cfg.ByThing == nil || cfg.ByAddr == nil || cfg.Log == nil:
-		return nil, errors.New("owner: store, documents, recorder, limits and log are required")
+	case cfg.Store == nil || cfg.Codes == nil || cfg.Transfers == nil || cfg.Remains == nil || cfg.Docs == nil || cfg.Record == nil || cfg.ByThing == nil || cfg.ByAddr == nil || cfg.Log == nil:
+		return nil, errors.New("owner: stores, documents, recorder, limits and log are required")
 	case len(cfg.Secret) < sha256.Size:
 		return nil, fmt.Errorf("owner: secret of %d bytes: want at least %d", len(cfg.Secret), sha256.Size)
 	}
@@ -435,7 +442,7 @@ func (s *Service) settle(ctx context.Context, t Tenure) error {
 	if err := s.Ended(ctx, t); err != nil {
 		return fmt.Errorf("end of %s's ownership: %w", t.Thing, err)
 	}
-	return s.Store.Settle(ctx, t.ID)
+	return s.Remains.Settle(ctx, t.ID)
 }
 
 func (s *Service) step(ctx context.Context, id thing.ID, name, code, peer, detail string) {
@@ -467,13 +474,13 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) round(ctx context.Context, pruned *time.Time) error {
-	open, err := s.Store.Unsettled(ctx, "", settleChunk)
+	open, err := s.Remains.Unsettled(ctx, "", settleChunk)
 	for _, t := range open {
 		err = cmp.Or(err, s.settle(ctx, t)) // each is tried, the first error is said
 	}
 	err = cmp.Or(err, s.tellNews(ctx))
 	if err == nil && s.Now().Sub(*pruned) > pruneEvery {
-		if err = s.Store.Prune(ctx, attemptWindow); err == nil {
+		if err = s.Remains.Prune(ctx, attemptWindow); err == nil {
 			*pruned = s.Now()
 		}
 	}

@@ -100,7 +100,7 @@ func (h *house) process() process {
 	h.t.Cleanup(pool.Close)
 	store, docs := ownerpg.New(pool), jdocs.New(jdocspg.New(pool))
 	cfg := owner.Config{
-		Store: store, Secret: h.secret, ByThing: free{}, ByAddr: free{}, Docs: docs, Log: slog.New(slog.DiscardHandler),
+		Store: store, Codes: store, Transfers: store, Remains: store, Secret: h.secret, ByThing: free{}, ByAddr: free{}, Docs: docs, Log: slog.New(slog.DiscardHandler),
 		Record: func(_ context.Context, s owner.Step) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -626,11 +626,11 @@ func TestWatch(t *testing.T) {
 	if _, err := a.docs.Write(ctx, key, jdocs.Doc{FmtVersion: 1, JSON: `{"data_collection":true}`}, "owner"); err != nil {
 		t.Fatal(err)
 	}
-	must(t, a.Store.Touch(ctx, "ann"))
+	must(t, a.store.Touch(ctx, "ann"))
 	await("consent", rex, ada)
 	must(t, a.Release(ctx, "ann", rex))
 	await("release", rex)
-	must(t, a.Store.Touch(ctx, "nobody"))
+	must(t, a.store.Touch(ctx, "nobody"))
 	// Without the notification: by looking.
 	if _, err := a.pool.Exec(ctx, `UPDATE owner_thing SET changed_at = clock_timestamp() WHERE thing = $1`, ada); err != nil {
 		t.Fatal(err)

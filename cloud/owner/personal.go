@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,12 +68,18 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Store.EndAll(ctx, account, EndErased); err != nil {
-		return fmt.Errorf("erase ownership: %w", err)
+	robots, err := s.Robots(ctx, account)
+	if err != nil {
+		return err
+	}
+	for _, t := range robots {
+		if _, err := s.Store.End(ctx, t.Thing, account, EndErased, false); err != nil && !errors.Is(err, ErrNone) {
+			return fmt.Errorf("release %s: %w", t.Thing, err)
+		}
 	}
 	// Told while the rows still say whose they were.
 	for {
-		open, err := s.Store.Unsettled(ctx, account, settleChunk)
+		open, err := s.Remains.Unsettled(ctx, account, settleChunk)
 		if err != nil {
 			return fmt.Errorf("erase ownership: %w", err)
 		}
@@ -85,7 +92,7 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 			break
 		}
 	}
-	if err := s.Store.Erase(ctx, account, s.recipients(account, email)); err != nil {
+	if err := s.Remains.Erase(ctx, account, s.recipients(account, email)); err != nil {
 		return fmt.Errorf("erase ownership: %w", err)
 	}
 	return nil

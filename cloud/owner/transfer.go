@@ -41,7 +41,7 @@ func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID,
 		return Offer{}, errs.Coded(errs.Invalid, "recipient_self", "the robot is yours already")
 	}
 	h := s.keyed("recipient", to)
-	o, err := s.Store.PutOffer(ctx, id, account, h[:], TransferLife)
+	o, err := s.Transfers.PutOffer(ctx, id, account, h[:], TransferLife)
 	switch {
 	case errors.Is(err, ErrNone):
 		return Offer{}, none(id)
@@ -53,7 +53,7 @@ func (s *Service) Offer(ctx context.Context, account, email string, id thing.ID,
 
 // Offers returns what the caller offers, and what is offered to the caller.
 func (s *Service) Offers(ctx context.Context, account, email string) ([]Offer, error) {
-	out, err := s.Store.Offers(ctx, account, s.recipients(account, email))
+	out, err := s.Transfers.Offers(ctx, account, s.recipients(account, email))
 	if err != nil {
 		return nil, fmt.Errorf("offers: %w", err)
 	}
@@ -66,7 +66,7 @@ func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure
 	if err := checkAccount(account); err != nil {
 		return Tenure{}, err
 	}
-	t, before, err := s.Store.AcceptOffer(ctx, id, account, s.recipients(account, email))
+	t, before, err := s.Transfers.AcceptOffer(ctx, id, account, s.recipients(account, email))
 	switch {
 	case errors.Is(err, ErrNone):
 		return Tenure{}, noTransfer()
@@ -82,7 +82,7 @@ func (s *Service) Accept(ctx context.Context, account, email, id string) (Tenure
 
 // Drop takes back an offer of the caller's, or declines one to the caller. NotFound as Accept.
 func (s *Service) Drop(ctx context.Context, account, email, id string) error {
-	err := s.Store.DropOffer(ctx, id, account, s.recipients(account, email))
+	err := s.Transfers.DropOffer(ctx, id, account, s.recipients(account, email))
 	switch {
 	case errors.Is(err, ErrNone):
 		return noTransfer()

@@ -40,9 +40,9 @@ func (s *Service) Counts(ctx context.Context, f filter.Filter) (Counts, error) {
 	}
 	key, same := signature(f)
 	if !same {
-		return s.store.Counts(ctx, f)
+		return s.table.Counts(ctx, f)
 	}
-	return s.counter.get(ctx, key, func(ctx context.Context) (Counts, error) { return s.store.Counts(ctx, f) })
+	return s.counter.get(ctx, key, func(ctx context.Context) (Counts, error) { return s.table.Counts(ctx, f) })
 }
 
 // signature tells selections apart; same is false for one that depends on what others know of persons.

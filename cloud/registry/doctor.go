@@ -87,10 +87,10 @@ type Sources struct {
 func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 	now := time.Now()
 	f := facts{id: id, now: now}
-	t, err := s.store.Thing(ctx, id)
+	one, err := s.thing(ctx, id)
 	switch {
 	case err == nil:
-		f.thing = &t
+		f.thing = &one[0]
 	case errs.KindOf(err) != errs.NotFound:
 		return Report{}, err
 	}

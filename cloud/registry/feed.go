@@ -155,7 +155,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 // kept them did. Any number of processes may do so at once.
 func (s *Service) Refit(ctx context.Context) error {
 	for {
-		n, err := s.store.Refit(ctx, refitEach)
+		n, err := s.table.Refit(ctx, refitEach)
 		if err != nil || n == 0 {
 			return err
 		}

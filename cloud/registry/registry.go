@@ -84,8 +84,22 @@ type Store interface {
 	SaveLease(ctx context.Context, id thing.ID, rev int64, l Lease, changes []Change, st *StatusAt) (bool, error)
 	// Expire turns at most limit things absent whose lease ran out, and returns how many. Any number may do so at once.
 	Expire(ctx context.Context, limit int) (int, error)
-	// Thing returns one thing; NotFound if it is unknown.
-	Thing(ctx context.Context, id thing.ID) (Thing, error)
+	// Changed returns which things changed at or after a time, in the order of change, at most limit. A zero time asks for the clock alone.
+	Changed(ctx context.Context, since time.Time, limit int) (marks []Mark, latest time.Time, err error)
+	// ThingsByID returns those of the things that exist, in no order.
+	ThingsByID(ctx context.Context, ids []thing.ID) ([]Thing, error)
+	History(ctx context.Context, id thing.ID, limit int) ([]Change, error)
+	// Listen calls f for hints that things changed, and after every reconnect, until ctx ends.
+	Listen(ctx context.Context, f func()) error
+	// AddSteps counts steps under their outcomes, all or none; register makes their things known before. Of several steps with one outcome the last counts.
+	AddSteps(ctx context.Context, steps []Step, register bool) error
+	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
+	// Trim removes what the bounds of history and steps no longer allow.
+	Trim(ctx context.Context) error
+}
+
+// Table keeps what the fleet is filtered by.
+type Table interface {
 	// Table returns a page after a place (nil: from the beginning) of a resolved filter, and where the next one begins; nil: there is none.
 	Table(ctx context.Context, q Selection, after *Place) (things []Thing, next *Place, err error)
 	// Select returns the ids that a resolved filter selects, in their order, at most limit.
@@ -98,20 +112,6 @@ type Store interface {
 	SetCertificates(ctx context.Context, until map[thing.ID]time.Time) error
 	// Refit brings the facets of things in step whose status another rule than Fit read, or none, and returns how many there were.
 	Refit(ctx context.Context, limit int) (int, error)
-	// Changed returns which things changed at or after a time, in the order of change, at most limit. A zero time asks for the clock alone.
-	Changed(ctx context.Context, since time.Time, limit int) (marks []Mark, latest time.Time, err error)
-	// ThingsByID returns those of the things that exist, in no order.
-	ThingsByID(ctx context.Context, ids []thing.ID) ([]Thing, error)
-	History(ctx context.Context, id thing.ID, limit int) ([]Change, error)
-	// Listen calls f for hints that things changed, and after every reconnect, until ctx ends.
-	Listen(ctx context.Context, f func()) error
-
-	AddStep(ctx context.Context, s Step) error
-	// AddSteps is AddStep for many, all or none; register makes their things known before. Of several steps with one outcome the last counts.
-	AddSteps(ctx context.Context, steps []Step, register bool) error
-	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
-	// Trim removes what the bounds of history and steps no longer allow.
-	Trim(ctx context.Context) error
 }
 
 // Mark says that a thing changed, and which revision it had then.
@@ -129,6 +129,7 @@ type StatusAt struct {
 // Service holds the rules of the fleet. It is safe for concurrent use; Run must run for leases to end and for Watch to see changes.
 type Service struct {
 	store Store
+	table Table
 	src   Sources
 	log   *slog.Logger
 	feed  feed
@@ -136,9 +137,9 @@ type Service struct {
 	counter counter
 }
 
-// New returns a service on store. src gives the doctor facts from other domains.
-func New(store Store, src Sources, log *slog.Logger) *Service {
-	return &Service{store: store, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}, counter: counter{kept: map[string]*counted{}}}
+// New returns a service on store and table, which show the same things. src gives the doctor facts from other domains.
+func New(store Store, table Table, src Sources, log *slog.Logger) *Service {
+	return &Service{store: store, table: table, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}, counter: counter{kept: map[string]*counted{}}}
 }
 
 // Register makes a thing known to the fleet; a known one stays as it is.
@@ -146,13 +147,23 @@ func (s *Service) Register(ctx context.Context, id thing.ID) error { return s.st
 
 // Thing returns one thing; NotFound if the fleet does not know it.
 func (s *Service) Thing(ctx context.Context, id thing.ID) (Thing, error) {
-	t, err := s.store.Thing(ctx, id)
+	one, err := s.thing(ctx, id)
+	if err == nil {
+		err = s.name(ctx, one)
+	}
 	if err != nil {
 		return Thing{}, err
 	}
-	one := []Thing{t}
-	err = s.name(ctx, one)
-	return one[0], err
+	return one[0], nil
+}
+
+// thing returns one thing without its name.
+func (s *Service) thing(ctx context.Context, id thing.ID) ([]Thing, error) {
+	one, err := s.store.ThingsByID(ctx, []thing.ID{id})
+	if err == nil && len(one) == 0 {
+		err = errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
+	}
+	return one, err
 }
 
 // Things returns the things that q selects.
@@ -181,14 +192,14 @@ func (s *Service) Things(ctx context.Context, q Query) ([]Thing, error) {
 }
 
 // Count returns how many things are present and absent.
-func (s *Service) Count(ctx context.Context) (Count, error) { return s.store.Count(ctx) }
+func (s *Service) Count(ctx context.Context) (Count, error) { return s.table.Count(ctx) }
 
 // History returns when a thing came and went, the latest first.
 func (s *Service) History(ctx context.Context, id thing.ID, limit int) ([]Change, error) {
 	if limit <= 0 || limit > MaxLimit {
 		limit = DefaultLimit
 	}
-	if _, err := s.store.Thing(ctx, id); err != nil {
+	if _, err := s.thing(ctx, id); err != nil {
 		return nil, err
 	}
 	return s.store.History(ctx, id, limit)

@@ -106,13 +106,7 @@ const (
 // Record keeps a step; a successful registration or enrolment makes the thing known to the fleet. A step may name an
 // unregistered thing: that is the commonest reason why a robot never activates.
 func (s *Service) Record(ctx context.Context, st Step) error {
-	st = st.clipped()
-	if st.registers() {
-		if err := s.store.Register(ctx, st.Thing); err != nil {
-			return err
-		}
-	}
-	return s.store.AddStep(ctx, st)
+	return s.RecordAll(ctx, []Step{st})
 }
 
 // RecordAll is Record for many steps of one kind, such as those of a delivery: all or none, in one transaction. Of several for one thing the

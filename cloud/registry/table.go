@@ -161,7 +161,7 @@ func (s *Service) Table(ctx context.Context, q Selection) (Page, error) {
 		return Page{}, err
 	}
 	q.Filter = f
-	things, next, err := s.store.Table(ctx, q, after)
+	things, next, err := s.table.Table(ctx, q, after)
 	if err != nil {
 		return Page{}, err
 	}
@@ -178,7 +178,7 @@ func (s *Service) Select(ctx context.Context, f filter.Filter, limit int) ([]thi
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.store.Select(ctx, f, limit+1)
+	ids, err := s.table.Select(ctx, f, limit+1)
 	if len(ids) > limit {
 		return nil, errs.New(errs.Exhausted, "the filter selects more than %d robots", limit)
 	}
@@ -230,10 +230,10 @@ func (s *Service) Tag(ctx context.Context, id thing.ID, add, remove []string) ([
 			return nil, err
 		}
 	}
-	return s.store.Tag(ctx, id, add, remove)
+	return s.table.Tag(ctx, id, add, remove)
 }
 
 // SetCertificates says until when the newest certificates of things are good; a zero time: none is. Unknown things are passed over.
 func (s *Service) SetCertificates(ctx context.Context, until map[thing.ID]time.Time) error {
-	return s.store.SetCertificates(ctx, until)
+	return s.table.SetCertificates(ctx, until)
 }

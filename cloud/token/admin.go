@@ -171,7 +171,7 @@ func (s *Service) RevokeToken(ctx context.Context, id thing.ID, token, why strin
 
 // Tokens returns the access tokens of a robot, newest first, at most MaxTokens.
 func (s *Service) Tokens(ctx context.Context, id thing.ID) ([]TokenInfo, error) {
-	return s.cfg.Store.Tokens(ctx, id, MaxTokens)
+	return s.cfg.Inventory.Tokens(ctx, id, MaxTokens)
 }
 
 // Exported holds this domain's data about a person: which robots acted for them, and when.
@@ -200,11 +200,11 @@ type ExportedApp struct {
 // Export returns all that is held here of an account.
 func (s *Service) Export(ctx context.Context, account string) (any, error) {
 	out := Exported{Things: []thing.ID{}, Tokens: []ExportedToken{}, Apps: []ExportedApp{}}
-	things, err := s.cfg.Store.UserThings(ctx, account)
+	things, err := s.cfg.Inventory.UserThings(ctx, account)
 	if err != nil {
 		return nil, fmt.Errorf("export tokens: %w", err)
 	}
-	tokens, err := s.cfg.Store.UserTokens(ctx, account)
+	tokens, err := s.cfg.Inventory.UserTokens(ctx, account)
 	if err != nil {
 		return nil, fmt.Errorf("export tokens: %w", err)
 	}
@@ -241,7 +241,7 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 	if !isUser(account) {
 		return errs.New(errs.Invalid, "erase: want an account id")
 	}
-	things, err := s.cfg.Store.UserThings(ctx, account)
+	things, err := s.cfg.Inventory.UserThings(ctx, account)
 	if err != nil {
 		return fmt.Errorf("erase tokens: %w", err)
 	}
@@ -260,7 +260,7 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 			return err
 		}
 	}
-	if err := s.cfg.Store.Forget(ctx, account); err != nil { // last, so that a repetition finds the robots
+	if err := s.cfg.Inventory.Forget(ctx, account); err != nil { // last, so that a repetition finds the robots
 		return fmt.Errorf("erase tokens: %w", err)
 	}
 	return nil

@@ -229,14 +229,6 @@ type Store interface {
 	EndUser(ctx context.Context, user, why string) (End, error)
 	// RevokeToken revokes one token and those refreshed from it, and returns how many were in force; ErrUnknown. An empty thing means any.
 	RevokeToken(ctx context.Context, id thing.ID, token, why string) (int, error)
-	// Tokens returns those of a thing, newest first, at most limit.
-	Tokens(ctx context.Context, id thing.ID, limit int) ([]TokenInfo, error)
-	// UserTokens returns those of a user.
-	UserTokens(ctx context.Context, user string) ([]TokenInfo, error)
-	// UserThings returns the things that a user was ever associated with, as far as it is remembered.
-	UserThings(ctx context.Context, user string) ([]thing.ID, error)
-	// Forget removes the user from every row.
-	Forget(ctx context.Context, user string) error
 	// RevokedPage returns ids of revoked tokens in force that follow after, in order, at most limit.
 	RevokedPage(ctx context.Context, after string, limit int) ([]string, error)
 	// Certificate returns a thing's session certificate, nil if there is none.
@@ -248,9 +240,22 @@ type Store interface {
 	Prune(ctx context.Context, expired, revoked time.Time) error
 }
 
+// Inventory lists what is held about robots and people.
+type Inventory interface {
+	// Tokens returns those of a thing, newest first, at most limit.
+	Tokens(ctx context.Context, id thing.ID, limit int) ([]TokenInfo, error)
+	// UserTokens returns those of a user.
+	UserTokens(ctx context.Context, user string) ([]TokenInfo, error)
+	// UserThings returns the things that a user was ever associated with, as far as it is remembered.
+	UserThings(ctx context.Context, user string) ([]thing.ID, error)
+	// Forget removes the user from every row.
+	Forget(ctx context.Context, user string) error
+}
+
 // Config holds what Service is made of. All but Services, Certificates, TTL and Now are required.
 type Config struct {
 	Store        Store
+	Inventory    Inventory
 	Keys         *Keyring
 	Verifier     *Verifier
 	Robots       Robots
@@ -283,7 +288,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Now = time.Now
 	}
 	switch {
-	case cfg.Store == nil || cfg.Keys == nil || cfg.Verifier == nil:
+	case cfg.Store == nil || cfg.Inventory == nil || cfg.Keys == nil || cfg.Verifier == nil:
 		return nil, errors.New("token: store, keys and verifier are required")
 	case cfg.Robots == nil || cfg.Sessions == nil || cfg.Owners == nil || cfg.Docs == nil || cfg.STS == nil:
 		return nil, errors.New("token: robots, sessions, owners, documents and temporary credentials are required")

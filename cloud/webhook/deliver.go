@@ -51,7 +51,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		if err := s.cfg.Store.Listen(ctx, s.cfg.Log, func() {
+		if err := s.cfg.Outbox.Listen(ctx, s.cfg.Log, func() {
 			select {
 			case wake <- struct{}{}:
 			default:
@@ -88,7 +88,7 @@ func (s *Service) step(ctx context.Context) error {
 	for n := fanBatch; n == fanBatch; {
 		broken := map[string]string{}
 		var err error
-		n, err = s.cfg.Store.FanOut(ctx, fanBatch, func(hooks []Hook, events []Event) ([]Delivery, error) { return s.plan(ctx, hooks, events, broken) })
+		n, err = s.cfg.Outbox.FanOut(ctx, fanBatch, func(hooks []Hook, events []Event) ([]Delivery, error) { return s.plan(ctx, hooks, events, broken) })
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (s *Service) step(ctx context.Context) error {
 			}
 		}
 	}
-	full, err := s.cfg.Store.Overfull(ctx, MaxOpen)
+	full, err := s.cfg.Outbox.Overfull(ctx, MaxOpen)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *Service) step(ctx context.Context) error {
 			return err
 		}
 	}
-	due, err := s.cfg.Store.DueHooks(ctx, s.cfg.Now())
+	due, err := s.cfg.Outbox.DueHooks(ctx, s.cfg.Now())
 	for _, id := range due {
 		err = errors.Join(err, s.cfg.Order(ctx, id))
 	}
@@ -235,7 +235,7 @@ func (s *Service) Deliver(ctx context.Context, hook string) error {
 		if h.Failures > 0 {
 			n = 1 // one asks whether the endpoint is back; the others do not spend their attempts
 		}
-		due, err := s.cfg.Store.Due(ctx, hook, now, n)
+		due, err := s.cfg.Outbox.Due(ctx, hook, now, n)
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -285,7 +285,7 @@ func (s *Service) attempt(ctx context.Context, h Hook, keys [][]byte, d *Deliver
 		return Outcome{}, ctx.Err() // this process stops: it says nothing about the endpoint
 	}
 	o := s.judge(&h, d, a)
-	if err := s.cfg.Store.Finish(ctx, *d, o); err != nil {
+	if err := s.cfg.Outbox.Finish(ctx, *d, o); err != nil {
 		return o, err
 	}
 	if o.State == Dead {
@@ -383,7 +383,7 @@ func (s *Service) Ping(ctx context.Context, hook string) (Delivery, error) {
 		o.State = Dead
 	}
 	o.Trouble, o.Disable = false, ""
-	if d.ID, err = s.cfg.Store.Log(ctx, d, o); err != nil {
+	if d.ID, err = s.cfg.Outbox.Log(ctx, d, o); err != nil {
 		return Delivery{}, err
 	}
 	last := o.At.UTC()

@@ -173,7 +173,7 @@ type Query struct {
 	Limit  int
 }
 
-// Store is the storage that Service needs. Errors: ErrUnknown for a hook that is gone.
+// Store keeps hooks. Errors: ErrUnknown for a hook that is gone.
 type Store interface {
 	Hooks(ctx context.Context) ([]Hook, error)
 	Hook(ctx context.Context, id string) (Hook, error)
@@ -182,6 +182,10 @@ type Store interface {
 	// Change lets f change a hook, which is locked meanwhile.
 	Change(ctx context.Context, id string, f func(h *Hook) error) (Hook, error)
 	Remove(ctx context.Context, id string) error
+}
+
+// Outbox keeps events until they are deliveries, and deliveries until they are old. Errors like those of Store.
+type Outbox interface {
 	// FanOut takes at most n events out of the outbox, the oldest first, and keeps the deliveries that plan makes of them, all or nothing. One
 	// process does so at a time; the others get 0.
 	FanOut(ctx context.Context, n int, plan func(hooks []Hook, events []Event) ([]Delivery, error)) (int, error)
@@ -206,6 +210,7 @@ type Store interface {
 // Config holds what Service is made of; all but Now and Notice are required.
 type Config struct {
 	Store  Store
+	Outbox Outbox
 	Sealer seal.Sealer
 	Sender *Sender
 	// Select returns which robots a filter selects, at most limit; it may be asked about some by adding their ids to the filter.
@@ -223,8 +228,8 @@ type Service struct{ cfg Config }
 
 // New returns the service.
 func New(cfg Config) (*Service, error) {
-	if cfg.Store == nil || cfg.Sender == nil || cfg.Select == nil || cfg.Order == nil || cfg.Log == nil {
-		return nil, errors.New("webhook: store, sender, select, order and log are required")
+	if cfg.Store == nil || cfg.Outbox == nil || cfg.Sender == nil || cfg.Select == nil || cfg.Order == nil || cfg.Log == nil {
+		return nil, errors.New("webhook: store, outbox, sender, select, order and log are required")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -451,7 +456,7 @@ func (s *Service) Deliveries(ctx context.Context, hook string, q Query) ([]Deliv
 	if _, err := s.cfg.Store.Hook(ctx, hook); err != nil {
 		return nil, err
 	}
-	return s.cfg.Store.Deliveries(ctx, hook, q)
+	return s.cfg.Outbox.Deliveries(ctx, hook, q)
 }
 
 // Replay sends a delivery once more, or with 0 every dead one, behind those that wait. It returns how many.
@@ -459,7 +464,7 @@ func (s *Service) Replay(ctx context.Context, hook string, id int64) (int, error
 	if _, err := s.cfg.Store.Hook(ctx, hook); err != nil {
 		return 0, err
 	}
-	n, err := s.cfg.Store.Replay(ctx, hook, id, s.cfg.Now())
+	n, err := s.cfg.Outbox.Replay(ctx, hook, id, s.cfg.Now())
 	if err == nil && n == 0 && id != 0 {
 		return 0, ErrUnknown
 	}
@@ -469,7 +474,7 @@ func (s *Service) Replay(ctx context.Context, hook string, id int64) (int, error
 // Forget drops deliveries that are old. It is a periodic job.
 func (s *Service) Forget(ctx context.Context) error {
 	now := s.cfg.Now()
-	_, err := s.cfg.Store.Forget(ctx, now.Add(-KeepDone), now.Add(-KeepDead))
+	_, err := s.cfg.Outbox.Forget(ctx, now.Add(-KeepDone), now.Add(-KeepDead))
 	return err
 }
 

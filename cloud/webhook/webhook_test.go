@@ -127,7 +127,8 @@ var key = seal.New()
 // fleet is the real question to the fleet.
 func fleet(db *pgxpool.Pool, cohorts *map[string]string) func(context.Context, filter.Filter, int) ([]thing.ID, error) {
 	log := slog.New(slog.DiscardHandler)
-	return registry.New(registrypg.New(db, log), registry.Sources{Filter: filter.Sources{Cohort: func(_ context.Context, name string) (filter.Filter, error) {
+	store := registrypg.New(db, log)
+	return registry.New(store, store, registry.Sources{Filter: filter.Sources{Cohort: func(_ context.Context, name string) (filter.Filter, error) {
 		f, ok := (*cohorts)[name]
 		if !ok {
 			return filter.Filter{}, errs.New(errs.NotFound, "there is no cohort %q", name)
@@ -150,7 +151,7 @@ func newRig(t *testing.T, r *receiver, cfg webhook.SenderConfig) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(sender.Close)
-	g.Service, err = webhook.New(webhook.Config{Store: g.store, Sealer: key.For("webhook"), Sender: sender, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	g.Service, err = webhook.New(webhook.Config{Store: g.store, Outbox: g.store, Sealer: key.For("webhook"), Sender: sender, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Select: fleet(g.db, &g.cohorts),
 		Order:  func(_ context.Context, hook string) error { g.ordered = append(g.ordered, hook); return nil },
 		Notice: func(_ context.Context, h webhook.Hook, why string) { g.notices = append(g.notices, h.ID+" "+why) },
@@ -519,7 +520,7 @@ func TestHostileEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc, err := webhook.New(webhook.Config{Store: g.store, Sealer: key.For("webhook"), Sender: other, Select: fleet(g.db, &g.cohorts), Order: func(context.Context, string) error { return nil }, Log: slog.New(slog.DiscardHandler)})
+	svc, err := webhook.New(webhook.Config{Store: g.store, Outbox: g.store, Sealer: key.For("webhook"), Sender: other, Select: fleet(g.db, &g.cohorts), Order: func(context.Context, string) error { return nil }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -642,7 +643,8 @@ func process(t *testing.T, db *pgxpool.Pool, roots *x509.CertPool, sealing seal.
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc, err := webhook.New(webhook.Config{Store: webhookpg.New(db), Sealer: sealing.For("webhook"), Sender: sender, Select: fleet(db, new(map[string]string)), Log: log,
+	store := webhookpg.New(db)
+	svc, err := webhook.New(webhook.Config{Store: store, Outbox: store, Sealer: sealing.For("webhook"), Sender: sender, Select: fleet(db, new(map[string]string)), Log: log,
 		Order: func(ctx context.Context, hook string) error { return orders.Add(ctx, webhook.TaskDeliver, hook) }})
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,8 @@ func setUp(t *testing.T) *fixture {
 	f := &fixture{mux: http.NewServeMux(), slow: limits{}}
 	pool, log := pgtest.New(t), slog.New(slog.DiscardHandler)
 	var err error
-	f.svc, err = owner.New(owner.Config{Store: ownerpg.New(pool), Secret: make([]byte, 32), ByThing: f.slow, ByAddr: f.slow, Docs: jdocs.New(jdocspg.New(pool)),
+	store := ownerpg.New(pool)
+	f.svc, err = owner.New(owner.Config{Store: store, Codes: store, Transfers: store, Remains: store, Secret: make([]byte, 32), ByThing: f.slow, ByAddr: f.slow, Docs: jdocs.New(jdocspg.New(pool)),
 		Record: func(context.Context, owner.Step) {}, Log: log})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -24,10 +23,8 @@ import (
 // Channel is notified when a thing got another owner, or its owner other settings.
 const Channel = "owner_changed"
 
-// Store is an owner.Store. Safe for concurrent use.
+// Store is every store that an owner.Service needs. Safe for concurrent use.
 type Store struct{ pool *pgxpool.Pool }
-
-var _ owner.Store = (*Store)(nil)
 
 // New returns the store on a migrated database.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
@@ -132,27 +129,22 @@ func (s *Store) locked(ctx context.Context, id thing.ID, fn func(tx pgx.Tx) erro
 	})
 }
 
-// Current implements owner.Store.
 func (s *Store) Current(ctx context.Context, id thing.ID) (owner.Tenure, error) {
 	return one(s.pool.Query(ctx, lasting, id))
 }
 
-// Robots implements owner.Store.
 func (s *Store) Robots(ctx context.Context, account string) ([]owner.Tenure, error) {
 	return many(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE account = $1 AND until IS NULL ORDER BY thing COLLATE "C"`, account))
 }
 
-// History implements owner.Store.
 func (s *Store) History(ctx context.Context, id thing.ID, limit int) ([]owner.Tenure, error) {
 	return many(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE thing = $1 ORDER BY id DESC LIMIT $2`, id, limit))
 }
 
-// Tenures implements owner.Store.
 func (s *Store) Tenures(ctx context.Context, account string) ([]owner.Tenure, error) {
 	return many(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE account = $1 ORDER BY since, id`, account))
 }
 
-// Begin implements owner.Store.
 func (s *Store) Begin(ctx context.Context, id thing.ID, account, how string, replace bool) (t owner.Tenure, err error) {
 	err = s.locked(ctx, id, func(tx pgx.Tx) error {
 		t, err = one(tx.Query(ctx, lasting, id))
@@ -187,7 +179,6 @@ func (s *Store) ours(ctx context.Context, id thing.ID, account string) error {
 	return err
 }
 
-// End implements owner.Store.
 func (s *Store) End(ctx context.Context, id thing.ID, account, why string, settled bool) (t owner.Tenure, err error) {
 	if err := s.ours(ctx, id, account); err != nil {
 		return owner.Tenure{}, err
@@ -199,7 +190,6 @@ func (s *Store) End(ctx context.Context, id thing.ID, account, why string, settl
 	return t, err
 }
 
-// Wiped implements owner.Store.
 func (s *Store) Wiped(ctx context.Context, id thing.ID, key string) (t owner.Tenure, ok bool, err error) {
 	err = s.locked(ctx, id, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE owner_thing SET wipe_key = $2 WHERE thing = $1 AND wipe_key <> $2`, id, key)
@@ -216,7 +206,6 @@ func (s *Store) Wiped(ctx context.Context, id thing.ID, key string) (t owner.Ten
 	return t, ok && err == nil, err
 }
 
-// Rename implements owner.Store.
 func (s *Store) Rename(ctx context.Context, id thing.ID, account, name string) (owner.Tenure, error) {
 	return one(s.pool.Query(ctx, `UPDATE owner_tenure SET name = $3 WHERE thing = $1 AND account = $2 AND until IS NULL RETURNING `+columns, id, account, name))
 }
@@ -236,7 +225,6 @@ func readStanding(row pgx.Row) (owner.Standing, error) {
 	return st, nil
 }
 
-// PutCode implements owner.Store.
 func (s *Store) PutCode(ctx context.Context, c owner.Code, life time.Duration) (st owner.Standing, err error) {
 	err = s.locked(ctx, c.Thing, func(tx pgx.Tx) error {
 		st, err = readStanding(tx.QueryRow(ctx, standing, c.Thing))
@@ -260,12 +248,11 @@ func (s *Store) PutCode(ctx context.Context, c owner.Code, life time.Duration) (
 	return st, err
 }
 
-// CodeStanding implements owner.Store.
 func (s *Store) CodeStanding(ctx context.Context, id thing.ID) (owner.Standing, error) {
 	return readStanding(s.pool.QueryRow(ctx, standing, id))
 }
 
-// TryCode implements owner.Store. It takes no lock of a thing: each of its rows counts by itself.
+// TryCode takes no lock of a thing: each of its rows counts by itself.
 func (s *Store) TryCode(ctx context.Context, t owner.Try, window time.Duration, max int) (out owner.Tried, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		var left float64
@@ -292,7 +279,6 @@ func (s *Store) TryCode(ctx context.Context, t owner.Try, window time.Duration, 
 	return out, err
 }
 
-// UseCode implements owner.Store.
 func (s *Store) UseCode(ctx context.Context, c owner.Code, account string) (t owner.Tenure, err error) {
 	err = s.locked(ctx, c.Thing, func(tx pgx.Tx) error {
 		var used *int64
@@ -323,7 +309,6 @@ func (s *Store) UseCode(ctx context.Context, c owner.Code, account string) (t ow
 const offers = `SELECT o.id::text, t.thing, o.expires_at, t.account = $1 FROM owner_transfer o JOIN owner_tenure t ON t.id = o.tenure
 	WHERE o.expires_at > clock_timestamp() AND t.until IS NULL `
 
-// PutOffer implements owner.Store.
 func (s *Store) PutOffer(ctx context.Context, id thing.ID, account string, recipient []byte, life time.Duration) (o owner.Offer, err error) {
 	if err := s.ours(ctx, id, account); err != nil {
 		return owner.Offer{}, err
@@ -341,7 +326,6 @@ func (s *Store) PutOffer(ctx context.Context, id thing.ID, account string, recip
 	return o, nil
 }
 
-// Offers implements owner.Store.
 func (s *Store) Offers(ctx context.Context, account string, recipients [][]byte) ([]owner.Offer, error) {
 	rows, err := s.pool.Query(ctx, offers+`AND (t.account = $1 OR o.recipient = ANY($2)) ORDER BY o.created_at, o.id`, account, recipients)
 	if err != nil {
@@ -359,7 +343,6 @@ func uuid(id string) (u pgtype.UUID) {
 	return u
 }
 
-// AcceptOffer implements owner.Store.
 func (s *Store) AcceptOffer(ctx context.Context, id, account string, recipients [][]byte) (began, before owner.Tenure, err error) {
 	began, err = one(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE account = $1 AND transfer = $2 AND until IS NULL`, account, uuid(id)))
 	if !errors.Is(err, owner.ErrNone) {
@@ -388,7 +371,6 @@ func (s *Store) AcceptOffer(ctx context.Context, id, account string, recipients 
 	return began, before, nil
 }
 
-// DropOffer implements owner.Store.
 func (s *Store) DropOffer(ctx context.Context, id, account string, recipients [][]byte) error {
 	const found = `FROM owner_transfer o JOIN owner_tenure t ON t.id = o.tenure WHERE o.id = $1 AND (t.account = $2 OR o.recipient = ANY($3))`
 	var th thing.ID
@@ -404,18 +386,15 @@ func (s *Store) DropOffer(ctx context.Context, id, account string, recipients []
 	})
 }
 
-// Unsettled implements owner.Store.
 func (s *Store) Unsettled(ctx context.Context, account string, limit int) ([]owner.Tenure, error) {
 	return many(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE NOT settled AND ($1 = '' OR account = $1) ORDER BY id LIMIT $2`, account, limit))
 }
 
-// Settle implements owner.Store.
 func (s *Store) Settle(ctx context.Context, id int64) error {
 	_, err := s.pool.Exec(ctx, `UPDATE owner_tenure SET settled = true WHERE id = $1 AND NOT settled`, id)
 	return pg.Err(err)
 }
 
-// Touch implements owner.Store.
 func (s *Store) Touch(ctx context.Context, account string) error {
 	_, err := s.pool.Exec(ctx, `WITH t AS (UPDATE owner_thing SET changed_at = clock_timestamp()
 		WHERE thing IN (SELECT thing FROM owner_tenure WHERE account = $1 AND until IS NULL) RETURNING thing)
@@ -423,21 +402,6 @@ func (s *Store) Touch(ctx context.Context, account string) error {
 	return pg.Err(err)
 }
 
-// EndAll implements owner.Store, thing by thing: no two transactions wait for each other's.
-func (s *Store) EndAll(ctx context.Context, account, why string) error {
-	robots, err := s.Robots(ctx, account)
-	if err != nil {
-		return err
-	}
-	for _, t := range robots {
-		if _, err := s.End(ctx, t.Thing, account, why, false); err != nil && !errors.Is(err, owner.ErrNone) {
-			return fmt.Errorf("release %s: %w", t.Thing, err)
-		}
-	}
-	return nil
-}
-
-// Erase implements owner.Store.
 func (s *Store) Erase(ctx context.Context, account string, recipients [][]byte) error {
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE owner_tenure SET account = '' WHERE account = $1`, account); err != nil {
@@ -454,7 +418,7 @@ func (s *Store) Erase(ctx context.Context, account string, recipients [][]byte) 
 	})
 }
 
-// TellNews implements owner.Store. The rows are locked while they are told.
+// TellNews locks the rows while they are told.
 func (s *Store) TellNews(ctx context.Context, max int, told func(ctx context.Context, n owner.News) error) error {
 	var first error
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -488,7 +452,6 @@ func (s *Store) TellNews(ctx context.Context, max int, told func(ctx context.Con
 	return cmp.Or(err, first)
 }
 
-// Prune implements owner.Store.
 func (s *Store) Prune(ctx context.Context, window time.Duration) error {
 	for _, sql := range []string{
 		`DELETE FROM owner_code WHERE expires_at < clock_timestamp() - $1::interval`,

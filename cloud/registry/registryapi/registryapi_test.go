@@ -27,7 +27,8 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // server serves the endpoints to a caller of that role, named in the header Role.
 func server(t *testing.T) (*registry.Service, *httptest.Server) {
-	svc := registry.New(registrypg.New(pgtest.New(t), quiet), registry.Sources{}, quiet)
+	store := registrypg.New(pgtest.New(t), quiet)
+	svc := registry.New(store, store, registry.Sources{}, quiet)
 	mux := http.NewServeMux()
 	Mount(mux, svc)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +97,8 @@ func TestEndpoints(t *testing.T) {
 
 // TestOwners: an owner sees the status of an own thing, and when it came and went since it is theirs.
 func TestOwners(t *testing.T) {
-	svc := registry.New(registrypg.New(pgtest.New(t), quiet), registry.Sources{}, quiet)
+	store := registrypg.New(pgtest.New(t), quiet)
+	svc := registry.New(store, store, registry.Sources{}, quiet)
 	const mine = thing.ID("vic:a0")
 	if err := svc.Register(t.Context(), mine); err != nil {
 		t.Fatal(err)

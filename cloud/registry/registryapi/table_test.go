@@ -54,7 +54,8 @@ func text(t *testing.T, resp *http.Response) string {
 func TestTableOverHTTP(t *testing.T) {
 	var lines []string
 	var auditFails bool
-	svc := registry.New(registrypg.New(pgtest.New(t), quiet), registry.Sources{Filter: filter.Sources{OwnedBy: func(ctx context.Context, _ string) ([]thing.ID, error) {
+	store := registrypg.New(pgtest.New(t), quiet)
+	svc := registry.New(store, store, registry.Sources{Filter: filter.Sources{OwnedBy: func(ctx context.Context, _ string) ([]thing.ID, error) {
 		if auth.CallerFrom(ctx).Role != auth.Support {
 			return nil, errs.New(errs.Denied, "may not look for owners")
 		}
@@ -203,7 +204,8 @@ func updates(t testing.TB, svc *registry.Service, ids ...thing.ID) []*registry.U
 
 // TestStreamGathers: the first change goes at once, what comes soon after goes together, a robot that leaves the selection is told of once.
 func TestStreamGathers(t *testing.T) {
-	svc := registry.New(registrypg.New(pgtest.New(t), quiet), registry.Sources{}, quiet)
+	store := registrypg.New(pgtest.New(t), quiet)
+	svc := registry.New(store, store, registry.Sources{}, quiet)
 	us := updates(t, svc, "vic:a", "pleo:b", "vic:c")
 	byID := map[thing.ID]*registry.Update{}
 	for _, u := range us {
@@ -286,7 +288,8 @@ func BenchmarkWatch(b *testing.B) {
 			for range watchers {
 				streams = append(streams, &stream{filter: filter.MustParse("species:vic -tag:demo version:<3"), pending: map[thing.ID]*registry.Update{}, out: map[thing.ID]bool{}})
 			}
-			svc := registry.New(registrypg.New(pgtest.New(b), quiet), registry.Sources{}, quiet)
+			store := registrypg.New(pgtest.New(b), quiet)
+			svc := registry.New(store, store, registry.Sources{}, quiet)
 			var ids []thing.ID
 			for i := range 250 { // of a quarter of a second
 				ids = append(ids, thing.ID(fmt.Sprintf("vic:%04d", i)))

@@ -6,7 +6,6 @@ package registrypg
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	"kennel/cloud/registry"
 	"kennel/infra/api/status"
-	"kennel/infra/errs"
 	"kennel/infra/pg"
 	"kennel/infra/thing"
 )
@@ -24,7 +22,7 @@ import (
 // channel carries hints that things changed; a payload is not needed, readers ask for what is new.
 const channel = "registry_changed"
 
-// Store is registry.Store on a pool that others may use too. It is safe for concurrent use.
+// Store is registry.Store and registry.Table on a pool that others may use too. It is safe for concurrent use.
 type Store struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
@@ -32,8 +30,6 @@ type Store struct {
 
 // New returns a store; the schema must be migrated.
 func New(pool *pgxpool.Pool, log *slog.Logger) *Store { return &Store{pool, log} }
-
-var _ registry.Store = (*Store)(nil)
 
 // Register makes a thing known.
 func (s *Store) Register(ctx context.Context, id thing.ID) error {
@@ -127,19 +123,6 @@ const columns = `t.thing, t.created, t.present, t.since, t.last_seen, t.clock_ms
 	f.os, f.agent, f.body, f.model, f.volts, f.level, f.late, f.loop, f.problems, f.codes`
 
 const both = ` FROM registry_thing AS t JOIN registry_facet AS f ON f.thing = t.thing `
-
-// Thing returns one thing.
-func (s *Store) Thing(ctx context.Context, id thing.ID) (registry.Thing, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+columns+both+`WHERE t.thing = $1`, id)
-	if err != nil {
-		return registry.Thing{}, wrap(err, "thing %s", id)
-	}
-	t, err := pgx.CollectExactlyOneRow(rows, scanThing)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return registry.Thing{}, errs.Coded(errs.NotFound, "no_thing", "thing %s is not known to this fleet", id)
-	}
-	return t, wrap(err, "thing %s", id)
-}
 
 // ThingsByID returns those of the things that exist.
 func (s *Store) ThingsByID(ctx context.Context, ids []thing.ID) ([]registry.Thing, error) {

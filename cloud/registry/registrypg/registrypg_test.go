@@ -27,7 +27,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func open(t testing.TB) (*registry.Service, *Store) {
 	s := New(pgtest.New(t), quiet)
-	return registry.New(s, registry.Sources{}, quiet), s
+	return registry.New(s, s, registry.Sources{}, quiet), s
 }
 
 func online(boot string, connect, seq uint64, lease time.Duration) status.Message {

@@ -13,25 +13,22 @@ import (
 	"kennel/infra/thing"
 )
 
-// AddStep counts a step under its outcome. An outcome that others of the same step interrupted starts over.
-func (s *Store) AddStep(ctx context.Context, st registry.Step) error {
-	return wrap(addSteps(ctx, s.pool, []registry.Step{st}), "step %s of %s", st.Name, st.Thing)
-}
-
-// AddSteps is AddStep for many, in one transaction; register makes their things known before.
+// AddSteps counts steps under their outcomes, in one transaction; register makes their things known before. An outcome that others of the same
+// step interrupted starts over.
 func (s *Store) AddSteps(ctx context.Context, steps []registry.Step, register bool) error {
+	if !register {
+		return wrap(addSteps(ctx, s.pool, steps), "steps of %d things", len(steps))
+	}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if register {
-			things := make([]string, len(steps))
-			for i, st := range steps {
-				things[i] = string(st.Thing)
-			}
-			slices.Sort(things) // two such orders wait for each other in one direction
-			if _, err := tx.Exec(ctx, `
-				WITH made AS (INSERT INTO registry_thing (thing) SELECT DISTINCT t FROM unnest($1::text[]) AS t ORDER BY t ON CONFLICT DO NOTHING RETURNING 1)
-				SELECT pg_notify($2, '') FROM made LIMIT 1`, things, channel); err != nil {
-				return err
-			}
+		things := make([]string, len(steps))
+		for i, st := range steps {
+			things[i] = string(st.Thing)
+		}
+		slices.Sort(things) // two such orders wait for each other in one direction
+		if _, err := tx.Exec(ctx, `
+			WITH made AS (INSERT INTO registry_thing (thing) SELECT DISTINCT t FROM unnest($1::text[]) AS t ORDER BY t ON CONFLICT DO NOTHING RETURNING 1)
+			SELECT pg_notify($2, '') FROM made LIMIT 1`, things, channel); err != nil {
+			return err
 		}
 		return addSteps(ctx, tx, steps)
 	})

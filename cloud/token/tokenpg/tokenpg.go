@@ -28,14 +28,8 @@ const (
 // chunk is how many rows one statement of Prune removes.
 const chunk = 1000
 
-// Store is token.Store, token.KeyStore and token.RevocationStore. It is safe for concurrent use.
+// Store is token.Store, token.Inventory, token.KeyStore and token.RevocationStore. It is safe for concurrent use.
 type Store struct{ pool *pgxpool.Pool }
-
-var (
-	_ token.Store           = (*Store)(nil)
-	_ token.KeyStore        = (*Store)(nil)
-	_ token.RevocationStore = (*Store)(nil)
-)
 
 // New returns a store; the schema must be migrated.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
@@ -77,7 +71,6 @@ func revoke(ctx context.Context, tx pgx.Tx, where string, arg any, why string) (
 	return n, err
 }
 
-// Associate implements token.Store.
 func (s *Store) Associate(ctx context.Context, a token.Association) error {
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		// Two of one robot at once: the second waits, and ends what the first began.
@@ -111,7 +104,6 @@ func (s *Store) Associate(ctx context.Context, a token.Association) error {
 	return wrap(err, "associate %s", a.Thing)
 }
 
-// LastUser implements token.Store.
 func (s *Store) LastUser(ctx context.Context, id thing.ID) (user string, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT user_id FROM token_association WHERE thing = $1 ORDER BY num DESC LIMIT 1`, id).Scan(&user)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -132,7 +124,6 @@ const (
 	refresh = `INSERT INTO token_token (id, association, parent, how, issued_at, expires_at) SELECT $5, a.id, $4, $6, $7, $8 ` + good
 )
 
-// Refresh implements token.Store.
 func (s *Store) Refresh(ctx context.Context, shown token.Access, next token.Token) (token.Standing, error) {
 	var b pgx.Batch // one round trip, one transaction
 	b.Queue(hold, shown.Thing)
@@ -160,7 +151,6 @@ func (s *Store) Refresh(ctx context.Context, shown token.Access, next token.Toke
 	return st, err
 }
 
-// Standing implements token.Store.
 func (s *Store) Standing(ctx context.Context, shown token.Access) (token.Standing, error) {
 	var ok, revoked, other bool
 	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT `+good+`),
@@ -180,7 +170,6 @@ func (s *Store) Standing(ctx context.Context, shown token.Access) (token.Standin
 	return token.Ended, nil
 }
 
-// End implements token.Store.
 func (s *Store) End(ctx context.Context, id thing.ID, why string) (e token.End, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		e, err = end(ctx, tx, `thing = $1`, id, why)
@@ -189,7 +178,6 @@ func (s *Store) End(ctx context.Context, id thing.ID, why string) (e token.End, 
 	return e, wrap(err, "end association of %s", id)
 }
 
-// EndUser implements token.Store.
 func (s *Store) EndUser(ctx context.Context, user, why string) (e token.End, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		// In one order, so that two of them never wait for each other.
@@ -202,7 +190,6 @@ func (s *Store) EndUser(ctx context.Context, user, why string) (e token.End, err
 	return e, wrap(err, "end associations of a user")
 }
 
-// RevokeToken implements token.Store.
 func (s *Store) RevokeToken(ctx context.Context, id thing.ID, name, why string) (n int, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		// Refreshes of the association wait, and then see what was revoked.
@@ -234,7 +221,6 @@ func scan(row pgx.CollectableRow) (t token.TokenInfo, err error) {
 	return t, err
 }
 
-// Tokens implements token.Store.
 func (s *Store) Tokens(ctx context.Context, id thing.ID, limit int) ([]token.TokenInfo, error) {
 	rows, err := s.pool.Query(ctx, infos+`WHERE a.thing = $1 ORDER BY t.issued_at DESC, a.num DESC, t.id LIMIT $2`, id, limit)
 	if err != nil {
@@ -244,7 +230,6 @@ func (s *Store) Tokens(ctx context.Context, id thing.ID, limit int) ([]token.Tok
 	return out, wrap(err, "tokens of %s", id)
 }
 
-// UserTokens implements token.Store.
 func (s *Store) UserTokens(ctx context.Context, user string) ([]token.TokenInfo, error) {
 	rows, err := s.pool.Query(ctx, infos+`WHERE a.user_id = $1 ORDER BY t.issued_at, t.id`, user)
 	if err != nil {
@@ -254,7 +239,6 @@ func (s *Store) UserTokens(ctx context.Context, user string) ([]token.TokenInfo,
 	return out, wrap(err, "tokens of a user")
 }
 
-// UserThings implements token.Store.
 func (s *Store) UserThings(ctx context.Context, user string) ([]thing.ID, error) {
 	rows, err := s.pool.Query(ctx, `SELECT DISTINCT thing FROM token_association WHERE user_id = $1 ORDER BY thing`, user)
 	if err != nil {
@@ -264,13 +248,11 @@ func (s *Store) UserThings(ctx context.Context, user string) ([]thing.ID, error)
 	return out, wrap(err, "robots of a user")
 }
 
-// Forget implements token.Store.
 func (s *Store) Forget(ctx context.Context, user string) error {
 	_, err := s.pool.Exec(ctx, `UPDATE token_association SET user_id = '' WHERE user_id = $1 AND ended_at IS NOT NULL`, user)
 	return wrap(err, "forget a user")
 }
 
-// RevokedPage implements token.Store.
 func (s *Store) RevokedPage(ctx context.Context, after string, limit int) ([]string, error) {
 	if after == "" {
 		after = "00000000-0000-0000-0000-000000000000"
@@ -283,7 +265,6 @@ func (s *Store) RevokedPage(ctx context.Context, after string, limit int) ([]str
 	return out, wrap(err, "revoked tokens")
 }
 
-// RevokedSince implements token.RevocationStore.
 func (s *Store) RevokedSince(ctx context.Context, since time.Time) ([]token.Revoked, error) {
 	rows, err := s.pool.Query(ctx, `SELECT id::text, revoked_at, expires_at FROM token_token WHERE revoked_at >= $1 AND expires_at > now()`, since)
 	if err != nil {
@@ -293,7 +274,6 @@ func (s *Store) RevokedSince(ctx context.Context, since time.Time) ([]token.Revo
 	return out, wrap(err, "revoked tokens")
 }
 
-// ListenRevoked implements token.RevocationStore.
 func (s *Store) ListenRevoked(ctx context.Context, log *slog.Logger, fn func()) error {
 	return pg.Listen(ctx, s.pool, log, RevokedChannel, func(string) { fn() })
 }
@@ -301,7 +281,6 @@ func (s *Store) ListenRevoked(ctx context.Context, log *slog.Logger, fn func()) 
 const setCertificate = `INSERT INTO token_session_certificate (thing, pem) VALUES ($1, $2)
 	ON CONFLICT (thing) DO UPDATE SET pem = excluded.pem, changed_at = clock_timestamp()`
 
-// Certificate implements token.Store.
 func (s *Store) Certificate(ctx context.Context, id thing.ID) (cert []byte, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT pem FROM token_session_certificate WHERE thing = $1`, id).Scan(&cert)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -310,13 +289,11 @@ func (s *Store) Certificate(ctx context.Context, id thing.ID) (cert []byte, err 
 	return cert, wrap(err, "session certificate of %s", id)
 }
 
-// SetCertificate implements token.Store.
 func (s *Store) SetCertificate(ctx context.Context, id thing.ID, cert []byte) error {
 	_, err := s.pool.Exec(ctx, setCertificate, id, cert)
 	return wrap(err, "session certificate of %s", id)
 }
 
-// Prune implements token.Store.
 func (s *Store) Prune(ctx context.Context, expired, revoked time.Time) error {
 	for {
 		tag, err := s.pool.Exec(ctx, `DELETE FROM token_token WHERE id IN (SELECT id FROM token_token

@@ -92,7 +92,7 @@ func (h *House) Start(t testing.TB, opts ...Option) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := token.Config{Store: h.Store, Robots: trust, Services: trust, Sessions: h.Sessions, Owners: h.Owners, Docs: h.Docs, STS: h.STS, Certificates: h.Factory,
+	cfg := token.Config{Store: h.Store, Inventory: h.Store, Robots: trust, Services: trust, Sessions: h.Sessions, Owners: h.Owners, Docs: h.Docs, STS: h.STS, Certificates: h.Factory,
 		Recorder: h.Recorder, ByThing: h.ByThing, ByAddr: h.ByAddr, AppKeys: keys, Log: log}
 	var rot token.Rotation
 	now := time.Now

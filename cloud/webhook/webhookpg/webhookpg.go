@@ -17,7 +17,7 @@ import (
 	"kennel/infra/pg"
 )
 
-// Store is a webhook.Store. Safe for concurrent use.
+// Store is a webhook.Store and a webhook.Outbox. Safe for concurrent use.
 type Store struct{ pool *pgxpool.Pool }
 
 // New returns the store on a migrated database.
@@ -44,7 +44,6 @@ func scanCounted(row pgx.CollectableRow) (h webhook.Hook, err error) {
 const counted = hookColumns + `, (SELECT count(*) FROM webhook_delivery WHERE hook = h.id AND state = 'open')::int,
 	(SELECT count(*) FROM webhook_delivery WHERE hook = h.id AND state = 'dead' AND kind <> 'ping')::int`
 
-// Hooks implements webhook.Store.
 func (s *Store) Hooks(ctx context.Context) ([]webhook.Hook, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+counted+` FROM webhook_hook h ORDER BY created, id`)
 	if err != nil {
@@ -54,7 +53,6 @@ func (s *Store) Hooks(ctx context.Context) ([]webhook.Hook, error) {
 	return out, pg.Err(err)
 }
 
-// Hook implements webhook.Store.
 func (s *Store) Hook(ctx context.Context, id string) (webhook.Hook, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+counted+` FROM webhook_hook h WHERE id = $1`, uuid(id))
 	if err != nil {
@@ -71,7 +69,6 @@ func unknown(err error) error {
 	return pg.Err(err)
 }
 
-// Add implements webhook.Store.
 func (s *Store) Add(ctx context.Context, h webhook.Hook) error {
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		var n int
@@ -87,7 +84,6 @@ func (s *Store) Add(ctx context.Context, h webhook.Hook) error {
 	})
 }
 
-// Change implements webhook.Store.
 func (s *Store) Change(ctx context.Context, id string, f func(*webhook.Hook) error) (webhook.Hook, error) {
 	var h webhook.Hook
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -112,7 +108,6 @@ func (s *Store) Change(ctx context.Context, id string, f func(*webhook.Hook) err
 	return s.Hook(ctx, id)
 }
 
-// Remove implements webhook.Store.
 func (s *Store) Remove(ctx context.Context, id string) error {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM webhook_hook WHERE id = $1`, uuid(id))
 	if err == nil && tag.RowsAffected() == 0 {
@@ -121,7 +116,6 @@ func (s *Store) Remove(ctx context.Context, id string) error {
 	return pg.Err(err)
 }
 
-// FanOut implements webhook.Store.
 func (s *Store) FanOut(ctx context.Context, n int, plan func([]webhook.Hook, []webhook.Event) ([]webhook.Delivery, error)) (int, error) {
 	taken := 0
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -167,7 +161,6 @@ func (s *Store) FanOut(ctx context.Context, n int, plan func([]webhook.Hook, []w
 	return taken, err
 }
 
-// Overfull implements webhook.Store.
 func (s *Store) Overfull(ctx context.Context, n int) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `SELECT id::text FROM webhook_hook h WHERE disabled IS NULL AND
 		EXISTS (SELECT 1 FROM webhook_delivery WHERE hook = h.id AND state = 'open' OFFSET $1)`, n)
@@ -178,7 +171,6 @@ func (s *Store) Overfull(ctx context.Context, n int) ([]string, error) {
 	return out, pg.Err(err)
 }
 
-// DueHooks implements webhook.Store.
 func (s *Store) DueHooks(ctx context.Context, now time.Time) ([]string, error) {
 	rows, err := s.pool.Query(ctx, `SELECT id::text FROM webhook_hook h WHERE disabled IS NULL AND (retry_at IS NULL OR retry_at <= $1) AND
 		EXISTS (SELECT 1 FROM webhook_delivery WHERE hook = h.id AND state = 'open' AND next_at <= $1)`, now)
@@ -196,7 +188,6 @@ func scanDelivery(row pgx.CollectableRow) (d webhook.Delivery, err error) {
 	return d, err
 }
 
-// Due implements webhook.Store.
 func (s *Store) Due(ctx context.Context, hook string, now time.Time, n int) ([]webhook.Delivery, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+deliveryColumns+`, body FROM webhook_delivery d WHERE hook = $1 AND state = 'open' AND next_at <= $2
 		AND NOT EXISTS (SELECT 1 FROM webhook_delivery e WHERE e.hook = d.hook AND e.thing = d.thing AND e.state = 'open' AND e.id < d.id)
@@ -211,7 +202,6 @@ func (s *Store) Due(ctx context.Context, hook string, now time.Time, n int) ([]w
 	return out, pg.Err(err)
 }
 
-// Finish implements webhook.Store.
 func (s *Store) Finish(ctx context.Context, d webhook.Delivery, o webhook.Outcome) error {
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		next := o.Next
@@ -243,7 +233,6 @@ func standing(ctx context.Context, tx pgx.Tx, hook string, o webhook.Outcome) er
 	return err
 }
 
-// Log implements webhook.Store.
 func (s *Store) Log(ctx context.Context, d webhook.Delivery, o webhook.Outcome) (id int64, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `INSERT INTO webhook_delivery (hook, event, kind, thing, body, created, state, next_at, attempts, last_at, status, latency_us, error)
@@ -259,7 +248,6 @@ func (s *Store) Log(ctx context.Context, d webhook.Delivery, o webhook.Outcome) 
 	return id, err
 }
 
-// Deliveries implements webhook.Store.
 func (s *Store) Deliveries(ctx context.Context, hook string, q webhook.Query) ([]webhook.Delivery, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE hook = $1 AND ($2 = '' OR state = $2) AND ($3 = 0 OR id < $3)
 		ORDER BY id DESC LIMIT $4`, uuid(hook), q.State, q.Before, q.Limit)
@@ -270,7 +258,7 @@ func (s *Store) Deliveries(ctx context.Context, hook string, q webhook.Query) ([
 	return out, pg.Err(err)
 }
 
-// Replay implements webhook.Store. A dead delivery makes room for its copy; one that was done stays in the log.
+// Replay: a dead delivery makes room for its copy; one that was done stays in the log.
 func (s *Store) Replay(ctx context.Context, hook string, id int64, now time.Time) (int, error) {
 	var n int
 	err := s.pool.QueryRow(ctx, `WITH again AS (SELECT * FROM webhook_delivery WHERE hook = $1 AND kind <> 'ping' AND state <> 'open' AND
@@ -282,13 +270,11 @@ func (s *Store) Replay(ctx context.Context, hook string, id int64, now time.Time
 	return n, pg.Err(err)
 }
 
-// Forget implements webhook.Store.
 func (s *Store) Forget(ctx context.Context, doneBefore, deadBefore time.Time) (int, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM webhook_delivery WHERE state = 'done' AND last_at < $1 OR state = 'dead' AND last_at < $2`, doneBefore, deadBefore)
 	return int(tag.RowsAffected()), pg.Err(err)
 }
 
-// Listen implements webhook.Store.
 func (s *Store) Listen(ctx context.Context, log *slog.Logger, wake func()) error {
 	return pg.Listen(ctx, s.pool, log, "webhook_event", func(string) { wake() })
 }
