@@ -13,6 +13,7 @@ import (
 	"kennel/certs"
 	"kennel/certs/limit"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -210,24 +211,24 @@ func TestRelease(t *testing.T) {
 	if _, err := w.svc.Release(t.Context(), vic, "x"); errs.CodeOf(err) != "unknown_thing" || errs.KindOf(err) != errs.NotFound {
 		t.Errorf("released an unknown thing: %v", err)
 	}
-	secret, key := w.register(t, vic), newKey(t)
-	cert, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: secret, CSR: request(t, key, vic)})
+	first, key := w.register(t, vic), newKey(t)
+	cert, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: first, CSR: request(t, key, vic)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fresh, err := w.svc.Release(t.Context(), vic, "wiped")
-	if err != nil || fresh == secret || len(fresh.Reveal()) < 26 {
+	if err != nil || fresh == first || len(fresh.Reveal()) < 26 {
 		t.Fatalf("%v, %v", fresh, err)
 	}
 	if got := w.steps.last(t); got.Step != certs.StepRelease || !got.OK || strings.Contains(got.Reason, fresh.Reveal()) || !strings.Contains(got.Reason, "wiped") {
 		t.Errorf("recorded %+v", got)
 	}
-	enroll := func(secret certs.Secret, key *ecdsa.PrivateKey) error {
-		_, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: secret, CSR: request(t, key, vic)})
+	enroll := func(with logging.Secret, key *ecdsa.PrivateKey) error {
+		_, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: with, CSR: request(t, key, vic)})
 		return err
 	}
 	next := newKey(t)
-	if err := enroll(secret, next); errs.CodeOf(err) != "claim_refused" {
+	if err := enroll(first, next); errs.CodeOf(err) != "claim_refused" {
 		t.Errorf("the old secret: %v", err)
 	}
 	if err := enroll(fresh, key); errs.CodeOf(err) != "key_released" {
@@ -302,10 +303,10 @@ func TestBruteForceIsRecorded(t *testing.T) {
 	w := newWorld(t, func(c *certs.Config) {
 		c.ByAddr, c.ByThing = limit.NewByAddr(time.Minute, 10), limit.New(time.Minute, 20)
 	})
-	secret := w.register(t, vic)
+	genuine := w.register(t, vic)
 	csr := request(t, newKey(t), vic)
 	for i := range 1000 {
-		tried := certs.Secret(fmt.Sprintf("GUESS%021d", i))
+		tried := logging.Secret(fmt.Sprintf("GUESS%021d", i))
 		_, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: tried, CSR: csr, Addr: "192.0.2.1:7"})
 		if k := errs.KindOf(err); err == nil || k != errs.Unauthenticated && k != errs.Exhausted {
 			t.Fatalf("try %d: %v", i, err)
@@ -318,11 +319,11 @@ func TestBruteForceIsRecorded(t *testing.T) {
 	if n := strings.Count(text, "Code:too_many_attempts"); n < 1 || n > 25 {
 		t.Errorf("pacing is recorded %d times, want 1 to 25", n)
 	}
-	if !strings.Contains(text, "Peer:192.0.2.1:7") || strings.Contains(text, "GUESS") || strings.Contains(text, secret.Reveal()) {
+	if !strings.Contains(text, "Peer:192.0.2.1:7") || strings.Contains(text, "GUESS") || strings.Contains(text, genuine.Reveal()) {
 		t.Error("the record lacks the address, or holds a secret")
 	}
 	// The genuine robot, from elsewhere, is let in: the flood did not lock its serial number for good.
-	if _, err := w.svc.Enroll(context.Background(), certs.EnrollRequest{Thing: string(vic), Secret: secret, CSR: csr, Addr: "203.0.113.9"}); err != nil {
+	if _, err := w.svc.Enroll(context.Background(), certs.EnrollRequest{Thing: string(vic), Secret: genuine, CSR: csr, Addr: "203.0.113.9"}); err != nil {
 		t.Errorf("the genuine robot: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -39,7 +40,7 @@ type LineProblem struct {
 // Registered is one thing of a delivery that was registered.
 type Registered struct {
 	Thing  thing.ID
-	Secret Secret // empty if its hash was given
+	Secret logging.Secret // empty if its hash was given
 }
 
 // DeliveryError says why a delivery was not registered, line by line.
@@ -73,7 +74,7 @@ func (e *DeliveryError) add(line int, format string, args ...any) {
 // delivery is a parsed file: claims, and secrets made for those that gave no hash.
 type delivery struct {
 	claims  []NewClaim
-	secrets []Secret // beside claims
+	secrets []logging.Secret // beside claims
 }
 
 // parseDelivery reads CSV: the thing, optionally the SHA-256 of its claim secret in hex, and further columns, which are left alone. A first line
@@ -151,7 +152,7 @@ func column(rec []string, name string) int {
 	return -1
 }
 
-func parseLine(rec []string, line, idCol, hashCol int) (NewClaim, Secret, error) {
+func parseLine(rec []string, line, idCol, hashCol int) (NewClaim, logging.Secret, error) {
 	field := func(i int) string {
 		if i < 0 || i >= len(rec) {
 			return ""
@@ -165,8 +166,8 @@ func parseLine(rec []string, line, idCol, hashCol int) (NewClaim, Secret, error)
 	c := NewClaim{Line: line, Thing: id}
 	given := field(hashCol)
 	if given == "" {
-		secret := Secret(rand.Text())
-		c.Secret = secret.hash()
+		secret := logging.Secret(rand.Text())
+		c.Secret = secret.Sum()
 		return c, secret, nil
 	}
 	if len(given) != 2*len(c.Secret) {

@@ -25,10 +25,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -42,24 +42,6 @@ var (
 	ErrMoved   = errors.New("certs: the claim is no longer what was read")
 	ErrFull    = errors.New("certs: the waiting list is full")
 )
-
-// Secret is a claim secret. It hides itself from logs and formatting; Reveal gives it.
-type Secret string
-
-// LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
-
-// String hides the secret from fmt.
-func (Secret) String() string { return "[secret]" }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return "[secret]" }
-
-// Reveal returns the secret for the one place that hands it over.
-func (s Secret) Reveal() string { return string(s) }
-
-// hash returns the stored form of a secret. A secret has 130 random bits, so a plain hash is as hard to invert as the secret is to guess.
-func (s Secret) hash() Hash { return sha256.Sum256([]byte(s)) }
 
 // Hash is the SHA-256 of a claim secret.
 type Hash [sha256.Size]byte
@@ -254,9 +236,9 @@ func New(cfg Config) (*Service, error) {
 
 // Register makes a thing known and returns its claim secret, which is shown this once and stored as a hash. A thing whose secret was never
 // used may be registered again: the new secret replaces the old. A thing that has enrolled is a Conflict, code "thing_exists".
-func (s *Service) Register(ctx context.Context, id thing.ID) (Secret, error) {
-	secret := Secret(rand.Text())
-	err := s.store.SetClaim(ctx, id, secret.hash(), s.now())
+func (s *Service) Register(ctx context.Context, id thing.ID) (logging.Secret, error) {
+	secret := logging.Secret(rand.Text())
+	err := s.store.SetClaim(ctx, id, secret.Sum(), s.now())
 	if errors.Is(err, ErrBound) {
 		return "", errs.Coded(errs.Conflict, "thing_exists", "%s has a key of its own, or was revoked; release it for a new secret", id)
 	}
@@ -295,9 +277,9 @@ func (s *Service) Revoke(ctx context.Context, id thing.ID, reason string) (int, 
 // Release gives a thing up to another key: after a wipe that took its key, with another board, or after a revocation that was a mistake. Its
 // certificates are revoked, the key they were for never comes back, and the secret returned, which is shown this once, is for its next key.
 // NotFound "unknown_thing" for one that was never registered.
-func (s *Service) Release(ctx context.Context, id thing.ID, reason string) (Secret, error) {
-	secret := Secret(rand.Text())
-	n, err := s.store.Release(ctx, id, secret.hash(), reason, s.now())
+func (s *Service) Release(ctx context.Context, id thing.ID, reason string) (logging.Secret, error) {
+	secret := logging.Secret(rand.Text())
+	n, err := s.store.Release(ctx, id, secret.Sum(), reason, s.now())
 	if errors.Is(err, ErrUnknown) {
 		return "", errs.Coded(errs.NotFound, "unknown_thing", "%s was never registered here", id)
 	}

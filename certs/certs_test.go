@@ -25,6 +25,7 @@ import (
 	"kennel/certs/internal/pemfile"
 	"kennel/certs/limit"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -81,7 +82,7 @@ func newWorld(t testing.TB, change ...func(*certs.Config)) world {
 	return w
 }
 
-func (w world) register(t testing.TB, id thing.ID) certs.Secret {
+func (w world) register(t testing.TB, id thing.ID) logging.Secret {
 	t.Helper()
 	s, err := w.svc.Register(t.Context(), id)
 	if err != nil {
@@ -199,9 +200,9 @@ func TestExpiredCertificateRenewsAtAnyAge(t *testing.T) {
 // A refusal tells the operator exactly and the peer little. Each case uses a world where vic is registered and enrolled, other only registered.
 func TestHostileEnrolment(t *testing.T) {
 	w := newWorld(t)
-	secret, otherSecret, key := w.register(t, vic), w.register(t, other), newKey(t)
+	own, otherSecret, key := w.register(t, vic), w.register(t, other), newKey(t)
 	good := request(t, key, vic)
-	if _, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: secret, CSR: good}); err != nil {
+	if _, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: own, CSR: good}); err != nil {
 		t.Fatal(err)
 	}
 	weakKey, bigKey := rsaKey(t, 1024), rsaKey(t, 4104)
@@ -215,7 +216,7 @@ func TestHostileEnrolment(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		thing  string
-		secret certs.Secret
+		secret logging.Secret
 		csr    []byte
 		kind   errs.Kind
 		code   string // what the peer learns
@@ -223,30 +224,30 @@ func TestHostileEnrolment(t *testing.T) {
 	}{
 		{"wrong secret", string(vic), "AAAAAAAAAAAAAAAAAAAAAAAAAA", good, errs.Unauthenticated, "claim_refused", "secret_mismatch"},
 		{"no secret and another key", string(vic), "", request(t, newKey(t), vic), errs.Unavailable, "waiting_approval", "waiting_approval"},
-		{"unknown thing", gone, secret + "x", request(t, key, gone), errs.Unauthenticated, "claim_refused", "unknown_thing"},
+		{"unknown thing", gone, own + "x", request(t, key, gone), errs.Unauthenticated, "claim_refused", "unknown_thing"},
 		{"secret of another serial", string(vic), otherSecret, good, errs.Unauthenticated, "claim_refused", "secret_of_other"},
-		{"secret of another key", string(vic), secret, request(t, newKey(t), vic), errs.Denied, "key_mismatch", "key_mismatch"},
-		{"CSR with another CN", string(vic), secret, request(t, key, other), errs.Invalid, "csr_subject", "csr_subject"},
-		{"CSR without CN", string(vic), secret, request(t, key, ""), errs.Invalid, "csr_subject", "csr_subject"},
-		{"CSR with extra subject", string(vic), secret, request(t, key, vic, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"Kennel"} }), errs.Invalid, "csr_extra", "csr_extra"},
-		{"CSR with two CNs", string(vic), secret, request(t, key, "", func(r *x509.CertificateRequest) {
+		{"secret of another key", string(vic), own, request(t, newKey(t), vic), errs.Denied, "key_mismatch", "key_mismatch"},
+		{"CSR with another CN", string(vic), own, request(t, key, other), errs.Invalid, "csr_subject", "csr_subject"},
+		{"CSR without CN", string(vic), own, request(t, key, ""), errs.Invalid, "csr_subject", "csr_subject"},
+		{"CSR with extra subject", string(vic), own, request(t, key, vic, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"Kennel"} }), errs.Invalid, "csr_extra", "csr_extra"},
+		{"CSR with two CNs", string(vic), own, request(t, key, "", func(r *x509.CertificateRequest) {
 			cn := pkix.AttributeTypeAndValue{Type: []int{2, 5, 4, 3}, Value: string(other)}
 			r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{cn, {Type: cn.Type, Value: string(vic)}}
 		}), errs.Invalid, "csr_extra", "csr_extra"},
-		{"CSR with a DNS name", string(vic), secret, request(t, key, vic, func(r *x509.CertificateRequest) { r.DNSNames = []string{"cloud.example"} }), errs.Invalid, "csr_extra", "csr_extra"},
-		{"CSR with an address", string(vic), secret, request(t, key, vic, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{127, 0, 0, 1}} }), errs.Invalid, "csr_extra", "csr_extra"},
-		{"CSR that wants to be an authority", string(vic), secret, request(t, key, vic, func(r *x509.CertificateRequest) {
+		{"CSR with a DNS name", string(vic), own, request(t, key, vic, func(r *x509.CertificateRequest) { r.DNSNames = []string{"cloud.example"} }), errs.Invalid, "csr_extra", "csr_extra"},
+		{"CSR with an address", string(vic), own, request(t, key, vic, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{127, 0, 0, 1}} }), errs.Invalid, "csr_extra", "csr_extra"},
+		{"CSR that wants to be an authority", string(vic), own, request(t, key, vic, func(r *x509.CertificateRequest) {
 			r.ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}}}
 		}), errs.Invalid, "csr_extra", "csr_extra"},
-		{"CSR signed by no one", string(vic), secret, broken, errs.Invalid, "csr_signature", "csr_signature"},
-		{"RSA 1024", string(vic), secret, request(t, weakKey, vic), errs.Invalid, "key_weak", "key_weak"},
-		{"RSA 4104", string(vic), secret, request(t, bigKey, vic), errs.Invalid, "key_weak", "key_weak"},
-		{"P-521", string(vic), secret, request(t, p521, vic), errs.Invalid, "key_weak", "key_weak"},
-		{"CSR that is text", string(vic), secret, []byte("let me in"), errs.Invalid, "csr_malformed", "csr_malformed"},
-		{"CSR that is a key", string(vic), secret, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: good}), errs.Invalid, "csr_malformed", "csr_malformed"},
-		{"CSR of 1 MiB", string(vic), secret, make([]byte, 1<<20), errs.Invalid, "csr_malformed", "csr_malformed"},
-		{"no CSR", string(vic), secret, nil, errs.Invalid, "csr_malformed", "csr_malformed"},
-		{"malformed thing", "vic:../../etc", secret, good, errs.Invalid, "thing_malformed", "thing_malformed"},
+		{"CSR signed by no one", string(vic), own, broken, errs.Invalid, "csr_signature", "csr_signature"},
+		{"RSA 1024", string(vic), own, request(t, weakKey, vic), errs.Invalid, "key_weak", "key_weak"},
+		{"RSA 4104", string(vic), own, request(t, bigKey, vic), errs.Invalid, "key_weak", "key_weak"},
+		{"P-521", string(vic), own, request(t, p521, vic), errs.Invalid, "key_weak", "key_weak"},
+		{"CSR that is text", string(vic), own, []byte("let me in"), errs.Invalid, "csr_malformed", "csr_malformed"},
+		{"CSR that is a key", string(vic), own, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: good}), errs.Invalid, "csr_malformed", "csr_malformed"},
+		{"CSR of 1 MiB", string(vic), own, make([]byte, 1<<20), errs.Invalid, "csr_malformed", "csr_malformed"},
+		{"no CSR", string(vic), own, nil, errs.Invalid, "csr_malformed", "csr_malformed"},
+		{"malformed thing", "vic:../../etc", own, good, errs.Invalid, "thing_malformed", "thing_malformed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cert, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: c.thing, Secret: c.secret, CSR: c.csr, Addr: "192.0.2.7"})
@@ -344,7 +345,7 @@ func TestBruteForceIsSlowed(t *testing.T) {
 	csr := request(t, newKey(t), vic)
 	tried := 0
 	for i := range 1000 {
-		_, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: certs.Secret(fmt.Sprint(i)), CSR: csr, Addr: "192.0.2.1"})
+		_, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: logging.Secret(fmt.Sprint(i)), CSR: csr, Addr: "192.0.2.1"})
 		switch errs.KindOf(err) {
 		case errs.Unauthenticated:
 			tried++

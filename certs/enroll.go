@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -18,7 +19,7 @@ import (
 type EnrollRequest struct {
 	Thing        string
 	CSR          []byte // PEM or DER
-	Secret       Secret
+	Secret       logging.Secret
 	Factory      []byte              // factory certificate and what it needs up to its batch's authority, PEM, leaf first
 	FactoryProof []byte              // FactoryProof of the request
 	FactoryPeer  []*x509.Certificate // in place of the two: the chain of a TLS peer, which has proved its key
@@ -89,7 +90,7 @@ func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (C
 	}
 	switch {
 	case req.Secret != "" || s.noApproval && len(req.Factory)+len(req.FactoryPeer) == 0:
-		hash := req.Secret.hash()
+		hash := req.Secret.Sum()
 		return s.certify(ctx, MethodEnroll, id, csr, func(st Standing) error { return s.checkSecret(ctx, st, hash, KeyOf(csr.RawSubjectPublicKeyInfo)) })
 	case len(req.Factory)+len(req.FactoryPeer) > 0:
 		if err := s.checkFactory(ctx, id, csr, req); err != nil {

@@ -44,6 +44,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -107,7 +108,7 @@ type api struct {
 }
 
 func (a api) enroll(ctx context.Context, req enrollRequest) (certsclient.Answer, error) {
-	q := certs.EnrollRequest{Thing: req.Thing, Secret: certs.Secret(req.Secret), CSR: []byte(req.CSR), Factory: []byte(req.Factory), FactoryProof: req.FactoryProof, Addr: req.addr}
+	q := certs.EnrollRequest{Thing: req.Thing, Secret: logging.Secret(req.Secret), CSR: []byte(req.CSR), Factory: []byte(req.Factory), FactoryProof: req.FactoryProof, Addr: req.addr}
 	if q.Secret == "" && len(q.Factory) == 0 {
 		q.FactoryPeer = req.peer
 	}

@@ -18,6 +18,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -148,7 +149,7 @@ func (a api) release(ctx context.Context, o order) (any, error) {
 			return nil, err
 		}
 	}
-	var secret certs.Secret
+	var secret logging.Secret
 	_, err := a.audited(ctx, "thing.release", string(o.Thing), o.Reason, func() (err error) {
 		secret, err = a.svc.Release(ctx, o.Thing, o.Reason)
 		return err

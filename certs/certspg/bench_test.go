@@ -25,6 +25,7 @@ import (
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/migrations"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgserver"
@@ -179,7 +180,7 @@ func parallel(b *testing.B, do func(i int) error) {
 
 type robot struct {
 	id     thing.ID
-	secret certs.Secret
+	secret logging.Secret
 	csr    []byte
 }
 

@@ -7,15 +7,15 @@ import (
 	"io/fs"
 	"os"
 
-	"kennel/certs"
 	"kennel/certs/internal/pemfile"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
 // Claim is a robot's first identity: its thing id and the secret that proves it, once, to the cloud that registered it.
 type Claim struct {
-	Thing  thing.ID     `json:"thing"`
-	Secret certs.Secret `json:"secret"`
+	Thing  thing.ID       `json:"thing"`
+	Secret logging.Secret `json:"secret"`
 }
 
 // ReadClaim reads ClaimFile. The error names the file and what is wrong with it; fs.ErrNotExist is in its chain if it is not there.

@@ -43,6 +43,7 @@ import (
 	"kennel/certs/certsclient"
 	"kennel/certs/internal/pemfile"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -333,7 +334,7 @@ func (i *Identity) renewal(ctx context.Context, key crypto.Signer, held *tls.Cer
 // who compares fingerprints.
 type proof struct {
 	thing   thing.ID
-	secret  certs.Secret
+	secret  logging.Secret
 	factory *Factory
 }
 

@@ -23,6 +23,7 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certsapi"
 	"kennel/certs/certsclient"
+	"kennel/infra/logging"
 )
 
 // live makes the cloud's answers name the roots of the moment, as kenneld's do.
@@ -168,7 +169,7 @@ func TestRootsThatAreNotTaken(t *testing.T) {
 				if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 					t.Error(err)
 				}
-				cert, err := c.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: req.Thing, Secret: certs.Secret(req.Secret), CSR: []byte(req.CSR), Addr: r.RemoteAddr})
+				cert, err := c.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: req.Thing, Secret: logging.Secret(req.Secret), CSR: []byte(req.CSR), Addr: r.RemoteAddr})
 				if err != nil {
 					t.Error(err)
 				}

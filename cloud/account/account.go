@@ -26,6 +26,7 @@ import (
 
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // Bounds and defaults: ours, no source gives them.
@@ -70,25 +71,8 @@ type Session struct {
 	Method   string // how it was opened: ByPassword and the others
 }
 
-// Secret is a password or token. It hides itself from logs and formatting; Reveal gives it.
-type Secret string
-
-// LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
-
-// String hides the secret from fmt.
-func (Secret) String() string { return "[secret]" }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return "[secret]" }
-
-// Reveal returns the secret for the one place that hands it over.
-func (s Secret) Reveal() string { return string(s) }
-
 // Hash is the SHA-256 of a session token, or of an e-mail for counting attempts.
 type Hash [sha256.Size]byte
-
-func (s Secret) hash() Hash { return sha256.Sum256([]byte(s)) }
 
 // Entry is one line of the audit log. Actor is an account id or a thing id; a name is joined on reading, so that a deleted person leaves none.
 type Entry struct {
@@ -208,7 +192,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 
 // CreateAccount makes an account. With an empty password it makes a one-time password, which is returned this once and marks the account
 // MustChange; else the returned secret is empty. Errors: Invalid for the e-mail, role or password; Conflict "email_taken".
-func (s *Service) CreateAccount(ctx context.Context, email string, role auth.Role, password Secret) (Account, Secret, error) {
+func (s *Service) CreateAccount(ctx context.Context, email string, role auth.Role, password logging.Secret) (Account, logging.Secret, error) {
 	email, err := normalEmail(email)
 	if err != nil {
 		return Account{}, "", err
@@ -216,7 +200,7 @@ func (s *Service) CreateAccount(ctx context.Context, email string, role auth.Rol
 	if !slices.Contains(auth.People, role) {
 		return Account{}, "", errs.New(errs.Invalid, "role %.40q: want one of %s", role, errs.List(auth.People))
 	}
-	var shown Secret
+	var shown logging.Secret
 	if password == "" {
 		password = oneTime()
 		shown = password
@@ -238,9 +222,9 @@ func (s *Service) CreateAccount(ctx context.Context, email string, role auth.Rol
 }
 
 // oneTime returns a password of 80 random bits that people can type.
-func oneTime() Secret {
+func oneTime() logging.Secret {
 	t := strings.ToLower(rand.Text())
-	return Secret(strings.Join([]string{t[0:4], t[4:8], t[8:12], t[12:16]}, "-"))
+	return logging.Secret(strings.Join([]string{t[0:4], t[4:8], t[8:12], t[12:16]}, "-"))
 }
 
 // Find returns the account of an e-mail; NotFound.
@@ -267,7 +251,7 @@ func notFound(err error) error {
 
 // ChangePassword replaces a password that the caller knows and ends every session but the one of keep. Wrong old passwords count as failed
 // logins. Errors: Unauthenticated "wrong_password"; Invalid for the new one; Exhausted.
-func (s *Service) ChangePassword(ctx context.Context, id ID, old, changed, keep Secret, addr string) error {
+func (s *Service) ChangePassword(ctx context.Context, id ID, old, changed, keep logging.Secret, addr string) error {
 	a, hash, err := s.cfg.Store.ByID(ctx, id)
 	if err != nil {
 		return notFound(err)
@@ -289,7 +273,7 @@ func (s *Service) ChangePassword(ctx context.Context, id ID, old, changed, keep 
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Store.SetPassword(ctx, id, next, complexPassword(changed), keep.hash()); err != nil {
+	if err := s.cfg.Store.SetPassword(ctx, id, next, complexPassword(changed), keep.Sum()); err != nil {
 		return fmt.Errorf("set password: %w", err)
 	}
 	if s.passwordChanged != nil {
@@ -367,7 +351,7 @@ func normalEmail(email string) (string, error) {
 	return email, nil
 }
 
-func checkPassword(p Secret) error {
+func checkPassword(p logging.Secret) error {
 	switch n := utf8.RuneCountInString(string(p)); {
 	case len(p) > MaxPassword:
 		return errs.Coded(errs.Invalid, "password_long", "password of %d bytes: want at most %d", len(p), MaxPassword)

@@ -10,6 +10,7 @@ import (
 
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // TaskDelete is the name of the task that erases one account.
@@ -160,7 +161,7 @@ func (o *Owners) exportAccount(ctx context.Context, id ID) (Held, error) {
 
 // Delete begins the deletion of a signed-in person's own account, confirmed by the password. From then on it cannot be used; the task does the
 // rest. Errors: Unauthenticated "wrong_password"; Denied for an operator; Exhausted.
-func (o *Owners) Delete(ctx context.Context, id ID, password Secret, addr string) error {
+func (o *Owners) Delete(ctx context.Context, id ID, password logging.Secret, addr string) error {
 	a, err := o.cfg.Accounts.confirm(ctx, id, password, addr)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // tokenPrefix marks session tokens, so that people and scanners recognise one that got loose.
@@ -17,14 +18,14 @@ const tokenPrefix = "kst_"
 
 // Login is a new session.
 type Login struct {
-	Token   Secret // shown this once
+	Token   logging.Secret // shown this once
 	Account Account
 	Expires time.Time
 }
 
 // Login checks a password and opens a session. Errors: Unauthenticated "login_refused" for an unknown e-mail, a wrong password and a disabled
 // account alike; Exhausted with a pause.
-func (s *Service) Login(ctx context.Context, email string, password Secret, addr string) (Login, error) {
+func (s *Service) Login(ctx context.Context, email string, password logging.Secret, addr string) (Login, error) {
 	a, err := s.check(ctx, email, password, addr)
 	if err != nil {
 		return Login{}, err
@@ -42,7 +43,7 @@ func (s *Service) openFor(ctx context.Context, a Account, method, addr string) (
 }
 
 // check is Login without the session.
-func (s *Service) check(ctx context.Context, email string, password Secret, addr string) (Account, error) {
+func (s *Service) check(ctx context.Context, email string, password logging.Secret, addr string) (Account, error) {
 	a, hash, err := s.byEmail(ctx, email)
 	if err != nil {
 		return Account{}, err
@@ -62,7 +63,7 @@ func (s *Service) check(ctx context.Context, email string, password Secret, addr
 }
 
 // confirm checks the password of a signed-in person. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
-func (s *Service) confirm(ctx context.Context, id ID, password Secret, addr string) (Account, error) {
+func (s *Service) confirm(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
 	a, hash, err := s.cfg.Store.ByID(ctx, id)
 	if err != nil {
 		return Account{}, notFound(err)
@@ -96,7 +97,7 @@ func (s *Service) byEmail(ctx context.Context, email string) (Account, string, e
 
 // guess checks one password, within the limits of its address and of the e-mail it is for. It returns an error only if the password was not
 // looked at.
-func (s *Service) guess(ctx context.Context, email, hash string, password Secret, addr string) (bool, error) {
+func (s *Service) guess(ctx context.Context, email, hash string, password logging.Secret, addr string) (bool, error) {
 	if wait := s.cfg.ByAddr.Allow(addr); wait > 0 {
 		return false, slowDown(wait)
 	}
@@ -163,9 +164,9 @@ func (s *Service) IssueSession(ctx context.Context, id ID, ttl time.Duration) (L
 }
 
 func (s *Service) open(ctx context.Context, a Account, ttl time.Duration, method, addr string) (Login, error) {
-	token := Secret(tokenPrefix + rand.Text())
+	token := logging.Secret(tokenPrefix + rand.Text())
 	now := s.cfg.Now()
-	err := s.cfg.Store.CreateSession(ctx, token.hash(), Session{Account: a.ID, Created: now, LastSeen: now, Expires: now.Add(ttl), Addr: addr, Method: method})
+	err := s.cfg.Store.CreateSession(ctx, token.Sum(), Session{Account: a.ID, Created: now, LastSeen: now, Expires: now.Add(ttl), Addr: addr, Method: method})
 	if err != nil {
 		return Login{}, fmt.Errorf("open session: %w", err)
 	}
@@ -174,13 +175,13 @@ func (s *Service) open(ctx context.Context, a Account, ttl time.Duration, method
 
 // Authenticate returns whose session a token is. Errors: Unauthenticated "session_over" for a token that is unknown, expired or revoked, and
 // for a disabled account.
-func (s *Service) Authenticate(ctx context.Context, token Secret, addr string) (Account, Session, error) {
+func (s *Service) Authenticate(ctx context.Context, token logging.Secret, addr string) (Account, Session, error) {
 	over := errs.Coded(errs.Unauthenticated, "session_over", "this session has ended: sign in again")
 	if !strings.HasPrefix(string(token), tokenPrefix) || len(token) > 64 {
 		return Account{}, Session{}, over
 	}
 	now := s.cfg.Now()
-	sess, a, err := s.cfg.Store.Session(ctx, token.hash(), now)
+	sess, a, err := s.cfg.Store.Session(ctx, token.Sum(), now)
 	if errors.Is(err, ErrUnknown) {
 		return Account{}, Session{}, over
 	}
@@ -188,13 +189,13 @@ func (s *Service) Authenticate(ctx context.Context, token Secret, addr string) (
 		return Account{}, Session{}, fmt.Errorf("read session: %w", err)
 	}
 	if s.idle(a, sess, now) {
-		if err := s.cfg.Store.EndSession(ctx, token.hash()); err != nil {
+		if err := s.cfg.Store.EndSession(ctx, token.Sum()); err != nil {
 			return Account{}, Session{}, fmt.Errorf("end idle session: %w", err)
 		}
 		return Account{}, Session{}, over
 	}
 	if now.Sub(sess.LastSeen) > touchEvery || sess.Addr != addr {
-		if err := s.cfg.Store.Touch(ctx, token.hash(), now, addr); err != nil {
+		if err := s.cfg.Store.Touch(ctx, token.Sum(), now, addr); err != nil {
 			return Account{}, Session{}, fmt.Errorf("touch session: %w", err)
 		}
 	}
@@ -202,8 +203,8 @@ func (s *Service) Authenticate(ctx context.Context, token Secret, addr string) (
 }
 
 // Logout ends the session of a token. A token that is none is no error.
-func (s *Service) Logout(ctx context.Context, token Secret) error {
-	return s.cfg.Store.EndSession(ctx, token.hash())
+func (s *Service) Logout(ctx context.Context, token logging.Secret) error {
+	return s.cfg.Store.EndSession(ctx, token.Sum())
 }
 
 // EndSessions ends every session of an account and returns how many there were.

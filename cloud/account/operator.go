@@ -8,6 +8,7 @@ import (
 
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // DefaultOperatorIdle is how long an operator's session lasts without being used: ours, no source gives it.
@@ -101,7 +102,7 @@ func (s *Service) Operators(ctx context.Context) ([]Operator, error) {
 }
 
 // AddOperator makes an operator's account with a one-time password, which is returned this once. Errors: Invalid; Conflict "email_taken"; Denied.
-func (s *Service) AddOperator(ctx context.Context, by By, email string, role auth.Role) (Account, Secret, error) {
+func (s *Service) AddOperator(ctx context.Context, by By, email string, role auth.Role) (Account, logging.Secret, error) {
 	email, err := normalEmail(email)
 	if err != nil {
 		return Account{}, "", err
@@ -143,7 +144,7 @@ func (s *Service) SetOperatorDisabled(ctx context.Context, by By, id ID, disable
 
 // ResetOperator gives an operator a one-time password, which is returned this once, ends the sessions and forgets the passkeys. Errors as SetRole; Denied for
 // oneself, who changes the password.
-func (s *Service) ResetOperator(ctx context.Context, by By, id ID) (Secret, error) {
+func (s *Service) ResetOperator(ctx context.Context, by By, id ID) (logging.Secret, error) {
 	if by.ID == id {
 		return "", errs.Coded(errs.Denied, "own_password", "change your own password with the old one")
 	}
@@ -220,9 +221,9 @@ func (s *Service) idle(a Account, x Session, now time.Time) bool {
 // StillGood reports whether a request under way may continue: its session exists and its account has at least the rights that it had when the
 // request began. The end of a duty to choose another password does not end it. It does not count as a use. Errors are for a check that
 // could not be made.
-func (s *Service) StillGood(ctx context.Context, token Secret, began Account) (bool, error) {
+func (s *Service) StillGood(ctx context.Context, token logging.Secret, began Account) (bool, error) {
 	now := s.cfg.Now()
-	x, a, err := s.cfg.Store.Session(ctx, token.hash(), now)
+	x, a, err := s.cfg.Store.Session(ctx, token.Sum(), now)
 	if errors.Is(err, ErrUnknown) {
 		return false, nil
 	}
@@ -230,6 +231,6 @@ func (s *Service) StillGood(ctx context.Context, token Secret, began Account) (b
 }
 
 // ChangePassword is Service.ChangePassword.
-func (o *Owners) ChangePassword(ctx context.Context, id ID, old, changed, keep Secret, addr string) error {
+func (o *Owners) ChangePassword(ctx context.Context, id ID, old, changed, keep logging.Secret, addr string) error {
 	return o.cfg.Accounts.ChangePassword(ctx, id, old, changed, keep, addr)
 }

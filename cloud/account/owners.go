@@ -13,6 +13,7 @@ import (
 	"kennel/cloud/mail"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // Defaults: ours, no source gives them.
@@ -182,12 +183,12 @@ func (o *Owners) now() time.Time { return o.cfg.Accounts.cfg.Now() }
 // newTicket returns the code for a letter and its hash.
 func newTicket() (code string, h Hash) {
 	code = rand.Text()
-	return code, Secret(code).hash()
+	return code, logging.Secret(code).Sum()
 }
 
 // ticketHash is the hash of a code as a person may type it.
-func ticketHash(code Secret) Hash {
-	return Secret(strings.ToUpper(strings.TrimSpace(string(code)))).hash()
+func ticketHash(code logging.Secret) Hash {
+	return logging.Secret(strings.ToUpper(strings.TrimSpace(string(code)))).Sum()
 }
 
 func badCode() error {
@@ -238,7 +239,7 @@ func mailKey(email string) Hash { return sha256.Sum256([]byte("mail " + emailKey
 // NewOwner holds the fields of a sign-up.
 type NewOwner struct {
 	Email                            string
-	Password                         Secret
+	Password                         logging.Secret
 	Change                                  // the record's fields
 	AppName, AppPlatform, AppVersion string // that the person signs up with
 }
@@ -311,7 +312,7 @@ func (o *Owners) AskAgainFor(ctx context.Context, s AppSession, addr string) err
 
 // Verify proves the e-mail of a sign-up with the code of its letter and the password given at sign-up: now there is an account. Errors:
 // Unauthenticated "code_refused", "wrong_password"; Conflict "email_taken" if another was faster; Exhausted.
-func (o *Owners) Verify(ctx context.Context, code, password Secret, addr string) (Account, error) {
+func (o *Owners) Verify(ctx context.Context, code, password logging.Secret, addr string) (Account, error) {
 	if wait := o.cfg.ByAddr.Allow(addr); wait > 0 {
 		return Account{}, slowDown(wait)
 	}
@@ -377,7 +378,7 @@ func (o *Owners) AskReset(ctx context.Context, email, lang, addr string) error {
 
 // Reset sets a new password with the code of a letter; every session ends. Errors: Unauthenticated "code_refused"; Invalid for the password;
 // Exhausted.
-func (o *Owners) Reset(ctx context.Context, code, password Secret, addr string) error {
+func (o *Owners) Reset(ctx context.Context, code, password logging.Secret, addr string) error {
 	if err := checkPassword(password); err != nil {
 		return err
 	}
@@ -419,7 +420,7 @@ func (o *Owners) tellPasswordChanged(ctx context.Context, a Account) error {
 
 // AskEmail sends a letter to a new e-mail of a signed-in person's account; the same answer whether it is taken or not. Errors: Invalid;
 // Unauthenticated "wrong_password"; Exhausted.
-func (o *Owners) AskEmail(ctx context.Context, id ID, email string, password Secret, addr string) error {
+func (o *Owners) AskEmail(ctx context.Context, id ID, email string, password logging.Secret, addr string) error {
 	email, err := normalEmail(email)
 	if err != nil {
 		return err
@@ -441,7 +442,7 @@ func (o *Owners) AskEmail(ctx context.Context, id ID, email string, password Sec
 }
 
 // ChangeEmail proves a new e-mail with the code of a letter. The old one is told. Errors: Unauthenticated "code_refused"; Conflict; Exhausted.
-func (o *Owners) ChangeEmail(ctx context.Context, code Secret, addr string) error {
+func (o *Owners) ChangeEmail(ctx context.Context, code logging.Secret, addr string) error {
 	if wait := o.cfg.ByAddr.Allow(addr); wait > 0 {
 		return slowDown(wait)
 	}
@@ -637,9 +638,9 @@ func (o *Owners) Change(ctx context.Context, id ID, c Change) (Record, error) {
 }
 
 // Sessions lists an account's sessions; current is the one that asks.
-func (o *Owners) Sessions(ctx context.Context, id ID, current Secret) (list []SessionInfo, mine string, err error) {
+func (o *Owners) Sessions(ctx context.Context, id ID, current logging.Secret) (list []SessionInfo, mine string, err error) {
 	list, err = o.cfg.Store.Sessions(ctx, id, o.now())
-	return list, SessionID(current.hash()), err
+	return list, SessionID(current.Sum()), err
 }
 
 // EndSession ends one of an account's sessions; NotFound if it is none of them.
@@ -653,8 +654,8 @@ func (o *Owners) EndSession(ctx context.Context, id ID, session, addr string) er
 }
 
 // EndOtherSessions ends all but the one that asks and returns how many there were.
-func (o *Owners) EndOtherSessions(ctx context.Context, id ID, current Secret, addr string) (int, error) {
-	n, err := o.cfg.Store.EndOthers(ctx, id, current.hash())
+func (o *Owners) EndOtherSessions(ctx context.Context, id ID, current logging.Secret, addr string) (int, error) {
+	n, err := o.cfg.Store.EndOthers(ctx, id, current.Sum())
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // Bounds of what people say about themselves, as the original service had them where it is known.
@@ -116,7 +117,7 @@ func ParseLang(s string) (string, error) {
 }
 
 // complexPassword is the original app's rule: 8 to 32 characters, among them a digit, an upper and a lower case letter. It is only noted.
-func complexPassword(p Secret) bool {
+func complexPassword(p logging.Secret) bool {
 	n := utf8.RuneCountInString(string(p))
 	has := func(f func(rune) bool) bool { return strings.ContainsFunc(string(p), f) }
 	return n >= 8 && n <= 32 && has(unicode.IsDigit) && has(unicode.IsUpper) && has(unicode.IsLower)

@@ -10,6 +10,7 @@ import (
 
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // userPrefix marks the session tokens of apps.
@@ -40,16 +41,16 @@ type UserSessionStore interface {
 }
 
 // IssueUserSession makes a session for an app of a person who has signed in some other way. NotFound.
-func (o *Owners) IssueUserSession(ctx context.Context, id ID) (Secret, time.Time, error) {
+func (o *Owners) IssueUserSession(ctx context.Context, id ID) (logging.Secret, time.Time, error) {
 	token, s, err := o.openUser(ctx, id, false)
 	return token, s.Expires, err
 }
 
-func (o *Owners) openUser(ctx context.Context, id ID, pending bool) (Secret, UserSession, error) {
-	token := Secret(userPrefix + rand.Text())
+func (o *Owners) openUser(ctx context.Context, id ID, pending bool) (logging.Secret, UserSession, error) {
+	token := logging.Secret(userPrefix + rand.Text())
 	now := o.now()
 	s := UserSession{Account: id, Pending: pending, Created: now, Expires: now.Add(o.cfg.UserSessionTTL)}
-	if err := o.cfg.Store.AddUserSession(ctx, token.hash(), s); err != nil {
+	if err := o.cfg.Store.AddUserSession(ctx, token.Sum(), s); err != nil {
 		return "", UserSession{}, notFound(err)
 	}
 	return token, s, nil
@@ -62,12 +63,12 @@ func burnt(code string) error {
 
 // BurnUserSession uses a session for a robot, by its id, and returns whose it is. It succeeds once. Errors: Unauthenticated "session_used",
 // "session_expired", "session_unverified" (the e-mail is not proved yet), "session_unknown".
-func (o *Owners) BurnUserSession(ctx context.Context, token Secret, by string) (ID, error) {
+func (o *Owners) BurnUserSession(ctx context.Context, token logging.Secret, by string) (ID, error) {
 	if !strings.HasPrefix(string(token), userPrefix) || len(token) > 64 {
 		return "", burnt("session_unknown")
 	}
 	now := o.now()
-	s, err := o.cfg.Store.UserSession(ctx, token.hash())
+	s, err := o.cfg.Store.UserSession(ctx, token.Sum())
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return "", burnt("session_unknown")
@@ -80,7 +81,7 @@ func (o *Owners) BurnUserSession(ctx context.Context, token Secret, by string) (
 	case !now.Before(s.Expires):
 		return "", burnt("session_expired")
 	}
-	ok, err := o.cfg.Store.Burn(ctx, token.hash(), clip(by, 100), now)
+	ok, err := o.cfg.Store.Burn(ctx, token.Sum(), clip(by, 100), now)
 	if err != nil {
 		return "", fmt.Errorf("burn user session: %w", err)
 	}
@@ -92,13 +93,13 @@ func (o *Owners) BurnUserSession(ctx context.Context, token Secret, by string) (
 
 // AppSession is an app's session with the person's record.
 type AppSession struct {
-	Token   Secret // of a new session; else empty
+	Token   logging.Secret // of a new session; else empty
 	Session UserSession
 	Record  Record
 }
 
 // AppLogin checks a password and makes a session for an app. Errors as Login.
-func (o *Owners) AppLogin(ctx context.Context, email string, password Secret, addr string) (AppSession, error) {
+func (o *Owners) AppLogin(ctx context.Context, email string, password logging.Secret, addr string) (AppSession, error) {
 	a, err := o.cfg.Accounts.check(ctx, email, password, addr)
 	if err != nil {
 		return AppSession{}, err
@@ -125,13 +126,13 @@ func (o *Owners) AppSignUp(ctx context.Context, n NewOwner, addr string) (AppSes
 }
 
 // App returns the session of a token, burned or not, and the person's record. Unauthenticated "session_over".
-func (o *Owners) App(ctx context.Context, token Secret) (AppSession, error) {
+func (o *Owners) App(ctx context.Context, token logging.Secret) (AppSession, error) {
 	over := errs.Coded(errs.Unauthenticated, "session_over", "this session has ended: sign in again")
 	if !strings.HasPrefix(string(token), userPrefix) || len(token) > 64 {
 		return AppSession{}, over
 	}
 	now := o.now()
-	s, err := o.cfg.Store.UserSession(ctx, token.hash())
+	s, err := o.cfg.Store.UserSession(ctx, token.Sum())
 	if errors.Is(err, ErrUnknown) || err == nil && !now.Before(s.Expires) {
 		return AppSession{}, over
 	}
@@ -155,15 +156,15 @@ func (o *Owners) App(ctx context.Context, token Secret) (AppSession, error) {
 }
 
 // AppRenew gives a new session for an old one, which ends. Unauthenticated "session_over".
-func (o *Owners) AppRenew(ctx context.Context, token Secret) (AppSession, error) {
+func (o *Owners) AppRenew(ctx context.Context, token logging.Secret) (AppSession, error) {
 	old, err := o.App(ctx, token)
 	if err != nil {
 		return AppSession{}, err
 	}
-	next := Secret(userPrefix + rand.Text())
+	next := logging.Secret(userPrefix + rand.Text())
 	now := o.now()
 	s := UserSession{Account: old.Session.Account, Pending: old.Session.Pending, Created: now, Expires: now.Add(o.cfg.UserSessionTTL)}
-	err = o.cfg.Store.ReplaceUserSession(ctx, token.hash(), next.hash(), s)
+	err = o.cfg.Store.ReplaceUserSession(ctx, token.Sum(), next.Sum(), s)
 	if errors.Is(err, ErrUnknown) {
 		return AppSession{}, errs.Coded(errs.Unauthenticated, "session_over", "this session has ended: sign in again")
 	}
@@ -171,6 +172,6 @@ func (o *Owners) AppRenew(ctx context.Context, token Secret) (AppSession, error)
 }
 
 // AppLogout ends an app's session, or all of the account's. A token that is none is no error.
-func (o *Owners) AppLogout(ctx context.Context, token Secret, all bool) error {
-	return o.cfg.Store.EndUserSession(ctx, token.hash(), all)
+func (o *Owners) AppLogout(ctx context.Context, token logging.Secret, all bool) error {
+	return o.cfg.Store.EndUserSession(ctx, token.Sum(), all)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // ceremonyTTL is how long an authenticator may take: ours, no source gives it.
@@ -43,14 +44,14 @@ type PasskeyStore interface {
 }
 
 // BeginCeremony keeps what a challenge was made of and returns its name, which the answer brings along.
-func (s *Service) BeginCeremony(ctx context.Context, data []byte) (Secret, error) {
-	name := Secret(rand.Text())
-	return name, s.cfg.Store.PutCeremony(ctx, name.hash(), data, s.cfg.Now().Add(ceremonyTTL))
+func (s *Service) BeginCeremony(ctx context.Context, data []byte) (logging.Secret, error) {
+	name := logging.Secret(rand.Text())
+	return name, s.cfg.Store.PutCeremony(ctx, name.Sum(), data, s.cfg.Now().Add(ceremonyTTL))
 }
 
 // EndCeremony returns what BeginCeremony kept, once. Unauthenticated "passkey_refused".
-func (s *Service) EndCeremony(ctx context.Context, name Secret) ([]byte, error) {
-	data, err := s.cfg.Store.TakeCeremony(ctx, name.hash(), s.cfg.Now())
+func (s *Service) EndCeremony(ctx context.Context, name logging.Secret) ([]byte, error) {
+	data, err := s.cfg.Store.TakeCeremony(ctx, name.Sum(), s.cfg.Now())
 	if errors.Is(err, ErrUnknown) {
 		return nil, PasskeyRefused()
 	}
@@ -64,7 +65,7 @@ func PasskeyRefused() error {
 
 // ConfirmOperator checks the password of an operator who is about to add a passkey: a session alone, which may be stolen, adds none. Errors:
 // Denied for an owner; Unauthenticated "wrong_password"; Exhausted.
-func (s *Service) ConfirmOperator(ctx context.Context, id ID, password Secret, addr string) (Account, error) {
+func (s *Service) ConfirmOperator(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
 	a, err := s.confirm(ctx, id, password, addr)
 	if err == nil && !a.Role.Staff() {
 		err = errs.New(errs.Denied, "passkeys are for operators")

@@ -11,6 +11,7 @@ import (
 	"kennel/cloud/console"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/jdocs/jdocsapi"
 )
 
@@ -47,17 +48,17 @@ func (p ownPages) FirstPassword(ctx context.Context) (bool, error) {
 }
 
 // session returns the token of the session that authenticated r's caller, from the caller's own cookie.
-func (p ownPages) session(r *http.Request) (account.Secret, error) {
+func (p ownPages) session(r *http.Request) (logging.Secret, error) {
 	caller := auth.CallerFrom(r.Context())
 	for _, name := range []string{accountapi.SecureCookie, accountapi.PlainCookie} {
 		cookie, err := r.Cookie(name)
 		if err != nil {
 			continue
 		}
-		a, _, err := p.Accounts.Authenticate(r.Context(), account.Secret(cookie.Value), caller.Addr)
+		a, _, err := p.Accounts.Authenticate(r.Context(), logging.Secret(cookie.Value), caller.Addr)
 		switch {
 		case err == nil && string(a.ID) == caller.Account:
-			return account.Secret(cookie.Value), nil
+			return logging.Secret(cookie.Value), nil
 		case err != nil && errs.KindOf(err) != errs.Unauthenticated:
 			return "", err
 		}
@@ -99,5 +100,5 @@ func (p ownPages) EndOthers(r *http.Request) error {
 // Delete implements companion.People.
 func (p ownPages) Delete(r *http.Request, password string) error {
 	c := auth.CallerFrom(r.Context())
-	return p.people.Delete(r.Context(), account.ID(c.Account), account.Secret(password), c.Addr)
+	return p.people.Delete(r.Context(), account.ID(c.Account), logging.Secret(password), c.Addr)
 }

@@ -200,7 +200,7 @@ func (p peers) RevokeFactory(ctx context.Context, certificateID, by string) (thi
 type userSessions struct{ people *account.Owners }
 
 func (u userSessions) Burn(ctx context.Context, raw string, by thing.ID) (string, error) {
-	id, err := u.people.BurnUserSession(ctx, account.Secret(raw), string(by))
+	id, err := u.people.BurnUserSession(ctx, logging.Secret(raw), string(by))
 	return string(id), err
 }
 

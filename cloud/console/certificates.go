@@ -14,6 +14,7 @@ import (
 
 	"kennel/certs"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -30,7 +31,7 @@ type Identities interface {
 	Revocations(ctx context.Context, before time.Time, limit int) ([]certs.Record, error)
 	Certificates(ctx context.Context, id thing.ID) ([]certs.Record, error)
 	Revoke(ctx context.Context, id thing.ID, reason string) (int, error)
-	Release(ctx context.Context, id thing.ID, reason string) (certs.Secret, error)
+	Release(ctx context.Context, id thing.ID, reason string) (logging.Secret, error)
 }
 
 const revocationsPage = 50

@@ -29,6 +29,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -112,7 +113,7 @@ func (d *desk) Certificates(context.Context, thing.ID) ([]certs.Record, error) {
 func (d *desk) Revoke(_ context.Context, id thing.ID, r string) (int, error) {
 	return 1, d.do("revoke", id, r)
 }
-func (d *desk) Release(_ context.Context, id thing.ID, r string) (certs.Secret, error) {
+func (d *desk) Release(_ context.Context, id thing.ID, r string) (logging.Secret, error) {
 	return "K7SECRET", d.do("release", id, r)
 }
 
@@ -150,7 +151,7 @@ func (d staff) Operators(context.Context) ([]account.Operator, error) {
 		{Account: account.Account{ID: "op-2", Email: evil, Role: auth.Viewer, MustChange: true}},
 		{Account: account.Account{ID: "op-3", Email: "gone@example.org", Role: auth.Support, Disabled: true}}}, nil
 }
-func (d staff) AddOperator(_ context.Context, by account.By, email string, role auth.Role) (account.Account, account.Secret, error) {
+func (d staff) AddOperator(_ context.Context, by account.By, email string, role auth.Role) (account.Account, logging.Secret, error) {
 	return account.Account{}, "one-time-pass", d.do("add operator", by.ID, email, role)
 }
 func (d staff) SetRole(_ context.Context, by account.By, id account.ID, role auth.Role) error {
@@ -159,7 +160,7 @@ func (d staff) SetRole(_ context.Context, by account.By, id account.ID, role aut
 func (d staff) SetOperatorDisabled(_ context.Context, by account.By, id account.ID, disabled bool) error {
 	return d.do("stop", by.ID, id, disabled)
 }
-func (d staff) ResetOperator(_ context.Context, by account.By, id account.ID) (account.Secret, error) {
+func (d staff) ResetOperator(_ context.Context, by account.By, id account.ID) (logging.Secret, error) {
 	return "another-pass", d.do("reset", by.ID, id)
 }
 func (d staff) RemoveOperator(_ context.Context, by account.By, id account.ID) error {

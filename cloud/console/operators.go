@@ -9,15 +9,16 @@ import (
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // Operators is the staff, which the administrators among them look after; *account.Service is one. It writes the audit log itself.
 type Operators interface {
 	Operators(ctx context.Context) ([]account.Operator, error)
-	AddOperator(ctx context.Context, by account.By, email string, role auth.Role) (account.Account, account.Secret, error)
+	AddOperator(ctx context.Context, by account.By, email string, role auth.Role) (account.Account, logging.Secret, error)
 	SetRole(ctx context.Context, by account.By, id account.ID, role auth.Role) error
 	SetOperatorDisabled(ctx context.Context, by account.By, id account.ID, disabled bool) error
-	ResetOperator(ctx context.Context, by account.By, id account.ID) (account.Secret, error)
+	ResetOperator(ctx context.Context, by account.By, id account.ID) (logging.Secret, error)
 	RemoveOperator(ctx context.Context, by account.By, id account.ID) error
 	EndOperatorSession(ctx context.Context, by account.By, id account.ID, session string) (int, error)
 }
@@ -72,29 +73,29 @@ func (c *console) mountOperators(act func(pattern string, a action)) {
 		_, secret, err := c.Operators.AddOperator(ctx, by(ctx), strings.TrimSpace(v.Get("email")), auth.Role(v.Get("role")))
 		return outcome{done: "operator-added", secret: secret.Reveal()}, err
 	}, c.operators, back})
-	of := func(pattern, done string, do func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error)) {
+	of := func(pattern, done string, do func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error)) {
 		act(pattern, action{func(r *http.Request) string { return operatorForm(r.PathValue("id")) }, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 			secret, err := do(ctx, account.ID(r.PathValue("id")), v)
 			return outcome{done: done, secret: secret.Reveal()}, err
 		}, c.operators, back})
 	}
-	of("POST /operators/{id}/role", "operator-role", func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error) {
+	of("POST /operators/{id}/role", "operator-role", func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error) {
 		return "", c.Operators.SetRole(ctx, by(ctx), id, auth.Role(v.Get("role")))
 	})
-	of("POST /operators/{id}/disable", "operator-off", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+	of("POST /operators/{id}/disable", "operator-off", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
 		return "", c.Operators.SetOperatorDisabled(ctx, by(ctx), id, true)
 	})
-	of("POST /operators/{id}/enable", "operator-on", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+	of("POST /operators/{id}/enable", "operator-on", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
 		return "", c.Operators.SetOperatorDisabled(ctx, by(ctx), id, false)
 	})
-	of("POST /operators/{id}/password", "operator-reset", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+	of("POST /operators/{id}/password", "operator-reset", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
 		return c.Operators.ResetOperator(ctx, by(ctx), id)
 	})
-	of("POST /operators/{id}/sessions", "operator-out", func(ctx context.Context, id account.ID, _ url.Values) (account.Secret, error) {
+	of("POST /operators/{id}/sessions", "operator-out", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
 		_, err := c.Operators.EndOperatorSession(ctx, by(ctx), id, "")
 		return "", err
 	})
-	of("POST /operators/{id}/remove", "operator-gone", func(ctx context.Context, id account.ID, v url.Values) (account.Secret, error) {
+	of("POST /operators/{id}/remove", "operator-gone", func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error) {
 		if v.Get("sure") != "yes" {
 			return "", errs.New(errs.Invalid, "tick that you are sure: a removed account does not come back")
 		}

@@ -28,6 +28,7 @@ import (
 	"kennel/certs/limit"
 	"kennel/infra/auth"
 	"kennel/infra/cli"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -99,9 +100,8 @@ func TestRegisterAFile(t *testing.T) {
 	if err != nil || statErr != nil || fi.Mode().Perm() != 0o600 || !regexp.MustCompile(`^thing,secret\nvic:00000001,[A-Z2-7]{26}\nvic:00000002,[A-Z2-7]{26}\n$`).Match(b) {
 		t.Fatalf("%s, %v, %v, %v", b, err, fi.Mode(), statErr)
 	}
-	secret := strings.TrimSpace(strings.Split(string(b), ",")[2])
-	secret, _, _ = strings.Cut(secret, "\n")
-	if _, err := svc.Enroll(t.Context(), certs.EnrollRequest{Thing: "vic:00000001", Secret: certs.Secret(secret), CSR: request(t, newKey(t), "vic:00000001")}); err != nil {
+	first, _, _ := strings.Cut(strings.TrimSpace(strings.Split(string(b), ",")[2]), "\n")
+	if _, err := svc.Enroll(t.Context(), certs.EnrollRequest{Thing: "vic:00000001", Secret: logging.Secret(first), CSR: request(t, newKey(t), "vic:00000001")}); err != nil {
 		t.Errorf("with the secret from the file: %v", err)
 	}
 	want(t, dir, "", cli.ExitUsage, `file exists`, "robots", "register", "-csv", file, "-out", secrets)

@@ -17,6 +17,7 @@ import (
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
 	"kennel/infra/auth"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -91,7 +92,7 @@ func TestAudit(t *testing.T) {
 func TestOperators(t *testing.T) {
 	svc, _, dir := newPeople(t)
 	out := want(t, dir, "", 0, `password +[a-z2-7]{4}(-[a-z2-7]{4}){3}\n`, "operators", "add", "Grace@example.org", "-role", "support")
-	first := account.Secret(strings.Fields(out)[3])
+	first := logging.Secret(strings.Fields(out)[3])
 	l, err := svc.Login(t.Context(), "grace@example.org", first, "192.0.2.9")
 	if err != nil || !l.Account.MustChange {
 		t.Fatal(l.Account, err)
@@ -115,7 +116,7 @@ func TestOperators(t *testing.T) {
 	want(t, dir, "", 0, `disabled`, "operators", "list")
 	want(t, dir, "", 0, `is enabled`, "operators", "enable", "grace@example.org")
 	out = want(t, dir, "", 0, `password +`, "operators", "password", "grace@example.org")
-	if again := account.Secret(strings.Fields(out)[3]); again == first {
+	if again := logging.Secret(strings.Fields(out)[3]); again == first {
 		t.Error("the same password twice")
 	} else if _, err := svc.Login(t.Context(), "grace@example.org", again, "192.0.2.9"); err != nil {
 		t.Error(err)

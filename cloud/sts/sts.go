@@ -21,6 +21,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/seal"
 	"kennel/infra/thing"
 )
@@ -174,13 +175,13 @@ func (s *Grants) Mint(ctx context.Context, id thing.ID, userID string) (token.Cr
 	if err := s.cfg.Standing.Check(ctx, g); err != nil {
 		return token.Credentials{}, err
 	}
-	access, secret := keyPrefix+rand.Text()[:16], rand.Text()+rand.Text()[:14]
-	plain, err := json.Marshal(sealed{g.Thing, g.User, g.Prefix, g.Issued.Unix(), g.Expires.Unix(), secret})
+	access, key := keyPrefix+rand.Text()[:16], rand.Text()+rand.Text()[:14]
+	plain, err := json.Marshal(sealed{g.Thing, g.User, g.Prefix, g.Issued.Unix(), g.Expires.Unix(), key})
 	if err != nil {
 		return token.Credentials{}, err
 	}
-	return token.Credentials{AccessKeyID: access, SecretAccessKey: token.Secret(secret), Expires: g.Expires,
-		SessionToken: token.Secret(base64.StdEncoding.EncodeToString(s.seal.Seal(plain, []byte(access))))}, nil
+	return token.Credentials{AccessKeyID: access, SecretAccessKey: logging.Secret(key), Expires: g.Expires,
+		SessionToken: logging.Secret(base64.StdEncoding.EncodeToString(s.seal.Seal(plain, []byte(access))))}, nil
 }
 
 // maxToken bounds a session token, in bytes; ours have about 400.
@@ -188,7 +189,7 @@ const maxToken = 2048
 
 // Open returns the grant in a session token and the secret that goes with it. It does not ask whether the grant still holds: see Check,
 // once the signature has shown that the caller has the secret.
-func (s *Grants) Open(accessKeyID, sessionToken string) (Grant, token.Secret, error) {
+func (s *Grants) Open(accessKeyID, sessionToken string) (Grant, logging.Secret, error) {
 	if !strings.HasPrefix(accessKeyID, keyPrefix) {
 		return Grant{}, "", errs.Coded(errs.Unauthenticated, CodeNoKey, "the access key id is not one of ours")
 	}
@@ -209,7 +210,7 @@ func (s *Grants) Open(accessKeyID, sessionToken string) (Grant, token.Secret, er
 		return Grant{}, "", bad
 	}
 	return Grant{Thing: v.Thing, User: v.User, Prefix: v.Prefix, Issued: time.Unix(v.Issued, 0).UTC(), Expires: time.Unix(v.Expires, 0).UTC()},
-		token.Secret(v.Secret), nil
+		logging.Secret(v.Secret), nil
 }
 
 // Check says whether a grant holds now.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // Bounds of a file of app keys.
@@ -55,7 +56,7 @@ func LoadAppKeys(file string) (AppKeys, error) {
 func (k AppKeys) Len() int { return len(k.hashes) }
 
 // Has reports whether key is one of them. How long it takes does not depend on which.
-func (k AppKeys) Has(key Secret) bool {
+func (k AppKeys) Has(key logging.Secret) bool {
 	sum := sha256.Sum256([]byte(key))
 	found := 0
 	for _, h := range k.hashes {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -32,7 +33,7 @@ type ReassociateRequest struct {
 
 // SecondaryRequest is a robot's request for another app of the owner's. The session is not the one in the Peer.
 type SecondaryRequest struct {
-	UserSession       Secret
+	UserSession       logging.Secret
 	ClientName, AppID string
 }
 
@@ -191,9 +192,9 @@ func (s *Service) begin(ctx context.Context, id thing.ID, user string, w begin) 
 	return b, nil
 }
 
-func (s *Service) sign(id thing.ID, user string, t Token) (Secret, error) {
+func (s *Service) sign(id thing.ID, user string, t Token) (logging.Secret, error) {
 	out, err := s.cfg.Keys.Sign(Access{ID: t.ID, Thing: id, User: user, Issued: t.Issued, Expires: t.Expires})
-	return Secret(out), err
+	return logging.Secret(out), err
 }
 
 // mintSTS returns complete credentials or an error: a robot reads through an answer without them and dies.

@@ -56,12 +56,12 @@ func (e entry) id() string {
 }
 
 // newClientToken returns a token and its entry's hash.
-func newClientToken() (Secret, string) {
+func newClientToken() (logging.Secret, string) {
 	var token [clientTokenSize]byte
 	var salt [saltSize]byte
 	rand.Read(token[:])
 	rand.Read(salt[:])
-	return Secret(base64.StdEncoding.EncodeToString(token[:])), hashClientToken(token, salt)
+	return logging.Secret(base64.StdEncoding.EncodeToString(token[:])), hashClientToken(token, salt)
 }
 
 func hashClientToken(token [clientTokenSize]byte, salt [saltSize]byte) string {
@@ -155,7 +155,7 @@ func (s *Service) changeApps(ctx context.Context, id thing.ID, change func(*appT
 }
 
 // addApp makes a client token. fresh drops those that are there.
-func (s *Service) addApp(ctx context.Context, id thing.ID, name, appID string, fresh bool) (Secret, error) {
+func (s *Service) addApp(ctx context.Context, id thing.ID, name, appID string, fresh bool) (logging.Secret, error) {
 	token, hash := newClientToken()
 	raw, err := json.Marshal(entry{Hash: hash, Name: clip(name), AppID: clip(appID), IssuedAt: s.now().UTC().Format(time.RFC3339)})
 	if err != nil {

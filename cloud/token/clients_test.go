@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kennel/infra/logging"
 )
 
 // TestClientTokenHash is VEC-AUTH-07: base64(SHA-256(token, salt), salt). The vector comes from Python's hashlib.
@@ -96,7 +98,7 @@ func TestAppKeys(t *testing.T) {
 	if err != nil || keys.Len() != 2 {
 		t.Fatalf("%d keys, %v", keys.Len(), err)
 	}
-	for key, want := range map[Secret]bool{"one": true, "two": true, "": false, "on": false, "one ": false, "# a comment": false} {
+	for key, want := range map[logging.Secret]bool{"one": true, "two": true, "": false, "on": false, "one ": false, "# a comment": false} {
 		if keys.Has(key) != want {
 			t.Errorf("%q: %v", key.Reveal(), !want)
 		}
@@ -132,7 +134,7 @@ func FuzzParseAppKeys(f *testing.F) {
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 				n++
-				if !keys.Has(Secret(line)) {
+				if !keys.Has(logging.Secret(line)) {
 					t.Fatalf("%q is not among the keys of %q", line, text)
 				}
 			}

@@ -21,6 +21,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -168,13 +169,13 @@ func TestHostileTokens(t *testing.T) {
 		{"none", "", "token_missing", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := p.Verifier.VerifyFor(ctx, token.Secret(tc.raw), rex)
+			_, err := p.Verifier.VerifyFor(ctx, logging.Secret(tc.raw), rex)
 			check(t, "service", err, tc.code)
 			refresh := tc.refresh
 			if refresh == "" {
 				refresh = tc.code
 			}
-			_, err = p.Service.RefreshToken(ctx, token.Peer{Thing: rex, Addr: "192.0.2.1:1", AccessToken: token.Secret(tc.raw)}, token.RefreshRequest{JWT: true})
+			_, err = p.Service.RefreshToken(ctx, token.Peer{Thing: rex, Addr: "192.0.2.1:1", AccessToken: logging.Secret(tc.raw)}, token.RefreshRequest{JWT: true})
 			if refresh == "-" {
 				if err != nil {
 					t.Errorf("refresh: %v", err)
@@ -188,7 +189,7 @@ func TestHostileTokens(t *testing.T) {
 		})
 	}
 	// Good ones stay good after all of it; also one whose id the cloud has never stored, because it was signed with its key.
-	if _, err := p.Verifier.VerifyFor(ctx, token.Secret(good), rex); err != nil {
+	if _, err := p.Verifier.VerifyFor(ctx, logging.Secret(good), rex); err != nil {
 		t.Error(err)
 	}
 }
@@ -241,7 +242,7 @@ func TestRS256(t *testing.T) {
 	if err := r.Associate(ctx, h.Sessions.Issue(anna)); err != nil {
 		t.Fatal(err)
 	}
-	before := token.Secret(r.Token)
+	before := logging.Secret(r.Token)
 	later := time.Now().Add(20 * time.Minute) // the new key is published first
 	rs := h.Start(t, tokentest.WithRotation(token.Rotation{Alg: token.RS256}))
 	then := h.Start(t, tokentest.WithRotation(token.Rotation{Alg: token.RS256}), tokentest.WithClock(func() time.Time { return later }))
@@ -256,10 +257,10 @@ func TestRS256(t *testing.T) {
 	if !strings.Contains(string(head), `"RS256"`) {
 		t.Errorf("header %s", head)
 	}
-	if _, err := then.Verifier.VerifyFor(ctx, token.Secret(r.Token), rex); err != nil {
+	if _, err := then.Verifier.VerifyFor(ctx, logging.Secret(r.Token), rex); err != nil {
 		t.Error(err)
 	}
-	_, err := es.Verifier.Verify(ctx, token.Secret(r.Token))
+	_, err := es.Verifier.Verify(ctx, logging.Secret(r.Token))
 	check(t, "where it is not configured", err, "token_signature")
 	set, err := rs.Keys.JWKS()
 	if err != nil || len(set.Keys) != 2 || set.Keys[1].Type != "RSA" || set.Keys[1].E != "AQAB" || len(set.Keys[1].N) != 342 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"kennel/infra/logging"
 	"kennel/infra/seal"
 )
 
@@ -146,7 +147,7 @@ func TestRotation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pair.to.Verify(ctx, Secret(text)); err != nil {
+			if _, err := pair.to.Verify(ctx, logging.Secret(text)); err != nil {
 				t.Fatalf("%v, %s: %v", now, name, err)
 			}
 			signers[strings.Split(text, ".")[0]] = true
@@ -236,7 +237,7 @@ func TestUnknownKeyIsLookedForOnce(t *testing.T) {
 	if _, err := a.find(ctx, "x"); err == nil {
 		t.Error("no error while the store is away")
 	}
-	_, err = NewVerifier(a, &Revocations{}).Verify(ctx, Secret("e30.e30.x"))
+	_, err = NewVerifier(a, &Revocations{}).Verify(ctx, logging.Secret("e30.e30.x"))
 	if why, ok := errors.AsType[*Refusal](err); !ok || why.Code != "token_malformed" {
 		t.Errorf("%v", err)
 	}
@@ -367,8 +368,8 @@ func FuzzVerify(f *testing.F) {
 	f.Add(good)
 	f.Add("a.b.c")
 	f.Fuzz(func(t *testing.T, raw string) {
-		_, full := v.Verify(t.Context(), Secret(raw))
-		_, old := v.old(t.Context(), Secret(raw), "vic:1")
+		_, full := v.Verify(t.Context(), logging.Secret(raw))
+		_, old := v.old(t.Context(), logging.Secret(raw), "vic:1")
 		if raw != good && (full == nil || old == nil) {
 			t.Fatalf("%q is taken", raw)
 		}

@@ -32,21 +32,6 @@ const (
 	maxCert       = 8 << 10              // bytes of a session certificate
 )
 
-// Secret is a token or a session. It hides itself from logs and formatting; Reveal gives it.
-type Secret string
-
-// LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
-
-// String hides the secret from fmt.
-func (Secret) String() string { return "[secret]" }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return "[secret]" }
-
-// Reveal returns the secret for the one place that hands it over.
-func (s Secret) Reveal() string { return string(s) }
-
 // IsID reports whether s is a token id: a UUID in its usual form.
 func IsID(s string) bool { return len(s) == 36 && s == strings.ToLower(s) && uuid.Validate(s) == nil }
 
@@ -57,8 +42,8 @@ func isUser(s string) bool {
 // Credentials are temporary ones for S3.
 type Credentials struct {
 	AccessKeyID     string
-	SecretAccessKey Secret
-	SessionToken    Secret
+	SecretAccessKey logging.Secret
+	SessionToken    logging.Secret
 	Expires         time.Time
 }
 
@@ -68,8 +53,8 @@ func (c Credentials) complete() bool {
 
 // Bundle is the answer to a robot. Parts that it did not ask for are zero.
 type Bundle struct {
-	Token       Secret // access token
-	ClientToken Secret // base64 of 16 bytes, shown this once
+	Token       logging.Secret // access token
+	ClientToken logging.Secret // base64 of 16 bytes, shown this once
 	STS         *Credentials
 }
 
@@ -79,9 +64,9 @@ type Peer struct {
 	Chain       []*x509.Certificate // client certificate, leaf first
 	Addr        string
 	Version     string // what the peer says it is
-	AppKey      Secret
-	UserSession Secret
-	AccessToken Secret
+	AppKey      logging.Secret
+	UserSession logging.Secret
+	AccessToken logging.Secret
 }
 
 // Ports to other domains. Their errors with a kind of Unavailable or Internal are passed on; others are refusals, with their codes for the
@@ -387,7 +372,7 @@ func (s *Service) appKey(p Peer) error {
 }
 
 // burn returns the account of a user session, and ends the session.
-func (s *Service) burn(ctx context.Context, session Secret, id thing.ID) (string, error) {
+func (s *Service) burn(ctx context.Context, session logging.Secret, id thing.ID) (string, error) {
 	if session == "" {
 		return "", unproved("session_missing", "no user session", nil)
 	}

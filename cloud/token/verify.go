@@ -9,6 +9,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -43,7 +44,7 @@ func NewVerifier(keys *Keyring, revoked *Revocations) *Verifier {
 
 // Verify returns what a token in force says. Everything that is wrong with it is one Refusal, of kind Denied, which makes an original robot
 // refresh; Unauthenticated if there is no token; Unavailable if the keys cannot be read.
-func (v *Verifier) Verify(ctx context.Context, raw Secret) (Access, error) {
+func (v *Verifier) Verify(ctx context.Context, raw logging.Secret) (Access, error) {
 	a, err := v.parse(ctx, v.full, raw)
 	if err != nil {
 		return Access{}, err
@@ -55,7 +56,7 @@ func (v *Verifier) Verify(ctx context.Context, raw Secret) (Access, error) {
 }
 
 // VerifyFor is Verify for a robot that has proved who it is: another robot's token is refused.
-func (v *Verifier) VerifyFor(ctx context.Context, raw Secret, id thing.ID) (Access, error) {
+func (v *Verifier) VerifyFor(ctx context.Context, raw logging.Secret, id thing.ID) (Access, error) {
 	a, err := v.Verify(ctx, raw)
 	if err == nil && a.Thing != id {
 		return Access{}, otherRobots(a, id)
@@ -68,7 +69,7 @@ func otherRobots(a Access, id thing.ID) error {
 }
 
 // old returns what a token says that may have expired, but was issued within RefreshWithin. Whether it was revoked the caller asks the store.
-func (v *Verifier) old(ctx context.Context, raw Secret, id thing.ID) (Access, error) {
+func (v *Verifier) old(ctx context.Context, raw logging.Secret, id thing.ID) (Access, error) {
 	a, err := v.parse(ctx, v.bare, raw)
 	if err != nil {
 		return Access{}, err
@@ -85,7 +86,7 @@ func (v *Verifier) old(ctx context.Context, raw Secret, id thing.ID) (Access, er
 	return a, nil
 }
 
-func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw Secret) (Access, error) {
+func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret) (Access, error) {
 	switch {
 	case raw == "":
 		return Access{}, unproved("token_missing", "no access token", nil)

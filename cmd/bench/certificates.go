@@ -18,7 +18,6 @@ import (
 	"kennel/certs/limit"
 	"kennel/infra/bench"
 	"kennel/infra/bench/house"
-	"kennel/infra/thing"
 )
 
 const (
@@ -30,10 +29,9 @@ const (
 
 // certRobot is a robot that enrols and renews.
 type certRobot struct {
-	id     thing.ID
-	secret certs.Secret
-	csr    []byte
-	chain  []byte // of its last certificate
+	certs.Registered
+	csr   []byte
+	chain []byte // of its last certificate
 }
 
 // nobody hears of the steps of enrolment: the doctor's rows are not the inventory's.
@@ -65,9 +63,9 @@ func certificates(ctx context.Context, env *bench.Env, h *house.House) ([]bench.
 		return nil, err
 	}
 	bare := func(r *certRobot) error {
-		csr, err := certs.CheckRequest(r.csr, r.id)
+		csr, err := certs.CheckRequest(r.csr, r.Thing)
 		if err == nil {
-			_, err = authority.IssueDevice(csr, r.id, certs.DefaultTTL)
+			_, err = authority.IssueDevice(csr, r.Thing, certs.DefaultTTL)
 		}
 		return err
 	}
@@ -80,7 +78,7 @@ func certificates(ctx context.Context, env *bench.Env, h *house.House) ([]bench.
 		return err
 	}
 	enroll := func(r *certRobot) error {
-		c, err := svc.Enroll(ctx, certs.EnrollRequest{Thing: string(r.id), Secret: r.secret, CSR: r.csr})
+		c, err := svc.Enroll(ctx, certs.EnrollRequest{Thing: string(r.Thing), Secret: r.Secret, CSR: r.csr})
 		return has(r, c, err)
 	}
 	renew := func(r *certRobot) error {
@@ -91,7 +89,7 @@ func certificates(ctx context.Context, env *bench.Env, h *house.House) ([]bench.
 		return func(context.Context) (float64, error) {
 			return many(len(robots), certAtOnce, func(i int) error {
 				if err := do(&robots[i]); err != nil {
-					return fmt.Errorf("%s: %w", robots[i].id, err)
+					return fmt.Errorf("%s: %w", robots[i].Thing, err)
 				}
 				return nil
 			})
@@ -112,7 +110,7 @@ func certificates(ctx context.Context, env *bench.Env, h *house.House) ([]bench.
 		if err != nil {
 			return out, err
 		}
-		if err := rows(ctx, pool, int(issued.Load()), `SELECT count(*) FROM certs_certificate WHERE thing >= $1 AND thing <= $2`, robots[0].id, robots[len(robots)-1].id); err != nil {
+		if err := rows(ctx, pool, int(issued.Load()), `SELECT count(*) FROM certs_certificate WHERE thing >= $1 AND thing <= $2`, robots[0].Thing, robots[len(robots)-1].Thing); err != nil {
 			return out, err
 		}
 		out = append(out, bench.Line{Name: side.name, Unit: "certificates/s", Bound: 0.4, Note: side.note}.Result(pairs))
@@ -140,7 +138,7 @@ func registerRobots(ctx context.Context, svc *certs.Service, n int) ([]certRobot
 		if err != nil {
 			return nil, err
 		}
-		out[i] = certRobot{id: r.Thing, secret: r.Secret, csr: csr}
+		out[i] = certRobot{Registered: r, csr: csr}
 	}
 	return out, nil
 }

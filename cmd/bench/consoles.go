@@ -90,7 +90,7 @@ func consoles(ctx context.Context, env *bench.Env, h *house.House) (_ []bench.Re
 		return nil, err
 	}
 	views := fleetViews(f.ids)
-	tokens, end, err := consoleSessions(ctx, h, pool, len(views))
+	sessions, end, err := consoleSessions(ctx, h, pool, len(views))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func consoles(ctx context.Context, env *bench.Env, h *house.House) (_ []bench.Re
 	var cores, database, settle []bench.Pair
 	var all consoleTurn
 	for range env.Count {
-		t, err := consoleOnce(ctx, env, h, f, changes, views, tokens)
+		t, err := consoleOnce(ctx, env, h, f, changes, views, sessions)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ type consoleTurn struct {
 	pages, bytes, again           int
 }
 
-func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, perSecond int, views []fleetView, tokens []account.Secret) (t consoleTurn, err error) {
+func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, perSecond int, views []fleetView, sessions []account.Login) (t consoleTurn, err error) {
 	kenneld, err := h.Pid("kenneld")
 	if err != nil {
 		return t, err
@@ -164,7 +164,7 @@ func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, 
 	screens := make([]*screen, len(views))
 	fresh := make(chan struct{}, 1) // that a page came; one word is as good as many
 	for i, v := range views {
-		screens[i] = newScreen(h.URL("console"), tokens[i], v, fresh)
+		screens[i] = newScreen(h.URL("console"), sessions[i].Token.Reveal(), v, fresh)
 		wg.Go(func() {
 			if err := screens[i].watch(ctx); err != nil {
 				fail(fmt.Errorf("console %d: %w", i+1, err))
@@ -263,7 +263,7 @@ func consoleBusy(ctx context.Context, h *house.House, kenneld int, d time.Durati
 }
 
 // consoleSessions signs an operator in n times; end signs them out.
-func consoleSessions(ctx context.Context, h *house.House, pool *pgxpool.Pool, n int) (tokens []account.Secret, end func(context.Context) error, err error) {
+func consoleSessions(ctx context.Context, h *house.House, pool *pgxpool.Pool, n int) (sessions []account.Login, end func(context.Context) error, err error) {
 	var me struct{ ID account.ID }
 	if err := h.API(ctx, "GET", "/v1/me", nil, &me); err != nil {
 		return nil, nil, err
@@ -274,8 +274,8 @@ func consoleSessions(ctx context.Context, h *house.House, pool *pgxpool.Pool, n 
 		return nil, nil, err
 	}
 	end = func(ctx context.Context) (err error) {
-		for _, t := range tokens {
-			err = errors.Join(err, people.Logout(ctx, t))
+		for _, t := range sessions {
+			err = errors.Join(err, people.Logout(ctx, t.Token))
 		}
 		return err
 	}
@@ -284,16 +284,16 @@ func consoleSessions(ctx context.Context, h *house.House, pool *pgxpool.Pool, n 
 		if err != nil {
 			return nil, nil, errors.Join(err, end(ctx))
 		}
-		tokens = append(tokens, l.Token)
+		sessions = append(sessions, l)
 	}
-	return tokens, end, nil
+	return sessions, end, nil
 }
 
 // screen is a browser with a page of the fleet open. It does what the page's script does (cloud/console/assets/app.js): follow the stream
 // of changes, fetch the page again at each word, and once more if a word came meanwhile.
 type screen struct {
 	base  string
-	token account.Secret
+	token string
 	view  fleetView
 	http  *http.Client
 	fresh chan<- struct{}
@@ -305,7 +305,7 @@ type screen struct {
 // reconnectAfter is what the stream tells browsers to wait.
 const reconnectAfter = 2 * time.Second
 
-func newScreen(base string, token account.Secret, v fleetView, fresh chan<- struct{}) *screen {
+func newScreen(base string, token string, v fleetView, fresh chan<- struct{}) *screen {
 	return &screen{base: base, token: token, view: v, http: &http.Client{Transport: &http.Transport{}}, fresh: fresh}
 }
 
@@ -367,7 +367,7 @@ func (s *screen) get(ctx context.Context, path, accept string) (*http.Response, 
 		return nil, err
 	}
 	req.Header.Set("Accept", accept)
-	req.AddCookie(&http.Cookie{Name: accountapi.PlainCookie, Value: s.token.Reveal()})
+	req.AddCookie(&http.Cookie{Name: accountapi.PlainCookie, Value: s.token})
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return nil, err

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"kennel/certs"
 	"kennel/certs/devicecert"
 	"kennel/edge/agent/platform"
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/emr"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -77,7 +77,7 @@ func Make(dir string, b Birth) error {
 	}
 	rec := emr.Record{ESN: uint32(serial), HardwareRev: 7, Model: 1, LotCode: 21836201, PlaypenReady: 1, PlaypenPassed: 1, PackedOut: 1,
 		PackedOutDate: uint32(time.Date(2018, 9, 3, 0, 0, 0, 0, time.UTC).Unix())}
-	if err := devicecert.WriteClaim(root, devicecert.Claim{Thing: b.Thing, Secret: certs.Secret(b.Secret)}); err != nil {
+	if err := devicecert.WriteClaim(root, devicecert.Claim{Thing: b.Thing, Secret: logging.Secret(b.Secret)}); err != nil {
 		return err
 	}
 	b.World.BatteryVolts = cmp.Or(b.World.BatteryVolts, kind.volts)

@@ -114,8 +114,8 @@ func refuse(from, to string) string {
 	}
 	for _, root := range roots {
 		// A domain's root states rules: no driver, no transport.
-		if from == module+root && (third(to) || strings.HasPrefix(to, module) && !in(to, "infra/thing", "infra/errs", "infra/clock", "infra/nearest")) {
-			return "a domain root imports the standard library, infra/thing, infra/errs, infra/clock and infra/nearest"
+		if from == module+root && (third(to) || strings.HasPrefix(to, module) && !in(to, "infra/thing", "infra/errs", "infra/clock", "infra/nearest", "infra/logging")) {
+			return "a domain root imports the standard library, infra/thing, infra/errs, infra/clock, infra/nearest and infra/logging"
 		}
 	}
 	if isAdapter(from) && isAdapter(to) && domain(from) != domain(to) {
@@ -185,7 +185,7 @@ func TestFixedLibrariesStayInFewPlaces(t *testing.T) {
 // program of ours, and the bodies' own one only by the loop and the factory's command line (VEC-PWR-44).
 func TestNobodyOutsideCutsThePower(t *testing.T) {
 	homes := map[string][]string{
-		"corelink.Shutdown": {"edge/coreserver"}, // takes it
+		"corelink.Shutdown": {"edge/coreserver"},                                           // takes it
 		".Shutdown()":       {"edge/rt", "edge/coreserver", "edge/body", "infra", "cloud"}, // of servers, too
 	}
 	found := map[string]bool{}

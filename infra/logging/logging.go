@@ -2,6 +2,7 @@
 package logging
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,13 +39,13 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("log format %q: want text or json", format)
 }
 
-// Secret is a string that never appears in a log, whatever prints it.
+// Secret is a password, a token or a claim secret: a string that never appears in a log, whatever prints it.
 type Secret string
 
-// LogValue hides the secret.
+// LogValue hides the secret from slog.
 func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
-// String hides the secret; Reveal gives it.
+// String hides the secret from fmt; Reveal gives it.
 func (Secret) String() string { return "[secret]" }
 
 // GoString hides the secret from %#v.
@@ -52,3 +53,6 @@ func (Secret) GoString() string { return "[secret]" }
 
 // Reveal returns the secret for the one place that needs it.
 func (s Secret) Reveal() string { return string(s) }
+
+// Sum returns the SHA-256 of the secret, under which a store keeps it. That is safe only for secrets of many random bits.
+func (s Secret) Sum() [sha256.Size]byte { return sha256.Sum256([]byte(s)) }

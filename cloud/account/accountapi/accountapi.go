@@ -23,6 +23,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 )
 
 const (
@@ -166,7 +167,7 @@ func (a api) logout(ep endpoint.Endpoint) http.Handler {
 }
 
 func (a api) signIn(ctx context.Context, req LoginRequest) (account.Login, error) {
-	return a.svc.Login(ctx, req.Email, account.Secret(req.Password), auth.CallerFrom(ctx).Addr)
+	return a.svc.Login(ctx, req.Email, logging.Secret(req.Password), auth.CallerFrom(ctx).Addr)
 }
 
 func (a api) signOut(ctx context.Context, _ nothing) (nothing, error) {
@@ -180,7 +181,7 @@ func (a api) me(ctx context.Context, _ nothing) (Account, error) {
 
 func (a api) changePassword(ctx context.Context, req PasswordRequest) (nothing, error) {
 	c := auth.CallerFrom(ctx)
-	return nothing{}, a.svc.ChangePassword(ctx, account.ID(c.Account), account.Secret(req.Old), account.Secret(req.New), sessionToken(ctx), c.Addr)
+	return nothing{}, a.svc.ChangePassword(ctx, account.ID(c.Account), logging.Secret(req.Old), logging.Secret(req.New), sessionToken(ctx), c.Addr)
 }
 
 func (a api) audit(ctx context.Context, req auditRequest) ([]AuditEntry, error) {

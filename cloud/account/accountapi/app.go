@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/account/places"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 )
 
 // What the original app and the SDK's configuration tools ask of the accounts and locations services (VEC-END-02), with paths, fields, codes
@@ -228,12 +229,12 @@ func parseFields(contentType string, body []byte) (map[string]string, error) {
 }
 
 // token is what Authorization: Anki carries; "" for none.
-func token(r *http.Request) account.Secret {
+func token(r *http.Request) logging.Secret {
 	scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Anki") {
 		return ""
 	}
-	return account.Secret(strings.TrimSpace(t))
+	return logging.Secret(strings.TrimSpace(t))
 }
 
 func (a appAPI) signIn(r *http.Request) (any, error) {
@@ -244,7 +245,7 @@ func (a appAPI) signIn(r *http.Request) (any, error) {
 	if f["username"] == "" || f["password"] == "" {
 		return nil, missing
 	}
-	s, err := a.o.AppLogin(r.Context(), f["username"], account.Secret(f["password"]), addr(r))
+	s, err := a.o.AppLogin(r.Context(), f["username"], logging.Secret(f["password"]), addr(r))
 	return appLogin{session(s), s.Record}, err
 }
 
@@ -265,7 +266,7 @@ func (a appAPI) signOut(r *http.Request) (any, error) {
 	if f["session_token"] == "" {
 		return nil, missing
 	}
-	t := account.Secret(f["session_token"])
+	t := logging.Secret(f["session_token"])
 	if t != token(r) {
 		other, err := a.o.App(r.Context(), t)
 		if err != nil {
@@ -305,7 +306,7 @@ func (a appAPI) signUp(r *http.Request) (any, error) {
 	if email == "" || f["password"] == "" {
 		return nil, missing
 	}
-	s, err := a.o.AppSignUp(r.Context(), account.NewOwner{Email: email, Password: account.Secret(f["password"]), Change: change(f),
+	s, err := a.o.AppSignUp(r.Context(), account.NewOwner{Email: email, Password: logging.Secret(f["password"]), Change: change(f),
 		AppName: f["created_by_app_name"], AppPlatform: f["created_by_app_platform"], AppVersion: f["created_by_app_version"]}, addr(r))
 	return appLogin{session(s), s.Record}, err
 }

@@ -15,6 +15,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 )
 
 // Names of the session cookie: browsers hold a __Host- cookie to Secure, this host and Path=/. The plain name is for plain HTTP on this very
@@ -110,7 +111,7 @@ const recheck = time.Second
 
 // whileGood returns a context that ends when the session of a request that lasts ends, here or in another process. end must be called. A check that
 // cannot be made, because the database is away, is made again.
-func whileGood(ctx context.Context, svc *account.Service, token account.Secret, who account.Account) (_ context.Context, end func()) {
+func whileGood(ctx context.Context, svc *account.Service, token logging.Secret, who account.Account) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var mu sync.Mutex // held until timer is set
 	mu.Lock()
@@ -134,21 +135,21 @@ func whileGood(ctx context.Context, svc *account.Service, token account.Secret, 
 type tokenKey struct{}
 
 // sessionToken returns the token that authenticated this request; "" if none did.
-func sessionToken(ctx context.Context) account.Secret {
-	t, _ := ctx.Value(tokenKey{}).(account.Secret)
+func sessionToken(ctx context.Context) logging.Secret {
+	t, _ := ctx.Value(tokenKey{}).(logging.Secret)
 	return t
 }
 
 // tokenOf returns the token a request carries, and whether it came as a cookie. A bearer token wins.
-func tokenOf(r *http.Request) (account.Secret, bool) {
+func tokenOf(r *http.Request) (logging.Secret, bool) {
 	if h := r.Header.Get("Authorization"); h != "" {
 		scheme, token, _ := strings.Cut(h, " ")
 		if strings.EqualFold(scheme, "Bearer") {
-			return account.Secret(strings.TrimSpace(token)), false
+			return logging.Secret(strings.TrimSpace(token)), false
 		}
 	}
 	if c, err := r.Cookie(cookieName(r)); err == nil {
-		return account.Secret(c.Value), true
+		return logging.Secret(c.Value), true
 	}
 	return "", false
 }
@@ -183,7 +184,7 @@ func peer(r *http.Request) string {
 }
 
 // sessionCookie returns the cookie for a token; an empty token deletes it.
-func sessionCookie(r *http.Request, token account.Secret) *http.Cookie {
+func sessionCookie(r *http.Request, token logging.Secret) *http.Cookie {
 	name := cookieName(r)
 	c := &http.Cookie{Name: name, Value: token.Reveal(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: name == SecureCookie}
 	if token == "" {

@@ -7,6 +7,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // Browser signs people in and out of pages with forms, under the same cookie as POST /v1/login gives.
@@ -17,7 +18,7 @@ type Browser struct {
 
 // SignIn checks e-mail and password and sets the session's cookie. Errors as Service.Login.
 func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, email, password string) error {
-	l, err := b.Accounts.Login(r.Context(), email, account.Secret(password), auth.CallerFrom(r.Context()).Addr)
+	l, err := b.Accounts.Login(r.Context(), email, logging.Secret(password), auth.CallerFrom(r.Context()).Addr)
 	if err != nil {
 		b.Log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
 		return err

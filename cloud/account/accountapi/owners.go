@@ -242,13 +242,13 @@ const letterNext = "a letter is on its way to this address; it says what to do"
 
 func (o ownersAPI) signUp(ctx context.Context, req SignUpRequest) (Accepted, error) {
 	_, from := caller(ctx)
-	_, err := o.o.SignUp(ctx, account.NewOwner{Email: req.Email, Password: account.Secret(req.Password), Change: req.domain()}, from)
+	_, err := o.o.SignUp(ctx, account.NewOwner{Email: req.Email, Password: logging.Secret(req.Password), Change: req.domain()}, from)
 	return Accepted{letterNext}, err
 }
 
 func (o ownersAPI) verify(ctx context.Context, req CodeRequest) (Account, error) {
 	_, from := caller(ctx)
-	a, err := o.o.Verify(ctx, account.Secret(req.Code), account.Secret(req.Password), from)
+	a, err := o.o.Verify(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
 	return shown(a), err
 }
 
@@ -264,17 +264,17 @@ func (o ownersAPI) askReset(ctx context.Context, req EmailRequest) (Accepted, er
 
 func (o ownersAPI) reset(ctx context.Context, req CodeRequest) (nothing, error) {
 	_, from := caller(ctx)
-	return nothing{}, o.o.Reset(ctx, account.Secret(req.Code), account.Secret(req.Password), from)
+	return nothing{}, o.o.Reset(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
 }
 
 func (o ownersAPI) changeEmail(ctx context.Context, req CodeRequest) (nothing, error) {
 	_, from := caller(ctx)
-	return nothing{}, o.o.ChangeEmail(ctx, account.Secret(req.Code), from)
+	return nothing{}, o.o.ChangeEmail(ctx, logging.Secret(req.Code), from)
 }
 
 func (o ownersAPI) askEmail(ctx context.Context, req NewEmailRequest) (Accepted, error) {
 	id, from := caller(ctx)
-	return Accepted{letterNext}, o.o.AskEmail(ctx, id, req.Email, account.Secret(req.Password), from)
+	return Accepted{letterNext}, o.o.AskEmail(ctx, id, req.Email, logging.Secret(req.Password), from)
 }
 
 func (o ownersAPI) record(ctx context.Context, _ nothing) (account.Record, error) {
@@ -316,7 +316,7 @@ func (o ownersAPI) app(ctx context.Context, _ nothing) (AppToken, error) {
 
 func (o ownersAPI) delete(ctx context.Context, req DeleteRequest) (Accepted, error) {
 	id, from := caller(ctx)
-	return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.o.Delete(ctx, id, account.Secret(req.Password), from)
+	return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.o.Delete(ctx, id, logging.Secret(req.Password), from)
 }
 
 func (o ownersAPI) files(ctx context.Context, _ nothing) ([]account.File, error) {

@@ -28,6 +28,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 
 	"github.com/jackc/pgx/v5"
@@ -331,7 +332,7 @@ func TestAnswersDoNotTell(t *testing.T) {
 	}
 	// In the end a sign-up session for a taken e-mail is good for nothing but looking.
 	token := object(t, s.app("POST", "/1/users", url.Values{"email": {ada}, "password": {"thief's password"}}, ""), 200)["session"].(map[string]any)["session_token"].(string)
-	if _, err := s.o.BurnUserSession(t.Context(), account.Secret(token), "vic:1"); errs.CodeOf(err) != "session_unverified" {
+	if _, err := s.o.BurnUserSession(t.Context(), logging.Secret(token), "vic:1"); errs.CodeOf(err) != "session_unverified" {
 		t.Error(err)
 	}
 }
@@ -353,7 +354,7 @@ func TestOwnersOverHTTP(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	app := object(t, s.do("POST", "/v1/account/apps", "", me), 200)
-	if id, err := s.o.BurnUserSession(t.Context(), account.Secret(app["session_token"].(string)), "vic:00e20100"); err != nil || id != l.Account.ID {
+	if id, err := s.o.BurnUserSession(t.Context(), logging.Secret(app["session_token"].(string)), "vic:00e20100"); err != nil || id != l.Account.ID {
 		t.Errorf("%q %v", id, err)
 	}
 	other, _ := s.login(t, good)

@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 // The pages that letters lead to, and those for people without an account. They need no script. Looking at one changes nothing, because mail
@@ -73,13 +74,13 @@ func mountPages(mux *http.ServeMux, o ownersAPI, site string) error {
 	for _, p := range []accountPage{
 		{"signup", "Sign up", "With an account you can claim your robot.", "Sign up", letterOnPage, pageLink{}, []pageLink{{"I have an account", "/my/login"}}, []pageField{emailField, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
-				_, err := o.o.SignUp(ctx, account.NewOwner{Email: f("email"), Password: account.Secret(f("password"))}, from)
+				_, err := o.o.SignUp(ctx, account.NewOwner{Email: f("email"), Password: logging.Secret(f("password"))}, from)
 				return err
 			}},
 		{"verify", "Confirm your e-mail", "Give the password you chose when you signed up. If you did not sign up, close this page.", "Confirm",
 			"Your account is ready.", toSignIn, nil, []pageField{codeField, passwordOld},
 			func(ctx context.Context, f func(string) string, from string) error {
-				_, err := o.o.Verify(ctx, account.Secret(f("code")), account.Secret(f("password")), from)
+				_, err := o.o.Verify(ctx, logging.Secret(f("code")), logging.Secret(f("password")), from)
 				return err
 			}},
 		{"forgot", "A new password", "We send a letter to the address of your account.", "Send", letterOnPage, pageLink{}, []pageLink{toSignIn}, []pageField{emailField},
@@ -89,12 +90,12 @@ func mountPages(mux *http.ServeMux, o ownersAPI, site string) error {
 		{"reset", "Choose a new password", "All your sessions end; sign in again with the new password.", "Set password",
 			"The password is set. Sign in with it.", toSignIn, nil, []pageField{codeField, passwordNew},
 			func(ctx context.Context, f func(string) string, from string) error {
-				return o.o.Reset(ctx, account.Secret(f("code")), account.Secret(f("password")), from)
+				return o.o.Reset(ctx, logging.Secret(f("code")), logging.Secret(f("password")), from)
 			}},
 		{"email", "Confirm your new e-mail", "Your account will use this address from now on.", "Confirm",
 			"Your account uses the new address.", toSignIn, nil, []pageField{codeField},
 			func(ctx context.Context, f func(string) string, from string) error {
-				return o.o.ChangeEmail(ctx, account.Secret(f("code")), from)
+				return o.o.ChangeEmail(ctx, logging.Secret(f("code")), from)
 			}},
 		{"password", "Change your password", "A first password, which somebody else has seen, is good for this alone. Your other sessions end.", "Change",
 			"Your password is changed.", pageLink{"Go on", "/"}, nil, []pageField{passwordOf, passwordNew},
@@ -103,7 +104,7 @@ func mountPages(mux *http.ServeMux, o ownersAPI, site string) error {
 				if id == "" {
 					return errs.New(errs.Unauthenticated, "sign in first")
 				}
-				return o.o.ChangePassword(ctx, id, account.Secret(f("old")), account.Secret(f("password")), sessionToken(ctx), from)
+				return o.o.ChangePassword(ctx, id, logging.Secret(f("old")), logging.Secret(f("password")), sessionToken(ctx), from)
 			}},
 	} {
 		mux.Handle("GET /account/"+p.name, o.show(p, site))

@@ -15,14 +15,15 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 )
 
 // Passkeys is an accountwebauthn.Passkeys.
 type Passkeys interface {
-	BeginRegister(ctx context.Context, id account.ID, password account.Secret, addr string) (account.Secret, json.RawMessage, error)
-	FinishRegister(ctx context.Context, id account.ID, ceremony account.Secret, name string, answer []byte, addr string) (account.Passkey, error)
-	BeginLogin(ctx context.Context, addr string) (account.Secret, json.RawMessage, error)
-	FinishLogin(ctx context.Context, ceremony account.Secret, answer []byte, addr string) (account.Login, error)
+	BeginRegister(ctx context.Context, id account.ID, password logging.Secret, addr string) (logging.Secret, json.RawMessage, error)
+	FinishRegister(ctx context.Context, id account.ID, ceremony logging.Secret, name string, answer []byte, addr string) (account.Passkey, error)
+	BeginLogin(ctx context.Context, addr string) (logging.Secret, json.RawMessage, error)
+	FinishLogin(ctx context.Context, ceremony logging.Secret, answer []byte, addr string) (account.Login, error)
 }
 
 // PasskeyBegin is the body of POST /v1/me/passkeys/begin.
@@ -94,18 +95,18 @@ func (k passkeyAPI) beginLogin(ctx context.Context, _ nothing) (PasskeyCeremony,
 
 func (k passkeyAPI) login(ctx context.Context, req PasskeyAnswer) (account.Login, error) {
 	_, from := caller(ctx)
-	return k.p.FinishLogin(ctx, account.Secret(req.Ceremony), req.Credential, from)
+	return k.p.FinishLogin(ctx, logging.Secret(req.Ceremony), req.Credential, from)
 }
 
 func (k passkeyAPI) beginRegister(ctx context.Context, req PasskeyBegin) (PasskeyCeremony, error) {
 	id, from := caller(ctx)
-	c, options, err := k.p.BeginRegister(ctx, id, account.Secret(req.Password), from)
+	c, options, err := k.p.BeginRegister(ctx, id, logging.Secret(req.Password), from)
 	return PasskeyCeremony{c.Reveal(), options}, err
 }
 
 func (k passkeyAPI) register(ctx context.Context, req PasskeyAnswer) (Passkey, error) {
 	id, from := caller(ctx)
-	key, err := k.p.FinishRegister(ctx, id, account.Secret(req.Ceremony), req.Name, req.Credential, from)
+	key, err := k.p.FinishRegister(ctx, id, logging.Secret(req.Ceremony), req.Name, req.Credential, from)
 	return shownPasskey(key), err
 }
 

@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/account/accountpg"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -51,7 +52,7 @@ func (w world) sleep(d time.Duration) {
 
 const (
 	ada      = "ada@example.com"
-	password = account.Secret("correct horse")
+	password = logging.Secret("correct horse")
 	here     = "192.0.2.1"
 )
 
@@ -90,7 +91,7 @@ func TestLoginUntilLogout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, bad := range []account.Secret{l.Token, "", "kst_", "kst_AAAAAAAAAAAAAAAAAAAAAAAAAA", account.Secret("kst_" + strings.Repeat("x", 10_000)), "kst_\x00"} {
+	for _, bad := range []logging.Secret{l.Token, "", "kst_", "kst_AAAAAAAAAAAAAAAAAAAAAAAAAA", logging.Secret("kst_" + strings.Repeat("x", 10_000)), "kst_\x00"} {
 		if _, _, err := w.Authenticate(t.Context(), bad, here); errs.CodeOf(err) != "session_over" {
 			t.Errorf("token after logout or made up: %v", err)
 		}
@@ -100,7 +101,7 @@ func TestLoginUntilLogout(t *testing.T) {
 func TestSessionsEnd(t *testing.T) {
 	w := newWorld(t, 1000)
 	a := w.create(t, ada, auth.Viewer)
-	open := func() account.Secret {
+	open := func() logging.Secret {
 		t.Helper()
 		l, err := w.Login(t.Context(), ada, password, here)
 		if err != nil {
@@ -108,7 +109,7 @@ func TestSessionsEnd(t *testing.T) {
 		}
 		return l.Token
 	}
-	over := func(when string, tokens ...account.Secret) {
+	over := func(when string, tokens ...logging.Secret) {
 		t.Helper()
 		for _, tok := range tokens {
 			if _, _, err := w.Authenticate(t.Context(), tok, here); errs.KindOf(err) != errs.Unauthenticated {
@@ -180,7 +181,7 @@ func TestWhatIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		email    string
 		role     auth.Role
-		password account.Secret
+		password logging.Secret
 		kind     errs.Kind
 	}{
 		"taken":          {"ADA@example.com", auth.Owner, password, errs.Conflict},
@@ -190,7 +191,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"role of things": {"b@example.com", "thing", password, errs.Invalid},
 		"no role":        {"b@example.com", "", password, errs.Invalid},
 		"short password": {"b@example.com", auth.Owner, "short", errs.Invalid},
-		"long password":  {"b@example.com", auth.Owner, account.Secret(strings.Repeat("x", 257)), errs.Invalid},
+		"long password":  {"b@example.com", auth.Owner, logging.Secret(strings.Repeat("x", 257)), errs.Invalid},
 	} {
 		if _, _, err := w.CreateAccount(t.Context(), c.email, c.role, c.password); errs.KindOf(err) != c.kind {
 			t.Errorf("%s: %v, want %v", name, err, c.kind)
@@ -211,10 +212,10 @@ func TestLoginDoesNotTell(t *testing.T) {
 	var first *errs.Error
 	for _, c := range []struct {
 		email    string
-		password account.Secret
+		password logging.Secret
 	}{
 		{ada, "wrong password"}, {"bob@example.com", "wrong password"}, {"not an e-mail", "x"}, {"", ""}, {"a\x00b@example.com", "x"},
-		{strings.Repeat("a", 10_000), "x"}, {ada, account.Secret(strings.Repeat("x", 100_000))},
+		{strings.Repeat("a", 10_000), "x"}, {ada, logging.Secret(strings.Repeat("x", 100_000))},
 	} {
 		_, err := w.Login(t.Context(), c.email, c.password, here)
 		got, ok := errors.AsType[*errs.Error](err)

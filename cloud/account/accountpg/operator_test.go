@@ -8,6 +8,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 )
 
 func (w world) admin(t *testing.T, email string) account.By {
@@ -149,7 +150,7 @@ func TestOperatorSessions(t *testing.T) {
 	eve := w.admin(t, "eve@example.com")
 	a := w.create(t, ada, auth.Support)
 	w.create(t, "own@example.com", auth.Owner)
-	login := func(email string) account.Secret {
+	login := func(email string) logging.Secret {
 		t.Helper()
 		l, err := w.Login(t.Context(), email, password, here)
 		if err != nil {
@@ -157,7 +158,7 @@ func TestOperatorSessions(t *testing.T) {
 		}
 		return l.Token
 	}
-	good := func(name string, token account.Secret, want bool) {
+	good := func(name string, token logging.Secret, want bool) {
 		t.Helper()
 		_, _, err := b.Authenticate(t.Context(), token, here)
 		if (err == nil) != want || err != nil && errs.CodeOf(err) != "session_over" {

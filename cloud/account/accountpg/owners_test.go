@@ -28,6 +28,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
+	"kennel/infra/logging"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -152,7 +153,7 @@ func (h *home) signUp(t *testing.T, email string) account.Account {
 	if _, err := h.o.SignUp(t.Context(), account.NewOwner{Email: email, Password: password}, here); err != nil {
 		t.Fatal(err)
 	}
-	a, err := h.o.Verify(t.Context(), account.Secret(h.one(t).code), password, here)
+	a, err := h.o.Verify(t.Context(), logging.Secret(h.one(t).code), password, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,25 +181,25 @@ func TestSignUpToRecord(t *testing.T) {
 		t.Fatalf("letter %+v", l)
 	}
 	for name, c := range map[string]struct {
-		code, password account.Secret
+		code, password logging.Secret
 		want           string
 	}{
 		"made up":        {"AAAAAAAAAAAAAAAAAAAAAAAAAA", "Correct Horse 1", "code_refused"},
 		"empty":          {"", "Correct Horse 1", "code_refused"},
-		"wrong password": {account.Secret(l.code), "hunter2hunter2", "wrong_password"},
+		"wrong password": {logging.Secret(l.code), "hunter2hunter2", "wrong_password"},
 	} {
 		if _, err := h.o.Verify(t.Context(), c.code, c.password, here); errs.CodeOf(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	if err := h.o.Reset(t.Context(), account.Secret(l.code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Reset(t.Context(), logging.Secret(l.code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("the code of one purpose for another: %v", err)
 	}
-	a, err := h.o.Verify(t.Context(), account.Secret(" "+strings.ToLower(l.code)+"\n"), "Correct Horse 1", here) // as people type it
+	a, err := h.o.Verify(t.Context(), logging.Secret(" "+strings.ToLower(l.code)+"\n"), "Correct Horse 1", here) // as people type it
 	if err != nil || a.ID != s.ID || a.Email != ada || a.Role != auth.Owner {
 		t.Fatalf("%+v %v", a, err)
 	}
-	if _, err := h.o.Verify(t.Context(), account.Secret(l.code), "Correct Horse 1", here); errs.CodeOf(err) != "code_refused" {
+	if _, err := h.o.Verify(t.Context(), logging.Secret(l.code), "Correct Horse 1", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("a code twice: %v", err)
 	}
 	if _, err := h.Login(t.Context(), ada, "Correct Horse 1", here); err != nil {
@@ -399,7 +400,7 @@ func TestNobodyProvesForSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := h.one(t)
-	if _, err := h.o.Verify(t.Context(), account.Secret(first.code), password, here); errs.CodeOf(err) != "wrong_password" {
+	if _, err := h.o.Verify(t.Context(), logging.Secret(first.code), password, here); errs.CodeOf(err) != "wrong_password" {
 		t.Errorf("the thief's link with Ada's password: %v", err)
 	}
 	for _, s := range []account.AppSession{thief, mine} {
@@ -407,14 +408,14 @@ func TestNobodyProvesForSomebodyElse(t *testing.T) {
 			t.Errorf("a robot for an e-mail that nobody proved: %v", err)
 		}
 	}
-	a, err := h.o.Verify(t.Context(), account.Secret(second.code), password, here)
+	a, err := h.o.Verify(t.Context(), logging.Secret(second.code), password, here)
 	if err != nil || a.ID == thief.Session.Account {
 		t.Fatalf("%+v %v", a, err)
 	}
 	if _, err := h.o.App(t.Context(), thief.Token); errs.CodeOf(err) != "session_over" {
 		t.Errorf("the thief's session: %v", err)
 	}
-	if _, err := h.o.Verify(t.Context(), account.Secret(first.code), "thief's password", here); errs.CodeOf(err) != "code_refused" {
+	if _, err := h.o.Verify(t.Context(), logging.Secret(first.code), "thief's password", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("the thief's link after: %v", err)
 	}
 	if s, err := h.o.App(t.Context(), mine.Token); err != nil || !s.Record.EmailIsVerified || s.Session.Pending {
@@ -453,23 +454,23 @@ func TestReset(t *testing.T) {
 	}
 	fresh := h.one(t).code
 	for name, code := range map[string]string{"replaced": stale, "none": "", "hostile": "'; DROP TABLE account_account --"} {
-		if err := h.o.Reset(t.Context(), account.Secret(code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
+		if err := h.o.Reset(t.Context(), logging.Secret(code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := h.o.Reset(t.Context(), account.Secret(fresh), "short", here); errs.CodeOf(err) != "password_short" {
+	if err := h.o.Reset(t.Context(), logging.Secret(fresh), "short", here); errs.CodeOf(err) != "password_short" {
 		t.Errorf("short password: %v", err)
 	}
-	if err := h.o.Reset(t.Context(), account.Secret(fresh), "battery staple", here); err != nil {
+	if err := h.o.Reset(t.Context(), logging.Secret(fresh), "battery staple", here); err != nil {
 		t.Fatal(err)
 	}
 	if l := h.one(t); l.to != ada || !strings.HasPrefix(l.subject, "Your password") {
 		t.Errorf("she is told %+v", l)
 	}
-	if err := h.o.Reset(t.Context(), account.Secret(fresh), "battery staple 2", here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Reset(t.Context(), logging.Secret(fresh), "battery staple 2", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("a code twice: %v", err)
 	}
-	if err := h.o.ChangeEmail(t.Context(), account.Secret(change), here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.ChangeEmail(t.Context(), logging.Secret(change), here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("a change of e-mail begun before the reset: %v", err)
 	}
 	if _, _, err := h.Authenticate(t.Context(), login.Token, here); errs.CodeOf(err) != "session_over" {
@@ -487,7 +488,7 @@ func TestReset(t *testing.T) {
 	}
 	late := h.one(t).code
 	h.sleep(time.Hour)
-	if err := h.o.Reset(t.Context(), account.Secret(late), "battery staple", here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Reset(t.Context(), logging.Secret(late), "battery staple", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("after an hour: %v", err)
 	}
 }
@@ -499,7 +500,7 @@ func TestACodeWorksOnce(t *testing.T) {
 	if err := h.o.AskReset(t.Context(), ada, "", here); err != nil {
 		t.Fatal(err)
 	}
-	code := account.Secret(h.one(t).code)
+	code := logging.Secret(h.one(t).code)
 	app, err := h.o.AppLogin(t.Context(), ada, password, here)
 	if err != nil {
 		t.Fatal(err)
@@ -558,7 +559,7 @@ func TestChangeEmail(t *testing.T) {
 			code = l.code
 		}
 	}
-	if err := h.o.ChangeEmail(t.Context(), account.Secret(code), here); err != nil {
+	if err := h.o.ChangeEmail(t.Context(), logging.Secret(code), here); err != nil {
 		t.Fatal(err)
 	}
 	if l := h.one(t); l.to != ada || !strings.Contains(l.text, "new@example.com") {
@@ -570,7 +571,7 @@ func TestChangeEmail(t *testing.T) {
 	if _, err := h.Login(t.Context(), ada, password, here); errs.CodeOf(err) != "login_refused" {
 		t.Error(err)
 	}
-	if err := h.o.ChangeEmail(t.Context(), account.Secret(code), here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.ChangeEmail(t.Context(), logging.Secret(code), here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("twice: %v", err)
 	}
 	// Somebody gets an account for it between letter and click.
@@ -579,7 +580,7 @@ func TestChangeEmail(t *testing.T) {
 	}
 	code = h.one(t).code
 	h.create(t, "third@example.com", auth.Owner)
-	if err := h.o.ChangeEmail(t.Context(), account.Secret(code), here); errs.CodeOf(err) != "email_taken" {
+	if err := h.o.ChangeEmail(t.Context(), logging.Secret(code), here); errs.CodeOf(err) != "email_taken" {
 		t.Errorf("taken meanwhile: %v", err)
 	}
 }
@@ -682,7 +683,7 @@ func TestSessionsOfAnOwner(t *testing.T) {
 func TestUserSessions(t *testing.T) {
 	h := newHome(t)
 	a := h.signUp(t, ada)
-	issue := func() account.Secret {
+	issue := func() logging.Secret {
 		t.Helper()
 		s, _, err := h.o.IssueUserSession(t.Context(), a.ID)
 		if err != nil {
@@ -705,7 +706,7 @@ func TestUserSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	public := ""
-	check := func(name string, token account.Secret, want string) {
+	check := func(name string, token logging.Secret, want string) {
 		t.Helper()
 		_, err := h.o.BurnUserSession(t.Context(), token, "vic:00e20101")
 		if errs.KindOf(err) != errs.Unauthenticated || errs.CodeOf(err) != want {
@@ -722,7 +723,7 @@ func TestUserSessions(t *testing.T) {
 	check("ended", ended, "session_unknown")
 	check("a browser's", web.Token, "session_unknown")
 	check("empty", "", "session_unknown")
-	check("long", account.Secret("kus_"+strings.Repeat("x", 100_000)), "session_unknown")
+	check("long", logging.Secret("kus_"+strings.Repeat("x", 100_000)), "session_unknown")
 	check("zero byte", "kus_\x00", "session_unknown")
 	next, err := h.o.AppRenew(t.Context(), used)
 	if err != nil {
@@ -848,7 +849,7 @@ func TestDeletionReallyDeletes(t *testing.T) {
 	if _, err := h.o.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password, Change: account.Change{Given: ptr("Augusta"), Family: ptr("Lovelace")}}, here); err != nil {
 		t.Fatal(err)
 	}
-	a, err := h.o.Verify(t.Context(), account.Secret(h.one(t).code), password, here)
+	a, err := h.o.Verify(t.Context(), logging.Secret(h.one(t).code), password, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1063,7 +1064,7 @@ func TestOwnersForget(t *testing.T) {
 	}
 	code := h.one(t).code
 	h.sleep(account.DefaultSignupTTL)
-	if _, err := h.o.Verify(t.Context(), account.Secret(code), password, here); errs.CodeOf(err) != "code_refused" {
+	if _, err := h.o.Verify(t.Context(), logging.Secret(code), password, here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("after two days: %v", err)
 	}
 	if err := h.o.Resume(t.Context()); err != nil {

@@ -86,7 +86,7 @@ func (u user) WebAuthnName() string                       { return u.a.Email }
 func (u user) WebAuthnDisplayName() string                { return u.a.Email }
 func (u user) WebAuthnCredentials() []webauthn.Credential { return u.list }
 
-func (p *Passkeys) begin(ctx context.Context, options any, s *webauthn.SessionData) (account.Secret, json.RawMessage, error) {
+func (p *Passkeys) begin(ctx context.Context, options any, s *webauthn.SessionData) (logging.Secret, json.RawMessage, error) {
 	shown, err := json.Marshal(options)
 	if err != nil {
 		return "", nil, fmt.Errorf("passkey: %w", err)
@@ -99,7 +99,7 @@ func (p *Passkeys) begin(ctx context.Context, options any, s *webauthn.SessionDa
 	return name, shown, err
 }
 
-func (p *Passkeys) end(ctx context.Context, ceremony account.Secret) (s webauthn.SessionData, err error) {
+func (p *Passkeys) end(ctx context.Context, ceremony logging.Secret) (s webauthn.SessionData, err error) {
 	if p.w == nil {
 		return s, noPasskeys()
 	}
@@ -124,7 +124,7 @@ func (p *Passkeys) refused(ctx context.Context, addr string, err error) error {
 }
 
 // BeginRegister returns the options for navigator.credentials.create, for an operator who knows the password. Errors as ConfirmOperator.
-func (p *Passkeys) BeginRegister(ctx context.Context, id account.ID, password account.Secret, addr string) (account.Secret, json.RawMessage, error) {
+func (p *Passkeys) BeginRegister(ctx context.Context, id account.ID, password logging.Secret, addr string) (logging.Secret, json.RawMessage, error) {
 	if p.w == nil {
 		return "", nil, noPasskeys()
 	}
@@ -147,7 +147,7 @@ func (p *Passkeys) BeginRegister(ctx context.Context, id account.ID, password ac
 }
 
 // FinishRegister takes the browser's answer and keeps the passkey under a name. Errors: Unauthenticated "passkey_refused"; Conflict.
-func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony account.Secret, name string, answer []byte, addr string) (account.Passkey, error) {
+func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony logging.Secret, name string, answer []byte, addr string) (account.Passkey, error) {
 	s, err := p.end(ctx, ceremony)
 	if err != nil {
 		return account.Passkey{}, err
@@ -177,7 +177,7 @@ func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony a
 }
 
 // BeginLogin returns the options for navigator.credentials.get, the same for everybody. Exhausted.
-func (p *Passkeys) BeginLogin(ctx context.Context, addr string) (account.Secret, json.RawMessage, error) {
+func (p *Passkeys) BeginLogin(ctx context.Context, addr string) (logging.Secret, json.RawMessage, error) {
 	if p.w == nil {
 		return "", nil, noPasskeys()
 	}
@@ -192,7 +192,7 @@ func (p *Passkeys) BeginLogin(ctx context.Context, addr string) (account.Secret,
 }
 
 // FinishLogin takes the browser's answer and opens a session. Unauthenticated "passkey_refused".
-func (p *Passkeys) FinishLogin(ctx context.Context, ceremony account.Secret, answer []byte, addr string) (account.Login, error) {
+func (p *Passkeys) FinishLogin(ctx context.Context, ceremony logging.Secret, answer []byte, addr string) (account.Login, error) {
 	s, err := p.end(ctx, ceremony)
 	if err != nil {
 		return account.Login{}, err

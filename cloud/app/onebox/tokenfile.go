@@ -27,7 +27,7 @@ type tokenFile struct {
 	log      *slog.Logger
 
 	who     account.Account
-	token   account.Secret // "": there is no file
+	token   logging.Secret // "": there is no file
 	renewAt time.Time
 }
 

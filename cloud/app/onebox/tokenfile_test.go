@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
 	"kennel/infra/auth"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 )
 
@@ -43,15 +44,15 @@ func TestTokenFile(t *testing.T) {
 	var full error
 	f := &tokenFile{accounts: svc, email: operatorEmail, ttl: tokenTTL, file: file, now: clock, log: slog.New(slog.NewTextHandler(&log, nil)),
 		write: func(b []byte) error { return errors.Join(full, os.WriteFile(file, b, 0o600)) }}
-	held := func() account.Secret {
+	held := func() logging.Secret {
 		t.Helper()
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return account.Secret(strings.TrimSpace(string(b)))
+		return logging.Secret(strings.TrimSpace(string(b)))
 	}
-	good := func(s account.Secret) bool {
+	good := func(s logging.Secret) bool {
 		t.Helper()
 		a, x, err := svc.Authenticate(ctx, s, "")
 		return err == nil && a.ID == op.ID && !account.OnlyNewPassword(a, x)

@@ -25,6 +25,7 @@ import (
 	"kennel/infra/api/tokenpb"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kitgrpc"
+	"kennel/infra/logging"
 )
 
 // Metadata that original robots send.
@@ -117,7 +118,7 @@ func Register(s grpc.ServiceRegistrar, svc Service, log *slog.Logger) {
 			return &tokenpb.ReassociatePrimaryUserResponse{Data: bundle(resp)}, nil
 		}),
 		secondary: kitgrpc.Handler(e.secondary, func(ctx context.Context, m *tokenpb.AssociateSecondaryClientRequest) (any, error) {
-			return with[token.SecondaryRequest]{peerOf(ctx), token.SecondaryRequest{UserSession: token.Secret(m.GetUserSession()), ClientName: m.GetClientName(), AppID: m.GetAppId()}}, nil
+			return with[token.SecondaryRequest]{peerOf(ctx), token.SecondaryRequest{UserSession: logging.Secret(m.GetUserSession()), ClientName: m.GetClientName(), AppID: m.GetAppId()}}, nil
 		}, func(resp any) (*tokenpb.AssociateSecondaryClientResponse, error) {
 			return &tokenpb.AssociateSecondaryClientResponse{Data: bundle(resp)}, nil
 		}),
@@ -154,8 +155,8 @@ func Register(s grpc.ServiceRegistrar, svc Service, log *slog.Logger) {
 // peerOf is who calls, with what the metadata carries.
 func peerOf(ctx context.Context) token.Peer {
 	p := kitgrpc.PeerFrom(ctx)
-	return token.Peer{Chain: p.Chain, Addr: p.Addr, Version: kitgrpc.Value(ctx, "user-agent"), AppKey: token.Secret(kitgrpc.Value(ctx, appKey)),
-		UserSession: token.Secret(kitgrpc.Value(ctx, userSession)), AccessToken: token.Secret(kitgrpc.Value(ctx, accessToken))}
+	return token.Peer{Chain: p.Chain, Addr: p.Addr, Version: kitgrpc.Value(ctx, "user-agent"), AppKey: logging.Secret(kitgrpc.Value(ctx, appKey)),
+		UserSession: logging.Secret(kitgrpc.Value(ctx, userSession)), AccessToken: logging.Secret(kitgrpc.Value(ctx, accessToken))}
 }
 
 // bundle is never nil: an original robot reads through it without looking.

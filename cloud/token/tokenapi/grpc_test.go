@@ -22,6 +22,7 @@ import (
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/api/tokenpb"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -153,7 +154,7 @@ func TestOriginalRobot(t *testing.T) {
 		t.Error("the refreshed token is the old one")
 	}
 	for name, raw := range map[string]string{"first": first, "of the app": again, "second": second} { // a lost answer costs nothing
-		if a, err := p.Verifier.VerifyFor(ctx, token.Secret(raw), rex); err != nil || a.User != anna {
+		if a, err := p.Verifier.VerifyFor(ctx, logging.Secret(raw), rex); err != nil || a.User != anna {
 			t.Errorf("token %s: %+v, %v", name, a, err)
 		}
 	}
@@ -410,7 +411,7 @@ func TestOwnersAndApps(t *testing.T) {
 	h.Owners.Set(bo, anna)
 	tok, err := other.Reassociate(ctx, h.Sessions.Issue(anna), "phone", "app")
 	ok(t, "reassociate without an association", err)
-	if _, err := p.Verifier.VerifyFor(ctx, token.Secret(tok), bo); err != nil {
+	if _, err := p.Verifier.VerifyFor(ctx, logging.Secret(tok), bo); err != nil {
 		t.Error(err)
 	}
 }
@@ -441,7 +442,7 @@ func TestManyAppsAtOnce(t *testing.T) {
 		t.Errorf("%d entries, want %d", n, apps+1)
 	}
 	for n := apps + 1; n < token.MaxApps; n++ { // up to the limit, without a session each
-		if _, err := p.Service.ReassociatePrimaryUser(t.Context(), token.Peer{Thing: rex, UserSession: token.Secret(h.Sessions.Issue(anna))}, token.ReassociateRequest{}); err != nil {
+		if _, err := p.Service.ReassociatePrimaryUser(t.Context(), token.Peer{Thing: rex, UserSession: logging.Secret(h.Sessions.Issue(anna))}, token.ReassociateRequest{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -472,7 +473,7 @@ func TestRevocationElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := one.Robot(t, rex)
 			ok(t, "associate", r.Associate(ctx, h.Sessions.Issue(anna)))
-			if _, err := two.Verifier.VerifyFor(ctx, token.Secret(r.Token), rex); err != nil {
+			if _, err := two.Verifier.VerifyFor(ctx, logging.Secret(r.Token), rex); err != nil {
 				t.Fatal(err)
 			}
 			ok(t, "revoke", revoke(r))
@@ -482,7 +483,7 @@ func TestRevocationElsewhere(t *testing.T) {
 			poll := time.NewTicker(2 * time.Millisecond)
 			defer poll.Stop()
 			for {
-				_, err := two.Verifier.VerifyFor(ctx, token.Secret(r.Token), rex)
+				_, err := two.Verifier.VerifyFor(ctx, logging.Secret(r.Token), rex)
 				var why *token.Refusal
 				if errors.As(err, &why) {
 					if why.Code != "token_revoked" || errs.KindOf(err) != errs.Denied {
@@ -584,7 +585,7 @@ func TestServices(t *testing.T) {
 	// More than a page.
 	for range 3 {
 		for range 400 {
-			if _, err := p.Service.ReassociatePrimaryUser(ctx, token.Peer{Thing: rex, UserSession: token.Secret(h.Sessions.Issue(anna))}, token.ReassociateRequest{SkipClientToken: true}); err != nil {
+			if _, err := p.Service.ReassociatePrimaryUser(ctx, token.Peer{Thing: rex, UserSession: logging.Secret(h.Sessions.Issue(anna))}, token.ReassociateRequest{SkipClientToken: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -628,13 +629,13 @@ func TestOffline(t *testing.T) {
 	const day = 24 * time.Hour
 	late := at(360 * day)
 	r.Addr = late.Addr
-	if _, err := late.Verifier.Verify(ctx, token.Secret(r.Token)); err == nil {
+	if _, err := late.Verifier.Verify(ctx, logging.Secret(r.Token)); err == nil {
 		t.Error("a token of last year is in force")
 	}
 	old := r.Token
 	ok(t, "prune", h.Store.Prune(ctx, time.Now().Add(300*day), time.Now())) // its row is forgotten by now
 	ok(t, "refresh after 360 days", r.RefreshJWT(ctx))
-	if _, err := late.Verifier.VerifyFor(ctx, token.Secret(r.Token), rex); err != nil {
+	if _, err := late.Verifier.VerifyFor(ctx, logging.Secret(r.Token), rex); err != nil {
 		t.Errorf("the refreshed token: %v", err)
 	}
 	r.Token, r.Addr = old, at(366*day).Addr

@@ -11,6 +11,7 @@ import (
 	"kennel/infra/api/tokens"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -22,25 +23,25 @@ func Handlers(svc Service, log *slog.Logger) map[string]kitmqtt.ReqHandler {
 	e := makeEndpoints(svc, log)
 	return map[string]kitmqtt.ReqHandler{
 		tokens.Service + "/" + tokens.AssociateMethod: handler(e.associate, func(p token.Peer, b tokens.Associate) any {
-			p.UserSession = token.Secret(b.UserSession)
+			p.UserSession = logging.Secret(b.UserSession)
 			return with[token.AssociateRequest]{p, token.AssociateRequest{SessionCertificate: []byte(b.SessionCertificate), ClientName: b.ClientName, AppID: b.AppID,
 				SkipClientToken: b.SkipClientToken, RevokeClientTokens: b.RevokeClientTokens, GenerateSTS: b.GenerateSTSToken, ExpirationMinutes: b.ExpirationMinutes}}
 		}),
 		tokens.Service + "/" + tokens.ReassociateMethod: handler(e.reassociate, func(p token.Peer, b tokens.Reassociate) any {
-			p.UserSession = token.Secret(b.UserSession)
+			p.UserSession = logging.Secret(b.UserSession)
 			return with[token.ReassociateRequest]{p, token.ReassociateRequest{ClientName: b.ClientName, AppID: b.AppID, SkipClientToken: b.SkipClientToken,
 				GenerateSTS: b.GenerateSTSToken, ExpirationMinutes: b.ExpirationMinutes}}
 		}),
 		tokens.Service + "/" + tokens.SecondaryMethod: handler(e.secondary, func(p token.Peer, b tokens.Secondary) any {
-			p.AccessToken = token.Secret(b.AccessToken)
-			return with[token.SecondaryRequest]{p, token.SecondaryRequest{UserSession: token.Secret(b.UserSession), ClientName: b.ClientName, AppID: b.AppID}}
+			p.AccessToken = logging.Secret(b.AccessToken)
+			return with[token.SecondaryRequest]{p, token.SecondaryRequest{UserSession: logging.Secret(b.UserSession), ClientName: b.ClientName, AppID: b.AppID}}
 		}),
 		tokens.Service + "/" + tokens.RefreshMethod: handler(e.refresh, func(p token.Peer, b tokens.Refresh) any {
-			p.AccessToken = token.Secret(b.AccessToken)
+			p.AccessToken = logging.Secret(b.AccessToken)
 			return with[token.RefreshRequest]{p, token.RefreshRequest{JWT: b.JWT, STS: b.STS, ExpirationMinutes: b.ExpirationMinutes}}
 		}),
 		tokens.Service + "/" + tokens.DisassociateMethod: handler(e.disassociate, func(p token.Peer, b tokens.Disassociate) any {
-			p.AccessToken = token.Secret(b.AccessToken)
+			p.AccessToken = logging.Secret(b.AccessToken)
 			return with[empty]{peer: p}
 		}),
 		tokens.Service + "/" + tokens.CertificateMethod: handler(e.certificate, func(p token.Peer, b tokens.Certificate) any {

@@ -9,6 +9,7 @@ import (
 
 	"kennel/cloud/token"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -117,7 +118,7 @@ func (s *STS) Mint(_ context.Context, id thing.ID, user string) (token.Credentia
 	if s.Err != nil || s.Empty {
 		return token.Credentials{}, s.Err
 	}
-	return token.Credentials{AccessKeyID: "ASIA" + id.Serial(), SecretAccessKey: "secret of " + token.Secret(user), SessionToken: "sealed", Expires: time.Now().Add(12 * time.Hour)}, nil
+	return token.Credentials{AccessKeyID: "ASIA" + id.Serial(), SecretAccessKey: "secret of " + logging.Secret(user), SessionToken: "sealed", Expires: time.Now().Add(12 * time.Hour)}, nil
 }
 
 // Recorder keeps steps in memory. The zero value is ready.

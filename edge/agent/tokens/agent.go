@@ -17,6 +17,7 @@ import (
 	"kennel/edge/faultcode"
 	wire "kennel/infra/api/tokens"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -64,7 +65,7 @@ type Agent struct {
 	reading sync.Mutex // one reading of the document at a time; before mu
 	mu      sync.Mutex // everything below
 
-	jwt    Secret
+	jwt    logging.Secret
 	access Access // zero: none
 
 	hashes    hashes
@@ -196,7 +197,7 @@ func (a *Agent) User() string {
 }
 
 // JWT returns the access token, which may have expired; false: there is none, or the cloud does not take it any more.
-func (a *Agent) JWT() (Secret, bool) {
+func (a *Agent) JWT() (logging.Secret, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.jwt, a.jwt != "" && !a.refused
@@ -210,7 +211,7 @@ func (a *Agent) Clients() []Client {
 }
 
 // store makes s the access token: on disk first.
-func (a *Agent) store(s Secret) error {
+func (a *Agent) store(s logging.Secret) error {
 	access, err := ParseJWT(s)
 	if err != nil {
 		return errs.New(errs.Corrupt, "the cloud answered with a token that is none: %w", err)
@@ -287,7 +288,7 @@ func ParseBundle(b []byte) (wire.Bundle, error) {
 // Exchange turns a user session, which an owner's app brings, into a client token for that app (VEC-TOK-05, VEC-AUTH-05, VEC-AUTH-10). The
 // first one makes its user the owner; the others must be of the same. The token is returned this once. Errors: Unauthenticated for a session
 // that is used, expired or unknown; Invalid "wrong account"; Unavailable without a cloud.
-func (a *Agent) Exchange(ctx context.Context, session Secret, clientName, appID string) (Secret, error) {
+func (a *Agent) Exchange(ctx context.Context, session logging.Secret, clientName, appID string) (logging.Secret, error) {
 	if session == "" {
 		return "", errs.New(errs.Unauthenticated, "no user session given")
 	}
@@ -299,7 +300,7 @@ func (a *Agent) Exchange(ctx context.Context, session Secret, clientName, appID 
 	if err != nil {
 		return "", err
 	}
-	client := Secret(b.ClientToken)
+	client := logging.Secret(b.ClientToken)
 	if err := a.add(client, clientName, appID); err != nil {
 		return "", err
 	}
@@ -309,7 +310,7 @@ func (a *Agent) Exchange(ctx context.Context, session Secret, clientName, appID 
 
 // exchange asks as the owner's second app while the access token is good, and as the first one if it is not: the cloud looks at the token
 // before it burns the session, so that one session does for both.
-func (a *Agent) exchange(ctx context.Context, session Secret, name, appID string) (wire.Bundle, error) {
+func (a *Agent) exchange(ctx context.Context, session logging.Secret, name, appID string) (wire.Bundle, error) {
 	for refreshed := false; ; refreshed = true {
 		jwt, ok := a.JWT()
 		if !ok {
@@ -336,7 +337,7 @@ func (a *Agent) exchange(ctx context.Context, session Secret, name, appID string
 	if err != nil {
 		return wire.Bundle{}, err
 	}
-	if err := a.store(Secret(b.Token)); err != nil {
+	if err := a.store(logging.Secret(b.Token)); err != nil {
 		return wire.Bundle{}, err
 	}
 	return b, a.cfg.Plate.NotePosted()
@@ -353,7 +354,7 @@ func (a *Agent) whole(b wire.Bundle, first bool) error {
 }
 
 // add lets a new client in before the document is read again.
-func (a *Agent) add(client Secret, name, appID string) error {
+func (a *Agent) add(client logging.Secret, name, appID string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h, err := a.hashes.with(client, name, appID, a.cfg.Now())

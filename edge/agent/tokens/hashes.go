@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/logging"
 )
 
 // HashesFile is where the hashes lie: a fixed path of the original's gateway and cloud process.
@@ -96,7 +97,7 @@ func (h hashes) encode() ([]byte, error) {
 }
 
 // with returns the list and one more client, whose token this is.
-func (h hashes) with(token Secret, name, appID string, at time.Time) (hashes, error) {
+func (h hashes) with(token logging.Secret, name, appID string, at time.Time) (hashes, error) {
 	t, ok := parseBearer(token.Reveal())
 	if !ok {
 		return h, fmt.Errorf("client token: want base64 of %d bytes", tokenSize)

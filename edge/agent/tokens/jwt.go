@@ -6,30 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path"
 	"strings"
 	"time"
 
 	"kennel/edge/agent/robotfs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
-
-// Secret is a token or a session. It prints as "[secret]".
-type Secret string
-
-// Reveal returns the text.
-func (s Secret) Reveal() string { return string(s) }
-
-// String hides the text.
-func (Secret) String() string { return "[secret]" }
-
-// GoString hides the text.
-func (Secret) GoString() string { return "[secret]" }
-
-// LogValue hides the text.
-func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
 // Access holds the claims of an access token. Like the original, the robot has no key to check it: it sends the token to the cloud as it is.
 type Access struct {
@@ -44,7 +29,7 @@ type Access struct {
 const maxJWT = 16 << 10
 
 // ParseJWT reads the claims of an access token, every one a string (peer facts, section 1). The error does not quote the token.
-func ParseJWT(s Secret) (Access, error) {
+func ParseJWT(s logging.Secret) (Access, error) {
 	text := strings.TrimSpace(string(s))
 	if len(text) > maxJWT {
 		return Access{}, fmt.Errorf("token of %d bytes: want at most %d", len(text), maxJWT)
@@ -100,12 +85,12 @@ func jwtFile(persistent string) string { return path.Join(persistent, "token/tok
 const JWTFile = robotfs.Persistent + "/token/token.jwt"
 
 // readJWT returns the stored token; fs.ErrNotExist is in the error's chain if there is none.
-func readJWT(root *os.Root, name string) (Secret, Access, error) {
+func readJWT(root *os.Root, name string) (logging.Secret, Access, error) {
 	b, err := robotfs.ReadFile(root, name)
 	if err != nil {
 		return "", Access{}, err
 	}
-	s := Secret(strings.TrimSpace(string(b)))
+	s := logging.Secret(strings.TrimSpace(string(b)))
 	a, err := ParseJWT(s)
 	if err != nil {
 		return "", Access{}, fmt.Errorf("%s: %w", name, err)
@@ -113,7 +98,7 @@ func readJWT(root *os.Root, name string) (Secret, Access, error) {
 	return s, a, nil
 }
 
-func writeJWT(root *os.Root, name string, s Secret) error {
+func writeJWT(root *os.Root, name string, s logging.Secret) error {
 	return robotfs.WriteFile(root, name, []byte(s.Reveal()), 0o600)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	wire "kennel/infra/api/tokens"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/jdocs"
 )
 
@@ -127,7 +128,7 @@ func (a *Agent) refresh(ctx context.Context) error {
 		err = errs.New(errs.Corrupt, "the answer has no access token")
 	}
 	if err == nil {
-		err = a.store(Secret(b.Token))
+		err = a.store(logging.Secret(b.Token))
 	}
 	a.note(err)
 	if err == nil {

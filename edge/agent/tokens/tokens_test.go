@@ -20,6 +20,7 @@ import (
 	"kennel/edge/faultcode"
 	wire "kennel/infra/api/tokens"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -247,7 +248,7 @@ func TestExchange(t *testing.T) {
 		t.Errorf("another account: %v", err)
 	}
 	// A new login never invalidates another app's token.
-	for _, c := range []Secret{app, sdk} {
+	for _, c := range []logging.Secret{app, sdk} {
 		if !r.Authorized(t.Context(), c.Reveal()) {
 			t.Error("a client was put out by another's login")
 		}
@@ -341,7 +342,7 @@ func TestStoreAtStart(t *testing.T) {
 		{"too long", strings.Repeat("a", maxJWT) + ".b.c", false, true},
 	} {
 		root := openRoot(t)
-		if err := writeJWT(root, JWTFile, Secret(tc.content)); err != nil {
+		if err := writeJWT(root, JWTFile, logging.Secret(tc.content)); err != nil {
 			t.Fatal(err)
 		}
 		r := wakeUp(t, newHouse(), root)
@@ -635,7 +636,7 @@ func FuzzParseJWT(f *testing.F) {
 	f.Add(token("alice", me, 1, time.Unix(0, 0), time.Hour))
 	f.Add("a.e30.b")
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := ParseJWT(Secret(s))
+		a, err := ParseJWT(logging.Secret(s))
 		if err == nil && (a.Thing == "" || a.Expires.IsZero() && a.Issued.IsZero() && a.TokenID == "" && len(s) == 0) {
 			t.Fatalf("accepted %+v", a)
 		}

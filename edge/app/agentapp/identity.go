@@ -297,7 +297,7 @@ func (a *Agent) openIdentity(api string) (*devicecert.Identity, error) {
 
 // exchange lets an owner's app in. Before the cloud knows of a wipe it would take the robot for its former owner's, and the association gives it
 // the certificate of the gateway.
-func (a *Agent) exchange(ctx context.Context, session tokens.Secret, client, app string) (tokens.Secret, error) {
+func (a *Agent) exchange(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
 	if a.teller.Pending() {
 		return "", errs.Coded(errs.Unavailable, "wipe_untold", "the cloud does not know yet that the user data were cleared; try again in a moment")
 	}

@@ -11,9 +11,9 @@ import (
 	"os"
 	"time"
 
-	"kennel/edge/agent/tokens"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
 	"kennel/infra/sockpath"
 )
 
@@ -80,7 +80,7 @@ func (a *Agent) serveLocal(ctx context.Context) error {
 func (a *Agent) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /exchange", answer(func(ctx context.Context, r exchangeRequest) (tokenMessage, error) {
-		token, err := a.exchange(ctx, tokens.Secret(r.Session), r.Client, r.App)
+		token, err := a.exchange(ctx, logging.Secret(r.Session), r.Client, r.App)
 		return tokenMessage{token.Reveal()}, err
 	}))
 	mux.Handle("POST /authorized", answer(func(ctx context.Context, r tokenMessage) (authorizedAnswer, error) {
