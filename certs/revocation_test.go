@@ -122,7 +122,7 @@ func TestRevocationsFollowTheFeed(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("nobody is told of a change")
+			t.Error("a change was not announced")
 		}
 		if !r.Revoked(other) {
 			t.Error("a notification was not followed")

@@ -8,7 +8,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Store is what Service needs from storage.
+// Store is the storage that Service needs.
 type Store interface {
 	// AddRelease keeps r. Conflict if that version of that species exists.
 	AddRelease(ctx context.Context, r Release) error
@@ -33,7 +33,7 @@ type Report struct {
 	Received time.Time `json:"received"`
 }
 
-// State is what the cloud knows of one thing's release.
+// State is the cloud's knowledge of one thing's release.
 type State struct {
 	Thing   thing.ID `json:"thing"`
 	Desired Desired  `json:"desired"`

@@ -127,7 +127,7 @@ func TestPublishedLists(t *testing.T) {
 		t.Errorf("%s %v", resp.Status, resp.Header)
 	}
 	if _, again := get("device.crl"); !bytes.Equal(first, again) {
-		t.Error("signed anew although nothing changed")
+		t.Error("signed again although nothing changed")
 	}
 	f.add(certs.Revocation{Serial: "beef", NotAfter: time.Now().Add(time.Hour), At: time.Now()})
 	if err := set.Read(t.Context()); err != nil {

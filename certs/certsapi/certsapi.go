@@ -57,7 +57,7 @@ type Config struct {
 	MQTT string        // broker URL handed to robots
 	// Audit writes one line about what the caller in ctx did; an action whose line cannot be written is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
-	// Owns says whether a robot is an account's; nil: nobody owns any, so that only operators release robots.
+	// Owns reports whether account owns the robot. If nil, no robot has an owner and only operators release robots.
 	Owns func(ctx context.Context, account string, id thing.ID) (bool, error)
 	Log  *slog.Logger
 }
@@ -116,7 +116,7 @@ func (a api) enroll(ctx context.Context, req enrollRequest) (certsclient.Answer,
 	return a.answer(c, err)
 }
 
-// orWait serves enrolment. A robot that has to wait did nothing wrong, and nothing is broken: 202, not an error.
+// orWait serves enrolment. It answers a robot that must wait for approval with 202 rather than an error status.
 func orWait(ep endpoint.Endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req, err := decodeEnroll(r)

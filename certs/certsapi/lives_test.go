@@ -171,7 +171,7 @@ func (h *house) letIn(authority *ca.Authority, own *ca.Renewing) {
 	}
 }
 
-// connect is what the robot's link does: it returns what the broker said.
+// connect dials the broker as the robot's link does and returns the broker's answer.
 func (h *house) connect(t *testing.T, i *devicecert.Identity) error {
 	t.Helper()
 	raw, err := h.broker.Dial(t.Context(), "", "")
@@ -240,7 +240,7 @@ func tempRoot(t *testing.T) *os.Root {
 	return root
 }
 
-// A robot with a certificate of 6 seconds is let in at any moment of ten lives, and nobody touches it.
+// TestTenLives: a robot whose certificates last 6 seconds can connect at any moment of ten lifetimes, unattended.
 func TestTenLives(t *testing.T) {
 	root, dir := tempRoot(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -84,7 +84,7 @@ type DeliveryProblem struct {
 // approvers let waiting robots in.
 var approvers = []auth.Role{auth.Support, auth.Admin}
 
-// order is what the endpoints of operators are asked: a thing or a batch, and the body.
+// order is a request to an operators' endpoint: a thing or a batch, and the body.
 type order struct {
 	Thing         thing.ID      `json:"-"`
 	Batch         string        `json:"-"`
@@ -280,7 +280,7 @@ func delivery(ep endpoint.Endpoint) http.Handler {
 	})
 }
 
-// What the body of an order must say.
+// Fields that the body of an order must have.
 const (
 	bodyReason = 1 << iota
 	bodyFingerprint

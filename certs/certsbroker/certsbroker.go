@@ -10,7 +10,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Source is what a broker must refuse. Make it with New; safe for concurrent use.
+// Source supplies the certificates and things that a broker must refuse. Make it with New; safe for concurrent use.
 type Source struct {
 	revoked *certs.Revocations
 	blocked func(context.Context) (map[thing.ID]string, error)

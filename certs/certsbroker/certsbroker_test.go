@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// limitOf is what issue 4 demands: "within 2 s on every kenneld and broker".
+// limitOf is the limit that issue 4 sets: "within 2 s on every kenneld and broker".
 const limitOf = 2 * time.Second
 
 // house is a database, an authority, and what one process of the cloud runs of them.
@@ -71,7 +71,7 @@ func (h house) enrol(t *testing.T, id thing.ID) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{leaf.Raw, chain[1].Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// process is a kenneld as far as revocations go; run is what it runs besides.
+// process starts the part of a kenneld that handles revocations; run runs beside it.
 func (h house) process(t *testing.T, run func(ctx context.Context, src certsbroker.Source) error) *certs.Revocations {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -128,8 +128,8 @@ func wait[T any](t *testing.T, ch <-chan T, what string) (v T) {
 	return v
 }
 
-// TestRevokedWithinTwoSeconds: somebody revokes in the database; a process that did not do it, with its own set and its own connection to
-// the embedded broker, has the session closed and the return refused. With two such processes nothing is different.
+// TestRevokedWithinTwoSeconds: a certificate is revoked in the database; another process, with its own set and its own connection to the
+// embedded broker, closes the session and the broker refuses the robot's return. Two such processes behave the same.
 func TestRevokedWithinTwoSeconds(t *testing.T) {
 	h := newHouse(t)
 	b := mqtttest.New(t)
@@ -283,8 +283,8 @@ func TestMosquittoRefusesRevoked(t *testing.T) {
 	wait(t, again.up, "another login of the neighbour")
 }
 
-// TestMosquittoReadsEveryList: robots are revoked one right after the other, and each list is in force at the next handshake, also those that
-// begin in the same second, though nobody's orders reach the plugin.
+// TestMosquittoReadsEveryList: robots are revoked one right after the other. Each list is in force at the next handshake, even if two lists
+// begin in the same second, and although no orders reach the plugin.
 func TestMosquittoReadsEveryList(t *testing.T) {
 	h := newHouse(t)
 	b := mosquittotest.New(t)

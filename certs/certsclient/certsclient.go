@@ -66,7 +66,7 @@ type Client struct {
 }
 
 // Enroll asks for a first certificate. Errors carry the kind, code and pause that the cloud answered, or Unavailable if none came. A robot
-// that has to wait gets Unavailable, CodeWaiting, with the fingerprint to show in its text.
+// that must wait for approval gets Unavailable with CodeWaiting; the text contains the fingerprint to show.
 func (c *Client) Enroll(ctx context.Context, req Enroll) (Answer, error) {
 	return c.post(ctx, EnrollPath, req)
 }

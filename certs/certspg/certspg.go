@@ -20,7 +20,7 @@ import (
 // our own fault.
 type Store struct {
 	pool *pgxpool.Pool
-	// What every enrolment and renewal needs, many at a time: a fleet that comes back after an outage comes at once.
+	// The queries of every enrolment and renewal are batched: after an outage a whole fleet comes back at once.
 	standings *gather[standingQuery, certs.Standing]
 	held      *gather[certs.Record, bool]
 }
@@ -52,7 +52,7 @@ func (s *Store) SetClaim(ctx context.Context, id thing.ID, secret certs.Hash, at
 	return nil
 }
 
-// SetClaims implements certs.Store. What stands in the way is looked for under a lock of the rows, so that it is still true when they are written.
+// SetClaims implements certs.Store. It checks for conflicts while it holds locks on the rows, so the result still holds when it writes them.
 func (s *Store) SetClaims(ctx context.Context, claims []certs.NewClaim, at time.Time, limit int) ([]certs.LineProblem, error) {
 	var problems []certs.LineProblem
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {

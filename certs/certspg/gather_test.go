@@ -56,7 +56,7 @@ func TestGather(t *testing.T) {
 	})
 }
 
-// A request that is given up holds nobody up, whether it waits, or its turn has come.
+// TestGatherGivenUp: a cancelled request delays no other request, whether it is still queued or already running.
 func TestGatherGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

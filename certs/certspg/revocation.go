@@ -14,7 +14,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// revokedChannel is notified by a trigger, whoever revokes.
+// revokedChannel is notified by a trigger on every revocation, also one made by hand in SQL.
 const revokedChannel = "certs_revoked"
 
 // Revocations is a certs.Feed. Safe for concurrent use.

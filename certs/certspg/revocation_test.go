@@ -97,7 +97,7 @@ func TestRevocationFeed(t *testing.T) {
 	}
 }
 
-// TestRevocationsInOrder: a reader that goes on from the last position misses nothing, however many revoke at once.
+// TestRevocationsInOrder: a reader that continues from its last position misses nothing, however many revocations run at once.
 func TestRevocationsInOrder(t *testing.T) {
 	pool := pgtest.New(t)
 	feed, store := certspg.NewRevocations(pool, slog.New(slog.DiscardHandler)), certspg.New(pool)

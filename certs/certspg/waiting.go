@@ -51,7 +51,7 @@ func (s *Store) Ask(ctx context.Context, a certs.Ask, l certs.WaitingLimits) (w 
 	return w, fresh && err == nil, pg.Err(err)
 }
 
-// expired is what the list has forgotten: $1 and $2 are the latest such times of requests and of refusals.
+// expired is true for an entry that the list has forgotten. $1 and $2 are the latest times at which a request and a refusal count as forgotten.
 const expired = `CASE WHEN refused_at IS NULL THEN last_at < $1 ELSE refused_at < $2 END`
 
 type queryer interface {

@@ -32,7 +32,7 @@ func New(interval time.Duration, burst int) *Keyed {
 	return &Keyed{every: rate.Every(interval), burst: burst, max: DefaultKeys, now: time.Now, norm: func(k string) string { return k }, buckets: map[string]*rate.Limiter{}}
 }
 
-// NewByAddr is New for peer addresses: the port does not count, and an IPv6 peer is its /64, because whoever has one address has them all.
+// NewByAddr is New for peer addresses: the port does not count, and an IPv6 peer is its /64, because one subscriber usually controls a whole /64.
 func NewByAddr(interval time.Duration, burst int) *Keyed {
 	k := New(interval, burst)
 	k.norm = network
@@ -77,8 +77,8 @@ func (k *Keyed) Allow(key string) time.Duration {
 	return 0
 }
 
-// room makes place for one key: first the keys that have all their tokens again, looked for at most once a second, else any one. Under a
-// flood from more addresses than fit, memory stays bounded and a forgotten key starts anew.
+// room makes room for one key. It drops the keys whose tokens are all back, a search made at most once a second, else an arbitrary key.
+// Under a flood from more addresses than fit, memory stays bounded and a dropped key starts again with all its tokens.
 func (k *Keyed) room(now time.Time) {
 	if len(k.buckets) < k.max {
 		return

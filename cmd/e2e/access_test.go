@@ -142,7 +142,7 @@ func TestAccessMatrix(t *testing.T) {
 	h.walkTopics(t, id, cert)
 }
 
-// ending sorts operations that end sessions behind the others, and the ends of all sessions before that of one's own.
+// ending returns a sort key: operations that end sessions come after all others, and ending one's own session comes last.
 func ending(name string) int {
 	switch {
 	case strings.Contains(name, "logout"):
@@ -188,8 +188,8 @@ func (h *house) trust(t *testing.T, certs ...tls.Certificate) *tls.Config {
 	return c
 }
 
-// walkRequests asks for everything that robots may ask for, as a robot and as nobody, over the wire for large requests, which has the same
-// handlers as MQTT.
+// walkRequests sends every request that robots may make, with and without a robot's certificate, over the transport for large requests,
+// which has the same handlers as MQTT.
 func (h *house) walkRequests(t *testing.T, cert tls.Certificate) {
 	t.Helper()
 	for who, certs := range map[string][]tls.Certificate{"a robot": {cert}, "nobody": nil} {

@@ -159,7 +159,7 @@ func TestAmigobot(t *testing.T) {
 	}
 	problem("")
 
-	// What a hand does to it is told.
+	// A poke by hand is reported.
 	if out, err := h.ctl("robot", "poke", thing, "drain"); err != nil {
 		t.Errorf("drain: %v %s", err, out)
 	}

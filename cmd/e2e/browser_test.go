@@ -39,8 +39,8 @@ type site struct {
 // screens is the folder for pictures of all pages; "": none are made.
 func screens() string { return os.Getenv("KENNEL_SCREENS") }
 
-// look checks the page as it stands, in light and dark: the light run on the device that it is made for, and how wide it is on the other; make
-// soak and make screens on a desktop and on a phone. It makes its pictures where they are wanted.
+// look checks the page in its present state, in light and dark. The light run looks at the device that the page is made for, and checks
+// only the width on the other; make soak and make screens look at desktop and phone. It takes screenshots if they are asked for.
 func (s *site) look(p *browser.Page, name string) {
 	s.t.Helper()
 	s.visited(p)
@@ -203,7 +203,7 @@ func foreignRoot(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// newOperator is the walk of somebody who never saw the console and types one address and no other (what must hold 1).
+// newOperator walks the console as a newcomer who types one address and no other (issue: what must hold 1).
 func (s *site) newOperator(t *testing.T, thing string, bad planted) {
 	const email = "olga@staff.example"
 	var made struct {
@@ -272,7 +272,7 @@ func (s *site) newOperator(t *testing.T, thing string, bad planted) {
 	}
 	look("robot-never")
 
-	// What changed a robot's volume, and when; and back.
+	// See which change set the robot's volume, and when; then revert it.
 	root := s.robotRoot(thing)
 	before, err := readLocal(root)
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *site) newOperator(t *testing.T, thing string, bad planted) {
 // otherPages looks at the rest of the console, reached by its links.
 func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Robot", "/robot$")
-	p.SeeIn("region", "Its parts", "headPitch") // without a reload: it shows itself once somebody looks
+	p.SeeIn("region", "Its parts", "headPitch") // appears without a reload once the page is watched
 	p.SeeIn("region", "How it moves", "at rest")
 	s.drives(p, thing)
 	look("robot-tree")
@@ -355,7 +355,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	} {
 		p.Follow(x.link, x.path)
 		look(x.name)
-		if x.name == "tail" { // what comes does not push away what somebody reads
+		if x.name == "tail" { // new lines do not scroll away the line being read
 			p.Focus("link", thing)
 			p.See("New rows wait while you read")
 			p.Focus("button", "Pause")
@@ -378,7 +378,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	look("api")
 }
 
-// drives drives a robot while its page is open: in the picture of its world it moves, without a reload, and somebody who sees no picture hears it.
+// drives drives a robot while its page is open: it moves in the picture of its world without a reload, and a screen reader announces it.
 // The robot is on a table, so it does not go far.
 func (s *site) drives(p *browser.Page, thing string) {
 	s.t.Helper()

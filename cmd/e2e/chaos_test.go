@@ -54,7 +54,7 @@ func (c *cluster) api(name string) *api {
 		Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}}
 }
 
-// call sends one request; status 0 means that nobody answered.
+// call sends one request; status 0 means that no answer came.
 func (a *api) call(ctx context.Context, method, path string, body, out any) (status int, err error) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -114,13 +114,13 @@ type chaos struct {
 	changes atomic.Int64
 }
 
-// TestChaos is what must hold 2: SIGKILL in seeded random order for two kenneld, robots' processes, Postgres and the broker, and links that
-// are cut, while 50 robots live and people change settings and give commands.
+// TestChaos (issue: what must hold 2): SIGKILL in seeded random order for two kenneld, robots' processes, Postgres and the broker, and
+// links that are cut, while 50 robots live and people change settings and give commands.
 func TestChaos(t *testing.T) {
 	runChaos(t, chaosRobots, pick(lightKills, soakKills), embedded)
 }
 
-// TestChaosBehindMosquitto is the same behind somebody else's broker, Debian's own (what must hold 1).
+// TestChaosBehindMosquitto is the same behind a broker that is not ours, Debian's Mosquitto (issue: what must hold 1).
 func TestChaosBehindMosquitto(t *testing.T) {
 	runChaos(t, 20, pick(10, 60), mosquitto)
 }
@@ -237,7 +237,7 @@ func (x *chaos) startAgents(ctx context.Context, n int) {
 		if err != nil {
 			t.Fatalf("robotsim make: %v\n%s", err, out)
 		}
-		// What an operator would write there; here so that the run is short.
+		// Intervals that an operator could also set; short here to keep the run short.
 		env := "TELEMETRY_MS=200\nFLUSH_MS=400\n"
 		if err := os.WriteFile(filepath.Join(root, "anki/etc/kennel-agent.env"), []byte(env), 0o644); err != nil {
 			t.Fatal(err)
@@ -331,8 +331,8 @@ func (x *chaos) changeSettings(ctx context.Context) {
 	}
 }
 
-// giveCommands keeps the ids of commands that were accepted. Each is asked for until somebody answers, under a key of its own: a lost answer
-// must not make two of one.
+// giveCommands sends commands and keeps the ids of the accepted ones. It repeats each request under the same key until an answer comes: a
+// lost answer must not turn one command into two.
 func (x *chaos) giveCommands(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(chaosSeed, 3))
 	for n := 0; ctx.Err() == nil; n++ {

@@ -83,7 +83,7 @@ func TestComposeSettings(t *testing.T) {
 	}
 }
 
-// caller is somebody with a certificate.
+// caller is a client with a certificate.
 type caller struct {
 	name string
 	cert tls.Certificate
@@ -215,7 +215,8 @@ func (p identities) call(listener string, c caller, heard chan<- string, filters
 }
 
 // TestComposeBroker is VEC-FLE-01 behind compose.yaml's own broker: Debian's Mosquitto with the very configuration lets a robot do what is
-// its own and nothing else, whatever its program asks for, and takes nobody for the cloud who has not the service authority's word.
+// its own and nothing else, whatever its program asks for, and accepts only clients with a certificate of the service authority as the
+// cloud.
 func TestComposeBroker(t *testing.T) {
 	const victim, thief, stranger thing.ID = "vic:00e20100", "vic:00e20101", "vic:00e20102"
 	const things, services = "localhost:8883", "broker:8884"
@@ -250,7 +251,7 @@ func TestComposeBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What is forbidden to each, at the listener of the robots.
+	// Topics forbidden to each caller, at the robots' listener.
 	steals := slices.Concat(topics.CloudFilters(), topics.ThingFilters(victim), []string{"$share/mine/kennel/" + string(victim) + "/down/+", "$share/kennel/#",
 		topics.UpTopic(victim, "+"), topics.ReqTopic(victim, "+", "+"), "kennel/+/down/+", "kennel/+/res/+", "kennel/#", "#", "+/+/+/+", "$SYS/#", "$CONTROL/#", "$kennel/#"})
 	const command = `{"commands":[{"command":"addClientRole","username":"CN=%s","rolename":"kennel-service"}]}`
@@ -384,7 +385,7 @@ func TestComposeBroker(t *testing.T) {
 		t.Errorf("another certificate of %s is refused", stranger)
 	}
 
-	// What people send the container reaches Mosquitto, and is not taken for the second telling of the list.
+	// A signal that a person sends to the container reaches Mosquitto; it does not count as the second notice of the list.
 	await(t, 30*time.Second, "Mosquitto is told of the list twice", func() error {
 		if n := reloads() - first; n < 2 {
 			return fmt.Errorf("%d times", n)
@@ -409,8 +410,8 @@ func TestComposeBroker(t *testing.T) {
 		return nil
 	})
 
-	// Another `up` keeps what the broker wrote. Where the file was lost, nobody may do anything, until the broker is started after another
-	// `up`: it is told of the robots again.
+	// Another `up` keeps the file that the broker wrote. If the file is lost, no client may do anything until another `up` starts the broker
+	// again and the robots are provisioned again.
 	file := filepath.Join(d.dir, "state/broker/security/security.json")
 	knows := func() error {
 		b, err := os.ReadFile(file)
@@ -433,7 +434,7 @@ func TestComposeBroker(t *testing.T) {
 	if _, err := p.call(services, cloud, uplink, topics.CloudFilters()...); err == nil {
 		t.Error("the cloud subscribes at a broker that lost its file")
 	}
-	if err := refused(stolen); err != nil { // a broker that started anew and knows no robot by name has the list
+	if err := refused(stolen); err != nil { // a restarted broker that knows no robot by name has the list
 		t.Errorf("revoked, at a broker that lost its file: %v", err)
 	}
 	d.bringUp("install")

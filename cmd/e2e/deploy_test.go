@@ -40,7 +40,7 @@ var update = flag.Bool("update", false, "rewrite infra/compose/emqx")
 // composeDir is where the deployment's files are, seen from this package.
 const composeDir = "../../infra/compose"
 
-// compose is what these tests need of compose.yaml.
+// compose holds the parts of compose.yaml that these tests use.
 type compose struct {
 	Services map[string]service `yaml:"services"`
 	Volumes  map[string]any     `yaml:"volumes"`
@@ -89,7 +89,7 @@ func (s service) oneShot() bool {
 // ours reports whether the image is our own program.
 func (s service) ours() bool { return strings.HasPrefix(s.Image, "kennel/kenneld:") }
 
-// here says which program on this machine stands for an image: Debian's package of the same.
+// here maps each image to the program on this machine that replaces it, from Debian's package of the same software.
 var here = map[string]string{
 	"kennel/kenneld":    "the kenneld under test",
 	"postgres":          "postgresql; what its image does before the first start (initdb, the .sql files) is done by the test",
@@ -97,7 +97,7 @@ var here = map[string]string{
 	"haproxy":           "haproxy",
 }
 
-// notHere is what cannot be started on the machines that run the tests; the top README lists it under "Not started in tests".
+// notHere lists the parts that cannot be started on the machines that run the tests; the top README names them under "Not started in tests".
 var notHere = []string{"Docker", "Dockerfile", "emqx.yaml"}
 
 var variable = regexp.MustCompile(`\$\{(\w+)(?::([-?])([^}]*))?\}`)
@@ -268,8 +268,8 @@ var listens = map[string][]struct{ words, name, form string }{
 		{"bind :8404", "proxy:8404", "bind %[1]s:%[2]s"}},
 }
 
-// TestComposeStarts is what must hold 6: each service's exact command and configuration, with paths and ports of this machine, in the order
-// of compose.yaml; then a robot is born, enrols through the proxy and is seen present, also after a kenneld was killed.
+// TestComposeStarts (issue: what must hold 6): each service's exact command and configuration, with paths and ports of this machine, in the
+// order of compose.yaml; then a robot is born, enrols through the proxy and is seen present, also after a kenneld was killed.
 func TestComposeStarts(t *testing.T) {
 	d := newDeployment(t)
 	for len(d.done) < len(d.file.Services) {
@@ -531,7 +531,7 @@ func (d *deployment) run(s proc.Spec) (stop func()) {
 	}
 }
 
-// program finds a program of Debian's packages, some of which are in nobody's search path.
+// program finds a program of Debian's packages, some of which are outside the usual search path.
 func (d *deployment) program(name string) string {
 	d.t.Helper()
 	for _, dir := range []string{d.pg.Dir, "/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"} {
@@ -668,8 +668,8 @@ func (d *deployment) here(name string, paths map[string]string, text string) str
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// initPostgres does what the image does before the first start: make the cluster, and run the .sql files on a server that nobody else
-// can reach. It returns the server's arguments: the image has the cluster's folder in the environment.
+// initPostgres does what the image does before the first start: it makes the cluster and runs the .sql files on a server that no other
+// client can reach. It returns the server's arguments: the image has the cluster's folder in the environment.
 func (d *deployment) initPostgres(s service, spec proc.Spec, paths map[string]string) []string {
 	d.t.Helper()
 	data, sock := d.here("postgres", paths, s.Environment["PGDATA"]), paths["/var/run/postgresql"]
@@ -828,7 +828,7 @@ func (d *deployment) doorTellsWhoCalled() {
 	})
 }
 
-// unit is what a test needs of a systemd unit.
+// unit holds the parts of a systemd unit that the tests use.
 type unit struct {
 	kind string   // Type=
 	exec []string // ExecStart=

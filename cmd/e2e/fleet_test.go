@@ -27,7 +27,7 @@ type fleet struct {
 	exited chan error
 }
 
-// fleetStatus is what a fleet says of itself.
+// fleetStatus is the status that a fleet reports.
 type fleetStatus struct {
 	Robots, Enrolled, Connected int
 	Reboots, Reconnects, Drops  int64
@@ -188,7 +188,7 @@ func profile(t *testing.T, text string) string {
 	return file
 }
 
-// TestFleet is what must hold 3 and 5 of a fleet: thousands are present with mutual TLS, their events arrive once each, and when many of
+// TestFleet (fleet issue: what must hold 3 and 5): thousands are present with mutual TLS, their events arrive once each, and when many of
 // them lose their connection in one moment, all are back soon and none is left behind.
 func TestFleet(t *testing.T) {
 	n, again, limit := 100, 100, 3*time.Minute

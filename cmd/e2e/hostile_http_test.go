@@ -90,7 +90,7 @@ var bodies = map[string]string{
 	"DELETE /v1/things/{thing}/tokens/{tok}": `{}`,
 }
 
-// answer is what a request of the walks got.
+// answer is the response to a request of the walks.
 type answer struct {
 	code     int
 	location string
@@ -277,7 +277,7 @@ func (h *house) strangersObjects(t *testing.T, admin, victim, thief *person, id,
 	t.Logf("%d requests", asked)
 }
 
-// standing is what a thief could change.
+// standing returns the state that a thief could change.
 func (h *house) standing(victim *person, id thing.ID) string {
 	var out []string
 	for _, path := range []string{"/v1/my/robots", "/v1/my/transfers", "/v1/things/" + string(id) + "/jdocs", "/v1/account"} {
@@ -320,7 +320,7 @@ func (h *house) forged(t *testing.T, victim *person, id thing.ID) {
 	}
 }
 
-// frames: every page says that nobody may frame it, what it may load, and that its type is its type.
+// frames: every page forbids framing, limits what it may load, and forbids guessing its content type.
 func (h *house) frames(t *testing.T, admin, victim *person, id thing.ID) {
 	pages := 0
 	for _, route := range access.HTTP.Names() {
@@ -356,7 +356,7 @@ func (h *house) frames(t *testing.T, admin, victim *person, id thing.ID) {
 	}
 }
 
-// oversized: bodies of megabytes are refused at every route that reads one, whoever sends them.
+// oversized: every route that reads a body refuses megabytes, from every caller.
 func (h *house) oversized(t *testing.T, admin *person) {
 	large := `{"thing":"` + strings.Repeat("x", 5<<20) + `"}`
 	form := "email=" + strings.Repeat("x", 5<<20)
@@ -393,7 +393,7 @@ func (h *house) oversized(t *testing.T, admin *person) {
 // bodiless routes read no body, so that none is too large for them.
 var bodiless = map[string]bool{"POST /v1/login/passkey/begin": true, "POST /v1/account/apps": true}
 
-// theft: whoever kept a session's token has nothing once the session was ended, at no route.
+// theft: once a session has ended, its token is refused at every route.
 func (h *house) theft(t *testing.T, admin, victim *person, id thing.ID) {
 	for name, p := range map[string]*person{"owner": victim, "admin": admin} {
 		stolen := *p
@@ -474,13 +474,13 @@ var evils = map[string]bool{
 	"s1": true, "s2": true, "s3": true, "s4": true, "source": false, "version": false, "profile": false, "feature": false, "run": false, "ble": false, "wifi": false,
 	// A document that the robot writes: names of fields, and their values.
 	"field": true, "value": true, "place": true, "locale": true, "zone": true, "meta": false,
-	// What it says of a command, of the app that signs it in, and the certificate that it shows.
+	// From the robot: a command's result, the app that signs it in, the certificate that it shows.
 	"result": true, "app": true, "appid": true, "subject": true,
-	// What people say.
+	// From people.
 	"name": true, "reason": true, "note": true,
 }
 
-// evil is a script that ends whatever it stands in. Short words keep it below 64 bytes, which is all that some fields take.
+// evil returns a script that closes any markup around it. Short words keep it below 64 bytes, the limit of some fields.
 func evil(word string) string { return brief(word) + `<script>p(` + word + `)</script>` }
 
 // brief is evil in no more than 40 characters.
@@ -489,8 +489,8 @@ func brief(word string) string { return `"'><img src=x onerror=p(` + word + `)>`
 // harmless is how a page shows evil.
 func harmless(word string) string { return "&lt;img src=x onerror=p(" + word + ")" }
 
-// scripts: a robot says a script in every field that it may fill, its owner and an operator in theirs, and whoever makes an address in that. No
-// page shows one as it came, to nobody who may see the page, nor does the live tail; and it is shown, so that something is proved.
+// scripts: a robot, its owner and an operator send a script in every field that they may fill, and a visitor sends one in the address. No
+// page and no live tail shows one unescaped to any viewer; each is shown escaped, which proves that it arrived.
 func (h *house) scripts(t *testing.T, admin *person, viewers map[auth.Role]*person, id thing.ID, cert tls.Certificate) {
 	stranger, revoked := h.plant(t, admin, viewers[auth.Owner], id, cert)
 	seen := map[string]bool{}
@@ -591,7 +591,7 @@ func (h *house) scripts(t *testing.T, admin *person, viewers map[auth.Role]*pers
 	}
 }
 
-// kept is what the cloud holds of a robot, over the API.
+// kept returns all that the cloud holds about a robot, read over the API.
 func (h *house) kept(admin *person, id thing.ID) string {
 	var out []string
 	for _, path := range []string{"/v1/things/" + string(id), "/v1/events?thing=" + url.QueryEscape(string(id)), "/v1/things/" + string(id) + "/jdocs/vic.RobotSettings"} {

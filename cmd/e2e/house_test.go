@@ -27,9 +27,10 @@ var bin, work string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// What ignores hangups hands that on to its children, and a shell among them cannot even trap one: under nohup the broker's would be deaf.
+	// A process that ignores SIGHUP passes that on to its children, and a shell among them cannot even trap it: under nohup the broker's shell
+	// would miss the signal.
 	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // nobody listens: they go on being ignored here alone
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // the channel is not read: SIGHUP stays ignored in this process alone
 	}
 	dir, err := os.MkdirTemp("", "kennel-e2e-")
 	if err != nil {
@@ -73,7 +74,7 @@ type house struct {
 	ready  readyFile
 }
 
-// readyFile is what -ready-file writes.
+// readyFile is the content of the file that -ready-file writes.
 type readyFile struct {
 	Endpoints map[string]string `json:"endpoints"`
 	Pids      map[string]int    `json:"pids"`

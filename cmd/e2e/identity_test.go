@@ -58,7 +58,7 @@ func newFactory(t *testing.T) *factory {
 	return &factory{t, cert, key}
 }
 
-// bundle is what an operator uploads for the batch.
+// bundle returns the file that an operator uploads for the batch.
 func (f *factory) bundle() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.cert.Raw}))
 }
@@ -107,8 +107,8 @@ func (h *house) robotsPort() string {
 	return strings.TrimPrefix(h.ready.Endpoints["robots"], "https://")
 }
 
-// TestOriginalRobot is what must hold 1 of identity, against the house: the original's sequence passes, every mistake has its status code and
-// is explained by the doctor, and what is revoked at one kenneld is refused by another within 2 s (what must hold 3).
+// TestOriginalRobot (identity issue: what must hold 1 and 3): the original robot's sequence passes; every mistake has its status code and
+// an explanation by the doctor; a certificate revoked at one kenneld is refused by another within 2 s.
 func TestOriginalRobot(t *testing.T) {
 	h := newHouse(t, "-robots", "0")
 	h.start()
@@ -179,7 +179,7 @@ func TestOriginalRobot(t *testing.T) {
 		}
 	}
 
-	// The robot is somebody else's: "wrong account".
+	// The robot belongs to another owner: "wrong account".
 	bob := h.owner(t, "bob@example.com", "Bob")
 	if _, err := h.original(t, maker.make(id, nil), h.robotsPort()).Reassociate(t.Context(), bob.appSession(robot.AppKey), "phone", "companion-app"); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("another person's session: %v, want InvalidArgument", err)
@@ -208,7 +208,7 @@ func TestOriginalRobot(t *testing.T) {
 	}
 }
 
-// upload is what the original's log uploader does (peer facts, section 1).
+// upload uploads a file as the original's log uploader does (peer facts, section 1).
 func (h *house) upload(t *testing.T, r *tokentest.Robot, user, id string) error {
 	t.Helper()
 	client := s3.New(s3.Options{
@@ -221,7 +221,7 @@ func (h *house) upload(t *testing.T, r *tokentest.Robot, user, id string) error 
 	return err
 }
 
-// TestRevokedRobot: an operator takes a robot's identity away at one kenneld; the broker closes its session and lets it in no more.
+// TestRevokedRobot: an operator revokes a robot's certificate at one kenneld; the broker closes its session and refuses it from then on.
 func TestRevokedRobot(t *testing.T) {
 	h := newHouse(t, "-robots", "2")
 	h.start()
@@ -251,7 +251,7 @@ func TestRevokedRobot(t *testing.T) {
 	}
 }
 
-// TestOwnerDeletion is what must hold 6: somebody who leaves takes everything along, and no row and no object names them any more.
+// TestOwnerDeletion (issue: what must hold 6): an owner who leaves can export everything first, and afterwards no row and no object names them.
 func TestOwnerDeletion(t *testing.T) {
 	h := newHouse(t, "-robots", "0")
 	h.start()

@@ -25,7 +25,7 @@ type told struct {
 
 var toldLine = regexp.MustCompile(`msg="events stored".* thing=(\S+).* boot=(\S+) first=(\d+) last=(\d+) count=(\d+)`)
 
-// toldIn reads one robot's log, or that of many.
+// toldIn reads the log of one robot or of many.
 func toldIn(t *testing.T, file string) []told {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -133,7 +133,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestKilledWhileEventsFlow is what must hold 4: SIGKILL of everything, of agentd, of Postgres, of the broker.
+// TestKilledWhileEventsFlow (issue: what must hold 4): SIGKILL of everything, of agentd, of Postgres, of the broker.
 func TestKilledWhileEventsFlow(t *testing.T) {
 	const robots = 3
 	rounds := 5

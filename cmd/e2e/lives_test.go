@@ -15,7 +15,7 @@ import (
 
 // TestLivesOfACertificate: a robot whose certificates live six seconds stays connected through one life after the other, unattended. It
 // renews at two thirds, and comes back with the new certificate before the broker ends the session that the old one began
-// (TestSessionEndsWithCertificate, package broker); nobody sees it go. Light: three lives; KENNEL_SOAK: ten (VEC-TOK-01, 02).
+// (TestSessionEndsWithCertificate, package broker), so it is never seen as gone. Light: three lifetimes; KENNEL_SOAK: ten (VEC-TOK-01, 02).
 func TestLivesOfACertificate(t *testing.T) {
 	const life, id = 6 * time.Second, "vic:00e20a10"
 	lives := 3

@@ -17,7 +17,7 @@ var (
 	nextPort = 12000 + os.Getpid()%180*100 // runs beside each other keep out of each other's way
 )
 
-// freeAddr returns a loopback address with a port that nobody uses, below the range that outgoing connections take theirs from.
+// freeAddr returns a loopback address with an unused port, below the range from which outgoing connections take theirs.
 func freeAddr(t testing.TB) string {
 	portMu.Lock()
 	defer portMu.Unlock()

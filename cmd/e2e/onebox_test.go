@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// TestOneCommand: five robots are born, present, on the page; Ctrl-C leaves nothing; the next start goes on with the same robots.
+// TestOneCommand: five new robots are present and on the page; after Ctrl-C no process is left; the next start continues with the same robots.
 func TestOneCommand(t *testing.T) {
 	h := newHouse(t, "-robots", "5")
 	h.start()
@@ -73,8 +73,8 @@ func TestOneCommand(t *testing.T) {
 	}
 }
 
-// page signs in to the console as a person does for the first time, chooses another password, and returns the fleet page. The token file of this
-// machine outlives that: it gets another session, and kennelctl goes on.
+// page signs in to the console as a person does for the first time, chooses another password, and returns the fleet page. The machine's
+// token file gets a new session, so kennelctl keeps working.
 func (h *house) page(t *testing.T) string {
 	t.Helper()
 	jar, err := cookiejar.New(nil)

@@ -24,8 +24,8 @@ import (
 	"kennel/infra/seal"
 )
 
-// cluster is what an operator has: parts of their own, and several kenneld beside each other. Nothing of it is one-machine mode; only the
-// pieces that start Postgres and the S3 gateway are borrowed from it.
+// cluster is an operator's own installation: separate parts, and several kenneld beside each other. It does not use one-machine mode; it
+// only borrows the code that starts Postgres and the S3 gateway.
 type cluster struct {
 	t      *testing.T
 	dir    string
@@ -121,7 +121,7 @@ func (c *cluster) check(err error) {
 	}
 }
 
-// child runs one of our programs, or somebody else's, as a part that is started again whenever it ends.
+// child runs one of our programs, or a third-party one, and restarts it whenever it ends.
 func (c *cluster) child(ctx context.Context, name, path string, args ...string) *onebox.Child {
 	c.t.Helper()
 	k, err := c.inst.Child(onebox.ChildConfig{Name: name, Path: path, Args: args,

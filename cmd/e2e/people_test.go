@@ -24,17 +24,17 @@ import (
 	"kennel/cloud/openapi/openapitest"
 )
 
-// person is somebody at the public API of a house.
+// person is a client of the public API of a house.
 type person struct {
 	t     *testing.T
 	http  *http.Client
 	api   string
-	token string // bearer; "": nobody
+	token string // bearer; "": not signed in
 	id    string // of the account
 	email string
 }
 
-// stranger returns somebody without an account.
+// stranger returns a person without an account.
 func (h *house) stranger(t *testing.T) *person {
 	t.Helper()
 	root, err := os.ReadFile(h.ready.Files["root_ca"])
@@ -132,7 +132,7 @@ const ownersPassword = "correct horse battery"
 
 var codeLine = regexp.MustCompile(`(?m)^([A-Za-z0-9_-]{16,})\s*$`)
 
-// owner signs somebody up, by the letter, and in.
+// owner signs a person up with the code from the letter, and signs them in.
 func (h *house) owner(t *testing.T, email, given string) *person {
 	t.Helper()
 	p := h.stranger(t)
@@ -240,7 +240,7 @@ func plainText(m *mail.Message) (string, error) {
 	}
 }
 
-// appSession is what the original app does at its log-in: e-mail and password for a session that it hands to a robot (VEC-AUTH-05).
+// appSession logs in as the original app does: it exchanges e-mail and password for a session that it hands to a robot (VEC-AUTH-05).
 func (p *person) appSession(appKey string) string {
 	p.t.Helper()
 	var out struct {

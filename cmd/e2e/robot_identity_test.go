@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// ctlUser is somebody with kennelctl and a session of their own.
+// ctlUser is a person with kennelctl and a session of their own.
 type ctlUser struct {
 	h        *house
 	home     string
@@ -183,7 +183,7 @@ func TestOwnerAndRobot(t *testing.T) {
 	root := h.robotRoot(id)
 	ann := h.newCtlUser("ann@example.org")
 
-	// The robot is nobody's, and says so.
+	// The robot has no owner, and says so.
 	awaitStep(t, root, "token", "waiting no_owner")
 	steps, err := doctorSteps(t, root)
 	if err != nil {
@@ -253,7 +253,7 @@ func TestOwnerAndRobot(t *testing.T) {
 	awaitStep(t, root, "token", "failed unauthenticated") // the last refusal is told until a request is answered
 	second, _ := ann.exchange(root, "second app")
 	awaitStep(t, root, "token", "ok")
-	for _, tok := range []string{token, second} { // a new login puts nobody out
+	for _, tok := range []string{token, second} { // a new login ends no earlier one
 		if _, err := agentd(t, root, tok, "authorized"); err != nil {
 			t.Error(err)
 		}
@@ -275,7 +275,7 @@ func TestOwnerAndRobot(t *testing.T) {
 		t.Errorf("the second app is out as well: %v", err)
 	}
 
-	// Wiped: nobody's, and back by itself (VEC-STOR-10, VEC-TOK-10).
+	// Wiped: it has no owner and comes back by itself (VEC-STOR-10, VEC-TOK-10).
 	cert, err := os.ReadFile(filepath.Join(root, "persist/kennel/device.key"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"kennel/infra/auth"
 )
 
-// slot is the number that a device's slot reads as; an error while nobody knows it.
+// slot is the number that a device's slot reads as; an error while it is not measured.
 func slot(r look.Robot, device, name string) (float64, error) {
 	for _, d := range r.Devices {
 		for _, s := range d.Slots {
@@ -68,7 +68,7 @@ func rival(t *testing.T, root string) (leave func()) {
 	go func() {
 		done <- c.Run(ctx, func(m corelink.Message) {
 			switch m := m.(type) {
-			case *corelink.Hello: // also when the core opens its body anew, which takes nothing away
+			case *corelink.Hello: // sent again when the core reopens its body, which removes nothing
 				if err := c.Send(&corelink.Claim{Request: 1, Devices: []string{"robot.body.wheel"}, Priority: 50}); err != nil {
 					t.Error(err)
 				}
@@ -257,7 +257,7 @@ func TestDriveFromTheCloud(t *testing.T) {
 		return nil
 	})
 
-	// Who may only look, looks.
+	// A viewer can look.
 	viewer := h.staff(t, h.operator(t), auth.Viewer)
 	var r look.Robot
 	viewer.do("GET", "/v1/things/"+thing+"/live", nil, &r)

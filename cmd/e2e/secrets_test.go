@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// secretForms is what secrets look like: session tokens, JWTs, bearer headers, private keys, hashes of passwords.
+// secretForms matches secrets: session tokens, JWTs, bearer headers, private keys, hashes of passwords.
 var secretForms = regexp.MustCompile(`kst_[A-Za-z0-9]{8}|eyJ[A-Za-z0-9_-]{16,}\.eyJ[A-Za-z0-9_-]{8,}|-----BEGIN [A-Z ]*PRIVATE KEY|\$argon2id\$v=`)
 
 // secretSearch looks for secrets where they must not be: in what programs say, on their command lines and in their environments.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// serve starts a kenneld that runs roles against the parts of the house, as if they were somebody else's.
+// serve starts a kenneld that runs roles against the parts of the house, as if those were an outside installation.
 func (h *house) serve(t *testing.T, roles string) (api string, cmd *exec.Cmd) {
 	t.Helper()
 	return h.serveWith(t, roles, "")
@@ -82,7 +82,7 @@ api: {listen: "%s"}
 	return api, cmd
 }
 
-// TestServeAgainstParts: the roles run against parts that somebody else started, and a robot lives with them.
+// TestServeAgainstParts: the roles run against parts that they did not start, and a robot lives with them.
 func TestServeAgainstParts(t *testing.T) {
 	h := newHouse(t, "-robots", "0")
 	h.start()

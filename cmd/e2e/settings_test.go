@@ -168,7 +168,7 @@ func (r *wired) run(t *testing.T) (stop func()) {
 func (r *wired) cut()  { r.api.cut(); r.mqtt.cut() }
 func (r *wired) mend() { r.api.mend(); r.mqtt.mend() }
 
-// TestSettingsBothWays is what must hold 3.
+// TestSettingsBothWays (issue: what must hold 3).
 func TestSettingsBothWays(t *testing.T) {
 	h := newHouse(t, "-robots", "0")
 	h.start()

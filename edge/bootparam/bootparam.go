@@ -19,10 +19,10 @@ const (
 	dev     = "anki.dev"
 )
 
-// Params is what it says. The zero value is a normal boot of a robot at home.
+// Params are the parsed parameters. The zero value is a normal boot of a robot at home.
 type Params struct {
 	Dev      bool // a development robot
-	Recovery bool // somebody held the button until it was to boot its recovery system (VEC-BOOT-03)
+	Recovery bool // the button was held until the recovery system was chosen (VEC-BOOT-03)
 }
 
 // Parse reads a command line. A word counts bare or with the value 1.

@@ -28,7 +28,7 @@ const (
 	maxWaiters = 64
 )
 
-// What callers tell apart.
+// Errors that callers tell apart.
 var (
 	ErrNotConnected = errors.New("the real-time core (robotd) is not connected")
 	ErrLost         = errors.New("the real-time core (robotd) was lost")

@@ -23,9 +23,9 @@ type Change struct {
 	Value  *live.Value // nil: it is not known, or its device is gone
 }
 
-// Watch tells what the slots that names name read as: the first time all of them, later each that changed, all of one moment, at most once in every
-// (GOSTAI-OPEN-02). A name is that of a slot or, for all its slots, of a device, a group or a component. It looks, so that what changes between two
-// looks is told once, and ends with ctx, an error of tell, or one that robotd has.
+// Watch calls tell with the values of the named slots: first all of them, later those that changed, all of one moment, at most once in
+// every (GOSTAI-OPEN-02). A name names a slot or, for all its slots, a device, a group or a component. Watch polls, so a value that changes
+// several times between two looks is told once. It ends with ctx, an error of tell, or an error of robotd.
 func (c *Client) Watch(ctx context.Context, every time.Duration, tell func([]Change) error, names ...string) error {
 	tree, err := c.Tree(ctx)
 	if err != nil {

@@ -37,12 +37,12 @@ func Read(root *os.Root) (Record, error) {
 }
 
 // FactoryMode reports whether a robot with this record is in FAC mode: it was not released, and its build permits the mode (VEC-STOR-05).
-// A build for owners does not: a damaged record must not put somebody's robot on the line again.
+// A build for owners does not: a damaged record must not put an owner's robot into factory mode.
 func FactoryMode(r Record, permitted bool) bool { return permitted && r.Factory() }
 
 // Write writes the record, as a factory does before it packs the robot (VEC-STOR-02). permitted says that the build has a factory mode; a
-// robot whose stored record is released is refused, whatever the new one says. It returns when the record is on disk; released is what a
-// kill leaves out, never what it adds: the flags of packing are written last.
+// robot whose stored record is released is refused, whatever the new one says. It returns when the record is on disk. The flags of
+// packing are written last, so a kill can leave a robot unreleased, but never release it wrongly.
 func Write(root *os.Root, r Record, permitted bool) error {
 	if !permitted {
 		return ErrNotFAC
@@ -80,7 +80,7 @@ func Write(root *os.Root, r Record, permitted bool) error {
 	return f.Close()
 }
 
-// replace writes a record that lies in a file, with what follows it.
+// replace rewrites a file that holds a record, and keeps the bytes behind it.
 func replace(root *os.Root, info fs.FileInfo, r Record) error {
 	const partition = 16 << 20
 	if info.Size() > partition {
@@ -97,8 +97,8 @@ func replace(root *os.Root, info fs.FileInfo, r Record) error {
 	return durable.Write(root, Path, out, info.Mode().Perm(), 0o755)
 }
 
-// Stage is what the display shows in FAC mode, on a red background (VEC-STOR-05): "FAC", or the number of the step that comes next. Which
-// numbers the original shows is not known: 1 is the fixtures, 2 the playpen, 3 packing.
+// Stage returns the text that the display shows in FAC mode, on a red background (VEC-STOR-05): "FAC", or the number of the next step.
+// Which numbers the original shows is not known; ours are 1 for the fixtures, 2 for the playpen, 3 for packing.
 func (r Record) Stage() string {
 	switch {
 	case !r.Factory():

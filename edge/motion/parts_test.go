@@ -148,7 +148,7 @@ func TestPaceOfAProfile(t *testing.T) {
 	}
 	var p Profile
 	if p.Aim(0, Ramp{1, 1, 1}); p.Pace(3) != 0 {
-		t.Error("where it stands it is at once")
+		t.Error("a joint that is already at its target did not finish at once")
 	}
 }
 

@@ -276,7 +276,7 @@ func makeCatalogue(decl []declared) ([]*Interface, map[string]*Interface) {
 	return all, names
 }
 
-// Interfaces returns every interface, the standard's 25 first. Nobody changes them.
+// Interfaces returns every interface, the standard's 25 first. They must not be changed.
 func Interfaces() []*Interface { return catalogue }
 
 // InterfaceNamed returns the interface of that name. "Interface.VideoIn" and the old "Facet.VideoIn" are VideoIn (GOSTAI-SUP-01).

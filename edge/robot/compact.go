@@ -12,7 +12,7 @@ import (
 //
 //  1. Localizers are stripped; their letters and numbers make the suffix.
 //  2. A leaf that is an axis (yaw, pitch, roll, x, y, z) gives way to its parent if it is the parent's only part, as in kneeL; else both
-//     stay, as in headYaw. Robot and body never stand for their parts. Any other leaf stands alone.
+//     stay, as in headYaw. Robot and body never represent their parts. Any other leaf is used alone.
 //  3. As long as the kept names also fit another device, the nearest ancestor that tells at least one apart is added in front; if none
 //     does (body.touch beside head.touch), the parent is, and that is all.
 //  4. The names are joined in camel case, then the suffix.
@@ -26,10 +26,10 @@ var axes = []string{"yaw", "pitch", "roll", "x", "y", "z"}
 // bare is the path of a device without localizers.
 type bare struct {
 	names  []string // from robot to the device
-	single bool     // an axis that is the only part of its parent, which stands for it
+	single bool     // an axis that is the only part of its parent, which represents it
 }
 
-// reduced returns the names up to the one that stands for the device.
+// reduced returns the names up to the one that represents the device.
 func (b bare) reduced() []string {
 	if b.single {
 		return b.names[:len(b.names)-1]
@@ -37,7 +37,7 @@ func (b bare) reduced() []string {
 	return b.names
 }
 
-// end returns the name that stands for the device.
+// end returns the name that represents the device.
 func (b bare) end() string { path := b.reduced(); return path[len(path)-1] }
 
 // names returns the component names from the root to n, without localizers.
@@ -66,7 +66,7 @@ func (n *Node) allLocs() []Loc {
 
 // bares returns the distinct bare paths of all devices.
 func (t *Tree) bares() map[string]bare {
-	// What the parts of a component are called, over all its localizations.
+	// The names of a component's parts, over all its localizations.
 	parts := map[string]map[string]bool{}
 	t.root.walk(func(n *Node) {
 		names := n.names()

@@ -93,7 +93,7 @@ func TestCompact(t *testing.T) {
 			TemperatureSensor robot.body.battery.temperature temperature
 			VideoIn robot.body.head.camera camera
 			BlobDetector robot.body.head.camera.blob blob`,
-		// GOSTAI-SUP-05: what would still be shared belongs to nobody.
+		// GOSTAI-SUP-05: a name that would still be shared is given to no device.
 		"collision": `
 			AccelerationSensor robot.body.accel[x] robot.body.accel[x]
 			AccelerationSensor robot.body.accelX robot.body.accelX

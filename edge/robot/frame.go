@@ -19,8 +19,8 @@ func (v Vec) Add(w Vec) Vec { return Vec{v.X + w.X, v.Y + w.Y, v.Z + w.Z} }
 // Sub returns v - w.
 func (v Vec) Sub(w Vec) Vec { return Vec{v.X - w.X, v.Y - w.Y, v.Z - w.Z} }
 
-// Direction returns the way a word of localization points, seen by somebody who stands and looks along X (GOSTAI-FRAME-06); the zero
-// vector for the words of the middle, and for numbers.
+// Direction returns the direction of a word of localization, for a viewer who looks along X (GOSTAI-FRAME-06); the zero vector for the
+// words of the middle, and for numbers.
 func (l Loc) Direction() Vec {
 	switch l.word {
 	case front, axisX:
@@ -64,7 +64,7 @@ func WrapTurn(a float64) float64 {
 // nose down or limb backward, roll left side up (GOSTAI-FRAME-05, GOSTAI-YPR-01).
 type Attitude struct{ Yaw, Pitch, Roll float64 }
 
-// Turn rotates v by roll, then pitch, then yaw: from the frame of a part into that of what it is mounted on.
+// Turn rotates v by roll, then pitch, then yaw: from the frame of a part into the frame that the part is mounted in.
 func (a Attitude) Turn(v Vec) Vec {
 	s, c := math.Sincos(a.Roll)
 	v = Vec{v.X, c*v.Y - s*v.Z, s*v.Y + c*v.Z}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Verb is what a Line does. The zero value reads.
+// Verb is the kind of action of a Line. The zero value reads.
 type Verb uint8
 
 // The verbs of a Line.

@@ -77,7 +77,7 @@ func locOfLetter(c byte) (Loc, bool) {
 	return Loc{}, false
 }
 
-// ParseLoc reads a localization as it stands between brackets. "top" is up, "in-between" is inbetween (GOSTAI-LOC-02, GOSTAI-LOC-03).
+// ParseLoc reads a localization as written between brackets. "top" is up, "in-between" is inbetween (GOSTAI-LOC-02, GOSTAI-LOC-03).
 func ParseLoc(s string) (Loc, error) {
 	switch s {
 	case "top":
@@ -101,7 +101,7 @@ func ParseLoc(s string) (Loc, error) {
 		ErrName, s, math.MaxUint16)
 }
 
-// String returns what stands between the brackets.
+// String returns the text between the brackets.
 func (l Loc) String() string {
 	if l.word == number {
 		return strconv.Itoa(int(l.number))
@@ -109,7 +109,7 @@ func (l Loc) String() string {
 	return words[l.word].name
 }
 
-// suffix returns l as it stands at the end of a compact name: a letter, or a number in brackets (GOSTAI-CMP-02).
+// suffix returns l as written at the end of a compact name: a letter, or a number in brackets (GOSTAI-CMP-02).
 func (l Loc) suffix() string {
 	if l.word == number {
 		return "[" + l.String() + "]"

@@ -81,7 +81,7 @@ func checkName(s string) error {
 	return nil
 }
 
-// Name returns the component's name, of a localizer's member that of the localizer: wheel for robot.body.wheel[left].
+// Name returns the component's name; a member of a localizer has the localizer's name: wheel for robot.body.wheel[left].
 func (n *Node) Name() string {
 	for n.name == "" {
 		n = n.parent

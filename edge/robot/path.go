@@ -12,7 +12,7 @@ type Step struct {
 	Locs []Loc
 }
 
-// String returns s as it stands in a path.
+// String returns s as written in a path.
 func (s Step) String() string {
 	var b strings.Builder
 	b.WriteString(s.Name)
@@ -130,7 +130,7 @@ func OldStyle(name string) (Step, bool) {
 	return Step{}, false
 }
 
-// Target is what a name means: nodes, or slots of them. A group has several (GOSTAI-LOC-13).
+// Target holds the nodes that a name means, or slots of them. A group has several (GOSTAI-LOC-13).
 type Target struct {
 	Nodes    []*Node // what was named, the slot aside
 	Refs     []*Ref  // the slots named, of those nodes or of what is below them; empty if the name ends at a node
@@ -138,7 +138,7 @@ type Target struct {
 }
 
 // Lookup finds a full name (robot. may be left out), a compact name or an alias, with a slot and a property behind it. A localizer or a
-// component stands for all below it: robot.wheel.val is the val of every wheel. A name that could mean two things is ErrAmbiguous.
+// component means all below it: robot.wheel.val is the val of every wheel. A name that could mean two things is ErrAmbiguous.
 func (t *Tree) Lookup(name string) (Target, error) {
 	p, err := ParsePath(name)
 	if err != nil {

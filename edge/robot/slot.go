@@ -28,7 +28,7 @@ func (a Access) Holds() bool { return a == ReadWrite || a == ReadOnly }
 // Unit is a slot's unit as people write it: "rad", "m/s". One without a unit has "".
 type Unit string
 
-// Argument is what a method takes or an event carries.
+// Argument is one argument of a method or an event.
 type Argument struct {
 	Name string
 	Type Type
@@ -48,8 +48,8 @@ type Slot struct {
 	Optional bool       // a device may lack it
 	Extra    bool       // ours, beside the standard's; optional too
 	Alias    string     // a second name
-	Default  Value      // what it reads as while nobody knows better; of type None: an error instead
-	Points   string     // the slot that this one stands for: val of a RotationalMotor is its angle (GOSTAI-IF-00c)
+	Default  Value      // its value until it is measured or set; of type None: an error instead
+	Points   string     // the slot that this one is another name of: val of a RotationalMotor is its angle (GOSTAI-IF-00c)
 	Doc      string
 }
 
@@ -76,7 +76,7 @@ func (s *Slot) Allows(v Value) error {
 type Interface struct {
 	Name  string
 	Base  *Interface // what it is a kind of, or nil
-	Val   string     // the slot of its own that the inherited val stands for, or ""
+	Val   string     // the slot of its own that the inherited val points to, or ""
 	Own   []Slot     // declared by this interface
 	Slots []Slot     // all of them, the inherited ones first
 	Extra bool       // ours, beside the standard's (GOSTAI-EXT-06 to 11)

@@ -198,8 +198,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestLocalizations: the words, their letters and aliases (GOSTAI-LOC-01, GOSTAI-LOC-02, GOSTAI-LOC-03), and their way in the frame as somebody sees them who
-// looks along X (GOSTAI-FRAME-06).
+// TestLocalizations: the words, their letters and aliases (GOSTAI-LOC-01, GOSTAI-LOC-02, GOSTAI-LOC-03), and their directions for a viewer
+// who looks along X (GOSTAI-FRAME-06).
 func TestLocalizations(t *testing.T) {
 	for _, tc := range []struct {
 		words, suffix string
@@ -405,8 +405,8 @@ func TestLookup(t *testing.T) {
 }
 
 // TestExamples: every name that the standard's text gives as an example, each the only one of its tree: it can be built, means itself, and has
-// this compact name. The lines are the seed's (GOSTAI-TREE-02, GOSTAI-NAME-02, GOSTAI-LOC-02 to 12, GOSTAI-COMP-38 to 40). What its text writes
-// without the way to it stands below body; led[up][left] has its .val in TestLookup.
+// this compact name. The lines are those of the standard's text (GOSTAI-TREE-02, GOSTAI-NAME-02, GOSTAI-LOC-02 to 12, GOSTAI-COMP-38 to
+// 40). Names that it writes without a path are placed below body; led[up][left] has its .val in TestLookup.
 func TestExamples(t *testing.T) {
 	for _, tc := range []struct {
 		line          int

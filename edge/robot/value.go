@@ -19,7 +19,7 @@ var (
 	ErrName       = errors.New("bad name")
 )
 
-// Type is what a value is made of.
+// Type is the type of a value.
 type Type uint8
 
 // The types of values.
@@ -51,12 +51,12 @@ type Format struct {
 	Bits           int    // a sample
 }
 
-// Value is what a slot holds. The zero value is nothing.
+// Value is the value of a slot. The zero value is nothing.
 type Value struct {
 	Type   Type
 	Number float64 // of Float, Int and Bool (0 or 1)
 	Text   string
-	Data   []byte // shared: nobody changes it
+	Data   []byte // shared and immutable
 	Format Format
 	Items  []Value
 }

@@ -1,18 +1,18 @@
-// Package sense turns measurements into what a robot knows of itself: touched, at an edge, something ahead, button gestures, and how it
+// Package sense turns measurements into a robot's knowledge of itself: touched, at an edge, something ahead, button gestures, and how it
 // lies, falls or is held (VEC-IO, VEC-IMU).
 //
 //	touch.go   touched or not, over a baseline that follows the weather       cliff.go   floor or not, a limit for each sensor
 //	prox.go    distance ahead: found, free, hidden by the lift                button.go  press, double press, long presses
-//	tilt.go    which way is up, heading, gyro bias                            motion.go  on treads, in the air, held, falling, shaken
+//	tilt.go    which way is up, heading, gyro bias                            motion.go  treads down, in the air, held, falling, shaken
 //	config.go  every number, with its row                                     senses.go  all of them, one step a frame
 //	unexpected.go  turns without a command, or commands without a turn
 //
 // Everything here is a pure step on values: time comes as an argument, nothing allocates, the same inputs give the same outputs. SI units;
 // X forward, Y left, Z up; angles counter-clockwise. A driver's last good value comes with the time it was measured and is counted once.
 //
-// The source describes how it was done in general and lost the figures with the details; the limits are our own defaults unless a row gives
-// them, and therefore settings. Outputs change only after their cause held for a stated time, so that noise never makes an event:
-// a gap between two steps counts as maxGap at most.
+// The source describes the method in general without the figures. The limits are therefore settings, with our own defaults unless a row
+// gives them. Outputs change only after their cause held for a stated time, so that noise never makes an event; a gap between two steps
+// counts as maxGap at most.
 //
 // Accelerations are what the sensor feels: at rest 1 g upwards, in free fall nothing.
 package sense

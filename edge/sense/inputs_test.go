@@ -134,7 +134,7 @@ func TestPetting(t *testing.T) {
 		t.Errorf("going on: events %b", ev)
 	}
 	if b.read(time.Second, idle); b.Petting() {
-		t.Error("petting goes on without a hand")
+		t.Error("petting continues without a hand")
 	}
 }
 
@@ -369,7 +369,7 @@ func TestCliffComesAndGoes(t *testing.T) {
 		t.Error("frames from before and after the power was off were counted together (VEC-PWR-22)")
 	}
 	if none := NewCliffs(Default().Cliff, 0); none.All() {
-		t.Error("a body without sensors stands over nothing")
+		t.Error("a body without cliff sensors reports a cliff")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/agent/claim"
 )
 
-// What a simulated robot shows is told when it comes and when it goes.
+// TestWatchShown: a code that a simulated robot shows is reported when it appears and when it disappears.
 func TestWatchShown(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

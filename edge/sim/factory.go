@@ -29,7 +29,7 @@ var assets embed.FS
 // simFile holds the body's starting condition, which on a real robot is the world's.
 const simFile = "factory/kennel/sim.json"
 
-// Birth is what the factory knows of a robot before its first boot.
+// Birth holds the factory's data of a robot before its first boot.
 type Birth struct {
 	Thing     thing.ID
 	Secret    string // claim secret

@@ -44,17 +44,16 @@ const (
 type Config struct {
 	Root string // the robot's folder, made by Make
 	Bin  string // folder with robotd and agentd
-	// BootDelay is how long the head needs from power to its first process. The original takes 20.5 s (VEC-BOOT-11); nobody wants to
-	// wait that long for a demonstration.
+	// BootDelay is how long the head needs from power to its first process. The original takes 20.5 s (VEC-BOOT-11), too long for a demonstration.
 	BootDelay time.Duration
-	// Press is how long somebody holds the button at the first boot, which decides its kind (VEC-BOOT-02); 0: just as long as it needs.
+	// Press is how long the button is held at the first boot, which decides its kind (VEC-BOOT-02); 0: just as long as it needs.
 	Press    time.Duration
 	Log      *slog.Logger
 	LogLevel string
 	World    *plane.Map          // where the body is; nil: nowhere, on an endless floor
 	Getenv   func(string) string // overrides of the robot's .env files
-	// OnCode hears the code that the robot shows to whoever wants to claim it, and "" when it shows none any more; nil: nobody looks. It has no
-	// display of its own to show it on.
+	// OnCode is called with the code that the robot shows to its future owner, and with "" when it no longer shows one; it may be nil. The
+	// simulated robot has no display of its own.
 	OnCode func(code string)
 	// OnFault hears the three digits of the fault that the robot shows (VEC-FLT-10), likewise.
 	OnFault func(digits string)
@@ -67,10 +66,10 @@ type State struct {
 	Boot  string         `json:"boot"` // the kind of this one: normal or recovery (vectorsim.Boot)
 }
 
-// Run boots the robot and keeps it alive until ctx ends: a process that ends is started again, and when the board cuts the power (because nothing
-// spoke to it for 200 frames, or because it was told to) the head dies with it and boots anew, as if the button were pressed. It boots anew also
-// when agentd ended because the user data are to be cleared: all that lies there is closed then, logs too; and when it ended for the nightly reboot
-// (VEC-BOOT-16), whose other half this is.
+// Run boots the robot and keeps it alive until ctx ends: a process that ends is started again. When the board cuts the power (because
+// nothing spoke to it for 200 frames, or because it was told to) the head dies with it and boots again, as if the button were pressed. It
+// also boots again when agentd ended to have the user data cleared, after all files there, logs too, are closed; and when agentd ended for
+// the nightly reboot (VEC-BOOT-16), whose other half this is.
 func Run(ctx context.Context, cfg Config) error {
 	root, err := open(cfg.Root)
 	if err != nil {
@@ -137,7 +136,7 @@ type robot struct {
 
 // boot runs the robot from power on to power off.
 func (r *robot) boot(ctx context.Context) error {
-	// What the original does on its way down, while the marker is still there.
+	// As the original does on its way down, while the marker is still there.
 	if _, err := wipe.Resume(wipe.Config{Root: r.root, Log: r.cfg.Log}); err != nil {
 		return err
 	}
@@ -210,7 +209,7 @@ func (r *robot) boot(ctx context.Context) error {
 	var end error
 	select {
 	case end = <-power:
-		// No current, no goodbye: the head dies where it stands.
+		// No current, no goodbye: the head is killed at once.
 		r.kill()
 	case end = <-failed:
 	case why := <-r.reboot:

@@ -19,8 +19,8 @@ import (
 	"kennel/infra/errs"
 )
 
-// TestBoots: VEC-BOOT-02: a button that is let go too early starts no program; then somebody presses it for long enough. The state says which boot it
-// is, of what kind, and who runs; the body is where a robot has its tty. A hand reaches it.
+// TestBoots: VEC-BOOT-02: a button that is let go too early starts no program; then it is pressed for long enough. The state says which
+// boot it is, of what kind, and which programs run; the body's socket is where a robot has its tty, and a poke reaches it.
 func TestBoots(t *testing.T) {
 	dir, bin := filepath.Join(t.TempDir(), "robot"), t.TempDir()
 	if err := Make(dir, Birth{Thing: "vic:00e20100", Secret: "s", RootPEM: testRoot(t), OSVersion: "2.0.0.6074"}); err != nil {
@@ -85,8 +85,8 @@ func TestBoots(t *testing.T) {
 	}
 }
 
-// TestNight: VEC-BOOT-16: when agentd ended for the night the whole robot boots anew: its real-time core is ended politely, so that the next start
-// takes it for meant (VEC-PWR-42), and run/ is empty.
+// TestNight: VEC-BOOT-16: when agentd ended for the night the whole robot reboots. Its real-time core is shut down cleanly, so that the
+// next start takes it as intended (VEC-PWR-42), and run/ is empty.
 func TestNight(t *testing.T) {
 	dir, bin := filepath.Join(t.TempDir(), "robot"), t.TempDir()
 	if err := Make(dir, Birth{Thing: "vic:00e20100", Secret: "s", RootPEM: testRoot(t), OSVersion: "2.0.0.6074"}); err != nil {

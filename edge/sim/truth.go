@@ -76,7 +76,8 @@ func (t *truth) begin() {
 	t.origin, t.trail = placeOf(s.Pose), nil
 }
 
-// see returns where the robot is, with the map unless rev names it. The trail is of what was asked for: a robot that nobody looks at leaves none.
+// see returns where the robot is, with the map unless rev names it. The trail consists of the poses that were asked for: a robot that is
+// not looked at leaves none.
 func (t *truth) see(rev string) live.World {
 	s, _ := t.body.World()
 	w := live.World{

@@ -71,7 +71,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// TestTrail: it is of the last seconds, and bounded however often somebody asks.
+// TestTrail: the trail covers the last seconds, and is bounded however often it is asked for.
 func TestTrail(t *testing.T) {
 	board, says := standing(t, &plane.Map{})
 	var w live.World

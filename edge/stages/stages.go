@@ -21,11 +21,11 @@ import (
 type Stage struct {
 	Name string // lower-case words with _ between them, unique in its program
 	Do   func(context.Context) error
-	// GoOn: a failure is noted and the start goes on with the next step; else it ends there.
+	// GoOn: a failure is noted and the start continues with the next step; else it ends there.
 	GoOn bool
 }
 
-// Took is what a step took. Begin and End are times of the clock that the Record was made with.
+// Took is the time of a step. Begin and End are times of the clock that the Record was made with.
 type Took struct {
 	Name       string
 	Begin, End time.Duration
@@ -35,7 +35,7 @@ type Took struct {
 // Spent is how long it took.
 func (t Took) Spent() time.Duration { return t.End - t.Begin }
 
-// Record is what is known of a program's start. It is safe for concurrent use; its tables are walked one after the other.
+// Record records a program's start. It is safe for concurrent use; its tables are walked one after the other.
 type Record struct {
 	now  func() time.Duration
 	tell func(Took)

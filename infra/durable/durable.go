@@ -19,7 +19,7 @@ const tmpSuffix = ".kennel-tmp"
 var tmpSeq atomic.Int64
 
 // Write replaces name with data. After it returned nil the new content survives a power cut; if it fails or the process dies, the old
-// content stands. Missing folders are made with mode dirPerm. Safe for concurrent use; the last rename wins.
+// content remains. It makes missing folders with mode dirPerm. Safe for concurrent use; the last rename wins.
 func Write(root *os.Root, name string, data []byte, perm, dirPerm fs.FileMode) error {
 	dir := path.Dir(name)
 	if err := root.MkdirAll(dir, dirPerm); err != nil {

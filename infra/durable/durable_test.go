@@ -22,7 +22,7 @@ func open(t *testing.T) (*os.Root, string) {
 
 func TestWrite(t *testing.T) {
 	root, dir := open(t)
-	// What a killed process of our number left, readable by all, must not become the new file's mode.
+	// A temporary file that a killed process of our number left, readable by all, must not pass its mode to the new file.
 	if err := os.Mkdir(filepath.Join(dir, "a"), 0o755); err != nil {
 		t.Fatal(err)
 	}

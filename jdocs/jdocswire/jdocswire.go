@@ -56,7 +56,7 @@ type Doc struct {
 	JSONDoc        string `json:"json_doc"`
 }
 
-// DocOf returns d as it goes on the wire.
+// DocOf returns d in its wire form.
 func DocOf(d jdocs.Doc) Doc {
 	return Doc{DocVersion: Uint(d.Version), FmtVersion: Uint(d.FmtVersion), ClientMetadata: d.ClientMeta, JSONDoc: d.JSON}
 }
@@ -70,7 +70,7 @@ func (d Doc) Doc() jdocs.Doc {
 	return jdocs.Doc{Version: uint64(d.DocVersion), FmtVersion: uint64(d.FmtVersion), ClientMeta: meta, JSON: d.JSONDoc}
 }
 
-// Who is what every request may say of its sender. The transport proves the thing; what is said here must not contradict it.
+// A Who names the sender in a request; it is optional. The transport proves the thing, and Who must not contradict it.
 type Who struct {
 	Account string `json:"account,omitempty"`
 	UserID  string `json:"user_id,omitempty"`

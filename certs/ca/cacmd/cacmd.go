@@ -16,7 +16,7 @@ func Commands() []*cobra.Command {
 	return []*cobra.Command{list(), rotate(), activate(), withdraw()}
 }
 
-// target is what every command needs to know.
+// target names the authority that a command works on: dir is its folder, authority its name.
 type target struct{ dir, authority string }
 
 func (t *target) flags(cmd *cobra.Command, which bool) {

@@ -125,15 +125,15 @@ type Handler struct {
 	dark  rate.Sometimes // of what is said of what cannot be shown
 	badly atomic.Uint64  // lines that were refused
 
-	mu       sync.Mutex
-	standing []*stands // oldest first
-	shown    faultcode.Code
-	written  faultcode.Code // to ShowingFile
-	pulses   map[string]*pulse
+	mu      sync.Mutex
+	open    []*openFault // oldest first
+	shown   faultcode.Code
+	written faultcode.Code // to ShowingFile
+	pulses  map[string]*pulse
 }
 
-// stands is an open fault: one that is not cleared.
-type stands struct {
+// openFault is a fault that is not cleared.
+type openFault struct {
 	Fault
 	reported bool // by Report
 	posted   bool
@@ -179,15 +179,15 @@ func New(cfg Config) *Handler {
 		by, _ := robotfs.ReadFile(cfg.Root, byFile) // "": not known
 		service := strings.TrimSpace(string(by))
 		h.shown, h.written = code, code
-		h.standing = append(h.standing, &stands{handled: true, reported: service != "", Fault: Fault{Code: code, Service: service, Told: true, Err: errors.New("shown since before agentd started")}})
+		h.open = append(h.open, &openFault{handled: true, reported: service != "", Fault: Fault{Code: code, Service: service, Told: true, Err: errors.New("shown since before agentd started")}})
 	}
 	return h
 }
 
 // Raise adds a fault, unless one with its code is open. It does not block.
-func (h *Handler) Raise(f Fault) { h.raise(&stands{Fault: f}) }
+func (h *Handler) Raise(f Fault) { h.raise(&openFault{Fault: f}) }
 
-func (h *Handler) raise(s *stands) {
+func (h *Handler) raise(s *openFault) {
 	if s.Code < 1 || s.Code > 999 {
 		h.cfg.Log.Error("fault not displayable", "fault", int(s.Code), "service", s.Service,
 			logging.Err, fmt.Errorf("its code is %d: want 1 to 999", int(s.Code)))
@@ -206,7 +206,7 @@ func (h *Handler) raise(s *stands) {
 	}
 	if s.posted {
 		n := 0
-		for _, o := range h.standing {
+		for _, o := range h.open {
 			if o.posted {
 				n++
 			}
@@ -217,7 +217,7 @@ func (h *Handler) raise(s *stands) {
 			return
 		}
 	}
-	h.standing = append(h.standing, s)
+	h.open = append(h.open, s)
 	h.mu.Unlock()
 	h.cfg.Log.Error("fault", "fault", int(s.Code), "service", s.Service, "text", s.Code.Text(), logging.Err, s.Err)
 	if !s.Told {
@@ -230,31 +230,31 @@ func (h *Handler) raise(s *stands) {
 func (h *Handler) Report(service string, code faultcode.Code) {
 	h.mu.Lock()
 	old := ""
-	before := len(h.standing)
-	h.standing = slices.DeleteFunc(h.standing, func(s *stands) bool {
+	before := len(h.open)
+	h.open = slices.DeleteFunc(h.open, func(s *openFault) bool {
 		gone := s.reported && s.Service == service && s.Code != code
 		if gone {
 			old = s.Code.String()
 		}
 		return gone
 	})
-	changed := len(h.standing) != before
+	changed := len(h.open) != before
 	h.mu.Unlock()
 	if changed {
 		h.cfg.Log.Info("fault ended", "fault", old, "service", service)
 		h.news()
 	}
 	if code != 0 {
-		h.raise(&stands{reported: true, Fault: Fault{Code: code, Service: service, Told: true, Err: fmt.Errorf("%s says so", service)}})
+		h.raise(&openFault{reported: true, Fault: Fault{Code: code, Service: service, Told: true, Err: fmt.Errorf("%s says so", service)}})
 	}
 }
 
 // Over clears the fault of that code, from any source.
 func (h *Handler) Over(code faultcode.Code) {
 	h.mu.Lock()
-	before := len(h.standing)
-	h.standing = slices.DeleteFunc(h.standing, func(s *stands) bool { return s.Code == code })
-	changed := len(h.standing) != before
+	before := len(h.open)
+	h.open = slices.DeleteFunc(h.open, func(s *openFault) bool { return s.Code == code })
+	changed := len(h.open) != before
 	h.mu.Unlock()
 	if changed {
 		h.cfg.Log.Info("fault ended", "fault", code.String())
@@ -295,7 +295,7 @@ func (h *Handler) Problems(without func(Fault) bool) []status.Problem {
 	defer h.mu.Unlock()
 	var out []status.Problem
 	more := 0
-	for _, s := range h.standing {
+	for _, s := range h.open {
 		switch {
 		case without != nil && without(s.Fault):
 		case len(out) == mostTold:
@@ -318,8 +318,8 @@ func (h *Handler) Problems(without func(Fault) bool) []status.Problem {
 }
 
 // find returns the standing fault of that code, or nil; the lock is held.
-func (h *Handler) find(code faultcode.Code) *stands {
-	for _, s := range h.standing {
+func (h *Handler) find(code faultcode.Code) *openFault {
+	for _, s := range h.open {
 		if s.Code == code {
 			return s
 		}
@@ -327,7 +327,7 @@ func (h *Handler) find(code faultcode.Code) *stands {
 	return nil
 }
 
-func (h *Handler) stands(code faultcode.Code) bool {
+func (h *Handler) isOpen(code faultcode.Code) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.find(code) != nil
@@ -364,10 +364,10 @@ func (h *Handler) Run(ctx context.Context) error {
 }
 
 // next returns the oldest fault that is not handled, and marks it as handled; nil if there is none.
-func (h *Handler) next() *stands {
+func (h *Handler) next() *openFault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.standing {
+	for _, s := range h.open {
 		if !s.handled {
 			s.handled = true
 			return s
@@ -384,14 +384,14 @@ func (h *Handler) look() {
 	if shown != 0 && shown == written {
 		if _, err := h.cfg.Root.Lstat(ShowingFile); errors.Is(err, fs.ErrNotExist) {
 			h.mu.Lock()
-			h.standing, h.shown, h.written = nil, 0, 0
+			h.open, h.shown, h.written = nil, 0, 0
 			h.mu.Unlock()
 			h.remove(byFile)
 			h.cfg.Log.Info("faults cleared by another program", "shown", shown.String())
 			h.cfg.Changed()
 		}
 	}
-	if h.stands(h.cfg.Own) {
+	if h.isOpen(h.cfg.Own) {
 		h.Over(h.cfg.Own)
 	}
 	var silent []Fault
@@ -416,7 +416,7 @@ func (h *Handler) look() {
 }
 
 // handle does what is to be done about one fault, in the order of VEC-FLT-13.
-func (h *Handler) handle(ctx context.Context, s *stands) {
+func (h *Handler) handle(ctx context.Context, s *openFault) {
 	h.busy.Store(true)
 	defer h.busy.Store(false)
 	log := h.cfg.Log.With("fault", int(s.Code))
@@ -430,7 +430,7 @@ func (h *Handler) handle(ctx context.Context, s *stands) {
 	}
 	service := h.serviceOf(s)
 	again := false
-	if service != "" && h.stands(s.Code) { // else it came back meanwhile: it is not to be ended for what is over
+	if service != "" && h.isOpen(s.Code) { // else it came back meanwhile: it is not to be ended for what is over
 		log.Warn("stopping the faulty service", "service", service, "patience", h.cfg.Handler.SigtermAfter)
 		if err := h.cfg.Services.Stop(ctx, service, h.cfg.Handler.SigtermAfter); err != nil && ctx.Err() == nil {
 			log.Error("faulty service not stopped", "service", service, logging.Err, err)
@@ -450,7 +450,7 @@ func (h *Handler) handle(ctx context.Context, s *stands) {
 		return
 	case <-time.After(h.cfg.Handler.RestartAfter):
 	}
-	if !h.stands(s.Code) {
+	if !h.isOpen(s.Code) {
 		log.Info("service recovered by itself", "service", service)
 		return
 	}
@@ -468,7 +468,7 @@ var processes = map[faultcode.Code]string{
 }
 
 // serviceOf returns the service to stop because of a fault; "": none is.
-func (h *Handler) serviceOf(s *stands) string {
+func (h *Handler) serviceOf(s *openFault) string {
 	if !h.cfg.Handler.Restart || h.cfg.Services == nil {
 		return ""
 	}
@@ -484,7 +484,7 @@ func (h *Handler) serviceOf(s *stands) string {
 }
 
 // mayRestart counts a restart, if the limit allows one.
-func (h *Handler) mayRestart(log *slog.Logger, s *stands) bool {
+func (h *Handler) mayRestart(log *slog.Logger, s *openFault) bool {
 	c := &h.cfg.Handler
 	now := h.cfg.Uptime()
 	count, known := h.number(countFile)
@@ -529,7 +529,7 @@ func (h *Handler) number(name string) (int, bool) {
 	return n, true
 }
 
-func (h *Handler) noteOf(s *stands, note string) {
+func (h *Handler) noteOf(s *openFault, note string) {
 	h.mu.Lock()
 	s.note = note
 	h.mu.Unlock()
@@ -541,8 +541,8 @@ func (h *Handler) noteOf(s *stands, note string) {
 func (h *Handler) show() {
 	h.mu.Lock()
 	want := h.find(h.shown)
-	if want == nil && len(h.standing) > 0 && h.standing[0].handled {
-		want = h.standing[0]
+	if want == nil && len(h.open) > 0 && h.open[0].handled {
+		want = h.open[0]
 	}
 	was, by := h.shown, ""
 	h.shown = 0

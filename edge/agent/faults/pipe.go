@@ -164,7 +164,7 @@ func (h *Handler) take(line []byte) {
 	case h.busy.Load():
 		h.refused(fmt.Errorf("fault %v: another one is being handled", code)) // VEC-FLT-05
 	default:
-		h.raise(&stands{posted: true, Fault: Fault{Code: code, Err: errors.New("posted to " + File)}})
+		h.raise(&openFault{posted: true, Fault: Fault{Code: code, Err: errors.New("posted to " + File)}})
 	}
 }
 

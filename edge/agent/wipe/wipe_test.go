@@ -154,7 +154,7 @@ func TestErasesPersonalAndNothingElse(t *testing.T) {
 		t.Fatalf("nobody asked: %v, %v", wiped, err)
 	}
 	if Requested(root) {
-		t.Error("asked for, and nobody did")
+		t.Error("Asked is true although no wipe was asked for")
 	}
 	if err := Request(root); err != nil {
 		t.Fatal(err)

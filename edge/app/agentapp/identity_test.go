@@ -150,7 +150,7 @@ func TestLocalRequests(t *testing.T) {
 		t.Error("the robot's name is there after the wipe")
 	}
 	if !again.teller.Pending() {
-		t.Error("nobody tells the cloud of the wipe")
+		t.Error("the cloud was not told of the wipe")
 	}
 	// Until the cloud knows, no app comes in: it would be one of the former owner's robot.
 	if _, err := again.exchange(t.Context(), "kst_x", "app", ""); errs.CodeOf(err) != "wipe_untold" {

@@ -146,7 +146,7 @@ func TestNightTime(t *testing.T) {
 	}
 	is("nobody said what time it is", "not known")
 	if a.clockRight() {
-		t.Error("the clock is right, and nobody knows")
+		t.Error("the clock counts as right although nothing has set it")
 	}
 	a.hearTime(at.Add(-clockSlack))
 	is("the cloud agrees", "18:30 PDT")

@@ -38,7 +38,7 @@ A port is tcp:HOST:PORT, serial:/dev/ttyS0?baud=9600, or the path of a tty or Un
 // amigoBaud is the speed of a serial port whose address has none (AMIGO-LINK-01).
 const amigoBaud = 9600
 
-// controlFlag is the address of a Control port; the default is that of the genuine tools (AMIGO-LINK-03).
+// controlFlag is the address of a Control port; the default is the one of the genuine tools (AMIGO-LINK-03).
 func controlFlag(cmd *cobra.Command, address *string) {
 	cmd.Flags().StringVarP(address, "port", "p", "serial:/dev/ttyS0", "`address` of the Control port: tcp:HOST:PORT, serial:TTY?baud=9600, or a path")
 }

@@ -139,7 +139,7 @@ func TestAmigoParams(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), flash.FileName)
 	params("", "save", backup)
 	before := list()
-	// What is typed, and what the robot has afterwards: the lowest values, the highest, the lowest in hexadecimal.
+	// The values typed, and then stored in the robot: the lowest, the highest, the lowest in hexadecimal.
 	for round, of := range []func(flash.Param) string{
 		func(p flash.Param) string { return strconv.Itoa(p.Min) },
 		func(p flash.Param) string { return strconv.Itoa(p.Max) },

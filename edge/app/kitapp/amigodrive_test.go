@@ -111,7 +111,7 @@ func TestAmigoDemo(t *testing.T) {
 	t.Parallel()
 	wall := &world.Map{Walls: []world.Wall{{From: world.Vec{1, -3}, To: world.Vec{1, 3}}}}
 	m := amigobotsim.NewMemory("1.3")
-	if err := m.Params.Parse("watchdog 60000"); err != nil { // the robot's time is faster than that of the tool
+	if err := m.Params.Parse("watchdog 60000"); err != nil { // the robot's time runs faster than the tool's
 		t.Fatal(err)
 	}
 	a := serve(t, amigobotsim.Config{World: wall, Memory: m}, 4)

@@ -39,7 +39,7 @@ func entries(t *testing.T, out string) []map[string]any {
 	return lines
 }
 
-// TestTreeOfABody: the JSON is an array of full, compact, kind and interface, one entry a device, for every body; the same stands in the table.
+// TestTreeOfABody: the JSON is an array of full, compact, kind and interface, one entry per device, for every body; the table has the same.
 func TestTreeOfABody(t *testing.T) {
 	devices := map[string]int{"vector": 33, "vic": 33, "amigobot": 39, "amigo": 39, "pleo": 39, "aibo": 22, "ers-110": 19, "ers-210": 21, "ers-220": 16, "ers-310": 16, "ers-7": 21, "ERS7": 21}
 	for name, want := range devices {

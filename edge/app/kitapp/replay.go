@@ -20,7 +20,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// replayed is what replay prints.
+// replayed is the output of replay.
 type replayed struct {
 	Identical bool    `json:"identical"`
 	Steps     uint64  `json:"steps"`             // that did what was recorded

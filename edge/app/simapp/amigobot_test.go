@@ -37,7 +37,7 @@ func dialPeer(t *testing.T, network, address string) *sipPeer {
 	return &sipPeer{t: t, rw: c}
 }
 
-// ask sends a payload, if it is not nil, and returns that of the next packet that begins with kind.
+// ask sends payload unless it is nil, and returns the payload of the next packet that begins with kind.
 func (p *sipPeer) ask(kind byte, payload []byte) []byte {
 	p.t.Helper()
 	if payload != nil {

@@ -232,7 +232,7 @@ func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Dura
 	return runBoard(ctx, run, link+" is "+pty.SlavePath, again, out)
 }
 
-// onSocket runs b behind a Unix socket, which is a line like the other: heads come and go, and the board goes on.
+// onSocket runs b behind a Unix socket, which acts like the serial line: heads connect and leave, and the board keeps running.
 func onSocket(ctx context.Context, b *vectorsim.Board, path string, again time.Duration, out io.Writer) (err error) {
 	line, err := listenSocket("-socket", path)
 	if err != nil {

@@ -103,7 +103,7 @@ func start(t *testing.T, stdin io.Reader, args ...string) *program {
 	return p
 }
 
-// await returns the next line, which has to begin with want.
+// await returns the next line; the test fails unless it begins with want.
 func (p *program) await(want string) string {
 	p.t.Helper()
 	select {
@@ -259,8 +259,8 @@ func TestBoardMistakes(t *testing.T) {
 	}
 }
 
-// TestPunctual: with a priority one thread of the board, and only one, has it, and stays where it is told to; where the system does not permit it,
-// the board says so and goes on.
+// TestPunctual: exactly one thread of the board gets the priority and stays on its processor; if the system does not permit that, the board
+// says so and continues.
 func TestPunctual(t *testing.T) {
 	var own unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &own); err != nil {
@@ -354,7 +354,7 @@ func TestBareSensors(t *testing.T) {
 func TestBoardIsPressed(t *testing.T) {
 	p, _ := startBoard(t, "-press", "50ms", "-again", "10ms")
 	p.await("power off: vectorsim: power cut: the button was released")
-	p.await("power on") // somebody presses it for long enough now
+	p.await("power on") // now it is pressed for long enough
 	p.await("boot: normal")
 }
 

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/robot/robottest"
 )
 
-// TestTree: the tree of all models lists exactly the rows of the mapping, that of each model exactly those that name it.
+// TestTree: the tree of all models lists exactly the rows of the mapping, and the tree of each model exactly the rows that name it.
 func TestTree(t *testing.T) {
 	rows := robottest.Rows(t, "testdata/mapping.txt")
 	for _, m := range append([]Model{Every}, Models...) {

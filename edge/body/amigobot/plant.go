@@ -46,7 +46,7 @@ const (
 	farthest             = 5.0             // m; beyond it is nothing (AMIGO-SON-04)
 )
 
-// goal says which set-point a slot stands for.
+// goal says which set-point a slot represents.
 type goal uint8
 
 const (
@@ -112,7 +112,7 @@ const (
 	wheeling              // left and right
 	gliding               // a way ahead
 	turning               // an angle on the spot
-	switching             // the motors come on; next is what begins then
+	switching             // the motors are being switched on; next begins afterwards
 )
 
 // plant is one AmigoBot at work. The robot's own controller keeps speeds, heading and acceleration; the plant leads it along ways and turns, notices
@@ -477,7 +477,7 @@ func (p *plant) speeds(act *body.Act, v, w float64) {
 	act.Set(drYaw, body.Speed, w)
 }
 
-// rest ends a motion at speed 0 once the robot stands.
+// rest ends a motion at speed 0 once the robot has stopped.
 func (p *plant) rest(v, w float64) {
 	if v == 0 && w == 0 && p.sense.Values[chMoving] == 0 && p.now-p.since > 2*stale {
 		p.end(motion.Done)

@@ -364,7 +364,7 @@ func TestSafety(t *testing.T) {
 	}
 }
 
-// TestValues: what the robot reports comes to the tree under the standard's names and units (GOSTAI-MAP-A-02 to 32).
+// TestValues: the robot's reports reach the tree under the standard's names and units (GOSTAI-MAP-A-02 to 32).
 func TestValues(t *testing.T) {
 	wall := &world.Map{Walls: []world.Wall{{From: world.Vec{1.14, -3}, To: world.Vec{1.14, 3}}}}
 	p := newPlace(t, amigobotsim.Config{World: wall, Volts: 12.3})
@@ -394,8 +394,8 @@ func TestValues(t *testing.T) {
 }
 
 // TestRandomLife: simulated hours of an owner who drives, dies and claims again, while the robot is halted, reset, switched off by its own button,
-// runs into walls and loses packets. At every step: speeds within limits; a motion that is under way is its owner's; and without one the robot stands,
-// within the time that its deceleration or its watchdog takes (what must hold 2).
+// runs into walls and loses packets. At every step: speeds within limits; every motion under way belongs to its owner; and without one the
+// robot stops within the time that its deceleration or its watchdog takes (issue: what must hold 2).
 func TestRandomLife(t *testing.T) {
 	life, seeds := 4*time.Minute, uint64(3)
 	if os.Getenv("KENNEL_SOAK") == "1" {

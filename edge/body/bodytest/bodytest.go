@@ -178,7 +178,7 @@ func skips(t *testing.T, b body.Body) {
 	}
 	var before, s body.Sense
 	Next(t, b, &before)
-	// The pause is what is tested. A body that got no time itself, or whose frames were lost, sent none meanwhile: it gets another.
+	// The pause itself is under test. A body that got no processor time, or whose frames were lost, sent none meanwhile and gets another pause.
 	gap := uint32(0)
 	for deadline := mono.Now() + patience; gap < 5 && mono.Now() < deadline; before = s {
 		time.Sleep(10 * period)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUARTSettings sets the speed of a pseudo-terminal as that of a UART (VEC-BODY-01, AMIGO-LINK-01). A pseudo-terminal
-// keeps whatever speed it is told.
+// TestUARTSettings sets the speed of a pseudo-terminal as it would a UART's (VEC-BODY-01, AMIGO-LINK-01). A pseudo-terminal keeps any speed
+// that is set.
 func TestUARTSettings(t *testing.T) {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

@@ -99,7 +99,7 @@ func TestSpeedCountsTheFramesThatWereMissed(t *testing.T) {
 		{math.MaxUint32 - 3, 1000, 0, 0}, // the first one has nothing to compare with
 		{math.MaxUint32 - 2, 1010, 10 * perFrame, 0},
 		{2, 1030, 4 * perFrame, 0}, // four lost, across the end of the counter: 5 frames, 20 counts
-		{2, 1030, 0, 0},            // a body whose counter stands still
+		{2, 1030, 0, 0},            // a body whose counter has stopped
 		{3, 1020, -10 * perFrame, 0},
 		{1, 5, 0, 1}, // it restarted
 		{2, 6, perFrame, 1},
@@ -226,7 +226,7 @@ func TestCalibrationValidate(t *testing.T) {
 	}
 }
 
-// TestControlWord: VEC-BODY-32: nothing is switched off with bits that nobody verified.
+// TestControlWord: unverified bits switch nothing off (VEC-BODY-32).
 func TestControlWord(t *testing.T) {
 	known := DefaultCalibration()
 	known.Control, known.ChargerOff, known.SensorsOff = 0x100, SimChargerOff, SimSensorsOff

@@ -21,8 +21,8 @@ type Config struct {
 	Calibration Calibration   // zero: DefaultCalibration
 	Layout      spine.Layout  // of data frames, both ways
 
-	// Firmware is what the body shall run: Open installs it if the body runs another (VEC-DFU-01), which takes seconds beyond Timeout. nil:
-	// whatever it runs. With NoDowngrade a body with a higher version keeps it.
+	// Firmware is the program that the body shall run. Open installs it if the body runs another (VEC-DFU-01), which takes seconds beyond
+	// Timeout. If nil, any program will do. With NoDowngrade a body with a higher version keeps it.
 	Firmware    *Firmware
 	NoDowngrade bool
 	Progress    func(Progress) // hears of each phase and block, inside Open

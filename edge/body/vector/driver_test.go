@@ -202,7 +202,7 @@ func TestHaltReachesTheBoardWithinOnePeriod(t *testing.T) {
 		if n := off.Heard - before.Heard; n > 2 {
 			t.Errorf("motors off after %d frames from the head, want Halt to be the next or next but one", n)
 		}
-		// The period that is under way when Halt has written, and the one that reads it. The board says when; whoever looks may be late.
+		// One period is under way when Halt has written, and the next one reads it. The board says when; the test may look later.
 		if off.Off > sent.Frames+2 {
 			t.Errorf("motors off %d frames after Halt, want at most 2", off.Off-sent.Frames)
 		}
@@ -250,7 +250,7 @@ func TestSensorsArriveInSI(t *testing.T) {
 	until(t, d, &idle, "a nearer distance", func(s *vector.Sense) bool { return s.ProxMetres < 0.11 })
 }
 
-// headSensors is what the inertial sensors leave.
+// headSensors fakes the inertial sensors in the head.
 type headSensors struct {
 	in     body.Inertial
 	broken bool
@@ -555,11 +555,11 @@ func TestHungUpLineIsALinkError(t *testing.T) {
 	}
 }
 
-// A port that takes no more drops whole frames, and Halt overtakes what is queued.
+// A full port drops whole frames, and Halt overtakes the queued ones.
 func TestFullPort(t *testing.T) {
 	r := newRig(t, vectorsim.Config{})
 	d := r.open()
-	r.stop() // nobody takes the bytes any more
+	r.stop() // the bytes are no longer read
 	var act vector.Act
 	act.Motors[0] = 1
 	var err error

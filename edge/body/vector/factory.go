@@ -127,7 +127,7 @@ func (d *Driver) chars(payload []byte) {
 	d.sayFactory()
 }
 
-// sayFactory sends a frame of what the factory's command line has to say: one each time, because motors come first.
+// sayFactory sends the next frame of the factory command line's reply: one per call, because motors come first.
 func (d *Driver) sayFactory() {
 	if d.factory == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"kennel/edge/body/vector/vectorsim"
 )
 
-// tester is the factory's: it stands at the charging pad of a robot whose head is open.
+// tester is the factory's tester, connected to the charging pad of a robot whose head is open.
 type tester struct {
 	t *testing.T
 	*vectorsim.Stepped
@@ -34,7 +34,8 @@ func (x *tester) ask(chars string) string {
 	return x.PadRead()
 }
 
-// VEC-CLI-01 to 04: the banner, lines, words, replies in frames; the factory, and nobody at home, can switch it off to be stored (VEC-PWR-44).
+// TestFactoryCommandLine: the banner, lines, words, replies in frames (VEC-CLI-01 to 04). Only the factory can switch the robot off for
+// storage (VEC-PWR-44).
 func TestFactoryCommandLine(t *testing.T) {
 	x := &tester{t: t, Stepped: vectorsim.NewStepped(vectorsim.Config{Factory: true, Version: "1.6.0", DischargePerMinute: -1})}
 	if got := x.PadRead(); got != "\xff\x92\x1f\xcf\xff\xff\xff\xff\nbooted\n" {
@@ -108,7 +109,7 @@ func TestNoFactoryAtHome(t *testing.T) {
 	}
 }
 
-// Whatever comes over the pad, the robot goes on, and every answer is one.
+// FuzzFactory: whatever comes over the pad, the robot keeps running, and every answer is well formed.
 func FuzzFactory(f *testing.F) {
 	f.Add(">esn\r>get 1 2 3\n>pwr off x\r")
 	f.Add(strings.Repeat(">bsv\r", 50))

@@ -34,7 +34,7 @@ var ErrNoBody = errors.New("vector: no body answers")
 // ErrNoApplication: the board's boot-loader is alive and has nothing to start; it needs its firmware.
 var ErrNoApplication = errors.New("vector: body has no application")
 
-// FaultOf returns the fault code that an error of this package stands for, 0 for any other.
+// FaultOf returns the fault code of an error of this package, 0 for any other error.
 func FaultOf(err error) faultcode.Code {
 	switch {
 	case errors.Is(err, ErrNoBody):

@@ -21,8 +21,8 @@ type Firmware struct {
 	Program []byte
 }
 
-// maxProgram is what block offsets of 16 bits reach (VEC-DFU-03). The processor has less; where its boot-loader ends is not known, so it is
-// the boot-loader that refuses.
+// maxProgram is the reach of 16-bit block offsets (VEC-DFU-03). The processor has less memory. Where its boot-loader ends is not known, so
+// refusing a program that is too large is left to the boot-loader.
 const maxProgram = 64 << 10
 
 // ParseFirmware reads a firmware file. The program aliases b.
@@ -75,8 +75,8 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase %d", uint8(p))
 }
 
-// status is what the original reports when a phase fails, in the domain Rampost (VEC-BOOT-09, VEC-DFU-04). A boot-loader that is not entered
-// cannot be told to erase.
+// status returns the code that the original reports when the phase fails, in the domain Rampost (VEC-BOOT-09, VEC-DFU-04). A boot-loader
+// that is not entered cannot be told to erase.
 func (p Phase) status() faultcode.Code {
 	switch p {
 	case AskVersion:
@@ -96,7 +96,7 @@ type Progress struct {
 	Done, Total int // blocks
 }
 
-// Update is what became of the body's firmware when it was opened (VEC-DFU-01). The zero value: nobody asked.
+// Update is the outcome of the firmware check when the body was opened (VEC-DFU-01). The zero value means that no firmware was asked for.
 type Update struct {
 	Installed string // what it ran; "": nothing, or it did not say
 	Wanted    string // version of the file

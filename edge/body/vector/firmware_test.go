@@ -326,7 +326,7 @@ func TestKilledAtEveryStepOfAnUpdate(t *testing.T) {
 			}
 			again(fmt.Sprintf("power cut at period %d of %d", at, periods), h.Stepped)
 		}
-		for at := 1; at <= periods; at += every { // the board alone, by a brown-out; the head goes on and finds it again
+		for at := 1; at <= periods; at += every { // a brown-out resets the board alone; the head keeps running and finds it again
 			s := vectorsim.NewStepped(vectorsim.Config{Version: oldVersion, Start: start})
 			s.Again = 50 * time.Millisecond
 			n := 0
@@ -433,7 +433,7 @@ func TestParseFirmware(t *testing.T) {
 	}
 }
 
-// What is parsed is the file, and its blocks are the program, padded as erased memory (VEC-DFU-03).
+// FuzzFirmware: a parsed image encodes to the same file, and its blocks are the program, padded like erased memory (VEC-DFU-03).
 func FuzzFirmware(f *testing.F) {
 	f.Add(vectorsim.Image(newVersion, 4900, 1))
 	f.Add(make([]byte, 16+1025))

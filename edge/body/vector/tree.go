@@ -112,7 +112,7 @@ type Binding struct {
 	temperature   int
 	epoch         uint32
 	begun         bool
-	offset, last  [2]float64 // rad; wheels keep their turns when the body begins to count anew
+	offset, last  [2]float64 // rad; wheels keep their turns when the body restarts its counters
 	home          [4]float64 // rad of the joint where the driver's position is 0
 	homed         [4]bool
 }
@@ -156,8 +156,8 @@ func Bind(board *state.Board) (*Binding, error) {
 }
 
 // Home says at which angle of its joint, in radians as the wire counts, the driver's position of the lift or the head (spine.Lift,
-// spine.Head) is 0: what calibration found. Until then, and again after the encoder missed a movement or the body began anew, nobody
-// knows where they are, and their slots are not measured.
+// spine.Head) is 0: what calibration found. Until then, and again after the encoder missed a movement or the body restarted, their
+// positions are unknown and their slots are not measured.
 func (b *Binding) Home(motor int, angle float64) {
 	if motor == spine.Lift || motor == spine.Head {
 		b.home[motor], b.homed[motor] = angle, true

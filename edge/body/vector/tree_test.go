@@ -27,7 +27,7 @@ func TestTree(t *testing.T) {
 	if tree.Frame.Front != robot.FrontCamera {
 		t.Errorf("front is %v, want the camera's (GOSTAI-FRAME-02)", tree.Frame.Front)
 	}
-	// What the driver counts through, it calls by names of the tree.
+	// The driver's lists use names of the tree.
 	for _, name := range append(append(append([]string{}, motorNames...), cliffNames...), lightNames...) {
 		if target, err := tree.Lookup(name); err != nil || len(target.Nodes) != 1 || target.Nodes[0].Compact() != name {
 			t.Errorf("%s of the driver: %v, %v", name, target.Nodes, err)
@@ -108,13 +108,13 @@ func TestBinding(t *testing.T) {
 	check("calibrated",
 		row{"headPitch.val", 22*math.Pi/180 - 0.5, 100 * ms}, // nose down is positive
 		row{"lift.position", 0.045 + 0.066*math.Sin(0.3), 100 * ms})
-	// The sensors sleep: their last values grow old. The head was moved unseen: nobody knows where it is.
+	// The sensors sleep: their last values grow old. The head was moved unseen: its position is unknown.
 	s.At, s.Power, s.Cliffs = 200*ms, body.SensorsOff|body.EncodersOff, [4]float64{}
 	s.Motors[spine.Head].Unseen = true
 	s.ProxMetres, s.ProxAt = 8.19, 190*ms // beyond what the sensor measures
 	show()
 	check("asleep", row{"cliffFL.val", 0.1, 100 * ms}, row{"laser.val", 0.25, 90 * ms}, row{name: "headPitch.val"}, row{"lift.val", 0.045 + 0.066*math.Sin(0.3), 200 * ms})
-	// The body begins anew: wheels go on from where they were, what was calibrated is not any more.
+	// The body restarts: wheels continue from where they were, and joints are no longer calibrated.
 	s = Sense{At: 300 * ms, Epoch: 2, BatteryVolts: 5}
 	s.Motors[spine.LeftTread].Position = math.Pi
 	show()

@@ -22,8 +22,8 @@ type Last uint8
 // The ways. Unmeant is reported as power.UnknownCause.
 const (
 	Never   Last = iota // it was never on before, as far as its data goes
-	Clean               // somebody or something decided it
-	Unmeant             // nobody did
+	Clean               // a person or a program decided it
+	Unmeant             // without a decision
 )
 
 var names = [...]string{"never on before", "clean", "unmeant"}

@@ -1,6 +1,6 @@
 // Package claim says who may move an actuator. At every moment each actuator has one owner or none: the claim with the highest priority
-// of those that want it. A claim is refused while somebody of the same or a higher priority owns one of its actuators; a higher one takes
-// them over, and when it ends, by release, by expiry or by its owner's death, they go back to the claim it took them from.
+// of those that want it. A claim is refused while an owner of the same or a higher priority has one of its actuators. A claim of higher
+// priority takes them over; when it ends, by release, by expiry or by its owner's death, they go back to the claim it took them from.
 //
 // A Table belongs to one goroutine, the real-time loop. It reads no clock, takes no lock and allocates nothing after New.
 package claim
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Owner is somebody who claims: a connection, the animation player, the safety reflex. 0 is nobody.
+// Owner is a holder of claims: a connection, the animation player, the safety reflex. 0 is no owner.
 type Owner uint32
 
 // Priority ranks claims; own default, from what may wait to what must not.
@@ -24,7 +24,7 @@ const (
 	Behavior  Priority = 20  // what the character does of its own accord
 	Animation Priority = 30  // played by a behaviour
 	Program   Priority = 40  // an SDK program, the standard's scripts
-	Person    Priority = 50  // somebody drives by hand
+	Person    Priority = 50  // a person drives by hand
 	Safety    Priority = 250 // reflexes: cliff, fall, stall
 )
 
@@ -119,8 +119,8 @@ func New(actuators int) (*Table, error) {
 	return t, nil
 }
 
-// Claim asks for all actuators of set at once, for as long as ttl; 0: until released. It gets all or none: a Busy names the first that is
-// owned by somebody else with the same or a higher priority. What the owner holds itself is never in its own way.
+// Claim asks for all actuators of set at once, for as long as ttl; 0: until released. It gets all or none: a Busy names the first that
+// another owner has with the same or a higher priority. An owner's own claims never block it.
 func (t *Table) Claim(now time.Duration, o Owner, set Set, p Priority, ttl time.Duration) (Lease, error) {
 	t.Step(now)
 	// Actuators that this tree has not cannot be owned.
@@ -171,7 +171,7 @@ func (t *Table) LeaseOf(o Owner, number uint64) (Lease, error) {
 	return Lease{}, ErrGone
 }
 
-// Renew lets a claim go on for ttl from now, also one that waits for its actuators to come back; ErrGone if it has ended.
+// Renew extends a claim to ttl from now, also one that waits for its actuators to come back; ErrGone if it has ended.
 func (t *Table) Renew(now time.Duration, l Lease, ttl time.Duration) error {
 	t.Step(now)
 	c := t.find(l)
@@ -236,7 +236,7 @@ func (t *Table) settle() {
 	}
 }
 
-// OwnerOf returns who owns actuator a, with what priority; 0 if nobody does. It is as of the last call with a time.
+// OwnerOf returns the owner of actuator a and its priority; 0 if it has none. The answer is true at the last call with a time.
 func (t *Table) OwnerOf(a int) (Owner, Priority) {
 	if a < 0 || a >= t.n || t.owners[a] < 0 {
 		return 0, 0

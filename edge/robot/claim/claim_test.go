@@ -102,7 +102,7 @@ func TestClaims(t *testing.T) {
 	tab.Release(304*ms, breath)
 	expect("nobody", "0:0 0:0 0:0 0:0 ")
 	if tab.Holds(0, head) {
-		t.Error("nobody holds something")
+		t.Error("a lease of no owner holds an actuator")
 	}
 }
 

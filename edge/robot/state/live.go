@@ -16,13 +16,13 @@ type Write struct {
 	Value robot.Value
 }
 
-// Sink takes what is written and called: the loop's mailbox on a robot. It is asked for slots that hold a value of their own only; what
-// stands for another (val, angle, the val of an RGBLed) has been worked out before.
+// Sink takes writes and calls: on a robot, the loop's mailbox. It only sees slots with a value of their own; slots that point to another
+// (val, angle, the val of an RGBLed) are resolved before.
 type Sink interface {
 	// Set asks for all these values together, or for none if it fails. A sink that knows what is taken, the closest the device can do
 	// (GOSTAI-IF-14.8), leaves it in each write and returns taken(); one that learns it later keeps both for then and returns nothing.
 	Set(writes []Write, taken func() robot.Value) (robot.Value, error)
-	// Call runs a method, or begins it where somebody else tells how it ends.
+	// Call runs a method, or only begins it if its end is reported elsewhere.
 	Call(ctx context.Context, r *robot.Ref, args []robot.Value) (robot.Value, error)
 }
 
@@ -52,10 +52,10 @@ func NewLive(board *Board, sink Sink) *Live {
 // before the first Read.
 func (l *Live) Convert(f func(v robot.Value, format string) (robot.Value, error)) { l.convert = f }
 
-// Reading is what a name reads as.
+// Reading is the value of a name.
 type Reading struct {
 	Value robot.Value     // of a group: the list of its members' values in their order, None for one not known
-	At    time.Duration   // when it was measured, of a group the oldest; 0: it does not change, or nobody knows
+	At    time.Duration   // when it was measured, of a group the oldest; 0: it does not change, or the time is unknown
 	Times []time.Duration // of each member of a group
 }
 
@@ -356,8 +356,8 @@ func (l *Live) resolveRGB(n *robot.Node, v float64) ([]Write, func([]Write) robo
 	}
 }
 
-// Do does what a line says: it reads, writes or calls. A name that ends at devices stands for their val (GOSTAI-IF-00c). What it returns is what
-// was read, taken or returned. The line's speed is for the sink.
+// Do runs a line: it reads, writes or calls. A name that ends at devices means their val (GOSTAI-IF-00c). It returns the value that was
+// read, written or returned. The line's speed is passed to the sink.
 func (l *Live) Do(ctx context.Context, line robot.Line) (Reading, error) {
 	if line.Verb == robot.Call {
 		v, err := l.Call(ctx, line.Name, line.Args...)
@@ -374,7 +374,7 @@ func (l *Live) Do(ctx context.Context, line robot.Line) (Reading, error) {
 	return l.ReadTarget(target)
 }
 
-// target is what a line's name means: of devices their val.
+// target resolves a line's name; a device means its val.
 func (l *Live) target(name string) (robot.Target, error) {
 	target, err := l.board.tree.Lookup(name)
 	if err == nil && len(target.Refs) == 0 {

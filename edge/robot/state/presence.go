@@ -21,14 +21,14 @@ type Presence struct {
 	At   time.Duration // since then, on the clock of Sample.At
 }
 
-// presence is who is gone, or was. Nobody changes one that others can see.
+// presence lists the devices that are or were gone. It is immutable once published.
 type presence struct {
 	nodes map[*robot.Node]Presence
 	gone  map[int]*Presence // by slot: the nearest node above it that is gone
 }
 
-// SetGone says that the device n, with all its parts, is gone, for the reason why, and SetBack that it is there again. They report whether that is news: it
-// is what watches tell as events. Neither is for the loop.
+// SetGone marks the device n with all its parts as gone, for the reason why, and SetBack marks it as present again. They report whether
+// that is news; watches tell news as events. Neither may be called from the loop.
 func (b *Board) SetGone(n *robot.Node, why string, at time.Duration) bool {
 	return b.setPresence(Presence{n, true, why, at})
 }

@@ -12,7 +12,7 @@ import (
 	"kennel/edge/robot"
 )
 
-// ErrUnknown: nobody has measured or set the slot yet.
+// ErrUnknown: the slot has not been measured or set yet.
 var ErrUnknown = errors.New("not measured yet")
 
 // Sample is one number and when it was measured, a duration since the epoch of the system's monotonic clock; 0: never.
@@ -78,7 +78,7 @@ func New(tree *robot.Tree) *Board {
 // Tree returns the tree whose values these are.
 func (b *Board) Tree() *robot.Tree { return b.tree }
 
-// Set notes a number for the next publication. An ID that is none is ignored: -1 stands for a slot that a body lacks.
+// Set notes a number for the next publication. An invalid ID is ignored: -1 means a slot that a body lacks.
 func (b *Board) Set(id int, value float64, at time.Duration) {
 	if id >= 0 && id < len(b.work) {
 		b.work[id] = Sample{value, at}
@@ -153,7 +153,8 @@ func (b *Board) Sample(id int) Sample {
 	return buf.snap.Samples[id]
 }
 
-// Identity is what only the running robot knows of itself (GOSTAI-IF-01.2, GOSTAI-IF-01.4, GOSTAI-IF-02.1); type and model are the tree's.
+// Identity holds the facts that only the running robot knows about itself (GOSTAI-IF-01.2, GOSTAI-IF-01.4, GOSTAI-IF-02.1); type and model
+// are in the tree.
 type Identity struct {
 	Name   string
 	Serial string // "" when unknown
@@ -169,7 +170,7 @@ func (b *Board) Introduce(who Identity, at time.Duration) {
 	}
 }
 
-// SetValue shows a string, a list or bytes at once, beside the snapshots; it is not for the loop. Nobody changes v after.
+// SetValue publishes a string, a list or bytes at once, outside the snapshots; the loop must not call it. v must not change afterwards.
 func (b *Board) SetValue(id int, v robot.Value, at time.Duration) {
 	if id >= 0 && id < len(b.words) {
 		b.words[id].Store(&word{v, at})

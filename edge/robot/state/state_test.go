@@ -125,7 +125,7 @@ func TestRead(t *testing.T) {
 		{"robot.serial", `""`, 0},
 		{"robot.kind", `"wheeled"`, 0},
 		{"camera.gain", "1", 0},
-		{"robot.body.head.val", "[" + fmt.Sprint(-pi/2) + ", 0.7, nothing]", 0}, // of a group, what nobody knows is nothing
+		{"robot.body.head.val", "[" + fmt.Sprint(-pi/2) + ", 0.7, nothing]", 0}, // in a group, an unknown value reads as nothing
 	} {
 		r, err := live.Read(tc.name)
 		if err != nil || r.Value.String() != tc.want || r.At != tc.at {
@@ -241,7 +241,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Where a wheel stands has to be known before it can be moved by an angle.
+	// The position of a wheel must be known before it can be moved by an angle.
 	fresh, unknown := newBench(t)
 	if _, err := unknown.Write("wheelL.angle", robot.F(1)); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a wheel nobody has seen: %v", err)
@@ -276,7 +276,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestDo: lines read, write and call (GOSTAI-OPEN-01); a device stands for its val (GOSTAI-IF-00c), and a group is written at once (GOSTAI-LOC-13).
+// TestDo: lines read, write and call (GOSTAI-OPEN-01); a device means its val (GOSTAI-IF-00c), and a group is written at once (GOSTAI-LOC-13).
 func TestDo(t *testing.T) {
 	b, live := newBench(t)
 	for _, tc := range []struct {
@@ -397,7 +397,7 @@ func TestLateReaderSeesAges(t *testing.T) {
 		t.Fatal("something was published before anything was")
 	}
 	b.board.Set(id, 0.5, 100*ms)
-	for now := 105 * ms; now <= 200*ms; now += 5 * ms { // the loop goes on, the sensor is slower
+	for now := 105 * ms; now <= 200*ms; now += 5 * ms { // the loop continues, the sensor is slower
 		b.board.Publish(now)
 	}
 	if !b.board.Read(&snap) || snap.At != 200*ms || snap.Seq != 20 {

@@ -10,9 +10,9 @@
 //	}}}
 //
 // An object is a component, a key that ends in [] a localizer with its places inside, a string a device of that interface, or of several
-// with commas between. The key "." stands for the component itself, so that a device can have parts. In a localizer an object with
-// nothing but places for keys is a nested localizer, with or without []; x, y and z are taken for components there, unless the key has [].
-// The outermost object is the robot, or holds it as its only key. armR, the old spelling, is arm[right] (GOSTAI-LOC-11).
+// with commas between. The key "." means the component itself, so that a device can have parts. In a localizer an object with nothing but
+// places for keys is a nested localizer, with or without []; x, y and z are taken for components there, unless the key has []. The
+// outermost object is the robot, or holds it as its only key. armR, the old spelling, is arm[right] (GOSTAI-LOC-11).
 //
 // A device that a file describes has all optional slots of its interfaces: the file cannot say otherwise.
 package treefile
@@ -126,7 +126,7 @@ func (p *parser) token(want string) (json.Token, int, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		// Where the decoder stands; the offset of its error does not count what it took token by token.
+		// The decoder's position: the offset in its error does not count the tokens it took one by one.
 		at = int(p.dec.InputOffset())
 		return nil, at, p.fail(at, "", fmt.Errorf("%w; want %s", syntax, want))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -137,7 +137,7 @@ func (p *parser) token(want string) (json.Token, int, error) {
 	return t, at, nil
 }
 
-// What may stand in a file, for errors.
+// The kinds of value that a file may contain, as error texts name them.
 const (
 	wantValue = "an object in braces (a component) or a string in quotes (a device's interface)"
 	wantKey   = "a key in quotes with a colon behind it, a comma between two, or the closing brace"
@@ -188,7 +188,7 @@ func (p *parser) object(at, depth int) (value, error) {
 	return v, err
 }
 
-// component adds the component or device at path, whose key stands at at, described by v.
+// component adds the component or device at path, described by v; its key is at byte at.
 func (p *parser) component(path string, at int, v value) error {
 	n, err := p.tree.Grow(path)
 	if err == nil && p.known[n] {

@@ -33,8 +33,8 @@ func (c Clock) SleepUntil(t time.Duration) {
 	ts := unix.NsecToTimespec(int64(t))
 	for {
 		_, _, e := unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-		// The runtime's signals interrupt it; the deadline is absolute, so it just goes on. And where processors' clocks differ by
-		// microseconds, the one we wake on may not have got there yet.
+		// The runtime's signals interrupt the sleep; the deadline is absolute, so it just sleeps again. If the processors' clocks differ by
+		// microseconds, the one we wake on may not have reached the deadline yet.
 		if e != unix.EINTR && (e != 0 || c.Now() >= t) {
 			return
 		}
@@ -64,8 +64,8 @@ type Grant struct {
 	nice  int         // it had before
 }
 
-// niceness is that of a process whose loop has a priority: all its threads go before those of others that have none. The runtime stops the
-// world now and then, and the loop then waits for the thread that does so, which must not wait for its turn among busy processes.
+// niceness is set on a process whose loop has a real-time priority: its threads then run before those of ordinary processes. The runtime
+// stops the world now and then, and the loop then waits for the thread that does so, which must not queue behind busy processes.
 const niceness = -15
 
 // DefaultPriority is the loop's SCHED_FIFO priority: above what a desktop or an original robot gives to anything else, below the kernel's own.
@@ -117,7 +117,7 @@ func (t Thread) Enter() Grant {
 	return g
 }
 
-// Err is what was not permitted, and why.
+// Err returns what was not permitted, and why.
 func (g *Grant) Err() error { return errors.Join(g.FIFOErr, g.LockErr, g.CPUErr, g.NiceErr) }
 
 // Leave gives the calling thread, which entered, the normal priority and all its processors again, and the process its place among others. The

@@ -11,8 +11,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// core stands in for robotd: a core that is well and a battery that slowly empties and fills (VEC-PWR-01, VEC-PWR-02). It implements what
-// the agent asks of a core.
+// core replaces robotd: a core that is well and a battery that slowly empties and fills (VEC-PWR-01, VEC-PWR-02). It implements the
+// agent's view of a core.
 type core struct {
 	hello   corelink.Hello
 	every   time.Duration

@@ -26,7 +26,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Agent is what the fleet needs of a robot's agent (agentapp.Agent). Safe for concurrent use.
+// Agent is a robot's agent (agentapp.Agent) as the fleet uses it. Safe for concurrent use.
 type Agent interface {
 	Run(ctx context.Context) error // until ctx ends, which says goodbye; an error asks for another agent
 	Emit(events.Event)
@@ -35,7 +35,7 @@ type Agent interface {
 	Identity() (devicecert.State, bool)
 }
 
-// Machine is what a light robot's agent has instead of a robot's computer.
+// Machine is a light robot's replacement for a robot's computer.
 type Machine struct {
 	Folder string // the root's name
 	Log    *slog.Logger
@@ -64,7 +64,7 @@ type Secrets interface {
 type Config struct {
 	N       int
 	First   thing.ID // serials count up from its; 8 hex digits
-	Folder  string   // theirs lie below it, one each; a robot that has one goes on with it
+	Folder  string   // each robot has its folder below it; a robot that already has one continues with it
 	Seed    uint64
 	Profile Profile
 
@@ -78,7 +78,7 @@ type Config struct {
 	// AtOnce is how many robots may be between nothing and their first login; 64. More take longer each and no less in all.
 	AtOnce int
 	Log    *slog.Logger // the fleet's own
-	// RobotLog is what robots say; nil: nothing, there are many.
+	// RobotLog is the robots' log; nil: none, because there are many robots.
 	RobotLog *slog.Logger
 }
 
@@ -175,7 +175,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	outer := ctx
 	ctx, fail := context.WithCancelCause(context.WithoutCancel(outer))
 	defer fail(nil)
-	// Who is connected is counted before they go.
+	// Connected robots are counted before they disconnect.
 	defer context.AfterFunc(outer, func() {
 		f.atEnd.Store(int64(f.connected()))
 		fail(context.Cause(outer))

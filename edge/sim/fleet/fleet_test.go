@@ -124,7 +124,7 @@ func (anySecret) Secret(_ context.Context, id thing.ID) (string, error) {
 	return "secret of " + string(id), nil
 }
 
-// TestFleetFollowsItsPlans: what robots do in three simulated days is what their plans say, the same in every run.
+// TestFleetFollowsItsPlans: in three simulated days robots do exactly what their plans say, the same in every run.
 func TestFleetFollowsItsPlans(t *testing.T) {
 	p := presets["rough"]
 	p.Reboots = 2

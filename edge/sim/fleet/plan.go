@@ -11,7 +11,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Kind is what a step of a plan does.
+// Kind is the kind of a plan's step.
 type Kind string
 
 // The kinds.
@@ -35,7 +35,7 @@ type Step struct {
 	Clock Clock  // Reboot: what it comes with
 }
 
-// Clock is how a robot's clock stands after a boot. The zero value is right.
+// Clock is the state of a robot's clock after a boot. The zero value is a correct clock.
 type Clock struct {
 	Reset bool          // it begins in 1970
 	Off   time.Duration // else it is so much ahead; negative: behind
@@ -49,7 +49,7 @@ type Wire struct {
 	Seed    uint64 // of what happens on it
 }
 
-// Plan is what happens to one robot. It is drawn as it is read; not safe for concurrent use.
+// Plan is the sequence of things that happen to one robot, drawn at random as it is read. Not safe for concurrent use.
 type Plan struct {
 	Wire  Wire
 	Clock Clock // of the first boot
@@ -98,7 +98,7 @@ func (p Profile) Plan(seed uint64, id thing.ID) *Plan {
 	return pl
 }
 
-// settings is what owners change, with values that differ from each other.
+// settings lists settings that owners change, each with distinct values.
 var settings = []struct {
 	name   string
 	values []string

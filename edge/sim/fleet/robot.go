@@ -39,7 +39,7 @@ type robot struct {
 	up       bool
 	ever     bool // was up once
 	enrolled bool
-	lost     time.Time // when a connection was lost that nobody took away on purpose
+	lost     time.Time // when a connection was lost that the plan did not cut
 	emitted  uint64    // by agents of earlier boots
 	acked    uint64
 	dropped  uint64
@@ -268,7 +268,7 @@ func (r *robot) count() {
 	r.agent, r.up, r.lost = nil, false, time.Time{}
 }
 
-// events is what became of the robot's events.
+// events counts what became of the robot's events.
 func (r *robot) events() Events {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,14 +281,14 @@ func (r *robot) events() Events {
 	e.Waiting = spool.Events
 	e.Quarantined = spool.Quarantined
 	e.Dropped += spool.Dropped
-	// What was there or came, and neither waits nor was lost, the cloud has.
+	// The cloud has every event that neither waits nor was lost.
 	if all, kept := r.waiting+emitted, spool.Events+spool.Dropped+spool.Quarantined; all > kept {
 		e.Acked += all - kept
 	}
 	return e
 }
 
-// identity tells whether the robot has a certificate, and else what stands in the way, if that is known.
+// identity reports whether the robot has a certificate; if not, problem is the reason, if known.
 func (r *robot) identity() (enrolled bool, problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,7 +64,7 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 // Serve answers at ln until ctx ends, and closes it.
 func (f *Fleet) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{Handler: f.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // nobody waits for an answer from a fleet that ends
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // no client waits for an answer from a fleet that ends
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("status: %w", err)

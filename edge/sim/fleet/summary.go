@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Summary is what the fleet is and did since it began. Times are in milliseconds.
+// Summary is the state of the fleet and its totals since the start. Times are in milliseconds.
 type Summary struct {
 	Robots    int     `json:"robots"`
 	Made      int     `json:"made"`      // have a folder
@@ -36,7 +36,7 @@ type Summary struct {
 	Process Process `json:"process"`
 }
 
-// Events is what became of the events of robots.
+// Events counts what became of the robots' events.
 type Events struct {
 	Emitted     uint64 `json:"emitted"` // since the fleet began
 	Acked       uint64 `json:"acked"`   // also of what lay in the robots' folders before
@@ -64,7 +64,7 @@ type Distribution struct {
 	Max  float64 `json:"max"`
 }
 
-// Process is what this process costs.
+// Process is the resource use of this process.
 type Process struct {
 	RSS        int64   `json:"rss_bytes"`
 	CPU        float64 `json:"cpu_ms"` // user and system, since its start

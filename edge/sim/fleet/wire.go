@@ -30,7 +30,7 @@ func newWire(q Wire) *wire {
 	return w
 }
 
-// errAway is what a robot without a network hears.
+// errAway is the error of a dial without a network.
 var errAway = os.NewSyscallError("connect", syscall.ENETUNREACH)
 
 // dial makes a connection as net.Dialer does.
@@ -160,7 +160,7 @@ func (c *conn) wait() {
 	}
 }
 
-// errCut is what the ends of a cut connection hear.
+// errCut is the error at both ends of a cut connection.
 var errCut = fmt.Errorf("simulated cut: %w", syscall.ECONNRESET)
 
 // say names a cut as the reason why a connection failed.

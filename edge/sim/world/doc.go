@@ -1,7 +1,7 @@
 // Package world is the place that simulated robots live in: a floor with walls, cliffs, lines, things that can be pushed and a charger, and one
 // robot on two treads. It is a pure step: no clock, no files; the same map, seed and calls make the same world, bit by bit.
 //
-//	maps.go   what a world is made of, as JSON; the built-in ones
+//	maps.go   worlds as JSON; the built-in ones
 //	shape.go  distances and rays between rounded convex shapes
 //	world.go  the robot on its treads: walls, pushing, cliffs; what its sensors see
 //	hand.go   what a person does to it: picked up, put down, tipped over; how it falls
@@ -12,7 +12,7 @@
 // are added, by float64(), so that no processor does both at once.
 //
 // What is simple on purpose: the body is a bar with round ends, things keep their heading when they are pushed and push nothing else, and a
-// robot that falls comes to rest below, where only a hand brings it back from.
+// robot that falls lies below until a hand brings it back.
 //
 // Rows: VEC-HW-04, VEC-HW-15, VEC-HW-24, VEC-IO-20, VEC-IO-24, VEC-IMU-05 to 09.
 package world

@@ -18,7 +18,7 @@ const (
 	impactG    = 8
 )
 
-// hand is what moves the robot other than its treads.
+// hand moves the robot by other means than its treads.
 type hand struct {
 	since       float64 // s, of a lift, a push or a fall
 	height      float64 // m, of the lift
@@ -154,10 +154,10 @@ func ease(t float64) (share, bend float64) {
 	return float64(10*t3) - float64(15*t2*t2) + float64(6*t2*t3), float64(60*t) - float64(180*t2) + float64(120*t3)
 }
 
-// PutOnCharger stands the robot in the charger.
+// PutOnCharger puts the robot into the charger.
 func (w *World) PutOnCharger() error { return w.putBefore(0) }
 
-// TakeOffCharger stands it in front of the charger, its tail clear of the rails.
+// TakeOffCharger puts it in front of the charger, its tail clear of the rails.
 func (w *World) TakeOffCharger() error { return w.putBefore(railLength + 0.02) }
 
 func (w *World) putBefore(from float64) error {

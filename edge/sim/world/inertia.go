@@ -5,7 +5,7 @@ import "math"
 // Gravity is the standard one, m/s2.
 const Gravity = 9.80665
 
-// Inertia is what the body feels, in its own axes: at rest 1 g upwards, in free fall nothing.
+// Inertia is the acceleration and turning that the body feels, in its own axes: at rest 1 g upwards, in free fall nothing.
 type Inertia struct {
 	Accel [3]float64 `json:"accel"` // m/s2
 	Gyro  [3]float64 `json:"gyro"`  // rad/s
@@ -21,7 +21,7 @@ type feel struct {
 	now          Inertia
 }
 
-// mostAccel is what a sensor of 16 g can say.
+// mostAccel is the largest reading of a 16 g sensor.
 const mostAccel = 16 * Gravity
 
 func (f *feel) still() { *f = feel{now: Inertia{Accel: [3]float64{0, 0, Gravity}}} }

@@ -44,7 +44,7 @@ type Cliff struct {
 	Drop    float64 `json:"drop,omitempty"`
 }
 
-// Line is painted on the floor. Width 0 is 15 mm; Shade is what it reflects, as Floor, and 0 is white.
+// Line is painted on the floor. Width 0 is 15 mm; Shade is its reflectance, as for Floor, and 0 is white.
 type Line struct {
 	From  Vec     `json:"from"`
 	To    Vec     `json:"to"`
@@ -66,12 +66,12 @@ type Object struct {
 	Fixed  bool    `json:"fixed,omitempty"` // it cannot be pushed
 }
 
-// Charger is the middle of the charger's back wall; its heading points out of it, as the robot's does that stands in it.
+// Charger is the middle of the charger's back wall. Its heading points out of the charger, as the heading of a docked robot does.
 type Charger struct {
 	At Pose `json:"at"`
 }
 
-// UnmarshalJSON takes two numbers, no fewer and no more.
+// UnmarshalJSON takes exactly two numbers.
 func (v *Vec) UnmarshalJSON(b []byte) error { return numbers(b, v[:], "[x, y]") }
 
 // UnmarshalJSON takes three numbers.

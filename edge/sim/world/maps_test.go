@@ -98,7 +98,7 @@ func FuzzParse(f *testing.F) {
 		}
 		w, err := New(m, rover(), 1)
 		if err != nil {
-			return // something stands where the robot is
+			return // the robot's place is occupied
 		}
 		for range 5 {
 			w.Step(20*time.Millisecond, 0.2, 0.25)

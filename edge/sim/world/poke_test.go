@@ -104,7 +104,7 @@ func TestPokeFelt(t *testing.T) {
 	}
 }
 
-// TestPokeRefused: the error of a poke that is not possible now says how the robot is, and that of an unknown one names it.
+// TestPokeRefused: the error of a poke that is not possible now says how the robot is, and the error of an unknown poke names it.
 func TestPokeRefused(t *testing.T) {
 	lift := poke.Poke{Verb: poke.Lift}
 	for _, tc := range []struct {

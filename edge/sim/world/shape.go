@@ -24,7 +24,7 @@ func (p Pose) place() Vec { return Vec{p[0], p[1]} }
 // wrap brings an angle to -pi to pi.
 func wrap(a float64) float64 { return math.Remainder(a, 2*math.Pi) }
 
-// area is that of a polygon, positive when its corners go round counter-clockwise.
+// area returns the area of a polygon, positive if its corners run counter-clockwise.
 func area(corners []Vec) float64 {
 	var sum float64
 	for i, v := range corners {

@@ -39,7 +39,7 @@ const (
 	Falling     Posture = "falling"
 )
 
-// State is the world as one who stands beside it sees it.
+// State is the world as an onlooker sees it.
 type State struct {
 	Time    time.Duration `json:"time_ns"`
 	Pose    Pose          `json:"pose"`
@@ -347,7 +347,7 @@ func (w *World) turned(told, way, got float64) float64 {
 	return float64(told * (share + float64((1-share)*w.robot.SlipShare)))
 }
 
-// creep goes ahead and turns by less than fineness, as far as there is room; a robot that cannot go on may still turn on the spot.
+// creep goes ahead and turns by less than fineness, as far as there is room; a blocked robot may still turn on the spot.
 func (w *World) creep(ahead, turn float64) (float64, float64) {
 	if w.enter(w.after(ahead, turn)) {
 		return ahead, turn
@@ -378,7 +378,7 @@ func after(p Pose, ahead, turn float64) Pose {
 	return Pose{p[0] + float64(ahead*cos), p[1] + float64(ahead*sin), wrap(p[2] + turn)}
 }
 
-// dock is the pose of a robot that stands in the charger, so far from its back wall.
+// dock returns the pose of a robot in the charger, at distance from of its back wall.
 func (w *World) dock(from float64) Pose {
 	c := w.m.Charger.At
 	v := c.At(Vec{w.robot.Tail + from + 1e-6, 0})

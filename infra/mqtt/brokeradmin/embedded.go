@@ -24,7 +24,7 @@ const (
 type EmbeddedConfig struct {
 	// MQTT names the broker and a service's certificate. Client id, will and handlers are the Admin's.
 	MQTT mqtt.Config
-	// Denied returns the certificates that were revoked after position after, in Block all blocked things, and the position to go on from.
+	// Denied returns the certificates revoked after position after, all blocked things (in Block), and the position to continue from.
 	Denied func(ctx context.Context, after int64) (d brokerapi.Deny, last int64, err error)
 	// Changed returns a channel that is closed at the next change of what Denied returns.
 	Changed func() <-chan struct{}
@@ -104,7 +104,7 @@ func (a *EmbeddedAdmin) Run(ctx context.Context) error {
 	}
 }
 
-// told is what the broker knows from us over this connection.
+// told records what this connection has told the broker.
 type told struct {
 	last  int64 // position of the certificates
 	once  bool

@@ -88,7 +88,7 @@ func TestKeep(t *testing.T) {
 		time.Sleep(time.Second)
 		expect("tried again", 7, map[thing.ID]string{"vic:1": "stolen", "vic:3": "sold"})
 		h.mu.Lock()
-		delete(h.want, "vic:3") // it enrolled again, and nobody says so
+		delete(h.want, "vic:3") // it enrolled again, without a notice
 		h.mu.Unlock()
 		time.Sleep(2 * time.Second)
 		expect("looked", 8, map[thing.ID]string{"vic:1": "stolen"})

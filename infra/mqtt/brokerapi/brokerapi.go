@@ -1,5 +1,6 @@
-// Package brokerapi is what the embedded broker and the cloud tell each other beside the fleet's traffic: who was turned away and why, how
-// the broker is, whom to disconnect, and whom to refuse. All of it is JSON on topics below $kennel/broker/, which only services may use.
+// Package brokerapi defines the messages between the embedded broker and the cloud beside the fleet's traffic: which clients were refused
+// and why, the broker's state, which clients to disconnect, and which to refuse. All of it is JSON on topics below $kennel/broker/, which
+// only services may use.
 package brokerapi
 
 import (
@@ -24,7 +25,7 @@ const (
 	CodeNoCertificate = "no_certificate"   // TLS client without a certificate
 	CodeExpired       = "expired"          // certificate ended
 	CodeNotYetValid   = "not_yet_valid"    // certificate not begun
-	CodeForeign       = "foreign"          // issued by nobody we trust for clients
+	CodeForeign       = "foreign"          // not issued by an authority we trust for clients
 	CodeBadName       = "bad_name"         // common name is neither a thing nor a service
 	CodeClientID      = "client_id"        // client id is not the certificate's name
 	CodeWill          = "will"             // will on a topic that is not the client's

@@ -17,7 +17,7 @@ type Account struct {
 	Credential *syscall.Credential // nil: as this process
 }
 
-// FindAccount returns this process's own account, or when it is root an unprivileged one: "postgres", else "nobody".
+// FindAccount returns this process's own account or, if that is root, an unprivileged one: "postgres", else the system's account without rights.
 func FindAccount() (Account, error) {
 	if os.Geteuid() != 0 {
 		return Account{Name: "uid " + strconv.Itoa(os.Geteuid())}, nil

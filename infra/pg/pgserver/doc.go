@@ -3,7 +3,7 @@
 //
 // A cluster is a folder. Init makes it once (under a temporary name, so that an interrupted initdb is never taken for a cluster),
 // Keep runs "postgres" on it directly, without pg_ctl, and Ready says when it accepts queries. Postgres refuses to run as root: root
-// hands the folder to the account "postgres", else "nobody", and the server runs as that account.
+// hands the folder to an unprivileged account (FindAccount), and the server runs as that account.
 //
 // When this process dies without a word the server gets SIGQUIT by its parent-death signal: it ends at once and recovers from its
 // log at the next start. If even that was lost, StopLeftovers finds what still works inside the cluster's folder and ends it, so that

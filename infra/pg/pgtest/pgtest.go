@@ -116,7 +116,7 @@ type instance struct {
 
 var shared = sync.OnceValues(start)
 
-// started is what Stop looks at, so that stopping does not start.
+// started is the running instance, if any; Stop reads it, so that stopping starts none.
 var started atomic.Pointer[instance]
 
 // Stop stops the server, if it was started, and removes its folder. Tests that need a database fail from then on.
@@ -130,7 +130,7 @@ func Stop() {
 func (s *instance) end() error {
 	s.stop()
 	err := <-s.ended
-	_ = s.janitor.Close() // what it cannot remove lies in the folder for temporary files
+	_ = s.janitor.Close() // leftovers are in the folder for temporary files
 	return err
 }
 

@@ -170,7 +170,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func refuse(w http.ResponseWriter, status int, kind, text string) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": text}) // the client goes on without
+	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": text}) // the client continues without it
 }
 
 func (s *Server) problem(w http.ResponseWriter, format string, args ...any) {
@@ -200,7 +200,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, body []byte) {
 		found, soonest := s.visible(in.MaxNumberOfMessages, time.Duration(in.VisibilityTimeout)*second)
 		if len(found) > 0 || !time.Now().Before(deadline) {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-			_ = json.NewEncoder(w).Encode(map[string]any{"Messages": found}) // the client goes on without
+			_ = json.NewEncoder(w).Encode(map[string]any{"Messages": found}) // the client continues without it
 			return
 		}
 		wait := time.Until(deadline)
@@ -275,5 +275,5 @@ func (s *Server) delete(w http.ResponseWriter, body []byte) {
 	s.wake()
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	_ = json.NewEncoder(w).Encode(map[string]any{"Successful": ok, "Failed": []string{}}) // the client goes on without
+	_ = json.NewEncoder(w).Encode(map[string]any{"Successful": ok, "Failed": []string{}}) // the client continues without it
 }

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is what the collector keeps of one.
+// Span holds the parts of a span that the collector keeps.
 type Span struct {
 	Trace, ID, Parent string // hexadecimal; Parent is "" for a root
 	Name              string

@@ -42,7 +42,7 @@ type link struct {
 	client *kitmqtt.Client
 	// lose is asked before the cloud gets a request and before the robot gets its answer; nil: never.
 	lose   func() bool
-	giveUp context.CancelFunc // of the request under way: nobody waits for a resend in a test
+	giveUp context.CancelFunc // cancels the pending request: tests do not wait for a resend
 }
 
 func newLink(id thing.ID, svc jdocs.Service) *link {
@@ -225,7 +225,7 @@ func (w *world) edits(field string) {
 	w.robot[field] = n
 }
 
-// agree demands that both sides hold the same, and that it is what they were told.
+// agree fails the test unless both sides hold the same documents, with the values that were set.
 func (w *world) agree() {
 	for range 3 {
 		if err := w.agent.Sync(context.Background()); err != nil {

@@ -74,8 +74,8 @@ func TestTurnBack(t *testing.T) {
 	}
 }
 
-// TestRobotFollowsTrapezoid: the body does what the set-points say, a lag of the PID later: speeds ramp at the set rates, and the way is that of
-// the closed form (AMIGO-MOT-05, AMIGO-CMD-05, AMIGO-CMD-11, AMIGO-CMD-21, AMIGO-PID-02).
+// TestRobotFollowsTrapezoid: the body follows the set-points with the lag of the PID: speeds ramp at the set rates, and the distance
+// matches the closed form (AMIGO-MOT-05, AMIGO-CMD-05, AMIGO-CMD-11, AMIGO-CMD-21, AMIGO-PID-02).
 func TestRobotFollowsTrapezoid(t *testing.T) {
 	const lag = 0.1 // s
 	for _, tt := range []struct {

@@ -90,7 +90,7 @@ type Robot struct {
 	stepping bool          // time passes by STEP commands alone
 	steps    int           // of those, not yet done
 
-	// What the server keeps.
+	// State of the server.
 	motors  bool
 	motion  server
 	tune    tuning

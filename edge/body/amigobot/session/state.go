@@ -14,7 +14,7 @@ type Range struct {
 	At     time.Duration // 0: none yet
 }
 
-// State is what a session knows about its robot, in SI units. All times are those of Step.
+// State holds a session's knowledge of its robot, in SI units. All times are times passed to Step.
 type State struct {
 	Phase    Phase
 	Err      error  // why the phase is Lost

@@ -61,7 +61,7 @@ func (e *Encoders) Parse(p []byte) error {
 	return nil
 }
 
-// Serial is what came in from AUX1 or AUX2 (AMIGO-XP-02, AMIGO-XP-03).
+// Serial holds the bytes that came in from AUX1 or AUX2 (AMIGO-XP-02, AMIGO-XP-03).
 type Serial struct {
 	Aux2 bool
 	Data []byte // a parsed one aliases the packet

@@ -46,7 +46,7 @@ type Reading struct {
 	Range uint16 // RangeUnit
 }
 
-// Standard is what the robot sends every 100 or 50 ms (AMIGO-SIP-01 to 21).
+// Standard is the packet that the robot sends every 100 or 50 ms (AMIGO-SIP-01 to 21).
 type Standard struct {
 	Moving      bool
 	X, Y        uint16 // 15 bits, DistanceUnit

@@ -13,7 +13,7 @@ import (
 	"kennel/edge/body/amigobot/sip"
 )
 
-// Port is what Client needs of the line to the System port; package port has lines of this form.
+// Port is the line to the System port, as far as Client needs it; package port has lines of this form.
 type Port interface {
 	Now() time.Duration
 	Read(b []byte) (int, error)

@@ -84,7 +84,7 @@ func wipe(b []byte) {
 	}
 }
 
-// Event is what a request has completed.
+// Event says which request has completed.
 type Event uint8
 
 // The events for which a robot acts: it stores the parameters, stores a region, or resets.

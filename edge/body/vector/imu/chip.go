@@ -11,7 +11,7 @@ import (
 // Gravity is the standard one, in m/s2: the unit of the accelerometer's ranges.
 const Gravity = 9.80665
 
-// ChipID is what a BMI160 answers at RegChipID.
+// ChipID is a BMI160's answer at RegChipID.
 const ChipID = 0xd1
 
 // Registers.

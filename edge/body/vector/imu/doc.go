@@ -4,10 +4,10 @@
 //	chip.go     registers, ranges, rates; the block of a sample as bytes     bus.go      a transfer: spidev of Linux, a socket of a simulated chip
 //	session.go  from reset to samples, and what a chip does that is broken   reader.go   keeps a session going, leaves the newest sample
 //
-// The source says that there is an IMU of six axes at /dev/spidev0.0 and no more. That it is a Bosch BMI160 is an assumption of ours: a common part
-// of that kind whose data sheet is public. What it tells of itself (its id) is checked, so that another part is refused and not misread. Where its
-// axes point in the head is not known either: Config.Axes is a setting, and the default takes the head's own (X forward, Y left, Z up).
-// The spidev bus is written to the kernel's interface and has not seen a chip.
+// The source says only that there is a six-axis IMU at /dev/spidev0.0. That it is a Bosch BMI160 is our assumption: a common part of
+// that kind whose data sheet is public. Its id is checked, so that another part is refused and not misread. Where its axes point in the
+// head is not known either: Config.Axes is a setting, and the default takes the head's own (X forward, Y left, Z up). The spidev bus is
+// written to the kernel's interface and has not seen a chip.
 //
 // One transfer is one datagram of bytes each way, as long as each other: the first byte out is the register, with bit 7 set to read, and what is read
 // begins with the second byte in. The register counts on by itself.

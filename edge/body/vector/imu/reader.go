@@ -26,7 +26,7 @@ type Config struct {
 
 	Hertz uint32     // clock of the bus, at most 10 MHz; 0: 1 MHz (own default)
 	Rate  Rate       // of samples; 0: 200 Hz (VEC-IMU-01; own default)
-	Accel AccelRange // 0: 8 g, more than a fall's impact has to show (VEC-IMU-07; own default)
+	Accel AccelRange // 0: 8 g, more than detecting a fall's impact needs (VEC-IMU-07; own default)
 	Gyro  GyroRange  // 0 is Gyro2000, 35 rad/s
 	// Axes[i] is the axis of the chip, 1 to 3, that points where axis i of the head does; negative: against it. Zero: the chip sits as the head does.
 	Axes [3]int8
@@ -104,10 +104,10 @@ const (
 	patience  = 2 * time.Second // without a believed sample for this long the sensors are broken
 )
 
-// nothingYet is what a log heard that heard nothing.
+// nothingYet marks that no reason has been logged yet.
 const nothingYet = "nothing yet"
 
-// newest is what a reader leaves for the loop.
+// newest is the result that a reader leaves for the loop.
 type newest struct {
 	sample body.Inertial
 	broken bool
@@ -246,7 +246,7 @@ func (r *Reader) tell(ctx context.Context) {
 	case r.err == nil && r.sample.At == 0:
 		return // it begins
 	case r.err != nil && r.trial < probation:
-		return // on probation: the reason stands
+		return // on probation: the reason is kept
 	case r.err != nil:
 		why = r.err.Error()
 	}

@@ -139,7 +139,7 @@ func TestReaderAndSickChips(t *testing.T) {
 			d.chip.SetFault(fault, d.now)
 			for range 400 {
 				d.run(10 * time.Millisecond)
-				// What a stuck chip gives can be seen only by its being the same.
+				// A stuck chip can be recognised only by samples that do not change.
 				if d.in.At != 0 && d.now > time.Hour+500*time.Millisecond {
 					t.Fatalf("after %v a sample: %+v", d.now-time.Hour, d.in)
 				}
@@ -153,7 +153,7 @@ func TestReaderAndSickChips(t *testing.T) {
 				t.Errorf("mended: %+v, broken %v", d.in, d.bad)
 			}
 		})
-		if fault == vectorsim.IMUWrongID { // nobody swaps a chip that runs
+		if fault == vectorsim.IMUWrongID { // a running chip is not swapped
 			continue
 		}
 		t.Run(name+" later", func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestReaderAndSickChips(t *testing.T) {
 	}
 }
 
-// TestReaderSeesLostSettings: a chip that measures on in other units is set anew within two seconds.
+// TestReaderSeesLostSettings: a chip that lost its settings and measures in other units is set up again within two seconds.
 func TestReaderSeesLostSettings(t *testing.T) {
 	d := newDesk(t, vectorsim.IMUConfig{}, imu.Config{Expected: true})
 	d.run(time.Second)
@@ -215,7 +215,7 @@ func TestLateTransfers(t *testing.T) {
 	}
 }
 
-// TestAbsent: sensors that a robot need not have are missed by nobody; ones that it has are, and they are found when they come.
+// TestAbsent: missing optional sensors are no fault; missing required ones are, and they are used once they appear.
 func TestAbsent(t *testing.T) {
 	for _, expected := range []bool{false, true} {
 		d := newDesk(t, vectorsim.IMUConfig{}, imu.Config{Expected: expected})

@@ -8,7 +8,7 @@ import (
 	"kennel/edge/body"
 )
 
-// What a chip does that cannot be used (VEC-IMU-16: hardware failure).
+// Errors of a chip that cannot be used (VEC-IMU-16: hardware failure).
 var (
 	// ErrNoAnswer: nothing came back from the other end of a bus.
 	ErrNoAnswer = errors.New("imu: no answer")
@@ -16,7 +16,7 @@ var (
 	ErrDead = errors.New("imu: the chip does not drive its line")
 	// ErrChip: another chip, or one that says that it failed.
 	ErrChip = errors.New("imu: not a working BMI160")
-	// ErrStopped: its clock stands still.
+	// ErrStopped: its clock has stopped.
 	ErrStopped = errors.New("imu: the chip no longer measures")
 	// ErrStuck: its samples are all the same, which no sensor's are.
 	ErrStuck = errors.New("imu: the chip repeats one sample")
@@ -30,7 +30,7 @@ const (
 	checkEvery   = 200 // samples: a chip that lost its power for a moment measures on in other units
 )
 
-// What the chip needs between two commands, by its data sheet, rounded up.
+// Times that the chip needs between two commands, from its data sheet, rounded up.
 const (
 	settle   = time.Millisecond
 	resetFor = 20 * time.Millisecond
@@ -130,8 +130,8 @@ func (s *session) check() error {
 	return nil
 }
 
-// step does what is due. It returns when it wants to be called next, and whether in holds a new sample. in.At of the next sample is later than that
-// of in; between now and the end of the step the chip measured it, or its age before. An error ends the session.
+// step does what is due. It returns when it wants to be called next, and whether in holds a new sample. A new sample's in.At is later than
+// the one before. The chip measured it between now and the end of the step, less its age. An error ends the session.
 func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration, fresh bool, err error) {
 	if s.place <= lastStart {
 		wait, err := s.start()

@@ -157,7 +157,7 @@ func (m *BodyData) micBytes() []byte {
 // bigEndian is whether memory is not as the wire is. No robot's is.
 var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
-// swapMics turns samples between the order of the wire and that of the memory.
+// swapMics reorders samples between wire order and memory order.
 func (m *BodyData) swapMics() {
 	if bigEndian {
 		for i, s := range m.Mics {

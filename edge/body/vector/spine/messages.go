@@ -52,7 +52,7 @@ func (a Ack) AppendFrame(dst []byte) []byte {
 	return seal(binary.LittleEndian.AppendUint32(open(dst, ToHead, TypeAck), uint32(a)), len(dst))
 }
 
-// Bootloader is what the boot-loader sends while it waits; its content is unknown (VEC-BODY-B03).
+// Bootloader is the message that the boot-loader sends while it waits; its content is unknown (VEC-BODY-B03).
 type Bootloader [BootloaderSize]byte
 
 // ParsePayload fills m from the payload of a TypeBootloader frame.

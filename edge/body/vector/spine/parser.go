@@ -20,9 +20,9 @@ func (c Counters) Bad() uint64 { return c.BadChecksum + c.UnknownType + c.BadSiz
 // BufferSize is how much a Parser holds: several of the longest frames, so that one read empties a tty.
 const BufferSize = 8192
 
-// Parser finds the frames of one direction in a stream of bytes. After a bad frame it goes on one byte later, so that a good frame
-// is found whatever surrounds it, even inside the length that a damaged header claims (VEC-BODY-07). A damaged header or a frame that was cut
-// holds back what follows until the bytes it claims have arrived, 2.6 ms for a data frame at 3 Mbit/s, or until Expire gives it up.
+// Parser finds the frames of one direction in a stream of bytes. After a bad frame it continues one byte later, so that it finds every good
+// frame, even inside the length that a damaged header claims (VEC-BODY-07). A damaged header or a cut frame delays the frames behind it
+// until the bytes it claims have arrived, 2.6 ms for a data frame at 3 Mbit/s, or until Expire gives it up.
 //
 //	n, err := port.Read(p.Space())
 //	p.Fill(n)
@@ -70,8 +70,8 @@ func (p *Parser) Space() []byte {
 // Fill says that n bytes were read into Space.
 func (p *Parser) Fill(n int) { p.end += n }
 
-// Expire gives up a frame that began Patience ago and is not whole: whoever sent it will not go on. now is any clock that does not go back. Next
-// then looks behind its first byte.
+// Expire gives up a frame that began Patience ago and is still incomplete; its sender will not finish it. Next then looks behind its first
+// byte. now is a time of any clock that never goes back.
 func (p *Parser) Expire(now time.Duration) {
 	switch {
 	case p.start == p.end:

@@ -47,7 +47,7 @@ var jointOf = [...]int{wheels: -1, head: jointHead, lift: jointLift, lights: -1}
 // totals are the lifetime statistics that the plant sums up: odometers in mm (VEC-MCT-16), and how long the robot was petted (VEC-IO-14).
 var totals = []string{"Odom.LWheel", "Odom.Rwheel", "Odom.Body", "Pet.ms"}
 
-// goal says which set-point a slot stands for.
+// goal says which set-point a slot represents.
 type goal uint8
 
 const (

@@ -1050,7 +1050,7 @@ func TestFeltAndStatus(t *testing.T) {
 	}
 }
 
-// TestValues: what the senses know comes to the tree.
+// TestValues: the tree has the values of the senses.
 func TestValues(t *testing.T) {
 	d := newDesk(t).calibrated()
 	want := func(name string, v float64) {

@@ -168,7 +168,7 @@ func (p *place) hand(what func(*world.World) error) {
 	}
 }
 
-// calibrated steps until the joints are, and the robot stands and has a calibrated gyro.
+// calibrated steps until the joints and the gyro are calibrated and the robot is at rest.
 func (p *place) calibrated() *place {
 	p.t.Helper()
 	p.until("calibration", func() bool {
@@ -254,7 +254,7 @@ func builtin(t testing.TB, name string) *world.Map {
 // edge is a floor that ends at x = 0.2 m.
 var edge = world.Map{Cliffs: []world.Cliff{{Corners: []world.Vec{{0.2, -2}, {4, -2}, {4, 2}, {0.2, 2}}, Drop: 0.7}}}
 
-// lies is what the robot has to feel in a posture.
+// lies maps each posture to the state that the robot must sense in it.
 var lies = map[world.Posture]sense.OffTreads{
 	world.OnBack: sense.OnBack, world.OnFace: sense.OnFace, world.OnLeftSide: sense.OnLeftSide, world.OnRightSide: sense.OnRightSide,
 }

@@ -27,7 +27,7 @@ var (
 	errBrownOut = fmt.Errorf("%w: brown-out", ErrPowerCut)
 )
 
-// Mode is what the board's processor runs.
+// Mode says which program the board's processor runs.
 type Mode uint8
 
 // Modes of a board.
@@ -50,11 +50,11 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint8(m))
 }
 
-// State is a board as one who stands beside it sees it.
+// State is the board as an onlooker sees it.
 type State struct {
 	Mode     Mode
 	Boot     Boot   // what the head is to start, of the newest time of power
-	Held     bool   // somebody still holds the button that switched it on
+	Held     bool   // the button that switched it on is still held
 	PowerOns uint64 // how often Run began
 
 	Frames  uint64 // data frames sent since New
@@ -81,7 +81,7 @@ type Board struct {
 	changed *sync.Cond // a period passed
 	cfg     Config
 	world   *world
-	turned  time.Duration // when the newest turn of Run was due; 0: somebody else lets time pass
+	turned  time.Duration // when the newest turn of Run was due; 0: the board is stepped from outside
 	state   State
 	noise   Noise
 
@@ -187,7 +187,7 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 	}
 	b.data.Seq++
 	b.skip(uint64(periods - 1))
-	if b.stalled > 0 { // neither hears nor speaks, and the motors go on
+	if b.stalled > 0 { // neither hears nor speaks, and the motors keep running
 		b.stalled = max(0, b.stalled-periods)
 		return out, nil
 	}
@@ -378,7 +378,7 @@ func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 	return spine.NAK.AppendFrame(out), nil
 }
 
-// work goes on with what the boot-loader is busy with, and appends the answer when it is done.
+// work continues the boot-loader's job, and appends the answer when it is done.
 func (b *Board) work(periods int, out []byte) []byte {
 	for range periods {
 		if b.flash.step() {
@@ -451,7 +451,7 @@ func (b *Board) spoil(out []byte, start int) []byte {
 	return out
 }
 
-// babble makes room for bytes that nobody sent.
+// babble holds stray bytes, which no end sent.
 var babble [maxBabble]byte
 
 // scribble fills p with any bytes.
@@ -514,7 +514,7 @@ func (b *Board) SetFlashFaults(f FlashFaults) {
 	b.flash.faults = f
 }
 
-// Stall freezes the board for d: it neither hears nor speaks, and the motors go on.
+// Stall freezes the board for d: it neither hears nor speaks, and the motors keep running.
 func (b *Board) Stall(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -80,7 +80,7 @@ func types(frames []spine.Frame) string {
 	return strings.Join(s, " ")
 }
 
-// Each conversation starts from power on; a line is what the head sends and the frames of that period (VEC-BODY-08, H01 to H09).
+// TestAnswers: each conversation starts from power on; a line has the head's message and the frames of that period (VEC-BODY-08, H01 to H09).
 func TestAnswers(t *testing.T) {
 	type line struct {
 		name string
@@ -539,7 +539,7 @@ func TestTickAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Whatever the head sends, the board goes on and says only well-formed things.
+// FuzzBoard: whatever the head sends, the board keeps running and sends only well-formed frames.
 func FuzzBoard(f *testing.F) {
 	f.Add(uint8(0), []byte("garbage"))
 	f.Add(uint8(1), spine.AppendCommand(spine.AppendCommand(nil, spine.TypeErase), spine.TypeValidate))
@@ -610,7 +610,7 @@ func TestRunKeepsItsRhythm(t *testing.T) {
 	}
 }
 
-// TestStarved: a board that gets no time of the machine lets none pass for its body: what drives does not go on blindly, and nothing turns.
+// TestStarved: while a board gets no processor time, its body's time stops too: motors do not run on blindly, and nothing turns.
 func TestStarved(t *testing.T) {
 	b := New(Config{})
 	late := &lateLine{until: mono.Now() + 40*vector.Period, head: drives(t)}

@@ -7,7 +7,7 @@ import (
 	"kennel/edge/body/vector/spine"
 )
 
-// Boot is what the head is to start (VEC-BOOT-02). The zero value is that it is not decided.
+// Boot says which system the head is to start (VEC-BOOT-02). The zero value means that it is not decided.
 type Boot uint8
 
 // The kinds of boots.
@@ -45,7 +45,7 @@ var errReleased = fmt.Errorf("%w: the button was released before all segments we
 
 // button is the finger at power on. The zero value is that the head holds its power already.
 type button struct {
-	press time.Duration // how long it is held in all; 0: nobody holds it
+	press time.Duration // how long it is held in all; 0: not held
 	held  time.Duration
 	low   time.Duration // how long the line still is low
 }

@@ -23,7 +23,7 @@ const (
 	StartEmpty
 )
 
-// Config is what a board is made of. The zero value is a sound board with a well filled battery.
+// Config describes a board. The zero value is a sound board with a well filled battery.
 type Config struct {
 	Seed uint64 // of noise and faults; the same seed and the same bytes from the head give the same board
 	// HoldProcessor lets Run wait between frames in a raw system call, which keeps Go's scheduler from giving its turn away: frames are more punctual.
@@ -34,8 +34,9 @@ type Config struct {
 	Start   Start
 	Layout  spine.Layout // of data frames, both ways
 
-	// Press is how long somebody holds the button when the power first comes on: less than 5 s, and it drops; 15 s, and the head is to boot its recovery
-	// system (VEC-BOOT-02). 0 is a button held for just as long as it needs, before the board's time begins; so is each later time.
+	// Press is how long the button is held when the power first comes on. Below 5 s the power drops again; from 15 s the head boots its
+	// recovery system (VEC-BOOT-02). 0 is a button held for just as long as needed, before the board's time begins; later presses are like
+	// that too.
 	Press time.Duration
 	// OnBoot hears what the head is to start, inside Run, when that is decided: a recovery after the normal boot that it takes the place of. It must
 	// not call the board.
@@ -73,7 +74,7 @@ type Noise struct {
 	Corrupt   float64 // one of its bytes arrives damaged
 	ByteLoss  float64 // the byte does not arrive
 	ByteNoise float64 // another byte arrives, any
-	Babble    int     // up to so many bytes that nobody sent, each period and way
+	Babble    int     // up to so many stray bytes each period and way
 	Silent    bool    // nothing arrives
 }
 

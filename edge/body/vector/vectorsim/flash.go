@@ -22,15 +22,15 @@ const (
 	blockWordSize = 4
 )
 
-// What the simulated boot-loader takes for a program: a head of magic, size and version, and a signature at the end (VEC-BOOT-04,
-// VEC-HW-23). How the real one signs is not known.
+// The simulated boot-loader's format of a program: a head of magic, size and version, and a signature at the end (VEC-BOOT-04, VEC-HW-23).
+// How the real one signs is not known.
 const (
 	imageMagic = "KSIM"
 	imageHead  = len(imageMagic) + 4 + 16
 	imageLeast = imageHead + ed25519.SignatureSize
 )
 
-// signer is the key of all simulated firmware. Whoever has this source has it: it proves that a program came through whole, no more.
+// signer is the key of all simulated firmware. It is public, as this source is: a signature proves only that a program arrived intact.
 var signer = func() ed25519.PrivateKey {
 	seed := sha256.Sum256([]byte("vectorsim firmware"))
 	return ed25519.NewKeyFromSeed(seed[:])
@@ -78,7 +78,7 @@ type flash struct {
 	word   int // next to write
 }
 
-// job is what the boot-loader is busy with; it hears nothing meanwhile, because the processor stands still while its flash is written.
+// job is the boot-loader's current work. It hears nothing meanwhile, because the processor halts while its flash is written.
 type job uint8
 
 const (

@@ -77,7 +77,7 @@ func (w *world) setCharger(on bool) {
 	w.feelCharger()
 }
 
-// ahead is what the range finder sees, in millimetres.
+// ahead returns the range finder's distance in millimetres.
 func (w *world) ahead() uint16 {
 	if w.ground == nil {
 		return w.prox
@@ -88,7 +88,7 @@ func (w *world) ahead() uint16 {
 	return w.prox
 }
 
-// below is what a cliff sensor sees.
+// below returns the raw reading of a cliff sensor.
 func (w *world) below(sensor int) uint16 {
 	if w.ground == nil {
 		return w.cliffs[sensor]
@@ -120,7 +120,7 @@ func (b *Board) InWorld(fn func(*plane.World) error) error {
 // neck is the height of the head's joint over the body's origin, and where its inertial sensors are (own default, as the senses').
 const neck = 0.045 // m
 
-// feelFlat is what a body feels that is nowhere: a level floor, on which its treads never slip.
+// feelFlat sets what a body without a world feels: a level floor, on which its treads never slip.
 func (w *world) feelFlat(dt time.Duration) {
 	radius := w.cfg.Calibration.WheelRadius
 	l, r := float64(w.rate[spine.LeftTread]*radius), float64(w.rate[spine.RightTread]*radius)
@@ -131,7 +131,7 @@ func (w *world) feelFlat(dt time.Duration) {
 }
 
 // Inertial returns what the sensors in the head feel, in the head's axes, in m/s2 and rad/s. They hang on the head's own processor, so that the
-// board's wire does not carry them (IMU is their chip). While the world stands still, because the machine has no time for Run, nothing turns.
+// board's wire does not carry them (IMU is their chip). While the world is frozen, because the machine has no time for Run, nothing turns.
 func (b *Board) Inertial() (accel, gyro [3]float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

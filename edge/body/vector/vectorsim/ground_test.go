@@ -170,7 +170,7 @@ func TestHabitat(t *testing.T) {
 	for i := 0; i < second && b.drive(1, treads(-0.2, -0.2)).Cliffs[spine.FrontLeft] < 640; i++ {
 	}
 	for range 5 * second {
-		look(b.drive(1, spine.HeadData{})) // white is what it takes for the floor now
+		look(b.drive(1, spine.HeadData{})) // it takes white for the floor now
 	}
 	for range second / 2 {
 		look(b.drive(1, treads(-0.2, -0.2)))

@@ -22,10 +22,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IMUConfig is what a chip is made of. The zero value is a good one of its kind.
+// IMUConfig describes a chip. The zero value is a good one of its kind.
 type IMUConfig struct {
 	Seed                  uint64
-	AccelNoise, GyroNoise float64    // m/s2 and rad/s, standard deviations; 0: that of a BMI160 at 200 Hz; negative: none
+	AccelNoise, GyroNoise float64    // m/s2 and rad/s, standard deviations; 0: as a BMI160 has at 200 Hz; negative: none
 	AccelBias, GyroBias   [3]float64 // m/s2 and rad/s; a gyro without one has some by its seed
 }
 
@@ -36,7 +36,7 @@ const (
 	mostGyroBias      = 0.017 // rad/s
 )
 
-// IMUFault is what is wrong with a chip.
+// IMUFault is a fault of a chip.
 type IMUFault uint8
 
 // The faults.
@@ -45,8 +45,8 @@ const (
 	IMUZeros            // its line is low
 	IMUOnes             // its line is high: nothing is there
 	IMUWrongID          // another chip
-	IMUStuck            // it measures no more, its clock goes on
-	IMUStopped          // its clock stands still
+	IMUStuck            // it no longer measures, its clock runs
+	IMUStopped          // its clock has stopped
 	IMUSilent           // no transfer ends
 	IMUForgets          // it loses its settings, as in a brown-out, and measures on
 )
@@ -61,8 +61,8 @@ const (
 	chipRegisters = 0x80
 )
 
-// IMU is the chip of the inertial sensors in the head, at the other end of its SPI bus (package imu). It measures at its own rate, by its own clock,
-// what feel says it feels; a sample that nobody reads is gone. Its methods are safe for concurrent use.
+// IMU is the chip of the inertial sensors in the head, at the other end of its SPI bus (package imu). It samples feel at its own rate, by
+// its own clock; a sample that is not read in time is lost. Its methods are safe for concurrent use.
 type IMU struct {
 	mu    sync.Mutex
 	cfg   IMUConfig
@@ -78,7 +78,7 @@ type IMU struct {
 	gyroAt     time.Duration
 	accelSlot  uint32
 	gyroSlot   uint32
-	stoppedAt  time.Duration // while its clock stands still
+	stoppedAt  time.Duration // while its clock is stopped
 	accel      [3]int16
 	gyro       [3]int16
 	transfers  uint64
@@ -102,7 +102,7 @@ func NewIMU(cfg IMUConfig, feel func() (accel, gyro [3]float64)) *IMU {
 	return c
 }
 
-// PowerOn starts the chip at now, or starts it anew.
+// PowerOn starts or restarts the chip at now.
 func (c *IMU) PowerOn(now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *IMU) reset(now time.Duration) {
 	c.accel, c.gyro = [3]int16{}, [3]int16{}
 }
 
-// settings are those of a chip that nobody set. The lock is held.
+// settings restores the settings after a reset. The lock is held.
 func (c *IMU) settings() {
 	c.regs[imu.RegAccConf], c.regs[imu.RegAccRange], c.regs[imu.RegGyrConf], c.regs[imu.RegGyrRange] = resetConf, byte(imu.Accel2G), resetConf, byte(imu.Gyro2000)
 }
@@ -153,7 +153,7 @@ func (c *IMU) Transfer(now time.Duration, tx, rx []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.transfers++
-	line := byte(0xff) // nobody drives it
+	line := byte(0xff) // the line is not driven
 	if c.fault == IMUZeros {
 		line = 0
 	}
@@ -255,7 +255,7 @@ func (c *IMU) sample(raw *[3]int16, v, bias *[3]float64, noise, perCount float64
 	}
 }
 
-// errIMUSilent is what a bus of a board's own time says of a transfer that does not end.
+// errIMUSilent is the error of a transfer that does not end, on a bus in the board's own time.
 var errIMUSilent = fmt.Errorf("vectorsim: %w", imu.ErrNoAnswer)
 
 // imuBus is a chip without a wire, in its board's time.

@@ -274,7 +274,7 @@ func replay(t testing.TB, recording io.Reader) (rt.Replayed, uint64) {
 	return done, moved
 }
 
-// What a simulated robot lived through is lived again, bit by bit (issue: what must hold 5).
+// TestARunIsReplayedBitByBit: a recorded run of a simulated robot replays bit by bit (issue: what must hold 5).
 func TestARunIsReplayedBitByBit(t *testing.T) {
 	lives, length := uint64(3), time.Minute
 	switch {

@@ -13,8 +13,8 @@ import (
 	"kennel/edge/body/vector/vectorsim"
 )
 
-// robot is a head that opens its body, reads and answers, and opens it again when it is silent: what edge/rt does, without its tasks. duty is
-// what it wants of its motors.
+// robot is a head that opens its body, reads and answers, and opens it again when it is silent, as edge/rt does, without its tasks. duty is
+// the power it asks of its motors.
 type robot struct {
 	t *testing.T
 	*vectorsim.Stepped
@@ -101,7 +101,7 @@ func TestADayOfNoise(t *testing.T) {
 		began := r.Now()
 		end := began + min(total-noisy, time.Duration(10+rng.IntN(600))*time.Second)
 		var still [4]float64
-		const coast = 1500 * time.Millisecond // the watchdog's 1.024 s, and until what turned stands
+		const coast = 1500 * time.Millisecond // the watchdog's 1.024 s, and the time in which motors run down
 		r.Each = func(at time.Duration) {
 			s := r.State()
 			switch {
@@ -126,7 +126,7 @@ func TestADayOfNoise(t *testing.T) {
 	}
 }
 
-// A line on which most frames come through: the robot goes on, and its motors do what it wants or stand.
+// TestARobotOnABadLine: on a line that loses some frames the robot keeps running, and its motors obey it or stop.
 func TestARobotOnABadLine(t *testing.T) {
 	for name, n := range map[string]vectorsim.Noise{
 		"bytes damaged": {ByteNoise: 2e-4}, "bytes lost": {ByteLoss: 2e-4}, "strangers": {Babble: 100}, "all": {Loss: 0.05, Corrupt: 0.05, ByteNoise: 1e-4, ByteLoss: 1e-4, Babble: 40},

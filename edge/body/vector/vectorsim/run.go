@@ -17,9 +17,9 @@ import (
 // board down (ErrShutdown) or the power is cut (ErrPowerCut). Other errors are the wire's own.
 //
 // It works once each 5.12 ms on absolute deadlines, without the runtime's timers, which wake up to 1 ms late: take in what the head
-// sent meanwhile, let the world move, send a frame. A board that wakes a little too late skips the frames it missed. Where the machine gave it no
-// time for longer, its world stood still as well: hardware is never without a processor, and a body that went on with nobody at the helm
-// would end where no real one does.
+// sent meanwhile, let the world move, send a frame. A board that wakes a little too late skips the frames it missed. If the machine
+// gave it no time for longer, its world was frozen as well: real hardware never lacks a processor, and a body that kept moving
+// without control would end up where no real one does.
 func (b *Board) Run(ctx context.Context, wire syscall.Conn) error {
 	w, err := uart.NewWire(wire)
 	if err != nil {

@@ -85,8 +85,8 @@ func (h *socketHead) mustHear() spine.BodyData {
 	return d
 }
 
-// TestSocketIsALine: heads come and go while the board stays on; there is one at a time; what one did not read in time is lost, and so is
-// what nobody read; what a head said before it went arrives.
+// TestSocketIsALine: heads connect and leave while the board stays on, one at a time. Frames that no head reads in time are lost; frames
+// that a head sent before it left arrive.
 func TestSocketIsALine(t *testing.T) {
 	const most = 30 // frames that a line keeps, at most
 	s, root := newSocket(t)
@@ -115,7 +115,7 @@ func TestSocketIsALine(t *testing.T) {
 		t.Errorf("a second head hears %v, want %v", err, io.EOF)
 	}
 
-	// It stands still for a while: it hears the frames that the line kept, and then new ones.
+	// The board pauses for a while: it hears the frames that the line kept, and then new ones.
 	was := await("frames too many for the line", func(s State) bool { return s.Overrun >= 200 })
 	kept := 0
 	for uint64(first.mustHear().Seq) < was.Frames+was.Skipped {

@@ -10,7 +10,7 @@ import (
 // micRate is how often each microphone is sampled, 1/s (VEC-BODY-25).
 const micRate = 15625
 
-// Sound is what the four microphones hear, at their rate; one after its end it begins again.
+// Sound is the sound that the four microphones hear, at their rate; it repeats after its end.
 type Sound struct {
 	frames [][spine.MicChannels]int16
 }

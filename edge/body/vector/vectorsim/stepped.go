@@ -15,12 +15,11 @@ type Stepped struct {
 	*Board
 	uart.Stepped
 
-	// Again is how long after a power cut somebody presses the button; 0: nobody does. A body that is put on its charger comes on too
-	// (VEC-BOOT-01).
+	// Again is how long after a power cut the button is pressed; 0: never. A body that is put on its charger comes on too (VEC-BOOT-01).
 	Again time.Duration
 	// OnOff, if set, hears of each end of power, and why.
 	OnOff func(at time.Duration, why error)
-	// Each, if set, is called after every period: the hand of who stands beside the robot.
+	// Each, if set, is called after every period; a test uses it to act on the robot by hand.
 	Each func(at time.Duration)
 
 	on      bool
@@ -61,7 +60,7 @@ func (s *Stepped) CutPower(why error) {
 	}
 }
 
-// period lets the time go on to the next beat of the board.
+// period advances the time to the next beat of the board.
 func (s *Stepped) period() {
 	s.Time = s.Next
 	s.Next += vector.Period

@@ -76,7 +76,7 @@ func newWorld(cfg Config) *world {
 	return w
 }
 
-// reset is what the board forgets without power: it counts from where the parts are now.
+// reset forgets what the board forgets without power: it counts from where the parts are now.
 func (w *world) reset() {
 	w.duty, w.rate = [4]float64{}, [4]float64{}
 	w.zero, w.counts, w.sent, w.still = w.angle, [4]int32{}, [4]int32{}, [4]time.Duration{}
@@ -216,7 +216,7 @@ func (w *world) warm(target float64, dt time.Duration) {
 	w.degrees += float64((target - w.degrees) * (float64(dt) / float64(warmUp)))
 }
 
-// charge fills the battery, if it stands on the charger and it may.
+// charge fills the battery if the body is on the charger and charging is permitted.
 func (w *world) charge(minutes float64) {
 	w.charging = w.onCharger && !w.chargerOff && w.topUp && w.degrees < hotDegrees
 	if w.charging {
@@ -306,7 +306,7 @@ func (w *world) report(m *spine.BodyData) {
 	}
 }
 
-// touchShift is what the touch wire feels: a finger, the charger's contacts, a hand that holds, the weather (VEC-HW-16).
+// touchShift returns the change on the touch wire: a finger, the charger's contacts, a hand that holds, the weather (VEC-HW-16).
 func (w *world) touchShift() int {
 	shift := 0
 	if w.fingers.back > 0 {

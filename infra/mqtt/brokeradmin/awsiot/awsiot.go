@@ -28,8 +28,8 @@ import (
 // region's own host, also iot:ListThingPrincipals, iot:DescribeCertificate and iot:UpdateCertificate.
 type Config = awsconfig.Config
 
-// nobody is a client id that no client has: asking for it proves that AWS answers us.
-const nobody = "kenneld-ready"
+// noClient is a client id that no client has: asking for it proves that AWS answers us.
+const noClient = "kenneld-ready"
 
 // Admin gives orders to AWS IoT Core. It implements brokeradmin.Admin and Blocker and is safe for concurrent use.
 type Admin struct {
@@ -145,7 +145,7 @@ func (a *Admin) certificates(ctx context.Context, id thing.ID) ([]*iottypes.Cert
 
 // Ready returns nil if AWS answers a request that our credentials sign.
 func (a *Admin) Ready(ctx context.Context) error {
-	_, err := a.client.GetConnection(ctx, &iotdataplane.GetConnectionInput{ClientId: aws.String(nobody)})
+	_, err := a.client.GetConnection(ctx, &iotdataplane.GetConnectionInput{ClientId: aws.String(noClient)})
 	if err = explain(err); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}

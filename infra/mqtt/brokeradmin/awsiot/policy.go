@@ -45,7 +45,7 @@ type statement struct {
 
 // ThingPolicy returns the AWS IoT policy that every thing's certificate gets (VEC-FLE-01). The thing in AWS's registry has the thing id as
 // its name, and the certificate is attached to it; the policy variable is then that name. There is no iot:RetainPublish: a thing retains
-// nothing. In a policy + is a character like others, and * stands for any text.
+// nothing. In a policy + is an ordinary character, and * matches any text.
 func ThingPolicy(a Account) ([]byte, error) {
 	if err := a.validate(); err != nil {
 		return nil, err

@@ -257,7 +257,7 @@ func forbiddenSubscribe(t *testing.T, b *Broker) {
 	cloud.stop() // what it retained stays good
 	var attacker *link
 	for i, filter := range ForbiddenFilters(Me, Other) {
-		if i%10 == 0 { // a client that goes on asking may be sent away
+		if i%10 == 0 { // a client that keeps asking may be disconnected
 			if attacker != nil {
 				attacker.stop()
 			}
@@ -428,7 +428,7 @@ func sharedGroup(t *testing.T, b *Broker) {
 		}()
 	}
 	me := b.thing(t, Me)
-	// What the broker gave to a member that was just leaving is sent again, as robots do.
+	// Messages that the broker gave to a member that was just leaving are sent again, as robots do.
 	send := func(from, n int) (repeated int) {
 		t.Helper()
 		missing := map[string]bool{}

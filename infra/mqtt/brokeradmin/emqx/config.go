@@ -50,7 +50,7 @@ func (b Broker) Config() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Rules returns the authorisation file: services may do everything, a thing what is its own (VEC-FLE-01), nobody else anything. EMQX takes
+// Rules returns the authorisation file: services may use all topics, a thing its own (VEC-FLE-01), other clients none. EMQX takes
 // the prefix of a shared subscription off before it looks here; a thing may therefore share its own topics, with itself.
 func (b Broker) Rules() ([]byte, error) {
 	names := b.Names

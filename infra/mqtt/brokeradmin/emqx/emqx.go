@@ -70,7 +70,7 @@ func (a *Admin) Kick(ctx context.Context, id thing.ID, reason string) error {
 	return nil
 }
 
-// ban is one entry of EMQX's list. Versions differ in what they take for a ban without an end, so it has one that nobody lives to see.
+// ban is one entry of EMQX's list. Versions differ in how they write a ban without an end, so ours ends in the far future.
 type ban struct {
 	As     string `json:"as"`
 	Who    string `json:"who"`
@@ -182,7 +182,7 @@ func (a *Admin) ask(ctx context.Context, method, path string, body []byte, want 
 	return nil, errs.New(kind, "%s %s: %w; want %v", method, path, said, want)
 }
 
-// answer is what EMQX says when it refuses.
+// answer is the body of EMQX's refusal.
 type answer struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
