@@ -32,12 +32,14 @@ const (
 	eventSlots  = 96  // of one view
 )
 
-// zooms are the times that a robot's life is looked at in.
-var zooms = []struct {
+// zoom is a length of time that a robot's life is looked at in.
+type zoom struct {
 	Name, Label string
 	Length      time.Duration
 	Grain       vitals.Grain
-}{{"hour", "Hour", time.Hour, vitals.Fine}, {"day", "Day", day, vitals.Fine}, {"week", "Week", 7 * day, vitals.Coarse}, {"month", "Month", 30 * day, vitals.Coarse}}
+}
+
+var zooms = []zoom{{"hour", "Hour", time.Hour, vitals.Fine}, {"day", "Day", day, vitals.Fine}, {"week", "Week", 7 * day, vitals.Coarse}, {"month", "Month", 30 * day, vitals.Coarse}}
 
 // lifeView is a robot's life on one axis of time, and the same in words.
 type lifeView struct {
@@ -68,31 +70,69 @@ var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Pre
 
 func (c *console) life(ctx context.Context, q url.Values, h thingHead, report registry.Report) (lifeView, error) {
 	now := c.now()
-	z := slices.IndexFunc(zooms, func(z struct {
-		Name, Label string
-		Length      time.Duration
-		Grain       vitals.Grain
-	}) bool {
-		return z.Name == cmp.Or(q.Get("zoom"), "day")
-	})
-	if z < 0 {
-		return lifeView{}, errs.New(errs.Invalid, "zoom %.20q: want hour, day, week or month", q.Get("zoom"))
+	v, zoom, err := lifeAt(q, h.ID, now)
+	if err != nil {
+		return lifeView{}, err
 	}
-	zoom := zooms[z]
+	b := chart.Board{Axis: chart.Axis{From: v.From, To: v.To}}
+	add := func(l chart.Lane, entries []entry, err error) error {
+		b.Lanes, v.Journal = append(b.Lanes, l), append(v.Journal, entries...)
+		return err
+	}
+	history, err := c.Fleet.History(ctx, h.ID, registry.MaxLimit)
+	if err != nil {
+		return v, err
+	}
+	_ = add(presenceLane(history, h.Thing, now), presenceEntries(history), nil)
+	way, steps := wayLane(report)
+	_ = add(way, steps, nil)
+	if c.Docs != nil {
+		err = add(c.settingsLane(ctx, h.ID))
+	}
+	if c.Commands != nil && err == nil {
+		err = add(c.commandLane(ctx, h.ID, now))
+	}
+	if c.Events != nil && err == nil {
+		err = add(c.eventLane(ctx, h.ID, b.Axis, &v.Unread))
+	}
+	if c.Vitals != nil && err == nil {
+		var samples []vitals.Sample
+		samples, err = c.Vitals(ctx, h.ID, zoom.Grain, v.From, v.To)
+		b.Lanes = append(b.Lanes, vitalLanes(samples, zoom.Grain, h.Status != nil && h.Status.Loop != nil)...)
+	}
+	if err != nil {
+		return v, err
+	}
+	v.Board = b.HTML()
+
+	about := q.Get("about")
+	v.Journal = slices.DeleteFunc(v.Journal, func(e entry) bool { return !b.Axis.Has(e.At) || about != "" && e.Kind != about })
+	slices.SortStableFunc(v.Journal, func(a, b entry) int { return b.At.Compare(a.At) })
+	v.More = max(0, len(v.Journal)-lifeJournal)
+	v.Journal = v.Journal[:len(v.Journal)-v.More]
+	return v, nil
+}
+
+// lifeAt returns the view that an address asks for, with the addresses of the views around it.
+func lifeAt(q url.Values, id thing.ID, now time.Time) (v lifeView, _ zoom, err error) {
+	z := slices.IndexFunc(zooms, func(z zoom) bool { return z.Name == cmp.Or(q.Get("zoom"), "day") })
+	if z < 0 {
+		return v, zoom{}, errs.New(errs.Invalid, "zoom %.20q: want hour, day, week or month", q.Get("zoom"))
+	}
+	at := zooms[z]
 	to := now
 	if text := q.Get("until"); text != "" {
-		var err error
 		if to, err = time.Parse(time.RFC3339, text); err != nil {
-			return lifeView{}, errs.New(errs.Invalid, "until=%.40q: want a time such as 2026-05-06T07:08:09Z", text)
+			return v, zoom{}, errs.New(errs.Invalid, "until=%.40q: want a time such as 2026-05-06T07:08:09Z", text)
 		}
 		if to.After(now) {
 			to = now
 		}
 	}
 	if now.Sub(to) > 100*365*day {
-		return lifeView{}, errs.New(errs.Invalid, "until=%.40q: no robot is that old", q.Get("until"))
+		return v, zoom{}, errs.New(errs.Invalid, "until=%.40q: no robot is that old", q.Get("until"))
 	}
-	v := lifeView{From: to.Add(-zoom.Length), To: to}
+	v.From, v.To = to.Add(-at.Length), to
 	about := q.Get("about")
 	address := func(zoom string, until time.Time, about string) string {
 		a := url.Values{}
@@ -106,80 +146,36 @@ func (c *console) life(ctx context.Context, q url.Values, h thingHead, report re
 			a.Set("about", about)
 		}
 		if len(a) == 0 {
-			return place(h.ID) + "#life"
+			return place(id) + "#life"
 		}
-		return place(h.ID) + "?" + a.Encode() + "#life"
+		return place(id) + "?" + a.Encode() + "#life"
 	}
 	for _, o := range zooms {
 		until := to
 		if to.Before(now) { // the same middle, as far as there was time for it
-			until = to.Add((o.Length - zoom.Length) / 2)
+			until = to.Add((o.Length - at.Length) / 2)
 		}
-		v.Zooms = append(v.Zooms, link{o.Label, address(o.Name, until, about), o.Name == zoom.Name})
+		v.Zooms = append(v.Zooms, link{o.Label, address(o.Name, until, about), o.Name == at.Name})
 	}
-	v.Earlier = address(zoom.Name, to.Add(-zoom.Length/2), about)
+	v.Earlier = address(at.Name, to.Add(-at.Length/2), about)
 	if to.Before(now) {
-		v.Later, v.Now = address(zoom.Name, to.Add(zoom.Length/2), about), address(zoom.Name, now, about)
+		v.Later, v.Now = address(at.Name, to.Add(at.Length/2), about), address(at.Name, now, about)
 	}
 	for _, k := range journalKinds {
-		v.Kinds = append(v.Kinds, link{k.Label, address(zoom.Name, to, k.Kind), k.Kind == about})
+		v.Kinds = append(v.Kinds, link{k.Label, address(at.Name, to, k.Kind), k.Kind == about})
 	}
+	return v, at, nil
+}
 
-	axis := chart.Axis{From: v.From, To: v.To}
-	b := chart.Board{Axis: axis}
-	var journal []entry
-	history, err := c.Fleet.History(ctx, h.ID, registry.MaxLimit)
-	if err != nil {
-		return v, err
-	}
-	b.Lanes = append(b.Lanes, presenceLane(history, h.Thing, now))
+func presenceEntries(history []registry.Change) (out []entry) {
 	for _, x := range history {
 		e := entry{At: x.At, Kind: "presence", Tone: chart.Good, Text: "Came"}
 		if !x.Present {
 			e.Tone, e.Text = chart.Faint, "Left"
 		}
-		journal = append(journal, e)
+		out = append(out, e)
 	}
-	lane, entries := wayLane(report)
-	b.Lanes, journal = append(b.Lanes, lane), append(journal, entries...)
-	if c.Docs != nil {
-		lane, entries, err := c.settingsLane(ctx, h.ID)
-		if err != nil {
-			return v, err
-		}
-		b.Lanes, journal = append(b.Lanes, lane), append(journal, entries...)
-	}
-	if c.Commands != nil {
-		lane, entries, err := c.commandLane(ctx, h.ID, now)
-		if err != nil {
-			return v, err
-		}
-		b.Lanes, journal = append(b.Lanes, lane), append(journal, entries...)
-	}
-	if c.Events != nil {
-		lane, entries, unread, err := c.eventLane(ctx, h.ID, axis)
-		if err != nil {
-			return v, err
-		}
-		v.Unread = unread
-		b.Lanes, journal = append(b.Lanes, lane), append(journal, entries...)
-	}
-	if c.Vitals != nil {
-		samples, err := c.Vitals(ctx, h.ID, zoom.Grain, v.From, v.To)
-		if err != nil {
-			return v, err
-		}
-		b.Lanes = append(b.Lanes, vitalLanes(samples, zoom.Grain, h.Status != nil && h.Status.Loop != nil)...)
-	}
-	v.Board = b.HTML()
-
-	journal = slices.DeleteFunc(journal, func(e entry) bool { return !axis.Has(e.At) || about != "" && e.Kind != about })
-	slices.SortStableFunc(journal, func(a, b entry) int { return b.At.Compare(a.At) })
-	if v.More = max(0, len(journal)-lifeJournal); v.More > 0 {
-		journal = journal[:lifeJournal]
-	}
-	v.Journal = journal
-	return v, nil
+	return out
 }
 
 const clock = "2 Jan 15:04:05"
@@ -306,19 +302,19 @@ func (c *console) commandLane(ctx context.Context, id thing.ID, now time.Time) (
 	return l, out, nil
 }
 
-// eventLane shows how many events came when, and warnings. unread is until when there are events that were not read; zero: none.
-func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis) (l chart.Lane, out []entry, unread time.Time, err error) {
+// eventLane shows how many events came when, and warnings. It sets unread to the time before which events were not read, if there are any.
+func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis, unread *time.Time) (l chart.Lane, out []entry, err error) {
 	recs, err := c.Events.List(ctx, das.Filter{Thing: id, Since: axis.From}, lifeEvents, das.Cursor{Received: axis.To.Add(time.Microsecond)})
 	if err != nil {
-		return l, nil, unread, fmt.Errorf("events of %s: %w", id, err)
+		return l, nil, fmt.Errorf("events of %s: %w", id, err)
 	}
 	l = chart.Lane{Name: "Events", Note: strconv.Itoa(len(recs)), Line: &chart.Line{Low: 0, Gap: axis.To.Sub(axis.From) / eventSlots * 3 / 2}}
 	begin := axis.From
 	if len(recs) == lifeEvents {
-		unread = recs[len(recs)-1].Received
-		begin = unread
+		begin = recs[len(recs)-1].Received
+		*unread = begin
 		l.Note += " read"
-		l.Spans = append(l.Spans, chart.Span{From: axis.From, To: unread, Tone: chart.Faint, Text: fmt.Sprintf("there are more than %d events; these were not read", lifeEvents)})
+		l.Spans = append(l.Spans, chart.Span{From: axis.From, To: begin, Tone: chart.Faint, Text: fmt.Sprintf("there are more than %d events; these were not read", lifeEvents)})
 	}
 	slot := axis.To.Sub(axis.From) / eventSlots
 	counts := map[int]int{}
@@ -372,7 +368,7 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis) (
 		l.Line.Points = append(l.Line.Points, chart.Point{At: at, Value: float64(n), Text: fmt.Sprintf("%d events about %s", n, moment(at))})
 	}
 	l.Line.High = float64(most)
-	return l, out, unread, nil
+	return l, out, nil
 }
 
 // vitalLanes draws the curves of what the robot tells.

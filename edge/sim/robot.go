@@ -175,37 +175,9 @@ func (r *robot) boot(ctx context.Context) error {
 		return <-power
 	case <-time.After(r.cfg.BootDelay):
 	}
-	restart := r.restartPolicy()
 	head, headCancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer headCancel()
-	var wg sync.WaitGroup
-	if r.cfg.OnCode != nil {
-		wg.Go(func() { watchShown(head, r.root, claim.CodeFile, r.cfg.OnCode) })
-	}
-	if r.cfg.OnFault != nil {
-		wg.Go(func() { watchShown(head, r.root, faults.ShowingFile, r.cfg.OnFault) })
-	}
-	failed := make(chan error, 4) // one each
-	wg.Go(func() {
-		if err := r.body.serve(head); err != nil {
-			failed <- err
-		}
-	})
-	wg.Go(func() {
-		if err := simulator.Serve(head, r.root, beside{r.body, r.truth}, r.cfg.Log); err != nil {
-			failed <- err
-		}
-	})
-	for _, s := range []proc.Spec{
-		r.spec("robotd", logs, restart, r.species.flags(r.cfg.Root)...),
-		r.spec("agentd", logs, restart),
-	} {
-		wg.Go(func() {
-			if err := proc.Keep(head, r.cfg.Log, s); err != nil {
-				failed <- err
-			}
-		})
-	}
+	failed, wait := r.startHead(head, logs)
 	var end error
 	select {
 	case end = <-power:
@@ -217,7 +189,7 @@ func (r *robot) boot(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	headCancel()
-	wg.Wait()
+	wait()
 	cancel()
 	if end == nil {
 		end = <-power
@@ -226,6 +198,32 @@ func (r *robot) boot(ctx context.Context) error {
 		}
 	}
 	return end
+}
+
+// startHead starts all that runs in the head until ctx ends. failed says what ended by itself; wait waits for the ends.
+func (r *robot) startHead(ctx context.Context, logs string) (failed chan error, wait func()) {
+	failed = make(chan error, 4) // one each
+	var wg sync.WaitGroup
+	if r.cfg.OnCode != nil {
+		wg.Go(func() { watchShown(ctx, r.root, claim.CodeFile, r.cfg.OnCode) })
+	}
+	if r.cfg.OnFault != nil {
+		wg.Go(func() { watchShown(ctx, r.root, faults.ShowingFile, r.cfg.OnFault) })
+	}
+	run := func(f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil {
+				failed <- err
+			}
+		})
+	}
+	run(func() error { return r.body.serve(ctx) })
+	run(func() error { return simulator.Serve(ctx, r.root, beside{r.body, r.truth}, r.cfg.Log) })
+	restart := r.restartPolicy()
+	for _, s := range []proc.Spec{r.spec("robotd", logs, restart, r.species.flags(r.cfg.Root)...), r.spec("agentd", logs, restart)} {
+		run(func() error { return proc.Keep(ctx, r.cfg.Log, s) })
+	}
+	return failed, wg.Wait
 }
 
 // hangUp closes the body's end of a line.

@@ -28,16 +28,19 @@ import (
 	"kennel/infra/errs"
 )
 
+// amigobot holds the flags of the command.
+type amigobot struct {
+	cfg                                   amigobotsim.Config
+	listen, pty, socket, system, aux2     string
+	where, state, version, sounds, serial string
+	set                                   []string
+	faults                                amigobotsim.Faults
+	modem, hand                           bool
+	volume                                float64
+}
+
 func amigobotCommand() *cobra.Command {
-	var o struct {
-		cfg                                   amigobotsim.Config
-		listen, pty, socket, system, aux2     string
-		where, state, version, sounds, serial string
-		set                                   []string
-		faults                                amigobotsim.Faults
-		modem, hand                           bool
-		volume                                float64
-	}
+	var o amigobot
 	cmd := &cobra.Command{
 		Use:   "amigobot",
 		Short: "Run a simulated AmigoBot, for any client program",
@@ -51,74 +54,7 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
   robotsim amigobot -listen :8101 -system /tmp/amigo.system -state ./amigo -hand
   robotsim amigobot -listen :8101 -set SInfoCycle=1 -set Name=Rover -loss 0.05`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			out := cmd.OutOrStdout()
-			if !(o.volume >= 0 && o.volume <= 1) {
-				return cli.Usage("-volume %v: want 0 to 1", o.volume)
-			}
-			ends := []end{{"-listen", o.listen, lineTCP}, {"-pty", o.pty, linePTY}, {"-socket", o.socket, lineSocket}}
-			if ends = slices.DeleteFunc(ends, func(e end) bool { return e.where == "" }); len(ends) != 1 {
-				return cli.Usage("want -listen ADDRESS, -pty FILE or -socket FILE, one of them")
-			}
-			ends = append(ends, end{"-system", o.system, lineAt}, end{"-aux2", o.aux2, lineAt}) // in the order of the ports
-			if o.cfg.World, err = readWorld(o.where); err != nil {
-				return err
-			}
-			var store *os.Root
-			if o.state != "" {
-				if err := os.MkdirAll(o.state, 0o755); err != nil {
-					return fmt.Errorf("-state: %w", err)
-				}
-				if store, err = os.OpenRoot(o.state); err != nil {
-					return fmt.Errorf("-state: %w", err)
-				}
-				defer store.Close() // files are synced when they are written
-			}
-			if o.cfg.Memory, err = openMemory(o.version, o.serial, o.set, store); err != nil {
-				return err
-			}
-			o.cfg.OnStore = func() {
-				if err := storeMemory(store, o.cfg.Memory); err != nil {
-					fmt.Fprintln(cmd.ErrOrStderr(), "-state:", err)
-				}
-			}
-			o.cfg.OnSound = func(s amigobotsim.Sound) {
-				if err := tellSound(out, o.sounds, o.volume, s); err != nil {
-					fmt.Fprintln(cmd.ErrOrStderr(), "-sounds:", err)
-				}
-			}
-			if err := o.cfg.Validate(); err != nil {
-				return cli.Usage("%w", err)
-			}
-			var lines [amigobotsim.Ports]uart.Line
-			for port, e := range ends {
-				if e.where == "" {
-					continue
-				}
-				line, at, shut, err := e.open(e.flag, e.where)
-				if err != nil {
-					return err
-				}
-				defer func() { _ = shut() }() // nothing waits in it
-				lines[port] = line
-				fmt.Fprintf(out, "%s: %s\n", e.flag, at)
-			}
-			if o.modem {
-				lines[amigobotsim.Control] = amigobotsim.NewModem().On(lines[amigobotsim.Control])
-			}
-			robot, err := amigobotsim.New(o.cfg)
-			if err != nil {
-				return err
-			}
-			robot.SetFaults(o.faults)
-			ctx, cancel := context.WithCancel(cmd.Context())
-			defer cancel()
-			if o.hand {
-				// Nothing can end a read of standard input; it ends with the program.
-				go hands(ctx, cmd.InOrStdin(), out, robot)
-			}
-			return robot.Run(ctx, lines)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "", "TCP address of the Control port, such as localhost:8101; port 0 takes a free one")
@@ -146,6 +82,75 @@ robot keeps its FLASH memory in a folder: parameters, sounds and program, as the
 	f.Float64Var(&o.volume, "volume", 1, "of those files, 0 to 1")
 	f.BoolVar(&o.hand, "hand", false, "read what a hand does to the robot from standard input; help lists the commands")
 	return cmd
+}
+
+func (o *amigobot) run(cmd *cobra.Command) (err error) {
+	out := cmd.OutOrStdout()
+	if !(o.volume >= 0 && o.volume <= 1) {
+		return cli.Usage("-volume %v: want 0 to 1", o.volume)
+	}
+	ends := []end{{"-listen", o.listen, lineTCP}, {"-pty", o.pty, linePTY}, {"-socket", o.socket, lineSocket}}
+	if ends = slices.DeleteFunc(ends, func(e end) bool { return e.where == "" }); len(ends) != 1 {
+		return cli.Usage("want -listen ADDRESS, -pty FILE or -socket FILE, one of them")
+	}
+	ends = append(ends, end{"-system", o.system, lineAt}, end{"-aux2", o.aux2, lineAt}) // in the order of the ports
+	if o.cfg.World, err = readWorld(o.where); err != nil {
+		return err
+	}
+	var store *os.Root
+	if o.state != "" {
+		if err := os.MkdirAll(o.state, 0o755); err != nil {
+			return fmt.Errorf("-state: %w", err)
+		}
+		if store, err = os.OpenRoot(o.state); err != nil {
+			return fmt.Errorf("-state: %w", err)
+		}
+		defer store.Close() // files are synced when they are written
+	}
+	if o.cfg.Memory, err = openMemory(o.version, o.serial, o.set, store); err != nil {
+		return err
+	}
+	o.cfg.OnStore = func() {
+		if err := storeMemory(store, o.cfg.Memory); err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "-state:", err)
+		}
+	}
+	o.cfg.OnSound = func(s amigobotsim.Sound) {
+		if err := tellSound(out, o.sounds, o.volume, s); err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "-sounds:", err)
+		}
+	}
+	if err := o.cfg.Validate(); err != nil {
+		return cli.Usage("%w", err)
+	}
+	var lines [amigobotsim.Ports]uart.Line
+	for port, e := range ends {
+		if e.where == "" {
+			continue
+		}
+		line, at, shut, err := e.open(e.flag, e.where)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = shut() }() // nothing waits in it
+		lines[port] = line
+		fmt.Fprintf(out, "%s: %s\n", e.flag, at)
+	}
+	if o.modem {
+		lines[amigobotsim.Control] = amigobotsim.NewModem().On(lines[amigobotsim.Control])
+	}
+	robot, err := amigobotsim.New(o.cfg)
+	if err != nil {
+		return err
+	}
+	robot.SetFaults(o.faults)
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	if o.hand {
+		// Nothing can end a read of standard input; it ends with the program.
+		go hands(ctx, cmd.InOrStdin(), out, robot)
+	}
+	return robot.Run(ctx, lines)
 }
 
 // end is the other end of one of the robot's ports: what flag asks for at where. open returns the line, where it is, and what ends it.

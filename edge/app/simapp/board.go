@@ -25,16 +25,19 @@ var starts = map[string]vectorsim.Start{"application": vectorsim.StartApplicatio
 // layouts are the words for where fields of data frames lie.
 var layouts = map[string]spine.Layout{"genuine": spine.Genuine, "book": spine.Book}
 
+// board holds the flags of the command.
+type board struct {
+	cfg                 vectorsim.Config
+	link, socket, start string
+	layout              string
+	wav, where, imu     string
+	pad                 string
+	again               time.Duration
+	thread              rtlinux.Thread
+}
+
 func boardCommand() *cobra.Command {
-	var o struct {
-		cfg                 vectorsim.Config
-		link, socket, start string
-		layout              string
-		wav, where, imu     string
-		pad                 string
-		again               time.Duration
-		thread              rtlinux.Thread
-	}
+	var o board
 	cmd := &cobra.Command{
 		Use:   "vector-board",
 		Short: "Run Vector's body board bare, on a pseudo-terminal, for any program that is a head",
@@ -49,67 +52,7 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
   robotsim vector-board -socket /tmp/board.sock -imu /tmp/imu.sock -world table
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var ok bool
-			if o.cfg.Start, ok = starts[o.start]; !ok {
-				return cli.Usage("-start %.40q: want application, boot-loader or empty", o.start)
-			}
-			if o.cfg.Layout, ok = layouts[o.layout]; !ok {
-				return cli.Usage("-layout %.40q: want genuine or book", o.layout)
-			}
-			if o.again < 0 {
-				return cli.Usage("-again %v: want 0 or more", o.again)
-			}
-			var err error
-			if o.cfg.World, err = openWorld(o.where); err != nil {
-				return err
-			}
-			if err := o.cfg.Validate(); err != nil {
-				return cli.Usage("%w", err)
-			}
-			if o.cfg.Press > 0 {
-				o.cfg.OnBoot = func(k vectorsim.Boot) { fmt.Fprintf(cmd.OutOrStdout(), "boot: %v\n", k) }
-			}
-			o.cfg.Factory = o.pad != ""
-			if err := o.thread.Check(); err != nil {
-				return cli.Usage("-%w", err)
-			}
-			if o.thread.Priority > 0 {
-				leave := punctual(&o.cfg, o.thread, cmd.ErrOrStderr())
-				defer leave()
-			}
-			board := vectorsim.New(o.cfg)
-			if o.wav != "" {
-				b, err := os.ReadFile(o.wav)
-				if err != nil {
-					return fmt.Errorf("-mics: %w", err)
-				}
-				sound, err := vectorsim.ParseWAV(b)
-				if err != nil {
-					return cli.Usage("-mics %s: %w", o.wav, err)
-				}
-				board.SetSound(sound)
-			}
-			if (o.link == "") == (o.socket == "") {
-				return cli.Usage("want -pty FILE or -socket FILE, one of them")
-			}
-			nothing := func() error { return nil }
-			ctx, sensors, pad := cmd.Context(), nothing, nothing
-			if o.pad != "" {
-				if ctx, pad, err = servePad(ctx, board, o.pad); err != nil {
-					return err
-				}
-			}
-			if o.imu != "" {
-				ctx, sensors = serveIMU(ctx, board, o.imu, o.cfg.Seed)
-			}
-			if o.socket != "" {
-				err = onSocket(ctx, board, o.socket, o.again, cmd.OutOrStdout())
-			} else {
-				err = onPTY(ctx, board, o.link, o.again, cmd.OutOrStdout())
-			}
-			return errors.Join(err, sensors(), pad())
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.link, "pty", "", "file that becomes a link to the board's pseudo-terminal")
@@ -137,6 +80,68 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	return cmd
+}
+
+func (o *board) run(cmd *cobra.Command) error {
+	var ok bool
+	if o.cfg.Start, ok = starts[o.start]; !ok {
+		return cli.Usage("-start %.40q: want application, boot-loader or empty", o.start)
+	}
+	if o.cfg.Layout, ok = layouts[o.layout]; !ok {
+		return cli.Usage("-layout %.40q: want genuine or book", o.layout)
+	}
+	if o.again < 0 {
+		return cli.Usage("-again %v: want 0 or more", o.again)
+	}
+	var err error
+	if o.cfg.World, err = openWorld(o.where); err != nil {
+		return err
+	}
+	if err := o.cfg.Validate(); err != nil {
+		return cli.Usage("%w", err)
+	}
+	if o.cfg.Press > 0 {
+		o.cfg.OnBoot = func(k vectorsim.Boot) { fmt.Fprintf(cmd.OutOrStdout(), "boot: %v\n", k) }
+	}
+	o.cfg.Factory = o.pad != ""
+	if err := o.thread.Check(); err != nil {
+		return cli.Usage("-%w", err)
+	}
+	if o.thread.Priority > 0 {
+		leave := punctual(&o.cfg, o.thread, cmd.ErrOrStderr())
+		defer leave()
+	}
+	board := vectorsim.New(o.cfg)
+	if o.wav != "" {
+		b, err := os.ReadFile(o.wav)
+		if err != nil {
+			return fmt.Errorf("-mics: %w", err)
+		}
+		sound, err := vectorsim.ParseWAV(b)
+		if err != nil {
+			return cli.Usage("-mics %s: %w", o.wav, err)
+		}
+		board.SetSound(sound)
+	}
+	if (o.link == "") == (o.socket == "") {
+		return cli.Usage("want -pty FILE or -socket FILE, one of them")
+	}
+	nothing := func() error { return nil }
+	ctx, sensors, pad := cmd.Context(), nothing, nothing
+	if o.pad != "" {
+		if ctx, pad, err = servePad(ctx, board, o.pad); err != nil {
+			return err
+		}
+	}
+	if o.imu != "" {
+		ctx, sensors = serveIMU(ctx, board, o.imu, o.cfg.Seed)
+	}
+	if o.socket != "" {
+		err = onSocket(ctx, board, o.socket, o.again, cmd.OutOrStdout())
+	} else {
+		err = onPTY(ctx, board, o.link, o.again, cmd.OutOrStdout())
+	}
+	return errors.Join(err, sensors(), pad())
 }
 
 // firmwareBytes is how long a simulated program is: 20 blocks.

@@ -20,75 +20,19 @@ func parsePlain(s string, e *Event) bool {
 			return false
 		}
 		s = rest[1:]
-		var text *string
-		switch key {
-		case "source":
-			text = &e.Source
-		case "level":
-			text = (*string)(&e.Level)
-		case "robot_id":
-			text = &e.RobotID
-		case "robot_version":
-			text = &e.RobotVersion
-		case "boot_id":
-			text = &e.BootID
-		case "profile_id":
-			text = &e.ProfileID
-		case "feature_type":
-			text = &e.FeatureType
-		case "feature_run_id":
-			text = &e.FeatureRunID
-		case "ble_conn_id":
-			text = &e.BLEConnID
-		case "wifi_conn_id":
-			text = &e.WifiConnID
-		case "event":
-			text = &e.Name
-		case "s1":
-			text = &e.S1
-		case "s2":
-			text = &e.S2
-		case "s3":
-			text = &e.S3
-		case "s4":
-			text = &e.S4
-		case "unsynced":
-			if s, ok = strings.CutPrefix(s, "true"); !ok {
-				return false
-			}
+		if text := e.textOf(key); text != nil {
+			*text, s, ok = plainString(s)
+		} else if key == "unsynced" {
+			s, ok = strings.CutPrefix(s, "true")
 			e.Unsynced = true
-		default:
-			n, rest, ok := plainInt(s)
-			if !ok {
-				return false
-			}
-			s = rest
-			switch key {
-			case "ts":
-				e.TS = n
-			case "uptime_ms":
-				e.UptimeMS = n
-			case "seq":
-				if n < 0 {
-					return false
-				}
-				e.Seq, seen = uint64(n), true
-			case "i1":
-				e.I1 = Num(n)
-			case "i2":
-				e.I2 = Num(n)
-			case "i3":
-				e.I3 = Num(n)
-			case "i4":
-				e.I4 = Num(n)
-			default:
-				return false
-			}
+		} else {
+			var n int64
+			n, s, ok = plainInt(s)
+			ok = ok && e.setNumber(key, n)
+			seen = seen || key == "seq"
 		}
-		if text != nil {
-			if *text, s, ok = plainString(s); !ok {
-				return false
-			}
+		if !ok {
+			return false
 		}
 		switch {
 		case s == "}":
@@ -98,6 +42,67 @@ func parsePlain(s string, e *Event) bool {
 		}
 		s = s[1:]
 	}
+}
+
+// textOf returns the field of a key whose value is text; nil for other keys.
+func (e *Event) textOf(key string) *string {
+	switch key {
+	case "source":
+		return &e.Source
+	case "level":
+		return (*string)(&e.Level)
+	case "robot_id":
+		return &e.RobotID
+	case "robot_version":
+		return &e.RobotVersion
+	case "boot_id":
+		return &e.BootID
+	case "profile_id":
+		return &e.ProfileID
+	case "feature_type":
+		return &e.FeatureType
+	case "feature_run_id":
+		return &e.FeatureRunID
+	case "ble_conn_id":
+		return &e.BLEConnID
+	case "wifi_conn_id":
+		return &e.WifiConnID
+	case "event":
+		return &e.Name
+	case "s1":
+		return &e.S1
+	case "s2":
+		return &e.S2
+	case "s3":
+		return &e.S3
+	case "s4":
+		return &e.S4
+	}
+	return nil
+}
+
+// setNumber sets the field of a key whose value is a whole number, and reports whether there is one and it takes n.
+func (e *Event) setNumber(key string, n int64) bool {
+	switch key {
+	case "ts":
+		e.TS = n
+	case "uptime_ms":
+		e.UptimeMS = n
+	case "seq":
+		e.Seq = uint64(n)
+		return n >= 0
+	case "i1":
+		e.I1 = Num(n)
+	case "i2":
+		e.I2 = Num(n)
+	case "i3":
+		e.I3 = Num(n)
+	case "i4":
+		e.I4 = Num(n)
+	default:
+		return false
+	}
+	return true
 }
 
 // plainString takes a quoted string of printable ASCII without escapes off the start of s.
@@ -131,8 +136,8 @@ func plainInt(s string) (n int64, rest string, ok bool) {
 		}
 		n = n*10 + d
 	}
-	if i == start || (s[start] == '0' && i > start+1) {
-		return 0, "", false
+	if i == start || s[start] == '0' && (neg || i > start+1) {
+		return 0, "", false // parseAny refuses -0 for a seq alone
 	}
 	if neg {
 		n = -n
