@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +12,11 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -22,32 +24,49 @@ import (
 const maxExport = 1 << 30 // bytes
 
 func (a *app) account() *cobra.Command {
-	cmd := &cobra.Command{Use: "account", Short: "Your own account: sign up, see it, take everything along, leave",
+	return group(&cobra.Command{Use: "account", Short: "Your own account: sign up, see it, take everything along, leave",
 		Long: "You prove that an e-mail address is yours: signing up, a new password and a new address each send a letter with a code.\n" +
 			"The cloud answers the same for any address; only the letter says whether there is an account.",
-		Example: "  kennelctl account signup -email ada@example.org\n  kennelctl account show\n  kennelctl account export -to mine.zip"}
-	cmd.AddCommand(a.accountSignUp(), a.accountVerify(), a.accountAgain(), a.accountReset(), a.accountSetPassword(), a.accountEmail(), a.accountEmailConfirm(),
-		a.accountShow(), a.accountSet(), a.accountSessions(), a.accountEnd(), a.accountApp(), a.accountExport(), a.accountDelete())
-	return cmd
+		Example: "  kennelctl account signup -email ada@example.org\n  kennelctl account show\n  kennelctl account export -to mine.zip"},
+		a.accountSignUp(), a.accountVerify(),
+		a.letter("again ADDRESS", "Have the letter of a sign-up sent again", a.stranger.PostAccountVerifyAgain),
+		a.letter("reset ADDRESS", "Ask for a letter to set a new password", a.stranger.PostAccountReset),
+		a.accountSetPassword(), a.accountEmail(), a.accountEmailConfirm(),
+		shows(a, &cobra.Command{Use: "show", Short: "Show the record of your account", Example: "  kennelctl account show -o json"},
+			func(ctx context.Context, _ []string) (reply[map[string]any], error) {
+				return a.record(ctx, http.MethodGet, nil)
+			}, showRecord),
+		a.accountSet(),
+		shows(a, &cobra.Command{Use: "sessions", Short: "List where you are signed in", Example: "  kennelctl account sessions"}, none(a.api.GetAccountSessions),
+			rows("SESSION|KIND|SINCE|LAST SEEN|UNTIL|FROM", func(s client.Session) cells {
+				kind, from := "person", s.Addr
+				if s.App {
+					kind, from = "app", s.Robot
+				}
+				if s.Current {
+					kind += ", this one"
+				}
+				return cells{s.ID, kind, s.Created, s.LastSeen, s.Expires, from}
+			})),
+		a.accountEnd(),
+		shows(a, &cobra.Command{Use: "app-token", Short: "Make a session token for one robot",
+			Long:    "A tool that speaks to a robot hands the token to it, once; the robot then acts for you, as any holder of the token can.",
+			Example: "  kennelctl account app-token -o json"}, none(a.api.PostAccountApps),
+			func(t *cli.Table, got client.AppToken) {
+				pairs(t, "session_token", got.SessionToken, "expires", got.Expires)
+			}),
+		a.accountExport(), a.accountDelete())
 }
 
-// stranger returns a client without a session: these requests are for people who are not signed in.
-func (a *app) stranger(cmd *cobra.Command) (*client, error) {
-	s, err := a.session(cmd.Context())
+func showAccepted(t *cli.Table, v client.Accepted) { t.Text(v.Next) }
+
+// succeeded prints a text about a request that answered nothing.
+func succeeded(cmd *cobra.Command, err error, text string) error {
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.Token = ""
-	return newClient(s)
-}
-
-// accepted is what the cloud says when a letter or a job does the rest.
-type accepted struct {
-	Next string `json:"next"`
-}
-
-func (x accepted) show(cmd *cobra.Command) error {
-	return cli.Print(cmd, x, func(t *cli.Table) { t.Text(x.Next) })
+	v := client.Accepted{Next: text}
+	return cli.Print(cmd, v, func(t *cli.Table) { showAccepted(t, v) })
 }
 
 // required asks for a flag's value if it was not given.
@@ -83,15 +102,10 @@ func passwordFlag(cmd *cobra.Command, file *string) {
 
 func (a *app) accountSignUp() *cobra.Command {
 	var email, lang, file string
-	cmd := &cobra.Command{
-		Use: "signup", Short: "Ask for an account", Args: cobra.NoArgs,
+	cmd := a.runs(&cobra.Command{Use: "signup", Short: "Ask for an account",
 		Long:    "Asks for what is not given. A letter with a code comes to the address; kennelctl account verify takes it.",
-		Example: "  kennelctl account signup -server https://kennel.example -email ada@example.org -lang de",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.stranger(cmd)
-			if err != nil {
-				return err
-			}
+		Example: "  kennelctl account signup -server https://kennel.example -email ada@example.org -lang de"},
+		func(cmd *cobra.Command, _ []string) error {
 			in := bufio.NewReader(cmd.InOrStdin())
 			if err := required(cmd, in, &email, "E-mail: "); err != nil {
 				return err
@@ -100,17 +114,9 @@ func (a *app) accountSignUp() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body := map[string]string{"email": email, "password": password}
-			if lang != "" {
-				body["email_lang"] = lang
-			}
-			var got accepted
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/signup", body, &got); err != nil {
-				return err
-			}
-			return got.show(cmd)
-		},
-	}
+			r, err := a.stranger.PostAccountSignup(cmd.Context(), client.SignUpRequest{Email: email, Password: password, EmailLang: given(lang)})
+			return show(cmd, r, err, showAccepted)
+		})
 	cmd.Flags().StringVar(&email, "email", "", "e-mail `ADDRESS`")
 	cmd.Flags().StringVar(&lang, "lang", "", "language of letters, a `TAG` such as en-US")
 	passwordFlag(cmd, &file)
@@ -119,15 +125,10 @@ func (a *app) accountSignUp() *cobra.Command {
 
 func (a *app) accountVerify() *cobra.Command {
 	var code, file string
-	cmd := &cobra.Command{
-		Use: "verify", Short: "Prove your e-mail with the code of the letter", Args: cobra.NoArgs,
+	cmd := a.runs(&cobra.Command{Use: "verify", Short: "Prove your e-mail with the code of the letter",
 		Long:    "Asks for what is not given: the code, and the password that you chose when you signed up.",
-		Example: "  kennelctl account verify -code CODE",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.stranger(cmd)
-			if err != nil {
-				return err
-			}
+		Example: "  kennelctl account verify -code CODE"},
+		func(cmd *cobra.Command, _ []string) error {
 			in := bufio.NewReader(cmd.InOrStdin())
 			if err := required(cmd, in, &code, "Code: "); err != nil {
 				return err
@@ -136,61 +137,35 @@ func (a *app) accountVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var got struct {
-				ID    string `json:"id"`
-				Email string `json:"email"`
-				Role  string `json:"role"`
-			}
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/verify", map[string]string{"code": code, "password": password}, &got); err != nil {
+			s, err := a.session(cmd.Context())
+			if err != nil {
 				return err
 			}
-			return cli.Print(cmd, got, func(t *cli.Table) {
-				t.Text("the account " + got.Email + " is ready; sign in with kennelctl login -server " + c.s.Server + " -email " + got.Email)
+			r, err := a.stranger.PostAccountVerify(cmd.Context(), client.CodeRequest{Code: code, Password: password})
+			return show(cmd, r, err, func(t *cli.Table, got client.Account) {
+				t.Text("the account " + got.Email + " is ready; sign in with kennelctl login -server " + s.Server + " -email " + got.Email)
 			})
-		},
-	}
+		})
 	cmd.Flags().StringVar(&code, "code", "", "`CODE` from the letter")
 	passwordFlag(cmd, &file)
 	return cmd
 }
 
-// letter is a command that has a letter sent to an address.
-func (a *app) letter(use, short, example, path string) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1), Example: example,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.stranger(cmd)
-			if err != nil {
-				return err
-			}
-			var got accepted
-			if _, err := c.do(cmd.Context(), http.MethodPost, path, map[string]string{"email": args[0]}, &got); err != nil {
-				return err
-			}
-			return got.show(cmd)
-		},
-	}
-}
-
-func (a *app) accountAgain() *cobra.Command {
-	return a.letter("again ADDRESS", "Have the letter of a sign-up sent again", "  kennelctl account again ada@example.org", "/v1/account/verify/again")
-}
-
-func (a *app) accountReset() *cobra.Command {
-	return a.letter("reset ADDRESS", "Ask for a letter to set a new password", "  kennelctl account reset ada@example.org", "/v1/account/reset")
+// letter makes a command that requests a letter to an address.
+func (a *app) letter(use, short string, request func(context.Context, client.EmailRequest) (reply[client.Accepted], error)) *cobra.Command {
+	word, _, _ := strings.Cut(use, " ")
+	return shows(a, &cobra.Command{Use: use, Short: short, Example: "  kennelctl account " + word + " ada@example.org"},
+		func(ctx context.Context, args []string) (reply[client.Accepted], error) {
+			return request(ctx, client.EmailRequest{Email: args[0]})
+		}, showAccepted)
 }
 
 func (a *app) accountSetPassword() *cobra.Command {
 	var code, file string
-	cmd := &cobra.Command{
-		Use: "set-password", Short: "Set a new password with the code of a letter", Args: cobra.NoArgs,
+	cmd := a.runs(&cobra.Command{Use: "set-password", Short: "Set a new password with the code of a letter",
 		Long:    "Asks for what is not given. All your sessions end. To change a password that you know, use kennelctl password.",
-		Example: "  kennelctl account set-password -code CODE",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.stranger(cmd)
-			if err != nil {
-				return err
-			}
+		Example: "  kennelctl account set-password -code CODE"},
+		func(cmd *cobra.Command, _ []string) error {
 			in := bufio.NewReader(cmd.InOrStdin())
 			if err := required(cmd, in, &code, "Code: "); err != nil {
 				return err
@@ -199,211 +174,117 @@ func (a *app) accountSetPassword() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/reset/confirm", map[string]string{"code": code, "password": password}, nil); err != nil {
-				return err
-			}
-			return accepted{"the password is set; sign in with it"}.show(cmd)
-		},
-	}
+			_, err = a.stranger.PostAccountResetConfirm(cmd.Context(), client.CodeRequest{Code: code, Password: password})
+			return succeeded(cmd, err, "the password is set; sign in with it")
+		})
 	cmd.Flags().StringVar(&code, "code", "", "`CODE` from the letter")
 	passwordFlag(cmd, &file)
 	return cmd
 }
 
 func (a *app) accountEmail() *cobra.Command {
-	var file string
-	cmd := &cobra.Command{
-		Use: "email ADDRESS", Short: "Ask for a letter to change your e-mail", Args: cobra.ExactArgs(1),
+	return a.proven(&cobra.Command{Use: "email ADDRESS", Short: "Ask for a letter to change your e-mail",
 		Long:    "Asks for your password. The letter goes to the new address; kennelctl account email-confirm takes its code.",
-		Example: "  kennelctl account email new@example.org",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			password, err := readPassword(cmd, bufio.NewReader(cmd.InOrStdin()), "Password: ", file)
-			if err != nil {
-				return err
-			}
-			var got accepted
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/email", map[string]string{"email": args[0], "password": password}, &got); err != nil {
-				return err
-			}
-			return got.show(cmd)
-		},
-	}
+		Example: "  kennelctl account email new@example.org"}, "Password: ",
+		func(ctx context.Context, args []string, password string) (reply[client.Accepted], error) {
+			return a.api.PostAccountEmail(ctx, client.NewEmailRequest{Email: args[0], Password: password})
+		})
+}
+
+// proven makes a command that asks for the caller's password, and prints what happens next.
+func (a *app) proven(cmd *cobra.Command, prompt string, request func(ctx context.Context, args []string, password string) (reply[client.Accepted], error)) *cobra.Command {
+	var file string
+	a.runs(cmd, func(cmd *cobra.Command, args []string) error {
+		if _, err := a.connect(cmd.Context()); err != nil {
+			return err // before a question that would be in vain
+		}
+		password, err := readPassword(cmd, bufio.NewReader(cmd.InOrStdin()), prompt, file)
+		if err != nil {
+			return err
+		}
+		r, err := request(cmd.Context(), args, password)
+		return show(cmd, r, err, showAccepted)
+	})
 	passwordFlag(cmd, &file)
 	return cmd
 }
 
 func (a *app) accountEmailConfirm() *cobra.Command {
-	return &cobra.Command{
-		Use: "email-confirm CODE", Short: "Prove your new e-mail with the code of the letter", Args: cobra.ExactArgs(1),
-		Example: "  kennelctl account email-confirm CODE",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.stranger(cmd)
-			if err != nil {
-				return err
-			}
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/email/confirm", map[string]string{"code": args[0]}, nil); err != nil {
-				return err
-			}
-			return accepted{"your account uses the new address"}.show(cmd)
-		},
+	return a.runs(&cobra.Command{Use: "email-confirm CODE", Short: "Prove your new e-mail with the code of the letter", Example: "  kennelctl account email-confirm CODE"},
+		func(cmd *cobra.Command, args []string) error {
+			_, err := a.stranger.PostAccountEmailConfirm(cmd.Context(), client.CodeRequest{Code: args[0]})
+			return succeeded(cmd, err, "your account uses the new address")
+		})
+}
+
+// record asks for the record of the caller's account, whatever fields it has.
+func (a *app) record(ctx context.Context, method string, in any) (r reply[map[string]any], err error) {
+	if r.Raw, _, err = a.do(ctx, method, "/v1/account", in); err == nil {
+		err = json.Unmarshal(r.Raw, &r.Value)
 	}
+	return r, err
 }
 
 // showRecord prints the fields of a record that are set.
-func showRecord(cmd *cobra.Command, r map[string]any) error {
-	return cli.Print(cmd, r, func(t *cli.Table) {
-		for _, k := range slices.Sorted(maps.Keys(r)) {
-			if r[k] != nil {
-				t.Row(k, r[k])
-			}
+func showRecord(t *cli.Table, r map[string]any) {
+	for _, k := range slices.Sorted(maps.Keys(r)) {
+		if r[k] != nil {
+			t.Row(k, r[k])
 		}
-	})
-}
-
-func (a *app) accountShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show", Short: "Show the record of your account", Args: cobra.NoArgs, Example: "  kennelctl account show -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var r map[string]any
-			if err := a.do(cmd, http.MethodGet, "/v1/account", nil, &r); err != nil {
-				return err
-			}
-			return showRecord(cmd, r)
-		},
 	}
 }
 
 func (a *app) accountSet() *cobra.Command {
-	return &cobra.Command{
-		Use: "set KEY=VALUE...", Short: "Change fields of your account's record", Args: cobra.MinimumNArgs(1),
+	return shows(a, &cobra.Command{Use: "set KEY=VALUE...", Short: "Change fields of your account's record",
 		Long:    "Fields: given_name, family_name, gender, dob (YYYY-MM-DD), email_lang (such as en-US). An empty value clears one.",
-		Example: "  kennelctl account set given_name=Ada email_lang=en-GB",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Example: "  kennelctl account set given_name=Ada email_lang=en-GB"},
+		func(ctx context.Context, args []string) (r reply[map[string]any], err error) {
 			set, err := parseSet(args)
 			if err != nil {
-				return err
+				return r, err
 			}
 			for k, v := range set { // texts all of them, also those that look like numbers
 				if len(v) > 0 && v[0] != '"' {
 					if set[k], err = json.Marshal(string(v)); err != nil {
-						return err
+						return r, err
 					}
 				}
 			}
-			var r map[string]any
-			if err := a.do(cmd, http.MethodPatch, "/v1/account", set, &r); err != nil {
-				return err
-			}
-			return showRecord(cmd, r)
-		},
-	}
-}
-
-type accountSession struct {
-	ID       string    `json:"id"`
-	Current  bool      `json:"current"`
-	App      bool      `json:"app"`
-	Created  time.Time `json:"created"`
-	LastSeen time.Time `json:"last_seen,omitzero"`
-	Expires  time.Time `json:"expires"`
-	Addr     string    `json:"addr,omitempty"`
-	Robot    string    `json:"robot,omitempty"`
-}
-
-func (a *app) accountSessions() *cobra.Command {
-	return &cobra.Command{
-		Use: "sessions", Short: "List where you are signed in", Args: cobra.NoArgs, Example: "  kennelctl account sessions",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list := []accountSession{}
-			if err := a.do(cmd, http.MethodGet, "/v1/account/sessions", nil, &list); err != nil {
-				return err
-			}
-			return cli.Print(cmd, list, func(t *cli.Table) {
-				t.Row("SESSION", "KIND", "SINCE", "LAST SEEN", "UNTIL", "FROM")
-				for _, s := range list {
-					kind, from := "person", s.Addr
-					if s.App {
-						kind, from = "app", s.Robot
-					}
-					if s.Current {
-						kind += ", this one"
-					}
-					t.Row(s.ID, kind, ago(s.Created), ago(s.LastSeen), ago(s.Expires), from)
-				}
-			})
-		},
-	}
+			return a.record(ctx, http.MethodPatch, set)
+		}, showRecord)
 }
 
 func (a *app) accountEnd() *cobra.Command {
 	var others bool
-	cmd := &cobra.Command{
-		Use: "end [SESSION]", Short: "End a session, or all but this one", Args: cobra.MaximumNArgs(1),
-		Example: "  kennelctl account end 0f3a5c7e9b1d2f40\n  kennelctl account end -others",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if others == (len(args) == 1) {
-				return cli.Usage("want a session such as kennelctl account sessions shows, or -others")
+	cmd := shows(a, &cobra.Command{Use: "end [SESSION]", Short: "End a session, or all but this one",
+		Example: "  kennelctl account end 0f3a5c7e9b1d2f40\n  kennelctl account end -others"},
+		func(ctx context.Context, args []string) (r reply[client.Ended], err error) {
+			switch {
+			case others == (len(args) == 1):
+				return r, cli.Usage("want a session such as kennelctl account sessions shows, or -others")
+			case others:
+				return a.api.DeleteAccountSessions(ctx)
 			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
+			if _, err = a.api.DeleteAccountSessionsID(ctx, args[0]); err == nil {
+				r = oneEnded
 			}
-			ended := struct {
-				Ended int `json:"ended"`
-			}{1}
-			if others {
-				_, err = c.do(cmd.Context(), http.MethodDelete, "/v1/account/sessions", nil, &ended)
-			} else {
-				_, err = c.do(cmd.Context(), http.MethodDelete, "/v1/account/sessions/"+args[0], nil, nil)
-			}
-			if err != nil {
-				return err
-			}
-			return cli.Print(cmd, ended, func(t *cli.Table) { t.Text(fmt.Sprintf("sessions ended: %d", ended.Ended)) })
-		},
-	}
+			return r, err
+		}, func(t *cli.Table, e client.Ended) { t.Text(showEnded(nil, e)) })
 	cmd.Flags().BoolVar(&others, "others", false, "all but this one")
 	return cmd
 }
 
-func (a *app) accountApp() *cobra.Command {
-	return &cobra.Command{
-		Use: "app-token", Short: "Make a session token for one robot", Args: cobra.NoArgs,
-		Long:    "A tool that speaks to a robot hands the token to it, once; the robot then acts for you. Whoever has the token can do that.",
-		Example: "  kennelctl account app-token -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			var got struct {
-				Token   string    `json:"session_token"`
-				Expires time.Time `json:"expires"`
-			}
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/apps", nil, &got); err != nil {
-				return err
-			}
-			return cli.Print(cmd, got, func(t *cli.Table) { t.Row("session_token", got.Token); t.Row("expires", ago(got.Expires)) })
-		},
-	}
-}
-
 func (a *app) accountExport() *cobra.Command {
 	var to string
-	cmd := &cobra.Command{
-		Use: "export", Short: "Take along everything that is held about you", Args: cobra.NoArgs,
+	cmd := a.runs(&cobra.Command{Use: "export", Short: "Take along everything that is held about you",
 		Long:    "Writes a ZIP of JSON files, one for each part of the cloud. An existing file is not overwritten.",
-		Example: "  kennelctl account export -to mine.zip",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client(cmd.Context())
+		Example: "  kennelctl account export -to mine.zip"},
+		func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
-			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/account/export", nil)
+			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/account/export", nil, nil)
 			if err != nil {
 				return err
 			}
@@ -412,13 +293,11 @@ func (a *app) accountExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := struct {
+			return cli.Print(cmd, struct {
 				File  string `json:"file"`
 				Bytes int64  `json:"bytes"`
-			}{to, n}
-			return cli.Print(cmd, shown, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", to, n)) })
-		},
-	}
+			}{to, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", to, n)) })
+		})
 	cmd.Flags().StringVar(&to, "to", "kennel-account.zip", "write to `FILE`")
 	_ = cmd.MarkFlagFilename("to", "zip")
 	return cmd
@@ -447,27 +326,10 @@ func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
 }
 
 func (a *app) accountDelete() *cobra.Command {
-	var file string
-	cmd := &cobra.Command{
-		Use: "delete", Short: "Delete your account and everything that is held about you", Args: cobra.NoArgs,
+	return a.proven(&cobra.Command{Use: "delete", Short: "Delete your account and everything that is held about you",
 		Long:    "Asks for your password. There is no way back: take everything along first, with kennelctl account export.",
-		Example: "  kennelctl account delete",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			password, err := readPassword(cmd, bufio.NewReader(cmd.InOrStdin()), "Password, to delete everything: ", file)
-			if err != nil {
-				return err
-			}
-			var got accepted
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/account/delete", map[string]string{"password": password}, &got); err != nil {
-				return err
-			}
-			return got.show(cmd)
-		},
-	}
-	passwordFlag(cmd, &file)
-	return cmd
+		Example: "  kennelctl account delete"}, "Password, to delete everything: ",
+		func(ctx context.Context, _ []string, password string) (reply[client.Accepted], error) {
+			return a.api.PostAccountDelete(ctx, client.DeleteRequest{Password: password})
+		})
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
@@ -32,12 +33,12 @@ func newAccounts(t *testing.T) *accounts {
 	c := &accounts{exports: "PK a zip"}
 	record := map[string]any{"user_id": "u-1", "email": "ada@example.org", "given_name": "Ada", "family_name": nil, "email_is_verified": true}
 	answers := map[string]any{
-		"POST /v1/account/signup": accepted{"a letter is on its way"}, "POST /v1/account/verify/again": accepted{"a letter is on its way"}, "POST /v1/account/reset": accepted{"a letter is on its way"},
+		"POST /v1/account/signup": client.Accepted{Next: "a letter is on its way"}, "POST /v1/account/verify/again": client.Accepted{Next: "a letter is on its way"}, "POST /v1/account/reset": client.Accepted{Next: "a letter is on its way"},
 		"POST /v1/account/verify": map[string]string{"id": "u-1", "email": "ada@example.org", "role": "owner"}, "POST /v1/account/reset/confirm": nil,
-		"POST /v1/account/email": accepted{"a letter is on its way"}, "POST /v1/account/email/confirm": nil, "GET /v1/account": record, "PATCH /v1/account": record,
-		"GET /v1/account/sessions":    []accountSession{{ID: "aaaa", Current: true, Created: at(1), LastSeen: at(2), Expires: at(9), Addr: "192.0.2.1"}, {ID: "bbbb", App: true, Created: at(1), Expires: at(9), Robot: "vic:00e20100"}},
+		"POST /v1/account/email": client.Accepted{Next: "a letter is on its way"}, "POST /v1/account/email/confirm": nil, "GET /v1/account": record, "PATCH /v1/account": record,
+		"GET /v1/account/sessions":    []client.Session{{ID: "aaaa", Current: true, Created: at(1), LastSeen: at(2), Expires: at(9), Addr: "192.0.2.1"}, {ID: "bbbb", App: true, Created: at(1), Expires: at(9), Robot: "vic:00e20100"}},
 		"DELETE /v1/account/sessions": map[string]int{"ended": 3}, "DELETE /v1/account/sessions/bbbb": nil,
-		"POST /v1/account/apps": map[string]any{"session_token": "kus_X", "expires": at(9)}, "POST /v1/account/delete": accepted{"what we hold is being deleted"},
+		"POST /v1/account/apps": map[string]any{"session_token": "kus_X", "expires": at(9)}, "POST /v1/account/delete": client.Accepted{Next: "what we hold is being deleted"},
 	}
 	c.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -76,7 +77,7 @@ func (c *accounts) last() string {
 	return c.got[len(c.got)-1]
 }
 
-// What each command sends, and as whom: those of strangers send no token even if there is one, and passwords are never on the command line.
+// TestAccountCommands: each command sends its request as the right person: those of strangers send no token even if there is one, and passwords are never on the command line.
 func TestAccountCommands(t *testing.T) {
 	c := newAccounts(t)
 	tokenFile, pw := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "pw")

@@ -17,8 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
+	"kennel/cloud/openapi/client"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 )
@@ -29,14 +28,17 @@ const (
 	maxEvent       = 1 << 20 // bytes of one line of a stream
 )
 
-// client speaks to one cloud as one caller.
-type client struct {
+// conn speaks to one cloud as one caller.
+type conn struct {
 	s    session
 	http *http.Client
 }
 
-// client returns the client for this command line. needToken: refuse before asking if there is no token.
-func (a *app) client(ctx context.Context) (*client, error) {
+// connect returns the connection of this command line. It refuses before it asks the cloud if there is no token.
+func (a *app) connect(ctx context.Context) (*conn, error) {
+	if a.conn != nil {
+		return a.conn, nil
+	}
 	s, err := a.session(ctx)
 	if err != nil {
 		return nil, err
@@ -44,20 +46,35 @@ func (a *app) client(ctx context.Context) (*client, error) {
 	if s.Token == "" {
 		return nil, errs.New(errs.Unauthenticated, "not signed in to %s; use kennelctl login -server %s", s.Server, s.Server)
 	}
-	return newClient(s)
+	a.conn, err = newConn(s, requestTimeout)
+	return a.conn, err
 }
 
-// do is client.do with the client of a command.
-func (a *app) do(cmd *cobra.Command, method, path string, in, out any) error {
-	c, err := a.client(cmd.Context())
+// do makes a request of the generated client.
+func (a *app) do(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {
+	c, err := a.connect(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	_, err = c.do(cmd.Context(), method, path, in, out)
-	return err
+	return c.do(ctx, method, path, in)
 }
 
-func newClient(s session) (*client, error) {
+// doUnknown is do without a session: for people who are not signed in.
+func (a *app) doUnknown(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Token = ""
+	c, err := newConn(s, requestTimeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.do(ctx, method, path, in)
+}
+
+// newConn returns a connection that waits for the beginning of an answer for at most patience.
+func newConn(s session, patience time.Duration) (*conn, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.CA != "" {
 		conf.RootCAs = x509.NewCertPool()
@@ -65,54 +82,50 @@ func newClient(s session) (*client, error) {
 			return nil, errs.New(errs.Invalid, "root certificates: no PEM block of type CERTIFICATE")
 		}
 	}
-	return &client{s, &http.Client{
+	return &conn{s, &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: conf, TLSHandshakeTimeout: 10 * time.Second,
-			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, ForceAttemptHTTP2: true, ResponseHeaderTimeout: requestTimeout},
-		// A token goes where it was meant to go and nowhere else.
+			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, ForceAttemptHTTP2: true, ResponseHeaderTimeout: patience},
+		// A token is sent to the server that gave it, and not to where that server redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// do makes one request; in is sent and out read as JSON, either may be nil. It returns the answer's header.
-func (c *client) do(ctx context.Context, method, path string, in, out any) (http.Header, error) {
+// do makes one request with in as JSON, unless it is nil, and returns the body and the header of a good answer.
+func (c *conn) do(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	resp, err := c.send(ctx, method, path, in)
+	var body io.Reader
+	head := http.Header{"Accept": {"application/json"}}
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, nil, err
+		}
+		body = bytes.NewReader(b)
+		head.Set("Content-Type", "application/json")
+	}
+	resp, err := c.send(ctx, method, path, body, head)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, unreachable(c.s.Server, err)
+		return nil, nil, unreachable(c.s.Server, err)
 	}
-	if out != nil && resp.StatusCode != http.StatusNoContent {
-		if err := json.Unmarshal(b, out); err != nil {
-			return nil, errs.New(errs.Corrupt, "%s %s: the answer is not what this version of kennelctl understands: %w", method, path, err)
-		}
-	}
-	return resp.Header, nil
+	return b, resp.Header, nil
 }
 
 // send makes one request and returns a good answer, whose body the caller closes; any other becomes an error of its kind.
-func (c *client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(b)
-	}
+func (c *conn) send(ctx context.Context, method, path string, body io.Reader, head http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.s.Server+path, body)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "kennelctl/"+version.String())
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if head != nil {
+		req.Header = head
 	}
+	req.Header.Set("User-Agent", "kennelctl/"+version.String())
 	if c.s.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.s.Token)
 	}
@@ -127,9 +140,9 @@ func (c *client) send(ctx context.Context, method, path string, in any) (*http.R
 	return nil, c.refused(resp)
 }
 
-// refused makes an error of an answer that is none of 2xx (kithttp.Problem).
-func (c *client) refused(resp *http.Response) error {
-	var p struct{ Error, Kind, Code string }
+// refused makes an error of an answer that is none of 2xx (Problem and DeliveryProblem of the API).
+func (c *conn) refused(resp *http.Response) error {
+	var p client.DeliveryProblem
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || json.Unmarshal(b, &p) != nil || p.Error == "" {
 		kind := errs.Internal
@@ -147,6 +160,15 @@ func (c *client) refused(resp *http.Response) error {
 	}
 	if after := resp.Header.Get("Retry-After"); after != "" {
 		p.Error += "; try again in " + after + " s"
+	}
+	if len(p.Lines) > 0 {
+		p.Error = "nothing was registered"
+		for _, l := range p.Lines {
+			p.Error += fmt.Sprintf("\nline %d: %s", l.Line, l.Problem)
+		}
+		if p.More > 0 {
+			p.Error += fmt.Sprintf("\nand %d more", p.More)
+		}
 	}
 	return errs.Coded(kind, p.Code, "%s", p.Error)
 }
@@ -184,24 +206,16 @@ func unreachable(server string, err error) error {
 var errStreamEnded = errors.New("the stream ended")
 
 // stream reads server-sent events and calls f with the id and data of each, until ctx ends, f fails, or the stream ends.
-func (c *client) stream(ctx context.Context, path, lastID string, f func(id string, data []byte) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.s.Server+path, nil)
+func (c *conn) stream(ctx context.Context, path, lastID string, f func(id string, data []byte) error) error {
+	head := http.Header{"Accept": {"text/event-stream"}}
+	if lastID != "" {
+		head.Set("Last-Event-ID", lastID)
+	}
+	resp, err := c.send(ctx, http.MethodGet, path, nil, head)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Authorization", "Bearer "+c.s.Token)
-	if lastID != "" {
-		req.Header.Set("Last-Event-ID", lastID)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return unreachable(c.s.Server, err)
-	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return c.refused(resp)
-	}
 	return readEvents(resp.Body, f)
 }
 

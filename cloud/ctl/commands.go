@@ -2,31 +2,36 @@ package ctl
 
 import (
 	"cmp"
-	"net/http"
-	"net/url"
-	"strconv"
-	"time"
+	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/command"
+	"kennel/cloud/openapi/client"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
 func (a *app) commands() *cobra.Command {
-	cmd := &cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Ask a robot to do something, and see what became of it",
-		Example: "  kennelctl commands send vic:00e20100 ping\n  kennelctl commands list vic:00e20100"}
-	cmd.AddCommand(a.commandsSend(), a.commandsList(), a.commandsShow())
-	return cmd
+	return group(&cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Ask a robot to do something, and see what became of it",
+		Example: "  kennelctl commands send vic:00e20100 ping\n  kennelctl commands list vic:00e20100"},
+		a.commandsSend(), a.commandsList(),
+		shows(a, &cobra.Command{Use: "show THING COMMAND", Short: "Show one command and its result",
+			Example: "  kennelctl commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"},
+			func(ctx context.Context, args []string) (r reply[client.Command], err error) {
+				if !wire.IsID(args[1]) {
+					return r, errs.New(errs.Invalid, "command %.64q: want an id such as kennelctl commands list shows", args[1])
+				}
+				return a.api.GetThingsThingCommandsID(ctx, args[0], args[1])
+			}, showCommand))
 }
 
 func (a *app) commandsSend() *cobra.Command {
-	var ttl time.Duration
-	var key string
-	cmd := &cobra.Command{
-		Use: "send THING KIND [KEY=VALUE...]", Short: "Give a robot a command", Args: cobra.MinimumNArgs(2),
+	ttl, key := command.DefaultTTL, ""
+	cmd := &cobra.Command{Use: "send THING KIND [KEY=VALUE...]", Short: "Give a robot a command",
 		Long: "A robot gets its commands in the order they were given, also after days offline, until they expire. Each ends with one\n" +
 			"result or its expiry. VALUE is JSON if it is JSON, else text.\n\n" +
 			"Kinds: ping; set_lights lights=[four of {\"r\":0-255,\"g\":..,\"b\":..}]; sync (documents); flush_events;\n" +
@@ -40,110 +45,66 @@ func (a *app) commandsSend() *cobra.Command {
 				return wire.Kinds(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return a.completeThing(cmd, args, typed)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseThing(args[0])
-			if err != nil {
-				return err
-			}
-			set, err := parseSet(args[2:])
-			if err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("ttl") {
-				ttl = min(ttl, wire.MaxTTLOf(args[1]))
-			}
-			if ttl < command.MinTTL || ttl > wire.MaxTTL {
-				return cli.Usage("-ttl %v: want %v to %v", ttl, command.MinTTL, wire.MaxTTL)
-			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			got := answer[command.Command]{}
-			body := map[string]any{"kind": args[1], "args": set, "expires_in_ms": ttl.Milliseconds()}
-			if key != "" {
-				body["key"] = key
-			}
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/things/"+string(id)+"/commands", body, &got.raw); err != nil {
-				return err
-			}
-			return got.print(cmd, showCommand)
-		},
-	}
-	cmd.Flags().DurationVar(&ttl, "ttl", command.DefaultTTL, "how long the robot may take to begin, such as 10m")
+		}}
+	shows(a, cmd, func(ctx context.Context, args []string) (r reply[client.Command], err error) {
+		set, err := parseSet(args[2:])
+		if err != nil {
+			return r, err
+		}
+		if !cmd.Flags().Changed("ttl") {
+			ttl = min(ttl, wire.MaxTTLOf(args[1]))
+		}
+		if ttl < command.MinTTL || ttl > wire.MaxTTL {
+			return r, cli.Usage("-ttl %v: want %v to %v", ttl, command.MinTTL, wire.MaxTTL)
+		}
+		raw, err := json.Marshal(set)
+		if err != nil {
+			return r, err
+		}
+		return a.api.PostThingsThingCommands(ctx, args[0], client.CommandRequest{Kind: args[1], Args: raw, ExpiresInMS: ttl.Milliseconds(), Key: key})
+	}, showCommand)
+	cmd.Flags().DurationVar(&ttl, "ttl", ttl, "how long the robot may take to begin, such as 10m")
 	cmd.Flags().StringVar(&key, "key", "", "`WORD` of yours: the same key again is the same command, not a second one")
 	return cmd
 }
 
 func (a *app) commandsList() *cobra.Command {
 	var open bool
-	var limit int
-	cmd := &cobra.Command{
-		Use: "list THING", Short: "List a robot's commands, the newest first", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
-		Example: "  kennelctl commands list vic:00e20100\n  kennelctl commands list vic:00e20100 -open",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query := url.Values{"limit": {strconv.Itoa(limit)}}
+	var limit int64
+	cmd := shows(a, &cobra.Command{Use: "list THING", Short: "List a robot's commands, the newest first",
+		Example: "  kennelctl commands list vic:00e20100\n  kennelctl commands list vic:00e20100 -open"},
+		func(ctx context.Context, args []string) (reply[[]client.Command], error) {
+			q := client.GetThingsThingCommandsQuery{Limit: &limit}
 			if open {
-				query.Set("open", "true")
+				q.Open = new("true")
 			}
-			list, err := fetch[[]command.Command](a, cmd, args[0], "/commands?"+query.Encode())
-			if err != nil {
-				return err
-			}
-			return list.print(cmd, func(t *cli.Table, list []command.Command) {
-				t.Row("COMMAND", "KIND", "STATE", "CREATED", "BY", "RESULT")
-				for _, c := range list {
-					t.Row(c.ID, c.Kind, c.State, ago(c.Created), c.By, resultText(c))
-				}
-			})
+			return a.api.GetThingsThingCommands(ctx, args[0], q)
 		},
-	}
+		rows("COMMAND|KIND|STATE|CREATED|BY|RESULT", func(c client.Command) cells {
+			return cells{c.ID, c.Kind, c.State, c.Created, c.By, resultText(c)}
+		}))
 	cmd.Flags().BoolVar(&open, "open", false, "only those without a result")
-	cmd.Flags().IntVar(&limit, "limit", 20, "show at most `N` commands")
+	cmd.Flags().Int64Var(&limit, "limit", 20, "show at most `N` commands")
 	return cmd
 }
 
-func (a *app) commandsShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show THING COMMAND", Short: "Show one command and its result", Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeThing,
-		Example: "  kennelctl commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !wire.IsID(args[1]) {
-				return errs.New(errs.Invalid, "command %.64q: want an id such as kennelctl commands list shows", args[1])
-			}
-			got, err := fetch[command.Command](a, cmd, args[0], "/commands/"+args[1])
-			if err != nil {
-				return err
-			}
-			return got.print(cmd, showCommand)
-		},
+func showCommand(t *cli.Table, c client.Command) {
+	pairs(t, "command", c.ID, "thing", c.Thing, "kind", c.Kind, "args", string(c.Args), "state", c.State, "given", ago(c.Created)+" by "+c.By,
+		"expires", c.Expires, "sent", fmt.Sprint(c.Sends, " times"))
+	if !c.Closed.IsZero() {
+		pairs(t, "closed", c.Closed)
 	}
-}
-
-func showCommand(t *cli.Table, c command.Command) {
-	t.Row("command", c.ID)
-	t.Row("thing", c.Thing)
-	t.Row("kind", c.Kind)
-	t.Row("args", string(c.Args))
-	t.Row("state", c.State)
-	t.Row("given", ago(c.Created)+" by "+c.By)
-	t.Row("expires", ago(c.Expires))
-	t.Row("sent", strconv.Itoa(c.Sends)+" times")
-	if c.Closed != nil {
-		t.Row("closed", ago(*c.Closed))
-	}
-	if c.State.Closed() {
-		t.Row("result", resultText(c))
+	if command.State(c.State).Closed() {
+		pairs(t, "result", resultText(c))
 	}
 }
 
 // resultText says what became of a command, in a few words.
-func resultText(c command.Command) string {
+func resultText(c client.Command) string {
 	switch {
 	case c.Result != nil:
-		return cmp.Or(c.Result.Detail, string(c.Result.Status))
-	case c.State == command.Expired:
+		return cmp.Or(c.Result.Detail, c.Result.Status)
+	case c.State == string(command.Expired):
 		return "no result came in time"
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
 )
 
@@ -13,14 +14,19 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	return cli.Main(Command(), args, getenv, stdout, stderr)
 }
 
-// app is what the commands share: the flags that say where and as whom.
+// app is shared by the commands: the flags that say where and as whom, and the cloud that they lead to.
 type app struct {
 	server, ca, onebox string
+
+	conn     *conn         // made at the first request
+	api      client.Client // as the caller of this command line
+	stranger client.Client // without a session
 }
 
 // Command returns the command tree.
 func Command() *cobra.Command {
 	a := &app{}
+	a.api.Do, a.stranger.Do = a.do, a.doUnknown
 	root := &cobra.Command{
 		Use: "kennelctl", Short: "See and steer a fleet of companion robots",
 		Long: "kennelctl speaks to a Kennel cloud over its public HTTPS API.\n\n" +
@@ -38,9 +44,6 @@ func Command() *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("onebox", "server")
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
-	robots := a.robots()
-	robots.AddCommand(a.robotDetails()...)
-	root.AddCommand(a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), robots, a.robot(), a.cohorts(), a.batches(), a.jdocs(),
-		a.events(), a.commands(), a.releases(), a.webhooks(), a.doctor())
-	return root
+	return group(root, a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), a.robots(), a.robot(),
+		a.cohorts(), a.batches(), a.jdocs(), a.events(), a.commands(), a.releases(), a.webhooks(), a.doctor())
 }

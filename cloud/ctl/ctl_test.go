@@ -258,7 +258,7 @@ func run(ctx context.Context, env map[string]string, stdin string, args ...strin
 	return code, o.String(), e.String()
 }
 
-// TestCommands runs each line of testdata/commands.txt and compares what it prints with what stands below it.
+// TestCommands runs each line of testdata/commands.txt and compares what it prints with the text below it.
 func TestCommands(t *testing.T) {
 	c := newCloud(t)
 	dir := c.onebox(t)
@@ -413,7 +413,7 @@ func TestLoginKeepsASession(t *testing.T) {
 	if code, _, errOut = run(t.Context(), env, "", "robots", "list", "-server", other.URL, "-ca", other.ca); code != cli.ExitDenied || other.last() != "" {
 		t.Errorf("another server: exit %d, %s, it saw %q; want no request", code, errOut, other.last())
 	}
-	if code, _, errOut = run(t.Context(), env, "", "logout"); code != 0 || c.last() != "POST /v1/logout {}" {
+	if code, _, errOut = run(t.Context(), env, "", "logout"); code != 0 || c.last() != "POST /v1/logout" {
 		t.Errorf("logout: exit %d, %s, the cloud saw %q", code, errOut, c.last())
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {

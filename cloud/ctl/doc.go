@@ -1,10 +1,11 @@
-// Package ctl is kennelctl, the command line of operators. It speaks the public HTTPS API and nothing else, so that whatever it can do,
-// a program of anyone can.
+// Package ctl is kennelctl, the command line of operators and owners. It uses only the public HTTPS API, so another program can do whatever
+// kennelctl can. Requests and answers are those of package client, which is generated from the description of the API.
 //
-// Who it is to the cloud, in this order: -onebox DIR reads the one-machine mode's run/ready.json and the token file it names; the
-// environment's KENNEL_SERVER and KENNEL_TOKEN_FILE; else the session that `kennelctl login` kept in the user's configuration folder,
-// readable by this user alone. A token is sent only to the server that gave it.
+// kennelctl finds the cloud and the caller's token in this order: -onebox DIR reads the one-machine mode's run/ready.json and the token file
+// that it names; the environment's KENNEL_SERVER and KENNEL_TOKEN_FILE; the session that `kennelctl login` kept in the user's configuration
+// folder, readable by this user alone. A token is sent only to the server that gave it.
 //
-//	ctl.go      the command tree      session.go  where and as whom      client.go  requests, errors, streams
-//	robots.go   jdocs.go   commands.go  events.go  doctor.go   login.go               keyvalue.go  KEY=VALUE
+//	ctl.go      the command tree             ask.go      commands that ask the cloud, tables, completion
+//	client.go   connection, errors, streams  session.go  where and as whom
+//	one file for each group of commands: robots.go, bulk.go, cohorts.go, webhooks.go, ...
 package ctl

@@ -1,72 +1,57 @@
 package ctl
 
 import (
+	"cmp"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/openapi/client"
 	"kennel/cloud/registry"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
 func (a *app) doctor() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor THING", Short: "Say why a robot is not well, and what to do", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeThing,
+	return a.runs(&cobra.Command{Use: "doctor THING", Short: "Say why a robot is not well, and what to do",
 		Long: "Check each step of a robot's way into the fleet. Mend the first check that fails; the last refusal says how.\n" +
 			"THING may be a robot that is not registered. The exit code is 1 if a check fails.",
-		Example: "  kennelctl doctor vic:00e20100",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseThing(args[0])
-			if err != nil {
-				return err
-			}
-			var r registry.Report
-			if err := a.do(cmd, http.MethodGet, "/v1/things/"+string(id)+"/doctor", nil, &r); err != nil {
-				return err
-			}
-			if err := cli.Print(cmd, r, func(t *cli.Table) { showReport(t, r) }); err != nil {
+		Example: "  kennelctl doctor vic:00e20100"},
+		func(cmd *cobra.Command, args []string) error {
+			r, err := a.api.GetThingsThingDoctor(cmd.Context(), args[0])
+			if err := show(cmd, r, err, showReport); err != nil {
 				return err
 			}
 			var failed []string
-			for _, c := range r.Checks {
-				if c.Level == registry.Fail {
-					failed = append(failed, c.Name)
+			for _, c := range r.Value.Checks {
+				if c.Level == "fail" {
+					failed = append(failed, c.Check)
 				}
 			}
 			if len(failed) > 0 {
-				return errs.New(errs.Conflict, "%s is not well; failed: %s", id, strings.Join(failed, ", "))
+				return errs.New(errs.Conflict, "%s is not well; failed: %s", args[0], strings.Join(failed, ", "))
 			}
 			return nil
-		},
-	}
+		})
 }
 
-var marks = map[registry.Level]string{registry.OK: "ok  ", registry.Warn: "warn", registry.Fail: "FAIL", registry.Unknown: "  - "}
+var marks = map[string]string{"ok": "ok  ", "warn": "warn", "fail": "FAIL", "unknown": "  - "}
 
-func orNone(code string) string {
-	if code == "" {
-		return "without a code"
-	}
-	return code
-}
-
-// shown describes the certificate that came with a step; "" for none.
-func shown(o registry.Outcome) string {
-	if o.Shown == nil {
+// certificateText describes the certificate that came with a step; "" for none.
+func certificateText(c *client.ShownCertificate) string {
+	if c == nil {
 		return ""
 	}
-	return o.Shown.String()
+	return registry.ShownCertificate{CN: c.CN, Issuer: c.Issuer, Serial: c.Serial, NotAfter: c.NotAfter}.String()
 }
 
-func showReport(t *cli.Table, r registry.Report) {
-	t.Text(string(r.Thing) + ": " + r.Verdict)
+func showReport(t *cli.Table, r client.Report) {
+	t.Text(r.Thing + ": " + r.Verdict)
 	t.Text("")
 	for _, c := range r.Checks {
-		t.Text(fmt.Sprintf("%s  %-12s %s", marks[c.Level], c.Name, c.Text))
-		bad := c.Level == registry.Warn || c.Level == registry.Fail
+		t.Text(fmt.Sprintf("%s  %-12s %s", marks[c.Level], c.Check, c.Text))
+		bad := c.Level == "warn" || c.Level == "fail"
 		if !bad && c.Peer == "" {
 			continue
 		}
@@ -83,14 +68,14 @@ func showReport(t *cli.Table, r registry.Report) {
 			t.Text("                   -> " + c.Do)
 		}
 	}
-	if o := r.Refusal; o != nil {
+	if o := r.LastRefusal; o != nil {
 		over := "not solved yet"
 		if o.Over {
 			over = "solved: it has succeeded since"
 		}
 		t.Section("Last refusal")
-		t.Text(fmt.Sprintf("%s %s, %s, %s", o.Name, ago(o.Last), orNone(o.Code), over))
-		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"certificate", shown(o.Outcome)}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
+		t.Text(fmt.Sprintf("%s %s, %s, %s", o.Step, ago(o.Last), cmp.Or(o.Code, "without a code"), over))
+		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"certificate", certificateText(o.Certificate)}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
 			if line.text != "" {
 				t.Text("  " + line.what + " " + line.text)
 			}
@@ -98,17 +83,15 @@ func showReport(t *cli.Table, r registry.Report) {
 	}
 	if len(r.Steps) > 0 {
 		t.Section("Steps recorded")
-		t.Row("LAST", "STEP", "RESULT", "TIMES", "PEER", "DETAIL")
-		for _, o := range r.Steps {
+		rows("LAST|STEP|RESULT|TIMES|PEER|DETAIL", func(o client.Outcome) cells {
 			result := "ok"
 			if !o.OK {
 				result = "refused " + o.Code
 			}
-			detail := o.Detail
-			if c := shown(o); c != "" {
-				detail += " [certificate " + c + "]"
+			if c := certificateText(o.Certificate); c != "" {
+				o.Detail += " [certificate " + c + "]"
 			}
-			t.Row(ago(o.Last), o.Name, result, o.Times, o.Peer, detail)
-		}
+			return cells{o.Last, o.Step, result, o.Times, o.Peer, o.Detail}
+		})(t, r.Steps)
 	}
 }

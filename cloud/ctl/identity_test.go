@@ -36,7 +36,7 @@ type nobody struct{}
 
 func (nobody) Record(context.Context, certs.Step) {}
 
-// newIdentity is the real rules and endpoints of identity behind HTTPS; whoever has the token is an admin.
+// newIdentity is the real rules and endpoints of identity behind HTTPS; a request with the token is one of an admin.
 func newIdentity(t *testing.T) (svc *certs.Service, dir string) {
 	t.Helper()
 	authority, err := ca.Init(t.TempDir())

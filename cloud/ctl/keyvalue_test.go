@@ -51,7 +51,7 @@ func FuzzKeyValue(f *testing.F) {
 		if !json.Valid(value) || key == "" || !strings.HasPrefix(arg, key+"=") {
 			t.Fatalf("%q: key %q, value %s", arg, key, value)
 		}
-		// What was taken as text comes back as it was.
+		// A value that was taken as text comes back unchanged.
 		var text string
 		if given := arg[len(key)+1:]; !json.Valid([]byte(given)) {
 			if err := json.Unmarshal(value, &text); err != nil || text != given {

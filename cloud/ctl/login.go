@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -35,33 +35,18 @@ func (a *app) login() *cobra.Command {
 				return err
 			}
 			in := bufio.NewReader(cmd.InOrStdin())
-			if email == "" {
-				if email, err = ask(cmd, in, "E-mail: "); err != nil {
-					return err
-				}
+			if err := required(cmd, in, &email, "E-mail: "); err != nil {
+				return err
 			}
 			password, err := readPassword(cmd, in, "Password: ", passwordFile)
 			if err != nil {
 				return err
 			}
-			s.Token = ""
-			c, err := newClient(s)
+			got, err := a.stranger.PostLogin(ctx, client.LoginRequest{Email: email, Password: password})
 			if err != nil {
 				return err
 			}
-			var answer struct {
-				Token   string    `json:"token"`
-				Expires time.Time `json:"expires"`
-				Account struct {
-					Email      string `json:"email"`
-					Role       string `json:"role"`
-					MustChange bool   `json:"must_change"`
-				} `json:"account"`
-			}
-			request := map[string]string{"email": email, "password": password}
-			if _, err := c.do(ctx, http.MethodPost, "/v1/login", request, &answer); err != nil {
-				return err
-			}
+			answer := got.Value
 			if answer.Token == "" {
 				return errs.New(errs.Corrupt, "%s answered without a token", s.Server)
 			}
@@ -76,8 +61,12 @@ func (a *app) login() *cobra.Command {
 				Expires    time.Time `json:"expires,omitzero"`
 				MustChange bool      `json:"must_change"`
 			}{s.Server, s.Email, answer.Account.Role, s.Expires, answer.Account.MustChange}
+			role := ""
+			if shown.Role != "" {
+				role = " (" + shown.Role + ")"
+			}
 			return cli.Print(cmd, shown, func(t *cli.Table) {
-				t.Text("signed in to " + s.Server + " as " + s.Email + role(shown.Role) + until(s.Expires))
+				t.Text("signed in to " + s.Server + " as " + s.Email + role + until(s.Expires))
 				if shown.MustChange {
 					t.Text("another person chose this first password; change it with kennelctl password")
 				}
@@ -88,13 +77,6 @@ func (a *app) login() *cobra.Command {
 	cmd.Flags().StringVar(&passwordFile, "password-file", "", "read the password from `FILE`")
 	_ = cmd.MarkFlagFilename("password-file")
 	return cmd
-}
-
-func role(r string) string {
-	if r == "" {
-		return ""
-	}
-	return " (" + r + ")"
 }
 
 func until(t time.Time) string {
@@ -117,12 +99,12 @@ func (a *app) logout() *cobra.Command {
 			if s.Token == "" {
 				return errs.New(errs.Unauthenticated, "not signed in")
 			}
-			c, err := newClient(s)
+			c, err := newConn(s, requestTimeout)
 			if err != nil {
 				return err
 			}
 			// Forget first: a cloud that is away must not keep a person signed in on this machine.
-			_, remote := c.do(cmd.Context(), http.MethodPost, "/v1/logout", struct{}{}, nil)
+			_, remote := client.Client{Do: c.do}.PostLogout(cmd.Context())
 			if err := dropSession(getenv); err != nil {
 				return err
 			}
@@ -143,29 +125,19 @@ func (a *app) password() *cobra.Command {
 		Long:    "Asks for the old and the new password. Your other sessions end.",
 		Example: "  kennelctl password\n  kennelctl password -old-file old -new-file new",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
+			if _, err := a.connect(cmd.Context()); err != nil {
+				return err // before a question that would be in vain
 			}
 			in := bufio.NewReader(cmd.InOrStdin())
 			before, err := readPassword(cmd, in, "Old password: ", oldFile)
 			if err != nil {
 				return err
 			}
-			after, err := readPassword(cmd, in, "New password: ", newFile)
+			after, err := newPassword(cmd, in, newFile)
 			if err != nil {
 				return err
 			}
-			if _, isFile := cmd.InOrStdin().(*os.File); isFile && newFile == "" {
-				again, err := readPassword(cmd, in, "New password again: ", "")
-				if err != nil {
-					return err
-				}
-				if again != after {
-					return cli.Usage("the two new passwords differ; nothing is changed")
-				}
-			}
-			if _, err := c.do(cmd.Context(), http.MethodPost, "/v1/me/password", map[string]string{"old": before, "new": after}, nil); err != nil {
+			if _, err := a.api.PostMePassword(cmd.Context(), client.PasswordRequest{Old: before, New: after}); err != nil {
 				return err
 			}
 			return cli.Print(cmd, struct {
@@ -191,11 +163,7 @@ func ask(cmd *cobra.Command, in *bufio.Reader, question string) (string, error) 
 // readPassword reads the password from a file, from the terminal without showing it, or from standard input.
 func readPassword(cmd *cobra.Command, in *bufio.Reader, question, file string) (string, error) {
 	if file != "" {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return "", cli.Usage("password file: %w", err)
-		}
-		return strings.TrimRight(string(b), "\r\n"), nil
+		return passwordIn(file)
 	}
 	f, isFile := cmd.InOrStdin().(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
@@ -203,6 +171,14 @@ func readPassword(cmd *cobra.Command, in *bufio.Reader, question, file string) (
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question)
 	return hidden(cmd.Context(), int(f.Fd()))
+}
+
+func passwordIn(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", cli.Usage("password file: %w", err)
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
 }
 
 // hidden reads a line from a terminal that does not show it. An interrupt gives the terminal back as it was.

@@ -104,7 +104,7 @@ func TestOperators(t *testing.T) {
 	want(t, dir, "", 3, `no such session`, "operators", "end", "grace@example.org", id)
 	want(t, dir, "", 0, `ended: 0`, "operators", "end", "grace@example.org")
 	if _, _, err := svc.Authenticate(t.Context(), l.Token, "192.0.2.9"); err == nil {
-		t.Error("the session goes on")
+		t.Error("the session did not end")
 	}
 	want(t, dir, "", 0, `is release-manager now`, "operators", "role", string(l.Account.ID), "release-manager")
 	want(t, dir, "", 2, `role "king"`, "operators", "role", "grace@example.org", "king")

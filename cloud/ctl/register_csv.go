@@ -4,22 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"kennel/certs/certsapi"
+	"kennel/cloud/openapi/client"
 	"kennel/infra/cli"
-	"kennel/infra/cli/version"
 	"kennel/infra/errs"
-	"kennel/infra/thing"
 )
 
 // deliveryTimeout bounds one delivery of 100,000 robots.
@@ -36,8 +32,11 @@ func (a *app) registerCSV(cmd *cobra.Command, file, out string) error {
 		defer opened.Close() // read only
 		f = opened
 	}
-	c, err := a.client(cmd.Context())
+	c, err := a.connect(cmd.Context())
 	if err != nil {
+		return err
+	}
+	if c, err = newConn(c.s, deliveryTimeout); err != nil { // the answer begins when all are registered
 		return err
 	}
 	var secrets *os.File
@@ -46,7 +45,7 @@ func (a *app) registerCSV(cmd *cobra.Command, file, out string) error {
 			return errs.New(errs.Invalid, "%w", err)
 		}
 	}
-	answer, err := c.postCSV(cmd.Context(), "/v1/things/batch", f)
+	answer, err := c.postCSV(cmd.Context(), f)
 	if secrets != nil {
 		if err == nil {
 			_, err = secrets.Write(answer)
@@ -78,60 +77,30 @@ func (a *app) registerCSV(cmd *cobra.Command, file, out string) error {
 	return err
 }
 
-func parseSecrets(b []byte) ([]certsapi.Registration, error) {
+func parseSecrets(b []byte) ([]client.Registration, error) {
 	rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
 	if err != nil || len(rows) == 0 || len(rows[0]) != 2 || rows[0][0] != "thing" {
 		return nil, errs.New(errs.Corrupt, "the answer is not the CSV of a delivery: %w", err)
 	}
-	out := make([]certsapi.Registration, 0, len(rows)-1)
+	out := make([]client.Registration, 0, len(rows)-1)
 	for _, r := range rows[1:] {
-		out = append(out, certsapi.Registration{Thing: thing.ID(r[0]), Secret: r[1]})
+		out = append(out, client.Registration{Thing: r[0], Secret: r[1]})
 	}
 	return out, nil
 }
 
-// postCSV sends a file as it is read and returns a good answer. A refusal names the lines.
-func (c *client) postCSV(ctx context.Context, path string, body io.Reader) ([]byte, error) {
+// postCSV sends a delivery as it is read and returns a good answer.
+func (c *conn) postCSV(ctx context.Context, body io.Reader) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.s.Server+path, io.NopCloser(body))
+	resp, err := c.send(ctx, http.MethodPost, "/v1/things/batch", io.NopCloser(body), http.Header{"Content-Type": {"text/csv"}})
 	if err != nil {
 		return nil, err
-	}
-	req.Header.Set("Content-Type", "text/csv")
-	req.Header.Set("User-Agent", "kennelctl/"+version.String())
-	req.Header.Set("Authorization", "Bearer "+c.s.Token)
-	patient := *c.http
-	if t, ok := patient.Transport.(*http.Transport); ok {
-		t = t.Clone()
-		t.ResponseHeaderTimeout = deliveryTimeout // the answer comes when all are registered
-		defer t.CloseIdleConnections()
-		patient.Transport = t
-	}
-	resp, err := patient.Do(req)
-	if err != nil {
-		return nil, unreachable(c.s.Server, err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, unreachable(c.s.Server, err)
 	}
-	if resp.StatusCode == http.StatusOK {
-		return b, nil
-	}
-	var p certsapi.DeliveryProblem
-	if json.Unmarshal(b, &p) == nil && len(p.Lines) > 0 {
-		var text strings.Builder
-		text.WriteString("nothing was registered")
-		for _, l := range p.Lines {
-			fmt.Fprintf(&text, "\nline %d: %s", l.Line, l.Problem)
-		}
-		if p.More > 0 {
-			fmt.Fprintf(&text, "\nand %d more", p.More)
-		}
-		return nil, errs.Coded(errs.ParseKind(p.Kind), p.Code, "%s", text.String())
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(b))
-	return nil, c.refused(resp)
+	return b, nil
 }

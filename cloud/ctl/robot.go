@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,11 @@ import (
 
 	"kennel/cloud/command"
 	"kennel/cloud/look"
+	"kennel/cloud/openapi/client"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/poke"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
-	"kennel/infra/thing"
 )
 
 const (
@@ -31,51 +30,60 @@ const (
 )
 
 func (a *app) robot() *cobra.Command {
-	cmd := &cobra.Command{Use: "robot", Short: "See a robot's structure tree live, write to it, drive the robot and stop it",
+	return group(&cobra.Command{Use: "robot", Short: "See a robot's structure tree live, write to it, drive the robot and stop it",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot drive vic:00e20100 straight=0.1\n" +
-			"  kennelctl robot stop vic:00e20100"}
-	cmd.AddCommand(a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(), a.robotStop(), a.robotHold(), a.robotRelease())
-	return cmd
+			"  kennelctl robot stop vic:00e20100"},
+		a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(),
+		a.tells(&cobra.Command{Use: "stop THING", Short: "Stop all motors of a robot",
+			Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
+				"before it do not begin.",
+			Example: "  kennelctl robot stop vic:00e20100"}, wire.RobotStop),
+		a.robotHold(),
+		a.tells(&cobra.Command{Use: "release THING", Short: "End the hold of a robot",
+			Long:    "End the hold of a robot (kennelctl robot hold), whichever person holds it. It may move again.",
+			Example: "  kennelctl robot release vic:00e20100"}, wire.RobotRelease))
+}
+
+// tells makes a command that gives a robot a command without arguments.
+func (a *app) tells(cmd *cobra.Command, kind string) *cobra.Command {
+	return a.runs(cmd, func(cmd *cobra.Command, args []string) error { return a.tellRobot(cmd, args[0], kind, nil) })
 }
 
 func (a *app) robotTree() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now", Args: cobra.RangeArgs(1, 2),
+	return a.runs(&cobra.Command{Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now",
 		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full name, with or without robot., or the beginning of one, or a compact name,\n" +
 			"or another short name of it (ALSO). Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.\nWhat is measured of a device that is gone is unavailable.",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
-			"  kennelctl robot tree vic:00e20100 -o json | jq .motion\n  kennelctl robot tree vic:00e20100 -o json | jq .world.pose   # of a simulated robot",
-		ValidArgsFunction: a.completeThing,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseThing(args[0])
-			if err != nil {
-				return err
-			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			r, err := c.look(cmd.Context(), id)
+			"  kennelctl robot tree vic:00e20100 -o json | jq .motion\n  kennelctl robot tree vic:00e20100 -o json | jq .world.pose   # of a simulated robot"},
+		func(cmd *cobra.Command, args []string) error {
+			r, err := a.look(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if len(args) > 1 {
 				if r.Devices = named(r.Devices, args[1]); len(r.Devices) == 0 {
-					return errs.New(errs.NotFound, "%s has no device %.80q; kennelctl robot tree %s lists them", id, args[1], id)
+					return errs.New(errs.NotFound, "%s has no device %.80q; kennelctl robot tree %s lists them", args[0], args[1], args[0])
 				}
 			}
 			return cli.Print(cmd, r, func(t *cli.Table) { showTree(t, r) })
-		},
+		})
+}
+
+// glance asks once for how a robot shows itself.
+func (a *app) glance(ctx context.Context, id string) (r look.Robot, err error) {
+	got, err := a.api.GetThingsThingLive(ctx, id)
+	if err == nil {
+		err = json.Unmarshal(got.Raw, &r) // the same with methods
 	}
-	return cmd
+	return r, err
 }
 
 // look asks until the robot shows itself.
-func (c *client) look(ctx context.Context, id thing.ID) (look.Robot, error) {
+func (a *app) look(ctx context.Context, id string) (look.Robot, error) {
 	deadline := time.Now().Add(glanceFor)
 	for {
-		var r look.Robot
-		if _, err := c.do(ctx, http.MethodGet, "/v1/things/"+string(id)+"/live", nil, &r); err != nil {
+		r, err := a.glance(ctx, id)
+		if err != nil {
 			return r, err
 		}
 		if r.Received != nil && r.AgeMS <= glanceFresh.Milliseconds() {
@@ -169,8 +177,7 @@ func moves(r look.Robot) string {
 
 func (a *app) robotDrive() *cobra.Command {
 	var wait bool
-	cmd := &cobra.Command{
-		Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds", Args: cobra.MinimumNArgs(2),
+	cmd := a.runs(&cobra.Command{Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds", Args: cobra.MinimumNArgs(2),
 		Long: "Drive a robot. It begins within " + wire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
 			wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ").\n\n" +
 			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the right, as robot.turn); left=RAD/S right=RAD/S (the\n" +
@@ -178,9 +185,8 @@ func (a *app) robotDrive() *cobra.Command {
 			"Each is short for a line of kennelctl robot do, such as robot.go(METRES).\n\n" + robotWaits +
 			"It is refused where another program drives, at a cliff, in the air, while halted or held; its answer says so.",
 		Example: "  kennelctl robot drive vic:00e20100 straight=0.1 -wait\n  kennelctl robot drive vic:00e20100 turn=1.57 speed=1\n" +
-			"  kennelctl robot drive vic:00e20100 left=3 right=4.5 seconds=3",
-		ValidArgsFunction: a.completeThing,
-		RunE: func(cmd *cobra.Command, args []string) error {
+			"  kennelctl robot drive vic:00e20100 left=3 right=4.5 seconds=3"},
+		func(cmd *cobra.Command, args []string) error {
 			set, err := parseSet(args[1:])
 			if err != nil {
 				return err
@@ -190,8 +196,7 @@ func (a *app) robotDrive() *cobra.Command {
 				return err
 			}
 			return a.sendLine(cmd, args[0], line, set["seconds"], wait)
-		},
-	}
+		})
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -263,8 +268,7 @@ func (a *app) sendLine(cmd *cobra.Command, thing, line string, seconds json.RawM
 
 func (a *app) robotPoke() *cobra.Command {
 	var p poke.Poke
-	cmd := &cobra.Command{
-		Use: "poke THING VERB [SIDE]", Short: "Touch a simulated robot, or move it by hand", Args: cobra.RangeArgs(2, 3),
+	cmd := a.runs(&cobra.Command{Use: "poke THING VERB [SIDE]", Short: "Touch a simulated robot, or move it by hand",
 		Long: "Do to a simulated robot what a person beside it would. Its sensors feel it. A real robot refuses.\n" +
 			"It begins within " + wire.MaxWait.String() + " or not at all.\n\n" +
 			"VERB is one of:\n\n" + poke.Help(),
@@ -275,8 +279,8 @@ func (a *app) robotPoke() *cobra.Command {
 				return poke.Names(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return a.completeThing(cmd, args, typed)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		}},
+		func(cmd *cobra.Command, args []string) error {
 			p, err := p.Named(args[1:]...)
 			if err != nil {
 				return cli.Usage("%w", err)
@@ -286,16 +290,14 @@ func (a *app) robotPoke() *cobra.Command {
 				return err
 			}
 			return a.tellRobot(cmd, args[0], wire.RobotPoke, b)
-		},
-	}
+		})
 	p.Flags(cmd.Flags().Func)
 	return cmd
 }
 
 func (a *app) robotDo() *cobra.Command {
 	var wait bool
-	cmd := &cobra.Command{
-		Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name", Args: cobra.RangeArgs(2, 3),
+	cmd := a.runs(&cobra.Command{Use: "do THING LINE [seconds=VALUE]", Short: "Read, write or call a part of a robot by its name",
 		Long: "Read, write or call a part of a robot by its name in the structure tree, full or compact (kennelctl robot tree lists them). LINE is one\n" +
 			"of these, or several with ; between them, which happen together or not at all:\n\n" +
 			"  NAME                        what the slot reads as; of a device its val\n" +
@@ -312,8 +314,8 @@ func (a *app) robotDo() *cobra.Command {
 			"  kennelctl robot do vic:00e20100 'robot.go(0.2) speed:0.1' -wait\n  kennelctl robot do vic:00e20100 'wheelL.speed = 3; wheelR.speed = 3'\n" +
 			"  kennelctl robot do vic:00e20100 'wheel.speed = [2, 3]' seconds=3\n  kennelctl robot do vic:00e20100 'led[0].g = 1'\n" +
 			"  kennelctl robot do vic:00e20100 battery.voltage -o json | jq -r .result.detail",
-		ValidArgsFunction: a.completeLine,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		ValidArgsFunction: a.completeLine},
+		func(cmd *cobra.Command, args []string) error {
 			set, err := parseSet(args[2:])
 			if err != nil {
 				return err
@@ -324,8 +326,7 @@ func (a *app) robotDo() *cobra.Command {
 				}
 			}
 			return a.sendLine(cmd, args[0], args[1], set["seconds"], wait)
-		},
-	}
+		})
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -337,14 +338,10 @@ func (a *app) completeLine(cmd *cobra.Command, args []string, typed string) ([]s
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 	defer cancel()
-	var r look.Robot
-	id, err := parseThing(args[0])
-	if err == nil {
-		var c *client
-		if c, err = a.client(ctx); err == nil {
-			_, err = c.do(ctx, http.MethodGet, "/v1/things/"+string(id)+"/live", nil, &r)
-		}
+	if _, err := parseThing(args[0]); err != nil {
+		return nil, cobra.ShellCompDirectiveError
 	}
+	r, err := a.glance(ctx, args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -366,24 +363,13 @@ func (a *app) completeLine(cmd *cobra.Command, args []string, typed string) ([]s
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-func (a *app) robotStop() *cobra.Command {
-	return &cobra.Command{
-		Use: "stop THING", Short: "Stop all motors of a robot", Args: cobra.ExactArgs(1),
-		Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
-			"before it do not begin.",
-		Example: "  kennelctl robot stop vic:00e20100", ValidArgsFunction: a.completeThing,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.tellRobot(cmd, args[0], wire.RobotStop, nil) },
-	}
-}
-
 func (a *app) robotHold() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use: "hold THING -reason TEXT", Short: "Stop a robot and keep it stopped until it is released", Args: cobra.ExactArgs(1),
+	cmd := a.runs(&cobra.Command{Use: "hold THING -reason TEXT", Short: "Stop a robot and keep it stopped until it is released",
 		Long: "Stop a robot and keep it stopped, also after a restart, until kennelctl robot release. Its status says who holds it and why.\n" +
 			"A hold goes before all commands that wait.",
-		Example: "  kennelctl robot hold vic:00e20100 -reason 'its left wheel is off'", ValidArgsFunction: a.completeThing,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Example: "  kennelctl robot hold vic:00e20100 -reason 'its left wheel is off'"},
+		func(cmd *cobra.Command, args []string) error {
 			b, err := json.Marshal(wire.Hold{Reason: reason})
 			if err != nil {
 				return err
@@ -392,59 +378,33 @@ func (a *app) robotHold() *cobra.Command {
 				return cli.Usage("-reason: %s", strings.TrimPrefix(err.Error(), wire.RobotHold+": "))
 			}
 			return a.tellRobot(cmd, args[0], wire.RobotHold, b)
-		},
-	}
+		})
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why, for people who want to move it")
 	return cmd
 }
 
-func (a *app) robotRelease() *cobra.Command {
-	return &cobra.Command{
-		Use: "release THING", Short: "End the hold of a robot", Args: cobra.ExactArgs(1),
-		Long:    "End the hold of a robot (kennelctl robot hold), whichever person holds it. It may move again.",
-		Example: "  kennelctl robot release vic:00e20100", ValidArgsFunction: a.completeThing,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.tellRobot(cmd, args[0], wire.RobotRelease, nil)
-		},
-	}
-}
-
 // tellRobot gives a robot a command that begins soon or never, waits for what it says, and fails if it does not do it.
-func (a *app) tellRobot(cmd *cobra.Command, name, kind string, args json.RawMessage) error {
-	id, err := parseThing(name)
-	if err != nil {
-		return err
-	}
-	c, err := a.client(cmd.Context())
-	if err != nil {
-		return err
-	}
-	ctx, path := cmd.Context(), "/v1/things/"+string(id)+"/commands"
-	var got command.Command
-	body := map[string]any{"kind": kind, "expires_in_ms": wire.MaxWait.Milliseconds()}
-	if args != nil {
-		body["args"] = args
-	}
-	if _, err := c.do(ctx, http.MethodPost, path, body, &got); err != nil {
-		return err
-	}
+func (a *app) tellRobot(cmd *cobra.Command, id, kind string, args json.RawMessage) error {
+	ctx := cmd.Context()
+	r, err := a.api.PostThingsThingCommands(ctx, id, client.CommandRequest{Kind: kind, Args: args, ExpiresInMS: wire.MaxWait.Milliseconds()})
 	// Beyond its expiry and the grace for a result under way the cloud closes it.
-	for deadline := time.Now().Add(wire.MaxWait + 2*command.Grace); !got.State.Closed(); {
+	for deadline := time.Now().Add(wire.MaxWait + 2*command.Grace); err == nil && !command.State(r.Value.State).Closed(); {
 		if time.Now().After(deadline) {
-			return errs.New(errs.Unavailable, "%s has not answered; kennelctl commands show %s %s", id, id, got.ID)
+			return errs.New(errs.Unavailable, "%s has not answered; kennelctl commands show %s %s", id, id, r.Value.ID)
 		}
 		if err := pause(ctx, resultEvery); err != nil {
 			return err
 		}
-		if _, err := c.do(ctx, http.MethodGet, path+"/"+got.ID, nil, &got); err != nil {
-			return err
-		}
+		r, err = a.api.GetThingsThingCommandsID(ctx, id, r.Value.ID)
 	}
-	switch got.State {
+	if err != nil {
+		return err
+	}
+	switch got := r.Value; command.State(got.State) {
 	case command.Failed:
 		return errs.New(errs.Conflict, "%s did not: %s", id, cmp.Or(resultText(got), "it did not say why"))
 	case command.Expired:
 		return errs.New(errs.Unavailable, "%s did not: %s", id, cmp.Or(resultText(got), "no result came in time"))
 	}
-	return cli.Print(cmd, got, func(t *cli.Table) { t.Row(got.Thing, resultText(got)) })
+	return show(cmd, r, nil, func(t *cli.Table, got client.Command) { t.Row(got.Thing, resultText(got)) })
 }

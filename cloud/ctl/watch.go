@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// Own limits of a watch. A robot that nobody looked at for some seconds stops showing itself (look.AskFor): who watches seldom still looks often enough.
+// Own limits of a watch. A robot stops showing itself some seconds after the last request (look.AskFor), so a slow watch still asks every
+// maxWatchEvery.
 const (
 	maxWatchRate  = 10
 	maxWatchEvery = 2 * time.Second
@@ -27,8 +27,7 @@ const (
 
 func (a *app) robotWatch() *cobra.Command {
 	var rate float64
-	cmd := &cobra.Command{
-		Use: "watch THING NAME...", Short: "Print what parts of a robot read as, whenever that changes, until interrupted", Args: cobra.MinimumNArgs(2),
+	cmd := a.runs(&cobra.Command{Use: "watch THING NAME...", Short: "Print what parts of a robot read as, whenever that changes, until interrupted",
 		Long: "Print what parts of a robot read as: all of them once, then each when it changes, and that a part is gone or back (kennelctl robot tree lists them).\n\n" +
 			"NAME is a device or a slot, full or compact: headPitch, headPitch.angle, robot.body.wheel (all below it). * stands for any letters: 'cliff*',\n" +
 			"'*.detected'. The time is when a value was measured, to the millisecond; of what never changes there is none.\n\n" +
@@ -36,29 +35,20 @@ func (a *app) robotWatch() *cobra.Command {
 			"of JSON for each value: at, at_ms (since 1970), thing, slot, and value or unavailable; and for each event: at, at_ms, thing, device, event (gone, back).",
 		Example: "  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot watch vic:00e20100 battery.voltage -rate 0.1\n" +
 			"  kennelctl robot watch vic:00e20100 'wheel*.speed' -o json | jq -r '[.at_ms,.slot,.value]|@csv'",
-		ValidArgsFunction: a.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseThing(args[0])
-			if err != nil {
-				return err
-			}
+		ValidArgsFunction: a.completeNames},
+		func(cmd *cobra.Command, args []string) error {
 			if !(rate > 0 && rate <= maxWatchRate) {
 				return cli.Usage("-rate %v; want above 0, at most %d values of a slot a second", rate, maxWatchRate)
 			}
-			c, err := a.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			w := &watcher{thing: id, names: args[1:], every: time.Duration(float64(time.Second) / rate)}
-			err = c.watch(cmd.Context(), w, func(l watchLine) error { return cli.PrintLine(cmd, l, l.String) }, func(s string) {
+			w := &watcher{thing: thing.ID(args[0]), names: args[1:], every: time.Duration(float64(time.Second) / rate)}
+			err := a.watch(cmd.Context(), w, func(l watchLine) error { return cli.PrintLine(cmd, l, l.String) }, func(s string) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s\n", cli.Clean(s))
 			})
 			if cmd.Context().Err() != nil {
 				return nil // an interrupt is the ordinary end
 			}
 			return err
-		},
-	}
+		})
 	cmd.Flags().Float64Var(&rate, "rate", 2, "print at most `N` values of a slot a second")
 	return cmd
 }
@@ -74,8 +64,8 @@ func (a *app) completeNames(cmd *cobra.Command, args []string, typed string) ([]
 
 // watch looks at a robot until ctx ends, and hands each line to print, which may take its time. The first look must succeed, and names must name something;
 // later a robot that does not show itself, or a cloud that is away, is said once and waited for.
-func (c *client) watch(ctx context.Context, w *watcher, print func(watchLine) error, say func(string)) error {
-	r, err := c.look(ctx, w.thing)
+func (a *app) watch(ctx context.Context, w *watcher, print func(watchLine) error, say func(string)) error {
+	r, err := a.look(ctx, string(w.thing))
 	if err != nil {
 		return err
 	}
@@ -94,8 +84,7 @@ func (c *client) watch(ctx context.Context, w *watcher, print func(watchLine) er
 		if err := pause(ctx, min(max(w.every, glanceEvery), maxWatchEvery)); err != nil {
 			return err
 		}
-		var next look.Robot
-		_, err := c.do(ctx, http.MethodGet, "/v1/things/"+string(w.thing)+"/live", nil, &next)
+		next, err := a.glance(ctx, string(w.thing))
 		switch {
 		case err != nil && errs.KindOf(err) != errs.Unavailable:
 			return err
@@ -224,8 +213,8 @@ func (w *watcher) take(r look.Robot) (out []watchLine) {
 	return out
 }
 
-// slotsNamed returns the slots of d that a name means: all of a device, or of what is above it, or one. In a name * stands for any letters, and of a full one
-// "robot." may be left out.
+// slotsNamed returns the slots of d that a name means: all slots of the device, if name is the device or a part above it, or one slot. In a
+// name * matches any letters, and a full name may leave "robot." out.
 func slotsNamed(d look.Device, name string) (out []string) {
 	called := append([]string{d.Full, strings.TrimPrefix(d.Full, "robot."), d.Compact}, d.Aliases...)
 	for _, s := range d.Slots {
@@ -251,7 +240,7 @@ func slotsNamed(d look.Device, name string) (out []string) {
 	return out
 }
 
-// matches reports whether s is like pattern, in which * stands for any letters.
+// matches reports whether s is like pattern, in which * matches any letters.
 func matches(pattern, s string) bool {
 	first, rest, any := strings.Cut(pattern, "*")
 	if !any {

@@ -18,7 +18,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// glance is a robot with two cliff sensors that read as they are told to; nil: nobody knows.
+// glance is a robot with two cliff sensors that read as they are told to; nil: not known.
 func glance(received time.Time, left, right any, gone *live.Gone) look.Robot {
 	slot := func(v any) []look.Slot {
 		age := int64(130)
@@ -152,7 +152,7 @@ func TestWatchIsSlow(t *testing.T) {
 		t.Errorf("first %v", got)
 	}
 	value.Store(1)
-	if _, err := out.Peek(1); err != nil { // the line is being written, and no more of it is read
+	if _, err := out.Peek(1); err != nil { // the line is being written, and the rest of it is not read yet
 		t.Fatal(err)
 	}
 	for i := range int64(1000) {

@@ -1,8 +1,9 @@
 package ctl
 
 import (
+	"cmp"
+	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,21 +11,29 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/openapi/client"
 	"kennel/cloud/webhook"
-	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
 
 func (a *app) webhooks() *cobra.Command {
-	cmd := &cobra.Command{Use: "webhooks", Short: "Programs elsewhere that are told what happens to robots",
+	return group(&cobra.Command{Use: "webhooks", Short: "Programs elsewhere that are told what happens to robots",
 		Long: "Each event arrives at a webhook's URL as one POST, signed as the Standard Webhooks specification says, at least once and in order for each\n" +
 			"robot. What fails is tried again for about a day, then it is dead and can be replayed.\n\nKinds: " + kindWords(),
 		Example: "  kennelctl webhooks add https://example.org/kennel -kind thing.absent -filter cohort:lab\n  kennelctl webhooks ping WEBHOOK\n" +
-			"  kennelctl webhooks deliveries WEBHOOK -state dead"}
-	cmd.AddCommand(a.webhooksList(), a.webhooksShow(), a.webhooksAdd(), a.webhooksChange(), a.webhooksAble("disable", "Stop a webhook; what waits for it stays", true),
-		a.webhooksAble("enable", "Start a webhook again", false), a.webhooksRemove(), a.webhooksSecret(), a.webhooksPing(), a.webhooksDeliveries(), a.webhooksReplay())
-	return cmd
+			"  kennelctl webhooks deliveries WEBHOOK -state dead"},
+		shows(a, &cobra.Command{Use: "list", Short: "List webhooks and their state", Example: "  kennelctl webhooks list"}, none(a.api.GetWebhooks),
+			rows("WEBHOOK|STATE|URL|KINDS|FILTER|WAIT|DEAD|LAST OK|NOTE", func(h client.Hook) cells {
+				return cells{h.ID, webhookState(h), h.URL, strings.Join(h.Kinds, ","), h.Filter, h.Open, h.Dead, h.LastOK, h.Note}
+			})),
+		shows(a, &cobra.Command{Use: "show WEBHOOK", Short: "Show a webhook and how its endpoint does",
+			Example: "  kennelctl webhooks show 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"}, first(a.api.GetWebhooksID), showWebhook),
+		a.webhooksAdd(), a.webhooksChange(),
+		a.webhooksAble("disable", "Stop a webhook; what waits for it stays", true), a.webhooksAble("enable", "Start a webhook again", false),
+		does(a, &cobra.Command{Use: "remove WEBHOOK", Short: "Forget a webhook and what waits for it", Example: "  kennelctl webhooks remove WEBHOOK"},
+			first(a.api.DeleteWebhooksID), said[client.None]("%s is removed")),
+		a.webhooksSecret(), a.webhooksPing(), a.webhooksDeliveries(), a.webhooksReplay())
 }
 
 func kindWords() string {
@@ -35,124 +44,48 @@ func kindWords() string {
 	return strings.Join(out, ", ")
 }
 
-const webhooksPath = "/v1/webhooks"
-
 // completeWebhook offers the ids of webhooks, with their hosts.
-func (a *app) completeWebhook(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	c, err := a.client(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var all []webhook.Hook
-	if _, err := c.do(cmd.Context(), http.MethodGet, webhooksPath, nil, &all); err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var out []string
-	for _, h := range all {
-		out = append(out, h.ID+"\t"+hostOf(h.URL))
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
-func hostOf(s string) string {
-	u, err := url.Parse(s)
-	if err != nil {
-		return s
-	}
-	return u.Host
-}
-
-func webhookPath(id string, more ...string) string {
-	return strings.Join(append([]string{webhooksPath, url.PathEscape(id)}, more...), "/")
+func (a *app) completeWebhook(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return offers(cmd, args, typed, none(a.api.GetWebhooks), func(h client.Hook) (string, string) {
+		if u, err := url.Parse(h.URL); err == nil {
+			return h.ID, u.Host
+		}
+		return h.ID, h.URL
+	})
 }
 
 // webhookState says in a word how a webhook is doing.
-func webhookState(h webhook.Hook) string {
+func webhookState(h client.Hook) string {
 	switch {
-	case h.Disabled != nil:
+	case !h.Disabled.IsZero():
 		return "off"
 	case h.Failures > 0:
 		return "failing"
-	case h.LastOK == nil:
+	case h.LastOK.IsZero():
 		return "new"
 	}
 	return "ok"
 }
 
-func (a *app) webhooksList() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List webhooks and how they stand", Args: cobra.NoArgs, Example: "  kennelctl webhooks list",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return list(a, cmd, webhooksPath, func(t *cli.Table, rows []webhook.Hook) {
-				t.Row("WEBHOOK", "STATE", "URL", "KINDS", "FILTER", "WAIT", "DEAD", "LAST OK", "NOTE")
-				for _, h := range rows {
-					t.Row(h.ID, webhookState(h), h.URL, joinKinds(h.Kinds), h.Filter, h.Open, h.Dead, agoOf(h.LastOK), h.Note)
-				}
-			})
-		},
+func showWebhook(t *cli.Table, h client.Hook) {
+	pairs(t, "webhook", h.ID, "url", h.URL, "kinds", strings.Join(h.Kinds, ","), "filter", h.Filter, "note", h.Note,
+		"made", ago(h.Created)+" by "+h.By, "state", webhookState(h))
+	if !h.Disabled.IsZero() {
+		t.Row("off", since(h.Disabled)+": "+cmp.Or(h.DisabledWhy, "an operator stopped it"))
 	}
+	if !h.FailingSince.IsZero() {
+		t.Row("failing", fmt.Sprintf("%s, %d times in a row", since(h.FailingSince), h.Failures))
+	}
+	if !h.RetryAt.IsZero() {
+		pairs(t, "tried again", h.RetryAt)
+	}
+	pairs(t, "last ok", h.LastOK, "last error", h.LastError, "waiting", h.Open, "dead", h.Dead)
 }
 
-func agoOf(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return ago(*t)
-}
-
-func joinKinds(kinds []webhook.Kind) string {
-	var out []string
-	for _, k := range kinds {
-		out = append(out, string(k))
-	}
-	return strings.Join(out, ",")
-}
-
-func showWebhook(t *cli.Table, h webhook.Hook) {
-	t.Row("webhook", h.ID)
-	t.Row("url", h.URL)
-	t.Row("kinds", joinKinds(h.Kinds))
-	t.Row("filter", h.Filter)
-	t.Row("note", h.Note)
-	t.Row("made", ago(h.Created)+" by "+h.By)
-	t.Row("state", webhookState(h))
-	if h.Disabled != nil {
-		why := h.DisabledWhy
-		if why == "" {
-			why = "an operator stopped it"
-		}
-		t.Row("off", since(*h.Disabled)+": "+why)
-	}
-	if h.FailingSince != nil {
-		t.Row("failing", fmt.Sprintf("%s, %d times in a row", since(*h.FailingSince), h.Failures))
-	}
-	if h.RetryAt != nil {
-		t.Row("tried again", ago(*h.RetryAt))
-	}
-	t.Row("last ok", agoOf(h.LastOK))
-	t.Row("last error", h.LastError)
-	t.Row("waiting", h.Open)
-	t.Row("dead", h.Dead)
-}
-
-func (a *app) webhooksShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show WEBHOOK", Short: "Show a webhook and how its endpoint does", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook,
-		Example: "  kennelctl webhooks show 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return mine(a, cmd, http.MethodGet, webhookPath(args[0]), nil, showWebhook)
-		},
-	}
-}
-
-// webhookFlags are what add and change have in common.
+// webhookFlags are the flags of both add and change.
 type webhookFlags struct {
-	kinds  []string
-	filter string
-	note   string
+	kinds        []string
+	filter, note string
 }
 
 func (f *webhookFlags) add(cmd *cobra.Command) {
@@ -162,39 +95,27 @@ func (f *webhookFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(strings.Split(kindWords(), ", "), cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (f *webhookFlags) list() []webhook.Kind {
-	out := []webhook.Kind{}
-	for _, k := range f.kinds {
-		out = append(out, webhook.Kind(k))
-	}
-	return out
-}
-
 func showWebhookSecret(t *cli.Table, id, secret string) {
-	t.Row("webhook", id)
-	t.Row("secret", secret)
+	pairs(t, "webhook", id, "secret", secret)
 	t.Text("shown only once; the receiver checks signatures with it")
 }
 
 func (a *app) webhooksAdd() *cobra.Command {
 	var f webhookFlags
 	var secretFile string
-	cmd := &cobra.Command{
-		Use: "add URL", Short: "Register a webhook, and print its secret", Args: cobra.ExactArgs(1),
+	cmd := shows(a, &cobra.Command{Use: "add URL", Short: "Register a webhook, and print its secret",
 		Long: "URL is https. Addresses that are not public are refused unless the cloud's setting webhooks.allow names their network.",
 		Example: "  kennelctl webhooks add https://example.org/kennel -kind thing.present,thing.absent\n" +
-			"  kennelctl webhooks add https://example.org/kennel -kind setting.changed -filter 'species:vic tag:lab' -note 'home automation'",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body := webhookapi.Draft{URL: args[0], Kinds: f.list(), Filter: f.filter, Note: f.note}
+			"  kennelctl webhooks add https://example.org/kennel -kind setting.changed -filter 'species:vic tag:lab' -note 'home automation'"},
+		func(ctx context.Context, args []string) (r reply[client.Added], err error) {
+			in := client.Draft{URL: args[0], Kinds: f.kinds, Filter: f.filter, Note: f.note}
 			if secretFile != "" {
-				var err error
-				if body.Secret, err = readPassword(cmd, nil, "", secretFile); err != nil {
-					return err
+				if in.Secret, err = passwordIn(secretFile); err != nil {
+					return r, err
 				}
 			}
-			return mine(a, cmd, http.MethodPost, webhooksPath, body, func(t *cli.Table, got webhookapi.Added) { showWebhookSecret(t, got.Webhook.ID, got.Secret) })
-		},
-	}
+			return a.api.PostWebhooks(ctx, in)
+		}, func(t *cli.Table, got client.Added) { showWebhookSecret(t, got.Webhook.ID, got.Secret) })
 	f.add(cmd)
 	cmd.Flags().StringVar(&secretFile, "secret-file", "", "read the secret, whsec_..., from `FILE` instead of having one made")
 	_ = cmd.MarkFlagRequired("kind")
@@ -204,137 +125,100 @@ func (a *app) webhooksAdd() *cobra.Command {
 func (a *app) webhooksChange() *cobra.Command {
 	var f webhookFlags
 	var to string
-	cmd := &cobra.Command{
-		Use: "change WEBHOOK", Short: "Change a webhook; what no flag names stays", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook,
-		Example: "  kennelctl webhooks change WEBHOOK -kind command.finished\n  kennelctl webhooks change WEBHOOK -url https://example.org/new -filter ''",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var d webhook.Draft
-			changed := cmd.Flags().Changed
-			if changed("url") {
-				d.URL = &to
+	cmd := &cobra.Command{Use: "change WEBHOOK", Short: "Change a webhook; what no flag names stays",
+		Example: "  kennelctl webhooks change WEBHOOK -kind command.finished\n  kennelctl webhooks change WEBHOOK -url https://example.org/new -filter ''"}
+	shows(a, cmd, func(ctx context.Context, args []string) (r reply[client.Hook], err error) {
+		changed := func(flag string, value *string) *string {
+			if !cmd.Flags().Changed(flag) {
+				return nil
 			}
-			if changed("kind") {
-				kinds := f.list()
-				d.Kinds = &kinds
-			}
-			if changed("filter") {
-				d.Filter = &f.filter
-			}
-			if changed("note") {
-				d.Note = &f.note
-			}
-			if d == (webhook.Draft{}) {
-				return cli.Usage("nothing to change; want at least one of -url, -kind, -filter and -note")
-			}
-			return mine(a, cmd, http.MethodPatch, webhookPath(args[0]), d, showWebhook)
-		},
-	}
+			return value
+		}
+		d := client.WebhookDraft{URL: changed("url", &to), Filter: changed("filter", &f.filter), Note: changed("note", &f.note)}
+		if cmd.Flags().Changed("kind") {
+			d.Kinds = &f.kinds
+		}
+		if d == (client.WebhookDraft{}) {
+			return r, cli.Usage("nothing to change; want at least one of -url, -kind, -filter and -note")
+		}
+		return a.api.PatchWebhooksID(ctx, args[0], d)
+	}, showWebhook)
 	f.add(cmd)
 	cmd.Flags().StringVar(&to, "url", "", "another `URL`")
 	return cmd
 }
 
 func (a *app) webhooksAble(word, short string, disabled bool) *cobra.Command {
-	return &cobra.Command{
-		Use: word + " WEBHOOK", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook, Example: "  kennelctl webhooks " + word + " WEBHOOK",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return mine(a, cmd, http.MethodPatch, webhookPath(args[0]), webhook.Draft{Disabled: &disabled}, showWebhook)
-		},
-	}
-}
-
-func (a *app) webhooksRemove() *cobra.Command {
-	return &cobra.Command{
-		Use: "remove WEBHOOK", Short: "Forget a webhook and what waits for it", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook,
-		Example: "  kennelctl webhooks remove WEBHOOK",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.order(cmd, http.MethodDelete, webhookPath(args[0]), nil, nil, func() string { return args[0] + " is removed" })
-		},
-	}
+	return shows(a, &cobra.Command{Use: word + " WEBHOOK", Short: short, Example: "  kennelctl webhooks " + word + " WEBHOOK"},
+		func(ctx context.Context, args []string) (reply[client.Hook], error) {
+			return a.api.PatchWebhooksID(ctx, args[0], client.WebhookDraft{Disabled: &disabled})
+		}, showWebhook)
 }
 
 func (a *app) webhooksSecret() *cobra.Command {
-	return &cobra.Command{
-		Use: "secret WEBHOOK", Short: "Give a webhook another secret, and print it", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook,
-		Long: "For a day requests are signed with both, so that the receiver can change over.", Example: "  kennelctl webhooks secret WEBHOOK",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return mine(a, cmd, http.MethodPost, webhookPath(args[0], "secret"), nil, func(t *cli.Table, got webhookapi.NewSecret) { showWebhookSecret(t, args[0], got.Secret) })
-		},
-	}
+	cmd := &cobra.Command{Use: "secret WEBHOOK", Short: "Give a webhook another secret, and print it",
+		Long: "For a day requests are signed with both, so that the receiver can change over.", Example: "  kennelctl webhooks secret WEBHOOK"}
+	return a.runs(cmd, func(cmd *cobra.Command, args []string) error {
+		r, err := a.api.PostWebhooksIDSecret(cmd.Context(), args[0])
+		return show(cmd, r, err, func(t *cli.Table, got client.NewSecret) { showWebhookSecret(t, args[0], got.Secret) })
+	})
 }
 
 func (a *app) webhooksPing() *cobra.Command {
-	return &cobra.Command{
-		Use: "ping WEBHOOK", Short: "Send a test now, and say how it went", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook,
-		Example: "  kennelctl webhooks ping WEBHOOK",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var d webhook.Delivery
-			if err := a.do(cmd, http.MethodPost, webhookPath(args[0], "ping"), nil, &d); err != nil {
-				return err
+	return shows(a, &cobra.Command{Use: "ping WEBHOOK", Short: "Send a test now, and say how it went", Example: "  kennelctl webhooks ping WEBHOOK"},
+		func(ctx context.Context, args []string) (reply[client.Delivery], error) {
+			d, err := a.api.PostWebhooksIDPing(ctx, args[0])
+			if err == nil && d.Value.State != "done" {
+				d.Raw, err = nil, errs.Coded(errs.Unavailable, "ping_failed", "the test did not arrive: %s (after %v)", d.Value.Error, latency(d.Value))
 			}
-			if d.State != webhook.Done {
-				return errs.Coded(errs.Unavailable, "ping_failed", "the test did not arrive: %s (after %v)", d.Error, latency(d))
-			}
-			return cli.Print(cmd, d, func(t *cli.Table) { t.Text(fmt.Sprintf("answered %d in %v", d.Status, latency(d))) })
-		},
-	}
+			return d, err
+		}, func(t *cli.Table, d client.Delivery) { t.Text(fmt.Sprintf("answered %d in %v", d.Status, latency(d))) })
 }
 
-func latency(d webhook.Delivery) time.Duration {
+func latency(d client.Delivery) time.Duration {
 	return (time.Duration(d.LatencyUS) * time.Microsecond).Round(100 * time.Microsecond)
 }
 
 func (a *app) webhooksDeliveries() *cobra.Command {
-	var state string
-	var limit int
-	var before int64
-	cmd := &cobra.Command{
-		Use: "deliveries WEBHOOK", Short: "List what was sent, the newest first", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeWebhook,
+	var q client.GetWebhooksIDDeliveriesQuery
+	cmd := shows(a, &cobra.Command{Use: "deliveries WEBHOOK", Short: "List what was sent, the newest first",
 		Long:    "What arrived is kept for a week, what was given up for 30 days.",
-		Example: "  kennelctl webhooks deliveries WEBHOOK\n  kennelctl webhooks deliveries WEBHOOK -state dead -limit 500 -o json",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q := url.Values{"limit": {strconv.Itoa(limit)}, "before": {strconv.FormatInt(before, 10)}, "state": {state}}
-			return list(a, cmd, webhookPath(args[0], "deliveries")+"?"+q.Encode(), func(t *cli.Table, rows []webhook.Delivery) {
-				t.Row("DELIVERY", "KIND", "THING", "CREATED", "STATE", "ATTEMPTS", "LAST", "STATUS", "TOOK", "NEXT", "ERROR")
-				for _, d := range rows {
-					next := ""
-					if d.State == webhook.Open {
-						next = ago(d.Next)
-					}
-					t.Row(d.ID, d.Kind, d.Thing, ago(d.Created), d.State, d.Attempts, agoOf(d.Last), d.Status, latency(d), next, d.Error)
-				}
-			})
+		Example: "  kennelctl webhooks deliveries WEBHOOK\n  kennelctl webhooks deliveries WEBHOOK -state dead -limit 500 -o json"},
+		func(ctx context.Context, args []string) (reply[[]client.Delivery], error) {
+			return a.api.GetWebhooksIDDeliveries(ctx, args[0], q)
 		},
-	}
-	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, done or dead")
-	cmd.Flags().IntVar(&limit, "limit", webhook.DefaultLimit, "show at most `N`, up to 500")
-	cmd.Flags().Int64Var(&before, "before", 0, "only those before delivery `N`; 0: from the newest")
+		rows("DELIVERY|KIND|THING|CREATED|STATE|ATTEMPTS|LAST|STATUS|TOOK|NEXT|ERROR", func(d client.Delivery) cells {
+			if d.State != "open" {
+				d.Next = time.Time{}
+			}
+			return cells{d.ID, d.Kind, d.Thing, d.Created, d.State, d.Attempts, d.Last, d.Status, latency(d), d.Next, d.Error}
+		}))
+	q.State = cmd.Flags().String("state", "", "only those in `STATE`: open, done or dead")
+	q.Limit = cmd.Flags().Int64("limit", webhook.DefaultLimit, "show at most `N`, up to 500")
+	q.Before = cmd.Flags().Int64("before", 0, "only those before delivery `N`; 0: from the newest")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"open", "done", "dead"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (a *app) webhooksReplay() *cobra.Command {
 	var dead bool
-	cmd := &cobra.Command{
-		Use: "replay WEBHOOK [DELIVERY]", Short: "Send a delivery once more, or with -dead all that were given up", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.completeWebhook,
+	cmd := shows(a, &cobra.Command{Use: "replay WEBHOOK [DELIVERY]", Short: "Send a delivery once more, or with -dead all that were given up",
 		Long:    "They come after what waits already, with the id they had: a receiver that took one before knows it again.",
-		Example: "  kennelctl webhooks replay WEBHOOK 4711\n  kennelctl webhooks replay WEBHOOK -dead",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body := webhookapi.Replay{Dead: dead}
+		Example: "  kennelctl webhooks replay WEBHOOK 4711\n  kennelctl webhooks replay WEBHOOK -dead"},
+		func(ctx context.Context, args []string) (r reply[client.Replayed], err error) {
+			in := client.Replay{Dead: dead}
 			if len(args) == 2 {
-				var err error
-				if body.Delivery, err = strconv.ParseInt(args[1], 10, 64); err != nil || body.Delivery < 1 {
-					return cli.Usage("delivery %.40q: want a number such as webhooks deliveries shows", args[1])
+				if in.Delivery, err = strconv.ParseInt(args[1], 10, 64); err != nil || in.Delivery < 1 {
+					return r, cli.Usage("delivery %.40q: want a number such as webhooks deliveries shows", args[1])
 				}
 			}
 			if (len(args) == 2) == dead {
-				return cli.Usage("want a delivery or -dead")
+				return r, cli.Usage("want a delivery or -dead")
 			}
-			return mine(a, cmd, http.MethodPost, webhookPath(args[0], "replay"), body, func(t *cli.Table, got webhookapi.Replayed) {
-				t.Text(fmt.Sprintf("%d will be sent once more", got.Replayed))
-			})
-		},
-	}
+			return a.api.PostWebhooksIDReplay(ctx, args[0], in)
+		}, func(t *cli.Table, got client.Replayed) {
+			t.Text(fmt.Sprintf("%d will be sent once more", got.Replayed))
+		})
 	cmd.Flags().BoolVar(&dead, "dead", false, "all that were given up")
 	return cmd
 }

@@ -138,12 +138,17 @@ type GetAuditQuery struct {
 	Limit  *int64 // At most so many.
 }
 
-// GetAudit is GET /v1/audit: What people did, the newest first.
-func (c Client) GetAudit(ctx context.Context, q GetAuditQuery) (Reply[[]AuditEntry], error) {
+// Encode returns the query as a URL has it.
+func (q GetAuditQuery) Encode() string {
 	v := url.Values{}
 	put(v, "before", q.Before)
 	put(v, "limit", q.Limit)
-	return ask[[]AuditEntry](ctx, c, "GET", "/v1/audit"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetAudit is GET /v1/audit: What people did, the newest first.
+func (c Client) GetAudit(ctx context.Context, q GetAuditQuery) (Reply[[]AuditEntry], error) {
+	return ask[[]AuditEntry](ctx, c, "GET", "/v1/audit"+"?"+q.Encode(), nil)
 }
 
 // GetAuditVerifyQuery is the query of GetAuditVerify; nil leaves a parameter out.
@@ -151,11 +156,16 @@ type GetAuditVerifyQuery struct {
 	From *string // An anchor.
 }
 
-// GetAuditVerify is GET /v1/audit/verify: Whether the log is as it was written; go on from the last anchor until done.
-func (c Client) GetAuditVerify(ctx context.Context, q GetAuditVerifyQuery) (Reply[AuditReport], error) {
+// Encode returns the query as a URL has it.
+func (q GetAuditVerifyQuery) Encode() string {
 	v := url.Values{}
 	put(v, "from", q.From)
-	return ask[AuditReport](ctx, c, "GET", "/v1/audit/verify"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetAuditVerify is GET /v1/audit/verify: Whether the log is as it was written; go on from the last anchor until done.
+func (c Client) GetAuditVerify(ctx context.Context, q GetAuditVerifyQuery) (Reply[AuditReport], error) {
+	return ask[AuditReport](ctx, c, "GET", "/v1/audit/verify"+"?"+q.Encode(), nil)
 }
 
 // GetBatches is GET /v1/batches: Batches of factory certificates.
@@ -183,11 +193,16 @@ type GetBulkQuery struct {
 	Limit *int64 // At most so many.
 }
 
-// GetBulk is GET /v1/bulk: The newest first.
-func (c Client) GetBulk(ctx context.Context, q GetBulkQuery) (Reply[[]Job], error) {
+// Encode returns the query as a URL has it.
+func (q GetBulkQuery) Encode() string {
 	v := url.Values{}
 	put(v, "limit", q.Limit)
-	return ask[[]Job](ctx, c, "GET", "/v1/bulk"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetBulk is GET /v1/bulk: The newest first.
+func (c Client) GetBulk(ctx context.Context, q GetBulkQuery) (Reply[[]Job], error) {
+	return ask[[]Job](ctx, c, "GET", "/v1/bulk"+"?"+q.Encode(), nil)
 }
 
 // PostBulk is POST /v1/bulk: Do one thing to many robots; the same key again is the same job.
@@ -217,13 +232,18 @@ type GetBulkIDResultsQuery struct {
 	After *string // Where the page before ended.
 }
 
-// GetBulkIDResults is GET /v1/bulk/{id}/results: What became of each robot.
-func (c Client) GetBulkIDResults(ctx context.Context, id string, q GetBulkIDResultsQuery) (Reply[[]Result], error) {
+// Encode returns the query as a URL has it.
+func (q GetBulkIDResultsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "state", q.State)
 	put(v, "limit", q.Limit)
 	put(v, "after", q.After)
-	return ask[[]Result](ctx, c, "GET", "/v1/bulk/"+url.PathEscape(id)+"/results"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetBulkIDResults is GET /v1/bulk/{id}/results: What became of each robot.
+func (c Client) GetBulkIDResults(ctx context.Context, id string, q GetBulkIDResultsQuery) (Reply[[]Result], error) {
+	return ask[[]Result](ctx, c, "GET", "/v1/bulk/"+url.PathEscape(id)+"/results"+"?"+q.Encode(), nil)
 }
 
 // GetCohorts is GET /v1/cohorts: Saved filters.
@@ -265,15 +285,20 @@ type GetEventsQuery struct {
 	Before *string    // Only what is older than this, as the last line of the page before has it.
 }
 
-// GetEvents is GET /v1/events: What robots told, the newest first; Link rel="next" leads on.
-func (c Client) GetEvents(ctx context.Context, q GetEventsQuery) (Reply[[]DasRecord], error) {
+// Encode returns the query as a URL has it.
+func (q GetEventsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "thing", q.Thing)
 	put(v, "event", q.Event)
 	put(v, "since", q.Since)
 	put(v, "limit", q.Limit)
 	put(v, "before", q.Before)
-	return ask[[]DasRecord](ctx, c, "GET", "/v1/events"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetEvents is GET /v1/events: What robots told, the newest first; Link rel="next" leads on.
+func (c Client) GetEvents(ctx context.Context, q GetEventsQuery) (Reply[[]DasRecord], error) {
+	return ask[[]DasRecord](ctx, c, "GET", "/v1/events"+"?"+q.Encode(), nil)
 }
 
 // GetFactoryCertificates is GET /v1/factory-certificates: Factory certificates that were revoked.
@@ -296,11 +321,16 @@ type GetFleetCountsQuery struct {
 	Filter *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
 }
 
-// GetFleetCounts is GET /v1/fleet/counts: How many of each version, species, problem, tag and so on.
-func (c Client) GetFleetCounts(ctx context.Context, q GetFleetCountsQuery) (Reply[Counts], error) {
+// Encode returns the query as a URL has it.
+func (q GetFleetCountsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "filter", q.Filter)
-	return ask[Counts](ctx, c, "GET", "/v1/fleet/counts"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetFleetCounts is GET /v1/fleet/counts: How many of each version, species, problem, tag and so on.
+func (c Client) GetFleetCounts(ctx context.Context, q GetFleetCountsQuery) (Reply[Counts], error) {
+	return ask[Counts](ctx, c, "GET", "/v1/fleet/counts"+"?"+q.Encode(), nil)
 }
 
 // GetHealth is GET /v1/health: Whether this process can do its work.
@@ -448,11 +478,16 @@ type GetReleasesQuery struct {
 	Species *string // Only those of one.
 }
 
-// GetReleases is GET /v1/releases: Known releases.
-func (c Client) GetReleases(ctx context.Context, q GetReleasesQuery) (Reply[[]Release], error) {
+// Encode returns the query as a URL has it.
+func (q GetReleasesQuery) Encode() string {
 	v := url.Values{}
 	put(v, "species", q.Species)
-	return ask[[]Release](ctx, c, "GET", "/v1/releases"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetReleases is GET /v1/releases: Known releases.
+func (c Client) GetReleases(ctx context.Context, q GetReleasesQuery) (Reply[[]Release], error) {
+	return ask[[]Release](ctx, c, "GET", "/v1/releases"+"?"+q.Encode(), nil)
 }
 
 // PostReleases is POST /v1/releases: Make a release known.
@@ -471,12 +506,17 @@ type GetRevocationsQuery struct {
 	Limit  *int64     // At most so many.
 }
 
-// GetRevocations is GET /v1/revocations: What was revoked, the latest first.
-func (c Client) GetRevocations(ctx context.Context, q GetRevocationsQuery) (Reply[[]Revocation], error) {
+// Encode returns the query as a URL has it.
+func (q GetRevocationsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "before", q.Before)
 	put(v, "limit", q.Limit)
-	return ask[[]Revocation](ctx, c, "GET", "/v1/revocations"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetRevocations is GET /v1/revocations: What was revoked, the latest first.
+func (c Client) GetRevocations(ctx context.Context, q GetRevocationsQuery) (Reply[[]Revocation], error) {
+	return ask[[]Revocation](ctx, c, "GET", "/v1/revocations"+"?"+q.Encode(), nil)
 }
 
 // GetThingsQuery is the query of GetThings; nil leaves a parameter out.
@@ -490,8 +530,8 @@ type GetThingsQuery struct {
 	Format   *string // csv and ndjson give all of them as a stream.
 }
 
-// GetThings is GET /v1/things: A page of robots; Link rel="next" leads to the next.
-func (c Client) GetThings(ctx context.Context, q GetThingsQuery) (Reply[[]Thing], error) {
+// Encode returns the query as a URL has it.
+func (q GetThingsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "filter", q.Filter)
 	put(v, "sort", q.Sort)
@@ -500,7 +540,12 @@ func (c Client) GetThings(ctx context.Context, q GetThingsQuery) (Reply[[]Thing]
 	put(v, "presence", q.Presence)
 	put(v, "q", q.Q)
 	put(v, "format", q.Format)
-	return ask[[]Thing](ctx, c, "GET", "/v1/things"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetThings is GET /v1/things: A page of robots; Link rel="next" leads to the next.
+func (c Client) GetThings(ctx context.Context, q GetThingsQuery) (Reply[[]Thing], error) {
+	return ask[[]Thing](ctx, c, "GET", "/v1/things"+"?"+q.Encode(), nil)
 }
 
 // PostThings is POST /v1/things: Make a robot known; its claim secret is shown this once.
@@ -539,12 +584,17 @@ type GetThingsThingCommandsQuery struct {
 	Limit *int64  // At most so many.
 }
 
-// GetThingsThingCommands is GET /v1/things/{thing}/commands: What it was asked to do, the newest first.
-func (c Client) GetThingsThingCommands(ctx context.Context, thing string, q GetThingsThingCommandsQuery) (Reply[[]Command], error) {
+// Encode returns the query as a URL has it.
+func (q GetThingsThingCommandsQuery) Encode() string {
 	v := url.Values{}
 	put(v, "open", q.Open)
 	put(v, "limit", q.Limit)
-	return ask[[]Command](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/commands"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetThingsThingCommands is GET /v1/things/{thing}/commands: What it was asked to do, the newest first.
+func (c Client) GetThingsThingCommands(ctx context.Context, thing string, q GetThingsThingCommandsQuery) (Reply[[]Command], error) {
+	return ask[[]Command](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/commands"+"?"+q.Encode(), nil)
 }
 
 // PostThingsThingCommands is POST /v1/things/{thing}/commands: Ask it to do something; the same key again is the same command.
@@ -567,11 +617,16 @@ type GetThingsThingHistoryQuery struct {
 	Limit *int64 // At most so many.
 }
 
-// GetThingsThingHistory is GET /v1/things/{thing}/history: When it came and went.
-func (c Client) GetThingsThingHistory(ctx context.Context, thing string, q GetThingsThingHistoryQuery) (Reply[[]RegistryChange], error) {
+// Encode returns the query as a URL has it.
+func (q GetThingsThingHistoryQuery) Encode() string {
 	v := url.Values{}
 	put(v, "limit", q.Limit)
-	return ask[[]RegistryChange](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/history"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetThingsThingHistory is GET /v1/things/{thing}/history: When it came and went.
+func (c Client) GetThingsThingHistory(ctx context.Context, thing string, q GetThingsThingHistoryQuery) (Reply[[]RegistryChange], error) {
+	return ask[[]RegistryChange](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/history"+"?"+q.Encode(), nil)
 }
 
 // GetThingsThingJdocs is GET /v1/things/{thing}/jdocs: Its documents, without their text.
@@ -594,11 +649,16 @@ type GetThingsThingJdocsDocHistoryQuery struct {
 	Limit *int64 // At most so many.
 }
 
-// GetThingsThingJdocsDocHistory is GET /v1/things/{thing}/jdocs/{doc}/history: Its versions, the newest first.
-func (c Client) GetThingsThingJdocsDocHistory(ctx context.Context, thing string, doc string, q GetThingsThingJdocsDocHistoryQuery) (Reply[[]Doc], error) {
+// Encode returns the query as a URL has it.
+func (q GetThingsThingJdocsDocHistoryQuery) Encode() string {
 	v := url.Values{}
 	put(v, "limit", q.Limit)
-	return ask[[]Doc](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/history"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetThingsThingJdocsDocHistory is GET /v1/things/{thing}/jdocs/{doc}/history: Its versions, the newest first.
+func (c Client) GetThingsThingJdocsDocHistory(ctx context.Context, thing string, doc string, q GetThingsThingJdocsDocHistoryQuery) (Reply[[]Doc], error) {
+	return ask[[]Doc](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/history"+"?"+q.Encode(), nil)
 }
 
 // GetThingsThingLive is GET /v1/things/{thing}/live: Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.
@@ -611,11 +671,16 @@ type GetThingsThingOtaQuery struct {
 	Limit *int64 // At most so many.
 }
 
-// GetThingsThingOta is GET /v1/things/{thing}/ota: What a robot should run, and what became of its updates.
-func (c Client) GetThingsThingOta(ctx context.Context, thing string, q GetThingsThingOtaQuery) (Reply[OtaState], error) {
+// Encode returns the query as a URL has it.
+func (q GetThingsThingOtaQuery) Encode() string {
 	v := url.Values{}
 	put(v, "limit", q.Limit)
-	return ask[OtaState](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/ota"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetThingsThingOta is GET /v1/things/{thing}/ota: What a robot should run, and what became of its updates.
+func (c Client) GetThingsThingOta(ctx context.Context, thing string, q GetThingsThingOtaQuery) (Reply[OtaState], error) {
+	return ask[OtaState](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/ota"+"?"+q.Encode(), nil)
 }
 
 // PutThingsThingOtaDesired is PUT /v1/things/{thing}/ota/desired: Say what a robot should run.
@@ -710,13 +775,18 @@ type GetWebhooksIDDeliveriesQuery struct {
 	Before *int64  // Only those before this one.
 }
 
-// GetWebhooksIDDeliveries is GET /v1/webhooks/{id}/deliveries: What was sent, the newest first.
-func (c Client) GetWebhooksIDDeliveries(ctx context.Context, id string, q GetWebhooksIDDeliveriesQuery) (Reply[[]Delivery], error) {
+// Encode returns the query as a URL has it.
+func (q GetWebhooksIDDeliveriesQuery) Encode() string {
 	v := url.Values{}
 	put(v, "state", q.State)
 	put(v, "limit", q.Limit)
 	put(v, "before", q.Before)
-	return ask[[]Delivery](ctx, c, "GET", "/v1/webhooks/"+url.PathEscape(id)+"/deliveries"+"?"+v.Encode(), nil)
+	return v.Encode()
+}
+
+// GetWebhooksIDDeliveries is GET /v1/webhooks/{id}/deliveries: What was sent, the newest first.
+func (c Client) GetWebhooksIDDeliveries(ctx context.Context, id string, q GetWebhooksIDDeliveriesQuery) (Reply[[]Delivery], error) {
+	return ask[[]Delivery](ctx, c, "GET", "/v1/webhooks/"+url.PathEscape(id)+"/deliveries"+"?"+q.Encode(), nil)
 }
 
 // PostWebhooksIDPing is POST /v1/webhooks/{id}/ping: Send a test at once, and say how it went.
@@ -1035,6 +1105,15 @@ type Delivery struct {
 	Thing     string    `json:"thing,omitzero"`
 }
 
+// DeliveryProblem is the body of a refused POST /v1/things/batch.
+type DeliveryProblem struct {
+	Code  string        `json:"code,omitzero"` // finer word, for programs
+	Error string        `json:"error"`         // for people: what was wrong, where, what was expected
+	Kind  string        `json:"kind"`          // errs kind, for programs
+	Lines []LineProblem `json:"lines"`
+	More  int64         `json:"more,omitzero"` // problems beyond those
+}
+
 // Desired is the answer, and the payload of the hint.
 type Desired struct {
 	Release string    `json:"release,omitzero"` // "": nothing is desired, stay
@@ -1170,6 +1249,12 @@ type Line struct {
 	From  Point   `json:"from"`
 	To    Point   `json:"to"`
 	Width float64 `json:"width"`
+}
+
+// LineProblem says why one line is wrong, and which values are expected.
+type LineProblem struct {
+	Line    int64  `json:"line"`
+	Problem string `json:"problem"`
 }
 
 type LiveBody struct {
@@ -1339,7 +1424,7 @@ type OtaReport struct {
 	V        int64     `json:"v"`
 }
 
-// State is what the cloud knows of one thing's release.
+// State is the cloud's knowledge of one thing's release.
 type OtaState struct {
 	Desired Desired     `json:"desired"`
 	History []OtaReport `json:"history"`       // the latest first

@@ -130,9 +130,9 @@ func writeOperation(out *bytes.Buffer, method, path string, op operation) {
 	at := `"` + inPath.ReplaceAllString(path, `"+url.PathEscape($1)+"`) + `"`
 	if fields != nil {
 		fmt.Fprintf(out, "// %sQuery is the query of %s; nil leaves a parameter out.\ntype %sQuery struct {\n%s}\n\n", name, name, name, strings.Join(fields, ""))
+		fmt.Fprintf(out, "// Encode returns the query as a URL has it.\nfunc (q %sQuery) Encode() string {\nv := url.Values{}\n%sreturn v.Encode()\n}\n\n", name, query)
 		arguments += ", q " + name + "Query"
-		query = "v := url.Values{}\n" + query
-		at += `+"?"+v.Encode()`
+		at += `+"?"+q.Encode()`
 	}
 	if op.RequestBody != nil {
 		content, ok := op.RequestBody.Content["application/json"]
@@ -142,8 +142,8 @@ func writeOperation(out *bytes.Buffer, method, path string, op operation) {
 		arguments, in = arguments+", in "+goType(content.Schema, true), "in"
 	}
 	at = strings.TrimSuffix(at, `+""`)
-	fmt.Fprintf(out, "// %s is %s %s: %s\nfunc (c Client) %s(%s) (Reply[%s], error) {\n%sreturn ask[%s](ctx, c, %q, %s, %s)\n}\n\n",
-		name, method, path, op.Summary, name, arguments, answer, query, answer, method, at, in)
+	fmt.Fprintf(out, "// %s is %s %s: %s\nfunc (c Client) %s(%s) (Reply[%s], error) {\nreturn ask[%s](ctx, c, %q, %s, %s)\n}\n\n",
+		name, method, path, op.Summary, name, arguments, answer, answer, method, at, in)
 }
 
 func writeType(out *bytes.Buffer, name string, s schema) {

@@ -214,7 +214,8 @@ var Operations = []Operation{
 	{Route: "POST /v1/webhooks/{id}/replay", Tag: "Webhooks", Summary: "Send one once more, or all that were given up.", Body: webhookapi.Replay{}, Answer: webhookapi.Replayed{}},
 
 	{Route: "POST /v1/things", Tag: "Identity", Summary: "Make a robot known; its claim secret is shown this once.", Body: NewThing{}, Answer: certsapi.Registration{}},
-	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv"},
+	{Route: "POST /v1/things/batch", Tag: "Identity", Summary: "Make many known, all or none: a column thing in, thing and secret out.", BodyMedia: "text/csv", AnswerMedia: "text/csv",
+		Also: map[int]any{http.StatusBadRequest: certsapi.DeliveryProblem{}}},
 	{Route: "GET /v1/things/{thing}/certificates", Tag: "Identity", Summary: "The certificates it was given.", Answer: []certsapi.Certificate{}},
 	{Route: "POST /v1/things/{thing}/revoke", Tag: "Identity", Summary: "Take its identity away.", Body: Reason{}, Answer: RevokedCertificates{}},
 	{Route: "POST /v1/things/{thing}/release", Tag: "Identity", Summary: "Give its key up, so that it can enrol with another; a new claim secret is shown this once.", Body: Reason{}, Answer: certsapi.Registration{}},

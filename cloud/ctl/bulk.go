@@ -1,0 +1,229 @@
+package ctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/openapi/client"
+	wire "kennel/infra/api/commands"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+	"kennel/jdocs"
+)
+
+// lookEvery is the interval between two questions for the progress of a job.
+const lookEvery = 500 * time.Millisecond
+
+const aJob = "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"
+
+// bulkFlags are the flags of all bulk commands.
+type bulkFlags struct {
+	yes, dryRun, noWait bool
+	key                 string
+	things              []string
+}
+
+func (a *app) robotsBulk() *cobra.Command {
+	return group(&cobra.Command{Use: "bulk", Short: "Do one thing to many robots",
+		Long: "Each of tag, send, set and cohort says first what it would do and to how many robots, asks, and then shows how far it is.\n" +
+			"The robots are fixed when the job begins. Those that are offline get commands and settings when they are back.\n\n" + filterHelp,
+		Example: "  kennelctl robots bulk tag \"version:<2.1\" -add old\n  kennelctl robots bulk set tag:lab master_volume=2 -dry-run\n  kennelctl robots bulk list"},
+		a.bulkTag(), a.bulkSend(), a.bulkSet(),
+		a.bulk(&cobra.Command{Use: "cohort FILTER COHORT", Short: "Put robots into a cohort that is chosen by a tag",
+			Example: "  kennelctl robots bulk cohort \"id:vic:00e20100,vic:00e20101\" beta"},
+			func(args []string) (client.Action, error) { return client.Action{Kind: "cohort", Cohort: args[1]}, nil }),
+		shows(a, &cobra.Command{Use: "list", Short: "List jobs, the newest first", Example: "  kennelctl robots bulk list"},
+			func(ctx context.Context, _ []string) (reply[[]client.Job], error) {
+				return a.api.GetBulk(ctx, client.GetBulkQuery{})
+			},
+			rows("JOB|DOES|STATE|ROBOTS|FAILED|BEGUN|BY", func(j client.Job) cells {
+				return cells{j.Job, j.Text, j.State, fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, j.Created, j.By}
+			})),
+		shows(a, &cobra.Command{Use: "show JOB", Short: "Show a job and how far it is", Example: "  kennelctl robots bulk show " + aJob}, first(a.api.GetBulkID), showJob),
+		a.bulkResults(),
+		shows(a, &cobra.Command{Use: "cancel JOB", Short: "End a job; what was not done yet is dropped", Example: "  kennelctl robots bulk cancel " + aJob},
+			first(a.api.PostBulkIDCancel), showJob))
+}
+
+func (a *app) bulkTag() *cobra.Command {
+	var add, remove []string
+	cmd := a.bulk(&cobra.Command{Use: "tag FILTER", Short: "Add and remove tags",
+		Example: "  kennelctl robots bulk tag \"version:<2.1\" -add old,check\n  kennelctl robots bulk tag tag:old -remove old -yes"},
+		func([]string) (client.Action, error) {
+			if len(add)+len(remove) == 0 {
+				return client.Action{}, cli.Usage("want -add TAG or -remove TAG")
+			}
+			return client.Action{Kind: "tag", Add: add, Remove: remove}, nil
+		})
+	cmd.Flags().StringSliceVar(&add, "add", nil, "`TAG` to add; may be repeated")
+	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`TAG` to remove; may be repeated")
+	return cmd
+}
+
+func (a *app) bulkSend() *cobra.Command {
+	var ttl time.Duration
+	cmd := a.bulk(&cobra.Command{Use: "send FILTER KIND [KEY=VALUE...]", Short: "Give each robot a command",
+		Example: "  kennelctl robots bulk send \"presence:present tag:lab\" ping\n  kennelctl robots bulk send problem:documents sync -ttl 24h",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return wire.Kinds(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeFilter(cmd, args, typed)
+		}},
+		func(args []string) (client.Action, error) {
+			set, err := parseSet(args[2:])
+			if err != nil {
+				return client.Action{}, err
+			}
+			raw, err := json.Marshal(set)
+			return client.Action{Kind: "command", Command: args[1], Args: raw, ExpiresInMS: ttl.Milliseconds()}, err
+		})
+	cmd.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long a robot may take to begin, such as 10m")
+	return cmd
+}
+
+func (a *app) bulkSet() *cobra.Command {
+	var force bool
+	cmd := a.bulk(&cobra.Command{Use: "set FILTER KEY=VALUE...", Short: "Set settings (vic.RobotSettings)",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return completeField(jdocs.RobotSettings, typed)
+			}
+			return completeFilter(cmd, args, typed)
+		},
+		Example: "  kennelctl robots bulk set tag:lab master_volume=2\n  kennelctl robots bulk set \"species:vic presence:present\" time_zone=Europe/Berlin -yes"},
+		func(args []string) (client.Action, error) {
+			set, err := parseSet(args[1:])
+			return client.Action{Kind: "set", Fields: set, Force: force}, err
+		})
+	cmd.Flags().BoolVar(&force, "force", false, "set fields that no known software reads")
+	return cmd
+}
+
+// bulk makes a command that previews an action on robots, asks, starts a job and follows it.
+func (a *app) bulk(cmd *cobra.Command, action func(args []string) (client.Action, error)) *cobra.Command {
+	var b bulkFlags
+	cmd.Long = filterHelp
+	a.runs(cmd, func(cmd *cobra.Command, args []string) error {
+		act, err := action(args)
+		if err != nil {
+			return err
+		}
+		req := client.BulkRequest{Action: act, Key: b.key, Things: b.things}
+		if err := b.robots(&req, args[0]); err != nil {
+			return err
+		}
+		return a.bulkRun(cmd, b, req)
+	})
+	f := cmd.Flags()
+	f.BoolVar(&b.yes, "yes", false, "start without asking")
+	f.BoolVar(&b.dryRun, "dry-run", false, "only say what would be done, and to how many")
+	f.BoolVar(&b.noWait, "no-wait", false, "do not wait for the end")
+	f.StringVar(&b.key, "key", "", "`WORD` of yours: the same key again is the same job, not a second one")
+	f.StringSliceVar(&b.things, "thing", nil, "`THING` instead of a filter (then \"\"); may be repeated")
+	return cmd
+}
+
+// robots puts into req which robots are meant: those of the flags or those that the filter finds.
+func (b bulkFlags) robots(req *client.BulkRequest, text string) error {
+	if len(b.things) > 0 && text != "" {
+		return cli.Usage("want either a filter or -thing; with -thing, the filter is \"\"")
+	}
+	for _, s := range b.things {
+		if _, err := parseThing(s); err != nil {
+			return err
+		}
+	}
+	if len(b.things) > 0 {
+		return nil
+	}
+	f, err := filterOf(text)
+	req.Filter = new(f.String())
+	return err
+}
+
+// bulkRun previews, asks, starts and follows a job.
+func (a *app) bulkRun(cmd *cobra.Command, b bulkFlags, req client.BulkRequest) error {
+	ctx := cmd.Context()
+	preview, err := a.api.PostBulkPreview(ctx, req)
+	p := preview.Value
+	if err != nil || b.dryRun || p.Count == 0 {
+		return show(cmd, preview, err, showPreview)
+	}
+	if !b.yes {
+		names := strings.Join(p.Sample, ", ")
+		if p.Count > int64(len(p.Sample)) {
+			names += ", ..."
+		}
+		if err := confirm(cmd, fmt.Sprintf("%s: %d robots (%s). Continue?", p.Text, p.Count, names)); err != nil {
+			return err
+		}
+	}
+	req.Expect = &p.Count
+	job, err := a.api.PostBulk(ctx, req)
+	shown := ""
+	for err == nil && !b.noWait && job.Value.State == "running" {
+		j := job.Value
+		if line := fmt.Sprintf("%s: %d of %d, %d failed", j.Job, j.Total-j.Open, j.Total, j.Failed); line != shown && !cli.JSON(cmd) {
+			shown = line
+			if _, err := fmt.Fprintln(cmd.ErrOrStderr(), line); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, lookEvery); err != nil {
+			return err
+		}
+		job, err = a.api.GetBulkID(ctx, j.Job)
+	}
+	if err := show(cmd, job, err, showJob); err != nil {
+		return err
+	}
+	if job.Value.Failed > 0 {
+		return errs.New(errs.Internal, "%d robots failed: kennelctl robots bulk results %s -state failed", job.Value.Failed, job.Value.Job)
+	}
+	return nil
+}
+
+func showPreview(t *cli.Table, p client.Preview) {
+	pairs(t, "would", p.Text, "robots", p.Count)
+	for _, id := range p.Sample {
+		t.Row("", id)
+	}
+}
+
+func showJob(t *cli.Table, j client.Job) {
+	state, done, then := j.State, "done", ""
+	switch j.Action.Kind { // when the job ends, the robots have yet to act
+	case "command":
+		done, then = "stored", "; kennelctl commands list THING shows what each robot did"
+	case "set":
+		done, then = "stored", "; each robot takes the settings when it is connected"
+	}
+	if j.State == "done" {
+		state = done
+	}
+	pairs(t, "job", j.Job, "does", j.Text, "to", j.Filter, "state", state+then, "begun", ago(j.Created)+" by "+j.By)
+	if !j.Closed.IsZero() {
+		pairs(t, "ended", j.Closed)
+	}
+	t.Row("robots", fmt.Sprintf("%d: %d %s, %d failed, %d open, %d dropped", j.Total, j.Done, done, j.Failed, j.Open, j.Dropped))
+}
+
+func (a *app) bulkResults() *cobra.Command {
+	var state string
+	cmd := shows(a, &cobra.Command{Use: "results JOB", Short: "Show what became of each robot", Example: "  kennelctl robots bulk results " + aJob + " -state failed"},
+		func(ctx context.Context, args []string) (reply[[]client.Result], error) {
+			return pages(func(after *string) (reply[[]client.Result], error) {
+				return a.api.GetBulkIDResults(ctx, args[0], client.GetBulkIDResultsQuery{State: given(state), Limit: new(int64(1000)), After: after})
+			})
+		},
+		rows("THING|STATE|AT|RESULT", func(r client.Result) cells { return cells{r.Thing, r.State, r.At, r.Detail} }))
+	cmd.Flags().StringVar(&state, "state", "", "only those that are `open, done, failed or dropped`")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"open", "done", "failed", "dropped"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}

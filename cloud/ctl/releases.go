@@ -1,0 +1,93 @@
+package ctl
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/openapi/client"
+	"kennel/infra/cli"
+	"kennel/infra/thing"
+)
+
+func (a *app) releases() *cobra.Command {
+	return group(&cobra.Command{Use: "releases", Short: "What robots may run, and what they should",
+		Example: "  kennelctl releases list -species vic\n  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases show vic:00e20100"},
+		a.releasesList(), a.releasesAdd(), a.releasesWant(), a.releasesShow())
+}
+
+func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO)}, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) releasesList() *cobra.Command {
+	var q client.GetReleasesQuery
+	cmd := shows(a, &cobra.Command{Use: "list", Short: "List releases", Example: "  kennelctl releases list\n  kennelctl releases list -species vic -o json"},
+		func(ctx context.Context, _ []string) (reply[[]client.Release], error) {
+			return a.api.GetReleases(ctx, q)
+		},
+		rows("SPECIES|VERSION|SINCE|NOTES", func(r client.Release) cells { return cells{r.Species, r.Version, r.Created, r.Notes} }))
+	q.Species = cmd.Flags().String("species", "", "only those of a `SPECIES`: vic, amigo, pleo or aibo")
+	_ = cmd.RegisterFlagCompletionFunc("species", completeSpecies)
+	return cmd
+}
+
+func (a *app) releasesAdd() *cobra.Command {
+	var notes string
+	cmd := shows(a, &cobra.Command{Use: "add SPECIES VERSION", Short: "Make a release known", ValidArgsFunction: completeSpecies,
+		Example: "  kennelctl releases add vic 2.0.1.6076 -notes 'quieter motors'"},
+		func(ctx context.Context, args []string) (reply[client.Release], error) {
+			return a.api.PostReleases(ctx, client.NewRelease{Species: args[0], Version: args[1], Notes: notes})
+		}, func(t *cli.Table, r client.Release) {
+			pairs(t, "species", r.Species, "version", r.Version, "notes", r.Notes)
+		})
+	cmd.Flags().StringVar(&notes, "notes", "", "`TEXT` for people")
+	return cmd
+}
+
+func (a *app) releasesWant() *cobra.Command {
+	var none bool
+	cmd := shows(a, &cobra.Command{Use: "want SPECIES|THING [VERSION]", Short: "Say which release a robot, or all of a species, should run",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			things, directive := a.completeThing(cmd, args, typed)
+			if len(args) == 0 {
+				species, _ := completeSpecies(cmd, args, typed)
+				things = append(species, things...)
+			}
+			return things, directive
+		},
+		Long:    "What is said of a robot goes before what is said of its species. -none takes it back.",
+		Example: "  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases want vic:00e20100 2.0.1.6075\n  kennelctl releases want vic:00e20100 -none"},
+		func(ctx context.Context, args []string) (r reply[client.Desired], err error) {
+			if (len(args) == 2) == none {
+				return r, cli.Usage("want a version or -none")
+			}
+			wish := client.Wish{}
+			if !none {
+				wish.Version = args[1]
+			}
+			if _, err := thing.Parse(args[0]); err == nil {
+				return a.api.PutThingsThingOtaDesired(ctx, args[0], wish)
+			}
+			return a.api.PutOtaDesiredSpecies(ctx, args[0], wish)
+		}, func(t *cli.Table, d client.Desired) { pairs(t, "desired", d.Release, "since", d.Since) })
+	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted")
+	return cmd
+}
+
+func (a *app) releasesShow() *cobra.Command {
+	var q client.GetThingsThingOtaQuery
+	cmd := shows(a, &cobra.Command{Use: "show THING", Short: "Show what a robot should run, and what became of its updates", Example: "  kennelctl releases show vic:00e20100"},
+		func(ctx context.Context, args []string) (reply[client.OtaState], error) {
+			return a.api.GetThingsThingOta(ctx, args[0], q)
+		},
+		func(t *cli.Table, s client.OtaState) {
+			pairs(t, "thing", s.Thing, "desired", s.Desired.Release, "since", s.Desired.Since)
+			t.Text("")
+			rows("RECEIVED|PHASE|RELEASE|RUNNING|CODE|REASON", func(r client.OtaReport) cells {
+				return cells{r.Received, r.Phase, r.Release, r.Running, r.Code, r.Reason}
+			})(t, s.History)
+		})
+	q.Limit = cmd.Flags().Int64("limit", 20, "show at most `N` reports")
+	return cmd
+}
