@@ -142,12 +142,12 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 		echo "$$t in $$(dirname $$f)"; go test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) ./$$(dirname $$f); done; done
 
 .PHONY: bench
-bench: setup-bench build ## the whole system, each number beside a reference of the same run (ARGS=more flags; BENCHMARKS.md)
+bench: setup-bench ## each number beside a reference of the same run, packages and whole system (ARGS=more flags; BENCHMARKS.md)
 	go run -ldflags '$(LDFLAGS)' ./cmd/bench -o table $(ARGS)
 
 .PHONY: bench-micro
-bench-micro: setup-test ## the benchmarks of the packages
-	go test -run='^$$' -bench=. -benchtime=1s ./...
+bench-micro: setup-test ## the other benchmarks of the packages, without references
+	go test -run='^$$' -bench=. -skip=Beside -benchtime=1s ./...
 
 .PHONY: generate
 generate: ## what is made of other files: the description of the public API and the client made of it

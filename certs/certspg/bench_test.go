@@ -8,12 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
-	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,11 +19,10 @@ import (
 	"kennel/certs/ca"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
+	"kennel/infra/bench"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
-	"kennel/infra/migrations"
-	"kennel/infra/pg"
-	"kennel/infra/pg/pgserver"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
@@ -85,82 +79,77 @@ func BenchmarkBare(b *testing.B) {
 // slice is how long each side works before the other has its turn, so that what else the machine does meets both.
 const slice = 250 * time.Millisecond
 
-// BenchmarkOfBare reports what share of bare parse-verify-sign an enrolment and a renewal reach, side by side in one run: of-bare/enroll and
-// of-bare/renew, and certificates a second of each.
-func BenchmarkOfBare(b *testing.B) {
-	svc, robots := benchFleet(b)
-	authority, err := ca.Init(b.TempDir())
+// BenchmarkCertificatesBesideBare issues device certificates with their inventory row in a Postgres that syncs every commit, for a claim secret
+// and for a certificate and its key, beside parse, verify and sign alone.
+func BenchmarkCertificatesBesideBare(b *testing.B) { certificatesBesideBare(b) }
+
+func TestCertificatesBesideBare(t *testing.T) {
+	bench.Soak(t)
+	certificatesBesideBare(t)
+}
+
+func certificatesBesideBare(tb testing.TB) {
+	svc, robots := benchFleet(tb)
+	authority, err := ca.Init(tb.TempDir())
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	chains := make([][]byte, fleet)
-	var mu sync.Mutex
-	sides := []struct {
-		name string
-		do   func(i int) error
-	}{
-		{"bare", func(i int) error {
-			csr, err := certs.CheckRequest(robots[i].csr, robots[i].id)
-			if err == nil {
-				_, err = authority.IssueDevice(csr, robots[i].id, time.Hour)
-			}
-			return err
-		}},
-		{"enroll", func(i int) error {
-			r := robots[i]
-			cert, err := svc.Enroll(b.Context(), certs.EnrollRequest{Thing: string(r.id), Secret: r.secret, CSR: r.csr})
-			if err == nil {
-				mu.Lock()
-				chains[i] = cert.PEM()
-				mu.Unlock()
-			}
-			return err
-		}},
-		{"renew", func(i int) error {
-			mu.Lock()
-			chain := chains[i]
-			mu.Unlock()
-			_, err := svc.Renew(b.Context(), certs.RenewRequest{Certificate: chain, CSR: robots[i].csr})
-			return err
-		}},
-	}
-	var next atomic.Int64
-	work := func(do func(i int) error, d time.Duration) (perSecond float64) {
-		var wg sync.WaitGroup
-		var done atomic.Int64
-		began := time.Now()
-		for range clients {
-			wg.Go(func() {
-				for time.Since(began) < d {
-					if err := do(int(next.Add(1) % fleet)); err != nil {
-						b.Error(errs.CodeOf(err), err)
-						return
-					}
-					done.Add(1)
-				}
-			})
+	chains := make([]atomic.Pointer[[]byte], fleet)
+	var next, issued atomic.Int64
+	keep := func(i int, cert certs.Certificate, err error) error {
+		if err == nil {
+			chain := cert.PEM()
+			chains[i].Store(&chain)
+			issued.Add(1)
 		}
-		wg.Wait()
-		return float64(done.Load()) / time.Since(began).Seconds()
+		return err
+	}
+	enroll := func(ctx context.Context, i int) error {
+		cert, err := svc.Enroll(ctx, certs.EnrollRequest{Thing: string(robots[i].id), Secret: robots[i].secret, CSR: robots[i].csr})
+		return keep(i, cert, err)
+	}
+	renew := func(ctx context.Context, i int) error {
+		cert, err := svc.Renew(ctx, certs.RenewRequest{Certificate: *chains[i].Load(), CSR: robots[i].csr})
+		return keep(i, cert, err)
+	}
+	bare := func(_ context.Context, i int) error {
+		csr, err := certs.CheckRequest(robots[i].csr, robots[i].id)
+		if err == nil {
+			_, err = authority.IssueDevice(csr, robots[i].id, time.Hour)
+		}
+		return err
+	}
+	rate := func(do func(context.Context, int) error) float64 {
+		perSecond, err := bench.During(tb.Context(), slice, clients, func(context.Context, int) error { // a certificate that was begun is finished
+			return do(tb.Context(), int(next.Add(1)%fleet))
+		})
+		if err != nil {
+			tb.Fatal(errs.CodeOf(err), err)
+		}
+		return perSecond
 	}
 	for i := range fleet { // every robot has a key bound and a certificate to renew
-		if err := sides[1].do(i); err != nil {
-			b.Fatal(err)
+		if err := enroll(tb.Context(), i); err != nil {
+			tb.Fatal(err)
 		}
 	}
-	sum, turns := make([]float64, len(sides)), 0.0
-	for b.Loop() {
-		for i, side := range sides {
-			sum[i] += work(side.do, slice)
+	var enrolled, renewed []bench.Pair
+	bench.Turns(tb, func() error {
+		for range bench.Part(tb, 4) {
+			reference := rate(bare)
+			enrolled, renewed = append(enrolled, bench.Pair{Value: rate(enroll), Reference: reference}), append(renewed, bench.Pair{Value: rate(renew), Reference: reference})
 		}
-		turns++
+		return nil
+	})
+	var rows int64
+	if err := svc.pool.QueryRow(tb.Context(), `SELECT count(*) FROM certs_certificate`).Scan(&rows); err != nil || rows != issued.Load() {
+		tb.Fatalf("%d rows, %v: want one for each of %d certificates", rows, err, issued.Load())
 	}
-	for i, side := range sides {
-		b.ReportMetric(sum[i]/turns, side.name+"/s")
-		if i > 0 {
-			b.ReportMetric(sum[i]/sum[0], "of-bare/"+side.name)
-		}
-	}
+	line := bench.Line{Name: "certificates/enroll", Unit: "certificates/s", Bound: 0.4,
+		Note: "certificates for a claim secret, each with its inventory row in Postgres, durable; reference: parse, verify and sign alone"}
+	bench.Report(tb, line, enrolled)
+	line.Name, line.Note = "certificates/renew", "the same for a certificate and its key"
+	bench.Report(tb, line, renewed)
 }
 
 func parallel(b *testing.B, do func(i int) error) {
@@ -184,13 +173,20 @@ type robot struct {
 	csr    []byte
 }
 
-func benchFleet(b *testing.B) (*certs.Service, []robot) {
+// service is the rules of certificates over a durable database.
+type service struct {
+	*certs.Service
+	pool *pgxpool.Pool
+}
+
+func benchFleet(b testing.TB) (service, []robot) {
 	b.Helper()
 	authority, err := ca.Init(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
-	store := certspg.New(durable(b))
+	pool := pgtest.Durable(b, clients)
+	store := certspg.New(pool)
 	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: authority, Recorder: nobody{},
 		ByAddr: limit.New(time.Nanosecond, 1<<30), ByThing: limit.New(time.Nanosecond, 1<<30)})
 	if err != nil {
@@ -208,55 +204,7 @@ func benchFleet(b *testing.B) (*certs.Service, []robot) {
 	for i, r := range registered {
 		robots[i] = robot{r.Thing, r.Secret, request(b, r.Thing)}
 	}
-	return svc, robots
-}
-
-// durable returns a pool on a migrated Postgres of its own on disk, with the settings of production: what it acknowledged is synced.
-func durable(b *testing.B) *pgxpool.Pool {
-	b.Helper()
-	account, err := pgserver.FindAccount()
-	if err != nil {
-		b.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("/var/tmp", "kennel-bench-") // a disk; the folder for temporary files may be memory
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = os.RemoveAll(dir) }) // what stays is in the folder for temporary files
-	if err := os.Chmod(dir, 0o711); err != nil {
-		b.Fatal(err)
-	}
-	if err := account.CheckTraversable(filepath.Join(dir, "x")); err != nil {
-		b.Fatal(err)
-	}
-	server, err := pgserver.New(pgserver.Config{Dir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Database: "kennel", LogFile: filepath.Join(dir, "log")},
-		slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Keep(ctx) }()
-	b.Cleanup(func() { stop(); <-ended })
-	select {
-	case <-server.Ready():
-	case err := <-ended:
-		ended <- err
-		b.Fatal(err)
-	}
-	pool, err := pg.Open(ctx, pg.Config{DSN: server.DSN(), AppName: "bench", MaxConns: clients})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(pool.Close)
-	if _, err := pg.Migrate(ctx, pool, migrations.FS); err != nil {
-		b.Fatal(err)
-	}
-	var sync string
-	if err := pool.QueryRow(ctx, `SELECT current_setting('fsync') || ' ' || current_setting('synchronous_commit')`).Scan(&sync); err != nil || sync != "on on" {
-		b.Fatalf("fsync and synchronous_commit are %q, %v: want both on", sync, err)
-	}
-	return pool
+	return service{svc, pool}, robots
 }
 
 func request(t testing.TB, id thing.ID) []byte {

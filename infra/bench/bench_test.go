@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestStatistics(t *testing.T) {
@@ -37,121 +42,108 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// TestPairs: turns alternate, and each number is a median: of the ratios, not the ratio of medians.
-func TestPairs(t *testing.T) {
+// TestBeside: turns alternate, and each number is a median: of the ratios, not the ratio of medians. The results' file says the same.
+func TestBeside(t *testing.T) {
+	out := t.TempDir()
+	t.Setenv(OutVar, out)
+	had := flag.Lookup("test.benchtime").Value.String()
+	if err := flag.Set("test.benchtime", "3x"); err != nil {
+		t.Fatal(err)
+	}
+	defer flag.Set("test.benchtime", had)
 	var order strings.Builder
 	values, refs := []float64{10, 30, 20}, []float64{10, 10, 40}
-	pairs, err := Pairs(t.Context(), 3, func(context.Context) (float64, error) {
-		order.WriteByte('v')
-		return values[order.Len()/2], nil
-	}, func(context.Context) (float64, error) {
-		order.WriteByte('r')
-		return refs[order.Len()/2-1], nil
+	got := testing.Benchmark(func(b *testing.B) {
+		Beside(b, Line{Name: "wire/rate", Unit: "x/s", Bound: 1.5}, func(context.Context) (float64, error) {
+			order.WriteByte('v')
+			return values[order.Len()/2], nil
+		}, func(context.Context) (float64, error) {
+			order.WriteByte('r')
+			return refs[order.Len()/2-1], nil
+		})
 	})
-	if err != nil || order.String() != "vrvrvr" {
-		t.Fatalf("order %s, %v; want vrvrvr", order.String(), err)
+	if order.String() != "vrvrvr" || got.Extra["rate:x/s"] != 20 || got.Extra["rate:ratio"] != 1 {
+		t.Errorf("order %s, %v: want vrvrvr, 20 x/s, ratio 1", order.String(), got.Extra)
 	}
-	if r := (Line{Bound: 1.5}).Result(pairs); r.Value != 20 || r.Reference != 10 || r.Ratio != 1 || !r.Missed() {
-		t.Errorf("%+v: want 20, 10, ratio 1, missed", r)
-	}
-	if r := (Line{Less: true}).Result(pairs); r.Ratio != 1 || r.Missed() {
-		t.Errorf("less is better: ratio %v, want 1, and nothing to miss", r.Ratio)
-	}
-	if r := (Line{Less: true}).Result([]Pair{{Value: 10, Reference: 20}}); r.Ratio != 2 {
-		t.Errorf("half of the reference, less is better: ratio %v, want 2", r.Ratio)
-	}
-	if r := (Line{}).Result([]Pair{{Value: 10}}); r.Ratio != 0 {
-		t.Errorf("without a reference: ratio %v, want 0", r.Ratio)
-	}
-	boom := errors.New("boom")
-	fine := func(context.Context) (float64, error) { return 1, nil }
-	fail := func(context.Context) (float64, error) { return 0, boom }
-	if _, err := Pairs(t.Context(), 2, fine, fail); !errors.Is(err, boom) || !strings.Contains(err.Error(), "reference of turn 1") {
-		t.Errorf("failing reference: %v", err)
-	}
-}
-
-func TestPart(t *testing.T) {
-	all, quick := &Env{}, &Env{Quick: true}
-	if Part(all, 1500) != 1500 || Part(quick, 1500) != 150 || Part(quick, 3) != 1 || Part(quick, 3*time.Second) != 300*time.Millisecond {
-		t.Errorf("%d, %d, %d, %v", Part(all, 1500), Part(quick, 1500), Part(quick, 3), Part(quick, 3*time.Second))
-	}
-}
-
-func TestSelect(t *testing.T) {
-	table := []Bench{{Name: "logins"}, {Name: "events"}, {Name: "rpc"}}
-	for _, tc := range []struct{ pattern, want string }{{"", "logins events rpc"}, {"rpc|log", "logins rpc"}, {"^events$", "events"}} {
-		got, err := Select(table, tc.pattern)
-		var names []string
-		for _, b := range got {
-			names = append(names, b.Name)
-		}
-		if s := strings.Join(names, " "); err != nil || s != tc.want {
-			t.Errorf("%q: %q, %v; want %q", tc.pattern, s, err, tc.want)
-		}
-	}
-	for _, pattern := range []string{"nothing", "("} {
-		if _, err := Select(table, pattern); err == nil {
-			t.Errorf("%q is accepted", pattern)
-		}
-	}
-}
-
-// TestRun: a bench that fails is told and does not stop the next; the table and the file say all.
-func TestRun(t *testing.T) {
-	env := &Env{Count: 1, Log: t.Logf}
-	rep := Run(t.Context(), []Bench{
-		{Name: "bad", Run: func(context.Context, *Env) ([]Result, error) { return nil, errors.New("no broker") }},
-		{Name: "good", Run: func(context.Context, *Env) ([]Result, error) {
-			return []Result{{Name: "good", Value: 1234.5, Reference: 5000, Ratio: 0.25, Bound: 0.5, Unit: "x/s", Note: "as it is", Plot: "  ▁█\n"},
-				{Name: "free", Value: 0.123456, Unit: "ms"}}, nil
-		}},
-	}, env)
-	rep.Version = "v1"
-	if len(rep.Missed()) != 1 || len(rep.Failed) != 1 {
-		t.Errorf("missed %v, failed %v: want one each", rep.Missed(), rep.Failed)
-	}
-	var out strings.Builder
-	if err := rep.Write(&out, false); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"v1, 20", "1234", "0.25", "MISSED", "0.123", "good: as it is", "▁█", "bad FAILED: no broker"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
-	}
-	file := filepath.Join(t.TempDir(), "new", "bench.json")
-	if err := rep.Save(file); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(file)
+	line, err := os.ReadFile(filepath.Join(out, ResultsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back Report
-	if err := json.Unmarshal(b, &back); err != nil || len(back.Results) != 2 || back.Results[0].Ratio != 0.25 || back.Machine.Cores < 1 {
-		t.Errorf("%v: %s", err, b)
+	var r Result
+	if err := json.Unmarshal(line, &r); err != nil || r.Name != "wire/rate" || r.Reference != 10 || r.Ratio != 1 || len(r.Pairs) != 3 || !r.Missed() {
+		t.Errorf("%v: %s", err, line)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if rep := Run(ctx, []Bench{{Name: "late"}}, env); len(rep.Results)+len(rep.Failed) > 0 {
-		t.Errorf("ran after the end: %+v", rep)
+	failed := testing.Benchmark(func(b *testing.B) {
+		fine := func(context.Context) (float64, error) { return 1, nil }
+		Beside(b, Line{Name: "wire/rate", Unit: "x/s"}, fine, func(context.Context) (float64, error) { return 0, errors.New("boom") })
+	})
+	if len(failed.Extra) > 0 {
+		t.Errorf("a reference that fails gives %v", failed.Extra)
 	}
 }
 
-func TestPlot(t *testing.T) {
-	got := Plot(Series{"rate", []float64{0, 1, 100, 50}}, Series{"memory", []float64{8, 8}})
-	want := "  rate    ▁█▄ max 100\n  memory ██ max 8\n         one column: 1 s\n"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+func TestRatio(t *testing.T) {
+	if r := (Line{Less: true}).result([]Pair{{10, 10}, {30, 10}, {20, 40}}); r.Ratio != 1 || r.Missed() {
+		t.Errorf("less is better: ratio %v, want 1, and nothing to miss", r.Ratio)
 	}
-	if long := Plot(Series{"x", make([]float64, 2*plotWidth+1)}); !strings.Contains(long, "one column: 3 s") {
-		t.Errorf("a long series is drawn\n%s", long)
+	if r := (Line{Less: true}).result([]Pair{{Value: 10, Reference: 20}}); r.Ratio != 2 {
+		t.Errorf("half of the reference, less is better: ratio %v, want 2", r.Ratio)
 	}
-	var csv strings.Builder
-	if err := WriteCSV(&csv, Series{"a", []float64{1.5, 2}}, Series{"b", []float64{3}}); err != nil || csv.String() != "second,a,b\n0,1.5,3\n1,2,\n" {
-		t.Errorf("csv %q, %v", csv.String(), err)
+	if r := (Line{}).result([]Pair{{Value: 10}}); r.Ratio != 0 {
+		t.Errorf("without a reference: ratio %v, want 0", r.Ratio)
 	}
+}
+
+// TestPart: a test does a tenth of the work.
+func TestPart(t *testing.T) {
+	if Part(t, 1500) != 150 || Part(t, 3) != 1 || Part(t, 3*time.Second) != 300*time.Millisecond {
+		t.Errorf("%d, %d, %v", Part(t, 1500), Part(t, 3), Part(t, 3*time.Second))
+	}
+	testing.Benchmark(func(b *testing.B) {
+		if !testing.Short() && (Part(b, 1500) != 1500 || Quick(b)) {
+			t.Errorf("a benchmark does %d of 1500", Part(b, 1500))
+		}
+	})
+}
+
+// TestMany: all of it once, or the first error and an early end.
+func TestMany(t *testing.T) {
+	var seen [100]atomic.Int64
+	if rate, err := Many(len(seen), 7, func(i int) error { seen[i].Add(1); return nil }); err != nil || rate <= 0 {
+		t.Errorf("%v, %v", rate, err)
+	}
+	for i := range seen {
+		if n := seen[i].Load(); n != 1 {
+			t.Errorf("%d was done %d times", i, n)
+		}
+	}
+	broken := errors.New("broken")
+	var calls atomic.Int64
+	if rate, err := Many(1000, 4, func(int) error { calls.Add(1); return broken }); err != broken || rate != 0 || calls.Load() > 4 {
+		t.Errorf("%v, %v after %d calls", rate, err, calls.Load())
+	}
+}
+
+// TestDuring: what waits at the end does not count and is no error; anything else is.
+func TestDuring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		rate, err := During(t.Context(), 2*time.Second, 8, func(ctx context.Context, _ int) error {
+			if calls.Add(1) <= 10 {
+				return nil
+			}
+			<-ctx.Done() // waits in a line
+			return ctx.Err()
+		})
+		if err != nil || rate != 10/2.0 {
+			t.Errorf("%v, %v: want 10 calls in 2 s", rate, err)
+		}
+		broken := errors.New("broken")
+		began := time.Now()
+		if rate, err := During(t.Context(), time.Minute, 8, func(context.Context, int) error { return broken }); err != broken || rate != 0 || time.Since(began) > 0 {
+			t.Errorf("%v, %v after %v", rate, err, time.Since(began))
+		}
+	})
 }
 
 func TestUsage(t *testing.T) {
@@ -169,6 +161,46 @@ func TestUsage(t *testing.T) {
 	want := stat{pid: 42, parent: 7, usage: Usage{CPU: 2 * time.Second, RSS: 25 * int64(os.Getpagesize())}}
 	if err != nil || s != want {
 		t.Errorf("%+v, %v: want %+v", s, err, want)
+	}
+}
+
+// TestPeakRSS: memory that was used and given back shows until it is forgotten.
+func TestPeakRSS(t *testing.T) {
+	pid := os.Getpid()
+	peak := func() float64 {
+		t.Helper()
+		kib, err := PeakRSS(pid)
+		if err != nil || kib <= 0 {
+			t.Fatalf("%v, %v", kib, err)
+		}
+		return kib
+	}
+	if err := ForgetPeak(pid); err != nil {
+		t.Fatal(err)
+	}
+	before := peak()
+	big, err := unix.Mmap(-1, 0, 64<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(big); i += 4096 {
+		big[i] = 1
+	}
+	if err := unix.Munmap(big); err != nil {
+		t.Fatal(err)
+	}
+	after := peak()
+	if after < before+48<<10 {
+		t.Errorf("%v KiB after 64 MiB more than %v", after, before)
+	}
+	if err := ForgetPeak(pid); err != nil {
+		t.Fatal(err)
+	}
+	if forgot := peak(); forgot > after-32<<10 {
+		t.Errorf("%v KiB, %v before it was to be forgotten", forgot, after)
+	}
+	if _, err := PeakRSS(1 << 30); err == nil {
+		t.Error("a process that there is not has a peak")
 	}
 }
 

@@ -113,3 +113,33 @@ func Quiet(ctx context.Context, pid int) error {
 	}
 	return err
 }
+
+// SettledRSS is a process's resident memory in KiB once it is quiet.
+func SettledRSS(ctx context.Context, pid int) (float64, error) {
+	wait, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := Quiet(wait, pid); err != nil {
+		return 0, err
+	}
+	u, err := UsageOf(pid)
+	return float64(u.RSS) / 1024, err
+}
+
+// ForgetPeak makes the kernel count a process's peak of resident memory from now on (proc(5), clear_refs).
+func ForgetPeak(pid int) error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o600)
+}
+
+// PeakRSS is the peak of a process's resident memory, in KiB.
+func PeakRSS(pid int) (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			return strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 64)
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/status: no VmHWM", pid)
+}

@@ -1,11 +1,12 @@
-package bench
+package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -13,25 +14,59 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kennel/infra/bench"
 )
 
-// Report is one run.
-type Report struct {
-	Started time.Time `json:"started"`
-	Version string    `json:"version"`
-	Machine Machine   `json:"machine"`
-	Results []Result  `json:"results"`
-	Failed  []Failure `json:"failed,omitempty"`
+// report is one run.
+type report struct {
+	Started time.Time      `json:"started"`
+	Version string         `json:"version"`
+	Machine machine        `json:"machine"`
+	Results []bench.Result `json:"results"`
+	Failed  []failure      `json:"failed,omitempty"`
 }
 
-// Failure is a bench that gave an error.
-type Failure struct {
+// failure is a benchmark that gave an error.
+type failure struct {
 	Name  string `json:"name"`
 	Error string `json:"error"`
 }
 
-// Machine is where the numbers come from.
-type Machine struct {
+// readResults reads what the benchmarks of a run have left.
+func readResults(file string) (out []bench.Result, err error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // none came to an end
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for dec := json.NewDecoder(f); ; {
+		var r bench.Result
+		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		out = append(out, r)
+	}
+}
+
+// verdict is the error to end with.
+func (r *report) verdict(strict bool) error {
+	if n := len(r.Failed); n > 0 {
+		return fmt.Errorf("%d benchmarks failed, the first: %s: %s", n, r.Failed[0].Name, r.Failed[0].Error)
+	}
+	if missed := r.missed(); strict && len(missed) > 0 {
+		return fmt.Errorf("%d ratios below their bound, the first: %s is %.2f, want %.2f", len(missed), missed[0].Name, missed[0].Ratio, missed[0].Bound)
+	}
+	return nil
+}
+
+// machine is where the numbers come from.
+type machine struct {
 	CPU    string  `json:"cpu"`
 	Cores  int     `json:"cores"`
 	Memory float64 `json:"memory_gib"`
@@ -40,9 +75,9 @@ type Machine struct {
 	Load   float64 `json:"load"` // of the last minute, when the run began: what else the machine had to do
 }
 
-// ThisMachine describes this one; what the kernel does not say is empty.
-func ThisMachine() Machine {
-	m := Machine{Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOARCH}
+// thisMachine describes this one; what the kernel does not say is empty.
+func thisMachine() machine {
+	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOARCH}
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(b)) {
 			if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
@@ -63,7 +98,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-func (m Machine) String() string {
+func (m machine) String() string {
 	cpu := m.CPU
 	if cpu == "" {
 		cpu = "processor unknown"
@@ -71,9 +106,9 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d cores, %.0f GiB, Linux %s, %s, load %.2f", cpu, m.Cores, m.Memory, m.Kernel, m.Go, m.Load)
 }
 
-// Missed lists the results below their bound.
-func (r *Report) Missed() []Result {
-	var out []Result
+// missed lists the results below their bound.
+func (r *report) missed() []bench.Result {
+	var out []bench.Result
 	for _, x := range r.Results {
 		if x.Missed() {
 			out = append(out, x)
@@ -82,8 +117,8 @@ func (r *Report) Missed() []Result {
 	return out
 }
 
-// Write prints the report, as JSON or as a table for people.
-func (r *Report) Write(w io.Writer, asJSON bool) error {
+// write prints the report, as JSON or as a table for people.
+func (r *report) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
@@ -92,11 +127,8 @@ func (r *Report) Write(w io.Writer, asJSON bool) error {
 	return r.table(w)
 }
 
-// Save writes the report as JSON to file, whose folder is made if it is missing.
-func (r *Report) Save(file string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
+// save writes the report as JSON to file.
+func (r *report) save(file string) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -104,7 +136,7 @@ func (r *Report) Save(file string) error {
 	return os.WriteFile(file, append(b, '\n'), 0o644)
 }
 
-func (r *Report) table(out io.Writer) error {
+func (r *report) table(out io.Writer) error {
 	fmt.Fprintf(out, "%s, %s\n%s\n\n", r.Version, r.Started.Format(time.RFC3339), r.Machine)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "BENCH\tVALUE\tREFERENCE\tUNIT\tRATIO\tBOUND\t")

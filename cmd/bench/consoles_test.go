@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,7 +31,7 @@ import (
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/status"
 	"kennel/infra/bench"
-	"kennel/infra/bench/house"
+	"kennel/infra/pg"
 	"kennel/infra/thing"
 )
 
@@ -68,54 +70,65 @@ func fleetViews(ids []thing.ID) []fleetView {
 	}
 }
 
-// consoles: ten people look at the table of a fleet in which a thousand robots come or go each second (issue 5). What kenneld takes with
+// BenchmarkConsolesBesideBudget lets ten people look at the table of a fleet in which a thousand robots come or go each second (issue 5). What kenneld takes with
 // them, less what it takes of the same changes without them, of a budget of half a core; and how soon after the last change every page shows
 // what the registry holds. No page on the way may show a robot twice, or one that it was not asked for, or in the wrong order.
 //
 // Robots come by way of the registry's rules for leases and its store, in this process, with its hints to whoever listens: ten thousand TLS
 // connections through the broker would leave the consoles no processor to be measured on. They go without a word: it is kenneld that ends leases.
-func consoles(ctx context.Context, env *bench.Env, h *house.House) (_ []bench.Result, err error) {
-	pool, err := openPool(ctx, h.File("postgres_dsn"))
+func BenchmarkConsolesBesideBudget(b *testing.B) { consolesBesideBudget(b) }
+
+func TestConsolesBesideBudget(t *testing.T) {
+	bench.Soak(t)
+	consolesBesideBudget(t)
+}
+
+func consolesBesideBudget(tb testing.TB) {
+	ctx := tb.Context()
+	h, err := startHouse(ctx, programs(tb))
 	if err != nil {
-		return nil, err
+		tb.Fatal(err)
+	}
+	defer h.Stop()
+	dsn, err := os.ReadFile(h.File("postgres_dsn"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pool, err := pg.Open(ctx, pg.Config{DSN: strings.TrimSpace(string(dsn)), AppName: "bench"})
+	if err != nil {
+		tb.Fatal(err)
 	}
 	defer pool.Close()
-	things, changes := consoleThings, bench.Part(env, consoleChanges)
-	if env.Quick {
+	things, changes := consoleThings, bench.Part(tb, consoleChanges)
+	if bench.Quick(tb) {
 		things = consoleQuick
 	}
 	f, err := newFlock(ctx, pool, things)
-	defer func() { err = errors.Join(err, f.forget(context.WithoutCancel(ctx))) }()
 	if err != nil {
-		return nil, err
+		tb.Fatal(err)
 	}
 	views := fleetViews(f.ids)
-	sessions, end, err := consoleSessions(ctx, h, pool, len(views))
+	sessions, err := consoleSessions(ctx, h, pool, len(views))
 	if err != nil {
-		return nil, err
+		tb.Fatal(err)
 	}
-	defer func() { err = errors.Join(err, end(context.WithoutCancel(ctx))) }()
 	var cores, database, settle []bench.Pair
 	var all consoleTurn
-	for range env.Count {
-		t, err := consoleOnce(ctx, env, h, f, changes, views, sessions)
-		if err != nil {
-			return nil, err
-		}
+	bench.Turns(tb, func() error {
+		t, err := consoleOnce(ctx, tb, h, f, changes, views, sessions)
 		cores = append(cores, bench.Pair{Value: t.cores, Reference: consoleCores})
 		database = append(database, bench.Pair{Value: t.databaseWith, Reference: t.databaseWithout})
 		settle = append(settle, bench.Pair{Value: t.settle.Seconds(), Reference: consoleSettle.Seconds()})
 		all.pages, all.bytes, all.rate, all.again = all.pages+t.pages, all.bytes+t.bytes, all.rate+t.rate, all.again+t.again
-	}
-	return []bench.Result{
-		bench.Line{Name: "consoles/cpu", Unit: "cores", Less: true, Bound: 1,
-			Note: fmt.Sprintf("kenneld with %d open consoles on the table of %d robots, less kenneld without them, at %.0f comings and goings a second (made by the registry's store "+
-				"in another process, not over the broker); %d pages of %d KiB, %d streams began anew; reference: the budget",
-				len(views), things, all.rate/float64(env.Count), all.pages, all.bytes/max(1, all.pages)/1024, all.again)}.Result(cores),
-		bench.Line{Name: "consoles/postgres", Unit: "cores", Less: true, Note: "Postgres meanwhile; reference: without consoles, for the changes alone"}.Result(database),
-		bench.Line{Name: "consoles/settle", Unit: "s", Less: true, Bound: 1,
-			Note: "from the last change until every page shows the rows and the counts that the registry holds; reference: the budget"}.Result(settle),
-	}, nil
+		return err
+	})
+	bench.Report(tb, bench.Line{Name: "consoles/cpu", Unit: "cores", Less: true, Bound: 1,
+		Note: fmt.Sprintf("kenneld with %d open consoles on the table of %d robots, less kenneld without them, at %.0f comings and goings a second (made by the registry's store "+
+			"in another process, not over the broker); %d pages of %d KiB, %d streams began again; reference: the budget",
+			len(views), things, all.rate/float64(len(cores)), all.pages, all.bytes/max(1, all.pages)/1024, all.again)}, cores)
+	bench.Report(tb, bench.Line{Name: "consoles/postgres", Unit: "cores", Less: true, Note: "Postgres meanwhile; reference: without consoles, for the changes alone"}, database)
+	bench.Report(tb, bench.Line{Name: "consoles/settle", Unit: "s", Less: true, Bound: 1,
+		Note: "from the last change until every page shows the rows and the counts that the registry holds; reference: the budget"}, settle)
 }
 
 // consoleTurn is what one turn gave.
@@ -127,7 +140,7 @@ type consoleTurn struct {
 	pages, bytes, again           int
 }
 
-func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, perSecond int, views []fleetView, sessions []account.Login) (t consoleTurn, err error) {
+func consoleOnce(ctx context.Context, tb testing.TB, h *house, f *flock, perSecond int, views []fleetView, sessions []account.Login) (t consoleTurn, err error) {
 	kenneld, err := h.Pid("kenneld")
 	if err != nil {
 		return t, err
@@ -154,10 +167,10 @@ func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, 
 			fail(fmt.Errorf("change presence: %w", err))
 		}
 	})
-	if err := pass(ctx, bench.Part(env, consoleWarm)); err != nil {
+	if err := bench.Pass(ctx, bench.Part(tb, consoleWarm)); err != nil {
 		return t, err
 	}
-	without, err := consoleBusy(ctx, h, kenneld, bench.Part(env, consoleAlone))
+	without, err := consoleBusy(ctx, h, kenneld, bench.Part(tb, consoleAlone))
 	if err != nil {
 		return t, err
 	}
@@ -181,7 +194,7 @@ func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, 
 	}); err != nil {
 		return t, err
 	}
-	with, err := consoleBusy(ctx, h, kenneld, bench.Part(env, consoleTime))
+	with, err := consoleBusy(ctx, h, kenneld, bench.Part(tb, consoleTime))
 	if err != nil {
 		return t, err
 	}
@@ -196,7 +209,7 @@ func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, 
 	if err != nil {
 		return t, err
 	}
-	if t.rate = float64(after-before) / flew.Seconds(); !env.Quick && t.rate < consoleLeast*float64(perSecond) {
+	if t.rate = float64(after-before) / flew.Seconds(); !bench.Quick(tb) && t.rate < consoleLeast*float64(perSecond) {
 		return t, fmt.Errorf("%.0f comings and goings a second: want %d", t.rate, perSecond)
 	}
 	fleet, err := f.fleet(ctx)
@@ -218,7 +231,7 @@ func consoleOnce(ctx context.Context, env *bench.Env, h *house.House, f *flock, 
 		return t, fmt.Errorf("%v after the last change: %w", consoleSettle, err)
 	}
 	t.settle = time.Since(stopped)
-	t.cores = max(with.kenneld-without.kenneld, 0.01/bench.Part(env, consoleTime).Seconds()) // at least one step of the clock that counts it
+	t.cores = max(with.kenneld-without.kenneld, 0.01/bench.Part(tb, consoleTime).Seconds()) // at least one step of the clock that counts it
 	t.databaseWith, t.databaseWithout = with.postgres, without.postgres
 	for _, s := range screens {
 		t.pages, t.bytes, t.again = t.pages+int(s.pages.Load()), t.bytes+int(s.bytes.Load()), t.again+int(s.again.Load())
@@ -249,7 +262,7 @@ func awaitScreens(ctx context.Context, fresh <-chan struct{}, limit time.Duratio
 type consoleUse struct{ kenneld, postgres float64 }
 
 // consoleBusy lets d pass and returns what was used meanwhile.
-func consoleBusy(ctx context.Context, h *house.House, kenneld int, d time.Duration) (consoleUse, error) {
+func consoleBusy(ctx context.Context, h *house, kenneld int, d time.Duration) (consoleUse, error) {
 	cloud, err := cloudPids(h)
 	if err != nil {
 		return consoleUse{}, err
@@ -262,31 +275,25 @@ func consoleBusy(ctx context.Context, h *house.House, kenneld int, d time.Durati
 	return consoleUse{used[0] / 1000, used[1] / 1000}, nil
 }
 
-// consoleSessions signs an operator in n times; end signs them out.
-func consoleSessions(ctx context.Context, h *house.House, pool *pgxpool.Pool, n int) (sessions []account.Login, end func(context.Context) error, err error) {
+// consoleSessions signs an operator in n times.
+func consoleSessions(ctx context.Context, h *house, pool *pgxpool.Pool, n int) (sessions []account.Login, err error) {
 	var me struct{ ID account.ID }
 	if err := h.API(ctx, "GET", "/v1/me", nil, &me); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// Sessions as kenneld issues them to its own programs: what is measured has nothing to do with passwords.
 	people, err := account.New(ctx, account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.New(time.Nanosecond, 1<<30)})
 	if err != nil {
-		return nil, nil, err
-	}
-	end = func(ctx context.Context) (err error) {
-		for _, t := range sessions {
-			err = errors.Join(err, people.Logout(ctx, t.Token))
-		}
-		return err
+		return nil, err
 	}
 	for range n {
 		l, err := people.IssueSession(ctx, me.ID, time.Hour)
 		if err != nil {
-			return nil, nil, errors.Join(err, end(ctx))
+			return nil, err
 		}
 		sessions = append(sessions, l)
 	}
-	return sessions, end, nil
+	return sessions, nil
 }
 
 // screen is a browser with a page of the fleet open. It does what the page's script does (cloud/console/assets/app.js): follow the stream
@@ -332,7 +339,7 @@ func (s *screen) watch(ctx context.Context) error {
 				errc <- err
 				return
 			}
-			if pass(ctx, reconnectAfter) != nil {
+			if bench.Pass(ctx, reconnectAfter) != nil {
 				return
 			}
 			s.again.Add(1)
@@ -448,7 +455,7 @@ func newFlock(ctx context.Context, pool *pgxpool.Pool, n int) (*flock, error) {
 		return f, fmt.Errorf("make %d robots known: %w", n, err)
 	}
 	// All come and half of them stay: none is left that was never seen.
-	if _, err := many(n, flockAtOnce, func(i int) error {
+	if _, err := bench.Many(n, flockAtOnce, func(i int) error {
 		stay := flockStay
 		if i%2 == 0 {
 			stay = flockHome
@@ -467,15 +474,6 @@ func (f *flock) names() []string {
 		out[i] = string(id)
 	}
 	return out
-}
-
-// forget removes the robots.
-func (f *flock) forget(ctx context.Context) error {
-	b := &pgx.Batch{}
-	for _, table := range []string{"registry_thing", "registry_facet", "registry_words", "registry_presence"} {
-		b.Queue(`DELETE FROM `+table+` WHERE thing = ANY($1)`, f.names())
-	}
-	return f.pool.SendBatch(ctx, b).Close()
 }
 
 // come has a robot say that it is here, for so long: the registry's rule for leases allows no lease below five seconds, which would be no more
@@ -571,7 +569,7 @@ func (f *flock) rest(ctx context.Context) error {
 		if err != nil || open == 0 {
 			return err
 		}
-		if err := pass(ctx, 20*time.Millisecond); err != nil { // between two processes the answer to a question is the event there is
+		if err := bench.Pass(ctx, 20*time.Millisecond); err != nil { // between two processes the answer to a question is the event there is
 			return err
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"kennel/infra/api/topics"
 	"kennel/infra/bench"
-	"kennel/infra/bench/house"
 	"kennel/infra/thing"
 )
 
@@ -28,66 +28,85 @@ const (
 	settingsDoc     = "vic.RobotSettings"
 )
 
-// settings: from the request that an operator's program sends until the new value is in the robot's own file, beside one bare HTTPS
+// BenchmarkSettingsBesideRequest measures from the request that an operator's program sends until the new value is in the robot's own file, beside one bare HTTPS
 // request to the same server plus one bare message over the same broker.
-func settings(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
-	h, err := house.Start(ctx, env.Bin, "-robots", fmt.Sprint(settingsRobots))
+func BenchmarkSettingsBesideRequest(b *testing.B) { settingsBesideRequest(b) }
+
+func settingsBesideRequest(tb testing.TB) {
+	var p50, p99 []bench.Pair
+	h, err := startHouse(tb.Context(), programs(tb), "-robots", fmt.Sprint(settingsRobots))
 	if err != nil {
-		return nil, err
+		tb.Fatal(err)
 	}
 	defer h.Stop()
+	changes := bench.Part(tb, settingsChanges)
+	change, stop, err := newChanger(tb.Context(), h)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer stop()
+	bench.Turns(tb, func() error {
+		var took, bare []float64
+		for range changes {
+			t, b, err := change(tb.Context())
+			if err != nil {
+				return err
+			}
+			took, bare = append(took, t), append(bare, b)
+		}
+		p50 = append(p50, bench.Pair{Value: bench.Median(took), Reference: bench.Median(bare)})
+		p99 = append(p99, bench.Pair{Value: bench.Percentile(took, 99), Reference: bench.Percentile(bare, 99)})
+		return nil
+	})
+	bench.Report(tb, bench.Line{Name: "settings/p50", Unit: "ms", Less: true,
+		Note: fmt.Sprintf("%d changes over %d whole robots, from the HTTPS request until the robot's synced file holds the value; reference: a bare HTTPS request and then a bare MQTT message",
+			changes, settingsRobots)}, p50)
+	bench.Report(tb, bench.Line{Name: "settings/p99", Unit: "ms", Less: true}, p99)
+}
+
+// newChanger returns a function that changes a setting of the next robot, and says how many milliseconds that and the reference took.
+func newChanger(ctx context.Context, h *house) (change func(context.Context) (took, bare float64, err error), stop func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	things, err := h.Present(wait, settingsRobots)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files := make([]*watchedDoc, len(things))
 	for i, id := range things {
 		if files[i], err = watchDoc(wait, filepath.Join(h.Dir(), "robots", thing.ID(id).Slug(), settingsFolder), settingsDoc+".json"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		defer files[i].f.Close()
 	}
 	post, err := newPost(ctx, h)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer post.stop()
-	changes := bench.Part(env, settingsChanges)
-	var p50, p99 []bench.Pair
-	value := 0
-	for range env.Count {
-		var took, bare []float64
-		for i := range changes {
-			f := files[i%len(files)]
-			value++
-			place := fmt.Sprintf("bench %d", value)
-			start := time.Now()
-			if err := h.API(ctx, "PATCH", "/v1/things/"+things[i%len(things)]+"/jdocs/"+settingsDoc, map[string]any{"set": map[string]any{"default_location": place}}, nil); err != nil {
-				return nil, err
-			}
-			if err := f.await(place); err != nil {
-				return nil, err
-			}
-			took = append(took, ms(time.Since(start)))
-			start = time.Now()
-			if err := errors.Join(h.API(ctx, "GET", "/ok", nil, nil), post.trip(ctx)); err != nil {
-				return nil, err
-			}
-			bare = append(bare, ms(time.Since(start)))
-			if err := pass(ctx, settingsEvery); err != nil {
-				return nil, err
-			}
+	stop = func() {
+		post.stop()
+		for _, f := range files {
+			f.f.Close()
 		}
-		p50 = append(p50, bench.Pair{Value: bench.Median(took), Reference: bench.Median(bare)})
-		p99 = append(p99, bench.Pair{Value: bench.Percentile(took, 99), Reference: bench.Percentile(bare, 99)})
 	}
-	note := fmt.Sprintf("%d changes over %d whole robots, from the HTTPS request until the robot's synced file holds the value; reference: a bare HTTPS request and then a bare MQTT message", changes, settingsRobots)
-	return []bench.Result{
-		bench.Line{Name: "settings/p50", Unit: "ms", Less: true, Note: note}.Result(p50),
-		bench.Line{Name: "settings/p99", Unit: "ms", Less: true}.Result(p99),
-	}, nil
+	n := 0
+	return func(ctx context.Context) (took, bare float64, err error) {
+		i := n % len(files)
+		n++
+		place := fmt.Sprintf("bench %d", n)
+		start := time.Now()
+		if err := h.API(ctx, "PATCH", "/v1/things/"+things[i]+"/jdocs/"+settingsDoc, map[string]any{"set": map[string]any{"default_location": place}}, nil); err != nil {
+			return 0, 0, err
+		}
+		if err := files[i].await(place); err != nil {
+			return 0, 0, err
+		}
+		took = ms(time.Since(start))
+		start = time.Now()
+		if err := errors.Join(h.API(ctx, "GET", "/ok", nil, nil), post.trip(ctx)); err != nil {
+			return 0, 0, err
+		}
+		return took, ms(time.Since(start)), bench.Pass(ctx, settingsEvery)
+	}, stop, nil
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -110,7 +129,7 @@ func watchDoc(ctx context.Context, dir, name string) (*watchedDoc, error) {
 		if err == nil {
 			return w, nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) || pass(ctx, 50*time.Millisecond) != nil {
+		if !errors.Is(err, fs.ErrNotExist) || bench.Pass(ctx, 50*time.Millisecond) != nil {
 			w.f.Close()
 			return nil, fmt.Errorf("watch %s: %w", dir, err)
 		}
@@ -144,7 +163,7 @@ type post struct {
 	arrived  chan struct{}
 }
 
-func newPost(ctx context.Context, h *house.House) (*post, error) {
+func newPost(ctx context.Context, h *house) (*post, error) {
 	is, err := openIssuer(h.CA())
 	if err != nil {
 		return nil, err
@@ -177,7 +196,7 @@ func (p *post) stop() {
 func (p *post) trip(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settingsLimit)
 	defer cancel()
-	if err := p.from.Publish(ctx, p.topic, 1, false, []byte(strings.Repeat("x", rpcBytes))); err != nil {
+	if err := p.from.Publish(ctx, p.topic, 1, false, []byte(strings.Repeat("x", 512))); err != nil {
 		return err
 	}
 	select {

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"kennel/infra/bench"
-	"kennel/infra/bench/house"
 	"kennel/infra/proc"
 )
 
@@ -28,22 +28,23 @@ const (
 	aloneTime   = 15 * time.Second // of the cloud without robots
 )
 
-// idleCPU: what a robot that does nothing costs. Whole robots show the robot's own programs; hundreds of light ones (robotsim fleet) show
+// BenchmarkCPUBesideNothing is what a robot that does nothing costs. Whole robots show the robot's own programs; hundreds of light ones (robotsim fleet) show
 // the agent and the cloud, less what the cloud uses without robots.
-func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
+func BenchmarkCPUBesideNothing(tb *testing.B) {
+	ctx := tb.Context()
 	var whole, agentd, bodies, light, cloud, memory []bench.Pair
-	robots := bench.Part(env, lightRobots)
-	if env.Long {
+	robots := bench.Part(tb, lightRobots)
+	if bench.Long() {
 		robots = longRobots
 	}
-	for range env.Count {
-		w, err := wholeShares(ctx, env)
+	bench.Turns(tb, func() error {
+		w, err := wholeShares(ctx, tb)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		l, err := lightShares(ctx, env, robots)
+		l, err := lightShares(ctx, tb, robots)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		add := func(to *[]bench.Pair, v float64) { *to = append(*to, bench.Pair{Value: v}) }
 		add(&whole, w.robots/wholeRobots)
@@ -52,25 +53,31 @@ func idleCPU(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
 		add(&light, l.fleet/float64(robots))
 		add(&cloud, l.cloud/float64(robots))
 		add(&memory, l.memory/float64(robots))
+		return nil
+	})
+	five := fmt.Sprintf("thousandths of a core, mean of %d whole robots over %v: ", wholeRobots, bench.Part(tb, wholeTime))
+	many := fmt.Sprintf("thousandths of a core, mean of %d light robots of robotsim fleet, profile idle, over %v: ", robots, bench.Part(tb, lightTime))
+	for _, l := range []struct {
+		bench.Line
+		pairs []bench.Pair
+	}{
+		{bench.Line{Name: "cpu/robot", Unit: "mcore/robot", Less: true, Note: five + "agentd, robotd with its 200 Hz loop, and the simulated body"}, whole},
+		{bench.Line{Name: "cpu/agentd", Unit: "mcore/robot", Less: true, Note: five + "of these, agentd"}, agentd},
+		{bench.Line{Name: "cpu/body", Unit: "mcore/robot", Less: true, Note: five + "of these, the simulated body"}, bodies},
+		{bench.Line{Name: "cpu/light", Unit: "mcore/robot", Less: true, Note: many + "the robots' process"}, light},
+		{bench.Line{Name: "cpu/cloud", Unit: "mcore/robot", Less: true, Note: many + "kenneld, broker, Postgres and S3, less what they use without robots"}, cloud},
+		{bench.Line{Name: "memory/light", Unit: "KiB/robot", Less: true, Note: "resident memory of the process of these light robots: agent and connection"}, memory},
+	} {
+		bench.Report(tb, l.Line, l.pairs)
 	}
-	five := fmt.Sprintf("thousandths of a core, mean of %d whole robots over %v: ", wholeRobots, bench.Part(env, wholeTime))
-	many := fmt.Sprintf("thousandths of a core, mean of %d light robots of robotsim fleet, profile idle, over %v: ", robots, bench.Part(env, lightTime))
-	return []bench.Result{
-		bench.Line{Name: "cpu/robot", Unit: "mcore/robot", Less: true, Note: five + "agentd, robotd with its 200 Hz loop, and the simulated body"}.Result(whole),
-		bench.Line{Name: "cpu/agentd", Unit: "mcore/robot", Less: true, Note: five + "of these, agentd"}.Result(agentd),
-		bench.Line{Name: "cpu/body", Unit: "mcore/robot", Less: true, Note: five + "of these, the simulated body"}.Result(bodies),
-		bench.Line{Name: "cpu/light", Unit: "mcore/robot", Less: true, Note: many + "the robots' process"}.Result(light),
-		bench.Line{Name: "cpu/cloud", Unit: "mcore/robot", Less: true, Note: many + "kenneld, broker, Postgres and S3, less what they use without robots"}.Result(cloud),
-		bench.Line{Name: "memory/light", Unit: "KiB/robot", Less: true, Note: "resident memory of the process of these light robots: agent and connection"}.Result(memory),
-	}, nil
 }
 
 // shares are thousandths of a core, memory KiB, of all robots together.
 type shares struct{ robots, agents, bodies, fleet, cloud, memory float64 }
 
 // wholeShares runs robots as they are: three processes each.
-func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
-	h, err := house.Start(ctx, env.Bin, "-robots", strconv.Itoa(wholeRobots))
+func wholeShares(ctx context.Context, tb testing.TB) (shares, error) {
+	h, err := startHouse(ctx, programs(tb), "-robots", strconv.Itoa(wholeRobots))
 	if err != nil {
 		return shares{}, err
 	}
@@ -80,7 +87,7 @@ func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
 	if _, err := h.Present(wait, wholeRobots); err != nil {
 		return shares{}, err
 	}
-	if err := pass(ctx, bench.Part(env, wholeSettle)); err != nil {
+	if err := bench.Pass(ctx, bench.Part(tb, wholeSettle)); err != nil {
 		return shares{}, err
 	}
 	var robots, agents, bodies []int
@@ -102,7 +109,7 @@ func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
 	if want := 3 * wholeRobots; len(robots) != want {
 		return shares{}, fmt.Errorf("%d processes of %d robots: want %d", len(robots), wholeRobots, want)
 	}
-	used, err := busy(ctx, bench.Part(env, wholeTime), robots, agents, bodies)
+	used, err := busy(ctx, bench.Part(tb, wholeTime), robots, agents, bodies)
 	if err != nil {
 		return shares{}, err
 	}
@@ -110,8 +117,8 @@ func wholeShares(ctx context.Context, env *bench.Env) (shares, error) {
 }
 
 // lightShares runs many robots in one process.
-func lightShares(ctx context.Context, env *bench.Env, robots int) (shares, error) {
-	h, err := house.Start(ctx, env.Bin)
+func lightShares(ctx context.Context, tb testing.TB, robots int) (shares, error) {
+	h, err := startHouse(ctx, programs(tb))
 	if err != nil {
 		return shares{}, err
 	}
@@ -120,25 +127,25 @@ func lightShares(ctx context.Context, env *bench.Env, robots int) (shares, error
 	if err != nil {
 		return shares{}, err
 	}
-	if err := pass(ctx, bench.Part(env, wholeSettle)); err != nil {
+	if err := bench.Pass(ctx, bench.Part(tb, wholeSettle)); err != nil {
 		return shares{}, err
 	}
-	alone, err := busy(ctx, bench.Part(env, aloneTime), cloud)
+	alone, err := busy(ctx, bench.Part(tb, aloneTime), cloud)
 	if err != nil {
 		return shares{}, err
 	}
-	f, err := startFleet(ctx, env, h, robots)
+	f, err := startFleet(ctx, tb, h, robots)
 	if err != nil {
 		return shares{}, err
 	}
 	defer f.Stop()
-	if err := pass(ctx, bench.Part(env, lightSettle)); err != nil {
+	if err := bench.Pass(ctx, bench.Part(tb, lightSettle)); err != nil {
 		return shares{}, err
 	}
 	if cloud, err = cloudPids(h); err != nil { // Postgres has more processes now
 		return shares{}, err
 	}
-	with, err := busy(ctx, bench.Part(env, lightTime), cloud, []int{f.Pid()})
+	with, err := busy(ctx, bench.Part(tb, lightTime), cloud, []int{f.Pid()})
 	if err != nil {
 		return shares{}, err
 	}
@@ -147,12 +154,12 @@ func lightShares(ctx context.Context, env *bench.Env, robots int) (shares, error
 }
 
 // startFleet starts idle light robots and returns when all are connected.
-func startFleet(ctx context.Context, env *bench.Env, h *house.House, robots int) (*bench.Program, error) {
-	status, err := house.FreeAddr()
+func startFleet(ctx context.Context, tb testing.TB, h *house, robots int) (*bench.Program, error) {
+	status, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
-	f, err := bench.Start(proc.Spec{Name: "robotsim fleet", Path: filepath.Join(env.Bin, "robotsim"), StopTimeout: time.Minute, Args: []string{
+	f, err := bench.Start(proc.Spec{Name: "robotsim fleet", Path: filepath.Join(programs(tb), "robotsim"), StopTimeout: time.Minute, Args: []string{
 		"fleet", "-n", strconv.Itoa(robots), "-root", filepath.Join(h.Dir(), "fleet"), "-api", h.URL("api"), "-ca", h.File("root_ca"),
 		"-token-file", h.File("operator_token"), "-profile", "idle", "-status", status, "-progress", "0"}})
 	if err != nil {
@@ -203,7 +210,7 @@ func busy(ctx context.Context, d time.Duration, groups ...[]int) ([]float64, err
 		return out
 	}
 	before, start := used(), time.Now()
-	if err := pass(ctx, d); err != nil {
+	if err := bench.Pass(ctx, d); err != nil {
 		return nil, err
 	}
 	after, took := used(), time.Since(start)
@@ -215,7 +222,7 @@ func busy(ctx context.Context, d time.Duration, groups ...[]int) ([]float64, err
 }
 
 // familyOf names the processes of a house.
-func familyOf(h *house.House) (map[int]string, error) {
+func familyOf(h *house) (map[int]string, error) {
 	kenneld, err := h.Pid("kenneld")
 	if err != nil {
 		return nil, err
@@ -227,7 +234,7 @@ func familyOf(h *house.House) (map[int]string, error) {
 	return out, nil
 }
 
-func cloudPids(h *house.House) ([]int, error) {
+func cloudPids(h *house) ([]int, error) {
 	family, err := familyOf(h)
 	var out []int
 	for pid, name := range family {
@@ -236,14 +243,4 @@ func cloudPids(h *house.House) ([]int, error) {
 		}
 	}
 	return out, err
-}
-
-// pass lets time pass: it is what is measured.
-func pass(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

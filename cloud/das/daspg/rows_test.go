@@ -1,20 +1,27 @@
-package main
+package daspg
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"kennel/cloud/bridge"
+	"kennel/cloud/das"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/bench"
-	"kennel/infra/bench/house"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
 
@@ -27,80 +34,81 @@ const (
 	maxEventTurn = 5 * time.Minute
 )
 
-// eventsToRows: things publish batches at full speed until the cloud has answered that they are stored, beside one COPY of the same rows
-// into a table with the same columns, partitions and indexes. The batches are encoded before the clock starts: robots do that on their
-// own processors.
-func eventsToRows(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
-	h, err := house.Start(ctx, env.Bin)
-	if err != nil {
-		return nil, err
+// BenchmarkEventsBesideCopy sends batches of events over MQTT at full speed, through broker, bridge and ingester, until the cloud has answered that
+// they are stored, beside one COPY of the same rows into a table with the same columns, partitions and indexes on the same Postgres, which syncs
+// every commit. The batches are encoded before the clock starts: robots do that on their own processors.
+func BenchmarkEventsBesideCopy(b *testing.B) { eventsBesideCopy(b) }
+
+func TestEventsBesideCopy(t *testing.T) {
+	bench.Soak(t)
+	eventsBesideCopy(t)
+}
+
+func eventsBesideCopy(tb testing.TB) {
+	pool := pgtest.Durable(tb, 32)
+	store := Open(pool)
+	if err := errors.Join(store.EnsurePartitions(tb.Context(), time.Now()), makeTwin(tb.Context(), pool)); err != nil {
+		tb.Fatal(err)
 	}
-	defer h.Stop()
-	db, err := h.DB(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close(context.WithoutCancel(ctx))
-	if err := makeTwin(ctx, db); err != nil {
-		return nil, err
-	}
-	is, err := openIssuer(h.CA())
-	if err != nil {
-		return nil, err
-	}
-	peers, err := is.things(0, eventThings)
-	if err != nil {
-		return nil, err
-	}
+	broker := mqtttest.Start(tb)
+	ingest(tb, store, broker)
 	senders := make([]*sender, eventThings)
-	for i, p := range peers {
-		if senders[i], err = newSender(ctx, h.URL("mqtt"), p); err != nil {
-			return nil, err
-		}
-		defer senders[i].stop()
+	for i := range senders {
+		id := thing.MustParse(fmt.Sprintf("vic:%08x", 0x00b00000+i))
+		senders[i] = newSender(tb, broker, id)
 	}
-	batches := bench.Part(env, eventBatches)
+	batches := bench.Part(tb, eventBatches)
 	turn := eventThings * batches * batchEvents // events
 	round := 0
-	var rows []events.Event // of this turn
-	pairs, err := bench.Pairs(ctx, env.Count, func(ctx context.Context) (float64, error) {
+	var rows []das.Fresh // of this turn
+	publish := func(ctx context.Context) (float64, error) {
 		round++
 		rows = rows[:0]
 		for i, s := range senders {
 			evs := makeEvents(s.id, fmt.Sprintf("bench-%d", round), i, batches*batchEvents)
-			rows = append(rows, evs...)
+			for i := range evs {
+				rows = append(rows, das.Fresh{Thing: s.id, Event: &evs[i]})
+			}
 			if err := s.load(evs); err != nil {
 				return 0, err
 			}
 		}
-		if err := fresh(ctx, db); err != nil {
+		if err := empty(ctx, pool); err != nil {
 			return 0, err
 		}
 		took, err := sendAll(ctx, senders)
-		if err != nil {
-			return 0, err
-		}
-		if err := holds(ctx, db, "das_event", turn); err != nil {
-			return 0, err
-		}
-		return float64(turn) / took.Seconds(), nil
-	}, func(ctx context.Context) (float64, error) {
-		if err := fresh(ctx, db); err != nil {
+		return float64(turn) / took.Seconds(), errors.Join(err, holds(ctx, pool, "das_event", turn))
+	}
+	plain := func(ctx context.Context) (float64, error) {
+		if err := empty(ctx, pool); err != nil {
 			return 0, err
 		}
 		start := time.Now()
-		if err := copyRows(ctx, db, rows); err != nil {
-			return 0, err
-		}
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return copyInto(ctx, tx, "bench_event", start, 1, rows) })
 		took := time.Since(start)
-		return float64(turn) / took.Seconds(), holds(ctx, db, "bench_event", turn)
-	})
-	if err != nil {
-		return nil, err
+		return float64(turn) / took.Seconds(), errors.Join(err, holds(ctx, pool, "bench_event", turn))
 	}
-	return []bench.Result{bench.Line{Name: "events", Unit: "events/s", Bound: 0.3,
+	bench.Beside(tb, bench.Line{Name: "events", Unit: "events/s", Bound: 0.3,
 		Note: fmt.Sprintf("%d things, batches of %d over MQTT until acknowledged as stored; reference: one COPY of the same %d rows into an equal table on the same Postgres",
-			eventThings, batchEvents, turn)}.Result(pairs)}, nil
+			eventThings, batchEvents, turn)}, publish, plain)
+}
+
+// ingest runs an ingester behind a bridge until the test ends.
+func ingest(tb testing.TB, store *Store, broker *mqtttest.Broker) {
+	tb.Helper()
+	in, err1 := das.NewIngester(das.Config{Writer: store, Blobs: nowhere{}, Log: quietLog})
+	if err1 != nil {
+		tb.Fatal(err1)
+	}
+	br, err := bridge.New(bridge.Config{MQTT: mqtt.Config{URL: broker.URL, TLS: broker.Cloud(tb)}, Log: quietLog, Up: map[string]kitmqtt.UpHandler{topics.DAS: in.Handle}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = in.Run(ctx) }) // nil by contract
+	wg.Go(func() { _ = br.Run(ctx) }) // likewise
+	tb.Cleanup(func() { cancel(); wg.Wait() })
 }
 
 // makeEvents makes n events as a robot's programs do: a few names, short texts and numbers that differ.
@@ -118,30 +126,75 @@ func makeEvents(id thing.ID, boot string, seed, n int) []events.Event {
 	return out
 }
 
+// TestEventsAreValid: the cloud would refuse others, and equal ones would compress better than real ones.
+func TestEventsAreValid(t *testing.T) {
+	evs := makeEvents("vic:00b00000", "bench-1", 3, 100)
+	for i := range evs {
+		if err := evs[i].Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 && evs[i].S1 == evs[i-1].S1 {
+			t.Fatalf("events %d and %d are alike", i-1, i)
+		}
+	}
+	if _, err := events.EncodeBatch("b", evs); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // sender is a thing that publishes batches until they are acknowledged.
 type sender struct {
-	peer
-	session *session
+	id      thing.ID
+	link    *mqtt.Client
 	acks    chan ack.Ack
 	batches map[string][]byte
 	order   []string
 }
 
-func newSender(ctx context.Context, url string, p peer) (*sender, error) {
-	s := &sender{peer: p, acks: make(chan ack.Ack, 4*eventWindow)} // a lost one is asked for again
-	var err error
-	s.session, err = connect(ctx, url, string(p.id), p, func(_ string, payload []byte) {
-		if a, err := ack.Parse(payload); err == nil {
-			select {
-			case s.acks <- a:
-			default:
+// newSender connects a thing until the test ends.
+func newSender(tb testing.TB, broker *mqtttest.Broker, id thing.ID) *sender {
+	tb.Helper()
+	s := &sender{id: id, acks: make(chan ack.Ack, 4*eventWindow)} // a lost one is asked for again
+	conf, err := broker.Thing(tb, id)()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	up := make(chan struct{})
+	first := sync.OnceFunc(func() { close(up) })
+	s.link, err = mqtt.New(mqtt.Config{URL: broker.URL, ClientID: string(id), TLS: func() (*tls.Config, error) { return conf, nil }, MinBackoff: 100 * time.Millisecond,
+		OnConnect: func(ctx context.Context, c *mqtt.Client) error {
+			if err := c.Subscribe(ctx, 1, topics.DownTopic(id, topics.Ack)); err != nil {
+				return err
 			}
-		}
-	}, topics.DownTopic(p.id, topics.Ack))
-	return s, err
+			first()
+			return nil
+		},
+		OnMessage: func(_ string, payload []byte, taken func()) {
+			taken()
+			if a, err := ack.Parse(payload); err == nil {
+				select {
+				case s.acks <- a:
+				default:
+				}
+			}
+		}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.link.Run(ctx) // nil by contract
+	}()
+	tb.Cleanup(func() { cancel(); <-ended })
+	select {
+	case <-up:
+	case <-time.After(time.Minute):
+		tb.Fatalf("%s is not connected after a minute", id)
+	}
+	return s
 }
-
-func (s *sender) stop() { s.session.stop() }
 
 // load encodes evs as the batches of one turn.
 func (s *sender) load(evs []events.Event) error {
@@ -161,7 +214,7 @@ func (s *sender) load(evs []events.Event) error {
 // run sends all batches, eventWindow at a time.
 func (s *sender) run(ctx context.Context) error {
 	publish := func(id string) error {
-		return s.session.Publish(ctx, topics.UpTopic(s.id, topics.DAS), 1, false, s.batches[id])
+		return s.link.Publish(ctx, topics.UpTopic(s.id, topics.DAS), 1, false, s.batches[id])
 	}
 	next, flying := 0, 0
 	for len(s.batches) > 0 {
@@ -181,7 +234,7 @@ func (s *sender) run(ctx context.Context) error {
 				delete(s.batches, a.Batch)
 				flying--
 			case ack.RetryAfter:
-				if err := errors.Join(pass(ctx, time.Duration(a.After)), publish(a.Batch)); err != nil {
+				if err := errors.Join(bench.Pass(ctx, time.Duration(a.After)), publish(a.Batch)); err != nil {
 					return err
 				}
 			default:
@@ -205,24 +258,13 @@ func (s *sender) run(ctx context.Context) error {
 func sendAll(ctx context.Context, senders []*sender) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxEventTurn)
 	defer cancel()
-	errc := make(chan error, len(senders)) // one from each
-	var wg sync.WaitGroup
 	start := time.Now()
-	for _, s := range senders {
-		wg.Go(func() { errc <- s.run(ctx) })
-	}
-	wg.Wait()
-	took := time.Since(start)
-	close(errc)
-	var all error
-	for err := range errc {
-		all = errors.Join(all, err)
-	}
-	return took, all
+	_, err := bench.Many(len(senders), len(senders), func(i int) error { return senders[i].run(ctx) })
+	return time.Since(start), err
 }
 
 // makeTwin makes bench_event: das_event's columns, partitions by day and indexes.
-func makeTwin(ctx context.Context, db *pgx.Conn) error {
+func makeTwin(ctx context.Context, db *pgxpool.Pool) error {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	sql := `CREATE TABLE bench_event (LIKE das_event INCLUDING ALL) PARTITION BY RANGE (received);`
 	for d := range 2 {
@@ -241,8 +283,8 @@ func makeTwin(ctx context.Context, db *pgx.Conn) error {
 	return err
 }
 
-// fresh empties both tables and writes out what Postgres still holds back, so that each turn starts from the same place.
-func fresh(ctx context.Context, db *pgx.Conn) error {
+// empty empties both tables and writes out what Postgres still holds back, so that each turn starts from the same place.
+func empty(ctx context.Context, db *pgxpool.Pool) error {
 	_, err := db.Exec(ctx, `TRUNCATE das_event, bench_event`)
 	if err == nil {
 		_, err = db.Exec(ctx, `CHECKPOINT`)
@@ -251,35 +293,11 @@ func fresh(ctx context.Context, db *pgx.Conn) error {
 }
 
 // holds checks that a turn's rows are all in table, once.
-func holds(ctx context.Context, db *pgx.Conn, table string, want int) error {
+func holds(ctx context.Context, db *pgxpool.Pool, table string, want int) error {
 	var n, distinct int
 	err := db.QueryRow(ctx, `SELECT count(*), count(DISTINCT (thing, boot_id, seq)) FROM `+pgx.Identifier{table}.Sanitize()).Scan(&n, &distinct)
 	if err == nil && (n != want || distinct != want) {
 		err = fmt.Errorf("%s holds %d rows, %d different ones: want %d", table, n, distinct, want)
-	}
-	return err
-}
-
-var eventColumns = strings.Fields(`received grp thing boot_id seq ts uptime_ms unsynced level source robot_version profile_id feature_type
-	feature_run_id event s1 s2 i1 i2`)
-
-// copyRows is one COPY in one transaction.
-func copyRows(ctx context.Context, db *pgx.Conn, evs []events.Event) error {
-	received := time.Now()
-	row := make([]any, 0, len(eventColumns))
-	i := 0
-	n, err := db.CopyFrom(ctx, pgx.Identifier{"bench_event"}, eventColumns, pgx.CopyFromFunc(func() ([]any, error) {
-		if i == len(evs) {
-			return nil, nil
-		}
-		e := &evs[i]
-		i++
-		row = append(row[:0], received, int64(1), "vic:"+e.RobotID, e.BootID, int64(e.Seq), e.TS, e.UptimeMS, e.Unsynced, string(e.Level), e.Source,
-			e.RobotVersion, e.ProfileID, e.FeatureType, e.FeatureRunID, e.Name, e.S1, e.S2, e.I1.N, e.I2.N)
-		return row, nil
-	}))
-	if err == nil && n != int64(len(evs)) {
-		err = fmt.Errorf("copied %d rows: want %d", n, len(evs))
 	}
 	return err
 }

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 
 	"kennel/edge/agent/das"
@@ -18,7 +20,6 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/bench"
-	"kennel/infra/bench/house"
 )
 
 const (
@@ -34,67 +35,85 @@ const (
 	settledShare   = 3 // the backlog is gone when no more waits than so many times what waited before
 )
 
-// recovery holds the house's Postgres still while robots emit events through the agent's own event manager: spool on disk, batches,
+// BenchmarkRecoveryBesideCalm holds the house's Postgres still while robots emit events through the agent's own event manager: spool on disk, batches,
 // back-off, pauses that the cloud asks for. It counts what they send in each second, and at the end compares what they emitted with the
 // rows.
-func recovery(ctx context.Context, env *bench.Env) ([]bench.Result, error) {
-	outage := bench.Part(env, shortOutage)
-	if env.Long {
+func BenchmarkRecoveryBesideCalm(b *testing.B) { recoveryBesideCalm(b) }
+
+func recoveryBesideCalm(tb testing.TB) {
+	var peaks, memory []bench.Pair
+	var storm bench.Line
+	bench.Turns(tb, func() error {
+		w, line, err := recoverOnce(tb.Context(), tb)
+		if err == nil {
+			storm, peaks, memory = line, append(peaks, w.peak()), append(memory, w.most())
+		}
+		return err
+	})
+	bench.Report(tb, storm, peaks)
+	bench.Report(tb, bench.Line{Name: "recovery/memory", Unit: "MiB", Less: true, Note: "most resident memory of kenneld during all this, beside the median before"}, memory)
+}
+
+// recoverOnce is one outage: what was watched, and the line for its peak.
+func recoverOnce(ctx context.Context, tb testing.TB) (_ *watch, storm bench.Line, err error) {
+	outage := bench.Part(tb, shortOutage)
+	if bench.Long() {
 		outage = longOutage
 	}
-	h, err := house.Start(ctx, env.Bin)
+	h, err := startHouse(ctx, programs(tb))
 	if err != nil {
-		return nil, err
+		return nil, storm, err
 	}
 	defer h.Stop()
 	pack, err := newPack(ctx, h)
 	if err != nil {
-		return nil, err
+		return nil, storm, err
 	}
 	defer pack.stop()
 	kenneld, err := h.Pid("kenneld")
 	if err != nil {
-		return nil, err
+		return nil, storm, err
 	}
-	if err := pass(ctx, bench.Part(env, recoveryWarm)); err != nil {
-		return nil, err
+	if err := bench.Pass(ctx, bench.Part(tb, recoveryWarm)); err != nil {
+		return nil, storm, err
 	}
 	watch := newWatch(pack, kenneld)
 	defer watch.stop()
-	if err := pass(ctx, bench.Part(env, recoverySteady)); err != nil {
-		return nil, err
+	if err := bench.Pass(ctx, bench.Part(tb, recoverySteady)); err != nil {
+		return nil, storm, err
 	}
-	env.Log("recovery: Postgres stands still for %v", outage)
+	tb.Logf("recovery: Postgres stands still for %v", outage)
 	if err := hold(ctx, h, outage, watch); err != nil {
-		return nil, err
+		return nil, storm, err
 	}
-	env.Log("recovery: Postgres is back, %d events wait on the robots", pack.waiting())
+	tb.Logf("recovery: Postgres is back, %d events wait on the robots", pack.waiting())
 	backlog, err := pack.drain(ctx, watch)
 	if err != nil {
-		return nil, err
+		return nil, storm, err
 	}
-	if err := pass(ctx, bench.Part(env, recoveryAfter)); err != nil {
-		return nil, err
+	if err := bench.Pass(ctx, bench.Part(tb, recoveryAfter)); err != nil {
+		return nil, storm, err
 	}
 	watch.stop()
 	pack.quieten()
 	if err := pack.empty(ctx); err != nil {
-		return nil, err
+		return nil, storm, err
 	}
 	emitted, err := pack.check(ctx, h)
 	if err != nil {
-		return nil, err
+		return nil, storm, err
 	}
-	return watch.results(env, outage, backlog, emitted)
+	storm, err = watch.line(outage, backlog, emitted)
+	return watch, storm, err
 }
 
 // hold stops Postgres for d.
-func hold(ctx context.Context, h *house.House, d time.Duration, w *watch) error {
+func hold(ctx context.Context, h *house, d time.Duration, w *watch) error {
 	pid, err := h.Pid("postgres")
 	if err != nil {
 		return err
 	}
-	p, err := startPart(syscall.SIGTERM, "hold", "-pid", fmt.Sprint(pid))
+	p, err := startPart(syscall.SIGTERM, "hold", strconv.Itoa(pid))
 	if err != nil {
 		return err
 	}
@@ -103,7 +122,7 @@ func hold(ctx context.Context, h *house.House, d time.Duration, w *watch) error 
 		return err
 	}
 	w.mark(&w.outageAt)
-	err = pass(ctx, d)
+	err = bench.Pass(ctx, d)
 	p.Stop()
 	w.mark(&w.backAt)
 	return err
@@ -129,7 +148,7 @@ type emitter struct {
 	emitted int // by the emitting goroutine; read after it ended
 }
 
-func newPack(ctx context.Context, h *house.House) (_ *pack, err error) {
+func newPack(ctx context.Context, h *house) (_ *pack, err error) {
 	is, err := openIssuer(h.CA())
 	if err != nil {
 		return nil, err
@@ -204,7 +223,7 @@ func (e *emitter) publish(p *pack) func(ctx context.Context, name string, payloa
 }
 
 func (e *emitter) emit(ctx context.Context, first time.Duration) {
-	if pass(ctx, first) != nil {
+	if bench.Pass(ctx, first) != nil {
 		return
 	}
 	t := time.NewTicker(recoveryEvery)
@@ -237,7 +256,7 @@ func (p *pack) drain(ctx context.Context, w *watch) (time.Duration, error) {
 		if time.Since(start) > recoveryLimit {
 			return 0, fmt.Errorf("%v after the outage %d events still wait: want about %d", recoveryLimit, p.waiting(), usual)
 		}
-		if err := pass(ctx, 100*time.Millisecond); err != nil {
+		if err := bench.Pass(ctx, 100*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
@@ -260,7 +279,7 @@ func (p *pack) empty(ctx context.Context) error {
 		for _, e := range p.robots {
 			e.manager.Flush()
 		}
-		if err := pass(ctx, 500*time.Millisecond); err != nil {
+		if err := bench.Pass(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -268,7 +287,7 @@ func (p *pack) empty(ctx context.Context) error {
 }
 
 // check compares rows with what was emitted: each event exactly once, none dropped, none refused.
-func (p *pack) check(ctx context.Context, h *house.House) (total int, err error) {
+func (p *pack) check(ctx context.Context, h *house) (total int, err error) {
 	for _, e := range p.robots {
 		if s := e.manager.Stats(); s.Dropped+s.Quarantined > 0 {
 			return 0, fmt.Errorf("%s dropped %d events, %d were refused", e.id, s.Dropped, s.Quarantined)
@@ -379,24 +398,30 @@ func mean(s []float64) float64 {
 	return sum / float64(max(1, len(s)))
 }
 
-// results needs the watch stopped.
-func (w *watch) results(env *bench.Env, outage, backlog time.Duration, emitted int) ([]bench.Result, error) {
-	series := []bench.Series{{Name: "batches_sent", Values: w.published}, {Name: "batches_stored", Values: w.stored}, {Name: "batches_told_to_wait", Values: w.paced},
-		{Name: "events_waiting", Values: w.waiting}, {Name: "kenneld_mib", Values: w.memory}}
-	f, err := os.Create(filepath.Join(env.Out, "bench-recovery.csv"))
-	if err != nil {
-		return nil, err
+// peak, most and line need the watch stopped.
+func (w *watch) peak() bench.Pair {
+	after := w.published[min(w.backAt, len(w.published)-1):]
+	return bench.Pair{Value: slices.Max(after), Reference: mean(w.published[:w.outageAt])}
+}
+
+func (w *watch) most() bench.Pair {
+	return bench.Pair{Value: slices.Max(w.memory), Reference: bench.Median(w.memory[:w.outageAt])}
+}
+
+func (w *watch) line(outage, backlog time.Duration, emitted int) (bench.Line, error) {
+	all := []series{{"batches_sent", w.published}, {"batches_stored", w.stored}, {"batches_told_to_wait", w.paced}, {"events_waiting", w.waiting}, {"kenneld_mib", w.memory}}
+	if out := bench.Out(); out != "" {
+		f, err := os.Create(filepath.Join(out, "bench-recovery.csv"))
+		if err != nil {
+			return bench.Line{}, err
+		}
+		if err := errors.Join(writeCSV(f, all...), f.Close()); err != nil {
+			return bench.Line{}, err
+		}
 	}
-	if err := errors.Join(bench.WriteCSV(f, series...), f.Close()); err != nil {
-		return nil, err
-	}
-	calm, after := w.published[:w.outageAt], w.published[min(w.backAt, len(w.published)-1):]
-	peak := bench.Pair{Value: slices.Max(after), Reference: mean(calm)}
-	memory := bench.Pair{Value: slices.Max(w.memory), Reference: bench.Median(w.memory[:w.outageAt])}
-	storm := bench.Line{Name: "recovery/peak", Unit: "batches/s", Less: true,
+	peak := w.peak()
+	return bench.Line{Name: "recovery/peak", Unit: "batches/s", Less: true,
 		Note: fmt.Sprintf("Postgres stood still for %v; most batches that %d robots sent in one second afterwards, %.2f times the mean before (then at most %.0f); backlog gone after %v; %d events emitted, each stored once",
-			outage, recoveryRobots, peak.Value/peak.Reference, slices.Max(calm), backlog.Round(time.Second), emitted)}.Result([]bench.Pair{peak})
-	storm.Plot = fmt.Sprintf("  outage from second %d to %d\n", w.outageAt, w.backAt) + bench.Plot(series...)
-	return []bench.Result{storm,
-		bench.Line{Name: "recovery/memory", Unit: "MiB", Less: true, Note: "most resident memory of kenneld during all this, beside the median before"}.Result([]bench.Pair{memory})}, nil
+			outage, recoveryRobots, peak.Value/peak.Reference, slices.Max(w.published[:w.outageAt]), backlog.Round(time.Second), emitted),
+		Plot: fmt.Sprintf("  outage from second %d to %d\n", w.outageAt, w.backAt) + plot(all...)}, nil
 }

@@ -1,5 +1,4 @@
-// Package house runs a whole one-machine cloud (kenneld onebox) for benches: its own data folder, free ports, everything gone at the end.
-package house
+package main
 
 import (
 	"bytes"
@@ -18,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,8 +27,8 @@ import (
 	"kennel/infra/proc"
 )
 
-// House is a running one-machine cloud. Its methods are safe for concurrent use, Stop at the end.
-type House struct {
+// house is a running one-machine cloud. Its methods are safe for concurrent use, Stop at the end.
+type house struct {
 	dir     string
 	program *bench.Program
 	files   map[string]string
@@ -40,14 +40,14 @@ type House struct {
 // startTimeout is how long a house may take, the making of its database included, on a machine that has other things to do.
 const startTimeout = 3 * time.Minute
 
-// Start brings up kenneld onebox from the programs in bin, with args besides data folder, ports and ready file, and returns when it is ready.
-func Start(ctx context.Context, bin string, args ...string) (_ *House, err error) {
+// startHouse brings up kenneld onebox from the programs in bin, with args besides data folder, ports and ready file, and returns when it is ready.
+func startHouse(ctx context.Context, bin string, args ...string) (_ *house, err error) {
 	// A folder of the temporary one, which the unprivileged account of Postgres can reach.
 	dir, err := os.MkdirTemp("", "kennel-bench-")
 	if err != nil {
 		return nil, err
 	}
-	h := &House{dir: dir}
+	h := &house{dir: dir}
 	defer func() {
 		if err != nil {
 			h.Stop()
@@ -58,7 +58,7 @@ func Start(ctx context.Context, bin string, args ...string) (_ *House, err error
 	}
 	all := []string{"onebox", "-data", dir, "-log-level", "warn"}
 	for _, part := range []string{"api", "console", "robots", "mqtt", "postgres", "s3"} {
-		addr, err := FreeAddr()
+		addr, err := freeAddr()
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func Start(ctx context.Context, bin string, args ...string) (_ *House, err error
 }
 
 // Stop is Ctrl-C; it returns when everything has ended, and removes the data.
-func (h *House) Stop() {
+func (h *house) Stop() {
 	if h.http != nil {
 		h.http.CloseIdleConnections()
 	}
@@ -106,25 +106,25 @@ func (h *House) Stop() {
 }
 
 // Dir is the data folder.
-func (h *House) Dir() string { return h.dir }
+func (h *house) Dir() string { return h.dir }
 
 // CA is the folder with the authorities.
-func (h *House) CA() string { return filepath.Join(h.dir, "ca") }
+func (h *house) CA() string { return filepath.Join(h.dir, "ca") }
 
 // URL is the address of a part ("api", "mqtt", ...) with its scheme.
-func (h *House) URL(part string) string { return h.points[part] }
+func (h *house) URL(part string) string { return h.points[part] }
 
 // Addr is the address of a part as host:port.
-func (h *House) Addr(part string) string {
+func (h *house) Addr(part string) string {
 	_, addr, _ := strings.Cut(h.points[part], "://")
 	return addr
 }
 
 // File is one of the files that the ready file names, such as "operator_token".
-func (h *House) File(name string) string { return h.files[name] }
+func (h *house) File(name string) string { return h.files[name] }
 
 // Pid is that of a part ("kenneld", "broker", "postgres", "robot-vic-...") now.
-func (h *House) Pid(part string) (int, error) {
+func (h *house) Pid(part string) (int, error) {
 	r, err := onebox.ReadyOf(h.dir)
 	if err != nil {
 		return 0, err
@@ -137,7 +137,7 @@ func (h *House) Pid(part string) (int, error) {
 }
 
 // DB opens a connection to the house's database; the caller closes it.
-func (h *House) DB(ctx context.Context) (*pgx.Conn, error) {
+func (h *house) DB(ctx context.Context) (*pgx.Conn, error) {
 	dsn, err := os.ReadFile(h.files["postgres_dsn"])
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (h *House) DB(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // API asks the public API as operator and decodes the answer into out, unless that is nil. The connection is kept for the next call.
-func (h *House) API(ctx context.Context, method, path string, in, out any) error {
+func (h *house) API(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -179,7 +179,7 @@ func (h *House) API(ctx context.Context, method, path string, in, out any) error
 }
 
 // Present waits until n robots are present and returns their things.
-func (h *House) Present(ctx context.Context, n int) ([]string, error) {
+func (h *house) Present(ctx context.Context, n int) ([]string, error) {
 	for {
 		var list []struct{ Thing, Presence string }
 		if err := h.API(ctx, "GET", "/v1/things", nil, &list); err != nil {
@@ -210,8 +210,8 @@ var (
 	port   = firstPort + os.Getpid()%1000
 )
 
-// FreeAddr returns a loopback address with a port that nobody uses.
-func FreeAddr() (string, error) {
+// freeAddr returns a loopback address with a port that nobody uses.
+func freeAddr() (string, error) {
 	portMu.Lock()
 	defer portMu.Unlock()
 	for ; port < endPort; port++ {
@@ -223,4 +223,30 @@ func FreeAddr() (string, error) {
 		return l.Addr().String(), l.Close()
 	}
 	return "", errors.New("no free port from " + strconv.Itoa(firstPort) + " to " + strconv.Itoa(endPort))
+}
+
+// TestFreeAddr: never twice, never among the ports of outgoing connections, free to listen on.
+func TestFreeAddr(t *testing.T) {
+	seen := map[string]bool{}
+	for range 20 {
+		addr, err := freeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if port := l.Addr().(*net.TCPAddr).Port; seen[addr] || port >= endPort {
+			t.Errorf("%s: given before %v", addr, seen[addr])
+		}
+		seen[addr] = true
+	}
+}
+
+func TestStartWithoutPrograms(t *testing.T) {
+	if _, err := startHouse(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("%v: want one that says how to make the programs", err)
+	}
 }
