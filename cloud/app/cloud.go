@@ -24,6 +24,7 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/account/accountwebauthn"
+	"kennel/cloud/app/alerts"
 	"kennel/cloud/bridge"
 	"kennel/cloud/bulk"
 	"kennel/cloud/cohort"
@@ -119,6 +120,7 @@ type Cloud struct {
 	Cohorts  *cohort.Service
 	Bulk     *bulk.Service
 	Webhooks *webhook.Service
+	Alerts   alerts.Slice
 	Broker   brokeradmin.Admin
 	bridge   *bridge.Bridge
 	uplink   *queue.SQS                    // nil: the bridge's own connection
@@ -294,6 +296,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	c.cmdStore = commandpg.New(c.pool)
 	c.Commands = outbox.New(c.cmdStore)
 	c.wireFleet()
+	c.Alerts = alerts.Wire(c.pool, c.fleet.ProblemsByRelease, accountapi.Auditor(c.Accounts), c.log)
 	if err := c.wireWebhooks(); err != nil {
 		return err
 	}
@@ -452,6 +455,7 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	ownerapi.Mount(mux, c.Owners, ownerapi.Config{Known: c.known, Audit: accountapi.Auditor(c.Accounts), Log: c.log})
 	registryapi.Mount(mux, c.Registry, registryapi.WithOwns(c.Owners.Owns), registryapi.WithAudit(accountapi.Auditor(c.Accounts)))
 	c.mountFleet(mux)
+	c.Alerts.Mount(mux)
 	jdocsapi.Mount(mux, c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithThings(c.known), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))
 	otaapi.Mount(mux, c.OTA)
 	dasapi.Mount(mux, c.Events, dasapi.WithOwns(c.Owners.Owns))

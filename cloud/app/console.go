@@ -25,7 +25,7 @@ func (c *Cloud) console() console.Config {
 	}
 	return console.Config{
 		Passkeys: c.Accounts, PasskeySites: c.passkeys.Sites(), Provider: provider,
-		Fleet: c.Registry, Auth: browser, Docs: c.Docs, Commands: c.Commands, Events: c.Events, Vitals: c.vitals.List, Look: c.Look, Cohorts: c.Cohorts, Bulk: c.Bulk, Log: c.log,
+		Fleet: c.Registry, Auth: browser, Docs: c.Docs, Commands: c.Commands, Events: c.Events, Vitals: c.vitals.List, Look: c.Look, Cohorts: c.Cohorts, Bulk: c.Bulk, Alerts: c.Alerts, Log: c.log,
 		Identities: c.Certs, Owners: c.Owners, Tokens: c.Tokens, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit, Audit: audit,
 		Beside: func(mux *http.ServeMux) error {
 			docs := jdocsapi.NewPages(c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))

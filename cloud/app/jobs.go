@@ -9,7 +9,7 @@ import (
 
 // periodic lists the cloud's periodic tasks, run once for all processes with the role jobs.
 func (c *Cloud) periodic() []jobs.Job {
-	return append(c.fleetPeriodic(), []jobs.Job{
+	return append(append(c.fleetPeriodic(), c.Alerts.Jobs()...), []jobs.Job{
 		{Name: "das.partitions", Every: time.Hour, Run: c.keepPartitions},
 		{Name: "command.expire", Every: 10 * time.Second, Run: c.Commands.Expire},
 		{Name: "command.forget", Every: time.Hour, Run: c.Commands.Forget},

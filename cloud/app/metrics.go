@@ -283,6 +283,7 @@ func (c *Cloud) observeFleet() error {
 	}
 	const whole = " Every process with the role jobs reports the whole fleet."
 	return errors.Join(
+		c.Alerts.Observe(c.tel, askEvery, c.Registry.Counts),
 		c.tel.Asked(telemetry.Metric{Name: "kennel_registry_things", Help: "Robots by species and presence." + whole}, []string{"species", "presence"}, askEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				counts, err := c.fleet.CountBySpecies(ctx)

@@ -9,7 +9,6 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookpg"
-	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -47,7 +46,7 @@ func (c *Cloud) wireWebhooks() error {
 	if err != nil {
 		return err
 	}
-	sender, err := webhook.NewSender(webhook.SenderConfig{Allow: c.cfg.Webhooks.Allow, Roots: roots, Version: version.String()})
+	sender, err := webhook.NewSender(webhook.SenderConfig{Allow: c.cfg.Webhooks.Allow, Roots: roots})
 	if err != nil {
 		return err
 	}

@@ -450,7 +450,11 @@ func TestState(t *testing.T) {
 	body := func(b status.Body) *status.Message { return &status.Message{Body: &b} }
 	here := registry.Thing{Presence: registry.Present, Since: noon.Add(-time.Hour), LastSeen: noon}
 	away := registry.Thing{Presence: registry.Absent, Since: noon.Add(-time.Hour), LastSeen: noon.Add(-time.Hour), Status: body(status.Body{BatteryLevel: "low"})}
-	with := func(m *status.Message) registry.Thing { t := here; t.Status, t.Problems = m, registry.ProblemsOf(registry.StatusAt{Message: *m}); return t }
+	with := func(m *status.Message) registry.Thing {
+		t := here
+		t.Status, t.Problems = m, registry.ProblemsOf(registry.StatusAt{Message: *m})
+		return t
+	}
 	for _, x := range []struct {
 		name                string
 		thing               registry.Thing

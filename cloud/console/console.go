@@ -46,6 +46,7 @@ type Config struct {
 	Look       Look
 	Cohorts    Cohorts
 	Bulk       Bulk
+	Alerts     Alerts
 	Identities Identities
 	Owners     Owners
 	Tokens     Tokens
@@ -80,7 +81,7 @@ type console struct {
 	tails tails
 }
 
-// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /cohorts, /bulk, /tail,
+// Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /cohorts, /bulk, /alerts, /tail,
 // /certificates, /audit, /operators, /live, /theme, /assets/. Who may see one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
@@ -100,6 +101,10 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 		handle("GET /tail/stream", 0, http.HandlerFunc(c.tailStream))
 	}
 	show("GET /help", c.help)
+	if cfg.Alerts != nil {
+		show("GET /alerts", c.alerts)
+		act("POST /alerts/rule", action{called("rule"), c.setAlertRule, c.alerts, func(*http.Request) string { return "/alerts" }})
+	}
 	if cfg.Identities != nil {
 		show("GET /certificates", c.certificates)
 		c.mountCertificates(act)
@@ -132,7 +137,7 @@ func newConsole(cfg Config) (*console, error) {
 	if cfg.Fleet == nil || cfg.Auth == nil || cfg.Log == nil {
 		return nil, errors.New("console: want Fleet, Auth and Log")
 	}
-	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil || cfg.Docs != nil || cfg.Commands != nil || cfg.Cohorts != nil || cfg.Bulk != nil) {
+	if cfg.Audit == nil && (cfg.Identities != nil || cfg.Owners != nil || cfg.Tokens != nil || cfg.Operators != nil || cfg.Docs != nil || cfg.Commands != nil || cfg.Cohorts != nil || cfg.Bulk != nil || cfg.Alerts != nil) {
 		return nil, errors.New("console: want Audit, because its pages change something")
 	}
 	c := &console{Config: cfg, now: time.Now}
@@ -215,6 +220,7 @@ var dones = map[string]string{
 	"operator-on":     "The operator may sign in again.",
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
+	"alert-rule":      "The rule is changed. It applies within a quarter of a minute.",
 	"cohort-put":      "The filter is saved.",
 	"cohort-gone":     "The cohort is removed. The robots stay as they are.",
 	"bulk-begun":      "The job is stored and runs without this page.",
@@ -348,7 +354,7 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name 
 		for _, l := range []struct {
 			link
 			there bool
-		}{{link{Label: "Overview", Address: "/"}, true}, {fleetLink, true}, {link{Label: "Live tail", Address: "/tail"}, c.Events != nil}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
+		}{{link{Label: "Overview", Address: "/"}, true}, {fleetLink, true}, {link{Label: "Alerts", Address: "/alerts"}, c.Alerts != nil}, {link{Label: "Live tail", Address: "/tail"}, c.Events != nil}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
 			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}} {
 			pattern := "GET " + l.Address
 			if l.Address == "/" {

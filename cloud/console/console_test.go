@@ -136,7 +136,7 @@ func open(t *testing.T, f *fleet) (*http.ServeMux, *door) {
 	d := &desk{}
 	f.desk = d
 	err := Mount(mux, Config{Fleet: f, Auth: a, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Log: slog.New(slog.DiscardHandler),
-		Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}})
+		Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +191,8 @@ func TestPages(t *testing.T) {
 		{auth.Viewer, "/tail?thing=e2", 200, `data-stream="/tail/stream?thing=e2"`},
 		{"", "/tail/stream", 401, "sign in first"},
 		{auth.Viewer, "/cohorts", 200, "tag:beta"},
+		{auth.Viewer, "/alerts", 200, "At least <strong class=\"num\">5</strong> present robots"},
+		{auth.Viewer, "/alerts", 200, "It reports a fault, as a number."},
 		{auth.Viewer, "/bulk", 200, "Jobs"},
 		{auth.Viewer, "/bulk/j-1?state=failed", 200, "Robot by robot"},
 		{auth.Viewer, "/bulk/j-1?state=odd", 400, "want one of"},

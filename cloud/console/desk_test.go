@@ -24,6 +24,7 @@ import (
 	"kennel/certs"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
+	"kennel/cloud/alert"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
@@ -197,7 +198,7 @@ func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: auth.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
 	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
-		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Log: slog.New(slog.DiscardHandler)})
+		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,6 +246,7 @@ var orders = []struct {
 	{"POST /things/{thing}/poke", "/things/vic:00e20100/poke", form("do", "turn back"), "POST /v1/things/{thing}/commands", "/things/vic:00e20100/robot",
 		[]string{"audit command.send vic:00e20100 robot_poke", `send vic:00e20100 robot_poke {"verb":"turn","side":"back"} 30s op@example.org`},
 		"simulator is told"},
+	{"POST /alerts/rule", "/alerts/rule", form("robots", "3", "percent", "12.5"), "PUT /v1/alerts/rule", "/alerts", []string{"audit alert.rule  robots 3, share 0.125", "rule 3 0.125 op@example.org"}, "rule is changed"},
 	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "is saved"},
 	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "is removed"},
 	{"POST /bulk", "/bulk", form("do", "set", "which", "all", "filter", "tag:lab", "field", "master_volume", "value", "Low", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
@@ -361,6 +363,8 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/things/vic:00e20100/commands", form("kind", "ping", "ttl", "1h"), "robot you mean", ""},
 		{"/things/vic:00e20100/commands", form("kind", "intent", "args", `{"intent":1}`, "ttl", "1h", "sure", "yes"), "intent", "{&#34;intent&#34;:1}"},
 		{"/things/vic:00e20100/commands", form("kind", "intent", "args", "{", "ttl", "1h", "sure", "yes"), "want JSON", ""},
+		{"/alerts/rule", form("robots", "three", "percent", "12"), "whole number", `value="12"`},
+		{"/alerts/rule", form("robots", "3", "percent", "120"), "want 0 to 1", `value="120"`},
 		{"/cohorts", form("name", "a b", "filter", "loop:late"), "", "loop:late"},
 		{"/cohorts", form("name", "ab", "filter", "loop:odd"), "loop", "loop:odd"},
 		{"/bulk", form("do", "tag", "thing", "vic:00e20100", "tag", "lab", "expect", "1"), "robots you mean", `value="lab"`},
@@ -408,7 +412,7 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 			t.Errorf("%s: %d does not show what was said", what, code)
 		}
 	}
-	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/robot", "/tail", "/bulk", "/bulk/j-1", "/cohorts",
+	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/robot", "/tail", "/bulk", "/bulk/j-1", "/cohorts", "/alerts",
 		"/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/audit", "/audit?who=script",
 		"/audit?who=" + url.QueryEscape(evil)} {
 		w := do(t, mux, auth.Admin, "GET", path, "")
@@ -423,9 +427,9 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 // TestPagesShowWhatOneMay: no page shows a form that would refuse its viewer.
 func TestPagesShowWhatOneMay(t *testing.T) {
 	mux, _ := openDesk(t)
-	action := regexp.MustCompile(`method="post" action="(/(?:things|certificates|operators|bulk|cohorts)[^"]*)"`)
+	action := regexp.MustCompile(`method="post" action="(/(?:things|certificates|operators|bulk|cohorts|alerts)[^"]*)"`)
 	for _, role := range auth.Staff {
-		for _, path := range []string{"/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/bulk/j-1", "/cohorts", "/certificates", "/operators", "/audit"} {
+		for _, path := range []string{"/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/bulk/j-1", "/cohorts", "/alerts", "/certificates", "/operators", "/audit"} {
 			w := do(t, mux, role, "GET", path, "")
 			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things") || strings.HasPrefix(path, "/bulk"); want != (w.Code == 200) || !want && w.Code != 403 {
 				t.Errorf("%s as %s: %d", path, role, w.Code)
@@ -555,4 +559,21 @@ func TestMountWantsItsParts(t *testing.T) {
 	if w := do(t, mux, auth.Admin, "GET", "/audit", ""); w.Code != 404 {
 		t.Errorf("no audit log: %d", w.Code)
 	}
+}
+
+// bells are alerts.
+type bells struct{ *desk }
+
+func (bells) Alerts(context.Context) ([]alert.Alert, error) {
+	over := noon.Add(-time.Hour)
+	return []alert.Alert{{ID: 2, Release: evil, Kind: evil, Code: evil, Robots: 3, Present: 4, Since: noon},
+		{ID: 1, Release: "2.0.1", Kind: "fault", Code: "914", Robots: 7, Present: 9, Since: over.Add(-time.Hour), Resolved: &over}}, nil
+}
+
+func (bells) Rule(context.Context) (alert.Rule, error) {
+	return alert.Rule{Robots: 5, Share: 0.1, By: evil, Changed: noon}, nil
+}
+
+func (b bells) SetRule(_ context.Context, robots int, share float64, by string) (alert.Rule, error) {
+	return alert.Rule{}, b.do("rule", robots, share, by)
 }

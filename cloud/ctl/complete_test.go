@@ -41,6 +41,7 @@ var commandOf = map[string]string{
 	"GET /v1/releases": "releases list", "POST /v1/releases": "releases add", "GET /v1/things/{thing}/ota": "releases show",
 	"PUT /v1/things/{thing}/ota/desired": "releases want", "PUT /v1/ota/desired/{species}": "releases want",
 
+	"GET /v1/alerts": "alerts list", "GET /v1/alerts/rule": "alerts rule", "PUT /v1/alerts/rule": "alerts rule",
 	"GET /v1/webhooks": "webhooks list", "POST /v1/webhooks": "webhooks add", "GET /v1/webhooks/{id}": "webhooks show", "PATCH /v1/webhooks/{id}": "webhooks change",
 	"DELETE /v1/webhooks/{id}": "webhooks remove", "POST /v1/webhooks/{id}/secret": "webhooks secret", "POST /v1/webhooks/{id}/ping": "webhooks ping",
 	"GET /v1/webhooks/{id}/deliveries": "webhooks deliveries", "POST /v1/webhooks/{id}/replay": "webhooks replay",

@@ -67,6 +67,14 @@ func ProblemsOf(st StatusAt) []status.Problem {
 	return append(out, told...)
 }
 
+// ProblemCount is how many present robots of a release have one problem.
+type ProblemCount struct {
+	Release    string // "": they name none
+	Kind, Code string
+	Robots     int
+	Present    int // robots of the release
+}
+
 func loopIsLate(l *status.Loop) bool { return missedShare(l) > loopMissed || l.LateP99 > loopP99 }
 
 // FacetsOf reads a status. The steps keep a robot from writing the fleet's indexes whenever a number trembles.

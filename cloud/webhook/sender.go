@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 )
 
@@ -84,7 +85,6 @@ func Sign(keys [][]byte, id string, at time.Time, body []byte) string {
 type SenderConfig struct {
 	Allow   []string       // networks that may be called although they are not public
 	Roots   *x509.CertPool // nil: the system's
-	Version string         // of this program, for the User-Agent
 	Timeout time.Duration  // of one attempt; 0: 10 s
 }
 
@@ -104,7 +104,7 @@ func NewSender(cfg SenderConfig) (*Sender, error) {
 	}
 	timeout := cmp.Or(cfg.Timeout, sendTime)
 	dialer := &net.Dialer{Timeout: handshakeTime, Control: guard.control}
-	return &Sender{guard: guard, agent: strings.TrimSuffix("Kennel-Webhook/"+cfg.Version, "/"), timeout: timeout, http: &http.Client{
+	return &Sender{guard: guard, agent: "Kennel-Webhook/" + version.String(), timeout: timeout, http: &http.Client{
 		Timeout: timeout,
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.Roots}, TLSHandshakeTimeout: handshakeTime,

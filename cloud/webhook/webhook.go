@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -49,11 +50,27 @@ const (
 	Setting   Kind = "setting.changed"
 	Command   Kind = "command.finished"
 	Revoked   Kind = "certificate.revoked"
-	Ping      Kind = "ping" // a test; every webhook gets it without asking
+
+	ProblemRaised Kind = "problem.raised" // a robot has a problem of a kind and code that it had not; kinds as filters know them
+	ProblemGone   Kind = "problem.gone"
+	FaultRaised   Kind = "fault.raised" // the problem is a numbered fault; its end is a ProblemGone
+	AlertFiring   Kind = "alert.firing" // many robots of one release have the same problem
+	AlertResolved Kind = "alert.resolved"
+
+	Ping Kind = "ping" // a test; every webhook gets it without asking
 )
 
-// Kinds are those a hook may want.
-var Kinds = []Kind{Present, Absent, Activated, Setting, Command, Revoked}
+// Kinds are those a hook may want, besides those of events.
+var Kinds = []Kind{Present, Absent, Activated, Setting, Command, Revoked, ProblemRaised, ProblemGone, FaultRaised, AlertFiring, AlertResolved}
+
+// EventPrefix begins the kind of a robot's event, which ends with the event's name: event:robot.fault_code. A hook wants events by the
+// beginning of their names: event:battery. or event: for all.
+const EventPrefix = "event:"
+
+var eventPattern = regexp.MustCompile(`^event:[A-Za-z0-9_.-]{0,100}$`)
+
+// Known reports whether a hook may want a kind.
+func (k Kind) Known() bool { return slices.Contains(Kinds, k) || eventPattern.MatchString(string(k)) }
 
 // Bounds: ours, no source gives them.
 const (
@@ -69,6 +86,7 @@ const (
 	MaxLimit     = 500
 	maxURL       = 2000
 	maxNote      = 200
+	maxKinds     = 50
 )
 
 // TaskDeliver is the name of the task that sends what is due to one hook.
@@ -102,7 +120,11 @@ type Hook struct {
 }
 
 // wants reports whether the hook is to be told of events of a kind.
-func (h *Hook) wants(k Kind) bool { return h.Disabled == nil && slices.Contains(h.Kinds, k) }
+func (h *Hook) wants(k Kind) bool {
+	return h.Disabled == nil && slices.ContainsFunc(h.Kinds, func(w Kind) bool {
+		return w == k || strings.HasPrefix(string(w), EventPrefix) && strings.HasPrefix(string(k), string(w))
+	})
+}
 
 // Event is an event as the outbox stores it.
 type Event struct {
@@ -284,12 +306,12 @@ func (h *Hook) check(guard Guard) error {
 	if err := CheckURL(h.URL, guard); err != nil {
 		return err
 	}
-	if len(h.Kinds) == 0 {
-		return errs.New(errs.Invalid, "kinds: want at least one of %v", Kinds)
+	if len(h.Kinds) == 0 || len(h.Kinds) > maxKinds {
+		return errs.New(errs.Invalid, "kinds: want 1 to 50 of %s, or event: and the beginning of an event's name", errs.List(Kinds))
 	}
 	for _, k := range h.Kinds {
-		if !slices.Contains(Kinds, k) {
-			return errs.New(errs.Invalid, "kind %.40q: want some of %v", string(k), Kinds)
+		if !k.Known() {
+			return errs.New(errs.Invalid, "kind %.40q: want one of %s, or event: and the beginning of an event's name", string(k), errs.List(Kinds))
 		}
 	}
 	if len(h.Note) > maxNote || strings.ContainsFunc(h.Note, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }) {

@@ -231,7 +231,7 @@ func TestEverySource(t *testing.T) {
 	r := newReceiver(t)
 	g := newRig(t, r, loopback)
 	g.presence("vic:0", true) // no webhook asked yet
-	all, secret := g.add(r.URL+"/all", webhook.Kinds)
+	all, secret := g.add(r.URL+"/all", append(slices.Clone(webhook.Kinds), "event:robot."))
 	g.add(r.URL+"/pleos", []webhook.Kind{webhook.Present}, "species:pleo", "-id:pleo:2")
 	g.presence("vic:1", true)
 	g.presence("vic:1", false)
@@ -245,6 +245,17 @@ func TestEverySource(t *testing.T) {
 	g.exec(`UPDATE command_outbox SET sends = 1, state = 'sent'`)
 	g.exec(`UPDATE command_outbox SET state = 'done', closed = now(), status = 'ok'`)
 	g.exec(`INSERT INTO registry_thing (thing) VALUES ('pleo:1'), ('pleo:2'), ('vic:1')`)
+	g.exec(`UPDATE registry_facet SET fit = 3, codes = '{fault/914,loop}' WHERE thing = 'vic:1'`)
+	g.exec(`UPDATE registry_facet SET codes = '{loop}' WHERE thing = 'vic:1'`)
+	g.exec(`UPDATE registry_facet SET fit = 4, codes = '{loop,novel}' WHERE thing = 'vic:1'`) // by a newer rule: no news
+	g.exec(`CREATE TABLE das_event_all PARTITION OF das_event DEFAULT`)
+	g.exec(`INSERT INTO das_event (received, grp, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type, feature_run_id, event, s1, i1)
+		SELECT '2026-11-22T10:00:00Z', 7, 'vic:1', 'b', seq, 5, 5, false, 'error', 'robotd', '', '', '', '', event, 'Home', 914
+		FROM (VALUES (1, 'robot.fault_code'), (2, 'battery.low')) AS e (seq, event)`)
+	g.exec(`INSERT INTO das_group (id, received, events, raw_key) OVERRIDING SYSTEM VALUE VALUES (7, '2026-11-22T10:00:00Z', 2, '')`)
+	g.exec(`INSERT INTO alert_found (release, kind, code, robots, present, since) VALUES ('2.0', 'fault', '914', 5, 9, now())`)
+	g.exec(`UPDATE alert_found SET robots = 6`)
+	g.exec(`UPDATE alert_found SET resolved = now()`)
 	g.presence("pleo:1", true)
 	g.presence("pleo:2", true)
 	g.turn()
@@ -272,18 +283,25 @@ func TestEverySource(t *testing.T) {
 	for i, want := range []string{`thing.present {}`, `thing.absent {}`, `thing.activated {"serial":"ab","not_after":`, `certificate.revoked {"serial":"ab","reason":"stolen"}`,
 		`setting.changed {"doc":"vic.RobotSettings","version":1,"by":"robot","keys":["eye_color","master_volume"]}`,
 		`setting.changed {"doc":"vic.RobotSettings","version":2,"by":"operator","keys":["default_location","eye_color","master_volume"]}`,
-		`command.finished {"id":`} {
+		`command.finished {"id":`, `problem.raised {"kind":"fault","code":"914"}`, `fault.raised {"code":"914"}`, `problem.raised {"kind":"loop","code":""}`,
+		`problem.gone {"kind":"fault","code":"914"}`, `event:robot.fault_code {"event":"robot.fault_code","level":"error","source":"robotd","boot_id":"b","seq":1,"ts":5,"i1":914,`} {
 		if i >= len(of) || !strings.HasPrefix(strings.ReplaceAll(of[i], `" : `, `":`), want) {
 			t.Errorf("event %d of vic:1: want %s in %q", i, want, of)
 		}
 	}
-	if len(of) != 7 || len(data["pleo:1"]) != 2 || len(data["pleo:2"]) != 1 || len(data["vic:0"]) != 0 {
-		t.Errorf("%d events of vic:1, %q of pleo:1, %q of vic:0; want 7, one for each hook, none", len(of), data["pleo:1"], data["vic:0"])
+	if all := fmt.Sprint(data); strings.Contains(all, "Home") || strings.Contains(all, "battery.low") || strings.Contains(all, "novel") {
+		t.Errorf("a text of an event, an event that nobody wants or a problem by a newer rule was sent: %s", all)
+	}
+	if a := data[""]; len(a) != 2 || !strings.HasPrefix(a[0], "alert.firing ") || !strings.HasPrefix(a[1], "alert.resolved ") {
+		t.Errorf("alerts %q", a)
+	}
+	if len(of) != 12 || len(data["pleo:1"]) != 2 || len(data["pleo:2"]) != 1 || len(data["vic:0"]) != 0 {
+		t.Errorf("%d events of vic:1, %q of pleo:1, %q of vic:0; want 12, one for each hook, none", len(of), data["pleo:1"], data["vic:0"])
 	}
 	if h := g.hook(all.ID); h.Open != 0 || h.LastOK == nil {
 		t.Errorf("%+v", h)
 	}
-	if l := g.log(all.ID, webhook.Done); len(l) != 9 || l[0].Status != 200 || l[0].LatencyUS <= 0 {
+	if l := g.log(all.ID, webhook.Done); len(l) != 16 || l[0].Status != 200 || l[0].LatencyUS <= 0 {
 		t.Errorf("%d in the log: %+v", len(l), l)
 	}
 	var left int

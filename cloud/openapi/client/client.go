@@ -132,6 +132,21 @@ func (c Client) PostAccountVerifyAgain(ctx context.Context, in EmailRequest) (Re
 	return ask[Accepted](ctx, c, "POST", "/v1/account/verify/again", in)
 }
 
+// GetAlerts is GET /v1/alerts: Problems that many robots of one release have: those that fire, then the latest resolved.
+func (c Client) GetAlerts(ctx context.Context) (Reply[[]Alert], error) {
+	return ask[[]Alert](ctx, c, "GET", "/v1/alerts", nil)
+}
+
+// GetAlertsRule is GET /v1/alerts/rule: When an alert fires.
+func (c Client) GetAlertsRule(ctx context.Context) (Reply[Rule], error) {
+	return ask[Rule](ctx, c, "GET", "/v1/alerts/rule", nil)
+}
+
+// PutAlertsRule is PUT /v1/alerts/rule: Change when an alert fires.
+func (c Client) PutAlertsRule(ctx context.Context, in AlertRule) (Reply[Rule], error) {
+	return ask[Rule](ctx, c, "PUT", "/v1/alerts/rule", in)
+}
+
 // GetAuditQuery is the query of GetAudit; nil leaves a parameter out.
 type GetAuditQuery struct {
 	Before *int64 // Only lines before this one.
@@ -835,6 +850,24 @@ type Action struct {
 type Added struct {
 	Secret  string `json:"secret"` // shown this once
 	Webhook Hook   `json:"webhook"`
+}
+
+// Alert is one problem of one release, firing or resolved.
+type Alert struct {
+	Code     string    `json:"code,omitzero"`
+	ID       int64     `json:"id"`
+	Kind     string    `json:"kind"`              // of the problem
+	Present  int64     `json:"present"`           // robots of the release that were present then
+	Release  string    `json:"release"`           // "": the robots name none
+	Resolved time.Time `json:"resolved,omitzero"` // nil: it fires
+	Robots   int64     `json:"robots"`            // with the problem, when last looked at while it fired
+	Since    time.Time `json:"since"`
+}
+
+// Rule is the body of PUT /v1/alerts/rule: an alert fires when at least so many present robots of one release have the same problem, and they are at least that share of its present robots.
+type AlertRule struct {
+	Robots int64   `json:"robots"`
+	Share  float64 `json:"share"` // 0 to 1
 }
 
 // Answer is the body of both answers.
@@ -1675,6 +1708,14 @@ type Robot struct {
 	Name  string    `json:"name"`
 	Since time.Time `json:"since"`
 	Thing string    `json:"thing"`
+}
+
+// Rule says when an alert fires: when at least Robots present robots of one release have the same problem, and they are at least Share of that release's present robots.
+type Rule struct {
+	By      string    `json:"by,omitzero"` // who changed it; "": it is the default
+	Changed time.Time `json:"changed,omitzero"`
+	Robots  int64     `json:"robots"`
+	Share   float64   `json:"share"` // 0 to 1
 }
 
 // Session is one line of GET /v1/account/sessions.

@@ -8,6 +8,8 @@ import (
 	"kennel/certs/certsclient"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
+	"kennel/cloud/alert"
+	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/cohort"
@@ -178,6 +180,9 @@ var Operations = []Operation{
 	{Route: "GET /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "One, with how many robots it has now.", Answer: cohortapi.Counted{}},
 	{Route: "PUT /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Change or make one; with rev, only if nobody was first.", Body: cohortapi.Request{}, Answer: cohort.Cohort{}},
 	{Route: "DELETE /v1/cohorts/{cohort}", Tag: "Cohorts", Summary: "Forget one; refused while another asks for it."},
+	{Route: "GET /v1/alerts", Tag: "Alerts", Summary: "Problems that many robots of one release have: those that fire, then the latest resolved.", Answer: []alert.Alert{}},
+	{Route: "GET /v1/alerts/rule", Tag: "Alerts", Summary: "When an alert fires.", Answer: alert.Rule{}},
+	{Route: "PUT /v1/alerts/rule", Tag: "Alerts", Summary: "Change when an alert fires.", Body: alertapi.Rule{}, Answer: alert.Rule{}},
 	{Route: "POST /v1/bulk/preview", Tag: "Bulk jobs", Summary: "What would be done, and to how many.", Body: bulkapi.Request{}, Answer: bulk.Preview{}},
 	{Route: "POST /v1/bulk", Tag: "Bulk jobs", Summary: "Do one thing to many robots; the same key again is the same job.", Body: bulkapi.Request{}, Answer: bulk.Job{}},
 	{Route: "GET /v1/bulk", Tag: "Bulk jobs", Summary: "The newest first.", Query: []Parameter{limit(500)}, Answer: []bulk.Job{}},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"kennel/cloud/registry"
 	"kennel/infra/thing"
 )
 
@@ -23,4 +24,19 @@ func (s *Store) CountBySpecies(ctx context.Context) ([]SpeciesCount, error) {
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SpeciesCount])
 	return out, wrap(err, "count things by species")
+}
+
+// ProblemsByRelease counts present robots by release and problem, the most first, leaving out what fewer than atLeast have.
+func (s *Store) ProblemsByRelease(ctx context.Context, atLeast int) ([]registry.ProblemCount, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT os, split_part(code, '/', 1), split_part(code, '/', 2), ill.n, whole.n
+		FROM (SELECT os, code, count(*) AS n FROM registry_facet, unnest(codes) AS code WHERE present AND codes <> '{}'
+			GROUP BY os, code HAVING count(*) >= $1) AS ill
+		JOIN (SELECT os, count(*) AS n FROM registry_facet WHERE present GROUP BY os) AS whole USING (os)
+		ORDER BY ill.n DESC, os, code LIMIT $2`, atLeast, registry.MaxLimit)
+	if err != nil {
+		return nil, wrap(err, "count problems by release")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[registry.ProblemCount])
+	return out, wrap(err, "count problems by release")
 }

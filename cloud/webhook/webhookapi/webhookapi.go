@@ -254,7 +254,7 @@ func host(s string) string {
 
 func kinds(list []webhook.Kind) string {
 	words := make([]string, 0, len(list))
-	for _, k := range list[:min(len(list), len(webhook.Kinds))] {
+	for _, k := range list[:min(len(list), 50)] {
 		words = append(words, string(k)[:min(len(k), 40)])
 	}
 	return strings.Join(words, " ")

@@ -1,0 +1,125 @@
+// Package alert tells when many robots of one release have the same problem, which points to the release rather than to a robot.
+//
+// Look runs as a periodic job: it counts present robots by release and problem, and compares the counts with the one rule that operators
+// set. An alert fires while the rule holds; afterwards it is kept as resolved for Keep. Webhooks hear of both (alert.firing, alert.resolved).
+package alert
+
+import (
+	"context"
+	"time"
+
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+)
+
+// Own defaults.
+const (
+	LookEvery = 15 * time.Second
+	Keep      = 90 * 24 * time.Hour // of a resolved alert
+	MaxListed = 200
+)
+
+// Rule says when an alert fires: when at least Robots present robots of one release have the same problem, and they are at least Share of
+// that release's present robots.
+type Rule struct {
+	Robots  int       `json:"robots"`
+	Share   float64   `json:"share"` // 0 to 1
+	Changed time.Time `json:"changed,omitzero"`
+	By      string    `json:"by,omitempty"` // who changed it; "": it is the default
+}
+
+// DefaultRule is in force until an operator sets another.
+var DefaultRule = Rule{Robots: 5, Share: 0.1}
+
+// Percent is Share as people read it.
+func (r Rule) Percent() float64 { return r.Share * 100 }
+
+// Check reports why a rule cannot be.
+func (r Rule) Check() error {
+	if r.Robots < 1 || r.Robots > 1_000_000 {
+		return errs.New(errs.Invalid, "robots %d: want 1 to 1000000", r.Robots)
+	}
+	if !(r.Share >= 0 && r.Share <= 1) {
+		return errs.New(errs.Invalid, "share %v: want 0 to 1", r.Share)
+	}
+	return nil
+}
+
+// Holds reports whether the rule fires for a count.
+func (r Rule) Holds(c registry.ProblemCount) bool {
+	return c.Robots >= r.Robots && float64(c.Robots) >= r.Share*float64(c.Present)
+}
+
+// Alert is one problem of one release, firing or resolved.
+type Alert struct {
+	ID       int64      `json:"id"`
+	Release  string     `json:"release"` // "": the robots name none
+	Kind     string     `json:"kind"`    // of the problem
+	Code     string     `json:"code,omitempty"`
+	Robots   int        `json:"robots"`  // with the problem, when last looked at while it fired
+	Present  int        `json:"present"` // robots of the release that were present then
+	Since    time.Time  `json:"since"`
+	Resolved *time.Time `json:"resolved,omitempty"` // nil: it fires
+}
+
+// Store is the storage that Service needs.
+type Store interface {
+	// Rule returns the rule that was set; NotFound.
+	Rule(ctx context.Context) (Rule, error)
+	SetRule(ctx context.Context, r Rule) error
+	// Alerts returns those that fire, then the latest resolved, at most limit.
+	Alerts(ctx context.Context, limit int) ([]Alert, error)
+	// Found makes exactly these fire: it adds new ones, updates the numbers of others, and resolves the rest.
+	Found(ctx context.Context, counts []registry.ProblemCount) error
+}
+
+// Service holds the rules. Safe for concurrent use.
+type Service struct {
+	store Store
+	count func(ctx context.Context, atLeast int) ([]registry.ProblemCount, error)
+}
+
+// New returns a service. count returns how many present robots of each release have each problem, leaving out what fewer than atLeast have.
+func New(store Store, count func(ctx context.Context, atLeast int) ([]registry.ProblemCount, error)) *Service {
+	return &Service{store, count}
+}
+
+// Rule returns the rule in force.
+func (s *Service) Rule(ctx context.Context) (Rule, error) {
+	r, err := s.store.Rule(ctx)
+	if errs.KindOf(err) == errs.NotFound && err != nil {
+		return DefaultRule, nil
+	}
+	return r, err
+}
+
+// SetRule sets the rule; it applies from the next look.
+func (s *Service) SetRule(ctx context.Context, robots int, share float64, by string) (Rule, error) {
+	r := Rule{Robots: robots, Share: share, Changed: time.Now().UTC(), By: by}
+	if err := r.Check(); err != nil {
+		return Rule{}, err
+	}
+	return r, s.store.SetRule(ctx, r)
+}
+
+// Alerts returns those that fire, then the latest resolved.
+func (s *Service) Alerts(ctx context.Context) ([]Alert, error) { return s.store.Alerts(ctx, MaxListed) }
+
+// Look compares the fleet with the rule once.
+func (s *Service) Look(ctx context.Context) error {
+	rule, err := s.Rule(ctx)
+	if err != nil {
+		return err
+	}
+	counts, err := s.count(ctx, rule.Robots)
+	if err != nil {
+		return err
+	}
+	var found []registry.ProblemCount
+	for _, c := range counts {
+		if rule.Holds(c) {
+			found = append(found, c)
+		}
+	}
+	return s.store.Found(ctx, found)
+}

@@ -1,0 +1,86 @@
+package alert_test
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"kennel/cloud/alert"
+	"kennel/cloud/alert/alertpg"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/registrypg"
+	"kennel/infra/errs"
+	"kennel/infra/pg/pgtest"
+)
+
+func TestRule(t *testing.T) {
+	for _, tt := range []struct {
+		rule            alert.Rule
+		robots, present int
+		want            bool
+	}{
+		{alert.Rule{Robots: 5, Share: 0.1}, 5, 50, true}, {alert.Rule{Robots: 5, Share: 0.1}, 4, 4, false}, {alert.Rule{Robots: 5, Share: 0.1}, 5, 51, false},
+		{alert.Rule{Robots: 1}, 1, 1000, true}, {alert.Rule{Robots: 2, Share: 1}, 2, 2, true}, {alert.Rule{Robots: 2, Share: 1}, 2, 3, false},
+	} {
+		if got := tt.rule.Holds(registry.ProblemCount{Robots: tt.robots, Present: tt.present}); got != tt.want {
+			t.Errorf("%+v, %d of %d: %v", tt.rule, tt.robots, tt.present, got)
+		}
+	}
+}
+
+// TestLook: an alert fires when the rule holds, follows the numbers, and is resolved when it no longer holds; the next time is another one.
+func TestLook(t *testing.T) {
+	pool := pgtest.New(t)
+	svc := alert.New(alertpg.New(pool), registrypg.New(pool, slog.New(slog.DiscardHandler)).ProblemsByRelease)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(want ...string) {
+		t.Helper()
+		if err := svc.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list, err := svc.Alerts(t.Context())
+		var got []string
+		for _, a := range list {
+			got = append(got, fmt.Sprintf("%s %s/%s %d of %d, over %v", a.Release, a.Kind, a.Code, a.Robots, a.Present, a.Resolved != nil))
+			if a.Since.IsZero() || time.Since(a.Since) > time.Hour {
+				t.Errorf("since %v", a.Since)
+			}
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v; want %q", got, err, want)
+		}
+	}
+	if r, err := svc.Rule(t.Context()); err != nil || r != alert.DefaultRule {
+		t.Errorf("%+v, %v; want the default", r, err)
+	}
+	for _, bad := range []alert.Rule{{Robots: 0, Share: 0.5}, {Robots: 3, Share: 1.1}, {Robots: 3, Share: -0.1}} {
+		if _, err := svc.SetRule(t.Context(), bad.Robots, bad.Share, "op"); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if _, err := svc.SetRule(t.Context(), 3, 0.3, "op"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := svc.Rule(t.Context()); err != nil || r.Robots != 3 || r.Share != 0.3 || r.By != "op" || r.Changed.IsZero() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	look()
+	exec(`INSERT INTO registry_thing (thing, present) SELECT 'vic:' || i, true FROM generate_series(1, 9) AS i`)
+	exec(`UPDATE registry_facet SET os = '2.0', codes = CASE WHEN thing < 'vic:4' THEN '{fault/914,loop}' WHEN thing = 'vic:4' THEN '{loop}' ELSE '{}' END::text[]`)
+	exec(`UPDATE registry_facet SET codes = '{fault/914}', os = '2.1' WHERE thing = 'vic:9'`) // another release
+	look("2.0 fault/914 3 of 8, over false", "2.0 loop/ 4 of 8, over false")                  // the newest first
+	exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:5'`)
+	exec(`UPDATE registry_facet SET present = false WHERE thing = 'vic:4'`) // who is absent does not count
+	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
+	exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:1'`)
+	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
+	exec(`UPDATE registry_facet SET codes = '{fault/914,loop}' WHERE thing = 'vic:1'`)
+	look("2.0 loop/ 3 of 7, over false", "2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
+}

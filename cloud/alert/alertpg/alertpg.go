@@ -1,0 +1,79 @@
+// Package alertpg keeps alerts and their rule in Postgres: tables alert_rule and alert_found (migration 0107).
+package alertpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/cloud/alert"
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+	"kennel/infra/pg"
+)
+
+// Store is alert.Store. It is safe for concurrent use.
+type Store struct{ pool *pgxpool.Pool }
+
+// New returns a store; the schema must be migrated.
+func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
+
+// Rule implements alert.Store.
+func (s *Store) Rule(ctx context.Context) (r alert.Rule, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT robots, share, changed, by_whom FROM alert_rule`).Scan(&r.Robots, &r.Share, &r.Changed, &r.By)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, errs.New(errs.NotFound, "no alert rule was set")
+	}
+	return r, wrap(err, "read alert rule")
+}
+
+// SetRule implements alert.Store.
+func (s *Store) SetRule(ctx context.Context, r alert.Rule) error {
+	_, err := s.pool.Exec(ctx, `INSERT INTO alert_rule (robots, share, changed, by_whom) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (single) DO UPDATE SET robots = excluded.robots, share = excluded.share, changed = excluded.changed, by_whom = excluded.by_whom`,
+		r.Robots, r.Share, r.Changed, r.By)
+	return wrap(err, "set alert rule")
+}
+
+// Alerts implements alert.Store.
+func (s *Store) Alerts(ctx context.Context, limit int) ([]alert.Alert, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id, release, kind, code, robots, present, since, resolved FROM alert_found
+		ORDER BY resolved IS NOT NULL, coalesce(resolved, since) DESC, id DESC LIMIT $1`, limit)
+	if err != nil {
+		return nil, wrap(err, "list alerts")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[alert.Alert])
+	return out, wrap(err, "list alerts")
+}
+
+// Found implements alert.Store.
+func (s *Store) Found(ctx context.Context, counts []registry.ProblemCount) error {
+	n := len(counts)
+	releases, kinds, codes, robots, present := make([]string, n), make([]string, n), make([]string, n), make([]int, n), make([]int, n)
+	for i, c := range counts {
+		releases[i], kinds[i], codes[i], robots[i], present[i] = c.Release, c.Kind, c.Code, c.Robots, c.Present
+	}
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue(`UPDATE alert_found AS a SET resolved = clock_timestamp() WHERE resolved IS NULL AND NOT EXISTS (
+			SELECT FROM unnest($1::text[], $2::text[], $3::text[]) AS n (release, kind, code) WHERE (n.release, n.kind, n.code) = (a.release, a.kind, a.code))`,
+			releases, kinds, codes)
+		b.Queue(`INSERT INTO alert_found AS a (release, kind, code, robots, present, since)
+			SELECT n.*, clock_timestamp() FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::int[]) AS n (release, kind, code, robots, present)
+			ON CONFLICT (release, kind, code) WHERE resolved IS NULL DO UPDATE SET robots = excluded.robots, present = excluded.present
+			WHERE (a.robots, a.present) <> (excluded.robots, excluded.present)`, releases, kinds, codes, robots, present)
+		b.Queue(`DELETE FROM alert_found WHERE resolved < clock_timestamp() - $1::interval`, alert.Keep)
+		return tx.SendBatch(ctx, b).Close()
+	})
+	return wrap(err, "store alerts")
+}
+
+func wrap(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, pg.Err(err))
+}
