@@ -101,12 +101,17 @@ func (s *Service) checkApproved(ctx context.Context, id thing.ID, csr *x509.Cert
 	w, fresh, err := s.requests.Ask(ctx, Ask{Thing: id, Key: key, Addr: addr, Network: network(addr), At: s.now()}, s.waiting)
 	switch {
 	case errors.Is(err, ErrFull):
-		return &refusal{Code: "waiting_list_full", Reason: "no room in the list of robots that wait for approval", Quiet: s.byThing.Allow("full "+network(addr)) > 0,
-			Public: &errs.Error{Kind: errs.Exhausted, Code: "waiting_list_full", Msg: "too many robots wait for approval; try again later", Retry: 4 * s.waiting.Pause}}
+		return &refusal{Code: "waiting_list_full", Reason: "no room in the list of robots that wait for approval",
+			Quiet: s.byThing.Allow("full "+network(addr)) > 0,
+			Public: &errs.Error{
+				Kind: errs.Exhausted, Code: "waiting_list_full", Msg: "too many robots wait for approval; try again later",
+				Retry: 4 * s.waiting.Pause,
+			}}
 	case err != nil:
 		return fmt.Errorf("waiting list: %w", err)
 	case !w.Refused.IsZero():
-		return &refusal{Code: "approval_refused", Reason: "an operator refused this robot: " + w.Reason, Quiet: w.Times > 1 && s.byThing.Allow("refused "+string(id)) > 0,
+		return &refusal{Code: "approval_refused", Reason: "an operator refused this robot: " + w.Reason,
+			Quiet:  w.Times > 1 && s.byThing.Allow("refused "+string(id)) > 0,
 			Public: errs.Coded(errs.Denied, "approval_refused", "an operator refused the robot with fingerprint %s", key.Short())}
 	}
 	return &refusal{Code: "waiting_approval", Reason: fmt.Sprintf("waits for an operator's approval, fingerprint %s", key.Short()), Quiet: !fresh,

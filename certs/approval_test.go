@@ -26,7 +26,8 @@ func (w world) asks(t testing.TB, id thing.ID, key *ecdsa.PrivateKey, addr strin
 func fingerprint(t testing.TB, err error) string {
 	t.Helper()
 	wait, ok := errors.AsType[*certs.MustWait](err)
-	if !ok || errs.CodeOf(err) != "waiting_approval" || errs.KindOf(err) != errs.Unavailable || errs.RetryOf(err) <= 0 || !strings.Contains(errs.Public(err), wait.Fingerprint) {
+	if !ok || errs.CodeOf(err) != "waiting_approval" || errs.KindOf(err) != errs.Unavailable || errs.RetryOf(err) <= 0 ||
+		!strings.Contains(errs.Public(err), wait.Fingerprint) {
 		t.Fatalf("got %v, want to wait with a fingerprint and a pause", err)
 	}
 	return wait.Fingerprint
@@ -99,7 +100,9 @@ func TestWaitingTellsNothing(t *testing.T) {
 	registered, enrolled, revoked := thing.ID("vic:00000001"), thing.ID("vic:00000002"), thing.ID("vic:00000003")
 	w.register(t, registered)
 	for _, id := range []thing.ID{enrolled, revoked} {
-		if _, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(id), Secret: w.register(t, id), CSR: request(t, newKey(t), id)}); err != nil {
+		if _, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{
+			Thing: string(id), Secret: w.register(t, id), CSR: request(t, newKey(t), id),
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,7 +179,8 @@ func TestWaitingListUnderFlood(t *testing.T) {
 
 func TestFingerprintsForPeople(t *testing.T) {
 	k := certs.KeyOf([]byte("a key"))
-	for _, text := range []string{k.Short(), strings.ToLower(k.Short()), strings.ReplaceAll(k.Short(), "-", ""), " " + k.Short() + "\n", k.String(), strings.ToUpper(k.String()),
+	for _, text := range []string{k.Short(), strings.ToLower(k.Short()), strings.ReplaceAll(k.Short(), "-", ""), " " + k.Short() + "\n",
+		k.String(), strings.ToUpper(k.String()),
 		strings.NewReplacer("0", "O", "1", "l").Replace(k.Short())} {
 		if !k.Is(text) {
 			t.Errorf("%q is not recognised as %s", text, k.Short())
@@ -220,7 +224,8 @@ func TestRelease(t *testing.T) {
 	if err != nil || fresh == first || len(fresh.Reveal()) < 26 {
 		t.Fatalf("%v, %v", fresh, err)
 	}
-	if got := w.steps.last(t); got.Step != certs.StepRelease || !got.OK || strings.Contains(got.Reason, fresh.Reveal()) || !strings.Contains(got.Reason, "wiped") {
+	if got := w.steps.last(t); got.Step != certs.StepRelease || !got.OK || strings.Contains(got.Reason, fresh.Reveal()) ||
+		!strings.Contains(got.Reason, "wiped") {
 		t.Errorf("recorded %+v", got)
 	}
 	enroll := func(with logging.Secret, key *ecdsa.PrivateKey) error {
@@ -323,7 +328,8 @@ func TestBruteForceIsRecorded(t *testing.T) {
 		t.Error("the record lacks the address, or holds a secret")
 	}
 	// The genuine robot, from elsewhere, is let in: the flood did not lock its serial number for good.
-	if _, err := w.svc.Enroll(context.Background(), certs.EnrollRequest{Thing: string(vic), Secret: genuine, CSR: csr, Addr: "203.0.113.9"}); err != nil {
+	if _, err := w.svc.Enroll(context.Background(), certs.EnrollRequest{Thing: string(vic), Secret: genuine, CSR: csr,
+		Addr: "203.0.113.9"}); err != nil {
 		t.Errorf("the genuine robot: %v", err)
 	}
 }

@@ -39,7 +39,9 @@ func TestDelivery(t *testing.T) {
 			}
 			secret = "s2"
 		}
-		cert, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: "vic:00000001", Secret: got[0].Secret, CSR: request(t, newKey(t), "vic:00000001")})
+		cert, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{
+			Thing: "vic:00000001", Secret: got[0].Secret, CSR: request(t, newKey(t), "vic:00000001"),
+		})
 		if err != nil || cert.Chain[0].Subject.CommonName != "vic:00000001" {
 			t.Errorf("%s: the secret that was made: %v", name, err)
 		}
@@ -53,7 +55,9 @@ func TestDelivery(t *testing.T) {
 // All or none, with the number of each bad line and what was expected there.
 func TestDeliveryIsAllOrNone(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: string(vic), Secret: w.register(t, vic), CSR: request(t, newKey(t), vic)}); err != nil {
+	if _, err := w.svc.Enroll(t.Context(), certs.EnrollRequest{
+		Thing: string(vic), Secret: w.register(t, vic), CSR: request(t, newKey(t), vic),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	file := strings.Join([]string{"thing,secret_hash",
@@ -74,7 +78,10 @@ func TestDeliveryIsAllOrNone(t *testing.T) {
 	if !ok || errs.KindOf(err) != errs.Invalid || errs.CodeOf(err) != "csv_refused" {
 		t.Fatalf("got %v", err)
 	}
-	want := map[int]string{3: "want species:serial", 4: "on line 2 already", 5: "64 hex digits", 6: "64 hex digits", 8: "on line 7 already", 10: "in quotes", 11: "all zeros", 12: "want species:serial"}
+	want := map[int]string{
+		3: "want species:serial", 4: "on line 2 already", 5: "64 hex digits", 6: "64 hex digits", 8: "on line 7 already",
+		10: "in quotes", 11: "all zeros", 12: "want species:serial",
+	}
 	for _, p := range bad.Lines {
 		if want[p.Line] == "" || !strings.Contains(p.Problem, want[p.Line]) {
 			t.Errorf("line %d: %q, want %q", p.Line, p.Problem, want[p.Line])
@@ -85,7 +92,8 @@ func TestDeliveryIsAllOrNone(t *testing.T) {
 		t.Errorf("not reported: %v", want)
 	}
 	_, err = w.svc.RegisterAll(t.Context(), strings.NewReader("vic:00000001\n"+string(vic)+"\n"))
-	if bad, ok := errors.AsType[*certs.DeliveryError](err); !ok || len(bad.Lines) != 1 || bad.Lines[0].Line != 2 || !strings.Contains(bad.Lines[0].Problem, "released") {
+	if bad, ok := errors.AsType[*certs.DeliveryError](err); !ok || len(bad.Lines) != 1 || bad.Lines[0].Line != 2 ||
+		!strings.Contains(bad.Lines[0].Problem, "released") {
 		t.Errorf("one that has enrolled: %v", err)
 	}
 	for name, c := range map[string]struct {
@@ -136,7 +144,10 @@ func FuzzDelivery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w := world{steps: new(steps)}
 		var err error
-		if w.svc, err = certs.New(certs.Config{Store: accepts{}, Batches: accepts{}, Requests: accepts{}, Issuer: noIssuer{}, Recorder: w.steps, ByAddr: noLimit{}, ByThing: noLimit{}}); err != nil {
+		if w.svc, err = certs.New(certs.Config{
+			Store: accepts{}, Batches: accepts{}, Requests: accepts{}, Issuer: noIssuer{}, Recorder: w.steps, ByAddr: noLimit{},
+			ByThing: noLimit{},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := w.svc.RegisterAll(t.Context(), bytes.NewReader(b))

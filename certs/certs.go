@@ -230,7 +230,8 @@ func New(cfg Config) (*Service, error) {
 	case cfg.TTL < 3*time.Second:
 		return nil, fmt.Errorf("certs: device certificates of %v: want at least 3s", cfg.TTL)
 	}
-	return &Service{store: cfg.Store, batches: cfg.Batches, requests: cfg.Requests, issuer: cfg.Issuer, recorder: cfg.Recorder, byAddr: cfg.ByAddr, byThing: cfg.ByThing, ttl: cfg.TTL,
+	return &Service{store: cfg.Store, batches: cfg.Batches, requests: cfg.Requests, issuer: cfg.Issuer, recorder: cfg.Recorder,
+		byAddr: cfg.ByAddr, byThing: cfg.ByThing, ttl: cfg.TTL,
 		noApproval: cfg.NoApproval, waiting: cfg.Waiting.withDefaults(), now: cfg.Now, bulk: make(chan struct{}, 1)}, nil
 }
 

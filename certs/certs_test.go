@@ -144,7 +144,8 @@ func TestEnrollThenRenew(t *testing.T) {
 	if leaf.Subject.CommonName != string(vic) || len(leaf.DNSNames)+len(leaf.IPAddresses)+len(leaf.URIs)+len(leaf.EmailAddresses) > 0 || leaf.IsCA {
 		t.Errorf("leaf says more than CN = thing: %v %v", leaf.Subject, leaf.DNSNames)
 	}
-	if got := w.steps.last(t); got.Thing != vic || got.Step != certs.StepEnroll || !got.OK || got.Peer != "192.0.2.1:99" || !strings.Contains(got.Reason, "valid to") || got.Shown != nil {
+	if got := w.steps.last(t); got.Thing != vic || got.Step != certs.StepEnroll || !got.OK || got.Peer != "192.0.2.1:99" ||
+		!strings.Contains(got.Reason, "valid to") || got.Shown != nil {
 		t.Errorf("recorded %+v", got)
 	}
 	trust := certs.Trust{Devices: w.ca.DevicePool(), Services: w.ca.ServicePool()}

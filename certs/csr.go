@@ -43,7 +43,8 @@ func CheckRequest(b []byte, id thing.ID) (*x509.CertificateRequest, error) {
 		return nil, errs.Coded(errs.Invalid, "csr_extra", "certificate request has %d subject fields: want CN alone", n)
 	}
 	if len(csr.Extensions) > 0 {
-		return nil, errs.Coded(errs.Invalid, "csr_extra", "certificate request asks for extension %v: want none, a device certificate has no other names", csr.Extensions[0].Id)
+		return nil, errs.Coded(errs.Invalid, "csr_extra", "certificate request asks for extension %v: want none, a device certificate has no "+
+			"other names", csr.Extensions[0].Id)
 	}
 	return csr, nil
 }

@@ -103,7 +103,8 @@ func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (C
 
 // certify issues a certificate for a request if allowed says so of how thing and key stand. The store issues only while they still stand so:
 // a key bound, a release or a revocation in between makes it read and ask again.
-func (s *Service) certify(ctx context.Context, method string, id thing.ID, csr *x509.CertificateRequest, allowed func(Standing) error) (Certificate, error) {
+func (s *Service) certify(ctx context.Context, method string, id thing.ID, csr *x509.CertificateRequest,
+	allowed func(Standing) error) (Certificate, error) {
 	key := KeyOf(csr.RawSubjectPublicKeyInfo)
 	for range 3 {
 		st, err := s.store.Standing(ctx, id, key)
@@ -175,7 +176,8 @@ func (s *Service) Renew(ctx context.Context, req RenewRequest) (Certificate, err
 
 func (s *Service) renew(ctx context.Context, req RenewRequest, leaf *x509.Certificate) (id thing.ID, cert Certificate, err error) {
 	if err := s.issuer.VerifyDevice(leaf); err != nil {
-		return "", cert, &refusal{Code: "foreign_certificate", Reason: fmt.Sprintf("certificate CN %.60q of issuer %.60q is not from our device authority: %v", leaf.Subject.CommonName, leaf.Issuer.CommonName, err),
+		return "", cert, &refusal{Code: "foreign_certificate", Reason: fmt.Sprintf("certificate CN %.60q of issuer %.60q is not from our device "+
+			"authority: %v", leaf.Subject.CommonName, leaf.Issuer.CommonName, err),
 			Public: errs.Coded(errs.Unauthenticated, "foreign_certificate", "the certificate was not issued by the device authority of this cloud")}
 	}
 	id, err = thing.Parse(leaf.Subject.CommonName)

@@ -107,7 +107,8 @@ func (b Batch) checked() (Batch, []*x509.Certificate, error) {
 	if len(b.Organization) > 200 || strings.ContainsRune(b.Organization, 0) {
 		return fail("organization of %d bytes: want at most 200, without zero bytes", len(b.Organization))
 	}
-	if !serialText.MatchString(b.SerialFrom) || !serialText.MatchString(b.SerialTo) || b.SerialFrom != "" && b.SerialTo != "" && serialLess(b.SerialTo, b.SerialFrom) {
+	if !serialText.MatchString(b.SerialFrom) || !serialText.MatchString(b.SerialTo) ||
+		b.SerialFrom != "" && b.SerialTo != "" && serialLess(b.SerialTo, b.SerialFrom) {
 		return fail("serials %.50q to %.50q: want serials 0-9 a-z -, the first not after the last", b.SerialFrom, b.SerialTo)
 	}
 	if len(b.Bundle) > MaxBundle {
@@ -201,7 +202,8 @@ func (s *Service) RevokeFactoryCertificate(ctx context.Context, certificateID, r
 // Why tells the record which: batch_disabled, factory_revoked, revoked. Nothing is recorded here: the caller knows the peer.
 func (s *Service) IdentifyFactory(ctx context.Context, chain []*x509.Certificate) (thing.ID, error) {
 	if len(chain) == 0 || len(chain) > maxChain {
-		return "", errs.Coded(errs.Unauthenticated, "no_certificate", "%d client certificates: want a factory certificate and at most %d behind it", len(chain), maxChain-1)
+		return "", errs.Coded(errs.Unauthenticated, "no_certificate",
+			"%d client certificates: want a factory certificate and at most %d behind it", len(chain), maxChain-1)
 	}
 	view, err := s.factoryView(ctx)
 	if err != nil {
@@ -310,7 +312,9 @@ func (v *factoryView) identify(chain []*x509.Certificate, now time.Time) (thing.
 	best, why := rankForeign, error(foreignFactory(leaf, len(v.batches)))
 	for _, b := range v.batches {
 		// A factory closes, and its authorities expire, before its robots do: the chain is verified at the day the certificate was made.
-		if _, err := leaf.Verify(x509.VerifyOptions{Roots: b.pool, Intermediates: inter, CurrentTime: leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		if _, err := leaf.Verify(x509.VerifyOptions{
+			Roots: b.pool, Intermediates: inter, CurrentTime: leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		}); err != nil {
 			continue
 		}
 		if rank, err := b.judge(leaf, now); rank > best {
@@ -334,7 +338,8 @@ func (v *factoryView) identify(chain []*x509.Certificate, now time.Time) (thing.
 }
 
 func foreignFactory(leaf *x509.Certificate, batches int) *refusal {
-	return &refusal{Code: "foreign_factory", Reason: fmt.Sprintf("factory certificate CN %.60q of issuer %.60q is signed by none of the %d batches here", leaf.Subject.CommonName, leaf.Issuer.CommonName, batches),
+	return &refusal{Code: "foreign_factory", Reason: fmt.Sprintf("factory certificate CN %.60q of issuer %.60q is signed by none of the %d "+
+		"batches here", leaf.Subject.CommonName, leaf.Issuer.CommonName, batches),
 		Public: errs.Coded(errs.Unauthenticated, "foreign_factory", "the factory certificate is not of a manufacturing batch that this cloud accepts")}
 }
 
@@ -346,7 +351,8 @@ func noLonger(code, reason string) error {
 // judge applies the original's checks, as the batch has them, to a certificate that the batch signed.
 func (b batchView) judge(leaf *x509.Certificate, now time.Time) (rank int, err error) {
 	if o := leaf.Subject.Organization; len(o) != 1 || o[0] != b.Organization {
-		return rankOrganisation, errs.Coded(errs.Unauthenticated, "wrong_organisation", "factory certificate has organisation %.80q: want exactly one, %q", o, b.Organization)
+		return rankOrganisation, errs.Coded(errs.Unauthenticated, "wrong_organisation",
+			"factory certificate has organisation %.80q: want exactly one, %q", o, b.Organization)
 	}
 	cn := leaf.Subject.CommonName
 	id, err := thing.Parse(cn)
@@ -360,8 +366,10 @@ func (b batchView) judge(leaf *x509.Certificate, now time.Time) (rank int, err e
 	case leaf.IsCA:
 		return rankName, errs.Coded(errs.Unauthenticated, "wrong_name", "factory certificate of %s is an authority's: want a robot's", id)
 	case !b.holds(id.Serial()):
-		return rankSerial, &refusal{Code: "serial_outside_batch", Reason: fmt.Sprintf("serial %s is not within batch %s, %s to %s", id.Serial(), b.Name, b.SerialFrom, b.SerialTo),
-			Public: errs.Coded(errs.Unauthenticated, "serial_outside_batch", "the serial number %s is not of a manufacturing batch that this cloud accepts", id.Serial())}
+		return rankSerial, &refusal{Code: "serial_outside_batch", Reason: fmt.Sprintf("serial %s is not within batch %s, %s to %s", id.Serial(),
+			b.Name, b.SerialFrom, b.SerialTo),
+			Public: errs.Coded(errs.Unauthenticated, "serial_outside_batch", "the serial number %s is not of a manufacturing batch that this cloud "+
+				"accepts", id.Serial())}
 	case !leaf.NotAfter.After(b.ValidAfter):
 		return rankExpired, errs.Coded(errs.Unauthenticated, "factory_expired", "factory certificate is valid to %s: want later than %s",
 			leaf.NotAfter.UTC().Format(time.DateOnly), b.ValidAfter.UTC().Format(time.DateOnly))
@@ -369,7 +377,8 @@ func (b batchView) judge(leaf *x509.Certificate, now time.Time) (rank int, err e
 		return rankExpired, errs.Coded(errs.Unauthenticated, "factory_expired", "factory certificate is valid from %s to %s, and it is %s here",
 			leaf.NotBefore.UTC().Format(time.DateOnly), leaf.NotAfter.UTC().Format(time.DateOnly), now.UTC().Format(time.DateOnly))
 	case !b.Disabled.IsZero():
-		return rankDisabled, noLonger("batch_disabled", fmt.Sprintf("batch %s was disabled on %s: %s", b.Name, b.Disabled.UTC().Format(time.DateOnly), b.Reason))
+		return rankDisabled, noLonger("batch_disabled", fmt.Sprintf("batch %s was disabled on %s: %s", b.Name,
+			b.Disabled.UTC().Format(time.DateOnly), b.Reason))
 	}
 	return rankGood, nil
 }

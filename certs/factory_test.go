@@ -37,7 +37,8 @@ type factory struct {
 func authorityOf(t testing.TB, name string, parent *factory, change ...func(*x509.Certificate)) *factory {
 	t.Helper()
 	key := newKey(t)
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: name, Organization: []string{"Anki Inc."}}, NotBefore: time.Now().AddDate(-10, 0, 0), NotAfter: time.Now().AddDate(90, 0, 0),
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: name, Organization: []string{"Anki Inc."}},
+		NotBefore: time.Now().AddDate(-10, 0, 0), NotAfter: time.Now().AddDate(90, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	for _, c := range change {
 		c(tmpl)
@@ -76,7 +77,8 @@ func (f *factory) sign(t testing.TB, id thing.ID, pub crypto.PublicKey, change .
 	t.Helper()
 	serial := make([]byte, 12)
 	_, _ = rand.Read(serial) // never fails
-	tmpl := &x509.Certificate{SerialNumber: new(big.Int).SetBytes(serial), Subject: pkix.Name{CommonName: string(id), Organization: []string{"Anki Inc."}},
+	tmpl := &x509.Certificate{SerialNumber: new(big.Int).SetBytes(serial),
+		Subject:   pkix.Name{CommonName: string(id), Organization: []string{"Anki Inc."}},
 		NotBefore: time.Now().AddDate(-8, 0, 0), NotAfter: time.Date(2118, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for _, c := range change {
 		c(tmpl)
@@ -188,17 +190,20 @@ func TestFactoryCertificates(t *testing.T) {
 			}
 			code, reason := certs.Why(err)
 			if err == nil || errs.CodeOf(err) != c.code || errs.KindOf(err) != c.kind || code != c.record || reason == "" {
-				t.Errorf("%v: code %q for the peer, %q for the record, kind %v; want %q, %q, %v", err, errs.CodeOf(err), code, errs.KindOf(err), c.code, c.record, c.kind)
+				t.Errorf("%v: code %q for the peer, %q for the record, kind %v; want %q, %q, %v", err, errs.CodeOf(err), code, errs.KindOf(err), c.code,
+					c.record, c.kind)
 			}
 			// The robot's own check, where it is about what the certificate says, agrees.
-			if pleo := strings.HasPrefix(chain[0].Subject.CommonName, "pleo:"); !pleo && c.record != "foreign_factory" && c.record != "batch_disabled" && c.name != "of tomorrow" && !chain[0].IsCA {
+			if pleo := strings.HasPrefix(chain[0].Subject.CommonName, "pleo:"); !pleo && c.record != "foreign_factory" &&
+				c.record != "batch_disabled" && c.name != "of tomorrow" && !chain[0].IsCA {
 				if devicecert.CheckFactory(chain[0]) == nil {
 					t.Error("the robot accepts what the cloud refuses")
 				}
 			}
 			// The same over enrolment, with the exact reason in the record.
 			_, err = w.svc.Enroll(t.Context(), factoryRequest(t, vic, chain, key, request(t, newKey(t), vic)))
-			if got := w.steps.last(t); errs.CodeOf(err) != c.code || got.Code != c.record || got.OK || got.Thing != vic || got.Peer != "192.0.2.7" || !chain[0].Equal(got.Shown) {
+			if got := w.steps.last(t); errs.CodeOf(err) != c.code || got.Code != c.record || got.OK || got.Thing != vic || got.Peer != "192.0.2.7" ||
+				!chain[0].Equal(got.Shown) {
 				t.Errorf("enrolment: %v, recorded %+v", err, got)
 			}
 		})
@@ -313,7 +318,10 @@ func TestKindsOfFactoryKeys(t *testing.T) {
 // One certificate is revoked by either of its names; its brothers stay. Another process with the same store sees it within two seconds.
 func TestRevokedFactoryCertificate(t *testing.T) {
 	w := newWorld(t)
-	second, err := certs.New(certs.Config{Store: w.store, Batches: w.store, Requests: w.store, Issuer: w.ca, Recorder: w.steps, ByAddr: noLimit{}, ByThing: noLimit{}})
+	second, err := certs.New(certs.Config{
+		Store: w.store, Batches: w.store, Requests: w.store, Issuer: w.ca, Recorder: w.steps, ByAddr: noLimit{},
+		ByThing: noLimit{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +384,8 @@ func TestBatchesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, _, err := w.svc.Batches(t.Context())
-	if err != nil || len(all) != 1 || all[0].Organization != "Anki Inc." || all[0].Species != thing.Vector || !all[0].ValidAfter.Equal(certs.FactoryValidAfter) || string(all[0].Bundle) != string(lot.pem()) {
+	if err != nil || len(all) != 1 || all[0].Organization != "Anki Inc." || all[0].Species != thing.Vector ||
+		!all[0].ValidAfter.Equal(certs.FactoryValidAfter) || string(all[0].Bundle) != string(lot.pem()) {
 		t.Errorf("defaults: %+v, %v", all, err)
 	}
 	for name, change := range map[string]func(*certs.Batch){
@@ -432,15 +441,24 @@ func (grants) VerifyDevice(*x509.Certificate) error { return errors.New("not our
 func FuzzFactory(f *testing.F) {
 	day := time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC)
 	store := certspg.New(pgtest.New(f))
-	svc, err := certs.New(certs.Config{Store: store, Batches: store, Requests: store, Issuer: grants{}, Recorder: nobody{}, ByAddr: noLimit{}, ByThing: noLimit{}, Now: func() time.Time { return day }})
+	svc, err := certs.New(certs.Config{
+		Store: store, Batches: store, Requests: store, Issuer: grants{}, Recorder: nobody{}, ByAddr: noLimit{}, ByThing: noLimit{},
+		Now: func() time.Time { return day },
+	})
 	if err != nil {
 		f.Fatal(err)
 	}
 	key := func(n byte) ed25519.PrivateKey {
 		return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
 	}
-	lot := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Factory"}, NotBefore: day.AddDate(-9, 0, 0), NotAfter: day.AddDate(9, 0, 0), IsCA: true, BasicConstraintsValid: true}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: string(vic), Organization: []string{"Anki Inc."}}, NotBefore: day.AddDate(-8, 0, 0), NotAfter: time.Date(2118, 1, 1, 0, 0, 0, 0, time.UTC)}
+	lot := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Factory"}, NotBefore: day.AddDate(-9, 0, 0),
+		NotAfter: day.AddDate(9, 0, 0), IsCA: true, BasicConstraintsValid: true,
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: string(vic), Organization: []string{"Anki Inc."}},
+		NotBefore: day.AddDate(-8, 0, 0), NotAfter: time.Date(2118, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
 	var chain [2]*x509.Certificate
 	for i, c := range []*x509.Certificate{lot, leaf} {
 		der, err := x509.CreateCertificate(rand.Reader, c, lot, key(byte(i)).Public(), key(0))

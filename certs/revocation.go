@@ -201,7 +201,8 @@ func (r *Revocations) find(leaf *x509.Certificate) (Revocation, bool) {
 // process that has just started must not be the door that is still open.
 func (r *Revocations) Check(leaf *x509.Certificate) error {
 	if x, ok := r.find(leaf); ok {
-		return errs.Coded(errs.Denied, "revoked", "certificate %.40s of %.60s was revoked at %s: %.200s", leaf.SerialNumber.Text(16), leaf.Subject.CommonName,
+		return errs.Coded(errs.Denied, "revoked", "certificate %.40s of %.60s was revoked at %s: %.200s", leaf.SerialNumber.Text(16),
+			leaf.Subject.CommonName,
 			x.At.UTC().Format(time.RFC3339), x.Reason)
 	}
 	r.mu.RLock()

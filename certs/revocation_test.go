@@ -80,7 +80,10 @@ func leafOf(key string) *x509.Certificate {
 }
 
 func revocationOf(leaf *x509.Certificate, until time.Time) certs.Revocation {
-	return certs.Revocation{Serial: leaf.SerialNumber.Text(16), Key: certs.KeyOf(leaf.RawSubjectPublicKeyInfo), Thing: "vic:00e20100", NotAfter: until, At: time.Now(), Reason: "stolen"}
+	return certs.Revocation{
+		Serial: leaf.SerialNumber.Text(16), Key: certs.KeyOf(leaf.RawSubjectPublicKeyInfo), Thing: "vic:00e20100", NotAfter: until,
+		At: time.Now(), Reason: "stolen",
+	}
 }
 
 func TestRevocationsFollowTheFeed(t *testing.T) {
@@ -102,7 +105,8 @@ func TestRevocationsFollowTheFeed(t *testing.T) {
 		if err := r.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := r.Check(known); errs.KindOf(err) != errs.Denied || errs.CodeOf(err) != "revoked" || !strings.Contains(err.Error(), "revoked") || !strings.Contains(err.Error(), "stolen") {
+		if err := r.Check(known); errs.KindOf(err) != errs.Denied || errs.CodeOf(err) != "revoked" || !strings.Contains(err.Error(), "revoked") ||
+			!strings.Contains(err.Error(), "stolen") {
 			t.Errorf("revoked before the start: %v", err)
 		}
 		if err := r.Check(other); err != nil {

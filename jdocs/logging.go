@@ -18,7 +18,8 @@ type logged struct {
 func (l logged) Write(ctx context.Context, key Key, d Doc, by string) (WriteResult, error) {
 	res, err := l.Service.Write(ctx, key, d, by)
 	if err == nil {
-		l.log.DebugContext(ctx, "document written", "thing", key.Thing, "doc", key.Name, "status", res.Status, "sent", d.Version, "version", res.Latest, "by", by)
+		l.log.DebugContext(ctx, "document written", "thing", key.Thing, "doc", key.Name, "status", res.Status, "sent", d.Version, "version",
+			res.Latest, "by", by)
 	}
 	return res, err
 }

@@ -80,7 +80,8 @@ func TestInitThenLoadIsTheSameAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []*Authority{again, loaded} {
-		if !bytes.Equal(a.Root(), made.Root()) || !bytes.Equal(a.DeviceBundle(), made.DeviceBundle()) || !bytes.Equal(a.ServiceBundle(), made.ServiceBundle()) {
+		if !bytes.Equal(a.Root(), made.Root()) || !bytes.Equal(a.DeviceBundle(), made.DeviceBundle()) ||
+			!bytes.Equal(a.ServiceBundle(), made.ServiceBundle()) {
 			t.Error("came back as another authority")
 		}
 	}

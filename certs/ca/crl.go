@@ -51,7 +51,8 @@ func (a *Authority) DeviceCRLs(revoked []certs.Revocation, number int64, now tim
 			continue
 		}
 		seen[r.Serial] = true
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: serial, RevocationTime: r.At.UTC()})
+		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: serial,
+			RevocationTime: r.At.UTC()})
 	}
 	var out []RevocationList
 	for _, g := range a.now().device.ordered() {

@@ -77,7 +77,9 @@ func (a *Authority) IssueDevice(csr *x509.CertificateRequest, id thing.ID, ttl t
 
 // VerifyDevice returns nil if leaf was signed by a device authority that is still trusted, whether or not it has expired.
 func (a *Authority) VerifyDevice(leaf *x509.Certificate) error {
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: a.DevicePool(), CurrentTime: leaf.NotAfter, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots: a.DevicePool(), CurrentTime: leaf.NotAfter, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	return err
 }
 

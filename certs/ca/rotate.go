@@ -252,7 +252,8 @@ func (s *state) disown(folder *os.Root, root *generation) error {
 	for _, l := range s.issuing() {
 		for _, g := range l.gens {
 			if len(g.certs) == 1 && g.signedBy(root) {
-				return errs.Coded(errs.Conflict, "in_use", "only %s vouches for %s: withdraw that first, or bring the other root's key here and prepare again", root.name, g.name)
+				return errs.Coded(errs.Conflict, "in_use", "only %s vouches for %s: withdraw that first, or bring the other root's key here and "+
+					"prepare again", root.name, g.name)
 			}
 		}
 	}

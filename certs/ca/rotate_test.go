@@ -246,7 +246,8 @@ func TestRotateRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now := a.now().device.current().cert(); !bytes.Equal(now.RawSubjectPublicKeyInfo, was[0].RawSubjectPublicKeyInfo) || !bytes.Equal(now.RawSubject, was[0].RawSubject) {
+	if now := a.now().device.current().cert(); !bytes.Equal(now.RawSubjectPublicKeyInfo, was[0].RawSubjectPublicKeyInfo) ||
+		!bytes.Equal(now.RawSubject, was[0].RawSubject) {
 		t.Error("the device authority is another one")
 	}
 	old.renew(t, a)

@@ -1,11 +1,12 @@
 // Package certsapi serves enrolment over HTTPS, and what operators do about it.
 //
-//	POST /v1/enroll   {thing, csr, secret | factory, factory_proof | nothing} -> {certificate, root, not_after, mqtt}; the secret or the factory's key decides.
-//	                  With neither: 202 {waiting, fingerprint, retry_s} until an operator approves
+//	POST /v1/enroll   {thing, csr, secret | factory, factory_proof | nothing} -> {certificate, root, not_after, mqtt}; the secret or the factory's
+//	                  key decides. With neither: 202 {waiting, fingerprint, retry_s} until an operator approves
 //	POST /v1/renew    {certificate, csr}         -> the same                          anyone; the key decides
 //
 //	POST /v1/things                     {thing}  -> {thing, secret}                   admin; the secret is shown this once
-//	POST /v1/things/batch               text/csv -> text/csv thing,secret             admin; all or none, 400 {error, kind, code, lines: [{line, problem}], more}
+//	POST /v1/things/batch               text/csv -> text/csv thing,secret             admin; all or none
+//	                                             else 400 {error, kind, code, lines: [{line, problem}], more}
 //	GET  /v1/things/{thing}/certificates         -> [{serial, key, not_before, ...}]  staff
 //	POST /v1/things/{thing}/revoke      {reason} -> {revoked: number in force}        admin
 //	POST /v1/things/{thing}/release     {reason} -> {thing, secret}                   admin, and the owner of the thing
@@ -108,7 +109,10 @@ type api struct {
 }
 
 func (a api) enroll(ctx context.Context, req enrollRequest) (certsclient.Answer, error) {
-	q := certs.EnrollRequest{Thing: req.Thing, Secret: logging.Secret(req.Secret), CSR: []byte(req.CSR), Factory: []byte(req.Factory), FactoryProof: req.FactoryProof, Addr: req.addr}
+	q := certs.EnrollRequest{
+		Thing: req.Thing, Secret: logging.Secret(req.Secret), CSR: []byte(req.CSR), Factory: []byte(req.Factory),
+		FactoryProof: req.FactoryProof, Addr: req.addr,
+	}
 	if q.Secret == "" && len(q.Factory) == 0 {
 		q.FactoryPeer = req.peer
 	}
@@ -177,7 +181,10 @@ func (a api) certificates(ctx context.Context, id thing.ID) ([]Certificate, erro
 }
 
 func certificateOf(r certs.Record) Certificate {
-	c := Certificate{Serial: r.Serial, Key: r.Key.String(), Method: r.Method, NotBefore: r.NotBefore, NotAfter: r.NotAfter, Released: r.Released, Reason: r.Reason}
+	c := Certificate{
+		Serial: r.Serial, Key: r.Key.String(), Method: r.Method, NotBefore: r.NotBefore, NotAfter: r.NotAfter,
+		Released: r.Released, Reason: r.Reason,
+	}
 	if !r.Revoked.IsZero() {
 		c.Revoked = &r.Revoked
 	}

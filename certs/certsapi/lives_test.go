@@ -131,7 +131,8 @@ func newHouse(t *testing.T, dir string, ttl time.Duration) *house {
 		t.Fatal(err)
 	}
 	h := &house{ca: authority, https: newPipes(), broker: newPipes(), verdicts: make(chan error)}
-	h.svc, err = certs.New(certs.Config{Store: new(oneRobot), Batches: noBatches{}, Requests: noBatches{}, Issuer: authority, Recorder: new(steps), TTL: ttl,
+	h.svc, err = certs.New(certs.Config{Store: new(oneRobot), Batches: noBatches{}, Requests: noBatches{}, Issuer: authority,
+		Recorder: new(steps), TTL: ttl,
 		ByAddr: limit.NewByAddr(10*time.Second, 60), ByThing: limit.New(5*time.Second, 20)})
 	if err != nil {
 		t.Fatal(err)
@@ -195,11 +196,13 @@ func (h *house) robot(t *testing.T, root *os.Root, born bool, clock func() time.
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(devicecert.WriteClaim(root, devicecert.Claim{Thing: vic, Secret: secret}), devicecert.WriteRoot(root, h.ca.Root())); err != nil {
+		if err := errors.Join(devicecert.WriteClaim(root, devicecert.Claim{Thing: vic, Secret: secret}),
+			devicecert.WriteRoot(root, h.ca.Root())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	i, err := devicecert.Open(devicecert.Config{Root: root, Cloud: "https://cloud.example:8443", Log: slog.New(slog.DiscardHandler), Now: clock, Dial: h.https.Dial,
+	i, err := devicecert.Open(devicecert.Config{Root: root, Cloud: "https://cloud.example:8443", Log: slog.New(slog.DiscardHandler),
+		Now: clock, Dial: h.https.Dial,
 		Build: time.Date(1999, 12, 1, 0, 0, 0, 0, time.UTC)}) // the bubble's clock starts in 2000
 	if err != nil {
 		t.Fatal(err)

@@ -199,7 +199,8 @@ func (a api) approve(ctx context.Context, o order) (any, error) {
 }
 
 func (a api) refuse(ctx context.Context, o order) (any, error) {
-	return a.audited(ctx, "thing.refuse", string(o.Thing), o.Fingerprint+": "+o.Reason, func() error { return a.svc.Refuse(ctx, o.Thing, o.Fingerprint, o.Reason) })
+	return a.audited(ctx, "thing.refuse", string(o.Thing), o.Fingerprint+": "+o.Reason,
+		func() error { return a.svc.Refuse(ctx, o.Thing, o.Fingerprint, o.Reason) })
 }
 
 func (a api) batches(ctx context.Context, _ order) (any, error) {
@@ -219,7 +220,8 @@ func (a api) batches(ctx context.Context, _ order) (any, error) {
 func (a api) putBatch(ctx context.Context, o order) (any, error) {
 	b := o.batch
 	return a.audited(ctx, "batch.put", o.Batch, "", func() error {
-		return a.svc.PutBatch(ctx, certs.Batch{Name: o.Batch, Bundle: []byte(b.Bundle), Species: b.Species, Organization: b.Organization, ValidAfter: b.ValidAfter,
+		return a.svc.PutBatch(ctx, certs.Batch{Name: o.Batch, Bundle: []byte(b.Bundle), Species: b.Species, Organization: b.Organization,
+			ValidAfter: b.ValidAfter,
 			SerialFrom: b.SerialFrom, SerialTo: b.SerialTo})
 	})
 }
@@ -242,7 +244,8 @@ func (a api) factoryCertificates(ctx context.Context, _ order) (any, error) {
 }
 
 func (a api) revokeFactory(ctx context.Context, o order) (any, error) {
-	return a.audited(ctx, "factory_certificate.revoke", o.CertificateID, o.Reason, func() error { return a.svc.RevokeFactoryCertificate(ctx, o.CertificateID, o.Reason) })
+	return a.audited(ctx, "factory_certificate.revoke", o.CertificateID, o.Reason,
+		func() error { return a.svc.RevokeFactoryCertificate(ctx, o.CertificateID, o.Reason) })
 }
 
 func (a api) registerAll(ctx context.Context, o order) ([]certs.Registered, error) {
@@ -262,7 +265,8 @@ func delivery(ep endpoint.Endpoint) http.Handler {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(deliveryRead)) // a writer that cannot is none of a network
 		resp, err := ep(r.Context(), order{csv: http.MaxBytesReader(w, r.Body, certs.MaxCSV+1)})
 		if bad, ok := errors.AsType[*certs.DeliveryError](err); ok {
-			kithttp.WriteJSON(w, kithttp.StatusOf(errs.Invalid), DeliveryProblem{kithttp.Problem{Error: errs.Public(err), Kind: errs.Invalid.String(), Code: errs.CodeOf(err)}, bad.Lines, bad.More})
+			kithttp.WriteJSON(w, kithttp.StatusOf(errs.Invalid),
+				DeliveryProblem{kithttp.Problem{Error: errs.Public(err), Kind: errs.Invalid.String(), Code: errs.CodeOf(err)}, bad.Lines, bad.More})
 			return
 		}
 		if err != nil {
@@ -307,7 +311,8 @@ func decodeOrder(want int) func(*http.Request) (any, error) {
 		o.Reason, o.Fingerprint, o.CertificateID = strings.TrimSpace(o.Reason), strings.TrimSpace(o.Fingerprint), strings.TrimSpace(o.CertificateID)
 		switch {
 		case want&bodyReason != 0 && (o.Reason == "" || len(o.Reason) > maxReason || strings.ContainsRune(o.Reason, 0)):
-			return nil, errs.Coded(errs.Invalid, "reason", "reason of %d bytes: want 1 to %d, without zero bytes; the audit log keeps it", len(o.Reason), maxReason)
+			return nil, errs.Coded(errs.Invalid, "reason", "reason of %d bytes: want 1 to %d, without zero bytes; the audit log keeps it",
+				len(o.Reason), maxReason)
 		case want&bodyFingerprint != 0 && (o.Fingerprint == "" || len(o.Fingerprint) > 80):
 			return nil, errs.Coded(errs.Invalid, "fingerprint", "fingerprint of %d bytes: want the one that the robot shows", len(o.Fingerprint))
 		case want&bodyCertificate != 0 && (o.CertificateID == "" || len(o.CertificateID) > 200):

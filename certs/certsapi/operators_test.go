@@ -84,16 +84,19 @@ func TestApprovalOverHTTP(t *testing.T) {
 	if errs.KindOf(err) != errs.Unavailable || errs.CodeOf(err) != certsclient.CodeWaiting || errs.RetryOf(err) != 30*time.Second {
 		t.Fatalf("got %v, retry %v", err, errs.RetryOf(err))
 	}
-	if code, body := a.do(t, auth.Caller{}, "POST", "/v1/enroll", "application/json", fmt.Sprintf(`{"thing":%q,"csr":%q}`, vic, csr), nil); code != http.StatusAccepted || !strings.Contains(body, `"fingerprint":"`) {
+	if code, body := a.do(t, auth.Caller{}, "POST", "/v1/enroll", "application/json", fmt.Sprintf(`{"thing":%q,"csr":%q}`, vic, csr),
+		nil); code != http.StatusAccepted || !strings.Contains(body, `"fingerprint":"`) {
 		t.Errorf("on the wire: %d %s", code, body)
 	}
 	var list []certsapi.Waiting
 	support := auth.Caller{Role: auth.Support, Name: "sue@example.com"}
 	a.order(t, support, "GET", "/v1/waiting", "", &list)
-	if len(list) != 1 || list[0].Thing != vic || !strings.Contains(errs.Public(err), list[0].Fingerprint) || list[0].Times != 2 || !strings.HasPrefix(list[0].Addr, "127.0.0.1:") {
+	if len(list) != 1 || list[0].Thing != vic || !strings.Contains(errs.Public(err), list[0].Fingerprint) || list[0].Times != 2 ||
+		!strings.HasPrefix(list[0].Addr, "127.0.0.1:") {
 		t.Fatalf("waiting %+v; the robot shows %v", list, err)
 	}
-	if code, body := a.do(t, support, "POST", "/v1/waiting/vic:00e20100/approve", "application/json", `{"fingerprint":"0000-0000-0000"}`, nil); code != http.StatusNotFound || !strings.Contains(body, "not_waiting") {
+	if code, body := a.do(t, support, "POST", "/v1/waiting/vic:00e20100/approve", "application/json", `{"fingerprint":"0000-0000-0000"}`,
+		nil); code != http.StatusNotFound || !strings.Contains(body, "not_waiting") {
 		t.Errorf("another fingerprint: %d %s", code, body)
 	}
 	a.order(t, support, "POST", "/v1/waiting/vic:00e20100/approve", fmt.Sprintf(`{"fingerprint":%q}`, list[0].Fingerprint), nil)
@@ -128,7 +131,8 @@ func TestReleaseAndRevokeOverHTTP(t *testing.T) {
 	}
 	for _, body := range []string{`{}`, `{"reason":" "}`, `{"reason":"` + strings.Repeat("x", 401) + `"}`, `{"reason":"a\u0000b"}`} {
 		for _, what := range []string{"revoke", "release"} {
-			if code, answer := a.do(t, admin, "POST", "/v1/things/vic:00e20100/"+what, "application/json", body, nil); code != http.StatusBadRequest || !strings.Contains(answer, `"code":"reason"`) {
+			if code, answer := a.do(t, admin, "POST", "/v1/things/vic:00e20100/"+what, "application/json", body,
+				nil); code != http.StatusBadRequest || !strings.Contains(answer, `"code":"reason"`) {
 				t.Errorf("%s with %.40s: %d %s", what, body, code, answer)
 			}
 		}
@@ -138,7 +142,8 @@ func TestReleaseAndRevokeOverHTTP(t *testing.T) {
 	if n.Revoked != 1 {
 		t.Errorf("%d revoked", n.Revoked)
 	}
-	if _, err := a.client().Renew(t.Context(), certsclient.Renew{Certificate: first.Certificate, CSR: csr}); errs.KindOf(err) != errs.Denied || errs.CodeOf(err) != "revoked" {
+	if _, err := a.client().Renew(t.Context(), certsclient.Renew{Certificate: first.Certificate, CSR: csr}); errs.KindOf(err) != errs.Denied ||
+		errs.CodeOf(err) != "revoked" {
 		t.Errorf("renewal: %v", err)
 	}
 	var fresh certsapi.Registration
@@ -267,7 +272,8 @@ func TestDeliveryOverHTTP(t *testing.T) {
 	// Again: one has enrolled since, so nothing is done, and the line says so.
 	code, body = a.do(t, admin, "POST", "/v1/things/batch", "text/csv", file.String(), nil)
 	var problem certsapi.DeliveryProblem
-	if err := json.Unmarshal([]byte(body), &problem); err != nil || code != http.StatusBadRequest || problem.Code != "csv_refused" || len(problem.Lines) != 1 || problem.Lines[0].Line != n {
+	if err := json.Unmarshal([]byte(body), &problem); err != nil || code != http.StatusBadRequest || problem.Code != "csv_refused" ||
+		len(problem.Lines) != 1 || problem.Lines[0].Line != n {
 		t.Errorf("again: %d %.300s", code, body)
 	}
 	if code, _ := a.do(t, admin, "POST", "/v1/things/batch", "application/json", `{}`, nil); code != http.StatusBadRequest {
@@ -290,8 +296,9 @@ func newLot(t testing.TB) lot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := lot{&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Factory"}, NotBefore: time.Now().AddDate(-9, 0, 0), NotAfter: time.Now().AddDate(99, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, key}
+	l := lot{&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Factory"}, NotBefore: time.Now().AddDate(-9, 0, 0),
+		NotAfter: time.Now().AddDate(99, 0, 0),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, key}
 	der, err := x509.CreateCertificate(rand.Reader, l.ca, l.ca, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +319,8 @@ func (l lot) born(t testing.TB, id thing.ID, serial int64) (string, *ecdsa.Priva
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: string(id), Organization: []string{"Anki Inc."}},
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(serial),
+		Subject:   pkix.Name{CommonName: string(id), Organization: []string{"Anki Inc."}},
 		NotBefore: time.Now().AddDate(-8, 0, 0), NotAfter: time.Date(2118, 1, 1, 0, 0, 0, 0, time.UTC)}, l.ca, key.Public(), l.key)
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +353,8 @@ func TestFactoryOverHTTP(t *testing.T) {
 	var batches []certsapi.Batch
 	a.order(t, admin, "POST", "/v1/batches/lot-2018/disable", `{"reason":"key leaked"}`, nil)
 	a.order(t, auth.Caller{Role: auth.Viewer}, "GET", "/v1/batches", "", &batches)
-	if len(batches) != 1 || batches[0].Disabled == nil || batches[0].Reason != "key leaked" || batches[0].Organization != "Anki Inc." || batches[0].Bundle != certPEM(l.ca.Raw) {
+	if len(batches) != 1 || batches[0].Disabled == nil || batches[0].Reason != "key leaked" || batches[0].Organization != "Anki Inc." ||
+		batches[0].Bundle != certPEM(l.ca.Raw) {
 		t.Errorf("batches %+v", batches)
 	}
 	if err := enroll(); errs.KindOf(err) != errs.Denied || errs.CodeOf(err) != "revoked" {
@@ -367,7 +376,8 @@ func TestFactoryOverHTTP(t *testing.T) {
 	if len(revoked) != 1 || revoked[0].CertificateID != "abc" || revoked[0].Reason != "cloned" {
 		t.Errorf("revoked %+v", revoked)
 	}
-	if code, body := a.do(t, admin, "PUT", "/v1/batches/lot-2018", "application/json", `{"name":"another","bundle":""}`, nil); code != http.StatusBadRequest {
+	if code, body := a.do(t, admin, "PUT", "/v1/batches/lot-2018", "application/json", `{"name":"another","bundle":""}`,
+		nil); code != http.StatusBadRequest {
 		t.Errorf("two names: %d %s", code, body)
 	}
 	if code, _ := a.do(t, admin, "POST", "/v1/batches/none/enable", "", "", nil); code != http.StatusNotFound {
@@ -384,7 +394,8 @@ func FuzzOrders(f *testing.F) {
 	f.Add("POST /v1/things/batch", []byte("vic:1,\x00\n"))
 	a := newAPI(f, certspg.New(pgtest.New(f)))
 	a.caller = admin
-	paths := []string{"POST /v1/things/vic:1/revoke", "POST /v1/things/vic:1/release", "PUT /v1/batches/lot", "POST /v1/batches/lot/disable", "POST /v1/factory-certificates/revoke",
+	paths := []string{"POST /v1/things/vic:1/revoke", "POST /v1/things/vic:1/release", "PUT /v1/batches/lot", "POST /v1/batches/lot/disable",
+		"POST /v1/factory-certificates/revoke",
 		"POST /v1/waiting/vic:1/approve", "POST /v1/waiting/vic:1/refuse", "POST /v1/things/batch"}
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
 		if !slices.Contains(paths, path) {

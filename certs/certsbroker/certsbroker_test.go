@@ -64,7 +64,8 @@ func (h house) enrol(t *testing.T, id thing.ID) tls.Certificate {
 	}
 	leaf := chain[0]
 	k := certs.KeyOf(leaf.RawSubjectPublicKeyInfo)
-	if _, err := h.pool.Exec(t.Context(), `INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after) VALUES ($1, $2, $3, 'enroll', $4, $5)`,
+	if _, err := h.pool.Exec(t.Context(),
+		`INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after) VALUES ($1, $2, $3, 'enroll', $4, $5)`,
 		leaf.SerialNumber.Text(16), string(id), k[:], leaf.NotBefore, leaf.NotAfter); err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +101,9 @@ type robot struct {
 func connect(t *testing.T, b *mqtttest.Broker, id thing.ID, cert tls.Certificate) *robot {
 	t.Helper()
 	r := &robot{up: make(chan time.Time, 1000), down: make(chan *mqtt.DownError, 1000)}
-	c, err := mqtt.New(mqtt.Config{URL: b.URL, ClientID: string(id), TLS: b.With(cert), MinBackoff: 5 * time.Millisecond, MaxBackoff: 20 * time.Millisecond,
-		OnConnect: func(context.Context, *mqtt.Client) error { r.up <- time.Now(); return nil },
+	c, err := mqtt.New(mqtt.Config{URL: b.URL, ClientID: string(id), TLS: b.With(cert), MinBackoff: 5 * time.Millisecond,
+		MaxBackoff: 20 * time.Millisecond,
+		OnConnect:  func(context.Context, *mqtt.Client) error { r.up <- time.Now(); return nil },
 		OnDown: func(err error) {
 			if d, ok := errors.AsType[*mqtt.DownError](err); ok {
 				r.down <- d
@@ -304,7 +306,8 @@ func TestMosquittoReadsEveryList(t *testing.T) {
 	done := make(chan error, 3)
 	go func() { done <- set.Run(ctx) }()
 	go func() {
-		done <- ca.NewCRLs(h.ca, set, feed.CRLNumber).Keep(ctx, b.Config.DeviceCRL, func(context.Context) { written <- struct{}{} }, func(err error) { t.Error(err) })
+		done <- ca.NewCRLs(h.ca, set, feed.CRLNumber).Keep(ctx, b.Config.DeviceCRL, func(context.Context) { written <- struct{}{} },
+			func(err error) { t.Error(err) })
 	}()
 	go func() { done <- reload.Run(ctx) }()
 	t.Cleanup(func() {

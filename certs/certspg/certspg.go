@@ -128,7 +128,8 @@ func (s *Store) readStandings(ctx context.Context, all []standingQuery) ([]certs
 		SELECT COALESCE(c.thing, ''), c.secret_hash, c.key, c.revoked_at, COALESCE(k.released, false), COALESCE(k.revoked, false)
 		FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY q (thing, key, i)
 		LEFT JOIN certs_claim c ON c.thing = q.thing
-		LEFT JOIN LATERAL (SELECT bool_or(released) AS released, bool_or(NOT released) AS revoked FROM certs_certificate WHERE key = q.key AND revoked_at IS NOT NULL) k ON true
+		LEFT JOIN LATERAL (SELECT bool_or(released) AS released, bool_or(NOT released) AS revoked FROM certs_certificate
+			WHERE key = q.key AND revoked_at IS NOT NULL) k ON true
 		ORDER BY q.i`, things, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read claims: %w", pg.Err(err))
@@ -165,7 +166,8 @@ func (s *Store) Issue(ctx context.Context, r certs.Record, from certs.Claim, at 
 	}
 	const row = `INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after) SELECT $1, $2, $3, $4, $5, $6 FROM c`
 	args := []any{r.Serial, string(r.Thing), r.Key[:], r.Method, r.NotBefore, r.NotAfter, at}
-	sql := `WITH c AS (INSERT INTO certs_claim (thing, key, registered_at, bound_at) VALUES ($2, $3, $7, $7) ON CONFLICT (thing) DO NOTHING RETURNING 1) ` + row
+	sql := `WITH c AS (INSERT INTO certs_claim (thing, key, registered_at, bound_at) VALUES ($2, $3, $7, $7)
+		ON CONFLICT (thing) DO NOTHING RETURNING 1) ` + row
 	if from != (certs.Claim{}) {
 		sql = `WITH c AS (UPDATE certs_claim SET key = $3, bound_at = $7
 				WHERE thing = $2 AND key IS NOT DISTINCT FROM $8 AND secret_hash IS NOT DISTINCT FROM $9 AND revoked_at IS NULL RETURNING 1),
@@ -195,10 +197,12 @@ func (s *Store) issueHeld(ctx context.Context, all []certs.Record) ([]bool, erro
 		at[r.Serial] = i
 	}
 	rows, err := s.pool.Query(ctx, `
-		WITH r AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[]) r (serial, thing, key, method, not_before, not_after)),
+		WITH r AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[])
+			r (serial, thing, key, method, not_before, not_after)),
 		c AS (SELECT thing, key FROM certs_claim WHERE thing = ANY ($2) AND revoked_at IS NULL FOR SHARE)
 		INSERT INTO certs_certificate (serial, thing, key, method, not_before, not_after)
-		SELECT r.* FROM r JOIN c USING (thing) WHERE c.key = r.key AND NOT EXISTS (SELECT FROM certs_certificate x WHERE x.key = r.key AND x.revoked_at IS NOT NULL)
+		SELECT r.* FROM r JOIN c USING (thing) WHERE c.key = r.key
+			AND NOT EXISTS (SELECT FROM certs_certificate x WHERE x.key = r.key AND x.revoked_at IS NOT NULL)
 		RETURNING serial`, serials, things, keys, methods, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("write %d certificates: %w", n, pg.Err(err))
@@ -254,7 +258,8 @@ func (s *Store) records(ctx context.Context, what, sql string, args ...any) ([]c
 
 // Certificates implements certs.Store.
 func (s *Store) Certificates(ctx context.Context, id thing.ID) ([]certs.Record, error) {
-	return s.records(ctx, "certificates", `SELECT `+recordColumns+` FROM certs_certificate WHERE thing = $1 ORDER BY issued_at DESC, serial LIMIT 100`, string(id))
+	return s.records(ctx, "certificates",
+		`SELECT `+recordColumns+` FROM certs_certificate WHERE thing = $1 ORDER BY issued_at DESC, serial LIMIT 100`, string(id))
 }
 
 // Revocations implements certs.Store.
@@ -274,7 +279,8 @@ func (s *Store) Revoke(ctx context.Context, id thing.ID, reason string, at time.
 			ON CONFLICT (thing) DO UPDATE SET revoked_at = COALESCE(certs_claim.revoked_at, $2)`, string(id), at); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `UPDATE certs_certificate SET revoked_at = $2, reason = $3 WHERE thing = $1 AND revoked_at IS NULL`, string(id), at, reason)
+		tag, err := tx.Exec(ctx, `UPDATE certs_certificate SET revoked_at = $2, reason = $3 WHERE thing = $1 AND revoked_at IS NULL`, string(id),
+			at, reason)
 		if err != nil {
 			return err
 		}
@@ -287,7 +293,8 @@ func (s *Store) Revoke(ctx context.Context, id thing.ID, reason string, at time.
 // Release implements certs.Store.
 func (s *Store) Release(ctx context.Context, id thing.ID, secret certs.Hash, reason string, at time.Time) (n int, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `UPDATE certs_claim SET secret_hash = $2, key = NULL, bound_at = NULL, revoked_at = NULL, registered_at = $3 WHERE thing = $1`,
+		tag, err := tx.Exec(ctx, `UPDATE certs_claim
+			SET secret_hash = $2, key = NULL, bound_at = NULL, revoked_at = NULL, registered_at = $3 WHERE thing = $1`,
 			string(id), secret[:], at)
 		if err != nil {
 			return err

@@ -32,7 +32,8 @@ func (s *Store) Factory(ctx context.Context, known uint64) (st certs.FactoryStat
 			return err
 		}
 		if st.Batches, err = collect(ctx, tx, scanBatch, `
-			SELECT name, bundle, species, organization, valid_after, serial_from, serial_to, created_at, disabled_at, reason FROM certs_batch ORDER BY name`); err != nil {
+			SELECT name, bundle, species, organization, valid_after, serial_from, serial_to, created_at, disabled_at, reason
+			FROM certs_batch ORDER BY name`); err != nil {
 			return err
 		}
 		if st.Revoked, err = collect(ctx, tx, scanFactoryRevocation, `
@@ -60,7 +61,8 @@ func scanBatch(row pgx.CollectableRow) (certs.Batch, error) {
 	var b certs.Batch
 	var bundle, species string
 	var disabled *time.Time
-	if err := row.Scan(&b.Name, &bundle, &species, &b.Organization, &b.ValidAfter, &b.SerialFrom, &b.SerialTo, &b.Created, &disabled, &b.Reason); err != nil {
+	if err := row.Scan(&b.Name, &bundle, &species, &b.Organization, &b.ValidAfter, &b.SerialFrom, &b.SerialTo, &b.Created, &disabled,
+		&b.Reason); err != nil {
 		return b, err
 	}
 	b.Bundle, b.Species, b.ValidAfter, b.Created = []byte(bundle), thing.Species(species), b.ValidAfter.UTC(), b.Created.UTC()
@@ -92,7 +94,8 @@ func (s *Store) change(ctx context.Context, sql string, args ...any) (n int64, e
 // PutBatch implements certs.Store.
 func (s *Store) PutBatch(ctx context.Context, b certs.Batch) error {
 	_, err := s.change(ctx, `
-		INSERT INTO certs_batch (name, bundle, species, organization, valid_after, serial_from, serial_to, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		INSERT INTO certs_batch (name, bundle, species, organization, valid_after, serial_from, serial_to, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (name) DO UPDATE SET bundle = $2, species = $3, organization = $4, valid_after = $5, serial_from = $6, serial_to = $7`,
 		b.Name, string(b.Bundle), string(b.Species), b.Organization, b.ValidAfter, b.SerialFrom, b.SerialTo, b.Created)
 	return err

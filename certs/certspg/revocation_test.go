@@ -57,7 +57,8 @@ func TestRevocationFeed(t *testing.T) {
 		if x.Serial == two.Serial {
 			want = two
 		}
-		if x.Serial != want.Serial || x.Key != want.Key || x.Thing != "vic:1" || x.Reason != "stolen" || x.NotAfter.Sub(want.NotAfter).Abs() > time.Millisecond || x.At.IsZero() {
+		if x.Serial != want.Serial || x.Key != want.Key || x.Thing != "vic:1" || x.Reason != "stolen" ||
+			x.NotAfter.Sub(want.NotAfter).Abs() > time.Millisecond || x.At.IsZero() {
 			t.Errorf("got %+v, want %+v", x, want)
 		}
 		if x.Serial == ended.Serial || x.Serial == kept.Serial {
@@ -191,7 +192,8 @@ func TestRevocationsInTwoProcesses(t *testing.T) {
 	}
 	revoke("vic:1")
 	revoke("vic:2")
-	if _, err := pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`); err != nil {
+	if _, err := pool.Exec(t.Context(),
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`); err != nil {
 		t.Fatal(err)
 	}
 	revoke("vic:3")

@@ -88,9 +88,11 @@ func runClaims(t *testing.T, s *certspg.Store) {
 	claim.Key = keyA
 	want(t, "bound", standing(t, s, a, keyB), certs.Standing{Claim: claim, Known: true})
 	is(t, "register after use", s.SetClaim(ctx, a, certs.Hash{5}, now), certs.ErrBound)
-	is(t, "the secret replaced between look and bind", s.Issue(ctx, record("b1", b, keyB), certs.Claim{Thing: b, Secret: certs.Hash{8}}, now), certs.ErrMoved)
+	is(t, "the secret replaced between look and bind", s.Issue(ctx, record("b1", b, keyB), certs.Claim{Thing: b, Secret: certs.Hash{8}}, now),
+		certs.ErrMoved)
 	must(t, s.Issue(ctx, record("c1", "vic:00000001", keyB), certs.Claim{}, now))
-	want(t, "a claim made with its certificate", standing(t, s, "vic:00000001", keyB), certs.Standing{Claim: certs.Claim{Thing: "vic:00000001", Key: keyB}, Known: true})
+	want(t, "a claim made with its certificate", standing(t, s, "vic:00000001", keyB),
+		certs.Standing{Claim: certs.Claim{Thing: "vic:00000001", Key: keyB}, Known: true})
 	is(t, "made twice", s.Issue(ctx, record("c2", "vic:00000001", certs.Key{9}), certs.Claim{}, now), certs.ErrMoved)
 }
 
@@ -214,7 +216,8 @@ func runDelivery(t *testing.T, s *certspg.Store) {
 	must(t, s.Issue(ctx, record("b1", b, keyB), certs.Claim{Thing: b, Secret: certs.Hash{2}}, now))
 	_, err := s.Revoke(ctx, "aibo:9", "lost on the way", now)
 	must(t, err)
-	problems, err := s.SetClaims(ctx, []certs.NewClaim{{Line: 1, Thing: "vic:00000001", Secret: certs.Hash{5}}, {Line: 2, Thing: b, Secret: certs.Hash{6}},
+	problems, err := s.SetClaims(ctx, []certs.NewClaim{{Line: 1, Thing: "vic:00000001", Secret: certs.Hash{5}},
+		{Line: 2, Thing: b, Secret: certs.Hash{6}},
 		{Line: 3, Thing: "vic:00000003", Secret: certs.Hash{1}}, {Line: 7, Thing: "aibo:9", Secret: certs.Hash{7}}}, now, 10)
 	must(t, err)
 	var lines []int
@@ -228,12 +231,14 @@ func runDelivery(t *testing.T, s *certspg.Store) {
 		t.Errorf("problems on lines %v, want 2, 3, 7: %v", lines, problems)
 	}
 	want(t, "a good line beside bad ones", standing(t, s, "vic:00000001", keyA).Known, false)
-	problems, err = s.SetClaims(ctx, []certs.NewClaim{{Line: 2, Thing: b, Secret: certs.Hash{6}}, {Line: 3, Thing: "aibo:9", Secret: certs.Hash{1}}}, now, 1)
+	problems, err = s.SetClaims(ctx, []certs.NewClaim{{Line: 2, Thing: b, Secret: certs.Hash{6}},
+		{Line: 3, Thing: "aibo:9", Secret: certs.Hash{1}}}, now, 1)
 	must(t, err)
 	want(t, "problems cut off", len(problems), 1)
 
 	// One new, one whose secret was never used, one that has enrolled with the very secret.
-	problems, err = s.SetClaims(ctx, []certs.NewClaim{{Line: 1, Thing: "vic:00000001", Secret: certs.Hash{5}}, {Line: 2, Thing: a, Secret: certs.Hash{6}},
+	problems, err = s.SetClaims(ctx, []certs.NewClaim{{Line: 1, Thing: "vic:00000001", Secret: certs.Hash{5}},
+		{Line: 2, Thing: a, Secret: certs.Hash{6}},
 		{Line: 3, Thing: b, Secret: certs.Hash{2}}}, now, 10)
 	must(t, err)
 	if len(problems) > 0 {
@@ -291,7 +296,10 @@ func runBatches(t *testing.T, s *certspg.Store) {
 	if len(first.Batches)+len(first.Revoked)+len(first.RevokedThis) > 0 {
 		t.Errorf("an empty store has %+v", first)
 	}
-	batch := certs.Batch{Name: "lot-2018", Bundle: []byte("PEM"), Species: thing.Vector, Organization: "Anki Inc.", ValidAfter: certs.FactoryValidAfter, SerialFrom: "0", SerialTo: "9", Created: now}
+	batch := certs.Batch{
+		Name: "lot-2018", Bundle: []byte("PEM"), Species: thing.Vector, Organization: "Anki Inc.",
+		ValidAfter: certs.FactoryValidAfter, SerialFrom: "0", SerialTo: "9", Created: now,
+	}
 	must(t, s.PutBatch(ctx, batch))
 	rev := first.Rev
 	moved := func(what string) certs.FactoryState {
@@ -312,7 +320,8 @@ func runBatches(t *testing.T, s *certspg.Store) {
 			t.Errorf("%s: bundle %q, want %q", what, got.Bundle, want.Bundle)
 		}
 		got.Bundle, want.Bundle = nil, nil
-		if got.Name != want.Name || got.Species != want.Species || got.Organization != want.Organization || !got.ValidAfter.Equal(want.ValidAfter) || got.SerialFrom != want.SerialFrom ||
+		if got.Name != want.Name || got.Species != want.Species || got.Organization != want.Organization ||
+			!got.ValidAfter.Equal(want.ValidAfter) || got.SerialFrom != want.SerialFrom ||
 			got.SerialTo != want.SerialTo || !got.Created.Equal(want.Created) || !got.Disabled.Equal(want.Disabled) || got.Reason != want.Reason {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
@@ -412,7 +421,9 @@ func runApprove(t *testing.T, s *certspg.Store) {
 	ctx := t.Context()
 	wait := func(id thing.ID, key byte) {
 		t.Helper()
-		_, _, err := s.Ask(ctx, ask(id, key, "192.0.2.1", now), certs.WaitingLimits{Max: 100, PerNetwork: 100, PerThing: 100, Expire: time.Hour, Refused: time.Hour})
+		_, _, err := s.Ask(ctx, ask(id, key, "192.0.2.1", now), certs.WaitingLimits{
+			Max: 100, PerNetwork: 100, PerThing: 100, Expire: time.Hour, Refused: time.Hour,
+		})
 		must(t, err)
 	}
 	is(t, "approve what does not wait", s.Approve(ctx, a, keyA, now), certs.ErrUnknown)

@@ -88,7 +88,8 @@ func scanWaiting(row pgx.CollectableRow, more ...any) (certs.Waiting, error) {
 func (s *Store) Waiting(ctx context.Context, at time.Time, l certs.WaitingLimits) ([]certs.Waiting, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+waitingColumns+`, c.thing IS NOT NULL, c.key IS NOT NULL, c.revoked_at IS NOT NULL
-		FROM certs_waiting w LEFT JOIN certs_claim c USING (thing) WHERE NOT (`+expired+`) ORDER BY w.first_at, w.thing, w.key`, at.Add(-l.Expire), at.Add(-l.Refused))
+		FROM certs_waiting w LEFT JOIN certs_claim c USING (thing) WHERE NOT (`+expired+`) ORDER BY w.first_at, w.thing, w.key`,
+		at.Add(-l.Expire), at.Add(-l.Refused))
 	if err != nil {
 		return nil, fmt.Errorf("read waiting list: %w", pg.Err(err))
 	}
@@ -115,7 +116,8 @@ func (s *Store) Approve(ctx context.Context, id thing.ID, key certs.Key, at time
 			return certs.ErrUnknown
 		}
 		tag, err = tx.Exec(ctx, `INSERT INTO certs_claim (thing, key, registered_at, bound_at) VALUES ($1, $2, $3, $3)
-			ON CONFLICT (thing) DO UPDATE SET key = $2, bound_at = $3 WHERE certs_claim.revoked_at IS NULL AND (certs_claim.key IS NULL OR certs_claim.key = $2)`,
+			ON CONFLICT (thing) DO UPDATE SET key = $2, bound_at = $3
+			WHERE certs_claim.revoked_at IS NULL AND (certs_claim.key IS NULL OR certs_claim.key = $2)`,
 			string(id), key[:], at)
 		if err != nil {
 			return err

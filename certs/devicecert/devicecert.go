@@ -344,7 +344,8 @@ func (i *Identity) proof() (proof, error) {
 	claim, err := ReadClaim(i.cfg.Root)
 	switch {
 	case err == nil && i.cfg.Thing != "" && claim.Thing != i.cfg.Thing:
-		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%s is for %s, and the serial number of this robot makes it %s", ClaimFile, claim.Thing, i.cfg.Thing)
+		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%s is for %s, and the serial number of this robot makes it %s", ClaimFile,
+			claim.Thing, i.cfg.Thing)
 	case err == nil:
 		return proof{thing: claim.Thing, secret: claim.Secret}, nil
 	case !errors.Is(err, fs.ErrNotExist):
@@ -353,7 +354,8 @@ func (i *Identity) proof() (proof, error) {
 	f, ferr := ReadFactory(i.cfg.Root)
 	switch {
 	case ferr == nil && i.cfg.Thing != "" && f.Thing() != i.cfg.Thing:
-		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%w: %s is for %s, and the serial number of this robot makes it %s", ErrFactory, FactoryDir, f.Thing(), i.cfg.Thing)
+		return proof{}, errs.Coded(errs.Invalid, "other_thing", "%w: %s is for %s, and the serial number of this robot makes it %s", ErrFactory,
+			FactoryDir, f.Thing(), i.cfg.Thing)
 	case ferr == nil:
 		return proof{thing: f.Thing(), factory: &f}, nil
 	case !errors.Is(ferr, fs.ErrNotExist):

@@ -109,7 +109,8 @@ func TestRootRotation(t *testing.T) {
 		t.Errorf("%v, state %+v", err, asleep.State())
 	}
 
-	if seen := asleep.Seen(); len(seen) != 1 || seen[0].OK || seen[0].Code != "unknown_root" || seen[0].Name != "127.0.0.1" || len(seen[0].SHA256) != 64 {
+	if seen := asleep.Seen(); len(seen) != 1 || seen[0].OK || seen[0].Code != "unknown_root" || seen[0].Name != "127.0.0.1" ||
+		len(seen[0].SHA256) != 64 {
 		t.Errorf("seen %+v", seen)
 	}
 
@@ -120,7 +121,8 @@ func TestRootRotation(t *testing.T) {
 	if err := renew(asleep); err != nil {
 		t.Errorf("after installing the root: %v", err)
 	}
-	if seen := asleep.Seen(); len(seen) != 1 || !seen[0].OK || seen[0].Subject == "" || seen[0].Issuer == "" || !slices.Contains(seen[0].Names, "127.0.0.1") {
+	if seen := asleep.Seen(); len(seen) != 1 || !seen[0].OK || seen[0].Subject == "" || seen[0].Issuer == "" ||
+		!slices.Contains(seen[0].Names, "127.0.0.1") {
 		t.Errorf("seen %+v", seen)
 	}
 }
@@ -169,7 +171,9 @@ func TestRootsThatAreNotTaken(t *testing.T) {
 				if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 					t.Error(err)
 				}
-				cert, err := c.svc.Enroll(t.Context(), certs.EnrollRequest{Thing: req.Thing, Secret: logging.Secret(req.Secret), CSR: []byte(req.CSR), Addr: r.RemoteAddr})
+				cert, err := c.svc.Enroll(t.Context(), certs.EnrollRequest{
+					Thing: req.Thing, Secret: logging.Secret(req.Secret), CSR: []byte(req.CSR), Addr: r.RemoteAddr,
+				})
 				if err != nil {
 					t.Error(err)
 				}
@@ -226,7 +230,8 @@ func TestEnrolsWithFactoryIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := time.Date(2117, 1, 1, 0, 0, 0, 0, time.UTC)
-	batch := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Batch 36"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: end,
+	batch := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Batch 36"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:              end,
 		BasicConstraintsValid: true, IsCA: true}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -246,7 +251,8 @@ func TestEnrolsWithFactoryIdentity(t *testing.T) {
 	authority := sign(batch, batchKey.Public())
 	leaf := sign(&x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: end,
 		Subject: pkix.Name{CommonName: string(vic), Organization: []string{"Anki Inc."}}}, key.Public())
-	if err := c.svc.PutBatch(t.Context(), certs.Batch{Name: "2018-36", Bundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})}); err != nil {
+	if err := c.svc.PutBatch(t.Context(),
+		certs.Batch{Name: "2018-36", Bundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})}); err != nil {
 		t.Fatal(err)
 	}
 	root := c.born2(t)
@@ -273,7 +279,10 @@ func TestEnrolsWithFactoryIdentity(t *testing.T) {
 func TestWaitsForAnOperator(t *testing.T) {
 	c := newCloud(t, time.Hour)
 	root := c.born2(t)
-	i, err := Open(Config{Root: root, Cloud: c.URL, Thing: vic, Log: slog.New(slog.DiscardHandler), MinPause: time.Millisecond, MaxPause: 5 * time.Millisecond})
+	i, err := Open(Config{
+		Root: root, Cloud: c.URL, Thing: vic, Log: slog.New(slog.DiscardHandler), MinPause: time.Millisecond,
+		MaxPause: 5 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +327,8 @@ func TestProofOfAnotherThing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := i.attempt(t.Context()); err == nil || !strings.Contains(i.State().Problem, tc.file) || !strings.Contains(i.State().Problem, "vic:00e20999") {
+		if err := i.attempt(t.Context()); err == nil || !strings.Contains(i.State().Problem, tc.file) ||
+			!strings.Contains(i.State().Problem, "vic:00e20999") {
 			t.Errorf("%s: %v, %+v", tc.name, err, i.State())
 		}
 	}

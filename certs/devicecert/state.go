@@ -78,7 +78,8 @@ func Explain(err error) Problem {
 		return t.explain()
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return Problem{Code: "name_lookup", Words: fmt.Sprintf("the name %s does not resolve (%s): check the cloud's address and the robot's DNS server %s", dns.Name, dns.Err, dns.Server)}
+		return Problem{Code: "name_lookup", Words: fmt.Sprintf("the name %s does not resolve (%s): check the cloud's address and the robot's "+
+			"DNS server %s", dns.Name, dns.Err, dns.Server)}
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {
 		return Problem{Code: "peer_refused", Words: fmt.Sprintf("the cloud refused the robot's certificate or offer: %v", alert)}
@@ -88,7 +89,8 @@ func Explain(err error) Problem {
 			return Problem{Code: "peer_refused", Words: fmt.Sprintf("the cloud refused the robot's certificate or offer: %v", op.Err)}
 		}
 		if op.Op == "dial" {
-			return Problem{Code: "no_connection", Words: fmt.Sprintf("no connection to %v: %v; is the cloud running there, and does the network let the robot through?", op.Addr, op.Err)}
+			return Problem{Code: "no_connection", Words: fmt.Sprintf("no connection to %v: %v; is the cloud running there, and does the network "+
+				"let the robot through?", op.Addr, op.Err)}
 		}
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
@@ -98,7 +100,8 @@ func Explain(err error) Problem {
 		return Problem{Code: "timeout", Words: "no answer in time: " + err.Error()}
 	}
 	if errors.Is(err, ErrFactory) {
-		return Problem{Code: CodeFactory, Words: err.Error() + "; restore " + FactoryDir + " from the factory's records, or give the robot a claim in " + ClaimFile}
+		return Problem{Code: CodeFactory, Words: err.Error() + "; restore " + FactoryDir +
+			" from the factory's records, or give the robot a claim in " + ClaimFile}
 	}
 	code := errs.CodeOf(err)
 	if code == "" {
@@ -115,12 +118,14 @@ func (e *TrustError) explain() Problem {
 		if len(e.Roots) > 0 {
 			have = "which holds " + strings.Join(e.Roots, ", ")
 		}
-		p.Words = fmt.Sprintf("%s shows a certificate %q that goes back to %q; that root is not in %s, %s: install the root of this cloud there", e.Name, e.Shown, e.LackedRoot, RootFile, have)
+		p.Words = fmt.Sprintf("%s shows a certificate %q that goes back to %q; that root is not in %s, %s: install the root of this cloud there",
+			e.Name, e.Shown, e.LackedRoot, RootFile, have)
 		return p
 	}
 	if h, ok := errors.AsType[x509.HostnameError](e.Err); ok {
 		p.Code = "wrong_name"
-		p.Words = fmt.Sprintf("%s shows a certificate for %s, which does not name it: use one of those names, or add this one to the cloud's certificate", e.Name, names(h.Certificate))
+		p.Words = fmt.Sprintf("%s shows a certificate for %s, which does not name it: use one of those names, or add this one to the cloud's "+
+			"certificate", e.Name, names(h.Certificate))
 		return p
 	}
 	if inv, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && inv.Reason == x509.Expired {

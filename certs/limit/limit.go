@@ -29,7 +29,10 @@ type Keyed struct {
 
 // New returns a limiter that lets burst attempts of one key through at once, and one more each interval.
 func New(interval time.Duration, burst int) *Keyed {
-	return &Keyed{every: rate.Every(interval), burst: burst, max: DefaultKeys, now: time.Now, norm: func(k string) string { return k }, buckets: map[string]*rate.Limiter{}}
+	return &Keyed{
+		every: rate.Every(interval), burst: burst, max: DefaultKeys, now: time.Now, norm: func(k string) string { return k },
+		buckets: map[string]*rate.Limiter{},
+	}
 }
 
 // NewByAddr is New for peer addresses: the port does not count, and an IPv6 peer is its /64, because one subscriber usually controls a whole /64.

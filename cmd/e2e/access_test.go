@@ -78,7 +78,8 @@ func TestAccessMatrix(t *testing.T) {
 	// Those that end the session they are asked with come last.
 	names := access.HTTP.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return ending(a) - ending(b) })
-	fill := strings.NewReplacer("{thing}", "vic:00e2ffff", "{doc}", "vic.RobotSettings", "{id}", "00000000-0000-4000-8000-000000000000", "{session}", "none", "{cohort}", "none",
+	fill := strings.NewReplacer("{thing}", "vic:00e2ffff", "{doc}", "vic.RobotSettings", "{id}", "00000000-0000-4000-8000-000000000000",
+		"{session}", "none", "{cohort}", "none",
 		"{token}", "00000000-0000-4000-8000-000000000000", "{app}", "none", "{batch}", "no-such-batch", "{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2ffff",
 		"{file}", "device.crl", "{service}", "jdocs", "{method}", "read", "{$}", "", "{path...}", "no-such-page")
 	asked := 0
@@ -242,7 +243,8 @@ func (h *house) walkTopics(t *testing.T, id thing.ID, cert tls.Certificate) {
 	connect := func() (c *mqtt.Client, down chan error) {
 		down = make(chan error, 10)
 		up := make(chan struct{}, 10)
-		c, err := mqtt.New(mqtt.Config{URL: h.ready.Endpoints["mqtt"], ClientID: string(id), TLS: func() (*tls.Config, error) { return h.trust(t, cert), nil },
+		c, err := mqtt.New(mqtt.Config{URL: h.ready.Endpoints["mqtt"], ClientID: string(id),
+			TLS:       func() (*tls.Config, error) { return h.trust(t, cert), nil },
 			OnConnect: func(context.Context, *mqtt.Client) error { up <- struct{}{}; return nil }, OnDown: func(err error) { down <- err }})
 		if err != nil {
 			t.Fatal(err)
@@ -276,14 +278,17 @@ func (h *house) walkTopics(t *testing.T, id thing.ID, cert tls.Certificate) {
 			t.Errorf("publish %s: %v", topic, err)
 		}
 	}
-	for _, f := range slices.Concat(topics.ThingFilters(other), topics.CloudFilters(), []string{"#", "kennel/#", "kennel/+/down/+", "$kennel/broker/refused", "$SYS/#"}) {
+	for _, f := range slices.Concat(topics.ThingFilters(other), topics.CloudFilters(),
+		[]string{"#", "kennel/#", "kennel/+/down/+", "$kennel/broker/refused", "$SYS/#"}) {
 		if err := within(func(ctx context.Context) error { return c.Subscribe(ctx, 1, f) }); err == nil {
 			t.Errorf("a thing may subscribe to %s", f)
 		}
 	}
-	for _, topic := range []string{topics.UpTopic(other, topics.DAS), topics.DownTopic(id, topics.Cmd), topics.DownTopic(other, topics.Cmd), topics.ResTopic(other, "1"), "$kennel/broker/kick", "anything"} {
+	for _, topic := range []string{topics.UpTopic(other, topics.DAS), topics.DownTopic(id, topics.Cmd), topics.DownTopic(other, topics.Cmd),
+		topics.ResTopic(other, "1"), "$kennel/broker/kick", "anything"} {
 		c, down := connect()
-		_ = within(func(ctx context.Context) error { return c.Publish(ctx, topic, 1, false, []byte("{}")) }) // the broker ends the session instead of an answer
+		// the broker ends the session instead of an answer
+		_ = within(func(ctx context.Context) error { return c.Publish(ctx, topic, 1, false, []byte("{}")) })
 		select {
 		case <-down:
 		case <-time.After(20 * time.Second):

@@ -123,7 +123,8 @@ func TestBrowser(t *testing.T) {
 }
 
 // noPages are routes among the pages that are not one themselves, or need an identity provider.
-var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /login/oidc", "GET /login/oidc/callback"}
+var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /login/oidc",
+	"GET /login/oidc/callback"}
 
 // planted are robots that are not well, and why.
 type planted struct {
@@ -155,7 +156,8 @@ func (s *site) plant(t *testing.T) planted {
 		if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := program(t, "", nil, "robotsim", "make", "-root", r.root, "-thing", thing, "-secret-file", file, "-api", "https://"+r.api.addr, "-mqtt", "ssl://"+r.mqtt.addr, "-ca", ca); err != nil {
+		if out, err := program(t, "", nil, "robotsim", "make", "-root", r.root, "-thing", thing, "-secret-file", file, "-api",
+			"https://"+r.api.addr, "-mqtt", "ssl://"+r.mqtt.addr, "-ca", ca); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return r
@@ -194,8 +196,9 @@ func foreignRoot(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Another cloud"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Another cloud"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +290,8 @@ func (s *site) newOperator(t *testing.T, thing string, bad planted) {
 	p.Follow("Settings", "/settings$")
 	p.SeeRole("button", "Set back to medium high")
 	look("robot-settings")
-	if got := p.TextOf("row", "Volume"); !strings.Contains(got, "low") || !strings.Contains(got, "from medium high, by the robot") || !regexp.MustCompile(`\d{4}`).MatchString(got) {
+	if got := p.TextOf("row", "Volume"); !strings.Contains(got, "low") || !strings.Contains(got, "from medium high, by the robot") ||
+		!regexp.MustCompile(`\d{4}`).MatchString(got) {
 		t.Errorf("the row of the volume does not say what changed it, and when: %q", got)
 	}
 	p.Focus("button", "Set back to medium high")
@@ -410,7 +414,8 @@ func (s *site) drives(p *browser.Page, thing string) {
 		}
 	}
 	await(s.t, time.Minute, "that the picture moves", func() error {
-		if now := see(); now.At == before.At || now.Said == before.Said || now.Said != now.Text || !strings.Contains(now.Said, " m from the cube, facing ") {
+		if now := see(); now.At == before.At || now.Said == before.Said || now.Said != now.Text ||
+			!strings.Contains(now.Said, " m from the cube, facing ") {
 			return fmt.Errorf("from %+v to %+v", before, now)
 		}
 		return nil
@@ -548,7 +553,8 @@ func (s *site) owner(t *testing.T, thing string) {
 		t.Error("what the robot changed is not shown as wanted")
 	}
 
-	if _, err := s.ctl("jdocs", "set", thing, "vic.RobotLifetimeStats", "Alive.seconds=1900800", "Odom.Body=1834000", "Pet.ms=2820000", "BStat.AttemptedFistBump=19", "BStat.FistBumpSuccess=14",
+	if _, err := s.ctl("jdocs", "set", thing, "vic.RobotLifetimeStats", "Alive.seconds=1900800", "Odom.Body=1834000", "Pet.ms=2820000",
+		"BStat.AttemptedFistBump=19", "BStat.FistBumpSuccess=14",
 		"BStat.ReactedToTriggerWord=322", "BStat.ReactedToCliff=41", "FeatureType.Social=210", "FeatureType.Play=90", "FeatureType.Autonomous=340", "FeatureType.Utility=37", "FeatureType.Sleep=120",
 		"BStat.AnimationPlayed=20417", "Feature.AI.Exploring=88"); err != nil {
 		t.Fatal(err)

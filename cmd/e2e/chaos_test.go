@@ -337,7 +337,10 @@ func (x *chaos) giveCommands(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(chaosSeed, 3))
 	for n := 0; ctx.Err() == nil; n++ {
 		id := x.things[rng.IntN(len(x.things))]
-		body := map[string]any{"kind": []string{"ping", "sync", "flush_events"}[rng.IntN(3)], "expires_in_ms": commandExpiry.Milliseconds(), "key": fmt.Sprintf("chaos-%d", n)}
+		body := map[string]any{
+			"kind": []string{"ping", "sync", "flush_events"}[rng.IntN(3)], "expires_in_ms": commandExpiry.Milliseconds(),
+			"key": fmt.Sprintf("chaos-%d", n),
+		}
 		for ctx.Err() == nil {
 			var got struct{ ID string }
 			status, _ := x.apis[rng.IntN(2)].call(ctx, "POST", "/v1/things/"+id+"/commands", body, &got)
@@ -378,7 +381,8 @@ func (x *chaos) judgeAll(count map[string]int) {
 	db := x.connect()
 	promised := x.told()
 	lost, double, events := judge(promised, storedSeqs(t, db))
-	t.Logf("blows %v; %d events promised in %d batches; %d settings changed, %d commands given", count, events, len(promised), x.changes.Load(), len(x.command.ids))
+	t.Logf("blows %v; %d events promised in %d batches; %d settings changed, %d commands given", count, events, len(promised),
+		x.changes.Load(), len(x.command.ids))
 	if events < 500 || x.changes.Load() < 20 || len(x.command.ids) < 20 {
 		t.Error("too little happened: the run shows nothing")
 	}

@@ -58,7 +58,8 @@ func TestComposeMosquitto(t *testing.T) {
 		t.Errorf("%s holds %v (%v), want mosquitto.conf and run.sh", dir, files, err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "mosquitto.conf")); err != nil || string(got) != string(want) {
-		t.Errorf("%s/mosquitto.conf is not what infra/mqtt/brokeradmin/mosquitto writes (%v); go test ./cmd/e2e -run TestComposeMosquitto -update makes it so", dir, err)
+		t.Errorf("%s/mosquitto.conf is not what infra/mqtt/brokeradmin/mosquitto writes (%v); go test ./cmd/e2e -run TestComposeMosquitto "+
+			"-update makes it so", dir, err)
 	}
 }
 
@@ -148,8 +149,9 @@ func (p identities) forged(cn string) caller {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: cn},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, device.Leaf, &key.PublicKey, device.PrivateKey)
 	if err != nil {
 		p.t.Fatal(err)
@@ -234,7 +236,8 @@ func TestComposeBroker(t *testing.T) {
 	// The cloud, as kenneld is it.
 	orders := p.config(services, cloud)
 	orders.MinBackoff, orders.MaxBackoff = 10*time.Millisecond, 100*time.Millisecond
-	admin, err := mosquittoadmin.New(mosquittoadmin.Config{MQTT: orders, Things: func(context.Context) ([]thing.ID, error) { return []thing.ID{victim, thief}, nil }})
+	admin, err := mosquittoadmin.New(mosquittoadmin.Config{MQTT: orders,
+		Things: func(context.Context) ([]thing.ID, error) { return []thing.ID{victim, thief}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,11 +255,14 @@ func TestComposeBroker(t *testing.T) {
 	}
 
 	// Topics forbidden to each caller, at the robots' listener.
-	steals := slices.Concat(topics.CloudFilters(), topics.ThingFilters(victim), []string{"$share/mine/kennel/" + string(victim) + "/down/+", "$share/kennel/#",
-		topics.UpTopic(victim, "+"), topics.ReqTopic(victim, "+", "+"), "kennel/+/down/+", "kennel/+/res/+", "kennel/#", "#", "+/+/+/+", "$SYS/#", "$CONTROL/#", "$kennel/#"})
+	steals := slices.Concat(topics.CloudFilters(), topics.ThingFilters(victim), []string{"$share/mine/kennel/" + string(victim) + "/down/+",
+		"$share/kennel/#",
+		topics.UpTopic(victim, "+"), topics.ReqTopic(victim, "+", "+"), "kennel/+/down/+", "kennel/+/res/+", "kennel/#", "#", "+/+/+/+", "$SYS/#",
+		"$CONTROL/#", "$kennel/#"})
 	const command = `{"commands":[{"command":"addClientRole","username":"CN=%s","rolename":"kennel-service"}]}`
 	forges := []string{topics.UpTopic(victim, topics.DAS), topics.UpTopic(victim, topics.Status), topics.ReqTopic(victim, "jdocs", "write"),
-		topics.DownTopic(victim, topics.Cmd), topics.DownTopic(victim, topics.Ack), topics.ResTopic(victim, "1"), topics.UpTopic("vic:00e20199", topics.DAS)}
+		topics.DownTopic(victim, topics.Cmd), topics.DownTopic(victim, topics.Ack), topics.ResTopic(victim, "1"),
+		topics.UpTopic("vic:00e20199", topics.DAS)}
 	own := make(chan string, 100)
 	robot, err := p.call(things, p.thing(victim), own, topics.ThingFilters(victim)...)
 	if err != nil {
@@ -266,7 +272,8 @@ func TestComposeBroker(t *testing.T) {
 	for _, x := range []struct {
 		who    caller
 		robber bool // has rights of its own
-	}{{p.thing(thief), true}, {p.thing(stranger), false}, {p.forged("kenneld"), false}, {p.forged("CN=kenneld"), false}, {p.forged("kenneld,CN=" + string(victim)), false}} {
+	}{{p.thing(thief), true}, {p.thing(stranger), false}, {p.forged("kenneld"), false}, {p.forged("CN=kenneld"), false},
+		{p.forged("kenneld,CN=" + string(victim)), false}} {
 		c, err := p.call(things, x.who, loot)
 		if err != nil {
 			t.Fatalf("%s: %v", x.who.name, err)
@@ -292,7 +299,8 @@ func TestComposeBroker(t *testing.T) {
 			t.Errorf("%s, after it gave itself the cloud's role: %v, want it denied", x.who.name, err)
 		}
 		if x.robber {
-			if err := errors.Join(c.Subscribe(t.Context(), 1, topics.ThingFilters(thief)...), c.Publish(t.Context(), topics.UpTopic(thief, topics.DAS), 1, false, []byte("mine"))); err != nil {
+			if err := errors.Join(c.Subscribe(t.Context(), 1, topics.ThingFilters(thief)...),
+				c.Publish(t.Context(), topics.UpTopic(thief, topics.DAS), 1, false, []byte("mine"))); err != nil {
 				t.Errorf("%s: %v", thief, err)
 			}
 		}

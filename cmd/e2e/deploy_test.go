@@ -300,7 +300,8 @@ func TestComposeStarts(t *testing.T) {
 		return string(out), err
 	}
 	root := filepath.Join(d.dir, "state/operator/root.crt")
-	if _, err := ctl("login", "-server", server, "-ca", root, "-email", "operator@kennel.local", "-password-file", filepath.Join(d.dir, "state/operator/first-password")); err != nil {
+	if _, err := ctl("login", "-server", server, "-ca", root, "-email", "operator@kennel.local", "-password-file",
+		filepath.Join(d.dir, "state/operator/first-password")); err != nil {
 		t.Fatal(err)
 	}
 	chosen := filepath.Join(t.TempDir(), "password")
@@ -325,7 +326,8 @@ func TestComposeStarts(t *testing.T) {
 	if err := os.WriteFile(secret, []byte(reg.Secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(filepath.Join(bin, "robotsim"), "make", "-root", robot, "-thing", id, "-secret-file", secret, "-api", server, "-ca", root).CombinedOutput(); err != nil {
+	if out, err := exec.Command(filepath.Join(bin, "robotsim"), "make", "-root", robot, "-thing", id, "-secret-file", secret, "-api", server,
+		"-ca", root).CombinedOutput(); err != nil {
 		t.Fatalf("robotsim make: %v\n%s", err, out)
 	}
 	d.keep("robot", proc.Spec{Path: filepath.Join(bin, "robotsim"), Args: []string{"robot", "-root", robot}})
@@ -408,7 +410,10 @@ func newDeployment(t *testing.T) *deployment {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d := &deployment{t: t, dir: dir, file: loadCompose(t, "compose.yaml", composeEnv), addr: map[string]string{}, pids: map[string]int{}, done: map[string]bool{}}
+	d := &deployment{
+		t: t, dir: dir, file: loadCompose(t, "compose.yaml", composeEnv), addr: map[string]string{}, pids: map[string]int{},
+		done: map[string]bool{},
+	}
 	t.Cleanup(func() {
 		for _, stop := range slices.Backward(d.stops) {
 			stop()
@@ -676,12 +681,15 @@ func (d *deployment) initPostgres(s service, spec proc.Spec, paths map[string]st
 	password := d.here("postgres", paths, s.Environment["POSTGRES_PASSWORD_FILE"])
 	once := func(name string, env []string, args ...string) {
 		d.t.Helper()
-		err := proc.Once(d.t.Context(), proc.Spec{Name: name, Path: filepath.Join(d.pg.Dir, name), Args: args, Env: env, Dir: "/", Credential: spec.Credential})
+		err := proc.Once(d.t.Context(), proc.Spec{
+			Name: name, Path: filepath.Join(d.pg.Dir, name), Args: args, Env: env, Dir: "/", Credential: spec.Credential,
+		})
 		if err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	once("initdb", nil, append([]string{"-D", data, "--username=postgres", "--pwfile=" + password, "--no-sync"}, strings.Fields(s.Environment["POSTGRES_INITDB_ARGS"])...)...)
+	once("initdb", nil, append([]string{"-D", data, "--username=postgres", "--pwfile=" + password, "--no-sync"},
+		strings.Fields(s.Environment["POSTGRES_INITDB_ARGS"])...)...)
 	b, err := os.ReadFile(password)
 	if err != nil {
 		d.t.Fatal(err)
@@ -689,7 +697,8 @@ func (d *deployment) initPostgres(s service, spec proc.Spec, paths map[string]st
 	_, port, _ := net.SplitHostPort(d.addr["postgres:5432"])
 	env := []string{"PGPASSWORD=" + strings.TrimSpace(string(b)), "PGHOST=" + sock, "PGPORT=" + port, "PATH=/usr/bin:/bin"}
 	alone := spec
-	alone.Name, alone.LogFile, alone.Args = "postgres, alone", filepath.Join(d.dir, "postgres.log"), append(slices.Clone(spec.Args), "-D", data, "-c", "listen_addresses=")
+	alone.Name, alone.LogFile, alone.Args = "postgres, alone", filepath.Join(d.dir, "postgres.log"), append(slices.Clone(spec.Args), "-D",
+		data, "-c", "listen_addresses=")
 	defer d.run(alone)()
 	await(d.t, time.Minute, "the new cluster answers", func() error {
 		return exec.Command(d.program("pg_isready"), "-h", sock, "-p", port).Run()
@@ -804,7 +813,8 @@ func (d *deployment) doorTellsWhoCalled() {
 	pool.AppendCertsFromPEM(pem)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool},
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(caller)}}).DialContext}}
-	resp, err := client.Post("https://"+d.addr["proxy:8443"]+"/v1/login", "application/json", strings.NewReader(`{"email":"stranger@kennel.test","password":"a wrong password"}`))
+	resp, err := client.Post("https://"+d.addr["proxy:8443"]+"/v1/login", "application/json",
+		strings.NewReader(`{"email":"stranger@kennel.test","password":"a wrong password"}`))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -917,7 +927,8 @@ func TestUnitsStart(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	h := &house{t: t, dir: filepath.Join(dir, "onebox")}
-	paths := strings.NewReplacer("/usr/bin/", bin+"/", "/var/lib/kennel", h.dir, "/etc/kennel", dir, "%i", "all", "/var/lib/robot", filepath.Join(dir, "robot"), "/dev/ttyHS0", filepath.Join(dir, "no-body"))
+	paths := strings.NewReplacer("/usr/bin/", bin+"/", "/var/lib/kennel", h.dir, "/etc/kennel", dir, "%i", "all", "/var/lib/robot",
+		filepath.Join(dir, "robot"), "/dev/ttyHS0", filepath.Join(dir, "no-body"))
 
 	readUnit(t, "kenneld-onebox.service").start(t, paths, append(listenArgs(t), "-ready-file", filepath.Join(dir, "ready.json"))...)
 	await(t, time.Minute, "one-machine mode is ready", func() error { return readJSONFile(filepath.Join(dir, "ready.json"), &h.ready) })
@@ -929,7 +940,8 @@ s3: {endpoint: "http://%s", bucket: kennel, path_style: true, access_key_file: %
 mqtt: {url: "ssl://%s"}
 ca: {dir: %q}
 api: {listen: %q}
-`, addr("postgres"), filepath.Join(secrets, "postgres"), addr("s3"), filepath.Join(secrets, "s3-access-key"), filepath.Join(secrets, "s3-secret-key"), addr("mqtt"), filepath.Join(h.dir, "ca"), freeAddr(t))
+`, addr("postgres"), filepath.Join(secrets, "postgres"), addr("s3"), filepath.Join(secrets, "s3-access-key"),
+		filepath.Join(secrets, "s3-secret-key"), addr("mqtt"), filepath.Join(h.dir, "ca"), freeAddr(t))
 	if err := os.WriteFile(filepath.Join(dir, "kenneld.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

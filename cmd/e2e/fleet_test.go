@@ -202,8 +202,10 @@ func TestFleet(t *testing.T) {
 
 	start := time.Now()
 	s := f.await(limit, "all connected", func(s fleetStatus) bool { return s.Connected == n && s.Enrolled == n })
-	t.Logf("%d robots made, registered, enrolled and connected in %v; login p50 %.0f ms, p99 %.0f ms; %.0f KiB and %.1f ms of CPU a robot; %d open files",
-		n, time.Since(start).Round(time.Second), s.Login.P50, s.Login.P99, float64(s.Process.RSS)/1024/float64(n), s.Process.CPU/float64(n), s.Process.Files)
+	t.Logf("%d robots made, registered, enrolled and connected in %v; login p50 %.0f ms, p99 %.0f ms; %.0f KiB and %.1f ms of CPU a robot; "+
+		"%d open files",
+		n, time.Since(start).Round(time.Second), s.Login.P50, s.Login.P99, float64(s.Process.RSS)/1024/float64(n), s.Process.CPU/float64(n),
+		s.Process.Files)
 	if len(s.Errors) > 0 {
 		t.Logf("on the way: %v", s.Errors)
 	}
@@ -224,7 +226,8 @@ func TestFleet(t *testing.T) {
 		t.Fatalf("cut %d connections, %v", cut.Cut, err)
 	}
 	s = f.await(limit, "all back", func(s fleetStatus) bool { return s.Connected == n && s.Absence.N >= again })
-	t.Logf("%d that lost their connection in one moment are back: after %.0f ms the first, %.0f ms half, %.0f ms nine of ten, %.0f ms the last; tries that failed: %v",
+	t.Logf("%d that lost their connection in one moment are back: after %.0f ms the first, %.0f ms half, %.0f ms nine of ten, %.0f ms the "+
+		"last; tries that failed: %v",
 		again, s.Absence.Min, s.Absence.P50, s.Absence.P90, s.Absence.Max, s.Errors)
 	// Served one after the other, the last waits twice the mean; a few may have to try once more.
 	if s.Absence.Max > 5*s.Absence.Mean+10_000 {
@@ -245,7 +248,8 @@ func (h *house) eventsOnce(t *testing.T, db *pgx.Conn, acked int64) {
 	if stored < acked {
 		t.Errorf("%d events stored, %d acknowledged", stored, acked)
 	}
-	rows, err := db.Query(t.Context(), `select thing, count(*), count(distinct s1), max(s1::bigint) from das_event where event = 'robotsim.event' group by 1`)
+	rows, err := db.Query(t.Context(),
+		`select thing, count(*), count(distinct s1), max(s1::bigint) from das_event where event = 'robotsim.event' group by 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +291,8 @@ func TestFleetInBadWeather(t *testing.T) {
 	db := h.db(t)
 	root := fleetRoot(t)
 	s := h.fleet(t, root, n, profile(t, stormy), "-seed", "11", "-for", days.String()).end(days + 5*time.Minute)
-	t.Logf("%d robots: %d reboots, %d drops, %d reconnects, %d settings; events %+v; errors %v", n, s.Reboots, s.Drops, s.Reconnects, s.Settings, s.Events, s.Errors)
+	t.Logf("%d robots: %d reboots, %d drops, %d reconnects, %d settings; events %+v; errors %v", n, s.Reboots, s.Drops, s.Reconnects,
+		s.Settings, s.Events, s.Errors)
 	if s.Reboots == 0 || s.Drops == 0 || s.Settings == 0 || s.Errors["dial/unreachable"] == 0 {
 		t.Errorf("the weather was too good: %+v", s)
 	}

@@ -147,7 +147,8 @@ func fill(route string, names ...string) string {
 	if !ok {
 		path = route
 	}
-	return strings.NewReplacer(append(names, "{doc}", "vic.RobotSettings", "{id}", noID, "{session}", noID, "{token}", noID, "{app}", noID, "{batch}", "none",
+	return strings.NewReplacer(append(names, "{doc}", "vic.RobotSettings", "{id}", noID, "{session}", noID, "{token}", noID, "{app}", noID,
+		"{batch}", "none",
 		"{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2dddd", "{file}", "none", "{service}", "jdocs", "{method}", "read", "{cohort}", "none", "{$}", "")...).Replace(path)
 }
 
@@ -206,7 +207,8 @@ func (h *house) robotPosts(t *testing.T, cert tls.Certificate, path, body string
 		return (&tls.Dialer{Config: conf}).DialContext(ctx, network, addr)
 	}}
 	defer transport.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Post(h.ready.Endpoints["api"]+path, "application/json", strings.NewReader(body))
+	resp, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Post(h.ready.Endpoints["api"]+path, "application/json",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +265,10 @@ func (h *house) strangersObjects(t *testing.T, admin, victim, thief *person, id,
 			asked += 2
 			same := strings.NewReplacer(string(id), "ID", unknown, "ID", url.QueryEscape(string(id)), "ID", url.QueryEscape(unknown), "ID",
 				sessions[0].ID, "ID", offer.ID, "ID", command.ID, "ID", hook.Webhook.ID, "ID", victim.id, "ID", noID, "ID")
-			if theirs.code != none.code || same.Replace(theirs.location) != same.Replace(none.location) || same.Replace(theirs.body) != same.Replace(none.body) {
-				t.Errorf("%s: another's is told from none:\n%d %s %.300s\n%d %s %.300s", route, theirs.code, theirs.location, theirs.body, none.code, none.location, none.body)
+			if theirs.code != none.code || same.Replace(theirs.location) != same.Replace(none.location) ||
+				same.Replace(theirs.body) != same.Replace(none.body) {
+				t.Errorf("%s: another's is told from none:\n%d %s %.300s\n%d %s %.300s", route, theirs.code, theirs.location, theirs.body, none.code,
+					none.location, none.body)
 			}
 			if theirs.code < 300 && len(rule.Roles) > 0 && !strings.Contains(route, "logout") {
 				t.Errorf("%s of another's: %d %.200s", p.theirs, theirs.code, theirs.body)
@@ -296,7 +300,8 @@ func (h *house) forged(t *testing.T, victim *person, id thing.ID) {
 	before := h.standing(victim, id)
 	for _, route := range access.HTTP.Names() {
 		method, _, _ := strings.Cut(route, " ")
-		if method == http.MethodGet || method == route || strings.HasPrefix(route, "POST /1/") || strings.HasPrefix(route, "PATCH /1/") || strings.HasPrefix(route, "POST /v1/req/") {
+		if method == http.MethodGet || method == route || strings.HasPrefix(route, "POST /1/") || strings.HasPrefix(route, "PATCH /1/") ||
+			strings.HasPrefix(route, "POST /v1/req/") {
 			continue // reading; and what takes no cookie
 		}
 		for name, header := range map[string][]string{
@@ -376,7 +381,8 @@ func (h *house) oversized(t *testing.T, admin *person) {
 		}
 		got, err := admin.ask(route, fill(route, "{thing}", unknown), body, rule.Page)
 		if err != nil {
-			if strings.Contains(err.Error(), "connection reset") || strings.Contains(err.Error(), "broken pipe") || strings.Contains(err.Error(), "stream error") {
+			if strings.Contains(err.Error(), "connection reset") || strings.Contains(err.Error(), "broken pipe") ||
+				strings.Contains(err.Error(), "stream error") {
 				continue // hung up on before it was all sent
 			}
 			t.Fatalf("%s: %v", route, err)
@@ -495,7 +501,8 @@ func (h *house) scripts(t *testing.T, admin *person, viewers map[auth.Role]*pers
 	stranger, revoked := h.plant(t, admin, viewers[auth.Owner], id, cert)
 	seen := map[string]bool{}
 	check := func(where, body string) {
-		for _, bad := range []string{"<img src=x", "<script>p(", `"'>`, `href="javascript:`, `src="javascript:`, `action="javascript:`, `data-stream="javascript:`} {
+		for _, bad := range []string{"<img src=x", "<script>p(", `"'>`, `href="javascript:`, `src="javascript:`, `action="javascript:`,
+			`data-stream="javascript:`} {
 			if at := strings.Index(body, bad); at >= 0 {
 				t.Errorf("%s shows %q as it came: %.200s", where, bad, body[max(0, at-60):])
 			}
@@ -539,7 +546,8 @@ func (h *house) scripts(t *testing.T, admin *person, viewers map[auth.Role]*pers
 				check(fmt.Sprintf("%s as %q", path, role), got.body)
 			}
 		}
-		for _, name := range []string{"q", "filter", "next", "text", "event", "thing", "who", "object", "action", "note", "code", "email", "sort", "after"} {
+		for _, name := range []string{"q", "filter", "next", "text", "event", "thing", "who", "object", "action", "note", "code", "email",
+			"sort", "after"} {
 			values := []string{evil("echo")}
 			if name == "next" {
 				values = append(values, "javascript:p(echo)")
@@ -564,7 +572,8 @@ func (h *house) scripts(t *testing.T, admin *person, viewers map[auth.Role]*pers
 	for route, p := range map[string]*person{
 		"POST /cohorts?name=&filter=&note=": admin, "POST /things/{thing}/tags?add=": admin, "POST /things/{thing}/commands?kind=&args=&ttl=": admin, "POST /operators?email=&role=": admin,
 		"POST /certificates/factory?certificate_id=&reason=": admin, "POST /certificates/batches?name=&organization=&serial_from=&bundle=": admin, "POST /login?email=&password=&next=": viewers[""],
-		"POST /my/claim?code=": viewers[auth.Owner], "POST /my/robots/{thing}/offer?to=": viewers[auth.Owner], "POST /account/signup?email=&given_name=": viewers[""], "POST /my/login?email=&password=&next=": viewers[""],
+		"POST /my/claim?code=": viewers[auth.Owner], "POST /my/robots/{thing}/offer?to=": viewers[auth.Owner],
+		"POST /account/signup?email=&given_name=": viewers[""], "POST /my/login?email=&password=&next=": viewers[""],
 	} {
 		route, fields, _ := strings.Cut(route, "?")
 		got, err := p.ask(route, fill(route, "{thing}", string(id)), strings.ReplaceAll(fields, "=", "="+url.QueryEscape(evil("echo"))), true)
@@ -594,7 +603,8 @@ func (h *house) scripts(t *testing.T, admin *person, viewers map[auth.Role]*pers
 // kept returns all that the cloud holds about a robot, read over the API.
 func (h *house) kept(admin *person, id thing.ID) string {
 	var out []string
-	for _, path := range []string{"/v1/things/" + string(id), "/v1/events?thing=" + url.QueryEscape(string(id)), "/v1/things/" + string(id) + "/jdocs/vic.RobotSettings"} {
+	for _, path := range []string{"/v1/things/" + string(id), "/v1/events?thing=" + url.QueryEscape(string(id)),
+		"/v1/things/" + string(id) + "/jdocs/vic.RobotSettings"} {
 		_, b := admin.try("GET", path, nil)
 		out = append(out, string(b))
 	}
@@ -622,7 +632,8 @@ func (h *house) plant(t *testing.T, admin, victim *person, id thing.ID, cert tls
 	}
 	doc := text(map[string]string{"locale": evil("locale"), "time_zone": evil("zone"), "default_location": evil("place"), evil("field"): evil("value")})
 	if b := h.robotAsks(t, cert, jdocswire.Service, jdocswire.Write, text(jdocswire.WriteReq{DocName: string(jdocs.RobotSettings),
-		Doc: jdocswire.DocOf(jdocs.Doc{FmtVersion: jdocs.RobotSettings.FmtVersion(), ClientMeta: brief("meta"), JSON: doc})})); !strings.Contains(string(b), jdocs.Accepted.String()) {
+		Doc: jdocswire.DocOf(jdocs.Doc{FmtVersion: jdocs.RobotSettings.FmtVersion(), ClientMeta: brief("meta"),
+			JSON: doc})})); !strings.Contains(string(b), jdocs.Accepted.String()) {
 		t.Fatalf("the robot's settings: %s", b)
 	}
 	var command, app struct {
@@ -630,9 +641,11 @@ func (h *house) plant(t *testing.T, admin, victim *person, id thing.ID, cert tls
 		Session string `json:"session_token"`
 	}
 	admin.do("POST", "/v1/things/"+string(id)+"/commands", map[string]string{"kind": "ping"}, &command)
-	h.robotAsks(t, cert, commands.Service, commands.ResultMethod, text(commands.Result{V: 1, ID: command.ID, Status: commands.Failed, Detail: evil("result")}))
+	h.robotAsks(t, cert, commands.Service, commands.ResultMethod,
+		text(commands.Result{V: 1, ID: command.ID, Status: commands.Failed, Detail: evil("result")}))
 	victim.do("POST", "/v1/account/apps", nil, &app)
-	h.robotAsks(t, cert, tokens.Service, tokens.AssociateMethod, text(tokens.Associate{UserSession: app.Session, ClientName: evil("app"), AppID: evil("appid")}))
+	h.robotAsks(t, cert, tokens.Service, tokens.AssociateMethod,
+		text(tokens.Associate{UserSession: app.Session, ClientName: evil("app"), AppID: evil("appid")}))
 
 	revoked, _ = h.certified(t, admin, "vic:00e2aa09")
 	admin.do("POST", "/v1/things/"+string(revoked)+"/revoke", map[string]string{"reason": evil("reason")}, nil)
@@ -679,15 +692,20 @@ func (h *house) tailed(t *testing.T, admin *person, id thing.ID, cert tls.Certif
 	for tail.Scan() && tail.Text() != ": here" { // from here on it tells what comes
 	}
 
-	m := status.Message{State: status.Online, BootID: evil("boot"), ConnectSeq: 7, Seq: 1, Lease: 600_000, TS: time.Now().UnixMilli(), Agent: evil("agent"), OS: evil("os"),
-		Body: &status.Body{Model: evil("model"), Firmware: evil("firmware"), BatteryVolts: 3.9, BatteryLevel: evil("battery")}, Docs: map[string]uint64{evil("docs"): 1},
+	m := status.Message{State: status.Online, BootID: evil("boot"), ConnectSeq: 7, Seq: 1, Lease: 600_000, TS: time.Now().UnixMilli(),
+		Agent: evil("agent"), OS: evil("os"),
+		Body: &status.Body{
+			Model: evil("model"), Firmware: evil("firmware"), BatteryVolts: 3.9, BatteryLevel: evil("battery"),
+		}, Docs: map[string]uint64{evil("docs"): 1},
 		Dirty: []string{evil("dirty")}, Problems: []string{evil("problem"), "broker: " + evil("peer")}}
 	message, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, err := events.EncodeBatch("hostile", []events.Event{{Source: evil("source"), TS: time.Now().UnixMilli(), Seq: 1, Level: events.Info, RobotID: id.Serial(), RobotVersion: evil("version"),
-		BootID: "hostile", ProfileID: evil("profile"), FeatureType: evil("feature"), FeatureRunID: evil("run"), BLEConnID: evil("ble"), WifiConnID: evil("wifi"), Name: "hostile.event",
+	batch, err := events.EncodeBatch("hostile", []events.Event{{Source: evil("source"), TS: time.Now().UnixMilli(), Seq: 1, Level: events.Info,
+		RobotID: id.Serial(), RobotVersion: evil("version"),
+		BootID: "hostile", ProfileID: evil("profile"), FeatureType: evil("feature"), FeatureRunID: evil("run"), BLEConnID: evil("ble"),
+		WifiConnID: evil("wifi"), Name: "hostile.event",
 		S1: evil("s1"), S2: evil("s2"), S3: evil("s3"), S4: evil("s4")}})
 	if err != nil {
 		t.Fatal(err)
@@ -724,7 +742,8 @@ func (h *house) connected(t *testing.T, id thing.ID, cert tls.Certificate) *mqtt
 	t.Helper()
 	up := make(chan struct{}, 10)
 	down := make(chan error, 10)
-	c, err := mqtt.New(mqtt.Config{URL: h.ready.Endpoints["mqtt"], ClientID: string(id), TLS: func() (*tls.Config, error) { return h.trust(t, cert), nil },
+	c, err := mqtt.New(mqtt.Config{URL: h.ready.Endpoints["mqtt"], ClientID: string(id),
+		TLS:       func() (*tls.Config, error) { return h.trust(t, cert), nil },
 		OnConnect: func(context.Context, *mqtt.Client) error { up <- struct{}{}; return nil }, OnDown: func(err error) { down <- err }})
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,8 @@ func run(m *testing.M) int {
 		return m.Run()
 	}
 	bin = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+"/", "kennel/cmd/kenneld", "kennel/cmd/kennelctl", "kennel/cmd/agentd", "kennel/cmd/robotd", "kennel/cmd/robotsim", "kennel/cmd/s3d")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+"/", "kennel/cmd/kenneld", "kennel/cmd/kennelctl", "kennel/cmd/agentd",
+		"kennel/cmd/robotd", "kennel/cmd/robotsim", "kennel/cmd/s3d")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)

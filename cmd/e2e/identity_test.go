@@ -45,8 +45,9 @@ func newFactory(t *testing.T) *factory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Factory CA", Organization: []string{"Anki Inc."}}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Factory CA", Organization: []string{"Anki Inc."}},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +75,10 @@ func (f *factory) make(id string, change func(*x509.Certificate)) tls.Certificat
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: id, Organization: []string{"Anki Inc."}}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	tmpl := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: id, Organization: []string{"Anki Inc."}},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if change != nil {
 		change(tmpl)
 	}
@@ -181,7 +184,8 @@ func TestOriginalRobot(t *testing.T) {
 
 	// The robot belongs to another owner: "wrong account".
 	bob := h.owner(t, "bob@example.com", "Bob")
-	if _, err := h.original(t, maker.make(id, nil), h.robotsPort()).Reassociate(t.Context(), bob.appSession(robot.AppKey), "phone", "companion-app"); status.Code(err) != codes.InvalidArgument {
+	if _, err := h.original(t, maker.make(id, nil), h.robotsPort()).Reassociate(t.Context(), bob.appSession(robot.AppKey), "phone",
+		"companion-app"); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("another person's session: %v, want InvalidArgument", err)
 	}
 
@@ -197,7 +201,8 @@ func TestOriginalRobot(t *testing.T) {
 		}
 		return nil
 	})
-	t.Logf("a revoked token is refused by another kenneld after %v (asked in turns of %v)", took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	t.Logf("a revoked token is refused by another kenneld after %v (asked in turns of %v)", took.Round(time.Millisecond),
+		time.Since(began).Round(time.Millisecond))
 
 	// A session that ends at one ends at the other.
 	bob2 := bob.with(second)

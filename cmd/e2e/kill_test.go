@@ -140,7 +140,8 @@ func TestKilledWhileEventsFlow(t *testing.T) {
 	if soak() {
 		rounds = 25
 	}
-	h := newHouse(t, "-log-level", "debug", "-robots", strconv.Itoa(robots), "-robot-env", "KENNEL_TELEMETRY_MS=50", "-robot-env", "KENNEL_FLUSH_MS=200", "-robot-env", "KENNEL_FAULT_RESTART_LIMIT=1000")
+	h := newHouse(t, "-log-level", "debug", "-robots", strconv.Itoa(robots), "-robot-env", "KENNEL_TELEMETRY_MS=50", "-robot-env",
+		"KENNEL_FLUSH_MS=200", "-robot-env", "KENNEL_FAULT_RESTART_LIMIT=1000")
 	h.start()
 	things := h.awaitPresent(robots)
 	rng := rand.New(rand.NewPCG(2, 4)) // which robot, and how long events flow before the next blow

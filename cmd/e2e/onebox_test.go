@@ -123,7 +123,8 @@ func (h *house) page(t *testing.T) string {
 		t.Errorf("a first password, which others have seen, opens the console: %d", status)
 	}
 	before := h.operator(t)
-	if status, body := send("/account/password", url.Values{"old": {pw.Operator.Password}, "password": {"a password of my own"}}); status != http.StatusOK {
+	if status, body := send("/account/password",
+		url.Values{"old": {pw.Operator.Password}, "password": {"a password of my own"}}); status != http.StatusOK {
 		t.Fatalf("first password not changed: %d %s", status, body)
 	}
 	await(t, 10*time.Second, "the token file to hold a session that is good", func() error {
@@ -212,7 +213,8 @@ func TestStrangers(t *testing.T) {
 		conn.Close()
 	}
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "localhost"}}, Timeout: 10 * time.Second}
-	resp, err := c.Post(h.ready.Endpoints["api"]+"/v1/enroll", "application/json", strings.NewReader(fmt.Sprintf(`{"thing":%q,"secret":"wrong","csr":"x"}`, id)))
+	resp, err := c.Post(h.ready.Endpoints["api"]+"/v1/enroll", "application/json",
+		strings.NewReader(fmt.Sprintf(`{"thing":%q,"secret":"wrong","csr":"x"}`, id)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,8 @@ func TestPostgresAway(t *testing.T) {
 			return err
 		}
 		var late int
-		err = db.QueryRow(ctx, `select count(*) from (select thing, max(ts) m from das_event group by 1 having max(ts) < $1) late`, back.UnixMilli()).Scan(&late)
+		err = db.QueryRow(ctx, `select count(*) from (select thing, max(ts) m from das_event group by 1 having max(ts) < $1) late`,
+			back.UnixMilli()).Scan(&late)
 		if err == nil && late > 0 {
 			err = fmt.Errorf("%d robots have not delivered yet", late)
 		}

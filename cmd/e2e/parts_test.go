@@ -144,8 +144,12 @@ func (c *cluster) startS3(ctx context.Context) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.child(ctx, "s3", filepath.Join(bin, "s3d"), "-dir", c.inst.Paths.S3, "-listen", c.addr["s3"], "-access-key-file", access, "-secret-key-file", secret)
-	c.s3 = blob.Config{Endpoint: "http://" + c.addr["s3"], Region: "us-east-1", Bucket: "kennel", PathStyle: true, AccessKeyFile: access, SecretKeyFile: secret}
+	c.child(ctx, "s3", filepath.Join(bin, "s3d"), "-dir", c.inst.Paths.S3, "-listen", c.addr["s3"], "-access-key-file", access,
+		"-secret-key-file", secret)
+	c.s3 = blob.Config{
+		Endpoint: "http://" + c.addr["s3"], Region: "us-east-1", Bucket: "kennel", PathStyle: true, AccessKeyFile: access,
+		SecretKeyFile: secret,
+	}
 	store, err := blob.Open(ctx, c.s3)
 	if err != nil {
 		c.t.Fatal(err)

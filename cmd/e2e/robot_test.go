@@ -95,8 +95,9 @@ func rival(t *testing.T, root string) (leave func()) {
 	return leave
 }
 
-// TestDriveFromTheCloud: an operator sees a robot's parts live, drives it, and stops it; not while another program has its wheels, and a viewer only looks.
-// The robot is in a room, where what it drives is seen too.
+// TestDriveFromTheCloud: an operator sees a robot's parts live, drives it, and stops it; not while
+// another program has its wheels, and a viewer only looks. The robot is in a room, where what it
+// drives is seen too.
 func TestDriveFromTheCloud(t *testing.T) {
 	h := newHouse(t, "-robots", "1")
 	h.start()
@@ -105,7 +106,9 @@ func TestDriveFromTheCloud(t *testing.T) {
 		if name := text(r, "robot", "name"); !strings.HasPrefix(name, "Vector-") || text(r, "robot", "serial") == "" {
 			return fmt.Errorf("its name is %q", name)
 		}
-		for device, name := range map[string]string{"headPitch": "angle", "arm": "position", "battery": "voltage", "wheelL": "turn", "accelZ": "acceleration"} {
+		for device, name := range map[string]string{
+			"headPitch": "angle", "arm": "position", "battery": "voltage", "wheelL": "turn", "accelZ": "acceleration",
+		} {
 			if _, err := slot(r, device, name); err != nil {
 				return err
 			}
@@ -134,7 +137,8 @@ func TestDriveFromTheCloud(t *testing.T) {
 		return nil
 	})
 	// A time that its motor cannot keep is told, and the lift has a second name (GOSTAI-OPEN-03).
-	if out, err := h.ctl("robot", "do", thing, "headPitch = 0.2 time:50ms"); err != nil || !strings.Contains(string(out), "headPitch = 0.2; time:50ms is too short") {
+	if out, err := h.ctl("robot", "do", thing, "headPitch = 0.2 time:50ms"); err != nil ||
+		!strings.Contains(string(out), "headPitch = 0.2; time:50ms is too short") {
 		t.Errorf("a head told to be there at once: %v %s; want what it takes", err, out)
 	}
 	if out, err := h.ctl("robot", "tree", thing, "lift"); err != nil || !strings.Contains(string(out), "robot.body.arm.z.position") {
@@ -176,7 +180,8 @@ func TestDriveFromTheCloud(t *testing.T) {
 		if at, off, turned, ok := after.Belief(); !ok || off > 0.01 || math.Abs(turned) > 0.1 {
 			t.Errorf("it is at %v and believes to be at %v: %.3f m and %.3f rad off, %v", to, at, off, turned, ok)
 		}
-		if m := after.World.Map; m.Name != "room" || m.Charger == nil || len(m.Walls) != 4 || len(after.World.Trail) == 0 || !strings.Contains(after.Where(), "from the charger, facing ") {
+		if m := after.World.Map; m.Name != "room" || m.Charger == nil || len(m.Walls) != 4 || len(after.World.Trail) == 0 ||
+			!strings.Contains(after.Where(), "from the charger, facing ") {
 			t.Errorf("a world with the map %+v, in which it is %q", m, after.Where())
 		}
 		now, err := slot(after, "wheelL", "turn")
@@ -276,7 +281,8 @@ func TestDriveFromTheCloud(t *testing.T) {
 			t.Errorf("a viewer's button to %s: %d, %v; want 403", form, a.code, err)
 		}
 	}
-	if a, err := viewer.ask("GET /things/{thing}/robot", "/things/"+thing+"/robot", "", true); err != nil || a.code != http.StatusOK || !strings.Contains(a.body, "headPitch") || !strings.Contains(a.body, `data-glide="all-robot"`) {
+	if a, err := viewer.ask("GET /things/{thing}/robot", "/things/"+thing+"/robot", "", true); err != nil || a.code != http.StatusOK ||
+		!strings.Contains(a.body, "headPitch") || !strings.Contains(a.body, `data-glide="all-robot"`) {
 		t.Errorf("a viewer's page of the tree, with a picture of the world: %d, %v", a.code, err)
 	}
 }

@@ -29,7 +29,8 @@ func (s *secretSearch) learn(dir string) {
 			return nil
 		}
 		in := "/" + filepath.ToSlash(path)
-		isKey, isText := strings.HasSuffix(in, ".key") || strings.HasSuffix(in, "/robot.pem"), strings.Contains(in, "/secrets/") || strings.HasSuffix(in, "/token.jwt")
+		isKey, isText := strings.HasSuffix(in, ".key") || strings.HasSuffix(in, "/robot.pem"), strings.Contains(in, "/secrets/") ||
+			strings.HasSuffix(in, "/token.jwt")
 		isJSON := strings.HasSuffix(in, "/claim.json") || strings.HasSuffix(in, "/first-passwords.json")
 		if !isKey && !isText && !isJSON {
 			return nil
@@ -75,7 +76,8 @@ func (s *secretSearch) jsonSecrets(path string, b []byte) {
 				walk(key, x)
 			}
 		case string:
-			if (strings.Contains(key, "secret") || strings.Contains(key, "password") || strings.Contains(path, "passwords")) && len(v) >= 8 && !strings.Contains(v, "@") {
+			if (strings.Contains(key, "secret") || strings.Contains(key, "password") || strings.Contains(path, "passwords")) && len(v) >= 8 &&
+				!strings.Contains(v, "@") {
 				s.secrets[v] = path
 			}
 		}

@@ -21,7 +21,8 @@ func (h *house) serve(t *testing.T, roles string) (api string, cmd *exec.Cmd) {
 func (h *house) serveRobots(t *testing.T) (api, robots string, cmd *exec.Cmd) {
 	t.Helper()
 	robots = freeAddr(t)
-	addr, cmd := h.serveWith(t, "all", fmt.Sprintf("robots: {listen: %q, app_keys_file: %q}\nmail: {spool: %q}\n", robots, h.ready.Files["app_key"], h.ready.Files["mail"]))
+	addr, cmd := h.serveWith(t, "all", fmt.Sprintf("robots: {listen: %q, app_keys_file: %q}\nmail: {spool: %q}\n", robots,
+		h.ready.Files["app_key"], h.ready.Files["mail"]))
 	api = "https://" + addr
 	p := h.stranger(t).with(api)
 	await(t, time.Minute, "the second kenneld answers", func() error {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestToyFromTheCloud: a body of three servos at 100 ms, which nothing between its own package and the wiring has heard of, is driven by an operator: from
-// kennelctl robot do to its set-points (issue 7: what must hold 1).
+// TestToyFromTheCloud: a body of three servos at 100 ms, which nothing between its own package and
+// the wiring has heard of, is driven by an operator: from kennelctl robot do to its set-points
+// (issue 7: what must hold 1).
 func TestToyFromTheCloud(t *testing.T) {
 	h := newHouse(t, "-robots", "0")
 	h.start()
@@ -59,7 +60,8 @@ func TestToyFromTheCloud(t *testing.T) {
 			return err
 		}
 		b, err := os.ReadFile(filepath.Join(root, "toy.log"))
-		if err != nil || !strings.Contains(string(b), "neckYaw 0.300\n") || !strings.Contains(string(b), "tail -0.200\n") || strings.Contains(string(b), "neckPitch") {
+		if err != nil || !strings.Contains(string(b), "neckYaw 0.300\n") || !strings.Contains(string(b), "tail -0.200\n") ||
+			strings.Contains(string(b), "neckPitch") {
 			return fmt.Errorf("kennelctl said %s; the toy's set-points: %.400s, %v", out, b, err)
 		}
 		return nil

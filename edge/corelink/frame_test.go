@@ -37,7 +37,8 @@ func fill(r *rand.Rand, v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(r.IntN(2) == 1)
 	case reflect.Float64:
-		f := []float64{0, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, -1.5, r.NormFloat64(), math.Float64frombits(r.Uint64())}[r.IntN(7)]
+		f := []float64{0, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, -1.5, r.NormFloat64(),
+			math.Float64frombits(r.Uint64())}[r.IntN(7)]
 		if math.IsNaN(f) || math.IsInf(f, 0) {
 			f = 1
 		}
@@ -200,7 +201,8 @@ func TestEncodeRefuses(t *testing.T) {
 			t.Errorf("%s as JSON: %v; want ErrMalformed", name, err)
 		}
 	}
-	for _, j := range []string{``, `null`, `[]`, `{"type":"nothing","body":{}}`, `{"type":"ping","body":{"nonce":1,"more":2}}`, `{"type":"ping","body":{"nonce":-1}}`,
+	for _, j := range []string{``, `null`, `[]`, `{"type":"nothing","body":{}}`, `{"type":"ping","body":{"nonce":1,"more":2}}`,
+		`{"type":"ping","body":{"nonce":-1}}`,
 		`{"type":"ping","body":{"nonce":1}} x`, `{"type":"ping"}`, `{"type":"fault","body":{"code":65536}}`} {
 		if m, err := DecodeJSON([]byte(j)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("JSON %s: %v, %v; want ErrMalformed", j, m, err)

@@ -7,7 +7,8 @@ type Message any
 var messages = []Message{
 	&State{}, &Motion{}, &Power{}, &Totals{}, &LoopStats{}, &LinkStats{}, &Event{}, &Fault{}, &Absent{}, &Held{}, &Firmware{}, &Start{},
 	&Tree{}, &Values{}, &Reply{}, &Ended{},
-	&GetTree{}, &GetValues{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{}, &Shutdown{}, &Introduce{},
+	&GetTree{}, &GetValues{}, &Do{}, &Claim{}, &Renew{}, &Release{}, &Stop{}, &Calm{}, &Sleep{}, &Hold{}, &Unhold{}, &Halt{}, &Resume{},
+	&Shutdown{}, &Introduce{},
 	&Hello{}, &Ping{}, &Pong{}, &Bye{},
 }
 

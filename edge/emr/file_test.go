@@ -32,7 +32,8 @@ func TestWriteOnlyInFactory(t *testing.T) {
 	steps := []struct {
 		change func()
 		stage  string
-	}{{func() {}, "FAC 01"}, {func() { r.PlaypenReady = 1 }, "FAC 02"}, {func() { r.PlaypenPassed = 1 }, "FAC 03"}, {func() { r.PackedOut, r.PackedOutDate = 1, 1535932800 }, ""}}
+	}{{func() {}, "FAC 01"}, {func() { r.PlaypenReady = 1 }, "FAC 02"}, {func() { r.PlaypenPassed = 1 }, "FAC 03"},
+		{func() { r.PackedOut, r.PackedOutDate = 1, 1535932800 }, ""}}
 	for _, s := range steps {
 		s.change()
 		if err := Write(root, r, true); err != nil {
@@ -60,7 +61,8 @@ func TestWriteOnlyInFactory(t *testing.T) {
 func TestWriteKeepsThePartition(t *testing.T) {
 	root := openRoot(t)
 	tail := bytes.Repeat([]byte{0xA5}, 3000)
-	if err := errors.Join(root.MkdirAll("dev/block/bootdevice/by-name", 0o755), root.WriteFile(Path, append(Record{ESN: 1}.Append(nil), tail...), 0o644)); err != nil {
+	if err := errors.Join(root.MkdirAll("dev/block/bootdevice/by-name", 0o755),
+		root.WriteFile(Path, append(Record{ESN: 1}.Append(nil), tail...), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if err := Write(root, Record{ESN: 2}, true); err != nil {

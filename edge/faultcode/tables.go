@@ -43,29 +43,31 @@ const (
 	Display            Code = 990
 )
 
-// systemTexts: annex F, tables 603 and 606; where one entry lists several causes they are shortened to one sentence. 919 is listed twice there, the second time empty.
+// systemTexts: annex F, tables 603 and 606; where one entry lists several causes they are shortened to one sentence. 919 is listed twice
+// there, the second time empty.
 var systemTexts = map[Code]string{
-	1:                  "Switchboard: unknown status.",
-	2:                  "Switchboard: over the air update is in progress.",
-	3:                  "Switchboard: over the air update has completed.",
-	4:                  "Switchboard: rebooting.",
-	5:                  "Switchboard: other over the air update error.",
-	10:                 "OS: Unknown system error.",
-	200:                "The TAR contents did not follow the expected order.",
-	201:                "Unhandled section format, manifest version or configuration, or the wrong number or kind of images for the type.",
-	202:                "Could not mark the target slot unbootable, or could not set it active.",
-	203:                "Unable to construct the automatic update URL, or it could not be opened.",
-	204:                "The file from the update URL wasn't a valid TAR file, or is corrupt.",
-	205:                "The compression scheme is not supported, or decompression failed, the file may be corrupt.",
-	206:                "Block error (not present in published update software, may be reserved).",
-	207:                "Delta payload error.",
-	208:                "Couldn't sync OS images to disk, or disk error while transferring OTA file.",
-	209:                "The manifest failed signature validation, or the hash of an image or delta.bin doesn't match the signed manifest.",
-	210:                "The encryption scheme is not supported.",
-	211:                "Vector's current version doesn't match the baseline for a delta update.",
-	212:                "The decompression engine had an unexpected, undefined error.",
-	213:                "The processor serial number (QSN) doesn't match the one in the manifest.",
-	214:                "There is a mismatch: development Vectors can't install release OTA software, and release Vectors can't install development OTA software.",
+	1:   "Switchboard: unknown status.",
+	2:   "Switchboard: over the air update is in progress.",
+	3:   "Switchboard: over the air update has completed.",
+	4:   "Switchboard: rebooting.",
+	5:   "Switchboard: other over the air update error.",
+	10:  "OS: Unknown system error.",
+	200: "The TAR contents did not follow the expected order.",
+	201: "Unhandled section format, manifest version or configuration, or the wrong number or kind of images for the type.",
+	202: "Could not mark the target slot unbootable, or could not set it active.",
+	203: "Unable to construct the automatic update URL, or it could not be opened.",
+	204: "The file from the update URL wasn't a valid TAR file, or is corrupt.",
+	205: "The compression scheme is not supported, or decompression failed, the file may be corrupt.",
+	206: "Block error (not present in published update software, may be reserved).",
+	207: "Delta payload error.",
+	208: "Couldn't sync OS images to disk, or disk error while transferring OTA file.",
+	209: "The manifest failed signature validation, or the hash of an image or delta.bin doesn't match the signed manifest.",
+	210: "The encryption scheme is not supported.",
+	211: "Vector's current version doesn't match the baseline for a delta update.",
+	212: "The decompression engine had an unexpected, undefined error.",
+	213: "The processor serial number (QSN) doesn't match the one in the manifest.",
+	214: "There is a mismatch: development Vectors can't install release OTA software, and release Vectors can't install " +
+		"development OTA software.",
 	215:                "OTA transfer failed, due to timeout. There may be poor network connectivity.",
 	216:                "The OS version name in the update file doesn't follow an acceptable pattern, or an upgrade or downgrade to it is not allowed.",
 	219:                "Other unexpected, undefined error while transferring OTA file.",
@@ -125,7 +127,8 @@ var playpenTexts = map[Code]string{
 	10: "The robot saw a cliff and then stopped seeing it. Check cliff sensors; Check cliff slot in playpen; Check playpen surface for dirt.",
 	11: "The robot detected a cliff where there is none. Check cliff sensors; Check playpen surface for dirt.",
 	12: "The robot is not in the calibration pose. This error should not happen.",
-	13: "The calibration has failed. The robot is seeing the calibration target but calibration is taking too long. Check calibration target; Check camera position and lens.",
+	13: "The calibration has failed. The robot is seeing the calibration target but calibration is taking too long. Check calibration " +
+		"target; Check camera position and lens.",
 	14: "The camera calibrated but the calibration is outside normal range. Check camera position and lens.",
 	15: "Failed to write camera calibration data to the robot non-volatile storage. Should never happen.",
 	16: "Failed to write camera calibration image data to the robot non-volatile storage. Should never happen.",
@@ -150,7 +153,8 @@ var playpenTexts = map[Code]string{
 	35: "Failed to write test result data to the robot non-volatile storage. Should never happen.",
 	36: "A test timed out. Some step of playpen took too long and never completed. Try rerunning.",
 	37: "The test was cancelled. Not possible.",
-	38: "The robot detected being picked up. Was the robot picked up during the test or lifted off the ground in some way? Check cliff sensors; Check IMU.",
+	38: "The robot detected being picked up. Was the robot picked up during the test or lifted off the ground in some way? Check cliff " +
+		"sensors; Check IMU.",
 	39: "Tool code images write failed. Not possible.",
 	40: "The touch sensor readings are not stable, too noisy. Check touch sensor.",
 	41: "Failed to write cube pose data to the robot non-volatile storage. Should never happen.",
@@ -201,17 +205,21 @@ var playpenTexts = map[Code]string{
 	86: "The robot thinks that the cube is too low in the ground. Check the cube position; Check camera position/rotation.",
 	87: "The robot thinks that the cube is too high above the ground. Check the cube position; Check camera position/rotation.",
 	88: "The camera calibrated but the calibration is outside normal range. Check camera position and lens.",
-	89: "The robot is not seeing the distance sensor marker. Check the robots position at the time of failure, why wasn't it seeing the marker. Check the distance sensor marker.",
-	90: "The robot is seeing the distance sensor marker too close or far away. The robot is too far or close to the distance sensor marker; check the wheels.",
+	89: "The robot is not seeing the distance sensor marker. Check the robots position at the time of failure, why wasn't it seeing the " +
+		"marker. Check the distance sensor marker.",
+	90: "The robot is seeing the distance sensor marker too close or far away. The robot is too far or close to the distance sensor marker; " +
+		"check the wheels.",
 	91: "The front right microphone is not working. Check the front right microphone.",
 	92: "The front left microphone is not working. Check the front left microphone.",
 	93: "The back right microphone is not working. Check the back right microphone.",
 	94: "The back left microphone is not working. Check the back left microphone.",
-	95: "Either the speaker is not working or all of the microphones are not working. If the robot played a sound, check all of the microphones, otherwise check the speaker.",
+	95: "Either the speaker is not working or all of the microphones are not working. If the robot played a sound, check all of the " +
+		"microphones, otherwise check the speaker.",
 	96: "Never received FFT result from the microphone check.",
 	97: "The touch sensor reporting unexpected out of range values. Check the touch sensor.",
 	98: "The time-of-flight distance sensor reporting incorrect values. Check the distance sensor.",
-	99: "The certificates were checked but have been found to be invalid. Invalid certificates written by previous fixture. Run robot through previous fixtures.",
+	99: "The certificates were checked but have been found to be invalid. Invalid certificates written by previous fixture. Run robot " +
+		"through previous fixtures.",
 }
 
 // rampostTexts: annex F, table 605

@@ -15,7 +15,10 @@ func testConfig() Config {
 	}
 	joint := func(index int, counts float64, stops [2]float64) JointConfig {
 		return JointConfig{
-			Motor: MotorConfig{Index: index, Count: 1 / counts, FullRate: 12, Lag: 0.025, Friction: 0.02, MaxDuty: 1, P: 10, D: 0.6, I: 2.5, MaxI: 0.3, Guard: guard(0.1, 0.08)},
+			Motor: MotorConfig{
+				Index: index, Count: 1 / counts, FullRate: 12, Lag: 0.025, Friction: 0.02, MaxDuty: 1, P: 10, D: 0.6, I: 2.5, MaxI: 0.3,
+				Guard: guard(0.1, 0.08),
+			},
 			Stops: stops, Margin: 0.03,
 			Most:      Ramp{Speed: 10, Accel: 10, Decel: 10}, // VEC-MOT-01, VEC-MOT-02
 			Tolerance: 0.01, HandAngle: 0.15, LagAngle: 0.1, BlockedTime: 3,
@@ -23,7 +26,10 @@ func testConfig() Config {
 		}
 	}
 	tread := func(index int) MotorConfig {
-		return MotorConfig{Index: index, Count: 1. / 150, FullRate: 0.3, Lag: 0.025, Friction: 0.02, MaxDuty: 1, P: 1.5, I: 6, MaxI: 0.35, Guard: guard(0.003, 0.08)}
+		return MotorConfig{
+			Index: index, Count: 1. / 150, FullRate: 0.3, Lag: 0.025, Friction: 0.02, MaxDuty: 1, P: 1.5, I: 6, MaxI: 0.35,
+			Guard: guard(0.003, 0.08),
+		}
 	}
 	return Config{
 		Drive: Drive{Radius: radius, Track: track},

@@ -2,8 +2,9 @@ package motion
 
 import "math"
 
-// Guard keeps a stalled motor from burning (VEC-MOT-06, VEC-MCT-07, VEC-HW-18), as a second line behind the body's own: a stall lowers its power in time,
-// never to zero, and motion gives it back. It also remembers: many short stalls heat a motor as one long does.
+// Guard keeps a stalled motor from burning (VEC-MOT-06, VEC-MCT-07, VEC-HW-18), as a second line behind the
+// body's own: a stall lowers its power in time, never to zero, and motion gives it back. It also remembers:
+// many short stalls heat a motor as one long does.
 type Guard struct {
 	cfg     GuardConfig
 	stalled float64 // s of being driven and not moving

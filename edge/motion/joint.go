@@ -121,8 +121,8 @@ func (j *joint) moveTo(target float64, r Ramp, ending Outcome) {
 	j.start()
 }
 
-// moveIn is moveTo so that the way takes that many seconds, from the end of homing if it must home first. Where that is too short it goes as fast as it
-// may.
+// moveIn is moveTo so that the way takes that many seconds, from the end of homing if it must home
+// first. Where that is too short it goes as fast as it may.
 func (j *joint) moveIn(target, seconds float64) {
 	j.target, j.ramp, j.ending, j.within = min(max(target, j.lo()), j.hi()), j.cfg.Most, None, seconds
 	j.start()

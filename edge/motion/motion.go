@@ -159,9 +159,11 @@ func (c *Config) Validate() error {
 	}
 	f, o := c.Follow, c.Odometry
 	for name, v := range map[string]float64{
-		"Follow.Along": f.Along, "Follow.Across": f.Across, "Follow.Heading": f.Heading, "Follow.Turn": f.Turn, "Follow.Blend": f.Blend, "Follow.Astray": f.Astray,
+		"Follow.Along": f.Along, "Follow.Across": f.Across, "Follow.Heading": f.Heading, "Follow.Turn": f.Turn, "Follow.Blend": f.Blend,
+		"Follow.Astray":      f.Astray,
 		"Follow.AstrayAngle": f.AstrayAngle, "Follow.Settle": f.Settle, "Follow.Close": f.Close, "Follow.CloseAngle": f.CloseAngle,
-		"Follow.Tolerance": f.Tolerance, "Follow.TurnTolerance": f.TurnTolerance, "Odometry.SlipRate": o.SlipRate, "Odometry.BiasTime": o.BiasTime.Seconds(),
+		"Follow.Tolerance": f.Tolerance, "Follow.TurnTolerance": f.TurnTolerance, "Odometry.SlipRate": o.SlipRate,
+		"Odometry.BiasTime": o.BiasTime.Seconds(),
 	} {
 		if !finite(v) || v <= 0 {
 			return fmt.Errorf("motion: %s is %v, want above 0", name, v)
@@ -192,7 +194,8 @@ func (c *Config) Validate() error {
 		if !j.Most.valid() {
 			return fmt.Errorf("motion: %s: limits %+v, want them above 0", name, j.Most)
 		}
-		if !finite(j.Tolerance, j.HandAngle, j.LagAngle, j.BlockedTime, j.HomeDuty, j.HomeSpeed, j.Contact) || j.Tolerance <= 0 || j.HandAngle <= 0 || j.LagAngle <= 0 ||
+		if !finite(j.Tolerance, j.HandAngle, j.LagAngle, j.BlockedTime, j.HomeDuty, j.HomeSpeed, j.Contact) || j.Tolerance <= 0 ||
+			j.HandAngle <= 0 || j.LagAngle <= 0 ||
 			j.BlockedTime <= 0 || j.HomeDuty <= 0 || j.HomeDuty > 1 || j.HomeSpeed <= j.Motor.Guard.Speed || j.Contact <= 0 || j.Tries < 1 {
 			return fmt.Errorf("motion: %s: %+v, want angles, times, tries and the duty of homing above 0, and its speed above the guard's", name, j)
 		}

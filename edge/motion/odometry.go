@@ -29,8 +29,9 @@ type Gyro struct {
 // (VEC-MCT-16).
 type Odometers struct{ Left, Right, Body float64 }
 
-// Odometer sums up a way, back and forth. What is less than hesitation in either direction waits: encoders count in steps, and on the spot one tread's step
-// forward and the other's back are no way of the body. The zero value has counted nothing.
+// Odometer sums up a way, back and forth. What is less than hesitation in either direction waits:
+// encoders count in steps, and on the spot one tread's step forward and the other's back are no way
+// of the body. The zero value has counted nothing.
 type Odometer struct{ total, waits float64 }
 
 // hesitation is more than the steps of an encoder and less than a way that counts, in metres; own default.

@@ -109,8 +109,8 @@ func TestProfileTakesTheTimeOfATrapezoid(t *testing.T) {
 	near(t, "time", float64(steps)*0.005, 1.5, 0.02)
 }
 
-// TestPaceOfAProfile: from any place and speed the reference is there when Pace says so, when it was asked to be wherever its ramp lets it, and no sooner
-// (GOSTAI-OPEN-03).
+// TestPaceOfAProfile: from any place and speed the reference is there when Pace says so, when it
+// was asked to be wherever its ramp lets it, and no sooner (GOSTAI-OPEN-03).
 func TestPaceOfAProfile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	between := func(low, high float64) float64 { return low + rng.Float64()*(high-low) }
@@ -449,7 +449,8 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 		joint  int
 		target float64
 		in, is time.Duration
-	}{{0, 0.4, 2 * time.Second, 2 * time.Second}, {1, -0.2, 3 * time.Second, 3 * time.Second}, {1, 0.5, 10 * ms, 817 * ms}, {1, 0.1, time.Second, time.Second}} {
+	}{{0, 0.4, 2 * time.Second, 2 * time.Second}, {1, -0.2, 3 * time.Second, 3 * time.Second}, {1, 0.5, 10 * ms, 817 * ms},
+		{1, 0.1, time.Second, time.Second}} {
 		takes, err := r.m.MoveIn(c.joint, c.target, c.in)
 		if r.must(err); (takes - c.is).Abs() > 20*ms {
 			t.Errorf("joint %d to %v in %v takes %v, want %v", c.joint, c.target, c.in, takes, c.is)
@@ -486,8 +487,8 @@ func TestJointsGoWhereTheyShall(t *testing.T) {
 	}
 }
 
-// TestAtTheStopItOnlyPushesBack: a hand that pulled a joint down, which leans against it, brings it up to its stop: nothing pushes it in there, although it
-// still leans (VEC-MOT-01, VEC-MOT-02).
+// TestAtTheStopItOnlyPushesBack: a hand that pulled a joint down, which leans against it, brings it
+// up to its stop: nothing pushes it in there, although it still leans (VEC-MOT-01, VEC-MOT-02).
 func TestAtTheStopItOnlyPushesBack(t *testing.T) {
 	for i, way := range [...]float64{1, -1, 1, -1} {
 		i := i / 2

@@ -23,7 +23,8 @@ func TestAreaIsWrittenInTheFactoryOnly(t *testing.T) {
 		t.Errorf("no value: %v", err)
 	}
 	if err := errors.Join(fac.WriteLog("line7.log", []byte("ok")), fac.WriteNV("cal", []byte{1, 2}), fac.WriteNV("cal", []byte{3}),
-		fac.WritePlaypen("cliff-0.jpg", []byte("jpeg")), root.MkdirAll("factory/cloud", 0o755), root.WriteFile("factory/nvStorage/readme", nil, 0o644)); err != nil {
+		fac.WritePlaypen("cliff-0.jpg", []byte("jpeg")), root.MkdirAll("factory/cloud", 0o755), root.WriteFile("factory/nvStorage/readme", nil,
+			0o644)); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range []Mode{Home, Recovery} {

@@ -10,7 +10,9 @@ import (
 
 // VEC-PWR-04: the table reads between its points, and what it suggests falls as the battery fills.
 func TestGauge(t *testing.T) {
-	for volts, want := range map[float64]time.Duration{3.0: 0, 3.35: 0, 3.6: 10 * time.Minute, 3.65: 13*time.Minute + 30*time.Second, 4.2: 42 * time.Minute, 5: 42 * time.Minute} {
+	for volts, want := range map[float64]time.Duration{
+		3.0: 0, 3.35: 0, 3.6: 10 * time.Minute, 3.65: 13*time.Minute + 30*time.Second, 4.2: 42 * time.Minute, 5: 42 * time.Minute,
+	} {
 		if got := PlayLeft(DefaultGauge, volts); (got - want).Abs() > time.Second {
 			t.Errorf("%v V: %v left, want %v", volts, got, want)
 		}
@@ -66,7 +68,8 @@ func TestSaver(t *testing.T) {
 	}
 }
 
-// VEC-PWR-05, VEC-PWR-20, VEC-PWR-33: active, calm and asleep, each takes less; VEC-PWR-07: each step of shedding takes its parts, and what was taken stays taken.
+// VEC-PWR-05, VEC-PWR-20, VEC-PWR-33: active, calm and asleep, each takes less; VEC-PWR-07: each step of shedding takes its parts, and what
+// was taken stays taken.
 func TestAllowances(t *testing.T) {
 	active, calm, asleep := Allow(false, false, Cool, ShedNothing), Allow(true, false, Cool, ShedNothing), Allow(true, true, Cool, ShedNothing)
 	if !(calm.CameraHz < active.CameraHz && calm.ProxEvery > active.ProxEvery && calm.CPUMHz < active.CPUMHz) {
@@ -144,7 +147,8 @@ func TestSleepTransitions(t *testing.T) {
 			legal := rows[from.String()][to] == 'x'
 			s := Sleeper{State: from}
 			fell, err := s.FallAsleep(to, Sleepy)
-			if want := legal && to.Asleep() && to != EmergencySleep; (err == nil) != want || err == nil && (fell.State != to || !from.Asleep() && fell.LastSleep != Sleepy) {
+			if want := legal && to.Asleep() && to != EmergencySleep; (err == nil) != want || err == nil && (fell.State != to ||
+				!from.Asleep() && fell.LastSleep != Sleepy) {
 				t.Errorf("%v to %v, sleepy: %+v, %v; want legal %t", from, to, fell, err, want)
 			}
 			fell, err = s.FallAsleep(to, Emergency)
@@ -171,7 +175,8 @@ func TestSleepTransitions(t *testing.T) {
 			}
 		}
 	}
-	for got, want := range map[string]string{Sleepy.String(): "Sleepy", Emergency.String(): "Emergency", SleepReason(9).String(): "SleepReason(9)", NotInAir.String(): "NotInAir",
+	for got, want := range map[string]string{Sleepy.String(): "Sleepy", Emergency.String(): "Emergency",
+		SleepReason(9).String(): "SleepReason(9)", NotInAir.String(): "NotInAir",
 		LightsOn.String(): "LightsOn", WakeReason(9).String(): "WakeReason(9)", Sleep(99).String(): "Sleep(99)"} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -153,7 +153,8 @@ var declarations = []declared{
 		read("yfov", Float, radian, "vertical field of view").within(0, 2*math.Pi),
 		read("height", Int, pixel, "height of the image at the current resolution").within(0, inf),
 		read("width", Int, pixel, "width of the image at the current resolution").within(0, inf),
-		attr("format", Int, "", "format of the image: 0 unknown, 1 RGB, 2 YCbCr, 3 JPEG, 4 PPM, 5 YUV422, 6 GREY8, 7 GREY4, 8 YUV411 planar, 9 NV12, 10 YUV420 planar").
+		attr("format", Int, "", "format of the image: 0 unknown, 1 RGB, 2 YCbCr, 3 JPEG, 4 PPM, 5 YUV422, 6 GREY8, 7 GREY4, 8 YUV411 planar, 9 "+
+			"NV12, 10 YUV420 planar").
 			within(0, 110).opt(),
 		attr("exposure", Float, second, "exposure time, 0 if that means nothing").within(0, inf).opt().or(F(0)),
 		attr("wb", Int, "", "white balance, 0 if that means nothing").opt().or(I(0)),

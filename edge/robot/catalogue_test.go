@@ -97,7 +97,8 @@ func TestSlots(t *testing.T) {
 			}
 		}
 	}
-	if s := byName["Identity"].Slot("type"); !slices.Equal(s.Words, []string{"humanoid", "four-legged", "wheeled", "industrial arm"}) || byName["Identity"].Slot("kind") != s {
+	if s := byName["Identity"].Slot("type"); !slices.Equal(s.Words, []string{"humanoid", "four-legged", "wheeled", "industrial arm"}) ||
+		byName["Identity"].Slot("kind") != s {
 		t.Errorf("Identity.type is %+v, want four words and the alias kind", s)
 	}
 	for _, name := range []string{"stop", "moving", "xSpeed", "yawSpeed", "watchdogInterval", "finished", "aborted", "unreachable"} { // GOSTAI-IF-15.3
@@ -288,7 +289,8 @@ func TestAllows(t *testing.T) {
 			t.Errorf("%s.%s = %s: %v, want %v", tc.iface, tc.slot, tc.v, err, tc.want)
 		}
 	}
-	if got := L(F(1.5), I(2), B(true), S("a"), Value{Type: Bytes, Data: []byte{1}, Format: Format{Name: "wav"}}, Value{}).String(); got != `[1.5, 2, true, "a", 1 bytes of wav, nothing]` {
+	if got := L(F(1.5), I(2), B(true), S("a"), Value{Type: Bytes, Data: []byte{1}, Format: Format{Name: "wav"}},
+		Value{}).String(); got != `[1.5, 2, true, "a", 1 bytes of wav, nothing]` {
 		t.Error(got)
 	}
 }

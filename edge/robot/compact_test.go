@@ -146,7 +146,8 @@ func TestSealAgain(t *testing.T) {
 	if target, err := tree.Lookup("touch.val"); err == nil {
 		t.Errorf("touch still means %s", fulls(target.Nodes))
 	}
-	paths := []string{"Motor:body.neck.yaw", "Motor:body.head.yaw", "Motor:body.head.roll", "Motor:body.arm[left].yaw", "TouchSensor:body.touch", "TouchSensor:body.head.touch", "TouchSensor:body.head.mouth.touch"}
+	paths := []string{"Motor:body.neck.yaw", "Motor:body.head.yaw", "Motor:body.head.roll", "Motor:body.arm[left].yaw",
+		"TouchSensor:body.touch", "TouchSensor:body.head.touch", "TouchSensor:body.head.mouth.touch"}
 	names := func(order []string) map[string]string {
 		out := map[string]string{}
 		for _, d := range grown(t, order...).Devices() {
@@ -166,7 +167,10 @@ func TestSealAgain(t *testing.T) {
 
 // TestOldStyle covers GOSTAI-LOC-11.
 func TestOldStyle(t *testing.T) {
-	for name, want := range map[string]string{"armR": "arm[right]", "legFL": "leg[front][left]", "legHL": "leg[back][left]", "fingerR": "finger[right]", "head": "", "gripperL": "", "R": "", "armr": "", "accelX": "accel[x]"} {
+	for name, want := range map[string]string{
+		"armR": "arm[right]", "legFL": "leg[front][left]", "legHL": "leg[back][left]", "fingerR": "finger[right]", "head": "",
+		"gripperL": "", "R": "", "armr": "", "accelX": "accel[x]",
+	} {
 		got := ""
 		if s, ok := OldStyle(name); ok {
 			got = s.String()

@@ -97,7 +97,8 @@ func ParseLoc(s string) (Loc, error) {
 			return Number(uint16(n)), nil
 		}
 	}
-	return Loc{}, fmt.Errorf("%w: localization %.20q; want up, inbetween, down, front, middle, back, right, center, left, x, y, z or a number from 0 to %d",
+	return Loc{}, fmt.Errorf("%w: localization %.20q; want up, inbetween, down, front, middle, back, right, center, left, x, y, z or a "+
+		"number from 0 to %d",
 		ErrName, s, math.MaxUint16)
 }
 

@@ -28,7 +28,10 @@ var standardNames = []StandardName{
 	{Name: "robot", Doc: "the robot, root of the tree", Holds: []string{"body"}, Interfaces: []string{"Identity", "Network", "Mobile", "Tracker"}},
 	{Name: "body", Doc: "all hardware", In: []string{"robot"}, Holds: []string{"wheel", "arm", "leg", "neck", "head", "tail", "skin", "torso"}},
 	{Name: "wheel", Doc: "a wheel", In: []string{"body"}, Interfaces: rotational},
-	{Name: "leg", Doc: "a limb that touches the ground in normal operation", In: []string{"body"}, Holds: []string{"hip", "knee", "ankle", "foot", "joint"}},
+	{
+		Name: "leg", Doc: "a limb that touches the ground in normal operation", In: []string{"body"},
+		Holds: []string{"hip", "knee", "ankle", "foot", "joint"},
+	},
 	{Name: "arm", Doc: "a limb whose end does not always touch the ground; wins over leg", In: []string{"body"},
 		Holds: []string{"shoulder", "elbow", "wrist", "hand", "grip", "joint"}},
 	{Name: "shoulder", Doc: "upper part of the arm, one to three axes", In: []string{"arm"}, Holds: orientation},
@@ -72,7 +75,10 @@ var standardNames = []StandardName{
 
 	{Name: "battery", Doc: "source of power", In: []string{"body"}, Holds: []string{"temperature"}, Interfaces: []string{"Battery"}, Extra: true},
 	{Name: "led", Doc: "a light", In: []string{"body", "eye"}, Interfaces: []string{"Led", "RGBLed"}, Extra: true},
-	{Name: "laser", Doc: "range finder of one beam, or a scanner", In: []string{"body", "head"}, Interfaces: []string{"DistanceSensor", "Laser"}, Extra: true},
+	{
+		Name: "laser", Doc: "range finder of one beam, or a scanner", In: []string{"body", "head"},
+		Interfaces: []string{"DistanceSensor", "Laser"}, Extra: true,
+	},
 	{Name: "sonar", Doc: "ultrasonic range finder", In: []string{"body"}, Interfaces: []string{"DistanceSensor"}, Extra: true},
 	{Name: "bumper", Doc: "tells what it bumped into", In: []string{"body"}, Interfaces: []string{"TouchSensor"}, Extra: true},
 	{Name: "button", Doc: "button", In: []string{"body"}, Interfaces: []string{"TouchSensor"}, Extra: true},

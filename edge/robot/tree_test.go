@@ -33,7 +33,8 @@ func fulls(nodes []*Node) string {
 	return strings.Join(names, " ")
 }
 
-// TestGolden is the instantiation of the standard, step by step, and its output (GOSTAI-SUP-10; GOSTAI-TREE-01: head and wheel hang under robot here).
+// TestGolden is the instantiation of the standard, step by step, and its output (GOSTAI-SUP-10; GOSTAI-TREE-01: head and wheel hang under
+// robot here).
 func TestGolden(t *testing.T) {
 	tree := New("golden")
 	root := tree.Root()
@@ -91,7 +92,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestBuilding: what the support classes make, and refuse (GOSTAI-TREE-05, GOSTAI-SUP-02, GOSTAI-SUP-03, GOSTAI-SUP-04, GOSTAI-SUP-08, GOSTAI-SUP-09).
+// TestBuilding: what the support classes make, and refuse (GOSTAI-TREE-05, GOSTAI-SUP-02, GOSTAI-SUP-03, GOSTAI-SUP-04, GOSTAI-SUP-08,
+// GOSTAI-SUP-09).
 func TestBuilding(t *testing.T) {
 	tree := New("test")
 	root := tree.Root()
@@ -108,7 +110,8 @@ func TestBuilding(t *testing.T) {
 		t.Fatal(err)
 	}
 	member, _ := NewComponent("leg")
-	if err := leg.Set(member, Left, Front); err != nil || member.Full() != "robot.body.leg[front][left]" || member.Name() != "leg" || member.Loc() != Left {
+	if err := leg.Set(member, Left, Front); err != nil || member.Full() != "robot.body.leg[front][left]" || member.Name() != "leg" ||
+		member.Loc() != Left {
 		t.Fatalf("%s, %v", member.Full(), err)
 	}
 	if got, err := leg.Get(Left, Front); err != nil || got != member {
@@ -228,7 +231,8 @@ func TestLocalizations(t *testing.T) {
 	}
 }
 
-// TestOrder: height, depth, side; a repeated class refines; numbers as they come (GOSTAI-LOC-04, GOSTAI-LOC-05, GOSTAI-LOC-06, GOSTAI-LOC-09, GOSTAI-LOC-10).
+// TestOrder: height, depth, side; a repeated class refines; numbers as they come (GOSTAI-LOC-04, GOSTAI-LOC-05, GOSTAI-LOC-06,
+// GOSTAI-LOC-09, GOSTAI-LOC-10).
 func TestOrder(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{"[front][left]", "[front][left]"},
@@ -297,8 +301,8 @@ func TestNumbering(t *testing.T) {
 	}
 }
 
-// TestLookup: every example of the standard resolves (GOSTAI-TREE-02, GOSTAI-LOC-06, GOSTAI-LOC-08 to GOSTAI-LOC-12), in every accepted spelling, and what is
-// not there says what is.
+// TestLookup: every example of the standard resolves (GOSTAI-TREE-02, GOSTAI-LOC-06, GOSTAI-LOC-08
+// to GOSTAI-LOC-12), in every accepted spelling, and what is not there says what is.
 func TestLookup(t *testing.T) {
 	tree := grown(t,
 		"Mobile:robot",
@@ -542,7 +546,8 @@ func TestTrees(t *testing.T) {
 // FuzzPath: what parses prints as it can be parsed again to the same, and no name makes Lookup fail but by an error.
 func FuzzPath(f *testing.F) {
 	tree := New("fuzz")
-	for _, p := range []string{"body.leg[front][left].hip.pitch", "body.leg[back][left].hip.pitch", "body.arm[right].hand.finger[3][2]", "body.head.yaw"} {
+	for _, p := range []string{"body.leg[front][left].hip.pitch", "body.leg[back][left].hip.pitch", "body.arm[right].hand.finger[3][2]",
+		"body.head.yaw"} {
 		if _, err := tree.Add(Part{Path: p, Is: []string{"RotationalMotor"}}); err != nil {
 			f.Fatal(err)
 		}
@@ -550,7 +555,8 @@ func FuzzPath(f *testing.F) {
 	if _, err := tree.Seal(); err != nil {
 		f.Fatal(err)
 	}
-	for _, s := range []string{"robot.body.leg[left][front].hip.pitch.val->unit", "fuzz:fingerR[3][2]", "armR.hand", "hipFL.angle", "leg.hip.pitch.val", "x[", "a]b", "->", "::", "RRRR[0]"} {
+	for _, s := range []string{"robot.body.leg[left][front].hip.pitch.val->unit", "fuzz:fingerR[3][2]", "armR.hand", "hipFL.angle",
+		"leg.hip.pitch.val", "x[", "a]b", "->", "::", "RRRR[0]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

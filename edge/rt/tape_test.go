@@ -79,7 +79,8 @@ func recorded(t testing.TB, seed uint64, n int) []byte {
 }
 
 func replayed(b []byte) (Replayed, error) {
-	return Replay(bytes.NewReader(b), Config{}, func(tape *Tape, _ body.Description) []Task { return []Task{pilot(tape, func() []byte { return nil })} }, nil)
+	return Replay(bytes.NewReader(b), Config{},
+		func(tape *Tape, _ body.Description) []Task { return []Task{pilot(tape, func() []byte { return nil })} }, nil)
 }
 
 // The same tasks do the same on the recording, bit by bit (issue: what must hold 5).
@@ -138,7 +139,8 @@ func TestTapeHoldsEveryField(t *testing.T) {
 	fill(rng, reflect.ValueOf(&want).Elem())
 	tape := NewTape(0)
 	d := body.Description{
-		Species: "vic", Timing: body.Timing{Rhythm: framePeriod}, Channels: make([]body.Channel, body.MaxChannels), Drives: make([]body.Drive, body.MaxDrives),
+		Species: "vic", Timing: body.Timing{Rhythm: framePeriod}, Channels: make([]body.Channel, body.MaxChannels),
+		Drives: make([]body.Drive, body.MaxDrives),
 	}
 	tape.begin(&d, time.Hour)
 	tape.open(2*time.Hour, &want, nil)

@@ -175,7 +175,8 @@ func (m *Mover) Forget() (ev MotionEvents) {
 // Step takes in a sample, dt after the one before.
 func (m *Mover) Step(dt time.Duration, in MotionInput) (ev MotionEvents) {
 	dt = max(dt, 0)
-	if !in.Accel.finite() || !in.Gyro.finite() || math.IsNaN(in.HeadAngle) || math.IsInf(in.HeadAngle, 0) || math.IsNaN(in.HeadRate) || math.IsInf(in.HeadRate, 0) {
+	if !in.Accel.finite() || !in.Gyro.finite() || math.IsNaN(in.HeadAngle) || math.IsInf(in.HeadAngle, 0) || math.IsNaN(in.HeadRate) ||
+		math.IsInf(in.HeadRate, 0) {
 		return 0
 	}
 	if in.HeadUnknown {

@@ -102,7 +102,8 @@ func (r *rig) turn(axis int, angle float64, d time.Duration) MotionEvents {
 func tremor(rate float64) func(time.Duration) (Vec, Vec) {
 	return func(at time.Duration) (Vec, Vec) {
 		s := at.Seconds() * 2 * math.Pi
-		return Vec{rate * math.Sin(9*s), rate * math.Sin(8*s+1), rate / 2 * math.Sin(10*s+2)}, Vec{0.2 * math.Sin(9*s), 0.2 * math.Sin(8*s), 0.3 * math.Sin(7*s)}
+		return Vec{rate * math.Sin(9*s), rate * math.Sin(8*s+1), rate / 2 * math.Sin(10*s+2)}, Vec{0.2 * math.Sin(9*s), 0.2 * math.Sin(8*s),
+			0.3 * math.Sin(7*s)}
 	}
 }
 
@@ -235,7 +236,8 @@ func TestTumbling(t *testing.T) {
 		axis    int
 		noFloor bool
 		want    bool
-	}{{"about X, no floor", 0, true, true}, {"about Y, no floor", 1, true, true}, {"on the spot", 2, true, false}, {"about X over the floor", 0, false, false}} {
+	}{{"about X, no floor", 0, true, true}, {"about Y, no floor", 1, true, true}, {"on the spot", 2, true, false},
+		{"about X over the floor", 0, false, false}} {
 		r := newRig(t, 4)
 		r.rest(2 * time.Second)
 		r.noFloor = tc.noFloor
@@ -767,7 +769,8 @@ func TestSensorsThatFallSilent(t *testing.T) {
 		}
 	}
 	f.now += frame
-	if st, _ = f.Step(f.now, frame, &f.in); st.Motion.Falling || st.Motion.OffTreads != Unsettled || st.Motion.Gyro != GyroCalibrated || st.Motion.Bias != bias {
+	if st, _ = f.Step(f.now, frame, &f.in); st.Motion.Falling || st.Motion.OffTreads != Unsettled || st.Motion.Gyro != GyroCalibrated ||
+		st.Motion.Bias != bias {
 		t.Errorf("after %v: %+v", f.now-at, st.Motion)
 	}
 	f.in.Inertial.Accel = Vec{0, 0, Gravity}

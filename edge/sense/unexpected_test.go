@@ -100,7 +100,8 @@ func TestWordsOfUnexpectedMovement(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if TurnedInSameDirection != 1 || TurnedInOppositeDirection != 2 || RotatingWithoutMotors != 3 || SideFront != 1 || SideBack != 2 || SideLeft != 3 || SideRight != 4 {
+	if TurnedInSameDirection != 1 || TurnedInOppositeDirection != 2 || RotatingWithoutMotors != 3 || SideFront != 1 || SideBack != 2 ||
+		SideLeft != 3 || SideRight != 4 {
 		t.Error("values are published (VEC-IMU-15)")
 	}
 }

@@ -39,7 +39,10 @@ func TestBoots(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, Config{Root: dir, Bin: bin, Press: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), LogLevel: "info", Getenv: func(string) string { return "" }})
+		done <- Run(ctx, Config{
+			Root: dir, Bin: bin, Press: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), LogLevel: "info",
+			Getenv: func(string) string { return "" },
+		})
 	}()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -143,8 +146,9 @@ func TestNight(t *testing.T) {
 	}
 }
 
-// TestLoad: VEC-BOOT-03, VEC-BOOT-07: the boot-loader's word is on the kernel's command line for a recovery boot and for no other, beside what is said
-// there anyway; then the logs are not among the user data.
+// TestLoad: VEC-BOOT-03, VEC-BOOT-07: the boot-loader's word is on the kernel's command line for a
+// recovery boot and for no other, beside what is said there anyway; then the logs are not among the
+// user data.
 func TestLoad(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

@@ -81,7 +81,8 @@ func (t *truth) begin() {
 func (t *truth) see(rev string) live.World {
 	s, _ := t.body.World()
 	w := live.World{
-		Rev: t.rev, Pose: placeOf(s.Pose), Posture: string(s.Posture), Height: short(s.Height), Blocked: s.Blocked, Contact: s.Contact, Below: s.Below, Falls: s.Falls,
+		Rev: t.rev, Pose: placeOf(s.Pose), Posture: string(s.Posture), Height: short(s.Height), Blocked: s.Blocked, Contact: s.Contact,
+		Below: s.Below, Falls: s.Falls,
 		Range: short(s.Range), NoFloor: s.NoFloor, Things: []live.Thing{},
 	}
 	for i, o := range s.Objects[:min(len(s.Objects), live.MaxThings)] {

@@ -52,8 +52,10 @@ func TestTruth(t *testing.T) {
 		if err := w.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if w.Map.Name != name || len(w.Map.Walls) != len(m.Walls) || len(w.Map.Cliffs) != len(m.Cliffs) || len(w.Map.Shapes) != len(m.Objects) || len(w.Things) != len(m.Objects) ||
-			(w.Map.Charger == nil) != (m.Charger == nil) || w.Map.Omitted != 0 || w.Map.Body.Width != 0.06 || len(w.Map.Body.Cliffs) != 4 || len(w.NoFloor) != 4 {
+		if w.Map.Name != name || len(w.Map.Walls) != len(m.Walls) || len(w.Map.Cliffs) != len(m.Cliffs) || len(w.Map.Shapes) != len(m.Objects) ||
+			len(w.Things) != len(m.Objects) ||
+			(w.Map.Charger == nil) != (m.Charger == nil) || w.Map.Omitted != 0 || w.Map.Body.Width != 0.06 || len(w.Map.Body.Cliffs) != 4 ||
+			len(w.NoFloor) != 4 {
 			t.Errorf("%s: %+v of %+v", name, w.Map, m)
 		}
 		drive(t, board)
@@ -61,7 +63,8 @@ func TestTruth(t *testing.T) {
 		if after.Map != nil || after.Rev != w.Rev {
 			t.Errorf("%s: the map of %s again, of %s", name, w.Rev, after.Rev)
 		}
-		if moved := after.Pose[0] - w.Pose[0]; math.Abs(moved-0.1) > 0.001 || after.Origin != w.Pose || len(after.Trail) != 2 || after.Trail[1] != after.Pose.Point() {
+		if moved := after.Pose[0] - w.Pose[0]; math.Abs(moved-0.1) > 0.001 || after.Origin != w.Pose || len(after.Trail) != 2 ||
+			after.Trail[1] != after.Pose.Point() {
 			t.Errorf("%s: moved %v m, %+v", name, moved, after)
 		}
 		says.begin() // its core is another one
@@ -109,10 +112,12 @@ func TestLargeMap(t *testing.T) {
 	if err := w.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.Map.Walls) != live.MaxWalls || len(w.Map.Cliffs) != live.MaxCliffs || len(w.Map.Shapes) != live.MaxThings || len(w.Things) != live.MaxThings ||
+	if len(w.Map.Walls) != live.MaxWalls || len(w.Map.Cliffs) != live.MaxCliffs || len(w.Map.Shapes) != live.MaxThings ||
+		len(w.Things) != live.MaxThings ||
 		len(w.Map.Lines) != live.MaxLines || w.Map.Lines[0] != (live.Line{From: live.Point{-1, 5}, To: live.Point{1, 5}, Width: 0.015}) ||
 		w.Map.Omitted != 4*400-live.MaxWalls-live.MaxCliffs-live.MaxLines-live.MaxThings || w.Map.Shapes[0].Name != strings.Repeat("ö", 20) {
-		t.Errorf("%d walls, %d cliffs, %d things, %d omitted, a thing called %q", len(w.Map.Walls), len(w.Map.Cliffs), len(w.Map.Shapes), w.Map.Omitted, w.Map.Shapes[0].Name)
+		t.Errorf("%d walls, %d cliffs, %d things, %d omitted, a thing called %q", len(w.Map.Walls), len(w.Map.Cliffs), len(w.Map.Shapes),
+			w.Map.Omitted, w.Map.Shapes[0].Name)
 	}
 	round := &plane.Map{Cliffs: []plane.Cliff{{Corners: make([]plane.Vec, 600)}}}
 	for i := range round.Cliffs[0].Corners {

@@ -67,8 +67,9 @@ func TestUptime(t *testing.T) {
 	if err := root.Mkdir("proc", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]time.Duration{"20.51 71.30\n": 20510 * time.Millisecond, "0.00 0.00\n": 0, "350735.47 234388.90\n": 350735470 * time.Millisecond,
-		"": -1, "20.51": -1, "-1.00 2.00": -1, "1e9 2": -1, "NaN 1": -1, "1234567890.00 1.00": -1, "1 2 3": -1, ".5 1": -1} {
+	for text, want := range map[string]time.Duration{"20.51 71.30\n": 20510 * time.Millisecond, "0.00 0.00\n": 0,
+		"350735.47 234388.90\n": 350735470 * time.Millisecond,
+		"":                      -1, "20.51": -1, "-1.00 2.00": -1, "1e9 2": -1, "NaN 1": -1, "1234567890.00 1.00": -1, "1 2 3": -1, ".5 1": -1} {
 		if err := root.WriteFile(UptimeFile, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -74,7 +74,8 @@ func (cfg Config) validate() (host string, err error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("mqtt: broker url: %w", err)
-	case !slices.Contains([]string{"ssl", "tls", "mqtts"}, u.Scheme) || u.Hostname() == "" || u.Port() == "" || u.User != nil || strings.Trim(u.Path, "/") != "":
+	case !slices.Contains([]string{"ssl", "tls", "mqtts"}, u.Scheme) || u.Hostname() == "" || u.Port() == "" || u.User != nil ||
+		strings.Trim(u.Path, "/") != "":
 		return "", fmt.Errorf("mqtt: broker url %q: want ssl://host:port", cfg.URL)
 	case cfg.ClientID == "":
 		return "", errors.New("mqtt: a client id is needed")
@@ -144,7 +145,8 @@ func (c *Client) Run(ctx context.Context) error {
 			pause = c.cfg.MinBackoff
 		}
 		wait := pause/2 + rand.N(pause)
-		c.cfg.Log.WarnContext(ctx, "broker connection down", logging.Addr, c.host, logging.Err, err, "up", up.Round(time.Millisecond), "retry_in", wait.Round(time.Millisecond))
+		c.cfg.Log.WarnContext(ctx, "broker connection down", logging.Addr, c.host, logging.Err, err, "up", up.Round(time.Millisecond), "retry_in",
+			wait.Round(time.Millisecond))
 		if c.cfg.OnDown != nil {
 			c.cfg.OnDown(err)
 		}

@@ -34,7 +34,8 @@ type statement struct {
 }
 
 // operations are the values of the label: what a statement begins with, in lower case.
-var operations = []string{"select", "insert", "update", "delete", "with", "begin", "commit", "rollback", "savepoint", "listen", "create", "drop", "set"}
+var operations = []string{"select", "insert", "update", "delete", "with", "begin", "commit", "rollback", "savepoint", "listen", "create",
+	"drop", "set"}
 
 func operation(sql string) string {
 	word := strings.TrimLeft(sql, " \t\r\n(;")

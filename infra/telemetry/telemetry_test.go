@@ -291,7 +291,8 @@ func TestReadiness(t *testing.T) {
 	tel := open(t, TraceConfig{})
 	var broken error
 	asked := 0
-	r, err := tel.NewReadiness(Check{"postgres", func(context.Context) error { asked++; return broken }}, Check{"broker", func(context.Context) error { return nil }},
+	r, err := tel.NewReadiness(Check{"postgres", func(context.Context) error { asked++; return broken }},
+		Check{"broker", func(context.Context) error { return nil }},
 		Check{"rude", func(context.Context) error {
 			if broken != nil {
 				panic("at the disco")

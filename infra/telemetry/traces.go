@@ -123,7 +123,8 @@ func (t *Telemetry) start(ctx context.Context, name string, kind trace.SpanKind,
 	}
 	if p := traceparent.From(ctx); p.Valid() && !trace.SpanContextFromContext(ctx).IsValid() {
 		flags := trace.TraceFlags(0).WithSampled(p.Sampled)
-		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: p.Trace, SpanID: p.Span, TraceFlags: flags, Remote: true}))
+		ctx = trace.ContextWithRemoteSpanContext(ctx,
+			trace.NewSpanContext(trace.SpanContextConfig{TraceID: p.Trace, SpanID: p.Span, TraceFlags: flags, Remote: true}))
 	}
 	opts := []trace.SpanStartOption{trace.WithSpanKind(kind)}
 	if !at.IsZero() {

@@ -1,5 +1,5 @@
-// Package jdocsapi offers documents to the outside: to operators and owners over HTTP (http.go, owners.go), to robots over MQTT requests (mqtt.go). The
-// robot's end is jdocs/jdocswire.
+// Package jdocsapi offers documents to the outside: to operators and owners over HTTP (http.go,
+// owners.go), to robots over MQTT requests (mqtt.go). The robot's end is jdocs/jdocswire.
 package jdocsapi
 
 import (
@@ -48,7 +48,10 @@ type silent struct{}
 func (silent) DocChanged(context.Context, jdocs.Key, uint64) {}
 
 func build(opts []Option) options {
-	o := options{notify: silent{}, exists: func(context.Context, thing.ID) error { return nil }, accountChanged: func(context.Context, string, jdocs.Name) {}}
+	o := options{
+		notify: silent{}, exists: func(context.Context, thing.ID) error { return nil },
+		accountChanged: func(context.Context, string, jdocs.Name) {},
+	}
 	for _, f := range opts {
 		f(&o)
 	}

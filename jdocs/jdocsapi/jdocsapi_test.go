@@ -38,7 +38,8 @@ func (n *told) DocChanged(_ context.Context, key jdocs.Key, version uint64) {
 // ask sends one request as a caller of that role and returns status and body.
 func ask(t *testing.T, h http.Handler, role auth.Role, method, path, body string) (int, string) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: role, Name: "ann@example.com"}), method, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: role, Name: "ann@example.com"}), method, path,
+		strings.NewReader(body))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	b, err := io.ReadAll(w.Body)
@@ -201,7 +202,8 @@ func TestPublishedBodies(t *testing.T) {
 			t.Errorf("%s %s\ngot  %s, %v\nwant %s", c.method, c.body, got, err, c.want)
 		}
 	}
-	for _, body := range []string{``, `[]`, `{"items":{}}`, `{"items":[{"doc_name":"vic.RobotSettings","my_doc_version":-1}]}`, `{"items":[{"doc_name":"/"}]}`} {
+	for _, body := range []string{``, `[]`, `{"items":{}}`, `{"items":[{"doc_name":"vic.RobotSettings","my_doc_version":-1}]}`,
+		`{"items":[{"doc_name":"/"}]}`} {
 		if got, err := d.Do(t.Context(), "jdocs", "read", []byte(body)); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("read %q: %s, %v; want invalid", body, got, err)
 		}
@@ -232,7 +234,8 @@ func FuzzPatch(f *testing.F) {
 	mux := http.NewServeMux()
 	Mount(mux, jdocs.New(jdocspg.New(pgtest.New(f))))
 	f.Fuzz(func(t *testing.T, doc string, body []byte) {
-		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Admin}), "PATCH", "/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Admin}), "PATCH",
+			"/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))
 		r.URL.Path = "/v1/things/vic:00e20100/jdocs/" + doc
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)

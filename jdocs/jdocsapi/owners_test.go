@@ -57,7 +57,8 @@ func TestOwners(t *testing.T) {
 			changed = append(changed, account+" "+string(name))
 		}))
 	do := func(account, method, path, body string) (int, string) {
-		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: account, Name: account + "@example.org"}), method, path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: account,
+			Name: account + "@example.org"}), method, path, strings.NewReader(body))
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
@@ -101,7 +102,8 @@ func TestOwners(t *testing.T) {
 		t.Errorf("bob's own settings through ann's robot: %d %s", status, body)
 	}
 	// Operators do not reach what is a person's.
-	if status, body := ask(t, mux, auth.Admin, "PATCH", docs+"/vic.AccountSettings", `{"set":{"data_collection":true}}`); status != 400 || !strings.Contains(body, "belongs to an account") {
+	if status, body := ask(t, mux, auth.Admin, "PATCH", docs+"/vic.AccountSettings", `{"set":{"data_collection":true}}`); status != 400 ||
+		!strings.Contains(body, "belongs to an account") {
 		t.Errorf("an operator consents: %d %s", status, body)
 	}
 	if want := "[vic:00e20100/vic.RobotSettings 5]"; fmt.Sprint(n) != want {
@@ -167,14 +169,16 @@ func TestRobotsOfAnOwner(t *testing.T) {
 		if err != nil {
 			got = []byte(err.Error())
 		}
-		if (err != nil) != (c.kind != 0) || err != nil && (errs.KindOf(err) != c.kind || errs.CodeOf(err) != c.code) || !strings.Contains(string(got), c.want) {
+		if (err != nil) != (c.kind != 0) || err != nil && (errs.KindOf(err) != c.kind || errs.CodeOf(err) != c.code) ||
+			!strings.Contains(string(got), c.want) {
 			t.Errorf("%s: %s, %v (%s); want %q, %v %s", c.name, got, err, errs.CodeOf(err), c.want, c.kind, c.code)
 		}
 	}
 	if want := "[ann vic.AccountSettings]"; fmt.Sprint(changed) != want {
 		t.Errorf("changed %v, want %s", changed, want)
 	}
-	if got, err := svc.Get(t.Context(), jdocs.Key{Account: "ann", Name: jdocs.AccountSettings}); err != nil || got.Version != 1 || got.By != string(robot) {
+	if got, err := svc.Get(t.Context(), jdocs.Key{Account: "ann", Name: jdocs.AccountSettings}); err != nil || got.Version != 1 ||
+		got.By != string(robot) {
 		t.Errorf("ann's settings %+v, %v; want version 1 by her robot", got, err)
 	}
 }

@@ -23,7 +23,8 @@ type Pages struct {
 func NewPages(svc jdocs.Service, opts ...Option) *Pages {
 	o := build(opts)
 	p := &Pages{e: makeEndpoints(svc, o)}
-	p.differ = auth.RequireOwn(o.owns, func(r sinceReq) thing.ID { return r.id }, auth.Staff...)(kit.Typed(func(ctx context.Context, r sinceReq) ([]string, error) {
+	p.differ = auth.RequireOwn(o.owns, func(r sinceReq) thing.ID { return r.id },
+		auth.Staff...)(kit.Typed(func(ctx context.Context, r sinceReq) ([]string, error) {
 		key, err := o.reach(ctx, r.docReq, false)
 		if err != nil {
 			return nil, err
@@ -71,7 +72,10 @@ func asRevision(out any, err error) (jdocs.Revision, error) {
 		return jdocs.Revision{}, err
 	}
 	d := out.(docJSON)
-	return jdocs.Revision{Doc: jdocs.Doc{Version: d.Version, FmtVersion: d.FmtVersion, ClientMeta: d.ClientMeta, JSON: string(d.JSON)}, By: d.By, At: d.At, Deleted: d.Deleted}, nil
+	return jdocs.Revision{
+		Doc: jdocs.Doc{Version: d.Version, FmtVersion: d.FmtVersion, ClientMeta: d.ClientMeta, JSON: string(d.JSON)}, By: d.By,
+		At: d.At, Deleted: d.Deleted,
+	}, nil
 }
 
 // differing compares two objects field by field. What is no object has no fields, so everything of the other differs.

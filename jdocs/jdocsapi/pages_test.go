@@ -20,7 +20,8 @@ func TestPages(t *testing.T) {
 	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	write := func(version uint64, text string) {
 		t.Helper()
-		if r, err := svc.Write(t.Context(), settings, jdocs.Doc{Version: version, FmtVersion: 2, JSON: text}, string(robot)); err != nil || r.Status != jdocs.Accepted {
+		if r, err := svc.Write(t.Context(), settings, jdocs.Doc{Version: version, FmtVersion: 2, JSON: text}, string(robot)); err != nil ||
+			r.Status != jdocs.Accepted {
 			t.Fatal(r, err)
 		}
 	}
@@ -41,7 +42,9 @@ func TestPages(t *testing.T) {
 	if got, err := p.Get(ann, robot, jdocs.RobotSettings); err != nil || got != rev {
 		t.Errorf("get: %+v, %v; want %+v", got, err, rev)
 	}
-	for version, want := range map[uint64][]string{3: nil, 2: {"master_volume"}, 1: {"default_location", "gone", "master_volume"}, 9: {"default_location", "master_volume"}} {
+	for version, want := range map[uint64][]string{
+		3: nil, 2: {"master_volume"}, 1: {"default_location", "gone", "master_volume"}, 9: {"default_location", "master_volume"},
+	} {
 		if got, err := p.Differing(ann, robot, jdocs.RobotSettings, version); err != nil || !slices.Equal(got, want) {
 			t.Errorf("what version %d lacks: %v, %v; want %v", version, got, err, want)
 		}

@@ -40,7 +40,8 @@ func TestHistoryForgetsWhatIsOld(t *testing.T) {
 		if _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: "{}"}, "test"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pool.Exec(t.Context(), `UPDATE jdocs_history SET changed_at = changed_at - $1::interval WHERE doc_version = 1`, KeepAge+time.Hour); err != nil {
+		if _, err := pool.Exec(t.Context(), `UPDATE jdocs_history SET changed_at = changed_at - $1::interval WHERE doc_version = 1`,
+			KeepAge+time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +119,8 @@ func TestListenerCatchesUpAfterALostConnection(t *testing.T) {
 	heard := listen(t, s)
 	await(t, heard, 1)
 	// Break its connection and change the document before it is back, in one statement that also makes the notification unheard.
-	if _, err := pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`); err != nil {
+	if _, err := pool.Exec(t.Context(),
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`); err != nil {
 		t.Fatal(err)
 	}
 	put(t, s, 1, "ann")

@@ -50,7 +50,8 @@ func (s *Store) EraseAccount(ctx context.Context, account string, robots []thing
 		b.Queue(`DELETE FROM jdocs_history WHERE account = $1`, account)
 		b.Queue(`DELETE FROM jdocs_doc WHERE account = $1`, account)
 		b.Queue(`DELETE FROM jdocs_history h USING jdocs_doc d
-			WHERE h.thing = ANY($1) AND h.name = ANY($2) AND (d.thing, d.account, d.name) = (h.thing, h.account, h.name) AND h.doc_version < d.doc_version`, robots, personal)
+			WHERE h.thing = ANY($1) AND h.name = ANY($2) AND (d.thing, d.account, d.name) = (h.thing, h.account, h.name)
+				AND h.doc_version < d.doc_version`, robots, personal)
 		b.Queue(`UPDATE jdocs_doc SET changed_by = 'erased' WHERE changed_by = $1`, account)
 		b.Queue(`UPDATE jdocs_history SET changed_by = 'erased' WHERE changed_by = $1`, account)
 		return tx.SendBatch(ctx, &b).Close()

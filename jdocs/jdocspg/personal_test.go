@@ -42,7 +42,8 @@ func TestPersonal(t *testing.T) {
 	}
 	for _, table := range []string{"jdocs_doc", "jdocs_history"} {
 		var n int
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` x WHERE x::text LIKE '%`+ada+`%' OR x::text LIKE '%Lovelace%' OR x::text LIKE '%de-DE%'`).Scan(&n); err != nil || n > 0 {
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` x WHERE x::text LIKE '%`+ada+
+			`%' OR x::text LIKE '%Lovelace%' OR x::text LIKE '%de-DE%'`).Scan(&n); err != nil || n > 0 {
 			t.Errorf("%s: %d rows of her left, %v", table, n, err)
 		}
 	}

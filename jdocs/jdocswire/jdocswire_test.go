@@ -31,7 +31,8 @@ type canned []byte
 func (c canned) Do(context.Context, string, string, []byte) ([]byte, error) { return c, nil }
 
 func TestClientRefusesWhatIsNoAnswer(t *testing.T) {
-	for _, answer := range []string{``, `[]`, `{}`, `{"items":[]}`, `{"items":[{"status":"PERHAPS","doc":{}}]}`, `{"items":[{"status":"CHANGED","doc":{"doc_version":-1}}]}`} {
+	for _, answer := range []string{``, `[]`, `{}`, `{"items":[]}`, `{"items":[{"status":"PERHAPS","doc":{}}]}`,
+		`{"items":[{"status":"CHANGED","doc":{"doc_version":-1}}]}`} {
 		got, err := NewClient(canned(answer)).Read(t.Context(), []jdocs.Item{{Name: jdocs.RobotSettings}})
 		if err == nil {
 			t.Errorf("%q: %v, want an error", answer, got)

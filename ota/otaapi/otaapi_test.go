@@ -83,7 +83,8 @@ func TestMQTT(t *testing.T) {
 		return acks
 	}
 	for range 2 { // a repeated report is stored, once
-		if got := report(`{"v":1,"id":"r1","phase":"pending","release":"2.0.1.6079"}`); len(got) != 1 || got[0].Batch != "r1" || got[0].Status != ack.Stored {
+		if got := report(`{"v":1,"id":"r1","phase":"pending","release":"2.0.1.6079"}`); len(got) != 1 || got[0].Batch != "r1" ||
+			got[0].Status != ack.Stored {
 			t.Errorf("acks %+v; want stored", got)
 		}
 	}

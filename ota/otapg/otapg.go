@@ -30,7 +30,8 @@ var _ ota.Store = (*Store)(nil)
 
 // AddRelease keeps r; Conflict if it exists.
 func (s *Store) AddRelease(ctx context.Context, r ota.Release) error {
-	tag, err := s.pool.Exec(ctx, `INSERT INTO ota_release (species, version, notes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, r.Species, r.Version, r.Notes)
+	tag, err := s.pool.Exec(ctx, `INSERT INTO ota_release (species, version, notes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, r.Species,
+		r.Version, r.Notes)
 	if err == nil && tag.RowsAffected() == 0 {
 		return errs.Coded(errs.Conflict, "release_exists", "release %s of %s exists", r.Version, r.Species)
 	}
@@ -39,7 +40,9 @@ func (s *Store) AddRelease(ctx context.Context, r ota.Release) error {
 
 // Releases returns the newest first.
 func (s *Store) Releases(ctx context.Context, species thing.Species) ([]ota.Release, error) {
-	rows, err := s.pool.Query(ctx, `SELECT species, version, notes, created FROM ota_release WHERE $1 = '' OR species = $1 ORDER BY created DESC, species, version LIMIT 1000`, species)
+	rows, err := s.pool.Query(ctx,
+		`SELECT species, version, notes, created FROM ota_release WHERE $1 = '' OR species = $1
+			ORDER BY created DESC, species, version LIMIT 1000`, species)
 	if err != nil {
 		return nil, wrap(err, "list releases")
 	}

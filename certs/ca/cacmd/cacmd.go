@@ -28,7 +28,8 @@ func (t *target) flags(cmd *cobra.Command, which bool) {
 	}
 	cmd.Flags().StringVar(&t.authority, "authority", "", "root, device, server or service (required)")
 	_ = cmd.MarkFlagRequired("authority") // the flag exists
-	_ = cmd.RegisterFlagCompletionFunc("authority", cobra.FixedCompletions([]string{"root", "device", "server", "service"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("authority", cobra.FixedCompletions([]string{"root", "device", "server", "service"},
+		cobra.ShellCompDirectiveNoFileComp))
 }
 
 func list() *cobra.Command {

@@ -128,7 +128,8 @@ func (a *Agent) Handle(payload []byte) {
 func (a *Agent) enqueue(c wire.Command) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.queue) >= maxQueue && !wire.Urgent(c.Kind) || len(a.queue) >= maxQueue+wire.MaxOpen || slices.ContainsFunc(a.queue, func(q queued) bool { return q.ID == c.ID }) {
+	if len(a.queue) >= maxQueue && !wire.Urgent(c.Kind) || len(a.queue) >= maxQueue+wire.MaxOpen ||
+		slices.ContainsFunc(a.queue, func(q queued) bool { return q.ID == c.ID }) {
 		return
 	}
 	a.queue = append(a.queue, queued{c, time.Now().Add(c.ExpiresIn())})

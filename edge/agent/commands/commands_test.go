@@ -498,7 +498,8 @@ func FuzzHandle(f *testing.F) {
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add([]byte(`{"v":1,"num":7,"id":"` + uuid(1) + `","kind":"ping","result":{"v":1,"id":"` + uuid(1) + `","status":"done","finished_ms":1},"told":true}`))
+	f.Add([]byte(`{"v":1,"num":7,"id":"` + uuid(1) + `","kind":"ping","result":{"v":1,"id":"` + uuid(1) +
+		`","status":"done","finished_ms":1},"told":true}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := parseRecord(uuid(1), b)
 		if err != nil {

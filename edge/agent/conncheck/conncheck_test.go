@@ -65,16 +65,17 @@ func serve(t *testing.T, cert tls.Certificate, h http.HandlerFunc) *place {
 	}
 	p := &place{addr: ln.Addr().String()}
 	q := queue{ln, make(chan net.Conn)}
-	srv := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme := "http"
-		if r.TLS != nil {
-			scheme = "https"
-		}
-		p.mu.Lock()
-		p.got = append(p.got, scheme+" "+r.Method+" "+r.URL.String()+" "+r.UserAgent())
-		p.mu.Unlock()
-		h(w, r)
-	})}
+	srv := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			scheme := "http"
+			if r.TLS != nil {
+				scheme = "https"
+			}
+			p.mu.Lock()
+			p.got = append(p.got, scheme+" "+r.Method+" "+r.URL.String()+" "+r.UserAgent())
+			p.mu.Unlock()
+			h(w, r)
+		})}
 	go func() { _ = srv.Serve(q) }()
 	go func() {
 		defer close(q.conns)
@@ -146,7 +147,10 @@ func TestFourCases(t *testing.T) {
 	}
 	good, wrongName := issue("127.0.0.1"), issue("cloud.example")
 	unroutable := func(context.Context, string, string) (net.Conn, error) {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443}, Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
+		return nil, &net.OpError{
+			Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443},
+			Err: os.NewSyscallError("connect", syscall.ENETUNREACH),
+		}
 	}
 	noName := func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "server misbehaving", Name: "cloud.example", Server: "192.0.2.53"}}
@@ -187,7 +191,8 @@ func TestFourCases(t *testing.T) {
 			cfg := tc.cfg
 			cfg.Check, cfg.TLS, cfg.ESN, cfg.AnkiVersion, cfg.VictorVersion, cfg.Timeout = tc.check, id.TLSConfig, "00e20100", "2.0.0.6074", "abc", 20*time.Second
 			r := Run(t.Context(), cfg)
-			if r.Result != tc.want || r.Result.ConnectionCode() != tc.code || !strings.Contains(r.Problem, tc.problem) || (r.Problem == "") != (tc.want == Available) {
+			if r.Result != tc.want || r.Result.ConnectionCode() != tc.code || !strings.Contains(r.Problem, tc.problem) ||
+				(r.Problem == "") != (tc.want == Available) {
 				t.Errorf("got %v (%d) %q, probes %+v", r.Result, r.Result.ConnectionCode(), r.Problem, r.Probes)
 			}
 			b, err := json.Marshal(r)

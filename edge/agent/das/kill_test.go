@@ -212,7 +212,8 @@ func (c *memory) live(dir, boot, dieAt string, offline bool) bool {
 		c.t.Fatal(err)
 	}
 	cmd := exec.CommandContext(c.t.Context(), argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envRoot+"="+dir, envBoot+"="+boot, envDie+"="+dieAt, fmt.Sprint(envFrom, "=", c.life*perLife), fmt.Sprint(envOff, "=", offline))
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", envRoot+"="+dir, envBoot+"="+boot, envDie+"="+dieAt,
+		fmt.Sprint(envFrom, "=", c.life*perLife), fmt.Sprint(envOff, "=", offline))
 	c.life++
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -555,7 +555,8 @@ func TestSession(t *testing.T) {
 	in("wifi_conn_id.start", "w1")
 	in("ble_conn_id.start", "b1")
 	in("behavior.feature.start", "", "", "run-1", "Onboarding")
-	if e := in("robot.power_on"); e.ProfileID != "p1" || e.WifiConnID != "w1" || e.BLEConnID != "b1" || e.FeatureRunID != "run-1" || e.FeatureType != "Onboarding" {
+	if e := in("robot.power_on"); e.ProfileID != "p1" || e.WifiConnID != "w1" || e.BLEConnID != "b1" || e.FeatureRunID != "run-1" ||
+		e.FeatureType != "Onboarding" {
 		t.Errorf("within the sessions: %+v", e)
 	}
 	in("wifi_conn_id.stop")

@@ -37,7 +37,8 @@ func TestRecover(t *testing.T) {
 		{"damaged line in the middle", map[string]string{seg(1): one + "\x00\x00\n" + line("b1", 3)}, []string{"b1/1", "b1/3"}, 4, 1},
 		{"another robot's line", map[string]string{seg(1): one + strings.Replace(line("b1", 2), "00e20100", "00e20101", 1)}, []string{"b1/1"}, 2, 1},
 		{"numbers out of order", map[string]string{seg(1): line("b1", 5) + line("b1", 4)}, []string{"b1/5", "b1/4"}, 6, 0},
-		{"head in the middle", map[string]string{seg(1): one + line("b1", 2), conf.StoragePath + "/" + stateName: fmt.Sprintf(`{"v":1,"boot_id":"b1","next_seq":9,"segment":1,"offset":%d}`, len(one))}, []string{"b1/2"}, 9, 0},
+		{"head in the middle", map[string]string{seg(1): one + line("b1", 2),
+			conf.StoragePath + "/" + stateName: fmt.Sprintf(`{"v":1,"boot_id":"b1","next_seq":9,"segment":1,"offset":%d}`, len(one))}, []string{"b1/2"}, 9, 0},
 		{"head beyond a file that a power cut shortened", map[string]string{seg(1): one, conf.StoragePath + "/" + stateName: `{"v":1,"boot_id":"b1","next_seq":9,"segment":1,"offset":99999}`}, nil, 9, 0},
 		{"state of another boot", map[string]string{conf.StoragePath + "/" + stateName: `{"v":1,"boot_id":"b0","next_seq":9,"segment":1,"offset":0}`}, nil, 1, 0},
 		{"sent segment that was not yet removed", map[string]string{seg(1): one, conf.StoragePath + "/" + stateName: `{"v":1,"boot_id":"b1","next_seq":2,"segment":2,"offset":0}`}, nil, 2, 0},
@@ -217,7 +218,8 @@ func FuzzParseFileConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if c.StoragePath == "" || strings.HasPrefix(c.StoragePath, "/") || strings.Contains("/"+c.StoragePath+"/", "/../") || c.StoragePath == c.BackupPath ||
+		if c.StoragePath == "" || strings.HasPrefix(c.StoragePath, "/") || strings.Contains("/"+c.StoragePath+"/", "/../") ||
+			c.StoragePath == c.BackupPath ||
 			c.StorageQuota < 2*c.FileThresholdSize || c.FileThresholdSize < 1024 {
 			t.Fatalf("%q gives %+v", b, c)
 		}

@@ -127,7 +127,10 @@ const clockLag = 2 * time.Second
 
 // Report makes the account of what the parts know.
 func (f Facts) Report(now time.Time) Report {
-	r := Report{Thing: f.Thing, Name: f.Name, Agent: f.Agent, OS: f.OS, Boot: f.Boot, At: now.UTC(), Roots: f.Roots, Shown: f.Shown, Faults: f.Faults, Start: f.Start}
+	r := Report{
+		Thing: f.Thing, Name: f.Name, Agent: f.Agent, OS: f.OS, Boot: f.Boot, At: now.UTC(), Roots: f.Roots, Shown: f.Shown,
+		Faults: f.Faults, Start: f.Start,
+	}
 	if f.Claim != nil {
 		r.Code = f.Claim.Code
 	}
@@ -207,7 +210,8 @@ func (f Facts) way() []Step {
 	}
 	for _, s := range f.Shown {
 		if s.Name == st.Name {
-			steps[2].Seen = fmt.Sprintf("certificate %q of %q for %s, %s to %s, sha256 %.16s", s.Subject, s.Issuer, strings.Join(s.Names, ", "), day(s.NotBefore), day(s.NotAfter), s.SHA256)
+			steps[2].Seen = fmt.Sprintf("certificate %q of %q for %s, %s to %s, sha256 %.16s", s.Subject, s.Issuer, strings.Join(s.Names, ", "),
+				day(s.NotBefore), day(s.NotAfter), s.SHA256)
 		}
 	}
 	if f.RootsErr != "" && steps[2].State == OK {

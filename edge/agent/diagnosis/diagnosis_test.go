@@ -49,9 +49,15 @@ func states(r Report) string {
 // TestSteps: whatever the parts know, the account says how far the robot came, why no further, and what to do.
 func TestSteps(t *testing.T) {
 	at := func(step, code string) *devicecert.State {
-		return &devicecert.State{Thing: "vic:00e20100", Step: step, Code: code, Problem: "the problem in words", Peer: "cloud.example:8443", Name: "cloud.example", At: noon}
+		return &devicecert.State{
+			Thing: "vic:00e20100", Step: step, Code: code, Problem: "the problem in words", Peer: "cloud.example:8443",
+			Name: "cloud.example", At: noon,
+		}
 	}
-	ready := &devicecert.State{Thing: "vic:00e20100", Step: devicecert.StepReady, OK: true, Peer: "cloud.example:8443", Name: "cloud.example", At: noon, NotAfter: noon.AddDate(0, 3, 0)}
+	ready := &devicecert.State{
+		Thing: "vic:00e20100", Step: devicecert.StepReady, OK: true, Peer: "cloud.example:8443", Name: "cloud.example", At: noon,
+		NotAfter: noon.AddDate(0, 3, 0),
+	}
 	base := Facts{Thing: "vic:00e20100", Agent: "1", OS: "2.0.0.6074", API: "https://cloud.example:8443", System: noon, Believed: noon}
 	for _, tc := range []struct {
 		name   string
@@ -121,11 +127,13 @@ func TestSteps(t *testing.T) {
 // VEC-BOOT-11: a line for each program of the robot, and one for each step that failed.
 func TestStartText(t *testing.T) {
 	var b bytes.Buffer
-	r := Facts{Start: []Start{{"system", "start", 20510, ""}, {"robotd", "socket", 1, ""}, {"robotd", "body", 3000, "no such port"}, {"robotd", "first_frame", 20, ""}, {"agentd", "identity", 2, ""}}}.Report(time.Now())
+	r := Facts{Start: []Start{{"system", "start", 20510, ""}, {"robotd", "socket", 1, ""}, {"robotd", "body", 3000, "no such port"},
+		{"robotd", "first_frame", 20, ""}, {"agentd", "identity", 2, ""}}}.Report(time.Now())
 	if err := r.Text(&b); err != nil {
 		t.Fatal(err)
 	}
-	const want = "start       system, ms: start 20510\nstart       robotd, ms: socket 1, body 3000, first_frame 20\n            body: no such port\nstart       agentd, ms: identity 2\n"
+	const want = "start       system, ms: start 20510\nstart       robotd, ms: socket 1, body 3000, first_frame 20\n            body: no " +
+		"such port\nstart       agentd, ms: identity 2\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("got\n%s\nwant in it\n%s", &b, want)
 	}

@@ -59,7 +59,9 @@ func (d Doctor) Run(ctx context.Context) Report {
 	var identity *devicecert.Identity
 	if err == nil {
 		f.API = e.Kennel.API
-		identity, f.ConfigErr = devicecert.Open(devicecert.Config{Root: d.Root, Thing: id, Cloud: e.Kennel.API, Log: slog.New(slog.DiscardHandler), Now: d.Now, Dial: d.Dial, Observe: true})
+		identity, f.ConfigErr = devicecert.Open(devicecert.Config{
+			Root: d.Root, Thing: id, Cloud: e.Kennel.API, Log: slog.New(slog.DiscardHandler), Now: d.Now, Dial: d.Dial, Observe: true,
+		})
 	}
 	if identity != nil {
 		f.Believed = identity.Now()
@@ -87,7 +89,10 @@ func (d Doctor) Run(ctx context.Context) Report {
 		r.replace(s)
 	}
 	if e.Check != "" {
-		c := conncheck.Run(ctx, conncheck.Config{Check: e.Check, ESN: id.Serial(), AnkiVersion: f.OS, VictorVersion: d.Version, TLS: identity.TLSConfig, Dial: d.Dial, Timeout: d.Timeout})
+		c := conncheck.Run(ctx, conncheck.Config{
+			Check: e.Check, ESN: id.Serial(), AnkiVersion: f.OS, VictorVersion: d.Version, TLS: identity.TLSConfig, Dial: d.Dial,
+			Timeout: d.Timeout,
+		})
 		r.Check = &c
 	}
 	r.Shown = identity.Seen()
@@ -140,7 +145,8 @@ func (d Doctor) try(ctx context.Context, api string, id *devicecert.Identity) []
 	s := step(TLS, err, "")
 	for _, shown := range id.Seen() {
 		if shown.Name == host {
-			s.Seen = fmt.Sprintf("certificate %q of %q for %v, %s to %s, sha256 %.16s", shown.Subject, shown.Issuer, shown.Names, day(shown.NotBefore), day(shown.NotAfter), shown.SHA256)
+			s.Seen = fmt.Sprintf("certificate %q of %q for %v, %s to %s, sha256 %.16s", shown.Subject, shown.Issuer, shown.Names,
+				day(shown.NotBefore), day(shown.NotAfter), shown.SHA256)
 		}
 	}
 	return append(out, s)

@@ -261,7 +261,8 @@ func TestFirstStart(t *testing.T) { // VEC-JDS-07, VEC-DOC-01, VEC-DOC-07
 func TestOwn(t *testing.T) {
 	const own = robotfs.Persistent + "/jdocs/body.Parameters.json"
 	r := newRobot(t, newCloud(t))
-	r.cfg.Own = map[jdocs.Name]map[string]json.RawMessage{"body.Parameters": {"gain": json.RawMessage("3")}, jdocs.RobotSettings: {"locale": json.RawMessage(`"fr-FR"`)}}
+	r.cfg.Own = map[jdocs.Name]map[string]json.RawMessage{"body.Parameters": {"gain": json.RawMessage("3")},
+		jdocs.RobotSettings: {"locale": json.RawMessage(`"fr-FR"`)}}
 	r.boot().sync()
 	r.inStep(settingsFile, statsFile, own)
 	want(t, "gain", r.field(own, "gain"), any(3.0))
@@ -368,7 +369,8 @@ func TestControlFile(t *testing.T) { // VEC-DOC-04, VEC-CLD-04
 	r.sync()
 	want(t, "volume", r.field(settingsFile, "master_volume"), any(1.0))
 	want(t, "kept here", r.field(settingsFile, "default_location"), any("Kreuzberg"))
-	if text := c.doc(jdocs.RobotSettings).JSON; strings.Contains(text, "Kreuzberg") || strings.Contains(text, "default_location") || !strings.Contains(text, "de-DE") {
+	if text := c.doc(jdocs.RobotSettings).JSON; strings.Contains(text, "Kreuzberg") || strings.Contains(text, "default_location") ||
+		!strings.Contains(text, "de-DE") {
 		t.Errorf("in the cloud: %s", text)
 	}
 	r.set(`{"default_location":"Neukölln"}`)

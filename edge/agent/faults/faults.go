@@ -163,7 +163,10 @@ func New(cfg Config) *Handler {
 	if cfg.Uptime == nil {
 		cfg.Uptime = mono.Now
 	}
-	h := &Handler{cfg: cfg, wake: make(chan struct{}, 1), bad: rate.Sometimes{First: 3, Interval: time.Minute}, dark: rate.Sometimes{First: 1, Interval: time.Minute}, pulses: map[string]*pulse{}}
+	h := &Handler{
+		cfg: cfg, wake: make(chan struct{}, 1), bad: rate.Sometimes{First: 3, Interval: time.Minute},
+		dark: rate.Sometimes{First: 1, Interval: time.Minute}, pulses: map[string]*pulse{},
+	}
 	for _, s := range cfg.Watched {
 		if s.Silence == 0 {
 			s.Silence = HungAfter
@@ -179,7 +182,10 @@ func New(cfg Config) *Handler {
 		by, _ := robotfs.ReadFile(cfg.Root, byFile) // "": not known
 		service := strings.TrimSpace(string(by))
 		h.shown, h.written = code, code
-		h.open = append(h.open, &openFault{handled: true, reported: service != "", Fault: Fault{Code: code, Service: service, Told: true, Err: errors.New("shown since before agentd started")}})
+		h.open = append(h.open, &openFault{
+			handled: true, reported: service != "",
+			Fault: Fault{Code: code, Service: service, Told: true, Err: errors.New("shown since before agentd started")},
+		})
 	}
 	return h
 }
@@ -221,7 +227,10 @@ func (h *Handler) raise(s *openFault) {
 	h.mu.Unlock()
 	h.cfg.Log.Error("fault", "fault", int(s.Code), "service", s.Service, "text", s.Code.Text(), logging.Err, s.Err)
 	if !s.Told {
-		h.cfg.Emit(events.Event{Source: "agentd", Level: events.Warning, Name: "robot.fault_code", I1: events.Num(int64(s.Code)), S1: s.Code.Text(), S2: s.Service})
+		h.cfg.Emit(events.Event{
+			Source: "agentd", Level: events.Warning, Name: "robot.fault_code", I1: events.Num(int64(s.Code)), S1: s.Code.Text(),
+			S2: s.Service,
+		})
 	}
 	h.news()
 }
@@ -462,7 +471,8 @@ func (h *Handler) handle(ctx context.Context, s *openFault) {
 
 // processes are the faults of services that ended or hang, and their services.
 var processes = map[faultcode.Code]string{
-	faultcode.AnimFailed: "vic-anim", faultcode.SwitchboardFailed: "vic-switchboard", faultcode.EngineFailed: "vic-engine", faultcode.EngineHung: "vic-engine",
+	faultcode.AnimFailed: "vic-anim", faultcode.SwitchboardFailed: "vic-switchboard", faultcode.EngineFailed: "vic-engine",
+	faultcode.EngineHung:  "vic-engine",
 	faultcode.RobotFailed: "vic-robot", faultcode.AnimHung: "vic-anim", faultcode.GatewayFailed: "vic-gateway", faultcode.CloudFailed: "vic-cloud",
 	faultcode.CameraHangs: "mm-anki-camera", faultcode.CameraSilent: "mm-anki-camera",
 }
@@ -564,7 +574,8 @@ func (h *Handler) show() {
 	if is == 0 {
 		err = Clear(h.cfg.Root)
 	} else {
-		err = errors.Join(robotfs.WriteFile(h.cfg.Root, byFile, []byte(by+"\n"), 0o644), robotfs.WriteFile(h.cfg.Root, ShowingFile, []byte(is.String()+"\n"), 0o644))
+		err = errors.Join(robotfs.WriteFile(h.cfg.Root, byFile, []byte(by+"\n"), 0o644),
+			robotfs.WriteFile(h.cfg.Root, ShowingFile, []byte(is.String()+"\n"), 0o644))
 	}
 	if err != nil {
 		h.dark.Do(func() { h.cfg.Log.Error("displayed fault is out of date", "fault", int(is), logging.Err, err) })

@@ -45,7 +45,8 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	r := &rig{t: t, root: root, start: time.Now(), onStop: func() {}}
 	r.cfg = Config{
 		Root: root, Handler: platform.FaultHandler{RestartLimit: 2, LimitWindow: time.Minute, SigtermAfter: 3 * time.Second, RestartAfter: 5 * time.Second},
-		Logs: platform.LogUploader{QuotaMB: 10}, Services: r, Watched: []Service{{Name: "engine", Failed: 914, Hung: 915}, {Name: "robotd", Failed: 916, Hung: 916}},
+		Logs: platform.LogUploader{QuotaMB: 10}, Services: r, Watched: []Service{{Name: "engine", Failed: 914, Hung: 915},
+			{Name: "robotd", Failed: 916, Hung: 916}},
 		Emit:   func(e events.Event) { r.events = append(r.events, fmt.Sprint(e.Name, " ", e.I1.N)) },
 		Uptime: func() time.Duration { return 1000*time.Hour + time.Since(r.start) },
 		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -115,7 +116,8 @@ func same(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestOnceUntilCleared: a fault is told and shown once, later ones do not take its place (VEC-FLT-06), and what is over is not shown (VEC-FLT-11, 12).
+// TestOnceUntilCleared: a fault is told and shown once, later ones do not take its place (VEC-FLT-06), and what is over is not shown
+// (VEC-FLT-11, 12).
 func TestOnceUntilCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Watched = nil })
@@ -175,7 +177,8 @@ func TestOnceUntilCleared(t *testing.T) {
 	})
 }
 
-// TestSilence: VEC-WDOG-05: a service that is silent for ten heartbeats hangs, one that never speaks did not start, and one that speaks again is well.
+// TestSilence: VEC-WDOG-05: a service that is silent for ten heartbeats hangs, one that never speaks did not start, and one that speaks
+// again is well.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -322,7 +325,9 @@ func TestLogIsCaptured(t *testing.T) {
 				for i := range 20000 {
 					fmt.Fprintf(&system, "line %d of the system\n", i)
 				}
-				for file, text := range map[string]string{systemLog: system.String(), programLogs + "/robotd.log": "robotd says", programLogs + "/other": "no log"} {
+				for file, text := range map[string]string{
+					systemLog: system.String(), programLogs + "/robotd.log": "robotd says", programLogs + "/other": "no log",
+				} {
 					if err := robotfs.WriteFile(r.root, file, []byte(text), 0o600); err != nil {
 						t.Fatal(err)
 					}
@@ -330,7 +335,8 @@ func TestLogIsCaptured(t *testing.T) {
 				if tc.want != "" {
 					for i, age := range []time.Duration{3 * time.Hour, time.Hour} {
 						file := fmt.Sprint(tc.want, "/old", i)
-						if err := errors.Join(robotfs.WriteFile(r.root, file, make([]byte, 900_000*(1-i)+90_000), 0o600), r.root.Chtimes(file, time.Time{}, time.Now().Add(-age))); err != nil {
+						if err := errors.Join(robotfs.WriteFile(r.root, file, make([]byte, 900_000*(1-i)+90_000), 0o600),
+							r.root.Chtimes(file, time.Time{}, time.Now().Add(-age))); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -363,7 +369,8 @@ func TestLogIsCaptured(t *testing.T) {
 				}
 				b, err := io.ReadAll(z)
 				lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-				if err != nil || len(lines) != 1+tailLines+2 || lines[1] != "line 19500 of the system" || lines[tailLines] != "line 19999 of the system" || lines[len(lines)-1] != "robotd says" {
+				if err != nil || len(lines) != 1+tailLines+2 || lines[1] != "line 19500 of the system" ||
+					lines[tailLines] != "line 19999 of the system" || lines[len(lines)-1] != "robotd says" {
 					t.Errorf("%v, %d lines, from %q to %q", err, len(lines), lines[1], lines[len(lines)-1])
 				}
 			})

@@ -36,8 +36,8 @@ const (
 // ErrNone: a line without a code, or with the code 0, says nothing (VEC-FLT-04).
 var ErrNone = errors.New("no fault code")
 
-// Parse reads a line of the FIFO. What is no digit is left out, as the original does (VEC-FLT-04); what is left must be a number from 1 to 999. ErrNone
-// if it is 0 or nothing.
+// Parse reads a line of the FIFO. What is no digit is left out, as the original does (VEC-FLT-04);
+// what is left must be a number from 1 to 999. ErrNone if it is 0 or nothing.
 func Parse(line []byte) (faultcode.Code, error) {
 	if len(line) > maxLine {
 		return 0, fmt.Errorf("fault code: line of %d bytes: want at most %d", len(line), maxLine)
@@ -176,8 +176,9 @@ func (h *Handler) refused(err error) {
 	})
 }
 
-// openPipe opens the FIFO below root, making it if need be, for reading and writing: so no end of a writer ends it, and no writer waits for a reader. What
-// waited in its place is returned too, also beside an error.
+// openPipe opens the FIFO below root, making it if need be, for reading and writing: so no end of a
+// writer ends it, and no writer waits for a reader. What waited in its place is returned too, also
+// beside an error.
 func openPipe(root *os.Root) (f *os.File, waiting []byte, err error) {
 	if err := root.MkdirAll(path.Dir(File), 0o755); err != nil {
 		return nil, nil, fmt.Errorf("folder of %s: %w", File, err)

@@ -32,7 +32,8 @@ func TestParse(t *testing.T) {
 		"1000": {0, `line "1000": want a number from 1 to 999`}, "99999999999999999999999": {0, "want a number"},
 		strings.Repeat(" ", maxLine-3) + "914": {914, ""}, strings.Repeat(" ", maxLine-2) + "914": {0, "line of 65 bytes: want at most 64"},
 	} {
-		if code, err := Parse([]byte(line)); code != want.code || (err == nil) != (want.err == "") || err != nil && !strings.Contains(err.Error(), want.err) {
+		if code, err := Parse([]byte(line)); code != want.code || (err == nil) != (want.err == "") ||
+			err != nil && !strings.Contains(err.Error(), want.err) {
 			t.Errorf("%q: %v, %v; want %v, %q", line, code, err, want.code, want.err)
 		}
 	}

@@ -172,7 +172,8 @@ func (p *Plate) told(what string, err error) {
 	p.cfg.Log.Warn("the robot's "+what+" is of no use, making another", "part", "gateway certificate", "err", err)
 }
 
-// Name returns the robot's name, such as "Vector-E5S6": for mDNS, certificates and its access point (VEC-BOOT-13). Bluetooth shows a space for the dash.
+// Name returns the robot's name, such as "Vector-E5S6": for mDNS, certificates and its access point (VEC-BOOT-13). Bluetooth shows a space
+// for the dash.
 func (p *Plate) Name() string { return p.name }
 
 // PEM returns the certificate, as the cloud and clients get it.

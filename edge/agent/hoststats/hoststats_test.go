@@ -24,7 +24,10 @@ func TestRead(t *testing.T) {
 			return nil
 		},
 	}
-	want := Sample{MemTotalKiB: 500000, MemAvailableKiB: 123456, SelfKiB: int64(50 * os.Getpagesize() >> 10), LoadMilli: 250, DiskTotalMiB: 2, DiskFreeMiB: 1}
+	want := Sample{
+		MemTotalKiB: 500000, MemAvailableKiB: 123456, SelfKiB: int64(50 * os.Getpagesize() >> 10), LoadMilli: 250, DiskTotalMiB: 2,
+		DiskFreeMiB: 1,
+	}
 	if got := s.Read(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -61,7 +61,9 @@ func (c *cloud) take(t *testing.T, topic string, payload []byte) {
 		return
 	}
 	if tp.Class == topics.Req {
-		id, resp := c.server.Serve(t.Context(), kitmqtt.Incoming{Thing: tp.Thing, Service: tp.Name, Method: tp.Method, Payload: payload, Received: time.Now()})
+		id, resp := c.server.Serve(t.Context(), kitmqtt.Incoming{
+			Thing: tp.Thing, Service: tp.Name, Method: tp.Method, Payload: payload, Received: time.Now(),
+		})
 		_ = c.client.Publish(t.Context(), topics.ResTopic(tp.Thing, id), 1, false, resp) // the robot asks again
 		return
 	}

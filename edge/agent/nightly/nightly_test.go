@@ -376,7 +376,8 @@ func TestRebootThatFails(t *testing.T) {
 // TestNeverAgainstTheRules: in no sequence of events does a robot reboot outside its window, below its uptime, awake, inhibited, during an
 // update, by a clock that was never set, or twice in a night; and where nothing was against it all night, it does.
 func TestNeverAgainstTheRules(t *testing.T) {
-	zones := []*time.Location{time.UTC, zone(t, "Europe/Berlin"), zone(t, "America/Los_Angeles"), zone(t, "Australia/Lord_Howe"), zone(t, "Asia/Kathmandu")}
+	zones := []*time.Location{time.UTC, zone(t, "Europe/Berlin"), zone(t, "America/Los_Angeles"), zone(t, "Australia/Lord_Howe"),
+		zone(t, "Asia/Kathmandu")}
 	total := 0
 	for seed := range uint64(12) {
 		in(t, func(t *testing.T, r *robot) {

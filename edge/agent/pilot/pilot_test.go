@@ -457,7 +457,8 @@ func TestNobodyLooks(t *testing.T) {
 				trees++
 			}
 			if f.name != topics.Live || len(f.f.Values) != 3 || *f.f.Values[0].Number != 0.25 || f.f.Values[0].AgeMS != 5 || f.f.Values[1].Infinite != 1 ||
-				*f.f.Values[2].Text != "Vector" || f.f.Values[2].AgeMS != -1 || f.f.Motion.X != 0.5 || f.f.Motion.Stop[0] != "halted" || f.f.Motion.Owners[0].Device != "wheelL" ||
+				*f.f.Values[2].Text != "Vector" || f.f.Values[2].AgeMS != -1 || f.f.Motion.X != 0.5 || f.f.Motion.Stop[0] != "halted" ||
+				f.f.Motion.Owners[0].Device != "wheelL" ||
 				!slices.Equal(f.f.Gone, []live.Gone{{Full: "robot.body.laser", ForMS: 800, Why: "unplugged"}}) {
 				t.Fatalf("frame %+v", f)
 			}

@@ -60,7 +60,8 @@ func LoadEndpoints(root *os.Root) (Endpoints, error) {
 		return Endpoints{}, fmt.Errorf("server configuration: %w", err)
 	}
 	if want := cmp.Or(e.Kennel.Build, Production); want != build {
-		return Endpoints{}, fmt.Errorf("server configuration: %s is for %s robots (kennel.build), and this is a %s robot: the two never share a cloud", ServerConfigFile, want, build)
+		return Endpoints{}, fmt.Errorf("server configuration: %s is for %s robots (kennel.build), and this is a %s robot: the two never share a cloud",
+			ServerConfigFile, want, build)
 	}
 	for _, u := range []struct{ key, value, scheme string }{
 		{"kennel.api", e.Kennel.API, "https"},

@@ -39,16 +39,18 @@ func TestServiceFiles(t *testing.T) {
 	root := newRoot(t, map[string]string{
 		UpdateEngineFile:    "UPDATE_ENGINE_BASE_URL=https://ota.example/vic/prod/\nUPDATE_ENGINE_URL=auto\nUPDATE_ENGINE_ALLOW_DOWNGRADE=true\n",
 		UpdateEngineAppFile: "UPDATE_ENGINE_URL=https://ota.example/one.ota\n",
-		CrashUploaderFile:   "VIC_CRASH_UPLOAD_URL=https://crash.example/post # no comment here\nVIC_CRASH_UPLOAD_LOG=2\nVIC_CRASH_UPLOADER_KEEP_LATEST=many\n",
-		RebooterFile:        "REBOOTER_EARLIEST=7200\nREBOOTER_VERBOSE_LOGGING=1\n",
-		LogUploaderFile:     "nonsense\n",
+		CrashUploaderFile: "VIC_CRASH_UPLOAD_URL=https://crash.example/post # no comment " +
+			"here\nVIC_CRASH_UPLOAD_LOG=2\nVIC_CRASH_UPLOADER_KEEP_LATEST=many\n",
+		RebooterFile:    "REBOOTER_EARLIEST=7200\nREBOOTER_VERBOSE_LOGGING=1\n",
+		LogUploaderFile: "nonsense\n",
 	})
 	u, err := LoadUpdateEngine(root, none)
 	if err != nil || u.URL != "https://ota.example/one.ota" || u.BaseURL != "https://ota.example/vic/prod/" || !u.AllowDowngrade {
 		t.Errorf("update-engine %+v, %v", u, err)
 	}
 	c, err := LoadCrashUploader(root, func(k string) string { return map[string]string{"KENNEL_VIC_CRASH_SCRAPER_PERIOD_SEC": "5"}[k] })
-	if err == nil || !strings.Contains(err.Error(), "VIC_CRASH_UPLOADER_KEEP_LATEST") || c.KeepLatest != 30 || !c.UploadLog || c.Every != 5*time.Second || c.URL == "" {
+	if err == nil || !strings.Contains(err.Error(), "VIC_CRASH_UPLOADER_KEEP_LATEST") || c.KeepLatest != 30 || !c.UploadLog ||
+		c.Every != 5*time.Second || c.URL == "" {
 		t.Errorf("crash uploader %+v, %v", c, err)
 	}
 	if r, err := LoadRebooter(root, none); err != nil || r.Earliest != 2*time.Hour || !r.Verbose || r.Latest != 5*time.Hour {

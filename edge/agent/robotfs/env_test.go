@@ -14,7 +14,8 @@ func TestEnv(t *testing.T) {
 	}
 	getenv := func(k string) string { return map[string]string{"KENNEL_B": "3"}[k] }
 	e := LoadEnv(root, "x.env", getenv)
-	if a, b, d := e.Int("A", 1, 0, 10), e.Int("B", 1, 0, 10), e.Seconds("D", time.Minute, time.Hour); a != 2 || b != 3 || d != time.Minute || e.Err() != nil {
+	if a, b, d := e.Int("A", 1, 0, 10), e.Int("B", 1, 0, 10), e.Seconds("D", time.Minute, time.Hour); a != 2 || b != 3 || d != time.Minute ||
+		e.Err() != nil {
 		t.Errorf("got %d %d %v, %v", a, b, d, e.Err())
 	}
 	if c := e.Int("C", 7, 0, 10); c != 7 || e.Err() == nil || !strings.Contains(e.Err().Error(), "C is \"x\"") {
@@ -34,7 +35,8 @@ func TestEnvLayers(t *testing.T) {
 		}
 	}
 	e := LoadEnv(root, "a.env", func(string) string { return "" }, "missing.env", "c.env")
-	if e.String("URL", "") != "http://x" || !e.Bool("DEBUG", false) || e.Int("N", 0, 0, 9) != 1 || e.String("NONE", "d") != "d" || !e.Bool("NONE", true) || e.Err() != nil {
+	if e.String("URL", "") != "http://x" || !e.Bool("DEBUG", false) || e.Int("N", 0, 0, 9) != 1 || e.String("NONE", "d") != "d" ||
+		!e.Bool("NONE", true) || e.Err() != nil {
 		t.Errorf("got %q %v %v", e.String("URL", ""), e.Bool("DEBUG", false), e.Err())
 	}
 	if e.Bool("BAD", true) != true || e.Err() == nil || !strings.Contains(e.Err().Error(), "BAD") {

@@ -330,7 +330,9 @@ func (a *Agent) exchange(ctx context.Context, session logging.Secret, name, appI
 			return wire.Bundle{}, err
 		}
 	}
-	b, err := a.ask(ctx, wire.AssociateMethod, wire.Associate{UserSession: session.Reveal(), SessionCertificate: string(a.cfg.Plate.PEM()), ClientName: name, AppID: appID})
+	b, err := a.ask(ctx, wire.AssociateMethod, wire.Associate{
+		UserSession: session.Reveal(), SessionCertificate: string(a.cfg.Plate.PEM()), ClientName: name, AppID: appID,
+	})
 	if err == nil {
 		err = a.whole(b, true)
 	}

@@ -105,7 +105,10 @@ func (h hashes) with(token logging.Secret, name, appID string, at time.Time) (ha
 	var d digest
 	_, _ = rand.Read(d.salt[:]) // never fails
 	d.sum = sum(t, d.salt)
-	c := Client{AppID: appID, ClientName: name, IssuedAt: at.UTC().Format(time.RFC3339), Hash: base64.StdEncoding.EncodeToString(append(d.sum[:], d.salt[:]...))}
+	c := Client{
+		AppID: appID, ClientName: name, IssuedAt: at.UTC().Format(time.RFC3339),
+		Hash: base64.StdEncoding.EncodeToString(append(d.sum[:], d.salt[:]...)),
+	}
 	return hashes{append(h.Clients[:len(h.Clients):len(h.Clients)], c), append(h.digests[:len(h.digests):len(h.digests)], d)}, nil
 }
 

@@ -60,7 +60,8 @@ func ParseJWT(s logging.Secret) (Access, error) {
 	for _, claim := range []struct {
 		name string
 		v    *string
-	}{{"token_id", c.TokenID}, {"token_type", c.TokenType}, {"requestor_id", c.RequestorID}, {"user_id", c.UserID}, {"iat", c.IssuedAt}, {"expires", c.Expires}} {
+	}{{"token_id", c.TokenID}, {"token_type", c.TokenType}, {"requestor_id", c.RequestorID}, {"user_id", c.UserID}, {"iat", c.IssuedAt},
+		{"expires", c.Expires}} {
 		if claim.v == nil {
 			return Access{}, fmt.Errorf("the token has no claim %s", claim.name)
 		}

@@ -68,7 +68,10 @@ func (h *house) client(name, app string) string {
 	h.n++
 	t, salt := sha256.Sum256(fmt.Append(nil, "token", h.n)), sha256.Sum256(fmt.Append(nil, "salt", h.n))
 	s := sha256.Sum256(append(slices.Clone(t[:16]), salt[:16]...))
-	h.entries = append(h.entries, Client{AppID: app, ClientName: name, Hash: base64.StdEncoding.EncodeToString(append(s[:], salt[:16]...)), IssuedAt: "2026-11-21T14:00:00Z"})
+	h.entries = append(h.entries, Client{
+		AppID: app, ClientName: name, Hash: base64.StdEncoding.EncodeToString(append(s[:], salt[:16]...)),
+		IssuedAt: "2026-11-21T14:00:00Z",
+	})
 	h.version++
 	return base64.StdEncoding.EncodeToString(t[:16])
 }
@@ -373,7 +376,8 @@ func TestStoreAtStart(t *testing.T) {
 	if err := root.MkdirAll(JWTFile, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(Config{Root: root, Thing: me, Ask: h, Docs: h, Plate: new(plate), Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "fault 851") {
+	if _, err := New(Config{Root: root, Thing: me, Ask: h, Docs: h, Plate: new(plate), Log: slog.New(slog.DiscardHandler)}); err == nil ||
+		!strings.Contains(err.Error(), "fault 851") {
 		t.Errorf("a folder in place of the token: %v", err)
 	}
 }

@@ -167,10 +167,16 @@ func (v *Vitals) takeLoop(l corelink.LoopStats) {
 		prev = corelink.LoopStats{} // robotd started again
 	}
 	if n := l.Late - prev.Late; n > 0 {
-		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "vectorbot.main_cycle_too_late", I1: events.Num(int64(n)), I2: events.Num(int64(l.Lateness.Max))})
+		v.emit(events.Event{
+			Source: "robotd", Level: events.Warning, Name: "vectorbot.main_cycle_too_late", I1: events.Num(int64(n)),
+			I2: events.Num(int64(l.Lateness.Max)),
+		})
 	}
 	if n := l.Long - prev.Long; n > 0 {
-		v.emit(events.Event{Source: "robotd", Level: events.Warning, Name: "vectorbot.main_cycle_too_long", I1: events.Num(int64(n)), I2: events.Num(int64(l.StepTime.Max))})
+		v.emit(events.Event{
+			Source: "robotd", Level: events.Warning, Name: "vectorbot.main_cycle_too_long", I1: events.Num(int64(n)),
+			I2: events.Num(int64(l.StepTime.Max)),
+		})
 	}
 }
 
@@ -216,7 +222,10 @@ func (v *Vitals) takeFirmware(f corelink.Firmware) {
 		level = events.Error
 	}
 	emit := func(level events.Level, name, s1, s2 string) {
-		v.emit(events.Event{Source: "robotd", Level: level, Name: name, S1: s1, S2: s2, I1: events.Num(int64(f.Status)), I2: events.Num(int64(f.Attempts)), I3: events.Num(int64(f.TookMS))})
+		v.emit(events.Event{
+			Source: "robotd", Level: level, Name: name, S1: s1, S2: s2, I1: events.Num(int64(f.Status)),
+			I2: events.Num(int64(f.Attempts)), I3: events.Num(int64(f.TookMS)),
+		})
 	}
 	if f.Wanted == "" {
 		emit(level, "rampost.dfu.open_file", f.File, f.Error)
@@ -229,8 +238,8 @@ func (v *Vitals) takeFirmware(f corelink.Firmware) {
 	emit(level, "rampost.rampost.exit", f.Error, "")
 }
 
-// TimeSpent is the event of one step of a start (VEC-BOOT-06, VEC-BOOT-11): what it took, when it began after the program did, and why it failed; "": it
-// did not.
+// TimeSpent is the event of one step of a start (VEC-BOOT-06, VEC-BOOT-11): what it took, when it
+// began after the program did, and why it failed; "": it did not.
 func TimeSpent(program, step string, spent, after time.Duration, problem string) events.Event {
 	e := events.Event{Source: program, Name: "robot.init.time_spent_ms", S1: step, S2: program, S3: problem,
 		I1: events.Num(spent.Milliseconds()), I2: events.Num(after.Milliseconds())}
@@ -275,7 +284,8 @@ func (v *Vitals) Periodic() {
 		return
 	}
 	v.emit(events.Event{Source: "robotd", Name: "battery.periodic_log", S1: v.level.String(), I1: events.Num(millivolts(v.state.BatteryVolts))})
-	v.emit(events.Event{Source: "robotd", Name: "battery.voltage_stats", I1: events.Num(millivolts(v.volts.Min)), I2: events.Num(millivolts(v.volts.Max)),
+	v.emit(events.Event{Source: "robotd", Name: "battery.voltage_stats", I1: events.Num(millivolts(v.volts.Min)),
+		I2: events.Num(millivolts(v.volts.Max)),
 		I3: events.Num(millivolts(v.volts.Mean())), I4: events.Num(int64(v.volts.N))})
 	v.volts = power.Stats{}
 	v.emit(events.Event{Source: "robotd", Name: "robotd.loop_stats", I1: events.Num(int64(v.loop.Steps)), I2: events.Num(int64(v.loop.Missed)),
@@ -297,7 +307,8 @@ func (v *Vitals) Fill(m *status.Message) {
 		FramesGood: v.link.Frames, FramesBad: v.link.Corrupt,
 	}
 	if v.held.By != "" {
-		m.Tell(status.Problem{Kind: status.KindHeld, Text: fmt.Sprintf("held by %s because %s: nothing moves until it is released", v.held.By, v.held.Reason)})
+		m.Tell(status.Problem{Kind: status.KindHeld, Text: fmt.Sprintf("held by %s because %s: nothing moves until it is released", v.held.By,
+			v.held.Reason)})
 	}
 	if !s.Link {
 		m.Body.Fault = cmp.Or(m.Body.Fault, int(faultcode.BodySilent))

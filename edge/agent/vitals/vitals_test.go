@@ -145,7 +145,8 @@ func TestStartBecomesEvents(t *testing.T) {
 	step := func(name string, began, ended int64, problem string) corelink.StageTime {
 		return corelink.StageTime{Name: name, BeganUS: began, EndedUS: ended, Error: problem}
 	}
-	all := []corelink.StageTime{step("socket", 1_000_000, 1_002_000, ""), step("body", 1_010_000, 4_010_000, "no such port"), step("first_frame", 4_010_000, 9_000_000, "")}
+	all := []corelink.StageTime{step("socket", 1_000_000, 1_002_000, ""), step("body", 1_010_000, 4_010_000, "no such port"),
+		step("first_frame", 4_010_000, 9_000_000, "")}
 	for _, n := range []int{1, 1, 2, 3, 3} {
 		v.Handle(&corelink.Start{BeganUS: 1_000_000, Stages: all[:n], Over: n == 3})
 	}
@@ -158,7 +159,8 @@ func TestStartBecomesEvents(t *testing.T) {
 	if !slices.Equal(s.events, want) {
 		t.Errorf("events\n%+v\nwant\n%+v", s.events, want)
 	}
-	if e := want[1]; e.Level != events.Warning || e.Name != "robot.init.time_spent_ms" || e.S1 != "body" || e.S3 != "no such port" || e.I1 != events.Num(3000) || e.I2 != events.Num(10) {
+	if e := want[1]; e.Level != events.Warning || e.Name != "robot.init.time_spent_ms" || e.S1 != "body" || e.S3 != "no such port" ||
+		e.I1 != events.Num(3000) || e.I2 != events.Num(10) {
 		t.Errorf("%+v", e)
 	}
 	if got := v.Start(); got.BeganUS != 20_000_000 || len(got.Stages) != 1 {
@@ -209,7 +211,8 @@ func TestFirmwareBecomesEvents(t *testing.T) {
 	for _, m := range []corelink.Firmware{done, done, bad, {AtUS: 3, File: "x", Status: 18, Error: "too short"}} {
 		v.Handle(&m)
 	}
-	all := []string{"rampost.dfu.open_file", "rampost.dfu.desired_version", "rampost.dfu.request_version", "rampost.dfu.installed_version", "rampost.rampost.exit"}
+	all := []string{"rampost.dfu.open_file", "rampost.dfu.desired_version", "rampost.dfu.request_version", "rampost.dfu.installed_version",
+		"rampost.rampost.exit"}
 	want := append(append(slices.Clone(all), all...), all[0])
 	if got := s.names(); !slices.Equal(got, want) {
 		t.Fatalf("events %v, want %v", got, want)

@@ -136,7 +136,8 @@ func personalTrees(root *os.Root) ([]string, error) {
 	d, derr := das.LoadFileConfig(root)
 	l, lerr := platform.LoadLogUploader(root, func(string) string { return "" })
 	logs, oerr := l.Outgoing(root)
-	trees := []string{"data", t.Persistent, t.Cache, d.StoragePath, d.BackupPath, d.PersistentGlobals, das.AllowFile, "run/claim-code", "run/kennel", bootID, logs}
+	trees := []string{"data", t.Persistent, t.Cache, d.StoragePath, d.BackupPath, d.PersistentGlobals, das.AllowFile, "run/claim-code",
+		"run/kennel", bootID, logs}
 	err := errors.Join(terr, derr, lerr, oerr)
 	out := trees[:0]
 	for _, p := range trees {

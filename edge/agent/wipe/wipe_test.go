@@ -273,7 +273,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 // A configuration that would have the factory's folder erased is not followed; the rest is erased.
 func TestProtected(t *testing.T) {
 	root := robot(t)
-	if err := root.WriteFile("anki/etc/config/platform_config.json", []byte(`{"DataPlatformPersistentPath":"factory","DataPlatformCachePath":"."}`), 0o644); err != nil {
+	if err := root.WriteFile("anki/etc/config/platform_config.json",
+		[]byte(`{"DataPlatformPersistentPath":"factory","DataPlatformCachePath":"."}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := root.WriteFile(das.ConfigFile, []byte(`{"storage_path":"persist","backup_path":"/"}`), 0o644); err != nil {
@@ -307,7 +308,8 @@ func TestNewNameAfterwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	const before = "Vector-E5S6"
-	if err := errors.Join(robotfs.WriteFile(root, gatewaycert.NameFile, []byte(before+"\n"), 0o644), robotfs.WriteFile(root, gatewaycert.KeyFile, []byte("old"), 0o600)); err != nil {
+	if err := errors.Join(robotfs.WriteFile(root, gatewaycert.NameFile, []byte(before+"\n"), 0o644),
+		robotfs.WriteFile(root, gatewaycert.KeyFile, []byte("old"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := Request(root); err != nil {
@@ -368,12 +370,15 @@ func TestComesBackUnattended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(devicecert.WriteClaim(root, devicecert.Claim{Thing: vic, Secret: secret}), devicecert.WriteRoot(root, authority.Root())); err != nil {
+	if err := errors.Join(devicecert.WriteClaim(root, devicecert.Claim{Thing: vic, Secret: secret}),
+		devicecert.WriteRoot(root, authority.Root())); err != nil {
 		t.Fatal(err)
 	}
 	issue := func() (serial string) {
 		t.Helper()
-		id, err := devicecert.Open(devicecert.Config{Root: root, Cloud: srv.URL, Thing: vic, Log: quiet, MinPause: time.Millisecond, MaxPause: time.Millisecond})
+		id, err := devicecert.Open(devicecert.Config{
+			Root: root, Cloud: srv.URL, Thing: vic, Log: quiet, MinPause: time.Millisecond, MaxPause: time.Millisecond,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -282,7 +282,10 @@ func (a *Agent) telemetry(ctx context.Context) error {
 
 // reportHost says how the robot's computer is (VEC-DAS-14).
 func (a *Agent) reportHost(h hoststats.Sample) {
-	a.emit(events.Event{Source: "agentd", Name: "robot.memory_info", I1: events.Num(h.MemTotalKiB), I2: events.Num(h.MemAvailableKiB), I3: events.Num(h.SelfKiB)})
+	a.emit(events.Event{
+		Source: "agentd", Name: "robot.memory_info", I1: events.Num(h.MemTotalKiB), I2: events.Num(h.MemAvailableKiB),
+		I3: events.Num(h.SelfKiB),
+	})
 	a.emit(events.Event{Source: "agentd", Name: "robot.cpu_info", I1: events.Num(h.LoadMilli)})
 	a.emit(events.Event{Source: "agentd", Name: "robot.disk_info", I1: events.Num(h.DiskTotalMiB), I2: events.Num(h.DiskFreeMiB)})
 }
@@ -337,7 +340,8 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 		url = id.MQTT()
 	}
 	l, err := link.New(link.Config{
-		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root, Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown, OnTime: a.hearTime,
+		ID: a.id, URL: url, TLS: credentials(id, url), Large: e.Kennel.API, LargeTLS: credentials(id, e.Kennel.API), Root: a.root,
+		Presence: a.presence, Log: a.log, Dial: a.cfg.Dial, OnUp: a.linkUp, OnDown: a.linkDown, OnTime: a.hearTime,
 		Down: map[string]func([]byte){topics.Ack: a.takeAck, topics.Jdocs: a.takeDocHint, topics.OTA: a.release.Hint,
 			topics.Cmd: a.commands.Handle, topics.Intent: a.commands.Handle, topics.Live: a.pilot.Look},
 	})
@@ -504,7 +508,10 @@ func text(raw json.RawMessage) string {
 // status returns the status that the presence reporter sends.
 func (a *Agent) status() status.Message {
 	spool := a.das.Stats()
-	m := status.Message{Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool, Docs: a.docs.Versions(), Dirty: a.docs.Dirty()}
+	m := status.Message{
+		Agent: version.String(), OS: a.os, Recovery: a.cfg.Recovery, UptimeMS: a.uptime().Milliseconds(), Spool: &spool,
+		Docs: a.docs.Versions(), Dirty: a.docs.Dirty(),
+	}
 	if a.cfg.Recovery {
 		m.Tell(recoveryProblem)
 	}

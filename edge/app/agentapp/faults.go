@@ -49,8 +49,9 @@ func (a *Agent) newFaults() {
 	a.faults.Over(faultcode.CloudESN) // that kept an earlier agentd from starting
 }
 
-// supervised stops and starts the robot's services for a fault. A robotd that was stopped is started again by who started it, systemd or robotsim, unless
-// a command is configured for that. Safe for concurrent use.
+// supervised stops and starts the robot's services for a fault. A robotd that was stopped is
+// started again by who started it, systemd or robotsim, unless a command is configured for that.
+// Safe for concurrent use.
 type supervised struct {
 	command []string
 

@@ -54,14 +54,16 @@ func shows(t *testing.T, root *os.Root, want faultcode.Code) {
 	}
 }
 
-// TestCoreThatHangs: VEC-WDOG-04, VEC-WDOG-05, with a process: a robotd that says nothing new is shown as 916 and ended, by force if need be; what the link
-// repeats to who joins is no word of it. One that speaks again is well.
+// TestCoreThatHangs: VEC-WDOG-04, VEC-WDOG-05, with a process: a robotd that says nothing new is
+// shown as 916 and ended, by force if need be; what the link repeats to who joins is no word of it.
+// One that speaks again is well.
 func TestCoreThatHangs(t *testing.T) {
 	t.Parallel()
 	core := scriptedCore{make(chan corelink.Message)}
 	asked := filepath.Join(t.TempDir(), "asked")
 	dir, root, _ := newRobot(t, nil)
-	if err := robotfs.WriteFile(root, platform.FaultHandlerFile, []byte("ON_FAULT_RESTART=1\nTIMEOUT_SIGTERM_SEC=1\nTIMEOUT_RESTART_SEC=0\n"), 0o644); err != nil {
+	if err := robotfs.WriteFile(root, platform.FaultHandlerFile, []byte("ON_FAULT_RESTART=1\nTIMEOUT_SIGTERM_SEC=1\nTIMEOUT_RESTART_SEC=0\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	a := newAgent(t, dir, root, func(c *Config) {
@@ -183,7 +185,8 @@ func TestFaultCommands(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
 	shows(t, root, 914)
-	if code, out, errOut := run("show"); code != cli.ExitOK || !strings.Contains(out, "914") || !strings.Contains(out, "Vic-engine was unable to start") {
+	if code, out, errOut := run("show"); code != cli.ExitOK || !strings.Contains(out, "914") ||
+		!strings.Contains(out, "Vic-engine was unable to start") {
 		t.Errorf("show: code %d, %s%s", code, out, errOut)
 	}
 	if code, out, errOut := run("show", "-o", "json"); code != cli.ExitOK || !strings.Contains(out, `"fault": 914`) {

@@ -75,7 +75,8 @@ func (a *Agent) newOwned() error {
 		a.log.Error("settings ignored", logging.Err, err) // as the parts that keep the documents do
 	}
 	o := &owned{}
-	o.tokens, err = tokens.New(tokens.Config{Root: a.root, Thing: a.id, Persistent: trees.Persistent, Ask: requester{a}, Docs: jdocswire.NewClient(requester{a}),
+	o.tokens, err = tokens.New(tokens.Config{Root: a.root, Thing: a.id, Persistent: trees.Persistent, Ask: requester{a},
+		Docs:  jdocswire.NewClient(requester{a}),
 		Plate: &o.plate, Log: a.log, Now: a.believed, Fault: a.fault,
 		OnUser: func(user string) {
 			id, err := profile.ID(a.root, trees.Persistent, user)
@@ -264,7 +265,8 @@ func texts(problems []status.Problem) (out []string) {
 
 // facts collects from the parts what they know of the way to the cloud.
 func (a *Agent) facts() diagnosis.Facts {
-	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: texts(a.docs.Problems()), Dirty: a.docs.Dirty(),
+	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: texts(a.docs.Problems()),
+		Dirty:  a.docs.Dirty(),
 		Faults: texts(a.faults.Problems(nil))}
 	a.mu.Lock()
 	id := a.identity

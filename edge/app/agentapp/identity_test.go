@@ -118,7 +118,8 @@ func TestLocalRequests(t *testing.T) {
 		t.Errorf("doctor: code %d, %s", code, errOut)
 	} else {
 		var r diagnosis.Report
-		if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Steps) != len(diagnosis.Steps) || !strings.HasPrefix(r.Name, "Vector-") && r.Name != "" {
+		if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Steps) != len(diagnosis.Steps) ||
+			!strings.HasPrefix(r.Name, "Vector-") && r.Name != "" {
 			t.Errorf("doctor: %v, %+v", err, r)
 		}
 		for _, s := range r.Steps {

@@ -60,7 +60,10 @@ func (a *Agent) serveLocal(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("socket in %s: %w", localDir, err)
 	}
-	srv := &http.Server{Handler: a.local(), ReadTimeout: localTime, WriteTimeout: localTime + 5*time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := &http.Server{
+		Handler: a.local(), ReadTimeout: localTime, WriteTimeout: localTime + 5*time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	served := make(chan error, 1) // it ends once
 	go func() { served <- srv.Serve(ln) }()
 	select {
@@ -121,12 +124,13 @@ func askLocal[Resp any](ctx context.Context, root *os.Root, path string, body an
 	if err != nil {
 		return out, err
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-		return conn, sockpath.Below(root, localDir+"/"+localName, func(path string) error {
-			conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
-			return err
-		})
-	}}}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+			return conn, sockpath.Below(root, localDir+"/"+localName, func(path string) error {
+				conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
+				return err
+			})
+		}}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agentd"+path, bytes.NewReader(b))
 	if err != nil {
 		return out, err

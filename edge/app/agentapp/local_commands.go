@@ -79,7 +79,8 @@ func emrCommand() *cobra.Command {
 
 func codeCommand() *cobra.Command {
 	return atRobot(&cobra.Command{
-		Use: "claim-code", Short: "Show a code on the robot, and print it: whoever types it into the app owns the robot", Example: "  agentd claim-code -root ./r1",
+		Use: "claim-code", Short: "Show a code on the robot, and print it: whoever types it into the app owns the robot",
+		Example: "  agentd claim-code -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		c, err := askLocal[codeAnswer](cmd.Context(), root, "/claim-code", nothing{})
 		if err != nil {

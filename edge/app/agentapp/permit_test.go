@@ -100,11 +100,12 @@ func TestLowBatteryNoCloud(t *testing.T) {
 	}
 	defer core.Close()
 	dials, hang := make(chan struct{}, 100), make(chan struct{})
-	a, err := New(root, Config{Root: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Dial: func(context.Context, string, string) (net.Conn, error) {
-		dials <- struct{}{}
-		<-hang // so that no part calls again by itself
-		return nil, errors.New("nobody answers")
-	}})
+	a, err := New(root, Config{Root: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			dials <- struct{}{}
+			<-hang // so that no part calls again by itself
+			return nil, errors.New("nobody answers")
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,8 @@ func TestRecoveryIsSaid(t *testing.T) {
 		t.Error("it would synchronise documents")
 	}
 	a = newAgent(t, dir, root, nil)
-	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || a.status().Recovery || !a.das.AllowUpload() || a.executors()[wire.Sync] == nil {
+	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || a.status().Recovery || !a.das.AllowUpload() ||
+		a.executors()[wire.Sync] == nil {
 		t.Errorf("a normal boot: problems %q", got)
 	}
 }

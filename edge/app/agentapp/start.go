@@ -83,7 +83,8 @@ func (a *Agent) readBoot(context.Context) (err error) {
 }
 
 func (a *Agent) openEvents(context.Context) (err error) {
-	a.das, err = das.New(das.Config{Root: a.root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight, Now: a.cfg.Now, Log: a.log,
+	a.das, err = das.New(das.Config{Root: a.root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight,
+		Now: a.cfg.Now, Log: a.log,
 		FlushInterval: a.cfg.Flush, Frugal: a.cfg.Frugal})
 	if err == nil && a.cfg.Recovery {
 		err = a.das.SetAllowUpload(false)

@@ -36,8 +36,9 @@ const (
 	made       = "user_data identity boot events documents parts owner commands supervisor"
 )
 
-// TestStartIsTold: VEC-BOOT-06, VEC-BOOT-11: each step of agentd's start is an event and a line of the report, in the order in which it was done, with
-// those of robotd and the time that the system took before; an agentd that restarts in the same boot does not report the system's time.
+// TestStartIsTold: VEC-BOOT-06, VEC-BOOT-11: each step of agentd's start is an event and a line of the report, in the order in which it
+// was done, with those of robotd and the time that the system took before; an agentd that restarts in the same boot does not report the
+// system's time.
 func TestStartIsTold(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	if err := root.RemoveAll("run"); err != nil { // power came on
@@ -53,8 +54,9 @@ func TestStartIsTold(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		core := starter{sleeper{began: cancel}, []corelink.Message{&corelink.Hello{Program: "robotd", PID: 7}, &corelink.Start{BeganUS: 5_000_000, Over: true, Stages: []corelink.StageTime{
-			{Name: "socket", BeganUS: 5_000_000, EndedUS: 5_001_000}, {Name: "body", BeganUS: 5_001_000, EndedUS: 7_001_000, Error: "nobody is there"}}}}}
+		core := starter{sleeper{began: cancel}, []corelink.Message{&corelink.Hello{Program: "robotd", PID: 7},
+			&corelink.Start{BeganUS: 5_000_000, Over: true, Stages: []corelink.StageTime{
+				{Name: "socket", BeganUS: 5_000_000, EndedUS: 5_001_000}, {Name: "body", BeganUS: 5_001_000, EndedUS: 7_001_000, Error: "nobody is there"}}}}}
 		a := newAgent(t, dir, root, func(c *Config) { c.Core = core })
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
@@ -78,7 +80,8 @@ func TestStartIsTold(t *testing.T) {
 		if len(seen) == 1 {
 			want = slices.Insert(want, 0, "system/start")
 		}
-		if report = slices.DeleteFunc(report, func(s string) bool { return s == "agentd/reach_core" }); !slices.Equal(report, want) { // it may be over when all is
+		// it may be over when all is
+		if report = slices.DeleteFunc(report, func(s string) bool { return s == "agentd/reach_core" }); !slices.Equal(report, want) {
 			t.Errorf("the report has %v, want %v", report, want)
 		}
 	}

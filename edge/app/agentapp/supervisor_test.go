@@ -68,7 +68,9 @@ func TestSupervisorHears(t *testing.T) {
 		return string(b[:n])
 	}
 	const every = 10 * time.Millisecond
-	a, err := New(root, Config{Root: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Supervisor: sdnotify.Supervisor{Addr: addr, Every: every}})
+	a, err := New(root, Config{
+		Root: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Supervisor: sdnotify.Supervisor{Addr: addr, Every: every},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

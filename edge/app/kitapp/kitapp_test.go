@@ -25,7 +25,8 @@ func TestHelp(t *testing.T) {
 	for _, bad := range cli.Lint(command()) {
 		t.Error(bad)
 	}
-	if code, out, _ := run(t, "tree", "-help"); code != cli.ExitOK || !strings.Contains(out, `"wheel[]"`) || !strings.Contains(out, "robotkit tree -f body.json -o json") {
+	if code, out, _ := run(t, "tree", "-help"); code != cli.ExitOK || !strings.Contains(out, `"wheel[]"`) ||
+		!strings.Contains(out, "robotkit tree -f body.json -o json") {
 		t.Errorf("code %d\n%s", code, out)
 	}
 }
@@ -41,7 +42,10 @@ func entries(t *testing.T, out string) []map[string]any {
 
 // TestTreeOfABody: the JSON is an array of full, compact, kind and interface, one entry per device, for every body; the table has the same.
 func TestTreeOfABody(t *testing.T) {
-	devices := map[string]int{"vector": 33, "vic": 33, "amigobot": 39, "amigo": 39, "pleo": 39, "aibo": 22, "ers-110": 19, "ers-210": 21, "ers-220": 16, "ers-310": 16, "ers-7": 21, "ERS7": 21}
+	devices := map[string]int{
+		"vector": 33, "vic": 33, "amigobot": 39, "amigo": 39, "pleo": 39, "aibo": 22, "ers-110": 19, "ers-210": 21, "ers-220": 16,
+		"ers-310": 16, "ers-7": 21, "ERS7": 21,
+	}
 	for name, want := range devices {
 		code, out, errOut := run(t, "tree", name, "-o", "json")
 		if code != cli.ExitOK || errOut != "" {
@@ -66,13 +70,15 @@ func TestTreeOfABody(t *testing.T) {
 			t.Errorf("body %s is not tested", b)
 		}
 	}
-	if code, out, _ := run(t, "tree", "vector", "-o", "json", "-all"); code != cli.ExitOK || !strings.Contains(out, `"kind": "localizer"`) || !strings.Contains(out, `"kind": "component"`) {
+	if code, out, _ := run(t, "tree", "vector", "-o", "json", "-all"); code != cli.ExitOK || !strings.Contains(out, `"kind": "localizer"`) ||
+		!strings.Contains(out, `"kind": "component"`) {
 		t.Errorf("-all: %d\n%s", code, out)
 	}
 	if code, out, _ := run(t, "tree", "pleo", "-flat"); code != cli.ExitOK || !strings.Contains(out, "*** InfraRed: ir\n*** Mobile: robot\n") {
 		t.Errorf("-flat: %d\n%s", code, out)
 	}
-	if code, out, _ := run(t, "tree", "ers-7", "-dump"); code != cli.ExitOK || !strings.Contains(out, "    leg\n      [front]\n        [left]\n          hip\n") {
+	if code, out, _ := run(t, "tree", "ers-7", "-dump"); code != cli.ExitOK ||
+		!strings.Contains(out, "    leg\n      [front]\n        [left]\n          hip\n") {
 		t.Errorf("-dump: %d\n%s", code, out)
 	}
 }
@@ -96,14 +102,17 @@ func TestSlotsOfABody(t *testing.T) {
 	for _, l := range lines {
 		also[l.Compact] = l.Aliases
 	}
-	if !slices.Equal(also["micro[0]"], []string{"micro"}) || !slices.Equal(also["arm"], []string{"lift"}) || also["wheelL"] != nil || lines[0].Slots[0].Alias != "kind" {
+	if !slices.Equal(also["micro[0]"], []string{"micro"}) || !slices.Equal(also["arm"], []string{"lift"}) || also["wheelL"] != nil ||
+		lines[0].Slots[0].Alias != "kind" {
 		t.Errorf("aliases %v, %+v", also, lines[0].Slots[0])
 	}
 	// A button is 0 or 1, whatever unit a pressure has (GOSTAI-IF-10.1).
-	if i = slices.IndexFunc(lines, func(l line) bool { return l.Compact == "button" }); i < 0 || lines[i].Slots[1].Name != "pressure" || lines[i].Slots[1].Unit != "" || *lines[i].Slots[1].Max != 1 {
+	if i = slices.IndexFunc(lines, func(l line) bool { return l.Compact == "button" }); i < 0 || lines[i].Slots[1].Name != "pressure" ||
+		lines[i].Slots[1].Unit != "" || *lines[i].Slots[1].Max != 1 {
 		t.Errorf("%+v", lines[i])
 	}
-	if _, out, _ = run(t, "tree", "vector", "-slots"); !strings.Contains(out, "robot.go(x m)") || !strings.Contains(out, "-0.7854 to 0.384") || !strings.Contains(out, "touch.val->raw") {
+	if _, out, _ = run(t, "tree", "vector", "-slots"); !strings.Contains(out, "robot.go(x m)") || !strings.Contains(out, "-0.7854 to 0.384") ||
+		!strings.Contains(out, "touch.val->raw") {
 		t.Error(out)
 	}
 }
@@ -114,7 +123,8 @@ func TestInterfaces(t *testing.T) {
 	if all := entries(t, out); code != cli.ExitOK || len(all) != 33 {
 		t.Errorf("%d interfaces, want 25 of the standard and 8 of ours", len(all))
 	}
-	if code, out, _ := run(t, "interfaces", "TextToSpeech"); code != cli.ExitOK || !strings.Contains(out, "voicexml?(s)") || !strings.Contains(out, "above 0") {
+	if code, out, _ := run(t, "interfaces", "TextToSpeech"); code != cli.ExitOK || !strings.Contains(out, "voicexml?(s)") ||
+		!strings.Contains(out, "above 0") {
 		t.Errorf("%d\n%s", code, out)
 	}
 	if code, out, _ := run(t, "interfaces"); code != cli.ExitOK || !strings.Contains(out, "go(x m) turn(x rad)") {
@@ -144,7 +154,8 @@ func TestTreeOfAFile(t *testing.T) {
 	for _, l := range entries(t, out) {
 		got = append(got, strings.Join([]string{l["full"].(string), l["compact"].(string), l["kind"].(string), l["interface"].(string)}, " "))
 	}
-	want := []string{"robot.body.wheel[left] wheelL device RotationalMotor", "robot.body.wheel[right] wheelR device RotationalMotor", "robot.body.head.yaw head device Motor"}
+	want := []string{"robot.body.wheel[left] wheelL device RotationalMotor", "robot.body.wheel[right] wheelR device RotationalMotor",
+		"robot.body.head.yaw head device Motor"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

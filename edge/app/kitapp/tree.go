@@ -81,7 +81,8 @@ type slotArg struct {
 }
 
 func slotLine(s *robot.Slot, r robot.Range) slot {
-	out := slot{Name: s.Name, Access: s.Access.String(), Unit: string(s.Unit), Words: s.Words, Optional: s.Optional, Beside: s.Extra, Points: s.Points, Alias: s.Alias, Doc: s.Doc,
+	out := slot{Name: s.Name, Access: s.Access.String(), Unit: string(s.Unit), Words: s.Words, Optional: s.Optional, Beside: s.Extra,
+		Points: s.Points, Alias: s.Alias, Doc: s.Doc,
 		Type: s.Type.String()}
 	if !math.IsInf(r.Min, 0) {
 		out.Min = &r.Min

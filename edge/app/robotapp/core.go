@@ -61,7 +61,9 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 	if c.loop, err = rt.New(rt.Config{Tape: tape}, rtlinux.Clock{}, c.control.Task()); err != nil {
 		return nil, err
 	}
-	if c.peers, err = coreserver.New(coreserver.Config{Root: cfg.Root, Log: log, Link: srv, Control: c.control, Loop: c.loop, First: c.firstFrame}); err != nil {
+	if c.peers, err = coreserver.New(coreserver.Config{
+		Root: cfg.Root, Log: log, Link: srv, Control: c.control, Loop: c.loop, First: c.firstFrame,
+	}); err != nil {
 		return nil, err
 	}
 	if cfg.kind.begin != nil {
@@ -119,7 +121,9 @@ func (c *core) run(ctx context.Context) error {
 // drive runs the loop on b until it ends, and closes b. A panic of the loop halts the body on its way (rt.Loop.Run) and ends the program.
 func (c *core) drive(ctx context.Context, b body.Body) error {
 	d := b.Describe()
-	if err := c.peers.Opened(ctx, corelink.BodyInfo{Species: d.Species, Model: d.Model, Firmware: d.Firmware, PeriodUS: uint32(d.Rhythm.Microseconds())}); err != nil {
+	if err := c.peers.Opened(ctx, corelink.BodyInfo{
+		Species: d.Species, Model: d.Model, Firmware: d.Firmware, PeriodUS: uint32(d.Rhythm.Microseconds()),
+	}); err != nil {
 		return errors.Join(err, b.Close())
 	}
 	runtime.LockOSThread()

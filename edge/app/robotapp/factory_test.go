@@ -10,8 +10,8 @@ import (
 	"kennel/edge/emr"
 )
 
-// TestFactory: VEC-CLI-01, VEC-CLI-03, VEC-STOR-05: on the charging pad robotd answers the factory's command line only if it is told to, and only on a
-// robot that has not left the factory.
+// TestFactory: VEC-CLI-01, VEC-CLI-03, VEC-STOR-05: on the charging pad robotd answers the
+// factory's command line only if it is told to, and only on a robot that has not left the factory.
 func TestFactory(t *testing.T) {
 	for name, tc := range map[string]struct {
 		packed uint32

@@ -120,7 +120,10 @@ func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 	if u.Wanted == "" {
 		return // nothing was looked at
 	}
-	m := corelink.Firmware{Wanted: u.Wanted, Installed: u.Installed, Skipped: u.Skipped, Attempts: uint8(u.Attempts), TookMS: uint32(u.Took.Milliseconds())}
+	m := corelink.Firmware{
+		Wanted: u.Wanted, Installed: u.Installed, Skipped: u.Skipped, Attempts: uint8(u.Attempts),
+		TookMS: uint32(u.Took.Milliseconds()),
+	}
 	level, what := slog.LevelInfo, "body firmware installed"
 	if u.Skipped != "" {
 		what = "body firmware kept"
@@ -130,7 +133,8 @@ func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 		m.Status, m.Attempts, m.Error = uint16(ue.Status), uint8(ue.Attempt), words(ue)
 		level, what = slog.LevelError, "body firmware update failed"
 	}
-	v.log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status, logging.Err, u.Err)
+	v.log.Log(ctx, level, what, "wanted", m.Wanted, "installed", m.Installed, "skipped", m.Skipped, "attempts", m.Attempts, "status", m.Status,
+		logging.Err, u.Err)
 	v.tellFirmware(ctx, m)
 }
 

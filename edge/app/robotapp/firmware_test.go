@@ -48,7 +48,8 @@ func TestFirmwareAtStart(t *testing.T) {
 	}
 	late := b.peer()
 	m := await(late, "firmware", func(*corelink.Firmware) bool { return true })
-	if m.Wanted != "2.2.0-test" || m.Installed != "2.1.0-test" || m.Attempts < 1 || m.Status != 0 || m.Error != "" || m.File != "anki/etc/syscon.dfu" || m.TookMS == 0 || m.AtUS == 0 {
+	if m.Wanted != "2.2.0-test" || m.Installed != "2.1.0-test" || m.Attempts < 1 || m.Status != 0 || m.Error != "" ||
+		m.File != "anki/etc/syscon.dfu" || m.TookMS == 0 || m.AtUS == 0 {
 		t.Errorf("%+v", m)
 	}
 	await(c, "state", linked)
@@ -90,7 +91,8 @@ func TestFirmwareThatIsRefused(t *testing.T) {
 		p := b.start(nil, "-device", b.device)
 		c := b.peer()
 		m := await(c, "firmware", func(*corelink.Firmware) bool { return true })
-		if m.Status != 17 || m.Attempts != 3 || !strings.Contains(m.Error, "erase the program, attempt 3: the body refused") || m.Installed != "2.1.0-test" {
+		if m.Status != 17 || m.Attempts != 3 || !strings.Contains(m.Error, "erase the program, attempt 3: the body refused") ||
+			m.Installed != "2.1.0-test" {
 			t.Errorf("%+v", m)
 		}
 		await(c, "state", linked)
@@ -169,7 +171,8 @@ func TestStartIsChecked(t *testing.T) {
 
 	cold := corelink.State{BatteryVolts: 3.2149, Temperature: 51.2, Fault: 891,
 		Power: uint16(body.BelowCritical | body.ShutdownImminent | body.Overheated)}
-	want := []string{"battery below its critical voltage: 3.21 V", "the body is about to cut the power", "overheated: 51 degrees Celsius", "fault 891: " + faultcode.Code(891).Text()}
+	want := []string{"battery below its critical voltage: 3.21 V", "the body is about to cut the power", "overheated: 51 degrees Celsius",
+		"fault 891: " + faultcode.Code(891).Text()}
 	if got := startProblems(&cold); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

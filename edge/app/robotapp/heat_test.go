@@ -31,8 +31,9 @@ func (b *bench) heat(zone, says string) {
 	}
 }
 
-// TestHotProcessor: VEC-PWR-10: the processor's temperature, the highest of its zones, takes the robot step by step to its end; its clock is 533 MHz from
-// the start (VEC-PWR-23) and less while it is warm (VEC-PWR-12).
+// TestHotProcessor: VEC-PWR-10: the processor's temperature, the highest of its zones, takes the
+// robot step by step to its end; its clock is 533 MHz from the start (VEC-PWR-23) and less while it
+// is warm (VEC-PWR-12).
 func TestHotProcessor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -64,7 +65,8 @@ func TestHotProcessor(t *testing.T) {
 	b.heat("thermal_zone7", "60000\n")
 	await(c, "cool", func(m *corelink.Power) bool { return m.CPUHeat == power.Cool.String() })
 	b.heat("thermal_zone0", "90500\n")
-	if m := await(c, "hot", func(m *corelink.Power) bool { return m.CPUHeat == power.Hot.String() }); m.Off != "stay_on" || m.Heat != power.Cool.String() {
+	if m := await(c, "hot", func(m *corelink.Power) bool { return m.CPUHeat == power.Hot.String() }); m.Off != "stay_on" ||
+		m.Heat != power.Cool.String() {
 		t.Errorf("%+v, want it to stay on, and a cool body", m)
 	}
 	b.heat("thermal_zone0", "101000\n")

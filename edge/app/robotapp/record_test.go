@@ -37,8 +37,9 @@ func hostProgram(t *testing.T) []string {
 	return []string{path}
 }
 
-// TestRecord: what robotd did, with orders of a peer and a body that was opened twice, is done again step by step (issue: what must hold 5). Under the
-// emulator (make test-arm) an ARM v7 does again what robotd did on the machine's own processor.
+// TestRecord: what robotd did, with orders of a peer and a body that was opened twice, is done
+// again step by step (issue: what must hold 5). Under the emulator (make test-arm) an ARM v7 does
+// again what robotd did on the machine's own processor.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -125,15 +125,21 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 	f.StringVar(&cfg.Root, "root", "/", "the robot's root folder")
 	f.StringVar(&cfg.Body, "body", "vector", "kind of body: "+kindNames(all))
 	f.StringVar(&cfg.Device, "device", "", "the body's port: a tty, or a Unix socket of a simulated body (default: its usual one below the root)")
-	f.StringVar(&cfg.IMU, "imu", "", "device of the inertial sensors: a spidev channel, or a Unix socket of simulated ones; one that is named and does not work is fault 960 (default: "+
+	f.StringVar(&cfg.IMU, "imu", "", "device of the inertial sensors: a spidev channel, or a Unix socket of simulated ones; one that is "+
+		"named and does not work is fault 960 (default: "+
 		imu.DefaultDevice+" below the root, if it is there)")
 	f.IntVar(&cfg.IMURate, "imu-rate", 200, "samples of the inertial sensors a second: 25, 50, 100, 200, 400, 800 or 1600")
-	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another version (default: its usual one below the root)")
-	f.BoolVar(&cfg.Factory, "factory", false, "answer the factory's command line on the charging pad, on a robot whose medical record says that it has not left the factory")
+	f.StringVar(&cfg.Firmware, "firmware", "", "file with the program of the body's own processor, installed when the body runs another "+
+		"version (default: its usual one below the root)")
+	f.BoolVar(&cfg.Factory, "factory", false, "answer the factory's command line on the charging pad, on a robot whose medical record says "+
+		"that it has not left the factory")
 	f.IntVar(&cfg.Thread.Priority, "priority", rtlinux.DefaultPriority, "real-time priority of the loop, 1 to 99; 0 is normal scheduling")
-	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's interrupts come to; -1: any")
-	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file that takes the processor's highest clock in kHz, such as /sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq: it follows heat, battery and sleep (default: the clock is left alone)")
-	f.BoolVar(&onlyHalt, "halt", false, "halt the body and end: for the supervisor of a robotd that died and left the motors running; with SERVICE_RESULT=success do nothing")
+	f.IntVar(&cfg.Thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the loop stays on, counted from 0, best the one that the body's "+
+		"interrupts come to; -1: any")
+	f.StringVar(&cfg.CPUClock, "cpu-clock", "", "file that takes the processor's highest clock in kHz, such as "+
+		"/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq: it follows heat, battery and sleep (default: the clock is left alone)")
+	f.BoolVar(&onlyHalt, "halt", false, "halt the body and end: for the supervisor of a robotd that died and left the motors running; with "+
+		"SERVICE_RESULT=success do nothing")
 	f.StringVar(&cfg.Record, "record", "", "file to record every step of the loop in, for robotkit replay; what is there is lost")
 	f.IntVar(&cfg.RecordMiB, "record-limit", recordLimitMiB, "the most that -record writes, in MiB; the recording ends there and the robot runs on")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

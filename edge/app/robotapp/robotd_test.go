@@ -337,7 +337,8 @@ func testRobotd(t *testing.T, b *bench) {
 	c := b.peer()
 
 	h := await(c, "hello with a body", func(h *corelink.Hello) bool { return h.Body.Species != "" })
-	if h.Program != "robotd" || h.PID != uint32(p.cmd.Process.Pid) || h.Body.Species != "vic" || h.Body.Firmware != "2.1.0-test" || h.Body.PeriodUS != 5120 {
+	if h.Program != "robotd" || h.PID != uint32(p.cmd.Process.Pid) || h.Body.Species != "vic" || h.Body.Firmware != "2.1.0-test" ||
+		h.Body.PeriodUS != 5120 {
 		t.Errorf("hello %+v", h)
 	}
 	s := await(c, "state", linked)
@@ -387,7 +388,8 @@ func (p *peer) look() lookup {
 	p.send(&corelink.GetTree{Request: 11})
 	p.send(&corelink.GetValues{Request: 12})
 	return lookup{
-		await(p, "tree", func(m *corelink.Tree) bool { return m.Request == 11 }), await(p, "values", func(m *corelink.Values) bool { return m.Request == 12 }),
+		await(p, "tree", func(m *corelink.Tree) bool { return m.Request == 11 }),
+		await(p, "values", func(m *corelink.Values) bool { return m.Request == 12 }),
 	}
 }
 
@@ -837,7 +839,8 @@ func TestLateness(t *testing.T) {
 		pid := uint32(p.cmd.Process.Pid)
 		await(c, "hello", func(h *corelink.Hello) bool { return h.PID == pid })
 		l := await(c, "1000 steps", func(l *corelink.LoopStats) bool { return l.Steps >= 1000 })
-		t.Logf("%d steps, missed %d, late %d, long %d, shifts %d; lateness %+v; step %+v", l.Steps, l.Missed, l.Late, l.Long, l.Shifts, l.Lateness, l.StepTime)
+		t.Logf("%d steps, missed %d, late %d, long %d, shifts %d; lateness %+v; step %+v", l.Steps, l.Missed, l.Late, l.Long, l.Shifts,
+			l.Lateness, l.StepTime)
 		if l.Lateness.P50 <= 750 && l.Lateness.P99 <= 25000 {
 			return
 		}

@@ -126,7 +126,8 @@ func (p *program) await(want string) string {
 // VEC-BODY-02 to 08, 12, H02 to H04, H06, B02, B04, B05).
 func TestForeignHead(t *testing.T) {
 	head := filepath.Join(t.TempDir(), "head")
-	if out, err := exec.Command("gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", head, filepath.Join("testdata", "head.c")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", head,
+		filepath.Join("testdata", "head.c")).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	for _, line := range []string{"-pty", "-socket"} {
@@ -253,7 +254,8 @@ func TestBoardMistakes(t *testing.T) {
 		{[]string{"-pty", filepath.Join(dir, "x"), "-world", gap}, cli.ExitUsage, "over a cliff"},
 	} {
 		var out, errOut bytes.Buffer
-		if code := Main(append([]string{"vector-board"}, tc.args...), noenv, &out, &errOut); code != tc.code || !strings.Contains(errOut.String(), tc.want) {
+		if code := Main(append([]string{"vector-board"}, tc.args...), noenv, &out, &errOut); code != tc.code ||
+			!strings.Contains(errOut.String(), tc.want) {
 			t.Errorf("%v: code %d, %s; want %d, %q", tc.args, code, &errOut, tc.code, tc.want)
 		}
 	}
@@ -344,7 +346,8 @@ func TestBareSensors(t *testing.T) {
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the socket is left: %v", err)
 	}
-	out, err := robotsim(t.Context(), t, "vector-board", "-pty", filepath.Join(t.TempDir(), "tty"), "-imu", filepath.Join(t.TempDir(), "no", "imu.sock")).CombinedOutput()
+	out, err := robotsim(t.Context(), t, "vector-board", "-pty", filepath.Join(t.TempDir(), "tty"), "-imu",
+		filepath.Join(t.TempDir(), "no", "imu.sock")).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "inertial sensors: ") {
 		t.Errorf("a folder that is not there: %v, %s", err, out)
 	}
@@ -373,7 +376,9 @@ func TestFirmware(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := vector.Open(t.Context(), vector.Config{Device: "simulated", Port: vectorsim.NewStepped(vectorsim.Config{Start: vectorsim.StartEmpty}), Firmware: fw})
+	d, err := vector.Open(t.Context(), vector.Config{
+		Device: "simulated", Port: vectorsim.NewStepped(vectorsim.Config{Start: vectorsim.StartEmpty}), Firmware: fw,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

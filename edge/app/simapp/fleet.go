@@ -40,7 +40,8 @@ robot the same days again. On interrupt all say goodbye, and the summary is prin
 -status answers while they run: GET /status, POST /reconnect?n=100. Each robot takes three file descriptors.
 A -root on a memory file system spares the disk their thousands of syncs.`,
 		Example: `  robotsim fleet -n 200 -root ./fleet -api https://localhost:8443 -ca ca/root.crt -token-file secrets/operator.token
-  robotsim fleet -n 5000 -root /dev/shm/fleet -api https://localhost:8443 -ca ca/root.crt -token-file t -profile lively -status 127.0.0.1:9100 -o json`,
+  robotsim fleet -n 5000 -root /dev/shm/fleet -api https://localhost:8443 -ca ca/root.crt -token-file t \
+    -profile lively -status 127.0.0.1:9100 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg := o.cfg

@@ -14,7 +14,8 @@ func noenv(string) string { return "" }
 
 // TestHelp: every command says what it is and how to call it.
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"-help"}, {"make", "-help"}, {"robot", "-help"}, {"poke", "-help"}, {"vector-board", "-help"}, {"vector-firmware", "-help"},
+	for _, args := range [][]string{{"-help"}, {"make", "-help"}, {"robot", "-help"}, {"poke", "-help"}, {"vector-board", "-help"},
+		{"vector-firmware", "-help"},
 		{"fleet", "-help"}, {"amigobot", "-help"}} {
 		var out, errOut bytes.Buffer
 		if code := Main(args, noenv, &out, &errOut); code != cli.ExitOK || !strings.Contains(out.String(), "robotsim") {

@@ -26,7 +26,8 @@ func TestOpenWorld(t *testing.T) {
 	}
 	startBoard(t, "-world", file) // waits for its power
 	var out, errOut bytes.Buffer
-	if code := Main([]string{"robot", "-root", t.TempDir(), "-world", "moon"}, noenv, &out, &errOut); code != cli.ExitUsage || !strings.Contains(errOut.String(), "room, table") {
+	if code := Main([]string{"robot", "-root", t.TempDir(), "-world", "moon"}, noenv, &out, &errOut); code != cli.ExitUsage ||
+		!strings.Contains(errOut.String(), "room, table") {
 		t.Errorf("code %d, %s", code, &errOut)
 	}
 }

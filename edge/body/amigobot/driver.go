@@ -63,7 +63,8 @@ var description = func() body.Description {
 		body.Channel{Name: "wheelL.speed", Unit: "rad/s"}, body.Channel{Name: "wheelR.speed", Unit: "rad/s"},
 		body.Channel{Name: "wheelL.position", Unit: "rad"}, body.Channel{Name: "wheelR.position", Unit: "rad"},
 		body.Channel{Name: "bumperL.pressure"}, body.Channel{Name: "bumperR.pressure"},
-		body.Channel{Name: "motors.on"}, body.Channel{Name: "sonars.on"}, body.Channel{Name: "robot.moving"}, body.Channel{Name: "battery.voltage", Unit: "V"})
+		body.Channel{Name: "motors.on"}, body.Channel{Name: "sonars.on"}, body.Channel{Name: "robot.moving"},
+		body.Channel{Name: "battery.voltage", Unit: "V"})
 	for i := range sip.Sonars {
 		d.Channels = append(d.Channels, body.Channel{Name: fmt.Sprintf("native sonar %d", i), Unit: "m"})
 	}
@@ -79,7 +80,8 @@ var description = func() body.Description {
 		d.Channels = append(d.Channels, body.Channel{Name: "wheel." + g})
 	}
 	d.Channels = append(d.Channels, body.Channel{Name: "sessions"})
-	d.Drives = []body.Drive{{Device: "motors", Takes: body.Level}, {Device: "robot.xSpeed", Takes: body.Speed}, {Device: "robot.yawSpeed", Takes: body.Speed},
+	d.Drives = []body.Drive{{Device: "motors", Takes: body.Level}, {Device: "robot.xSpeed", Takes: body.Speed},
+		{Device: "robot.yawSpeed", Takes: body.Speed},
 		{Device: "wheelL", Takes: body.Speed}, {Device: "wheelR", Takes: body.Speed}}
 	for i := range 6 {
 		d.Drives = append(d.Drives, body.Drive{Device: fmt.Sprintf("digout[%d]", i), Takes: body.Level})
@@ -384,7 +386,10 @@ func (d *Driver) Shutdown() error { return d.Halt() }
 // Link is body.Linked.
 func (d *Driver) Link() body.Link {
 	c := &d.client.State().Counts
-	return body.Link{Frames: c.Standard, Corrupt: c.BadLength + c.BadChecksum + c.Malformed, SkippedBytes: c.Skipped, Refused: d.refused + c.Unconfirmed, Full: d.full}
+	return body.Link{
+		Frames: c.Standard, Corrupt: c.BadLength + c.BadChecksum + c.Malformed, SkippedBytes: c.Skipped,
+		Refused: d.refused + c.Unconfirmed, Full: d.full,
+	}
 }
 
 // closeTime is how long Close lets the robot hear that the session is over; own default.

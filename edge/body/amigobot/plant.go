@@ -290,7 +290,10 @@ func (p *plant) watch(m *control.Moment, s *body.Sense) {
 		p.stalled = 0
 	case p.stalled == 0:
 		p.stalled = m.Now
-		p.emit(control.Event{At: m.Now, Name: "robot.stalled", Warning: true, N: 2, Numbers: [4]int64{int64(s.Values[chStall]), int64(s.Values[chStall+1])}})
+		p.emit(control.Event{
+			At: m.Now, Name: "robot.stalled", Warning: true, N: 2,
+			Numbers: [4]int64{int64(s.Values[chStall]), int64(s.Values[chStall+1])},
+		})
 	}
 	before := p.report.Power.Battery.Level
 	level := power.Nominal
@@ -469,7 +472,10 @@ func (p *plant) Step(m *control.Moment, stop motion.Reason, act *body.Act) {
 	}
 	r := &p.report
 	r.At, r.Stop, r.Moving = m.Now, stop, on && p.mode != resting
-	r.Parts[wheels] = control.PartReport{State: [...]string{"resting", "driving", "wheeling", "gliding", "turning", "switching"}[p.mode], Outcome: p.outcome, Known: true}
+	r.Parts[wheels] = control.PartReport{
+		State: [...]string{"resting", "driving", "wheeling", "gliding", "turning", "switching"}[p.mode], Outcome: p.outcome,
+		Known: true,
+	}
 }
 
 func (p *plant) speeds(act *body.Act, v, w float64) {
@@ -484,8 +490,9 @@ func (p *plant) rest(v, w float64) {
 	}
 }
 
-// glide leads the robot along its way, or through its turn: the plan's speed, and what makes up for the lag behind it. The newest packet is up to 100 ms
-// old, so the robot is taken to have gone on since.
+// glide leads the robot along its way, or through its turn: the plan's speed, and what makes up for
+// the lag behind it. The newest packet is up to 100 ms old, so the robot is taken to have gone on
+// since.
 func (p *plant) glide(m *control.Moment, act *body.Act) {
 	p.prof.Step(m.DT.Seconds())
 	age := (m.Now - p.sense.At).Seconds()

@@ -371,7 +371,8 @@ func TestValues(t *testing.T) {
 	p.sim.SetDigital(0b100001)
 	p.sim.SetAnalog(2, 2.5)
 	p.run(2 * time.Second)
-	for name, want := range map[string]float64{"battery.voltage": 12.3, "battery.remain": 2.3 / 3, "digin[0].val": 1, "digin[1].val": 0, "digin[5].val": 1, "analog[1].val": 2.5,
+	for name, want := range map[string]float64{"battery.voltage": 12.3, "battery.remain": 2.3 / 3, "digin[0].val": 1, "digin[1].val": 0,
+		"digin[5].val": 1, "analog[1].val": 2.5,
 		"robot.moving": 0, "bumperL.pressure": 0, "wheelL.PGain": 40, "wheelR.DGain": 80, "sonar[0].distance": 1.022, "sonar[4].distance": math.Inf(1)} {
 		if got := p.value(name); math.Abs(got-want) > 0.03 && got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -415,7 +416,10 @@ func TestRandomLife(t *testing.T) {
 		allowed := p.sim.Now() // the robot may still move, because something was under way then
 		for end := p.sim.Now() + life; p.sim.Now() < end; {
 			now := p.sim.Now()
-			o := control.Order{Owner: alice, Request: uint32(now), Set: set, Priority: claim.Person, For: time.Duration(rng.IntN(8000)) * ms, A: rng.NormFloat64() / 2}
+			o := control.Order{
+				Owner: alice, Request: uint32(now), Set: set, Priority: claim.Person, For: time.Duration(rng.IntN(8000)) * ms,
+				A: rng.NormFloat64() / 2,
+			}
 			switch rng.IntN(300) {
 			case 0, 1, 2, 3:
 				o.Kind = control.Claim
@@ -481,7 +485,8 @@ func TestRandomLife(t *testing.T) {
 			}
 			// 0.5 m/s at 0.5 m/s² is a second; a robot that hears nothing stops after its watchdog's 2 s (AMIGO-SAFE-01).
 			if !slope && !p.still() && now-allowed > 4*time.Second && s.Mode == amigobotsim.Connected {
-				t.Fatalf("seed %d, %v: nothing has been under way for %v, and it moves: %+v; stop %v, %+v", seed, now, now-allowed, s, p.report.Stop.Words(), p.report.Parts[0])
+				t.Fatalf("seed %d, %v: nothing has been under way for %v, and it moves: %+v; stop %v, %+v", seed, now, now-allowed, s,
+					p.report.Stop.Words(), p.report.Parts[0])
 			}
 			far = max(far, math.Abs(s.Pose[0])+math.Abs(s.Pose[1]))
 		}

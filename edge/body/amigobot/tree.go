@@ -56,7 +56,8 @@ func Parts() []robot.Part {
 		name string
 		n    int
 		is   string
-	}{{"digin", 6, "DigitalIn"}, {"digout", 6, "DigitalOut"}, {"analog", 5, "AnalogIn"}, {"serial", 2, "SerialPort"}, {"led", 3, "Led"}, {"button", 2, "TouchSensor"}} {
+	}{{"digin", 6, "DigitalIn"}, {"digout", 6, "DigitalOut"}, {"analog", 5, "AnalogIn"}, {"serial", 2, "SerialPort"}, {"led", 3, "Led"},
+		{"button", 2, "TouchSensor"}} {
 		for i := range g.n {
 			p := robot.Part{Path: fmt.Sprintf("body.%s[%d]", g.name, i), Is: []string{g.is}}
 			switch g.name {

@@ -7,8 +7,9 @@ import (
 	"kennel/edge/robot"
 )
 
-// joint is one of Pleo's joints: its name in the programming guide and its limits there in degrees (PLEO-JNT-13). Pleo counts forward, up and right as positive (PLEO-JNT-12); the standard nose down, limb backward and left
-// (GOSTAI-FRAME-05), so every one is turned.
+// joint is one of Pleo's joints: its name in the programming guide and its limits there in degrees
+// (PLEO-JNT-13). Pleo counts forward, up and right as positive (PLEO-JNT-12); the standard nose
+// down, limb backward and left (GOSTAI-FRAME-05), so every one is turned.
 type joint struct {
 	path, native string
 	min, max     float64
@@ -60,7 +61,8 @@ func Parts() []robot.Part {
 		{"body.leg[back][left].foot.touch", "SENSOR_BACK_LEFT"}, {"body.leg[back][right].foot.touch", "SENSOR_BACK_RIGHT"},
 		{"body.head.mouth.touch", "SENSOR_MOUTH"},
 	} {
-		parts = append(parts, robot.Part{Path: t.path, Is: []string{"TouchSensor"}, Props: map[string]robot.Value{"native": robot.S(t.native), "unit": robot.S("")},
+		parts = append(parts, robot.Part{Path: t.path, Is: []string{"TouchSensor"}, Props: map[string]robot.Value{"native": robot.S(t.native),
+			"unit": robot.S("")},
 			Ranges: map[string]robot.Range{"pressure": {Max: 1}}})
 	}
 	sensor := func(path, native string, most float64) robot.Part {
@@ -78,7 +80,10 @@ func Parts() []robot.Part {
 		robot.Part{Path: "body.speaker", Is: []string{"AudioOut"}},
 		sensor("body.tilt", "SENSOR_TILT", 6),
 		sensor("body.shake", "SENSOR_SHAKE", 255),
-		robot.Part{Path: "body.head.ir", Is: []string{"InfraRed"}, Live: []string{"beacon", "object"}, Props: map[string]robot.Value{"native": robot.S("SENSOR_IR")}},
+		robot.Part{
+			Path: "body.head.ir", Is: []string{"InfraRed"}, Live: []string{"beacon", "object"},
+			Props: map[string]robot.Value{"native": robot.S("SENSOR_IR")},
+		},
 		robot.Part{Path: "body.battery", Is: []string{"Battery"}},
 		robot.Part{Path: "body.battery.temperature", Is: []string{"TemperatureSensor"}},
 	)

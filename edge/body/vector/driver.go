@@ -128,7 +128,10 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 			cfg.Calibration.ChargerOff, cfg.Calibration.SensorsOff = SimChargerOff, SimSensorsOff // only a simulated body has a socket
 		}
 	}
-	d := &Driver{device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration}, sensors: cfg.Sensors, tap: cfg.Tap}
+	d := &Driver{
+		device: cfg.Device, port: p, parser: spine.NewParser(spine.ToHead), conv: converter{cal: cfg.Calibration},
+		sensors: cfg.Sensors, tap: cfg.Tap,
+	}
 	d.frame.Layout, d.command.Layout = cfg.Layout, cfg.Layout
 	if cfg.Factory != nil {
 		d.factory = d.factoryCommands(cfg.Factory)

@@ -326,8 +326,9 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// The board reports in a single frame that a hand moved the head while its encoder slept (VEC-BODY-24). The next Read reports it even if a newer frame
-// overtook that one, or if the line lost it.
+// The board reports in a single frame that a hand moved the head while its encoder slept
+// (VEC-BODY-24). The next Read reports it even if a newer frame overtook that one, or if the line
+// lost it.
 func TestUnseenMotionIsNotLost(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -100,8 +100,10 @@ func (d *Driver) factoryCommands(c *Factory) *Factory {
 		},
 		"get": func([]string) (string, error) {
 			f := &d.frame
-			return fmt.Sprintf("seq %d status %d fault %d %d motors %d %d %d %d cliffs %d battery %d charger %d temp %d power %d prox %d touch %d button %d", f.Seq, f.Status,
-				f.FaultDevice, f.FaultItem, f.Motors[0].Position, f.Motors[1].Position, f.Motors[2].Position, f.Motors[3].Position, f.Cliffs, f.BatteryRaw, f.ChargerRaw,
+			return fmt.Sprintf("seq %d status %d fault %d %d motors %d %d %d %d cliffs %d battery %d charger %d temp %d power %d prox %d touch %d "+
+				"button %d", f.Seq, f.Status,
+				f.FaultDevice, f.FaultItem, f.Motors[0].Position, f.Motors[1].Position, f.Motors[2].Position, f.Motors[3].Position, f.Cliffs,
+				f.BatteryRaw, f.ChargerRaw,
 				f.Temperature, f.Power, f.ProxRange, f.Touch, f.Button), nil
 		},
 		"pwr": func(args []string) (string, error) {

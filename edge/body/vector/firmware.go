@@ -65,7 +65,8 @@ const (
 	StartProgram
 )
 
-var phaseNames = [...]string{"ask for the version", "enter the boot-loader", "erase the program", "write the program", "validate the program", "start the program"}
+var phaseNames = [...]string{"ask for the version", "enter the boot-loader", "erase the program", "write the program",
+	"validate the program", "start the program"}
 
 // String returns what is done in p.
 func (p Phase) String() string {

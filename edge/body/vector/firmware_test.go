@@ -152,7 +152,8 @@ func TestUpdate(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := d.Update()
-			if u.Attempts != tc.attempts || u.Err != nil || u.Installed != tc.installed || u.Wanted != tc.file || !strings.Contains(u.Skipped, tc.skipped) || (u.Skipped == "") != (tc.skipped == "") {
+			if u.Attempts != tc.attempts || u.Err != nil || u.Installed != tc.installed || u.Wanted != tc.file ||
+				!strings.Contains(u.Skipped, tc.skipped) || (u.Skipped == "") != (tc.skipped == "") {
 				t.Errorf("update %+v, want %d attempts from %q to %q", u, tc.attempts, tc.installed, tc.file)
 			}
 			if tc.attempts == 0 && len(said) != 0 {
@@ -211,7 +212,8 @@ func TestUpdateThatFails(t *testing.T) {
 				t.Errorf("%v, fault %v: want %v", err, vector.FaultOf(err), vector.ErrNoApplication)
 			}
 			var ue *vector.UpdateError
-			if !errors.As(err, &ue) || ue.Status != tc.status || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), fmt.Sprintf("status %d", tc.status)) {
+			if !errors.As(err, &ue) || ue.Status != tc.status || !strings.Contains(err.Error(), tc.want) ||
+				!strings.Contains(err.Error(), fmt.Sprintf("status %d", tc.status)) {
 				t.Errorf("%v\nwant status %d and %q", err, tc.status, tc.want)
 			}
 			if text := faultcode.Rampost.Text(tc.status); strings.HasPrefix(text, "fault ") {
@@ -377,7 +379,10 @@ func TestUpdateInBadWeather(t *testing.T) {
 	fw := firmware(t, newVersion, 3000)
 	for seed := range uint64(rounds) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		noise := vectorsim.Noise{Loss: 0.05 * rng.Float64(), Corrupt: 0.05 * rng.Float64(), ByteLoss: 3e-5 * rng.Float64(), ByteNoise: 3e-5 * rng.Float64(), Babble: rng.IntN(20)}
+		noise := vectorsim.Noise{
+			Loss: 0.05 * rng.Float64(), Corrupt: 0.05 * rng.Float64(), ByteLoss: 3e-5 * rng.Float64(),
+			ByteNoise: 3e-5 * rng.Float64(), Babble: rng.IntN(20),
+		}
 		s := vectorsim.NewStepped(vectorsim.Config{Seed: seed, Version: oldVersion, Start: vectorsim.Start(rng.IntN(3)), Noise: noise})
 		for range 1 + rng.IntN(5) {
 			h := &head{Stepped: s, killAt: 1 + rng.IntN(30), half: rng.IntN(2) == 0}

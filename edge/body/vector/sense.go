@@ -79,7 +79,8 @@ const (
 var description = func() body.Description {
 	d := body.Description{Species: "vic", Model: "Vector", Timing: body.Timing{Rhythm: Period, Stale: Stale, Silent: time.Second}}
 	for _, m := range motorNames {
-		d.Channels = append(d.Channels, body.Channel{Name: m + ".position", Unit: "rad"}, body.Channel{Name: m + ".speed", Unit: "rad/s"}, body.Channel{Name: m + ".unseen"})
+		d.Channels = append(d.Channels, body.Channel{Name: m + ".position", Unit: "rad"}, body.Channel{Name: m + ".speed", Unit: "rad/s"},
+			body.Channel{Name: m + ".unseen"})
 		d.Drives = append(d.Drives, body.Drive{Device: m, Takes: body.Duty})
 	}
 	for _, c := range cliffNames {
@@ -88,7 +89,8 @@ var description = func() body.Description {
 	d.Channels = append(d.Channels,
 		body.Channel{Name: "battery.voltage", Unit: "V"}, body.Channel{Name: "charger.voltage", Unit: "V"},
 		body.Channel{Name: "temperature.temperature", Unit: "Celsius"}, body.Channel{Name: "battery.facts"},
-		body.Channel{Name: "laser.distance", Unit: "m"}, body.Channel{Name: "laser.signal", Unit: "1e6/s"}, body.Channel{Name: "laser.ambient", Unit: "1e6/s"},
+		body.Channel{Name: "laser.distance", Unit: "m"}, body.Channel{Name: "laser.signal", Unit: "1e6/s"},
+		body.Channel{Name: "laser.ambient", Unit: "1e6/s"},
 		body.Channel{Name: "touch.pressure"}, body.Channel{Name: "button.pressure"})
 	for _, sensor := range []struct{ name, unit string }{{"accel", "m/s2"}, {"gyro", "rad/s"}} {
 		for _, axis := range []string{"X", "Y", "Z"} {

@@ -50,7 +50,10 @@ func Parts() []robot.Part {
 		{Path: "speech", Is: []string{"SpeechRecognizer"}, Has: []string{"lang"}},
 		{Path: "body.wheel[left]", Is: wheel, Endless: true},
 		{Path: "body.wheel[right]", Is: wheel, Endless: true},
-		{Path: "body.arm.z", Is: []string{"LinearMotor"}, Ranges: map[string]robot.Range{"position": {Min: armLow, Max: armHigh}}, Aliases: []string{"lift"}},
+		{
+			Path: "body.arm.z", Is: []string{"LinearMotor"}, Ranges: map[string]robot.Range{"position": {Min: armLow, Max: armHigh}},
+			Aliases: []string{"lift"},
+		},
 		{Path: "body.head.pitch", Is: []string{"RotationalMotor"}, Ranges: head},
 		{Path: "body.head.camera", Is: []string{"VideoIn"}, Has: []string{"format", "exposure", "gain", "resolution", "quality", "jpeg", "rgb", "grey8"},
 			Fixed: map[string]robot.Value{"xfov": robot.F(90 * math.Pi / 180), "yfov": robot.F(50 * math.Pi / 180)}},

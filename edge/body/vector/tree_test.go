@@ -33,7 +33,10 @@ func TestTree(t *testing.T) {
 			t.Errorf("%s of the driver: %v, %v", name, target.Nodes, err)
 		}
 	}
-	for name, want := range map[string]robot.Unit{"touch.pressure": "", "button.val": "", "laser.val": "m", "headPitch.turn": "turn", "arm.val": "m", "temperature.val": "°C"} {
+	for name, want := range map[string]robot.Unit{
+		"touch.pressure": "", "button.val": "", "laser.val": "m", "headPitch.turn": "turn", "arm.val": "m",
+		"temperature.val": "°C",
+	} {
 		if target, err := tree.Lookup(name); err != nil || target.Refs[0].Unit() != want {
 			t.Errorf("unit of %s: %v, %v; want %q", name, target.Refs, err, want)
 		}
@@ -59,7 +62,10 @@ func TestBinding(t *testing.T) {
 	}
 	live := state.NewLive(board, nil)
 	const ms = time.Millisecond
-	s := Sense{At: 100 * ms, Epoch: 1, BatteryVolts: 3.85, Temperature: 31, ProxMetres: 0.25, ProxAt: 90 * ms, Touch: 0.125, TouchAt: 80 * ms, Button: true}
+	s := Sense{
+		At: 100 * ms, Epoch: 1, BatteryVolts: 3.85, Temperature: 31, ProxMetres: 0.25, ProxAt: 90 * ms, Touch: 0.125,
+		TouchAt: 80 * ms, Button: true,
+	}
 	s.Motors[spine.LeftTread] = body.Motor{Position: 3 * math.Pi, Speed: 2}
 	s.Motors[spine.RightTread] = body.Motor{Position: -math.Pi / 2, Speed: -1}
 	s.Motors[spine.Lift].Position, s.Motors[spine.Head].Position = 0.3, 0.5
@@ -94,7 +100,8 @@ func TestBinding(t *testing.T) {
 	check("before the first frame", row{name: "wheelL.turn"}, row{name: "battery.voltage"})
 	show()
 	check("measured",
-		row{"wheelL.turn", 1.5, 100 * ms}, row{"wheelL.val", math.Pi, 100 * ms}, row{"wheelR.angle", 1.5 * math.Pi, 100 * ms}, row{"wheelR.speed", -1, 100 * ms},
+		row{"wheelL.turn", 1.5, 100 * ms}, row{"wheelL.val", math.Pi, 100 * ms}, row{"wheelR.angle", 1.5 * math.Pi, 100 * ms},
+		row{"wheelR.speed", -1, 100 * ms},
 		row{"laser.val", 0.25, 90 * ms}, row{"touch.val->raw", 0.125, 80 * ms}, row{"button.val", 1, 100 * ms},
 		row{"cliffFL.val", 0.1, 100 * ms}, row{"cliffFR.val", 0.2, 100 * ms}, row{"cliffBL.val", 0.3, 100 * ms}, row{"cliffBR.val", 0.4, 100 * ms},
 		row{"battery.voltage", 3.85, 100 * ms}, row{"battery.remain", 0.5, 100 * ms}, row{"temperature.val", 31, 100 * ms},
@@ -113,7 +120,8 @@ func TestBinding(t *testing.T) {
 	s.Motors[spine.Head].Unseen = true
 	s.ProxMetres, s.ProxAt = 8.19, 190*ms // beyond what the sensor measures
 	show()
-	check("asleep", row{"cliffFL.val", 0.1, 100 * ms}, row{"laser.val", 0.25, 90 * ms}, row{name: "headPitch.val"}, row{"lift.val", 0.045 + 0.066*math.Sin(0.3), 200 * ms})
+	check("asleep", row{"cliffFL.val", 0.1, 100 * ms}, row{"laser.val", 0.25, 90 * ms}, row{name: "headPitch.val"},
+		row{"lift.val", 0.045 + 0.066*math.Sin(0.3), 200 * ms})
 	// The body restarts: wheels continue from where they were, and joints are no longer calibrated.
 	s = Sense{At: 300 * ms, Epoch: 2, BatteryVolts: 5}
 	s.Motors[spine.LeftTread].Position = math.Pi

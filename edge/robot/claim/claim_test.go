@@ -50,7 +50,8 @@ func TestClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("the first takes both", "1:10 1:10 0:0 0:0 ")
-	if _, err := tab.Claim(2*ms, 9, SetOf(left, right), Idle, 0); !errors.Is(err, ErrBusy) || err.Error() != "actuator 1 is taken by 1 with priority 10" {
+	if _, err := tab.Claim(2*ms, 9, SetOf(left, right), Idle, 0); !errors.Is(err, ErrBusy) ||
+		err.Error() != "actuator 1 is taken by 1 with priority 10" {
 		t.Fatalf("an equal: %v", err)
 	}
 	expect("who gets not all gets nothing", "1:10 1:10 0:0 0:0 ")

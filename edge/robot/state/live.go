@@ -331,7 +331,8 @@ func (l *Live) resolveAngle(n *robot.Node, angle float64) ([]Write, func([]Write
 		now := s.Value * 2 * math.Pi
 		to = now + angle - robot.WrapTurn(now)
 	}
-	return []Write{{turn, robot.F(to / (2 * math.Pi))}}, func(taken []Write) robot.Value { return robot.F(angle + taken[0].Value.Number*2*math.Pi - to) }, nil
+	value := func(taken []Write) robot.Value { return robot.F(angle + taken[0].Value.Number*2*math.Pi - to) }
+	return []Write{{turn, robot.F(to / (2 * math.Pi))}}, value, nil
 }
 
 // resolveRGB scales the three colours to the brightness v; black becomes white (GOSTAI-IF-24.4).

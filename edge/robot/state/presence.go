@@ -9,8 +9,8 @@ import (
 	"kennel/edge/robot"
 )
 
-// ErrUnavailable: the device that the slot belongs to is gone (GOSTAI-OPEN-13). Its component stays in the tree, and what never changes of it is read as
-// before.
+// ErrUnavailable: the device that the slot belongs to is gone (GOSTAI-OPEN-13). Its component stays
+// in the tree, and what never changes of it is read as before.
 var ErrUnavailable = errors.New("unavailable")
 
 // Presence is the event on a node that a device is gone, or back.

@@ -1,6 +1,6 @@
 // Package state holds what the slots of a tree read as at the moment: numbers with the time each was measured, published whole by one
-// writer, the real-time loop, and read by anybody without making it wait. Live reads and writes slots by name, groups among them, and watches them for
-// changes. A device that is gone keeps its place, and its slots are unavailable.
+// writer, the real-time loop, and read by anybody without making it wait. Live reads and writes slots by name, groups among them, and
+// watches them for changes. A device that is gone keeps its place, and its slots are unavailable.
 package state
 
 import (

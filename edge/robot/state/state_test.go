@@ -81,8 +81,9 @@ func newBench(t *testing.T) (*bench, *Live) {
 	return b, NewLive(b.board, b)
 }
 
-// TestRead: what slots read as, those that stand for others among them (GOSTAI-IF-00c, GOSTAI-IF-04.2, GOSTAI-IF-06.1, GOSTAI-IF-06.2, GOSTAI-IF-09.1,
-// GOSTAI-IF-20.4, GOSTAI-IF-24.4, GOSTAI-IF-25.1, GOSTAI-LOC-13).
+// TestRead: what slots read as, those that stand for others among them (GOSTAI-IF-00c,
+// GOSTAI-IF-04.2, GOSTAI-IF-06.1, GOSTAI-IF-06.2, GOSTAI-IF-09.1, GOSTAI-IF-20.4, GOSTAI-IF-24.4,
+// GOSTAI-IF-25.1, GOSTAI-LOC-13).
 func TestRead(t *testing.T) {
 	b, live := newBench(t)
 	for _, name := range []string{"headYaw.val", "laser.val", "wheelL.speed", "battery.voltage", "robot.name", "camera.val", "blob.visible"} {
@@ -148,15 +149,18 @@ func TestRead(t *testing.T) {
 	if r, err := live.Read("laser.val->raw"); err != nil || r.Value.Number != 812 || r.At != 80*ms {
 		t.Errorf("a measured property: %v, %v", r, err)
 	}
-	for name, want := range map[string]error{"laser": robot.ErrName, "robot.go": robot.ErrType, "laser.val->colour": robot.ErrNotFound, "camera.wb": robot.ErrNotPresent, "leser": robot.ErrNotFound} {
+	for name, want := range map[string]error{
+		"laser": robot.ErrName, "robot.go": robot.ErrType, "laser.val->colour": robot.ErrNotFound,
+		"camera.wb": robot.ErrNotPresent, "leser": robot.ErrNotFound,
+	} {
 		if r, err := live.Read(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v; want %v", name, r, err, want)
 		}
 	}
 }
 
-// TestWrite: limits show when the value is read back, a device takes the closest it can, groups fan out (GOSTAI-IF-00f, GOSTAI-IF-06.2, GOSTAI-IF-14.8,
-// GOSTAI-IF-24.4, GOSTAI-LOC-13).
+// TestWrite: limits show when the value is read back, a device takes the closest it can, groups fan
+// out (GOSTAI-IF-00f, GOSTAI-IF-06.2, GOSTAI-IF-14.8, GOSTAI-IF-24.4, GOSTAI-LOC-13).
 func TestWrite(t *testing.T) {
 	b, live := newBench(t)
 	b.set(t, "wheelL.turn", 2.2, 10*ms)
@@ -264,7 +268,10 @@ func TestCall(t *testing.T) {
 	if got := fmt.Sprint(b.calls); got != "[robot.go [2] robot.turn [-1]]" {
 		t.Error(got)
 	}
-	for name, args := range map[string][]robot.Value{"robot.go": nil, "robot.turn": {robot.S("left")}, "laser.val": nil, "robot.stop": nil, "robot": nil, "nobody.go": {robot.F(1)}} {
+	for name, args := range map[string][]robot.Value{
+		"robot.go": nil, "robot.turn": {robot.S("left")}, "laser.val": nil, "robot.stop": nil, "robot": nil,
+		"nobody.go": {robot.F(1)},
+	} {
 		if _, err := live.Call(ctx, name, args...); err == nil {
 			t.Errorf("%s%v was called", name, args)
 		}

@@ -71,7 +71,8 @@ robot.body.arm[left].z armZL LinearMotor
 robot.body.arm[right].z armZR LinearMotor
 robot.body.accel[x] accelX AccelerationSensor
 `},
-		"devices with parts and several interfaces": {`{"robot": {".": "Identity,  Mobile", "body": {"battery": {".": "Battery", "temperature": "TemperatureSensor"}, "wheel": "RotationalMotor,RotationalSpeedMotor"}}}`,
+		"devices with parts and several interfaces": {`{"robot": {".": "Identity,  Mobile",
+			"body": {"battery": {".": "Battery", "temperature": "TemperatureSensor"}, "wheel": "RotationalMotor,RotationalSpeedMotor"}}}`,
 			`robot robot Identity, Mobile
 robot.body.battery battery Battery
 robot.body.battery.temperature temperature TemperatureSensor
@@ -140,7 +141,8 @@ func TestErrors(t *testing.T) {
 		"wrong quotes":    {`{"body": {'led': "Led"}}`, `line 1, column 11: invalid character '\''; want a key in quotes`, nil},
 		"wrong quotes 2":  {`{"body": {"led": 'Led'}}`, `line 1, column 18: invalid character '\'' looking for beginning of value; want an object in braces`, nil},
 		"comma too many":  {`{"body": {"led": "Led",}}`, `line 1, column 24: invalid character '}' looking for beginning of object key string; want a key in quotes`, nil},
-		"comma missing":   {`{"body": {"led": "Led" "eye": "Led"}}`, `line 1, column 24: invalid character '"' after object key:value pair; want a key in quotes with a colon behind it, a comma between two`, nil},
+		"comma missing": {`{"body": {"led": "Led" "eye": "Led"}}`,
+			`line 1, column 24: invalid character '"' after object key:value pair; want a key in quotes with a colon behind it, a comma between two`, nil},
 		"wrong bracket":   {`{"body": {"led": "Led"]}`, "line 1, column 23: invalid character ']' after object key:value pair; want a key in quotes", nil},
 		"newline in text": {"{\"body\": {\"led\": \"L\ned\"}}", `line 1, column 18: invalid character '\n' in string literal; want an object in braces`, nil},
 		"cut":             {"{\"body\": {\n", "line 2, column 1: the text ends too early", nil},
@@ -151,7 +153,8 @@ func TestErrors(t *testing.T) {
 		"long way":        {strings.Repeat(`{"a":`, 30) + `"Led"` + strings.Repeat("}", 30), "more than 24 parts", robot.ErrName},
 		"big":             {strings.Repeat(" ", maxBytes+1), "at most 8388608", nil},
 		"part and slot":   {`{"body": {"blob": {"x": "LinearMotor", ".": "BlobDetector"}}}`, "line 1, column 45, robot.body.blob: name is taken: robot.body.blob.x is a slot", robot.ErrDuplicate},
-		"slot and part":   {`{"body": {"blob": {".": "BlobDetector", "x": "LinearMotor"}}}`, "line 1, column 41, robot.body.blob.x: name is taken: robot.body.blob.x is a slot of the device and a part of it", robot.ErrDuplicate},
+		"slot and part": {`{"body": {"blob": {".": "BlobDetector", "x": "LinearMotor"}}}`,
+			"line 1, column 41, robot.body.blob.x: name is taken: robot.body.blob.x is a slot of the device and a part of it", robot.ErrDuplicate},
 	} {
 		_, _, err := Parse("file", []byte(tc.src))
 		if err == nil || !strings.Contains(err.Error(), tc.want) || tc.is != nil && !errors.Is(err, tc.is) {

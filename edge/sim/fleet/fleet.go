@@ -130,7 +130,8 @@ func New(cfg Config) (*Fleet, error) {
 	case err != nil:
 		return nil, err
 	case cfg.N > most:
-		return nil, errs.New(errs.Invalid, "%d robots need %d file descriptors each: this process may hold %d robots; raise the limit (ulimit -n), or run several fleets with different first serials",
+		return nil, errs.New(errs.Invalid, "%d robots need %d file descriptors each: this process may hold %d robots; raise the limit (ulimit "+
+			"-n), or run several fleets with different first serials",
 			cfg.N, perRobot, most)
 	}
 	if cfg.RobotLog == nil {
@@ -246,8 +247,10 @@ func (f *Fleet) Progress(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 		s := f.Summary()
-		f.cfg.Log.InfoContext(ctx, "fleet", "robots", s.Robots, "connected", s.Connected, "enrolled", s.Enrolled, "events", s.Events.Emitted, "acked", s.Events.Acked,
-			"reconnects", s.Reconnects, "login_p50", time.Duration(s.Login.P50*float64(time.Millisecond)).Round(time.Millisecond), "rss_mib", s.Process.RSS>>20,
+		f.cfg.Log.InfoContext(ctx, "fleet", "robots", s.Robots, "connected", s.Connected, "enrolled", s.Enrolled, "events", s.Events.Emitted,
+			"acked", s.Events.Acked,
+			"reconnects", s.Reconnects, "login_p50", time.Duration(s.Login.P50*float64(time.Millisecond)).Round(time.Millisecond), "rss_mib",
+			s.Process.RSS>>20,
 			logging.Err, s.Errors)
 	}
 }

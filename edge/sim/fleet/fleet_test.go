@@ -105,7 +105,8 @@ func (c *crowd) of(id thing.ID) []*fakeAgent {
 func newCrowd(t *testing.T, folder string, n int, p Profile, change ...func(*Config)) (*Fleet, *crowd) {
 	t.Helper()
 	c := &crowd{agents: map[string][]*fakeAgent{}}
-	cfg := Config{N: n, First: vic, Folder: folder, Seed: 7, Profile: p, RootPEM: []byte(rootPEM), OSVersion: "2.0.0.6074", Secrets: anySecret{}, NewAgent: c.make,
+	cfg := Config{N: n, First: vic, Folder: folder, Seed: 7, Profile: p, RootPEM: []byte(rootPEM), OSVersion: "2.0.0.6074",
+		Secrets: anySecret{}, NewAgent: c.make,
 		Log: slog.New(slog.DiscardHandler)}
 	cfg.Endpoints.Kennel.API = "https://localhost:1"
 	for _, f := range change {
@@ -181,10 +182,12 @@ func TestFleetFollowsItsPlans(t *testing.T) {
 			}
 		}
 		if !reflect.DeepEqual(gotEvents, events) || !reflect.DeepEqual(gotChanges, changes) || len(ids) != len(clocks) {
-			t.Errorf("%s: %d events, %d changes, %d boots; want %d, %d, %d", name, len(gotEvents), len(gotChanges), len(ids), len(events), len(changes), len(clocks))
+			t.Errorf("%s: %d events, %d changes, %d boots; want %d, %d, %d", name, len(gotEvents), len(gotChanges), len(ids), len(events),
+				len(changes), len(clocks))
 		}
 	}
-	if s.Events.Emitted != want.Events.Emitted || s.Settings != want.Settings || s.Reboots != want.Reboots || s.Drops != want.Drops || s.Reboots == 0 || s.Settings == 0 {
+	if s.Events.Emitted != want.Events.Emitted || s.Settings != want.Settings || s.Reboots != want.Reboots || s.Drops != want.Drops ||
+		s.Reboots == 0 || s.Settings == 0 {
 		t.Errorf("did %+v, want %+v", s, want)
 	}
 	if s.Events.Acked == 0 || s.Events.Acked > s.Events.Emitted {

@@ -32,7 +32,9 @@ func NewRegistrar(api, token string, rootPEM []byte) (*Registrar, error) {
 		return nil, errs.New(errs.Invalid, "the root to trust holds no certificate")
 	}
 	return &Registrar{strings.TrimSuffix(api, "/"), token, &http.Client{Timeout: 30 * time.Second,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16, MaxConnsPerHost: 16}}}, nil
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16, MaxConnsPerHost: 16,
+		}}}, nil
 }
 
 // maxAnswer bounds what is read of an answer, in bytes.

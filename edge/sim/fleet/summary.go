@@ -74,7 +74,8 @@ type Process struct {
 
 // Summary counts.
 func (f *Fleet) Summary() Summary {
-	s := Summary{Robots: len(f.robots), Made: int(f.made.Load()), Elapsed: ms(time.Since(f.started)), Settings: f.changed.Load(), Connects: f.connects.Load(),
+	s := Summary{Robots: len(f.robots), Made: int(f.made.Load()), Elapsed: ms(time.Since(f.started)), Settings: f.changed.Load(),
+		Connects:   f.connects.Load(),
 		Reconnects: f.reconnects.Load(), Drops: f.drops.Load(), Reboots: f.reboots.Load(), Problems: map[string]int{}, Process: process()}
 	for _, r := range f.robots {
 		s.Events.add(r.events())

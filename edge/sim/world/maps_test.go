@@ -16,7 +16,8 @@ func TestParse(t *testing.T) {
 		"cliffs":[{"corners":[[0.5,-1],[1,-1],[1,-0.5]],"drop":0.3}],
 		"objects":[{"name":"cube","shape":"box","at":[0.3,0.3,0],"size":[0.044,0.044]},{"shape":"disc","at":[-0.4,0,0],"radius":0.05,"fixed":true}],
 		"charger":{"at":[-0.8,0,0]}}`))
-	if err != nil || m.Name != "yard" || len(m.Walls) != 1 || m.Cliffs[0].Corners[2] != (Vec{1, -0.5}) || !m.Objects[1].Fixed || m.Charger.At != (Pose{-0.8, 0, 0}) {
+	if err != nil || m.Name != "yard" || len(m.Walls) != 1 || m.Cliffs[0].Corners[2] != (Vec{1, -0.5}) || !m.Objects[1].Fixed ||
+		m.Charger.At != (Pose{-0.8, 0, 0}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for _, tc := range []struct{ text, want string }{

@@ -41,7 +41,8 @@ type client struct {
 }
 
 // start runs a client that subscribes to filters. It does not wait for the connection.
-func start(t *testing.T, b *mqtttest.Broker, id string, creds func() (*tls.Config, error), will *mqtt.Will, filters ...string) (*client, <-chan struct{}) {
+func start(t *testing.T, b *mqtttest.Broker, id string, creds func() (*tls.Config, error), will *mqtt.Will,
+	filters ...string) (*client, <-chan struct{}) {
 	t.Helper()
 	c := &client{got: make(chan message, 1000), down: make(chan *mqtt.DownError, 1000)}
 	up := make(chan struct{}, 1000)
@@ -204,7 +205,8 @@ func TestForbiddenSubscribe(t *testing.T) {
 func TestForbiddenWill(t *testing.T) {
 	b := mqtttest.Start(t)
 	reason := refusals(t, b)
-	for _, topic := range []string{topics.UpTopic(other, topics.Status), topics.DownTopic(me, topics.Ack), topics.DownTopic(other, topics.Ack), brokerapi.KickTopic} {
+	for _, topic := range []string{topics.UpTopic(other, topics.Status), topics.DownTopic(me, topics.Ack), topics.DownTopic(other, topics.Ack),
+		brokerapi.KickTopic} {
 		c, _ := start(t, b, string(me), b.Thing(t, me), &mqtt.Will{Topic: topic, Payload: []byte("forbidden")})
 		if d := wait(t, c.down, "refusal of a will on "+topic); d.Reason != mqtt.NotAuthorised {
 			t.Errorf("%q: %v", topic, d)
@@ -234,17 +236,20 @@ func TestRefusedClients(t *testing.T) {
 		code     string
 		says     string
 	}{
-		"no certificate":          {string(me), nil, mqtt.NotAuthorised, brokerapi.CodeNoCertificate, "device authority"},
-		"foreign certificate":     {string(me), []tls.Certificate{foreign.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "Foreign CA"},
-		"expired":                 {string(me), []tls.Certificate{b.Device.Issue(t, string(me), past)}, mqtt.NotAuthorised, brokerapi.CodeExpired, "ended at"},
-		"not yet valid":           {string(me), []tls.Certificate{b.Device.Issue(t, string(me), future)}, mqtt.NotAuthorised, brokerapi.CodeNotYetValid, "begins at"},
-		"another's client id":     {string(other), []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
-		"a service's client id":   {"kenneld-1", []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
-		"service of device CA":    {"kenneld-1", []tls.Certificate{b.Device.Issue(t, "kenneld")}, mqtt.NotAuthorised, brokerapi.CodeForeign, "service authority"},
-		"thing of service CA":     {string(me), []tls.Certificate{b.Service.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "device authority"},
-		"service as a thing":      {string(me), []tls.Certificate{b.Service.Issue(t, "kenneld")}, mqtt.ClientID, brokerapi.CodeClientID, "kenneld"},
-		"name of nobody":          {"x", []tls.Certificate{b.Device.Issue(t, "x")}, mqtt.NotAuthorised, brokerapi.CodeBadName, "species:serial"},
-		"server certificate only": {string(me), []tls.Certificate{b.Device.Issue(t, string(me), func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })}, mqtt.NotAuthorised, brokerapi.CodeForeign, "usage"},
+		"no certificate":        {string(me), nil, mqtt.NotAuthorised, brokerapi.CodeNoCertificate, "device authority"},
+		"foreign certificate":   {string(me), []tls.Certificate{foreign.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "Foreign CA"},
+		"expired":               {string(me), []tls.Certificate{b.Device.Issue(t, string(me), past)}, mqtt.NotAuthorised, brokerapi.CodeExpired, "ended at"},
+		"not yet valid":         {string(me), []tls.Certificate{b.Device.Issue(t, string(me), future)}, mqtt.NotAuthorised, brokerapi.CodeNotYetValid, "begins at"},
+		"another's client id":   {string(other), []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
+		"a service's client id": {"kenneld-1", []tls.Certificate{b.Device.Issue(t, string(me))}, mqtt.ClientID, brokerapi.CodeClientID, string(me)},
+		"service of device CA":  {"kenneld-1", []tls.Certificate{b.Device.Issue(t, "kenneld")}, mqtt.NotAuthorised, brokerapi.CodeForeign, "service authority"},
+		"thing of service CA":   {string(me), []tls.Certificate{b.Service.Issue(t, string(me))}, mqtt.NotAuthorised, brokerapi.CodeForeign, "device authority"},
+		"service as a thing":    {string(me), []tls.Certificate{b.Service.Issue(t, "kenneld")}, mqtt.ClientID, brokerapi.CodeClientID, "kenneld"},
+		"name of nobody":        {"x", []tls.Certificate{b.Device.Issue(t, "x")}, mqtt.NotAuthorised, brokerapi.CodeBadName, "species:serial"},
+		"server certificate only": {string(me),
+			[]tls.Certificate{b.Device.Issue(t, string(me),
+				func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })}, mqtt.NotAuthorised,
+			brokerapi.CodeForeign, "usage"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, up := start(t, b, tc.clientID, b.With(tc.certs...), nil)
@@ -257,7 +262,8 @@ func TestRefusedClients(t *testing.T) {
 				t.Errorf("refusal %+v, want client id %q and %q", r, tc.clientID, tc.says)
 			} else if len(tc.certs) > 0 { // what it showed is told, whatever became of it
 				leaf := tc.certs[0].Leaf
-				got, want := [4]any{r.CN, r.Issuer, r.Serial, r.NotAfter.UTC()}, [4]any{leaf.Subject.CommonName, leaf.Issuer.CommonName, leaf.SerialNumber.Text(16), leaf.NotAfter.UTC()}
+				got, want := [4]any{r.CN, r.Issuer, r.Serial, r.NotAfter.UTC()}, [4]any{leaf.Subject.CommonName, leaf.Issuer.CommonName,
+					leaf.SerialNumber.Text(16), leaf.NotAfter.UTC()}
 				if got != want {
 					t.Errorf("refusal has certificate %v, want %v", got, want)
 				}

@@ -84,7 +84,8 @@ func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *refusal) {
 	case pk.ProtocolVersion != 4:
 		return packets.Err3UnsupportedProtocolVersion, no(brokerapi.CodeProtocol, "protocol level %d: want 4 (MQTT 3.1.1)", pk.ProtocolVersion)
 	case who.service && !strings.HasPrefix(c.ClientIdentifier, ServicePrefix):
-		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q of a service: want one that begins with %s", c.ClientIdentifier, ServicePrefix)
+		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q of a service: want one that begins with %s",
+			c.ClientIdentifier, ServicePrefix)
 	case !who.service && c.ClientIdentifier != string(who.thing):
 		return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeClientID, "client id %.64q: the certificate is for %s", c.ClientIdentifier, who.thing)
 	}
@@ -96,7 +97,8 @@ func (h *hook) judge(p *peer, pk packets.Packet) (packets.Code, *refusal) {
 	// MQTT lets a newcomer take over the session of its client id; here only with the same name in its certificate.
 	if old, ok := h.server.Clients.Get(c.ClientIdentifier); ok {
 		if o, ok := old.Net.Conn.(*peer); !ok || o.who.cn != who.cn {
-			return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeTakeover, "client id %.64q is in use under another certificate name", c.ClientIdentifier)
+			return packets.Err3ClientIdentifierNotValid, no(brokerapi.CodeTakeover, "client id %.64q is in use under another certificate name",
+				c.ClientIdentifier)
 		}
 	}
 	return packets.CodeSuccess, nil

@@ -38,7 +38,10 @@ type refusal struct{ code, reason string }
 
 // refused returns a refusal of who this is, with the certificate that was shown.
 func (i identity) refused(addr, clientID, code, reason string) brokerapi.Refusal {
-	return brokerapi.Refusal{Addr: addr, ClientID: clientID, CN: i.cn, Issuer: i.issuer, Serial: i.serial, NotAfter: i.notAfter, Code: code, Reason: reason}
+	return brokerapi.Refusal{
+		Addr: addr, ClientID: clientID, CN: i.cn, Issuer: i.issuer, Serial: i.serial, NotAfter: i.notAfter, Code: code,
+		Reason: reason,
+	}
 }
 
 // trust is the content of the files: our certificate and the authorities that we trust.
@@ -126,7 +129,10 @@ func (t *trust) identify(chain []*x509.Certificate, now time.Time) identity {
 		return identity{refusal: &refusal{brokerapi.CodeNoCertificate, "no client certificate: want one issued by the device authority"}}
 	}
 	leaf := chain[0]
-	who := identity{cn: leaf.Subject.CommonName, issuer: leaf.Issuer.CommonName, notAfter: leaf.NotAfter, serial: leaf.SerialNumber.Text(16), key: sha256.Sum256(leaf.RawSubjectPublicKeyInfo)}
+	who := identity{
+		cn: leaf.Subject.CommonName, issuer: leaf.Issuer.CommonName, notAfter: leaf.NotAfter, serial: leaf.SerialNumber.Text(16),
+		key: sha256.Sum256(leaf.RawSubjectPublicKeyInfo),
+	}
 	id, notThing := thing.Parse(who.cn)
 	service := strings.HasPrefix(who.cn, ServicePrefix)
 	roots, authority := t.devices, "device authority"

@@ -175,7 +175,8 @@ func (l *listener) turn(raw net.Conn) *refusal {
 	}
 	if gone(raw) {
 		<-l.slots
-		return &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: the client hung up while it waited %v for its turn", time.Since(since).Round(time.Millisecond))}
+		return &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: the client hung up while it waited %v for its turn",
+			time.Since(since).Round(time.Millisecond))}
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func TestTurn(t *testing.T) {
 		}
 		<-l.slots
 		synctest.Wait()
-		if want := []int{0, 1, 3}; !slices.Equal(served, want) || len(refused) != 1 || refused[2] == nil || refused[2].code != brokerapi.CodeTLS || !strings.Contains(refused[2].reason, "hung up") {
+		if want := []int{0, 1, 3}; !slices.Equal(served, want) || len(refused) != 1 || refused[2] == nil ||
+			refused[2].code != brokerapi.CodeTLS || !strings.Contains(refused[2].reason, "hung up") {
 			t.Errorf("served %v, want %v; refused %v, want number 2, which hung up", served, want, refused)
 		}
 		l.slots <- struct{}{}

@@ -17,7 +17,10 @@ func TestEmbedded(t *testing.T) {
 		b := mqtttest.New(t)
 		b.Config.Denied = filepath.Join(t.TempDir(), "denied.json")
 		b.Start(t)
-		link, err := mqtt.New(mqtt.Config{URL: b.URL, ClientID: "kenneld-admin", TLS: b.Cloud(t), MinBackoff: 10 * time.Millisecond, MaxBackoff: 50 * time.Millisecond})
+		link, err := mqtt.New(mqtt.Config{
+			URL: b.URL, ClientID: "kenneld-admin", TLS: b.Cloud(t), MinBackoff: 10 * time.Millisecond,
+			MaxBackoff: 50 * time.Millisecond,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,8 @@ import (
 // everything at the start; what fails is ordered again. Several processes may do so for one broker.
 //
 // changed returns a channel that is closed at the next change, such as certs.Revocations.Changed.
-func Keep(ctx context.Context, b Blocker, blocked func(context.Context) (map[thing.ID]string, error), changed func() <-chan struct{}, log *slog.Logger) error {
+func Keep(ctx context.Context, b Blocker, blocked func(context.Context) (map[thing.ID]string, error), changed func() <-chan struct{},
+	log *slog.Logger) error {
 	k := keeper{b: b, blocked: blocked, told: map[thing.ID]bool{}}
 	said := false
 	for {

@@ -7,7 +7,10 @@ import (
 )
 
 func TestRoundTrip(t *testing.T) {
-	r := Refusal{At: time.Unix(1700000000, 0).UTC(), Addr: "192.0.2.1:5", ClientID: "vic:1", CN: "vic:2", Issuer: "CA", Serial: "ab12", NotAfter: time.Unix(1700001000, 0).UTC(), Code: CodeClientID, Reason: "no", Muted: 3}
+	r := Refusal{
+		At: time.Unix(1700000000, 0).UTC(), Addr: "192.0.2.1:5", ClientID: "vic:1", CN: "vic:2", Issuer: "CA", Serial: "ab12",
+		NotAfter: time.Unix(1700001000, 0).UTC(), Code: CodeClientID, Reason: "no", Muted: 3,
+	}
 	b, err := r.Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -102,8 +102,10 @@ func parseDeny(b []byte) (Deny, error) {
 		return Deny{}, fmt.Errorf("deny: version %d: this side speaks 1", d.V)
 	}
 	for _, c := range d.Certs {
-		if c.Serial == "" && c.Key == "" || !isHex(c.Serial) || len(c.Serial) > 40 || !isHex(c.Key) || len(c.Key) != 0 && len(c.Key) != 64 || c.Until.IsZero() {
-			return Deny{}, fmt.Errorf("deny: certificate %.60q, key %.80q, until %v: want lower-case hex of a serial number or a SHA-256, and an end", c.Serial, c.Key, c.Until)
+		if c.Serial == "" && c.Key == "" || !isHex(c.Serial) || len(c.Serial) > 40 || !isHex(c.Key) || len(c.Key) != 0 && len(c.Key) != 64 ||
+			c.Until.IsZero() {
+			return Deny{}, fmt.Errorf("deny: certificate %.60q, key %.80q, until %v: want lower-case hex of a serial number or a SHA-256, and an end",
+				c.Serial, c.Key, c.Until)
 		}
 	}
 	for _, id := range slices.Concat(slices.Collect(maps.Keys(d.Block)), d.Allow) {

@@ -15,7 +15,8 @@ func TestDenyIsCutIntoMessages(t *testing.T) {
 	end := time.Unix(1800000000, 0).UTC()
 	d := Deny{Reset: true, Block: map[thing.ID]string{}}
 	for i := range 450 {
-		d.Certs = append(d.Certs, DenyCert{Serial: strings.Repeat("f", 40), Key: fmt.Sprintf("%064x", i), Thing: thing.ID("vic:" + strings.Repeat("a", 40)), Until: end,
+		d.Certs = append(d.Certs, DenyCert{Serial: strings.Repeat("f", 40), Key: fmt.Sprintf("%064x", i),
+			Thing: thing.ID("vic:" + strings.Repeat("a", 40)), Until: end,
 			Reason: strings.Repeat("\x01", 500)})
 		d.Block[thing.ID(fmt.Sprintf("vic:%08x", i))] = strings.Repeat("\x01", 500)
 		d.Allow = append(d.Allow, thing.ID(fmt.Sprintf("pleo:%08x", i)))
@@ -95,7 +96,8 @@ func FuzzDeny(f *testing.F) {
 			return // a year that no JSON time can say
 		}
 		again, err := ParseDenyFile(once)
-		if err != nil || len(again.Certs) != len(d.Certs) || !reflect.DeepEqual(again.Allow, d.Allow) && len(d.Allow) > 0 || len(again.Block) != len(d.Block) {
+		if err != nil || len(again.Certs) != len(d.Certs) || !reflect.DeepEqual(again.Allow, d.Allow) && len(d.Allow) > 0 ||
+			len(again.Block) != len(d.Block) {
 			t.Fatalf("%+v -> %+v, %v", d, again, err)
 		}
 	})

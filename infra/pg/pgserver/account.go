@@ -34,7 +34,8 @@ func FindAccount() (Account, error) {
 		}
 		return Account{Name: name, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 	}
-	return Account{}, errs.New(errs.NotFound, "Postgres does not run as root, and this machine has neither an account \"postgres\" nor \"nobody\" to run it as")
+	return Account{}, errs.New(errs.NotFound, "Postgres does not run as root, and this machine has neither an account \"postgres\" nor "+
+		"\"nobody\" to run it as")
 }
 
 // own gives path, which must exist, to the account.

@@ -22,7 +22,8 @@ const leftoverPatience = 10 * time.Second
 
 // StopLeftovers ends every server process that works in the cluster's folder, also one that another program started, and then removes a stale
 // postmaster.pid, which after a reboot may name a stranger's pid. A Postgres process is recognised by its working directory, which is
-// always its cluster. It returns the pids it ended; a cluster that does not exist has none. Call it only while holding whatever lock keeps a second program off the cluster.
+// always its cluster. It returns the pids it ended; a cluster that does not exist has none. Call it only while holding whatever lock keeps
+// a second program off the cluster.
 func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int, error) {
 	dir, err := filepath.EvalSymlinks(cluster)
 	if errors.Is(err, fs.ErrNotExist) {

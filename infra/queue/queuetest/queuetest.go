@@ -69,7 +69,8 @@ func Start(t testing.TB) *Server {
 		}
 		return file
 	}
-	s.Config = queue.Config{URL: s.URL, AWS: awsconfig.Config{Region: Region, AccessKeyFile: write("access", accessKey), SecretKeyFile: write("secret", "not so secret")}}
+	s.Config = queue.Config{URL: s.URL, AWS: awsconfig.Config{Region: Region, AccessKeyFile: write("access", accessKey),
+		SecretKeyFile: write("secret", "not so secret")}}
 	t.Cleanup(func() {
 		srv.CloseClientConnections() // long polls
 		srv.Close()
@@ -117,7 +118,8 @@ func (s *Server) wake() {
 	s.changed = make(chan struct{})
 }
 
-var signed = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=` + accessKey + `/\d{8}/` + Region + `/sqs/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=[0-9a-f]{64}$`)
+var signed = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=` + accessKey + `/\d{8}/` + Region +
+	`/sqs/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=[0-9a-f]{64}$`)
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "AmazonSQS.")
@@ -140,7 +142,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			r.Header.Get("X-Amz-Target"), r.Header.Get("Content-Type"))
 		return
 	case !has("host") || !has("x-amz-date") || !has("x-amz-target"):
-		s.problem(w, "Authorization %q: want SigV4 of %s for sqs in %s over host, x-amz-date, x-amz-target", r.Header.Get("Authorization"), accessKey, Region)
+		s.problem(w, "Authorization %q: want SigV4 of %s for sqs in %s over host, x-amz-date, x-amz-target", r.Header.Get("Authorization"),
+			accessKey, Region)
 		return
 	}
 	s.mu.Lock()
@@ -191,7 +194,8 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil || in.QueueURL != s.URL || in.MaxNumberOfMessages < 1 || in.MaxNumberOfMessages > 10 || in.WaitTimeSeconds > 20 {
+	if err := dec.Decode(&in); err != nil || in.QueueURL != s.URL || in.MaxNumberOfMessages < 1 || in.MaxNumberOfMessages > 10 ||
+		in.WaitTimeSeconds > 20 {
 		s.problem(w, "ReceiveMessage %+v: %v", in, err)
 		return
 	}

@@ -163,7 +163,8 @@ func (w *world) robotSets(field string) {
 
 func (w *world) cloudSets(field string) {
 	n, v := w.next()
-	if _, err := w.svc.Set(context.Background(), jdocs.Key{Thing: w.id, Name: jdocs.RobotSettings}, map[string]json.RawMessage{field: v}, "ann"); err != nil {
+	if _, err := w.svc.Set(context.Background(), jdocs.Key{Thing: w.id, Name: jdocs.RobotSettings}, map[string]json.RawMessage{field: v},
+		"ann"); err != nil {
 		w.t.Fatal(err)
 	}
 	w.cloud[field] = n
@@ -364,7 +365,8 @@ func TestHintBringsTheChange(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	if _, err := svc.Set(t.Context(), jdocs.Key{Thing: id, Name: jdocs.RobotSettings}, map[string]json.RawMessage{"master_volume": json.RawMessage("1")}, "ann"); err != nil {
+	if _, err := svc.Set(t.Context(), jdocs.Key{Thing: id, Name: jdocs.RobotSettings},
+		map[string]json.RawMessage{"master_volume": json.RawMessage("1")}, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	select {

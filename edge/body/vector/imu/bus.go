@@ -93,7 +93,8 @@ func openSPI(path string, hertz uint32) (*spidev, error) {
 		request uintptr
 		value   unsafe.Pointer
 	}{
-		{"mode", spiWriteMode, unsafe.Pointer(&mode)}, {"bits of a word", spiWriteBits, unsafe.Pointer(&bits)}, {"clock", spiWriteHertz, unsafe.Pointer(&hertz)},
+		{"mode", spiWriteMode, unsafe.Pointer(&mode)}, {"bits of a word", spiWriteBits, unsafe.Pointer(&bits)},
+		{"clock", spiWriteHertz, unsafe.Pointer(&hertz)},
 	} {
 		if err != nil {
 			break

@@ -74,7 +74,9 @@ func TestScales(t *testing.T) {
 			t.Errorf("range %d is %v degrees/s to its end, want %v", r, got, d)
 		}
 	}
-	for r, want := range map[Rate]time.Duration{Hz25: 40 * time.Millisecond, Hz100: 10 * time.Millisecond, Hz200: 5 * time.Millisecond, Hz1600: 625 * time.Microsecond} {
+	for r, want := range map[Rate]time.Duration{
+		Hz25: 40 * time.Millisecond, Hz100: 10 * time.Millisecond, Hz200: 5 * time.Millisecond, Hz1600: 625 * time.Microsecond,
+	} {
 		if r.Period() != want {
 			t.Errorf("rate %d has a period of %v, want %v", r, r.Period(), want)
 		}
@@ -132,7 +134,8 @@ func TestSettingsThatCannotBe(t *testing.T) {
 // TestSpidev: the message is laid out as the kernel's header says, on this processor, and a file that is no channel is refused in words.
 func TestSpidev(t *testing.T) {
 	var m spiTransfer
-	got := [...]uintptr{unsafe.Sizeof(m), unsafe.Offsetof(m.rx), unsafe.Offsetof(m.size), unsafe.Offsetof(m.hertz), unsafe.Offsetof(m.delay), unsafe.Offsetof(m.bits), unsafe.Offsetof(m.change)}
+	got := [...]uintptr{unsafe.Sizeof(m), unsafe.Offsetof(m.rx), unsafe.Offsetof(m.size), unsafe.Offsetof(m.hertz), unsafe.Offsetof(m.delay),
+		unsafe.Offsetof(m.bits), unsafe.Offsetof(m.change)}
 	if want := [...]uintptr{32, 8, 16, 20, 24, 26, 27}; got != want {
 		t.Errorf("size and places %v, want %v", got, want)
 	}

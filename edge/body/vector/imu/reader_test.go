@@ -127,8 +127,9 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestReaderAndSickChips: no sample of a chip that is not sound stays for longer than a tenth of a second, after little more than two seconds it is broken
-// (VEC-IMU-16), all the time that it is; a mended one is believed again.
+// TestReaderAndSickChips: no sample of a chip that is not sound stays for longer than a tenth of a
+// second, after little more than two seconds it is broken (VEC-IMU-16), all the time that it is; a
+// mended one is believed again.
 func TestReaderAndSickChips(t *testing.T) {
 	for name, fault := range map[string]vectorsim.IMUFault{
 		"line low": vectorsim.IMUZeros, "line high": vectorsim.IMUOnes, "another chip": vectorsim.IMUWrongID, "stuck": vectorsim.IMUStuck,

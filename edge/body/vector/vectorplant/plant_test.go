@@ -342,8 +342,9 @@ func TestDrive(t *testing.T) {
 	}
 }
 
-// TestHomesAgain: a lift that a hand moved unseen finds its zero again by itself once it rests, but not while a program owns it, the robot is calm, or a
-// person stopped the search (VEC-MOT-07, VEC-BODY-24).
+// TestHomesAgain: a lift that a hand moved unseen finds its zero again by itself once it rests, but
+// not while a program owns it, the robot is calm, or a person stopped the search (VEC-MOT-07,
+// VEC-BODY-24).
 func TestHomesAgain(t *testing.T) {
 	d := newDesk(t).calibrated()
 	known := func() bool { return d.p.now.Joints[jointLift].Calibrated }
@@ -381,8 +382,9 @@ func TestHomesAgain(t *testing.T) {
 	}
 }
 
-// TestTreadsTogether: what is not written stays as the same owner wrote it last, until a way, a stop or another owner; and a time that is too short for
-// the treads is told as what they need (GOSTAI-OPEN-03).
+// TestTreadsTogether: what is not written stays as the same owner wrote it last, until a way, a
+// stop or another owner; and a time that is too short for the treads is told as what they need
+// (GOSTAI-OPEN-03).
 func TestTreadsTogether(t *testing.T) {
 	d := newDesk(t).calibrated()
 	d.claims(alice, "robot.body.wheel")

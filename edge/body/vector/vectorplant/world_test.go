@@ -446,7 +446,8 @@ func TestNowhere(t *testing.T) {
 		t.Errorf("%v at %+v, %+v", p.moves.Treads, p.rep.Base.Pose, p.felt)
 	}
 	p.run(2 * time.Second)
-	if m := &p.known.Motion; m.OffTreads != sense.OnTreads || !m.Still || math.Abs(math.Sqrt(m.Accel[0]*m.Accel[0]+m.Accel[1]*m.Accel[1]+m.Accel[2]*m.Accel[2])-9.81) > 0.1 {
+	if m := &p.known.Motion; m.OffTreads != sense.OnTreads || !m.Still ||
+		math.Abs(math.Sqrt(m.Accel[0]*m.Accel[0]+m.Accel[1]*m.Accel[1]+m.Accel[2]*m.Accel[2])-9.81) > 0.1 {
 		t.Errorf("at rest: %+v", m)
 	}
 }

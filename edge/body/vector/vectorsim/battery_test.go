@@ -283,7 +283,8 @@ func TestHeat(t *testing.T) {
 		}
 	}
 	o.live(3 * time.Minute)
-	const want = "level low, charger charging, body warm, charger resting, body hot, charger cooldown, body too hot, off 1 SHUTDOWN_BATTERY_CRITICAL_TEMP"
+	const want = "level low, charger charging, body warm, charger resting, body hot, charger cooldown, body too hot, off 1 " +
+		"SHUTDOWN_BATTERY_CRITICAL_TEMP"
 	if got := o.words(); got != want && got != strings.Replace(want, "charger resting, body hot", "body hot", 1) {
 		t.Fatalf("it went %s\nwant %s", got, want)
 	}

@@ -625,7 +625,8 @@ func TestStarved(t *testing.T) {
 	if s.Frozen < 30 {
 		t.Errorf("%d periods were frozen, of 40 in which it got no time", s.Frozen)
 	}
-	if most := maxSpeed(&b.cfg.Calibration)[spine.LeftTread] * (8 * vector.Period).Seconds(); s.Angle[spine.LeftTread] <= 0 || s.Angle[spine.LeftTread] > most {
+	if most := maxSpeed(&b.cfg.Calibration)[spine.LeftTread] * (8 * vector.Period).Seconds(); s.Angle[spine.LeftTread] <= 0 ||
+		s.Angle[spine.LeftTread] > most {
 		t.Errorf("its wheel turned by %.2f rad, want up to %.2f", s.Angle[spine.LeftTread], most)
 	}
 	for _, g := range late.gyro {

@@ -40,7 +40,8 @@ var signer = func() ed25519.PrivateKey {
 // says. It panics on a size or version that cannot be: that is a mistake in the program.
 func Image(version string, size int, seed uint64) []byte {
 	if len(version) > 16 || size < imageLeast || size > programMost || size%blockWordSize != 0 {
-		panic(fmt.Sprintf("vectorsim: image of version %q with %d bytes: want at most 16 bytes of version, and %d to %d by 4", version, size, imageLeast, programMost))
+		panic(fmt.Sprintf("vectorsim: image of version %q with %d bytes: want at most 16 bytes of version, and %d to %d by 4", version, size,
+			imageLeast, programMost))
 	}
 	var id [16]byte
 	copy(id[:], version)

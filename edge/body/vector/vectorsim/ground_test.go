@@ -130,8 +130,9 @@ func TestDocking(t *testing.T) {
 	}
 }
 
-// TestHabitat: VEC-HW-24: on its dark floor the body drives over the white line before it gets to the rim: its front sensors see it begin and end, and
-// none takes it, or the floor behind it, for a cliff; not even after a rest on the line.
+// TestHabitat: VEC-HW-24: on its dark floor the body drives over the white line before it gets to
+// the rim: its front sensors see it begin and end, and none takes it, or the floor behind it, for a
+// cliff; not even after a rest on the line.
 func TestHabitat(t *testing.T) {
 	b := in(t, "habitat", Config{})
 	eyes := sense.NewCliffs(sense.Default().Cliff, 4)
@@ -191,7 +192,9 @@ func TestTouchShifts(t *testing.T) {
 			m := b.drive(1, spine.HeadData{})
 			at += vector.Period
 			mean += float64(m.Touch) / float64(periods)
-			happened |= back.Step(vector.Period, sense.TouchInput{Value: float64(m.Touch) / vector.DefaultCalibration().TouchFullScale, At: at, OnCharger: m.Power&spine.PadsPowered != 0})
+			happened |= back.Step(vector.Period, sense.TouchInput{
+				Value: float64(m.Touch) / vector.DefaultCalibration().TouchFullScale, At: at, OnCharger: m.Power&spine.PadsPowered != 0,
+			})
 		}
 		return mean
 	}

@@ -14,8 +14,9 @@ import (
 	"kennel/edge/rt"
 )
 
-// A hand moves head and lift, also while their encoders sleep, the line loses frames and the board stalls. The robot notices each time that a position
-// may be wrong, so no order pushes a part against its stop for a second (VEC-BODY-24, VEC-MOT-07). Homing touches a stop for less.
+// A hand moves head and lift, also while their encoders sleep, the line loses frames and the board stalls. The robot notices each
+// time that a position may be wrong, so no order pushes a part against its stop for a second (VEC-BODY-24, VEC-MOT-07). Homing
+// touches a stop for less.
 func TestNoPartIsDrivenIntoItsStop(t *testing.T) {
 	const degree = math.Pi / 180
 	stops := map[int][2]float64{

@@ -120,7 +120,8 @@ func (c *IMU) reset(now time.Duration) {
 
 // settings restores the settings after a reset. The lock is held.
 func (c *IMU) settings() {
-	c.regs[imu.RegAccConf], c.regs[imu.RegAccRange], c.regs[imu.RegGyrConf], c.regs[imu.RegGyrRange] = resetConf, byte(imu.Accel2G), resetConf, byte(imu.Gyro2000)
+	c.regs[imu.RegAccConf], c.regs[imu.RegAccRange] = resetConf, byte(imu.Accel2G)
+	c.regs[imu.RegGyrConf], c.regs[imu.RegGyrRange] = resetConf, byte(imu.Gyro2000)
 }
 
 // SetFault breaks the chip at now, or mends it.

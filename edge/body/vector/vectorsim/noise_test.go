@@ -84,7 +84,8 @@ func TestADayOfNoise(t *testing.T) {
 		r.run(calm + 2*time.Second)
 		after := r.State()
 		if moved := math.Abs(after.Angle[0] - before.Angle[0]); after.Duty[0] == 0 || moved < 0.5 || r.fresh-fresh < 10 {
-			t.Fatalf("storm %d: two seconds after it the treads turned %.2f rad at duty %v, %d frames heard: want a robot that is back", storms, moved, after.Duty, r.fresh-fresh)
+			t.Fatalf("storm %d: two seconds after it the treads turned %.2f rad at duty %v, %d frames heard: want a robot that is back", storms,
+				moved, after.Duty, r.fresh-fresh)
 		}
 
 		n := []vectorsim.Noise{
@@ -108,7 +109,8 @@ func TestADayOfNoise(t *testing.T) {
 			case at < began+coast:
 				still = s.Angle
 			case s.Angle != still || s.Duty != [4]float64{}:
-				t.Fatalf("seed %d, storm %d %+v: %v after it began the motors have duty %v and went from %v to %v", seed, storms, n, at-began, s.Duty, still, s.Angle)
+				t.Fatalf("seed %d, storm %d %+v: %v after it began the motors have duty %v and went from %v to %v", seed, storms, n, at-began, s.Duty,
+					still, s.Angle)
 			}
 		}
 		heard := r.State().Heard

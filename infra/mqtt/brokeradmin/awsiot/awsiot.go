@@ -40,7 +40,8 @@ type Admin struct {
 // Validate reports the first setting that cannot work (kind Invalid).
 func Validate(cfg Config) error {
 	if cfg.Endpoint == "" || cfg.Region == "" {
-		return errs.New(errs.Invalid, "mqtt.aws_iot.endpoint %q and region %q: want https:// with the account's own host, and its region", cfg.Endpoint, cfg.Region)
+		return errs.New(errs.Invalid, "mqtt.aws_iot.endpoint %q and region %q: want https:// with the account's own host, and its region",
+			cfg.Endpoint, cfg.Region)
 	}
 	return cfg.Validate("mqtt.aws_iot")
 }

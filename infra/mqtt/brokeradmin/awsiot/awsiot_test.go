@@ -64,7 +64,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-var signed = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=AKIDTEST/\d{8}/eu-central-1/(?:iotdata|iot)/aws4_request, SignedHeaders=[a-z0-9;-]*host;[a-z0-9;-]*x-amz-date[a-z0-9;-]*, Signature=[0-9a-f]{64}$`)
+var signed = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=AKIDTEST/\d{8}/eu-central-1/(?:iotdata|iot)/aws4_request, ` +
+	`SignedHeaders=[a-z0-9;-]*host;[a-z0-9;-]*x-amz-date[a-z0-9;-]*, Signature=[0-9a-f]{64}$`)
 
 // fake is the part of the data plane that we use, as documented (API version 2015-05-28).
 type fake struct {
@@ -154,7 +155,10 @@ func TestAdmin(t *testing.T) {
 		}
 		return name
 	}
-	a, err := open(t.Context(), Config{Region: "eu-central-1", Endpoint: srv.URL, AccessKeyFile: file("access", "AKIDTEST"), SecretKeyFile: file("secret", "not so secret")}, srv.URL)
+	a, err := open(t.Context(), Config{
+		Region: "eu-central-1", Endpoint: srv.URL, AccessKeyFile: file("access", "AKIDTEST"),
+		SecretKeyFile: file("secret", "not so secret"),
+	}, srv.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +191,9 @@ func TestAdmin(t *testing.T) {
 	if err := errors.Join(a.Block(t.Context(), "vic:nobody", "x"), a.Allow(t.Context(), "vic:nobody")); err != nil {
 		t.Error(err)
 	}
-	for status, kind := range map[int]errs.Kind{401: errs.Unauthenticated, 403: errs.Denied, 429: errs.Unavailable, 503: errs.Unavailable, 400: errs.Internal} {
+	for status, kind := range map[int]errs.Kind{
+		401: errs.Unauthenticated, 403: errs.Denied, 429: errs.Unavailable, 503: errs.Unavailable, 400: errs.Internal,
+	} {
 		f.mu.Lock()
 		f.broken = status
 		f.mu.Unlock()

@@ -54,8 +54,14 @@ func ThingPolicy(a Account) ([]byte, error) {
 	p := policy{Version: "2012-10-17", Statement: []statement{
 		{Effect: "Allow", Action: "iot:Connect", Resource: []string{a.arn("client/" + string(me))},
 			Condition: map[string]map[string]string{"Bool": {"iot:Connection.Thing.IsAttached": "true"}}},
-		{Effect: "Allow", Action: "iot:Publish", Resource: []string{a.arn("topic/" + topics.UpTopic(me, "*")), a.arn("topic/" + topics.ReqTopic(me, "*", "*"))}},
-		{Effect: "Allow", Action: "iot:Receive", Resource: []string{a.arn("topic/" + topics.DownTopic(me, "*")), a.arn("topic/" + topics.ResTopic(me, "*"))}},
+		{
+			Effect: "Allow", Action: "iot:Publish",
+			Resource: []string{a.arn("topic/" + topics.UpTopic(me, "*")), a.arn("topic/" + topics.ReqTopic(me, "*", "*"))},
+		},
+		{
+			Effect: "Allow", Action: "iot:Receive",
+			Resource: []string{a.arn("topic/" + topics.DownTopic(me, "*")), a.arn("topic/" + topics.ResTopic(me, "*"))},
+		},
 		{Effect: "Allow", Action: "iot:Subscribe"},
 	}}
 	for _, f := range topics.ThingFilters(me) {
@@ -71,9 +77,15 @@ func ServicePolicy(a Account) ([]byte, error) {
 	}
 	p := policy{Version: "2012-10-17", Statement: []statement{
 		{Effect: "Allow", Action: "iot:Connect", Resource: []string{a.arn("client/kenneld-*")}},
-		{Effect: "Allow", Action: "iot:Publish", Resource: []string{a.arn("topic/" + topics.DownTopic("*", "*")), a.arn("topic/" + topics.ResTopic("*", "*"))}},
+		{
+			Effect: "Allow", Action: "iot:Publish",
+			Resource: []string{a.arn("topic/" + topics.DownTopic("*", "*")), a.arn("topic/" + topics.ResTopic("*", "*"))},
+		},
 		{Effect: "Allow", Action: "iot:RetainPublish", Resource: []string{a.arn("topic/" + topics.DownTopic("*", "*"))}},
-		{Effect: "Allow", Action: "iot:Receive", Resource: []string{a.arn("topic/" + topics.UpTopic("*", "*")), a.arn("topic/" + topics.ReqTopic("*", "*", "*"))}},
+		{
+			Effect: "Allow", Action: "iot:Receive",
+			Resource: []string{a.arn("topic/" + topics.UpTopic("*", "*")), a.arn("topic/" + topics.ReqTopic("*", "*", "*"))},
+		},
 		{Effect: "Allow", Action: "iot:Subscribe"},
 	}}
 	for _, f := range topics.CloudFilters() {
@@ -108,7 +120,8 @@ func Rules(queueURL, role string) ([]byte, error) {
 	var out []Rule
 	for _, f := range topics.CloudFilters() {
 		_, filter, _ := strings.Cut(strings.TrimPrefix(f, "$share/"), "/") // rules need no share: each message is processed once
-		r := Rule{SQL: "SELECT topic() AS topic, encode(*, 'base64') AS payload FROM '" + filter + "'", Version: "2016-03-23", Purpose: "Kennel uplink " + filter,
+		r := Rule{SQL: "SELECT topic() AS topic, encode(*, 'base64') AS payload FROM '" + filter + "'", Version: "2016-03-23",
+			Purpose: "Kennel uplink " + filter,
 			Actions: make([]RuleAction, 1)}
 		r.Actions[0].SQS.QueueURL, r.Actions[0].SQS.RoleARN = queueURL, role
 		out = append(out, r)

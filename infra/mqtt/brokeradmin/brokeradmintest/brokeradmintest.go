@@ -159,7 +159,8 @@ func Run(t *testing.T, start func(t *testing.T) *Broker) {
 		f    func(*testing.T, *Broker)
 	}{
 		{"own topics", ownTopics}, {"forbidden publish", forbiddenPublish}, {"forbidden subscribe", forbiddenSubscribe}, {"forbidden will", forbiddenWill},
-		{"refused clients", refusedClients}, {"foreign client id", foreignClientID}, {"shared group", sharedGroup}, {"kick", kick}, {"block", block}, {"ready", ready},
+		{"refused clients", refusedClients}, {"foreign client id", foreignClientID}, {"shared group", sharedGroup}, {"kick", kick},
+		{"block", block}, {"ready", ready},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.f(t, b) })
 	}
@@ -191,7 +192,8 @@ func (b *Broker) ready(t *testing.T) {
 func ownTopics(t *testing.T, b *Broker) {
 	cloud := b.cloud(t, "1", "kennel/#")
 	me, other := b.thing(t, Me, topics.ThingFilters(Me)...), b.thing(t, Other, topics.ThingFilters(Other)...)
-	for _, topic := range []string{topics.UpTopic(Me, topics.Status), topics.UpTopic(Me, topics.DAS), topics.UpTopic(Me, topics.OTA), topics.ReqTopic(Me, "jdocs", "read")} {
+	for _, topic := range []string{topics.UpTopic(Me, topics.Status), topics.UpTopic(Me, topics.DAS), topics.UpTopic(Me, topics.OTA),
+		topics.ReqTopic(Me, "jdocs", "read")} {
 		publish(t, me, topic, "up")
 		if got := wait(t, cloud.got, topic); got != (message{topic, "up"}) {
 			t.Errorf("%v", got)
@@ -298,7 +300,8 @@ func forbiddenSubscribe(t *testing.T, b *Broker) {
 // forbiddenWill logs in with a raw CONNECT, because our client would say goodbye, and then breaks the connection.
 func forbiddenWill(t *testing.T, b *Broker) {
 	cloud := b.cloud(t, "all", "kennel/#", brokerapi.KickTopic)
-	for _, topic := range []string{topics.UpTopic(Other, topics.Status), topics.DownTopic(Me, topics.Ack), topics.DownTopic(Other, topics.Ack), brokerapi.KickTopic,
+	for _, topic := range []string{topics.UpTopic(Other, topics.Status), topics.DownTopic(Me, topics.Ack), topics.DownTopic(Other, topics.Ack),
+		brokerapi.KickTopic,
 		topics.UpTopic(Me, topics.Status)} { // the last is allowed
 		conn := b.connect(t, b.Things, b.Things.Thing(t, Me), string(Me), topic)
 		_, _ = packets.ReadPacket(conn) // the verdict, if there is one

@@ -64,7 +64,8 @@ func New(cfg Config) (*Admin, error) {
 // Kick ends the thing's session on whichever node of the cluster has it.
 func (a *Admin) Kick(ctx context.Context, id thing.ID, reason string) error {
 	// Not found: there was no session to end.
-	if _, err := a.ask(ctx, http.MethodDelete, "/api/v5/clients/"+url.PathEscape(string(id)), nil, http.StatusNoContent, http.StatusNotFound); err != nil {
+	if _, err := a.ask(ctx, http.MethodDelete, "/api/v5/clients/"+url.PathEscape(string(id)), nil, http.StatusNoContent,
+		http.StatusNotFound); err != nil {
 		return fmt.Errorf("kick %s (%s): %w", id, reason, err)
 	}
 	return nil
@@ -105,7 +106,8 @@ func (a *Admin) Block(ctx context.Context, id thing.ID, reason string) error {
 // Allow lifts the ban.
 func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
 	// Not found: there was none.
-	if _, err := a.ask(ctx, http.MethodDelete, "/api/v5/banned/clientid/"+url.PathEscape(string(id)), nil, http.StatusNoContent, http.StatusNotFound); err != nil {
+	if _, err := a.ask(ctx, http.MethodDelete, "/api/v5/banned/clientid/"+url.PathEscape(string(id)), nil, http.StatusNoContent,
+		http.StatusNotFound); err != nil {
 		return fmt.Errorf("allow %s: %w", id, err)
 	}
 	return nil

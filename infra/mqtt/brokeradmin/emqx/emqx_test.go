@@ -202,7 +202,8 @@ func TestAdmin(t *testing.T) {
 	if err := a.Kick(t.Context(), "vic:1", "x"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("nobody there: %v", err)
 	}
-	for _, bad := range []Config{{}, {URL: "x", KeyFile: "a", SecretFile: "b"}, {URL: "https://h/path", KeyFile: "a", SecretFile: "b"}, {URL: "https://h", KeyFile: "a"}} {
+	for _, bad := range []Config{{}, {URL: "x", KeyFile: "a", SecretFile: "b"}, {URL: "https://h/path", KeyFile: "a", SecretFile: "b"},
+		{URL: "https://h", KeyFile: "a"}} {
 		if _, err := New(bad); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%+v: %v", bad, err)
 		}

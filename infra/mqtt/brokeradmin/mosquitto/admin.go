@@ -135,7 +135,8 @@ func (a *Admin) Block(ctx context.Context, id thing.ID, reason string) error {
 	}
 	text := blockedText + reason
 	// Created again without a role, whichever it had; and known, so that a Provision later gives it none.
-	out, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}, command{Command: "createClient", Username: username(id), Description: &text},
+	out, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}, command{Command: "createClient", Username: username(id),
+		Description: &text},
 		command{Command: "disableClient", Username: username(id)})
 	if err == nil {
 		for _, r := range out {
@@ -166,7 +167,8 @@ func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
 	case !out[0].Data.Client.blocked():
 		return nil
 	default:
-		if out, err = a.do(ctx, command{Command: "deleteClient", Username: username(id)}); err == nil && out[0].Error != "" && out[0].Error != clientUnknown {
+		if out, err = a.do(ctx, command{Command: "deleteClient", Username: username(id)}); err == nil && out[0].Error != "" &&
+			out[0].Error != clientUnknown {
 			err = errors.New(out[0].Error)
 		}
 		if err == nil {

@@ -23,7 +23,8 @@ func Anchor(cert *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: cert.SerialNumber, RawSubject: cert.RawSubject, SubjectKeyId: cert.SubjectKeyId, NotBefore: cert.NotBefore, NotAfter: cert.NotAfter,
-		KeyUsage: cert.KeyUsage, ExtKeyUsage: cert.ExtKeyUsage, IsCA: true, BasicConstraintsValid: true, MaxPathLen: cert.MaxPathLen, MaxPathLenZero: cert.MaxPathLenZero,
+		KeyUsage: cert.KeyUsage, ExtKeyUsage: cert.ExtKeyUsage, IsCA: true, BasicConstraintsValid: true, MaxPathLen: cert.MaxPathLen,
+		MaxPathLenZero: cert.MaxPathLenZero,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

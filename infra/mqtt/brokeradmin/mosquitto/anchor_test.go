@@ -39,8 +39,9 @@ func newAuthority(t *testing.T, name string, parent *authority) *authority {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name, Organization: []string{"Kennel"}}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name, Organization: []string{"Kennel"}},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	if parent == nil {
 		parent = &authority{template, key}
@@ -66,7 +67,8 @@ func (a *authority) issue(t *testing.T, cn string) tls.Certificate {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
@@ -82,7 +84,9 @@ func (a *authority) issue(t *testing.T, cn string) tls.Certificate {
 
 func (a *authority) revoke(t *testing.T, file string, serials ...*big.Int) {
 	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	list := &x509.RevocationList{
+		Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour),
+	}
 	for _, n := range serials {
 		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: n, RevocationTime: time.Now()})
 	}
@@ -176,7 +180,8 @@ func TestOneRoot(t *testing.T) {
 	}
 
 	// The admin of these tests has its certificate from another authority: make one.
-	a, err := mosquitto.New(mosquitto.Config{MQTT: mqtt.Config{URL: b.Services.URL, TLS: b.Services.With(services.issue(t, "kenneld")), MinBackoff: 10 * time.Millisecond}})
+	a, err := mosquitto.New(mosquitto.Config{MQTT: mqtt.Config{URL: b.Services.URL, TLS: b.Services.With(services.issue(t, "kenneld")),
+		MinBackoff: 10 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,9 @@ func (b Broker) Config() ([]byte, error) {
 			return nil, err
 		}
 	}
-	for name, file := range map[string]string{"cert": b.Cert, "key": b.Key, "device ca": b.DeviceCA, "service ca": b.ServiceCA, "security file": b.SecurityFile} {
+	for name, file := range map[string]string{
+		"cert": b.Cert, "key": b.Key, "device ca": b.DeviceCA, "service ca": b.ServiceCA, "security file": b.SecurityFile,
+	} {
 		if file == "" {
 			return nil, errs.New(errs.Invalid, "mosquitto: %s is empty: want a file", name)
 		}

@@ -92,7 +92,8 @@ func TestParseResponses(t *testing.T) {
 	}
 	want := []response{{Command: "listClients", Correlation: "x"}, {Command: "createRole", Correlation: "x", Error: roleKnown}}
 	want[0].Data.TotalCount = 2
-	want[0].Data.Clients = []client{{Username: "CN=vic:1", Roles: []roleRef{{"thing/1/vic:1"}}}, {Username: "kenneld", Disabled: true, Roles: []roleRef{}}}
+	want[0].Data.Clients = []client{{Username: "CN=vic:1", Roles: []roleRef{{"thing/1/vic:1"}}},
+		{Username: "kenneld", Disabled: true, Roles: []roleRef{}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
