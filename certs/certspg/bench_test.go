@@ -137,7 +137,8 @@ func certificatesBesideBare(tb testing.TB) {
 	bench.Turns(tb, func() error {
 		for range bench.Part(tb, 4) {
 			reference := rate(bare)
-			enrolled, renewed = append(enrolled, bench.Pair{Value: rate(enroll), Reference: reference}), append(renewed, bench.Pair{Value: rate(renew), Reference: reference})
+			enrolled, renewed = append(enrolled, bench.Pair{Value: rate(enroll), Reference: reference}), append(renewed,
+				bench.Pair{Value: rate(renew), Reference: reference})
 		}
 		return nil
 	})

@@ -20,7 +20,9 @@ import (
 )
 
 // starts are the words for how a board begins.
-var starts = map[string]vectorsim.Start{"application": vectorsim.StartApplication, "boot-loader": vectorsim.StartBootloader, "empty": vectorsim.StartEmpty}
+var starts = map[string]vectorsim.Start{
+	"application": vectorsim.StartApplication, "boot-loader": vectorsim.StartBootloader, "empty": vectorsim.StartEmpty,
+}
 
 // layouts are the words for where fields of data frames lie.
 var layouts = map[string]spine.Layout{"genuine": spine.Genuine, "book": spine.Book}
@@ -42,12 +44,13 @@ func boardCommand() *cobra.Command {
 		Use:   "vector-board",
 		Short: "Run Vector's body board bare, on a pseudo-terminal, for any program that is a head",
 		Long: `Run Vector's body board bare: -pty is made a link to a pseudo-terminal on which the board speaks, byte for byte as on the robot's
-serial line, to whatever program opens it. The board has the board's habits: it sends a data frame each 5.12 ms, and when it has
-sent 200 of them without a word from the head, or its battery is empty, it cuts the power. Somebody presses its button -again
-later; with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.
+serial line, to any program that opens it. It behaves like the real board: it sends a data frame each 5.12 ms, and cuts the power
+after 200 frames without a word from the head, or when its battery is empty. Its button is pressed again after -again;
+with -again 0 the program then ends with code 1. A shutdown frame of the head ends it with code 0.
 
-With -socket the line is a Unix socket, which robotd -device takes too: it brings each frame at once, where a pseudo-terminal's come
-through worker threads of the kernel, late on a busy machine. Heads come and go there too, one at a time: another one is hung up on.`,
+With -socket the line is a Unix socket, which robotd -device also takes. It delivers each frame at once, while frames of a
+pseudo-terminal pass through the kernel's worker threads and are late on a busy machine. Heads connect one at a time; the board
+disconnects a second one.`,
 		Example: `  robotsim vector-board -pty /tmp/ttyHS0
   robotsim vector-board -socket /tmp/board.sock -imu /tmp/imu.sock -world table
   robotsim vector-board -pty ./board -start boot-loader -volts 3.7 -loss 0.01 -corrupt 0.01 -seed 7`,
@@ -59,24 +62,27 @@ through worker threads of the kernel, late on a busy machine. Heads come and go 
 	f.DurationVar(&o.cfg.Press, "press", 0, pressUsage)
 	f.StringVar(&o.socket, "socket", "", "file that becomes a Unix socket on which the board speaks, to one head at a time")
 	f.StringVar(&o.imu, "imu", "", "file that becomes a Unix socket on which the head's inertial sensors answer, for robotd -imu")
-	f.StringVar(&o.pad, "pad", "", "test firmware: file that becomes a link to a pseudo-terminal, the factory's serial line on the charging pad (default: as at home, without one)")
+	f.StringVar(&o.pad, "pad", "", "test firmware: file that becomes a link to a pseudo-terminal, the factory's serial line on the charging "+
+		"pad (default: as at home, without one)")
 	f.StringVar(&o.start, "start", "application", "what the board does with power: application, boot-loader or empty (nothing to run)")
-	f.StringVar(&o.layout, "layout", "genuine", "where lights, battery flags and range readings are in data frames: genuine (as in the maker's programs) or book (as printed)")
+	f.StringVar(&o.layout, "layout", "genuine", "where lights, battery flags and range readings are in data frames: genuine (as in the "+
+		"maker's programs) or book (as printed)")
 	f.DurationVar(&o.again, "again", time.Second, "from a power cut to the next press of the button; 0: never")
 	// A bare board has its head started by hand, at any time.
 	f.DurationVar(&o.cfg.BootPatience, "boot-patience", time.Hour, "how long the board waits for the head's first frame")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "decides noise and all else that is random")
-	f.IntVar(&o.thread.Priority, "priority", 0, "real-time priority, 1 to 99, as far as permitted: a board as punctual as hardware, for a head of a lower one; 0 is normal scheduling")
+	f.IntVar(&o.thread.Priority, "priority", 0, "real-time priority, 1 to 99, as far as permitted: a board as punctual as hardware, for a "+
+		"head of a lower one; 0 is normal scheduling")
 	f.IntVar(&o.thread.CPU, "cpu", rtlinux.AnyCPU, "processor that the board's interrupts come to: it stays there, with -priority; -1: any")
 	f.StringVar(&o.cfg.Version, "version", "", "version of its firmware, at most 16 bytes (default 1.6.0-sim)")
 	f.Float64Var(&o.cfg.Volts, "volts", 4.0, "battery, 3.0 to 4.2")
-	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "it stands on the charger")
-	f.BoolVar(&o.cfg.Caretaker, "caretaker", false, "somebody puts it on the charger when its battery is low, and takes it off when full")
+	f.BoolVar(&o.cfg.OnCharger, "on-charger", false, "start on the charger")
+	f.BoolVar(&o.cfg.Caretaker, "caretaker", false, "put it on the charger when its battery is low, and take it off when full")
 	f.StringVar(&o.where, "world", "", worldUsage)
 	f.StringVar(&o.wav, "mics", "", "WAV file that the microphones hear, again and again (default: a quiet room)")
 	f.Float64Var(&o.cfg.Noise.ByteLoss, "byte-loss", 0, "share of bytes that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.ByteNoise, "byte-noise", 0, "share of bytes that arrive as any other, 0 to 1")
-	f.IntVar(&o.cfg.Noise.Babble, "babble", 0, "up to so many bytes that nobody sent, each period and way")
+	f.IntVar(&o.cfg.Noise.Babble, "babble", 0, "up to so many stray bytes, each period and way")
 	f.Float64Var(&o.cfg.Noise.Loss, "loss", 0, "share of frames that are lost, 0 to 1")
 	f.Float64Var(&o.cfg.Noise.Corrupt, "corrupt", 0, "share of frames that arrive damaged, 0 to 1")
 	return cmd
@@ -152,8 +158,8 @@ func firmwareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vector-firmware FILE",
 		Short: "Write a firmware file for Vector's body board that its simulation starts",
-		Long: `Write a firmware file for Vector's body board: 16 bytes of version, then a program. As the real one does, the simulated boot-loader starts only a
-program with a good signature; after any other file the board has none to run until one is installed that is good.`,
+		Long: `Write a firmware file for Vector's body board: 16 bytes of version, then a program. Like the real one, the simulated boot-loader
+starts only a program with a valid signature; after any other file the board has nothing to run until a valid one is installed.`,
 		Example: `  robotsim vector-firmware ./syscon.dfu -version 2.0.0
   robotd -root ./r1 -device ./board -firmware ./syscon.dfu`,
 		Args: cobra.ExactArgs(1),
@@ -197,7 +203,7 @@ func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func(
 	runtime.LockOSThread()
 	g := t.Enter()
 	if err := g.Err(); err != nil {
-		fmt.Fprintln(out, "-priority: goes on as it may:", err)
+		fmt.Fprintln(out, "-priority: continuing without what was not permitted:", err)
 	}
 	return func() {
 		g.Leave()
@@ -205,7 +211,8 @@ func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func(
 	}
 }
 
-// serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they did before.
+// serveIMU lets the inertial sensors of a head that carries b answer at path. The context ends with them; stop ends them, and says why they
+// did before.
 func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -220,7 +227,8 @@ func serveIMU(ctx context.Context, b *vectorsim.Board, path string, seed uint64)
 }
 
 // pressUsage explains -press.
-const pressUsage = "how long somebody holds the button when the power first comes on, up to 1m: under 5s it drops, from 15s it is a recovery boot, which leaves the user data alone; 0: as long as it needs, in no time"
+const pressUsage = "how long the button is held when the power first comes on, up to 1m: below 5s the power drops, from 15s it is a " +
+	"recovery boot, which leaves the user data alone; 0: as long as needed, in no time"
 
 // onPTY runs b behind a pseudo-terminal that link names.
 func onPTY(ctx context.Context, b *vectorsim.Board, link string, again time.Duration, out io.Writer) (err error) {

@@ -101,7 +101,10 @@ func bareListener(ctx context.Context, file string) error {
 	devices, err2 := os.ReadFile(cfg.DeviceCA)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(devices)
-	ln, err3 := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+	ln, err3 := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: pool,
+	})
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
@@ -157,8 +160,9 @@ func savePeers(tb testing.TB, b *mqtttest.Broker, peers []peer) string {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		saved.Things = append(saved.Things, savedPeer{p.id, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.tls.Certificates[0].Certificate[0]}),
-			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})})
+		saved.Things = append(saved.Things,
+			savedPeer{p.id, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.tls.Certificates[0].Certificate[0]}),
+				pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})})
 	}
 	data, err := json.Marshal(saved)
 	if err != nil {
@@ -299,7 +303,8 @@ func closeAll(conns []net.Conn) {
 }
 
 // inOrder connects all peers, loginAtOnce at a time, lets them go, and returns how long the connecting took. It begins and ends with a quiet server.
-func inOrder(ctx context.Context, server *bench.Program, addr string, peers []peer, connect func(peer, context.Context, string) (net.Conn, error)) (time.Duration, error) {
+func inOrder(ctx context.Context, server *bench.Program, addr string, peers []peer,
+	connect func(peer, context.Context, string) (net.Conn, error)) (time.Duration, error) {
 	if err := bench.Quiet(ctx, server.Pid()); err != nil { // the connections of the turn before are gone
 		return 0, err
 	}
@@ -324,7 +329,8 @@ func loginsBesideHandshakes(tb testing.TB) {
 	server, addr := startServer(tb, b, "broker")
 	bare, bareAddr := startServer(tb, b, "listen")
 	peers := makePeers(tb, b, bench.Part(tb, loginCount))
-	rate := func(server *bench.Program, addr string, connect func(peer, context.Context, string) (net.Conn, error)) func(context.Context) (float64, error) {
+	rate := func(server *bench.Program, addr string,
+		connect func(peer, context.Context, string) (net.Conn, error)) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
 			took, err := inOrder(ctx, server, addr, peers, connect)
 			return float64(len(peers)) / took.Seconds(), err
@@ -369,7 +375,8 @@ func stormBesideHandshakes(tb testing.TB) {
 		return err
 	})
 	bench.Report(tb, bench.Line{Name: "storm", Unit: "s", Less: true,
-		Note: fmt.Sprintf("%d robots' clients that connect in one moment, until all are in (tries that failed, median: %.0f); reference: as many bare mutual-TLS handshakes, %d at once",
+		Note: fmt.Sprintf("%d robots' clients that connect in one moment, until all are in (tries that failed, median: %.0f); reference: as "+
+			"many bare mutual-TLS handshakes, %d at once",
 			len(peers), bench.Median(failed), loginAtOnce)}, pairs)
 }
 
@@ -402,7 +409,8 @@ func comeBack(ctx context.Context, url string, peers []peer) (took time.Duration
 	case <-all:
 		took = time.Since(start)
 	case <-ctx.Done():
-		err = fmt.Errorf("%d of %d robots are in after %v, %d tries failed: %w", in.Load(), len(peers), time.Since(start).Round(time.Second), downs.Load(), context.Cause(ctx))
+		err = fmt.Errorf("%d of %d robots are in after %v, %d tries failed: %w", in.Load(), len(peers), time.Since(start).Round(time.Second),
+			downs.Load(), context.Cause(ctx))
 	}
 	failed = downs.Load()
 	cancel()

@@ -32,7 +32,9 @@ func Durable(tb testing.TB, conns int32) *pgxpool.Pool {
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // what stays is in a folder for temporary files
 	must(os.Chmod(dir, 0o711))
 	must(account.CheckTraversable(filepath.Join(dir, "x")))
-	server, err := pgserver.New(pgserver.Config{Dir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Database: "kennel", LogFile: filepath.Join(dir, "log")},
+	server, err := pgserver.New(pgserver.Config{
+		Dir: filepath.Join(dir, "pg"), SocketDir: filepath.Join(dir, "s"), Database: "kennel", LogFile: filepath.Join(dir, "log"),
+	},
 		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	must(err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
