@@ -1,7 +1,6 @@
 package ctl
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +22,29 @@ import (
 
 const maxExport = 1 << 30 // bytes
 
+func (a *app) whoami() *cobra.Command {
+	return shows(a, describe("whoami", "Show who you are to the cloud, and what you may do", "whoami"), none(a.api.GetMe),
+		func(t *cli.Table, m client.Account) {
+			pairs(t, "e-mail", m.Email, "role", m.Role, "id", m.ID)
+			if m.MustChange {
+				t.Text("the password is a first one: change it with kennelctl password")
+			}
+		})
+}
+
+func (a *app) fleet() *cobra.Command {
+	return shows(a, describe("fleet", "Count the robots that are present and absent", "fleet", "fleet -o json"),
+		none(a.api.GetFleet), func(t *cli.Table, c client.Count) { pairs(t, "present", c.Present, "absent", c.Absent) })
+}
+
+func (a *app) passkeys() *cobra.Command {
+	return group(describe("passkeys", "Your passkeys; a browser adds them", "passkeys list", "passkeys remove ID"),
+		shows(a, describe("list", "List your passkeys", "passkeys list"), none(a.api.GetMePasskeys),
+			rows("PASSKEY|NAME|SINCE|LAST USED", func(p client.Passkey) cells { return cells{p.ID, p.Name, p.Created, p.LastUsed} })),
+		does(a, describe("remove PASSKEY", "Remove one of your passkeys", "passkeys remove ID"),
+			first(a.api.DeleteMePasskeysID), said[client.None]("%s is removed")))
+}
+
 func (a *app) account() *cobra.Command {
 	return group(&cobra.Command{Use: "account", Short: "Your own account: sign up, see it, take everything along, leave",
 		Long: "You prove that an e-mail address is yours: signing up, a new password and a new address each send a letter with a code.\n" +
@@ -32,12 +54,12 @@ func (a *app) account() *cobra.Command {
 		a.letter("again ADDRESS", "Have the letter of a sign-up sent again", a.stranger.PostAccountVerifyAgain),
 		a.letter("reset ADDRESS", "Ask for a letter to set a new password", a.stranger.PostAccountReset),
 		a.accountSetPassword(), a.accountEmail(), a.accountEmailConfirm(),
-		shows(a, &cobra.Command{Use: "show", Short: "Show the record of your account", Example: "  kennelctl account show -o json"},
+		shows(a, describe("show", "Show the record of your account", "account show -o json"),
 			func(ctx context.Context, _ []string) (reply[map[string]any], error) {
 				return a.record(ctx, http.MethodGet, nil)
 			}, showRecord),
 		a.accountSet(),
-		shows(a, &cobra.Command{Use: "sessions", Short: "List where you are signed in", Example: "  kennelctl account sessions"}, none(a.api.GetAccountSessions),
+		shows(a, describe("sessions", "List where you are signed in", "account sessions"), none(a.api.GetAccountSessions),
 			rows("SESSION|KIND|SINCE|LAST SEEN|UNTIL|FROM", func(s client.Session) cells {
 				kind, from := "person", s.Addr
 				if s.App {
@@ -60,95 +82,34 @@ func (a *app) account() *cobra.Command {
 
 func showAccepted(t *cli.Table, v client.Accepted) { t.Text(v.Next) }
 
-// succeeded prints a text about a request that answered nothing.
-func succeeded(cmd *cobra.Command, err error, text string) error {
-	if err != nil {
-		return err
-	}
-	v := client.Accepted{Next: text}
-	return cli.Print(cmd, v, func(t *cli.Table) { showAccepted(t, v) })
-}
-
-// required asks for a flag's value if it was not given.
-func required(cmd *cobra.Command, in *bufio.Reader, value *string, question string) (err error) {
-	if *value == "" {
-		*value, err = ask(cmd, in, question)
-	}
-	return err
-}
-
-// newPassword reads a password that is being chosen: twice from a terminal.
-func newPassword(cmd *cobra.Command, in *bufio.Reader, file string) (string, error) {
-	p, err := readPassword(cmd, in, "New password: ", file)
-	if err != nil {
-		return "", err
-	}
-	if _, isFile := cmd.InOrStdin().(*os.File); isFile && file == "" {
-		again, err := readPassword(cmd, in, "New password again: ", "")
-		if err != nil {
-			return "", err
-		}
-		if again != p {
-			return "", cli.Usage("the two passwords differ; nothing is changed")
-		}
-	}
-	return p, nil
-}
-
-func passwordFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "password-file", "", "read the password from `FILE`")
-	_ = cmd.MarkFlagFilename("password-file")
-}
-
 func (a *app) accountSignUp() *cobra.Command {
-	var email, lang, file string
-	cmd := a.runs(&cobra.Command{Use: "signup", Short: "Ask for an account",
+	var lang string
+	cmd := prompts(a, &cobra.Command{Use: "signup", Short: "Ask for an account",
 		Long:    "Asks for what is not given. A letter with a code comes to the address; kennelctl account verify takes it.",
 		Example: "  kennelctl account signup -server https://kennel.example -email ada@example.org -lang de"},
-		func(cmd *cobra.Command, _ []string) error {
-			in := bufio.NewReader(cmd.InOrStdin())
-			if err := required(cmd, in, &email, "E-mail: "); err != nil {
-				return err
-			}
-			password, err := newPassword(cmd, in, file)
-			if err != nil {
-				return err
-			}
-			r, err := a.stranger.PostAccountSignup(cmd.Context(), client.SignUpRequest{Email: email, Password: password, EmailLang: given(lang)})
-			return show(cmd, r, err, showAccepted)
-		})
-	cmd.Flags().StringVar(&email, "email", "", "e-mail `ADDRESS`")
+		a.connectUnknown, []input{{flag: "email", usage: "e-mail `ADDRESS`", prompt: "E-mail: "}, chosenPassword},
+		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
+			return a.stranger.PostAccountSignup(ctx, client.SignUpRequest{Email: got[0], Password: got[1], EmailLang: given(lang)})
+		}, showAccepted)
 	cmd.Flags().StringVar(&lang, "lang", "", "language of letters, a `TAG` such as en-US")
-	passwordFlag(cmd, &file)
 	return cmd
 }
 
+// aCode is the code of a letter.
+var aCode = input{flag: "code", usage: "`CODE` from the letter", prompt: "Code: "}
+
 func (a *app) accountVerify() *cobra.Command {
-	var code, file string
-	cmd := a.runs(&cobra.Command{Use: "verify", Short: "Prove your e-mail with the code of the letter",
+	server := ""
+	return prompts(a, &cobra.Command{Use: "verify", Short: "Prove your e-mail with the code of the letter",
 		Long:    "Asks for what is not given: the code, and the password that you chose when you signed up.",
 		Example: "  kennelctl account verify -code CODE"},
-		func(cmd *cobra.Command, _ []string) error {
-			in := bufio.NewReader(cmd.InOrStdin())
-			if err := required(cmd, in, &code, "Code: "); err != nil {
-				return err
-			}
-			password, err := readPassword(cmd, in, "Password: ", file)
-			if err != nil {
-				return err
-			}
-			s, err := a.session(cmd.Context())
-			if err != nil {
-				return err
-			}
-			r, err := a.stranger.PostAccountVerify(cmd.Context(), client.CodeRequest{Code: code, Password: password})
-			return show(cmd, r, err, func(t *cli.Table, got client.Account) {
-				t.Text("the account " + got.Email + " is ready; sign in with kennelctl login -server " + s.Server + " -email " + got.Email)
-			})
+		a.connectUnknown, []input{aCode, knownPassword},
+		func(ctx context.Context, c *conn, got []string) (reply[client.Account], error) {
+			server = c.s.Server
+			return a.stranger.PostAccountVerify(ctx, client.CodeRequest{Code: got[0], Password: got[1]})
+		}, func(t *cli.Table, got client.Account) {
+			t.Text("the account " + got.Email + " is ready; sign in with kennelctl login -server " + server + " -email " + got.Email)
 		})
-	cmd.Flags().StringVar(&code, "code", "", "`CODE` from the letter")
-	passwordFlag(cmd, &file)
-	return cmd
 }
 
 // letter makes a command that requests a letter to an address.
@@ -157,69 +118,47 @@ func (a *app) letter(use, short string, request func(context.Context, client.Ema
 	return shows(a, &cobra.Command{Use: use, Short: short, Example: "  kennelctl account " + word + " ada@example.org"},
 		func(ctx context.Context, args []string) (reply[client.Accepted], error) {
 			return request(ctx, client.EmailRequest{Email: args[0]})
-		}, showAccepted)
+		},
+		showAccepted)
+}
+
+// then makes an answer of a text, for a request that answers nothing.
+func then(_ reply[client.None], err error, text string) (reply[client.Accepted], error) {
+	return answerOf(client.Accepted{Next: text}, err)
 }
 
 func (a *app) accountSetPassword() *cobra.Command {
-	var code, file string
-	cmd := a.runs(&cobra.Command{Use: "set-password", Short: "Set a new password with the code of a letter",
+	return prompts(a, &cobra.Command{Use: "set-password", Short: "Set a new password with the code of a letter",
 		Long:    "Asks for what is not given. All your sessions end. To change a password that you know, use kennelctl password.",
 		Example: "  kennelctl account set-password -code CODE"},
-		func(cmd *cobra.Command, _ []string) error {
-			in := bufio.NewReader(cmd.InOrStdin())
-			if err := required(cmd, in, &code, "Code: "); err != nil {
-				return err
-			}
-			password, err := newPassword(cmd, in, file)
-			if err != nil {
-				return err
-			}
-			_, err = a.stranger.PostAccountResetConfirm(cmd.Context(), client.CodeRequest{Code: code, Password: password})
-			return succeeded(cmd, err, "the password is set; sign in with it")
-		})
-	cmd.Flags().StringVar(&code, "code", "", "`CODE` from the letter")
-	passwordFlag(cmd, &file)
-	return cmd
+		a.connectUnknown, []input{aCode, chosenPassword},
+		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
+			r, err := a.stranger.PostAccountResetConfirm(ctx, client.CodeRequest{Code: got[0], Password: got[1]})
+			return then(r, err, "the password is set; sign in with it")
+		}, showAccepted)
 }
 
 func (a *app) accountEmail() *cobra.Command {
-	return a.proven(&cobra.Command{Use: "email ADDRESS", Short: "Ask for a letter to change your e-mail",
+	return prompts(a, &cobra.Command{Use: "email ADDRESS", Short: "Ask for a letter to change your e-mail",
 		Long:    "Asks for your password. The letter goes to the new address; kennelctl account email-confirm takes its code.",
-		Example: "  kennelctl account email new@example.org"}, "Password: ",
-		func(ctx context.Context, args []string, password string) (reply[client.Accepted], error) {
-			return a.api.PostAccountEmail(ctx, client.NewEmailRequest{Email: args[0], Password: password})
-		})
-}
-
-// proven makes a command that asks for the caller's password, and prints what happens next.
-func (a *app) proven(cmd *cobra.Command, prompt string, request func(ctx context.Context, args []string, password string) (reply[client.Accepted], error)) *cobra.Command {
-	var file string
-	a.runs(cmd, func(cmd *cobra.Command, args []string) error {
-		if _, err := a.connect(cmd.Context()); err != nil {
-			return err // before a question that would be in vain
-		}
-		password, err := readPassword(cmd, bufio.NewReader(cmd.InOrStdin()), prompt, file)
-		if err != nil {
-			return err
-		}
-		r, err := request(cmd.Context(), args, password)
-		return show(cmd, r, err, showAccepted)
-	})
-	passwordFlag(cmd, &file)
-	return cmd
+		Example: "  kennelctl account email new@example.org"},
+		a.connect, []input{knownPassword},
+		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
+			return a.api.PostAccountEmail(ctx, client.NewEmailRequest{Email: got[0], Password: got[1]})
+		}, showAccepted)
 }
 
 func (a *app) accountEmailConfirm() *cobra.Command {
-	return a.runs(&cobra.Command{Use: "email-confirm CODE", Short: "Prove your new e-mail with the code of the letter", Example: "  kennelctl account email-confirm CODE"},
-		func(cmd *cobra.Command, args []string) error {
-			_, err := a.stranger.PostAccountEmailConfirm(cmd.Context(), client.CodeRequest{Code: args[0]})
-			return succeeded(cmd, err, "your account uses the new address")
-		})
+	return shows(a, describe("email-confirm CODE", "Prove your new e-mail with the code of the letter", "account email-confirm CODE"),
+		func(ctx context.Context, args []string) (reply[client.Accepted], error) {
+			r, err := a.stranger.PostAccountEmailConfirm(ctx, client.CodeRequest{Code: args[0]})
+			return then(r, err, "your account uses the new address")
+		}, showAccepted)
 }
 
 // record asks for the record of the caller's account, whatever fields it has.
 func (a *app) record(ctx context.Context, method string, in any) (r reply[map[string]any], err error) {
-	if r.Raw, _, err = a.do(ctx, method, "/v1/account", in); err == nil {
+	if r.Raw, _, err = a.api.Do(ctx, method, "/v1/account", in); err == nil {
 		err = json.Unmarshal(r.Raw, &r.Value)
 	}
 	return r, err
@@ -256,8 +195,7 @@ func (a *app) accountSet() *cobra.Command {
 
 func (a *app) accountEnd() *cobra.Command {
 	var others bool
-	cmd := shows(a, &cobra.Command{Use: "end [SESSION]", Short: "End a session, or all but this one",
-		Example: "  kennelctl account end 0f3a5c7e9b1d2f40\n  kennelctl account end -others"},
+	cmd := shows(a, describe("end [SESSION]", "End a session, or all but this one", "account end 0f3a5c7e9b1d2f40", "account end -others"),
 		func(ctx context.Context, args []string) (r reply[client.Ended], err error) {
 			switch {
 			case others == (len(args) == 1):
@@ -265,10 +203,8 @@ func (a *app) accountEnd() *cobra.Command {
 			case others:
 				return a.api.DeleteAccountSessions(ctx)
 			}
-			if _, err = a.api.DeleteAccountSessionsID(ctx, args[0]); err == nil {
-				r = oneEnded
-			}
-			return r, err
+			_, err = a.api.DeleteAccountSessionsID(ctx, args[0])
+			return answerOf(client.Ended{Ended: 1}, err)
 		}, func(t *cli.Table, e client.Ended) { t.Text(showEnded(nil, e)) })
 	cmd.Flags().BoolVar(&others, "others", false, "all but this one")
 	return cmd
@@ -326,10 +262,11 @@ func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
 }
 
 func (a *app) accountDelete() *cobra.Command {
-	return a.proven(&cobra.Command{Use: "delete", Short: "Delete your account and everything that is held about you",
+	return prompts(a, &cobra.Command{Use: "delete", Short: "Delete your account and everything that is held about you",
 		Long:    "Asks for your password. There is no way back: take everything along first, with kennelctl account export.",
-		Example: "  kennelctl account delete"}, "Password, to delete everything: ",
-		func(ctx context.Context, _ []string, password string) (reply[client.Accepted], error) {
-			return a.api.PostAccountDelete(ctx, client.DeleteRequest{Password: password})
-		})
+		Example: "  kennelctl account delete"},
+		a.connect, []input{{flag: knownPassword.flag, usage: knownPassword.usage, prompt: "Password, to delete everything: ", secret: known}},
+		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
+			return a.api.PostAccountDelete(ctx, client.DeleteRequest{Password: got[0]})
+		}, showAccepted)
 }

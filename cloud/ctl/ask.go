@@ -47,6 +47,11 @@ func given(s string) *string {
 	return &s
 }
 
+// describe returns a command with its usage line, its summary and examples without the program's name.
+func describe(use, short string, examples ...string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Example: "  kennelctl " + strings.Join(examples, "\n  kennelctl ")}
+}
+
 // group returns cmd with its commands.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(commands...)
@@ -88,6 +93,15 @@ func does[T any](a *app, cmd *cobra.Command, ask question[T], line func(args []s
 	})
 }
 
+// answerOf makes an answer of what a command found out itself.
+func answerOf[T any](v T, err error) (r reply[T], _ error) {
+	if err == nil {
+		r.Value = v
+		r.Raw, err = json.Marshal(v)
+	}
+	return r, err
+}
+
 // said makes a line of a text in which %s is the first argument.
 func said[T any](text string) func([]string, T) string {
 	return func(args []string, _ T) string { return fmt.Sprintf(text, args[0]) }
@@ -113,7 +127,8 @@ func (a *app) runs(cmd *cobra.Command, run func(cmd *cobra.Command, args []strin
 		}
 	}
 	if len(words) > 0 && cmd.ValidArgsFunction == nil {
-		cmd.ValidArgsFunction = map[string]completion{"THING": a.completeThing, "COHORT": a.completeCohort, "WEBHOOK": a.completeWebhook, "FILTER": completeFilter}[words[0]]
+		cmd.ValidArgsFunction = map[string]completion{"THING": a.completeThing, "COHORT": a.completeCohort, "WEBHOOK": a.completeWebhook,
+			"FILTER": completeFilter}[words[0]]
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for i, w := range words {
@@ -137,7 +152,8 @@ func parseThing(s string) (thing.ID, error) {
 }
 
 // offers completes a first argument from a list that the cloud gives.
-func offers[T any](cmd *cobra.Command, args []string, typed string, ask question[[]T], word func(T) (name, about string)) ([]string, cobra.ShellCompDirective) {
+func offers[T any](cmd *cobra.Command, args []string, typed string, ask question[[]T], word func(T) (name, about string)) (
+	[]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

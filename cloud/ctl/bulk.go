@@ -19,7 +19,8 @@ import (
 // lookEvery is the interval between two questions for the progress of a job.
 const lookEvery = 500 * time.Millisecond
 
-const aJob = "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"
+// anID is an id for examples.
+const anID = "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"
 
 // bulkFlags are the flags of all bulk commands.
 type bulkFlags struct {
@@ -32,28 +33,29 @@ func (a *app) robotsBulk() *cobra.Command {
 	return group(&cobra.Command{Use: "bulk", Short: "Do one thing to many robots",
 		Long: "Each of tag, send, set and cohort says first what it would do and to how many robots, asks, and then shows how far it is.\n" +
 			"The robots are fixed when the job begins. Those that are offline get commands and settings when they are back.\n\n" + filterHelp,
-		Example: "  kennelctl robots bulk tag \"version:<2.1\" -add old\n  kennelctl robots bulk set tag:lab master_volume=2 -dry-run\n  kennelctl robots bulk list"},
+		Example: "  kennelctl robots bulk tag \"version:<2.1\" -add old\n  kennelctl robots bulk set tag:lab master_volume=2 -dry-run\n" +
+			"  kennelctl robots bulk list"},
 		a.bulkTag(), a.bulkSend(), a.bulkSet(),
-		a.bulk(&cobra.Command{Use: "cohort FILTER COHORT", Short: "Put robots into a cohort that is chosen by a tag",
-			Example: "  kennelctl robots bulk cohort \"id:vic:00e20100,vic:00e20101\" beta"},
+		a.bulk(describe("cohort FILTER COHORT", "Put robots into a cohort that is chosen by a tag",
+			"robots bulk cohort \"id:vic:00e20100,vic:00e20101\" beta"),
 			func(args []string) (client.Action, error) { return client.Action{Kind: "cohort", Cohort: args[1]}, nil }),
-		shows(a, &cobra.Command{Use: "list", Short: "List jobs, the newest first", Example: "  kennelctl robots bulk list"},
+		shows(a, describe("list", "List jobs, the newest first", "robots bulk list"),
 			func(ctx context.Context, _ []string) (reply[[]client.Job], error) {
 				return a.api.GetBulk(ctx, client.GetBulkQuery{})
 			},
 			rows("JOB|DOES|STATE|ROBOTS|FAILED|BEGUN|BY", func(j client.Job) cells {
 				return cells{j.Job, j.Text, j.State, fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, j.Created, j.By}
 			})),
-		shows(a, &cobra.Command{Use: "show JOB", Short: "Show a job and how far it is", Example: "  kennelctl robots bulk show " + aJob}, first(a.api.GetBulkID), showJob),
+		shows(a, describe("show JOB", "Show a job and how far it is", "robots bulk show "+anID), first(a.api.GetBulkID), showJob),
 		a.bulkResults(),
-		shows(a, &cobra.Command{Use: "cancel JOB", Short: "End a job; what was not done yet is dropped", Example: "  kennelctl robots bulk cancel " + aJob},
+		shows(a, describe("cancel JOB", "End a job; what was not done yet is dropped", "robots bulk cancel "+anID),
 			first(a.api.PostBulkIDCancel), showJob))
 }
 
 func (a *app) bulkTag() *cobra.Command {
 	var add, remove []string
-	cmd := a.bulk(&cobra.Command{Use: "tag FILTER", Short: "Add and remove tags",
-		Example: "  kennelctl robots bulk tag \"version:<2.1\" -add old,check\n  kennelctl robots bulk tag tag:old -remove old -yes"},
+	cmd := a.bulk(describe("tag FILTER", "Add and remove tags",
+		"robots bulk tag \"version:<2.1\" -add old,check", "robots bulk tag tag:old -remove old -yes"),
 		func([]string) (client.Action, error) {
 			if len(add)+len(remove) == 0 {
 				return client.Action{}, cli.Usage("want -add TAG or -remove TAG")
@@ -96,7 +98,8 @@ func (a *app) bulkSet() *cobra.Command {
 			}
 			return completeFilter(cmd, args, typed)
 		},
-		Example: "  kennelctl robots bulk set tag:lab master_volume=2\n  kennelctl robots bulk set \"species:vic presence:present\" time_zone=Europe/Berlin -yes"},
+		Example: "  kennelctl robots bulk set tag:lab master_volume=2\n" +
+			"  kennelctl robots bulk set \"species:vic presence:present\" time_zone=Europe/Berlin -yes"},
 		func(args []string) (client.Action, error) {
 			set, err := parseSet(args[1:])
 			return client.Action{Kind: "set", Fields: set, Force: force}, err
@@ -216,7 +219,7 @@ func showJob(t *cli.Table, j client.Job) {
 
 func (a *app) bulkResults() *cobra.Command {
 	var state string
-	cmd := shows(a, &cobra.Command{Use: "results JOB", Short: "Show what became of each robot", Example: "  kennelctl robots bulk results " + aJob + " -state failed"},
+	cmd := shows(a, describe("results JOB", "Show what became of each robot", "robots bulk results "+anID+" -state failed"),
 		func(ctx context.Context, args []string) (reply[[]client.Result], error) {
 			return pages(func(after *string) (reply[[]client.Result], error) {
 				return a.api.GetBulkIDResults(ctx, args[0], client.GetBulkIDResultsQuery{State: given(state), Limit: new(int64(1000)), After: after})

@@ -36,41 +36,40 @@ type conn struct {
 
 // connect returns the connection of this command line. It refuses before it asks the cloud if there is no token.
 func (a *app) connect(ctx context.Context) (*conn, error) {
-	if a.conn != nil {
-		return a.conn, nil
+	if a.conn == nil {
+		s, err := a.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s.Token == "" {
+			return nil, errs.New(errs.Unauthenticated, "not signed in to %s; use kennelctl login -server %s", s.Server, s.Server)
+		}
+		if a.conn, err = newConn(s, requestTimeout); err != nil {
+			return nil, err
+		}
 	}
+	return a.conn, nil
+}
+
+// connectUnknown returns a connection without a session: for people who are not signed in.
+func (a *app) connectUnknown(ctx context.Context) (*conn, error) {
 	s, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if s.Token == "" {
-		return nil, errs.New(errs.Unauthenticated, "not signed in to %s; use kennelctl login -server %s", s.Server, s.Server)
-	}
-	a.conn, err = newConn(s, requestTimeout)
-	return a.conn, err
-}
-
-// do makes a request of the generated client.
-func (a *app) do(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {
-	c, err := a.connect(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return c.do(ctx, method, path, in)
-}
-
-// doUnknown is do without a session: for people who are not signed in.
-func (a *app) doUnknown(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {
-	s, err := a.session(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
 	s.Token = ""
-	c, err := newConn(s, requestTimeout)
-	if err != nil {
-		return nil, nil, err
-	}
-	return c.do(ctx, method, path, in)
+	return newConn(s, requestTimeout)
+}
+
+// caller returns the client of the API that makes its requests over what connect returns.
+func caller(connect func(context.Context) (*conn, error)) client.Client {
+	return client.Client{Do: func(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {
+		c, err := connect(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.do(ctx, method, path, in)
+	}}
 }
 
 // newConn returns a connection that waits for the beginning of an answer for at most patience.

@@ -19,8 +19,7 @@ func (a *app) commands() *cobra.Command {
 	return group(&cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Ask a robot to do something, and see what became of it",
 		Example: "  kennelctl commands send vic:00e20100 ping\n  kennelctl commands list vic:00e20100"},
 		a.commandsSend(), a.commandsList(),
-		shows(a, &cobra.Command{Use: "show THING COMMAND", Short: "Show one command and its result",
-			Example: "  kennelctl commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"},
+		shows(a, describe("show THING COMMAND", "Show one command and its result", "commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"),
 			func(ctx context.Context, args []string) (r reply[client.Command], err error) {
 				if !wire.IsID(args[1]) {
 					return r, errs.New(errs.Invalid, "command %.64q: want an id such as kennelctl commands list shows", args[1])
@@ -71,8 +70,8 @@ func (a *app) commandsSend() *cobra.Command {
 func (a *app) commandsList() *cobra.Command {
 	var open bool
 	var limit int64
-	cmd := shows(a, &cobra.Command{Use: "list THING", Short: "List a robot's commands, the newest first",
-		Example: "  kennelctl commands list vic:00e20100\n  kennelctl commands list vic:00e20100 -open"},
+	cmd := shows(a, describe("list THING", "List a robot's commands, the newest first",
+		"commands list vic:00e20100", "commands list vic:00e20100 -open"),
 		func(ctx context.Context, args []string) (reply[[]client.Command], error) {
 			q := client.GetThingsThingCommandsQuery{Limit: &limit}
 			if open {

@@ -26,7 +26,7 @@ type app struct {
 // Command returns the command tree.
 func Command() *cobra.Command {
 	a := &app{}
-	a.api.Do, a.stranger.Do = a.do, a.doUnknown
+	a.api, a.stranger = caller(a.connect), caller(a.connectUnknown)
 	root := &cobra.Command{
 		Use: "kennelctl", Short: "See and steer a fleet of companion robots",
 		Long: "kennelctl speaks to a Kennel cloud over its public HTTPS API.\n\n" +
@@ -44,6 +44,7 @@ func Command() *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("onebox", "server")
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
-	return group(root, a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(), a.robots(), a.robot(),
-		a.cohorts(), a.batches(), a.jdocs(), a.events(), a.commands(), a.releases(), a.webhooks(), a.alerts(), a.doctor())
+	return group(root, a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(),
+		a.robots(), a.robot(), a.cohorts(), a.batches(), a.jdocs(), a.events(), a.commands(), a.releases(), a.webhooks(), a.alerts(),
+		a.doctor())
 }

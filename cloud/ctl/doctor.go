@@ -75,7 +75,8 @@ func showReport(t *cli.Table, r client.Report) {
 		}
 		t.Section("Last refusal")
 		t.Text(fmt.Sprintf("%s %s, %s, %s", o.Step, ago(o.Last), cmp.Or(o.Code, "without a code"), over))
-		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"certificate", certificateText(o.Certificate)}, {"peer", o.Peer}, {"version", o.Version}, {"->", o.Do}} {
+		for _, line := range []struct{ what, text string }{{"why", o.Detail}, {"certificate", certificateText(o.Certificate)}, {"peer", o.Peer},
+			{"version", o.Version}, {"->", o.Do}} {
 			if line.text != "" {
 				t.Text("  " + line.what + " " + line.text)
 			}

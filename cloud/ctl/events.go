@@ -45,8 +45,7 @@ func (a *app) eventsList() *cobra.Command {
 	var filter eventFilter
 	var since string
 	var limit int64
-	cmd := shows(a, &cobra.Command{Use: "list", Short: "List stored events, the newest first",
-		Example: "  kennelctl events list -thing vic:00e20100 -event robot.boot -since 24h"},
+	cmd := shows(a, describe("list", "List stored events, the newest first", "events list -thing vic:00e20100 -event robot.boot -since 24h"),
 		func(ctx context.Context, _ []string) (r reply[[]client.DasRecord], err error) {
 			if err := filter.check(); err != nil {
 				return r, err

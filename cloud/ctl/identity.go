@@ -15,7 +15,8 @@ import (
 )
 
 // reasoned makes a command of one that takes a reason, which the audit log keeps.
-func reasoned[T any](a *app, cmd *cobra.Command, ask func(ctx context.Context, args []string, reason string) (reply[T], error), line func([]string, T) string) *cobra.Command {
+func reasoned[T any](a *app, cmd *cobra.Command, ask func(ctx context.Context, args []string, reason string) (reply[T], error),
+	line func([]string, T) string) *cobra.Command {
 	reason := cmd.Flags().String("reason", "", "`WHY`, for the audit log")
 	_ = cmd.MarkFlagRequired("reason")
 	return does(a, cmd, func(ctx context.Context, args []string) (reply[T], error) { return ask(ctx, args, *reason) }, line)
@@ -51,8 +52,8 @@ func (a *app) robotsApprove() *cobra.Command {
 }
 
 func (a *app) robotsRefuse() *cobra.Command {
-	return reasoned(a, &cobra.Command{Use: "refuse THING FINGERPRINT", Short: "Turn a waiting robot away for a day",
-		Example: "  kennelctl robots refuse vic:00e20100 7QK4-0ZTM-9R3X -reason \"not one of ours\""},
+	return reasoned(a, describe("refuse THING FINGERPRINT", "Turn a waiting robot away for a day",
+		"robots refuse vic:00e20100 7QK4-0ZTM-9R3X -reason \"not one of ours\""),
 		func(ctx context.Context, args []string, reason string) (reply[client.None], error) {
 			return a.api.PostWaitingThingRefuse(ctx, args[0], client.WaitingRefusal{Fingerprint: args[1], Reason: reason})
 		}, said[client.None]("%s is refused"))
@@ -89,7 +90,7 @@ func (a *app) robotsRevoke() *cobra.Command {
 
 func (a *app) robotsRevocations() *cobra.Command {
 	var q client.GetRevocationsQuery
-	cmd := shows(a, &cobra.Command{Use: "revocations", Short: "List revoked certificates, the latest first", Example: "  kennelctl robots revocations -limit 20"},
+	cmd := shows(a, describe("revocations", "List revoked certificates, the latest first", "robots revocations -limit 20"),
 		func(ctx context.Context, _ []string) (reply[[]client.Revocation], error) {
 			return a.api.GetRevocations(ctx, q)
 		},
@@ -100,9 +101,9 @@ func (a *app) robotsRevocations() *cobra.Command {
 
 // batches is manufacturing batches, whose robots are let in for their factory certificates.
 func (a *app) batches() *cobra.Command {
-	return group(&cobra.Command{Use: "batches", Short: "Manufacturing batches whose factory certificates are accepted",
-		Example: "  kennelctl batches list\n  kennelctl batches put lot-2018 -bundle factory-2018.pem"},
-		shows(a, &cobra.Command{Use: "list", Short: "List manufacturing batches", Example: "  kennelctl batches list"}, none(a.api.GetBatches),
+	return group(describe("batches", "Manufacturing batches whose factory certificates are accepted",
+		"batches list", "batches put lot-2018 -bundle factory-2018.pem"),
+		shows(a, describe("list", "List manufacturing batches", "batches list"), none(a.api.GetBatches),
 			rows("BATCH|SPECIES|ORGANISATION|VALID AFTER|SERIALS|MADE|DISABLED", func(b client.Batch) cells {
 				serials, disabled := "all", ""
 				if b.SerialFrom != "" || b.SerialTo != "" {
@@ -120,7 +121,7 @@ func (a *app) batches() *cobra.Command {
 			func(ctx context.Context, args []string, reason string) (reply[client.None], error) {
 				return a.api.PostBatchesBatchDisable(ctx, args[0], client.Reason{Reason: reason})
 			}, said[client.None]("batch %s is disabled")),
-		does(a, &cobra.Command{Use: "enable BATCH", Short: "Accept its factory certificates again", Example: "  kennelctl batches enable lot-2018"},
+		does(a, describe("enable BATCH", "Accept its factory certificates again", "batches enable lot-2018"),
 			first(a.api.PostBatchesBatchEnable), said[client.None]("batch %s is accepted")),
 		reasoned(a, &cobra.Command{Use: "revoke-certificate ID", Short: "Stop accepting one factory certificate",
 			Long:    "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, as openssl x509 -serial or -fingerprint -sha256 print it.",
@@ -128,7 +129,7 @@ func (a *app) batches() *cobra.Command {
 			func(ctx context.Context, args []string, reason string) (reply[client.None], error) {
 				return a.api.PostFactoryCertificatesRevoke(ctx, client.FactoryRevocation{CertificateID: args[0], Reason: reason})
 			}, said[client.None]("factory certificate %s is revoked")),
-		shows(a, &cobra.Command{Use: "revoked", Short: "List factory certificates that were revoked", Example: "  kennelctl batches revoked"}, none(a.api.GetFactoryCertificates),
+		shows(a, describe("revoked", "List factory certificates that were revoked", "batches revoked"), none(a.api.GetFactoryCertificates),
 			rows("CERTIFICATE|REVOKED|REASON", func(r client.FactoryCertificate) cells { return cells{r.CertificateID, r.At, r.Reason} })))
 }
 
@@ -160,5 +161,79 @@ func (a *app) batchesPut() *cobra.Command {
 	f.StringVar(&b.SerialTo, "serial-to", "", "only serials up to `SERIAL`")
 	_ = cmd.MarkFlagRequired("bundle")
 	_ = cmd.MarkFlagFilename("bundle", "pem", "crt")
+	return cmd
+}
+
+// robotDetails are the commands of robots that ask for one side of one robot.
+func (a *app) robotDetails() []*cobra.Command {
+	return []*cobra.Command{
+		a.robotsHistory(),
+		shows(a, describe("certificates THING", "List the certificates that a robot was given, the newest first",
+			"robots certificates vic:00e20100"), first(a.api.GetThingsThingCertificates),
+			rows("SERIAL|FOR|FROM|UNTIL|REVOKED|REASON", func(c client.Certificate) cells {
+				return cells{c.Serial, c.Method, c.NotBefore, c.NotAfter, c.Revoked, c.Reason}
+			})),
+		group(describe("tokens", "Access tokens with which a robot acts for its owner", "robots tokens list vic:00e20100"),
+			shows(a, describe("list THING", "List a robot's access tokens", "robots tokens list vic:00e20100"),
+				first(a.api.GetThingsThingTokens), rows("TOKEN|ISSUED|UNTIL|BY|REVOKED|REASON", func(k client.Token) cells {
+					return cells{k.ID, k.IssuedAt, k.ExpiresAt, k.How, k.RevokedAt, k.Reason}
+				})),
+			revoker(a, "tokens", "TOKEN", a.api.DeleteThingsThingTokens, a.api.DeleteThingsThingTokensToken)),
+		group(describe("apps", "Apps and SDK programs that may talk to a robot", "robots apps list vic:00e20100"),
+			shows(a, describe("list THING", "List a robot's apps", "robots apps list vic:00e20100"),
+				first(a.api.GetThingsThingApps), rows("APP|NAME|PROGRAM|SINCE", func(p client.App) cells { return cells{p.ID, p.ClientName, p.AppID, p.IssuedAt} })),
+			revoker(a, "apps", "APP", a.api.DeleteThingsThingApps, a.api.DeleteThingsThingAppsApp)),
+		shows(a, describe("owner THING", "Show whose a robot is and was; people by the id of their account", "robots owner vic:00e20100"),
+			first(a.api.GetThingsThingOwner), func(t *cli.Table, o client.OwnerOwner) {
+				past := o.Past
+				if o.Account != "" {
+					past = append([]client.Past{{Account: o.Account, Since: o.Since, How: o.How}}, past...)
+				}
+				rows("ACCOUNT|SINCE|BY|UNTIL|ENDED", func(p client.Past) cells { return cells{p.Account, p.Since, p.How, p.Until, p.Ended} })(t, past)
+			}),
+		reasoned(a, describe("disown THING", "Take a robot from its owner, for people who cannot do so themselves",
+			"robots disown vic:00e20100 -reason 'sold, the seller cannot be reached (case 17)'"),
+			func(ctx context.Context, args []string, reason string) (reply[client.None], error) {
+				return a.api.DeleteThingsThingOwner(ctx, args[0], client.ReleaseRequest{Reason: reason})
+			}, said[client.None]("%s has no owner now")),
+	}
+}
+
+func (a *app) robotsHistory() *cobra.Command {
+	var q client.GetThingsThingHistoryQuery
+	cmd := shows(a, describe("history THING", "List when a robot came and went, the newest first", "robots history vic:00e20100 -limit 10"),
+		func(ctx context.Context, args []string) (reply[[]client.RegistryChange], error) {
+			return a.api.GetThingsThingHistory(ctx, args[0], q)
+		},
+		rows("TIME|PRESENCE", func(c client.RegistryChange) cells {
+			return cells{c.At, map[bool]string{true: "present", false: "absent"}[c.Present]}
+		}))
+	q.Limit = cmd.Flags().Int64("limit", 50, "show at most `N`")
+	return cmd
+}
+
+// revoker makes the command that takes one or all of a robot's entries away.
+func revoker[T any](a *app, what, one string, everything func(context.Context, string) (reply[T], error),
+	entry func(context.Context, string, string) (reply[T], error)) *cobra.Command {
+	var all bool
+	cmd := does(a, &cobra.Command{Use: "revoke THING [" + one + "]", Short: "Take one of a robot's " + what + " away, or with -all every one",
+		Example: "  kennelctl robots " + what + " revoke vic:00e20100 ID\n  kennelctl robots " + what + " revoke vic:00e20100 -all"},
+		func(ctx context.Context, args []string) (r reply[T], err error) {
+			switch {
+			case (len(args) == 2) == all:
+				return r, cli.Usage("want one or -all")
+			case all:
+				r, err = everything(ctx, args[0])
+			default:
+				r, err = entry(ctx, args[0], args[1])
+			}
+			return reply[T]{}, err
+		}, func(args []string, _ T) string {
+			if all {
+				return "all " + what + " of " + args[0] + " are revoked"
+			}
+			return args[1] + " is revoked"
+		})
+	cmd.Flags().BoolVar(&all, "all", false, "every one")
 	return cmd
 }

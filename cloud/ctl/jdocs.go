@@ -17,7 +17,7 @@ import (
 func (a *app) jdocs() *cobra.Command {
 	return group(&cobra.Command{Use: "jdocs", Aliases: []string{"docs"}, Short: "Read and change a robot's documents, such as its settings",
 		Example: "  kennelctl jdocs get vic:00e20100 vic.RobotSettings\n  kennelctl jdocs set vic:00e20100 vic.RobotSettings master_volume=3"},
-		shows(a, &cobra.Command{Use: "list THING", Short: "List a robot's documents", Example: "  kennelctl jdocs list vic:00e20100"}, first(a.api.GetThingsThingJdocs),
+		shows(a, describe("list THING", "List a robot's documents", "jdocs list vic:00e20100"), first(a.api.GetThingsThingJdocs),
 			rows("DOCUMENT|VERSION|FORMAT|CHANGED|BY", func(d client.Doc) cells { return cells{d.DocName, d.DocVersion, d.FmtVersion, d.At, d.By} })),
 		shows(a, &cobra.Command{Use: "get THING DOC", Short: "Print a document as the cloud holds it", ValidArgsFunction: a.completeDoc,
 			Example: "  kennelctl jdocs get vic:00e20100 vic.RobotSettings"}, both(a.api.GetThingsThingJdocsDoc), showDocument),

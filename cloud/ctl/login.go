@@ -18,79 +18,59 @@ import (
 	"kennel/infra/errs"
 )
 
-func (a *app) login() *cobra.Command {
-	var email, passwordFile string
-	cmd := &cobra.Command{
-		Use: "login", Short: "Sign in to a cloud and keep the session", Args: cobra.NoArgs,
-		Long: "Asks for what is not given: e-mail address and password. The session is kept in the user's configuration folder, for this user alone.",
-		Example: "  kennelctl login -server https://kennel.example -email op@example.org\n" +
-			"  kennelctl login -server https://10.0.0.5:8443 -ca root.pem -email op@example.org -password-file pw",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.onebox != "" {
-				return cli.Usage("-onebox signs in by itself; use -server URL to keep a session")
-			}
-			ctx := cmd.Context()
-			s, err := a.session(ctx)
-			if err != nil {
-				return err
-			}
-			in := bufio.NewReader(cmd.InOrStdin())
-			if err := required(cmd, in, &email, "E-mail: "); err != nil {
-				return err
-			}
-			password, err := readPassword(cmd, in, "Password: ", passwordFile)
-			if err != nil {
-				return err
-			}
-			got, err := a.stranger.PostLogin(ctx, client.LoginRequest{Email: email, Password: password})
-			if err != nil {
-				return err
-			}
-			answer := got.Value
-			if answer.Token == "" {
-				return errs.New(errs.Corrupt, "%s answered without a token", s.Server)
-			}
-			s.Email, s.Token, s.Expires = email, answer.Token, answer.Expires
-			if err := saveSession(cli.Getenv(ctx), s); err != nil {
-				return fmt.Errorf("keep the session: %w", err)
-			}
-			shown := struct {
-				Server     string    `json:"server"`
-				Email      string    `json:"email"`
-				Role       string    `json:"role"`
-				Expires    time.Time `json:"expires,omitzero"`
-				MustChange bool      `json:"must_change"`
-			}{s.Server, s.Email, answer.Account.Role, s.Expires, answer.Account.MustChange}
-			role := ""
-			if shown.Role != "" {
-				role = " (" + shown.Role + ")"
-			}
-			return cli.Print(cmd, shown, func(t *cli.Table) {
-				t.Text("signed in to " + s.Server + " as " + s.Email + role + until(s.Expires))
-				if shown.MustChange {
-					t.Text("another person chose this first password; change it with kennelctl password")
-				}
-			})
-		},
-	}
-	cmd.Flags().StringVar(&email, "email", "", "e-mail `ADDRESS` of the account")
-	cmd.Flags().StringVar(&passwordFile, "password-file", "", "read the password from `FILE`")
-	_ = cmd.MarkFlagFilename("password-file")
-	return cmd
+// signedIn is the answer of login.
+type signedIn struct {
+	Server     string    `json:"server"`
+	Email      string    `json:"email"`
+	Role       string    `json:"role"`
+	Expires    time.Time `json:"expires,omitzero"`
+	MustChange bool      `json:"must_change"`
 }
 
-func until(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return ", until " + clock(t)
+func (a *app) login() *cobra.Command {
+	return prompts(a, &cobra.Command{Use: "login", Short: "Sign in to a cloud and keep the session",
+		Long: "Asks for what is not given: e-mail address and password. The session is kept in the user's configuration folder, for this user alone.",
+		Example: "  kennelctl login -server https://kennel.example -email op@example.org\n" +
+			"  kennelctl login -server https://10.0.0.5:8443 -ca root.pem -email op@example.org -password-file pw"},
+		func(ctx context.Context) (*conn, error) {
+			if a.onebox != "" {
+				return nil, cli.Usage("-onebox signs in by itself; use -server URL to keep a session")
+			}
+			return a.connectUnknown(ctx)
+		},
+		[]input{{flag: "email", usage: "e-mail `ADDRESS` of the account", prompt: "E-mail: "}, knownPassword},
+		func(ctx context.Context, c *conn, got []string) (r reply[signedIn], err error) {
+			answer, err := a.stranger.PostLogin(ctx, client.LoginRequest{Email: got[0], Password: got[1]})
+			if err != nil {
+				return r, err
+			}
+			v := answer.Value
+			if v.Token == "" {
+				return r, errs.New(errs.Corrupt, "%s answered without a token", c.s.Server)
+			}
+			c.s.Email, c.s.Token, c.s.Expires = got[0], v.Token, v.Expires
+			if err := saveSession(cli.Getenv(ctx), c.s); err != nil {
+				return r, fmt.Errorf("keep the session: %w", err)
+			}
+			return answerOf(signedIn{c.s.Server, got[0], v.Account.Role, v.Expires, v.Account.MustChange}, nil)
+		}, func(t *cli.Table, v signedIn) {
+			line := "signed in to " + v.Server + " as " + v.Email
+			if v.Role != "" {
+				line += " (" + v.Role + ")"
+			}
+			if !v.Expires.IsZero() {
+				line += ", until " + clock(v.Expires)
+			}
+			t.Text(line)
+			if v.MustChange {
+				t.Text("another person chose this first password; change it with kennelctl password")
+			}
+		})
 }
 
 func (a *app) logout() *cobra.Command {
-	return &cobra.Command{
-		Use: "logout", Short: "End the session and forget it", Args: cobra.NoArgs,
-		Example: "  kennelctl logout",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return a.runs(describe("logout", "End the session and forget it", "logout"),
+		func(cmd *cobra.Command, _ []string) error {
 			getenv := cli.Getenv(cmd.Context())
 			s, err := loadSession(getenv)
 			if err != nil {
@@ -114,40 +94,100 @@ func (a *app) logout() *cobra.Command {
 			return cli.Print(cmd, struct {
 				Server string `json:"server"`
 			}{s.Server}, func(t *cli.Table) { t.Text("signed out of " + s.Server) })
-		},
-	}
+		})
 }
 
 func (a *app) password() *cobra.Command {
-	var oldFile, newFile string
-	cmd := &cobra.Command{
-		Use: "password", Short: "Change your password", Args: cobra.NoArgs,
-		Long:    "Asks for the old and the new password. Your other sessions end.",
-		Example: "  kennelctl password\n  kennelctl password -old-file old -new-file new",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := a.connect(cmd.Context()); err != nil {
-				return err // before a question that would be in vain
-			}
-			in := bufio.NewReader(cmd.InOrStdin())
-			before, err := readPassword(cmd, in, "Old password: ", oldFile)
-			if err != nil {
-				return err
-			}
-			after, err := newPassword(cmd, in, newFile)
-			if err != nil {
-				return err
-			}
-			if _, err := a.api.PostMePassword(cmd.Context(), client.PasswordRequest{Old: before, New: after}); err != nil {
-				return err
-			}
-			return cli.Print(cmd, struct {
-				Changed bool `json:"changed"`
-			}{true}, func(t *cli.Table) { t.Text("password changed; other sessions have ended") })
-		},
+	type changed struct {
+		Changed bool `json:"changed"`
 	}
-	cmd.Flags().StringVar(&oldFile, "old-file", "", "read the old password from `FILE`")
-	cmd.Flags().StringVar(&newFile, "new-file", "", "read the new password from `FILE`")
+	return prompts(a, &cobra.Command{Use: "password", Short: "Change your password",
+		Long:    "Asks for the old and the new password. Your other sessions end.",
+		Example: "  kennelctl password\n  kennelctl password -old-file old -new-file new"},
+		a.connect, []input{{flag: "old-file", usage: "read the old password from `FILE`", prompt: "Old password: ", secret: known},
+			{flag: "new-file", usage: "read the new password from `FILE`", prompt: "New password: ", secret: chosen}},
+		func(ctx context.Context, _ *conn, got []string) (reply[changed], error) {
+			_, err := a.api.PostMePassword(ctx, client.PasswordRequest{Old: got[0], New: got[1]})
+			return answerOf(changed{true}, err)
+		}, func(t *cli.Table, _ changed) { t.Text("password changed; other sessions have ended") })
+}
+
+// input is a value that a command asks for unless its flag gives it. The flag of a secret names a file.
+type input struct {
+	flag, usage, prompt string
+	secret              secret
+}
+
+type secret int
+
+const (
+	open   secret = iota
+	known         // a password that the person has
+	chosen        // a new password, asked for twice on a terminal
+)
+
+var (
+	knownPassword  = input{"password-file", "read the password from `FILE`", "Password: ", known}
+	chosenPassword = input{"password-file", knownPassword.usage, "New password: ", chosen}
+)
+
+// prompts makes a command that sends its arguments and what it asks for, and prints the answer. It connects first, so that it asks nothing in
+// vain.
+func prompts[T any](a *app, cmd *cobra.Command, connect func(context.Context) (*conn, error), inputs []input,
+	send func(ctx context.Context, c *conn, got []string) (reply[T], error), table func(*cli.Table, T)) *cobra.Command {
+	values := make([]string, len(inputs))
+	a.runs(cmd, func(cmd *cobra.Command, args []string) error {
+		c, err := connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		stdin := bufio.NewReader(cmd.InOrStdin())
+		for i, in := range inputs {
+			v, err := in.read(cmd, stdin, values[i])
+			if err != nil {
+				return err
+			}
+			args = append(args, v)
+		}
+		r, err := send(cmd.Context(), c, args)
+		return show(cmd, r, err, table)
+	})
+	for i, in := range inputs {
+		cmd.Flags().StringVar(&values[i], in.flag, "", in.usage)
+		if in.secret != open {
+			_ = cmd.MarkFlagFilename(in.flag)
+		}
+	}
 	return cmd
+}
+
+// read returns the value of in, of which flag is given.
+func (in input) read(cmd *cobra.Command, stdin *bufio.Reader, flag string) (string, error) {
+	switch {
+	case in.secret != open && flag != "":
+		return passwordIn(flag)
+	case flag != "":
+		return flag, nil
+	}
+	f, isFile := cmd.InOrStdin().(*os.File)
+	once := func(question string) (string, error) {
+		if in.secret == open || !isFile || !term.IsTerminal(int(f.Fd())) {
+			return ask(cmd, stdin, question)
+		}
+		fmt.Fprint(cmd.ErrOrStderr(), question)
+		return hidden(cmd.Context(), int(f.Fd()))
+	}
+	v, err := once(in.prompt)
+	if err == nil && in.secret == chosen && isFile {
+		again, err := once(strings.TrimSuffix(in.prompt, ": ") + " again: ")
+		if err != nil {
+			return "", err
+		}
+		if again != v {
+			return "", cli.Usage("the two passwords differ; nothing is changed")
+		}
+	}
+	return v, err
 }
 
 // ask prints a question on standard error and reads one line.
@@ -158,19 +198,6 @@ func ask(cmd *cobra.Command, in *bufio.Reader, question string) (string, error) 
 		return "", cli.Usage("%sno answer; want one line on standard input", question)
 	}
 	return strings.TrimRight(line, "\r\n"), nil
-}
-
-// readPassword reads the password from a file, from the terminal without showing it, or from standard input.
-func readPassword(cmd *cobra.Command, in *bufio.Reader, question, file string) (string, error) {
-	if file != "" {
-		return passwordIn(file)
-	}
-	f, isFile := cmd.InOrStdin().(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return ask(cmd, in, question)
-	}
-	fmt.Fprint(cmd.ErrOrStderr(), question)
-	return hidden(cmd.Context(), int(f.Fd()))
 }
 
 func passwordIn(file string) (string, error) {

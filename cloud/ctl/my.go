@@ -9,12 +9,10 @@ import (
 	"kennel/infra/cli"
 )
 
-const aTransfer = "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"
-
 func (a *app) my() *cobra.Command {
-	return group(&cobra.Command{Use: "my", Short: "Your own robots: claim, name, hand on, release",
-		Example: "  kennelctl my claim K7QM-3XW9\n  kennelctl my robots\n  kennelctl my transfer vic:00e20100 bob@example.org"},
-		shows(a, &cobra.Command{Use: "robots", Short: "List your robots", Example: "  kennelctl my robots"}, none(a.api.GetMyRobots),
+	return group(describe("my", "Your own robots: claim, name, hand on, release",
+		"my claim K7QM-3XW9", "my robots", "my transfer vic:00e20100 bob@example.org"),
+		shows(a, describe("robots", "List your robots", "my robots"), none(a.api.GetMyRobots),
 			rows("THING|NAME|YOURS SINCE|BY", func(r client.Robot) cells { return cells{r.Thing, r.Name, r.Since, r.How} })),
 		a.myClaim(),
 		shows(a, &cobra.Command{Use: "rename THING NAME", Short: "Give a robot a name; an empty one takes it away", ValidArgsFunction: a.completeMine,
@@ -33,14 +31,14 @@ func (a *app) my() *cobra.Command {
 			}, func(t *cli.Table, o client.Transfer) {
 				pairs(t, "transfer", o.ID, "thing", o.Thing, "expires", o.Expires)
 			}),
-		shows(a, &cobra.Command{Use: "transfers", Short: "List robots that you offer, and that are offered to you", Example: "  kennelctl my transfers"},
+		shows(a, describe("transfers", "List robots that you offer, and that are offered to you", "my transfers"),
 			none(a.api.GetMyTransfers), rows("TRANSFER|THING|GOOD UNTIL|OFFERED", func(o client.Transfer) cells {
 				return cells{o.ID, o.Thing, o.Expires, map[bool]string{true: "by you", false: "to you"}[o.Mine]}
 			})),
-		shows(a, &cobra.Command{Use: "accept TRANSFER", Short: "Take a robot that is offered to you", Example: "  kennelctl my accept " + aTransfer},
+		shows(a, describe("accept TRANSFER", "Take a robot that is offered to you", "my accept "+anID),
 			first(a.api.PostMyTransfersIDAccept), showMine),
-		shows(a, &cobra.Command{Use: "decline TRANSFER", Short: "Decline a robot that is offered to you, or take back your offer",
-			Example: "  kennelctl my decline " + aTransfer}, first(a.api.DeleteMyTransfersID), nil))
+		shows(a, describe("decline TRANSFER", "Decline a robot that is offered to you, or take back your offer",
+			"my decline "+anID), first(a.api.DeleteMyTransfersID), nil))
 }
 
 func showMine(t *cli.Table, r client.Robot) {

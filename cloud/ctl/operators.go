@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,7 +18,7 @@ func (a *app) operators() *cobra.Command {
 		Long: "Roles: viewer sees; support helps owners and steers robots; release-manager also releases; admin also manages robots and people.\n" +
 			"OPERATOR is an e-mail address or an id.",
 		Example: "  kennelctl operators list\n  kennelctl operators add grace@example.org -role support"},
-		shows(a, &cobra.Command{Use: "list", Short: "List operators", Example: "  kennelctl operators list"}, none(a.api.GetOperators),
+		shows(a, describe("list", "List operators", "operators list"), none(a.api.GetOperators),
 			rows("E-MAIL|ROLE|SESSIONS|LAST SEEN|SINCE|NOTE|ID", func(o client.Operator) cells {
 				note := ""
 				switch {
@@ -29,14 +30,13 @@ func (a *app) operators() *cobra.Command {
 				return cells{o.Email, o.Role, o.Sessions, o.LastSeen, o.Created, note, o.ID}
 			})),
 		a.operatorsAdd(),
-		does(a, &cobra.Command{Use: "role OPERATOR ROLE", Short: "Give an operator another role", Example: "  kennelctl operators role grace@example.org release-manager"},
+		does(a, describe("role OPERATOR ROLE", "Give an operator another role", "operators role grace@example.org release-manager"),
 			operator(a, func(ctx context.Context, id string, args []string) (reply[client.None], error) {
 				return a.api.PatchOperatorsID(ctx, id, client.OperatorChange{Role: &args[1]})
 			}),
 			func(args []string, _ client.None) string { return args[0] + " is " + args[1] + " now" }),
 		a.operatorsAble("disable", "Stop an operator; the sessions end", true), a.operatorsAble("enable", "Let a stopped operator in again", false),
-		shows(a, &cobra.Command{Use: "password OPERATOR", Short: "Give an operator a one-time password; the sessions end",
-			Example: "  kennelctl operators password grace@example.org"},
+		shows(a, describe("password OPERATOR", "Give an operator a one-time password; the sessions end", "operators password grace@example.org"),
 			operator(a, func(ctx context.Context, id string, _ []string) (reply[client.FirstPassword], error) {
 				return a.api.PostOperatorsIDPassword(ctx, id)
 			}), showFirst),
@@ -47,25 +47,22 @@ func (a *app) operators() *cobra.Command {
 				return a.api.DeleteOperatorsID(ctx, id)
 			}),
 			said[client.None]("%s is removed")),
-		shows(a, &cobra.Command{Use: "sessions OPERATOR", Short: "List where an operator is signed in", Example: "  kennelctl operators sessions grace@example.org"},
+		shows(a, describe("sessions OPERATOR", "List where an operator is signed in", "operators sessions grace@example.org"),
 			operator(a, func(ctx context.Context, id string, _ []string) (reply[[]client.Session], error) {
 				return a.api.GetOperatorsIDSessions(ctx, id)
 			}),
 			rows("SESSION|SINCE|LAST SEEN|UNTIL|FROM", func(s client.Session) cells { return cells{s.ID, s.Created, s.LastSeen, s.Expires, s.Addr} })),
-		does(a, &cobra.Command{Use: "end OPERATOR [SESSION]", Short: "End an operator's sessions, or one of them",
-			Example: "  kennelctl operators end grace@example.org\n  kennelctl operators end grace@example.org 0f3a5c7e9b1d2f40"},
+		does(a, describe("end OPERATOR [SESSION]", "End an operator's sessions, or one of them",
+			"operators end grace@example.org", "operators end grace@example.org 0f3a5c7e9b1d2f40"),
 			operator(a, func(ctx context.Context, id string, args []string) (reply[client.Ended], error) {
 				if len(args) == 1 {
 					return a.api.DeleteOperatorsIDSessions(ctx, id)
 				}
 				_, err := a.api.DeleteOperatorsIDSessionsSession(ctx, id, args[1])
-				return oneEnded, err
+				return answerOf(client.Ended{Ended: 1}, err)
 			}),
 			showEnded))
 }
-
-// oneEnded says that one session was ended.
-var oneEnded = reply[client.Ended]{Value: client.Ended{Ended: 1}, Raw: []byte(`{"ended":1}`)}
 
 func showEnded(_ []string, e client.Ended) string { return fmt.Sprintf("sessions ended: %d", e.Ended) }
 
@@ -96,7 +93,7 @@ func showFirst(t *cli.Table, f client.FirstPassword) {
 
 func (a *app) operatorsAdd() *cobra.Command {
 	var role string
-	cmd := shows(a, &cobra.Command{Use: "add E-MAIL", Short: "Make an operator, and print a one-time password", Example: "  kennelctl operators add grace@example.org -role support"},
+	cmd := shows(a, describe("add E-MAIL", "Make an operator, and print a one-time password", "operators add grace@example.org -role support"),
 		func(ctx context.Context, args []string) (reply[client.FirstPassword], error) {
 			return a.api.PostOperators(ctx, client.NewOperator{Email: args[0], Role: role})
 		}, showFirst)
@@ -105,8 +102,60 @@ func (a *app) operatorsAdd() *cobra.Command {
 }
 
 func (a *app) operatorsAble(word, short string, disabled bool) *cobra.Command {
-	return does(a, &cobra.Command{Use: word + " OPERATOR", Short: short, Example: "  kennelctl operators " + word + " grace@example.org"},
+	return does(a, describe(word+" OPERATOR", short, "operators "+word+" grace@example.org"),
 		operator(a, func(ctx context.Context, id string, _ []string) (reply[client.None], error) {
 			return a.api.PatchOperatorsID(ctx, id, client.OperatorChange{Disabled: &disabled})
 		}), said[client.None]("%s is "+word+"d"))
+}
+
+func (a *app) audit() *cobra.Command {
+	return group(describe("audit", "What people and robots did, and whether that record is whole",
+		"audit list", "audit verify"), a.auditList(), a.auditVerify())
+}
+
+func (a *app) auditList() *cobra.Command {
+	var q client.GetAuditQuery
+	cmd := shows(a, &cobra.Command{Use: "list", Short: "List the audit log, the newest line first",
+		Long:    "Lines hold ids; the e-mail is that of the account now. Addresses are kept for 90 days, or until the person leaves.",
+		Example: "  kennelctl audit list -limit 20\n  kennelctl audit list -before 1200 -o json"},
+		func(ctx context.Context, _ []string) (reply[[]client.AuditEntry], error) {
+			return a.api.GetAudit(ctx, q)
+		},
+		rows("LINE|TIME|WHO|ROLE|FROM|ACTION|OBJECT|DETAIL", func(r client.AuditEntry) cells {
+			return cells{r.ID, clock(r.At), cmp.Or(r.Name, r.Actor), r.Role, r.Addr, r.Action, r.Object, r.Detail}
+		}))
+	q.Limit = cmd.Flags().Int64("limit", 100, "at most `N` lines, up to 1000")
+	q.Before = cmd.Flags().Int64("before", 0, "only lines before line `N`; 0: from the newest")
+	return cmd
+}
+
+func (a *app) auditVerify() *cobra.Command {
+	var from string
+	cmd := &cobra.Command{Use: "verify", Short: "Compute the audit log's chain again and name the first broken line",
+		Long: "Prints an anchor, the last line's number and hash. Keep it away from the cloud: with -from a later run finds out if the log up to that line\n" +
+			"was replaced as a whole, which the chain alone cannot tell. kenneld also logs an anchor each hour.",
+		Example: "  kennelctl audit verify\n  kennelctl audit verify -from 1200:5f1c..."}
+	a.runs(cmd, func(cmd *cobra.Command, _ []string) error {
+		all := client.AuditReport{Anchor: from}
+		for !all.Done {
+			got, err := a.api.GetAuditVerify(cmd.Context(), client.GetAuditVerifyQuery{From: &all.Anchor})
+			r := got.Value
+			switch {
+			case err != nil:
+				return err
+			case r.Broken != nil:
+				return errs.Coded(errs.Corrupt, "audit_broken", "the audit log is broken at line %d: %s; it is whole up to %s", r.Broken.ID, r.Broken.Why, r.Anchor)
+			case !r.Done && r.Checked == 0:
+				return errs.New(errs.Corrupt, "%s makes no progress with the check", a.conn.s.Server)
+			}
+			r.Checked, r.Forgotten = r.Checked+all.Checked, r.Forgotten+all.Forgotten
+			all = r
+		}
+		return cli.Print(cmd, all, func(t *cli.Table) {
+			t.Text(fmt.Sprintf("the audit log is whole: %d lines checked, %d of them without their address", all.Checked, all.Forgotten))
+			t.Text("anchor " + all.Anchor)
+		})
+	})
+	cmd.Flags().StringVar(&from, "from", "", "continue from `ANCHOR`, as an earlier run printed it, or a line's number")
+	return cmd
 }

@@ -11,8 +11,8 @@ import (
 )
 
 func (a *app) releases() *cobra.Command {
-	return group(&cobra.Command{Use: "releases", Short: "What robots may run, and what they should",
-		Example: "  kennelctl releases list -species vic\n  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases show vic:00e20100"},
+	return group(describe("releases", "What robots may run, and what they should",
+		"releases list -species vic", "releases want vic 2.0.1.6076", "releases show vic:00e20100"),
 		a.releasesList(), a.releasesAdd(), a.releasesWant(), a.releasesShow())
 }
 
@@ -22,7 +22,7 @@ func completeSpecies(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 
 func (a *app) releasesList() *cobra.Command {
 	var q client.GetReleasesQuery
-	cmd := shows(a, &cobra.Command{Use: "list", Short: "List releases", Example: "  kennelctl releases list\n  kennelctl releases list -species vic -o json"},
+	cmd := shows(a, describe("list", "List releases", "releases list", "releases list -species vic -o json"),
 		func(ctx context.Context, _ []string) (reply[[]client.Release], error) {
 			return a.api.GetReleases(ctx, q)
 		},
@@ -56,8 +56,9 @@ func (a *app) releasesWant() *cobra.Command {
 			}
 			return things, directive
 		},
-		Long:    "What is said of a robot goes before what is said of its species. -none takes it back.",
-		Example: "  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases want vic:00e20100 2.0.1.6075\n  kennelctl releases want vic:00e20100 -none"},
+		Long: "What is said of a robot goes before what is said of its species. -none takes it back.",
+		Example: "  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases want vic:00e20100 2.0.1.6075\n" +
+			"  kennelctl releases want vic:00e20100 -none"},
 		func(ctx context.Context, args []string) (r reply[client.Desired], err error) {
 			if (len(args) == 2) == none {
 				return r, cli.Usage("want a version or -none")
@@ -77,7 +78,7 @@ func (a *app) releasesWant() *cobra.Command {
 
 func (a *app) releasesShow() *cobra.Command {
 	var q client.GetThingsThingOtaQuery
-	cmd := shows(a, &cobra.Command{Use: "show THING", Short: "Show what a robot should run, and what became of its updates", Example: "  kennelctl releases show vic:00e20100"},
+	cmd := shows(a, describe("show THING", "Show what a robot should run, and what became of its updates", "releases show vic:00e20100"),
 		func(ctx context.Context, args []string) (reply[client.OtaState], error) {
 			return a.api.GetThingsThingOta(ctx, args[0], q)
 		},

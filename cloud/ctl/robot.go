@@ -30,9 +30,8 @@ const (
 )
 
 func (a *app) robot() *cobra.Command {
-	return group(&cobra.Command{Use: "robot", Short: "See a robot's structure tree live, write to it, drive the robot and stop it",
-		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot do vic:00e20100 'headPitch = 0.3'\n  kennelctl robot drive vic:00e20100 straight=0.1\n" +
-			"  kennelctl robot stop vic:00e20100"},
+	return group(describe("robot", "See a robot's structure tree live, write to it, drive the robot and stop it", "robot tree vic:00e20100",
+		"robot watch vic:00e20100 headPitch 'cliff*'", "robot do vic:00e20100 'headPitch = 0.3'", "robot drive vic:00e20100 straight=0.1", "robot stop vic:00e20100"),
 		a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(),
 		a.tells(&cobra.Command{Use: "stop THING", Short: "Stop all motors of a robot",
 			Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
@@ -52,7 +51,8 @@ func (a *app) tells(cmd *cobra.Command, kind string) *cobra.Command {
 func (a *app) robotTree() *cobra.Command {
 	return a.runs(&cobra.Command{Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now",
 		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full name, with or without robot., or the beginning of one, or a compact name,\n" +
-			"or another short name of it (ALSO). Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.\nWhat is measured of a device that is gone is unavailable.",
+			"or another short name of it (ALSO). Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.\n" +
+			"What is measured of a device that is gone is unavailable.",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
 			"  kennelctl robot tree vic:00e20100 -o json | jq .motion\n  kennelctl robot tree vic:00e20100 -o json | jq .world.pose   # of a simulated robot"},
 		func(cmd *cobra.Command, args []string) error {
@@ -177,7 +177,8 @@ func moves(r look.Robot) string {
 
 func (a *app) robotDrive() *cobra.Command {
 	var wait bool
-	cmd := a.runs(&cobra.Command{Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds", Args: cobra.MinimumNArgs(2),
+	cmd := a.runs(&cobra.Command{Use: "drive THING WAY=VALUE [speed=VALUE] [seconds=VALUE]", Short: "Drive a robot for some seconds",
+		Args: cobra.MinimumNArgs(2),
 		Long: "Drive a robot. It begins within " + wire.MaxWait.String() + " or not at all, and stops by itself after seconds (" +
 			wire.DefaultDrive.String() + ", at most " + wire.MaxDrive.String() + ").\n\n" +
 			"WAY is one of: straight=METRES (negative: backward); turn=RADIANS (positive: to the right, as robot.turn); left=RAD/S right=RAD/S (the\n" +

@@ -24,7 +24,7 @@ func (a *app) robots() *cobra.Command {
 	return group(group(&cobra.Command{Use: "robots", Aliases: []string{"things"}, Short: "See robots and make them known",
 		Example: "  kennelctl robots list\n  kennelctl robots show vic:00e20100"},
 		a.robotsList(),
-		shows(a, &cobra.Command{Use: "show THING", Short: "Show what a robot last said of itself", Example: "  kennelctl robots show vic:00e20100"},
+		shows(a, describe("show THING", "Show what a robot last said of itself", "robots show vic:00e20100"),
 			first(a.api.GetThingsThing), showThing),
 		a.robotsRegister(), a.robotsWaiting(), a.robotsApprove(), a.robotsRefuse(), a.robotsRelease(), a.robotsRevoke(), a.robotsRevocations(),
 		a.robotsCounts(), a.robotsTag(), a.robotsBulk()), a.robotDetails()...)
@@ -33,8 +33,10 @@ func (a *app) robots() *cobra.Command {
 func (a *app) robotsList() *cobra.Command {
 	var presence, search, sort, text string
 	var asCSV bool
-	cmd := a.runs(&cobra.Command{Use: "list [FILTER]", Short: "List robots with their presence", Long: filterHelp, Args: cobra.ArbitraryArgs, ValidArgsFunction: completeFilter,
-		Example: "  kennelctl robots list -presence absent\n  kennelctl robots list -q vic: -o json\n  kennelctl robots list \"version:<2.1 battery:low\" -sort -seen\n" +
+	cmd := a.runs(&cobra.Command{Use: "list [FILTER]", Short: "List robots with their presence", Long: filterHelp, Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: completeFilter,
+		Example: "  kennelctl robots list -presence absent\n  kennelctl robots list -q vic: -o json\n" +
+			"  kennelctl robots list \"version:<2.1 battery:low\" -sort -seen\n" +
 			"  kennelctl robots list tag:lab -csv > lab.csv"},
 		func(cmd *cobra.Command, args []string) error {
 			f, err := filterOf(append(args, text)...)
@@ -76,7 +78,8 @@ func (a *app) robotsList() *cobra.Command {
 	cmd.Flags().StringVar(&presence, "presence", "", "only those that are `present or absent`")
 	cmd.Flags().StringVarP(&search, "query", "q", "", "only those with `TEXT` in their id, name, tags, versions or model")
 	cmd.Flags().StringVar(&text, "filter", "", "`FILTER` as a flag, for one that begins with a minus")
-	cmd.Flags().StringVar(&sort, "sort", "", "by `COLUMN`, with a - before it the other way round: id, presence, since, seen, created, version, agent, body, battery, loop, problems, cert")
+	cmd.Flags().StringVar(&sort, "sort", "", "by `COLUMN`, with a - before it the other way round: "+
+		"id, presence, since, seen, created, version, agent, body, battery, loop, problems, cert")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values, with more columns")
 	_ = cmd.RegisterFlagCompletionFunc("presence", cobra.FixedCompletions([]string{"present", "absent", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(columns, cobra.ShellCompDirectiveNoFileComp))
@@ -159,7 +162,8 @@ func (a *app) robotsRegister() *cobra.Command {
 			"A robot that has not used its secret can be registered again: the new secret replaces the old one, which no longer works.\n\n" +
 			"A file has a robot a line, thing[,secret-hash][,...], or a first line that names its columns thing and secret_hash; the hash is the SHA-256 of a\n" +
 			"secret that the robot has already. All are registered, or none.",
-		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json\n  kennelctl robots register -csv delivery.csv -out secrets.csv"},
+		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json\n" +
+			"  kennelctl robots register -csv delivery.csv -out secrets.csv"},
 		func(cmd *cobra.Command, args []string) error {
 			switch {
 			case (file != "") == (len(args) == 1):

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,7 @@ func (a *app) session(ctx context.Context) (session, error) {
 	if err != nil {
 		return session{}, err
 	}
-	if server := firstOf(a.server, getenv("KENNEL_SERVER")); server != "" {
+	if server := cmp.Or(a.server, getenv("KENNEL_SERVER")); server != "" {
 		base, err := serverURL(server)
 		if err != nil {
 			return session{}, err
@@ -68,15 +69,6 @@ func (a *app) session(ctx context.Context) (session, error) {
 		return session{}, errs.New(errs.Unauthenticated, "no cloud is known; sign in with kennelctl login -server URL, or use -onebox DIR")
 	}
 	return s, nil
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // serverURL checks what a person gave as a server and returns it as https://host[:port]. Plain http is for this machine alone.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,8 @@ func (a *app) completeNames(cmd *cobra.Command, args []string, typed string) ([]
 	return slices.DeleteFunc(out, func(s string) bool { return strings.ContainsRune(s, '(') }), cobra.ShellCompDirectiveNoFileComp
 }
 
-// watch looks at a robot until ctx ends, and hands each line to print, which may take its time. The first look must succeed, and names must name something;
+// watch looks at a robot until ctx ends, and hands each line to print, which may take its time. The first look must succeed, and names must
+// name something;
 // later a robot that does not show itself, or a cloud that is away, is said once and waited for.
 func (a *app) watch(ctx context.Context, w *watcher, print func(watchLine) error, say func(string)) error {
 	r, err := a.look(ctx, string(w.thing))
@@ -200,7 +202,8 @@ func (w *watcher) take(r look.Robot) (out []watchLine) {
 				continue
 			}
 			w.told[full] = is
-			l := watchLine{Thing: w.thing, Device: d.Full, Compact: d.Compact, Slot: full, Known: &s.Known, Value: s.Value, Unavailable: s.Unavailable, text: s.String()}
+			l := watchLine{Thing: w.thing, Device: d.Full, Compact: d.Compact, Slot: full, Known: &s.Known, Value: s.Value,
+				Unavailable: s.Unavailable, text: s.String()}
 			if s.Known {
 				l.Unit = s.Unit
 			}
@@ -242,21 +245,5 @@ func slotsNamed(d look.Device, name string) (out []string) {
 
 // matches reports whether s is like pattern, in which * matches any letters.
 func matches(pattern, s string) bool {
-	first, rest, any := strings.Cut(pattern, "*")
-	if !any {
-		return s == pattern
-	}
-	s, ok := strings.CutPrefix(s, first)
-	if !ok {
-		return false
-	}
-	parts := strings.Split(rest, "*")
-	for _, p := range parts[:len(parts)-1] {
-		i := strings.Index(s, p)
-		if i < 0 {
-			return false
-		}
-		s = s[i+len(p):]
-	}
-	return strings.HasSuffix(s, parts[len(parts)-1])
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString(s)
 }

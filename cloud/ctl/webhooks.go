@@ -23,15 +23,15 @@ func (a *app) webhooks() *cobra.Command {
 			"robot. What fails is tried again for about a day, then it is dead and can be replayed.\n\nKinds: " + kindWords(),
 		Example: "  kennelctl webhooks add https://example.org/kennel -kind thing.absent -filter cohort:lab\n  kennelctl webhooks ping WEBHOOK\n" +
 			"  kennelctl webhooks deliveries WEBHOOK -state dead"},
-		shows(a, &cobra.Command{Use: "list", Short: "List webhooks and their state", Example: "  kennelctl webhooks list"}, none(a.api.GetWebhooks),
+		shows(a, describe("list", "List webhooks and their state", "webhooks list"), none(a.api.GetWebhooks),
 			rows("WEBHOOK|STATE|URL|KINDS|FILTER|WAIT|DEAD|LAST OK|NOTE", func(h client.Hook) cells {
 				return cells{h.ID, webhookState(h), h.URL, strings.Join(h.Kinds, ","), h.Filter, h.Open, h.Dead, h.LastOK, h.Note}
 			})),
-		shows(a, &cobra.Command{Use: "show WEBHOOK", Short: "Show a webhook and how its endpoint does",
-			Example: "  kennelctl webhooks show 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"}, first(a.api.GetWebhooksID), showWebhook),
+		shows(a, describe("show WEBHOOK", "Show a webhook and how its endpoint does",
+			"webhooks show 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"), first(a.api.GetWebhooksID), showWebhook),
 		a.webhooksAdd(), a.webhooksChange(),
 		a.webhooksAble("disable", "Stop a webhook; what waits for it stays", true), a.webhooksAble("enable", "Start a webhook again", false),
-		does(a, &cobra.Command{Use: "remove WEBHOOK", Short: "Forget a webhook and what waits for it", Example: "  kennelctl webhooks remove WEBHOOK"},
+		does(a, describe("remove WEBHOOK", "Forget a webhook and what waits for it", "webhooks remove WEBHOOK"),
 			first(a.api.DeleteWebhooksID), said[client.None]("%s is removed")),
 		a.webhooksSecret(), a.webhooksPing(), a.webhooksDeliveries(), a.webhooksReplay())
 }
@@ -125,8 +125,8 @@ func (a *app) webhooksAdd() *cobra.Command {
 func (a *app) webhooksChange() *cobra.Command {
 	var f webhookFlags
 	var to string
-	cmd := &cobra.Command{Use: "change WEBHOOK", Short: "Change a webhook; what no flag names stays",
-		Example: "  kennelctl webhooks change WEBHOOK -kind command.finished\n  kennelctl webhooks change WEBHOOK -url https://example.org/new -filter ''"}
+	cmd := describe("change WEBHOOK", "Change a webhook; what no flag names stays",
+		"webhooks change WEBHOOK -kind command.finished", "webhooks change WEBHOOK -url https://example.org/new -filter ''")
 	shows(a, cmd, func(ctx context.Context, args []string) (r reply[client.Hook], err error) {
 		changed := func(flag string, value *string) *string {
 			if !cmd.Flags().Changed(flag) {
@@ -149,7 +149,7 @@ func (a *app) webhooksChange() *cobra.Command {
 }
 
 func (a *app) webhooksAble(word, short string, disabled bool) *cobra.Command {
-	return shows(a, &cobra.Command{Use: word + " WEBHOOK", Short: short, Example: "  kennelctl webhooks " + word + " WEBHOOK"},
+	return shows(a, describe(word+" WEBHOOK", short, "webhooks "+word+" WEBHOOK"),
 		func(ctx context.Context, args []string) (reply[client.Hook], error) {
 			return a.api.PatchWebhooksID(ctx, args[0], client.WebhookDraft{Disabled: &disabled})
 		}, showWebhook)
@@ -165,7 +165,7 @@ func (a *app) webhooksSecret() *cobra.Command {
 }
 
 func (a *app) webhooksPing() *cobra.Command {
-	return shows(a, &cobra.Command{Use: "ping WEBHOOK", Short: "Send a test now, and say how it went", Example: "  kennelctl webhooks ping WEBHOOK"},
+	return shows(a, describe("ping WEBHOOK", "Send a test now, and say how it went", "webhooks ping WEBHOOK"),
 		func(ctx context.Context, args []string) (reply[client.Delivery], error) {
 			d, err := a.api.PostWebhooksIDPing(ctx, args[0])
 			if err == nil && d.Value.State != "done" {
