@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -35,15 +34,14 @@ type Revocation struct {
 type Feed interface {
 	// Revocations returns what was revoked after position after and has not ended by now, in order, at most limit.
 	Revocations(ctx context.Context, after int64, now time.Time, limit int) ([]Revocation, error)
-	// Listen calls wake at every connect and whenever the feed may have grown, until ctx ends. Some calls may be lost.
-	Listen(ctx context.Context, wake func()) error
+	// Follow calls read whenever the feed may have grown, and after every so often, until ctx ends; it then returns nil (pg.Follow).
+	Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error
 }
 
 // Revocations is the set of revoked certificates in the memory of one process, as new as the last second. Make it with NewRevocations, run
 // Run. Safe for concurrent use.
 type Revocations struct {
 	feed Feed
-	log  *slog.Logger
 	now  func() time.Time
 
 	reading sync.Mutex // one reader at a time; taken before mu
@@ -55,66 +53,16 @@ type Revocations struct {
 	last    int64
 	read    time.Time     // when the feed was read to its end; zero: never
 	changed chan struct{} // closed at the next change
-	trouble bool          // the last reading failed, and that was said
 }
 
-// NewRevocations returns an empty set, which is not Ready until it was read. log may be nil.
-func NewRevocations(feed Feed, log *slog.Logger) *Revocations {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Revocations{feed: feed, log: log, now: time.Now, serials: map[string]Revocation{}, keys: map[Key]Revocation{}, changed: make(chan struct{})}
+// NewRevocations returns an empty set, which is not Ready until it was read.
+func NewRevocations(feed Feed) *Revocations {
+	return &Revocations{feed: feed, now: time.Now, serials: map[string]Revocation{}, keys: map[Key]Revocation{}, changed: make(chan struct{})}
 }
 
 // Run keeps the set until ctx ends; then it returns nil. A database that is away leaves the set as it was.
 func (r *Revocations) Run(ctx context.Context) error {
-	wake := make(chan struct{}, 1) // a state, not a count
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	listening := make(chan error, 1) // the one result of Listen
-	wg.Go(func() {
-		listening <- r.feed.Listen(ctx, func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		})
-	})
-	tick := time.NewTicker(rereadEvery)
-	defer tick.Stop()
-	for {
-		err := r.Read(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		r.say(ctx, err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-listening:
-			if ctx.Err() == nil {
-				return fmt.Errorf("revocations: listening ended: %w", err)
-			}
-		case <-wake:
-		case <-tick.C:
-		}
-	}
-}
-
-// say logs trouble once, and its end.
-func (r *Revocations) say(ctx context.Context, err error) {
-	r.mu.Lock()
-	before := r.trouble
-	r.trouble = err != nil
-	r.mu.Unlock()
-	switch {
-	case err != nil && !before:
-		r.log.WarnContext(ctx, "revocations not read; keeping the last known", "err", err)
-	case err == nil && before:
-		r.log.InfoContext(ctx, "revocations readable again")
-	}
+	return r.feed.Follow(ctx, rereadEvery, r.Read)
 }
 
 // Read reads what is new in the feed. Run does so by itself; a caller that must not act on an older state calls it too.

@@ -18,6 +18,7 @@ import (
 	"kennel/certs"
 	"kennel/certs/ca"
 	"kennel/infra/errs"
+	"kennel/infra/wake"
 )
 
 // feed is a certs.Feed in memory, which may fail.
@@ -25,7 +26,7 @@ type feed struct {
 	mu   sync.Mutex
 	rows []certs.Revocation
 	err  error
-	wake func()
+	wake wake.Signal
 	asks int
 }
 
@@ -45,12 +46,11 @@ func (f *feed) Revocations(_ context.Context, after int64, now time.Time, limit 
 	return out, nil
 }
 
-func (f *feed) Listen(ctx context.Context, wake func()) error {
+func (f *feed) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
 	f.mu.Lock()
-	f.wake = wake
+	f.wake = wake.New()
 	f.mu.Unlock()
-	wake()
-	<-ctx.Done()
+	f.wake.Each(ctx, every, func() { _ = read(ctx) }) // f.err
 	return nil
 }
 
@@ -60,10 +60,9 @@ func (f *feed) add(notify bool, rows ...certs.Revocation) {
 		x.Seq = int64(len(f.rows) + 1)
 		f.rows = append(f.rows, x)
 	}
-	wake := f.wake
 	f.mu.Unlock()
-	if notify && wake != nil {
-		wake()
+	if notify {
+		f.wake.Set()
 	}
 }
 
@@ -89,7 +88,7 @@ func revocationOf(leaf *x509.Certificate, until time.Time) certs.Revocation {
 func TestRevocationsFollowTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{}
-		r := certs.NewRevocations(f, nil)
+		r := certs.NewRevocations(f)
 		known, other := leafOf("a"), leafOf("b")
 		if err := r.Check(other); errs.KindOf(err) != errs.Unavailable || errs.CodeOf(err) != "revocations_unknown" {
 			t.Errorf("a set that nobody has read lets in: %v", err)
@@ -165,7 +164,7 @@ func TestRevocationsFollowTheFeed(t *testing.T) {
 func TestRevocationsForgetWhatEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feed{}
-		r := certs.NewRevocations(f, nil)
+		r := certs.NewRevocations(f)
 		short, long := leafOf("a"), leafOf("b")
 		f.add(false, revocationOf(short, time.Now().Add(time.Minute)), revocationOf(long, time.Now().Add(time.Hour)))
 		for i := range 2500 { // more than two pages
@@ -203,7 +202,7 @@ func TestTrustRefusesRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &feed{}
-	r := certs.NewRevocations(f, nil)
+	r := certs.NewRevocations(f)
 	trust := certs.Trust{Devices: authority.DevicePool(), Services: authority.ServicePool(), Check: r.Check}
 	if err := r.Read(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"kennel/certs"
+	"kennel/infra/wake"
 )
 
 // feed is a certs.Feed in memory.
@@ -39,7 +40,10 @@ func (f *feed) Revocations(_ context.Context, after int64, now time.Time, limit 
 	return out, f.err
 }
 
-func (f *feed) Listen(ctx context.Context, wake func()) error { wake(); <-ctx.Done(); return nil }
+func (f *feed) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
+	wake.New().Each(ctx, every, func() { _ = read(ctx) }) // f.err
+	return nil
+}
 
 func (f *feed) add(x ...certs.Revocation) {
 	f.mu.Lock()
@@ -102,7 +106,7 @@ func TestRevocationListSaysWhatIsRevoked(t *testing.T) {
 
 func TestPublishedLists(t *testing.T) {
 	a, f := newAuthority(t), &feed{}
-	set := certs.NewRevocations(f, nil)
+	set := certs.NewRevocations(f)
 	c := NewCRLs(a, set, counter())
 	mux := http.NewServeMux()
 	c.Mount(mux)
@@ -171,7 +175,7 @@ func TestPublishedLists(t *testing.T) {
 
 func TestKeepsTheBrokersFile(t *testing.T) {
 	a, f := newAuthority(t), &feed{}
-	set := certs.NewRevocations(f, nil)
+	set := certs.NewRevocations(f)
 	c := NewCRLs(a, set, counter())
 	file := filepath.Join(t.TempDir(), "device.crl")
 	ctx, cancel := context.WithCancel(t.Context())

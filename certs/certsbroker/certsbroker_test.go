@@ -77,7 +77,7 @@ func (h house) process(t *testing.T, run func(ctx context.Context, src certsbrok
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	feed := certspg.NewRevocations(h.pool, log)
-	set := certs.NewRevocations(feed, log)
+	set := certs.NewRevocations(feed)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 2)
 	go func() { done <- set.Run(ctx) }()
@@ -230,7 +230,7 @@ func TestMosquittoRefusesRevoked(t *testing.T) {
 		return brokeradmin.Keep(ctx, a, src.Blocked, src.Changed, slog.Default())
 	})
 	feed := certspg.NewRevocations(h.pool, slog.New(slog.DiscardHandler))
-	set := certs.NewRevocations(feed, nil)
+	set := certs.NewRevocations(feed)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 2)
 	go func() { done <- set.Run(ctx) }()
@@ -299,7 +299,7 @@ func TestMosquittoReadsEveryList(t *testing.T) {
 	}
 	b.Config.DeviceCRL, b.Config.PIDFile = filepath.Join(b.Dir, "device.crl"), filepath.Join(b.Dir, "mosquitto.pid")
 	feed := certspg.NewRevocations(h.pool, slog.New(slog.DiscardHandler))
-	set := certs.NewRevocations(feed, nil)
+	set := certs.NewRevocations(feed)
 	written := make(chan struct{}, 100)
 	reload := mosquitto.Reloader{List: b.Config.DeviceCRL, PIDFile: b.Config.PIDFile, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

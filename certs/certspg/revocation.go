@@ -50,9 +50,9 @@ func (r *Revocations) Revocations(ctx context.Context, after int64, now time.Tim
 	return out, pg.Err(err)
 }
 
-// Listen implements certs.Feed.
-func (r *Revocations) Listen(ctx context.Context, wake func()) error {
-	return pg.Listen(ctx, r.pool, r.log, revokedChannel, func(string) { wake() })
+// Follow implements certs.Feed.
+func (r *Revocations) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
+	return pg.Follow(ctx, r.pool, r.log, revokedChannel, every, read)
 }
 
 // Blocked returns the things that a broker should refuse by name: something of theirs is revoked, and nothing in the inventory is in force.

@@ -151,7 +151,7 @@ func TestRevocationsInTwoProcesses(t *testing.T) {
 	pool := pgtest.New(t)
 	store := certspg.New(pool)
 	start := func() *certs.Revocations {
-		r := certs.NewRevocations(certspg.NewRevocations(pool, slog.New(slog.DiscardHandler)), nil)
+		r := certs.NewRevocations(certspg.NewRevocations(pool, slog.New(slog.DiscardHandler)))
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()

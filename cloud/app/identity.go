@@ -48,7 +48,7 @@ func (c CAConfig) SealPath() string {
 
 // wireCerts makes what decides about certificates.
 func (c *Cloud) wireCerts(store *certspg.Store) (err error) {
-	c.revoked = certs.NewRevocations(c.revFeed, c.log)
+	c.revoked = certs.NewRevocations(c.revFeed)
 	c.denied = certsbroker.New(c.revoked, c.revFeed.Blocked)
 	c.crls = ca.NewCRLs(c.ca, c.revoked, c.revFeed.CRLNumber)
 	c.Certs, err = certs.New(certs.Config{

@@ -30,8 +30,8 @@ type Outbox interface {
 	// Due returns at most limit commands to send now, one of a thing, and notes that they were sent: no process
 	// gets them again before the pause of SetPace has passed.
 	Due(ctx context.Context, limit int) ([]Outgoing, error)
-	// Listen calls f whenever a command may be due, from one goroutine, until ctx ends.
-	Listen(ctx context.Context, log *slog.Logger, f func()) error
+	// Follow calls send whenever a command may be due, and after every so often, until ctx ends; it then returns nil (pg.Follow).
+	Follow(ctx context.Context, log *slog.Logger, every time.Duration, send func(context.Context) error) error
 }
 
 // Publish hands one message to the broker: down/<name> of a thing.
@@ -64,37 +64,13 @@ func (s *Sender) Stats() SenderStats { return SenderStats{s.sent.Load(), s.unsen
 
 // Run sends until ctx ends and returns nil. The database may go away and come back meanwhile.
 func (s *Sender) Run(ctx context.Context) error {
-	wake := make(chan struct{}, 1) // one slot: look again
-	heard := make(chan error, 1)
-	lctx, stop := context.WithCancel(ctx)
-	go func() {
-		heard <- s.outbox.Listen(lctx, s.log, func() {
-			select {
-			case wake <- struct{}{}:
-			default: // already on
+	return s.outbox.Follow(ctx, s.log, look, func(ctx context.Context) error {
+		for {
+			if more, err := s.round(ctx); err != nil || !more {
+				return err
 			}
-		})
-	}()
-	tick := time.NewTicker(look)
-	defer tick.Stop()
-	broken := false // said once for each outage
-	for ctx.Err() == nil {
-		more, err := s.round(ctx)
-		if err != nil && ctx.Err() == nil && !broken {
-			s.log.WarnContext(ctx, "commands not read from the database", logging.Err, err)
 		}
-		broken = err != nil
-		if more {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-wake:
-		case <-tick.C:
-		}
-	}
-	stop()
-	return <-heard
+	})
 }
 
 // round sends one batch and reports whether there may be more.

@@ -15,6 +15,7 @@ import (
 	"kennel/infra/api/commands"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
+	"kennel/infra/wake"
 )
 
 // outbox hands out the commands in due, and counts the calls.
@@ -23,7 +24,7 @@ type outbox struct {
 	due   []Outgoing
 	err   error
 	asked int
-	wake  chan struct{}
+	wake  wake.Signal
 }
 
 func (o *outbox) Due(_ context.Context, limit int) ([]Outgoing, error) {
@@ -36,20 +37,14 @@ func (o *outbox) Due(_ context.Context, limit int) ([]Outgoing, error) {
 	return out, o.err
 }
 
-func (o *outbox) Listen(ctx context.Context, _ *slog.Logger, f func()) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-o.wake:
-			f()
-		}
-	}
+func (o *outbox) Follow(ctx context.Context, _ *slog.Logger, every time.Duration, send func(context.Context) error) error {
+	o.wake.Each(ctx, every, func() { _ = send(ctx) }) // o.err
+	return nil
 }
 
 func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &outbox{wake: make(chan struct{})}
+		o := &outbox{wake: wake.New()}
 		var sent []string
 		ready, fails := true, 0
 		s := NewSender(o, func(_ context.Context, id thing.ID, name string, payload []byte) error {
@@ -84,7 +79,7 @@ func TestSenderSendsAtOnceAndAgain(t *testing.T) {
 			f()
 		}
 		set(func() { o.due = []Outgoing{one(commands.Ping), one(commands.Intent)} })
-		o.wake <- struct{}{}
+		o.wake.Set()
 		synctest.Wait()
 		if fmt.Sprint(sent) != "[vic:00e20100 cmd ping vic:00e20100 intent intent]" {
 			t.Errorf("sent %v", sent)

@@ -18,6 +18,7 @@ const (
 	pollEvery  = time.Second // re-read without a hint
 	// readEvery is the least time from one read to the next: the first of a burst of changes is seen at once, the others together.
 	readEvery = 150 * time.Millisecond
+	readTime  = 5 * time.Second
 	refitEach = 500
 	readBatch = 1000
 	// overlap is re-read every time: a transaction stamped before our last read may commit after it.
@@ -131,12 +132,10 @@ func (f *feed) watched() bool {
 // tried again.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wake := make(chan struct{}, 1) // one hint is as good as many
 	wg.Go(func() { s.every(ctx, "end leases", sweepEvery, s.Sweep) })
 	wg.Go(func() { s.every(ctx, "trim", trimEvery, s.store.Trim) })
 	wg.Go(func() { s.every(ctx, "read statuses anew", trimEvery, s.Refit) })
-	wg.Go(func() { s.listen(ctx, wake) })
-	wg.Go(func() { s.read(ctx, wake) })
+	wg.Go(func() { s.follow(ctx) })
 	wg.Wait()
 	return nil
 }
@@ -192,33 +191,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// listen turns the database's hints into wake-ups.
-func (s *Service) listen(ctx context.Context, wake chan<- struct{}) {
-	err := s.store.Listen(ctx, func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil && ctx.Err() == nil {
-		s.log.ErrorContext(ctx, "no change notifications; polling every second", logging.Err, err)
-	}
-}
-
-// read publishes what changed, at each hint and at least each second.
-func (s *Service) read(ctx context.Context, wake <-chan struct{}) {
+// follow publishes what changed, at each hint and at least each second.
+func (s *Service) follow(ctx context.Context) {
 	var cursor time.Time
-	seen := map[thing.ID]int64{} // revision published, of things changed within the overlap
-	s.every(ctx, "read changes", 0, func(call context.Context) error {
-		t := time.NewTimer(pollEvery)
-		defer t.Stop()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-wake:
-		case <-t.C:
-		}
+	seen := map[thing.ID]int64{}                                         // revision published, of things changed within the overlap
+	_ = s.store.Follow(ctx, pollEvery, func(ctx context.Context) error { // nil by contract
 		defer pause(ctx, readEvery)
+		call, cancel := context.WithTimeout(ctx, readTime)
+		defer cancel()
 		return s.readOnce(call, &cursor, seen)
 	})
 }

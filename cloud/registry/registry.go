@@ -89,8 +89,8 @@ type Store interface {
 	// ThingsByID returns those of the things that exist, in no order.
 	ThingsByID(ctx context.Context, ids []thing.ID) ([]Thing, error)
 	History(ctx context.Context, id thing.ID, limit int) ([]Change, error)
-	// Listen calls f for hints that things changed, and after every reconnect, until ctx ends.
-	Listen(ctx context.Context, f func()) error
+	// Follow calls read when things may have changed, and after every so often, until ctx ends; it then returns nil (pg.Follow).
+	Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error
 	// AddSteps counts steps under their outcomes, all or none; register makes their things known before. Of several steps with one outcome the last counts.
 	AddSteps(ctx context.Context, steps []Step, register bool) error
 	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)

@@ -23,7 +23,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"kennel/infra/errs"
-	"kennel/infra/logging"
 )
 
 // Alg is a signature algorithm.
@@ -62,8 +61,8 @@ type KeyStore interface {
 	Keys(ctx context.Context) ([]Key, error)
 	// Change calls decide with all keys while no other process changes them, stores what it returns, and announces it.
 	Change(ctx context.Context, decide func([]Key) (KeyChange, error)) error
-	// ListenKeys calls fn whenever keys may have changed, also after every connect, until ctx ends; it then returns nil.
-	ListenKeys(ctx context.Context, log *slog.Logger, fn func()) error
+	// FollowKeys calls read whenever keys may have changed, and after every so often, until ctx ends; it then returns nil (pg.Follow).
+	FollowKeys(ctx context.Context, log *slog.Logger, every time.Duration, read func(context.Context) error) error
 }
 
 // Sealer closes private halves up; infra/seal has it.
@@ -366,35 +365,12 @@ func (k *Keyring) remembered(id string) *key {
 
 // Run keeps the keys fresh and rotates them until ctx ends, and returns nil.
 func (k *Keyring) Run(ctx context.Context) error {
-	told := make(chan struct{}, 1)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- k.store.ListenKeys(ctx, k.log, func() {
-			select {
-			case told <- struct{}{}:
-			default: // one is waiting already
-			}
-		})
-	}()
-	tick := time.NewTicker(rereadKeys)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case <-told:
-		case <-tick.C:
-		}
+	return k.store.FollowKeys(ctx, k.log, rereadKeys, func(ctx context.Context) error {
 		if err := k.load(ctx); err != nil {
-			if ctx.Err() == nil {
-				k.log.WarnContext(ctx, "token keys not reloaded", logging.Err, err)
-			}
-			continue
+			return err
 		}
-		if err := k.Rotate(ctx); err != nil && ctx.Err() == nil {
-			k.log.ErrorContext(ctx, "token keys not rotated", logging.Err, err)
-		}
-	}
+		return k.Rotate(ctx)
+	})
 }
 
 // JWK is one public key (RFC 7517).

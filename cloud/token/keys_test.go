@@ -19,6 +19,7 @@ import (
 
 	"kennel/infra/logging"
 	"kennel/infra/seal"
+	"kennel/infra/wake"
 )
 
 // keyStore is a KeyStore in memory that announces no changes.
@@ -55,8 +56,8 @@ func (s *keyStore) Change(_ context.Context, decide func([]Key) (KeyChange, erro
 	return nil
 }
 
-func (s *keyStore) ListenKeys(ctx context.Context, _ *slog.Logger, _ func()) error {
-	<-ctx.Done()
+func (s *keyStore) FollowKeys(ctx context.Context, _ *slog.Logger, every time.Duration, read func(context.Context) error) error {
+	wake.New().Each(ctx, every, func() { _ = read(ctx) }) // its reader sees what follows
 	return nil
 }
 
@@ -303,8 +304,8 @@ func (s *revokedStore) RevokedSince(_ context.Context, since time.Time) (out []R
 	return out, s.err
 }
 
-func (s *revokedStore) ListenRevoked(ctx context.Context, _ *slog.Logger, _ func()) error {
-	<-ctx.Done()
+func (s *revokedStore) FollowRevoked(ctx context.Context, _ *slog.Logger, every time.Duration, read func(context.Context) error) error {
+	wake.New().Each(ctx, every, func() { _ = read(ctx) }) // s.err
 	return nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"kennel/infra/logging"
 )
 
 // Revoked is one token that was revoked before it expired.
@@ -23,8 +21,8 @@ type Revoked struct {
 type RevocationStore interface {
 	// RevokedSince returns the tokens in force that were revoked at or after a time (zero: all).
 	RevokedSince(ctx context.Context, since time.Time) ([]Revoked, error)
-	// ListenRevoked calls fn whenever one may have been revoked, also after every connect, until ctx ends; it then returns nil.
-	ListenRevoked(ctx context.Context, log *slog.Logger, fn func()) error
+	// FollowRevoked calls read whenever one may have been revoked, and after every so often, until ctx ends; it then returns nil (pg.Follow).
+	FollowRevoked(ctx context.Context, log *slog.Logger, every time.Duration, read func(context.Context) error) error
 }
 
 // A revocation is seen by other processes at once when they are told, else after rereadRevoked; overlap is how far a reading looks back
@@ -106,30 +104,5 @@ func (r *Revocations) read(ctx context.Context) error {
 
 // Run keeps the set fresh until ctx ends, and returns nil.
 func (r *Revocations) Run(ctx context.Context) error {
-	told := make(chan struct{}, 1)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- r.store.ListenRevoked(ctx, r.log, func() {
-			select {
-			case told <- struct{}{}:
-			default: // one is waiting already
-			}
-		})
-	}()
-	tick := time.NewTicker(rereadRevoked)
-	defer tick.Stop()
-	failed := false
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case <-told:
-		case <-tick.C:
-		}
-		err := r.read(ctx)
-		if err != nil && ctx.Err() == nil && !failed {
-			r.log.WarnContext(ctx, "revoked tokens not reloaded; keeping the last known", logging.Err, err)
-		}
-		failed = err != nil
-	}
+	return r.store.FollowRevoked(ctx, r.log, rereadRevoked, r.read)
 }

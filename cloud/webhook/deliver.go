@@ -47,40 +47,7 @@ func backOff(n, factor int, limit time.Duration) time.Duration {
 
 // Run hands events to the hooks and orders what is due, until ctx ends. Any number of processes may run it.
 func (s *Service) Run(ctx context.Context) error {
-	wake := make(chan struct{}, 1) // one hint is as good as many
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() {
-		if err := s.cfg.Outbox.Listen(ctx, s.cfg.Log, func() {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		}); err != nil && ctx.Err() == nil {
-			s.cfg.Log.ErrorContext(ctx, "no webhook notifications; polling every second", logging.Err, err)
-		}
-	})
-	t := time.NewTicker(tick)
-	defer t.Stop()
-	failing := false
-	for {
-		err := s.step(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && !failing:
-			s.cfg.Log.WarnContext(ctx, "webhook events not delivered; retrying", logging.Err, err)
-		case err == nil && failing:
-			s.cfg.Log.InfoContext(ctx, "webhook events recovered")
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-wake:
-		case <-t.C:
-		}
-	}
+	return s.cfg.Outbox.Follow(ctx, s.cfg.Log, tick, s.step)
 }
 
 // step empties the outbox and orders the tasks of hooks for which something is due.

@@ -225,8 +225,8 @@ type Outbox interface {
 	// Replay opens a delivery once more, or with 0 every dead one, behind those that wait; it returns how many.
 	Replay(ctx context.Context, hook string, id int64, now time.Time) (int, error)
 	Forget(ctx context.Context, doneBefore, deadBefore time.Time) (int, error)
-	// Listen calls wake when there may be an event, until ctx ends.
-	Listen(ctx context.Context, log *slog.Logger, wake func()) error
+	// Follow calls step when there may be an event, and after every so often, until ctx ends; it then returns nil (pg.Follow).
+	Follow(ctx context.Context, log *slog.Logger, every time.Duration, step func(context.Context) error) error
 }
 
 // Config holds what Service is made of; all but Now and Notice are required.

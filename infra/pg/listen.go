@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/infra/wake"
 )
 
 // quiet is how long a listener hears nothing before it asks whether the connection still lives: a peer that vanished without a word
@@ -37,6 +40,30 @@ func Listen(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, channel s
 		case <-time.After(wait):
 		}
 	}
+	return nil
+}
+
+// Follow calls read at once, at every notification on channel and every connect, and after every so often, until ctx ends; then it returns
+// nil. Notifications that come while read runs are one. read is called from one goroutine; an error of it that lasts is logged when it
+// begins, and its end.
+func Follow(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, channel string, every time.Duration, read func(context.Context) error) error {
+	heard := wake.New()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _ = Listen(ctx, pool, log, channel, func(string) { heard.Set() }) }) // nil by contract
+	failing := false
+	heard.Each(ctx, every, func() {
+		err := read(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			log.WarnContext(ctx, "changes not followed; retrying", "channel", channel, "err", err)
+		case err == nil && failing:
+			log.InfoContext(ctx, "changes followed again", "channel", channel)
+		}
+		failing = err != nil
+	})
 	return nil
 }
 

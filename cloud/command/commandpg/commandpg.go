@@ -291,9 +291,8 @@ func (s *Store) inChunks(ctx context.Context, sql string, age time.Duration) (to
 	}
 }
 
-// Listen calls f at every notification and whenever some may have been missed.
-func (s *Store) Listen(ctx context.Context, log *slog.Logger, f func()) error {
-	return pg.Listen(ctx, s.pool, log, Channel, func(string) { f() })
+func (s *Store) Follow(ctx context.Context, log *slog.Logger, every time.Duration, send func(context.Context) error) error {
+	return pg.Follow(ctx, s.pool, log, Channel, every, send)
 }
 
 func wrap(err error, format string, args ...any) error {

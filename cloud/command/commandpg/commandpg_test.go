@@ -336,14 +336,15 @@ func TestManySendersTakeEachOnce(t *testing.T) {
 	equal(t, "taken", len(taken), things)
 }
 
-func TestListenHears(t *testing.T) {
+func TestFollowHears(t *testing.T) {
 	svc, store := service(t)
 	heard := make(chan struct{}, 8) // more than the test causes
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- store.Listen(ctx, slog.New(slog.DiscardHandler), func() { heard <- struct{}{} })
+		done <- store.Follow(ctx, slog.New(slog.DiscardHandler), time.Hour, func(context.Context) error { heard <- struct{}{}; return nil })
 	}()
+	<-heard // at once
 	<-heard // connected
 	c := send(t, svc, draft(rex, ""))
 	<-heard

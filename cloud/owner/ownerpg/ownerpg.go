@@ -474,36 +474,12 @@ const (
 // Watch calls changed for every thing whose owner, or whose owner's settings, any process changed, at least once, until ctx ends; then it
 // returns nil. Notifications make it fast; what they lose is found by looking each second. changed is called from one goroutine.
 func (s *Store) Watch(ctx context.Context, log *slog.Logger, changed func(ctx context.Context, id thing.ID)) error {
-	wake := make(chan struct{}, 1) // one slot: there is something to look at
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		_ = pg.Listen(ctx, s.pool, log, Channel, func(string) { // nil by contract
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		})
-	}()
-	defer func() { <-listening }()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	seen := map[thing.ID]time.Time{}
 	since := time.Time{}
-	for {
-		next, err := s.look(ctx, since, seen, changed)
-		if err == nil {
-			since = next
-		} else if ctx.Err() == nil {
-			log.WarnContext(ctx, "ownership changes not read; retrying", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-wake:
-		case <-tick.C:
-		}
-	}
+	return pg.Follow(ctx, s.pool, log, Channel, lookEvery, func(ctx context.Context) (err error) {
+		since, err = s.look(ctx, since, seen, changed)
+		return err
+	})
 }
 
 // look tells what changed since shortly before since, but what was seen, and returns the time it looked, by the database's clock. After the

@@ -174,9 +174,8 @@ func (s *Store) History(ctx context.Context, id thing.ID, limit int) ([]registry
 	return out, wrap(err, "history of %s", id)
 }
 
-// Listen calls f for hints until ctx ends.
-func (s *Store) Listen(ctx context.Context, f func()) error {
-	return pg.Listen(ctx, s.pool, s.log, channel, func(string) { f() })
+func (s *Store) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
+	return pg.Follow(ctx, s.pool, s.log, channel, every, read)
 }
 
 // scan reads one row of columns, and what stands after them.

@@ -3,6 +3,7 @@ package tokenpg
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -61,7 +62,6 @@ func (s *Store) Change(ctx context.Context, decide func([]token.Key) (token.KeyC
 	return wrap(err, "change token keys")
 }
 
-// ListenKeys implements token.KeyStore.
-func (s *Store) ListenKeys(ctx context.Context, log *slog.Logger, fn func()) error {
-	return pg.Listen(ctx, s.pool, log, KeyChannel, func(string) { fn() })
+func (s *Store) FollowKeys(ctx context.Context, log *slog.Logger, every time.Duration, read func(context.Context) error) error {
+	return pg.Follow(ctx, s.pool, log, KeyChannel, every, read)
 }

@@ -274,8 +274,8 @@ func (s *Store) RevokedSince(ctx context.Context, since time.Time) ([]token.Revo
 	return out, wrap(err, "revoked tokens")
 }
 
-func (s *Store) ListenRevoked(ctx context.Context, log *slog.Logger, fn func()) error {
-	return pg.Listen(ctx, s.pool, log, RevokedChannel, func(string) { fn() })
+func (s *Store) FollowRevoked(ctx context.Context, log *slog.Logger, every time.Duration, read func(context.Context) error) error {
+	return pg.Follow(ctx, s.pool, log, RevokedChannel, every, read)
 }
 
 const setCertificate = `INSERT INTO token_session_certificate (thing, pem) VALUES ($1, $2)

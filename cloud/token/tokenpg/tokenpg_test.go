@@ -297,8 +297,11 @@ func TestKeysChangeOneAfterTheOther(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	told := make(chan struct{}, 100)
 	var listener sync.WaitGroup
-	listener.Go(func() { _ = s.ListenKeys(ctx, slog.New(slog.DiscardHandler), func() { told <- struct{}{} }) }) // nil by contract
-	<-told                                                                                                      // connected
+	listener.Go(func() {
+		_ = s.FollowKeys(ctx, slog.New(slog.DiscardHandler), time.Hour, func(context.Context) error { told <- struct{}{}; return nil }) // nil by contract
+	})
+	<-told // at once
+	<-told // connected
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

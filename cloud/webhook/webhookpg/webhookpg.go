@@ -275,8 +275,8 @@ func (s *Store) Forget(ctx context.Context, doneBefore, deadBefore time.Time) (i
 	return int(tag.RowsAffected()), pg.Err(err)
 }
 
-func (s *Store) Listen(ctx context.Context, log *slog.Logger, wake func()) error {
-	return pg.Listen(ctx, s.pool, log, "webhook_event", func(string) { wake() })
+func (s *Store) Follow(ctx context.Context, log *slog.Logger, every time.Duration, step func(context.Context) error) error {
+	return pg.Follow(ctx, s.pool, log, "webhook_event", every, step)
 }
 
 // uuid returns an id as the database has it; a malformed one is NULL, which no row has.

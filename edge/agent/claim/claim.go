@@ -14,6 +14,7 @@ import (
 
 	"kennel/infra/api/owners"
 	"kennel/infra/errs"
+	"kennel/infra/wake"
 )
 
 // Requester asks the cloud (edge/agent/link).
@@ -58,7 +59,7 @@ type State struct {
 // Agent is safe for concurrent use; Run is called once at a time.
 type Agent struct {
 	cfg  Config
-	wake chan struct{} // one slot
+	wake wake.Signal // one slot
 
 	mu     sync.Mutex
 	wish   *wish  // for a code; nil: none
@@ -89,7 +90,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.OnStatus == nil {
 		cfg.OnStatus = func(owners.Status) {}
 	}
-	return &Agent{cfg: cfg, wake: make(chan struct{}, 1)}, nil
+	return &Agent{cfg: cfg, wake: wake.New()}, nil
 }
 
 // State returns the current state of the claim.
@@ -113,7 +114,7 @@ func (a *Agent) lookNow() {
 	a.mu.Lock()
 	a.look = true
 	a.mu.Unlock()
-	a.signal()
+	a.wake.Set()
 }
 
 // Want shows a code, and returns it when it is shown. The one that is shown stays, if there is one. The cloud refuses while the robot has an
@@ -129,19 +130,12 @@ func (a *Agent) Want(ctx context.Context) (code string, until time.Time, err err
 	}
 	w := a.wish
 	a.mu.Unlock()
-	a.signal()
+	a.wake.Set()
 	select {
 	case <-ctx.Done():
 		return "", time.Time{}, errs.New(errs.Unavailable, "no code from the cloud yet: %w", ctx.Err())
 	case <-w.done:
 		return w.code, w.until, w.err
-	}
-}
-
-func (a *Agent) signal() {
-	select {
-	case a.wake <- struct{}{}:
-	default: // said already
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
+	"kennel/infra/wake"
 )
 
 // Our own limits.
@@ -60,9 +61,9 @@ type Config struct {
 // Agent is safe for concurrent use.
 type Agent struct {
 	cfg  Config
-	work chan struct{} // one slot: the queue has something
-	rush chan struct{} // one slot: something urgent
-	talk chan struct{} // one slot: there is something to tell or to ask
+	work wake.Signal // one slot: the queue has something
+	rush wake.Signal // one slot: something urgent
+	talk wake.Signal // one slot: there is something to tell or to ask
 
 	disk sync.Mutex // held while a record is written or removed; before mu
 
@@ -89,7 +90,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.step == nil {
 		cfg.step = func(string) {}
 	}
-	a := &Agent{cfg: cfg, work: make(chan struct{}, 1), rush: make(chan struct{}, 1), talk: make(chan struct{}, 1)}
+	a := &Agent{cfg: cfg, work: wake.New(), rush: wake.New(), talk: wake.New()}
 	var err error
 	if a.records, err = load(cfg.Root, cfg.Log); err != nil {
 		return nil, fmt.Errorf("commands: %w", err)
@@ -111,7 +112,7 @@ func (a *Agent) Connected(yes bool) {
 	a.pull = a.pull || yes
 	a.mu.Unlock()
 	if yes {
-		signal(a.talk)
+		a.talk.Set()
 	}
 }
 
@@ -134,10 +135,10 @@ func (a *Agent) enqueue(c wire.Command) {
 	}
 	a.queue = append(a.queue, queued{c, time.Now().Add(c.ExpiresIn())})
 	if wire.Urgent(c.Kind) {
-		signal(a.rush)
+		a.rush.Set()
 		return
 	}
-	signal(a.work)
+	a.work.Set()
 }
 
 // Run executes and tells until ctx ends, and returns nil.
@@ -180,7 +181,7 @@ func (a *Agent) do(ctx context.Context, q queued) {
 		// A copy; or the cloud lost what it had heard, for instance because it was restored from a backup.
 		r.Told = false
 		a.mu.Unlock()
-		signal(a.talk)
+		a.talk.Set()
 		return
 	}
 	full := a.untold() >= maxUntold && !wire.Urgent(q.Kind)
@@ -288,7 +289,7 @@ func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool)
 		a.cfg.Log.Error("command result not saved", "command", r.ID, logging.Err, err)
 	}
 	a.cfg.Log.Info("command", "command", r.ID, "kind", r.Kind, "status", status)
-	signal(a.talk)
+	a.talk.Set()
 	return err == nil
 }
 
@@ -455,12 +456,5 @@ func (a *Agent) prune() {
 		if err := r.remove(a.cfg.Root); err != nil {
 			a.cfg.Log.Warn("old record of a command not removed", "command", r.ID, logging.Err, err) // the next start sees it again
 		}
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // already on
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
 	"kennel/infra/thing"
+	"kennel/infra/wake"
 )
 
 // Source is the name under which the event manager speaks of itself, the original's.
@@ -59,9 +60,9 @@ type Manager struct {
 	log   *slog.Logger
 	spool *spool
 	jail  *quarantine
-	acks  chan ack.Ack  // an ack that finds it full is lost; the batch is resent
-	kick  chan struct{} // the writer has work
-	flush chan struct{} // the uploader is to send now
+	acks  chan ack.Ack // an ack that finds it full is lost; the batch is resent
+	kick  wake.Signal  // the writer has work
+	flush wake.Signal  // the uploader is to send now
 
 	disk sync.Mutex // held from taking events out of memory until they are in a file, and while consent changes; before mu
 
@@ -110,7 +111,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		conf: c, file: file, log: c.Log,
 		acks: make(chan ack.Ack, 16), // a few windows
-		kick: make(chan struct{}, 1), flush: make(chan struct{}, 1), progress: make(chan struct{}),
+		kick: wake.New(), flush: wake.New(), progress: make(chan struct{}),
 	}
 	// Beyond any number given before in this boot, as long as it had fewer than a thousand events in each millisecond.
 	fallback := uint64(max(0, c.Uptime().Milliseconds())) * 1000
@@ -218,19 +219,12 @@ func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err err
 	m.next++
 	m.emitted++
 	m.waiting++
-	signal(m.kick)
+	m.kick.Set()
 	return e.Seq, m.emitted, nil
 }
 
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // one is pending
-	}
-}
-
 // Flush sends what waits now, and resends what is on its way: call it when a connection is up and subscribed.
-func (m *Manager) Flush() { signal(m.flush) }
+func (m *Manager) Flush() { m.flush.Set() }
 
 // HandleAck takes an acknowledgement from down/ack. It never blocks; acks of batches that are not ours are ignored.
 func (m *Manager) HandleAck(a ack.Ack) {
@@ -323,7 +317,7 @@ func (m *Manager) discard() error {
 	if n > 0 {
 		m.log.Info("owner opted out; events discarded", "events", n)
 	}
-	signal(m.flush) // the uploader forgets what was on its way
+	m.flush.Set() // the uploader forgets what was on its way
 	return m.jail.purge()
 }
 
@@ -369,7 +363,7 @@ func (m *Manager) writer(ctx context.Context) error {
 	timer := time.NewTimer(m.conf.SyncInterval)
 	defer timer.Stop()
 	synced := true
-	signal(m.kick) // events from before Run
+	m.kick.Set() // events from before Run
 	for {
 		select {
 		case <-ctx.Done():

@@ -20,6 +20,7 @@ import (
 	"kennel/edge/agent/robotfs"
 	"kennel/edge/agent/tokens"
 	"kennel/infra/thing"
+	"kennel/infra/wake"
 )
 
 // File is where the running agent keeps its report. run/ is empty after a boot.
@@ -403,13 +404,13 @@ type Keeper struct {
 	collect func() Facts
 	now     func() time.Time
 	log     *slog.Logger
-	wake    chan struct{} // one slot
-	last    Report        // as written; Run's
+	wake    wake.Signal // one slot
+	last    Report      // as written; Run's
 }
 
 // NewKeeper returns a Keeper that does nothing until Run. collect must be safe for concurrent use.
 func NewKeeper(root *os.Root, collect func() Facts, now func() time.Time, log *slog.Logger) *Keeper {
-	return &Keeper{root: root, collect: collect, now: now, log: log, wake: make(chan struct{}, 1)}
+	return &Keeper{root: root, collect: collect, now: now, log: log, wake: wake.New()}
 }
 
 // lookEvery is how often the parts are asked when none said that it changed.
@@ -417,10 +418,7 @@ const lookEvery = 5 * time.Second
 
 // Changed says that a part has news.
 func (k *Keeper) Changed() {
-	select {
-	case k.wake <- struct{}{}:
-	default: // said already
-	}
+	k.wake.Set()
 }
 
 // Run keeps File up to date until ctx ends. A write error is logged, and the agent keeps running.

@@ -31,6 +31,7 @@ import (
 	"kennel/edge/agent/robotfs"
 	"kennel/infra/api/status"
 	"kennel/infra/errs"
+	"kennel/infra/wake"
 	"kennel/jdocs"
 )
 
@@ -63,7 +64,7 @@ type Agent struct {
 	cfg   Config
 	files files
 	docs  []*document
-	wake  chan struct{} // one slot: "look again" is said once
+	wake  wake.Signal // one slot: "look again" is said once
 
 	syncing sync.Mutex // one exchange with the cloud at a time; taken before mu
 	mu      sync.Mutex // everything below and in the documents
@@ -144,7 +145,7 @@ func newAgent(cfg Config, files files) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("documents: %w", err)
 	}
-	a := &Agent{cfg: cfg, files: files, docs: docs, wake: make(chan struct{}, 1), added: map[string]float64{}, flushAt: time.Now().Add(statsFlush)}
+	a := &Agent{cfg: cfg, files: files, docs: docs, wake: wake.New(), added: map[string]float64{}, flushAt: time.Now().Add(statsFlush)}
 	for _, dir := range []string{path.Join(cfg.Persistent, localFolder), ledgerFolder} {
 		if err := cfg.Root.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("documents: %w", err)
@@ -326,7 +327,7 @@ func (a *Agent) change(d *document, source Source, edit func(text string) (strin
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
-	a.look()
+	a.wake.Set()
 	return nil
 }
 
@@ -364,14 +365,6 @@ func (a *Agent) tell(changes []Change) {
 	}
 }
 
-// look makes Run look again.
-func (a *Agent) look() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Connected says that the cloud can be reached. Everything is asked for and pushed at once.
 func (a *Agent) Connected() {
 	a.mu.Lock()
@@ -381,7 +374,7 @@ func (a *Agent) Connected() {
 		d.want, d.urgent, d.notBefore, d.failures = true, true, time.Time{}, 0
 	}
 	a.mu.Unlock()
-	a.look()
+	a.wake.Set()
 }
 
 // Disconnected says that the cloud cannot be reached: nothing is tried until Connected.
@@ -400,7 +393,7 @@ func (a *Agent) Hint(versions map[string]uint64) {
 		}
 	}
 	a.mu.Unlock()
-	a.look()
+	a.wake.Set()
 }
 
 // Versions returns the version of each document, as last agreed with the cloud; 0: never.

@@ -44,7 +44,7 @@ func (a *Agent) reload(force bool) {
 	})
 	a.tell(changes)
 	if spoiled || len(changes) > 0 {
-		a.look()
+		a.wake.Set()
 	}
 }
 

@@ -42,6 +42,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"
 	"kennel/infra/logging"
+	"kennel/infra/wake"
 )
 
 // Files below the robot's root, as on the original; run/ is empty after a boot.
@@ -119,7 +120,7 @@ type Config struct {
 // Handler is safe for concurrent use; Run and Listen are each called once at a time.
 type Handler struct {
 	cfg   Config
-	wake  chan struct{}  // one slot
+	wake  wake.Signal    // one slot
 	busy  atomic.Bool    // a fault is handled
 	bad   rate.Sometimes // of what is said of refused lines
 	dark  rate.Sometimes // of what is said of what cannot be shown
@@ -164,7 +165,7 @@ func New(cfg Config) *Handler {
 		cfg.Uptime = mono.Now
 	}
 	h := &Handler{
-		cfg: cfg, wake: make(chan struct{}, 1), bad: rate.Sometimes{First: 3, Interval: time.Minute},
+		cfg: cfg, wake: wake.New(), bad: rate.Sometimes{First: 3, Interval: time.Minute},
 		dark: rate.Sometimes{First: 1, Interval: time.Minute}, pulses: map[string]*pulse{},
 	}
 	for _, s := range cfg.Watched {
@@ -344,10 +345,7 @@ func (h *Handler) isOpen(code faultcode.Code) bool {
 
 // news wakes Run and asks for a status.
 func (h *Handler) news() {
-	select {
-	case h.wake <- struct{}{}:
-	default: // awake already
-	}
+	h.wake.Set()
 	h.cfg.Changed()
 }
 

@@ -23,6 +23,7 @@ import (
 	"kennel/edge/agent/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/logging"
+	"kennel/infra/wake"
 	"kennel/jdocs"
 )
 
@@ -57,7 +58,7 @@ type Keeper struct {
 	emit   func(events.Event)
 	news   func()
 	log    *slog.Logger
-	wake   chan struct{} // one slot
+	wake   wake.Signal // one slot
 	stored map[string]json.RawMessage
 
 	mu      sync.Mutex
@@ -76,7 +77,7 @@ func Stored(root *os.Root, m Memory) (name jdocs.Name, values map[string]json.Ra
 // New returns the keeper of the parameters of the robot below root. emit records an event; news hears that Waiting may return something else.
 func New(root *os.Root, m Memory, d Docs, emit func(events.Event), news func(), log *slog.Logger) (*Keeper, error) {
 	name, stored, err := Stored(root, m)
-	return &Keeper{root: root, memory: m, docs: d, name: name, emit: emit, news: news, log: log, wake: make(chan struct{}, 1), stored: stored}, err
+	return &Keeper{root: root, memory: m, docs: d, name: name, emit: emit, news: news, log: log, wake: wake.New(), stored: stored}, err
 }
 
 // Changed says that a document changed.
@@ -84,10 +85,7 @@ func (k *Keeper) Changed(name jdocs.Name) {
 	if name != k.name {
 		return
 	}
-	select {
-	case k.wake <- struct{}{}:
-	default: // said already
-	}
+	k.wake.Set()
 }
 
 // Waiting returns what waits to be stored, in words; "" if nothing does.

@@ -27,6 +27,7 @@ import (
 	"kennel/infra/api/poke"
 	"kennel/infra/api/topics"
 	"kennel/infra/logging"
+	"kennel/infra/wake"
 )
 
 // Our own limits.
@@ -55,7 +56,7 @@ type Pilot struct {
 	sim     Simulator
 	publish Publish
 	log     *slog.Logger
-	looked  chan struct{} // one slot: a look began
+	looked  wake.Signal // one slot: a look began
 
 	mu     sync.Mutex
 	stops  uint64           // asked for so far
@@ -66,7 +67,7 @@ type Pilot struct {
 
 // New returns a pilot that shows nothing until Run. sim is nil for a robot that cannot have one.
 func New(core *coreclient.Client, sim Simulator, publish Publish, log *slog.Logger) *Pilot {
-	return &Pilot{core: core, sim: sim, publish: publish, log: log, looked: make(chan struct{}, 1)}
+	return &Pilot{core: core, sim: sim, publish: publish, log: log, looked: wake.New()}
 }
 
 // Handle takes every message of robotd, after core did. It does not block.
@@ -250,10 +251,7 @@ func (p *Pilot) Look(payload []byte) {
 		p.until = until
 	}
 	p.mu.Unlock()
-	select {
-	case p.looked <- struct{}{}:
-	default: // said already
-	}
+	p.looked.Set()
 }
 
 // Run shows the tree during looks, until ctx ends.

@@ -16,6 +16,7 @@ import (
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/status"
 	"kennel/infra/api/topics"
+	"kennel/infra/wake"
 )
 
 // seqFile holds the last connect_seq that was used. It survives reboots, so that a later connection always has a larger one.
@@ -51,7 +52,7 @@ const (
 type Reporter struct {
 	bootID  string
 	collect func() status.Message // everything but the numbers that this package keeps
-	changed chan struct{}         // one slot: "something changed" is said once
+	changed wake.Signal           // one slot: "something changed" is said once
 	every   time.Duration
 	now     func() time.Time
 }
@@ -67,7 +68,7 @@ func Clock(now func() time.Time) Option { return func(r *Reporter) { r.now = now
 
 // New returns a reporter. collect is called for each message and may not block.
 func New(bootID string, collect func() status.Message, opts ...Option) *Reporter {
-	r := &Reporter{bootID: bootID, collect: collect, changed: make(chan struct{}, 1), every: Interval, now: time.Now}
+	r := &Reporter{bootID: bootID, collect: collect, changed: wake.New(), every: Interval, now: time.Now}
 	for _, o := range opts {
 		o(r)
 	}
@@ -76,10 +77,7 @@ func New(bootID string, collect func() status.Message, opts ...Option) *Reporter
 
 // Changed asks for a status soon.
 func (r *Reporter) Changed() {
-	select {
-	case r.changed <- struct{}{}:
-	default: // already asked
-	}
+	r.changed.Set()
 }
 
 // Will returns the last will of connection seq.

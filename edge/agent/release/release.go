@@ -17,6 +17,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
+	"kennel/infra/wake"
 	"kennel/ota"
 )
 
@@ -34,7 +35,7 @@ type Agent struct {
 	publish func(ctx context.Context, name string, payload []byte) error
 	log     *slog.Logger
 
-	wake chan struct{} // one slot: look again
+	wake wake.Signal // one slot: look again
 
 	mu      sync.Mutex
 	online  bool
@@ -45,7 +46,7 @@ type Agent struct {
 
 // New returns an agent of a robot that runs the given version.
 func New(running string, ask kitmqtt.Requester, publish func(context.Context, string, []byte) error, log *slog.Logger) *Agent {
-	return &Agent{running: running, ask: ask, publish: publish, log: log, wake: make(chan struct{}, 1)}
+	return &Agent{running: running, ask: ask, publish: publish, log: log, wake: wake.New()}
 }
 
 // Connected says that the cloud can be reached now, or no longer.
@@ -54,12 +55,12 @@ func (a *Agent) Connected(yes bool) {
 	a.online = yes
 	a.mu.Unlock()
 	if yes {
-		a.nudge()
+		a.wake.Set()
 	}
 }
 
 // Hint says that the wish may have changed; what it carries is not trusted, the agent asks.
-func (a *Agent) Hint([]byte) { a.nudge() }
+func (a *Agent) Hint([]byte) { a.wake.Set() }
 
 // HandleAck takes the cloud's answer to a report. It returns false if the ack is for another part.
 func (a *Agent) HandleAck(k ack.Ack) bool {
@@ -78,13 +79,6 @@ func (a *Agent) HandleAck(k ack.Ack) bool {
 		// The resend timer is already on.
 	}
 	return true
-}
-
-func (a *Agent) nudge() {
-	select {
-	case a.wake <- struct{}{}:
-	default: // already on
-	}
 }
 
 // Run pulls the wish on every connect, on hints and once an hour, and resends reports until they are confirmed.

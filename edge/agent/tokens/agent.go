@@ -19,6 +19,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
+	"kennel/infra/wake"
 	"kennel/jdocs"
 )
 
@@ -58,8 +59,8 @@ type Config struct {
 type Agent struct {
 	cfg     Config
 	jwtFile string
-	wake    chan struct{} // of the refresher; one slot: "look again" is said once
-	reread  chan struct{} // of the reader; one slot
+	wake    wake.Signal // of the refresher; one slot: "look again" is said once
+	reread  wake.Signal // of the reader; one slot
 
 	asking  sync.Mutex // one request that changes the access token at a time; before reading and mu
 	reading sync.Mutex // one reading of the document at a time; before mu
@@ -116,7 +117,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Fault == nil {
 		cfg.Fault = func(faultcode.Code, error) {}
 	}
-	a := &Agent{cfg: cfg, jwtFile: jwtFile(cfg.Persistent), wake: make(chan struct{}, 1), reread: make(chan struct{}, 1), pause: firstPause}
+	a := &Agent{cfg: cfg, jwtFile: jwtFile(cfg.Persistent), wake: wake.New(), reread: wake.New(), pause: firstPause}
 	for _, name := range []string{a.jwtFile, HashesFile} {
 		if err := robotfs.CleanTemp(cfg.Root, path.Dir(name)); err != nil {
 			return nil, a.fault(err)
@@ -232,7 +233,7 @@ func (a *Agent) store(s logging.Secret) error {
 	if changed {
 		a.cfg.OnUser(access.UserID)
 	}
-	signal(a.wake)
+	a.wake.Set()
 	return nil
 }
 
@@ -248,7 +249,7 @@ func (a *Agent) forget() error {
 	if had {
 		a.cfg.OnUser("")
 	}
-	signal(a.wake)
+	a.wake.Set()
 	return nil
 }
 
@@ -304,7 +305,7 @@ func (a *Agent) Exchange(ctx context.Context, session logging.Secret, clientName
 	if err := a.add(client, clientName, appID); err != nil {
 		return "", err
 	}
-	signal(a.reread)
+	a.reread.Set()
 	return client, nil
 }
 
@@ -390,12 +391,5 @@ func (a *Agent) note(err error) {
 	a.code, a.problem = errs.CodeOf(err), err.Error()
 	if a.code == "" {
 		a.code = errs.KindOf(err).String()
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // said already
 	}
 }

@@ -27,9 +27,9 @@ func (a *Agent) Connected() {
 	a.next, a.pause = time.Time{}, firstPause
 	read := a.version == 0 || a.strangers.allow(a.cfg.Now())
 	a.mu.Unlock()
-	signal(a.wake)
+	a.wake.Set()
 	if read {
-		signal(a.reread)
+		a.reread.Set()
 	}
 }
 
@@ -40,7 +40,7 @@ func (a *Agent) Hint(docs map[string]uint64) {
 	news := ok && v != a.version
 	a.mu.Unlock()
 	if news {
-		signal(a.reread)
+		a.reread.Set()
 	}
 }
 
@@ -52,7 +52,7 @@ func (a *Agent) Force() {
 		a.forced, a.next, a.pause = a.cfg.Now(), time.Time{}, firstPause
 	}
 	a.mu.Unlock()
-	signal(a.wake)
+	a.wake.Set()
 }
 
 // refresher refreshes when it is time.

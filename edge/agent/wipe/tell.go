@@ -14,6 +14,7 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
 	"kennel/infra/errs"
+	"kennel/infra/wake"
 )
 
 // Requester asks the cloud (edge/agent/link).
@@ -37,20 +38,17 @@ type Teller struct {
 	ask  Requester
 	emit func(ctx context.Context, e events.Event) error // returns when the event is on disk for good
 	log  *slog.Logger
-	wake chan struct{} // one slot
+	wake wake.Signal // one slot
 }
 
 // NewTeller returns a Teller that does nothing until Run.
 func NewTeller(root *os.Root, ask Requester, emit func(ctx context.Context, e events.Event) error, log *slog.Logger) *Teller {
-	return &Teller{root, ask, emit, log, make(chan struct{}, 1)}
+	return &Teller{root, ask, emit, log, wake.New()}
 }
 
 // Connected says that there is a connection.
 func (t *Teller) Connected() {
-	select {
-	case t.wake <- struct{}{}:
-	default: // said already
-	}
+	t.wake.Set()
 }
 
 // Pending reports whether the cloud does not know of a wipe yet. Until it does, it takes the robot for its former owner's.

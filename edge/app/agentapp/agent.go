@@ -45,6 +45,7 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 	"kennel/infra/thing"
+	"kennel/infra/wake"
 	"kennel/jdocs"
 )
 
@@ -69,7 +70,7 @@ type Agent struct {
 	core       Core
 	client     *coreclient.Client // of core
 	restart    chan error         // why agentd is to restart; one slot
-	meet       chan struct{}      // there is something to introduce; one slot
+	meet       wake.Signal        // there is something to introduce; one slot
 	teller     *wipe.Teller
 	faults     *faults.Handler
 	keeper     *supervised               // of the services that a fault stops
@@ -97,7 +98,7 @@ type Agent struct {
 // first. root must stay open while Run runs.
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
-	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core, restart: make(chan error, 1), meet: make(chan struct{}, 1)}
+	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core, restart: make(chan error, 1), meet: wake.New()}
 	a.start = newStart(a)
 	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {
 		return nil, err
@@ -236,7 +237,7 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 			}
 		}
 		if _, ok := m.(*corelink.Hello); ok {
-			a.start.reached(a.start.core)
+			a.start.core.Set()
 			if a.owned != nil {
 				a.meetCore()
 			}
@@ -394,7 +395,7 @@ func silently() {}
 func (a *Agent) linkUp(ctx context.Context) {
 	a.setProblem("")
 	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
-	a.start.reached(a.start.cloud)
+	a.start.cloud.Set()
 	a.linking.Lock()
 	defer a.linking.Unlock()
 	a.links++
@@ -406,7 +407,7 @@ func (a *Agent) linkUp(ctx context.Context) {
 	a.commands.Connected(true)
 	a.das.Flush()
 	a.linkIs(true, nil)
-	a.meetCloud()
+	a.meet.Set()
 	a.cfg.OnUp()
 	context.AfterFunc(ctx, func() {
 		a.linking.Lock()

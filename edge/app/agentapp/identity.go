@@ -118,7 +118,7 @@ func (a *Agent) makePlate(context.Context) error {
 	}
 	a.owned.plate.p.Store(g)
 	a.meetCore()
-	a.meetCloud()
+	a.meet.Set()
 	return nil
 }
 
@@ -156,14 +156,6 @@ func (a *Agent) emitKept(ctx context.Context, e events.Event) error {
 		return err
 	}
 	return nil
-}
-
-// meetCloud says that there is a connection, or more to say over it.
-func (a *Agent) meetCloud() {
-	select {
-	case a.meet <- struct{}{}:
-	default: // said already
-	}
 }
 
 // Pauses between attempts to introduce the robot; our own defaults.

@@ -12,6 +12,7 @@ import (
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/thing"
+	"kennel/infra/wake"
 )
 
 // Our own limits (the source gives none).
@@ -38,7 +39,7 @@ type EmbeddedAdmin struct {
 	Embedded
 	cfg    EmbeddedConfig
 	client *mqtt.Client
-	up     chan struct{} // the broker may know nothing; one slot: it is a state, not a count
+	up     wake.Signal // the broker may know nothing; one slot: it is a state, not a count
 }
 
 // NewEmbedded returns an Admin that does nothing until Run.
@@ -46,15 +47,12 @@ func NewEmbedded(cfg EmbeddedConfig) (*EmbeddedAdmin, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &EmbeddedAdmin{cfg: cfg, up: make(chan struct{}, 1)}
+	a := &EmbeddedAdmin{cfg: cfg, up: wake.New()}
 	m := cfg.MQTT
 	m.ClientID = "kenneld-admin-" + rand.Text()
 	m.Will, m.OnMessage = nil, nil
 	m.OnConnect = func(context.Context, *mqtt.Client) error {
-		select {
-		case a.up <- struct{}{}:
-		default:
-		}
+		a.up.Set()
 		return nil
 	}
 	if m.Log == nil {

@@ -15,6 +15,7 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/mqtt"
 	"kennel/infra/thing"
+	"kennel/infra/wake"
 )
 
 // Our own limits (the source gives none).
@@ -44,7 +45,7 @@ type Config struct {
 type Admin struct {
 	cfg    Config
 	client *mqtt.Client
-	up     chan struct{} // the broker may not know every thing; one slot: it is a state, not a count
+	up     wake.Signal // the broker may not know every thing; one slot: it is a state, not a count
 
 	mu      sync.Mutex
 	waiting map[string]chan []response // by correlation; one slot each
@@ -55,7 +56,7 @@ func New(cfg Config) (*Admin, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Admin{cfg: cfg, up: make(chan struct{}, 1), waiting: map[string]chan []response{}}
+	a := &Admin{cfg: cfg, up: wake.New(), waiting: map[string]chan []response{}}
 	m := cfg.MQTT
 	m.ClientID = "kenneld-admin-" + rand.Text()
 	m.Will = nil
@@ -65,7 +66,7 @@ func New(cfg Config) (*Admin, error) {
 		if err := c.Subscribe(ctx, 1, responseTopic); err != nil {
 			return err
 		}
-		a.wake()
+		a.up.Set()
 		return nil
 	}
 	m.OnMessage = func(_ string, payload []byte, ack func()) {
@@ -175,7 +176,7 @@ func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
 			err = a.provision(ctx, []thing.ID{id})
 		}
 		if err != nil {
-			a.wake()
+			a.up.Set()
 		}
 	}
 	if err != nil {
@@ -196,17 +197,9 @@ const (
 func (a *Admin) Provision(ctx context.Context, ids ...thing.ID) error {
 	err := a.provision(ctx, ids)
 	if err != nil {
-		a.wake()
+		a.up.Set()
 	}
 	return err
-}
-
-// wake has Run look what the broker knows.
-func (a *Admin) wake() {
-	select {
-	case a.up <- struct{}{}:
-	default:
-	}
 }
 
 func (a *Admin) provision(ctx context.Context, ids []thing.ID) error {
