@@ -42,6 +42,7 @@ import (
 	"kennel/certs"
 	"kennel/certs/certsclient"
 	"kennel/certs/internal/pemfile"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -235,7 +236,7 @@ func (i *Identity) TLSCertificate() (*tls.Certificate, error) {
 // Ensure returns when there is a certificate that has not expired. Until then it enrols or renews, again and again with back-off; State says
 // what blocks it. It returns an error only when ctx ends.
 func (i *Identity) Ensure(ctx context.Context) error {
-	pause := newPause(i.cfg)
+	between := backoff.Pause{Min: i.cfg.MinPause, Max: i.cfg.MaxPause}
 	for {
 		if i.valid() {
 			return nil
@@ -244,7 +245,7 @@ func (i *Identity) Ensure(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if err := pause.wait(ctx, err); err != nil {
+		if err := pause(ctx, &between, err); err != nil {
 			return err
 		}
 	}
@@ -252,21 +253,21 @@ func (i *Identity) Ensure(ctx context.Context) error {
 
 // Run keeps the certificate fresh until ctx ends. It is a service of the runner.
 func (i *Identity) Run(ctx context.Context) error {
-	pause := newPause(i.cfg)
+	between := backoff.Pause{Min: i.cfg.MinPause, Max: i.cfg.MaxPause}
 	for {
 		i.mu.Lock()
 		due := i.renew.Sub(i.clock.now())
 		i.mu.Unlock()
 		if due > 0 {
 			// In steps of a minute, because the clock may be put right meanwhile.
-			if sleep(ctx, min(due, time.Minute)) != nil {
+			if backoff.Sleep(ctx, min(due, time.Minute)) != nil {
 				return nil
 			}
 			continue
 		}
 		if err := i.attempt(ctx); err == nil {
-			pause = newPause(i.cfg)
-		} else if pause.wait(ctx, err) != nil {
+			between.Reset()
+		} else if pause(ctx, &between, err) != nil {
 			return nil
 		}
 	}
@@ -504,32 +505,13 @@ func (i *Identity) writeState() error {
 	return pemfile.Write(i.cfg.Root, stateFile, append(b, '\n'), 0o644)
 }
 
-// pause is the back-off between attempts.
-type pause struct {
-	next, min, max time.Duration
-}
-
-func newPause(cfg Config) *pause { return &pause{cfg.MinPause, cfg.MinPause, cfg.MaxPause} }
-
-// wait sleeps as err asks for; it returns an error only when ctx ends.
-func (p *pause) wait(ctx context.Context, err error) error {
-	d := p.next/2 + mrand.N(p.next/2+1)
+// pause sleeps after an attempt that ended with err, longer after a refusal; it returns an error only when ctx ends.
+func pause(ctx context.Context, p *backoff.Pause, err error) error {
+	d := p.Next(nil)
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Exhausted:
 	default:
 		d *= refusalFactor
 	}
-	p.next = min(2*p.next, p.max)
-	return sleep(ctx, max(d, errs.RetryOf(err)))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return backoff.Sleep(ctx, max(d, errs.RetryOf(err)))
 }

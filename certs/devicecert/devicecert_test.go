@@ -25,6 +25,7 @@ import (
 	"kennel/certs/certsclient"
 	"kennel/certs/certspg"
 	"kennel/certs/limit"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -487,12 +488,12 @@ func TestKindsOfPauses(t *testing.T) {
 			err      error
 			min, max time.Duration
 		}{
-			{errs.New(errs.Unavailable, "away"), 500 * time.Millisecond, time.Second},
-			{errs.New(errs.Denied, "no"), 2500 * time.Millisecond, 5 * time.Second},
+			{errs.New(errs.Unavailable, "away"), 500 * time.Millisecond, 1500 * time.Millisecond},
+			{errs.New(errs.Denied, "no"), 2500 * time.Millisecond, 7500 * time.Millisecond},
 			{&errs.Error{Kind: errs.Exhausted, Retry: time.Hour}, time.Hour, time.Hour},
 		} {
-			p, before := newPause(Config{MinPause: time.Second, MaxPause: time.Minute}), time.Now()
-			if err := p.wait(t.Context(), c.err); err != nil {
+			p, before := backoff.Pause{Min: time.Second, Max: time.Minute}, time.Now()
+			if err := pause(t.Context(), &p, c.err); err != nil {
 				t.Fatal(err)
 			}
 			if got := time.Since(before); got < c.min || got > c.max {

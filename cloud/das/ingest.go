@@ -15,6 +15,7 @@ import (
 	"kennel/infra/api/ack"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/events"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
@@ -132,14 +133,14 @@ func (in *Ingester) Handle(ctx context.Context, id thing.ID, payload []byte, ans
 	size := int64(len(payload))
 	if in.waiting.Add(size) > in.QueueBytes {
 		in.waiting.Add(-size)
-		in.later(j, jitter(4*minPause))
+		in.later(j, backoff.Jitter(4*minPause))
 		return
 	}
 	select {
 	case in.jobs <- j:
 	default:
 		in.waiting.Add(-size)
-		in.later(j, jitter(4*minPause))
+		in.later(j, backoff.Jitter(4*minPause))
 	}
 }
 
@@ -213,7 +214,7 @@ func (in *Ingester) process(ctx context.Context, jobs []*job) {
 		if p := recover(); p != nil { // ours to mend; the process and the other robots live on
 			in.Log.ErrorContext(ctx, "storing events panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			for _, j := range left {
-				in.later(j, jitter(maxPause))
+				in.later(j, backoff.Jitter(maxPause))
 			}
 		}
 	}()

@@ -1,9 +1,10 @@
 package das
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"kennel/infra/backoff"
 )
 
 // Pauses that robots are told; our own defaults. They spread a fleet that waits over at least as long as the outage lasted, so that the
@@ -32,7 +33,7 @@ func (p *pacer) turnAway(now time.Time) time.Duration {
 		p.probe = now.Add(probeEvery)
 		return 0
 	}
-	return jitter(min(max(now.Sub(p.since), minPause), maxPause))
+	return backoff.Jitter(min(max(now.Sub(p.since), minPause), maxPause))
 }
 
 // failed notes that storage did not take a group and returns the pause for its robots.
@@ -43,7 +44,7 @@ func (p *pacer) failed(now time.Time) time.Duration {
 		p.since = now
 	}
 	p.probe = now.Add(probeEvery)
-	return jitter(min(max(now.Sub(p.since), minPause), maxPause))
+	return backoff.Jitter(min(max(now.Sub(p.since), minPause), maxPause))
 }
 
 // worked notes that storage is there.
@@ -52,6 +53,3 @@ func (p *pacer) worked() {
 	defer p.mu.Unlock()
 	p.since = time.Time{}
 }
-
-// jitter spreads d over half to one and a half of it.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }

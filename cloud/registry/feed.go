@@ -3,11 +3,11 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"kennel/cloud/registry/filter"
+	"kennel/infra/backoff"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
@@ -178,16 +178,7 @@ func (s *Service) every(ctx context.Context, what string, period time.Duration, 
 		}
 		failing = err != nil
 		// Jitter keeps the processes of a fleet out of step.
-		pause(ctx, period/2+rand.N(period/2+1))
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+		_ = backoff.Sleep(ctx, backoff.Jitter(period*2/3)) // at most period; the loop looks at ctx
 	}
 }
 
@@ -196,7 +187,7 @@ func (s *Service) follow(ctx context.Context) {
 	var cursor time.Time
 	seen := map[thing.ID]int64{}                                         // revision published, of things changed within the overlap
 	_ = s.store.Follow(ctx, pollEvery, func(ctx context.Context) error { // nil by contract
-		defer pause(ctx, readEvery)
+		defer func() { _ = backoff.Sleep(ctx, readEvery) }() // the caller looks at ctx
 		call, cancel := context.WithTimeout(ctx, readTime)
 		defer cancel()
 		return s.readOnce(call, &cursor, seen)

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"runtime/debug"
@@ -24,6 +23,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"kennel/infra/api/topics"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -130,7 +130,7 @@ func setDefault(d *time.Duration, to time.Duration) {
 
 // Run connects, and again after every loss, until ctx ends; then it says goodbye to the broker (no will) and returns nil.
 func (c *Client) Run(ctx context.Context) error {
-	pause := c.cfg.MinBackoff
+	pause := backoff.Pause{Min: c.cfg.MinBackoff, Max: c.cfg.MaxBackoff}
 	for {
 		up, err := c.once(ctx)
 		if ctx.Err() != nil {
@@ -142,20 +142,17 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 		// A broker that takes us and drops us at once is as good as down: only a connection that lasted resets the back-off.
 		if up > c.cfg.MaxBackoff {
-			pause = c.cfg.MinBackoff
+			pause.Reset()
 		}
-		wait := pause/2 + rand.N(pause)
+		wait := pause.Next(nil)
 		c.cfg.Log.WarnContext(ctx, "broker connection down", logging.Addr, c.host, logging.Err, err, "up", up.Round(time.Millisecond), "retry_in",
 			wait.Round(time.Millisecond))
 		if c.cfg.OnDown != nil {
 			c.cfg.OnDown(err)
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, wait) != nil {
 			return nil
-		case <-time.After(wait):
 		}
-		pause = min(2*pause, c.cfg.MaxBackoff)
 	}
 }
 

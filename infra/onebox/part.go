@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"kennel/infra/backoff"
 	"kennel/infra/logging"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgserver"
@@ -200,7 +201,7 @@ func (k *Child) probe(ctx context.Context) {
 	if k.cfg.Probe == nil {
 		return
 	}
-	for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 250*time.Millisecond) {
+	for pause := (backoff.Pause{Min: 10 * time.Millisecond, Max: 250 * time.Millisecond}); ctx.Err() == nil; {
 		if k.Pid() != 0 {
 			actx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			err := k.cfg.Probe(actx)
@@ -211,9 +212,6 @@ func (k *Child) probe(ctx context.Context) {
 			}
 			k.log.Debug("part not ready yet", logging.Err, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		_ = backoff.Sleep(ctx, pause.Next(nil)) // the loop looks at ctx
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"kennel/infra/backoff"
 	"kennel/infra/wake"
 )
 
@@ -23,22 +23,18 @@ const quiet = 20 * time.Second
 // those of pool. Notifications are hints: some are lost while the connection is down, so fn is called with "" after every connect, the
 // first included, and readers then read everything again. fn is called from one goroutine and holds up the next notification.
 func Listen(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, channel string, fn func(payload string)) error {
-	pause := minPause
+	pause := backoff.Pause{Min: minPause, Max: maxPause}
 	for ctx.Err() == nil {
 		err := listenOnce(ctx, pool, channel, func(payload string) {
-			pause = minPause
+			pause.Reset()
 			fn(payload)
 		})
 		if ctx.Err() != nil {
 			break
 		}
-		wait := pause/2 + rand.N(pause/2+1)
+		wait := pause.Next(nil)
 		log.Warn("listening for notifications failed; reconnecting", "channel", channel, "err", err, "pause", wait)
-		pause = min(2*pause, maxPause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = backoff.Sleep(ctx, wait) // the loop looks at ctx
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/url"
 	"strconv"
 	"sync"
@@ -32,6 +31,7 @@ import (
 
 	"kennel/infra/api/topics"
 	"kennel/infra/awsconfig"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -137,7 +137,7 @@ func (s *SQS) Run(ctx context.Context, take func(topic string, payload []byte) b
 }
 
 func (s *SQS) receive(ctx context.Context, take func(string, []byte) bool) {
-	pause := minBackoff
+	pause := backoff.Pause{Min: minBackoff, Max: maxBackoff}
 	for ctx.Err() == nil {
 		messages, err := s.poll(ctx)
 		if err != nil {
@@ -145,25 +145,17 @@ func (s *SQS) receive(ctx context.Context, take func(string, []byte) bool) {
 				return
 			}
 			s.failures.Add(1)
-			wait := pause/2 + rand.N(pause)
+			wait := pause.Next(nil)
 			s.log.WarnContext(ctx, "queue not read", "queue", s.cfg.URL, logging.Err, err, "retry_in", wait.Round(time.Millisecond))
-			sleep(ctx, wait)
-			pause = min(2*pause, maxBackoff)
+			_ = backoff.Sleep(ctx, wait) // the loop looks at ctx
 			continue
 		}
-		pause = minBackoff
+		pause.Reset()
 		done := s.handle(ctx, messages, take)
 		s.delete(ctx, done)
 		if len(messages) > 0 && len(done) == 0 {
-			sleep(ctx, busyPause)
+			_ = backoff.Sleep(ctx, busyPause) // as above
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

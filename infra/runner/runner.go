@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
+
+	"kennel/infra/backoff"
 )
 
 // Service is something that runs until its context ends. Run returning nil before that means its work is done.
@@ -77,7 +78,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config, services ...Service)
 
 // keep runs one service, again and again until its context ends.
 func keep(ctx context.Context, log *slog.Logger, cfg Config, s Service) error {
-	pause := cfg.MinBackoff
+	pause := backoff.Pause{Min: cfg.MinBackoff, Max: cfg.MaxBackoff}
 	for {
 		started := time.Now()
 		err := guarded(ctx, s)
@@ -88,16 +89,13 @@ func keep(ctx context.Context, log *slog.Logger, cfg Config, s Service) error {
 			return err
 		}
 		if time.Since(started) > cfg.MaxBackoff {
-			pause = cfg.MinBackoff
+			pause.Reset()
 		}
-		wait := pause/2 + rand.N(pause/2+1)
+		wait := pause.Next(nil)
 		log.Warn("service failed; restarting", "service", s.Name, "err", err, "pause", wait)
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, wait) != nil {
 			return nil
-		case <-time.After(wait):
 		}
-		pause = min(2*pause, cfg.MaxBackoff)
 	}
 }
 

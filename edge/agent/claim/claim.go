@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	mrand "math/rand/v2"
 	"sync"
 	"time"
 
 	"kennel/infra/api/owners"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/wake"
 )
@@ -142,27 +142,23 @@ func (a *Agent) Want(ctx context.Context) (code string, until time.Time, err err
 // Run asks and shows until ctx ends; then nothing is shown.
 func (a *Agent) Run(ctx context.Context) error {
 	defer a.hide()
-	pause := firstPause
+	pause := backoff.Pause{Min: firstPause, Max: maxPause}
 	for {
 		wait, err := a.step(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
-			pause = firstPause
+			pause.Reset()
 		} else {
 			a.cfg.Log.WarnContext(ctx, "claiming", "err", err)
-			wait = max(pause/2+mrand.N(pause), errs.RetryOf(err))
-			pause = min(2*pause, maxPause)
+			wait = pause.Next(err)
 		}
-		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			t.Stop()
 			return nil
 		case <-a.wake:
-			t.Stop()
-		case <-t.C:
+		case <-time.After(wait):
 		}
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	wire "kennel/infra/api/commands"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
@@ -295,7 +295,7 @@ func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool)
 
 // converse tells results, oldest first, and asks what is open after every connect.
 func (a *Agent) converse(ctx context.Context) {
-	pause := minRetry
+	pause := backoff.Pause{Min: minRetry, Max: maxRetry}
 	retry := time.NewTimer(time.Hour)
 	defer retry.Stop()
 	for {
@@ -307,11 +307,11 @@ func (a *Agent) converse(ctx context.Context) {
 		}
 		retry.Stop()
 		if err := a.exchange(ctx); err == nil {
-			pause = minRetry
+			pause.Reset()
 		} else if ctx.Err() == nil {
-			a.cfg.Log.DebugContext(ctx, "command results not sent; retrying", logging.Err, err, "again_in", pause)
-			retry.Reset(pause/2 + rand.N(pause))
-			pause = min(2*pause, maxRetry)
+			wait := pause.Next(nil)
+			a.cfg.Log.DebugContext(ctx, "command results not sent; retrying", logging.Err, err, "again_in", wait)
+			retry.Reset(wait)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
+	"kennel/infra/backoff"
 )
 
 // Patience of the uploader; our own defaults.
@@ -60,7 +61,7 @@ func newUploader(m *Manager, publish func(ctx context.Context, name string, payl
 
 func (u *uploader) run(ctx context.Context) error {
 	u.cursor, _ = u.spool.headPlace()
-	u.wake = time.Now().Add(jitter(u.conf.FlushInterval)) // robots that start together do not send together
+	u.wake = time.Now().Add(backoff.Jitter(u.conf.FlushInterval)) // robots that start together do not send together
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -224,7 +225,7 @@ func (u *uploader) sendOne(ctx context.Context, f *flight) bool {
 	if err != nil {
 		u.failed++
 		u.fails++
-		pause := jitter(min(u.conf.FlushInterval<<min(u.fails, 10), maxResend))
+		pause := backoff.Jitter(min(u.conf.FlushInterval<<min(u.fails, 10), maxResend))
 		f.next = now.Add(pause)
 		u.wake, u.until = f.next, place{}
 		for _, f := range u.flights {
@@ -238,7 +239,7 @@ func (u *uploader) sendOne(ctx context.Context, f *flight) bool {
 	}
 	u.fails = 0
 	u.conf.step("published")
-	f.next = now.Add(jitter(min(firstResend<<min(f.sent, 10), maxResend)))
+	f.next = now.Add(backoff.Jitter(min(firstResend<<min(f.sent, 10), maxResend)))
 	f.sent++
 	return true
 }
@@ -323,6 +324,3 @@ func (u *uploader) settle() error {
 	u.flights = slices.Delete(u.flights, 0, n)
 	return u.spool.advance(end)
 }
-
-// jitter spreads d over half to one and a half of it.
-func jitter(d time.Duration) time.Duration { return d/2 + mathrand.N(d+1) }

@@ -518,14 +518,11 @@ func (a *Agent) keep(ctx context.Context) error {
 				a.exchange(ctx, d)
 			}
 		}
-		timer := time.NewTimer(time.Until(a.next()))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		case <-a.wake:
-		case <-timer.C:
+		case <-time.After(time.Until(a.next())):
 		}
-		timer.Stop()
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	"kennel/edge/agent/platform"
 	"kennel/infra/api/events"
+	"kennel/infra/backoff"
 	"kennel/infra/logging"
 )
 
@@ -123,15 +124,9 @@ func New(cfg Config, last time.Time) *Rebooter {
 
 // Run reboots the robot each night until ctx ends.
 func (r *Rebooter) Run(ctx context.Context) error {
-	for {
-		t := time.NewTimer(r.step(ctx))
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return nil
-		case <-t.C:
-		}
+	for backoff.Sleep(ctx, r.step(ctx)) == nil {
 	}
+	return nil
 }
 
 // step does what is to be done now, and returns when to look again.

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
 	"kennel/infra/api/ack"
 	"kennel/infra/api/topics"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
@@ -83,7 +83,7 @@ func (a *Agent) HandleAck(k ack.Ack) bool {
 
 // Run pulls the wish on every connect, on hints and once an hour, and resends reports until they are confirmed.
 func (a *Agent) Run(ctx context.Context) error {
-	pause := firstRetry
+	pause := backoff.Pause{Min: firstRetry, Max: maxRetry}
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
 	for {
@@ -91,13 +91,12 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-a.wake:
-			pause = firstRetry
+			pause.Reset()
 		case <-timer.C:
 		}
 		next := poll
 		if done := a.step(ctx); !done {
-			next = pause/2 + mathrand.N(pause)
-			pause = min(pause*2, maxRetry)
+			next = pause.Next(nil)
 		}
 		timer.Reset(next)
 	}

@@ -163,14 +163,11 @@ func (a *Agent) reader(ctx context.Context) {
 				break
 			}
 			a.cfg.Log.WarnContext(ctx, "client list not read", "doc", string(jdocs.AppTokens), "err", err)
-			t := time.NewTimer(max(pause+rand.N(pause/10), errs.RetryOf(err)))
 			select {
 			case <-ctx.Done():
-				t.Stop()
 				return
 			case <-a.reread: // a connection, or another hint
-				t.Stop()
-			case <-t.C:
+			case <-time.After(max(pause+rand.N(pause/10), errs.RetryOf(err))):
 			}
 			pause = min(time.Duration(float64(pause)*pauseFactor), maxPause)
 		}

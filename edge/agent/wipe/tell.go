@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"time"
 
 	"kennel/edge/agent/robotfs"
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
-	"kennel/infra/errs"
+	"kennel/infra/backoff"
 	"kennel/infra/wake"
 )
 
@@ -59,7 +58,7 @@ func (t *Teller) Pending() bool {
 
 // Run tells until the cloud knows, or ctx ends; and then waits for ctx.
 func (t *Teller) Run(ctx context.Context) error {
-	pause := firstPause
+	pause := backoff.Pause{Min: firstPause, Max: maxPause}
 	for {
 		err := t.Tell(ctx)
 		if err == nil {
@@ -67,15 +66,11 @@ func (t *Teller) Run(ctx context.Context) error {
 			return nil
 		}
 		t.log.WarnContext(ctx, "data reset not reported to the cloud; retrying", "err", err)
-		timer := time.NewTimer(max(pause/2+rand.N(pause), errs.RetryOf(err)))
-		pause = min(2*pause, maxPause)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		case <-t.wake:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(pause.Next(err)):
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"kennel/infra/api/hints"
 	"kennel/infra/api/owners"
 	"kennel/infra/api/status"
+	"kennel/infra/backoff"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -167,7 +167,7 @@ const (
 // introduce tells the cloud in their order what it must know of the robot: first that its user data were cleared, because until it knows, the
 // robot is its former owner's; then everything else.
 func (a *Agent) introduce(ctx context.Context) error {
-	pause := firstMeet
+	pause := backoff.Pause{Min: firstMeet, Max: lastMeet}
 	for {
 		select {
 		case <-ctx.Done():
@@ -180,19 +180,15 @@ func (a *Agent) introduce(ctx context.Context) error {
 			}
 			err := a.introduceOnce(ctx)
 			if err == nil || ctx.Err() != nil {
-				pause = firstMeet
+				pause.Reset()
 				break
 			}
 			a.log.WarnContext(ctx, "introduction to the cloud incomplete; retrying", logging.Err, err)
-			t := time.NewTimer(max(pause/2+rand.N(pause), errs.RetryOf(err)))
-			pause = min(2*pause, lastMeet)
 			select {
 			case <-ctx.Done():
-				t.Stop()
 				return nil
 			case <-a.meet:
-				t.Stop()
-			case <-t.C:
+			case <-time.After(pause.Next(err)):
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"kennel/edge/faultcode"
 	"kennel/edge/rt"
 	"kennel/edge/rt/rtlinux"
+	"kennel/infra/backoff"
 	"kennel/infra/logging"
 )
 
@@ -79,7 +79,7 @@ func newCore(log *slog.Logger, cfg Config, srv *corelink.Server, tape *rt.Tape) 
 
 // run keeps the body open and the loop on it until ctx ends (nil) or the body was shut down (rt.ErrShutdown).
 func (c *core) run(ctx context.Context) error {
-	pause := minReopen
+	pause := backoff.Pause{Min: minReopen, Max: maxReopen}
 	said := ""
 	c.peers.Closed(ctx)
 	for first := true; ctx.Err() == nil; first = false {
@@ -89,7 +89,8 @@ func (c *core) run(ctx context.Context) error {
 			settle(c.firstOpen, errors.Join(err, unwell))
 		}
 		if err == nil {
-			said, pause = "", minReopen
+			said = ""
+			pause.Reset()
 			err = c.drive(ctx, b)
 		}
 		if ctx.Err() != nil {
@@ -109,11 +110,7 @@ func (c *core) run(ctx context.Context) error {
 		}
 		said = err.Error()
 		c.log.Log(ctx, level, "no body; trying again", "port", c.cfg.port(), "fault", int(code), logging.Err, err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause/2)):
-		}
-		pause = min(2*pause, maxReopen)
+		_ = backoff.Sleep(ctx, pause.Next(nil)) // the loop looks at ctx
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"kennel/edge/agent/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/events"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/thing"
@@ -66,7 +66,7 @@ func (r *robot) live(ctx context.Context, started func()) error {
 			// An agent that gives up is started again, as its supervisor on a robot would.
 			r.failed("agent")
 			r.cfg.Log.WarnContext(ctx, "agent ended", "thing", r.id, "err", err)
-			_ = sleep(ctx, time.Second/2+rand.N(time.Second)) // the loop looks at ctx
+			_ = backoff.Sleep(ctx, backoff.Jitter(time.Second)) // the loop looks at ctx
 		}
 		if cold = again != nil; cold {
 			clock = *again
@@ -80,7 +80,7 @@ func (r *robot) live(ctx context.Context, started func()) error {
 func (r *robot) birth(ctx context.Context) error {
 	b := sim.Birth{Thing: r.id, Endpoints: r.cfg.Endpoints, RootPEM: r.cfg.RootPEM, OSVersion: r.cfg.OSVersion}
 	if !r.born() {
-		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
+		for pause := (backoff.Pause{Min: time.Second, Max: 10 * time.Second}); ; {
 			var err error
 			if b.Secret, err = r.cfg.Secrets.Secret(ctx, r.id); err == nil {
 				break
@@ -89,7 +89,7 @@ func (r *robot) birth(ctx context.Context) error {
 				return err
 			}
 			r.failed("register")
-			if sleep(ctx, pause/2+rand.N(pause)) != nil {
+			if backoff.Sleep(ctx, pause.Next(nil)) != nil {
 				return err
 			}
 		}
@@ -302,15 +302,4 @@ func (r *robot) identity() (enrolled bool, problem string) {
 		problem = st.Step + "/" + st.Code
 	}
 	return r.enrolled, problem
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	mrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/topics"
 	"kennel/infra/api/traceparent"
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
@@ -116,21 +116,17 @@ func (c *Client) Do(ctx context.Context, service, method string, body []byte) ([
 			c.resent.Add(1)
 		}
 		pubErr = c.publish(ctx, topic, msg) // not fatal: it is sent again until it is answered
-		timer := time.NewTimer(pause/2 + mrand.N(pause))
 		select {
 		case a := <-reply:
-			timer.Stop()
 			if c.onTime != nil && sent == 1 && a.head.TS > 0 {
 				c.onTime(time.UnixMilli(a.head.TS))
 			}
 			return a.result()
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, unanswered(ctx, service, method, sent, pubErr)
 		case <-again:
-			timer.Stop()
 			pause = firstResend
-		case <-timer.C:
+		case <-time.After(backoff.Jitter(pause)):
 			pause = min(time.Duration(float64(pause)*resendRatio), maxResend)
 		}
 	}

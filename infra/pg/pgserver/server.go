@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"kennel/infra/backoff"
 	"kennel/infra/errs"
 	"kennel/infra/proc"
 )
@@ -315,7 +316,7 @@ func (s *Server) args() []string {
 // awaitReady tries to connect until the server answers, makes the database if it is absent, and closes ready. It returns an error only
 // for what will not pass: a wrong password, a cluster that refuses us.
 func (s *Server) awaitReady(ctx context.Context) error {
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+	for pause := (backoff.Pause{Min: 5 * time.Millisecond, Max: 200 * time.Millisecond}); ; {
 		err := s.makeDatabase(ctx)
 		if err == nil {
 			s.once.Do(func() { close(s.ready) })
@@ -328,10 +329,8 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		if errors.As(err, &pe) && !slices.Contains([]string{"57P03", "57P01", "57P02", "53300"}, pe.SQLState()) {
 			return fmt.Errorf("postgres: cluster %s runs but refuses: %w", s.cfg.Dir, err)
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, pause.Next(nil)) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }
