@@ -1,6 +1,7 @@
 package pg_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -247,5 +248,38 @@ func TestListenHearsAndComesBack(t *testing.T) {
 	stop()
 	if err := <-done; err != nil {
 		t.Errorf("listen = %v, want nil", err)
+	}
+}
+
+// TestFollow: read is called at once and again, whatever it ended with; a failure that lasts is said once.
+func TestFollow(t *testing.T) {
+	db := pgtest.New(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var log bytes.Buffer
+	looked := make(chan error) // what each reading is to end with
+	done := make(chan error, 1)
+	go func() {
+		done <- pg.Follow(ctx, db, slog.New(slog.NewTextHandler(&log, nil)), "kennel follow", 50*time.Millisecond, func(ctx context.Context) error {
+			select {
+			case err := <-looked:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	for _, err := range []error{nil, errors.New("away"), errors.New("away"), nil, nil} {
+		select {
+		case looked <- err:
+		case <-time.After(10 * time.Second):
+			t.Fatal("not read within 10 s")
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("follow = %v, want nil", err)
+	}
+	if n := strings.Count(log.String(), "not followed"); n != 1 || !strings.Contains(log.String(), "followed again") {
+		t.Errorf("%d words of one failure, want one and one of its end:\n%s", n, log.String())
 	}
 }
