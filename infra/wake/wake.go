@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Signal is a wake-up that whoever receives from the channel takes. Make it with New. Safe for concurrent use.
+// Signal is a wake-up for the goroutine that receives from it. Make it with New. Safe for concurrent use.
 type Signal chan struct{}
 
 // New returns a signal that is not set.

@@ -26,12 +26,12 @@ const EventName = "robot.cleared_user_data"
 
 // Pauses between attempts to tell, and the bound of one; our own defaults.
 const (
-	firstPause = 5 * time.Second
+	firstPause = 2 * time.Second
 	maxPause   = 5 * time.Minute
 	askTime    = 30 * time.Second
 )
 
-// Teller tells the cloud of a wipe, so that ownership ends there too. Safe for concurrent use; Run is called once at a time.
+// Teller introduces the robot to the cloud: above all it tells of a wipe, so that ownership ends there too. Safe for concurrent use; Run is called once at a time.
 type Teller struct {
 	root *os.Root
 	ask  Requester
@@ -45,10 +45,8 @@ func NewTeller(root *os.Root, ask Requester, emit func(ctx context.Context, e ev
 	return &Teller{root, ask, emit, log, wake.New()}
 }
 
-// Connected says that there is a connection.
-func (t *Teller) Connected() {
-	t.wake.Set()
-}
+// Connected says that there is a connection, or more to say over it.
+func (t *Teller) Connected() { t.wake.Set() }
 
 // Pending reports whether the cloud does not know of a wipe yet. Until it does, it takes the robot for its former owner's.
 func (t *Teller) Pending() bool {
@@ -56,23 +54,31 @@ func (t *Teller) Pending() bool {
 	return err == nil && j.Erased
 }
 
-// Run tells until the cloud knows, or ctx ends; and then waits for ctx.
-func (t *Teller) Run(ctx context.Context) error {
+// Run introduces the robot to the cloud at every connection, until ctx ends, and repeats what fails while linked: first it tells of a wipe,
+// because until the cloud knows, the robot is its former owner's; then it calls rest, which says everything else.
+func (t *Teller) Run(ctx context.Context, linked func() bool, rest func(context.Context) error) error {
 	pause := backoff.Pause{Min: firstPause, Max: maxPause}
-	for {
-		err := t.Tell(ctx)
-		if err == nil {
-			<-ctx.Done() // another wipe ends this process
-			return nil
+	for ctx.Err() == nil {
+		var again <-chan time.Time // nil: at the next connection
+		if linked() {
+			err := t.Tell(ctx)
+			if err == nil {
+				err = rest(ctx)
+			}
+			if err == nil {
+				pause.Reset()
+			} else if ctx.Err() == nil {
+				t.log.WarnContext(ctx, "introduction to the cloud incomplete; retrying", "err", err)
+				again = time.After(pause.Next(err))
+			}
 		}
-		t.log.WarnContext(ctx, "data reset not reported to the cloud; retrying", "err", err)
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-t.wake:
-		case <-time.After(pause.Next(err)):
+		case <-again:
 		}
 	}
+	return nil
 }
 
 // Tell tells once what is to be told, if anything.
@@ -100,7 +106,7 @@ func (t *Teller) Tell(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	if _, err := t.ask.Do(ctx, owners.Service, owners.WipedMethod, body); err != nil {
-		return fmt.Errorf("tell the cloud: %w", err)
+		return fmt.Errorf("tell the cloud that user data were cleared: %w", err)
 	}
 	if err := t.root.Remove(journalFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -485,7 +485,9 @@ func TestTellsWhenConnected(t *testing.T) {
 		teller := NewTeller(root, c, func(context.Context, events.Event) error { return nil }, quiet)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- teller.Run(ctx) }()
+		linked := func() bool { return true }
+		rest := 0
+		go func() { done <- teller.Run(ctx, linked, func(context.Context) error { rest++; return nil }) }()
 		time.Sleep(time.Hour) // simulated
 		synctest.Wait()
 		if n := len(c.keys); n < 8 || n > 40 {
@@ -496,8 +498,8 @@ func TestTellsWhenConnected(t *testing.T) {
 		teller.Connected()
 		synctest.Wait()
 		time.Sleep(24 * time.Hour)
-		if len(c.keys) != n+1 || teller.Pending() {
-			t.Errorf("%d attempts after the connection", len(c.keys)-n)
+		if len(c.keys) != n+1 || rest != 1 || teller.Pending() {
+			t.Errorf("%d attempts after the connection, and the rest was said %d times; want once each", len(c.keys)-n, rest)
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -45,7 +45,6 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 	"kennel/infra/thing"
-	"kennel/infra/wake"
 	"kennel/jdocs"
 )
 
@@ -70,7 +69,6 @@ type Agent struct {
 	core       Core
 	client     *coreclient.Client // of core
 	restart    chan error         // why agentd is to restart; one slot
-	meet       wake.Signal        // there is something to introduce; one slot
 	teller     *wipe.Teller
 	faults     *faults.Handler
 	keeper     *supervised               // of the services that a fault stops
@@ -98,7 +96,7 @@ type Agent struct {
 // first. root must stay open while Run runs.
 func New(root *os.Root, cfg Config) (*Agent, error) {
 	cfg = cfg.withDefaults()
-	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core, restart: make(chan error, 1), meet: wake.New()}
+	a := &Agent{cfg: cfg, root: root, started: time.Now(), log: cfg.Log, core: cfg.Core, restart: make(chan error, 1)}
 	a.start = newStart(a)
 	if err := a.start.rec.Walk(context.Background(), a.making()...); err != nil {
 		return nil, err
@@ -128,7 +126,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		{Name: "core", Run: a.listenToCore},
 		{Name: "pilot", Run: a.pilot.Run},
 		{Name: "telemetry", Run: a.telemetry},
-		{Name: "introduction", Run: a.introduce},
+		{Name: "introduction", Run: func(ctx context.Context) error { return a.teller.Run(ctx, a.linked, a.introduce) }},
 		{Name: "cloud", Run: a.reachCloud},
 	}
 	if !a.cfg.Recovery {
@@ -237,7 +235,7 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 			}
 		}
 		if _, ok := m.(*corelink.Hello); ok {
-			a.start.core.Set()
+			a.start.reached(a.start.core)
 			if a.owned != nil {
 				a.meetCore()
 			}
@@ -395,7 +393,7 @@ func silently() {}
 func (a *Agent) linkUp(ctx context.Context) {
 	a.setProblem("")
 	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
-	a.start.cloud.Set()
+	a.start.reached(a.start.cloud)
 	a.linking.Lock()
 	defer a.linking.Unlock()
 	a.links++
@@ -407,7 +405,7 @@ func (a *Agent) linkUp(ctx context.Context) {
 	a.commands.Connected(true)
 	a.das.Flush()
 	a.linkIs(true, nil)
-	a.meet.Set()
+	a.teller.Connected()
 	a.cfg.OnUp()
 	context.AfterFunc(ctx, func() {
 		a.linking.Lock()

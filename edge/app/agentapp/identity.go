@@ -22,7 +22,6 @@ import (
 	"kennel/infra/api/hints"
 	"kennel/infra/api/owners"
 	"kennel/infra/api/status"
-	"kennel/infra/backoff"
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -118,7 +117,7 @@ func (a *Agent) makePlate(context.Context) error {
 	}
 	a.owned.plate.p.Store(g)
 	a.meetCore()
-	a.meet.Set()
+	a.teller.Connected()
 	return nil
 }
 
@@ -158,46 +157,8 @@ func (a *Agent) emitKept(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// Pauses between attempts to introduce the robot; our own defaults.
-const (
-	firstMeet = 2 * time.Second
-	lastMeet  = 5 * time.Minute
-)
-
-// introduce tells the cloud in their order what it must know of the robot: first that its user data were cleared, because until it knows, the
-// robot is its former owner's; then everything else.
+// introduce says what the cloud must know of the robot beside a wipe.
 func (a *Agent) introduce(ctx context.Context) error {
-	pause := backoff.Pause{Min: firstMeet, Max: lastMeet}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.meet:
-		}
-		for {
-			if !a.linked() {
-				break // the next connection comes here
-			}
-			err := a.introduceOnce(ctx)
-			if err == nil || ctx.Err() != nil {
-				pause.Reset()
-				break
-			}
-			a.log.WarnContext(ctx, "introduction to the cloud incomplete; retrying", logging.Err, err)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-a.meet:
-			case <-time.After(pause.Next(err)):
-			}
-		}
-	}
-}
-
-func (a *Agent) introduceOnce(ctx context.Context) error {
-	if err := a.teller.Tell(ctx); err != nil {
-		return fmt.Errorf("clearing of the user data: %w", err)
-	}
 	if a.owned == nil {
 		return nil
 	}

@@ -205,7 +205,7 @@ func TestFrugalRobotIsNobodys(t *testing.T) {
 	if _, err := root.Stat("data/data/com.anki.victor/persistent/kennel/profile_id"); err == nil {
 		t.Error("a frugal robot has a profile")
 	}
-	if err := a.introduceOnce(t.Context()); err != nil { // nothing to say
+	if err := a.introduce(t.Context()); err != nil { // nothing to say
 		t.Error(err)
 	}
 	if f := a.facts(); f.Tokens != nil || f.Claim != nil {

@@ -28,7 +28,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
-	"kennel/infra/wake"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
 )
@@ -154,11 +153,11 @@ type start struct {
 	system time.Duration // from the start of the system to agentd's start; 0: not known, or said by an agentd before this
 	run    bool          // events can be recorded; set before the services run
 
-	core, cloud wake.Signal // reached; one slot
+	core, cloud chan struct{} // reached; one slot
 }
 
 func newStart(a *Agent) *start {
-	s := &start{a: a, began: mono.Now(), core: wake.New(), cloud: wake.New()}
+	s := &start{a: a, began: mono.Now(), core: make(chan struct{}, 1), cloud: make(chan struct{}, 1)}
 	s.rec = stages.New(mono.Now, s.tell)
 	return s
 }
@@ -205,6 +204,14 @@ func (s *start) services() []runner.Service {
 		}}
 	}
 	return []runner.Service{wait("reach_core", s.core), wait("reach_cloud", s.cloud)}
+}
+
+// reached says that the wait for c is over.
+func (s *start) reached(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // said already
+	}
 }
 
 // facts is the start of the robot's programs for the report.
