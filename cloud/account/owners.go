@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -166,16 +167,26 @@ func NewOwners(cfg OwnersConfig) (*Owners, error) {
 			*d.to = d.def
 		}
 	}
-	seen := map[string]bool{holdsAccount: true}
-	for _, h := range cfg.Personal {
-		if h.Name == "" || h.Personal == nil || seen[h.Name] || strings.ContainsAny(h.Name, `/\.`) {
-			return nil, fmt.Errorf("account: personal data %q: want a name of its own and its domain", h.Name)
-		}
-		seen[h.Name] = true
-	}
+	personal := cfg.Personal
+	cfg.Personal = nil
 	o := &Owners{cfg, base}
+	if err := o.Hold(personal...); err != nil {
+		return nil, err
+	}
 	cfg.Accounts.passwordChanged, cfg.Accounts.order = o.tellPasswordChanged, cfg.Order
 	return o, nil
+}
+
+// Hold adds domains that hold something about people to OwnersConfig.Personal. Call it before anything runs.
+func (o *Owners) Hold(more ...Holder) error {
+	for _, h := range more {
+		taken := h.Name == holdsAccount || slices.ContainsFunc(o.cfg.Personal, func(other Holder) bool { return other.Name == h.Name })
+		if h.Name == "" || h.Personal == nil || taken || strings.ContainsAny(h.Name, `/\.`) {
+			return fmt.Errorf("account: personal data %q: want a name of its own and its domain", h.Name)
+		}
+		o.cfg.Personal = append(o.cfg.Personal, h)
+	}
+	return nil
 }
 
 func (o *Owners) now() time.Time { return o.cfg.Accounts.cfg.Now() }

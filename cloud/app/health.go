@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"kennel/infra/errs"
@@ -36,22 +37,35 @@ func (c MetricsConfig) Validate() error {
 // checks are what this process cannot work without.
 func (c *Cloud) checks() []telemetry.Check {
 	return []telemetry.Check{
-		{Name: "postgres", Ask: func(ctx context.Context) error { return c.pool.Ping(ctx) }},
+		{Name: "postgres", Ask: func(ctx context.Context) error { return c.base.Pool.Ping(ctx) }},
 		{Name: "broker", Ask: func(context.Context) error {
-			if !c.bridge.Connected() {
+			if !c.link.Connected() {
 				return errors.New("no connection to " + c.cfg.MQTT.URL + "; the log says why")
 			}
 			return nil
 		}},
-		{Name: "revocations", Ask: c.revoked.Ready},
+		{Name: "revocations", Ask: c.peers.Ready},
 		{Name: "migrations", Ask: func(ctx context.Context) error {
-			n, err := pg.Pending(ctx, c.pool, migrations.FS)
+			n, err := pg.Pending(ctx, c.base.Pool, migrations.FS)
 			if err == nil && n > 0 {
 				err = fmt.Errorf("the database lacks %d migrations that this version needs: was an older backup restored? restart to apply them", n)
 			}
 			return err
 		}},
 	}
+}
+
+// health answers 200 while this process can do its work.
+func (c *Cloud) health(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := c.base.Pool.Ping(ctx); err != nil || !c.link.Connected() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintf(w, "{\"postgres\":%v,\"broker\":%v}\n", err == nil, c.link.Connected())
+		return
+	}
+	_, _ = w.Write([]byte("{\"postgres\":true,\"broker\":true}\n"))
 }
 
 // metricsListener opens metrics.listen at once, so that a port in use ends the start; no service without one.
@@ -63,7 +77,7 @@ func (c *Cloud) metricsListener() ([]runner.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics.listen: %w", err)
 	}
-	return []runner.Service{c.server("metrics", l, c.tel.Listener(c.ready))}, nil
+	return []runner.Service{c.server("metrics", l, c.base.Meters.Listener(c.ready))}, nil
 }
 
 // statusEvery is how often the supervisor's one line is looked at.

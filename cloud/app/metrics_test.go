@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/app/meters"
 	outbox "kennel/cloud/command"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
 	"kennel/infra/queue"
 	"kennel/infra/queue/queuetest"
-	"kennel/infra/telemetry"
 )
 
 // exported returns what is exported now: by name, and by name{value of the one label}.
-func exported(t *testing.T, tel *telemetry.Telemetry) map[string]float64 {
+func exported(t *testing.T, tel *meters.Meters) map[string]float64 {
 	t.Helper()
 	all, err := tel.Gatherer().Gather()
 	if err != nil {
@@ -39,7 +39,7 @@ func exported(t *testing.T, tel *telemetry.Telemetry) map[string]float64 {
 // process that did it.
 func TestQueueAndCommandsAreCounted(t *testing.T) {
 	q := queuetest.Start(t)
-	w := wire(t, func(c *Config) { c.Uplink.SQS = q.Config })
+	w := start(t, func(c *Config) { c.Uplink.SQS = q.Config })
 	batch, err := events.EncodeBatch("b1", []events.Event{{Seq: 1, Level: events.Info, RobotID: rex.Serial(), BootID: "boot", Name: "robot.boot_info"}})
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +54,11 @@ func TestQueueAndCommandsAreCounted(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("a batch from the queue is not acknowledged")
 	}
-	if _, err := w.Commands.Send(t.Context(), outbox.Draft{Thing: rex, Kind: commands.Ping, TTL: time.Minute, By: "test"}); err != nil {
+	if _, err := w.orders.Commands.Send(t.Context(), outbox.Draft{Thing: rex, Kind: commands.Ping, TTL: time.Minute, By: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "everything is counted", func() error {
-		v := exported(t, w.tel)
+		v := exported(t, w.base.Meters)
 		var missing error
 		for _, name := range []string{"kennel_queue_received_messages_total", "kennel_queue_messages_total{taken}", "kennel_queue_messages_total{unreadable}",
 			"kennel_command_messages_total{sent}"} {
@@ -70,14 +70,14 @@ func TestQueueAndCommandsAreCounted(t *testing.T) {
 	})
 	q.Fail(1000) // until the end: also the library's own attempts
 	await(t, "an overloaded queue is counted", func() error {
-		if n := exported(t, w.tel)["kennel_queue_failures_total"]; n < 1 {
+		if n := exported(t, w.base.Meters)["kennel_queue_failures_total"]; n < 1 {
 			return fmt.Errorf("%v failures", n)
 		}
 		return nil
 	})
-	now, is := w.uplink.Stats(), exported(t, w.tel)
+	now, is := w.link.Uplink.Stats(), exported(t, w.base.Meters)
 	for name, want := range map[string]int64{"kennel_queue_messages_total{taken}": now.Taken, "kennel_queue_messages_total{left}": now.NotTaken,
-		"kennel_queue_messages_total{dead}": now.Dead, "kennel_command_messages_total{unsent}": w.sender.Stats().Unsent} {
+		"kennel_queue_messages_total{dead}": now.Dead, "kennel_command_messages_total{unsent}": w.orders.Sender.Stats().Unsent} {
 		if got, there := is[name]; !there || got != float64(want) {
 			t.Errorf("%s is %v (exported: %v), want %d", name, got, there, want)
 		}
@@ -86,15 +86,15 @@ func TestQueueAndCommandsAreCounted(t *testing.T) {
 
 // TestNoQueueNoCommands: a process without the bridge's role has neither; one without a queue shows zeros, so that a rate has a beginning.
 func TestNoQueueNoCommands(t *testing.T) {
-	w := wire(t, nil)
-	v := exported(t, w.tel)
+	w := start(t, nil)
+	v := exported(t, w.base.Meters)
 	for _, name := range []string{"kennel_queue_received_messages_total", "kennel_queue_messages_total{dead}", "kennel_queue_failures_total"} {
 		if n, there := v[name]; !there || n != 0 {
 			t.Errorf("%s is %v (exported: %v)", name, n, there)
 		}
 	}
-	api := wire(t, func(c *Config) { c.Roles = []string{"api"} })
-	for name := range exported(t, api.tel) {
+	api := start(t, func(c *Config) { c.Roles = []string{"api"} })
+	for name := range exported(t, api.base.Meters) {
 		if name == "kennel_queue_failures_total" || name == "kennel_command_messages_total{sent}" {
 			t.Errorf("%s is exported by a process that does not do it", name)
 		}

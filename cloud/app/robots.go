@@ -13,7 +13,6 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/access"
-	"kennel/cloud/token/tokenapi"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
@@ -77,9 +76,9 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 	}
 	// TLS does not decide about client certificates: every refusal has a status code and a reason (design section 4). Old robots speak TLS 1.2.
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, ClientAuth: tls.RequestClientCert}
-	port := oneport.Split(l, conf, c.log)
-	calls := kitgrpc.NewServer(conf, c.log, grpc.ChainUnaryInterceptor(c.meters.call))
-	tokenapi.Register(calls, c.Tokens, c.log)
+	port := oneport.Split(l, conf, c.base.Log)
+	calls := kitgrpc.NewServer(conf, c.base.Log, grpc.ChainUnaryInterceptor(c.base.Meters.Call))
+	c.slices.Register(calls)
 	for service, info := range calls.GetServiceInfo() {
 		for _, m := range info.Methods {
 			if err := access.Calls.Check("/"+service+"/"+m.Name, ""); err != nil {
@@ -107,8 +106,9 @@ func connectionCheck(w http.ResponseWriter, r *http.Request) {
 // robotsHTTPS serves the HTTPS requests of original robots and their clients: S3 uploads, the connection check, certificates to pin, keys.
 func (c *Cloud) robotsHTTPS() http.Handler {
 	mux := http.NewServeMux()
-	c.public(mux)
-	guarded := access.HTTP.Guard(mux, c.log)
+	mux.HandleFunc("GET /ok", connectionCheck)
+	c.slices.MountPublic(mux, c.doors)
+	guarded := access.HTTP.Guard(mux, c.base.Log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.door.Serves(r) {
 			c.door.ServeHTTP(w, r)

@@ -11,12 +11,10 @@ import (
 	"slices"
 	"time"
 
-	"kennel/certs"
+	"kennel/cloud/app/wire"
 	"kennel/infra/api/large"
-	"kennel/infra/errs"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
-	"kennel/infra/thing"
 )
 
 // ServerTTL is the life of the certificates that our own authority gives our listeners; they are renewed on the way.
@@ -46,7 +44,7 @@ func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) erro
 // Open opens the ports of this process and returns everything that it runs, in the order of start.
 func (c *Cloud) Open(supervisor sdnotify.Supervisor) ([]runner.Service, error) {
 	out := c.Services()
-	if c.has(RoleAPI) {
+	if c.base.Has(wire.API) {
 		listeners, err := c.listeners()
 		if err != nil {
 			return nil, err
@@ -113,23 +111,11 @@ func localOnly(next http.Handler) http.Handler {
 	})
 }
 
-// thingOf returns which thing a request's connection proves to be.
-func (c *Cloud) thingOf(r *http.Request) (thing.ID, error) {
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return "", errs.Coded(errs.Unauthenticated, "no_certificate", "this is for robots: want a TLS client certificate, asked for where the handshake offers the protocol %s", large.ALPN)
-	}
-	peer, err := certs.Trust{Devices: c.ca.DevicePool(), Check: c.revoked.Check}.Identify(r.TLS.PeerCertificates, time.Now())
-	if err != nil {
-		return "", errs.Coded(errs.Unauthenticated, "client_certificate", "%w", err)
-	}
-	return peer.Thing, nil
-}
-
 func (c *Cloud) server(name string, l net.Listener, h http.Handler) runner.Service {
 	return runner.Service{Name: name, Fatal: true, Run: func(ctx context.Context) error {
 		s := &http.Server{
 			Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-			ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // handshakes that strangers break off
+			ErrorLog: slog.NewLogLogger(c.base.Log.Handler(), slog.LevelDebug), // handshakes that strangers break off
 			// Streams end with the process, not with their client's patience.
 			BaseContext: func(net.Listener) context.Context { return ctx },
 		}

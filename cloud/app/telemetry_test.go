@@ -27,6 +27,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"kennel/certs/ca"
+	"kennel/cloud/app/link"
 	"kennel/infra/api/ack"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"
@@ -105,12 +106,12 @@ func settings(t *testing.T, b *mqtttest.Broker) Config {
 	cfg.Postgres.DSN = pgtest.DSN(t)
 	cfg.S3 = blobtest.Config(t)
 	cfg.CA.Dir = filepath.Join(dir, "ca")
-	cfg.MQTT = MQTTConfig{URL: b.URL, ServerName: "localhost", CertFile: file("kenneld.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]})),
+	cfg.MQTT = link.Config{URL: b.URL, ServerName: "localhost", CertFile: file("kenneld.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]})),
 		KeyFile: file("kenneld.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})), RootFile: file("root.crt", b.Server.PEM())}
 	return cfg
 }
 
-func wire(t *testing.T, change func(*Config)) *wired {
+func start(t *testing.T, change func(*Config)) *wired {
 	t.Helper()
 	w := &wired{log: &syncBuffer{}, acks: make(chan ack.Ack, 16)}
 	b := mqtttest.Start(t)
@@ -125,7 +126,7 @@ func wire(t *testing.T, change func(*Config)) *wired {
 	if w.Cloud, err = Build(t.Context(), cfg, log); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.blobs.EnsureBucket(t.Context()); err != nil {
+	if err := w.base.Blobs.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	h, err := w.Handler()
@@ -240,7 +241,7 @@ func (w *wired) writeSettings(t *testing.T, ctx context.Context) {
 // lines of the cloud name that id too. A person's request over HTTPS likewise.
 func TestOneTraceFromRobotToStatement(t *testing.T) {
 	col := telemetrytest.Start(t)
-	w := wire(t, func(c *Config) { c.Traces = telemetry.TraceConfig{Endpoint: col.URL} })
+	w := start(t, func(c *Config) { c.Traces = telemetry.TraceConfig{Endpoint: col.URL} })
 
 	robot := traceparent.New(1000)
 	w.writeSettings(t, traceparent.With(t.Context(), robot))
@@ -292,7 +293,7 @@ func TestOneTraceFromRobotToStatement(t *testing.T) {
 	if _, err := jdocswire.NewClient(w.robot).Read(traceparent.With(t.Context(), quiet), []jdocs.Item{{Name: jdocs.RobotSettings}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.tel.Close(t.Context()); err != nil {
+	if err := w.base.Meters.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if s := col.Spans(quiet.TraceID()); len(s) > 0 {
@@ -341,7 +342,7 @@ func family(exported map[string]*dto.MetricFamily, series string) string {
 // TestDashboardsShowWhatIsExported: every metric that a dashboard or an alert names is exported by a process that works, every metric of
 // ours has words, passes the linter, is shown somewhere, and carries no label that a peer chooses.
 func TestDashboardsShowWhatIsExported(t *testing.T) {
-	w := wire(t, nil)
+	w := start(t, nil)
 	w.writeSettings(t, t.Context())
 	if code, body := w.get(t, "GET", "/ok", ""); code != 200 {
 		t.Fatalf("%d %s", code, body)
@@ -365,7 +366,7 @@ func TestDashboardsShowWhatIsExported(t *testing.T) {
 	want := shown(t)
 	var exported map[string]*dto.MetricFamily
 	await(t, "everything shown is exported (the broker speaks every 10 s, jobs run at the start)", func() error {
-		all, err := w.tel.Gatherer().Gather()
+		all, err := w.base.Meters.Gatherer().Gather()
 		if err != nil {
 			return err
 		}
@@ -405,7 +406,7 @@ func TestDashboardsShowWhatIsExported(t *testing.T) {
 			}
 		}
 	}
-	srv := httptest.NewServer(w.tel.Listener(w.ready))
+	srv := httptest.NewServer(w.base.Meters.Listener(w.ready))
 	defer srv.Close()
 	resp, err := http.Get(srv.URL + "/metrics")
 	if err != nil {
@@ -423,7 +424,7 @@ func TestDashboardsShowWhatIsExported(t *testing.T) {
 
 // TestReadyzSaysWhy: the public side says whether, the operators' side why; metrics are not on the public side.
 func TestReadyzSaysWhy(t *testing.T) {
-	w := wire(t, nil)
+	w := start(t, nil)
 	if code, body := w.get(t, "GET", "/readyz", ""); code != 200 || body != "ready\n" {
 		t.Errorf("%d %q", code, body)
 	}
@@ -433,10 +434,10 @@ func TestReadyzSaysWhy(t *testing.T) {
 		}
 	}
 	// An older backup is restored under a running process.
-	if _, err := w.pool.Exec(t.Context(), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)"); err != nil {
+	if _, err := w.base.Pool.Exec(t.Context(), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)"); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(w.tel.Listener(w.ready))
+	srv := httptest.NewServer(w.base.Meters.Listener(w.ready))
 	defer srv.Close()
 	var rep telemetry.Report
 	await(t, "not ready", func() error {

@@ -37,23 +37,26 @@ const (
 	publishTime    = 10 * time.Second
 )
 
-// Config says what to connect to and who handles what.
+// Config says what to connect to.
 type Config struct {
 	// MQTT names the broker: URL and TLS, and timings if not the defaults. Client id, will and handlers are the bridge's.
 	MQTT mqtt.Config
-
-	Up  map[string]kitmqtt.UpHandler  // by name below up/, such as "das"
-	Req map[string]kitmqtt.ReqHandler // by "service/method", such as "jdocs/read"
-
-	// OnRefused and OnStats hear the embedded broker; leave them nil with any other. They must not block.
-	OnRefused func(ctx context.Context, r brokerapi.Refusal)
-	OnStats   func(ctx context.Context, s brokerapi.Stats)
 
 	// Fed: the uplink comes by Take from another source, such as a queue; the connection only sends.
 	Fed bool
 
 	Workers int // messages handled at once, default 32
 	Log     *slog.Logger
+}
+
+// Handlers says who handles what.
+type Handlers struct {
+	Up  map[string]kitmqtt.UpHandler  // by name below up/, such as "das"
+	Req map[string]kitmqtt.ReqHandler // by "service/method", such as "jdocs/read"
+
+	// OnRefused and OnStats hear the embedded broker; leave them nil with any other. They must not block.
+	OnRefused func(ctx context.Context, r brokerapi.Refusal)
+	OnStats   func(ctx context.Context, s brokerapi.Stats)
 }
 
 // link is what the bridge needs of its broker connection.
@@ -64,6 +67,7 @@ type link interface {
 // Bridge is one consumer. Its methods are safe for concurrent use.
 type Bridge struct {
 	cfg    Config
+	on     Handlers
 	client *mqtt.Client
 	link   link
 	server *kitmqtt.Server
@@ -93,7 +97,7 @@ type Stats struct {
 	Requests  kitmqtt.Stats
 }
 
-// New returns a bridge that does nothing until Run. The maps of cfg must not change afterwards.
+// New returns a bridge that does nothing until Run, and takes nothing in without Handle.
 func New(cfg Config) (*Bridge, error) {
 	cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers)
 	if cfg.Log == nil {
@@ -118,12 +122,15 @@ func New(cfg Config) (*Bridge, error) {
 }
 
 func newBridge(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, server: kitmqtt.NewServer(cfg.Req, cfg.Log), lanes: newLanes(), outbox: make(chan outgoing, outboxLength)}
+	b := &Bridge{cfg: cfg, server: kitmqtt.NewServer(nil, cfg.Log), lanes: newLanes(), outbox: make(chan outgoing, outboxLength)}
 	b.hints = newHints(func(ctx context.Context, topic string, payload []byte) error {
 		return b.link.Publish(ctx, topic, 1, true, payload)
 	})
 	return b
 }
+
+// Handle sets who handles what comes in. Call it before Run, at most once; the maps must not change afterwards.
+func (b *Bridge) Handle(h Handlers) { b.on, b.server = h, kitmqtt.NewServer(h.Req, b.cfg.Log) }
 
 // Run consumes until ctx ends and returns nil. Messages waiting then are dropped: their robots send them again.
 func (b *Bridge) Run(ctx context.Context) error {
@@ -145,13 +152,13 @@ func (b *Bridge) run(ctx context.Context, wg *sync.WaitGroup) {
 
 func (b *Bridge) subscribe(ctx context.Context, c *mqtt.Client) error {
 	var filters []string
-	if !b.cfg.Fed && (b.cfg.Up != nil || b.cfg.Req != nil) { // else this process only hints: it must not take a share that it cannot handle
+	if !b.cfg.Fed && (b.on.Up != nil || b.on.Req != nil) { // else this process only hints: it must not take a share that it cannot handle
 		filters = topics.CloudFilters()
 	}
-	if b.cfg.OnRefused != nil {
+	if b.on.OnRefused != nil {
 		filters = append(filters, brokerapi.RefusedTopic)
 	}
-	if b.cfg.OnStats != nil {
+	if b.on.OnStats != nil {
 		filters = append(filters, brokerapi.StatsTopic)
 	}
 	if len(filters) == 0 {
@@ -216,7 +223,7 @@ func (b *Bridge) handle(ctx context.Context, it item) {
 			b.post(topics.ResTopic(it.topic.Thing, id), response)
 		}
 	default:
-		handler, ok := b.cfg.Up[it.topic.Name]
+		handler, ok := b.on.Up[it.topic.Name]
 		if !ok {
 			b.unhandled.Add(1)
 			b.cfg.Log.DebugContext(ctx, "message without a handler ignored", logging.Thing, it.topic.Thing, "name", clip(it.topic.Name))
@@ -243,13 +250,13 @@ func (b *Bridge) hearBroker(ctx context.Context, it item) {
 	switch it.broker {
 	case brokerapi.RefusedTopic:
 		var r brokerapi.Refusal
-		if r, err = brokerapi.ParseRefusal(it.payload); err == nil && b.cfg.OnRefused != nil {
-			b.cfg.OnRefused(ctx, r)
+		if r, err = brokerapi.ParseRefusal(it.payload); err == nil && b.on.OnRefused != nil {
+			b.on.OnRefused(ctx, r)
 		}
 	case brokerapi.StatsTopic:
 		var s brokerapi.Stats
-		if s, err = brokerapi.ParseStats(it.payload); err == nil && b.cfg.OnStats != nil {
-			b.cfg.OnStats(ctx, s)
+		if s, err = brokerapi.ParseStats(it.payload); err == nil && b.on.OnStats != nil {
+			b.on.OnStats(ctx, s)
 		}
 	}
 	if err != nil {

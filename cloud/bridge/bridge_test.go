@@ -68,7 +68,7 @@ func running(t testing.TB, run func(context.Context) error) {
 }
 
 // consume runs a bridge and waits for its first connection, if there is a broker.
-func consume(t *testing.T, b *mqtttest.Broker, cfg Config) *Bridge {
+func consume(t *testing.T, b *mqtttest.Broker, cfg Config, on Handlers) *Bridge {
 	t.Helper()
 	cfg.MQTT = mqtt.Config{URL: b.URL, TLS: b.Cloud(t), MinBackoff: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond}
 	cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -76,6 +76,7 @@ func consume(t *testing.T, b *mqtttest.Broker, cfg Config) *Bridge {
 	if err != nil {
 		t.Fatal(err)
 	}
+	br.Handle(on)
 	running(t, br.Run)
 	return br
 }
@@ -148,7 +149,7 @@ func TestTraffic(t *testing.T) {
 	b := mqtttest.Start(t)
 	refused := make(chan brokerapi.Refusal, 100)
 	stats := make(chan brokerapi.Stats, 100)
-	br := traffic(t, b, b, Config{
+	br := traffic(t, b, b, Handlers{
 		OnRefused: func(_ context.Context, r brokerapi.Refusal) { refused <- r },
 		OnStats:   func(_ context.Context, s brokerapi.Stats) { stats <- s },
 	})
@@ -162,10 +163,10 @@ func TestTraffic(t *testing.T) {
 }
 
 // traffic is everything that goes through a bridge, over whichever broker: requests, events and their acknowledgements, hints, commands.
-func traffic(t *testing.T, things, services *mqtttest.Broker, cfg Config) *Bridge {
+func traffic(t *testing.T, things, services *mqtttest.Broker, on Handlers) *Bridge {
 	t.Helper()
 	var later func(ack.Ack)
-	cfg.Up = map[string]kitmqtt.UpHandler{
+	on.Up = map[string]kitmqtt.UpHandler{
 		topics.DAS: func(_ context.Context, _ thing.ID, payload []byte, answer func(ack.Ack)) {
 			switch string(payload) {
 			case "panic":
@@ -177,7 +178,7 @@ func traffic(t *testing.T, things, services *mqtttest.Broker, cfg Config) *Bridg
 			}
 		},
 	}
-	cfg.Req = map[string]kitmqtt.ReqHandler{
+	on.Req = map[string]kitmqtt.ReqHandler{
 		"test/echo": func(_ context.Context, id thing.ID, body []byte) ([]byte, error) {
 			return append([]byte(id+" "), body...), nil
 		},
@@ -185,7 +186,7 @@ func traffic(t *testing.T, things, services *mqtttest.Broker, cfg Config) *Bridg
 			return nil, errs.Coded(errs.Conflict, "stale", "version 3 is newer")
 		},
 	}
-	br := consume(t, services, cfg)
+	br := consume(t, services, Config{}, on)
 	r, other := newRobot(t, things, rex), newRobot(t, things, pip)
 	connected(t, r, other)
 
@@ -301,7 +302,7 @@ func killed(t *testing.T, things, services *mqtttest.Broker, again func()) {
 	var mu sync.Mutex
 	runs := map[string]int{}
 	ran := make(chan bool, 100)
-	br := consume(t, services, Config{Req: map[string]kitmqtt.ReqHandler{
+	br := consume(t, services, Config{}, Handlers{Req: map[string]kitmqtt.ReqHandler{
 		"test/count": func(_ context.Context, id thing.ID, body []byte) ([]byte, error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -371,8 +372,8 @@ func FuzzTake(f *testing.F) {
 	f.Add("kennel/vic:1/up/das", []byte("x"))
 	f.Add(brokerapi.RefusedTopic, []byte(`{"v":1,"code":"x"}`))
 	f.Add(brokerapi.StatsTopic, []byte(`{"v":1}`))
-	b := newBridge(Config{
-		Log: slog.New(slog.DiscardHandler),
+	b := newBridge(Config{Log: slog.New(slog.DiscardHandler)})
+	b.Handle(Handlers{
 		Up: map[string]kitmqtt.UpHandler{topics.DAS: func(_ context.Context, _ thing.ID, p []byte, answer func(ack.Ack)) {
 			answer(ack.Ack{Batch: string(p), Status: ack.Stored})
 		}},
@@ -399,14 +400,11 @@ func FuzzTake(f *testing.F) {
 // BenchmarkRequest is one request and its answer over TLS, through broker and bridge; run with -cpu to see many at once.
 func BenchmarkRequest(b *testing.B) {
 	broker := mqtttest.Start(b)
-	cfg := Config{
-		MQTT: mqtt.Config{URL: broker.URL, TLS: broker.Cloud(b)},
-		Req:  map[string]kitmqtt.ReqHandler{"test/echo": func(_ context.Context, _ thing.ID, p []byte) ([]byte, error) { return p, nil }},
-	}
-	br, err := New(cfg)
+	br, err := New(Config{MQTT: mqtt.Config{URL: broker.URL, TLS: broker.Cloud(b)}})
 	if err != nil {
 		b.Fatal(err)
 	}
+	br.Handle(Handlers{Req: map[string]kitmqtt.ReqHandler{"test/echo": func(_ context.Context, _ thing.ID, p []byte) ([]byte, error) { return p, nil }}})
 	running(b, br.Run)
 	r := newRobot(b, broker, rex)
 	connected(b, r)

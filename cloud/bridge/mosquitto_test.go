@@ -33,7 +33,7 @@ const ada thing.ID = "vic:00e20102" // comes late
 func TestTrafficMosquitto(t *testing.T) {
 	m := mosquittotest.Start(t)
 	admin := provisioned(t, m)
-	br := traffic(t, m.Things, m.Services, Config{})
+	br := traffic(t, m.Things, m.Services, Handlers{})
 	br.Hint(t.Context(), ada, topics.OTA, []byte("42"))
 	late := newRobot(t, m.Things, ada)
 	if got := wait(t, late.down, "the retained hint"); got != (message{topics.OTA, "42"}) {

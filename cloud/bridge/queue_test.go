@@ -19,14 +19,13 @@ import (
 // TestFedByQueue: what a broker's rules put into a queue is handled as if it had come by MQTT, and the answers go out by MQTT.
 func TestFedByQueue(t *testing.T) {
 	b := mqtttest.Start(t)
-	br := consume(t, b, Config{
+	br := consume(t, b, Config{Fed: true}, Handlers{
 		Up: map[string]kitmqtt.UpHandler{
 			topics.DAS: func(_ context.Context, _ thing.ID, payload []byte, answer func(ack.Ack)) {
 				answer(ack.Ack{Batch: string(payload), Status: ack.Stored})
 			},
 		},
 		Req: map[string]kitmqtt.ReqHandler{},
-		Fed: true,
 	})
 	r := newRobot(t, b, rex)
 	wait(t, r.up, "connected")

@@ -74,11 +74,11 @@ func roundTrips(tb testing.TB, body []byte, ask ask) (trips, error) {
 
 // rpcEnds is a robot's client, and a bridge with one handler.
 func rpcEnds(tb testing.TB, b *mqtttest.Broker) ask {
-	br, err := New(Config{MQTT: mqtt.Config{URL: b.URL, TLS: b.Cloud(tb)},
-		Req: map[string]kitmqtt.ReqHandler{"bench/echo": func(_ context.Context, _ thing.ID, body []byte) ([]byte, error) { return body, nil }}})
+	br, err := New(Config{MQTT: mqtt.Config{URL: b.URL, TLS: b.Cloud(tb)}})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	br.Handle(Handlers{Req: map[string]kitmqtt.ReqHandler{"bench/echo": func(_ context.Context, _ thing.ID, body []byte) ([]byte, error) { return body, nil }}})
 	running(tb, br.Run)
 	r := newRobot(tb, b, rex)
 	connected(tb, r)

@@ -246,7 +246,10 @@ type Config struct {
 }
 
 // Service is the rules. Safe for concurrent use.
-type Service struct{ Config }
+type Service struct {
+	Config
+	Whose
+}
 
 // New checks cfg and returns the service.
 func New(cfg Config) (*Service, error) {
@@ -262,7 +265,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Service{cfg}, nil
+	return &Service{cfg, Whose{cfg.Store}}, nil
 }
 
 // keyed returns a hash that only holders of the secret can compute.
@@ -279,36 +282,6 @@ const codeNotYours = "not_yours"
 // none is the answer for a robot that is not the caller's, has no owner, or does not exist.
 func none(id thing.ID) error {
 	return errs.Coded(errs.NotFound, codeNotYours, "there is no robot %s among yours", id)
-}
-
-// Owner returns whose a robot is; NotFound "no_owner".
-func (s *Service) Owner(ctx context.Context, id thing.ID) (account string, err error) {
-	t, err := s.Tenure(ctx, id)
-	return t.Account, err
-}
-
-// Tenure returns the lasting ownership of a robot; NotFound "no_owner".
-func (s *Service) Tenure(ctx context.Context, id thing.ID) (Tenure, error) {
-	t, err := s.Store.Current(ctx, id)
-	switch {
-	case errors.Is(err, ErrNone):
-		return Tenure{}, errs.Coded(errs.NotFound, "no_owner", "%s has no owner", id)
-	case err != nil:
-		return Tenure{}, fmt.Errorf("owner of %s: %w", id, err)
-	}
-	return t, nil
-}
-
-// Owns reports since when an account owns a robot. It is an auth.Owns. ok is false for other people's robots and for unknown ones.
-func (s *Service) Owns(ctx context.Context, account string, id thing.ID) (since time.Time, ok bool, err error) {
-	t, err := s.Store.Current(ctx, id)
-	switch {
-	case errors.Is(err, ErrNone) || err == nil && (account == "" || t.Account != account):
-		return time.Time{}, false, nil
-	case err != nil:
-		return time.Time{}, false, fmt.Errorf("owner of %s: %w", id, err)
-	}
-	return t.Since, true, nil
 }
 
 // Robots returns what an account owns, by thing.

@@ -32,7 +32,7 @@ import (
 var (
 	_ token.Owners = (*owner.Service)(nil)
 	_ das.Consent  = (*owner.Service)(nil)
-	_ auth.Owns    = (*owner.Service)(nil).Owns
+	_ auth.Owns    = owner.Whose{}.Owns
 )
 
 const (

@@ -265,3 +265,16 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 	}
 	return nil
 }
+
+// TenureEnded withdraws the rights that an ownership gave: the robot no longer acts for that account, and the account's apps no longer talk to it.
+// A robot that already acts for another account lost both when it began to.
+func (s *Service) TenureEnded(ctx context.Context, id thing.ID, account, why string) error {
+	user, err := s.cfg.Store.LastUser(ctx, id)
+	if err != nil || user != account && user != "" {
+		return err
+	}
+	if _, err := s.RevokeThing(ctx, id, "its owner let it go: "+why); err != nil {
+		return err
+	}
+	return s.RevokeApps(ctx, id)
+}

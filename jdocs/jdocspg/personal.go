@@ -3,7 +3,6 @@ package jdocspg
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,24 +11,15 @@ import (
 	"kennel/jdocs"
 )
 
-// Held is a document of a person, or of a robot that was theirs, as an export shows it (VEC-JDS-11).
-type Held struct {
-	Thing   thing.ID   `json:"thing,omitempty"`
-	Name    jdocs.Name `json:"doc_name"`
-	Version uint64     `json:"doc_version"`
-	Changed time.Time  `json:"changed"`
-	JSON    string     `json:"json_doc"`
-}
-
 // OfAccount returns the documents of an account, and the current ones of the robots that are its.
-func (s *Store) OfAccount(ctx context.Context, account string, robots []thing.ID) ([]Held, error) {
+func (s *Store) OfAccount(ctx context.Context, account string, robots []thing.ID) ([]jdocs.Held, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT thing, name, doc_version, changed_at, json_doc FROM jdocs_doc
 		WHERE NOT deleted AND (account = $1 AND account <> '' OR thing = ANY($2) AND thing <> '') ORDER BY thing, name`, account, robots)
 	if err != nil {
 		return nil, fmt.Errorf("documents of an account: %w", pg.Err(err))
 	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Held])
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[jdocs.Held])
 	if err != nil {
 		return nil, fmt.Errorf("documents of an account: %w", pg.Err(err))
 	}

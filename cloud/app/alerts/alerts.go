@@ -4,50 +4,41 @@ package alerts
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/alert/alertpg"
+	"kennel/cloud/app/meters"
+	"kennel/cloud/app/wire"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
+	"kennel/cloud/registry/registrypg"
 	"kennel/infra/api/status"
 	"kennel/infra/jobs"
 	"kennel/infra/telemetry"
 )
 
-// Slice notices that many robots of one release have the same problem.
-type Slice struct {
-	*alert.Service
-	audit func(ctx context.Context, action, object, detail string) error
-	log   *slog.Logger
+// Wire wires what notices that many robots of one release have the same problem.
+func Wire(b wire.Base, robots *registry.Service) (*alert.Service, wire.Slice, error) {
+	svc := alert.New(alertpg.New(b.Pool), registrypg.New(b.Pool, b.Log).ProblemsByRelease)
+	s := wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { alertapi.Mount(mux, svc, d.Audit, b.Log) }),
+		Jobs:   []jobs.Job{{Name: "alert.look", Every: alert.LookEvery, Run: svc.Look}},
+	}
+	if !b.Has(wire.Jobs) {
+		return svc, s, nil
+	}
+	return svc, s, observe(b.Meters, svc, robots.Counts)
 }
 
-// Wire returns the slice. count counts present robots by release and problem.
-func Wire(pool *pgxpool.Pool, count func(ctx context.Context, atLeast int) ([]registry.ProblemCount, error),
-	audit func(ctx context.Context, action, object, detail string) error, log *slog.Logger) Slice {
-	return Slice{alert.New(alertpg.New(pool), count), audit, log}
-}
-
-// Mount adds the endpoints.
-func (s Slice) Mount(mux *http.ServeMux) { alertapi.Mount(mux, s.Service, s.audit, s.log) }
-
-// Jobs lists the periodic tasks.
-func (s Slice) Jobs() []jobs.Job {
-	return []jobs.Job{{Name: "alert.look", Every: alert.LookEvery, Run: s.Look}}
-}
-
-// Observe shows problems by kind and how many alerts fire; each is asked for at most every period. Kinds that this release does not know
+// observe shows problems by kind and how many alerts fire. Kinds that this release does not know
 // count as other, so that no robot makes series.
-func (s Slice) Observe(tel *telemetry.Telemetry, every time.Duration, counts func(context.Context, filter.Filter) (registry.Counts, error)) error {
+func observe(tel *meters.Meters, svc *alert.Service, counts func(context.Context, filter.Filter) (registry.Counts, error)) error {
 	const whole = " Every process with the role jobs reports the whole fleet."
 	return errors.Join(
-		tel.Asked(telemetry.Metric{Name: "kennel_registry_problems", Help: "Present robots by kind of problem; one robot may have several." + whole}, []string{"kind"}, every,
+		tel.Asked(telemetry.Metric{Name: "kennel_registry_problems", Help: "Present robots by kind of problem; one robot may have several." + whole}, []string{"kind"}, meters.AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				n, err := counts(ctx, filter.MustParse("presence:present"))
 				if err != nil {
@@ -67,9 +58,9 @@ func (s Slice) Observe(tel *telemetry.Telemetry, every time.Duration, counts fun
 				}
 				return out, nil
 			}),
-		tel.Asked(telemetry.Metric{Name: "kennel_alert_firing_alerts", Help: "Alerts that fire: many robots of one release have the same problem." + whole}, nil, every,
+		tel.Asked(telemetry.Metric{Name: "kennel_alert_firing_alerts", Help: "Alerts that fire: many robots of one release have the same problem." + whole}, nil, meters.AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
-				list, err := s.Alerts(ctx)
+				list, err := svc.Alerts(ctx)
 				firing := 0
 				for _, a := range list {
 					if a.Resolved == nil {

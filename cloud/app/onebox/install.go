@@ -20,7 +20,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/certs/ca/cacmd"
-	"kennel/cloud/app"
+	"kennel/cloud/app/identity"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
@@ -78,7 +78,7 @@ func (in Install) Run() error {
 	if err != nil {
 		return err
 	}
-	if _, err := seal.Init(app.CAConfig{Dir: filepath.Join(in.Dir, "ca")}.SealPath()); err != nil {
+	if _, err := seal.Init(identity.CAConfig{Dir: filepath.Join(in.Dir, "ca")}.SealPath()); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(in.Dir)
@@ -388,7 +388,7 @@ func caCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := seal.Init(app.CAConfig{Dir: dir}.SealPath()); err != nil {
+			if _, err := seal.Init(identity.CAConfig{Dir: dir}.SealPath()); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s in %s; take root.key to a safe place: nothing that runs needs it\n", a.RootName(), dir)

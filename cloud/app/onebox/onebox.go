@@ -23,6 +23,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/app"
+	"kennel/cloud/app/identity"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -146,7 +147,7 @@ func (o Onebox) Run(ctx context.Context) (err error) {
 	if err := writeRoot(inst, authority); err != nil {
 		return err
 	}
-	if _, err := seal.Init(app.CAConfig{Dir: inst.Paths.CA}.SealPath()); err != nil {
+	if _, err := seal.Init(identity.CAConfig{Dir: inst.Paths.CA}.SealPath()); err != nil {
 		return err
 	}
 	parts, cfg, err := o.parts(inst, authority)
@@ -233,7 +234,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.Mail.Spool = filepath.Join(inst.Paths.Root, mailFolder)
 	if app.Loopback(o.Listen.API) == nil {
 		// Only this machine can ask, and all its simulated robots share one address.
-		cfg.Enroll = app.EnrollConfig{PerAddressBurst: 20_000, PerAddressEvery: time.Millisecond}
+		cfg.Enroll = identity.EnrollConfig{PerAddressBurst: 20_000, PerAddressEvery: time.Millisecond}
 	}
 	return []onebox.Part{db, s3, mq}, cfg, nil
 }

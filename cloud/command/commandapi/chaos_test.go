@@ -52,10 +52,11 @@ type process struct {
 func startProcess(t testing.TB, br *mqtttest.Broker, svc *command.Service, store *commandpg.Store) *process {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	b, err := bridge.New(bridge.Config{MQTT: mqtt.Config{URL: br.URL, TLS: br.Cloud(t), Log: log, MinBackoff: 10 * time.Millisecond}, Log: log, Req: Handlers(svc)})
+	b, err := bridge.New(bridge.Config{MQTT: mqtt.Config{URL: br.URL, TLS: br.Cloud(t), Log: log, MinBackoff: 10 * time.Millisecond}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.Handle(bridge.Handlers{Req: Handlers(svc)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = b.Run(ctx) }) // nil by contract

@@ -98,3 +98,11 @@ func (s *Store) DropOlder(ctx context.Context, cutoff time.Time) ([]string, erro
 	clear(s.days)
 	return dropped, nil
 }
+
+// Keep makes the partitions of the days ahead and drops the events that are older than a number of days; it returns the names of the partitions dropped.
+func (s *Store) Keep(ctx context.Context, now time.Time, days int) (dropped []string, err error) {
+	if err := s.EnsurePartitions(ctx, now); err != nil {
+		return nil, err
+	}
+	return s.DropOlder(ctx, now.AddDate(0, 0, -days))
+}

@@ -100,10 +100,11 @@ func ingest(tb testing.TB, store *Store, broker *mqtttest.Broker) {
 	if err1 != nil {
 		tb.Fatal(err1)
 	}
-	br, err := bridge.New(bridge.Config{MQTT: mqtt.Config{URL: broker.URL, TLS: broker.Cloud(tb)}, Log: quietLog, Up: map[string]kitmqtt.UpHandler{topics.DAS: in.Handle}})
+	br, err := bridge.New(bridge.Config{MQTT: mqtt.Config{URL: broker.URL, TLS: broker.Cloud(tb)}, Log: quietLog})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	br.Handle(bridge.Handlers{Up: map[string]kitmqtt.UpHandler{topics.DAS: in.Handle}})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = in.Run(ctx) }) // nil by contract

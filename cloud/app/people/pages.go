@@ -1,4 +1,4 @@
-package app
+package people
 
 import (
 	"context"
@@ -7,32 +7,23 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/places"
+	"kennel/cloud/app/records"
+	"kennel/cloud/app/wire"
 	"kennel/cloud/companion"
-	"kennel/cloud/console"
+	"kennel/cloud/owner"
+	"kennel/cloud/registry"
+	"kennel/cloud/token"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
-	"kennel/jdocs/jdocsapi"
 )
 
-// console tells the pages whom to ask. The owners' pages are beside them.
-func (c *Cloud) console() console.Config {
-	browser := accountapi.Browser{Accounts: c.Accounts, Log: c.log}
-	audit := accountapi.Auditor(c.Accounts)
-	provider := ""
-	if c.provider != nil {
-		provider = c.provider.Name()
-	}
-	return console.Config{
-		Passkeys: c.Accounts, PasskeySites: c.passkeys.Sites(), Provider: provider,
-		Fleet: c.Registry, Auth: browser, Docs: c.Docs, Commands: c.Commands, Events: c.Events, Vitals: c.vitals.List, Look: c.Look, Cohorts: c.Cohorts, Bulk: c.Bulk, Alerts: c.Alerts, Log: c.log,
-		Identities: c.Certs, Owners: c.Owners, Tokens: c.Tokens, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit, Audit: audit,
-		Beside: func(mux *http.ServeMux) error {
-			docs := jdocsapi.NewPages(c.Docs, jdocsapi.WithNotifier(c.hinter), jdocsapi.WithOwns(c.Owners.Owns), jdocsapi.WithAccountChanged(c.accountChanged))
-			return companion.Mount(mux, companion.Config{Robots: c.Owners, Tokens: c.Tokens, Fleet: c.Registry, Docs: docs, Places: places.Names(),
-				People: ownPages{browser, c.People}, Audit: audit, Log: c.log})
-		},
-	}
+// WirePages wires the pages of owners.
+func WirePages(b wire.Base, a Accounts, owners *owner.Service, tokens *token.Service, robots *registry.Service, docs records.Documents) wire.Slice {
+	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
+		return companion.Mount(mux, companion.Config{Robots: owners, Tokens: tokens, Fleet: robots, Docs: docs.Pages, Places: places.Names(),
+			People: ownPages{accountapi.Browser{Accounts: a.Service, Log: b.Log}, a.People}, Audit: d.Audit, Log: b.Log})
+	}}
 }
 
 // ownPages serves the pages where people manage their own accounts.

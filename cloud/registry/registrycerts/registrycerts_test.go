@@ -1,4 +1,4 @@
-package app
+package registrycerts
 
 import (
 	"context"
@@ -35,3 +35,7 @@ func TestTableToldOfCertificates(t *testing.T) {
 		t.Errorf("passed on %+v", passed)
 	}
 }
+
+type recorded []certs.Step
+
+func (r *recorded) Record(_ context.Context, s certs.Step) { *r = append(*r, s) }

@@ -1,4 +1,5 @@
-package app
+// Package meters are the metrics of the cloud: those that slices write while they work, and those that are read from the slices' own counters.
+package meters
 
 import (
 	"context"
@@ -13,7 +14,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kennel/cloud/bridge"
+	"kennel/cloud/command"
+	"kennel/cloud/command/commandpg"
 	"kennel/cloud/das"
+	"kennel/cloud/registry/registrypg"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
@@ -24,16 +28,16 @@ import (
 	"kennel/jdocs"
 )
 
-// askEvery is how often numbers that cost a query are asked for, at most; staleAfter is when the broker's word no longer counts (it
+// AskEvery is how often numbers that cost a query are asked for, at most; staleAfter is when the broker's word no longer counts (it
 // speaks every 10 s).
 const (
-	askEvery   = 15 * time.Second
+	AskEvery   = 15 * time.Second
 	staleAfter = 45 * time.Second
 )
 
-// meters are the metrics that parts write while they work; the others are read from the parts' own counters (observe).
-type meters struct {
-	tel     *telemetry.Telemetry
+// Meters are the metrics of one process. Safe for concurrent use.
+type Meters struct {
+	*telemetry.Telemetry
 	commits *prometheus.HistogramVec
 	docs    *prometheus.HistogramVec
 	runs    *prometheus.HistogramVec
@@ -47,8 +51,9 @@ type brokerStats struct {
 	at time.Time
 }
 
-func newMeters(tel *telemetry.Telemetry) (*meters, error) {
-	m := &meters{tel: tel}
+// New registers the metrics that slices write while they work.
+func New(tel *telemetry.Telemetry) (*Meters, error) {
+	m := &Meters{Telemetry: tel}
 	var e1, e2, e3, e4, e5 error
 	m.commits, e1 = tel.Duration(telemetry.Metric{Name: "kennel_das_commit_seconds", Help: "Time of one transaction that stores events of many robots."}, "result")
 	m.docs, e2 = tel.Duration(telemetry.Metric{Name: "kennel_jdocs_call_seconds",
@@ -74,20 +79,20 @@ func result(err error) string {
 	return errs.KindOf(err).String()
 }
 
-// call times the gRPC calls of robots.
-func (m *meters) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// Call times the gRPC calls of robots.
+func (m *Meters) Call(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	start := time.Now()
 	resp, err := next(ctx, req)
 	m.calls.WithLabelValues(path.Base(info.FullMethod), status.Code(err).String()).Observe(time.Since(start).Seconds())
 	return resp, err
 }
 
-// writer times commits.
-func (m *meters) writer(next das.Writer) das.Writer { return timedWriter{next, m} }
+// Writer times commits.
+func (m *Meters) Writer(next das.Writer) das.Writer { return timedWriter{next, m} }
 
 type timedWriter struct {
 	das.Writer
-	m *meters
+	m *Meters
 }
 
 func (w timedWriter) Commit(ctx context.Context, g das.Group, raw das.Raw) (das.Outcome, error) {
@@ -97,15 +102,15 @@ func (w timedWriter) Commit(ctx context.Context, g das.Group, raw das.Raw) (das.
 	return out, err
 }
 
-// documents times the calls of svc.
-func (m *meters) documents(svc jdocs.Service) jdocs.Service {
+// Documents times the calls of svc.
+func (m *Meters) Documents(svc jdocs.Service) jdocs.Service {
 	return jdocs.Instrumented(svc, func(method, outcome string, took time.Duration) {
 		m.docs.WithLabelValues(method, strings.ToLower(outcome)).Observe(took.Seconds())
 	})
 }
 
-// periodic times the runs of jobs.
-func (m *meters) periodic(list []jobs.Job) []jobs.Job {
+// Periodic times the runs of jobs.
+func (m *Meters) Periodic(list []jobs.Job) []jobs.Job {
 	out := make([]jobs.Job, len(list))
 	for i, j := range list {
 		run := j.Run
@@ -120,15 +125,13 @@ func (m *meters) periodic(list []jobs.Job) []jobs.Job {
 	return out
 }
 
-// brokerSays keeps what the embedded broker tells of itself.
-func (m *meters) brokerSays(_ context.Context, s brokerapi.Stats) {
+// BrokerSays keeps what the embedded broker tells of itself.
+func (m *Meters) BrokerSays(_ context.Context, s brokerapi.Stats) {
 	m.broker.Store(&brokerStats{s, time.Now()})
 }
 
-// observe shows the counters of the parts that are wired now.
-func (c *Cloud) observe() error {
-	return errors.Join(c.tel.Pool(c.pool), c.observeBridge(), c.observeUplink(), c.observeCommands(), c.observeEvents(), c.observeBroker(), c.observeFleet())
-}
+// Hinted counts a change that a robot is told of.
+func (m *Meters) Hinted(name string) { m.hints.WithLabelValues(name).Inc() }
 
 type number struct {
 	name, help string
@@ -137,30 +140,31 @@ type number struct {
 }
 
 // show registers numbers; those whose name ends in _total are counters.
-func (c *Cloud) show(numbers ...number) error {
+func (m *Meters) show(numbers ...number) error {
 	var all error
 	for _, n := range numbers {
-		m, to := telemetry.Metric{Name: n.name, Help: n.help, Labels: n.labels}, c.tel.Gauge
+		metric, to := telemetry.Metric{Name: n.name, Help: n.help, Labels: n.labels}, m.Gauge
 		if strings.HasSuffix(n.name, "_total") {
-			to = c.tel.Counter
+			to = m.Counter
 		}
-		all = errors.Join(all, to(m, n.read))
+		all = errors.Join(all, to(metric, n.read))
 	}
 	return all
 }
 
 func label(key, value string) map[string]string { return map[string]string{key: value} }
 
-func (c *Cloud) observeBridge() error {
+// Bridge shows the counters of the robots' bridge.
+func (m *Meters) Bridge(stats func() bridge.Stats) error {
 	of := func(f func(bridge.Stats) int64) func() float64 {
-		return func() float64 { return float64(f(c.bridge.Stats())) }
+		return func() float64 { return float64(f(stats())) }
 	}
 	const (
 		dropped = "Messages of robots that no handler got; robots send again. full: no room in their lane."
 		answers = "Acknowledgements and answers to robots. unsent: no connection or no room; robots ask again."
 		odd     = "Requests of robots that did not simply run: answered before, too late, unknown, unreadable or failed."
 	)
-	return c.show(
+	return m.show(
 		number{"kennel_bridge_connected", "1 while this process has its connection to the broker, else 0.", nil, of(func(s bridge.Stats) int64 {
 			if s.Connected {
 				return 1
@@ -185,17 +189,14 @@ func (c *Cloud) observeBridge() error {
 	)
 }
 
-// observeUplink shows the queue that replaces the broker's own connection; without one its numbers stay 0.
-func (c *Cloud) observeUplink() error {
-	if !c.has(RoleBridge) {
-		return nil
-	}
+// Uplink shows the queue that replaces the broker's own connection; with nil its numbers stay 0.
+func (m *Meters) Uplink(q *queue.SQS) error {
 	of := func(f func(queue.Stats) int64) func() float64 {
 		return func() float64 {
-			if c.uplink == nil {
+			if q == nil {
 				return 0
 			}
-			return float64(f(c.uplink.Stats()))
+			return float64(f(q.Stats()))
 		}
 	}
 	const (
@@ -203,7 +204,7 @@ func (c *Cloud) observeUplink() error {
 		help = "Messages of robots from the uplink's queue. left: no room, they come again; unreadable: not what the broker's rules write; " +
 			"dead: dropped after too many attempts."
 	)
-	return c.show(
+	return m.show(
 		number{name, help, label("result", "taken"), of(func(s queue.Stats) int64 { return s.Taken })},
 		number{name, help, label("result", "left"), of(func(s queue.Stats) int64 { return s.NotTaken })},
 		number{name, help, label("result", "unreadable"), of(func(s queue.Stats) int64 { return s.Unreadable })},
@@ -214,27 +215,25 @@ func (c *Cloud) observeUplink() error {
 	)
 }
 
-// observeCommands shows what went out of the outbox of commands and intents.
-func (c *Cloud) observeCommands() error {
-	if c.sender == nil {
-		return nil
-	}
+// Commands shows what went out of the outbox of commands and intents.
+func (m *Meters) Commands(sender *command.Sender) error {
 	const (
 		name = "kennel_command_messages_total"
 		help = "Commands and intents sent, repeated ones too. unsent: the broker did not take them; they are sent again after their pause."
 	)
-	return c.show(
-		number{name, help, label("result", "sent"), func() float64 { return float64(c.sender.Stats().Sent) }},
-		number{name, help, label("result", "unsent"), func() float64 { return float64(c.sender.Stats().Unsent) }},
+	return m.show(
+		number{name, help, label("result", "sent"), func() float64 { return float64(sender.Stats().Sent) }},
+		number{name, help, label("result", "unsent"), func() float64 { return float64(sender.Stats().Unsent) }},
 	)
 }
 
-func (c *Cloud) observeEvents() error {
+// Events shows what became of the robots' events.
+func (m *Meters) Events(ingester *das.Ingester) error {
 	of := func(f func(das.IngestStats) int64) func() float64 {
-		return func() float64 { return float64(f(c.ingester.Stats())) }
+		return func() float64 { return float64(f(ingester.Stats())) }
 	}
 	const kept = "Events of robots. known: sent again after they were stored."
-	return c.show(
+	return m.show(
 		number{"kennel_das_batches_total", "Batches of events from robots.", nil, of(func(s das.IngestStats) int64 { return s.Batches })},
 		number{"kennel_das_refused_batches_total", "Batches that go to a robot's quarantine.", nil, of(func(s das.IngestStats) int64 { return s.Refused })},
 		number{"kennel_das_paced_batches_total", "Batches whose robots were told to send them later.", nil, of(func(s das.IngestStats) int64 { return s.Paced })},
@@ -246,12 +245,12 @@ func (c *Cloud) observeEvents() error {
 	)
 }
 
-// observeBroker shows what the embedded broker says of itself, as long as it says it. Every process hears the same broker: take the
+// Broker shows what the embedded broker says of itself, as long as it says it. Every process hears the same broker: take the
 // maximum, not the sum.
-func (c *Cloud) observeBroker() error {
+func (m *Meters) Broker() error {
 	show := func(name, help string, labels []string, f func(s brokerapi.Stats) []telemetry.Sample) error {
-		return c.tel.Asked(telemetry.Metric{Name: name, Help: help + " Every process reports the one broker."}, labels, 0, func(context.Context) ([]telemetry.Sample, error) {
-			s := c.meters.broker.Load()
+		return m.Asked(telemetry.Metric{Name: name, Help: help + " Every process reports the one broker."}, labels, 0, func(context.Context) ([]telemetry.Sample, error) {
+			s := m.broker.Load()
 			if s == nil || time.Since(s.at) > staleAfter {
 				return nil, nil
 			}
@@ -276,41 +275,42 @@ func (c *Cloud) observeBroker() error {
 	)
 }
 
-// observeFleet shows what only the database knows; one role asks, because the answer is the same for all.
-func (c *Cloud) observeFleet() error {
-	if !c.has(RoleJobs) {
-		return nil
-	}
-	const whole = " Every process with the role jobs reports the whole fleet."
+const whole = " Every process with the role jobs reports the whole fleet."
+
+// Fleet shows how many robots there are; one role asks, because the answer is the same for all.
+func (m *Meters) Fleet(store *registrypg.Store) error {
+	return m.Asked(telemetry.Metric{Name: "kennel_registry_things", Help: "Robots by species and presence." + whole}, []string{"species", "presence"}, AskEvery,
+		func(ctx context.Context) ([]telemetry.Sample, error) {
+			counts, err := store.CountBySpecies(ctx)
+			if err != nil {
+				return nil, err
+			}
+			now := map[thing.Species][2]int{thing.Vector: {}, thing.AmigoBot: {}, thing.Pleo: {}, thing.AIBO: {}} // none is a number too
+			for _, n := range counts {
+				if _, known := now[n.Species]; known {
+					now[n.Species] = [2]int{n.Present, n.Absent}
+				}
+			}
+			var out []telemetry.Sample
+			for s, n := range now {
+				out = append(out, telemetry.Sample{Labels: []string{string(s), "present"}, Value: float64(n[0])},
+					telemetry.Sample{Labels: []string{string(s), "absent"}, Value: float64(n[1])})
+			}
+			return out, nil
+		})
+}
+
+// Backlog shows the commands that wait; one role asks.
+func (m *Meters) Backlog(store *commandpg.Store) error {
 	return errors.Join(
-		c.Alerts.Observe(c.tel, askEvery, c.Registry.Counts),
-		c.tel.Asked(telemetry.Metric{Name: "kennel_registry_things", Help: "Robots by species and presence." + whole}, []string{"species", "presence"}, askEvery,
+		m.Asked(telemetry.Metric{Name: "kennel_command_open_commands", Help: "Commands and intents without result or expiry." + whole}, nil, AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
-				counts, err := c.fleet.CountBySpecies(ctx)
-				if err != nil {
-					return nil, err
-				}
-				now := map[thing.Species][2]int{thing.Vector: {}, thing.AmigoBot: {}, thing.Pleo: {}, thing.AIBO: {}} // none is a number too
-				for _, n := range counts {
-					if _, known := now[n.Species]; known {
-						now[n.Species] = [2]int{n.Present, n.Absent}
-					}
-				}
-				var out []telemetry.Sample
-				for s, n := range now {
-					out = append(out, telemetry.Sample{Labels: []string{string(s), "present"}, Value: float64(n[0])},
-						telemetry.Sample{Labels: []string{string(s), "absent"}, Value: float64(n[1])})
-				}
-				return out, nil
-			}),
-		c.tel.Asked(telemetry.Metric{Name: "kennel_command_open_commands", Help: "Commands and intents without result or expiry." + whole}, nil, askEvery,
-			func(ctx context.Context) ([]telemetry.Sample, error) {
-				n, _, err := c.cmdStore.Backlog(ctx)
+				n, _, err := store.Backlog(ctx)
 				return []telemetry.Sample{{Value: float64(n)}}, err
 			}),
-		c.tel.Asked(telemetry.Metric{Name: "kennel_command_oldest_seconds", Help: "Age of the oldest command or intent without result or expiry." + whole}, nil, askEvery,
+		m.Asked(telemetry.Metric{Name: "kennel_command_oldest_seconds", Help: "Age of the oldest command or intent without result or expiry." + whole}, nil, AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
-				_, oldest, err := c.cmdStore.Backlog(ctx)
+				_, oldest, err := store.Backlog(ctx)
 				return []telemetry.Sample{{Value: oldest.Seconds()}}, err
 			}),
 	)

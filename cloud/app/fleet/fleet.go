@@ -1,0 +1,100 @@
+// Package fleet wires the slices that are about the fleet as a whole: the registry, cohorts and webhooks.
+package fleet
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"kennel/certs/certspg"
+	"kennel/cloud/account/accountpg"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/cohort"
+	"kennel/cloud/cohort/cohortapi"
+	"kennel/cloud/cohort/cohortpg"
+	"kennel/cloud/owner"
+	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/filter"
+	"kennel/cloud/registry/registryapi"
+	"kennel/cloud/registry/registrycerts"
+	"kennel/cloud/registry/registrypg"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/thing"
+	"kennel/jdocs"
+	"kennel/ota"
+)
+
+// WireRegistry wires the list of robots. It reads the stores of certificates, owners and accounts: their services need the registry.
+func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohorts *cohort.Service, certificates *certspg.Store, owners *ownerpg.Store) (*registry.Service, wire.Slice, error) {
+	store, whose := registrypg.New(b.Pool, b.Log), owner.NewWhose(owners)
+	svc := registry.New(store, store, registry.Sources{
+		Certificate: registrycerts.Newest(certificates),
+		Docs: func(ctx context.Context, id thing.ID) (map[string]uint64, error) {
+			return jdocs.Versions(ctx, docs, id)
+		},
+		Owner: func(ctx context.Context, id thing.ID) (time.Time, bool, error) {
+			t, err := whose.Tenure(ctx, id)
+			if errs.KindOf(err) == errs.NotFound {
+				return time.Time{}, false, nil
+			}
+			return t.Since, err == nil, err
+		},
+		Release: func(ctx context.Context, id thing.ID) (string, time.Time, error) {
+			d, err := releases.Desired(ctx, id)
+			return string(d.Release), d.Since, err
+		},
+		Names: owners.Names, Filter: filterSources(cohorts, owners, accountpg.New(b.Pool)),
+	}, b.Log)
+	table := registrycerts.Fleet{Registry: svc, Store: certificates, Log: b.Log}
+	s := wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			registryapi.Mount(mux, svc, registryapi.WithOwns(d.Owns), registryapi.WithAudit(d.Audit))
+		}),
+		Runs: []wire.Run{{Name: "registry", Run: svc.Run}},
+		Jobs: []jobs.Job{{Name: "registry.certificates", Every: time.Hour, Run: table.Compare}},
+	}
+	if !b.Has(wire.Jobs) {
+		return svc, s, nil
+	}
+	return svc, s, b.Meters.Fleet(store)
+}
+
+// maxFound bounds the robots that a person's word finds by what their owners are called or call them.
+const maxFound = 1000
+
+// filterSources says who answers filters of the fleet.
+func filterSources(cohorts *cohort.Service, owners *ownerpg.Store, accounts *accountpg.Store) filter.Sources {
+	return filter.Sources{
+		Cohort: cohorts.Filter,
+		Named: func(ctx context.Context, text string) ([]thing.ID, error) {
+			return owners.Named(ctx, text, maxFound)
+		},
+		OwnedBy: func(ctx context.Context, text string) ([]thing.ID, error) {
+			if role := auth.CallerFrom(ctx).Role; role != auth.Support && role != auth.Admin {
+				return nil, errs.New(errs.Denied, "role %s may not look for owners: it needs %s or %s", role, auth.Support, auth.Admin)
+			}
+			found, err := accounts.OwnersLike(ctx, text, maxFound)
+			if err != nil || len(found) == 0 {
+				return nil, err
+			}
+			return owners.OwnedBy(ctx, found)
+		},
+	}
+}
+
+// Cohorts returns the named parts of the fleet, which the registry's filters ask for.
+func Cohorts(b wire.Base) *cohort.Service { return cohort.New(cohortpg.New(b.Pool)) }
+
+// WireCohorts wires them.
+func WireCohorts(b wire.Base, svc *cohort.Service, robots *registry.Service) wire.Slice {
+	count := func(ctx context.Context, f filter.Filter) (int, error) {
+		n, err := robots.Counts(ctx, f)
+		return n.Total, err
+	}
+	return wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+		cohortapi.Mount(mux, svc, cohortapi.Config{Audit: d.Audit, Log: b.Log, Count: count})
+	})}
+}

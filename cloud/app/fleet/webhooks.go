@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"kennel/cloud/account"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/registry"
+	"kennel/cloud/webhook"
+	"kennel/cloud/webhook/webhookapi"
+	"kennel/cloud/webhook/webhookpg"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/logging"
+)
+
+// WebhooksConfig says whom webhooks may call.
+type WebhooksConfig struct {
+	// Allow are networks, such as 10.1.0.0/16, that may be called although they are not public. Empty: public addresses alone.
+	Allow []string `koanf:"allow"`
+	// RootFile holds the authorities of receivers' certificates, PEM, beside the system's; "": those alone.
+	RootFile string `koanf:"root_file"`
+}
+
+// Validate reports a network that cannot be read.
+func (c WebhooksConfig) Validate() error {
+	if _, err := webhook.NewGuard(c.Allow); err != nil {
+		return fmt.Errorf("webhooks.allow: %w", err)
+	}
+	return nil
+}
+
+// roots returns whom to trust; nil: the system's.
+func (c WebhooksConfig) roots() (*x509.CertPool, error) {
+	if c.RootFile == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(c.RootFile)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks.root_file: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a machine without any
+	}
+	if !pool.AppendCertsFromPEM(b) {
+		return nil, errs.New(errs.Invalid, "webhooks.root_file %s holds no certificate; want PEM blocks of type CERTIFICATE", c.RootFile)
+	}
+	return pool, nil
+}
+
+// WireWebhooks wires what tells programs elsewhere.
+func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, accounts *account.Service) (wire.Slice, error) {
+	roots, err := cfg.roots()
+	if err != nil {
+		return wire.Slice{}, err
+	}
+	sender, err := webhook.NewSender(webhook.SenderConfig{Allow: cfg.Allow, Roots: roots})
+	if err != nil {
+		return wire.Slice{}, err
+	}
+	store := webhookpg.New(b.Pool)
+	svc, err := webhook.New(webhook.Config{
+		Store: store, Outbox: store, Sealer: b.Seal.For("webhook/secret"), Sender: sender, Select: robots.Select, Log: b.Log,
+		Order: func(ctx context.Context, hook string) error { return b.Orders.Add(ctx, webhook.TaskDeliver, hook) },
+		Notice: func(ctx context.Context, h webhook.Hook, why string) {
+			// The line is beside the people's own lines, where an operator looks for it; it has no actor.
+			if err := accounts.Audit(ctx, account.Entry{Actor: "kenneld", Action: "webhook.disabled", Object: h.ID, Detail: why}); err != nil {
+				b.Log.WarnContext(ctx, "notice of a disabled webhook not sent", "webhook", h.ID, logging.Err, err)
+			}
+		},
+	})
+	return wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			webhookapi.Mount(mux, svc, webhookapi.Config{Audit: d.Audit, Log: b.Log})
+		}),
+		Runs:  []wire.Run{{Name: "webhooks", Run: svc.Run, Role: wire.Jobs}},
+		Jobs:  []jobs.Job{{Name: "webhook.forget", Every: time.Hour, Run: svc.Forget}},
+		Tasks: []jobs.Task{{Name: webhook.TaskDeliver, Run: svc.Deliver}},
+	}, err
+}

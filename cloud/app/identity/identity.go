@@ -1,0 +1,338 @@
+// Package identity wires what decides who a robot is and for whom it acts: certificates, tokens, and the credentials of uploads.
+package identity
+
+import (
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"kennel/certs"
+	"kennel/certs/ca"
+	"kennel/certs/certsapi"
+	"kennel/certs/certsbroker"
+	"kennel/certs/certspg"
+	"kennel/certs/limit"
+	"kennel/cloud/account"
+	"kennel/cloud/app/link"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/owner"
+	"kennel/cloud/registry"
+	"kennel/cloud/registry/registrycerts"
+	"kennel/cloud/sts"
+	"kennel/cloud/sts/stsapi"
+	"kennel/cloud/sts/stspg"
+	"kennel/cloud/token"
+	"kennel/cloud/token/tokenapi"
+	"kennel/cloud/token/tokenpg"
+	"kennel/infra/api/large"
+	"kennel/infra/durable"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt/brokeradmin"
+	"kennel/infra/notice"
+	"kennel/infra/seal"
+	"kennel/infra/thing"
+	"kennel/jdocs"
+)
+
+// CAConfig says where the authorities live.
+type CAConfig struct {
+	Dir       string        `koanf:"dir"`
+	DeviceTTL time.Duration `koanf:"device_ttl"` // life of a device certificate; 0: the default of package certs
+	// SealFile is the sealing key, the same for all processes of a cloud; "": seal.key in Dir. kenneld install and kenneld ca init make it.
+	SealFile string `koanf:"seal_file"`
+	// Files that are kept as the trusted authorities change (kenneld ca): the roots, for robots and people; those of devices and of services,
+	// for a broker that reads them. "": none.
+	RootFile      string `koanf:"root_file"`
+	DeviceBundle  string `koanf:"device_bundle"`
+	ServiceBundle string `koanf:"service_bundle"`
+}
+
+// EnrollConfig paces attempts to enrol and to renew from one address: a burst for those behind it, then a slow drip.
+type EnrollConfig struct {
+	PerAddressBurst int           `koanf:"per_address_burst"`
+	PerAddressEvery time.Duration `koanf:"per_address_every"`
+	NoApproval      bool          `koanf:"no_approval"` // robots that can prove nothing are refused, not put on the list that operators approve from
+}
+
+// Attempts to enrol of one thing, beside those of one address (EnrollConfig): for a robot that is switched off and on.
+const (
+	enrollByThingEvery = 5 * time.Second
+	enrollByThingBurst = 20
+)
+
+// Requests of one robot, and of those that name none, at the token service: a robot refreshes a few times a day, and tries again when it is
+// told no.
+const (
+	tokenByThingEvery = 2 * time.Second
+	tokenByThingBurst = 30
+	tokenByAddrEvery  = time.Second
+	tokenByAddrBurst  = 120
+)
+
+// SealPath returns where the sealing key is.
+func (c CAConfig) SealPath() string {
+	if c.SealFile != "" {
+		return c.SealFile
+	}
+	return filepath.Join(c.Dir, "seal.key")
+}
+
+// Config is the configuration of identities.
+type Config struct {
+	CA          CAConfig
+	Enroll      EnrollConfig
+	AppKeysFile string // app keys of original robots; "": a random one that no robot knows
+	MQTT        string // the broker's address as robots see it
+}
+
+// Needs holds the services that identities are built on.
+type Needs struct {
+	Authority *ca.Authority
+	Link      *link.Link
+	Registry  *registry.Service
+	People    *account.Owners
+	Owners    *owner.Service
+	Docs      jdocs.Service
+	Uploads   Uploads
+	Ended     *notice.Of[owner.Tenure] // is heard by the token service
+}
+
+// Identity holds the services that decide who a robot is.
+type Identity struct {
+	Certs  *certs.Service
+	Tokens *token.Service
+	Peers  Peers
+	Slices wire.Slices // the token service first
+}
+
+// Wire wires revocations, the broker's orders, certificates and tokens.
+func Wire(ctx context.Context, b wire.Base, cfg Config, n Needs) (id Identity, err error) {
+	feed := certspg.NewRevocations(b.Pool, b.Log)
+	revoked := certs.NewRevocations(feed)
+	denied, crls := certsbroker.New(revoked, feed.Blocked), ca.NewCRLs(n.Authority, revoked, feed.CRLNumber)
+	broker, brokerSlice, err := n.Link.Broker(ctx, n.Registry, denied, crls)
+	if err != nil {
+		return id, err
+	}
+	svc, certSlice, err := wireCertificates(b, cfg, n, broker)
+	if err != nil {
+		return id, err
+	}
+	peers := Peers{svc, n.Authority, revoked}
+	tokens, tokenSlice, err := wireTokens(ctx, b, cfg, n, peers)
+	return Identity{svc, tokens, peers, wire.Slices{tokenSlice, certSlice, brokerSlice, revocations(b, cfg.CA, n.Authority, revoked, crls)}}, err
+}
+
+// revocations are what every process must know about revoked identities within a second or two, and the files of the authorities.
+func revocations(b wire.Base, cfg CAConfig, authority *ca.Authority, revoked *certs.Revocations, crls *ca.CRLs) wire.Slice {
+	return wire.Slice{
+		Public: func(mux *http.ServeMux, _ wire.Doors) { crls.Mount(mux) },
+		Runs: []wire.Run{
+			{Name: "revocations", Run: revoked.Run},
+			{Name: "authorities", Run: func(ctx context.Context) error {
+				write := func() { writeAuthorities(ctx, cfg, authority, b.Log) }
+				write()
+				return authority.Run(ctx, write, func(err error) {
+					b.Log.WarnContext(ctx, "authorities unreadable; keeping the last ones", logging.Err, err)
+				})
+			}},
+		},
+	}
+}
+
+func wireCertificates(b wire.Base, cfg Config, n Needs, broker brokeradmin.Admin) (*certs.Service, wire.Slice, error) {
+	store := certspg.New(b.Pool)
+	table := registrycerts.Fleet{Registry: n.Registry, Store: store, Log: b.Log}
+	svc, err := certs.New(certs.Config{
+		Store: store, Batches: store, Requests: store, Issuer: n.Authority, Recorder: table.Table(certsbroker.Tell(broker, table.Steps(), b.Log)), TTL: cfg.CA.DeviceTTL,
+		ByAddr: limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst), ByThing: limit.New(enrollByThingEvery, enrollByThingBurst),
+		NoApproval: cfg.Enroll.NoApproval,
+	})
+	return svc, wire.Slice{Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+		owns := func(ctx context.Context, account string, id thing.ID) (bool, error) {
+			_, ok, err := d.Owns(ctx, account, id)
+			return ok, err
+		}
+		certsapi.Mount(mux, svc, certsapi.Config{Root: n.Authority.Root, MQTT: cfg.MQTT, Owns: owns, Audit: d.Audit, Log: b.Log})
+	})}, err
+}
+
+// Uploads are the credentials and the door for what original robots upload.
+type Uploads struct {
+	Grants *sts.Grants
+	Door   *stsapi.Door
+}
+
+// WireUploads wires them. bucket is ours; domains are names under which robots call it beside those of AWS.
+func WireUploads(b wire.Base, whose owner.Whose, robots *registry.Service, bucket string, domains []string) (u Uploads, s wire.Slice, err error) {
+	store := certspg.New(b.Pool)
+	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(whose.Owner, func(ctx context.Context, id thing.ID) (bool, error) {
+		st, err := store.Standing(ctx, id, certs.Key{})
+		return !st.Revoked.IsZero(), err
+	})})
+	if err != nil {
+		return u, s, err
+	}
+	u.Door, err = stsapi.New(stsapi.Config{
+		Grants: u.Grants, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: limit.New(50*time.Millisecond, 200), Peers: limit.NewByAddr(time.Second, 60),
+		Recorder: tokenSteps{robots, b.Log}, Log: b.Log, Buckets: []string{bucket}, Domains: domains,
+	})
+	s.Jobs = []jobs.Job{{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := u.Door.Sweep(ctx); return err }}}
+	s.Personal = []account.Holder{{Name: "uploads", Personal: sts.Personal{Objects: b.Blobs, Prefixes: []string{sts.DefaultPrefix}}}}
+	return u, s, err
+}
+
+func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) (*token.Service, wire.Slice, error) {
+	store := tokenpg.New(b.Pool)
+	keys, err := token.NewKeyring(ctx, store, b.Seal.For("token/key"), token.Rotation{}, b.Log, nil)
+	if err != nil {
+		return nil, wire.Slice{}, err
+	}
+	revoked, err := token.NewRevocations(ctx, store, b.Log, nil)
+	if err != nil {
+		return nil, wire.Slice{}, err
+	}
+	appKeys, err := token.ParseAppKeys(seal.New().Text())
+	if cfg.AppKeysFile != "" {
+		appKeys, err = token.LoadAppKeys(cfg.AppKeysFile)
+	}
+	if err != nil {
+		return nil, wire.Slice{}, err
+	}
+	byAddr := limit.NewByAddr(tokenByAddrEvery, tokenByAddrBurst)
+	if cfg.Enroll.PerAddressBurst > tokenByAddrBurst { // a house whose robots share one address says so there
+		byAddr = limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst)
+	}
+	svc, err := token.New(token.Config{
+		Store: store, Inventory: store, Keys: keys, Verifier: token.NewVerifier(keys, revoked), Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.People},
+		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: tokenSteps{n.Registry, b.Log}, ByThing: limit.New(tokenByThingEvery, tokenByThingBurst),
+		ByAddr: byAddr, AppKeys: appKeys, Log: b.Log,
+	})
+	if err != nil {
+		return nil, wire.Slice{}, err
+	}
+	n.Ended.Hear(func(ctx context.Context, t owner.Tenure) error {
+		return svc.TenureEnded(ctx, t.Thing, t.Account, t.Ended)
+	})
+	return svc, wire.Slice{
+		Requests: tokenapi.Handlers(svc, b.Log),
+		Calls:    func(s grpc.ServiceRegistrar) { tokenapi.Register(s, svc, b.Log) },
+		Public: func(mux *http.ServeMux, d wire.Doors) {
+			tokenapi.Mount(mux, svc, tokenapi.Config{Known: d.Known, Owner: n.Owners.Owner, Audit: d.Audit, Keys: keys.JWKS, Log: b.Log})
+		},
+		Runs:     []wire.Run{{Name: "token keys", Run: keys.Run}, {Name: "revoked tokens", Run: revoked.Run}, {Name: "tokens", Run: svc.Run}},
+		Personal: []account.Holder{{Name: "tokens", Personal: svc}},
+	}, nil
+}
+
+// writeAuthorities keeps the files that others read.
+func writeAuthorities(ctx context.Context, cfg CAConfig, authority *ca.Authority, log *slog.Logger) {
+	for file, pem := range map[string][]byte{cfg.RootFile: authority.Root(), cfg.DeviceBundle: authority.DeviceBundle(), cfg.ServiceBundle: authority.ServiceBundle()} {
+		if file == "" {
+			continue
+		}
+		if err := replaceFile(file, pem); err != nil {
+			log.ErrorContext(ctx, "authorities not written", "file", file, logging.Err, err)
+		}
+	}
+}
+
+// replaceFile writes a public file whole or not at all.
+func replaceFile(file string, b []byte) error {
+	dir, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // the file was synced
+	return durable.Write(dir, filepath.Base(file), b, 0o644, 0o755)
+}
+
+// Peers judges client certificates: robots with ours or with a factory's, services with ours.
+type Peers struct {
+	svc       *certs.Service
+	authority *ca.Authority
+	revoked   *certs.Revocations
+}
+
+func (p Peers) trust() certs.Trust {
+	return certs.Trust{Devices: p.authority.DevicePool(), Services: p.authority.ServicePool(), Check: p.revoked.Check}
+}
+
+// Ready reports whether the revocations were read.
+func (p Peers) Ready(ctx context.Context) error { return p.revoked.Ready(ctx) }
+
+// Thing returns which robot a request's connection proves to be.
+func (p Peers) Thing(r *http.Request) (thing.ID, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return "", errs.Coded(errs.Unauthenticated, "no_certificate", "this is for robots: want a TLS client certificate, asked for where the handshake offers the protocol %s", large.ALPN)
+	}
+	peer, err := certs.Trust{Devices: p.authority.DevicePool(), Check: p.revoked.Check}.Identify(r.TLS.PeerCertificates, time.Now())
+	if err != nil {
+		return "", errs.Coded(errs.Unauthenticated, "client_certificate", "%w", err)
+	}
+	return peer.Thing, nil
+}
+
+// factoryTime bounds the look at the batches, which are remembered for a second.
+const factoryTime = 5 * time.Second
+
+// Identify implements token.Robots.
+func (p Peers) Identify(chain []*x509.Certificate) (thing.ID, error) {
+	if len(chain) > 0 && p.authority.VerifyDevice(chain[0]) == nil {
+		peer, err := p.trust().Identify(chain, time.Now())
+		return peer.Thing, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), factoryTime)
+	defer cancel()
+	return p.svc.IdentifyFactory(ctx, chain)
+}
+
+// Service implements token.Services.
+func (p Peers) Service(chain []*x509.Certificate) (string, error) {
+	peer, err := p.trust().Identify(chain, time.Now())
+	switch {
+	case err != nil:
+		return "", err
+	case peer.Service == "":
+		return "", errs.Coded(errs.Unauthenticated, "not_a_service", "certificate of %s: want one of our services", peer.Thing)
+	}
+	return peer.Service, nil
+}
+
+// RevokeFactory implements token.Certificates. Which robot a factory certificate is for shows only when it calls: what it has here it keeps
+// until then, and cannot refresh.
+func (p Peers) RevokeFactory(ctx context.Context, certificateID, by string) (thing.ID, error) {
+	return "", p.svc.RevokeFactoryCertificate(ctx, certificateID, "by "+by)
+}
+
+// userSessions lets robots burn the sessions of apps.
+type userSessions struct{ people *account.Owners }
+
+func (u userSessions) Burn(ctx context.Context, raw string, by thing.ID) (string, error) {
+	id, err := u.people.BurnUserSession(ctx, logging.Secret(raw), string(by))
+	return string(id), err
+}
+
+// tokenSteps keeps the steps of the token service for the doctor.
+type tokenSteps struct {
+	registry *registry.Service
+	log      *slog.Logger
+}
+
+func (t tokenSteps) Record(ctx context.Context, s token.Step) {
+	if s.Thing == "" {
+		return // no robot to show it for; the log has it
+	}
+	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Version: s.Version, Detail: s.Reason, Shown: registry.Shown(s.Shown)}
+	if err := t.registry.Record(ctx, step); err != nil {
+		t.log.WarnContext(ctx, "step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
+	}
+}

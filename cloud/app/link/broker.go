@@ -1,0 +1,96 @@
+package link
+
+import (
+	"context"
+	"net/url"
+
+	"kennel/certs/ca"
+	"kennel/certs/certsbroker"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt/brokeradmin"
+	"kennel/infra/mqtt/brokeradmin/awsiot"
+	"kennel/infra/mqtt/brokeradmin/emqx"
+	"kennel/infra/mqtt/brokeradmin/mosquitto"
+)
+
+// The brokers that take our orders: words of mqtt.broker.
+const (
+	brokerEmbedded  = "embedded"
+	brokerMosquitto = "mosquitto"
+	brokerEMQX      = "emqx"
+	brokerAWSIoT    = "aws-iot"
+)
+
+func (c Config) embedded() bool { return c.Broker == "" || c.Broker == brokerEmbedded }
+
+// Validate reports settings of the broker and the uplink that cannot work.
+func (c Config) Validate(uplink UplinkConfig) error {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "ssl" || u.Port() == "" {
+		return errs.New(errs.Invalid, "mqtt.url %q: want ssl://host:port", c.URL)
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return errs.New(errs.Invalid, "mqtt.cert_file %q and mqtt.key_file %q: want both or neither", c.CertFile, c.KeyFile)
+	}
+	if c.PIDFile != "" && (c.Broker != brokerMosquitto || c.CRLFile == "") {
+		return errs.New(errs.Invalid, "mqtt.pid_file is set: want mqtt.broker %s and mqtt.crl_file, the list that it is told to read", brokerMosquitto)
+	}
+	switch c.Broker {
+	case "", brokerEmbedded, brokerMosquitto:
+	case brokerEMQX:
+		if err := c.EMQX.Validate(); err != nil {
+			return err
+		}
+	case brokerAWSIoT:
+		if err := awsiot.Validate(c.AWSIoT); err != nil {
+			return err
+		}
+	default:
+		return errs.New(errs.Invalid, "mqtt.broker %.40q: want %s, %s, %s or %s", c.Broker, brokerEmbedded, brokerMosquitto, brokerEMQX, brokerAWSIoT)
+	}
+	if uplink.SQS.URL == "" {
+		return nil
+	}
+	return uplink.SQS.Validate()
+}
+
+// Broker returns the one who takes orders for the broker, and what keeps the broker's own lists true. denied are the certificates and things to refuse.
+func (l *Link) Broker(ctx context.Context, fleet *registry.Service, denied certsbroker.Source, crls *ca.CRLs) (brokeradmin.Admin, wire.Slice, error) {
+	admin, err := l.admin(ctx, fleet, denied)
+	if err != nil {
+		return nil, wire.Slice{}, err
+	}
+	var s wire.Slice
+	if a, ok := admin.(interface{ Run(context.Context) error }); ok {
+		s.Runs = append(s.Runs, wire.Run{Name: "broker orders", Run: a.Run})
+	}
+	if a, ok := admin.(brokeradmin.Blocker); ok && !l.cfg.embedded() { // the embedded one is told by its own connection
+		s.Runs = append(s.Runs, wire.Run{Name: "broker denials", Run: func(ctx context.Context) error {
+			return brokeradmin.Keep(ctx, a, denied.Blocked, denied.Changed, l.base.Log)
+		}})
+	}
+	if l.cfg.CRLFile != "" {
+		s.Runs = append(s.Runs, wire.Run{Name: "revocation list", Run: func(ctx context.Context) error {
+			return crls.Keep(ctx, l.cfg.CRLFile, nil, func(err error) { l.base.Log.WarnContext(ctx, "revocation list not written", logging.Err, err) })
+		}})
+	}
+	if l.cfg.PIDFile != "" {
+		s.Runs = append(s.Runs, wire.Run{Name: "broker lists", Run: mosquitto.Reloader{List: l.cfg.CRLFile, PIDFile: l.cfg.PIDFile, Log: l.base.Log}.Run})
+	}
+	return admin, s, nil
+}
+
+func (l *Link) admin(ctx context.Context, fleet *registry.Service, denied certsbroker.Source) (brokeradmin.Admin, error) {
+	switch l.cfg.Broker {
+	case brokerMosquitto:
+		return mosquitto.New(mosquitto.Config{MQTT: l.mqtt, Things: fleet.Every, Blocked: denied.Blocked, Log: l.base.Log})
+	case brokerEMQX:
+		return emqx.New(l.cfg.EMQX)
+	case brokerAWSIoT:
+		return awsiot.New(ctx, l.cfg.AWSIoT)
+	}
+	return brokeradmin.NewEmbedded(brokeradmin.EmbeddedConfig{MQTT: l.mqtt, Denied: denied.Denied, Changed: denied.Changed, Log: l.base.Log})
+}

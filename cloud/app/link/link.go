@@ -1,0 +1,177 @@
+// Package link wires the connection to the robots' broker: what comes in, what goes out, and the orders that the broker takes.
+package link
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"kennel/certs/ca"
+	"kennel/cloud/access"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/bridge"
+	"kennel/cloud/registry"
+	"kennel/infra/api/large"
+	"kennel/infra/auth"
+	"kennel/infra/logging"
+	"kennel/infra/mqtt"
+	"kennel/infra/mqtt/brokeradmin/awsiot"
+	"kennel/infra/mqtt/brokeradmin/emqx"
+	"kennel/infra/mqtt/brokerapi"
+	"kennel/infra/queue"
+	"kennel/infra/thing"
+)
+
+// Config says how to reach the broker as a service.
+type Config struct {
+	URL        string `koanf:"url"`         // ssl://host:port
+	ServerName string `koanf:"server_name"` // name in the broker's certificate; "": the host
+	// Files with the service's certificate and key; both empty: issued by the authority in ca.dir.
+	CertFile string `koanf:"cert_file"`
+	KeyFile  string `koanf:"key_file"`
+	RootFile string `koanf:"root_file"` // whom to trust as broker; "": the root in ca.dir
+	// Broker is who takes orders such as ending a session: embedded (also ""), mosquitto, emqx, aws-iot.
+	Broker string `koanf:"broker"`
+	// CRLFile is written with the list of revoked certificates, PEM, for a broker that reads one (Mosquitto's crlfile); "": none. The broker
+	// must be told to read it again: with PIDFile, or by what starts it. Without a list it knows from orders who has no rights any more.
+	CRLFile string `koanf:"crl_file"`
+	// PIDFile is the pid_file of a Mosquitto that runs beside this process, under the same account: it gets SIGHUP whenever CRLFile was
+	// written. "": something else tells it (infra/compose/mosquitto/run.sh, or a path unit of systemd).
+	PIDFile string        `koanf:"pid_file"`
+	EMQX    emqx.Config   `koanf:"emqx"`    // with broker emqx
+	AWSIoT  awsiot.Config `koanf:"aws_iot"` // with broker aws-iot
+}
+
+// UplinkConfig says where the fleet's messages come from.
+type UplinkConfig struct {
+	SQS queue.Config `koanf:"sqs"` // the fleet's messages come from this queue instead of mqtt.url; url "": they do not
+}
+
+// Link is the connection. What others send by it goes out from Run on; nothing comes in before Serve.
+type Link struct {
+	*bridge.Bridge
+	Uplink *queue.SQS // nil: the bridge's own connection
+
+	base wire.Base
+	cfg  Config
+	mqtt mqtt.Config
+}
+
+// Open returns the link of this process. A process without the bridge's role still hints, so it has a connection that takes nothing in.
+func Open(ctx context.Context, b wire.Base, cfg Config, uplink UplinkConfig, authority *ca.Authority) (*Link, error) {
+	l := &Link{base: b, cfg: cfg, mqtt: mqtt.Config{URL: cfg.URL, TLS: serviceTLS(cfg, authority), Log: b.Log}}
+	if b.Has(wire.Bridge) && uplink.SQS.URL != "" {
+		var err error
+		if l.Uplink, err = queue.Open(ctx, uplink.SQS, b.Log); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if l.Bridge, err = bridge.New(bridge.Config{MQTT: l.mqtt, Fed: l.Uplink != nil, Log: b.Log}); err != nil {
+		return nil, err
+	}
+	err = errors.Join(b.Meters.Bridge(l.Stats), b.Meters.Broker())
+	if b.Has(wire.Bridge) {
+		err = errors.Join(err, b.Meters.Uplink(l.Uplink))
+	}
+	return l, err
+}
+
+// Hint tells a robot that something changed; it may be called before Run.
+func (l *Link) Hint(ctx context.Context, id thing.ID, name string, payload []byte) {
+	l.base.Meters.Hinted(name)
+	l.Bridge.Hint(ctx, id, name, payload)
+}
+
+// Serve gives what comes in to the slices, and returns what the link itself adds to the process. thingOf returns which robot a request over HTTPS is of:
+// what is too large for MQTT comes that way.
+func (l *Link) Serve(all wire.Slices, fleet *registry.Service, thingOf func(*http.Request) (thing.ID, error)) (wire.Slice, error) {
+	requests, ups, err := all.Handlers()
+	if err != nil {
+		return wire.Slice{}, err
+	}
+	for name := range requests {
+		if err := access.Requests.Check(name, auth.Thing); err != nil {
+			return wire.Slice{}, fmt.Errorf("requests of robots: %w", err)
+		}
+	}
+	s := wire.Slice{Runs: []wire.Run{{Name: "bridge", Run: l.Run}}, Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) {
+		mux.Handle("POST "+large.Path("{service}", "{method}"), bridge.Large(requests, thingOf, l.base.Log))
+	})}
+	if l.Uplink != nil {
+		s.Runs = append(s.Runs, wire.Run{Name: "uplink queue", Run: func(ctx context.Context) error { return l.Uplink.Run(ctx, l.Take) }})
+	}
+	if !l.base.Has(wire.Bridge) {
+		return s, nil
+	}
+	h := bridge.Handlers{Up: l.base.Meters.Ups(ups), Req: l.base.Meters.Requests(requests)}
+	if l.cfg.embedded() {
+		h.OnRefused = func(ctx context.Context, r brokerapi.Refusal) { refused(ctx, r, fleet, l.base.Log) }
+		h.OnStats = l.base.Meters.BrokerSays
+	}
+	l.Handle(h)
+	return s, nil
+}
+
+// serviceTLS returns this process's credentials at the broker.
+func serviceTLS(m Config, authority *ca.Authority) func() (*tls.Config, error) {
+	var issued *ca.Renewing // made at the first use
+	return func() (*tls.Config, error) {
+		t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: m.ServerName, RootCAs: authority.RootPool()}
+		if m.RootFile != "" {
+			b, err := os.ReadFile(m.RootFile)
+			if err != nil {
+				return nil, fmt.Errorf("mqtt.root_file: %w", err)
+			}
+			t.RootCAs = x509.NewCertPool()
+			if !t.RootCAs.AppendCertsFromPEM(b) {
+				return nil, fmt.Errorf("mqtt.root_file %s holds no certificate", m.RootFile)
+			}
+		}
+		if m.CertFile != "" {
+			pair, err := tls.LoadX509KeyPair(m.CertFile, m.KeyFile)
+			if err != nil {
+				return nil, fmt.Errorf("mqtt.cert_file: %w", err)
+			}
+			t.Certificates = []tls.Certificate{pair}
+			return t, nil
+		}
+		if issued == nil {
+			var err error
+			if issued, err = ca.NewRenewing(func() (ca.Pair, error) { return authority.IssueService("kenneld", serviceTTL) }); err != nil {
+				return nil, err
+			}
+		}
+		t.GetClientCertificate = issued.GetClientCertificate
+		return t, nil
+	}
+}
+
+const serviceTTL = 30 * 24 * time.Hour
+
+// refused keeps why the broker turned a robot away, for its doctor.
+func refused(ctx context.Context, r brokerapi.Refusal, fleet *registry.Service, log *slog.Logger) {
+	name := r.CN
+	if name == "" {
+		name = r.ClientID
+	}
+	id, err := thing.Parse(name)
+	if err != nil {
+		log.InfoContext(ctx, "client refused by the broker", logging.Addr, r.Addr, "client_id", r.ClientID,
+			"cn", r.CN, "code", r.Code, "reason", r.Reason)
+		return
+	}
+	step := registry.Step{Thing: id, At: r.At, Name: registry.StepBroker, Code: r.Code, Peer: r.Addr, Detail: r.Reason}
+	if r.Serial != "" {
+		step.Shown = &registry.ShownCertificate{CN: r.CN, Issuer: r.Issuer, Serial: r.Serial, NotAfter: r.NotAfter}
+	}
+	if err := fleet.Record(ctx, step); err != nil {
+		log.WarnContext(ctx, "refusal not recorded", logging.Thing, id, logging.Err, err)
+	}
+}

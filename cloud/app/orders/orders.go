@@ -1,0 +1,96 @@
+// Package orders wires what robots are told to do: commands to one, and bulk jobs for many.
+package orders
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"kennel/cloud/account"
+	"kennel/cloud/app/link"
+	"kennel/cloud/app/records"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/bulk"
+	"kennel/cloud/bulk/bulkapi"
+	"kennel/cloud/bulk/bulkpg"
+	"kennel/cloud/cohort"
+	"kennel/cloud/command"
+	"kennel/cloud/command/commandapi"
+	"kennel/cloud/command/commandpg"
+	"kennel/cloud/registry"
+	"kennel/infra/jobs"
+	"kennel/jdocs"
+)
+
+// Orders are both.
+type Orders struct {
+	Commands *command.Service
+	Bulk     *bulk.Service
+	Sender   *command.Sender // nil without the bridge's role
+	Slices   wire.Slices     // commands first
+}
+
+// Wire wires both.
+func Wire(b wire.Base, l *link.Link, robots *registry.Service, cohorts *cohort.Service, docs records.Documents) (o Orders, err error) {
+	var commands wire.Slice
+	if o.Commands, o.Sender, commands, err = wireCommands(b, l); err != nil {
+		return o, err
+	}
+	var jobs wire.Slice
+	o.Bulk, jobs = wireBulk(b, robots, cohorts, o.Commands, docs)
+	o.Slices = wire.Slices{commands, jobs}
+	return o, nil
+}
+
+func wireCommands(b wire.Base, l *link.Link) (*command.Service, *command.Sender, wire.Slice, error) {
+	store := commandpg.New(b.Pool)
+	svc := command.New(store)
+	s := wire.Slice{
+		Requests: commandapi.Handlers(svc),
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			commandapi.Mount(mux, svc, commandapi.Config{Known: d.Known, Owns: d.Owns, Audit: d.Audit, Log: b.Log})
+		}),
+		Jobs: []jobs.Job{
+			{Name: "command.expire", Every: 10 * time.Second, Run: svc.Expire},
+			{Name: "command.forget", Every: time.Hour, Run: svc.Forget},
+		},
+		Personal: []account.Holder{{Name: "commands", Personal: store}},
+	}
+	var sender *command.Sender
+	if b.Has(wire.Bridge) {
+		sender = command.NewSender(store, l.Send, l.Connected, b.Log)
+		s.Runs = []wire.Run{{Name: "commands", Run: sender.Run}}
+		if err := b.Meters.Commands(sender); err != nil {
+			return nil, nil, s, err
+		}
+	}
+	if !b.Has(wire.Jobs) {
+		return svc, sender, s, nil
+	}
+	return svc, sender, s, b.Meters.Backlog(store)
+}
+
+func wireBulk(b wire.Base, robots *registry.Service, cohorts *cohort.Service, commands *command.Service, docs records.Documents) (*bulk.Service, wire.Slice) {
+	svc := bulk.New(bulkpg.New(b.Pool, b.Orders), bulk.Robots{
+		Select: robots.Select, Known: robots.Known, Tag: robots.Tag, Cohort: cohorts.Get, Send: commands.Send,
+		Set: func(ctx context.Context, key jdocs.Key, fields map[string]json.RawMessage, by string) (uint64, error) {
+			rev, err := docs.Set(ctx, key, fields, by)
+			if err != nil {
+				return 0, err
+			}
+			docs.Hinter.DocChanged(ctx, key, rev.Version)
+			return rev.Version, nil
+		},
+	})
+	return svc, wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			bulkapi.Mount(mux, svc, bulkapi.Config{Audit: d.Audit, Log: b.Log})
+		}),
+		Jobs: []jobs.Job{
+			{Name: "bulk.resume", Every: time.Minute, Run: svc.Resume},
+			{Name: "bulk.forget", Every: time.Hour, Run: svc.Forget},
+		},
+		Tasks: []jobs.Task{{Name: bulk.TaskRun, Run: svc.Run}},
+	}
+}

@@ -1,0 +1,201 @@
+// Package people wires the slices that are about people: accounts, letters, who owns which robot, and the pages of owners.
+package people
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"kennel/certs/limit"
+	"kennel/cloud/account"
+	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/accounthash"
+	"kennel/cloud/account/accountoidc"
+	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accountwebauthn"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/mail"
+	"kennel/cloud/mail/mailpg"
+	"kennel/cloud/mail/mailsmtp"
+	"kennel/cloud/mail/mailspool"
+	"kennel/cloud/owner"
+	"kennel/cloud/owner/ownerapi"
+	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/registry"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/logging"
+	"kennel/infra/notice"
+	"kennel/jdocs"
+)
+
+// Config says how people reach this cloud, and how it reaches them.
+type Config struct {
+	Mail      MailConfig
+	OIDC      accountoidc.Config
+	PublicURL string   // of the pages: https://kennel.example
+	Local     string   // host:port where this machine's browser finds the pages over plain HTTP; "": nowhere
+	AppKeys   []string // that the original app and SDK tools may show; ["*"] takes any
+	SpoolDir  string   // folder for letters where MailConfig names neither server nor folder
+}
+
+// MailConfig says how letters reach people.
+type MailConfig struct {
+	From  string          `koanf:"from"`  // sender's address, may have a name: Kennel <home@example.org>
+	Site  string          `koanf:"site"`  // how the letters call this cloud; "": Kennel
+	SMTP  mailsmtp.Config `koanf:"smtp"`  // a mail server; without a host letters go to Spool
+	Spool string          `koanf:"spool"` // folder for letters where there is no mail server; "": mail, beside ca.dir
+}
+
+// Validate reports the first setting that cannot work.
+func (c MailConfig) Validate() error {
+	if c.SMTP.Host == "" {
+		return nil
+	}
+	if c.From == "" {
+		return errs.New(errs.Invalid, "mail.from is empty: want the sender's address that the server at mail.smtp.host takes")
+	}
+	return c.SMTP.Validate()
+}
+
+// Sign-ups, letters asked for and codes typed, from one address.
+const (
+	peopleByAddrEvery = 5 * time.Second
+	peopleByAddrBurst = 20
+)
+
+// Attempts to sign in from one address; each account has its own lock besides.
+const (
+	loginByAddrEvery = 2 * time.Second
+	loginByAddrBurst = 20
+)
+
+// Accounts are the accounts of owners and operators.
+type Accounts struct {
+	*account.Service
+	People   *account.Owners
+	Passkeys *accountwebauthn.Passkeys
+	Provider *accountoidc.Provider // nil: none
+}
+
+// WireAccounts wires them, with the ways to sign in.
+func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s wire.Slice, err error) {
+	store := accountpg.New(b.Pool)
+	if a.Service, err = account.New(ctx, account.Config{Store: store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst), Log: b.Log}); err != nil {
+		return a, s, err
+	}
+	a.People, err = account.NewOwners(account.OwnersConfig{
+		Accounts: a.Service, Store: store, Mail: letters(b), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst), PublicURL: cfg.PublicURL,
+		Order: func(ctx context.Context, id string) error { return b.Orders.Add(ctx, account.TaskDelete, id) },
+	})
+	if err != nil {
+		return a, s, err
+	}
+	var local []string
+	if _, port, err := net.SplitHostPort(cfg.Local); err == nil && strings.HasPrefix(cfg.PublicURL, "https://localhost") {
+		local = append(local, "http://"+net.JoinHostPort("localhost", port)) // browsers trust this machine without TLS
+	}
+	if a.Passkeys, err = accountwebauthn.New(a.Service, cfg.PublicURL, cmp.Or(cfg.Mail.Site, "Kennel"), b.Log, local...); err != nil {
+		return a, s, err
+	}
+	if cfg.OIDC.Issuer != "" {
+		if a.Provider, err = accountoidc.New(cfg.OIDC, cfg.PublicURL+"/login/oidc/callback"); err != nil {
+			return a, s, err
+		}
+	}
+	return a, wire.Slice{
+		Routes: func(mux *http.ServeMux, _ wire.Doors) error {
+			accountapi.Mount(mux, a.Service, b.Log)
+			accountapi.MountPasskeys(mux, a.Service, a.Passkeys, b.Log)
+			if a.Provider != nil {
+				accountapi.MountOIDC(mux, a.Service, a.Provider, b.Log)
+			}
+			return accountapi.MountOwners(mux, accountapi.OwnersConfig{Owners: a.People, AppKeys: cfg.AppKeys, Site: cfg.Mail.Site, Log: b.Log})
+		},
+		Runs:  []wire.Run{{Name: "accounts", Run: a.Run}},
+		Jobs:  []jobs.Job{{Name: "account.resume", Every: time.Minute, Run: a.People.Resume}},
+		Tasks: []jobs.Task{{Name: account.TaskDelete, Run: a.People.Erase}},
+	}, nil
+}
+
+// ProviderName returns the name of the identity provider; "" without one.
+func (a Accounts) ProviderName() string {
+	if a.Provider == nil {
+		return ""
+	}
+	return a.Provider.Name()
+}
+
+func letters(b wire.Base) mail.Queue { return mail.Queue{Outbox: mailpg.New(b.Pool, b.Orders)} }
+
+// WireOwners wires who owns which robot. ended is told when an ownership ends.
+func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots *registry.Service, ended *notice.Of[owner.Tenure]) (*owner.Service, wire.Slice, error) {
+	store := ownerpg.New(b.Pool)
+	svc, err := owner.New(owner.Config{
+		Store: store, Codes: store, Transfers: store, Remains: store, Secret: b.Seal.Secret("owner"),
+		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
+		Docs: docs, Ended: ended.Tell, Mail: letters(b), ForgotURL: cfg.PublicURL + "/account/forgot", Log: b.Log,
+		Record: func(ctx context.Context, s owner.Step) {
+			step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Detail: s.Detail}
+			if err := robots.Record(ctx, step); err != nil {
+				b.Log.WarnContext(ctx, "step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
+			}
+		},
+		Email: func(ctx context.Context, id string) (string, error) {
+			all, err := a.People.Addresses(ctx, id)
+			if err == nil && len(all) == 0 {
+				err = errs.New(errs.NotFound, "no such account")
+			}
+			return strings.Join(all, ""), err
+		},
+		Reader: func(ctx context.Context, id string) (email, lang string, err error) {
+			r, err := a.People.Record(ctx, account.ID(id))
+			if err == nil && r.EmailLang != nil {
+				lang = *r.EmailLang
+			}
+			return r.Email, lang, err
+		},
+	})
+	return svc, wire.Slice{
+		Requests: ownerapi.Handlers(svc),
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			ownerapi.Mount(mux, svc, ownerapi.Config{Known: d.Known, Audit: d.Audit, Log: b.Log})
+		}),
+		Runs:     []wire.Run{{Name: "owners", Run: svc.Run}},
+		Personal: []account.Holder{{Name: "robots", Personal: svc}},
+	}, err
+}
+
+// WireMail wires what sends letters; the account and the owner slices say what is in theirs. Close the returned folder, if there is one.
+func WireMail(b wire.Base, cfg Config, a Accounts, owners *owner.Service) (*mailspool.Spool, wire.Slice, error) {
+	var to mail.Transport
+	var spool *mailspool.Spool
+	var err error
+	if cfg.Mail.SMTP.Host != "" {
+		to, err = mailsmtp.New(cfg.Mail.SMTP)
+	} else {
+		spool, err = mailspool.Open(cmp.Or(cfg.Mail.Spool, cfg.SpoolDir))
+		to = spool
+	}
+	if err != nil {
+		return nil, wire.Slice{}, err
+	}
+	svc, err := mail.New(mail.Config{
+		Outbox: mailpg.New(b.Pool, b.Orders), Transport: to, Addresses: a.People.Addresses, Bounced: a.People.Bounced,
+		From: cmp.Or(cfg.Mail.From, "Kennel <kennel@localhost>"), Site: cfg.Mail.Site, Log: b.Log,
+		Compose: func(ctx context.Context, m mail.Mail) (mail.Letter, bool, error) {
+			if owner.Composes(m.Kind) {
+				return owners.Compose(ctx, m)
+			}
+			return a.People.Compose(ctx, m)
+		},
+	})
+	return spool, wire.Slice{
+		Jobs:     []jobs.Job{{Name: "mail.forget", Every: time.Hour, Run: svc.Forget}},
+		Tasks:    []jobs.Task{{Name: mail.TaskSend, Run: svc.Send}},
+		Personal: []account.Holder{{Name: "mail", Personal: svc}},
+	}, err
+}

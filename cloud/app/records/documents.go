@@ -1,0 +1,59 @@
+// Package records wires the slices that keep what robots say and are to take over: documents, releases, events, vitals and live looks.
+package records
+
+import (
+	"context"
+	"net/http"
+
+	"kennel/cloud/account"
+	"kennel/cloud/app/link"
+	"kennel/cloud/app/wire"
+	"kennel/cloud/owner"
+	"kennel/cloud/owner/ownerpg"
+	"kennel/infra/logging"
+	"kennel/infra/thing"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocsapi"
+	"kennel/jdocs/jdocspg"
+)
+
+// Documents are the documents, what tells robots of changes, and the owners' pages about them.
+type Documents struct {
+	jdocs.Service
+	Hinter *jdocsapi.Hinter
+	Pages  *jdocsapi.Pages
+}
+
+// WireDocuments wires the documents of robots and of their owners.
+func WireDocuments(b wire.Base, l *link.Link, owners *ownerpg.Store) (Documents, wire.Slice) {
+	store, whose := jdocspg.New(b.Pool), owner.NewWhose(owners)
+	docs := b.Meters.Documents(jdocs.Logged(jdocs.New(store), b.Log))
+	hinter := jdocsapi.NewHinter(docs, l.Hint, b.Log)
+	listener := &jdocspg.Listener{Pool: b.Pool, Log: b.Log, Changed: hinter.DocChanged}
+	changed := jdocsapi.WithAccountChanged(func(ctx context.Context, account string, name jdocs.Name) {
+		if name != jdocs.AccountSettings {
+			return // only the settings say what an owner allows
+		}
+		if err := owners.Touch(ctx, account); err != nil {
+			b.Log.WarnContext(ctx, "consent change not announced; other processes notice it within half a minute", "account", account, logging.Err, err)
+		}
+	})
+	robots := func(list func(context.Context, string) ([]owner.Tenure, error)) func(context.Context, string) ([]thing.ID, error) {
+		return func(ctx context.Context, account string) (out []thing.ID, err error) {
+			tenures, err := list(ctx, account)
+			for _, t := range tenures {
+				out = append(out, t.Thing)
+			}
+			return out, err
+		}
+	}
+	pages := jdocsapi.NewPages(docs, jdocsapi.WithNotifier(hinter), jdocsapi.WithOwns(whose.Owns), changed)
+	return Documents{docs, hinter, pages}, wire.Slice{
+		Requests: jdocsapi.Handlers(docs, jdocsapi.WithOwnerOf(whose.Owner), changed),
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
+			jdocsapi.Mount(mux, docs, jdocsapi.WithNotifier(hinter), jdocsapi.WithThings(d.Known), jdocsapi.WithOwns(d.Owns), changed)
+		}),
+		Runs:     []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}},
+		Personal: []account.Holder{{Name: "documents", Personal: jdocs.Personal{Docs: docs, Store: store, Robots: robots(owners.Robots), Ever: robots(owners.Tenures)}}},
+	}
+}

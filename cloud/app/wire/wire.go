@@ -1,0 +1,173 @@
+// Package wire says what the wiring of every slice of the cloud gets, and what it gives back. Each slice has one function in a package beside this
+// one; cloud/app calls them in the order in which slices need each other, and hands what they return to the listeners, the bridge, the jobs and the
+// runner.
+package wire
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/grpc"
+
+	"kennel/cloud/account"
+	"kennel/cloud/app/meters"
+	"kennel/infra/auth"
+	"kennel/infra/blob"
+	"kennel/infra/errs"
+	"kennel/infra/jobs"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/runner"
+	"kennel/infra/seal"
+	"kennel/infra/thing"
+)
+
+// Role is a share of the cloud's work that one process may take. Any number of processes may have the same role.
+type Role string
+
+// The roles.
+const (
+	Bridge Role = "bridge" // MQTT in and out: events, statuses, requests of robots
+	API    Role = "api"    // enrolment, the public API and the console, over HTTPS
+	Jobs   Role = "jobs"   // leases, partitions, hints of changes made elsewhere
+)
+
+var allRoles = []Role{Bridge, API, Jobs}
+
+// ParseRoles reads "all" or a list such as "bridge,jobs".
+func ParseRoles(words []string) ([]Role, error) {
+	var out []Role
+	for _, w := range words {
+		switch r := Role(strings.TrimSpace(w)); {
+		case r == "all":
+			return allRoles, nil
+		case slices.Contains(allRoles, r):
+			out = append(out, r)
+		default:
+			return nil, errs.New(errs.Invalid, "role %.40q: want all, or some of %v", w, allRoles)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errs.New(errs.Invalid, "no role: want all, or some of %v", allRoles)
+	}
+	return out, nil
+}
+
+// Base is the ground of one process that every slice may build on.
+type Base struct {
+	Log    *slog.Logger
+	Pool   *pgxpool.Pool
+	Blobs  *blob.Store
+	Orders *jobs.Orders
+	Seal   seal.Key
+	Meters *meters.Meters
+	Roles  []Role
+}
+
+// Has reports whether this process has a role.
+func (b Base) Has(r Role) bool { return slices.Contains(b.Roles, r) }
+
+// Doors are the questions that routes ask before they serve a caller.
+type Doors struct {
+	Known func(ctx context.Context, id thing.ID) error // NotFound for an unregistered thing
+	Owns  auth.Owns
+	Audit func(ctx context.Context, action, object, detail string) error
+}
+
+// Run is a service of the process.
+type Run struct {
+	Name string
+	Run  func(ctx context.Context) error
+	Role Role // only processes with this role run it; "": all do
+}
+
+// Slice holds everything that one slice adds to the process. Any field may be empty.
+type Slice struct {
+	Routes   func(mux *http.ServeMux, d Doors) error // of the public API and the pages
+	Public   func(mux *http.ServeMux, d Doors)       // of the public API and of the port of original robots
+	Calls    func(s grpc.ServiceRegistrar)           // gRPC calls of original robots
+	Requests map[string]kitmqtt.ReqHandler           // what robots may ask, by service/method
+	Ups      map[string]kitmqtt.UpHandler            // what robots report, by name below up/
+	Runs     []Run
+	Jobs     []jobs.Job // periodic, once for all processes with the role jobs
+	Tasks    []jobs.Task
+	Personal []account.Holder
+}
+
+// Routes returns Slice.Routes that only mount.
+func Routes(mount func(mux *http.ServeMux, d Doors)) func(*http.ServeMux, Doors) error {
+	return func(mux *http.ServeMux, d Doors) error { mount(mux, d); return nil }
+}
+
+// Slices are all slices of a process.
+type Slices []Slice
+
+// Mount adds the routes of all slices to mux.
+func (all Slices) Mount(mux *http.ServeMux, d Doors) error {
+	all.MountPublic(mux, d)
+	for _, s := range all {
+		if s.Routes != nil {
+			if err := s.Routes(mux, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// MountPublic adds those routes that the port of original robots has too.
+func (all Slices) MountPublic(mux *http.ServeMux, d Doors) {
+	for _, s := range all {
+		if s.Public != nil {
+			s.Public(mux, d)
+		}
+	}
+}
+
+// Register adds the gRPC calls of all slices to server.
+func (all Slices) Register(server grpc.ServiceRegistrar) {
+	for _, s := range all {
+		if s.Calls != nil {
+			s.Calls(server)
+		}
+	}
+}
+
+// Handlers returns what robots may ask and report.
+func (all Slices) Handlers() (map[string]kitmqtt.ReqHandler, map[string]kitmqtt.UpHandler, error) {
+	requests, ups, n := map[string]kitmqtt.ReqHandler{}, map[string]kitmqtt.UpHandler{}, 0
+	for _, s := range all {
+		maps.Copy(requests, s.Requests)
+		maps.Copy(ups, s.Ups)
+		n += len(s.Requests) + len(s.Ups)
+	}
+	if n != len(requests)+len(ups) {
+		return nil, nil, fmt.Errorf("two slices handle one of %v, %v", slices.Collect(maps.Keys(requests)), slices.Collect(maps.Keys(ups)))
+	}
+	return requests, ups, nil
+}
+
+// Services returns what a process with these roles runs.
+func (all Slices) Services(roles []Role) (out []runner.Service) {
+	for _, s := range all {
+		for _, r := range s.Runs {
+			if r.Role == "" || slices.Contains(roles, r.Role) {
+				out = append(out, runner.Service{Name: r.Name, Run: r.Run})
+			}
+		}
+	}
+	return out
+}
+
+// Collect returns all of one field, such as the jobs.
+func Collect[T any](all Slices, of func(Slice) []T) (out []T) {
+	for _, s := range all {
+		out = append(out, of(s)...)
+	}
+	return out
+}

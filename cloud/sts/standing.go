@@ -1,0 +1,79 @@
+package sts
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"kennel/infra/errs"
+	"kennel/infra/thing"
+)
+
+// standingFresh is how old an answer about a robot's standing may be; what is taken away holds everywhere within 2 s.
+const standingFresh = time.Second
+
+// owned says whether a robot may still upload for a person: it is theirs, and its identity was not taken away.
+type owned struct {
+	owner   func(ctx context.Context, id thing.ID) (string, error)
+	revoked func(ctx context.Context, id thing.ID) (bool, error)
+
+	mu    sync.Mutex
+	known map[Grant]stood // by thing and user alone
+}
+
+// Owned returns a Standing that remembers its answers for a second. owner returns the account that owns a robot (NotFound: none), revoked whether the
+// robot's identity was revoked.
+func Owned(owner func(context.Context, thing.ID) (string, error), revoked func(context.Context, thing.ID) (bool, error)) Standing {
+	return &owned{owner: owner, revoked: revoked, known: map[Grant]stood{}}
+}
+
+type stood struct {
+	at  time.Time
+	err error
+}
+
+// Check implements Standing.
+func (s *owned) Check(ctx context.Context, g Grant) error {
+	key := Grant{Thing: g.Thing, User: g.User}
+	s.mu.Lock()
+	was, ok := s.known[key]
+	s.mu.Unlock()
+	if ok && time.Since(was.at) < standingFresh {
+		return was.err
+	}
+	at := time.Now()
+	err := s.ask(ctx, g)
+	if k := errs.KindOf(err); err != nil && (k == errs.Unavailable || k == errs.Internal) {
+		return err // no answer to remember
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, old := range s.known { // a few robots upload at a time
+		if time.Since(old.at) > standingFresh {
+			delete(s.known, k)
+		}
+	}
+	s.known[key] = stood{at, err}
+	return err
+}
+
+func (s *owned) ask(ctx context.Context, g Grant) error {
+	revoked, err := s.revoked(ctx, g.Thing)
+	if err != nil {
+		return fmt.Errorf("standing of %s: %w", g.Thing, err)
+	}
+	if revoked {
+		return errs.Coded(errs.Denied, "revoked", "the identity of %s was revoked", g.Thing)
+	}
+	owner, err := s.owner(ctx, g.Thing)
+	switch {
+	case errs.KindOf(err) == errs.NotFound:
+		return errs.Coded(errs.Denied, "no_owner", "%s has no owner any more", g.Thing)
+	case err != nil:
+		return err
+	case owner != g.User:
+		return errs.Coded(errs.Denied, "other_owner", "%s has another owner now", g.Thing)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package jdocs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"kennel/infra/thing"
+)
+
+// Held is a document of a person, or of a robot that was theirs, as an export shows it (VEC-JDS-11).
+type Held struct {
+	Thing   thing.ID  `json:"thing,omitempty"`
+	Name    Name      `json:"doc_name"`
+	Version uint64    `json:"doc_version"`
+	Changed time.Time `json:"changed"`
+	JSON    string    `json:"json_doc"`
+}
+
+// Personal lists and erases the personal data in documents.
+type Personal struct {
+	Docs  Service
+	Store interface {
+		OfAccount(ctx context.Context, account string, robots []thing.ID) ([]Held, error)
+		EraseAccount(ctx context.Context, account string, robots []thing.ID) error
+	}
+	// Robots returns the robots that an account owns now; Ever those too that it has owned. Documents of a robot that changed hands are the new owner's.
+	Robots, Ever func(ctx context.Context, account string) ([]thing.ID, error)
+}
+
+// Export returns the documents of an account and of its robots.
+func (p Personal) Export(ctx context.Context, account string) (any, error) {
+	robots, err := p.Robots(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	return p.Store.OfAccount(ctx, account, robots)
+}
+
+// Erase replaces the person's words in the documents of their robots by the defaults, which the robots take over, and deletes the rest.
+func (p Personal) Erase(ctx context.Context, account string) error {
+	robots, err := p.Robots(ctx, account)
+	if err != nil {
+		return err
+	}
+	var first map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(DefaultRobotSettings().JSON), &first); err != nil {
+		return err
+	}
+	for _, id := range robots {
+		key := Key{Thing: id, Name: RobotSettings}
+		if _, err := p.Docs.Get(ctx, key); errors.Is(err, ErrNotFound) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		fields := map[string]json.RawMessage{"default_location": first["default_location"], "time_zone": first["time_zone"]}
+		if _, err := p.Docs.Set(ctx, key, fields, "kenneld"); err != nil {
+			return err
+		}
+	}
+	ever, err := p.Ever(ctx, account)
+	if err != nil {
+		return err
+	}
+	return p.Store.EraseAccount(ctx, account, ever)
+}
+
+// Versions returns the version of each document of a robot, by name.
+func Versions(ctx context.Context, docs Service, id thing.ID) (map[string]uint64, error) {
+	list, err := docs.List(ctx, id)
+	out := map[string]uint64{}
+	for _, l := range list {
+		out[string(l.Name)] = l.Version
+	}
+	return out, err
+}
