@@ -65,6 +65,8 @@ with the same data. Only this machine can connect, unless -listen says otherwise
 	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, robots, mqtt, postgres, s3, metrics (may be repeated)")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "write endpoints, pids and files here, as JSON, when everything is up")
 	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "KEY=VALUE for simulated robots (may be repeated)")
+	f.StringArrayVar(&o.Webhooks.Allow, "webhook-allow", nil, "network that webhooks may call although it is not public, such as 192.168.1.0/24 (may be repeated)")
+	f.StringVar(&o.Webhooks.RootFile, "webhook-roots", "", "file of authorities of webhook receivers (PEM), beside the system's")
 	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }

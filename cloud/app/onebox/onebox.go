@@ -43,6 +43,7 @@ type Onebox struct {
 	Listen    Listen
 	ReadyFile string
 	RobotEnv  []string // KEY=VALUE for simulated robots
+	Webhooks  app.WebhooksConfig
 	Log       *slog.Logger
 	LogLevel  string
 	Out       io.Writer // where people look
@@ -217,7 +218,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	if err != nil {
 		return nil, cfg, err
 	}
-	cfg.Log.Level = o.LogLevel
+	cfg.Log.Level, cfg.Webhooks = o.LogLevel, o.Webhooks
 	cfg.Postgres, cfg.S3 = db.Config(), s3cfg
 	cfg.CA.Dir = inst.Paths.CA
 	brokerDir := filepath.Dir(conf)
