@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// hookEvent is what a webhook's receiver is told.
+// hookEvent is one request of a webhook.
 type hookEvent struct {
 	Kind, Thing string
 	Data        struct {
