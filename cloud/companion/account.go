@@ -68,23 +68,23 @@ func (c *companion) account(ctx context.Context, r *http.Request, s said) (strin
 
 func (c *companion) mountAccount(act func(pattern string, a action)) {
 	back := func(*http.Request) string { return "/my/account" }
-	act("POST /my/account/sessions", action{form: called("sessions"), page: c.account, back: back, do: func(_ context.Context, r *http.Request, v url.Values) (string, error) {
+	act("POST /my/account/sessions", action{form: page.Called("sessions"), page: c.account, back: back, do: func(_ context.Context, r *http.Request, v url.Values) (string, error) {
 		if id := strings.TrimSpace(v.Get("session")); id != "" {
 			return "session", c.People.EndSession(r, id)
 		}
 		return "sessions", c.People.EndOthers(r)
 	}})
-	act("POST /my/privacy/events", action{form: called("events"), page: c.privacy, back: func(*http.Request) string { return "/my/privacy" }, do: c.setConsent})
+	act("POST /my/privacy/events", action{form: page.Called("events"), page: c.privacy, back: func(*http.Request) string { return "/my/privacy" }, do: c.setConsent})
 }
 
 // leave begins the deletion of the account. Nothing is left to go back to: the session is over.
 func (c *companion) leave(w http.ResponseWriter, r *http.Request) {
-	if !c.admit(w, r) {
+	if !c.Admit(w, r) {
 		return
 	}
 	values, err := page.Form(r)
 	if err != nil {
-		c.fail(w, r, err)
+		c.Fail(w, r, err)
 		return
 	}
 	if values.Get("sure") != "yes" {
@@ -100,12 +100,12 @@ func (c *companion) leave(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/my/goodbye", http.StatusSeeOther)
 	case page.Expected(err):
 		values.Del("password")
-		c.view(w, r, codeOf(err), c.privacy, page.Refused("delete", err, values))
+		c.View(w, r, page.StatusOf(err), c.privacy, page.Refused("delete", err, values))
 	default:
-		c.fail(w, r, err)
+		c.Fail(w, r, err)
 	}
 }
 
 func (c *companion) goodbye(w http.ResponseWriter, r *http.Request) {
-	c.render(w, r, http.StatusOK, "goodbye", frame{Title: "Goodbye"})
+	c.Page(w, r, http.StatusOK, "goodbye", frame{Title: "Goodbye"})
 }

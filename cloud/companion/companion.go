@@ -10,15 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/access"
 	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
-	"kennel/infra/kit/kithttp"
-	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -101,22 +98,21 @@ const (
 // companion serves the pages. It is safe for concurrent use.
 type companion struct {
 	Config
-	set *page.Set
+	*page.Site
 	now func() time.Time
 }
 
-type said = page.Said
-
-// view makes a page. s is about a form that was sent from it.
-type view func(ctx context.Context, r *http.Request, s said) (name string, f frame, err error)
+type (
+	said  = page.Said
+	frame = page.Frame
+)
 
 // action is a form: what it does, which says what was done by a key of dones, and the page that it is on.
 type action struct {
-	form  func(r *http.Request) string // its name on the page
-	do    func(ctx context.Context, r *http.Request, v url.Values) (done string, err error)
-	page  view
-	back  func(r *http.Request) string // where the person continues
-	limit time.Duration                // 0: pageTimeout
+	form func(r *http.Request) string // its name on the page
+	do   func(ctx context.Context, r *http.Request, v url.Values) (done string, err error)
+	page page.View
+	back func(r *http.Request) string // where the person continues
 }
 
 // Mount adds the pages to mux: /my and below. Who may see one or send its forms is in access.HTTP, by the route's pattern.
@@ -125,19 +121,21 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 		return errors.New("companion: want robots, tokens, fleet, documents, people, audit and log")
 	}
 	c := &companion{Config: cfg, now: time.Now}
+	c.Site = &page.Site{Login: "/my/login", Dones: dones, Headings: headings, Allowed: notStaff, Dress: dress, Message: message}
 	var err error
-	if c.set, err = page.Load(files, "/my/assets/", map[string]any{"day": day}, cfg.Log, c.fail); err != nil {
+	if c.Set, err = page.Load(files, "/my/assets/", map[string]any{"day": day}, cfg.Log, c.Fail); err != nil {
 		return err
 	}
 	handle := func(pattern string, limit time.Duration, h http.HandlerFunc) {
-		mux.Handle(pattern, c.set.Handler(limit, h))
+		mux.Handle(pattern, c.Handler(limit, h))
 	}
-	show := func(pattern string, v view) { handle(pattern, pageTimeout, c.show(v)) }
+	show := func(pattern string, v page.View) { handle(pattern, pageTimeout, c.Show(v)) }
 	act := func(pattern string, a action) {
-		if a.limit == 0 {
-			a.limit = pageTimeout
-		}
-		handle(pattern, a.limit, c.act(a))
+		handle(pattern, pageTimeout, c.Act(page.Action{Form: a.form, Page: a.page, Back: a.back,
+			Do: func(ctx context.Context, r *http.Request, v url.Values) (page.Outcome, error) {
+				done, err := a.do(ctx, r, v)
+				return page.Outcome{Done: done}, err
+			}}))
 	}
 	show("GET /my", c.home)
 	show("GET /my/robots/{thing}", c.robot)
@@ -152,20 +150,9 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	handle("GET /my/goodbye", pageTimeout, c.goodbye)
 	handle("GET /my/login", pageTimeout, c.loginPage)
 	handle("POST /my/login", passwordTime, c.login)
-	handle("POST /my/logout", pageTimeout, c.logout)
-	handle("GET /my/assets/{file}", 0, c.set.Asset)
+	handle("POST /my/logout", pageTimeout, c.SignOut(c.People.SignOut))
+	handle("GET /my/assets/{file}", 0, c.Asset)
 	return nil
-}
-
-// frame holds the parts around every page.
-type frame struct {
-	Title string
-	User  string // "" without a session
-	Path  string
-	Area  string // robots, privacy or me
-	Live  string // where the page hears that something changed; "": nowhere
-	Said  said
-	Main  any
 }
 
 // dones holds the texts that pages show after a form; the address carries the key.
@@ -187,96 +174,26 @@ var dones = map[string]string{
 	"sessions":   "You are signed out everywhere else.",
 }
 
-// admit reports whether a request may continue; a caller who is not signed in is led to the login page.
-func (c *companion) admit(w http.ResponseWriter, r *http.Request) bool {
-	caller := auth.CallerFrom(r.Context())
-	switch {
-	case caller.Role == "" && r.Method == http.MethodGet:
-		http.Redirect(w, r, "/my/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
-		return false
-	case caller.Role == "":
-		c.fail(w, r, errs.New(errs.Unauthenticated, "your session has ended; sign in and try once more"))
-		return false
-	case caller.Role.Staff():
-		c.fail(w, r, errs.New(errs.Denied, "these pages are for owners of robots; the account %s is an operator's", caller.Name))
-		return false
+// notStaff refuses operators.
+func notStaff(c auth.Caller) error {
+	if c.Role.Staff() {
+		return errs.New(errs.Denied, "these pages are for owners of robots; the account %s is an operator's", c.Name)
 	}
-	if err := access.HTTP.Check(r.Pattern, caller.Role); err != nil {
-		c.fail(w, r, err)
-		return false
-	}
-	return true
+	return nil
 }
 
-func (c *companion) show(v view) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !c.admit(w, r) {
-			return
-		}
-		c.view(w, r, http.StatusOK, v, said{Done: dones[r.URL.Query().Get("done")]})
-	}
-}
-
-func (c *companion) view(w http.ResponseWriter, r *http.Request, code int, v view, s said) {
-	name, f, err := v(r.Context(), r, s)
-	if err != nil {
-		c.fail(w, r, err)
-		return
-	}
-	f.Said = s
-	c.render(w, r, code, name, f)
-}
-
-func (c *companion) act(a action) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !c.admit(w, r) {
-			return
-		}
-		values, err := page.Form(r)
-		if err != nil {
-			c.fail(w, r, err)
-			return
-		}
-		done, err := a.do(r.Context(), r, values)
-		switch {
-		case err == nil:
-			http.Redirect(w, r, a.back(r)+"?done="+done, http.StatusSeeOther)
-		case page.Expected(err):
-			c.view(w, r, codeOf(err), a.page, page.Refused(a.form(r), err, values))
-		default:
-			c.fail(w, r, err)
-		}
-	}
-}
-
-// codeOf is the status of err, but never the one at which browsers ask for a password of their own.
-func codeOf(err error) int {
-	if kind := errs.KindOf(err); kind != errs.Unauthenticated {
-		return kithttp.StatusOf(kind)
-	}
-	return http.StatusForbidden
-}
-
-// called returns the name of a form that there is once on its page.
-func called(name string) func(*http.Request) string {
-	return func(*http.Request) string { return name }
-}
-
-func (c *companion) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
-	f.Path, f.Area = r.URL.Path, "robots"
+// dress fills in what every page has.
+func dress(r *http.Request, name string, f *frame) {
+	f.Area = "robots"
 	switch {
 	case strings.HasPrefix(f.Path, "/my/privacy"), name == "privacy":
 		f.Area = "privacy"
 	case strings.HasPrefix(f.Path, "/my/account"):
 		f.Area = "me"
 	}
-	if r.Method != http.MethodGet {
-		f.Live = "" // to fetch the page again would be to send the form again
-	}
 	if caller := auth.CallerFrom(r.Context()); caller.Role == auth.Owner {
 		f.User = caller.Name
 	}
-	c.set.Render(w, r, code, name, f)
 }
 
 type messageView struct {
@@ -284,27 +201,11 @@ type messageView struct {
 	Console       bool // offer the way to the operators' pages
 }
 
-var headings = map[errs.Kind]string{
-	errs.Invalid: "That cannot work", errs.NotFound: "Not found", errs.Denied: "Not here", errs.Exhausted: "A little slower, please",
-	errs.Unavailable: "Not right now", errs.Unauthenticated: "Sign in first", errs.Conflict: "Somebody was first",
+func message(c auth.Caller, heading, text string) any {
+	return messageView{heading, text, c.Role.Staff()}
 }
 
-// fail answers with an error page of err's kind.
-func (c *companion) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return // the browser left
-	}
-	kind := errs.KindOf(err)
-	if errors.Is(err, context.DeadlineExceeded) {
-		kind = errs.Unavailable
-	}
-	heading, known := headings[kind]
-	if !known {
-		heading = "Something broke on our side"
-		c.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
-	}
-	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: messageView{heading, page.Words(err), auth.CallerFrom(r.Context()).Role.Staff()}})
-}
+var headings = map[errs.Kind]string{errs.Denied: "Not here", errs.Exhausted: "A little slower, please"}
 
 type loginView struct {
 	Email, Next, Error string
@@ -320,13 +221,13 @@ func (c *companion) loginPage(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	c.render(w, r, http.StatusOK, "login", frame{Title: "Sign in", Main: loginView{Next: next}})
+	c.Page(w, r, http.StatusOK, "login", frame{Title: "Sign in", Main: loginView{Next: next}})
 }
 
 func (c *companion) login(w http.ResponseWriter, r *http.Request) {
 	form, err := page.Form(r)
 	if err != nil {
-		c.fail(w, r, err)
+		c.Fail(w, r, err)
 		return
 	}
 	v := loginView{Email: strings.TrimSpace(form.Get("email")), Next: local(form.Get("next"))}
@@ -335,17 +236,9 @@ func (c *companion) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !page.Expected(err) {
-		c.fail(w, r, err)
+		c.Fail(w, r, err)
 		return
 	}
 	v.Error = page.Words(err)
-	c.render(w, r, codeOf(err), "login", frame{Title: "Sign in", Main: v})
-}
-
-func (c *companion) logout(w http.ResponseWriter, r *http.Request) {
-	if err := c.People.SignOut(w, r); err != nil && errs.KindOf(err) != errs.Unauthenticated {
-		c.fail(w, r, err)
-		return
-	}
-	http.Redirect(w, r, "/my/login", http.StatusSeeOther)
+	c.Page(w, r, page.StatusOf(err), "login", frame{Title: "Sign in", Main: v})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
@@ -178,7 +179,7 @@ func offerForm(id string) string { return "offer " + id }
 
 func (c *companion) mountRobots(act func(pattern string, a action)) {
 	claimed := func(r *http.Request) string { return "/my/robots/" + url.PathEscape(r.PathValue("claimed")) }
-	act("POST /my/claim", action{form: called("claim"), page: c.home, back: claimed, do: func(ctx context.Context, r *http.Request, v url.Values) (string, error) {
+	act("POST /my/claim", action{form: page.Called("claim"), page: c.home, back: claimed, do: func(ctx context.Context, r *http.Request, v url.Values) (string, error) {
 		me := auth.CallerFrom(ctx)
 		t, err := c.Robots.Claim(ctx, me.Account, me.Addr, "", v.Get("code"))
 		r.SetPathValue("claimed", string(t.Thing))
@@ -195,7 +196,7 @@ func (c *companion) mountRobots(act func(pattern string, a action)) {
 		return "dropped", c.Robots.Drop(ctx, me.Account, me.Name, r.PathValue("id"))
 	}})
 	of := func(pattern, form string, back func(*http.Request) string, do func(ctx context.Context, me auth.Caller, id thing.ID, v url.Values) (string, error)) {
-		act(pattern, action{form: called(form), page: c.robot, back: back, do: func(ctx context.Context, r *http.Request, v url.Values) (string, error) {
+		act(pattern, action{form: page.Called(form), page: c.robot, back: back, do: func(ctx context.Context, r *http.Request, v url.Values) (string, error) {
 			t, err := c.mine(ctx, r)
 			if err != nil {
 				return "", err

@@ -14,6 +14,7 @@ import (
 
 	"kennel/cloud/bulk"
 	"kennel/cloud/cohort"
+	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/commands"
@@ -93,15 +94,15 @@ func (c *console) mountFleet(show func(pattern string, h view), act func(pattern
 	if c.Cohorts != nil {
 		address := func(*http.Request) string { return "/cohorts" }
 		show("GET /cohorts", c.cohorts)
-		act("POST /cohorts", action{called("cohort"), c.putCohort, c.cohorts, address})
+		act("POST /cohorts", action{page.Called("cohort"), c.putCohort, c.cohorts, address})
 		act("POST /cohorts/{cohort}/delete", action{func(r *http.Request) string { return "delete " + r.PathValue("cohort") }, c.deleteCohort, c.cohorts, address})
 	}
 	if c.Bulk != nil {
 		show("GET /bulk", c.jobs)
 		show("GET /bulk/new", c.newJob)
-		act("POST /bulk", action{called("bulk"), c.startJob, c.newJob, nil})
+		act("POST /bulk", action{page.Called("bulk"), c.startJob, c.newJob, nil})
 		show("GET /bulk/{id}", c.job)
-		act("POST /bulk/{id}/cancel", action{called("cancel"), c.cancelJob, c.job, func(r *http.Request) string { return "/bulk/" + url.PathEscape(r.PathValue("id")) }})
+		act("POST /bulk/{id}/cancel", action{page.Called("cancel"), c.cancelJob, c.job, func(r *http.Request) string { return "/bulk/" + url.PathEscape(r.PathValue("id")) }})
 	}
 }
 
@@ -407,7 +408,7 @@ func (c *console) job(ctx context.Context, r *http.Request, s said) (string, fra
 		State bulk.ItemState
 		N     int
 	}{{"All", "", j.Total}, {"Done", bulk.ItemDone, j.Done}, {"Failed", bulk.ItemFailed, j.Failed}, {"Open", bulk.ItemOpen, j.Open}, {"Dropped", bulk.ItemDropped, j.Dropped}} {
-		v.States = append(v.States, link{fmt.Sprintf("%s %d", x.Label, x.N), address(x.State, ""), x.State == state})
+		v.States = append(v.States, link{Label: fmt.Sprintf("%s %d", x.Label, x.N), Address: address(x.State, ""), Current: x.State == state})
 	}
 	f := frame{Title: j.Text, Crumbs: []link{fleetLink, jobsLink, {Label: short(j.ID), Address: here}}, Main: v}
 	if v.Running {

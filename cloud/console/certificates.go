@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kennel/certs"
+	"kennel/cloud/console/page"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -159,11 +160,11 @@ func (c *console) mountCertificates(act func(pattern string, a action)) {
 	}
 	act("POST /certificates/waiting/{thing}/approve", waiting(c.approve))
 	act("POST /certificates/waiting/{thing}/refuse", waiting(c.refuse))
-	act("POST /certificates/batches", action{called("batch"), c.putBatch, c.certificates, certificatesAddress})
+	act("POST /certificates/batches", action{page.Called("batch"), c.putBatch, c.certificates, certificatesAddress})
 	ofBatch := func(r *http.Request) string { return "batch " + r.PathValue("batch") }
 	act("POST /certificates/batches/{batch}/disable", action{ofBatch, c.disableBatch, c.certificates, certificatesAddress})
 	act("POST /certificates/batches/{batch}/enable", action{ofBatch, c.enableBatch, c.certificates, certificatesAddress})
-	act("POST /certificates/factory", action{called("factory"), c.revokeFactory, c.certificates, certificatesAddress})
+	act("POST /certificates/factory", action{page.Called("factory"), c.revokeFactory, c.certificates, certificatesAddress})
 }
 
 // fingerprint reads the fingerprint from the form; an approval is only worth as much as the person's comparison of it.

@@ -76,7 +76,7 @@ const (
 // console serves the pages. It is safe for concurrent use.
 type console struct {
 	Config
-	set   *page.Set
+	*page.Site
 	now   func() time.Time
 	tails tails
 }
@@ -89,9 +89,9 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 		return err
 	}
 	handle := func(pattern string, limit time.Duration, h http.Handler) {
-		mux.Handle(pattern, c.set.Handler(limit, h))
+		mux.Handle(pattern, c.Handler(limit, h))
 	}
-	show := func(pattern string, h view) { handle(pattern, pageTimeout, c.page(h)) }
+	show := func(pattern string, h view) { handle(pattern, pageTimeout, c.Show(h)) }
 	act := func(pattern string, a action) { handle(pattern, pageTimeout, c.act(a)) }
 	show("GET /{$}", c.overview)
 	c.mountFleet(show, act)
@@ -103,7 +103,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	show("GET /help", c.help)
 	if cfg.Alerts != nil {
 		show("GET /alerts", c.alerts)
-		act("POST /alerts/rule", action{called("rule"), c.setAlertRule, c.alerts, func(*http.Request) string { return "/alerts" }})
+		act("POST /alerts/rule", action{page.Called("rule"), c.setAlertRule, c.alerts, func(*http.Request) string { return "/alerts" }})
 	}
 	if cfg.Identities != nil {
 		show("GET /certificates", c.certificates)
@@ -122,10 +122,10 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	}
 	handle("GET /login", pageTimeout, http.HandlerFunc(c.loginPage))
 	handle("POST /login", signInTime, http.HandlerFunc(c.login))
-	handle("POST /logout", pageTimeout, http.HandlerFunc(c.logout))
+	handle("POST /logout", pageTimeout, c.SignOut(c.Auth.SignOut))
 	handle("POST /theme", pageTimeout, page.SetTheme("/"))
 	handle("GET /live", 0, http.HandlerFunc(c.live))
-	handle("GET /assets/{file}", 0, http.HandlerFunc(c.set.Asset))
+	handle("GET /assets/{file}", 0, http.HandlerFunc(c.Asset))
 	handle("GET /{path...}", 0, http.HandlerFunc(c.lost))
 	if cfg.Beside != nil {
 		return cfg.Beside(mux)
@@ -142,33 +142,18 @@ func newConsole(cfg Config) (*console, error) {
 	}
 	c := &console{Config: cfg, now: time.Now}
 	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial, "explain": registry.Explain}
+	c.Site = &page.Site{Login: "/login", Dones: dones, Allowed: operator, Dress: c.dress, Message: c.message}
 	var err error
-	c.set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.fail)
+	c.Set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.Fail)
 	return c, err
 }
 
-// frame holds the parts around every page.
-type frame struct {
-	Title  string
-	User   string // "" without a session
-	Me     string // where they find what is theirs
-	Role   auth.Role
-	Path   string // of the page, for the navigation
-	Here   string // its address, to come back to
-	Theme  string // light, dark, or "" for what the system says
-	Nav    []link
-	Crumbs []link // the way to this page; the last is the page itself
-	Live   string // address of the stream that says when to fetch the page again; "": none
-	Again  int    // fetch the page again after so many milliseconds; 0: not
-	Search bool   // the page has the field for robots itself
-	Said   said
-	Main   any
-}
-
-type link struct {
-	Label, Address string
-	Current        bool
-}
+type (
+	frame = page.Frame
+	link  = page.Link
+	said  = page.Said
+	view  = page.View
+)
 
 // able tells templates the rights of the viewer; it is embedded in the pages' data.
 type able struct{ role auth.Role }
@@ -177,11 +162,6 @@ type able struct{ role auth.Role }
 func (a able) May(pattern string) bool { return access.HTTP.Check(pattern, a.role) == nil }
 
 func ableOf(ctx context.Context) able { return able{auth.CallerFrom(ctx).Role} }
-
-type said = page.Said
-
-// view makes a page. s is about a form that was sent from it.
-type view func(ctx context.Context, r *http.Request, s said) (name string, f frame, err error)
 
 // action is a form on a page.
 type action struct {
@@ -234,86 +214,21 @@ var dones = map[string]string{
 	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
 }
 
-// admit reports whether a request may continue: a caller who is not signed in is led to the login page, and a caller without the right is told so.
-// An operator with a first password was led to the page that changes it before (accountapi.Authenticator).
-func (c *console) admit(w http.ResponseWriter, r *http.Request) bool {
-	caller := auth.CallerFrom(r.Context())
-	switch {
-	case caller.Role == "" && r.Method == http.MethodGet:
-		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
-		return false
-	case caller.Role == "":
-		c.fail(w, r, errs.New(errs.Unauthenticated, "your session has ended; sign in and send the form again"))
-		return false
-	case !caller.Role.Staff():
-		c.fail(w, r, errs.New(errs.Denied, "this console is for operators; the account %s is not one", caller.Name))
-		return false
+// operator refuses callers who are not one. An operator with a first password was led to the page that changes it before
+// (accountapi.Authenticator).
+func operator(c auth.Caller) error {
+	if !c.Role.Staff() {
+		return errs.New(errs.Denied, "this console is for operators; the account %s is not one", c.Name)
 	}
-	if err := access.HTTP.Check(r.Pattern, caller.Role); err != nil {
-		c.Log.InfoContext(r.Context(), "refused", "route", r.Pattern, logging.Addr, caller.Addr, logging.Err, err)
-		c.fail(w, r, err)
-		return false
-	}
-	return true
+	return nil
 }
 
-// page serves h to those it is for.
-func (c *console) page(h view) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !c.admit(w, r) {
-			return
-		}
-		s := said{Done: dones[r.URL.Query().Get("done")]}
-		name, f, err := h(r.Context(), r, s)
-		if err != nil {
-			c.fail(w, r, err)
-			return
-		}
-		f.Said = s
-		c.render(w, r, http.StatusOK, name, f)
-	})
-}
-
-// act does what a form asks for, and leads back to its page; a problem is shown there, beside the form.
+// act serves a form.
 func (c *console) act(a action) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !c.admit(w, r) {
-			return
-		}
-		values, err := page.Form(r)
-		if err != nil {
-			c.fail(w, r, err)
-			return
-		}
-		o, err := a.do(r.Context(), r, values)
-		code, s := http.StatusOK, said{Done: dones[o.done], Secret: o.secret}
-		switch {
-		case err == nil && o.secret == "":
-			back := o.back
-			if back == "" {
-				back = a.back(r)
-			}
-			http.Redirect(w, r, back+"?done="+url.QueryEscape(o.done), http.StatusSeeOther)
-			return
-		case err != nil && !page.Expected(err):
-			c.fail(w, r, err)
-			return
-		case err != nil:
-			code, s = kithttp.StatusOf(errs.KindOf(err)), page.Refused(a.form(r), err, values)
-		}
-		name, f, err := a.page(r.Context(), r, s)
-		if err != nil {
-			c.fail(w, r, err)
-			return
-		}
-		f.Said, f.Live = s, "" // the address of this page is the form's
-		c.render(w, r, code, name, f)
-	})
-}
-
-// called returns the name of a form that there is once on its page.
-func called(name string) func(*http.Request) string {
-	return func(*http.Request) string { return name }
+	return c.Act(page.Action{Form: a.form, Page: a.page, Back: a.back, Do: func(ctx context.Context, r *http.Request, v url.Values) (page.Outcome, error) {
+		o, err := a.do(ctx, r, v)
+		return page.Outcome{Done: o.done, Secret: o.secret, Back: o.back}, err
+	}})
 }
 
 // maxReason is the longest reason an operator gives, in bytes; certsapi has the same.
@@ -335,12 +250,13 @@ func (c *console) lost(w http.ResponseWriter, r *http.Request) {
 		kithttp.WriteError(w, err)
 		return
 	}
-	c.fail(w, r, err)
+	c.Fail(w, r, err)
 }
 
-func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name string, f frame) {
+// dress fills in what every page has.
+func (c *console) dress(r *http.Request, _ string, f *frame) {
 	caller := auth.CallerFrom(r.Context())
-	f.User, f.Me, f.Path, f.Role, f.Theme = caller.Name, "/account/password", r.URL.Path, caller.Role, page.Theme(r)
+	f.User, f.Me, f.Role, f.Theme = caller.Name, "/account/password", caller.Role, page.Theme(r)
 	if f.Here = "/"; r.Method == http.MethodGet && caller.Role != "" {
 		f.Here = r.URL.RequestURI()
 	}
@@ -366,7 +282,6 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, code int, name 
 			}
 		}
 	}
-	c.set.Render(w, r, code, name, f)
 }
 
 type messageView struct {
@@ -376,28 +291,8 @@ type messageView struct {
 	My            bool // offer the way to the owners' pages
 }
 
-var headings = map[errs.Kind]string{
-	errs.Invalid: "That cannot work", errs.NotFound: "Not found", errs.Denied: "Not allowed", errs.Exhausted: "Too much at once",
-	errs.Unavailable: "Not right now", errs.Unauthenticated: "Sign in first", errs.Conflict: "Somebody was first",
-}
-
-// fail answers with an error page of err's kind.
-func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return // the browser left
-	}
-	kind := errs.KindOf(err)
-	if errors.Is(err, context.DeadlineExceeded) {
-		kind, err = errs.Unavailable, errs.New(errs.Unavailable, "the database takes too long to answer")
-	}
-	heading, known := headings[kind]
-	if !known {
-		heading = "Something broke on our side"
-		c.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, logging.Err, err)
-	}
-	caller := auth.CallerFrom(r.Context())
-	view := messageView{Heading: heading, Text: page.Words(err), Home: caller.Role.Staff(), In: caller.Role == "", My: caller.Role == auth.Owner && c.Beside != nil}
-	c.render(w, r, kithttp.StatusOf(kind), "message", frame{Title: heading, Main: view})
+func (c *console) message(caller auth.Caller, heading, text string) any {
+	return messageView{Heading: heading, Text: text, Home: caller.Role.Staff(), In: caller.Role == "", My: caller.Role == auth.Owner && c.Beside != nil}
 }
 
 // words returns what a page says of err; what is ours to mend is logged as what.

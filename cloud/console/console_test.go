@@ -371,16 +371,16 @@ func TestLiveCoalesces(t *testing.T) {
 			f.changes <- registry.Thing{ID: "vic:00e20100"}
 			f.changes <- registry.Thing{ID: "vic:other"}
 		}
-		if d := (<-told).Sub(first); d > liveEvery {
-			t.Errorf("told after %v, want at most %v", d, liveEvery)
+		if d := (<-told).Sub(first); d > page.LiveEvery {
+			t.Errorf("told after %v, want at most %v", d, page.LiveEvery)
 		}
-		time.Sleep(2 * liveEvery)
+		time.Sleep(2 * page.LiveEvery)
 		f.changes <- registry.Thing{ID: "vic:other"}
-		time.Sleep(2 * liveEvery)
+		time.Sleep(2 * page.LiveEvery)
 		if n := len(told); n != 0 {
 			t.Errorf("told %d more times, want none", n)
 		}
-		time.Sleep(liveSettle + liveBeat)
+		time.Sleep(liveSettle + page.LiveBeat)
 		if n := len(told); n != 1 {
 			t.Errorf("told %d more times when it was quiet, want once: counts are shared for a while", n)
 		}

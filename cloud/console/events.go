@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kennel/cloud/console/page"
 	"kennel/cloud/das"
 	"kennel/infra/api/events"
 	"kennel/infra/auth"
@@ -263,9 +264,9 @@ func (c *console) tailStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.tails.open.Add(-1)
-	ctx, cancel := context.WithTimeout(r.Context(), liveLife)
+	ctx, cancel := context.WithTimeout(r.Context(), page.LiveLife)
 	defer cancel()
-	send := startStream(w)
+	send := kithttp.Stream(w, writeTimeout)
 	if !send("retry: 2000\n: here\n\n") {
 		return
 	}
@@ -297,7 +298,7 @@ func (c *console) tailStream(w http.ResponseWriter, r *http.Request) {
 		var made bytes.Buffer
 		for range len(rows) {
 			rec := <-rows
-			if err := c.set.Part(&made, "tail", "eventrow", newEventRow(&rec, false)); err != nil {
+			if err := c.Part(&made, "tail", "eventrow", newEventRow(&rec, false)); err != nil {
 				c.Log.ErrorContext(ctx, "row not rendered", "err", err)
 				return
 			}
@@ -313,7 +314,7 @@ func (c *console) tailStream(w http.ResponseWriter, r *http.Request) {
 		if n := skipped.Swap(0); n > 0 {
 			text += fmt.Sprintf("event: skipped\ndata: %d\n\n", n)
 		}
-		if text == "" && time.Since(last) > liveBeat {
+		if text == "" && time.Since(last) > page.LiveBeat {
 			text = ": beat\n\n"
 		}
 		if text == "" {

@@ -155,14 +155,14 @@ func lifeAt(q url.Values, id thing.ID, now time.Time) (v lifeView, _ zoom, err e
 		if to.Before(now) { // the same middle, as far as there was time for it
 			until = to.Add((o.Length - at.Length) / 2)
 		}
-		v.Zooms = append(v.Zooms, link{o.Label, address(o.Name, until, about), o.Name == at.Name})
+		v.Zooms = append(v.Zooms, link{Label: o.Label, Address: address(o.Name, until, about), Current: o.Name == at.Name})
 	}
 	v.Earlier = address(at.Name, to.Add(-at.Length/2), about)
 	if to.Before(now) {
 		v.Later, v.Now = address(at.Name, to.Add(at.Length/2), about), address(at.Name, now, about)
 	}
 	for _, k := range journalKinds {
-		v.Kinds = append(v.Kinds, link{k.Label, address(at.Name, to, k.Kind), k.Kind == about})
+		v.Kinds = append(v.Kinds, link{Label: k.Label, Address: address(at.Name, to, k.Kind), Current: k.Kind == about})
 	}
 	return v, at, nil
 }

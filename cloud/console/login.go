@@ -86,13 +86,13 @@ func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
 		}
 		code = http.StatusForbidden
 	}
-	c.render(w, r, code, "login", frame{Title: "Sign in", Main: v})
+	c.Page(w, r, code, "login", frame{Title: "Sign in", Main: v})
 }
 
 func (c *console) login(w http.ResponseWriter, r *http.Request) {
 	form, err := page.Form(r)
 	if err != nil {
-		c.fail(w, r, err)
+		c.Fail(w, r, err)
 		return
 	}
 	v := c.newLogin(r, strings.TrimSpace(form.Get("email")), form.Get("next"))
@@ -102,13 +102,5 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.Error = c.words(r, "sign-in failed", err)
-	c.render(w, r, kithttp.StatusOf(errs.KindOf(err)), "login", frame{Title: "Sign in", Main: v})
-}
-
-func (c *console) logout(w http.ResponseWriter, r *http.Request) {
-	if err := c.Auth.SignOut(w, r); err != nil && errs.KindOf(err) != errs.Unauthenticated {
-		c.fail(w, r, err)
-		return
-	}
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	c.Page(w, r, kithttp.StatusOf(errs.KindOf(err)), "login", frame{Title: "Sign in", Main: v})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kennel/cloud/account"
+	"kennel/cloud/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -69,7 +70,7 @@ func operatorForm(id string) string { return "operator " + id }
 
 func (c *console) mountOperators(act func(pattern string, a action)) {
 	back := func(*http.Request) string { return "/operators" }
-	act("POST /operators", action{called("add"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+	act("POST /operators", action{page.Called("add"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
 		_, secret, err := c.Operators.AddOperator(ctx, by(ctx), strings.TrimSpace(v.Get("email")), auth.Role(v.Get("role")))
 		return outcome{done: "operator-added", secret: secret.Reveal()}, err
 	}, c.operators, back})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kennel/certs"
+	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
@@ -305,7 +306,7 @@ func (c *console) mountThing(show func(pattern string, h view), act func(pattern
 	}
 	show("GET /things/{thing}", c.thing)
 	if c.Audit != nil {
-		add("POST /things/{thing}/tags", called("tags"), "", c.thing, c.tagThing)
+		add("POST /things/{thing}/tags", page.Called("tags"), "", c.thing, c.tagThing)
 	}
 	if c.Docs != nil {
 		show("GET /things/{thing}/settings", c.settings)
@@ -315,13 +316,13 @@ func (c *console) mountThing(show func(pattern string, h view), act func(pattern
 	}
 	if c.Commands != nil {
 		show("GET /things/{thing}/commands", c.orders)
-		add("POST /things/{thing}/commands", called("command"), "commands", c.orders, c.sendCommand)
+		add("POST /things/{thing}/commands", page.Called("command"), "commands", c.orders, c.sendCommand)
 	}
 	if c.Look != nil {
 		show("GET /things/{thing}/robot", c.robot)
 		if c.Commands != nil {
-			add("POST /things/{thing}/stop", called("stop"), "robot", c.robot, c.stopRobot)
-			add("POST /things/{thing}/poke", called("poke"), "robot", c.robot, c.pokeRobot)
+			add("POST /things/{thing}/stop", page.Called("stop"), "robot", c.robot, c.stopRobot)
+			add("POST /things/{thing}/poke", page.Called("poke"), "robot", c.robot, c.pokeRobot)
 		}
 	}
 	if c.Events != nil {
@@ -331,15 +332,15 @@ func (c *console) mountThing(show func(pattern string, h view), act func(pattern
 		show("GET /things/{thing}/access", c.access)
 	}
 	if c.Identities != nil {
-		add("POST /things/{thing}/revoke", called("revoke"), "access", c.access, c.revokeThing)
-		add("POST /things/{thing}/release", called("release"), "access", c.access, c.releaseThing)
+		add("POST /things/{thing}/revoke", page.Called("revoke"), "access", c.access, c.revokeThing)
+		add("POST /things/{thing}/release", page.Called("release"), "access", c.access, c.releaseThing)
 	}
 	if c.Owners != nil {
-		add("POST /things/{thing}/owner/release", called("owner"), "access", c.access, c.takeAway)
+		add("POST /things/{thing}/owner/release", page.Called("owner"), "access", c.access, c.takeAway)
 	}
 	if c.Tokens != nil {
-		add("POST /things/{thing}/tokens/revoke", called("tokens"), "access", c.access, c.revokeTokens)
-		add("POST /things/{thing}/apps/revoke", called("apps"), "access", c.access, c.revokeApps)
+		add("POST /things/{thing}/tokens/revoke", page.Called("tokens"), "access", c.access, c.revokeTokens)
+		add("POST /things/{thing}/apps/revoke", page.Called("apps"), "access", c.access, c.revokeApps)
 	}
 }
 

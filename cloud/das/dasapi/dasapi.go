@@ -8,7 +8,6 @@
 package dasapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,9 +203,7 @@ func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}))
 	})
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	stream(ctx, w, recs)
+	stream(ctx, kithttp.Stream(w, writeTimeout), recs)
 }
 
 // after makes the filter of a tail that goes on behind the event at seen.
@@ -234,22 +231,10 @@ func skip(seen das.Cursor, fn func(das.Record) error) func(das.Record) error {
 }
 
 // stream writes records until they end, ctx does, or the client is gone.
-func stream(ctx context.Context, w http.ResponseWriter, recs <-chan das.Record) {
-	rc := http.NewResponseController(w)
+func stream(ctx context.Context, send func(text string) bool, recs <-chan das.Record) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	var buf bytes.Buffer
-	buf.WriteString(": events follow\n\n")
-	for {
-		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it is not supported the server's own timeout rules
-		if _, err := w.Write(buf.Bytes()); err != nil {
-			return
-		}
-		if err := rc.Flush(); err != nil {
-			return
-		}
-		_ = rc.SetWriteDeadline(time.Time{}) // on HTTP/2 it would end the stream even while nothing is written
-		buf.Reset()
+	for text := ": events follow\n\n"; send(text); {
 		select {
 		case rec, ok := <-recs:
 			if !ok {
@@ -259,9 +244,9 @@ func stream(ctx context.Context, w http.ResponseWriter, recs <-chan das.Record) 
 			if err != nil {
 				return // of plain fields: cannot be
 			}
-			fmt.Fprintf(&buf, "id: %s\ndata: %s\n\n", rec.Cursor(), b)
+			text = fmt.Sprintf("id: %s\ndata: %s\n\n", rec.Cursor(), b)
 		case <-beat.C:
-			buf.WriteString(": still here\n\n")
+			text = ": still here\n\n"
 		case <-ctx.Done():
 			return
 		}

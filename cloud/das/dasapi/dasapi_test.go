@@ -19,6 +19,7 @@ import (
 	"kennel/cloud/das/daspg"
 	"kennel/infra/api/events"
 	"kennel/infra/auth"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -277,7 +278,7 @@ func TestHeartbeat(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := httptest.NewRecorder()
 		done := make(chan struct{})
-		go func() { defer close(done); stream(ctx, w, nil) }()
+		go func() { defer close(done); stream(ctx, kithttp.Stream(w, writeTimeout), nil) }()
 		time.Sleep(31 * time.Second)
 		cancel()
 		<-done

@@ -217,7 +217,7 @@ func TestStreamGathers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	end := make(chan struct{})
 	go func() {
-		s.run(ctx, ch, func(b []byte) bool { writes <- string(b); return true })
+		s.run(ctx, ch, func(text string) bool { writes <- text; return true })
 		close(end)
 	}()
 	ch <- byID["vic:a"]
@@ -303,7 +303,7 @@ func BenchmarkWatch(b *testing.B) {
 					s.add(u)
 					if len(s.order) == 250 {
 						s.write(time.Now())
-						s.flush(func(p []byte) bool { _, err := io.Discard.Write(p); return err == nil })
+						s.flush(func(text string) bool { _, err := io.WriteString(io.Discard, text); return err == nil })
 					}
 				}
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -43,23 +42,8 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		kithttp.WriteError(w, err)
 		return
 	}
-	head := w.Header()
-	head.Set("Content-Type", "text/event-stream")
-	head.Set("Cache-Control", "no-store")
-	head.Set("X-Accel-Buffering", "no")
-	out := http.NewResponseController(w)
-	send := func(b []byte) bool {
-		// A server without deadlines (a test's recorder) writes without.
-		if err := out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return false
-		}
-		if _, err := w.Write(b); err != nil || out.Flush() != nil {
-			return false
-		}
-		_ = out.SetWriteDeadline(time.Time{}) // on HTTP/2 it would end the stream even while nothing is written
-		return true
-	}
-	if send([]byte("retry: 1000\n: watching\n\n")) {
+	send := kithttp.Stream(w, writeTimeout)
+	if send("retry: 1000\n: watching\n\n") {
 		s.run(ctx, a.svc.Follow(ctx), send)
 	}
 }
@@ -99,7 +83,7 @@ func (a *api) stream(ctx context.Context, r *http.Request) (*stream, error) {
 }
 
 // run tells changes by send until ctx ends, the changes end, or send fails.
-func (s *stream) run(ctx context.Context, changes <-chan *registry.Update, send func([]byte) bool) {
+func (s *stream) run(ctx context.Context, changes <-chan *registry.Update, send func(string) bool) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	count := time.NewTicker(countEvery)
@@ -148,11 +132,11 @@ func (s *stream) run(ctx context.Context, changes <-chan *registry.Update, send 
 	}
 }
 
-func (s *stream) flush(send func([]byte) bool) bool {
+func (s *stream) flush(send func(string) bool) bool {
 	if s.buf.Len() == 0 {
 		return true
 	}
-	ok := send(s.buf.Bytes())
+	ok := send(s.buf.String())
 	s.buf.Reset()
 	return ok
 }
