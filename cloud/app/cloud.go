@@ -8,11 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"kennel/certs"
 	"kennel/certs/ca"
-	"kennel/certs/certspg"
 	"kennel/cloud/access"
-	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/app/alerts"
 	"kennel/cloud/app/fleet"
@@ -25,15 +22,10 @@ import (
 	"kennel/cloud/app/wire"
 	"kennel/cloud/console"
 	"kennel/cloud/openapi"
-	"kennel/cloud/owner"
-	"kennel/cloud/owner/ownerpg"
-	"kennel/cloud/registry"
-	"kennel/cloud/sts/stsapi"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
 	"kennel/infra/migrations"
-	"kennel/infra/notice"
 	"kennel/infra/pg"
 	"kennel/infra/runner"
 	"kennel/infra/seal"
@@ -46,17 +38,15 @@ type Cloud struct {
 	base wire.Base
 	ca   *ca.Authority
 
-	Accounts *account.Service
-	Certs    *certs.Service
+	Accounts people.Accounts
+	Identity identity.Identity
 
-	slices wire.Slices
-	doors  wire.Doors
-	link   *link.Link
-	peers  identity.Peers
-	door   *stsapi.Door
-	orders orders.Orders
-	ready  *telemetry.Readiness
-	close  []func() error // of what holds files, in the order in which it was opened
+	slices  wire.Slices
+	doors   wire.Doors
+	link    *link.Link
+	uploads identity.Uploads
+	orders  orders.Orders
+	ready   *telemetry.Readiness
 }
 
 // Build opens the parts, migrates the database and wires the slices. Close gives the connections back.
@@ -124,9 +114,7 @@ func (c *Cloud) Close() {
 	if c.base.Pool != nil {
 		c.base.Pool.Close()
 	}
-	for _, f := range c.close {
-		_ = f() // only folders
-	}
+	_ = c.slices.Close() // only folders
 	if c.base.Meters == nil {
 		return
 	}
@@ -144,44 +132,43 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	accounts, accountSlice, err := people.WireAccounts(ctx, b, cfg.people())
+	var accountSlice wire.Slice
+	c.Accounts, accountSlice, err = people.WireAccounts(ctx, b, cfg.people())
 	if err != nil {
 		return err
 	}
-	owned := ownerpg.New(b.Pool)
-	docs, docSlice := records.WireDocuments(b, l, owned)
+	docs, docSlice := records.WireDocuments(b, l)
 	releases, releaseSlice := records.WireReleases(b, l)
 	cohorts := fleet.Cohorts(b)
-	robots, registrySlice, err := fleet.WireRegistry(b, docs, releases, cohorts, certspg.New(b.Pool), owned)
+	robots, registrySlice, err := fleet.WireRegistry(b, docs, releases, cohorts)
 	if err != nil {
 		return err
 	}
-	var ended notice.Of[owner.Tenure]
-	owners, ownerSlice, err := people.WireOwners(b, cfg.people(), accounts, docs, robots, &ended)
+	owners, ownerSlice, err := people.WireOwners(b, cfg.people(), c.Accounts, docs, robots)
 	if err != nil {
 		return err
 	}
-	uploads, uploadSlice, err := identity.WireUploads(b, owners.Whose, robots, cfg.S3.Bucket, cfg.Robots.S3Domains)
+	uploads, uploadSlice, err := identity.WireUploads(b, owners, robots, cfg.S3.Bucket, cfg.Robots.S3Domains)
 	if err != nil {
 		return err
 	}
-	who, err := identity.Wire(ctx, b, cfg.identity(), identity.Needs{
-		Authority: c.ca, Link: l, Registry: robots, People: accounts.People, Owners: owners, Docs: docs, Uploads: uploads, Ended: &ended,
+	c.Identity, err = identity.Wire(ctx, b, cfg.identity(), identity.Needs{
+		Authority: c.ca, Link: l, Registry: robots, Accounts: c.Accounts, Owners: owners, Docs: docs, Uploads: uploads,
 	})
 	if err != nil {
 		return err
 	}
-	events, eventSlice, err := records.WireEvents(b, cfg.Events.KeepDays, owners, owned)
+	events, eventSlice, err := records.WireEvents(b, cfg.Events.KeepDays, owners)
 	if err != nil {
 		return err
 	}
 	vitals, vitalSlice := records.WireVitals(b, robots)
 	look, lookSlice := records.WireLook(b, l)
-	told, err := orders.Wire(b, l, robots, cohorts, docs)
+	c.orders, err = orders.Wire(b, l, robots, cohorts, docs)
 	if err != nil {
 		return err
 	}
-	webhookSlice, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, accounts.Service)
+	webhookSlice, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, c.Accounts.Service)
 	if err != nil {
 		return err
 	}
@@ -189,47 +176,53 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spool, mailSlice, err := people.WireMail(b, cfg.people(), accounts, owners)
+	mailSlice, err := people.WireMail(b, cfg.people(), c.Accounts, owners)
 	if err != nil {
 		return err
-	}
-	if spool != nil {
-		c.close = append(c.close, spool.Close)
 	}
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it.
-	all := slices.Concat(who.Slices, told.Slices, wire.Slices{
+	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
 		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
-		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, accounts, owners, who.Tokens, robots, docs),
+		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
+		pages(console.Config{
+			Passkeys: c.Accounts, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
+			Auth: accountapi.Browser{Accounts: c.Accounts.Service, Log: b.Log}, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit,
+			Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
+			Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
+		}),
 	})
-	pages := console.Config{
-		Passkeys: accounts, PasskeySites: accounts.Passkeys.Sites(), Provider: accounts.ProviderName(), Auth: accountapi.Browser{Accounts: accounts.Service, Log: b.Log},
-		Fleet: robots, Docs: docs, Commands: told.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: told.Bulk, Alerts: alarms, Identities: who.Certs, Owners: owners,
-		Tokens: who.Tokens, Operators: accounts, AuditLog: accounts.AuditLog, VerifyAudit: accounts.VerifyAudit, Audit: accountapi.Auditor(accounts.Service), Log: b.Log,
+	c.link, c.uploads = l, uploads
+	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: accountapi.Auditor(c.Accounts.Service)}
+	bridge, err := l.Serve(c.slices, robots, c.Identity.Peers.Thing)
+	if err != nil {
+		return err
 	}
-	all = append(all, wire.Slice{Routes: func(mux *http.ServeMux, _ wire.Doors) error { return console.Mount(mux, pages) }})
-	c.Accounts, c.Certs, c.link, c.peers, c.door, c.orders = accounts.Service, who.Certs, l, who.Peers, uploads.Door, told
-	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: pages.Audit}
-	return c.finish(all, accounts.People, robots)
+	c.slices = append(c.slices, bridge)
+	return c.finish()
 }
 
-// finish makes what works for all slices: the jobs, the bridge, and what tells whether the process can work.
-func (c *Cloud) finish(all wire.Slices, people *account.Owners, robots *registry.Service) error {
+// pages is the slice of the operators' pages.
+func pages(cfg console.Config) wire.Slice {
+	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
+		cfg.Audit = d.Audit
+		return console.Mount(mux, cfg)
+	}}
+}
+
+// finish makes what works for all slices: the jobs, what is held about people, and what tells whether the process can work.
+func (c *Cloud) finish() error {
 	b := c.base
-	if err := people.Hold(wire.Collect(all, func(s wire.Slice) []account.Holder { return s.Personal })...); err != nil {
+	if err := c.Accounts.People.Hold(c.slices.Personal()...); err != nil {
 		return err
 	}
-	work, err := jobs.New(b.Pool, b.Log, b.Meters.Periodic(wire.Collect(all, func(s wire.Slice) []jobs.Job { return s.Jobs }))...)
+	work, err := jobs.New(b.Pool, b.Log, b.Meters.Periodic(c.slices.Jobs())...)
 	if err != nil {
 		return err
 	}
-	if err := work.Handle(wire.Collect(all, func(s wire.Slice) []jobs.Task { return s.Tasks })...); err != nil {
+	if err := work.Handle(c.slices.Tasks()...); err != nil {
 		return err
 	}
-	bridge, err := c.link.Serve(all, robots, c.peers.Thing)
-	if err != nil {
-		return err
-	}
-	c.slices = append(all, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}}}, bridge)
+	c.slices = append(c.slices, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}}})
 	c.ready, err = b.Meters.NewReadiness(c.checks()...)
 	return err
 }
@@ -249,6 +242,6 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	if err := openapi.Mount(mux); err != nil {
 		return nil, err
 	}
-	refusals := accountapi.Refusals(c.Accounts, mux, log)
-	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts, log)(refusals(access.HTTP.Guard(mux, log)))), nil
+	refusals := accountapi.Refusals(c.Accounts.Service, mux, log)
+	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts.Service, log)(refusals(access.HTTP.Guard(mux, log)))), nil
 }

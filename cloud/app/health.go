@@ -44,7 +44,7 @@ func (c *Cloud) checks() []telemetry.Check {
 			}
 			return nil
 		}},
-		{Name: "revocations", Ask: c.peers.Ready},
+		{Name: "revocations", Ask: c.Identity.Peers.Ready},
 		{Name: "migrations", Ask: func(ctx context.Context) error {
 			n, err := pg.Pending(ctx, c.base.Pool, migrations.FS)
 			if err == nil && n > 0 {

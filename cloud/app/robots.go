@@ -110,8 +110,8 @@ func (c *Cloud) robotsHTTPS() http.Handler {
 	c.slices.MountPublic(mux, c.doors)
 	guarded := access.HTTP.Guard(mux, c.base.Log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.door.Serves(r) {
-			c.door.ServeHTTP(w, r)
+		if c.uploads.Door.Serves(r) {
+			c.uploads.Door.ServeHTTP(w, r)
 			return
 		}
 		guarded.ServeHTTP(w, r)

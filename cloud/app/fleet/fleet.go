@@ -28,8 +28,9 @@ import (
 )
 
 // WireRegistry wires the list of robots. It reads the stores of certificates, owners and accounts: their services need the registry.
-func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohorts *cohort.Service, certificates *certspg.Store, owners *ownerpg.Store) (*registry.Service, wire.Slice, error) {
-	store, whose := registrypg.New(b.Pool, b.Log), owner.NewWhose(owners)
+func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohorts *cohort.Service) (*registry.Service, wire.Slice, error) {
+	store, certificates, owners := registrypg.New(b.Pool, b.Log), certspg.New(b.Pool), ownerpg.New(b.Pool)
+	whose := owner.NewWhose(owners)
 	svc := registry.New(store, store, registry.Sources{
 		Certificate: registrycerts.Newest(certificates),
 		Docs: func(ctx context.Context, id thing.ID) (map[string]uint64, error) {

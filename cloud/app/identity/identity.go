@@ -20,6 +20,7 @@ import (
 	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
+	"kennel/cloud/app/people"
 	"kennel/cloud/app/wire"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
@@ -36,7 +37,6 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokeradmin"
-	"kennel/infra/notice"
 	"kennel/infra/seal"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -98,11 +98,10 @@ type Needs struct {
 	Authority *ca.Authority
 	Link      *link.Link
 	Registry  *registry.Service
-	People    *account.Owners
-	Owners    *owner.Service
+	Accounts  people.Accounts
+	Owners    people.Owners
 	Docs      jdocs.Service
 	Uploads   Uploads
-	Ended     *notice.Of[owner.Tenure] // is heard by the token service
 }
 
 // Identity holds the services that decide who a robot is.
@@ -172,9 +171,9 @@ type Uploads struct {
 }
 
 // WireUploads wires them. bucket is ours; domains are names under which robots call it beside those of AWS.
-func WireUploads(b wire.Base, whose owner.Whose, robots *registry.Service, bucket string, domains []string) (u Uploads, s wire.Slice, err error) {
+func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, bucket string, domains []string) (u Uploads, s wire.Slice, err error) {
 	store := certspg.New(b.Pool)
-	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(whose.Owner, func(ctx context.Context, id thing.ID) (bool, error) {
+	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(owners.Owner, func(ctx context.Context, id thing.ID) (bool, error) {
 		st, err := store.Standing(ctx, id, certs.Key{})
 		return !st.Revoked.IsZero(), err
 	})})
@@ -212,14 +211,14 @@ func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) 
 		byAddr = limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst)
 	}
 	svc, err := token.New(token.Config{
-		Store: store, Inventory: store, Keys: keys, Verifier: token.NewVerifier(keys, revoked), Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.People},
+		Store: store, Inventory: store, Keys: keys, Verifier: token.NewVerifier(keys, revoked), Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.Accounts.People},
 		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: tokenSteps{n.Registry, b.Log}, ByThing: limit.New(tokenByThingEvery, tokenByThingBurst),
 		ByAddr: byAddr, AppKeys: appKeys, Log: b.Log,
 	})
 	if err != nil {
 		return nil, wire.Slice{}, err
 	}
-	n.Ended.Hear(func(ctx context.Context, t owner.Tenure) error {
+	n.Owners.Ended.Hear(func(ctx context.Context, t owner.Tenure) error {
 		return svc.TenureEnded(ctx, t.Thing, t.Account, t.Ended)
 	})
 	return svc, wire.Slice{

@@ -501,7 +501,7 @@ func (h *oneboxHouse) people(ctx context.Context, c *app.Cloud) error {
 			return err
 		}
 	}
-	h.token = &tokenFile{accounts: c.Accounts, email: operatorEmail, ttl: tokenTTL, file: h.secret(operatorToken), now: time.Now, log: h.Log,
+	h.token = &tokenFile{accounts: c.Accounts.Service, email: operatorEmail, ttl: tokenTTL, file: h.secret(operatorToken), now: time.Now, log: h.Log,
 		write: func(b []byte) error { return h.inst.PutSecret(operatorToken, b) }}
 	if err := h.token.check(ctx); err != nil {
 		return err
@@ -595,7 +595,7 @@ func (h *oneboxHouse) makeRobot(ctx context.Context, c *app.Cloud, robotsim stri
 	}
 	// The medical record is written last: a folder without it is one that a kill left unfinished.
 	if _, err := os.Stat(filepath.Join(root, "dev/block/bootdevice/by-name/emr")); errors.Is(err, fs.ErrNotExist) {
-		secret, err := c.Certs.Register(ctx, id)
+		secret, err := c.Identity.Certs.Register(ctx, id)
 		if err != nil {
 			return err
 		}

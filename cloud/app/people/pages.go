@@ -10,7 +10,6 @@ import (
 	"kennel/cloud/app/records"
 	"kennel/cloud/app/wire"
 	"kennel/cloud/companion"
-	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
 	"kennel/infra/auth"
@@ -19,7 +18,7 @@ import (
 )
 
 // WirePages wires the pages of owners.
-func WirePages(b wire.Base, a Accounts, owners *owner.Service, tokens *token.Service, robots *registry.Service, docs records.Documents) wire.Slice {
+func WirePages(b wire.Base, a Accounts, owners Owners, tokens *token.Service, robots *registry.Service, docs records.Documents) wire.Slice {
 	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
 		return companion.Mount(mux, companion.Config{Robots: owners, Tokens: tokens, Fleet: robots, Docs: docs.Pages, Places: places.Names(),
 			People: ownPages{accountapi.Browser{Accounts: a.Service, Log: b.Log}, a.People}, Audit: d.Audit, Log: b.Log})

@@ -131,9 +131,15 @@ func (a Accounts) ProviderName() string {
 
 func letters(b wire.Base) mail.Queue { return mail.Queue{Outbox: mailpg.New(b.Pool, b.Orders)} }
 
-// WireOwners wires who owns which robot. ended is told when an ownership ends.
-func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots *registry.Service, ended *notice.Of[owner.Tenure]) (*owner.Service, wire.Slice, error) {
-	store := ownerpg.New(b.Pool)
+// Owners say who owns which robot.
+type Owners struct {
+	*owner.Service
+	Ended *notice.Of[owner.Tenure] // is told when an ownership ends
+}
+
+// WireOwners wires them.
+func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots *registry.Service) (Owners, wire.Slice, error) {
+	ended, store := &notice.Of[owner.Tenure]{}, ownerpg.New(b.Pool)
 	svc, err := owner.New(owner.Config{
 		Store: store, Codes: store, Transfers: store, Remains: store, Secret: b.Seal.Secret("owner"),
 		ByThing: limit.New(10*time.Second, 10), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst),
@@ -159,7 +165,7 @@ func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots 
 			return r.Email, lang, err
 		},
 	})
-	return svc, wire.Slice{
+	return Owners{svc, ended}, wire.Slice{
 		Requests: ownerapi.Handlers(svc),
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 			ownerapi.Mount(mux, svc, ownerapi.Config{Known: d.Known, Audit: d.Audit, Log: b.Log})
@@ -169,19 +175,18 @@ func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots 
 	}, err
 }
 
-// WireMail wires what sends letters; the account and the owner slices say what is in theirs. Close the returned folder, if there is one.
-func WireMail(b wire.Base, cfg Config, a Accounts, owners *owner.Service) (*mailspool.Spool, wire.Slice, error) {
+// WireMail wires what sends letters; the account and the owner slices say what is in theirs.
+func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice, err error) {
 	var to mail.Transport
-	var spool *mailspool.Spool
-	var err error
 	if cfg.Mail.SMTP.Host != "" {
 		to, err = mailsmtp.New(cfg.Mail.SMTP)
 	} else {
+		var spool *mailspool.Spool
 		spool, err = mailspool.Open(cmp.Or(cfg.Mail.Spool, cfg.SpoolDir))
-		to = spool
+		to, s.Close = spool, spool.Close
 	}
 	if err != nil {
-		return nil, wire.Slice{}, err
+		return wire.Slice{}, err
 	}
 	svc, err := mail.New(mail.Config{
 		Outbox: mailpg.New(b.Pool, b.Orders), Transport: to, Addresses: a.People.Addresses, Bounced: a.People.Bounced,
@@ -193,9 +198,8 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners *owner.Service) (*mail
 			return a.People.Compose(ctx, m)
 		},
 	})
-	return spool, wire.Slice{
-		Jobs:     []jobs.Job{{Name: "mail.forget", Every: time.Hour, Run: svc.Forget}},
-		Tasks:    []jobs.Task{{Name: mail.TaskSend, Run: svc.Send}},
-		Personal: []account.Holder{{Name: "mail", Personal: svc}},
-	}, err
+	s.Jobs = []jobs.Job{{Name: "mail.forget", Every: time.Hour, Run: svc.Forget}}
+	s.Tasks = []jobs.Task{{Name: mail.TaskSend, Run: svc.Send}}
+	s.Personal = []account.Holder{{Name: "mail", Personal: svc}}
+	return s, err
 }

@@ -25,8 +25,9 @@ type Documents struct {
 }
 
 // WireDocuments wires the documents of robots and of their owners.
-func WireDocuments(b wire.Base, l *link.Link, owners *ownerpg.Store) (Documents, wire.Slice) {
-	store, whose := jdocspg.New(b.Pool), owner.NewWhose(owners)
+func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
+	store, owners := jdocspg.New(b.Pool), ownerpg.New(b.Pool)
+	whose := owner.NewWhose(owners)
 	docs := b.Meters.Documents(jdocs.Logged(jdocs.New(store), b.Log))
 	hinter := jdocsapi.NewHinter(docs, l.Hint, b.Log)
 	listener := &jdocspg.Listener{Pool: b.Pool, Log: b.Log, Changed: hinter.DocChanged}

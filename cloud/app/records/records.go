@@ -14,7 +14,6 @@ import (
 	"kennel/cloud/look"
 	"kennel/cloud/look/lookapi"
 	"kennel/cloud/look/lookpg"
-	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/vitals"
@@ -41,10 +40,10 @@ func WireReleases(b wire.Base, l *link.Link) (*ota.Service, wire.Slice) {
 }
 
 // WireEvents wires the robots' events; those older than keepDays are dropped.
-func WireEvents(b wire.Base, keepDays int, owners *owner.Service, changes *ownerpg.Store) (*das.Service, wire.Slice, error) {
+func WireEvents(b wire.Base, keepDays int, consent das.Consent) (*das.Service, wire.Slice, error) {
 	store := daspg.Open(b.Pool)
 	svc := das.NewService(store)
-	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: rawBlobs{b.Blobs}, Consent: owners, Log: b.Log})
+	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: rawBlobs{b.Blobs}, Consent: consent, Log: b.Log})
 	if err != nil {
 		return nil, wire.Slice{}, err
 	}
@@ -54,7 +53,7 @@ func WireEvents(b wire.Base, keepDays int, owners *owner.Service, changes *owner
 		Runs: []wire.Run{
 			{Name: "events", Run: ingester.Run, Role: wire.Bridge},
 			{Name: "consents", Role: wire.Bridge, Run: func(ctx context.Context) error {
-				return changes.Watch(ctx, b.Log, func(_ context.Context, id thing.ID) { ingester.ConsentChanged(id) })
+				return ownerpg.New(b.Pool).Watch(ctx, b.Log, func(_ context.Context, id thing.ID) { ingester.ConsentChanged(id) })
 			}},
 			{Name: "event tails", Run: func(ctx context.Context) error { return store.Listen(ctx, b.Log, svc.Wake) }},
 		},

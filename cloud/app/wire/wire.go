@@ -5,6 +5,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -97,6 +98,7 @@ type Slice struct {
 	Jobs     []jobs.Job // periodic, once for all processes with the role jobs
 	Tasks    []jobs.Task
 	Personal []account.Holder
+	Close    func() error // called after everything has ended
 }
 
 // Routes returns Slice.Routes that only mount.
@@ -164,8 +166,30 @@ func (all Slices) Services(roles []Role) (out []runner.Service) {
 	return out
 }
 
-// Collect returns all of one field, such as the jobs.
-func Collect[T any](all Slices, of func(Slice) []T) (out []T) {
+// Jobs returns the periodic jobs of all slices.
+func (all Slices) Jobs() []jobs.Job { return collect(all, func(s Slice) []jobs.Job { return s.Jobs }) }
+
+// Tasks returns the tasks of all slices.
+func (all Slices) Tasks() []jobs.Task {
+	return collect(all, func(s Slice) []jobs.Task { return s.Tasks })
+}
+
+// Personal returns every slice that holds something about people.
+func (all Slices) Personal() []account.Holder {
+	return collect(all, func(s Slice) []account.Holder { return s.Personal })
+}
+
+// Close gives back what slices hold open.
+func (all Slices) Close() (err error) {
+	for _, s := range all {
+		if s.Close != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return err
+}
+
+func collect[T any](all Slices, of func(Slice) []T) (out []T) {
 	for _, s := range all {
 		out = append(out, of(s)...)
 	}
