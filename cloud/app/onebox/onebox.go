@@ -23,6 +23,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/app"
+	"kennel/cloud/app/fleet"
 	"kennel/cloud/app/identity"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -43,7 +44,7 @@ type Onebox struct {
 	Listen    Listen
 	ReadyFile string
 	RobotEnv  []string // KEY=VALUE for simulated robots
-	Webhooks  app.WebhooksConfig
+	Webhooks  fleet.WebhooksConfig
 	Log       *slog.Logger
 	LogLevel  string
 	Out       io.Writer // where people look
