@@ -24,7 +24,7 @@ type WaitingLimits struct {
 	PerThing   int           // of them under one thing id, each with another key; 3
 	Expire     time.Duration // after the robot asked last; 15 min
 	Refused    time.Duration // how long a refusal lasts; 24 h
-	Pause      time.Duration // what a robot is told to wait between two requests; 30 s
+	Pause      time.Duration // a robot's wait between two requests; 30 s
 }
 
 func (l WaitingLimits) withDefaults() WaitingLimits {
@@ -91,8 +91,8 @@ func (k Key) Is(text string) bool {
 	return text == strings.ToLower(strings.ReplaceAll(k.Short(), "-", ""))
 }
 
-// checkApproved lets a key in that is bound already, because an operator approved it, and puts any other on the waiting list. What is known
-// of the thing does not show: a stranger learns nothing but that it waits.
+// checkApproved accepts a key that is bound already, because an operator approved it, and puts any other key on the waiting list. The
+// answer does not show whether the thing is known: a stranger learns only that it waits.
 func (s *Service) checkApproved(ctx context.Context, id thing.ID, csr *x509.CertificateRequest, st Standing, addr string) error {
 	key := KeyOf(csr.RawSubjectPublicKeyInfo)
 	if st.Known && st.Key == key || st.KeyReleased || st.KeyRevoked {
@@ -148,9 +148,9 @@ func (s *Service) Waiting(ctx context.Context) ([]Waiting, error) {
 	return s.requests.Waiting(ctx, s.now(), s.waiting)
 }
 
-// Approve lets a waiting robot in: its next request gets a certificate. fingerprint is the one that the robot shows, in either form (Key.Is); it
-// chooses between several that claim to be the same thing. NotFound "not_waiting"; Conflict "thing_exists" for a thing that is bound to
-// another key or was revoked, which is released first.
+// Approve approves a waiting robot: its next request gets a certificate. fingerprint is the one that the robot shows, in either form
+// (Key.Is); it decides between several robots with the same thing id. Errors: NotFound "not_waiting"; Conflict "thing_exists" for a thing
+// that is bound to another key or was revoked and must be released first.
 func (s *Service) Approve(ctx context.Context, id thing.ID, fingerprint string) error {
 	w, err := s.find(ctx, id, fingerprint)
 	if err != nil {

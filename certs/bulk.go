@@ -183,8 +183,9 @@ func parseLine(rec []string, line, idCol, hashCol int) (NewClaim, logging.Secret
 }
 
 // RegisterAll registers a delivery of robots from CSV (thing[,secret-hash][,...]; see parseDelivery): all of them, or none and a
-// *DeliveryError that says for each line what was expected. The secrets it returns are shown this once. A file sent again changes nothing for
-// things whose hash it gives, and makes new secrets for the others, unless one has enrolled. One delivery at a time: Exhausted.
+// **DeliveryError that says for each line what was expected. The secrets it returns are shown only once. Sending a file again
+// changes nothing for things whose hash it gives, and makes new secrets for the others, except for those that have enrolled.
+// Only one delivery runs at a time; a second one gets Exhausted.
 func (s *Service) RegisterAll(ctx context.Context, r io.Reader) ([]Registered, error) {
 	select {
 	case s.bulk <- struct{}{}:

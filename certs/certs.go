@@ -1,7 +1,7 @@
 // Package certs holds the rules by which a robot gets and keeps its identity (design section 6, VEC-TOK-01/02).
 //
 // A robot makes its own key, sends a certificate request (Enroll), and gets a device certificate of a few weeks, which it renews by proving
-// its key (Renew). What it shows at first decides whether it is let in:
+// its key (Renew). Its first proof decides whether it gets one:
 //
 //   - A claim secret, which it was registered with. The secret is bound to the first key it brings: the same key may enrol again, another
 //     key may not, so a secret that leaked after the first boot is worth nothing.
@@ -9,9 +9,9 @@
 //     The factory vouches for the robot itself, so it may bring another key after a wipe; the key before is then given up for good.
 //   - Nothing: it waits in a bounded list until an operator, who compares the fingerprint that the robot shows, approves it (Waiting).
 //
-// Release gives a thing up to another key, Revoke takes its identity away. A key that was given up or revoked never comes back.
+// Release frees a thing for another key, Revoke takes its identity away. A key that was released or revoked is never accepted again.
 //
-// Every attempt is told to a Recorder exactly as it failed. The peer learns less: an unknown thing and a wrong secret get the same answer.
+// A Recorder gets every attempt with the exact failure. The peer learns less: an unknown thing and a wrong secret get the same answer.
 //
 // The packages below: ca (the authorities), certspg (storage), certsapi (HTTP), certsclient (its client), devicecert (the robot's side),
 // limit (rate limits), thing (ids).
@@ -63,7 +63,7 @@ type Claim struct {
 	Revoked time.Time // when its identity was taken away; zero: it was not
 }
 
-// Standing is how a thing and a key stand to each other.
+// Standing is the relation of a thing and a key.
 type Standing struct {
 	Claim
 	Known       bool // there is a claim; if not, Claim is zero
@@ -92,7 +92,7 @@ type Record struct {
 	Reason    string    // why it was revoked
 }
 
-// MaxRows bounds what one list of a Store returns.
+// MaxRows bounds the length of a Store's lists.
 const MaxRows = 1000
 
 // Store keeps claims and certificates, which change together. Its methods are safe for concurrent use, as those of Batches and WaitingList are.
@@ -101,16 +101,16 @@ type Store interface {
 	Inventory
 }
 
-// Claims keeps who may have a certificate.
+// Claims keeps which things may have a certificate.
 type Claims interface {
 	// SetClaim stores the secret's hash for a thing, in place of an earlier one; ErrBound if a key is bound, or the thing is revoked.
 	SetClaim(ctx context.Context, id thing.ID, secret Hash, at time.Time) error
-	// SetClaims is SetClaim for many, all or none: the problems it returns name those that stood in the way. A claim that is bound with the
-	// very secret that is given stays as it is. At most max problems are returned.
+	// SetClaims is SetClaim for many things, all or none; the problems it returns, at most max, name the things that prevented it. A claim
+	// that is already bound with the same secret stays as it is.
 	SetClaims(ctx context.Context, claims []NewClaim, at time.Time, max int) ([]LineProblem, error)
 	// ClaimOf returns the thing a secret belongs to; ErrUnknown.
 	ClaimOf(ctx context.Context, secret Hash) (thing.ID, error)
-	// Standing returns how a thing and a key stand, in one reading.
+	// Standing returns the relation of a thing and a key, from one consistent read.
 	Standing(ctx context.Context, id thing.ID, key Key) (Standing, error)
 	// Release forgets the key of a thing, and that the thing was revoked, gives it a new secret, and marks its certificates as released. It
 	// returns how many of those were in force; ErrUnknown.
@@ -175,10 +175,10 @@ type Step struct {
 	Code   string // stable word for programs, such as "secret_mismatch"; empty if OK
 	Reason string // for people
 	At     time.Time
-	Shown  *x509.Certificate // by which the peer asked, believed or not; nil: none that can be read
+	Shown  *x509.Certificate // the certificate that the peer showed, accepted or not; nil: none that can be read
 }
 
-// Config holds what Service is made of. Storage, Issuer, Recorder and the limits are required.
+// Config holds the parts of a Service. Storage, Issuer, Recorder and the limits are required.
 type Config struct {
 	Store      Store
 	Batches    Batches
@@ -275,9 +275,9 @@ func (s *Service) Revoke(ctx context.Context, id thing.ID, reason string) (int, 
 	return n, nil
 }
 
-// Release gives a thing up to another key: after a wipe that took its key, with another board, or after a revocation that was a mistake. Its
-// certificates are revoked, the key they were for never comes back, and the secret returned, which is shown this once, is for its next key.
-// NotFound "unknown_thing" for one that was never registered.
+// Release frees a thing for another key: after a wipe that took its key, with another board, or after a mistaken revocation. Its
+// certificates are revoked and their key is never accepted again. The returned secret is for its next key and is shown only once. NotFound
+// "unknown_thing" for a thing that was never registered.
 func (s *Service) Release(ctx context.Context, id thing.ID, reason string) (logging.Secret, error) {
 	secret := logging.Secret(rand.Text())
 	n, err := s.store.Release(ctx, id, secret.Sum(), reason, s.now())

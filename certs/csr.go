@@ -24,7 +24,7 @@ const (
 
 // CheckRequest parses a certificate request, PEM or DER, and returns it if a device certificate for id may be made of it: signed by its own
 // key, of a kind we accept (P-256, P-384, Ed25519, RSA of 2048 to 4096 bits), CN = id, and asking for nothing else. Errors are Invalid with
-// one of the codes csr_malformed, csr_signature, csr_subject, csr_extra, key_weak; they tell the peer only what it sent.
+// one of the codes csr_malformed, csr_signature, csr_subject, csr_extra, key_weak; they contain only facts that the peer sent.
 func CheckRequest(b []byte, id thing.ID) (*x509.CertificateRequest, error) {
 	csr, err := parseRequest(b)
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 	"kennel/infra/thing"
 )
 
-// EnrollRequest asks for a first certificate, or for another one with the same key. Secret, Factory or neither says why it should be given.
+// EnrollRequest asks for a first certificate, or for another one with the same key. Secret or Factory is its proof; without either it waits
+// for approval.
 type EnrollRequest struct {
 	Thing        string
 	CSR          []byte // PEM or DER
 	Secret       logging.Secret
-	Factory      []byte              // factory certificate and what it needs up to its batch's authority, PEM, leaf first
+	Factory      []byte              // factory certificate with its chain up to the batch's authority, PEM, leaf first
 	FactoryProof []byte              // FactoryProof of the request
 	FactoryPeer  []*x509.Certificate // in place of the two: the chain of a TLS peer, which has proved its key
 	Addr         string              // of the peer
@@ -40,7 +41,7 @@ func (r EnrollRequest) shown() *x509.Certificate {
 
 // RenewRequest asks for a certificate in place of one that is still valid or has expired, at any age.
 type RenewRequest struct {
-	Certificate []byte // PEM, leaf first; what follows is not looked at
+	Certificate []byte // PEM, leaf first; the rest is ignored
 	CSR         []byte // PEM or DER, signed by the key of the certificate: that is the proof
 	Addr        string // of the peer
 }
@@ -61,7 +62,7 @@ func (c Certificate) PEM() []byte {
 
 // Enroll issues a device certificate. Errors: Exhausted with a pause; Invalid for a malformed thing or request; Unauthenticated
 // "claim_refused" for an unknown thing and for a wrong secret alike; Denied "key_mismatch" if the thing is bound to another key; Denied
-// "key_released" for a key that was given up; Denied "revoked". For a factory certificate those of IdentifyFactory, and Unauthenticated
+// "key_released" for a key that was released; Denied "revoked". For a factory certificate those of IdentifyFactory, and Unauthenticated
 // "factory_proof". Without any proof Unavailable "waiting_approval" with a pause, Exhausted "waiting_list_full", Denied "approval_refused".
 func (s *Service) Enroll(ctx context.Context, req EnrollRequest) (Certificate, error) {
 	id, err := thing.Parse(req.Thing)
@@ -101,8 +102,8 @@ func (s *Service) enroll(ctx context.Context, id thing.ID, req EnrollRequest) (C
 	return s.certify(ctx, MethodKey, id, csr, func(st Standing) error { return s.checkApproved(ctx, id, csr, st, req.Addr) })
 }
 
-// certify issues a certificate for a request if allowed says so of how thing and key stand. The store issues only while they still stand so:
-// a key bound, a release or a revocation in between makes it read and ask again.
+// certify issues a certificate for a request if allowed accepts the standing of thing and key. The store issues only while that standing is
+// unchanged: if a key was bound, released or revoked in between, certify reads and asks again.
 func (s *Service) certify(ctx context.Context, method string, id thing.ID, csr *x509.CertificateRequest,
 	allowed func(Standing) error) (Certificate, error) {
 	key := KeyOf(csr.RawSubjectPublicKeyInfo)
@@ -147,7 +148,7 @@ func (s *Service) checkSecret(ctx context.Context, st Standing, hash Hash, key K
 	return r
 }
 
-// mayTakeKey returns nil unless the thing or the key was revoked, or the key given up.
+// mayTakeKey returns nil unless the thing or the key was revoked, or the key released.
 func (st Standing) mayTakeKey() error {
 	switch {
 	case !st.Revoked.IsZero():
@@ -250,7 +251,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.Reason }
 
-// Unwrap returns what the peer may know.
+// Unwrap returns the error that the peer may see.
 func (r *refusal) Unwrap() error { return r.Public }
 
 // Why returns code and reason of a refusal as they are for the record; of another error its code, or its kind, and its text.
@@ -273,7 +274,7 @@ func paced(wait time.Duration) error {
 	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Msg: "too many attempts; wait", Retry: wait}
 }
 
-// tooMany refuses before anything was looked at. What a flood leaves in the record is itself limited.
+// tooMany refuses before anything is looked at. It also limits how many records a flood leaves.
 func (s *Service) tooMany(ctx context.Context, step string, id thing.ID, addr string, wait time.Duration) error {
 	err := paced(wait)
 	if s.byThing.Allow("limited "+addr) == 0 {
@@ -282,7 +283,7 @@ func (s *Service) tooMany(ctx context.Context, step string, id thing.ID, addr st
 	return err
 }
 
-// note records how an attempt went, and the certificate that it was made with, and returns what the peer may know of it.
+// note records the outcome of an attempt with the certificate that it used, and returns the error that the peer may see.
 func (s *Service) note(ctx context.Context, step string, id thing.ID, addr string, shown *x509.Certificate, cert Certificate, err error) error {
 	rec := Step{Thing: id, Step: step, Peer: addr, OK: err == nil, At: s.now(), Shown: shown}
 	if err == nil {

@@ -29,7 +29,7 @@ const FactoryOrganization = "Anki Inc."
 // FactoryValidAfter is the date that a factory certificate must outlive (VEC-TOK-02).
 var FactoryValidAfter = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Bounds of what a stranger or an operator hands in.
+// Bounds of input from strangers and operators.
 const (
 	MaxBundle   = 64 << 10 // bytes of a batch's PEM
 	maxChain    = 16       // certificates of a batch, or of a peer
@@ -50,7 +50,7 @@ type Batch struct {
 	Reason       string    // why it was disabled
 }
 
-// FactoryRevocation is one factory certificate that is not accepted any more.
+// FactoryRevocation is one factory certificate that is no longer accepted.
 type FactoryRevocation struct {
 	CertificateID string // its serial number, or its SHA-256 over the DER, hex
 	Reason        string
@@ -73,7 +73,7 @@ type Batches interface {
 	PutBatch(ctx context.Context, b Batch) error
 	// DisableBatch disables a batch, or with a zero at enables it; ErrUnknown.
 	DisableBatch(ctx context.Context, name, reason string, at time.Time) error
-	// RevokeFactory adds a revoked factory certificate; one that is there stays as it is.
+	// RevokeFactory adds a revoked factory certificate; an existing entry stays as it is.
 	RevokeFactory(ctx context.Context, r FactoryRevocation) error
 }
 
@@ -84,7 +84,7 @@ var (
 	hexID      = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
 )
 
-// checked fills in the defaults of a batch and returns it with its authorities, or says what is wrong (Invalid, code "batch_malformed").
+// checked fills in the defaults of a batch and returns it with its authorities. Its errors are Invalid "batch_malformed".
 func (b Batch) checked() (Batch, []*x509.Certificate, error) {
 	fail := func(format string, args ...any) (Batch, []*x509.Certificate, error) {
 		return Batch{}, nil, errs.Coded(errs.Invalid, "batch_malformed", "batch %.64q: "+format, append([]any{b.Name}, args...)...)
@@ -133,7 +133,7 @@ func (b Batch) holds(serial string) bool {
 	return (b.SerialFrom == "" || !serialLess(serial, b.SerialFrom)) && (b.SerialTo == "" || !serialLess(b.SerialTo, serial))
 }
 
-// PutBatch makes or replaces a manufacturing batch. Invalid "batch_malformed" says what is wrong with it.
+// PutBatch makes or replaces a manufacturing batch. Errors are Invalid "batch_malformed" and name the fault.
 func (s *Service) PutBatch(ctx context.Context, b Batch) error {
 	b, cas, err := b.checked()
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Service) Batches(ctx context.Context) ([]Batch, []FactoryRevocation, er
 }
 
 // RevokeFactoryCertificate stops accepting one factory certificate, by its serial number or its SHA-256 over the DER, in hex. Colons and
-// capitals are as good as none.
+// case are ignored.
 func (s *Service) RevokeFactoryCertificate(ctx context.Context, certificateID, reason string) error {
 	id := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(certificateID), ":", ""))
 	if !hexID.MatchString(id) {
@@ -195,11 +195,11 @@ func (s *Service) RevokeFactoryCertificate(ctx context.Context, certificateID, r
 }
 
 // IdentifyFactory returns the thing that a factory certificate names, whose key the peer has proved (by TLS, or by FactoryProof). chain is
-// the peer's, leaf first. A change that another process made counts after a second at most.
+// the peer's, leaf first. A change made by another process takes effect within a second.
 //
 // Errors: Unauthenticated "foreign_factory", "wrong_organisation", "wrong_name", "serial_outside_batch", "factory_expired", each of which says
 // only what the peer's certificate says; "key_weak"; Denied "revoked" alike for a disabled batch, a revoked certificate and a revoked thing.
-// Why tells the record which: batch_disabled, factory_revoked, revoked. Nothing is recorded here: the caller knows the peer.
+// The record has the exact reason: batch_disabled, factory_revoked, revoked. The caller records it, because it knows the peer.
 func (s *Service) IdentifyFactory(ctx context.Context, chain []*x509.Certificate) (thing.ID, error) {
 	if len(chain) == 0 || len(chain) > maxChain {
 		return "", errs.Coded(errs.Unauthenticated, "no_certificate",
@@ -261,7 +261,7 @@ func (c *factoryCache) forget() {
 	c.read = time.Time{}
 }
 
-// factoryView returns what is at most a second old; an error while it cannot be read, because it may be what was revoked since.
+// factoryView returns a view that is at most a second old. If it cannot be read that is an error, because a certificate may have been revoked since.
 func (s *Service) factoryView(ctx context.Context) (*factoryView, error) {
 	c := &s.factory
 	c.mu.Lock()
@@ -289,7 +289,7 @@ func (s *Service) factoryView(ctx context.Context) (*factoryView, error) {
 	return c.view, nil
 }
 
-// Ranks of a batch's verdict: of several batches the one that a certificate nearly passed says why it did not.
+// Ranks of a batch's verdict: of several batches, the error of the one that a certificate nearly matched is reported.
 const (
 	rankForeign = iota
 	rankOrganisation
@@ -343,7 +343,7 @@ func foreignFactory(leaf *x509.Certificate, batches int) *refusal {
 		Public: errs.Coded(errs.Unauthenticated, "foreign_factory", "the factory certificate is not of a manufacturing batch that this cloud accepts")}
 }
 
-// noLonger is the one answer to a genuine robot that is not wanted any more; only the record says why.
+// noLonger is the single answer to a genuine robot that is no longer accepted; only the record says why.
 func noLonger(code, reason string) error {
 	return &refusal{Code: code, Reason: reason, Public: errs.Coded(errs.Denied, "revoked", "this factory identity is no longer accepted")}
 }
@@ -408,8 +408,8 @@ func (s *Service) checkFactory(ctx context.Context, id thing.ID, csr *x509.Certi
 // factoryContext keeps a proof from being a signature over anything else.
 const factoryContext = "kennel factory enrolment 1\x00"
 
-// FactoryProof signs a certificate request (DER) with the factory key: proof that the robot has it. RSA signs PKCS #1 v1.5, what old security
-// modules can.
+// FactoryProof signs a certificate request (DER) with the factory key: proof that the robot has it. RSA uses PKCS #1 v1.5, which old
+// security modules support.
 func FactoryProof(key crypto.Signer, csr []byte) ([]byte, error) {
 	msg := append([]byte(factoryContext), csr...)
 	if _, ok := key.Public().(ed25519.PublicKey); ok {

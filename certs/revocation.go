@@ -15,7 +15,7 @@ import (
 const (
 	rereadEvery = time.Second      // a notification is a hint; this interval makes "within 2 s" hold without one
 	rereadTime  = 5 * time.Second  // bounds one reading
-	staleAfter  = 15 * time.Second // a set that was not read for so long is no longer Ready
+	staleAfter  = 15 * time.Second // a set that was not read for this long is no longer Ready
 	feedPage    = 1000
 )
 
@@ -32,7 +32,7 @@ type Revocation struct {
 
 // Feed is the storage that Revocations needs.
 type Feed interface {
-	// Revocations returns what was revoked after position after and has not ended by now, in order, at most limit.
+	// Revocations returns the revocations after position after whose certificates have not expired at now, in order, at most limit.
 	Revocations(ctx context.Context, after int64, now time.Time, limit int) ([]Revocation, error)
 	// Follow calls read whenever the feed may have grown, and after every so often, until ctx ends; it then returns nil (pg.Follow).
 	Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error
@@ -65,7 +65,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 	return r.feed.Follow(ctx, rereadEvery, r.Read)
 }
 
-// Read reads what is new in the feed. Run does so by itself; a caller that must not act on an older state calls it too.
+// Read reads the new entries of the feed. Run calls it regularly; a caller that must not act on an older state calls it too.
 func (r *Revocations) Read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rereadTime)
 	defer cancel()
@@ -112,7 +112,7 @@ func (r *Revocations) take(page []Revocation, now time.Time, end bool) {
 	}
 }
 
-// forget drops what has ended: a verifier refuses it for that. The caller holds mu.
+// forget drops expired certificates: a verifier refuses them anyway. The caller holds mu.
 func (r *Revocations) forget(now time.Time) {
 	kept := r.list[:0:0] // a new array: List gave the old one away
 	for _, x := range r.list {

@@ -9,8 +9,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// Trust says what a client certificate makes its holder: the issuing authority decides, never the name alone, so that a device authority
-// can mint no service.
+// Trust decides what the holder of a client certificate is, by the issuing authority and never by the name alone, so that a device
+// authority cannot issue a service certificate.
 type Trust struct {
 	Devices  *x509.CertPool // device authorities
 	Services *x509.CertPool // service authorities
@@ -18,14 +18,14 @@ type Trust struct {
 	Check func(leaf *x509.Certificate) error
 }
 
-// Peer is who a client certificate names: a thing, or one of our own services. Exactly one field is set.
+// Peer is the thing or the service of ours that a client certificate names. Exactly one field is set.
 type Peer struct {
 	Thing   thing.ID
 	Service string
 }
 
-// Identify checks a client's chain, leaf first, at time now, and returns who it is. The error says what is wrong with the certificate and
-// is meant for the record and for the peer alike: it names only what the peer itself showed.
+// Identify checks a client's chain, leaf first, at time now, and returns the peer. The error says what is wrong with the certificate. It
+// may be shown to the peer, because it contains only what the peer sent.
 func (t Trust) Identify(chain []*x509.Certificate, now time.Time) (Peer, error) {
 	if len(chain) == 0 {
 		return Peer{}, errors.New("no client certificate")

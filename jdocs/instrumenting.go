@@ -8,7 +8,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Observe takes one measured call: the method, what came of it ("ok", "error" or a write's status) and how long it took.
+// Observe records one call: the method, the outcome ("ok", "error" or a write's status) and how long it took.
 type Observe func(method, outcome string, took time.Duration)
 
 // Instrumented returns svc with every call measured.

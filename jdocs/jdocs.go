@@ -1,4 +1,4 @@
-// Package jdocs holds the rules of documents: what one is, how versions advance, what a reader gets, how two changed copies merge.
+// Package jdocs holds the rules of documents: their content, how versions advance, what a reader gets, how two changed copies merge.
 // A robot and the cloud both keep a copy of each document; the version says whose is newer (VEC-JDS-01..04, 08, 10).
 //
 //	jdocs.go     keys, documents, limits, Service and the Store it needs
@@ -57,7 +57,7 @@ func ParseName(s string) (Name, error) {
 	return Name(s), nil
 }
 
-// FmtVersion is the format that this release writes: 2 for vic.RobotSettings since custom_eye_color came, else 1.
+// FmtVersion is the format that this release writes: 2 for vic.RobotSettings, which got custom_eye_color, else 1.
 func (n Name) FmtVersion() uint64 {
 	if n == RobotSettings {
 		return 2
@@ -97,7 +97,7 @@ func NewKey(account string, id thing.ID, name Name) (Key, error) {
 
 func (k Key) String() string { return k.Account + string(k.Thing) + "/" + string(k.Name) }
 
-// Doc is one version of a document. The zero Doc is "there is none".
+// Doc is one version of a document. The zero Doc means that there is none.
 type Doc struct {
 	Version    uint64 // 0: none; the first is 1; each accepted change adds one
 	FmtVersion uint64 // of the structure; 0 is invalid
@@ -160,7 +160,7 @@ func tooDeep(b []byte) (at int, ok bool) {
 // text: what storage can hold and a person can read.
 func text(s string) bool { return utf8.ValidString(s) && !bytes.ContainsRune([]byte(s), 0) }
 
-// Revision is a document as it was accepted: by whom (a thing id, an operator's name) and when, by the store's clock.
+// Revision is one accepted version of a document, with its author (a thing id, an operator's name) and time (the store's clock).
 type Revision struct {
 	Doc
 	By      string
@@ -187,8 +187,8 @@ var (
 
 // Store is the storage that the rules need. Safe for concurrent use.
 //
-// A deleted document leaves its version behind, so that no version of a key comes twice: after a delete the next create gets the number
-// after it. Seen from outside a deleted document is absent.
+// A deleted document leaves its version behind, so that no version of a key is used twice: after a delete the next create gets the next
+// number. To callers a deleted document is absent.
 type Store interface {
 	// Get returns the current document, or ErrNotFound.
 	Get(ctx context.Context, key Key) (Revision, error)
@@ -274,7 +274,7 @@ type Service interface {
 	// Set changes named fields and leaves the rest, trying again while other writers are first. Values are checked against the
 	// document's schema where there is one. A document that does not exist yet begins with its defaults.
 	Set(ctx context.Context, key Key, fields map[string]json.RawMessage, by string) (Revision, error)
-	// Get returns the current document with who changed it and when.
+	// Get returns the current document, with the author and time of the last change.
 	Get(ctx context.Context, key Key) (Revision, error)
 	// Revision returns one accepted version.
 	Revision(ctx context.Context, key Key, version uint64) (Revision, error)

@@ -7,7 +7,7 @@ import (
 )
 
 // Logged returns svc with its changes logged: accepted ones at Info when an operator made them, else at Debug; rejections at Debug. Texts
-// of documents are never logged. Errors are the transport's to log.
+// of documents are never logged. The transport logs errors.
 func Logged(svc Service, log *slog.Logger) Service { return logged{svc, log} }
 
 type logged struct {

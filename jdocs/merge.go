@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// Merge joins two copies that were changed apart (VEC-JDS-08): per field, objects recursively, arrays as one value. A field changed on
-// one side takes that side's value, also when the change is a removal; changed on both sides the local value wins, because the writer
-// who merges writes later, and the loser stays in the history. conflicts names such fields, dotted. Unknown fields are fields too.
+// Merge joins two copies that were changed independently (VEC-JDS-08): per field, objects recursively, arrays as one value. A field changed
+// on one side takes that side's value, also when the change is a removal. If both sides changed it the local value wins, because the writer
+// who merges writes later; the other value stays in the history. conflicts names such fields, dotted. Unknown fields merge like any other.
 //
 // base is the last copy both sides had, empty if there was none. Merge(base, x, base) is x and Merge(base, base, y) is y, byte for byte.
 func Merge(base, local, remote []byte) (merged []byte, conflicts []string, err error) {

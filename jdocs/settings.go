@@ -80,7 +80,7 @@ func Default(name Name) Doc {
 	return Doc{FmtVersion: name.FmtVersion(), JSON: "{}"}
 }
 
-// SetFields returns doc with fields changed and everything else as it was. A name may be dotted to reach into an object
+// SetFields returns doc with fields changed and everything else unchanged. A name may be dotted to reach into an object
 // ("custom_eye_color.hue"); where a field of that very name exists, or in the lifetime statistics, the dots belong to the name. Known
 // fields are checked (CheckField); null removes an unknown one. Errors are Invalid and say what is allowed.
 func SetFields(name Name, doc string, fields map[string]json.RawMessage) (string, error) {
@@ -133,10 +133,9 @@ func put(m map[string]json.RawMessage, path []string, v json.RawMessage) error {
 	return nil
 }
 
-// CheckNames refuses what no robot would read: a document that none of ours has and this robot has not written (written: whether it
-// has), and a field that neither the rules nor the document know. null, which removes a field, goes for any. The error is Invalid and names
-// the nearest one. For people, who
-// mistype; a robot's own software may know more than we do.
+// CheckNames refuses names that no robot would read: a document that none of ours has and this robot has not written (written reports
+// whether it has), and a field that neither the rules nor the document know. null, which removes a field, is accepted for any name. The
+// error is Invalid and suggests the nearest name. It is for people, who mistype; a robot's own software may know more than we do.
 func CheckNames(name Name, doc string, written bool, fields map[string]json.RawMessage) error {
 	if !written && !slices.Contains(Names, name) {
 		return errs.New(errs.Invalid, "no robot reads a document %.80q and this one has not written it; did you mean %s", name,
@@ -272,7 +271,7 @@ func words(limit int, pattern *regexp.Regexp, want string) kind {
 	}
 }
 
-// timeZone asks the system's time zone database, where there is one; a robot may have none.
+// timeZone checks the name in the system's time zone database, if there is one; a robot may have none.
 func timeZone(v json.RawMessage) (json.RawMessage, error) {
 	const want = "a tz database name such as America/Los_Angeles"
 	v, err := words(64, zonePattern, want)(v)

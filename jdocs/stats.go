@@ -41,7 +41,7 @@ func DefaultLifetimeStats() Doc {
 	return Doc{FmtVersion: RobotLifetimeStats.FmtVersion(), JSON: string(encode(m))}
 }
 
-// MergeStats is Merge for counters: what local counted since base is added to remote, so that nothing is counted twice or lost. Fields
+// MergeStats is Merge for counters: local's increase since base is added to remote, so that nothing is counted twice or lost. Fields
 // that are not numbers merge like any other. With an empty base (a wiped robot) everything local is new, except the age, which began
 // again with the wipe.
 func MergeStats(base, local, remote []byte) (merged []byte, conflicts []string, err error) {

@@ -1,4 +1,4 @@
-// Package ota is which release a robot should run, and what it says about getting there.
+// Package ota decides which release a robot should run, and keeps the robot's reports on its way there.
 //
 // A release belongs to a species. The cloud wants one release per species, or another one for a single thing; the robot asks for it on
 // every connect and once an hour (req/ota/desired), and reports each step on up/ota until the cloud answers that the report is stored.

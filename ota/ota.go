@@ -41,7 +41,7 @@ type Phase string
 
 // The phases so far.
 const (
-	Current Phase = "current" // it runs what it should, or nothing is desired
+	Current Phase = "current" // it runs the desired release, or none is desired
 	Pending Phase = "pending" // it knows the desired release and has not begun
 )
 
@@ -64,7 +64,7 @@ type Desired struct {
 type Status struct {
 	V       int     `json:"v"`
 	ID      string  `json:"id"`                // unique per robot; the same id is the same report again
-	Release Version `json:"release,omitempty"` // the desired release it speaks of; "" if none
+	Release Version `json:"release,omitempty"` // the desired release that the report is about; "" if none
 	Running string  `json:"running,omitempty"` // what it runs now
 	Phase   Phase   `json:"phase"`
 	Code    int     `json:"code,omitempty"`   // 0, or the robot's own exit code 200 to 219

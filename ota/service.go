@@ -16,10 +16,10 @@ type Store interface {
 	Releases(ctx context.Context, species thing.Species) ([]Release, error)
 	// HasRelease reports whether a species has that version.
 	HasRelease(ctx context.Context, species thing.Species, v Version) (bool, error)
-	// SetDesired stores what scope (a thing id or a species) should run; v "" removes the wish. It returns when that wish began:
-	// repeating it changes nothing.
+	// SetDesired stores the release that scope (a thing id or a species) should run; v "" removes it. It returns the time since when that
+	// release is desired: repeating the call changes nothing.
 	SetDesired(ctx context.Context, scope string, v Version, by string) (time.Time, error)
-	// Desired returns the wish for the thing itself, else for its species, else a Desired without release.
+	// Desired returns the release desired for the thing itself, else for its species, else a Desired without release.
 	Desired(ctx context.Context, id thing.ID) (Desired, error)
 	// AddStatus keeps a report once per (thing, s.ID).
 	AddStatus(ctx context.Context, id thing.ID, s Status) error
@@ -77,15 +77,15 @@ func (s *Service) Releases(ctx context.Context, species thing.Species) ([]Releas
 	return s.store.Releases(ctx, species)
 }
 
-// Desired returns what a thing should run.
+// Desired returns the release that a thing should run.
 func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {
 	d, err := s.store.Desired(ctx, id)
 	d.V = 1
 	return d, err
 }
 
-// SetDesired asks one thing to run v, and hints it. An empty v takes the wish back, so that the species' wish holds again. NotFound if
-// its species has no such release. by is who asked.
+// SetDesired asks one thing to run v, and hints it. An empty v removes the thing's own release, so that the species' one applies again.
+// NotFound if its species has no such release. by is the operator who asked.
 func (s *Service) SetDesired(ctx context.Context, id thing.ID, v Version, by string) (Desired, error) {
 	if err := s.known(ctx, id.Species(), v); err != nil {
 		return Desired{}, err
@@ -136,12 +136,12 @@ func (s *Service) known(ctx context.Context, species thing.Species, v Version) e
 	return nil
 }
 
-// Report stores what a robot says; the same report again changes nothing.
+// Report stores a robot's report; a repeated report changes nothing.
 func (s *Service) Report(ctx context.Context, id thing.ID, st Status) error {
 	return s.store.AddStatus(ctx, id, st)
 }
 
-// State returns what is known of a thing's release, with at most limit reports.
+// State returns the state of a thing's release, with at most limit reports.
 func (s *Service) State(ctx context.Context, id thing.ID, limit int) (State, error) {
 	d, err := s.Desired(ctx, id)
 	if err != nil {

@@ -9,9 +9,9 @@
 // and devices and services have separate authorities, so that a device certificate with a clever name is no service (see certs.Trust).
 // After Init the root's key may be taken away to a safe place: Load works without it.
 //
-// Any of the four may be replaced with overlap (Prepare, Activate, Withdraw): device-1.crt beside device.crt, and so on. All that are
-// there are trusted; the one that device.current names signs, without that file the oldest. An issuing file holds one certificate for each
-// root that vouches for the authority, all of the same name and key, so that robots that know either root accept the cloud.
+// Any of the four may be replaced with overlap (Prepare, Activate, Withdraw): device-1.crt beside device.crt, and so on. All of them are
+// trusted. The one that device.current names signs; without that file, the oldest. An issuing file holds one certificate for each root that
+// vouches for the authority, all with the same name and key, so that robots that know either root accept the cloud.
 //
 // Keys are ECDSA P-256, PKCS#8 PEM, mode 0600; or a file device.kms in place of device.key names a key in a key management service (see
 // kms.go). Every key is on disk before the certificate that names it, and each file is whole or absent: a start that was killed at any
@@ -37,7 +37,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// Lifetimes of authorities: a robot may lie in a drawer for years, and a root cannot be replaced on it from afar.
+// Lifetimes of authorities: a robot may be switched off for years, and its root cannot be replaced from afar.
 const (
 	rootLife    = 30 * year
 	issuingLife = 20 * year
@@ -69,7 +69,7 @@ const (
 	Service Kind = "service"
 )
 
-// kind says what an authority is called and what it may do.
+// kind holds an authority's name and rights.
 type kind struct {
 	file    Kind
 	name    string
@@ -107,7 +107,7 @@ func (k kind) sign(key crypto.Signer, parent *generation) (*x509.Certificate, er
 	return x509util.CreateCertificate(template, parent.cert(), key.Public(), parent.key)
 }
 
-// Root returns the trusted roots as PEM, the one that signs first: what robots and people install.
+// Root returns the trusted roots as PEM, the signing one first, for robots and people to install.
 func (a *Authority) Root() []byte { return pemfile.EncodeChain(a.now().root.each()...) }
 
 // RootName returns the common name of the root that signs, such as "Kennel Root CA 3fa9c1d2".
@@ -129,7 +129,7 @@ func (a *Authority) ServicePool() *x509.CertPool { return a.now().services }
 // RootPool returns the current Root as a pool. The pool is shared: do not add to it.
 func (a *Authority) RootPool() *x509.CertPool { return a.now().roots }
 
-// Anchors returns, as PEM, what anchor makes of each trusted authority of a kind: see mosquitto.Anchor.
+// Anchors applies anchor to each trusted authority of a kind and returns the results as PEM; see mosquitto.Anchor.
 func (a *Authority) Anchors(k Kind, anchor func(cert *x509.Certificate, key crypto.Signer) ([]byte, error)) ([]byte, error) {
 	l, err := a.now().line(k)
 	if err != nil {

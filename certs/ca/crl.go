@@ -31,7 +31,7 @@ const (
 	crlMargin = time.Hour      // how much earlier than now a list begins, for verifiers whose clock is behind
 )
 
-// CRLPath is where CRLs.Mount serves; below it device.crl (of the one that signs), device.pem (all) and device-N.crl.
+// CRLPath is the path that CRLs.Mount serves: device.crl (of the signing authority), device.pem (all) and device-N.crl are below it.
 const CRLPath = "/v1/crl/"
 
 // RevocationList is the list of one authority.
@@ -40,8 +40,9 @@ type RevocationList struct {
 	DER  []byte
 }
 
-// DeviceCRLs signs one list for each device authority whose key is here, the one that signs first. Every list names all serial numbers
-// that are revoked and have not ended, whichever authority issued them: serial numbers are random, so those of others match no certificate.
+// DeviceCRLs signs one list for each device authority whose key is here, the signing authority first. Every list names all revoked serial
+// numbers whose certificates have not expired, whichever authority issued them: serial numbers are random, so another authority's match no
+// certificate.
 func (a *Authority) DeviceCRLs(revoked []certs.Revocation, number int64, now time.Time) ([]RevocationList, error) {
 	template := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now.Add(-crlMargin), NextUpdate: now.Add(crlLife)}
 	seen := map[string]bool{}
@@ -132,8 +133,8 @@ func encodeCRLs(lists []RevocationList) []byte {
 	return b.Bytes()
 }
 
-// Keep writes PEM into file, and again whenever it changes, until ctx ends. written, if set, is called after each time: a broker that must
-// be told to read the file again is told there. A file that cannot be written, or a database that is away, is tried again.
+// Keep writes PEM into file, and again whenever it changes, until ctx ends. written, if set, is called after each write, for example to
+// make a broker read the file again. If the file cannot be written or the database is away, Keep tries again.
 func (c *CRLs) Keep(ctx context.Context, file string, written func(ctx context.Context), trouble func(error)) error {
 	root, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {
@@ -166,8 +167,7 @@ func (c *CRLs) Keep(ctx context.Context, file string, written func(ctx context.C
 }
 
 // Mount serves the lists: CRLPath + device.crl (DER, of the authority that signs), device-N.crl of
-// any (0: the first), device.pem (all of them). They
-// are signed and hold no secret, so anybody may read them.
+// any (0: the first), device.pem (all of them). They are signed and hold no secret, so they are public.
 func (c *CRLs) Mount(mux *http.ServeMux) { mux.HandleFunc("GET "+CRLPath+"{file}", c.serve) }
 
 func (c *CRLs) serve(w http.ResponseWriter, r *http.Request) {

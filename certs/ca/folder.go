@@ -24,7 +24,7 @@ const (
 	keyEnd       = ".key"
 	kmsEnd       = ".kms"
 	currentEnd   = ".current"
-	withdrawnEnd = ".withdrawn" // what crtEnd was; its number is not used again
+	withdrawnEnd = ".withdrawn" // replaces crtEnd; the number is not used again
 )
 
 // maxGenerations bounds how many authorities of one kind are trusted at a time: each is looked at for every stranger's certificate.
@@ -34,7 +34,7 @@ const maxGenerations = 8
 type line struct {
 	kind   kind
 	gens   []*generation
-	signs  int // index of the one that signs
+	signs  int // index of the signing authority
 	burned int // the highest number in use or used up
 }
 
@@ -51,7 +51,7 @@ func (g *generation) cert() *x509.Certificate { return g.certs[0] }
 
 func (l line) current() *generation { return l.gens[l.signs] }
 
-// ordered returns the one that signs, then the others.
+// ordered returns the signing authority, then the others.
 func (l line) ordered() []*generation {
 	out := []*generation{l.current()}
 	for i, g := range l.gens {
@@ -96,8 +96,9 @@ func (s *state) line(k Kind) (*line, error) {
 // issuing returns the lines below the root.
 func (s *state) issuing() []*line { return []*line{&s.device, &s.server, &s.service} }
 
-// Init makes what is missing in dir and returns the authority: a new one in an empty folder, the rest of one whose making was interrupted,
-// or the one that is there. One process at a time. What it cannot complete it names: a certificate whose key is gone, a key that does not fit.
+// Init makes the missing files in dir and returns the authority: a new one in an empty folder, the completion of an interrupted Init, or
+// the existing one. Only one process may run it at a time. Its error names a file that it cannot complete: a certificate whose key is gone,
+// a key that does not fit.
 func Init(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
@@ -142,7 +143,7 @@ func (a *Authority) within(fn func(*os.Root) error) error {
 	return nil
 }
 
-// read reads the folder, and first makes what is missing if create.
+// read reads the folder. If create is set it first makes the missing files.
 func read(folder *os.Root, create bool) (*state, error) {
 	s := &state{}
 	var err error
@@ -400,7 +401,7 @@ func readKey(folder *os.Root, name string) (key crypto.Signer, kms bool, err err
 	return key, false, nil
 }
 
-// digest tells one content of the folder from another.
+// digest returns a hash of the folder's content.
 func digest(folder *os.Root) (sum [sha256.Size]byte, err error) {
 	entries, err := fs.ReadDir(folder.FS(), ".") // sorted
 	if err != nil {
@@ -420,7 +421,7 @@ func digest(folder *os.Root) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// Reload reads the folder again and reports whether anything changed. What does not load leaves the last state in force.
+// Reload reads the folder again and reports whether anything changed. If the folder does not load, the last state stays in force.
 func (a *Authority) Reload() (changed bool, err error) {
 	err = a.within(func(folder *os.Root) error {
 		sum, err := digest(folder)
@@ -442,7 +443,7 @@ func (a *Authority) Reload() (changed bool, err error) {
 const reloadEvery = 5 * time.Second
 
 // Run follows the folder until ctx ends. onChange is called after each change, to write what brokers read (DeviceBundle, Anchors); it may
-// be nil. trouble is told of a folder that does not load, once.
+// be nil. trouble is called once for a folder that does not load.
 func (a *Authority) Run(ctx context.Context, onChange func(), trouble func(error)) error {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()

@@ -11,7 +11,7 @@ import (
 	"go.step.sm/crypto/kms"
 	"go.step.sm/crypto/kms/apiv1"
 	// Back ends, each under the first word of its addresses: softkms comes with the package above. The others of the library bring C code
-	// or a cloud's whole client; who needs one adds a line here.
+	// or a cloud's whole client; add a line here for each one needed.
 	_ "go.step.sm/crypto/kms/awskms"
 )
 
@@ -40,7 +40,7 @@ func openKMS(address string) (crypto.Signer, error) {
 	return key, nil // m stays open: the key signs through it
 }
 
-// parseKMS checks the address in a .kms file. Errors do not quote what follows the scheme, because an address may carry a pin.
+// parseKMS checks the address in a .kms file. Errors do not quote the text behind the scheme, because an address may carry a pin.
 func parseKMS(text string) (string, error) {
 	uri := strings.TrimSpace(text)
 	scheme, rest, ok := strings.Cut(uri, ":")

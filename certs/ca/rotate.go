@@ -38,7 +38,7 @@ type Info struct {
 	Roots       int       `json:"roots"`       // how many trusted roots vouch for it
 }
 
-// Authorities lists what is trusted, oldest first of each kind.
+// Authorities lists the trusted authorities, the oldest of each kind first.
 func (a *Authority) Authorities() []Info {
 	s := a.now()
 	var out []Info
@@ -139,7 +139,7 @@ func (a *Authority) Activate(k Kind) (name string, err error) {
 	return name, err
 }
 
-// Rotate is Prepare and Activate at once, for a house whose only verifiers learn of it without delay.
+// Rotate is Prepare and Activate at once, for an installation whose verifiers all learn of it without delay.
 func (a *Authority) Rotate(k Kind, kms string) (name string, err error) {
 	if _, err := a.Prepare(k, kms); err != nil && errs.CodeOf(err) != "prepared" {
 		return "", err
@@ -150,8 +150,8 @@ func (a *Authority) Rotate(k Kind, kms string) (name string, err error) {
 // RotateDevice replaces the device authority; the one before stays trusted until Withdraw.
 func (a *Authority) RotateDevice() (name string, err error) { return a.Rotate(Device, "") }
 
-// Withdraw ends the trust in an authority that does not sign: what it issued is refused from now on. Its key is deleted. For a root, robots
-// that have not learned the next one lose their way; robots learn it when they renew.
+// Withdraw ends the trust in an authority that does not sign: its certificates are refused from now on. Its key is deleted. If a root is
+// withdrawn, robots that have not learned the next root can no longer connect; robots learn it when they renew.
 func (a *Authority) Withdraw(k Kind, name string) error {
 	return a.change(func(folder *os.Root, s *state) error {
 		l, err := s.line(k)
@@ -177,7 +177,7 @@ func (a *Authority) Withdraw(k Kind, name string) error {
 	})
 }
 
-// dropKeys deletes what could sign as name, and makes that durable together with the renaming before it.
+// dropKeys deletes the keys that could sign as name, and makes that durable together with the renaming before it.
 func dropKeys(folder *os.Root, name string) error {
 	var err error
 	for _, end := range []string{keyEnd, kmsEnd} {
@@ -215,8 +215,8 @@ func (g *generation) signedBy(root *generation) bool {
 	return false
 }
 
-// vouch has every root whose key is here sign every issuing authority that it has not signed. The authorities keep name and key, so that
-// what they issued is good below either root; a root cannot sign another root instead, because its path length leaves no room.
+// vouch makes every root whose key is here sign every issuing authority that it has not signed. The authorities keep name and key, so that
+// their certificates are valid below either root. A root cannot sign another root instead, because its path length leaves no room.
 func (s *state) vouch(folder *os.Root) error {
 	for _, l := range s.issuing() {
 		for _, g := range l.gens {
@@ -247,7 +247,7 @@ func (s *state) vouch(folder *os.Root) error {
 	return nil
 }
 
-// disown takes what root signed out of the issuing authorities' files. Each must have another root that vouches for it.
+// disown removes the certificates that root signed from the issuing authorities' files. Each must have another root that vouches for it.
 func (s *state) disown(folder *os.Root, root *generation) error {
 	for _, l := range s.issuing() {
 		for _, g := range l.gens {
@@ -276,7 +276,7 @@ func (s *state) disown(folder *os.Root, root *generation) error {
 	return nil
 }
 
-// change runs fn on the folder's present state, one process at a time, and then reads what it made.
+// change runs fn on the folder's present state, one process at a time, and then reads the result.
 func (a *Authority) change(fn func(folder *os.Root, s *state) error) error {
 	return a.within(func(folder *os.Root) error {
 		lock, err := folder.OpenFile("ca.lock", os.O_RDWR|os.O_CREATE, 0o600)
@@ -291,7 +291,7 @@ func (a *Authority) change(fn func(folder *os.Root, s *state) error) error {
 		if err != nil {
 			return err
 		}
-		for _, l := range append([]*line{&s.root}, s.issuing()...) { // what a kill left of Withdraw
+		for _, l := range append([]*line{&s.root}, s.issuing()...) { // left by a Withdraw that was killed
 			if err := l.buried(folder); err != nil {
 				return err
 			}

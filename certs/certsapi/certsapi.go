@@ -1,4 +1,4 @@
-// Package certsapi serves enrolment over HTTPS, and what operators do about it.
+// Package certsapi serves enrolment over HTTPS, and the operators' endpoints about it.
 //
 //	POST /v1/enroll   {thing, csr, secret | factory, factory_proof | nothing} -> {certificate, root, not_after, mqtt}; the secret or the factory's
 //	                  key decides. With neither: 202 {waiting, fingerprint, retry_s} until an operator approves
@@ -23,7 +23,7 @@
 //	GET  /v1/factory-certificates                -> [{certificate_id, reason, at}]    staff; revoked ones
 //	POST /v1/factory-certificates/revoke {certificate_id, reason} -> 204              admin
 //
-// Error answers are those of kithttp; a refused claim is 401 "claim_refused" whichever half was wrong. Everything an operator does is audited
+// Errors are answered as kithttp does; a refused claim is 401 "claim_refused" whichever half was wrong. Every operator's action is audited
 // before it is done.
 package certsapi
 
@@ -52,11 +52,11 @@ import (
 // timeout bounds one request; signing takes less than a millisecond, the database decides.
 const timeout = 10 * time.Second
 
-// Config holds what the answers need besides the rules.
+// Config holds the settings of the endpoints.
 type Config struct {
 	Root func() []byte // PEM of the trusted roots, handed to robots; asked each time, because roots are replaced with overlap
 	MQTT string        // broker URL handed to robots
-	// Audit writes one line about what the caller in ctx did; an action whose line cannot be written is not done.
+	// Audit writes one line about the action of the caller in ctx; an action whose line cannot be written is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
 	// Owns reports whether account owns the robot. If nil, no robot has an owner and only operators release robots.
 	Owns func(ctx context.Context, account string, id thing.ID) (bool, error)

@@ -123,7 +123,7 @@ func (a api) mountOperators(mux *http.ServeMux, wrap endpoint.Middleware) {
 	mux.Handle("POST /v1/things/batch", delivery(long(kit.Typed(a.registerAll))))
 }
 
-// audited does what an operator orders, after the line about it is written.
+// audited writes the audit line and then runs an operator's action.
 func (a api) audited(ctx context.Context, action, object, detail string, do func() error) (any, error) {
 	if err := a.cfg.Audit(ctx, action, object, detail); err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func delivery(ep endpoint.Endpoint) http.Handler {
 			kithttp.WriteError(w, errs.New(errs.Invalid, "content type %.80q: want text/csv", mt))
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(deliveryRead)) // a writer that cannot is none of a network
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(deliveryRead)) // fails only for writers without a connection, in tests
 		resp, err := ep(r.Context(), order{csv: http.MaxBytesReader(w, r.Body, certs.MaxCSV+1)})
 		if bad, ok := errors.AsType[*certs.DeliveryError](err); ok {
 			kithttp.WriteJSON(w, kithttp.StatusOf(errs.Invalid),

@@ -1,5 +1,5 @@
-// Package certsbroker tells brokers what is revoked: the set of certs.Revocations in the words of brokerapi, and the things to refuse by
-// name. Its methods are what brokeradmin.EmbeddedConfig, mosquitto.Config and brokeradmin.Keep ask for.
+// Package certsbroker gives brokers the revocations: the set of certs.Revocations as brokerapi messages, and the things to refuse by name.
+// Its methods fit brokeradmin.EmbeddedConfig, mosquitto.Config and brokeradmin.Keep.
 package certsbroker
 
 import (

@@ -44,7 +44,7 @@ type Renew struct {
 // Answer is the body of both answers.
 type Answer struct {
 	Certificate string    `json:"certificate"` // PEM, leaf first, without the root
-	Root        string    `json:"root"`        // PEM: what the robot's trust file should hold
+	Root        string    `json:"root"`        // PEM: the content for the robot's trust file
 	NotAfter    time.Time `json:"not_after"`
 	MQTT        string    `json:"mqtt"` // URL of the broker, such as ssl://cloud.example:8883
 }
@@ -53,7 +53,7 @@ type Answer struct {
 type Wait struct {
 	Waiting     string `json:"waiting"` // in words
 	Fingerprint string `json:"fingerprint"`
-	RetryS      int    `json:"retry_s"` // ask again after so many seconds
+	RetryS      int    `json:"retry_s"` // seconds until the next request
 }
 
 // CodeWaiting is the code of the error that a Wait becomes.
@@ -65,8 +65,8 @@ type Client struct {
 	HTTP    *http.Client // with the robot's trust; required
 }
 
-// Enroll asks for a first certificate. Errors carry the kind, code and pause that the cloud answered, or Unavailable if none came. A robot
-// that must wait for approval gets Unavailable with CodeWaiting; the text contains the fingerprint to show.
+// Enroll asks for a first certificate. Errors carry the kind, code and pause of the cloud's answer; without an answer they are Unavailable.
+// A robot that must wait for approval gets Unavailable with CodeWaiting; the text contains the fingerprint to show.
 func (c *Client) Enroll(ctx context.Context, req Enroll) (Answer, error) {
 	return c.post(ctx, EnrollPath, req)
 }
@@ -128,7 +128,7 @@ func ParseWait(b []byte) error {
 	return &errs.Error{Kind: errs.Unavailable, Code: CodeWaiting, Msg: w.Waiting, Retry: time.Duration(max(1, min(w.RetryS, 86400))) * time.Second}
 }
 
-// problem makes an error of a refusal. What does not look like one of ours (a proxy's page) is Unavailable.
+// problem makes an error of a refusal. An answer that does not look like ours (a proxy's page) is Unavailable.
 func problem(resp *http.Response, b []byte) error {
 	var p struct {
 		Error string `json:"error"`

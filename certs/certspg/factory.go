@@ -12,14 +12,14 @@ import (
 	"kennel/infra/thing"
 )
 
-// changed counts a change that decides about factory certificates. The row's lock puts such changes in order, so that a reader who has seen a
-// number has seen all before it.
+// changed counts a change that affects factory certificates. The row's lock orders such changes, so that a reader that has seen a number
+// has seen all changes before it.
 func changed(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `UPDATE certs_factory_change SET rev = rev + 1`)
 	return err
 }
 
-// Factory implements certs.Store. What it returns is of one moment.
+// Factory implements certs.Store. Its result is one consistent snapshot.
 func (s *Store) Factory(ctx context.Context, known uint64) (st certs.FactoryState, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT rev FROM certs_factory_change`).Scan(&st.Rev); err != nil {
 		return st, fmt.Errorf("read changes of batches: %w", pg.Err(err))

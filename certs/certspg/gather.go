@@ -15,8 +15,8 @@ const (
 	gatherTimeout = 10 * time.Second // of one query, which belongs to no single request
 )
 
-// gather makes one query of requests that come while earlier queries run. A request that comes alone goes at once. There is no goroutine of its
-// own: a request that gets a turn runs the query for all that wait. Safe for concurrent use.
+// gather joins requests that arrive while earlier queries run into one query. A request that arrives alone runs at once. gather has no
+// goroutine of its own: the request whose turn it is runs the query for all that wait. Safe for concurrent use.
 type gather[Q, A any] struct {
 	run   func(ctx context.Context, all []Q) ([]A, error) // one answer for each, in order
 	turns chan struct{}                                   // holds one for each query that runs
@@ -27,7 +27,7 @@ type gather[Q, A any] struct {
 
 type call[Q, A any] struct {
 	q    Q
-	done chan struct{} // closed: a and err are there
+	done chan struct{} // closed: a and err are set
 	a    A
 	err  error
 }
@@ -67,7 +67,7 @@ func (g *gather[Q, A]) queued(c *call[Q, A]) bool {
 	return slices.Contains(g.waiting, c)
 }
 
-// drop takes a request out of the queue, if it is there.
+// drop removes a request from the queue, if it is queued.
 func (g *gather[Q, A]) drop(c *call[Q, A]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,7 +76,7 @@ func (g *gather[Q, A]) drop(c *call[Q, A]) {
 	}
 }
 
-// lead runs one query for those that wait, and gives the turn back.
+// lead runs one query for all waiting requests, and passes the turn on.
 func (g *gather[Q, A]) lead(ctx context.Context) {
 	defer func() { <-g.turns }()
 	g.mu.Lock()

@@ -30,7 +30,7 @@ func (s *Store) Ask(ctx context.Context, a certs.Ask, l certs.WaitingLimits) (w 
 		if _, err := tx.Exec(ctx, `DELETE FROM certs_waiting WHERE `+expired, a.At.Add(-l.Expire), a.At.Add(-l.Refused)); err != nil {
 			return err
 		}
-		w, err = s.askAgain(ctx, tx, a, l) // the same robot came twice at once
+		w, err = s.askAgain(ctx, tx, a, l) // the same robot asked twice at once
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}

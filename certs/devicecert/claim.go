@@ -49,7 +49,7 @@ func ParseClaim(b []byte) (Claim, error) {
 	return c, nil
 }
 
-// WriteClaim gives a robot its claim: what a factory, or a simulation of one, does.
+// WriteClaim gives a robot its claim, as a factory does, or its simulation.
 func WriteClaim(root *os.Root, c Claim) error {
 	b, err := json.MarshalIndent(struct {
 		Thing  thing.ID `json:"thing"`

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// clock is the time a robot believes. Its system clock may have been reset by an empty battery; what cannot lie is when the program was
-// built, and that a certificate's first day of validity has come if an authority below our root signed it. Only such proof is kept, never the
-// system's own time: a clock that once ran ahead would otherwise hold the robot in the future for good.
+// clock is the time that a robot believes. An empty battery may have reset its system clock. Two facts are certain: the time when the
+// program was built, and that the first day of validity of a certificate signed below our root has come. Only such proof is kept, never the
+// system's own time: otherwise a clock that once ran ahead would keep the robot in the future for good.
 type clock struct {
 	system func() time.Time
 

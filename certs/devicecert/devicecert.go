@@ -1,8 +1,8 @@
-// Package devicecert is a robot's side of its identity: its key, its certificate, what it trusts, and what time it may believe.
+// Package devicecert is the robot's side of its identity: its key, its certificate, the roots it trusts, and the time it may believe.
 //
 // Files under the robot's root:
 //
-//	factory/kennel/claim.json          {"thing","secret"}: what it was born with; read only
+//	factory/kennel/claim.json          {"thing","secret"}: its claim from the factory; read only
 //	etc/ssl/certs/local/root.crt       the roots it trusts, as installed, where the original looks for them
 //	persist/kennel/roots.json          the roots that the cloud named since, in their place (see learn)
 //	persist/kennel/device.key          its key, PKCS#8, 0600; made here, never leaves
@@ -10,11 +10,11 @@
 //	persist/kennel/identity.json       broker URL, latest time proven
 //	factory/cloud/...                  an original's factory identity (see ReadFactory)
 //
-// The key is on disk and synced before the first request that carries it: the claim secret is bound to it, so a key that was lost after a
-// request was sent would lock the robot out. Everything after the key can be asked for again.
+// The key is on disk and synced before the first request that carries it. The claim secret gets bound to it, so losing the key after that
+// request would lock the robot out. Everything else can be asked for again.
 //
-// A wipe of the user data leaves all of it alone: key and certificate say which robot this is and nothing of a person, and with them it comes
-// back unattended. Ownership ends in the cloud, when the robot tells of the wipe (VEC-STOR-10).
+// A wipe of the user data keeps all of it: key and certificate say which robot this is and nothing about a person, and with them it comes
+// back unattended. Ownership ends in the cloud when the robot reports the wipe (VEC-STOR-10).
 package devicecert
 
 import (
@@ -67,7 +67,7 @@ const (
 // Config says where the robot and its cloud are.
 type Config struct {
 	Root  *os.Root         // the robot's files
-	Thing thing.ID         // who the robot is by its serial number; "": whatever claim or factory identity say
+	Thing thing.ID         // the thing id by the robot's serial number; "": as claim or factory identity say
 	Cloud string           // base URL for enrolment, https only (VEC-SEC-07), such as https://cloud.example:8443
 	Build time.Time        // when this program was built: no clock is right that says less; zero: the build's own record
 	Log   *slog.Logger     // required
@@ -102,7 +102,7 @@ type Identity struct {
 	rootsProblem string              // why the roots of the last answer were not taken; "": they were
 }
 
-// Open reads what is there and starts nothing. Damaged or missing files are not errors here: State names them, and Ensure mends what it can.
+// Open reads the files and starts nothing. Damaged or missing files are not errors here: State names them, and Ensure repairs what it can.
 func Open(cfg Config) (*Identity, error) {
 	if cfg.MinPause == 0 {
 		cfg.MinPause = DefaultMinPause
@@ -133,11 +133,11 @@ func Open(cfg Config) (*Identity, error) {
 	return i, nil
 }
 
-// load reads key and certificate, if they are there and belong together.
+// load reads key and certificate, if both exist and belong together.
 func (i *Identity) load() {
 	key, err := i.readKey()
 	if err != nil || key == nil {
-		return // attempt says what is wrong with it
+		return // attempt reports the problem
 	}
 	i.key = key
 	b, err := pemfile.Read(i.cfg.Root, CertFile)
@@ -223,7 +223,7 @@ func (i *Identity) Changed() <-chan struct{} {
 // has proven, plus what has passed since.
 func (i *Identity) Now() time.Time { return i.clock.now() }
 
-// TLSCertificate returns the current certificate, which may have expired: the cloud says so with a reason. The error says that there is none.
+// TLSCertificate returns the current certificate, even an expired one: the cloud refuses it with a reason. It returns an error if there is none.
 func (i *Identity) TLSCertificate() (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -233,8 +233,8 @@ func (i *Identity) TLSCertificate() (*tls.Certificate, error) {
 	return i.cert, nil
 }
 
-// Ensure returns when there is a certificate that has not expired. Until then it enrols or renews, again and again with back-off; State says
-// what blocks it. It returns an error only when ctx ends.
+// Ensure blocks until there is a certificate that has not expired. Until then it enrols or renews, with back-off; State says what blocks
+// it. It returns an error only when ctx ends.
 func (i *Identity) Ensure(ctx context.Context) error {
 	between := backoff.Pause{Min: i.cfg.MinPause, Max: i.cfg.MaxPause}
 	for {
@@ -279,7 +279,7 @@ func (i *Identity) valid() bool {
 	return i.cert != nil && i.mqtt != "" && i.clock.now().Before(i.cert.Leaf.NotAfter)
 }
 
-// attempt tries once: renew what we have, else enrol with the best proof there is.
+// attempt tries once to renew the certificate, or else to enrol with the best proof available.
 func (i *Identity) attempt(ctx context.Context) error {
 	i.trying.Lock()
 	defer i.trying.Unlock()
@@ -331,16 +331,16 @@ func (i *Identity) renewal(ctx context.Context, key crypto.Signer, held *tls.Cer
 	return i.keep(a, key, id)
 }
 
-// proof is why the cloud should give this robot a certificate: a claim secret, or else a factory identity, or else the word of an operator
-// who compares fingerprints.
+// proof is the reason for which the cloud gives this robot a certificate: a claim secret, else a factory identity, else an operator's
+// approval by fingerprint.
 type proof struct {
 	thing   thing.ID
 	secret  logging.Secret
 	factory *Factory
 }
 
-// proof returns the best that the robot has. Of its files each that is there must be good and of this robot: to continue without it would hide
-// the mistake behind a waiting list.
+// proof returns the best proof that the robot has. Each file that exists must be valid and belong to this robot: ignoring a bad one would
+// hide the mistake behind a waiting list.
 func (i *Identity) proof() (proof, error) {
 	claim, err := ReadClaim(i.cfg.Root)
 	switch {
@@ -400,7 +400,7 @@ func (i *Identity) keep(a certsclient.Answer, key crypto.Signer, id thing.ID) er
 	if cn := cert.Leaf.Subject.CommonName; cn != string(id) {
 		return errs.New(errs.Unavailable, "the cloud answered with a certificate for %.60q: want %s", cn, id)
 	}
-	// Roots first: killed after this write, the robot trusts what its next certificate may need.
+	// Roots first: if it is killed after this write, the robot trusts the roots that its next certificate may need.
 	if err := i.learn([]byte(a.Root)); err != nil {
 		return err
 	}

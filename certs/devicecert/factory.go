@@ -49,7 +49,7 @@ type Factory struct {
 	Certificate tls.Certificate // with Leaf
 	Info        FactoryInfo
 
-	chain []byte // PEM, as in the file: the certificate, and what leads from it to the batch's authority
+	chain []byte // PEM, as in the file: the certificate, and its chain up to the batch's authority
 }
 
 // FactoryInfo is the content of Info<ESN>.json, with the original's names.

@@ -39,7 +39,7 @@ func (i *Identity) trusted() ([]*x509.Certificate, error) {
 	return roots, nil
 }
 
-// readLearned fails if nothing was learned, or what was is damaged: RootFile rules then.
+// readLearned fails if nothing was learned or the file is damaged; RootFile applies then.
 func (i *Identity) readLearned() (l learned, err error) {
 	b, err := pemfile.Read(i.cfg.Root, rootsFile)
 	if err == nil {
@@ -52,9 +52,9 @@ func (i *Identity) readLearned() (l learned, err error) {
 }
 
 // learn takes the roots of an answer: from now on the robot trusts exactly these, so that a root arrives before it is
-// needed and disappears after it was withdrawn. They are as good as the connection they came over, which was verified; and they must accept that
-// very connection, so that no answer, however wrong, locks the robot out. What cannot be taken leaves the trust as it is; only a disk that
-// does not write is an error.
+// needed and disappears after it was withdrawn. The roots are trusted because the connection they came over was
+// verified. They must also accept that very connection, so that no answer, however wrong, locks the robot out.
+// Unusable roots leave the trust as it is; only a failed write is an error.
 func (i *Identity) learn(answer []byte) error {
 	if len(answer) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (i *Identity) acceptable(answer []byte, name string, shown []*x509.Certific
 		}
 	}
 	if len(shown) == 0 {
-		return nil, errors.New("they came over no connection that was checked")
+		return nil, errors.New("they came over a connection that was not verified")
 	}
 	if err := verifyChain(name, shown, roots, i.clock.now()); err != nil {
 		return nil, fmt.Errorf("with them the cloud that sent them would not be trusted: %w", err)

@@ -18,13 +18,13 @@ import (
 // Steps of getting an identity, as State and doctor name them.
 const (
 	StepKey    = "key"    // make or read the key
-	StepClaim  = "claim"  // read what the robot was born with
+	StepClaim  = "claim"  // read the robot's claim or factory identity
 	StepEnroll = "enroll" // first certificate
 	StepRenew  = "renew"  // next certificate
 	StepReady  = "ready"  // there is one
 )
 
-// CodeFactory is the code of a factory identity that is there and not good: the robot's fault 850 (VEC-TOK-08).
+// CodeFactory is the code of an invalid factory identity: the robot's fault 850 (VEC-TOK-08).
 const CodeFactory = "factory_identity"
 
 // State is the state of the identity, for doctor and the robot's page. While a certificate is in force a failed renewal shows here too.
@@ -71,8 +71,8 @@ type Problem struct {
 	LackedRoot string // the authority that RootFile lacks, if that was it
 }
 
-// Explain tells why a connection to the cloud, or a request over it, failed. It knows the errors of TLSConfig, of dialing, and of the cloud's
-// answers; others keep their own words.
+// Explain says in words why a connection to the cloud, or a request over it, failed. It knows the errors of TLSConfig, of dialing, and of
+// the cloud's answers; other errors keep their own text.
 func Explain(err error) Problem {
 	if t, ok := errors.AsType[*TrustError](err); ok {
 		return t.explain()

@@ -91,7 +91,7 @@ func (i *Identity) check(name string, chain []*x509.Certificate) error {
 	return nil
 }
 
-// Seen is the last certificate that a server showed for a name, and what was thought of it.
+// Seen is the last certificate that a server showed for a name, and the verdict on it.
 type Seen struct {
 	Name      string    `json:"name"` // that was asked for
 	Subject   string    `json:"subject"`
@@ -128,7 +128,7 @@ func (i *Identity) note(name string, chain []*x509.Certificate, err error) {
 	}
 }
 
-// Seen returns what servers showed, by name.
+// Seen returns the certificates that servers showed, by name.
 func (i *Identity) Seen() []Seen {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -171,7 +171,7 @@ func (i *Identity) httpClient() *http.Client {
 				}
 				conn := tls.Client(raw, i.TLSConfig(host))
 				if err := conn.HandshakeContext(ctx); err != nil {
-					_ = raw.Close() // the first error is the one to tell
+					_ = raw.Close() // the first error is reported
 					return nil, err
 				}
 				i.mu.Lock()

@@ -1,5 +1,5 @@
-// Package limit paces attempts by key (an address, a thing, an account) in bounded memory. Limits are those of one process; what must
-// hold across processes, such as the lockout of an account, is kept in the database by its domain.
+// Package limit limits the rate of attempts by key (an address, a thing, an account) in bounded memory. Limits are per process; limits
+// across processes, such as the lockout of an account, are kept in the database by their domain.
 package limit
 
 import (

@@ -15,8 +15,8 @@ import (
 	"kennel/infra/wake"
 )
 
-// quiet is how long a listener hears nothing before it asks whether the connection still lives: a peer that vanished without a word
-// would otherwise be waited for until TCP gives up.
+// quiet is how long a listener hears nothing before it checks whether the connection still lives: otherwise it would wait for a vanished
+// peer until TCP gives up.
 const quiet = 20 * time.Second
 
 // Listen calls fn for every notification on channel until ctx ends, and then returns nil. It uses a connection of its own, opened like

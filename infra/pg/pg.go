@@ -22,7 +22,7 @@ type Config struct {
 	AppName      string        `koanf:"app_name"`      // shown in pg_stat_activity; "": kennel
 	ConnTimeout  time.Duration `koanf:"conn_timeout"`  // to open one connection; 0: 5 s
 
-	Tracer pgx.QueryTracer `koanf:"-"` // hears of every statement; may be nil
+	Tracer pgx.QueryTracer `koanf:"-"` // sees every statement; may be nil
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -64,7 +64,7 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	if c.ConnTimeout > 0 {
 		pc.ConnConfig.ConnectTimeout = c.ConnTimeout
 	}
-	// A server that failed over comes back under the same name: old connections must not pin the old one for hours.
+	// After a fail-over the new server has the same name: old connections must not keep using the old one for hours.
 	pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = 30*time.Minute, 5*time.Minute
 	pc.HealthCheckPeriod = 15 * time.Second
 	rp := pc.ConnConfig.RuntimeParams
@@ -91,8 +91,8 @@ type Beginner interface {
 }
 
 // Tx runs fn in a transaction: committed if fn returns nil, rolled back otherwise, also on a panic. Errors pass through Err, so that
-// what may work next time is Unavailable; Tx itself never tries twice. When the connection breaks during the commit it is unknown
-// whether it happened: writes must be idempotent.
+// temporary ones are Unavailable; Tx itself never retries. If the connection breaks during the commit its outcome is unknown: writes must
+// be idempotent.
 func Tx(ctx context.Context, db Beginner, fn func(pgx.Tx) error) error {
 	return Err(pgx.BeginFunc(ctx, db, fn))
 }

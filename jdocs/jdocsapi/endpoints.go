@@ -64,7 +64,7 @@ type docReq struct {
 	name   jdocs.Name                 // "": all
 	limit  int                        // of a history
 	fields map[string]json.RawMessage // to set
-	force  bool                       // set what no robot is known to read too
+	force  bool                       // also set fields that no robot is known to read
 }
 
 // docJSON is one revision as people read it.
@@ -87,7 +87,8 @@ func docOf(ctx context.Context, r docReq, v jdocs.Revision) docJSON {
 	return docJSON{r.id, r.name, v.Version, v.FmtVersion, v.ClientMeta, seen(ctx, v.By), v.At.UTC(), v.Deleted, json.RawMessage(v.JSON)}
 }
 
-// endpoints of people. Reading is for all staff, changing for those who may change a robot's documents; its owner may do what WithOwns says.
+// endpoints are the endpoints for people. All operators may read; changing needs a role that may change a robot's documents; its owner may
+// do as WithOwns says.
 type endpoints struct{ list, get, set, history endpoint.Endpoint }
 
 func makeEndpoints(svc jdocs.Service, o options) endpoints {
@@ -165,9 +166,9 @@ func makeEndpoints(svc jdocs.Service, o options) endpoints {
 	}
 }
 
-// checkNames refuses what a person has probably mistyped, unless they insist.
+// checkNames refuses names that a person has probably mistyped, unless they insist.
 func checkNames(ctx context.Context, svc jdocs.Service, key jdocs.Key, r docReq) error {
-	if r.force || key.Account != "" { // accountFields has looked at those of an account
+	if r.force || key.Account != "" { // accountFields has checked an account's documents
 		return nil
 	}
 	cur, err := svc.Get(ctx, key)

@@ -16,8 +16,8 @@ type Lister interface {
 	List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error)
 }
 
-// Hinter is the Notifier that tells robots: it publishes the versions of all documents of a thing on its down/jdocs. All of them, because
-// the message is retained and the next would hide what this one said. Safe for concurrent use.
+// Hinter is the Notifier that hints robots: it publishes the versions of all documents of a thing on its down/jdocs. It sends all of them,
+// because the message is retained and the next one replaces it. Safe for concurrent use.
 type Hinter struct {
 	docs    Lister
 	publish func(ctx context.Context, id thing.ID, name string, payload []byte)
@@ -27,7 +27,7 @@ type Hinter struct {
 	told map[jdocs.Key]uint64 // newest version hinted; the same change is heard from the endpoint and from the database
 }
 
-// maxTold bounds the memory for what was told. Forgetting costs a repeated hint.
+// maxTold bounds the memory of hints sent. Forgetting one costs a repeated hint.
 const maxTold = 4096
 
 // NewHinter returns a Hinter that publishes through publish (the bridge, which limits how often).
@@ -35,8 +35,8 @@ func NewHinter(docs Lister, publish func(ctx context.Context, id thing.ID, name 
 	return &Hinter{docs: docs, publish: publish, log: log, told: map[jdocs.Key]uint64{}}
 }
 
-// DocChanged implements Notifier. It fits jdocspg.Listener.Changed too. What fails is logged: a hint is not owed, the robot asks at its
-// next connect and now and then anyway.
+// DocChanged implements Notifier. It fits jdocspg.Listener.Changed too. Failures are only logged: hints are optional, because the robot
+// also asks at its next connect and periodically.
 func (h *Hinter) DocChanged(ctx context.Context, key jdocs.Key, version uint64) {
 	if key.Thing == "" || h.known(key, version) {
 		return

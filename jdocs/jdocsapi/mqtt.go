@@ -15,8 +15,8 @@ import (
 
 // Handlers answers the robots' requests by "<service>/<method>". A thing reaches only its own documents: the id that the broker proved
 // decides, and a body that names another thing is refused (VEC-FLE-01). With WithOwnerOf it also reads and writes the settings and
-// entitlements of its owner, whom we know: what the body says of an account is not proof of one. A repeated write is answered by the version
-// rule: it changes nothing twice.
+// entitlements of its owner, as the cloud knows the owner: an account named in the body proves nothing. The version rule answers a
+// repeated write, which changes nothing.
 func Handlers(svc jdocs.Service, opts ...Option) map[string]kitmqtt.ReqHandler {
 	o := build(opts)
 	return map[string]kitmqtt.ReqHandler{
@@ -62,7 +62,7 @@ func readDocs(svc jdocs.Service, o options) func(context.Context, thing.ID, jdoc
 		var at []int
 		for i, it := range req.Items {
 			resp.Items[i] = jdocswire.ReadRespItem{Status: jdocs.NotFound.String()}
-			if name := jdocs.Name(it.DocName); account != "" || o.ownerOf == nil || !name.OfAccount() { // without an owner there is none of an account
+			if name := jdocs.Name(it.DocName); account != "" || o.ownerOf == nil || !name.OfAccount() { // without an owner it has no account's documents
 				items, at = append(items, jdocs.Item{Name: name, MyVersion: uint64(it.MyDocVersion)}), append(at, i)
 			}
 		}

@@ -16,10 +16,10 @@ import (
 	"kennel/jdocs/jdocswire"
 )
 
-// byOwner is who changed a document when a robot's owner did. Not a name or an id: the history outlives the person's account.
+// byOwner is the author of a change by a robot's owner. It is not a name or an id, because the history outlives the person's account.
 const byOwner = "owner"
 
-// Documents of a robot that its owner may read, and of those the ones to change. vic.AppTokens is the token service's.
+// The documents of a robot that its owner may read, and those that the owner may change. vic.AppTokens belongs to the token service.
 var (
 	ownersRead   = []jdocs.Name{jdocs.RobotSettings, jdocs.RobotLifetimeStats, jdocs.AccountSettings, jdocs.UserEntitlements}
 	ownersChange = []jdocs.Name{jdocs.RobotSettings, jdocs.AccountSettings, jdocs.UserEntitlements}
@@ -29,7 +29,7 @@ var (
 // vic.UserEntitlements through any robot of theirs. Without it owners are refused.
 func WithOwns(owns auth.Owns) Option { return func(o *options) { o.owns = owns } }
 
-// WithOwnerOf lets robots read and write vic.AccountSettings and vic.UserEntitlements of their owner, whom owner names (NotFound: none).
+// WithOwnerOf lets robots read and write vic.AccountSettings and vic.UserEntitlements of their owner, which owner returns (NotFound: none).
 // Without it robots reach no document of an account.
 func WithOwnerOf(owner func(ctx context.Context, id thing.ID) (account string, err error)) Option {
 	return func(o *options) { o.ownerOf = owner }
@@ -40,7 +40,7 @@ func WithAccountChanged(changed func(ctx context.Context, account string, name j
 	return func(o *options) { o.accountChanged = changed }
 }
 
-// key returns the key of a document for who asks: staff reach the robot's documents, its owner those of the two lists.
+// key returns the key of a document for the caller: operators reach all of the robot's documents, its owner those of the two lists.
 func (o options) key(ctx context.Context, id thing.ID, name jdocs.Name, change bool) (jdocs.Key, error) {
 	if _, own := auth.OwnedSince(ctx); !own {
 		return jdocs.NewKey("", id, name)
@@ -54,7 +54,7 @@ func (o options) key(ctx context.Context, id thing.ID, name jdocs.Name, change b
 	return jdocs.NewKey(auth.CallerFrom(ctx).Account, id, name)
 }
 
-// author is who the history says makes this change.
+// author returns the author of this change for the history.
 func author(ctx context.Context) string {
 	if _, own := auth.OwnedSince(ctx); own {
 		return byOwner
@@ -73,7 +73,7 @@ func seen(ctx context.Context, by string) string {
 	return "operator"
 }
 
-// begin is since when the caller may see what became of a document: an owner not what it was before the robot was theirs.
+// begin returns the time from which the caller may see a document's history: an owner must not see it from before the robot was theirs.
 func begin(ctx context.Context, key jdocs.Key) time.Time {
 	if since, own := auth.OwnedSince(ctx); own && key.Account == "" {
 		return since
@@ -103,8 +103,8 @@ func accountDocs(ctx context.Context, svc jdocs.Service) (out []jdocs.Listing, e
 	return out, nil
 }
 
-// accountFields checks fields of vic.AccountSettings and returns them as they go into the document (VEC-DOC-05): names in small letters
-// whatever they were, and none left beside them in another spelling.
+// accountFields checks fields of vic.AccountSettings and returns them as stored (VEC-DOC-05): names in lower case, and the same name in
+// another spelling removed.
 func accountFields(ctx context.Context, svc jdocs.Service, key jdocs.Key, fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -134,7 +134,7 @@ func accountFields(ctx context.Context, svc jdocs.Service, key jdocs.Key, fields
 	}
 	var was map[string]json.RawMessage
 	if json.Unmarshal([]byte(cur.JSON), &was) != nil {
-		return out, nil // Set says what is wrong with it
+		return out, nil // Set reports the error
 	}
 	for name := range was {
 		if _, given := out[strings.ToLower(name)]; given && name != strings.ToLower(name) {

@@ -12,8 +12,8 @@ import (
 	"kennel/jdocs"
 )
 
-// Pages is the endpoints of Mount for web pages: the same rules, without a transport. The caller comes from the context (auth.CallerFrom). Safe for
-// concurrent use.
+// Pages offers the endpoints of Mount to web pages: the same rules, without a transport. The caller
+// comes from the context (auth.CallerFrom). Safe for concurrent use.
 type Pages struct {
 	e      endpoints
 	differ func(ctx context.Context, request any) (any, error)
@@ -57,8 +57,8 @@ func (p *Pages) Set(ctx context.Context, id thing.ID, name jdocs.Name, fields ma
 	return asRevision(p.e.set(ctx, docReq{id: id, name: name, fields: fields}))
 }
 
-// Differing names the fields in which the document is not what it was in a version, in order: the changes that a robot with that version still lacks.
-// All of them if the version is no longer stored. It does not tell the former values: they may be another owner's.
+// Differing returns, in order, the names of the fields that changed since a version: the changes that a robot with that version still
+// lacks. If the version is no longer stored it returns all fields. It does not return the former values: they may be another owner's.
 func (p *Pages) Differing(ctx context.Context, id thing.ID, name jdocs.Name, version uint64) ([]string, error) {
 	out, err := p.differ(ctx, sinceReq{docReq{id: id, name: name}, version})
 	if err != nil {
@@ -78,7 +78,7 @@ func asRevision(out any, err error) (jdocs.Revision, error) {
 	}, nil
 }
 
-// differing compares two objects field by field. What is no object has no fields, so everything of the other differs.
+// differing compares two objects field by field. A value that is not an object has no fields, so all fields of the other differ.
 func differing(a, b string) []string {
 	var was, is map[string]json.RawMessage
 	_ = json.Unmarshal([]byte(a), &was) // see above

@@ -1,4 +1,4 @@
-// Package jdocspg keeps documents in Postgres: jdocs_doc holds the current versions, jdocs_history what was accepted before. Every
+// Package jdocspg keeps documents in Postgres: jdocs_doc holds the current versions, jdocs_history the earlier ones. Every
 // change is one statement, so that two writers of one version cannot both be first and a kill leaves all of a change or nothing.
 package jdocspg
 
@@ -16,8 +16,8 @@ import (
 	"kennel/jdocs"
 )
 
-// History kept for each document; older revisions go when a new one comes. Our own defaults: the source gives no number. 64 revisions of
-// statistics written every ten minutes are most of a day, settings change seldom.
+// History kept for each document; a new revision removes the oldest. Own defaults: the source gives no number. 64 revisions of statistics
+// written every ten minutes cover most of a day; settings change seldom.
 const (
 	KeepVersions = 64
 	KeepAge      = 365 * 24 * time.Hour
@@ -36,7 +36,7 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 const columns = `doc_version, fmt_version, client_meta, json_doc, deleted, changed_by, changed_at`
 
 // changed completes a statement whose part "put" returns the changed row: history, its bounds, the notification. $1 to $3 are the key,
-// $4 is who changes.
+// $4 is the author.
 const changed = `, hist AS (
 	INSERT INTO jdocs_history (thing, account, name, ` + columns + `) SELECT $1, $2, $3, ` + columns + ` FROM put
 ), pruned AS (

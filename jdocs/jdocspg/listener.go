@@ -16,8 +16,8 @@ import (
 	"kennel/jdocs"
 )
 
-// Listener calls Changed for every document that any process of the cloud changes (not for what a robot writes itself), at least once.
-// What was missed while the database was away is read again: what changed since shortly before it was last heard.
+// Listener calls Changed at least once for every document that any process of the cloud changes, but not for a robot's own writes. After
+// the database was away it reads the changes since shortly before the last contact.
 type Listener struct {
 	Pool *pgxpool.Pool
 	Log  *slog.Logger

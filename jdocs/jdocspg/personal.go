@@ -26,11 +26,11 @@ func (s *Store) OfAccount(ctx context.Context, account string, robots []thing.ID
 	return out, nil
 }
 
-// personal lists documents of robots that speak of a person: where they live, what their apps are called.
+// personal lists documents of robots with facts about a person: where they live, what their apps are called.
 var personal = []string{string(jdocs.RobotSettings), string(jdocs.AppTokens)}
 
-// EraseAccount deletes the documents of an account with their history, the history of what its robots' documents said of it, and takes its
-// id off what it changed. It may be repeated. The current documents of robots stay: their owner's words in them are the caller's to change.
+// EraseAccount deletes the documents of an account with their history and the history of its robots' personal documents, and removes its id
+// from the changes it made. It may be repeated. The current documents of robots stay: the caller changes the owner's data in them.
 func (s *Store) EraseAccount(ctx context.Context, account string, robots []thing.ID) error {
 	if account == "" {
 		return nil

@@ -61,7 +61,7 @@ func (c *Client) Delete(ctx context.Context, name jdocs.Name) (uint64, error) {
 	return uint64(resp.LatestVersion), err
 }
 
-// Revision returns one accepted version and whether this robot wrote it; found is false when the cloud does not have it (any more).
+// Revision returns one accepted version and whether this robot wrote it; found is false if the cloud does not have it or no longer has it.
 func (c *Client) Revision(ctx context.Context, name jdocs.Name, version uint64) (d jdocs.Doc, mine, found bool, err error) {
 	resp, err := do[RevisionResp](ctx, c.req, Revision, RevisionReq{DocName: string(name), DocVersion: Uint(version)})
 	return resp.Doc.Doc(), resp.ByYou, resp.Found, err

@@ -7,8 +7,8 @@
 //	revision {thing, doc_name, doc_version}                                           -> {found, by_you, doc}
 //
 // The book and the published interface disagree on some names; input takes both: client_meta and client_metadata, account and user_id
-// (VEC-JDS-01, 02). Numbers of 64 bits may be written as text, as the published REST form does. revision is our own: a robot that lost
-// an answer asks what became of its write.
+// (VEC-JDS-01, 02). Numbers of 64 bits may be written as text, as the published REST form does. revision is our own: with it a robot
+// that lost an answer finds out whether its write was stored.
 package jdocswire
 
 import (
@@ -21,7 +21,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Service and methods, as they stand in the topic.
+// Service and methods, as in the topic.
 const (
 	Service  = "jdocs"
 	Write    = "write"

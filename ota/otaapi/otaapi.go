@@ -1,4 +1,4 @@
-// Package otaapi is ota over the wires: HTTP for operators, MQTT for robots.
+// Package otaapi serves ota over HTTP for operators and over MQTT for robots.
 //
 //	GET  /v1/releases?species=            POST /v1/releases {species, version, notes}
 //	GET  /v1/things/{thing}/ota           PUT  /v1/things/{thing}/ota/desired {version}   "" takes the wish back

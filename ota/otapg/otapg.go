@@ -1,5 +1,4 @@
-// Package otapg keeps releases, what is desired, and what robots report in Postgres: tables ota_release, ota_desired, ota_status
-// (migration 0060).
+// Package otapg keeps releases, desired releases and robots' reports in Postgres: tables ota_release, ota_desired, ota_status (migration 0060).
 package otapg
 
 import (
@@ -56,7 +55,7 @@ func (s *Store) HasRelease(ctx context.Context, species thing.Species, v ota.Ver
 	return ok, wrap(err, "release %s of %s", v, species)
 }
 
-// SetDesired stores a wish, or removes it for an empty v.
+// SetDesired stores a desired release, or removes it if v is empty.
 func (s *Store) SetDesired(ctx context.Context, scope string, v ota.Version, by string) (since time.Time, err error) {
 	if v == "" {
 		_, err := s.pool.Exec(ctx, `DELETE FROM ota_desired WHERE scope = $1`, scope)
@@ -71,7 +70,7 @@ func (s *Store) SetDesired(ctx context.Context, scope string, v ota.Version, by 
 	return since, wrap(err, "desired release of %s", scope)
 }
 
-// Desired returns the wish for the thing itself, else for its species.
+// Desired returns the release desired for the thing itself, else for its species.
 func (s *Store) Desired(ctx context.Context, id thing.ID) (d ota.Desired, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT version, since FROM ota_desired WHERE scope IN ($1, $2) ORDER BY scope = $1 DESC LIMIT 1`,
 		string(id), string(id.Species())).Scan(&d.Release, &d.Since)

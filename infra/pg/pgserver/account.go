@@ -11,7 +11,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// Account is who the server runs as.
+// Account is the account that the server runs as.
 type Account struct {
 	Name       string
 	Credential *syscall.Credential // nil: as this process
@@ -50,7 +50,7 @@ func (a Account) own(path string) error {
 // dir itself need not exist.
 func (a Account) CheckTraversable(dir string) error {
 	if a.Credential == nil {
-		return nil // the same account as ours: making dir will tell
+		return nil // the same account as ours: making dir shows it
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

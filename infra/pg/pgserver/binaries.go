@@ -58,7 +58,7 @@ func find(major int, path []string, pattern string) (Binaries, error) {
 		strings.TrimPrefix(fmt.Sprintf("%d ", major), "0 "), strings.Join(programs, ", "), pattern, name)
 }
 
-// programs are what a folder must hold to count.
+// programs are the files that a folder of binaries must hold.
 var programs = []string{"postgres", "initdb", "pg_dump", "pg_restore"}
 
 // inspect follows dir's postgres to where it is really installed, checks that its companions are there, and asks for its version.
