@@ -875,7 +875,7 @@ type Answer struct {
 	Certificate string    `json:"certificate"` // PEM, leaf first, without the root
 	Mqtt        string    `json:"mqtt"`        // URL of the broker, such as ssl://cloud.example:8883
 	NotAfter    time.Time `json:"not_after"`
-	Root        string    `json:"root"` // PEM: what the robot's trust file should hold
+	Root        string    `json:"root"` // PEM: the content for the robot's trust file
 }
 
 // App is one entry of vic.AppTokens: an app that may talk to the robot.
@@ -1451,7 +1451,7 @@ type OtaReport struct {
 	Phase    string    `json:"phase"`
 	Reason   string    `json:"reason,omitzero"` // in words
 	Received time.Time `json:"received"`
-	Release  string    `json:"release,omitzero"` // the desired release it speaks of; "" if none
+	Release  string    `json:"release,omitzero"` // the desired release that the report is about; "" if none
 	Running  string    `json:"running,omitzero"` // what it runs now
 	Ts       int64     `json:"ts"`               // robot's clock, ms since 1970
 	V        int64     `json:"v"`
@@ -1847,7 +1847,7 @@ type TransferRequest struct {
 // Wait is the body of an answer 202: the robot waits until an operator who sees the same fingerprint approves it.
 type Wait struct {
 	Fingerprint string `json:"fingerprint"`
-	RetryS      int64  `json:"retry_s"` // ask again after so many seconds
+	RetryS      int64  `json:"retry_s"` // seconds until the next request
 	Waiting     string `json:"waiting"` // in words
 }
 
