@@ -259,7 +259,7 @@ func (i *Identity) Run(ctx context.Context) error {
 		due := i.renew.Sub(i.clock.now())
 		i.mu.Unlock()
 		if due > 0 {
-			// In steps of a minute, because the clock may be put right meanwhile.
+			// In steps of a minute, because the clock may be corrected in between.
 			if backoff.Sleep(ctx, min(due, time.Minute)) != nil {
 				return nil
 			}

@@ -1,5 +1,5 @@
-// Package jobs runs what a cloud must do again and again, such as expiry and retention, once per period however many processes there are.
-// It is River on the same Postgres (infra/adr): River elects who schedules, hands each run to one process, and restarts a run whose
+// Package jobs runs a cloud's periodic work, such as expiry and retention, once per period however many processes there are. It is
+// River on the same Postgres (infra/adr): River elects who schedules, hands each run to one process, and restarts a run whose
 // process died. A run may therefore happen twice: jobs are idempotent.
 //
 // Task and Orders are for work that is ordered piece by piece.
@@ -38,7 +38,7 @@ const (
 	keepDone    = time.Hour
 )
 
-// Job is one thing to do again and again.
+// Job is one piece of periodic work.
 type Job struct {
 	Name  string        // unique, stable: it is in the database
 	Every time.Duration // at least a second; also at every start of the process that schedules
@@ -68,7 +68,7 @@ func New(pool *pgxpool.Pool, log *slog.Logger, jobs ...Job) (*Runner, error) {
 	return r, nil
 }
 
-// args is the one kind of River job here; its unique name says what to run.
+// args is the single kind of River job here; its unique name selects the Job.
 type args struct {
 	Name string `json:"name"`
 }
@@ -142,7 +142,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// failures logs what went wrong, once; River's own lines about it are dropped with its debug output.
+// failures logs each failure once; River's own lines about it are dropped with its debug output.
 type failures struct{ log *slog.Logger }
 
 // HandleError logs a failed run.
@@ -182,7 +182,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 		return 0, fmt.Errorf("migrate jobs: %w", err)
 	}
 	steps := 0
-	// The lock's transaction is another one than those of the steps: it holds nothing but the lock.
+	// The lock has its own transaction, apart from the steps.
 	err = pg.Tx(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
 			return err

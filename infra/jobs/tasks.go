@@ -22,8 +22,8 @@ const (
 	taskWorkers = 4
 )
 
-// Task is work that is ordered piece by piece, such as sending one mail. A piece is named by an id and nothing else: what it is about stays
-// in its domain's tables, where it can be erased, and out of River's, its logs and its errors.
+// Task is work that is ordered piece by piece, such as sending one mail. A piece is named by an id alone: its content stays in its domain's
+// tables, where it can be erased, and out of River's tables, logs and errors.
 type Task struct {
 	Name string // unique, stable: it is in the database
 	// Run does one piece. It must be idempotent, end soon after its context, and return nil for a piece that is gone. An error is logged, kept
@@ -31,8 +31,8 @@ type Task struct {
 	Run func(ctx context.Context, id string) error
 }
 
-// Attempts is how often a piece of work is tried, after 1 s, 16 s, 81 s, ...: for about eleven hours. What must not be forgotten after that is
-// ordered again by a periodic job of its domain.
+// Attempts is how often a piece of work is tried, after 1 s, 16 s, 81 s, ...: for about eleven hours. Work that must not be lost is ordered
+// again by a periodic job of its domain.
 const Attempts = 12
 
 // Handle adds tasks that this process works on. Call it before Run.

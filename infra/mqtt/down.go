@@ -34,7 +34,7 @@ const (
 	Lost              Reason = "lost"               // it was up and ended
 )
 
-// DownError says why a connection could not be made, or ended: at which step, with whom, why, and what to do.
+// DownError says why a connection could not be made, or ended: the step, the peer, the reason, and what to do.
 type DownError struct {
 	Step   string // credentials, dial, tls, login, subscribe, session
 	Addr   string // host:port
@@ -108,7 +108,7 @@ func classify(step string, err error, now time.Time) (Reason, string) {
 	return Protocol, ""
 }
 
-// explainLogin adds what we know of our own certificate, because a refused CONNECT carries one byte and no words.
+// explainLogin adds facts about our own certificate, because a refused CONNECT carries one byte and no text.
 func explainLogin(err error, creds *tls.Config) error {
 	if len(creds.Certificates) == 0 {
 		return err

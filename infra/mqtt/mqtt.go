@@ -1,9 +1,9 @@
 // Package mqtt is one connection to a broker that comes back by itself: MQTT 3.1.1 over mutual TLS, clean sessions, QoS 0 and 1.
 //
-// What it adds to the library below it (eclipse/paho): back-off with jitter of our own, so that a fleet does not return in step;
-// credentials and will made again for each attempt, because certificates renew and a will carries the connection's number; every failure
-// classified and explained (DownError); publish and subscribe that end with their context, fail at once without a connection, and read
-// the broker's verdict. Incoming messages are acknowledged by the receiver, when it has taken them (infra/adr/0001).
+// It adds to its library (eclipse/paho): its own back-off with jitter, so that a fleet does not return in step; fresh credentials and will
+// for each attempt, because certificates renew and a will carries the connection's number; every failure classified and explained
+// (DownError); publish and subscribe that end with their context, fail at once without a connection, and return the broker's verdict.
+// Incoming messages are acknowledged by the receiver, when it has taken them (infra/adr/0001).
 package mqtt
 
 import (
@@ -63,7 +63,7 @@ type Config struct {
 	// OnMessage takes one message. It must not block and must not publish: it runs on the goroutine that reads the connection. ack
 	// tells the broker that the message was taken; call it at most once, from any goroutine. payload belongs to the receiver.
 	OnMessage func(topic string, payload []byte, ack func())
-	// OnDown is told why an attempt failed or a connection ended; err is a *DownError.
+	// OnDown is called when an attempt failed or a connection ended; err is a *DownError.
 	OnDown func(err error)
 
 	Log *slog.Logger
@@ -85,7 +85,7 @@ func (cfg Config) validate() (host string, err error) {
 	return u.Host, nil
 }
 
-// Client is a connection that comes back while Run runs. It is safe for concurrent use.
+// Client is a connection that reconnects while Run runs. It is safe for concurrent use.
 type Client struct {
 	cfg     Config
 	host    string // host:port
@@ -100,7 +100,7 @@ type session struct {
 	cl   paho.Client
 }
 
-// errRenew ends a session that is to be made again.
+// errRenew ends a session in order to reconnect.
 var errRenew = errors.New("the connection is made again, with other credentials")
 
 // New returns a Client that does nothing until Run.
@@ -205,7 +205,7 @@ func (c *Client) Renew() {
 	}
 }
 
-// watched ends the session when reading fails, whatever the library makes of it: a loss during its own set-up must not go unnoticed.
+// watched ends the session when reading fails, even if the library ignores that: a loss during its own set-up must not go unnoticed.
 type watched struct {
 	net.Conn
 	lost context.CancelCauseFunc

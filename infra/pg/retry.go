@@ -13,7 +13,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// retryPause is the pause that a peer is told while the database is away.
+// retryPause is the pause sent to peers while the database is away.
 const retryPause = 2 * time.Second
 
 // Err gives an error of Postgres the kind Unavailable if the same work may succeed later (see Retriable); every other error, one that

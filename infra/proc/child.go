@@ -121,7 +121,7 @@ func (s Spec) once(ctx context.Context) (Exit, error) {
 		case <-time.After(s.StopTimeout):
 		}
 	}
-	killGroup(pid) // what the child left behind in its group, or the child itself if it did not listen
+	killGroup(pid) // the processes that the child left in its group, or the child itself if it ignored the signal
 	<-ended
 
 	exit := Exit{Pid: pid, Code: cmd.ProcessState.ExitCode(), Lifetime: time.Since(born), Asked: asked}

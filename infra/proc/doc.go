@@ -7,7 +7,7 @@
 //   - A parent-death signal belongs to the thread that made the child, not to the process. The goroutine that starts a child therefore
 //     stays locked to its thread until the child is gone; otherwise an idle Go thread that ends would kill a healthy child.
 //   - Ctrl-C in a terminal goes to the whole foreground process group. Each child gets a group of its own, so that the parent alone
-//     hears it and stops its children in its own order.
+//     gets it and stops its children in its own order.
 //   - Pids are reused. An Identity is a pid with its start time and boot id, so that a record read after a crash or reboot never
 //     leads to a signal to a stranger.
 package proc

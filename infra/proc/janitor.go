@@ -9,9 +9,10 @@ import (
 	"syscall"
 )
 
-// RemoveAfterDeath starts a small process that removes dir as soon as this process is gone, whatever ended it, or the returned value is
-// closed. It sees the end by a pipe that only this process holds. It tries for ten seconds, because children that die with this process
-// may still write into dir for a moment.
+// RemoveAfterDeath starts a small process that removes dir as soon as this process ends, for any
+// reason, or the returned value is closed. It notices the end by a pipe that only this process
+// holds. It tries for ten seconds, because children that die with this process may still write into
+// dir for a moment.
 func RemoveAfterDeath(dir string) (io.Closer, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -31,7 +32,7 @@ n=0; while [ -e "$0" ] && [ $n -lt 100 ]; do rm -rf -- "$0" 2>/dev/null || sleep
 	go func() {
 		defer close(done)
 		_ = cmd.Wait()
-		runtime.KeepAlive(w) // a collected file is a closed one: the caller may drop what we return
+		runtime.KeepAlive(w) // a garbage-collected file gets closed, and the caller may drop the returned value
 	}()
 	return &janitor{w, done}, nil
 }

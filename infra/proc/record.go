@@ -22,7 +22,7 @@ type Record struct {
 func WriteRecord(file, name string, pid int) error {
 	id, err := Identify(pid)
 	if errors.Is(err, ErrGone) {
-		return nil // it ended at once; its exit tells more than a record would
+		return nil // it ended at once; its exit status says more than a record would
 	}
 	if err != nil {
 		return fmt.Errorf("pid record of %s: %w", name, err)

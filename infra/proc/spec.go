@@ -23,7 +23,7 @@ type Spec struct {
 	Stdin   io.Reader
 
 	Credential *syscall.Credential // run as another user; nil: as the parent
-	Deathsig   syscall.Signal      // what the child gets when this process dies; 0: SIGKILL
+	Deathsig   syscall.Signal      // sent to the child when this process dies; 0: SIGKILL
 	StopSignal syscall.Signal      // the polite request to stop; 0: SIGTERM
 	// StopTimeout is how long the child may take after StopSignal before SIGKILL; 0: 10 s.
 	StopTimeout time.Duration

@@ -1,9 +1,9 @@
 // Package queue takes the fleet's uplink from a queue that a broker's rule engine fills: the way in where a broker limits what one
 // connection may receive, as AWS IoT Core does (infra/mqtt/brokeradmin/awsiot has the rules that fill it).
 //
-// A message is deleted once it was taken, and is seen again after its visibility timeout otherwise; so it may come twice, as on MQTT, and
-// what the cloud must not lose rests on the application's acknowledgement (infra/adr/0001). What cannot be read, or is not taken again and
-// again, is left to the queue's own redrive policy, and dropped and counted as dead when it comes even so.
+// A message is deleted once it was taken, and is delivered again after its visibility timeout otherwise. It may therefore come twice, as on
+// MQTT, and delivery is guaranteed only by the application's acknowledgement (infra/adr/0001). A message that cannot be read, or is refused
+// again and again, is left to the queue's own redrive policy; if it still comes it is dropped and counted as dead.
 //
 // AWS cannot run here: SQS is tested against queuetest, a hand-written server that speaks its JSON protocol as published and checks that
 // requests are signed.
@@ -36,9 +36,9 @@ import (
 	"kennel/infra/logging"
 )
 
-// Source is somewhere uplink messages come from.
+// Source is a source of uplink messages.
 type Source interface {
-	// Run hands each message to take until ctx ends, then returns nil. take returns at once, and false if the message must come again.
+	// Run hands each message to take until ctx ends, then returns nil. take returns at once; it returns false if the message must be delivered again.
 	Run(ctx context.Context, take func(topic string, payload []byte) (taken bool)) error
 }
 
@@ -56,11 +56,11 @@ const (
 // Config says which queue.
 type Config struct {
 	URL string `koanf:"url"` // https://sqs.REGION.amazonaws.com/ACCOUNT/NAME; "": no queue
-	// AWS says as whom; its endpoint is the scheme and host of URL if empty.
+	// AWS holds region and credentials; an empty endpoint means the scheme and host of URL.
 	AWS         awsconfig.Config `koanf:"aws"`
 	Receivers   int              `koanf:"receivers"`    // long polls at once, default 4
 	Visibility  time.Duration    `koanf:"visibility"`   // how long a message that was not taken stays hidden, whole seconds, default 30s
-	MaxReceives int              `koanf:"max_receives"` // a message that comes more often is dead, default 20; keep the redrive policy's below
+	MaxReceives int              `koanf:"max_receives"` // a message received more often is dead, default 20; keep the redrive policy's limit below
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -84,7 +84,7 @@ type Stats struct {
 	Received   int64 // messages, repeated ones too
 	Taken      int64
 	NotTaken   int64 // left for later
-	Unreadable int64 // not what the rules write
+	Unreadable int64 // not in the format that the rules write
 	Dead       int64 // dropped after too many attempts
 	Failures   int64 // requests to the queue that failed for good
 }
@@ -172,7 +172,7 @@ func (s *SQS) poll(ctx context.Context) ([]types.Message, error) {
 	return out.Messages, nil
 }
 
-// handle gives messages on and returns those that need not come again.
+// handle passes messages on and returns those to delete.
 func (s *SQS) handle(ctx context.Context, messages []types.Message, take func(string, []byte) bool) (done []types.Message) {
 	for _, m := range messages {
 		s.received.Add(1)
@@ -199,7 +199,7 @@ func (s *SQS) handle(ctx context.Context, messages []types.Message, take func(st
 	return done
 }
 
-// delete removes messages; what stays comes again, and is then repeated work, not damage. It does its work also when ctx has just ended.
+// delete removes messages; those that stay are delivered again, which costs repeated work and no damage. It also works just after ctx has ended.
 func (s *SQS) delete(ctx context.Context, done []types.Message) {
 	if len(done) == 0 {
 		return

@@ -76,7 +76,7 @@ func Run(ctx context.Context, log *slog.Logger, cfg Config, services ...Service)
 	return err
 }
 
-// keep runs one service, again and again until its context ends.
+// keep runs one service and restarts it until its context ends.
 func keep(ctx context.Context, log *slog.Logger, cfg Config, s Service) error {
 	pause := backoff.Pause{Min: cfg.MinBackoff, Max: cfg.MaxBackoff}
 	for {

@@ -1,6 +1,5 @@
-// Package telemetry is how a process of the cloud shows what it does: metrics for Prometheus, spans for any OpenTelemetry collector, and
-// whether it is alive and ready. It knows requests, messages and statements; what a domain counts is handed to it as functions by the
-// wiring.
+// Package telemetry exposes the work of a cloud process: metrics for Prometheus, spans for any OpenTelemetry collector, and whether it is
+// alive and ready. It knows requests, messages and statements; the wiring passes it the counts of domains as functions.
 //
 // Names are kennel_<area>_<what>_<unit>. Labels are words from a fixed list (an endpoint's name, a kind of error, a species): never a thing
 // id, an address or anything else a peer chooses, because each value costs memory here and in Prometheus for as long as it is kept.
@@ -12,5 +11,5 @@
 //	   └─ jdocs/write         the handler
 //	      └─ postgres with    each statement
 //
-// With traces.endpoint empty nothing is recorded and no statement is looked at twice.
+// With traces.endpoint empty no trace is recorded and statements cost nothing extra.
 package telemetry

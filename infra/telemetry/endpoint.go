@@ -23,8 +23,8 @@ const (
 // ok is the kind of an answer without an error.
 const ok = "ok"
 
-// Endpoint counts, times and traces one endpoint: by its transport and name, and by what came of it. It belongs outside of other
-// middleware. Name must come from a fixed list.
+// Endpoint counts, times and traces one endpoint, by transport, name and outcome. It must be the outermost middleware. Name must come from
+// a fixed list.
 func (t *Telemetry) Endpoint(transport, name string) endpoint.Middleware {
 	return func(next endpoint.Endpoint) endpoint.Endpoint {
 		return func(ctx context.Context, request any) (resp any, err error) {
@@ -38,7 +38,7 @@ func (t *Telemetry) Endpoint(transport, name string) endpoint.Middleware {
 	}
 }
 
-// kindOf names what came of a request, as transports answer it.
+// kindOf names the outcome of a request, as transports answer it.
 func kindOf(err error) string {
 	switch {
 	case err == nil:
@@ -69,7 +69,7 @@ func (t *Telemetry) begin(ctx context.Context, transport, name string) (context.
 	return ctx, c
 }
 
-// tell records what came of the call, once. Kind is ok or a kind of error.
+// tell records the outcome of the call, once. Kind is ok or a kind of error.
 func (c *call) tell(kind string) {
 	if c.told {
 		return
@@ -80,7 +80,7 @@ func (c *call) tell(kind string) {
 	endSpan(c.span, kind)
 }
 
-// end is tell, and the call no longer runs.
+// end is tell for a call that has ended.
 func (c *call) end(kind string) {
 	c.tell(kind)
 	c.t.running.WithLabelValues(c.transport).Dec()

@@ -33,7 +33,7 @@ type Report struct {
 	Parts []Part    `json:"parts"`
 }
 
-// String is one line for people: "ready", or what is not and why.
+// String returns one line for people: "ready", or the checks that failed and why.
 func (r Report) String() string {
 	if r.Ready {
 		return "ready"

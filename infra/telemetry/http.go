@@ -18,8 +18,8 @@ const (
 	TraceparentHeader = "Traceparent"
 )
 
-// HTTP measures what next answers, each request under the pattern by which mux knows it ("unmatched" if it does not), and gives it an id.
-// next is mux with what is around it, so that a refusal by that counts too. The caller's trace continues.
+// HTTP measures the requests that next answers, each under its pattern in mux ("unmatched" if it has none), and gives it an id. next is mux
+// with its middleware, so that refusals by middleware count too. The caller's trace continues.
 func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, name := mux.Handler(r)
@@ -30,7 +30,7 @@ func (t *Telemetry) HTTP(mux *http.ServeMux, next http.Handler) http.Handler {
 		w.Header().Set(RequestIDHeader, id)
 		facts := []slog.Attr{slog.String(logging.Request, id)}
 		ctx := r.Context()
-		if p, err := traceparent.Parse(r.Header.Get(TraceparentHeader)); err == nil { // else the caller has none that we can read
+		if p, err := traceparent.Parse(r.Header.Get(TraceparentHeader)); err == nil { // else the caller has no readable trace
 			ctx = traceparent.With(ctx, p)
 			facts = append(facts, slog.String(logging.Trace, p.TraceID()))
 		}
@@ -58,7 +58,7 @@ func requestID(given string) string {
 	return given
 }
 
-// response watches what is answered.
+// response records status and size of the answer.
 type response struct {
 	http.ResponseWriter
 	c      *call
@@ -67,7 +67,7 @@ type response struct {
 	stream bool
 }
 
-// Unwrap lets http.ResponseController reach what the server's writer can.
+// Unwrap gives http.ResponseController the server's writer.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *response) WriteHeader(code int) {
@@ -90,8 +90,7 @@ func (w *response) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Listener serves what an operator's machine asks: /metrics, /livez, /readyz with its reasons. It is not for the public: it tells how the
-// fleet is.
+// Listener serves /metrics, /livez and /readyz with its reasons for an operator's machines. It must not be public: it shows the state of the fleet.
 func (t *Telemetry) Listener(ready *Readiness) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", t.Handler())

@@ -33,7 +33,7 @@ func (t *Telemetry) Requests(handlers map[string]kitmqtt.ReqHandler) map[string]
 			if err != nil {
 				return nil, err
 			}
-			answer, _ := resp.([]byte) // what the handler returned
+			answer, _ := resp.([]byte) // the handler's answer
 			return answer, nil
 		}
 	}
@@ -55,7 +55,7 @@ func (t *Telemetry) Ups(handlers map[string]kitmqtt.UpHandler) map[string]kitmqt
 			kind := errs.Internal.String() // of a panic
 			defer func() { end(kind) }()
 			start := time.Now()
-			_, _ = ep(ctx, upMessage{id, payload, func(a ack.Ack) { // it has no error: what came of it is in the acknowledgement
+			_, _ = ep(ctx, upMessage{id, payload, func(a ack.Ack) { // it returns no error: the outcome is in the acknowledgement
 				t.answers.WithLabelValues(name, string(a.Status)).Observe(time.Since(start).Seconds())
 				answer(a)
 			}})

@@ -33,7 +33,7 @@ type statement struct {
 	span      trace.Span // nil: not of a traced request
 }
 
-// operations are the values of the label: what a statement begins with, in lower case.
+// operations are the values of the label: the first word of a statement, in lower case.
 var operations = []string{"select", "insert", "update", "delete", "with", "begin", "commit", "rollback", "savepoint", "listen", "create",
 	"drop", "set"}
 
@@ -50,12 +50,12 @@ func operation(sql string) string {
 	return "other"
 }
 
-// maxText bounds what a span carries of a statement, in bytes.
+// maxText bounds the text of a statement in a span, in bytes.
 const maxText = 2 << 10
 
 func (p pgTracer) start(ctx context.Context, operation, text string) context.Context {
 	s := &statement{operation: operation, start: time.Now()}
-	// Only below a kept span: what runs in the background would make traces of one statement.
+	// Only below a kept span: background work would make traces of one statement each.
 	if p.t.tracer != nil && trace.SpanFromContext(ctx).IsRecording() {
 		_, s.span = p.t.tracer.Start(ctx, "postgres "+operation, trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(attribute.String("db.system.name", "postgresql"), attribute.String("db.operation.name", operation),

@@ -13,7 +13,7 @@ import (
 	"kennel/infra/cli/version"
 )
 
-// Config says what is shown where. The zero value records metrics and no traces.
+// Config says where metrics and traces are exposed. The zero value records metrics and no traces.
 type Config struct {
 	Service string      // this program's name in traces, such as kenneld
 	Traces  TraceConfig // where spans go
@@ -90,10 +90,10 @@ func New(ctx context.Context, cfg Config) (*Telemetry, error) {
 // Close sends the spans that wait, at most until ctx ends.
 func (t *Telemetry) Close(ctx context.Context) error { return t.stop(ctx) }
 
-// Gatherer gives the metrics to who wants to read them without HTTP.
+// Gatherer returns the metrics for reading without HTTP.
 func (t *Telemetry) Gatherer() prometheus.Gatherer { return t.registry }
 
-// Handler serves /metrics. What one source cannot say now is left out; the rest is served.
+// Handler serves /metrics. If one source fails its metrics are left out; the rest is served.
 func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4,
 		ErrorLog: scrapeLog{t.log}})
@@ -110,7 +110,7 @@ type Metric struct {
 	Labels map[string]string
 }
 
-// Gauge shows what read returns at each scrape. read is called from any goroutine and must not block.
+// Gauge exposes the result of read at each scrape. read is called from any goroutine and must not block.
 func (t *Telemetry) Gauge(m Metric, read func() float64) error {
 	return t.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.Name, Help: m.Help, ConstLabels: m.Labels}, read))
 }

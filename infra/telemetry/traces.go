@@ -33,7 +33,7 @@ type TraceConfig struct {
 	Permille int `koanf:"permille"`
 }
 
-// maxAsked is how many traces a second callers may have kept: their wish is honoured, not a flood of them. Our own (the source gives none).
+// maxAsked is how many traces a second are kept at callers' request; it bounds a flood. Own default (the source gives none).
 const maxAsked = 100
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -78,7 +78,7 @@ func (t *Telemetry) openTraces(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// sampler follows the caller, as far as asked allows, and keeps permille of what begins here.
+// sampler follows the caller's decision, as far as asked allows, and keeps permille of the traces that begin here.
 func sampler(permille int, asked *rate.Limiter) sdktrace.Sampler {
 	return sdktrace.ParentBased(sdktrace.TraceIDRatioBased(float64(permille)/1000), sdktrace.WithRemoteParentSampled(limited{asked}))
 }
@@ -94,7 +94,7 @@ func (l limited) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRe
 
 func (limited) Description() string { return "AsCallersAskButNotAFlood" }
 
-// counted counts what the collector took. A collector that is away costs its spans and one line in the log.
+// counted counts the spans that the collector took. An unreachable collector costs its spans and one line in the log.
 type counted struct {
 	sdktrace.SpanExporter
 	t       *Telemetry
@@ -112,7 +112,7 @@ func (c *counted) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan
 	}
 	c.failing = err != nil
 	c.t.exports.WithLabelValues(result).Add(float64(len(spans)))
-	return nil // told: the library would tell standard error too
+	return nil // logged already: the library would also write to standard error
 }
 
 // start begins a span under what ctx carries: a span of this process, else the caller's traceparent, else nothing. A zero at is now. With

@@ -11,7 +11,7 @@ import (
 	"kennel/jdocs"
 )
 
-// OfAccount returns the documents of an account, and the current ones of the robots that are its.
+// OfAccount returns the documents of an account, and the current documents of its robots.
 func (s *Store) OfAccount(ctx context.Context, account string, robots []thing.ID) ([]jdocs.Held, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT thing, name, doc_version, changed_at, json_doc FROM jdocs_doc

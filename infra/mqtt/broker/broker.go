@@ -14,11 +14,11 @@ import (
 	"kennel/infra/mqtt/brokerapi"
 )
 
-// maxPacket is topics.MaxPayload and room for a header with a topic. It also bounds what a stranger's CONNECT can cost.
+// maxPacket is topics.MaxPayload and room for a header with a topic. It also bounds the cost of a stranger's CONNECT.
 const maxPacket = topics.MaxPayload + 2<<10
 
-// Messages that wait for a client's socket. mochi makes room for them when the client comes, eight bytes each; what does not fit is dropped
-// and sent again by its sender (infra/adr/0001). A thing is sent answers and hints, a service the reports of all things.
+// How many messages may wait for a client's socket. mochi allocates eight bytes for each when the client connects. A message that does not
+// fit is dropped, and its sender sends it again (infra/adr/0001). A thing receives answers and hints, a service the reports of all things.
 const (
 	thingQueue   = 256
 	serviceQueue = 8192
@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		// The rest of a larger packet is read straight into the packet. TLS has a buffer below it.
 		ClientNetReadBufferSize: 512,
 		SysTopicResendInterval:  10,                            // seconds; the tick of our stats
-		Logger:                  slog.New(slog.DiscardHandler), // it logs payloads; what matters is logged by the hook
+		Logger:                  slog.New(slog.DiscardHandler), // it logs payloads; the hook logs the important events
 	})
 	h := newHook(server, deny, log)
 	if err := server.AddHook(h, nil); err != nil {

@@ -20,12 +20,12 @@ type Config struct {
 	Key        string `json:"key"`                   // its key
 	DeviceCA   string `json:"device_ca"`             // the authorities that issue to things: the issuing ones, not a root they share with others
 	ServiceCA  string `json:"service_ca"`            // the authorities that issue to the cloud's processes
-	Denied     string `json:"denied,omitempty"`      // file that the broker keeps: whom the cloud has it refuse; "": not kept over a restart
+	Denied     string `json:"denied,omitempty"`      // file in which the broker keeps the cloud's deny list; "": not kept over a restart
 	MaxClients int64  `json:"max_clients,omitempty"` // default 20,000
 	LogLevel   string `json:"log_level,omitempty"`   // debug, info (default), warn, error
 	LogFormat  string `json:"log_format,omitempty"`  // text (default) or json
 
-	// Listening, if set, is told the address once connections are accepted.
+	// Listening, if set, is called with the address once connections are accepted.
 	Listening func(net.Addr) `json:"-"`
 }
 

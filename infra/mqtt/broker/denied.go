@@ -16,7 +16,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// denied is whom the cloud has the broker refuse. It is kept in a file, so that a broker that starts without the cloud still refuses them.
+// denied is the cloud's deny list. It is kept in a file, so that a broker that starts without the cloud still applies it.
 // Safe for concurrent use.
 type denied struct {
 	file string // "": in memory only
@@ -63,7 +63,7 @@ func (d *denied) take(order brokerapi.Deny, now time.Time) (changed bool, err er
 	return changed, err
 }
 
-// merge reports whether anything changed. What has ended is forgotten, because it is refused for that.
+// merge adds order and reports whether anything changed. It drops expired certificates, because those are refused anyway.
 func (d *denied) merge(order brokerapi.Deny, now time.Time) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +127,7 @@ func (d *denied) save() error {
 	return durable.Write(root, filepath.Base(d.file), b, 0o600, 0o700)
 }
 
-// check returns why who is refused, or nil.
+// check returns the refusal of who, or nil.
 func (d *denied) check(who identity) *refusal {
 	key := hex.EncodeToString(who.key[:])
 	d.mu.RLock()

@@ -24,7 +24,7 @@ const (
 	voidTopic  = "$kennel/broker/void" // no client subscribes here
 )
 
-// hook is the fleet's rules inside mochi: who may connect, and what they may do then.
+// hook applies the fleet's rules inside mochi: which clients may connect, and which topics they may use.
 type hook struct {
 	mochi.HookBase
 	server   *mochi.Server
@@ -61,7 +61,7 @@ func (h *hook) OnConnect(cl *mochi.Client, pk packets.Packet) error {
 	}
 	code, why := h.judge(p, pk)
 	if why == nil {
-		cl.Properties.Clean = true // every session is clean, whatever was asked for
+		cl.Properties.Clean = true // every session is clean, even if the client asked for another
 		return nil
 	}
 	h.turn(p, pk.Connect.ClientIdentifier, why)
@@ -121,7 +121,7 @@ func (h *hook) mayPublish(p *peer, topic string, size int, qos byte, retain bool
 	return ""
 }
 
-// OnConnectAuthenticate lets in what OnConnect did not refuse.
+// OnConnectAuthenticate accepts every client that OnConnect did not refuse.
 func (h *hook) OnConnectAuthenticate(cl *mochi.Client, _ packets.Packet) bool {
 	p, ok := cl.Net.Conn.(*peer)
 	return ok && p.who.refusal == nil
@@ -131,7 +131,7 @@ func (h *hook) OnConnectAuthenticate(cl *mochi.Client, _ packets.Packet) bool {
 func (h *hook) OnSessionEstablished(cl *mochi.Client, _ packets.Packet) {
 	if p, ok := cl.Net.Conn.(*peer); ok {
 		p.up.Store(true)
-		if why := h.denied.check(p.who); why != nil { // the order came between its CONNECT and now, and found no session
+		if why := h.denied.check(p.who); why != nil { // the deny order came after its CONNECT and before it had a session
 			h.end(p, cl.ID, why)
 		}
 		h.log.Debug("client connected", "client_id", cl.ID, logging.Addr, cl.Net.Remote)
@@ -247,7 +247,7 @@ func (h *hook) OnSysInfoTick(i *system.Info) {
 		StartedUnix: i.Started, Connected: i.ClientsConnected, Subscriptions: i.Subscriptions, Retained: i.Retained, Inflight: i.Inflight,
 		MessagesReceived: i.MessagesReceived, MessagesSent: i.MessagesSent, MessagesDropped: i.MessagesDropped, Refused: h.refused.Load(),
 	}.Encode()
-	h.publish(brokerapi.StatsTopic, true, b, err) // retained: who asks does not wait for the next
+	h.publish(brokerapi.StatsTopic, true, b, err) // retained, so that a new subscriber need not wait for the next one
 }
 
 // kick closes a session on the cloud's order.

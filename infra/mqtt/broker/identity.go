@@ -36,7 +36,7 @@ type identity struct {
 
 type refusal struct{ code, reason string }
 
-// refused returns a refusal of who this is, with the certificate that was shown.
+// refused returns a refusal of this client, with the certificate that it showed.
 func (i identity) refused(addr, clientID, code, reason string) brokerapi.Refusal {
 	return brokerapi.Refusal{
 		Addr: addr, ClientID: clientID, CN: i.cn, Issuer: i.issuer, Serial: i.serial, NotAfter: i.notAfter, Code: code,

@@ -21,11 +21,11 @@ import (
 const (
 	handshakeTime = 10 * time.Second // until the first byte, for TLS, and again until CONNECT
 	queueTime     = 15 * time.Second // between first byte and TLS: as long as a robot waits for both (infra/mqtt)
-	writeTime     = 10 * time.Second // a client that does not read for so long is gone
+	writeTime     = 10 * time.Second // a client that does not read for this long is disconnected
 	handshakes    = 128              // at once: each costs two milliseconds of a core
 )
 
-// peer is one client's connection and who it is.
+// peer is one client's connection and identity.
 type peer struct {
 	net.Conn
 	who    identity
@@ -54,14 +54,14 @@ func (p *peer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// listener accepts TLS connections, finds out who they are and hands them to the broker. It implements mochi's listeners.Listener.
+// listener accepts TLS connections, identifies the clients and hands them to the broker. It implements mochi's listeners.Listener.
 type listener struct {
 	ln     net.Listener
 	trust  *trustFiles
 	limit  int64
 	refuse func(brokerapi.Refusal)
 	log    *slog.Logger
-	// service establishes those that are no things.
+	// service establishes the sessions of clients that are not things.
 	service listeners.EstablishFn
 
 	slots   chan struct{}
@@ -97,8 +97,8 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 	}
 }
 
-// welcome finds out who calls, and starts the session in a goroutine of its own: the stack of this one has grown to several times its size
-// under certificates, and thousands of sessions would keep it.
+// welcome identifies the client and starts its session in a new goroutine: checking certificates has grown this one's stack several times,
+// and thousands of sessions would keep such stacks.
 func (l *listener) welcome(raw net.Conn, establish listeners.EstablishFn) {
 	started := false
 	defer func() {
@@ -118,7 +118,7 @@ func (l *listener) welcome(raw net.Conn, establish listeners.EstablishFn) {
 
 func (l *listener) session(raw net.Conn, p *peer, establish listeners.EstablishFn) {
 	defer l.remove(raw)
-	// mochi's parser runs below; what it does with a stranger's bytes must not end the broker.
+	// mochi's parser runs below; a panic on a stranger's bytes must not end the broker.
 	defer l.recovered(raw)
 	if p.who.service {
 		establish = l.service
@@ -159,9 +159,9 @@ func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
 	return p, nil
 }
 
-// turn waits for a slot, first come, first served: a goroutine that waits to send is in a queue. A fleet that lost its broker comes back in
-// one moment; a waiting client has its whole handshake still to do, and one that hung up meanwhile costs no other client's time. Longer than a
-// robot waits the line need not be; a much shorter one makes robots call again that would have been served (measured with 6,000).
+// turn waits for a free place, first come, first served: goroutines that wait to send on a channel are queued. A fleet that lost its broker
+// comes back all at once. A waiting client has its whole handshake ahead, and one that has hung up costs no other client's time. The queue
+// need not be longer than a robot waits; a much shorter one makes robots reconnect that would have been served (measured with 6,000).
 func (l *listener) turn(raw net.Conn) *refusal {
 	since := time.Now()
 	limit := time.NewTimer(queueTime)
@@ -181,8 +181,8 @@ func (l *listener) turn(raw net.Conn) *refusal {
 	return nil
 }
 
-// Close stops accepting, ends every connection, also those that have not logged in yet, and waits for what served them: mochi waits for
-// its sessions too, but must not be given another meanwhile.
+// Close stops accepting, ends every connection, also those that have not logged in yet, and waits for their goroutines. mochi waits for its
+// sessions too, but must not get a new one while it does.
 func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.mu.Lock()
 	if !l.ended {

@@ -35,7 +35,7 @@ func greeted(raw net.Conn) error {
 	return raw.SetReadDeadline(time.Time{})
 }
 
-// gone reports whether the client has hung up; what it sent before may still be unread, so that reading would not tell.
+// gone reports whether the client has hung up. Reading would not show it, because earlier bytes may still be unread.
 func gone(raw net.Conn) bool {
 	state := uint8(unix.BPF_TCP_ESTABLISHED)
 	err := control(raw, func(c syscall.RawConn) error {

@@ -9,22 +9,22 @@ import (
 	"kennel/infra/thing"
 )
 
-// Admin gives a broker the orders that no MQTT message carries. Implementations are safe for concurrent use. Errors say what the broker
-// said; that it cannot be reached is errs.Unavailable.
+// Admin gives a broker the orders that no MQTT message carries. Implementations are safe for concurrent use. Errors contain the broker's
+// reason; they are errs.Unavailable if it cannot be reached.
 type Admin interface {
-	// Kick ends the session of a thing and returns nil once the broker has the order; also if there is no session. A thing whose
-	// certificate the broker still accepts comes back. Whether its will is published is the broker's habit.
+	// Kick ends the session of a thing and returns nil once the broker has the order, also if there is no session. A thing whose certificate
+	// the broker still accepts comes back. Whether its will is published depends on the broker.
 	Kick(ctx context.Context, id thing.ID, reason string) error
 	// Ready returns nil if the broker would take an order now.
 	Ready(ctx context.Context) error
 }
 
-// Blocker is an Admin that refuses things by name, until it is told otherwise. Ask for it once, at construction. What lasts how long over a
-// restart of the broker is the adapter's to say; Keep repairs it.
+// Blocker is an Admin that can refuse things by name. Ask for it once, at construction. Each adapter says what survives a restart of the
+// broker; Keep restores the rest.
 type Blocker interface {
 	// Block ends the session of a thing and refuses it from now on, whatever its certificate. Repeating it changes nothing.
 	Block(ctx context.Context, id thing.ID, reason string) error
-	// Allow takes a Block back; also if there is none. A certificate that was revoked stays refused where the broker knows of it.
+	// Allow lifts a Block, if there is one. A revoked certificate stays refused by brokers that know of it.
 	Allow(ctx context.Context, id thing.ID) error
 }
 

@@ -18,7 +18,7 @@
 //
 // Embedded and a real Mosquitto pass the whole suite in every test run. EMQX and AWS IoT Core cannot run here: their adapters are tested
 // against hand-written HTTP servers that check method, path, body and credentials as the public documentation states them, and their rules
-// are compared with golden files. Nothing of that proves that the real ones agree.
+// are compared with golden files. That does not prove that the real ones agree.
 //
 // What a broker does with a forbidden PUBLISH differs, because MQTT 3.1.1 has no negative acknowledgement: embedded and AWS end the
 // connection, Mosquitto acknowledges and drops. No client receives it in any case, and our robots never send one.

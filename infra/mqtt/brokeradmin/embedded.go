@@ -18,23 +18,24 @@ import (
 // Our own limits (the source gives none).
 const (
 	retry = time.Second     // after a failure an order is given again
-	look  = 2 * time.Second // between looks whether a blocked thing has enrolled again: no event says so
+	look  = 2 * time.Second // between checks whether a blocked thing has enrolled again, which no event announces
 )
 
-// EmbeddedConfig says how to reach the embedded broker, and what it must refuse. All but Log are required.
+// EmbeddedConfig holds the embedded broker's address and its deny list. All but Log are required.
 type EmbeddedConfig struct {
 	// MQTT names the broker and a service's certificate. Client id, will and handlers are the Admin's.
 	MQTT mqtt.Config
 	// Denied returns the certificates revoked after position after, all blocked things (in Block), and the position to continue from.
 	Denied func(ctx context.Context, after int64) (d brokerapi.Deny, last int64, err error)
-	// Changed returns a channel that is closed at the next change of what Denied returns.
+	// Changed returns a channel that is closed when the result of Denied changes next.
 	Changed func() <-chan struct{}
 	Log     *slog.Logger
 }
 
-// EmbeddedAdmin gives orders to the embedded broker over a connection of its own, and tells it whom to refuse: everything at each
-// connection, because the broker may have lost its list, and what is new at each change. It implements Admin and Blocker; orders need Run
-// running. Safe for concurrent use, also beside Admins of other processes.
+// EmbeddedAdmin gives orders to the embedded broker over a connection of its own, and sends it the
+// deny list: all of it at each connection, because the broker may have lost it, and new entries at
+// each change. It implements Admin and Blocker; orders need Run running. Safe for concurrent use,
+// also beside Admins of other processes.
 type EmbeddedAdmin struct {
 	Embedded
 	cfg    EmbeddedConfig

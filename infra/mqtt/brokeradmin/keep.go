@@ -10,8 +10,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// Keep has a broker refuse the things that blocked returns, until ctx ends; then it returns nil. It orders what is new at each change, and
-// everything at the start; what fails is ordered again. Several processes may do so for one broker.
+// Keep makes a broker refuse the things that blocked returns, until ctx ends; then it returns nil. It sends all orders at the start and new
+// ones at each change, and repeats those that fail. Several processes may do so for one broker.
 //
 // changed returns a channel that is closed at the next change, such as certs.Revocations.Changed.
 func Keep(ctx context.Context, b Blocker, blocked func(context.Context) (map[thing.ID]string, error), changed func() <-chan struct{},

@@ -37,7 +37,7 @@ const (
 	CodeBusy          = "too_many_clients" // the limit of connections
 	CodeTakeover      = "takeover"         // the client id is in use under another certificate name
 	CodeRevoked       = "revoked"          // certificate or its key was revoked
-	CodeBlocked       = "blocked"          // the thing is refused, whatever its certificate
+	CodeBlocked       = "blocked"          // the thing is refused with any certificate
 )
 
 // Refusal says that the broker turned a client or one of its packets away.
@@ -47,7 +47,7 @@ type Refusal struct {
 	Addr     string    `json:"addr"`                // remote address
 	ClientID string    `json:"client_id,omitempty"` // as the client said; empty before CONNECT
 	CN       string    `json:"cn,omitempty"`        // common name of its certificate, verified or not
-	Issuer   string    `json:"issuer,omitempty"`    // common name of who issued that
+	Issuer   string    `json:"issuer,omitempty"`    // common name of its issuer
 	Serial   string    `json:"serial,omitempty"`    // of the certificate, hex; empty: it showed none
 	NotAfter time.Time `json:"not_after,omitzero"`  // when the certificate ends
 	Code     string    `json:"code"`
@@ -125,7 +125,7 @@ func ParseStats(b []byte) (Stats, error) {
 	return s, nil
 }
 
-// clip bounds what a stranger makes us repeat.
+// clip bounds text from strangers.
 func clip(s string) string {
 	const most = 400
 	if len(s) <= most {

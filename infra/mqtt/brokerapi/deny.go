@@ -14,8 +14,8 @@ import (
 // maxDeny bounds the entries of one message, so that it stays below topics.MaxPayload: an entry is at most 640 bytes.
 const maxDeny = 200
 
-// Deny tells the broker whom to refuse from now on, and to end the sessions of. Certificates are added to those that it knows, and never
-// taken back: a thing that may come again has another certificate. Things are blocked and allowed by name.
+// Deny names certificates and things that the broker refuses from now on; it ends their sessions too. Certificates are added to those that
+// it knows, and never removed: a thing that is allowed again has a new certificate. Things are blocked and allowed by name.
 type Deny struct {
 	V     int                 `json:"v"`
 	Certs []DenyCert          `json:"certs,omitempty"`
@@ -87,7 +87,7 @@ func ParseDeny(b []byte) (Deny, error) {
 	return d, err
 }
 
-// ParseDenyFile reads what EncodeFile wrote: any number of entries.
+// ParseDenyFile reads the output of EncodeFile, with any number of entries.
 func ParseDenyFile(b []byte) (Deny, error) { return parseDeny(b) }
 
 // EncodeFile returns d as one piece, for the file that a broker keeps.

@@ -5,7 +5,7 @@
 // Keep runs "postgres" on it directly, without pg_ctl, and Ready says when it accepts queries. Postgres refuses to run as root: root
 // hands the folder to an unprivileged account (FindAccount), and the server runs as that account.
 //
-// When this process dies without a word the server gets SIGQUIT by its parent-death signal: it ends at once and recovers from its
-// log at the next start. If even that was lost, StopLeftovers finds what still works inside the cluster's folder and ends it, so that
-// two servers never meet on one cluster.
+// When this process dies, the server gets SIGQUIT by its parent-death signal: it ends at once and recovers from its log at the next start.
+// If even that signal was lost, StopLeftovers finds the processes that still work inside the cluster's folder and ends them, so that two
+// servers never run on one cluster.
 package pgserver

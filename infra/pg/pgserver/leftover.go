@@ -21,7 +21,7 @@ import (
 const leftoverPatience = 10 * time.Second
 
 // StopLeftovers ends every server process that works in the cluster's folder, also one that another program started, and then removes a stale
-// postmaster.pid, which after a reboot may name a stranger's pid. A Postgres process is recognised by its working directory, which is
+// postmaster.pid, which after a reboot may name an unrelated process. A Postgres process is recognised by its working directory, which is
 // always its cluster. It returns the pids it ended; a cluster that does not exist has none. Call it only while holding whatever lock keeps
 // a second program off the cluster.
 func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int, error) {
@@ -33,7 +33,7 @@ func StopLeftovers(ctx context.Context, log *slog.Logger, cluster string) ([]int
 		return nil, err
 	}
 	var ended []int
-	// The postmaster first: its fast stop ends its sessions and workers with it. Whatever is then left has lost its postmaster.
+	// The postmaster first: its fast stop also ends its sessions and workers. Any process left after that has lost its postmaster.
 	if pid, err := postmasterPid(dir); err == nil && worksIn(pid, dir) {
 		log.Warn("leftover server of an earlier start found; stopping it", "pid", pid, "dir", dir)
 		if err := end(ctx, pid, syscall.SIGINT); err != nil {

@@ -230,7 +230,7 @@ func (s *Server) Init(ctx context.Context) error {
 	return syncDir(filepath.Dir(s.cfg.Dir))
 }
 
-// Keep makes the cluster if needed, ends what an earlier life of the program left running on it, and runs the server until ctx ends,
+// Keep makes the cluster if needed, ends servers that an earlier run of the program left on it, and runs the server until ctx ends,
 // restarting it when it fails. It returns nil after a clean stop.
 func (s *Server) Keep(ctx context.Context) error {
 	if err := s.Init(ctx); err != nil {
@@ -313,8 +313,8 @@ func (s *Server) args() []string {
 	return a
 }
 
-// awaitReady tries to connect until the server answers, makes the database if it is absent, and closes ready. It returns an error only
-// for what will not pass: a wrong password, a cluster that refuses us.
+// awaitReady tries to connect until the server answers, makes the database if it is absent, and closes ready. It returns an error only for
+// permanent failures: a wrong password, a cluster that refuses us.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for pause := (backoff.Pause{Min: 5 * time.Millisecond, Max: 200 * time.Millisecond}); ; {
 		err := s.makeDatabase(ctx)

@@ -29,7 +29,7 @@ func Durable(tb testing.TB, conns int32) *pgxpool.Pool {
 	must(err)
 	dir, err := os.MkdirTemp("/var/tmp", "kennel-bench-") // a disk; the folder for temporary files may be memory
 	must(err)
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // what stays is in a folder for temporary files
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // leftovers are in the folder for temporary files
 	must(os.Chmod(dir, 0o711))
 	must(account.CheckTraversable(filepath.Join(dir, "x")))
 	server, err := pgserver.New(pgserver.Config{

@@ -1,6 +1,6 @@
 // Package pgtest gives each test a Postgres database of its own in milliseconds: a copy of a migrated template inside one private
-// server per test binary. The server starts at the first use and is reached through a Unix socket. Nothing of it stays behind, however the
-// test binary ends; what stays is a stopped cluster in the account's cache folder, which the next test binary begins with a copy of.
+// server per test binary. The server starts at the first use and is reached through a Unix socket. It is removed however the test
+// binary ends. Only a stopped cluster stays in the account's cache folder; the next test binary starts with a copy of it.
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }          // optional: waits for the server's end
 //	func TestStore(t *testing.T) { pool := pgtest.New(t); ... }
@@ -88,7 +88,7 @@ func database(t testing.TB, from string) string {
 	name := fmt.Sprintf("t%d", databases.Add(1))
 	create := fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", name, from)
 	if s.server.Binaries().Major >= 15 {
-		create += " STRATEGY FILE_COPY" // what older versions do anyway: cheaper than going through the log when nothing is synced
+		create += " STRATEGY FILE_COPY" // as older versions do anyway: cheaper than writing to the log when nothing is synced
 	}
 	if err := s.exec(create); err != nil {
 		t.Fatalf("pgtest: %v", err)
@@ -143,8 +143,8 @@ func start() (*instance, error) {
 	return s, err
 }
 
-// launch starts a server in a folder of its own, on a copy of the stopped cluster from; "" is none, and the template is made at its first use:
-// tests of pg itself work while a migration is broken.
+// launch starts a server in a folder of its own, on a copy of the stopped cluster from; if it is "" there is none and the template is made
+// at its first use, so that tests of pg itself work while a migration is broken.
 func launch(from string) (_ *instance, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer func() {

@@ -16,9 +16,9 @@ import (
 	"kennel/infra/pg/pgserver"
 )
 
-// prepared returns the folder of a stopped cluster with the migrated template, made at the first use on this machine of this Postgres and these
-// migrations: a copy of it is there in a tenth of the time that making and migrating a cluster takes, and some forty test binaries want one. It
-// is "" where none could be made, for whatever reason; the tests then make their own, and say what is wrong.
+// prepared returns the folder of a stopped cluster with the migrated template. It is made once per machine, Postgres version and set of
+// migrations, because some forty test binaries need a cluster, and copying one takes a tenth of the time of making and migrating it.
+// prepared returns "" if none could be made; the tests then make their own and report the error.
 func prepared() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -31,7 +31,7 @@ func prepared() string {
 	return dir
 }
 
-// prepare is prepared below base. Test binaries that ask at the same time wait for the one that makes it.
+// prepare is prepared below base. If several test binaries ask at the same time, one makes the cluster and the others wait.
 func prepare(base string) (string, error) {
 	key, err := clusterKey()
 	if err != nil {
@@ -60,7 +60,7 @@ func prepare(base string) (string, error) {
 	err = s.migrate()
 	s.stop()
 	if err = errors.Join(err, <-s.ended); err == nil {
-		half := dir + ".half" // this process's, by the lock; what an interrupted one left is gone by sweep
+		half := dir + ".half" // ours alone, because we hold the lock; sweep has removed leftovers
 		if err = duplicate(s.cluster(), half); err == nil {
 			err = os.Rename(half, dir)
 		}
@@ -68,7 +68,7 @@ func prepare(base string) (string, error) {
 	return dir, errors.Join(err, s.janitor.Close())
 }
 
-// clusterKey tells clusters apart: by Postgres, its account and the migrations.
+// clusterKey identifies a cluster by Postgres, its account and the migrations.
 func clusterKey() (string, error) {
 	bin, err := pgserver.Find(0)
 	if err != nil {
@@ -98,7 +98,7 @@ func clusterKey() (string, error) {
 // keep is how long clusters of other migrations stay: other checkouts may use them.
 const keep = 7 * 24 * time.Hour
 
-// sweep removes what an interrupted process left, and clusters that are older than keep.
+// sweep removes leftovers of interrupted processes, and clusters that are older than keep.
 func sweep(base string) {
 	old, _ := os.ReadDir(base) // nothing to remove then
 	for _, e := range old {

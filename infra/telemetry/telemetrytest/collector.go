@@ -33,7 +33,7 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []Span
-	more  chan struct{} // closed and replaced when spans come
+	more  chan struct{} // closed and replaced when spans arrive
 }
 
 // Start starts a collector that stops with the test.
@@ -99,7 +99,7 @@ func spanOf(s *otlptrace.Span) Span {
 	return out
 }
 
-// Spans returns what came so far of one trace, "" for all.
+// Spans returns the spans of one trace received so far, "" for all traces.
 func (c *Collector) Spans(trace string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -93,7 +93,7 @@ func (a *Admin) Block(ctx context.Context, id thing.ID, reason string) error {
 	return a.Kick(ctx, id, reason)
 }
 
-// Allow makes the newest certificate of the thing active again; older ones stay as they are, because what was revoked is among them.
+// Allow makes the newest certificate of the thing active again; older ones stay as they are, because revoked ones are among them.
 func (a *Admin) Allow(ctx context.Context, id thing.ID) error {
 	certs, err := a.certificates(ctx, id)
 	if err == nil && len(certs) > 0 {
@@ -115,7 +115,7 @@ func (a *Admin) set(ctx context.Context, c *iottypes.CertificateDescription, to 
 	return explain(err)
 }
 
-// certificates returns what is attached to a thing. A thing that AWS does not know has none.
+// certificates returns the certificates attached to a thing. A thing that AWS does not know has none.
 func (a *Admin) certificates(ctx context.Context, id thing.ID) ([]*iottypes.CertificateDescription, error) {
 	var out []*iottypes.CertificateDescription
 	pages := iot.NewListThingPrincipalsPaginator(a.control, &iot.ListThingPrincipalsInput{ThingName: aws.String(string(id))})
@@ -132,7 +132,7 @@ func (a *Admin) certificates(ctx context.Context, id thing.ID) ([]*iottypes.Cert
 			d, err := a.control.DescribeCertificate(ctx, &iot.DescribeCertificateInput{CertificateId: aws.String(cert)})
 			if err != nil {
 				if err = explain(err); err == nil {
-					continue // deleted meanwhile
+					continue // deleted in between
 				}
 				return nil, err
 			}
@@ -153,7 +153,7 @@ func (a *Admin) Ready(ctx context.Context) error {
 	return nil
 }
 
-// explain gives an error its kind. That there is no such client is none: a session that should end has ended.
+// explain gives an error its kind. A missing client is no error: a session that should end has ended.
 func explain(err error) error {
 	if err == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package brokeradmintest is the behaviour every broker must show with its Admin: who is let in, what a thing may say and hear, sessions
-// that end on an order. It also holds the tables of what a thing may not do (VEC-FLE-01).
+// Package brokeradmintest tests the behaviour that every broker must show with its Admin: which clients it accepts, which topics a thing
+// may use, sessions that end on an order. It also holds the tables of topics forbidden to a thing (VEC-FLE-01).
 package brokeradmintest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// ForbiddenTopics returns what me may not publish on: every class and name of another thing, and all else that is not a thing's own to say.
+// ForbiddenTopics returns the topics that me may not publish on: every class and name of another thing, and all topics that no thing may publish on.
 func ForbiddenTopics(me, other thing.ID) []string {
 	var out []string
 	for _, name := range []string{topics.Status, topics.DAS, topics.OTA} {
@@ -38,7 +38,7 @@ func ForbiddenTopics(me, other thing.ID) []string {
 		"/"+mine+"/up/das", "$share/kennel/kennel/"+string(other)+"/up/das")
 }
 
-// ForbiddenFilters returns what me may not subscribe to.
+// ForbiddenFilters returns the filters that me may not subscribe to.
 func ForbiddenFilters(me, other thing.ID) []string {
 	m, o := string(me), string(other)
 	return append([]string{
@@ -57,7 +57,7 @@ const (
 	Other thing.ID = "vic:00e20101"
 )
 
-const long = 15 * time.Second // for what must happen
+const long = 15 * time.Second // limit for events that must happen
 
 // Broker is a running broker under test.
 type Broker struct {
@@ -77,7 +77,7 @@ type Broker struct {
 
 type message struct{ topic, payload string }
 
-// link is a client that comes back, with what it hears.
+// link is a reconnecting client with the messages that it received.
 type link struct {
 	*mqtt.Client
 	got  chan message
@@ -166,7 +166,7 @@ func Run(t *testing.T, start func(t *testing.T) *Broker) {
 	}
 }
 
-// ready waits until the Admin says so.
+// ready waits until the Admin is ready.
 func (b *Broker) ready(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(long)
@@ -256,7 +256,7 @@ func forbiddenSubscribe(t *testing.T, b *Broker) {
 			t.Fatal(err)
 		}
 	}
-	cloud.stop() // what it retained stays good
+	cloud.stop() // its retained messages stay valid
 	var attacker *link
 	for i, filter := range ForbiddenFilters(Me, Other) {
 		if i%10 == 0 { // a client that keeps asking may be disconnected
@@ -371,7 +371,7 @@ func refusedClients(t *testing.T, b *Broker) {
 			}
 		})
 	}
-	// A name that belongs to a service gives a device certificate nothing, wherever it is let in.
+	// A service's name gives a device certificate no rights, wherever it is accepted.
 	cloud := b.cloud(t, "all", "kennel/#")
 	l := dial(t, b.Things, "kenneld", b.Things.With(b.Things.Device.Issue(t, "kenneld")))
 	select {
@@ -502,8 +502,8 @@ func kick(t *testing.T, b *Broker) {
 	}
 }
 
-// block: a blocked thing's session ends, it does nothing from then on, also after a restart of the broker and beside a Provision, until it
-// is allowed; the others notice nothing.
+// block: a blocked thing's session ends, and it can do nothing until it is allowed, also after a restart of the broker and beside a
+// Provision; other things are not affected.
 func block(t *testing.T, b *Broker) {
 	admin, ok := b.Admin.(brokeradmin.Blocker)
 	if !ok {

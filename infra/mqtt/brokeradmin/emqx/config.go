@@ -25,7 +25,7 @@ type Broker struct {
 	Key       string   // its key
 	DeviceCA  string   // the authority that issues to things
 	ServiceCA string   // the authority that issues to services
-	ACLFile   string   // where EMQX finds what Rules returns
+	ACLFile   string   // path at which EMQX finds the result of Rules
 	Names     []string // common names of services; empty: kenneld
 }
 

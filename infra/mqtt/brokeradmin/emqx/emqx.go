@@ -180,7 +180,7 @@ func (a *Admin) ask(ctx context.Context, method, path string, body []byte, want 
 		kind = errs.Unavailable
 	}
 	said := &answer{Status: resp.StatusCode}
-	_ = json.Unmarshal(body, said) // what is no JSON says nothing we could repeat
+	_ = json.Unmarshal(body, said) // a body that is not JSON has no reason to repeat
 	return nil, errs.New(kind, "%s %s: %w; want %v", method, path, said, want)
 }
 

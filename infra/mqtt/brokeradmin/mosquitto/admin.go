@@ -21,7 +21,7 @@ import (
 // Our own limits (the source gives none).
 const (
 	answerTime = 10 * time.Second // the plugin answers within milliseconds, or never
-	batch      = 20               // things in one message; the plugin of 2.0 writes its whole file twice for each, and serves no client meanwhile
+	batch      = 20               // things in one message; the plugin of 2.0 writes its whole file twice for each, and serves no client while it does
 	page       = 500              // clients asked for in one message
 	syncRetry  = 5 * time.Second
 )
@@ -31,11 +31,10 @@ type Config struct {
 	// MQTT names the listener of the services, and a certificate that the security file knows as a service. Client id, will and handlers
 	// are the Admin's.
 	MQTT mqtt.Config
-	// Things lists every thing that may use the broker. It is asked at each connection, because a Mosquitto that lost its security file
-	// must learn the fleet again. nil: only what Provision names.
+	// Things lists every thing that may use the broker. It is called at each connection, because a Mosquitto that lost its security file must
+	// learn the fleet again. If nil, only things named by Provision may.
 	Things func(ctx context.Context) ([]thing.ID, error)
-	// Blocked lists the things that have no rights, with the reason. It is asked with Things, and decides also over what the plugin's file
-	// says. nil: the file decides.
+	// Blocked lists the things that have no rights, with the reason. It is called with Things and overrides the plugin's file. If nil, the file decides.
 	Blocked func(ctx context.Context) (map[thing.ID]string, error)
 	Log     *slog.Logger
 }
@@ -83,7 +82,7 @@ func New(cfg Config) (*Admin, error) {
 	return a, nil
 }
 
-// Run keeps the connection and tells the broker of things that it does not know, until ctx ends; then it returns nil.
+// Run keeps the connection and creates things that the broker does not know, until ctx ends; then it returns nil.
 func (a *Admin) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -118,7 +117,7 @@ func (a *Admin) Kick(ctx context.Context, id thing.ID, reason string) error {
 	}
 	text := fmt.Sprintf("kicked: %s", reason)
 	out, err := a.do(ctx, command{Command: "modifyClient", Username: username(id), Description: &text})
-	if err == nil && out[0].Error != "" && out[0].Error != clientUnknown { // who is unknown has no session with rights
+	if err == nil && out[0].Error != "" && out[0].Error != clientUnknown { // an unknown client has no session with rights
 		err = errors.New(out[0].Error)
 	}
 	if err != nil {
@@ -127,15 +126,15 @@ func (a *Admin) Kick(ctx context.Context, id thing.ID, reason string) error {
 	return nil
 }
 
-// Block takes a thing's rights away and ends its session. The plugin does not ask about the login of a client with a certificate, so it
-// may log in again and do nothing; what refuses the login is the revocation list (Broker.DeviceCRL). The plugin's file keeps it.
+// Block takes a thing's rights away and ends its session. The plugin is not asked about logins with a certificate, so the thing may log in
+// again but do nothing; only the revocation list (Broker.DeviceCRL) refuses the login. The plugin's file keeps the block.
 func (a *Admin) Block(ctx context.Context, id thing.ID, reason string) error {
 	const most = 200
 	if len(reason) > most {
 		reason = reason[:most]
 	}
 	text := blockedText + reason
-	// Created again without a role, whichever it had; and known, so that a Provision later gives it none.
+	// Created again without a role. It stays known, so that a later Provision gives it none.
 	out, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}, command{Command: "createClient", Username: username(id),
 		Description: &text},
 		command{Command: "disableClient", Username: username(id)})
@@ -192,8 +191,8 @@ const (
 	roleKnown     = "Role already exists"
 )
 
-// Provision gives things the rights to their own topics. Who has them already keeps them, and the session. After an error Run tells the
-// broker of the whole fleet again.
+// Provision gives things the rights to their own topics. A thing that has them already keeps them and its session. After an error Run
+// provisions the whole fleet again.
 func (a *Admin) Provision(ctx context.Context, ids ...thing.ID) error {
 	err := a.provision(ctx, ids)
 	if err != nil {
@@ -223,7 +222,7 @@ func (a *Admin) provision(ctx context.Context, ids []thing.ID) error {
 	return nil
 }
 
-// sync tells the broker of every thing that it does not know, or knows by an older version of its role.
+// sync creates every thing that the broker does not know, or knows by an older version of its role.
 func (a *Admin) sync(ctx context.Context) error {
 	if a.cfg.Things == nil {
 		return nil
@@ -250,14 +249,14 @@ func (a *Admin) sync(ctx context.Context) error {
 		}
 	}
 	missing := slices.DeleteFunc(slices.Clone(things), func(id thing.ID) bool {
-		if _, yes := blocked[id]; yes { // whom the plugin does not know has no rights either
+		if _, yes := blocked[id]; yes { // a thing that the plugin does not know has no rights either
 			return true
 		}
 		c := known[id]
 		return c.blocked() && a.cfg.Blocked == nil || len(c.Roles) > 0 && c.Roles[0].Name == roleName(id) && !c.Disabled
 	})
 	for _, id := range missing {
-		if _, ok := known[id]; ok { // its session ends too; the robot comes back
+		if _, ok := known[id]; ok { // its session ends too; the robot reconnects
 			if _, err := a.do(ctx, command{Command: "deleteClient", Username: username(id)}); err != nil {
 				return fmt.Errorf("renew the role of %s: %w", id, err)
 			}
@@ -346,7 +345,7 @@ func (a *Admin) do(ctx context.Context, commands ...command) ([]response, error)
 	}
 }
 
-// hear hands a message of the plugin to the order it answers. Answers to other services' orders are ignored.
+// hear passes an answer of the plugin to its order. Answers to other services' orders are ignored.
 func (a *Admin) hear(payload []byte) {
 	out, err := parseResponses(payload)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 )
 
 // Anchor returns, as PEM, a certificate of the authority cert that is signed by its own key instead of its parent's: same name, same key,
-// same life, so that it vouches for what the authority issued.
+// same validity, so that it vouches for the authority's certificates.
 //
 // Brokers built on OpenSSL need it. They accept a chain only when it ends in a self-signed certificate; given an issuing authority and the
-// root above it they would accept whatever the root's other authorities issued, and a device certificate could appear at the listener of
-// the services (infra/adr/0005). With an anchor as the only trusted certificate nothing but that authority counts.
+// root above it they would also accept certificates of the root's other authorities, and a device certificate would be accepted at the
+// services' listener (infra/adr/0005). With an anchor as the only trusted certificate only that authority counts.
 func Anchor(cert *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	if !cert.IsCA {
 		return nil, fmt.Errorf("anchor: %s is not an authority", cert.Subject)

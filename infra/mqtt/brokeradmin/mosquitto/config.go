@@ -37,9 +37,9 @@ type Broker struct {
 	DeviceCRL string // revoked things; "": none. Read again on SIGHUP: see Reloader
 	PIDFile   string // where Mosquitto writes its process id, for a Reloader; "": nowhere
 
-	SecurityFile string   // what the dynamic security plugin keeps; Mosquitto's user must be able to write it and its folder
+	SecurityFile string   // file of the dynamic security plugin; Mosquitto's user must be able to write it and its folder
 	Plugin       string   // mosquitto_dynamic_security.so; "": where Debian and the project's image have it
-	User         string   // whom to run as when started as root; "": mosquitto
+	User         string   // account to run as when started as root; "": mosquitto
 	Admins       []string // common names of services; empty: kenneld
 }
 
@@ -100,9 +100,9 @@ func splitListener(name, addr string) (listener, error) {
 	return listener{host, port}, nil
 }
 
-// Security returns what the dynamic security plugin starts with: services may do everything, things that are named here only their own topics,
-// other clients nothing. The plugin owns the file from then on. Naming a large fleet here is the quick way to tell a new broker of it: the
-// plugin of 2.0 writes its whole file again for every single command.
+// Security returns the first security file of the plugin: services may use all topics, things that are named here their own, other clients
+// none. The plugin owns the file from then on. Naming a large fleet here is the quick way to provision a new broker: the plugin of 2.0
+// writes its whole file again for every single command.
 func (b Broker) Security(things ...thing.ID) ([]byte, error) {
 	s := securityFile{Defaults: defaultAccess(), Roles: []role{{Name: adminRole, ACLs: adminACLs()}}}
 	for _, name := range b.admins() {

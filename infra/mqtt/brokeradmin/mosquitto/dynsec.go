@@ -79,7 +79,7 @@ type response struct {
 	} `json:"data"`
 }
 
-// maxResponses bounds what one message may make us keep.
+// maxResponses bounds the responses kept from one message.
 const maxResponses = 1024
 
 // parseResponses reads one message of the plugin. Responses to other services' commands arrive too.

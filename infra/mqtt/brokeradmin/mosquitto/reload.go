@@ -26,22 +26,22 @@ const (
 	maxPIDFile = 32                     // bytes
 )
 
-// Reloader has a Mosquitto on this machine read its revocation list whenever that was written: with SIGHUP, which must be permitted, so both
-// run under one account, or this one as root. Where they do not, something else must send it: infra/compose/mosquitto/run.sh does so beside
-// the Mosquitto that it starts, and systemd can with a path unit.
+// Reloader makes a Mosquitto on this machine read its revocation list whenever the list was written, with SIGHUP. To be permitted to send
+// it, this process must run under the same account or as root. Otherwise another program must send it: infra/compose/mosquitto/run.sh does
+// so for the Mosquitto that it starts, and systemd can with a path unit.
 //
-// Mosquitto 2.0.11 reads crlfile again on SIGHUP and refuses whom it names from the next handshake on. Sessions that are open stay: those end
-// by Kick and Block. It forgets a SIGHUP that comes while it reads for another one, so each list is told twice.
+// Mosquitto 2.0.11 reads crlfile again on SIGHUP and refuses the listed certificates from the next handshake on. Open sessions stay; Kick
+// and Block end them. It forgets a SIGHUP that comes while it reads for another one, so each list is signalled twice.
 type Reloader struct {
 	List    string // Broker.DeviceCRL
 	PIDFile string // Broker.PIDFile
 	Log     *slog.Logger
 }
 
-// Run tells Mosquitto of each new list, and of the one that is there, until ctx ends; then it returns nil. What fails is tried again.
+// Run signals Mosquitto for the existing list and for each new one, until ctx ends; then it returns nil. It repeats signals that fail.
 func (r Reloader) Run(ctx context.Context) error {
 	var told stamp
-	var again time.Time // when what was told is told once more; zero: it was
+	var again time.Time // when to signal the list a second time; zero: done
 	said := ""
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -73,7 +73,7 @@ func (r Reloader) Run(ctx context.Context) error {
 	}
 }
 
-// stamp tells one writing of a file from the next: those who replace it make another inode.
+// stamp distinguishes one version of a file from the next: replacing it makes another inode.
 type stamp struct {
 	inode uint64
 	size  int64
@@ -96,7 +96,7 @@ func stampOf(file string) (stamp, error) {
 // it, and would die of the signal, so its handler is waited for until ctx ends.
 func (r Reloader) Reload(ctx context.Context) error {
 	for {
-		// Mosquitto writes the file before it reads its lists, and again at each start: without one there is no process to tell.
+		// Mosquitto writes the file before it reads its lists, and again at each start: without one there is no process to signal.
 		b, err := os.ReadFile(r.PIDFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

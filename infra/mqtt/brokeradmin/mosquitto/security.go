@@ -8,8 +8,8 @@ import (
 )
 
 // CheckSecurity reports why a broker that starts with this security file would not take the services' orders: it cannot be read, or a
-// service is missing, disabled or without a right that this version needs. Kind Corrupt: write Security in its place, and the services
-// tell the broker of the things again.
+// service is missing, disabled or without a right that this version needs. Its kind is Corrupt: replace the file with Security, and
+// the services provision the things again.
 func (b Broker) CheckSecurity(file []byte) error {
 	var s securityFile
 	if err := json.Unmarshal(file, &s); err != nil {
