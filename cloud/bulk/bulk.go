@@ -86,6 +86,7 @@ type Job struct {
 	ID      string     `json:"job"` // a UUID
 	Action  Action     `json:"action"`
 	Text    string     `json:"text"`             // the action in words
+	DoneIs  string     `json:"done_is"`          // Action.DoneIs
 	Filter  string     `json:"filter,omitempty"` // Draft.Chosen
 	By      string     `json:"by"`
 	Created time.Time  `json:"created"`
@@ -124,8 +125,21 @@ type Result struct {
 type Preview struct {
 	Count  int        `json:"count"`
 	Sample []thing.ID `json:"sample"`           // the first few
+	Owned  int        `json:"owned"`            // robots whose owner's choice a Set replaces; 0 for other actions
 	Text   string     `json:"text"`             // the action in words
 	Filter string     `json:"filter,omitempty"` // Draft.Chosen
+}
+
+// Entry returns the words of the audit log for a job of draft d.
+func (p Preview) Entry(d Draft) string {
+	out := p.Text + "; named robots"
+	if d.Filter != nil {
+		out = p.Text + "; " + strconv.Quote(p.Filter)
+	}
+	if p.Owned > 0 {
+		out += fmt.Sprintf("; replaces the choice of the owners of %d", p.Owned)
+	}
+	return out
 }
 
 // Limits and our own defaults.
@@ -136,6 +150,7 @@ const (
 	batch     = 20      // robots whose results are kept at once
 	sample    = 10
 	maxDetail = 300 // bytes
+	maxShown  = 60  // bytes of a value in words
 	// Keep is how long jobs are kept after their end.
 	Keep = 90 * 24 * time.Hour
 
@@ -184,6 +199,8 @@ type Robots struct {
 	Send  func(ctx context.Context, d command.Draft) (command.Command, error)
 	// Set sets fields of a robot's document and has the robot told.
 	Set func(ctx context.Context, key jdocs.Key, fields map[string]json.RawMessage, by string) (version uint64, err error)
+	// Owned returns how many of the robots have an owner.
+	Owned func(ctx context.Context, ids []thing.ID) (int, error)
 	// Cohort returns a saved cohort.
 	Cohort func(ctx context.Context, name string) (cohort.Cohort, error)
 }
@@ -276,7 +293,15 @@ func (s *Service) check(ctx context.Context, a Action) (Action, error) {
 	return out, nil
 }
 
-// String says an action in words. Values of settings and arguments are not in it: they may be a person's words.
+// DoneIs says what Done means for a robot of a job: "stored" if the robot has yet to act on it.
+func (a Action) DoneIs() string {
+	if a.Kind == Command || a.Kind == Set {
+		return "stored"
+	}
+	return string(Done)
+}
+
+// String says an action in words. Arguments of commands and a place are not in it: they may be a person's words.
 func (a Action) String() string {
 	switch a.Kind {
 	case Tag:
@@ -291,11 +316,30 @@ func (a Action) String() string {
 	case Command:
 		return "send command " + a.Command
 	case Set:
-		return "set " + strings.Join(slices.Sorted(maps.Keys(a.Fields)), ", ") + " of " + a.Doc
+		var out []string
+		for _, f := range slices.Sorted(maps.Keys(a.Fields)) {
+			out = append(out, f+"="+shown(f, a.Fields[f]))
+		}
+		return "set " + strings.Join(out, ", ") + " of " + a.Doc
 	case Cohort:
 		return "put into cohort " + a.Cohort
 	}
 	return string(a.Kind)
+}
+
+// shown returns the value of a field as people may read it.
+func shown(field string, value json.RawMessage) string {
+	if field == "default_location" {
+		return "(a place)"
+	}
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		text = string(value)
+	}
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text
 }
 
 // choose checks a draft and returns the robots it is about.
@@ -332,7 +376,10 @@ func (s *Service) Preview(ctx context.Context, d Draft) (Preview, error) {
 		return Preview{}, err
 	}
 	p := Preview{Count: len(things), Sample: append([]thing.ID{}, things[:min(len(things), sample)]...), Text: d.Action.String(), Filter: d.Chosen()}
-	return p, nil
+	if d.Action.Kind == Set {
+		p.Owned, err = s.robots.Owned(ctx, things)
+	}
+	return p, err
 }
 
 // Start keeps a job and has it begun. The same caller's same key again returns the job of the first time; Conflict if that was another one, or
@@ -357,8 +404,13 @@ func (s *Service) Start(ctx context.Context, d Draft) (Job, error) {
 			return Job{}, errs.Coded(errs.Conflict, "key_used", "key %q already names job %s, which does something else", d.Key, j.ID)
 		}
 	}
-	j.Text = j.Action.String()
-	return j, nil
+	return j.inWords(), nil
+}
+
+// inWords returns j with the words for its action.
+func (j Job) inWords() Job {
+	j.Text, j.DoneIs = j.Action.String(), j.Action.DoneIs()
+	return j
 }
 
 // same compares actions as they are kept.
@@ -375,8 +427,7 @@ func same(a, b Action) bool {
 // Job returns a job with its progress; NotFound.
 func (s *Service) Job(ctx context.Context, id string) (Job, error) {
 	j, err := s.store.Get(ctx, id)
-	j.Text = j.Action.String()
-	return j, err
+	return j.inWords(), err
 }
 
 // Jobs returns the newest jobs first.
@@ -386,7 +437,7 @@ func (s *Service) Jobs(ctx context.Context, limit int) ([]Job, error) {
 	}
 	out, err := s.store.List(ctx, limit)
 	for i := range out {
-		out[i].Text = out[i].Action.String()
+		out[i] = out[i].inWords()
 	}
 	return out, err
 }
@@ -493,10 +544,17 @@ func (s *Service) one(ctx context.Context, j Job, id thing.ID) (detail string, e
 		return strings.Join(tags, " "), err
 	case Command:
 		c, err := s.robots.Send(ctx, command.Draft{Thing: id, Kind: a.Command, Args: a.Args, TTL: time.Duration(a.ExpiresInMS) * time.Millisecond, By: j.By, Key: "bulk " + j.ID})
-		return c.ID, err
+		return "stored as command " + c.ID, err
 	case Set:
 		v, err := s.robots.Set(ctx, jdocs.Key{Thing: id, Name: jdocs.Name(a.Doc)}, a.Fields, j.By)
-		return "version " + strconv.FormatUint(v, 10), err
+		if err != nil {
+			return "", err
+		}
+		detail := "stored as version " + strconv.FormatUint(v, 10)
+		if n, err := s.robots.Owned(ctx, []thing.ID{id}); err == nil && n > 0 {
+			detail += "; replaces its owner's choice"
+		}
+		return detail, nil
 	}
 	return "", errs.New(errs.Invalid, "this release knows no action %.20q", a.Kind)
 }

@@ -330,11 +330,7 @@ func (c *console) startJob(ctx context.Context, _ *http.Request, v url.Values) (
 	if err != nil {
 		return outcome{}, err
 	}
-	whom := "named robots"
-	if d.Filter != nil {
-		whom = strconv.Quote(p.Filter)
-	}
-	if err := c.Audit(ctx, "bulk.start", fmt.Sprintf("%d robots", p.Count), p.Text+"; "+whom); err != nil {
+	if err := c.Audit(ctx, "bulk.start", fmt.Sprintf("%d robots", p.Count), p.Entry(d)); err != nil {
 		return outcome{}, err
 	}
 	j, err := c.Bulk.Start(ctx, d)
@@ -407,7 +403,8 @@ func (c *console) job(ctx context.Context, r *http.Request, s said) (string, fra
 		Label string
 		State bulk.ItemState
 		N     int
-	}{{"All", "", j.Total}, {"Done", bulk.ItemDone, j.Done}, {"Failed", bulk.ItemFailed, j.Failed}, {"Open", bulk.ItemOpen, j.Open}, {"Dropped", bulk.ItemDropped, j.Dropped}} {
+	}{{"All", "", j.Total}, {map[string]string{"done": "Done", "stored": "Stored"}[j.Action.DoneIs()], bulk.ItemDone, j.Done},
+		{"Failed", bulk.ItemFailed, j.Failed}, {"Open", bulk.ItemOpen, j.Open}, {"Dropped", bulk.ItemDropped, j.Dropped}} {
 		v.States = append(v.States, link{Label: fmt.Sprintf("%s %d", x.Label, x.N), Address: address(x.State, ""), Current: x.State == state})
 	}
 	f := frame{Title: j.Text, Crumbs: []link{fleetLink, jobsLink, {Label: short(j.ID), Address: here}}, Main: v}

@@ -250,7 +250,7 @@ var orders = []struct {
 	{"POST /cohorts", "/cohorts", form("name", "late", "filter", "loop:late", "note", "x", "replace", "yes"), "POST /v1/cohorts", "/cohorts", []string{"audit cohort.put late loop:late", "put cohort late loop:late x op@example.org -1"}, "is saved"},
 	{"POST /cohorts/{cohort}/delete", "/cohorts/beta/delete", "", "DELETE /v1/cohorts/{cohort}", "/cohorts", []string{"audit cohort.delete beta", "delete cohort beta"}, "is removed"},
 	{"POST /bulk", "/bulk", form("do", "set", "which", "all", "filter", "tag:lab", "field", "master_volume", "value", "Low", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
-		[]string{`audit bulk.start 1 robots set master_volume of vic.RobotSettings; "tag:lab"`, `start {"kind":"set","doc":"vic.RobotSettings","fields":{"master_volume":1}} 0 1 op@example.org`}, "The job is stored"},
+		[]string{`audit bulk.start 1 robots set master_volume=1 of vic.RobotSettings; "tag:lab"`, `start {"kind":"set","doc":"vic.RobotSettings","fields":{"master_volume":1}} 0 1 op@example.org`}, "The job is stored"},
 	{"POST /bulk", "/bulk", form("do", "untag", "thing", "vic:00e20100", "tag", "lab", "expect", "1", "sure", "yes"), "POST /v1/bulk", "/bulk/j-1",
 		[]string{"audit bulk.start 1 robots remove tag lab; named robots", `start {"kind":"tag","remove":["lab"]} 1 1 op@example.org`}, "The job is stored"},
 	{"POST /bulk/{id}/cancel", "/bulk/j-1/cancel", "", "POST /v1/bulk/{id}/cancel", "/bulk/j-1", []string{"audit bulk.cancel j-1", "cancel j-1"}, "is dropped"},

@@ -44,7 +44,7 @@ func (a *app) robotsBulk() *cobra.Command {
 				return a.api.GetBulk(ctx, client.GetBulkQuery{})
 			},
 			rows("JOB|DOES|STATE|ROBOTS|FAILED|BEGUN|BY", func(j client.Job) cells {
-				return cells{j.Job, j.Text, j.State, fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, j.Created, j.By}
+				return cells{j.Job, j.Text, doneIs(j, j.State), fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, j.Created, j.By}
 			})),
 		shows(a, describe("show JOB", "Show a job and how far it is", "robots bulk show "+anID), first(a.api.GetBulkID), showJob),
 		a.bulkResults(),
@@ -163,7 +163,11 @@ func (a *app) bulkRun(cmd *cobra.Command, b bulkFlags, req client.BulkRequest) e
 		if p.Count > int64(len(p.Sample)) {
 			names += ", ..."
 		}
-		if err := confirm(cmd, fmt.Sprintf("%s: %d robots (%s). Continue?", p.Text, p.Count, names)); err != nil {
+		owned := ""
+		if p.Owned > 0 {
+			owned = fmt.Sprintf(" %d have an owner, whose choice this replaces.", p.Owned)
+		}
+		if err := confirm(cmd, fmt.Sprintf("%s: %d robots (%s).%s Continue?", p.Text, p.Count, names, owned)); err != nil {
 			return err
 		}
 	}
@@ -194,38 +198,49 @@ func (a *app) bulkRun(cmd *cobra.Command, b bulkFlags, req client.BulkRequest) e
 
 func showPreview(t *cli.Table, p client.Preview) {
 	pairs(t, "would", p.Text, "robots", p.Count)
+	if p.Owned > 0 {
+		t.Row("owned", fmt.Sprintf("%d; this replaces the choices of their owners", p.Owned))
+	}
 	for _, id := range p.Sample {
 		t.Row("", id)
 	}
 }
 
+// doneIs returns a state of a job or of a robot in it; for "done", what that means: the robots have yet to act on what is only stored.
+func doneIs(j client.Job, state string) string {
+	if state == "done" {
+		return j.DoneIs
+	}
+	return state
+}
+
 func showJob(t *cli.Table, j client.Job) {
-	state, done, then := j.State, "done", ""
-	switch j.Action.Kind { // when the job ends, the robots have yet to act
-	case "command":
-		done, then = "stored", "; kennelctl commands list THING shows what each robot did"
-	case "set":
-		done, then = "stored", "; each robot takes the settings when it is connected"
-	}
-	if j.State == "done" {
-		state = done
-	}
-	pairs(t, "job", j.Job, "does", j.Text, "to", j.Filter, "state", state+then, "begun", ago(j.Created)+" by "+j.By)
+	then := map[string]string{"command": "; kennelctl commands list THING shows what each robot did",
+		"set": "; each robot takes the settings when it is connected"}[j.Action.Kind]
+	pairs(t, "job", j.Job, "does", j.Text, "to", j.Filter, "state", doneIs(j, j.State)+then, "begun", ago(j.Created)+" by "+j.By)
 	if !j.Closed.IsZero() {
 		pairs(t, "ended", j.Closed)
 	}
-	t.Row("robots", fmt.Sprintf("%d: %d %s, %d failed, %d open, %d dropped", j.Total, j.Done, done, j.Failed, j.Open, j.Dropped))
+	t.Row("robots", fmt.Sprintf("%d: %d %s, %d failed, %d open, %d dropped", j.Total, j.Done, j.DoneIs, j.Failed, j.Open, j.Dropped))
 }
 
 func (a *app) bulkResults() *cobra.Command {
 	var state string
-	cmd := shows(a, describe("results JOB", "Show what became of each robot", "robots bulk results "+anID+" -state failed"),
-		func(ctx context.Context, args []string) (reply[[]client.Result], error) {
-			return pages(func(after *string) (reply[[]client.Result], error) {
-				return a.api.GetBulkIDResults(ctx, args[0], client.GetBulkIDResultsQuery{State: given(state), Limit: new(int64(1000)), After: after})
+	cmd := a.runs(describe("results JOB", "Show what became of each robot", "robots bulk results "+anID+" -state failed"),
+		func(cmd *cobra.Command, args []string) error {
+			job, err := a.api.GetBulkID(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			q := client.GetBulkIDResultsQuery{State: given(state), Limit: new(int64(1000))}
+			all, err := pages(func(after *string) (reply[[]client.Result], error) {
+				q.After = after
+				return a.api.GetBulkIDResults(cmd.Context(), args[0], q)
 			})
-		},
-		rows("THING|STATE|AT|RESULT", func(r client.Result) cells { return cells{r.Thing, r.State, r.At, r.Detail} }))
+			return show(cmd, all, err, rows("THING|STATE|AT|RESULT", func(r client.Result) cells {
+				return cells{r.Thing, doneIs(job.Value, r.State), r.At, r.Detail}
+			}))
+		})
 	cmd.Flags().StringVar(&state, "state", "", "only those that are `open, done, failed or dropped`")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"open", "done", "failed", "dropped"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -51,6 +51,12 @@ func fleetCloud(t *testing.T) (svc *registry.Service, dir string) {
 		docs, cmds := jdocs.New(jdocspg.New(pool)), command.New(commandpg.New(pool))
 		work := bulk.New(bulkpg.New(pool, orders), bulk.Robots{
 			Select: svc.Select, Tag: svc.Tag, Cohort: cohorts.Get, Send: cmds.Send,
+			Owned: func(_ context.Context, ids []thing.ID) (n int, _ error) {
+				if slices.Contains(ids, "vic:a0") {
+					n = 1
+				}
+				return n, nil
+			},
 			Known: func(ctx context.Context, id thing.ID) error { _, err := svc.Thing(ctx, id); return err },
 			Set: func(ctx context.Context, key jdocs.Key, fields map[string]json.RawMessage, by string) (uint64, error) {
 				rev, err := docs.Set(ctx, key, fields, by)
@@ -160,8 +166,14 @@ func TestFleetCommands(t *testing.T) {
 	}
 	has("bulk send", ok("", "robots", "bulk", "send", "cohort:labs", "ping", "-yes"), "3 stored", "send command ping",
 		"stored; kennelctl commands list THING shows")
-	has("bulk set", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k"), "2 stored",
-		"stored; each robot takes the settings when it is connected")
+	has("bulk set, dry", ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-dry-run"), "set master_volume=2 of", "owned   1; this replaces")
+	if code, _, errOut := try("n\n", "robots", "bulk", "set", "tag:x", "master_volume=2"); code == 0 || !strings.Contains(errOut, "1 have an owner, whose choice this replaces. Continue?") {
+		t.Errorf("bulk set: %d %s; want a word on owners", code, errOut)
+	}
+	set := ok("", "robots", "bulk", "set", "tag:x", "master_volume=2", "-yes", "-key", "k")
+	has("bulk set", set, "2 stored", "set master_volume=2 of vic.RobotSettings", "stored; each robot takes the settings when it is connected")
+	has("results of what is stored", ok("", "robots", "bulk", "results", strings.Fields(set)[1]), "stored as version 1; replaces its owner's choice", "vic:a2  stored  ")
+	has("jobs", ok("", "robots", "bulk", "list"), "set master_volume=2 of vic.RobotSettings  stored", "add tag x                                 done")
 	code, out, errOut := try("", "robots", "bulk", "tag", "", "-thing", "vic:a0,vic:gone", "-add", "y", "-yes")
 	if code != cli.ExitFailed || !strings.Contains(out, "1 done, 1 failed") || !strings.Contains(errOut, "-state failed") {
 		t.Errorf("with an unknown one: %d %s%s", code, out, errOut)

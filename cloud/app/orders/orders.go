@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/command/commandpg"
+	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/infra/jobs"
 	"kennel/jdocs"
@@ -73,7 +74,7 @@ func wireCommands(b wire.Base, l *link.Link) (*command.Service, *command.Sender,
 
 func wireBulk(b wire.Base, robots *registry.Service, cohorts *cohort.Service, commands *command.Service, docs records.Documents) (*bulk.Service, wire.Slice) {
 	svc := bulk.New(bulkpg.New(b.Pool, b.Orders), bulk.Robots{
-		Select: robots.Select, Known: robots.Known, Tag: robots.Tag, Cohort: cohorts.Get, Send: commands.Send,
+		Select: robots.Select, Known: robots.Known, Tag: robots.Tag, Cohort: cohorts.Get, Send: commands.Send, Owned: ownerpg.New(b.Pool).Owned,
 		Set: func(ctx context.Context, key jdocs.Key, fields map[string]json.RawMessage, by string) (uint64, error) {
 			rev, err := docs.Set(ctx, key, fields, by)
 			if err != nil {

@@ -72,11 +72,7 @@ func Mount(mux *http.ServeMux, svc *bulk.Service, cfg Config) {
 		if err != nil {
 			return bulk.Job{}, err
 		}
-		whom := "named robots"
-		if d.Filter != nil {
-			whom = strconv.Quote(p.Filter)
-		}
-		if err := cfg.Audit(ctx, "bulk.start", fmt.Sprintf("%d robots", p.Count), p.Text+"; "+whom); err != nil {
+		if err := cfg.Audit(ctx, "bulk.start", fmt.Sprintf("%d robots", p.Count), p.Entry(d)); err != nil {
 			return bulk.Job{}, err
 		}
 		return svc.Start(ctx, d)

@@ -89,6 +89,12 @@ func (f *fleet) robots() bulk.Robots {
 		Set: func(context.Context, jdocs.Key, map[string]json.RawMessage, string) (uint64, error) {
 			return 0, errors.New("the password of the database is wrong")
 		},
+		Owned: func(_ context.Context, ids []thing.ID) (n int, _ error) {
+			if slices.Contains(ids, "vic:0000") {
+				n = 1
+			}
+			return n, nil
+		},
 		Cohort: func(_ context.Context, name string) (cohort.Cohort, error) {
 			return cohort.Cohort{Name: name, Filter: filter.MustParse(map[string]string{"byhand": "tag:picked", "byrule": "species:vic"}[name])}, nil
 		},
@@ -233,9 +239,15 @@ func TestLaterIsTriedAgain(t *testing.T) {
 	if err != nil || len(bad) != 1 || bad[0].Thing != "vic:gone" || !strings.Contains(bad[0].Detail, "not known") {
 		t.Errorf("%+v, %v", bad, err)
 	}
+	// A setting shows its value, but not a place, and how many owners' choices it replaces.
+	set := bulk.Draft{Things: f.ids, Action: bulk.Action{Kind: bulk.Set, Fields: map[string]json.RawMessage{"eye_color": json.RawMessage(`"TIP_OVER_TEAL"`), "default_location": json.RawMessage(`"Main St 1"`)}}}
+	if p, err := svc.Preview(t.Context(), set); err != nil || p.Owned != 1 ||
+		p.Entry(set) != "set default_location=(a place), eye_color=TIP_OVER_TEAL of vic.RobotSettings; named robots; replaces the choice of the owners of 1" {
+		t.Errorf("%+v, %v: %s", p, err, p.Entry(set))
+	}
 	// An error of ours.
 	k, err := svc.Start(t.Context(), bulk.Draft{Things: f.ids[:1], Action: bulk.Action{Kind: bulk.Set, Fields: map[string]json.RawMessage{"master_volume": json.RawMessage("2")}}, By: "op"})
-	if err != nil || k.Text != "set master_volume of vic.RobotSettings" {
+	if err != nil || k.Text != "set master_volume=2 of vic.RobotSettings" {
 		t.Fatal(k, err)
 	}
 	if err := svc.Run(t.Context(), bulk.PartID(k.ID, 0)); err != nil {

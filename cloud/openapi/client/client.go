@@ -1268,6 +1268,7 @@ type Job struct {
 	Closed  time.Time `json:"closed,omitzero"`
 	Created time.Time `json:"created"`
 	Done    int64     `json:"done"`
+	DoneIs  string    `json:"done_is"` // Action.DoneIs
 	Dropped int64     `json:"dropped"` // not done, because the job was cancelled
 	Failed  int64     `json:"failed"`
 	Filter  string    `json:"filter,omitzero"` // Draft.Chosen
@@ -1552,6 +1553,7 @@ type Point = []float64
 type Preview struct {
 	Count  int64    `json:"count"`
 	Filter string   `json:"filter,omitzero"` // Draft.Chosen
+	Owned  int64    `json:"owned"`           // robots whose owner's choice a Set replaces; 0 for other actions
 	Sample []string `json:"sample"`          // the first few
 	Text   string   `json:"text"`            // the action in words
 }

@@ -42,6 +42,12 @@ func (s *Store) Names(ctx context.Context, ids []thing.ID) (map[thing.ID]string,
 	return out, wrap(err, "names of robots")
 }
 
+// Owned returns how many of the robots have an owner.
+func (s *Store) Owned(ctx context.Context, ids []thing.ID) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM owner_tenure WHERE thing = ANY($1) AND until IS NULL`, ids).Scan(&n)
+	return n, wrap(err, "robots with an owner")
+}
+
 // OwnedBy returns the robots of accounts.
 func (s *Store) OwnedBy(ctx context.Context, accounts []string) ([]thing.ID, error) {
 	rows, err := s.pool.Query(ctx, `SELECT thing FROM owner_tenure WHERE account = ANY($1) AND until IS NULL`, accounts)
