@@ -56,7 +56,8 @@ func (a *app) releasesWant() *cobra.Command {
 			}
 			return things, directive
 		},
-		Long: "What is said of a robot goes before what is said of its species. -none takes it back.",
+		Long: "What is said of a robot goes before what is said of its species. -none takes it back.\n" +
+			"Robots of this release keep the wish and do not install it; kennelctl releases show has the answer of each.",
 		Example: "  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases want vic:00e20100 2.0.1.6075\n" +
 			"  kennelctl releases want vic:00e20100 -none"},
 		func(ctx context.Context, args []string) (r reply[client.Desired], err error) {
@@ -71,7 +72,12 @@ func (a *app) releasesWant() *cobra.Command {
 				return a.api.PutThingsThingOtaDesired(ctx, args[0], wish)
 			}
 			return a.api.PutOtaDesiredSpecies(ctx, args[0], wish)
-		}, func(t *cli.Table, d client.Desired) { pairs(t, "desired", d.Release, "since", d.Since) })
+		}, func(t *cli.Table, d client.Desired) {
+			pairs(t, "desired", d.Release, "since", d.Since)
+			if !none {
+				t.Text("The wish is stored. Robots of this release do not install it; kennelctl releases show has the answer of each.")
+			}
+		})
 	cmd.Flags().BoolVar(&none, "none", false, "no release is wanted")
 	return cmd
 }

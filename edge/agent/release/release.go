@@ -162,7 +162,7 @@ func (a *Agent) judge(want ota.Desired) ota.Status {
 	s := ota.Status{Release: want.Release, Running: a.running, Phase: ota.Current}
 	if want.Release != "" && string(want.Release) != a.running {
 		s.Phase = ota.Pending
-		s.Reason = "this agent reports the wish; it does not apply archives"
+		s.Reason = "not supported by this robot: it does not install releases"
 	}
 	return s
 }

@@ -51,7 +51,7 @@ func (a *Agent) takeIntent(ctx context.Context, args json.RawMessage) (commands.
 	if err != nil && !errors.Is(err, das.ErrOptedOut) {
 		return commands.Outcome{}, err
 	}
-	return commands.Outcome{Detail: "recorded; this release has no behaviour that acts on intents"}, nil
+	return commands.Outcome{Detail: "kept; this robot does not act on it"}, nil
 }
 
 // errAnew ends agentd so that its supervisor restarts it.
