@@ -184,29 +184,22 @@ func (c *Cloud) wire(ctx context.Context) error {
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
 		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
-		pages(console.Config{
-			Passkeys: c.Accounts, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
-			Auth: accountapi.Browser{Accounts: c.Accounts.Service, Log: b.Log}, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit,
-			Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
-			Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
-		}),
 	})
 	c.link, c.uploads = l, uploads
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: accountapi.Auditor(c.Accounts.Service)}
+	pages := console.Config{
+		Passkeys: c.Accounts, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
+		Auth: accountapi.Browser{Accounts: c.Accounts.Service, Log: b.Log}, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit,
+		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
+		Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
+		Mine: true, More: c.slices.Pages(), Audit: c.doors.Audit,
+	}
 	bridge, err := l.Serve(c.slices, robots, c.Identity.Peers.Thing)
 	if err != nil {
 		return err
 	}
-	c.slices = append(c.slices, bridge)
+	c.slices = append(c.slices, bridge, wire.Slice{Routes: func(mux *http.ServeMux, _ wire.Doors) error { return console.Mount(mux, pages) }})
 	return c.finish()
-}
-
-// pages is the slice of the operators' pages.
-func pages(cfg console.Config) wire.Slice {
-	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
-		cfg.Audit = d.Audit
-		return console.Mount(mux, cfg)
-	}}
 }
 
 // finish makes what works for all slices: the jobs, what is held about people, and what tells whether the process can work.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html/template"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -63,9 +64,11 @@ type Config struct {
 	// Audit writes one line about an action of the signed-in operator; an action that cannot be logged is not done. Required by all
 	// parts that change something.
 	Audit func(ctx context.Context, action, object, detail string) error
-	// Beside adds pages of others to the same mux, such as the owners'; nil: none.
-	Beside func(mux *http.ServeMux) error
-	Log    *slog.Logger
+	// Mine: there are pages for owners, to which this console leads an owner who came here.
+	Mine bool
+	// More are pages that slices bring along, in the order of the menu.
+	More []page.Extra
+	Log  *slog.Logger
 }
 
 const (
@@ -127,8 +130,8 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	handle("GET /live", 0, http.HandlerFunc(c.live))
 	handle("GET /assets/{file}", 0, http.HandlerFunc(c.Asset))
 	handle("GET /{path...}", 0, http.HandlerFunc(c.lost))
-	if cfg.Beside != nil {
-		return cfg.Beside(mux)
+	for _, e := range cfg.More {
+		c.mountExtra(e, show, act)
 	}
 	return nil
 }
@@ -142,7 +145,7 @@ func newConsole(cfg Config) (*console, error) {
 	}
 	c := &console{Config: cfg, now: time.Now}
 	funcs := template.FuncMap{"micros": micros, "species": thing.Species.Name, "count": count, "short": short, "initial": initial, "explain": registry.Explain}
-	c.Site = &page.Site{Login: "/login", Dones: dones, Allowed: operator, Dress: c.dress, Message: c.message}
+	c.Site = &page.Site{Login: "/login", Dones: maps.Clone(dones), Allowed: operator, Dress: c.dress, Message: c.message}
 	var err error
 	c.Set, err = page.Load(files, "/assets/", funcs, cfg.Log, c.Fail)
 	return c, err
@@ -267,11 +270,18 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 		f.Crumbs[n-1].Current = true
 	}
 	if caller.Role.Staff() {
-		for _, l := range []struct {
+		menu := []struct {
 			link
 			there bool
 		}{{link{Label: "Overview", Address: "/"}, true}, {fleetLink, true}, {link{Label: "Alerts", Address: "/alerts"}, c.Alerts != nil}, {link{Label: "Live tail", Address: "/tail"}, c.Events != nil}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
-			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}} {
+			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}}
+		for _, e := range c.More {
+			menu = append(menu, struct {
+				link
+				there bool
+			}{link{Label: e.Label, Address: e.Address}, true})
+		}
+		for _, l := range menu {
 			pattern := "GET " + l.Address
 			if l.Address == "/" {
 				pattern = "GET /{$}"
@@ -292,7 +302,7 @@ type messageView struct {
 }
 
 func (c *console) message(caller auth.Caller, heading, text string) any {
-	return messageView{Heading: heading, Text: text, Home: caller.Role.Staff(), In: caller.Role == "", My: caller.Role == auth.Owner && c.Beside != nil}
+	return messageView{Heading: heading, Text: text, Home: caller.Role.Staff(), In: caller.Role == "", My: caller.Role == auth.Owner && c.Mine}
 }
 
 // words returns what a page says of err; what is ours to mend is logged as what.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"html/template"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -25,6 +26,7 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/alert"
+	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
@@ -552,12 +554,48 @@ func TestMountWantsItsParts(t *testing.T) {
 		}
 	}
 	mux := http.NewServeMux()
-	beside := false
-	if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), Beside: func(*http.ServeMux) error { beside = true; return nil }}); err != nil || !beside {
-		t.Errorf("%v, beside %v", err, beside)
+	if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Error(err)
 	}
 	if w := do(t, mux, auth.Admin, "GET", "/audit", ""); w.Code != 404 {
 		t.Errorf("no audit log: %d", w.Code)
+	}
+}
+
+// TestExtraPages: a page that a slice brings along has the console's frame, a place in the menu, and a form whose problems it shows. Its address is one of
+// the access table's, like every other.
+func TestExtraPages(t *testing.T) {
+	var said string
+	mux := http.NewServeMux()
+	if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), More: []page.Extra{{
+		Label: "Echo", Address: "/cohorts/extra", Show: func(context.Context) (template.HTML, error) { return "<p>heard</p>", nil },
+	}, {
+		Label: "Alarms", Address: "/alerts", Done: "It is said.", Show: func(context.Context) (template.HTML, error) { return "<p>nothing</p>", nil },
+	}, {
+		Label: "Rules", Address: "/alerts/rule", Done: "It is said.", Show: func(context.Context) (template.HTML, error) { return "<p>rules</p>", nil },
+		Do: func(_ context.Context, v url.Values) error {
+			if said = v.Get("text"); said == "" {
+				return errs.New(errs.Invalid, "say something")
+			}
+			return nil
+		},
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	if w := do(t, mux, auth.Viewer, "GET", "/alerts", ""); w.Code != 200 || !strings.Contains(w.Body.String(), "<p>nothing</p>") || !strings.Contains(w.Body.String(), "<h1>Alarms</h1>") || !strings.Contains(w.Body.String(), `href="/alerts"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := do(t, mux, auth.Viewer, "GET", "/cohorts/extra", ""); w.Code == 200 {
+		t.Errorf("a page that is not in the access table: %d", w.Code)
+	}
+	if w := do(t, mux, auth.Viewer, "POST", "/alerts/rule", "text=hello"); w.Code != 403 || said != "" {
+		t.Errorf("a viewer: %d, said %q", w.Code, said)
+	}
+	if w := do(t, mux, auth.Admin, "POST", "/alerts/rule", "text="); w.Code < 400 || !strings.Contains(w.Body.String(), "Say something.") {
+		t.Errorf("nothing: %d %s", w.Code, w.Body)
+	}
+	if w := do(t, mux, auth.Admin, "POST", "/alerts/rule", "text=hello"); w.Code != 303 || said != "hello" {
+		t.Errorf("hello: %d, said %q", w.Code, said)
 	}
 }
 

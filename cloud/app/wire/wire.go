@@ -18,6 +18,7 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/cloud/app/meters"
+	"kennel/cloud/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
@@ -98,6 +99,7 @@ type Slice struct {
 	Jobs     []jobs.Job // periodic, once for all processes with the role jobs
 	Tasks    []jobs.Task
 	Personal []account.Holder
+	Pages    []page.Extra // of the console, with their places in its menu
 	Close    func() error // called after everything has ended
 }
 
@@ -177,6 +179,11 @@ func (all Slices) Tasks() []jobs.Task {
 // Personal returns every slice that holds something about people.
 func (all Slices) Personal() []account.Holder {
 	return collect(all, func(s Slice) []account.Holder { return s.Personal })
+}
+
+// Pages returns the pages that slices bring along.
+func (all Slices) Pages() []page.Extra {
+	return collect(all, func(s Slice) []page.Extra { return s.Pages })
 }
 
 // Close gives back what slices hold open.

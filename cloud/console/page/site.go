@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
 	"time"
@@ -58,6 +59,16 @@ type Action struct {
 	Do   func(ctx context.Context, r *http.Request, v url.Values) (Outcome, error)
 	Page View
 	Back func(r *http.Request) string // where the person continues
+}
+
+// Extra is a page that a slice brings along; the site puts its frame and its menu around it.
+type Extra struct {
+	Label, Address string
+	// Show returns what is below the heading, escaped by the slice's own html/template.
+	Show func(ctx context.Context) (template.HTML, error)
+	// Do does what a form on the page asks for; nil: there is none. Done says so on the page afterwards.
+	Do   func(ctx context.Context, v url.Values) error
+	Done string
 }
 
 // Called returns the name of a form that there is once on its page.
