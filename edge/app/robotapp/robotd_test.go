@@ -731,8 +731,16 @@ func TestBodyComesAndGoes(t *testing.T) {
 		t.Errorf("state %+v, want no link", s)
 	}
 	b.powerOn()
-	await(c, "the board's arrival", linked)
-	await(c, "the fault's end", func(f *corelink.Fault) bool { return f.Code == 0 })
+	arrived, ended := false, false // in either order
+	await(c, "the board's arrival, and the fault's end", func(m corelink.Message) bool {
+		switch m := m.(type) {
+		case *corelink.State:
+			arrived = arrived || linked(m)
+		case *corelink.Fault:
+			ended = ended || m.Code == 0
+		}
+		return arrived && ended
+	})
 
 	if err := b.powerOff(); err != nil {
 		t.Fatalf("board: %v", err)
