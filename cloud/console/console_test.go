@@ -192,6 +192,7 @@ func TestPages(t *testing.T) {
 		{"", "/tail/stream", 401, "sign in first"},
 		{auth.Viewer, "/cohorts", 200, "tag:beta"},
 		{auth.Viewer, "/alerts", 200, "At least <strong class=\"num\">5</strong> present robots"},
+		{auth.Viewer, "/", 200, `A problem is common to many robots of one release. <a href="/alerts">Show it</a>`},
 		{auth.Viewer, "/alerts", 200, "It reports a fault, as a number."},
 		{auth.Viewer, "/bulk", 200, "Jobs"},
 		{auth.Viewer, "/bulk/j-1?state=failed", 200, "Robot by robot"},

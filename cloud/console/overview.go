@@ -29,6 +29,7 @@ type overviewView struct {
 	Unwell    int // robots with a problem
 	Lists     []watchList
 	Waiting   int
+	Firing    int              // alerts
 	Moves     []registry.Thing // who came or went last
 	Actions   []auditRow
 	HasAudit  bool
@@ -134,6 +135,17 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 		return "", frame{}, err
 	}
 	v.Moves = moved.Things
+	if c.Alerts != nil {
+		list, err := c.Alerts.Alerts(ctx)
+		if err != nil {
+			return "", frame{}, err
+		}
+		for _, a := range list {
+			if a.Resolved == nil {
+				v.Firing++
+			}
+		}
+	}
 	if c.Identities != nil && v.May("GET /certificates") {
 		waiting, err := c.Identities.Waiting(ctx)
 		if err != nil {
@@ -173,6 +185,6 @@ func (c *console) help(context.Context, *http.Request, said) (string, frame, err
 			{"j  k", "the next and the one before in a list of robots"}, {"p", "pause the live tail"}, {"?", "this page"}, {"Esc", "close what is open"}},
 		Filters: []helpFilter{{"00e2", "the letters occur in its id, name, tags, release or model"}, {"presence:absent since:>3d", "absent, and that for more than three days"}, {"presence:never", "registered, and not seen yet"},
 			{"version:<2.1", "runs a release before 2.1"}, {"version:2.0.1*", "runs one that begins like that"}, {"tag:lab,demo", "has one of these tags"}, {"-tag:lab", "does not have this tag"}, {"battery:low", "says that its battery is low"},
-			{"battery:<3.6", "has less than 3.6 volts"}, {"problem:any", "tells of a problem"}, {"loop:late", "its real-time loop is late"}, {"cert:<7d", "its certificate ends within a week"}, {"cohort:beta", "those of a saved filter"}},
+			{"battery:<3.6", "has less than 3.6 volts"}, {"problem:any", "has a problem"}, {"problem:fault/914", "has fault 914"}, {"loop:late", "its real-time loop is late"}, {"cert:<7d", "its certificate ends within a week"}, {"cohort:beta", "those of a saved filter"}},
 	}}, nil
 }

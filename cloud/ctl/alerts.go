@@ -13,8 +13,8 @@ import (
 
 func (a *app) alerts() *cobra.Command {
 	return group(&cobra.Command{Use: "alerts", Short: "Problems that many robots of one release have",
-		Long: "An alert fires while at least so many present robots of one release have the same problem, and they are at least a set share of the\n" +
-			"present robots of that release.",
+		Long: "An alert fires while many present robots of one release have the same problem: at least a number of them, and at least a share of the\n" +
+			"release's present robots. The rule has both.",
 		Example: "  kennelctl alerts list\n  kennelctl alerts rule -robots 10 -share 0.05"}, a.alertsList(), a.alertsRule())
 }
 
