@@ -11,6 +11,7 @@ import (
 
 	"kennel/cloud/openapi/client"
 	wire "kennel/infra/api/commands"
+	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/jdocs"
@@ -182,7 +183,7 @@ func (a *app) bulkRun(cmd *cobra.Command, b bulkFlags, req client.BulkRequest) e
 				return err
 			}
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := backoff.Sleep(ctx, lookEvery); err != nil {
 			return err
 		}
 		job, err = a.api.GetBulkID(ctx, j.Job)

@@ -30,8 +30,9 @@ const (
 
 // conn speaks to one cloud as one caller.
 type conn struct {
-	s    session
-	http *http.Client
+	s        session
+	http     *http.Client
+	patience time.Duration // for a whole answer
 }
 
 // connect returns the connection of this command line. It refuses before it asks the cloud if there is no token.
@@ -72,7 +73,7 @@ func caller(connect func(context.Context) (*conn, error)) client.Client {
 	}}
 }
 
-// newConn returns a connection that waits for the beginning of an answer for at most patience.
+// newConn returns a connection that waits for an answer for at most patience; for a stream, until it begins.
 func newConn(s session, patience time.Duration) (*conn, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.CA != "" {
@@ -86,16 +87,22 @@ func newConn(s session, patience time.Duration) (*conn, error) {
 			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, ForceAttemptHTTP2: true, ResponseHeaderTimeout: patience},
 		// A token is sent to the server that gave it, and not to where that server redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	}, patience}, nil
 }
 
-// do makes one request with in as JSON, unless it is nil, and returns the body and the header of a good answer.
+// do makes one request and returns the body and the header of a good answer. It sends a reader as CSV as it is read, nil as nothing and
+// everything else as JSON.
 func (c *conn) do(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	var body io.Reader
 	head := http.Header{"Accept": {"application/json"}}
-	if in != nil {
+	switch in := in.(type) {
+	case nil:
+	case io.Reader:
+		body = io.NopCloser(in)
+		head.Set("Content-Type", "text/csv")
+	default:
 		b, err := json.Marshal(in)
 		if err != nil {
 			return nil, nil, err

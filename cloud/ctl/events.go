@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
+	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -94,11 +93,6 @@ func eventValues(r client.DasRecord) string {
 	return strings.Join(out, " ")
 }
 
-const (
-	tailMinPause = time.Second
-	tailMaxPause = 15 * time.Second
-)
-
 func (a *app) eventsTail() *cobra.Command {
 	var filter eventFilter
 	cmd := a.runs(&cobra.Command{Use: "tail", Short: "Print events as they are stored, until interrupted",
@@ -112,13 +106,7 @@ func (a *app) eventsTail() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q := url.Values{}
-			for key, value := range map[string]string{"thing": filter.thing, "event": filter.event} {
-				if value != "" {
-					q.Set(key, value)
-				}
-			}
-			path := strings.TrimSuffix("/v1/events/tail?"+q.Encode(), "?")
+			path := "/v1/events/tail?" + client.GetEventsTailQuery{Thing: given(filter.thing), Event: given(filter.event)}.Encode()
 			return c.tail(cmd.Context(), path, func(data []byte) error { return printEvent(cmd, data) }, func(err error) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "kennelctl: %s; connecting again\n", cli.Clean(err.Error()))
 			})
@@ -143,12 +131,12 @@ func printEvent(cmd *cobra.Command, data []byte) error {
 // tail follows a stream until ctx ends, connecting again with growing pauses after a loss, which lost hears of. The first connection must
 // succeed, and a refusal ends it at any time. An interrupt is the ordinary end.
 func (c *conn) tail(ctx context.Context, path string, f func(data []byte) error, lost func(error)) error {
-	pause := tailMinPause
-	lastID := ""
+	pause, lastID := backoff.Pause{Min: time.Second, Max: 15 * time.Second}, ""
 	var connected bool
 	for {
 		err := c.stream(ctx, path, lastID, func(id string, data []byte) error {
-			pause, lastID, connected = tailMinPause, id, true
+			lastID, connected = id, true
+			pause.Reset()
 			return f(data)
 		})
 		ended := errors.Is(err, errStreamEnded)
@@ -161,13 +149,8 @@ func (c *conn) tail(ctx context.Context, path string, f func(data []byte) error,
 			lost(err)
 		}
 		connected = true
-		t := time.NewTimer(pause/2 + rand.N(pause/2+1))
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if backoff.Sleep(ctx, pause.Next(nil)) != nil {
 			return nil
-		case <-t.C:
 		}
-		pause = min(2*pause, tailMaxPause)
 	}
 }

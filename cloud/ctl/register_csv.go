@@ -2,11 +2,9 @@ package ctl
 
 import (
 	"bytes"
-	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"time"
@@ -45,7 +43,7 @@ func (a *app) registerCSV(cmd *cobra.Command, file, out string) error {
 			return errs.New(errs.Invalid, "%w", err)
 		}
 	}
-	answer, err := c.postCSV(cmd.Context(), f)
+	answer, _, err := c.do(cmd.Context(), http.MethodPost, "/v1/things/batch", f)
 	if secrets != nil {
 		if err == nil {
 			_, err = secrets.Write(answer)
@@ -87,20 +85,4 @@ func parseSecrets(b []byte) ([]client.Registration, error) {
 		out = append(out, client.Registration{Thing: r[0], Secret: r[1]})
 	}
 	return out, nil
-}
-
-// postCSV sends a delivery as it is read and returns a good answer.
-func (c *conn) postCSV(ctx context.Context, body io.Reader) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
-	defer cancel()
-	resp, err := c.send(ctx, http.MethodPost, "/v1/things/batch", io.NopCloser(body), http.Header{"Content-Type": {"text/csv"}})
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return nil, unreachable(c.s.Server, err)
-	}
-	return b, nil
 }

@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/openapi/client"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/poke"
+	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 )
@@ -96,18 +97,9 @@ func (a *app) look(ctx context.Context, id string) (look.Robot, error) {
 			}
 			return r, errs.New(errs.Unavailable, "%s does not show itself: %s; is it online (kennelctl robots show %s), and is its software new enough?", id, last, id)
 		}
-		if err := pause(ctx, glanceEvery); err != nil {
+		if err := backoff.Sleep(ctx, glanceEvery); err != nil {
 			return r, err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 
@@ -393,7 +385,7 @@ func (a *app) tellRobot(cmd *cobra.Command, id, kind string, args json.RawMessag
 		if time.Now().After(deadline) {
 			return errs.New(errs.Unavailable, "%s has not answered; kennelctl commands show %s %s", id, id, r.Value.ID)
 		}
-		if err := pause(ctx, resultEvery); err != nil {
+		if err := backoff.Sleep(ctx, resultEvery); err != nil {
 			return err
 		}
 		r, err = a.api.GetThingsThingCommandsID(ctx, id, r.Value.ID)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kennel/infra/cli"
+	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -182,23 +183,20 @@ func saveSession(getenv func(string) string, s session) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	home := filepath.Dir(filepath.Dir(file))
+	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // a folder
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".session-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // fails once it is renamed, as it should
-	_, err = tmp.Write(append(b, '\n'))
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
+	return durable.Write(root, "kennel/session.json", append(b, '\n'), 0o600, 0o700)
 }
 
 // dropSession forgets the kept session.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/look"
+	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -83,7 +84,7 @@ func (a *app) watch(ctx context.Context, w *watcher, print func(watchLine) error
 				return err
 			}
 		}
-		if err := pause(ctx, min(max(w.every, glanceEvery), maxWatchEvery)); err != nil {
+		if err := backoff.Sleep(ctx, min(max(w.every, glanceEvery), maxWatchEvery)); err != nil {
 			return err
 		}
 		next, err := a.glance(ctx, string(w.thing))

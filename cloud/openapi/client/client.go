@@ -147,7 +147,7 @@ func (c Client) PutAlertsRule(ctx context.Context, in AlertRule) (Reply[Rule], e
 	return ask[Rule](ctx, c, "PUT", "/v1/alerts/rule", in)
 }
 
-// GetAuditQuery is the query of GetAudit; nil leaves a parameter out.
+// GetAuditQuery is the query of GET /v1/audit; nil leaves a parameter out.
 type GetAuditQuery struct {
 	Before *int64 // Only lines before this one.
 	Limit  *int64 // At most so many.
@@ -166,7 +166,7 @@ func (c Client) GetAudit(ctx context.Context, q GetAuditQuery) (Reply[[]AuditEnt
 	return ask[[]AuditEntry](ctx, c, "GET", "/v1/audit"+"?"+q.Encode(), nil)
 }
 
-// GetAuditVerifyQuery is the query of GetAuditVerify; nil leaves a parameter out.
+// GetAuditVerifyQuery is the query of GET /v1/audit/verify; nil leaves a parameter out.
 type GetAuditVerifyQuery struct {
 	From *string // An anchor.
 }
@@ -203,7 +203,7 @@ func (c Client) PostBatchesBatchEnable(ctx context.Context, batch string) (Reply
 	return ask[None](ctx, c, "POST", "/v1/batches/"+url.PathEscape(batch)+"/enable", nil)
 }
 
-// GetBulkQuery is the query of GetBulk; nil leaves a parameter out.
+// GetBulkQuery is the query of GET /v1/bulk; nil leaves a parameter out.
 type GetBulkQuery struct {
 	Limit *int64 // At most so many.
 }
@@ -240,7 +240,7 @@ func (c Client) PostBulkIDCancel(ctx context.Context, id string) (Reply[Job], er
 	return ask[Job](ctx, c, "POST", "/v1/bulk/"+url.PathEscape(id)+"/cancel", nil)
 }
 
-// GetBulkIDResultsQuery is the query of GetBulkIDResults; nil leaves a parameter out.
+// GetBulkIDResultsQuery is the query of GET /v1/bulk/{id}/results; nil leaves a parameter out.
 type GetBulkIDResultsQuery struct {
 	State *string // Only those.
 	Limit *int64  // At most so many.
@@ -291,7 +291,7 @@ func (c Client) PostEnroll(ctx context.Context, in Enroll) (Reply[Answer], error
 	return ask[Answer](ctx, c, "POST", "/v1/enroll", in)
 }
 
-// GetEventsQuery is the query of GetEvents; nil leaves a parameter out.
+// GetEventsQuery is the query of GET /v1/events; nil leaves a parameter out.
 type GetEventsQuery struct {
 	Thing  *string    // Only those of this thing; owners must say which.
 	Event  *string    // Beginning of the event's name.
@@ -316,6 +316,22 @@ func (c Client) GetEvents(ctx context.Context, q GetEventsQuery) (Reply[[]DasRec
 	return ask[[]DasRecord](ctx, c, "GET", "/v1/events"+"?"+q.Encode(), nil)
 }
 
+// GetEventsTailQuery is the query of GET /v1/events/tail; nil leaves a parameter out.
+type GetEventsTailQuery struct {
+	Thing *string    // Only those of this thing; owners must say which.
+	Event *string    // Beginning of the event's name.
+	Since *time.Time // Only those received since then.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetEventsTailQuery) Encode() string {
+	v := url.Values{}
+	put(v, "thing", q.Thing)
+	put(v, "event", q.Event)
+	put(v, "since", q.Since)
+	return v.Encode()
+}
+
 // GetFactoryCertificates is GET /v1/factory-certificates: Factory certificates that were revoked.
 func (c Client) GetFactoryCertificates(ctx context.Context) (Reply[[]FactoryCertificate], error) {
 	return ask[[]FactoryCertificate](ctx, c, "GET", "/v1/factory-certificates", nil)
@@ -331,7 +347,7 @@ func (c Client) GetFleet(ctx context.Context) (Reply[Count], error) {
 	return ask[Count](ctx, c, "GET", "/v1/fleet", nil)
 }
 
-// GetFleetCountsQuery is the query of GetFleetCounts; nil leaves a parameter out.
+// GetFleetCountsQuery is the query of GET /v1/fleet/counts; nil leaves a parameter out.
 type GetFleetCountsQuery struct {
 	Filter *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
 }
@@ -488,7 +504,7 @@ func (c Client) PutOtaDesiredSpecies(ctx context.Context, species string, in Wis
 	return ask[Desired](ctx, c, "PUT", "/v1/ota/desired/"+url.PathEscape(species), in)
 }
 
-// GetReleasesQuery is the query of GetReleases; nil leaves a parameter out.
+// GetReleasesQuery is the query of GET /v1/releases; nil leaves a parameter out.
 type GetReleasesQuery struct {
 	Species *string // Only those of one.
 }
@@ -515,7 +531,7 @@ func (c Client) PostRenew(ctx context.Context, in Renew) (Reply[Answer], error) 
 	return ask[Answer](ctx, c, "POST", "/v1/renew", in)
 }
 
-// GetRevocationsQuery is the query of GetRevocations; nil leaves a parameter out.
+// GetRevocationsQuery is the query of GET /v1/revocations; nil leaves a parameter out.
 type GetRevocationsQuery struct {
 	Before *time.Time // Only those before then.
 	Limit  *int64     // At most so many.
@@ -534,7 +550,7 @@ func (c Client) GetRevocations(ctx context.Context, q GetRevocationsQuery) (Repl
 	return ask[[]Revocation](ctx, c, "GET", "/v1/revocations"+"?"+q.Encode(), nil)
 }
 
-// GetThingsQuery is the query of GetThings; nil leaves a parameter out.
+// GetThingsQuery is the query of GET /v1/things; nil leaves a parameter out.
 type GetThingsQuery struct {
 	Filter   *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
 	Sort     *string // Column, with - before it downwards.
@@ -593,7 +609,7 @@ func (c Client) GetThingsThingCertificates(ctx context.Context, thing string) (R
 	return ask[[]Certificate](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/certificates", nil)
 }
 
-// GetThingsThingCommandsQuery is the query of GetThingsThingCommands; nil leaves a parameter out.
+// GetThingsThingCommandsQuery is the query of GET /v1/things/{thing}/commands; nil leaves a parameter out.
 type GetThingsThingCommandsQuery struct {
 	Open  *string // Only those without a result.
 	Limit *int64  // At most so many.
@@ -627,7 +643,7 @@ func (c Client) GetThingsThingDoctor(ctx context.Context, thing string) (Reply[R
 	return ask[Report](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/doctor", nil)
 }
 
-// GetThingsThingHistoryQuery is the query of GetThingsThingHistory; nil leaves a parameter out.
+// GetThingsThingHistoryQuery is the query of GET /v1/things/{thing}/history; nil leaves a parameter out.
 type GetThingsThingHistoryQuery struct {
 	Limit *int64 // At most so many.
 }
@@ -659,7 +675,7 @@ func (c Client) PatchThingsThingJdocsDoc(ctx context.Context, thing string, doc 
 	return ask[Doc](ctx, c, "PATCH", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc), in)
 }
 
-// GetThingsThingJdocsDocHistoryQuery is the query of GetThingsThingJdocsDocHistory; nil leaves a parameter out.
+// GetThingsThingJdocsDocHistoryQuery is the query of GET /v1/things/{thing}/jdocs/{doc}/history; nil leaves a parameter out.
 type GetThingsThingJdocsDocHistoryQuery struct {
 	Limit *int64 // At most so many.
 }
@@ -681,7 +697,7 @@ func (c Client) GetThingsThingLive(ctx context.Context, thing string) (Reply[Loo
 	return ask[LookRobot](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/live", nil)
 }
 
-// GetThingsThingOtaQuery is the query of GetThingsThingOta; nil leaves a parameter out.
+// GetThingsThingOtaQuery is the query of GET /v1/things/{thing}/ota; nil leaves a parameter out.
 type GetThingsThingOtaQuery struct {
 	Limit *int64 // At most so many.
 }
@@ -758,6 +774,20 @@ func (c Client) PostWaitingThingRefuse(ctx context.Context, thing string, in Wai
 	return ask[None](ctx, c, "POST", "/v1/waiting/"+url.PathEscape(thing)+"/refuse", in)
 }
 
+// GetWatchQuery is the query of GET /v1/watch; nil leaves a parameter out.
+type GetWatchQuery struct {
+	Filter *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
+	Counts *string // 1: counts as well.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetWatchQuery) Encode() string {
+	v := url.Values{}
+	put(v, "filter", q.Filter)
+	put(v, "counts", q.Counts)
+	return v.Encode()
+}
+
 // GetWebhooks is GET /v1/webhooks: Programs elsewhere that are told what happens.
 func (c Client) GetWebhooks(ctx context.Context) (Reply[[]Hook], error) {
 	return ask[[]Hook](ctx, c, "GET", "/v1/webhooks", nil)
@@ -783,7 +813,7 @@ func (c Client) PatchWebhooksID(ctx context.Context, id string, in WebhookDraft)
 	return ask[Hook](ctx, c, "PATCH", "/v1/webhooks/"+url.PathEscape(id), in)
 }
 
-// GetWebhooksIDDeliveriesQuery is the query of GetWebhooksIDDeliveries; nil leaves a parameter out.
+// GetWebhooksIDDeliveriesQuery is the query of GET /v1/webhooks/{id}/deliveries; nil leaves a parameter out.
 type GetWebhooksIDDeliveriesQuery struct {
 	State  *string // Only those.
 	Limit  *int64  // At most so many.

@@ -102,20 +102,10 @@ var (
 	inID   = regexp.MustCompile(`Id([A-Z]|$)`)
 )
 
-// writeOperation writes a method, unless the operation speaks something else than JSON.
+// writeOperation writes the query of an operation, and a method unless the operation speaks something else than JSON.
 func writeOperation(out *bytes.Buffer, method, path string, op operation) {
-	answer := "None"
-	for status, r := range op.Responses {
-		for media, content := range r.Content {
-			switch {
-			case media != "application/json":
-				return
-			case status < "300" && answer == "None" || status == "200":
-				answer = goType(content.Schema, true)
-			}
-		}
-	}
 	name := inID.ReplaceAllString(strings.ToUpper(op.ID[:1])+op.ID[1:], "ID$1")
+	at := `"` + inPath.ReplaceAllString(path, `"+url.PathEscape($1)+"`) + `"`
 	arguments, in, query := "ctx context.Context", "nil", ""
 	var fields []string
 	for _, p := range op.Parameters {
@@ -127,9 +117,8 @@ func writeOperation(out *bytes.Buffer, method, path string, op operation) {
 			query += fmt.Sprintf("put(v, %q, q.%s)\n", p.Name, goName(p.Name))
 		}
 	}
-	at := `"` + inPath.ReplaceAllString(path, `"+url.PathEscape($1)+"`) + `"`
 	if fields != nil {
-		fmt.Fprintf(out, "// %sQuery is the query of %s; nil leaves a parameter out.\ntype %sQuery struct {\n%s}\n\n", name, name, name, strings.Join(fields, ""))
+		fmt.Fprintf(out, "// %sQuery is the query of %s %s; nil leaves a parameter out.\ntype %sQuery struct {\n%s}\n\n", name, method, path, name, strings.Join(fields, ""))
 		fmt.Fprintf(out, "// Encode returns the query as a URL has it.\nfunc (q %sQuery) Encode() string {\nv := url.Values{}\n%sreturn v.Encode()\n}\n\n", name, query)
 		arguments += ", q " + name + "Query"
 		at += `+"?"+q.Encode()`
@@ -141,7 +130,18 @@ func writeOperation(out *bytes.Buffer, method, path string, op operation) {
 		}
 		arguments, in = arguments+", in "+goType(content.Schema, true), "in"
 	}
-	at = strings.TrimSuffix(at, `+""`)
+	answer := "None"
+	for status, r := range op.Responses {
+		for media, content := range r.Content {
+			switch {
+			case media != "application/json":
+				return
+			case status < "300" && answer == "None" || status == "200":
+				answer = goType(content.Schema, true)
+			}
+		}
+	}
+	at = strings.ReplaceAll(at, `+""`, "")
 	fmt.Fprintf(out, "// %s is %s %s: %s\nfunc (c Client) %s(%s) (Reply[%s], error) {\nreturn ask[%s](ctx, c, %q, %s, %s)\n}\n\n",
 		name, method, path, op.Summary, name, arguments, answer, answer, method, at, in)
 }
