@@ -14,33 +14,40 @@ import (
 // domains ask cloud/owner.
 type Owns func(ctx context.Context, account string, id thing.ID) (since time.Time, ok bool, err error)
 
-// RequireOwn is Require that lets the owner of the thing through as well that a request is about. Other people's things answer as unknown
-// ones. A nil owns, and a request about no thing, are for roles alone.
+// Own lets callers through whose role is among roles, and the owner of the thing: other people's things answer as unknown ones. A nil owns, and
+// a request about no thing, are for roles alone. The context returned knows since when the owner has it (OwnedSince).
+func Own(ctx context.Context, owns Owns, id thing.ID, roles ...Role) (context.Context, error) {
+	c := CallerFrom(ctx)
+	if c.Role != Owner || owns == nil || id == "" {
+		return ctx, Check(c.Role, roles)
+	}
+	since, owned, err := owns(ctx, c.Account, id)
+	if err == nil && !owned {
+		err = UnknownThing(id)
+	}
+	return context.WithValue(ctx, sinceKey{}, since), err
+}
+
+// RequireOwn is Own for endpoints; of returns the thing that a request is about.
 func RequireOwn[Req any](owns Owns, of func(Req) thing.ID, roles ...Role) endpoint.Middleware {
-	staff := Require(roles...)
 	return func(next endpoint.Endpoint) endpoint.Endpoint {
-		others := staff(next)
 		return func(ctx context.Context, request any) (any, error) {
-			c := CallerFrom(ctx)
-			req, ok := request.(Req)
-			if c.Role != Owner || owns == nil || !ok || of(req) == "" {
-				return others(ctx, request)
+			var id thing.ID
+			if req, ok := request.(Req); ok {
+				id = of(req)
 			}
-			since, owned, err := owns(ctx, c.Account, of(req))
-			switch {
-			case err != nil:
+			ctx, err := Own(ctx, owns, id, roles...)
+			if err != nil {
 				return nil, err
-			case !owned:
-				return nil, UnknownThing(of(req))
 			}
-			return next(context.WithValue(ctx, sinceKey{}, since), request)
+			return next(ctx, request)
 		}
 	}
 }
 
 type sinceKey struct{}
 
-// OwnedSince returns since when the caller in ctx owns the thing that RequireOwn let it through for: earlier data are another owner's.
+// OwnedSince returns since when the caller in ctx owns the thing that Own let it through for: earlier data are another owner's.
 // ok is false for callers who came by their role.
 func OwnedSince(ctx context.Context) (since time.Time, ok bool) {
 	since, ok = ctx.Value(sinceKey{}).(time.Time)

@@ -9,24 +9,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-kit/kit/endpoint"
-
 	"kennel/infra/auth"
-	"kennel/infra/kit"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
-
-// Notifier is told of changes that the robot did not make itself.
-type Notifier interface {
-	DocChanged(ctx context.Context, key jdocs.Key, version uint64)
-}
 
 // Option changes how documents are offered.
 type Option func(*options)
 
 type options struct {
-	notify Notifier
 	exists func(context.Context, thing.ID) error
 
 	owns           auth.Owns
@@ -34,22 +25,15 @@ type options struct {
 	accountChanged func(context.Context, string, jdocs.Name)
 }
 
-// WithNotifier has n told of every accepted change of a robot's document from the people's side.
-func WithNotifier(n Notifier) Option { return func(o *options) { o.notify = n } }
-
 // WithThings asks check before a person's request touches the documents of a thing: its error (NotFound for an unknown thing) is the
 // answer. Without it any well-formed thing id is taken.
 func WithThings(check func(ctx context.Context, id thing.ID) error) Option {
 	return func(o *options) { o.exists = check }
 }
 
-type silent struct{}
-
-func (silent) DocChanged(context.Context, jdocs.Key, uint64) {}
-
 func build(opts []Option) options {
 	o := options{
-		notify: silent{}, exists: func(context.Context, thing.ID) error { return nil },
+		exists:         func(context.Context, thing.ID) error { return nil },
 		accountChanged: func(context.Context, string, jdocs.Name) {},
 	}
 	for _, f := range opts {
@@ -83,87 +67,114 @@ type docJSON struct {
 // Doc is the answer of the endpoints, for the description of the API.
 type Doc = docJSON
 
-func docOf(ctx context.Context, r docReq, v jdocs.Revision) docJSON {
-	return docJSON{r.id, r.name, v.Version, v.FmtVersion, v.ClientMeta, seen(ctx, v.By), v.At.UTC(), v.Deleted, json.RawMessage(v.JSON)}
+func docOf(r docReq, v jdocs.Revision) docJSON {
+	return docJSON{r.id, r.name, v.Version, v.FmtVersion, v.ClientMeta, v.By, v.At.UTC(), v.Deleted, json.RawMessage(v.JSON)}
 }
 
-// endpoints are the endpoints for people. All operators may read; changing needs a role that may change a robot's documents; its owner may
-// do as WithOwns says.
-type endpoints struct{ list, get, set, history endpoint.Endpoint }
+// Pages is the rules of people's requests, for the endpoints of Mount and, without a transport, for web pages. All operators may read;
+// changing needs a role that may change a robot's documents; its owner may do as WithOwns says. The caller comes from the context
+// (auth.CallerFrom). Safe for concurrent use.
+type Pages struct {
+	svc jdocs.Service
+	options
+}
 
-func makeEndpoints(svc jdocs.Service, o options) endpoints {
-	of := func(r docReq) thing.ID { return r.id }
-	read, write := auth.RequireOwn(o.owns, of, auth.Staff...), auth.RequireOwn(o.owns, of, auth.Changers...)
-	return endpoints{
-		list: read(kit.Typed(func(ctx context.Context, r docReq) ([]docJSON, error) {
-			if err := o.exists(ctx, r.id); err != nil {
-				return nil, err
-			}
-			ls, err := svc.List(ctx, r.id)
-			if err != nil {
-				return nil, err
-			}
-			if _, own := auth.OwnedSince(ctx); own {
-				ls = slices.DeleteFunc(ls, func(l jdocs.Listing) bool { return !slices.Contains(ownersRead, l.Name) })
-				more, err := accountDocs(ctx, svc)
-				if err != nil {
-					return nil, err
-				}
-				ls = append(ls, more...)
-			}
-			docs := make([]docJSON, len(ls))
-			for i, l := range ls {
-				docs[i] = docJSON{Thing: r.id, Doc: l.Name, Version: l.Version, FmtVersion: l.FmtVersion, By: seen(ctx, l.By), At: l.At.UTC()}
-			}
-			return docs, nil
-		})),
-		get: read(kit.Typed(func(ctx context.Context, r docReq) (docJSON, error) {
-			key, err := o.reach(ctx, r, false)
-			if err != nil {
-				return docJSON{}, err
-			}
-			rev, err := svc.Get(ctx, key)
-			return docOf(ctx, r, rev), err
-		})),
-		set: write(kit.Typed(func(ctx context.Context, r docReq) (docJSON, error) {
-			key, err := o.reach(ctx, r, true)
-			if err != nil {
-				return docJSON{}, err
-			}
-			if key.Name == jdocs.AccountSettings {
-				if r.fields, err = accountFields(ctx, svc, key, r.fields); err != nil {
-					return docJSON{}, err
-				}
-			}
-			if err := checkNames(ctx, svc, key, r); err != nil {
-				return docJSON{}, err
-			}
-			rev, err := svc.Set(ctx, key, r.fields, author(ctx))
-			if err != nil {
-				return docJSON{}, err
-			}
-			if key.Account != "" {
-				o.accountChanged(ctx, key.Account, key.Name)
-			} else {
-				o.notify.DocChanged(ctx, key, rev.Version)
-			}
-			return docOf(ctx, r, rev), nil
-		})),
-		history: read(kit.Typed(func(ctx context.Context, r docReq) ([]docJSON, error) {
-			key, err := o.reach(ctx, r, false)
-			if err != nil {
-				return nil, err
-			}
-			revs, err := svc.History(ctx, key, r.limit)
-			docs := []docJSON{}
-			for _, rev := range revs {
-				if !rev.At.Before(begin(ctx, key)) {
-					docs = append(docs, docOf(ctx, r, rev))
-				}
-			}
-			return docs, err
-		})),
+// NewPages returns the documents for people.
+func NewPages(svc jdocs.Service, opts ...Option) *Pages { return &Pages{svc, build(opts)} }
+
+func (p *Pages) list(ctx context.Context, r docReq) ([]docJSON, error) {
+	ctx, err := auth.Own(ctx, p.owns, r.id, auth.Staff...)
+	if err == nil {
+		err = p.exists(ctx, r.id)
 	}
+	if err != nil {
+		return nil, err
+	}
+	ls, err := p.svc.List(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	if _, own := auth.OwnedSince(ctx); own {
+		ls = slices.DeleteFunc(ls, func(l jdocs.Listing) bool { return !slices.Contains(ownersRead, l.Name) })
+		more, err := accountDocs(ctx, p.svc)
+		if err != nil {
+			return nil, err
+		}
+		ls = append(ls, more...)
+	}
+	docs := make([]docJSON, len(ls))
+	for i, l := range ls {
+		docs[i] = docJSON{Thing: r.id, Doc: l.Name, Version: l.Version, FmtVersion: l.FmtVersion, By: seen(ctx, l.By), At: l.At.UTC()}
+	}
+	return docs, nil
+}
+
+// Get returns a document as the caller may see it.
+func (p *Pages) Get(ctx context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error) {
+	ctx, key, err := p.reach(ctx, id, name, false)
+	if err != nil {
+		return jdocs.Revision{}, err
+	}
+	rev, err := p.svc.Get(ctx, key)
+	rev.By = seen(ctx, rev.By)
+	return rev, err
+}
+
+// Set changes named fields.
+func (p *Pages) Set(ctx context.Context, id thing.ID, name jdocs.Name, fields map[string]json.RawMessage) (jdocs.Revision, error) {
+	return p.set(ctx, docReq{id: id, name: name, fields: fields})
+}
+
+func (p *Pages) set(ctx context.Context, r docReq) (jdocs.Revision, error) {
+	ctx, key, err := p.reach(ctx, r.id, r.name, true)
+	if err == nil && key.Name == jdocs.AccountSettings {
+		r.fields, err = accountFields(ctx, p.svc, key, r.fields)
+	}
+	if err == nil {
+		err = checkNames(ctx, p.svc, key, r)
+	}
+	if err != nil {
+		return jdocs.Revision{}, err
+	}
+	rev, err := p.svc.Set(ctx, key, r.fields, author(ctx))
+	if err == nil && key.Account != "" {
+		p.accountChanged(ctx, key.Account, key.Name)
+	}
+	return rev, err
+}
+
+func (p *Pages) history(ctx context.Context, r docReq) ([]docJSON, error) {
+	ctx, key, err := p.reach(ctx, r.id, r.name, false)
+	if err != nil {
+		return nil, err
+	}
+	revs, err := p.svc.History(ctx, key, r.limit)
+	docs := []docJSON{}
+	for _, rev := range revs {
+		if !rev.At.Before(begin(ctx, key)) {
+			rev.By = seen(ctx, rev.By)
+			docs = append(docs, docOf(r, rev))
+		}
+	}
+	return docs, err
+}
+
+// Differing returns, in order, the names of the fields that changed since a version: the changes that a robot with that version still
+// lacks. If the version is no longer stored it returns all fields. It does not return the former values: they may be another owner's.
+func (p *Pages) Differing(ctx context.Context, id thing.ID, name jdocs.Name, version uint64) ([]string, error) {
+	ctx, key, err := p.reach(ctx, id, name, false)
+	if err != nil {
+		return nil, err
+	}
+	cur, err := p.svc.Get(ctx, key)
+	if err != nil || cur.Version == version {
+		return nil, err
+	}
+	old, err := p.svc.Revision(ctx, key, version)
+	if err != nil && !errors.Is(err, jdocs.ErrNotFound) {
+		return nil, err
+	}
+	return differing(old.JSON, cur.JSON), nil
 }
 
 // checkNames refuses names that a person has probably mistyped, unless they insist.
@@ -182,11 +193,39 @@ func checkNames(ctx context.Context, svc jdocs.Service, key jdocs.Key, r docReq)
 	return jdocs.CheckNames(key.Name, cur.JSON, written, r.fields)
 }
 
-// reach returns the key of a document that the caller may reach.
-func (o options) reach(ctx context.Context, r docReq, change bool) (jdocs.Key, error) {
-	key, err := o.key(ctx, r.id, r.name, change)
-	if err != nil {
-		return jdocs.Key{}, err
+// reach returns the key of a document that the caller may reach, and the context that says whether as its owner.
+func (p *Pages) reach(ctx context.Context, id thing.ID, name jdocs.Name, change bool) (context.Context, jdocs.Key, error) {
+	roles := auth.Staff
+	if change {
+		roles = auth.Changers
 	}
-	return key, o.exists(ctx, r.id)
+	ctx, err := auth.Own(ctx, p.owns, id, roles...)
+	if err != nil {
+		return ctx, jdocs.Key{}, err
+	}
+	key, err := p.key(ctx, id, name, change)
+	if err == nil {
+		err = p.exists(ctx, id)
+	}
+	return ctx, key, err
+}
+
+// differing compares two objects field by field. A value that is not an object has no fields, so all fields of the other differ.
+func differing(a, b string) []string {
+	var was, is map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(a), &was) // see above
+	_ = json.Unmarshal([]byte(b), &is)
+	out := []string{}
+	for name, v := range is {
+		if old, ok := was[name]; !ok || !jdocs.Equal(old, v) {
+			out = append(out, name)
+		}
+	}
+	for name := range was {
+		if _, ok := is[name]; !ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

@@ -3,7 +3,6 @@ package jdocsapi
 import (
 	"context"
 	"log/slog"
-	"sync"
 
 	"kennel/infra/api/hints"
 	"kennel/infra/api/topics"
@@ -16,29 +15,23 @@ type Lister interface {
 	List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error)
 }
 
-// Hinter is the Notifier that hints robots: it publishes the versions of all documents of a thing on its down/jdocs. It sends all of them,
-// because the message is retained and the next one replaces it. Safe for concurrent use.
+// Hinter tells robots of changes that they did not make: it publishes the versions of all documents of a thing on its down/jdocs. It sends
+// all of them, because the message is retained and the next one replaces it. Safe for concurrent use.
 type Hinter struct {
 	docs    Lister
 	publish func(ctx context.Context, id thing.ID, name string, payload []byte)
 	log     *slog.Logger
-
-	mu   sync.Mutex
-	told map[jdocs.Key]uint64 // newest version hinted; the same change is heard from the endpoint and from the database
 }
-
-// maxTold bounds the memory of hints sent. Forgetting one costs a repeated hint.
-const maxTold = 4096
 
 // NewHinter returns a Hinter that publishes through publish (the bridge, which limits how often).
 func NewHinter(docs Lister, publish func(ctx context.Context, id thing.ID, name string, payload []byte), log *slog.Logger) *Hinter {
-	return &Hinter{docs: docs, publish: publish, log: log, told: map[jdocs.Key]uint64{}}
+	return &Hinter{docs: docs, publish: publish, log: log}
 }
 
-// DocChanged implements Notifier. It fits jdocspg.Listener.Changed too. Failures are only logged: hints are optional, because the robot
-// also asks at its next connect and periodically.
+// DocChanged is jdocspg.Listener's Changed, which hears of every change of any process. Failures are only logged: hints are optional,
+// because the robot also asks at its next connect and periodically.
 func (h *Hinter) DocChanged(ctx context.Context, key jdocs.Key, version uint64) {
-	if key.Thing == "" || h.known(key, version) {
+	if key.Thing == "" {
 		return
 	}
 	ls, err := h.docs.List(ctx, key.Thing)
@@ -56,23 +49,4 @@ func (h *Hinter) DocChanged(ctx context.Context, key jdocs.Key, version uint64) 
 		return
 	}
 	h.publish(ctx, key.Thing, topics.Jdocs, payload)
-	h.remember(key.Thing, ls)
-}
-
-func (h *Hinter) known(key jdocs.Key, version uint64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.told[key] >= version
-}
-
-func (h *Hinter) remember(id thing.ID, ls []jdocs.Listing) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.told) > maxTold {
-		clear(h.told)
-	}
-	for _, l := range ls {
-		key := jdocs.Key{Thing: id, Name: l.Name}
-		h.told[key] = max(h.told[key], l.Version)
-	}
 }

@@ -1,11 +1,13 @@
 package jdocsapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"kennel/infra/errs"
+	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -24,11 +26,17 @@ const defaultHistory = 50
 //
 // The caller comes from the context (auth.CallerFrom).
 func Mount(mux *http.ServeMux, svc jdocs.Service, opts ...Option) {
-	e := makeEndpoints(svc, build(opts))
-	mux.Handle("GET /v1/things/{thing}/jdocs", kithttp.Handler(e.list, decodeList))
-	mux.Handle("GET /v1/things/{thing}/jdocs/{doc}", kithttp.Handler(e.get, decodeGet))
-	mux.Handle("PATCH /v1/things/{thing}/jdocs/{doc}", kithttp.Handler(e.set, decodeSet))
-	mux.Handle("GET /v1/things/{thing}/jdocs/{doc}/history", kithttp.Handler(e.history, decodeHistory))
+	p := NewPages(svc, opts...)
+	mux.Handle("GET /v1/things/{thing}/jdocs", kithttp.Handler(kit.Typed(p.list), decodeList))
+	mux.Handle("GET /v1/things/{thing}/jdocs/{doc}", kithttp.Handler(kit.Typed(func(ctx context.Context, r docReq) (docJSON, error) {
+		rev, err := p.Get(ctx, r.id, r.name)
+		return docOf(r, rev), err
+	}), decodeGet))
+	mux.Handle("PATCH /v1/things/{thing}/jdocs/{doc}", kithttp.Handler(kit.Typed(func(ctx context.Context, r docReq) (docJSON, error) {
+		rev, err := p.set(ctx, r)
+		return docOf(r, rev), err
+	}), decodeSet))
+	mux.Handle("GET /v1/things/{thing}/jdocs/{doc}/history", kithttp.Handler(kit.Typed(p.history), decodeHistory))
 }
 
 func pathThing(r *http.Request) (thing.ID, error) {

@@ -20,7 +20,8 @@ import (
 
 // TestOwners: an owner reads and changes the settings of an own robot and nothing else; others' robots answer as unknown ones.
 func TestOwners(t *testing.T) {
-	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
+	pool := pgtest.New(t)
+	svc, told := jdocs.New(jdocspg.New(pool)), listen(t, pool)
 	put := func(k jdocs.Key, text, by string) {
 		t.Helper()
 		cur, err := svc.Get(t.Context(), k)
@@ -41,9 +42,9 @@ func TestOwners(t *testing.T) {
 	put(jdocs.Key{Account: "bob", Name: jdocs.AccountSettings}, `{"data_collection":true,"app_locale":"de-DE"}`, "owner")
 	put(jdocs.Key{Account: "ann", Name: jdocs.AccountSettings}, `{"APP_LOCALE":"en-US","DATA_COLLECTION":true}`, string(other))
 
-	var n, changed told
+	var changed []string
 	mux := http.NewServeMux()
-	Mount(mux, svc, WithNotifier(&n),
+	Mount(mux, svc,
 		WithThings(func(_ context.Context, id thing.ID) error {
 			if id != robot && id != other {
 				return auth.UnknownThing(id)
@@ -106,9 +107,7 @@ func TestOwners(t *testing.T) {
 		!strings.Contains(body, "belongs to an account") {
 		t.Errorf("an operator consents: %d %s", status, body)
 	}
-	if want := "[vic:00e20100/vic.RobotSettings 5]"; fmt.Sprint(n) != want {
-		t.Errorf("told %v, want %s", n, want)
-	}
+	told("vic:00e20100/vic.RobotSettings 5")
 	if want := "[ann vic.AccountSettings ann vic.UserEntitlements]"; fmt.Sprint(changed) != want {
 		t.Errorf("changed %v, want %s", changed, want)
 	}
@@ -122,7 +121,7 @@ func TestOwners(t *testing.T) {
 func TestRobotsOfAnOwner(t *testing.T) {
 	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	owners := map[thing.ID]string{robot: "ann", other: "bob", "vic:broken": ""}
-	var changed told
+	var changed []string
 	h := Handlers(svc,
 		WithOwnerOf(func(_ context.Context, id thing.ID) (string, error) {
 			account, ok := owners[id]

@@ -77,11 +77,7 @@ func wireBulk(b wire.Base, robots *registry.Service, cohorts *cohort.Service, co
 		Select: robots.Select, Known: robots.Known, Tag: robots.Tag, Cohort: cohorts.Get, Send: commands.Send, Owned: ownerpg.New(b.Pool).Owned,
 		Set: func(ctx context.Context, key jdocs.Key, fields map[string]json.RawMessage, by string) (uint64, error) {
 			rev, err := docs.Set(ctx, key, fields, by)
-			if err != nil {
-				return 0, err
-			}
-			docs.Hinter.DocChanged(ctx, key, rev.Version)
-			return rev.Version, nil
+			return rev.Version, err
 		},
 	})
 	return svc, wire.Slice{

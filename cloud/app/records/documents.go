@@ -17,11 +17,10 @@ import (
 	"kennel/jdocs/jdocspg"
 )
 
-// Documents are the documents, what tells robots of changes, and the owners' pages about them.
+// Documents are the documents, and the owners' pages about them.
 type Documents struct {
 	jdocs.Service
-	Hinter *jdocsapi.Hinter
-	Pages  *jdocsapi.Pages
+	Pages *jdocsapi.Pages
 }
 
 // WireDocuments wires the documents of robots and of their owners.
@@ -29,8 +28,7 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 	store, owners := jdocspg.New(b.Pool), ownerpg.New(b.Pool)
 	whose := owner.NewWhose(owners)
 	docs := b.Meters.Documents(jdocs.Logged(jdocs.New(store), b.Log))
-	hinter := jdocsapi.NewHinter(docs, l.Hint, b.Log)
-	listener := &jdocspg.Listener{Pool: b.Pool, Log: b.Log, Changed: hinter.DocChanged}
+	listener := &jdocspg.Listener{Pool: b.Pool, Log: b.Log, Changed: jdocsapi.NewHinter(docs, l.Hint, b.Log).DocChanged}
 	changed := jdocsapi.WithAccountChanged(func(ctx context.Context, account string, name jdocs.Name) {
 		if name != jdocs.AccountSettings {
 			return // only the settings say what an owner allows
@@ -48,11 +46,11 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 			return out, err
 		}
 	}
-	pages := jdocsapi.NewPages(docs, jdocsapi.WithNotifier(hinter), jdocsapi.WithOwns(whose.Owns), changed)
-	return Documents{docs, hinter, pages}, wire.Slice{
+	pages := jdocsapi.NewPages(docs, jdocsapi.WithOwns(whose.Owns), changed)
+	return Documents{docs, pages}, wire.Slice{
 		Requests: jdocsapi.Handlers(docs, jdocsapi.WithOwnerOf(whose.Owner), changed),
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			jdocsapi.Mount(mux, docs, jdocsapi.WithNotifier(hinter), jdocsapi.WithThings(d.Known), jdocsapi.WithOwns(d.Owns), changed)
+			jdocsapi.Mount(mux, docs, jdocsapi.WithThings(d.Known), jdocsapi.WithOwns(d.Owns), changed)
 		}),
 		Runs:     []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}},
 		Personal: []account.Holder{{Name: "documents", Personal: jdocs.Personal{Docs: docs, Store: store, Robots: robots(owners.Robots), Ever: robots(owners.Tenures)}}},
