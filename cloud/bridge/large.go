@@ -2,15 +2,14 @@ package bridge
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"time"
 
 	"kennel/infra/api/large"
 	"kennel/infra/errs"
+	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
@@ -42,7 +41,7 @@ func Large(handlers map[string]kitmqtt.ReqHandler, identify func(*http.Request) 
 			kithttp.WriteError(w, errs.New(errs.Invalid, "body of request %s: %w; at most %d bytes", name, err, large.MaxBody))
 			return
 		}
-		answer, err := callLarge(ctx, h, id, body)
+		answer, err := kit.Recover(log)(func(ctx context.Context, _ any) (any, error) { return h(ctx, id, body) })(ctx, nil)
 		if err != nil {
 			if k := errs.KindOf(err); k == errs.Internal || k == errs.Corrupt {
 				log.ErrorContext(ctx, "request failed", logging.Thing, id, "request", name, logging.Err, err)
@@ -51,16 +50,6 @@ func Large(handlers map[string]kitmqtt.ReqHandler, identify func(*http.Request) 
 			return
 		}
 		w.Header().Set("Content-Type", "application/octet-stream")
-		_, _ = w.Write(answer) // the robot asks again
+		_, _ = w.Write(answer.([]byte)) // the robot asks again
 	})
-}
-
-// callLarge runs one handler. A panic is an Internal error with its stack: the process lives on, and so does the log.
-func callLarge(ctx context.Context, h kitmqtt.ReqHandler, id thing.ID, body []byte) (answer []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			answer, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return h(ctx, id, body)
 }

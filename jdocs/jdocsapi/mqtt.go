@@ -2,7 +2,6 @@ package jdocsapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -20,25 +19,10 @@ import (
 func Handlers(svc jdocs.Service, opts ...Option) map[string]kitmqtt.ReqHandler {
 	o := build(opts)
 	return map[string]kitmqtt.ReqHandler{
-		jdocswire.Service + "/" + jdocswire.Read:     handler(readDocs(svc, o)),
-		jdocswire.Service + "/" + jdocswire.Write:    handler(writeDoc(svc, o)),
-		jdocswire.Service + "/" + jdocswire.Delete:   handler(deleteDoc(svc, o)),
-		jdocswire.Service + "/" + jdocswire.Revision: handler(revision(svc, o)),
-	}
-}
-
-// handler puts decoding and encoding around fn.
-func handler[Req, Resp any](fn func(context.Context, thing.ID, Req) (Resp, error)) kitmqtt.ReqHandler {
-	return func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-		req, err := jdocswire.Decode[Req](body)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := fn(ctx, id, req)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(resp)
+		jdocswire.Service + "/" + jdocswire.Read:     kitmqtt.Handler(jdocswire.Decode[jdocswire.ReadReq], readDocs(svc, o)),
+		jdocswire.Service + "/" + jdocswire.Write:    kitmqtt.Handler(jdocswire.Decode[jdocswire.WriteReq], writeDoc(svc, o)),
+		jdocswire.Service + "/" + jdocswire.Delete:   kitmqtt.Handler(jdocswire.Decode[jdocswire.DeleteReq], deleteDoc(svc, o)),
+		jdocswire.Service + "/" + jdocswire.Revision: kitmqtt.Handler(jdocswire.Decode[jdocswire.RevisionReq], revision(svc, o)),
 	}
 }
 

@@ -44,21 +44,13 @@ type MQTT struct {
 // NewMQTT returns the handlers of svc: Desired for "ota/desired", Report for "ota".
 func NewMQTT(svc *ota.Service, log *slog.Logger) *MQTT { return &MQTT{svc, log} }
 
-var (
-	_ kitmqtt.ReqHandler = (*MQTT)(nil).Desired
-	_ kitmqtt.UpHandler  = (*MQTT)(nil).Report
-)
-
 // Desired answers req/ota/desired.
-func (m *MQTT) Desired(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-	if _, err := ota.ParseRequest(body); err != nil {
-		return nil, err
-	}
-	d, err := m.svc.Desired(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return d.Encode()
+func (m *MQTT) Desired() kitmqtt.ReqHandler {
+	return kitmqtt.Handler(ota.ParseRequest, func(ctx context.Context, id thing.ID, _ ota.DesiredRequest) (ota.Desired, error) {
+		d, err := m.svc.Desired(ctx, id)
+		d.V = 1
+		return d, err
+	})
 }
 
 // Report stores one message of up/ota and acknowledges it after the commit. A report whose id cannot be read gets no answer: there is

@@ -71,11 +71,11 @@ func TestHTTP(t *testing.T) {
 
 func TestMQTT(t *testing.T) {
 	m := NewMQTT(ota.New(otapg.New(pgtest.New(t)), nil), slog.New(slog.DiscardHandler))
-	body, err := m.Desired(t.Context(), vic, []byte(`{"v":1,"running":"2.0.1.6076"}`))
+	body, err := m.Desired()(t.Context(), vic, []byte(`{"v":1,"running":"2.0.1.6076"}`))
 	if err != nil || string(body) != `{"v":1}` {
 		t.Errorf("desired %s, %v", body, err)
 	}
-	if _, err := m.Desired(t.Context(), vic, []byte(`[`)); err == nil {
+	if _, err := m.Desired()(t.Context(), vic, []byte(`[`)); err == nil {
 		t.Error("a damaged request was answered")
 	}
 	report := func(payload string) (acks []ack.Ack) {

@@ -33,7 +33,7 @@ func WireReleases(b wire.Base, l *link.Link) (*ota.Service, wire.Slice) {
 	svc := ota.New(otapg.New(b.Pool), l)
 	robots := otaapi.NewMQTT(svc, b.Log)
 	return svc, wire.Slice{
-		Requests: map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired},
+		Requests: map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired()},
 		Ups:      map[string]kitmqtt.UpHandler{"ota": robots.Report},
 		Routes:   wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { otaapi.Mount(mux, svc) }),
 	}

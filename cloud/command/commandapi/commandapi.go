@@ -36,28 +36,18 @@ const (
 // Handlers returns the robots' requests by "service/method".
 func Handlers(svc *command.Service) map[string]kitmqtt.ReqHandler {
 	return map[string]kitmqtt.ReqHandler{
-		commands.Service + "/" + commands.PullMethod: func(ctx context.Context, id thing.ID, _ []byte) ([]byte, error) {
+		commands.Service + "/" + commands.PullMethod: kitmqtt.Handler(kitmqtt.Empty, func(ctx context.Context, id thing.ID, _ struct{}) (commands.Pull, error) {
 			open, err := svc.Pull(ctx, id)
-			if err != nil {
-				return nil, err
+			p := commands.Pull{V: 1, Commands: make([]commands.Command, len(open))}
+			for i, o := range open {
+				p.Commands[i] = o.Wire()
 			}
-			var p commands.Pull
-			for _, o := range open {
-				p.Commands = append(p.Commands, o.Wire())
-			}
-			return p.Encode()
-		},
-		commands.Service + "/" + commands.ResultMethod: func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-			r, err := commands.ParseResult(body)
-			if err != nil {
-				return nil, errs.Coded(errs.Invalid, "malformed", "%w", err)
-			}
+			return p, err
+		}),
+		commands.Service + "/" + commands.ResultMethod: kitmqtt.Handler(commands.ParseResult, func(ctx context.Context, id thing.ID, r commands.Result) (commands.Answer, error) {
 			c, err := svc.Finish(ctx, id, r)
-			if err != nil {
-				return nil, err
-			}
-			return commands.Answer{ID: c.ID, State: string(c.State)}.Encode()
-		},
+			return commands.Answer{V: 1, ID: c.ID, State: string(c.State)}, err
+		}),
 	}
 }
 

@@ -45,40 +45,17 @@ const (
 // Handlers returns the robots' requests by "service/method".
 func Handlers(svc *owner.Service) map[string]kitmqtt.ReqHandler {
 	return map[string]kitmqtt.ReqHandler{
-		owners.Service + "/" + owners.CodeMethod: func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-			k, err := keyed(body)
-			if err != nil {
-				return nil, err
-			}
+		owners.Service + "/" + owners.CodeMethod: kitmqtt.Handler(owners.ParseKeyed, func(ctx context.Context, id thing.ID, k owners.Keyed) (owners.Code, error) {
 			code, expires, err := svc.OfferCode(ctx, id, k.Key)
-			if err != nil {
-				return nil, err
-			}
-			return owners.Encode(owners.Code{Code: code, ExpiresInMS: max(expires.Milliseconds(), 1)})
-		},
-		owners.Service + "/" + owners.WipedMethod: func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-			k, err := keyed(body)
-			if err != nil {
-				return nil, err
-			}
-			return []byte("{}"), svc.Wiped(ctx, id, k.Key)
-		},
-		owners.Service + "/" + owners.StatusMethod: func(ctx context.Context, id thing.ID, _ []byte) ([]byte, error) {
-			st, err := svc.Status(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			return owners.Encode(st)
-		},
+			return owners.Code{Code: code, ExpiresInMS: max(expires.Milliseconds(), 1)}, err
+		}),
+		owners.Service + "/" + owners.WipedMethod: kitmqtt.Handler(owners.ParseKeyed, func(ctx context.Context, id thing.ID, k owners.Keyed) (struct{}, error) {
+			return struct{}{}, svc.Wiped(ctx, id, k.Key)
+		}),
+		owners.Service + "/" + owners.StatusMethod: kitmqtt.Handler(kitmqtt.Empty, func(ctx context.Context, id thing.ID, _ struct{}) (owners.Status, error) {
+			return svc.Status(ctx, id)
+		}),
 	}
-}
-
-func keyed(body []byte) (owners.Keyed, error) {
-	k, err := owners.ParseKeyed(body)
-	if err != nil {
-		return owners.Keyed{}, errs.Coded(errs.Invalid, "malformed", "%w", err)
-	}
-	return k, nil
 }
 
 // Config holds what the endpoints need besides the rules.

@@ -2,14 +2,12 @@ package tokenapi
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 
 	"github.com/go-kit/kit/endpoint"
 
 	"kennel/cloud/token"
 	"kennel/infra/api/tokens"
-	"kennel/infra/errs"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -50,22 +48,18 @@ func Handlers(svc Service, log *slog.Logger) map[string]kitmqtt.ReqHandler {
 	}
 }
 
-// handler puts decoding and encoding around an endpoint.
+// handler answers requests through an endpoint.
 func handler[B tokens.Body](ep endpoint.Endpoint, request func(token.Peer, B) any) kitmqtt.ReqHandler {
-	return func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
-		b, err := tokens.Parse[B](body)
-		if err != nil {
-			return nil, errs.Coded(errs.Invalid, "malformed", "%w", err)
-		}
+	return kitmqtt.Handler(tokens.Parse[B], func(ctx context.Context, id thing.ID, b B) (answer tokens.Bundle, err error) {
 		resp, err := ep(ctx, request(token.Peer{Thing: id, Addr: mqttPeer}, b))
 		if err != nil {
-			return nil, err
+			return answer, err
 		}
 		out, _ := resp.(token.Bundle) // else the answer is empty
-		answer := tokens.Bundle{Token: out.Token.Reveal(), ClientToken: out.ClientToken.Reveal()}
+		answer.Token, answer.ClientToken = out.Token.Reveal(), out.ClientToken.Reveal()
 		if c := out.STS; c != nil {
 			answer.STS = &tokens.STS{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey.Reveal(), SessionToken: c.SessionToken.Reveal(), Expiration: c.Expires.UTC()}
 		}
-		return json.Marshal(answer)
-	}
+		return answer, nil
+	})
 }

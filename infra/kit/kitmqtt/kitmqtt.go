@@ -9,9 +9,11 @@ package kitmqtt
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"kennel/infra/api/ack"
+	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
 
@@ -23,6 +25,28 @@ type UpHandler func(ctx context.Context, id thing.ID, payload []byte, answer fun
 // ReqHandler answers one request of a robot. ctx ends when the robot stops waiting. An error's kind, code, public message and retry
 // pause go into the response's header (infra/errs); anything else the robot sees as internal. body belongs to the handler.
 type ReqHandler func(ctx context.Context, id thing.ID, body []byte) ([]byte, error)
+
+// Handler answers requests with a typed function: parse reads the body, and the answer is encoded as JSON. What parse refuses is Invalid, code
+// "malformed", unless its error has a kind.
+func Handler[Req, Resp any](parse func(body []byte) (Req, error), fn func(ctx context.Context, id thing.ID, req Req) (Resp, error)) ReqHandler {
+	return func(ctx context.Context, id thing.ID, body []byte) ([]byte, error) {
+		req, err := parse(body)
+		if err != nil && errs.KindOf(err) == errs.Internal {
+			err = errs.Coded(errs.Invalid, "malformed", "%w", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		resp, err := fn(ctx, id, req)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(resp)
+	}
+}
+
+// Empty is the parse of requests whose body, if any, says nothing.
+func Empty([]byte) (struct{}, error) { return struct{}{}, nil }
 
 // Requester asks the cloud, from the robot's side. Do resends with jittered back-off until it is answered or ctx ends; the error of an
 // answer carries its errs kind, an answer that never came is errs.Unavailable.
