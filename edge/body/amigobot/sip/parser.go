@@ -2,6 +2,7 @@ package sip
 
 import (
 	"bytes"
+	"kennel/edge/body/window"
 	"time"
 )
 
@@ -24,13 +25,8 @@ type Counters struct {
 //
 // The zero value is ready. A Parser is not safe for concurrent use.
 type Parser struct {
-	start, end int // the bytes not yet looked at are buf[start:end]
-	count      Counters
-	passed     uint64        // bytes before start, since the beginning
-	waits      bool          // for the rest of the packet
-	front      uint64        // that begins there
-	since      time.Duration // then
-	buf        [1024]byte
+	window.Window
+	count Counters
 }
 
 // Patience is how long after its last byte was due at 9600 bit/s, the slowest line, a packet may still be incomplete (AMIGO-PKT-09).
@@ -40,59 +36,40 @@ const (
 )
 
 // Counters returns what was met so far.
-func (p *Parser) Counters() Counters { return p.count }
-
-// Reset forgets the bytes that wait, which count as skipped; the counters stay.
-func (p *Parser) Reset() { p.skip(p.end - p.start) }
-
-// Space returns the free part of the buffer for the caller to read into. It is never empty after Next returned false. It ends the life
-// of every payload that Next returned.
-func (p *Parser) Space() []byte {
-	p.end = copy(p.buf[:], p.buf[p.start:p.end])
-	p.start = 0
-	return p.buf[p.end:]
+func (p *Parser) Counters() Counters {
+	p.count.Skipped = p.Skipped
+	return p.count
 }
-
-// Fill says that n bytes were read into Space.
-func (p *Parser) Fill(n int) { p.end += n }
 
 // Expire gives up a packet that has been incomplete for too long. now is any clock that does not go back. Next then looks behind the
 // first byte of that packet.
 func (p *Parser) Expire(now time.Duration) {
-	switch {
-	case p.start == p.end:
-		p.waits = false
-	case !p.waits || p.front != p.passed:
-		p.waits, p.front, p.since = true, p.passed, now
-	case now-p.since > Patience+p.due():
-		p.waits = false
+	if p.Window.Expire(now, Patience+p.due()) {
 		p.count.Expired++
-		p.skip(1)
 	}
 }
 
 // due returns how long the packet at the start of the buffer takes on the slowest line.
 func (p *Parser) due() time.Duration {
-	if p.end-p.start < 3 {
-		return 0
+	if b := p.Bytes(); len(b) >= 3 {
+		return time.Duration(3+int(b[2])) * byteTime
 	}
-	return time.Duration(3+int(p.buf[p.start+2])) * byteTime
+	return 0
 }
 
 // Next returns the payload of the next good packet, or false when the rest of the buffer holds none yet. The payload is valid until
 // Space.
 func (p *Parser) Next() ([]byte, bool) {
 	for {
-		i := bytes.IndexByte(p.buf[p.start:p.end], header0)
+		i := bytes.IndexByte(p.Bytes(), header0)
 		if i < 0 {
-			i = p.end - p.start
+			i = len(p.Bytes())
 		}
-		p.skip(i)
-		payload, n, err := ParseFrame(p.buf[p.start:p.end])
+		p.Skip(i)
+		payload, n, err := ParseFrame(p.Bytes())
 		switch err {
 		case nil:
-			p.start += n
-			p.passed += uint64(n)
+			p.Take(n)
 			p.count.Good++
 			return payload, true
 		case ErrShort:
@@ -102,12 +79,6 @@ func (p *Parser) Next() ([]byte, bool) {
 		case ErrChecksum:
 			p.count.BadChecksum++
 		}
-		p.skip(n)
+		p.Skip(n)
 	}
-}
-
-func (p *Parser) skip(n int) {
-	p.start += n
-	p.passed += uint64(n)
-	p.count.Skipped += uint64(n)
 }

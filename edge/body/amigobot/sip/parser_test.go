@@ -27,8 +27,8 @@ func conserve(t testing.TB, p *Parser, found [][]byte, fed int) {
 	for _, payload := range found {
 		good += Overhead + len(payload)
 	}
-	if c := p.Counters(); int(c.Good) != len(found) || good+int(c.Skipped)+p.end-p.start != fed {
-		t.Fatalf("%d packets of %d bytes, %d wait, %+v; want %d bytes in all", len(found), good, p.end-p.start, c, fed)
+	if c := p.Counters(); int(c.Good) != len(found) || good+int(c.Skipped)+len(p.Bytes()) != fed {
+		t.Fatalf("%d packets of %d bytes, %d wait, %+v; want %d bytes in all", len(found), good, len(p.Bytes()), c, fed)
 	}
 }
 

@@ -2,6 +2,7 @@ package spine
 
 import (
 	"bytes"
+	"kennel/edge/body/window"
 	"time"
 )
 
@@ -17,9 +18,6 @@ type Counters struct {
 // Bad returns the number of frames that began well and were dropped.
 func (c Counters) Bad() uint64 { return c.BadChecksum + c.UnknownType + c.BadSize }
 
-// BufferSize is how much a Parser holds: several of the longest frames, so that one read empties a tty.
-const BufferSize = 8192
-
 // Parser finds the frames of one direction in a stream of bytes. After a bad frame it continues one byte later, so that it finds every good
 // frame, even inside the length that a damaged header claims (VEC-BODY-07). A damaged header or a cut frame delays the frames behind it
 // until the bytes it claims have arrived, 2.6 ms for a data frame at 3 Mbit/s, or until Expire gives it up.
@@ -31,14 +29,9 @@ const BufferSize = 8192
 //
 // The zero value parses ToBody frames. A Parser is not safe for concurrent use.
 type Parser struct {
-	dir        Direction
-	start, end int // the bytes not yet looked at are buf[start:end]
-	count      Counters
-	passed     uint64        // bytes before start, since the beginning
-	waits      bool          // for the rest of the frame
-	front      uint64        // that begins there
-	since      time.Duration // then
-	buf        [BufferSize]byte
+	window.Window
+	dir   Direction
+	count Counters
 }
 
 // Patience is how long a frame may take from its first byte to its last (own default). The longest takes 3.5 ms on the line; a head on a desk may
@@ -49,50 +42,24 @@ const Patience = 800 * time.Millisecond
 func NewParser(d Direction) *Parser { return &Parser{dir: d} }
 
 // Counters returns what was met so far.
-func (p *Parser) Counters() Counters { return p.count }
-
-// Reset forgets the bytes that wait, which count as skipped; the counters stay.
-func (p *Parser) Reset() {
-	p.skip(p.end - p.start)
-	p.start, p.end = 0, 0
+func (p *Parser) Counters() Counters {
+	p.count.Skipped = p.Skipped
+	return p.count
 }
-
-// Space returns the free part of the buffer for the caller to read into. It is never empty after Next answered false. Calling it
-// ends the life of every payload that Next returned.
-func (p *Parser) Space() []byte {
-	if p.start > 0 {
-		p.end = copy(p.buf[:], p.buf[p.start:p.end])
-		p.start = 0
-	}
-	return p.buf[p.end:]
-}
-
-// Fill says that n bytes were read into Space.
-func (p *Parser) Fill(n int) { p.end += n }
 
 // Expire gives up a frame that began Patience ago and is still incomplete; its sender will not finish it. Next then looks behind its first
 // byte. now is a time of any clock that never goes back.
-func (p *Parser) Expire(now time.Duration) {
-	switch {
-	case p.start == p.end:
-		p.waits = false
-	case !p.waits || p.front != p.passed:
-		p.waits, p.front, p.since = true, p.passed, now
-	case now-p.since > Patience:
-		p.waits = false
-		p.skip(1)
-	}
-}
+func (p *Parser) Expire(now time.Duration) { p.Window.Expire(now, Patience) }
 
 // Next returns the next good frame, or false when the rest of the buffer holds none yet. The payload is valid until Space.
 func (p *Parser) Next() (Frame, bool) {
 	for {
-		waiting := p.buf[p.start:p.end]
+		waiting := p.Bytes()
 		i := bytes.IndexByte(waiting, syncByte)
 		if i < 0 {
 			i = len(waiting)
 		}
-		p.skip(i)
+		p.Skip(i)
 		waiting = waiting[i:]
 		if len(waiting) == 0 {
 			return Frame{}, false
@@ -100,8 +67,7 @@ func (p *Parser) Next() (Frame, bool) {
 		f, n, err := ParseFrame(p.dir, waiting)
 		switch err {
 		case nil:
-			p.start += n
-			p.passed += uint64(n)
+			p.Take(n)
 			p.count.Good++
 			return f, true
 		case ErrShort:
@@ -113,12 +79,6 @@ func (p *Parser) Next() (Frame, bool) {
 		case ErrSize:
 			p.count.BadSize++
 		}
-		p.skip(1)
+		p.Skip(1)
 	}
-}
-
-func (p *Parser) skip(n int) {
-	p.start += n
-	p.passed += uint64(n)
-	p.count.Skipped += uint64(n)
 }

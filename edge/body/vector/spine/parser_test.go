@@ -30,8 +30,8 @@ func conserve(t testing.TB, p *Parser, frames []Frame, fed int) {
 		good += Overhead + len(f.Payload)
 	}
 	c := p.Counters()
-	if int(c.Good) != len(frames) || good+int(c.Skipped)+(p.end-p.start) != fed {
-		t.Fatalf("%d frames of %d bytes, %d skipped, %d wait, counters %+v: want %d bytes in all", len(frames), good, c.Skipped, p.end-p.start, c, fed)
+	if int(c.Good) != len(frames) || good+int(c.Skipped)+len(p.Bytes()) != fed {
+		t.Fatalf("%d frames of %d bytes, %d skipped, %d wait, counters %+v: want %d bytes in all", len(frames), good, c.Skipped, len(p.Bytes()), c, fed)
 	}
 }
 
