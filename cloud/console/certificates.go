@@ -15,6 +15,7 @@ import (
 	"kennel/certs"
 	"kennel/cloud/console/page"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
@@ -151,7 +152,7 @@ func (c *console) mountCertificates(act func(pattern string, a action)) {
 		return action{func(r *http.Request) string {
 			return r.PathValue("thing") + " " + strings.TrimSpace(r.PostForm.Get("fingerprint"))
 		}, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
-			id, err := thingOf(r)
+			id, err := kithttp.Thing(r)
 			if err != nil {
 				return outcome{}, err
 			}

@@ -15,6 +15,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
@@ -94,7 +95,7 @@ type tokenView struct {
 
 // head reads what a robot's pages begin with; tab is the last part of the page's address.
 func (c *console) head(ctx context.Context, r *http.Request, s said, tab string) (thingHead, frame, error) {
-	id, err := thingOf(r)
+	id, err := kithttp.Thing(r)
 	if err != nil {
 		return thingHead{}, frame{}, err
 	}
@@ -136,7 +137,7 @@ func (c *console) tabs(h *thingHead, tab string) {
 
 // thing is the page that says how a robot is, and what happened to it.
 func (c *console) thing(ctx context.Context, r *http.Request, s said) (string, frame, error) {
-	id, err := thingOf(r)
+	id, err := kithttp.Thing(r)
 	if err != nil {
 		return "", frame{}, err
 	}
@@ -276,14 +277,6 @@ func short(id string) string {
 	return id[:8] + "…"
 }
 
-func thingOf(r *http.Request) (thing.ID, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
-	if err != nil {
-		return "", errs.New(errs.Invalid, "%w", err)
-	}
-	return id, nil
-}
-
 func thingAddress(r *http.Request) string { return "/things/" + url.PathEscape(r.PathValue("thing")) }
 
 func tabAddress(tab string) func(r *http.Request) string {
@@ -294,7 +287,7 @@ func tabAddress(tab string) func(r *http.Request) string {
 func (c *console) mountThing(show func(pattern string, h view), act func(pattern string, a action)) {
 	add := func(pattern string, form func(*http.Request) string, tab string, page view, do func(ctx context.Context, id thing.ID, r *http.Request, v url.Values) (outcome, error)) {
 		act(pattern, action{form, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
-			id, err := thingOf(r)
+			id, err := kithttp.Thing(r)
 			if err != nil {
 				return outcome{}, err
 			}

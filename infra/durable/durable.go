@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 )
@@ -38,6 +39,25 @@ func Write(root *os.Root, name string, data []byte, perm, dirPerm fs.FileMode) e
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// WriteFile is Write by a path, in a folder that is there.
+func WriteFile(file string, data []byte, perm fs.FileMode) error {
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer root.Close() // nothing is buffered
+	return Write(root, filepath.Base(file), data, perm, 0o700)
+}
+
+// Sync makes what was written to a file, or renamed in a folder, durable.
+func Sync(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Read reads a file of at most most bytes. A missing file is fs.ErrNotExist.

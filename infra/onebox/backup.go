@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/proc"
@@ -73,7 +74,7 @@ func Backup(ctx context.Context, dir, out string, log *slog.Logger) (err error) 
 		func() error { return a.tree("robots", p.Robots, robotTemp...) },
 		a.close, f.Sync, f.Close,
 		func() error { return os.Rename(f.Name(), out) },
-		func() error { return syncDir(filepath.Dir(out)) },
+		func() error { return durable.Sync(filepath.Dir(out)) },
 	} {
 		if err := errors.Join(context.Cause(ctx), step()); err != nil {
 			return fmt.Errorf("backup: %w", err)

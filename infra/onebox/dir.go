@@ -1,7 +1,6 @@
 package onebox
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kennel/infra/durable"
 	"kennel/infra/errs"
 )
 
@@ -118,7 +118,7 @@ func (i *Instance) Secret(name string) (file string, err error) {
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("secret %s: %w", name, err)
 	}
-	if err := writeFile(file, []byte(rand.Text()+"\n"), 0o600); err != nil {
+	if err := durable.WriteFile(file, []byte(rand.Text()+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("secret %s: %w", name, err)
 	}
 	return file, nil
@@ -126,35 +126,8 @@ func (i *Instance) Secret(name string) (file string, err error) {
 
 // PutSecret replaces the file of a secret, whole or not at all; mode 0600.
 func (i *Instance) PutSecret(name string, b []byte) error {
-	if err := writeFile(i.Paths.secret(name), b, 0o600); err != nil {
+	if err := durable.WriteFile(i.Paths.secret(name), b, 0o600); err != nil {
 		return fmt.Errorf("secret %s: %w", name, err)
 	}
 	return nil
-}
-
-// writeFile replaces file, whole or not at all, also across a loss of power.
-func writeFile(file string, b []byte, mode fs.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // fails once renamed
-	_, err = tmp.Write(b)
-	err = cmp.Or(err, tmp.Chmod(mode), tmp.Sync())
-	if err = cmp.Or(err, tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), file); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(file))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

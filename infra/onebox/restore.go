@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgserver"
@@ -51,7 +52,7 @@ func Restore(ctx context.Context, file, dir string, log *slog.Logger) error {
 	if err := os.Rename(tmp, p.Root); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	return syncDir(parent)
+	return durable.Sync(parent)
 }
 
 // restoring marks the folders in which a restore works: DIR.restoring-123.
@@ -190,6 +191,6 @@ func syncTree(dir string) error {
 		if d.Name() == "pg" && filepath.Dir(name) == dir {
 			return fs.SkipDir
 		}
-		return syncDir(name) // works for files as well
+		return durable.Sync(name) // works for files as well
 	})
 }

@@ -3,12 +3,14 @@ package pg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"kennel/infra/errs"
 )
@@ -23,6 +25,22 @@ func Err(err error) error {
 		return err
 	}
 	return errs.RetryLater(retryPause, "the database is not available", err)
+}
+
+// Wrap is Err with what was being done; nil stays nil.
+func Wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, Err(err))...)
+}
+
+// UUID returns an id as the database has it; a malformed one is NULL, which no row has.
+func UUID[S ~string](id S) (u pgtype.UUID) {
+	if u.Scan(string(id)) != nil {
+		return pgtype.UUID{}
+	}
+	return u
 }
 
 // Retriable reports whether the same work, done again later, may succeed: the server is away, starting, stopping or full, or another

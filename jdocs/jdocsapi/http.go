@@ -9,7 +9,6 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
-	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 
@@ -39,16 +38,8 @@ func Mount(mux *http.ServeMux, svc jdocs.Service, opts ...Option) {
 	mux.Handle("GET /v1/things/{thing}/jdocs/{doc}/history", kithttp.Handler(kit.Typed(p.history), decodeHistory))
 }
 
-func pathThing(r *http.Request) (thing.ID, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
-	if err != nil {
-		return "", errs.New(errs.Invalid, "%v", err)
-	}
-	return id, nil
-}
-
 func pathDoc(r *http.Request) (docReq, error) {
-	id, err := pathThing(r)
+	id, err := kithttp.Thing(r)
 	if err != nil {
 		return docReq{}, err
 	}
@@ -57,7 +48,7 @@ func pathDoc(r *http.Request) (docReq, error) {
 }
 
 func decodeList(r *http.Request) (any, error) {
-	id, err := pathThing(r)
+	id, err := kithttp.Thing(r)
 	return docReq{id: id}, err
 }
 

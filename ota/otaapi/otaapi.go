@@ -104,7 +104,7 @@ func Mount(mux *http.ServeMux, svc *ota.Service) {
 		st.History = orEmpty(st.History)
 		return st, err
 	})), func(r *http.Request) (any, error) {
-		id, err := thingOf(r)
+		id, err := kithttp.Thing(r)
 		if err != nil {
 			return nil, err
 		}
@@ -140,14 +140,6 @@ func Mount(mux *http.ServeMux, svc *ota.Service) {
 	mux.Handle("PUT /v1/ota/desired/{species}", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Desired, error) {
 		return svc.SetSpeciesDesired(ctx, thing.Species(w.scope), w.version, auth.CallerFrom(ctx).Subject())
 	})), decode("species")))
-}
-
-func thingOf(r *http.Request) (thing.ID, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
-	if err != nil {
-		return "", errs.New(errs.Invalid, "%w", err)
-	}
-	return id, nil
 }
 
 func limitOf(r *http.Request) (int, error) {

@@ -4,7 +4,6 @@ package otapg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,7 +33,7 @@ func (s *Store) AddRelease(ctx context.Context, r ota.Release) error {
 	if err == nil && tag.RowsAffected() == 0 {
 		return errs.Coded(errs.Conflict, "release_exists", "release %s of %s exists", r.Version, r.Species)
 	}
-	return wrap(err, "add release %s of %s", r.Version, r.Species)
+	return pg.Wrap(err, "add release %s of %s", r.Version, r.Species)
 }
 
 // Releases returns the newest first.
@@ -43,23 +42,23 @@ func (s *Store) Releases(ctx context.Context, species thing.Species) ([]ota.Rele
 		`SELECT species, version, notes, created FROM ota_release WHERE $1 = '' OR species = $1
 			ORDER BY created DESC, species, version LIMIT 1000`, species)
 	if err != nil {
-		return nil, wrap(err, "list releases")
+		return nil, pg.Wrap(err, "list releases")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ota.Release])
-	return out, wrap(err, "list releases")
+	return out, pg.Wrap(err, "list releases")
 }
 
 // HasRelease reports whether a species has that version.
 func (s *Store) HasRelease(ctx context.Context, species thing.Species, v ota.Version) (ok bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ota_release WHERE species = $1 AND version = $2)`, species, v).Scan(&ok)
-	return ok, wrap(err, "release %s of %s", v, species)
+	return ok, pg.Wrap(err, "release %s of %s", v, species)
 }
 
 // SetDesired stores a desired release, or removes it if v is empty.
 func (s *Store) SetDesired(ctx context.Context, scope string, v ota.Version, by string) (since time.Time, err error) {
 	if v == "" {
 		_, err := s.pool.Exec(ctx, `DELETE FROM ota_desired WHERE scope = $1`, scope)
-		return time.Time{}, wrap(err, "desired release of %s", scope)
+		return time.Time{}, pg.Wrap(err, "desired release of %s", scope)
 	}
 	err = s.pool.QueryRow(ctx, `
 		INSERT INTO ota_desired AS d (scope, version, by_whom) VALUES ($1, $2, $3)
@@ -67,7 +66,7 @@ func (s *Store) SetDesired(ctx context.Context, scope string, v ota.Version, by 
 			since = CASE WHEN d.version = excluded.version THEN d.since ELSE excluded.since END,
 			by_whom = CASE WHEN d.version = excluded.version THEN d.by_whom ELSE excluded.by_whom END
 		RETURNING since`, scope, v, by).Scan(&since)
-	return since, wrap(err, "desired release of %s", scope)
+	return since, pg.Wrap(err, "desired release of %s", scope)
 }
 
 // Desired returns the release desired for the thing itself, else for its species.
@@ -77,7 +76,7 @@ func (s *Store) Desired(ctx context.Context, id thing.ID) (d ota.Desired, err er
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ota.Desired{}, nil
 	}
-	return d, wrap(err, "desired release of %s", id)
+	return d, pg.Wrap(err, "desired release of %s", id)
 }
 
 // AddStatus keeps a report once, and the latest MaxReports of a thing.
@@ -89,7 +88,7 @@ func (s *Store) AddStatus(ctx context.Context, id thing.ID, st ota.Status) error
 		DELETE FROM ota_status WHERE EXISTS (SELECT FROM added) AND (thing, id) IN
 			(SELECT thing, id FROM ota_status WHERE thing = $1 ORDER BY received DESC OFFSET $9)`,
 		id, st.ID, st.Release, st.Running, st.Phase, st.Code, st.Reason, st.TS, MaxReports-1)
-	return wrap(err, "update report of %s", id)
+	return pg.Wrap(err, "update report of %s", id)
 }
 
 // Reports returns a thing's reports, the latest first.
@@ -97,19 +96,12 @@ func (s *Store) Reports(ctx context.Context, id thing.ID, limit int) ([]ota.Repo
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, received, release, running, phase, code, reason, ts FROM ota_status WHERE thing = $1 ORDER BY received DESC LIMIT $2`, id, limit)
 	if err != nil {
-		return nil, wrap(err, "update reports of %s", id)
+		return nil, pg.Wrap(err, "update reports of %s", id)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ota.Report, err error) {
 		r.V = 1
 		err = row.Scan(&r.ID, &r.Received, &r.Release, &r.Running, &r.Phase, &r.Code, &r.Reason, &r.TS)
 		return r, err
 	})
-	return out, wrap(err, "update reports of %s", id)
-}
-
-func wrap(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format+": %w", append(args, pg.Err(err))...)
+	return out, pg.Wrap(err, "update reports of %s", id)
 }

@@ -85,7 +85,7 @@ func Mount(mux *http.ServeMux, svc *account.Service, log *slog.Logger) {
 	mux.Handle("POST /v1/login", a.login(wrap(kit.Typed(a.signIn))))
 	mux.Handle("POST /v1/logout", a.logout(person(kit.Typed(a.signOut))))
 	mux.Handle("GET /v1/me", kithttp.Handler(person(kit.Typed(a.me)), none))
-	mux.Handle("POST /v1/me/password", kithttp.Handler(person(noContent(kit.Typed(a.changePassword))), decodePassword))
+	mux.Handle("POST /v1/me/password", kithttp.Handler(person(kit.NoContent(kit.Typed(a.changePassword))), decodePassword))
 	mux.Handle("GET /v1/audit", kithttp.Handler(wrap(auth.Require(auth.Admins...)(kit.Typed(a.audit))), decodeAudit))
 	mountOperators(mux, a, wrap)
 	mux.Handle("GET /v1/audit/verify", kithttp.Handler(wrap(auth.Require(auth.Admins...)(kit.Typed(a.verifyAudit))), decodeAnchor))
@@ -99,14 +99,6 @@ type api struct {
 type nothing struct{}
 
 func none(*http.Request) (any, error) { return nothing{}, nil }
-
-// noContent answers 204 where the endpoint has nothing to say.
-func noContent(next endpoint.Endpoint) endpoint.Endpoint {
-	return func(ctx context.Context, req any) (any, error) {
-		_, err := next(ctx, req)
-		return nil, err
-	}
-}
 
 // login writes the cookie, which an endpoint cannot.
 func (a api) login(ep endpoint.Endpoint) http.Handler {

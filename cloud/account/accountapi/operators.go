@@ -66,12 +66,12 @@ func mountOperators(mux *http.ServeMux, a api, wrap endpoint.Middleware) {
 	admin := endpoint.Chain(wrap, auth.Require(auth.Admins...))
 	mux.Handle("GET /v1/operators", kithttp.Handler(admin(kit.Typed(a.operators)), none))
 	mux.Handle("POST /v1/operators", kithttp.Handler(admin(kit.Typed(a.addOperator)), decode[NewOperator]))
-	mux.Handle("PATCH /v1/operators/{id}", kithttp.Handler(admin(noContent(kit.Typed(a.changeOperator))), decodeChange))
+	mux.Handle("PATCH /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.changeOperator))), decodeChange))
 	mux.Handle("POST /v1/operators/{id}/password", kithttp.Handler(admin(kit.Typed(a.resetOperator)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}", kithttp.Handler(admin(noContent(kit.Typed(a.removeOperator))), decodeOperator))
+	mux.Handle("DELETE /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.removeOperator))), decodeOperator))
 	mux.Handle("GET /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.operatorSessions)), decodeOperator))
 	mux.Handle("DELETE /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.endOperatorSessions)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}/sessions/{session}", kithttp.Handler(admin(noContent(kit.Typed(a.endOperatorSessions))), decodeOperator))
+	mux.Handle("DELETE /v1/operators/{id}/sessions/{session}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.endOperatorSessions))), decodeOperator))
 }
 
 func decodeOperator(r *http.Request) (any, error) {

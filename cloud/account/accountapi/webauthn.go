@@ -70,7 +70,7 @@ func MountPasskeys(mux *http.ServeMux, svc *account.Service, p Passkeys, log *sl
 	mux.Handle("POST /v1/me/passkeys/begin", kithttp.Handler(staff(kit.Typed(k.beginRegister)), decode[PasskeyBegin]))
 	mux.Handle("POST /v1/me/passkeys", kithttp.Handler(staff(kit.Typed(k.register)), decodePasskey))
 	mux.Handle("GET /v1/me/passkeys", kithttp.Handler(staff(kit.Typed(k.list)), none))
-	mux.Handle("DELETE /v1/me/passkeys/{id}", kithttp.Handler(staff(noContent(kit.Typed(k.remove))),
+	mux.Handle("DELETE /v1/me/passkeys/{id}", kithttp.Handler(staff(kit.NoContent(kit.Typed(k.remove))),
 		func(r *http.Request) (any, error) { return r.PathValue("id"), nil }))
 }
 

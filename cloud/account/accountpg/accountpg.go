@@ -49,15 +49,7 @@ func (s *Store) ByEmail(ctx context.Context, email string) (account.Account, str
 
 // ByID implements account.Store.
 func (s *Store) ByID(ctx context.Context, id account.ID) (account.Account, string, error) {
-	return s.one(ctx, `SELECT `+accountColumns+`, a.password FROM account_account a WHERE a.id = $1`, uuid(id))
-}
-
-// uuid returns an id as the database has it; a malformed one is NULL, which no row has.
-func uuid(id account.ID) (u pgtype.UUID) {
-	if err := u.Scan(string(id)); err != nil {
-		return pgtype.UUID{}
-	}
-	return u
+	return s.one(ctx, `SELECT `+accountColumns+`, a.password FROM account_account a WHERE a.id = $1`, pg.UUID(id))
 }
 
 func (s *Store) one(ctx context.Context, query string, arg any) (account.Account, string, error) {
@@ -71,7 +63,7 @@ func (s *Store) one(ctx context.Context, query string, arg any) (account.Account
 
 // SetPassword implements account.Store.
 func (s *Store) SetPassword(ctx context.Context, id account.ID, hash string, complex bool, keep account.Hash) error {
-	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error { return setPassword(ctx, tx, uuid(id), hash, complex, keep) })
+	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error { return setPassword(ctx, tx, pg.UUID(id), hash, complex, keep) })
 }
 
 func setPassword(ctx context.Context, tx pgx.Tx, id pgtype.UUID, hash string, complex bool, keep account.Hash) error {
@@ -95,7 +87,7 @@ func setPassword(ctx context.Context, tx pgx.Tx, id pgtype.UUID, hash string, co
 // SetDisabled implements account.Store.
 func (s *Store) SetDisabled(ctx context.Context, id account.ID, disabled bool) error {
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `UPDATE account_account SET disabled = $2 WHERE id = $1`, uuid(id), disabled)
+		tag, err := tx.Exec(ctx, `UPDATE account_account SET disabled = $2 WHERE id = $1`, pg.UUID(id), disabled)
 		if err != nil {
 			return err
 		}
@@ -103,7 +95,7 @@ func (s *Store) SetDisabled(ctx context.Context, id account.ID, disabled bool) e
 			return account.ErrUnknown
 		}
 		if disabled {
-			_, err = tx.Exec(ctx, `WITH apps AS (DELETE FROM account_user_session WHERE account = $1) DELETE FROM account_session WHERE account = $1`, uuid(id))
+			_, err = tx.Exec(ctx, `WITH apps AS (DELETE FROM account_user_session WHERE account = $1) DELETE FROM account_session WHERE account = $1`, pg.UUID(id))
 		}
 		return err
 	})
@@ -113,7 +105,7 @@ func (s *Store) SetDisabled(ctx context.Context, id account.ID, disabled bool) e
 func (s *Store) CreateSession(ctx context.Context, token account.Hash, x account.Session) error {
 	_, err := s.pool.Exec(ctx, `
 		INSERT INTO account_session (token, account, created_at, last_seen, expires_at, addr, method) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		token[:], uuid(x.Account), x.Created, x.LastSeen, x.Expires, x.Addr, x.Method)
+		token[:], pg.UUID(x.Account), x.Created, x.LastSeen, x.Expires, x.Addr, x.Method)
 	return pg.Err(err)
 }
 
@@ -147,7 +139,7 @@ func (s *Store) EndSession(ctx context.Context, token account.Hash) error {
 
 // EndSessions implements account.Store.
 func (s *Store) EndSessions(ctx context.Context, id account.ID) (int, error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM account_session WHERE account = $1`, uuid(id))
+	tag, err := s.pool.Exec(ctx, `DELETE FROM account_session WHERE account = $1`, pg.UUID(id))
 	return int(tag.RowsAffected()), pg.Err(err)
 }
 

@@ -86,7 +86,7 @@ func (s *Store) ChangeOperator(ctx context.Context, by, id account.ID, c account
 		if err != nil {
 			return err
 		}
-		who := uuid(id)
+		who := pg.UUID(id)
 		err = tx.QueryRow(ctx, `
 			SELECT `+accountColumns+` FROM account_account a
 			WHERE a.id = $1 AND a.role <> 'owner' AND NOT EXISTS (SELECT FROM account_deletion d WHERE d.account = a.id) FOR UPDATE OF a`, who).Scan(accountFields(&a)...)

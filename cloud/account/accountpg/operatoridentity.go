@@ -35,7 +35,7 @@ func (s *Store) Federate(ctx context.Context, id account.Identity, hash string, 
 				changed = append(changed, "new, "+string(id.Role))
 			}
 			if err == nil && a.Role != auth.Owner && !a.Disabled {
-				_, err = tx.Exec(ctx, `INSERT INTO account_oidc (issuer, subject, account) VALUES ($1, $2, $3)`, id.Issuer, id.Subject, uuid(a.ID))
+				_, err = tx.Exec(ctx, `INSERT INTO account_oidc (issuer, subject, account) VALUES ($1, $2, $3)`, id.Issuer, id.Subject, pg.UUID(a.ID))
 				changed = append(changed, "linked")
 			}
 		}
@@ -49,7 +49,7 @@ func (s *Store) Federate(ctx context.Context, id account.Identity, hash string, 
 		}
 		lastAdmin := len(admins) == 1 && admins[0] == a.ID
 		if a.Role != id.Role && !lastAdmin {
-			if _, err := tx.Exec(ctx, `UPDATE account_account SET role = $2 WHERE id = $1`, uuid(a.ID), string(id.Role)); err != nil {
+			if _, err := tx.Exec(ctx, `UPDATE account_account SET role = $2 WHERE id = $1`, pg.UUID(a.ID), string(id.Role)); err != nil {
 				return err
 			}
 			changed = append(changed, string(a.Role)+" becomes "+string(id.Role))

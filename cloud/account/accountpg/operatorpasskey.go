@@ -13,13 +13,13 @@ import (
 // AddPasskey implements account.PasskeyStore.
 func (s *Store) AddPasskey(ctx context.Context, k account.Passkey) error {
 	_, err := s.pool.Exec(ctx, `INSERT INTO account_passkey (id, account, name, credential, created_at) VALUES ($1, $2, $3, $4, $5)`,
-		k.ID, uuid(k.Account), k.Name, string(k.Credential), k.Created)
+		k.ID, pg.UUID(k.Account), k.Name, string(k.Credential), k.Created)
 	return taken(err)
 }
 
 // Passkeys implements account.PasskeyStore.
 func (s *Store) Passkeys(ctx context.Context, id account.ID) ([]account.Passkey, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, name, credential::text, created_at, last_used FROM account_passkey WHERE account = $1 ORDER BY created_at, id`, uuid(id))
+	rows, err := s.pool.Query(ctx, `SELECT id, name, credential::text, created_at, last_used FROM account_passkey WHERE account = $1 ORDER BY created_at, id`, pg.UUID(id))
 	if err != nil {
 		return nil, pg.Err(err)
 	}
@@ -48,7 +48,7 @@ func (s *Store) UsePasskey(ctx context.Context, key, before, after []byte, at ti
 
 // RemovePasskey implements account.PasskeyStore.
 func (s *Store) RemovePasskey(ctx context.Context, id account.ID, key []byte) error {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM account_passkey WHERE id = $1 AND account = $2`, key, uuid(id))
+	tag, err := s.pool.Exec(ctx, `DELETE FROM account_passkey WHERE id = $1 AND account = $2`, key, pg.UUID(id))
 	if err == nil && tag.RowsAffected() == 0 {
 		return account.ErrUnknown
 	}

@@ -38,7 +38,7 @@ func taken(err error) error {
 // AddSignup implements account.OwnerStore.
 func (s *Store) AddSignup(ctx context.Context, u account.Signup, hash string) error {
 	_, err := s.pool.Exec(ctx, `INSERT INTO account_signup (id, email, password, profile, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		uuid(u.ID), u.Email, hash, u.Profile, u.Created, u.Expires)
+		pg.UUID(u.ID), u.Email, hash, u.Profile, u.Created, u.Expires)
 	return pg.Err(err)
 }
 
@@ -56,7 +56,7 @@ func (s *Store) signup(ctx context.Context, where string, args ...any) (u accoun
 
 // Signup implements account.OwnerStore.
 func (s *Store) Signup(ctx context.Context, id account.ID, now time.Time) (account.Signup, string, error) {
-	return s.signup(ctx, `id = $1 AND expires_at > $2`, uuid(id), now)
+	return s.signup(ctx, `id = $1 AND expires_at > $2`, pg.UUID(id), now)
 }
 
 // NewestSignup implements account.OwnerStore.
@@ -68,11 +68,11 @@ func (s *Store) NewestSignup(ctx context.Context, email string, now time.Time) (
 // PutTicket implements account.OwnerStore.
 func (s *Store) PutTicket(ctx context.Context, t account.Ticket) error {
 	return none(pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM account_ticket WHERE purpose = $1 AND (account = $2 OR signup = $3)`, string(t.Purpose), uuid(t.Account), uuid(t.Signup)); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM account_ticket WHERE purpose = $1 AND (account = $2 OR signup = $3)`, string(t.Purpose), pg.UUID(t.Account), pg.UUID(t.Signup)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO account_ticket (hash, purpose, account, signup, email, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-			t.Hash[:], string(t.Purpose), uuid(t.Account), uuid(t.Signup), t.Email, t.Expires)
+			t.Hash[:], string(t.Purpose), pg.UUID(t.Account), pg.UUID(t.Signup), t.Email, t.Expires)
 		return err
 	}))
 }
@@ -133,10 +133,10 @@ func (s *Store) Reset(ctx context.Context, hash account.Hash, password string, c
 		if err != nil {
 			return err
 		}
-		if err := setPassword(ctx, tx, uuid(a.ID), password, complex, account.Hash{}); err != nil {
+		if err := setPassword(ctx, tx, pg.UUID(a.ID), password, complex, account.Hash{}); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `DELETE FROM account_ticket WHERE account = $1`, uuid(a.ID)) // also a change of e-mail that somebody else began
+		_, err = tx.Exec(ctx, `DELETE FROM account_ticket WHERE account = $1`, pg.UUID(a.ID)) // also a change of e-mail that somebody else began
 		return err
 	})
 	if err != nil {
@@ -157,16 +157,16 @@ func (s *Store) ChangeEmail(ctx context.Context, hash account.Hash, now time.Tim
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE account_account SET email = $2 WHERE id = $1`, uuid(a.ID), email); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE account_account SET email = $2 WHERE id = $1`, pg.UUID(a.ID), email); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM account_ticket WHERE account = $1`, uuid(a.ID)); err != nil { // letters to the old e-mail are worth nothing now
+		if _, err := tx.Exec(ctx, `DELETE FROM account_ticket WHERE account = $1`, pg.UUID(a.ID)); err != nil { // letters to the old e-mail are worth nothing now
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM account_signup WHERE email = $1`, email); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE account_profile SET email_failure = '' WHERE account = $1`, uuid(a.ID))
+		_, err = tx.Exec(ctx, `UPDATE account_profile SET email_failure = '' WHERE account = $1`, pg.UUID(a.ID))
 		return err
 	})
 	if err != nil {
@@ -186,10 +186,10 @@ func profileFields(p *account.Profile) []any {
 // Profile implements account.OwnerStore.
 func (s *Store) Profile(ctx context.Context, id account.ID) (account.Profile, error) {
 	p := account.DefaultProfile()
-	err := s.pool.QueryRow(ctx, `SELECT `+profileColumns+` FROM account_profile WHERE account = $1`, uuid(id)).Scan(profileFields(&p)...)
+	err := s.pool.QueryRow(ctx, `SELECT `+profileColumns+` FROM account_profile WHERE account = $1`, pg.UUID(id)).Scan(profileFields(&p)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		var there bool
-		if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM account_account WHERE id = $1)`, uuid(id)).Scan(&there); err != nil {
+		if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM account_account WHERE id = $1)`, pg.UUID(id)).Scan(&there); err != nil {
 			return account.Profile{}, pg.Err(err)
 		}
 		if !there {
@@ -202,7 +202,7 @@ func (s *Store) Profile(ctx context.Context, id account.ID) (account.Profile, er
 
 // SetProfile implements account.OwnerStore.
 func (s *Store) SetProfile(ctx context.Context, id account.ID, p account.Profile) error {
-	return none(pg.Tx(ctx, s.pool, func(tx pgx.Tx) error { return setProfile(ctx, tx, uuid(id), p) }))
+	return none(pg.Tx(ctx, s.pool, func(tx pgx.Tx) error { return setProfile(ctx, tx, pg.UUID(id), p) }))
 }
 
 func setProfile(ctx context.Context, tx pgx.Tx, id pgtype.UUID, p account.Profile) error {
@@ -219,7 +219,7 @@ func (s *Store) Sessions(ctx context.Context, id account.ID, now time.Time) ([]a
 		SELECT token, false, created_at, last_seen, expires_at, addr, '' FROM account_session WHERE account = $1 AND expires_at > $2
 		UNION ALL
 		SELECT token, true, created_at, NULL, expires_at, '', burned_by FROM account_user_session WHERE account = $1 AND expires_at > $2
-		ORDER BY 3 DESC`, uuid(id), now)
+		ORDER BY 3 DESC`, pg.UUID(id), now)
 	if err != nil {
 		return nil, pg.Err(err)
 	}
@@ -244,7 +244,7 @@ func (s *Store) EndOne(ctx context.Context, id account.ID, session string) error
 	err := s.pool.QueryRow(ctx, `
 		WITH people AS (DELETE FROM account_session WHERE account = $1 AND encode(substr(token, 1, 8), 'hex') = $2 RETURNING 1),
 			apps AS (DELETE FROM account_user_session WHERE account = $1 AND encode(substr(token, 1, 8), 'hex') = $2 RETURNING 1)
-		SELECT (SELECT count(*) FROM people) + (SELECT count(*) FROM apps)`, uuid(id), session).Scan(&n)
+		SELECT (SELECT count(*) FROM people) + (SELECT count(*) FROM apps)`, pg.UUID(id), session).Scan(&n)
 	if err == nil && n == 0 {
 		return account.ErrUnknown
 	}
@@ -257,7 +257,7 @@ func (s *Store) EndOthers(ctx context.Context, id account.ID, keep account.Hash)
 	err := s.pool.QueryRow(ctx, `
 		WITH people AS (DELETE FROM account_session WHERE account = $1 AND token <> $2 RETURNING 1),
 			apps AS (DELETE FROM account_user_session WHERE account = $1 AND token <> $2 RETURNING 1)
-		SELECT (SELECT count(*) FROM people) + (SELECT count(*) FROM apps)`, uuid(id), keep[:]).Scan(&n)
+		SELECT (SELECT count(*) FROM people) + (SELECT count(*) FROM apps)`, pg.UUID(id), keep[:]).Scan(&n)
 	return n, pg.Err(err)
 }
 
@@ -270,7 +270,7 @@ func (s *Store) AddUserSession(ctx context.Context, token account.Hash, x accoun
 const addUserSession = `INSERT INTO account_user_session (token, account, signup, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)`
 
 func userSession(token account.Hash, x account.UserSession) []any {
-	of, signup := uuid(x.Account), pgtype.UUID{}
+	of, signup := pg.UUID(x.Account), pgtype.UUID{}
 	if x.Pending {
 		of, signup = signup, of
 	}
@@ -323,14 +323,14 @@ func (s *Store) ReplaceUserSession(ctx context.Context, old, token account.Hash,
 // BeginDeletion implements account.DeletionStore.
 func (s *Store) BeginDeletion(ctx context.Context, id account.ID, now time.Time) error {
 	return none(pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `INSERT INTO account_deletion (account, requested_at) VALUES ($1, $2) ON CONFLICT (account) DO NOTHING`, uuid(id), now); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO account_deletion (account, requested_at) VALUES ($1, $2) ON CONFLICT (account) DO NOTHING`, pg.UUID(id), now); err != nil {
 			return err
 		}
 		for _, sql := range []string{
 			`UPDATE account_account SET disabled = true WHERE id = $1`, `DELETE FROM account_session WHERE account = $1`,
 			`DELETE FROM account_user_session WHERE account = $1`, `DELETE FROM account_ticket WHERE account = $1`,
 		} {
-			if _, err := tx.Exec(ctx, sql, uuid(id)); err != nil {
+			if _, err := tx.Exec(ctx, sql, pg.UUID(id)); err != nil {
 				return err
 			}
 		}
@@ -341,7 +341,7 @@ func (s *Store) BeginDeletion(ctx context.Context, id account.ID, now time.Time)
 // Deletion implements account.DeletionStore.
 func (s *Store) Deletion(ctx context.Context, id account.ID) ([]string, error) {
 	var done []string
-	err := s.pool.QueryRow(ctx, `SELECT erased FROM account_deletion WHERE account = $1`, uuid(id)).Scan(&done)
+	err := s.pool.QueryRow(ctx, `SELECT erased FROM account_deletion WHERE account = $1`, pg.UUID(id)).Scan(&done)
 	if err != nil {
 		return nil, none(err)
 	}
@@ -350,7 +350,7 @@ func (s *Store) Deletion(ctx context.Context, id account.ID) ([]string, error) {
 
 // Erased implements account.DeletionStore.
 func (s *Store) Erased(ctx context.Context, id account.ID, holder string) error {
-	_, err := s.pool.Exec(ctx, `UPDATE account_deletion SET erased = array_append(erased, $2) WHERE account = $1 AND $2 <> ALL(erased)`, uuid(id), holder)
+	_, err := s.pool.Exec(ctx, `UPDATE account_deletion SET erased = array_append(erased, $2) WHERE account = $1 AND $2 <> ALL(erased)`, pg.UUID(id), holder)
 	return pg.Err(err)
 }
 
@@ -362,7 +362,7 @@ func (s *Store) DeleteAccount(ctx context.Context, id account.ID, attempts []acc
 	}
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `
-			DELETE FROM account_signup s USING account_account a WHERE s.email = a.email AND a.id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, uuid(id)); err != nil {
+			DELETE FROM account_signup s USING account_account a WHERE s.email = a.email AND a.id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, pg.UUID(id)); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM account_attempt WHERE key = ANY($1)`, keys); err != nil {
@@ -370,11 +370,11 @@ func (s *Store) DeleteAccount(ctx context.Context, id account.ID, attempts []acc
 		}
 		if _, err := tx.Exec(ctx, `
 			DELETE FROM account_audit_addr d USING account_audit l WHERE l.seq = d.seq AND l.actor = $1::uuid::text
-				AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, uuid(id)); err != nil {
+				AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, pg.UUID(id)); err != nil {
 			return err
 		}
 		// Everything else of the account's hangs on this row.
-		_, err := tx.Exec(ctx, `DELETE FROM account_account WHERE id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, uuid(id))
+		_, err := tx.Exec(ctx, `DELETE FROM account_account WHERE id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, pg.UUID(id))
 		return err
 	})
 }

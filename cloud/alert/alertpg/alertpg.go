@@ -4,7 +4,6 @@ package alertpg
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,7 +26,7 @@ func (s *Store) Rule(ctx context.Context) (r alert.Rule, err error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, errs.New(errs.NotFound, "no alert rule was set")
 	}
-	return r, wrap(err, "read alert rule")
+	return r, pg.Wrap(err, "read alert rule")
 }
 
 // SetRule implements alert.Store.
@@ -35,7 +34,7 @@ func (s *Store) SetRule(ctx context.Context, r alert.Rule) error {
 	_, err := s.pool.Exec(ctx, `INSERT INTO alert_rule (robots, share, changed, by_whom) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (single) DO UPDATE SET robots = excluded.robots, share = excluded.share, changed = excluded.changed, by_whom = excluded.by_whom`,
 		r.Robots, r.Share, r.Changed, r.By)
-	return wrap(err, "set alert rule")
+	return pg.Wrap(err, "set alert rule")
 }
 
 // Alerts implements alert.Store.
@@ -43,10 +42,10 @@ func (s *Store) Alerts(ctx context.Context, limit int) ([]alert.Alert, error) {
 	rows, err := s.pool.Query(ctx, `SELECT id, release, kind, code, robots, present, since, resolved FROM alert_found
 		ORDER BY resolved IS NOT NULL, coalesce(resolved, since) DESC, id DESC LIMIT $1`, limit)
 	if err != nil {
-		return nil, wrap(err, "list alerts")
+		return nil, pg.Wrap(err, "list alerts")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[alert.Alert])
-	return out, wrap(err, "list alerts")
+	return out, pg.Wrap(err, "list alerts")
 }
 
 // Found implements alert.Store.
@@ -68,12 +67,5 @@ func (s *Store) Found(ctx context.Context, counts []registry.ProblemCount) error
 		b.Queue(`DELETE FROM alert_found WHERE resolved < clock_timestamp() - $1::interval`, alert.Keep)
 		return tx.SendBatch(ctx, b).Close()
 	})
-	return wrap(err, "store alerts")
-}
-
-func wrap(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, pg.Err(err))
+	return pg.Wrap(err, "store alerts")
 }

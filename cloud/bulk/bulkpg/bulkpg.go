@@ -31,13 +31,6 @@ func New(pool *pgxpool.Pool, orders *jobs.Orders) *Store { return &Store{pool, o
 
 var _ bulk.Store = (*Store)(nil)
 
-func wrap(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format+": %w", append(args, pg.Err(err))...)
-}
-
 func uuid(id string) (u pgtype.UUID, ok bool) {
 	return u, u.Scan(id) == nil
 }
@@ -97,7 +90,7 @@ func (s *Store) Add(ctx context.Context, d bulk.Draft, things []thing.ID) (j bul
 		j, err = one(tx.Query(ctx, `SELECT `+columns+` FROM bulk_job AS j WHERE j.id = $1`, u))
 		return err
 	})
-	return j, added, wrap(err, "bulk job")
+	return j, added, pg.Wrap(err, "bulk job")
 }
 
 func one(rows pgx.Rows, err error) (bulk.Job, error) {
@@ -117,17 +110,17 @@ func (s *Store) Get(ctx context.Context, id string) (bulk.Job, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return bulk.Job{}, unknown(id)
 	}
-	return j, wrap(err, "bulk job %s", id)
+	return j, pg.Wrap(err, "bulk job %s", id)
 }
 
 // List returns the newest jobs first.
 func (s *Store) List(ctx context.Context, limit int) ([]bulk.Job, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+columns+` FROM bulk_job AS j ORDER BY j.num DESC LIMIT $1`, limit)
 	if err != nil {
-		return nil, wrap(err, "bulk jobs")
+		return nil, pg.Wrap(err, "bulk jobs")
 	}
 	out, err := pgx.CollectRows(rows, scan)
-	return out, wrap(err, "bulk jobs")
+	return out, pg.Wrap(err, "bulk jobs")
 }
 
 // Results returns what became of robots.
@@ -139,10 +132,10 @@ func (s *Store) Results(ctx context.Context, id string, state bulk.ItemState, af
 	rows, err := s.pool.Query(ctx, `SELECT thing, state, detail, at FROM bulk_item WHERE job = $1 AND ($2 = '' OR state = $2) AND thing > $3 ORDER BY thing LIMIT $4`,
 		u, state, after, limit)
 	if err != nil {
-		return nil, wrap(err, "results of bulk job %s", id)
+		return nil, pg.Wrap(err, "results of bulk job %s", id)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bulk.Result])
-	return out, wrap(err, "results of bulk job %s", id)
+	return out, pg.Wrap(err, "results of bulk job %s", id)
 }
 
 // Open returns open things of a part.
@@ -150,10 +143,10 @@ func (s *Store) Open(ctx context.Context, id string, part, limit int) ([]thing.I
 	rows, err := s.pool.Query(ctx, `SELECT i.thing FROM bulk_item AS i JOIN bulk_job AS j ON j.id = i.job
 		WHERE i.job = $1::text::uuid AND i.part = $2 AND i.state = 'open' AND j.state = 'running' ORDER BY i.thing LIMIT $3`, id, part, limit)
 	if err != nil {
-		return nil, wrap(err, "bulk job %s", id)
+		return nil, pg.Wrap(err, "bulk job %s", id)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
-	return out, wrap(err, "bulk job %s", id)
+	return out, pg.Wrap(err, "bulk job %s", id)
 }
 
 // Close keeps results.
@@ -166,14 +159,14 @@ func (s *Store) Close(ctx context.Context, id string, results []bulk.Result) err
 	_, err := s.pool.Exec(ctx, `UPDATE bulk_item AS i SET state = r.state, detail = r.detail, at = clock_timestamp()
 		FROM unnest($2::text[], $3::text[], $4::text[]) AS r (thing, state, detail)
 		WHERE i.job = $1::text::uuid AND i.thing = r.thing AND i.state IN ('open', 'dropped')`, id, things, states, details)
-	return wrap(err, "bulk job %s", id)
+	return pg.Wrap(err, "bulk job %s", id)
 }
 
 // Finish ends a job that has nothing open.
 func (s *Store) Finish(ctx context.Context, id string) error {
 	_, err := s.pool.Exec(ctx, `UPDATE bulk_job AS j SET state = 'done', closed = clock_timestamp() WHERE j.id = $1::text::uuid AND j.state = 'running'
 		AND NOT EXISTS (SELECT FROM bulk_item AS i WHERE i.job = j.id AND i.state = 'open')`, id)
-	return wrap(err, "bulk job %s", id)
+	return pg.Wrap(err, "bulk job %s", id)
 }
 
 // Cancel ends a job.
@@ -186,7 +179,7 @@ func (s *Store) Cancel(ctx context.Context, id string) error {
 		_, err = tx.Exec(ctx, `UPDATE bulk_item SET state = 'dropped', at = clock_timestamp() WHERE job = $1::text::uuid AND state = 'open'`, id)
 		return err
 	})
-	return wrap(err, "cancel bulk job %s", id)
+	return pg.Wrap(err, "cancel bulk job %s", id)
 }
 
 // Reorder orders open parts again. Those that wait or run already are not ordered twice (infra/jobs).
@@ -194,13 +187,13 @@ func (s *Store) Reorder(ctx context.Context) error {
 	rows, err := s.pool.Query(ctx, `SELECT j.id::text, coalesce((SELECT array_agg(DISTINCT i.part) FROM bulk_item AS i WHERE i.job = j.id AND i.state = 'open'), '{}')
 		FROM bulk_job AS j WHERE j.state = 'running' AND j.created < clock_timestamp() - interval '1 minute'`)
 	if err != nil {
-		return wrap(err, "bulk jobs")
+		return pg.Wrap(err, "bulk jobs")
 	}
 	open := map[string][]int{}
 	var id string
 	var parts []int
 	if _, err = pgx.ForEachRow(rows, []any{&id, &parts}, func() error { open[id] = parts; parts = nil; return nil }); err != nil {
-		return wrap(err, "bulk jobs")
+		return pg.Wrap(err, "bulk jobs")
 	}
 	for id, parts := range open {
 		if len(parts) == 0 {
@@ -220,5 +213,5 @@ func (s *Store) Reorder(ctx context.Context) error {
 // Forget removes old jobs.
 func (s *Store) Forget(ctx context.Context, keep time.Duration) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM bulk_job WHERE closed < clock_timestamp() - $1::interval`, keep)
-	return wrap(err, "forget bulk jobs")
+	return pg.Wrap(err, "forget bulk jobs")
 }

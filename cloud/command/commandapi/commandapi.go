@@ -143,7 +143,7 @@ func Mount(mux *http.ServeMux, svc *command.Service, cfg Config) {
 		}
 		return c, nil
 	})), func(r *http.Request) (any, error) {
-		id, err := thingOf(r)
+		id, err := kithttp.Thing(r)
 		return oneRequest{id, r.PathValue("id")}, err
 	}))
 }
@@ -158,7 +158,7 @@ func show(ctx context.Context, c command.Command) (command.Command, bool) {
 }
 
 func decodeDraft(r *http.Request) (any, error) {
-	id, err := thingOf(r)
+	id, err := kithttp.Thing(r)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func decodeDraft(r *http.Request) (any, error) {
 }
 
 func decodeList(r *http.Request) (any, error) {
-	id, err := thingOf(r)
+	id, err := kithttp.Thing(r)
 	if err != nil {
 		return nil, err
 	}
@@ -189,12 +189,4 @@ func decodeList(r *http.Request) (any, error) {
 		}
 	}
 	return q, nil
-}
-
-func thingOf(r *http.Request) (thing.ID, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
-	if err != nil {
-		return "", errs.New(errs.Invalid, "%w", err)
-	}
-	return id, nil
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -110,7 +109,7 @@ func (s *Store) Add(ctx context.Context, d command.Draft) (c command.Command, ad
 		_, err = tx.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, string(d.Thing))
 		return err
 	})
-	return c, added, wrap(err, "command for %s", d.Thing)
+	return c, added, pg.Wrap(err, "command for %s", d.Thing)
 }
 
 func optional(s string) *string {
@@ -136,7 +135,7 @@ func (s *Store) Get(ctx context.Context, id thing.ID, name string) (command.Comm
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, unknown(id, name)
 	}
-	return c, wrap(err, "command %s of %s", name, id)
+	return c, pg.Wrap(err, "command %s of %s", name, id)
 }
 
 func unknown(id thing.ID, name string) error {
@@ -147,10 +146,10 @@ func unknown(id thing.ID, name string) error {
 func (s *Store) List(ctx context.Context, id thing.ID, open bool, limit int) ([]command.Command, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+columns+` FROM command_outbox WHERE thing = $1 AND (closed IS NULL OR NOT $2) ORDER BY num DESC LIMIT $3`, id, open, limit)
 	if err != nil {
-		return nil, wrap(err, "commands of %s", id)
+		return nil, pg.Wrap(err, "commands of %s", id)
 	}
 	out, err := pgx.CollectRows(rows, scan)
-	return out, wrap(err, "commands of %s", id)
+	return out, pg.Wrap(err, "commands of %s", id)
 }
 
 // pause is the SQL of the time until the next sending after $tries: first * 2^tries, at most max, and up to a quarter more.
@@ -171,7 +170,7 @@ func (s *Store) Open(ctx context.Context, id thing.ID) (out []command.Outgoing, 
 		out, err = outgoing(rows)
 		return err
 	})
-	return out, wrap(err, "open commands of %s", id)
+	return out, pg.Wrap(err, "open commands of %s", id)
 }
 
 // outgoing reads rows and puts them into the order in which commands were given.
@@ -227,7 +226,7 @@ func (s *Store) Due(ctx context.Context, limit int) (out []command.Outgoing, err
 		return err
 	})
 	if err != nil {
-		return nil, wrap(err, "commands to send")
+		return nil, pg.Wrap(err, "commands to send")
 	}
 	return out, nil
 }
@@ -260,21 +259,21 @@ func (s *Store) Close(ctx context.Context, id thing.ID, name string, state comma
 		_, err = tx.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, string(id))
 		return err
 	})
-	return c, wrap(err, "result of command %s of %s", name, id)
+	return c, pg.Wrap(err, "result of command %s of %s", name, id)
 }
 
 // Expire closes what is open later than grace after its expiry.
 func (s *Store) Expire(ctx context.Context, grace time.Duration) (int, error) {
 	n, err := s.inChunks(ctx, `UPDATE command_outbox SET state = 'expired', closed = clock_timestamp() WHERE id IN
 		(SELECT id FROM command_outbox WHERE closed IS NULL AND expires < now() - $1::interval ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)`, grace)
-	return n, wrap(err, "expire commands")
+	return n, pg.Wrap(err, "expire commands")
 }
 
 // Forget removes what was closed longer than keep ago.
 func (s *Store) Forget(ctx context.Context, keep time.Duration) (int, error) {
 	n, err := s.inChunks(ctx, `DELETE FROM command_outbox WHERE id IN
 		(SELECT id FROM command_outbox WHERE closed < now() - $1::interval LIMIT $2 FOR UPDATE SKIP LOCKED)`, keep)
-	return n, wrap(err, "forget commands")
+	return n, pg.Wrap(err, "forget commands")
 }
 
 // inChunks repeats sql until it finds less than a chunk: short transactions, and what was done stays done when the time is up.
@@ -293,11 +292,4 @@ func (s *Store) inChunks(ctx context.Context, sql string, age time.Duration) (to
 
 func (s *Store) Follow(ctx context.Context, log *slog.Logger, every time.Duration, send func(context.Context) error) error {
 	return pg.Follow(ctx, s.pool, log, Channel, every, send)
-}
-
-func wrap(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format+": %w", append(args, pg.Err(err))...)
 }

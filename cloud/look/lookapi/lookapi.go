@@ -15,7 +15,6 @@ import (
 
 	"kennel/cloud/look"
 	"kennel/infra/auth"
-	"kennel/infra/errs"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kithttp"
 	"kennel/infra/thing"
@@ -40,11 +39,5 @@ func Mount(mux *http.ServeMux, svc *look.Service, cfg Config) {
 			return look.Robot{}, err
 		}
 		return svc.Look(ctx, id)
-	})), func(r *http.Request) (any, error) {
-		id, err := thing.Parse(r.PathValue("thing"))
-		if err != nil {
-			return nil, errs.New(errs.Invalid, "%w", err)
-		}
-		return id, nil
-	}))
+	})), func(r *http.Request) (any, error) { return kithttp.Thing(r) }))
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/mail"
@@ -50,7 +49,7 @@ func scan(row pgx.CollectableRow) (m mail.Mail, err error) {
 
 // Get implements mail.Outbox.
 func (o *Outbox) Get(ctx context.Context, id string) (mail.Mail, error) {
-	rows, err := o.pool.Query(ctx, `SELECT `+columns+` FROM mail_outbox WHERE id = $1`, uuid(id))
+	rows, err := o.pool.Query(ctx, `SELECT `+columns+` FROM mail_outbox WHERE id = $1`, pg.UUID(id))
 	if err != nil {
 		return mail.Mail{}, pg.Err(err)
 	}
@@ -63,7 +62,7 @@ func (o *Outbox) Get(ctx context.Context, id string) (mail.Mail, error) {
 
 // Remove implements mail.Outbox.
 func (o *Outbox) Remove(ctx context.Context, id string) error {
-	_, err := o.pool.Exec(ctx, `DELETE FROM mail_outbox WHERE id = $1`, uuid(id))
+	_, err := o.pool.Exec(ctx, `DELETE FROM mail_outbox WHERE id = $1`, pg.UUID(id))
 	return pg.Err(err)
 }
 
@@ -87,12 +86,4 @@ func (o *Outbox) About(ctx context.Context, account string, addresses []string) 
 func (o *Outbox) Erase(ctx context.Context, account string, addresses []string) error {
 	_, err := o.pool.Exec(ctx, `DELETE FROM mail_outbox WHERE account = $1 AND $1 <> '' OR recipient = ANY($2)`, account, addresses)
 	return pg.Err(err)
-}
-
-// uuid returns an id as the database has it; a malformed one is NULL, which no row has.
-func uuid(id string) (u pgtype.UUID) {
-	if err := u.Scan(id); err != nil {
-		return pgtype.UUID{}
-	}
-	return u
 }

@@ -147,13 +147,13 @@ func Mount(mux *http.ServeMux, svc *owner.Service, cfg Config) {
 	mux.Handle("GET /v1/my/robots", kithttp.Handler(own(kit.Typed(a.robots)), none))
 	mux.Handle("POST /v1/my/robots/claim", kithttp.Handler(own(kit.Typed(a.claim)), decodeClaim))
 	mux.Handle("PATCH /v1/my/robots/{thing}", kithttp.Handler(own(kit.Typed(a.rename)), decodeText(func(b NameRequest) string { return b.Name })))
-	mux.Handle("DELETE /v1/my/robots/{thing}", kithttp.Handler(noContent(own(kit.Typed(a.release))), decodeThing))
+	mux.Handle("DELETE /v1/my/robots/{thing}", kithttp.Handler(kit.NoContent(own(kit.Typed(a.release))), decodeThing))
 	mux.Handle("POST /v1/my/robots/{thing}/transfer", kithttp.Handler(own(kit.Typed(a.offer)), decodeText(func(b TransferRequest) string { return b.To })))
 	mux.Handle("GET /v1/my/transfers", kithttp.Handler(own(kit.Typed(a.offers)), none))
 	mux.Handle("POST /v1/my/transfers/{id}/accept", kithttp.Handler(own(kit.Typed(a.accept)), decodeOffer))
-	mux.Handle("DELETE /v1/my/transfers/{id}", kithttp.Handler(noContent(own(kit.Typed(a.drop))), decodeOffer))
+	mux.Handle("DELETE /v1/my/transfers/{id}", kithttp.Handler(kit.NoContent(own(kit.Typed(a.drop))), decodeOffer))
 	mux.Handle("GET /v1/things/{thing}/owner", kithttp.Handler(staff(kit.Typed(a.owner)), decodeThing))
-	mux.Handle("DELETE /v1/things/{thing}/owner", kithttp.Handler(noContent(releasers(kit.Typed(a.takeAway))), decodeText(func(b ReleaseRequest) string { return b.Reason })))
+	mux.Handle("DELETE /v1/things/{thing}/owner", kithttp.Handler(kit.NoContent(releasers(kit.Typed(a.takeAway))), decodeText(func(b ReleaseRequest) string { return b.Reason })))
 }
 
 type api struct {
@@ -252,14 +252,6 @@ func (a api) takeAway(ctx context.Context, r textReq) (nothing, error) {
 		return nothing{}, err
 	}
 	return nothing{}, a.svc.TakeAway(ctx, account, r.thing)
-}
-
-// noContent answers 204 where the endpoint has nothing to say.
-func noContent(next endpoint.Endpoint) endpoint.Endpoint {
-	return func(ctx context.Context, req any) (any, error) {
-		_, err := next(ctx, req)
-		return nil, err
-	}
 }
 
 func none(*http.Request) (any, error) { return nothing{}, nil }

@@ -2,7 +2,6 @@ package ownerpg
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -11,35 +10,28 @@ import (
 	"kennel/infra/thing"
 )
 
-func wrap(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, pg.Err(err))
-}
-
 // Named returns at most limit robots whose owners call them by a name with that text in it, in lower case.
 func (s *Store) Named(ctx context.Context, text string, limit int) ([]thing.ID, error) {
 	pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 	rows, err := s.pool.Query(ctx, `SELECT thing FROM owner_tenure WHERE until IS NULL AND name <> '' AND lower(name) LIKE $1 LIMIT $2`, pattern, limit)
 	if err != nil {
-		return nil, wrap(err, "robots by name")
+		return nil, pg.Wrap(err, "robots by name")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
-	return out, wrap(err, "robots by name")
+	return out, pg.Wrap(err, "robots by name")
 }
 
 // Names returns what owners call those of the robots that have a name.
 func (s *Store) Names(ctx context.Context, ids []thing.ID) (map[thing.ID]string, error) {
 	rows, err := s.pool.Query(ctx, `SELECT thing, name FROM owner_tenure WHERE thing = ANY($1) AND until IS NULL AND name <> ''`, ids)
 	if err != nil {
-		return nil, wrap(err, "names of robots")
+		return nil, pg.Wrap(err, "names of robots")
 	}
 	out := map[thing.ID]string{}
 	var id thing.ID
 	var name string
 	_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error { out[id] = name; return nil })
-	return out, wrap(err, "names of robots")
+	return out, pg.Wrap(err, "names of robots")
 }
 
 // Owned returns how many of the robots have an owner.
@@ -52,8 +44,8 @@ func (s *Store) Owned(ctx context.Context, ids []thing.ID) (n int, err error) {
 func (s *Store) OwnedBy(ctx context.Context, accounts []string) ([]thing.ID, error) {
 	rows, err := s.pool.Query(ctx, `SELECT thing FROM owner_tenure WHERE account = ANY($1) AND until IS NULL`, accounts)
 	if err != nil {
-		return nil, wrap(err, "robots of owners")
+		return nil, pg.Wrap(err, "robots of owners")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
-	return out, wrap(err, "robots of owners")
+	return out, pg.Wrap(err, "robots of owners")
 }

@@ -335,34 +335,26 @@ func (s *Store) Offers(ctx context.Context, account string, recipients [][]byte)
 	return out, pg.Err(err)
 }
 
-// uuid returns an id as the database has it; a malformed one is NULL, which no row has.
-func uuid(id string) (u pgtype.UUID) {
-	if u.Scan(id) != nil {
-		return pgtype.UUID{}
-	}
-	return u
-}
-
 func (s *Store) AcceptOffer(ctx context.Context, id, account string, recipients [][]byte) (began, before owner.Tenure, err error) {
-	began, err = one(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE account = $1 AND transfer = $2 AND until IS NULL`, account, uuid(id)))
+	began, err = one(s.pool.Query(ctx, `SELECT `+columns+` FROM owner_tenure WHERE account = $1 AND transfer = $2 AND until IS NULL`, account, pg.UUID(id)))
 	if !errors.Is(err, owner.ErrNone) {
 		return began, before, err // the answer was lost, or the database is
 	}
 	var th thing.ID
 	const good = `FROM owner_transfer o JOIN owner_tenure t ON t.id = o.tenure
 		WHERE o.id = $1 AND o.recipient = ANY($2) AND o.expires_at > clock_timestamp() AND t.until IS NULL AND t.account <> $3`
-	err = s.pool.QueryRow(ctx, `SELECT t.thing `+good, uuid(id), recipients, account).Scan(&th)
+	err = s.pool.QueryRow(ctx, `SELECT t.thing `+good, pg.UUID(id), recipients, account).Scan(&th)
 	if err != nil {
 		return owner.Tenure{}, owner.Tenure{}, missing(err)
 	}
 	err = s.locked(ctx, th, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, `SELECT t.thing `+good, uuid(id), recipients, account).Scan(&th); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT t.thing `+good, pg.UUID(id), recipients, account).Scan(&th); err != nil {
 			return missing(err)
 		}
 		if before, err = finish(ctx, tx, th, "", owner.EndTransferred, false); err != nil {
 			return err
 		}
-		began, err = start(ctx, tx, th, account, owner.HowTransfer, uuid(id))
+		began, err = start(ctx, tx, th, account, owner.HowTransfer, pg.UUID(id))
 		return err
 	})
 	if err != nil {
@@ -374,11 +366,11 @@ func (s *Store) AcceptOffer(ctx context.Context, id, account string, recipients 
 func (s *Store) DropOffer(ctx context.Context, id, account string, recipients [][]byte) error {
 	const found = `FROM owner_transfer o JOIN owner_tenure t ON t.id = o.tenure WHERE o.id = $1 AND (t.account = $2 OR o.recipient = ANY($3))`
 	var th thing.ID
-	if err := s.pool.QueryRow(ctx, `SELECT t.thing `+found, uuid(id), account, recipients).Scan(&th); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT t.thing `+found, pg.UUID(id), account, recipients).Scan(&th); err != nil {
 		return missing(err)
 	}
 	return s.locked(ctx, th, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `DELETE FROM owner_transfer WHERE id = $1`, uuid(id))
+		tag, err := tx.Exec(ctx, `DELETE FROM owner_transfer WHERE id = $1`, pg.UUID(id))
 		if err == nil && tag.RowsAffected() == 0 {
 			return owner.ErrNone
 		}

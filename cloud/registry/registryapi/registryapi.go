@@ -103,9 +103,9 @@ func (a *api) allow(ctx context.Context, roles ...auth.Role) error {
 }
 
 func decodeThing(r *http.Request) (any, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
+	id, err := kithttp.Thing(r)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "%w", err)
+		return nil, err
 	}
 	limit, err := limitOf(r.URL.Query())
 	return thingRequest{id, limit}, err

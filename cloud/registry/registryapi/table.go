@@ -245,9 +245,9 @@ type tagsRequest struct {
 }
 
 func decodeTags(r *http.Request) (any, error) {
-	id, err := thing.Parse(r.PathValue("thing"))
+	id, err := kithttp.Thing(r)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "%w", err)
+		return nil, err
 	}
 	q := tagsRequest{id: id}
 	return q, kithttp.ReadJSON(r, &q.body, maxBody)

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/cloud/registry"
+	"kennel/infra/pg"
 	"kennel/infra/thing"
 )
 
@@ -20,10 +21,10 @@ func (s *Store) CountBySpecies(ctx context.Context) ([]SpeciesCount, error) {
 	rows, err := s.pool.Query(ctx, `SELECT split_part(thing, ':', 1), count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present)
 		FROM registry_thing GROUP BY 1 ORDER BY 1`)
 	if err != nil {
-		return nil, wrap(err, "count things by species")
+		return nil, pg.Wrap(err, "count things by species")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[SpeciesCount])
-	return out, wrap(err, "count things by species")
+	return out, pg.Wrap(err, "count things by species")
 }
 
 // ProblemsByRelease counts present robots by release and problem, the most first, leaving out what fewer than atLeast have.
@@ -35,8 +36,8 @@ func (s *Store) ProblemsByRelease(ctx context.Context, atLeast int) ([]registry.
 		JOIN (SELECT os, count(*) AS n FROM registry_facet WHERE present GROUP BY os) AS whole USING (os)
 		ORDER BY ill.n DESC, os, code LIMIT $2`, atLeast, registry.MaxLimit)
 	if err != nil {
-		return nil, wrap(err, "count problems by release")
+		return nil, pg.Wrap(err, "count problems by release")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[registry.ProblemCount])
-	return out, wrap(err, "count problems by release")
+	return out, pg.Wrap(err, "count problems by release")
 }

@@ -36,7 +36,7 @@ func (s *Store) Register(ctx context.Context, id thing.ID) error {
 	_, err := s.pool.Exec(ctx, `
 		WITH made AS (INSERT INTO registry_thing (thing) VALUES ($1) ON CONFLICT DO NOTHING RETURNING 1)
 		SELECT pg_notify($2, '') FROM made`, id, channel)
-	return wrap(err, "register %s", id)
+	return pg.Wrap(err, "register %s", id)
 }
 
 // Lease returns a thing's lease, its revision (0: unknown) and the database's time.
@@ -50,7 +50,7 @@ func (s *Store) Lease(ctx context.Context, id thing.ID) (l registry.Lease, rev i
 		Scan(&rev, &now, &l.BootID, &connectSeq, &seq, &until, &l.Gone, &l.Present, &since, &seen)
 	l.ConnectSeq, l.Seq = uint64(connectSeq), uint64(seq)
 	l.Until, l.Since, l.LastSeen = value(until), value(since), value(seen)
-	return l, rev, now, wrap(err, "lease of %s", id)
+	return l, rev, now, pg.Wrap(err, "lease of %s", id)
 }
 
 // SaveLease stores l if the thing's revision is still rev, and says whether it was.
@@ -98,7 +98,7 @@ func (s *Store) SaveLease(ctx context.Context, id thing.ID, rev int64, l registr
 		// The row of facets came with the thing, after the statement had begun. Refit mends it if this fails.
 		_, err = s.pool.Exec(ctx, setFacets("$1", 2), append([]any{id}, facets...)...)
 	}
-	return saved, wrap(err, "lease of %s", id)
+	return saved, pg.Wrap(err, "lease of %s", id)
 }
 
 // Expire turns at most limit things absent whose lease ran out, as of its end.
@@ -115,7 +115,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 			INSERT INTO registry_presence (thing, at, present) SELECT thing, lease_until, false FROM gone ON CONFLICT DO NOTHING),
 		hint AS (SELECT pg_notify($2, '') FROM gone LIMIT 1)
 		SELECT (SELECT count(*) FROM gone) + 0 * (SELECT count(*) FROM hint)`, limit, channel).Scan(&n)
-	return n, wrap(err, "end leases")
+	return n, pg.Wrap(err, "end leases")
 }
 
 // columns are what scan reads of registry_thing AS t and registry_facet AS f.
@@ -128,16 +128,16 @@ const both = ` FROM registry_thing AS t JOIN registry_facet AS f ON f.thing = t.
 func (s *Store) ThingsByID(ctx context.Context, ids []thing.ID) ([]registry.Thing, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+columns+both+`WHERE t.thing = ANY($1)`, texts(ids))
 	if err != nil {
-		return nil, wrap(err, "read things")
+		return nil, pg.Wrap(err, "read things")
 	}
 	out, err := pgx.CollectRows(rows, scanThing)
-	return out, wrap(err, "read things")
+	return out, pg.Wrap(err, "read things")
 }
 
 // Count counts the fleet.
 func (s *Store) Count(ctx context.Context) (c registry.Count, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present) FROM registry_thing`).Scan(&c.Present, &c.Absent)
-	return c, wrap(err, "count things")
+	return c, pg.Wrap(err, "count things")
 }
 
 // Changed returns what changed at or after since, oldest change first. latest is the newest change among them, or, without any, since;
@@ -146,11 +146,11 @@ func (s *Store) Changed(ctx context.Context, since time.Time, limit int) ([]regi
 	if since.IsZero() {
 		var now time.Time
 		err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
-		return nil, now, wrap(err, "read changes")
+		return nil, now, pg.Wrap(err, "read changes")
 	}
 	rows, err := s.pool.Query(ctx, `SELECT thing, rev, changed FROM registry_thing WHERE changed >= $1 ORDER BY changed LIMIT $2`, since, limit)
 	if err != nil {
-		return nil, since, wrap(err, "read changes")
+		return nil, since, pg.Wrap(err, "read changes")
 	}
 	latest := since
 	var m registry.Mark
@@ -161,17 +161,17 @@ func (s *Store) Changed(ctx context.Context, since time.Time, limit int) ([]regi
 		latest = changed
 		return nil
 	})
-	return out, latest, wrap(err, "read changes")
+	return out, latest, pg.Wrap(err, "read changes")
 }
 
 // History returns when a thing came and went, the latest first.
 func (s *Store) History(ctx context.Context, id thing.ID, limit int) ([]registry.Change, error) {
 	rows, err := s.pool.Query(ctx, `SELECT at, present FROM registry_presence WHERE thing = $1 ORDER BY at DESC, present LIMIT $2`, id, limit)
 	if err != nil {
-		return nil, wrap(err, "history of %s", id)
+		return nil, pg.Wrap(err, "history of %s", id)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[registry.Change])
-	return out, wrap(err, "history of %s", id)
+	return out, pg.Wrap(err, "history of %s", id)
 }
 
 func (s *Store) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
@@ -205,14 +205,6 @@ func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 }
 
 func scanThing(row pgx.CollectableRow) (registry.Thing, error) { return scan(row) }
-
-// wrap says what was done, with the kind that pg gives the error.
-func wrap(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format+": %w", append(args, pg.Err(err))...)
-}
 
 func null(t time.Time) *time.Time {
 	if t.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kennel/cloud/registry"
+	"kennel/infra/pg"
 	"kennel/infra/thing"
 )
 
@@ -17,7 +18,7 @@ import (
 // step interrupted starts over.
 func (s *Store) AddSteps(ctx context.Context, steps []registry.Step, register bool) error {
 	if !register {
-		return wrap(addSteps(ctx, s.pool, steps), "steps of %d things", len(steps))
+		return pg.Wrap(addSteps(ctx, s.pool, steps), "steps of %d things", len(steps))
 	}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		things := make([]string, len(steps))
@@ -32,7 +33,7 @@ func (s *Store) AddSteps(ctx context.Context, steps []registry.Step, register bo
 		}
 		return addSteps(ctx, tx, steps)
 	})
-	return wrap(err, "steps of %d things", len(steps))
+	return pg.Wrap(err, "steps of %d things", len(steps))
 }
 
 // addSteps counts steps under their outcomes with one statement, which may touch a row only once: of several with one outcome the last counts.
@@ -90,10 +91,10 @@ func (s *Store) Steps(ctx context.Context, id thing.ID) ([]registry.Outcome, err
 		SELECT name, ok, code, first, last, times, peer, version, detail, shown FROM registry_step WHERE thing = $1 ORDER BY last DESC, ok LIMIT $2`,
 		id, registry.MaxSteps)
 	if err != nil {
-		return nil, wrap(err, "steps of %s", id)
+		return nil, pg.Wrap(err, "steps of %s", id)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[registry.Outcome])
-	return out, wrap(err, "steps of %s", id)
+	return out, pg.Wrap(err, "steps of %s", id)
 }
 
 // Trim removes what the bounds no longer allow: outcomes beyond MaxSteps of one thing and MaxStrangerSteps of things nobody registered,
@@ -116,7 +117,7 @@ func (s *Store) Trim(ctx context.Context) error {
 			WHERE (p.thing, p.at, p.present) = (r.thing, r.at, r.present) AND r.n > $1`, registry.MaxHistory},
 	} {
 		if _, err := s.pool.Exec(ctx, q.sql, q.arg); err != nil {
-			return wrap(err, "trim")
+			return pg.Wrap(err, "trim")
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ func (s *Store) Table(ctx context.Context, q registry.Selection, after *registry
 	}
 	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, nil, wrap(err, "list things")
+		return nil, nil, pg.Wrap(err, "list things")
 	}
 	var keys []string
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Thing, error) {
@@ -92,7 +92,7 @@ func (s *Store) Table(ctx context.Context, q registry.Selection, after *registry
 		if pe, ok := errors.AsType[*pgconn.PgError](err); ok && after != nil && strings.HasPrefix(pe.Code, "22") {
 			return nil, nil, errs.New(errs.Invalid, "after: it does not fit the order by %s", q.Sort) // its key is no value of the column
 		}
-		return nil, nil, wrap(err, "list things")
+		return nil, nil, pg.Wrap(err, "list things")
 	}
 	if len(out) <= q.Limit {
 		return out, nil, nil
@@ -108,10 +108,10 @@ func (s *Store) Select(ctx context.Context, f filter.Filter, limit int) ([]thing
 	sql := `SELECT f.thing FROM registry_facet AS f WHERE ` + b.where(f) + ` ORDER BY f.thing LIMIT ` + b.arg(limit)
 	rows, err := s.pool.Query(ctx, sql, b.args...)
 	if err != nil {
-		return nil, wrap(err, "select things")
+		return nil, pg.Wrap(err, "select things")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
-	return out, wrap(err, "select things")
+	return out, pg.Wrap(err, "select things")
 }
 
 // countsSQL returns one row per combination of facets: there are far fewer of them than robots, and one pass finds them.
@@ -127,7 +127,7 @@ func (s *Store) Counts(ctx context.Context, f filter.Filter) (registry.Counts, e
 	sql, args := countsSQL(f, now)
 	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
-		return registry.Counts{}, wrap(err, "count things")
+		return registry.Counts{}, pg.Wrap(err, "count things")
 	}
 	c := registry.Counts{At: now.UTC()}
 	kinds := []*[]registry.Bucket{&c.Presence, &c.Species, &c.Version, &c.Agent, &c.Body, &c.Battery, &c.Loop}
@@ -160,7 +160,7 @@ func (s *Store) Counts(ctx context.Context, f filter.Filter) (registry.Counts, e
 		*k = buckets(single[i])
 	}
 	c.Problem, c.Tag = buckets(problems), buckets(tags)
-	return c, wrap(err, "count things")
+	return c, pg.Wrap(err, "count things")
 }
 
 // buckets sorts counts, the largest first.
@@ -247,7 +247,7 @@ func (s *Store) SetCertificates(ctx context.Context, until map[thing.ID]time.Tim
 		}
 		return touch(ctx, tx, changed)
 	})
-	return wrap(err, "certificates of %d things", len(until))
+	return pg.Wrap(err, "certificates of %d things", len(until))
 }
 
 // facetArgs are the values of setFacets, in its order.
@@ -300,5 +300,5 @@ func (s *Store) Refit(ctx context.Context, limit int) (int, error) {
 		}
 		return tx.SendBatch(ctx, b).Close()
 	})
-	return n, wrap(err, "read statuses anew")
+	return n, pg.Wrap(err, "read statuses anew")
 }

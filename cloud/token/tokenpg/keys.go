@@ -20,10 +20,10 @@ const selectKeys = `SELECT kid, alg, public, private, sign_from FROM token_key`
 func (s *Store) Keys(ctx context.Context) ([]token.Key, error) {
 	rows, err := s.pool.Query(ctx, selectKeys)
 	if err != nil {
-		return nil, wrap(err, "token keys")
+		return nil, pg.Wrap(err, "token keys")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[token.Key])
-	return out, wrap(err, "token keys")
+	return out, pg.Wrap(err, "token keys")
 }
 
 // Change implements token.KeyStore.
@@ -59,7 +59,7 @@ func (s *Store) Change(ctx context.Context, decide func([]token.Key) (token.KeyC
 		_, err = tx.Exec(ctx, `SELECT pg_notify($1, '')`, KeyChannel)
 		return err
 	})
-	return wrap(err, "change token keys")
+	return pg.Wrap(err, "change token keys")
 }
 
 func (s *Store) FollowKeys(ctx context.Context, log *slog.Logger, every time.Duration, read func(context.Context) error) error {

@@ -7,7 +7,6 @@ package tokenpg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -33,13 +32,6 @@ type Store struct{ pool *pgxpool.Pool }
 
 // New returns a store; the schema must be migrated.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
-
-func wrap(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format+": %w", append(args, pg.Err(err))...)
-}
 
 // end ends associations that match, and revokes their tokens. It returns what was in force.
 func end(ctx context.Context, tx pgx.Tx, where string, arg any, why string) (e token.End, err error) {
@@ -101,7 +93,7 @@ func (s *Store) Associate(ctx context.Context, a token.Association) error {
 		_, err = tx.Exec(ctx, setCertificate, a.Thing, a.Certificate)
 		return err
 	})
-	return wrap(err, "associate %s", a.Thing)
+	return pg.Wrap(err, "associate %s", a.Thing)
 }
 
 func (s *Store) LastUser(ctx context.Context, id thing.ID) (user string, err error) {
@@ -109,7 +101,7 @@ func (s *Store) LastUser(ctx context.Context, id thing.ID) (user string, err err
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
-	return user, wrap(err, "user of %s", id)
+	return user, pg.Wrap(err, "user of %s", id)
 }
 
 const (
@@ -139,7 +131,7 @@ func (s *Store) Refresh(ctx context.Context, shown token.Access, next token.Toke
 		err = e
 	}
 	if err != nil {
-		return 0, wrap(err, "refresh token of %s", shown.Thing)
+		return 0, pg.Wrap(err, "refresh token of %s", shown.Thing)
 	}
 	if stored == 1 {
 		return token.Good, nil
@@ -159,7 +151,7 @@ func (s *Store) Standing(ctx context.Context, shown token.Access) (token.Standin
 		shown.Thing, shown.User, shown.Issued, shown.ID).Scan(&ok, &revoked, &other)
 	switch {
 	case err != nil:
-		return 0, wrap(err, "token of %s", shown.Thing)
+		return 0, pg.Wrap(err, "token of %s", shown.Thing)
 	case ok:
 		return token.Good, nil
 	case other:
@@ -175,7 +167,7 @@ func (s *Store) End(ctx context.Context, id thing.ID, why string) (e token.End, 
 		e, err = end(ctx, tx, `thing = $1`, id, why)
 		return err
 	})
-	return e, wrap(err, "end association of %s", id)
+	return e, pg.Wrap(err, "end association of %s", id)
 }
 
 func (s *Store) EndUser(ctx context.Context, user, why string) (e token.End, err error) {
@@ -187,7 +179,7 @@ func (s *Store) EndUser(ctx context.Context, user, why string) (e token.End, err
 		e, err = end(ctx, tx, `user_id = $1`, user, why)
 		return err
 	})
-	return e, wrap(err, "end associations of a user")
+	return e, pg.Wrap(err, "end associations of a user")
 }
 
 func (s *Store) RevokeToken(ctx context.Context, id thing.ID, name, why string) (n int, err error) {
@@ -206,7 +198,7 @@ func (s *Store) RevokeToken(ctx context.Context, id thing.ID, name, why string) 
 			WHERE t.association = (SELECT association FROM token_token WHERE id = $1)) SELECT id FROM line)`, name, why)
 		return err
 	})
-	return n, wrap(err, "revoke token %s", name)
+	return n, pg.Wrap(err, "revoke token %s", name)
 }
 
 const infos = `SELECT t.id::text, t.issued_at, t.expires_at, t.how, a.thing, a.user_id, coalesce(t.parent::text, ''), t.revoked_at, t.reason
@@ -224,33 +216,33 @@ func scan(row pgx.CollectableRow) (t token.TokenInfo, err error) {
 func (s *Store) Tokens(ctx context.Context, id thing.ID, limit int) ([]token.TokenInfo, error) {
 	rows, err := s.pool.Query(ctx, infos+`WHERE a.thing = $1 ORDER BY t.issued_at DESC, a.num DESC, t.id LIMIT $2`, id, limit)
 	if err != nil {
-		return nil, wrap(err, "tokens of %s", id)
+		return nil, pg.Wrap(err, "tokens of %s", id)
 	}
 	out, err := pgx.CollectRows(rows, scan)
-	return out, wrap(err, "tokens of %s", id)
+	return out, pg.Wrap(err, "tokens of %s", id)
 }
 
 func (s *Store) UserTokens(ctx context.Context, user string) ([]token.TokenInfo, error) {
 	rows, err := s.pool.Query(ctx, infos+`WHERE a.user_id = $1 ORDER BY t.issued_at, t.id`, user)
 	if err != nil {
-		return nil, wrap(err, "tokens of a user")
+		return nil, pg.Wrap(err, "tokens of a user")
 	}
 	out, err := pgx.CollectRows(rows, scan)
-	return out, wrap(err, "tokens of a user")
+	return out, pg.Wrap(err, "tokens of a user")
 }
 
 func (s *Store) UserThings(ctx context.Context, user string) ([]thing.ID, error) {
 	rows, err := s.pool.Query(ctx, `SELECT DISTINCT thing FROM token_association WHERE user_id = $1 ORDER BY thing`, user)
 	if err != nil {
-		return nil, wrap(err, "robots of a user")
+		return nil, pg.Wrap(err, "robots of a user")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
-	return out, wrap(err, "robots of a user")
+	return out, pg.Wrap(err, "robots of a user")
 }
 
 func (s *Store) Forget(ctx context.Context, user string) error {
 	_, err := s.pool.Exec(ctx, `UPDATE token_association SET user_id = '' WHERE user_id = $1 AND ended_at IS NOT NULL`, user)
-	return wrap(err, "forget a user")
+	return pg.Wrap(err, "forget a user")
 }
 
 func (s *Store) RevokedPage(ctx context.Context, after string, limit int) ([]string, error) {
@@ -259,19 +251,19 @@ func (s *Store) RevokedPage(ctx context.Context, after string, limit int) ([]str
 	}
 	rows, err := s.pool.Query(ctx, `SELECT id::text FROM token_token WHERE revoked_at IS NOT NULL AND expires_at > now() AND id > $1 ORDER BY id LIMIT $2`, after, limit)
 	if err != nil {
-		return nil, wrap(err, "revoked tokens")
+		return nil, pg.Wrap(err, "revoked tokens")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, wrap(err, "revoked tokens")
+	return out, pg.Wrap(err, "revoked tokens")
 }
 
 func (s *Store) RevokedSince(ctx context.Context, since time.Time) ([]token.Revoked, error) {
 	rows, err := s.pool.Query(ctx, `SELECT id::text, revoked_at, expires_at FROM token_token WHERE revoked_at >= $1 AND expires_at > now()`, since)
 	if err != nil {
-		return nil, wrap(err, "revoked tokens")
+		return nil, pg.Wrap(err, "revoked tokens")
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[token.Revoked])
-	return out, wrap(err, "revoked tokens")
+	return out, pg.Wrap(err, "revoked tokens")
 }
 
 func (s *Store) FollowRevoked(ctx context.Context, log *slog.Logger, every time.Duration, read func(context.Context) error) error {
@@ -286,12 +278,12 @@ func (s *Store) Certificate(ctx context.Context, id thing.ID) (cert []byte, err 
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
-	return cert, wrap(err, "session certificate of %s", id)
+	return cert, pg.Wrap(err, "session certificate of %s", id)
 }
 
 func (s *Store) SetCertificate(ctx context.Context, id thing.ID, cert []byte) error {
 	_, err := s.pool.Exec(ctx, setCertificate, id, cert)
-	return wrap(err, "session certificate of %s", id)
+	return pg.Wrap(err, "session certificate of %s", id)
 }
 
 func (s *Store) Prune(ctx context.Context, expired, revoked time.Time) error {
@@ -299,7 +291,7 @@ func (s *Store) Prune(ctx context.Context, expired, revoked time.Time) error {
 		tag, err := s.pool.Exec(ctx, `DELETE FROM token_token WHERE id IN (SELECT id FROM token_token
 			WHERE expires_at < $1 AND (revoked_at IS NULL OR issued_at < $2) LIMIT $3 FOR UPDATE SKIP LOCKED)`, expired, revoked, chunk)
 		if err != nil {
-			return wrap(err, "forget tokens")
+			return pg.Wrap(err, "forget tokens")
 		}
 		if tag.RowsAffected() < chunk {
 			break
@@ -310,7 +302,7 @@ func (s *Store) Prune(ctx context.Context, expired, revoked time.Time) error {
 			AND NOT EXISTS (SELECT FROM token_token t WHERE t.association = a.id)
 			AND EXISTS (SELECT FROM token_association b WHERE b.thing = a.thing AND b.num > a.num) LIMIT $2 FOR UPDATE SKIP LOCKED)`, expired, chunk)
 		if err != nil {
-			return wrap(err, "forget associations")
+			return pg.Wrap(err, "forget associations")
 		}
 		if tag.RowsAffected() < chunk {
 			return nil

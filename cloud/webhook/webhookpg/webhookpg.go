@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/webhook"
@@ -54,7 +53,7 @@ func (s *Store) Hooks(ctx context.Context) ([]webhook.Hook, error) {
 }
 
 func (s *Store) Hook(ctx context.Context, id string) (webhook.Hook, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+counted+` FROM webhook_hook h WHERE id = $1`, uuid(id))
+	rows, err := s.pool.Query(ctx, `SELECT `+counted+` FROM webhook_hook h WHERE id = $1`, pg.UUID(id))
 	if err != nil {
 		return webhook.Hook{}, pg.Err(err)
 	}
@@ -79,7 +78,7 @@ func (s *Store) Add(ctx context.Context, h webhook.Hook) error {
 			return errs.Coded(errs.Exhausted, "too_many_webhooks", "there are %d webhooks already; want at most %d: remove one first", n, webhook.MaxHooks)
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO webhook_hook (id, url, kinds, filter, secret, note, by_whom, created, disabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			uuid(h.ID), h.URL, h.Kinds, h.Filter, h.Secret, h.Note, h.By, h.Created, h.Disabled)
+			pg.UUID(h.ID), h.URL, h.Kinds, h.Filter, h.Secret, h.Note, h.By, h.Created, h.Disabled)
 		return err
 	})
 }
@@ -87,7 +86,7 @@ func (s *Store) Add(ctx context.Context, h webhook.Hook) error {
 func (s *Store) Change(ctx context.Context, id string, f func(*webhook.Hook) error) (webhook.Hook, error) {
 	var h webhook.Hook
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT `+hookColumns+` FROM webhook_hook WHERE id = $1 FOR UPDATE`, uuid(id))
+		rows, err := tx.Query(ctx, `SELECT `+hookColumns+` FROM webhook_hook WHERE id = $1 FOR UPDATE`, pg.UUID(id))
 		if err != nil {
 			return err
 		}
@@ -99,7 +98,7 @@ func (s *Store) Change(ctx context.Context, id string, f func(*webhook.Hook) err
 		}
 		_, err = tx.Exec(ctx, `UPDATE webhook_hook SET url = $2, kinds = $3, filter = $4, note = $5, disabled = $6, disabled_why = $7, failures = $8, failing_since = $9,
 			retry_at = $10, secret = $11, old_secret = $12, old_until = $13 WHERE id = $1`,
-			uuid(id), h.URL, h.Kinds, h.Filter, h.Note, h.Disabled, h.DisabledWhy, h.Failures, h.FailingSince, h.RetryAt, h.Secret, h.OldSecret, h.OldUntil)
+			pg.UUID(id), h.URL, h.Kinds, h.Filter, h.Note, h.Disabled, h.DisabledWhy, h.Failures, h.FailingSince, h.RetryAt, h.Secret, h.OldSecret, h.OldUntil)
 		return err
 	})
 	if err != nil {
@@ -109,7 +108,7 @@ func (s *Store) Change(ctx context.Context, id string, f func(*webhook.Hook) err
 }
 
 func (s *Store) Remove(ctx context.Context, id string) error {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM webhook_hook WHERE id = $1`, uuid(id))
+	tag, err := s.pool.Exec(ctx, `DELETE FROM webhook_hook WHERE id = $1`, pg.UUID(id))
 	if err == nil && tag.RowsAffected() == 0 {
 		return webhook.ErrUnknown
 	}
@@ -154,7 +153,7 @@ func (s *Store) FanOut(ctx context.Context, n int, plan func([]webhook.Hook, []w
 		b := &pgx.Batch{}
 		for _, d := range deliveries {
 			b.Queue(`INSERT INTO webhook_delivery (hook, event, kind, thing, body, created, next_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-				uuid(d.Hook), uuid(d.Event), d.Kind, d.Thing, d.Body, d.Created, d.Next)
+				pg.UUID(d.Hook), pg.UUID(d.Event), d.Kind, d.Thing, d.Body, d.Created, d.Next)
 		}
 		return tx.SendBatch(ctx, b).Close()
 	})
@@ -191,7 +190,7 @@ func scanDelivery(row pgx.CollectableRow) (d webhook.Delivery, err error) {
 func (s *Store) Due(ctx context.Context, hook string, now time.Time, n int) ([]webhook.Delivery, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+deliveryColumns+`, body FROM webhook_delivery d WHERE hook = $1 AND state = 'open' AND next_at <= $2
 		AND NOT EXISTS (SELECT 1 FROM webhook_delivery e WHERE e.hook = d.hook AND e.thing = d.thing AND e.state = 'open' AND e.id < d.id)
-		ORDER BY next_at, id LIMIT $3`, uuid(hook), now, n)
+		ORDER BY next_at, id LIMIT $3`, pg.UUID(hook), now, n)
 	if err != nil {
 		return nil, pg.Err(err)
 	}
@@ -223,12 +222,12 @@ func standing(ctx context.Context, tx pgx.Tx, hook string, o webhook.Outcome) er
 	switch {
 	case o.Trouble:
 		_, err = tx.Exec(ctx, `UPDATE webhook_hook SET failures = failures + 1, failing_since = coalesce(failing_since, $2), retry_at = greatest(retry_at, $3), last_error = $4
-			WHERE id = $1`, uuid(hook), o.At, o.RetryAt, o.Error)
+			WHERE id = $1`, pg.UUID(hook), o.At, o.RetryAt, o.Error)
 	case o.State == webhook.Done: // once a second is enough for the time
 		_, err = tx.Exec(ctx, `UPDATE webhook_hook SET failures = 0, failing_since = NULL, retry_at = NULL, last_ok = $2
-			WHERE id = $1 AND (failures > 0 OR last_ok IS NULL OR last_ok < $2::timestamptz - interval '1 second')`, uuid(hook), o.At)
+			WHERE id = $1 AND (failures > 0 OR last_ok IS NULL OR last_ok < $2::timestamptz - interval '1 second')`, pg.UUID(hook), o.At)
 	default:
-		_, err = tx.Exec(ctx, `UPDATE webhook_hook SET last_error = $2 WHERE id = $1`, uuid(hook), o.Error)
+		_, err = tx.Exec(ctx, `UPDATE webhook_hook SET last_error = $2 WHERE id = $1`, pg.UUID(hook), o.Error)
 	}
 	return err
 }
@@ -237,7 +236,7 @@ func (s *Store) Log(ctx context.Context, d webhook.Delivery, o webhook.Outcome) 
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `INSERT INTO webhook_delivery (hook, event, kind, thing, body, created, state, next_at, attempts, last_at, status, latency_us, error)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $6, 1, $8, $9, $10, $11) RETURNING id`,
-			uuid(d.Hook), uuid(d.Event), d.Kind, d.Thing, d.Body, d.Created, o.State, o.At, o.Status, o.Latency.Microseconds(), o.Error).Scan(&id)
+			pg.UUID(d.Hook), pg.UUID(d.Event), d.Kind, d.Thing, d.Body, d.Created, o.State, o.At, o.Status, o.Latency.Microseconds(), o.Error).Scan(&id)
 		if _, gone := pg.Violates(err); gone {
 			return webhook.ErrUnknown
 		} else if err != nil {
@@ -250,7 +249,7 @@ func (s *Store) Log(ctx context.Context, d webhook.Delivery, o webhook.Outcome) 
 
 func (s *Store) Deliveries(ctx context.Context, hook string, q webhook.Query) ([]webhook.Delivery, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE hook = $1 AND ($2 = '' OR state = $2) AND ($3 = 0 OR id < $3)
-		ORDER BY id DESC LIMIT $4`, uuid(hook), q.State, q.Before, q.Limit)
+		ORDER BY id DESC LIMIT $4`, pg.UUID(hook), q.State, q.Before, q.Limit)
 	if err != nil {
 		return nil, pg.Err(err)
 	}
@@ -266,7 +265,7 @@ func (s *Store) Replay(ctx context.Context, hook string, id int64, now time.Time
 			gone AS (DELETE FROM webhook_delivery d USING again WHERE d.id = again.id AND again.state = 'dead'),
 			made AS (INSERT INTO webhook_delivery (hook, event, kind, thing, body, created, next_at)
 				SELECT hook, event, kind, thing, body, created, $3 FROM again ORDER BY id RETURNING 1)
-		SELECT count(*) FROM made`, uuid(hook), id, now).Scan(&n)
+		SELECT count(*) FROM made`, pg.UUID(hook), id, now).Scan(&n)
 	return n, pg.Err(err)
 }
 
@@ -277,12 +276,4 @@ func (s *Store) Forget(ctx context.Context, doneBefore, deadBefore time.Time) (i
 
 func (s *Store) Follow(ctx context.Context, log *slog.Logger, every time.Duration, step func(context.Context) error) error {
 	return pg.Follow(ctx, s.pool, log, "webhook_event", every, step)
-}
-
-// uuid returns an id as the database has it; a malformed one is NULL, which no row has.
-func uuid(id string) (u pgtype.UUID) {
-	if err := u.Scan(id); err != nil {
-		return pgtype.UUID{}
-	}
-	return u
 }

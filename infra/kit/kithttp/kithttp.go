@@ -19,6 +19,7 @@ import (
 	gokithttp "github.com/go-kit/kit/transport/http"
 
 	"kennel/infra/errs"
+	"kennel/infra/thing"
 )
 
 // MaxBody is the largest request body read, in bytes, unless a handler says otherwise.
@@ -148,4 +149,13 @@ func Handler(ep endpoint.Endpoint, decode func(*http.Request) (any, error)) http
 		},
 		gokithttp.ServerErrorEncoder(func(_ context.Context, err error, w http.ResponseWriter) { WriteError(w, err) }),
 	)
+}
+
+// Thing returns the thing that the path's {thing} names (kind Invalid).
+func Thing(r *http.Request) (thing.ID, error) {
+	id, err := thing.Parse(r.PathValue("thing"))
+	if err != nil {
+		return "", errs.New(errs.Invalid, "%w", err)
+	}
+	return id, nil
 }

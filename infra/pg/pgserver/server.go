@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kennel/infra/backoff"
+	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/proc"
 )
@@ -227,7 +228,7 @@ func (s *Server) Init(ctx context.Context) error {
 	if err := os.Rename(tmp, s.cfg.Dir); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
-	return syncDir(filepath.Dir(s.cfg.Dir))
+	return durable.Sync(filepath.Dir(s.cfg.Dir))
 }
 
 // Keep makes the cluster if needed, ends servers that an earlier run of the program left on it, and runs the server until ctx ends,
@@ -356,12 +357,3 @@ func (s *Server) makeDatabase(ctx context.Context) error {
 
 // Env is a small, known environment: settings such as PGDATA or LC_ALL of the caller would leak into the server.
 func Env() []string { return []string{"PATH=/usr/bin:/bin", "LANG=C", "LC_ALL=C", "TZ=UTC"} }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
