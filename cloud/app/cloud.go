@@ -11,17 +11,17 @@ import (
 	"kennel/certs/ca"
 	"kennel/cloud/access"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/app/alerts"
+	"kennel/cloud/alert/alertwire"
 	"kennel/cloud/app/fleet"
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
-	"kennel/cloud/app/meters"
 	"kennel/cloud/app/orders"
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/console"
+	"kennel/cloud/meters"
 	"kennel/cloud/openapi"
+	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
@@ -172,7 +172,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	alarms, alertSlice, err := alerts.Wire(b, robots)
+	alarms, alertSlice, err := alertwire.Wire(b, robots)
 	if err != nil {
 		return err
 	}

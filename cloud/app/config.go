@@ -15,7 +15,7 @@ import (
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/people"
-	"kennel/cloud/app/wire"
+	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
 	"kennel/infra/pg"

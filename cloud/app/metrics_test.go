@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/cloud/app/meters"
 	outbox "kennel/cloud/command"
+	"kennel/cloud/meters"
 	"kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/api/topics"

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"kennel/cloud/app/wire"
+	"kennel/cloud/wire"
 	"kennel/infra/api/large"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"

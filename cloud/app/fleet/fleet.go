@@ -8,7 +8,6 @@ import (
 
 	"kennel/certs/certspg"
 	"kennel/cloud/account/accountpg"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/cohort"
 	"kennel/cloud/cohort/cohortapi"
 	"kennel/cloud/cohort/cohortpg"
@@ -19,6 +18,7 @@ import (
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/registry/registrycerts"
 	"kennel/cloud/registry/registrypg"
+	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"kennel/cloud/account"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/registry"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/cloud/webhook/webhookpg"
+	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
 	"kennel/infra/logging"

@@ -6,8 +6,8 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/certs/certsbroker"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/registry"
+	"kennel/cloud/wire"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokeradmin"

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kennel/certs/certsbroker"
-	"kennel/cloud/app/wire"
+	"kennel/cloud/wire"
 	"kennel/infra/awsconfig"
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"

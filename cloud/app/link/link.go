@@ -14,9 +14,9 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/access"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/bridge"
 	"kennel/cloud/registry"
+	"kennel/cloud/wire"
 	"kennel/infra/api/large"
 	"kennel/infra/auth"
 	"kennel/infra/logging"

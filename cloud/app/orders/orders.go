@@ -10,7 +10,6 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/records"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/bulk/bulkpg"
@@ -20,6 +19,7 @@ import (
 	"kennel/cloud/command/commandpg"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
+	"kennel/cloud/wire"
 	"kennel/infra/jobs"
 	"kennel/jdocs"
 )

@@ -7,9 +7,9 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/wire"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/jdocs"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"kennel/cloud/app/link"
-	"kennel/cloud/app/wire"
 	"kennel/cloud/das"
 	"kennel/cloud/das/dasapi"
 	"kennel/cloud/das/daspg"
@@ -18,6 +17,7 @@ import (
 	"kennel/cloud/registry"
 	"kennel/cloud/vitals"
 	"kennel/cloud/vitals/vitalspg"
+	"kennel/cloud/wire"
 	"kennel/infra/api/topics"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"

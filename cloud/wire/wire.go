@@ -1,6 +1,6 @@
-// Package wire says what the wiring of every slice of the cloud gets, and what it gives back. Each slice has one function in a package beside this
-// one; cloud/app calls them in the order in which slices need each other, and hands what they return to the listeners, the bridge, the jobs and the
-// runner.
+// Package wire says what the wiring of every slice of the cloud gets, and what it gives back. Each slice has one such function, in its own
+// folder or in one of cloud/app's for its family; cloud/app calls them in the order in which slices need each other, and hands what they return to the
+// listeners, the bridge, the jobs and the runner.
 package wire
 
 import (
@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc"
 
 	"kennel/cloud/account"
-	"kennel/cloud/app/meters"
 	"kennel/cloud/console/page"
+	"kennel/cloud/meters"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
 	"kennel/infra/errs"

@@ -1,5 +1,5 @@
-// Package alerts wires the slice of alerts, and the metrics of problems.
-package alerts
+// Package alertwire wires the slice of alerts, and the metrics of problems.
+package alertwire
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"kennel/cloud/alert"
 	"kennel/cloud/alert/alertapi"
 	"kennel/cloud/alert/alertpg"
-	"kennel/cloud/app/meters"
-	"kennel/cloud/app/wire"
+	"kennel/cloud/meters"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/registry/registrypg"
+	"kennel/cloud/wire"
 	"kennel/infra/api/status"
 	"kennel/infra/jobs"
 	"kennel/infra/telemetry"
