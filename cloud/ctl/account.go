@@ -46,12 +46,12 @@ func (a *app) passkeys() *cobra.Command {
 }
 
 func (a *app) account() *cobra.Command {
-	return group(&cobra.Command{Use: "account", Short: "Your own account: sign up, see it, take everything along, leave",
+	return group(&cobra.Command{Use: "account", Short: "Your own account: sign up, show, export, delete",
 		Long: "You prove that an e-mail address is yours: signing up, a new password and a new address each send a letter with a code.\n" +
 			"The cloud answers the same for any address; only the letter says whether there is an account.",
 		Example: "  kennelctl account signup -email ada@example.org\n  kennelctl account show\n  kennelctl account export -to mine.zip"},
 		a.accountSignUp(), a.accountVerify(),
-		a.letter("again ADDRESS", "Have the letter of a sign-up sent again", a.stranger.PostAccountVerifyAgain),
+		a.letter("again ADDRESS", "Send the sign-up letter again", a.stranger.PostAccountVerifyAgain),
 		a.letter("reset ADDRESS", "Ask for a letter to set a new password", a.stranger.PostAccountReset),
 		a.accountSetPassword(), a.accountEmail(), a.accountEmailConfirm(),
 		shows(a, describe("show", "Show the record of your account", "account show -o json"),
@@ -212,7 +212,7 @@ func (a *app) accountEnd() *cobra.Command {
 
 func (a *app) accountExport() *cobra.Command {
 	var to string
-	cmd := a.runs(&cobra.Command{Use: "export", Short: "Take along everything that is held about you",
+	cmd := a.runs(&cobra.Command{Use: "export", Short: "Download everything that is held about you",
 		Long:    "Writes a ZIP of JSON files, one for each part of the cloud. An existing file is not overwritten.",
 		Example: "  kennelctl account export -to mine.zip"},
 		func(cmd *cobra.Command, _ []string) error {
@@ -263,7 +263,7 @@ func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
 
 func (a *app) accountDelete() *cobra.Command {
 	return prompts(a, &cobra.Command{Use: "delete", Short: "Delete your account and everything that is held about you",
-		Long:    "Asks for your password. There is no way back: take everything along first, with kennelctl account export.",
+		Long:    "Asks for your password. There is no way back: download everything first, with kennelctl account export.",
 		Example: "  kennelctl account delete"},
 		a.connect, []input{{flag: knownPassword.flag, usage: knownPassword.usage, prompt: "Password, to delete everything: ", secret: known}},
 		func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {

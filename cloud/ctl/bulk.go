@@ -47,9 +47,9 @@ func (a *app) robotsBulk() *cobra.Command {
 			rows("JOB|DOES|STATE|ROBOTS|FAILED|BEGUN|BY", func(j client.Job) cells {
 				return cells{j.Job, j.Text, doneIs(j, j.State), fmt.Sprintf("%d/%d", j.Total-j.Open, j.Total), j.Failed, j.Created, j.By}
 			})),
-		shows(a, describe("show JOB", "Show a job and how far it is", "robots bulk show "+anID), first(a.api.GetBulkID), showJob),
+		shows(a, describe("show JOB", "Show a job and its progress", "robots bulk show "+anID), first(a.api.GetBulkID), showJob),
 		a.bulkResults(),
-		shows(a, describe("cancel JOB", "End a job; what was not done yet is dropped", "robots bulk cancel "+anID),
+		shows(a, describe("cancel JOB", "Cancel a job; robots that are still open are dropped", "robots bulk cancel "+anID),
 			first(a.api.PostBulkIDCancel), showJob))
 }
 
@@ -227,7 +227,7 @@ func showJob(t *cli.Table, j client.Job) {
 
 func (a *app) bulkResults() *cobra.Command {
 	var state string
-	cmd := a.runs(describe("results JOB", "Show what became of each robot", "robots bulk results "+anID+" -state failed"),
+	cmd := a.runs(describe("results JOB", "Show the result for each robot", "robots bulk results "+anID+" -state failed"),
 		func(cmd *cobra.Command, args []string) error {
 			job, err := a.api.GetBulkID(cmd.Context(), args[0])
 			if err != nil {

@@ -34,38 +34,38 @@ func showCohort(t *cli.Table, c client.Cohort) {
 }
 
 func (a *app) cohortsCreate() *cobra.Command {
-	var note string
-	cmd := shows(a, &cobra.Command{Use: "create COHORT FILTER", Short: "Save a filter under a name", Args: cobra.MinimumNArgs(2), Long: filterHelp,
-		ValidArgsFunction: cobra.NoFileCompletions,
+	return a.cohortsSave(&cobra.Command{Use: "create COHORT FILTER", Short: "Save a filter under a name", ValidArgsFunction: cobra.NoFileCompletions,
 		Example: "  kennelctl cohorts create beta tag:beta -note \"owners who asked for it\"\n" +
 			"  kennelctl cohorts create old \"version:<2.1 species:vic\""},
-		func(ctx context.Context, args []string) (r reply[client.Cohort], err error) {
-			f, err := filterOf(args[1:]...)
-			if err != nil {
-				return r, err
-			}
-			return a.api.PostCohorts(ctx, client.Request{Cohort: args[0], Filter: f.String(), Note: note})
-		}, showCohort)
-	cmd.Flags().StringVar(&note, "note", "", "what it is for, in `WORDS`")
-	return cmd
+		func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error) {
+			in.Cohort = name
+			return a.api.PostCohorts(ctx, in)
+		})
 }
 
 func (a *app) cohortsChange() *cobra.Command {
-	var note string
 	var rev int64
-	cmd := shows(a, &cobra.Command{Use: "change COHORT FILTER", Short: "Give a cohort another filter, or make it",
-		Args: cobra.MinimumNArgs(2), Long: filterHelp,
-		Example: "  kennelctl cohorts change beta \"tag:beta species:vic\"\n  kennelctl cohorts change beta tag:beta -rev 3"},
-		func(ctx context.Context, args []string) (r reply[client.Cohort], err error) {
-			f, err := filterOf(args[1:]...)
-			if err != nil {
-				return r, err
-			}
-			return a.api.PutCohortsCohort(ctx, args[0], client.Request{Filter: f.String(), Note: note, Rev: rev})
-		}, showCohort)
-	cmd.Flags().StringVar(&note, "note", "", "what it is for, in `WORDS`")
+	cmd := a.cohortsSave(describe("change COHORT FILTER", "Give a cohort another filter, or make it", "cohorts change beta \"tag:beta species:vic\"",
+		"cohorts change beta tag:beta -rev 3"),
+		func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error) {
+			in.Rev = rev
+			return a.api.PutCohortsCohort(ctx, name, in)
+		})
 	cmd.Flags().Int64Var(&rev, "rev", 0, "only if it still has revision `N`")
 	return cmd
+}
+
+// cohortsSave makes a command that saves a filter of any number of words, with a note.
+func (a *app) cohortsSave(cmd *cobra.Command, save func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error)) *cobra.Command {
+	cmd.Args, cmd.Long = cobra.MinimumNArgs(2), filterHelp
+	note := cmd.Flags().String("note", "", "what it is for, in `WORDS`")
+	return shows(a, cmd, func(ctx context.Context, args []string) (r reply[client.Cohort], err error) {
+		f, err := filterOf(args[1:]...)
+		if err != nil {
+			return r, err
+		}
+		return save(ctx, args[0], client.Request{Filter: f.String(), Note: *note})
+	}, showCohort)
 }
 
 func (a *app) cohortsDelete() *cobra.Command {

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) commands() *cobra.Command {
-	return group(&cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Ask a robot to do something, and see what became of it",
+	return group(&cobra.Command{Use: "commands", Aliases: []string{"cmd"}, Short: "Send commands to a robot and see their results",
 		Example: "  kennelctl commands send vic:00e20100 ping\n  kennelctl commands list vic:00e20100"},
 		a.commandsSend(), a.commandsList(),
 		shows(a, describe("show THING COMMAND", "Show one command and its result", "commands show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"),

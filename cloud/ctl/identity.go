@@ -183,7 +183,7 @@ func (a *app) robotDetails() []*cobra.Command {
 			shows(a, describe("list THING", "List a robot's apps", "robots apps list vic:00e20100"),
 				first(a.api.GetThingsThingApps), rows("APP|NAME|PROGRAM|SINCE", func(p client.App) cells { return cells{p.ID, p.ClientName, p.AppID, p.IssuedAt} })),
 			revoker(a, "apps", "APP", a.api.DeleteThingsThingApps, a.api.DeleteThingsThingAppsApp)),
-		shows(a, describe("owner THING", "Show whose a robot is and was; people by the id of their account", "robots owner vic:00e20100"),
+		shows(a, describe("owner THING", "Show a robot's owner and earlier owners, by the ids of their accounts", "robots owner vic:00e20100"),
 			first(a.api.GetThingsThingOwner), func(t *cli.Table, o client.OwnerOwner) {
 				past := o.Past
 				if o.Account != "" {
@@ -223,9 +223,9 @@ func revoker[T any](a *app, what, one string, everything func(context.Context, s
 			case (len(args) == 2) == all:
 				return r, cli.Usage("want one or -all")
 			case all:
-				r, err = everything(ctx, args[0])
+				_, err = everything(ctx, args[0])
 			default:
-				r, err = entry(ctx, args[0], args[1])
+				_, err = entry(ctx, args[0], args[1])
 			}
 			return reply[T]{}, err
 		}, func(args []string, _ T) string {

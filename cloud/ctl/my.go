@@ -47,7 +47,7 @@ func showMine(t *cli.Table, r client.Robot) {
 
 func (a *app) myClaim() *cobra.Command {
 	var id string
-	cmd := shows(a, &cobra.Command{Use: "claim CODE", Short: "Make the robot yours that shows this code",
+	cmd := shows(a, &cobra.Command{Use: "claim CODE", Short: "Claim the robot that shows this code",
 		Long: "A robot without an owner shows a code for ten minutes; after five wrong tries it needs another. Case, blanks and dashes do not matter.\n" +
 			"A robot that another person owns shows none until that person releases it or hands it on, or its user data are cleared.",
 		Example: "  kennelctl my claim K7QM-3XW9\n  kennelctl my claim k7qm3xw9 -robot vic:00e20100"},

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) operators() *cobra.Command {
-	return group(&cobra.Command{Use: "operators", Short: "People of the staff: who they are and what they may do",
+	return group(&cobra.Command{Use: "operators", Short: "Operators: who they are and what they may do",
 		Long: "Roles: viewer sees; support helps owners and steers robots; release-manager also releases; admin also manages robots and people.\n" +
 			"OPERATOR is an e-mail address or an id.",
 		Example: "  kennelctl operators list\n  kennelctl operators add grace@example.org -role support"},
@@ -109,7 +109,7 @@ func (a *app) operatorsAble(word, short string, disabled bool) *cobra.Command {
 }
 
 func (a *app) audit() *cobra.Command {
-	return group(describe("audit", "What people and robots did, and whether that record is whole",
+	return group(describe("audit", "Audit log: list it, and verify that it is complete",
 		"audit list", "audit verify"), a.auditList(), a.auditVerify())
 }
 
@@ -131,7 +131,7 @@ func (a *app) auditList() *cobra.Command {
 
 func (a *app) auditVerify() *cobra.Command {
 	var from string
-	cmd := &cobra.Command{Use: "verify", Short: "Compute the audit log's chain again and name the first broken line",
+	cmd := &cobra.Command{Use: "verify", Short: "Verify the audit log and name the first broken line",
 		Long: "Prints an anchor, the last line's number and hash. Keep it away from the cloud: with -from a later run finds out if the log up to that line\n" +
 			"was replaced as a whole, which the chain alone cannot tell. kenneld also logs an anchor each hour.",
 		Example: "  kennelctl audit verify\n  kennelctl audit verify -from 1200:5f1c..."}

@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) releases() *cobra.Command {
-	return group(describe("releases", "What robots may run, and what they should",
+	return group(describe("releases", "Releases that robots may run, and the one that they should run",
 		"releases list -species vic", "releases want vic 2.0.1.6076", "releases show vic:00e20100"),
 		a.releasesList(), a.releasesAdd(), a.releasesWant(), a.releasesShow())
 }
@@ -84,7 +84,7 @@ func (a *app) releasesWant() *cobra.Command {
 
 func (a *app) releasesShow() *cobra.Command {
 	var q client.GetThingsThingOtaQuery
-	cmd := shows(a, describe("show THING", "Show what a robot should run, and what became of its updates", "releases show vic:00e20100"),
+	cmd := shows(a, describe("show THING", "Show the release that a robot should run, and the results of its updates", "releases show vic:00e20100"),
 		func(ctx context.Context, args []string) (reply[client.OtaState], error) {
 			return a.api.GetThingsThingOta(ctx, args[0], q)
 		},

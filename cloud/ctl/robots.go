@@ -24,7 +24,7 @@ func (a *app) robots() *cobra.Command {
 	return group(group(&cobra.Command{Use: "robots", Aliases: []string{"things"}, Short: "See robots and make them known",
 		Example: "  kennelctl robots list\n  kennelctl robots show vic:00e20100"},
 		a.robotsList(),
-		shows(a, describe("show THING", "Show what a robot last said of itself", "robots show vic:00e20100"),
+		shows(a, describe("show THING", "Show a robot and its last status", "robots show vic:00e20100"),
 			first(a.api.GetThingsThing), showThing),
 		a.robotsRegister(), a.robotsWaiting(), a.robotsApprove(), a.robotsRefuse(), a.robotsRelease(), a.robotsRevoke(), a.robotsRevocations(),
 		a.robotsCounts(), a.robotsTag(), a.robotsBulk()), a.robotDetails()...)

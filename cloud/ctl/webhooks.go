@@ -30,8 +30,8 @@ func (a *app) webhooks() *cobra.Command {
 		shows(a, describe("show WEBHOOK", "Show a webhook and how its endpoint does",
 			"webhooks show 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11"), first(a.api.GetWebhooksID), showWebhook),
 		a.webhooksAdd(), a.webhooksChange(),
-		a.webhooksAble("disable", "Stop a webhook; what waits for it stays", true), a.webhooksAble("enable", "Start a webhook again", false),
-		does(a, describe("remove WEBHOOK", "Forget a webhook and what waits for it", "webhooks remove WEBHOOK"),
+		a.webhooksAble("disable", "Stop a webhook; its deliveries wait", true), a.webhooksAble("enable", "Start a webhook again", false),
+		does(a, describe("remove WEBHOOK", "Remove a webhook and its waiting deliveries", "webhooks remove WEBHOOK"),
 			first(a.api.DeleteWebhooksID), said[client.None]("%s is removed")),
 		a.webhooksSecret(), a.webhooksPing(), a.webhooksDeliveries(), a.webhooksReplay())
 }
