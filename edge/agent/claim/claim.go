@@ -28,14 +28,14 @@ type Display interface {
 	Hide() error
 }
 
-// Config says whom to ask and where to show.
+// Config names the cloud to ask and the display to show the code on.
 type Config struct {
 	Ask     Requester
 	Display Display
 	Log     *slog.Logger
 	// Auto shows a code whenever the robot has no owner, as a robot does that is taken out of its box.
 	Auto bool
-	// OnStatus hears whose robot it is whenever the cloud has said so. It must not block.
+	// OnStatus is called with the owner status whenever the cloud has sent it. It must not block.
 	OnStatus func(owners.Status)
 }
 
@@ -47,7 +47,7 @@ const (
 	maxPause   = time.Minute
 )
 
-// State says what is shown, for doctor.
+// State is the code that is shown, for doctor.
 type State struct {
 	Known   bool      `json:"known"` // the cloud has said whose robot it is
 	Owned   bool      `json:"owned"`
@@ -117,8 +117,7 @@ func (a *Agent) lookNow() {
 	a.wake.Set()
 }
 
-// Want shows a code, and returns it when it is shown. The one that is shown stays, if there is one. The cloud refuses while the robot has an
-// owner.
+// Want shows a code, and returns it when it is shown. A code that is already shown stays. The cloud refuses while the robot has an owner.
 func (a *Agent) Want(ctx context.Context) (code string, until time.Time, err error) {
 	a.mu.Lock()
 	if a.code != "" {
@@ -166,7 +165,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // idle is how long nothing needs to be done.
 const idle = time.Hour
 
-// step does what is to be done now and returns when to look again.
+// step does the work that is due and returns the time of the next step.
 func (a *Agent) step(ctx context.Context) (time.Duration, error) {
 	a.mu.Lock()
 	w, code, until, look := a.wish, a.code, a.until, a.look
@@ -218,7 +217,7 @@ func (a *Agent) askStatus(ctx context.Context) (owners.Status, error) {
 	return s, nil
 }
 
-// fetch gets the code that is wanted. A refusal ends the wish: asking again would get the same.
+// fetch asks the cloud for a code. A refusal ends the wish: asking again would get the same answer.
 func (a *Agent) fetch(ctx context.Context, w *wish) (time.Duration, error) {
 	body, err := owners.Encode(owners.Keyed{Key: w.key})
 	if err != nil {

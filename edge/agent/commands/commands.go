@@ -1,9 +1,10 @@
-// Package commands does what the cloud asks of this robot, once, and tells what became of it until the cloud has heard.
+// Package commands executes each of the cloud's commands once, and sends the result until the cloud has acknowledged it.
 //
 //	down/cmd, down/intent, req/command/pull -> queue -> record on disk -> executor -> result on disk -> req/command/result -> told
 //
-// The broker delivers a command as often as it likes, and either side may die at any time. So an id is on disk before its executor runs: what
-// was begun is never begun again. An agent that died in between cannot know how far its predecessor came; it says so (failed).
+// The broker may deliver a command several times, and either side may die at any time. So an id is on disk before its executor runs: a
+// command that was begun is never begun again. If the agent died while it ran, the next one cannot know how far it came; the command's
+// result is then failed.
 package commands
 
 import (
@@ -28,7 +29,7 @@ import (
 
 // Our own limits.
 const (
-	maxQueue  = 2 * wire.MaxOpen // what finds it full is sent again by the cloud
+	maxQueue  = 2 * wire.MaxOpen // if it is full the cloud sends the command again
 	maxUntold = 2 * wire.MaxOpen // results that the cloud has not heard; beyond it nothing new is begun
 	keepTold  = 256              // a thing gets one command after the other: a copy does not come later than this many others
 	maxRun    = 30 * time.Second // one executor
@@ -40,7 +41,7 @@ const (
 // Outcome is the result of an executor.
 type Outcome struct {
 	Detail string // for people
-	// After, if not nil, is called when the result is safe on disk: for what may end this process.
+	// After, if not nil, is called when the result is safe on disk: for actions that may end this process.
 	After func()
 }
 
@@ -48,7 +49,7 @@ type Outcome struct {
 // error becomes a failed result with its text.
 type Executor func(ctx context.Context, args json.RawMessage) (Outcome, error)
 
-// Config says what can be done and whom to tell.
+// Config holds the executors and the way to the cloud.
 type Config struct {
 	Root      *os.Root
 	Executors map[string]Executor // by kind; others are answered with unknown
@@ -63,7 +64,7 @@ type Agent struct {
 	cfg  Config
 	work wake.Signal // one slot: the queue has something
 	rush wake.Signal // one slot: something urgent
-	talk wake.Signal // one slot: there is something to tell or to ask
+	talk wake.Signal // one slot: there is something to send or to ask
 
 	disk sync.Mutex // held while a record is written or removed; before mu
 
@@ -71,7 +72,7 @@ type Agent struct {
 	queue   []queued
 	records map[string]*record
 	last    uint64 // number of the newest record
-	begun   int64  // the latest GivenUS of what was begun
+	begun   int64  // the latest GivenUS of a command that was begun
 	stopped int64  // and of a stop
 	online  bool
 	pull    bool // ask what is open
@@ -82,7 +83,7 @@ type queued struct {
 	deadline time.Time // by this process's monotonic clock
 }
 
-// New reads what was begun and done before. What was begun and has no result failed: its process ended.
+// New reads the records of commands begun before. One without a result has failed: its process ended.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Root == nil || cfg.Ask == nil || cfg.Log == nil {
 		return nil, errors.New("commands: Root, Ask and Log are needed")
@@ -141,7 +142,7 @@ func (a *Agent) enqueue(c wire.Command) {
 	a.work.Set()
 }
 
-// Run executes and tells until ctx ends, and returns nil.
+// Run executes commands and sends results until ctx ends, and returns nil.
 func (a *Agent) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.execute(ctx, a.work, false) })
@@ -151,7 +152,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// execute does one command after the other, of those that are urgent or of the others: nothing urgent waits for what takes its time.
+// execute runs one command after the other, either the urgent ones or the others: urgent commands do not wait for slow ones.
 func (a *Agent) execute(ctx context.Context, wake <-chan struct{}, urgent bool) {
 	for {
 		select {
@@ -178,7 +179,7 @@ func (a *Agent) execute(ctx context.Context, wake <-chan struct{}, urgent bool) 
 func (a *Agent) do(ctx context.Context, q queued) {
 	a.mu.Lock()
 	if r, ok := a.records[q.ID]; ok {
-		// A copy; or the cloud lost what it had heard, for instance because it was restored from a backup.
+		// A copy; or the cloud lost the result, for instance because it was restored from a backup.
 		r.Told = false
 		a.mu.Unlock()
 		a.talk.Set()
@@ -255,8 +256,8 @@ func (a *Agent) keep(r *record) {
 	a.began(r)
 }
 
-// began notes the place of a command in the cloud's order. A stop has one of its own: it overtakes drives and nothing else. Call it with mu held, or
-// before anybody else knows a.
+// began notes the place of a command in the cloud's order. Stops have a place of their own: a stop overtakes drives and nothing else. Call
+// it with mu held, or before a is shared.
 func (a *Agent) began(r *record) {
 	if wire.Urgent(r.Kind) {
 		a.stopped = max(a.stopped, r.Given)
@@ -265,7 +266,7 @@ func (a *Agent) began(r *record) {
 	a.begun = max(a.begun, r.Given)
 }
 
-// overtaken reports whether c was given before what has begun and must not follow it.
+// overtaken reports whether c was given before a command that has begun, and must therefore not run any more.
 func (a *Agent) overtaken(c wire.Command) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -278,8 +279,8 @@ func (a *Agent) overtaken(c wire.Command) bool {
 	return c.Overtaken(a.begun)
 }
 
-// finish gives r its result, tells whether that is on disk, and has it told. One that cannot be kept is told all the same: the cloud's record
-// is the one that counts.
+// finish stores r's result, reports whether it is on disk, and queues it for sending. A result that cannot be stored is sent all the same:
+// the cloud's record counts.
 func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool) {
 	a.mu.Lock()
 	r.Result = &wire.Result{V: 1, ID: r.ID, Status: status, Detail: wire.Detail(detail), Finished: time.Now().UnixMilli()}
@@ -293,7 +294,7 @@ func (a *Agent) finish(r *record, status wire.Status, detail string) (safe bool)
 	return err == nil
 }
 
-// converse tells results, oldest first, and asks what is open after every connect.
+// converse sends results, oldest first, and pulls open commands after every connect.
 func (a *Agent) converse(ctx context.Context) {
 	pause := backoff.Pause{Min: minRetry, Max: maxRetry}
 	retry := time.NewTimer(time.Hour)
@@ -316,7 +317,7 @@ func (a *Agent) converse(ctx context.Context) {
 	}
 }
 
-// exchange tells all there is to tell, then pulls. Results come first: what is told is not pulled again.
+// exchange sends all results, then pulls. Results go first, so that their commands are not pulled again.
 func (a *Agent) exchange(ctx context.Context) error {
 	for {
 		a.mu.Lock()
@@ -335,7 +336,7 @@ func (a *Agent) exchange(ctx context.Context) error {
 			}
 		case pull:
 			a.mu.Lock()
-			a.pull = false // a connection that comes meanwhile asks again
+			a.pull = false // a new connection in between asks again
 			a.mu.Unlock()
 			if err := a.ask(ctx); err != nil {
 				a.mu.Lock()
@@ -349,7 +350,7 @@ func (a *Agent) exchange(ctx context.Context) error {
 	}
 }
 
-// tell sends one result to the cloud. A result of a command that the cloud does not know, or refuses for good, counts as told.
+// tell sends one result to the cloud. A result that the cloud does not know or refuses for good counts as sent.
 func (a *Agent) tell(ctx context.Context, r *record, result wire.Result) error {
 	body, err := result.Encode()
 	if err != nil {
@@ -377,7 +378,7 @@ func (a *Agent) tell(ctx context.Context, r *record, result wire.Result) error {
 	r.Told = true
 	a.mu.Unlock()
 	if err := a.write(r); err != nil {
-		a.cfg.Log.WarnContext(ctx, "delivery of a command result not recorded", "command", r.ID, logging.Err, err) // it is told again after a restart
+		a.cfg.Log.WarnContext(ctx, "delivery of a command result not recorded", "command", r.ID, logging.Err, err) // it is sent again after a restart
 	}
 	a.cfg.step("noted")
 	a.prune()
@@ -394,7 +395,7 @@ func (a *Agent) write(r *record) error {
 	return now.write(a.cfg.Root)
 }
 
-// ask pulls what is open. A cloud that has no such request has no commands.
+// ask pulls the open commands. A cloud that does not know this request has no commands.
 func (a *Agent) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -425,7 +426,7 @@ func (a *Agent) untold() (n int) {
 	return n
 }
 
-// oldestUntold returns the result to tell next; nil if there is none. Call it with mu held.
+// oldestUntold returns the result to send next; nil if there is none. Call it with mu held.
 func (a *Agent) oldestUntold() (oldest *record) {
 	for _, r := range a.records {
 		if r.Result != nil && !r.Told && (oldest == nil || r.Num < oldest.Num) {

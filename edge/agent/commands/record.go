@@ -26,7 +26,7 @@ type record struct {
 	Num    uint64       `json:"num"` // the order of beginning
 	ID     string       `json:"id"`
 	Kind   string       `json:"kind"`
-	Given  int64        `json:"given_us,omitempty"` // the cloud's order; of what was begun alone
+	Given  int64        `json:"given_us,omitempty"` // the cloud's order, of commands that were begun
 	Result *wire.Result `json:"result,omitempty"`
 	Told   bool         `json:"told,omitempty"` // the cloud answered
 }

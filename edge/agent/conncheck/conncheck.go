@@ -1,8 +1,8 @@
-// Package conncheck finds out whether a robot reaches its cloud, and if not, which of four things it is: no network, the server, the robot's
-// credentials, or the server's certificate (VEC-CLD-07).
+// Package conncheck finds out whether a robot reaches its cloud, and if not, which of four things is wrong: the network, the server, the
+// robot's credentials, or the server's certificate (VEC-CLD-07).
 //
-// It asks what the original asks: HEAD of the "check" address with query emresn, ankiversion, victorversion, over http and then over https.
-// The original ends with a stream of sound to the speech service; this package makes any request that needs the robot's credentials.
+// It makes the original's requests: HEAD of the "check" address with query emresn, ankiversion, victorversion, over http and then over
+// https. The original ends with a stream of sound to the speech service; this package makes any request that needs the robot's credentials.
 package conncheck
 
 import (
@@ -72,7 +72,7 @@ func (r Result) ConnectionCode() int {
 	return 0
 }
 
-// Config says what to ask.
+// Config holds the address to check and the robot's identity.
 type Config struct {
 	Check         string // address without a scheme, such as cloud.example:443/ok
 	ESN           string // serial number
@@ -87,7 +87,7 @@ type Config struct {
 	Timeout    time.Duration // of each step; 0: 10 s
 }
 
-// Probe is one of the questions and what came of it.
+// Probe is one request and its outcome.
 type Probe struct {
 	Name    string `json:"name"` // http, https or credentials
 	Peer    string `json:"peer,omitempty"`
@@ -99,7 +99,7 @@ type Probe struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Report is the outcome. Problem says what was wrong, where, and what to do.
+// Report is the outcome of the check. Problem says what was wrong, where, and what to do.
 type Report struct {
 	Result  Result    `json:"result"`
 	At      time.Time `json:"at"`
@@ -258,8 +258,8 @@ func loopback(hostport string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// hasNetwork reports whether any interface has an address outside this machine. What cannot be found out counts as yes: then the server is
-// said to be unreachable, which is true too.
+// hasNetwork reports whether any interface has an address outside this machine. If that cannot be found out it returns true: the report
+// then says that the server is unreachable, which is also true.
 func hasNetwork() bool {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -29,8 +29,8 @@ func loadGlobals(root *os.Root, name string) globals {
 	return globals{f.G}
 }
 
-// allowed returns the stored consent. Before anyone was asked, events are kept: the answer arrives with the account's DATA_COLLECTION, and
-// a no throws away what was kept until then.
+// allowed returns the stored consent. Before the owner was asked, events are kept: the answer arrives with the account's DATA_COLLECTION,
+// and a no discards the events kept until then.
 func (g globals) allowed() bool {
 	allow := true
 	if raw, ok := g.all["allow_upload"]; ok && json.Unmarshal(raw, &allow) != nil {
@@ -63,7 +63,7 @@ func (g globals) save(root *os.Root, name string, allow bool, profileID string) 
 	return nil
 }
 
-// flag makes AllowFile say what allow says.
+// flag writes allow into AllowFile.
 func flag(root *os.Root, allow bool) error {
 	if allow {
 		return robotfs.WriteFile(root, AllowFile, nil, 0o644)

@@ -11,6 +11,6 @@
 // file, so a restart within one boot continues with the number after the highest found in files or in the state file, which is written before
 // any file goes: no number is used twice. A line torn by a kill or a power cut was never durable; it is cut off and counted.
 //
-// Where storage_path is a memory file system, as on the original, a power cut loses what was not moved to backup_path; call Backup before
-// an orderly reboot, or choose a storage_path on flash.
+// If storage_path is a memory file system, as on the original, a power cut loses the events that were not moved to backup_path; call Backup
+// before an orderly reboot, or choose a storage_path on flash.
 package das

@@ -18,10 +18,10 @@ import (
 	"kennel/infra/wake"
 )
 
-// Source is the name under which the event manager speaks of itself, the original's.
+// Source is the source of the event manager's own events, as in the original.
 const Source = "vic-dasmgr"
 
-// Config says who the robot is and how eagerly it sends. Zero numbers choose our own defaults (the source speaks of another cloud).
+// Config holds the robot's identity and the pace of sending. Zero numbers choose our own defaults (the source describes another cloud).
 type Config struct {
 	Root         *os.Root
 	Thing        thing.ID
@@ -29,7 +29,7 @@ type Config struct {
 	RobotVersion string
 	Uptime       func() time.Duration // since boot
 	Synced       func() bool          // whether the clock was set from the network (VEC-BOOT-14); nil: always
-	Now          func() time.Time     // the robot's clock, for what events say; nil: the system's
+	Now          func() time.Time     // the robot's clock, for the times of events; nil: the system's
 	Log          *slog.Logger
 
 	FlushInterval time.Duration // between batches while there is something to send; 2 s
@@ -137,7 +137,7 @@ func New(c Config) (*Manager, error) {
 }
 
 // Emit records e and returns its number. It does not wait for the disk; e is durable within SyncInterval while Run runs. The Manager fills
-// in who, when and which session; a name that is not module.name is an error, everything else is made to fit.
+// in robot, time and session. A name that is not module.name is an error; every other field is cut to fit.
 func (m *Manager) Emit(e events.Event) (uint64, error) {
 	seq, _, err := m.emit(e, false)
 	return seq, err
@@ -167,7 +167,7 @@ func (m *Manager) EmitDurable(ctx context.Context, e events.Event) (uint64, erro
 	}
 }
 
-// Log is Emit in one line: strings go to s1 to s4, numbers to i1 to i4; more than four are an error. What goes wrong is logged.
+// Log is Emit in one line: strings go to s1 to s4, numbers to i1 to i4; more than four are an error. Errors are logged.
 func (m *Manager) Log(source, name string, texts []string, numbers ...int64) {
 	e := events.Event{Source: source, Name: name}
 	err := error(nil)
@@ -223,7 +223,7 @@ func (m *Manager) emit(e events.Event, urgent bool) (seq, ticket uint64, err err
 	return e.Seq, m.emitted, nil
 }
 
-// Flush sends what waits now, and resends what is on its way: call it when a connection is up and subscribed.
+// Flush sends the waiting events now, and resends unacknowledged batches: call it when a connection is up and subscribed.
 func (m *Manager) Flush() { m.flush.Set() }
 
 // HandleAck takes an acknowledgement from down/ack. It never blocks; acks of batches that are not ours are ignored.
@@ -242,7 +242,7 @@ func (m *Manager) Backup() error {
 	return m.spool.backup()
 }
 
-// Stats returns what waits and what was lost.
+// Stats returns the numbers of waiting and lost events.
 func (m *Manager) Stats() status.Spool {
 	st := m.spool.stats()
 	m.mu.Lock()
@@ -259,7 +259,7 @@ func (m *Manager) Emitted() uint64 {
 	return m.emitted
 }
 
-// less takes n events that were sent or dropped off those that wait.
+// less subtracts n events that were sent or dropped from the waiting ones.
 func (m *Manager) less(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +285,7 @@ func (m *Manager) SetAllowUpload(allow bool) error {
 	if !allow {
 		m.allowed = false
 		m.pend, m.pendN = nil, 0
-		m.announce() // those who wait for durability
+		m.announce() // wakes the callers that wait for durability
 	}
 	m.mu.Unlock()
 	if err := loadGlobals(m.conf.Root, m.file.PersistentGlobals).save(m.conf.Root, m.file.PersistentGlobals, allow, profile); err != nil {
@@ -301,7 +301,7 @@ func (m *Manager) SetAllowUpload(allow bool) error {
 	m.allowed = true
 	m.mu.Unlock()
 	if changed {
-		m.Log(Source, "das.allow_upload", nil, 1) // i1: 1 allowed. A no has no event: nothing may leave any more
+		m.Log(Source, "das.allow_upload", nil, 1) // i1: 1 allowed. A no has no event: nothing may be sent any longer
 	}
 	return nil
 }
@@ -317,19 +317,19 @@ func (m *Manager) discard() error {
 	if n > 0 {
 		m.log.Info("owner opted out; events discarded", "events", n)
 	}
-	m.flush.Set() // the uploader forgets what was on its way
+	m.flush.Set() // the uploader forgets its batches under way
 	return m.jail.purge()
 }
 
-// announce wakes those who wait in EmitDurable. mu is held.
+// announce wakes the callers of EmitDurable that wait. mu is held.
 func (m *Manager) announce() {
 	close(m.progress)
 	m.progress = make(chan struct{})
 }
 
-// Run brings events to disk and, with publish, to the cloud, until ctx ends; then it writes what is in memory. publish sends one message
-// on up/<name> and returns when the broker has it, or at once with an error when there is no connection. Run may be called again after it
-// returned.
+// Run writes events to disk and sends them with publish to the cloud, until ctx ends; then it writes the events still in memory. publish
+// sends one message on up/<name> and returns when the broker has it, or at once with an error when there is no connection. Run may be
+// called again after it returned.
 func (m *Manager) Run(ctx context.Context, publish func(ctx context.Context, name string, payload []byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

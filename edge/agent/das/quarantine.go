@@ -18,7 +18,7 @@ import (
 // events. Relative to the robot's root.
 const QuarantineDir = "data/kennel/das-quarantine"
 
-// maxQuarantine bounds its files; what is refused beyond is counted, but not kept. Our own default.
+// maxQuarantine bounds its files; further refused events are counted but not kept. Own default.
 const maxQuarantine = 200
 
 // refusal is the first line of a quarantine file.

@@ -20,10 +20,10 @@ import (
 	"kennel/infra/api/events"
 )
 
-// maxSegments bounds how many files may lie in storage: an agent that restarts again and again leaves many small ones.
+// maxSegments bounds the number of files in storage: an agent that keeps restarting leaves many small ones.
 const maxSegments = 256
 
-// place is a position in the spool: a byte of a segment. Places are ordered; what lies before the head is done.
+// place is a position in the spool: a byte of a segment. Places are ordered; all events before the head are done.
 type place struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"`
@@ -123,7 +123,7 @@ func (s *spool) readState(fallback uint64) error {
 	}
 	var st state
 	if json.Unmarshal(b, &st) != nil || st.V != 1 || st.Offset < 0 || st.NextSeq > events.MaxSeq || st.Segment > 1<<53 {
-		s.next = max(fallback, 1) // never twice the same number; what was sent is sent again, the cloud knows it
+		s.next = max(fallback, 1) // a number is never used twice; events sent before are sent again, and the cloud recognises them
 		return nil
 	}
 	s.head = st.place
@@ -133,7 +133,7 @@ func (s *spool) readState(fallback uint64) error {
 	return nil
 }
 
-// findSegments lists both folders, removes what is done, and finishes moves that were interrupted.
+// findSegments lists both folders, removes finished segments, and completes interrupted moves.
 func (s *spool) findSegments() error {
 	s.num = s.head.Segment + 1
 	byNum := map[uint64]*segment{}
@@ -210,8 +210,8 @@ func (s *spool) scan(seg *segment) error {
 	return f.Sync()
 }
 
-// lines calls fn for each whole line from offset on, with where it begins and where the next one does, until fn returns false. A line too
-// long for an event comes as "", so that a damaged file costs no memory. It returns how many bytes of a line without an end follow.
+// lines calls fn for each whole line from offset on, with its begin and the begin of the next one, until fn returns false. A line too long
+// for an event is passed as "", so that a damaged file costs no memory. It returns the number of bytes of an unfinished last line.
 func (s *spool) lines(f io.ReadSeeker, offset int64, fn func(at, end int64, line string) bool) (torn int64, err error) {
 	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return 0, err
@@ -270,7 +270,7 @@ func (s *spool) append(lines []byte, n int, last uint64) (dropped int, err error
 	}
 	seg := s.segs[len(s.segs)-1]
 	s.step("append")
-	if s.dirty { // what the last write left must not stay in the middle of the file
+	if s.dirty { // the torn line of a failed write must not stay in the middle of the file
 		if err := s.active.Truncate(seg.size); err != nil {
 			return dropped, fmt.Errorf("mend event file: %w", err)
 		}
@@ -288,7 +288,7 @@ func (s *spool) append(lines []byte, n int, last uint64) (dropped int, err error
 	s.next = max(s.next, last+1)
 	s.unsynced = true
 	s.step("appended")
-	if seg.size >= s.conf.FileThresholdSize && s.syncLocked() == nil { // else the next sync says what is wrong
+	if seg.size >= s.conf.FileThresholdSize && s.syncLocked() == nil { // else the next sync reports the error
 		s.end()
 	}
 	return dropped, nil
@@ -300,7 +300,7 @@ func (s *spool) begin() error {
 	if err != nil {
 		return fmt.Errorf("begin event file: %w", err)
 	}
-	s.num++ // also if what follows fails: the name is taken
+	s.num++ // also if the next steps fail: the name is taken
 	if err := robotfs.SyncDir(s.root, s.conf.StoragePath); err != nil {
 		_ = f.Close() // empty
 		return fmt.Errorf("begin event file: %w", err)
@@ -334,7 +334,7 @@ func (s *spool) unpark() error {
 	if err != nil {
 		return fmt.Errorf("open event file again: %w", err)
 	}
-	s.active, s.parked, s.dirty = f, false, true // append goes to the end of what counts
+	s.active, s.parked, s.dirty = f, false, true // new lines are appended after the valid ones
 	return nil
 }
 
@@ -517,7 +517,7 @@ type chunk struct {
 	lines  []string
 	seqs   []uint64
 	start  place
-	end    place // after the last line, and after what could not be read between
+	end    place // after the last line, and after unreadable lines before it
 	purges int   // of the spool when this was read
 }
 
@@ -578,7 +578,7 @@ func (s *spool) readSegment(seg *segment, p place, maxEvents, maxBytes int) (chu
 	return c, err
 }
 
-// finished takes n events of the segment of p off those that wait there, and returns how many that were: none if the segment is gone.
+// finished subtracts n events from those that wait in the segment of p, and returns how many it subtracted: 0 if the segment is gone.
 func (s *spool) finished(p place, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -592,7 +592,7 @@ func (s *spool) finished(p place, n int) int {
 	return 0
 }
 
-// spoolStats counts the events that wait and those that were lost.
+// spoolStats counts waiting and lost events.
 type spoolStats struct {
 	events        uint64
 	bytes         int64
@@ -613,7 +613,7 @@ func (s *spool) stats() spoolStats {
 	return st
 }
 
-// endPlace returns the end of what can be read now.
+// endPlace returns the end of the events that can be read now.
 func (s *spool) endPlace() place {
 	s.mu.Lock()
 	defer s.mu.Unlock()

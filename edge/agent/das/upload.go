@@ -44,12 +44,12 @@ type uploader struct {
 	publish func(ctx context.Context, name string, payload []byte) error
 
 	cursor  place     // next to read
-	until   place     // where reading stops: what is younger waits for the next flush, and for company
+	until   place     // where reading stops: newer events wait for the next flush, to be sent together
 	flights []*flight // ascending places; the first is never done
 	wake    time.Time // next regular flush
 	paused  time.Time // nothing is sent before
 	fails   int       // publishes that failed, one after the other
-	window  int       // 1 until the cloud answers, then conf.Window: a fleet that comes back asks softly
+	window  int       // 1 until the cloud answers, then conf.Window, so that a returning fleet starts gently
 	bytes   int       // raw bytes of one batch; adapts to how well they compress
 	stored  int64
 	failed  int64
@@ -91,7 +91,7 @@ func (u *uploader) flushNow(now time.Time) {
 	}
 }
 
-// due returns when something is to be done without being told.
+// due returns when the next timed work is due.
 func (u *uploader) due() time.Time {
 	due := u.wake
 	for _, f := range u.flights {
@@ -105,7 +105,7 @@ func (u *uploader) due() time.Time {
 	return due
 }
 
-// send publishes what is due, and new batches while there are events and room in the window.
+// send publishes batches that are due, and new ones while there are events and room in the window.
 func (u *uploader) send(ctx context.Context) error {
 	if !u.AllowUpload() {
 		u.flights = nil
@@ -173,7 +173,7 @@ func (u *uploader) load() (*flight, error) {
 			maxEvents = max(len(c.lines)/2, 1)
 			continue
 		}
-		if err != nil && len(c.lines) == 1 { // an event that no message can carry: it must not block what is behind it
+		if err != nil && len(c.lines) == 1 { // an event that no message can carry must not block the events behind it
 			err = u.isolate(f, refusal{Code: "too_large", Reason: err.Error(), BootID: c.bootID, Seqs: c.seqs}, nil)
 			u.cursor = c.end
 			if err == nil {
@@ -244,7 +244,7 @@ func (u *uploader) sendOne(ctx context.Context, f *flight) bool {
 	return true
 }
 
-// acked does what the cloud said about one batch.
+// acked applies the cloud's answer about one batch.
 func (u *uploader) acked(a ack.Ack, now time.Time) error {
 	i := slices.IndexFunc(u.flights, func(f *flight) bool { return f.id == a.Batch && !f.done })
 	if i < 0 {
@@ -270,7 +270,7 @@ func (u *uploader) acked(a ack.Ack, now time.Time) error {
 		u.window = u.conf.Window
 		u.log.Warn("events refused by the cloud", "batch", a.Batch, "code", a.Code, "reason", a.Reason, "seqs", a.Bad)
 		if a.Code == optedOut {
-			f.done = true // nothing of an owner who said no is kept, not even in quarantine
+			f.done = true // no event of an owner who said no is kept, not even in quarantine
 			break
 		}
 		if err := u.isolate(f, refusal{Code: a.Code, Reason: a.Reason, BootID: f.bootID}, a.Bad); err != nil {
@@ -308,7 +308,7 @@ func (u *uploader) isolate(f *flight, r refusal, bad []uint64) error {
 	return u.encode(f)
 }
 
-// settle makes durable what is done at the front of the line.
+// settle stores durably how far the events at the front are done.
 func (u *uploader) settle() error {
 	n := 0
 	for n < len(u.flights) && u.flights[n].done {

@@ -1,6 +1,7 @@
-// Package diagnosis is the robot's own account of its way to the cloud: every step of activation and connection, when it was taken, whom
-// with, what was seen, why it was refused last, and what to do. The running agent keeps it in run/kennel/diagnosis.json; "agentd doctor"
-// shows it and tries the way again itself.
+// Package diagnosis reports the robot's way to the cloud: every step of activation and connection
+// with its time, its peer, the facts seen, the reason of the last refusal, and what to do. The
+// running agent keeps it in run/kennel/diagnosis.json; "agentd doctor" shows it and tries the way
+// again itself.
 package diagnosis
 
 import (
@@ -28,8 +29,8 @@ const File = "run/kennel/diagnosis.json"
 
 // The steps, in their order.
 const (
-	Config    = "config"    // whom to call
-	Clock     = "clock"     // what time it is
+	Config    = "config"    // the cloud's addresses
+	Clock     = "clock"     // the clock
 	Lookup    = "lookup"    // the name of the cloud
 	TCP       = "tcp"       // a connection
 	TLS       = "tls"       // the cloud's certificate
@@ -117,16 +118,16 @@ type Facts struct {
 	Link      Link
 	Tokens    *tokens.State
 	Claim     *claim.State
-	Docs      []string // what is wrong with documents
+	Docs      []string // problems of documents
 	Dirty     []string // documents that wait for the cloud
 	Faults    []string
 	Start     []Start
 }
 
-// clockLag is how far a system clock may be behind what is proven before it is said to be wrong.
+// clockLag is how far a system clock may be behind the proven time before it counts as wrong.
 const clockLag = 2 * time.Second
 
-// Report makes the account of what the parts know.
+// Report makes the report from the facts.
 func (f Facts) Report(now time.Time) Report {
 	r := Report{
 		Thing: f.Thing, Name: f.Name, Agent: f.Agent, OS: f.OS, Boot: f.Boot, At: now.UTC(), Roots: f.Roots, Shown: f.Shown,
@@ -174,7 +175,7 @@ func (f Facts) clock() Step {
 	return s
 }
 
-// order says how far an attempt to reach the cloud came, by the code of its end.
+// order ranks the codes of failed attempts by how far they came towards the cloud.
 var order = map[string]int{"name_lookup": 0, "no_connection": 1, "timeout": 1, "no_network": 1,
 	"not_tls": 2, "unknown_root": 2, "wrong_name": 2, "expired": 2, "certificate": 2}
 
@@ -189,7 +190,7 @@ func (f Facts) way() []Step {
 	if n, ok := order[st.Code]; ok && !st.OK {
 		reached = n
 	}
-	local := !st.OK && (st.Step == devicecert.StepKey || st.Step == devicecert.StepClaim) // it never came to calling
+	local := !st.OK && (st.Step == devicecert.StepKey || st.Step == devicecert.StepClaim) // it failed before any call
 	for i := range reached {
 		if !local {
 			steps[i].State, steps[i].At, steps[i].Peer = OK, st.At, st.Peer
@@ -272,7 +273,7 @@ func (f Facts) documents() Step {
 	return s
 }
 
-// advice says what to do, by code; for many the problem itself does.
+// advice says what to do, by code; for other codes the problem's text says it.
 var advice = map[string]string{
 	"server_config":        "mend the file, or install it again; the agent looks every 5 seconds",
 	"clock_behind":         "connect the robot to a network with a time server; nothing else waits for it",
@@ -413,7 +414,7 @@ func NewKeeper(root *os.Root, collect func() Facts, now func() time.Time, log *s
 	return &Keeper{root: root, collect: collect, now: now, log: log, wake: wake.New()}
 }
 
-// lookEvery is how often the parts are asked when none said that it changed.
+// lookEvery is how often the parts are asked if none reports a change.
 const lookEvery = 5 * time.Second
 
 // Changed says that a part has news.
@@ -475,7 +476,7 @@ func same(a, b Step) bool {
 	return a.Name == b.Name && a.State == b.State && a.Code == b.Code && a.Peer == b.Peer
 }
 
-// Read reads what the running agent left. fs.ErrNotExist is in the error's chain if none runs since the boot.
+// Read reads the running agent's report. fs.ErrNotExist is in the error's chain if none runs since the boot.
 func Read(root *os.Root) (Report, error) {
 	b, err := robotfs.ReadFile(root, File)
 	if err != nil {

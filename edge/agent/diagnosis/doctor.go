@@ -18,7 +18,7 @@ import (
 	"kennel/edge/faultcode"
 )
 
-// Doctor goes the way to the cloud itself, beside a running agent or without one.
+// Doctor tries the way to the cloud itself, beside a running agent or without one.
 type Doctor struct {
 	Root    *os.Root
 	Version string                                                            // of agentd
@@ -26,12 +26,11 @@ type Doctor struct {
 	Lookup  func(ctx context.Context, host string) ([]string, error)          // nil: the system's
 	Now     func() time.Time                                                  // the system's clock; nil: time.Now
 	Timeout time.Duration                                                     // of each step; 0: 10 s
-	// Offline shows what the agent left and tries nothing.
+	// Offline shows the agent's last report and tries nothing.
 	Offline bool
 }
 
-// Run returns the report: what the running agent last wrote, with the steps that were tried now in their places, and the connection check. It
-// changes nothing on the robot.
+// Run returns the report: the running agent's last one, with the steps tried now replaced, and the connection check. It changes nothing on the robot.
 func (d Doctor) Run(ctx context.Context) Report {
 	if d.Dial == nil {
 		d.Dial = (&net.Dialer{}).DialContext
@@ -69,7 +68,7 @@ func (d Doctor) Run(ctx context.Context) Report {
 	}
 	r := f.Report(d.Now())
 	r.Boot, r.Name, r.Code, r.Start = left.Boot, left.Name, left.Code, left.Start
-	if leftErr == nil { // what only the agent knows
+	if leftErr == nil { // facts that only the agent knows
 		for i := range r.Steps {
 			if r.Steps[i].State == NotReached {
 				r.replace(left.step(r.Steps[i].Name))

@@ -55,8 +55,8 @@ type Config struct {
 	// writes into a file is taken up at the next exchange.
 	Unwatched bool
 
-	// OnChanged is told of each change of a document, after it is on disk; OnPushed of each version that the cloud accepted from here
-	// (event robot.settings.passed_to_cloud_jdoc). They are called from several goroutines and hold up the caller. May be nil.
+	// OnChanged is called for each change of a document, after it is on disk; OnPushed for each version that the cloud accepted from here
+	// (event robot.settings.passed_to_cloud_jdoc). They are called from several goroutines and block the caller. May be nil.
 	OnChanged func(Change)
 	OnPushed  func(name jdocs.Name, version uint64)
 }

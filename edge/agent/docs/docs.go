@@ -1,18 +1,18 @@
 // Package docs keeps a robot's documents (vic.RobotSettings, vic.RobotLifetimeStats) and the cloud's in step (VEC-JDS-06..08, 12,
 // VEC-DOC-01, 04, 07, 13, 15).
 //
-// The local copy is the truth for the robot, online or not. Beside it lies a ledger of what robot and cloud last had in common. A document
-// is dirty when it differs from that base: nothing else marks it, so nothing can lie. Local copy, base and cloud merge three ways, field by
-// field; counters merge by what each side added.
+// The local copy is authoritative for the robot, online or not. Beside it is a ledger with the content that robot and cloud last had in
+// common. A document is dirty if it differs from that base; there is no other mark that could be wrong. Local copy, base and cloud merge
+// three ways, field by field; counters merge by what each side added.
 //
 // A kill may come between any two steps. The ledger is written first and may hold more than one base; the local copy is written second, in
 // one piece, and its version says which base counts:
 //
-//	take what the cloud has (version r):  ledger += base r        -> local = merged, version r
-//	give what changed here (version v):   ledger += sent on v     -> cloud accepts v+1 -> ledger += base v+1 -> local = version v+1
+//	take the cloud's content (version r): ledger += base r        -> local = merged, version r
+//	send the local change (version v):    ledger += sent on v     -> cloud accepts v+1 -> ledger += base v+1 -> local = version v+1
 //
-// Killed after the cloud accepted but before the ledger says so, the agent finds its own words in version v+1 and takes them for the base;
-// a counter is therefore never added twice.
+// If it was killed after the cloud accepted but before the ledger says so, the agent finds its own content in version v+1 and takes it as
+// the base; a counter is therefore never added twice.
 package docs
 
 import (
@@ -104,7 +104,7 @@ type document struct {
 	refused    string    // why the last edit of the local copy was not taken; "" once another was
 }
 
-// files is where documents lie: the robot's root. Tests break it.
+// files is the robot's root, where documents are stored. Tests make it fail.
 type files interface {
 	Read(name string) ([]byte, error)
 	Write(name string, data []byte) error // whole or not at all, and durable
@@ -119,8 +119,8 @@ func (f rootFiles) Write(name string, data []byte) error {
 }
 func (f rootFiles) Stat(name string) (fs.FileInfo, error) { return f.root.Stat(name) }
 
-// New reads the control files and the local copies, mends or creates those that need it, and returns an Agent that knows its documents
-// before it has ever met the cloud.
+// New reads the control files and the local copies, repairs or creates them if needed, and returns an Agent that has its documents before
+// the first contact with the cloud.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Root == nil {
 		return nil, errors.New("documents: no root folder given")
@@ -261,7 +261,7 @@ func mask(text, base string, names []string) string {
 	return join(m)
 }
 
-// locked runs f holding mu, and gives it back whatever happens: a panic that is recovered must not block the others.
+// locked runs f holding mu, and releases it even on a panic: a recovered panic must not block the others.
 func (a *Agent) locked(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -384,7 +384,7 @@ func (a *Agent) Disconnected() {
 	a.mu.Unlock()
 }
 
-// Hint takes the versions that the cloud says it has (infra/api/hints). Those that differ are asked for now.
+// Hint takes the cloud's versions (infra/api/hints). Documents that differ are read now.
 func (a *Agent) Hint(versions map[string]uint64) {
 	a.mu.Lock()
 	for _, d := range a.docs {
@@ -420,7 +420,7 @@ func (a *Agent) Dirty() []string {
 	return out
 }
 
-// Problems returns what keeps documents from being in step.
+// Problems returns the reasons why documents are out of step.
 func (a *Agent) Problems() []status.Problem {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -465,13 +465,12 @@ func (a *Agent) FlushStats() error {
 		return string(next), err
 	})
 	if err != nil {
-		a.AddStats(deltas) // nothing was written: they are still to come
+		a.AddStats(deltas) // nothing was written: keep them for later
 	}
 	return err
 }
 
-// Run keeps documents and cloud in step and takes up what others write into the local copies, until ctx ends; then it flushes the
-// counters.
+// Run keeps documents and cloud in step and reads what other programs write into the local copies, until ctx ends; then it flushes the counters.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -502,7 +501,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// keep does what is due, again and again.
+// keep runs the due exchanges in a loop.
 func (a *Agent) keep(ctx context.Context) error {
 	for {
 		a.mu.Lock()

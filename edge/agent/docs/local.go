@@ -109,8 +109,8 @@ func indented(v any) ([]byte, error) {
 type ledger struct {
 	// Bases are contents that the cloud had, the latest last: the common ground of a three-way merge.
 	Bases []base `json:"bases"`
-	// Sent are contents given to the cloud while the local copy had Version. Until it has a later one, the answer has not been seen and
-	// one of them may be what the cloud has now.
+	// Sent are contents sent to the cloud while the local copy had Version. Until it has a later version the answer is unknown, and one of
+	// them may be the cloud's content.
 	Sent []base `json:"sent,omitempty"`
 }
 
@@ -153,7 +153,7 @@ func (l ledger) base(version uint64) (string, bool) {
 	return "", false
 }
 
-// newest returns the base that came last.
+// newest returns the newest base.
 func (l ledger) newest() (base, bool) {
 	if len(l.Bases) == 0 {
 		return base{}, false
@@ -161,8 +161,8 @@ func (l ledger) newest() (base, bool) {
 	return l.Bases[len(l.Bases)-1], true
 }
 
-// withBase returns the ledger with one more base. What was sent stays: until the local copy has the new version, a start in between must
-// still know its own words.
+// withBase returns the ledger with one more base. Sent contents stay: until the local copy has the new version, a restart must still
+// recognise its own content.
 func (l ledger) withBase(version uint64, text string) ledger {
 	return ledger{Bases: appendBounded(l.Bases, base{version, json.RawMessage(text)}, keepBases), Sent: l.Sent}
 }

@@ -54,7 +54,7 @@ func (a *Agent) sync(ctx context.Context, d *document) error {
 	return errs.New(errs.Unavailable, "%s: others change it faster than this robot can follow", d.name)
 }
 
-// pull asks the cloud for the document and takes up what it has.
+// pull reads the document from the cloud and merges it.
 func (a *Agent) pull(ctx context.Context, d *document) error {
 	a.mu.Lock()
 	d.want = false
@@ -171,10 +171,10 @@ func (a *Agent) mergeIn(d *document, remote jdocs.Doc, common string, known bool
 	theirs := remote.JSON
 	switch {
 	case l.Version == remote.Version && !known:
-		// The ledger was lost but the local copy says what it was made from: this.
+		// The ledger was lost, but the local copy was made from this version.
 		common = remote.JSON
 	case remote.Version < l.Version:
-		// The cloud lost versions (restored from an older backup): what it has now is ground for what we have.
+		// The cloud lost versions (restored from an older backup): its present content becomes the base of ours.
 		a.cfg.Log.Warn("older document version in the cloud; keeping the robot's", "doc", d.name, "version", l.Version, "cloud", remote.Version)
 		common, theirs = remote.JSON, remote.JSON
 	case l.Version == 0 && d.counts:
@@ -183,7 +183,7 @@ func (a *Agent) mergeIn(d *document, remote jdocs.Doc, common string, known bool
 		common = mask(l.JSON, "{}", d.localOnly) // the changes made here are unknown: the cloud's copy wins (after a wipe too)
 		fallthrough
 	case l.Version == 0:
-		theirs = fill(remote.JSON, mask(l.JSON, "{}", d.localOnly)) // fields that came with a newer release stay
+		theirs = fill(remote.JSON, mask(l.JSON, "{}", d.localOnly)) // fields of a newer release stay
 	}
 	ground := common
 	if ground == "" {
@@ -278,7 +278,7 @@ func (a *Agent) push(ctx context.Context, d *document) (status jdocs.WriteStatus
 	return res.Status, true, nil
 }
 
-// accepted takes over that the cloud's version is now text, which came from here. The local copy may have changed meanwhile.
+// accepted notes that the cloud's version is now text, which we sent. The local copy may have changed in between.
 func (a *Agent) accepted(d *document, version uint64, text string) error {
 	var changes []Change
 	var err error

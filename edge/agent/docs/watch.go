@@ -11,8 +11,8 @@ import (
 	"kennel/jdocs"
 )
 
-// watch calls changed whenever a file in dir may have changed, until ctx ends. The system says so (inotify); where it cannot, because
-// it has no watches left or the folder was replaced, the folder is looked at twice a second.
+// watch calls changed whenever a file in dir may have changed, until ctx ends. It uses inotify; if that fails, because there are no watches
+// left or the folder was replaced, it looks at the folder twice a second.
 func watch(ctx context.Context, root *os.Root, dir string, log *slog.Logger, changed func(force bool)) {
 	for ctx.Err() == nil {
 		err := notified(ctx, root, dir, func() { changed(true) })
@@ -48,8 +48,8 @@ func (a *Agent) reload(force bool) {
 	}
 }
 
-// refresh takes up what another program wrote into the local copy (SDK programs and tests edit it). It never takes over the version: that is
-// for the exchange with the cloud alone. The caller holds mu and tells the changes after releasing it.
+// refresh reads what another program wrote into the local copy (SDK programs and tests edit it). It never takes over the version, which
+// only the exchange with the cloud changes. The caller holds mu and reports the changes after releasing it.
 func (a *Agent) refresh(d *document, force bool) []Change {
 	info, err := a.files.Stat(d.localPath)
 	if err == nil && !force && d.spoiled.IsZero() && same(info, d.seen) {
@@ -81,7 +81,7 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 	}
 	text := file.JSON
 	if file.Version != mine.Version {
-		// Written back over a newer copy: join what was changed in it with what came meanwhile.
+		// Written back over a newer copy: merge its changes with those made in between.
 		if ground, ok := d.ledger.base(file.Version); ok {
 			if merged, _, err := d.merge([]byte(ground), []byte(file.JSON), []byte(mine.JSON)); err == nil {
 				text = string(merged)
@@ -91,7 +91,7 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 	l := mine
 	l.JSON = text
 	d.refused = ""
-	d.local = l // before the write: if that fails, memory still holds what the file says
+	d.local = l // before the write: if that fails, memory still matches the file
 	d.touched()
 	if file.Version != mine.Version || text != file.JSON {
 		if err := a.writeLocal(d, l); err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errUnwatched: the folder is not the one that was watched any more.
+// errUnwatched: the folder is no longer the one that was watched.
 var errUnwatched = errors.New("folder was moved or removed")
 
 // notified calls changed after each completed write, rename or removal in dir, and once at the start. It returns when ctx ends or the

@@ -87,7 +87,7 @@ type Service struct {
 	Failed  faultcode.Code // it did not start, or ended, as its supervisor posts it
 	Hung    faultcode.Code // it hangs; may be the same
 	Silence time.Duration  // after which it hangs, in whole heartbeats; 0: HungAfter
-	Starts  time.Duration  // what it has for its first word; 0: StartsIn
+	Starts  time.Duration  // time until its first beat; 0: StartsIn
 }
 
 // Services stops and starts the robot's services. Both are called by one goroutine, and end with ctx.
@@ -106,8 +106,8 @@ type Config struct {
 	Allowed func() bool          // the owner allows that logs leave the robot (VEC-LOG-08); nil: not
 	Stay    bool                 // a development robot: its logs stay where they are captured
 	Watched []Service
-	// Own is the fault that the supervisor posts when the handler's own program exits. It is told and shown, and ends when the program runs again.
-	// 0: no such fault.
+	// Own is the fault that the supervisor posts when the handler's own program exits. It is reported and shown, and ends when the program
+	// runs again. 0: no such fault.
 	Own      faultcode.Code
 	Services Services // nil: nothing is ever stopped
 	Emit     func(events.Event)
@@ -122,8 +122,8 @@ type Handler struct {
 	cfg   Config
 	wake  wake.Signal    // one slot
 	busy  atomic.Bool    // a fault is handled
-	bad   rate.Sometimes // of what is said of refused lines
-	dark  rate.Sometimes // of what is said of what cannot be shown
+	bad   rate.Sometimes // limits log lines about refused lines
+	dark  rate.Sometimes // limits log lines about display failures
 	badly atomic.Uint64  // lines that were refused
 
 	mu      sync.Mutex
@@ -139,7 +139,7 @@ type openFault struct {
 	reported bool // by Report
 	posted   bool
 	handled  bool   // or being handled
-	note     string // what became of it, for people
+	note     string // the outcome, for people
 }
 
 // pulse counts the heartbeats that a service missed. It counts its own ticks instead of measuring time, so that no service seems silent while this
@@ -220,7 +220,7 @@ func (h *Handler) raise(s *openFault) {
 		}
 		if n >= mostPosted {
 			h.mu.Unlock()
-			h.refused(fmt.Errorf("fault %v: %d posted faults stand already", s.Code, n))
+			h.refused(fmt.Errorf("fault %v: %d posted faults are open already", s.Code, n))
 			return
 		}
 	}
@@ -236,7 +236,7 @@ func (h *Handler) raise(s *openFault) {
 	h.news()
 }
 
-// Report takes in the fault of the moment of a service that has one at a time and records its events itself; 0: it has none. It does not block.
+// Report takes the current fault of a service that has one at a time and records its own events; 0: it has none. It does not block.
 func (h *Handler) Report(service string, code faultcode.Code) {
 	h.mu.Lock()
 	old := ""
@@ -327,7 +327,7 @@ func (h *Handler) Problems(without func(Fault) bool) []status.Problem {
 	return out
 }
 
-// find returns the standing fault of that code, or nil; the lock is held.
+// find returns the open fault of that code, or nil; the lock is held.
 func (h *Handler) find(code faultcode.Code) *openFault {
 	for _, s := range h.open {
 		if s.Code == code {
@@ -422,7 +422,7 @@ func (h *Handler) look() {
 	}
 }
 
-// handle does what is to be done about one fault, in the order of VEC-FLT-13.
+// handle handles one fault, with the steps of VEC-FLT-13 in their order.
 func (h *Handler) handle(ctx context.Context, s *openFault) {
 	h.busy.Store(true)
 	defer h.busy.Store(false)
@@ -437,7 +437,7 @@ func (h *Handler) handle(ctx context.Context, s *openFault) {
 	}
 	service := h.serviceOf(s)
 	again := false
-	if service != "" && h.isOpen(s.Code) { // else it came back meanwhile: it is not to be ended for what is over
+	if service != "" && h.isOpen(s.Code) { // else the service recovered, and must not be stopped for a fault that is over
 		log.Warn("stopping the faulty service", "service", service, "patience", h.cfg.Handler.SigtermAfter)
 		if err := h.cfg.Services.Stop(ctx, service, h.cfg.Handler.SigtermAfter); err != nil && ctx.Err() == nil {
 			log.Error("faulty service not stopped", "service", service, logging.Err, err)
@@ -512,7 +512,7 @@ func (h *Handler) mayRestart(log *slog.Logger, s *openFault) bool {
 	}
 	err := errors.Join(robotfs.WriteFile(h.cfg.Root, countFile, fmt.Appendln(nil, count+1), 0o644),
 		robotfs.WriteFile(h.cfg.Root, restartFile, fmt.Appendln(nil, int64(now/time.Second)), 0o644))
-	if err != nil { // what cannot be counted has no limit
+	if err != nil { // without a count there is no limit
 		log.Error("restart not recorded; service stays down", logging.Err, err)
 		h.noteOf(s, "not started again: the restart cannot be counted")
 		return false
@@ -621,7 +621,8 @@ func Show(root *os.Root, code faultcode.Code) error {
 	return robotfs.WriteFile(root, ShowingFile, []byte(code.String()+"\n"), 0o644)
 }
 
-// Clear deletes the files of the faults of the robot below root, so that a new one can be shown (VEC-FLT-11). A Handler that runs forgets what stood.
+// Clear deletes the files of the faults of the robot below root, so that a new one can be shown (VEC-FLT-11). A running Handler forgets its
+// open faults.
 func Clear(root *os.Root) error {
 	var all error
 	for _, name := range []string{PendingFile, ShowingFile, byFile} {

@@ -21,7 +21,7 @@ import (
 // ReportsDir is where the log of a fault is made, and stays on a development robot (VEC-FLT-09).
 const ReportsDir = "data/fault-reports"
 
-// The captured logs: the system's log, or those of the robot's programs where there is no system log; 500 lines, as for a crash (VEC-CRS-02).
+// The captured logs: the system's log, or the logs of the robot's programs if there is no system log; 500 lines, as for a crash (VEC-CRS-02).
 const (
 	systemLog   = "var/log/messages"
 	programLogs = robotfs.Cache + "/vic-logmgr"
@@ -60,7 +60,7 @@ func (h *Handler) capture(code faultcode.Code) (name string, err error) {
 	return name, robotfs.WriteFile(h.cfg.Root, name, b.Bytes(), 0o600)
 }
 
-// queue moves what was captured to where logs wait for their upload. A development robot's stays (seed lines 15202-15203).
+// queue moves the captured logs to the folder of logs to upload. On a development robot they stay (seed lines 15202-15203).
 func (h *Handler) queue(report string) error {
 	if report == "" || h.cfg.Stay {
 		return nil
@@ -85,7 +85,7 @@ func (h *Handler) queue(report string) error {
 	return errors.Join(robotfs.SyncDir(h.cfg.Root, dir), robotfs.SyncDir(h.cfg.Root, ReportsDir))
 }
 
-// logs lists the robot's logs that are there.
+// logs lists the robot's existing logs.
 func logs(root *os.Root) (names []string) {
 	if info, err := root.Stat(systemLog); err == nil && info.Mode().IsRegular() {
 		names = append(names, systemLog)

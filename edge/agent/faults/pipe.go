@@ -27,7 +27,7 @@ const (
 	maxLine   = 64      // bytes of a line
 	maxFile   = 4 << 10 // bytes of lines that wait in a plain file
 	readBytes = 4 << 10 // at once
-	readRate  = 20      // reads a second: who floods it waits and costs little, and what others wrote is read within a second
+	readRate  = 20      // reads a second: a flood waits and costs little, and other writers are read within a second
 	readBurst = 20
 	idle      = time.Second // after which a line without an end is one, and the file is looked at
 	again     = time.Second // to the next attempt where it cannot be opened
@@ -36,8 +36,8 @@ const (
 // ErrNone: a line without a code, or with the code 0, says nothing (VEC-FLT-04).
 var ErrNone = errors.New("no fault code")
 
-// Parse reads a line of the FIFO. What is no digit is left out, as the original does (VEC-FLT-04);
-// what is left must be a number from 1 to 999. ErrNone if it is 0 or nothing.
+// Parse reads a line of the FIFO. It drops all characters that are not digits, as the original does (VEC-FLT-04); the rest must be a number
+// from 1 to 999. ErrNone if it is 0 or empty.
 func Parse(line []byte) (faultcode.Code, error) {
 	if len(line) > maxLine {
 		return 0, fmt.Errorf("fault code: line of %d bytes: want at most %d", len(line), maxLine)
@@ -57,9 +57,9 @@ func Parse(line []byte) (faultcode.Code, error) {
 	return faultcode.Code(code), nil
 }
 
-// lines cuts what is read into lines, in bounded memory.
+// lines cuts input into lines, in bounded memory.
 type lines struct {
-	line []byte // what there is of the line that has no end yet, at most one byte more than a line may have
+	line []byte // the unfinished line, at most one byte more than a line may have
 }
 
 // feed calls each with every line that ends in b. Of a line that is too long it has the beginning, which is too long as well.
@@ -74,7 +74,7 @@ func (l *lines) feed(b []byte, each func(line []byte)) {
 	}
 }
 
-// end takes what has no newline as a line.
+// end passes the rest without a newline on as a line.
 func (l *lines) end(each func(line []byte)) {
 	if len(l.line) > 0 {
 		l.feed([]byte("\n"), each)
@@ -123,7 +123,7 @@ func (h *Handler) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })() // an end that is too late fails by itself
+	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })() // a deadline that comes too late fails harmlessly
 	turns := rate.NewLimiter(readRate, readBurst)
 	buf := make([]byte, readBytes)
 	looked := time.Now()
@@ -168,7 +168,7 @@ func (h *Handler) take(line []byte) {
 	}
 }
 
-// refused logs what was written to the FIFO for nothing, not more than there is to learn from it.
+// refused logs lines of the FIFO that have no effect, at a limited rate.
 func (h *Handler) refused(err error) {
 	n := h.badly.Add(1)
 	h.bad.Do(func() {
@@ -176,9 +176,8 @@ func (h *Handler) refused(err error) {
 	})
 }
 
-// openPipe opens the FIFO below root, making it if need be, for reading and writing: so no end of a
-// writer ends it, and no writer waits for a reader. What waited in its place is returned too, also
-// beside an error.
+// openPipe opens the FIFO below root, making it if needed. It opens it for reading and writing, so that it stays open when a writer closes,
+// and no writer waits for a reader. If a plain file was in its place, openPipe also returns its content, even beside an error.
 func openPipe(root *os.Root) (f *os.File, waiting []byte, err error) {
 	if err := root.MkdirAll(path.Dir(File), 0o755); err != nil {
 		return nil, nil, fmt.Errorf("folder of %s: %w", File, err)
@@ -189,7 +188,7 @@ func openPipe(root *os.Root) (f *os.File, waiting []byte, err error) {
 	}
 	defer dir.Close() // read only
 	at, name := int(dir.Fd()), path.Base(File)
-	for range 4 { // others may make and remove it meanwhile
+	for range 4 { // other programs may make and remove it in between
 		var st unix.Stat_t
 		err := unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		switch {
@@ -214,7 +213,7 @@ func openPipe(root *os.Root) (f *os.File, waiting []byte, err error) {
 			}
 			return f, waiting, nil
 		case unix.S_IFREG:
-			// Aside first: who writes from now on finds no file and makes another.
+			// Move it aside first: later writers find no file and make another.
 			aside := File + ".waiting"
 			err := root.Rename(File, aside)
 			if err == nil {
@@ -227,7 +226,7 @@ func openPipe(root *os.Root) (f *os.File, waiting []byte, err error) {
 				return nil, waiting, fmt.Errorf("codes that wait in %s: %w", File, err)
 			}
 		case unix.S_IFLNK:
-			if err := root.Remove(File); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is not followed, wherever it leads
+			if err := root.Remove(File); err != nil && !errors.Is(err, fs.ErrNotExist) { // a symbolic link is not followed
 				return nil, waiting, fmt.Errorf("a link in the place of the FIFO: %w", err)
 			}
 		default:
@@ -250,19 +249,19 @@ func kindOf(mode uint32) string {
 
 // readSome reads the lines that wait in a file, as many as are bounded.
 func readSome(root *os.Root, name string) ([]byte, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may not be what it was
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may have been replaced
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // read only
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is no plain file any more", name), err)
+		return nil, errors.Join(fmt.Errorf("%s is no longer a plain file", name), err)
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// Post posts a code to the handler of the robot below root; where none reads, the code waits in a file for the next one. A full
-// FIFO is an error after a second.
+// Post posts a code to the handler of the robot below root; if none reads, the code waits in a file for the next one. A full FIFO is an
+// error after a second.
 func Post(root *os.Root, code faultcode.Code) error {
 	if code < 1 || code > 999 {
 		return fmt.Errorf("fault code %d: want 1 to 999", int(code))
@@ -270,7 +269,7 @@ func Post(root *os.Root, code faultcode.Code) error {
 	line := fmt.Appendf(nil, "%v\n", code)
 	is, err := root.Lstat(File)
 	if err == nil && is.Mode().Type() == fs.ModeSymlink {
-		err = fs.ErrNotExist // it is not followed, wherever it leads
+		err = fs.ErrNotExist // a symbolic link is not followed
 	}
 	var f *os.File
 	if err == nil {
@@ -287,7 +286,7 @@ func Post(root *os.Root, code faultcode.Code) error {
 		err = fmt.Errorf("%d bytes of codes wait already", info.Size())
 	}
 	if err == nil {
-		_ = f.SetWriteDeadline(time.Now().Add(time.Second)) // a plain file has none, and needs none
+		_ = f.SetWriteDeadline(time.Now().Add(time.Second)) // fails for a plain file, which needs none
 		_, err = f.Write(line)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -296,7 +295,8 @@ func Post(root *os.Root, code faultcode.Code) error {
 	return nil
 }
 
-// Pending reports whether a fault of the robot below root is being handled. Who posts because a service ended does not post then (VEC-FLT-03).
+// Pending reports whether a fault of the robot below root is being handled. A program that posts because a service ended does not post then
+// (VEC-FLT-03).
 func Pending(root *os.Root) bool {
 	_, err := root.Lstat(PendingFile)
 	return err == nil

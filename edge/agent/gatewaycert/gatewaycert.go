@@ -1,5 +1,5 @@
-// Package gatewaycert is the robot's name and the self-signed certificate that carries it: what phones and SDK programs on the same network
-// see of the robot, and pin (VEC-AUTH-01, VEC-AUTH-02, VEC-AUTH-04, VEC-TOK-03).
+// Package gatewaycert makes the robot's name and the self-signed certificate that carries it, which phones and SDK programs on the same
+// network see and pin (VEC-AUTH-01, VEC-AUTH-02, VEC-AUTH-04, VEC-TOK-03).
 //
 //	data/etc/robot.name            "Vector-E5S6"; the source does not say where the original keeps it
 //	data/etc/robot.pem             private key, 0600
@@ -78,7 +78,7 @@ type Plate struct {
 	pem  []byte
 }
 
-// Open reads what is there and makes what is missing or damaged. An error is fault 920 (VEC-TOK-08): faultcode.GatewayCert.
+// Open reads the files and makes those that are missing or damaged. An error is fault 920 (VEC-TOK-08): faultcode.GatewayCert.
 func Open(cfg Config) (*Plate, error) {
 	if cfg.Root == nil || cfg.Log == nil || prefixes[cfg.Species] == "" {
 		return nil, fmt.Errorf("gateway certificate: no root, no logger, or species %q, which has no name", cfg.Species)
@@ -185,7 +185,7 @@ func (p *Plate) TLSCertificate() tls.Certificate { return p.cert }
 // prefixes of the names, by species. Vector's is the original's; the others had none.
 var prefixes = map[thing.Species]string{thing.Vector: "Vector-", thing.AmigoBot: "Amigo-", thing.Pleo: "Pleo-", thing.AIBO: "Aibo-"}
 
-// alphabet of new names: none that looks like another.
+// alphabet of new names: without characters that look alike.
 const alphabet = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 
 var namePattern = regexp.MustCompile(`^[A-Z0-9]{4}$`)
@@ -297,7 +297,7 @@ func fits(c *x509.Certificate, key *rsa.PrivateKey, name string) error {
 	return nil
 }
 
-// issue makes the certificate. It is its own authority, so that a client may put it among those it trusts.
+// issue makes the certificate. It is its own authority, so that a client may add it to its trusted ones.
 func issue(key *rsa.PrivateKey, name string, s Subject, now time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 64))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package hoststats samples what the robot's computer is short of: memory, load and storage (VEC-DAS-14). The values come from the files
-// the original read, through functions that a test replaces.
+// Package hoststats samples memory, load and storage of the robot's computer (VEC-DAS-14). The values come from the files that the original
+// read, through functions that a test replaces.
 package hoststats
 
 import (
@@ -33,7 +33,7 @@ func Host(data string) Source {
 	return Source{ReadFile: os.ReadFile, Statfs: syscall.Statfs, Data: data}
 }
 
-// Read takes a sample. What cannot be read stays zero: statistics are no reason to fail.
+// Read takes a sample. A value that cannot be read stays zero: statistics are no reason to fail.
 func (s Source) Read() Sample {
 	var out Sample
 	if b, err := s.read("/proc/meminfo"); err == nil {

@@ -16,7 +16,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// bySize asks over HTTPS what does not fit a broker message.
+// bySize sends requests over HTTPS that do not fit a broker message.
 type bySize struct {
 	base string // https://host:port
 	http *http.Client
@@ -44,7 +44,7 @@ func newBySize(base string, creds func() (*tls.Config, error), dial func(ctx con
 				}
 				conn := tls.Client(raw, cfg)
 				if err := conn.HandshakeContext(ctx); err != nil {
-					_ = raw.Close() // the first error is the one to tell
+					_ = raw.Close() // the first error is reported
 					return nil, err
 				}
 				return conn, nil
@@ -77,7 +77,7 @@ func (b *bySize) do(ctx context.Context, service, method string, body []byte) ([
 	return nil, problem(resp.Status, answer)
 }
 
-// problem reads the cloud's refusal; what is none of ours (a proxy's page) counts as not now.
+// problem reads the cloud's refusal; an answer that is not ours (a proxy's page) counts as Unavailable.
 func problem(status string, body []byte) error {
 	var p struct{ Error, Kind, Code string }
 	if err := json.Unmarshal(body, &p); err != nil || p.Kind == "" {

@@ -1,6 +1,6 @@
-// Package link is the robot's connection to the cloud over MQTT: it keeps it up, hands what arrives to whom it is for, and tells the
-// agent's parts when the cloud can be reached. Nothing here is durable: what must not be lost is kept by its sender until the
-// application answered (infra/adr/0001).
+// Package link is the robot's connection to the cloud over MQTT: it keeps it up, passes messages to their receivers, and tells the agent's
+// parts when the cloud can be reached. Nothing here is durable: the sender keeps what must not be lost until the application has answered
+// (infra/adr/0001).
 package link
 
 import (
@@ -23,12 +23,12 @@ import (
 	"kennel/infra/thing"
 )
 
-// Config says whom to call and who listens.
+// Config holds the cloud's addresses and the receivers of messages.
 type Config struct {
 	ID  thing.ID
 	URL string // ssl://host:port
 	TLS func() (*tls.Config, error)
-	// Large is the HTTPS address for what does not fit a broker message, and LargeTLS the credentials there; "": such requests fail.
+	// Large is the HTTPS address for requests that do not fit a broker message, and LargeTLS the credentials there; "": such requests fail.
 	Large    string
 	LargeTLS func() (*tls.Config, error)
 
@@ -40,7 +40,7 @@ type Config struct {
 	Presence *presence.Reporter
 	// Down takes messages of down/<name>; the key is the name. A handler must not block.
 	Down map[string]func(payload []byte)
-	// OnUp is called when the robot can speak and hear; ctx ends with the connection. It must not block.
+	// OnUp is called when the robot can send and receive; ctx ends with the connection. It must not block.
 	OnUp func(ctx context.Context)
 	// OnDown is called when the connection ended or could not be made; err says why.
 	OnDown func(err error)

@@ -11,7 +11,7 @@ import (
 	"kennel/edge/agent/robotfs"
 )
 
-// mark is the content of AskedFile: when the reboot began, and in which boot. The original's file is there and empty.
+// mark is the content of AskedFile: when the reboot began, and in which boot. The original's file is empty.
 type mark struct {
 	at   time.Time
 	boot string
@@ -37,7 +37,7 @@ func writeMark(root *os.Root, m mark) error {
 	return robotfs.WriteFile(root, AskedFile, m.append(nil), 0o644)
 }
 
-// Last is the nightly reboot that a start has behind it. The zero value is that there is none.
+// Last is the nightly reboot before this start. The zero value means that there was none.
 type Last struct {
 	At time.Time // when it began, by the clock of then; zero: not known
 	// News: its end was not reported yet.
@@ -46,8 +46,8 @@ type Last struct {
 	Robot bool
 }
 
-// Started says whether this boot follows a nightly reboot, and moves the file that says so to where the robot's programs look. It is called once
-// at each start of agentd; boot is the id of the boot now. Which of its starts comes first does not matter.
+// Started returns the nightly reboot that this boot follows, and moves the file that says so to where the robot's programs look. It is
+// called once at each start of agentd; boot is the id of the current boot.
 func Started(root *os.Root, boot string) (Last, error) {
 	b, err := robotfs.ReadFile(root, AskedFile)
 	news := err == nil

@@ -48,7 +48,7 @@ const Event = "robot.maintenance_reboot"
 // The outcomes.
 const (
 	Proceeding = "proceeding" // it begins
-	PutOff     = "put_off"    // something came between, after it was said to begin
+	PutOff     = "put_off"    // something prevented it after it was announced
 	Skipped    = "skipped"    // not this night
 	Failed     = "failed"     // it began, and the robot is still there
 	Done       = "done"       // this start is its end
@@ -110,7 +110,7 @@ type Rebooter struct {
 // night holds the facts about one window.
 type night struct {
 	start, end, at time.Time
-	over           bool   // nothing more is to be done
+	over           bool   // the work of this night is done
 	why            string // why it was put off last; "": it was not
 }
 
@@ -133,7 +133,7 @@ func (r *Rebooter) Run(ctx context.Context) error {
 func (r *Rebooter) step(ctx context.Context) time.Duration {
 	now, set := r.cfg.Clock()
 	if !set {
-		return look // what is known of this night stays: the clock may be set again within it
+		return look // the state of this night is kept: the clock may be set again within it
 	}
 	r.plan(ctx, now)
 	n := &r.night
@@ -185,7 +185,7 @@ func (r *Rebooter) putOff(ctx context.Context, why string) {
 	r.cfg.Log.Log(ctx, level, "nightly reboot postponed", "reason", why)
 }
 
-// against returns what speaks against a reboot at this moment; "" if nothing does.
+// against returns the reason against a reboot at this moment; "" if there is none.
 func (r *Rebooter) against() string {
 	now, set := r.cfg.Clock()
 	switch {
@@ -203,7 +203,7 @@ func (r *Rebooter) against() string {
 	if update == NoUpdate && !r.cfg.Resting() {
 		return NotRest
 	}
-	for _, name := range Inhibitors { // last: they may come while the others are asked
+	for _, name := range Inhibitors { // last: they may appear while the others are asked
 		if _, err := r.cfg.Root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 			return Inhibited // one that cannot be looked at, too
 		}

@@ -1,9 +1,9 @@
-// Package parameters keeps a document and the parameters that a body stores in a memory of its own in step.
+// Package parameters keeps a document in step with the parameters that a body stores in its own memory.
 //
 //	document, changed in the cloud or here ─► check ─► the body's memory, while it is open for tools
 //	a value that the body cannot have      ─► the document gets the stored value back
 //
-// What the memory held last lies beside the document, so that a change is known from what is stored.
+// The memory's last content is stored beside the document, so that a change can be told from a stored value.
 package parameters
 
 import (
@@ -62,10 +62,10 @@ type Keeper struct {
 	stored map[string]json.RawMessage
 
 	mu      sync.Mutex
-	waiting string // what waits, in words; "": nothing
+	waiting string // the waiting changes, in words; "": none
 }
 
-// Stored returns the document's name, and what the memory held last as far as is known.
+// Stored returns the document's name, and the memory's last known content.
 func Stored(root *os.Root, m Memory) (name jdocs.Name, values map[string]json.RawMessage, err error) {
 	name, values = m.Document()
 	if err := robotfs.ReadJSON(root, storedFile, &values); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,8 @@ func Stored(root *os.Root, m Memory) (name jdocs.Name, values map[string]json.Ra
 	return name, values, nil
 }
 
-// New returns the keeper of the parameters of the robot below root. emit records an event; news hears that Waiting may return something else.
+// New returns the keeper of the parameters of the robot below root. emit records an event; news is called when the result of Waiting may
+// have changed.
 func New(root *os.Root, m Memory, d Docs, emit func(events.Event), news func(), log *slog.Logger) (*Keeper, error) {
 	name, stored, err := Stored(root, m)
 	return &Keeper{root: root, memory: m, docs: d, name: name, emit: emit, news: news, log: log, wake: wake.New(), stored: stored}, err
@@ -88,7 +89,7 @@ func (k *Keeper) Changed(name jdocs.Name) {
 	k.wake.Set()
 }
 
-// Waiting returns what waits to be stored, in words; "" if nothing does.
+// Waiting returns the changes that wait to be stored, in words; "" if there are none.
 func (k *Keeper) Waiting() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -113,7 +114,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// step takes back what cannot be stored, and stores the rest. An error asks for another step.
+// step reverts values that cannot be stored, and stores the rest. After an error step must be called again.
 func (k *Keeper) step(ctx context.Context) error {
 	doc, err := k.docs.Get(k.name)
 	if err != nil {

@@ -1,11 +1,12 @@
-// Package pilot gives people elsewhere the robot's structure tree: it drives for the cloud, and shows the tree while a person looks at it.
+// Package pilot gives remote people the robot's structure tree: it drives for the cloud, and shows the tree while a person looks at it.
 //
 //	robot_do, set_lights, robot_stop, robot_hold, robot_release ─► coreclient ─► robotd
 //	down/live ─► GetTree, GetValues twice a second while a person looks ─► up/live
 //	             of a simulated robot also where it really is (edge/agent/simulator)
 //	robot_poke ─► the simulator of its body
 //
-// A line that moves something holds what it moves for as long as it may last, and no longer: robotd ends it by itself, and frees it if agentd dies.
+// A line that moves something claims its actuators for as long as it may last, and no longer: robotd ends it by itself, and frees them if
+// agentd dies.
 package pilot
 
 import (
@@ -44,7 +45,7 @@ type Publish func(ctx context.Context, name string, payload []byte) error
 type Simulator interface {
 	// Ask returns where the robot really is; nil without an error for one that is not simulated. The pilot does not change it.
 	Ask(ctx context.Context) (*live.World, error)
-	// Poke does to the body what a person beside it would. It returns an error for a robot that is not simulated.
+	// Poke pokes the body as a person beside it would. It returns an error for a robot that is not simulated.
 	Poke(ctx context.Context, p poke.Poke) error
 }
 
@@ -75,7 +76,7 @@ func (p *Pilot) Handle(m corelink.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch m := m.(type) {
-	case *corelink.Hello: // robotd is another one, or its body
+	case *corelink.Hello: // robotd restarted, or reopened its body
 		p.motion, p.absent = nil, nil
 	case *corelink.Motion:
 		p.motion = m
@@ -84,13 +85,13 @@ func (p *Pilot) Handle(m corelink.Message) {
 	}
 }
 
-// Executors returns what the cloud may ask of it, by the kind of command.
+// Executors returns the executors of its commands, by kind.
 func (p *Pilot) Executors() map[string]commands.Executor {
 	return map[string]commands.Executor{wire.RobotDo: p.line, wire.SetLights: p.lights, wire.RobotStop: p.stop, wire.RobotHold: p.hold,
 		wire.RobotRelease: p.release, wire.RobotPoke: p.poke}
 }
 
-// line does what a line says. A motion has begun when it returns, or with wait has ended.
+// line runs a line. When it returns a motion has begun or, with wait, has ended.
 func (p *Pilot) line(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 	d, err := wire.ParseDo(args)
 	if err != nil {
@@ -171,7 +172,7 @@ func (p *Pilot) do(ctx context.Context, d wire.Do) (detail string, err error) {
 	return detail + ": " + end.Words(), nil
 }
 
-// poke does to a simulated body what a person beside it would.
+// poke pokes a simulated body as a person beside it would.
 func (p *Pilot) poke(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 	x, err := poke.Parse(args)
 	if err != nil {
@@ -206,7 +207,7 @@ func (p *Pilot) stopped() uint64 {
 	return p.stops
 }
 
-// late stops what began while a stop came: robotd may have heard of the stop before it heard of this.
+// late stops a motion that began while a stop came in: robotd may have got the stop before the motion.
 func (p *Pilot) late(ctx context.Context, stops uint64) error {
 	if p.stopped() == stops {
 		return nil
@@ -215,7 +216,7 @@ func (p *Pilot) late(ctx context.Context, stops uint64) error {
 	return errors.Join(errors.New("it was stopped while it began"), err)
 }
 
-// stop brings everything to rest. It may run beside a line that is about to begin, which then sees it.
+// stop stops all motors. It may run beside a line that is about to begin, which then notices it.
 func (p *Pilot) stop(ctx context.Context, _ json.RawMessage) (commands.Outcome, error) {
 	p.mu.Lock()
 	p.stops++
@@ -327,7 +328,7 @@ func (p *Pilot) world(ctx context.Context) *live.World {
 	}
 	w, err := p.sim.Ask(ctx)
 	if err != nil {
-		p.log.DebugContext(ctx, "simulator gave no true position", logging.Err, err) // what it believes is shown
+		p.log.DebugContext(ctx, "simulator gave no true position", logging.Err, err) // the robot's own estimate is shown
 	}
 	if w == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package platform reads what a robot knows about itself and its cloud from the files below its root: who it is, which release it runs,
-// which boot this is, whom to call.
+// Package platform reads the robot's facts about itself and its cloud from the files below its root: its identity, its release, its boot
+// id, the cloud's addresses.
 package platform
 
 import (
@@ -42,7 +42,7 @@ type Endpoints struct {
 	Vision   string `json:"offboard_vision,omitempty"`
 	Kennel   struct {
 		API  string `json:"api"`            // https://host:port, enrolment and large bodies
-		MQTT string `json:"mqtt,omitempty"` // ssl://host:port; empty: what the cloud says at enrolment
+		MQTT string `json:"mqtt,omitempty"` // ssl://host:port; empty: the address from the cloud at enrolment
 		// Build is the kind of robot that these endpoints are for: "production" or "development"; empty: production (VEC-CLD-06).
 		Build Build `json:"build,omitempty"`
 	} `json:"kennel"`
@@ -81,8 +81,8 @@ func LoadEndpoints(root *os.Root) (Endpoints, error) {
 	return e, nil
 }
 
-// ID returns who the robot is: species, and the serial of its electronic medical record (VEC-TOK-01, VEC-STOR-03). An error is fault 852
-// (VEC-TOK-08).
+// ID returns the robot's thing id: species, and the serial of its electronic medical record (VEC-TOK-01, VEC-STOR-03). An error is fault
+// 852 (VEC-TOK-08).
 func ID(root *os.Root) (thing.ID, error) {
 	id, err := readID(root)
 	return id, faultcode.Wrap(faultcode.CloudESN, err)

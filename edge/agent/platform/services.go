@@ -12,7 +12,7 @@ import (
 
 // The .env files of the original's services (VEC-CLD-02, VEC-CLD-05), with the defaults of the seed's tables 578, 579, 582, 584 and 586 for
 // every key that is absent. Each loader returns what could be read together with the first mistake: a robot does not stay down for a typing
-// mistake. A variable KENNEL_<KEY> of the process goes before the files.
+// mistake. A variable KENNEL_<KEY> of the process overrides the files.
 const (
 	UpdateEngineFile        = "anki/etc/update-engine.env"
 	UpdateEngineOneshotFile = "run/update-engine-oneshot.env"
@@ -82,7 +82,7 @@ func LoadRebooter(root *os.Root, getenv func(string) string) (Rebooter, error) {
 type LogUploader struct {
 	Verbose bool
 	Folder  string // "": the cache tree's outgoing folder
-	QuotaMB int    // the oldest files go until what waits is no larger
+	QuotaMB int    // the oldest files are deleted until the rest fits
 	Every   time.Duration
 }
 

@@ -21,12 +21,12 @@ type Trees struct {
 // DefaultTrees are the original's.
 func DefaultTrees() Trees { return Trees{robotfs.Cache, robotfs.Persistent, robotfs.Resources} }
 
-// protected are folders of the robot that hold what no owner's data may lie in: the factory's, the release's, the device's own.
+// protected are the folders of the robot that must not hold an owner's data: the factory's, the release's, the device's own.
 var protected = []string{"factory", "persist", "dev", "proc", "sys", "boot", "firmware", "bin", "sbin", "lib", "usr", "etc"}
 
 // LoadTrees reads platform_config.json. A missing file or key gives the default; paths are absolute on the robot and below its root here.
-// Cache and persistent data that would lie in a folder of the factory, the release or the device are an error: a wipe of the user data could
-// not tell them apart.
+// Cache or persistent data inside a folder of the factory, the release or the device is an error: a wipe of the user data could not tell
+// them apart.
 func LoadTrees(root *os.Root) (Trees, error) {
 	t := DefaultTrees()
 	var f Trees
@@ -73,7 +73,7 @@ func Personal(rel string) bool {
 	switch top {
 	case ".", "..", "":
 		return false
-	case "anki", "run", "tmp", "var": // shared with others: a folder of one's own in them
+	case "anki", "run", "tmp", "var": // shared with others: only a folder inside them is accepted
 		return deep && top != "anki"
 	}
 	return true
