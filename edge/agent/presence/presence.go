@@ -1,5 +1,5 @@
-// Package presence tells the cloud that the robot is there: a status message at every connect, at intervals, and soon after something
-// worth telling changed; and the last will that goes with the connection (infra/api/status says how the cloud reads them).
+// Package presence tells the cloud that the robot is present: it sends a status message at every connect, at intervals, and soon after an
+// important change, and sets the connection's last will (infra/api/status says how the cloud reads them).
 package presence
 
 import (
@@ -63,7 +63,7 @@ type Option func(*Reporter)
 // Every sets the interval; the lease follows it as Lease follows Interval.
 func Every(d time.Duration) Option { return func(r *Reporter) { r.every = d } }
 
-// Clock sets the robot's clock, for what statuses say; by default it is the system's.
+// Clock sets the robot's clock for the times in statuses; by default it is the system's.
 func Clock(now func() time.Time) Option { return func(r *Reporter) { r.now = now } }
 
 // New returns a reporter. collect is called for each message and may not block.

@@ -28,9 +28,9 @@ const (
 	maxRetry   = 2 * time.Minute
 )
 
-// Agent keeps the cloud's wish and the robot's answer in step. Safe for concurrent use.
+// Agent follows the desired release and reports the robot's progress. Safe for concurrent use.
 type Agent struct {
-	running string // what the robot runs, as it calls it
+	running string // the robot's own name of its release
 	ask     kitmqtt.Requester
 	publish func(ctx context.Context, name string, payload []byte) error
 	log     *slog.Logger
@@ -59,7 +59,7 @@ func (a *Agent) Connected(yes bool) {
 	}
 }
 
-// Hint says that the wish may have changed; what it carries is not trusted, the agent asks.
+// Hint says that the desired release may have changed. Its payload is not trusted: the agent asks.
 func (a *Agent) Hint([]byte) { a.wake.Set() }
 
 // HandleAck takes the cloud's answer to a report. It returns false if the ack is for another part.
@@ -81,7 +81,7 @@ func (a *Agent) HandleAck(k ack.Ack) bool {
 	return true
 }
 
-// Run pulls the wish on every connect, on hints and once an hour, and resends reports until they are confirmed.
+// Run asks for the desired release on every connect, on hints and once an hour, and resends reports until they are confirmed.
 func (a *Agent) Run(ctx context.Context) error {
 	pause := backoff.Pause{Min: firstRetry, Max: maxRetry}
 	timer := time.NewTimer(poll)
@@ -102,7 +102,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// step asks, reports, and tells whether nothing is left to do.
+// step asks and reports; done is true if nothing is left to do.
 func (a *Agent) step(ctx context.Context) (done bool) {
 	a.mu.Lock()
 	online := a.online

@@ -20,7 +20,7 @@ type Env struct {
 	err    error
 }
 
-// LoadEnv reads the file, and further ones whose keys go before those of earlier ones; a missing one is empty.
+// LoadEnv reads the file, and further ones whose keys override those of earlier ones; a missing file counts as empty.
 func LoadEnv(root *os.Root, name string, getenv func(string) string, further ...string) *Env {
 	e := &Env{name: name, values: map[string]string{}, getenv: getenv}
 	for _, name := range append([]string{name}, further...) {

@@ -1,5 +1,5 @@
 // Package robotfs reads and writes the files of one robot, all below its root (os.Root), so that a simulated robot cannot write outside its
-// folder. What it writes is whole or absent (infra/durable).
+// folder. Files that it writes are whole or absent (infra/durable).
 package robotfs
 
 import (
@@ -32,7 +32,7 @@ func SyncDir(root *os.Root, dir string) error { return durable.SyncDir(root, dir
 // CleanTemp removes what interrupted writes left in dir. A missing folder is fine.
 func CleanTemp(root *os.Root, dir string) error { return durable.CleanTemp(root, dir) }
 
-// MaxFile bounds what ReadFile reads, in bytes.
+// MaxFile is the largest file that ReadFile reads, in bytes.
 const MaxFile = 16 << 20
 
 // ReadFile reads a file of at most MaxFile bytes.

@@ -42,11 +42,11 @@ const (
 	maxAnswer = live.MaxFrame          // bytes
 )
 
-// Body is a simulated body and what is around it.
+// Body is a simulated body and its surroundings.
 type Body interface {
 	// See returns where the robot is, with the map unless rev names it; nil if it is nowhere.
 	See(rev string) *live.World
-	// Poke does to the body what a person beside it would; p is complete. It returns an error if that is not possible now.
+	// Poke pokes the body as a person beside it would; p is complete. It returns an error if that is not possible now.
 	Poke(p poke.Poke) error
 }
 
@@ -84,7 +84,7 @@ type done struct {
 }
 
 func answer(conn *net.UnixConn, body Body) error {
-	defer conn.Close() // what was not written is an error of Write
+	defer conn.Close() // a failed write is an error of Write
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (c *Client) Poke(ctx context.Context, p poke.Poke) error {
 	return nil
 }
 
-// Ask returns where the robot is, always with the map; nil without an error on a robot that is not simulated, or is nowhere. What the simulator
-// says is checked as the cloud checks it. The caller must not change it.
+// Ask returns where the robot is, always with the map; nil without an error on a robot that is not simulated, or is nowhere. The
+// simulator's answer is checked as the cloud checks it. The caller must not change it.
 func (c *Client) Ask(ctx context.Context) (*live.World, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

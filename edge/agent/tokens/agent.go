@@ -51,7 +51,7 @@ type Config struct {
 	Now        func() time.Time // the time to believe; nil: time.Now
 	// OnUser gets the robot's owner: from New, and whenever it changes; "" means no owner. It must not block.
 	OnUser func(userID string)
-	// Fault hears of a token store that cannot be used (851, VEC-TOK-08). It must not block.
+	// Fault is called if the token store cannot be used (851, VEC-TOK-08). It must not block.
 	Fault func(faultcode.Code, error)
 }
 
@@ -77,7 +77,7 @@ type Agent struct {
 	forced  time.Time // since when a refresh is demanded; zero: it is not
 	pause   time.Duration
 	next    time.Time // not before, after a failure
-	refused bool      // the cloud does not take this token any more: only an app's login makes another
+	refused bool      // the cloud no longer accepts this token: only an app's login gets another
 	problem string
 	code    string
 	read    time.Time // when the document was last read
@@ -99,8 +99,8 @@ const askTime = 30 * time.Second
 // maxName is where the name of a client is cut, in characters (VEC-AUTH-10).
 const maxName = 64
 
-// New reads what is there. A store that is damaged is emptied, fault 851: the owner's app makes new tokens; only one that cannot be read or
-// written is an error.
+// New reads the stored tokens. A damaged store is emptied, with fault 851: the owner's app makes new tokens. Only a store that cannot be
+// read or written is an error.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Root == nil || cfg.Thing == "" || cfg.Ask == nil || cfg.Docs == nil || cfg.Plate == nil || cfg.Log == nil {
 		return nil, errors.New("tokens: a part of the configuration is missing")
@@ -165,7 +165,7 @@ func (a *Agent) loadJWT() error {
 	return remove(a.cfg.Root, a.jwtFile)
 }
 
-// State says how the tokens stand, for doctor.
+// State is the state of the tokens, for doctor.
 type State struct {
 	UserID  string    `json:"user_id,omitempty"` // "": the robot has no owner
 	TokenID string    `json:"token_id,omitempty"`
@@ -174,11 +174,11 @@ type State struct {
 	Refused bool      `json:"refused,omitempty"`
 	Code    string    `json:"code,omitempty"` // of the last failure; "": the last request was answered
 	Problem string    `json:"problem,omitempty"`
-	Clients int       `json:"clients"`       // who may talk to the robot
+	Clients int       `json:"clients"`       // number of apps that may talk to the robot
 	Read    time.Time `json:"read,omitzero"` // when the list of clients was last read from the cloud
 }
 
-// State returns how the tokens stand.
+// State returns the state of the tokens.
 func (a *Agent) State() State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -197,14 +197,14 @@ func (a *Agent) User() string {
 	return a.access.UserID
 }
 
-// JWT returns the access token, which may have expired; false: there is none, or the cloud does not take it any more.
+// JWT returns the access token, which may have expired; false if there is none or the cloud no longer accepts it.
 func (a *Agent) JWT() (logging.Secret, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.jwt, a.jwt != "" && !a.refused
 }
 
-// Clients returns who may talk to the robot.
+// Clients returns the apps that may talk to the robot.
 func (a *Agent) Clients() []Client {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -215,7 +215,7 @@ func (a *Agent) Clients() []Client {
 func (a *Agent) store(s logging.Secret) error {
 	access, err := ParseJWT(s)
 	if err != nil {
-		return errs.New(errs.Corrupt, "the cloud answered with a token that is none: %w", err)
+		return errs.New(errs.Corrupt, "read the cloud's access token: %w", err)
 	}
 	if access.Thing != a.cfg.Thing && access.UserID != "" {
 		return errs.New(errs.Corrupt, "the cloud answered with a token of %s: want one of %s", access.Thing, a.cfg.Thing)
@@ -380,7 +380,7 @@ func clip(name string) string {
 	return name
 }
 
-// note keeps what became of a request.
+// note keeps the outcome of a request.
 func (a *Agent) note(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// HashesFile is where the hashes lie: a fixed path of the original's gateway and cloud process.
+// HashesFile is the file with the hashes: a fixed path of the original's gateway and cloud process.
 const HashesFile = "data/vic-gateway/token-hashes.json"
 
 // Sizes of the original's hash form: base64(SHA-256(token, salt), salt); the bearer is base64(token).
@@ -26,7 +26,7 @@ const (
 	saltSize  = 16
 )
 
-// maxClients bounds what is compared with each bearer. The cloud stops earlier.
+// maxClients bounds the entries compared with each bearer. The cloud's limit is lower.
 const maxClients = 1024
 
 // Client is one entry of the document: an app, or a program on a computer.
@@ -112,7 +112,7 @@ func (h hashes) with(token logging.Secret, name, appID string, at time.Time) (ha
 	return hashes{append(h.Clients[:len(h.Clients):len(h.Clients)], c), append(h.digests[:len(h.digests):len(h.digests)], d)}, nil
 }
 
-// authorized compares a bearer with every entry, whichever fits, and a malformed one too: the time tells nothing.
+// authorized compares a bearer with every entry, even after a match or if it is malformed, so that the time reveals nothing.
 func (h hashes) authorized(bearer string) bool {
 	token, ok := parseBearer(bearer)
 	found := 0
@@ -171,7 +171,7 @@ var paceLimits = []struct {
 	within time.Duration
 }{{1, time.Minute}, {3, 15 * time.Minute}, {6, time.Hour}}
 
-// allow notes a reading at now, if there may be one. A clock that goes back forgets what is later.
+// allow notes a read at now and reports whether it is permitted. If the clock goes back, later reads are forgotten.
 func (p *pace) allow(now time.Time) bool {
 	keep := p.at[:0]
 	for _, t := range p.at {

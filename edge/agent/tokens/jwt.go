@@ -79,10 +79,10 @@ func ParseJWT(s logging.Secret) (Access, error) {
 	return a, nil
 }
 
-// jwtFile returns where the token lies, for a tree of persistent data.
+// jwtFile returns the token's file in a tree of persistent data.
 func jwtFile(persistent string) string { return path.Join(persistent, "token/token.jwt") }
 
-// JWTFile is where the token lies unless platform_config.json moves the tree.
+// JWTFile is the token's file unless platform_config.json moves the tree.
 const JWTFile = robotfs.Persistent + "/token/token.jwt"
 
 // readJWT returns the stored token; fs.ErrNotExist is in the error's chain if there is none.

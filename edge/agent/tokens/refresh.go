@@ -21,7 +21,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// Connected says that there is a connection: what waited is tried now, and the document is read, at the pace of strangers.
+// Connected says that there is a connection: waiting requests are tried now, and the document is read, at the pace allowed for strangers.
 func (a *Agent) Connected() {
 	a.mu.Lock()
 	a.next, a.pause = time.Time{}, firstPause
@@ -44,8 +44,7 @@ func (a *Agent) Hint(docs map[string]uint64) {
 	}
 }
 
-// Force says that a server refused the access token (PermissionDenied): it is refreshed at once, and if that fails again and again
-// for an hour.
+// Force says that a server refused the access token (PermissionDenied): it is refreshed at once; if that fails, the refresh is repeated for an hour.
 func (a *Agent) Force() {
 	a.mu.Lock()
 	if a.forced.IsZero() && a.jwt != "" && !a.refused {
@@ -59,7 +58,7 @@ func (a *Agent) Force() {
 func (a *Agent) refresher(ctx context.Context) {
 	for {
 		if due := a.due(); due > 0 {
-			// In steps of a minute, because the clock may be put right meanwhile.
+			// In steps of a minute, because the clock may be corrected in between.
 			if !a.sleep(ctx, min(due, time.Minute)) {
 				return
 			}
@@ -147,7 +146,7 @@ func (a *Agent) refresh(ctx context.Context) error {
 	return err
 }
 
-// reader reads the document whenever it is told to, until it was read.
+// reader reads the document on demand, and repeats until it succeeds.
 func (a *Agent) reader(ctx context.Context) {
 	pause := firstPause
 	for {
@@ -174,7 +173,7 @@ func (a *Agent) reader(ctx context.Context) {
 	}
 }
 
-// readClients makes the hashes what the cloud's document says.
+// readClients replaces the hashes by those of the cloud's document.
 func (a *Agent) readClients(ctx context.Context) error {
 	a.reading.Lock()
 	defer a.reading.Unlock()
@@ -212,7 +211,7 @@ func (a *Agent) take(r jdocs.ReadResult, added uint64) (again bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.added != added {
-		a.version = 0 // what was asked for may lack who came in meanwhile
+		a.version = 0 // the answer may lack a client that was added in between
 		return true, nil
 	}
 	a.read = a.cfg.Now()
@@ -226,8 +225,8 @@ func (a *Agent) take(r jdocs.ReadResult, added uint64) (again bool, err error) {
 	return false, nil
 }
 
-// Authorized reports whether bearer is a client token (VEC-AUTH-06, VEC-AUTH-09): the hashes on the robot say so, with the cloud or without.
-// For one that they do not know the document is read again, if strangers have not made the robot read it too often; ctx bounds that.
+// Authorized reports whether bearer is a client token (VEC-AUTH-06, VEC-AUTH-09): the hashes on the robot decide, with the cloud or
+// without. For an unknown bearer the document is read again, unless strangers made the robot read it too often; ctx bounds that.
 func (a *Agent) Authorized(ctx context.Context, bearer string) bool {
 	a.mu.Lock()
 	known := a.hashes.authorized(bearer)

@@ -120,7 +120,7 @@ func (v *Vitals) takeState(s corelink.State) {
 	}
 }
 
-// takeEvent passes on what robotd names, once: its numbers are i1 to i4, its texts s1 to s4.
+// takeEvent passes on an event of robotd, once: its numbers are i1 to i4, its texts s1 to s4.
 func (v *Vitals) takeEvent(m *corelink.Event) {
 	if m.Seq <= v.seq {
 		return
@@ -142,7 +142,7 @@ func (v *Vitals) takeEvent(m *corelink.Event) {
 	v.emit(e)
 }
 
-// takeTotals adds to the lifetime statistics what the sums grew by (VEC-DOC-07, VEC-MCT-16, VEC-IO-14).
+// takeTotals adds the growth of the sums to the lifetime statistics (VEC-DOC-07, VEC-MCT-16, VEC-IO-14).
 func (v *Vitals) takeTotals(m *corelink.Totals) {
 	first := v.totals == nil
 	if first {
@@ -238,8 +238,8 @@ func (v *Vitals) takeFirmware(f corelink.Firmware) {
 	emit(level, "rampost.rampost.exit", f.Error, "")
 }
 
-// TimeSpent is the event of one step of a start (VEC-BOOT-06, VEC-BOOT-11): what it took, when it
-// began after the program did, and why it failed; "": it did not.
+// TimeSpent is the event of one step of a start (VEC-BOOT-06, VEC-BOOT-11): its duration, its begin after the program's, and why it failed;
+// "": it did not.
 func TimeSpent(program, step string, spent, after time.Duration, problem string) events.Event {
 	e := events.Event{Source: program, Name: "robot.init.time_spent_ms", S1: step, S2: program, S3: problem,
 		I1: events.Num(spent.Milliseconds()), I2: events.Num(after.Milliseconds())}
@@ -269,14 +269,14 @@ func (v *Vitals) takeStart(m corelink.Start) {
 	}
 }
 
-// Start returns what is known of the start of the last robotd.
+// Start returns the start of the last robotd.
 func (v *Vitals) Start() corelink.Start {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.start
 }
 
-// Periodic emits what is reported at intervals: the battery and the loop.
+// Periodic emits the events that are reported at intervals: the battery and the loop.
 func (v *Vitals) Periodic() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

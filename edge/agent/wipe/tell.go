@@ -81,7 +81,7 @@ func (t *Teller) Run(ctx context.Context, linked func() bool, rest func(context.
 	return nil
 }
 
-// Tell tells once what is to be told, if anything.
+// Tell tells the cloud once of a wipe that it does not know, if there is one.
 func (t *Teller) Tell(ctx context.Context) error {
 	j, err := readJournal(t.root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !j.Erased {

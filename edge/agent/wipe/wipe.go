@@ -9,8 +9,8 @@
 // The device key in persist/kennel stays: it says which robot this is, and with it the robot comes back unattended, to its next owner.
 //
 // A confirmed wipe is recorded on disk (persist/kennel/wipe.json) before anything is erased, and the record is removed only when the cloud knows:
-// the next start continues after any crash in between. Like the original's, it is asked for with run/wipe-data and done while nothing uses the data:
-// Resume comes first of all at start.
+// the next start continues after any crash in between. Like the original's, it is requested with run/wipe-data and done while nothing uses
+// the data: Resume is the first step of the start.
 package wipe
 
 import (
@@ -53,7 +53,7 @@ type journal struct {
 func Request(root *os.Root) error {
 	j, err := readJournal(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || j.Erased || j.Key == "" {
-		j = journal{Key: rand.Text()} // another wipe than the one whose news is not told yet: that one's is in this one's
+		j = journal{Key: rand.Text()} // a new wipe while an earlier one is not reported yet: reporting this one covers both
 	}
 	if err := writeJournal(root, j); err != nil {
 		return err
@@ -70,7 +70,7 @@ func Requested(root *os.Root) bool {
 	return err == nil && !j.Erased || err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
-// Config says what is to be wiped.
+// Config names the data to wipe.
 type Config struct {
 	Root *os.Root
 	Log  *slog.Logger
@@ -78,8 +78,8 @@ type Config struct {
 	step func(string) // called before each change on disk: tests end there, as a power cut does
 }
 
-// Resume completes a wipe that was asked for or begun, and reports whether there was one. Nothing may use the user data meanwhile. After an
-// error the wipe is still due: the next start tries again, and no program should use the data before.
+// Resume completes a wipe that was asked for or begun, and reports whether there was one. Nothing may use the user data while it runs.
+// After an error the wipe is still due: the next start tries again, and no program should use the data before.
 func Resume(cfg Config) (wiped bool, err error) {
 	if cfg.step == nil {
 		cfg.step = func(string) {}
@@ -105,7 +105,7 @@ func Resume(cfg Config) (wiped bool, err error) {
 	if err != nil {
 		cfg.Log.Error("configuration unreadable; clearing the standard places", "err", err)
 	}
-	// The key area first: with it gone, what is left is unreadable where the data are encrypted.
+	// The key area first: without it the rest is unreadable if the data are encrypted.
 	if err := eraseArea(cfg, Switchboard); err != nil {
 		return false, err
 	}
@@ -130,7 +130,7 @@ func Resume(cfg Config) (wiped bool, err error) {
 	return true, nil
 }
 
-// personalTrees lists what holds personal data. The error says what could not be read; the list is good all the same.
+// personalTrees lists the folders with personal data. The error says what could not be read; the list is valid all the same.
 func personalTrees(root *os.Root) ([]string, error) {
 	t, terr := platform.LoadTrees(root)
 	d, derr := das.LoadFileConfig(root)
@@ -167,7 +167,7 @@ func erase(cfg Config, name string) error {
 	return robotfs.SyncDir(cfg.Root, existing(cfg.Root, path.Dir(name)))
 }
 
-// existing returns dir, or what is above it if it is gone.
+// existing returns dir or, if it is gone, the nearest folder above it that exists.
 func existing(root *os.Root, dir string) string {
 	for dir != "." {
 		if _, err := root.Stat(dir); err == nil {
@@ -250,7 +250,7 @@ func eraseArea(cfg Config, name string) error {
 	}
 	defer f.Close() // synced below
 	size := info.Size()
-	if !info.Mode().IsRegular() { // a device tells its size by its end
+	if !info.Mode().IsRegular() { // the size of a device is the offset of its end
 		if size, err = f.Seek(0, io.SeekEnd); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

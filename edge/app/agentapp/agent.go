@@ -48,7 +48,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Agent is the robot's network side: its parts, and what passes between them. Its exported methods are safe for concurrent use; Run is
+// Agent is the robot's network side: its parts and their connections. Its exported methods are safe for concurrent use; Run is
 // called once.
 type Agent struct {
 	cfg     Config
@@ -79,9 +79,9 @@ type Agent struct {
 	start      *start
 	nightly    *nightly.Rebooter  // nil: none
 	parameters *parameters.Keeper // nil: the body stores none, or the agent is frugal
-	night      nightly.Last       // what the start follows
+	night      nightly.Last       // the reboot before this start
 
-	linking sync.Mutex // orders what linkUp and the end of a connection tell the parts
+	linking sync.Mutex // orders the notices of linkUp and of a connection's end
 	links   int        // how many connections there were
 
 	mu        sync.Mutex
@@ -243,10 +243,10 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 	})
 }
 
-// meetCore tells robotd who the robot is, for the root of its tree. It is said to each robotd, and again when the name is made.
+// meetCore sends robotd the robot's identity, for the root of its tree. It does so for each robotd, and again when the name is made.
 func (a *Agent) meetCore() { a.client.Introduce(a.owned.plate.Name(), a.id.Serial(), hostAddress()) }
 
-// hostAddress is the address of this robot that others would use; "" if it has none yet.
+// hostAddress returns the address at which others reach this robot; "" if it has none yet.
 func hostAddress() string {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -389,7 +389,7 @@ func (a *Agent) stayLinked(ctx context.Context, e platform.Endpoints) error {
 // silently is a no-op leave callback.
 func silently() {}
 
-// linkUp tells every part that keeps something for the cloud.
+// linkUp tells every part that has data for the cloud.
 func (a *Agent) linkUp(ctx context.Context) {
 	a.setProblem("")
 	a.emit(events.Event{Source: "agentd", Name: "vic.cloud.hello.world", S1: a.boot})
@@ -520,7 +520,7 @@ func (a *Agent) status() status.Message {
 	}
 	a.vitals.Fill(&m)
 	m.Tell(a.faults.Problems(func(f faults.Fault) bool {
-		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is told already
+		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is reported already
 	})...)
 	a.mu.Lock()
 	id := a.identity

@@ -1,4 +1,4 @@
-// Package agentapp wires agentd: all of a robot that faces the network. What each part does is in edge/agent; this says who knows whom.
+// Package agentapp wires agentd: all of a robot that faces the network. The parts are in edge/agent; this package connects them.
 package agentapp
 
 import (
@@ -34,13 +34,13 @@ const envFile = "anki/etc/kennel-agent.env"
 
 // Config configures agentd. Root and Log are required; the zero values of the rest suit a real robot.
 type Config struct {
-	Root string // the robot's folder by name, for what no os.Root reaches
+	Root string // the robot's folder by name, for files that no os.Root reaches
 	Log  *slog.Logger
 	// Telemetry is how often battery and loop are reported as events; 30 s.
 	Telemetry time.Duration
 	// Flush is how long events wait for company before they are sent; 2 s.
 	Flush time.Duration
-	// Status is how often the robot says that it is there; presence.Interval. Its lease follows.
+	// Status is the interval of status messages; 0: presence.Interval. The lease follows from it.
 	Status time.Duration
 	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
 	TracePermille int
@@ -58,7 +58,7 @@ type Config struct {
 	Restart []string
 	// Getenv overrides the robot's .env files; nil: nothing does.
 	Getenv func(string) string
-	// Supervisor started agentd and is told when agentd is ready and that it is still healthy; the zero value: none.
+	// Supervisor started agentd and is notified when agentd is ready and while it is healthy; the zero value: none.
 	Supervisor sdnotify.Supervisor
 
 	// The next fields replace the machine below an agent that shares its process with others.
@@ -66,8 +66,8 @@ type Config struct {
 	Core Core                                                                       // the real-time core; nil: robotd, below Root
 	Now  func() time.Time                                                           // the robot's clock, which may be wrong; nil: the system's
 	Dial func(ctx context.Context, network, addr string) (conn net.Conn, err error) // below TLS; nil: the system's
-	// Frugal does without what a process of many robots has too little of: no watch on documents, no event file between writes, and nothing that
-	// concerns people (no gateway certificate, tokens, claim code, socket or report).
+	// Frugal saves resources in a process of many robots: no watch on documents, no event file open between writes, and nothing that concerns
+	// people (no gateway certificate, tokens, claim code, socket or report).
 	Frugal bool
 	OnUp   func()          // there is a connection to the broker and it is subscribed; must not block
 	OnDown func(err error) // it ended or could not be made; must not block
@@ -77,7 +77,7 @@ type Config struct {
 type Core interface {
 	// Run hands every message to handle until ctx ends.
 	Run(ctx context.Context, handle func(corelink.Message)) error
-	// Hello returns what the core said about itself and its body; false while it is not there.
+	// Hello returns the core's message about itself and its body; false while the core is absent.
 	Hello() (corelink.Hello, bool)
 	Send(corelink.Message) error
 }
@@ -143,7 +143,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 			if err != nil {
 				return cli.Usage("-root: want the robot's folder: %w", err)
 			}
-			defer root.Close() // what was written is synced
+			defer root.Close() // all writes are synced
 			env := robotfs.LoadEnv(root, envFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
@@ -158,7 +158,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 				cfg.Log.Error("settings ignored", logging.Err, err) // a robot does not stay down for a typing mistake
 			}
 			err = Run(cmd.Context(), root, cfg)
-			if errors.Is(err, errAnew) { // as it was asked to: who supervises it starts it again, and sees no fault in it
+			if errors.Is(err, errAnew) { // a requested end: the supervisor starts it again and counts no failure
 				cfg.Log.Warn("agentd exits to be restarted", logging.Err, err)
 				return nil
 			}
@@ -172,7 +172,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 	return cmd
 }
 
-// goodbyeTime bounds what an orderly stop may still say.
+// goodbyeTime bounds the time for the last messages of an orderly stop.
 const goodbyeTime = 2 * time.Second
 
 // Run is agentd until ctx ends.

@@ -2,9 +2,9 @@ package agentapp
 
 import "time"
 
-// A robot has no clock that runs while it is off: after a start its time is whatever the system begins with, until the network sets it
-// (VEC-BOOT-14). What agentd knows of that it knows from others: the cloud tells its time with every answer, and a certificate proves that it is
-// not earlier than when it was issued.
+// A robot has no clock that runs while it is off: after a start its time is the system's initial one, until the network sets it
+// (VEC-BOOT-14). agentd learns about that from others: the cloud sends its time with every answer, and a certificate proves that it is not
+// earlier than its issue.
 
 // clockSlack is our own default.
 const clockSlack = 2 * time.Minute // between our clock and the cloud's, when they say the same; an answer may be that long under way

@@ -7,7 +7,7 @@ import (
 	"kennel/certs/devicecert"
 )
 
-// credentials returns what each attempt to reach address proves itself with: the device certificate of that moment.
+// credentials returns the TLS settings for each attempt to reach address, with the device certificate of that moment.
 func credentials(id *devicecert.Identity, address string) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) {
 		u, err := url.Parse(address)

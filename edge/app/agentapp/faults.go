@@ -24,7 +24,7 @@ const robotd = "robotd"
 // restartTime bounds a command that starts a service again.
 const restartTime = 30 * time.Second
 
-// newFaults makes what handles the robot's faults, from the files of the original. A mistake in them leaves the rest in force.
+// newFaults makes the handler of the robot's faults, from the files of the original. A mistake in them leaves the rest in force.
 func (a *Agent) newFaults() {
 	handler, err := platform.LoadFaultHandler(a.root, a.cfg.Getenv)
 	if err != nil {
@@ -49,9 +49,9 @@ func (a *Agent) newFaults() {
 	a.faults.Over(faultcode.CloudESN) // that kept an earlier agentd from starting
 }
 
-// supervised stops and starts the robot's services for a fault. A robotd that was stopped is
-// started again by who started it, systemd or robotsim, unless a command is configured for that.
-// Safe for concurrent use.
+// supervised stops and starts the robot's services for a fault. A stopped robotd is started again
+// by its supervisor, systemd or robotsim, unless a command is configured for that. Safe for
+// concurrent use.
 type supervised struct {
 	command []string
 
@@ -87,7 +87,7 @@ func (s *supervised) handle(m corelink.Message, h *faults.Handler) {
 	}
 }
 
-// Stop ends robotd, if that is who it is. Of other services it knows nothing: their command stops them before it starts them.
+// Stop ends robotd, if service is that. It cannot stop other services: their command stops them before it starts them.
 func (s *supervised) Stop(ctx context.Context, service string, patience time.Duration) error {
 	s.mu.Lock()
 	core := s.core
@@ -112,7 +112,7 @@ func (s *supervised) Start(ctx context.Context, service string) error {
 	ctx, cancel := context.WithTimeout(ctx, restartTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.command[0], append(s.command[1:len(s.command):len(s.command)], service)...)
-	cmd.WaitDelay = time.Second // of what it left behind
+	cmd.WaitDelay = time.Second // for processes that it left behind
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %.200q", strings.Join(cmd.Args, " "), err, out)
 	}

@@ -97,7 +97,7 @@ func (a *Agent) newOwned() error {
 	return nil
 }
 
-// services lists what runs for them.
+// services lists the services for these relations.
 func (o *owned) services(a *Agent) []runner.Service {
 	return []runner.Service{
 		{Name: "gateway certificate", Run: a.makePlate},
@@ -108,7 +108,7 @@ func (o *owned) services(a *Agent) []runner.Service {
 	}
 }
 
-// makePlate makes what is missing of the robot's name and certificate. Without them the robot keeps running (fault 920).
+// makePlate makes the robot's name and certificate if they are missing. Without them the robot keeps running (fault 920).
 func (a *Agent) makePlate(context.Context) error {
 	g, err := gatewaycert.Open(gatewaycert.Config{Root: a.root, Species: a.id.Species(), Now: a.believed, Log: a.log})
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *Agent) fault(code faultcode.Code, err error) {
 	a.faults.Raise(faults.Fault{Code: code, Service: "agentd", Err: err})
 }
 
-// emitKept records an event that must not be lost. Where the owner wants none there is nothing to lose.
+// emitKept records an event that must not be lost. If the owner wants no events there is nothing to lose.
 func (a *Agent) emitKept(ctx context.Context, e events.Event) error {
 	if _, err := a.das.EmitDurable(ctx, e); err != nil && !errors.Is(err, das.ErrOptedOut) {
 		return err
@@ -172,7 +172,7 @@ func (a *Agent) introduce(ctx context.Context) error {
 	return nil
 }
 
-// hinted hears which documents are new in the cloud: with the clients the owner may have changed, with the account's settings their consent.
+// hinted handles a hint of new documents in the cloud: with the clients the owner may have changed, with the account's settings their consent.
 func (o *owned) hinted(h hints.Jdocs) {
 	o.tokens.Hint(h.Docs)
 	_, apps := h.Docs[string(jdocs.AppTokens)]
@@ -212,7 +212,7 @@ func texts(problems []status.Problem) (out []string) {
 	return out
 }
 
-// facts collects from the parts what they know of the way to the cloud.
+// facts collects the parts' facts about the way to the cloud.
 func (a *Agent) facts() diagnosis.Facts {
 	f := diagnosis.Facts{Thing: a.id, Agent: version.String(), OS: a.os, Boot: a.boot, System: a.cfg.Now(), Docs: texts(a.docs.Problems()),
 		Dirty:  a.docs.Dirty(),
@@ -234,7 +234,7 @@ func (a *Agent) facts() diagnosis.Facts {
 	return f
 }
 
-// checkFactory reports a factory identity that is there and not good (fault 850).
+// checkFactory reports an invalid factory identity (fault 850).
 func (a *Agent) checkFactory() {
 	if _, _, err := platform.Factory(a.root, a.id); err != nil {
 		a.fault(faultcode.CloudCertificate, err)

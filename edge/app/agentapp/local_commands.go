@@ -32,7 +32,7 @@ func atRobot(cmd *cobra.Command, run func(cmd *cobra.Command, root *os.Root) err
 		if err != nil {
 			return cli.Usage("-root: want the robot's folder: %w", err)
 		}
-		defer root.Close() // what was written is synced
+		defer root.Close() // all writes are synced
 		return run(cmd, root)
 	}
 	return cmd
@@ -164,7 +164,7 @@ cloud that it is nobody's, and comes back. It stays the robot that it is.`,
 	return cmd
 }
 
-// faultCommand is for services and people at the robot; it asks no agentd, whose end may be what is to be told.
+// faultCommand is for services and people at the robot; it works without agentd, because agentd's end may be the fault to report.
 func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "fault", Short: "Show, post and clear the numbered faults of the robot"}
 	cmd.AddCommand(

@@ -60,8 +60,8 @@ func (a *Agent) tellNight() {
 	a.log.Info("nightly reboot done", "what", what)
 }
 
-// localTime returns what tells the time in the robot's zone. It is known while the clock is right by the cloud's newest answer, and the zone of the
-// settings is one that there is.
+// localTime returns a function for the time in the robot's zone. The time is known while the clock is right by the cloud's newest answer
+// and the zone of the settings exists.
 func (a *Agent) localTime() func() (time.Time, bool) {
 	name, zone := "", (*time.Location)(nil)
 	return func() (time.Time, bool) {

@@ -18,7 +18,7 @@ type permit struct {
 	lapse   *time.Timer   // of a refusal
 }
 
-// set takes in what robotd says; it reports whether that is news. A refusal lasts for the given time.
+// set takes robotd's answer and reports whether it changes anything. A refusal lasts for the given time.
 func (p *permit) set(open bool, lasts time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *permit) turn(refused bool) bool {
 	return true
 }
 
-// now returns whether it is open, and what is closed when that changes.
+// now returns whether it is open, and a channel that is closed when that changes.
 func (p *permit) now() (open bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +64,8 @@ func (p *permit) now() (open bool, changed <-chan struct{}) {
 	return !p.refused, p.changed
 }
 
-// while runs f whenever it is open, until ctx ends (nil) or f ends by itself: then it returns f's error. Where it becomes refused, leave is called
-// and then f's context ends.
+// while runs f whenever it is open, until ctx ends (nil) or f ends by itself: then it returns f's error. When it is refused, leave is
+// called and then f's context ends.
 func (p *permit) while(ctx context.Context, f func(context.Context) error, leave func()) error {
 	for {
 		open, changed := p.now()

@@ -17,10 +17,11 @@ import (
 )
 
 // After a recovery boot agentd never opens the user data, which may keep the robot from starting, or be written by a newer release
-// (VEC-BOOT-07). It lives in a root of its own: an area of the boot's memory file system, with copies of what says who the robot is and whom to
-// call. What it writes goes there and ends with the boot (VEC-BOOT-12); the factory's files stay as they are. An agent that cannot leave its root
-// needs no further care, except where the cloud would mistake the empty area for the robot's new state: documents are not synchronised, events are
-// not kept, because the owner's consent is unknown, and a certificate is used but a first one is never requested.
+// (VEC-BOOT-07). It uses a root of its own: an area of the boot's memory file system, with copies of the files about the robot's
+// identity and the cloud's addresses. Its writes stay there and end with the boot (VEC-BOOT-12); the factory's files stay
+// unchanged. Because the agent cannot leave its root, no other care is needed, except where the cloud would mistake the empty area
+// for the robot's new state: documents are not synchronised, events are not kept, because the owner's consent is unknown, and a
+// certificate is used but a first one is never requested.
 
 // recoveryDir is the area.
 const recoveryDir = "run/recovery"
@@ -63,7 +64,7 @@ func recoveryArea(root *os.Root) (*os.Root, error) {
 	return area, nil
 }
 
-// copyInto copies a file, or a folder with the plain files in it and below. What is neither, links above all, is left out.
+// copyInto copies a file, or a folder with the plain files in it and below. It leaves out everything else, above all links.
 func copyInto(to, from *os.Root, name string) error {
 	return fs.WalkDir(from.FS(), name, func(name string, e fs.DirEntry, err error) error {
 		switch {

@@ -61,7 +61,7 @@ func (a *Agent) readIdentity(context.Context) (err error) {
 	return nil
 }
 
-// readBoot reads which boot this is, and, where the system says that, how long it took to come here (VEC-BOOT-06). A program that restarts within a
+// readBoot reads the boot id and, if the system says it, the time from power on to here (VEC-BOOT-06). A program that restarts within a
 // boot does not report that time.
 func (a *Agent) readBoot(context.Context) (err error) {
 	_, known := a.root.Stat(platform.BootIDFile)
@@ -162,7 +162,7 @@ func newStart(a *Agent) *start {
 	return s
 }
 
-// tell records the event of a step.
+// tell records a step's event.
 func (s *start) tell(t stages.Took) {
 	if !s.run {
 		return
@@ -170,7 +170,7 @@ func (s *start) tell(t stages.Took) {
 	s.a.emit(vitals.TimeSpent("agentd", t.Name, t.Spent(), t.Begin-s.began, wordsOf(t.Err)))
 }
 
-// made says that all is made and will run, and what it took.
+// made records that all parts are made and will run, and how long that took.
 func (s *start) made() {
 	s.run = true
 	if s.a.cfg.Frugal {
@@ -185,7 +185,7 @@ func (s *start) made() {
 	s.a.emit(vitals.TimeSpent("agentd", vitals.WholeStart, mono.Now()-s.began, 0, ""))
 }
 
-// services wait for what a robot needs to be of use, each for itself: neither is needed for the other, and the agent works without.
+// services wait for the two things that a robot needs to be useful, each on its own: neither needs the other, and the agent works without them.
 func (s *start) services() []runner.Service {
 	if s.a.cfg.Frugal {
 		return nil

@@ -45,7 +45,7 @@ func withClient(cmd *cobra.Command, address string, tap func(now time.Duration, 
 				break
 			}
 		}
-		_ = line.Drain() // what the session said last arrives, if the line still works
+		_ = line.Drain() // the session's last bytes arrive, if the line still works
 		return err
 	})
 }

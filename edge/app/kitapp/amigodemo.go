@@ -294,8 +294,8 @@ func guard(speed, near float64) float64 {
 	return speed * max(0, min((near-guardNear)/(guardFar-guardNear), 1))
 }
 
-// wander returns the velocities of a robot that avoids obstacles: it backs off from a stall, turns away from what is near until the way is
-// free, and else drives ahead (AMIGO-OPEN-11).
+// wander returns the velocities of a robot that avoids obstacles: it backs off from a stall, turns away from near obstacles until the way
+// is free, and else drives ahead (AMIGO-OPEN-11).
 func (d *demo) wander(st *session.State) (v, w float64) {
 	near := nearest(st, d.now)
 	switch {

@@ -12,7 +12,7 @@ import (
 // packet is one packet of the robot as monitor prints it.
 type packet struct {
 	Seconds float64 `json:"seconds"` // since monitor began
-	Packet  string  `json:"packet"`  // what it is
+	Packet  string  `json:"packet"`  // its kind
 	Data    any     `json:"data,omitempty"`
 	text    string
 }

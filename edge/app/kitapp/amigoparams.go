@@ -83,7 +83,7 @@ alone, and its edits are saved at once; get and set may precede the keyword.`,
 	return cmd
 }
 
-// paramsFile returns the defaults with what a file changes; a file that does not exist changes nothing.
+// paramsFile returns the defaults with a file's changes; a missing file changes nothing.
 func paramsFile(name string) (flash.Values, error) {
 	v := flash.Defaults()
 	err := parseParams(name, &v)

@@ -23,7 +23,7 @@ import (
 // replayed is the output of replay.
 type replayed struct {
 	Identical bool    `json:"identical"`
-	Steps     uint64  `json:"steps"`             // that did what was recorded
+	Steps     uint64  `json:"steps"`             // that matched the recording
 	Bodies    int     `json:"bodies"`            // times a body was opened
 	Seconds   float64 `json:"seconds"`           // from the first of them to the last
 	Cut       string  `json:"cut,omitempty"`     // why the recording ends before its end

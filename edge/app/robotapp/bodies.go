@@ -26,7 +26,7 @@ type Kind struct {
 	begin func(c *core) (opening, error) // how to drive it instead of Open alone, for a body with more to it than a port
 }
 
-// opening says how robotd opens one body, and what it runs beside it.
+// opening says how robotd opens one body, and which services run beside it.
 type opening struct {
 	open     func(context.Context) (b body.Body, unwell, err error) // unwell: it is open, and not as it should be
 	before   []stages.Stage                                         // before anything runs

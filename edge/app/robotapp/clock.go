@@ -12,8 +12,8 @@ import (
 // clockEvery is how often it is looked whether the clock has to change: as often as the processor's temperature.
 const clockEvery = heatEvery
 
-// capClock keeps the processor's highest clock at what is allowed until ctx ends (VEC-PWR-12, VEC-PWR-23); the last one stays. Without a file for it,
-// robotd does not manage the clock.
+// capClock sets the processor's highest clock to the permitted one until ctx ends (VEC-PWR-12, VEC-PWR-23); the last setting stays. Without
+// a file for it, robotd does not manage the clock.
 func (c *core) capClock(ctx context.Context) error {
 	if c.cfg.CPUClock == "" {
 		<-ctx.Done()
@@ -42,8 +42,8 @@ func (c *core) capClock(ctx context.Context) error {
 	}
 }
 
-// writeClock writes it as Linux reads it, in kHz (kernel documentation, CPU performance scaling: scaling_max_freq). The kernel keeps to what the
-// processor can do.
+// writeClock writes it as Linux reads it, in kHz (kernel documentation, CPU performance scaling: scaling_max_freq). The kernel limits it to
+// the processor's range.
 func writeClock(name string, mhz uint32) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

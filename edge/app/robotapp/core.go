@@ -28,7 +28,7 @@ const (
 	maxReopen = 3 * time.Second
 )
 
-// core opens the body again and again and runs the loop on it. What others may read of it is atomic.
+// core opens the body, runs the loop on it, and reopens it after a failure. Fields that others read are atomic.
 type core struct {
 	log     *slog.Logger
 	cfg     Config
@@ -40,7 +40,7 @@ type core struct {
 	note    startNote
 
 	firstOpen chan error // how the first attempt to open the body went; one slot
-	firstLook chan error // what the body's first frame said; one slot
+	firstLook chan error // the problems in the body's first frame; one slot
 
 	running   atomic.Bool  // the loop runs
 	opening   atomic.Int64 // when the attempt to open began, mono ns

@@ -30,8 +30,8 @@ const unusable faultcode.Code = 18
 // firmware is the wanted program of the body's own processor. It is read before the services start; then it belongs to the goroutine of core.run.
 type firmware struct {
 	path  string
-	want  *vector.Firmware // nil: whatever it runs
-	spent bool             // all attempts failed and the body runs what it ran: it is not asked again each time that it is opened
+	want  *vector.Firmware // nil: any program will do
+	spent bool             // all attempts failed and the body runs its old program: the update is not tried again at each opening
 }
 
 // due returns the firmware to open the body with.
@@ -50,7 +50,7 @@ func (c Config) firmwareFile() string {
 	return filepath.Join(c.Root, filepath.FromSlash(vectorFirmware))
 }
 
-// shown is a path as others are told it: below the root if it is there.
+// shown returns a path as other programs see it: relative to the root if it is below it.
 func (c Config) shown(path string) string {
 	if rel, err := filepath.Rel(c.Root, path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.ToSlash(rel)
@@ -58,7 +58,7 @@ func (c Config) shown(path string) string {
 	return strings.ToValidUTF8(path, "?")
 }
 
-// readFirmware reads the file, once a start. Without one the body keeps what it runs; one that cannot be used is reported like a failed update.
+// readFirmware reads the file, once per start. Without a file the body keeps its program; an unusable file is reported like a failed update.
 func (v *vectorBody) readFirmware(ctx context.Context) error {
 	v.firm = firmware{path: v.cfg.firmwareFile()}
 	b, err := readAtMost(v.firm.path, 1<<20)
@@ -109,7 +109,7 @@ func (v *vectorBody) progress(ctx context.Context) func(vector.Progress) {
 	}
 }
 
-// updated takes in what became of the firmware when the body was opened, or could not be.
+// updated takes the outcome of the firmware check when the body was opened, or failed to open.
 func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 	switch {
 	case err != nil:
@@ -138,7 +138,7 @@ func (v *vectorBody) updated(ctx context.Context, u vector.Update, err error) {
 	v.tellFirmware(ctx, m)
 }
 
-// tellFirmware tells peers, and leaves the status where the programs that start later look for it; one of an earlier start is removed.
+// tellFirmware tells peers, and writes the status to the file where programs that start later look for it; it removes the file of an earlier start.
 func (v *vectorBody) tellFirmware(ctx context.Context, m corelink.Firmware) {
 	m.AtUS, m.File = mono.Now().Microseconds(), v.cfg.shown(v.firm.path)
 	if err := v.srv.Publish(&m); err != nil {

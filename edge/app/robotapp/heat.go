@@ -25,7 +25,7 @@ const (
 // heatEvery is how often they are read: twice in the time that a temperature needs to count (power.HeatConfirm). Own default.
 const heatEvery = 500 * time.Millisecond
 
-// watchHeat tells the helm the processor's temperature until ctx ends (VEC-PWR-10). Without a thermometer it tells nothing.
+// watchHeat posts the processor's temperature to the control until ctx ends (VEC-PWR-10). Without a thermometer it posts nothing.
 func (c *core) watchHeat(ctx context.Context) error {
 	root, err := os.OpenRoot(c.cfg.Root)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *core) watchHeat(ctx context.Context) error {
 			c.log.InfoContext(ctx, "processor temperature not known", logging.Err, err)
 		}
 		if known = err == nil; known && c.running.Load() { // without a body the mailbox is not emptied
-			c.control.PostHeat(celsius) // one that finds it full is counted, and the next comes soon
+			c.control.PostHeat(celsius) // if the mailbox is full the loss is counted, and the next one comes soon
 		}
 		select {
 		case <-ctx.Done():
@@ -51,8 +51,8 @@ func (c *core) watchHeat(ctx context.Context) error {
 	}
 }
 
-// hottest returns the highest temperature of all zones, in degrees Celsius: which of them is the processor's is each vendor's choice, and none of
-// the others may be hotter for long (own choice). Zones that cannot be read, or say what no thermometer says, are passed over.
+// hottest returns the highest temperature of all zones, in degrees Celsius: vendors differ in which zone is the processor's, and no other
+// one should be hotter for long (own choice). Zones that cannot be read, or have impossible values, are skipped.
 func hottest(root *os.Root) (float64, error) {
 	dir, err := root.Open(thermalDir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"kennel/infra/logging"
 )
 
-// Own defaults of a recording. A Vector fills about 60 KiB a second: the ring holds what a slow medium owes, over a minute of it.
+// Own defaults of a recording. A Vector fills about 60 KiB a second: the ring buffers over a minute for a slow medium.
 const (
 	recordRing     = 4 << 20
 	recordEvery    = 200 * time.Millisecond
@@ -27,7 +27,7 @@ type recorder struct {
 	written int64
 }
 
-// newRecorder begins a recording in path, instead of what was there.
+// newRecorder begins a recording in path and replaces the file there.
 func newRecorder(log *slog.Logger, path string, limitMiB int) (*recorder, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *recorder) run(ctx context.Context) error {
 	return nil
 }
 
-// flush writes what there is; false: the recording has ended. A flush ends with a whole record, and so does a file that came to its limit.
+// flush writes the buffered records; false: the recording has ended. A flush ends with a whole record, and so does a file that reached its limit.
 func (r *recorder) flush() bool {
 	n, err := r.tape.Flush(r.file)
 	r.written += int64(n)

@@ -1,6 +1,6 @@
 // Package robotapp is the program robotd: it opens the robot's body, runs the real-time core on it (edge/rt) and tells the robot's other
-// programs what it sees (edge/corelink). No network, nothing heavy, and no files
-// but the socket, the body's firmware at start, the processor's temperature and short notes of what went wrong.
+// programs what it measures (edge/corelink). It uses no network, does no heavy work, and touches no files but the socket, the body's
+// firmware at start, the processor's temperature and short notes of failures.
 //
 // A body that is silent or gone is a fault (898, 899) that peers see, not an end: robotd keeps trying to open it. SIGTERM and SIGINT halt the body
 // and end the program with code 0; so does a Shutdown from a peer, after the body was told to cut its power.
@@ -40,7 +40,7 @@ type Config struct {
 	Root      string
 	Body      string         // key of kinds
 	Device    string         // "": the body's usual one below Root
-	IMU       string         // the inertial sensors' device; "": the usual one below Root, if it is there
+	IMU       string         // the inertial sensors' device; "": the usual one below Root, if it exists
 	IMURate   int            // samples a second; 0: 200
 	Factory   bool           // answer the factory's command line, on a robot that has not left it
 	Firmware  string         // file with the body's own program; "": the body's usual one below Root
@@ -110,7 +110,7 @@ SIGTERM or SIGINT stop all motion and end it with code 0.`,
 				return errs.New(errs.Invalid, "-root: want the robot's folder: %w", err)
 			}
 			if onlyHalt {
-				if cli.Getenv(cmd.Context())("SERVICE_RESULT") == "success" { // systemd.exec: it ended by itself, and halted the body
+				if cli.Getenv(cmd.Context())("SERVICE_RESULT") == "success" { // systemd.exec: it ended cleanly, and halted the body
 					return nil
 				}
 				return halt(cmd.Context(), cfg)

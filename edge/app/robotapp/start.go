@@ -17,8 +17,8 @@ import (
 	"kennel/infra/sdnotify"
 )
 
-// start is robotd's way from nothing to a loop on a body that was looked at (VEC-BOOT-09, VEC-BOOT-11): two tables, before its services run and
-// while they do. What each step took is said to peers.
+// start is robotd's start up to a loop on a checked body (VEC-BOOT-09, VEC-BOOT-11), in two tables: before its services run, and while they
+// do. Peers get the time of each step.
 type start struct {
 	log   *slog.Logger
 	cfg   Config
@@ -87,7 +87,7 @@ func (s *start) await(ctx context.Context) error {
 	return nil
 }
 
-// tell says to peers how far the start is.
+// tell sends peers the progress of the start.
 func (s *start) tell(t stages.Took) {
 	s.log.Debug("start", "stage", t.Name, "took", t.Spent(), logging.Err, t.Err)
 	if s.srv == nil {
@@ -129,7 +129,7 @@ func (s *start) openSupervisor(context.Context) (err error) {
 	return err
 }
 
-// close closes what was opened.
+// close closes all that was opened.
 func (s *start) close() {
 	if s.super != nil {
 		_ = s.super.Close() // datagrams: nothing is buffered
@@ -141,7 +141,7 @@ func (s *start) close() {
 	}
 }
 
-// services lists the services that run once the first table is done. Stopped in reverse: motion first, then those who report it.
+// services lists the services that run once the first table is done. They are stopped in reverse: motion first, then the services that report it.
 func (s *start) services() []runner.Service {
 	c := s.core
 	var services []runner.Service
@@ -162,7 +162,7 @@ func (s *start) services() []runner.Service {
 	)
 }
 
-// problem joins what a body's first frame said; nil if all is well.
+// problem joins the problems in a body's first frame; nil if there are none.
 func problem(problems []string) error {
 	var all []error
 	for _, p := range problems {

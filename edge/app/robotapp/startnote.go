@@ -16,14 +16,14 @@ import (
 	"kennel/infra/logging"
 )
 
-// rampostError holds what was wrong when the body started, for the programs that start later (VEC-BOOT-09): the status of a failed update of its
-// firmware as a number, then a line of words for each thing that the first frame said. It is there only if something was.
+// rampostError is the file with the problems of the body's start, for programs that start later (VEC-BOOT-09): the status of a failed
+// firmware update as a number, then a line for each problem in the first frame. It exists only if there was a problem.
 const rampostError = "dev/rampost_error"
 
 // startNote is the content of the file.
 type startNote struct {
 	mu       sync.Mutex
-	status   uint16 // 0: the firmware is as it shall be
+	status   uint16 // 0: the firmware is as it should be
 	problems []string
 }
 

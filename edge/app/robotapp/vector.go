@@ -29,7 +29,7 @@ var vectorKind = Kind{
 	begin: beginVector,
 }
 
-// vectorBody runs what a Vector has beside its port: inertial sensors in the head, the firmware of its body, the factory's command line.
+// vectorBody runs the parts of a Vector beside its port: inertial sensors in the head, the firmware of its body, the factory's command line.
 type vectorBody struct {
 	*core
 	imu  *imu.Reader
@@ -75,7 +75,7 @@ func openVector(ctx context.Context, cfg vector.Config) (body.Body, vector.Updat
 	return d, d.Update(), nil
 }
 
-// inertial says where the inertial sensors are. The robot has those that were named; of the usual ones it has those that are there.
+// inertial returns the configuration of the inertial sensors: the named device, which must exist, or the usual one if it exists.
 func (c Config) inertial() (imu.Config, error) {
 	out := imu.Config{Device: c.IMU, Expected: c.IMU != ""}
 	if !out.Expected {

@@ -281,7 +281,7 @@ type deed struct {
 	least int // arguments
 }
 
-// deeds are what a hand can do (AMIGO-SIM-06).
+// deeds are the actions of a hand (AMIGO-SIM-06).
 var deeds = map[string]deed{
 	"on":      {"switch the power on", func(r *amigobotsim.Robot, _ []float64) { r.SetPower(true) }, 0},
 	"off":     {"switch the power off", func(r *amigobotsim.Robot, _ []float64) { r.SetPower(false) }, 0},
@@ -311,7 +311,7 @@ func charger(n float64) amigobotsim.Charger {
 	return amigobotsim.Charger(min(max(n, 0), float64(amigobotsim.FastCharger)))
 }
 
-// hands does what the lines of in say, until in ends.
+// hands runs the actions in the lines of in, until in ends.
 func hands(ctx context.Context, in io.Reader, out io.Writer, r *amigobotsim.Robot) {
 	for lines := bufio.NewScanner(in); ctx.Err() == nil && lines.Scan(); {
 		words := strings.Fields(lines.Text())

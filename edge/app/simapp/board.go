@@ -24,7 +24,7 @@ var starts = map[string]vectorsim.Start{
 	"application": vectorsim.StartApplication, "boot-loader": vectorsim.StartBootloader, "empty": vectorsim.StartEmpty,
 }
 
-// layouts are the words for where fields of data frames lie.
+// layouts are the words for the layouts of data frames.
 var layouts = map[string]spine.Layout{"genuine": spine.Genuine, "book": spine.Book}
 
 // board holds the flags of the command.
@@ -196,7 +196,7 @@ func servePad(ctx context.Context, b *vectorsim.Board, path string) (_ context.C
 	}, nil
 }
 
-// punctual makes the board that this goroutine runs as punctual as hardware, as far as the system permits; out hears what it does not.
+// punctual makes the board that this goroutine runs as punctual as hardware, as far as the system permits; it writes to out what is not permitted.
 func punctual(c *vectorsim.Config, t rtlinux.Thread, out io.Writer) (leave func()) {
 	c.HoldProcessor = true
 	runtime.GOMAXPROCS(max(3, runtime.NumCPU())) // one for the board, one for its sensors, one in hand

@@ -140,7 +140,7 @@ func newAgent(root *os.Root, m fleet.Machine) (fleet.Agent, error) {
 	return a, nil
 }
 
-// runFleet runs f with those who watch it.
+// runFleet runs f and its status server.
 func runFleet(ctx context.Context, f *fleet.Fleet, status string, progress time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

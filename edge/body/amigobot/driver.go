@@ -24,7 +24,7 @@ const (
 	silent = 12 * time.Second       // the session connects again by itself before (AMIGO-LINK-06)
 )
 
-// Limits of the motion that the driver allows the robot, below what its motors can do (AMIGO-MOT-08). Own defaults.
+// Limits of motion that the driver sets, below the motors' limits (AMIGO-MOT-08). Own defaults.
 var limits = session.Limits{Speed: 0.5, Accel: 0.5, Decel: 0.5, Turn: 2, TurnAccel: 2, TurnDecel: 2}
 
 // The channels of an AmigoBot, by number.
@@ -188,10 +188,11 @@ func (d *Driver) Describe() body.Description {
 	return out
 }
 
-// Identity returns what the robot says of itself (GOSTAI-MAP-A-01).
+// Identity returns the robot's own identification (GOSTAI-MAP-A-01).
 func (d *Driver) Identity() sip.Identity { return d.client.State().Identity }
 
-// Read is body.Body: the newest standard packet, and what came beside it. It keeps the session alive; a robot that was reset is connected again.
+// Read is body.Body: the newest standard packet, and the packets received beside it. It keeps the session alive; a robot that was reset is
+// connected again.
 func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 	s.Fresh = false
 	for {
@@ -224,7 +225,7 @@ func (d *Driver) Read(s *body.Sense, deadline time.Duration) error {
 	}
 }
 
-// step lets the session take what came and sends what it wants to.
+// step passes received bytes to the session and sends its bytes.
 func (d *Driver) step() error {
 	if d.broken != nil {
 		return d.broken
@@ -356,7 +357,7 @@ func (d *Driver) change(a *body.Act, drive int, command func(v float64) sip.Comm
 		return
 	}
 	d.was[drive], d.sent[drive] = true, v
-	if drive >= drGain { // what the robot took shows in its configuration
+	if drive >= drGain { // the robot's configuration shows the values that it took
 		_ = d.client.Command(sip.Int(sip.GetConfig, 0))
 	}
 }
@@ -392,7 +393,7 @@ func (d *Driver) Link() body.Link {
 	}
 }
 
-// closeTime is how long Close lets the robot hear that the session is over; own default.
+// closeTime is the time that Close gives the end of session to reach the robot; own default.
 const closeTime = 200 * time.Millisecond
 
 // Close is body.Body: the motors go off, the session is closed (AMIGO-SYNC-13), and so is the line.

@@ -56,7 +56,7 @@ func (p Parameters) Store(ctx context.Context, values map[string]json.RawMessage
 	if err != nil {
 		return nil, fmt.Errorf("System port: %w", err)
 	}
-	defer line.Close() // what was written is acknowledged
+	defer line.Close() // all writes are acknowledged
 	client := sysmode.NewClient(line)
 	if _, err := client.Hello(ctx); err != nil {
 		if errors.Is(err, sysmode.ErrSilent) {

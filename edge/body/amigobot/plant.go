@@ -103,7 +103,7 @@ func slotOf(tree *robot.Tree, name string) (int, error) {
 	return target.Refs[0].ID, nil
 }
 
-// mode says what the wheels do.
+// mode is the state of the wheels.
 type mode uint8
 
 const (
@@ -224,7 +224,7 @@ func (p *plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	return stop
 }
 
-// measure follows the pose and brings what was measured to the tree.
+// measure follows the pose and publishes the measurements in the tree.
 func (p *plant) measure(s *body.Sense) {
 	v := &s.Values
 	next := motion.Pose{X: v[chX], Y: v[chY], Theta: v[chHeading]}
@@ -339,7 +339,7 @@ func (p *plant) Begin(m *control.Moment, part int, o *control.Order, r *control.
 	}
 	v, w := 0., 0.
 	if p.owner == uint32(o.Owner) && (p.mode == driving || p.mode == switching && p.next == driving) {
-		v, w = p.v, p.w // what is not written stays as the same owner wrote it last
+		v, w = p.v, p.w // values that are not written stay as the same owner last wrote them
 	} else if p.owner == uint32(o.Owner) && (p.mode == wheeling || p.mode == switching && p.next == wheeling) {
 		v, w = (p.v+p.w)/2, (p.w-p.v)/track
 	}
@@ -419,7 +419,7 @@ func (p *plant) start() {
 	}
 }
 
-// end ends what is under way.
+// end ends the motion under way.
 func (p *plant) end(o motion.Outcome) {
 	if p.mode != resting && p.outcome == motion.Running {
 		p.outcome = o
@@ -490,9 +490,8 @@ func (p *plant) rest(v, w float64) {
 	}
 }
 
-// glide leads the robot along its way, or through its turn: the plan's speed, and what makes up for
-// the lag behind it. The newest packet is up to 100 ms old, so the robot is taken to have gone on
-// since.
+// glide leads the robot along its way, or through its turn: the plan's speed, plus a correction for the lag behind it. The newest packet is
+// up to 100 ms old, so the robot is assumed to have moved since.
 func (p *plant) glide(m *control.Moment, act *body.Act) {
 	p.prof.Step(m.DT.Seconds())
 	age := (m.Now - p.sense.At).Seconds()

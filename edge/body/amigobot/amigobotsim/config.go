@@ -12,20 +12,20 @@ import (
 	"kennel/edge/sim/world"
 )
 
-// Config says what a robot is made of. The zero value is a new robot in good order on an endless floor.
+// Config describes a robot. The zero value is a new robot in good order on an endless floor.
 type Config struct {
 	Memory   *sysmode.Memory // its FLASH, which the robot then owns (default: a new one with AmigOS 1.3)
 	Profile  string          // one of Profiles; the default is amigo (AMIGO-SIM-03)
 	World    *world.Map      // where the robot is (default: an endless floor)
 	Seed     uint64          // decides everything that is random
 	Volts    float64         // of the battery, 10 to 13.8 (default 13)
-	Lossy    bool            // the server takes one command each 10 ms and drops what comes faster (AMIGO-PKT-12)
+	Lossy    bool            // the server takes one command each 10 ms and drops faster ones (AMIGO-PKT-12)
 	Throttle bool            // the Control port is as slow as HostBaud says (AMIGO-LINK-08)
 
 	SonarNoise float64 // standard deviation of a range, as a share of it (AMIGO-OPEN-16)
 	SonarGain  float64 // the gain screw, above 0 to 1 (default 0.5) (AMIGO-SON-07)
 
-	// OnSound, if set, hears of each sound, and OnStore of each change of Memory. They must not call the robot.
+	// OnSound, if set, is called for each sound, and OnStore for each change of Memory. They must not call the robot.
 	OnSound func(Sound)
 	OnStore func()
 }
@@ -74,7 +74,7 @@ var profiles = map[string]Profile{
 	}},
 }
 
-// sonarHeight is low: the beam is wide, so that a sonar hears what is taller than the robot's clearance (AMIGO-PHY-01).
+// sonarHeight is low: the beam is wide, so that a sonar sees obstacles taller than the robot's clearance (AMIGO-PHY-01).
 const sonarHeight = 0.030
 
 // mount returns the place of a sonar from mm and degrees.

@@ -17,11 +17,11 @@ type ports struct {
 	in, out  byte                // bit k is IO_k (AMIGO-IO-02)
 	analog   [analogPorts]uint16 // 0 to 2047 (AMIGO-XP-09)
 	selected int                 // analog port of the standard packet, from 1
-	aux      [2][]byte           // what came in at System and AUX2
+	aux      [2][]byte           // bytes received at System and AUX2
 	fetch    [2]int              // bytes that the client waits for; 0: it does not
 }
 
-// reset keeps what is wired to the robot.
+// reset keeps the state of the wiring to the robot.
 func (p *ports) reset() { *p = ports{in: p.in, analog: p.analog} }
 
 // outputs are the bits of the digital ports that the FLASH makes outputs.

@@ -8,7 +8,7 @@ import (
 	"kennel/edge/body/amigobot/flash"
 )
 
-// Faults are what goes wrong with a robot and its link. The zero value is a robot in order.
+// Faults are the faults of a robot and its link. The zero value has none.
 type Faults struct {
 	Loss        float64       // share of the packets that is lost, each way
 	Delay       time.Duration // of the Control port, each way
@@ -17,7 +17,7 @@ type Faults struct {
 	DeadEncoder [2]bool       // the left or the right encoder counts nothing
 }
 
-// SetFaults changes what goes wrong.
+// SetFaults sets the faults.
 func (r *Robot) SetFaults(f Faults) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ type late struct {
 	b   []byte
 }
 
-// through puts b on the line and returns what comes out of it now.
+// through puts b on the line and returns the bytes that leave it now.
 func (d *delay) through(now, by time.Duration, b []byte) []byte {
 	if by == 0 && len(*d) == 0 {
 		return b

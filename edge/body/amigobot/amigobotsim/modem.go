@@ -11,8 +11,8 @@ import (
 )
 
 // Modem is the pair of radio modems between a host's line and the robot's Control port (AMIGO-RF). It begins in command mode: a host sends WMS2
-// to link to the robot's modem, and from then on the line is transparent. Its answers are OK and ERROR, which the manual does not give. What the
-// radio loses is in Faults (AMIGO-RF-18).
+// to link to the robot's modem, and from then on the line is transparent. Its answers are OK and ERROR, which the manual does not give.
+// Losses of the radio are set in Faults (AMIGO-RF-18).
 type Modem struct {
 	set     [26]string // settings by the letter of their command
 	command []byte     // characters of a command so far
@@ -85,7 +85,7 @@ func (m *Modem) FromHost(now time.Duration, in []byte) (robot, answer []byte) {
 	return robot, answer
 }
 
-// FromRobot returns what the host hears of the robot's bytes.
+// FromRobot returns those of the robot's bytes that reach the host.
 func (m *Modem) FromRobot(b []byte) []byte {
 	if !m.data {
 		return nil

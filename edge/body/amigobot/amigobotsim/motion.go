@@ -107,7 +107,7 @@ type server struct {
 	crept    [2]int     // ticks in that time, or since the stall
 }
 
-// wheelsOf returns what the axes mean for the wheels, and axesOf what wheels mean for the axes; each is the other's reverse.
+// wheelsOf converts values of the axes into values of the wheels, and axesOf does the reverse.
 func wheelsOf(direct bool, a [2]float64) [2]float64 {
 	if direct {
 		return a
@@ -263,7 +263,7 @@ func (r *Robot) watchStall(moved [2]int) {
 	}
 }
 
-// wheels lets the motors and the world move the robot by one cycle, and returns what its encoders count.
+// wheels lets the motors and the world move the robot by one cycle, and returns the counts of its encoders.
 func (r *Robot) wheels() (moved [2]int) {
 	for i := range r.speed {
 		full := r.motion.pwm[i]/255 - r.drag[i]
@@ -291,7 +291,7 @@ func (r *Robot) wheels() (moved [2]int) {
 	return moved
 }
 
-// reckon integrates what the encoders counted in a cycle, along an arc (AMIGO-POS-02).
+// reckon integrates the encoders' counts of a cycle, along an arc (AMIGO-POS-02).
 func (r *Robot) reckon(moved [2]int) {
 	turn := float64(moved[1]-moved[0]) / 2 / r.tune.ticksPerRad()
 	ahead := float64(moved[0]+moved[1]) / 2 / sip.TicksPerMetre

@@ -150,7 +150,7 @@ func (r *Robot) testSonar(n int) {
 	r.sonar.sequence = []byte{byte(n)}
 }
 
-// program is one cycle of what the robot does by itself.
+// program is one cycle of the robot's built-in programs.
 func (r *Robot) program() {
 	switch r.mode {
 	case Armed:

@@ -7,12 +7,12 @@ import (
 	"kennel/infra/api/poke"
 )
 
-// Verbs returns what a hand can do to the robot.
+// Verbs returns the actions of a hand on the robot.
 func (r *Robot) Verbs() []string {
 	return slices.Concat([]string{poke.Press, poke.Hold, poke.Drain, poke.Dip, poke.Reset, poke.Tools}, world.Verbs)
 }
 
-// Poke does to the robot, between two cycles, what a person beside it would; p is complete. It returns an error if that is not possible now.
+// Poke pokes the robot between two cycles, as a person beside it would; p is complete. It returns an error if that is not possible now.
 // The buttons are pressed and released at once.
 func (r *Robot) Poke(p poke.Poke) error {
 	switch p.Verb {

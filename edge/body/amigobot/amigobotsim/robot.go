@@ -184,7 +184,7 @@ func (r *Robot) enable(on bool) {
 	r.play(map[bool]int{true: soundset.MotorsOn, false: soundset.MotorsOff}[on])
 }
 
-// Step lets one control cycle pass, in which the bytes in arrived, and appends to out what the robot sends.
+// Step runs one control cycle, in which the bytes in arrived, and appends the robot's bytes to out.
 func (r *Robot) Step(in, out Lines) Lines {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -285,7 +285,7 @@ const queueLength = 8
 
 func (r *Robot) chance(p float64) bool { return p > 0 && r.rng.Float64() < p }
 
-// obey does what one good packet from the client asks.
+// obey executes one good packet from the client.
 func (r *Robot) obey(payload []byte, out Lines) Lines {
 	c, err := sip.ParseCommand(payload)
 	switch {
@@ -365,7 +365,7 @@ func (r *Robot) open() {
 	r.play(soundset.Connect)
 }
 
-// closeSession ends the session, or whatever the robot does by itself.
+// closeSession ends the session, or a built-in program.
 func (r *Robot) closeSession() {
 	r.mode = Waiting
 	r.endSession()

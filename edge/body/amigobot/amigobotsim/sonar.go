@@ -11,7 +11,7 @@ const (
 	cyclesPerPing = 5
 	minRange      = 0.10 // m
 	maxRange      = 5.0
-	noEcho        = 6.1 // m, what is reported nearer and farther
+	noEcho        = 6.1 // m, reported for anything nearer or farther
 	cone          = 15 * deg
 	glance        = 60 * deg
 	maxPolled     = 16
@@ -69,7 +69,7 @@ func (r *Robot) ping() {
 	}
 }
 
-// measure returns what sonar n hears, m. The gain screw decides how far it hears and how often carpet answers (AMIGO-SON-07).
+// measure returns the range of sonar n, m. The gain screw decides how far it hears and how often carpet answers (AMIGO-SON-07).
 func (r *Robot) measure(n int) float64 {
 	gain := r.cfg.SonarGain
 	d := r.world.Echo(r.cfg.profile().Sonars[n], cone, glance)

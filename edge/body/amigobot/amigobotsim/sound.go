@@ -44,7 +44,7 @@ func (r *Robot) play(n int) {
 	r.emit(Sound{At: r.now, Number: n, Sound: s})
 }
 
-// say only tells of the tones (AMIGO-CMD-15).
+// say only reports the tones (AMIGO-CMD-15).
 func (r *Robot) say(tones []byte) {
 	if r.sound.on {
 		r.emit(Sound{At: r.now, Tones: slices.Clone(tones)})

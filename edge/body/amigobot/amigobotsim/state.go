@@ -74,7 +74,7 @@ func (r *Robot) Await(ctx context.Context, cond func(State) bool) (State, error)
 	}
 }
 
-// InWorld lets fn do to the robot's world what a person would, between two steps, and returns what fn does.
+// InWorld runs fn on the robot's world between two steps, and returns fn's error.
 func (r *Robot) InWorld(fn func(*world.World) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

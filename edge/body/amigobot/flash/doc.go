@@ -1,4 +1,4 @@
-// Package flash is the AmigoBot's 37 parameters in FLASH memory: what they are, what values they take, and how they are stored.
+// Package flash defines the AmigoBot's 37 parameters in FLASH memory: their meaning, their values, and how they are stored.
 //
 // A parameter is a text, a byte or a 16-bit integer (AMIGO-FLASH-01 to 37). The first eight are constants of the robot, the others are
 // variables that its owner may edit. AmigOS loads all of them at power-on and reset (AMIGO-FLASH-38).

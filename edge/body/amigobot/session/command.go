@@ -170,9 +170,10 @@ func (s *Session) forget(match func(number uint8) bool) {
 	s.checks = kept
 }
 
-// Command sends any command, after those that wait. If the robot reports its effect it is sent until that shows, at most three times, and
-// then counted in Counts.Unconfirmed (AMIGO-PKT-11). A command that moves the robot ends Velocity, Wheels and Stop. Command returns
-// ErrNotReady, ErrFull or sip.ErrLength.
+// Command sends any command, after the waiting ones. If the robot reports a command's effect, the
+// command is sent until the effect shows, at most three times, and then counted in
+// Counts.Unconfirmed (AMIGO-PKT-11). A command that moves the robot ends Velocity, Wheels and Stop.
+// Command returns ErrNotReady, ErrFull or sip.ErrLength.
 func (s *Session) Command(c sip.Command) error {
 	if s.state.Phase != Ready {
 		return ErrNotReady
@@ -252,7 +253,7 @@ type check struct {
 	again   bool          // to be sent again
 }
 
-// same reports whether b asks for another value of what a asks for. A negative SETA or SETRA is a deceleration (AMIGO-CMD-05).
+// same reports whether b sets the same quantity as a. A negative SETA or SETRA is a deceleration (AMIGO-CMD-05).
 func same(a, b sip.Command) bool {
 	return a.Number == b.Number && (a.Arg == b.Arg || a.Number != sip.SetA && a.Number != sip.SetRA)
 }
@@ -310,7 +311,7 @@ func (s *Session) confirm(config bool) {
 	s.checks = kept
 }
 
-// shows reports whether the effect of a command is there, and whether there is one to be seen.
+// shows reports whether the effect of a command shows, and whether it can show at all.
 func (s *Session) shows(c *check) (done, known bool) {
 	st, v := &s.state, c.command.Value()
 	switch c.command.Number {

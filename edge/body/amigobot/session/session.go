@@ -1,5 +1,5 @@
 // Package session is the client's side of a conversation with an AmigoBot: it connects, keeps the robot's watchdog fed, notices a robot
-// that falls silent or restarts, and keeps what the robot reports.
+// that falls silent or restarts, and keeps the robot's reports.
 //
 // A Session does no I/O and reads no clock. The caller gives each Step the time and the bytes that came, and sends the bytes that Step
 // returns. It calls Step when bytes arrive and at least each Pacing.
@@ -13,8 +13,8 @@
 //
 // Nothing moves until the caller asks for it: a session begins with motors off and without set-points, whatever an earlier one asked for
 // (AMIGO-SYNC-11). Each handshake begins with CLOSE, because a robot that is still open for an earlier client would take SYNC0 for PULSE
-// and continue to its old set-points (AMIGO-SYNC-12). A robot that falls silent is told to stop for as long as it is silent. Nothing
-// allocates in the steady state.
+// and continue to its old set-points (AMIGO-SYNC-12). While a robot is silent the session keeps sending it stops. Nothing allocates in
+// the steady state.
 package session
 
 import (
@@ -97,7 +97,7 @@ var (
 	ErrFull     = errors.New("too many commands wait")
 )
 
-// Limits are what a session tells the robot after OPEN, in SI units (AMIGO-MOT-07). Of each that is 0 the robot keeps its own.
+// Limits are the limits that a session sends the robot after OPEN, in SI units (AMIGO-MOT-07). For a limit of 0 the robot keeps its own.
 type Limits struct {
 	Speed, Accel, Decel        float64 // m/s, m/s²
 	Turn, TurnAccel, TurnDecel float64 // rad/s, rad/s²
@@ -157,7 +157,7 @@ func New(cfg Config) *Session {
 	return &Session{cfg: cfg, sent: never, out: make([]byte, 0, sip.MaxFrame), checks: make([]check, 0, maxChecks)}
 }
 
-// State returns what is known about the robot. It changes with each Step.
+// State returns the session's knowledge of the robot. It changes with each Step.
 func (s *Session) State() *State { return &s.state }
 
 // Baud returns the speed for the bytes of the last Step; 0 if the line is not a serial one. It differs from Config.Baud only while the
@@ -279,7 +279,7 @@ func (s *Session) miss(what string) {
 	}
 }
 
-// again drops what is still under way and starts at SYNC0 when it has arrived.
+// again drops bytes that are still under way, and starts at SYNC0 once they have arrived.
 func (s *Session) again(what string) {
 	s.due = s.now + drainTime
 	s.miss(what)

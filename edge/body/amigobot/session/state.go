@@ -54,7 +54,7 @@ type State struct {
 	Counts      Counts
 }
 
-// Counts count what a session met since New.
+// Counts are a session's counts since New.
 type Counts struct {
 	sip.Counters
 	Sent        uint64 // commands

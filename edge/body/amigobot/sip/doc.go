@@ -11,7 +11,7 @@
 // Count is the number of bytes behind it, 3 to 200. The payload of a frame is everything between count and checksum, so its first
 // byte is the command number or the packet type. A packet of an unknown type stays a payload, and AppendFrame sends it again.
 //
-// Values stay in raw device units; convert.go says what a unit is. Only Identity, Config and Playlist allocate, for their strings.
+// Values stay in raw device units; convert.go converts them. Only Identity, Config and Playlist allocate, for their strings.
 //
 // Sources: AmigoBot Technical Manual 1.3, chapters 4 and 6; facts seen in genuine programs. Doubts and what was decided:
 //

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Counters count what a Parser met. Good packets aside, every byte is skipped or still waiting.
+// Counters are a Parser's counts. Good packets aside, every byte is skipped or still waiting.
 type Counters struct {
 	Good        uint64 // whole packets returned
 	BadLength   uint64

@@ -62,7 +62,7 @@ type Standard struct {
 	Analog      uint8  // AnalogByteUnit
 	Digin       uint8
 	Digout      uint8
-	Extra       []byte // what newer firmware appends; aliases the packet
+	Extra       []byte // bytes that newer firmware appends; aliases the packet
 }
 
 // Append appends s to dst as one packet. It returns ErrLength if that has too many readings; dst is then unchanged.

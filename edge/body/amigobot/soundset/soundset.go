@@ -1,4 +1,4 @@
-// Package soundset is the AmigoBot's sounds and the image of them in its memory (AMIGO-SND-01 to 06).
+// Package soundset reads and writes the image of the AmigoBot's sounds in its memory (AMIGO-SND-01 to 06).
 //
 //	255 x 24   playlist: name (16 bytes, NUL-padded), offset (4), length (4), little endian
 //	...        samples: unsigned, 8 bits, mono, 9000 Hz

@@ -131,7 +131,7 @@ func (c *Client) Save(ctx context.Context, v *flash.Values) error {
 	return err
 }
 
-// Leave ends System mode. The robot resets and loads what is stored.
+// Leave ends System mode. The robot resets and loads the stored parameters.
 func (c *Client) Leave(ctx context.Context) error {
 	_, err := c.call(ctx, 1, Leave)
 	return err
@@ -154,7 +154,7 @@ func Kind(segments []ihex.Segment) (Region, error) {
 
 func (r Region) end() uint32 { return r.Base + uint32(r.Size) - 1 }
 
-// Load erases the region of segments, writes and verifies them. progress hears how many bytes are written.
+// Load erases the region of segments, writes and verifies them. progress is called with the number of bytes written.
 func (c *Client) Load(ctx context.Context, segments []ihex.Segment, progress func(written int)) error {
 	region, err := Kind(segments)
 	if err != nil {
