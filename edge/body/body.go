@@ -1,8 +1,8 @@
-// Package body says what the real-time core asks of any body: measure, move, stop.
+// Package body defines the interface between the real-time core and any body: measure, move, stop.
 //
 // A body describes its channels (what it measures), its drives (what can be set) and its timing. A frame of measurements (Sense) is a value
-// with a time for each channel; a frame of commands (Act) is a set-point for each drive. What a channel means only the plant of that body
-// knows (edge/body/<species>); the loop, its tape and the tests carry them by number.
+// with a time for each channel; a frame of commands (Act) is a set-point for each drive. Only the plant of that body knows the meaning of a
+// channel (edge/body/<species>); the loop, its tape and the tests carry channels by number.
 //
 // A driver owns its port, its session and its units; above it everything is SI. Sense and Act have a fixed size and hold no pointers, so
 // that a step copies them without allocating.
@@ -38,7 +38,7 @@ type Channel struct {
 	Unit string // SI unit of the values; "": a number without a unit, or a flag of 0 and 1
 }
 
-// Goals is a set of what a drive can be told.
+// Goals is a set of kinds of set-points for a drive.
 type Goals uint8
 
 // The goals of a drive.
@@ -64,7 +64,7 @@ type Timing struct {
 	Silent time.Duration // a body that sent no frame for this long is opened again
 }
 
-// Description says what a body has. It does not change while the driver is open, and its lists are not to be changed.
+// Description lists the parts of a body. It does not change while the driver is open, and its lists must not be changed.
 type Description struct {
 	Species  string // as in infra/thing: "vic", "amigo", ...
 	Model    string
@@ -117,9 +117,9 @@ type Motor struct {
 
 // Inertial is one sample of the inertial sensors, in the frame of the part that they sit in (Vector: its head): X forward, Y left, Z up.
 type Inertial struct {
-	Accel [3]float64    // m/s2, what they feel: at rest 1 g upwards, in free fall nothing
+	Accel [3]float64    // m/s2: at rest 1 g upwards, in free fall 0
 	Gyro  [3]float64    // rad/s, counter-clockwise
-	At    time.Duration // when it was measured; 0: there is none
+	At    time.Duration // when it was measured; 0: no sample
 }
 
 // Power is the set of facts about the battery and its charger.
@@ -147,7 +147,7 @@ type Body interface {
 	// Read waits at most until deadline for a whole frame and fills s with the newest there is; older ones that queued up behind a
 	// late loop are skipped. A deadline in the past polls. On any error s keeps its values with Fresh false.
 	Read(s *Sense, deadline time.Duration) error
-	// Write sends one frame of commands: one per frame read, which is also what keeps the body's watchdog quiet. Set-points outside the
+	// Write sends one frame of commands, one per frame read, which also keeps the body's watchdog quiet. Set-points outside the
 	// range of their drive are limited, NaN counts as no goal, and so does a goal that the drive does not take.
 	Write(a *Act) error
 	// Halt stops all motion. It is safe to repeat and ends every error path, timeout and shutdown.
@@ -158,7 +158,7 @@ type Body interface {
 	Close() error
 }
 
-// Link counts what a driver met on its port since it was opened.
+// Link holds a driver's counts on its port since it was opened.
 type Link struct {
 	Frames       uint64 // good frames of measurements
 	Overtaken    uint64 // of those, skipped because a newer one had arrived

@@ -1,5 +1,5 @@
-// Package bodytest holds what every body.Body must do, on simulated and on real hardware. The bodies may lose frames: the suite asks
-// for what still has to hold then.
+// Package bodytest tests the behaviour of every body.Body, on simulated and on real hardware. The bodies may lose frames: the suite tests
+// only behaviour that must still hold then.
 package bodytest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"kennel/edge/body/mono"
 )
 
-// patience is how long the suite waits for a body to do what was asked; a loaded machine may take its time.
+// patience is how long the suite waits for a body to obey; a loaded machine may be slow.
 const patience = 10 * time.Second
 
 // Run checks the body that open returns; it opens one for each test and closes it. All motors must be free to move some degrees.
@@ -100,7 +100,7 @@ func describes(t *testing.T, b body.Body) {
 	}
 }
 
-// measures: every value is finite and lies within what its unit can be, and says when it was measured.
+// measures: every value is finite, is within the range of its unit, and has a time of measurement.
 func measures(t *testing.T, b body.Body) {
 	d := b.Describe()
 	var s body.Sense
@@ -227,7 +227,7 @@ func movesAndHalts(t *testing.T, b body.Body) {
 		}
 		var still, act body.Act
 		for k, other := range d.Drives {
-			if other.Takes == body.Level { // whatever can be without power has it
+			if other.Takes == body.Level { // all parts that can be switched off have power
 				act.Set(k, body.Level, 1)
 			}
 		}

@@ -74,7 +74,7 @@ func Parts() []robot.Part {
 			Fixed: map[string]robot.Value{"xfov": robot.F(50 * math.Pi / 180), "yfov": robot.F(40 * math.Pi / 180)}},
 		robot.Part{Path: "body.head.camera.blob", Is: []string{"BlobDetector"}},
 		robot.Part{Path: "body.head.light", Is: []string{"Sensor"}, Props: map[string]robot.Value{"native": robot.S("SENSOR_LIGHT")}},
-		// Where a sound came from and how loud it was stand beside the microphone that micro means.
+		// The direction and loudness of a sound are beside the microphone that micro means.
 		robot.Part{Path: "body.head.micro[left]", Is: []string{"AudioIn"}, Live: []string{"direction", "loudness"}, Aliases: []string{"micro"}},
 		robot.Part{Path: "body.head.micro[right]", Is: []string{"AudioIn"}},
 		robot.Part{Path: "body.speaker", Is: []string{"AudioOut"}},

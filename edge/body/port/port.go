@@ -23,13 +23,13 @@ import (
 // at a time; only Wait and Drain block.
 type Port interface {
 	Now() time.Duration
-	// Read returns what there is, 0 if nothing.
+	// Read reads the available bytes; it returns 0 if there are none.
 	Read(b []byte) (int, error)
 	// Write returns how many bytes the port took, 0 if it is full.
 	Write(b []byte) (int, error)
 	// Wait returns true when there is something to read, false when the deadline has passed.
 	Wait(deadline time.Duration) (bool, error)
-	// DropOutput throws away what waits to be sent.
+	// DropOutput discards bytes that wait to be sent.
 	DropOutput() error
 	// Drain waits until everything is sent.
 	Drain() error
@@ -130,7 +130,7 @@ func openSocket(path string, hold bool) (*Line, error) {
 // baudTolerance is how far the speed a tty really took may be off: a UART still samples its last bit right.
 const baudTolerance = 0.03
 
-// openTTY opens a tty for one owner (VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). What lay in it unread is dropped.
+// openTTY opens a tty for one owner (VEC-ARCH-08) and sets it to baud, 8N1, raw (VEC-BODY-01). Unread bytes in it are dropped.
 func openTTY(path string, baud int, hold bool) (*Line, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -243,7 +243,7 @@ func (p *Line) Now() time.Duration { return mono.Now() }
 // errHangUp: the other end is gone.
 var errHangUp = errors.New("hung up")
 
-// Read returns what there is, 0 if nothing.
+// Read reads the available bytes; it returns 0 if there are none.
 func (p *Line) Read(b []byte) (int, error) {
 	for {
 		n, err := rawio.Read(p.fd, b)
@@ -312,7 +312,7 @@ func (p *Line) ppoll() (int, error) {
 	return int(n), nil
 }
 
-// DropOutput throws away what waits to be sent. In a socket nothing waits on this side.
+// DropOutput discards bytes that wait to be sent. With a socket none wait on this side.
 func (p *Line) DropOutput() error {
 	if p.baud == 0 {
 		return nil

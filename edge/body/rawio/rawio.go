@@ -1,6 +1,6 @@
-// Package rawio reads and writes file descriptors that do not block, without telling Go's scheduler of the system call. A call that the scheduler
-// hears of wakes the runtime's monitor thread, which then looks around each 20 us for a while: for a program that wakes 200 times a second this costs
-// more than the program itself.
+// Package rawio reads and writes non-blocking file descriptors with raw system calls, without notice to Go's scheduler. A call known to the
+// scheduler wakes the runtime's monitor thread, which then polls every 20 us for a while: for a program that wakes 200 times a second this
+// costs more than the program itself.
 package rawio
 
 import (
@@ -18,7 +18,7 @@ func Read(fd int, b []byte) (int, error) { return call(unix.SYS_READ, fd, b) }
 // Write is write(2); b has at least one byte. The error is a bare unix.Errno, EAGAIN if there is no room.
 func Write(fd int, b []byte) (int, error) { return call(unix.SYS_WRITE, fd, b) }
 
-// Accept is accept4(2) of a listening socket, for a connection that does not block and is not inherited. EAGAIN: none waits.
+// Accept is accept4(2) of a listening socket, for a connection that does not block and is not inherited. EAGAIN: no connection waits.
 func Accept(fd int) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 	if errno != 0 {

@@ -20,8 +20,8 @@ const (
 	DefaultDevice = "dev/ttyHS0"
 )
 
-// Calibration turns raw device units into SI. The source gives few of these numbers: "own default" marks what must be measured on a
-// robot before it is believed. The simulated board is built from the same numbers.
+// Calibration turns raw device units into SI. The source gives few of these numbers: "own default" marks numbers that must be measured on a
+// robot before they are trusted. The simulated board is built from the same numbers.
 type Calibration struct {
 	VoltsPerCount float64 // V, battery and charger (VEC-BODY-22)
 
@@ -44,8 +44,7 @@ type Calibration struct {
 	LightOrder [4]int
 
 	Control uint32 // control word of every data frame; 0 until a bit of it is verified on hardware (VEC-BODY-32)
-	// ChargerOff and SensorsOff are what Act.Off adds to it; 0 likewise: then all parts are on. Behind a socket Open sets what the simulated board
-	// takes.
+	// ChargerOff and SensorsOff are the bits that Act.Off adds to it; 0 leaves all parts on. Behind a socket Open sets the bits of the simulated board.
 	ChargerOff, SensorsOff uint32
 
 	// LostAfter is how long a body may be silent before fault 898 is reported (own default).

@@ -8,8 +8,8 @@ import (
 	"kennel/edge/body/vector/spine"
 )
 
-// converter turns the frames of one body into measurements. It remembers what a single frame does not say: the last good touch and
-// distance, and where the motors were.
+// converter turns the frames of one body into measurements. It remembers what is not in a single frame: the last good touch and distance,
+// and the positions of the motors.
 type converter struct {
 	cal   Calibration
 	sense Sense
@@ -79,9 +79,9 @@ func (c *converter) take(m *spine.BodyData, at time.Duration) {
 	c.begun = true
 }
 
-// takeProx keeps the distance if it is a new sample, and counts the ones that the sensor cannot measure (VEC-BODY-26): what they say, free sight or
-// nonsense, is for the senses (VEC-IO-24). What the sample counter says in the first frame is old by an unknown time, so that one only starts the
-// comparison.
+// takeProx keeps the distance if it is a new sample, and counts distances outside the sensor's range (VEC-BODY-26): the senses decide
+// whether they mean free sight or nonsense (VEC-IO-24). The sample in the first frame has an unknown age, so the first frame's counter only
+// starts the comparison.
 func (c *converter) takeProx(m *spine.BodyData, at time.Duration) {
 	millimetres, samples, signal, ambient := m.ProxRange, m.ProxSamples, m.ProxSignal, m.ProxAmbient
 	if c.cal.ProxSwap {

@@ -8,9 +8,9 @@
 //	calib.go    every number of this body, with row and unit
 //	tree.go     motors, sensors and lights by their structure-tree names
 //	convert.go  raw frames to body.Sense and back
-//	faults.go   what the robot reports: fault codes and RobotStatus bits
-//	port.go     what a line is, and the tty
+//	faults.go   the robot's reports: fault codes and RobotStatus bits
+//	port.go     lines, and the tty
 //	driver.go   session, read, write
-//	firmware.go the body's program: which it runs, and how another is installed at start (VEC-DFU)
+//	firmware.go the body's program: its version, and installing another one at start (VEC-DFU)
 //	factory.go  the factory's command line, off at home (VEC-CLI)
 package vector

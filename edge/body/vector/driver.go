@@ -25,9 +25,9 @@ type Config struct {
 	// Timeout. If nil, any program will do. With NoDowngrade a body with a higher version keeps it.
 	Firmware    *Firmware
 	NoDowngrade bool
-	Progress    func(Progress) // hears of each phase and block, inside Open
+	Progress    func(Progress) // called for each phase and block, inside Open
 
-	// Sensors are the inertial ones in the head, which the body's wire does not carry (package imu); nil: it has none.
+	// Sensors are the inertial sensors in the head, which the body's wire does not carry (package imu); nil: the robot has none.
 	Sensors Sensors
 
 	// Factory answers the command line of the charging pad; nil, as on every robot that has left the factory: it is off (VEC-CLI-01).
@@ -44,8 +44,8 @@ type Config struct {
 
 // Sensors leaves the newest sample of the inertial sensors.
 type Sensors interface {
-	// Newest copies it to in; its At is 0 while there is none. broken: they are there and do not work. It is called by Read, for each frame, and
-	// waits for nothing.
+	// Newest copies the newest sample to in; At is 0 while there is none. broken reports that the sensors exist but do not work. Read calls it
+	// for each frame; it must not wait.
 	Newest(in *body.Inertial) (broken bool)
 }
 
@@ -84,7 +84,7 @@ type Driver struct {
 
 	version      spine.Version
 	versionKnown bool
-	flowing      bool          // data frames come, and no boot-loader frame since
+	flowing      bool          // data frames arrive, and no boot-loader frame since
 	heard        time.Duration // last good frame of any kind
 	asked        time.Duration // last question of the session
 
@@ -99,8 +99,8 @@ type Driver struct {
 }
 
 // Open opens the port, stops the motors, installs cfg.Firmware if the body runs another, and brings the body to send data frames. A body
-// that runs in spite of a failed update is opened: Update says what went wrong. Open returns ErrNoBody or ErrNoApplication, with
-// what was heard, if that does not succeed in time.
+// that runs in spite of a failed update is opened: Update says what went wrong. Open returns ErrNoBody or ErrNoApplication, with a
+// summary of the frames received, if that does not succeed in time.
 func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Device == "" {
 		return nil, errors.New("vector: no device named")
@@ -146,8 +146,8 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 
 // begin runs the session up to the first data frame, by way of an update if one is due.
 func (d *Driver) begin(ctx context.Context, cfg *Config) error {
-	// An earlier owner may have died while it drove, or within a frame: then the body waits for the rest of that one, and takes what comes
-	// first for it.
+	// An earlier owner may have died while it drove, or within a frame: then the body waits for the rest of that frame, and takes our first
+	// bytes for it.
 	if err := d.send(make([]byte, spine.MaxFrame)); err != nil && err != body.ErrFull {
 		return err
 	}
@@ -156,7 +156,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 	}
 	var s Sense
 	started := d.port.Now()
-	settled := cfg.Firmware == nil // what it runs is not to be changed (any more)
+	settled := cfg.Firmware == nil // its program needs no change, or no further one
 	for {
 		now := d.port.Now()
 		switch {
@@ -194,7 +194,7 @@ func (d *Driver) begin(ctx context.Context, cfg *Config) error {
 	}
 }
 
-// Update returns what became of the firmware in Open.
+// Update returns the outcome of the firmware check in Open.
 func (d *Driver) Update() Update { return d.update }
 
 // ask takes the session a step further, at most each askEvery: the version, then the application, which a mode change starts (VEC-BODY-H05).
@@ -324,7 +324,7 @@ func (d *Driver) take() {
 		case spine.TypeVersion:
 			if d.version.ParsePayload(f.Payload) == nil && !d.versionKnown {
 				d.versionKnown = true
-				d.asked = 0 // what follows need not wait
+				d.asked = 0 // the next request need not wait
 			}
 		case spine.TypeAck:
 			var a spine.Ack
@@ -414,7 +414,7 @@ func (d *Driver) fail(what string, err error) error {
 	return d.broken
 }
 
-// Link returns what was counted since Open.
+// Link returns the counts since Open.
 func (d *Driver) Link() body.Link {
 	c := d.parser.Counters()
 	return body.Link{

@@ -12,10 +12,10 @@ import (
 // The factory's command line over the charging pad: test firmware of the body hands characters on in both directions, 32 a frame
 // (VEC-CLI-01 to 04). A driver has none unless Config.Factory is set; robots at home never set it.
 
-// FactoryWords are the commands there are (VEC-CLI-03). What they mean is a suggestion of the source, and their arguments are not known.
+// FactoryWords are the known commands (VEC-CLI-03). The source only suggests their meaning, and their arguments are not known.
 var FactoryWords = []string{"esn", "bsv", "mot", "get", "fcc", "rlg", "eng", "smr", "gmr", "pwr", "led"}
 
-// FactoryCommand does what a line asks for and returns the reply, one line or several. It runs inside Driver.Read.
+// FactoryCommand runs a command line and returns the reply, one line or several. It runs inside Driver.Read.
 type FactoryCommand func(args []string) (reply string, err error)
 
 // Own defaults: the longest line, and how much of a reply waits for the line to take it.
@@ -72,7 +72,7 @@ func (c *Factory) run(line []byte) {
 	c.say("<" + word + " " + reply + "\r\n")
 }
 
-// say queues what goes to the pad; what is beyond the queue is lost, and NUL, which is padding, cannot be said.
+// say queues text for the pad. Text beyond the queue is lost, and NUL, which is padding, cannot be sent.
 func (c *Factory) say(s string) {
 	s = strings.ReplaceAll(s, "\x00", "?")
 	c.reply = append(c.reply, s[:min(len(s), factoryReply-len(c.reply))]...)
@@ -89,7 +89,7 @@ func (c *Factory) next(m *spine.Chars) bool {
 	return true
 }
 
-// factoryCommands gives c what the driver itself can answer.
+// factoryCommands adds the driver's own commands to c.
 func (d *Driver) factoryCommands(c *Factory) *Factory {
 	mine := &Factory{Commands: map[string]FactoryCommand{
 		"bsv": func([]string) (string, error) {

@@ -45,7 +45,7 @@ func FaultOf(err error) faultcode.Code {
 	return 0
 }
 
-// statusBits maps what a body reports to bits of RobotStatus (VEC-BODY-23, VEC-BODY-24).
+// statusBits maps a body's reports to bits of RobotStatus (VEC-BODY-23, VEC-BODY-24).
 var statusBits = []struct {
 	power body.Power
 	bit   uint32
@@ -59,7 +59,7 @@ var statusBits = []struct {
 	{body.ShutdownImminent, 0x2000000},
 }
 
-// RobotStatus returns the bits of RobotStatus that the body alone decides; the rest belongs to those who know the motion.
+// RobotStatus returns the bits of RobotStatus that the body alone decides; the plant adds the bits about motion.
 func RobotStatus(s *Sense) uint32 {
 	var bits uint32
 	for _, b := range statusBits {

@@ -43,7 +43,7 @@ func (f *Firmware) String() string { return (&spine.Version{ID: f.Version}).Stri
 // blocks returns how many frames the program takes.
 func (f *Firmware) blocks() int { return (len(f.Program) + spine.BlockSize - 1) / spine.BlockSize }
 
-// block fills m with the i-th of them; what is left of its last word and of the block is 0xFF, as in erased memory.
+// block fills m with the i-th block; the rest of its last word and of the block is 0xFF, as in erased memory.
 func (f *Firmware) block(m *spine.Firmware, i int) {
 	data := f.Program[i*spine.BlockSize : min((i+1)*spine.BlockSize, len(f.Program))]
 	m.Offset, m.Words = uint16(i*spine.BlockSize), uint16((len(data)+3)/4)
@@ -68,7 +68,7 @@ const (
 var phaseNames = [...]string{"ask for the version", "enter the boot-loader", "erase the program", "write the program",
 	"validate the program", "start the program"}
 
-// String returns what is done in p.
+// String returns the action of phase p.
 func (p Phase) String() string {
 	if int(p) < len(phaseNames) {
 		return phaseNames[p]
@@ -99,12 +99,12 @@ type Progress struct {
 
 // Update is the outcome of the firmware check when the body was opened (VEC-DFU-01). The zero value means that no firmware was asked for.
 type Update struct {
-	Installed string // what it ran; "": nothing, or it did not say
+	Installed string // its version before; "": none, or unknown
 	Wanted    string // version of the file
 	Skipped   string // why a different version was left as it is; ""
 	Attempts  int    // 0: no update was needed
 	Took      time.Duration
-	Err       error // an *UpdateError: the update did not succeed; if Open did, the body runs what it ran
+	Err       error // an *UpdateError: the update failed; if Open succeeded, the body runs its old program
 }
 
 // UpdateError says where an update ended. Errors before the last attempt's are in it too.
@@ -147,7 +147,7 @@ var (
 	errLeft     = errors.New("the body left the boot-loader")
 )
 
-// wanted reports whether the firmware of cfg is to be installed on a body that runs installed, and if not though it differs, why.
+// wanted reports whether to install the firmware of cfg on a body that runs installed; if not, although it differs, it returns why.
 func (c *Config) wanted(installed *spine.Version) (update bool, skipped string) {
 	switch {
 	case c.Firmware == nil || installed.ID == c.Firmware.Version:
@@ -176,8 +176,8 @@ func numbers(version string) (all []uint64, ok bool) {
 	return all, true
 }
 
-// updateTo installs the firmware, from the start again as often as it takes (VEC-DFU-05). What it returns ends the use of the port; whether it
-// succeeded is in d.update.
+// updateTo installs the firmware, from the start again as often as it takes (VEC-DFU-05). An error means that the port can no longer be
+// used; d.update has the outcome of the update.
 func (d *Driver) updateTo(ctx context.Context, fw *Firmware, tell func(Progress)) error {
 	began := d.port.Now()
 	d.updating = true
@@ -289,7 +289,7 @@ func (u *updater) write(ctx context.Context) error {
 	return nil
 }
 
-// validate has the body check and start the program. Data frames say that it did, whatever became of the answer.
+// validate makes the body check and start the program. Data frames show that it did, even if the answer was lost.
 func (u *updater) validate(ctx context.Context) error {
 	err := u.ask(ctx, spine.AppendCommand(u.out[:0], spine.TypeValidate), validPatience)
 	if errors.Is(err, errLeft) {
@@ -364,7 +364,7 @@ func (u *updater) ask(ctx context.Context, frame []byte, patience time.Duration)
 	return last
 }
 
-// quiet takes in what has arrived: an answer that came late is not one to the next question.
+// quiet reads all bytes that have arrived, so that a late answer is not taken for the next one.
 func (u *updater) quiet(ctx context.Context) error {
 	for {
 		err := u.listen(ctx, u.d.port.Now())
@@ -385,7 +385,7 @@ func (u *updater) send(frame []byte) error {
 	return nil
 }
 
-// listen waits for bytes and takes them in. body.ErrTimeout: none came until the deadline.
+// listen waits for bytes and parses them. body.ErrTimeout: none came until the deadline.
 func (u *updater) listen(ctx context.Context, deadline time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

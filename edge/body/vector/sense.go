@@ -10,7 +10,7 @@ import (
 // Light is one RGB light, 0 to 255 a channel.
 type Light struct{ R, G, B uint8 }
 
-// PowerParts is a set of what the body can be told to take the power from (VEC-HW-07, VEC-PWR-53).
+// PowerParts is a set of parts that the body can switch off (VEC-HW-07, VEC-PWR-53).
 type PowerParts uint8
 
 // Bits of PowerParts.
@@ -37,7 +37,7 @@ type Sense struct {
 
 	ProxMetres float64       // distance ahead as the sensor says it: beyond its range is nothing there, below it is no measurement (VEC-BODY-26)
 	ProxAt     time.Duration // when that distance was measured; 0: never
-	// How much light came back from there, and how much there was anyhow, in 1e6 counts a second (VEC-IO-24); both 0: the body does not say.
+	// The light reflected from there, and the ambient light, in 1e6 counts a second (VEC-IO-24); both 0: the body does not report them.
 	ProxSignal, ProxAmbient float64
 	Touch                   float64       // 0 to 1 of the sensor's scale; the last good reading (VEC-BODY-27)
 	TouchAt                 time.Duration // when Touch was measured; 0: never
@@ -140,7 +140,7 @@ func (s *Sense) Pack(out *body.Sense) {
 	}
 }
 
-// Unpack reads what Pack wrote.
+// Unpack reads a frame that Pack wrote.
 func (s *Sense) Unpack(in *body.Sense) {
 	s.At, s.Seq, s.Epoch, s.Fresh, s.Fault = in.At, in.Seq, in.Epoch, in.Fresh, in.Fault
 	v := &in.Values
@@ -174,7 +174,7 @@ func (a *Act) Pack(out *body.Act) {
 	out.Set(drSensors, body.Level, number(a.Off&SensorsPart == 0))
 }
 
-// Unpack reads what Pack wrote, and what any other writes: a drive without its goal is at rest, a part without one has power.
+// Unpack reads a frame of Pack or of any other writer: a drive without its goal is at rest, a part without one has power.
 func (a *Act) Unpack(in *body.Act) {
 	*a = Act{}
 	for i := range a.Motors {

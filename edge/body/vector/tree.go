@@ -100,8 +100,8 @@ var (
 	lightNames = []string{"led[0]", "led[1]", "led[2]", "led[3]"}
 )
 
-// Binding carries what the driver measures to the slots of the tree, and the lights of the tree to the driver. It belongs to the goroutine
-// of the loop and allocates nothing. Fields of a Sense that need more than units, such as whether the touch is one, are for those who know.
+// Binding carries the driver's measurements to the slots of the tree, and the lights of the tree to the driver. It belongs to the goroutine
+// of the loop and allocates nothing. Fields of a Sense that need interpretation, such as whether a touch is one, are left to the senses.
 type Binding struct {
 	board *state.Board
 
@@ -204,7 +204,7 @@ func (b *Binding) Sense(s *Sense) {
 			b.board.Set(id, s.Cliffs[i], s.At)
 		}
 	}
-	if s.ProxMetres >= laserMin && s.ProxMetres <= laserMax { // that nothing is there the senses find
+	if s.ProxMetres >= laserMin && s.ProxMetres <= laserMax { // the senses detect free sight
 		b.stamped(b.laser, s.ProxMetres, s.ProxAt)
 	}
 	b.stamped(b.raw, s.Touch, s.TouchAt)

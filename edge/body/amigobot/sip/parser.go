@@ -35,7 +35,7 @@ const (
 	byteTime = time.Second / 960
 )
 
-// Counters returns what was met so far.
+// Counters returns the counts so far.
 func (p *Parser) Counters() Counters {
 	p.count.Skipped = p.Skipped
 	return p.count

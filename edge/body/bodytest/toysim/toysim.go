@@ -99,7 +99,7 @@ func (b *Body) Write(a *body.Act) error {
 		}
 		if b.act.Goals[i] != body.Position || b.act.Values[i] != v {
 			b.line = append(strconv.AppendFloat(append(append(b.line[:0], servos[i].name...), ' '), v, 'f', 3, 64), '\n')
-			_, _ = b.log.Write(b.line) // a test that cannot read it fails by itself
+			_, _ = b.log.Write(b.line) // a test that cannot read it fails anyway
 		}
 		b.act.Set(i, body.Position, v)
 	}

@@ -24,7 +24,7 @@ const MaxTransfer = 32
 
 // Bus does transfers with one chip. One goroutine at a time.
 type Bus interface {
-	// Transfer sends tx and fills rx with what came back meanwhile; both are as long as each other, 1 to MaxTransfer bytes.
+	// Transfer sends tx and fills rx with the bytes received at the same time; both have the same length, 1 to MaxTransfer bytes.
 	Transfer(tx, rx []byte) error
 	Close() error
 }
@@ -36,7 +36,7 @@ func checkTransfer(tx, rx []byte) error {
 	return nil
 }
 
-// open opens what path names: a character device of spidev, or a Unix socket behind which something answers like the chip.
+// open opens the bus at path: a character device of spidev, or a Unix socket with a simulated chip.
 func open(path string, hertz uint32) (Bus, error) {
 	st, err := os.Stat(path)
 	switch {

@@ -49,7 +49,7 @@ const (
 // filterNormal in bits 4 to 6 of a configuration is the filter without oversampling.
 const filterNormal = 0x20
 
-// The chip's clock: two counts last so long, and it has so many bits.
+// The chip's clock: the time of two counts, and its number of bits.
 const (
 	twoTicks = 78125 * time.Nanosecond
 	timeBits = 24
@@ -78,7 +78,7 @@ func (b *Block) Append(dst []byte) []byte {
 	return append(dst, byte(b.TimeRaw), byte(b.TimeRaw>>8), byte(b.TimeRaw>>16))
 }
 
-// Parse reads what Append wrote. ErrSize if it is not BlockSize bytes.
+// Parse reads the bytes that Append wrote. ErrSize if it is not BlockSize bytes.
 func (b *Block) Parse(p []byte) error {
 	if len(p) != BlockSize {
 		return fmt.Errorf("%w: %d bytes, want %d", ErrSize, len(p), BlockSize)
@@ -151,7 +151,7 @@ const (
 	Hz1600
 )
 
-// RateOf returns the rate of so many samples a second.
+// RateOf returns the rate of hertz samples a second.
 func RateOf(hertz int) (Rate, error) {
 	for r := Hz25; r <= Hz1600; r++ {
 		if hertz == 25<<(r-Hz25) {

@@ -9,8 +9,8 @@
 // head is not known either: Config.Axes is a setting, and the default takes the head's own (X forward, Y left, Z up). The spidev bus is
 // written to the kernel's interface and has not seen a chip.
 //
-// One transfer is one datagram of bytes each way, as long as each other: the first byte out is the register, with bit 7 set to read, and what is read
-// begins with the second byte in. The register counts on by itself.
+// One transfer is one datagram each way, both of the same length: the first byte out is the register, with bit 7 set to read, and the data
+// read begin with the second byte in. The register number increments by itself.
 //
 //	0x00 chip id, 0xd1          0x40 acc conf: rate in bits 0 to 3, filter 4 to 6
 //	0x02 errors                 0x41 acc range

@@ -18,7 +18,7 @@ import (
 // Config says which chip and how. The zero value of all but Device works.
 type Config struct {
 	Device string // a spidev channel, or a Unix socket of a simulated chip
-	// Expected: the robot has the sensors, so that a device that is not there is broken. Without it, one that is there and does not work is.
+	// Expected: the robot has the sensors, so a missing device counts as broken. Otherwise only a device that exists and does not work does.
 	Expected bool
 	Open     func() (Bus, error) // instead of Device, which then only names it
 	// Now is the clock of Step's times; nil: package mono's, which Run needs.
@@ -113,7 +113,8 @@ type newest struct {
 	broken bool
 }
 
-// Reader keeps a chip measuring, whatever happens to it, and leaves its newest sample. One goroutine calls Run, or Step; another may call Newest.
+// Reader keeps a chip measuring, restarts it after failures, and publishes its newest sample. One goroutine calls Run, or Step; another may
+// call Newest.
 type Reader struct {
 	cfg Config
 	log *slog.Logger
@@ -123,7 +124,7 @@ type Reader struct {
 	sample  body.Inertial
 	trial   int           // samples that are still to be good
 	begun   bool          //
-	good    time.Duration // when the newest believed sample came; at first when the reader began
+	good    time.Duration // time of the newest accepted sample; at first the reader's begin
 	again   time.Duration // no attempt before
 	pause   time.Duration
 	err     error // why there is no sample; nil: there is one
@@ -133,7 +134,7 @@ type Reader struct {
 	seen newest // Newest's
 }
 
-// New returns a reader that has read nothing. log hears once of each reason why there is no sample.
+// New returns a reader that has read nothing. It logs each reason for a missing sample once.
 func New(cfg Config, log *slog.Logger) (*Reader, error) {
 	cfg.defaults()
 	if err := cfg.validate(); err != nil {
@@ -142,8 +143,8 @@ func New(cfg Config, log *slog.Logger) (*Reader, error) {
 	return &Reader{cfg: cfg, log: log, pause: minPause, said: nothingYet, out: rt.NewLatest[newest]()}, nil
 }
 
-// Newest copies the newest sample to in: its At is 0 while there is none. broken: the robot has the sensors and they have not worked for two
-// seconds (VEC-IMU-16: fault 960). One goroutine asks; it waits for nothing and allocates nothing.
+// Newest copies the newest sample to in: its At is 0 while there is none. broken reports that the robot has the sensors and they have not
+// worked for two seconds (VEC-IMU-16: fault 960). Only one goroutine may call it; it does not wait and does not allocate.
 func (r *Reader) Newest(in *body.Inertial) (broken bool) {
 	r.out.GetAlone(&r.seen)
 	*in = r.seen.sample
@@ -169,7 +170,7 @@ func (r *Reader) Run(ctx context.Context) error {
 	return nil
 }
 
-// Step does what is due at now and returns when it wants to be called again. A caller with another time than the real one uses it instead of Run.
+// Step does the work due at now and returns the time of the next call. A caller with simulated time uses it instead of Run.
 func (r *Reader) Step(now time.Duration) (next time.Duration) {
 	if !r.begun {
 		r.begun, r.good = true, now
@@ -234,12 +235,12 @@ func (r *Reader) leave(sample body.Inertial, broken bool) {
 
 func (r *Reader) close() {
 	if r.bus != nil {
-		_ = r.bus.Close() // what it could say is known by then
+		_ = r.bus.Close() // its error would say nothing new
 		r.bus = nil
 	}
 }
 
-// tell logs why there is no sample, once, and that there is one again.
+// tell logs once why there is no sample, and when there is one again.
 func (r *Reader) tell(ctx context.Context) {
 	why := ""
 	switch {

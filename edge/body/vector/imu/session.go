@@ -25,7 +25,7 @@ var (
 // Own defaults of a session, where the data sheet gives none.
 const (
 	stoppedAfter = 100 * time.Millisecond
-	stoppedReads = 5   // and so many in a row that say so: one may be answered long before the next
+	stoppedReads = 5   // and this many in a row: two reads may be far apart in time
 	stuckAfter   = 25  // samples without the least noise
 	checkEvery   = 200 // samples: a chip that lost its power for a moment measures on in other units
 )
@@ -130,7 +130,7 @@ func (s *session) check() error {
 	return nil
 }
 
-// step does what is due. It returns when it wants to be called next, and whether in holds a new sample. A new sample's in.At is later than
+// step does the due work. It returns the time of its next call, and whether in holds a new sample. A new sample's in.At is later than
 // the one before. The chip measured it between now and the end of the step, less its age. An error ends the session.
 func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration, fresh bool, err error) {
 	if s.place <= lastStart {
@@ -157,14 +157,14 @@ func (s *session) step(now time.Duration, in *body.Inertial) (next time.Duration
 	}
 	ticks, period := s.cfg.Rate.Ticks(), s.cfg.Rate.Period()
 	slot, age := b.TimeRaw/ticks, Ticks(b.TimeRaw%ticks)
-	// A little after the next sample, wherever our clock and the chip's have drifted.
+	// A little after the next sample, to allow for drift between our clock and the chip's.
 	next = after - age + period + period/10
 	if s.begun && slot == s.slot {
 		if s.old++; s.old == 1 {
 			s.since = now
 		}
 		if s.old >= stoppedReads && now-s.since > stoppedAfter {
-			return 0, false, fmt.Errorf("%w: its clock stands at %#06x for %v", ErrStopped, b.TimeRaw, now-s.since)
+			return 0, false, fmt.Errorf("%w: its clock stopped at %#06x for %v", ErrStopped, b.TimeRaw, now-s.since)
 		}
 		return next, false, nil
 	}

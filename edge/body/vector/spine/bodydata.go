@@ -148,8 +148,8 @@ func (m *BodyData) parse(p *[BodyDataSize]byte) {
 	m.swapMics()
 }
 
-// micBytes are the samples as they lie in memory, which is as they lie on the wire wherever memory is little endian: 320 samples are most
-// of a frame, and one by one they would take longer than all else.
+// micBytes returns the samples as bytes in memory, which equals their wire form on little-endian machines: 320 samples are most of a frame,
+// and copying them one by one would take longer than all the rest.
 func (m *BodyData) micBytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&m.Mics)), 2*allMicSamples)
 }
@@ -215,7 +215,7 @@ func (m *BodyData) AppendFrame(dst []byte) []byte {
 // zeros make room for a payload.
 var zeros [BodyDataSize]byte
 
-// MicLayout says how the microphone samples lie in a frame. The zero value is our reading of the source; the others exist because
+// MicLayout is the layout of the microphone samples in a frame. The zero value is our reading of the source; the others exist because
 // it names neither order nor sign (VEC-BODY-25).
 type MicLayout struct {
 	ChannelMajor bool // 80 samples of channel 0, then of channel 1, ...; else sample 0 of all four, then sample 1, ...

@@ -12,9 +12,9 @@
 // 64-byte one, and a few commands are answered by ACK, NAK or a message of their own.
 //
 // Every message is a struct with ParsePayload and AppendFrame, for both directions, because the simulated board is the other end.
-// Unexplained bytes are kept in fields named Gap, so that a parsed message is appended again bit by bit.
-// Values stay in raw device units; package vector converts them. A Parser finds the frames in a stream and survives whatever is
-// between them. Nothing here allocates once the caller's buffers have their size.
+// Unexplained bytes are kept in fields named Gap, so that a parsed message can be appended again bit by bit. Values stay in raw
+// device units; package vector converts them. A Parser finds the frames in a stream and survives whatever is between them.
+// Nothing here allocates once the caller's buffers have their size.
 //
 // Sources: Anki Vector technical reference, chapter 12; facts seen in genuine programs. Doubts and what was decided:
 //

@@ -12,7 +12,7 @@ const (
 	SyncSize   = 4
 	HeaderSize = SyncSize + 2 + 2        // sync, type, size
 	Overhead   = HeaderSize + 4          // and the checksum (VEC-BODY-03)
-	MaxPayload = 1280                    // what the source allows any frame (VEC-BODY-03)
+	MaxPayload = 1280                    // the source's limit for any frame (VEC-BODY-03)
 	MaxFrame   = Overhead + FirmwareSize // the longest frame of a known type
 )
 
@@ -25,7 +25,7 @@ const (
 	syncByte   = 0xaa // starts either sync and occurs nowhere else in it
 )
 
-// Direction says who speaks.
+// Direction says which end sends.
 type Direction uint8
 
 // The two directions of the link.

@@ -1,6 +1,6 @@
 package spine
 
-// Layout says where the fields lie that the book and genuine programs place differently in data frames; all others lie alike.
+// Layout gives the offsets of the fields of data frames that the book and genuine programs place differently; all others are the same.
 //
 //	              Genuine  Book
 //	head to body

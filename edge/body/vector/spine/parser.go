@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Counters count what a Parser met. Good frames aside, every byte is skipped or still waiting.
+// Counters are a Parser's counts. Good frames aside, every byte is skipped or still waiting.
 type Counters struct {
 	Good        uint64 // whole frames returned
 	BadChecksum uint64
@@ -35,13 +35,13 @@ type Parser struct {
 }
 
 // Patience is how long a frame may take from its first byte to its last (own default). The longest takes 3.5 ms on the line; a head on a desk may
-// write byte by byte. It ends before the 1.024 s after which a board cuts the power of a head that it does not hear.
+// write byte by byte. It is below the 1.024 s after which a board cuts the power of a silent head.
 const Patience = 800 * time.Millisecond
 
 // NewParser returns a parser for frames of direction d.
 func NewParser(d Direction) *Parser { return &Parser{dir: d} }
 
-// Counters returns what was met so far.
+// Counters returns the counts so far.
 func (p *Parser) Counters() Counters {
 	p.count.Skipped = p.Skipped
 	return p.count

@@ -21,7 +21,7 @@ func (p *Plant) Begin(m *control.Moment, part int, o *control.Order, r *control.
 	return p.setLights(m, o, r)
 }
 
-// setLights lights what the order names, at once: all or nothing.
+// setLights sets the lights that the order names, at once: all or none.
 func (p *Plant) setLights(m *control.Moment, o *control.Order, r *control.Result) error {
 	for _, g := range o.Goals[:o.N] {
 		if p.goals[g.Slot] >= colour && (math.IsNaN(g.Value) || o.Speed != 0 || o.Within != 0) {
@@ -57,7 +57,7 @@ func (p *Plant) beginTreads(m *control.Moment, o *control.Order, r *control.Resu
 	}
 	d := speeds{owner: uint32(o.Owner)}
 	if p.drive.owner == d.owner && p.motion.Treads() == motion.Running {
-		d = p.drive // what is not written stays as the same owner wrote it last
+		d = p.drive // values that are not written stay as the same owner last wrote them
 	}
 	geometry := p.cfg.Motion.Drive
 	most := p.cfg.Motion.Tread.Speed * p.cfg.Motion.Headroom.Speed
@@ -79,7 +79,7 @@ func (p *Plant) beginTreads(m *control.Moment, o *control.Order, r *control.Resu
 			turn := robot.WrapPi(g.Value - p.now.Pose.Theta) // the shorter way
 			if math.Abs(turn) < p.cfg.Motion.Follow.TurnTolerance {
 				p.Rest(wheels, false)
-				return nil // it is there
+				return nil // already at the target
 			}
 			return p.follow(motion.PointTurn, turn, or(o, p.cfg.Turn))
 		default:
@@ -90,7 +90,7 @@ func (p *Plant) beginTreads(m *control.Moment, o *control.Order, r *control.Resu
 		}
 	}
 	if o.Speed != 0 {
-		return motion.ErrInvalid // a slot that is a speed has none of its own
+		return motion.ErrInvalid // a slot that is a speed takes no speed
 	}
 	d.left, d.right = min(max(d.left, -most), most), min(max(d.right, -most), most)
 	accel := p.pace(d, o.Within, r)

@@ -49,7 +49,7 @@ func tell[E ~uint8 | ~uint16 | ~uint32](p *Plant, m *control.Moment, happened E,
 	}
 }
 
-// notice reports what the senses noticed in this step, and what the joints found or lost in the step before (VEC-IMU-06, 07, 16, 18).
+// notice reports the senses' findings of this step, and the zeros that joints found or lost in the step before (VEC-IMU-06, 07, 16, 18).
 func (p *Plant) notice(m *control.Moment, before sense.OffTreads) {
 	ev := &p.events
 	tell(p, m, ev.Motion, ofMotion)

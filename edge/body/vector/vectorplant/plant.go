@@ -1,11 +1,11 @@
 // Package vectorplant is a Vector at work in the control loop: its senses, its power limits, its treads, joints and lights.
 //
 //	frame ─► senses ─► power ─► reasons to stop
-//	goals ─► motion ─► duties            the tree's slots ◄─ what is measured, felt and driven
-//	         lights ─► what programs wish for, what state the robot is in, dark while it saves power
+//	goals ─► motion ─► duties            the tree's slots ◄─ measurements, senses, speeds
+//	         lights ─► programs' colours, the robot's state; dark while it saves power
 //
-// A body without inertial sensors cannot feel that it falls; four floor sensors without a floor then count as lifted. While the angle of the
-// head that the sensors sit in is unknown, before it is calibrated, they tell a fall and nothing else.
+// A body without inertial sensors cannot detect a fall; four floor sensors without a floor then count as lifted. The sensors are in the
+// head: before its angle is calibrated they detect a fall and nothing else.
 package vectorplant
 
 import (
@@ -63,7 +63,7 @@ const (
 	colour          // of a light: this and the ones after it, three times the light and 0 to 2
 )
 
-// goals are the slots that can be set, but those of the lights.
+// goals are the slots that can be set, except those of the lights.
 var goals = []struct {
 	slot string
 	goal goal
@@ -78,7 +78,7 @@ var goals = []struct {
 type Config struct {
 	Sense  sense.Config
 	Motion motion.Config
-	// Straight and Turn are the speeds of an order that names none, m/s and rad/s.
+	// Straight and Turn are the speeds of orders without a speed, m/s and rad/s.
 	Straight, Turn motion.Ramp
 }
 
@@ -86,7 +86,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Sense: sense.Default(), Motion: motionConfig(),
-		// Own defaults: half of what the treads can do.
+		// Own defaults: half of the treads' limits.
 		Straight: motion.Ramp{Speed: 0.1, Accel: 0.3, Decel: 0.3},
 		Turn:     motion.Ramp{Speed: 2, Accel: 6, Decel: 6},
 	}
@@ -169,7 +169,7 @@ type Plant struct {
 	sense  vector.Sense
 	in     motion.Input
 	duties motion.Duties
-	act    vector.Act // its lights are what programs wish for
+	act    vector.Act // its lights are the programs' colours
 	known  sense.State
 	events sense.Events
 	now    motion.Report
@@ -189,7 +189,7 @@ type Plant struct {
 	blindAt time.Duration   // when it last said so
 }
 
-// speeds are what an owner told the treads, m/s.
+// speeds are the treads' speeds that an owner set, m/s.
 type speeds struct {
 	owner       uint32
 	left, right float64
@@ -270,7 +270,7 @@ func (p *Plant) Feel(m *control.Moment, f *rt.Frame) motion.Reason {
 	return stop
 }
 
-// feel runs the senses on what was measured, and reports what they noticed.
+// feel runs the senses on the measurements, and reports their findings.
 func (p *Plant) feel(m *control.Moment) {
 	s := &p.sense
 	in := sense.Input{
@@ -322,7 +322,7 @@ func (p *Plant) compare(m *control.Moment, at time.Duration) {
 	}
 }
 
-// watchPower lets the keeper take in a frame: only frames tell, and dt is the time since the one before.
+// watchPower passes a frame to the power keeper; dt is the time since the frame before.
 func (p *Plant) watchPower(m *control.Moment, dt time.Duration) {
 	s := &p.sense
 	p.power = p.power.Step(power.KeeperInput{
@@ -421,8 +421,8 @@ func (p *Plant) Report(r *control.Report) {
 	r.Status = p.robotStatus()
 }
 
-// robotStatus returns the bits of RobotStatus: what the body says and what its senses decide, that a motor has power (0x20000, VEC-IMU-14), which a
-// robot whose inertial sensors are dead does not feel, and that the place of the head (0x200000) or the lift (0x400000) is unknown (VEC-MOT-07).
+// robotStatus returns the bits of RobotStatus: those of the body and the senses, "a motor has power" (0x20000, VEC-IMU-14), which a robot
+// with dead inertial sensors does not feel, and "position unknown" of the head (0x200000) and the lift (0x400000) (VEC-MOT-07).
 func (p *Plant) robotStatus() uint32 {
 	status := p.status | p.known.RobotStatus()
 	if p.now.Moving {
@@ -472,7 +472,7 @@ func (p *Plant) show() {
 	}
 }
 
-// showInertial sets what the inertial sensors measure, in the body's frame (GOSTAI-MAP-V-22 to 27); it is unknown while the angle of the head is.
+// showInertial publishes the inertial measurements in the body's frame (GOSTAI-MAP-V-22 to 27); they are unknown while the angle of the head is.
 func (p *Plant) showInertial() {
 	m, b := &p.known.Motion, p.board
 	for i := range p.slots.accel {
