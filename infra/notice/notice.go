@@ -7,7 +7,9 @@ import (
 )
 
 // Of is a notice about a T. The zero value has no hearer.
-type Of[T any] struct{ hearers []func(context.Context, T) error }
+type Of[T any] struct {
+	hearers []func(context.Context, T) error
+}
 
 // Hear adds a hearer. Hearers are added while the process is wired; it is not safe together with Tell.
 func (n *Of[T]) Hear(f func(context.Context, T) error) { n.hearers = append(n.hearers, f) }
