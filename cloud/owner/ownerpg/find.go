@@ -37,7 +37,7 @@ func (s *Store) Names(ctx context.Context, ids []thing.ID) (map[thing.ID]string,
 // Owned returns how many of the robots have an owner.
 func (s *Store) Owned(ctx context.Context, ids []thing.ID) (n int, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM owner_tenure WHERE thing = ANY($1) AND until IS NULL`, ids).Scan(&n)
-	return n, wrap(err, "robots with an owner")
+	return n, pg.Wrap(err, "robots with an owner")
 }
 
 // OwnedBy returns the robots of accounts.
