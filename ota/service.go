@@ -21,10 +21,20 @@ type Store interface {
 	SetDesired(ctx context.Context, scope string, v Version, by string) (time.Time, error)
 	// Desired returns the release desired for the thing itself, else for its species, else a Desired without release.
 	Desired(ctx context.Context, id thing.ID) (Desired, error)
+	// Wishes returns every wish, those of species first.
+	Wishes(ctx context.Context) ([]Wish, error)
 	// AddStatus keeps a report once per (thing, s.ID).
 	AddStatus(ctx context.Context, id thing.ID, s Status) error
 	// Reports returns a thing's reports, the latest first, at most limit.
 	Reports(ctx context.Context, id thing.ID, limit int) ([]Report, error)
+}
+
+// Wish is a release that a thing, or every thing of a species, should run.
+type Wish struct {
+	Scope   string    `json:"scope"` // a thing id or a species
+	Release Version   `json:"release"`
+	By      string    `json:"by"` // who asked
+	Since   time.Time `json:"since"`
 }
 
 // Report is a robot's report with the time the cloud stored it.
@@ -76,6 +86,9 @@ func (s *Service) AddRelease(ctx context.Context, r Release) error {
 func (s *Service) Releases(ctx context.Context, species thing.Species) ([]Release, error) {
 	return s.store.Releases(ctx, species)
 }
+
+// Wishes returns every wish, those of species first.
+func (s *Service) Wishes(ctx context.Context) ([]Wish, error) { return s.store.Wishes(ctx) }
 
 // Desired returns the release that a thing should run.
 func (s *Service) Desired(ctx context.Context, id thing.ID) (Desired, error) {

@@ -168,7 +168,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	webhookSlice, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, c.Accounts.Service)
+	hooks, webhookSlice, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, c.Accounts.Service)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: accountapi.Auditor(c.Accounts.Service)}
 	pages := console.Config{
 		Passkeys: c.Accounts, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
-		Auth: accountapi.Browser{Accounts: c.Accounts.Service, Log: b.Log}, Operators: c.Accounts, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit,
+		Auth: accountapi.Browser{Accounts: c.Accounts.Service, Log: b.Log}, Operators: c.Accounts, Releases: releases, Webhooks: hooks, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit,
 		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
 		Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
 		Mine: true, More: c.slices.Pages(), Audit: c.doors.Audit,

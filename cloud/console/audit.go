@@ -3,13 +3,17 @@ package console
 import (
 	"cmp"
 	"context"
+	"encoding/csv"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"kennel/cloud/account"
 	"kennel/infra/errs"
+	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
@@ -22,33 +26,156 @@ const (
 	auditLook = 20000 // lines that one page looks through; the next continues from there
 )
 
+// auditFilter selects lines.
+type auditFilter struct {
+	Who, Action, Object string
+	From, Until         string // days, in UTC: 2026-05-06
+	from, until         time.Time
+}
+
 type auditView struct {
-	Who, Action, Object string // the filter
-	Filtered            bool
-	Rows                []auditRow
-	Next, First         string
-	Looked              int    // lines that were looked through without an end, with a filter; 0: to the end, or the page is full
-	Until               string // time of the last of them
-	CanCheck            bool
-	Check               *account.AuditReport // of the whole chain; nil: not asked for
+	auditFilter
+	Filtered    bool
+	Rows        []auditRow
+	Next, First string
+	CSV         string // address of all lines that the filter selects
+	Looked      int    // lines that were looked through without an end, with a filter; 0: to the end, or the page is full
+	LookedTo    string // time of the last of them
+	CanCheck    bool
+	Anchor      string               // that the chain was checked from; "": from its beginning
+	Check       *account.AuditReport // of the chain; nil: not asked for
 }
 
 type auditRow struct {
 	account.Entry
-	Whom  string // who did it, for people
-	Place string // address of the object's page; "": none
+	Whom    string // who did it, for people
+	On      string // the object, for people
+	Place   string // address of the object's page; "": none
+	Refused string // why it was not done; "": it was
+}
+
+// notDone begins the detail of a line that says that what an earlier line announces was refused (webhook.Audited).
+const notDone = "not done: "
+
+// readAuditFilter reads the filter of a request; Invalid.
+func readAuditFilter(q url.Values) (f auditFilter, err error) {
+	text := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	f = auditFilter{Who: text("who"), Action: text("action"), Object: text("object"), From: text("from"), Until: text("until")}
+	if len(f.Who)+len(f.Action)+len(f.Object) > 400 {
+		return f, errs.New(errs.Invalid, "the filter is longer than 400 bytes")
+	}
+	for _, d := range []struct {
+		name, text string
+		to         *time.Time
+		plus       time.Duration
+	}{{"from", f.From, &f.from, 0}, {"until", f.Until, &f.until, day}} {
+		if d.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.DateOnly, d.text)
+		if err != nil {
+			return f, errs.New(errs.Invalid, "%s=%.40q: want a day such as 2026-05-06", d.name, d.text)
+		}
+		*d.to = at.Add(d.plus)
+	}
+	return f, nil
+}
+
+func (f auditFilter) empty() bool {
+	return f.Who == "" && f.Action == "" && f.Object == "" && f.From == "" && f.Until == ""
+}
+
+// walkAudit calls use for each line below before (0: from the newest) that f selects, the newest first, until use returns false or the log, or the
+// filter's time, ends. It reads so many lines at once and looks through at most limit; last is the last one it saw, and more whether others follow.
+func (c *console) walkAudit(ctx context.Context, f auditFilter, before int64, read, limit int, use func(l account.Entry) bool) (looked int, last account.Entry, more bool, err error) {
+	for looked < limit {
+		lines, err := c.AuditLog(ctx, before, read)
+		if err != nil {
+			return looked, last, false, err
+		}
+		for _, l := range lines {
+			if !f.from.IsZero() && l.At.Before(f.from) {
+				return looked, last, false, nil
+			}
+			looked, last, before = looked+1, l, l.ID
+			if f.wants(l) && !use(l) {
+				return looked, last, false, nil
+			}
+		}
+		if len(lines) < read {
+			return looked, last, false, nil
+		}
+	}
+	return looked, last, true, nil
+}
+
+// auditNames returns what people call the objects of lines: operators by e-mail, webhooks by host.
+func (c *console) auditNames(ctx context.Context) (map[string]string, error) {
+	names := map[string]string{}
+	if c.Operators != nil {
+		all, err := c.Operators.Operators(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range all {
+			names[string(o.ID)] = o.Email
+		}
+	}
+	if c.Webhooks != nil {
+		all, err := c.Webhooks.Hooks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range all {
+			names[h.ID] = "webhook " + hookView{h}.Host()
+		}
+	}
+	return names, nil
+}
+
+// auditRows makes rows of lines, which come newest first: a line that says that an earlier one was not done becomes that one's result.
+type auditRows struct {
+	names   map[string]string
+	refused map[string]string // what was not done, and why
+	rows    []auditRow
+}
+
+func (a *auditRows) add(l account.Entry) {
+	key := l.Actor + "|" + l.Action + "|" + l.Object
+	if why, ok := strings.CutPrefix(l.Detail, notDone); ok {
+		a.refused[key] = why
+		return
+	}
+	row := newAuditRow(l, a.names)
+	row.Refused = a.refused[key]
+	delete(a.refused, key)
+	a.rows = append(a.rows, row)
+}
+
+func newAuditRow(l account.Entry, names map[string]string) auditRow {
+	row := auditRow{Entry: l, Whom: cmp.Or(l.Name, names[l.Actor], l.Actor, "nobody signed in"), On: cmp.Or(names[l.Object], l.Object)}
+	if id, err := thing.Parse(l.Object); err == nil {
+		row.Place = "/things/" + string(id)
+	}
+	return row
 }
 
 // audit shows what people did. The filter is applied here: the log is read in pages, and a page of this view looks through so many lines.
 func (c *console) audit(ctx context.Context, r *http.Request, _ said) (string, frame, error) {
 	q := r.URL.Query()
-	v := auditView{Who: strings.TrimSpace(q.Get("who")), Action: strings.TrimSpace(q.Get("action")), Object: strings.TrimSpace(q.Get("object"))}
-	v.Filtered = v.Who != "" || v.Action != "" || v.Object != ""
-	if len(v.Who)+len(v.Action)+len(v.Object) > 400 {
-		return "", frame{}, errs.New(errs.Invalid, "the filter is longer than 400 bytes")
+	f, err := readAuditFilter(q)
+	if err != nil {
+		return "", frame{}, err
 	}
-	if v.CanCheck = c.VerifyAudit != nil; v.CanCheck && q.Get("check") != "" {
-		report, err := c.checkAudit(ctx)
+	v := auditView{auditFilter: f, Filtered: !f.empty(), CanCheck: c.VerifyAudit != nil, CSV: f.address("/audit/export", 0)}
+	if check := q.Get("check"); v.CanCheck && check != "" {
+		var from account.Anchor
+		if v.Anchor = strings.TrimSpace(q.Get("anchor")); v.Anchor != "" {
+			if from, err = account.ParseAnchor(v.Anchor); err != nil {
+				return "", frame{}, err
+			}
+		}
+		report, err := c.checkAudit(ctx, from)
 		if err != nil {
 			return "", frame{}, err
 		}
@@ -56,46 +183,73 @@ func (c *console) audit(ctx context.Context, r *http.Request, _ said) (string, f
 	}
 	var before int64
 	if text := q.Get("before"); text != "" {
-		var err error
 		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before <= 0 {
 			return "", frame{}, errs.New(errs.Invalid, "before=%.40q: want the number of a line", text)
 		}
-		v.First = v.address(0)
+		v.First = f.address("/audit", 0)
 	}
-	limit := auditPage + 1
-	if v.Filtered {
-		limit = auditRead
+	names, err := c.auditNames(ctx)
+	if err != nil {
+		return "", frame{}, err
 	}
-	for looked := 0; ; {
-		lines, err := c.AuditLog(ctx, before, limit)
-		if err != nil {
-			return "", frame{}, err
-		}
-		for _, l := range lines {
-			looked++
-			before = l.ID
-			if !v.wants(l) {
-				continue
-			}
-			if len(v.Rows) == auditPage {
-				v.Next = v.address(v.Rows[auditPage-1].ID)
-				return "audit", frame{Title: "Audit", Main: v}, nil
-			}
-			v.Rows = append(v.Rows, newAuditRow(l))
-		}
-		if len(lines) < limit {
-			return "audit", frame{Title: "Audit", Main: v}, nil
-		}
-		if looked >= auditLook {
-			v.Looked, v.Until, v.Next = looked, lines[len(lines)-1].At.UTC().Format("2006-01-02 15:04 MST"), v.address(before)
-			return "audit", frame{Title: "Audit", Main: v}, nil
-		}
+	read := auditRead
+	if f.empty() {
+		read = 2 * auditPage
 	}
+	rows := auditRows{names: names, refused: map[string]string{}}
+	looked, last, more, err := c.walkAudit(ctx, f, before, read, auditLook, func(l account.Entry) bool {
+		if len(rows.rows) == auditPage {
+			v.Next = f.address("/audit", rows.rows[auditPage-1].ID)
+			return false
+		}
+		rows.add(l)
+		return true
+	})
+	if err != nil {
+		return "", frame{}, err
+	}
+	if v.Rows = rows.rows; more {
+		v.Looked, v.LookedTo, v.Next = looked, last.At.UTC().Format("2006-01-02 15:04 MST"), f.address("/audit", last.ID)
+	}
+	return "audit", frame{Title: "Audit", Main: v}, nil
 }
 
-// checkAudit computes the whole chain again.
-func (c *console) checkAudit(ctx context.Context) (account.AuditReport, error) {
-	var all account.AuditReport
+// exportAudit writes every line that the filter selects as CSV, as it is in the log.
+func (c *console) exportAudit(w http.ResponseWriter, r *http.Request) {
+	if !c.Admit(w, r) {
+		return
+	}
+	f, err := readAuditFilter(r.URL.Query())
+	if err != nil {
+		c.Fail(w, r, err)
+		return
+	}
+	if err := c.Audit(r.Context(), "audit.export", "", f.address("/audit", 0)); err != nil {
+		c.Fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="audit.csv"`)
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"line", "at", "actor", "name", "role", "address", "action", "object", "detail"}) // Flush tells
+	if _, _, _, err := c.walkAudit(r.Context(), f, 0, auditRead, math.MaxInt, func(l account.Entry) bool {
+		row := []string{strconv.FormatInt(l.ID, 10), l.At.UTC().Format(time.RFC3339Nano), l.Actor, l.Name, string(l.Role), l.Addr, l.Action, l.Object, l.Detail}
+		for i, s := range row {
+			if strings.IndexAny(s, "=+-@\t\r") == 0 { // a table calculator takes it for a formula
+				row[i] = "'" + s
+			}
+		}
+		return out.Write(row) == nil
+	}); err != nil {
+		c.Log.WarnContext(r.Context(), "audit export incomplete", logging.Err, err)
+		panic(http.ErrAbortHandler) // the browser learns that the file is not complete
+	}
+	out.Flush()
+}
+
+// checkAudit computes the chain again from an anchor on.
+func (c *console) checkAudit(ctx context.Context, from account.Anchor) (account.AuditReport, error) {
+	all := account.AuditReport{To: from}
 	for {
 		r, err := c.VerifyAudit(ctx, all.To)
 		if err != nil {
@@ -108,9 +262,9 @@ func (c *console) checkAudit(ctx context.Context) (account.AuditReport, error) {
 	}
 }
 
-func (v auditView) address(before int64) string {
+func (f auditFilter) address(page string, before int64) string {
 	a := url.Values{}
-	for name, text := range map[string]string{"who": v.Who, "action": v.Action, "object": v.Object} {
+	for name, text := range map[string]string{"who": f.Who, "action": f.Action, "object": f.Object, "from": f.From, "until": f.Until} {
 		if text != "" {
 			a.Set(name, text)
 		}
@@ -118,14 +272,11 @@ func (v auditView) address(before int64) string {
 	if before > 0 {
 		a.Set("before", strconv.FormatInt(before, 10))
 	}
-	if len(a) == 0 {
-		return "/audit"
-	}
-	return "/audit?" + a.Encode()
+	return strings.TrimSuffix(page+"?"+a.Encode(), "?")
 }
 
 // wants reports whether a line has what the filter asks for, in any case of letters.
-func (v auditView) wants(l account.Entry) bool {
+func (f auditFilter) wants(l account.Entry) bool {
 	has := func(part string, in ...string) bool {
 		for _, s := range in {
 			if strings.Contains(strings.ToLower(s), strings.ToLower(part)) {
@@ -134,13 +285,5 @@ func (v auditView) wants(l account.Entry) bool {
 		}
 		return part == ""
 	}
-	return has(v.Who, l.Actor, l.Name, l.Addr, string(l.Role)) && has(v.Action, l.Action) && has(v.Object, l.Object, l.Detail)
-}
-
-func newAuditRow(l account.Entry) auditRow {
-	row := auditRow{Entry: l, Whom: cmp.Or(l.Name, l.Actor, "nobody signed in")}
-	if id, err := thing.Parse(l.Object); err == nil {
-		row.Place = "/things/" + string(id)
-	}
-	return row
+	return (f.until.IsZero() || l.At.Before(f.until)) && has(f.Who, l.Actor, l.Name, l.Addr, string(l.Role)) && has(f.Action, l.Action) && has(f.Object, l.Object, l.Detail)
 }

@@ -55,6 +55,8 @@ type Config struct {
 	// VerifyAudit computes the chain of the audit log again from a place on; nil: the page does not offer it. *account.Service has it.
 	VerifyAudit func(ctx context.Context, from account.Anchor) (account.AuditReport, error)
 	Operators   Operators
+	Webhooks    Webhooks
+	Releases    Releases
 	// Passkeys has the keys of the signed-in operator; *account.Service is one. nil: there is no page /me.
 	Passkeys Passkeys
 	// PasskeySites are the origins at which browsers take passkeys, such as https://kennel.example; none: passkeys are not offered.
@@ -85,7 +87,7 @@ type console struct {
 }
 
 // Mount adds the pages to mux: / (the overview), /login, /logout, /me, /help, /things (the fleet) and what is below /things/{thing}, /cohorts, /bulk, /alerts, /tail,
-// /certificates, /audit, /operators, /live, /theme, /assets/. Who may see one or send its forms is in access.HTTP, by the route's pattern.
+// /certificates, /audit, /operators, /releases, /webhooks, /live, /theme, /assets/. Who may see one or send its forms is in access.HTTP, by the route's pattern.
 func Mount(mux *http.ServeMux, cfg Config) error {
 	c, err := newConsole(cfg)
 	if err != nil {
@@ -114,10 +116,16 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	}
 	if cfg.AuditLog != nil {
 		show("GET /audit", c.audit)
+		handle("GET /audit/export", 0, http.HandlerFunc(c.exportAudit))
 	}
 	if cfg.Operators != nil {
-		show("GET /operators", c.operators)
-		c.mountOperators(act)
+		c.mountOperators(show, act)
+	}
+	if cfg.Releases != nil {
+		c.mountReleases(show, act)
+	}
+	if cfg.Webhooks != nil {
+		c.mountWebhooks(show, act)
 	}
 	if cfg.Passkeys != nil {
 		show("GET /me", c.me)
@@ -204,6 +212,16 @@ var dones = map[string]string{
 	"operator-out":    "The operator's sessions have ended.",
 	"operator-gone":   "The operator's account is removed.",
 	"alert-rule":      "The rule is changed. It applies within a quarter of a minute.",
+	"release-added":   "The release is known. Robots are asked to run it once you want it for their species or for one of them.",
+	"release-wanted":  "The wish is stored. Robots learn of it when they connect, and once an hour.",
+	"release-unwant":  "The wish is taken back.",
+	"webhook-added":   "The webhook is added. Give this secret to the receiver, which checks signatures with it; it is shown this once.",
+	"webhook-tested":  "The test was sent. Its answer is the first of the deliveries.",
+	"webhook-disable": "The webhook is off. Nothing is sent until you turn it on.",
+	"webhook-enable":  "The webhook is on.",
+	"webhook-secret":  "Give this secret to the receiver; it is shown this once. The old one signs, too, for a day.",
+	"webhook-replay":  "It is sent again, behind those that wait.",
+	"webhook-removed": "The webhook is deleted.",
 	"cohort-put":      "The filter is saved.",
 	"cohort-gone":     "The cohort is removed. The robots stay as they are.",
 	"bulk-begun":      "The job is stored and runs without this page.",
@@ -274,6 +292,8 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			link
 			there bool
 		}{{link{Label: "Overview", Address: "/"}, true}, {fleetLink, true}, {link{Label: "Alerts", Address: "/alerts"}, c.Alerts != nil}, {link{Label: "Live tail", Address: "/tail"}, c.Events != nil}, {link{Label: "Certificates", Address: "/certificates"}, c.Identities != nil},
+			{link{Label: "Releases", Address: "/releases"}, c.Releases != nil},
+			{link{Label: "Webhooks", Address: "/webhooks"}, c.Webhooks != nil},
 			{link{Label: "Operators", Address: "/operators"}, c.Operators != nil}, {link{Label: "Audit", Address: "/audit"}, c.AuditLog != nil}}
 		for _, e := range c.More {
 			menu = append(menu, struct {

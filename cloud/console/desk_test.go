@@ -30,10 +30,12 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
+	"kennel/cloud/webhook"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
+	"kennel/ota"
 )
 
 const rex = thing.ID("vic:00e20100")
@@ -169,6 +171,9 @@ func (d staff) ResetOperator(_ context.Context, by account.By, id account.ID) (l
 func (d staff) RemoveOperator(_ context.Context, by account.By, id account.ID) error {
 	return d.do("remove operator", by.ID, id)
 }
+func (d staff) OperatorSessions(_ context.Context, id account.ID) ([]account.SessionInfo, error) {
+	return []account.SessionInfo{{ID: "5e55", Created: noon, LastSeen: noon, Expires: noon.Add(1e6 * time.Hour), Addr: evil}}, nil
+}
 func (d staff) EndOperatorSession(_ context.Context, by account.By, id account.ID, session string) (int, error) {
 	return 2, d.do("end sessions", by.ID, id, session)
 }
@@ -179,6 +184,140 @@ func (d *desk) Operator(_ context.Context, id account.ID) (account.Account, []ac
 }
 func (d *desk) RemovePasskey(_ context.Context, id account.ID, key []byte, _ string) error {
 	return d.do("remove passkey", id, string(key))
+}
+
+// hooks is the desk's webhooks.
+type hooks struct{ *desk }
+
+var hook = webhook.Hook{ID: "h-1", URL: "https://hooks.example.org/secret?x=" + evil, Kinds: []webhook.Kind{webhook.Present, webhook.Revoked}, Filter: "tag:lab", Note: evil, By: "op@example.org", Created: noon,
+	FailingSince: &noon, LastError: evil, Failures: 3, Open: 4, Dead: 2}
+
+func (d hooks) Hooks(context.Context) ([]webhook.Hook, error) {
+	off, fine := hook, hook
+	off.ID, off.Disabled, off.DisabledWhy = "h-2", &noon, evil
+	fine.ID, fine.FailingSince, fine.LastOK = "h-3", nil, &noon
+	return []webhook.Hook{hook, off, fine}, nil
+}
+func (d hooks) Hook(_ context.Context, id string) (webhook.Hook, error) {
+	if id != hook.ID {
+		return webhook.Hook{}, webhook.ErrUnknown
+	}
+	return hook, nil
+}
+func (d hooks) Add(_ context.Context, by string, w webhook.Draft, _ string) (webhook.Hook, string, error) {
+	return hook, "whsec_new", d.do("add webhook", by, *w.URL, *w.Kinds, *w.Filter, *w.Note)
+}
+func (d hooks) Change(_ context.Context, id string, w webhook.Draft) (webhook.Hook, error) {
+	return hook, d.do("turn webhook off", id, *w.Disabled)
+}
+func (d hooks) Remove(_ context.Context, id string) error { return d.do("remove webhook", id) }
+func (d hooks) NewSecret(_ context.Context, id string) (string, error) {
+	return "whsec_other", d.do("new secret", id)
+}
+func (d hooks) Ping(_ context.Context, id string) (webhook.Delivery, error) {
+	return webhook.Delivery{}, d.do("ping", id)
+}
+func (d hooks) Deliveries(_ context.Context, id string, q webhook.Query) ([]webhook.Delivery, error) {
+	if q.State == "odd" {
+		return nil, errs.New(errs.Invalid, "state")
+	}
+	out := []webhook.Delivery{{ID: 60, Hook: id, Kind: webhook.Ping, Created: noon, State: webhook.Done, Attempts: 1, Status: 204, LatencyUS: 1500},
+		{ID: 59, Hook: id, Kind: "robot.danced", Thing: rex, Created: noon, State: webhook.Dead, Attempts: 12, Error: evil}, {ID: 58, Hook: id, Kind: webhook.Present, Thing: rex, Created: noon, State: webhook.Open}}
+	for len(out) < q.Limit {
+		out = append(out, webhook.Delivery{ID: int64(60 - len(out)), Hook: id, Kind: webhook.Present, Thing: rex, Created: noon, State: webhook.Done})
+	}
+	return out, nil
+}
+func (d hooks) Replay(_ context.Context, id string, delivery int64) (int, error) {
+	return 1, d.do("replay", id, delivery)
+}
+
+// TestWebhooks: the list says how each is doing, the page of one what became of each delivery.
+func TestWebhooks(t *testing.T) {
+	mux, _ := openDesk(t)
+	list := do(t, mux, auth.Admin, "GET", "/webhooks", "").Body.String()
+	for _, want := range []string{`<a href="/webhooks/h-1">hooks.example.org</a>`, ">Failing<", ">Off<", ">Delivering<", "A robot comes online, A certificate is revoked", `<code>tag:lab</code>`, ">4</td>", ">2</td>"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %q in\n%s", want, list)
+		}
+	}
+	if strings.Contains(list, "/secret") {
+		t.Error("the list shows the whole address")
+	}
+	one := do(t, mux, auth.Admin, "GET", "/webhooks/h-1?state=dead", "").Body.String()
+	for _, want := range []string{"/secret?x=", "A test", "HTTP 204 after 1.5 ms", "robot.danced", "12 attempts", `name="delivery" value="59"`, "waits for its turn", `href="/webhooks/h-1?before=11&amp;state=dead"`,
+		`href="/webhooks/h-1?state=dead" aria-current="page"`, "Send 2 given up again"} {
+		if !strings.Contains(one, want) {
+			t.Errorf("no %q in\n%s", want, one)
+		}
+	}
+	for path, code := range map[string]int{"/webhooks/none": 404, "/webhooks/h-1?before=x": 400, "/webhooks/h-1?state=odd": 400} {
+		if w := do(t, mux, auth.Admin, "GET", path, ""); w.Code != code {
+			t.Errorf("%s: %d, want %d", path, w.Code, code)
+		}
+	}
+	refused := do(t, mux, auth.Admin, "POST", "/webhooks", form("url", "https://example.org")).Body.String()
+	if !strings.Contains(refused, "Choose at least one occasion.") || !strings.Contains(refused, `value="https://example.org"`) {
+		t.Errorf("without an occasion: %s", refused)
+	}
+}
+
+// depot is the desk's releases.
+type depot struct{ *desk }
+
+func (d depot) Releases(context.Context, thing.Species) ([]ota.Release, error) {
+	return []ota.Release{{Species: thing.Vector, Version: "2.0.1.6076", Notes: evil, Created: noon}, {Species: thing.Pleo, Version: "1.0.0.1", Created: noon}}, nil
+}
+func (d depot) Wishes(context.Context) ([]ota.Wish, error) {
+	return []ota.Wish{{Scope: "vic", Release: "2.0.1.6076", By: evil, Since: noon}, {Scope: string(rex), Release: "2.0.1.6076", By: "op@example.org", Since: noon}}, nil
+}
+func (d depot) AddRelease(_ context.Context, r ota.Release) error {
+	return d.do("add release", r.Species, r.Version, r.Notes)
+}
+func (d depot) SetDesired(_ context.Context, id thing.ID, v ota.Version, by string) (ota.Desired, error) {
+	return ota.Desired{}, d.do("want", id, v, by)
+}
+func (d depot) SetSpeciesDesired(_ context.Context, s thing.Species, v ota.Version, by string) (ota.Desired, error) {
+	return ota.Desired{}, d.do("want for all", s, v, by)
+}
+
+// TestOperators: a table of all, and a page of each with the sessions.
+func TestOperators(t *testing.T) {
+	mux, _ := openDesk(t)
+	list := do(t, mux, auth.Admin, "GET", "/operators", "").Body.String()
+	for _, want := range []string{`<a href="/operators/op-1">op@example.org</a> <span class="note">you</span>`, `data-label="Sessions">2<`, ">one-time password<", ">stopped<", `data-label="Last seen">never<`} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %q in\n%s", want, list)
+		}
+	}
+	if one := do(t, mux, auth.Admin, "GET", "/operators/op-2", "").Body.String(); !strings.Contains(one, `name="session" value="5e55"`) || !strings.Contains(one, "Remove account") {
+		t.Errorf("the page of an operator:\n%s", one)
+	}
+	if me := do(t, mux, auth.Admin, "GET", "/operators/op-1", "").Body.String(); strings.Contains(me, "Remove account") || !strings.Contains(me, "End all your sessions") {
+		t.Errorf("one's own page:\n%s", me)
+	}
+	if w := do(t, mux, auth.Admin, "GET", "/operators/none", ""); w.Code != 404 {
+		t.Errorf("an operator that is not there: %d", w.Code)
+	}
+}
+
+// TestReleases: who runs each release, who should, and on whose word.
+func TestReleases(t *testing.T) {
+	mux, _ := openDesk(t)
+	page := html.UnescapeString(do(t, mux, auth.Viewer, "GET", "/releases", "").Body.String())
+	for _, want := range []string{">2.0.1.6076<", `data-label="Wanted for">vic, vic:00e20100<`, `data-label="Wanted for">–<`, `<a href="/things/vic:00e20100">vic:00e20100</a>`, `">every Vector</a>`, `data-label="By">op@example.org<`, "Also in use", "2.0.1 <"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "<button>Take back") {
+		t.Error("a viewer may take wishes back")
+	}
+	for form, want := range map[string]string{form("scope", "cat", "version", "2.0.1.6076"): "neither a robot nor a species", form("scope", "vic", "version", "2"): "Want four numbers"} {
+		if w := do(t, mux, auth.Admin, "POST", "/releases/want", form); w.Code != 400 || !strings.Contains(w.Body.String(), want) && !strings.Contains(w.Body.String(), strings.ToLower(want[:1])+want[1:]) {
+			t.Errorf("%s: %d without %q", form, w.Code, want)
+		}
+	}
 }
 
 func authority2018(t *testing.T) []byte {
@@ -199,7 +338,7 @@ func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	t.Helper()
 	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: auth.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
-	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d},
+	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, Webhooks: hooks{d}, Releases: depot{d},
 		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -269,13 +408,28 @@ var orders = []struct {
 	{"POST /certificates/factory", "/certificates/factory", form("certificate_id", "5a:17", "reason", "copied"), "POST /v1/factory-certificates/revoke", "/certificates",
 		[]string{"audit factory_certificate.revoke 5a:17 copied", "refuse factory certificate 5a:17 copied"}, "refused from now on"},
 	{"POST /me/passkeys/{id}/remove", "/me/passkeys/QUI/remove", "", "DELETE /v1/me/passkeys/{id}", "/me", []string{"remove passkey op-1 AB"}, "is forgotten"},
+	{"POST /releases", "/releases", form("species", "vic", "version", "2.0.1.6077", "notes", "n"), "POST /v1/releases", "/releases",
+		[]string{"audit release.add vic 2.0.1.6077", "add release vic 2.0.1.6077 n"}, "release is known"},
+	{"POST /releases/want", "/releases/want", form("scope", "vic", "version", "2.0.1.6076"), "PUT /v1/ota/desired/{species}", "/releases",
+		[]string{"audit release.want vic 2.0.1.6076", "want for all vic 2.0.1.6076 op@example.org"}, "wish is stored"},
+	{"POST /releases/unwant", "/releases/unwant", form("scope", string(rex)), "PUT /v1/things/{thing}/ota/desired", "/releases",
+		[]string{"audit release.want vic:00e20100", "want vic:00e20100  op@example.org"}, "taken back"},
+	{"POST /webhooks", "/webhooks", form("url", "https://example.org/x", "kind", "thing.present", "events", "battery.*", "filter", "tag:lab", "note", "n"), "POST /v1/webhooks", "",
+		[]string{"add webhook op@example.org https://example.org/x [thing.present event:battery.] tag:lab n"}, "whsec_new"},
+	{"POST /webhooks/{id}/test", "/webhooks/h-1/test", "", "POST /v1/webhooks/{id}/ping", "/webhooks/h-1", []string{"ping h-1"}, "test was sent"},
+	{"POST /webhooks/{id}/disable", "/webhooks/h-1/disable", "", "PATCH /v1/webhooks/{id}", "/webhooks/h-1", []string{"turn webhook off h-1 true"}, "is off"},
+	{"POST /webhooks/{id}/enable", "/webhooks/h-1/enable", "", "PATCH /v1/webhooks/{id}", "/webhooks/h-1", []string{"turn webhook off h-1 false"}, "is on"},
+	{"POST /webhooks/{id}/secret", "/webhooks/h-1/secret", "", "POST /v1/webhooks/{id}/secret", "", []string{"new secret h-1"}, "whsec_other"},
+	{"POST /webhooks/{id}/replay", "/webhooks/h-1/replay", form("delivery", "59"), "POST /v1/webhooks/{id}/replay", "/webhooks/h-1", []string{"replay h-1 59"}, "sent again"},
+	{"POST /webhooks/{id}/remove", "/webhooks/h-1/remove", form("sure", "yes"), "DELETE /v1/webhooks/{id}", "/webhooks", []string{"remove webhook h-1"}, "is deleted"},
 	{"POST /operators", "/operators", form("email", "new@example.org", "role", "support"), "POST /v1/operators", "",
 		[]string{"add operator op-1 new@example.org support"}, "one-time-pass"},
-	{"POST /operators/{id}/role", "/operators/op-2/role", form("role", "admin"), "PATCH /v1/operators/{id}", "/operators", []string{"role op-1 op-2 admin"}, "role is changed"},
-	{"POST /operators/{id}/disable", "/operators/op-2/disable", "", "PATCH /v1/operators/{id}", "/operators", []string{"stop op-1 op-2 true"}, "is stopped"},
-	{"POST /operators/{id}/enable", "/operators/op-2/enable", "", "PATCH /v1/operators/{id}", "/operators", []string{"stop op-1 op-2 false"}, "may sign in again"},
+	{"POST /operators/{id}/role", "/operators/op-2/role", form("role", "admin"), "PATCH /v1/operators/{id}", "/operators/op-2", []string{"role op-1 op-2 admin"}, "role is changed"},
+	{"POST /operators/{id}/disable", "/operators/op-2/disable", "", "PATCH /v1/operators/{id}", "/operators/op-2", []string{"stop op-1 op-2 true"}, "is stopped"},
+	{"POST /operators/{id}/enable", "/operators/op-2/enable", "", "PATCH /v1/operators/{id}", "/operators/op-2", []string{"stop op-1 op-2 false"}, "may sign in again"},
 	{"POST /operators/{id}/password", "/operators/op-2/password", "", "POST /v1/operators/{id}/password", "", []string{"reset op-1 op-2"}, "another-pass"},
-	{"POST /operators/{id}/sessions", "/operators/op-2/sessions", "", "DELETE /v1/operators/{id}/sessions", "/operators", []string{"end sessions op-1 op-2"}, "sessions have ended"},
+	{"POST /operators/{id}/sessions", "/operators/op-2/sessions", "", "DELETE /v1/operators/{id}/sessions", "/operators/op-2", []string{"end sessions op-1 op-2"}, "sessions have ended"},
+	{"POST /operators/{id}/sessions", "/operators/op-2/sessions", form("session", "5e55"), "DELETE /v1/operators/{id}/sessions/{session}", "/operators/op-2", []string{"end sessions op-1 op-2 5e55"}, "sessions have ended"},
 	{"POST /operators/{id}/remove", "/operators/op-2/remove", form("sure", "yes"), "DELETE /v1/operators/{id}", "/operators", []string{"remove operator op-1 op-2"}, "is removed"},
 }
 
@@ -378,6 +532,7 @@ func TestProblemsStandBesideTheirForm(t *testing.T) {
 		{"/certificates/batches/vector-2018/disable", "", "Say why", ""},
 		{"/certificates/factory", form("reason", "x"), "serial number or its SHA-256", ""},
 		{"/operators/op-2/remove", "", "does not come back", ""},
+		{"/webhooks/h-1/remove", "", "Tick that you are sure", ""},
 	} {
 		w := do(t, mux, auth.Admin, "POST", tt.path, tt.form)
 		body := w.Body.String()
@@ -414,8 +569,8 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 			t.Errorf("%s: %d does not show what was said", what, code)
 		}
 	}
-	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/robot", "/tail", "/bulk", "/bulk/j-1", "/cohorts", "/alerts",
-		"/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/audit", "/audit?who=script",
+	for _, path := range []string{"/", "/things", "/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/things/vic:00e20100/events", "/things/vic:00e20100/robot", "/tail", "/bulk", "/bulk/j-1", "/cohorts",
+		"/things/vic:stranger", "/certificates", "/certificates?before=2026-05-06T11:59:50Z", "/operators", "/operators/op-2", "/releases", "/webhooks", "/webhooks/h-1", "/audit", "/audit?who=script",
 		"/audit?who=" + url.QueryEscape(evil)} {
 		w := do(t, mux, auth.Admin, "GET", path, "")
 		check(path, w.Body.String(), w.Code)
@@ -429,11 +584,11 @@ func TestWhatOthersSayStaysText(t *testing.T) {
 // TestPagesShowWhatOneMay: no page shows a form that would refuse its viewer.
 func TestPagesShowWhatOneMay(t *testing.T) {
 	mux, _ := openDesk(t)
-	action := regexp.MustCompile(`method="post" action="(/(?:things|certificates|operators|bulk|cohorts|alerts)[^"]*)"`)
+	action := regexp.MustCompile(`method="post" action="(/(?:things|certificates|operators|releases|webhooks|bulk|cohorts|alerts)[^"]*)"`)
 	for _, role := range auth.Staff {
-		for _, path := range []string{"/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/bulk/j-1", "/cohorts", "/alerts", "/certificates", "/operators", "/audit"} {
+		for _, path := range []string{"/things/vic:00e20100", "/things/vic:00e20100/access", "/things/vic:00e20100/settings", "/things/vic:00e20100/commands", "/bulk/j-1", "/cohorts", "/alerts", "/certificates", "/operators", "/operators/op-2", "/releases", "/webhooks", "/webhooks/h-1", "/audit"} {
 			w := do(t, mux, role, "GET", path, "")
-			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things") || strings.HasPrefix(path, "/bulk"); want != (w.Code == 200) || !want && w.Code != 403 {
+			if want := access.HTTP.Check("GET "+path, role) == nil || strings.HasPrefix(path, "/things") || strings.HasPrefix(path, "/bulk") || role == auth.Admin; want != (w.Code == 200) || !want && w.Code != 403 {
 				t.Errorf("%s as %s: %d", path, role, w.Code)
 			}
 			n := 0
@@ -504,6 +659,35 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d", tt.query, rows(body), tt.rows)
 		}
 	}
+	for query, n := range map[string]int{"from=2026-05-07": 0, "until=2026-05-05": 0, "from=2026-05-06&until=2026-05-06": auditPage} {
+		if body := get("/audit?" + query); rows(body) != n {
+			t.Errorf("%s: %d rows, want %d", query, rows(body), n)
+		}
+	}
+	// A refused action says so on its own line; objects have names; the export has every line as it is in the log.
+	d.lines = append([]account.Entry{{ID: 124, At: noon.Add(time.Hour), Actor: "acc-1", Action: "operator.role", Object: "op-1", Detail: "=admin"}, {ID: 123, At: noon.Add(time.Hour), Actor: "acc-1", Action: "webhook.add", Object: "x.example", Detail: "not done: invalid"},
+		{ID: 122, At: noon.Add(time.Hour), Actor: "acc-1", Action: "webhook.add", Object: "x.example", Detail: "ping"}, {ID: 121, At: noon.Add(time.Hour), Actor: "kenneld", Action: "webhook.disabled", Object: "h-1"}}, d.lines...)
+	body := get("/audit?from=2026-05-06")
+	if strings.Count(body, "webhook.add") != 1 || !strings.Contains(body, ">not done: invalid<") || !strings.Contains(body, ">op@example.org<") || !strings.Contains(body, ">webhook hooks.example.org<") {
+		t.Errorf("results and names:\n%s", body)
+	}
+	if !strings.Contains(body, `href="/audit/export?from=2026-05-06" download`) {
+		t.Error("no export of what is shown")
+	}
+	w := do(t, mux, auth.Admin, "GET", "/audit/export?action=webhook", "")
+	if lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], "line,at,actor") || !strings.Contains(lines[1], "not done: invalid") || w.Header().Get("Content-Disposition") == "" {
+		t.Errorf("export: %d %v\n%s", w.Code, w.Header(), w.Body)
+	}
+	if w := do(t, mux, auth.Admin, "GET", "/audit/export?action=role", ""); !strings.Contains(w.Body.String(), ",'=admin") {
+		t.Errorf("a formula is exported as one: %s", w.Body)
+	}
+	if last := d.did[len(d.did)-1]; last != "audit audit.export  /audit?action=role" {
+		t.Errorf("the export is not in the log: %q", last)
+	}
+	if w := do(t, mux, auth.Viewer, "GET", "/audit/export", ""); w.Code != 403 {
+		t.Errorf("a viewer exports the log: %d", w.Code)
+	}
+	d.lines = d.lines[4:]
 	// A log that is longer than one look: the page says how far it came and continues from there.
 	for id := int64(-1); id > -int64(auditLook)-500; id-- {
 		d.lines = append(d.lines, account.Entry{ID: id + auditLook*2, At: noon, Action: "x"})
@@ -512,13 +696,16 @@ func TestAudit(t *testing.T) {
 	if body := get("/audit?who=bob"); rows(body) != 0 || !strings.Contains(body, "Not among the 20000 lines") || !strings.Contains(body, "Older") {
 		t.Errorf("a long log: %d rows", rows(body))
 	}
-	for _, bad := range []string{"before=x", "before=-1", "who=" + strings.Repeat("x", 500)} {
+	for _, bad := range []string{"before=x", "before=-1", "from=x", "until=6.5.2026", "check=1&anchor=x", "who=" + strings.Repeat("x", 500)} {
 		if w := do(t, mux, auth.Admin, "GET", "/audit?"+bad, ""); w.Code != 400 {
 			t.Errorf("%s: %d", bad, w.Code)
 		}
 	}
 	if body := get("/audit?check=1"); !strings.Contains(body, "All 5 lines are as they were written") || !strings.Contains(body, "<code>5:") {
 		t.Error("the chain is not said to be whole")
+	}
+	if body := get("/audit?check=1&anchor=2"); !strings.Contains(body, "all 3 lines since are as they were written") {
+		t.Error("the chain since an anchor is not said to be whole")
 	}
 	d.broken = &account.AuditBreak{Seq: 3, Why: "its hash is another"}
 	if body := get("/audit?check=1"); !strings.Contains(body, "Line 3 is not as it was written: its hash is another.") {

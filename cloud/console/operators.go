@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"kennel/cloud/account"
@@ -21,21 +22,29 @@ type Operators interface {
 	SetOperatorDisabled(ctx context.Context, by account.By, id account.ID, disabled bool) error
 	ResetOperator(ctx context.Context, by account.By, id account.ID) (logging.Secret, error)
 	RemoveOperator(ctx context.Context, by account.By, id account.ID) error
+	OperatorSessions(ctx context.Context, id account.ID) ([]account.SessionInfo, error)
 	EndOperatorSession(ctx context.Context, by account.By, id account.ID, session string) (int, error)
 }
 
 type operatorsView struct {
 	able
 	said
-	Gone  string // what is wrong with a form that is not here any more
 	Rows  []operatorView
 	Roles []roleView
 }
 
 type operatorView struct {
 	account.Operator
-	Form string
-	Me   bool
+	Me bool
+}
+
+// onePersonView is the page of one operator.
+type onePersonView struct {
+	able
+	said
+	operatorView
+	Roles []roleView
+	Open  []account.SessionInfo // where they are signed in
 }
 
 type roleView struct {
@@ -57,28 +66,44 @@ func (c *console) operators(ctx context.Context, _ *http.Request, s said) (strin
 		return "", frame{}, err
 	}
 	v := operatorsView{able: ableOf(ctx), said: s, Roles: roles}
-	forms := []string{"add"}
 	for _, o := range all {
-		x := operatorView{o, operatorForm(string(o.ID)), string(o.ID) == auth.CallerFrom(ctx).Account}
-		v.Rows, forms = append(v.Rows, x), append(forms, x.Form)
+		v.Rows = append(v.Rows, operatorView{o, string(o.ID) == auth.CallerFrom(ctx).Account})
 	}
-	v.Gone = s.Lost(forms)
 	return "operators", frame{Title: "Operators", Main: v}, nil
 }
 
-func operatorForm(id string) string { return "operator " + id }
+// operator is the page of one: role, sessions, password.
+func (c *console) operator(ctx context.Context, r *http.Request, s said) (string, frame, error) {
+	all, err := c.Operators.Operators(ctx)
+	if err != nil {
+		return "", frame{}, err
+	}
+	i := slices.IndexFunc(all, func(o account.Operator) bool { return string(o.ID) == r.PathValue("id") })
+	if i < 0 {
+		return "", frame{}, errs.New(errs.NotFound, "there is no such operator; the account may have been removed")
+	}
+	v := onePersonView{able: ableOf(ctx), said: s, operatorView: operatorView{all[i], string(all[i].ID) == auth.CallerFrom(ctx).Account}, Roles: roles}
+	if v.Open, err = c.Operators.OperatorSessions(ctx, all[i].ID); err != nil {
+		return "", frame{}, err
+	}
+	return "operator", frame{Title: v.Email, Crumbs: []link{{Label: "Operators", Address: "/operators"}, {Label: v.Email}}, Main: v}, nil
+}
 
-func (c *console) mountOperators(act func(pattern string, a action)) {
-	back := func(*http.Request) string { return "/operators" }
+func (c *console) mountOperators(show func(pattern string, h view), act func(pattern string, a action)) {
+	list := func(*http.Request) string { return "/operators" }
+	back := func(r *http.Request) string { return "/operators/" + url.PathEscape(r.PathValue("id")) }
+	show("GET /operators", c.operators)
+	show("GET /operators/{id}", c.operator)
 	act("POST /operators", action{page.Called("add"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
 		_, secret, err := c.Operators.AddOperator(ctx, by(ctx), strings.TrimSpace(v.Get("email")), auth.Role(v.Get("role")))
 		return outcome{done: "operator-added", secret: secret.Reveal()}, err
-	}, c.operators, back})
+	}, c.operators, list})
+	form := func(r *http.Request) string { return r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] }
 	of := func(pattern, done string, do func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error)) {
-		act(pattern, action{func(r *http.Request) string { return operatorForm(r.PathValue("id")) }, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
+		act(pattern, action{form, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 			secret, err := do(ctx, account.ID(r.PathValue("id")), v)
 			return outcome{done: done, secret: secret.Reveal()}, err
-		}, c.operators, back})
+		}, c.operator, back})
 	}
 	of("POST /operators/{id}/role", "operator-role", func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error) {
 		return "", c.Operators.SetRole(ctx, by(ctx), id, auth.Role(v.Get("role")))
@@ -92,16 +117,16 @@ func (c *console) mountOperators(act func(pattern string, a action)) {
 	of("POST /operators/{id}/password", "operator-reset", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
 		return c.Operators.ResetOperator(ctx, by(ctx), id)
 	})
-	of("POST /operators/{id}/sessions", "operator-out", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
-		_, err := c.Operators.EndOperatorSession(ctx, by(ctx), id, "")
+	of("POST /operators/{id}/sessions", "operator-out", func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error) {
+		_, err := c.Operators.EndOperatorSession(ctx, by(ctx), id, v.Get("session"))
 		return "", err
 	})
-	of("POST /operators/{id}/remove", "operator-gone", func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error) {
+	act("POST /operators/{id}/remove", action{form, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 		if v.Get("sure") != "yes" {
-			return "", errs.New(errs.Invalid, "tick that you are sure: a removed account does not come back")
+			return outcome{}, errs.New(errs.Invalid, "tick that you are sure: a removed account does not come back")
 		}
-		return "", c.Operators.RemoveOperator(ctx, by(ctx), id)
-	})
+		return outcome{done: "operator-gone"}, c.Operators.RemoveOperator(ctx, by(ctx), account.ID(r.PathValue("id")))
+	}, c.operator, list})
 }
 
 // by is the signed-in operator.

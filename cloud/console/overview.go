@@ -163,7 +163,7 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 			return "", frame{}, err
 		}
 		for _, l := range lines {
-			v.Actions = append(v.Actions, newAuditRow(l))
+			v.Actions = append(v.Actions, newAuditRow(l, nil))
 		}
 	}
 	return "overview", frame{Title: "Overview", Live: "/live?every=3s", Main: v}, nil

@@ -123,7 +123,7 @@ func TestBrowser(t *testing.T) {
 }
 
 // noPages are routes among the pages that are not one themselves, or need an identity provider.
-var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /login/oidc",
+var noPages = []string{"GET /assets/{file}", "GET /my/assets/{file}", "GET /live", "GET /my/live", "GET /tail/stream", "GET /audit/export", "GET /login/oidc",
 	"GET /login/oidc/callback"}
 
 // planted are robots that are not well, and why.
@@ -354,7 +354,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeRole("link", "lab")
 	look("cohorts")
 	for _, x := range []struct{ link, path, name string }{
-		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"},
+		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"}, {"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"},
 		{"keys and filters", "^/help", "help"},
 	} {
 		p.Follow(x.link, x.path)
@@ -366,6 +366,19 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 			p.Gone("New rows wait while you read")
 		}
 	}
+	p.Follow("Operators", "^/operators$")
+	p.Follow("olga@staff.example", "^/operators/")
+	p.SeeIn("region", "Sessions", "End session")
+	look("operator")
+	p.Follow("Webhooks", "^/webhooks$")
+	p.Fill("Address", "https://hooks.example.org/kennel")
+	p.Check("A robot comes online")
+	p.Click("button", "Add webhook")
+	p.See("Give this secret to the receiver")
+	look("webhooks")
+	p.Follow("hooks.example.org", "^/webhooks/")
+	p.SeeIn("region", "Deliveries", "Nothing was sent yet")
+	look("webhook")
 	p.Click("summary", "Your account")
 	p.Follow("Your account", "^/me")
 	look("me")

@@ -79,6 +79,16 @@ func (s *Store) Desired(ctx context.Context, id thing.ID) (d ota.Desired, err er
 	return d, pg.Wrap(err, "desired release of %s", id)
 }
 
+// Wishes returns every wish, those of species first.
+func (s *Store) Wishes(ctx context.Context) ([]ota.Wish, error) {
+	rows, err := s.pool.Query(ctx, `SELECT scope, version, by_whom, since FROM ota_desired ORDER BY position(':' IN scope) > 0, scope LIMIT 10000`)
+	if err != nil {
+		return nil, pg.Wrap(err, "list desired releases")
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ota.Wish])
+	return out, pg.Wrap(err, "list desired releases")
+}
+
 // AddStatus keeps a report once, and the latest MaxReports of a thing.
 func (s *Store) AddStatus(ctx context.Context, id thing.ID, st ota.Status) error {
 	_, err := s.pool.Exec(ctx, `

@@ -59,6 +59,29 @@ func TestDesiredOfThingGoesBeforeSpecies(t *testing.T) {
 	}
 }
 
+// TestWishes: those of species come first, and a wish that is taken back is gone.
+func TestWishes(t *testing.T) {
+	svc, ctx := ota.New(New(pgtest.New(t)), nil), t.Context()
+	if err := svc.AddRelease(ctx, ota.Release{Species: thing.Vector, Version: "2.0.1.6076"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []thing.ID{"vic:2", "vic:1"} {
+		if _, err := svc.SetDesired(ctx, id, "2.0.1.6076", "op@example.org"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := svc.SetSpeciesDesired(ctx, thing.Vector, "2.0.1.6076", "rel@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := svc.SetDesired(ctx, "vic:2", "", "op@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := svc.Wishes(ctx)
+	if err != nil || len(got) != 2 || got[0].Scope != "vic" || got[0].By != "rel@example.org" || got[1].Scope != "vic:1" || got[1].Release != "2.0.1.6076" || got[1].Since.IsZero() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestReportsCountOnceAndAreBounded(t *testing.T) {
 	svc, ctx := ota.New(New(pgtest.New(t)), nil), t.Context()
 	for i := range MaxReports + 10 {

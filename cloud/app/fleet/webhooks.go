@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kennel/cloud/account"
+	"kennel/cloud/account/accountapi"
 	"kennel/cloud/registry"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
@@ -55,14 +56,14 @@ func (c WebhooksConfig) roots() (*x509.CertPool, error) {
 }
 
 // WireWebhooks wires what tells programs elsewhere.
-func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, accounts *account.Service) (wire.Slice, error) {
+func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, accounts *account.Service) (webhook.Audited, wire.Slice, error) {
 	roots, err := cfg.roots()
 	if err != nil {
-		return wire.Slice{}, err
+		return webhook.Audited{}, wire.Slice{}, err
 	}
 	sender, err := webhook.NewSender(webhook.SenderConfig{Allow: cfg.Allow, Roots: roots})
 	if err != nil {
-		return wire.Slice{}, err
+		return webhook.Audited{}, wire.Slice{}, err
 	}
 	store := webhookpg.New(b.Pool)
 	svc, err := webhook.New(webhook.Config{
@@ -75,7 +76,7 @@ func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, acc
 			}
 		},
 	})
-	return wire.Slice{
+	return webhook.Audited{Service: svc, Audit: accountapi.Auditor(accounts)}, wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 			webhookapi.Mount(mux, svc, webhookapi.Config{Audit: d.Audit, Log: b.Log})
 		}),

@@ -13,12 +13,9 @@ package webhookapi
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-kit/kit/endpoint"
@@ -80,14 +77,11 @@ type request struct {
 	replay Replay
 }
 
-type api struct {
-	svc *webhook.Service
-	cfg Config
-}
+type api struct{ svc webhook.Audited }
 
 // Mount adds the endpoints to mux. The caller's role comes from the context (infra/kit).
 func Mount(mux *http.ServeMux, svc *webhook.Service, cfg Config) {
-	a := api{svc, cfg}
+	a := api{webhook.Audited{Service: svc, Audit: cfg.Audit}}
 	admin := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout), auth.Require(auth.Admins...))
 	mux.Handle("GET /v1/webhooks", kithttp.Handler(admin(kit.Typed(a.list)), decode))
 	mux.Handle("POST /v1/webhooks", kithttp.Handler(admin(kit.Typed(a.add)), func(r *http.Request) (any, error) {
@@ -143,83 +137,24 @@ func (a api) list(ctx context.Context, _ request) ([]webhook.Hook, error) {
 }
 
 func (a api) add(ctx context.Context, d Draft) (Added, error) {
-	if err := webhook.CheckURL(d.URL, a.svc.Guard()); err != nil { // nobody reads of what was never possible
-		return Added{}, err
-	}
-	if err := a.cfg.Audit(ctx, "webhook.add", host(d.URL), kinds(d.Kinds)); err != nil {
-		return Added{}, err
-	}
 	h, secret, err := a.svc.Add(ctx, auth.CallerFrom(ctx).Subject(), webhook.Draft{URL: &d.URL, Kinds: &d.Kinds, Filter: &d.Filter, Note: &d.Note}, d.Secret)
-	return Added{h, secret}, a.took(ctx, "webhook.add", host(d.URL), err)
-}
-
-// took takes a line of the audit log back when what it says was not done: a second one says so, without the error's words, which may hold what
-// a caller wrote.
-func (a api) took(ctx context.Context, action, object string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if bad := a.cfg.Audit(ctx, action, object, "not done: "+errs.KindOf(err).String()); bad != nil {
-		return errors.Join(err, bad)
-	}
-	return err
+	return Added{h, secret}, err
 }
 
 func (a api) change(ctx context.Context, r request) (webhook.Hook, error) {
-	var what []string
-	if d := r.change; d.URL != nil {
-		what = append(what, "url to "+host(*d.URL))
-	}
-	if r.change.Kinds != nil {
-		what = append(what, "kinds "+kinds(*r.change.Kinds))
-	}
-	if r.change.Filter != nil {
-		what = append(what, "filter")
-	}
-	if r.change.Note != nil {
-		what = append(what, "note")
-	}
-	if d := r.change.Disabled; d != nil {
-		what = append(what, map[bool]string{true: "off", false: "on"}[*d])
-	}
-	if len(what) == 0 {
-		return webhook.Hook{}, errs.New(errs.Invalid, "want at least one of url, kinds, filter, note and disabled")
-	}
-	if err := a.known(ctx, r.id, "webhook.change", strings.Join(what, ", ")); err != nil {
-		return webhook.Hook{}, err
-	}
-	h, err := a.svc.Change(ctx, r.id, r.change)
-	return h, a.took(ctx, "webhook.change", r.id, err)
-}
-
-// known refuses an unknown hook before a line about it is written.
-func (a api) known(ctx context.Context, id, action, detail string) error {
-	if _, err := a.svc.Hook(ctx, id); err != nil {
-		return err
-	}
-	return a.cfg.Audit(ctx, action, id, detail)
+	return a.svc.Change(ctx, r.id, r.change)
 }
 
 func (a api) remove(ctx context.Context, req any) (any, error) {
-	id := req.(request).id // what decode makes
-	if err := a.known(ctx, id, "webhook.remove", ""); err != nil {
-		return nil, err
-	}
-	return nil, a.svc.Remove(ctx, id)
+	return nil, a.svc.Remove(ctx, req.(request).id) // what decode makes
 }
 
 func (a api) secret(ctx context.Context, r request) (NewSecret, error) {
-	if err := a.known(ctx, r.id, "webhook.secret", ""); err != nil {
-		return NewSecret{}, err
-	}
 	secret, err := a.svc.NewSecret(ctx, r.id)
 	return NewSecret{secret}, err
 }
 
 func (a api) ping(ctx context.Context, r request) (webhook.Delivery, error) {
-	if err := a.known(ctx, r.id, "webhook.ping", ""); err != nil {
-		return webhook.Delivery{}, err
-	}
 	return a.svc.Ping(ctx, r.id)
 }
 
@@ -232,30 +167,6 @@ func (a api) deliveries(ctx context.Context, r request) ([]webhook.Delivery, err
 }
 
 func (a api) replay(ctx context.Context, r request) (Replayed, error) {
-	what := "dead"
-	if !r.replay.Dead {
-		what = strconv.FormatInt(r.replay.Delivery, 10)
-	}
-	if err := a.known(ctx, r.id, "webhook.replay", what); err != nil {
-		return Replayed{}, err
-	}
 	n, err := a.svc.Replay(ctx, r.id, r.replay.Delivery)
 	return Replayed{n}, err
-}
-
-// host is what the audit log says of a URL: its path may be a secret.
-func host(s string) string {
-	u, err := url.Parse(s)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
-func kinds(list []webhook.Kind) string {
-	words := make([]string, 0, len(list))
-	for _, k := range list[:min(len(list), 50)] {
-		words = append(words, string(k)[:min(len(k), 40)])
-	}
-	return strings.Join(words, " ")
 }

@@ -1,0 +1,140 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kennel/cloud/console/page"
+	"kennel/cloud/registry/filter"
+	"kennel/infra/auth"
+	"kennel/infra/errs"
+	"kennel/infra/thing"
+	"kennel/ota"
+)
+
+// Releases is the pages' access to releases and to what robots should run; *ota.Service is one.
+type Releases interface {
+	Releases(ctx context.Context, species thing.Species) ([]ota.Release, error)
+	Wishes(ctx context.Context) ([]ota.Wish, error)
+	AddRelease(ctx context.Context, r ota.Release) error
+	SetDesired(ctx context.Context, id thing.ID, v ota.Version, by string) (ota.Desired, error)
+	SetSpeciesDesired(ctx context.Context, species thing.Species, v ota.Version, by string) (ota.Desired, error)
+}
+
+// everySpecies lists the species that a release may be for.
+var everySpecies = []thing.Species{thing.Vector, thing.AmigoBot, thing.Pleo, thing.AIBO}
+
+type releasesView struct {
+	able
+	said
+	Rows    []releaseView
+	Wishes  []wishView
+	Species []thing.Species
+	Others  []chip // versions that robots run and that are no known release
+}
+
+type releaseView struct {
+	ota.Release
+	Running int    // robots that say they run it
+	Address string // of these
+	Wanted  []string
+}
+
+type wishView struct {
+	ota.Wish
+	Place string // address of the robot, or of the species' robots
+	Kind  thing.Species
+}
+
+// releases lists the known releases: who runs them, and who should.
+func (c *console) releases(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
+	known, err := c.Releases.Releases(ctx, "")
+	if err != nil {
+		return "", frame{}, err
+	}
+	wishes, err := c.Releases.Wishes(ctx)
+	if err != nil {
+		return "", frame{}, err
+	}
+	counts, err := c.Fleet.Counts(ctx, filter.Filter{})
+	if err != nil {
+		return "", frame{}, err
+	}
+	v := releasesView{able: ableOf(ctx), said: s, Species: everySpecies}
+	running := map[string]chip{}
+	for _, b := range counts.Version {
+		if g, ok := narrowed(filter.Filter{}, filter.Version, b.Value); ok && b.Value != filter.None {
+			running[b.Value] = chip{Label: b.Value, Count: b.Count, Address: fleetAddress(g.String(), "", "")}
+		}
+	}
+	for _, r := range known {
+		x := releaseView{Release: r, Running: running[string(r.Version)].Count, Address: running[string(r.Version)].Address}
+		for _, w := range wishes {
+			if w.Release == r.Version && (w.Scope == string(r.Species) || strings.HasPrefix(w.Scope, string(r.Species)+":")) {
+				x.Wanted = append(x.Wanted, w.Scope)
+			}
+		}
+		v.Rows = append(v.Rows, x)
+	}
+	for _, b := range counts.Version {
+		if ch, ok := running[b.Value]; ok && !slices.ContainsFunc(known, func(r ota.Release) bool { return string(r.Version) == b.Value }) {
+			v.Others = append(v.Others, ch)
+		}
+	}
+	for _, w := range wishes {
+		x := wishView{Wish: w, Place: "/things/" + w.Scope}
+		if !strings.Contains(w.Scope, ":") {
+			x.Kind, x.Place = thing.Species(w.Scope), fleetAddress("species:"+w.Scope, "", "")
+		}
+		v.Wishes = append(v.Wishes, x)
+	}
+	return "releases", frame{Title: "Releases", Main: v}, nil
+}
+
+func (c *console) mountReleases(show func(pattern string, h view), act func(pattern string, a action)) {
+	back := func(*http.Request) string { return "/releases" }
+	show("GET /releases", c.releases)
+	act("POST /releases", action{page.Called("release"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+		r := ota.Release{Species: thing.Species(v.Get("species")), Version: ota.Version(strings.TrimSpace(v.Get("version"))), Notes: strings.TrimSpace(v.Get("notes")), Created: time.Now().UTC()}
+		if _, err := ota.ParseVersion(string(r.Version)); err != nil {
+			return outcome{}, err
+		}
+		if err := c.Audit(ctx, "release.add", string(r.Species), string(r.Version)); err != nil {
+			return outcome{}, err
+		}
+		return outcome{done: "release-added"}, c.Releases.AddRelease(ctx, r)
+	}, c.releases, back})
+	act("POST /releases/want", action{page.Called("want"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+		version := ota.Version(strings.TrimSpace(v.Get("version")))
+		if _, err := ota.ParseVersion(string(version)); err != nil {
+			return outcome{}, err
+		}
+		return outcome{done: "release-wanted"}, c.want(ctx, strings.TrimSpace(v.Get("scope")), version)
+	}, c.releases, back})
+	act("POST /releases/unwant", action{page.Called("unwant"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
+		return outcome{done: "release-unwant"}, c.want(ctx, v.Get("scope"), "")
+	}, c.releases, back})
+}
+
+// want stores what a robot or a species should run; "" takes the wish back.
+func (c *console) want(ctx context.Context, scope string, version ota.Version) error {
+	id, err := thing.Parse(scope)
+	species := slices.Contains(everySpecies, thing.Species(scope))
+	if err != nil && !species {
+		return errs.New(errs.Invalid, "%.60q is neither a robot nor a species; want an id such as vic:00e20100, or %v", scope, everySpecies)
+	}
+	if err := c.Audit(ctx, "release.want", scope, string(version)); err != nil {
+		return err
+	}
+	by := auth.CallerFrom(ctx).Subject()
+	if species {
+		_, err = c.Releases.SetSpeciesDesired(ctx, thing.Species(scope), version, by)
+	} else {
+		_, err = c.Releases.SetDesired(ctx, id, version, by)
+	}
+	return err
+}
