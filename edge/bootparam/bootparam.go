@@ -1,4 +1,4 @@
-// Package bootparam reads what the boot-loader told the kernel, as far as the robot's programs act on it.
+// Package bootparam reads the boot-loader's parameters to the kernel, as far as the robot's programs act on them.
 package bootparam
 
 import (

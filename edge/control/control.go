@@ -20,7 +20,7 @@ const (
 	cpuKeeps  = 5 * time.Second  // how long a temperature of the processor counts: ten times as long as the next takes
 )
 
-// part is a Part with what it does.
+// part is a Part with its present motion.
 type part struct {
 	Part
 	set  claim.Set // the actuators of its devices
@@ -93,7 +93,7 @@ type Control struct {
 	ready  bool          // the plant took in a frame of this epoch and nothing stopped it
 }
 
-// New returns the control loop of a kind of body. What its orders say goes through tape, if there is one (rt.Tape.Input).
+// New returns the control loop of a kind of body. Its orders pass through tape, if there is one (rt.Tape.Input).
 func New(m Model, tape *rt.Tape) (*Control, error) {
 	c := &Control{
 		model: m, tape: tape, actuators: len(m.Tree.Actuators()), board: state.New(m.Tree), reports: rt.NewLatest[Report](), of: map[int]int{},
@@ -152,7 +152,7 @@ func (c *Control) Actuators(names ...string) (claim.Set, error) {
 // Board returns the tree's values.
 func (c *Control) Board() *state.Board { return c.board }
 
-// Model returns what the loop was made of; it is not to be changed.
+// Model returns the loop's model; it must not be changed.
 func (c *Control) Model() *Model { return &c.model }
 
 // Task is the control loop's row in the task table of the real-time loop.
@@ -163,7 +163,7 @@ func (c *Control) Task() rt.Task {
 // Post leaves o for the next step. It returns false if the mailbox is full: o is refused.
 func (c *Control) Post(o Order) bool { return c.box.Post(o) }
 
-// PostHeat reports the temperature of the processor to the next step, in degrees Celsius; it counts for 5 s. A number that cannot be is like none.
+// PostHeat reports the temperature of the processor to the next step, in degrees Celsius; it counts for 5 s. An impossible number counts as none.
 func (c *Control) PostHeat(celsius float64) bool {
 	return c.box.Post(Order{Kind: Heat, Owner: Self, A: celsius})
 }
@@ -171,10 +171,10 @@ func (c *Control) PostHeat(celsius float64) bool {
 // Refused returns how many orders found the mailbox full.
 func (c *Control) Refused() uint64 { return c.box.Refused() }
 
-// Result returns the oldest result that was not taken yet; false if there is none. One goroutine asks.
+// Result returns the oldest result that was not taken yet; false if there is none. Only one goroutine may call it.
 func (c *Control) Result() (Result, bool) { return take(&c.results) }
 
-// Event returns the oldest event that was not taken yet; false if there is none. One goroutine asks.
+// Event returns the oldest event that was not taken yet; false if there is none. Only one goroutine may call it.
 func (c *Control) Event() (Event, bool) { return take(&c.events) }
 
 func take[T any](ring *rt.Ring[T]) (out T, ok bool) {
@@ -313,7 +313,7 @@ func (c *Control) homeAgain(stop motion.Reason) {
 	}
 }
 
-// yield ends what is under way although its owner lost an actuator, or its time is over.
+// yield ends motions whose owner has lost an actuator, or whose time is over.
 func (c *Control) yield() {
 	for p := range c.parts {
 		q := &c.parts[p]
@@ -356,7 +356,7 @@ func (c *Control) settle(p int) {
 	}
 }
 
-// ended notes the end of part p's motion. The owner hears it when the last part of the same order has ended, with the worst outcome.
+// ended notes the end of part p's motion. The owner gets the result when the last part of the same order has ended, with the worst outcome.
 func (c *Control) ended(p int, o motion.Outcome) {
 	u := &c.parts[p].now
 	u.moving, u.why = false, motion.None
@@ -387,7 +387,7 @@ func (c *Control) ended(p int, o motion.Outcome) {
 	c.results.Put(r)
 }
 
-// tell reports what has ended, and publishes the report and the tree's values.
+// tell reports ended motions, and publishes the report and the tree's values.
 func (c *Control) tell(f *rt.Frame) {
 	r := c.reports.Next()
 	*r = Report{}

@@ -9,7 +9,7 @@ import (
 	"kennel/edge/robot/claim"
 )
 
-// The input of a step from other programs is orders. They pass through the tape as bytes, so that a recording holds what the loop was told:
+// The input of a step from other programs is orders. They pass through the tape as bytes, so that a recording contains them:
 //
 //	u8 kind, u32 owner, u32 request, u8 priority, u8 sleep, u8 why, u8 on, i64 TTL, i64 for, i64 within, u64 lease, f64 A, f64 speed, 4 u64 set,
 //	u8 number of goals, each u16 slot and f64 value

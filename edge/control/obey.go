@@ -6,7 +6,7 @@ import (
 	"kennel/edge/robot/claim"
 )
 
-// obey does what o asks, if its owner may, and answers.
+// obey executes o, if its owner may, and answers.
 func (c *Control) obey(o *Order) {
 	now := c.moment.Now
 	r := &c.result
@@ -63,7 +63,7 @@ func (c *Control) changeSleep(o *Order, r *Result) {
 	s, err := c.sleep, error(nil)
 	switch {
 	case o.Sleep == s.State:
-		return // it is there
+		return // already at the target
 	case o.Sleep.Asleep():
 		s, err = s.FallAsleep(o.Sleep, power.SleepReason(o.Why))
 	case o.Sleep == power.Awake && s.State.Asleep():
@@ -78,8 +78,7 @@ func (c *Control) changeSleep(o *Order, r *Result) {
 	c.sleep = s
 }
 
-// inTheWay returns the first actuator of set that o cannot have, and whose it is; -1 if there is none. (claim.Busy says the same, in memory of its
-// own.)
+// inTheWay returns the first actuator of set that o cannot have, and its owner; -1 if there is none. (claim.Busy says the same, but allocates.)
 func (c *Control) inTheWay(o claim.Owner, set *claim.Set, p claim.Priority) (int, claim.Owner, claim.Priority) {
 	for a := range c.actuators {
 		if owner, priority := c.claims.OwnerOf(a); set.Has(a) && owner != 0 && owner != o && priority >= p {
@@ -145,7 +144,7 @@ func (c *Control) notHeld(a int, r *Result) {
 	r.By, r.Priority = c.claims.OwnerOf(a)
 }
 
-// concerns returns the parts of the order as a bit set; 0: it names what no part does.
+// concerns returns the parts of the order as a bit set; 0: no part can do it.
 func (c *Control) concerns(o *Order) (parts uint32) {
 	if o.Kind != Set {
 		for p := range c.parts {
@@ -165,7 +164,7 @@ func (c *Control) concerns(o *Order) (parts uint32) {
 	return parts
 }
 
-// move begins what o asks of each part that it concerns, all of them or none.
+// move begins o's motion in each part that it concerns, in all of them or none.
 func (c *Control) move(o *Order, r *Result) {
 	if o.Within < 0 || o.Within > 0 && o.Speed != 0 {
 		r.Code = Invalid
@@ -235,7 +234,7 @@ func (c *Control) refuse(err error, r *Result) {
 	}
 }
 
-// listen obeys the orders that wait, and every order that the tape holds for this step.
+// listen obeys the waiting orders, and every order on the tape for this step.
 func (c *Control) listen() {
 	b := c.input[:0]
 	for o := c.box.Peek(); o != nil && len(b)+o.size() <= maxInput; o = c.box.Peek() {

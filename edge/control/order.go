@@ -31,7 +31,7 @@ const (
 	Set          // brings the slots of Goals to their values
 	Go           // A metres forward (GOSTAI-IF-15.1)
 	Turn         // A radians counter-clockwise on the spot
-	Stop         // brings all parts to rest, regardless of who moved them
+	Stop         // stops all parts, whatever their owner
 	Calm         // On: Owner asks for calm power mode; otherwise Owner withdraws that (VEC-PWR-24)
 	Sleep        // changes to the state Sleep, for Why (VEC-PWR-31)
 	Heat         // the processor has A degrees Celsius; only Self says so, and it has no result (VEC-PWR-10)
@@ -63,8 +63,8 @@ type Order struct {
 
 	// Speed is how fast a part moves to a position, in the unit of its slot (of Go and Turn: m or rad) a second; 0: the body's recommended speed.
 	Speed float64
-	// Within is how long the way shall take instead of a speed (GOSTAI-OPEN-03); of a slot that is a speed, how long the change shall take; 0: as Speed
-	// says.
+	// Within is the duration of the motion instead of a speed (GOSTAI-OPEN-03); for a slot that is a speed, the duration of the change; 0: as
+	// Speed says.
 	Within time.Duration
 	// For is the deadline: a part that needs one (Part.Timed) ends its motion then at the latest.
 	For time.Duration
@@ -82,7 +82,7 @@ const (
 	OK         Code = iota
 	Invalid         // a number that cannot be, a deadline that is missing or too far, no legal change of sleep
 	Busy            // an owner of the same or a higher priority holds an actuator
-	NotHeld         // the owner does not hold what it wants to move
+	NotHeld         // the owner has not claimed the actuators that it wants to move
 	Refused         // a reason to stop holds
 	Full            // too many claims, or too many owners that ask for calm
 	Gone            // no such lease

@@ -62,9 +62,9 @@ var (
 
 // Plant is one body at work: its detectors, its power limits and its motors. All methods belong to the goroutine of the loop and allocate nothing.
 type Plant interface {
-	// Feel takes in what was measured, writes it to the board and returns the reasons to stop that the body has.
+	// Feel takes the measurements, writes them to the board and returns the body's reasons to stop.
 	Feel(m *Moment, f *rt.Frame) motion.Reason
-	// Begin starts what o asks of part p and fills in what the limits leave of it. motion.ErrStopped says that a reason to stop holds.
+	// Begin starts o's motion of part p and fills in the values after the limits. motion.ErrStopped says that a reason to stop holds.
 	Begin(m *Moment, p int, o *Order, r *Result) error
 	// Step moves the body by one step under the given reasons to stop, which include those of Feel, and fills in act.
 	Step(m *Moment, stop motion.Reason, act *body.Act)
@@ -75,7 +75,7 @@ type Plant interface {
 	// Home starts the search of part p for its zero; Homed reports whether it knows it.
 	Home(p int) error
 	Homed(p int) bool
-	// Report fills in what is known after the step.
+	// Report fills in the state after the step.
 	Report(r *Report)
 }
 
@@ -100,7 +100,7 @@ type Base struct {
 	Unreliable bool    // it was pushed: the pose is wrong from here on
 }
 
-// Report holds what is known after a step.
+// Report holds the state after a step.
 type Report struct {
 	At      time.Duration
 	Stop    motion.Reason

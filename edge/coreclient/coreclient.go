@@ -1,4 +1,4 @@
-// Package coreclient asks the real-time core (edge/corelink) for what programs want of a robot: its tree, what it reads as, and motions with a
+// Package coreclient gives programs the services of the real-time core (edge/corelink): the robot's tree, its values, and motions with a
 // claim, a beginning and an end. Programs that share one connection share one Client.
 //
 //	link := corelink.NewClient(root)
@@ -8,7 +8,7 @@
 //	m, err := c.Do(ctx, "robot.go(0.1)", 5*time.Second)
 //	end, err := m.Wait(ctx)
 //
-// When robotd goes or another one comes, claims and motions of the one before have ended: a call that waits for them returns ErrLost.
+// When robotd ends or restarts, its claims and motions have ended: a call that waits for them returns ErrLost.
 package coreclient
 
 import (
@@ -57,7 +57,7 @@ type Client struct {
 	waiting map[uint32]chan corelink.Message // for the answers that are awaited; closed when robotd is lost
 	motions map[uint32]*Motion               // under way, by their request
 	tree    *corelink.Tree                   // of this robotd; nil: not asked for yet
-	met     chan struct{}                    // closed while robotd is there
+	met     chan struct{}                    // closed while robotd is connected
 	why     string                           // robotd was lost
 }
 
@@ -104,7 +104,7 @@ func (c *Client) answer(request uint32, m corelink.Message) {
 	}
 }
 
-// end notes how a motion ended, nil: it is not known, and returns what is to be called then; mu is held.
+// end notes how a motion ended (nil: unknown) and returns the callbacks to call; mu is held.
 func (c *Client) end(request uint32, x *Motion, m *corelink.Ended) []func() {
 	delete(c.motions, request)
 	x.ended = m
@@ -134,7 +134,7 @@ func (c *Client) lost(why string) (then []func()) {
 // errLost is ErrLost with its reason; mu is held.
 func (c *Client) errLost() error { return fmt.Errorf("%w: %s", ErrLost, c.why) }
 
-// Ready waits until robotd is there.
+// Ready blocks until robotd is connected.
 func (c *Client) Ready(ctx context.Context) error {
 	c.mu.Lock()
 	met := c.met
@@ -147,7 +147,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 }
 
-// ask sends what message makes of a number and returns the answer. begun, if not nil, is called with the number before.
+// ask sends the message that message makes of a request number, and returns the answer. begun, if not nil, is called with the number before.
 func ask[A corelink.Message](
 	ctx context.Context, c *Client, begun func(request uint32), message func(request uint32) corelink.Message,
 ) (answer A, err error) {
@@ -194,7 +194,7 @@ func ask[A corelink.Message](
 	}
 }
 
-// Ask sends what message makes of a number and returns the answer; one that is not ok is a Refused.
+// Ask sends the message that message makes of a request number, and returns the answer; one that is not ok is a Refused.
 func (c *Client) Ask(ctx context.Context, message func(request uint32) corelink.Message) (*corelink.Reply, error) {
 	return c.request(ctx, nil, message)
 }
@@ -243,8 +243,8 @@ func (l *Lease) Release() {
 
 // Motion is the motion that a line began.
 type Motion struct {
-	Value    string // what was read or taken (corelink.Reply)
-	Note     string // what is not as asked
+	Value    string // the value read or written (corelink.Reply)
+	Note     string // deviations from the request
 	Underway bool   // it lasts; otherwise all is done
 
 	c     *Client
@@ -254,8 +254,8 @@ type Motion struct {
 	err   error
 }
 
-// Do reads, writes or calls what line says (robot.ParseLines) and returns when robotd has taken it; what needs a deadline ends after most. What moves
-// needs a Claim.
+// Do runs line, which reads, writes or calls (robot.ParseLines), and returns when robotd has accepted it; actions that need a deadline end
+// after most. A motion needs a Claim.
 func (c *Client) Do(ctx context.Context, line string, most time.Duration) (*Motion, error) {
 	x := &Motion{c: c, done: make(chan struct{})}
 	var request uint32
@@ -269,7 +269,7 @@ func (c *Client) Do(ctx context.Context, line string, most time.Duration) (*Moti
 		return nil, err
 	}
 	x.Value, x.Note, x.Underway = r.Value, r.Detail, r.Underway
-	if !r.Underway && c.motions[request] == x { // otherwise robotd was lost meanwhile
+	if !r.Underway && c.motions[request] == x { // otherwise robotd was lost in between
 		c.end(request, x, &corelink.Ended{Request: request, Outcome: corelink.Done})
 	}
 	return x, nil
@@ -301,15 +301,15 @@ func (m *Motion) Then(f func()) {
 	}
 }
 
-// Stop brings everything to rest, whatever program moves it.
+// Stop stops all motors, whichever program moves them.
 func (c *Client) Stop(ctx context.Context) error {
 	_, err := c.Ask(ctx, func(n uint32) corelink.Message { return &corelink.Stop{Request: n} })
 	return err
 }
 
-// Introduce tells robotd who the robot is. It does not wait.
+// Introduce sends robotd the robot's identity. It does not wait.
 func (c *Client) Introduce(name, serial, ip string) {
-	_ = c.core.Send(&corelink.Introduce{Name: name, Serial: serial, IP: ip}) // a robotd that is not there says hello when it is, and is told then
+	_ = c.core.Send(&corelink.Introduce{Name: name, Serial: serial, IP: ip}) // if robotd is not connected, its next Hello triggers this again
 }
 
 // Tree returns the structure tree, which is not to be changed. It is asked for once a robotd.
@@ -334,7 +334,7 @@ func (c *Client) Tree(ctx context.Context) (*corelink.Tree, error) {
 	return t, nil
 }
 
-// Values returns what all slots read as now.
+// Values returns the present values of all slots.
 func (c *Client) Values(ctx context.Context) (*corelink.Values, error) {
 	return ask[*corelink.Values](ctx, c, nil, func(n uint32) corelink.Message { return &corelink.GetValues{Request: n} })
 }

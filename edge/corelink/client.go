@@ -99,7 +99,7 @@ func (c *Client) Send(m Message) error {
 	return nil
 }
 
-// Hello returns what robotd said about itself and its body; false while it is not connected.
+// Hello returns robotd's Hello about itself and its body; false while it is not connected.
 func (c *Client) Hello() (Hello, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,12 +147,12 @@ func (c *Client) greet(ctx context.Context, conn *net.UnixConn, r *bufio.Reader)
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // what waits then ends with an error
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // blocked calls then end with an error
 	if err := conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return nil, err
 	}
 	_, werr := conn.Write(frame)
-	m, err := readFrame(r) // also if that failed: who refuses us said so before it closed
+	m, err := readFrame(r) // also if that failed: a peer that refuses us sent the reason before it closed
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (c *Client) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn != nil {
-		_ = c.conn.Close() // what was sent is sent
+		_ = c.conn.Close() // all messages have been sent
 	}
 	c.conn, c.r, c.hello = nil, nil, nil
 }

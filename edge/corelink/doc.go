@@ -16,25 +16,23 @@
 //
 //	State, Motion                       5 times a second
 //	Power, Totals, LoopStats, LinkStats each second
-//	Event                               what happened, under the name of the event log
+//	Event                               an event, under its name in the event log
 //	Fault, Absent, Held, Firmware, Start when they change
 //
 // A peer asks, and robotd answers that peer alone by the Request of its message:
 //
 //	GetTree, GetValues                  by a Tree, Values
 //	Do                                  one or several lines of the tree's syntax (edge/robot.ParseLines), the one order
-//	Claim, Renew, Release               who may move what; a Do that moves needs a claim
+//	Claim, Renew, Release               the right to move actuators; a Do that moves needs a claim
 //	Stop, Calm, Sleep, Hold, Unhold     for the robot as a whole
 //
 // Do and the rows below it are answered by a Reply; a motion that began ends with an Ended as well. Halt, Resume, Shutdown, Introduce have no answer.
 //
-// What a peer claimed is free when its connection ends, and when it owns an actuator and leaves a Ping of robotd unanswered: a Client answers by
-// itself
-// as long as its program takes messages. Each peer has a ring of bounded size in robotd: if a peer does not read, the oldest messages are dropped and
-// counted, and after a while of that its connection is closed. Each peer is read at its own share of what robotd reads, so that a flood of one
-// delays no
-// other. Peers come and go at any time; a Client finds robotd again by itself, and gets its Hello, the newest message of each published type and the
-// newest 64 events, which say that they are replayed.
+// A peer's claims end with its connection, and if it owns an actuator and leaves a Ping of robotd unanswered: a Client answers by itself as
+// long as its program takes messages. Each peer has a ring of bounded size in robotd: if a peer does not read, the oldest messages are
+// dropped and counted, and after a while of that its connection is closed. Each peer is read at its own share of what robotd reads, so that
+// a flood of one delays no other. Peers come and go at any time; a Client finds robotd again by itself, and gets its Hello, the newest
+// message of each published type and the newest 64 events, which say that they are replayed.
 //
 // The socket is dev/socket/kennel_core_ under the robot's root, mode 0600. Roots may be longer than a socket address can hold (108 bytes), so both
 // ends go through /proc/self/fd of the folder.

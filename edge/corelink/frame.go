@@ -31,7 +31,7 @@ var (
 	ErrVersion = errors.New("corelink: other protocol version")
 )
 
-// encoding and decoding refuse what JSON has no form for, and what would make one value of several.
+// encoding and decoding refuse values without a JSON form, and values with several encodings.
 var (
 	encoding = must(cbor.EncOptions{
 		ShortestFloat: cbor.ShortestFloat16, NaNConvert: cbor.NaNConvertReject, InfConvert: cbor.InfConvertReject, IndefLength: cbor.IndefLengthForbidden,
@@ -58,8 +58,9 @@ type envelope[Body ~[]byte] struct {
 	Body Body     `json:"body"`
 }
 
-// AppendFrame appends m to dst as one frame. ErrMalformed if m holds what the protocol cannot carry: a number that is not finite, text that is not
-// UTF-8, a list over its bound; dst is then returned as it was.
+// AppendFrame appends m to dst as one frame. ErrMalformed if m has content that the protocol cannot
+// carry: a number that is not finite, text that is not UTF-8, a list over its bound; dst is then
+// returned as it was.
 func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	e := envelope[cbor.RawMessage]{Type: Name(m)}
 	var err error
@@ -124,7 +125,7 @@ func readFrame(r io.Reader) (Message, error) {
 	return decode(payload)
 }
 
-// EncodeJSON returns the JSON form of m. It refuses what AppendFrame refuses.
+// EncodeJSON returns the JSON form of m. It refuses the same content as AppendFrame.
 func EncodeJSON(m Message) ([]byte, error) {
 	if _, err := AppendFrame(nil, m); err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func EncodeJSON(m Message) ([]byte, error) {
 	return json.Marshal(envelope[json.RawMessage]{Type: Name(m), Body: body})
 }
 
-// DecodeJSON returns the message in b. Unknown keys, and what AppendFrame refuses, are errors.
+// DecodeJSON returns the message in b. Unknown keys, and content that AppendFrame refuses, are errors.
 func DecodeJSON(b []byte) (Message, error) {
 	var e envelope[json.RawMessage]
 	if err := strictJSON(b, &e); err != nil {

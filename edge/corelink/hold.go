@@ -12,7 +12,7 @@ type Unhold struct {
 	Request uint32 `json:"request"`
 }
 
-// Held says who holds the robot; it comes when that changes, and to each peer that joins.
+// Held names the person who holds the robot; it is sent when that changes, and to each peer that joins.
 type Held struct {
 	By      string `json:"by"` // "": the robot is not held
 	Reason  string `json:"reason"`

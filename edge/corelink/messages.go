@@ -21,7 +21,7 @@ type Hello struct {
 	Body BodyInfo `json:"body"` // robotd only; as far as the body has said yet
 }
 
-// BodyInfo describes the body (edge/body.Description). What it has is in the Tree.
+// BodyInfo describes the body (edge/body.Description). Its parts are in the Tree.
 type BodyInfo struct {
 	Species  string `json:"species"`
 	Model    string `json:"model"`
@@ -93,7 +93,7 @@ type TaskStats struct {
 	RecentUS uint32 `json:"recent_us"`
 }
 
-// LinkStats counts what passed between robotd and the body since the port was opened (edge/body.Link).
+// LinkStats counts the traffic between robotd and the body since the port was opened (edge/body.Link).
 type LinkStats struct {
 	Frames       uint64 `json:"frames"`        // good frames of measurements
 	Overtaken    uint64 `json:"overtaken"`     // of those, skipped because a newer one had arrived
@@ -111,17 +111,17 @@ type Fault struct {
 	Text string `json:"text"`
 }
 
-// Firmware says what became of the program of the body's processor when robotd opened the body (VEC-DFU-01, VEC-DFU-04). It comes once for each
-// time that a firmware file was looked at, and is the newest for a peer that joins later.
+// Firmware is the outcome of the firmware check when robotd opened the body (VEC-DFU-01, VEC-DFU-04). It is sent once for each check, and
+// the newest one to a peer that joins later.
 type Firmware struct {
 	AtUS      int64  `json:"at_us"`     // CLOCK_MONOTONIC
 	File      string `json:"file"`      // below the robot's root, or as robotd was told
 	Wanted    string `json:"wanted"`    // version of the file; "": it cannot be used
-	Installed string `json:"installed"` // what the body ran before; "": nothing, or it did not say
+	Installed string `json:"installed"` // the body's version before; "": none, or unknown
 	Skipped   string `json:"skipped"`   // why a different version was left as it is
 	Attempts  uint8  `json:"attempts"`  // 0: no update was needed
 	TookMS    uint32 `json:"took_ms"`
-	Status    uint16 `json:"status"` // 16 to 19 (VEC-BOOT-09); 0: the body runs what it shall
+	Status    uint16 `json:"status"` // 16 to 19 (VEC-BOOT-09); 0: the body runs the right program
 	Error     string `json:"error"`  // why not
 }
 

@@ -1,4 +1,4 @@
-// Package square is a program for any robot that drives: it knows none by its species.
+// Package square is a program for any robot that can drive, whatever its species.
 package square
 
 import (

@@ -14,14 +14,14 @@ import (
 // body's period and the answer, several times over; own default.
 const partsTake = 50 * time.Millisecond
 
-// allowance returns what the robot's parts may use now, and whether that is less than everything.
+// allowance returns the parts that may have power now, and whether that is less than all.
 func (p *Plant) allowance() (a power.Allowance, saving bool) {
 	asleep, heat, shed := p.sleep.Asleep(), p.power.Hottest(), p.power.Shedding.Now
 	return power.Allow(p.calm, asleep, heat, shed), p.calm || asleep || heat > power.Cool || shed > power.ShedNothing
 }
 
-// thin leaves out the distances that come more often than is allowed (VEC-PWR-20). A sensor has a rhythm of its own: one that comes a tenth of the
-// interval too early counts.
+// thin drops distances that come more often than permitted (VEC-PWR-20). A sensor has a rhythm of its own: a distance up to a tenth of the
+// interval too early is kept.
 func (p *Plant) thin() {
 	s := &p.sense
 	a, saving := p.allowance()
@@ -33,10 +33,10 @@ func (p *Plant) thin() {
 	s.ProxMetres, s.ProxAt = p.prox.Metres, p.prox.At
 }
 
-// save takes the power from what may have none. Lights are dark while the robot sleeps and while it sheds display and camera; what programs wish
-// for comes back when it may (VEC-PWR-07, VEC-PWR-20). The range finder shares its power with the cliff sensors (VEC-HW-07, VEC-BODY-32):
-// they lose it where no distance is allowed and no program has the treads. A program that takes these waits until the sensors see: until then
-// each of them sees a cliff, and nothing rolls (VEC-PWR-22).
+// save switches off the parts that may have no power. Lights are dark while the robot sleeps and while it sheds display and camera; the
+// programs' colours come back afterwards (VEC-PWR-07, VEC-PWR-20). The range finder shares its power with the cliff sensors (VEC-HW-07,
+// VEC-BODY-32): they lose it where no distance is allowed and no program has the treads. A program that takes these waits until the sensors
+// see: until then each of them sees a cliff, and nothing rolls (VEC-PWR-22).
 func (p *Plant) save(m *control.Moment, act *vector.Act) {
 	a, _ := p.allowance()
 	if p.sleep.Asleep() || !a.Display {
@@ -75,8 +75,9 @@ type indicator struct {
 // chargeStarts is how long a charger may take to begin, and to pause between two tries, before that it does not charge is a problem; own default.
 const chargeStarts = 10 * time.Second
 
-// indicators: the first that holds counts. The source has colours for a robot that cannot charge (teal), and for what other programs say: blue while
-// the microphone listens, all orange without Wi-Fi. The rest are own defaults; the lower lights are those that programs use.
+// indicators: the first one that applies is shown. The source has colours for a robot that cannot charge (teal), and for the state of other
+// programs: blue while the microphone listens, all orange without Wi-Fi. The rest are own defaults; the lower lights are those that
+// programs use.
 var indicators = func() []indicator {
 	red, green, teal := vector.Light{R: 255}, vector.Light{G: 96}, vector.Light{G: 128, B: 128}
 	status := func(l vector.Light) [4]vector.Light { return [4]vector.Light{3: l} }

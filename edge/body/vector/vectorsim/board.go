@@ -19,7 +19,7 @@ var ErrPowerCut = errors.New("vectorsim: power cut")
 // ErrShutdown: the head asked for the power to be cut (VEC-BODY-H03).
 var ErrShutdown = errors.New("vectorsim: shut down by the head")
 
-// The ways a power cut comes about.
+// The causes of a power cut.
 var (
 	errSilence  = fmt.Errorf("%w: %d data frames without a word from the head", ErrPowerCut, vector.WatchdogFrames)
 	errNoHead   = fmt.Errorf("%w: the head never spoke", ErrPowerCut)
@@ -90,7 +90,7 @@ type Board struct {
 	data      spine.BodyData
 	head      spine.HeadData
 	pad       pad
-	ears      []byte // what noise made of what the head sent
+	ears      []byte // the head's bytes after noise
 	lived     time.Duration
 	armed     bool // the head has spoken
 	waited    time.Duration
@@ -121,7 +121,7 @@ const lonely = 40 // data frames, 0.2 s
 
 var lonelyLights = [4]spine.RGB{1: {R: 255, G: 96}, 3: {R: 255}}
 
-// filler is how much a board's own program has beside head and signature.
+// filler is the size of a board's own program beside head and signature.
 const filler = 4000
 
 // powerOn is the button.
@@ -156,8 +156,8 @@ func (b *Board) powerOff() {
 	b.observe()
 }
 
-// tick lets periods pass, with in having arrived from the head meanwhile, and appends what the board sends to out. Periods beyond
-// the first are ones it was too late for: the world moves on, the frames are not made up for. An error ends the power.
+// tick lets periods pass, in which the bytes in arrived from the head, and appends the board's bytes to out. Periods beyond the first are
+// late ones: the world moves on, but their frames are not sent. An error ends the power.
 func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,7 +194,7 @@ func (b *Board) tick(periods int, in, out []byte) (sent []byte, _ error) {
 	var err error
 	if b.flash.job == idle {
 		out, err = b.hear(in, out)
-	} else { // what came in meanwhile is lost
+	} else { // bytes that came in are lost
 		b.parser.Reset()
 		out = b.work(periods, out)
 	}
@@ -250,7 +250,7 @@ func (b *Board) dark(out []byte) []byte {
 	return b.spoil(out, len(out))
 }
 
-// observe brings the public state up to date and wakes those who await it. The lock is held.
+// observe updates the public state and wakes the goroutines that wait for it. The lock is held.
 func (b *Board) observe() {
 	w := b.world
 	if none := [4]float64{}; w.duty == none && b.state.Duty != none {
@@ -263,7 +263,7 @@ func (b *Board) observe() {
 	b.changed.Broadcast()
 }
 
-// hear takes in what the head sent and appends the answers.
+// hear parses the head's bytes and appends the answers.
 func (b *Board) hear(in, out []byte) ([]byte, error) {
 	if b.noise.onBytes() {
 		b.ears = b.spoil(append(b.ears[:0], in...), 0)
@@ -319,7 +319,7 @@ func (b *Board) damage(in []byte) {
 	}
 }
 
-// answer does what one good frame asks (VEC-BODY-08).
+// answer executes one good frame (VEC-BODY-08).
 func (b *Board) answer(f spine.Frame, out []byte) ([]byte, error) {
 	done := false
 	switch f.Type {
@@ -407,7 +407,7 @@ func (b *Board) disturb(out []byte, start int) []byte {
 	return out
 }
 
-// spoil does to the bytes out[start:] what Noise says of bytes.
+// spoil applies the byte noise to out[start:].
 func (b *Board) spoil(out []byte, start int) []byte {
 	n, rng := &b.noise, b.world.rng
 	if !n.onBytes() {
@@ -507,7 +507,7 @@ func (b *Board) SetNoise(n Noise) {
 	b.noise = n
 }
 
-// SetFlashFaults changes what goes wrong in the program memory.
+// SetFlashFaults sets the faults of the program memory.
 func (b *Board) SetFlashFaults(f FlashFaults) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

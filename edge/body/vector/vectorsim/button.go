@@ -30,7 +30,7 @@ func (k Boot) String() string {
 	return fmt.Sprintf("boot %d", uint8(k))
 }
 
-// How long the button is held for what (VEC-BOOT-02). The source says "about 5 s"; that all segments are lit then is our own reading.
+// How long the button must be held for each boot (VEC-BOOT-02). The source says "about 5 s"; that all segments are lit then is our own reading.
 const (
 	latchAfter    = 5 * time.Second
 	recoveryAfter = 15 * time.Second

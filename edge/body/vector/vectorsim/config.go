@@ -38,8 +38,8 @@ type Config struct {
 	// recovery system (VEC-BOOT-02). 0 is a button held for just as long as needed, before the board's time begins; later presses are like
 	// that too.
 	Press time.Duration
-	// OnBoot hears what the head is to start, inside Run, when that is decided: a recovery after the normal boot that it takes the place of. It must
-	// not call the board.
+	// OnBoot is called inside Run with the system that the head is to start, when that is decided: a recovery boot is reported after the
+	// normal boot that it replaces. It must not call the board.
 	OnBoot func(Boot)
 
 	// BootPatience is how long the board waits for the head's first frame after its power came on. The 200-frame watchdog cannot

@@ -1,11 +1,11 @@
 // Package vectorsim is Vector's body board at the other end of the wire: the same bytes, the same rhythm, the same watchdog. A head
 // that talks to it through a pseudo-terminal or a socket cannot tell it from the device.
 //
-//	config.go  what a board is made of; own defaults with their reasons
+//	config.go  the settings of a board; own defaults with their reasons
 //	board.go   the protocol, one call a period; no clock, no port, so that a test is its time
 //	world.go   motors, battery, sensors; what a person does to them
 //	ground.go  the body in a world (package world): where its treads take it, what it finds there
-//	imu.go     the chip of the inertial sensors in the head, which hangs on another wire
+//	imu.go     the chip of the inertial sensors in the head, which is on another wire
 //	poke.go    what a person does to the body
 //	flash.go   the program memory and the boot-loader's rules: erase, write, validate by signature, start
 //	sound.go   what the microphones hear, from a WAV file

@@ -63,7 +63,7 @@ type FlashFaults struct {
 	Worn            int // erasures after which one byte has not become 0xFF: the program is not sound then
 }
 
-// flash is the program memory beyond the boot-loader, and what the boot-loader knows of it. Its content outlives the power.
+// flash is the program memory beyond the boot-loader, and the boot-loader's state. Its content outlives the power.
 type flash struct {
 	cells  [programMost]byte
 	faults FlashFaults
@@ -184,7 +184,7 @@ func (f *flash) step() bool {
 	return true
 }
 
-// validate looks whether what was written is a program.
+// validate reports whether the memory holds a valid program.
 func (f *flash) validate() bool {
 	if f.faults.ValidateRefused > 0 {
 		f.faults.ValidateRefused--

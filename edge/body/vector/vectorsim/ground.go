@@ -39,7 +39,7 @@ func (w *world) enter(m *plane.Map) {
 	w.setCharger(w.cfg.OnCharger)
 }
 
-// roll lets the treads move the body in its world. What holds the body holds them too: their encoders count what they really turned.
+// roll lets the treads move the body in its world. Whatever blocks the body blocks them too: their encoders count the real turns.
 func (w *world) roll(dt time.Duration) {
 	radius := w.cfg.Calibration.WheelRadius
 	l, r := w.ground.Step(dt, float64(w.rate[spine.LeftTread]*radius), float64(w.rate[spine.RightTread]*radius))
@@ -53,7 +53,7 @@ func (w *world) roll(dt time.Duration) {
 	w.feelCharger()
 }
 
-// feelCharger takes over what the charger's contacts say, if the world has one.
+// feelCharger takes over the state of the charger's contacts, if the world has a charger.
 func (w *world) feelCharger() {
 	if w.ground.HasCharger() {
 		w.onCharger = w.ground.Contact()
@@ -106,7 +106,7 @@ func (b *Board) World() (plane.State, bool) {
 	return b.world.ground.State(), true
 }
 
-// InWorld lets fn do to the body's world what a person would, between two periods, and returns what fn does. It is an error if the body is
+// InWorld runs fn on the body's world between two periods, and returns fn's error. It is an error if the body is
 // nowhere.
 func (b *Board) InWorld(fn func(*plane.World) error) error {
 	b.mu.Lock()
@@ -130,8 +130,9 @@ func (w *world) feelFlat(dt time.Duration) {
 	w.flatSpeed = ahead
 }
 
-// Inertial returns what the sensors in the head feel, in the head's axes, in m/s2 and rad/s. They hang on the head's own processor, so that the
-// board's wire does not carry them (IMU is their chip). While the world is frozen, because the machine has no time for Run, nothing turns.
+// Inertial returns the acceleration and turning of the head, in its axes, in m/s2 and rad/s. The sensors are on the head's own processor,
+// so the board's wire does not carry them (IMU is their chip). While the world is frozen, because the machine has no time for Run, nothing
+// turns.
 func (b *Board) Inertial() (accel, gyro [3]float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -85,7 +85,7 @@ type IMU struct {
 	gyroOffset [3]float64
 }
 
-// NewIMU returns a chip without power. feel says what it feels in its own axes, m/s2 and rad/s: Board.Inertial.
+// NewIMU returns a chip without power. feel returns acceleration and turning in the chip's axes, m/s2 and rad/s: Board.Inertial.
 func NewIMU(cfg IMUConfig, feel func() (accel, gyro [3]float64)) *IMU {
 	c := &IMU{cfg: cfg, feel: feel, rng: rand.New(rand.NewPCG(cfg.Seed, 0x696d75)), gyroOffset: cfg.GyroBias}
 	if c.cfg.AccelNoise == 0 {
@@ -149,7 +149,7 @@ func (c *IMU) Transfers() uint64 {
 	return c.transfers
 }
 
-// Transfer is one at now: what the chip sends while tx comes in. False: it does not end.
+// Transfer runs one transfer at now: it fills rx with the chip's bytes while tx comes in. False: the transfer does not end.
 func (c *IMU) Transfer(now time.Duration, tx, rx []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *IMU) Transfer(now time.Duration, tx, rx []byte) bool {
 		return false
 	case c.fault == IMUZeros, c.fault == IMUOnes, len(tx) < 2, now < c.deaf:
 		return true
-	case !c.spi: // the end of the first transfer tells it; a write in it is lost
+	case !c.spi: // the first transfer switches the chip to SPI; a write in it is lost
 		c.spi = true
 		return true
 	}
@@ -274,7 +274,8 @@ func (b imuBus) Transfer(tx, rx []byte) error {
 
 func (imuBus) Close() error { return nil }
 
-// Sensors returns the reader of a chip in the board's time, as a driver takes it: each look at it lets it do what is due. It has no power yet.
+// Sensors returns the reader of a chip in the board's time, as a driver takes it: each call of Newest first does the due work. The chip has
+// no power yet.
 func (s *Stepped) Sensors(c *IMU, cfg imu.Config) (vector.Sensors, error) {
 	cfg.Device, cfg.Now, cfg.Open = "simulated", s.Now, func() (imu.Bus, error) { return imuBus{c, s.Now}, nil }
 	r, err := imu.New(cfg, slog.New(slog.DiscardHandler))

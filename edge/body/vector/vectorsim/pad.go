@@ -17,14 +17,14 @@ const (
 	padBuffer = 4096                                         // what waits on the pin, each way; the rest is lost
 )
 
-// pad holds what goes over the pin.
+// pad holds the bytes of the pin.
 type pad struct{ in, out []byte }
 
 func (b *Board) padOut(chars []byte) {
 	b.pad.out = append(b.pad.out, chars[:min(len(chars), padBuffer-len(b.pad.out))]...)
 }
 
-// padIn appends a frame of what came in over the pin.
+// padIn appends a frame of the bytes received over the pin.
 func (b *Board) padIn(out []byte) []byte {
 	if !b.cfg.Factory || len(b.pad.in) == 0 {
 		return out
@@ -44,7 +44,7 @@ func (b *Board) PadWrite(chars string) {
 	}
 }
 
-// PadRead returns what the board sent out of the pad since it was last read.
+// PadRead returns the board's output on the pad since the last call.
 func (b *Board) PadRead() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +53,7 @@ func (b *Board) PadRead() string {
 	return s
 }
 
-// ServePad is the wire on the pad, until ctx ends (nil): each period what came over it goes in, and what the board says goes out.
+// ServePad connects the pad to pin, until ctx ends (nil): each period it moves the bytes of both directions.
 func (b *Board) ServePad(ctx context.Context, pin syscall.Conn) error {
 	w, err := uart.NewWire(pin)
 	if err != nil {

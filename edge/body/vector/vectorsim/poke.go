@@ -9,7 +9,7 @@ import (
 	"kennel/infra/api/poke"
 )
 
-// fingers are those of a person who touches the body. They let go after a time.
+// fingers are a person's fingers on the body. They let go after a time.
 type fingers struct {
 	back, button time.Duration // how long one still is there
 }
@@ -18,7 +18,7 @@ func (f *fingers) step(dt time.Duration) {
 	f.back, f.button = max(0, f.back-dt), max(0, f.button-dt)
 }
 
-// Verbs returns what a hand can do to the body.
+// Verbs returns the actions of a hand on the body.
 func (b *Board) Verbs() []string {
 	verbs := []string{poke.Touch, poke.Press}
 	if b.cfg.World != nil {
@@ -27,7 +27,7 @@ func (b *Board) Verbs() []string {
 	return verbs
 }
 
-// Poke does to the body, between two periods, what a person beside it would; p is complete. It returns an error if that is not possible now.
+// Poke pokes the body between two periods, as a person beside it would; p is complete. It returns an error if that is not possible now.
 func (b *Board) Poke(p poke.Poke) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

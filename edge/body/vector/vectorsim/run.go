@@ -28,7 +28,7 @@ func (b *Board) Run(ctx context.Context, wire syscall.Conn) error {
 	return b.run(ctx, w)
 }
 
-// RunOn is Run with a socket as the line. What a head said to a board without power is lost.
+// RunOn is Run with a socket as the line. Bytes that a head sent to a board without power are lost.
 func (b *Board) RunOn(ctx context.Context, s *uart.Socket) error {
 	if err := s.Discard(); err != nil {
 		return fmt.Errorf("vectorsim: read: %w", err)

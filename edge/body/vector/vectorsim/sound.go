@@ -15,7 +15,8 @@ type Sound struct {
 	frames [][spine.MicChannels]int16
 }
 
-// ParseWAV makes sound of a WAV file, at the microphones' rate. All microphones hear one channel, every other one hears one of two.
+// ParseWAV makes sound of a WAV file, at the microphones' rate. With one channel all microphones hear it; with two, every other microphone
+// hears the same one.
 func ParseWAV(b []byte) (*Sound, error) {
 	file, err := wav.Parse(b)
 	if err != nil {

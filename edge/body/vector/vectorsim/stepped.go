@@ -7,7 +7,7 @@ import (
 	"kennel/edge/sim/uart"
 )
 
-// lineBuffer is how much a tty holds each way; what comes beyond it is lost.
+// lineBuffer is the size of a tty's buffer each way; bytes beyond it are lost.
 const lineBuffer = 4096
 
 // Stepped is a board, its serial line and its time in one goroutine: a day takes seconds, and the same head makes the same run, bit by bit.
@@ -17,7 +17,7 @@ type Stepped struct {
 
 	// Again is how long after a power cut the button is pressed; 0: never. A body that is put on its charger comes on too (VEC-BOOT-01).
 	Again time.Duration
-	// OnOff, if set, hears of each end of power, and why.
+	// OnOff, if set, is called at each end of power, with the reason.
 	OnOff func(at time.Duration, why error)
 	// Each, if set, is called after every period; a test uses it to act on the robot by hand.
 	Each func(at time.Duration)

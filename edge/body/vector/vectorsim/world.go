@@ -10,8 +10,8 @@ import (
 	plane "kennel/edge/sim/world"
 )
 
-// world is the body without its wire: what the motors move, what the sensors see, what the battery holds. A step is one period. Products are
-// rounded before they are added, by float64(): a processor that does both at once would live another life from the same seed.
+// world is the body without its wire: motors, sensors and battery. A step is one period. Products are rounded before they are added, by
+// float64(): a processor that fuses both would get other results from the same seed.
 type world struct {
 	cfg   Config
 	rng   *rand.Rand
@@ -249,7 +249,7 @@ func (w *world) obey(m *spine.HeadData) {
 	w.sensorsOff = m.Control&vector.SimSensorsOff != 0
 }
 
-// report writes what the board measures into m, and forgets what a frame says once.
+// report writes the board's measurements into m, and clears values that are reported only once.
 func (w *world) report(m *spine.BodyData) {
 	m.Status = 0
 	if !w.sensorsOff {
