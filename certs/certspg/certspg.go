@@ -16,8 +16,8 @@ import (
 	"kennel/infra/thing"
 )
 
-// Store is a certs.Store. Safe for concurrent use. Its errors are the sentinels of package certs, Unavailable while the database is away, or
-// our own fault.
+// Store is a certs.Store, certs.Batches and certs.WaitingList. Safe for concurrent use. Its errors are the sentinels of package certs,
+// Unavailable while the database is away, or our own fault.
 type Store struct {
 	pool *pgxpool.Pool
 	// The queries of every enrolment and renewal are batched: after an outage a whole fleet comes back at once.
@@ -37,7 +37,6 @@ type standingQuery struct {
 	key certs.Key
 }
 
-// SetClaim implements certs.Store.
 func (s *Store) SetClaim(ctx context.Context, id thing.ID, secret certs.Hash, at time.Time) error {
 	tag, err := s.pool.Exec(ctx, `
 		INSERT INTO certs_claim (thing, secret_hash, registered_at) VALUES ($1, $2, $3)
@@ -105,7 +104,6 @@ func (s *Store) SetClaims(ctx context.Context, claims []certs.NewClaim, at time.
 	return problems, nil
 }
 
-// ClaimOf implements certs.Store.
 func (s *Store) ClaimOf(ctx context.Context, secret certs.Hash) (thing.ID, error) {
 	var id string
 	if err := s.pool.QueryRow(ctx, `SELECT thing FROM certs_claim WHERE secret_hash = $1`, secret[:]).Scan(&id); err != nil {
@@ -114,7 +112,6 @@ func (s *Store) ClaimOf(ctx context.Context, secret certs.Hash) (thing.ID, error
 	return thing.ID(id), nil
 }
 
-// Standing implements certs.Store.
 func (s *Store) Standing(ctx context.Context, id thing.ID, key certs.Key) (certs.Standing, error) {
 	return s.standings.do(ctx, standingQuery{id, key})
 }
@@ -256,13 +253,11 @@ func (s *Store) records(ctx context.Context, what, sql string, args ...any) ([]c
 	return out, nil
 }
 
-// Certificates implements certs.Store.
 func (s *Store) Certificates(ctx context.Context, id thing.ID) ([]certs.Record, error) {
 	return s.records(ctx, "certificates",
 		`SELECT `+recordColumns+` FROM certs_certificate WHERE thing = $1 ORDER BY issued_at DESC, serial LIMIT 100`, string(id))
 }
 
-// Revocations implements certs.Store.
 func (s *Store) Revocations(ctx context.Context, before time.Time, limit int) ([]certs.Record, error) {
 	var until *time.Time
 	if !before.IsZero() {
@@ -291,7 +286,6 @@ func (s *Store) Revoke(ctx context.Context, id thing.ID, reason string, at time.
 	return n, pg.Err(err)
 }
 
-// Release implements certs.Store.
 func (s *Store) Release(ctx context.Context, id thing.ID, secret certs.Hash, reason string, at time.Time) (n int, err error) {
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE certs_claim

@@ -19,7 +19,7 @@ func changed(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// Factory implements certs.Store. Its result is one consistent snapshot.
+// Factory implements certs.Batches. Its result is one consistent snapshot.
 func (s *Store) Factory(ctx context.Context, known uint64) (st certs.FactoryState, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT rev FROM certs_factory_change`).Scan(&st.Rev); err != nil {
 		return st, fmt.Errorf("read changes of batches: %w", pg.Err(err))
@@ -91,7 +91,6 @@ func (s *Store) change(ctx context.Context, sql string, args ...any) (n int64, e
 	return n, pg.Err(err)
 }
 
-// PutBatch implements certs.Store.
 func (s *Store) PutBatch(ctx context.Context, b certs.Batch) error {
 	_, err := s.change(ctx, `
 		INSERT INTO certs_batch (name, bundle, species, organization, valid_after, serial_from, serial_to, created_at)
@@ -101,7 +100,6 @@ func (s *Store) PutBatch(ctx context.Context, b certs.Batch) error {
 	return err
 }
 
-// DisableBatch implements certs.Store.
 func (s *Store) DisableBatch(ctx context.Context, name, reason string, at time.Time) error {
 	var disabled *time.Time
 	if !at.IsZero() {
@@ -114,7 +112,6 @@ func (s *Store) DisableBatch(ctx context.Context, name, reason string, at time.T
 	return err
 }
 
-// RevokeFactory implements certs.Store.
 func (s *Store) RevokeFactory(ctx context.Context, r certs.FactoryRevocation) error {
 	_, err := s.change(ctx, `INSERT INTO certs_factory_revoked (certificate_id, reason, revoked_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
 		r.CertificateID, r.Reason, r.At)

@@ -28,7 +28,6 @@ func NewRevocations(pool *pgxpool.Pool, log *slog.Logger) *Revocations {
 	return &Revocations{pool, log}
 }
 
-// Revocations implements certs.Feed.
 func (r *Revocations) Revocations(ctx context.Context, after int64, now time.Time, limit int) ([]certs.Revocation, error) {
 	rows, err := r.pool.Query(ctx, `
 		SELECT seq, serial, key, thing, not_after, revoked_at, reason
@@ -50,7 +49,6 @@ func (r *Revocations) Revocations(ctx context.Context, after int64, now time.Tim
 	return out, pg.Err(err)
 }
 
-// Follow implements certs.Feed.
 func (r *Revocations) Follow(ctx context.Context, every time.Duration, read func(context.Context) error) error {
 	return pg.Follow(ctx, r.pool, r.log, revokedChannel, every, read)
 }

@@ -18,7 +18,7 @@ const waitingLock = 0x6b636572_77616974 // "kcerwait"
 
 const waitingColumns = `w.thing, w.key, w.addr, w.first_at, w.last_at, w.times, w.refused_at, w.reason`
 
-// Ask implements certs.Store. A robot that asks again costs one statement; only a new one takes the lock.
+// Ask implements certs.WaitingList. A robot that asks again costs one statement; only a new one takes the lock.
 func (s *Store) Ask(ctx context.Context, a certs.Ask, l certs.WaitingLimits) (w certs.Waiting, fresh bool, err error) {
 	if w, err = s.askAgain(ctx, s.pool, a, l); !errors.Is(err, pgx.ErrNoRows) {
 		return w, false, pg.Err(err)
@@ -84,7 +84,6 @@ func scanWaiting(row pgx.CollectableRow, more ...any) (certs.Waiting, error) {
 	return w, nil
 }
 
-// Waiting implements certs.Store.
 func (s *Store) Waiting(ctx context.Context, at time.Time, l certs.WaitingLimits) ([]certs.Waiting, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+waitingColumns+`, c.thing IS NOT NULL, c.key IS NOT NULL, c.revoked_at IS NOT NULL
@@ -105,7 +104,6 @@ func (s *Store) Waiting(ctx context.Context, at time.Time, l certs.WaitingLimits
 	return out, nil
 }
 
-// Approve implements certs.Store.
 func (s *Store) Approve(ctx context.Context, id thing.ID, key certs.Key, at time.Time) error {
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `DELETE FROM certs_waiting WHERE thing = $1 AND key = $2`, string(id), key[:])
@@ -131,7 +129,6 @@ func (s *Store) Approve(ctx context.Context, id thing.ID, key certs.Key, at time
 	return pg.Err(err)
 }
 
-// Refuse implements certs.Store.
 func (s *Store) Refuse(ctx context.Context, id thing.ID, key certs.Key, reason string, at time.Time) error {
 	tag, err := s.pool.Exec(ctx, `UPDATE certs_waiting SET refused_at = $3, reason = $4 WHERE thing = $1 AND key = $2`, string(id), key[:], at, reason)
 	if err != nil {

@@ -8,6 +8,7 @@ package access
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -52,14 +53,7 @@ func table(rules []Rule) Table {
 }
 
 // Names returns the operations in order.
-func (t Table) Names() []string {
-	out := make([]string, 0, len(t))
-	for name := range t {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
+func (t Table) Names() []string { return slices.Sorted(maps.Keys(t)) }
 
 // Check returns nil if a caller of that role may do the operation, as far as the role decides. Errors: NotFound for an operation that is
 // not in the table; Unauthenticated without a role; Denied.

@@ -52,10 +52,6 @@ type Sample struct {
 type Store interface {
 	// Add joins samples with what their slots hold. Each is of one slot of g.
 	Add(ctx context.Context, g Grain, samples []Sample) error
-	// List returns the samples of one robot within from to to, oldest first.
-	List(ctx context.Context, id thing.ID, g Grain, from, to time.Time) ([]Sample, error)
-	// Forget removes what is older than its grain keeps.
-	Forget(ctx context.Context) error
 }
 
 // Recorder gathers samples. Safe for concurrent use; Run must run for anything to be written.

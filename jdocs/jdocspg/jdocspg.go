@@ -79,7 +79,6 @@ func (s *Store) change(ctx context.Context, sql string, key jdocs.Key, by string
 	return uint64(v), pg.Err(err)
 }
 
-// Put implements jdocs.Store.
 func (s *Store) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, by string) (uint64, error) {
 	var v uint64
 	var err error
@@ -99,18 +98,15 @@ func (s *Store) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, by string) 
 	return cur.Version, jdocs.ErrStale
 }
 
-// Delete implements jdocs.Store.
 func (s *Store) Delete(ctx context.Context, key jdocs.Key, by string) (uint64, error) {
 	return s.change(ctx, remove, key, by)
 }
 
-// Get implements jdocs.Store.
 func (s *Store) Get(ctx context.Context, key jdocs.Key) (jdocs.Revision, error) {
 	return one(s.pool.Query(ctx, `SELECT `+columns+` FROM jdocs_doc WHERE thing = $1 AND account = $2 AND name = $3 AND NOT deleted`,
 		string(key.Thing), key.Account, string(key.Name)))
 }
 
-// Revision implements jdocs.Store.
 func (s *Store) Revision(ctx context.Context, key jdocs.Key, version uint64) (jdocs.Revision, error) {
 	if version > math.MaxInt64 {
 		return jdocs.Revision{}, jdocs.ErrNotFound
@@ -119,7 +115,6 @@ func (s *Store) Revision(ctx context.Context, key jdocs.Key, version uint64) (jd
 		string(key.Thing), key.Account, string(key.Name), version))
 }
 
-// History implements jdocs.Store.
 func (s *Store) History(ctx context.Context, key jdocs.Key, limit int) ([]jdocs.Revision, error) {
 	rows, err := s.pool.Query(ctx, `SELECT `+columns+` FROM jdocs_history WHERE thing = $1 AND account = $2 AND name = $3
 		ORDER BY doc_version DESC LIMIT $4`, string(key.Thing), key.Account, string(key.Name), limit)
@@ -130,7 +125,6 @@ func (s *Store) History(ctx context.Context, key jdocs.Key, limit int) ([]jdocs.
 	return revs, pg.Err(err)
 }
 
-// List implements jdocs.Store.
 func (s *Store) List(ctx context.Context, id thing.ID) ([]jdocs.Listing, error) {
 	// COLLATE "C": the order of the names' bytes, whatever the database's language.
 	rows, err := s.pool.Query(ctx, `SELECT name, doc_version, fmt_version, changed_by, changed_at FROM jdocs_doc

@@ -50,7 +50,6 @@ func where(f das.Filter, sql string, args []any) (string, []any) {
 	return sql, args
 }
 
-// List implements das.Reader.
 func (s *Store) List(ctx context.Context, f das.Filter, limit int, before das.Cursor) ([]das.Record, error) {
 	sql, args := where(f, selectEvents+" WHERE true", nil)
 	if !before.Received.IsZero() {
@@ -79,7 +78,6 @@ func (s *Store) records(ctx context.Context, sql string, args []any) ([]das.Reco
 // wait for it: no commit is passed over because a later one was faster.
 const visible = `pg_snapshot_xmin(pg_current_snapshot())`
 
-// Position implements das.Reader.
 func (s *Store) Position(ctx context.Context, since time.Time) (das.Position, error) {
 	sql, args := `SELECT `+visible+`::text::bigint`, []any(nil)
 	if !since.IsZero() {
@@ -96,7 +94,6 @@ func (s *Store) Position(ctx context.Context, since time.Time) (das.Position, er
 // readEvents is about how many events one Changes reads.
 const readEvents = 10_000
 
-// Changes implements das.Reader.
 func (s *Store) Changes(ctx context.Context, f das.Filter, from das.Position) ([]das.Record, das.Position, bool, error) {
 	fail := func(err error) ([]das.Record, das.Position, bool, error) {
 		return nil, from, false, pg.Err(fmt.Errorf("read new events: %w", err))

@@ -42,7 +42,6 @@ func (s *Store) Listen(ctx context.Context, log *slog.Logger, wake func()) error
 	return pg.Listen(ctx, s.pool, log, channel, func(string) { wake() })
 }
 
-// Commit implements das.Writer.
 func (s *Store) Commit(ctx context.Context, g das.Group, raw das.Raw) (das.Outcome, error) {
 	if err := s.ensureDay(ctx, g.Received); err != nil {
 		return das.Outcome{}, err

@@ -25,7 +25,6 @@ var _ look.Store = (*Store)(nil)
 // New returns a Store on the pool's database.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
-// Ask implements look.Store.
 func (s *Store) Ask(ctx context.Context, id thing.ID, every time.Duration) (bool, error) {
 	tag, err := s.pool.Exec(ctx, `INSERT INTO robot_look AS l (thing, asked) VALUES ($1, clock_timestamp())
 		ON CONFLICT (thing) DO UPDATE SET asked = clock_timestamp() WHERE l.asked < clock_timestamp() - $2::interval`, string(id), every)
@@ -71,7 +70,6 @@ func (s *Store) Put(ctx context.Context, id thing.ID, f live.Frame) error {
 	return nil
 }
 
-// Newest implements look.Store.
 func (s *Store) Newest(ctx context.Context, id thing.ID) (f look.Frame, err error) {
 	var tree, frame, world []byte
 	err = s.pool.QueryRow(ctx, `SELECT received, greatest(clock_timestamp() - received, '0'), tree, frame, plan FROM robot_look WHERE thing = $1 AND received IS NOT NULL`,
@@ -97,7 +95,6 @@ func (s *Store) Newest(ctx context.Context, id thing.ID) (f look.Frame, err erro
 	return f, nil
 }
 
-// Forget implements look.Store.
 func (s *Store) Forget(ctx context.Context, keep time.Duration) error {
 	if _, err := s.pool.Exec(ctx, `DELETE FROM robot_look WHERE asked < clock_timestamp() - $1::interval`, keep); err != nil {
 		return fmt.Errorf("forget frames: %w", pg.Err(err))

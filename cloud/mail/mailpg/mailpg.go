@@ -23,7 +23,6 @@ type Outbox struct {
 // New returns the outbox on a migrated database.
 func New(pool *pgxpool.Pool, orders *jobs.Orders) *Outbox { return &Outbox{pool, orders} }
 
-// Add implements mail.Outbox.
 func (o *Outbox) Add(ctx context.Context, m mail.Mail) error {
 	data := m.Data
 	if data == nil {
@@ -47,7 +46,6 @@ func scan(row pgx.CollectableRow) (m mail.Mail, err error) {
 	return m, err
 }
 
-// Get implements mail.Outbox.
 func (o *Outbox) Get(ctx context.Context, id string) (mail.Mail, error) {
 	rows, err := o.pool.Query(ctx, `SELECT `+columns+` FROM mail_outbox WHERE id = $1`, pg.UUID(id))
 	if err != nil {
@@ -60,19 +58,16 @@ func (o *Outbox) Get(ctx context.Context, id string) (mail.Mail, error) {
 	return m, pg.Err(err)
 }
 
-// Remove implements mail.Outbox.
 func (o *Outbox) Remove(ctx context.Context, id string) error {
 	_, err := o.pool.Exec(ctx, `DELETE FROM mail_outbox WHERE id = $1`, pg.UUID(id))
 	return pg.Err(err)
 }
 
-// Expire implements mail.Outbox.
 func (o *Outbox) Expire(ctx context.Context, now time.Time) (int, error) {
 	tag, err := o.pool.Exec(ctx, `DELETE FROM mail_outbox WHERE expires_at < $1`, now)
 	return int(tag.RowsAffected()), pg.Err(err)
 }
 
-// About implements mail.Outbox.
 func (o *Outbox) About(ctx context.Context, account string, addresses []string) ([]mail.Mail, error) {
 	rows, err := o.pool.Query(ctx, `SELECT `+columns+` FROM mail_outbox WHERE account = $1 AND $1 <> '' OR recipient = ANY($2) ORDER BY created_at`, account, addresses)
 	if err != nil {
@@ -82,7 +77,6 @@ func (o *Outbox) About(ctx context.Context, account string, addresses []string) 
 	return out, pg.Err(err)
 }
 
-// Erase implements mail.Outbox.
 func (o *Outbox) Erase(ctx context.Context, account string, addresses []string) error {
 	_, err := o.pool.Exec(ctx, `DELETE FROM mail_outbox WHERE account = $1 AND $1 <> '' OR recipient = ANY($2)`, account, addresses)
 	return pg.Err(err)

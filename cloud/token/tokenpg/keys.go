@@ -16,7 +16,6 @@ const keyLock = `SELECT pg_advisory_xact_lock(hashtextextended('token keys', 0))
 
 const selectKeys = `SELECT kid, alg, public, private, sign_from FROM token_key`
 
-// Keys implements token.KeyStore.
 func (s *Store) Keys(ctx context.Context) ([]token.Key, error) {
 	rows, err := s.pool.Query(ctx, selectKeys)
 	if err != nil {
@@ -26,7 +25,6 @@ func (s *Store) Keys(ctx context.Context) ([]token.Key, error) {
 	return out, pg.Wrap(err, "token keys")
 }
 
-// Change implements token.KeyStore.
 func (s *Store) Change(ctx context.Context, decide func([]token.Key) (token.KeyChange, error)) error {
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, keyLock); err != nil {

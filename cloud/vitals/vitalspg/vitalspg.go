@@ -25,7 +25,6 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 // perStatement bounds the rows of one statement: a lock is held for that long.
 const perStatement = 2000
 
-// Add implements vitals.Store.
 func (s *Store) Add(ctx context.Context, g vitals.Grain, samples []vitals.Sample) error {
 	// One order for all processes: two that write the same slots never wait for one another in a circle.
 	samples = slices.SortedFunc(slices.Values(samples), func(a, b vitals.Sample) int {
@@ -52,7 +51,7 @@ func (s *Store) Add(ctx context.Context, g vitals.Grain, samples []vitals.Sample
 	return nil
 }
 
-// List implements vitals.Store.
+// List returns the samples of one robot within from to to, oldest first.
 func (s *Store) List(ctx context.Context, id thing.ID, g vitals.Grain, from, to time.Time) ([]vitals.Sample, error) {
 	rows, err := s.pool.Query(ctx, `SELECT at, volts, low, temperature, late_p99, problems FROM vitals_sample
 		WHERE thing = $1 AND every = $2 AND at >= $3 AND at < $4 ORDER BY at`, string(id), int(g.Every/time.Second), from.UTC().Truncate(g.Every), to)
@@ -70,7 +69,7 @@ func (s *Store) List(ctx context.Context, id thing.ID, g vitals.Grain, from, to 
 	return out, nil
 }
 
-// Forget implements vitals.Store.
+// Forget removes samples that are older than their grain keeps.
 func (s *Store) Forget(ctx context.Context) error {
 	for _, g := range vitals.Grains {
 		if _, err := s.pool.Exec(ctx, `DELETE FROM vitals_sample WHERE every = $1 AND at < clock_timestamp() - $2::interval`, int(g.Every/time.Second), g.Keep); err != nil {

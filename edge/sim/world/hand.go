@@ -224,8 +224,3 @@ func (w *World) carry(s float64) {
 	}
 	w.feel.turnTo(h.pitch, h.roll, float64(h.rate*s), s)
 }
-
-// FallTime is how long a fall of so many metres takes.
-func FallTime(drop float64) time.Duration {
-	return time.Duration(math.Sqrt(2*drop/Gravity) * float64(time.Second))
-}
