@@ -183,20 +183,14 @@ func saveSession(getenv func(string) string, s session) error {
 	if err != nil {
 		return err
 	}
-	home := filepath.Dir(filepath.Dir(file))
-	if err := os.MkdirAll(home, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(home)
-	if err != nil {
-		return err
-	}
-	defer root.Close() // a folder
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return durable.Write(root, "kennel/session.json", append(b, '\n'), 0o600, 0o700)
+	return durable.WriteFile(file, append(b, '\n'), 0o600)
 }
 
 // dropSession forgets the kept session.
