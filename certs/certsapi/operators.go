@@ -77,7 +77,7 @@ type FactoryCertificate struct {
 // DeliveryProblem is the body of a refused POST /v1/things/batch.
 type DeliveryProblem struct {
 	kithttp.Problem
-	Lines []certs.LineProblem `json:"lines"`
+	Lines []certs.LineProblem `json:"lines,omitempty"`
 	More  int                 `json:"more,omitempty"` // problems beyond those
 }
 

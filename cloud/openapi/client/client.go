@@ -1173,7 +1173,7 @@ type DeliveryProblem struct {
 	Code  string        `json:"code,omitzero"` // finer word, for programs
 	Error string        `json:"error"`         // for people: what was wrong, where, what was expected
 	Kind  string        `json:"kind"`          // errs kind, for programs
-	Lines []LineProblem `json:"lines"`
+	Lines []LineProblem `json:"lines,omitzero"`
 	More  int64         `json:"more,omitzero"` // problems beyond those
 }
 
