@@ -13,9 +13,9 @@ type Motion struct {
 	live.Motion
 }
 
-// Do reads, writes or calls what the tree names, in one or several statements separated by ';': headPitch, robot.go(0.2) speed:0.1,
-// wheelL.speed = 3; wheelR.speed = 3 (edge/robot.ParseLines, GOSTAI-OPEN-01). It does all or nothing. What moves needs a claim; lights that no
-// other peer holds and robot.stop() need none.
+// Do reads, writes or calls slots of the tree, in one or several statements separated by ';': headPitch, robot.go(0.2) speed:0.1,
+// wheelL.speed = 3; wheelR.speed = 3 (edge/robot.ParseLines, GOSTAI-OPEN-01). It does all or nothing. Motions need a claim;
+// lights that no other peer has claimed and robot.stop() need none.
 type Do struct {
 	Request uint32 `json:"request"` // of the peer's choice; comes back in the answer
 	Line    string `json:"line"`
@@ -52,10 +52,10 @@ type Stop struct {
 type Reply struct {
 	Request  uint32 `json:"request"`
 	Code     string `json:"code"`     // ok, invalid, busy, not_held, stopped, full, gone, unable, unavailable (edge/control.Code)
-	Detail   string `json:"detail"`   // for people: what is not ok, or not as asked
+	Detail   string `json:"detail"`   // for people: the reason of a refusal, or deviations from the request
 	Underway bool   `json:"underway"` // a motion has begun; Ended says how it ends
 	Lease    uint64 `json:"lease"`    // of a Claim
-	Value    string `json:"value"`    // of a Do: what was read or taken, as in a line; of several statements separated by "; "
+	Value    string `json:"value"`    // of a Do: the values read or written, as in a line; of several statements separated by "; "
 }
 
 // Ended says how the motion of a request ended.

@@ -32,7 +32,8 @@ type Power struct {
 	LastOff string `json:"last_off"` // how the run before this one ended (edge/power/lastoff); unmeant: SHUTDOWN_UNKNOWN (VEC-PWR-42)
 }
 
-// Calm asks for calm power mode, or takes that back; it lasts as long as anybody asks, and ends with the connection (VEC-PWR-24).
+// Calm asks for calm power mode, or withdraws that; the mode lasts as long as any peer asks, and a peer's request ends with its connection
+// (VEC-PWR-24).
 type Calm struct {
 	Request uint32 `json:"request"`
 	On      bool   `json:"on"`

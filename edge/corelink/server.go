@@ -41,7 +41,7 @@ type Handlers struct {
 	Left    func(peer Peer, err error) // err is nil for one that left in order; its Hello is empty if it never said it
 }
 
-// Peer is who is at the other end of a connection.
+// Peer is the program at the other end of a connection.
 type Peer struct {
 	Hello
 	ID uint32 // of the connection, from 1; the same program has another one when it connects again
@@ -59,7 +59,7 @@ type Server struct {
 	mu     sync.Mutex
 	hello  Hello
 	closed bool
-	latest map[string][]byte // what a newcomer gets after Hello: the newest frame of each type published
+	latest map[string][]byte // sent to a new peer after Hello: the newest frame of each type published
 	order  []string          // of latest, as first published
 	events [][]byte          // the newest maxEvents, as replayed
 	peers  map[*peer]struct{}
@@ -141,7 +141,7 @@ func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
 	wg.Go(func() { p.send(s.patience) })
 	var who Hello
 	if err == nil {
-		stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // a closed one fails by itself
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // on a closed connection this fails harmlessly
 		who, err = s.receive(ctx, p, h)
 		stop()
 		if ctx.Err() != nil {
@@ -159,7 +159,7 @@ func (s *Server) attend(ctx context.Context, conn *net.UnixConn, h Handlers) {
 	}
 }
 
-// join makes p hear what is published from now on, after Hello and the newest of everything.
+// join subscribes p to all published messages, after Hello and the newest message of each type.
 func (s *Server) join(p *peer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *Server) join(p *peer) error {
 	return nil
 }
 
-// share gives each peer its part of what is read; mu is held.
+// share sets each peer's share of the reading rate; mu is held.
 func (s *Server) share() {
 	for p := range s.peers {
 		p.turns.SetLimit(readRate / rate.Limit(len(s.peers)))
@@ -203,7 +203,7 @@ func (p *peer) readUntil(ctx context.Context, t time.Time) error {
 	return ctx.Err()
 }
 
-// receive hands on what the peer says until it leaves (nil) or is wrong.
+// receive passes on the peer's messages until it leaves (nil) or sends an invalid one.
 func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error) {
 	r := bufio.NewReader(p.conn)
 	if err := p.readUntil(ctx, time.Now().Add(helloTimeout)); err != nil {
@@ -250,7 +250,7 @@ func (s *Server) receive(ctx context.Context, p *peer, h Handlers) (Hello, error
 	}
 }
 
-// send writes what is offered until the peer leaves, then the rest in a second at most, and closes.
+// send writes the queued messages until the peer leaves, then the rest within a second, and closes.
 func (p *peer) send(timeout time.Duration) {
 	defer p.conn.Close() // nothing to lose
 	for {
@@ -335,7 +335,7 @@ func (s *Server) Unanswered(id uint32) time.Duration {
 	return 0
 }
 
-// SetBody changes what Hello says about the body, and says Hello again to all: a body was opened.
+// SetBody changes the body in Hello, and sends Hello to all peers again: a body was opened.
 func (s *Server) SetBody(b BodyInfo) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

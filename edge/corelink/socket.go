@@ -77,7 +77,7 @@ func listen(root *os.Root) (*net.UnixListener, error) {
 	return ln, nil
 }
 
-// sameUser refuses who connected before the socket had its mode: a peer must be of our user or root.
+// sameUser refuses peers that connected before the socket had its mode: a peer must run as our user or root.
 func sameUser(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -1,7 +1,7 @@
 package corelink
 
-// Start says what each step of robotd's start took (edge/stages, VEC-BOOT-11). It comes again, longer, with each step that is over, and is the newest
-// for a peer that joins later. Times are CLOCK_MONOTONIC, in microseconds.
+// Start holds the time of each step of robotd's start (edge/stages, VEC-BOOT-11). It is sent again, longer, after each step, and the newest
+// one to a peer that joins later. Times are CLOCK_MONOTONIC, in microseconds.
 type Start struct {
 	BeganUS int64       `json:"began_us"`
 	Over    bool        `json:"over"` // the last step is in it

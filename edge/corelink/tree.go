@@ -25,7 +25,7 @@ type Values struct {
 	Values  []live.Value `json:"values,omitempty"`
 }
 
-// Introduce tells robotd who the robot is, for the slots of the tree's root: robotd does not read who it is.
+// Introduce sends robotd the robot's identity, for the slots of the tree's root: robotd does not read it itself.
 type Introduce struct {
 	Name   string `json:"name"`
 	Serial string `json:"serial"`

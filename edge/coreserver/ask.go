@@ -25,8 +25,8 @@ var (
 	errManners = fmt.Errorf("%w: all that one line moves has the same speed: or time:; send the other line after it", robot.ErrName)
 )
 
-// ask holds the request of a peer until it is answered: an order, and the statements of the line that it was made of, if it was one. It is the sink
-// of what they write and call.
+// ask holds the request of a peer until it is answered: an order, and the statements of the line that it was made of, if it was one. It is
+// the sink of their writes and calls.
 type ask struct {
 	s          *Server
 	at         time.Duration
@@ -37,14 +37,14 @@ type ask struct {
 // statement is one of a line.
 type statement struct {
 	robot.Line
-	value  string             // what was read
+	value  string             // the value read
 	writes []state.Write      // the goals of the order from first on
 	taken  func() robot.Value // what the statement's own slot reads as, when writes do
 	first  int
 	unit   float64 // how many units of the goals are one of the statement's own slot
 }
 
-// do takes a line: what it reads is answered at once, what it moves is one order.
+// do runs a line: reads are answered at once, motions become one order.
 func (s *Server) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 	a := &ask{s: s, order: control.Order{Owner: owner(p), Request: m.Request, For: millis(m.ForMS)}}
 	if m.ForMS == 0 {
@@ -66,14 +66,14 @@ func (s *Server) do(ctx context.Context, p corelink.Peer, m *corelink.Do) {
 	}
 }
 
-// add makes line a part of the order, or reads what it reads.
+// add makes line a part of the order, or reads its value.
 func (a *ask) add(ctx context.Context, line robot.Line) error {
 	a.statements = append(a.statements, statement{Line: line, unit: 1})
 	got, err := state.NewLive(a.s.cfg.Control.Board(), a).Do(ctx, line)
 	switch {
 	case err != nil:
 		return err
-	case a.s.stale(got.Value, got.At): // what was measured is old
+	case a.s.stale(got.Value, got.At): // the measurement is old
 		return fmt.Errorf("%s: %w: %s", line.Name, state.ErrUnavailable, noBody)
 	case got.Value.Type != robot.None:
 		a.statements[len(a.statements)-1].value = got.Value.String()
@@ -81,7 +81,7 @@ func (a *ask) add(ctx context.Context, line robot.Line) error {
 	return nil
 }
 
-// Set is state.Sink. What is taken is known when the control loop has answered.
+// Set is state.Sink. The value written is known when the control loop has answered.
 func (a *ask) Set(writes []state.Write, taken func() robot.Value) (robot.Value, error) {
 	st := &a.statements[len(a.statements)-1]
 	if a.order.Kind != 0 && a.order.Kind != control.Set {
@@ -167,7 +167,7 @@ func (a *ask) Call(_ context.Context, r *robot.Ref, args []robot.Value) (robot.V
 	return robot.Value{}, nil
 }
 
-// deliver tells all results there are. It reports whether there were any, and whether more are due.
+// deliver sends all available results. It reports whether there were any, and whether more are due.
 func (s *Server) deliver(ctx context.Context) (answered, waiting bool) {
 	for {
 		r, ok := s.cfg.Control.Result()
@@ -201,7 +201,7 @@ func (s *Server) deliver(ctx context.Context) (answered, waiting bool) {
 	return answered, len(s.due) > 0
 }
 
-// ended tells the peer how its motion ended. Of the robot's own methods every peer hears it, as an event (GOSTAI-IF-15.3).
+// ended tells the peer how its motion ended. The ends of the robot's own methods are also sent to every peer, as events (GOSTAI-IF-15.3).
 func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
 	m := &corelink.Ended{Request: r.Request, Outcome: r.Outcome.String(), X: finite(r.Pose.X), Y: finite(r.Pose.Y), Theta: finite(r.Pose.Theta)}
 	if r.Outcome == motion.Stopped {
@@ -229,7 +229,7 @@ func (s *Server) ended(ctx context.Context, a *ask, r *control.Result) {
 // milli returns thousandths.
 func milli(v float64) int64 { return int64(math.Round(v * 1000)) }
 
-// refuse is the answer to what does not happen.
+// refuse returns the answer to a refused request.
 func (a *ask) refuse(code, detail string) *corelink.Reply {
 	if len(a.statements) == 1 {
 		detail = a.statements[0].Name + ": " + detail
@@ -282,10 +282,10 @@ func rounded(v robot.Value, digits int) string {
 	return v.String()
 }
 
-// closeEnough is how far a value may be from the one that was asked for because a device has steps; own default, half a step of a light.
+// closeEnough is how far a value may differ from the requested one because a device has steps; own default, half a step of a light.
 const closeEnough = 0.002
 
-// limited reports whether taken is another value than the one that was asked for.
+// limited reports whether taken differs from the requested value.
 func limited(asked, taken robot.Value) bool {
 	if taken.Type != robot.List {
 		return taken.Type == robot.Float && math.Abs(asked.Number-taken.Number) > closeEnough
@@ -305,7 +305,7 @@ func limited(asked, taken robot.Value) bool {
 // punctual is how much later than told is still in time: two periods of the loop; own default.
 const punctual = 10 * time.Millisecond
 
-// short says what the body's limits do not allow of how st wants its motor to move; "" if nothing (GOSTAI-OPEN-03).
+// short says how the body's limits changed the motion of st; "" if they did not (GOSTAI-OPEN-03).
 func (st *statement) short(s *Server, r *control.Result) string {
 	within, exactly := st.Within()
 	late, word := within+punctual, "time:"

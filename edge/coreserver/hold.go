@@ -45,7 +45,7 @@ func (h *held) check() error {
 
 func (h *held) words() string { return fmt.Sprintf("held by %s because %s", h.By, h.Reason) }
 
-// note is who keeps the loop halted, and the content of holdFile. The zero value is no halt and no file.
+// note says who keeps the loop halted; it is the content of holdFile. The zero value is no halt and no file.
 type note struct {
 	held      // a person, until Unhold
 	Peer bool `json:"peer,omitempty"` // a peer, until a Resume
@@ -83,7 +83,7 @@ func (s *Server) setNote(change func(*note)) note {
 	return s.halts.now
 }
 
-// sayHeld tells every peer who holds the robot.
+// sayHeld tells every peer which person holds the robot.
 func (s *Server) sayHeld(ctx context.Context, h held) {
 	m := &corelink.Held{By: h.By, Reason: h.Reason}
 	if h.By != "" {
@@ -167,7 +167,7 @@ func (s *Server) unhold(ctx context.Context) error {
 	}
 	s.cfg.Log.InfoContext(ctx, "hold released", "by", was.By)
 	left := s.setNote(func(now *note) {
-		if now.held == was.held { // else another person holds it meanwhile
+		if now.held == was.held { // else another person has taken the hold in between
 			now.held = held{}
 		}
 	})

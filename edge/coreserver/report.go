@@ -14,7 +14,7 @@ import (
 	"kennel/infra/api/live"
 )
 
-// Own defaults: how often what is said, and how long a measurement counts as heard.
+// Own defaults: the intervals of messages, and how long a measurement counts as fresh.
 const (
 	stateEvery = 200 * time.Millisecond
 	statsEvery = 5 // states
@@ -22,7 +22,7 @@ const (
 	heardFor   = 250 * time.Millisecond
 )
 
-// reporter turns what the loop publishes into messages.
+// reporter turns the loop's published state into messages.
 type reporter struct {
 	s      *Server
 	snap   rt.Snapshot
@@ -39,7 +39,7 @@ type reporter struct {
 	turned       time.Duration
 }
 
-// Report publishes State and Motion 5 times a second, what changes seldom each second, and events and a Fault as they come, until ctx ends.
+// Report publishes State and Motion 5 times a second, slowly changing messages each second, and events and a Fault as they occur, until ctx ends.
 func (s *Server) Report(ctx context.Context) error {
 	r := &reporter{s: s, turned: mono.Now()}
 	tick := time.NewTicker(stateEvery)
@@ -54,7 +54,7 @@ func (s *Server) Report(ctx context.Context) error {
 	}
 }
 
-// step says all that there is to say; whole: also what changes seldom.
+// step publishes all messages; whole: also the slowly changing ones.
 func (r *reporter) step(ctx context.Context, whole bool) {
 	s := r.s
 	r.known = s.cfg.Control.Report(&r.report)
@@ -131,7 +131,7 @@ func (r *reporter) sayFault(ctx context.Context) {
 	r.s.say(ctx, &corelink.Fault{Code: uint16(code), Text: code.Text()})
 }
 
-// offAfter is how long the robot's other programs have, to write what is to be written, between the fault that says why the robot goes off and the
+// offAfter is the time that the robot's other programs have to save their data, between the fault that says why the robot goes off and the
 // end of the power (VEC-PWR-41); own default.
 const offAfter = 10 * time.Second
 
@@ -147,11 +147,11 @@ func (r *reporter) goOff(ctx context.Context) {
 		r.s.cfg.Log.WarnContext(ctx, "robot powering off", "cause", off.Cause.String(), "at_once", off.Off == power.Cut)
 	}
 	if off.Off == power.Cut || mono.Now()-r.off >= offAfter {
-		r.s.PowerOff() // each time, should the body come back before it heard
+		r.s.PowerOff() // each time, in case the body comes back before it got the order
 	}
 }
 
-// now returns the fault of the moment: why the robot goes off, robotd's own, otherwise the one that the body reports.
+// now returns the present fault: the reason why the robot goes off, else robotd's own, else the body's.
 func (r *reporter) now() faultcode.Code {
 	if code := r.report.Power.Shutdown.Cause.Fault(); code != 0 && r.off != 0 {
 		return code
@@ -229,7 +229,7 @@ func percentiles(h *rt.Histogram, most time.Duration) corelink.Percentiles {
 // micros is d in whole microseconds, as far as they fit.
 func micros(d time.Duration) uint32 { return uint32(min(max(d.Microseconds(), 0), math.MaxUint32)) }
 
-// finite replaces what is no number, which the link cannot carry, with 0.
+// finite replaces NaN and infinities, which the link cannot carry, with 0.
 func finite(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0

@@ -31,7 +31,7 @@ const (
 	resultEvery = 5 * time.Millisecond // how often results are looked for while some are due: a frame
 	resultsDue  = control.MaxFor + 5*time.Second
 	watchEvery  = 50 * time.Millisecond  // how often a peer that owns an actuator is asked whether it listens
-	silentAfter = 400 * time.Millisecond // without an answer: it is frozen, and loses what it holds
+	silentAfter = 400 * time.Millisecond // without an answer: the peer is frozen, and loses its claims
 
 	noBody = "there is no body at the moment"
 )
@@ -56,7 +56,7 @@ type Loop interface {
 	Shutdown()
 }
 
-// Config says what a Server connects.
+// Config holds the parts that a Server connects.
 type Config struct {
 	Root    string // the robot's root folder
 	Log     *slog.Logger
@@ -91,7 +91,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	peers map[claim.Owner]string // the program of each
-	due   map[due]*ask           // what has no answer yet
+	due   map[due]*ask           // requests without an answer yet
 
 	events sync.Mutex // orders them
 	seq    uint64     // of the newest event
@@ -168,7 +168,7 @@ func (s *Server) Opened(ctx context.Context, b corelink.BodyInfo) error {
 	return nil
 }
 
-// Closed is told with Opened.
+// Closed is described at Opened.
 func (s *Server) Closed(ctx context.Context) {
 	s.there.Store(false)
 	if now := mono.Now(); s.cfg.Control.Board().SetGone(s.body, noBody, now) {
@@ -187,7 +187,7 @@ func (s *Server) sayGone(ctx context.Context, now time.Duration) {
 // SetFault says which numbered fault robotd itself has; 0: none. Opened ends it.
 func (s *Server) SetFault(code faultcode.Code) { s.fault.Store(uint32(code)) }
 
-// SetThread says what was permitted to the loop's thread.
+// SetThread sets which rights the loop's thread got.
 func (s *Server) SetThread(fifo, locked bool) {
 	s.fifo.Store(fifo)
 	s.locked.Store(locked)
@@ -196,7 +196,7 @@ func (s *Server) SetThread(fifo, locked bool) {
 // CPUMHz returns the highest clock that the processor may have (edge/power.Allowance).
 func (s *Server) CPUMHz() uint32 { return s.mhz.Load() }
 
-// Handlers returns what peers can ask for.
+// Handlers returns the handlers of peers' requests.
 func (s *Server) Handlers(ctx context.Context) corelink.Handlers {
 	log := s.cfg.Log
 	return corelink.Handlers{
@@ -218,7 +218,7 @@ func (s *Server) Handlers(ctx context.Context) corelink.Handlers {
 	}
 }
 
-// left frees what p held, whatever else waits in the mailbox. Without a body the loop does not empty it, and nothing moves either.
+// left frees p's claims, regardless of other orders in the mailbox. Without a body the loop does not empty it, and nothing moves either.
 func (s *Server) left(ctx context.Context, p corelink.Peer) {
 	o := owner(p)
 	s.mu.Lock()
@@ -394,7 +394,7 @@ func (s *Server) stale(v robot.Value, at time.Duration) bool {
 	return at > 0 && v.Type != robot.String && !s.there.Load()
 }
 
-// values returns what the tree reads as now.
+// values returns the present values of the tree.
 func (s *Server) values() (*corelink.Values, error) {
 	now := mono.Now()
 	m := &corelink.Values{AtUS: now.Microseconds()}
@@ -429,8 +429,8 @@ func (s *Server) values() (*corelink.Values, error) {
 	return m, nil
 }
 
-// Run brings results to the peers that asked, and frees what frozen peers hold, until ctx ends. It sleeps while no answer is due and no peer owns
-// anything.
+// Run sends results to the peers that asked, and frees the claims of frozen peers, until ctx ends. It sleeps while no answer is due and no
+// peer owns anything.
 func (s *Server) Run(ctx context.Context) error {
 	var looked time.Duration // when owners were last asked
 	owned := false
@@ -458,7 +458,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// dropSilent frees what peers hold that do not answer, and reports whether a peer owns anything.
+// dropSilent frees the claims of peers that do not answer, and reports whether any peer owns an actuator.
 func (s *Server) dropSilent(ctx context.Context, r *control.Report) (owned bool) {
 	if !s.there.Load() || !s.cfg.Control.Report(r) {
 		return false

@@ -34,7 +34,7 @@ type Record struct {
 	Fixture       [192]uint32
 }
 
-// Parse reads a record from the start of b. The partition is 16 MB; what follows the record is ignored.
+// Parse reads a record from the start of b. The partition is 16 MB; bytes behind the record are ignored.
 func Parse(b []byte) (Record, error) {
 	if len(b) < Size {
 		return Record{}, fmt.Errorf("emr: %d bytes: want at least %d", len(b), Size)

@@ -73,7 +73,7 @@ func Write(root *os.Root, r Record, permitted bool) error {
 			err = f.Sync()
 		}
 		if err != nil {
-			_ = f.Close() // the first error is the one to tell
+			_ = f.Close() // the first error is reported
 			return fmt.Errorf("write %s: %w", Path, err)
 		}
 	}
@@ -114,7 +114,7 @@ func (r Record) Stage() string {
 // FactoryLights are the three lights on the back in FAC mode, front to back, as red, green, blue.
 var FactoryLights = [3][3]uint8{{255, 0, 0}, {0, 255, 0}, {0, 0, 255}}
 
-// Dump tells the record to people, a line a field. Words of the three arrays are listed if they are not zero.
+// Dump writes the record for people, one line per field. Words of the three arrays are listed if they are not zero.
 func (r Record) Dump(w io.Writer) error {
 	var b strings.Builder
 	line := func(name, value string) { fmt.Fprintf(&b, "%-16s %s\n", name, value) }

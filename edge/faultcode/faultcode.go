@@ -1,5 +1,5 @@
 // Package faultcode holds the numbered faults of the robot and their published texts (annex F of the technical reference,
-// VEC-FLT-01 and 02). What a program must report maps to a code here and nowhere else.
+// VEC-FLT-01 and 02). Every failure that a program must report maps to a code here and nowhere else.
 //
 // The number spaces overlap: 16 is a playpen result and a status of the body-board's firmware update, 1 a start-up status and a playpen
 // result. So a code is looked up in a domain. 914 and 915 differ (did not start, hangs), as do 916 and 917; the source names two services for
@@ -34,7 +34,7 @@ func (d Domain) String() string {
 	return "domain(" + strconv.Itoa(int(d)) + ")"
 }
 
-// Class says what a code is about; it decides what its handler stops and restarts (VEC-FLT-06).
+// Class is the subject of a code; it decides which services the handler stops and restarts (VEC-FLT-06).
 type Class uint8
 
 // The classes. Of 001 to 099 only 1 to 10 are start-up, the rest belong to the factory test.

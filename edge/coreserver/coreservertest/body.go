@@ -1,5 +1,5 @@
 // Package coreservertest is a control loop and a real-time loop without time: a small robot with two wheels, a head, two lights and a range finder,
-// which does at once what it is told. robot.go, robot.turn and speeds of the wheels last until End, a Stop or the end of their claim.
+// which obeys at once. robot.go, robot.turn and speeds of the wheels last until End, a Stop or the end of their claim.
 package coreservertest
 
 import (
@@ -27,7 +27,7 @@ type Body struct {
 	orders  []control.Order
 	results []control.Result
 	events  []control.Event
-	moving  *control.Order // what lasts
+	moving  *control.Order // the motion under way
 	halted  bool
 	off     int
 	deaf    bool
@@ -90,7 +90,7 @@ func (b *Body) Measure(name string, v float64) {
 	b.board.Publish(mono.Now())
 }
 
-// Post is control.Control's: it does what o asks.
+// Post implements control.Control's Post: it executes o.
 func (b *Body) Post(o control.Order) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +169,7 @@ func (b *Body) move(now time.Duration, o *control.Order, r *control.Result) {
 	}
 }
 
-// End ends what lasts, after so much of its way, in metres or radians counter-clockwise.
+// End ends the motion under way after moved metres or radians counter-clockwise.
 func (b *Body) End(o motion.Outcome, moved float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,7 +196,7 @@ func (b *Body) Emit(e control.Event) {
 	b.events = append(b.events, e)
 }
 
-// SetReport changes what is known after a step.
+// SetReport changes the report after a step.
 func (b *Body) SetReport(change func(*control.Report)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +210,7 @@ func (b *Body) SetDeaf(deaf bool) {
 	b.deaf = deaf
 }
 
-// Orders returns what was posted, oldest first.
+// Orders returns the posted orders, oldest first.
 func (b *Body) Orders() []control.Order {
 	b.mu.Lock()
 	defer b.mu.Unlock()
