@@ -15,7 +15,8 @@ import (
 // orderTime bounds an order to the broker that a caller waits for.
 const orderTime = 5 * time.Second
 
-// Tell returns a recorder that passes steps of activation on to next, and tells the broker of those that concern it: who is new, whose session must end.
+// Tell returns a recorder that passes steps of activation on to next, and tells the broker of those that concern it: who is new, whose
+// session must end.
 func Tell(broker brokeradmin.Admin, next certs.Recorder, log *slog.Logger) certs.Recorder {
 	return told{broker, next, log}
 }

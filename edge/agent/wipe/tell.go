@@ -31,7 +31,8 @@ const (
 	askTime    = 30 * time.Second
 )
 
-// Teller introduces the robot to the cloud: above all it tells of a wipe, so that ownership ends there too. Safe for concurrent use; Run is called once at a time.
+// Teller introduces the robot to the cloud: above all it tells of a wipe, so that ownership ends there too. Safe for concurrent use; Run is
+// called once at a time.
 type Teller struct {
 	root *os.Root
 	ask  Requester
