@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"io"
-	"mime"
-	"mime/multipart"
-	"mime/quotedprintable"
 	"net/mail"
-	"net/textproto"
 	"path"
 	"strings"
 	texttemplate "text/template"
 	"time"
+
+	gomail "github.com/wneessen/go-mail"
 )
 
 // Each letter is one block of letters/<language>.txt: a line "== name", a subject, an empty line, paragraphs. The text is the source of both
@@ -119,17 +116,6 @@ var pageTemplate = template.Must(template.New("page").Parse(page))
 
 type paragraph struct{ Text, Link, Host, Code string }
 
-// address is a parsed sender.
-type address struct{ mail.Address }
-
-func parseAddress(s string) (address, error) {
-	a, err := mail.ParseAddress(s)
-	if err != nil {
-		return address{}, err
-	}
-	return address{*a}, nil
-}
-
 // write makes the message of a letter.
 func (s *Service) write(m Mail, l Letter) (Message, error) {
 	if l.Lang == "" {
@@ -155,8 +141,7 @@ func (s *Service) write(m Mail, l Letter) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	raw, err := s.compose(m, lang, subject.String(), text.String()+"\n", html.String())
-	return Message{ID: m.ID, Account: l.Account, From: s.from.Address.Address, To: m.To, Raw: raw}, err
+	return Message{ID: m.ID, Account: l.Account, To: m.To, Msg: s.compose(m, lang, subject.String(), text.String()+"\n", html.String())}, nil
 }
 
 func moment(t time.Time) string {
@@ -183,43 +168,18 @@ func paragraphs(text string, a about) []paragraph {
 	return out
 }
 
-// compose writes the message as RFC 5322 with two parts (RFC 2046).
-func (s *Service) compose(m Mail, lang, subject, text, html string) ([]byte, error) {
-	var b bytes.Buffer
-	parts := multipart.NewWriter(&b)
-	_, domain, _ := strings.Cut(s.from.Address.Address, "@")
-	for _, h := range [][2]string{
-		{"From", s.from.String()},
-		{"To", (&mail.Address{Address: m.To}).String()},
-		{"Subject", mime.QEncoding.Encode("utf-8", subject)},
-		{"Date", s.cfg.Now().UTC().Format(time.RFC1123Z)},
-		{"Message-ID", "<" + m.ID + "@" + domain + ">"},
-		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no machine answers it
-		{"Content-Language", lang},
-		{"MIME-Version", "1.0"},
-		{"Content-Type", `multipart/alternative; boundary="` + parts.Boundary() + `"`},
-	} {
-		if strings.ContainsAny(h[1], "\r\n") && h[0] != "Subject" { // an encoded subject may be folded
-			return nil, fmt.Errorf("header %s holds a line break", h[0])
-		}
-		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
-	}
-	b.WriteString("\r\n")
-	for _, p := range [][2]string{{"text/plain", text}, {"text/html", html}} {
-		w, err := parts.CreatePart(textproto.MIMEHeader{"Content-Type": {p[0] + "; charset=utf-8"}, "Content-Transfer-Encoding": {"quoted-printable"}})
-		if err != nil {
-			return nil, err
-		}
-		q := quotedprintable.NewWriter(w)
-		if _, err := io.WriteString(q, strings.ReplaceAll(p[1], "\n", "\r\n")); err != nil {
-			return nil, err
-		}
-		if err := q.Close(); err != nil {
-			return nil, err
-		}
-	}
-	if err := parts.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+// compose makes the message, with two parts that say the same.
+func (s *Service) compose(m Mail, lang, subject, text, html string) *gomail.Msg {
+	_, domain, _ := strings.Cut(s.from.Address, "@")
+	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	msg.FromMailAddress(s.from)
+	msg.ToMailAddress(&mail.Address{Address: m.To})
+	msg.Subject(subject)
+	msg.SetDateWithValue(s.cfg.Now().UTC())
+	msg.SetMessageIDWithValue(m.ID + "@" + domain)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no machine answers it
+	msg.SetGenHeader("Content-Language", lang)
+	msg.SetBodyString(gomail.TypeTextPlain, text)
+	msg.AddAlternativeString(gomail.TypeTextHTML, html)
+	return msg
 }

@@ -11,14 +11,18 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/mail"
 	"strings"
 	"time"
+
+	gomail "github.com/wneessen/go-mail"
 
 	"kennel/infra/errs"
 )
@@ -119,9 +123,15 @@ type Composer func(ctx context.Context, m Mail) (Letter, bool, error)
 type Message struct {
 	ID      string // of the Mail
 	Account string
-	From    string
 	To      string
-	Raw     []byte // RFC 5322, with CR LF
+	*gomail.Msg
+}
+
+// Bytes returns the message as RFC 5322 has it, with CR LF.
+func (m Message) Bytes() ([]byte, error) {
+	var b bytes.Buffer
+	_, err := m.WriteTo(&b)
+	return b.Bytes(), err
 }
 
 // Transport hands a message over. It returns nil when somebody else is responsible for it on a disk of theirs. Its errors name no person: they
@@ -159,7 +169,7 @@ type Config struct {
 // Service sends what the outbox holds. Safe for concurrent use.
 type Service struct {
 	cfg     Config
-	from    address
+	from    *mail.Address
 	letters letters
 }
 
@@ -168,7 +178,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Outbox == nil || cfg.Compose == nil || cfg.Transport == nil || cfg.Addresses == nil || cfg.Log == nil {
 		return nil, errors.New("mail: outbox, composer, transport, addresses and log are required")
 	}
-	from, err := parseAddress(cfg.From)
+	from, err := mail.ParseAddress(cfg.From)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "mail.from %.80q: want an address, such as Kennel <home@example.org>", cfg.From)
 	}

@@ -83,7 +83,11 @@ func (p *post) write(svc *owner.Service, m mail.Mail) string {
 	if err := s.Send(p.t.Context(), m.ID); err != nil {
 		p.t.Fatal(err)
 	}
-	text, err := io.ReadAll(quotedprintable.NewReader(bytes.NewReader(out.Raw)))
+	raw, err := out.Bytes()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	text, err := io.ReadAll(quotedprintable.NewReader(bytes.NewReader(raw)))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -10,11 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/smtp"
 	"net/textproto"
 	"os"
 	"strings"
 	"time"
+
+	gomail "github.com/wneessen/go-mail"
 
 	"kennel/cloud/mail"
 	"kennel/infra/errs"
@@ -27,7 +28,7 @@ const (
 	Plain    = "none"     // only for a server on this machine
 )
 
-const dialTime = 10 * time.Second
+const dialTime, talkTime = 10 * time.Second, 25 * time.Second // to connect; and for the whole letter
 
 // Config says how to reach the mail server.
 type Config struct {
@@ -106,80 +107,67 @@ func (t *Transport) password() (string, error) {
 
 // Send implements mail.Transport. Invalid with code "smtp 5xx" if the server refuses the recipient for good; everything else may be tried again.
 func (t *Transport) Send(ctx context.Context, m mail.Message) error {
-	conn, err := t.dial(ctx)
+	password, err := t.password()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	secure := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.cfg.Host, RootCAs: t.roots}
+	dial := (&net.Dialer{Timeout: dialTime}).DialContext
+	policy := gomail.TLSMandatory
+	switch t.cfg.TLS {
+	case Implicit:
+		dial, policy = (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTime}, Config: secure}).DialContext, gomail.NoTLS
+	case Plain:
+		policy = gomail.NoTLS
+	}
+	opts := []gomail.Option{gomail.WithPort(t.cfg.Port), gomail.WithTLSConfig(secure), gomail.WithTLSPolicy(policy), gomail.WithTimeout(talkTime), gomail.WithoutNoop(),
+		gomail.WithDialContextFunc(func(dctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(dctx, network, addr)
+			if err == nil {
+				context.AfterFunc(ctx, func() { _ = conn.Close() }) // also in the middle of a conversation that hangs
+			}
+			return conn, err
+		})}
+	if t.cfg.User != "" {
+		opts = append(opts, gomail.WithSMTPAuth(gomail.SMTPAuthPlain), gomail.WithUsername(t.cfg.User), gomail.WithPassword(password))
+	}
+	c, err := gomail.NewClient(t.cfg.Host, opts...)
 	if err != nil {
 		return errs.New(errs.Unavailable, "mail server %s: %w", t.cfg.Host, err)
 	}
-	defer conn.Close() // after Quit it is closed already
-	// The context ends a conversation that hangs.
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	return t.talk(conn, m)
-}
-
-func (t *Transport) tls() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.cfg.Host, RootCAs: t.roots}
-}
-
-func (t *Transport) dial(ctx context.Context) (net.Conn, error) {
-	d := &net.Dialer{Timeout: dialTime}
-	addr := net.JoinHostPort(t.cfg.Host, fmt.Sprint(t.cfg.Port))
-	if t.cfg.TLS == Implicit {
-		return (&tls.Dialer{NetDialer: d, Config: t.tls()}).DialContext(ctx, "tcp", addr)
-	}
-	return d.DialContext(ctx, "tcp", addr)
-}
-
-func (t *Transport) talk(conn net.Conn, m mail.Message) error {
-	c, err := smtp.NewClient(conn, t.cfg.Host)
+	talk, err := c.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		return t.trouble("greeting", err)
+		return t.trouble(err)
 	}
-	defer c.Close() // after Quit it is closed already
-	if t.cfg.TLS == "" || t.cfg.TLS == STARTTLS {
-		if ok, _ := c.Extension("STARTTLS"); !ok {
-			return errs.Coded(errs.Unavailable, "no_starttls", "mail server %s offers no STARTTLS; nothing was sent in the clear", t.cfg.Host)
-		}
-		if err := c.StartTLS(t.tls()); err != nil {
-			return t.trouble("STARTTLS", err)
-		}
+	defer c.CloseWithSMTPClient(talk) // it has the letter, or not, whatever becomes of the goodbye
+	err = c.SendWithSMTPClient(talk, m.Msg)
+	if m.IsDelivered() {
+		return nil
 	}
-	if t.cfg.User != "" {
-		password, err := t.password()
-		if err != nil {
-			return err
-		}
-		if err := c.Auth(smtp.PlainAuth("", t.cfg.User, password, t.cfg.Host)); err != nil {
-			return t.trouble("login", err)
-		}
-	}
-	if err := c.Mail(m.From); err != nil {
-		return t.trouble("sender", err)
-	}
-	if err := c.Rcpt(m.To); err != nil {
-		if p, ok := errors.AsType[*textproto.Error](err); ok && p.Code >= 550 && p.Code <= 553 { // no such mailbox, not here, full for good, bad name
-			return errs.Coded(errs.Invalid, fmt.Sprintf("smtp %d", p.Code), "mail server %s refuses the recipient: %d", t.cfg.Host, p.Code)
-		}
-		return t.trouble("recipient", err)
-	}
-	w, err := c.Data()
-	if err != nil {
-		return t.trouble("data", err)
-	}
-	if _, err := w.Write(m.Raw); err != nil {
-		return t.trouble("data", err)
-	}
-	if err := w.Close(); err != nil {
-		return t.trouble("data", err)
-	}
-	_ = c.Quit() // it has the letter
-	return nil
+	return t.trouble(err)
 }
 
-// trouble is an error of one step, with the server's code if it gave one.
-func (t *Transport) trouble(step string, err error) error {
+// trouble returns err without the words of the server, which often repeat the address.
+func (t *Transport) trouble(err error) error {
+	step, code := "sign-on", 0
 	if p, ok := errors.AsType[*textproto.Error](err); ok {
-		return errs.Coded(errs.Unavailable, fmt.Sprintf("smtp %d", p.Code), "mail server %s, %s: answer %d", t.cfg.Host, step, p.Code)
+		code = p.Code
 	}
-	return errs.New(errs.Unavailable, "mail server %s, %s: %w", t.cfg.Host, step, err)
+	s, sending := errors.AsType[*gomail.SendError](err)
+	if sending {
+		step, code = s.Reason.String(), s.ErrorCode()
+	}
+	switch {
+	case sending && s.Reason == gomail.ErrSMTPRcptTo && code >= 550 && code <= 553: // no such mailbox, not here, full for good, bad name
+		return errs.Coded(errs.Invalid, fmt.Sprintf("smtp %d", code), "mail server %s refuses the recipient: %d", t.cfg.Host, code)
+	case code != 0:
+		return errs.Coded(errs.Unavailable, fmt.Sprintf("smtp %d", code), "mail server %s, %s: answer %d", t.cfg.Host, step, code)
+	case sending: // its text names the recipient
+		return errs.New(errs.Unavailable, "mail server %s, %s: connection lost", t.cfg.Host, step)
+	case strings.Contains(err.Error(), "does not support STARTTLS"):
+		return errs.Coded(errs.Unavailable, "no_starttls", "mail server %s offers no STARTTLS; nothing was sent in the clear", t.cfg.Host)
+	}
+	return errs.New(errs.Unavailable, "mail server %s: %w", t.cfg.Host, err)
 }

@@ -65,7 +65,11 @@ func (s *Spool) Send(_ context.Context, m mail.Message) error {
 		}
 		name = strings.Join([]string{strconv.FormatInt(s.now().UnixMilli(), 10), mail.AddressMark(m.To), account, m.ID}, "_") + suffix
 	}
-	return durable.Write(s.root, name, m.Raw, 0o600, 0o700)
+	raw, err := m.Bytes()
+	if err != nil {
+		return fmt.Errorf("mail.spool: %w", err)
+	}
+	return durable.Write(s.root, name, raw, 0o600, 0o700)
 }
 
 // entry is what a name says.
