@@ -53,6 +53,7 @@ type lifeView struct {
 	Cut             bool
 	Kinds           []link // filters of the journal
 	Counted, Unread time.Time
+	Shortest        bool // there is no shorter time to look at
 }
 
 // entry is one line of the journal.
@@ -65,6 +66,9 @@ type entry struct {
 	To   string // address of more; "": none
 }
 
+// shortestLife is the shortest time that a timeline shows of a young robot.
+const shortestLife = 10 * time.Minute
+
 // journalKinds are what the journal can be narrowed to.
 var journalKinds = []struct{ Kind, Label string }{{"", "All"}, {"presence", "Presence"}, {"way in", "Way in"}, {"setting", "Settings"}, {"command", "Commands"}, {"event", "Warnings"}}
 
@@ -74,6 +78,10 @@ func (c *console) life(ctx context.Context, q url.Values, h thingHead, report re
 	if err != nil {
 		return lifeView{}, err
 	}
+	if v.From.Before(h.Created) && h.Created.Before(v.To.Add(-shortestLife)) { // there was no robot yet
+		v.From = h.Created
+	}
+	v.Shortest = zoom.Name == zooms[0].Name
 	b := chart.Board{Axis: chart.Axis{From: v.From, To: v.To}}
 	add := func(l chart.Lane, entries []entry, err error) error {
 		b.Lanes, v.Journal = append(b.Lanes, l), append(v.Journal, entries...)

@@ -64,6 +64,14 @@ type orderRow struct {
 	Good bool
 }
 
+// Arguments are those of the command as JSON; "": it has none.
+func (o orderRow) Arguments() string {
+	if s := string(o.Args); s != "{}" && s != "null" {
+		return s
+	}
+	return ""
+}
+
 // orders is the page of a robot's commands.
 func (c *console) orders(ctx context.Context, r *http.Request, s said) (string, frame, error) {
 	h, f, err := c.head(ctx, r, s, "commands")
