@@ -26,6 +26,7 @@ import (
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/alert"
+	"kennel/cloud/command"
 	"kennel/cloud/console/page"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
@@ -298,6 +299,39 @@ func TestOperators(t *testing.T) {
 	}
 	if w := do(t, mux, auth.Admin, "GET", "/operators/none", ""); w.Code != 404 {
 		t.Errorf("an operator that is not there: %d", w.Code)
+	}
+}
+
+// TestPickAll: whoever may act on many robots can pick a whole page.
+func TestPickAll(t *testing.T) {
+	mux, _ := openDesk(t)
+	for role, want := range map[auth.Role]bool{auth.Admin: true, auth.Viewer: false} {
+		if got := strings.Contains(do(t, mux, role, "GET", "/things", "").Body.String(), `id="pick-all"`); got != want {
+			t.Errorf("%s: %v, want %v", role, got, want)
+		}
+	}
+}
+
+// TestCommandsSayTheirArguments: the table shows what a command was given, and its time in words.
+func TestCommandsSayTheirArguments(t *testing.T) {
+	for args, want := range map[string]string{`{"side":"back"}`: `{"side":"back"}`, "{}": "", "null": "", "": ""} {
+		if got := (orderRow{Command: command.Command{Args: []byte(args)}}).Arguments(); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}
+
+// TestYoungTimeline: the axis does not begin before there was a robot, and the shortest view advises no shorter one.
+func TestYoungTimeline(t *testing.T) {
+	c := &console{Config: Config{Fleet: &fleet{}, Log: slog.New(slog.DiscardHandler)}, now: func() time.Time { return noon }}
+	for created, from := range map[time.Time]time.Time{noon.Add(-time.Hour): noon.Add(-time.Hour), noon.Add(-48 * time.Hour): noon.Add(-24 * time.Hour), noon.Add(-time.Minute): noon.Add(-24 * time.Hour)} {
+		v, err := c.life(t.Context(), url.Values{}, thingHead{Thing: registry.Thing{ID: rex, Created: created}}, registry.Report{})
+		if err != nil || !v.From.Equal(from) || v.Shortest {
+			t.Errorf("of a robot from %v: from %v, shortest %v, %v", created, v.From, v.Shortest, err)
+		}
+	}
+	if v, err := c.life(t.Context(), url.Values{"zoom": {"hour"}}, thingHead{Thing: registry.Thing{ID: rex}}, registry.Report{}); err != nil || !v.Shortest {
+		t.Errorf("an hour is the shortest: %v, %v", v.Shortest, err)
 	}
 }
 

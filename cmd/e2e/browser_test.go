@@ -330,7 +330,18 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("Access", "/access$")
 	look("robot-access")
 	p.Follow("Fleet", "^/things$")
+	p.Check("Pick all on this page")
+	picked := func() string {
+		return string(p.Eval(`[...document.querySelectorAll(".fleet input[name=thing]")].filter((b) => !b.checked).length + " " + document.getElementById("pick-all").indeterminate`))
+	}
+	if got := picked(); got != `"0 false"` {
+		s.t.Errorf("after all were picked: not picked, some: %s", got)
+	}
+	p.Eval(`document.getElementById("pick-all").click()`)
 	p.Check("Pick " + thing)
+	if got := picked(); !strings.HasSuffix(got, ` true"`) {
+		s.t.Errorf("after one was picked: not picked, some: %s", got)
+	}
 	p.Choose("What to do", "Add a tag")
 	p.Click("button", "Continue")
 	p.At("^/bulk/new")

@@ -38,7 +38,7 @@ function tellTimes(root = document) {
 function touched(part) {
   if (part.querySelector("details[open] form :focus") || part.querySelector("form :is(input,select,textarea,button):focus")) return true;
   for (const f of part.querySelectorAll("form :is(input,textarea)")) {
-    if (f.type === "checkbox" && f.name === "thing") continue; // picked robots are kept
+    if (f.type === "checkbox" && (f.name === "thing" || f.id === "pick-all")) continue; // picked robots are kept
     if (f.type === "checkbox" || f.type === "radio" ? f.checked !== f.defaultChecked : f.value !== f.defaultValue) return true;
   }
   for (const o of part.querySelectorAll("form option")) if (o.selected !== o.defaultSelected && o.closest("select").querySelector("[selected]")) return true;
@@ -87,11 +87,26 @@ function morph(fresh) {
     part.replaceChildren(...next.childNodes);
     glide(were, gliders(part));
     for (const i of part.querySelectorAll("input[name=thing]")) i.checked = picked.has(i.value);
+    tellPicked();
     if (row) part.querySelector(`a[href="${CSS.escape(row)}"]`)?.closest("tr").classList.add("at");
     if (focus?.[0]) part.querySelector(`[href="${CSS.escape(focus[0])}"]`)?.focus({ preventScroll: true });
     else if (focus?.[1]) part.querySelector(`input[value="${CSS.escape(focus[1])}"]`)?.focus({ preventScroll: true });
   }
 }
+
+// The box in the head of the fleet's table picks every robot of the page, and shows whether all or some are picked.
+function tellPicked() {
+  const all = document.getElementById("pick-all");
+  if (!all) return;
+  const boxes = [...document.querySelectorAll(".fleet input[name=thing]")], n = boxes.filter((b) => b.checked).length;
+  all.checked = n > 0 && n === boxes.length;
+  all.indeterminate = n > 0 && n < boxes.length;
+}
+
+addEventListener("change", (e) => {
+  if (e.target.id === "pick-all") for (const b of document.querySelectorAll(".fleet input[name=thing]")) b.checked = e.target.checked;
+  if (e.target.id === "pick-all" || e.target.name === "thing") tellPicked();
+});
 
 const wire = document.getElementById("wire");
 
