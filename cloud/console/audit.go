@@ -147,13 +147,16 @@ func (a *auditRows) add(l account.Entry) {
 		return
 	}
 	row := newAuditRow(l, a.names)
-	row.Refused = a.refused[key]
+	row.Refused = cmp.Or(a.refused[key], row.Refused)
 	delete(a.refused, key)
 	a.rows = append(a.rows, row)
 }
 
 func newAuditRow(l account.Entry, names map[string]string) auditRow {
 	row := auditRow{Entry: l, Whom: cmp.Or(l.Name, names[l.Actor], l.Actor, "nobody signed in"), On: cmp.Or(names[l.Object], l.Object)}
+	if strings.HasSuffix(l.Action, ".refused") {
+		row.Refused = "refused"
+	}
 	if id, err := thing.Parse(l.Object); err == nil {
 		row.Place = "/things/" + string(id)
 	}

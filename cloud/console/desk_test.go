@@ -302,7 +302,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestPickAll: whoever may act on many robots can pick a whole page.
+// TestPickAll: an operator with the right to act on many robots can pick a whole page.
 func TestPickAll(t *testing.T) {
 	mux, _ := openDesk(t)
 	for role, want := range map[auth.Role]bool{auth.Admin: true, auth.Viewer: false} {

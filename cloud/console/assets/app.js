@@ -152,6 +152,10 @@ function follow() {
   };
 }
 
+// On a narrow screen the menu scrolls: the page's own entry is in its visible part.
+const here = document.querySelector(".top nav a[aria-current]");
+if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - (here.parentElement.clientWidth - here.offsetWidth) / 2;
+
 tellTimes();
 setInterval(tellTimes, 1000);
 
