@@ -21,13 +21,13 @@ import (
 // Rule says who may do one operation.
 type Rule struct {
 	Name string // as its door calls it: "POST /v1/things", "jdocs/read", "/tokenpb.Token/RefreshToken"
-	// Roles may do it; empty: whoever brings what By says.
+	// Roles may do it; empty: anyone who brings what By says.
 	Roles []auth.Role
 	// Own: a person with the role owner only for robots that are theirs; others' answer as unknown ones.
 	Own bool
-	// By is what decides where no role does, in words: a claim secret, a device certificate, nothing.
+	// By says in words what decides where no role does: a claim secret, a device certificate, nothing.
 	By string
-	// Page: a web page; nobody is led to the page that signs in instead of being refused.
+	// Page: a web page, which leads a caller who is not signed in to the sign-in page instead of refusing.
 	Page bool
 }
 
@@ -69,7 +69,7 @@ func (t Table) Check(name string, role auth.Role) error {
 }
 
 // Guard is the HTTP door in front of mux: it lets a request through to the route that matches it if the route is in the table and the
-// caller's role is among its roles. Pages decide themselves how to send somebody away.
+// caller's role is among its roles. Pages redirect or refuse by themselves.
 func (t Table) Guard(mux *http.ServeMux, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)

@@ -33,6 +33,8 @@ var HTTP = table([]Rule{
 	{Name: "POST /account/signup", By: "nothing: the letter says the rest", Page: true},
 	{Name: "GET /account/verify", By: "nothing: a form", Page: true},
 	{Name: "POST /account/verify", By: "the code of a letter, and the password", Page: true},
+	{Name: "GET /account/again", By: "nothing: a form", Page: true},
+	{Name: "POST /account/again", By: "nothing: the letter says the rest", Page: true},
 	{Name: "GET /account/forgot", By: "nothing: a form", Page: true},
 	{Name: "POST /account/forgot", By: "nothing: the letter says the rest", Page: true},
 	{Name: "GET /account/reset", By: "nothing: a form", Page: true},
@@ -42,7 +44,7 @@ var HTTP = table([]Rule{
 	{Name: "POST /account/password", By: "a session and its password", Page: true},
 	{Name: "POST /account/email", By: "the code of a letter", Page: true},
 
-	// What the original app and SDK tools call; an app key, and a password or a session, decide.
+	// Calls of the original app and of SDK tools: an app key, and a password or a session, decide.
 	{Name: "POST /1/sessions", By: "app key, e-mail and password"},
 	{Name: "POST /1/sessions/reup", By: "app key and session"},
 	{Name: "POST /1/sessions/delete", By: "app key and session"},
@@ -56,7 +58,7 @@ var HTTP = table([]Rule{
 	{Name: "GET /1/usernames/{username}", By: "app key: it tells nothing"},
 	{Name: "GET /1/locations", By: "nothing: a list of places (VEC-END-02)"},
 
-	// Whoever is signed in, about themselves.
+	// The signed-in person's own account.
 	{Name: "POST /v1/logout", Roles: auth.People},
 	{Name: "GET /v1/me", Roles: auth.People},
 	{Name: "POST /v1/me/password", Roles: auth.People},
@@ -174,7 +176,7 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/webhooks/{id}/deliveries", Roles: auth.Admins},
 	{Name: "POST /v1/webhooks/{id}/replay", Roles: auth.Admins},
 
-	// What auth.People did.
+	// The audit log.
 	{Name: "GET /v1/audit", Roles: auth.Admins},
 	{Name: "GET /v1/audit/verify", Roles: auth.Admins},
 
@@ -283,7 +285,7 @@ var HTTP = table([]Rule{
 // things is who asks over MQTT: a thing, for itself alone, as the broker has proved (VEC-FLE-01).
 var things = []auth.Role{auth.Thing}
 
-// Requests is what robots may ask over MQTT, and over HTTPS what is too large for it, by service/method.
+// Requests are the requests of robots over MQTT, or over HTTPS if they are too large for it, by service/method.
 var Requests = table([]Rule{
 	{Name: "jdocs/read", Roles: things},
 	{Name: "jdocs/write", Roles: things},

@@ -168,7 +168,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hooks, webhookSlice, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, c.Accounts.Service)
+	hooks, webhookSlice, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, c.Accounts.Audit)
 	if err != nil {
 		return err
 	}
@@ -186,10 +186,11 @@ func (c *Cloud) wire(ctx context.Context) error {
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
 	})
 	c.link, c.uploads = l, uploads
-	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: accountapi.Auditor(c.Accounts.Service)}
+	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
-		Passkeys: c.Accounts, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
-		Auth: accountapi.Browser{Accounts: c.Accounts.Service, Log: b.Log}, Operators: c.Accounts, Releases: releases, Webhooks: hooks, AuditLog: c.Accounts.AuditLog, VerifyAudit: c.Accounts.VerifyAudit,
+		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),
+		Auth: accountapi.Browser{In: c.Accounts.SignIn, Log: b.Log}, Operators: c.Accounts.Operators, Releases: releases, Webhooks: hooks,
+		AuditLog: c.Accounts.Audit.Lines, VerifyAudit: c.Accounts.Audit.Verify,
 		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
 		Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
 		Mine: true, More: c.slices.Pages(), Audit: c.doors.Audit,
@@ -205,7 +206,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 // finish makes what works for all slices: the jobs, what is held about people, and what tells whether the process can work.
 func (c *Cloud) finish() error {
 	b := c.base
-	if err := c.Accounts.People.Hold(c.slices.Personal()...); err != nil {
+	if err := c.Accounts.Privacy.Hold(c.slices.Personal()...); err != nil {
 		return err
 	}
 	work, err := jobs.New(b.Pool, b.Log, b.Meters.Periodic(c.slices.Jobs())...)
@@ -235,6 +236,6 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	if err := openapi.Mount(mux); err != nil {
 		return nil, err
 	}
-	refusals := accountapi.Refusals(c.Accounts.Service, mux, log)
-	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts.Service, log)(refusals(access.HTTP.Guard(mux, log)))), nil
+	refusals := accountapi.Refusals(c.Accounts.Audit, mux, log)
+	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts.SignIn, log)(refusals(access.HTTP.Guard(mux, log)))), nil
 }

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
 
-// AuditLog returns lines with an id below before (0: from the newest), newest first; *account.Service has it.
-type AuditLog func(ctx context.Context, before int64, limit int) ([]account.Entry, error)
+// AuditLog returns lines with an id below before (0: from the newest), newest first; audit.Log has it.
+type AuditLog func(ctx context.Context, before int64, limit int) ([]audit.Entry, error)
 
 const (
 	auditPage = 50
@@ -42,12 +42,12 @@ type auditView struct {
 	Looked      int    // lines that were looked through without an end, with a filter; 0: to the end, or the page is full
 	LookedTo    string // time of the last of them
 	CanCheck    bool
-	Anchor      string               // that the chain was checked from; "": from its beginning
-	Check       *account.AuditReport // of the chain; nil: not asked for
+	Anchor      string        // that the chain was checked from; "": from its beginning
+	Check       *audit.Report // of the chain; nil: not asked for
 }
 
 type auditRow struct {
-	account.Entry
+	audit.Entry
 	Whom    string // who did it, for people
 	On      string // the object, for people
 	Place   string // address of the object's page; "": none
@@ -87,7 +87,7 @@ func (f auditFilter) empty() bool {
 
 // walkAudit calls use for each line below before (0: from the newest) that f selects, the newest first, until use returns false or the log, or the
 // filter's time, ends. It reads so many lines at once and looks through at most limit; last is the last one it saw, and more whether others follow.
-func (c *console) walkAudit(ctx context.Context, f auditFilter, before int64, read, limit int, use func(l account.Entry) bool) (looked int, last account.Entry, more bool, err error) {
+func (c *console) walkAudit(ctx context.Context, f auditFilter, before int64, read, limit int, use func(l audit.Entry) bool) (looked int, last audit.Entry, more bool, err error) {
 	for looked < limit {
 		lines, err := c.AuditLog(ctx, before, read)
 		if err != nil {
@@ -113,7 +113,7 @@ func (c *console) walkAudit(ctx context.Context, f auditFilter, before int64, re
 func (c *console) auditNames(ctx context.Context) (map[string]string, error) {
 	names := map[string]string{}
 	if c.Operators != nil {
-		all, err := c.Operators.Operators(ctx)
+		all, err := c.Operators.List(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ type auditRows struct {
 	rows    []auditRow
 }
 
-func (a *auditRows) add(l account.Entry) {
+func (a *auditRows) add(l audit.Entry) {
 	key := l.Actor + "|" + l.Action + "|" + l.Object
 	if why, ok := strings.CutPrefix(l.Detail, notDone); ok {
 		a.refused[key] = why
@@ -152,7 +152,7 @@ func (a *auditRows) add(l account.Entry) {
 	a.rows = append(a.rows, row)
 }
 
-func newAuditRow(l account.Entry, names map[string]string) auditRow {
+func newAuditRow(l audit.Entry, names map[string]string) auditRow {
 	row := auditRow{Entry: l, Whom: cmp.Or(l.Name, names[l.Actor], l.Actor, "nobody signed in"), On: cmp.Or(names[l.Object], l.Object)}
 	if strings.HasSuffix(l.Action, ".refused") {
 		row.Refused = "refused"
@@ -172,9 +172,9 @@ func (c *console) audit(ctx context.Context, r *http.Request, _ said) (string, f
 	}
 	v := auditView{auditFilter: f, Filtered: !f.empty(), CanCheck: c.VerifyAudit != nil, CSV: f.address("/audit/export", 0)}
 	if check := q.Get("check"); v.CanCheck && check != "" {
-		var from account.Anchor
+		var from audit.Anchor
 		if v.Anchor = strings.TrimSpace(q.Get("anchor")); v.Anchor != "" {
-			if from, err = account.ParseAnchor(v.Anchor); err != nil {
+			if from, err = audit.ParseAnchor(v.Anchor); err != nil {
 				return "", frame{}, err
 			}
 		}
@@ -200,7 +200,7 @@ func (c *console) audit(ctx context.Context, r *http.Request, _ said) (string, f
 		read = 2 * auditPage
 	}
 	rows := auditRows{names: names, refused: map[string]string{}}
-	looked, last, more, err := c.walkAudit(ctx, f, before, read, auditLook, func(l account.Entry) bool {
+	looked, last, more, err := c.walkAudit(ctx, f, before, read, auditLook, func(l audit.Entry) bool {
 		if len(rows.rows) == auditPage {
 			v.Next = f.address("/audit", rows.rows[auditPage-1].ID)
 			return false
@@ -235,7 +235,7 @@ func (c *console) exportAudit(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Disposition", `attachment; filename="audit.csv"`)
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"line", "at", "actor", "name", "role", "address", "action", "object", "detail"}) // Flush tells
-	if _, _, _, err := c.walkAudit(r.Context(), f, 0, auditRead, math.MaxInt, func(l account.Entry) bool {
+	if _, _, _, err := c.walkAudit(r.Context(), f, 0, auditRead, math.MaxInt, func(l audit.Entry) bool {
 		row := []string{strconv.FormatInt(l.ID, 10), l.At.UTC().Format(time.RFC3339Nano), l.Actor, l.Name, string(l.Role), l.Addr, l.Action, l.Object, l.Detail}
 		for i, s := range row {
 			if strings.IndexAny(s, "=+-@\t\r") == 0 { // a table calculator takes it for a formula
@@ -251,8 +251,8 @@ func (c *console) exportAudit(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkAudit computes the chain again from an anchor on.
-func (c *console) checkAudit(ctx context.Context, from account.Anchor) (account.AuditReport, error) {
-	all := account.AuditReport{To: from}
+func (c *console) checkAudit(ctx context.Context, from audit.Anchor) (audit.Report, error) {
+	all := audit.Report{To: from}
 	for {
 		r, err := c.VerifyAudit(ctx, all.To)
 		if err != nil {
@@ -279,7 +279,7 @@ func (f auditFilter) address(page string, before int64) string {
 }
 
 // wants reports whether a line has what the filter asks for, in any case of letters.
-func (f auditFilter) wants(l account.Entry) bool {
+func (f auditFilter) wants(l audit.Entry) bool {
 	has := func(part string, in ...string) bool {
 		for _, s := range in {
 			if strings.Contains(strings.ToLower(s), strings.ToLower(part)) {

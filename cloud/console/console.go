@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kennel/cloud/access"
-	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
 	"kennel/infra/auth"
@@ -52,12 +52,12 @@ type Config struct {
 	Owners     Owners
 	Tokens     Tokens
 	AuditLog   AuditLog
-	// VerifyAudit computes the chain of the audit log again from a place on; nil: the page does not offer it. *account.Service has it.
-	VerifyAudit func(ctx context.Context, from account.Anchor) (account.AuditReport, error)
+	// VerifyAudit computes the chain of the audit log again from a place on; nil: the page does not offer it. audit.Log has it.
+	VerifyAudit func(ctx context.Context, from audit.Anchor) (audit.Report, error)
 	Operators   Operators
 	Webhooks    Webhooks
 	Releases    Releases
-	// Passkeys has the keys of the signed-in operator; *account.Service is one. nil: there is no page /me.
+	// Passkeys has the keys of the signed-in operator; *account.Passkeys is one. nil: there is no page /me.
 	Passkeys Passkeys
 	// PasskeySites are the origins at which browsers take passkeys, such as https://kennel.example; none: passkeys are not offered.
 	PasskeySites []string
@@ -98,7 +98,7 @@ func Mount(mux *http.ServeMux, cfg Config) error {
 	}
 	show := func(pattern string, h view) { handle(pattern, pageTimeout, c.Show(h)) }
 	act := func(pattern string, a action) { handle(pattern, pageTimeout, c.act(a)) }
-	show("GET /{$}", c.overview)
+	handle("GET /{$}", pageTimeout, c.frontDoor(c.Show(c.overview)))
 	c.mountFleet(show, act)
 	c.mountThing(show, act)
 	if cfg.Events != nil {
@@ -233,6 +233,17 @@ var dones = map[string]string{
 	"robot-poked":     "The robot's simulator is told. What the robot feels shows below. If it cannot be done now, the Commands page says why.",
 	"passkey-added":   "The passkey is added. It signs you in from now on.",
 	"passkey-removed": "The passkey is forgotten: it signs nobody in any more. Delete it on your device, too, which does not know that.",
+}
+
+// frontDoor leads owners from the address of the site to their own pages.
+func (c *console) frontDoor(overview http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.Mine && auth.CallerFrom(r.Context()).Role == auth.Owner {
+			http.Redirect(w, r, "/my", http.StatusSeeOther)
+			return
+		}
+		overview.ServeHTTP(w, r)
+	})
 }
 
 // operator refuses callers who are not one. An operator with a first password was led to the page that changes it before

@@ -25,6 +25,7 @@ import (
 	"kennel/certs"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/cloud/alert"
 	"kennel/cloud/command"
 	"kennel/cloud/console/page"
@@ -48,8 +49,8 @@ type desk struct {
 	did      []string
 	err      error // of every change
 	auditErr error
-	lines    []account.Entry // of the audit log, the newest first
-	broken   *account.AuditBreak
+	lines    []audit.Entry // of the audit log, the newest first
+	broken   *audit.Break
 	bundle   []byte
 }
 
@@ -65,8 +66,8 @@ func (d *desk) audit(_ context.Context, action, object, detail string) error {
 	return d.auditErr
 }
 
-func (d *desk) auditLog(_ context.Context, before int64, limit int) ([]account.Entry, error) {
-	var out []account.Entry
+func (d *desk) auditLog(_ context.Context, before int64, limit int) ([]audit.Entry, error) {
+	var out []audit.Entry
 	for _, l := range d.lines {
 		if (before == 0 || l.ID < before) && len(out) < limit {
 			out = append(out, l)
@@ -75,9 +76,9 @@ func (d *desk) auditLog(_ context.Context, before int64, limit int) ([]account.E
 	return out, nil
 }
 
-func (d *desk) verify(_ context.Context, from account.Anchor) (account.AuditReport, error) {
-	to := account.Anchor{Seq: min(from.Seq+2, 5)} // two lines in one go
-	return account.AuditReport{Checked: int(to.Seq - from.Seq), To: to, Done: to.Seq == 5, Broken: d.broken}, nil
+func (d *desk) verify(_ context.Context, from audit.Anchor) (audit.Report, error) {
+	to := audit.Anchor{Seq: min(from.Seq+2, 5)} // two lines in one go
+	return audit.Report{Checked: int(to.Seq - from.Seq), To: to, Done: to.Seq == 5, Broken: d.broken}, nil
 }
 
 func (d *desk) Waiting(context.Context) ([]certs.Waiting, error) {
@@ -152,30 +153,30 @@ func (d *desk) RevokeApps(_ context.Context, id thing.ID) error { return d.do("r
 // staff is the desk's operators.
 type staff struct{ *desk }
 
-func (d staff) Operators(context.Context) ([]account.Operator, error) {
+func (d staff) List(context.Context) ([]account.Operator, error) {
 	return []account.Operator{{Account: account.Account{ID: "op-1", Email: "op@example.org", Role: auth.Admin, Created: noon}, Sessions: 2, LastSeen: noon},
 		{Account: account.Account{ID: "op-2", Email: evil, Role: auth.Viewer, MustChange: true}},
 		{Account: account.Account{ID: "op-3", Email: "gone@example.org", Role: auth.Support, Disabled: true}}}, nil
 }
-func (d staff) AddOperator(_ context.Context, by account.By, email string, role auth.Role) (account.Account, logging.Secret, error) {
+func (d staff) Add(_ context.Context, by account.By, email string, role auth.Role) (account.Account, logging.Secret, error) {
 	return account.Account{}, "one-time-pass", d.do("add operator", by.ID, email, role)
 }
 func (d staff) SetRole(_ context.Context, by account.By, id account.ID, role auth.Role) error {
 	return d.do("role", by.ID, id, role)
 }
-func (d staff) SetOperatorDisabled(_ context.Context, by account.By, id account.ID, disabled bool) error {
+func (d staff) SetDisabled(_ context.Context, by account.By, id account.ID, disabled bool) error {
 	return d.do("stop", by.ID, id, disabled)
 }
-func (d staff) ResetOperator(_ context.Context, by account.By, id account.ID) (logging.Secret, error) {
+func (d staff) Reset(_ context.Context, by account.By, id account.ID) (logging.Secret, error) {
 	return "another-pass", d.do("reset", by.ID, id)
 }
-func (d staff) RemoveOperator(_ context.Context, by account.By, id account.ID) error {
+func (d staff) Remove(_ context.Context, by account.By, id account.ID) error {
 	return d.do("remove operator", by.ID, id)
 }
-func (d staff) OperatorSessions(_ context.Context, id account.ID) ([]account.SessionInfo, error) {
+func (d staff) Sessions(_ context.Context, id account.ID) ([]account.SessionInfo, error) {
 	return []account.SessionInfo{{ID: "5e55", Created: noon, LastSeen: noon, Expires: noon.Add(1e6 * time.Hour), Addr: evil}}, nil
 }
-func (d staff) EndOperatorSession(_ context.Context, by account.By, id account.ID, session string) (int, error) {
+func (d staff) EndSession(_ context.Context, by account.By, id account.ID, session string) (int, error) {
 	return 2, d.do("end sessions", by.ID, id, session)
 }
 
@@ -183,7 +184,7 @@ func (d *desk) Operator(_ context.Context, id account.ID) (account.Account, []ac
 	return account.Account{ID: id, Email: "ops@example.org", Role: auth.Admin, Created: noon},
 		[]account.Passkey{{ID: []byte("AB"), Account: id, Name: evil, Created: noon, LastUsed: noon}, {ID: []byte("C"), Account: id, Name: "the key ring", Created: noon}}, nil
 }
-func (d *desk) RemovePasskey(_ context.Context, id account.ID, key []byte, _ string) error {
+func (d *desk) Remove(_ context.Context, id account.ID, key []byte, _ string) error {
 	return d.do("remove passkey", id, string(key))
 }
 
@@ -370,7 +371,7 @@ func authority2018(t *testing.T) []byte {
 
 func openDesk(t *testing.T) (*http.ServeMux, *desk) {
 	t.Helper()
-	d := &desk{bundle: authority2018(t), lines: []account.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: auth.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
+	d := &desk{bundle: authority2018(t), lines: []audit.Entry{{ID: 7, At: noon, Actor: "acc-7", Name: evil, Role: auth.Admin, Addr: evil, Action: evil, Object: string(rex), Detail: evil}}}
 	mux := http.NewServeMux()
 	err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}, desk: d}, Auth: &door{}, Identities: d, Owners: d, Tokens: d, Operators: staff{d}, Webhooks: hooks{d}, Releases: depot{d},
 		AuditLog: d.auditLog, VerifyAudit: d.verify, Audit: d.audit, Passkeys: d, PasskeySites: []string{"https://kennel.example"}, Docs: papers{d}, Commands: outbox{d}, Events: diary{}, Vitals: curves, Look: glass{}, Cohorts: shelf{d}, Bulk: heap{d}, Alerts: bells{d}, Log: slog.New(slog.DiscardHandler)})
@@ -660,7 +661,7 @@ func TestAudit(t *testing.T) {
 	mux, d := openDesk(t)
 	d.lines = nil
 	for id := int64(120); id > 0; id-- {
-		l := account.Entry{ID: id, At: noon.Add(time.Duration(id) * time.Second), Actor: "acc-1", Name: "ann@example.org", Role: auth.Admin, Addr: "192.0.2.1", Action: "thing.register", Object: fmt.Sprintf("vic:%08x", id)}
+		l := audit.Entry{ID: id, At: noon.Add(time.Duration(id) * time.Second), Actor: "acc-1", Name: "ann@example.org", Role: auth.Admin, Addr: "192.0.2.1", Action: "thing.register", Object: fmt.Sprintf("vic:%08x", id)}
 		if id%40 == 0 {
 			l.Name, l.Action, l.Detail = "bob@example.org", "thing.revoke", "Stolen"
 		}
@@ -699,7 +700,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	// A refused action says so on its own line; objects have names; the export has every line as it is in the log.
-	d.lines = append([]account.Entry{{ID: 124, At: noon.Add(time.Hour), Actor: "acc-1", Action: "operator.role", Object: "op-1", Detail: "=admin"}, {ID: 123, At: noon.Add(time.Hour), Actor: "acc-1", Action: "webhook.add", Object: "x.example", Detail: "not done: invalid"},
+	d.lines = append([]audit.Entry{{ID: 124, At: noon.Add(time.Hour), Actor: "acc-1", Action: "operator.role", Object: "op-1", Detail: "=admin"}, {ID: 123, At: noon.Add(time.Hour), Actor: "acc-1", Action: "webhook.add", Object: "x.example", Detail: "not done: invalid"},
 		{ID: 122, At: noon.Add(time.Hour), Actor: "acc-1", Action: "webhook.add", Object: "x.example", Detail: "ping"}, {ID: 121, At: noon.Add(time.Hour), Actor: "kenneld", Action: "webhook.disabled", Object: "h-1"}}, d.lines...)
 	body := get("/audit?from=2026-05-06")
 	if strings.Count(body, "webhook.add") != 1 || !strings.Contains(body, ">not done: invalid<") || !strings.Contains(body, ">op@example.org<") || !strings.Contains(body, ">webhook hooks.example.org<") {
@@ -724,9 +725,9 @@ func TestAudit(t *testing.T) {
 	d.lines = d.lines[4:]
 	// A log that is longer than one look: the page says how far it came and continues from there.
 	for id := int64(-1); id > -int64(auditLook)-500; id-- {
-		d.lines = append(d.lines, account.Entry{ID: id + auditLook*2, At: noon, Action: "x"})
+		d.lines = append(d.lines, audit.Entry{ID: id + auditLook*2, At: noon, Action: "x"})
 	}
-	slices.SortFunc(d.lines, func(a, b account.Entry) int { return int(b.ID - a.ID) })
+	slices.SortFunc(d.lines, func(a, b audit.Entry) int { return int(b.ID - a.ID) })
 	if body := get("/audit?who=bob"); rows(body) != 0 || !strings.Contains(body, "Not among the 20000 lines") || !strings.Contains(body, "Older") {
 		t.Errorf("a long log: %d rows", rows(body))
 	}
@@ -741,7 +742,7 @@ func TestAudit(t *testing.T) {
 	if body := get("/audit?check=1&anchor=2"); !strings.Contains(body, "all 3 lines since are as they were written") {
 		t.Error("the chain since an anchor is not said to be whole")
 	}
-	d.broken = &account.AuditBreak{Seq: 3, Why: "its hash is another"}
+	d.broken = &audit.Break{Seq: 3, Why: "its hash is another"}
 	if body := get("/audit?check=1"); !strings.Contains(body, "Line 3 is not as it was written: its hash is another.") {
 		t.Error("a broken chain is not told")
 	}
@@ -780,6 +781,26 @@ func TestMountWantsItsParts(t *testing.T) {
 	}
 	if w := do(t, mux, auth.Admin, "GET", "/audit", ""); w.Code != 404 {
 		t.Errorf("no audit log: %d", w.Code)
+	}
+}
+
+// Owners and operators come to one address: its sign-in page is for both, and leads each to their own pages.
+func TestOwnersAtTheFrontDoor(t *testing.T) {
+	for _, my := range []bool{true, false} {
+		mux := http.NewServeMux()
+		if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), Mine: my}); err != nil {
+			t.Fatal(err)
+		}
+		w := do(t, mux, auth.Owner, "GET", "/", "")
+		if got := w.Code == http.StatusSeeOther && w.Header().Get("Location") == "/my"; got != my {
+			t.Errorf("with owners' pages %v, an owner at the front door gets %d %v", my, w.Code, w.Header())
+		}
+		if w := do(t, mux, auth.Owner, "GET", "/things", ""); w.Code != http.StatusForbidden {
+			t.Errorf("an owner in the fleet: %d", w.Code)
+		}
+		if w := do(t, mux, "", "GET", "/login", ""); strings.Contains(w.Body.String(), `href="/account/signup"`) != my {
+			t.Errorf("with owners' pages %v: %s", my, w.Body)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ type loginView struct {
 	Email, Next, Error string
 	Provider, ByOIDC   string // what people call the identity provider, and where it begins; "": there is none
 	Passkeys           passkeysView
+	Owners             bool // owners sign in here too, and have their own pages
 }
 
 // passkeysView says whether passkeys work at the address that the reader's browser is at. They are bound to a site: at another name of the
@@ -64,7 +65,7 @@ const refusedElse = "The sign-in did not succeed. Begin it again."
 func local(next string) string { return page.Local(next, "/", "/login", "/live", "/assets") }
 
 func (c *console) newLogin(r *http.Request, email, next string) loginView {
-	v := loginView{Email: email, Next: local(next), Provider: c.Provider, Passkeys: c.passkeysAt(r)}
+	v := loginView{Email: email, Next: local(next), Provider: c.Provider, Passkeys: c.passkeysAt(r), Owners: c.Mine}
 	if v.Provider != "" {
 		v.ByOIDC = oidcPath + "?" + url.Values{"next": {v.Next}}.Encode()
 	}

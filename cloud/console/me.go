@@ -11,11 +11,11 @@ import (
 	"kennel/infra/errs"
 )
 
-// Passkeys is the access of an operator's own page to their keys; *account.Service is one. It writes the audit log itself. Adding one is a
+// Passkeys is the access of an operator's own page to their keys; *account.Passkeys is one. It writes the audit log itself. Adding one is a
 // dialogue between the browser and POST /v1/me/passkeys, which assets/passkey.js leads.
 type Passkeys interface {
 	Operator(ctx context.Context, id account.ID) (account.Account, []account.Passkey, error)
-	RemovePasskey(ctx context.Context, id account.ID, key []byte, addr string) error
+	Remove(ctx context.Context, id account.ID, key []byte, addr string) error
 }
 
 type meView struct {
@@ -63,6 +63,6 @@ func (c *console) mountMe(act func(pattern string, a action)) {
 				return outcome{}, errs.New(errs.NotFound, "no such passkey")
 			}
 			who := by(ctx)
-			return outcome{done: "passkey-removed"}, c.Passkeys.RemovePasskey(ctx, who.ID, key, who.Addr)
+			return outcome{done: "passkey-removed"}, c.Passkeys.Remove(ctx, who.ID, key, who.Addr)
 		}, c.me, func(*http.Request) string { return "/me" }})
 }

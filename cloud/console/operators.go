@@ -14,16 +14,16 @@ import (
 	"kennel/infra/logging"
 )
 
-// Operators is the staff, which the administrators among them look after; *account.Service is one. It writes the audit log itself.
+// Operators is the staff, which the administrators among them look after; *account.Operators is one. It writes the audit log itself.
 type Operators interface {
-	Operators(ctx context.Context) ([]account.Operator, error)
-	AddOperator(ctx context.Context, by account.By, email string, role auth.Role) (account.Account, logging.Secret, error)
+	List(ctx context.Context) ([]account.Operator, error)
+	Add(ctx context.Context, by account.By, email string, role auth.Role) (account.Account, logging.Secret, error)
 	SetRole(ctx context.Context, by account.By, id account.ID, role auth.Role) error
-	SetOperatorDisabled(ctx context.Context, by account.By, id account.ID, disabled bool) error
-	ResetOperator(ctx context.Context, by account.By, id account.ID) (logging.Secret, error)
-	RemoveOperator(ctx context.Context, by account.By, id account.ID) error
-	OperatorSessions(ctx context.Context, id account.ID) ([]account.SessionInfo, error)
-	EndOperatorSession(ctx context.Context, by account.By, id account.ID, session string) (int, error)
+	SetDisabled(ctx context.Context, by account.By, id account.ID, disabled bool) error
+	Reset(ctx context.Context, by account.By, id account.ID) (logging.Secret, error)
+	Remove(ctx context.Context, by account.By, id account.ID) error
+	Sessions(ctx context.Context, id account.ID) ([]account.SessionInfo, error)
+	EndSession(ctx context.Context, by account.By, id account.ID, session string) (int, error)
 }
 
 type operatorsView struct {
@@ -61,7 +61,7 @@ var roles = []roleView{
 }
 
 func (c *console) operators(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
-	all, err := c.Operators.Operators(ctx)
+	all, err := c.Operators.List(ctx)
 	if err != nil {
 		return "", frame{}, err
 	}
@@ -74,7 +74,7 @@ func (c *console) operators(ctx context.Context, _ *http.Request, s said) (strin
 
 // operator is the page of one: role, sessions, password.
 func (c *console) operator(ctx context.Context, r *http.Request, s said) (string, frame, error) {
-	all, err := c.Operators.Operators(ctx)
+	all, err := c.Operators.List(ctx)
 	if err != nil {
 		return "", frame{}, err
 	}
@@ -83,7 +83,7 @@ func (c *console) operator(ctx context.Context, r *http.Request, s said) (string
 		return "", frame{}, errs.New(errs.NotFound, "there is no such operator; the account may have been removed")
 	}
 	v := onePersonView{able: ableOf(ctx), said: s, operatorView: operatorView{all[i], string(all[i].ID) == auth.CallerFrom(ctx).Account}, Roles: roles}
-	if v.Open, err = c.Operators.OperatorSessions(ctx, all[i].ID); err != nil {
+	if v.Open, err = c.Operators.Sessions(ctx, all[i].ID); err != nil {
 		return "", frame{}, err
 	}
 	return "operator", frame{Title: v.Email, Crumbs: []link{{Label: "Operators", Address: "/operators"}, {Label: v.Email}}, Main: v}, nil
@@ -95,7 +95,7 @@ func (c *console) mountOperators(show func(pattern string, h view), act func(pat
 	show("GET /operators", c.operators)
 	show("GET /operators/{id}", c.operator)
 	act("POST /operators", action{page.Called("add"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
-		_, secret, err := c.Operators.AddOperator(ctx, by(ctx), strings.TrimSpace(v.Get("email")), auth.Role(v.Get("role")))
+		_, secret, err := c.Operators.Add(ctx, by(ctx), strings.TrimSpace(v.Get("email")), auth.Role(v.Get("role")))
 		return outcome{done: "operator-added", secret: secret.Reveal()}, err
 	}, c.operators, list})
 	form := func(r *http.Request) string { return r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] }
@@ -109,23 +109,23 @@ func (c *console) mountOperators(show func(pattern string, h view), act func(pat
 		return "", c.Operators.SetRole(ctx, by(ctx), id, auth.Role(v.Get("role")))
 	})
 	of("POST /operators/{id}/disable", "operator-off", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
-		return "", c.Operators.SetOperatorDisabled(ctx, by(ctx), id, true)
+		return "", c.Operators.SetDisabled(ctx, by(ctx), id, true)
 	})
 	of("POST /operators/{id}/enable", "operator-on", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
-		return "", c.Operators.SetOperatorDisabled(ctx, by(ctx), id, false)
+		return "", c.Operators.SetDisabled(ctx, by(ctx), id, false)
 	})
 	of("POST /operators/{id}/password", "operator-reset", func(ctx context.Context, id account.ID, _ url.Values) (logging.Secret, error) {
-		return c.Operators.ResetOperator(ctx, by(ctx), id)
+		return c.Operators.Reset(ctx, by(ctx), id)
 	})
 	of("POST /operators/{id}/sessions", "operator-out", func(ctx context.Context, id account.ID, v url.Values) (logging.Secret, error) {
-		_, err := c.Operators.EndOperatorSession(ctx, by(ctx), id, v.Get("session"))
+		_, err := c.Operators.EndSession(ctx, by(ctx), id, v.Get("session"))
 		return "", err
 	})
 	act("POST /operators/{id}/remove", action{form, func(ctx context.Context, r *http.Request, v url.Values) (outcome, error) {
 		if v.Get("sure") != "yes" {
 			return outcome{}, errs.New(errs.Invalid, "tick that you are sure: a removed account does not come back")
 		}
-		return outcome{done: "operator-gone"}, c.Operators.RemoveOperator(ctx, by(ctx), account.ID(r.PathValue("id")))
+		return outcome{done: "operator-gone"}, c.Operators.Remove(ctx, by(ctx), account.ID(r.PathValue("id")))
 	}, c.operator, list})
 }
 

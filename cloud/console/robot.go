@@ -16,7 +16,6 @@ import (
 	"kennel/cloud/console/chart"
 	"kennel/cloud/look"
 	"kennel/infra/api/commands"
-	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -226,7 +225,7 @@ func nearest(all []chart.Ray) (near *chart.Ray) {
 	return near
 }
 
-func placeText(p live.Place) string {
+func placeText(p [3]float64) string { // x and y in metres, heading in radians
 	return fmt.Sprintf("%.3f m, %.3f m, %.1f°", p[0], p[1], p[2]*180/math.Pi)
 }
 

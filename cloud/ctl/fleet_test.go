@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account"
+	"kennel/cloud/account/accounttest"
 	"kennel/cloud/bulk"
 	"kennel/cloud/bulk/bulkapi"
 	"kennel/cloud/bulk/bulkpg"
@@ -36,7 +36,7 @@ import (
 // fleetCloud is the real rules, endpoints and jobs of the fleet, and the command line of an admin.
 func fleetCloud(t *testing.T) (svc *registry.Service, dir string) {
 	log := slog.New(slog.DiscardHandler)
-	_, _, dir = newPeople(t, func(mux *http.ServeMux, _ *account.Service, pool *pgxpool.Pool) {
+	_, _, dir = newPeople(t, func(mux *http.ServeMux, _ accounttest.Accounts, pool *pgxpool.Pool) {
 		if _, err := jobs.Migrate(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}

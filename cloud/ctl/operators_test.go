@@ -14,24 +14,23 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 )
 
 // newPeople is the real rules and endpoints of people, and what more mounts, behind HTTPS, and the command line of an admin.
-func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc *account.Service, pool *pgxpool.Pool)) (svc *account.Service, pool *pgxpool.Pool, dir string) {
+func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc accounttest.Accounts, pool *pgxpool.Pool)) (svc accounttest.Accounts, pool *pgxpool.Pool, dir string) {
 	t.Helper()
 	pool = pgtest.New(t)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: free{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc = accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = free{} })
 	mux := http.NewServeMux()
 	log := slog.New(slog.DiscardHandler)
-	accountapi.Mount(mux, svc, log)
+	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.MountOperators(mux, svc.Operators, log)
+	accountapi.MountAudit(mux, svc.Audit, log)
 	for _, mount := range more {
 		mount(mux, svc, pool)
 	}
@@ -43,7 +42,7 @@ func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc *account.Servi
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := accountapi.Authenticator(svc, log)(mux)
+	behind := accountapi.Authenticator(svc.SignIn, log)(mux)
 	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+token { // what the other tests' command line sends
 			r.Header.Set("Authorization", "Bearer "+l.Token.Reveal())
@@ -60,7 +59,7 @@ func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc *account.Servi
 func TestAudit(t *testing.T) {
 	svc, pool, dir := newPeople(t)
 	for range 5 {
-		if err := svc.Audit(t.Context(), account.Entry{Actor: "vic:00e20100", Role: "thing", Addr: "192.0.2.1", Action: "test.\x1b[2J"}); err != nil {
+		if err := svc.Audit.Append(t.Context(), audit.Entry{Actor: "vic:00e20100", Role: "thing", Addr: "192.0.2.1", Action: "test.\x1b[2J"}); err != nil {
 			t.Fatal(err)
 		}
 	}

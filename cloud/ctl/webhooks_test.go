@@ -14,8 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/cloud/account"
-	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/accounttest"
 	"kennel/cloud/registry/filter"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
@@ -29,7 +28,7 @@ func TestWebhooks(t *testing.T) {
 	status := http.StatusOK
 	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	t.Cleanup(receiver.Close)
-	_, pool, dir := newPeople(t, func(mux *http.ServeMux, people *account.Service, pool *pgxpool.Pool) {
+	_, pool, dir := newPeople(t, func(mux *http.ServeMux, people accounttest.Accounts, pool *pgxpool.Pool) {
 		roots := x509.NewCertPool()
 		roots.AddCert(receiver.Certificate())
 		sender, err := webhook.NewSender(webhook.SenderConfig{Allow: []string{"127.0.0.1/32"}, Roots: roots})
@@ -43,7 +42,7 @@ func TestWebhooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		webhookapi.Mount(mux, svc, webhookapi.Config{Audit: accountapi.Auditor(people), Log: slog.New(slog.DiscardHandler)})
+		webhookapi.Mount(mux, svc, webhookapi.Config{Audit: people.Audit.Note, Log: slog.New(slog.DiscardHandler)})
 	})
 	url := receiver.URL + "/path-that-is-a-secret"
 	want(t, dir, "", 2, `kind "thing.eaten"`, "webhooks", "add", url, "-kind", "thing.eaten")

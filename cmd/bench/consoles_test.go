@@ -21,11 +21,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/api/envelope"
@@ -108,7 +106,7 @@ func consolesBesideBudget(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	views := fleetViews(f.ids)
-	sessions, err := consoleSessions(ctx, h, pool, len(views))
+	sessions, err := consoleSessions(ctx, tb, h, pool, len(views))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -276,16 +274,13 @@ func consoleBusy(ctx context.Context, h *house, kenneld int, d time.Duration) (c
 }
 
 // consoleSessions signs an operator in n times.
-func consoleSessions(ctx context.Context, h *house, pool *pgxpool.Pool, n int) (sessions []account.Login, err error) {
+func consoleSessions(ctx context.Context, tb testing.TB, h *house, pool *pgxpool.Pool, n int) (sessions []account.Login, err error) {
 	var me struct{ ID account.ID }
 	if err := h.API(ctx, "GET", "/v1/me", nil, &me); err != nil {
 		return nil, err
 	}
 	// Sessions as kenneld issues them to its own programs: what is measured has nothing to do with passwords.
-	people, err := account.New(ctx, account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.New(time.Nanosecond, 1<<30)})
-	if err != nil {
-		return nil, err
-	}
+	people := accounttest.New(tb, pool)
 	for range n {
 		l, err := people.IssueSession(ctx, me.ID, time.Hour)
 		if err != nil {

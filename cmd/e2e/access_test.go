@@ -54,7 +54,7 @@ func (h *house) staff(t *testing.T, admin *person, role auth.Role) *person {
 // refusedBy tells refusals for the role from everything else that may be wrong with a request of the walk.
 func refusedBy(r access.Rule, code int, body []byte, location string) bool {
 	if r.Page && len(r.Roles) > 0 && (code == http.StatusForbidden || code == http.StatusUnauthorized ||
-		code == http.StatusSeeOther && (strings.HasPrefix(location, "/login") || strings.HasPrefix(location, "/my/login"))) {
+		code == http.StatusSeeOther && (strings.HasPrefix(location, "/login") || strings.HasPrefix(location, "/my/login") || location == "/my")) { // an owner at the console's front door
 		return true
 	}
 	return code == http.StatusUnauthorized && strings.Contains(string(body), "sign in first") ||

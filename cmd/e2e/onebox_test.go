@@ -124,7 +124,7 @@ func (h *house) page(t *testing.T) string {
 	}
 	before := h.operator(t)
 	if status, body := send("/account/password",
-		url.Values{"old": {pw.Operator.Password}, "password": {"a password of my own"}}); status != http.StatusOK {
+		url.Values{"old": {pw.Operator.Password}, "password": {"a password of my own"}, "again": {"a password of my own"}}); status != http.StatusOK {
 		t.Fatalf("first password not changed: %d %s", status, body)
 	}
 	await(t, 10*time.Second, "the token file to hold a session that is good", func() error {

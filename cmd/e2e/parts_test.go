@@ -12,10 +12,7 @@ import (
 	"time"
 
 	"kennel/certs/ca"
-	"kennel/certs/limit"
-	"kennel/cloud/account"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/infra/blob"
 	"kennel/infra/migrations"
 	"kennel/infra/onebox"
@@ -168,10 +165,7 @@ func (c *cluster) operator(ctx context.Context) {
 	if _, err := pg.Migrate(ctx, pool, migrations.FS); err != nil {
 		c.t.Fatal(err)
 	}
-	svc, err := account.New(ctx, account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Second, 100)})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	svc := accounttest.New(c.t, pool)
 	a, _, err := svc.CreateAccount(ctx, "operator@kennel.test", "admin", "")
 	if err != nil {
 		c.t.Fatal(err)

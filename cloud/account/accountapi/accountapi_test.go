@@ -14,8 +14,7 @@ import (
 	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
@@ -31,7 +30,7 @@ const (
 
 // site is the whole behind the authenticator, and a log to search.
 type site struct {
-	svc *account.Service
+	svc accounttest.Accounts
 	h   http.Handler
 	log *bytes.Buffer
 	end func()
@@ -42,14 +41,13 @@ type site struct {
 func newSite(t testing.TB) *site {
 	t.Helper()
 	pool := pgtest.New(t)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 100)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 100) })
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc, log)
+	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.MountOperators(mux, svc.Operators, log)
+	accountapi.MountAudit(mux, svc.Audit, log)
 	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, auth.CallerFrom(r.Context())) })
 	mux.HandleFunc("POST /things/{thing}/poke", func(w http.ResponseWriter, r *http.Request) {
 		err := errs.New(errs.Denied, "role %s may not", auth.CallerFrom(r.Context()).Role)
@@ -59,7 +57,7 @@ func newSite(t testing.TB) *site {
 		kithttp.WriteError(w, err)
 	})
 	mux.HandleFunc("/lasts", func(_ http.ResponseWriter, r *http.Request) { s.lasts(r) })
-	s.h = accountapi.Authenticator(svc, log)(accountapi.Refusals(svc, mux, log)(mux))
+	s.h = accountapi.Authenticator(svc.SignIn, log)(accountapi.Refusals(svc.Audit, mux, log)(mux))
 	return s
 }
 
@@ -112,7 +110,7 @@ func (s *site) login(t testing.TB, body string, change ...func(*http.Request)) (
 
 const good = `{"email":"ada@example.com","password":"correct horse"}`
 
-// TestRequestsThatLast: what reads ends with its session, what changes something goes on to its end: it may be what ended the session.
+// TestRequestsThatLast: a request that reads ends with its session; one that changes something runs to its end, since it may have ended the session.
 func TestRequestsThatLast(t *testing.T) {
 	s := newSite(t)
 	s.create(t, ada, auth.Admin)
@@ -132,7 +130,7 @@ func TestRequestsThatLast(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 		case <-time.After(time.Minute):
-			t.Error("a request that reads goes on without its session")
+			t.Error("a request that reads continues without its session")
 		}
 		close(over)
 	}
@@ -312,12 +310,12 @@ func TestDatabaseAway(t *testing.T) {
 
 func TestAuditor(t *testing.T) {
 	s := newSite(t)
-	audit := accountapi.Auditor(s.svc)
+	audit := s.svc.Audit.Note
 	ctx := auth.WithCaller(t.Context(), auth.Caller{Role: auth.Thing, Thing: "vic:1", Addr: "192.0.2.9"})
 	if err := audit(ctx, "thing.register", "vic:2", "x"); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := s.svc.AuditLog(t.Context(), 0, 1)
+	lines, err := s.svc.Audit.Lines(t.Context(), 0, 1)
 	if err != nil || lines[0].Actor != "vic:1" || lines[0].Role != "thing" || lines[0].Object != "vic:2" || lines[0].Addr != "192.0.2.9" {
 		t.Errorf("%+v %v", lines, err)
 	}
@@ -331,7 +329,7 @@ func TestRefusalsAreWritten(t *testing.T) {
 	for path, method := range map[string]string{"/things/vic:00e20100/poke?ill": "POST", "/v1/audit": "GET"} {
 		s.do(method, path, "", bearer(l.Token))
 	}
-	before, err := s.svc.AuditLog(t.Context(), 0, 100)
+	before, err := s.svc.Audit.Lines(t.Context(), 0, 100)
 	if err != nil || len(before) == 0 || before[0].Action == "refused" {
 		t.Fatalf("%+v, %v; want no refusal yet", before, err)
 	}
@@ -342,12 +340,12 @@ func TestRefusalsAreWritten(t *testing.T) {
 		if i > 0 {
 			continue
 		}
-		lines, err := s.svc.AuditLog(t.Context(), 0, 1)
+		lines, err := s.svc.Audit.Lines(t.Context(), 0, 1)
 		if e := lines[0]; err != nil || e.Action != "refused" || e.Object != "vic:00e20100" || e.Detail != "POST /things/{thing}/poke" || e.Role != auth.Viewer {
 			t.Errorf("%+v, %v; want who was refused what about which robot", lines, err)
 		}
 	}
-	after, err := s.svc.AuditLog(t.Context(), 0, 200)
+	after, err := s.svc.Audit.Lines(t.Context(), 0, 200)
 	if n := len(after) - len(before); err != nil || n < 30 || n > 60 {
 		t.Errorf("%d lines for 100 refusals, %v; want 30, and one for each second since", n, err)
 	}

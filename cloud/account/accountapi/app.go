@@ -21,8 +21,8 @@ import (
 	"kennel/infra/logging"
 )
 
-// What the original app and the SDK's configuration tools ask of the accounts and locations services (VEC-END-02), with paths, fields, codes
-// and status codes as public clients and the published service know them:
+// The requests of the original app and of the SDK's configuration tools to the accounts and locations services (VEC-END-02), with paths, fields,
+// codes and status codes as public clients and the published service know them:
 //
 //	POST  /1/sessions                     username, password      -> {session, user}
 //	POST  /1/sessions/reup                                        -> session          the old one ends
@@ -37,23 +37,20 @@ import (
 //
 // All but the last want Anki-App-Key; a session goes into Authorization: Anki TOKEN. Bodies are forms or JSON.
 //
-// Where the original told strangers who has an account, or let whoever holds a session take one over, this does not: a sign-up for a taken
-// e-mail is answered like any other and the letter tells; the checks for user names know nobody; another's user id is refused whether it exists
-// or not; and a password or e-mail is changed on the pages, where the old password or a letter is wanted, since robots and their networks have
-// seen the session.
+// The original told strangers who has an account, and let every holder of a session take the account over. This service does neither: a sign-up
+// for a taken e-mail is answered like any other, and the letter tells; the checks for user names find no account; another's user id is refused
+// whether it exists or not; and a password or e-mail is changed on the pages, which ask for the old password or send a letter, since robots and
+// their networks have seen the session.
 const (
 	appKeyHeader = "Anki-App-Key"
 	sessionScope = "user"
 	maxForm      = 64 << 10 // bytes, the original's bound
 )
 
-type appAPI struct {
-	ownersAPI
-	keys []string
-}
+type appAPI struct{ ownersAPI }
 
-func mountApp(mux *http.ServeMux, o ownersAPI, keys []string) {
-	a := appAPI{o, keys}
+func mountApp(mux *http.ServeMux, o ownersAPI) {
+	a := appAPI{o}
 	for pattern, h := range map[string]func(r *http.Request) (any, error){
 		"POST /1/sessions":                    a.signIn,
 		"POST /1/sessions/reup":               a.renew,
@@ -122,7 +119,7 @@ func (a appAPI) handle(h func(r *http.Request) (any, error)) http.Handler {
 		switch key := r.Header.Get(appKeyHeader); {
 		case key == "":
 			err = appError{http.StatusBadRequest, "no_app_key", "Anki-App-Key not provided"}
-		case !slices.Contains(a.keys, key) && !slices.Contains(a.keys, "*"):
+		case !slices.Contains(a.AppKeys, key) && !slices.Contains(a.AppKeys, "*"):
 			err = appError{http.StatusUnauthorized, "invalid_app_key", "Anki-App-Key is invalid"}
 		default:
 			ctx, cancel := context.WithTimeout(withPeer(r), timeout)
@@ -228,7 +225,7 @@ func parseFields(contentType string, body []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// token is what Authorization: Anki carries; "" for none.
+// token returns the token of Authorization: Anki; "" for none.
 func token(r *http.Request) logging.Secret {
 	scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Anki") {
@@ -245,12 +242,12 @@ func (a appAPI) signIn(r *http.Request) (any, error) {
 	if f["username"] == "" || f["password"] == "" {
 		return nil, missing
 	}
-	s, err := a.o.AppLogin(r.Context(), f["username"], logging.Secret(f["password"]), addr(r))
+	s, err := a.Apps.Login(r.Context(), f["username"], logging.Secret(f["password"]), addr(r))
 	return appLogin{session(s), s.Record}, err
 }
 
 func (a appAPI) renew(r *http.Request) (any, error) {
-	s, err := a.o.AppRenew(r.Context(), token(r))
+	s, err := a.Apps.Renew(r.Context(), token(r))
 	return session(s), err
 }
 
@@ -259,7 +256,7 @@ func (a appAPI) signOut(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	active, err := a.o.App(r.Context(), token(r))
+	active, err := a.Apps.Session(r.Context(), token(r))
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +265,7 @@ func (a appAPI) signOut(r *http.Request) (any, error) {
 	}
 	t := logging.Secret(f["session_token"])
 	if t != token(r) {
-		other, err := a.o.App(r.Context(), t)
+		other, err := a.Apps.Session(r.Context(), t)
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +273,7 @@ func (a appAPI) signOut(r *http.Request) (any, error) {
 			return nil, appError{http.StatusForbidden, "invalid_session", "Session token is invalid"} // as if it were none
 		}
 	}
-	return done("logged out"), a.o.AppLogout(r.Context(), t, f["delete_related"] == "true")
+	return done("logged out"), a.Apps.Logout(r.Context(), t, f["delete_related"] == "true")
 }
 
 // change reads the fields of the record that an app may set.
@@ -306,14 +303,14 @@ func (a appAPI) signUp(r *http.Request) (any, error) {
 	if email == "" || f["password"] == "" {
 		return nil, missing
 	}
-	s, err := a.o.AppSignUp(r.Context(), account.NewOwner{Email: email, Password: logging.Secret(f["password"]), Change: change(f),
+	s, err := a.Apps.SignUp(r.Context(), account.NewOwner{Email: email, Password: logging.Secret(f["password"]), Change: change(f),
 		AppName: f["created_by_app_name"], AppPlatform: f["created_by_app_platform"], AppVersion: f["created_by_app_version"]}, addr(r))
 	return appLogin{session(s), s.Record}, err
 }
 
 // own returns the session of a request about a user, who must be the one it belongs to.
 func (a appAPI) own(r *http.Request) (account.AppSession, error) {
-	s, err := a.o.App(r.Context(), token(r))
+	s, err := a.Apps.Session(r.Context(), token(r))
 	if err != nil {
 		return account.AppSession{}, err
 	}
@@ -343,7 +340,7 @@ func (a appAPI) patch(r *http.Request) (any, error) {
 	if s.Session.Pending {
 		return nil, appError{http.StatusForbidden, "permission_denied", "The e-mail must be verified first"}
 	}
-	return a.o.Change(r.Context(), s.Session.Account, change(f))
+	return a.People.Change(r.Context(), s.Session.Account, change(f))
 }
 
 func (a appAPI) again(r *http.Request) (any, error) {
@@ -351,7 +348,7 @@ func (a appAPI) again(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return done("Verification email sent"), a.o.AskAgainFor(r.Context(), s, addr(r))
+	return done("Verification email sent"), a.Apps.AskAgain(r.Context(), s, addr(r))
 }
 
 func (a appAPI) reset(r *http.Request) (any, error) {
@@ -366,5 +363,5 @@ func (a appAPI) reset(r *http.Request) (any, error) {
 	if email == "" {
 		return nil, missing
 	}
-	return done("Reset password email sent"), a.o.AskReset(r.Context(), email, "", addr(r))
+	return done("Reset password email sent"), a.Letters.AskReset(r.Context(), email, "", addr(r))
 }

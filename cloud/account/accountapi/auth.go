@@ -30,12 +30,12 @@ const (
 const CSRFHeader = "X-Kennel-CSRF"
 
 // Authenticator returns the middleware that turns a session token, from Authorization: Bearer or from the cookie, into the auth.Caller of the
-// request's context. It refuses nobody for having no token: endpoints say what they need with auth.Require. It does refuse a bearer token that
-// is over (401), a request that changes something, carries the cookie and was not made by our own pages (403), and a request it cannot judge
-// because the database is away (503). An operator with a first password that somebody else has seen may choose another one and nothing else: other
-// requests are refused (403 "password_must_change"), browsers led to the page. A request that reads and lasts ends when its session does; one that changes
-// something was allowed to when it began, and is not cut off halfway: it may be what changes the session.
-func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handler) http.Handler {
+// request's context. A request without a token passes: endpoints say what they need with auth.Require. Refused are a bearer token that has
+// expired (401); a request that changes something, carries the cookie and was not made by our own pages (403); and every request with a token
+// while the database is away (503). An operator with a first password, which another person has seen, may only choose another one: other
+// requests are refused (403 "password_must_change"), and browsers are led to the page. A long request that reads ends when its session does. A
+// request that changes something is not cut off halfway: it may be the one that ends the session.
+func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 			var who account.Account
 			token, cookie := tokenOf(r)
 			if token != "" {
-				a, session, err := svc.Authenticate(r.Context(), token, caller.Addr)
+				a, session, err := in.Authenticate(r.Context(), token, caller.Addr)
 				switch {
 				case err == nil && cookie && !ours(cross, r):
 					kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site; programs use Authorization: Bearer, scripts send %s", CSRFHeader))
@@ -54,7 +54,7 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 						return
 					}
 					kithttp.WriteError(w, errs.Coded(errs.Denied, "password_must_change",
-						"somebody else has seen this first password; choose another one before anything else: kennelctl password, or the page %s", passwordPage))
+						"another person has seen this first password; choose another one before anything else: kennelctl password, or the page %s", passwordPage))
 					return
 				case err == nil:
 					who = a
@@ -75,7 +75,7 @@ func Authenticator(svc *account.Service, log *slog.Logger) func(next http.Handle
 				ctx = context.WithValue(ctx, tokenKey{}, token)
 				if r.Method == http.MethodGet {
 					var end func()
-					ctx, end = whileGood(ctx, svc, token, who)
+					ctx, end = whileGood(ctx, in, token, who)
 					defer end()
 				}
 			}
@@ -111,7 +111,7 @@ const recheck = time.Second
 
 // whileGood returns a context that ends when the session of a request that lasts ends, here or in another process. end must be called. A check that
 // cannot be made, because the database is away, is made again.
-func whileGood(ctx context.Context, svc *account.Service, token logging.Secret, who account.Account) (_ context.Context, end func()) {
+func whileGood(ctx context.Context, in *account.SignIn, token logging.Secret, who account.Account) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var mu sync.Mutex // held until timer is set
 	mu.Lock()
@@ -121,7 +121,7 @@ func whileGood(ctx context.Context, svc *account.Service, token logging.Secret, 
 		if ctx.Err() != nil {
 			return
 		}
-		if good, err := svc.StillGood(ctx, token, who); !good && err == nil {
+		if good, err := in.StillGood(ctx, token, who); !good && err == nil {
 			cancel()
 			return
 		}
@@ -191,16 +191,4 @@ func sessionCookie(r *http.Request, token logging.Secret) *http.Cookie {
 		c.MaxAge = -1
 	}
 	return c
-}
-
-// Auditor returns a function that writes one line about what the caller in ctx does. It fits the Audit setting of other domains' APIs.
-func Auditor(svc *account.Service) func(ctx context.Context, action, object, detail string) error {
-	return func(ctx context.Context, action, object, detail string) error {
-		c := auth.CallerFrom(ctx)
-		actor := c.Account
-		if c.Role == auth.Thing {
-			actor = string(c.Thing)
-		}
-		return svc.Audit(ctx, account.Entry{Actor: actor, Role: c.Role, Addr: c.Addr, Action: action, Object: object, Detail: detail})
-	}
 }

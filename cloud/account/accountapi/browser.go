@@ -12,13 +12,13 @@ import (
 
 // Browser signs people in and out of pages with forms, under the same cookie as POST /v1/login gives.
 type Browser struct {
-	Accounts *account.Service
-	Log      *slog.Logger
+	In  *account.SignIn
+	Log *slog.Logger
 }
 
-// SignIn checks e-mail and password and sets the session's cookie. Errors as Service.Login.
+// SignIn checks e-mail and password and sets the session's cookie. Errors as SignIn.Login.
 func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, email, password string) error {
-	l, err := b.Accounts.Login(r.Context(), email, logging.Secret(password), auth.CallerFrom(r.Context()).Addr)
+	l, err := b.In.Login(r.Context(), email, logging.Secret(password), auth.CallerFrom(r.Context()).Addr)
 	if err != nil {
 		b.Log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
 		return err
@@ -31,7 +31,7 @@ func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, email, password 
 func (b Browser) SignOut(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, sessionCookie(r, ""))
 	if t := sessionToken(r.Context()); t != "" {
-		return b.Accounts.Logout(r.Context(), t)
+		return b.In.Logout(r.Context(), t)
 	}
 	return nil
 }

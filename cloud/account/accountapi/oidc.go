@@ -31,25 +31,25 @@ type IdentityProvider interface {
 const (
 	oidcCookieTime = 600      // seconds that a person may take at the provider
 	maxOIDCQuery   = 16 << 10 // bytes
-	maxOIDCNext    = 2 << 10  // of the address to go on at: browsers keep no larger cookies than 4 KiB
+	maxOIDCNext    = 2 << 10  // of the address to continue at: browsers keep no cookies larger than 4 KiB
 	oidcPath       = "/login/oidc"
 )
 
 // MountOIDC adds signing in by way of an identity provider to mux, which must be behind Authenticator.
 //
-//	GET /login/oidc?next=      sends the browser to the provider; next: where it goes on
+//	GET /login/oidc?next=      sends the browser to the provider; next: the page to continue at
 //	GET /login/oidc/callback   takes what it brings back and sets the session's cookie
 //
 // What was sent along (state, nonce, PKCE verifier) is in a cookie of the browser that began: an answer that belongs to another browser's sign-in is
 // refused, and any process can take it. A browser that is refused is led to /login?refused=CODE, which says what to do.
-func MountOIDC(mux *http.ServeMux, svc *account.Service, p IdentityProvider, log *slog.Logger) {
-	o := oidcAPI{svc, p, log}
+func MountOIDC(mux *http.ServeMux, ops *account.Operators, p IdentityProvider, log *slog.Logger) {
+	o := oidcAPI{ops, p, log}
 	mux.HandleFunc("GET "+oidcPath, o.begin)
 	mux.HandleFunc("GET "+oidcPath+"/callback", o.callback)
 }
 
 type oidcAPI struct {
-	svc *account.Service
+	ops *account.Operators
 	p   IdentityProvider
 	log *slog.Logger
 }
@@ -103,7 +103,7 @@ const oidcStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:26em;margin
 // oidcDone leads on from a page of ours: on a redirect that began at the provider's site the browser would not send the new cookie.
 var oidcDone = template.Must(template.New("done").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={{.}}"><title>Signed in</title><style>` + oidcStyle + `</style></head>
-<body><p>You are signed in. <a href="{{.}}">Go on</a></p></body></html>
+<body><p>You are signed in. <a href="{{.}}">Continue</a></p></body></html>
 `))
 
 var oidcPolicy = func() string {
@@ -126,7 +126,7 @@ func (o oidcAPI) callback(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", oidcPolicy)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = oidcDone.Execute(w, next) // the peer is gone: nobody to tell
+	_ = oidcDone.Execute(w, next) // the peer is gone
 }
 
 func (o oidcAPI) login(ctx context.Context, r *http.Request) (l account.Login, next string, err error) {
@@ -143,7 +143,7 @@ func (o oidcAPI) login(ctx context.Context, r *http.Request) (l account.Login, n
 	if len(sent) != 4 || sent[0] == "" || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(sent[0])) != 1 {
 		return l, "", began
 	}
-	if err := o.svc.Pace(addr(r)); err != nil {
+	if err := o.ops.Pace(addr(r)); err != nil {
 		return l, "", err
 	}
 	refused := errs.Coded(errs.Unauthenticated, "oidc_refused", "the identity provider's answer is not accepted: begin again at %s", oidcPath)
@@ -166,7 +166,7 @@ func (o oidcAPI) login(ctx context.Context, r *http.Request) (l account.Login, n
 	if err != nil {
 		return l, "", began
 	}
-	l, err = o.svc.LoginIdentity(ctx, id, addr(r))
+	l, err = o.ops.LoginIdentity(ctx, id, addr(r))
 	return l, page.Local(string(where), "/", "/login"), err
 }
 

@@ -2,6 +2,7 @@ package accountapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -52,7 +53,7 @@ type operatorRequest struct {
 	OperatorChange
 }
 
-// mountOperators adds, for administrators:
+// MountOperators adds the staff to mux, which must be behind Authenticator, for administrators:
 //
 //	GET    /v1/operators                                        -> [{id, email, role, ...}]
 //	POST   /v1/operators                         {email, role}  -> {id, email, role, password}
@@ -62,17 +63,20 @@ type operatorRequest struct {
 //	GET    /v1/operators/{id}/sessions                          -> [{id, created, ...}]
 //	DELETE /v1/operators/{id}/sessions                          -> {ended}
 //	DELETE /v1/operators/{id}/sessions/{session}
-func mountOperators(mux *http.ServeMux, a api, wrap endpoint.Middleware) {
-	admin := endpoint.Chain(wrap, auth.Require(auth.Admins...))
-	mux.Handle("GET /v1/operators", kithttp.Handler(admin(kit.Typed(a.operators)), none))
-	mux.Handle("POST /v1/operators", kithttp.Handler(admin(kit.Typed(a.addOperator)), decode[NewOperator]))
-	mux.Handle("PATCH /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.changeOperator))), decodeChange))
-	mux.Handle("POST /v1/operators/{id}/password", kithttp.Handler(admin(kit.Typed(a.resetOperator)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.removeOperator))), decodeOperator))
-	mux.Handle("GET /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.operatorSessions)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.endOperatorSessions)), decodeOperator))
-	mux.Handle("DELETE /v1/operators/{id}/sessions/{session}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.endOperatorSessions))), decodeOperator))
+func MountOperators(mux *http.ServeMux, ops *account.Operators, log *slog.Logger) {
+	admin := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Admins...))
+	a := operatorsAPI{ops}
+	mux.Handle("GET /v1/operators", kithttp.Handler(admin(kit.Typed(a.list)), none))
+	mux.Handle("POST /v1/operators", kithttp.Handler(admin(kit.Typed(a.add)), decode[NewOperator]))
+	mux.Handle("PATCH /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.change))), decodeChange))
+	mux.Handle("POST /v1/operators/{id}/password", kithttp.Handler(admin(kit.Typed(a.reset)), decodeOperator))
+	mux.Handle("DELETE /v1/operators/{id}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.remove))), decodeOperator))
+	mux.Handle("GET /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.sessions)), decodeOperator))
+	mux.Handle("DELETE /v1/operators/{id}/sessions", kithttp.Handler(admin(kit.Typed(a.endSessions)), decodeOperator))
+	mux.Handle("DELETE /v1/operators/{id}/sessions/{session}", kithttp.Handler(admin(kit.NoContent(kit.Typed(a.endSessions))), decodeOperator))
 }
+
+type operatorsAPI struct{ ops *account.Operators }
 
 func decodeOperator(r *http.Request) (any, error) {
 	return operatorRequest{id: account.ID(r.PathValue("id")), session: r.PathValue("session")}, nil
@@ -92,8 +96,8 @@ func by(ctx context.Context) account.By {
 	return account.By{ID: id, Addr: addr}
 }
 
-func (a api) operators(ctx context.Context, _ nothing) ([]Operator, error) {
-	list, err := a.svc.Operators(ctx)
+func (a operatorsAPI) list(ctx context.Context, _ nothing) ([]Operator, error) {
+	list, err := a.ops.List(ctx)
 	out := make([]Operator, 0, len(list))
 	for _, o := range list {
 		out = append(out, Operator{o.ID, o.Email, o.Role, o.MustChange, o.Disabled, o.Created.UTC(), o.Sessions, o.LastSeen.UTC()})
@@ -101,29 +105,29 @@ func (a api) operators(ctx context.Context, _ nothing) ([]Operator, error) {
 	return out, err
 }
 
-func (a api) addOperator(ctx context.Context, req NewOperator) (FirstPassword, error) {
-	o, password, err := a.svc.AddOperator(ctx, by(ctx), req.Email, req.Role)
+func (a operatorsAPI) add(ctx context.Context, req NewOperator) (FirstPassword, error) {
+	o, password, err := a.ops.Add(ctx, by(ctx), req.Email, req.Role)
 	return FirstPassword{o.ID, o.Email, o.Role, password.Reveal()}, err
 }
 
-func (a api) changeOperator(ctx context.Context, req operatorRequest) (nothing, error) {
+func (a operatorsAPI) change(ctx context.Context, req operatorRequest) (nothing, error) {
 	if req.Role != nil {
-		return nothing{}, a.svc.SetRole(ctx, by(ctx), req.id, *req.Role)
+		return nothing{}, a.ops.SetRole(ctx, by(ctx), req.id, *req.Role)
 	}
-	return nothing{}, a.svc.SetOperatorDisabled(ctx, by(ctx), req.id, *req.Disabled)
+	return nothing{}, a.ops.SetDisabled(ctx, by(ctx), req.id, *req.Disabled)
 }
 
-func (a api) resetOperator(ctx context.Context, req operatorRequest) (FirstPassword, error) {
-	password, err := a.svc.ResetOperator(ctx, by(ctx), req.id)
+func (a operatorsAPI) reset(ctx context.Context, req operatorRequest) (FirstPassword, error) {
+	password, err := a.ops.Reset(ctx, by(ctx), req.id)
 	return FirstPassword{ID: req.id, Password: password.Reveal()}, err
 }
 
-func (a api) removeOperator(ctx context.Context, req operatorRequest) (nothing, error) {
-	return nothing{}, a.svc.RemoveOperator(ctx, by(ctx), req.id)
+func (a operatorsAPI) remove(ctx context.Context, req operatorRequest) (nothing, error) {
+	return nothing{}, a.ops.Remove(ctx, by(ctx), req.id)
 }
 
-func (a api) operatorSessions(ctx context.Context, req operatorRequest) ([]Session, error) {
-	list, err := a.svc.OperatorSessions(ctx, req.id)
+func (a operatorsAPI) sessions(ctx context.Context, req operatorRequest) ([]Session, error) {
+	list, err := a.ops.Sessions(ctx, req.id)
 	out := make([]Session, 0, len(list))
 	for _, s := range list {
 		out = append(out, Session{ID: s.ID, App: s.App, Created: s.Created.UTC(), LastSeen: s.LastSeen.UTC(), Expires: s.Expires.UTC(), Addr: s.Addr, Robot: s.Used})
@@ -131,7 +135,7 @@ func (a api) operatorSessions(ctx context.Context, req operatorRequest) ([]Sessi
 	return out, err
 }
 
-func (a api) endOperatorSessions(ctx context.Context, req operatorRequest) (Ended, error) {
-	n, err := a.svc.EndOperatorSession(ctx, by(ctx), req.id, req.session)
+func (a operatorsAPI) endSessions(ctx context.Context, req operatorRequest) (Ended, error) {
+	n, err := a.ops.EndSession(ctx, by(ctx), req.id, req.session)
 	return Ended{n}, err
 }

@@ -21,7 +21,8 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
@@ -128,20 +129,19 @@ func TestOperatorsAreForAdmins(t *testing.T) {
 }
 
 // process is a server with a service and connections of its own on one database.
-func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr int) (*account.Service, *httptest.Server) {
+func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr int) (accounttest.Accounts, *httptest.Server) {
 	t.Helper()
 	own, err := pgxpool.NewWithConfig(t.Context(), pool.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(own.Close)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(own), Hasher: hasher, ByAddr: limit.NewByAddr(time.Hour, perAddr)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, own, func(c *account.SignInConfig) { c.Hasher, c.ByAddr = hasher, limit.NewByAddr(time.Hour, perAddr) })
 	log := slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc, log)
+	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.MountOperators(mux, svc.Operators, log)
+	accountapi.MountAudit(mux, svc.Audit, log)
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
 		if auth.CallerFrom(r.Context()).Role == "" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -151,7 +151,7 @@ func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr in
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	srv := httptest.NewServer(accountapi.Authenticator(svc, log)(mux))
+	srv := httptest.NewServer(accountapi.Authenticator(svc.SignIn, log)(mux))
 	t.Cleanup(srv.Close)
 	return svc, srv
 }
@@ -172,14 +172,14 @@ func TestRevokedSessionEndsItsStreams(t *testing.T) {
 	by := account.By{ID: eve.ID}
 	no := true
 	for name, end := range map[string]func() error{
-		"sessions": func() error { _, err := a.EndOperatorSession(t.Context(), by, op.ID, ""); return err },
-		"role":     func() error { return a.SetRole(t.Context(), by, op.ID, auth.Viewer) },
-		"disable":  func() error { return a.SetOperatorDisabled(t.Context(), by, op.ID, no) },
+		"sessions": func() error { _, err := a.Operators.EndSession(t.Context(), by, op.ID, ""); return err },
+		"role":     func() error { return a.Operators.SetRole(t.Context(), by, op.ID, auth.Viewer) },
+		"disable":  func() error { return a.Operators.SetDisabled(t.Context(), by, op.ID, no) },
 	} {
-		if err := a.SetOperatorDisabled(t.Context(), by, op.ID, false); err != nil {
+		if err := a.Operators.SetDisabled(t.Context(), by, op.ID, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.SetRole(t.Context(), by, op.ID, auth.Support); err != nil {
+		if err := a.Operators.SetRole(t.Context(), by, op.ID, auth.Support); err != nil {
 			t.Fatal(err)
 		}
 		l, err := a.Login(t.Context(), ada, password, "")
@@ -300,7 +300,7 @@ func TestBruteForceOfTwoProcesses(t *testing.T) {
 	if n := hasher.n.Load(); n > 30 || codes["429 too_many_attempts"] < 970 {
 		t.Errorf("%d passwords were looked at: %v", n, codes)
 	}
-	if r, err := a.VerifyAudit(t.Context(), account.Anchor{}); err != nil || !r.Done || errs.KindOf(err) != errs.Internal && err != nil {
+	if r, err := a.Audit.Verify(t.Context(), audit.Anchor{}); err != nil || !r.Done || errs.KindOf(err) != errs.Internal && err != nil {
 		t.Errorf("%+v %v", r, err)
 	}
 }

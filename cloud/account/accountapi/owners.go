@@ -25,16 +25,20 @@ const (
 	exports    = 2 // at once: each is in memory until it is sent
 )
 
-// OwnersConfig is what MountOwners needs.
+// OwnersConfig configures MountOwners.
 type OwnersConfig struct {
-	Owners *account.Owners
+	SignIn  *account.SignIn
+	People  *account.People
+	Letters *account.Letters
+	Apps    *account.Apps
+	Privacy *account.Privacy
 	// AppKeys are the Anki-App-Key values that apps and SDK tools may send; "*" accepts any. Original programs have theirs built in.
 	AppKeys []string
 	Site    string // name on the pages; "": Kennel
 	Log     *slog.Logger
 }
 
-// MountOwners adds what people do with their own accounts to mux, which must be behind Authenticator.
+// MountOwners adds people's own accounts to mux, which must be behind Authenticator.
 //
 //	POST   /v1/account/signup         {email, password, given_name?, ...} -> 202        anyone; the letter says the rest
 //	POST   /v1/account/verify         {code, password}     -> {id, email, role}         who has the letter
@@ -52,15 +56,15 @@ type OwnersConfig struct {
 //	GET    /v1/account/export                              -> a ZIP of JSON files       signed in
 //	POST   /v1/account/delete         {password}           -> 202                       signed in
 //
-// Below /1/ is what the original app and SDK tools ask (app.go), below /account/ are the pages that letters lead to (pages.go).
+// Below /1/ are the requests of the original app and SDK tools (app.go), below /account/ the pages that letters lead to (pages.go).
 func MountOwners(mux *http.ServeMux, cfg OwnersConfig) error {
-	if cfg.Owners == nil || cfg.Log == nil {
-		return errors.New("accountapi: owners and log are required")
+	if cfg.SignIn == nil || cfg.People == nil || cfg.Letters == nil || cfg.Apps == nil || cfg.Privacy == nil || cfg.Log == nil {
+		return errors.New("accountapi: every service and a log are required")
 	}
 	if cfg.Site == "" {
 		cfg.Site = "Kennel"
 	}
-	o := ownersAPI{cfg.Owners, cfg.Log, http.NewCrossOriginProtection(), make(chan struct{}, exports)}
+	o := ownersAPI{cfg, http.NewCrossOriginProtection(), make(chan struct{}, exports)}
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
 	person := endpoint.Chain(wrap, auth.Require(auth.People...))
 	anyone := func(ep endpoint.Endpoint, decode func(*http.Request) (any, error), status int) http.Handler {
@@ -81,8 +85,9 @@ func MountOwners(mux *http.ServeMux, cfg OwnersConfig) error {
 	mux.Handle("POST /v1/account/apps", o.answer(person(kit.Typed(o.app)), none, http.StatusOK))
 	mux.Handle("GET /v1/account/export", o.export(endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(exportTime), auth.Require(auth.People...))(kit.Typed(o.files))))
 	mux.Handle("POST /v1/account/delete", o.answer(person(kit.Typed(o.delete)), decode[DeleteRequest], http.StatusAccepted))
-	mountApp(mux, o, cfg.AppKeys)
-	return mountPages(mux, o, cfg.Site)
+	mountApp(mux, o)
+	mountPages(mux, o)
+	return nil
 }
 
 // SignUpRequest is the body of POST /v1/account/signup.
@@ -157,8 +162,7 @@ type AppToken struct {
 }
 
 type ownersAPI struct {
-	o     *account.Owners
-	log   *slog.Logger
+	OwnersConfig
 	cross *http.CrossOriginProtection
 	busy  chan struct{}
 }
@@ -190,10 +194,10 @@ func (o ownersAPI) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (o ownersAPI) note(r *http.Request, err error) {
 	kind := errs.KindOf(err)
 	if kind == errs.Internal || kind == errs.Corrupt || kind == errs.Unavailable {
-		o.log.ErrorContext(r.Context(), "account request failed", "route", r.Pattern, logging.Addr, addr(r), "code", errs.CodeOf(err), logging.Err, err)
+		o.Log.ErrorContext(r.Context(), "account request failed", "route", r.Pattern, logging.Addr, addr(r), "code", errs.CodeOf(err), logging.Err, err)
 		return
 	}
-	o.log.InfoContext(r.Context(), "account request refused", "route", r.Pattern, logging.Addr, addr(r), "kind", kind, "code", errs.CodeOf(err))
+	o.Log.InfoContext(r.Context(), "account request refused", "route", r.Pattern, logging.Addr, addr(r), "kind", kind, "code", errs.CodeOf(err))
 }
 
 // addr is the peer as the transport proved it.
@@ -242,54 +246,54 @@ const letterNext = "a letter is on its way to this address; it says what to do"
 
 func (o ownersAPI) signUp(ctx context.Context, req SignUpRequest) (Accepted, error) {
 	_, from := caller(ctx)
-	_, err := o.o.SignUp(ctx, account.NewOwner{Email: req.Email, Password: logging.Secret(req.Password), Change: req.domain()}, from)
+	_, err := o.Letters.SignUp(ctx, account.NewOwner{Email: req.Email, Password: logging.Secret(req.Password), Change: req.domain()}, from)
 	return Accepted{letterNext}, err
 }
 
 func (o ownersAPI) verify(ctx context.Context, req CodeRequest) (Account, error) {
 	_, from := caller(ctx)
-	a, err := o.o.Verify(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
+	a, err := o.Letters.Verify(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
 	return shown(a), err
 }
 
 func (o ownersAPI) again(ctx context.Context, req EmailRequest) (Accepted, error) {
 	_, from := caller(ctx)
-	return Accepted{letterNext}, o.o.AskAgain(ctx, req.Email, from)
+	return Accepted{letterNext}, o.Letters.AskAgain(ctx, req.Email, from)
 }
 
 func (o ownersAPI) askReset(ctx context.Context, req EmailRequest) (Accepted, error) {
 	_, from := caller(ctx)
-	return Accepted{letterNext}, o.o.AskReset(ctx, req.Email, req.Lang, from)
+	return Accepted{letterNext}, o.Letters.AskReset(ctx, req.Email, req.Lang, from)
 }
 
 func (o ownersAPI) reset(ctx context.Context, req CodeRequest) (nothing, error) {
 	_, from := caller(ctx)
-	return nothing{}, o.o.Reset(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
+	return nothing{}, o.Letters.Reset(ctx, logging.Secret(req.Code), logging.Secret(req.Password), from)
 }
 
 func (o ownersAPI) changeEmail(ctx context.Context, req CodeRequest) (nothing, error) {
 	_, from := caller(ctx)
-	return nothing{}, o.o.ChangeEmail(ctx, logging.Secret(req.Code), from)
+	return nothing{}, o.Letters.ChangeEmail(ctx, logging.Secret(req.Code), from)
 }
 
 func (o ownersAPI) askEmail(ctx context.Context, req NewEmailRequest) (Accepted, error) {
 	id, from := caller(ctx)
-	return Accepted{letterNext}, o.o.AskEmail(ctx, id, req.Email, logging.Secret(req.Password), from)
+	return Accepted{letterNext}, o.Letters.AskEmail(ctx, id, req.Email, logging.Secret(req.Password), from)
 }
 
 func (o ownersAPI) record(ctx context.Context, _ nothing) (account.Record, error) {
 	id, _ := caller(ctx)
-	return o.o.Record(ctx, id)
+	return o.People.Record(ctx, id)
 }
 
 func (o ownersAPI) change(ctx context.Context, req Change) (account.Record, error) {
 	id, _ := caller(ctx)
-	return o.o.Change(ctx, id, req.domain())
+	return o.People.Change(ctx, id, req.domain())
 }
 
 func (o ownersAPI) sessions(ctx context.Context, _ nothing) ([]Session, error) {
 	id, _ := caller(ctx)
-	list, mine, err := o.o.Sessions(ctx, id, sessionToken(ctx))
+	list, mine, err := o.People.Sessions(ctx, id, sessionToken(ctx))
 	out := make([]Session, 0, len(list))
 	for _, s := range list {
 		out = append(out, Session{s.ID, s.ID == mine, s.App, s.Created.UTC(), s.LastSeen.UTC(), s.Expires.UTC(), s.Addr, s.Used})
@@ -299,24 +303,24 @@ func (o ownersAPI) sessions(ctx context.Context, _ nothing) ([]Session, error) {
 
 func (o ownersAPI) endSession(ctx context.Context, session string) (nothing, error) {
 	id, from := caller(ctx)
-	return nothing{}, o.o.EndSession(ctx, id, session, from)
+	return nothing{}, o.People.EndSession(ctx, id, session, from)
 }
 
 func (o ownersAPI) endOthers(ctx context.Context, _ nothing) (Ended, error) {
 	id, from := caller(ctx)
-	n, err := o.o.EndOtherSessions(ctx, id, sessionToken(ctx), from)
+	n, err := o.People.EndOtherSessions(ctx, id, sessionToken(ctx), from)
 	return Ended{n}, err
 }
 
 func (o ownersAPI) app(ctx context.Context, _ nothing) (AppToken, error) {
 	id, _ := caller(ctx)
-	token, expires, err := o.o.IssueUserSession(ctx, id)
+	token, expires, err := o.Apps.Issue(ctx, id)
 	return AppToken{token.Reveal(), expires.UTC()}, err
 }
 
 func (o ownersAPI) delete(ctx context.Context, req DeleteRequest) (Accepted, error) {
 	id, from := caller(ctx)
-	return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.o.Delete(ctx, id, logging.Secret(req.Password), from)
+	return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.Privacy.Delete(ctx, id, logging.Secret(req.Password), from)
 }
 
 func (o ownersAPI) files(ctx context.Context, _ nothing) ([]account.File, error) {
@@ -327,7 +331,7 @@ func (o ownersAPI) files(ctx context.Context, _ nothing) ([]account.File, error)
 	}
 	defer func() { <-o.busy }()
 	id, from := caller(ctx)
-	return o.o.Export(ctx, id, from)
+	return o.Privacy.Export(ctx, id, from)
 }
 
 // export writes the ZIP, which an endpoint cannot.
@@ -349,7 +353,7 @@ func (o ownersAPI) export(ep endpoint.Endpoint) http.Handler {
 		h.Set("Content-Length", fmt.Sprint(len(body)))
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(body) // the peer is gone: nobody to tell
+		_, _ = w.Write(body) // the peer is gone
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/infra/auth"
@@ -40,7 +40,7 @@ const appKey = "test-app-key"
 // ownersSite is a site with owners, and a postman.
 type ownersSite struct {
 	*site
-	o    *account.Owners
+	o    accounttest.Owners
 	pool *pgxpool.Pool
 }
 
@@ -54,24 +54,20 @@ func newOwnersSite(t testing.TB) *ownersSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := accountpg.New(pool)
-	svc, err := account.New(t.Context(), account.Config{Store: store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Second, 10_000)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := account.NewOwners(account.OwnersConfig{Accounts: svc, Store: store, Mail: mail.Queue{Outbox: mailpg.New(pool, orders)},
-		ByAddr: limit.NewByAddr(time.Second, 10_000), PublicURL: "https://cloud.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, pool, func(c *account.SignInConfig) {
+		c.Hasher, c.ByAddr = accounthash.New(), limit.NewByAddr(time.Second, 10_000)
+	})
+	o := svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{Outbox: mailpg.New(pool, orders)}, ByAddr: limit.NewByAddr(time.Second, 10_000), PublicURL: "https://cloud.example"}, account.PrivacyConfig{})
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc, log)
-	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{Owners: o, AppKeys: []string{appKey}, Log: log}); err != nil {
+	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.MountOperators(mux, svc.Operators, log)
+	accountapi.MountAudit(mux, svc.Audit, log)
+	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{SignIn: svc.SignIn, People: svc.People, Letters: o.Letters, Apps: o.Apps, Privacy: o.Privacy, AppKeys: []string{appKey}, Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	s.h = accountapi.Authenticator(svc, log)(mux)
+	s.h = accountapi.Authenticator(svc.SignIn, log)(mux)
 	return &ownersSite{s, o, pool}
 }
 
@@ -91,7 +87,7 @@ func (s *ownersSite) letters(t testing.TB) (out []mail.Letter, to []string) {
 	}
 	slices.SortFunc(list, func(a, b mail.Mail) int { return a.Created.Compare(b.Created) })
 	for _, m := range list {
-		l, say, err := s.o.Compose(t.Context(), m)
+		l, say, err := s.o.Letters.Compose(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +143,7 @@ var recordFields = []string{"created_by_app_name", "created_by_app_platform", "c
 	"email_is_blocked", "email_is_verified", "email_lang", "family_name", "gender", "given_name", "is_email_account", "no_autodelete", "password_is_complex", "player_id", "purge_reason",
 	"status", "time_created", "user_id", "username"}
 
-// What the SDK's configuration tool sends and reads, and how it is refused.
+// The requests and answers of the SDK's configuration tool, and its refusals.
 func TestSDKConfigurationLogin(t *testing.T) {
 	s := newOwnersSite(t)
 	s.create(t, ada, auth.Owner)
@@ -277,6 +273,7 @@ func TestAnswersDoNotTell(t *testing.T) {
 	s.create(t, ada, auth.Owner)
 	s.create(t, "op@example.com", auth.Admin)
 	volatile := regexp.MustCompile(`"(session_token|user_id|player_id|drive_guest_id|time_created|time_expires|email|username)":"[^"]*"`)
+	token := regexp.MustCompile(`kus_\w+`)
 	for name, send := range map[string]func(email string) *httptest.ResponseRecorder{
 		"sign-up": func(email string) *httptest.ResponseRecorder {
 			return s.do("POST", "/v1/account/signup", `{"email":"`+email+`","password":"correct horse"}`)
@@ -308,6 +305,9 @@ func TestAnswersDoNotTell(t *testing.T) {
 		"page sign-up": func(email string) *httptest.ResponseRecorder {
 			return s.do("POST", "/account/signup", url.Values{"email": {email}, "password": {password}}.Encode(), header("Content-Type", "application/x-www-form-urlencoded"))
 		},
+		"page again": func(email string) *httptest.ResponseRecorder {
+			return s.do("POST", "/account/again", url.Values{"email": {email}}.Encode(), header("Content-Type", "application/x-www-form-urlencoded"))
+		},
 		"page forgot": func(email string) *httptest.ResponseRecorder {
 			return s.do("POST", "/account/forgot", url.Values{"email": {email}}.Encode(), header("Content-Type", "application/x-www-form-urlencoded"))
 		},
@@ -315,7 +315,7 @@ func TestAnswersDoNotTell(t *testing.T) {
 		var first string
 		for _, email := range []string{ada, "op@example.com", "nobody@example.com"} {
 			w := send(email)
-			got := fmt.Sprint(w.Code, w.Header(), volatile.ReplaceAllString(w.Body.String(), `"$1":"-"`))
+			got := fmt.Sprint(w.Code, token.ReplaceAllString(fmt.Sprint(w.Header()), "-"), volatile.ReplaceAllString(w.Body.String(), `"$1":"-"`))
 			if w.Code >= 500 || w.Code == 429 {
 				t.Errorf("%s of %s: %s", name, email, got)
 			}
@@ -331,8 +331,8 @@ func TestAnswersDoNotTell(t *testing.T) {
 		}
 	}
 	// In the end a sign-up session for a taken e-mail is good for nothing but looking.
-	token := object(t, s.app("POST", "/1/users", url.Values{"email": {ada}, "password": {"thief's password"}}, ""), 200)["session"].(map[string]any)["session_token"].(string)
-	if _, err := s.o.BurnUserSession(t.Context(), logging.Secret(token), "vic:1"); errs.CodeOf(err) != "session_unverified" {
+	stolen := object(t, s.app("POST", "/1/users", url.Values{"email": {ada}, "password": {"thief's password"}}, ""), 200)["session"].(map[string]any)["session_token"].(string)
+	if _, err := s.o.Apps.Burn(t.Context(), logging.Secret(stolen), "vic:1"); errs.CodeOf(err) != "session_unverified" {
 		t.Error(err)
 	}
 }
@@ -354,7 +354,7 @@ func TestOwnersOverHTTP(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	app := object(t, s.do("POST", "/v1/account/apps", "", me), 200)
-	if id, err := s.o.BurnUserSession(t.Context(), logging.Secret(app["session_token"].(string)), "vic:00e20100"); err != nil || id != l.Account.ID {
+	if id, err := s.o.Apps.Burn(t.Context(), logging.Secret(app["session_token"].(string)), "vic:00e20100"); err != nil || id != l.Account.ID {
 		t.Errorf("%q %v", id, err)
 	}
 	other, _ := s.login(t, good)
@@ -415,13 +415,13 @@ func TestOwnersOverHTTP(t *testing.T) {
 	if w := s.do("POST", "/v1/account/delete", `{"password":"battery staple"}`, bearer(l.Token)); w.Code != 202 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	if err := s.o.Resume(t.Context()); err != nil {
+	if err := s.o.Privacy.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.svc.Find(t.Context(), "new@example.com"); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("still there: %v", err)
 	}
-	// Nobody's: every door of the signed-in is shut.
+	// Without a session every route for signed-in people is shut.
 	for _, req := range []string{"GET /v1/account", "PATCH /v1/account", "GET /v1/account/sessions", "DELETE /v1/account/sessions", "DELETE /v1/account/sessions/1", "POST /v1/account/apps",
 		"GET /v1/account/export", "POST /v1/account/delete", "POST /v1/account/email"} {
 		method, path, _ := strings.Cut(req, " ")
@@ -440,7 +440,7 @@ func TestOwnersOverHTTP(t *testing.T) {
 var changing = []string{"POST /v1/account/signup", "POST /v1/account/verify", "POST /v1/account/verify/again", "POST /v1/account/reset", "POST /v1/account/reset/confirm",
 	"POST /v1/account/email", "POST /v1/account/email/confirm", "PATCH /v1/account", "DELETE /v1/account/sessions", "DELETE /v1/account/sessions/1", "POST /v1/account/apps",
 	"POST /v1/account/delete", "POST /1/sessions", "POST /1/sessions/reup", "POST /1/sessions/delete", "POST /1/users", "PATCH /1/users/me", "POST /1/users/me/patch",
-	"POST /1/users/me/verify_email", "POST /1/reset_user_password", "POST /account/signup", "POST /account/verify", "POST /account/forgot", "POST /account/reset", "POST /account/email"}
+	"POST /1/users/me/verify_email", "POST /1/reset_user_password", "POST /account/signup", "POST /account/verify", "POST /account/again", "POST /account/forgot", "POST /account/reset", "POST /account/email"}
 
 // A page elsewhere makes a signed-in browser send what it likes: nothing happens.
 func TestCrossSiteRequestsDoNothing(t *testing.T) {
@@ -472,7 +472,7 @@ func TestCrossSiteRequestsDoNothing(t *testing.T) {
 	}
 }
 
-// A session that somebody planted is never the one that a login leads to, and a token of one kind opens no door of the other.
+// A login never returns a session that an attacker planted, and a token of one kind opens no door of the other.
 func TestSessionFixation(t *testing.T) {
 	s := newOwnersSite(t)
 	s.create(t, ada, auth.Owner)
@@ -499,7 +499,7 @@ func TestSessionFixation(t *testing.T) {
 	}
 	l, _ := s.login(t, good)
 	appProblem(t, "a person's token as an app's", s.app("GET", "/1/users/me", nil, l.Token), 403, "invalid_session")
-	// Proving an e-mail ends nobody's wait with a session made by somebody else: see accountpg's TestNobodyProvesForSomebodyElse.
+	// Proving an e-mail does not validate a session that another person made: see accountpg's TestNobodyProvesForSomebodyElse.
 }
 
 // A thousand guesses, of a password from a thousand addresses and of codes: a handful is looked at, none is right, and the right password waits too.
@@ -534,12 +534,9 @@ func TestBruteForce(t *testing.T) {
 		t.Errorf("the other door while locked: %d", w.Code)
 	}
 	// Codes: from one address, which is paced, and none is right.
-	strict, err := account.NewOwners(account.OwnersConfig{Accounts: s.svc, Store: accountpg.New(s.pool), Mail: mail.Queue{}, ByAddr: limit.NewByAddr(time.Hour, 20), PublicURL: "https://cloud.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	strict := s.svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{}, ByAddr: limit.NewByAddr(time.Hour, 20), PublicURL: "https://cloud.example"}, account.PrivacyConfig{})
 	mux := http.NewServeMux()
-	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{Owners: strict, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{SignIn: s.svc.SignIn, People: s.svc.People, Letters: strict.Letters, Apps: strict.Apps, Privacy: strict.Privacy, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	codes := map[int]int{}
@@ -589,14 +586,14 @@ func (c *counter) Read(p []byte) (int, error) {
 
 func (*counter) Close() error { return nil }
 
-// The pages: looking changes nothing, the button does; no script, nobody else's frame, and the code stays out of referrers.
+// The pages: looking changes nothing, the button does; no script, no frame of another site, and the code stays out of referrers.
 func TestPages(t *testing.T) {
 	s := newOwnersSite(t)
 	form := header("Content-Type", "application/x-www-form-urlencoded")
 	post := func(path string, f url.Values) *httptest.ResponseRecorder {
 		return s.do("POST", path, f.Encode(), form, header("Sec-Fetch-Site", "same-origin"))
 	}
-	for _, p := range []string{"signup", "verify", "forgot", "reset", "email"} {
+	for _, p := range []string{"signup", "verify", "again", "forgot", "reset", "email"} {
 		w := s.do("GET", "/account/"+p+`?code="><script>alert(1)</script>`, "")
 		h := w.Header()
 		if w.Code != 200 || strings.Contains(w.Body.String(), "<script") || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cache-Control") != "no-store" {
@@ -636,6 +633,66 @@ func TestPages(t *testing.T) {
 		t.Errorf("a code twice: %d %s", w.Code, w.Body)
 	}
 	s.login(t, `{"email":"ada@example.com","password":"battery staple"}`)
+}
+
+// The browser that signed up types the password once: the form with the code follows at once, the letter can be sent again, and the code
+// signs the person in. Every other browser has to give the password.
+func TestSignUpInOneBrowser(t *testing.T) {
+	s := newOwnersSite(t)
+	send := func(c *http.Cookie, path string, f url.Values) *httptest.ResponseRecorder {
+		change := []func(*http.Request){header("Content-Type", "application/x-www-form-urlencoded"), header("Sec-Fetch-Site", "same-origin")}
+		if c != nil {
+			change = append(change, cookie(c))
+		}
+		return s.do("POST", path, f.Encode(), change...)
+	}
+	named := func(w *httptest.ResponseRecorder, name string) *http.Cookie {
+		t.Helper()
+		for _, c := range w.Result().Cookies() {
+			if c.Name == name {
+				return c
+			}
+		}
+		t.Fatalf("no cookie %s: %d %v", name, w.Code, w.Header())
+		return nil
+	}
+	has := func(w *httptest.ResponseRecorder, code int, want, not string) {
+		t.Helper()
+		if body := w.Body.String(); w.Code != code || !strings.Contains(body, want) || not != "" && strings.Contains(body, not) {
+			t.Errorf("%d, want %d with %s and without %s:\n%s", w.Code, code, want, not, body)
+		}
+	}
+	w := send(nil, "/account/signup", url.Values{"email": {ada}, "password": {password}})
+	has(w, 200, `action="/account/verify"`, `type="password"`)
+	c := named(w, "__Host-kennel-signup")
+	if !c.HttpOnly || !c.Secure || c.Path != "/" {
+		t.Errorf("%v", c)
+	}
+	s.letter(t)
+	has(s.do("GET", "/account/again", "", cookie(c)), 200, `value="`+ada+`"`, "")
+	has(send(c, "/account/again", url.Values{"email": {ada}}), 200, `name="code"`, `type="password"`)
+	code := s.letter(t).Code
+	has(s.do("GET", "/account/verify?code="+code, ""), 200, `type="password"`, "")
+	has(s.do("GET", "/account/verify?code="+code, "", cookie(c)), 200, code, `type="password"`)
+	has(send(nil, "/account/verify", url.Values{"code": {code}}), 403, "not the password", "")
+	has(send(c, "/account/verify", url.Values{"code": {"WRONG"}}), 403, "ask for a new one", `type="password"`)
+
+	w = send(nil, "/account/signup", url.Values{"email": {ada}, "password": {"the password of a thief"}})
+	thief := named(w, "__Host-kennel-signup")
+	s.letters(t)
+	w = send(thief, "/account/verify", url.Values{"code": {code}})
+	has(w, 403, `type="password"`, "")
+	if c := named(w, "__Host-kennel-signup"); c.MaxAge >= 0 {
+		t.Errorf("the cookie of another sign-up stays: %v", c)
+	}
+
+	w = send(c, "/account/verify", url.Values{"code": {code}})
+	has(w, 200, `href="/my"`, "<form")
+	if got := s.do("GET", "/v1/me", "", cookie(named(w, "__Host-kennel"))); got.Code != 200 || !strings.Contains(got.Body.String(), ada) {
+		t.Errorf("after the code: %d %s", got.Code, got.Body)
+	}
+	has(send(c, "/account/verify", url.Values{"code": {code}}), 403, "ask for a new one", "")
+	s.login(t, `{"email":"ada@example.com","password":"`+password+`"}`)
 }
 
 func TestDatabaseAwayForOwners(t *testing.T) {
@@ -682,16 +739,16 @@ func TestPasswordPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, first, err := s.svc.AddOperator(t.Context(), account.By{ID: eve.ID}, ada, auth.Viewer)
+	_, first, err := s.svc.Operators.Add(t.Context(), account.By{ID: eve.ID}, ada, auth.Viewer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, w := s.login(t, `{"email":"ada@example.com","password":"`+first.Reveal()+`","cookie":true}`, header("Sec-Fetch-Site", "same-origin"))
 	c := w.Result().Cookies()[0]
 	form := header("Content-Type", "application/x-www-form-urlencoded")
-	body := url.Values{"old": {first.Reveal()}, "password": {"battery staple"}}.Encode()
-	if w := s.do("GET", "/account/password", "", cookie(c), header("Accept", "text/html")); w.Code != 200 || !strings.Contains(w.Body.String(), `name="old"`) {
-		t.Errorf("%d %s", w.Code, w.Body)
+	body := url.Values{"old": {first.Reveal()}, "password": {"battery staple"}, "again": {"battery staple"}}.Encode()
+	if w := s.do("GET", "/account/password", "", cookie(c), header("Accept", "text/html")); w.Code != 200 || !strings.Contains(w.Body.String(), `name="old"`) || !strings.Contains(w.Body.String(), "New password again") || !strings.Contains(w.Body.String(), "#0b6b61") {
+		t.Errorf("an operator's page: %d %s", w.Code, w.Body)
 	}
 	for _, r := range []struct {
 		name   string
@@ -701,8 +758,9 @@ func TestPasswordPage(t *testing.T) {
 	}{
 		{"another site", body, []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "cross-site")}, 403},
 		{"nobody", body, []func(*http.Request){form, header("Sec-Fetch-Site", "same-origin")}, 403},
-		{"the wrong old one", url.Values{"old": {"a wrong password"}, "password": {"battery staple"}}.Encode(), []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 403},
-		{"too short", url.Values{"old": {first.Reveal()}, "password": {"short"}}.Encode(), []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 400},
+		{"the wrong old one", url.Values{"old": {"a wrong password"}, "password": {"battery staple"}, "again": {"battery staple"}}.Encode(), []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 403},
+		{"a slip of the finger", url.Values{"old": {first.Reveal()}, "password": {"battery staple"}, "again": {"battery stable"}}.Encode(), []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 400},
+		{"too short", url.Values{"old": {first.Reveal()}, "password": {"short"}, "again": {"short"}}.Encode(), []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 400},
 		{"the person", body, []func(*http.Request){cookie(c), form, header("Sec-Fetch-Site", "same-origin")}, 200},
 	} {
 		w := s.do("POST", "/account/password", r.body, r.change...)

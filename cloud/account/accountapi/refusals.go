@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"kennel/certs/limit"
-	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
@@ -17,8 +17,8 @@ import (
 // Refusals returns the middleware that writes a line into the audit log when an operator is refused what would have changed something: the
 // operation by its route in mux, and the robot it was about. One person gets 30 lines at once and then one a second, so that no one person fills
 // the log. It belongs behind Authenticator.
-func Refusals(svc *account.Service, mux *http.ServeMux, log *slog.Logger) func(next http.Handler) http.Handler {
-	audit, pace := Auditor(svc), limit.New(time.Second, 30)
+func Refusals(l *audit.Log, mux *http.ServeMux, log *slog.Logger) func(next http.Handler) http.Handler {
+	pace := limit.New(time.Second, 30)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who := auth.CallerFrom(r.Context())
@@ -32,7 +32,7 @@ func Refusals(svc *account.Service, mux *http.ServeMux, log *slog.Logger) func(n
 				return
 			}
 			_, route := mux.Handler(r)
-			if err := audit(r.Context(), "refused", thingIn(r.URL.Path), route); err != nil {
+			if err := l.Note(r.Context(), "refused", thingIn(r.URL.Path), route); err != nil {
 				log.ErrorContext(r.Context(), "refusal not written to the audit log", "route", route, logging.Err, err)
 			}
 		})

@@ -61,12 +61,12 @@ type Passkey struct {
 //	POST   /v1/me/passkeys          {ceremony, credential, name} -> {id, name}                     operators
 //	GET    /v1/me/passkeys                                      -> [{id, name, created, last_used}] operators
 //	DELETE /v1/me/passkeys/{id}                                                                    operators
-func MountPasskeys(mux *http.ServeMux, svc *account.Service, p Passkeys, log *slog.Logger) {
+func MountPasskeys(mux *http.ServeMux, keys *account.Passkeys, p Passkeys, log *slog.Logger) {
 	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
 	staff := endpoint.Chain(wrap, auth.Require(auth.Staff...))
-	k := passkeyAPI{svc, p}
+	k := passkeyAPI{keys, p}
 	mux.Handle("POST /v1/login/passkey/begin", kithttp.Handler(wrap(kit.Typed(k.beginLogin)), none))
-	mux.Handle("POST /v1/login/passkey", api{svc, log}.passkeyLogin(wrap(kit.Typed(k.login))))
+	mux.Handle("POST /v1/login/passkey", api{log: log}.passkeyLogin(wrap(kit.Typed(k.login))))
 	mux.Handle("POST /v1/me/passkeys/begin", kithttp.Handler(staff(kit.Typed(k.beginRegister)), decode[PasskeyBegin]))
 	mux.Handle("POST /v1/me/passkeys", kithttp.Handler(staff(kit.Typed(k.register)), decodePasskey))
 	mux.Handle("GET /v1/me/passkeys", kithttp.Handler(staff(kit.Typed(k.list)), none))
@@ -75,8 +75,8 @@ func MountPasskeys(mux *http.ServeMux, svc *account.Service, p Passkeys, log *sl
 }
 
 type passkeyAPI struct {
-	svc *account.Service
-	p   Passkeys
+	keys *account.Passkeys
+	p    Passkeys
 }
 
 const maxPasskeyBody = 64 << 10 // bytes: attestations carry certificates
@@ -116,7 +116,7 @@ func shownPasskey(k account.Passkey) Passkey {
 
 func (k passkeyAPI) list(ctx context.Context, _ nothing) ([]Passkey, error) {
 	id, _ := caller(ctx)
-	_, keys, err := k.svc.Operator(ctx, id)
+	_, keys, err := k.keys.Operator(ctx, id)
 	out := make([]Passkey, 0, len(keys))
 	for _, key := range keys {
 		out = append(out, shownPasskey(key))
@@ -130,5 +130,5 @@ func (k passkeyAPI) remove(ctx context.Context, key string) (nothing, error) {
 		return nothing{}, errs.New(errs.NotFound, "no such passkey")
 	}
 	id, from := caller(ctx)
-	return nothing{}, k.svc.RemovePasskey(ctx, id, raw, from)
+	return nothing{}, k.keys.Remove(ctx, id, raw, from)
 }

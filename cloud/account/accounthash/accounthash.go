@@ -51,7 +51,7 @@ type Hasher struct {
 	waiting atomic.Int64
 }
 
-// Cost is what one new hash takes. Stored hashes say their own.
+// Cost is the work of one new hash. Each stored hash says its own.
 type Cost struct {
 	Memory uint32 // KiB
 	Passes uint32
@@ -60,7 +60,7 @@ type Cost struct {
 // New returns a hasher that computes at most Parallel hashes at once, at the cost that the package's comment says.
 func New() *Hasher { return NewAt(Cost{memory, passes}) }
 
-// NewAt is New at another cost: a lower one than New's protects nobody, and is for tests of everything but the hashing.
+// NewAt is New at another cost: a lower cost than New's protects no password, and is for tests of everything but the hashing.
 func NewAt(c Cost) *Hasher { return &Hasher{cost: c, slots: make(chan struct{}, Parallel)} }
 
 // Hash returns the hash of a password with a new salt.

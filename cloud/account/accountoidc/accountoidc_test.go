@@ -23,13 +23,10 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/access"
-	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountoidc"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 )
@@ -136,28 +133,27 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 // site is a cloud that takes this provider's word.
 type site struct {
 	*httptest.Server
-	svc *account.Service
+	svc accounttest.Accounts
 	log *bytes.Buffer
 }
 
 func newSite(t *testing.T, p *provider) *site {
 	t.Helper()
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pgtest.New(t)), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, pgtest.New(t))
 	s := &site{svc: svc, log: new(bytes.Buffer)}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc, log)
-	s.Server = httptest.NewServer(accountapi.Authenticator(svc, log)(access.HTTP.Guard(mux, log)))
+	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.MountOperators(mux, svc.Operators, log)
+	accountapi.MountAudit(mux, svc.Audit, log)
+	s.Server = httptest.NewServer(accountapi.Authenticator(svc.SignIn, log)(access.HTTP.Guard(mux, log)))
 	t.Cleanup(s.Close)
 	id, err := accountoidc.New(accountoidc.Config{Issuer: p.URL, ClientID: "kennel", ClientSecretFile: secretFile(t),
 		Roles: map[string]string{"kennel-viewers": "viewer", "kennel-support": "support", "kennel-admins": "admin"}}, s.URL+"/login/oidc/callback")
 	if err != nil {
 		t.Fatal(err)
 	}
-	accountapi.MountOIDC(mux, svc, id, log)
+	accountapi.MountOIDC(mux, svc.Operators, id, log)
 	return s
 }
 
@@ -176,7 +172,7 @@ type browser struct {
 	callback string
 }
 
-// stopAt makes the browser stop before the callback, as somebody does who takes the code away.
+// stopAt makes the browser stop before the callback, as a thief of the code does.
 func newBrowser(t *testing.T, stop bool) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -239,7 +235,7 @@ func TestSignIn(t *testing.T) {
 	if status, body := third.get(t, s.URL+"/v1/me"); status != 200 || !strings.Contains(body, `"role":"admin"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	list, err := s.svc.AuditLog(t.Context(), 0, 0)
+	list, err := s.svc.Audit.Lines(t.Context(), 0, 0)
 	if err != nil || len(list) != 5 || list[4].Detail != "new, support; linked" || list[2].Detail != "support becomes admin" {
 		t.Errorf("%+v %v", list, err)
 	}
@@ -250,7 +246,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// What the provider says that it must not, or says of somebody who has no business here.
+// Answers of the provider that are false, or about a person without a role here.
 func TestRefusedTokens(t *testing.T) {
 	set := func(k string, v any) func(*provider) {
 		return func(p *provider) { p.claims = func(c map[string]any) { c[k] = v } }
@@ -310,7 +306,7 @@ func TestRefusedTokens(t *testing.T) {
 			if status, _ := b.get(t, s.URL+"/v1/me"); status != 401 {
 				t.Errorf("signed in all the same: %d", status)
 			}
-			if list, err := s.svc.Operators(t.Context()); err != nil || len(list) != 1 {
+			if list, err := s.svc.Operators.List(t.Context()); err != nil || len(list) != 1 {
 				t.Errorf("%+v %v", list, err)
 			}
 		})

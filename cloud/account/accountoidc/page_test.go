@@ -10,41 +10,34 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/access"
-	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountoidc"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/cloud/console"
 	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
 )
 
-// fleet is a registry that nobody asks here.
+// fleet is a registry that no test here asks.
 type fleet struct{ console.Fleet }
 
 // newDesk is a cloud with the console, behind the same doors as in production.
-func newDesk(t *testing.T, p *provider) (*httptest.Server, *account.Service) {
+func newDesk(t *testing.T, p *provider) (*httptest.Server, accounttest.Accounts) {
 	t.Helper()
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pgtest.New(t)), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, pgtest.New(t))
 	log := slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
-	s := httptest.NewServer(accountapi.Authenticator(svc, log)(access.HTTP.Guard(mux, log)))
+	s := httptest.NewServer(accountapi.Authenticator(svc.SignIn, log)(access.HTTP.Guard(mux, log)))
 	t.Cleanup(s.Close)
 	id, err := accountoidc.New(accountoidc.Config{Issuer: p.URL, ClientID: "kennel", Name: "The Works", ClientSecretFile: secretFile(t),
 		Roles: map[string]string{"kennel-support": "support"}}, s.URL+"/login/oidc/callback")
 	if err != nil {
 		t.Fatal(err)
 	}
-	accountapi.MountOIDC(mux, svc, id, log)
-	if err := console.Mount(mux, console.Config{Fleet: fleet{}, Auth: accountapi.Browser{Accounts: svc, Log: log}, Passkeys: svc, Provider: id.Name(), Log: log}); err != nil {
+	accountapi.MountOIDC(mux, svc.Operators, id, log)
+	if err := console.Mount(mux, console.Config{Fleet: fleet{}, Auth: accountapi.Browser{In: svc.SignIn, Log: log}, Passkeys: svc.Passkeys, Provider: id.Name(), Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	return s, svc
@@ -79,7 +72,7 @@ func attr(t *testing.T, body, pattern string) string {
 	return html.UnescapeString(m[1])
 }
 
-// TestPageToPage: an operator who is led to the page that signs in goes on, by way of the provider and with links alone, to the page they wanted.
+// TestPageToPage: an operator who is led to the sign-in page reaches the page they wanted through the provider, with links alone.
 func TestPageToPage(t *testing.T) {
 	p := newProvider(t)
 	s, _ := newDesk(t, p)
@@ -153,7 +146,7 @@ func TestRefusedOnThePage(t *testing.T) {
 }
 
 // people makes an owner and an operator who may not sign in.
-func people(t *testing.T, svc *account.Service) {
+func people(t *testing.T, svc accounttest.Accounts) {
 	t.Helper()
 	if _, _, err := svc.CreateAccount(t.Context(), "own@example.com", auth.Owner, "correct horse"); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 
 	"kennel/certs/limit"
 	"kennel/cloud/account"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // world is the rules on Postgres, with a clock that the test moves.
 type world struct {
-	*account.Service
+	accounttest.Accounts
 	pool *pgxpool.Pool
 	now  *atomic.Pointer[time.Time]
 }
@@ -36,13 +36,14 @@ func newWorld(t *testing.T, perAddr int) world {
 	w := world{pool: pgtest.New(t), now: new(atomic.Pointer[time.Time])}
 	start := time.Now().Truncate(time.Second)
 	w.now.Store(&start)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(w.pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}),
-		ByAddr: limit.NewByAddr(time.Hour, perAddr), Now: func() time.Time { return *w.now.Load() }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Service = svc
+	w.Accounts = w.process(t, w.pool, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, perAddr) })
 	return w
+}
+
+// process is one more process on the same clock.
+func (w world) process(t testing.TB, pool *pgxpool.Pool, change ...func(*account.SignInConfig)) accounttest.Accounts {
+	now := func(c *account.SignInConfig) { c.Now = func() time.Time { return *w.now.Load() } }
+	return accounttest.New(t, pool, append(change, now)...)
 }
 
 func (w world) sleep(d time.Duration) {
@@ -148,7 +149,7 @@ func TestSessionsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.EndSessions(t.Context(), a.ID); err != nil || n != 2 { // the expired one is still stored
+	if n, err := w.Store.EndSessions(t.Context(), a.ID); err != nil || n != 2 { // the expired one is still stored
 		t.Errorf("ended %d, %v", n, err)
 	}
 	over("after ending all", again.Token)
@@ -301,16 +302,16 @@ func TestAuditIsAppendOnly(t *testing.T) {
 	w := newWorld(t, 1000)
 	a := w.create(t, ada, auth.Admin)
 	for i := range 5 {
-		e := account.Entry{Actor: string(a.ID), Role: a.Role, Addr: here, Action: "test", Object: fmt.Sprint("vic:", i), Detail: strings.Repeat("é", 3000) + "\xff\x00"}
-		if err := w.Audit(t.Context(), e); err != nil {
+		e := audit.Entry{Actor: string(a.ID), Role: a.Role, Addr: here, Action: "test", Object: fmt.Sprint("vic:", i), Detail: strings.Repeat("é", 3000) + "\xff\x00"}
+		if err := w.Audit.Append(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	page, err := w.AuditLog(t.Context(), 0, 2)
+	page, err := w.Audit.Lines(t.Context(), 0, 2)
 	if err != nil || len(page) != 2 || page[0].Object != "vic:4" || page[0].Name != ada || len(page[0].Detail) != 2000 {
 		t.Fatalf("newest %+v, %v", page, err)
 	}
-	page, err = w.AuditLog(t.Context(), page[1].ID, 1000)
+	page, err = w.Audit.Lines(t.Context(), page[1].ID, 1000)
 	if err != nil || len(page) != 3 || page[2].Object != "vic:0" {
 		t.Errorf("older %+v, %v", page, err)
 	}
@@ -319,7 +320,7 @@ func TestAuditIsAppendOnly(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
-	if _, err := w.AuditLog(t.Context(), 0, 1001); errs.KindOf(err) != errs.Invalid {
+	if _, err := w.Audit.Lines(t.Context(), 0, 1001); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("limit of 1001: %v", err)
 	}
 }

@@ -9,17 +9,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/infra/pg"
 )
 
 const (
 	maxAuditBatch = 200
-	auditTime     = 5 * time.Second // for one batch, whoever waits
+	auditTime     = 5 * time.Second // for one batch, for all callers that wait
 )
 
 // auditQueue gathers the lines that wait while others are written. The chain lets one transaction at a time through, in all processes together;
-// whoever has its turn takes along what waits in its process, so that the log grows by more than a line per disk write.
+// the caller whose turn it is writes every line that waits in its process, so that one disk write takes more than one line.
 type auditQueue struct {
 	turn    chan struct{} // size 1: full while a batch is written
 	mu      *sync.Mutex
@@ -27,7 +27,7 @@ type auditQueue struct {
 }
 
 type auditLine struct {
-	e    account.Entry
+	e    audit.Entry
 	done chan struct{}
 	err  error // once done is closed
 }
@@ -36,8 +36,8 @@ func newAuditQueue() auditQueue {
 	return auditQueue{turn: make(chan struct{}, 1), mu: new(sync.Mutex), waiting: new([]*auditLine)}
 }
 
-// Audit implements account.AuditStore.
-func (s *Store) Audit(ctx context.Context, e account.Entry) error {
+// AppendAudit implements audit.Store.
+func (s *Store) AppendAudit(ctx context.Context, e audit.Entry) error {
 	q, l := s.audit, &auditLine{e: e, done: make(chan struct{})}
 	q.mu.Lock()
 	*q.waiting = append(*q.waiting, l)
@@ -59,7 +59,7 @@ func (s *Store) Audit(ctx context.Context, e account.Entry) error {
 	}
 }
 
-// leave takes a line that nobody has begun to write out of the queue.
+// leave takes a line out of the queue unless it is being written.
 func (q auditQueue) leave(l *auditLine) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,12 +104,12 @@ func (s *Store) writeAudit(ctx context.Context) {
 
 const auditColumns = `l.seq, l.at, l.actor, l.role, COALESCE(d.addr, ''), l.action, l.object, l.detail`
 
-func auditFields(e *account.Entry) []any {
+func auditFields(e *audit.Entry) []any {
 	return []any{&e.ID, &e.At, &e.Actor, &e.Role, &e.Addr, &e.Action, &e.Object, &e.Detail}
 }
 
-// AuditLog implements account.AuditStore.
-func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]account.Entry, error) {
+// AuditLog implements audit.Store.
+func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]audit.Entry, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT `+auditColumns+`, COALESCE(a.email, '')
 		FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq LEFT JOIN account_account a ON a.id::text = l.actor
@@ -117,7 +117,7 @@ func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]accoun
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", pg.Err(err))
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e account.Entry, err error) {
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e audit.Entry, err error) {
 		err = row.Scan(append(auditFields(&e), &e.Name)...)
 		return e, err
 	})
@@ -127,9 +127,9 @@ func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]accoun
 	return out, nil
 }
 
-// WalkAudit implements account.AuditStore.
-func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(account.Link) error) (account.Anchor, error) {
-	var head account.Anchor
+// WalkAudit implements audit.Store.
+func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(audit.Link) error) (audit.Anchor, error) {
+	var head audit.Anchor
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var sum []byte
 		if err := tx.QueryRow(ctx, `SELECT seq, hash FROM account_audit_head`).Scan(&head.Seq, &sum); err != nil {
@@ -147,7 +147,7 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(acc
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var l account.Link
+			var l audit.Link
 			var sum []byte
 			if err := rows.Scan(append(auditFields(&l.Entry), &l.AddrDigest, &l.Salt, &sum)...); err != nil {
 				return pg.Err(err)
@@ -164,23 +164,8 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(acc
 	return head, err
 }
 
-// PruneAudit implements account.AuditStore.
+// PruneAudit implements audit.Store.
 func (s *Store) PruneAudit(ctx context.Context, old time.Time) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM account_audit_addr WHERE at < $1`, old)
 	return pg.Err(err)
-}
-
-// AuditOf implements account.DeletionStore.
-func (s *Store) AuditOf(ctx context.Context, id account.ID, limit int) ([]account.Entry, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT l.seq, l.at, l.actor, l.role, CASE WHEN l.actor = $1 THEN COALESCE(d.addr, '') ELSE '' END, l.action, l.object, l.detail
-		FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq WHERE l.actor = $1 OR l.object = $1 ORDER BY l.seq DESC LIMIT $2`, string(id), limit)
-	if err != nil {
-		return nil, pg.Err(err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e account.Entry, err error) {
-		err = row.Scan(auditFields(&e)...)
-		return e, err
-	})
-	return out, pg.Err(err)
 }

@@ -17,8 +17,9 @@ import (
 
 	"kennel/certs/limit"
 	"kennel/cloud/account"
-	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/migrations"
@@ -27,13 +28,13 @@ import (
 )
 
 // write puts n lines into the audit log, from as many callers at once.
-func (w world) write(t testing.TB, svc *account.Service, n int) {
+func (w world) write(t testing.TB, svc accounttest.Accounts, n int) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			e := account.Entry{Actor: fmt.Sprint("vic:", i), Role: "thing", Addr: here, Action: "test", Object: "ö", Detail: strings.Repeat("x", i)}
-			if err := svc.Audit(t.Context(), e); err != nil {
+			e := audit.Entry{Actor: fmt.Sprint("vic:", i), Role: "thing", Addr: here, Action: "test", Object: "ö", Detail: strings.Repeat("x", i)}
+			if err := svc.Audit.Append(t.Context(), e); err != nil {
 				t.Error(err)
 			}
 		})
@@ -41,16 +42,16 @@ func (w world) write(t testing.TB, svc *account.Service, n int) {
 	wg.Wait()
 }
 
-func (w world) verify(t testing.TB, from account.Anchor) account.AuditReport {
+func (w world) verify(t testing.TB, from audit.Anchor) audit.Report {
 	t.Helper()
-	r, err := w.VerifyAudit(t.Context(), from)
+	r, err := w.Audit.Verify(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// tamper changes the database as somebody does who may switch triggers off.
+// tamper changes the database with triggers switched off.
 func (w world) tamper(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
@@ -69,17 +70,14 @@ func (w world) tamper(t testing.TB, sql string, args ...any) {
 }
 
 // other is a second process on the same database.
-func (w world) other(t testing.TB) *account.Service {
+func (w world) other(t testing.TB) accounttest.Accounts {
 	t.Helper()
 	pool, err := pgxpool.NewWithConfig(t.Context(), w.pool.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000), Now: func() time.Time { return *w.now.Load() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, pool, func(c *account.SignInConfig) { c.Now = func() time.Time { return *w.now.Load() } })
 	return svc
 }
 
@@ -90,21 +88,21 @@ func TestAuditChainOfTwoProcesses(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	var wg sync.WaitGroup
-	for _, svc := range []*account.Service{w.Service, b} {
+	for _, svc := range []accounttest.Accounts{w.Accounts, b} {
 		wg.Go(func() { w.write(t, svc, 300) })
 		wg.Go(func() {
 			for range 20 {
-				_ = svc.Audit(gone, account.Entry{Action: "gone"}) // written or not, both are right
+				_ = svc.Audit.Append(gone, audit.Entry{Action: "gone"}) // written or not, both are right
 			}
 		})
 	}
 	wg.Wait()
-	head, err := b.AuditHead(t.Context())
-	r := w.verify(t, account.Anchor{})
+	head, err := b.Audit.Head(t.Context())
+	r := w.verify(t, audit.Anchor{})
 	if err != nil || !r.Done || r.Broken != nil || r.To != head || r.Checked < 600 || int64(r.Checked) != head.Seq || r.Forgotten != 0 {
 		t.Errorf("%+v, head %v, %v", r, head, err)
 	}
-	lines, err := w.AuditLog(t.Context(), head.Seq, 2)
+	lines, err := w.Audit.Lines(t.Context(), head.Seq, 2)
 	if err != nil || len(lines) != 2 || lines[0].ID != head.Seq-1 || lines[1].ID != head.Seq-2 {
 		t.Errorf("%+v %v", lines, err)
 	}
@@ -143,12 +141,12 @@ func TestAuditTampering(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, 1000)
-			w.write(t, w.Service, 10)
-			before := w.verify(t, account.Anchor{}).To
+			w.write(t, w.Accounts, 10)
+			before := w.verify(t, audit.Anchor{}).To
 			for _, sql := range c.sql {
 				w.tamper(t, sql)
 			}
-			r := w.verify(t, account.Anchor{})
+			r := w.verify(t, audit.Anchor{})
 			if c.seq == 0 {
 				if !r.Done || r.Broken != nil || r.Checked != 10 || r.To != before {
 					t.Errorf("%+v", r)
@@ -162,19 +160,19 @@ func TestAuditTampering(t *testing.T) {
 	}
 }
 
-// Whoever writes the whole chain anew leaves one that is right in itself; an anchor kept elsewhere tells.
+// A chain that was rewritten as a whole is right in itself; an anchor that was kept elsewhere shows the change.
 func TestAuditAnchor(t *testing.T) {
 	w := newWorld(t, 1000)
-	w.write(t, w.Service, 6)
-	kept, err := w.AuditHead(t.Context())
+	w.write(t, w.Accounts, 6)
+	kept, err := w.Audit.Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, w.Service, 4)
+	w.write(t, w.Accounts, 4)
 	if r := w.verify(t, kept); !r.Done || r.Checked != 4 || r.To.Seq != 10 {
 		t.Errorf("from an anchor: %+v", r)
 	}
-	if r := w.verify(t, account.Anchor{Seq: 8}); !r.Done || r.Checked != 2 {
+	if r := w.verify(t, audit.Anchor{Seq: 8}); !r.Done || r.Checked != 2 {
 		t.Errorf("from a place: %+v", r)
 	}
 	w.tamper(t, `UPDATE account_audit SET detail = 'never happened' WHERE seq = 2`)
@@ -183,7 +181,7 @@ func TestAuditAnchor(t *testing.T) {
 			FROM account_audit p WHERE p.seq = l.seq - 1 AND l.seq = $1`, seq)
 	}
 	w.tamper(t, `UPDATE account_audit_head SET hash = (SELECT hash FROM account_audit WHERE seq = 10)`)
-	if r := w.verify(t, account.Anchor{}); !r.Done {
+	if r := w.verify(t, audit.Anchor{}); !r.Done {
 		t.Errorf("the test did not write the chain anew: %+v", r)
 	}
 	if r := w.verify(t, kept); r.Broken == nil || r.Broken.Seq != 6 {
@@ -195,28 +193,28 @@ func TestAuditAnchor(t *testing.T) {
 	if r := w.verify(t, kept); r.Done || r.Broken == nil || r.Broken.Seq != 6 || !strings.Contains(r.Broken.Why, "ends at 3") {
 		t.Errorf("cut off: %+v", r)
 	}
-	for _, bad := range []account.Anchor{{Seq: -1}, {Hash: account.Hash{1}}} {
-		if _, err := w.VerifyAudit(t.Context(), bad); errs.KindOf(err) != errs.Invalid {
+	for _, bad := range []audit.Anchor{{Seq: -1}, {Hash: audit.Hash{1}}} {
+		if _, err := w.Audit.Verify(t.Context(), bad); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
 }
 
-// Nobody changes the log or its head who does not switch triggers off.
+// Without switching triggers off, the log and its head cannot be changed.
 func TestAuditHeadMovesWithLinesOnly(t *testing.T) {
 	w := newWorld(t, 1000)
-	w.write(t, w.Service, 2)
+	w.write(t, w.Accounts, 2)
 	for _, sql := range []string{`UPDATE account_audit SET detail = ''`, `DELETE FROM account_audit`, `TRUNCATE account_audit`,
 		`UPDATE account_audit_head SET seq = 0`, `DELETE FROM account_audit_head`, `TRUNCATE account_audit_head`, `INSERT INTO account_audit_head VALUES (false, 0, '')`} {
 		if _, err := w.pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
-	// What a writer says of the chain itself counts for nothing.
+	// Chain fields that a writer sets are ignored.
 	if _, err := w.pool.Exec(t.Context(), `INSERT INTO account_audit (at, actor, role, addr, action, object, detail, seq, hash, addr_digest) VALUES (now(), '', '', '', 'x', '', '', 77, 'x', 'x')`); err != nil {
 		t.Error(err)
 	}
-	if r := w.verify(t, account.Anchor{}); !r.Done || r.Checked != 3 {
+	if r := w.verify(t, audit.Anchor{}); !r.Done || r.Checked != 3 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -228,16 +226,16 @@ func TestAuditForgetsAddresses(t *testing.T) {
 	if _, err := h.Login(t.Context(), ada, password, "192.0.2.77"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Audit(t.Context(), account.Entry{Actor: "staff", Addr: "192.0.2.88", Action: "test", Object: string(a.ID)}); err != nil {
+	if err := h.Audit.Append(t.Context(), audit.Entry{Actor: "staff", Addr: "192.0.2.88", Action: "test", Object: string(a.ID)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.everywhere(t, "192.0.2.77"); len(got) != 2 { // the session and beside the log
 		t.Errorf("before: %v", got)
 	}
-	if err := h.o.Delete(t.Context(), a.ID, password, "192.0.2.77"); err != nil {
+	if err := h.o.Privacy.Delete(t.Context(), a.ID, password, "192.0.2.77"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.o.Erase(t.Context(), string(a.ID)); err != nil {
+	if err := h.o.Privacy.Erase(t.Context(), string(a.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.everywhere(t, "192.0.2.77"); len(got) != 0 {
@@ -246,24 +244,22 @@ func TestAuditForgetsAddresses(t *testing.T) {
 	if got := h.everywhere(t, "192.0.2.88"); len(got) != 1 {
 		t.Errorf("the operator's address: %v", got)
 	}
-	if r := h.verify(t, account.Anchor{}); !r.Done || r.Forgotten != 2 {
+	if r := h.verify(t, audit.Anchor{}); !r.Done || r.Forgotten != 2 {
 		t.Errorf("%+v", r)
 	}
 	h.sleep(91 * 24 * time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &waitFor{text: "audit log anchored", then: cancel}
-	svc, err := account.New(t.Context(), account.Config{Store: h.store, Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1), Now: func() time.Time { return *h.now.Load() },
-		Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, h.pool, func(c *account.SignInConfig) {
+		c.ByAddr, c.Now, c.Log = limit.NewByAddr(time.Hour, 1), func() time.Time { return *h.now.Load() }, slog.New(slog.NewTextHandler(log, nil))
+	})
 	if err := svc.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.everywhere(t, "192.0.2.88"); len(got) != 0 {
 		t.Errorf("after 91 days: %v", got)
 	}
-	r := h.verify(t, account.Anchor{})
+	r := h.verify(t, audit.Anchor{})
 	if !r.Done || r.Forgotten != 3 || !strings.Contains(log.String(), r.To.String()) {
 		t.Errorf("%+v, logged %s", r, log.String())
 	}
@@ -333,23 +329,20 @@ func TestAuditChainOfOldLines(t *testing.T) {
 	if _, err := pg.Migrate(t.Context(), pool, migrations.FS); err != nil {
 		t.Fatal(err)
 	}
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1)})
-	if err != nil {
+	svc := accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 1) })
+	if err := svc.Audit.Append(t.Context(), audit.Entry{Action: "new"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := svc.Audit(t.Context(), account.Entry{Action: "new"}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := svc.VerifyAudit(t.Context(), account.Anchor{})
+	r, err := svc.Audit.Verify(t.Context(), audit.Anchor{})
 	if err != nil || !r.Done || r.Checked != 51 || r.Forgotten != 0 {
 		t.Errorf("%+v %v", r, err)
 	}
-	lines, err := svc.AuditLog(t.Context(), 0, 3)
+	lines, err := svc.Audit.Lines(t.Context(), 0, 3)
 	if err != nil || len(lines) != 3 || lines[0].Action != "new" || lines[1].Actor != "vic:50" || lines[1].Addr != "192.0.2.1" || lines[2].Addr != "" {
 		t.Errorf("%+v %v", lines, err)
 	}
 	if _, err := pool.Exec(t.Context(), `DELETE FROM account_audit`); err == nil {
-		t.Error("append-only no more")
+		t.Error("no longer append-only")
 	}
 }
 
@@ -360,10 +353,10 @@ func BenchmarkAudit(b *testing.B) {
 		b.Fatal(err)
 	}
 	store := accountpg.New(pool)
-	e := account.Entry{At: time.Now(), Actor: "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", Role: auth.Admin, Addr: here, Action: "thing.register", Object: "vic:00e20100"}
+	e := audit.Entry{At: time.Now(), Actor: "0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11", Role: auth.Admin, Addr: here, Action: "thing.register", Object: "vic:00e20100"}
 	for _, callers := range []int{1, 16, 64} {
 		for name, f := range map[string]func(context.Context) error{
-			"chained": func(ctx context.Context) error { return store.Audit(ctx, e) },
+			"chained": func(ctx context.Context) error { return store.AppendAudit(ctx, e) },
 			"bare": func(ctx context.Context) error {
 				_, err := pool.Exec(ctx, `INSERT INTO bare (at, actor, role, addr, action, object, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 					e.At, e.Actor, string(e.Role), e.Addr, e.Action, e.Object, e.Detail)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -16,12 +17,12 @@ func (w world) admin(t *testing.T, email string) account.By {
 	return account.By{ID: w.create(t, email, auth.Admin).ID, Addr: here}
 }
 
-// Who may change whom, and what becomes of it. Each case begins with two administrators, a viewer and an owner.
+// Every change of an operator by every role, with its result. Each case begins with two administrators, a viewer and an owner.
 func TestWhoChangesOperators(t *testing.T) {
 	type people struct{ eve, dan, vic, own account.ID }
 	role := func(by, id func(people) account.ID, r auth.Role) func(world, *testing.T, people) error {
 		return func(w world, t *testing.T, p people) error {
-			return w.SetRole(t.Context(), account.By{ID: by(p), Addr: here}, id(p), r)
+			return w.Operators.SetRole(t.Context(), account.By{ID: by(p), Addr: here}, id(p), r)
 		}
 	}
 	eve, dan := func(p people) account.ID { return p.eve }, func(p people) account.ID { return p.dan }
@@ -44,37 +45,37 @@ func TestWhoChangesOperators(t *testing.T) {
 		{"no such role", role(eve, vic, "king"), errs.Invalid, ""},
 		{"an unknown account", role(eve, func(people) account.ID { return "x" }, auth.Viewer), errs.NotFound, ""},
 		{"an administrator that was disabled a moment ago", func(w world, t *testing.T, p people) error {
-			if err := w.SetOperatorDisabled(t.Context(), account.By{ID: p.dan}, p.eve, true); err != nil {
+			if err := w.Operators.SetDisabled(t.Context(), account.By{ID: p.dan}, p.eve, true); err != nil {
 				t.Fatal(err)
 			}
-			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.vic, auth.Admin)
+			return w.Operators.SetRole(t.Context(), account.By{ID: p.eve}, p.vic, auth.Admin)
 		}, errs.Denied, "not_admin"},
 		{"the last one steps down", func(w world, t *testing.T, p people) error {
-			if err := w.SetRole(t.Context(), account.By{ID: p.eve}, p.dan, auth.Support); err != nil {
+			if err := w.Operators.SetRole(t.Context(), account.By{ID: p.eve}, p.dan, auth.Support); err != nil {
 				t.Fatal(err)
 			}
-			return w.SetRole(t.Context(), account.By{ID: p.eve}, p.eve, auth.Support)
+			return w.Operators.SetRole(t.Context(), account.By{ID: p.eve}, p.eve, auth.Support)
 		}, errs.Conflict, "last_admin"},
 		{"the last one who is not disabled is removed", func(w world, t *testing.T, p people) error {
-			if err := w.SetOperatorDisabled(t.Context(), account.By{ID: p.eve}, p.dan, true); err != nil {
+			if err := w.Operators.SetDisabled(t.Context(), account.By{ID: p.eve}, p.dan, true); err != nil {
 				t.Fatal(err)
 			}
-			return w.RemoveOperator(t.Context(), account.By{ID: p.eve}, p.eve)
+			return w.Operators.Remove(t.Context(), account.By{ID: p.eve}, p.eve)
 		}, errs.Conflict, "last_admin"},
 		{"an owner's e-mail", func(w world, t *testing.T, p people) error {
-			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.eve}, "own@example.com", auth.Viewer)
+			_, _, err := w.Operators.Add(t.Context(), account.By{ID: p.eve}, "own@example.com", auth.Viewer)
 			return err
 		}, errs.Conflict, "email_taken"},
 		{"a viewer adds an administrator", func(w world, t *testing.T, p people) error {
-			_, _, err := w.AddOperator(t.Context(), account.By{ID: p.vic}, "new@example.com", auth.Admin)
+			_, _, err := w.Operators.Add(t.Context(), account.By{ID: p.vic}, "new@example.com", auth.Admin)
 			return err
 		}, errs.Denied, "not_admin"},
 		{"a viewer sets a password", func(w world, t *testing.T, p people) error {
-			_, err := w.ResetOperator(t.Context(), account.By{ID: p.vic}, p.eve)
+			_, err := w.Operators.Reset(t.Context(), account.By{ID: p.vic}, p.eve)
 			return err
 		}, errs.Denied, "not_admin"},
 		{"an owner's sessions", func(w world, t *testing.T, p people) error {
-			_, err := w.EndOperatorSession(t.Context(), account.By{ID: p.eve}, p.own, "")
+			_, err := w.Operators.EndSession(t.Context(), account.By{ID: p.eve}, p.own, "")
 			return err
 		}, errs.NotFound, ""},
 	} {
@@ -82,13 +83,13 @@ func TestWhoChangesOperators(t *testing.T) {
 			w := newWorld(t, 1000)
 			p := people{w.create(t, "eve@example.com", auth.Admin).ID, w.create(t, "dan@example.com", auth.Admin).ID,
 				w.create(t, "vic@example.com", auth.Viewer).ID, w.create(t, "own@example.com", auth.Owner).ID}
-			head, err := w.AuditHead(t.Context())
+			head, err := w.Audit.Head(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			err = c.do(w, t, p)
 			if c.code == "" && c.kind == 0 {
-				after, aerr := w.AuditHead(t.Context())
+				after, aerr := w.Audit.Head(t.Context())
 				if err != nil || aerr != nil || after.Seq != head.Seq+1 {
 					t.Errorf("%v; log from %d to %d, %v", err, head.Seq, after.Seq, aerr)
 				}
@@ -116,18 +117,18 @@ func TestOneAdministratorStays(t *testing.T) {
 				continue
 			}
 			wg.Go(func() {
-				svc := w.Service
+				svc := w.Accounts
 				if i%2 == 1 {
 					svc = b
 				}
 				var err error
 				switch j % 3 {
 				case 0:
-					err = svc.SetRole(t.Context(), by, of.ID, auth.Viewer)
+					err = svc.Operators.SetRole(t.Context(), by, of.ID, auth.Viewer)
 				case 1:
-					err = svc.SetOperatorDisabled(t.Context(), by, of.ID, true)
+					err = svc.Operators.SetDisabled(t.Context(), by, of.ID, true)
 				case 2:
-					err = svc.RemoveOperator(t.Context(), by, of.ID)
+					err = svc.Operators.Remove(t.Context(), by, of.ID)
 				}
 				if k := errs.KindOf(err); err != nil && k != errs.Denied && k != errs.Conflict && k != errs.NotFound {
 					t.Error(err)
@@ -170,11 +171,11 @@ func TestOperatorSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := w.OperatorSessions(t.Context(), a.ID)
+	list, err := w.Operators.Sessions(t.Context(), a.ID)
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
-	if n, err := w.EndOperatorSession(t.Context(), eve, a.ID, list[0].ID); n != 1 || err != nil {
+	if n, err := w.Operators.EndSession(t.Context(), eve, a.ID, list[0].ID); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	_, _, errOne := b.Authenticate(t.Context(), one, here)
@@ -182,10 +183,10 @@ func TestOperatorSessions(t *testing.T) {
 	if (errOne == nil) == (errTwo == nil) {
 		t.Errorf("one of two should have ended: %v, %v", errOne, errTwo)
 	}
-	if _, err := w.EndOperatorSession(t.Context(), eve, a.ID, list[0].ID); errs.KindOf(err) != errs.NotFound {
+	if _, err := w.Operators.EndSession(t.Context(), eve, a.ID, list[0].ID); errs.KindOf(err) != errs.NotFound {
 		t.Error(err)
 	}
-	if n, err := w.EndOperatorSession(t.Context(), eve, a.ID, ""); n != 1 || err != nil {
+	if n, err := w.Operators.EndSession(t.Context(), eve, a.ID, ""); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	good("ended", one, false)
@@ -217,13 +218,13 @@ func TestOperatorSessions(t *testing.T) {
 	if still, err := b.StillGood(t.Context(), before, first); !still || err != nil {
 		t.Errorf("who has another password than the first is stopped: %v", err)
 	}
-	if err := w.SetRole(t.Context(), eve, a.ID, auth.Viewer); err != nil {
+	if err := w.Operators.SetRole(t.Context(), eve, a.ID, auth.Viewer); err != nil {
 		t.Fatal(err)
 	}
 	if still, err := b.StillGood(t.Context(), before, a); still || err != nil {
 		t.Errorf("a stream goes on with the old role: %v", err)
 	}
-	if err := w.SetOperatorDisabled(t.Context(), eve, a.ID, true); err != nil {
+	if err := w.Operators.SetDisabled(t.Context(), eve, a.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	good("disabled", before, false)
@@ -233,23 +234,23 @@ func TestOperatorSessions(t *testing.T) {
 func TestOperatorIsRemoved(t *testing.T) {
 	h := newHome(t)
 	eve := h.admin(t, "eve@example.com")
-	a, first, err := h.AddOperator(t.Context(), eve, ada, auth.Support)
+	a, first, err := h.Operators.Add(t.Context(), eve, ada, auth.Support)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Login(t.Context(), ada, first, "192.0.2.77"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.RemoveOperator(t.Context(), eve, a.ID); err != nil {
+	if err := h.Operators.Remove(t.Context(), eve, a.ID); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := h.Operators(t.Context()); err != nil || len(list) != 1 || list[0].ID != eve.ID {
+	if list, err := h.Operators.List(t.Context()); err != nil || len(list) != 1 || list[0].ID != eve.ID {
 		t.Errorf("%+v %v", list, err)
 	}
-	if err := h.RemoveOperator(t.Context(), eve, a.ID); errs.KindOf(err) != errs.NotFound {
+	if err := h.Operators.Remove(t.Context(), eve, a.ID); errs.KindOf(err) != errs.NotFound {
 		t.Error(err)
 	}
-	if err := h.o.Resume(t.Context()); err != nil {
+	if err := h.o.Privacy.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{ada, "192.0.2.77"} {
@@ -257,7 +258,7 @@ func TestOperatorIsRemoved(t *testing.T) {
 			t.Errorf("%s is still in %v", text, got)
 		}
 	}
-	if r := h.verify(t, account.Anchor{}); !r.Done {
+	if r := h.verify(t, audit.Anchor{}); !r.Done {
 		t.Errorf("%+v", r)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/mail/mailspool"
@@ -36,13 +37,19 @@ import (
 // home is a world with owners and a postman who works when he is told to.
 type home struct {
 	world
-	o     *account.Owners
+	o     accounttest.Owners
 	store *accountpg.Store
 	mail  *mail.Service
 	spool string
 }
 
-func newHome(t *testing.T, change ...func(*account.OwnersConfig)) *home {
+// ownersConfig holds the settings of a home that a test may change.
+type ownersConfig struct {
+	account.LettersConfig
+	account.PrivacyConfig
+}
+
+func newHome(t *testing.T, change ...func(*ownersConfig)) *home {
 	t.Helper()
 	w := newWorld(t, 100_000)
 	if _, err := jobs.Migrate(t.Context(), w.pool); err != nil {
@@ -60,12 +67,15 @@ func newHome(t *testing.T, change ...func(*account.OwnersConfig)) *home {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = spool.Close() })
-	cfg := account.OwnersConfig{Accounts: w.Service, Store: h.store, Mail: mail.Queue{Outbox: box, Now: now}, ByAddr: limit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"}
+	h.Accounts = w.process(t, w.pool, func(c *account.SignInConfig) {
+		c.ByAddr, c.Mail = limit.NewByAddr(time.Hour, 100_000), mail.Queue{Outbox: box, Now: now}
+	})
+	cfg := ownersConfig{LettersConfig: account.LettersConfig{Mail: mail.Queue{Outbox: box, Now: now}, ByAddr: limit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"}}
 	// The letters are one of the domains that hold something; they ask the owners who is who.
 	letters := mail.Config{Outbox: box, Transport: spool, From: "home@kennel.example", Now: now, Log: slog.New(slog.DiscardHandler),
-		Compose:   func(ctx context.Context, m mail.Mail) (mail.Letter, bool, error) { return h.o.Compose(ctx, m) },
-		Addresses: func(ctx context.Context, id string) ([]string, error) { return h.o.Addresses(ctx, id) },
-		Bounced:   func(ctx context.Context, m mail.Mail, code string) error { return h.o.Bounced(ctx, m, code) }}
+		Compose:   func(ctx context.Context, m mail.Mail) (mail.Letter, bool, error) { return h.o.Letters.Compose(ctx, m) },
+		Addresses: func(ctx context.Context, id string) ([]string, error) { return h.Addresses(ctx, id) },
+		Bounced:   func(ctx context.Context, m mail.Mail, code string) error { return h.Bounced(ctx, m, code) }}
 	if h.mail, err = mail.New(letters); err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +83,11 @@ func newHome(t *testing.T, change ...func(*account.OwnersConfig)) *home {
 	for _, c := range change {
 		c(&cfg)
 	}
-	if h.o, err = account.NewOwners(cfg); err != nil {
-		t.Fatal(err)
-	}
+	h.o = h.WithLetters(t, cfg.LettersConfig, cfg.PrivacyConfig)
 	return h
 }
 
-// letter is what a person finds in the mailbox.
+// letter is a letter in the mailbox.
 type letter struct{ to, subject, code, text string }
 
 var codeLine = regexp.MustCompile(`(?m)^([A-Z2-7]{26})\r?$`)
@@ -150,10 +158,10 @@ func ptr(s string) *string { return &s }
 // signUp makes a whole owner.
 func (h *home) signUp(t *testing.T, email string) account.Account {
 	t.Helper()
-	if _, err := h.o.SignUp(t.Context(), account.NewOwner{Email: email, Password: password}, here); err != nil {
+	if _, err := h.o.Letters.SignUp(t.Context(), account.NewOwner{Email: email, Password: password}, here); err != nil {
 		t.Fatal(err)
 	}
-	a, err := h.o.Verify(t.Context(), logging.Secret(h.one(t).code), password, here)
+	a, err := h.o.Letters.Verify(t.Context(), logging.Secret(h.one(t).code), password, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,12 +171,12 @@ func (h *home) signUp(t *testing.T, email string) account.Account {
 // From sign-up to the whole record (VEC-DOC-09): 24 rows of the book, one of them twice.
 func TestSignUpToRecord(t *testing.T) {
 	h := newHome(t)
-	s, err := h.o.SignUp(t.Context(), account.NewOwner{Email: " Ada@Example.com ", Password: "Correct Horse 1", AppName: "chewie", AppPlatform: "ios 12.1.2; iPhone8,1", AppVersion: "1.3.1",
+	s, err := h.o.Letters.SignUp(t.Context(), account.NewOwner{Email: " Ada@Example.com ", Password: "Correct Horse 1", AppName: "chewie", AppPlatform: "ios 12.1.2; iPhone8,1", AppVersion: "1.3.1",
 		Change: account.Change{Given: ptr("Ada"), Family: ptr("Lovelace"), Gender: ptr("F"), Born: ptr("1815-12-10"), Lang: ptr("de_at")}}, here)
 	if err == nil {
 		t.Fatal("a birthday before 1850 is a typing error")
 	}
-	s, err = h.o.SignUp(t.Context(), account.NewOwner{Email: " Ada@Example.com ", Password: "Correct Horse 1", AppName: "chewie", AppPlatform: "ios 12.1.2; iPhone8,1", AppVersion: "1.3.1",
+	s, err = h.o.Letters.SignUp(t.Context(), account.NewOwner{Email: " Ada@Example.com ", Password: "Correct Horse 1", AppName: "chewie", AppPlatform: "ios 12.1.2; iPhone8,1", AppVersion: "1.3.1",
 		Change: account.Change{Given: ptr("Ada"), Family: ptr("Lovelace"), Gender: ptr("F"), Born: ptr("1985-12-10"), Lang: ptr("de_at")}}, here)
 	if err != nil {
 		t.Fatal(err)
@@ -188,24 +196,24 @@ func TestSignUpToRecord(t *testing.T) {
 		"empty":          {"", "Correct Horse 1", "code_refused"},
 		"wrong password": {logging.Secret(l.code), "hunter2hunter2", "wrong_password"},
 	} {
-		if _, err := h.o.Verify(t.Context(), c.code, c.password, here); errs.CodeOf(err) != c.want {
+		if _, err := h.o.Letters.Verify(t.Context(), c.code, c.password, here); errs.CodeOf(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	if err := h.o.Reset(t.Context(), logging.Secret(l.code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Letters.Reset(t.Context(), logging.Secret(l.code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("the code of one purpose for another: %v", err)
 	}
-	a, err := h.o.Verify(t.Context(), logging.Secret(" "+strings.ToLower(l.code)+"\n"), "Correct Horse 1", here) // as people type it
+	a, err := h.o.Letters.Verify(t.Context(), logging.Secret(" "+strings.ToLower(l.code)+"\n"), "Correct Horse 1", here) // as people type it
 	if err != nil || a.ID != s.ID || a.Email != ada || a.Role != auth.Owner {
 		t.Fatalf("%+v %v", a, err)
 	}
-	if _, err := h.o.Verify(t.Context(), logging.Secret(l.code), "Correct Horse 1", here); errs.CodeOf(err) != "code_refused" {
+	if _, err := h.o.Letters.Verify(t.Context(), logging.Secret(l.code), "Correct Horse 1", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("a code twice: %v", err)
 	}
 	if _, err := h.Login(t.Context(), ada, "Correct Horse 1", here); err != nil {
 		t.Error(err)
 	}
-	r, err := h.o.Record(t.Context(), a.ID)
+	r, err := h.Record(t.Context(), a.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,10 +241,10 @@ func TestSignUpToRecord(t *testing.T) {
 	}
 	// One that an operator made has a whole record too.
 	b2 := h.create(t, "op@example.com", auth.Owner)
-	if r, err := h.o.Record(t.Context(), b2.ID); err != nil || !r.EmailIsVerified || r.Status != "active" || r.PlayerID == "" || !r.IsEmailAccount || r.GivenName != nil {
+	if r, err := h.Record(t.Context(), b2.ID); err != nil || !r.EmailIsVerified || r.Status != "active" || r.PlayerID == "" || !r.IsEmailAccount || r.GivenName != nil {
 		t.Errorf("%+v %v", r, err)
 	}
-	if r, err := h.o.Change(t.Context(), b2.ID, account.Change{Given: ptr("Bob")}); err != nil || *r.GivenName != "Bob" || !r.IsEmailAccount || r.Status != "active" {
+	if r, err := h.Change(t.Context(), b2.ID, account.Change{Given: ptr("Bob")}); err != nil || *r.GivenName != "Bob" || !r.IsEmailAccount || r.Status != "active" {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -248,11 +256,11 @@ func TestFieldsAreChecked(t *testing.T) {
 		"given_name": {Given: ptr("a\x00b")}, "family_name": {Family: ptr(strings.Repeat("ä", 101))}, "gender": {Gender: ptr("a\nb")}, "dob": {Born: ptr("10.12.1985")},
 		"email_lang": {Lang: ptr("klingon!")}, "player_id": {PlayerID: ptr(strings.Repeat("1", 41))}, "dob of tomorrow": {Born: ptr("2999-01-01")},
 	} {
-		if _, err := h.o.Change(t.Context(), a.ID, c); errs.CodeOf(err) != "invalid_fields" || !strings.Contains(err.Error(), strings.Fields(name)[0]) {
+		if _, err := h.Change(t.Context(), a.ID, c); errs.CodeOf(err) != "invalid_fields" || !strings.Contains(err.Error(), strings.Fields(name)[0]) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := h.o.Change(t.Context(), "nobody", account.Change{Given: ptr("x")}); errs.KindOf(err) != errs.NotFound {
+	if _, err := h.Change(t.Context(), "nobody", account.Change{Given: ptr("x")}); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("nobody's record: %v", err)
 	}
 }
@@ -266,15 +274,17 @@ func TestNobodyLearnsWhoIsHere(t *testing.T) {
 		s.ID, s.Profile.PlayerID, s.Email = "", "", ""
 		return s
 	}
-	taken, err := h.o.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here)
+	taken, err := h.o.Letters.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here)
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := h.o.SignUp(t.Context(), account.NewOwner{Email: "new@example.com", Password: password}, here)
+	free, err := h.o.Letters.SignUp(t.Context(), account.NewOwner{Email: "new@example.com", Password: password}, here)
 	if err != nil || shape(taken) != shape(free) {
 		t.Errorf("taken %+v, free %+v, %v", taken, free, err)
 	}
-	for _, f := range []func(context.Context, string, string) error{h.o.AskAgain, func(ctx context.Context, email, addr string) error { return h.o.AskReset(ctx, email, "en", addr) }} {
+	for _, f := range []func(context.Context, string, string) error{h.o.Letters.AskAgain, func(ctx context.Context, email, addr string) error {
+		return h.o.Letters.AskReset(ctx, email, "en", addr)
+	}} {
 		for _, email := range []string{ada, "op@example.com", "nobody@example.com"} {
 			if err := f(t.Context(), email, here); err != nil {
 				t.Errorf("%s: %v", email, err)
@@ -304,7 +314,7 @@ func TestNobodyLearnsWhoIsHere(t *testing.T) {
 	}
 }
 
-// quick is a hasher that costs nothing and counts: what is left of an answer's time is what could tell.
+// quick is a hasher that costs nothing and counts calls, so that the rest of an answer's time can be compared.
 type quick struct{ hashes atomic.Int64 }
 
 func (q *quick) Hash(_ context.Context, password string) (string, error) {
@@ -321,19 +331,14 @@ func (q *quick) Verify(_ context.Context, hash, password string) (bool, error) {
 func TestTimeDoesNotTell(t *testing.T) {
 	q := new(quick)
 	h := newHome(t)
-	svc, err := account.New(t.Context(), account.Config{Store: h.store, Hasher: q, ByAddr: limit.NewByAddr(time.Hour, 100_000), Now: func() time.Time { return *h.now.Load() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, h.pool, func(c *account.SignInConfig) {
+		c.Hasher, c.ByAddr, c.Now = q, limit.NewByAddr(time.Hour, 100_000), func() time.Time { return *h.now.Load() }
+	})
 	orders, err := jobs.NewOrders(h.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := account.NewOwners(account.OwnersConfig{Accounts: svc, Store: h.store, Mail: mail.Queue{Outbox: mailpg.New(h.pool, orders)},
-		ByAddr: limit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := svc.WithLetters(t, account.LettersConfig{Mail: mail.Queue{Outbox: mailpg.New(h.pool, orders)}, ByAddr: limit.NewByAddr(time.Hour, 100_000), PublicURL: "https://kennel.example"}, account.PrivacyConfig{})
 	const n = 60
 	for i := range n {
 		if _, _, err := svc.CreateAccount(t.Context(), fmt.Sprintf("known%d@example.com", i), auth.Owner, password); err != nil {
@@ -343,11 +348,11 @@ func TestTimeDoesNotTell(t *testing.T) {
 	median := func(d []time.Duration) time.Duration { slices.Sort(d); return d[len(d)/2] }
 	for name, f := range map[string]func(email string) error{
 		"sign-up": func(email string) error {
-			_, err := o.SignUp(t.Context(), account.NewOwner{Email: email, Password: password}, here)
+			_, err := o.Letters.SignUp(t.Context(), account.NewOwner{Email: email, Password: password}, here)
 			return err
 		},
-		"reset": func(email string) error { return o.AskReset(t.Context(), email, "", here) },
-		"again": func(email string) error { return o.AskAgain(t.Context(), email, here) },
+		"reset": func(email string) error { return o.Letters.AskReset(t.Context(), email, "", here) },
+		"again": func(email string) error { return o.Letters.AskAgain(t.Context(), email, here) },
 		"login": func(email string) error {
 			if _, err := svc.Login(t.Context(), email, "wrong password", here); errs.CodeOf(err) != "login_refused" {
 				return fmt.Errorf("want a refusal, got %w", err)
@@ -371,7 +376,7 @@ func TestTimeDoesNotTell(t *testing.T) {
 				}
 				took, difference = append(took, pair[0]), append(difference, pair[0]-pair[1])
 			}
-			h.sleep(25 * time.Hour) // nobody is paced
+			h.sleep(25 * time.Hour) // every pause is over
 			if hashes[0] != hashes[1] {
 				t.Fatalf("%s: %d passwords hashed for known e-mails, %d for unknown ones", name, hashes[0], hashes[1])
 			}
@@ -386,42 +391,42 @@ func TestTimeDoesNotTell(t *testing.T) {
 	}
 }
 
-// Somebody signs up with Ada's e-mail and waits for her click. Her link asks for the password, which she does not know; and when she signs up
+// A stranger signs up with Ada's e-mail and waits for her click. Her link asks for the password, which she does not know; and when she signs up
 // herself, their session ends with their sign-up.
 func TestNobodyProvesForSomebodyElse(t *testing.T) {
 	h := newHome(t)
-	thief, err := h.o.AppSignUp(t.Context(), account.NewOwner{Email: ada, Password: "thief's password"}, "198.51.100.1")
+	thief, err := h.o.Apps.SignUp(t.Context(), account.NewOwner{Email: ada, Password: "thief's password"}, "198.51.100.1")
 	if err != nil || thief.Record.EmailIsVerified {
 		t.Fatalf("%+v %v", thief.Record, err)
 	}
 	first := h.one(t)
-	mine, err := h.o.AppSignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here)
+	mine, err := h.o.Apps.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here)
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := h.one(t)
-	if _, err := h.o.Verify(t.Context(), logging.Secret(first.code), password, here); errs.CodeOf(err) != "wrong_password" {
+	if _, err := h.o.Letters.Verify(t.Context(), logging.Secret(first.code), password, here); errs.CodeOf(err) != "wrong_password" {
 		t.Errorf("the thief's link with Ada's password: %v", err)
 	}
 	for _, s := range []account.AppSession{thief, mine} {
-		if _, err := h.o.BurnUserSession(t.Context(), s.Token, "vic:1"); errs.CodeOf(err) != "session_unverified" {
+		if _, err := h.o.Apps.Burn(t.Context(), s.Token, "vic:1"); errs.CodeOf(err) != "session_unverified" {
 			t.Errorf("a robot for an e-mail that nobody proved: %v", err)
 		}
 	}
-	a, err := h.o.Verify(t.Context(), logging.Secret(second.code), password, here)
+	a, err := h.o.Letters.Verify(t.Context(), logging.Secret(second.code), password, here)
 	if err != nil || a.ID == thief.Session.Account {
 		t.Fatalf("%+v %v", a, err)
 	}
-	if _, err := h.o.App(t.Context(), thief.Token); errs.CodeOf(err) != "session_over" {
+	if _, err := h.o.Apps.Session(t.Context(), thief.Token); errs.CodeOf(err) != "session_over" {
 		t.Errorf("the thief's session: %v", err)
 	}
-	if _, err := h.o.Verify(t.Context(), logging.Secret(first.code), "thief's password", here); errs.CodeOf(err) != "code_refused" {
+	if _, err := h.o.Letters.Verify(t.Context(), logging.Secret(first.code), "thief's password", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("the thief's link after: %v", err)
 	}
-	if s, err := h.o.App(t.Context(), mine.Token); err != nil || !s.Record.EmailIsVerified || s.Session.Pending {
+	if s, err := h.o.Apps.Session(t.Context(), mine.Token); err != nil || !s.Record.EmailIsVerified || s.Session.Pending {
 		t.Errorf("Ada's session: %+v %v", s.Record, err)
 	}
-	if id, err := h.o.BurnUserSession(t.Context(), mine.Token, "vic:1"); err != nil || id != a.ID {
+	if id, err := h.o.Apps.Burn(t.Context(), mine.Token, "vic:1"); err != nil || id != a.ID {
 		t.Errorf("%q %v", id, err)
 	}
 }
@@ -433,62 +438,62 @@ func TestReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := h.o.AppLogin(t.Context(), ada, password, here)
+	app, err := h.o.Apps.Login(t.Context(), ada, password, here)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.o.AskEmail(t.Context(), a.ID, "thief@example.com", password, here); err != nil {
+	if err := h.o.Letters.AskEmail(t.Context(), a.ID, "thief@example.com", password, here); err != nil {
 		t.Fatal(err)
 	}
 	change := h.one(t).code
 	for range 6 { // locked out
 		_, _ = h.Login(t.Context(), ada, "wrong password", "198.51.100.1")
 	}
-	if err := h.o.AskReset(t.Context(), ada, "", here); err != nil {
+	if err := h.o.Letters.AskReset(t.Context(), ada, "", here); err != nil {
 		t.Fatal(err)
 	}
 	stale := h.one(t).code
 	h.sleep(2 * time.Hour)
-	if err := h.o.AskReset(t.Context(), ada, "", here); err != nil {
+	if err := h.o.Letters.AskReset(t.Context(), ada, "", here); err != nil {
 		t.Fatal(err)
 	}
 	fresh := h.one(t).code
 	for name, code := range map[string]string{"replaced": stale, "none": "", "hostile": "'; DROP TABLE account_account --"} {
-		if err := h.o.Reset(t.Context(), logging.Secret(code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
+		if err := h.o.Letters.Reset(t.Context(), logging.Secret(code), "battery staple", here); errs.CodeOf(err) != "code_refused" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := h.o.Reset(t.Context(), logging.Secret(fresh), "short", here); errs.CodeOf(err) != "password_short" {
+	if err := h.o.Letters.Reset(t.Context(), logging.Secret(fresh), "short", here); errs.CodeOf(err) != "password_short" {
 		t.Errorf("short password: %v", err)
 	}
-	if err := h.o.Reset(t.Context(), logging.Secret(fresh), "battery staple", here); err != nil {
+	if err := h.o.Letters.Reset(t.Context(), logging.Secret(fresh), "battery staple", here); err != nil {
 		t.Fatal(err)
 	}
 	if l := h.one(t); l.to != ada || !strings.HasPrefix(l.subject, "Your password") {
 		t.Errorf("she is told %+v", l)
 	}
-	if err := h.o.Reset(t.Context(), logging.Secret(fresh), "battery staple 2", here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Letters.Reset(t.Context(), logging.Secret(fresh), "battery staple 2", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("a code twice: %v", err)
 	}
-	if err := h.o.ChangeEmail(t.Context(), logging.Secret(change), here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Letters.ChangeEmail(t.Context(), logging.Secret(change), here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("a change of e-mail begun before the reset: %v", err)
 	}
 	if _, _, err := h.Authenticate(t.Context(), login.Token, here); errs.CodeOf(err) != "session_over" {
 		t.Errorf("old session: %v", err)
 	}
-	if _, err := h.o.BurnUserSession(t.Context(), app.Token, "vic:1"); errs.CodeOf(err) != "session_unknown" {
+	if _, err := h.o.Apps.Burn(t.Context(), app.Token, "vic:1"); errs.CodeOf(err) != "session_unknown" {
 		t.Errorf("old app's session: %v", err)
 	}
 	if _, err := h.Login(t.Context(), ada, "battery staple", here); err != nil {
 		t.Errorf("new password, lock forgiven: %v", err)
 	}
 	// A code is over after its hour.
-	if err := h.o.AskReset(t.Context(), ada, "", here); err != nil {
+	if err := h.o.Letters.AskReset(t.Context(), ada, "", here); err != nil {
 		t.Fatal(err)
 	}
 	late := h.one(t).code
 	h.sleep(time.Hour)
-	if err := h.o.Reset(t.Context(), logging.Secret(late), "battery staple", here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Letters.Reset(t.Context(), logging.Secret(late), "battery staple", here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("after an hour: %v", err)
 	}
 }
@@ -497,11 +502,11 @@ func TestReset(t *testing.T) {
 func TestACodeWorksOnce(t *testing.T) {
 	h := newHome(t)
 	h.signUp(t, ada)
-	if err := h.o.AskReset(t.Context(), ada, "", here); err != nil {
+	if err := h.o.Letters.AskReset(t.Context(), ada, "", here); err != nil {
 		t.Fatal(err)
 	}
 	code := logging.Secret(h.one(t).code)
-	app, err := h.o.AppLogin(t.Context(), ada, password, here)
+	app, err := h.o.Apps.Login(t.Context(), ada, password, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -509,7 +514,7 @@ func TestACodeWorksOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if _, err := h.o.BurnUserSession(t.Context(), app.Token, "vic:1"); err == nil {
+			if _, err := h.o.Apps.Burn(t.Context(), app.Token, "vic:1"); err == nil {
 				burned.Add(1)
 			} else if c := errs.CodeOf(err); c != "session_used" {
 				t.Error(err)
@@ -519,7 +524,7 @@ func TestACodeWorksOnce(t *testing.T) {
 	wg.Wait()
 	for range 10 {
 		wg.Go(func() {
-			if err := h.o.Reset(t.Context(), code, "battery staple", here); err == nil {
+			if err := h.o.Letters.Reset(t.Context(), code, "battery staple", here); err == nil {
 				reset.Add(1)
 			} else if errs.CodeOf(err) != "code_refused" {
 				t.Error(err)
@@ -536,15 +541,15 @@ func TestChangeEmail(t *testing.T) {
 	h := newHome(t)
 	a := h.signUp(t, ada)
 	h.signUp(t, "bob@example.com")
-	if err := h.o.AskEmail(t.Context(), a.ID, "new@example.com", "wrong password", here); errs.CodeOf(err) != "wrong_password" {
+	if err := h.o.Letters.AskEmail(t.Context(), a.ID, "new@example.com", "wrong password", here); errs.CodeOf(err) != "wrong_password" {
 		t.Errorf("without the password: %v", err)
 	}
-	if err := h.o.AskEmail(t.Context(), a.ID, ada, password, here); errs.KindOf(err) != errs.Invalid {
+	if err := h.o.Letters.AskEmail(t.Context(), a.ID, ada, password, here); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("the same: %v", err)
 	}
 	// Taken or not, the answer is the same.
 	for _, email := range []string{"bob@example.com", "New@example.com"} {
-		if err := h.o.AskEmail(t.Context(), a.ID, email, password, here); err != nil {
+		if err := h.o.Letters.AskEmail(t.Context(), a.ID, email, password, here); err != nil {
 			t.Errorf("%s: %v", email, err)
 		}
 	}
@@ -559,7 +564,7 @@ func TestChangeEmail(t *testing.T) {
 			code = l.code
 		}
 	}
-	if err := h.o.ChangeEmail(t.Context(), logging.Secret(code), here); err != nil {
+	if err := h.o.Letters.ChangeEmail(t.Context(), logging.Secret(code), here); err != nil {
 		t.Fatal(err)
 	}
 	if l := h.one(t); l.to != ada || !strings.Contains(l.text, "new@example.com") {
@@ -571,28 +576,28 @@ func TestChangeEmail(t *testing.T) {
 	if _, err := h.Login(t.Context(), ada, password, here); errs.CodeOf(err) != "login_refused" {
 		t.Error(err)
 	}
-	if err := h.o.ChangeEmail(t.Context(), logging.Secret(code), here); errs.CodeOf(err) != "code_refused" {
+	if err := h.o.Letters.ChangeEmail(t.Context(), logging.Secret(code), here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("twice: %v", err)
 	}
-	// Somebody gets an account for it between letter and click.
-	if err := h.o.AskEmail(t.Context(), a.ID, "third@example.com", password, here); err != nil {
+	// Another person gets an account for it between letter and click.
+	if err := h.o.Letters.AskEmail(t.Context(), a.ID, "third@example.com", password, here); err != nil {
 		t.Fatal(err)
 	}
 	code = h.one(t).code
 	h.create(t, "third@example.com", auth.Owner)
-	if err := h.o.ChangeEmail(t.Context(), logging.Secret(code), here); errs.CodeOf(err) != "email_taken" {
+	if err := h.o.Letters.ChangeEmail(t.Context(), logging.Secret(code), here); errs.CodeOf(err) != "email_taken" {
 		t.Errorf("taken meanwhile: %v", err)
 	}
 }
 
-// Letters are paced by the address they go to, whoever asks, and by the asker.
+// Letters are paced by the address they go to, for all askers together, and by the asker.
 func TestLettersArePaced(t *testing.T) {
-	h := newHome(t, func(c *account.OwnersConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 200) })
+	h := newHome(t, func(c *ownersConfig) { c.ByAddr = limit.NewByAddr(time.Hour, 200) })
 	h.signUp(t, ada)
 	for _, email := range []string{ada, "nobody@example.com"} {
 		sent := 0
 		for i := range 100 {
-			switch err := h.o.AskReset(t.Context(), email, "", fmt.Sprintf("198.51.100.%d", i)); errs.KindOf(err) {
+			switch err := h.o.Letters.AskReset(t.Context(), email, "", fmt.Sprintf("198.51.100.%d", i)); errs.KindOf(err) {
 			case errs.Exhausted:
 				if errs.RetryOf(err) <= 0 {
 					t.Fatal("no pause named")
@@ -611,7 +616,7 @@ func TestLettersArePaced(t *testing.T) {
 	}
 	refused := 0
 	for i := range 300 {
-		if err := h.o.AskReset(t.Context(), fmt.Sprintf("p%d@example.com", i), "", "203.0.113.1"); errs.KindOf(err) == errs.Exhausted {
+		if err := h.o.Letters.AskReset(t.Context(), fmt.Sprintf("p%d@example.com", i), "", "203.0.113.1"); errs.KindOf(err) == errs.Exhausted {
 			refused++
 		}
 	}
@@ -622,7 +627,7 @@ func TestLettersArePaced(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
-			if h.o.AskReset(t.Context(), "flood@example.com", "", here) == nil {
+			if h.o.Letters.AskReset(t.Context(), "flood@example.com", "", here) == nil {
 				many.Add(1)
 			}
 		})
@@ -645,36 +650,36 @@ func TestSessionsOfAnOwner(t *testing.T) {
 		logins = append(logins, l)
 		h.sleep(time.Second)
 	}
-	app, until, err := h.o.IssueUserSession(t.Context(), a.ID)
-	if err != nil || until.Sub(*h.now.Load()) != account.DefaultUserSessionTTL || strings.Contains(fmt.Sprintf("%v%+v%#v", app, app, app), app.Reveal()) {
+	app, until, err := h.o.Apps.Issue(t.Context(), a.ID)
+	if err != nil || until.Sub(*h.now.Load()) != account.DefaultAppTTL || strings.Contains(fmt.Sprintf("%v%+v%#v", app, app, app), app.Reveal()) {
 		t.Fatalf("%v %v", until, err)
 	}
-	if _, err := h.o.BurnUserSession(t.Context(), app, "vic:00e20100"); err != nil {
+	if _, err := h.o.Apps.Burn(t.Context(), app, "vic:00e20100"); err != nil {
 		t.Fatal(err)
 	}
-	list, mine, err := h.o.Sessions(t.Context(), a.ID, logins[2].Token)
+	list, mine, err := h.Sessions(t.Context(), a.ID, logins[2].Token)
 	if err != nil || len(list) != 4 || !list[0].App || list[0].Used != "vic:00e20100" || list[1].ID != mine || list[1].Addr != here {
 		t.Fatalf("%+v %q %v", list, mine, err)
 	}
 	if strings.Contains(logins[2].Token.Reveal(), mine) {
 		t.Error("a session's name is part of its token")
 	}
-	if err := h.o.EndSession(t.Context(), b.ID, list[3].ID, here); errs.KindOf(err) != errs.NotFound {
+	if err := h.EndSession(t.Context(), b.ID, list[3].ID, here); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("somebody else's session: %v", err)
 	}
-	if err := h.o.EndSession(t.Context(), a.ID, list[3].ID, here); err != nil {
+	if err := h.EndSession(t.Context(), a.ID, list[3].ID, here); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := h.Authenticate(t.Context(), logins[0].Token, here); errs.CodeOf(err) != "session_over" {
 		t.Errorf("ended: %v", err)
 	}
-	if n, err := h.o.EndOtherSessions(t.Context(), a.ID, logins[2].Token, here); err != nil || n != 2 {
+	if n, err := h.EndOtherSessions(t.Context(), a.ID, logins[2].Token, here); err != nil || n != 2 {
 		t.Errorf("ended %d, %v", n, err)
 	}
 	if _, _, err := h.Authenticate(t.Context(), logins[2].Token, here); err != nil {
 		t.Errorf("the one that asked: %v", err)
 	}
-	if _, err := h.o.App(t.Context(), app); errs.CodeOf(err) != "session_over" {
+	if _, err := h.o.Apps.Session(t.Context(), app); errs.CodeOf(err) != "session_over" {
 		t.Errorf("the app's: %v", err)
 	}
 }
@@ -685,20 +690,20 @@ func TestUserSessions(t *testing.T) {
 	a := h.signUp(t, ada)
 	issue := func() logging.Secret {
 		t.Helper()
-		s, _, err := h.o.IssueUserSession(t.Context(), a.ID)
+		s, _, err := h.o.Apps.Issue(t.Context(), a.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	used, expired, ended, disabled := issue(), issue(), issue(), issue()
-	if id, err := h.o.BurnUserSession(t.Context(), used, "vic:00e20100"); err != nil || id != a.ID {
+	if id, err := h.o.Apps.Burn(t.Context(), used, "vic:00e20100"); err != nil || id != a.ID {
 		t.Fatal(id, err)
 	}
-	if s, err := h.o.App(t.Context(), used); err != nil || s.Record.Email != ada || !s.Session.Burned { // the app may go on with it
+	if s, err := h.o.Apps.Session(t.Context(), used); err != nil || s.Record.Email != ada || !s.Session.Burned { // the app may still use it
 		t.Errorf("%+v %v", s, err)
 	}
-	if err := h.o.AppLogout(t.Context(), ended, false); err != nil {
+	if err := h.o.Apps.Logout(t.Context(), ended, false); err != nil {
 		t.Fatal(err)
 	}
 	web, err := h.Login(t.Context(), ada, password, here)
@@ -708,7 +713,7 @@ func TestUserSessions(t *testing.T) {
 	public := ""
 	check := func(name string, token logging.Secret, want string) {
 		t.Helper()
-		_, err := h.o.BurnUserSession(t.Context(), token, "vic:00e20101")
+		_, err := h.o.Apps.Burn(t.Context(), token, "vic:00e20101")
 		if errs.KindOf(err) != errs.Unauthenticated || errs.CodeOf(err) != want {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
@@ -725,17 +730,17 @@ func TestUserSessions(t *testing.T) {
 	check("empty", "", "session_unknown")
 	check("long", logging.Secret("kus_"+strings.Repeat("x", 100_000)), "session_unknown")
 	check("zero byte", "kus_\x00", "session_unknown")
-	next, err := h.o.AppRenew(t.Context(), used)
+	next, err := h.o.Apps.Renew(t.Context(), used)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check("renewed", used, "session_unknown")
-	if id, err := h.o.BurnUserSession(t.Context(), next.Token, "vic:00e20101"); err != nil || id != a.ID {
+	if id, err := h.o.Apps.Burn(t.Context(), next.Token, "vic:00e20101"); err != nil || id != a.ID {
 		t.Errorf("renewed: %v", err)
 	}
-	h.sleep(account.DefaultUserSessionTTL)
+	h.sleep(account.DefaultAppTTL)
 	check("expired", expired, "session_expired")
-	if _, err := h.o.App(t.Context(), expired); errs.CodeOf(err) != "session_over" {
+	if _, err := h.o.Apps.Session(t.Context(), expired); errs.CodeOf(err) != "session_over" {
 		t.Errorf("expired, for the app: %v", err)
 	}
 	_ = disabled
@@ -744,7 +749,7 @@ func TestUserSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("disabled", last, "session_unknown")
-	if _, _, err := h.o.IssueUserSession(t.Context(), "00000000-0000-4000-8000-000000000000"); errs.KindOf(err) != errs.NotFound {
+	if _, _, err := h.o.Apps.Issue(t.Context(), "00000000-0000-4000-8000-000000000000"); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("for nobody: %v", err)
 	}
 }
@@ -752,7 +757,7 @@ func TestUserSessions(t *testing.T) {
 func TestChangedPasswordIsTold(t *testing.T) {
 	h := newHome(t)
 	a := h.signUp(t, ada)
-	app, _, err := h.o.IssueUserSession(t.Context(), a.ID)
+	app, _, err := h.o.Apps.Issue(t.Context(), a.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -762,10 +767,10 @@ func TestChangedPasswordIsTold(t *testing.T) {
 	if l := h.one(t); l.to != ada || !strings.HasPrefix(l.subject, "Your password") {
 		t.Errorf("%+v", l)
 	}
-	if _, err := h.o.BurnUserSession(t.Context(), app, "vic:1"); errs.CodeOf(err) != "session_unknown" {
+	if _, err := h.o.Apps.Burn(t.Context(), app, "vic:1"); errs.CodeOf(err) != "session_unknown" {
 		t.Errorf("a session from before: %v", err)
 	}
-	if r, err := h.o.Record(t.Context(), a.ID); err != nil || !r.PasswordIsComplex {
+	if r, err := h.Record(t.Context(), a.ID); err != nil || !r.PasswordIsComplex {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -774,11 +779,11 @@ func TestBounceIsNoted(t *testing.T) {
 	h := newHome(t)
 	a := h.signUp(t, ada)
 	for _, to := range []string{ada, "nobody@example.com"} {
-		if err := h.o.Bounced(t.Context(), mail.Mail{To: to}, "smtp 550"); err != nil {
+		if err := h.Bounced(t.Context(), mail.Mail{To: to}, "smtp 550"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r, err := h.o.Record(t.Context(), a.ID); err != nil || r.EmailFailureCode == nil || *r.EmailFailureCode != "smtp 550" {
+	if r, err := h.Record(t.Context(), a.ID); err != nil || r.EmailFailureCode == nil || *r.EmailFailureCode != "smtp 550" {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -830,11 +835,11 @@ func (h *home) everywhere(t *testing.T, text string) (found []string) {
 	return found
 }
 
-// A person leaves: nothing is left that names her, in tables or letters; the audit log has her id alone. A run that was cut off goes on where it
+// A person leaves: nothing is left that names her, in tables or letters; the audit log has her id alone. A run that was cut off continues where it
 // ended, also after her account is gone.
 func TestDeletionReallyDeletes(t *testing.T) {
 	var books *shelf
-	h := newHome(t, func(c *account.OwnersConfig) {
+	h := newHome(t, func(c *ownersConfig) {
 		books = &shelf{}
 		c.Personal = append([]account.Holder{{Name: "shelf", Personal: books}}, c.Personal...)
 	})
@@ -842,14 +847,14 @@ func TestDeletionReallyDeletes(t *testing.T) {
 	if _, err := h.pool.Exec(t.Context(), `CREATE TABLE shelf (account text, title text)`); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.o.AskReset(t.Context(), ada, "", here); err != nil { // a letter from before there is an account
+	if err := h.o.Letters.AskReset(t.Context(), ada, "", here); err != nil { // a letter from before there is an account
 		t.Fatal(err)
 	}
 	h.one(t)
-	if _, err := h.o.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password, Change: account.Change{Given: ptr("Augusta"), Family: ptr("Lovelace")}}, here); err != nil {
+	if _, err := h.o.Letters.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password, Change: account.Change{Given: ptr("Augusta"), Family: ptr("Lovelace")}}, here); err != nil {
 		t.Fatal(err)
 	}
-	a, err := h.o.Verify(t.Context(), logging.Secret(h.one(t).code), password, here)
+	a, err := h.o.Letters.Verify(t.Context(), logging.Secret(h.one(t).code), password, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -863,18 +868,18 @@ func TestDeletionReallyDeletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, _, err := h.o.IssueUserSession(t.Context(), a.ID)
+	app, _, err := h.o.Apps.Issue(t.Context(), a.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = h.Login(t.Context(), ada, "wrong password", here)
-	if _, err := h.o.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here); err != nil { // somebody tries again
+	if _, err := h.o.Letters.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here); err != nil { // another person tries again
 		t.Fatal(err)
 	}
-	if err := h.o.AskReset(t.Context(), ada, "", here); err != nil {
+	if err := h.o.Letters.AskReset(t.Context(), ada, "", here); err != nil {
 		t.Fatal(err)
 	}
-	files, err := h.o.Export(t.Context(), a.ID, here)
+	files, err := h.o.Privacy.Export(t.Context(), a.ID, here)
 	if err != nil || len(files) != 3 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -883,46 +888,46 @@ func TestDeletionReallyDeletes(t *testing.T) {
 			t.Errorf("%s: want %s, and nothing of others:\n%s", files[i].Name, want, files[i].JSON)
 		}
 	}
-	if err := h.o.Delete(t.Context(), a.ID, "wrong password", here); errs.CodeOf(err) != "wrong_password" {
+	if err := h.o.Privacy.Delete(t.Context(), a.ID, "wrong password", here); errs.CodeOf(err) != "wrong_password" {
 		t.Errorf("without the password: %v", err)
 	}
 	op := h.create(t, "op@example.com", auth.Admin)
-	if err := h.o.Delete(t.Context(), op.ID, password, here); errs.KindOf(err) != errs.Denied {
+	if err := h.o.Privacy.Delete(t.Context(), op.ID, password, here); errs.KindOf(err) != errs.Denied {
 		t.Errorf("an operator: %v", err)
 	}
 	if len(h.everywhere(t, ada)) == 0 || len(h.everywhere(t, "lovelace")) == 0 {
 		t.Fatal("the search finds nothing even now")
 	}
-	if err := h.o.Delete(t.Context(), a.ID, password, here); err != nil {
+	if err := h.o.Privacy.Delete(t.Context(), a.ID, password, here); err != nil {
 		t.Fatal(err)
 	}
-	// From this moment on nobody is signed in.
+	// From this moment on no session of hers works.
 	if _, _, err := h.Authenticate(t.Context(), l.Token, here); errs.CodeOf(err) != "session_over" {
 		t.Errorf("session: %v", err)
 	}
-	if _, err := h.o.BurnUserSession(t.Context(), app, "vic:1"); errs.CodeOf(err) != "session_unknown" {
+	if _, err := h.o.Apps.Burn(t.Context(), app, "vic:1"); errs.CodeOf(err) != "session_unknown" {
 		t.Errorf("app: %v", err)
 	}
 	if _, err := h.Login(t.Context(), ada, password, here); errs.CodeOf(err) != "login_refused" {
 		t.Errorf("login: %v", err)
 	}
 	books.fail.Store(true)
-	if err := h.o.Erase(t.Context(), string(a.ID)); err == nil || !strings.Contains(err.Error(), "erase shelf") || strings.Contains(err.Error(), ada) {
+	if err := h.o.Privacy.Erase(t.Context(), string(a.ID)); err == nil || !strings.Contains(err.Error(), "erase shelf") || strings.Contains(err.Error(), ada) {
 		t.Errorf("a domain that fails: %v", err)
 	}
 	books.fail.Store(false)
 	// Cut off after the shelf: the letters' part ends with the context of a process that stops.
 	ctx, cancel := context.WithCancel(t.Context())
-	h.o.Erase(ctx, string(bob.ID)) // not hers, and no deletion: nothing happens
+	h.o.Privacy.Erase(ctx, string(bob.ID)) // not hers, and no deletion: nothing happens
 	cancel()
-	if err := h.o.Erase(ctx, string(a.ID)); err == nil {
+	if err := h.o.Privacy.Erase(ctx, string(a.ID)); err == nil {
 		t.Error("erased without a database")
 	}
 	calls := books.calls.Load()
 	var wg sync.WaitGroup
 	for range 3 { // three processes resume at once
 		wg.Go(func() {
-			if err := h.o.Resume(t.Context()); err != nil {
+			if err := h.o.Privacy.Resume(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -932,7 +937,7 @@ func TestDeletionReallyDeletes(t *testing.T) {
 		t.Error("the shelf was never finished")
 	}
 	calls = books.calls.Load()
-	if err := h.o.Erase(t.Context(), string(a.ID)); err != nil || books.calls.Load() != calls { // done is done
+	if err := h.o.Privacy.Erase(t.Context(), string(a.ID)); err != nil || books.calls.Load() != calls { // done is done
 		t.Errorf("once more: %v", err)
 	}
 	for _, text := range []string{ada, "Augusta", "Lovelace"} {
@@ -969,10 +974,10 @@ func TestDeletionReallyDeletes(t *testing.T) {
 	h.signUp(t, ada)
 }
 
-// A deletion survives the kill of its process between any two domains: what River finds stuck is begun anew, and done domains are not asked again.
+// A deletion survives the kill of its process between any two domains: River starts a stuck task again, and domains that are done are not asked again.
 func TestDeletionGoesOn(t *testing.T) {
 	var first, second *shelf
-	h := newHome(t, func(c *account.OwnersConfig) {
+	h := newHome(t, func(c *ownersConfig) {
 		first, second = &shelf{}, &shelf{}
 		c.Personal = []account.Holder{{Name: "first", Personal: first}, {Name: "second", Personal: second}}
 	})
@@ -981,17 +986,17 @@ func TestDeletionGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := h.signUp(t, ada)
-	if err := h.o.Delete(t.Context(), a.ID, password, here); err != nil {
+	if err := h.o.Privacy.Delete(t.Context(), a.ID, password, here); err != nil {
 		t.Fatal(err)
 	}
 	second.fail.Store(true)
 	for range 3 {
-		if err := h.o.Erase(t.Context(), string(a.ID)); err == nil {
+		if err := h.o.Privacy.Erase(t.Context(), string(a.ID)); err == nil {
 			t.Fatal("finished")
 		}
 	}
 	second.fail.Store(false)
-	if err := h.o.Erase(t.Context(), string(a.ID)); err != nil {
+	if err := h.o.Privacy.Erase(t.Context(), string(a.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if first.calls.Load() != 1 || second.calls.Load() != 4 {
@@ -1003,7 +1008,7 @@ func TestDeletionGoesOn(t *testing.T) {
 func TestDeletionByTask(t *testing.T) {
 	var books *shelf
 	var orders *jobs.Orders
-	h := newHome(t, func(c *account.OwnersConfig) {
+	h := newHome(t, func(c *ownersConfig) {
 		books = &shelf{}
 		c.Personal = append([]account.Holder{{Name: "shelf", Personal: books}}, c.Personal...)
 		c.Order = func(ctx context.Context, id string) error { return orders.Add(ctx, account.TaskDelete, id) }
@@ -1017,10 +1022,10 @@ func TestDeletionByTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := h.signUp(t, ada)
-	if err := h.o.Delete(t.Context(), a.ID, password, here); err != nil {
+	if err := h.o.Privacy.Delete(t.Context(), a.ID, password, here); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.o.Resume(t.Context()); err != nil { // ordered twice, done once
+	if err := h.o.Privacy.Resume(t.Context()); err != nil { // ordered twice, done once
 		t.Fatal(err)
 	}
 	books.fail.Store(true)
@@ -1030,7 +1035,7 @@ func TestDeletionByTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = r.Handle(jobs.Task{Name: account.TaskDelete, Run: func(ctx context.Context, id string) error {
-		err := h.o.Erase(ctx, id)
+		err := h.o.Privacy.Erase(ctx, id)
 		if err == nil {
 			done <- struct{}{}
 		}
@@ -1059,15 +1064,15 @@ func TestDeletionByTask(t *testing.T) {
 
 func TestOwnersForget(t *testing.T) {
 	h := newHome(t)
-	if _, err := h.o.AppSignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here); err != nil {
+	if _, err := h.o.Apps.SignUp(t.Context(), account.NewOwner{Email: ada, Password: password}, here); err != nil {
 		t.Fatal(err)
 	}
 	code := h.one(t).code
 	h.sleep(account.DefaultSignupTTL)
-	if _, err := h.o.Verify(t.Context(), logging.Secret(code), password, here); errs.CodeOf(err) != "code_refused" {
+	if _, err := h.o.Letters.Verify(t.Context(), logging.Secret(code), password, here); errs.CodeOf(err) != "code_refused" {
 		t.Errorf("after two days: %v", err)
 	}
-	if err := h.o.Resume(t.Context()); err != nil {
+	if err := h.o.Privacy.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var n int
@@ -1078,19 +1083,22 @@ func TestOwnersForget(t *testing.T) {
 
 func TestOwnersConfig(t *testing.T) {
 	h := newHome(t)
-	good := account.OwnersConfig{Accounts: h.Service, Store: h.store, Mail: mail.Queue{}, ByAddr: limit.NewByAddr(time.Hour, 1), PublicURL: "https://kennel.example"}
-	for name, change := range map[string]func(*account.OwnersConfig){
-		"no store": func(c *account.OwnersConfig) { c.Store = nil }, "no URL": func(c *account.OwnersConfig) { c.PublicURL = "" }, "a path": func(c *account.OwnersConfig) { c.PublicURL = "https://a/b" },
-		"a script": func(c *account.OwnersConfig) { c.PublicURL = "javascript:alert(1)" }, "no domain": func(c *account.OwnersConfig) { c.Personal = []account.Holder{{Name: "x"}} },
-		"own name": func(c *account.OwnersConfig) { c.Personal = []account.Holder{{Name: "account", Personal: h.mail}} },
-		"twice": func(c *account.OwnersConfig) {
+	good := ownersConfig{account.LettersConfig{Store: h.store, Mail: mail.Queue{}, ByAddr: limit.NewByAddr(time.Hour, 1), PublicURL: "https://kennel.example"}, account.PrivacyConfig{Store: h.store}}
+	for name, change := range map[string]func(*ownersConfig){
+		"no store": func(c *ownersConfig) { c.LettersConfig.Store = nil }, "no URL": func(c *ownersConfig) { c.PublicURL = "" }, "a path": func(c *ownersConfig) { c.PublicURL = "https://a/b" },
+		"a script": func(c *ownersConfig) { c.PublicURL = "javascript:alert(1)" }, "no domain": func(c *ownersConfig) { c.Personal = []account.Holder{{Name: "x"}} },
+		"no place for deletions": func(c *ownersConfig) { c.PrivacyConfig.Store = nil },
+		"own name":               func(c *ownersConfig) { c.Personal = []account.Holder{{Name: "account", Personal: h.mail}} },
+		"twice": func(c *ownersConfig) {
 			c.Personal = []account.Holder{{Name: "x", Personal: h.mail}, {Name: "x", Personal: h.mail}}
 		},
-		"a way out": func(c *account.OwnersConfig) { c.Personal = []account.Holder{{Name: "../x", Personal: h.mail}} },
+		"a way out": func(c *ownersConfig) { c.Personal = []account.Holder{{Name: "../x", Personal: h.mail}} },
 	} {
 		c := good
 		change(&c)
-		if _, err := account.NewOwners(c); err == nil {
+		_, letters := account.NewLetters(h.People, c.LettersConfig)
+		_, privacy := account.NewPrivacy(h.People, h.Passkeys, c.PrivacyConfig)
+		if letters == nil && privacy == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

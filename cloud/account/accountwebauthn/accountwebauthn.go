@@ -22,7 +22,7 @@ import (
 
 // Passkeys is an accountapi.Passkeys. Safe for concurrent use.
 type Passkeys struct {
-	svc   *account.Service
+	keys  *account.Passkeys
 	w     *webauthn.WebAuthn // nil: there are no passkeys here
 	sites []string
 	log   *slog.Logger
@@ -30,8 +30,8 @@ type Passkeys struct {
 
 // New returns the passkeys of the site at publicURL: they are good there and nowhere else, but at other origins of the same host if there are any,
 // such as a port that serves its own machine. A site that has no name but an address has none (Web Authentication, section 5.1.2: an RP ID is a
-// domain), and whoever asks is told so.
-func New(svc *account.Service, publicURL, site string, log *slog.Logger, others ...string) (*Passkeys, error) {
+// domain), and every request is refused with that reason.
+func New(keys *account.Passkeys, publicURL, site string, log *slog.Logger, others ...string) (*Passkeys, error) {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Host == "" {
 		return nil, errs.New(errs.Invalid, "passkeys: public URL %.120q: want https://host", publicURL)
@@ -44,20 +44,20 @@ func New(svc *account.Service, publicURL, site string, log *slog.Logger, others 
 		sites = append(sites, o)
 	}
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return &Passkeys{svc: svc, log: log}, nil
+		return &Passkeys{keys: keys, log: log}, nil
 	}
 	w, err := webauthn.New(&webauthn.Config{RPID: u.Hostname(), RPDisplayName: site, RPOrigins: sites,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired}})
 	if err != nil {
 		return nil, fmt.Errorf("passkeys: %w", err)
 	}
-	return &Passkeys{svc, w, sites, log}, nil
+	return &Passkeys{keys, w, sites, log}, nil
 }
 
 // Sites returns the origins at which browsers take these passkeys, the public one first; none if there are none.
 func (p *Passkeys) Sites() []string { return slices.Clone(p.sites) }
 
-// noPasskeys answers whoever asks where there are none.
+// noPasskeys is the refusal at a site without passkeys.
 func noPasskeys() error {
 	return errs.Coded(errs.Denied, "passkeys_off", "there are no passkeys here: browsers want a site with a name for them, and the public address of this cloud is a number")
 }
@@ -95,7 +95,7 @@ func (p *Passkeys) begin(ctx context.Context, options any, s *webauthn.SessionDa
 	if err != nil {
 		return "", nil, fmt.Errorf("passkey: %w", err)
 	}
-	name, err := p.svc.BeginCeremony(ctx, kept)
+	name, err := p.keys.BeginCeremony(ctx, kept)
 	return name, shown, err
 }
 
@@ -103,7 +103,7 @@ func (p *Passkeys) end(ctx context.Context, ceremony logging.Secret) (s webauthn
 	if p.w == nil {
 		return s, noPasskeys()
 	}
-	kept, err := p.svc.EndCeremony(ctx, ceremony)
+	kept, err := p.keys.EndCeremony(ctx, ceremony)
 	if err != nil {
 		return s, err
 	}
@@ -128,10 +128,10 @@ func (p *Passkeys) BeginRegister(ctx context.Context, id account.ID, password lo
 	if p.w == nil {
 		return "", nil, noPasskeys()
 	}
-	if _, err := p.svc.ConfirmOperator(ctx, id, password, addr); err != nil {
+	if _, err := p.keys.ConfirmOperator(ctx, id, password, addr); err != nil {
 		return "", nil, err
 	}
-	a, keys, err := p.svc.Operator(ctx, id)
+	a, keys, err := p.keys.Operator(ctx, id)
 	if err != nil {
 		return "", nil, err
 	}
@@ -152,7 +152,7 @@ func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony l
 	if err != nil {
 		return account.Passkey{}, err
 	}
-	a, keys, err := p.svc.Operator(ctx, id)
+	a, keys, err := p.keys.Operator(ctx, id)
 	if err != nil {
 		return account.Passkey{}, err
 	}
@@ -173,7 +173,7 @@ func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony l
 		return account.Passkey{}, fmt.Errorf("passkey: %w", err)
 	}
 	k := account.Passkey{ID: c.ID, Account: id, Name: name, Credential: kept}
-	return k, p.svc.AddPasskey(ctx, k, addr)
+	return k, p.keys.Add(ctx, k, addr)
 }
 
 // BeginLogin returns the options for navigator.credentials.get, the same for everybody. Exhausted.
@@ -181,7 +181,7 @@ func (p *Passkeys) BeginLogin(ctx context.Context, addr string) (logging.Secret,
 	if p.w == nil {
 		return "", nil, noPasskeys()
 	}
-	if err := p.svc.Pace(addr); err != nil {
+	if err := p.keys.Pace(addr); err != nil {
 		return "", nil, err
 	}
 	options, s, err := p.w.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
@@ -203,7 +203,7 @@ func (p *Passkeys) FinishLogin(ctx context.Context, ceremony logging.Secret, ans
 	}
 	var ours error // not the authenticator's fault
 	found, c, err := p.w.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
-		a, keys, err := p.svc.Operator(ctx, account.ID(handle))
+		a, keys, err := p.keys.Operator(ctx, account.ID(handle))
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
 				ours = err
@@ -226,7 +226,7 @@ func (p *Passkeys) FinishLogin(ctx context.Context, ceremony logging.Secret, ans
 			continue
 		}
 		if c.Authenticator.CloneWarning {
-			if err := p.svc.PasskeyCloned(ctx, k, addr); err != nil {
+			if err := p.keys.Cloned(ctx, k, addr); err != nil {
 				return account.Login{}, err
 			}
 			return account.Login{}, p.refused(ctx, addr, errors.New("its counter went back: there may be a copy"))
@@ -235,7 +235,7 @@ func (p *Passkeys) FinishLogin(ctx context.Context, ceremony logging.Secret, ans
 		if err != nil {
 			return account.Login{}, fmt.Errorf("passkey: %w", err)
 		}
-		return p.svc.LoginPasskey(ctx, u.a, k, after, addr)
+		return p.keys.Login(ctx, u.a, k, after, addr)
 	}
 	return account.Login{}, p.refused(ctx, addr, errors.New("it is none of the account's"))
 }

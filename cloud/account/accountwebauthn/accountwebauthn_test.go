@@ -12,17 +12,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/descope/virtualwebauthn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"kennel/certs/limit"
 	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/cloud/account/accountwebauthn"
 	"kennel/infra/auth"
 	"kennel/infra/pg/pgtest"
@@ -40,7 +37,7 @@ var here = virtualwebauthn.RelyingParty{Name: "Kennel", ID: "kennel.example", Or
 // site is a cloud with one operator who is signed in.
 type site struct {
 	t     *testing.T
-	svc   *account.Service
+	svc   accounttest.Accounts
 	pool  *pgxpool.Pool
 	h     http.Handler
 	log   *bytes.Buffer
@@ -51,20 +48,19 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	pool := pgtest.New(t)
-	svc, err := account.New(t.Context(), account.Config{Store: accountpg.New(pool), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, pool)
 	s := &site{t: t, svc: svc, pool: pool, log: new(bytes.Buffer)}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
-	p, err := accountwebauthn.New(svc, "https://kennel.example", "Kennel", log)
+	p, err := accountwebauthn.New(svc.Passkeys, "https://kennel.example", "Kennel", log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc, log)
-	accountapi.MountPasskeys(mux, svc, p, log)
-	s.h = accountapi.Authenticator(svc, log)(access.HTTP.Guard(mux, log))
+	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.MountOperators(mux, svc.Operators, log)
+	accountapi.MountAudit(mux, svc.Audit, log)
+	accountapi.MountPasskeys(mux, svc.Passkeys, p, log)
+	s.h = accountapi.Authenticator(svc.SignIn, log)(access.HTTP.Guard(mux, log))
 	s.id, s.token = s.operator(ada, auth.Admin)
 	return s
 }
@@ -206,7 +202,7 @@ func TestPasskey(t *testing.T) {
 	if status, code, _ := s.signIn(s.answer(k, here)); status != 401 || code != "passkey_refused" {
 		t.Errorf("removed, and still good: %d %s", status, code)
 	}
-	lines, err := s.svc.AuditLog(t.Context(), 0, 0)
+	lines, err := s.svc.Audit.Lines(t.Context(), 0, 0)
 	if err != nil || len(lines) != 7 || lines[0].Action != "passkey.remove" || lines[2].Detail != "passkey" {
 		t.Errorf("%+v %v", lines, err)
 	}
@@ -305,7 +301,7 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%d %s\n%s", status, code, s.log)
 			}
 			if c.name == "a copy with an older counter" {
-				lines, err := s.svc.AuditLog(t.Context(), 0, 1)
+				lines, err := s.svc.Audit.Lines(t.Context(), 0, 1)
 				if err != nil || !strings.Contains(lines[0].Detail, "there may be a copy") {
 					t.Errorf("%+v %v", lines, err)
 				}
@@ -349,7 +345,7 @@ func TestHostileRegistration(t *testing.T) {
 	if status, code := s.register(token, k, here); status != 200 {
 		t.Fatal(status, code)
 	}
-	if _, err := s.svc.ResetOperator(t.Context(), account.By{ID: s.id}, bob); err != nil {
+	if _, err := s.svc.Operators.Reset(t.Context(), account.By{ID: s.id}, bob); err != nil {
 		t.Fatal(err)
 	}
 	if status, code, _ := s.signIn(s.answer(k, here)); status != 401 || code != "passkey_refused" {

@@ -22,7 +22,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// fleet is a registry that nobody asks here.
+// fleet is a registry that no test here asks.
 type fleet struct{ console.Fleet }
 
 const (
@@ -41,16 +41,16 @@ func openDesk(t *testing.T) (*site, *browser) {
 	t.Helper()
 	s := newSite(t)
 	log := slog.New(slog.NewTextHandler(s.log, nil))
-	p, err := accountwebauthn.New(s.svc, public, "Kennel", log, desk)
+	p, err := accountwebauthn.New(s.svc.Passkeys, public, "Kennel", log, desk)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	accountapi.MountPasskeys(mux, s.svc, p, log)
-	if err := console.Mount(mux, console.Config{Fleet: fleet{}, Auth: accountapi.Browser{Accounts: s.svc, Log: log}, Passkeys: s.svc, PasskeySites: p.Sites(), Log: log}); err != nil {
+	accountapi.MountPasskeys(mux, s.svc.Passkeys, p, log)
+	if err := console.Mount(mux, console.Config{Fleet: fleet{}, Auth: accountapi.Browser{In: s.svc.SignIn, Log: log}, Passkeys: s.svc.Passkeys, PasskeySites: p.Sites(), Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	return s, &browser{t: t, h: accountapi.Authenticator(s.svc, log)(access.HTTP.Guard(mux, log))}
+	return s, &browser{t: t, h: accountapi.Authenticator(s.svc.SignIn, log)(access.HTTP.Guard(mux, log))}
 }
 
 // send asks as a page of this site does: v as JSON, if there is one.
@@ -194,7 +194,7 @@ func TestPasskeyOnThePages(t *testing.T) {
 	}
 }
 
-// TestPasskeysOfOthers: nobody sees or removes another's on the page, and an owner has no such page.
+// TestPasskeysOfOthers: operators neither see nor remove another's passkeys on the page, and an owner has no such page.
 func TestPasskeysOfOthers(t *testing.T) {
 	s, b := openDesk(t)
 	b.cookie = &http.Cookie{Name: accountapi.PlainCookie, Value: s.token}
@@ -213,7 +213,7 @@ func TestPasskeysOfOthers(t *testing.T) {
 			}
 		}
 	}
-	if _, keys, err := s.svc.Operator(t.Context(), s.id); err != nil || len(keys) != 1 {
+	if _, keys, err := s.svc.Passkeys.Operator(t.Context(), s.id); err != nil || len(keys) != 1 {
 		t.Errorf("%v %v", keys, err)
 	}
 }

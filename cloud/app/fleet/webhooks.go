@@ -8,8 +8,7 @@ import (
 	"os"
 	"time"
 
-	"kennel/cloud/account"
-	"kennel/cloud/account/accountapi"
+	"kennel/cloud/account/audit"
 	"kennel/cloud/registry"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
@@ -56,7 +55,7 @@ func (c WebhooksConfig) roots() (*x509.CertPool, error) {
 }
 
 // WireWebhooks wires what tells programs elsewhere.
-func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, accounts *account.Service) (webhook.Audited, wire.Slice, error) {
+func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log *audit.Log) (webhook.Audited, wire.Slice, error) {
 	roots, err := cfg.roots()
 	if err != nil {
 		return webhook.Audited{}, wire.Slice{}, err
@@ -71,12 +70,12 @@ func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, acc
 		Order: func(ctx context.Context, hook string) error { return b.Orders.Add(ctx, webhook.TaskDeliver, hook) },
 		Notice: func(ctx context.Context, h webhook.Hook, why string) {
 			// The line is beside the people's own lines, where an operator looks for it; it has no actor.
-			if err := accounts.Audit(ctx, account.Entry{Actor: "kenneld", Action: "webhook.disabled", Object: h.ID, Detail: why}); err != nil {
+			if err := log.Append(ctx, audit.Entry{Actor: "kenneld", Action: "webhook.disabled", Object: h.ID, Detail: why}); err != nil {
 				b.Log.WarnContext(ctx, "notice of a disabled webhook not sent", "webhook", h.ID, logging.Err, err)
 			}
 		},
 	})
-	return webhook.Audited{Service: svc, Audit: accountapi.Auditor(accounts)}, wire.Slice{
+	return webhook.Audited{Service: svc, Audit: log.Note}, wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
 			webhookapi.Mount(mux, svc, webhookapi.Config{Audit: d.Audit, Log: b.Log})
 		}),

@@ -211,7 +211,7 @@ func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) 
 		byAddr = limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst)
 	}
 	svc, err := token.New(token.Config{
-		Store: store, Inventory: store, Keys: keys, Verifier: token.NewVerifier(keys, revoked), Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.Accounts.People},
+		Store: store, Inventory: store, Keys: keys, Verifier: token.NewVerifier(keys, revoked), Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.Accounts.Apps},
 		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: tokenSteps{n.Registry, b.Log}, ByThing: limit.New(tokenByThingEvery, tokenByThingBurst),
 		ByAddr: byAddr, AppKeys: appKeys, Log: b.Log,
 	})
@@ -313,10 +313,10 @@ func (p Peers) RevokeFactory(ctx context.Context, certificateID, by string) (thi
 }
 
 // userSessions lets robots burn the sessions of apps.
-type userSessions struct{ people *account.Owners }
+type userSessions struct{ apps *account.Apps }
 
 func (u userSessions) Burn(ctx context.Context, raw string, by thing.ID) (string, error) {
-	id, err := u.people.BurnUserSession(ctx, logging.Secret(raw), string(by))
+	id, err := u.apps.Burn(ctx, logging.Secret(raw), string(by))
 	return string(id), err
 }
 

@@ -487,7 +487,7 @@ func (h *oneboxHouse) people(ctx context.Context, c *app.Cloud) error {
 		role  auth.Role
 		to    *credentials
 	}{{operatorEmail, auth.Admin, &pw.Operator}, {ownerEmail, auth.Owner, &pw.Owner}} {
-		_, password, err := c.Accounts.CreateAccount(ctx, p.email, auth.Role(p.role), "")
+		_, password, err := c.Accounts.People.CreateAccount(ctx, p.email, auth.Role(p.role), "")
 		if err != nil && errs.CodeOf(err) != "email_taken" {
 			return fmt.Errorf("account %s: %w", p.email, err)
 		}
@@ -502,7 +502,7 @@ func (h *oneboxHouse) people(ctx context.Context, c *app.Cloud) error {
 			return err
 		}
 	}
-	h.token = &tokenFile{accounts: c.Accounts.Service, email: operatorEmail, ttl: tokenTTL, file: h.secret(operatorToken), now: time.Now, log: h.Log,
+	h.token = &tokenFile{in: c.Accounts.SignIn, people: c.Accounts.People, email: operatorEmail, ttl: tokenTTL, file: h.secret(operatorToken), now: time.Now, log: h.Log,
 		write: func(b []byte) error { return h.inst.PutSecret(operatorToken, b) }}
 	if err := h.token.check(ctx); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/audit"
 	"kennel/cloud/app"
 	"kennel/infra/auth"
 	"kennel/infra/blob"
@@ -55,10 +56,15 @@ func Prepare(ctx context.Context, cfg app.Config, admin, passwordFile string, lo
 
 // firstAdmin makes an administrator's account, unless it is there, and writes its one-time password.
 func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile string, log *slog.Logger) error {
-	people, err := account.New(ctx, account.Config{Store: accountpg.New(pool), Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Second, 1)})
+	store := accountpg.New(pool)
+	lines := audit.New(store, nil)
+	in, err := account.NewSignIn(ctx, account.SignInConfig{
+		Store: store, Attempts: store, Audit: lines, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(time.Second, 1),
+	})
 	if err != nil {
 		return err
 	}
+	people := account.NewPeople(in, store)
 	if _, err := people.Find(ctx, email); errs.KindOf(err) != errs.NotFound {
 		return err // nil: an administrator who can sign in exists
 	}
@@ -78,7 +84,7 @@ func firstAdmin(ctx context.Context, pool *pgxpool.Pool, email, passwordFile str
 		return fmt.Errorf("administrator %s: %w", email, err)
 	}
 	log.InfoContext(ctx, "administrator created", "email", email, "password_file", passwordFile)
-	return people.Audit(ctx, account.Entry{Actor: "kenneld", Action: "account.create", Object: string(made.ID), Detail: "by kenneld prepare"})
+	return lines.Append(ctx, audit.Entry{Actor: "kenneld", Action: "account.create", Object: string(made.ID), Detail: "by kenneld prepare"})
 }
 
 func prepareCommand() *cobra.Command {

@@ -18,13 +18,14 @@ import (
 // the operator's password. A password change ends every session, this one too, and the file gets another at once. The file never
 // holds an ended session: an operator who is stopped or removed has no file.
 type tokenFile struct {
-	accounts *account.Service
-	email    string
-	ttl      time.Duration
-	write    func(b []byte) error // the whole file, or nothing of it
-	file     string
-	now      func() time.Time
-	log      *slog.Logger
+	in     *account.SignIn
+	people *account.People
+	email  string
+	ttl    time.Duration
+	write  func(b []byte) error // the whole file, or nothing of it
+	file   string
+	now    func() time.Time
+	log    *slog.Logger
 
 	who     account.Account
 	token   logging.Secret // "": there is no file
@@ -53,26 +54,26 @@ func (t *tokenFile) run(ctx context.Context) error {
 	}
 }
 
-// check has the file hold a session that is good.
+// check makes the file hold a valid session.
 func (t *tokenFile) check(ctx context.Context) error {
 	if t.token != "" && t.now().Before(t.renewAt) {
-		if good, err := t.accounts.StillGood(ctx, t.token, t.who); good || err != nil {
+		if good, err := t.in.StillGood(ctx, t.token, t.who); good || err != nil {
 			return err
 		}
 	}
-	who, err := t.accounts.Find(ctx, t.email)
+	who, err := t.people.Find(ctx, t.email)
 	if err != nil && errs.KindOf(err) != errs.NotFound {
 		return fmt.Errorf("account of this machine's operator: %w", err)
 	}
 	if err != nil || who.Disabled {
 		return t.remove(ctx)
 	}
-	session, err := t.accounts.IssueSession(ctx, who.ID, t.ttl)
+	session, err := t.in.IssueSession(ctx, who.ID, t.ttl)
 	if err != nil {
 		return fmt.Errorf("session of this machine's operator: %w", err)
 	}
 	if err := t.write([]byte(session.Token.Reveal() + "\n")); err != nil {
-		return errors.Join(err, t.accounts.Logout(ctx, session.Token))
+		return errors.Join(err, t.in.Logout(ctx, session.Token))
 	}
 	before := t.token
 	t.who, t.token, t.renewAt = who, session.Token, t.now().Add(t.ttl/2)
@@ -80,7 +81,7 @@ func (t *tokenFile) check(ctx context.Context) error {
 		return nil
 	}
 	t.log.InfoContext(ctx, "local operator's token file renewed", "file", t.file)
-	return t.accounts.Logout(ctx, before) // good still if only its time was half over, or the role another
+	return t.in.Logout(ctx, before) // good still if only its time was half over, or the role another
 }
 
 // remove deletes the file when there is no operator to sign in.

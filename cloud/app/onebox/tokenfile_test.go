@@ -11,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/certs/limit"
 	"kennel/cloud/account"
-	"kennel/cloud/account/accounthash"
-	"kennel/cloud/account/accountpg"
+	"kennel/cloud/account/accounttest"
 	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
@@ -27,10 +25,7 @@ func TestTokenFile(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
 	clock := func() time.Time { return now }
-	svc, err := account.New(ctx, account.Config{Store: accountpg.New(pgtest.New(t)), Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000), Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := accounttest.New(t, pgtest.New(t), func(c *account.SignInConfig) { c.Now = clock })
 	other, _, err := svc.CreateAccount(ctx, "other@example.com", auth.Admin, "correct horse")
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +37,7 @@ func TestTokenFile(t *testing.T) {
 	var log bytes.Buffer
 	file := filepath.Join(t.TempDir(), "operator.token")
 	var full error
-	f := &tokenFile{accounts: svc, email: operatorEmail, ttl: tokenTTL, file: file, now: clock, log: slog.New(slog.NewTextHandler(&log, nil)),
+	f := &tokenFile{in: svc.SignIn, people: svc.People, email: operatorEmail, ttl: tokenTTL, file: file, now: clock, log: slog.New(slog.NewTextHandler(&log, nil)),
 		write: func(b []byte) error { return errors.Join(full, os.WriteFile(file, b, 0o600)) }}
 	held := func() logging.Secret {
 		t.Helper()
@@ -59,7 +54,7 @@ func TestTokenFile(t *testing.T) {
 	}
 	sessions := func() int {
 		t.Helper()
-		list, err := svc.OperatorSessions(ctx, op.ID)
+		list, err := svc.Operators.Sessions(ctx, op.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,11 +82,11 @@ func TestTokenFile(t *testing.T) {
 		{"the first password is changed", func() error { return svc.ChangePassword(ctx, op.ID, first, "another horse", "", "") }},
 		{"and again", func() error { return svc.ChangePassword(ctx, op.ID, "another horse", "correct horse", "", "") }},
 		{"all sessions are ended", func() error {
-			_, err := svc.EndOperatorSession(ctx, account.By{ID: other.ID}, op.ID, "")
+			_, err := svc.Operators.EndSession(ctx, account.By{ID: other.ID}, op.ID, "")
 			return err
 		}},
-		{"another administrator makes a one-time password", func() error { _, err := svc.ResetOperator(ctx, account.By{ID: other.ID}, op.ID); return err }},
-		{"another role", func() error { return svc.SetRole(ctx, account.By{ID: other.ID}, op.ID, auth.Support) }},
+		{"another administrator makes a one-time password", func() error { _, err := svc.Operators.Reset(ctx, account.By{ID: other.ID}, op.ID); return err }},
+		{"another role", func() error { return svc.Operators.SetRole(ctx, account.By{ID: other.ID}, op.ID, auth.Support) }},
 		{"half of its time is over", func() error { now = now.Add(tokenTTL / 2); return nil }},
 		{"the machine slept for a month", func() error { now = now.Add(30 * 24 * time.Hour); return nil }},
 	} {
@@ -109,7 +104,7 @@ func TestTokenFile(t *testing.T) {
 		}
 	}
 	// A disk that is full: the session is not left behind, and the next look succeeds.
-	if _, err := svc.EndSessions(ctx, op.ID); err != nil {
+	if _, err := svc.Store.EndSessions(ctx, op.ID); err != nil {
 		t.Fatal(err)
 	}
 	full = errors.New("no space left")
@@ -123,7 +118,7 @@ func TestTokenFile(t *testing.T) {
 	}
 	// An operator who may not sign in has no file, and gets it back later.
 	for range 2 {
-		if err := svc.SetOperatorDisabled(ctx, account.By{ID: other.ID}, op.ID, true); err != nil {
+		if err := svc.Operators.SetDisabled(ctx, account.By{ID: other.ID}, op.ID, true); err != nil {
 			t.Fatal(err)
 		}
 		check()
@@ -131,7 +126,7 @@ func TestTokenFile(t *testing.T) {
 		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("a stopped operator has a file: %v", err)
 		}
-		if err := svc.SetOperatorDisabled(ctx, account.By{ID: other.ID}, op.ID, false); err != nil {
+		if err := svc.Operators.SetDisabled(ctx, account.By{ID: other.ID}, op.ID, false); err != nil {
 			t.Fatal(err)
 		}
 		check()
@@ -139,7 +134,7 @@ func TestTokenFile(t *testing.T) {
 			t.Error("not good after being allowed again")
 		}
 	}
-	if err := svc.RemoveOperator(ctx, account.By{ID: other.ID}, op.ID); err != nil {
+	if err := svc.Operators.Remove(ctx, account.By{ID: other.ID}, op.ID); err != nil {
 		t.Fatal(err)
 	}
 	check()

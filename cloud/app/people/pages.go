@@ -21,19 +21,20 @@ import (
 func WirePages(b wire.Base, a Accounts, owners Owners, tokens *token.Service, robots *registry.Service, docs records.Documents) wire.Slice {
 	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
 		return companion.Mount(mux, companion.Config{Robots: owners, Tokens: tokens, Fleet: robots, Docs: docs.Pages, Places: places.Names(),
-			People: ownPages{accountapi.Browser{Accounts: a.Service, Log: b.Log}, a.People}, Audit: d.Audit, Log: b.Log})
+			People: ownPages{accountapi.Browser{In: a.SignIn, Log: b.Log}, a.People, a.Privacy}, Audit: d.Audit, Log: b.Log})
 	}}
 }
 
 // ownPages serves the pages where people manage their own accounts.
 type ownPages struct {
 	accountapi.Browser
-	people *account.Owners
+	people  *account.People
+	privacy *account.Privacy
 }
 
 // FirstPassword implements companion.People.
 func (p ownPages) FirstPassword(ctx context.Context) (bool, error) {
-	a, err := p.Accounts.Find(ctx, auth.CallerFrom(ctx).Name)
+	a, err := p.people.Find(ctx, auth.CallerFrom(ctx).Name)
 	return a.MustChange, err
 }
 
@@ -45,7 +46,7 @@ func (p ownPages) session(r *http.Request) (logging.Secret, error) {
 		if err != nil {
 			continue
 		}
-		a, _, err := p.Accounts.Authenticate(r.Context(), logging.Secret(cookie.Value), caller.Addr)
+		a, _, err := p.In.Authenticate(r.Context(), logging.Secret(cookie.Value), caller.Addr)
 		switch {
 		case err == nil && string(a.ID) == caller.Account:
 			return logging.Secret(cookie.Value), nil
@@ -90,5 +91,5 @@ func (p ownPages) EndOthers(r *http.Request) error {
 // Delete implements companion.People.
 func (p ownPages) Delete(r *http.Request, password string) error {
 	c := auth.CallerFrom(r.Context())
-	return p.people.Delete(r.Context(), account.ID(c.Account), logging.Secret(password), c.Addr)
+	return p.privacy.Delete(r.Context(), account.ID(c.Account), logging.Secret(password), c.Addr)
 }

@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/accountwebauthn"
+	"kennel/cloud/account/audit"
 	"kennel/cloud/mail"
 	"kennel/cloud/mail/mailpg"
 	"kennel/cloud/mail/mailsmtp"
@@ -75,30 +76,47 @@ const (
 
 // Accounts are the accounts of owners and operators.
 type Accounts struct {
-	*account.Service
-	People   *account.Owners
-	Passkeys *accountwebauthn.Passkeys
-	Provider *accountoidc.Provider // nil: none
+	*account.SignIn
+	People    *account.People
+	Operators *account.Operators
+	Keys      *account.Passkeys
+	Letters   *account.Letters
+	Apps      *account.Apps
+	Privacy   *account.Privacy
+	Audit     *audit.Log
+	Passkeys  *accountwebauthn.Passkeys
+	Provider  *accountoidc.Provider // nil: none
 }
 
 // WireAccounts wires them, with the ways to sign in.
 func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s wire.Slice, err error) {
 	store := accountpg.New(b.Pool)
-	if a.Service, err = account.New(ctx, account.Config{Store: store, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst), Log: b.Log}); err != nil {
-		return a, s, err
-	}
-	a.People, err = account.NewOwners(account.OwnersConfig{
-		Accounts: a.Service, Store: store, Mail: letters(b), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst), PublicURL: cfg.PublicURL,
-		Order: func(ctx context.Context, id string) error { return b.Orders.Add(ctx, account.TaskDelete, id) },
+	order := func(ctx context.Context, id string) error { return b.Orders.Add(ctx, account.TaskDelete, id) }
+	a.Audit = audit.New(store, nil)
+	a.SignIn, err = account.NewSignIn(ctx, account.SignInConfig{
+		Store: store, Attempts: store, Audit: a.Audit, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst),
+		Mail: letters(b), Log: b.Log,
 	})
 	if err != nil {
+		return a, s, err
+	}
+	a.People, a.Keys = account.NewPeople(a.SignIn, store), account.NewPasskeys(a.SignIn, store)
+	a.Operators = account.NewOperators(a.SignIn, a.People, store, order)
+	a.Letters, err = account.NewLetters(a.People, account.LettersConfig{
+		Store: store, Mail: letters(b), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst), PublicURL: cfg.PublicURL,
+	})
+	if err != nil {
+		return a, s, err
+	}
+	a.Apps = account.NewApps(a.Letters, store, 0)
+	if a.Privacy, err = account.NewPrivacy(a.People, a.Keys, account.PrivacyConfig{Store: store, Order: order}); err != nil {
 		return a, s, err
 	}
 	var local []string
 	if _, port, err := net.SplitHostPort(cfg.Local); err == nil && strings.HasPrefix(cfg.PublicURL, "https://localhost") {
 		local = append(local, "http://"+net.JoinHostPort("localhost", port)) // browsers trust this machine without TLS
 	}
-	if a.Passkeys, err = accountwebauthn.New(a.Service, cfg.PublicURL, cmp.Or(cfg.Mail.Site, "Kennel"), b.Log, local...); err != nil {
+	if a.Passkeys, err = accountwebauthn.New(a.Keys, cfg.PublicURL, cmp.Or(cfg.Mail.Site, "Kennel"), b.Log, local...); err != nil {
 		return a, s, err
 	}
 	if cfg.OIDC.Issuer != "" {
@@ -108,16 +126,21 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 	}
 	return a, wire.Slice{
 		Routes: func(mux *http.ServeMux, _ wire.Doors) error {
-			accountapi.Mount(mux, a.Service, b.Log)
-			accountapi.MountPasskeys(mux, a.Service, a.Passkeys, b.Log)
+			accountapi.Mount(mux, a.SignIn, b.Log)
+			accountapi.MountOperators(mux, a.Operators, b.Log)
+			accountapi.MountAudit(mux, a.Audit, b.Log)
+			accountapi.MountPasskeys(mux, a.Keys, a.Passkeys, b.Log)
 			if a.Provider != nil {
-				accountapi.MountOIDC(mux, a.Service, a.Provider, b.Log)
+				accountapi.MountOIDC(mux, a.Operators, a.Provider, b.Log)
 			}
-			return accountapi.MountOwners(mux, accountapi.OwnersConfig{Owners: a.People, AppKeys: cfg.AppKeys, Site: cfg.Mail.Site, Log: b.Log})
+			return accountapi.MountOwners(mux, accountapi.OwnersConfig{
+				SignIn: a.SignIn, People: a.People, Letters: a.Letters, Apps: a.Apps, Privacy: a.Privacy,
+				AppKeys: cfg.AppKeys, Site: cfg.Mail.Site, Log: b.Log,
+			})
 		},
 		Runs:  []wire.Run{{Name: "accounts", Run: a.Run}},
-		Jobs:  []jobs.Job{{Name: "account.resume", Every: time.Minute, Run: a.People.Resume}},
-		Tasks: []jobs.Task{{Name: account.TaskDelete, Run: a.People.Erase}},
+		Jobs:  []jobs.Job{{Name: "account.resume", Every: time.Minute, Run: a.Privacy.Resume}},
+		Tasks: []jobs.Task{{Name: account.TaskDelete, Run: a.Privacy.Erase}},
 	}, nil
 }
 
@@ -195,7 +218,7 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice,
 			if owner.Composes(m.Kind) {
 				return owners.Compose(ctx, m)
 			}
-			return a.People.Compose(ctx, m)
+			return a.Letters.Compose(ctx, m)
 		},
 	})
 	s.Jobs = []jobs.Job{{Name: "mail.forget", Every: time.Hour, Run: svc.Forget}}

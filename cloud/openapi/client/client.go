@@ -858,7 +858,7 @@ type Accepted struct {
 type Account struct {
 	Email      string `json:"email"`
 	ID         string `json:"id"`
-	MustChange bool   `json:"must_change"` // the password is a first one that somebody else has seen
+	MustChange bool   `json:"must_change"` // another person has seen the password, which is a first one
 	Role       string `json:"role"`
 }
 
@@ -927,7 +927,7 @@ type Approval struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
-// AuditBreak is the first line that is not as it was written.
+// AuditBreak is the first line that was altered, removed or added.
 type AuditBreak struct {
 	ID  int64  `json:"id"`
 	Why string `json:"why"`
@@ -948,11 +948,11 @@ type AuditEntry struct {
 
 // AuditReport is the answer of GET /v1/audit/verify.
 type AuditReport struct {
-	Anchor    string      `json:"anchor"` // the last line that is as it was written: keep it elsewhere, or go on from it
+	Anchor    string      `json:"anchor"` // of the last intact line: keep it elsewhere, or continue from it
 	Broken    *AuditBreak `json:"broken,omitzero"`
 	Checked   int64       `json:"checked"`            // lines
-	Done      bool        `json:"done"`               // that is the end of the log
-	Forgotten int64       `json:"forgotten,omitzero"` // of them, whose address is not kept any more
+	Done      bool        `json:"done"`               // the anchor is the end of the log
+	Forgotten int64       `json:"forgotten,omitzero"` // checked lines whose address was deleted
 }
 
 // Batch is one row of GET /v1/batches, and the body of PUT /v1/batches/{batch}, where the last three fields are not read.

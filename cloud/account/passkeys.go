@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"kennel/cloud/account/audit"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 )
@@ -27,7 +28,7 @@ type Passkey struct {
 	LastUsed   time.Time // zero: never
 }
 
-// PasskeyStore keeps passkeys and the challenges that wait for an answer.
+// PasskeyStore keeps passkeys and the challenges that wait for an answer. Its methods are safe for concurrent use.
 type PasskeyStore interface {
 	// AddPasskey stores one; ErrTaken if its id is known, ErrUnknown if the account is gone.
 	AddPasskey(ctx context.Context, k Passkey) error
@@ -43,15 +44,27 @@ type PasskeyStore interface {
 	TakeCeremony(ctx context.Context, name Hash, now time.Time) ([]byte, error)
 }
 
+// Passkeys is the rules of operators' passkeys. Safe for concurrent use.
+type Passkeys struct {
+	in    *SignIn
+	store PasskeyStore
+}
+
+// NewPasskeys returns the rules.
+func NewPasskeys(in *SignIn, store PasskeyStore) *Passkeys { return &Passkeys{in, store} }
+
+// Pace is SignIn.Pace.
+func (p *Passkeys) Pace(addr string) error { return p.in.Pace(addr) }
+
 // BeginCeremony keeps what a challenge was made of and returns its name, which the answer brings along.
-func (s *Service) BeginCeremony(ctx context.Context, data []byte) (logging.Secret, error) {
+func (p *Passkeys) BeginCeremony(ctx context.Context, data []byte) (logging.Secret, error) {
 	name := logging.Secret(rand.Text())
-	return name, s.cfg.Store.PutCeremony(ctx, name.Sum(), data, s.cfg.Now().Add(ceremonyTTL))
+	return name, p.store.PutCeremony(ctx, name.Sum(), data, p.in.cfg.Now().Add(ceremonyTTL))
 }
 
 // EndCeremony returns what BeginCeremony kept, once. Unauthenticated "passkey_refused".
-func (s *Service) EndCeremony(ctx context.Context, name logging.Secret) ([]byte, error) {
-	data, err := s.cfg.Store.TakeCeremony(ctx, name.Sum(), s.cfg.Now())
+func (p *Passkeys) EndCeremony(ctx context.Context, name logging.Secret) ([]byte, error) {
+	data, err := p.store.TakeCeremony(ctx, name.Sum(), p.in.cfg.Now())
 	if errors.Is(err, ErrUnknown) {
 		return nil, PasskeyRefused()
 	}
@@ -65,8 +78,8 @@ func PasskeyRefused() error {
 
 // ConfirmOperator checks the password of an operator who is about to add a passkey: a session alone, which may be stolen, adds none. Errors:
 // Denied for an owner; Unauthenticated "wrong_password"; Exhausted.
-func (s *Service) ConfirmOperator(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
-	a, err := s.confirm(ctx, id, password, addr)
+func (p *Passkeys) ConfirmOperator(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
+	a, err := p.in.confirm(ctx, id, password, addr)
 	if err == nil && !a.Role.Staff() {
 		err = errs.New(errs.Denied, "passkeys are for operators")
 	}
@@ -74,72 +87,72 @@ func (s *Service) ConfirmOperator(ctx context.Context, id ID, password logging.S
 }
 
 // Operator returns an operator who may sign in, and the passkeys; NotFound.
-func (s *Service) Operator(ctx context.Context, id ID) (Account, []Passkey, error) {
-	a, _, err := s.cfg.Store.ByID(ctx, id)
+func (p *Passkeys) Operator(ctx context.Context, id ID) (Account, []Passkey, error) {
+	a, _, err := p.in.cfg.Store.ByID(ctx, id)
 	if err == nil && (!a.Role.Staff() || a.Disabled) {
 		err = ErrUnknown
 	}
 	if err != nil {
 		return Account{}, nil, operatorErr("read operator", err)
 	}
-	keys, err := s.cfg.Store.Passkeys(ctx, id)
+	keys, err := p.store.Passkeys(ctx, id)
 	return a, keys, err
 }
 
-// AddPasskey stores an operator's passkey. Invalid for the name; Conflict.
-func (s *Service) AddPasskey(ctx context.Context, k Passkey, addr string) error {
-	k.Name = clip(k.Name, 100)
+// Add stores an operator's passkey. Invalid for the name; Conflict.
+func (p *Passkeys) Add(ctx context.Context, k Passkey, addr string) error {
+	k.Name = audit.Clip(k.Name, 100)
 	if k.Name == "" {
 		return errs.New(errs.Invalid, "name is empty: want a word for the passkey")
 	}
-	a, keys, err := s.Operator(ctx, k.Account)
+	a, keys, err := p.Operator(ctx, k.Account)
 	if err != nil {
 		return err
 	}
 	if len(keys) >= maxPasskeys {
 		return errs.Coded(errs.Conflict, "passkeys_full", "there are %d passkeys already; remove one first", len(keys))
 	}
-	k.Created = s.cfg.Now()
-	if err := s.cfg.Store.AddPasskey(ctx, k); errors.Is(err, ErrTaken) {
+	k.Created = p.in.cfg.Now()
+	if err := p.store.AddPasskey(ctx, k); errors.Is(err, ErrTaken) {
 		return errs.Coded(errs.Conflict, "passkey_known", "this passkey is known already")
 	} else if err != nil {
 		return fmt.Errorf("add passkey: %w", err)
 	}
-	return s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "passkey.add", Object: string(a.ID), Detail: fmt.Sprintf("%x", k.ID)})
+	return p.in.audit(ctx, a, addr, "passkey.add", fmt.Sprintf("%x", k.ID))
 }
 
-// RemovePasskey forgets one of an account's passkeys. NotFound.
-func (s *Service) RemovePasskey(ctx context.Context, id ID, key []byte, addr string) error {
-	a, _, err := s.cfg.Store.ByID(ctx, id)
+// Remove forgets one of an account's passkeys. NotFound.
+func (p *Passkeys) Remove(ctx context.Context, id ID, key []byte, addr string) error {
+	a, _, err := p.in.cfg.Store.ByID(ctx, id)
 	if err != nil {
 		return notFound(err)
 	}
-	if err := s.cfg.Store.RemovePasskey(ctx, id, key); errors.Is(err, ErrUnknown) {
+	if err := p.store.RemovePasskey(ctx, id, key); errors.Is(err, ErrUnknown) {
 		return errs.New(errs.NotFound, "no such passkey")
 	} else if err != nil {
 		return fmt.Errorf("remove passkey: %w", err)
 	}
-	return s.Audit(ctx, Entry{Actor: string(id), Role: a.Role, Addr: addr, Action: "passkey.remove", Object: string(id), Detail: fmt.Sprintf("%x", key)})
+	return p.in.audit(ctx, a, addr, "passkey.remove", fmt.Sprintf("%x", key))
 }
 
-// LoginPasskey opens a session for the operator of a passkey that was just used. after is the credential with its new counter; two uses of the
+// Login opens a session for the operator of a passkey that was just used. after is the credential with its new counter; two uses of the
 // same counter at once are one too many.
-func (s *Service) LoginPasskey(ctx context.Context, a Account, k Passkey, after []byte, addr string) (Login, error) {
-	err := s.cfg.Store.UsePasskey(ctx, k.ID, k.Credential, after, s.cfg.Now())
+func (p *Passkeys) Login(ctx context.Context, a Account, k Passkey, after []byte, addr string) (Login, error) {
+	err := p.store.UsePasskey(ctx, k.ID, k.Credential, after, p.in.cfg.Now())
 	if errors.Is(err, ErrUnknown) {
 		return Login{}, PasskeyRefused()
 	}
 	if err != nil {
 		return Login{}, fmt.Errorf("use passkey: %w", err)
 	}
-	l, err := s.openFor(ctx, a, ByPasskey, addr)
+	l, err := p.in.openFor(ctx, a, ByPasskey, addr)
 	if err != nil {
 		return Login{}, err
 	}
-	return l, s.Audit(ctx, Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: "login", Object: string(a.ID), Detail: ByPasskey})
+	return l, p.in.audit(ctx, a, addr, "login", ByPasskey)
 }
 
-// PasskeyCloned notes that a passkey's counter went back: there are two of it.
-func (s *Service) PasskeyCloned(ctx context.Context, k Passkey, addr string) error {
-	return s.Audit(ctx, Entry{Actor: string(k.Account), Addr: addr, Action: "login.refused", Object: string(k.Account), Detail: fmt.Sprintf("passkey %x: its counter went back, there may be a copy", k.ID)})
+// Cloned notes that a passkey's counter went back: there are two of it.
+func (p *Passkeys) Cloned(ctx context.Context, k Passkey, addr string) error {
+	return p.in.audit(ctx, Account{ID: k.Account}, addr, "login.refused", fmt.Sprintf("passkey %x: its counter went back, there may be a copy", k.ID))
 }

@@ -39,20 +39,12 @@ func (s *Store) Passkeys(ctx context.Context, id account.ID) ([]account.Passkey,
 
 // UsePasskey implements account.PasskeyStore.
 func (s *Store) UsePasskey(ctx context.Context, key, before, after []byte, at time.Time) error {
-	tag, err := s.pool.Exec(ctx, `UPDATE account_passkey SET credential = $3, last_used = $4 WHERE id = $1 AND credential = $2::jsonb`, key, string(before), string(after), at)
-	if err == nil && tag.RowsAffected() == 0 {
-		return account.ErrUnknown
-	}
-	return pg.Err(err)
+	return changed(s.pool.Exec(ctx, `UPDATE account_passkey SET credential = $3, last_used = $4 WHERE id = $1 AND credential = $2::jsonb`, key, string(before), string(after), at))
 }
 
 // RemovePasskey implements account.PasskeyStore.
 func (s *Store) RemovePasskey(ctx context.Context, id account.ID, key []byte) error {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM account_passkey WHERE id = $1 AND account = $2`, key, pg.UUID(id))
-	if err == nil && tag.RowsAffected() == 0 {
-		return account.ErrUnknown
-	}
-	return pg.Err(err)
+	return changed(s.pool.Exec(ctx, `DELETE FROM account_passkey WHERE id = $1 AND account = $2`, key, pg.UUID(id)))
 }
 
 // PutCeremony implements account.PasskeyStore.
@@ -66,7 +58,7 @@ func (s *Store) TakeCeremony(ctx context.Context, name account.Hash, now time.Ti
 	var text string
 	err := s.pool.QueryRow(ctx, `DELETE FROM account_ceremony WHERE hash = $1 AND expires_at > $2 RETURNING data::text`, name[:], now).Scan(&text)
 	if err != nil {
-		return nil, unknown("take ceremony", err)
+		return nil, none(err)
 	}
 	return []byte(text), nil
 }

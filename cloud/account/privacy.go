@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -33,22 +35,64 @@ type Holder struct {
 	Personal
 }
 
-// DeletionStore keeps what is under way.
-type DeletionStore interface {
-	// BeginDeletion disables an account, ends its sessions, forgets its tickets and notes the deletion, all or nothing; again is no error. ErrUnknown.
+// PrivacyStore keeps the deletions under way. Its methods are safe for concurrent use.
+type PrivacyStore interface {
+	// BeginDeletion disables an account, ends its sessions, deletes its tickets and notes the deletion, all or nothing. It may be repeated.
+	// ErrUnknown.
 	BeginDeletion(ctx context.Context, id ID, now time.Time) error
-	// Deletion returns which holders have erased what they held; ErrUnknown if no deletion is under way.
+	// Deletion returns the holders that have erased their data; ErrUnknown if no deletion is under way.
 	Deletion(ctx context.Context, id ID) ([]string, error)
-	// Erased notes that a holder has.
+	// Erased notes that a holder has erased its data.
 	Erased(ctx context.Context, id ID, holder string) error
-	// DeleteAccount deletes an account whose deletion is under way, the sign-ups of its e-mail, and these counted attempts. One that is gone is no error.
+	// DeleteAccount deletes an account whose deletion is under way, the sign-ups of its e-mail, and these counted attempts. An account that is
+	// gone is no error.
 	DeleteAccount(ctx context.Context, id ID, attempts []Hash) error
 	// Deletions lists the accounts whose deletion is under way.
 	Deletions(ctx context.Context) ([]ID, error)
 	// AuditOf returns the newest lines of the audit log by or about an account.
-	AuditOf(ctx context.Context, id ID, limit int) ([]Entry, error)
-	// PruneOwners forgets sign-ups, tickets and sessions of apps that expired before now.
+	AuditOf(ctx context.Context, id ID, limit int) ([]audit.Entry, error)
+	// PruneOwners deletes sign-ups, tickets and sessions of apps that expired before now.
 	PruneOwners(ctx context.Context, now time.Time) error
+}
+
+// PrivacyConfig configures Privacy. Store is required.
+type PrivacyConfig struct {
+	Store PrivacyStore
+	// Personal is every domain that holds something about people, in the order in which it is erased. The accounts are erased last and are not
+	// part of it.
+	Personal []Holder
+	// Order orders the task TaskDelete for an account; nil: the next Resume does.
+	Order func(ctx context.Context, id string) error
+}
+
+// Privacy is the rules of export and deletion of personal data. Safe for concurrent use.
+type Privacy struct {
+	in       *SignIn
+	people   *People
+	passkeys *Passkeys
+	cfg      PrivacyConfig
+}
+
+// NewPrivacy checks cfg and returns the rules.
+func NewPrivacy(people *People, passkeys *Passkeys, cfg PrivacyConfig) (*Privacy, error) {
+	if people == nil || passkeys == nil || cfg.Store == nil {
+		return nil, errors.New("account: people, passkeys and store are required")
+	}
+	p := &Privacy{people.in, people, passkeys, cfg}
+	p.cfg.Personal = nil
+	return p, p.Hold(cfg.Personal...)
+}
+
+// Hold adds domains to PrivacyConfig.Personal. Call it before any other method.
+func (p *Privacy) Hold(more ...Holder) error {
+	for _, h := range more {
+		taken := h.Name == holdsAccount || slices.ContainsFunc(p.cfg.Personal, func(other Holder) bool { return other.Name == h.Name })
+		if h.Name == "" || h.Personal == nil || taken || strings.ContainsAny(h.Name, `/\.`) {
+			return fmt.Errorf("account: personal data %q: want a name of its own and its domain", h.Name)
+		}
+		p.cfg.Personal = append(p.cfg.Personal, h)
+	}
+	return nil
 }
 
 // File is a part of an export.
@@ -60,8 +104,8 @@ type File struct {
 const maxAuditExport = 10_000
 
 // Export returns everything that is held about an account, a file for each domain.
-func (o *Owners) Export(ctx context.Context, id ID, addr string) ([]File, error) {
-	own, err := o.exportAccount(ctx, id)
+func (p *Privacy) Export(ctx context.Context, id ID, addr string) ([]File, error) {
+	own, err := p.exportAccount(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +113,7 @@ func (o *Owners) Export(ctx context.Context, id ID, addr string) ([]File, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range o.cfg.Personal {
+	for _, h := range p.cfg.Personal {
 		v, err := h.Export(ctx, string(id))
 		if err != nil {
 			return nil, fmt.Errorf("export %s: %w", h.Name, err)
@@ -78,7 +122,7 @@ func (o *Owners) Export(ctx context.Context, id ID, addr string) ([]File, error)
 			return nil, err
 		}
 	}
-	return out, o.audit(ctx, id, addr, "account.export")
+	return out, p.people.audit(ctx, id, addr, "account.export")
 }
 
 func addFile(to []File, name string, v any) ([]File, error) {
@@ -125,31 +169,31 @@ type HeldAudit struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-func (o *Owners) exportAccount(ctx context.Context, id ID) (Held, error) {
-	r, err := o.Record(ctx, id)
+func (p *Privacy) exportAccount(ctx context.Context, id ID) (Held, error) {
+	r, err := p.people.Record(ctx, id)
 	if err != nil {
 		return Held{}, err
 	}
-	a, _, err := o.cfg.Accounts.cfg.Store.ByID(ctx, id)
+	a, _, err := p.people.store.ByID(ctx, id)
 	if err != nil {
 		return Held{}, notFound(err)
 	}
 	out := Held{Record: r, Role: a.Role, Sessions: []HeldSession{}, Audit: []HeldAudit{}}
-	sessions, err := o.cfg.Store.Sessions(ctx, id, o.now())
+	sessions, err := p.people.store.Sessions(ctx, id, p.in.cfg.Now())
 	if err != nil {
 		return Held{}, err
 	}
 	for _, s := range sessions {
 		out.Sessions = append(out.Sessions, HeldSession{s.App, s.Created.UTC(), s.LastSeen.UTC(), s.Expires.UTC(), s.Addr, s.Used})
 	}
-	keys, err := o.cfg.Accounts.cfg.Store.Passkeys(ctx, id)
+	keys, err := p.passkeys.store.Passkeys(ctx, id)
 	if err != nil {
 		return Held{}, err
 	}
 	for _, k := range keys {
 		out.Passkeys = append(out.Passkeys, HeldPasskey{k.Name, k.Created.UTC(), k.LastUsed.UTC()})
 	}
-	lines, err := o.cfg.Store.AuditOf(ctx, id, maxAuditExport)
+	lines, err := p.cfg.Store.AuditOf(ctx, id, maxAuditExport)
 	if err != nil {
 		return Held{}, err
 	}
@@ -161,8 +205,8 @@ func (o *Owners) exportAccount(ctx context.Context, id ID) (Held, error) {
 
 // Delete begins the deletion of a signed-in person's own account, confirmed by the password. From then on it cannot be used; the task does the
 // rest. Errors: Unauthenticated "wrong_password"; Denied for an operator; Exhausted.
-func (o *Owners) Delete(ctx context.Context, id ID, password logging.Secret, addr string) error {
-	a, err := o.cfg.Accounts.confirm(ctx, id, password, addr)
+func (p *Privacy) Delete(ctx context.Context, id ID, password logging.Secret, addr string) error {
+	a, err := p.in.confirm(ctx, id, password, addr)
 	if err != nil {
 		return err
 	}
@@ -170,67 +214,67 @@ func (o *Owners) Delete(ctx context.Context, id ID, password logging.Secret, add
 		return errs.Coded(errs.Denied, "operator", "an operator's account is removed by an administrator")
 	}
 	// Written before: a deletion that is under way has a line that says who wanted it.
-	if err := o.audit(ctx, id, addr, "account.delete"); err != nil {
+	if err := p.people.audit(ctx, id, addr, "account.delete"); err != nil {
 		return err
 	}
-	if err := o.cfg.Store.BeginDeletion(ctx, id, o.now()); err != nil {
+	if err := p.cfg.Store.BeginDeletion(ctx, id, p.in.cfg.Now()); err != nil {
 		return notFound(err)
 	}
-	if o.cfg.Order == nil {
+	if p.cfg.Order == nil {
 		return nil
 	}
-	return o.cfg.Order(ctx, string(id))
+	return p.cfg.Order(ctx, string(id))
 }
 
 // Erase continues the deletion of an account: the task TaskDelete. It notes each finished domain, so that an interrupted run resumes
 // where it ended. An account that is gone is no error.
-func (o *Owners) Erase(ctx context.Context, account string) error {
+func (p *Privacy) Erase(ctx context.Context, account string) error {
 	id := ID(account)
-	done, err := o.cfg.Store.Deletion(ctx, id)
+	done, err := p.cfg.Store.Deletion(ctx, id)
 	if errors.Is(err, ErrUnknown) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read deletion: %w", err)
 	}
-	for _, h := range o.cfg.Personal {
+	for _, h := range p.cfg.Personal {
 		if slices.Contains(done, h.Name) {
 			continue
 		}
 		if err := h.Erase(ctx, account); err != nil {
 			return fmt.Errorf("erase %s: %w", h.Name, err)
 		}
-		if err := o.cfg.Store.Erased(ctx, id, h.Name); err != nil {
+		if err := p.cfg.Store.Erased(ctx, id, h.Name); err != nil {
 			return fmt.Errorf("note that %s is erased: %w", h.Name, err)
 		}
 	}
-	a, _, err := o.cfg.Accounts.cfg.Store.ByID(ctx, id)
+	a, _, err := p.people.store.ByID(ctx, id)
 	if errors.Is(err, ErrUnknown) {
 		return nil // another process has finished it
 	}
 	if err != nil {
 		return err
 	}
-	if err := o.cfg.Store.DeleteAccount(ctx, id, []Hash{loginKey(a.Email), mailKey(a.Email)}); err != nil {
+	if err := p.cfg.Store.DeleteAccount(ctx, id, []Hash{loginKey(a.Email), mailKey(a.Email)}); err != nil {
 		return fmt.Errorf("delete account: %w", err)
 	}
-	return o.audit(ctx, id, "", "account.deleted")
+	return p.people.audit(ctx, id, "", "account.deleted")
 }
 
 // Resume orders the deletions that are under way again, and forgets what has expired. It is a periodic job.
-func (o *Owners) Resume(ctx context.Context) error {
-	if err := o.cfg.Store.PruneOwners(ctx, o.now()); err != nil {
+func (p *Privacy) Resume(ctx context.Context) error {
+	if err := p.cfg.Store.PruneOwners(ctx, p.in.cfg.Now()); err != nil {
 		return fmt.Errorf("forget sign-ups: %w", err)
 	}
-	list, err := o.cfg.Store.Deletions(ctx)
+	list, err := p.cfg.Store.Deletions(ctx)
 	if err != nil {
 		return fmt.Errorf("list deletions: %w", err)
 	}
 	for _, id := range list {
-		if o.cfg.Order == nil {
-			err = errors.Join(err, o.Erase(ctx, string(id)))
+		if p.cfg.Order == nil {
+			err = errors.Join(err, p.Erase(ctx, string(id)))
 		} else {
-			err = errors.Join(err, o.cfg.Order(ctx, string(id)))
+			err = errors.Join(err, p.cfg.Order(ctx, string(id)))
 		}
 	}
 	return err

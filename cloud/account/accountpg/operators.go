@@ -2,13 +2,16 @@ package accountpg
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/pg"
 )
@@ -34,8 +37,8 @@ func (s *Store) Operators(ctx context.Context, now time.Time) ([]account.Operato
 	return out, pg.Err(err)
 }
 
-// lockAdmins returns who may administer, and keeps it so until the transaction ends. One such transaction runs at a time in all processes:
-// each goes on to one account more, and two that did so in either order would wait for each other.
+// lockAdmins returns the administrators, and keeps their rows locked until the transaction ends. One such transaction runs at a time in all
+// processes: each then locks one more account, and two that did so in opposite order would wait for each other.
 func lockAdmins(ctx context.Context, tx pgx.Tx, by account.ID) ([]account.ID, error) {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('account operators', 0))`); err != nil {
 		return nil, err
@@ -52,14 +55,14 @@ func lockAdmins(ctx context.Context, tx pgx.Tx, by account.ID) ([]account.ID, er
 }
 
 // auditIn appends a line in a transaction, as its last step: the log waits until it ends.
-func auditIn(ctx context.Context, tx pgx.Tx, e account.Entry) error {
+func auditIn(ctx context.Context, tx pgx.Tx, e audit.Entry) error {
 	_, err := tx.Exec(ctx, `INSERT INTO account_audit (at, actor, role, addr, action, object, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		e.At, e.Actor, string(e.Role), e.Addr, e.Action, e.Object, e.Detail)
 	return err
 }
 
 // AddOperator implements account.OperatorStore.
-func (s *Store) AddOperator(ctx context.Context, by account.ID, a account.Account, hash string, log account.Entry) (account.Account, error) {
+func (s *Store) AddOperator(ctx context.Context, by account.ID, a account.Account, hash string, log audit.Entry) (account.Account, error) {
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := lockAdmins(ctx, tx, by); err != nil {
 			return err
@@ -143,4 +146,59 @@ func applyChange(ctx context.Context, tx pgx.Tx, who pgtype.UUID, c account.Oper
 		}
 	}
 	return nil
+}
+
+// Federate implements account.OperatorStore.
+func (s *Store) Federate(ctx context.Context, id account.Identity, hash string, log audit.Entry) (account.Account, error) {
+	var a account.Account
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		// One at a time for each identity; the same identity twice at once makes one account.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('account_oidc ' || $1::text, 0))`, id.Email); err != nil {
+			return err
+		}
+		admins, err := lockAdmins(ctx, tx, "")
+		if err != nil && !errors.Is(err, account.ErrNotAdmin) {
+			return err
+		}
+		var changed []string
+		err = tx.QueryRow(ctx, `SELECT `+accountColumns+` FROM account_account a JOIN account_oidc o ON o.account = a.id WHERE o.issuer = $1 AND o.subject = $2 FOR UPDATE OF a`,
+			id.Issuer, id.Subject).Scan(accountFields(&a)...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = tx.QueryRow(ctx, `SELECT `+accountColumns+` FROM account_account a WHERE a.email = $1 FOR UPDATE`, id.Email).Scan(accountFields(&a)...)
+			if errors.Is(err, pgx.ErrNoRows) {
+				err = tx.QueryRow(ctx, `INSERT INTO account_account AS a (email, role, password) VALUES ($1, $2, $3) RETURNING `+accountColumns, id.Email, string(id.Role), hash).
+					Scan(accountFields(&a)...)
+				changed = append(changed, "new, "+string(id.Role))
+			}
+			if err == nil && a.Role != auth.Owner && !a.Disabled {
+				_, err = tx.Exec(ctx, `INSERT INTO account_oidc (issuer, subject, account) VALUES ($1, $2, $3)`, id.Issuer, id.Subject, pg.UUID(a.ID))
+				changed = append(changed, "linked")
+			}
+		}
+		switch {
+		case err != nil:
+			return err
+		case a.Role == auth.Owner:
+			return account.ErrTaken
+		case a.Disabled:
+			return account.ErrUnknown
+		}
+		lastAdmin := len(admins) == 1 && admins[0] == a.ID
+		if a.Role != id.Role && !lastAdmin {
+			if _, err := tx.Exec(ctx, `UPDATE account_account SET role = $2 WHERE id = $1`, pg.UUID(a.ID), string(id.Role)); err != nil {
+				return err
+			}
+			changed = append(changed, string(a.Role)+" becomes "+string(id.Role))
+			a.Role = id.Role
+		}
+		if len(changed) == 0 {
+			return nil
+		}
+		log.Actor, log.Role, log.Action, log.Object, log.Detail = string(a.ID), a.Role, "operator.oidc", string(a.ID), strings.Join(changed, "; ")
+		return auditIn(ctx, tx, log)
+	})
+	if err != nil {
+		return account.Account{}, taken(err)
+	}
+	return a, nil
 }

@@ -1,0 +1,432 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"kennel/cloud/account/audit"
+	"kennel/cloud/mail"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+)
+
+// Bounds and defaults of sign-in: ours, no source gives them.
+const (
+	DefaultSessionTTL   = 7 * 24 * time.Hour
+	DefaultOperatorIdle = 12 * time.Hour // an unused operator's session ends after this time
+	freeTries           = 5              // wrong passwords for one e-mail before it is locked
+	firstLock           = 30 * time.Second
+	maxLock             = 15 * time.Minute
+	attemptMemory       = 24 * time.Hour // after which a failure is forgotten
+	touchEvery          = time.Minute    // how exact a session's last use is kept
+)
+
+// tokenPrefix marks session tokens, so that people and scanners recognise one that got loose.
+const tokenPrefix = "kst_"
+
+// Ways to open a session.
+const (
+	ByPassword = "password"
+	ByIssue    = "issued" // for a program that proved itself another way
+	ByOIDC     = "oidc"
+	ByPasskey  = "passkey"
+)
+
+// Session is a signed-in program or browser.
+type Session struct {
+	Account  ID
+	Created  time.Time
+	LastSeen time.Time // to the minute
+	Expires  time.Time
+	Addr     string // where it was last used
+	Method   string // how it was opened: ByPassword and the others
+}
+
+// Login is a new session.
+type Login struct {
+	Token   logging.Secret // shown only once
+	Account Account
+	Expires time.Time
+}
+
+// AccountStore finds accounts. Its methods are safe for concurrent use.
+type AccountStore interface {
+	// ByEmail returns an account and its password's hash; ErrUnknown.
+	ByEmail(ctx context.Context, email string) (Account, string, error)
+	// ByID is ByEmail by id.
+	ByID(ctx context.Context, id ID) (Account, string, error)
+}
+
+// SignInStore keeps passwords and sessions. Its methods are safe for concurrent use.
+type SignInStore interface {
+	AccountStore
+	// SetPassword replaces the password, clears MustChange, and ends every session but keep, those of apps too, all or nothing. complex is the
+	// complexity that the owner's record gets.
+	SetPassword(ctx context.Context, id ID, passwordHash string, complex bool, keep Hash) error
+	// CreateSession stores a session under its token's hash.
+	CreateSession(ctx context.Context, token Hash, s Session) error
+	// Session returns a session that has not expired at now, and its account, unless the account is disabled; ErrUnknown.
+	Session(ctx context.Context, token Hash, now time.Time) (Session, Account, error)
+	// Touch notes a session's last use.
+	Touch(ctx context.Context, token Hash, at time.Time, addr string) error
+	// EndSession deletes a session; an unknown one is no error.
+	EndSession(ctx context.Context, token Hash) error
+	// Prune deletes sessions that expired before now and failures from before old.
+	Prune(ctx context.Context, now, old time.Time) error
+}
+
+// AttemptStore counts attempts, so that every process paces them together. Its methods are safe for concurrent use.
+type AttemptStore interface {
+	// Failures returns how often in a row this key failed, and when last; 0 if never.
+	Failures(ctx context.Context, key Hash) (int, time.Time, error)
+	// Fail counts one more failure of key and returns how many there are now.
+	Fail(ctx context.Context, key Hash, at time.Time) (int, error)
+	// Forgive forgets the failures of key.
+	Forgive(ctx context.Context, key Hash) error
+}
+
+// Mailer takes letters: a mail.Queue.
+type Mailer interface {
+	Post(ctx context.Context, m mail.Mail) error
+}
+
+// SignInConfig configures SignIn. Store, Attempts, Audit, Hasher and ByAddr are required.
+type SignInConfig struct {
+	Store      SignInStore
+	Attempts   AttemptStore
+	Audit      *audit.Log
+	Hasher     Hasher
+	ByAddr     Limiter       // login attempts per peer address
+	SessionTTL time.Duration // 0: DefaultSessionTTL
+	Mail       Mailer        // tells people that their password was changed; nil: no letters
+
+	OperatorTTL  time.Duration // absolute end of an operator's session; 0: SessionTTL
+	OperatorIdle time.Duration // an unused operator's session ends after this time; 0: DefaultOperatorIdle
+
+	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // gets an anchor of the audit log each hour; nil: none
+}
+
+// SignIn is the rules of passwords and sessions. Safe for concurrent use.
+//
+// A wrong password and an unknown e-mail cost the same work and get the same answer. Failures slow down both the address they come from and
+// the e-mail they aim at, known or not, in every process at once, because the database counts them. Tokens and passwords are stored
+// as hashes only.
+type SignIn struct {
+	cfg    SignInConfig
+	nobody string // hash of no one's password, checked for unknown e-mails
+}
+
+// NewSignIn checks cfg and returns the service.
+func NewSignIn(ctx context.Context, cfg SignInConfig) (*SignIn, error) {
+	if cfg.Store == nil || cfg.Attempts == nil || cfg.Audit == nil || cfg.Hasher == nil || cfg.ByAddr == nil {
+		return nil, errors.New("account: stores, audit log, hasher and rate limit are required")
+	}
+	if cfg.SessionTTL == 0 {
+		cfg.SessionTTL = DefaultSessionTTL
+	}
+	if cfg.OperatorTTL == 0 {
+		cfg.OperatorTTL = cfg.SessionTTL
+	}
+	if cfg.OperatorIdle == 0 {
+		cfg.OperatorIdle = DefaultOperatorIdle
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	nobody, err := cfg.Hasher.Hash(ctx, rand.Text())
+	if err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	return &SignIn{cfg: cfg, nobody: nobody}, nil
+}
+
+// Run deletes expired sessions, old failures and old addresses once an hour, and logs an anchor of the audit log, until ctx ends. It is a
+// service of the runner; n processes may run it at once.
+func (s *SignIn) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		now := s.cfg.Now()
+		err := s.cfg.Store.Prune(ctx, now, now.Add(-attemptMemory))
+		if err == nil {
+			err = s.cfg.Audit.Keep(ctx, s.cfg.Log)
+		}
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("prune accounts: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Login checks a password and opens a session. Errors: Unauthenticated "login_refused" for an unknown e-mail, a wrong password and a disabled
+// account alike; Exhausted with a pause.
+func (s *SignIn) Login(ctx context.Context, email string, password logging.Secret, addr string) (Login, error) {
+	a, err := s.check(ctx, email, password, addr)
+	if err != nil {
+		return Login{}, err
+	}
+	return s.openFor(ctx, a, ByPassword, addr)
+}
+
+// openFor opens a session that lasts as long as the role's sessions do.
+func (s *SignIn) openFor(ctx context.Context, a Account, method, addr string) (Login, error) {
+	ttl := s.cfg.SessionTTL
+	if a.Role.Staff() {
+		ttl = s.cfg.OperatorTTL
+	}
+	return s.open(ctx, a, ttl, method, addr)
+}
+
+// check is Login without the session.
+func (s *SignIn) check(ctx context.Context, email string, password logging.Secret, addr string) (Account, error) {
+	a, hash, err := s.byEmail(ctx, email)
+	if err != nil {
+		return Account{}, err
+	}
+	ok, err := s.guess(ctx, emailKey(email), hash, password, addr)
+	if err != nil {
+		return Account{}, err
+	}
+	if !ok || a.ID == "" || a.Disabled {
+		// Written for unknown e-mails too, without the e-mail: the time it takes tells nothing.
+		if err := s.audit(ctx, a, addr, "login.refused", ""); err != nil {
+			return Account{}, err
+		}
+		return Account{}, errs.Coded(errs.Unauthenticated, "login_refused", "wrong e-mail or password")
+	}
+	return a, s.audit(ctx, a, addr, "login", "")
+}
+
+// confirm checks the password of a signed-in person. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
+func (s *SignIn) confirm(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
+	a, hash, err := s.cfg.Store.ByID(ctx, id)
+	if err != nil {
+		return Account{}, notFound(err)
+	}
+	ok, err := s.guess(ctx, a.Email, hash, password, addr)
+	if err != nil {
+		return Account{}, err
+	}
+	if !ok {
+		return Account{}, errs.Coded(errs.Unauthenticated, "wrong_password", "the password is wrong")
+	}
+	return a, nil
+}
+
+// byEmail returns the zero account and the hash of no one's password for an unknown or malformed e-mail, so that the work that follows is
+// the same.
+func (s *SignIn) byEmail(ctx context.Context, email string) (Account, string, error) {
+	email, err := normalEmail(email)
+	if err != nil {
+		email = "nobody" // no account has it
+	}
+	a, hash, err := s.cfg.Store.ByEmail(ctx, email)
+	if errors.Is(err, ErrUnknown) {
+		return Account{}, s.nobody, nil
+	}
+	if err != nil {
+		return Account{}, "", fmt.Errorf("read account: %w", err)
+	}
+	return a, hash, nil
+}
+
+// guess checks one password, within the limits of its address and of the e-mail it is for. It returns an error only if the password was not
+// looked at.
+func (s *SignIn) guess(ctx context.Context, email, hash string, password logging.Secret, addr string) (bool, error) {
+	if wait := s.cfg.ByAddr.Allow(addr); wait > 0 {
+		return false, slowDown(wait)
+	}
+	now := s.cfg.Now()
+	key := loginKey(email)
+	before, last, err := s.cfg.Attempts.Failures(ctx, key)
+	if err != nil {
+		return false, fmt.Errorf("read failures: %w", err)
+	}
+	if wait := last.Add(lock(before)).Sub(now); before > 0 && wait > 0 {
+		return false, slowDown(wait)
+	}
+	// Counted before it is known, and forgiven after: many at once gain nothing.
+	n, err := s.cfg.Attempts.Fail(ctx, key, now)
+	if err != nil {
+		return false, fmt.Errorf("count attempt: %w", err)
+	}
+	if n > freeTries && n > before+1 {
+		return false, slowDown(lock(n))
+	}
+	if len(password) > MaxPassword {
+		password = password[:MaxPassword] // wrong in any case: no account has one that long
+	}
+	ok, err := s.cfg.Hasher.Verify(ctx, hash, string(password))
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		if err := s.cfg.Attempts.Forgive(ctx, key); err != nil {
+			return false, fmt.Errorf("forgive failures: %w", err)
+		}
+	}
+	return ok, nil
+}
+
+// Pace takes one attempt from an address's share: Exhausted if there is none.
+func (s *SignIn) Pace(addr string) error {
+	if wait := s.cfg.ByAddr.Allow(addr); wait > 0 {
+		return slowDown(wait)
+	}
+	return nil
+}
+
+// loginKey returns the key under which failed logins at an e-mail are counted.
+func loginKey(email string) Hash { return sha256.Sum256([]byte("login " + emailKey(email))) }
+
+// lock is how long an e-mail is locked after n failures in a row: not at all up to freeTries, then longer each time.
+func lock(n int) time.Duration {
+	if n < freeTries {
+		return 0
+	}
+	return min(maxLock, firstLock<<min(n-freeTries, 16))
+}
+
+func slowDown(wait time.Duration) error {
+	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Msg: "too many attempts; wait", Retry: wait}
+}
+
+// IssueSession opens a session without a password, for a program that proved itself another way (the operator's token file of one-machine
+// mode). NotFound for an unknown account.
+func (s *SignIn) IssueSession(ctx context.Context, id ID, ttl time.Duration) (Login, error) {
+	a, _, err := s.cfg.Store.ByID(ctx, id)
+	if err != nil {
+		return Login{}, notFound(err)
+	}
+	if err := s.audit(ctx, a, "", "session.issue", ttl.String()); err != nil {
+		return Login{}, err
+	}
+	return s.open(ctx, a, ttl, ByIssue, "")
+}
+
+func (s *SignIn) open(ctx context.Context, a Account, ttl time.Duration, method, addr string) (Login, error) {
+	token := logging.Secret(tokenPrefix + rand.Text())
+	now := s.cfg.Now()
+	err := s.cfg.Store.CreateSession(ctx, token.Sum(), Session{Account: a.ID, Created: now, LastSeen: now, Expires: now.Add(ttl), Addr: addr, Method: method})
+	if err != nil {
+		return Login{}, fmt.Errorf("open session: %w", err)
+	}
+	return Login{Token: token, Account: a, Expires: now.Add(ttl)}, nil
+}
+
+// Authenticate returns whose session a token is. Errors: Unauthenticated "session_over" for a token that is unknown, expired or revoked, and
+// for a disabled account.
+func (s *SignIn) Authenticate(ctx context.Context, token logging.Secret, addr string) (Account, Session, error) {
+	over := errs.Coded(errs.Unauthenticated, "session_over", "this session has ended: sign in again")
+	if !strings.HasPrefix(string(token), tokenPrefix) || len(token) > 64 {
+		return Account{}, Session{}, over
+	}
+	now := s.cfg.Now()
+	sess, a, err := s.cfg.Store.Session(ctx, token.Sum(), now)
+	if errors.Is(err, ErrUnknown) {
+		return Account{}, Session{}, over
+	}
+	if err != nil {
+		return Account{}, Session{}, fmt.Errorf("read session: %w", err)
+	}
+	if s.idle(a, sess, now) {
+		if err := s.cfg.Store.EndSession(ctx, token.Sum()); err != nil {
+			return Account{}, Session{}, fmt.Errorf("end idle session: %w", err)
+		}
+		return Account{}, Session{}, over
+	}
+	if now.Sub(sess.LastSeen) > touchEvery || sess.Addr != addr {
+		if err := s.cfg.Store.Touch(ctx, token.Sum(), now, addr); err != nil {
+			return Account{}, Session{}, fmt.Errorf("touch session: %w", err)
+		}
+	}
+	return a, sess, nil
+}
+
+// Logout ends the session of a token. A token that is none is no error.
+func (s *SignIn) Logout(ctx context.Context, token logging.Secret) error {
+	return s.cfg.Store.EndSession(ctx, token.Sum())
+}
+
+// ChangePassword replaces a password that the caller knows and ends every session but the one of keep. Wrong old passwords count as failed
+// logins. Errors: Unauthenticated "wrong_password"; Invalid for the new one; Exhausted.
+func (s *SignIn) ChangePassword(ctx context.Context, id ID, old, changed, keep logging.Secret, addr string) error {
+	a, hash, err := s.cfg.Store.ByID(ctx, id)
+	if err != nil {
+		return notFound(err)
+	}
+	if err := checkPassword(changed); err != nil {
+		return err
+	}
+	if changed == old {
+		return errs.New(errs.Invalid, "the new password is the old one")
+	}
+	ok, err := s.guess(ctx, a.Email, hash, old, addr)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errs.Coded(errs.Unauthenticated, "wrong_password", "the old password is wrong")
+	}
+	next, err := s.cfg.Hasher.Hash(ctx, string(changed))
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Store.SetPassword(ctx, id, next, complexPassword(changed), keep.Sum()); err != nil {
+		return fmt.Errorf("set password: %w", err)
+	}
+	if err := s.tellPasswordChanged(ctx, a); err != nil {
+		return err
+	}
+	return s.audit(ctx, a, addr, "password.change", "")
+}
+
+func (s *SignIn) tellPasswordChanged(ctx context.Context, a Account) error {
+	if s.cfg.Mail == nil {
+		return nil
+	}
+	return s.cfg.Mail.Post(ctx, mail.Mail{Kind: mailPasswordChanged, To: a.Email, Account: string(a.ID)})
+}
+
+// audit appends a line about what a person did to the person's own account.
+func (s *SignIn) audit(ctx context.Context, a Account, addr, action, detail string) error {
+	return s.cfg.Audit.Append(ctx, audit.Entry{Actor: string(a.ID), Role: a.Role, Addr: addr, Action: action, Object: string(a.ID), Detail: detail})
+}
+
+// OnlyNewPassword reports whether a session is good for choosing another password and for nothing else: an operator's, opened with a first
+// password that another person has seen.
+func OnlyNewPassword(a Account, s Session) bool {
+	return a.MustChange && a.Role.Staff() && s.Method == ByPassword
+}
+
+// idle reports whether an operator's session was left alone for too long. A program's token file is not watched by a person and has its
+// absolute end alone.
+func (s *SignIn) idle(a Account, x Session, now time.Time) bool {
+	return a.Role.Staff() && x.Method != ByIssue && now.Sub(x.LastSeen) > s.cfg.OperatorIdle
+}
+
+// StillGood reports whether a request under way may continue: its session exists and its account has at least the rights that it had when the
+// request began. The end of a duty to choose another password does not end it. It does not count as a use. Errors are for a check that
+// could not be made.
+func (s *SignIn) StillGood(ctx context.Context, token logging.Secret, began Account) (bool, error) {
+	now := s.cfg.Now()
+	x, a, err := s.cfg.Store.Session(ctx, token.Sum(), now)
+	if errors.Is(err, ErrUnknown) {
+		return false, nil
+	}
+	return err == nil && a.Role == began.Role && (began.MustChange || !a.MustChange) && !s.idle(a, x, now), err
+}
