@@ -57,7 +57,7 @@ func (a *app) releasesWant() *cobra.Command {
 			return things, directive
 		},
 		Long: "What is said of a robot goes before what is said of its species. -none takes it back.\n" +
-			"Robots of this release keep the wish and do not install it; kennelctl releases show has the answer of each.",
+			"Today's agent keeps the wish and does not install the release; kennelctl releases show has the answer of each robot.",
 		Example: "  kennelctl releases want vic 2.0.1.6076\n  kennelctl releases want vic:00e20100 2.0.1.6075\n" +
 			"  kennelctl releases want vic:00e20100 -none"},
 		func(ctx context.Context, args []string) (r reply[client.Desired], err error) {

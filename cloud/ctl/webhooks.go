@@ -91,7 +91,7 @@ type webhookFlags struct {
 }
 
 func (f *webhookFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.kinds, "kind", nil, "`KINDS` of events to be told of, with commas")
+	cmd.Flags().StringSliceVar(&f.kinds, "kind", nil, "`KINDS` of events to be told of, with commas; kennelctl webhooks -help lists them")
 	cmd.Flags().StringVar(&f.filter, "filter", "", "only robots of this `FILTER`, as robots list takes it, such as cohort:lab; \"\": all")
 	cmd.Flags().StringVar(&f.note, "note", "", "`TEXT` for people: whose it is")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(strings.Split(kindWords(), ", "), cobra.ShellCompDirectiveNoFileComp))
