@@ -953,7 +953,7 @@ func TestDeletionReallyDeletes(t *testing.T) {
 			return err
 		}
 		b, err := os.ReadFile(filepath.Join(h.spool, path))
-		if strings.Contains(string(b), "ada") || strings.Contains(path, string(a.ID)) {
+		if strings.Contains(string(b), "ada@") || strings.Contains(path, string(a.ID)) {
 			t.Errorf("letter %s:\n%s", path, b)
 		}
 		return err
