@@ -184,6 +184,8 @@ func TestPages(t *testing.T) {
 		{auth.Viewer, "/things/vic:00e20100/commands", 200, "What it was told"},
 		{auth.Viewer, "/things/vic:00e20100/robot", 200, "Its parts"},
 		{auth.Viewer, "/things/vic:00e20100/events?level=error", 200, "Events, the newest first"},
+		{auth.Viewer, "/things/vic:00e20100/events?text=nominal", 200, `<span class="note">level</span> nominal`},
+		{auth.Viewer, "/things/vic:00e20100/events?text=699+mV", 200, `<span class="note">battery</span> 699 mV`},
 		{auth.Viewer, "/things/vic:00e20100/events?level=loud", 400, "want one of"},
 		{auth.Viewer, "/things/vic:00e20100/events?before=x", 400, ""},
 		{auth.Viewer, "/things/vic:00e20100/access", 200, "Certificates"},

@@ -81,7 +81,7 @@ func (f eventFilter) wants(r *das.Record) bool {
 		return false
 	}
 	text := strings.ToLower(f.Text)
-	return strings.Contains(string(r.Thing), f.Thing) && (text == "" || strings.Contains(strings.ToLower(r.Name), text) || strings.Contains(strings.ToLower(eventValues(&r.Event)), text))
+	return strings.Contains(string(r.Thing), f.Thing) && (text == "" || strings.Contains(strings.ToLower(r.Name), text) || strings.Contains(strings.ToLower(r.Words()), text))
 }
 
 // Any reports whether something is asked for.
@@ -98,34 +98,18 @@ func (f eventFilter) values() url.Values {
 	return a
 }
 
-// eventValues shows what an event carries: its texts, then its numbers.
-func eventValues(e *events.Event) string {
-	var out []string
-	for _, s := range []string{e.S1, e.S2, e.S3, e.S4} {
-		if s != "" {
-			out = append(out, s)
-		}
-	}
-	for _, i := range []events.Int{e.I1, e.I2, e.I3, e.I4} {
-		if !i.IsZero() {
-			out = append(out, fmt.Sprint(i.N))
-		}
-	}
-	return strings.Join(out, "  ")
-}
-
 // eventRow is one event as lists show it.
 type eventRow struct {
 	Thing    thing.ID
 	Received time.Time
 	Level    string
 	Name     string
-	Values   string
+	Values   []events.Value
 	One      bool // the list is of one robot
 }
 
 func newEventRow(r *das.Record, one bool) eventRow {
-	return eventRow{r.Thing, r.Received, string(r.Level), r.Name, eventValues(&r.Event), one}
+	return eventRow{r.Thing, r.Received, string(r.Level), r.Name, r.Values(), one}
 }
 
 type eventsView struct {

@@ -343,7 +343,7 @@ func (c *console) eventLane(ctx context.Context, id thing.ID, axis chart.Axis, u
 			tone = chart.Bad
 		}
 		text := r.Name
-		if s := eventValues(&r.Event); s != "" {
+		if s := r.Words(); s != "" {
 			text += ": " + s
 		}
 		// A repeated event is one line of the journal, and one mark of a slot: the latest.

@@ -186,7 +186,8 @@ func newCloud(t *testing.T) *cloud {
 	})
 	handle("GET /v1/things/{thing}/commands/{id}", func(*http.Request, string) (any, error) { return command("done", done), nil })
 	handle("GET /v1/events", func(*http.Request, string) (any, error) {
-		return []any{json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":5,"level":"info","event":"robot.boot","s1":"b-1","i1":0,"boot_id":"b-1"}`)}, nil
+		return []any{json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":5,"level":"info","event":"robot.boot","s1":"b-1","i1":0,"boot_id":"b-1"}`),
+			json.RawMessage(`{"thing":"vic:00e20100","received":"2026-05-06T12:00:00Z","seq":6,"level":"info","event":"battery.on_charger_changed","i1":1,"i2":3921,"boot_id":"b-1"}`)}, nil
 	})
 	mux.HandleFunc("GET /v1/events/tail", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

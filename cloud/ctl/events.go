@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kennel/cloud/openapi/client"
+	"kennel/infra/api/events"
 	"kennel/infra/backoff"
 	"kennel/infra/cli"
 	"kennel/infra/errs"
@@ -77,20 +78,15 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, cli.Usage("-since %.40q; want a duration such as 2h, or a time such as 2026-05-06T12:00:00Z", s)
 }
 
-// eventValues returns the values of an event, each with the name of its field.
+// eventValues returns the values of an event, each with its name.
 func eventValues(r client.DasRecord) string {
-	var out []string
-	for i, s := range []string{r.S1, r.S2, r.S3, r.S4} {
-		if s != "" {
-			out = append(out, fmt.Sprintf("s%d=%s", i+1, s))
-		}
-	}
-	for i, n := range []*int64{r.I1, r.I2, r.I3, r.I4} {
+	e := events.Event{Name: r.Event, S1: r.S1, S2: r.S2, S3: r.S3, S4: r.S4}
+	for to, n := range map[*events.Int]*int64{&e.I1: r.I1, &e.I2: r.I2, &e.I3: r.I3, &e.I4: r.I4} {
 		if n != nil {
-			out = append(out, fmt.Sprintf("i%d=%d", i+1, *n))
+			*to = events.Num(*n)
 		}
 	}
-	return strings.Join(out, " ")
+	return e.Words()
 }
 
 func (a *app) eventsTail() *cobra.Command {

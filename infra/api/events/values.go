@@ -1,0 +1,151 @@
+package events
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Value is one of an event's s1 to s4 and i1 to i4, as people read it.
+type Value struct {
+	Name string // what it is, such as "battery"; the field, such as "i1", where the layout of the event is not known
+	Text string // with its unit
+}
+
+func (v Value) String() string { return v.Name + " " + v.Text }
+
+// Values returns the values that e carries: its texts, then its numbers.
+func (e *Event) Values() []Value {
+	known, out := layouts[e.Name], []Value(nil)
+	for i, s := range [...]string{e.S1, e.S2, e.S3, e.S4} {
+		if s != "" {
+			name, _ := known.s.at(i, 's')
+			out = append(out, Value{name, s})
+		}
+	}
+	for i, n := range [...]Int{e.I1, e.I2, e.I3, e.I4} {
+		if n.IsZero() {
+			continue
+		}
+		name, unit := known.i.at(i, 'i')
+		text := strconv.FormatInt(n.N, 10)
+		switch {
+		case unit == yesNo && n.N == 0:
+			text = "no"
+		case unit == yesNo && n.N == 1:
+			text = "yes"
+		case unit != "" && unit != yesNo:
+			text += " " + unit
+		}
+		out = append(out, Value{name, text})
+	}
+	return out
+}
+
+// Words returns the values of e in one line: "level low, battery 3512 mV".
+func (e *Event) Words() string {
+	var out []string
+	for _, v := range e.Values() {
+		out = append(out, v.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// layout names the values of an event in the order of their fields.
+type layout struct{ s, i fields }
+
+// fields are names, each with a unit after a slash where the value has one.
+type fields []string
+
+// yesNo is the unit of 0 and 1.
+const yesNo = "?"
+
+func (f fields) at(i int, kind byte) (name, unit string) {
+	if i >= len(f) || f[i] == "" {
+		return fmt.Sprintf("%c%d", kind, i+1), ""
+	}
+	name, unit, _ = strings.Cut(f[i], "/")
+	return name, unit
+}
+
+var (
+	session  = layout{s: fields{"id"}} // VEC-DAS-18
+	happened = layout{i: fields{"times"}}
+	firmware = fields{"status", "attempts", "took/ms"}
+	loop     = fields{"cycles", "worst/us"}
+	uploads  = fields{"batches stored", "batches failed", "events dropped"}
+	movement = layout{fields{"order", "outcome", "reasons"}, fields{"moved/mm or mrad", "of/mm or mrad"}}
+)
+
+// layouts names the values of the events whose layout is known: those that our robots send, and those that the source documents (VEC-DAS-11).
+var layouts = map[string]layout{
+	"robot.boot_info":             {s: fields{"release", "system", "boot"}},
+	"robot.init.time_spent_ms":    {fields{"step", "program", "problem"}, fields{"took/ms", "began after/ms"}},
+	"robot.memory_info":           {i: fields{"memory/KiB", "available/KiB", "agent/KiB"}},
+	"robot.cpu_info":              {i: fields{"load/thousandths"}},
+	"robot.disk_info":             {i: fields{"disk/MiB", "free/MiB"}},
+	"robot.fault_code":            {fields{"fault", "service"}, fields{"code"}}, // VEC-DAS-11
+	"robot.shutdown_reason":       {s: fields{"reason"}},
+	"robot.maintenance_reboot":    {fields{"outcome", "reason", "at"}, fields{"uptime/s"}}, // VEC-DAS-11
+	"robot.cloud_intent":          {s: fields{"intent"}},
+	"robot.parameters.stored":     {fields{"parameters"}, fields{"changed"}},
+	"robot.parameters.refused":    {s: fields{"parameter", "given", "error"}},
+	"vic.cloud.hello.world":       {s: fields{"boot"}},
+	"robotsim.event":              {s: fields{"number"}},
+	"profile_id.start":            session,
+	"profile_id.stop":             session,
+	"ble_conn_id.start":           session,
+	"ble_conn_id.stop":            session,
+	"wifi_conn_id.start":          session,
+	"wifi_conn_id.stop":           session,
+	"das.allow_upload":            {i: fields{"allowed/" + yesNo}},
+	"das.dropped":                 {fields{"reason"}, fields{"events", "since boot"}},
+	"dasmgr.upload.failed":        {fields{"error"}, uploads},
+	"dasmgr.upload.stats":         {i: uploads},
+	"behavior.feature.end":        {s: fields{"behaviour"}}, // VEC-DAS-11
+	"behavior.hlai.change":        {s: fields{"state"}},     // VEC-DAS-11
+	"robot.finished":              movement,
+	"robot.aborted":               movement,
+	"robot.stalled":               {i: fields{"left/" + yesNo, "right/" + yesNo}},
+	"robot.delocalized":           happened,
+	"robot.too_long_in_air":       happened,
+	"robot.cliff_detected":        {i: fields{"sensors"}},
+	"robot.unexpected_movement":   {fields{"movement", "side"}, fields{"times"}},
+	"robot.offtreadsstatechanged": {s: fields{"now", "before"}},
+
+	"robot.cloud_response_failed":            {s: fields{"problem", "detail"}},
+	"robot.settings.updated":                 {s: fields{"setting", "value", "source"}},
+	"robot.settings.volume":                  {i: fields{"volume"}},
+	"robot.settings.passed_to_cloud_jdoc":    {fields{"document"}, fields{"version"}},
+	"robot.locale":                           {s: fields{"locale"}},
+	"robot.timezone":                         {s: fields{"time zone"}},
+	"battery.battery_level_changed":          {fields{"now", "before"}, fields{"battery/mV", "on charger/" + yesNo}},
+	"battery.on_charger_changed":             {i: fields{"on charger/" + yesNo, "battery/mV"}},
+	"battery.periodic_log":                   {fields{"level"}, fields{"battery/mV"}},
+	"battery.voltage_stats":                  {i: fields{"least/mV", "most/mV", "mean/mV", "samples"}},
+	"battery.low":                            {i: fields{"battery/mV"}},
+	"battery.cooldown":                       {s: fields{"heat"}},
+	"robotd.loop_stats":                      {i: fields{"cycles", "missed", "late p99/us", "cycle p99/us"}},
+	"vectorbot.main_cycle_too_late":          {i: loop},
+	"vectorbot.main_cycle_too_long":          {i: loop},
+	"rampost.dfu.open_file":                  {fields{"file", "error"}, firmware},
+	"rampost.dfu.desired_version":            {fields{"version"}, firmware},
+	"rampost.dfu.request_version":            {i: firmware},
+	"rampost.dfu.installed_version":          {fields{"version", "left because"}, firmware},
+	"rampost.rampost.exit":                   {fields{"error"}, firmware},
+	"imu_filter.falling_event":               happened,
+	"imu_filter.fall_impact_event":           happened,
+	"imu_filter.gyro_calibrated":             happened,
+	"hal.invalid_prox_reading_report":        happened,
+	"hal.severe_invalid_prox_reading_report": happened,
+	"head_motor_calibrated":                  happened,
+	"head_motor_uncalibrated":                happened,
+	"lift_motor_calibrated":                  happened,
+	"lift_motor_uncalibrated":                happened,
+
+	"touch_sensor.activate_charger_mode_check":                 happened,
+	"touch_sensor.baseline_fast_calibration_finished":          happened,
+	"touch_sensor.charger_mode_check.baseline_changed":         happened,
+	"touch_sensor.charger_mode_check.no_baseline_change":       happened,
+	"touch_sensor.baseline_reading_difference_monitor_too_low": happened,
+}

@@ -1,0 +1,32 @@
+package events
+
+import "testing"
+
+func TestWords(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		event Event
+		want  string
+	}{
+		{"units", Event{Name: "robot.memory_info", I1: Num(998400), I2: Num(512), I3: Num(0)}, "memory 998400 KiB, available 512 KiB, agent 0 KiB"},
+		{"texts before numbers", Event{Name: "robot.fault_code", S1: "engine crash", I1: Num(914)}, "fault engine crash, code 914"},
+		{"yes and no", Event{Name: "battery.on_charger_changed", I1: Num(0), I2: Num(3921)}, "on charger no, battery 3921 mV"},
+		{"neither yes nor no", Event{Name: "robot.stalled", I1: Num(1), I2: Num(-2)}, "left yes, right -2"},
+		{"unknown event", Event{Name: "mood.event", S2: "happy", I1: Num(2), I4: Num(998400)}, "s2 happy, i1 2, i4 998400"},
+		{"more values than the layout has", Event{Name: "robot.locale", S1: "de-DE", S3: "x", I2: Num(7)}, "locale de-DE, s3 x, i2 7"},
+		{"no value", Event{Name: "robot.locale"}, ""},
+	} {
+		if got := x.event.Words(); got != x.want {
+			t.Errorf("%s: got %q, want %q", x.name, got, x.want)
+		}
+	}
+}
+
+// TestLayouts: the table holds valid names of events, and each layout fits into the four fields of a kind.
+func TestLayouts(t *testing.T) {
+	for name, l := range layouts {
+		if err := CheckName(name); err != nil || len(l.s) > 4 || len(l.i) > 4 {
+			t.Errorf("%s: %d texts, %d numbers, %v", name, len(l.s), len(l.i), err)
+		}
+	}
+}
