@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -158,6 +159,19 @@ func do(t *testing.T, mux *http.ServeMux, role auth.Role, method, target, form s
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
 	return w
+}
+
+// TestRelativeTimes: tables tell times by their distance from now, with the exact one in the title.
+func TestRelativeTimes(t *testing.T) {
+	mux, _ := open(t, &fleet{things: []registry.Thing{nasty()}})
+	for path, label := range map[string]string{
+		"/things/vic:00e20100?zoom=week&until=" + noon.Add(time.Hour).Format(time.RFC3339): `<tr class="t-[a-z]*"><td>`, "/things/vic:00e20100/settings": `<tr><td>`, "/things/vic:00e20100/access": `<td data-label="To">`, "/certificates": `<td>`,
+	} {
+		body := do(t, mux, auth.Admin, "GET", path, "").Body.String()
+		if !regexp.MustCompile(label + `<time class="ago" datetime="[^"]+" title="[^"]+ UTC">`).MatchString(body) {
+			t.Errorf("%s: no relative time after %s", path, label)
+		}
+	}
 }
 
 func TestPages(t *testing.T) {
