@@ -38,6 +38,9 @@ var (
 	supporters      = []auth.Role{auth.Support, auth.Admin}
 )
 
+// SeesOwners reports whether a role may ask whose robots are: the filter owner:, and the owner column of the fleet.
+func SeesOwners(role auth.Role) bool { return slices.Contains(supporters, role) }
+
 // Table is the rules of one door by name.
 type Table map[string]Rule
 

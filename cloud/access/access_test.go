@@ -62,6 +62,14 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+func TestSeesOwners(t *testing.T) {
+	for _, role := range append(auth.Staff, "", auth.Owner, auth.Thing) {
+		if got, want := access.SeesOwners(role), role == auth.Support || role == auth.Admin; got != want {
+			t.Errorf("%q: %v, want %v", role, got, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	if err := access.Requests.Check("jdocs/read", auth.Thing); err != nil {
 		t.Error(err)

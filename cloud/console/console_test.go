@@ -37,6 +37,7 @@ type fleet struct {
 	changes chan registry.Thing
 	asked   registry.Selection // the last of the fleet's table
 	desk    *desk
+	owners  int // calls of Owners
 }
 
 func (f *fleet) Table(_ context.Context, q registry.Selection) (registry.Page, error) {
@@ -88,6 +89,16 @@ func (f *fleet) Thing(_ context.Context, id thing.ID) (registry.Thing, error) {
 		}
 	}
 	return registry.Thing{}, errs.New(errs.NotFound, "thing %s is not known to this fleet", id)
+}
+
+// Owners implements Fleet; it counts how often it is asked.
+func (f *fleet) Owners(_ context.Context, ids []thing.ID) (map[thing.ID]string, error) {
+	f.owners++
+	out := map[thing.ID]string{}
+	for _, id := range ids[:min(1, len(ids))] {
+		out[id] = evil + "@example.com"
+	}
+	return out, nil
 }
 
 func (f *fleet) Doctor(_ context.Context, id thing.ID) (registry.Report, error) {
@@ -159,6 +170,23 @@ func do(t *testing.T, mux *http.ServeMux, role auth.Role, method, target, form s
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
 	return w
+}
+
+// TestOwnerColumn: roles that may ask owner: see whose robots are, by one question for the page; for others there is no column.
+func TestOwnerColumn(t *testing.T) {
+	for _, role := range auth.Staff {
+		f := &fleet{things: []registry.Thing{nasty(), {ID: "vic:zz", Species: thing.Vector, Serial: "zz", Presence: registry.Absent, Created: noon}}}
+		mux, _ := open(t, f)
+		body := do(t, mux, role, "GET", "/things", "").Body.String()
+		want := 0
+		if role == auth.Support || role == auth.Admin {
+			want = 1
+		}
+		if got := strings.Count(body, `class="c-owner">Owner</th>`); got != want || f.owners != want || strings.Count(body, `<td class="c-owner"`) != 2*want ||
+			strings.Contains(body, "@example.com") != (want == 1) {
+			t.Errorf("%s: %d columns, %d questions, want %d; %s", role, got, f.owners, want, body)
+		}
+	}
 }
 
 // TestRelativeTimes: tables tell times by their distance from now, with the exact one in the title.

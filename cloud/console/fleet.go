@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/cloud/access"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/errs"
@@ -19,6 +20,7 @@ import (
 // Fleet is the pages' access to the registry; *registry.Service is one.
 type Fleet interface {
 	Table(ctx context.Context, q registry.Selection) (registry.Page, error)
+	Owners(ctx context.Context, ids []thing.ID) (map[thing.ID]string, error)
 	Counts(ctx context.Context, f filter.Filter) (registry.Counts, error)
 	Thing(ctx context.Context, id thing.ID) (registry.Thing, error)
 	Doctor(ctx context.Context, id thing.ID) (registry.Report, error)
@@ -47,6 +49,7 @@ type fleetView struct {
 	Terms          []chip // what the filter is made of; each leads to the filter without it
 	Facets         []facetView
 	Heads          []head
+	Owners         bool // the viewer may know whose robots are
 	Rows           []row
 	Next, First    string // addresses of the next and the first page; "": none
 	Sort           string
@@ -86,7 +89,10 @@ type row struct {
 	CertBad bool // it ends soon
 	// CertOver: it has ended.
 	CertOver bool
+	Owner    string // e-mail; "": none, or the viewer may not know
 }
+
+const ownerColumn = "Owner" // for viewers who may know
 
 // columns of the table; Sort "" is none. Those of class wide are shown where there is room.
 var columns = []struct {
@@ -94,7 +100,7 @@ var columns = []struct {
 	Sort  registry.Column
 	Down  bool // the first click sorts the other way round
 	Class string
-}{{"Robot", registry.ByID, false, ""}, {"Presence", registry.ByPresence, false, ""}, {"Since", registry.BySince, true, ""}, {"Release", registry.ByVersion, true, ""}, {"Battery", registry.ByBattery, false, ""},
+}{{"Robot", registry.ByID, false, ""}, {ownerColumn, "", false, "c-owner"}, {"Presence", registry.ByPresence, false, ""}, {"Since", registry.BySince, true, ""}, {"Release", registry.ByVersion, true, ""}, {"Battery", registry.ByBattery, false, ""},
 	{"Problems", registry.ByProblems, true, ""}, {"Loop p99", registry.ByLoop, true, "right"}, {"Seen", registry.BySeen, true, "wide"}, {"Certificate ends", registry.ByCert, false, "wide"},
 	{"Agent", registry.ByAgent, true, "wider"}, {"Body", registry.ByBody, true, "wider"}, {"Registered", registry.ByCreated, true, "wider"}}
 
@@ -196,10 +202,21 @@ func (c *console) fleet(ctx context.Context, r *http.Request, s said) (string, f
 			return "", frame{}, err
 		}
 	}
+	v.Owners = access.SeesOwners(v.role)
 	v.fill(f, sort, desc, p, counts, all)
 	now := c.now()
+	var ids []thing.ID
 	for _, t := range p.Things {
-		v.Rows = append(v.Rows, newRow(t, now.Add(certSoon)))
+		v.Rows, ids = append(v.Rows, newRow(t, now.Add(certSoon))), append(ids, t.ID)
+	}
+	if v.Owners {
+		owners, err := c.Fleet.Owners(ctx, ids)
+		if err != nil {
+			return "", frame{}, err
+		}
+		for i, id := range ids {
+			v.Rows[i].Owner = owners[id]
+		}
 	}
 	v.Here = fleetAddress(v.Query, v.Sort, registry.Cursor(q.Get("after")))
 	if q.Get("after") != "" {
@@ -265,6 +282,12 @@ func (v *fleetView) fill(f filter.Filter, sort registry.Column, desc bool, p reg
 	}
 	for _, c := range columns {
 		h := head{Label: c.Label, Class: c.Class}
+		if c.Label == ownerColumn {
+			if v.Owners {
+				v.Heads = append(v.Heads, h)
+			}
+			continue
+		}
 		down := c.Down
 		if c.Sort == sort {
 			down = !desc

@@ -79,6 +79,8 @@ type Sources struct {
 
 	// Names returns the names that owners gave to these things; nil: not known.
 	Names func(context.Context, []thing.ID) (map[thing.ID]string, error)
+	// Owners returns the e-mails of the owners of these things; nil: not known. It refuses callers who may not know, of kind Denied.
+	Owners func(context.Context, []thing.ID) (map[thing.ID]string, error)
 	// Filter answers the filters' questions to other domains.
 	Filter filter.Sources
 }

@@ -185,6 +185,14 @@ func (s *Service) Select(ctx context.Context, f filter.Filter, limit int) ([]thi
 	return ids, err
 }
 
+// Owners returns the e-mails of the owners of robots, for callers who may know (Denied); a robot without an owner has none.
+func (s *Service) Owners(ctx context.Context, ids []thing.ID) (map[thing.ID]string, error) {
+	if s.src.Owners == nil || len(ids) == 0 {
+		return nil, nil
+	}
+	return s.src.Owners(ctx, ids)
+}
+
 // name fills in what owners call their robots.
 func (s *Service) name(ctx context.Context, things []Thing) error {
 	if s.src.Names == nil || len(things) == 0 {

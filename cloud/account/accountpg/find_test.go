@@ -1,6 +1,7 @@
 package accountpg_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -37,6 +38,10 @@ func TestOwnersLike(t *testing.T) {
 		if !slices.Equal(got, mine) {
 			t.Errorf("%q: %v, want %v of %v", text, got, want, ids)
 		}
+	}
+	zoe := ids["zoe@example.org"]
+	if got, err := s.Emails(t.Context(), []string{zoe, "no-account", "00000000-0000-4000-8000-000000000000"}); err != nil || !maps.Equal(got, map[string]string{zoe: "zoe@example.org"}) {
+		t.Errorf("e-mails: %v, %v", got, err)
 	}
 	if got, err := s.OwnersLike(t.Context(), "example", 3); err != nil || len(got) != 3 || got[0] != ids["50%off@example.com"] {
 		t.Errorf("the first three by e-mail: %v, %v", got, err)

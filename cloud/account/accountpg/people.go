@@ -128,6 +128,22 @@ func (s *Store) EndSessions(ctx context.Context, id account.ID) (int, error) {
 	return int(tag.RowsAffected()), pg.Err(err)
 }
 
+// Emails returns the e-mails of accounts; an unknown account has none.
+func (s *Store) Emails(ctx context.Context, accounts []string) (map[string]string, error) {
+	ids := make([]pgtype.UUID, len(accounts))
+	for i, a := range accounts {
+		ids[i] = pg.UUID(a)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT id::text, email FROM account_account WHERE id = ANY($1)`, ids)
+	if err != nil {
+		return nil, pg.Wrap(err, "e-mails of accounts")
+	}
+	out := map[string]string{}
+	var id, email string
+	_, err = pgx.ForEachRow(rows, []any{&id, &email}, func() error { out[id] = email; return nil })
+	return out, pg.Wrap(err, "e-mails of accounts")
+}
+
 // OwnersLike returns the ids of at most limit accounts whose e-mail has that text in it, in lower case.
 func (s *Store) OwnersLike(ctx context.Context, text string, limit int) ([]string, error) {
 	pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"

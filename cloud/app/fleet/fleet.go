@@ -3,10 +3,13 @@ package fleet
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"kennel/certs/certspg"
+	"kennel/cloud/access"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/cohort"
 	"kennel/cloud/cohort/cohortapi"
@@ -30,7 +33,7 @@ import (
 // WireRegistry wires the list of robots. It reads the stores of certificates, owners and accounts: their services need the registry.
 func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohorts *cohort.Service) (*registry.Service, wire.Slice, error) {
 	store, certificates, owners := registrypg.New(b.Pool, b.Log), certspg.New(b.Pool), ownerpg.New(b.Pool)
-	whose := owner.NewWhose(owners)
+	accounts, whose := accountpg.New(b.Pool), owner.NewWhose(owners)
 	svc := registry.New(store, store, registry.Sources{
 		Certificate: registrycerts.Newest(certificates),
 		Docs: func(ctx context.Context, id thing.ID) (map[string]uint64, error) {
@@ -47,7 +50,7 @@ func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohort
 			d, err := releases.Desired(ctx, id)
 			return string(d.Release), d.Since, err
 		},
-		Names: owners.Names, Filter: filterSources(cohorts, owners, accountpg.New(b.Pool)),
+		Names: owners.Names, Owners: emails(owners, accounts), Filter: filterSources(cohorts, owners, accounts),
 	}, b.Log)
 	table := registrycerts.Fleet{Registry: svc, Store: certificates, Log: b.Log}
 	s := wire.Slice{
@@ -74,8 +77,8 @@ func filterSources(cohorts *cohort.Service, owners *ownerpg.Store, accounts *acc
 			return owners.Named(ctx, text, maxFound)
 		},
 		OwnedBy: func(ctx context.Context, text string) ([]thing.ID, error) {
-			if role := auth.CallerFrom(ctx).Role; role != auth.Support && role != auth.Admin {
-				return nil, errs.New(errs.Denied, "role %s may not look for owners: it needs %s or %s", role, auth.Support, auth.Admin)
+			if err := seesOwners(ctx); err != nil {
+				return nil, err
 			}
 			found, err := accounts.OwnersLike(ctx, text, maxFound)
 			if err != nil || len(found) == 0 {
@@ -83,6 +86,31 @@ func filterSources(cohorts *cohort.Service, owners *ownerpg.Store, accounts *acc
 			}
 			return owners.OwnedBy(ctx, found)
 		},
+	}
+}
+
+func seesOwners(ctx context.Context) error {
+	if role := auth.CallerFrom(ctx).Role; !access.SeesOwners(role) {
+		return errs.New(errs.Denied, "role %s may not look for owners: it needs %s or %s", role, auth.Support, auth.Admin)
+	}
+	return nil
+}
+
+// emails returns the lookup of owners' e-mails: two queries, however many robots it is asked about.
+func emails(owners *ownerpg.Store, accounts *accountpg.Store) func(context.Context, []thing.ID) (map[thing.ID]string, error) {
+	return func(ctx context.Context, ids []thing.ID) (map[thing.ID]string, error) {
+		if err := seesOwners(ctx); err != nil {
+			return nil, err
+		}
+		out, err := owners.Accounts(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		known, err := accounts.Emails(ctx, slices.Collect(maps.Values(out)))
+		for id, account := range out {
+			out[id] = known[account]
+		}
+		return out, err
 	}
 }
 

@@ -34,6 +34,19 @@ func (s *Store) Names(ctx context.Context, ids []thing.ID) (map[thing.ID]string,
 	return out, pg.Wrap(err, "names of robots")
 }
 
+// Accounts returns the accounts of those of the robots that have an owner.
+func (s *Store) Accounts(ctx context.Context, ids []thing.ID) (map[thing.ID]string, error) {
+	rows, err := s.pool.Query(ctx, `SELECT thing, account FROM owner_tenure WHERE thing = ANY($1) AND until IS NULL`, ids)
+	if err != nil {
+		return nil, pg.Wrap(err, "owners of robots")
+	}
+	out := map[thing.ID]string{}
+	var id thing.ID
+	var account string
+	_, err = pgx.ForEachRow(rows, []any{&id, &account}, func() error { out[id] = account; return nil })
+	return out, pg.Wrap(err, "owners of robots")
+}
+
 // Owned returns how many of the robots have an owner.
 func (s *Store) Owned(ctx context.Context, ids []thing.ID) (n int, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM owner_tenure WHERE thing = ANY($1) AND until IS NULL`, ids).Scan(&n)

@@ -41,6 +41,10 @@ func TestFind(t *testing.T) {
 	if err != nil || !maps.Equal(names, map[thing.ID]string{"vic:2": "T_Rex 100%"}) {
 		t.Errorf("names: %v, %v", names, err)
 	}
+	accounts, err := s.Accounts(t.Context(), []thing.ID{"vic:2", "vic:3", "vic:4", "vic:5"})
+	if err != nil || !maps.Equal(accounts, map[thing.ID]string{"vic:2": "ann", "vic:3": "bob"}) {
+		t.Errorf("accounts: %v, %v", accounts, err)
+	}
 	for who, want := range map[string][]thing.ID{"ann": {"vic:1", "vic:2"}, "bob": {"vic:3"}, "eve": nil} {
 		got, err := s.OwnedBy(t.Context(), []string{who})
 		slices.Sort(got)
