@@ -153,7 +153,7 @@ func (a *auditRows) add(l audit.Entry) {
 }
 
 func newAuditRow(l audit.Entry, names map[string]string) auditRow {
-	row := auditRow{Entry: l, Whom: cmp.Or(l.Name, names[l.Actor], l.Actor, "nobody signed in"), On: cmp.Or(names[l.Object], l.Object)}
+	row := auditRow{Entry: l, Whom: cmp.Or(l.Name, names[l.Actor], l.Actor, "not signed in"), On: cmp.Or(names[l.Object], l.Object)}
 	if strings.HasSuffix(l.Action, ".refused") {
 		row.Refused = "refused"
 	}

@@ -404,7 +404,7 @@ func (f *facts) token() (Check, bool) {
 	case o == nil && !f.everSeen():
 		c.Level, c.Text = Unknown, "has not asked"
 	case o == nil:
-		c.Text = "has not asked; it does when somebody signs it in with an app"
+		c.Text = "not asked for yet; a robot asks when its owner signs it in with an app"
 	case !o.OK:
 		if c.Level = Warn; !slices.ContainsFunc(f.steps, func(s Outcome) bool { return s.OK && slices.Contains(stepsOfTokens, s.Name) }) {
 			c.Level = Fail // it never had one
@@ -438,7 +438,7 @@ func (f *facts) owner() (Check, bool) {
 	case f.thing == nil:
 		c.Level, c.Text = Unknown, "not before it is registered"
 	case f.hasOwner || o == nil:
-		c.Text = "nobody has claimed it"
+		c.Text = "not claimed yet"
 		if f.everSeen() {
 			c.Do = "Its owner signs in at /my and types the code that the robot shows"
 		}
