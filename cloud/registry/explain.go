@@ -22,7 +22,7 @@ var explanations = map[string]Explanation{
 	status.KindFault:      {"It reports a fault, as a number.", "Look the number up in the list of fault codes. Switch the robot off and on again; if the number returns, it needs repair."},
 	status.KindHeld:       {"A person has stopped it, and it stays where it is.", "Whoever stopped it releases it when the reason is gone."},
 	status.KindIdentity:   {"It cannot prove to the cloud who it is.", "Run the doctor: the first check that fails is the one to fix."},
-	status.KindLoop:       {"It reacts late: its movements may be uneven.", "Something else uses its processor. Restart it; if that does not help, see what the doctor says about its loop."},
+	status.KindLoop:       {"It reacts late: its movements may be uneven.", "Something else uses its processor. Restart it."},
 	status.KindOther:      {"It reports a problem.", "It keeps trying; its own words name the step and the other side."},
 	status.KindParameters: {"Some of its parameters are not stored in its body yet.", "Its own words say what the body waits for."},
 	status.KindRecovery:   {"It started its recovery system, without its settings.", "Switch it off and on for a normal start."},
