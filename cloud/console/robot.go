@@ -43,8 +43,9 @@ type robotView struct {
 	Facts   []fact
 	Stops   []string
 	Owners  []ownerView
-	Where   string     // of a simulated robot, in words
-	World   *worldView // nil: it is not simulated
+	Joints  []jointView // what can be moved between two ends
+	Where   string      // of a simulated robot, in words
+	World   *worldView  // nil: it is not simulated
 }
 
 type fact struct{ Name, Text string }
@@ -72,6 +73,9 @@ var handButtons = []handButton{
 }
 
 type ownerView struct{ Devices, Program string }
+
+// jointView is a slider; its value is the measured one.
+type jointView struct{ Name, Unit, Min, Max, Value string }
 
 type deviceView struct {
 	look.Device
@@ -146,6 +150,10 @@ func newRobotView(h thingHead, r look.Robot) robotView {
 				row.Age = ageText(time.Duration(*x.AgeMS) * time.Millisecond)
 			}
 			dv.Rows = append(dv.Rows, row)
+			if is, ok := x.Value.(float64); ok && d.Actuator && d.Gone == nil && (x.Name == "angle" || x.Name == "position") && x.Min != nil && x.Max != nil {
+				text := func(v float64) string { return fmt.Sprintf("%.4g", v) }
+				v.Joints = append(v.Joints, jointView{d.Compact, x.Unit, text(*x.Min), text(*x.Max), text(min(max(is, *x.Min), *x.Max))})
+			}
 		}
 		v.Devices = append(v.Devices, dv)
 	}

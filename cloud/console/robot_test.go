@@ -9,7 +9,7 @@ import (
 	"kennel/infra/auth"
 )
 
-// TestRobotPage: everybody of the staff sees the tree, the button is for those who may send commands.
+// TestRobotPage: everybody of the staff sees the tree, the buttons and sliders are for those who may send commands.
 func TestRobotPage(t *testing.T) {
 	mux, _ := openDesk(t)
 	for _, role := range auth.Staff {
@@ -32,6 +32,12 @@ func TestRobotPage(t *testing.T) {
 			may := slices.Contains(access.HTTP["POST /things/{thing}/"+form].Roles, role)
 			if shown := strings.Contains(body, `action="/things/vic:00e20100/`+form+`"`); may != shown {
 				t.Errorf("as %q: may %s it: %v, has the button: %v", role, form, may, shown)
+			}
+		}
+		may := slices.Contains(access.HTTP["POST /v1/things/{thing}/commands"].Roles, role)
+		for _, part := range []string{`data-commands="/v1/things/vic:00e20100/commands"`, `name="headPitch" min="-0.785" max="0.384" step="any" value="0.25"`, "/assets/drive.js?"} {
+			if strings.Contains(body, part) != may {
+				t.Errorf("as %q: may drive it: %v, has %s: %v", role, may, part, !may)
 			}
 		}
 	}

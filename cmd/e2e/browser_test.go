@@ -311,6 +311,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeIn("region", "Its parts", "headPitch") // appears without a reload once the page is watched
 	p.SeeIn("region", "How it moves", "at rest")
 	s.drives(p, thing)
+	s.steers(p, thing)
 	look("robot-tree")
 	for _, hand := range [][2]string{{"Lift", "in a hand"}, {"Put down", "on treads"}} {
 		p.Focus("button", hand[0])
@@ -443,6 +444,35 @@ func (s *site) drives(p *browser.Page, thing string) {
 		if now := see(); now.At == before.At || now.Said == before.Said || now.Said != now.Text ||
 			!strings.Contains(now.Said, " m from the cube, facing ") {
 			return fmt.Errorf("from %+v to %+v", before, now)
+		}
+		return nil
+	})
+}
+
+// steers holds a key on the robot's page: it drives while the key is down, and rests afterwards. Then a slider moves its head.
+func (s *site) steers(p *browser.Page, thing string) {
+	s.t.Helper()
+	way := func() float64 { return s.house.seen(thing, "rest", atRest).Motion.Way }
+	before, moved := way(), 0.0
+	for i := 0; i < 10 && moved < 0.02; i++ { // as with drives
+		p.Focus("group", "Arrow keys")
+		p.Hold([]string{"ArrowUp", "ArrowDown"}[i%2], 2*time.Second)
+		p.SeeIn("region", "Drive", "Stopped.")
+		moved = way() - before
+	}
+	time.Sleep(time.Second)
+	if then := way() - before; moved < 0.02 || then > moved+0.01 {
+		s.t.Errorf("by the arrow keys it drove %.3f m, and %.3f m a second after they were let go", moved, then)
+	}
+	await(s.t, time.Minute, "that a slider moves the head", func() error {
+		for _, end := range []string{"Home", "End"} {
+			p.FocusField("headPitch")
+			p.Press(end)
+			p.SeeIn("region", "Drive", "headPitch = ")
+		}
+		p.FocusField("Speed, m/s")
+		if text := p.TextOf("rowgroup", "headPitch"); !strings.Contains(text, "0.38") {
+			return fmt.Errorf("%s", text)
 		}
 		return nil
 	})

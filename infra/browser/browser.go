@@ -302,6 +302,12 @@ func (p *Page) Choose(label, entry string) {
 // Press presses a key where the focus is: "Enter", "Tab", "Shift+Tab".
 func (p *Page) Press(key string) { p.t.Helper(); p.do("press", args{"key": key}) }
 
+// Hold is Press for so long.
+func (p *Page) Hold(key string, d time.Duration) {
+	p.t.Helper()
+	p.do("press", args{"key": key, "hold": d.Milliseconds()})
+}
+
 // Focus puts the focus on what has that role and name.
 func (p *Page) Focus(role, name string) {
 	p.t.Helper()

@@ -94,7 +94,7 @@ const ops = {
   async fill(s, a) { await find(s, a).fill(a.value); },
   async check(s, a) { await find(s, a).setChecked(a.on ?? true); },
   async choose(s, a) { await find(s, a).selectOption({ label: a.value }); },
-  async press(s, a) { await (a.role || a.label ? find(s, a).press(a.key) : s.page.keyboard.press(a.key)); },
+  async press(s, a) { await (a.role || a.label ? find(s, a).press(a.key) : s.page.keyboard.press(a.key, { delay: a.hold ?? 0 })); },
   async see(s, a) { await find(s, a).waitFor({ state: "visible" }); },
   async gone(s, a) { await find(s, { ...a, hidden: true }).waitFor({ state: "hidden" }); },
   async count(s, a) { return (await find(s, a).count()); },
