@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -471,10 +472,14 @@ func (s *site) steers(p *browser.Page, thing string) {
 			p.SeeIn("region", "Drive", "headPitch = ")
 		}
 		p.FocusField("Speed, m/s")
-		if text := p.TextOf("rowgroup", "headPitch"); !strings.Contains(text, "0.38") {
-			return fmt.Errorf("%s", text)
+		for _, d := range s.house.seen(thing, "rest", atRest).Devices {
+			for _, x := range d.Slots {
+				if v, ok := x.Value.(float64); ok && d.Compact == "headPitch" && x.Name == "angle" && v > 0.3 { // the slider's end is 0.384
+					return nil
+				}
+			}
 		}
-		return nil
+		return errors.New("it does not look down")
 	})
 }
 
