@@ -593,15 +593,15 @@ func (h *Handler) remove(name string) {
 // Showing returns the code that the robot below root shows; 0: none.
 func Showing(root *os.Root) (faultcode.Code, error) {
 	info, err := root.Lstat(ShowingFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
 	if err == nil && !info.Mode().IsRegular() { // reading it might take for ever
 		err = errors.New("want a plain file")
 	}
 	var b []byte
 	if err == nil {
 		b, err = robotfs.ReadFile(root, ShowingFile)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // also one that ended since Lstat
+		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", ShowingFile, err)
