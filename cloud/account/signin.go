@@ -119,8 +119,8 @@ type SignInConfig struct {
 // the e-mail they aim at, known or not, in every process at once, because the database counts them. Tokens and passwords are stored
 // as hashes only.
 type SignIn struct {
-	cfg    SignInConfig
-	nobody string // hash of no one's password, checked for unknown e-mails
+	cfg   SignInConfig
+	decoy string // hash of no account's password, checked for unknown e-mails
 }
 
 // NewSignIn checks cfg and returns the service.
@@ -143,11 +143,11 @@ func NewSignIn(ctx context.Context, cfg SignInConfig) (*SignIn, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	nobody, err := cfg.Hasher.Hash(ctx, rand.Text())
+	decoy, err := cfg.Hasher.Hash(ctx, rand.Text())
 	if err != nil {
 		return nil, fmt.Errorf("account: %w", err)
 	}
-	return &SignIn{cfg: cfg, nobody: nobody}, nil
+	return &SignIn{cfg: cfg, decoy: decoy}, nil
 }
 
 // Run deletes expired sessions, old failures and old addresses once an hour, and logs an anchor of the audit log, until ctx ends. It is a
@@ -236,7 +236,7 @@ func (s *SignIn) byEmail(ctx context.Context, email string) (Account, string, er
 	}
 	a, hash, err := s.cfg.Store.ByEmail(ctx, email)
 	if errors.Is(err, ErrUnknown) {
-		return Account{}, s.nobody, nil
+		return Account{}, s.decoy, nil
 	}
 	if err != nil {
 		return Account{}, "", fmt.Errorf("read account: %w", err)

@@ -7,8 +7,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,21 +27,21 @@ func TestSquare(t *testing.T) {
 	room := &world.Map{Walls: []world.Wall{{From: world.Vec{0.9, -3}, To: world.Vec{0.9, 3}}}}
 	for name, tc := range map[string]struct {
 		side  float64
-		begin func(t *testing.T, ctx context.Context, line *uart.Socket) (truth func() world.Pose, done <-chan error)
+		begin func(t *testing.T, ctx context.Context, line *uart.Socket) (in inWorld, done <-chan error)
 	}{
-		"vector": {0.1, func(t *testing.T, ctx context.Context, line *uart.Socket) (func() world.Pose, <-chan error) {
+		"vector": {0.1, func(t *testing.T, ctx context.Context, line *uart.Socket) (inWorld, <-chan error) {
 			b, done := vectorsim.New(vectorsim.Config{Volts: 3.9, World: room}), make(chan error, 1)
 			go func() { done <- b.RunOn(ctx, line) }()
-			return func() world.Pose { return poseIn(t, b.InWorld) }, done
+			return b.InWorld, done
 		}},
-		"amigobot": {0.25, func(t *testing.T, ctx context.Context, line *uart.Socket) (func() world.Pose, <-chan error) {
+		"amigobot": {0.25, func(t *testing.T, ctx context.Context, line *uart.Socket) (inWorld, <-chan error) {
 			r, err := amigobotsim.New(amigobotsim.Config{World: room})
 			if err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
 			go func() { done <- r.Run(ctx, [amigobotsim.Ports]uart.Line{amigobotsim.Control: line}) }()
-			return func() world.Pose { return poseIn(t, r.InWorld) }, done
+			return r.InWorld, done
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,14 +56,22 @@ func TestSquare(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			truth, simulated := tc.begin(t, ctx, line)
+			in, simulated := tc.begin(t, ctx, line)
 			ended := make(chan error, 2)
 			go func() {
 				ended <- Run(ctx, slog.New(slog.DiscardHandler), Config{Root: root, Body: name, Device: filepath.Join(root, "body"), kind: kinds[name]})
 			}()
 			link := corelink.NewClient(root)
 			c := coreclient.New(link)
-			go func() { ended <- link.Run(ctx, c.Handle) }()
+			var loop atomic.Pointer[corelink.LoopStats] // the newest
+			go func() {
+				ended <- link.Run(ctx, func(m corelink.Message) {
+					if l, is := m.(*corelink.LoopStats); is {
+						loop.Store(l)
+					}
+					c.Handle(m)
+				})
+			}()
 			t.Cleanup(func() {
 				cancel()
 				if err := errors.Join(<-ended, <-ended, <-simulated, line.Close()); err != nil && !errors.Is(err, context.Canceled) {
@@ -71,13 +79,26 @@ func TestSquare(t *testing.T) {
 				}
 			})
 			for deadline := time.Now().Add(4 * patience); ; {
-				from := truth()
+				from, before := poseIn(t, in), late(loop.Load())
 				distance, err := square.Drive(ctx, c, tc.side)
 				if err != nil {
-					// The body is not there yet, looks for its zero, or loop and body got their turns late on a loaded machine, and the order says so.
-					said := slices.ContainsFunc([]string{"late", "astray", "missed", "no body"}, func(w string) bool { return strings.Contains(err.Error(), w) })
+					// The body is not there yet, looks for its zero, or its loop was late.
+					spoilt := strings.Contains(err.Error(), "astray") || strings.Contains(err.Error(), "missed")
+					said := spoilt || strings.Contains(err.Error(), "late") || strings.Contains(err.Error(), "no body")
 					if !said && !errors.Is(err, coreclient.ErrNotConnected) || time.Now().After(deadline) {
 						t.Fatal(err)
+					}
+					if spoilt { // only a loaded machine may do that: the loop counts its late steps. The next try begins where this one did.
+						seen := loop.Load()
+						for loop.Load() == seen && time.Now().Before(deadline) {
+							time.Sleep(20 * time.Millisecond)
+						}
+						if late(loop.Load()) == before {
+							t.Fatalf("%v, although no step was late", err)
+						}
+						if err := in(func(w *world.World) error { return w.PutDown(from) }); err != nil {
+							t.Fatal(err)
+						}
 					}
 					select {
 					case <-ctx.Done():
@@ -85,12 +106,11 @@ func TestSquare(t *testing.T) {
 					}
 					continue
 				}
-				to := truth()
+				to := poseIn(t, in)
 				if off := math.Hypot(to[0]-from[0], to[1]-from[1]); off > 4*0.02 || math.Abs(math.Remainder(to[2]-from[2], 2*math.Pi)) > 4*3*math.Pi/180 {
 					t.Errorf("back at %v, it began at %v: %.3f m away", to, from, off)
 				}
-				// After ways that a loaded machine spoilt it may look elsewhere.
-				if ahead := math.Hypot(to[0], to[1]) < 0.1 && math.Abs(to[2]) < 0.2; ahead && (distance < 0.4 || distance > 1) {
+				if distance < 0.4 || distance > 1 {
 					t.Errorf("it sees something %v m away, want the wall 0.9 m ahead of where it began", distance)
 				}
 				return
@@ -99,7 +119,18 @@ func TestSquare(t *testing.T) {
 	}
 }
 
-func poseIn(t *testing.T, in func(func(*world.World) error) error) (p world.Pose) {
+// inWorld lends the world of a simulated body.
+type inWorld func(func(*world.World) error) error
+
+// late counts the periods in which the loop or its body did not get its turn in time.
+func late(l *corelink.LoopStats) uint64 {
+	if l == nil {
+		return 0
+	}
+	return l.Missed + l.Late + l.Timeouts + l.Stale
+}
+
+func poseIn(t *testing.T, in inWorld) (p world.Pose) {
 	t.Helper()
 	if err := in(func(w *world.World) error { p = w.State().Pose; return nil }); err != nil {
 		t.Fatal(err)
