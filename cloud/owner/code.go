@@ -93,6 +93,14 @@ func (s *Service) OfferCode(ctx context.Context, id thing.ID, key string) (code 
 // Status returns what a robot may know of its owner.
 func (s *Service) Status(ctx context.Context, id thing.ID) (owners.Status, error) {
 	var out owners.Status
+	// The code before the owner: a code that is used up now has its owner in what is read next.
+	st, err := s.Codes.CodeStanding(ctx, id)
+	switch {
+	case err == nil && st.Good():
+		out.CodeExpiresInMS, out.CodeTriesLeft = max(st.Expires.Milliseconds(), 1), MaxTries-st.Tries
+	case err != nil && !errors.Is(err, ErrNone):
+		return owners.Status{}, fmt.Errorf("code of %s: %w", id, err)
+	}
 	t, err := s.Store.Current(ctx, id)
 	switch {
 	case err == nil:
@@ -102,13 +110,6 @@ func (s *Service) Status(ctx context.Context, id thing.ID) (owners.Status, error
 	}
 	if out.DataCollection, err = s.consent(ctx, t.Account); err != nil {
 		return owners.Status{}, err
-	}
-	st, err := s.Codes.CodeStanding(ctx, id)
-	switch {
-	case err == nil && st.Good():
-		out.CodeExpiresInMS, out.CodeTriesLeft = max(st.Expires.Milliseconds(), 1), MaxTries-st.Tries
-	case err != nil && !errors.Is(err, ErrNone):
-		return owners.Status{}, fmt.Errorf("code of %s: %w", id, err)
 	}
 	return out, nil
 }

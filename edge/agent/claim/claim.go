@@ -191,6 +191,9 @@ func (a *Agent) step(ctx context.Context) (time.Duration, error) {
 		a.cfg.OnStatus(s)
 		if code != "" && (s.Owned || s.CodeExpiresInMS == 0) { // used, or tried too often
 			a.hide()
+			a.mu.Lock()
+			a.look = !s.Owned // its owner may be known a moment later; without one the robot shows another code
+			a.mu.Unlock()
 			return 0, nil
 		}
 	}

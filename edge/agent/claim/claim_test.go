@@ -23,7 +23,8 @@ type cloud struct {
 	owner  string
 	codes  map[string]string // by key
 	ends   time.Time
-	dead   bool // the code was tried too often
+	dead   bool   // the code was tried too often
+	next   string // the owner from the answer after the next
 	keys   []string
 	err    error
 	looks  int
@@ -43,6 +44,9 @@ func (c *cloud) Do(_ context.Context, service, method string, body []byte) ([]by
 		s := owners.Status{Owned: c.owner != "", UserID: c.owner, DataCollection: true}
 		if d := time.Until(c.ends); d > 0 && !c.dead && c.owner == "" {
 			s.CodeExpiresInMS, s.CodeTriesLeft = d.Milliseconds(), 5
+		}
+		if c.next != "" {
+			c.owner, c.next = c.next, ""
 		}
 		return owners.Encode(s)
 	case "owner/code":
@@ -198,6 +202,30 @@ func TestShownNoLongerThanGood(t *testing.T) {
 		synctest.Wait()
 		if s.is() != "" || len(s.shown) != 4 {
 			t.Errorf("owned: shown %q", s.shown)
+		}
+	})
+}
+
+// A status that was read while somebody claimed the robot may know that the code is used, and not yet by whom.
+func TestUsedBeforeItsOwnerIsKnown(t *testing.T) {
+	run(t, true, func(t *testing.T, c *cloud, s *screen, a *Agent, heard func() []bool) {
+		a.Connected()
+		synctest.Wait()
+		c.set(func(c *cloud) { c.dead, c.next = true, "alice" })
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		if h := heard(); s.is() != "" || !h[len(h)-1] || !a.State().Owned {
+			t.Errorf("claimed, and %q is shown; heard %v", s.is(), h)
+		}
+	})
+	run(t, true, func(t *testing.T, c *cloud, s *screen, a *Agent, _ func() []bool) {
+		a.Connected()
+		synctest.Wait()
+		c.set(func(c *cloud) { c.dead = true })
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		if len(s.shown) != 2 || s.is() != s.shown[1] {
+			t.Errorf("guessed at too often: shown %q, now %q; want another", s.shown, s.is())
 		}
 	})
 }
