@@ -36,7 +36,7 @@ type fleetPage struct {
 
 var (
 	rowPattern = regexp.MustCompile(`(?s)<tr>\s*(?:<td class="c-pick">.*?</td>\s*)?<th scope="row"><a href="[^"]*">([^<]*)</a>.*?</th>\s*` +
-		`<td class="c-presence"><span class="presence (present|absent)">.*?</td>\s*<td class="c-since">(?:<time class="ago" datetime="([^"]*)"|<span class="none">)`)
+		`(?:<td class="c-owner".*?</td>\s*)?<td class="c-presence"><span class="presence (present|absent)">.*?</td>\s*<td class="c-since">(?:<time class="ago" datetime="([^"]*)"|<span class="none">)`)
 	rowStart     = regexp.MustCompile(`(?s)<tr>\s*<t[dh]`)
 	tablePattern = regexp.MustCompile(`(?s)<table class="fleet">.*?<tbody>(.*?)</tbody>`)
 	tallyPattern = regexp.MustCompile(`(?s)<p class="tally" data-live="tally">(.*?)</p>`)
