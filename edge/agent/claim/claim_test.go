@@ -206,7 +206,7 @@ func TestShownNoLongerThanGood(t *testing.T) {
 	})
 }
 
-// A status that was read while somebody claimed the robot may know that the code is used, and not yet by whom.
+// A status that was read while the robot was being claimed may know that the code is used, and not yet by whom.
 func TestUsedBeforeItsOwnerIsKnown(t *testing.T) {
 	run(t, true, func(t *testing.T, c *cloud, s *screen, a *Agent, heard func() []bool) {
 		a.Connected()
