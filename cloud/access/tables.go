@@ -305,7 +305,7 @@ var Requests = table([]Rule{
 	{Name: "command/result", Roles: things},
 })
 
-// Calls is the gRPC calls of original robots, by full method. What each must bring is judged by package token, with the table of answers there.
+// Calls is the gRPC calls of original robots, by full method. What each must bring is judged by the service that it calls.
 var Calls = table([]Rule{
 	{Name: "/tokenpb.Token/AssociatePrimaryUser", By: "certificate, app key, user session"},
 	{Name: "/tokenpb.Token/ReassociatePrimaryUser", By: "certificate, app key, user session"},
@@ -315,4 +315,9 @@ var Calls = table([]Rule{
 	{Name: "/tokenpb.Token/ListRevokedTokens", By: "app key"},
 	{Name: "/tokenpb.Token/RevokeFactoryCertificate", By: "certificate of a service, app key"},
 	{Name: "/tokenpb.Token/RevokeTokens", By: "certificate of a service, app key"},
+	{Name: "/chippergrpc2.ChipperGrpc/TextIntent", By: "nothing, at a pace: it is refused"},
+	{Name: "/chippergrpc2.ChipperGrpc/StreamingIntent", By: "nothing, at a pace: it is refused"},
+	{Name: "/chippergrpc2.ChipperGrpc/StreamingKnowledgeGraph", By: "nothing, at a pace: it is refused"},
+	{Name: "/chippergrpc2.ChipperGrpc/StreamingIntentGraph", By: "nothing, at a pace: it is refused"},
+	{Name: "/chippergrpc2.ChipperGrpc/StreamingConnectionCheck", By: "nothing, at a pace: it counts what it is sent (VEC-CLD-07)"},
 })
