@@ -4,6 +4,9 @@
 // sealing key honours it, at the door (stsapi) that stands before any S3.
 //
 // A robot writes below PREFIX/USER/BASE64(THING)/ alone (peer facts section 1), and reads, lists and deletes nothing.
+//
+// S3 takes any name for an object; a gateway that keeps objects as files (s3d) does not: "a.gz/b" needs a folder where "a.gz" is a file, and a
+// folder ".sgwtmp" is the gateway's own. Names are therefore encoded on their way into the bucket, so that each is one part of a key (name.go).
 package sts
 
 import (
@@ -60,14 +63,14 @@ func (g Grant) Folder() string {
 	return g.Prefix + "/" + g.User + "/" + base64.StdEncoding.EncodeToString([]byte(g.Thing)) + "/"
 }
 
-// maxKey is how long a key may be, in bytes, at S3.
-const maxKey = 1024
+// MaxKey is how long a key may be, in bytes, at S3.
+const MaxKey = 1024
 
 // May reports whether the grant allows writing key. A key that could be read as leading elsewhere, by us or by whoever reads the bucket as
 // folders, is not allowed.
 func (g Grant) May(key string) bool {
 	name, ok := strings.CutPrefix(key, g.Folder())
-	if !ok || name == "" || len(key) > maxKey-len(Root) || !utf8.ValidString(key) {
+	if !ok || name == "" || len(key) > MaxKey || !utf8.ValidString(key) {
 		return false
 	}
 	for part := range strings.SplitSeq(name, "/") {
@@ -78,8 +81,14 @@ func (g Grant) May(key string) bool {
 	return true
 }
 
-// Stored returns the key in our bucket of what a robot calls key: robots that still name the maker's folder write into ours as well.
-func (g Grant) Stored(key string) string { return stored(g.Prefix) + strings.TrimPrefix(key, g.Prefix) }
+// Name returns what key calls the upload, below the robot's folder.
+func (g Grant) Name(key string) string { return strings.TrimPrefix(key, g.Folder()) }
+
+// Stored returns the key in our bucket of what a robot calls key: robots that still name the maker's folder write into ours as well, and the
+// name is encoded (see EncodeName).
+func (g Grant) Stored(key string) string {
+	return stored(g.Prefix) + strings.TrimPrefix(g.Folder(), g.Prefix) + EncodeName(g.Name(key))
+}
 
 func stored(prefix string) string {
 	if strings.HasPrefix(prefix+"/", Root) {

@@ -56,8 +56,9 @@ func TestGrantsAreSealed(t *testing.T) {
 
 // The maker's own folder is stored in ours.
 func TestStored(t *testing.T) {
-	for prefix, want := range map[string]string{"logs": "logs/u/x", "logs/a": "logs/a/u/x", "victor": "logs/victor/u/x", "logsy": "logs/logsy/u/x"} {
-		if got := (sts.Grant{Prefix: prefix}).Stored(prefix + "/u/x"); got != want {
+	for prefix, want := range map[string]string{"logs": "logs/", "logs/a": "logs/a/", "victor": "logs/victor/", "logsy": "logs/logsy/"} {
+		g := sts.Grant{Thing: "vic:00e20100", User: user, Prefix: prefix}
+		if got := g.Stored(g.Folder() + "x"); got != want+user+"/dmljOjAwZTIwMTAw/x" {
 			t.Errorf("%s: %s, want %s", prefix, got, want)
 		}
 	}

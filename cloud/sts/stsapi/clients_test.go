@@ -139,10 +139,10 @@ func TestGenuineClientsUpload(t *testing.T) {
 				if err := put(t, key, in); err != nil {
 					t.Fatal(err)
 				}
-				if got := r.has(t, key); !bytes.Equal(got, want) {
+				if got := r.has(t, stored(key)); !bytes.Equal(got, want) {
 					t.Errorf("stored %d bytes, want the %d that were sent", len(got), len(want))
 				}
-				info, err := r.store.Head(t.Context(), key)
+				info, err := r.store.Head(t.Context(), stored(key))
 				if err != nil || info.Metadata["thing"] != string(robot) {
 					t.Errorf("metadata %v, %v", info.Metadata, err)
 				}

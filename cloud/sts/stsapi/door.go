@@ -308,7 +308,7 @@ func (c *call) operation(q url.Values) func(context.Context, url.Values) error {
 }
 
 func (c *call) options() blob.PutOptions {
-	o := blob.PutOptions{Metadata: map[string]string{"thing": string(c.grant.Thing)}}
+	o := blob.PutOptions{Metadata: c.grant.Metadata(c.grant.Name(c.key))}
 	if t := c.r.Header.Get("Content-Type"); len(t) <= 128 {
 		o.ContentType = t
 	}
@@ -331,7 +331,13 @@ func (c *call) take(ctx context.Context, put func(io.Reader, int64, blob.Digests
 		return err
 	}
 	in := c.intake(ctx)
-	etag, err := put(in, size, blob.Digests{MD5: c.body.MD5, SHA256: c.body.SHA256})
+	etag := ""
+	if size == 0 { // no store reads such a body, but its trailer must be good too
+		_, err = io.Copy(io.Discard, in)
+	}
+	if err == nil {
+		etag, err = put(in, size, blob.Digests{MD5: c.body.MD5, SHA256: c.body.SHA256})
+	}
 	if err != nil {
 		// Whoever broke off has no say in this, so it does not end with the request.
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

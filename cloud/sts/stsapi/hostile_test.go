@@ -173,17 +173,18 @@ func TestHostile(t *testing.T) {
 		"unknown form of body": {before(func(q *http.Request) {
 			q.Header.Set("X-Amz-Content-Sha256", "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD")
 		}), "NotImplemented"},
-		"chunks, no size":     {before(chunked("", "5\r\nhello\r\n0\r\n\r\n")), "MissingContentLength"},
-		"chunks, huge header": {before(chunked("5", strings.Repeat("0", 100_000)+"5\r\nhello")), "IncompleteBody"},
-		"chunks, huge size":   {before(chunked("5", "ffffffffffffffff\r\nhello")), "IncompleteBody"},
-		"chunks, negative":    {before(chunked("5", "-5\r\nhello\r\n0\r\n\r\n")), "IncompleteBody"},
-		"chunks, too long":    {before(chunked("5", "6\r\nhello!\r\n0\r\n\r\n")), "IncompleteBody"},
-		"chunks, cut":         {before(chunked("5", "5\r\nhel")), "IncompleteBody"},
-		"chunks, no end":      {before(chunked("5", "5\r\nhello\r\n")), "IncompleteBody"},
-		"chunks, no trailer":  {before(chunked("5", "5\r\nhello\r\n0\r\n\r\n")), "MalformedTrailerError"},
-		"chunks, bad trailer": {before(chunked("5", "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n")), "BadDigest"},
-		"chunks, and more":    {before(chunked("5", "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\nmore")), "IncompleteBody"},
-		"chunks, tiny":        {before(chunked("5", "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n")), "InvalidChunkSizeError"},
+		"chunks, no size":        {before(chunked("", "5\r\nhello\r\n0\r\n\r\n")), "MissingContentLength"},
+		"chunks, huge header":    {before(chunked("5", strings.Repeat("0", 100_000)+"5\r\nhello")), "IncompleteBody"},
+		"chunks, huge size":      {before(chunked("5", "ffffffffffffffff\r\nhello")), "IncompleteBody"},
+		"chunks, negative":       {before(chunked("5", "-5\r\nhello\r\n0\r\n\r\n")), "IncompleteBody"},
+		"chunks, too long":       {before(chunked("5", "6\r\nhello!\r\n0\r\n\r\n")), "IncompleteBody"},
+		"chunks, cut":            {before(chunked("5", "5\r\nhel")), "IncompleteBody"},
+		"chunks, no end":         {before(chunked("5", "5\r\nhello\r\n")), "IncompleteBody"},
+		"chunks, no trailer":     {before(chunked("5", "5\r\nhello\r\n0\r\n\r\n")), "MalformedTrailerError"},
+		"chunks, bad trailer":    {before(chunked("5", "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n")), "BadDigest"},
+		"nothing, wrong trailer": {before(chunked("0", "0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n")), "BadDigest"},
+		"chunks, and more":       {before(chunked("5", "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\nmore")), "IncompleteBody"},
+		"chunks, tiny":           {before(chunked("5", "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n")), "InvalidChunkSizeError"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, code := r.do(t, tc.req(t))

@@ -108,11 +108,11 @@ func (a Auth) Body(r *http.Request, secret string, secure bool) (*Body, error) {
 		b.SHA256, _ = hex.DecodeString(a.Payload) // matched
 		b.sums = append(b.sums, sum{name: hashHeader, code: CodeSHA256, hash: sha256.New(), want: b.SHA256})
 	}
-	if r.ContentLength < 0 {
-		return nil, errs.Coded(errs.Invalid, CodeNoLength, "want a Content-Length header")
-	}
 	b.Size = r.ContentLength
-	if chunked {
+	switch {
+	case !chunked && b.Size < 0:
+		return nil, errs.Coded(errs.Invalid, CodeNoLength, "want a Content-Length header")
+	case chunked: // boto3 1.36 and later sends such a body with Transfer-Encoding: chunked, so without Content-Length
 		var err error
 		if b.Size, err = length(r.Header, "X-Amz-Decoded-Content-Length"); err != nil {
 			return nil, err

@@ -51,6 +51,8 @@ const (
 	dateHeader  = "X-Amz-Date"
 	tokenHeader = "X-Amz-Security-Token"
 	hashHeader  = "X-Amz-Content-Sha256"
+
+	transferEncoding = "transfer-encoding" // the server takes it out of the headers
 )
 
 // Auth is what a request says of its signature. Nothing of it is proved before Verify.
@@ -161,7 +163,7 @@ func (a Auth) covers(r *http.Request) error {
 		if !header.MatchString(h) {
 			return malformed("a signed header is no header name in lower case")
 		}
-		if _, ok := r.Header[http.CanonicalHeaderKey(h)]; !ok && h != "host" && h != "content-length" {
+		if _, ok := r.Header[http.CanonicalHeaderKey(h)]; !ok && h != "host" && h != "content-length" && (h != transferEncoding || r.TransferEncoding == nil) {
 			return errs.Coded(errs.Denied, CodeDenied, "signed header %s is missing", h)
 		}
 	}
@@ -196,6 +198,8 @@ func (a Auth) Verify(ctx context.Context, r *http.Request, secret string, now ti
 		case "host", "x-amz-date", "x-amz-security-token": // the signer sets them
 		case "content-length":
 			again.ContentLength = r.ContentLength
+		case transferEncoding: // signed by boto3 1.36 only; the signer leaves it out under its canonical name
+			again.Header[h] = r.TransferEncoding
 		default:
 			k := http.CanonicalHeaderKey(h)
 			again.Header[k] = slices.Clone(r.Header[k])
