@@ -32,6 +32,12 @@ type Release struct {
 	Created time.Time     `json:"created"`
 }
 
+// Actions of the audit log. The object is a species or a robot, the detail a version; "" takes a wish back.
+const (
+	AuditAdd  = "release.add"
+	AuditWant = "release.want"
+)
+
 // MaxNotes bounds a release's notes, in bytes.
 const MaxNotes = 16 << 10
 

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -27,6 +28,8 @@ type Rule struct {
 	Own bool
 	// By says in words what decides where no role does: a claim secret, a device certificate, nothing.
 	By string
+	// Quiet: it changes nothing, though its method may; the audit log needs no line of it.
+	Quiet bool
 	// Page: a web page, which leads a caller who is not signed in to the sign-in page instead of refusing.
 	Page bool
 }
@@ -53,6 +56,12 @@ func table(rules []Rule) Table {
 		t[r.Name] = r
 	}
 	return t
+}
+
+// Changes reports whether an operation of HTTP is one by which a person who is signed in changes something. The audit log has a line of each, done
+// or refused.
+func (r Rule) Changes() bool {
+	return len(r.Roles) > 0 && !r.Quiet && !strings.HasPrefix(r.Name, http.MethodGet+" ")
 }
 
 // Names returns the operations in order.

@@ -237,6 +237,6 @@ func (c *Cloud) Handler() (http.Handler, error) {
 	if err := openapi.Mount(mux); err != nil {
 		return nil, err
 	}
-	refusals := accountapi.Refusals(c.Accounts.Audit, mux, log)
-	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts.SignIn, log)(refusals(access.HTTP.Guard(mux, log)))), nil
+	audited := accountapi.Audited(c.Accounts.Audit, mux, log)
+	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts.SignIn, log)(audited(access.HTTP.Guard(mux, log)))), nil
 }

@@ -48,14 +48,9 @@ type auditView struct {
 
 type auditRow struct {
 	audit.Entry
-	Whom    string // who did it, for people
-	On      string // the object, for people
-	Place   string // address of the object's page; "": none
-	Refused string // why it was not done; "": it was
+	Shown string // the object, for people
+	Place string // address of the object's page; "": none
 }
-
-// notDone begins the detail of a line that says that what an earlier line announces was refused (webhook.Audited).
-const notDone = "not done: "
 
 // readAuditFilter reads the filter of a request; Invalid.
 func readAuditFilter(q url.Values) (f auditFilter, err error) {
@@ -109,53 +104,24 @@ func (c *console) walkAudit(ctx context.Context, f auditFilter, before int64, re
 	return looked, last, true, nil
 }
 
-// auditNames returns what people call the objects of lines: operators by e-mail, webhooks by host.
-func (c *console) auditNames(ctx context.Context) (map[string]string, error) {
+// hookNames returns what people call webhooks, by id.
+func (c *console) hookNames(ctx context.Context) (map[string]string, error) {
 	names := map[string]string{}
-	if c.Operators != nil {
-		all, err := c.Operators.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range all {
-			names[string(o.ID)] = o.Email
-		}
+	if c.Webhooks == nil {
+		return names, nil
 	}
-	if c.Webhooks != nil {
-		all, err := c.Webhooks.Hooks(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range all {
-			names[h.ID] = "webhook " + hookView{h}.Host()
-		}
+	all, err := c.Webhooks.Hooks(ctx)
+	for _, h := range all {
+		names[h.ID] = "webhook " + hookView{h}.Host()
 	}
-	return names, nil
+	return names, err
 }
 
-// auditRows makes rows of lines, which come newest first: a line that says that an earlier one was not done becomes that one's result.
-type auditRows struct {
-	names   map[string]string
-	refused map[string]string // what was not done, and why
-	rows    []auditRow
-}
-
-func (a *auditRows) add(l audit.Entry) {
-	key := l.Actor + "|" + l.Action + "|" + l.Object
-	if why, ok := strings.CutPrefix(l.Detail, notDone); ok {
-		a.refused[key] = why
-		return
-	}
-	row := newAuditRow(l, a.names)
-	row.Refused = cmp.Or(a.refused[key], row.Refused)
-	delete(a.refused, key)
-	a.rows = append(a.rows, row)
-}
-
-func newAuditRow(l audit.Entry, names map[string]string) auditRow {
-	row := auditRow{Entry: l, Whom: cmp.Or(l.Name, names[l.Actor], l.Actor, "not signed in"), On: cmp.Or(names[l.Object], l.Object)}
-	if strings.HasSuffix(l.Action, ".refused") {
-		row.Refused = "refused"
+func newAuditRow(l audit.Entry, hooks map[string]string) auditRow {
+	l.On = cmp.Or(l.On, hooks[l.Object])
+	row := auditRow{Entry: l, Shown: l.OnName()}
+	if row.Shown == l.Object {
+		row.Shown = short(l.Object)
 	}
 	if id, err := thing.Parse(l.Object); err == nil {
 		row.Place = "/things/" + string(id)
@@ -191,7 +157,7 @@ func (c *console) audit(ctx context.Context, r *http.Request, _ said) (string, f
 		}
 		v.First = f.address("/audit", 0)
 	}
-	names, err := c.auditNames(ctx)
+	hooks, err := c.hookNames(ctx)
 	if err != nil {
 		return "", frame{}, err
 	}
@@ -199,25 +165,24 @@ func (c *console) audit(ctx context.Context, r *http.Request, _ said) (string, f
 	if f.empty() {
 		read = 2 * auditPage
 	}
-	rows := auditRows{names: names, refused: map[string]string{}}
 	looked, last, more, err := c.walkAudit(ctx, f, before, read, auditLook, func(l audit.Entry) bool {
-		if len(rows.rows) == auditPage {
-			v.Next = f.address("/audit", rows.rows[auditPage-1].ID)
+		if len(v.Rows) == auditPage {
+			v.Next = f.address("/audit", v.Rows[auditPage-1].ID)
 			return false
 		}
-		rows.add(l)
+		v.Rows = append(v.Rows, newAuditRow(l, hooks))
 		return true
 	})
 	if err != nil {
 		return "", frame{}, err
 	}
-	if v.Rows = rows.rows; more {
+	if more {
 		v.Looked, v.LookedTo, v.Next = looked, last.At.UTC().Format("2006-01-02 15:04 MST"), f.address("/audit", last.ID)
 	}
 	return "audit", frame{Title: "Audit", Main: v}, nil
 }
 
-// exportAudit writes every line that the filter selects as CSV, as it is in the log.
+// exportAudit writes every line that the filter selects, with its result, as CSV.
 func (c *console) exportAudit(w http.ResponseWriter, r *http.Request) {
 	if !c.Admit(w, r) {
 		return
@@ -234,9 +199,9 @@ func (c *console) exportAudit(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="audit.csv"`)
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{"line", "at", "actor", "name", "role", "address", "action", "object", "detail"}) // Flush tells
+	_ = out.Write([]string{"line", "at", "actor", "name", "role", "address", "action", "object", "on", "detail", "result"}) // Flush tells
 	if _, _, _, err := c.walkAudit(r.Context(), f, 0, auditRead, math.MaxInt, func(l audit.Entry) bool {
-		row := []string{strconv.FormatInt(l.ID, 10), l.At.UTC().Format(time.RFC3339Nano), l.Actor, l.Name, string(l.Role), l.Addr, l.Action, l.Object, l.Detail}
+		row := []string{strconv.FormatInt(l.ID, 10), l.At.UTC().Format(time.RFC3339Nano), l.Actor, l.ByName(), string(l.Role), l.Addr, l.Action, l.Object, l.OnName(), l.Detail, l.Result()}
 		for i, s := range row {
 			if strings.IndexAny(s, "=+-@\t\r") == 0 { // a table calculator takes it for a formula
 				row[i] = "'" + s
@@ -288,5 +253,5 @@ func (f auditFilter) wants(l audit.Entry) bool {
 		}
 		return part == ""
 	}
-	return (f.until.IsZero() || l.At.Before(f.until)) && has(f.Who, l.Actor, l.Name, l.Addr, string(l.Role)) && has(f.Action, l.Action) && has(f.Object, l.Object, l.Detail)
+	return (f.until.IsZero() || l.At.Before(f.until)) && has(f.Who, l.Actor, l.ByName(), l.Addr, string(l.Role)) && has(f.Action, l.Action) && has(f.Object, l.Object, l.OnName(), l.Detail)
 }

@@ -103,7 +103,7 @@ func (c *console) mountReleases(show func(pattern string, h view), act func(patt
 		if _, err := ota.ParseVersion(string(r.Version)); err != nil {
 			return outcome{}, err
 		}
-		if err := c.Audit(ctx, "release.add", string(r.Species), string(r.Version)); err != nil {
+		if err := c.Audit(ctx, ota.AuditAdd, string(r.Species), string(r.Version)); err != nil {
 			return outcome{}, err
 		}
 		return outcome{done: "release-added"}, c.Releases.AddRelease(ctx, r)
@@ -127,7 +127,7 @@ func (c *console) want(ctx context.Context, scope string, version ota.Version) e
 	if err != nil && !species {
 		return errs.New(errs.Invalid, "%.60q is neither a robot nor a species; want an id such as vic:00e20100, or %v", scope, everySpecies)
 	}
-	if err := c.Audit(ctx, "release.want", scope, string(version)); err != nil {
+	if err := c.Audit(ctx, ota.AuditWant, scope, string(version)); err != nil {
 		return err
 	}
 	by := auth.CallerFrom(ctx).Subject()

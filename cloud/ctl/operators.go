@@ -1,7 +1,6 @@
 package ctl
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -121,8 +120,8 @@ func (a *app) auditList() *cobra.Command {
 		func(ctx context.Context, _ []string) (reply[[]client.AuditEntry], error) {
 			return a.api.GetAudit(ctx, q)
 		},
-		rows("LINE|TIME|WHO|ROLE|FROM|ACTION|OBJECT|DETAIL", func(r client.AuditEntry) cells {
-			return cells{r.ID, clock(r.At), cmp.Or(r.Name, r.Actor), r.Role, r.Addr, r.Action, r.Object, r.Detail}
+		rows("LINE|TIME|WHO|ROLE|FROM|ACTION|OBJECT|RESULT|DETAIL", func(r client.AuditEntry) cells {
+			return cells{r.ID, clock(r.At), r.Name, r.Role, r.Addr, r.Action, r.On, r.Result, r.Detail}
 		}))
 	q.Limit = cmd.Flags().Int64("limit", 100, "at most `N` lines, up to 1000")
 	q.Before = cmd.Flags().Int64("before", 0, "only lines before line `N`; 0: from the newest")

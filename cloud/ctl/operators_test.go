@@ -42,7 +42,7 @@ func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc accounttest.Ac
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := accountapi.Authenticator(svc.SignIn, log)(mux)
+	behind := accountapi.Authenticator(svc.SignIn, log)(accountapi.Audited(svc.Audit, mux, log)(mux))
 	c := &cloud{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+token { // what the other tests' command line sends
 			r.Header.Set("Authorization", "Bearer "+l.Token.Reveal())

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -29,20 +28,7 @@ func (a Audited) Add(ctx context.Context, by string, d Draft, secret string) (Ho
 	if err := a.Audit(ctx, "webhook.add", host(*d.URL), list(*d.Kinds)); err != nil {
 		return Hook{}, "", err
 	}
-	h, secret, err := a.Service.Add(ctx, by, d, secret)
-	return h, secret, a.took(ctx, "webhook.add", host(*d.URL), err)
-}
-
-// took writes a second line after a change that the first one announced and that was refused. The error's words are not in it, because they may
-// hold what a caller wrote.
-func (a Audited) took(ctx context.Context, action, object string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if bad := a.Audit(ctx, action, object, "not done: "+errs.KindOf(err).String()); bad != nil {
-		return errors.Join(err, bad)
-	}
-	return err
+	return a.Service.Add(ctx, by, d, secret)
 }
 
 // Change changes a webhook; see Service. A draft without a change is Invalid.
@@ -69,8 +55,7 @@ func (a Audited) Change(ctx context.Context, id string, d Draft) (Hook, error) {
 	if err := a.known(ctx, id, "webhook.change", strings.Join(what, ", ")); err != nil {
 		return Hook{}, err
 	}
-	h, err := a.Service.Change(ctx, id, d)
-	return h, a.took(ctx, "webhook.change", id, err)
+	return a.Service.Change(ctx, id, d)
 }
 
 // known refuses an unknown hook before a line about it is written.

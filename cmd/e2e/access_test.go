@@ -28,6 +28,7 @@ import (
 	"kennel/infra/api/large"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/mqtt"
 	"kennel/infra/thing"
 )
@@ -83,6 +84,7 @@ func TestAccessMatrix(t *testing.T) {
 		"{token}", "00000000-0000-4000-8000-000000000000", "{app}", "none", "{batch}", "no-such-batch", "{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2ffff",
 		"{file}", "device.crl", "{service}", "jdocs", "{method}", "read", "{$}", "", "{path...}", "no-such-page")
 	asked := 0
+	outcomes := map[string]string{} // of each change that a person asked for, as the audit log should tell it
 	for _, name := range names {
 		rule := access.HTTP[name]
 		method, path, ok := strings.Cut(name, " ")
@@ -119,6 +121,9 @@ func TestAccessMatrix(t *testing.T) {
 					t.Errorf("as %q: %v", role, err)
 				}
 			}
+			if rule.Changes() && role != "" && resp.StatusCode != http.StatusBadRequest && !strings.Contains(string(body), "session_over") {
+				outcomes[string(role)+" "+name] = map[bool]string{true: "done", false: "not done: " + kithttp.KindOfStatus(resp.StatusCode)}[resp.StatusCode < 400]
+			}
 			may := len(rule.Roles) == 0 || slices.Contains(rule.Roles, role)
 			got := refusedBy(rule, resp.StatusCode, body, resp.Header.Get("Location"))
 			switch {
@@ -136,11 +141,41 @@ func TestAccessMatrix(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests over HTTPS", asked)
+	h.told(t, outcomes)
 
 	id, cert := h.certified(t, admin, "vic:00e2bb01")
 	h.walkRequests(t, cert)
 	h.walkCalls(t)
 	h.walkTopics(t, id, cert)
+}
+
+// told checks that the audit log has the outcome of each change that was asked for: a refused one as refused, a successful one as done.
+func (h *house) told(t *testing.T, outcomes map[string]string) {
+	t.Helper()
+	var lines []struct {
+		ID                           int64
+		Role, Action, Detail, Result string
+	}
+	h.operator(t).do("GET", "/v1/audit?limit=1000", nil, &lines)
+	byRoute, byAction := map[string]string{}, map[string]int{} // an operation may have lines of its own, which name an action
+	for _, l := range lines {
+		switch what := l.Role + " " + l.Detail; {
+		case l.Action != "refused" && l.Action != "request":
+			byAction[l.Role+" "+l.Result]++
+		case byRoute[what] == "": // the newest
+			byRoute[what] = l.Result
+		}
+	}
+	for what, want := range outcomes {
+		role, _, _ := strings.Cut(what, " ")
+		switch got := byRoute[what]; {
+		case got == "" && byAction[role+" "+want] > 0:
+			byAction[role+" "+want]--
+		case got != want:
+			t.Errorf("%s: %q in the audit log, want %q", what, got, want)
+		}
+	}
+	t.Logf("%d changes asked for", len(outcomes))
 }
 
 // ending returns a sort key: operations that end sessions come after all others, and ending one's own session comes last.

@@ -74,8 +74,9 @@ func (m *MQTT) Report(ctx context.Context, id thing.ID, payload []byte, answer f
 	answer(ack.Ack{Batch: st.ID, Status: ack.Stored})
 }
 
-// Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit).
-func Mount(mux *http.ServeMux, svc *ota.Service) {
+// Mount adds the HTTP endpoints to mux. The caller's role comes from the context (infra/kit). audit writes one line about a change that the caller
+// in ctx is about to make; what cannot be written is not done.
+func Mount(mux *http.ServeMux, svc *ota.Service, audit func(ctx context.Context, action, object, detail string) error) {
 	staff, changers := auth.Require(auth.Staff...), auth.Require(auth.ReleaseManager, auth.Admin)
 
 	mux.Handle("GET /v1/releases", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, species thing.Species) ([]ota.Release, error) {
@@ -84,6 +85,9 @@ func Mount(mux *http.ServeMux, svc *ota.Service) {
 	})), func(r *http.Request) (any, error) { return thing.Species(r.URL.Query().Get("species")), nil }))
 
 	mux.Handle("POST /v1/releases", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, r ota.Release) (ota.Release, error) {
+		if err := audit(ctx, ota.AuditAdd, string(r.Species), string(r.Version)); err != nil {
+			return r, err
+		}
 		return r, svc.AddRelease(ctx, r)
 	})), func(r *http.Request) (any, error) {
 		var body struct {
@@ -135,9 +139,15 @@ func Mount(mux *http.ServeMux, svc *ota.Service) {
 		if err != nil {
 			return ota.Desired{}, errs.New(errs.Invalid, "%w", err)
 		}
+		if err := audit(ctx, ota.AuditWant, w.scope, string(w.version)); err != nil {
+			return ota.Desired{}, err
+		}
 		return svc.SetDesired(ctx, id, w.version, auth.CallerFrom(ctx).Subject())
 	})), decode("thing")))
 	mux.Handle("PUT /v1/ota/desired/{species}", kithttp.Handler(changers(kit.Typed(func(ctx context.Context, w wish) (ota.Desired, error) {
+		if err := audit(ctx, ota.AuditWant, w.scope, string(w.version)); err != nil {
+			return ota.Desired{}, err
+		}
 		return svc.SetSpeciesDesired(ctx, thing.Species(w.scope), w.version, auth.CallerFrom(ctx).Subject())
 	})), decode("species")))
 }

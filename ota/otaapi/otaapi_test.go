@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,13 @@ func (h *hints) Hint(_ context.Context, id thing.ID, name string, payload []byte
 func TestHTTP(t *testing.T) {
 	h := &hints{}
 	mux := http.NewServeMux()
-	Mount(mux, ota.New(otapg.New(pgtest.New(t)), h))
+	var lines []string
+	Mount(mux, ota.New(otapg.New(pgtest.New(t)), h), func(_ context.Context, action, object, detail string) error {
+		if lines = append(lines, action+" "+object+" "+detail); detail == "8.8.8.8" {
+			return errors.New("the log is away")
+		}
+		return nil
+	})
 	for _, tt := range []struct {
 		role         auth.Role
 		method, path string
@@ -51,6 +58,7 @@ func TestHTTP(t *testing.T) {
 		{auth.Admin, "PUT", "/v1/things/vic:00e20100/ota/desired", `{"version":"9.9.9.9"}`, 404, "no_release"},
 		{auth.ReleaseManager, "PUT", "/v1/things/vic:00e20100/ota/desired", `{"version":"2.0.1.6079"}`, 200, `"release":"2.0.1.6079"`},
 		{auth.Admin, "PUT", "/v1/ota/desired/vic", `{"version":"2.0.1.6079"}`, 200, `"release":"2.0.1.6079"`},
+		{auth.Admin, "PUT", "/v1/ota/desired/vic", `{"version":"8.8.8.8"}`, 500, ""}, // before it is found not to be there
 		{auth.Viewer, "GET", "/v1/things/vic:00e20100/ota?limit=0", "", 400, "limit"},
 		{auth.Viewer, "GET", "/v1/things/vic:00e20100/ota", "", 200, `"history":[]`},
 	} {
@@ -66,6 +74,11 @@ func TestHTTP(t *testing.T) {
 	}
 	if len(h.got) != 1 || h.got[0] != `vic:00e20100 ota {"v":1,"release":"2.0.1.6079"` {
 		t.Errorf("hints %q; want one", h.got)
+	}
+	for _, want := range []string{"release.add vic 2.0.1.6079", "release.want vic:00e20100 2.0.1.6079", "release.want vic 2.0.1.6079"} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("lines of the audit log %q; want %q", lines, want)
+		}
 	}
 }
 

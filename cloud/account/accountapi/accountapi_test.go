@@ -3,18 +3,22 @@ package accountapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kennel/certs/limit"
+	"kennel/cloud/access"
 	"kennel/cloud/account"
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/account/accounttest"
+	"kennel/cloud/account/audit"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
@@ -57,7 +61,7 @@ func newSite(t testing.TB) *site {
 		kithttp.WriteError(w, err)
 	})
 	mux.HandleFunc("/lasts", func(_ http.ResponseWriter, r *http.Request) { s.lasts(r) })
-	s.h = accountapi.Authenticator(svc.SignIn, log)(accountapi.Refusals(svc.Audit, mux, log)(mux))
+	s.h = accountapi.Authenticator(svc.SignIn, log)(accountapi.Audited(svc.Audit, mux, log)(mux))
 	return s
 }
 
@@ -333,7 +337,7 @@ func TestRefusalsAreWritten(t *testing.T) {
 	if err != nil || len(before) == 0 || before[0].Action == "refused" {
 		t.Fatalf("%+v, %v; want no refusal yet", before, err)
 	}
-	for i := range 100 {
+	for i := range 300 {
 		if w := s.do("POST", "/things/vic:00e20100/poke", "", bearer(l.Token)); w.Code != 403 {
 			t.Fatalf("%d %s, want 403", w.Code, w.Body)
 		}
@@ -341,13 +345,101 @@ func TestRefusalsAreWritten(t *testing.T) {
 			continue
 		}
 		lines, err := s.svc.Audit.Lines(t.Context(), 0, 1)
-		if e := lines[0]; err != nil || e.Action != "refused" || e.Object != "vic:00e20100" || e.Detail != "POST /things/{thing}/poke" || e.Role != auth.Viewer {
+		if e := lines[0]; err != nil || e.Action != "refused" || e.Object != "vic:00e20100" || e.Detail != "POST /things/{thing}/poke" || e.Refused != "denied" || e.Role != auth.Viewer {
 			t.Errorf("%+v, %v; want who was refused what about which robot", lines, err)
 		}
 	}
-	after, err := s.svc.Audit.Lines(t.Context(), 0, 200)
-	if n := len(after) - len(before); err != nil || n < 30 || n > 60 {
-		t.Errorf("%d lines for 100 refusals, %v; want 30, and one for each second since", n, err)
+	after, err := s.svc.Audit.Lines(t.Context(), 0, 500)
+	if n := len(after) - len(before); err != nil || n < 200 || n > 260 {
+		t.Errorf("%d lines for 300 refusals, %v; want 200, and one for each second since", n, err)
+	}
+}
+
+// TestEveryChangeIsAudited: each operation by which a person changes something has one line with its result, whether it writes its own or not.
+func TestEveryChangeIsAudited(t *testing.T) {
+	svc := accounttest.New(t, pgtest.New(t))
+	mux := http.NewServeMux()
+	names := access.HTTP.Names()
+	for _, name := range names {
+		mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) {
+			switch r.Header.Get("X-Answer") {
+			case "done":
+			case "denied":
+				kithttp.WriteError(w, errs.New(errs.Denied, "no"))
+			case "noted":
+				if err := svc.Audit.Note(r.Context(), "thing.change", "x", "y"); err != nil {
+					t.Error(err)
+				}
+			case "conflict":
+				if err := svc.Audit.Note(r.Context(), "thing.change", "x", "y"); err != nil {
+					t.Error(err)
+				}
+				kithttp.WriteError(w, errs.New(errs.Conflict, "late"))
+			case "panic":
+				panic(http.ErrAbortHandler)
+			default:
+				kithttp.WriteError(w, errs.New(errs.Invalid, "ill"))
+			}
+		})
+	}
+	h := accountapi.Audited(svc.Audit, mux, slog.New(slog.DiscardHandler))(mux)
+	var last int64
+	changes := 0
+	for i, name := range names {
+		method, path, _ := strings.Cut(name, " ")
+		path = strings.NewReplacer("{$}", "", "{", "", "}", "", "...", "").Replace(path)
+		changing := access.HTTP[name].Changes()
+		for answer, want := range map[string]string{"done": "request " + name + " done", "denied": "refused " + name + " not done: denied", "noted": "thing.change y done",
+			"conflict": "thing.change y not done: conflict", "panic": "refused " + name + " not done: internal", "ill": ""} {
+			if !changing && strings.Contains(want, name) {
+				want = ""
+			}
+			r := httptest.NewRequest(method, path, nil)
+			r.Header.Set("X-Answer", answer)
+			who := auth.Caller{Role: auth.Admin, Account: fmt.Sprintf("%036d", i)}
+			func() {
+				defer func() { _ = recover() }() // of net/http
+				h.ServeHTTP(httptest.NewRecorder(), r.WithContext(auth.WithCaller(r.Context(), who)))
+			}()
+			lines, err := svc.Audit.Lines(t.Context(), 0, 10)
+			got := ""
+			if len(lines) > 0 && lines[0].ID > last {
+				l := lines[0]
+				last, got = l.ID, l.Action+" "+l.Detail+" "+l.Result()
+				if l.Actor != who.Account || l.ByName() != "deleted account" {
+					t.Errorf("%s: %+v; want the caller", name, l)
+				}
+			}
+			if err != nil || got != want {
+				t.Errorf("%s, %s: line %q, %v; want %q", name, answer, got, err, want)
+			}
+		}
+		if changing {
+			changes++
+		}
+	}
+	if changes < 80 {
+		t.Errorf("%d operations change something; want the table's", changes)
+	}
+	// An action has its result on whatever page of the list it is, also if the line that tells it would be on the page before.
+	all, err := svc.Audit.Lines(t.Context(), 0, 1000)
+	if err != nil || len(all) == 1000 {
+		t.Fatalf("%d lines, %v", len(all), err)
+	}
+	for _, size := range []int{7, 100} {
+		var paged []audit.Entry
+		for before := int64(0); ; before = paged[len(paged)-1].ID {
+			lines, err := svc.Audit.Lines(t.Context(), before, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if paged = append(paged, lines...); len(lines) < size {
+				break
+			}
+		}
+		if !slices.Equal(paged, all) {
+			t.Errorf("%d lines in pages of %d, %d at once, or with other results", len(paged), size, len(all))
+		}
 	}
 }
 

@@ -21,12 +21,14 @@ type AuditEntry struct {
 	ID     int64     `json:"id"`
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor"`
-	Name   string    `json:"name,omitempty"`
+	Name   string    `json:"name,omitempty"` // of the actor, for people
 	Role   string    `json:"role,omitempty"`
 	Addr   string    `json:"addr,omitempty"`
 	Action string    `json:"action"`
 	Object string    `json:"object,omitempty"`
+	On     string    `json:"on,omitempty"` // the object's name, for people
 	Detail string    `json:"detail,omitempty"`
+	Result string    `json:"result"` // done, or "not done: " and the kind of the refusal
 }
 
 type auditRequest struct {
@@ -72,7 +74,7 @@ func (a auditAPI) lines(ctx context.Context, req auditRequest) ([]AuditEntry, er
 	}
 	out := make([]AuditEntry, 0, len(lines))
 	for _, l := range lines {
-		out = append(out, AuditEntry{l.ID, l.At.UTC(), l.Actor, l.Name, string(l.Role), l.Addr, l.Action, l.Object, l.Detail})
+		out = append(out, AuditEntry{l.ID, l.At.UTC(), l.Actor, l.ByName(), string(l.Role), l.Addr, l.Action, l.Object, l.OnName(), l.Detail, l.Result()})
 	}
 	return out, nil
 }

@@ -111,14 +111,15 @@ func auditFields(e *audit.Entry) []any {
 // AuditLog implements audit.Store.
 func (s *Store) AuditLog(ctx context.Context, before int64, limit int) ([]audit.Entry, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT `+auditColumns+`, COALESCE(a.email, '')
-		FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq LEFT JOIN account_account a ON a.id::text = l.actor
+		SELECT `+auditColumns+`, COALESCE(a.email, ''), COALESCE(o.email, '')
+		FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq
+			LEFT JOIN account_account a ON a.id::text = l.actor LEFT JOIN account_account o ON o.id::text = l.object
 		WHERE $1 = 0 OR l.seq < $1 ORDER BY l.seq DESC LIMIT $2`, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", pg.Err(err))
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e audit.Entry, err error) {
-		err = row.Scan(append(auditFields(&e), &e.Name)...)
+		err = row.Scan(append(auditFields(&e), &e.Name, &e.On)...)
 		return e, err
 	})
 	if err != nil {

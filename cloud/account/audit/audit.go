@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,22 +28,54 @@ const (
 	addrMemory = 90 * 24 * time.Hour
 	maxVerify  = 100_000 // lines in one call: about half a second
 	maxText    = 2000    // bytes of one field
+	uuidLen    = 36
 )
 
 // Hash is the SHA-256 of a line and of all lines before it.
 type Hash [sha256.Size]byte
 
-// Entry is one line. Actor is an account id or a thing id; the name is joined on reading, so that no name of a deleted person is kept.
+// Entry is one line. Actor is an account id or a thing id; names are joined on reading, so that no name of a deleted person is kept.
 type Entry struct {
 	ID     int64 // set by the store: the line's number, from 1 on without gaps
 	At     time.Time
 	Actor  string
-	Name   string // of the actor, if the account still exists; only on reading
 	Role   auth.Role
 	Addr   string
 	Action string // such as "thing.register"
 	Object string // the thing, account or other object that the action changed
 	Detail string
+
+	// Only on reading.
+	Name    string // of the actor, if it is an account that still exists
+	On      string // the name of the object, likewise
+	Refused string // the kind of the refusal; "": the action was done
+}
+
+// accounts begin the actions whose object is an account.
+var accounts = []string{"account.", "email.", "login", "operator.", "passkey.", "password.", "session."}
+
+// ByName returns the actor as people know it.
+func (e Entry) ByName() string {
+	if e.Name == "" && len(e.Actor) == uuidLen && !strings.Contains(e.Actor, ":") {
+		return "deleted account"
+	}
+	return cmp.Or(e.Name, e.Actor, "not signed in")
+}
+
+// OnName returns the object as people know it.
+func (e Entry) OnName() string {
+	if e.On == "" && e.Object != "" && slices.ContainsFunc(accounts, func(a string) bool { return strings.HasPrefix(e.Action, a) }) {
+		return "deleted account"
+	}
+	return cmp.Or(e.On, e.Object)
+}
+
+// Result says what became of the action: "done", or "not done: " and the kind of the refusal.
+func (e Entry) Result() string {
+	if e.Refused != "" {
+		return notDone + e.Refused
+	}
+	return "done"
 }
 
 // Anchor is a line's number and hash. A copy that is kept elsewhere shows later whether the log up to that line is still the same.
@@ -121,20 +154,27 @@ func New(store Store, now func() time.Time) *Log {
 
 // Append adds a line at the present time. Text beyond 2000 bytes is cut.
 func (l *Log) Append(ctx context.Context, e Entry) error {
-	if err := l.store.AppendAudit(ctx, l.Stamp(e)); err != nil {
+	if err := l.store.AppendAudit(ctx, l.Stamp(ctx, e)); err != nil {
 		return fmt.Errorf("audit %s: %w", e.Action, err)
 	}
 	return nil
 }
 
-// Note appends a line about an action of the caller in ctx. It fits the Audit setting of other domains' APIs.
+// Note appends a line about an action of the caller in ctx, which is about to be done; see Request. It fits the Audit setting of other domains'
+// APIs.
 func (l *Log) Note(ctx context.Context, action, object, detail string) error {
 	c := auth.CallerFrom(ctx)
-	return l.Append(ctx, Entry{Actor: cmp.Or(c.Account, string(c.Thing)), Role: c.Role, Addr: c.Addr, Action: action, Object: object, Detail: detail})
+	e := Entry{Actor: cmp.Or(c.Account, string(c.Thing)), Role: c.Role, Addr: c.Addr, Action: action, Object: object, Detail: detail}
+	if err := l.Append(ctx, e); err != nil {
+		return err
+	}
+	wrote(ctx, e, true)
+	return nil
 }
 
 // Stamp returns e as Append stores it, for stores that append a line in the transaction of the change that it records.
-func (l *Log) Stamp(e Entry) Entry {
+func (l *Log) Stamp(ctx context.Context, e Entry) Entry {
+	wrote(ctx, e, false)
 	e.At = l.now()
 	for _, f := range []*string{&e.Actor, &e.Addr, &e.Action, &e.Object, &e.Detail} {
 		*f = Clip(*f, maxText)
@@ -151,7 +191,8 @@ func Clip(s string, n int) string {
 	return s
 }
 
-// Lines returns lines with an id below before (0: from the newest), newest first. limit is 1 to 1000; 0 means 100.
+// Lines returns lines with an id below before (0: from the newest), newest first, with their results; a line that only tells the result of an
+// older one is left out. limit is 1 to 1000; 0 means 100. Fewer lines than limit: the log has no others.
 func (l *Log) Lines(ctx context.Context, before int64, limit int) ([]Entry, error) {
 	if limit == 0 {
 		limit = 100
@@ -159,7 +200,29 @@ func (l *Log) Lines(ctx context.Context, before int64, limit int) ([]Entry, erro
 	if before < 0 || limit < 0 || limit > 1000 {
 		return nil, errs.New(errs.Invalid, "before %d, limit %d: want before of 0 or more and limit of 1 to 1000", before, limit)
 	}
-	return l.store.AuditLog(ctx, before, limit)
+	next, size, found := before, limit, results{}
+	if before > 0 {
+		next, size = before+ahead, limit+ahead
+	}
+	var out []Entry
+	for {
+		lines, err := l.store.AuditLog(ctx, next, size)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range lines {
+			next = e.ID
+			if !found.read(&e) || before > 0 && e.ID >= before {
+				continue
+			}
+			if out = append(out, e); len(out) == limit {
+				return out, nil
+			}
+		}
+		if len(lines) < size {
+			return out, nil
+		}
+	}
 }
 
 // Keep deletes old addresses, and writes an anchor to log, so that one is kept outside the database.

@@ -35,7 +35,7 @@ func WireReleases(b wire.Base, l *link.Link) (*ota.Service, wire.Slice) {
 	return svc, wire.Slice{
 		Requests: map[string]kitmqtt.ReqHandler{"ota/desired": robots.Desired()},
 		Ups:      map[string]kitmqtt.UpHandler{"ota": robots.Report},
-		Routes:   wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { otaapi.Mount(mux, svc) }),
+		Routes:   wire.Routes(func(mux *http.ServeMux, d wire.Doors) { otaapi.Mount(mux, svc, d.Audit) }),
 	}
 }
 

@@ -941,8 +941,10 @@ type AuditEntry struct {
 	At     time.Time `json:"at"`
 	Detail string    `json:"detail,omitzero"`
 	ID     int64     `json:"id"`
-	Name   string    `json:"name,omitzero"`
+	Name   string    `json:"name,omitzero"` // of the actor, for people
 	Object string    `json:"object,omitzero"`
+	On     string    `json:"on,omitzero"` // the object's name, for people
+	Result string    `json:"result"`      // done, or "not done: " and the kind of the refusal
 	Role   string    `json:"role,omitzero"`
 }
 
