@@ -107,6 +107,9 @@ var HTTP = table([]Rule{
 	{Name: "PUT /v1/batches/{batch}", Roles: auth.Admins},
 	{Name: "POST /v1/batches/{batch}/disable", Roles: auth.Admins},
 	{Name: "POST /v1/batches/{batch}/enable", Roles: auth.Admins},
+	{Name: "GET /v1/originals", Roles: auth.Changers},
+	{Name: "POST /v1/originals/self-test", Roles: auth.Admins},
+	{Name: "DELETE /v1/originals/self-test", Roles: auth.Admins},
 	{Name: "GET /v1/factory-certificates", Roles: auth.Staff},
 	{Name: "POST /v1/factory-certificates/revoke", Roles: auth.Admins},
 
@@ -223,6 +226,8 @@ var HTTP = table([]Rule{
 	{Name: "POST /certificates/batches/{batch}/disable", Roles: auth.Admins, Page: true},
 	{Name: "POST /certificates/batches/{batch}/enable", Roles: auth.Admins, Page: true},
 	{Name: "POST /certificates/factory", Roles: auth.Admins, Page: true},
+	{Name: "GET /originals", Roles: auth.Changers, Page: true},
+	{Name: "POST /originals", Roles: auth.Admins, Page: true},
 	{Name: "GET /audit", Roles: auth.Admins, Page: true},
 	{Name: "GET /audit/export", Roles: auth.Admins, Page: true},
 	{Name: "GET /releases", Roles: auth.Staff, Page: true},

@@ -21,6 +21,7 @@ import (
 	"kennel/cloud/console"
 	"kennel/cloud/meters"
 	"kennel/cloud/openapi"
+	"kennel/cloud/originals/originalswire"
 	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"
@@ -185,6 +186,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
 		records.WireSpeech(),
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
+		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),
 	})
 	c.link, c.uploads = l, uploads
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/access"
+	"kennel/cloud/originals/originalswire"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
@@ -23,7 +25,14 @@ import (
 // RobotsConfig is the port of original robots: plain HTTP, HTTPS and gRPC on one (infra/adr/0010).
 type RobotsConfig struct {
 	Listen string `koanf:"listen"` // host:port; "": none
-	// Names in the certificate that the authority in ca.dir issues; empty: those of api.names. Not used with CertFile.
+	// Uploads is a second host:port, at which the same is served: port 443, to which original robots send their logs whatever Listen is. "": none.
+	Uploads string `koanf:"uploads"`
+	// Public is host:port in the configuration of original robots; "": the first of Names, or of api.names, with the port of Uploads or Listen.
+	Public string `koanf:"public"`
+	// Advice is a sentence for operators where nothing listens at port 443.
+	Advice string `koanf:"-"`
+	// Names in the certificate that the authority in ca.dir issues, beside the one to which robots upload; empty: those of api.names. Not used
+	// with CertFile.
 	Names    []string `koanf:"names"`
 	CertFile string   `koanf:"cert_file"` // certificate chain and key, for instance of a public authority
 	KeyFile  string   `koanf:"key_file"`
@@ -41,8 +50,10 @@ func (c RobotsConfig) validate() error {
 	if c.Listen == "" {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return errs.New(errs.Invalid, "robots.listen %q: want host:port", c.Listen)
+	for setting, addr := range map[string]string{"listen": c.Listen, "uploads": cmp.Or(c.Uploads, c.Listen), "public": cmp.Or(c.Public, c.Listen)} {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return errs.New(errs.Invalid, "robots.%s %q: want host:port", setting, addr)
+		}
 	}
 	if c.AppKeysFile == "" {
 		return errs.New(errs.Invalid, "robots.app_keys_file is empty: want a file with the app keys of the robots that call %s", c.Listen)
@@ -59,39 +70,59 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 	if r.Listen == "" {
 		return nil, nil
 	}
-	names := r.Names
-	if len(names) == 0 {
-		names = c.cfg.API.Names
-	}
-	cert, err := c.certificateOf("robots", r.CertFile, r.KeyFile, names)
+	cert, err := c.certificateOf("robots", r.CertFile, r.KeyFile, c.cfg.robotNames())
 	if err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", r.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("robots.listen: %w", err)
-	}
-	if l, err = proxied(l, c.cfg.API.Proxies); err != nil {
 		return nil, err
 	}
 	// TLS does not decide about client certificates: every refusal has a status code and a reason (design section 4). Old robots speak TLS 1.2.
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, ClientAuth: tls.RequestClientCert}
-	port := oneport.Split(l, conf, c.base.Log)
 	calls := kitgrpc.NewServer(conf, c.base.Log, grpc.ChainUnaryInterceptor(c.base.Meters.Call))
 	c.slices.Register(calls)
 	for service, info := range calls.GetServiceInfo() {
 		for _, m := range info.Methods {
 			if err := access.Calls.Check("/"+service+"/"+m.Name, ""); err != nil {
-				return nil, fmt.Errorf("calls of robots: %w", errors.Join(err, l.Close()))
+				return nil, fmt.Errorf("calls of robots: %w", err)
 			}
 		}
 	}
-	return []runner.Service{
-		{Name: "robots' port", Run: port.Run, Fatal: true},
-		c.server("robots http", port.Plain, http.HandlerFunc(connectionCheck)),
-		c.server("robots https", port.HTTPS, c.withAddr(c.robotsHTTPS())),
-		{Name: "robots grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, port.GRPC, graceTime) }},
-	}, nil
+	var out []runner.Service
+	for setting, addr := range map[string]string{"robots.listen": r.Listen, "robots.uploads": r.Uploads} {
+		if addr == "" {
+			continue
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", setting, err)
+		}
+		if l, err = proxied(l, c.cfg.API.Proxies); err != nil {
+			return nil, err
+		}
+		port := oneport.Split(l, conf, c.base.Log)
+		out = append(out,
+			runner.Service{Name: setting, Run: port.Run, Fatal: true},
+			c.server(setting+" http", port.Plain, http.HandlerFunc(connectionCheck)),
+			c.server(setting+" https", port.HTTPS, c.withAddr(c.robotsHTTPS())),
+			runner.Service{Name: setting + " grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, port.GRPC, graceTime) }})
+	}
+	return out, nil
+}
+
+// robotNames returns the names in the certificate of the robots' port.
+func (c Config) robotNames() []string {
+	names := c.Robots.Names
+	if len(names) == 0 {
+		names = c.API.Names
+	}
+	return originalswire.Names(names, c.S3.Bucket)
+}
+
+// door says how original robots reach this cloud.
+func (c Config) door() originalswire.Config {
+	d := originalswire.Config{Listen: c.Robots.Listen, Uploads: c.Robots.Uploads, Public: c.Robots.Public, Bucket: c.S3.Bucket, AppKeys: c.Robots.AppKeysFile, Advice: c.Robots.Advice}
+	if c.Robots.CertFile == "" {
+		d.Names = c.robotNames()
+	}
+	return d
 }
 
 // connectionCheck answers VEC-CLD-07, and nothing else: this is all that is served without TLS.

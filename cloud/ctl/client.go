@@ -62,6 +62,11 @@ func (a *app) connectUnknown(ctx context.Context) (*conn, error) {
 	return newConn(s, requestTimeout)
 }
 
+// API returns a client of a cloud as kennelctl reaches it with these flags, as the person who is signed in there.
+func API(server, ca, onebox string) client.Client {
+	return caller((&app{server: server, ca: ca, onebox: onebox}).connect)
+}
+
 // caller returns the client of the API that makes its requests over what connect returns.
 func caller(connect func(context.Context) (*conn, error)) client.Client {
 	return client.Client{Do: func(ctx context.Context, method, path string, in any) ([]byte, http.Header, error) {

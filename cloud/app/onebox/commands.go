@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/originals/originalscmd"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/broker"
@@ -15,7 +16,7 @@ import (
 
 // Commands are those of kenneld that are about one machine, or about an installation before it runs.
 func Commands(getenv func(string) string) []*cobra.Command {
-	return []*cobra.Command{oneboxCommand(getenv), backupCommand(getenv), restoreCommand(getenv), installCommand(), prepareCommand(), caCommand(), partCommand()}
+	return []*cobra.Command{oneboxCommand(getenv), originalscmd.Command(func(given string) (string, error) { return dataDir(given, getenv) }), backupCommand(getenv), restoreCommand(getenv), installCommand(), prepareCommand(), caCommand(), partCommand()}
 }
 
 func oneboxCommand(getenv func(string) string) *cobra.Command {
@@ -27,17 +28,25 @@ func oneboxCommand(getenv func(string) string) *cobra.Command {
 		Short: "Bring up everything on this machine, with simulated robots if you like",
 		Long: `Bring up everything on this machine: a private Postgres, an S3 gateway, an MQTT broker, certificate
 authorities, all roles of the cloud, and simulated robots if you like. Ctrl-C stops all of it; the next start goes on
-with the same data. Only this machine can connect, unless -listen says otherwise.`,
+with the same data. Only this machine can connect, unless -listen or -originals says otherwise: -originals NAME lets original
+robots in from the network, at their port and, where this account may open it, at port 443; see kenneld originals.`,
 		Example: `  kenneld onebox -robots 5
   kenneld onebox -robots vector:3,amigobot:2
   kenneld onebox -data /srv/kennel -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883
+  sudo kenneld onebox -originals kennel.lan
   kenneld onebox -ready-file /tmp/ready.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			given := map[string]bool{}
 			for _, l := range listen {
 				if err := o.Listen.Set(l); err != nil {
 					return err
 				}
+				part, _, _ := strings.Cut(l, "=")
+				given[part] = true
+			}
+			if err := o.admitOriginals(given); err != nil {
+				return err
 			}
 			var err error
 			if o.Robots, err = ParseRobots(robots); err != nil {
@@ -62,7 +71,8 @@ with the same data. Only this machine can connect, unless -listen says otherwise
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "data folder (default: /var/lib/kennel as root, else ~/.local/share/kennel)")
 	f.StringVar(&robots, "robots", "0", "how many simulated robots: a number of Vectors, or by species, such as vector:3,amigobot:2")
-	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, robots, mqtt, postgres, s3, metrics (may be repeated)")
+	f.StringArrayVar(&listen, "listen", nil, "part=host:port; parts: api, console, robots, uploads, mqtt, postgres, s3, metrics (may be repeated)")
+	f.StringSliceVar(&o.Originals, "originals", nil, "name or address by which original robots call this machine (may be repeated; the first is in their configuration)")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "write endpoints, pids and files here, as JSON, when everything is up")
 	f.StringArrayVar(&o.RobotEnv, "robot-env", nil, "KEY=VALUE for simulated robots (may be repeated)")
 	f.StringArrayVar(&o.Webhooks.Allow, "webhook-allow", nil, "network that webhooks may call although it is not public, such as 192.168.1.0/24 (may be repeated)")

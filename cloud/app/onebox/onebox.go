@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,9 +46,12 @@ type Onebox struct {
 	ReadyFile string
 	RobotEnv  []string // KEY=VALUE for simulated robots
 	Webhooks  fleet.WebhooksConfig
+	Originals []string // names by which original robots call this machine
 	Log       *slog.Logger
 	LogLevel  string
 	Out       io.Writer // where people look
+
+	advice string // why original robots cannot upload, and what to do; "": they can, or are not expected
 }
 
 // Robots are how many simulated robots of which species there are.
@@ -100,7 +104,7 @@ func (r Robots) String() string {
 }
 
 // Listen is the address of each part.
-type Listen struct{ API, Console, Robots, MQTT, Postgres, S3, Metrics string }
+type Listen struct{ API, Console, Robots, Uploads, MQTT, Postgres, S3, Metrics string }
 
 // DefaultListen keeps to this machine; metrics are for those who ask for them. To let robots in from the network: -listen api=0.0.0.0:8443 -listen mqtt=0.0.0.0:8883.
 var DefaultListen = Listen{API: "127.0.0.1:8443", Console: "127.0.0.1:8080", Robots: "127.0.0.1:8444", MQTT: "127.0.0.1:8883", Postgres: "127.0.0.1:15432", S3: "127.0.0.1:15900"}
@@ -108,9 +112,9 @@ var DefaultListen = Listen{API: "127.0.0.1:8443", Console: "127.0.0.1:8080", Rob
 // Set takes one "part=host:port".
 func (l *Listen) Set(s string) error {
 	part, addr, ok := strings.Cut(s, "=")
-	to, known := map[string]*string{"api": &l.API, "console": &l.Console, "robots": &l.Robots, "mqtt": &l.MQTT, "postgres": &l.Postgres, "s3": &l.S3, "metrics": &l.Metrics}[part]
+	to, known := map[string]*string{"api": &l.API, "console": &l.Console, "robots": &l.Robots, "uploads": &l.Uploads, "mqtt": &l.MQTT, "postgres": &l.Postgres, "s3": &l.S3, "metrics": &l.Metrics}[part]
 	if _, _, err := net.SplitHostPort(addr); !ok || !known || err != nil {
-		return errs.New(errs.Invalid, "-listen %q: want part=host:port, part one of api, console, robots, mqtt, postgres, s3, metrics", s)
+		return errs.New(errs.Invalid, "-listen %q: want part=host:port, part one of api, console, robots, uploads, mqtt, postgres, s3, metrics", s)
 	}
 	*to = addr
 	return nil
@@ -232,6 +236,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 		return nil, cfg, err
 	}
 	cfg.Robots.Listen, cfg.Robots.AppKeysFile = o.Listen.Robots, appKey
+	cfg.Robots.Uploads, cfg.Robots.Names, cfg.Robots.Advice = o.Listen.Uploads, unique(slices.Concat(o.Originals, names)), o.advice
 	cfg.API.AppKeys = []string{"*"} // every holder of an account here has its password
 	cfg.Mail.Spool = filepath.Join(inst.Paths.Root, mailFolder)
 	if app.Loopback(o.Listen.API) == nil {
@@ -426,7 +431,10 @@ func (h *oneboxHouse) welcome() string {
 	line("passwords", h.secret(passwordFile), "one-time passwords")
 	line("api", "https://"+dialable(h.Listen.API), "root certificate: "+rootFile(h.inst))
 	line("mqtt", "ssl://"+dialable(h.Listen.MQTT), "")
-	line("originals", dialable(h.Listen.Robots), "one host:port for original robots; app key: "+h.secret(appKeyName))
+	line("originals", dialable(cmp.Or(h.Listen.Uploads, h.Listen.Robots)), "names, root and settings: "+beside("kenneld")+" originals -data "+h.inst.Paths.Root)
+	if h.advice != "" {
+		line("", "", h.advice)
+	}
 	line("mail", filepath.Join(h.inst.Paths.Root, mailFolder), "letters to owners, as files")
 	if h.Listen.Metrics != "" {
 		line("metrics", "http://"+dialable(h.Listen.Metrics)+"/metrics", "also /livez, /readyz")

@@ -499,6 +499,21 @@ func (c Client) DeleteOperatorsIDSessionsSession(ctx context.Context, id string,
 	return ask[None](ctx, c, "DELETE", "/v1/operators/"+url.PathEscape(id)+"/sessions/"+url.PathEscape(session), nil)
 }
 
+// GetOriginals is GET /v1/originals: What original robots and their network need: names, root certificate, server_config.json.
+func (c Client) GetOriginals(ctx context.Context) (Reply[Guide], error) {
+	return ask[Guide](ctx, c, "GET", "/v1/originals", nil)
+}
+
+// DeleteOriginalsSelfTest is DELETE /v1/originals/self-test: Erase what self-tests left.
+func (c Client) DeleteOriginalsSelfTest(ctx context.Context) (Reply[None], error) {
+	return ask[None](ctx, c, "DELETE", "/v1/originals/self-test", nil)
+}
+
+// PostOriginalsSelfTest is POST /v1/originals/self-test: Make the identity of a self-test, which plays an original robot.
+func (c Client) PostOriginalsSelfTest(ctx context.Context, in SelfTest) (Reply[Admission], error) {
+	return ask[Admission](ctx, c, "POST", "/v1/originals/self-test", in)
+}
+
 // PutOtaDesiredSpecies is PUT /v1/ota/desired/{species}: Say what a species should run.
 func (c Client) PutOtaDesiredSpecies(ctx context.Context, species string, in Wish) (Reply[Desired], error) {
 	return ask[Desired](ctx, c, "PUT", "/v1/ota/desired/"+url.PathEscape(species), in)
@@ -880,6 +895,12 @@ type Action struct {
 type Added struct {
 	Secret  string `json:"secret"` // shown this once
 	Webhook Hook   `json:"webhook"`
+}
+
+// Admission holds what a self-test needs beside the Guide.
+type Admission struct {
+	Chain   string `json:"chain"`   // device certificate of TestThing for the request's key, PEM
+	Session string `json:"session"` // that TestThing may hand over when it associates
 }
 
 // Alert is one problem of one release, firing or resolved.
@@ -1267,6 +1288,18 @@ type Gone struct {
 	Why   string `json:"why,omitzero"`
 }
 
+// Guide says what the network of original robots, and the robots, need.
+type Guide struct {
+	ConfigFile   string          `json:"config_file"`
+	Hosts        string          `json:"hosts"`       // the same as lines of a hosts file
+	Names        []OriginalsName `json:"names"`       // to be made known where the robots are
+	OtherRoots   []string        `json:"other_roots"` // where community builds look
+	Root         string          `json:"root"`        // certificates to install on the robots, PEM; "": the certificate is not of this cloud's authority
+	RootFile     string          `json:"root_file"`
+	ServerConfig ServerConfig    `json:"server_config"`
+	Troubles     []string        `json:"troubles"` // sentences: what keeps original robots from calling, and what to do
+}
+
 // Health says whether the parts can be reached.
 type Health struct {
 	Broker   bool `json:"broker"`
@@ -1475,6 +1508,14 @@ type Operator struct {
 type OperatorChange struct {
 	Disabled *bool   `json:"disabled,omitzero"`
 	Role     *string `json:"role,omitzero"`
+}
+
+// Name is a host name that robots look up.
+type OriginalsName struct {
+	Addresses []string `json:"addresses"` // where it must lead, as far as this cloud can tell
+	Name      string   `json:"name"`
+	Port      string   `json:"port"`
+	Use       string   `json:"use"`
 }
 
 // Report is a robot's report with the time the cloud stored it.
@@ -1750,6 +1791,21 @@ type Rule struct {
 	Changed time.Time `json:"changed,omitzero"`
 	Robots  int64     `json:"robots"`
 	Share   float64   `json:"share"` // 0 to 1
+}
+
+// SelfTest is the body of POST /v1/originals/self-test.
+type SelfTest struct {
+	CSR string `json:"csr"` // certificate request in PEM; CN is vic:00efffff
+}
+
+// ServerConfig is the robot's server_config.json (VEC-CLD-01).
+type ServerConfig struct {
+	Appkey   string `json:"appkey"`
+	Check    string `json:"check"`    // host/ok or host:port/ok
+	Chipper  string `json:"chipper"`  // host:port
+	Jdocs    string `json:"jdocs"`    // host:port
+	Logfiles string `json:"logfiles"` // s3://bucket/prefix
+	Tms      string `json:"tms"`      // host:port of the token service
 }
 
 // Session is one line of GET /v1/account/sessions.

@@ -18,6 +18,8 @@ import (
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/das"
 	"kennel/cloud/look"
+	"kennel/cloud/originals"
+	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
@@ -240,6 +242,9 @@ var Operations = []Operation{
 	{Route: "PUT /v1/batches/{batch}", Tag: "Identity", Summary: "Trust a batch.", Body: certsapi.Batch{}},
 	{Route: "POST /v1/batches/{batch}/disable", Tag: "Identity", Summary: "Trust it no more.", Body: Reason{}},
 	{Route: "POST /v1/batches/{batch}/enable", Tag: "Identity", Summary: "Trust it again."},
+	{Route: "GET /v1/originals", Tag: "Identity", Summary: "What original robots and their network need: names, root certificate, server_config.json.", Answer: originals.Guide{}},
+	{Route: "POST /v1/originals/self-test", Tag: "Identity", Summary: "Make the identity of a self-test, which plays an original robot.", Body: originalsapi.SelfTest{}, Answer: originals.Admission{}},
+	{Route: "DELETE /v1/originals/self-test", Tag: "Identity", Summary: "Erase what self-tests left."},
 	{Route: "GET /v1/factory-certificates", Tag: "Identity", Summary: "Factory certificates that were revoked.", Answer: []certsapi.FactoryCertificate{}},
 	{Route: "POST /v1/factory-certificates/revoke", Tag: "Identity", Summary: "Revoke one.", Body: FactoryRevocation{}},
 

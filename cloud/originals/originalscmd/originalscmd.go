@@ -1,0 +1,207 @@
+// Package originalscmd is the command kenneld originals.
+package originalscmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/ctl"
+	"kennel/cloud/openapi/client"
+	"kennel/cloud/originals"
+	"kennel/infra/cli"
+	"kennel/infra/errs"
+)
+
+// cloudFlags say which cloud a command is about.
+type cloudFlags struct{ data, server, ca string }
+
+func (c *cloudFlags) add(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.data, "data", "", "data folder of a running kenneld onebox (default: as kenneld onebox)")
+	f.StringVar(&c.server, "server", "", "`URL` of another cloud's API, after kennelctl login -server URL")
+	f.StringVar(&c.ca, "ca", "", "trust the root certificates in `FILE` (PEM) for the API")
+	cmd.MarkFlagsMutuallyExclusive("data", "server")
+}
+
+func (c *cloudFlags) api(folder Folder) (client.Client, error) {
+	dir := ""
+	if c.server == "" {
+		var err error
+		if dir, err = folder(c.data); err != nil {
+			return client.Client{}, err
+		}
+	}
+	return ctl.API(c.server, c.ca, dir), nil
+}
+
+// guide asks the cloud what original robots need.
+func guide(ctx context.Context, api client.Client) (g originals.Guide, err error) {
+	r, err := api.GetOriginals(ctx)
+	if err == nil {
+		err = json.Unmarshal(r.Raw, &g)
+	}
+	return g, err
+}
+
+// Folder returns the data folder of a one-machine instance: the given one, or the usual one for "".
+type Folder func(given string) (string, error)
+
+// Command returns kenneld originals.
+func Command(folder Folder) *cobra.Command {
+	var from cloudFlags
+	cmd := &cobra.Command{
+		Use:   "originals",
+		Short: "Say what original robots and their network need to call this cloud",
+		Long: `Say what original robots and their network need to call this cloud: the names that they look up, the root certificate to
+install, and server_config.json ready to copy. kenneld originals check plays such a robot and says what is missing.`,
+		Example: `  kenneld originals
+  kenneld originals -data /srv/kennel -o json
+  kenneld originals -server https://kennel.example
+  kenneld originals check`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := from.api(folder)
+			if err != nil {
+				return err
+			}
+			g, err := guide(cmd.Context(), api)
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd, g, func(t *cli.Table) { showGuide(t, g) })
+		},
+	}
+	from.add(cmd)
+	cli.AddOutput(cmd)
+	cmd.AddCommand(checkCommand(&from, folder))
+	return cmd
+}
+
+func showGuide(t *cli.Table, g originals.Guide) {
+	for _, s := range g.Troubles {
+		t.Text("! " + s)
+	}
+	if len(g.Troubles) > 0 {
+		t.Text("")
+	}
+	t.Text("Names, for the DNS of the robots' network or the hosts file of each robot:")
+	for _, n := range g.Names {
+		t.Text("  " + n.Name + ", port " + n.Port + ": " + n.Use)
+	}
+	t.Section("As a line of a hosts file:")
+	t.Text("  " + strings.TrimSpace(g.Hosts))
+	t.Section("On each robot, " + g.ConfigFile + ":")
+	for line := range strings.Lines(g.ServerConfig.JSON()) {
+		t.Text("  " + strings.TrimRight(line, "\n"))
+	}
+	if g.Root != "" {
+		t.Section("On each robot, " + g.RootFile + " (builds of the community also read " + strings.Join(g.OtherRoots, " and ") + "):")
+		for line := range strings.Lines(g.Root) {
+			t.Text("  " + strings.TrimRight(line, "\n"))
+		}
+		t.Text("The robot reads it at its first voice request or connection check: make one before the first login.")
+	}
+}
+
+func checkCommand(from *cloudFlags, folder Folder) *cobra.Command {
+	var roots string
+	var to []string
+	var pause time.Duration
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Play an original robot, and say in one sentence what is missing",
+		Long: `Play an original robot against this cloud from here: look the names up, check the certificate with the robot's own roots, ask for
+/ok, make a token and refresh it, write and read a document, upload a log, and run the connection check. The test robot is ` + string(originals.TestThing) + `; what
+it leaves is erased, but for its row with the tag ` + originals.TestTag + `. The exit code is 0 if all steps pass and 1 if one fails.`,
+		Example: `  kenneld originals check
+  kenneld originals check -roots /etc/ssl/certs/local/root.crt
+  kenneld originals check -connect-to kennel.s3.us-west-2.amazonaws.com:443=192.168.1.5:8444
+  kenneld originals check -server https://kennel.example -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			n := originals.Network{To: map[string]string{}}
+			for _, s := range to {
+				name, addr, ok := strings.Cut(s, "=")
+				if _, _, err := net.SplitHostPort(name); !ok || err != nil {
+					return cli.Usage("-connect-to %.80q: want NAME:PORT=HOST:PORT", s)
+				}
+				if _, _, err := net.SplitHostPort(addr); err != nil {
+					return cli.Usage("-connect-to %.80q: want NAME:PORT=HOST:PORT", s)
+				}
+				n.To[name] = addr
+			}
+			api, err := from.api(folder)
+			if err != nil {
+				return err
+			}
+			r, err := selfTest(cmd.Context(), api, roots, n, pause)
+			if err != nil {
+				return err
+			}
+			if err := cli.Print(cmd, r, func(t *cli.Table) { showResult(t, r) }); err != nil || r.OK {
+				return err
+			}
+			return errs.New(errs.Internal, "%s", r.Sentence)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&roots, "roots", "", "`FILE` with the roots that the robot trusts (PEM; default: this cloud's root)")
+	f.StringArrayVar(&to, "connect-to", nil, "NAME:PORT=HOST:PORT that a name leads to, as if the DNS said so (may be repeated)")
+	f.DurationVar(&pause, "frame-pause", 120*time.Millisecond, "time between two pieces of audio of the connection check, 120ms on a robot")
+	return cmd
+}
+
+// selfTest gets an identity from the cloud, plays the robot, and has its traces erased.
+func selfTest(ctx context.Context, api client.Client, roots string, n originals.Network, pause time.Duration) (out originals.Result, err error) {
+	g, err := guide(ctx, api)
+	if err != nil {
+		return out, err
+	}
+	trusted := []byte(g.Root)
+	if roots != "" {
+		if trusted, err = os.ReadFile(roots); err != nil {
+			return out, cli.Usage("-roots: %w", err)
+		}
+	}
+	key, csr, err := originals.Applicant()
+	if err != nil {
+		return out, err
+	}
+	a, err := api.PostOriginalsSelfTest(ctx, client.SelfTest{CSR: string(csr)})
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		_, gone := api.DeleteOriginalsSelfTest(context.WithoutCancel(ctx))
+		err = errors.Join(err, gone)
+	}()
+	robot, err := originals.Play(g, originals.Admission{Chain: a.Value.Chain, Session: a.Value.Session}, key, trusted, n)
+	if err != nil {
+		return out, cli.Usage("%w", err)
+	}
+	robot.FramePause = pause
+	return originals.Check(ctx, g, robot, a.Value.Session, n), nil
+}
+
+func showResult(t *cli.Table, r originals.Result) {
+	t.Row("STEP", "RESULT", "TIME", "FOUND")
+	for _, s := range r.Steps {
+		result := "passed"
+		if !s.OK {
+			result = "FAILED"
+		}
+		t.Row(s.Name, result, fmt.Sprintf("%d ms", s.Millis), s.Detail)
+	}
+	if r.OK {
+		t.Text("")
+		t.Text(r.Sentence)
+	}
+}

@@ -1,0 +1,64 @@
+// Package originalswire wires the slice of original robots' names and their self-test.
+package originalswire
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"slices"
+
+	"kennel/certs/ca"
+	"kennel/cloud/console/page"
+	"kennel/cloud/originals"
+	"kennel/cloud/originals/originalsapi"
+	"kennel/cloud/originals/replay"
+	"kennel/cloud/registry"
+	"kennel/cloud/sts"
+	"kennel/cloud/wire"
+)
+
+// Config is a part of the settings robots.
+type Config struct {
+	Listen, Uploads, Public string   // host:port
+	Names                   []string // in the certificate; none: it is another authority's
+	Bucket, AppKeys, Advice string
+}
+
+// Names returns names and the one to which robots upload.
+func Names(names []string, bucket string) []string {
+	if upload := replay.UploadHost(bucket); len(names) > 0 && !slices.Contains(names, upload) {
+		names = append(slices.Clone(names), upload)
+	}
+	return names
+}
+
+// Wire wires them. all is asked for what slices hold about people once everything is wired.
+func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Service, all func() wire.Slices) wire.Slice {
+	d := originals.Door{Listen: cfg.Listen, Public: cfg.Public, Names: cfg.Names, Bucket: cfg.Bucket, Prefix: sts.DefaultPrefix, AppKeys: cfg.AppKeys, Root: authority.Root, Advice: cfg.Advice}
+	if _, port, err := net.SplitHostPort(cmp.Or(cfg.Uploads, cfg.Listen)); err == nil && d.Public == "" && len(d.Names) > 0 {
+		d.Public = net.JoinHostPort(d.Names[0], port)
+	}
+	svc := originals.New(originals.Config{
+		Door: d, Issuer: authority, Sessions: originals.NewSessions(b.Seal),
+		Mark: func(ctx context.Context) error {
+			if err := robots.Register(ctx, originals.TestThing); err != nil {
+				return err
+			}
+			_, err := robots.Tag(ctx, originals.TestThing, []string{originals.TestTag}, nil)
+			return err
+		},
+		Erase: func(ctx context.Context, account string) error {
+			for _, h := range all().Personal() {
+				if err := h.Erase(ctx, account); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+	return wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { originalsapi.Mount(mux, svc, d.Audit, b.Log) }),
+		Pages:  []page.Extra{originalsapi.Page(svc, b.Log)},
+	}
+}
