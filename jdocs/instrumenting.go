@@ -53,6 +53,11 @@ func (i instrumented) Set(ctx context.Context, key Key, fields map[string]json.R
 	return i.next.Set(ctx, key, fields, by)
 }
 
+func (i instrumented) Restore(ctx context.Context, key Key, old Doc, by string) (rev Revision, err error) {
+	defer func(start time.Time) { i.done("restore", start, err) }(time.Now())
+	return i.next.Restore(ctx, key, old, by)
+}
+
 func (i instrumented) Get(ctx context.Context, key Key) (rev Revision, err error) {
 	defer func(start time.Time) { i.done("get", start, err) }(time.Now())
 	return i.next.Get(ctx, key)

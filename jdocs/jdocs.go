@@ -4,7 +4,8 @@
 //	jdocs.go     keys, documents, limits, Service and the Store it needs
 //	service.go   the rules
 //	merge.go     three-way merge, pure functions
-//	settings.go  vic.RobotSettings: fields, enums, defaults     stats.go  vic.RobotLifetimeStats
+//	robots.go    what robots reach     people/     what owners and operators reach
+//	schemas.json the five documents: fields, enums, defaults, formats   schema.go, settings.go, stats.go  what follows from it
 //	jdocspg/ storage   jdocsapi/ transports   jdocswire/ bodies and the robot's client
 package jdocs
 
@@ -57,16 +58,8 @@ func ParseName(s string) (Name, error) {
 	return Name(s), nil
 }
 
-// FmtVersion is the format that this release writes: 2 for vic.RobotSettings, which got custom_eye_color, else 1.
-func (n Name) FmtVersion() uint64 {
-	if n == RobotSettings {
-		return 2
-	}
-	return 1
-}
-
 // OfAccount reports whether the document belongs to a person, whatever robot asks. The others belong to the robot, whatever its owner.
-func (n Name) OfAccount() bool { return n == AccountSettings || n == UserEntitlements }
+func (n Name) OfAccount() bool { return schemaOf(n).Account }
 
 // Key names one document. Robot documents use Thing, account documents Account; NewKey drops the part that is not used (VEC-JDS-01).
 type Key struct {
@@ -181,6 +174,8 @@ type Listing struct {
 var (
 	// ErrStale: another writer was first.
 	ErrStale = errors.New("document has another version")
+	// ErrFormat: the stored document has a newer format.
+	ErrFormat = errors.New("document has a newer format")
 	// ErrNotFound: there is no such document or revision.
 	ErrNotFound = errs.New(errs.NotFound, "no such document")
 )
@@ -192,9 +187,9 @@ var (
 type Store interface {
 	// Get returns the current document, or ErrNotFound.
 	Get(ctx context.Context, key Key) (Revision, error)
-	// Put stores d if the current version still equals d.Version (0: there is none), and returns the version it got. If another writer
-	// was first it returns the current version (0: none) and ErrStale.
-	Put(ctx context.Context, key Key, d Doc, by string) (uint64, error)
+	// Put stores d if the current version still equals d.Version (0: there is none) and the current format is no newer than newest, and
+	// returns the version it got; else the current document (zero: none), with ErrStale if it has another version.
+	Put(ctx context.Context, key Key, d Doc, newest uint64, by string) (version uint64, cur Revision, err error)
 	// Delete removes the document and returns the version of that change; 0 if there was none.
 	Delete(ctx context.Context, key Key, by string) (uint64, error)
 	// Revision returns one version while the history holds it, else ErrNotFound.
@@ -274,6 +269,8 @@ type Service interface {
 	// Set changes named fields and leaves the rest, trying again while other writers are first. Values are checked against the
 	// document's schema where there is one. A document that does not exist yet begins with its defaults.
 	Set(ctx context.Context, key Key, fields map[string]json.RawMessage, by string) (Revision, error)
+	// Restore makes an earlier version the current one, as a new version, trying again while other writers are first.
+	Restore(ctx context.Context, key Key, old Doc, by string) (Revision, error)
 	// Get returns the current document, with the author and time of the last change.
 	Get(ctx context.Context, key Key) (Revision, error)
 	// Revision returns one accepted version.

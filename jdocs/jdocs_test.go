@@ -42,14 +42,67 @@ func TestWrite(t *testing.T) {
 		{"create again", doc(0, 2, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 1}},
 		{"one ahead", doc(2, 2, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 1}},
 		{"far ahead", doc(math.MaxUint64, 2, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadDocVersion, Latest: 1}},
-		{"older format", doc(1, 1, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadFmtVersion, Latest: 1}},
 		{"absurd format", doc(1, math.MaxUint64, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadFmtVersion, Latest: 1}},
 		{"update", doc(1, 2, "{}"), jdocs.WriteResult{Status: jdocs.Accepted, Latest: 2}},
 		{"newer format", doc(2, 3, "{}"), jdocs.WriteResult{Status: jdocs.Accepted, Latest: 3}},
+		{"older than an unknown format", doc(3, 2, "{}"), jdocs.WriteResult{Status: jdocs.RejectedBadFmtVersion, Latest: 3}},
 	} {
 		got, err := svc.Write(t.Context(), settings, c.doc, string(robot))
 		if err != nil || got != c.want {
 			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestFormats: software before 1.8 writes and reads format 1, later software format 2, and neither loses what the other keeps (peer facts,
+// sections 4 and 5: settings that revert).
+func TestFormats(t *testing.T) {
+	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
+	robots := jdocs.Robots{Docs: svc}
+	old, young := jdocs.Asker{Thing: robot, OS: "1.6.0.3331"}, jdocs.Asker{Thing: robot, OS: "1.8.1.6051"}
+	read := func(who jdocs.Asker) jdocs.Doc {
+		t.Helper()
+		got, err := robots.Read(t.Context(), who, []jdocs.Item{{Name: jdocs.RobotSettings}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got[0].Doc
+	}
+	write := func(who jdocs.Asker, d jdocs.Doc, want jdocs.WriteStatus) {
+		t.Helper()
+		if got, err := robots.Write(t.Context(), who, jdocs.RobotSettings, d); err != nil || got.Status != want {
+			t.Errorf("write %+v: %v, %v; want %v", d, got, err, want)
+		}
+	}
+	const volume, eyes = `"master_volume":2`, `"custom_eye_color":{"enabled":true,"hue":0.7,"saturation":1}`
+	write(young, doc(0, 2, `{`+eyes+`,`+volume+`}`), jdocs.Accepted)
+	if got := read(old); got.FmtVersion != 1 || !strings.Contains(got.JSON, volume) {
+		t.Errorf("software 1.6 reads %+v", got)
+	}
+	write(old, doc(1, 1, `{"master_volume":5}`), jdocs.Accepted)
+	if got := read(young); got.Version != 2 || got.FmtVersion != 1 || got.JSON != `{`+eyes+`,"master_volume":5}` {
+		t.Errorf("software 1.8 reads %+v after software 1.6 wrote", got)
+	}
+	rev, err := svc.Set(t.Context(), settings, map[string]json.RawMessage{"master_volume": json.RawMessage("0")}, "operator")
+	if err != nil || rev.FmtVersion != 1 {
+		t.Errorf("an operator makes format %d of the old software's, %v", rev.FmtVersion, err)
+	}
+	if _, err := svc.Set(t.Context(), settings, map[string]json.RawMessage{"custom_eye_color.hue": json.RawMessage("0.5")}, "operator"); errs.CodeOf(err) != "old_format" {
+		t.Errorf("a field that the robot's software does not have: %v", err)
+	}
+	write(young, doc(3, 2, read(young).JSON), jdocs.Accepted) // updated
+	write(old, doc(4, 1, `[]`), jdocs.RejectedBadFmtVersion)  // would lose the eyes
+	if got := read(jdocs.Asker{Thing: robot}); got.FmtVersion != 2 || got.Version != 4 || !strings.Contains(got.JSON, eyes) {
+		t.Errorf("in the end %+v", got)
+	}
+	for os, want := range map[string]uint64{"1.7": 1, "0.12.1405": 1, "1.7.9.9ub": 1} {
+		if got := jdocs.RobotSettings.Format(os); got != want {
+			t.Errorf("format of software %q: %d", os, got)
+		}
+	}
+	for _, os := range []string{"", "1.8", "1.8.0.6051", "2.0.1.6076", "dev", "1", "1.x"} {
+		if got := jdocs.RobotSettings.Format(os); got < 2 {
+			t.Errorf("format of software %q: %d", os, got)
 		}
 	}
 }

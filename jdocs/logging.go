@@ -32,6 +32,14 @@ func (l logged) Set(ctx context.Context, key Key, fields map[string]json.RawMess
 	return rev, err
 }
 
+func (l logged) Restore(ctx context.Context, key Key, old Doc, by string) (Revision, error) {
+	rev, err := l.Service.Restore(ctx, key, old, by)
+	if err == nil {
+		l.log.InfoContext(ctx, "earlier document restored", "thing", key.Thing, "doc", key.Name, "version", rev.Version, "by", by)
+	}
+	return rev, err
+}
+
 func (l logged) Delete(ctx context.Context, key Key, by string) (uint64, error) {
 	v, err := l.Service.Delete(ctx, key, by)
 	if err == nil {

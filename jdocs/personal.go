@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+	"unicode/utf8"
 
+	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
 
@@ -27,10 +29,17 @@ type Personal struct {
 	}
 	// Robots returns the robots that an account owns now; Ever those too that it has owned. Documents of a robot that changed hands are the new owner's.
 	Robots, Ever func(ctx context.Context, account string) ([]thing.ID, error)
+	// Note writes a line into the audit log; nil: nothing does.
+	Note func(ctx context.Context, by, account, reason string) error
 }
 
-// Export returns the documents of an account and of its robots.
+// Export implements account.Personal: it is Held.
 func (p Personal) Export(ctx context.Context, account string) (any, error) {
+	return p.Held(ctx, account)
+}
+
+// Held returns the documents of an account and of its robots.
+func (p Personal) Held(ctx context.Context, account string) ([]Held, error) {
 	robots, err := p.Robots(ctx, account)
 	if err != nil {
 		return nil, err
@@ -45,7 +54,7 @@ func (p Personal) Erase(ctx context.Context, account string) error {
 		return err
 	}
 	var first map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(DefaultRobotSettings().JSON), &first); err != nil {
+	if err := json.Unmarshal([]byte(Default(RobotSettings).JSON), &first); err != nil {
 		return err
 	}
 	for _, id := range robots {
@@ -65,6 +74,19 @@ func (p Personal) Erase(ctx context.Context, account string) error {
 		return err
 	}
 	return p.Store.EraseAccount(ctx, account, ever)
+}
+
+// Purge is Erase at the request of a service of ours, which says why. Again is no error.
+func (p Personal) Purge(ctx context.Context, account, by, reason string) error {
+	if account == "" || utf8.RuneCountInString(account) > MaxID || !text(account) {
+		return errs.New(errs.Invalid, "user_id %.80q: want 1 to %d characters of text", account, MaxID)
+	}
+	if p.Note != nil {
+		if err := p.Note(ctx, by, account, reason); err != nil {
+			return err
+		}
+	}
+	return p.Erase(ctx, account)
 }
 
 // Versions returns the version of each document of a robot, by name.

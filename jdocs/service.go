@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -22,30 +24,60 @@ type Rules struct{ store Store }
 // New returns the rules over store.
 func New(store Store) *Rules { return &Rules{store} }
 
-// Write implements Service. The document's version is judged before its format, as the original server did.
+// Write implements Service. The document's version is judged before its format, as the original server did. A format that is older than the
+// stored one is refused where it would drop what the newer one added; a robot of an older software whose format we know is taken, and what
+// its format lacks stays in the document (peer facts, section 4: settings that revert).
 func (r *Rules) Write(ctx context.Context, key Key, d Doc, by string) (WriteResult, error) {
 	if err := d.Check(); err != nil {
 		return WriteResult{}, fmt.Errorf("write %s: %w", key, err)
 	}
-	cur, err := r.store.Get(ctx, key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return WriteResult{}, fmt.Errorf("write %s: %w", key, err)
+	put := func(newest uint64) (WriteResult, Revision, error) {
+		v, cur, err := r.store.Put(ctx, key, d, newest, by)
+		switch {
+		case err == nil:
+			return WriteResult{Accepted, v}, cur, nil
+		case errors.Is(err, ErrStale):
+			return WriteResult{RejectedBadDocVersion, cur.Version}, cur, nil
+		case errors.Is(err, ErrFormat):
+			return WriteResult{RejectedBadFmtVersion, cur.Version}, cur, nil
+		}
+		return WriteResult{}, cur, fmt.Errorf("write %s: %w", key, err)
 	}
-	switch {
-	case d.Version != cur.Version:
-		return WriteResult{RejectedBadDocVersion, cur.Version}, nil
-	case d.FmtVersion == 0 || d.FmtVersion < cur.FmtVersion || d.FmtVersion > maxFmt:
-		// A lower one would drop what the newer format added (the original server's rule).
+	if d.FmtVersion == 0 || d.FmtVersion > maxFmt {
+		cur, err := r.store.Get(ctx, key)
+		switch {
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return WriteResult{}, fmt.Errorf("write %s: %w", key, err)
+		case d.Version != cur.Version:
+			return WriteResult{RejectedBadDocVersion, cur.Version}, nil
+		}
 		return WriteResult{RejectedBadFmtVersion, cur.Version}, nil
 	}
-	v, err := r.store.Put(ctx, key, d, by)
-	switch {
-	case errors.Is(err, ErrStale):
-		return WriteResult{RejectedBadDocVersion, v}, nil
-	case err != nil:
-		return WriteResult{}, fmt.Errorf("write %s: %w", key, err)
+	res, cur, err := put(d.FmtVersion)
+	if err != nil || res.Status != RejectedBadFmtVersion || !keepAdded(&d, cur.Doc, schemaOf(key.Name)) {
+		return res, err
 	}
-	return WriteResult{Accepted, v}, nil
+	res, _, err = put(cur.FmtVersion)
+	return res, err
+}
+
+// keepAdded adds to d, of an older format, what newer formats keep in the stored document. It reports whether that can be done.
+func keepAdded(d *Doc, stored Doc, s Schema) bool {
+	known := func(v uint64) bool {
+		return slices.ContainsFunc(s.Formats, func(f Format) bool { return f.Version == v })
+	}
+	doc, ok := object(json.RawMessage(d.JSON))
+	was, was1 := object(json.RawMessage(stored.JSON))
+	if !ok || !was1 || !known(d.FmtVersion) || !known(stored.FmtVersion) {
+		return false
+	}
+	for _, f := range s.added(d.FmtVersion) {
+		if v, has := was[f]; has && doc[f] == nil {
+			doc[f] = v
+		}
+	}
+	d.JSON = string(encode(doc))
+	return d.Check() == nil
 }
 
 // maxFmt keeps format versions far from the end of any integer; formats count in ones.
@@ -92,35 +124,58 @@ func (r *Rules) Set(ctx context.Context, key Key, fields map[string]json.RawMess
 	if len(fields) == 0 {
 		return Revision{}, errs.New(errs.Invalid, "set %s: no field given", key)
 	}
+	return r.change(ctx, "set", key, by, func(cur Doc) (Doc, error) {
+		schema := schemaOf(key.Name)
+		for f := range fields {
+			if top, _, _ := strings.Cut(f, "."); slices.Contains(schema.added(cur.FmtVersion), top) {
+				return cur, errs.Coded(errs.Conflict, "old_format", "%s keeps %s in format %d, which has no %s: update the robot's software", key.Thing, key.Name, cur.FmtVersion, top)
+			}
+		}
+		text, err := SetFields(key.Name, cur.JSON, fields)
+		cur.JSON = text
+		return cur, err
+	})
+}
+
+// Restore implements Service.
+func (r *Rules) Restore(ctx context.Context, key Key, old Doc, by string) (Revision, error) {
+	return r.change(ctx, "restore", key, by, func(cur Doc) (Doc, error) {
+		cur.JSON, cur.ClientMeta, cur.FmtVersion = old.JSON, old.ClientMeta, max(old.FmtVersion, cur.FmtVersion)
+		return cur, nil
+	})
+}
+
+// change makes a new version of a document out of the current one, again while other writers are first. One that does not exist yet begins
+// with its defaults. Nothing to change is not a change.
+func (r *Rules) change(ctx context.Context, what string, key Key, by string, next func(cur Doc) (Doc, error)) (Revision, error) {
 	for range maxTries {
 		cur, err := r.store.Get(ctx, key)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			cur = Revision{Doc: Default(key.Name)}
 		case err != nil:
-			return Revision{}, fmt.Errorf("set %s: %w", key, err)
+			return Revision{}, fmt.Errorf("%s %s: %w", what, key, err)
 		}
-		next, err := SetFields(key.Name, cur.JSON, fields)
+		d, err := next(cur.Doc)
+		if err == nil && cur.Version != 0 && Equal([]byte(d.JSON), []byte(cur.JSON)) {
+			return cur, nil
+		}
+		if err == nil {
+			err = d.Check()
+		}
 		if err != nil {
-			return Revision{}, fmt.Errorf("set %s: %w", key, err)
+			return Revision{}, fmt.Errorf("%s %s: %w", what, key, err)
 		}
-		if cur.Version != 0 && Equal([]byte(next), []byte(cur.JSON)) {
-			return cur, nil // nothing to change is not a change
-		}
-		d := Doc{Version: cur.Version, FmtVersion: max(cur.FmtVersion, key.Name.FmtVersion()), ClientMeta: cur.ClientMeta, JSON: next}
-		if err := d.Check(); err != nil {
-			return Revision{}, fmt.Errorf("set %s: %w", key, err)
-		}
-		v, err := r.store.Put(ctx, key, d, by)
+		v, _, err := r.store.Put(ctx, key, d, d.FmtVersion, by)
 		switch {
-		case errors.Is(err, ErrStale):
+		case errors.Is(err, ErrStale), errors.Is(err, ErrFormat):
 			continue
 		case err != nil:
-			return Revision{}, fmt.Errorf("set %s: %w", key, err)
+			return Revision{}, fmt.Errorf("%s %s: %w", what, key, err)
 		}
 		return r.store.Revision(ctx, key, v)
 	}
-	return Revision{}, errs.RetryLater(0, fmt.Sprintf("set %s: %d other writers were first; try again", key, maxTries), ErrStale)
+	return Revision{}, errs.RetryLater(0, fmt.Sprintf("%s %s: %d other writers were first; try again", what, key, maxTries), ErrStale)
 }
 
 // Get implements Service.

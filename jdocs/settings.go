@@ -15,70 +15,10 @@ import (
 	"kennel/infra/nearest"
 )
 
-// The enumerations of vic.RobotSettings, by number (VEC-DOC-02). A value may be given by number or by name.
-var (
-	ButtonWakeWords = []string{"BUTTON_WAKEWORD_HEY_VECTOR", "BUTTON_WAKEWORD_ALEXA"}
-	EyeColors       = []string{"TIP_OVER_TEAL", "OVERFIT_ORANGE", "UNCANNY_YELLOW", "NON_LINEAR_LIME", "SINGULARITY_SAPPHIRE",
-		"FALSE_POSITIVE_PURPLE", "CONFUSION_MATRIX_GREEN"}
-	Volumes = []string{"MUTE", "LOW", "MEDIUM_LOW", "MEDIUM", "MEDIUM_HIGH", "HIGH"}
-)
-
-// kind checks one value and returns it as the document holds it.
-type kind func(json.RawMessage) (json.RawMessage, error)
-
-// settingsFields are the known fields of vic.RobotSettings (VEC-DOC-01), dotted below custom_eye_color. CheckField lets
-// others pass, CheckNames does not.
-var settingsFields = map[string]kind{
-	"button_wakeword":             enum(ButtonWakeWords, "BUTTON_WAKEWORD_"),
-	"clock_24_hour":               boolean,
-	"custom_eye_color":            eyeColor,
-	"custom_eye_color.enabled":    eyeColorFields["enabled"],
-	"custom_eye_color.hue":        eyeColorFields["hue"],
-	"custom_eye_color.saturation": eyeColorFields["saturation"],
-	"default_location":            words(1024, nil, "a place in words"),
-	"dist_is_metric":              boolean,
-	"eye_color":                   enum(EyeColors, ""),
-	"locale":                      words(35, localePattern, "an IETF language tag such as en-US"),
-	"master_volume":               enum(Volumes, ""),
-	"temp_is_fahrenheit":          boolean,
-	"time_zone":                   timeZone,
-}
-
-// eyeColorFields are those of custom_eye_color, which came with software 1.8.
-var eyeColorFields = map[string]kind{"enabled": boolean, "hue": unit, "saturation": unit}
-
 var (
 	localePattern = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 	zonePattern   = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
 )
-
-// DefaultRobotSettings is the document of a robot that is not set up (VEC-DOC-01).
-func DefaultRobotSettings() Doc {
-	return Doc{FmtVersion: RobotSettings.FmtVersion(), JSON: string(encode(map[string]json.RawMessage{
-		"button_wakeword": json.RawMessage("0"),
-		"clock_24_hour":   json.RawMessage("false"),
-		// Hue and saturation are those of eye colour 0 (VEC-DOC-03), so that enabling the field alone changes nothing to the eye.
-		"custom_eye_color":   json.RawMessage(`{"enabled":false,"hue":0.42,"saturation":1}`),
-		"default_location":   json.RawMessage(`"San Francisco, California, United States"`),
-		"dist_is_metric":     json.RawMessage("false"),
-		"eye_color":          json.RawMessage("0"),
-		"locale":             json.RawMessage(`"en-US"`),
-		"master_volume":      json.RawMessage("4"),
-		"temp_is_fahrenheit": json.RawMessage("true"),
-		"time_zone":          json.RawMessage(`"America/Los_Angeles"`),
-	}))}
-}
-
-// Default is the document that a name begins with; an empty object for names without rules of their own. Version is 0.
-func Default(name Name) Doc {
-	switch name {
-	case RobotSettings:
-		return DefaultRobotSettings()
-	case RobotLifetimeStats:
-		return DefaultLifetimeStats()
-	}
-	return Doc{FmtVersion: name.FmtVersion(), JSON: "{}"}
-}
 
 // SetFields returns doc with fields changed and everything else unchanged. A name may be dotted to reach into an object
 // ("custom_eye_color.hue"); where a field of that very name exists, or in the lifetime statistics, the dots belong to the name. Known
@@ -154,8 +94,8 @@ func CheckNames(name Name, doc string, written bool, fields map[string]json.RawM
 	}
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		parent, _, below := strings.Cut(f, ".")
-		_, ruled := settingsFields[parent]
-		if known[f] || string(fields[f]) == "null" || below && known[parent] && (name != RobotSettings || !ruled) {
+		_, ruled := schemaOf(name).find(parent)
+		if known[f] || string(fields[f]) == "null" || below && known[parent] && !ruled {
 			continue
 		}
 		return errs.New(errs.Invalid, "%s has no field %.80q; did you mean %s", name, f, nearest.Name(f, slices.Sorted(maps.Keys(known))))
@@ -176,55 +116,18 @@ func CheckField(name Name, field string, v json.RawMessage) (json.RawMessage, er
 	if err := CheckJSON(v); err != nil {
 		return nil, fmt.Errorf("field %.80q: %w", field, err)
 	}
-	check := kind(unknown)
-	switch name {
-	case RobotSettings:
-		if k, ok := settingsFields[field]; ok {
-			check = k
+	f, known := schemaOf(name).find(field)
+	if !known {
+		if string(v) == "null" {
+			return nil, nil
 		}
-	case RobotLifetimeStats:
-		if slices.Contains(StatKeys, field) {
-			check = count
-		}
+		return v, nil
 	}
-	out, err := check(v)
+	out, err := f.check(v)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "field %.80q: %.80s: %v", field, v, err)
 	}
 	return out, nil
-}
-
-func unknown(v json.RawMessage) (json.RawMessage, error) {
-	if string(v) == "null" {
-		return nil, nil
-	}
-	return v, nil
-}
-
-// Fields returns the names of the fields that a document may have, in order; nil for a document without rules of its own.
-func Fields(name Name) []string {
-	switch name {
-	case RobotSettings:
-		return slices.Sorted(maps.Keys(settingsFields))
-	case RobotLifetimeStats:
-		return StatKeys
-	}
-	return nil
-}
-
-// Choices returns the words that a field of vic.RobotSettings takes; nil for a field that takes numbers or text.
-func Choices(field string) []string {
-	switch field {
-	case "button_wakeword":
-		return ButtonWakeWords
-	case "eye_color":
-		return EyeColors
-	case "master_volume":
-		return Volumes
-	case "clock_24_hour", "custom_eye_color.enabled", "dist_is_metric", "temp_is_fahrenheit":
-		return []string{"true", "false"}
-	}
-	return nil
 }
 
 // unquoted returns the content of a JSON string, or the value's own text. Command lines quote more than they mean.
@@ -245,23 +148,19 @@ func boolean(v json.RawMessage) (json.RawMessage, error) {
 }
 
 // enum accepts a number of the list or a name in any case, with or without the prefix.
-func enum(names []string, prefix string) kind {
-	return func(v json.RawMessage) (json.RawMessage, error) {
-		s := unquoted(v)
-		for i, n := range names {
-			if s == strconv.Itoa(i) || strings.EqualFold(s, n) || strings.EqualFold(s, strings.TrimPrefix(n, prefix)) {
-				return json.RawMessage(strconv.Itoa(i)), nil
-			}
+func (f Field) enum(v json.RawMessage) (json.RawMessage, error) {
+	s := unquoted(v)
+	allowed := make([]string, len(f.Values))
+	for i, n := range f.Values {
+		if s == strconv.Itoa(i) || strings.EqualFold(s, n) || strings.EqualFold(s, strings.TrimPrefix(n, f.Prefix)) {
+			return json.RawMessage(strconv.Itoa(i)), nil
 		}
-		allowed := make([]string, len(names))
-		for i, n := range names {
-			allowed[i] = fmt.Sprintf("%d %s", i, n)
-		}
-		return nil, fmt.Errorf("want one of %s", strings.Join(allowed, ", "))
+		allowed[i] = fmt.Sprintf("%d %s", i, n)
 	}
+	return nil, fmt.Errorf("want one of %s", strings.Join(allowed, ", "))
 }
 
-func words(limit int, pattern *regexp.Regexp, want string) kind {
+func words(limit int, pattern *regexp.Regexp, want string) func(json.RawMessage) (json.RawMessage, error) {
 	return func(v json.RawMessage) (json.RawMessage, error) {
 		var s *string
 		if json.Unmarshal(v, &s) != nil || s == nil || len(*s) > limit || pattern != nil && !pattern.MatchString(*s) {
@@ -288,7 +187,7 @@ func timeZone(v json.RawMessage) (json.RawMessage, error) {
 	return v, nil
 }
 
-func unit(v json.RawMessage) (json.RawMessage, error) {
+func share(v json.RawMessage) (json.RawMessage, error) {
 	f, err := strconv.ParseFloat(unquoted(v), 64)
 	if err != nil || math.IsNaN(f) || f < 0 || f > 1 {
 		return nil, fmt.Errorf("want a number from 0 to 1")
@@ -304,20 +203,22 @@ func count(v json.RawMessage) (json.RawMessage, error) {
 	return nil, fmt.Errorf("want a number")
 }
 
-// eyeColor checks the whole object; fields that it does not know stay.
-func eyeColor(v json.RawMessage) (json.RawMessage, error) {
+// object checks those members of an object that it knows; others stay.
+func (f Field) object(v json.RawMessage) (json.RawMessage, error) {
 	m, ok := object(v)
 	if !ok {
-		return nil, fmt.Errorf("want an object {enabled, hue, saturation}")
+		return nil, fmt.Errorf("want an object {%s}", strings.Join(fieldNames(f.Fields), ", "))
 	}
-	for k, val := range m {
-		if check, ok := eyeColorFields[k]; ok {
-			out, err := check(val)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", k, err)
-			}
-			m[k] = out
+	for _, sub := range f.Fields {
+		val, given := m[sub.Name]
+		if !given {
+			continue
 		}
+		out, err := sub.check(val)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sub.Name, err)
+		}
+		m[sub.Name] = out
 	}
 	return encode(m), nil
 }

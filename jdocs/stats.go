@@ -8,38 +8,8 @@ import (
 	"strconv"
 )
 
-// StatKeys are the 41 keys of vic.RobotLifetimeStats (VEC-DOC-07, annex A). The dots are part of the key.
-var StatKeys = []string{
-	"Alive.seconds", // s since the last factory reset
-	"Stim.CumlPosDelta",
-	"BStat.AnimationPlayed", "BStat.BehaviorActivated", "BStat.AttemptedFistBump", "BStat.FistBumpSuccess",
-	"BStat.PettingBlissIncrease", "BStat.PettingReachedMaxBliss", "BStat.ReactedToCliff", "BStat.ReactedToEyeContact",
-	"BStat.ReactedToMotion", "BStat.ReactedToSound", "BStat.ReactedToTriggerWord",
-	"Feature.AI.DanceToTheBeat", "Feature.AI.Exploring", "Feature.AI.FistBump", "Feature.AI.GoHome", "Feature.AI.InTheAir",
-	"Feature.AI.InteractWithFaces", "Feature.AI.Keepaway", "Feature.AI.ListeningForBeats", "Feature.AI.LowBattery",
-	"Feature.AI.Observing", "Feature.AI.ObservingOnCharger", "Feature.AI.Onboarding", "Feature.AI.Sleeping",
-	"Feature.AI.Petting", // ms
-	"Feature.AI.ReactToCliff", "Feature.AI.StuckOnEdge", "Feature.AI.UnmatchedVoiceIntent",
-	"Feature.Voice.VC_Greeting",
-	"FeatureType.Autonomous", "FeatureType.Failure", "FeatureType.Sleep", "FeatureType.Social", "FeatureType.Play", "FeatureType.Utility",
-	"Odom.LWheel", "Odom.Rwheel", "Odom.Body", // mm; the odd capital is the original's
-	"Pet.ms", // ms
-}
-
 // aliveKey restarts with a factory reset; the others count on (VEC-DOC-07).
 const aliveKey = "Alive.seconds"
-
-// statAliases are spellings seen in the field for keys of the list.
-var statAliases = map[string]string{"Odom.RWheel": "Odom.Rwheel"}
-
-// DefaultLifetimeStats is the document of a robot that has done nothing yet.
-func DefaultLifetimeStats() Doc {
-	m := map[string]json.RawMessage{}
-	for _, k := range StatKeys {
-		m[k] = json.RawMessage("0")
-	}
-	return Doc{FmtVersion: RobotLifetimeStats.FmtVersion(), JSON: string(encode(m))}
-}
 
 // MergeStats is Merge for counters: local's increase since base is added to remote, so that nothing is counted twice or lost. Fields
 // that are not numbers merge like any other. With an empty base (a wiped robot) everything local is new, except the age, which began

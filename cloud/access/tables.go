@@ -56,6 +56,9 @@ var HTTP = table([]Rule{
 	{Name: "POST /1/reset_user_password", By: "app key: the letter says the rest"},
 	{Name: "GET /1/username-check", By: "app key: it tells nothing"},
 	{Name: "GET /1/usernames/{username}", By: "app key: it tells nothing"},
+	{Name: "POST /1/write-doc", By: "app key and access token of a robot (VEC-JDS-02)"},
+	{Name: "POST /1/read-docs", By: "app key and access token of a robot (VEC-JDS-03)"},
+	{Name: "POST /1/delete-doc", By: "app key and access token of a robot (VEC-JDS-04)"},
 	{Name: "GET /1/locations", By: "nothing: a list of places (VEC-END-02)"},
 
 	// The signed-in person's own account.
@@ -127,7 +130,10 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/things/{thing}/jdocs", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/jdocs/{doc}", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/jdocs/{doc}/history", Roles: auth.People, Own: true},
+	{Name: "GET /v1/things/{thing}/jdocs/{doc}/diff", Roles: auth.People, Own: true},
 	{Name: "PATCH /v1/things/{thing}/jdocs/{doc}", Roles: ownerOrChangers, Own: true},
+	{Name: "POST /v1/things/{thing}/jdocs/{doc}/restore", Roles: ownerOrChangers, Own: true},
+	{Name: "GET /v1/jdocs/schemas", Roles: auth.People},
 	{Name: "GET /v1/things/{thing}/commands", Roles: auth.People, Own: true},
 	{Name: "GET /v1/things/{thing}/commands/{id}", Roles: auth.People, Own: true},
 	{Name: "POST /v1/things/{thing}/commands", Roles: ownerOrChangers, Own: true},
@@ -325,4 +331,10 @@ var Calls = table([]Rule{
 	{Name: "/chippergrpc2.ChipperGrpc/StreamingKnowledgeGraph", By: "nothing, at a pace: it is refused"},
 	{Name: "/chippergrpc2.ChipperGrpc/StreamingIntentGraph", By: "nothing, at a pace: it is refused"},
 	{Name: "/chippergrpc2.ChipperGrpc/StreamingConnectionCheck", By: "nothing, at a pace: it counts what it is sent (VEC-CLD-07)"},
+	{Name: "/jdocspb.Jdocs/WriteDoc", By: "app key, access token"},
+	{Name: "/jdocspb.Jdocs/ReadDocs", By: "app key, access token"},
+	{Name: "/jdocspb.Jdocs/DeleteDoc", By: "app key, access token"},
+	{Name: "/jdocspb.Jdocs/PurgeAccountDocs", By: "certificate of a service, app key"},
+	{Name: "/jdocspb.Jdocs/ViewAccountDocs", By: "certificate of a service, app key"},
+	{Name: "/jdocspb.Jdocs/ViewAccountDocsWithPII", By: "certificate of a service, app key"},
 })

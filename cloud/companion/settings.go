@@ -20,7 +20,7 @@ import (
 	"kennel/jdocs"
 )
 
-// Docs is an owner's access to the robot's documents; *jdocsapi.Pages is one. The caller comes from the context.
+// Docs is an owner's access to the robot's documents; *people.Documents is one. The caller comes from the context.
 type Docs interface {
 	Get(ctx context.Context, id thing.ID, name jdocs.Name) (jdocs.Revision, error)
 	Set(ctx context.Context, id thing.ID, name jdocs.Name, fields map[string]json.RawMessage) (jdocs.Revision, error)
@@ -75,7 +75,7 @@ var cards = map[string][]string{
 func readSettings(doc string) settings {
 	var is, first map[string]json.RawMessage
 	_ = json.Unmarshal([]byte(doc), &is) // see above
-	_ = json.Unmarshal([]byte(jdocs.DefaultRobotSettings().JSON), &first)
+	_ = json.Unmarshal([]byte(jdocs.Default(jdocs.RobotSettings).JSON), &first)
 	get := func(field string, v any) {
 		for _, m := range []map[string]json.RawMessage{is, first} {
 			if m[field] == nil {

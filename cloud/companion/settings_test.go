@@ -26,7 +26,7 @@ func TestSettingsAreRead(t *testing.T) {
 	first := settings{Eyes: 0, Hue: 151, Saturation: 100, Volume: 4, Locale: "en-US", Place: "San Francisco, California, United States", Zone: "America/Los_Angeles", Fahrenheit: true}
 	with := func(f func(*settings)) settings { s := first; f(&s); return s }
 	for doc, want := range map[string]settings{
-		``: first, `[]`: first, `{}`: first, jdocs.DefaultRobotSettings().JSON: first,
+		``: first, `[]`: first, `{}`: first, jdocs.Default(jdocs.RobotSettings).JSON: first,
 		`{"eye_color":"SINGULARITY_SAPPHIRE","master_volume":"mute"}`:       with(func(s *settings) { s.Eyes, s.Volume = 4, 0 }),
 		`{"eye_color":99,"master_volume":{},"locale":7,"time_zone":null}`:   first,
 		`{"custom_eye_color":{"enabled":true,"hue":0.5,"saturation":0.25}}`: with(func(s *settings) { s.Eyes, s.Hue, s.Saturation = ownEyes, 180, 25 }),
@@ -42,7 +42,7 @@ func TestSettingsAreRead(t *testing.T) {
 }
 
 func FuzzReadSettings(f *testing.F) {
-	f.Add(jdocs.DefaultRobotSettings().JSON)
+	f.Add(jdocs.Default(jdocs.RobotSettings).JSON)
 	f.Add(`{"eye_color":-1,"custom_eye_color":{"enabled":true,"hue":1e300}}`)
 	f.Fuzz(func(t *testing.T, doc string) {
 		s := readSettings(doc)

@@ -23,6 +23,7 @@ import (
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
 	"kennel/jdocs/jdocswire"
+	"kennel/jdocs/people"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -75,12 +76,12 @@ func TestHTTP(t *testing.T) {
 	svc := jdocs.New(jdocspg.New(pool))
 	told := listen(t, pool)
 	mux := http.NewServeMux()
-	Mount(mux, svc, WithThings(func(_ context.Context, id thing.ID) error {
+	Mount(mux, &people.Documents{Docs: svc, Exists: func(_ context.Context, id thing.ID) error {
 		if id != robot {
 			return errs.New(errs.NotFound, "no robot %s", id)
 		}
 		return nil
-	}))
+	}})
 	const docs = "/v1/things/vic:00e20100/jdocs"
 	for _, c := range []struct {
 		name         string
@@ -134,7 +135,7 @@ type direct struct {
 }
 
 func (d direct) Do(ctx context.Context, service, method string, body []byte) ([]byte, error) {
-	h, ok := Handlers(d.svc)[service+"/"+method]
+	h, ok := Handlers(jdocs.Robots{Docs: d.svc}, slog.New(slog.DiscardHandler))[service+"/"+method]
 	if !ok {
 		return nil, errs.New(errs.NotFound, "no %s/%s", service, method)
 	}
@@ -173,8 +174,8 @@ func TestClientAndHandlers(t *testing.T) {
 	if v, err := c.Delete(t.Context(), settings.Name); err != nil || v != 3 {
 		t.Errorf("delete: %d, %v; want 3", v, err)
 	}
-	if _, err := c.Write(t.Context(), jdocs.AccountSettings, d); errs.KindOf(err) != errs.Invalid {
-		t.Errorf("write of an account's document: %v, want invalid", err)
+	if _, err := c.Write(t.Context(), jdocs.AccountSettings, d); errs.CodeOf(err) != "no_owner" {
+		t.Errorf("write of an account's document: %v, want no_owner", err)
 	}
 }
 
@@ -251,7 +252,7 @@ func FuzzPatch(f *testing.F) {
 	f.Add("vic.RobotLifetimeStats", []byte(`{"set":{"Pet.ms":"3"}}`))
 	f.Add("vic.AccountSettings", []byte(`{"set":null}`))
 	mux := http.NewServeMux()
-	Mount(mux, jdocs.New(jdocspg.New(pgtest.New(f))))
+	Mount(mux, &people.Documents{Docs: jdocs.New(jdocspg.New(pgtest.New(f)))})
 	f.Fuzz(func(t *testing.T, doc string, body []byte) {
 		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Admin}), "PATCH",
 			"/v1/things/vic:00e20100/jdocs/x", strings.NewReader(string(body)))

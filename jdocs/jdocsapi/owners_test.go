@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
+	"kennel/jdocs/people"
 )
 
 // TestOwners: an owner reads and changes the settings of an own robot and nothing else; others' robots answer as unknown ones.
@@ -44,19 +46,19 @@ func TestOwners(t *testing.T) {
 
 	var changed []string
 	mux := http.NewServeMux()
-	Mount(mux, svc,
-		WithThings(func(_ context.Context, id thing.ID) error {
+	Mount(mux, &people.Documents{Docs: svc,
+		Exists: func(_ context.Context, id thing.ID) error {
 			if id != robot && id != other {
 				return auth.UnknownThing(id)
 			}
 			return nil
-		}),
-		WithOwns(func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+		},
+		Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
 			return since, account == "ann" && id == robot, nil
-		}),
-		WithAccountChanged(func(_ context.Context, account string, name jdocs.Name) {
+		},
+		Changed: func(_ context.Context, account string, name jdocs.Name) {
 			changed = append(changed, account+" "+string(name))
-		}))
+		}})
 	do := func(account, method, path, body string) (int, string) {
 		r := httptest.NewRequestWithContext(auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: account,
 			Name: account + "@example.org"}), method, path, strings.NewReader(body))
@@ -122,8 +124,8 @@ func TestRobotsOfAnOwner(t *testing.T) {
 	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	owners := map[thing.ID]string{robot: "ann", other: "bob", "vic:broken": ""}
 	var changed []string
-	h := Handlers(svc,
-		WithOwnerOf(func(_ context.Context, id thing.ID) (string, error) {
+	h := Handlers(jdocs.Robots{Docs: svc,
+		OwnerOf: func(_ context.Context, id thing.ID) (string, error) {
 			account, ok := owners[id]
 			switch {
 			case !ok:
@@ -132,10 +134,10 @@ func TestRobotsOfAnOwner(t *testing.T) {
 				return "", errs.RetryLater(time.Second, "the database is not available", nil)
 			}
 			return account, nil
-		}),
-		WithAccountChanged(func(_ context.Context, account string, name jdocs.Name) {
+		},
+		Changed: func(_ context.Context, account string, name jdocs.Name) {
 			changed = append(changed, account+" "+string(name))
-		}))
+		}}, slog.New(slog.DiscardHandler))
 	const alone = thing.ID("vic:00e20102")
 	doc := func(version int, text string) string {
 		return fmt.Sprintf(`"doc_name":"vic.AccountSettings","doc":{"doc_version":%d,"fmt_version":1,"json_doc":"%s"}}`, version, text)

@@ -59,7 +59,7 @@ const create = `WITH put AS (
 const update = `WITH put AS (
 	UPDATE jdocs_doc SET doc_version = doc_version + 1, fmt_version = $7, client_meta = $8, json_doc = $9, changed_by = $4,
 		changed_at = clock_timestamp()
-	WHERE thing = $1 AND account = $2 AND name = $3 AND NOT deleted AND doc_version = $10
+	WHERE thing = $1 AND account = $2 AND name = $3 AND NOT deleted AND doc_version = $10 AND fmt_version <= $11
 	RETURNING ` + columns + `)` + changed
 
 const remove = `WITH put AS (
@@ -79,23 +79,24 @@ func (s *Store) change(ctx context.Context, sql string, key jdocs.Key, by string
 	return uint64(v), pg.Err(err)
 }
 
-func (s *Store) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, by string) (uint64, error) {
-	var v uint64
-	var err error
+func (s *Store) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, newest uint64, by string) (version uint64, cur jdocs.Revision, err error) {
 	switch {
 	case d.Version == 0:
-		v, err = s.change(ctx, create, key, by, d.FmtVersion, d.ClientMeta, d.JSON)
+		version, err = s.change(ctx, create, key, by, d.FmtVersion, d.ClientMeta, d.JSON)
 	case d.Version <= math.MaxInt64: // no stored version is beyond
-		v, err = s.change(ctx, update, key, by, d.FmtVersion, d.ClientMeta, d.JSON, d.Version)
+		version, err = s.change(ctx, update, key, by, d.FmtVersion, d.ClientMeta, d.JSON, d.Version, newest)
 	}
-	if err != nil || v > 0 {
-		return v, err
+	if err != nil || version > 0 {
+		return version, cur, err
 	}
-	cur, err := s.Get(ctx, key)
-	if err != nil && !errors.Is(err, jdocs.ErrNotFound) {
-		return 0, err
+	cur, err = s.Get(ctx, key)
+	switch {
+	case err != nil && !errors.Is(err, jdocs.ErrNotFound):
+		return 0, cur, err
+	case err == nil && cur.Version == d.Version:
+		return 0, cur, jdocs.ErrFormat
 	}
-	return cur.Version, jdocs.ErrStale
+	return 0, cur, jdocs.ErrStale
 }
 
 func (s *Store) Delete(ctx context.Context, key jdocs.Key, by string) (uint64, error) {

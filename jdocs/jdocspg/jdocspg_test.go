@@ -20,7 +20,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	s := New(pgtest.New(t))
 	const n = KeepVersions + 10
 	for v := range uint64(n) {
-		if _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: fmt.Sprint(v)}, "test"); err != nil {
+		if _, _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: fmt.Sprint(v)}, 1, "test"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestHistoryForgetsWhatIsOld(t *testing.T) {
 	pool := pgtest.New(t)
 	s := New(pool)
 	for v := range uint64(3) {
-		if _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: "{}"}, "test"); err != nil {
+		if _, _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: "{}"}, 1, "test"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := pool.Exec(t.Context(), `UPDATE jdocs_history SET changed_at = changed_at - $1::interval WHERE doc_version = 1`,
@@ -77,7 +77,7 @@ func listen(t *testing.T, s *Store) chan change {
 
 func put(t *testing.T, s *Store, version uint64, by string) {
 	t.Helper()
-	if _, err := s.Put(t.Context(), key, jdocs.Doc{Version: version, FmtVersion: 1, JSON: "{}"}, by); err != nil {
+	if _, _, err := s.Put(t.Context(), key, jdocs.Doc{Version: version, FmtVersion: 1, JSON: "{}"}, 1, by); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -145,9 +145,9 @@ func FuzzParsePayload(f *testing.F) {
 
 func BenchmarkPut(b *testing.B) {
 	s := New(pgtest.New(b))
-	text := jdocs.DefaultLifetimeStats().JSON
+	text := jdocs.Default(jdocs.RobotLifetimeStats).JSON
 	for v := uint64(0); b.Loop(); v++ {
-		if _, err := s.Put(b.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: text}, string(key.Thing)); err != nil {
+		if _, _, err := s.Put(b.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: text}, 1, string(key.Thing)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -27,7 +27,14 @@ func (s *Store) OfAccount(ctx context.Context, account string, robots []thing.ID
 }
 
 // personal lists documents of robots with facts about a person: where they live, what their apps are called.
-var personal = []string{string(jdocs.RobotSettings), string(jdocs.AppTokens)}
+var personal = func() (names []string) {
+	for _, s := range jdocs.Schemas {
+		if s.Personal && !s.Account {
+			names = append(names, string(s.Name))
+		}
+	}
+	return names
+}()
 
 // EraseAccount deletes the documents of an account with their history and the history of its robots' personal documents, and removes its id
 // from the changes it made. It may be repeated. The current documents of robots stay: the caller changes the owner's data in them.

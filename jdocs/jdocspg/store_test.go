@@ -57,7 +57,7 @@ func doc(version uint64, text string) jdocs.Doc {
 // put stores and demands the version that follows.
 func put(t *testing.T, s *jdocspg.Store, k jdocs.Key, d jdocs.Doc, by string, want uint64) {
 	t.Helper()
-	if got, err := s.Put(t.Context(), k, d, by); err != nil || got != want {
+	if got, _, err := s.Put(t.Context(), k, d, d.FmtVersion, by); err != nil || got != want {
 		t.Fatalf("put %s at %d: version %d, %v; want %d", k, d.Version, got, err, want)
 	}
 }
@@ -80,8 +80,8 @@ func absent(t *testing.T, s *jdocspg.Store) {
 		t.Errorf("delete: %d, %v; want 0", got, err)
 	}
 	for _, v := range []uint64{1, math.MaxInt64, math.MaxUint64} {
-		if got, err := s.Put(t.Context(), k, doc(v, "{}"), "test"); !errors.Is(err, jdocs.ErrStale) || got != 0 {
-			t.Errorf("put at version %d: %d, %v; want 0, ErrStale", v, got, err)
+		if _, got, err := s.Put(t.Context(), k, doc(v, "{}"), 9, "test"); !errors.Is(err, jdocs.ErrStale) || got.Version != 0 {
+			t.Errorf("put at version %d: %d, %v; want 0, ErrStale", v, got.Version, err)
 		}
 	}
 }
@@ -124,8 +124,8 @@ func stale(t *testing.T, s *jdocspg.Store) {
 	put(t, s, k, doc(0, `"one"`), "test", 1)
 	put(t, s, k, doc(1, `"two"`), "test", 2)
 	for _, v := range []uint64{0, 1, 3, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64} {
-		if got, err := s.Put(t.Context(), k, doc(v, `"late"`), "test"); !errors.Is(err, jdocs.ErrStale) || got != 2 {
-			t.Errorf("put at version %d: %d, %v; want 2, ErrStale", v, got, err)
+		if _, got, err := s.Put(t.Context(), k, doc(v, `"late"`), 9, "test"); !errors.Is(err, jdocs.ErrStale) || got.Version != 2 {
+			t.Errorf("put at version %d: %d, %v; want 2, ErrStale", v, got.Version, err)
 		}
 	}
 	if got, err := s.Get(t.Context(), k); err != nil || got.Doc != doc(2, `"two"`) {
@@ -152,8 +152,8 @@ func deleted(t *testing.T, s *jdocspg.Store) {
 		t.Errorf("list: %+v, %v; want none", ls, err)
 	}
 	for _, v := range []uint64{1, 2} {
-		if got, err := s.Put(t.Context(), k, doc(v, `"late"`), "test"); !errors.Is(err, jdocs.ErrStale) || got != 0 {
-			t.Errorf("put at version %d: %d, %v; want 0, ErrStale", v, got, err)
+		if _, got, err := s.Put(t.Context(), k, doc(v, `"late"`), 9, "test"); !errors.Is(err, jdocs.ErrStale) || got.Version != 0 {
+			t.Errorf("put at version %d: %d, %v; want 0, ErrStale", v, got.Version, err)
 		}
 	}
 	put(t, s, k, doc(0, `"again"`), "test", 3)
@@ -261,7 +261,7 @@ func concurrent(t *testing.T, s *jdocspg.Store) {
 						t.Error(err)
 						return
 					}
-					v, err := s.Put(t.Context(), k, doc(cur.Version, cur.JSON+mark), mark)
+					v, _, err := s.Put(t.Context(), k, doc(cur.Version, cur.JSON+mark), 9, mark)
 					if errors.Is(err, jdocs.ErrStale) {
 						continue
 					}
@@ -300,7 +300,7 @@ func creators(t *testing.T, s *jdocspg.Store) {
 	results := make(chan error, n)
 	for range n {
 		go func() {
-			_, err := s.Put(context.WithoutCancel(t.Context()), k, doc(0, "{}"), "test")
+			_, _, err := s.Put(context.WithoutCancel(t.Context()), k, doc(0, "{}"), 9, "test")
 			results <- err
 		}()
 	}

@@ -17,7 +17,6 @@ import (
 	"strconv"
 
 	"kennel/infra/errs"
-	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 
@@ -75,14 +74,6 @@ type Who struct {
 	Account string `json:"account,omitempty"`
 	UserID  string `json:"user_id,omitempty"`
 	Thing   string `json:"thing,omitempty"`
-}
-
-// Check refuses a request that speaks for another thing than id (VEC-FLE-01); kind Denied.
-func (w Who) Check(id thing.ID) error {
-	if w.Thing != "" && w.Thing != string(id) {
-		return errs.New(errs.Denied, "%s may not reach the documents of %.80q", id, w.Thing)
-	}
-	return nil
 }
 
 // WriteReq asks to create (version 0) or replace a document.

@@ -6,21 +6,27 @@ import (
 	"net/http"
 
 	"kennel/cloud/account"
+	"kennel/cloud/account/audit"
 	"kennel/cloud/app/link"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/token"
 	"kennel/cloud/wire"
+	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocsapi"
 	"kennel/jdocs/jdocspg"
+	"kennel/jdocs/people"
 )
 
-// Documents are the documents, and the owners' pages about them.
+// Documents are the documents, and who may do what with them.
 type Documents struct {
 	jdocs.Service
-	Pages *jdocsapi.Pages
+	People   *people.Documents
+	Robots   jdocs.Robots
+	Personal jdocs.Personal
 }
 
 // WireDocuments wires the documents of robots and of their owners.
@@ -29,14 +35,14 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 	whose := owner.NewWhose(owners)
 	docs := b.Meters.Documents(jdocs.Logged(jdocs.New(store), b.Log))
 	listener := &jdocspg.Listener{Pool: b.Pool, Log: b.Log, Changed: jdocsapi.NewHinter(docs, l.Hint, b.Log).DocChanged}
-	changed := jdocsapi.WithAccountChanged(func(ctx context.Context, account string, name jdocs.Name) {
+	changed := func(ctx context.Context, account string, name jdocs.Name) {
 		if name != jdocs.AccountSettings {
 			return // only the settings say what an owner allows
 		}
 		if err := owners.Touch(ctx, account); err != nil {
 			b.Log.WarnContext(ctx, "consent change not announced; other processes notice it within half a minute", "account", account, logging.Err, err)
 		}
-	})
+	}
 	robots := func(list func(context.Context, string) ([]owner.Tenure, error)) func(context.Context, string) ([]thing.ID, error) {
 		return func(ctx context.Context, account string) (out []thing.ID, err error) {
 			tenures, err := list(ctx, account)
@@ -46,13 +52,43 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 			return out, err
 		}
 	}
-	pages := jdocsapi.NewPages(docs, jdocsapi.WithOwns(whose.Owns), changed)
-	return Documents{docs, pages}, wire.Slice{
-		Requests: jdocsapi.Handlers(docs, jdocsapi.WithOwnerOf(whose.Owner), changed),
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			jdocsapi.Mount(mux, docs, jdocsapi.WithThings(d.Known), jdocsapi.WithOwns(d.Owns), changed)
+	d := Documents{
+		Service: docs, People: &people.Documents{Docs: docs, Owns: whose.Owns, Changed: changed},
+		Robots:   jdocs.Robots{Docs: docs, OwnerOf: whose.Owner, Changed: changed},
+		Personal: jdocs.Personal{Docs: docs, Store: store, Robots: robots(owners.Robots), Ever: robots(owners.Tenures)},
+	}
+	return d, wire.Slice{
+		Requests: jdocsapi.Handlers(d.Robots, b.Log),
+		Routes: wire.Routes(func(mux *http.ServeMux, doors wire.Doors) {
+			jdocsapi.Mount(mux, &people.Documents{Docs: docs, Owns: doors.Owns, Exists: doors.Known, Changed: changed})
 		}),
 		Runs:     []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}},
-		Personal: []account.Holder{{Name: "documents", Personal: jdocs.Personal{Docs: docs, Store: store, Robots: robots(owners.Robots), Ever: robots(owners.Tenures)}}},
+		Personal: []account.Holder{{Name: "documents", Personal: d.Personal}},
 	}
+}
+
+// WirePublished wires the documents as original robots call them (VEC-JDS-01 to 04).
+func WirePublished(b wire.Base, d Documents, tokens *token.Service, log *audit.Log) wire.Slice {
+	personal := d.Personal
+	personal.Note = func(ctx context.Context, by, account, reason string) error {
+		return log.Append(ctx, audit.Entry{Actor: by, Role: auth.Admin, Action: "documents.purge", Object: account, Detail: reason})
+	}
+	published := jdocsapi.NewPublished(d.Robots, personal, callers{tokens}, b.Log)
+	return wire.Slice{Calls: published.Register, Public: func(mux *http.ServeMux, _ wire.Doors) { published.Mount(mux) }}
+}
+
+// callers asks the token service who calls.
+type callers struct{ tokens *token.Service }
+
+func peer(c jdocsapi.Credentials) token.Peer {
+	return token.Peer{Chain: c.Chain, Addr: c.Addr, Version: c.Version, AppKey: c.AppKey, AccessToken: c.AccessToken}
+}
+
+func (c callers) Robot(ctx context.Context, cr jdocsapi.Credentials) (thing.ID, error) {
+	a, err := c.tokens.Caller(ctx, peer(cr), token.StepDocuments)
+	return a.Thing, err
+}
+
+func (c callers) Service(ctx context.Context, cr jdocsapi.Credentials) (string, error) {
+	return c.tokens.ServiceCaller(ctx, peer(cr), token.StepAccounts)
 }

@@ -369,6 +369,11 @@ func (c Client) GetHealth(ctx context.Context) (Reply[Health], error) {
 	return ask[Health](ctx, c, "GET", "/v1/health", nil)
 }
 
+// GetJdocsSchemas is GET /v1/jdocs/schemas: The documents that robots know, with their fields.
+func (c Client) GetJdocsSchemas(ctx context.Context) (Reply[[]Schema], error) {
+	return ask[[]Schema](ctx, c, "GET", "/v1/jdocs/schemas", nil)
+}
+
 // PostLogin is POST /v1/login: Sign in; with cookie the session is set as one and not shown.
 func (c Client) PostLogin(ctx context.Context, in LoginRequest) (Reply[LoginAnswer], error) {
 	return ask[LoginAnswer](ctx, c, "POST", "/v1/login", in)
@@ -690,6 +695,25 @@ func (c Client) PatchThingsThingJdocsDoc(ctx context.Context, thing string, doc 
 	return ask[Doc](ctx, c, "PATCH", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc), in)
 }
 
+// GetThingsThingJdocsDocDiffQuery is the query of GET /v1/things/{thing}/jdocs/{doc}/diff; nil leaves a parameter out.
+type GetThingsThingJdocsDocDiffQuery struct {
+	From *string // A version.
+	To   *string // Another version.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetThingsThingJdocsDocDiffQuery) Encode() string {
+	v := url.Values{}
+	put(v, "from", q.From)
+	put(v, "to", q.To)
+	return v.Encode()
+}
+
+// GetThingsThingJdocsDocDiff is GET /v1/things/{thing}/jdocs/{doc}/diff: What differs between two versions.
+func (c Client) GetThingsThingJdocsDocDiff(ctx context.Context, thing string, doc string, q GetThingsThingJdocsDocDiffQuery) (Reply[[]Difference], error) {
+	return ask[[]Difference](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/diff"+"?"+q.Encode(), nil)
+}
+
 // GetThingsThingJdocsDocHistoryQuery is the query of GET /v1/things/{thing}/jdocs/{doc}/history; nil leaves a parameter out.
 type GetThingsThingJdocsDocHistoryQuery struct {
 	Limit *int64 // At most so many.
@@ -705,6 +729,11 @@ func (q GetThingsThingJdocsDocHistoryQuery) Encode() string {
 // GetThingsThingJdocsDocHistory is GET /v1/things/{thing}/jdocs/{doc}/history: Its versions, the newest first.
 func (c Client) GetThingsThingJdocsDocHistory(ctx context.Context, thing string, doc string, q GetThingsThingJdocsDocHistoryQuery) (Reply[[]Doc], error) {
 	return ask[[]Doc](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/history"+"?"+q.Encode(), nil)
+}
+
+// PostThingsThingJdocsDocRestore is POST /v1/things/{thing}/jdocs/{doc}/restore: Make an earlier version the current one, as a new version.
+func (c Client) PostThingsThingJdocsDocRestore(ctx context.Context, thing string, doc string, in Restore) (Reply[Doc], error) {
+	return ask[Doc](ctx, c, "POST", "/v1/things/"+url.PathEscape(thing)+"/jdocs/"+url.PathEscape(doc)+"/restore", in)
 }
 
 // GetThingsThingLive is GET /v1/things/{thing}/live: Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.
@@ -1220,6 +1249,14 @@ type Device struct {
 	Slots     []Slot   `json:"slots,omitzero"`
 }
 
+// Difference is a field that differs between two versions; nil: it is not there.
+type Difference struct {
+	After  json.RawMessage `json:"after,omitzero"`
+	Before json.RawMessage `json:"before,omitzero"`
+	Field  string          `json:"field"`
+}
+
+// Doc is one revision as people read it.
 type Doc struct {
 	At             time.Time       `json:"at"`
 	By             string          `json:"by"`
@@ -1228,7 +1265,7 @@ type Doc struct {
 	DocName        string          `json:"doc_name"`
 	DocVersion     int64           `json:"doc_version"`
 	FmtVersion     int64           `json:"fmt_version"`
-	Jdoc           json.RawMessage `json:"jdoc,omitzero"`
+	Jdoc           json.RawMessage `json:"jdoc,omitzero"` // the document; absent in lists and deletions
 	Thing          string          `json:"thing"`
 }
 
@@ -1274,12 +1311,33 @@ type FactoryRevocation struct {
 	Reason        string `json:"reason"`         // for the audit log
 }
 
+// Field is a field of a document.
+type Field struct {
+	About   string          `json:"about,omitzero"`
+	Also    string          `json:"also,omitzero"` // another spelling seen in the field
+	Default json.RawMessage `json:"default,omitzero"`
+	Fields  []Field         `json:"fields,omitzero"`
+	Max     int64           `json:"max,omitzero"`
+	Name    string          `json:"name"`
+	Prefix  string          `json:"prefix,omitzero"` // of the names in Values; people may leave it out
+	Type    string          `json:"type"`
+	Unit    string          `json:"unit,omitzero"`
+	Values  []string        `json:"values,omitzero"`
+}
+
 // FirstPassword answers it: the password is shown this once, and is good for choosing another one.
 type FirstPassword struct {
 	Email    string `json:"email,omitzero"`
 	ID       string `json:"id"`
 	Password string `json:"password"`
 	Role     string `json:"role,omitzero"`
+}
+
+// Format is a structure of a document.
+type Format struct {
+	Adds    []string `json:"adds"`  // fields that the format before lacks
+	Since   string   `json:"since"` // software of original robots that has it, such as "1.8"; "": all
+	Version int64    `json:"version"`
 }
 
 type Gone struct {
@@ -1747,6 +1805,11 @@ type Request struct {
 	Rev    int64  `json:"rev,omitzero"` // PUT: that of the cohort as it was seen; 0: whatever is there
 }
 
+// Restore is the body of a request to restore a version.
+type Restore struct {
+	Version int64 `json:"version"`
+}
+
 // Result is the result for one robot.
 type Result struct {
 	At     time.Time `json:"at,omitzero"`
@@ -1791,6 +1854,17 @@ type Rule struct {
 	Changed time.Time `json:"changed,omitzero"`
 	Robots  int64     `json:"robots"`
 	Share   float64   `json:"share"` // 0 to 1
+}
+
+// Schema describes a document.
+type Schema struct {
+	About              string   `json:"about"`
+	Account            bool     `json:"account"` // it belongs to a person, not to a robot
+	BeginsWithDefaults bool     `json:"begins_with_defaults"`
+	Fields             []Field  `json:"fields"`
+	Formats            []Format `json:"formats"` // oldest first
+	Name               string   `json:"name"`
+	Personal           bool     `json:"personal"` // it says something about a person, such as where they live
 }
 
 // SelfTest is the body of POST /v1/originals/self-test.

@@ -22,6 +22,7 @@ import (
 	"kennel/cloud/token/tokentest"
 	"kennel/infra/api/tokenpb"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -273,7 +274,7 @@ func TestRefusals(t *testing.T) {
 		}
 	})
 	t.Run("oversize", func(t *testing.T) {
-		want(t, "associate", p.Robot(t, rex).AssociateWith(ctx, h.Sessions.Issue(anna), &tokenpb.AssociatePrimaryUserRequest{SessionCertificate: make([]byte, 65<<10)}), codes.ResourceExhausted)
+		want(t, "associate", p.Robot(t, rex).AssociateWith(ctx, h.Sessions.Issue(anna), &tokenpb.AssociatePrimaryUserRequest{SessionCertificate: make([]byte, kitgrpc.MaxMessage+1)}), codes.ResourceExhausted)
 		want(t, "metadata", p.Robot(t, rex).Associate(ctx, strings.Repeat("x", 20<<10)), codes.Internal) // the connection's own limit: the client's library does not send it
 	})
 	t.Run("two app keys", func(t *testing.T) {

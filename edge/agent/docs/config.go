@@ -142,7 +142,7 @@ func (d *document) loadControls(root *os.Root, resources string) error {
 	}
 	d.defaults = doc.JSON
 	if d.counts {
-		d.defaults = jdocs.DefaultLifetimeStats().JSON
+		d.defaults = jdocs.Default(jdocs.RobotLifetimeStats).JSON
 		return nil
 	}
 	name := resources + "/" + settingsConfig

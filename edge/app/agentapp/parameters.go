@@ -22,7 +22,7 @@ func memoryOf(root string, id thing.ID) parameters.Memory {
 // plainSettings are the settings of a robot without eyes and without a button that wakes it.
 func plainSettings() map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(jdocs.DefaultRobotSettings().JSON), &fields); err != nil {
+	if err := json.Unmarshal([]byte(jdocs.Default(jdocs.RobotSettings).JSON), &fields); err != nil {
 		panic(err) // a document of ours
 	}
 	for _, name := range []string{"button_wakeword", "custom_eye_color", "eye_color"} {

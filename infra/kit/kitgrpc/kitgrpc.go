@@ -30,9 +30,10 @@ import (
 
 // Bounds of a server: ours, no source gives them.
 const (
-	MaxMessage    = 64 << 10 // bytes of one message, either way
-	maxHeaders    = 16 << 10 // bytes of one request's metadata
-	maxStreams    = 100      // at once on one connection
+	MaxMessage    = 256 << 10 // bytes of one message that a peer sends: a document has up to 200 KiB
+	MaxAnswer     = 4 << 20   // bytes of one answer: what peers take unless they are told otherwise
+	maxHeaders    = 16 << 10  // bytes of one request's metadata
+	maxStreams    = 100       // at once on one connection
 	handshakeTime = 10 * time.Second
 	idleTime      = 5 * time.Minute // then a connection is closed; original robots open one for each request anyway
 	probeAfter    = time.Minute     // of silence, so that a robot that lost its power does not stay
@@ -157,7 +158,7 @@ func NewServer(conf *tls.Config, log *slog.Logger, opts ...grpc.ServerOption) *g
 	conf.NextProtos = []string{"h2"}
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(secured{credentials.NewTLS(conf)}),
-		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxAnswer), grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: probeAfter, Timeout: probeTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

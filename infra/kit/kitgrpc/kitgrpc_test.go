@@ -100,7 +100,7 @@ func service() grpc.ServiceDesc {
 				}
 				return wrapperspb.String(cn + " " + kitgrpc.Value(ctx, "x-key")), nil
 			case "big":
-				return wrapperspb.String(strings.Repeat("x", kitgrpc.MaxMessage)), nil
+				return wrapperspb.String(strings.Repeat("x", kitgrpc.MaxAnswer)), nil
 			default:
 				return wrapperspb.String(text), nil
 			}

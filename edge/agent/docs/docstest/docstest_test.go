@@ -47,7 +47,7 @@ type link struct {
 
 func newLink(id thing.ID, svc jdocs.Service) *link {
 	l := &link{}
-	server := kitmqtt.NewServer(jdocsapi.Handlers(svc), silent)
+	server := kitmqtt.NewServer(jdocsapi.Handlers(jdocs.Robots{Docs: svc}, silent), silent)
 	l.client = kitmqtt.NewClient(id, func(ctx context.Context, topic string, payload []byte) error {
 		if l.lost() {
 			return nil

@@ -1,4 +1,4 @@
-package jdocsapi
+package people_test
 
 import (
 	"context"
@@ -13,10 +13,18 @@ import (
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocspg"
+	"kennel/jdocs/people"
 )
 
-// TestPages: pages reach what the API lets their caller reach, and learn what a robot still lacks without learning what was.
-func TestPages(t *testing.T) {
+var (
+	robot    = thing.MustParse("vic:00e20100")
+	settings = jdocs.Key{Thing: robot, Name: jdocs.RobotSettings}
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// TestPeople: people reach what the API lets their caller reach, and learn what a robot still lacks without learning what was.
+func TestPeople(t *testing.T) {
 	svc := jdocs.New(jdocspg.New(pgtest.New(t)))
 	write := func(version uint64, text string) {
 		t.Helper()
@@ -28,9 +36,9 @@ func TestPages(t *testing.T) {
 	write(0, `{"default_location":"the home of before","master_volume":1,"gone":1}`)
 	since := time.Now()
 	write(1, `{"default_location":"here","master_volume":1}`)
-	p := NewPages(svc, WithOwns(func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+	p := &people.Documents{Docs: svc, Owns: func(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
 		return since, account == "ann" && id == robot, nil
-	}))
+	}}
 	ann := auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: "ann"})
 	bob := auth.WithCaller(t.Context(), auth.Caller{Role: auth.Owner, Account: "bob"})
 

@@ -1,0 +1,225 @@
+package jdocs
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// schemas.json describes the five documents that robots know: whose they are, their formats and their fields.
+//
+//go:embed schemas.json
+var schemaText []byte
+
+// Schema describes a document. Robots and later versions may keep more in it; what is not described is kept and passes unchecked.
+type Schema struct {
+	Name     Name     `json:"name"`
+	About    string   `json:"about"`
+	Account  bool     `json:"account"`  // it belongs to a person, not to a robot
+	Personal bool     `json:"personal"` // it says something about a person, such as where they live
+	Begins   bool     `json:"begins_with_defaults"`
+	Formats  []Format `json:"formats"` // oldest first
+	Fields   []Field  `json:"fields"`
+}
+
+// Format is a structure of a document.
+type Format struct {
+	Version uint64   `json:"version"`
+	Since   string   `json:"since"` // software of original robots that has it, such as "1.8"; "": all
+	Adds    []string `json:"adds"`  // fields that the format before lacks
+}
+
+// Field is a field of a document. Type is one of bool, enum (a number; Values are its names), text (at most Max bytes), locale, time_zone,
+// share (a number from 0 to 1), count (a number), object (of Fields), list.
+type Field struct {
+	Name    string          `json:"name"`
+	Type    string          `json:"type"`
+	About   string          `json:"about,omitempty"`
+	Unit    string          `json:"unit,omitempty"`
+	Default json.RawMessage `json:"default,omitempty"`
+	Values  []string        `json:"values,omitempty"`
+	Prefix  string          `json:"prefix,omitempty"` // of the names in Values; people may leave it out
+	Max     int             `json:"max,omitempty"`
+	Also    string          `json:"also,omitempty"` // another spelling seen in the field
+	Fields  []Field         `json:"fields,omitempty"`
+}
+
+// Schemas are the descriptions of the documents that robots know.
+var Schemas = func() (all []Schema) {
+	if err := json.Unmarshal(schemaText, &all); err != nil {
+		panic("jdocs: schemas.json: " + err.Error())
+	}
+	return all
+}()
+
+func schemaOf(name Name) Schema {
+	for _, s := range Schemas {
+		if s.Name == name {
+			return s
+		}
+	}
+	return Schema{Name: name, Formats: []Format{{Version: 1}}}
+}
+
+// find returns a field; one of an object by both names, joined by a dot.
+func (s Schema) find(field string) (Field, bool) {
+	for _, f := range s.Fields {
+		if f.Name == field {
+			return f, true
+		}
+		for _, sub := range f.Fields {
+			if f.Name+"."+sub.Name == field {
+				return sub, true
+			}
+		}
+	}
+	return Field{}, false
+}
+
+func fieldNames(fields []Field) (out []string) {
+	for _, f := range fields {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+// FmtVersion is the format that this release writes.
+func (n Name) FmtVersion() uint64 { s := schemaOf(n); return s.Formats[len(s.Formats)-1].Version }
+
+// Personal reports whether the document says something about a person.
+func (n Name) Personal() bool { return schemaOf(n).Personal }
+
+// Format returns the newest format that a robot with that software reads (VEC-JDS-01); for software that is not known, the newest there is.
+func (n Name) Format(os string) uint64 {
+	known := uint64(math.MaxUint64) // formats after ours are not ours to judge
+	formats := schemaOf(n).Formats
+	for i := len(formats) - 1; i > 0 && older(os, formats[i].Since); i-- {
+		known = formats[i-1].Version
+	}
+	return known
+}
+
+// older reports whether version a, such as "1.6.0.3331", is before b, such as "1.8".
+func older(a, b string) bool {
+	as := strings.FieldsFunc(a, func(r rune) bool { return r == '.' || r == '-' || r == '_' })
+	for i, want := range strings.Split(b, ".") {
+		if i >= len(as) {
+			return false
+		}
+		x, err := strconv.Atoi(as[i])
+		y, _ := strconv.Atoi(want)
+		if err != nil || x != y {
+			return err == nil && x < y
+		}
+	}
+	return false
+}
+
+// added returns the fields that formats after this one brought.
+func (s Schema) added(after uint64) (out []string) {
+	for _, f := range s.Formats {
+		if f.Version > after {
+			out = append(out, f.Adds...)
+		}
+	}
+	return out
+}
+
+// Default is the document that a name begins with; an empty object for those that begin with nothing. Version is 0.
+func Default(name Name) Doc {
+	fields := map[string]json.RawMessage{}
+	if s := schemaOf(name); s.Begins {
+		for _, f := range s.Fields {
+			fields[f.Name] = f.Default
+		}
+	}
+	return Doc{FmtVersion: name.FmtVersion(), JSON: string(encode(fields))}
+}
+
+// StatKeys are the 41 keys of vic.RobotLifetimeStats (VEC-DOC-07, annex A).
+var StatKeys = fieldNames(schemaOf(RobotLifetimeStats).Fields)
+
+// statAliases are spellings seen in the field for keys of the list.
+var statAliases = func() map[string]string {
+	out := map[string]string{}
+	for _, f := range schemaOf(RobotLifetimeStats).Fields {
+		if f.Also != "" {
+			out[f.Also] = f.Name
+		}
+	}
+	return out
+}()
+
+// The enumerations of vic.RobotSettings, by number (VEC-DOC-02). A value may be given by number or by name.
+var (
+	ButtonWakeWords = enumOf("button_wakeword")
+	EyeColors       = enumOf("eye_color")
+	Volumes         = enumOf("master_volume")
+)
+
+func enumOf(field string) []string {
+	f, _ := schemaOf(RobotSettings).find(field)
+	return f.Values
+}
+
+// Fields returns the names of the fields that a robot's document may have, in order; nil for a document whose fields are not known.
+func Fields(name Name) (out []string) {
+	s := schemaOf(name)
+	if !s.Begins {
+		return nil
+	}
+	for _, f := range s.Fields {
+		out = append(out, f.Name)
+		for _, sub := range f.Fields {
+			out = append(out, f.Name+"."+sub.Name)
+		}
+	}
+	if name == RobotSettings {
+		slices.Sort(out)
+	}
+	return out
+}
+
+// Choices returns the words that a field of vic.RobotSettings takes; nil for a field that takes numbers or text.
+func Choices(field string) []string {
+	switch f, _ := schemaOf(RobotSettings).find(field); f.Type {
+	case "enum":
+		return f.Values
+	case "bool":
+		return []string{"true", "false"}
+	}
+	return nil
+}
+
+// check returns a value as the document holds it.
+func (f Field) check(v json.RawMessage) (json.RawMessage, error) {
+	switch f.Type {
+	case "bool":
+		return boolean(v)
+	case "enum":
+		return f.enum(v)
+	case "text":
+		return words(f.Max, nil, "text")(v)
+	case "locale":
+		return words(35, localePattern, "an IETF language tag such as en-US")(v)
+	case "time_zone":
+		return timeZone(v)
+	case "share":
+		return share(v)
+	case "count":
+		return count(v)
+	case "object":
+		return f.object(v)
+	case "list":
+		var list []json.RawMessage
+		if json.Unmarshal(v, &list) != nil || list == nil {
+			return nil, fmt.Errorf("want a list")
+		}
+		return v, nil
+	}
+	return v, nil
+}
