@@ -44,6 +44,12 @@ type Doc struct {
 	JSON       json.RawMessage `json:"jdoc,omitempty"` // the document; absent in lists and deletions
 }
 
+// Answers, for the description of the API.
+type (
+	Difference = people.Difference
+	Schema     = jdocs.Schema
+)
+
 func docOf(r docReq, v jdocs.Revision) Doc {
 	return Doc{r.id, r.name, v.Version, v.FmtVersion, v.ClientMeta, v.By, v.At.UTC(), v.Deleted, json.RawMessage(v.JSON)}
 }

@@ -6,13 +6,10 @@ import (
 	"net/http"
 
 	"kennel/cloud/account"
-	"kennel/cloud/account/audit"
 	"kennel/cloud/app/link"
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
-	"kennel/cloud/token"
 	"kennel/cloud/wire"
-	"kennel/infra/auth"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/jdocs"
@@ -65,30 +62,4 @@ func WireDocuments(b wire.Base, l *link.Link) (Documents, wire.Slice) {
 		Runs:     []wire.Run{{Name: "documents", Run: listener.Run, Role: wire.Jobs}},
 		Personal: []account.Holder{{Name: "documents", Personal: d.Personal}},
 	}
-}
-
-// WirePublished wires the documents as original robots call them (VEC-JDS-01 to 04).
-func WirePublished(b wire.Base, d Documents, tokens *token.Service, log *audit.Log) wire.Slice {
-	personal := d.Personal
-	personal.Note = func(ctx context.Context, by, account, reason string) error {
-		return log.Append(ctx, audit.Entry{Actor: by, Role: auth.Admin, Action: "documents.purge", Object: account, Detail: reason})
-	}
-	published := jdocsapi.NewPublished(d.Robots, personal, callers{tokens}, b.Log)
-	return wire.Slice{Calls: published.Register, Public: func(mux *http.ServeMux, _ wire.Doors) { published.Mount(mux) }}
-}
-
-// callers asks the token service who calls.
-type callers struct{ tokens *token.Service }
-
-func peer(c jdocsapi.Credentials) token.Peer {
-	return token.Peer{Chain: c.Chain, Addr: c.Addr, Version: c.Version, AppKey: c.AppKey, AccessToken: c.AccessToken}
-}
-
-func (c callers) Robot(ctx context.Context, cr jdocsapi.Credentials) (thing.ID, error) {
-	a, err := c.tokens.Caller(ctx, peer(cr), token.StepDocuments)
-	return a.Thing, err
-}
-
-func (c callers) Service(ctx context.Context, cr jdocsapi.Credentials) (string, error) {
-	return c.tokens.ServiceCaller(ctx, peer(cr), token.StepAccounts)
 }

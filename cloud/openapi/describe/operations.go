@@ -28,9 +28,7 @@ import (
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/thing"
-	"kennel/jdocs"
 	"kennel/jdocs/jdocsapi"
-	"kennel/jdocs/people"
 	"kennel/ota"
 )
 
@@ -199,10 +197,10 @@ var Operations = []Operation{
 	{Route: "PATCH /v1/things/{thing}/jdocs/{doc}", Tag: "Documents", Summary: "Set fields of a document.", Body: Settings{}, Answer: jdocsapi.Doc{}},
 	{Route: "GET /v1/things/{thing}/jdocs/{doc}/history", Tag: "Documents", Summary: "Its versions, the newest first.", Query: []Parameter{limit(1000)}, Answer: []jdocsapi.Doc{}},
 	{Route: "GET /v1/things/{thing}/jdocs/{doc}/diff", Tag: "Documents", Summary: "What differs between two versions.",
-		Query: []Parameter{{"from", "A version.", text}, {"to", "Another version.", text}}, Answer: []people.Difference{}},
+		Query: []Parameter{{"from", "A version.", text}, {"to", "Another version.", text}}, Answer: []jdocsapi.Difference{}},
 	{Route: "POST /v1/things/{thing}/jdocs/{doc}/restore", Tag: "Documents", Summary: "Make an earlier version the current one, as a new version.",
 		Body: jdocsapi.Restore{}, Answer: jdocsapi.Doc{}},
-	{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "The documents that robots know, with their fields.", Answer: []jdocs.Schema{}},
+	{Route: "GET /v1/jdocs/schemas", Tag: "Documents", Summary: "The documents that robots know, with their fields.", Answer: []jdocsapi.Schema{}},
 	{Route: "GET /v1/things/{thing}/commands", Tag: "Commands", Summary: "What it was asked to do, the newest first.", Query: []Parameter{{"open", "Only those without a result.", oneOf("true", "false")}, limit(command.MaxLimit)}, Answer: []command.Command{}},
 	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: command.Command{}},
 	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: command.Command{}},

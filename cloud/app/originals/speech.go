@@ -1,4 +1,4 @@
-package records
+package originals
 
 import (
 	"time"
@@ -16,8 +16,8 @@ const (
 	speechByAddrBurst = 100
 )
 
-// WireSpeech wires the speech service of original robots, as far as there is one.
-func WireSpeech() wire.Slice {
+// Speech wires the speech service of original robots, as far as there is one.
+func Speech() wire.Slice {
 	byAddr := limit.NewByAddr(speechByAddrEvery, speechByAddrBurst)
 	return wire.Slice{Calls: func(s grpc.ServiceRegistrar) { chipperapi.Register(s, byAddr) }}
 }
