@@ -16,7 +16,6 @@ import (
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/orders"
-	"kennel/cloud/app/originals"
 	"kennel/cloud/app/people"
 	"kennel/cloud/app/records"
 	"kennel/cloud/console"
@@ -185,7 +184,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
 		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
-		originals.Speech(), originals.Documents(b, docs, c.Identity.Tokens, c.Accounts.Audit),
+		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit),
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),
 	})

@@ -1,26 +1,24 @@
-// Package originals wires what original robots call over gRPC, beside the tokens.
-package originals
+package originalswire
 
 import (
 	"context"
 	"net/http"
 
 	"kennel/cloud/account/audit"
-	"kennel/cloud/app/records"
 	"kennel/cloud/token"
 	"kennel/cloud/wire"
 	"kennel/infra/auth"
 	"kennel/infra/thing"
+	"kennel/jdocs"
 	"kennel/jdocs/jdocsapi"
 )
 
 // Documents wires the documents as original robots call them (VEC-JDS-01 to 04).
-func Documents(b wire.Base, d records.Documents, tokens *token.Service, log *audit.Log) wire.Slice {
-	personal := d.Personal
+func Documents(b wire.Base, robots jdocs.Robots, personal jdocs.Personal, tokens *token.Service, log *audit.Log) wire.Slice {
 	personal.Note = func(ctx context.Context, by, account, reason string) error {
 		return log.Append(ctx, audit.Entry{Actor: by, Role: auth.Admin, Action: "documents.purge", Object: account, Detail: reason})
 	}
-	published := jdocsapi.NewPublished(d.Robots, personal, callers{tokens}, b.Log)
+	published := jdocsapi.NewPublished(robots, personal, callers{tokens}, b.Log)
 	return wire.Slice{Calls: published.Register, Public: func(mux *http.ServeMux, _ wire.Doors) { published.Mount(mux) }}
 }
 
