@@ -1,7 +1,8 @@
 // Package alert tells when many robots of one release have the same problem, which points to the release rather than to a robot.
 //
 // Look runs as a periodic job: it counts present robots by release and problem, and compares the counts with the one rule that operators
-// set. An alert fires while the rule holds; afterwards it is kept as resolved for Keep. Webhooks hear of both (alert.firing, alert.resolved).
+// set. An alert fires as soon as the rule holds, and is resolved when the rule has not held for ResolveAfter; then it is kept for Keep. Webhooks
+// hear of both (alert.firing, alert.resolved).
 package alert
 
 import (
@@ -14,9 +15,10 @@ import (
 
 // Own defaults.
 const (
-	LookEvery = 15 * time.Second
-	Keep      = 90 * 24 * time.Hour // of a resolved alert
-	MaxListed = 200
+	LookEvery    = 15 * time.Second
+	ResolveAfter = 30 * time.Second    // so that problems that come and go make one alert
+	Keep         = 90 * 24 * time.Hour // of a resolved alert
+	MaxListed    = 200
 )
 
 // Rule says when an alert fires: when at least Robots present robots of one release have the same problem, and they are at least Share of
@@ -69,7 +71,7 @@ type Store interface {
 	SetRule(ctx context.Context, r Rule) error
 	// Alerts returns those that fire, then the latest resolved, at most limit.
 	Alerts(ctx context.Context, limit int) ([]Alert, error)
-	// Found makes exactly these fire: it adds new ones, updates the numbers of others, and resolves the rest.
+	// Found makes these fire: it adds new ones, updates the numbers of others, and resolves those that it was not given for ResolveAfter.
 	Found(ctx context.Context, counts []registry.ProblemCount) error
 }
 

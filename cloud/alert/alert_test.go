@@ -79,8 +79,25 @@ func TestLook(t *testing.T) {
 	exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:5'`)
 	exec(`UPDATE registry_facet SET present = false WHERE thing = 'vic:4'`) // who is absent does not count
 	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
+	// A rule that does not hold for a moment resolves nothing and begins nothing; one that has not held for a while does.
+	later := func() {
+		exec(fmt.Sprintf(`UPDATE alert_found SET missed = missed - interval '%d seconds'`, int(alert.ResolveAfter.Seconds())))
+	}
+	for range 3 {
+		exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:1'`)
+		look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
+		exec(`UPDATE registry_facet SET codes = '{fault/914,loop}' WHERE thing = 'vic:1'`)
+		look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
+		later()
+	}
 	exec(`UPDATE registry_facet SET codes = '{fault/914}' WHERE thing = 'vic:1'`)
+	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over false")
+	later()
 	look("2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
 	exec(`UPDATE registry_facet SET codes = '{fault/914,loop}' WHERE thing = 'vic:1'`)
 	look("2.0 loop/ 3 of 7, over false", "2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
+
+	// A fault that is told under another kind too is one alert.
+	exec(`UPDATE registry_facet SET codes = CASE WHEN thing < 'vic:5' THEN '{body/898,fault/898}' ELSE '{}' END::text[]`)
+	look("2.0 fault/898 3 of 7, over false", "2.0 loop/ 3 of 7, over false", "2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
 }

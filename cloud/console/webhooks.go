@@ -32,7 +32,7 @@ type Webhooks interface {
 var occasions = map[webhook.Kind]string{
 	webhook.Present: "A robot comes online", webhook.Absent: "A robot goes offline", webhook.Activated: "A robot gets its first certificate",
 	webhook.Setting: "A setting changes", webhook.Command: "A command ends", webhook.Revoked: "A certificate is revoked", webhook.Ping: "A test",
-	webhook.ProblemRaised: "A robot has a new problem", webhook.ProblemGone: "A problem is gone", webhook.FaultRaised: "A robot raises a numbered fault",
+	webhook.ProblemRaised: "A robot has a new problem", webhook.ProblemGone: "A problem has been gone for half a minute", webhook.FaultRaised: "A robot raises a numbered fault",
 	webhook.AlertFiring: "An alert fires", webhook.AlertResolved: "An alert is resolved",
 }
 

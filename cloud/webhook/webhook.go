@@ -51,10 +51,10 @@ const (
 	Command   Kind = "command.finished"
 	Revoked   Kind = "certificate.revoked"
 
-	ProblemRaised Kind = "problem.raised" // a robot has a problem of a kind and code that it had not; kinds as filters know them
-	ProblemGone   Kind = "problem.gone"
-	FaultRaised   Kind = "fault.raised" // the problem is a numbered fault; its end is a ProblemGone
-	AlertFiring   Kind = "alert.firing" // many robots of one release have the same problem
+	ProblemRaised Kind = "problem.raised" // at once when a robot has a problem of a kind and code that it had not; kinds as filters know them
+	ProblemGone   Kind = "problem.gone"   // when it has not had it for GoneAfter; a problem that comes back sooner is not raised again
+	FaultRaised   Kind = "fault.raised"   // the problem is a numbered fault; its end is a ProblemGone
+	AlertFiring   Kind = "alert.firing"   // many robots of one release have the same problem
 	AlertResolved Kind = "alert.resolved"
 
 	Ping Kind = "ping" // a test; every webhook gets it without asking
@@ -82,6 +82,7 @@ const (
 	KeepDone     = 7 * 24 * time.Hour
 	KeepDead     = 30 * 24 * time.Hour
 	OldSecretFor = 24 * time.Hour // after a new one was made
+	GoneAfter    = 30 * time.Second
 	DefaultLimit = 50
 	MaxLimit     = 500
 	maxURL       = 2000

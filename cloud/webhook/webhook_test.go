@@ -246,7 +246,14 @@ func TestEverySource(t *testing.T) {
 	g.exec(`UPDATE command_outbox SET state = 'done', closed = now(), status = 'ok'`)
 	g.exec(`INSERT INTO registry_thing (thing) VALUES ('pleo:1'), ('pleo:2'), ('vic:1')`)
 	g.exec(`UPDATE registry_facet SET fit = 3, codes = '{fault/914,loop}' WHERE thing = 'vic:1'`)
+	for range 3 { // one that comes and goes is raised once, and is gone when it has been away for a while
+		g.exec(`UPDATE registry_facet SET codes = '{loop}' WHERE thing = 'vic:1'`)
+		g.exec(`UPDATE registry_facet SET codes = '{body/914,fault/914,loop}' WHERE thing = 'vic:1'`) // under two kinds it is one problem
+	}
 	g.exec(`UPDATE registry_facet SET codes = '{loop}' WHERE thing = 'vic:1'`)
+	g.turn()
+	g.exec(`UPDATE webhook_problem SET gone = gone - interval '1 minute'`)
+	g.turn()
 	g.exec(`UPDATE registry_facet SET fit = 4, codes = '{loop,novel}' WHERE thing = 'vic:1'`) // by a newer rule: no news
 	g.exec(`CREATE TABLE das_event_all PARTITION OF das_event DEFAULT`)
 	g.exec(`INSERT INTO das_event (received, grp, thing, boot_id, seq, ts, uptime_ms, unsynced, level, source, robot_version, profile_id, feature_type, feature_run_id, event, s1, i1)

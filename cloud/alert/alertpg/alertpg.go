@@ -57,13 +57,15 @@ func (s *Store) Found(ctx context.Context, counts []registry.ProblemCount) error
 	}
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
-		b.Queue(`UPDATE alert_found AS a SET resolved = clock_timestamp() WHERE resolved IS NULL AND NOT EXISTS (
-			SELECT FROM unnest($1::text[], $2::text[], $3::text[]) AS n (release, kind, code) WHERE (n.release, n.kind, n.code) = (a.release, a.kind, a.code))`,
-			releases, kinds, codes)
+		b.Queue(`UPDATE alert_found AS a SET missed = coalesce(missed, clock_timestamp()),
+				resolved = CASE WHEN missed <= clock_timestamp() - $4::interval THEN clock_timestamp() END
+			WHERE resolved IS NULL AND NOT EXISTS (
+				SELECT FROM unnest($1::text[], $2::text[], $3::text[]) AS n (release, kind, code) WHERE (n.release, n.kind, n.code) = (a.release, a.kind, a.code))`,
+			releases, kinds, codes, alert.ResolveAfter)
 		b.Queue(`INSERT INTO alert_found AS a (release, kind, code, robots, present, since)
 			SELECT n.*, clock_timestamp() FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::int[]) AS n (release, kind, code, robots, present)
-			ON CONFLICT (release, kind, code) WHERE resolved IS NULL DO UPDATE SET robots = excluded.robots, present = excluded.present
-			WHERE (a.robots, a.present) <> (excluded.robots, excluded.present)`, releases, kinds, codes, robots, present)
+			ON CONFLICT (release, kind, code) WHERE resolved IS NULL DO UPDATE SET robots = excluded.robots, present = excluded.present, missed = NULL
+			WHERE (a.robots, a.present) <> (excluded.robots, excluded.present) OR a.missed IS NOT NULL`, releases, kinds, codes, robots, present)
 		b.Queue(`DELETE FROM alert_found WHERE resolved < clock_timestamp() - $1::interval`, alert.Keep)
 		return tx.SendBatch(ctx, b).Close()
 	})

@@ -837,7 +837,7 @@ func (c Client) GetWebhooks(ctx context.Context) (Reply[[]Hook], error) {
 	return ask[[]Hook](ctx, c, "GET", "/v1/webhooks", nil)
 }
 
-// PostWebhooks is POST /v1/webhooks: Register one; its secret is shown this once.
+// PostWebhooks is POST /v1/webhooks: Register one; its secret is shown this once. problem.raised comes at once, problem.gone when the problem has not been back for 30 s.
 func (c Client) PostWebhooks(ctx context.Context, in Draft) (Reply[Added], error) {
 	return ask[Added](ctx, c, "POST", "/v1/webhooks", in)
 }

@@ -215,7 +215,7 @@ var Operations = []Operation{
 	{Route: "PUT /v1/ota/desired/{species}", Tag: "Releases", Summary: "Say what a species should run.", Body: Wish{}, Answer: ota.Desired{}},
 
 	{Route: "GET /v1/webhooks", Tag: "Webhooks", Summary: "Programs elsewhere that are told what happens.", Answer: []webhook.Hook{}},
-	{Route: "POST /v1/webhooks", Tag: "Webhooks", Summary: "Register one; its secret is shown this once.", Body: webhookapi.Draft{}, Answer: webhookapi.Added{}},
+	{Route: "POST /v1/webhooks", Tag: "Webhooks", Summary: "Register one; its secret is shown this once. problem.raised comes at once, problem.gone when the problem has not been back for 30 s.", Body: webhookapi.Draft{}, Answer: webhookapi.Added{}},
 	{Route: "GET /v1/webhooks/{id}", Tag: "Webhooks", Summary: "One, and how its endpoint does.", Answer: webhook.Hook{}},
 	{Route: "PATCH /v1/webhooks/{id}", Tag: "Webhooks", Summary: "Change one, stop it, start it again; what is left out stays.", Body: webhook.Draft{}, Answer: webhook.Hook{}},
 	{Route: "DELETE /v1/webhooks/{id}", Tag: "Webhooks", Summary: "Forget one and what waits for it."},

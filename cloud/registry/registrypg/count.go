@@ -31,7 +31,7 @@ func (s *Store) CountBySpecies(ctx context.Context) ([]SpeciesCount, error) {
 func (s *Store) ProblemsByRelease(ctx context.Context, atLeast int) ([]registry.ProblemCount, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT os, split_part(code, '/', 1), split_part(code, '/', 2), ill.n, whole.n
-		FROM (SELECT os, code, count(*) AS n FROM registry_facet, unnest(codes) AS code WHERE present AND codes <> '{}'
+		FROM (SELECT os, code, count(*) AS n FROM registry_facet, registry_distinct(codes) AS code WHERE present AND codes <> '{}'
 			GROUP BY os, code HAVING count(*) >= $1) AS ill
 		JOIN (SELECT os, count(*) AS n FROM registry_facet WHERE present GROUP BY os) AS whole USING (os)
 		ORDER BY ill.n DESC, os, code LIMIT $2`, atLeast, registry.MaxLimit)

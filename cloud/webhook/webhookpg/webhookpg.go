@@ -123,6 +123,11 @@ func (s *Store) FanOut(ctx context.Context, n int, plan func([]webhook.Hook, []w
 		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, fanLock).Scan(&mine); err != nil || !mine {
 			return err
 		}
+		if _, err := tx.Exec(ctx, `WITH over AS (DELETE FROM webhook_problem WHERE gone < clock_timestamp() - $1::interval RETURNING *)
+			SELECT webhook_note('problem.gone', thing, gone, json_build_object('kind', split_part(code, '/', 1), 'code', split_part(code, '/', 2)))
+			FROM over ORDER BY gone`, webhook.GoneAfter); err != nil {
+			return err
+		}
 		rows, err := tx.Query(ctx, `WITH taken AS (
 				DELETE FROM webhook_event WHERE seq IN (SELECT seq FROM webhook_event ORDER BY seq LIMIT $1) RETURNING seq, id::text, kind, thing, at, data)
 			SELECT id, kind, thing, at, data FROM taken ORDER BY seq`, n)
