@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/amigobot"
 	"kennel/edge/body/amigobot/amigobotsim"
 	"kennel/edge/body/amigobot/flash"

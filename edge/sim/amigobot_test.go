@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/platform"
-	"kennel/edge/agent/simulator"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/work/simulator"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/platform"
-	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/emr"
 	"kennel/infra/logging"
 	"kennel/infra/thing"

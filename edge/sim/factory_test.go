@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/info/platform"
 	"kennel/infra/thing"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"kennel/edge/agent/simulator"
+	"kennel/edge/agent/work/simulator"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/errs"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/nightly"
-	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
 	"kennel/infra/api/poke"

@@ -29,7 +29,7 @@ const (
 	eventThings  = 16
 	eventBatches = 16              // of one thing in one turn
 	batchEvents  = 1000            // a robot that was offline sends up to 2000 in one batch
-	eventWindow  = 3               // batches on their way, as an agent has (edge/agent/das)
+	eventWindow  = 3               // batches on their way, as an agent has (edge/agent/cloud/das)
 	resendAfter  = 5 * time.Second // as an agent's first
 	maxEventTurn = 5 * time.Minute
 )

@@ -17,10 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/faults"
-	"kennel/edge/agent/platform"
-	"kennel/edge/agent/presence"
-	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/cloud/presence"
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"

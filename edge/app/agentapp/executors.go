@@ -8,8 +8,8 @@ import (
 	"maps"
 	"time"
 
-	"kennel/edge/agent/commands"
-	"kennel/edge/agent/das"
+	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/work/commands"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/cli/version"

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"kennel/edge/agent/faults"
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/logging"

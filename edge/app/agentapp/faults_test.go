@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/faults"
-	"kennel/edge/agent/platform"
-	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"

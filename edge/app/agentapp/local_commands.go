@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/diagnosis"
-	"kennel/edge/agent/faults"
+	"kennel/edge/agent/health/diagnosis"
+	"kennel/edge/agent/health/faults"
 	"kennel/edge/emr"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"

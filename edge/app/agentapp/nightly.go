@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"kennel/edge/agent/das"
-	"kennel/edge/agent/nightly"
+	"kennel/edge/agent/cloud/das"
+	"kennel/edge/agent/health/nightly"
 	"kennel/infra/api/events"
 	"kennel/infra/logging"
 	"kennel/infra/proc"
@@ -22,7 +22,7 @@ const rebootWithin = 30 * time.Second
 var errNight = errors.New("nightly reboot")
 
 // newNightly makes the part that reboots the robot at night (VEC-BOOT-16). The look for a newer release needs no code here: the agent
-// asks for one at every connection, so at every start (edge/agent/release).
+// asks for one at every connection, so at every start (edge/agent/cloud/release).
 func (a *Agent) newNightly() {
 	var err error
 	if a.night, err = nightly.Started(a.root, a.boot); err != nil {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/nightly"
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
 	"kennel/infra/api/events"
 )

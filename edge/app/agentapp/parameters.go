@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/edge/agent/parameters"
+	"kennel/edge/agent/work/parameters"
 	"kennel/edge/body/amigobot"
 	"kennel/infra/thing"
 	"kennel/jdocs"

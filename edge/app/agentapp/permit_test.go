@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
 	"kennel/edge/sim"
 )

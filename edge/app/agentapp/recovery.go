@@ -8,8 +8,8 @@ import (
 	"path"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/platform"
-	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/bootparam"
 	"kennel/edge/emr"
 	"kennel/edge/oem"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/edge/agent/diagnosis"
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/health/diagnosis"
+	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
 	"kennel/edge/stages"
 )

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kennel/certs/ca"
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/info/platform"
 	"kennel/edge/sim"
 	"kennel/infra/cli"
 	"kennel/infra/sdnotify"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/simulator"
+	"kennel/edge/agent/work/simulator"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/cli"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/faults"
+	"kennel/edge/agent/health/faults"
 	"kennel/edge/sim"
 	"kennel/infra/cli"
 	"kennel/infra/logging"

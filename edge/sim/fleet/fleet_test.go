@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
 	"kennel/infra/api/events"
 	"kennel/infra/api/status"

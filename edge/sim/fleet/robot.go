@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"kennel/certs/devicecert"
-	"kennel/edge/agent/platform"
+	"kennel/edge/agent/info/platform"
 	"kennel/edge/sim"
 	"kennel/infra/api/events"
 	"kennel/infra/backoff"
