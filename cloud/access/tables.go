@@ -138,6 +138,10 @@ var HTTP = table([]Rule{
 	{Name: "GET /v1/things/{thing}/commands/{id}", Roles: auth.People, Own: true},
 	{Name: "POST /v1/things/{thing}/commands", Roles: ownerOrChangers, Own: true},
 	{Name: "GET /v1/things/{thing}/live", Roles: auth.People, Own: true},
+	{Name: "GET /v1/things/{thing}/logs", Roles: auth.People, Own: true},
+	{Name: "GET /v1/things/{thing}/logs/search", Roles: auth.People, Own: true},
+	{Name: "GET /v1/things/{thing}/logs/{log}", Roles: auth.People, Own: true},
+	{Name: "GET /v1/things/{thing}/logs/{log}/content", Roles: auth.People, Own: true},
 	{Name: "GET /v1/events", Roles: auth.People, Own: true},
 	{Name: "GET /v1/events/tail", Roles: auth.People, Own: true},
 

@@ -22,6 +22,7 @@ import (
 	"kennel/cloud/meters"
 	"kennel/cloud/openapi"
 	"kennel/cloud/originals/originalswire"
+	"kennel/cloud/uploads/uploadswire"
 	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"
@@ -149,7 +150,11 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	uploads, uploadSlice, err := identity.WireUploads(b, owners, robots, cfg.S3.Bucket, cfg.Robots.S3Domains)
+	logs, logSlice, err := uploadswire.Wire(b, robots, cfg.Uploads.KeepDays)
+	if err != nil {
+		return err
+	}
+	uploads, uploadSlice, err := identity.WireUploads(b, owners, robots, logs, identity.UploadsConfig{Bucket: cfg.S3.Bucket, Domains: cfg.Robots.S3Domains})
 	if err != nil {
 		return err
 	}
@@ -183,7 +188,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 	}
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
-		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
+		docSlice, ownerSlice, uploadSlice, logSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
 		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit),
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),

@@ -46,6 +46,9 @@ type Config struct {
 	Events struct {
 		KeepDays int `koanf:"keep_days"` // events older than this are dropped, by whole days of receipt
 	} `koanf:"events"`
+	Uploads struct {
+		KeepDays int `koanf:"keep_days"` // logs that robots uploaded are deleted after so many days
+	} `koanf:"uploads"`
 	Webhooks fleet.WebhooksConfig  `koanf:"webhooks"`
 	Metrics  MetricsConfig         `koanf:"metrics"`
 	Traces   telemetry.TraceConfig `koanf:"traces"`
@@ -100,6 +103,9 @@ func (c Config) identity() identity.Config {
 	return identity.Config{CA: c.CA, Enroll: c.Enroll, AppKeysFile: c.Robots.AppKeysFile, MQTT: cmp.Or(c.API.PublicMQTT, c.MQTT.URL)}
 }
 
+// maxKeepDays is a hundred years, which a duration can hold.
+const maxKeepDays = 36500
+
 // Defaults returns the settings that need no saying.
 func Defaults() Config {
 	var c Config
@@ -109,7 +115,7 @@ func Defaults() Config {
 	c.API.Listen = "127.0.0.1:8443"
 	c.API.Names = []string{"localhost", "127.0.0.1", "::1"}
 	c.Console.Listen = ""
-	c.Events.KeepDays = 30
+	c.Events.KeepDays, c.Uploads.KeepDays = 30, 30
 	c.Enroll = identity.EnrollConfig{PerAddressBurst: 120, PerAddressEvery: time.Second} // a household, and a robot that is switched off and on
 	c.Traces.Permille = 10
 	return c
@@ -177,6 +183,9 @@ func (c Config) Validate() error {
 	}
 	if c.Events.KeepDays < 1 {
 		return errs.New(errs.Invalid, "events.keep_days %d: want at least 1", c.Events.KeepDays)
+	}
+	if c.Uploads.KeepDays < 1 || c.Uploads.KeepDays > maxKeepDays {
+		return errs.New(errs.Invalid, "uploads.keep_days %d: want 1 to %d", c.Uploads.KeepDays, maxKeepDays)
 	}
 	return nil
 }

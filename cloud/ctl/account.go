@@ -253,7 +253,7 @@ func saveNew(name string, r io.Reader, want int64) (n int64, err error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		err = errs.New(errs.Unavailable, "the export broke off after %d of %d bytes; nothing is kept: %w", n, want, err)
+		err = errs.New(errs.Unavailable, "the download broke off after %d of %d bytes; nothing is kept: %w", n, want, err)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(name) // the first error is the one to tell

@@ -38,6 +38,9 @@ var commandOf = map[string]string{
 	"GET /v1/things/{thing}/jdocs/{doc}/history": "jdocs history", "GET /v1/things/{thing}/commands": "commands list", "POST /v1/things/{thing}/commands": "commands send",
 	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail",
 
+	"GET /v1/things/{thing}/logs": "logs list", "GET /v1/things/{thing}/logs/search": "logs search", "GET /v1/things/{thing}/logs/{log}": "logs show",
+	"GET /v1/things/{thing}/logs/{log}/content": "logs get",
+
 	"GET /v1/releases": "releases list", "POST /v1/releases": "releases add", "GET /v1/things/{thing}/ota": "releases show",
 	"PUT /v1/things/{thing}/ota/desired": "releases want", "PUT /v1/ota/desired/{species}": "releases want",
 

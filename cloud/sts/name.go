@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kennel/infra/blob"
+	"kennel/infra/thing"
 )
 
 // Names of uploads in our bucket. S3 has no folders, so a robot may upload both "a.gz" and "a.gz/b", or "x/.sgwtmp/y". A gateway that keeps objects
@@ -77,4 +78,23 @@ func NameOf(o blob.Info) string {
 		return o.Key
 	}
 	return name
+}
+
+// ParseStored reads a key of our bucket that a robot with this prefix was given: which robot uploaded it, for whom, and what it is called, which is ""
+// if only the object's metadata says so.
+func ParseStored(prefix, key string) (id thing.ID, user, name string, ok bool) {
+	rest, ok := strings.CutPrefix(key, stored(prefix)+"/")
+	parts := strings.SplitN(rest, "/", 3)
+	if !ok || len(parts) != 3 || parts[2] == "" || !users.MatchString(parts[0]) {
+		return "", "", "", false
+	}
+	b, err := base64.StdEncoding.Strict().DecodeString(parts[1])
+	if err != nil {
+		return "", "", "", false
+	}
+	if id, err = thing.Parse(string(b)); err != nil {
+		return "", "", "", false
+	}
+	name, _ = DecodeName(parts[2])
+	return id, parts[0], name, true
 }

@@ -31,6 +31,7 @@ import (
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
+	"kennel/cloud/uploads"
 	"kennel/cloud/wire"
 	"kennel/infra/api/large"
 	"kennel/infra/durable"
@@ -171,8 +172,14 @@ type Uploads struct {
 	Door   *stsapi.Door
 }
 
-// WireUploads wires them. bucket is ours; domains are names under which robots call it beside those of AWS.
-func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, bucket string, domains []string) (u Uploads, s wire.Slice, err error) {
+// UploadsConfig is the configuration of uploads.
+type UploadsConfig struct {
+	Bucket  string   // ours
+	Domains []string // names under which robots call it beside those of AWS
+}
+
+// WireUploads wires them; logs is told of each.
+func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, logs *uploads.Service, cfg UploadsConfig) (u Uploads, s wire.Slice, err error) {
 	store := certspg.New(b.Pool)
 	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(owners.Owner, func(ctx context.Context, id thing.ID) (bool, error) {
 		st, err := store.Standing(ctx, id, certs.Key{})
@@ -183,10 +190,9 @@ func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, bu
 	}
 	u.Door, err = stsapi.New(stsapi.Config{
 		Grants: u.Grants, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: limit.New(50*time.Millisecond, 200), Peers: limit.NewByAddr(time.Second, 60),
-		Recorder: tokenSteps{robots, b.Log}, Log: b.Log, Buckets: []string{bucket}, Domains: domains,
+		Recorder: tokenSteps{robots, b.Log}, Log: b.Log, Buckets: []string{cfg.Bucket}, Domains: cfg.Domains, Stored: logs.Uploaded,
 	})
 	s.Jobs = []jobs.Job{{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := u.Door.Sweep(ctx); return err }}}
-	s.Personal = []account.Holder{{Name: "uploads", Personal: sts.Personal{Objects: b.Blobs, Prefixes: []string{sts.DefaultPrefix}}}}
 	return u, s, err
 }
 

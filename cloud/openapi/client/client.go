@@ -741,6 +741,89 @@ func (c Client) GetThingsThingLive(ctx context.Context, thing string) (Reply[Loo
 	return ask[LookRobot](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/live", nil)
 }
 
+// GetThingsThingLogsQuery is the query of GET /v1/things/{thing}/logs; nil leaves a parameter out.
+type GetThingsThingLogsQuery struct {
+	Name  *string // Part of the log's name, in any case.
+	Day   *string // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
+	After *string // Only what follows the log with this id, as the last line of the page before has it.
+	Limit *int64  // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetThingsThingLogsQuery) Encode() string {
+	v := url.Values{}
+	put(v, "name", q.Name)
+	put(v, "day", q.Day)
+	put(v, "after", q.After)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetThingsThingLogs is GET /v1/things/{thing}/logs: The logs that it uploaded, the newest first; Link rel="next" leads on.
+func (c Client) GetThingsThingLogs(ctx context.Context, thing string, q GetThingsThingLogsQuery) (Reply[[]Log], error) {
+	return ask[[]Log](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/logs"+"?"+q.Encode(), nil)
+}
+
+// GetThingsThingLogsSearchQuery is the query of GET /v1/things/{thing}/logs/search; nil leaves a parameter out.
+type GetThingsThingLogsSearchQuery struct {
+	Text  *string    // Part of the line, in any case.
+	Level *string    // Only lines at least so grave; a line that names no level counts as info.
+	From  *time.Time // Only lines written since then.
+	To    *time.Time // Only lines written before then.
+	Name  *string    // Part of the log's name, in any case.
+	Day   *string    // Only logs that were uploaded on this day (UTC), such as 2026-05-06.
+	After *string    // Only what follows the log with this id, as the last line of the page before has it.
+	Limit *int64     // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetThingsThingLogsSearchQuery) Encode() string {
+	v := url.Values{}
+	put(v, "text", q.Text)
+	put(v, "level", q.Level)
+	put(v, "from", q.From)
+	put(v, "to", q.To)
+	put(v, "name", q.Name)
+	put(v, "day", q.Day)
+	put(v, "after", q.After)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetThingsThingLogsSearch is GET /v1/things/{thing}/logs/search: Lines in several of its logs, the newest log first.
+func (c Client) GetThingsThingLogsSearch(ctx context.Context, thing string, q GetThingsThingLogsSearchQuery) (Reply[Found], error) {
+	return ask[Found](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/logs/search"+"?"+q.Encode(), nil)
+}
+
+// GetThingsThingLogsLogQuery is the query of GET /v1/things/{thing}/logs/{log}; nil leaves a parameter out.
+type GetThingsThingLogsLogQuery struct {
+	Text  *string    // Part of the line, in any case.
+	Level *string    // Only lines at least so grave; a line that names no level counts as info.
+	From  *time.Time // Only lines written since then.
+	To    *time.Time // Only lines written before then.
+	File  *string    // Only lines of this file of the log.
+	Skip  *int64     // Leave out so many lines, as more of the page before says.
+	Limit *int64     // At most so many.
+}
+
+// Encode returns the query as a URL has it.
+func (q GetThingsThingLogsLogQuery) Encode() string {
+	v := url.Values{}
+	put(v, "text", q.Text)
+	put(v, "level", q.Level)
+	put(v, "from", q.From)
+	put(v, "to", q.To)
+	put(v, "file", q.File)
+	put(v, "skip", q.Skip)
+	put(v, "limit", q.Limit)
+	return v.Encode()
+}
+
+// GetThingsThingLogsLog is GET /v1/things/{thing}/logs/{log}: What one log holds, unpacked: its files, and the lines that are asked for.
+func (c Client) GetThingsThingLogsLog(ctx context.Context, thing string, log string, q GetThingsThingLogsLogQuery) (Reply[Contents], error) {
+	return ask[Contents](ctx, c, "GET", "/v1/things/"+url.PathEscape(thing)+"/logs/"+url.PathEscape(log)+"?"+q.Encode(), nil)
+}
+
 // GetThingsThingOtaQuery is the query of GET /v1/things/{thing}/ota; nil leaves a parameter out.
 type GetThingsThingOtaQuery struct {
 	Limit *int64 // At most so many.
@@ -1134,6 +1217,16 @@ type CommandResult struct {
 	Status     string `json:"status"`
 }
 
+// Contents is one log and what it holds.
+type Contents struct {
+	Files   []File        `json:"files"`
+	Found   int64         `json:"found"` // how many lines the filter chooses in the whole log
+	Lines   []LogfileLine `json:"lines"` // those that were asked for
+	Log     Log           `json:"log"`
+	More    int64         `json:"more"`    // as skip, leads to the next lines; 0: these are the last
+	Problem string        `json:"problem"` // why the log ends early; "": it was read to its end
+}
+
 // Count is the fleet in two numbers.
 type Count struct {
 	Absent  int64 `json:"absent"`
@@ -1325,6 +1418,13 @@ type Field struct {
 	Values  []string        `json:"values,omitzero"`
 }
 
+// File is one file of a log.
+type File struct {
+	Lines int64  `json:"lines"` // of the whole file
+	Name  string `json:"name"`
+	Text  bool   `json:"text"` // false: no text, so it has no lines
+}
+
 // FirstPassword answers it: the password is shown this once, and is good for choosing another one.
 type FirstPassword struct {
 	Email    string `json:"email,omitzero"`
@@ -1338,6 +1438,13 @@ type Format struct {
 	Adds    []string `json:"adds"`  // fields that the format before lacks
 	Since   string   `json:"since"` // software of original robots that has it, such as "1.8"; "": all
 	Version int64    `json:"version"`
+}
+
+// Found is the result of a search of several logs.
+type Found struct {
+	Logs []Contents `json:"logs"`          // those with a line that was looked for, the newest first; Problem of one that could not be read says why
+	Next string     `json:"next,omitzero"` // Next is the log after which to continue (Query.After); "": all were read.
+	Read int64      `json:"read"`          // how many logs were read
 }
 
 type Gone struct {
@@ -1426,6 +1533,26 @@ type LiveBody struct {
 type LiveThing struct {
 	At   Place `json:"at"`
 	Gone bool  `json:"gone,omitzero"`
+}
+
+// Log is one upload.
+type Log struct {
+	At      time.Time `json:"at"` // when it was uploaded
+	Expires time.Time `json:"expires"`
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	OS      string    `json:"os,omitzero"` // what the robot ran then; "": not known
+	Size    int64     `json:"size"`        // bytes, as it was uploaded
+	Thing   string    `json:"thing"`
+}
+
+// Line is one line of a log.
+type LogfileLine struct {
+	At     time.Time `json:"at,omitzero"` // its own time, else the time of the line before; zero: neither has one
+	File   string    `json:"file"`
+	Level  string    `json:"level,omitzero"` // likewise; "": it names none
+	Number int64     `json:"number"`         // within its file, from 1
+	Text   string    `json:"text"`           // at most 4096 bytes, what cannot be shown replaced
 }
 
 // LoginAnswer is its answer.

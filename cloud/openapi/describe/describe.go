@@ -39,6 +39,7 @@ var pathParameters = map[string]struct {
 }{
 	"thing":   {"Id of a thing, such as vic:00e20100.", object{"type": "string", "pattern": `^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`}},
 	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
+	"log":     {"Id of a log.", text},
 	"id":      {"Id, as lists show it.", text},
 	"session": {"Id of a session.", text},
 	"token":   {"Id of an access token.", text},

@@ -25,6 +25,7 @@ import (
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
+	"kennel/cloud/uploads"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
 	"kennel/infra/thing"
@@ -121,6 +122,10 @@ type (
 var (
 	filterParam = Parameter{"filter", "Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.", text}
 	before      = Parameter{"before", "Only what is older than this, as the last line of the page before has it.", text}
+	logParams   = []Parameter{{"name", "Part of the log's name, in any case.", text}, {"day", "Only logs that were uploaded on this day (UTC), such as 2026-05-06.", text},
+		{"after", "Only what follows the log with this id, as the last line of the page before has it.", text}}
+	lineParams = []Parameter{{"text", "Part of the line, in any case.", text}, {"level", "Only lines at least so grave; a line that names no level counts as info.", oneOf("debug", "info", "warning", "error")},
+		{"from", "Only lines written since then.", instant}, {"to", "Only lines written before then.", instant}}
 	eventParams = []Parameter{{"thing", "Only those of this thing; owners must say which.", text}, {"event", "Beginning of the event's name.", text},
 		{"since", "Only those received since then.", instant}}
 )
@@ -205,6 +210,11 @@ var Operations = []Operation{
 	{Route: "POST /v1/things/{thing}/commands", Tag: "Commands", Summary: "Ask it to do something; the same key again is the same command.", Body: commandapi.Request{}, Answer: command.Command{}},
 	{Route: "GET /v1/things/{thing}/commands/{id}", Tag: "Commands", Summary: "One command and its result.", Answer: command.Command{}},
 	{Route: "GET /v1/things/{thing}/live", Tag: "Commands", Summary: "Its structure tree with its values as it said them last; it shows itself for some seconds more, so ask again.", Answer: look.Robot{}},
+	{Route: "GET /v1/things/{thing}/logs", Tag: "Logs", Summary: "The logs that it uploaded, the newest first; Link rel=\"next\" leads on.", Query: append(logParams[:len(logParams):len(logParams)], limit(uploads.MaxLimit)), Answer: []uploads.Log{}},
+	{Route: "GET /v1/things/{thing}/logs/search", Tag: "Logs", Summary: "Lines in several of its logs, the newest log first.", Query: append(append(lineParams[:len(lineParams):len(lineParams)], logParams...), limit(uploads.MaxLimit)), Answer: uploads.Found{}},
+	{Route: "GET /v1/things/{thing}/logs/{log}", Tag: "Logs", Summary: "What one log holds, unpacked: its files, and the lines that are asked for.", Query: append(lineParams[:len(lineParams):len(lineParams)], Parameter{"file", "Only lines of this file of the log.", text},
+		Parameter{"skip", "Leave out so many lines, as more of the page before says.", number(0, 1<<31-1)}, limit(uploads.MaxLimit)), Answer: uploads.Contents{}},
+	{Route: "GET /v1/things/{thing}/logs/{log}/content", Tag: "Logs", Summary: "One log as it was uploaded.", AnswerMedia: "application/octet-stream"},
 	{Route: "GET /v1/events", Tag: "Events", Summary: "What robots told, the newest first; Link rel=\"next\" leads on.", Query: append(eventParams[:len(eventParams):len(eventParams)], limit(das.MaxLimit), before), Answer: []das.Record{}},
 	{Route: "GET /v1/events/tail", Tag: "Events", Summary: "Events as they are stored, as server-sent events.", Query: eventParams, AnswerMedia: "text/event-stream"},
 

@@ -59,8 +59,11 @@ type Config struct {
 	Limiter  token.Limiter // paces the requests of each robot; nil: none
 	Peers    token.Limiter // paces requests that name no grant of ours, by address; nil: none
 	Recorder token.Recorder
-	Log      *slog.Logger
-	Now      func() time.Time // nil: time.Now
+	// Stored hears of each object that was stored, before the robot is: whose it is, its key in Store, what the robot calls it, its size in bytes. If it
+	// fails the upload is good all the same, because a list of uploads can be mended. nil: none is.
+	Stored func(ctx context.Context, g sts.Grant, key, name string, size int64) error
+	Log    *slog.Logger
+	Now    func() time.Time // nil: time.Now
 
 	Buckets []string // names that robots use; all lead to the one bucket of Store
 	Domains []string // host names under which a bucket is BUCKET.DOMAIN, beside those of AWS
@@ -432,9 +435,22 @@ func (c *call) put(ctx context.Context, _ url.Values) error {
 	if err != nil {
 		return err
 	}
-	c.whole = true
+	c.stored(ctx, c.body.Size)
 	c.w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+// stored notes that the object is there whole.
+func (c *call) stored(ctx context.Context, size int64) {
+	c.whole = true
+	if c.cfg.Stored == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // a robot that hung up has uploaded it
+	defer cancel()
+	if err := c.cfg.Stored(ctx, c.grant, c.store, c.grant.Name(c.key), size); err != nil {
+		c.cfg.Log.WarnContext(ctx, "upload stored, but not listed yet", logging.Thing, c.grant.Thing, logging.Err, err)
+	}
 }
 
 // statuses is how S3 answers with each code.

@@ -2,15 +2,21 @@ package stsapi_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"kennel/cloud/sts"
+	"kennel/cloud/sts/stsapi"
 	"kennel/infra/blob"
 )
 
@@ -99,4 +105,41 @@ func TestNamesBeforeEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.missing(t, old)
+}
+
+// TestStoredIsTold: the list of uploads hears of each object once, whole or in parts, before the robot does; if that fails the upload is good all
+// the same.
+func TestStoredIsTold(t *testing.T) {
+	var told []string
+	var fails error
+	r := newRig(t, func(c *stsapi.Config) {
+		c.Stored = func(_ context.Context, g sts.Grant, key, name string, size int64) error {
+			told = append(told, fmt.Sprintf("%s %s %s %s %d", g.Thing, g.User, key, name, size))
+			return fails
+		}
+	})
+	c := r.v2(r.mint(t, robot))
+	put := func(name string, n int) {
+		t.Helper()
+		if _, err := transfermanager.New(c).UploadObject(t.Context(), &transfermanager.UploadObjectInput{Bucket: aws.String(bucket), Key: aws.String(folder + name), Body: bytes.NewReader(content(n))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a b/c", 5)
+	put("parts", 20<<20)
+	fails = errors.New("the list is not there")
+	put("d", 1)
+	if _, code := r.do(t, signedPut(t, r.mint(t, other), "/"+folder+"e", "x", time.Now())); code != "AccessDenied" {
+		t.Errorf("another's: %s", code)
+	}
+	who := string(robot) + " " + user + " " + folder
+	if want := []string{who + "a b%2Fc a b/c 5", who + "parts parts 20971520", who + "d d 1"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	if !bytes.Contains(r.logs.bytes(), []byte("upload stored, but not listed yet")) {
+		t.Error("a row that was lost is not logged")
+	}
+	if s := r.steps.Last(); s.OK {
+		t.Errorf("the doctor reads %+v", s)
+	}
 }

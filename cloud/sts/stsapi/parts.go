@@ -148,7 +148,7 @@ func (c *call) finish(ctx context.Context, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	c.whole = true
+	c.stored(ctx, total)
 	return writeXML(c.w, http.StatusOK, finishXML{Xmlns: xmlns, Bucket: bucket, Key: c.key, ETag: strconv.Quote(etag)})
 }
 

@@ -1,0 +1,213 @@
+package ctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/openapi/client"
+	"kennel/cloud/uploads/logfile"
+	"kennel/infra/cli"
+)
+
+func (a *app) logs() *cobra.Command {
+	return group(&cobra.Command{Use: "logs", Short: "Read the logs that a robot uploaded",
+		Long: "Original robots upload their logs to the cloud, which keeps them for some weeks. A log is read as text however it is packed.",
+		Example: "  kennelctl logs list vic:00e20100\n  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level warning\n" +
+			"  kennelctl logs search vic:00e20100 -text \"no route\" -day 2026-05-06"},
+		a.logsList(), a.logsShow(), a.logsSearch(), a.logsGet())
+}
+
+// whichLogs are the flags that choose logs.
+func whichLogs(cmd *cobra.Command, name, day *string) {
+	cmd.Flags().StringVar(name, "name", "", "only logs with `TEXT` in their name")
+	cmd.Flags().StringVar(day, "day", "", "only logs uploaded on `DATE` (UTC), such as 2026-05-06")
+}
+
+func (a *app) logsList() *cobra.Command {
+	var name, day, after string
+	var limit int64
+	cmd := shows(a, describe("list THING", "List a robot's logs, the newest first", "logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine"),
+		func(ctx context.Context, args []string) (reply[[]client.Log], error) {
+			return a.api.GetThingsThingLogs(ctx, args[0], client.GetThingsThingLogsQuery{Name: given(name), Day: given(day), After: given(after), Limit: &limit})
+		},
+		rows("LOG|NAME|BYTES|UPLOADED|RELEASE|EXPIRES", func(l client.Log) cells {
+			return cells{l.ID, l.Name, l.Size, l.At, cmp.Or(l.OS, "–"), l.Expires}
+		}))
+	whichLogs(cmd, &name, &day)
+	cmd.Flags().StringVar(&after, "after", "", "continue after the log with this `ID`")
+	cmd.Flags().Int64Var(&limit, "limit", 100, "show at most `N` logs")
+	return cmd
+}
+
+// completeLog offers thing ids, then ids of logs.
+func (a *app) completeLog(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeThing(cmd, args, typed)
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	r, err := a.api.GetThingsThingLogs(cmd.Context(), args[0], client.GetThingsThingLogsQuery{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, l := range r.Value {
+		out = append(out, cobra.CompletionWithDesc(l.ID, cli.Clean(l.Name)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// whichLines are the flags that choose lines.
+type whichLines struct{ text, level, from, to string }
+
+func (w *whichLines) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&w.text, "text", "", "only lines with `TEXT` in them, in any case")
+	f.StringVar(&w.level, "level", "", "only lines at least as grave as `LEVEL`: debug, info, warning or error")
+	f.StringVar(&w.from, "from", "", "only lines written since `TIME`: a duration such as 2h, or 2026-05-06T12:00:00Z")
+	f.StringVar(&w.to, "to", "", "only lines written before `TIME`")
+	_ = cmd.RegisterFlagCompletionFunc("level", func(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
+		for _, l := range logfile.Levels {
+			out = append(out, string(l))
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func (w *whichLines) times() (from, to *time.Time, err error) {
+	for _, t := range []struct {
+		text string
+		to   **time.Time
+	}{{w.from, &from}, {w.to, &to}} {
+		if t.text == "" {
+			continue
+		}
+		at, err := parseSince(t.text, time.Now())
+		if err != nil {
+			return nil, nil, err
+		}
+		*t.to = &at
+	}
+	return from, to, nil
+}
+
+func (a *app) logsShow() *cobra.Command {
+	var which whichLines
+	var file string
+	var skip, limit int64
+	cmd := shows(a, &cobra.Command{Use: "show THING LOG", Short: "Print the lines of a log", ValidArgsFunction: a.completeLog,
+		Long:    "LOG is an id such as kennelctl logs list shows. A line without a time of its own has that of the line before it; one that names no level counts as info.",
+		Example: "  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level error\n  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -text wifi -from 2h"},
+		func(ctx context.Context, args []string) (r reply[client.Contents], err error) {
+			from, to, err := which.times()
+			if err != nil {
+				return r, err
+			}
+			return a.api.GetThingsThingLogsLog(ctx, args[0], args[1], client.GetThingsThingLogsLogQuery{Text: given(which.text), Level: given(which.level), From: from, To: to,
+				File: given(file), Skip: &skip, Limit: &limit})
+		}, func(t *cli.Table, c client.Contents) {
+			showLines(t, c)
+			switch {
+			case c.More > 0:
+				t.Text(fmt.Sprintf("%d lines in all; continue with -skip %d", c.Found, c.More))
+			case c.Found == 0:
+				t.Text("no line")
+			}
+			for _, f := range c.Files {
+				if !f.Text {
+					t.Text(f.Name + " is no text; use kennelctl logs get")
+				}
+			}
+		})
+	which.flags(cmd)
+	cmd.Flags().StringVar(&file, "file", "", "only lines of `FILE`, for a log of several")
+	cmd.Flags().Int64Var(&skip, "skip", 0, "leave out the first `N` lines")
+	cmd.Flags().Int64Var(&limit, "limit", 200, "show at most `N` lines")
+	return cmd
+}
+
+// showLines prints lines as they are in the log, each with its file where the log has several.
+func showLines(t *cli.Table, c client.Contents) {
+	for _, l := range c.Lines {
+		if len(c.Files) > 1 {
+			t.Text(l.File + ": " + l.Text)
+		} else {
+			t.Text(l.Text)
+		}
+	}
+	if c.Problem != "" {
+		t.Text("! " + c.Problem)
+	}
+}
+
+func (a *app) logsSearch() *cobra.Command {
+	var which whichLines
+	var name, day, after string
+	var limit int64
+	cmd := shows(a, describe("search THING", "Find lines in a robot's logs, the newest log first", "logs search vic:00e20100 -text \"no route\"",
+		"logs search vic:00e20100 -level error -day 2026-05-06"),
+		func(ctx context.Context, args []string) (r reply[client.Found], err error) {
+			from, to, err := which.times()
+			if err != nil {
+				return r, err
+			}
+			return a.api.GetThingsThingLogsSearch(ctx, args[0], client.GetThingsThingLogsSearchQuery{Text: given(which.text), Level: given(which.level), From: from, To: to,
+				Name: given(name), Day: given(day), After: given(after), Limit: &limit})
+		}, func(t *cli.Table, f client.Found) {
+			for _, c := range f.Logs {
+				t.Text(fmt.Sprintf("%s %s, %d lines:", c.Log.ID, c.Log.Name, c.Found))
+				showLines(t, c)
+			}
+			t.Text(fmt.Sprintf("%d logs were read", f.Read))
+			if f.Next != "" {
+				t.Text("continue with -after " + f.Next)
+			}
+		})
+	which.flags(cmd)
+	whichLogs(cmd, &name, &day)
+	cmd.Flags().StringVar(&after, "after", "", "continue after the log with this `ID`")
+	cmd.Flags().Int64Var(&limit, "limit", 100, "show at most `N` lines")
+	return cmd
+}
+
+func (a *app) logsGet() *cobra.Command {
+	var to string
+	cmd := a.runs(&cobra.Command{Use: "get THING LOG", Short: "Download a log as it was uploaded", ValidArgsFunction: a.completeLog,
+		Long:    "An existing file is not overwritten; -to - writes to standard output.",
+		Example: "  kennelctl logs get vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -to log.gz"},
+		func(cmd *cobra.Command, args []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			resp, err := c.send(cmd.Context(), http.MethodGet, "/v1/things/"+url.PathEscape(args[0])+"/logs/"+url.PathEscape(args[1])+"/content", nil, nil)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if to == "-" {
+				_, err := io.Copy(cmd.OutOrStdout(), resp.Body)
+				return err
+			}
+			name := cmp.Or(to, args[1]+".log")
+			n, err := saveNew(name, resp.Body, resp.ContentLength)
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd, struct {
+				File  string `json:"file"`
+				Bytes int64  `json:"bytes"`
+			}{name, n}, func(t *cli.Table) { t.Text(fmt.Sprintf("%s: %d bytes", name, n)) })
+		})
+	cmd.Flags().StringVar(&to, "to", "", "write to `FILE` instead of one called after the log's id")
+	_ = cmd.MarkFlagFilename("to")
+	return cmd
+}
