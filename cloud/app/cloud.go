@@ -22,7 +22,6 @@ import (
 	"kennel/cloud/meters"
 	"kennel/cloud/openapi"
 	"kennel/cloud/originals/originalswire"
-	"kennel/cloud/uploads/uploadswire"
 	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/jobs"
@@ -150,16 +149,13 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	logs, logSlice, err := uploadswire.Wire(b, robots, cfg.Uploads.KeepDays)
-	if err != nil {
-		return err
-	}
-	uploads, uploadSlice, err := identity.WireUploads(b, owners, robots, logs, identity.UploadsConfig{Bucket: cfg.S3.Bucket, Domains: cfg.Robots.S3Domains})
+	var uploadSlice wire.Slice
+	c.uploads, uploadSlice, err = identity.WireUploads(b, owners, robots, cfg.S3.Bucket, cfg.Robots.S3Domains, cfg.Uploads.KeepDays)
 	if err != nil {
 		return err
 	}
 	c.Identity, err = identity.Wire(ctx, b, cfg.identity(), identity.Needs{
-		Authority: c.ca, Link: l, Registry: robots, Accounts: c.Accounts, Owners: owners, Docs: docs, Uploads: uploads,
+		Authority: c.ca, Link: l, Registry: robots, Accounts: c.Accounts, Owners: owners, Docs: docs, Uploads: c.uploads,
 	})
 	if err != nil {
 		return err
@@ -188,12 +184,12 @@ func (c *Cloud) wire(ctx context.Context) error {
 	}
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
-		docSlice, ownerSlice, uploadSlice, logSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
+		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
 		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit),
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),
 	})
-	c.link, c.uploads = l, uploads
+	c.link = l
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),

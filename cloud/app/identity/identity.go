@@ -25,18 +25,14 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrycerts"
-	"kennel/cloud/sts"
-	"kennel/cloud/sts/stsapi"
-	"kennel/cloud/sts/stspg"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
-	"kennel/cloud/uploads"
+	"kennel/cloud/uploads/uploadswire"
 	"kennel/cloud/wire"
 	"kennel/infra/api/large"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
-	"kennel/infra/jobs"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/seal"
@@ -166,34 +162,17 @@ func wireCertificates(b wire.Base, cfg Config, n Needs, broker brokeradmin.Admin
 	})}, err
 }
 
-// Uploads are the credentials and the door for what original robots upload.
-type Uploads struct {
-	Grants *sts.Grants
-	Door   *stsapi.Door
-}
+// Uploads are the credentials and the door for what original robots upload, and the list of it.
+type Uploads = uploadswire.Uploads
 
-// UploadsConfig is the configuration of uploads.
-type UploadsConfig struct {
-	Bucket  string   // ours
-	Domains []string // names under which robots call it beside those of AWS
-}
-
-// WireUploads wires them; logs is told of each.
-func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, logs *uploads.Service, cfg UploadsConfig) (u Uploads, s wire.Slice, err error) {
+// WireUploads wires what original robots upload. bucket is ours; domains are names under which robots call it beside those of AWS.
+func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, bucket string, domains []string, keepDays int) (Uploads, wire.Slice, error) {
 	store := certspg.New(b.Pool)
-	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(owners.Owner, func(ctx context.Context, id thing.ID) (bool, error) {
-		st, err := store.Standing(ctx, id, certs.Key{})
-		return !st.Revoked.IsZero(), err
-	})})
-	if err != nil {
-		return u, s, err
-	}
-	u.Door, err = stsapi.New(stsapi.Config{
-		Grants: u.Grants, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: limit.New(50*time.Millisecond, 200), Peers: limit.NewByAddr(time.Second, 60),
-		Recorder: tokenSteps{robots, b.Log}, Log: b.Log, Buckets: []string{cfg.Bucket}, Domains: cfg.Domains, Stored: logs.Uploaded,
-	})
-	s.Jobs = []jobs.Job{{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := u.Door.Sweep(ctx); return err }}}
-	return u, s, err
+	return uploadswire.Wire(b, uploadswire.Config{Bucket: bucket, Domains: domains, KeepDays: keepDays, Robots: robots, Owner: owners.Owner, Recorder: tokenSteps{robots, b.Log},
+		Revoked: func(ctx context.Context, id thing.ID) (bool, error) {
+			st, err := store.Standing(ctx, id, certs.Key{})
+			return !st.Revoked.IsZero(), err
+		}})
 }
 
 func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) (*token.Service, wire.Slice, error) {

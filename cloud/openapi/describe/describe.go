@@ -21,6 +21,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"kennel/cloud/access"
+	"kennel/cloud/openapi/operations"
 	"kennel/infra/api/envelope"
 	"kennel/infra/api/events"
 	"kennel/infra/kit/kithttp"
@@ -31,26 +32,6 @@ const module = "kennel"
 
 // object is a JSON object.
 type object = map[string]any
-
-// paths of parameters in routes, and what they are.
-var pathParameters = map[string]struct {
-	about  string
-	schema object
-}{
-	"thing":   {"Id of a thing, such as vic:00e20100.", object{"type": "string", "pattern": `^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`}},
-	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
-	"log":     {"Id of a log.", text},
-	"id":      {"Id, as lists show it.", text},
-	"session": {"Id of a session.", text},
-	"token":   {"Id of an access token.", text},
-	"app":     {"Id of an app.", text},
-	"batch":   {"Name of a batch.", text},
-	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
-	"cohort":  {"Name of a cohort.", text},
-	"service": {"Service, as requests over MQTT name it.", text},
-	"method":  {"Method of the service.", text},
-	"file":    {"Name of a list.", text},
-}
 
 var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 
@@ -77,7 +58,7 @@ func Build(root string) ([]byte, error) {
 	}
 	paths, tags := object{}, []object{}
 	b.schemaOf(kithttp.Problem{})
-	for _, op := range Operations {
+	for _, op := range operations.All {
 		rule, ok := access.HTTP[op.Route]
 		if !ok {
 			return nil, fmt.Errorf("%s is described and in no table", op.Route)
@@ -141,7 +122,7 @@ type builder struct {
 }
 
 // operation describes one route.
-func (b *builder) operation(op Operation, rule access.Rule) (object, error) {
+func (b *builder) operation(op operations.Operation, rule access.Rule) (object, error) {
 	method, path, _ := strings.Cut(op.Route, " ")
 	o := object{"operationId": operationID(method, path), "tags": []string{op.Tag}, "summary": op.Summary}
 	about := "Decided by: " + rule.By + "."
@@ -164,11 +145,11 @@ func (b *builder) operation(op Operation, rule access.Rule) (object, error) {
 
 	parameters := []object{}
 	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
-		p, ok := pathParameters[m[1]]
+		p, ok := operations.PathParameters[m[1]]
 		if !ok {
 			return nil, fmt.Errorf("no description of %s", m[0])
 		}
-		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "description": p.about, "schema": p.schema})
+		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "description": p.About, "schema": p.Schema})
 	}
 	for _, q := range op.Query {
 		parameters = append(parameters, object{"name": q.Name, "in": "query", "description": q.About, "schema": q.Schema})

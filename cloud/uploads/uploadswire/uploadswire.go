@@ -1,4 +1,4 @@
-// Package uploadswire wires the logs that robots uploaded. The door through which they come is wired beside the tokens (cloud/app/identity).
+// Package uploadswire wires what original robots upload: the credentials for it, the door through which it comes, and the list of it.
 package uploadswire
 
 import (
@@ -6,9 +6,13 @@ import (
 	"net/http"
 	"time"
 
+	"kennel/certs/limit"
 	"kennel/cloud/account"
 	"kennel/cloud/registry"
 	"kennel/cloud/sts"
+	"kennel/cloud/sts/stsapi"
+	"kennel/cloud/sts/stspg"
+	"kennel/cloud/token"
 	"kennel/cloud/uploads"
 	"kennel/cloud/uploads/uploadsapi"
 	"kennel/cloud/uploads/uploadspg"
@@ -17,39 +21,69 @@ import (
 	"kennel/infra/thing"
 )
 
+// Config holds the settings of uploads and the services that they need.
+type Config struct {
+	Bucket   string   // ours
+	Domains  []string // names under which robots call it beside those of AWS
+	KeepDays int      // logs are deleted after so many days
+	Robots   *registry.Service
+	Owner    func(ctx context.Context, id thing.ID) (account string, err error)
+	Revoked  func(ctx context.Context, id thing.ID) (bool, error)
+	Recorder token.Recorder
+}
+
+// Uploads are the credentials and the door for what original robots upload, and the list of it.
+type Uploads struct {
+	Grants *sts.Grants
+	Door   *stsapi.Door
+	Logs   *uploads.Service
+}
+
 // mendEvery is how often the list of logs is compared with the bucket, whose keys are all read for it.
 const mendEvery = 6 * time.Hour
 
-// Wire wires the list of logs; those older than keepDays are deleted.
-func Wire(b wire.Base, robots *registry.Service, keepDays int) (*uploads.Service, wire.Slice, error) {
-	svc, err := uploads.New(uploads.Config{Store: uploadspg.New(b.Pool), Objects: b.Blobs, Prefixes: []string{sts.DefaultPrefix}, Keep: time.Duration(keepDays) * 24 * time.Hour,
+// Wire wires them.
+func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
+	u.Logs, err = uploads.New(uploads.Config{Store: uploadspg.New(b.Pool), Objects: b.Blobs, Prefixes: []string{sts.DefaultPrefix}, Keep: time.Duration(cfg.KeepDays) * 24 * time.Hour,
 		OS: func(ctx context.Context, id thing.ID) string {
-			t, err := robots.Thing(ctx, id)
+			t, err := cfg.Robots.Thing(ctx, id)
 			if err != nil || t.Status == nil { // a log without it is better than none
 				return ""
 			}
 			return t.Status.OS
 		}})
-	return svc, wire.Slice{
+	if err != nil {
+		return u, s, err
+	}
+	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(cfg.Owner, cfg.Revoked)})
+	if err != nil {
+		return u, s, err
+	}
+	u.Door, err = stsapi.New(stsapi.Config{
+		Grants: u.Grants, Store: b.Blobs, Usage: stspg.New(b.Pool), Limiter: limit.New(50*time.Millisecond, 200), Peers: limit.NewByAddr(time.Second, 60),
+		Recorder: cfg.Recorder, Log: b.Log, Buckets: []string{cfg.Bucket}, Domains: cfg.Domains, Stored: u.Logs.Uploaded,
+	})
+	return u, wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) {
-			uploadsapi.Mount(mux, svc, uploadsapi.Config{Known: d.Known, Owns: d.Owns, Log: b.Log})
+			uploadsapi.Mount(mux, u.Logs, uploadsapi.Config{Known: d.Known, Owns: d.Owns, Log: b.Log})
 		}),
 		Jobs: []jobs.Job{
+			{Name: "uploads.sweep", Every: time.Hour, Run: func(ctx context.Context) error { _, err := u.Door.Sweep(ctx); return err }},
 			{Name: "uploads.expire", Every: time.Hour, Run: func(ctx context.Context) error {
-				n, err := svc.Expire(ctx)
+				n, err := u.Logs.Expire(ctx)
 				if n > 0 {
 					b.Log.InfoContext(ctx, "expired logs deleted", "logs", n)
 				}
 				return err
 			}},
 			{Name: "uploads.mend", Every: mendEvery, Run: func(ctx context.Context) error {
-				added, removed, err := svc.Mend(ctx)
+				added, removed, err := u.Logs.Mend(ctx)
 				if added+removed > 0 {
 					b.Log.InfoContext(ctx, "list of logs mended", "added", added, "removed", removed)
 				}
 				return err
 			}},
 		},
-		Personal: []account.Holder{{Name: "uploads", Personal: svc}},
+		Personal: []account.Holder{{Name: "uploads", Personal: u.Logs}},
 	}, err
 }

@@ -1,4 +1,5 @@
-package describe
+// Package operations lists the operations of the public API with their parameters, bodies and answers; package describe makes its description of them.
+package operations
 
 import (
 	"encoding/json"
@@ -130,11 +131,31 @@ var (
 		{"since", "Only those received since then.", instant}}
 )
 
-// None stands for an answer without a body, among others.
+// PathParameters are the parameters in routes.
+var PathParameters = map[string]struct {
+	About  string
+	Schema map[string]any
+}{
+	"thing":   {"Id of a thing, such as vic:00e20100.", map[string]any{"type": "string", "pattern": `^(vic|amigo|pleo|aibo):[0-9a-z-]{1,40}$`}},
+	"doc":     {"Name of a document, such as vic.RobotSettings.", text},
+	"log":     {"Id of a log.", text},
+	"id":      {"Id, as lists show it.", text},
+	"session": {"Id of a session.", text},
+	"token":   {"Id of an access token.", text},
+	"app":     {"Id of an app.", text},
+	"batch":   {"Name of a batch.", text},
+	"species": {"Species of things.", oneOf(string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO))},
+	"cohort":  {"Name of a cohort.", text},
+	"service": {"Service, as requests over MQTT name it.", text},
+	"method":  {"Method of the service.", text},
+	"file":    {"Name of a list.", text},
+}
+
+// None is the answer of an operation without a body, among others.
 type None struct{}
 
-// Operations are all of the public API, in the order of the page.
-var Operations = []Operation{
+// All are the operations of the public API, in the order of the page.
+var All = []Operation{
 	{Route: "POST /v1/login", Tag: "Session", Summary: "Sign in; with cookie the session is set as one and not shown.", Body: accountapi.LoginRequest{}, Answer: accountapi.LoginAnswer{}},
 	{Route: "POST /v1/login/passkey/begin", Tag: "Session", Summary: "Ask for a challenge to sign in with a passkey.", Answer: accountapi.PasskeyCeremony{}},
 	{Route: "POST /v1/login/passkey", Tag: "Session", Summary: "Sign in with a passkey.", Body: accountapi.PasskeyAnswer{}, Answer: accountapi.LoginAnswer{}},
