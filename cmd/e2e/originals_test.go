@@ -1,0 +1,376 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kennel/cloud/originals"
+	"kennel/cloud/originals/replay"
+	"kennel/cloud/token/tokentest"
+	"kennel/infra/api/jdocspb"
+)
+
+// replayed is an original robot that reaches a house by names that nothing knows: each leads to the robots' port, and is noted.
+type replayed struct {
+	*replay.Robot
+	name string
+
+	mu     sync.Mutex
+	dialed []string
+}
+
+// replay returns an original robot of that build with server_config.json as kenneld originals writes it.
+func (h *house) replay(t *testing.T, maker *factory, esn, build string) *replayed {
+	t.Helper()
+	root, err := os.ReadFile(h.ready.Files["root_ca"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(root)
+	r, err := replay.New(h.guide(t).ServerConfig, pool, maker.make("vic:"+esn, nil), build == "robot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Gateway, r.FramePause = tokentest.GatewayCert(t, "Vector-A1B2"), time.Millisecond
+	out := &replayed{Robot: r, name: build + " build " + esn}
+	r.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		out.mu.Lock()
+		out.dialed = append(out.dialed, addr)
+		out.mu.Unlock()
+		return (&net.Dialer{}).DialContext(ctx, network, h.robotsPort())
+	}
+	return out
+}
+
+// took returns which addresses the robot dialed since the last call.
+func (r *replayed) took() (out []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out, r.dialed = r.dialed, nil
+	return out
+}
+
+// guide asks kenneld originals.
+func (h *house) guide(t *testing.T) (g originals.Guide) {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(bin, "kenneld"), "originals", "-data", h.dir, "-o", "json").Output()
+	if err != nil {
+		t.Fatalf("kenneld originals: %v", err)
+	}
+	if err := json.Unmarshal(out, &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// sequenceStep is one step of the original process; run says what was wrong.
+type sequenceStep struct {
+	name string
+	run  func(t *testing.T, h *house, r *replayed, owner *person) error
+}
+
+const uploadHost = "kennel.s3.us-west-2.amazonaws.com"
+
+// sequence is what an original robot does from its first login on (peer facts, section 1).
+var sequence = []sequenceStep{
+	{"associate", func(t *testing.T, _ *house, r *replayed, owner *person) error {
+		var session struct {
+			Token string `json:"session_token"`
+		}
+		owner.do("POST", "/v1/account/apps", struct{}{}, &session)
+		if err := r.Associate(t.Context(), session.Token); err != nil {
+			return err
+		}
+		if r.User() != owner.id || r.Claims["requestor_id"] != r.Thing || r.ClientToken == "" {
+			return fmt.Errorf("claims %v, client token of %d bytes", r.Claims, len(r.ClientToken))
+		}
+		return nil
+	}},
+	{"refresh", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		before := r.Token
+		if err := r.Refresh(t.Context()); err != nil {
+			return err
+		}
+		if r.Token == before {
+			return errors.New("the token is the old one")
+		}
+		return nil
+	}},
+	{"read with NOT_FOUND", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		r.took()
+		items, err := r.Read(t.Context(), read(settingsDoc, 0), read(statsDoc, 0))
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			if i.Status != jdocspb.ReadDocsResp_NOT_FOUND || i.Doc.DocVersion != 0 {
+				return fmt.Errorf("%v", i)
+			}
+		}
+		if took := r.took(); len(took) != 1 {
+			return fmt.Errorf("a read took connections %q, want one", took)
+		}
+		return nil
+	}},
+	{"create", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		return wrote(1)(r.Write(t.Context(), settingsDoc, &jdocspb.Jdoc{FmtVersion: 2, JsonDoc: `{"clock_24_hour":true,"of_a_later_release":[1,2]}`}))
+	}},
+	{"conflict", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		resp, err := r.Write(t.Context(), settingsDoc, &jdocspb.Jdoc{FmtVersion: 2, JsonDoc: `{}`})
+		if err != nil {
+			return err
+		}
+		if resp.Status != jdocspb.WriteDocResp_REJECTED_BAD_DOC_VERSION || resp.LatestDocVersion != 1 {
+			return fmt.Errorf("%v", resp)
+		}
+		items, err := r.Read(t.Context(), read(settingsDoc, 0), read(settingsDoc, 1), read(settingsDoc, 7))
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, i := range items {
+			got = append(got, fmt.Sprintf("%v %d %v", i.Status, i.Doc.DocVersion, strings.Contains(i.Doc.JsonDoc, "of_a_later_release")))
+		}
+		if want := []string{"CHANGED 1 true", "UNCHANGED 1 false", "CHANGED 1 true"}; !slices.Equal(got, want) {
+			return fmt.Errorf("read with versions 0, 1 and 7: %q, want %q", got, want)
+		}
+		return wrote(2)(r.Write(t.Context(), settingsDoc, &jdocspb.Jdoc{DocVersion: 1, FmtVersion: 2, JsonDoc: `{"clock_24_hour":false}`}))
+	}},
+	{"statistics", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		return wrote(1)(r.Write(t.Context(), statsDoc, &jdocspb.Jdoc{FmtVersion: 1, JsonDoc: `{"Alive.seconds":60,"Odom.Body":1.5}`}))
+	}},
+	{"temporary credentials", func(t *testing.T, _ *house, r *replayed, _ *person) error { return r.RefreshSTS(t.Context()) }},
+	{"log upload", func(t *testing.T, h *house, r *replayed, _ *person) error {
+		r.took()
+		log := []byte("log of " + r.name)
+		key, err := r.Upload(t.Context(), "vic-engine.log", time.Now(), log)
+		if err != nil {
+			return err
+		}
+		if took := r.took(); !slices.Equal(took, []string{uploadHost + ":443"}) {
+			return fmt.Errorf("dialed %q, want %s:443 alone: its credentials are good", took, uploadHost)
+		}
+		return h.stored(key, log)
+	}},
+	{"connection check", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		if err := r.CheckHTTP(t.Context()); err != nil {
+			return err
+		}
+		return r.CheckStream(t.Context())
+	}},
+	{"voice refused", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		err := r.Voice(t.Context())
+		if status.Code(err) != codes.Unimplemented || !strings.Contains(status.Convert(err).Message(), " ") {
+			return fmt.Errorf("%w; want Unimplemented with a sentence", err)
+		}
+		return nil
+	}},
+	{"forced refresh", func(t *testing.T, _ *house, r *replayed, _ *person) error {
+		before, times := r.Token, r.Forced
+		var resp *jdocspb.WriteDocResp
+		err := r.WriteFor(t.Context(), "vic:00e20001", settingsDoc, &jdocspb.Jdoc{FmtVersion: 2, JsonDoc: `{}`}, &resp)
+		if status.Code(err) != codes.PermissionDenied {
+			return fmt.Errorf("another robot's document: %v, %w; want PermissionDenied", resp, err)
+		}
+		if r.Token == before || r.Forced != times+1 || r.Stopped {
+			return fmt.Errorf("no forced refresh: %d of them, stopped %v", r.Forced, r.Stopped)
+		}
+		items, err := r.Read(t.Context(), read(settingsDoc, 2), read(statsDoc, 0))
+		if err == nil && (items[0].Status != jdocspb.ReadDocsResp_UNCHANGED || items[1].Doc.DocVersion != 1) {
+			err = fmt.Errorf("with the new token: %v", items)
+		}
+		return err
+	}},
+}
+
+const (
+	settingsDoc = "vic.RobotSettings"
+	statsDoc    = "vic.RobotLifetimeStats"
+)
+
+func read(name string, have uint64) *jdocspb.ReadDocsReq_Item {
+	return &jdocspb.ReadDocsReq_Item{DocName: name, MyDocVersion: have}
+}
+
+// wrote checks that a write was accepted as that version.
+func wrote(version uint64) func(*jdocspb.WriteDocResp, error) error {
+	return func(resp *jdocspb.WriteDocResp, err error) error {
+		if err == nil && (resp.Status != jdocspb.WriteDocResp_ACCEPTED || resp.LatestDocVersion != version) {
+			err = fmt.Errorf("%v, want version %d accepted", resp, version)
+		}
+		return err
+	}
+}
+
+// stored looks for an object with that content, whose name ends as the key does.
+func (h *house) stored(key string, want []byte) error {
+	found := fmt.Errorf("%s is not stored", key)
+	err := filepath.WalkDir(filepath.Join(h.dir, "s3"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, key) {
+			return nil // other objects come and go meanwhile
+		}
+		got, err := os.ReadFile(path)
+		if err == nil && !bytes.Equal(got, want) {
+			err = fmt.Errorf("%s has %d bytes, want the %d that were sent", key, len(got), len(want))
+		}
+		found = err
+		return nil
+	})
+	return errors.Join(err, found)
+}
+
+// TestOriginalsSequence (must-hold 1 of the issue of original robots; VEC-CLD-01, VEC-CLD-07, VEC-TOK-06, VEC-JDS-02, VEC-JDS-03, VEC-LOG-02): a robot
+// written from the peer facts goes through the whole sequence of the original process over one listener, in both builds, while kenneld is
+// killed between any two steps. Each answer is judged by package replay: one that stops an original robot is replay.Fatal.
+func TestOriginalsSequence(t *testing.T) {
+	turns := 3
+	if soak() {
+		turns = 100
+	}
+	h := newHouse(t, "-robots", "0", "-originals", "localhost", "-listen", "uploads="+freeAddr(t))
+	h.start()
+	admin, maker := h.operator(t), newFactory(t)
+	admin.do("PUT", "/v1/batches/lot-1", map[string]string{"bundle": maker.bundle()}, nil)
+	owner := h.owner(t, "ada@example.com", "Ada")
+	for turn := range turns {
+		kill := (turn*4 + 1) % len(sequence) // before this step; every one has its turn
+		robots := []*replayed{h.replay(t, maker, fmt.Sprintf("00e4%04x", 2*turn), "plain"), h.replay(t, maker, fmt.Sprintf("00e4%04x", 2*turn+1), "robot")}
+		for i, step := range sequence {
+			if i == kill {
+				h.killTree()
+				h.start()
+			}
+			for _, r := range robots {
+				if err := step.run(t, h, r, owner); err != nil {
+					if dead, ok := errors.AsType[replay.Fatal](err); ok {
+						t.Errorf("an answer stops an original robot: %s", dead.What)
+					}
+					t.Fatalf("turn %d, %s, %s (kenneld was killed before %s): %v; doctor: %s", turn, r.name, step.name, sequence[kill].name, err, admin.doctor(r.Thing))
+				}
+			}
+		}
+	}
+	t.Logf("%d turns of %d steps in two builds, kenneld killed in each turn", turns, len(sequence))
+}
+
+// check runs kenneld originals check and returns the result, what it printed beside it, and the exit code.
+func (h *house) check(t *testing.T, args ...string) (r originals.Result, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "kenneld"), append([]string{"originals", "check", "-data", h.dir, "-o", "json", "-frame-pause", "1ms"}, args...)...)
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatal(err)
+	} else if ok {
+		code = exit.ExitCode()
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("kenneld originals check %q: %v: %s%s", args, err, out, &errOut)
+	}
+	return r, errOut.String(), code
+}
+
+// TestOriginalsCheck: kenneld originals says what is needed, its self-test says which step fails, in one sentence, and leaves nothing behind
+// but a marked row; the console has both. A port 443 that cannot be had ends no start.
+func TestOriginalsCheck(t *testing.T) {
+	h := newHouse(t, "-robots", "0", "-originals", "localhost")
+	h.start()
+	g := h.guide(t)
+	if _, port, _ := net.SplitHostPort(g.ServerConfig.Tms); port != "443" && !slices.ContainsFunc(g.Troubles, func(s string) bool { return strings.HasPrefix(s, "Port 443 cannot be opened") }) {
+		t.Errorf("robots call %s, and nothing says why not port 443: %q", g.ServerConfig.Tms, g.Troubles)
+	}
+	if b, err := os.ReadFile(h.ready.Files["root_ca"]); err != nil || string(b) != g.Root {
+		t.Errorf("root %q, %v", g.Root, err)
+	}
+	upload := "-connect-to=" + uploadHost + ":443=" + h.robotsPort()
+
+	r, said, code := h.check(t, upload)
+	if !r.OK || code != 0 || said != "" || len(r.Steps) != 9 {
+		t.Errorf("all is there: %+v, exit code %d, %q", r, code, said)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a name is unknown":         {nil, "names, fails: the name " + uploadHost + " is not known here"},
+		"nothing listens there":     {[]string{"-connect-to=" + uploadHost + ":443=127.0.0.1:1"}, "connection, fails: nothing takes connections at " + uploadHost + ":443 (connection refused)"},
+		"the robot has other roots": {[]string{upload, "-roots", otherRoot(t)}, "certificate, fails: the robot does not trust the certificate"},
+	} {
+		r, said, code := h.check(t, tc.args...)
+		if r.OK || code != 1 || !strings.Contains(r.Sentence, tc.want) || said != "kenneld: "+r.Sentence+"\n" {
+			t.Errorf("%s: exit code %d, %q, said %q; want %q", name, code, r.Sentence, said, tc.want)
+		}
+	}
+
+	// What is left.
+	if found := h.traces(t, originals.TestAccount, originals.TestAccount); len(found) > 0 {
+		t.Errorf("the self-test leaves %q", found)
+	}
+	admin := h.operator(t)
+	var marked []struct{ Thing string }
+	admin.do("GET", "/v1/things?filter=tag:"+originals.TestTag, nil, &marked)
+	if len(marked) != 1 || marked[0].Thing != string(originals.TestThing) {
+		t.Errorf("marked robots: %+v", marked)
+	}
+
+	// The page.
+	page := func(method string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, admin.api+"/originals", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.AddCookie(&http.Cookie{Name: "__Host-kennel", Value: admin.token})
+		req.Header.Set("Sec-Fetch-Site", "same-origin")
+		resp, err := admin.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	if code, text := page("GET"); code != http.StatusOK || !strings.Contains(text, uploadHost) || !strings.Contains(text, "Run self-test") || strings.Contains(text, "Step 1 of 9") {
+		t.Errorf("page: %d %s", code, text)
+	}
+	if code, text := page("POST"); code != http.StatusSeeOther {
+		t.Errorf("self-test from the page: %d %s", code, text)
+	}
+	if code, text := page("GET"); code != http.StatusOK || !strings.Contains(text, "the name "+uploadHost+" is not known here") {
+		t.Errorf("page after a self-test: %d %s", code, text)
+	}
+}
+
+// otherRoot writes the root of another cloud.
+func otherRoot(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "root.crt")
+	if err := os.WriteFile(file, []byte(newFactory(t).bundle()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
