@@ -532,8 +532,8 @@ func TestOrders(t *testing.T) {
 		}
 		d.err = nil
 	}
-	for pattern, rule := range access.HTTP {
-		if rule.Page && len(rule.Roles) > 0 && strings.HasPrefix(pattern, "POST ") && !strings.HasPrefix(pattern, "POST /my") && !seen[pattern] {
+	for pattern, rule := range access.HTTP { // POST /originals is a form of a page that its slice brings along: TestPage there
+		if rule.Page && len(rule.Roles) > 0 && strings.HasPrefix(pattern, "POST ") && !strings.HasPrefix(pattern, "POST /my") && pattern != "POST /originals" && !seen[pattern] {
 			t.Errorf("%s is a form that this test does not send", pattern)
 		}
 	}

@@ -295,7 +295,7 @@ func (c checker) explain(err error) string {
 	if a, ok := errors.AsType[advised](err); ok {
 		return a.text
 	}
-	if a, ok := errors.AsType[awserr.Error](err); ok {
+	if a, ok := errors.AsType[awserr.Error](err); ok && a.OrigErr() == nil {
 		return fmt.Sprintf("the upload was refused with %s (%s)%s", a.Code(), a.Message(), doctor)
 	}
 	s, ok := status.FromError(err)

@@ -91,7 +91,7 @@ type sequenceStep struct {
 
 const uploadHost = "kennel.s3.us-west-2.amazonaws.com"
 
-// sequence is what an original robot does from its first login on (peer facts, section 1).
+// sequence holds the steps of an original robot from its first login on (peer facts, section 1).
 var sequence = []sequenceStep{
 	{"associate", func(t *testing.T, _ *house, r *replayed, owner *person) error {
 		var session struct {
@@ -294,7 +294,8 @@ func (h *house) check(t *testing.T, args ...string) (r originals.Result, stderr 
 // TestOriginalsCheck: kenneld originals says what is needed, its self-test says which step fails, in one sentence, and leaves nothing behind
 // but a marked row; the console has both. A port 443 that cannot be had ends no start.
 func TestOriginalsCheck(t *testing.T) {
-	h := newHouse(t, "-robots", "0", "-originals", "localhost")
+	const name = "kennel.invalid" // which no DNS knows
+	h := newHouse(t, "-robots", "0", "-originals", name)
 	h.start()
 	g := h.guide(t)
 	if _, port, _ := net.SplitHostPort(g.ServerConfig.Tms); port != "443" && !slices.ContainsFunc(g.Troubles, func(s string) bool { return strings.HasPrefix(s, "Port 443 cannot be opened") }) {
@@ -303,27 +304,27 @@ func TestOriginalsCheck(t *testing.T) {
 	if b, err := os.ReadFile(h.ready.Files["root_ca"]); err != nil || string(b) != g.Root {
 		t.Errorf("root %q, %v", g.Root, err)
 	}
-	upload := "-connect-to=" + uploadHost + ":443=" + h.robotsPort()
+	services, upload := "-connect-to="+g.ServerConfig.Tms+"="+h.robotsPort(), "-connect-to="+uploadHost+":443="+h.robotsPort()
 
-	r, said, code := h.check(t, upload)
+	r, said, code := h.check(t, services, upload)
 	if !r.OK || code != 0 || said != "" || len(r.Steps) != 9 {
 		t.Errorf("all is there: %+v, exit code %d, %q", r, code, said)
 	}
-	for name, tc := range map[string]struct {
+	for what, tc := range map[string]struct {
 		args []string
 		want string
 	}{
-		"a name is unknown":         {nil, "names, fails: the name " + uploadHost + " is not known here"},
-		"nothing listens there":     {[]string{"-connect-to=" + uploadHost + ":443=127.0.0.1:1"}, "connection, fails: nothing takes connections at " + uploadHost + ":443 (connection refused)"},
-		"the robot has other roots": {[]string{upload, "-roots", otherRoot(t)}, "certificate, fails: the robot does not trust the certificate"},
+		"a name is unknown":         {[]string{upload}, "names, fails: the name " + name + " is not known here"},
+		"nothing listens there":     {[]string{services, "-connect-to=" + uploadHost + ":443=127.0.0.1:1"}, "connection, fails: nothing takes connections at " + uploadHost + ":443 (connection refused)"},
+		"the robot has other roots": {[]string{services, upload, "-roots", otherRoot(t)}, "certificate, fails: the robot does not trust the certificate"},
 	} {
 		r, said, code := h.check(t, tc.args...)
 		if r.OK || code != 1 || !strings.Contains(r.Sentence, tc.want) || said != "kenneld: "+r.Sentence+"\n" {
-			t.Errorf("%s: exit code %d, %q, said %q; want %q", name, code, r.Sentence, said, tc.want)
+			t.Errorf("%s: exit code %d, %q, said %q; want %q", what, code, r.Sentence, said, tc.want)
 		}
 	}
 
-	// What is left.
+	// Only the marked row is left.
 	if found := h.traces(t, originals.TestAccount, originals.TestAccount); len(found) > 0 {
 		t.Errorf("the self-test leaves %q", found)
 	}
@@ -360,7 +361,7 @@ func TestOriginalsCheck(t *testing.T) {
 	if code, text := page("POST"); code != http.StatusSeeOther {
 		t.Errorf("self-test from the page: %d %s", code, text)
 	}
-	if code, text := page("GET"); code != http.StatusOK || !strings.Contains(text, "the name "+uploadHost+" is not known here") {
+	if code, text := page("GET"); code != http.StatusOK || !strings.Contains(text, "the name "+name+" is not known here") {
 		t.Errorf("page after a self-test: %d %s", code, text)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go/aws"
 	"github.com/aws/aws-sdk-go/aws/credentials"
+	"github.com/aws/aws-sdk-go/aws/defaults"
 	"github.com/aws/aws-sdk-go/aws/session"
 	"github.com/aws/aws-sdk-go/service/s3/s3manager"
 )
@@ -48,11 +48,9 @@ func (r *Robot) Upload(ctx context.Context, file string, at time.Time, log []byt
 	key = fmt.Sprintf("%s/%s/%s/%s-%s", prefix, r.User(), base64.StdEncoding.EncodeToString([]byte(r.Thing)), at.UTC().Format("2006-01-02-15-04-05"), file)
 	transport := &http.Transport{TLSClientConfig: r.tls(""), DialContext: r.dial}
 	defer transport.CloseIdleConnections()
-	s, err := session.NewSession(&aws.Config{Region: aws.String(region), HTTPClient: &http.Client{Transport: transport}, MaxRetries: aws.Int(0),
-		Credentials: credentials.NewStaticCredentials(r.STS.AccessKeyId, r.STS.SecretAccessKey, r.STS.SessionToken)})
-	if err != nil {
-		return "", err
-	}
+	// Made by hand: NewSession lets variables of the environment change the roots.
+	s := &session.Session{Handlers: defaults.Handlers(), Config: defaults.Config().WithRegion(region).WithMaxRetries(0).WithHTTPClient(&http.Client{Transport: transport}).
+		WithCredentials(credentials.NewStaticCredentials(r.STS.AccessKeyId, r.STS.SecretAccessKey, r.STS.SessionToken))}
 	_, err = s3manager.NewUploader(s).UploadWithContext(ctx, &s3manager.UploadInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(log)})
 	return key, err
 }
