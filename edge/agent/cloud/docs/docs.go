@@ -191,7 +191,7 @@ func (a *Agent) load(d *document) error {
 	}
 	last, ok := d.ledger.newest()
 	if !ok {
-		last = base{0, json.RawMessage(mask(d.defaults, "{}", d.localOnly))}
+		last = base{Jdoc: json.RawMessage(mask(d.defaults, "{}", d.localOnly))}
 		if err := a.writeLedger(d, ledger{}.withBase(0, string(last.Jdoc))); err != nil {
 			return err
 		}

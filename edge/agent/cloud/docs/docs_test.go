@@ -332,6 +332,40 @@ func TestCountersAddUp(t *testing.T) {
 	want(t, "Pet.ms", r.field(statsFile, "Pet.ms"), any(106.0))
 }
 
+// TestLostAnswerToACreate: a document that was deleted is made again, the answer is lost and the cloud changes it. The robot finds its own
+// version and puts nothing back, nor counts twice (VEC-JDS-08).
+func TestLostAnswerToACreate(t *testing.T) {
+	c := newCloud(t)
+	r := newRobot(t, c).boot()
+	r.set(`{"locale":"de-DE"}`)
+	r.count("Pet.ms", 5)
+	r.sync()
+	for _, name := range []jdocs.Name{jdocs.RobotSettings, jdocs.RobotLifetimeStats} {
+		if _, err := c.Delete(t.Context(), jdocs.Key{Thing: rex, Name: name}, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.count("Pet.ms", 7)
+	r.set(`{"locale":"it-IT"}`)
+	c.fault = func(call string) error {
+		if call == "write answer" {
+			return errLink
+		}
+		return nil
+	}
+	if err := r.Sync(t.Context()); err == nil {
+		t.Error("the exchange knows nothing of the lost answers")
+	}
+	c.fault = nil
+	c.set(jdocs.RobotSettings, `{"locale":"fr-FR"}`)
+	c.set(jdocs.RobotLifetimeStats, `{"Pet.ms":112}`)
+	r.boot()
+	r.sync()
+	r.inStep(settingsFile, statsFile)
+	want(t, "locale", r.field(settingsFile, "locale"), any("fr-FR"))
+	want(t, "Pet.ms", r.field(statsFile, "Pet.ms"), any(112.0))
+}
+
 func TestAfterAWipeTheCloudWins(t *testing.T) { // VEC-JDS-08, VEC-DOC-07
 	c := newCloud(t)
 	r := newRobot(t, c).boot()

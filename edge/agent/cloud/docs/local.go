@@ -117,6 +117,7 @@ type ledger struct {
 type base struct {
 	Version uint64          `json:"doc_version"`
 	Jdoc    json.RawMessage `json:"jdoc"`
+	Created bool            `json:"created,omitempty"` // of a sent one: to create the document, not over Version
 }
 
 // keepBases: the current one, the one before it while the local copy is not written yet, and some for people who write back a copy
@@ -125,6 +126,9 @@ const keepBases = 4
 
 // keepSent bounds the writes of unknown outcome. Each is of one connection that broke.
 const keepSent = 8
+
+// lookBack is how many of the cloud's versions are searched for a document that was perhaps created from here. Each costs a request.
+const lookBack = 16
 
 func parseLedger(b []byte) (ledger, error) {
 	var l ledger
@@ -164,18 +168,23 @@ func (l ledger) newest() (base, bool) {
 // withBase returns the ledger with one more base. Sent contents stay: until the local copy has the new version, a restart must still
 // recognise its own content.
 func (l ledger) withBase(version uint64, text string) ledger {
-	return ledger{Bases: appendBounded(l.Bases, base{version, json.RawMessage(text)}, keepBases), Sent: l.Sent}
+	return ledger{Bases: appendBounded(l.Bases, base{Version: version, Jdoc: json.RawMessage(text)}, keepBases), Sent: l.Sent}
 }
 
 // withSent returns the ledger with one more write under way. Those of other versions are settled.
-func (l ledger) withSent(version uint64, text string) ledger {
+func (l ledger) withSent(version uint64, text string, created bool) ledger {
 	same := slices.DeleteFunc(slices.Clone(l.Sent), func(s base) bool { return s.Version != version })
-	return ledger{Bases: l.Bases, Sent: appendBounded(same, base{version, json.RawMessage(text)}, keepSent)}
+	return ledger{Bases: l.Bases, Sent: appendBounded(same, base{version, json.RawMessage(text), created}, keepSent)}
 }
 
 // sent reports whether text was given to the cloud while the local copy had that version.
 func (l ledger) sent(version uint64, text string) bool {
 	return slices.ContainsFunc(l.Sent, func(s base) bool { return s.Version == version && jdocs.Equal(s.Jdoc, []byte(text)) })
+}
+
+// created reports whether the document was to be created while the local copy had that version.
+func (l ledger) created(version uint64) bool {
+	return slices.ContainsFunc(l.Sent, func(s base) bool { return s.Version == version && s.Created })
 }
 
 // unsettled reports whether anything was given to the cloud while the local copy had that version.

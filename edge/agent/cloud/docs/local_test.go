@@ -34,11 +34,11 @@ func FuzzParseLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l = l.withSent(3, `{"x":1}`).withSent(3, `{"x":1}`)
-		if !l.sent(3, `{"x": 1.0}`) || len(l.Sent) > keepSent {
+		l = l.withSent(3, `{"x":1}`, false).withSent(3, `{"x":1}`, true)
+		if !l.sent(3, `{"x": 1.0}`) || len(l.Sent) > keepSent || !l.created(3) {
 			t.Errorf("sent: %+v", l.Sent)
 		}
-		l = l.withSent(4, `{}`).withBase(9, `{}`)
+		l = l.withSent(4, `{}`, false).withBase(9, `{}`)
 		if text, ok := l.base(9); !ok || text != "{}" || len(l.Bases) > keepBases || len(l.Sent) != 1 {
 			t.Errorf("bases: %+v", l)
 		}

@@ -142,11 +142,12 @@ func (a *Agent) recognize(ctx context.Context, d *document, remote jdocs.Doc) er
 	if !l.unsettled(v) || remote.Version <= v {
 		return nil
 	}
-	candidates := []uint64{v + 1}
-	if remote.Version > v+1 && l.sent(v, remote.JSON) {
-		candidates = append(candidates, remote.Version) // a document created again does not follow on v
+	oldest := v + 1 // what a write on v becomes; a document created again may be any version since
+	newest := oldest
+	if l.created(v) {
+		newest, oldest = remote.Version, max(oldest, remote.Version-min(remote.Version, lookBack))
 	}
-	for _, version := range candidates {
+	for version := newest; version >= oldest; version-- {
 		rev, mine, found, err := a.cfg.Remote.Revision(ctx, d.name, version)
 		if err != nil {
 			return err
@@ -256,8 +257,9 @@ func (a *Agent) push(ctx context.Context, d *document) (status jdocs.WriteStatus
 		if d.missing {
 			doc.Version = 0
 		}
-		if !d.ledger.sent(l.Version, doc.JSON) {
-			err = a.writeLedger(d, d.ledger.withSent(l.Version, doc.JSON))
+		created := doc.Version == 0
+		if !d.ledger.sent(l.Version, doc.JSON) || created && !d.ledger.created(l.Version) {
+			err = a.writeLedger(d, d.ledger.withSent(l.Version, doc.JSON, created))
 		}
 	})
 	a.tell(changes)

@@ -1,0 +1,262 @@
+package docs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kennel/infra/api/hints"
+	"kennel/infra/auth"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/thing"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocsapi"
+	"kennel/jdocs/jdocspg"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+var (
+	errDied = errors.New("kenneld died")
+	silent  = slog.New(slog.DiscardHandler)
+)
+
+// op is something under way: a robot's exchange, or a request inside a kenneld. It runs in its own goroutine, but only while the world
+// waits for it: it stops at every gate (pass) until the world lets it go on. So the order of all steps is the world's choice alone.
+type op struct {
+	what    string
+	at      chan string
+	verdict chan error
+	done    chan struct{}
+
+	where   string // the gate where it waits
+	over    bool
+	k       *kenneld // where it runs; nil: on a robot
+	gen     int      // of the kenneld
+	cut     bool     // nobody waits for the answer any longer
+	settled func()   // called once it is over, by the world
+}
+
+type opKey struct{}
+
+func opOf(ctx context.Context) *op {
+	o, _ := ctx.Value(opKey{}).(*op)
+	return o
+}
+
+// pass stops the op until the world lets it go on; an error ends what it was about to do.
+func (o *op) pass(where string) error {
+	if o == nil {
+		return nil
+	}
+	o.at <- where
+	return <-o.verdict
+}
+
+// answered reports whether the client hears what the op came to.
+func (o *op) answered() bool { return !o.cut && o.k.alive && o.k.gen == o.gen }
+
+// kenneld is one instance: its rules, transports and listener, over a pool of its own to the one Postgres.
+type kenneld struct {
+	name  string
+	pool  *pgxpool.Pool
+	house *house
+
+	alive  bool
+	gen    int // counts its starts
+	docs   jdocs.Service
+	mqtt   *kitmqtt.Server
+	people http.Handler
+	hinter *jdocsapi.Hinter
+	stop   func()
+
+	mu      sync.Mutex
+	heard   map[jdocs.Key]uint64 // by the listener, since the start
+	hearing chan struct{}        // closed and replaced when it hears
+}
+
+// house is what lives longer than one history: Postgres and the two kenneld.
+type house struct {
+	t       testing.TB
+	kenneld [2]*kenneld
+	now     *world         // the history that is played
+	plain   *jdocspg.Store // beside the two, to look at what is stored
+	plant   plant
+	serial  uint64
+}
+
+func newHouse(t testing.TB, open func() *pgxpool.Pool, p plant) *house {
+	h := &house{t: t, plant: p, plain: jdocspg.New(open())}
+	for i := range h.kenneld {
+		h.kenneld[i] = &kenneld{name: fmt.Sprintf("kenneld %d", i+1), pool: open(), house: h}
+		h.kenneld[i].start()
+	}
+	t.Cleanup(func() {
+		for _, k := range h.kenneld {
+			k.die()
+		}
+	})
+	return h
+}
+
+// start returns when the instance answers and its listener hears.
+func (k *kenneld) start() {
+	if k.alive {
+		return
+	}
+	k.gen++
+	k.alive, k.heard, k.hearing = true, map[jdocs.Key]uint64{}, make(chan struct{})
+	store := k.house.plant.store(jdocspg.New(k.pool))
+	k.docs = k.house.plant.rules(gated{store, k, k.gen})
+	k.mqtt = kitmqtt.NewServer(jdocsapi.Handlers(k.docs, jdocsapi.WithOwnerOf(k.house.ownerOf)), silent)
+	mux := http.NewServeMux()
+	jdocsapi.Mount(mux, k.docs, jdocsapi.WithOwns(k.house.owns))
+	k.people = mux
+	k.hinter = jdocsapi.NewHinter(jdocs.New(store), k.house.hint, silent)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	listener := &jdocspg.Listener{Pool: k.pool, Log: silent, Changed: k.changed}
+	go func() { done <- listener.Run(ctx) }()
+	k.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			k.house.t.Errorf("listener of %s: %v", k.name, err)
+		}
+	}
+	k.house.serial++
+	sentinel := jdocs.Key{Thing: thing.MustParse("vic:ffffffff"), Name: jdocs.Name(fmt.Sprintf("start.%d", k.house.serial))}
+	v, err := jdocspg.New(k.pool).Put(ctx, sentinel, jdocs.Doc{FmtVersion: 1, JSON: "{}"}, "test")
+	if err != nil {
+		k.house.t.Fatal(err)
+	}
+	if err := k.await(sentinel, v); err != nil {
+		k.house.t.Fatal(err)
+	}
+}
+
+func (k *kenneld) die() {
+	if !k.alive {
+		return
+	}
+	k.alive = false
+	k.gen++
+	k.stop()
+}
+
+func (k *kenneld) changed(_ context.Context, key jdocs.Key, version uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.heard[key] = max(k.heard[key], version)
+	close(k.hearing)
+	k.hearing = make(chan struct{})
+}
+
+// await waits until the listener has heard of that version or a later one.
+func (k *kenneld) await(key jdocs.Key, version uint64) error {
+	timeout := time.After(30 * time.Second)
+	for {
+		k.mu.Lock()
+		have, more := k.heard[key], k.hearing
+		k.mu.Unlock()
+		if have >= version {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			return fmt.Errorf("the listener of %s never heard of version %d of %s", k.name, version, key)
+		}
+	}
+}
+
+func (h *house) owns(_ context.Context, account string, id thing.ID) (time.Time, bool, error) {
+	w := h.now
+	return time.Time{}, account == w.account && (id == w.robots[0].id || id == w.robots[1].id || id == w.original.id), nil
+}
+
+func (h *house) ownerOf(context.Context, thing.ID) (string, error) { return h.now.account, nil }
+
+// hint is the bridge: what a Hinter publishes reaches the robot.
+func (h *house) hint(_ context.Context, id thing.ID, _ string, payload []byte) {
+	hint, err := hints.ParseJdocs(payload)
+	if err != nil {
+		h.t.Errorf("hint: %v", err)
+		return
+	}
+	for _, r := range h.now.robots {
+		if r.id == id {
+			r.agent.Hint(hint.Docs)
+		}
+	}
+}
+
+// person sends one request of a person and returns the status and the document of the answer.
+func (k *kenneld) person(ctx context.Context, c auth.Caller, method string, key jdocs.Key, body string) (int, jdocsapi.Doc, string) {
+	r := httptest.NewRequestWithContext(auth.WithCaller(ctx, c), method, fmt.Sprintf("/v1/things/%s/jdocs/%s", key.Thing, key.Name),
+		strings.NewReader(body))
+	rec := httptest.NewRecorder()
+	k.people.ServeHTTP(rec, r)
+	var doc jdocsapi.Doc
+	if rec.Code == http.StatusOK {
+		if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
+			return 0, doc, err.Error()
+		}
+	}
+	return rec.Code, doc, rec.Body.String()
+}
+
+// store is what the rules ask of storage.
+type store = jdocs.Store
+
+// gated is the storage of one life of a kenneld: the world may let anything happen before each statement, the death of this kenneld too.
+type gated struct {
+	store
+	k   *kenneld
+	gen int
+}
+
+func (g gated) pass(ctx context.Context, what string, key jdocs.Key) error {
+	if err := opOf(ctx).pass(fmt.Sprintf("%s is about to %s %s", g.k.name, what, key)); err != nil {
+		return err
+	}
+	if g.k.gen != g.gen {
+		return errDied
+	}
+	return nil
+}
+
+func (g gated) Get(ctx context.Context, key jdocs.Key) (jdocs.Revision, error) {
+	if err := g.pass(ctx, "read", key); err != nil {
+		return jdocs.Revision{}, err
+	}
+	return g.store.Get(ctx, key)
+}
+
+func (g gated) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, by string) (uint64, error) {
+	if err := g.pass(ctx, fmt.Sprintf("store %s over version %d of", brief(d.JSON), d.Version), key); err != nil {
+		return 0, err
+	}
+	return g.store.Put(ctx, key, d, by)
+}
+
+func (g gated) Delete(ctx context.Context, key jdocs.Key, by string) (uint64, error) {
+	if err := g.pass(ctx, "delete", key); err != nil {
+		return 0, err
+	}
+	return g.store.Delete(ctx, key, by)
+}
+
+func (g gated) Revision(ctx context.Context, key jdocs.Key, version uint64) (jdocs.Revision, error) {
+	if err := g.pass(ctx, fmt.Sprintf("look up version %d of", version), key); err != nil {
+		return jdocs.Revision{}, err
+	}
+	return g.store.Revision(ctx, key, version)
+}
