@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/docs"
-	"kennel/edge/agent/robotfs"
+	"kennel/edge/agent/cloud/docs"
+	"kennel/edge/agent/info/robotfs"
 	"kennel/infra/api/topics"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kitmqtt"
@@ -41,7 +41,7 @@ func TestModelOfDocuments(t *testing.T) {
 	if os.Getenv("KENNEL_SOAK") != "" {
 		setFlags(t, map[string]string{"rapid.checks": "5000", "rapid.steps": "60"})
 	} else {
-		setFlags(t, map[string]string{"rapid.checks": "100", "rapid.steps": "60", "rapid.seed": "1"})
+		setFlags(t, map[string]string{"rapid.checks": "60", "rapid.steps": "60", "rapid.seed": "1"})
 	}
 	check(t, t, plant{})
 }
@@ -154,6 +154,7 @@ func newWorld(t *rapid.T, h *house, run int) *world {
 	w := &world{t: t, house: h, names: strings.NewReplacer(), account: fmt.Sprintf("account-%d", h.serial), deletes: map[jdocs.Key]int{}, floor: map[jdocs.Key]uint64{},
 		given: map[jdocs.Key]map[uint64]string{}, counted: map[thing.ID]*counted{}, wholesale: map[jdocs.Key]map[string]bool{}}
 	h.now = w
+	h.calls.Clear()
 	for i := range w.owed {
 		w.owed[i] = map[jdocs.Key]uint64{}
 	}
@@ -1025,12 +1026,13 @@ func (w *world) connectionCut() {
 func (w *world) kenneldDies() {
 	k := w.pickKenneld()
 	w.say("%s is killed", k.name)
-	k.die()
-	for _, o := range slices.Clone(w.ops) {
-		for o.k == k && !o.over {
-			w.step(o, errDied)
+	k.die(func() {
+		for _, o := range slices.Clone(w.ops) {
+			for o.k == k && !o.over {
+				w.step(o, errDied)
+			}
 		}
-	}
+	})
 }
 
 func (w *world) kenneldStarts() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,13 +14,20 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/test/bufconn"
+
 	"kennel/infra/api/hints"
+	"kennel/infra/api/jdocspb"
 	"kennel/infra/auth"
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocsapi"
 	"kennel/jdocs/jdocspg"
+	"kennel/jdocs/people"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -73,6 +81,7 @@ type kenneld struct {
 	alive  bool
 	gen    int // counts its starts
 	docs   jdocs.Service
+	jdocs  jdocspb.JdocsClient // as an original robot reaches it
 	mqtt   *kitmqtt.Server
 	people http.Handler
 	hinter *jdocsapi.Hinter
@@ -90,6 +99,7 @@ type house struct {
 	now     *world         // the history that is played
 	plain   *jdocspg.Store // beside the two, to look at what is stored
 	plant   plant
+	calls   sync.Map // string to *op: calls over gRPC, which carries no context
 	serial  uint64
 }
 
@@ -101,7 +111,7 @@ func newHouse(t testing.TB, open func() *pgxpool.Pool, p plant) *house {
 	}
 	t.Cleanup(func() {
 		for _, k := range h.kenneld {
-			k.die()
+			k.die(func() {})
 		}
 	})
 	return h
@@ -116,16 +126,19 @@ func (k *kenneld) start() {
 	k.alive, k.heard, k.hearing = true, map[jdocs.Key]uint64{}, make(chan struct{})
 	store := k.house.plant.store(jdocspg.New(k.pool))
 	k.docs = k.house.plant.rules(gated{store, k, k.gen})
-	k.mqtt = kitmqtt.NewServer(jdocsapi.Handlers(k.docs, jdocsapi.WithOwnerOf(k.house.ownerOf)), silent)
+	robots := jdocs.Robots{Docs: k.docs, OwnerOf: k.house.ownerOf}
+	k.mqtt = kitmqtt.NewServer(jdocsapi.Handlers(robots, silent), silent)
 	mux := http.NewServeMux()
-	jdocsapi.Mount(mux, k.docs, jdocsapi.WithOwns(k.house.owns))
+	jdocsapi.Mount(mux, &people.Documents{Docs: k.docs, Owns: k.house.owns})
 	k.people = mux
+	hangUp := k.published(robots)
 	k.hinter = jdocsapi.NewHinter(jdocs.New(store), k.house.hint, silent)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	listener := &jdocspg.Listener{Pool: k.pool, Log: silent, Changed: k.changed}
 	go func() { done <- listener.Run(ctx) }()
 	k.stop = func() {
+		hangUp()
 		cancel()
 		if err := <-done; err != nil {
 			k.house.t.Errorf("listener of %s: %v", k.name, err)
@@ -133,7 +146,7 @@ func (k *kenneld) start() {
 	}
 	k.house.serial++
 	sentinel := jdocs.Key{Thing: thing.MustParse("vic:ffffffff"), Name: jdocs.Name(fmt.Sprintf("start.%d", k.house.serial))}
-	v, err := jdocspg.New(k.pool).Put(ctx, sentinel, jdocs.Doc{FmtVersion: 1, JSON: "{}"}, "test")
+	v, _, err := jdocspg.New(k.pool).Put(ctx, sentinel, jdocs.Doc{FmtVersion: 1, JSON: "{}"}, 1, "test")
 	if err != nil {
 		k.house.t.Fatal(err)
 	}
@@ -142,13 +155,49 @@ func (k *kenneld) start() {
 	}
 }
 
-func (k *kenneld) die() {
+// die ends the instance; meanwhile, what runs in it ends.
+func (k *kenneld) die(meanwhile func()) {
 	if !k.alive {
 		return
 	}
 	k.alive = false
 	k.gen++
+	meanwhile()
 	k.stop()
+}
+
+// published serves original robots over gRPC in this process.
+func (k *kenneld) published(robots jdocs.Robots) (stop func()) {
+	server, l := grpc.NewServer(), bufconn.Listen(1<<20)
+	jdocsapi.NewPublished(robots, nil, tokens{}, silent).Register(server)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:kenneld", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		k.house.t.Fatal(err)
+	}
+	k.jdocs = jdocspb.NewJdocsClient(conn)
+	return func() {
+		_ = conn.Close() // in memory
+		server.Stop()
+		<-served
+	}
+}
+
+// tokens takes a robot's name for its access token.
+type tokens struct{ jdocsapi.Callers }
+
+func (tokens) Robot(_ context.Context, c jdocsapi.Credentials) (thing.ID, error) {
+	return thing.Parse(string(c.AccessToken))
+}
+
+// call is the context of an original robot's call, which also tells the other end of the connection of which op it is.
+func (h *house) call(ctx context.Context, id thing.ID) context.Context {
+	o := opOf(ctx)
+	name := fmt.Sprintf("%p", o)
+	h.calls.Store(name, o)
+	return metadata.AppendToOutgoingContext(ctx, "anki-access-token", string(id), "op", name)
 }
 
 func (k *kenneld) changed(_ context.Context, key jdocs.Key, version uint64) {
@@ -224,7 +273,12 @@ type gated struct {
 }
 
 func (g gated) pass(ctx context.Context, what string, key jdocs.Key) error {
-	if err := opOf(ctx).pass(fmt.Sprintf("%s is about to %s %s", g.k.name, what, key)); err != nil {
+	o := opOf(ctx)
+	if md, ok := metadata.FromIncomingContext(ctx); ok && o == nil {
+		call, _ := g.k.house.calls.Load(strings.Join(md["op"], ""))
+		o, _ = call.(*op)
+	}
+	if err := o.pass(fmt.Sprintf("%s is about to %s %s", g.k.name, what, key)); err != nil {
 		return err
 	}
 	if g.k.gen != g.gen {
@@ -240,11 +294,11 @@ func (g gated) Get(ctx context.Context, key jdocs.Key) (jdocs.Revision, error) {
 	return g.store.Get(ctx, key)
 }
 
-func (g gated) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, by string) (uint64, error) {
+func (g gated) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, newest uint64, by string) (uint64, jdocs.Revision, error) {
 	if err := g.pass(ctx, fmt.Sprintf("store %s over version %d of", brief(d.JSON), d.Version), key); err != nil {
-		return 0, err
+		return 0, jdocs.Revision{}, err
 	}
-	return g.store.Put(ctx, key, d, by)
+	return g.store.Put(ctx, key, d, newest, by)
 }
 
 func (g gated) Delete(ctx context.Context, key jdocs.Key, by string) (uint64, error) {

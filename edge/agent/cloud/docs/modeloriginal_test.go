@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kennel/infra/api/jdocspb"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 )
 
-// original is an original robot: it follows VEC-JDS-02 alone. It writes whole documents with the version last returned, takes over the
+// original is an original robot: it speaks jdocspb and follows VEC-JDS-02 alone. It writes whole documents with the version last returned, takes over the
 // latest version when that is rejected, and writes again.
 type original struct {
 	w    *world
@@ -88,6 +92,14 @@ func (o *original) start(k *kenneld, what string, f func(context.Context), settl
 	}
 }
 
+// failed reports an error that a death or a broken connection explains; any other fails the test.
+func (o *original) failed(err error) bool {
+	if c := status.Code(err); c != codes.OK && c != codes.Unavailable && c != codes.Internal {
+		o.w.fatalf("the original was refused: %v", err)
+	}
+	return err != nil
+}
+
 // hangUp forgets a request whose connection broke.
 func (o *original) hangUp(broken *op) {
 	if o.op == broken {
@@ -96,55 +108,57 @@ func (o *original) hangUp(broken *op) {
 }
 
 func (o *original) write(k *kenneld, key jdocs.Key, d *originalDoc) {
-	doc := jdocs.Doc{Version: d.version, FmtVersion: key.Name.FmtVersion(), JSON: d.json}
-	o.w.wholesale[key][doc.JSON] = true
+	doc := &jdocspb.Jdoc{DocVersion: d.version, FmtVersion: jdocs.Default(key.Name).FmtVersion, JsonDoc: d.json}
+	o.w.wholesale[key][d.json] = true
 	edits, floor, owing := d.edits, o.w.floor[key], o.w.owing()
-	var res jdocs.WriteResult
+	var res *jdocspb.WriteDocResp
 	var err error
 	o.start(k, fmt.Sprintf("the original writes its %s over version %d", key.Name, d.version), func(ctx context.Context) {
-		res, err = k.docs.Write(ctx, key, doc, string(o.id))
+		res, err = k.jdocs.WriteDoc(o.w.house.call(ctx, o.id), &jdocspb.WriteDocReq{UserId: o.w.account, Thing: string(o.id), DocName: string(key.Name), Doc: doc})
 	}, func(answered bool) {
-		o.w.say("the original wrote %s over version %d: heard: %v, %v, latest %d, %v", key.Name, doc.Version, answered, res.Status, res.Latest, err)
+		latest := res.GetLatestDocVersion()
+		o.w.say("the original wrote %s over version %d: heard: %v, %v, latest %d", key.Name, doc.GetDocVersion(), answered, res.GetStatus(), latest)
 		switch {
-		case !answered || err != nil:
-		case res.Status == jdocs.Accepted:
-			o.w.accepted(key, res.Latest, floor, string(o.id), owing)
-			d.version, d.dirty = res.Latest, d.edits != edits
-		case res.Status == jdocs.RejectedBadDocVersion:
-			if res.Latest != 0 && res.Latest < floor {
-				o.w.fatalf("the original was told that version %d of %s is the latest after version %d had been reported", res.Latest, key, floor)
+		case !answered || o.failed(err):
+		case res.GetStatus() == jdocspb.WriteDocResp_ACCEPTED:
+			o.w.accepted(key, latest, floor, string(o.id), owing)
+			d.version, d.dirty = latest, d.edits != edits
+		case res.GetStatus() == jdocspb.WriteDocResp_REJECTED_BAD_DOC_VERSION:
+			if latest != 0 && latest < floor {
+				o.w.fatalf("the original was told that version %d of %s is the latest after version %d had been reported", latest, key, floor)
 			}
-			d.version = res.Latest
+			d.version = latest
 		default:
-			o.w.fatalf("write of %s: %v", key, res.Status)
+			o.w.fatalf("write of %s: %v", key, res.GetStatus())
 		}
 	})
 }
 
 func (o *original) read(k *kenneld, key jdocs.Key, d *originalDoc) {
 	edits, floor, mine := d.edits, o.w.floor[key], d.version
-	var res []jdocs.ReadResult
+	var res *jdocspb.ReadDocsResp
 	var err error
 	o.start(k, fmt.Sprintf("the original reads %s, it has version %d", key.Name, mine), func(ctx context.Context) {
-		res, err = k.docs.Read(ctx, o.w.account, o.id, []jdocs.Item{{Name: key.Name, MyVersion: mine}})
+		res, err = k.jdocs.ReadDocs(o.w.house.call(ctx, o.id), &jdocspb.ReadDocsReq{UserId: o.w.account, Thing: string(o.id),
+			Items: []*jdocspb.ReadDocsReq_Item{{DocName: string(key.Name), MyDocVersion: mine}}})
 	}, func(answered bool) {
-		if !answered || err != nil {
+		if !answered || o.failed(err) {
 			return
 		}
-		r := res[0]
-		o.w.say("the original read %s: %v, version %d", key.Name, r.Status, r.Doc.Version)
+		found, doc := res.GetItems()[0].GetStatus(), res.GetItems()[0].GetDoc()
+		o.w.say("the original read %s: %v, version %d", key.Name, found, doc.GetDocVersion())
 		switch {
-		case r.Status == jdocs.NotFound:
+		case found == jdocspb.ReadDocsResp_NOT_FOUND:
 			if floor > 0 && o.w.deletes[key] == 0 {
 				o.w.fatalf("%s is gone: nobody deleted it", key)
 			}
 			if mine != 0 && d.version == mine { // it makes the document again
 				d.version, d.dirty, d.edits = 0, true, d.edits+1
 			}
-		case r.Doc.Version < floor:
-			o.w.fatalf("the original reads version %d of %s after version %d had been reported", r.Doc.Version, key, floor)
-		case r.Status == jdocs.Changed && !d.dirty && d.edits == edits && r.Doc.Version > d.version:
-			d.json, d.version = r.Doc.JSON, r.Doc.Version
+		case doc.GetDocVersion() < floor:
+			o.w.fatalf("the original reads version %d of %s after version %d had been reported", doc.GetDocVersion(), key, floor)
+		case found == jdocspb.ReadDocsResp_CHANGED && !d.dirty && d.edits == edits && doc.GetDocVersion() > d.version:
+			d.json, d.version = doc.GetJsonDoc(), doc.GetDocVersion()
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"kennel/edge/agent/docs"
+	"kennel/edge/agent/cloud/docs"
 	"kennel/jdocs"
 
 	"pgregory.net/rapid"
@@ -47,13 +47,13 @@ func (p plant) remote(r docs.Remote) docs.Remote {
 // blind stores whatever version the writer had: the last one wins.
 type blind struct{ jdocs.Store }
 
-func (b blind) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, by string) (uint64, error) {
+func (b blind) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, newest uint64, by string) (uint64, jdocs.Revision, error) {
 	for {
-		v, err := b.Store.Put(ctx, key, d, by)
+		v, cur, err := b.Store.Put(ctx, key, d, newest, by)
 		if !errors.Is(err, jdocs.ErrStale) {
-			return v, err
+			return v, cur, err
 		}
-		d.Version = v
+		d.Version = cur.Version
 	}
 }
 
@@ -77,7 +77,7 @@ func (forgetful) Revision(context.Context, jdocs.Name, uint64) (jdocs.Doc, bool,
 
 // TestModelFindsPlantedFaults: the model finds each of these lost updates within so many histories.
 func TestModelFindsPlantedFaults(t *testing.T) {
-	setFlags(t, map[string]string{"rapid.checks": "300", "rapid.steps": "60", "rapid.seed": "1", "rapid.nofailfile": "true", "rapid.shrinktime": "1s"})
+	setFlags(t, map[string]string{"rapid.checks": "200", "rapid.steps": "60", "rapid.seed": "1", "rapid.nofailfile": "true", "rapid.shrinktime": "500ms"})
 	for name, p := range map[string]plant{
 		"a store that does not compare versions": {finds: "LOST UPDATE", storeOf: func(s jdocs.Store) jdocs.Store { return blind{s} }},
 		"rules that accept what came too late": {finds: "was given version",
