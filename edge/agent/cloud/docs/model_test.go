@@ -101,7 +101,7 @@ func play(t *rapid.T, h *house, run int) {
 // firstChange is the first change's number: beyond the values that settings have by themselves.
 const firstChange = 1001
 
-// change is what somebody wants of a field. Its number is the value, which no other change has.
+// change is one change of a field by a robot or a person. Its number is the value, which no other change has.
 type change struct {
 	n       int
 	by      string // as in the document's history
@@ -140,7 +140,7 @@ type world struct {
 	wholesale map[jdocs.Key]map[string]bool // what the original sent
 }
 
-// counted is what was added to a robot's counter: surely, and perhaps besides.
+// counted sums the additions to a robot's counter: those that were reported saved, and those of unknown outcome.
 type counted struct{ sure, perhaps float64 }
 
 const counter = "Pet.ms"
@@ -186,7 +186,7 @@ func (w *world) fatalf(format string, args ...any) {
 	w.t.Fatalf("%s", w.names.Replace(fmt.Sprintf(format, args...)))
 }
 
-// end lets everything come to rest, so that nothing of this history is under way in the next.
+// end stops everything, so that nothing of this history runs during the next.
 func (w *world) end() {
 	for _, r := range w.robots {
 		r.die()
@@ -202,7 +202,7 @@ func (w *world) end() {
 	}
 }
 
-// settle waits until the op stands at a gate or is over.
+// settle waits until the op is at a gate or over.
 func (o *op) settle() {
 	select {
 	case o.where = <-o.at:
@@ -236,7 +236,7 @@ func (w *world) at(k *kenneld, what string, f func(ctx context.Context), settled
 	return o
 }
 
-// step lets an op go on to its next gate.
+// step lets an op run to its next gate.
 func (w *world) step(o *op, verdict error) {
 	o.verdict <- verdict
 	o.settle()
@@ -472,7 +472,7 @@ func (r *robot) giveUp() {
 		r.op.settle()
 		r.look()
 		if r.online {
-			return // the exchange may go on with the next document
+			return // the exchange may continue with the next document
 		}
 	}
 }
@@ -586,7 +586,7 @@ func (c *change) fields() map[string]json.RawMessage {
 	return map[string]json.RawMessage{c.field: json.RawMessage(strconv.Itoa(c.n))}
 }
 
-// told notes that somebody was told of a version.
+// told notes that a client was told of a version.
 func (w *world) told(key jdocs.Key, v uint64) { w.floor[key] = max(w.floor[key], v) }
 
 // accepted notes a version that a writer other than an agent was given.
@@ -1134,7 +1134,7 @@ func (w *world) agree() {
 	}
 }
 
-// same fails unless a holder's copy is what the cloud has.
+// same fails unless a holder's copy equals the cloud's.
 func (w *world) same(who string, key jdocs.Key, copied func() (string, uint64)) {
 	text, version := copied()
 	revs := w.history(key)
@@ -1308,7 +1308,7 @@ func flatStats(text string) map[string]string {
 	return out
 }
 
-// hasParent is false for a field in an object that was removed: one that somebody changed at the same time comes back whole.
+// hasParent is false for a field in an object that was removed: an object that was changed at the same time comes back whole.
 func hasParent(doc map[string]string, field string) bool {
 	parent, _, nested := strings.Cut(field, ".")
 	if !nested {

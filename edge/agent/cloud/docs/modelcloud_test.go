@@ -37,8 +37,8 @@ var (
 	silent  = slog.New(slog.DiscardHandler)
 )
 
-// op is something under way: a robot's exchange, or a request inside a kenneld. It runs in its own goroutine, but only while the world
-// waits for it: it stops at every gate (pass) until the world lets it go on. So the order of all steps is the world's choice alone.
+// op is work in progress: a robot's exchange, or a request inside a kenneld. It runs in its own goroutine, but only while the world
+// waits for it: it stops at every gate (pass) until the world resumes it. So the order of all steps is the world's choice alone.
 type op struct {
 	what    string
 	at      chan string
@@ -49,7 +49,7 @@ type op struct {
 	over    bool
 	k       *kenneld // where it runs; nil: on a robot
 	gen     int      // of the kenneld
-	cut     bool     // nobody waits for the answer any longer
+	cut     bool     // the client no longer waits for the answer
 	settled func()   // called once it is over, by the world
 }
 
@@ -60,7 +60,7 @@ func opOf(ctx context.Context) *op {
 	return o
 }
 
-// pass stops the op until the world lets it go on; an error ends what it was about to do.
+// pass stops the op until the world resumes it; an error ends what it was about to do.
 func (o *op) pass(where string) error {
 	if o == nil {
 		return nil
@@ -92,7 +92,7 @@ type kenneld struct {
 	hearing chan struct{}        // closed and replaced when it hears
 }
 
-// house is what lives longer than one history: Postgres and the two kenneld.
+// house outlives a history: Postgres and the two kenneld.
 type house struct {
 	t       testing.TB
 	kenneld [2]*kenneld
@@ -262,7 +262,7 @@ func (k *kenneld) person(ctx context.Context, c auth.Caller, method string, key 
 	return rec.Code, doc, rec.Body.String()
 }
 
-// store is what the rules ask of storage.
+// store is the storage that the rules need.
 type store = jdocs.Store
 
 // gated is the storage of one life of a kenneld: the world may let anything happen before each statement, the death of this kenneld too.
