@@ -56,6 +56,7 @@ func (guards) Service(_ context.Context, c Credentials) (string, error) {
 // published is the service over TLS, and the REST form.
 type published struct {
 	svc    *jdocs.Rules
+	robots jdocs.Robots
 	client jdocspb.JdocsClient
 	conn   *grpc.ClientConn
 	rest   *http.ServeMux
@@ -75,14 +76,14 @@ func newPublished(t testing.TB) *published {
 		p.noted = append(p.noted, by+" "+account+" "+reason)
 		return nil
 	}}
-	robots := jdocs.Robots{Docs: p.svc, OwnerOf: func(_ context.Context, id thing.ID) (string, error) {
+	p.robots = jdocs.Robots{Docs: p.svc, OwnerOf: func(_ context.Context, id thing.ID) (string, error) {
 		if id == robot {
 			return "ann", nil
 		}
 		return "", errs.New(errs.NotFound, "%s has no owner", id)
 	}}
 	log := slog.New(slog.DiscardHandler)
-	api := NewPublished(robots, personal, guards{}, log)
+	api := NewPublished(p.robots, personal, guards{}, log)
 	api.Mount(p.rest)
 
 	web := httptest.NewTLSServer(nil) // for its certificate

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"kennel/infra/errs"
 	"kennel/jdocs"
@@ -139,9 +140,13 @@ type RevisionResp struct {
 	Doc   Doc  `json:"doc"`
 }
 
-// Decode reads the body of a request or an answer; kind Invalid. Unknown fields are left for newer peers.
+// Decode reads the body of a request or an answer; kind Invalid. Unknown fields are left for newer peers. A body that is not UTF-8 is
+// refused, since the decoder would replace bytes of a document.
 func Decode[T any](b []byte) (T, error) {
 	var v T
+	if !utf8.Valid(b) {
+		return v, errs.New(errs.Invalid, "body is not UTF-8 text")
+	}
 	if err := json.Unmarshal(b, &v); err != nil {
 		return v, errs.New(errs.Invalid, "body: %v", err)
 	}
