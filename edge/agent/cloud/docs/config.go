@@ -29,6 +29,7 @@ const (
 	retryNever = 10 * time.Minute // after a refusal that another try will not change
 	spoiledFor = 2 * time.Second  // how long a damaged local copy may be a program's unfinished write
 	pollEvery  = 500 * time.Millisecond
+	fileTick   = 50 * time.Millisecond // more than a tick of a file system's clock
 )
 
 // Files below the robot's root.

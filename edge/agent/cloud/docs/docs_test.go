@@ -497,6 +497,27 @@ func (r *robot) changedFile() string {
 	return fmt.Sprint(r.told)
 }
 
+// TestQuickEdits: a program edits the file twice within one tick of the file system's clock, both as long. Neither edit is lost.
+func TestQuickEdits(t *testing.T) {
+	r := newRobot(t, newCloud(t)).boot()
+	r.set(`{"x":1000,"y":0}`)
+	path := filepath.Join(r.dir, settingsFile)
+	tick := time.Now()
+	for _, x := range []int{1001, 1002} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.write(settingsFile, strings.Replace(string(b), fmt.Sprintf(`"x": %d`, x-1), fmt.Sprintf(`"x": %d`, x), 1))
+		if err := os.Chtimes(path, tick, tick); err != nil {
+			t.Fatal(err)
+		}
+		r.reload(false)
+	}
+	r.set(`{"y":1}`)
+	want(t, "x", r.field(settingsFile, "x"), any(1002.0))
+}
+
 func TestDamagedFiles(t *testing.T) {
 	c := newCloud(t)
 	r := newRobot(t, c).boot()

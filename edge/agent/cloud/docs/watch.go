@@ -74,7 +74,9 @@ func (a *Agent) refresh(d *document, force bool) []Change {
 		return nil
 	}
 	d.spoiled = time.Time{}
-	d.seen = info
+	if d.seen = info; time.Since(info.ModTime()) < fileTick {
+		d.seen = nil // one more edit may leave the same time
+	}
 	mine := d.local
 	if file.Version == mine.Version && jdocs.Equal([]byte(file.JSON), []byte(mine.JSON)) {
 		return nil
