@@ -39,7 +39,7 @@ import (
 // not mean to, no version went back, and all hold the same (VEC-JDS-02, 03, 04, 08, 12). KENNEL_SOAK plays thousands, of any seed.
 func TestModelOfDocuments(t *testing.T) {
 	if os.Getenv("KENNEL_SOAK") != "" {
-		setFlags(t, map[string]string{"rapid.checks": "5000", "rapid.steps": "60"})
+		setFlags(t, map[string]string{"rapid.checks": "3000", "rapid.steps": "60"})
 	} else {
 		setFlags(t, map[string]string{"rapid.checks": "60", "rapid.steps": "60", "rapid.seed": "1"})
 	}
@@ -133,7 +133,8 @@ type world struct {
 
 	changes   []*change // by number
 	deletes   map[jdocs.Key]int
-	floor     map[jdocs.Key]uint64 // the highest version that anybody was told of
+	restores  map[jdocs.Key][]uint64 // versions that were to be restored
+	floor     map[jdocs.Key]uint64   // the highest version that anybody was told of
 	given     map[jdocs.Key]map[uint64]string
 	owed      [2]map[jdocs.Key]uint64 // what the listeners must have heard
 	counted   map[thing.ID]*counted
@@ -151,7 +152,7 @@ const operator, owner = "ann@example.com", "owner" // as authors
 
 func newWorld(t *rapid.T, h *house, run int) *world {
 	h.serial++
-	w := &world{t: t, house: h, names: strings.NewReplacer(), account: fmt.Sprintf("account-%d", h.serial), deletes: map[jdocs.Key]int{}, floor: map[jdocs.Key]uint64{},
+	w := &world{t: t, house: h, names: strings.NewReplacer(), account: fmt.Sprintf("account-%d", h.serial), deletes: map[jdocs.Key]int{}, restores: map[jdocs.Key][]uint64{}, floor: map[jdocs.Key]uint64{},
 		given: map[jdocs.Key]map[uint64]string{}, counted: map[thing.ID]*counted{}, wholesale: map[jdocs.Key]map[string]bool{}}
 	h.now = w
 	h.calls.Clear()
@@ -621,31 +622,33 @@ func (w *world) owing() (gens [2]int) {
 func (w *world) actions() map[string]func() {
 	return map[string]func(){
 		"steps 1": func() { w.someSteps(3) }, "steps 2": func() { w.someSteps(6) }, "steps 3": func() { w.someSteps(12) },
-		"robot sets":       func() { w.robotSets(w.pickRobot(), w.pickField()) },
-		"robot counts":     func() { w.robotCounts(w.pickRobot()) },
-		"program edits":    func() { w.programEdits(w.pickRobot(), w.pickField()) },
-		"robot syncs":      func() { w.robotSyncs(w.pickRobot(), false) },
-		"robot synced":     func() { w.robotSyncs(w.pickRobot(), true) },
-		"robot unheard":    func() { w.robotUnheard(w.pickRobot()) },
-		"robot hinted":     func() { w.robotHinted(w.pickRobot()) },
-		"robot gives up":   func() { w.robotGivesUp(w.pickRobot()) },
-		"robot dies":       func() { w.robotDies(w.pickRobot()) },
-		"robot will die":   func() { w.robotWillDie(w.pickRobot()) },
-		"robot wiped":      func() { w.robotWiped(w.pickRobot()) },
-		"robot offline":    func() { w.robotOffline(w.pickRobot()) },
-		"message twice":    w.messageTwice,
-		"message lost":     w.messageLost,
-		"app sets":         func() { w.personSets(owner) },
-		"operator sets":    func() { w.personSets(operator) },
-		"app reads":        w.appReads,
-		"operator deletes": w.operatorDeletes,
-		"operator counts":  w.operatorCounts,
-		"connection cut":   w.connectionCut,
-		"original changes": w.original.changes,
-		"original writes":  func() { w.original.asks(true) },
-		"original reads":   func() { w.original.asks(false) },
-		"kenneld dies":     w.kenneldDies,
-		"kenneld starts":   w.kenneldStarts,
+		"robot sets":        func() { w.robotSets(w.pickRobot(), w.pickField()) },
+		"robot counts":      func() { w.robotCounts(w.pickRobot()) },
+		"program edits":     func() { w.programEdits(w.pickRobot(), w.pickField()) },
+		"robot syncs":       func() { w.robotSyncs(w.pickRobot(), false) },
+		"robot synced":      func() { w.robotSyncs(w.pickRobot(), true) },
+		"robot unheard":     func() { w.robotUnheard(w.pickRobot()) },
+		"robot hinted":      func() { w.robotHinted(w.pickRobot()) },
+		"robot gives up":    func() { w.robotGivesUp(w.pickRobot()) },
+		"robot dies":        func() { w.robotDies(w.pickRobot()) },
+		"robot will die":    func() { w.robotWillDie(w.pickRobot()) },
+		"robot wiped":       func() { w.robotWiped(w.pickRobot()) },
+		"robot offline":     func() { w.robotOffline(w.pickRobot()) },
+		"message twice":     w.messageTwice,
+		"message lost":      w.messageLost,
+		"app sets":          func() { w.personSets(owner) },
+		"operator sets":     func() { w.personSets(operator) },
+		"app reads":         w.appReads,
+		"operator deletes":  w.operatorDeletes,
+		"operator restores": w.operatorRestores,
+		"operator counts":   w.operatorCounts,
+		"connection cut":    w.connectionCut,
+		"original changes":  w.original.changes,
+		"original writes":   func() { w.original.asks(true) },
+		"original reads":    func() { w.original.asks(false) },
+		"original deletes":  w.original.deletes,
+		"kenneld dies":      w.kenneldDies,
+		"kenneld starts":    w.kenneldStarts,
 	}
 }
 
@@ -913,7 +916,7 @@ func (w *world) personSets(who string) {
 	var version uint64
 	w.say("%s asks %s for %s", who, k.name, c)
 	w.at(k, fmt.Sprintf("%s sets %s = %d", who, field, c.n), func(ctx context.Context) {
-		st, doc, text := k.person(ctx, caller, http.MethodPatch, w.url(key), fmt.Sprintf(`{"set":{%q:%d},"force":true}`, field, c.n))
+		st, doc, text := k.person(ctx, caller, http.MethodPatch, w.url(key), "", fmt.Sprintf(`{"set":{%q:%d},"force":true}`, field, c.n))
 		status, version, got, body = st, doc.Version, string(doc.JSON), text
 	}, func(answered bool) {
 		w.say("%s: %s: heard: %v, %d, version %d", who, c, answered, status, version)
@@ -938,7 +941,7 @@ func (w *world) appReads() {
 	var status int
 	var version uint64
 	w.at(k, "the app reads "+key.String(), func(ctx context.Context) {
-		st, doc, _ := k.person(ctx, caller, http.MethodGet, w.url(key), "")
+		st, doc, _ := k.person(ctx, caller, http.MethodGet, w.url(key), "", "")
 		status, version = st, doc.Version
 	}, func(answered bool) {
 		if !answered || status >= 500 {
@@ -969,6 +972,44 @@ func (w *world) operatorDeletes() {
 				w.accepted(key, version, floor, operator, owing)
 			}
 		})
+}
+
+// operatorRestores makes an earlier version the current one, which undoes what came since on purpose.
+func (w *world) operatorRestores() {
+	keys := w.peoplesDocs(operator)
+	key, k := keys[w.pick("document", len(keys))], w.pickKenneld()
+	floor, owing, caller := w.floor[key], w.owing(), w.caller(operator)
+	if floor == 0 {
+		w.t.Skip("no version")
+	}
+	old := rapid.Uint64Range(1, floor).Draw(w.t, "version")
+	w.restores[key] = append(w.restores[key], old)
+	var status int
+	var version uint64
+	var body string
+	w.at(k, fmt.Sprintf("the operator restores version %d of %s", old, key), func(ctx context.Context) {
+		st, doc, text := k.person(ctx, caller, http.MethodPost, key, "/restore", fmt.Sprintf(`{"version":%d}`, old))
+		status, version, body = st, doc.Version, text
+	}, func(answered bool) {
+		w.say("the operator restores version %d of %s: heard: %v, %d, version %d", old, key, answered, status, version)
+		switch {
+		case !answered || status >= 500 || strings.Contains(body, "is a deletion"):
+		case status != http.StatusOK:
+			w.fatalf("restore was refused: %d %s", status, body)
+		default:
+			w.told(key, version) // it may be the version that was there
+			if version > floor && w.given[key][version] == "" {
+				w.accepted(key, version, floor, operator, owing)
+			}
+		}
+	})
+}
+
+// restored reports whether a version is an earlier one made current again.
+func (w *world) restored(key jdocs.Key, rev jdocs.Revision, revs []jdocs.Revision) bool {
+	return rev.By == operator && slices.ContainsFunc(w.restores[key], func(old uint64) bool {
+		return old < rev.Version && revs[old-1].JSON == rev.JSON
+	})
 }
 
 // operatorCounts adds to a counter as another reader and writer of the document does.
@@ -1187,7 +1228,8 @@ func (w *world) judge(key jdocs.Key) {
 	last := map[string]int{} // the newest change of an author in a field
 	deleted := 0
 	prev := jdocs.Revision{Deleted: true}
-	for i, rev := range w.history(key) {
+	revs := w.history(key)
+	for i, rev := range revs {
 		if rev.Version != uint64(i+1) {
 			w.fatalf("%s: version %d comes as number %d of its history", key, rev.Version, i+1)
 		}
@@ -1195,6 +1237,10 @@ func (w *world) judge(key jdocs.Key) {
 			if deleted++; deleted > w.deletes[key] {
 				w.fatalf("%s: version %d is a deletion that nobody asked for", key, rev.Version)
 			}
+			prev = rev
+			continue
+		}
+		if w.restored(key, rev, revs) {
 			prev = rev
 			continue
 		}

@@ -248,8 +248,8 @@ func (h *house) hint(_ context.Context, id thing.ID, _ string, payload []byte) {
 }
 
 // person sends one request of a person and returns the status and the document of the answer.
-func (k *kenneld) person(ctx context.Context, c auth.Caller, method string, key jdocs.Key, body string) (int, jdocsapi.Doc, string) {
-	r := httptest.NewRequestWithContext(auth.WithCaller(ctx, c), method, fmt.Sprintf("/v1/things/%s/jdocs/%s", key.Thing, key.Name),
+func (k *kenneld) person(ctx context.Context, c auth.Caller, method string, key jdocs.Key, what, body string) (int, jdocsapi.Doc, string) {
+	r := httptest.NewRequestWithContext(auth.WithCaller(ctx, c), method, fmt.Sprintf("/v1/things/%s/jdocs/%s%s", key.Thing, key.Name, what),
 		strings.NewReader(body))
 	rec := httptest.NewRecorder()
 	k.people.ServeHTTP(rec, r)

@@ -163,6 +163,21 @@ func (o *original) read(k *kenneld, key jdocs.Key, d *originalDoc) {
 	})
 }
 
+// deletes has its settings deleted in the cloud; it makes them again when it finds out.
+func (o *original) deletes() {
+	if o.op != nil {
+		o.w.t.Skip("cannot")
+	}
+	key, k := o.settings(), o.w.pickKenneld()
+	o.w.deletes[key]++
+	var err error
+	o.start(k, "the original deletes its settings", func(ctx context.Context) {
+		_, err = k.jdocs.DeleteDoc(o.w.house.call(ctx, o.id), &jdocspb.DeleteDocReq{UserId: o.w.account, Thing: string(o.id), DocName: string(key.Name)})
+	}, func(answered bool) {
+		o.w.say("the original deleted its settings: heard: %v, failed: %v", answered, answered && o.failed(err))
+	})
+}
+
 // settle brings the original in step: it reads, and writes what it has to write.
 func (o *original) settle() {
 	for _, key := range []jdocs.Key{o.settings(), o.accounts()} {
