@@ -206,6 +206,8 @@ var HTTP = table([]Rule{
 	{Name: "POST /things/{thing}/stop", Roles: auth.Changers, Page: true},
 	{Name: "POST /things/{thing}/poke", Roles: auth.Changers, Page: true},
 	{Name: "GET /things/{thing}/events", Roles: auth.Staff, Page: true},
+	{Name: "GET /things/{thing}/logs", Roles: auth.Staff, Page: true},
+	{Name: "GET /things/{thing}/logs/{log}", Roles: auth.Staff, Page: true},
 	{Name: "GET /things/{thing}/access", Roles: auth.Staff, Page: true},
 	{Name: "GET /alerts", Roles: auth.Staff, Page: true},
 	{Name: "POST /alerts/rule", Roles: auth.Changers, Page: true},

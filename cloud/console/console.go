@@ -310,7 +310,7 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			menu = append(menu, struct {
 				link
 				there bool
-			}{link{Label: e.Label, Address: e.Address}, true})
+			}{link{Label: e.Label, Address: e.Address}, e.Tab == nil})
 		}
 		for _, l := range menu {
 			pattern := "GET " + l.Address

@@ -809,7 +809,7 @@ func TestOwnersAtTheFrontDoor(t *testing.T) {
 func TestExtraPages(t *testing.T) {
 	var said string
 	mux := http.NewServeMux()
-	if err := Mount(mux, Config{Fleet: &fleet{}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), More: []page.Extra{{
+	if err := Mount(mux, Config{Fleet: &fleet{things: []registry.Thing{nasty()}}, Auth: &door{}, Log: slog.New(slog.DiscardHandler), More: []page.Extra{{
 		Label: "Echo", Address: "/cohorts/extra", Show: func(context.Context) (template.HTML, error) { return "<p>heard</p>", nil },
 	}, {
 		Label: "Alarms", Address: "/alerts", Done: "It is said.", Show: func(context.Context) (template.HTML, error) { return "<p>nothing</p>", nil },
@@ -821,8 +821,37 @@ func TestExtraPages(t *testing.T) {
 			}
 			return nil
 		},
+	}, {
+		Label: "Papers", Address: "/things/{thing}/logs", Tab: func(_ context.Context, r *http.Request) (string, template.HTML, error) {
+			return "Papers", template.HTML("<p>papers of " + r.PathValue("thing") + "</p>"), nil
+		},
+	}, {
+		Address: "/things/{thing}/logs/{log}", Tab: func(_ context.Context, r *http.Request) (string, template.HTML, error) {
+			return "Paper " + r.PathValue("log"), "<p>one paper</p>", nil
+		},
 	}}}); err != nil {
 		t.Fatal(err)
+	}
+	for address, want := range map[string][]string{
+		"/things/vic:00e20100":        {`href="/things/vic:00e20100/logs">Papers</a>`},
+		"/things/vic:00e20100/logs":   {`href="/things/vic:00e20100/logs" aria-current="page">Papers</a>`, "<p>papers of vic:00e20100</p>", "<h1>vic:00e20100</h1>", "<title>Papers of vic:00e20100"},
+		"/things/vic:00e20100/logs/7": {`href="/things/vic:00e20100/logs" aria-current="page">Papers</a>`, "<p>one paper</p>", "<title>Paper 7", `<a href="/things/vic:00e20100/logs">Papers</a>`, `<span aria-current="page">Paper 7</span>`},
+	} {
+		w := do(t, mux, auth.Viewer, "GET", address, "")
+		for _, s := range want {
+			if w.Code != 200 || !strings.Contains(w.Body.String(), s) {
+				t.Errorf("%s: %d, want %s in %s", address, w.Code, s, w.Body)
+			}
+		}
+	}
+	if w := do(t, mux, auth.Viewer, "GET", "/", ""); strings.Contains(w.Body.String(), "Papers") {
+		t.Error("a robot's tab is in the menu")
+	}
+	if w := do(t, mux, auth.Viewer, "GET", "/things/vic:00e20199/logs", ""); w.Code != 404 {
+		t.Errorf("a tab of no robot: %d", w.Code)
+	}
+	if w := do(t, mux, auth.Owner, "GET", "/things/vic:00e20100/logs", ""); w.Code != 403 {
+		t.Errorf("a tab for an owner: %d", w.Code)
 	}
 	if w := do(t, mux, auth.Viewer, "GET", "/alerts", ""); w.Code != 200 || !strings.Contains(w.Body.String(), "<p>nothing</p>") || !strings.Contains(w.Body.String(), "<h1>Alarms</h1>") || !strings.Contains(w.Body.String(), `href="/alerts"`) {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"kennel/cloud/console/page"
 )
@@ -15,8 +16,22 @@ type extraView struct {
 	Body  template.HTML
 }
 
+// ofThing begins the addresses of a robot's tabs.
+const ofThing = "/things/{thing}/"
+
+type tabView struct {
+	thingHead
+	Body template.HTML
+}
+
 // mountExtra adds a page that a slice brings along.
 func (c *console) mountExtra(e page.Extra, show func(string, view), act func(string, action)) {
+	if e.Tab != nil {
+		show("GET "+e.Address, func(ctx context.Context, r *http.Request, s said) (string, frame, error) {
+			return c.extraTab(ctx, r, s, e)
+		})
+		return
+	}
 	main := func(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
 		body, err := e.Show(ctx)
 		return "extra", frame{Title: e.Label, Main: extraView{s, e.Label, body}}, err
@@ -29,4 +44,22 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 	act("POST "+e.Address, action{page.Called("extra"), func(ctx context.Context, _ *http.Request, v url.Values) (outcome, error) {
 		return outcome{done: e.Address}, e.Do(ctx, v)
 	}, main, func(*http.Request) string { return e.Address }})
+}
+
+// extraTab is a page of one robot that a slice brings along.
+func (c *console) extraTab(ctx context.Context, r *http.Request, s said, e page.Extra) (string, frame, error) {
+	tab, below, _ := strings.Cut(strings.TrimPrefix(e.Address, ofThing), "/")
+	h, f, err := c.head(ctx, r, s, tab)
+	if err != nil {
+		return "", frame{}, err
+	}
+	title, body, err := e.Tab(ctx, r)
+	if f.Main, f.Live = (tabView{h, body}), ""; below != "" {
+		f.Title = title
+		for i := range f.Crumbs {
+			f.Crumbs[i].Current = false
+		}
+		f.Crumbs = append(f.Crumbs, link{Label: title, Address: r.URL.Path, Current: true})
+	}
+	return "tab", f, err
 }

@@ -119,11 +119,18 @@ func place(id thing.ID) string { return "/things/" + string(id) } // the alphabe
 
 func (c *console) tabs(h *thingHead, tab string) {
 	h.Kind = h.Species.Name()
-	for _, t := range []struct {
+	type entry struct {
 		link
 		there bool
-	}{{link{Label: "Overview"}, true}, {link{Label: "Robot", Address: "robot"}, c.Look != nil}, {link{Label: "Settings", Address: "settings"}, c.Docs != nil}, {link{Label: "Commands", Address: "commands"}, c.Commands != nil},
-		{link{Label: "Events", Address: "events"}, c.Events != nil}, {link{Label: "Access", Address: "access"}, c.Identities != nil || c.Owners != nil || c.Tokens != nil}} {
+	}
+	tabs := []entry{{link{Label: "Overview"}, true}, {link{Label: "Robot", Address: "robot"}, c.Look != nil}, {link{Label: "Settings", Address: "settings"}, c.Docs != nil}, {link{Label: "Commands", Address: "commands"}, c.Commands != nil},
+		{link{Label: "Events", Address: "events"}, c.Events != nil}, {link{Label: "Access", Address: "access"}, c.Identities != nil || c.Owners != nil || c.Tokens != nil}}
+	for _, e := range c.More {
+		if address, ok := strings.CutPrefix(e.Address, ofThing); ok && e.Label != "" {
+			tabs = append(tabs, entry{link{Label: e.Label, Address: address}, true})
+		}
+	}
+	for _, t := range tabs {
 		if t.there {
 			t.Current = t.Address == tab
 			t.Address = strings.TrimSuffix(place(h.ID)+"/"+t.Address, "/")

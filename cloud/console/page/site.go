@@ -69,6 +69,9 @@ type Extra struct {
 	// Do does what a form on the page asks for; nil: there is none. Done says so on the page afterwards.
 	Do   func(ctx context.Context, v url.Values) error
 	Done string
+	// Tab makes it a page of one robot instead, below /things/{thing}/: it returns its title and what is below the robot's head. With a Label
+	// it is one of the robot's tabs.
+	Tab func(ctx context.Context, r *http.Request) (title string, body template.HTML, err error)
 }
 
 // Called returns the name of a form that there is once on its page.

@@ -182,9 +182,9 @@ func (r *Request) set(key, s string) (err error) {
 	return err
 }
 
-// moment reads a time; a browser's field for one has neither seconds nor zone, and means UTC here.
+// moment reads a time; what a person types on a page needs neither seconds nor a zone, which is then UTC.
 func moment(s string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), nil
 		}

@@ -24,6 +24,7 @@ import (
 	"kennel/infra/blob"
 	"kennel/infra/blob/blobtest"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
 )
@@ -193,7 +194,7 @@ func TestLogs(t *testing.T) {
 	var c uploads.Contents
 	for query, want := range map[string][]int{
 		"": {1, 2, 3}, "?level=warning": {2, 3}, "?text=NO+route": {2}, "?from=2026-01-02T10:00:01Z&to=2026-01-02T10:00:02Z": {2}, "?limit=1&skip=1": {2},
-		"?file=2026-01-02-engine.log&level=error": {2}, "?file=x": nil, "?from=2026-01-02T10:00": {1, 2, 3},
+		"?file=2026-01-02-engine.log&level=error": {2}, "?file=x": nil, "?from=2026-01-02+10:00": {1, 2, 3}, "?to=2026-01-02": nil, "?from=2026-01-02T10:00&to=2026-01-02+10:00:02": {1, 2},
 	} {
 		c = uploads.Contents{}
 		if w := r.get(t, viewer, at+query, &c); w.Code != http.StatusOK {
@@ -430,3 +431,60 @@ func TestFileName(t *testing.T) {
 		}
 	}
 }
+
+// TestPages: the pages of the console say what the API says, as text.
+func TestPages(t *testing.T) {
+	r := newRig(t)
+	const evil = `<script>alert(1)</script>`
+	r.upload(t, grant(rex, ann), "plain.log", []byte("2026-01-02T10:00:01Z h user.err x: "+evil+"\n"+strings.Repeat("more\n", 600)))
+	r.upload(t, grant(rex, ann), evil+".bin", []byte("MDMP\x00"))
+	r.upload(t, grant(rex, ann), "bomb.gz", gz(strings.Repeat("\n", 129<<20)))
+	pages := uploadsapi.Pages(r.svc)
+	mux := http.NewServeMux()
+	for _, p := range pages {
+		mux.HandleFunc("GET "+p.Address, func(w http.ResponseWriter, q *http.Request) {
+			title, body, err := p.Tab(q.Context(), q)
+			if err != nil {
+				w.WriteHeader(codeOf(err))
+			}
+			io.WriteString(w, title+"\n"+string(body))
+		})
+	}
+	var logs []uploads.Log
+	r.get(t, viewer, "/v1/things/vic:00e20100/logs", &logs)
+	at := "/things/vic:00e20100/logs"
+	for _, tc := range []struct {
+		path string
+		code int
+		want []string
+	}{
+		{at, 200, []string{"Logs are deleted 30 days after the upload.", at + "/" + logs[2].ID + `">plain.log</a>`, "&lt;script&gt;alert(1)&lt;/script&gt;.bin", `href="/v1` + at + "/" + logs[0].ID + `/content"`, "3.0 KiB", "1.8.1.6051"}},
+		{at + "?name=nothing", 200, []string{"No log like that."}},
+		{"/things/vic:00e20101/logs", 200, []string{"This robot has not uploaded any logs."}},
+		{at + "?text=ALERT", 200, []string{"plain.log</a>", "1 line found", "<mark>alert</mark>", "The log has more than 2000000 lines"}},
+		{at + "?text=needle&name=plain", 200, []string{"No line found", "1 log was read"}},
+		{at + "?day=never", 400, nil},
+		{at + "/" + logs[2].ID, 200, []string{"601 lines", "&lt;script&gt;", `class="l-error"`, "?skip=500"}},
+		{at + "/" + logs[2].ID + "?skip=500", 200, []string{"First lines", `>601<`}},
+		{at + "/" + logs[2].ID + "?level=error&text=x", 200, []string{"1 line found", `<option selected>error</option>`}},
+		{at + "/" + logs[2].ID + "?from=2026-01-03T10:00", 200, []string{"No line like that.", `value="2026-01-03T10:00"`}},
+		{at + "/" + logs[2].ID + "?from=2026-01-03T10:00&to=2026-01-02T10:00", 200, []string{"is not before to"}},
+		{at + "/" + logs[1].ID, 200, []string{".bin is not text. Download the log to read it."}},
+		{at + "/" + logs[0].ID, 200, []string{"download it instead"}},
+		{at + "/x", 404, nil},
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", tc.path, nil))
+		body := w.Body.String()
+		for _, want := range tc.want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: no %q in %.4000s", tc.path, want, body)
+			}
+		}
+		if w.Code != tc.code || strings.Contains(body, evil) && !strings.HasPrefix(body, evil) {
+			t.Errorf("%s: %d %.2000s, want %d and no script", tc.path, w.Code, body, tc.code)
+		}
+	}
+}
+
+func codeOf(err error) int { return kithttp.StatusOf(errs.KindOf(err)) }

@@ -84,6 +84,7 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 				return err
 			}},
 		},
+		Pages:    uploadsapi.Pages(u.Logs),
 		Personal: []account.Holder{{Name: "uploads", Personal: u.Logs}},
 	}, err
 }

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"kennel/cloud/sts"
+	"kennel/infra/browser"
+)
+
+// engineLog returns the packed log of an original robot's engine.
+func engineLog(lines int) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	at := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	for i := range lines {
+		at = at.Add(700 * time.Millisecond)
+		level, text := "info", fmt.Sprintf("vic-engine[612]: (tc%04d) BehaviorSystem.Tick: reacting to nothing in particular for %d ms", i, i%40)
+		switch {
+		case i%97 == 11:
+			level, text = "warning", "vic-anim[598]: AnimProcess.Update.Overtime: frame took 41 ms, want at most 33 ms"
+		case i%211 == 20:
+			level, text = "err", "vic-cloud[633]: voice stream: dial tcp: lookup chipper.example.org: no route to host"
+		}
+		fmt.Fprintf(w, "%s Vector-A1B2 user.%s %s\n", at.Format("2006-01-02T15:04:05.000000Z07:00"), level, text)
+	}
+	w.Close() // a buffer does not fail
+	return out.Bytes()
+}
+
+// diagnostics is an archive of several files (VEC-LOG-07).
+func diagnostics() []byte {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for _, f := range [][2]string{{"ps.txt", "  PID USER     COMMAND\n  598 anim     vic-anim\n  612 engine   vic-engine\n"},
+		{"log.txt", "2026-11-21T09:30:00Z Vector-A1B2 user.err vic-cloud[633]: no route to host\n"}, {"core.dmp", "MDMP\x00\x01"}} {
+		_ = w.WriteHeader(&tar.Header{Name: f[0], Size: int64(len(f[1])), Mode: 0o600})
+		io.WriteString(w, f[1])
+	}
+	w.Close()
+	z.Close()
+	return out.Bytes()
+}
+
+// TestUploadedLogs: an original robot uploads logs; operators find the reason of a fault in them on the robot's page and with kennelctl, the owner reads
+// them over the API, and others do not (VEC-LOG-02, VEC-LOG-10). Names that a store of files would confuse are all there, also after a backup.
+func TestUploadedLogs(t *testing.T) {
+	h := newHouse(t, "-robots", "0")
+	h.start()
+	admin, maker := h.operator(t), newFactory(t)
+	admin.do("PUT", "/v1/batches/lot-1", map[string]string{"bundle": maker.bundle()}, nil)
+	ada, bob := h.owner(t, "ada@example.com", "Ada"), h.owner(t, "bob@example.com", "Bob")
+	const id = "vic:00e2aa09"
+	if _, err := h.ctl("robots", "register", id); err != nil {
+		t.Fatal(err)
+	}
+	robot := h.original(t, maker.make(id, nil), h.robotsPort())
+	if err := robot.Associate(t.Context(), ada.appSession(robot.AppKey)); err != nil {
+		t.Fatal(err)
+	}
+	if err := robot.RefreshSTS(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := s3.New(s3.Options{Region: "us-west-2", UsePathStyle: true, BaseEndpoint: aws.String(h.ready.Endpoints["robots"]),
+		Credentials: credentials.NewStaticCredentialsProvider(robot.STS.GetAccessKeyId(), robot.STS.GetSecretAccessKey(), robot.STS.GetSessionToken()),
+		HTTPClient:  &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: robot.TLS.RootCAs, ServerName: "localhost"}}}})
+	folder := "logs/" + ada.id + "/" + base64.StdEncoding.EncodeToString([]byte(id)) + "/"
+	large := bytes.Repeat([]byte("2026-11-21T09:30:00Z Vector-A1B2 user.info vic-robot[1]: a large one that comes in parts\n"), 200_000) // 17 MB
+	for _, l := range []struct {
+		name string
+		body []byte
+	}{{"a.gz", []byte("a")}, {"a.gz/b", []byte("b")}, {"x/.sgwtmp/y", []byte("kept by a backup")}, {"2026-11-21-10-00-00-large.log", large},
+		{"2026-11-21-10-00-00-diagnostics.tar.gz", diagnostics()}, {"2026-11-21-10-00-00-engine.log.gz", engineLog(2000)}} {
+		if _, err := transfermanager.New(client).UploadObject(t.Context(), &transfermanager.UploadObjectInput{Bucket: aws.String("kennel"), Key: aws.String(folder + l.name), Body: bytes.NewReader(l.body)}); err != nil {
+			t.Fatalf("%s: %v", l.name, err)
+		}
+	}
+	type log struct {
+		ID, Name string
+		Size     int64
+	}
+	var logs []log
+	ada.do("GET", "/v1/things/"+id+"/logs", nil, &logs)
+	if len(logs) != 6 || logs[0].Name != "2026-11-21-10-00-00-engine.log.gz" || logs[2].Size != int64(len(large)) {
+		t.Fatalf("listed: %+v", logs)
+	}
+	for _, path := range []string{"/logs", "/logs/" + logs[0].ID, "/logs/" + logs[0].ID + "/content", "/logs/search?text=x"} {
+		if code, b := bob.try("GET", "/v1/things/"+id+path, nil); code != http.StatusNotFound {
+			t.Errorf("%s for another person: %d %s", path, code, b)
+		}
+	}
+	var found struct {
+		Logs []struct {
+			Log   log
+			Found int
+		}
+	}
+	if err := h.ctlJSON(&found, "logs", "search", id, "-text", "NO ROUTE", "-level", "error"); err != nil || len(found.Logs) != 2 || found.Logs[0].Found != 10 {
+		t.Errorf("search: %+v, %v", found, err)
+	}
+	if out, err := h.ctl("logs", "show", id, logs[5].ID); err != nil || strings.TrimSpace(string(out)) != "a" {
+		t.Errorf("show: %s, %v", out, err)
+	}
+
+	// A backup has all of them, whatever they are called.
+	file := filepath.Join(t.TempDir(), "backup")
+	if out, err := program(t, "", nil, "kenneld", "backup", "-data", h.dir, "-out", file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	back := newHouse(t, "-robots", "0").dir
+	if err := os.Remove(back); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := program(t, "", nil, "kenneld", "restore", "-data", back, "-in", file); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, l := range logs {
+		kept := filepath.Join(back, "s3", "objects", "kennel", filepath.FromSlash(folder), sts.EncodeName(l.Name))
+		if info, err := os.Stat(kept); err != nil || info.Size() != l.Size {
+			t.Errorf("%s after a backup: %v", l.Name, err)
+		}
+	}
+
+	s := &site{house: h, b: browser.Start(t), seen: map[string]bool{}}
+	p := s.b.Page(t, browser.Desktop)
+	look := func(name string) {
+		t.Helper()
+		s.look(p, name)
+		p.Look("light", browser.Desktop)
+	}
+	s.signIn(p)
+	p.Goto(h.ready.Endpoints["console"] + "/things/" + id)
+	p.Follow("Logs", "/logs$")
+	p.SeeIn("region", "Uploaded logs", "Logs are deleted 30 days after the upload.")
+	look("robot-logs")
+	p.Fill("Line contains", "no route")
+	p.Click("button", "Find")
+	p.See("10 lines found")
+	look("robot-logs-found")
+	p.Follow("2026-11-21-10-00-00-diagnostics.tar.gz", "/logs/")
+	p.SeeIn("region", "Lines", "1 line found")
+	p.Click("link", "Show all")
+	p.SeeIn("region", "Lines", "core.dmp is not text")
+	look("robot-log-archive")
+	p.Follow("Logs", "/logs$")
+	p.Follow("2026-11-21-10-00-00-engine.log.gz", "/logs/")
+	p.SeeIn("region", "Lines", "2000 lines")
+	look("robot-log")
+	p.Choose("At least", "error")
+	p.Click("button", "Find")
+	p.SeeIn("region", "Lines", "10 lines found")
+	look("robot-log-errors")
+	if name, b := p.Download("link", "Download"); !bytes.Equal(b, engineLog(2000)) || !strings.HasPrefix(name, "vic-00e2aa09-2026-11-21") {
+		t.Errorf("downloaded %s of %d bytes", name, len(b))
+	}
+}
+
+// signIn signs an operator in who was just made.
+func (s *site) signIn(p *browser.Page) {
+	s.t.Helper()
+	const email = "otto@staff.example"
+	var made struct{ Password string }
+	s.operator(s.t).do("POST", "/v1/operators", map[string]string{"email": email, "role": "viewer"}, &made)
+	p.Goto(s.ready.Endpoints["console"] + "/")
+	p.Fill("E-mail", email)
+	p.Fill("Password", made.Password)
+	p.Press("Enter")
+	p.At("^/account/password")
+	p.Fill("Current password", made.Password)
+	p.Fill("New password, at least 10 characters", ownersPassword)
+	p.Fill("New password again", ownersPassword)
+	p.Press("Enter")
+	p.See("Your password is changed.")
+	p.Follow("Continue", "^/$")
+}
