@@ -204,21 +204,14 @@ func (c checker) connection(ctx context.Context) (string, error) {
 		}
 		what := "let kenneld listen there (-listen robots=0.0.0.0:" + port + ") and let the firewall pass it"
 		if port == "443" && strings.HasSuffix(host, ".amazonaws.com") {
-			what = cmp.Or(c.trouble443(), "log uploads come to port 443: let kenneld listen there, or forward that port to the robots' port")
+			what = "let kenneld listen at port 443, to which log uploads come, or forward that port to the robots' port"
+			if u := c.guide.Uploads; u != "" {
+				what = strings.ToLower(u[:1]) + u[1:]
+			}
 		}
 		return "", advise("nothing takes connections at %s (%s); %s", addr, reason, strings.TrimSuffix(what, "."))
 	}
 	return "taken at " + strings.Join(addrs, ", "), nil
-}
-
-// trouble443 returns what this cloud says about port 443, as part of a sentence.
-func (c checker) trouble443() string {
-	for _, t := range c.guide.Troubles {
-		if strings.HasPrefix(t, "Port 443") {
-			return strings.ToLower(t[:1]) + t[1:]
-		}
-	}
-	return ""
 }
 
 func (c checker) certificate(ctx context.Context) (string, error) {

@@ -55,6 +55,7 @@ type Guide struct {
 	ConfigFile   string              `json:"config_file"`
 	ServerConfig replay.ServerConfig `json:"server_config"`
 	Troubles     []string            `json:"troubles"` // sentences: what keeps original robots from calling, and what to do
+	Uploads      string              `json:"uploads"`  // one of them: why nothing listens at port 443
 }
 
 // Name is a host name that robots look up.
@@ -91,7 +92,7 @@ func (d Door) Guide() (Guide, error) {
 	if err != nil {
 		return Guide{}, errs.New(errs.Invalid, "robots.public %q: want host:port", d.Public)
 	}
-	g := Guide{RootFile: RootFile, OtherRoots: otherRoots, ConfigFile: ConfigFile, Troubles: []string{}, ServerConfig: replay.ServerConfig{
+	g := Guide{RootFile: RootFile, OtherRoots: otherRoots, ConfigFile: ConfigFile, Troubles: []string{}, Uploads: d.Advice, ServerConfig: replay.ServerConfig{
 		Jdocs: d.Public, Tms: d.Public, Chipper: d.Public, Check: d.Public + "/ok", LogFiles: "s3://" + d.Bucket + "/" + d.Prefix, AppKey: key}}
 	upload := replay.UploadHost(d.Bucket)
 	addrs := d.addresses()

@@ -102,7 +102,7 @@ func TestBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := newHouse(t, "-robots", "2")
+	h := newHouse(t, "-robots", "2", "-originals", "kennel.invalid")
 	h.start()
 	s := &site{house: h, b: browser.Start(t), seen: map[string]bool{}}
 	things := h.awaitPresent(2)
@@ -394,6 +394,10 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Follow("hooks.example.org", "^/webhooks/")
 	p.SeeIn("region", "Deliveries", "Nothing was sent yet")
 	look("webhook")
+	p.Follow("Originals", "^/originals$")
+	p.Click("button", "Run self-test")
+	p.See("Step 1 of 9, names, fails")
+	look("originals")
 	p.Click("summary", "Your account")
 	p.Follow("Your account", "^/me")
 	look("me")

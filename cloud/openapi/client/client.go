@@ -1463,6 +1463,7 @@ type Guide struct {
 	RootFile     string          `json:"root_file"`
 	ServerConfig ServerConfig    `json:"server_config"`
 	Troubles     []string        `json:"troubles"` // sentences: what keeps original robots from calling, and what to do
+	Uploads      string          `json:"uploads"`  // one of them: why nothing listens at port 443
 }
 
 // Health says whether the parts can be reached.

@@ -212,34 +212,42 @@ func (r *Robot) refresh(ctx context.Context, req *tokenpb.RefreshTokenRequest, u
 	})
 }
 
-// store takes a token as the robot does before it writes its file: every claim is a string, the two times are RFC 3339.
-func (r *Robot) store(token string) error {
+// Claims reads a token as the robot does before it writes its file, without a look at the signature: every claim is a string, and the two
+// times are RFC 3339. The error is Fatal.
+func Claims(token string) (map[string]any, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return Fatal{fmt.Sprintf("a token of %d parts, want 3", len(parts))}
+		return nil, Fatal{fmt.Sprintf("a token of %d parts, want 3", len(parts))}
 	}
 	body, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return Fatal{"token: " + err.Error()}
+		return nil, Fatal{"token: " + err.Error()}
 	}
 	var claims map[string]any
 	if err := json.Unmarshal(body, &claims); err != nil {
-		return Fatal{"token: " + err.Error()}
+		return nil, Fatal{"token: " + err.Error()}
 	}
 	for _, name := range []string{"token_id", "token_type", "user_id", "requestor_id", "iat", "expires"} {
 		text, ok := claims[name].(string)
 		if !ok {
-			return Fatal{fmt.Sprintf("claim %s is a %T, want a string", name, claims[name])}
+			return nil, Fatal{fmt.Sprintf("claim %s is a %T, want a string", name, claims[name])}
 		}
 		if _, err := time.Parse(time.RFC3339, text); err != nil && (name == "iat" || name == "expires") {
-			return Fatal{fmt.Sprintf("claim %s: %v", name, err)}
+			return nil, Fatal{fmt.Sprintf("claim %s: %v", name, err)}
 		}
 	}
 	if claims["user_id"] == "" {
-		return Fatal{"claim user_id is empty: the token file is deleted at the next start"}
+		return nil, Fatal{"claim user_id is empty: the token file is deleted at the next start"}
 	}
-	r.Token, r.Claims = token, claims
-	return nil
+	return claims, nil
+}
+
+func (r *Robot) store(token string) error {
+	claims, err := Claims(token)
+	if err == nil {
+		r.Token, r.Claims = token, claims
+	}
+	return err
 }
 
 // User returns whose robot it is, by its token; "" without one.

@@ -1,4 +1,4 @@
-package replay
+package replay_test
 
 import (
 	"crypto/tls"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/cloud/originals/replay"
 	"kennel/cloud/token/tokentest"
 )
 
@@ -19,11 +20,10 @@ func token(claims string) string {
 
 const claims = `{"token_id":"1","token_type":"user+robot","user_id":"u","requestor_id":"vic:00e20100","iat":"2026-11-22T10:00:00Z","expires":"2026-11-23T10:00:00Z","permissions":null}`
 
-// TestStore: peer facts, top, 3: what of a token stops an original robot.
-func TestStore(t *testing.T) {
-	r := &Robot{}
-	if err := r.store(token(claims)); err != nil || r.User() != "u" || r.Token == "" {
-		t.Fatalf("a good token: %v", err)
+// TestClaims: peer facts, top, 3: the tokens that stop an original robot.
+func TestClaims(t *testing.T) {
+	if got, err := replay.Claims(token(claims)); err != nil || got["user_id"] != "u" {
+		t.Fatalf("a good token: %v, %v", got, err)
 	}
 	for name, text := range map[string]string{
 		"iat is a number":      token(strings.Replace(claims, `"2026-11-22T10:00:00Z"`, `1764583200`, 1)),
@@ -37,20 +37,19 @@ func TestStore(t *testing.T) {
 		"two parts":            "e30.e30",
 		"empty":                "",
 	} {
-		r := &Robot{Token: "before"}
-		if _, dead := errors.AsType[Fatal](r.store(text)); !dead || r.Token != "before" {
-			t.Errorf("%s: not fatal, or stored", name)
+		got, err := replay.Claims(text)
+		if _, dead := errors.AsType[replay.Fatal](err); !dead || got != nil {
+			t.Errorf("%s: %v, %v; want Fatal", name, got, err)
 		}
 	}
 }
 
-func FuzzStore(f *testing.F) {
+func FuzzClaims(f *testing.F) {
 	f.Add(token(claims))
 	f.Add("..")
 	f.Fuzz(func(t *testing.T, text string) {
-		r := &Robot{}
-		if err := r.store(text); (err == nil) != (r.Token != "" && r.User() != "") {
-			t.Errorf("%q: %v with token %q of %q", text, err, r.Token, r.User())
+		if got, err := replay.Claims(text); (err == nil) != (got["user_id"] != nil && got["user_id"] != "") {
+			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	})
 }
@@ -76,7 +75,7 @@ func TestIdentity(t *testing.T) {
 		"none":                   {tls.Certificate{}, false, false},
 	} {
 		for build, want := range map[bool]bool{false: tc.plain, true: tc.robot} {
-			if r, err := New(ServerConfig{}, nil, tc.cert, build); (err == nil) != want || err == nil && r.Thing != "vic:00e20100" {
+			if r, err := replay.New(replay.ServerConfig{}, nil, tc.cert, build); (err == nil) != want || err == nil && r.Thing != "vic:00e20100" {
 				t.Errorf("%s, robot build %v: %v, want good %v", name, build, err, want)
 			}
 		}

@@ -7,17 +7,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"kennel/cloud/originals/replay"
 	"kennel/infra/api/tokenpb"
 )
 
-// Fatal is what stops the cloud process of an original robot for good (peer facts, top): no server may make one.
-type Fatal struct{ What string }
-
-func (f Fatal) Error() string { return "the robot's cloud process died: " + f.What }
+// Fatal stops the cloud process of an original robot for good: no server may make one.
+type Fatal = replay.Fatal
 
 // userAgent is how the original robot introduces itself.
 const userAgent = "Victor/tokentest"
@@ -33,7 +31,7 @@ type Robot struct {
 	Token       string // what lies in its token file; "" if there is none
 	ClientToken string // of the app that logged in last
 	STS         *tokenpb.StsToken
-	Claims      jwt.MapClaims // of Token, unverified
+	Claims      map[string]any // of Token, unverified
 }
 
 // metadata goes with every request.
@@ -74,27 +72,13 @@ func (r *Robot) access() metadata {
 	return metadata{"anki-access-token": r.Token}
 }
 
-// store reads a token as the robot does before it writes it to its file: no signature, but every claim a string.
+// store reads a token as the robot does before it writes it to its file.
 func (r *Robot) store(text string) error {
-	claims := jwt.MapClaims{}
-	if _, _, err := jwt.NewParser().ParseUnverified(text, claims); err != nil {
-		return Fatal{"token " + err.Error()}
+	claims, err := replay.Claims(text)
+	if err == nil {
+		r.Token, r.Claims = text, claims
 	}
-	for _, name := range []string{"token_id", "token_type", "user_id", "requestor_id", "iat", "expires"} {
-		if _, ok := claims[name].(string); !ok {
-			return Fatal{fmt.Sprintf("claim %s is a %T, want a string", name, claims[name])}
-		}
-	}
-	for _, name := range []string{"iat", "expires"} {
-		if _, err := time.Parse(time.RFC3339, claims[name].(string)); err != nil {
-			return Fatal{fmt.Sprintf("claim %s: %v", name, err)}
-		}
-	}
-	if claims["user_id"] == "" {
-		return Fatal{"empty user_id: the token file is deleted at the next start"}
-	}
-	r.Token, r.Claims = text, claims
-	return nil
+	return err
 }
 
 // Associate is what a robot does when an app hands it a user session for the first time.
@@ -110,7 +94,7 @@ func (r *Robot) AssociateWith(ctx context.Context, userSession string, req *toke
 			return err
 		}
 		if resp.Data == nil {
-			return Fatal{"AssociatePrimaryUserResponse without data"}
+			return Fatal{What: "AssociatePrimaryUserResponse without data"}
 		}
 		r.ClientToken, r.STS = resp.Data.ClientToken, resp.Data.StsToken
 		return r.store(resp.Data.Token)
@@ -125,7 +109,7 @@ func (r *Robot) Reassociate(ctx context.Context, userSession, clientName, appID 
 			return err
 		}
 		if resp.Data == nil {
-			return Fatal{"ReassociatePrimaryUserResponse without data"}
+			return Fatal{What: "ReassociatePrimaryUserResponse without data"}
 		}
 		token, r.ClientToken = resp.Data.Token, resp.Data.ClientToken
 		return nil
@@ -147,7 +131,7 @@ func (r *Robot) Secondary(ctx context.Context, userSession, clientName, appID st
 			return err
 		}
 		if resp.Data == nil {
-			return Fatal{"AssociateSecondaryClientResponse without data"}
+			return Fatal{What: "AssociateSecondaryClientResponse without data"}
 		}
 		r.ClientToken = resp.Data.ClientToken
 		return nil
@@ -161,7 +145,7 @@ func (r *Robot) refresh(ctx context.Context, req *tokenpb.RefreshTokenRequest, u
 			return err
 		}
 		if resp.Data == nil {
-			return Fatal{"RefreshTokenResponse without data"}
+			return Fatal{What: "RefreshTokenResponse without data"}
 		}
 		return use(resp.Data)
 	})
@@ -176,7 +160,7 @@ func (r *Robot) RefreshJWT(ctx context.Context) error {
 func (r *Robot) RefreshSTS(ctx context.Context) error {
 	return r.refresh(ctx, &tokenpb.RefreshTokenRequest{RefreshStsTokens: true}, func(b *tokenpb.TokenBundle) error {
 		if b.StsToken == nil {
-			return Fatal{"refresh for temporary credentials without sts_token"}
+			return Fatal{What: "refresh for temporary credentials without sts_token"}
 		}
 		if _, err := time.Parse(time.RFC3339, b.StsToken.Expiration); err != nil {
 			return fmt.Errorf("expiration of temporary credentials: %w", err)
