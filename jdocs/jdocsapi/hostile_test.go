@@ -129,6 +129,8 @@ type robotsTransport struct {
 	own   func(hostile) string // its own refusal; "": none
 	write func(t *testing.T, h hostile) (jdocs.WriteStatus, uint64, *refusal)
 	read  func(t *testing.T, name string) (string, *refusal)
+	// ask reads or deletes the document of that key.
+	ask func(t *testing.T, method string, h hostile) *refusal
 }
 
 // TestHostileDocuments: each transport gives the one defined answer, stores what it accepts byte for byte, and serves the next request.
@@ -144,10 +146,27 @@ func TestHostileDocuments(t *testing.T) {
 					h.format = 2
 				}
 				tr.check(t, h)
+				if h.kind == 0 || h.text != "{}" || h.meta != "" {
+					continue
+				}
+				for _, method := range []string{"read", "delete"} { // the key alone is refused
+					if refused := tr.ask(t, method, h); refused == nil || refused.kind != tr.kind(h.kind) || !strings.Contains(refused.message, h.says) {
+						t.Errorf("%s: %s: %.200v; want %s with %q", h.name, method, refused, tr.kind(h.kind), h.says)
+					}
+				}
 			}
 		})
 	}
 	t.Run("PATCH", func(t *testing.T) { patchHostiles(t, p) })
+	t.Run("too large to read over MQTT", func(t *testing.T) {
+		large := hostile{doc: "vic.Large", text: noise(jdocs.MaxJSON), format: 1}
+		if status, _, refused := overGRPC(p).write(t, large); refused != nil || status != jdocs.Accepted {
+			t.Fatal(status, refused)
+		}
+		if _, refused := overMQTT(p).read(t, large.doc); refused == nil || refused.kind != errs.Invalid.String() || !strings.Contains(refused.message, "ask over HTTPS") {
+			t.Errorf("%+v; want the advice to ask over HTTPS", refused)
+		}
+	})
 }
 
 func (tr robotsTransport) check(t *testing.T, h hostile) {
@@ -202,6 +221,11 @@ func (h hostile) body() string {
 		quoted(h.user), quoted(h.thing), quoted(h.doc), h.version, h.format, quoted(h.meta), quoted(h.text))
 }
 
+// keyBody is the request to read or delete as JSON.
+func (h hostile) keyBody() string {
+	return fmt.Sprintf(`{"user_id":%[1]s,"thing":%[2]s,"doc_name":%[3]s,"items":[{"doc_name":%[3]s}]}`, quoted(h.user), quoted(h.thing), quoted(h.doc))
+}
+
 func overMQTT(p *published) robotsTransport {
 	server := kitmqtt.NewServer(Handlers(p.robots, slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler))
 	var client *kitmqtt.Client
@@ -238,6 +262,10 @@ func overMQTT(p *published) robotsTransport {
 				return "", refused(err)
 			}
 			return res[0].Doc.JSON, nil
+		},
+		ask: func(t *testing.T, method string, h hostile) *refusal {
+			_, err := client.Do(t.Context(), jdocswire.Service, method, []byte(h.keyBody()))
+			return refused(err)
 		}}
 }
 
@@ -274,6 +302,15 @@ func overGRPC(p *published) robotsTransport {
 				return "", refused(err)
 			}
 			return resp.GetItems()[0].GetDoc().GetJsonDoc(), nil
+		},
+		ask: func(t *testing.T, method string, h hostile) *refusal {
+			if method == "read" {
+				_, err := p.client.ReadDocs(as(t, string(robot), "key"), &jdocspb.ReadDocsReq{UserId: h.user, Thing: h.thing,
+					Items: []*jdocspb.ReadDocsReq_Item{{DocName: h.doc}}})
+				return refused(err)
+			}
+			_, err := p.client.DeleteDoc(as(t, string(robot), "key"), &jdocspb.DeleteDocReq{UserId: h.user, Thing: h.thing, DocName: h.doc})
+			return refused(err)
 		}}
 }
 
@@ -309,6 +346,10 @@ func overREST(p *published) robotsTransport {
 				return "", refused
 			}
 			return resp.Items[0].Doc.JSONDoc, nil
+		},
+		ask: func(t *testing.T, method string, h hostile) *refusal {
+			path := map[string]string{"read": "/1/read-docs", "delete": "/1/delete-doc"}[method]
+			return post(t, path, h.keyBody(), &struct{}{})
 		}}
 }
 

@@ -11,8 +11,8 @@
 //	take the cloud's content (version r): ledger += base r        -> local = merged, version r
 //	send the local change (version v):    ledger += sent on v     -> cloud accepts v+1 -> ledger += base v+1 -> local = version v+1
 //
-// If it was killed after the cloud accepted but before the ledger says so, the agent finds its own content in version v+1 and takes it as
-// the base; a counter is therefore never added twice.
+// If it was killed after the cloud accepted but before the ledger says so, the agent finds its own content in version v+1, or in a later one
+// if it created the document again, and takes it as the base; a counter is therefore never added twice.
 package docs
 
 import (
