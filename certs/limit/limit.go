@@ -38,11 +38,12 @@ func New(interval time.Duration, burst int) *Keyed {
 // NewByAddr is New for peer addresses: the port does not count, and an IPv6 peer is its /64, because one subscriber usually controls a whole /64.
 func NewByAddr(interval time.Duration, burst int) *Keyed {
 	k := New(interval, burst)
-	k.norm = network
+	k.norm = Network
 	return k
 }
 
-func network(addr string) string {
+// Network returns what counts as one peer: the address without its port, and an IPv6 address as its /64.
+func Network(addr string) string {
 	host := addr
 	if h, _, err := net.SplitHostPort(addr); err == nil {
 		host = h

@@ -46,6 +46,7 @@ type Cloud struct {
 	doors   wire.Doors
 	link    *link.Link
 	uploads identity.Uploads
+	watched originalswire.Watched
 	orders  orders.Orders
 	ready   *telemetry.Readiness
 }
@@ -149,13 +150,18 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watched, doorSlice, err := originalswire.Door(b, robots)
+	if err != nil {
+		return err
+	}
+	steps := identity.Steps{Registry: robots, Door: watched.Door, Log: b.Log}
 	var uploadSlice wire.Slice
-	c.uploads, uploadSlice, err = identity.WireUploads(b, owners, robots, cfg.S3.Bucket, cfg.Robots.S3Domains, cfg.Uploads.KeepDays)
+	c.uploads, uploadSlice, err = identity.WireUploads(b, owners, robots, steps, cfg.S3.Bucket, cfg.Robots.S3Domains, cfg.Uploads.KeepDays)
 	if err != nil {
 		return err
 	}
 	c.Identity, err = identity.Wire(ctx, b, cfg.identity(), identity.Needs{
-		Authority: c.ca, Link: l, Registry: robots, Accounts: c.Accounts, Owners: owners, Docs: docs, Uploads: c.uploads,
+		Authority: c.ca, Link: l, Registry: robots, Accounts: c.Accounts, Owners: owners, Docs: docs, Uploads: c.uploads, Steps: steps,
 	})
 	if err != nil {
 		return err
@@ -185,11 +191,11 @@ func (c *Cloud) wire(ctx context.Context) error {
 	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
 		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
-		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit),
+		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }),
 	})
-	c.link = l
+	c.link, c.watched = l, watched
 	c.doors = wire.Doors{Known: robots.Known, Owns: owners.Owns, Audit: c.Accounts.Audit.Note}
 	pages := console.Config{
 		Passkeys: c.Accounts.Keys, PasskeySites: c.Accounts.Passkeys.Sites(), Provider: c.Accounts.ProviderName(),

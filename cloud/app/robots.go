@@ -76,7 +76,9 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 	}
 	// TLS does not decide about client certificates: every refusal has a status code and a reason (design section 4). Old robots speak TLS 1.2.
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, ClientAuth: tls.RequestClientCert}
-	calls := kitgrpc.NewServer(conf, c.base.Log, grpc.ChainUnaryInterceptor(c.base.Meters.Call))
+	watch := c.watched.Watch(c.Identity.Proves)
+	calls := kitgrpc.NewServer(conf, c.base.Log, grpc.ChainUnaryInterceptor(c.base.Meters.Call, watch.Unary),
+		grpc.ChainStreamInterceptor(c.base.Meters.Stream, watch.Stream), watch.Unserved())
 	c.slices.Register(calls)
 	for service, info := range calls.GetServiceInfo() {
 		for _, m := range info.Methods {
@@ -98,10 +100,11 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 			return nil, err
 		}
 		port := oneport.Split(l, conf, c.base.Log)
+		port.Broken = watch.Broken(cert)
 		out = append(out,
 			runner.Service{Name: setting, Run: port.Run, Fatal: true},
-			c.server(setting+" http", port.Plain, http.HandlerFunc(connectionCheck)),
-			c.server(setting+" https", port.HTTPS, c.withAddr(c.robotsHTTPS())),
+			c.server(setting+" http", port.Plain, watch.Plain(connectionCheck)),
+			c.server(setting+" https", port.HTTPS, c.withAddr(c.robotsHTTPS(watch.Routes))),
 			runner.Service{Name: setting + " grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, port.GRPC, graceTime) }})
 	}
 	return out, nil
@@ -125,21 +128,17 @@ func (c Config) door() originalswire.Config {
 	return d
 }
 
-// connectionCheck answers VEC-CLD-07, and nothing else: this is all that is served without TLS.
-func connectionCheck(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/ok" || r.Method != http.MethodGet && r.Method != http.MethodHead {
-		http.Error(w, "plain HTTP address serves only GET and HEAD of /ok", http.StatusNotFound)
-		return
-	}
-	_, _ = w.Write([]byte("ok\n")) // who hung up needs no answer
+// connectionCheck answers VEC-CLD-07.
+func connectionCheck(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte("ok\n")) // the client may have hung up
 }
 
 // robotsHTTPS serves the HTTPS requests of original robots and their clients: S3 uploads, the connection check, certificates to pin, keys.
-func (c *Cloud) robotsHTTPS() http.Handler {
+func (c *Cloud) robotsHTTPS(watched func(*http.ServeMux, http.Handler) http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ok", connectionCheck)
 	c.slices.MountPublic(mux, c.doors)
-	guarded := access.HTTP.Guard(mux, c.base.Log)
+	guarded := watched(mux, access.HTTP.Guard(mux, c.base.Log))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.uploads.Door.Serves(r) {
 			c.uploads.Door.ServeHTTP(w, r)

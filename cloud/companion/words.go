@@ -23,6 +23,9 @@ type state struct {
 	Docs    map[string]uint64 // those, and their versions
 }
 
+// silentAfter is when an original robot, which calls about once a day, counts as away.
+const silentAfter = 26 * time.Hour
+
 // newState puts what the fleet knows into words.
 func newState(t registry.Thing, now time.Time) state {
 	s := state{Since: t.Since}
@@ -30,6 +33,12 @@ func newState(t registry.Thing, now time.Time) state {
 	case t.LastSeen.IsZero():
 		s.Mood, s.Line = "new", "It has not reported here yet."
 		s.Help = "Is it switched on, and on your network?"
+		return s
+	case t.Presence == registry.Calls:
+		s.Mood, s.Line, s.Release = "here", "It called here "+registry.Ago(now.Sub(t.LastSeen))+" ago.", t.Facets.Version
+		if now.Sub(t.LastSeen) > silentAfter {
+			s.Mood, s.Since, s.Help = "away", t.LastSeen, "A robot that is on calls about once a day. Put it on its charger and see that it is on your network."
+		}
 		return s
 	case t.Presence != registry.Present:
 		s.Mood, s.Line = "away", "It is away."

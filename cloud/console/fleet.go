@@ -249,8 +249,8 @@ func (v *fleetView) fill(f filter.Filter, sort registry.Column, desc bool, p reg
 	for _, x := range []struct {
 		Label, Value string
 		Count        int
-	}{{"Present", filter.Present, all.Present}, {"Absent", filter.Absent, all.Absent}, {"Never seen", filter.Never, bucket(all.Presence, filter.Never)}} {
-		if g, ok := narrowed(f, filter.Presence, x.Value); ok {
+	}{{"Present", filter.Present, all.Present}, {"Absent", filter.Absent, all.Absent}, {"Call in", filter.Calls, all.Calls}, {"Never seen", filter.Never, bucket(all.Presence, filter.Never)}} {
+		if g, ok := narrowed(f, filter.Presence, x.Value); ok && (x.Value != filter.Calls || x.Count > 0) {
 			v.Tabs = append(v.Tabs, chip{x.Label, x.Count, fleetAddress(g.String(), v.Sort, ""), asked == x.Value})
 		}
 	}

@@ -89,6 +89,7 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 	v := overviewView{able: ableOf(ctx), Counts: counts, Never: bucket(counts.Presence, filter.Never)}
 	v.Gone = counts.Absent - v.Never
 	v.Share = chart.Share(counts.Total, chart.Part{Size: counts.Present, Tone: chart.Good, Text: plural(counts.Present, "robot", "robots") + " present"},
+		chart.Part{Size: counts.Calls, Tone: chart.Good, Text: plural(counts.Calls, "robot", "robots") + " that call in"},
 		chart.Part{Size: v.Gone, Tone: chart.Warn, Text: plural(v.Gone, "robot", "robots") + " absent"}, chart.Part{Size: v.Never, Tone: chart.Faint, Text: plural(v.Never, "robot", "robots") + " never seen"})
 	v.Versions = bars(counts.Version, counts.Total, filter.Version, chart.Plain)
 	for _, b := range bars(counts.Problem, counts.Total, filter.Problem, chart.Bad) {

@@ -14,11 +14,21 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	return a.runs(&cobra.Command{Use: "doctor THING", Short: "Say why a robot is not well, and what to do",
+	return a.runs(&cobra.Command{Use: "doctor [THING]", Short: "Say why a robot is not well, and what to do",
 		Long: "Check each step of a robot's way into the fleet. Mend the first check that fails; the last refusal says how.\n" +
-			"THING may be a robot that is not registered. The exit code is 1 if a check fails.",
-		Example: "  kennelctl doctor vic:00e20100"},
+			"THING may be a robot that is not registered. The exit code is 1 if a check fails.\n" +
+			"Without THING, list what was refused at the port of original robots and belongs to no robot of the fleet.",
+		Example: "  kennelctl doctor vic:00e20100\n  kennelctl doctor", ValidArgsFunction: a.completeThing},
 		func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				all, err := a.api.GetStrangers(cmd.Context())
+				return show(cmd, all, err, rows("LAST|FROM|CLAIMS|CODE|TIMES|DETAIL", func(s client.Stranger) cells {
+					return cells{s.Last, s.Address, s.Claims, s.Code, s.Times, strings.TrimSuffix(s.Detail+". "+s.Do, " ")}
+				}))
+			}
+			if _, err := parseThing(args[0]); err != nil {
+				return err
+			}
 			r, err := a.api.GetThingsThingDoctor(cmd.Context(), args[0])
 			if err := show(cmd, r, err, showReport); err != nil {
 				return err

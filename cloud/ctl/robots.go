@@ -62,7 +62,11 @@ func (a *app) robotsList() *cobra.Command {
 			return show(cmd, all, err, rows("THING|PRESENCE|SINCE|BATTERY|RELEASE|AGENT|LOOP P99|PROBLEMS", func(th client.Thing) cells {
 				m := th.Status
 				if m == nil {
-					return cells{th.Thing, th.Presence, th.Since, "", "", "", "", registry.Words(problems(th))}
+					since := th.Since
+					if th.Presence == string(registry.Calls) {
+						since = th.LastSeen
+					}
+					return cells{th.Thing, th.Presence, since, "", "", "", "", registry.Words(problems(th))}
 				}
 				lateness := ""
 				if m.Loop != nil {
@@ -75,13 +79,13 @@ func (a *app) robotsList() *cobra.Command {
 	for _, c := range registry.Columns {
 		columns = append(columns, string(c), "-"+string(c))
 	}
-	cmd.Flags().StringVar(&presence, "presence", "", "only those that are `present or absent`")
+	cmd.Flags().StringVar(&presence, "presence", "", "only those that are `present, absent or calls`")
 	cmd.Flags().StringVarP(&search, "query", "q", "", "only those with `TEXT` in their id, name, tags, versions or model")
 	cmd.Flags().StringVar(&text, "filter", "", "`FILTER` as a flag, for one that begins with a minus")
 	cmd.Flags().StringVar(&sort, "sort", "", "by `COLUMN`, with a - before it the other way round: "+
 		"id, presence, since, seen, created, version, agent, body, battery, loop, problems, cert")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values, with more columns")
-	_ = cmd.RegisterFlagCompletionFunc("presence", cobra.FixedCompletions([]string{"present", "absent", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("presence", cobra.FixedCompletions([]string{"present", "absent", "calls", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(columns, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("filter", completeFilter)
 	return cmd
@@ -108,7 +112,11 @@ func showThing(t *cli.Table, th client.Thing) {
 	pairs(t, "thing", th.Thing, "presence", strings.TrimSpace(th.Presence+" "+since(th.Since)), "last seen", th.LastSeen, "registered", th.Created)
 	m := th.Status
 	if m == nil {
-		t.Row("status", "none yet; kennelctl doctor "+th.Thing+" says why")
+		text := "none yet; kennelctl doctor " + th.Thing + " says why"
+		if th.Presence == string(registry.Calls) {
+			text = "none: an original robot calls and hangs up; kennelctl doctor " + th.Thing + " tells of its calls"
+		}
+		t.Row("status", text)
 		return
 	}
 	pairs(t, "agent", m.Agent, "release", m.OS, "boot", m.BootID, "up for", (time.Duration(m.UptimeMS) * time.Millisecond).Round(time.Second),

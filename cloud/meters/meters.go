@@ -17,10 +17,12 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandpg"
 	"kennel/cloud/das"
+	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/jobs"
+	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/queue"
 	"kennel/infra/telemetry"
@@ -83,8 +85,20 @@ func result(err error) string {
 func (m *Meters) Call(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	start := time.Now()
 	resp, err := next(ctx, req)
-	m.calls.WithLabelValues(path.Base(info.FullMethod), status.Code(err).String()).Observe(time.Since(start).Seconds())
+	m.calls.WithLabelValues(path.Base(info.FullMethod), status.Code(kitgrpc.Status(err)).String()).Observe(time.Since(start).Seconds())
 	return resp, err
+}
+
+// Stream times those that are streams.
+func (m *Meters) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	start := time.Now()
+	err := next(srv, ss)
+	method := path.Base(info.FullMethod)
+	if srv == nil {
+		method = "unknown" // the client's words make no series
+	}
+	m.calls.WithLabelValues(method, status.Code(kitgrpc.Status(err)).String()).Observe(time.Since(start).Seconds())
+	return err
 }
 
 // Writer times commits.
@@ -285,16 +299,17 @@ func (m *Meters) Fleet(store *registrypg.Store) error {
 			if err != nil {
 				return nil, err
 			}
-			now := map[thing.Species][2]int{thing.Vector: {}, thing.AmigoBot: {}, thing.Pleo: {}, thing.AIBO: {}} // none is a number too
+			now := map[thing.Species][3]int{thing.Vector: {}, thing.AmigoBot: {}, thing.Pleo: {}, thing.AIBO: {}} // none is a number too
 			for _, n := range counts {
 				if _, known := now[n.Species]; known {
-					now[n.Species] = [2]int{n.Present, n.Absent}
+					now[n.Species] = [3]int{n.Present, n.Absent, n.Calls}
 				}
 			}
 			var out []telemetry.Sample
 			for s, n := range now {
-				out = append(out, telemetry.Sample{Labels: []string{string(s), "present"}, Value: float64(n[0])},
-					telemetry.Sample{Labels: []string{string(s), "absent"}, Value: float64(n[1])})
+				for i, presence := range []registry.Presence{registry.Present, registry.Absent, registry.Calls} {
+					out = append(out, telemetry.Sample{Labels: []string{string(s), string(presence)}, Value: float64(n[i])})
+				}
 			}
 			return out, nil
 		})

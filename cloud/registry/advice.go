@@ -82,6 +82,14 @@ var advice = map[string]string{
 	"code_wrong": "A wrong code was typed: type the one that the robot shows now",
 	"code_dead":  "Too many wrong codes: let the robot show another one",
 	"code_over":  "The code was used, replaced, or is older than 10 minutes: let the robot show another one",
+	// The port of original robots (package door).
+	"root_distrusted": "Install this cloud's root certificate on the robot (/etc/ssl/certs/local/root.crt), or give this port a certificate of an authority that the robot trusts (robots.cert_file)",
+	"name_foreign":    "Add that name to robots.names, or correct it in the robot's server file or in the name service of its network",
+	"name_missing":    "Put names, not addresses, into the robot's server file: a certificate is for names",
+	"tls_failed":      "See whether something between the robot and this cloud changes or ends its connections, and whether the robot's software is very old",
+	"service_unknown": "Nothing is wrong with the robot: this cloud does not have that service. A newer release may",
+	"speech_missing":  "Nothing is wrong with the robot: this cloud does not understand speech yet",
+	"path_unknown":    "See which address the robot's server file has for that service: here it is not served",
 	// Status.
 	"malformed": "Agent and cloud do not speak the same version: update the older one",
 	// Our own kinds of errors, without a code of their own.
@@ -89,3 +97,6 @@ var advice = map[string]string{
 	"unavailable":       "The database or a service of this cloud was away; the robot tries again by itself",
 	"deadline_exceeded": "The database or a service of this cloud was away; the robot tries again by itself",
 }
+
+// Advice returns what to do about a refusal's code; "" if there is nothing to say.
+func Advice(code string) string { return advice[code] }

@@ -153,7 +153,11 @@ func (f *facts) diagnose() Report {
 		}
 	}
 	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps, Refusal: f.refusal()}
-	checks := []func() (Check, bool){f.registered, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.events, f.loop, f.body, f.problems, f.release}
+	checks := []func() (Check, bool){f.registered, f.trust, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.services, f.events, f.loop, f.body,
+		f.problems, f.release}
+	if f.original() {
+		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.calls, f.token, f.owner, f.stored, f.services}
+	}
 	var worst *Check
 	for _, check := range checks {
 		c, told := check()
@@ -169,6 +173,9 @@ func (f *facts) diagnose() Report {
 	switch {
 	case worst == nil:
 		r.Verdict = "all is well"
+		if o := r.Refusal; o != nil && f.original() && f.now.Sub(o.Last) < refusedLately {
+			r.Verdict = fmt.Sprintf("all is well now; the last refusal was %s ago: %s, %s", Ago(f.now.Sub(o.Last)), o.Name, cmp.Or(o.Detail, o.Code))
+		}
 	case worst.Do != "":
 		r.Verdict = worst.Name + ": " + worst.Text + ". " + worst.Do
 	default:
@@ -215,6 +222,9 @@ func (f *facts) registered() (Check, bool) {
 		c.Level = Fail
 		c.Text = "the fleet does not know " + string(f.id)
 		c.Do = "Register it (kennelctl robots register " + string(f.id) + ") and put the secret it prints into the robot"
+		if f.original() {
+			c.Level, c.Do = Warn, "An original robot needs no secret: its first call with a factory certificate that is accepted here registers it. See the next check that fails"
+		}
 		if len(f.steps) > 0 {
 			c.Text += ", though a robot of that name tried to get in"
 			c.Since = f.steps[len(f.steps)-1].First
@@ -227,6 +237,9 @@ func (f *facts) registered() (Check, bool) {
 
 func (f *facts) enrolled() (Check, bool) {
 	c := Check{Name: "enrolment", Level: OK, Text: "got its identity for its claim secret"}
+	if f.original() {
+		return f.factory(c), true
+	}
 	o := f.last(StepEnroll)
 	if how := methods[f.method()]; how != "" {
 		c.Text = "got its identity " + how
@@ -251,14 +264,6 @@ func (f *facts) enrolled() (Check, bool) {
 	case f.thing == nil:
 		c.Level, c.Text = Unknown, "not before it is registered"
 		return c, true
-	}
-	if o := f.last(stepsOfTokens...); o != nil {
-		if !o.OK && strings.HasPrefix(o.Code, "certificate_") {
-			c.Level = Fail
-			return c.refused(o, "its factory certificate was refused"), true
-		}
-		c.Text = "calls with its factory certificate, as original robots do"
-		return c.of(o), true
 	}
 	c.Level, c.Text = Warn, "its claim secret was never used: the robot has not reached this cloud"
 	c.Do = "Is it on, and on a network? Can it reach this server's name and port? Is the root certificate in its server file this cloud's?"
@@ -440,7 +445,9 @@ func (f *facts) owner() (Check, bool) {
 	case f.hasOwner || o == nil:
 		c.Text = "not claimed yet"
 		if f.everSeen() {
-			c.Do = "Its owner signs in at /my and types the code that the robot shows"
+			if c.Do = "Its owner signs in at /my and types the code that the robot shows"; f.original() {
+				c.Do = "Its owner signs it in with the robot's app"
+			}
 		}
 	default:
 		c.Text = o.Detail

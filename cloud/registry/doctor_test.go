@@ -33,6 +33,13 @@ func well() *facts {
 	}
 }
 
+// original makes f one of a robot that calls, with the steps of its calls.
+func original(f *facts, steps ...Outcome) {
+	f.thing = &Thing{ID: f.id, Created: now.Add(-72 * time.Hour)}
+	f.thing.Place(false, time.Time{}, now.Add(-5*time.Minute))
+	f.cert, f.steps = nil, append(steps, Outcome{Name: StepRefresh, OK: true, First: now.Add(-time.Hour), Last: now.Add(-time.Hour), Times: 3, Peer: "192.0.2.7:40000", Version: "Victor/1.8.1"})
+}
+
 func TestLastRefusal(t *testing.T) {
 	f := well()
 	if r := f.diagnose(); r.Refusal != nil {
@@ -126,6 +133,39 @@ func TestDiagnose(t *testing.T) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
 			f.steps = []Outcome{refused(StepAssociate, "certificate_refused", "issuer unknown")}
 		}, Fail, "enrolment", "the reason names the check"},
+		{"original robot that calls", func(f *facts) {
+			original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now.Add(-5 * time.Minute), Detail: "called token.example.org", Peer: "192.0.2.7:40000", Version: "Victor/1.8.1"})
+		}, OK, "", "all is well"},
+		{"original robot, silent", func(f *facts) {
+			original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now.Add(-72 * time.Hour)})
+			f.thing.LastSeen = now.Add(-72 * time.Hour)
+		}, Warn, "presence", "last called 3 days ago"},
+		{"original robot, no root", func(f *facts) {
+			*f = facts{id: f.id, now: now, steps: []Outcome{refused(StepTLS, "root_distrusted", "it called token.example.org and does not trust the certificate: it lacks the root Kennel Root CA")}}
+		}, Fail, "trust", "/etc/ssl/certs/local/root.crt"},
+		{"original robot, root installed", func(f *facts) {
+			original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now, Detail: "called token.example.org"}, refused(StepTLS, "root_distrusted", "it lacks the root"))
+		}, OK, "", "all is well now; the last refusal was 1 s ago: tls, it lacks the root"},
+		{"original robot, foreign name", func(f *facts) {
+			original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now}, refused(StepTLS, "name_foreign", "it called jdocs.example.org, which the certificate of this port does not carry"))
+		}, Warn, "trust", "robots.names"},
+		{"original robot, voice", func(f *facts) {
+			original(f, refused(StepService, "speech_missing", "asked what a spoken sentence means (StreamingIntentGraph)"), Outcome{Name: StepCall, OK: true, Code: "speech", Last: now})
+		}, Warn, "services", "asked what a spoken sentence means"},
+		{"original robot, refused long ago", func(f *facts) {
+			o := refused(StepService, "service_unknown", "asked for /x.Y/Z")
+			o.Last = now.Add(-25 * time.Hour)
+			original(f, Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now}, o)
+		}, OK, "", "all is well"},
+		{"original robot, upload refused", func(f *facts) {
+			original(f, refused("upload", "too_many_requests", "an upload of another prefix"), Outcome{Name: StepCall, OK: true, Code: "tokens", Last: now})
+		}, Warn, "services", "upload refused"},
+		{"original robot, disabled batch", func(f *facts) {
+			*f = facts{id: f.id, now: now, steps: []Outcome{refused(StepAssociate, "batch_disabled", "batch lot-1 is disabled")}}
+		}, Fail, "enrolment", "is disabled (12 times). Its manufacturing batch was disabled here"},
+		{"agent with a refused call", func(f *facts) {
+			f.steps = append([]Outcome{refused(StepService, "path_unknown", "asked for GET /x, which is not served")}, f.steps...)
+		}, Warn, "services", "asked for GET /x"},
 		{"app key", func(f *facts) {
 			f.thing.LastSeen, f.thing.Status, f.thing.Presence, f.cert = time.Time{}, nil, Absent, nil
 			f.steps = []Outcome{refused(StepAssociate, "app_key_wrong", "app key is not one of the configured ones")}
@@ -183,4 +223,23 @@ func TestDiagnose(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOSVersion(t *testing.T) {
+	for agent, want := range map[string]string{"Victor/2.0.1.6076 grpc-go/1.40.0": "2.0.1.6076", "Victor/v1.8.1.6051": "1.8.1.6051", "Victor/anki/Vector/msm8909:2.0.1.6091ep/x grpc-go/1": "2.0.1.6091ep",
+		"Victor/abcdef grpc-go/1.40.0": "abcdef", "grpc-go/1.40.0": "", "Victor/": "", "Victor/ x": "", "Victor/v..": "v..", "Victor/\x00\xff..1": "??..1", "aws-sdk-go/1.35": ""} {
+		if got := OSVersion(agent); got != want {
+			t.Errorf("%q: %q, want %q", agent, got, want)
+		}
+	}
+}
+
+func FuzzOSVersion(f *testing.F) {
+	f.Add("Victor/2.0.1.6076 grpc-go/1.40.0")
+	f.Add("Victor/vV..v")
+	f.Fuzz(func(t *testing.T, agent string) {
+		if got := OSVersion(agent); len(got) > 64 || got != plain(got) {
+			t.Errorf("%q of %q", got, agent)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"kennel/certs/limit"
 	"kennel/cloud/registry/filter"
 	"kennel/infra/api/status"
 	"kennel/infra/errs"
@@ -19,7 +20,25 @@ type Presence string
 const (
 	Present Presence = "present"
 	Absent  Presence = "absent"
+	// Calls is the presence of an original robot, which calls and hangs up: when it last did so is all that is known (infra/adr/0019).
+	Calls Presence = "calls"
 )
+
+// presenceOf returns the presence of a thing. One that was seen without ever having had a lease is one that calls.
+func presenceOf(present bool, since, seen time.Time) Presence {
+	switch {
+	case present:
+		return Present
+	case since.IsZero() && !seen.IsZero():
+		return Calls
+	}
+	return Absent
+}
+
+// Place sets the presence and its times.
+func (t *Thing) Place(present bool, since, seen time.Time) {
+	t.Presence, t.Since, t.LastSeen = presenceOf(present, since, seen), since, seen
+}
 
 // Thing is one robot as the fleet knows it.
 type Thing struct {
@@ -29,7 +48,7 @@ type Thing struct {
 	Created  time.Time     `json:"created"`
 	Presence Presence      `json:"presence"`
 	Since    time.Time     `json:"since,omitzero"`     // of this presence; absent from JSON: never seen
-	LastSeen time.Time     `json:"last_seen,omitzero"` // receipt of the last status
+	LastSeen time.Time     `json:"last_seen,omitzero"` // receipt of the last status; of an original robot, its last call
 	// ClockMS is the robot's clock minus the cloud's at that receipt, in milliseconds, the way of the message included.
 	ClockMS int64           `json:"clock_offset_ms"`
 	Status  *status.Message `json:"status,omitempty"` // the last one received; nil: none yet
@@ -61,16 +80,17 @@ const (
 
 // Query selects things, in the order of their ids; Table does more.
 type Query struct {
-	Presence Presence // "": both
+	Presence Presence // "": all
 	Search   string   // a word (package filter), which may have spaces
 	After    thing.ID // only ids after this one
 	Limit    int      // 0: DefaultLimit; at most MaxLimit
 }
 
-// Count is the fleet in two numbers.
+// Count is the fleet in a few numbers.
 type Count struct {
 	Present int `json:"present"`
 	Absent  int `json:"absent"`
+	Calls   int `json:"calls,omitempty"` // original robots, which are neither
 }
 
 // Store is the storage that Service needs. Times are the database's.
@@ -94,6 +114,8 @@ type Store interface {
 	// AddSteps counts steps under their outcomes, all or none; register makes their things known before. Of several steps with one outcome the last counts.
 	AddSteps(ctx context.Context, steps []Step, register bool) error
 	Steps(ctx context.Context, id thing.ID) ([]Outcome, error)
+	// Seen makes a thing known and notes that it was seen now, unless it was within the last pace, or has a lease. made: it was not known.
+	Seen(ctx context.Context, id thing.ID, version string, pace time.Duration) (made bool, err error)
 	// Trim removes what the bounds of history and steps no longer allow.
 	Trim(ctx context.Context) error
 }
@@ -135,11 +157,14 @@ type Service struct {
 	feed  feed
 
 	counter counter
+	calls   *limit.Keyed // by thing
+	kinds   *limit.Keyed // by thing and service
 }
 
 // New returns a service on store and table, which show the same things. src gives the doctor facts from other domains.
 func New(store Store, table Table, src Sources, log *slog.Logger) *Service {
-	return &Service{store: store, table: table, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}, counter: counter{kept: map[string]*counted{}}}
+	return &Service{store: store, table: table, src: src, log: log, feed: feed{subs: map[*sub]struct{}{}}, counter: counter{kept: map[string]*counted{}},
+		calls: limit.New(callEvery, 1), kinds: limit.New(kindEvery, 1)}
 }
 
 // Register makes a thing known to the fleet; a known one stays as it is.
@@ -169,8 +194,8 @@ func (s *Service) thing(ctx context.Context, id thing.ID) ([]Thing, error) {
 // Things returns the things that q selects.
 func (s *Service) Things(ctx context.Context, q Query) ([]Thing, error) {
 	switch {
-	case q.Presence != "" && q.Presence != Present && q.Presence != Absent:
-		return nil, errs.New(errs.Invalid, "presence %.20q: want present or absent", q.Presence)
+	case q.Presence != "" && q.Presence != Present && q.Presence != Absent && q.Presence != Calls:
+		return nil, errs.New(errs.Invalid, "presence %.20q: want present, absent or calls", q.Presence)
 	case q.Limit < 0 || q.Limit > MaxLimit:
 		return nil, errs.New(errs.Invalid, "limit %d: want 1 to %d", q.Limit, MaxLimit)
 	case len(q.Search) > 100:

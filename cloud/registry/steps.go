@@ -54,6 +54,7 @@ type Step struct {
 	Peer    string // address of the robot as we saw it
 	Version string // of the robot's agent, or of what it said it is
 	Detail  string // in words
+	Times   int64  // how often in a row; 0: once
 	// Shown is the certificate that the robot showed; nil: none, or it could not be read.
 	Shown *ShownCertificate
 }
@@ -130,10 +131,10 @@ func (st Step) registers() bool { return st.OK && (st.Name == StepRegister || st
 
 // clipped bounds what may come from a peer.
 func (st Step) clipped() Step {
-	st.Name, st.Code = clip(st.Name, 40), clip(st.Code, 40)
-	st.Peer, st.Version, st.Detail = clip(st.Peer, 80), clip(st.Version, 80), clip(st.Detail, 400)
+	st.Name, st.Code = Clip(st.Name, 40), Clip(st.Code, 40)
+	st.Peer, st.Version, st.Detail = Clip(st.Peer, 80), Clip(st.Version, 80), Clip(st.Detail, 400)
 	if c := st.Shown; c != nil {
-		st.Shown = &ShownCertificate{CN: clip(c.CN, 80), Issuer: clip(c.Issuer, 80), Serial: clip(c.Serial, 42), NotAfter: c.NotAfter} // 20 bytes at most, RFC 5280
+		st.Shown = &ShownCertificate{CN: Clip(c.CN, 80), Issuer: Clip(c.Issuer, 80), Serial: Clip(c.Serial, 42), NotAfter: c.NotAfter} // 20 bytes at most, RFC 5280
 	}
 	return st
 }
@@ -150,8 +151,8 @@ func (s *Service) record(ctx context.Context, st Step) {
 	}
 }
 
-// clip makes text from a peer fit for a column: valid, without zero bytes, at most n bytes.
-func clip(v string, n int) string {
+// Clip makes text from a peer fit for a column: valid, without zero bytes, at most n bytes.
+func Clip(v string, n int) string {
 	v = strings.ToValidUTF8(strings.ReplaceAll(v, "\x00", ""), "\ufffd")
 	if len(v) > n {
 		v = strings.ToValidUTF8(v[:n-len("…")], "") + "…"

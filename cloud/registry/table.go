@@ -119,9 +119,10 @@ type Bucket struct {
 type Counts struct {
 	Total    int       `json:"total"`
 	Present  int       `json:"present"`
-	Absent   int       `json:"absent"` // those never seen among them
+	Absent   int       `json:"absent"`          // those never seen among them
+	Calls    int       `json:"calls,omitempty"` // original robots, which are neither present nor absent
 	At       time.Time `json:"at"`
-	Presence []Bucket  `json:"presence"` // present, absent, never
+	Presence []Bucket  `json:"presence"` // present, absent, calls, never
 	Species  []Bucket  `json:"species"`
 	Version  []Bucket  `json:"version"`
 	Agent    []Bucket  `json:"agent"`

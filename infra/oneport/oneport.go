@@ -31,6 +31,8 @@ type Port struct {
 	Plain net.Listener // plain HTTP; only what may be read by anybody belongs here
 	HTTPS net.Listener // *tls.Conn that speak HTTP/1.1, handshake done
 	GRPC  net.Listener // *tls.Conn that speak h2, handshake done
+	// Broken hears of each handshake that fails: from where, the name that the client asked for ("": none), and why. Set it before Run.
+	Broken func(ctx context.Context, addr, name string, err error)
 
 	l    net.Listener
 	conf *tls.Config
@@ -118,6 +120,9 @@ func (p *Port) sort(ctx context.Context, conn net.Conn) {
 	hctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	if err := secure.HandshakeContext(hctx); err != nil {
+		if p.Broken != nil && ctx.Err() == nil {
+			p.Broken(ctx, conn.RemoteAddr().String(), secure.ConnectionState().ServerName, err)
+		}
 		p.log.DebugContext(ctx, "handshake failed", logging.Addr, conn.RemoteAddr().String(), logging.Err, err)
 		_ = conn.Close() // it is no use any more
 		return

@@ -23,6 +23,19 @@ import (
 // newPort serves a word for each kind, and returns its address and whom to trust.
 func newPort(t testing.TB) (addr string, pool *x509.CertPool) {
 	t.Helper()
+	addr, pool, _ = newHearingPort(t)
+	return addr, pool
+}
+
+// broken is a handshake as a port tells of it.
+type broken struct {
+	addr, name string
+	err        error
+}
+
+func newHearingPort(t testing.TB) (addr string, pool *x509.CertPool, heard <-chan broken) {
+	t.Helper()
+	told := make(chan broken, 100) // more than any test breaks
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +57,7 @@ func newPort(t testing.TB) (addr string, pool *x509.CertPool) {
 		t.Fatal(err)
 	}
 	p := oneport.Split(l, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, slog.New(slog.DiscardHandler))
+	p.Broken = func(_ context.Context, addr, name string, err error) { told <- broken{addr, name, err} }
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -73,7 +87,7 @@ func newPort(t testing.TB) (addr string, pool *x509.CertPool) {
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	return l.Addr().String(), pool
+	return l.Addr().String(), pool, told
 }
 
 func TestEachToItsOwn(t *testing.T) {
@@ -129,4 +143,33 @@ func TestSilentCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
+}
+
+// TestBrokenHandshakesAreTold: by which name, and why; a handshake that succeeds is no news.
+func TestBrokenHandshakesAreTold(t *testing.T) {
+	addr, pool, heard := newHearingPort(t)
+	c, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() // at the end
+	if _, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "token.example.org", NextProtos: []string{"h2"}}); err == nil {
+		t.Fatal("an unknown certificate is accepted")
+	}
+	if b := <-heard; b.name != "token.example.org" || !strings.Contains(b.err.Error(), "remote error: tls: bad certificate") || !strings.HasPrefix(b.addr, "127.0.0.1:") {
+		t.Errorf("%+v", b)
+	}
+	hangs, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hangs.Write([]byte{0x16, 3, 1, 0, 5}); err != nil {
+		t.Fatal(err)
+	}
+	if err := hangs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b := <-heard; b.name != "" || b.err == nil {
+		t.Errorf("%+v", b)
+	}
 }

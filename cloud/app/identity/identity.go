@@ -21,10 +21,12 @@ import (
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/people"
+	"kennel/cloud/door"
 	"kennel/cloud/originals"
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrycerts"
+	"kennel/cloud/sts/stsapi"
 	"kennel/cloud/token"
 	"kennel/cloud/token/tokenapi"
 	"kennel/cloud/token/tokenpg"
@@ -100,6 +102,7 @@ type Needs struct {
 	Owners    people.Owners
 	Docs      jdocs.Service
 	Uploads   Uploads
+	Steps     Steps
 }
 
 // Identity holds the services that decide who a robot is.
@@ -107,6 +110,7 @@ type Identity struct {
 	Certs  *certs.Service
 	Tokens *token.Service
 	Peers  Peers
+	Access *token.Verifier
 	Slices wire.Slices // the token service first
 }
 
@@ -124,8 +128,8 @@ func Wire(ctx context.Context, b wire.Base, cfg Config, n Needs) (id Identity, e
 		return id, err
 	}
 	peers := Peers{svc, n.Authority, revoked}
-	tokens, tokenSlice, err := wireTokens(ctx, b, cfg, n, peers)
-	return Identity{svc, tokens, peers, wire.Slices{tokenSlice, certSlice, brokerSlice, revocations(b, cfg.CA, n.Authority, revoked, crls)}}, err
+	tokens, access, tokenSlice, err := wireTokens(ctx, b, cfg, n, peers)
+	return Identity{svc, tokens, peers, access, wire.Slices{tokenSlice, certSlice, brokerSlice, revocations(b, cfg.CA, n.Authority, revoked, crls)}}, err
 }
 
 // revocations are what every process must know about revoked identities within a second or two, and the files of the authorities.
@@ -166,48 +170,49 @@ func wireCertificates(b wire.Base, cfg Config, n Needs, broker brokeradmin.Admin
 type Uploads = uploadswire.Uploads
 
 // WireUploads wires what original robots upload. bucket is ours; domains are names under which robots call it beside those of AWS.
-func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, bucket string, domains []string, keepDays int) (Uploads, wire.Slice, error) {
+func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, steps Steps, bucket string, domains []string, keepDays int) (Uploads, wire.Slice, error) {
 	store := certspg.New(b.Pool)
-	return uploadswire.Wire(b, uploadswire.Config{Bucket: bucket, Domains: domains, KeepDays: keepDays, Robots: robots, Owner: owners.Owner, Recorder: tokenSteps{robots, b.Log},
+	return uploadswire.Wire(b, uploadswire.Config{Bucket: bucket, Domains: domains, KeepDays: keepDays, Robots: robots, Owner: owners.Owner, Recorder: steps,
 		Revoked: func(ctx context.Context, id thing.ID) (bool, error) {
 			st, err := store.Standing(ctx, id, certs.Key{})
 			return !st.Revoked.IsZero(), err
 		}})
 }
 
-func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) (*token.Service, wire.Slice, error) {
+func wireTokens(ctx context.Context, b wire.Base, cfg Config, n Needs, p Peers) (*token.Service, *token.Verifier, wire.Slice, error) {
 	store := tokenpg.New(b.Pool)
 	keys, err := token.NewKeyring(ctx, store, b.Seal.For("token/key"), token.Rotation{}, b.Log, nil)
 	if err != nil {
-		return nil, wire.Slice{}, err
+		return nil, nil, wire.Slice{}, err
 	}
 	revoked, err := token.NewRevocations(ctx, store, b.Log, nil)
 	if err != nil {
-		return nil, wire.Slice{}, err
+		return nil, nil, wire.Slice{}, err
 	}
 	appKeys, err := token.ParseAppKeys(seal.New().Text())
 	if cfg.AppKeysFile != "" {
 		appKeys, err = token.LoadAppKeys(cfg.AppKeysFile)
 	}
 	if err != nil {
-		return nil, wire.Slice{}, err
+		return nil, nil, wire.Slice{}, err
 	}
 	byAddr := limit.NewByAddr(tokenByAddrEvery, tokenByAddrBurst)
 	if cfg.Enroll.PerAddressBurst > tokenByAddrBurst { // a house whose robots share one address says so there
 		byAddr = limit.NewByAddr(cfg.Enroll.PerAddressEvery, cfg.Enroll.PerAddressBurst)
 	}
+	access := token.NewVerifier(keys, revoked)
 	svc, err := token.New(token.Config{
-		Store: store, Inventory: store, Keys: keys, Verifier: token.NewVerifier(keys, revoked), Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.Accounts.Apps, originals.NewSessions(b.Seal)},
-		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: tokenSteps{n.Registry, b.Log}, ByThing: limit.New(tokenByThingEvery, tokenByThingBurst),
+		Store: store, Inventory: store, Keys: keys, Verifier: access, Robots: p, Services: p, Certificates: p, Sessions: userSessions{n.Accounts.Apps, originals.NewSessions(b.Seal)},
+		Owners: n.Owners, Docs: n.Docs, STS: n.Uploads.Grants, Recorder: n.Steps, ByThing: limit.New(tokenByThingEvery, tokenByThingBurst),
 		ByAddr: byAddr, AppKeys: appKeys, Log: b.Log,
 	})
 	if err != nil {
-		return nil, wire.Slice{}, err
+		return nil, nil, wire.Slice{}, err
 	}
 	n.Owners.Ended.Hear(func(ctx context.Context, t owner.Tenure) error {
 		return svc.TenureEnded(ctx, t.Thing, t.Account, t.Ended)
 	})
-	return svc, wire.Slice{
+	return svc, access, wire.Slice{
 		Requests: tokenapi.Handlers(svc, b.Log),
 		Calls:    func(s grpc.ServiceRegistrar) { tokenapi.Register(s, svc, b.Log) },
 		Public: func(mux *http.ServeMux, d wire.Doors) {
@@ -312,18 +317,43 @@ func (u userSessions) Burn(ctx context.Context, raw string, by thing.ID) (string
 	return string(id), err
 }
 
-// tokenSteps keeps the steps of the token service for the doctor.
-type tokenSteps struct {
-	registry *registry.Service
-	log      *slog.Logger
+// Proves returns the robot that a certificate or an access token proves; "" if neither does.
+func (id Identity) Proves(ctx context.Context, chain []*x509.Certificate, raw logging.Secret) thing.ID {
+	if len(chain) > 0 {
+		if who, err := id.Peers.Identify(chain); err == nil && who != "" {
+			return who
+		}
+	}
+	if raw == "" {
+		return ""
+	}
+	a, err := id.Access.Verify(ctx, raw)
+	if err != nil {
+		return ""
+	}
+	return a.Thing
 }
 
-func (t tokenSteps) Record(ctx context.Context, s token.Step) {
+// Steps keeps the steps of the token service and of uploads for the doctor. What proves no robot goes to the door.
+type Steps struct {
+	Registry *registry.Service
+	Door     *door.Door
+	Log      *slog.Logger
+}
+
+// Record implements token.Recorder.
+func (t Steps) Record(ctx context.Context, s token.Step) {
+	if !s.OK && (s.Thing == "" || registry.Unproved(s.Code)) {
+		t.Door.Refused(ctx, door.Refusal{Addr: s.Peer, Claim: s.Thing, Step: s.Step, Code: s.Code, Detail: s.Reason, Version: s.Version})
+	}
 	if s.Thing == "" {
-		return // no robot to show it for; the log has it
+		return
+	}
+	if s.OK && s.Step == stsapi.StepUpload {
+		t.Door.Seen(ctx, registry.Call{Thing: s.Thing, What: "uploads", Peer: s.Peer, Version: s.Version})
 	}
 	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Version: s.Version, Detail: s.Reason, Shown: registry.Shown(s.Shown)}
-	if err := t.registry.Record(ctx, step); err != nil {
-		t.log.WarnContext(ctx, "step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
+	if err := t.Registry.Record(ctx, step); err != nil {
+		t.Log.WarnContext(ctx, "step not recorded", logging.Thing, s.Thing, "step", s.Step, logging.Err, err)
 	}
 }

@@ -570,6 +570,11 @@ func (c Client) GetRevocations(ctx context.Context, q GetRevocationsQuery) (Repl
 	return ask[[]Revocation](ctx, c, "GET", "/v1/revocations"+"?"+q.Encode(), nil)
 }
 
+// GetStrangers is GET /v1/strangers: What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.
+func (c Client) GetStrangers(ctx context.Context) (Reply[[]Stranger], error) {
+	return ask[[]Stranger](ctx, c, "GET", "/v1/strangers", nil)
+}
+
 // GetThingsQuery is the query of GET /v1/things; nil leaves a parameter out.
 type GetThingsQuery struct {
 	Filter   *string // Which robots, such as presence:absent tag:lab battery:<3.6 seen:>3d.
@@ -1227,9 +1232,10 @@ type Contents struct {
 	Problem string        `json:"problem"` // why the log ends early; "": it was read to its end
 }
 
-// Count is the fleet in two numbers.
+// Count is the fleet in a few numbers.
 type Count struct {
 	Absent  int64 `json:"absent"`
+	Calls   int64 `json:"calls,omitzero"` // original robots, which are neither
 	Present int64 `json:"present"`
 }
 
@@ -1252,8 +1258,9 @@ type Counts struct {
 	At       time.Time `json:"at"`
 	Battery  []Bucket  `json:"battery"` // levels
 	Body     []Bucket  `json:"body"`
+	Calls    int64     `json:"calls,omitzero"` // original robots, which are neither present nor absent
 	Loop     []Bucket  `json:"loop"`
-	Presence []Bucket  `json:"presence"` // present, absent, never
+	Presence []Bucket  `json:"presence"` // present, absent, calls, never
 	Present  int64     `json:"present"`
 	Problem  []Bucket  `json:"problem"`
 	Species  []Bucket  `json:"species"`
@@ -2080,6 +2087,20 @@ type StatusProblem struct {
 	Text string `json:"text,omitzero"`
 }
 
+// Stranger is a refusal that belongs to no robot of the fleet, and how often it occurred.
+type Stranger struct {
+	Address string    `json:"address"`
+	Claims  string    `json:"claims,omitzero"` // the robot that it says it is
+	Code    string    `json:"code"`
+	Detail  string    `json:"detail"`
+	Do      string    `json:"do,omitzero"` // what to do about it
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+	Step    string    `json:"step"`
+	Times   int64     `json:"times"`
+	Version string    `json:"version,omitzero"`
+}
+
 // Tags is its answer.
 type Tags struct {
 	Tags  []string `json:"tags"`
@@ -2097,7 +2118,7 @@ type Thing struct {
 	CertificateUntil time.Time       `json:"certificate_until,omitzero"` // zero: it has none in force
 	ClockOffsetMS    int64           `json:"clock_offset_ms"`            // ClockMS is the robot's clock minus the cloud's at that receipt, in milliseconds, the way of the message included.
 	Created          time.Time       `json:"created"`
-	LastSeen         time.Time       `json:"last_seen,omitzero"`   // receipt of the last status
+	LastSeen         time.Time       `json:"last_seen,omitzero"`   // receipt of the last status; of an original robot, its last call
 	LoopHealth       string          `json:"loop_health,omitzero"` // filter.OK, filter.Late or filter.None
 	Name             string          `json:"name,omitzero"`        // what its owner calls it
 	Presence         string          `json:"presence"`

@@ -18,6 +18,7 @@ import (
 	"kennel/cloud/command"
 	"kennel/cloud/command/commandapi"
 	"kennel/cloud/das"
+	"kennel/cloud/door"
 	"kennel/cloud/look"
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/originalsapi"
@@ -202,6 +203,7 @@ var All = []Operation{
 	{Route: "GET /v1/things/{thing}/doctor", Tag: "Fleet", Summary: "What is wrong with it, and what to do.", Answer: registry.Report{}},
 	{Route: "GET /v1/things/{thing}/history", Tag: "Fleet", Summary: "When it came and went.", Query: []Parameter{limit(registry.MaxLimit)}, Answer: []registry.Change{}},
 	{Route: "PATCH /v1/things/{thing}/tags", Tag: "Fleet", Summary: "Give it tags, and take some.", Body: registryapi.TagsRequest{}, Answer: registryapi.Tags{}},
+	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
 
 	{Route: "GET /v1/cohorts", Tag: "Cohorts", Summary: "Saved filters.", Answer: []cohort.Cohort{}},
 	{Route: "POST /v1/cohorts", Tag: "Cohorts", Summary: "Save a filter under a new name.", Body: cohortapi.Request{}, Answer: cohort.Cohort{}},

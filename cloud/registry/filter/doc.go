@@ -7,7 +7,7 @@
 // quote or backslash.
 //
 //	word                 part of its id, its owner's name for it, a tag, a version or a model; any case
-//	presence:            present, absent, never (seen)
+//	presence:            present, absent, calls (an original robot, which keeps no connection), never (seen)
 //	species:             vic, amigo, pleo, aibo
 //	id:                  a thing id; a * at the end stands for anything
 //	version:             of the release it runs: 2.0.1.6076, a part with *, a comparison <2.1; none

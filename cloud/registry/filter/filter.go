@@ -46,6 +46,7 @@ var Keys = []Key{Presence, Species, ID, Version, Agent, Body, Model, Tag, Cohort
 const (
 	Present = "present"
 	Absent  = "absent"
+	Calls   = "calls"
 	Never   = "never"
 	None    = "none"
 	Any     = "any"
@@ -56,7 +57,7 @@ const (
 
 // choices are the words that a key knows; a key that is not here takes any text.
 var choices = map[Key][]string{
-	Presence: {Present, Absent, Never},
+	Presence: {Present, Absent, Calls, Never},
 	Species:  {string(thing.Vector), string(thing.AmigoBot), string(thing.Pleo), string(thing.AIBO)},
 	Battery:  {"low", "nominal", "full", "unknown"},
 	Cert:     {Expired, None},

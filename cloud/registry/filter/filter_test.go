@@ -49,7 +49,7 @@ func TestNameless(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		"tag:a colour:red":                   `at byte 7, "colour:red": there is no key "colour": want one of presence, species`,
-		"presence:here":                      "want one of present, absent, never",
+		"presence:here":                      "want one of present, absent, calls, never",
 		"species:cat":                        "want one of vic, amigo, pleo, aibo",
 		"battery:<20%":                       "robots report volts and a level, no per cent",
 		"battery:<-1":                        "want volts from 0 to 100",

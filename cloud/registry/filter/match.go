@@ -67,11 +67,14 @@ func (t *Term) one(i int, r *Row, now time.Time) bool {
 	case Word:
 		return strings.Contains(r.Words(), v.Text)
 	case Presence:
+		calls := !r.Present && r.Since.IsZero() && !r.Seen.IsZero()
 		switch v.Text {
 		case Present:
 			return r.Present
 		case Absent:
-			return !r.Present
+			return !r.Present && !calls
+		case Calls:
+			return calls
 		}
 		return !r.Present && r.Seen.IsZero()
 	case Species:

@@ -10,15 +10,16 @@ import (
 	"kennel/infra/thing"
 )
 
-// SpeciesCount is how many things of one species are present and absent.
+// SpeciesCount is how many things of one species are present, are absent, and call.
 type SpeciesCount struct {
-	Species         thing.Species
-	Present, Absent int
+	Species                thing.Species
+	Present, Absent, Calls int
 }
 
 // CountBySpecies counts the fleet by species, those that it has.
 func (s *Store) CountBySpecies(ctx context.Context) ([]SpeciesCount, error) {
-	rows, err := s.pool.Query(ctx, `SELECT split_part(thing, ':', 1), count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present)
+	rows, err := s.pool.Query(ctx, `SELECT split_part(thing, ':', 1), count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present AND (since IS NOT NULL OR last_seen IS NULL)),
+			count(*) FILTER (WHERE NOT present AND since IS NULL AND last_seen IS NOT NULL)
 		FROM registry_thing GROUP BY 1 ORDER BY 1`)
 	if err != nil {
 		return nil, pg.Wrap(err, "count things by species")

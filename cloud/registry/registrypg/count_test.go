@@ -20,8 +20,11 @@ func TestCountBySpecies(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `UPDATE registry_thing SET present = true WHERE thing = 'vic:2'`); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Seen(t.Context(), "vic:3", "", 0); err != nil {
+		t.Fatal(err)
+	}
 	got, err := s.CountBySpecies(t.Context())
-	want := []SpeciesCount{{thing.Pleo, 0, 1}, {thing.Vector, 1, 2}}
+	want := []SpeciesCount{{thing.Pleo, 0, 1, 0}, {thing.Vector, 1, 1, 1}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v %v, want %+v", got, err, want)
 	}

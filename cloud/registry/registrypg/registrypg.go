@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/cloud/registry"
+	"kennel/cloud/registry/filter"
 	"kennel/infra/api/status"
 	"kennel/infra/pg"
 	"kennel/infra/thing"
@@ -37,6 +38,23 @@ func (s *Store) Register(ctx context.Context, id thing.ID) error {
 		WITH made AS (INSERT INTO registry_thing (thing) VALUES ($1) ON CONFLICT DO NOTHING RETURNING 1)
 		SELECT pg_notify($2, '') FROM made`, id, channel)
 	return pg.Wrap(err, "register %s", id)
+}
+
+// Seen notes a sign of life of a robot that keeps no connection. Only a new thing is worth a NOTIFY.
+func (s *Store) Seen(ctx context.Context, id thing.ID, version string, pace time.Duration) (made bool, err error) {
+	var noted bool
+	err = s.pool.QueryRow(ctx, `
+		WITH seen AS (
+			INSERT INTO registry_thing AS t (thing, last_seen) VALUES ($1, clock_timestamp())
+			ON CONFLICT (thing) DO UPDATE SET rev = t.rev + 1, changed = clock_timestamp(), last_seen = clock_timestamp()
+			WHERE t.since IS NULL AND (t.last_seen IS NULL OR t.last_seen < clock_timestamp() - $2::interval)
+			RETURNING rev = 1 AS made),
+		hint AS (SELECT pg_notify($3, '') FROM seen WHERE made)
+		SELECT coalesce((SELECT made FROM seen), false), EXISTS (SELECT FROM seen), (SELECT count(*) FROM hint)`, id, pace, channel).Scan(&made, &noted, nil)
+	if err == nil && noted && version != "" {
+		_, err = s.pool.Exec(ctx, `UPDATE registry_facet SET os = $2, os_key = $3 WHERE thing = $1 AND fit = 0 AND os <> $2`, id, version, filter.VersionKey(version))
+	}
+	return made, pg.Wrap(err, "sign of life of %s", id)
 }
 
 // Lease returns a thing's lease, its revision (0: unknown) and the database's time.
@@ -136,7 +154,9 @@ func (s *Store) ThingsByID(ctx context.Context, ids []thing.ID) ([]registry.Thin
 
 // Count counts the fleet.
 func (s *Store) Count(ctx context.Context) (c registry.Count, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present) FROM registry_thing`).Scan(&c.Present, &c.Absent)
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE present), count(*) FILTER (WHERE NOT present AND since IS NULL AND last_seen IS NOT NULL), count(*)
+		FROM registry_thing`).Scan(&c.Present, &c.Calls, &c.Absent)
+	c.Absent -= c.Present + c.Calls
 	return c, pg.Wrap(err, "count things")
 }
 
@@ -189,10 +209,8 @@ func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 		return t, err
 	}
 	t.Species, t.Serial = t.ID.Species(), t.ID.Serial()
-	t.Presence, t.Since, t.LastSeen, t.Certificate = registry.Absent, value(since), value(seen), value(cert)
-	if present {
-		t.Presence = registry.Present
-	}
+	t.Certificate = value(cert)
+	t.Place(present, value(since), value(seen))
 	t.Kinds, t.LoopHealth = f.Problems, f.Loop
 	if doc != nil {
 		t.Status = new(status.Message)

@@ -49,6 +49,7 @@ func addSteps(ctx context.Context, db interface {
 	var things, names, codes, peers, versions, details []string
 	var oks []bool
 	var ats []*time.Time
+	var times []int64
 	var shown []*string
 	for _, st := range steps {
 		var cert *string
@@ -68,20 +69,20 @@ func addSteps(ctx context.Context, db interface {
 		row[key] = len(things)
 		things, names, codes, oks = append(things, string(st.Thing)), append(names, st.Name), append(codes, st.Code), append(oks, st.OK)
 		ats, peers, versions = append(ats, null(st.At)), append(peers, st.Peer), append(versions, st.Version)
-		details, shown = append(details, st.Detail), append(shown, cert)
+		details, shown, times = append(details, st.Detail), append(shown, cert), append(times, max(st.Times, 1))
 	}
 	_, err := db.Exec(ctx, `
 		INSERT INTO registry_step AS o (thing, name, ok, code, first, last, times, peer, version, detail, shown)
-		SELECT thing, name, ok, code, began, began, 1, peer, version, detail, shown::json
-		FROM unnest($1::text[], $2::text[], $3::bool[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[], $9::text[])
-			AS s (thing, name, ok, code, at, peer, version, detail, shown),
+		SELECT thing, name, ok, code, began, began, n, peer, version, detail, shown::json
+		FROM unnest($1::text[], $2::text[], $3::bool[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[])
+			AS s (thing, name, ok, code, at, peer, version, detail, shown, n),
 			coalesce(at, clock_timestamp()) AS began ORDER BY thing
 		ON CONFLICT (thing, name, ok, code) DO UPDATE SET
 			last = greatest(o.last, excluded.last), peer = excluded.peer, version = excluded.version, detail = excluded.detail, shown = excluded.shown,
-			(first, times) = (SELECT CASE WHEN interrupted THEN excluded.first ELSE o.first END, CASE WHEN interrupted THEN 1 ELSE o.times + 1 END
+			(first, times) = (SELECT CASE WHEN interrupted THEN excluded.first ELSE o.first END, CASE WHEN interrupted THEN excluded.times ELSE o.times + excluded.times END
 				FROM (SELECT EXISTS (SELECT FROM registry_step AS other WHERE other.thing = o.thing AND other.name = o.name
 					AND (other.ok, other.code) <> (o.ok, o.code) AND other.last > o.last) AS interrupted) AS q)`,
-		things, names, oks, codes, ats, peers, versions, details, shown)
+		things, names, oks, codes, ats, peers, versions, details, shown, times)
 	return err
 }
 

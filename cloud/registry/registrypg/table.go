@@ -117,7 +117,7 @@ func (s *Store) Select(ctx context.Context, f filter.Filter, limit int) ([]thing
 // countsSQL returns one row per combination of facets: there are far fewer of them than robots, and one pass finds them.
 func countsSQL(f filter.Filter, now time.Time) (string, []any) {
 	b := query{now: now}
-	return `SELECT CASE WHEN present THEN 'present' WHEN seen = '-infinity' THEN 'never' ELSE 'absent' END, species, os, agent, body, level, loop, problems, tags, count(*)
+	return `SELECT CASE WHEN present THEN 'present' WHEN seen = '-infinity' THEN 'never' WHEN since = '-infinity' THEN 'calls' ELSE 'absent' END, species, os, agent, body, level, loop, problems, tags, count(*)
 		FROM registry_facet AS f WHERE ` + b.where(f) + ` GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`, b.args
 }
 
@@ -141,8 +141,13 @@ func (s *Store) Counts(ctx context.Context, f filter.Filter) (registry.Counts, e
 	var n int
 	_, err = pgx.ForEachRow(rows, []any{&value[0], &value[1], &value[2], &value[3], &value[4], &value[5], &value[6], &kindsOf, &tagsOf, &n}, func() error {
 		c.Total += n
-		if value[0] == filter.Present {
+		switch value[0] {
+		case filter.Present:
 			c.Present += n
+		case filter.Calls:
+			c.Calls += n
+		default:
+			c.Absent += n
 		}
 		for i, v := range value {
 			single[i][cmp.Or(v, filter.None)] += n
@@ -155,7 +160,6 @@ func (s *Store) Counts(ctx context.Context, f filter.Filter) (registry.Counts, e
 		}
 		return nil
 	})
-	c.Absent = c.Total - c.Present
 	for i, k := range kinds {
 		*k = buckets(single[i])
 	}

@@ -97,13 +97,17 @@ func (q *query) arrays(col string, values []filter.Value) (alts []string) {
 	return alts
 }
 
+// calls tells a robot that calls from others that are not present: it was seen, and never had a lease.
+const calls = "(f.since = '-infinity' AND f.seen > '-infinity')"
+
 var versions = map[filter.Key]string{filter.Version: "os", filter.Agent: "agent", filter.Body: "body"}
 
 func (q *query) one(t *filter.Term, i int) string {
 	v := t.Values[i]
 	switch t.Key {
 	case filter.Presence:
-		return map[string]string{filter.Present: "f.present", filter.Absent: "NOT f.present", filter.Never: "f.seen = '-infinity'"}[v.Text]
+		return map[string]string{filter.Present: "f.present", filter.Absent: "(NOT f.present AND NOT " + calls + ")", filter.Calls: "(NOT f.present AND " + calls + ")",
+			filter.Never: "f.seen = '-infinity'"}[v.Text]
 	case filter.ID:
 		if head, star := strings.CutSuffix(v.Text, "*"); star {
 			return "f.thing LIKE " + q.arg(like(head)+"%")

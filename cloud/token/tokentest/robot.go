@@ -18,7 +18,7 @@ import (
 type Fatal = replay.Fatal
 
 // userAgent is how the original robot introduces itself.
-const userAgent = "Victor/tokentest"
+const userAgent = "Victor/2.0.1.6076"
 
 // Robot calls the token service as the cloud process of an original robot does: a new connection for each request, the same metadata and
 // bodies, the same carelessness about answers.

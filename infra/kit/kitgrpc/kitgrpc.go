@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"kennel/infra/errs"
 	"kennel/infra/logging"
@@ -35,6 +36,7 @@ const (
 	maxHeaders    = 16 << 10  // bytes of one request's metadata
 	maxStreams    = 100       // at once on one connection
 	handshakeTime = 10 * time.Second
+	firstTime     = 5 * time.Second // for the first message of a call that is not served
 	idleTime      = 5 * time.Minute // then a connection is closed; original robots open one for each request anyway
 	probeAfter    = time.Minute     // of silence, so that a robot that lost its power does not stay
 	probeTime     = 20 * time.Second
@@ -116,6 +118,7 @@ func Handler[Msg, Answer any](ep endpoint.Endpoint, decode func(context.Context,
 // Peer is who called, as the connection shows it. Nothing of it is checked: the chain is what the peer sent.
 type Peer struct {
 	Addr  string
+	Name  string              // by which it called us; "": by none
 	Chain []*x509.Certificate // leaf first; nil without TLS or without a certificate
 }
 
@@ -130,7 +133,7 @@ func PeerFrom(ctx context.Context) Peer {
 		out.Addr = p.Addr.String()
 	}
 	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-		out.Chain = info.State.PeerCertificates
+		out.Chain, out.Name = info.State.PeerCertificates, info.State.ServerName
 	}
 	return out
 }
@@ -164,6 +167,20 @@ func NewServer(conf *tls.Config, log *slog.Logger, opts ...grpc.ServerOption) *g
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(unary(log)), grpc.ChainStreamInterceptor(stream(log)),
 	}, opts...)...)
+}
+
+// Unserved answers calls that the server does not have with words, after their first message: a client whose first send fails may never read
+// the status. Stream interceptors see these calls.
+func Unserved(words string) grpc.ServerOption {
+	return grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error {
+		first := make(chan error, 1)
+		go func() { first <- ss.RecvMsg(new(emptypb.Empty)) }() // ends with the stream
+		select {
+		case <-first:
+		case <-time.After(firstTime):
+		}
+		return status.Error(codes.Unimplemented, words)
+	})
 }
 
 // unary gives each call its facts for logs, turns a panic into Internal, and errors into statuses.

@@ -165,7 +165,11 @@ func TestServer(t *testing.T) {
 			log := &lines{}
 			logger := slog.New(slog.NewTextHandler(log, nil))
 			conf := &tls.Config{Certificates: []tls.Certificate{selfSigned(t, "cloud")}, ClientAuth: tls.RequestClientCert}
-			s := kitgrpc.NewServer(conf, logger)
+			seen := make(chan string, 10) // more than are called
+			s := kitgrpc.NewServer(conf, logger, kitgrpc.Unserved("not here"), grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+				seen <- info.FullMethod
+				return next(srv, ss)
+			}))
 			desc := service()
 			s.RegisterService(&desc, nil)
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -222,8 +226,24 @@ func TestServer(t *testing.T) {
 			if err := st.RecvMsg(new(wrapperspb.StringValue)); status.Code(err) != codes.Internal || errors.Is(err, io.EOF) {
 				t.Errorf("stream: %v", err)
 			}
-			if err := named.Invoke(ctx, "/t.T/Nothing", wrapperspb.String(""), new(wrapperspb.StringValue)); status.Code(err) != codes.Unimplemented {
-				t.Errorf("no such method: %v", err)
+			<-seen // the stream's
+			for _, method := range []string{"/t.T/Nothing", "/u.U/Nothing"} {
+				if err := named.Invoke(ctx, method, wrapperspb.String("x"), new(wrapperspb.StringValue)); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "not here") {
+					t.Errorf("no such method: %v", err)
+				}
+				if got := <-seen; got != method {
+					t.Errorf("the interceptor saw %s, want %s", got, method)
+				}
+			}
+			talks, err := named.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/u.U/Stream")
+			if err == nil {
+				err = talks.SendMsg(wrapperspb.String("the first message of a stream arrives"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := talks.RecvMsg(new(wrapperspb.StringValue)); status.Code(err) != codes.Unimplemented {
+				t.Errorf("an unknown stream: %v", err)
 			}
 			for _, want := range []string{"a bug", "a bug in a stream", "words of ours", "stack=", "/t.T/Echo"} {
 				if !strings.Contains(log.String(), want) {

@@ -1,0 +1,193 @@
+// Package doorapi watches the calls of original robots over gRPC and HTTP for package door, and shows operators the strangers:
+//
+//	GET /v1/strangers   -> refusals at the port of original robots that belong to no robot of the fleet, the latest first
+package doorapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/go-kit/kit/endpoint"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kennel/certs/limit"
+	"kennel/cloud/console/page"
+	"kennel/cloud/door"
+	"kennel/cloud/registry"
+	"kennel/infra/api/chipperpb"
+	"kennel/infra/api/jdocspb"
+	"kennel/infra/api/tokenpb"
+	"kennel/infra/auth"
+	"kennel/infra/kit"
+	"kennel/infra/kit/kitgrpc"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/logging"
+	"kennel/infra/thing"
+)
+
+// notServed is the answer to calls of services that this cloud does not have.
+const notServed = "this cloud does not serve that call; the operator's doctor shows which robot asked for it"
+
+// services are the words for the services that original robots call.
+var services = map[string]string{
+	tokenpb.Token_ServiceDesc.ServiceName: "tokens", jdocspb.Jdocs_ServiceDesc.ServiceName: "documents", chipperpb.ChipperGrpc_ServiceDesc.ServiceName: "speech",
+}
+
+// Prove returns the robot that a certificate or an access token proves; "" if neither does.
+type Prove func(ctx context.Context, chain []*x509.Certificate, token logging.Secret) thing.ID
+
+// proveEvery is how often a proof is looked at that came before: often enough for a call to be a sign of life, and to keep a busy robot's
+// calls cheap.
+const proveEvery = 20 * time.Second
+
+// Watch is safe for concurrent use.
+type Watch struct {
+	door  *door.Door
+	prove Prove
+	again *limit.Keyed // by proof and service
+}
+
+// NewWatch returns what watches calls for door.
+func NewWatch(d *door.Door, prove Prove) *Watch {
+	return &Watch{d, prove, limit.New(proveEvery, 1)}
+}
+
+// Unary watches calls with one answer.
+func (w *Watch) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	resp, err := next(ctx, req)
+	w.note(ctx, info.FullMethod, err)
+	return resp, err
+}
+
+// Stream watches streams, and calls that are not served.
+func (w *Watch) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	err := next(srv, ss)
+	w.note(ss.Context(), info.FullMethod, err)
+	return err
+}
+
+// note tells the door of a call that ended. A robot that proved itself was there, whatever came of its call.
+func (w *Watch) note(ctx context.Context, method string, err error) {
+	p, token := kitgrpc.PeerFrom(ctx), logging.Secret(kitgrpc.Value(ctx, "anki-access-token"))
+	what := cmp.Or(services[path.Dir(method)[1:]], "other")
+	missing := status.Convert(kitgrpc.Status(err))
+	refused := missing.Code() == codes.Unimplemented
+	if len(p.Chain) == 0 && token == "" && !refused || !refused && w.again.Allow(what+proofOf(p.Chain, token)) > 0 {
+		return
+	}
+	ctx = context.WithoutCancel(ctx) // the call ended, and what is noted of it stays true
+	id, version := w.prove(ctx, p.Chain, token), kitgrpc.Value(ctx, "user-agent")
+	if id != "" {
+		w.door.Seen(ctx, registry.Call{Thing: id, What: what, Peer: p.Addr, Version: version, Name: p.Name})
+	}
+	if refused {
+		r := door.Refusal{Addr: p.Addr, Thing: id, Step: registry.StepService, Code: door.CodeService, Detail: "asked for " + method + ", which this cloud does not have", Version: version}
+		if what == "speech" {
+			r.Code, r.Detail = door.CodeSpeech, "asked what a spoken sentence means ("+path.Base(method)+")"
+		}
+		w.door.Refused(ctx, r)
+	}
+}
+
+func proofOf(chain []*x509.Certificate, token logging.Secret) string {
+	h := sha256.New()
+	if len(chain) > 0 {
+		_, _ = h.Write(chain[0].Raw) // a hash takes everything
+	}
+	_, _ = h.Write([]byte(token.Reveal())) // as above
+	return string(h.Sum(nil))
+}
+
+// Unserved answers calls that are not served.
+func (w *Watch) Unserved() grpc.ServerOption { return kitgrpc.Unserved(notServed) }
+
+// Broken returns what hears of handshakes that fail at a port with these certificates.
+func (w *Watch) Broken(cert func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(ctx context.Context, addr, name string, err error) {
+	return func(ctx context.Context, addr, name string, err error) {
+		var chain []*x509.Certificate
+		if pair, failed := cert(&tls.ClientHelloInfo{ServerName: name}); failed == nil {
+			chain, _ = x509.ParseCertificates(slices.Concat(pair.Certificate...)) // without them the reason is told less well
+		}
+		w.door.Broken(ctx, addr, name, chain, err)
+	}
+}
+
+// Plain serves the connection check without TLS, and nothing else.
+func (w *Watch) Plain(check http.HandlerFunc) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ok", check)
+	mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) {
+		w.NotFound(r)
+		http.Error(rw, "plain HTTP address serves only GET and HEAD of /ok", http.StatusNotFound)
+	})
+	return mux
+}
+
+// NotFound notes an HTTP request for a path that is not served.
+func (w *Watch) NotFound(r *http.Request) {
+	out := door.Refusal{Addr: r.RemoteAddr, Step: registry.StepService, Code: door.CodePath, Detail: "asked for " + r.Method + " " + r.URL.Path + ", which is not served", Version: r.UserAgent()}
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		out.Thing = w.prove(r.Context(), r.TLS.PeerCertificates, "")
+	}
+	w.door.Refused(r.Context(), out)
+}
+
+// Routes serves mux, and notes requests that mux has no route for.
+func (w *Watch) Routes(mux *http.ServeMux, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" {
+			w.NotFound(r)
+		}
+		next.ServeHTTP(rw, r)
+	})
+}
+
+// timeout bounds one request.
+const timeout = 10 * time.Second
+
+// Mount adds the list to mux.
+func Mount(mux *http.ServeMux, d *door.Door, log *slog.Logger) {
+	staff := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout), auth.Require(auth.Staff...))
+	mux.Handle("GET /v1/strangers", kithttp.Handler(staff(kit.Typed(func(ctx context.Context, _ struct{}) ([]door.Stranger, error) {
+		out, err := d.Strangers(ctx)
+		if out == nil {
+			out = []door.Stranger{}
+		}
+		return out, err
+	})), func(*http.Request) (any, error) { return struct{}{}, nil }))
+}
+
+var list = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago}).Parse(`
+<section class="card wide" aria-labelledby="h-strangers">
+  <h2 id="h-strangers">Refused at the original robots’ port</h2>
+  <p class="note">Calls and connections that were refused or broke off, and that no certificate, token or address connects with a robot of the fleet. What was refused to a robot is on its own page.</p>
+  {{if .}}<table class="plain"><caption class="hide">Refused calls, the latest first</caption>
+  <thead><tr><th scope="col">Last</th><th scope="col">From</th><th scope="col">Why</th><th scope="col">What happened, and what to do</th><th scope="col" class="right">Times</th></tr></thead>
+  <tbody>{{range .}}<tr><td>{{ago .Last}}</td><th scope="row" class="num">{{.Addr}}{{with .Claim}} <a href="/things/{{.}}">{{.}}</a>{{end}}</th><td><code>{{.Code}}</code></td><td class="words">{{.Detail}}{{with .Version}} <span class="note">{{.}}</span>{{end}}{{with .Do}} <span class="do">{{.}}.</span>{{end}}</td><td class="num right" data-label="Times">{{.Times}}</td></tr>{{end}}</tbody></table>
+  {{else}}<p class="none">Nothing was refused in the last week.</p>{{end}}
+</section>`))
+
+// Page is the list as a page of the console.
+func Page(d *door.Door) page.Extra {
+	return page.Extra{Label: "Strangers", Address: "/strangers", Show: func(ctx context.Context) (template.HTML, error) {
+		all, err := d.Strangers(ctx)
+		if err != nil {
+			return "", err
+		}
+		var b bytes.Buffer
+		err = list.Execute(&b, all)
+		return template.HTML(b.String()), err
+	}}
+}

@@ -1,0 +1,44 @@
+package originalswire
+
+import (
+	"net/http"
+
+	"kennel/cloud/console/page"
+	"kennel/cloud/door"
+	"kennel/cloud/door/doorapi"
+	"kennel/cloud/door/doorpg"
+	"kennel/cloud/registry"
+	"kennel/cloud/wire"
+	"kennel/infra/telemetry"
+)
+
+// Watched is the door of a process.
+type Watched struct{ *door.Door }
+
+// Watch returns what watches its calls. prove returns the robot that a certificate or an access token proves.
+func (w Watched) Watch(prove doorapi.Prove) *doorapi.Watch { return doorapi.NewWatch(w.Door, prove) }
+
+// Door wires what watches the port, and its meter: one count for each code of package door, and one for all refusals of the token service.
+func Door(b wire.Base, robots *registry.Service) (Watched, wire.Slice, error) {
+	refused, err := b.Meters.Count(telemetry.Metric{Name: "kennel_door_refused_total",
+		Help: "Calls and connections of original robots, or of whoever calls their port, that were refused or broke off. proof: what the token service did not believe."}, "code")
+	if err != nil {
+		return Watched{}, wire.Slice{}, err
+	}
+	known := map[string]bool{}
+	for _, code := range door.Codes {
+		known[code] = true
+		refused.WithLabelValues(code) // a rate begins at 0
+	}
+	d := door.New(doorpg.New(b.Pool), robots, func(_, code string) {
+		if !known[code] {
+			code = "proof"
+		}
+		refused.WithLabelValues(code).Inc()
+	}, b.Log)
+	return Watched{d}, wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { doorapi.Mount(mux, d, b.Log) }),
+		Runs:   []wire.Run{{Name: "original robots' door", Run: d.Run}},
+		Pages:  []page.Extra{doorapi.Page(d)},
+	}, nil
+}
