@@ -986,10 +986,10 @@ func (w *world) operatorRestores() {
 	w.restores[key] = append(w.restores[key], old)
 	var status int
 	var version uint64
-	var body string
+	var by, body string
 	w.at(k, fmt.Sprintf("the operator restores version %d of %s", old, key), func(ctx context.Context) {
 		st, doc, text := k.person(ctx, caller, http.MethodPost, key, "/restore", fmt.Sprintf(`{"version":%d}`, old))
-		status, version, body = st, doc.Version, text
+		status, version, by, body = st, doc.Version, doc.By, text
 	}, func(answered bool) {
 		w.say("the operator restores version %d of %s: heard: %v, %d, version %d", old, key, answered, status, version)
 		switch {
@@ -997,8 +997,8 @@ func (w *world) operatorRestores() {
 		case status != http.StatusOK:
 			w.fatalf("restore was refused: %d %s", status, body)
 		default:
-			w.told(key, version) // it may be the version that was there
-			if version > floor && w.given[key][version] == "" {
+			w.told(key, version)
+			if by == operator && version > floor && w.given[key][version] == "" { // else it is the version that was there
 				w.accepted(key, version, floor, operator, owing)
 			}
 		}
