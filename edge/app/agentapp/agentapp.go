@@ -17,9 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kennel/edge/agent/cloud/presence"
 	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info/recovery"
 	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/bootparam"
 	"kennel/edge/corelink"
@@ -28,9 +29,6 @@ import (
 	"kennel/infra/logging"
 	"kennel/infra/sdnotify"
 )
-
-// envFile holds what an operator may want to change on a robot; a variable KENNEL_<KEY> of the process overrides it.
-const envFile = "anki/etc/kennel-agent.env"
 
 // Config configures agentd. Root and Log are required; the zero values of the rest suit a real robot.
 type Config struct {
@@ -44,7 +42,7 @@ type Config struct {
 	Status time.Duration
 	// TracePermille is the share of this robot's requests, of a thousand, that ask the cloud to keep their trace.
 	TracePermille int
-	// Recovery leaves the user data alone (recovery.go). Run sets it too when the kernel was told so.
+	// Recovery leaves the user data alone (edge/agent/info/recovery). Run sets it too when the kernel was told so.
 	Recovery bool
 	// Nightly says when the robot is rebooted (VEC-BOOT-16); nil: never.
 	Nightly *platform.Rebooter
@@ -83,7 +81,7 @@ type Core interface {
 }
 
 func (c Config) withDefaults() Config {
-	c.Telemetry, c.Flush, c.Status = cmp.Or(c.Telemetry, defaultTelemetry), cmp.Or(c.Flush, defaultFlush), cmp.Or(c.Status, presence.Interval)
+	c.Telemetry, c.Flush = cmp.Or(c.Telemetry, defaultTelemetry), cmp.Or(c.Flush, defaultFlush)
 	c.Silence = cmp.Or(c.Silence, faults.HungAfter)
 	if c.Getenv == nil {
 		c.Getenv = func(string) string { return "" }
@@ -144,7 +142,7 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 				return cli.Usage("-root: want the robot's folder: %w", err)
 			}
 			defer root.Close() // all writes are synced
-			env := robotfs.LoadEnv(root, envFile, getenv)
+			env := robotfs.LoadEnv(root, info.EnvFile, getenv)
 			cfg.Telemetry = env.Millis("TELEMETRY_MS", defaultTelemetry, 10*time.Millisecond, 24*time.Hour)
 			cfg.Flush = env.Millis("FLUSH_MS", defaultFlush, 10*time.Millisecond, time.Hour)
 			cfg.Silence = env.Seconds("CORE_SILENCE_SEC", faults.HungAfter, time.Hour)
@@ -172,9 +170,6 @@ kept, nobody can claim the robot. The cloud sees it and may command it, if it ha
 	return cmd
 }
 
-// goodbyeTime bounds the time for the last messages of an orderly stop.
-const goodbyeTime = 2 * time.Second
-
 // Run is agentd until ctx ends.
 func Run(ctx context.Context, root *os.Root, cfg Config) error {
 	p, err := bootparam.Read(root)
@@ -182,7 +177,7 @@ func Run(ctx context.Context, root *os.Root, cfg Config) error {
 		cfg.Log.Error("boot parameters unreadable; assuming a normal boot", logging.Err, err)
 	}
 	if cfg.Recovery = cfg.Recovery || p.Recovery; cfg.Recovery {
-		area, err := recoveryArea(root)
+		area, err := recovery.Area(root)
 		if err != nil {
 			return fmt.Errorf("recovery: %w", err)
 		}

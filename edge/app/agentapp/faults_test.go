@@ -131,24 +131,6 @@ func TestCoreThatHangs(t *testing.T) {
 	shows(t, root, 0)
 }
 
-// TestRestartCommand: a service without anybody to start it is an error that says what to do, as is a command that fails.
-func TestRestartCommand(t *testing.T) {
-	for _, tc := range []struct {
-		command       []string
-		service, want string
-	}{
-		{nil, robotd, ""},
-		{nil, "vic-engine", "set FAULT_RESTART_COMMAND in anki/etc/kennel-agent.env"},
-		{[]string{"/bin/sh", "-c", `test "$0" = vic-engine`}, "vic-engine", ""},
-		{[]string{"/bin/sh", "-c", `echo "no $0"; exit 3`}, "vic-engine", `exit status 3: "no vic-engine\n"`},
-	} {
-		err := (&supervised{command: tc.command}).Start(t.Context(), tc.service)
-		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%q, %s: %v; want %q", tc.command, tc.service, err, tc.want)
-		}
-	}
-}
-
 // TestFaultCommands: VEC-FLT-03, VEC-FLT-11, VEC-BOOT-15: a service's exit hook, and a person at the robot; with and without an agentd.
 func TestFaultCommands(t *testing.T) {
 	t.Parallel()
@@ -195,9 +177,9 @@ func TestFaultCommands(t *testing.T) {
 	if code, _, errOut := run("clear"); code != cli.ExitOK {
 		t.Errorf("clear: code %d, %s", code, errOut)
 	}
-	for end := time.Now().Add(20 * time.Second); len(a.faults.Problems(nil)) > 0; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); len(a.health.Problems()) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%q stand after they were cleared", a.faults.Problems(nil))
+			t.Fatalf("%q stand after they were cleared", a.health.Problems())
 		}
 	}
 	if code, _, errOut := run("post", "921"); code != cli.ExitOK {

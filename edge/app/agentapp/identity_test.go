@@ -89,7 +89,7 @@ func TestLocalRequests(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
 	awaitCommand(t, dir, "nobody's token", "gives no access", "authorized")
-	if fi, err := root.Stat(localDir); err != nil || fi.Mode().Perm() != 0o700 {
+	if fi, err := root.Stat("run/kennel-agent"); err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the socket: %v, %v; want it for one user", fi, err)
 	}
 	for _, tc := range []struct {
@@ -100,7 +100,7 @@ func TestLocalRequests(t *testing.T) {
 	}{
 		{"", []string{"authorized"}, cli.ExitUsage, "want a client token"},
 		{"", []string{"exchange"}, cli.ExitUsage, "want a user session"},
-		{strings.Repeat("x", maxLocal), []string{"authorized"}, cli.ExitUsage, "larger than"},
+		{strings.Repeat("x", 64<<10), []string{"authorized"}, cli.ExitUsage, "larger than"},
 		{"", []string{"clear-user-data"}, cli.ExitUsage, "-yes"},
 		{"", []string{"emr"}, cli.ExitOK, ""},
 	} {
@@ -150,11 +150,11 @@ func TestLocalRequests(t *testing.T) {
 	if _, err := root.Stat(gatewaycert.NameFile); err == nil {
 		t.Error("the robot's name is there after the wipe")
 	}
-	if !again.teller.Pending() {
+	if !wipe.NewTeller(root, nil, nil, nil).Pending() {
 		t.Error("the cloud was not told of the wipe")
 	}
 	// Until the cloud knows, no app comes in: it would be one of the former owner's robot.
-	if _, err := again.exchange(t.Context(), "kst_x", "app", ""); errs.CodeOf(err) != "wipe_untold" {
+	if _, err := again.people.Exchange(t.Context(), "kst_x", "app", ""); errs.CodeOf(err) != "wipe_untold" {
 		t.Errorf("exchange before the cloud knows of the wipe: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestConsentFollowsOwner(t *testing.T) {
 		{owners.Status{Owned: true, UserID: "v"}, false},
 		{owners.Status{}, true},
 	} {
-		if a.follow(tc.s); a.das.AllowUpload() != tc.want {
+		if a.cloud.Consent(tc.s); a.cloud.Events().AllowUpload() != tc.want {
 			t.Errorf("%+v: events are sent %v, want %v", tc.s, !tc.want, tc.want)
 		}
 	}
@@ -199,14 +199,8 @@ func TestFaultsAreTold(t *testing.T) {
 // TestFrugalRobotIsNobodys: robots of a fleet in one process have nothing that concerns people.
 func TestFrugalRobotIsNobodys(t *testing.T) {
 	_, root, a := newRobot(t, func(c *Config) { c.Frugal = true })
-	if a.owned != nil {
-		t.Error("a frugal robot has an owner's side")
-	}
 	if _, err := root.Stat("data/data/com.anki.victor/persistent/kennel/profile_id"); err == nil {
 		t.Error("a frugal robot has a profile")
-	}
-	if err := a.introduce(t.Context()); err != nil { // nothing to say
-		t.Error(err)
 	}
 	if f := a.facts(); f.Tokens != nil || f.Claim != nil {
 		t.Errorf("%+v", f)

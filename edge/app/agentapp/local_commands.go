@@ -10,6 +10,7 @@ import (
 
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/people"
 	"kennel/edge/emr"
 	"kennel/edge/faultcode"
 	"kennel/infra/cli"
@@ -43,7 +44,7 @@ func doctorCommand() *cobra.Command {
 	cmd := atRobot(&cobra.Command{
 		Use: "doctor", Short: "Tell each step of the robot's way to the cloud, and what to do",
 		Long: `Tell each step of the robot's way to the cloud: when, whom with, what was seen, why it was refused last, and what to do. It tries
-the way itself, beside a running agentd or without one, and changes nothing. Exit code 1 if a step failed.`,
+the way itself, beside a running agentd or without one, and changes people.Nothing. Exit code 1 if a step failed.`,
 		Example: "  agentd doctor -root ./r1\n  agentd doctor -root ./r1 -offline -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		r := diagnosis.Doctor{Root: root, Version: version.String(), Offline: offline}.Run(cmd.Context())
@@ -59,7 +60,7 @@ the way itself, beside a running agentd or without one, and changes nothing. Exi
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&offline, "offline", false, "show what agentd left, and try nothing")
+	cmd.Flags().BoolVar(&offline, "offline", false, "show what agentd left, and try people.Nothing")
 	return cmd
 }
 
@@ -82,7 +83,7 @@ func codeCommand() *cobra.Command {
 		Use: "claim-code", Short: "Show a code on the robot, and print it: whoever types it into the app owns the robot",
 		Example: "  agentd claim-code -root ./r1",
 	}, func(cmd *cobra.Command, root *os.Root) error {
-		c, err := askLocal[codeAnswer](cmd.Context(), root, "/claim-code", nothing{})
+		c, err := people.Ask[people.CodeAnswer](cmd.Context(), root, "/claim-code", people.Nothing{})
 		if err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ func codeCommand() *cobra.Command {
 
 // readSecret reads a secret from standard input: command lines are not for secrets.
 func readSecret(cmd *cobra.Command, what string) (string, error) {
-	b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxLocal))
+	b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 64<<10))
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +105,7 @@ func readSecret(cmd *cobra.Command, what string) (string, error) {
 }
 
 func exchangeCommand() *cobra.Command {
-	var r exchangeRequest
+	var r people.ExchangeRequest
 	cmd := atRobot(&cobra.Command{
 		Use: "exchange", Short: "Turn a user session into a client token of this robot, and print the token",
 		Long: `Turn a user session, read from standard input, into a client token of this robot, as an app does that logs in near the robot. The
@@ -114,7 +115,7 @@ token is printed this once and kept nowhere.`,
 		if r.Session, err = readSecret(cmd, "a user session"); err != nil {
 			return err
 		}
-		got, err := askLocal[tokenMessage](cmd.Context(), root, "/exchange", r)
+		got, err := people.Ask[people.TokenMessage](cmd.Context(), root, "/exchange", r)
 		if err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func authorizedCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		got, err := askLocal[authorizedAnswer](cmd.Context(), root, "/authorized", tokenMessage{token})
+		got, err := people.Ask[people.AuthorizedAnswer](cmd.Context(), root, "/authorized", people.TokenMessage{Token: token})
 		if err != nil {
 			return err
 		}
@@ -155,10 +156,10 @@ cloud that it is nobody's, and comes back. It stays the robot that it is.`,
 		if !sure {
 			return cli.Usage("-yes is missing: what is erased does not come back")
 		}
-		if _, err := askLocal[nothing](cmd.Context(), root, "/clear-user-data", nothing{}); err != nil {
+		if _, err := people.Ask[people.Nothing](cmd.Context(), root, "/clear-user-data", people.Nothing{}); err != nil {
 			return err
 		}
-		return cli.Print(cmd, nothing{}, func(t *cli.Table) { t.Text("agentd starts anew and clears the user data") })
+		return cli.Print(cmd, people.Nothing{}, func(t *cli.Table) { t.Text("agentd starts anew and clears the user data") })
 	})
 	cmd.Flags().BoolVar(&sure, "yes", false, "the owner has confirmed")
 	return cmd
@@ -208,7 +209,7 @@ func postCommand() *cobra.Command {
 	cmd := atRobot(&cobra.Command{
 		Use: "post CODE", Short: "Post a fault, as a service that has one does",
 		Long: `Post a fault, as a service does that writes its number to run/fault_code. Where nobody reads it, it waits there for the next agentd.
-With -on-exit it is what a supervisor calls after a service ended: nothing is posted if the service ended well, by SERVICE_RESULT, or while another
+With -on-exit it is what a supervisor calls after a service ended: people.Nothing is posted if the service ended well, by SERVICE_RESULT, or while another
 fault is being handled.`,
 		Example: "  agentd fault post 914 -root ./r1\n  ExecStopPost=/usr/bin/agentd fault post -on-exit 916 -root /var/lib/robot",
 	}, func(cmd *cobra.Command, root *os.Root) error {

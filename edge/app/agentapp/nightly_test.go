@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/agent/cloud"
+	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/nightly"
 	"kennel/edge/agent/info/platform"
 	"kennel/edge/corelink"
@@ -88,14 +90,14 @@ func TestNight(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
 	night := func(c *Config) { c.Nightly, c.Core, c.Frugal = soon(t), sleeper{"DeepSleep", func() {}}, true }
 	a := newAgent(t, dir, root, night)
-	cfg := a.nightConfig()
+	cfg := a.health.NightConfig()
 	cfg.Pick = func(time.Duration) time.Duration { return 0 }
-	a.nightly = nightly.New(cfg, time.Time{})
-	a.hearTime(time.Now().Add(-time.Minute))
+	a.health.Nightly = nightly.New(cfg, time.Time{})
+	a.cloud.HearTime(time.Now().Add(-time.Minute))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := a.Run(ctx); !errors.Is(err, errNight) {
-		t.Fatalf("it ended with %v, want %v", err, errNight)
+	if err := a.Run(ctx); !errors.Is(err, health.ErrNight) {
+		t.Fatalf("it ended with %v, want %v", err, health.ErrNight)
 	}
 	if !nightly.Asked(root) {
 		t.Errorf("%s is not there", nightly.AskedFile)
@@ -133,7 +135,7 @@ func TestNight(t *testing.T) {
 func TestNightTime(t *testing.T) {
 	at := time.Date(2026, 7, 1, 1, 30, 0, 0, time.UTC)
 	_, _, a := newRobot(t, func(c *Config) { c.Now = func() time.Time { return at } })
-	local := a.localTime()
+	local := a.health.LocalTime()
 	is := func(what, want string) {
 		t.Helper()
 		got := "not known"
@@ -145,64 +147,25 @@ func TestNightTime(t *testing.T) {
 		}
 	}
 	is("nobody said what time it is", "not known")
-	if a.clockRight() {
+	if a.cloud.ClockRight() {
 		t.Error("the clock counts as right although nothing has set it")
 	}
-	a.hearTime(at.Add(-clockSlack))
+	a.cloud.HearTime(at.Add(-cloud.ClockSlack))
 	is("the cloud agrees", "18:30 PDT")
 	if err := a.Set(t.Context(), map[string]json.RawMessage{"time_zone": json.RawMessage(`"Europe/Berlin"`)}); err != nil {
 		t.Fatal(err)
 	}
 	is("the owner moved", "03:30 CEST")
-	a.hearTime(at.Add(clockSlack + time.Second))
+	a.cloud.HearTime(at.Add(cloud.ClockSlack + time.Second))
 	is("the cloud says otherwise", "not known")
-	if a.clockRight() {
+	if a.cloud.ClockRight() {
 		t.Error("the clock is right, and the cloud says otherwise")
 	}
-	a.hearTime(at.Add(clockSlack - time.Second))
+	a.cloud.HearTime(at.Add(cloud.ClockSlack - time.Second))
 	is("and agrees again", "03:30 CEST")
-	if !a.clockRight() {
+	if !a.cloud.ClockRight() {
 		t.Error("the clock is not right, as the cloud says that it is")
 	}
 	at = at.Add(time.Hour)
 	is("the clock jumps after that", "not known")
-}
-
-// TestUpdateThatWaitsForTheNight: seed line 14901: the file of the original's updater.
-func TestUpdateThatWaitsForTheNight(t *testing.T) {
-	_, root, a := newRobot(t, nil)
-	if got := a.updating(); got != nightly.NoUpdate {
-		t.Errorf("%v without a file", got)
-	}
-	if err := root.MkdirAll("run/update-engine", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := root.WriteFile(nightly.DoneFile, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := a.updating(); got != nightly.UpdateWaits {
-		t.Errorf("%v with one", got)
-	}
-}
-
-// TestRebootCommand: what an operator configured boots the robot, and its failure is told.
-func TestRebootCommand(t *testing.T) {
-	dir, _, a := newRobot(t, nil)
-	done := filepath.Join(dir, "booted")
-	a.cfg.Reboot = []string{"touch", done}
-	if err := a.reboot(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(done); err != nil {
-		t.Error(err)
-	}
-	a.cfg.Reboot = []string{"cat", filepath.Join(dir, "nothing")}
-	if err := a.reboot(t.Context()); err == nil || !strings.Contains(err.Error(), "No such file") {
-		t.Errorf("a program that fails: %v", err)
-	}
-	select {
-	case err := <-a.restart:
-		t.Errorf("agentd ends, too: %v", err)
-	default:
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/edge/agent/info/recovery"
 	"kennel/edge/bootparam"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/sdnotify"
@@ -111,7 +112,7 @@ func TestRecoveryLeavesUserDataAlone(t *testing.T) {
 // synchronised.
 func TestRecoveryIsSaid(t *testing.T) {
 	dir, root, _ := newRobot(t, nil)
-	area, err := recoveryArea(root)
+	area, err := recovery.Area(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,15 +121,15 @@ func TestRecoveryIsSaid(t *testing.T) {
 	if got := strings.Join(a.status().Problems, "; "); !strings.Contains(got, "recovery boot") || !a.status().Recovery {
 		t.Errorf("problems: %q", got)
 	}
-	if a.das.AllowUpload() {
+	if a.cloud.Events().AllowUpload() {
 		t.Error("events are sent")
 	}
-	if a.executors()[wire.Sync] != nil {
+	if a.work.Executors()[wire.Sync] != nil {
 		t.Error("it would synchronise documents")
 	}
 	a = newAgent(t, dir, root, nil)
-	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || a.status().Recovery || !a.das.AllowUpload() ||
-		a.executors()[wire.Sync] == nil {
+	if got := strings.Join(a.status().Problems, "; "); strings.Contains(got, "recovery") || a.status().Recovery || !a.cloud.Events().AllowUpload() ||
+		a.work.Executors()[wire.Sync] == nil {
 		t.Errorf("a normal boot: problems %q", got)
 	}
 }

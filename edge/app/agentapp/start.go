@@ -2,24 +2,19 @@ package agentapp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"time"
 
-	"kennel/edge/agent/cloud/das"
-	"kennel/edge/agent/cloud/docs"
-	"kennel/edge/agent/cloud/presence"
-	"kennel/edge/agent/cloud/release"
+	"kennel/edge/agent/cloud"
+	"kennel/edge/agent/health"
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/vitals"
 	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/people/wipe"
-	"kennel/edge/agent/work/commands"
-	"kennel/edge/agent/work/parameters"
-	"kennel/edge/agent/work/pilot"
-	"kennel/edge/agent/work/simulator"
+	"kennel/edge/agent/people"
+	"kennel/edge/agent/work"
+	"kennel/edge/app/agentapp/memory"
 	"kennel/edge/body/mono"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
@@ -28,120 +23,83 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/runner"
-	"kennel/jdocs"
-	"kennel/jdocs/jdocswire"
 )
 
 // making lists the steps that make an agent, in order (VEC-BOOT-11): first the user data of a former owner are erased, then the robot's identity is
 // read, then the stores for all other parts are opened. Each step may use the results of the steps before it.
 func (a *Agent) making() []stages.Stage {
 	return []stages.Stage{
-		{Name: "user_data", Do: a.clearData},
+		{Name: "user_data", Do: func(context.Context) error { return people.Clear(a.Robot) }},
 		{Name: "identity", Do: a.readIdentity},
 		{Name: "boot", Do: a.readBoot},
 		{Name: "events", Do: a.openEvents},
 		{Name: "documents", Do: a.openDocuments},
 		{Name: "parts", Do: a.makeParts},
-		{Name: "owner", Do: a.makeOwned},
-		{Name: "commands", Do: a.makeCommands},
+		{Name: "owner", Do: a.meetPeople},
+		{Name: "commands", Do: func(ctx context.Context) error { return a.work.TakeCommands(ctx) }},
 	}
-}
-
-// clearData carries out a requested wipe, so that no part uses a former owner's data.
-func (a *Agent) clearData(context.Context) error {
-	_, err := wipe.Resume(wipe.Config{Root: a.root, Log: a.cfg.Log})
-	return err
 }
 
 func (a *Agent) readIdentity(context.Context) (err error) {
-	if a.id, err = platform.ID(a.root); err != nil {
+	if a.Thing, err = platform.ID(a.Root); err != nil {
 		return errs.New(errs.Corrupt, "%w", err) // fault 852: nothing can be done in this robot's name
 	}
-	a.log = a.cfg.Log.With(logging.Thing, a.id)
+	a.Log = a.Log.With(logging.Thing, a.Thing)
 	return nil
 }
 
 // readBoot reads the boot id and, if the system says it, the time from power on to here (VEC-BOOT-06). A program that restarts within a
 // boot does not report that time.
 func (a *Agent) readBoot(context.Context) (err error) {
-	_, known := a.root.Stat(platform.BootIDFile)
-	if a.boot, err = platform.BootID(a.root); err != nil {
+	_, known := a.Root.Stat(platform.BootIDFile)
+	if a.Boot, err = platform.BootID(a.Root); err != nil {
 		return err
 	}
-	a.os = platform.OSVersion(a.root)
+	a.OS = platform.OSVersion(a.Root)
 	if !errors.Is(known, fs.ErrNotExist) {
 		return nil
 	}
-	up, err := stages.Uptime(a.root)
+	up, err := stages.Uptime(a.Root)
 	switch {
 	case err == nil:
 		a.start.system = max(up-(mono.Now()-a.start.began), time.Millisecond)
 	case !errors.Is(err, fs.ErrNotExist):
-		a.log.Warn("system start time unreadable", logging.Err, err)
+		a.Log.Warn("system start time unreadable", logging.Err, err)
 	}
 	return nil
 }
 
 func (a *Agent) openEvents(context.Context) (err error) {
-	a.das, err = das.New(das.Config{Root: a.root, Thing: a.id, BootID: a.boot, RobotVersion: a.os, Uptime: a.uptime, Synced: a.clockRight,
-		Now: a.cfg.Now, Log: a.log,
-		FlushInterval: a.cfg.Flush, Frugal: a.cfg.Frugal})
-	if err == nil && a.cfg.Recovery {
-		err = a.das.SetAllowUpload(false)
+	a.report = diagnosis.NewKeeper(a.Root, a.facts, a.Now, a.Log)
+	a.cloud, err = cloud.New(a.Robot, cloud.Config{TracePermille: a.cfg.TracePermille, Flush: a.cfg.Flush, Interval: a.cfg.Status, Status: a.status,
+		Dial: a.cfg.Dial, OnUp: a.cfg.OnUp, OnDown: a.cfg.OnDown, Changed: a.report.Changed})
+	if err == nil {
+		a.Robot.Emit, a.Robot.Keep = a.cloud.Emit, a.cloud.Keep
 	}
 	return err
 }
 
 func (a *Agent) openDocuments(context.Context) (err error) {
-	a.presence = presence.New(a.boot, a.status, presence.Every(a.cfg.Status), presence.Clock(a.cfg.Now))
-	cfg := docs.Config{Root: a.root, Remote: jdocswire.NewClient(requester{a}), Log: a.log, OnChanged: a.docChanged, OnPushed: a.docPushed,
-		Unwatched: a.cfg.Frugal}
-	memory := memoryOf(a.cfg.Root, a.id)
-	if memory != nil {
-		name, stored, err := parameters.Stored(a.root, memory)
-		if err != nil {
-			return err
-		}
-		cfg.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored, jdocs.RobotSettings: plainSettings()}
+	if a.core == nil {
+		a.core = corelink.NewClient(a.Dir, corelink.WithHello(corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}))
 	}
-	if a.docs, err = docs.New(cfg); err != nil || memory == nil || a.cfg.Frugal {
-		return err
-	}
-	a.parameters, err = parameters.New(a.root, memory, a.docs, a.emit, a.presence.Changed, a.log)
+	a.client = coreclient.New(a.core)
+	a.work, err = work.New(a.Robot, work.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
+		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew})
 	return err
 }
 
 func (a *Agent) makeParts(context.Context) error {
-	a.vitals = vitals.New(a.emit, a.presence.Changed, a.docs.AddStats)
-	a.release = release.New(a.os, requester{a}, a.publish, a.log)
-	if a.core == nil {
-		hello := corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}
-		a.core = corelink.NewClient(a.cfg.Root, corelink.WithHello(hello))
-	}
-	a.client = coreclient.New(a.core)
-	var sim pilot.Simulator
-	if !a.cfg.Frugal { // which has no body, and no simulator of one
-		sim = simulator.NewClient(a.root)
-	}
-	a.pilot = pilot.New(a.client, sim, a.publish, a.log)
-	if a.cfg.Nightly != nil && !a.cfg.Recovery {
-		a.newNightly()
-	}
-	a.teller = wipe.NewTeller(a.root, requester{a}, a.emitKept, a.log)
-	a.newFaults()
-	a.checkFactory()
+	d := a.work.Docs()
+	a.health = health.New(a.Robot, health.Config{Telemetry: a.cfg.Telemetry, Silence: a.cfg.Silence, Restart: a.cfg.Restart, Changed: a.cloud.Changed,
+		Stats: d.AddStats, Upload: a.cloud.Events().AllowUpload, Nightly: a.cfg.Nightly, Reboot: a.cfg.Reboot, End: a.startAnew,
+		Backup: a.cloud.Events().Backup, Clock: a.cloud.ClockAgrees, Get: d.Get})
 	return nil
 }
 
-func (a *Agent) makeOwned(context.Context) error {
-	if a.cfg.Frugal {
-		return nil
-	}
-	return a.newOwned()
-}
-
-func (a *Agent) makeCommands(context.Context) (err error) {
-	a.commands, err = commands.New(commands.Config{Root: a.root, Executors: a.executors(), Ask: requester{a}, Log: a.log})
+func (a *Agent) meetPeople(context.Context) (err error) {
+	a.people, err = people.New(a.Robot, people.Config{Ask: a.cloud, Linked: a.cloud.Linked, Believed: a.cloud.Believed, Fault: a.health.Fault,
+		Consent: a.cloud.Consent, Named: a.meetCore, Restart: a.startAnew})
 	return err
 }
 
@@ -167,29 +125,26 @@ func (s *start) tell(t stages.Took) {
 	if !s.run {
 		return
 	}
-	s.a.emit(vitals.TimeSpent("agentd", t.Name, t.Spent(), t.Begin-s.began, wordsOf(t.Err)))
+	s.a.Emit(vitals.TimeSpent("agentd", t.Name, t.Spent(), t.Begin-s.began, wordsOf(t.Err)))
 }
 
 // made records that all parts are made and will run, and how long that took.
 func (s *start) made() {
 	s.run = true
-	if s.a.cfg.Frugal {
+	if s.a.Frugal {
 		return
 	}
 	if s.system > 0 {
-		s.a.emit(vitals.TimeSpent("system", vitals.WholeStart, s.system, 0, ""))
+		s.a.Emit(vitals.TimeSpent("system", vitals.WholeStart, s.system, 0, ""))
 	}
 	for _, t := range s.rec.Done() {
 		s.tell(t)
 	}
-	s.a.emit(vitals.TimeSpent("agentd", vitals.WholeStart, mono.Now()-s.began, 0, ""))
+	s.a.Emit(vitals.TimeSpent("agentd", vitals.WholeStart, mono.Now()-s.began, 0, ""))
 }
 
 // services wait for the two things that a robot needs to be useful, each on its own: neither needs the other, and the agent works without them.
 func (s *start) services() []runner.Service {
-	if s.a.cfg.Frugal {
-		return nil
-	}
 	wait := func(name string, c <-chan struct{}) runner.Service {
 		return runner.Service{Name: "start: " + name, Run: func(ctx context.Context) error {
 			_ = s.rec.Walk(ctx, stages.Stage{Name: name, Do: func(ctx context.Context) error {
@@ -219,7 +174,7 @@ func (s *start) facts() (out []diagnosis.Start) {
 	if s.system > 0 {
 		out = append(out, diagnosis.Start{Program: "system", Step: vitals.WholeStart, TookMS: s.system.Milliseconds()})
 	}
-	for _, t := range s.a.vitals.Start().Stages {
+	for _, t := range s.a.health.Start().Stages {
 		out = append(out, diagnosis.Start{Program: "robotd", Step: t.Name, TookMS: (t.EndedUS - t.BeganUS) / 1000, Problem: t.Error})
 	}
 	for _, t := range s.rec.Done() {

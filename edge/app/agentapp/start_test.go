@@ -163,7 +163,7 @@ func TestFrugalStartIsQuiet(t *testing.T) {
 // TestDoctorShowsTheStart: what the agent left of it.
 func TestDoctorShowsTheStart(t *testing.T) {
 	dir, root, a := newRobot(t, nil)
-	k := diagnosis.NewKeeper(root, a.facts, a.cfg.Now, a.log)
+	k := diagnosis.NewKeeper(root, a.facts, a.Now, a.Log)
 	if err := k.Keep(); err != nil {
 		t.Fatal(err)
 	}

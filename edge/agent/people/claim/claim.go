@@ -14,13 +14,9 @@ import (
 	"kennel/infra/api/owners"
 	"kennel/infra/backoff"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/wake"
 )
-
-// Requester asks the cloud (edge/agent/cloud/link).
-type Requester interface {
-	Do(ctx context.Context, service, method string, body []byte) ([]byte, error)
-}
 
 // Display shows a code on the robot. Its methods do not block; Hide without Show is fine.
 type Display interface {
@@ -30,7 +26,7 @@ type Display interface {
 
 // Config names the cloud to ask and the display to show the code on.
 type Config struct {
-	Ask     Requester
+	Ask     kitmqtt.Requester
 	Display Display
 	Log     *slog.Logger
 	// Auto shows a code whenever the robot has no owner, as a robot does that is taken out of its box.

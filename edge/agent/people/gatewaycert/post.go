@@ -9,19 +9,15 @@ import (
 
 	"kennel/edge/agent/info/robotfs"
 	"kennel/infra/api/tokens"
+	"kennel/infra/kit/kitmqtt"
 )
-
-// Requester asks the cloud (edge/agent/cloud/link).
-type Requester interface {
-	Do(ctx context.Context, service, method string, body []byte) ([]byte, error)
-}
 
 // postTime bounds one request.
 const postTime = 30 * time.Second
 
 // Post gives the certificate to the cloud, for clients to fetch, unless it has it (VEC-AUTH-03, VEC-TOK-04). Call it whenever there is a
 // connection; an error means to call it again.
-func (p *Plate) Post(ctx context.Context, ask Requester) error {
+func (p *Plate) Post(ctx context.Context, ask kitmqtt.Requester) error {
 	if p.Posted() {
 		return nil
 	}

@@ -17,16 +17,12 @@ import (
 	"kennel/edge/faultcode"
 	wire "kennel/infra/api/tokens"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 	"kennel/infra/wake"
 	"kennel/jdocs"
 )
-
-// Requester asks the cloud (edge/agent/cloud/link).
-type Requester interface {
-	Do(ctx context.Context, service, method string, body []byte) ([]byte, error)
-}
 
 // Documents reads documents of the robot (jdocswire.Client).
 type Documents interface {
@@ -44,7 +40,7 @@ type Config struct {
 	Root       *os.Root
 	Thing      thing.ID
 	Persistent string // tree of persistent data; "": robotfs.Persistent
-	Ask        Requester
+	Ask        kitmqtt.Requester
 	Docs       Documents
 	Plate      Plate
 	Log        *slog.Logger

@@ -13,13 +13,9 @@ import (
 	"kennel/infra/api/events"
 	"kennel/infra/api/owners"
 	"kennel/infra/backoff"
+	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/wake"
 )
-
-// Requester asks the cloud (edge/agent/cloud/link).
-type Requester interface {
-	Do(ctx context.Context, service, method string, body []byte) ([]byte, error)
-}
 
 // EventName is the event of a wipe (VEC-TOK-10).
 const EventName = "robot.cleared_user_data"
@@ -35,14 +31,14 @@ const (
 // called once at a time.
 type Teller struct {
 	root *os.Root
-	ask  Requester
+	ask  kitmqtt.Requester
 	emit func(ctx context.Context, e events.Event) error // returns when the event is on disk for good
 	log  *slog.Logger
 	wake wake.Signal // one slot
 }
 
 // NewTeller returns a Teller that does nothing until Run.
-func NewTeller(root *os.Root, ask Requester, emit func(ctx context.Context, e events.Event) error, log *slog.Logger) *Teller {
+func NewTeller(root *os.Root, ask kitmqtt.Requester, emit func(ctx context.Context, e events.Event) error, log *slog.Logger) *Teller {
 	return &Teller{root, ask, emit, log, wake.New()}
 }
 

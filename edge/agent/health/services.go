@@ -1,4 +1,4 @@
-package agentapp
+package health
 
 import (
 	"context"
@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"kennel/edge/agent/health/faults"
-	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/info"
 	"kennel/edge/corelink"
 	"kennel/edge/faultcode"
-	"kennel/infra/logging"
 	"kennel/infra/proc"
 )
 
@@ -23,31 +22,6 @@ const robotd = "robotd"
 
 // restartTime bounds a command that starts a service again.
 const restartTime = 30 * time.Second
-
-// newFaults makes the handler of the robot's faults, from the files of the original. A mistake in them leaves the rest in force.
-func (a *Agent) newFaults() {
-	handler, err := platform.LoadFaultHandler(a.root, a.cfg.Getenv)
-	if err != nil {
-		a.log.Error("settings ignored", logging.Err, err)
-	}
-	logs, err := platform.LoadLogUploader(a.root, a.cfg.Getenv)
-	if err != nil {
-		a.log.Error("settings ignored", logging.Err, err)
-	}
-	build, err := platform.RobotBuild(a.root)
-	if err != nil {
-		a.log.Error("robot build unreadable; assuming production", logging.Err, err)
-	}
-	a.keeper = &supervised{command: a.cfg.Restart}
-	a.faults = faults.New(faults.Config{
-		Root: a.root, Handler: handler, Logs: logs, Allowed: a.das.AllowUpload, Stay: build == platform.Development, Services: a.keeper,
-		// Of its end and of its silence alike: the source gives 917 to vic-anim and only by a remark to vic-robot.
-		Watched: []faults.Service{{Name: robotd, Failed: faultcode.RobotFailed, Hung: faultcode.RobotFailed, Silence: a.cfg.Silence}},
-		Own:     faultcode.CloudFailed, // agentd has the part of the original's vic-cloud
-		Emit:    a.emit, Changed: a.presence.Changed, Now: a.cfg.Now, Log: a.log,
-	})
-	a.faults.Over(faultcode.CloudESN) // that kept an earlier agentd from starting
-}
 
 // supervised stops and starts the robot's services for a fault. A stopped robotd is started again
 // by its supervisor, systemd or robotsim, unless a command is configured for that. Safe for
@@ -107,7 +81,7 @@ func (s *supervised) Start(ctx context.Context, service string) error {
 		if service == robotd {
 			return nil // its supervisor's
 		}
-		return fmt.Errorf("no command to restart %s: set FAULT_RESTART_COMMAND in %s", service, envFile)
+		return fmt.Errorf("no command to restart %s: set FAULT_RESTART_COMMAND in %s", service, info.EnvFile)
 	}
 	ctx, cancel := context.WithTimeout(ctx, restartTime)
 	defer cancel()

@@ -1,4 +1,4 @@
-package agentapp
+package cloud
 
 import (
 	"crypto/tls"

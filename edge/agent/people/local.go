@@ -1,4 +1,4 @@
-package agentapp
+package people
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 
 // The socket on which other programs of the robot ask agentd; its folder is for agentd's user and root alone.
 //
-//	POST /exchange         exchangeRequest -> exchangeAnswer   a user session for a client token, which is answered this once
-//	POST /authorized       tokenMessage -> authorizedAnswer    whether a client token lets in
-//	POST /claim-code       {} -> codeAnswer                    shows a code and returns it
+//	POST /exchange         ExchangeRequest -> TokenMessage     a user session for a client token, which is answered this once
+//	POST /authorized       TokenMessage -> AuthorizedAnswer    whether a client token lets in
+//	POST /claim-code       {} -> CodeAnswer                    shows a code and returns it
 //	POST /clear-user-data  {} -> {}                            the owner has confirmed; agentd ends
 const (
 	localDir  = "run/kennel-agent"
@@ -33,35 +33,40 @@ const (
 	localTime = 45 * time.Second
 )
 
-type exchangeRequest struct {
+// ExchangeRequest asks for a client token.
+type ExchangeRequest struct {
 	Session string `json:"session"`
 	Client  string `json:"client_name"`
 	App     string `json:"app_id"`
 }
 
-type tokenMessage struct {
+// TokenMessage carries a client token.
+type TokenMessage struct {
 	Token string `json:"client_token"`
 }
 
-type authorizedAnswer struct {
+// AuthorizedAnswer says whether a client token lets in.
+type AuthorizedAnswer struct {
 	Authorized bool `json:"authorized"`
 }
 
-type codeAnswer struct {
+// CodeAnswer holds a claim code.
+type CodeAnswer struct {
 	Code string    `json:"code"`
 	Till time.Time `json:"good_until"`
 }
 
-type nothing struct{}
+// Nothing is an empty message.
+type Nothing struct{}
 
 // serveLocal answers requests of the robot's other programs until ctx ends.
-func (a *Agent) serveLocal(ctx context.Context) error {
-	ln, err := sockpath.ListenPrivate(a.root, localDir+"/"+localName)
+func (p *People) serveLocal(ctx context.Context) error {
+	ln, err := sockpath.ListenPrivate(p.Root, localDir+"/"+localName)
 	if err != nil {
 		return fmt.Errorf("socket in %s: %w", localDir, err)
 	}
 	srv := &http.Server{
-		Handler: a.local(), ReadTimeout: localTime, WriteTimeout: localTime + 5*time.Second,
+		Handler: p.local(), ReadTimeout: localTime, WriteTimeout: localTime + 5*time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	served := make(chan error, 1) // it ends once
@@ -71,7 +76,7 @@ func (a *Agent) serveLocal(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
+	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(sctx); err != nil {
 		_ = srv.Close() // a caller that still waits gets no answer
@@ -80,21 +85,21 @@ func (a *Agent) serveLocal(ctx context.Context) error {
 	return nil
 }
 
-func (a *Agent) local() http.Handler {
+func (p *People) local() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /exchange", answer(func(ctx context.Context, r exchangeRequest) (tokenMessage, error) {
-		token, err := a.exchange(ctx, logging.Secret(r.Session), r.Client, r.App)
-		return tokenMessage{token.Reveal()}, err
+	mux.Handle("POST /exchange", answer(func(ctx context.Context, r ExchangeRequest) (TokenMessage, error) {
+		token, err := p.Exchange(ctx, logging.Secret(r.Session), r.Client, r.App)
+		return TokenMessage{token.Reveal()}, err
 	}))
-	mux.Handle("POST /authorized", answer(func(ctx context.Context, r tokenMessage) (authorizedAnswer, error) {
-		return authorizedAnswer{a.owned.tokens.Authorized(ctx, r.Token)}, nil
+	mux.Handle("POST /authorized", answer(func(ctx context.Context, r TokenMessage) (AuthorizedAnswer, error) {
+		return AuthorizedAnswer{p.tokens.Authorized(ctx, r.Token)}, nil
 	}))
-	mux.Handle("POST /claim-code", answer(func(ctx context.Context, _ nothing) (codeAnswer, error) {
-		code, until, err := a.owned.claim.Want(ctx)
-		return codeAnswer{code, until.UTC()}, err
+	mux.Handle("POST /claim-code", answer(func(ctx context.Context, _ Nothing) (CodeAnswer, error) {
+		code, until, err := p.claim.Want(ctx)
+		return CodeAnswer{code, until.UTC()}, err
 	}))
-	mux.Handle("POST /clear-user-data", answer(func(context.Context, nothing) (nothing, error) {
-		return nothing{}, a.clearUserData()
+	mux.Handle("POST /clear-user-data", answer(func(context.Context, Nothing) (Nothing, error) {
+		return Nothing{}, p.clearUserData()
 	}))
 	return mux
 }
@@ -117,8 +122,8 @@ func answer[Req, Resp any](do func(context.Context, Req) (Resp, error)) http.Han
 	})
 }
 
-// askLocal asks the agentd of the robot below root.
-func askLocal[Resp any](ctx context.Context, root *os.Root, path string, body any) (Resp, error) {
+// Ask asks the agentd of the robot below root.
+func Ask[Resp any](ctx context.Context, root *os.Root, path string, body any) (Resp, error) {
 	var out Resp
 	b, err := json.Marshal(body)
 	if err != nil {

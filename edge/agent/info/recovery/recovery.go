@@ -1,4 +1,12 @@
-package agentapp
+// Package recovery gives an agent a root of its own after a recovery boot.
+//
+// After a recovery boot agentd never opens the user data, which may keep the robot from starting, or be written by a newer release
+// (VEC-BOOT-07). It uses a root of its own: an area of the boot's memory file system, with copies of the files about the robot's
+// identity and the cloud's addresses. Its writes stay there and end with the boot (VEC-BOOT-12); the factory's files stay
+// unchanged. Because the agent cannot leave its root, no other care is needed, except where the cloud would mistake the empty area
+// for the robot's new state: documents are not synchronised, events are not kept, because the owner's consent is unknown, and a
+// certificate is used but a first one is never requested.
+package recovery
 
 import (
 	"errors"
@@ -16,39 +24,32 @@ import (
 	"kennel/infra/api/status"
 )
 
-// After a recovery boot agentd never opens the user data, which may keep the robot from starting, or be written by a newer release
-// (VEC-BOOT-07). It uses a root of its own: an area of the boot's memory file system, with copies of the files about the robot's
-// identity and the cloud's addresses. Its writes stay there and end with the boot (VEC-BOOT-12); the factory's files stay
-// unchanged. Because the agent cannot leave its root, no other care is needed, except where the cloud would mistake the empty area
-// for the robot's new state: documents are not synchronised, events are not kept, because the owner's consent is unknown, and a
-// certificate is used but a first one is never requested.
+// dir is the area.
+const dir = "run/recovery"
 
-// recoveryDir is the area.
-const recoveryDir = "run/recovery"
-
-// recoveryCopies are the files and folders that are copied into it, if they are there.
-var recoveryCopies = []string{
+// copies are the files and folders that are copied into it, if they are there.
+var copies = []string{
 	bootparam.File, platform.OSVersionFile, platform.VersionFile, platform.RootCertFile, platform.ServerConfigFile, platform.PlatformFile,
 	"anki/etc", oem.Dir, path.Dir(devicecert.KeyFile),
 }
 
-// recoveryProblem is the problem that a robot in recovery reports to the cloud.
-var recoveryProblem = status.Problem{Kind: status.KindRecovery,
+// Problem is the problem that a robot in recovery reports to the cloud.
+var Problem = status.Problem{Kind: status.KindRecovery,
 	Text: "recovery boot: the user data are left alone and no setting is in force; switch the robot off and on for a normal boot"}
 
-// recoveryArea creates the area again, and returns it as a root.
-func recoveryArea(root *os.Root) (*os.Root, error) {
-	if err := root.RemoveAll(recoveryDir); err != nil {
+// Area creates the area again, and returns it as a root.
+func Area(root *os.Root) (*os.Root, error) {
+	if err := root.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	if err := root.MkdirAll(recoveryDir, 0o700); err != nil {
+	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	area, err := root.OpenRoot(recoveryDir)
+	area, err := root.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range recoveryCopies {
+	for _, name := range copies {
 		if err := copyInto(area, root, name); err != nil {
 			_ = area.Close() // err says more
 			return nil, err

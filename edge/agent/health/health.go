@@ -1,0 +1,149 @@
+// Package health says how a robot is and looks after it: battery and loop, its computer, its faults, the nightly reboot.
+package health
+
+import (
+	"context"
+	"time"
+
+	"kennel/edge/agent/health/faults"
+	"kennel/edge/agent/health/nightly"
+	"kennel/edge/agent/health/vitals"
+	"kennel/edge/agent/info"
+	"kennel/edge/agent/info/hoststats"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/corelink"
+	"kennel/edge/faultcode"
+	"kennel/infra/api/events"
+	"kennel/infra/api/status"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/jdocs"
+)
+
+// Config holds what health needs beside the robot.
+type Config struct {
+	Telemetry time.Duration               // how often battery, loop and computer are reported as events
+	Silence   time.Duration               // how long robotd may say nothing before it hangs
+	Restart   []string                    // the command that restarts a service, whose name follows; none: the service's supervisor does
+	Changed   func()                      // asks for a status soon
+	Stats     func(map[string]float64)    // takes increments of lifetime statistics
+	Upload    func() bool                 // the owner allows logs to be sent
+	Nightly   *platform.Rebooter          // nil: no reboot at night
+	Reboot    []string                    // the program that reboots the robot; none: agentd ends
+	End       func(why error)             // ends agentd
+	Backup    func() error                // saves the events before a reboot
+	Clock     func() (agrees, known bool) // whether the clock agrees with the cloud's
+	Get       func(jdocs.Name) (jdocs.Doc, error)
+}
+
+// Health is made by New. Safe for concurrent use.
+type Health struct {
+	info.Robot
+	cfg     Config
+	vitals  *vitals.Vitals
+	faults  *faults.Handler
+	keeper  *supervised       // of the services that a fault stops
+	Nightly *nightly.Rebooter // nil: none
+	last    nightly.Last      // the reboot before this start
+}
+
+// New makes the parts, from the files of the original. A mistake in them leaves the rest in force.
+func New(robot info.Robot, cfg Config) *Health {
+	h := &Health{Robot: robot, cfg: cfg, vitals: vitals.New(robot.Emit, cfg.Changed, cfg.Stats), keeper: &supervised{command: cfg.Restart}}
+	if cfg.Nightly != nil && !h.Recovery {
+		h.newNightly()
+	}
+	handler, err := platform.LoadFaultHandler(h.Root, h.Getenv)
+	if err != nil {
+		h.Log.Error("settings ignored", logging.Err, err)
+	}
+	logs, err := platform.LoadLogUploader(h.Root, h.Getenv)
+	if err != nil {
+		h.Log.Error("settings ignored", logging.Err, err)
+	}
+	build, err := platform.RobotBuild(h.Root)
+	if err != nil {
+		h.Log.Error("robot build unreadable; assuming production", logging.Err, err)
+	}
+	h.faults = faults.New(faults.Config{
+		Root: h.Root, Handler: handler, Logs: logs, Allowed: cfg.Upload, Stay: build == platform.Development, Services: h.keeper,
+		// Of its end and of its silence alike: the source gives 917 to vic-anim and only by a remark to vic-robot.
+		Watched: []faults.Service{{Name: robotd, Failed: faultcode.RobotFailed, Hung: faultcode.RobotFailed, Silence: cfg.Silence}},
+		Own:     faultcode.CloudFailed, // agentd has the part of the original's vic-cloud
+		Emit:    h.Emit, Changed: cfg.Changed, Now: h.Now, Log: h.Log,
+	})
+	h.faults.Over(faultcode.CloudESN) // that kept an earlier agentd from starting
+	if _, _, err := platform.Factory(h.Root, h.Thing); err != nil {
+		h.Fault(faultcode.CloudCertificate, err)
+	}
+	return h
+}
+
+// Fault reports a numbered fault of agentd; the robot keeps running.
+func (h *Health) Fault(code faultcode.Code, err error) {
+	h.faults.Raise(faults.Fault{Code: code, Service: "agentd", Err: err})
+}
+
+// Handle takes one message of robotd.
+func (h *Health) Handle(m corelink.Message) {
+	h.vitals.Handle(m)
+	h.keeper.handle(m, h.faults)
+}
+
+// Fill adds the health to a status.
+func (h *Health) Fill(m *status.Message) {
+	h.vitals.Fill(m)
+	m.Tell(h.faults.Problems(func(f faults.Fault) bool {
+		return f.Service == robotd && m.Body != nil && m.Body.Fault == int(f.Code) // it is reported already
+	})...)
+}
+
+// Problems returns the faults that are open.
+func (h *Health) Problems() []status.Problem { return h.faults.Problems(nil) }
+
+// Start returns robotd's last word on its start.
+func (h *Health) Start() corelink.Start { return h.vitals.Start() }
+
+// Services keep watch, after a nightly reboot was told.
+func (h *Health) Services() []runner.Service {
+	h.tellNight()
+	all := []runner.Service{{Name: "telemetry", Run: h.telemetry}}
+	if h.Nightly != nil {
+		all = append(all, runner.Service{Name: "nightly reboot", Run: h.Nightly.Run})
+	}
+	if !h.Frugal { // without a FIFO and a display for faults: they are only reported
+		all = append(all, runner.Service{Name: "faults", Run: h.faults.Run}, runner.Service{Name: "posted faults", Run: h.faults.Listen})
+	}
+	return all
+}
+
+// telemetry reports battery, loop and computer at intervals, and counts the time alive (Alive.seconds).
+func (h *Health) telemetry(ctx context.Context) error {
+	host := hoststats.Host(h.Dir)
+	report, alive := time.NewTicker(h.cfg.Telemetry), time.NewTicker(time.Minute)
+	defer report.Stop()
+	defer alive.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-report.C:
+			h.vitals.Periodic()
+			h.reportHost(host.Read())
+		case <-alive.C:
+			h.cfg.Stats(map[string]float64{"Alive.seconds": 60})
+		}
+	}
+}
+
+// reportHost says how the robot's computer is (VEC-DAS-14).
+func (h *Health) reportHost(s hoststats.Sample) {
+	for _, e := range []events.Event{
+		{Name: "robot.memory_info", I1: events.Num(s.MemTotalKiB), I2: events.Num(s.MemAvailableKiB), I3: events.Num(s.SelfKiB)},
+		{Name: "robot.cpu_info", I1: events.Num(s.LoadMilli)},
+		{Name: "robot.disk_info", I1: events.Num(s.DiskTotalMiB), I2: events.Num(s.DiskFreeMiB)},
+	} {
+		e.Source = "agentd"
+		h.Emit(e)
+	}
+}

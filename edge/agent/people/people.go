@@ -1,0 +1,203 @@
+// Package people holds a robot's relations to people: its owner, its clients, and the name and certificate that they see. A frugal robot has none
+// of it.
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"kennel/edge/agent/info"
+	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/people/claim"
+	"kennel/edge/agent/people/gatewaycert"
+	"kennel/edge/agent/people/profile"
+	"kennel/edge/agent/people/tokens"
+	"kennel/edge/agent/people/wipe"
+	"kennel/edge/faultcode"
+	"kennel/infra/api/events"
+	"kennel/infra/api/owners"
+	"kennel/infra/errs"
+	"kennel/infra/kit/kitmqtt"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocswire"
+)
+
+// Config holds what the relations need beside the robot.
+type Config struct {
+	Ask      kitmqtt.Requester
+	Linked   func() bool                          // there is a connection to the cloud
+	Believed func() time.Time                     // the time to believe
+	Fault    func(code faultcode.Code, err error) // reports a fault; the robot keeps running
+	Consent  func(owners.Status)                  // the owner, or their consent, may be another
+	Named    func()                               // the robot has a name
+	Restart  func(why error)                      // ends agentd, whose next start clears the user data
+}
+
+// People is made by New. Safe for concurrent use.
+type People struct {
+	info.Robot
+	cfg    Config
+	plate  plate
+	tokens *tokens.Agent // nil: frugal
+	claim  *claim.Agent  // likewise
+	teller *wipe.Teller
+}
+
+// Clear erases the user data of a former owner, if a wipe was asked for.
+func Clear(robot info.Robot) error {
+	_, err := wipe.Resume(wipe.Config{Root: robot.Root, Log: robot.Log})
+	return err
+}
+
+// New makes the relations; nothing of them works until Services run.
+func New(robot info.Robot, cfg Config) (*People, error) {
+	p := &People{Robot: robot, cfg: cfg, teller: wipe.NewTeller(robot.Root, cfg.Ask, robot.Keep, robot.Log)}
+	if p.Frugal {
+		return p, nil
+	}
+	trees, err := platform.LoadTrees(p.Root)
+	if err != nil {
+		p.Log.Error("settings ignored", logging.Err, err) // as the parts that keep the documents do
+	}
+	p.tokens, err = tokens.New(tokens.Config{Root: p.Root, Thing: p.Thing, Persistent: trees.Persistent, Ask: cfg.Ask, Docs: jdocswire.NewClient(cfg.Ask),
+		Plate: &p.plate, Log: p.Log, Now: cfg.Believed, Fault: cfg.Fault,
+		OnUser: func(user string) {
+			id, err := profile.ID(p.Root, trees.Persistent, user)
+			if err != nil {
+				p.Log.Warn("profile not read; events sent without it", logging.Err, err)
+				return
+			}
+			p.Emit(events.Event{Source: "agentd", Name: "profile_id.start", S1: id})
+		}})
+	if err != nil {
+		return nil, err
+	}
+	p.claim, err = claim.New(claim.Config{Ask: cfg.Ask, Display: claim.FileDisplay{Root: p.Root}, Log: p.Log, Auto: true, OnStatus: cfg.Consent})
+	return p, err
+}
+
+// Services lists the services for these relations.
+func (p *People) Services() []runner.Service {
+	all := []runner.Service{{Name: "introduction", Run: func(ctx context.Context) error { return p.teller.Run(ctx, p.cfg.Linked, p.introduce) }}}
+	if p.tokens == nil {
+		return all
+	}
+	return append(all, runner.Service{Name: "gateway certificate", Run: p.makePlate}, runner.Service{Name: "tokens", Run: p.tokens.Run},
+		runner.Service{Name: "claim", Run: p.claim.Run}, runner.Service{Name: "local requests", Run: p.serveLocal})
+}
+
+// Connected says that there is a connection to the cloud.
+func (p *People) Connected() { p.teller.Connected() }
+
+// Name returns the robot's name; "" while it has none.
+func (p *People) Name() string { return p.plate.Name() }
+
+// State returns the state of clients and claim for the report; nil: a frugal robot has none.
+func (p *People) State() (*tokens.State, *claim.State) {
+	if p.tokens == nil {
+		return nil, nil
+	}
+	t, c := p.tokens.State(), p.claim.State()
+	return &t, &c
+}
+
+// Hinted handles a hint of new documents in the cloud: with the clients the owner may have changed, with the account's settings their consent.
+func (p *People) Hinted(docs map[string]uint64) {
+	if p.tokens == nil {
+		return
+	}
+	p.tokens.Hint(docs)
+	_, apps := docs[string(jdocs.AppTokens)]
+	_, account := docs[string(jdocs.AccountSettings)]
+	if apps || account {
+		p.claim.Look()
+	}
+}
+
+// makePlate makes the robot's name and certificate if they are missing. Without them the robot keeps running (fault 920).
+func (p *People) makePlate(context.Context) error {
+	g, err := gatewaycert.Open(gatewaycert.Config{Root: p.Root, Species: p.Thing.Species(), Now: p.cfg.Believed, Log: p.Log})
+	if err != nil {
+		p.cfg.Fault(faultcode.GatewayCert, err)
+		return nil
+	}
+	p.plate.p.Store(g)
+	p.cfg.Named()
+	p.teller.Connected()
+	return nil
+}
+
+// introduce says what the cloud must know of the robot beside a wipe.
+func (p *People) introduce(ctx context.Context) error {
+	if p.tokens == nil {
+		return nil
+	}
+	p.tokens.Connected()
+	p.claim.Connected()
+	if g := p.plate.p.Load(); g != nil && !g.Posted() {
+		if err := g.Post(ctx, p.cfg.Ask); err != nil {
+			return fmt.Errorf("certificate of the gateway: %w", err)
+		}
+	}
+	return nil
+}
+
+// plate is the robot's name and certificate from when they are made. A robot needs seconds for the key, so nothing waits for it at start.
+type plate struct {
+	p atomic.Pointer[gatewaycert.Plate]
+}
+
+// PEM returns the certificate; nil while there is none.
+func (p *plate) PEM() []byte {
+	if g := p.p.Load(); g != nil {
+		return g.PEM()
+	}
+	return nil
+}
+
+// NotePosted notes that the cloud has the certificate.
+func (p *plate) NotePosted() error {
+	if g := p.p.Load(); g != nil {
+		return g.NotePosted()
+	}
+	return nil
+}
+
+// Name returns the robot's name; "" while it has none.
+func (p *plate) Name() string {
+	if g := p.p.Load(); g != nil {
+		return g.Name()
+	}
+	return ""
+}
+
+// Exchange lets an owner's app in. Before the cloud knows of a wipe it would take the robot for its former owner's, and the association gives it
+// the certificate of the gateway.
+func (p *People) Exchange(ctx context.Context, session logging.Secret, client, app string) (logging.Secret, error) {
+	if p.teller.Pending() {
+		return "", errs.Coded(errs.Unavailable, "wipe_untold", "the cloud does not know yet that the user data were cleared; try again in a moment")
+	}
+	if p.plate.PEM() == nil {
+		return "", errs.Coded(errs.Unavailable, "no_gateway_certificate", "the robot's certificate for its apps is not made yet; try again in a moment")
+	}
+	token, err := p.tokens.Exchange(ctx, session, client, app)
+	if err != nil {
+		return "", err
+	}
+	p.claim.Look()
+	return token, nil
+}
+
+// clearUserData asks for the wipe and ends agentd, whose next start does it. The owner has confirmed.
+func (p *People) clearUserData() error {
+	if err := wipe.Request(p.Root); err != nil {
+		return err
+	}
+	p.cfg.Restart(errors.New("the user data are to be cleared"))
+	return nil
+}

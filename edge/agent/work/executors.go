@@ -1,0 +1,56 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"kennel/edge/agent/work/commands"
+	wire "kennel/infra/api/commands"
+	"kennel/infra/api/events"
+	"kennel/infra/cli/version"
+)
+
+// Executors returns the commands that this robot takes from the cloud.
+func (w *Work) Executors() map[string]commands.Executor {
+	all := map[string]commands.Executor{
+		wire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+			return commands.Outcome{Detail: fmt.Sprintf("agentd %s, up for %v", version.String(), w.Uptime().Round(time.Second))}, nil
+		},
+		wire.Sync: func(ctx context.Context, _ json.RawMessage) (commands.Outcome, error) {
+			return commands.Outcome{Detail: "documents are in step"}, w.docs.Sync(ctx)
+		},
+		wire.FlushEvents: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+			w.cfg.Cloud.Events().Flush()
+			return commands.Outcome{Detail: fmt.Sprintf("%d events were waiting", w.cfg.Cloud.Events().Stats().Events)}, nil
+		},
+		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
+			return commands.Outcome{Detail: "agentd starts anew", After: func() { w.cfg.Restart(errRestart) }}, nil
+		},
+		wire.Intent: w.takeIntent,
+	}
+	maps.Copy(all, w.pilot.Executors())
+	if w.Recovery {
+		delete(all, wire.Sync)
+	}
+	return all
+}
+
+// takeIntent records an intent. Nothing on the robot acts on it yet: the layer that does will take it from here. The parameters may be
+// a person's words, so they are not in the event.
+func (w *Work) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+	i, err := wire.ParseIntent(args)
+	if err != nil {
+		return commands.Outcome{}, err
+	}
+	if err := w.Keep(ctx, events.Event{Source: "agentd", Name: "robot.cloud_intent", S1: i.Intent}); err != nil {
+		return commands.Outcome{}, err
+	}
+	return commands.Outcome{Detail: "kept; this robot does not act on it"}, nil
+}
+
+// errRestart ends agentd.
+var errRestart = errors.New("the cloud asked for it")

@@ -1,0 +1,184 @@
+// Package work does what a robot is told: it keeps its documents and the settings in its body, takes commands, and drives.
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"kennel/edge/agent/cloud"
+	"kennel/edge/agent/cloud/docs"
+	"kennel/edge/agent/info"
+	"kennel/edge/agent/work/commands"
+	"kennel/edge/agent/work/parameters"
+	"kennel/edge/agent/work/pilot"
+	"kennel/edge/agent/work/simulator"
+	"kennel/edge/coreclient"
+	"kennel/edge/corelink"
+	"kennel/infra/api/events"
+	"kennel/infra/api/hints"
+	"kennel/infra/api/status"
+	"kennel/infra/api/topics"
+	"kennel/infra/logging"
+	"kennel/infra/runner"
+	"kennel/jdocs"
+	"kennel/jdocs/jdocswire"
+)
+
+// Config holds what the work needs beside the robot.
+type Config struct {
+	Cloud   *cloud.Cloud
+	Core    *coreclient.Client      // the real-time core
+	Memory  parameters.Memory       // settings that the body stores; nil: it stores none
+	Hinted  func(map[string]uint64) // the cloud has documents of these versions
+	Restart func(why error)         // ends agentd
+}
+
+// Work is made by New. Safe for concurrent use.
+type Work struct {
+	info.Robot
+	cfg        Config
+	docs       *docs.Agent
+	parameters *parameters.Keeper // nil: the body stores none, or the agent is frugal
+	pilot      *pilot.Pilot
+	commands   *commands.Agent
+}
+
+// New opens the documents, and the settings in the body.
+func New(robot info.Robot, cfg Config) (*Work, error) {
+	w := &Work{Robot: robot, cfg: cfg}
+	c := docs.Config{Root: w.Root, Remote: jdocswire.NewClient(cfg.Cloud), Log: w.Log, OnChanged: w.docChanged, OnPushed: w.docPushed, Unwatched: w.Frugal}
+	if cfg.Memory != nil {
+		name, stored, err := parameters.Stored(w.Root, cfg.Memory)
+		if err != nil {
+			return nil, err
+		}
+		c.Own = map[jdocs.Name]map[string]json.RawMessage{name: stored, jdocs.RobotSettings: plainSettings()}
+	}
+	var err error
+	if w.docs, err = docs.New(c); err != nil || cfg.Memory == nil || w.Frugal {
+		return w, err
+	}
+	w.parameters, err = parameters.New(w.Root, cfg.Memory, w.docs, w.Emit, cfg.Cloud.Changed, w.Log)
+	return w, err
+}
+
+// TakeCommands opens what is needed to take commands.
+func (w *Work) TakeCommands(context.Context) (err error) {
+	var sim pilot.Simulator
+	if !w.Frugal { // which has no body, and no simulator of one
+		sim = simulator.NewClient(w.Root)
+	}
+	w.pilot = pilot.New(w.cfg.Core, sim, w.cfg.Cloud.Publish, w.Log)
+	w.commands, err = commands.New(commands.Config{Root: w.Root, Executors: w.Executors(), Ask: w.cfg.Cloud, Log: w.Log})
+	return err
+}
+
+// Docs returns the robot's documents.
+func (w *Work) Docs() *docs.Agent { return w.docs }
+
+// Handle takes one message of robotd.
+func (w *Work) Handle(m corelink.Message) { w.pilot.Handle(m) }
+
+// Connected says that there is a connection to the cloud, or no longer.
+func (w *Work) Connected(yes bool) {
+	switch {
+	case !yes:
+		w.docs.Disconnected()
+	case !w.Recovery:
+		w.docs.Connected()
+	}
+	w.commands.Connected(yes)
+}
+
+// Down returns what the cloud sends for the work.
+func (w *Work) Down() map[string]func([]byte) {
+	return map[string]func([]byte){topics.Jdocs: w.takeDocHint, topics.Cmd: w.commands.Handle, topics.Intent: w.commands.Handle, topics.Live: w.pilot.Look}
+}
+
+// Services do the work.
+func (w *Work) Services() []runner.Service {
+	all := []runner.Service{{Name: "commands", Run: w.commands.Run}, {Name: "pilot", Run: w.pilot.Run}}
+	if !w.Recovery {
+		all = append(all, runner.Service{Name: "documents", Run: w.docs.Run})
+	}
+	if w.parameters != nil {
+		all = append(all, runner.Service{Name: "parameters", Run: w.parameters.Run})
+	}
+	return all
+}
+
+// Fill adds the documents to a status.
+func (w *Work) Fill(m *status.Message) {
+	m.Docs, m.Dirty = w.docs.Versions(), w.docs.Dirty()
+	m.Tell(w.docs.Problems()...)
+	if w.parameters != nil && w.parameters.Waiting() != "" {
+		m.Tell(status.Problem{Kind: status.KindParameters, Text: w.parameters.Waiting()})
+	}
+}
+
+func (w *Work) takeDocHint(payload []byte) {
+	h, err := hints.ParseJdocs(payload)
+	if err != nil {
+		w.Log.Warn("hint unreadable", logging.Err, err)
+		return
+	}
+	w.docs.Hint(h.Docs)
+	w.cfg.Hinted(h.Docs)
+}
+
+// docChanged records a changed setting (VEC-DOC-13).
+func (w *Work) docChanged(c docs.Change) {
+	w.cfg.Cloud.Changed()
+	if w.parameters != nil {
+		w.parameters.Changed(c.Doc)
+	}
+	if c.Doc != jdocs.RobotSettings {
+		return
+	}
+	names := make([]string, 0, len(c.Fields))
+	for k := range c.Fields {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		w.Emit(events.Event{Source: "agentd", Name: "robot.settings.updated", S1: k, S2: text(c.Fields[k]), S3: string(c.Source)})
+		switch k {
+		case "master_volume":
+			if n, err := strconv.ParseInt(string(c.Fields[k]), 10, 64); err == nil {
+				w.Emit(events.Event{Source: "agentd", Name: "robot.settings.volume", I1: events.Num(n)})
+			}
+		case "locale":
+			w.Emit(events.Event{Source: "agentd", Name: "robot.locale", S1: text(c.Fields[k])})
+		case "time_zone":
+			w.Emit(events.Event{Source: "agentd", Name: "robot.timezone", S1: text(c.Fields[k])})
+		}
+	}
+}
+
+func (w *Work) docPushed(name jdocs.Name, v uint64) {
+	w.cfg.Cloud.Changed()
+	w.Emit(events.Event{Source: "agentd", Name: "robot.settings.passed_to_cloud_jdoc", S1: string(name), I1: events.Num(int64(v))})
+}
+
+// text returns a JSON string's text, or other JSON as it is.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// plainSettings are the settings of a robot without eyes and without a button that wakes it.
+func plainSettings() map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(jdocs.Default(jdocs.RobotSettings).JSON), &fields); err != nil {
+		panic(err) // a document of ours
+	}
+	for _, name := range []string{"button_wakeword", "custom_eye_color", "eye_color"} {
+		delete(fields, name)
+	}
+	return fields
+}
