@@ -59,7 +59,7 @@ type Handlers struct {
 	OnStats   func(ctx context.Context, s brokerapi.Stats)
 }
 
-// link is what the bridge needs of its broker connection.
+// link is the part of the broker connection that the bridge needs.
 type link interface {
 	Publish(ctx context.Context, topic string, qos byte, retained bool, payload []byte) error
 }

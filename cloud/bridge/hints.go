@@ -36,7 +36,7 @@ func newHints(publish func(ctx context.Context, topic string, payload []byte) er
 	return &hints{publish: publish, ready: make(chan string, maxHints), topic: map[string]*hint{}}
 }
 
-// put notes the value to publish; ok is false if too many topics wait. quick says that the write has to wait for its second, and that
+// put notes the value to publish; ok is false if too many topics wait. quick says that the write must be delayed to the next second, and that
 // the value is worth sending at once without retaining it: a robot that listens now hears a second change as soon as the first.
 func (h *hints) put(topic string, payload []byte) (quick, ok bool) {
 	h.mu.Lock()

@@ -45,13 +45,13 @@ const (
 	Max     = 500 // cohorts
 )
 
-// Revisions that Put takes besides that of the cohort as the writer knows it.
+// Revisions that Put takes besides the one that the writer knows.
 const (
 	Fresh    int64 = 0  // there must be none of that name
 	Whatever int64 = -1 // replace what is there, or make it
 )
 
-// Store is what Service needs from storage.
+// Store is the storage that Service needs.
 type Store interface {
 	// List returns all in the order of their names.
 	List(ctx context.Context) ([]Cohort, error)
@@ -96,7 +96,7 @@ func (s *Service) Filter(ctx context.Context, name string) (filter.Filter, error
 	return c.Filter, err
 }
 
-// Put saves a filter, if what is there has revision rev: that of the cohort which the writer saw, Fresh or Whatever. Errors: Invalid, Conflict,
+// Put saves a filter if the stored one has revision rev: the one that the writer saw, Fresh or Whatever. Errors: Invalid, Conflict,
 // Exhausted.
 func (s *Service) Put(ctx context.Context, c Cohort, by string, rev int64) (Cohort, error) {
 	c.By, c.Note = by, strings.TrimSpace(c.Note)

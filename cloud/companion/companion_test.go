@@ -392,7 +392,7 @@ func TestPages(t *testing.T) {
 	}
 	h.nothing = true
 	if body := do(t, mux, "ann", "GET", "/my", "").Body.String(); !strings.Contains(body, "Bring your robot home") || strings.Count(body, `action="/my/claim"`) != 1 {
-		t.Error("somebody without a robot is not told how to begin")
+		t.Error("a person without a robot is not told how to begin")
 	}
 }
 

@@ -305,7 +305,7 @@ func TestEmptyFleetSaysWhatToDo(t *testing.T) {
 		t.Error("an empty search does not say so")
 	}
 	if body := do(t, mux, auth.Viewer, "GET", "/things?q=vic:00e20199", "").Body.String(); !strings.Contains(body, `<a href="/things/vic:00e20199">`) {
-		t.Error("a search for a robot that nobody registered does not lead to the doctor")
+		t.Error("a search for an unregistered robot does not lead to the doctor")
 	}
 }
 
@@ -432,7 +432,7 @@ func TestLiveCoalesces(t *testing.T) {
 		<-told
 		close(f.changes) // the watch was cut off: the browser reconnects
 		if _, open := <-told; open {
-			t.Error("the stream goes on without a watch")
+			t.Error("the stream continues without a watch")
 		}
 		cancel()
 	})

@@ -16,7 +16,7 @@ import (
 )
 
 // Each letter is one block of letters/<language>.txt: a line "== name", a subject, an empty line, paragraphs. The text is the source of both
-// parts; a paragraph that is the link becomes a button in the HTML, one that is the code stands alone in both.
+// parts; a paragraph that is the link becomes a button in the HTML, one that is the code is alone on its line in both.
 //
 //go:embed letters
 var letterFiles embed.FS
@@ -63,7 +63,7 @@ func parseLetters(text string) (map[string]letter, error) {
 	out := map[string]letter{}
 	for i, block := range strings.Split("\n"+text, "\n== ") {
 		if i == 0 {
-			continue // what stands before the first letter is a comment
+			continue // text before the first letter is a comment
 		}
 		name, rest, _ := strings.Cut(block, "\n")
 		subject, body, ok := strings.Cut(rest, "\n\n")
@@ -96,7 +96,7 @@ func (l letters) in(lang, name string) (string, letter, error) {
 	return base, found, nil
 }
 
-// about is what a letter's text may use.
+// about holds the values that a letter's text may use.
 type about struct {
 	Site, To, Other, Link, Code, Until string
 	Robot, Why, At                     string

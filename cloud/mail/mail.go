@@ -41,14 +41,14 @@ const (
 // ErrUnknown: no such letter waits.
 var ErrUnknown = errors.New("mail: not known")
 
-// Mail is what is to be said to whom.
+// Mail is a letter to be written: its recipient, kind and data.
 type Mail struct {
 	ID      string // a UUID, set by the outbox
 	Kind    string // for the Composer
 	To      string
 	Account string            // whom it is about: the id of an account, or of one that may become one; may be empty
 	Lang    string            // language that the asker speaks, such as en-US; may be empty
-	Data    map[string]string // for the Composer; no secrets: it lies in a table
+	Data    map[string]string // for the Composer; no secrets: it is stored in a table
 	Created time.Time
 	Expires time.Time // after this it is not worth sending
 }
@@ -105,8 +105,8 @@ func plausible(address string) bool {
 // Letter says which letter to write.
 type Letter struct {
 	Template string // a name of letters/
-	Lang     string // "": that of the Mail
-	Account  string // "": that of the Mail
+	Lang     string // "": the Mail's
+	Account  string // "": the Mail's
 	Link     string // where the reader acts; may be empty
 	Code     string // the same to be typed; may be empty
 	Expires  time.Time
@@ -134,7 +134,7 @@ func (m Message) Bytes() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Transport hands a message over. It returns nil when somebody else is responsible for it on a disk of theirs. Its errors name no person: they
+// Transport hands a message over. It returns nil once the next mail server has stored it. Its errors name no person: they
 // are kept. Invalid says that it will never work for this address.
 type Transport interface {
 	Send(ctx context.Context, m Message) error
@@ -243,7 +243,7 @@ func (s *Service) Send(ctx context.Context, id string) error {
 	return nil
 }
 
-// Forget drops mails that nobody waits for any more, and old messages of a transport that keeps them. It is a periodic job.
+// Forget drops mails that are no longer awaited, and old messages of a transport that keeps them. It is a periodic job.
 func (s *Service) Forget(ctx context.Context) error {
 	now := s.cfg.Now()
 	n, err := s.cfg.Outbox.Expire(ctx, now)
@@ -259,7 +259,7 @@ func (s *Service) Forget(ctx context.Context) error {
 	return nil
 }
 
-// Held is what Export returns.
+// Held is the result of Export.
 type Held struct {
 	Waiting []HeldMail `json:"waiting"`
 	Sent    []string   `json:"sent,omitempty"` // messages that we still have, as they left

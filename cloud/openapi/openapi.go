@@ -29,7 +29,7 @@ var pageText string
 //go:embed page.css
 var style string
 
-// document is what the page shows of the description.
+// document is the part of the description that the page shows.
 type document struct {
 	Info struct{ Title, Version, Summary, Description string }
 	Tags []struct{ Name string }
@@ -61,7 +61,7 @@ type parameter struct {
 
 type media struct{ Schema *schema }
 
-// schema is JSON Schema as far as the description uses it; true stands for any JSON.
+// schema is JSON Schema as far as the description uses it; true means any JSON.
 type schema struct {
 	Any         bool
 	Ref         string
@@ -189,7 +189,7 @@ func (r route) Answers() []Good {
 	return out
 }
 
-// Body is what is sent.
+// Body is the content that is sent.
 func (r route) Body() *Good {
 	if r.RequestBody == nil {
 		return nil
@@ -200,7 +200,7 @@ func (r route) Body() *Good {
 	return nil
 }
 
-// Page is what the template gets.
+// Page is the template's data.
 type Page struct {
 	document
 	Style template.CSS

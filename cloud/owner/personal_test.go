@@ -104,7 +104,7 @@ func TestPersonal(t *testing.T) {
 		t.Errorf("history %+v, want two of nobody's", past)
 	}
 	if err := a.Erase(ctx, ""); err == nil {
-		t.Error("nobody was erased")
+		t.Error("no account was erased")
 	}
 
 	// Many robots at once.

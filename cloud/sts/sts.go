@@ -1,7 +1,7 @@
 // Package sts gives robots temporary S3 credentials, with which they upload their logs as they did to AWS (VEC-TOK-06, VEC-LOG-02).
 //
 // A session token is the grant itself, sealed: whose robot, for whom, which folder, how long. Nothing is stored; every process with the
-// sealing key honours it, at the door (stsapi) that stands before any S3.
+// sealing key honours it, at the door (stsapi) in front of any S3.
 //
 // A robot writes below PREFIX/USER/BASE64(THING)/ alone (peer facts section 1), and reads, lists and deletes nothing.
 //
@@ -49,7 +49,7 @@ const (
 	CodeDenied  = "AccessDenied"
 )
 
-// Grant is what a session token holds.
+// Grant is the content of a session token.
 type Grant struct {
 	Thing   thing.ID
 	User    string
@@ -66,7 +66,7 @@ func (g Grant) Folder() string {
 // MaxKey is how long a key may be, in bytes, at S3.
 const MaxKey = 1024
 
-// May reports whether the grant allows writing key. A key that could be read as leading elsewhere, by us or by whoever reads the bucket as
+// May reports whether the grant allows writing key. A key that could be read as leading elsewhere, by us or by a program that reads the bucket as
 // folders, is not allowed.
 func (g Grant) May(key string) bool {
 	name, ok := strings.CutPrefix(key, g.Folder())
@@ -104,7 +104,7 @@ type Standing interface {
 	Check(ctx context.Context, g Grant) error
 }
 
-// Config is what grants need.
+// Config holds the settings of grants.
 type Config struct {
 	Seal     seal.Key
 	Prefix   string        // "": DefaultPrefix; the path of the robots' "logfiles" setting, s3://bucket/PREFIX
@@ -162,7 +162,7 @@ func newGrant(id thing.ID, user, prefix string, now time.Time, life time.Duratio
 	return Grant{Thing: id, User: user, Prefix: prefix, Issued: now, Expires: now.Add(life)}, nil
 }
 
-// sealed is what a session token holds.
+// sealed is a grant as a session token holds it.
 type sealed struct {
 	Thing   thing.ID `json:"t"`
 	User    string   `json:"u"`
@@ -237,7 +237,7 @@ type Objects interface {
 	DropUnfinished(ctx context.Context, prefix string, before time.Time) (int, error)
 }
 
-// Personal is what robots uploaded for a person. Prefixes are all that robots ever had.
+// Personal finds the uploads of a person's robots. Prefixes are all that robots ever had.
 type Personal struct {
 	Objects  Objects
 	Prefixes []string
@@ -279,7 +279,7 @@ func (p Personal) Export(ctx context.Context, account string) (any, error) {
 	return out, nil
 }
 
-// Erase deletes the account's uploads, and what of them is under way in parts. It may be repeated, and goes on where it stood. Standing
+// Erase deletes the account's uploads, and what of them is under way in parts. It may be repeated, and continues where it stopped. Standing
 // must refuse the account's grants before, or a robot that is uploading adds to them.
 func (p Personal) Erase(ctx context.Context, account string) error {
 	folders, err := p.folders(account)

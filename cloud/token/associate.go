@@ -219,7 +219,7 @@ func (s *Service) AssociateSecondaryClient(ctx context.Context, p Peer, r Second
 		if err != nil {
 			return "", err
 		}
-		if err := s.stands(ctx, a); err != nil {
+		if err := s.lasts(ctx, a); err != nil {
 			return "", err
 		}
 		user, err := s.burn(ctx, r.UserSession, id)
@@ -239,8 +239,8 @@ func (s *Service) AssociateSecondaryClient(ctx context.Context, p Peer, r Second
 	return b.unless(err)
 }
 
-// stands returns an error for a token that has ended according to the store.
-func (s *Service) stands(ctx context.Context, a Access) error {
+// lasts returns an error for a token that has ended according to the store.
+func (s *Service) lasts(ctx context.Context, a Access) error {
 	st, err := s.cfg.Store.Standing(ctx, a)
 	if err != nil {
 		return fmt.Errorf("token of %s: %w", a.Thing, err)
@@ -271,7 +271,7 @@ func (s *Service) RefreshToken(ctx context.Context, p Peer, r RefreshRequest) (b
 			return "", err
 		}
 		if !r.JWT {
-			if err := s.stands(ctx, a); err != nil {
+			if err := s.lasts(ctx, a); err != nil {
 				return "", err
 			}
 			b.STS, err = s.mintSTS(ctx, id, a.User)
@@ -303,7 +303,7 @@ func (s *Service) DisassociatePrimaryUser(ctx context.Context, p Peer) error {
 		if err != nil {
 			return "", err
 		}
-		if err := s.stands(ctx, a); err != nil {
+		if err := s.lasts(ctx, a); err != nil {
 			return "", err
 		}
 		if err := s.owned(ctx, id, a.User); err == nil {

@@ -1,8 +1,8 @@
-// Package vitals remembers how robots were: battery, warmth and the real-time loop over time, so that somebody sees that a battery has been
+// Package vitals remembers how robots were: battery, warmth and the real-time loop over time, so that people see that a battery has been
 // failing since Tuesday. The registry keeps the last status alone; this keeps one sample of each slot of time, and forgets.
 //
 // The Recorder sees every status, gathers in memory and writes seldom: each robot costs two small rows in FlushEvery, whatever its pace. A
-// process that dies takes at most that much of a curve with it; nobody decides anything by it. Slots are by the time of receipt, and
+// process that dies takes at most that much of a curve with it, which no decision depends on. Slots are by the time of receipt, and
 // processes that hear the same robot within one slot add to the same row.
 package vitals
 
@@ -37,7 +37,7 @@ const (
 	maxWaiting   = 200_000 // samples in memory while the database is away; then the rest of the outage is lost
 )
 
-// Sample is what a robot said within one slot. A pointer is nil for what it did not say.
+// Sample holds a robot's reports within one slot. A nil pointer means that it reported nothing.
 type Sample struct {
 	Thing       thing.ID
 	At          time.Time // begin of the slot

@@ -72,7 +72,7 @@ func fleetViews(ids []thing.ID) []fleetView {
 // them, less what it takes of the same changes without them, of a budget of half a core; and how soon after the last change every page shows
 // what the registry holds. No page on the way may show a robot twice, or one that it was not asked for, or in the wrong order.
 //
-// Robots come by way of the registry's rules for leases and its store, in this process, with its hints to whoever listens: ten thousand TLS
+// Robots come by way of the registry's rules for leases and its store, in this process, with its hints to every listener: ten thousand TLS
 // connections through the broker would leave the consoles no processor to be measured on. They go without a word: it is kenneld that ends leases.
 func BenchmarkConsolesBesideBudget(b *testing.B) { consolesBesideBudget(b) }
 
@@ -129,7 +129,7 @@ func consolesBesideBudget(tb testing.TB) {
 		Note: "from the last change until every page shows the rows and the counts that the registry holds; reference: the budget"}, settle)
 }
 
-// consoleTurn is what one turn gave.
+// consoleTurn holds the results of one turn.
 type consoleTurn struct {
 	cores                         float64 // of kenneld, for the consoles
 	databaseWith, databaseWithout float64 // cores
@@ -304,7 +304,7 @@ type screen struct {
 	pages, bytes, again atomic.Int64
 }
 
-// reconnectAfter is what the stream tells browsers to wait.
+// reconnectAfter is the time that the stream tells browsers to wait.
 const reconnectAfter = 2 * time.Second
 
 func newScreen(base string, token string, v fleetView, fresh chan<- struct{}) *screen {
@@ -493,7 +493,7 @@ func (f *flock) come(ctx context.Context, id thing.ID, stay time.Duration) error
 	return fmt.Errorf("%s: %d races lost", id, races)
 }
 
-// flockStatus is what a robot says when it comes: always the same, with what tables show.
+// flockStatus is the status of an arriving robot: always the same, with every value that tables show.
 func flockStatus(id thing.ID, boot string, connect uint64, now time.Time) status.Message {
 	n := int(id.Serial()[7])
 	return status.Message{State: status.Online, BootID: boot, ConnectSeq: connect, Seq: 1, Lease: envelope.Millis(registry.MaxLease), TS: now.UnixMilli(), UptimeMS: 60_000,

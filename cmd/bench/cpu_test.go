@@ -28,7 +28,7 @@ const (
 	aloneTime   = 15 * time.Second // of the cloud without robots
 )
 
-// BenchmarkCPUBesideNothing is what a robot that does nothing costs. Whole robots show the robot's own programs; hundreds of light ones (robotsim fleet) show
+// BenchmarkCPUBesideNothing measures the cost of an idle robot. Whole robots show the robot's own programs; hundreds of light ones (robotsim fleet) show
 // the agent and the cloud, less what the cloud uses without robots.
 func BenchmarkCPUBesideNothing(tb *testing.B) {
 	ctx := tb.Context()

@@ -26,7 +26,7 @@ func (r fleetRow) shown() fleetRow {
 	return r
 }
 
-// fleetPage is what a browser has of one page of the fleet.
+// fleetPage is one page of the fleet as a browser has it.
 type fleetPage struct {
 	Rows  []fleetRow
 	Tally []int  // the numbers above the table, as they stand there
@@ -87,7 +87,7 @@ func readFleetPage(body []byte) (fleetPage, error) {
 	return p, nil
 }
 
-// fleetView is what somebody looks at: an address, and what it must show, worked out here from all robots, not by the registry's own queries.
+// fleetView is a page's address and the content that it must show, computed here from all robots rather than by the registry's queries.
 type fleetView struct {
 	query    string
 	filtered bool
@@ -123,7 +123,7 @@ func (v fleetView) compare(a, b fleetRow) int {
 	return n
 }
 
-// want is what the page must show of a fleet.
+// want returns the content that the page must show of a fleet.
 func (v fleetView) want(fleet []fleetRow) fleetPage {
 	var kept []fleetRow
 	present := 0

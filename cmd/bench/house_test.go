@@ -123,7 +123,7 @@ func (h *house) Addr(part string) string {
 // File is one of the files that the ready file names, such as "operator_token".
 func (h *house) File(name string) string { return h.files[name] }
 
-// Pid is that of a part ("kenneld", "broker", "postgres", "robot-vic-...") now.
+// Pid returns the current process id of a part ("kenneld", "broker", "postgres", "robot-vic-...").
 func (h *house) Pid(part string) (int, error) {
 	r, err := onebox.ReadyOf(h.dir)
 	if err != nil {
@@ -210,7 +210,7 @@ var (
 	port   = firstPort + os.Getpid()%1000
 )
 
-// freeAddr returns a loopback address with a port that nobody uses.
+// freeAddr returns a loopback address with an unused port.
 func freeAddr() (string, error) {
 	portMu.Lock()
 	defer portMu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"kennel/infra/proc"
 )
 
-// What a robot's loop is held to (issue 6; peer-facts section 12), where SCHED_FIFO is permitted.
+// Limits of a robot's loop (issue 6; peer-facts section 12), where SCHED_FIFO is permitted.
 const (
 	loopTime   = time.Minute
 	loopP50    = 100  // us
@@ -35,7 +35,7 @@ const (
 	loopPeriod = 5120 // us, of the body
 )
 
-// company is what runs beside the loop: processes that never wait.
+// company are the processes beside the loop, which never wait.
 type company struct {
 	name  string
 	alone string // for people
@@ -80,7 +80,7 @@ func (l *lines) report(tb testing.TB) {
 	}
 }
 
-// BenchmarkLoopBesideCyclictest runs robotd, the program itself, on a simulated board that stands for hardware and so has a higher priority than it,
+// BenchmarkLoopBesideCyclictest runs robotd, the program itself, on a simulated board that acts as hardware and so has a higher priority,
 // with nothing else to do, with one busy process, and with more of them than there are processors; cyclictest, if it is installed, beside it all
 // the time.
 func BenchmarkLoopBesideCyclictest(b *testing.B) {
@@ -102,7 +102,7 @@ func BenchmarkLoopBesideCyclictest(b *testing.B) {
 const loopRatio = 2
 
 // BenchmarkLoopAloneBesideCyclictest runs the loop without a board and without robotd's other work, on deadlines of its own, each 5.12 ms and each
-// millisecond, beside the same company. It tells whose lateness that of a board and robotd together is: the processor's, which cyclictest has too,
+// millisecond, beside the same company. It tells where the lateness of board and robotd together comes from: the processor, which delays cyclictest too,
 // or ours.
 func BenchmarkLoopAloneBesideCyclictest(b *testing.B) {
 	var all lines
@@ -296,7 +296,7 @@ func withCompany(ctx context.Context, tb testing.TB, bin string, c company) (_ [
 		return measured{l, bench.Pair{Value: value, Reference: budget}}
 	}
 	missed := 100 * float64(s.Missed) / float64(max(1, s.Steps+s.Missed))
-	// A count of none has no ratio: half a period stands for it.
+	// A count of zero has no ratio, so it counts as half a period.
 	missed = max(missed, 50/float64(max(1, s.Steps)))
 	return []measured{
 		result("p50", "us", float64(max(1, s.Lateness.P50)), loopP50, "lateness of half of all steps; "+beside),
@@ -326,7 +326,7 @@ func watchLoop(ctx context.Context, root string, long time.Duration) (*corelink.
 	return s, nil
 }
 
-// times is what all processors did together since the machine started, in clock ticks.
+// times holds the processor times since the machine started, of all processors together, in clock ticks.
 type times struct{ all, stolen uint64 }
 
 // readTimes reads the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq and steal, which is the time that a

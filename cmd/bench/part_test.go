@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// startPart starts the test binary as a part. deathsig is what it hears when we die; 0: SIGKILL.
+// startPart starts the test binary as a part. deathsig is the signal that it gets when we die; 0: SIGKILL.
 func startPart(deathsig syscall.Signal, args ...string) (*bench.Program, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -63,19 +63,19 @@ func startPart(deathsig syscall.Signal, args ...string) (*bench.Program, error) 
 	return bench.Start(proc.Spec{Name: "part " + args[0], Path: self, Args: append([]string{"part"}, args...), Deathsig: deathsig})
 }
 
-// holdStill stops the family of pid and lets it go on when in or ctx ends: also when the bench was killed, because then both do.
+// holdStill stops the family of pid and resumes it when in or ctx ends; both end if the bench is killed.
 func holdStill(ctx context.Context, pid int, in io.Reader, out io.Writer) error {
 	if pid <= 1 {
 		return fmt.Errorf("-pid %d: want the process to hold", pid)
 	}
-	// The parent first: it makes no more children then.
+	// The parent first, so that it starts no further children.
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop process %d: %w", pid, err)
 	}
 	family := bench.Family(pid)
 	defer func() {
 		for _, p := range family {
-			_ = syscall.Kill(p, syscall.SIGCONT) // a child that has ended needs no more
+			_ = syscall.Kill(p, syscall.SIGCONT) // a child may have exited
 		}
 	}()
 	for _, p := range family[1:] {
@@ -87,7 +87,7 @@ func holdStill(ctx context.Context, pid int, in io.Reader, out io.Writer) error 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(io.Discard, in) // the end is what matters
+		_, _ = io.Copy(io.Discard, in) // only the end matters
 	}()
 	select {
 	case <-ended:
@@ -102,7 +102,7 @@ func comm(pid int) string {
 	return strings.TrimSpace(string(b))
 }
 
-// TestHold: a held process goes on when the one who holds it is gone, in whatever way.
+// TestHold: a held process continues when its holder is gone, in whatever way.
 func TestHold(t *testing.T) {
 	for name, end := range map[string]func(in *io.PipeWriter, cancel context.CancelFunc){
 		"input ends":     func(in *io.PipeWriter, _ context.CancelFunc) { in.Close() },

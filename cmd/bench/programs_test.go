@@ -21,8 +21,8 @@ var (
 )
 
 // programs returns the folder with the programs to measure: those in KENNEL_BIN, which must be of one build, because a robotsim of last week beside
-// today's kenneld fails in the middle of a long run, or measures what nobody has. Without it they are built from the source, into a folder of this
-// run alone, so that nobody changes them while they are measured.
+// today's kenneld fails in the middle of a long run, or measures a mix that no user has. Without it they are built from the source, into a folder of this
+// run alone, so that they do not change while they are measured.
 func programs(tb testing.TB) string {
 	tb.Helper()
 	programsMu.Lock()

@@ -32,7 +32,7 @@ const (
 	longOutage     = 10 * time.Minute
 	recoveryLimit  = 10 * time.Minute // from the end of the outage until the backlog is gone
 	recoveryEvent  = "bench.tick"
-	settledShare   = 3 // the backlog is gone when no more waits than so many times what waited before
+	settledShare   = 3 // the backlog is gone when at most this many times the earlier amount waits
 )
 
 // BenchmarkRecoveryBesideCalm holds the house's Postgres still while robots emit events through the agent's own event manager: spool on disk, batches,
@@ -248,7 +248,7 @@ func (p *pack) waiting() (n uint64) {
 	return n
 }
 
-// drain waits until no more waits than before the outage, about, and returns how long that took.
+// drain waits until about as much waits as before the outage, and returns how long that took.
 func (p *pack) drain(ctx context.Context, w *watch) (time.Duration, error) {
 	usual := uint64(w.usual())
 	start := time.Now()

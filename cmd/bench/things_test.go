@@ -13,7 +13,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// firstSerial is that of the first thing we make up; the robots of a house have others.
+// firstSerial is the serial number of the first invented thing; the robots of a house have others.
 const firstSerial = 0x00b00000
 
 // certLife is the life of our certificates: longer than any run.
@@ -27,7 +27,7 @@ func openIssuer(dir string) (issuer, error) {
 	return issuer{a}, err
 }
 
-// peer is somebody with a certificate.
+// peer is a client with a certificate.
 type peer struct {
 	id  thing.ID // "": a service of the cloud
 	tls *tls.Config

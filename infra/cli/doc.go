@@ -1,4 +1,4 @@
-// Package cli is what every program's command line has in common, on top of cobra:
+// Package cli holds the parts that the command lines of all programs share, on top of cobra:
 //
 //   - a long flag works with one dash or two, at any place: `kennelctl -onebox DIR robots list -o json`;
 //   - exit codes say what class of failure it was (ExitOK to ExitUnavailable);

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// dashboard is what we hold Grafana's model to.
+// dashboard is the part of Grafana's model that the test checks.
 type dashboard struct {
 	UID        string `json:"uid"`
 	Title      string `json:"title"`

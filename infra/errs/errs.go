@@ -46,7 +46,7 @@ func ParseKind(s string) Kind {
 	return Internal
 }
 
-// Error is an error with a kind. Msg is what the peer may read: what was wrong, where, and what was expected.
+// Error is an error with a kind. Msg is for the peer: what was wrong, where, and what was expected.
 type Error struct {
 	Kind  Kind
 	Code  string // stable word for programs, such as "secret_mismatch"; may be empty

@@ -15,7 +15,7 @@ import (
 	"kennel/infra/errs"
 )
 
-// CheckListen reports, before anything starts, whether the TCP address can be listened on. name is what would listen there, flag how
+// CheckListen reports, before anything starts, whether the TCP address can be listened on. name says which part would listen there, flag how
 // the address is changed. The error (kind Conflict, code "port_in_use", or Denied for a port that needs root) names the port, who
 // holds it if that can be known, and the flag.
 func CheckListen(name, addr, flag string) error {

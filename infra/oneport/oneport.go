@@ -2,7 +2,7 @@
 // peer facts section 1): the connection check comes by http and then by https, the services by gRPC.
 //
 // The first byte tells TLS from plain HTTP; the protocols that a TLS client offers tell gRPC (h2 alone) from HTTPS. A client that says
-// nothing, or does not finish its handshake, is dropped after a while and holds nobody up.
+// nothing, or does not finish its handshake, is dropped after a while and delays no other.
 package oneport
 
 import (
@@ -91,7 +91,7 @@ func (p *Port) Run(ctx context.Context) error {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			_ = conn.Close() // nobody serves it any more
+			_ = conn.Close() // it is no longer served
 			continue
 		}
 		wg.Go(func() {
@@ -139,7 +139,7 @@ func (p *Port) hand(to net.Listener, conn net.Conn) {
 	select {
 	case to.(*sub).conns <- conn:
 	case <-p.done:
-		_ = conn.Close() // nobody serves it any more
+		_ = conn.Close() // it is no longer served
 	}
 }
 

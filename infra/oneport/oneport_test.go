@@ -123,7 +123,7 @@ func TestEachToItsOwn(t *testing.T) {
 	}
 }
 
-// Those who call and say nothing, or rubbish, keep nobody waiting.
+// Clients that connect and send nothing, or rubbish, delay no other.
 func TestSilentCallers(t *testing.T) {
 	addr, pool := newPort(t)
 	for i := range 50 {

@@ -76,7 +76,7 @@ func (n *Notifier) Say(message string) {
 		return
 	}
 	_ = n.conn.SetWriteDeadline(time.Now().Add(sayTime)) // a closed one fails in Write
-	_, _ = n.conn.Write([]byte(message))                 // nobody else to tell
+	_, _ = n.conn.Write([]byte(message))                 // the supervisor is the only one to tell
 }
 
 // Status tells people how it goes: one line, shown by systemctl status.

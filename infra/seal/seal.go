@@ -26,7 +26,7 @@ import (
 // KeySize is the size of a key, in bytes.
 const KeySize = 32
 
-// ErrOpen says that a value was not sealed with this key for this purpose, or was changed since. It says no more on purpose.
+// ErrOpen says that a value was not sealed with this key for this purpose, or was changed since. It deliberately gives no details.
 var ErrOpen = errors.New("seal: not sealed by us for this purpose")
 
 // Key is the cloud's key. It hides itself from logs and formatting.

@@ -39,14 +39,14 @@ func in(folder *os.File, file string, f func(path string) error) error {
 	return f(In(folder, filepath.Base(file)))
 }
 
-// ListenPrivate listens at file, below root, in a folder that is the socket's own: whoever is not this user or root does not get into it. What an
+// ListenPrivate listens at file, below root, in a folder of its own that only this user and root can enter. What an
 // earlier process left at file is replaced, and the file stays when the listener closes.
 func ListenPrivate(root *os.Root, file string) (ln *net.UnixListener, err error) {
 	dir := filepath.Dir(file)
 	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := root.Chmod(dir, 0o700); err != nil { // whoever made it
+	if err := root.Chmod(dir, 0o700); err != nil { // an existing folder may be open to others
 		return nil, err
 	}
 	if err := root.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed

@@ -16,7 +16,7 @@
 // original's own system, whose files are where the original has them, a drop-in sets ExecStart with -root / and User=root.
 //
 // For the nightly reboot (VEC-BOOT-16) agentd runs REBOOT_COMMAND of anki/etc/kennel-agent.env below the robot's root, such as /usr/bin/systemctl
-// reboot, which the account robot needs polkit's leave for (org.freedesktop.login1.reboot). Without one only agentd begins anew, and says so.
+// reboot, which the account robot needs polkit's leave for (org.freedesktop.login1.reboot). Without a command only agentd restarts, and reports it.
 //
 // The tests check the units with systemd's own checker, and cmd/e2e starts their command lines.
 package systemd

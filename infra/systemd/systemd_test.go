@@ -80,7 +80,7 @@ func write(t *testing.T, name string, b []byte, mode os.FileMode) {
 	}
 }
 
-// verify returns what systemd has to say about a unit; "" is what one wants to hear. It reports unknown settings and leaves with 0.
+// verify returns systemd's complaints about a unit; "" if there are none. systemd reports unknown settings but exits with 0.
 func verify(root, unit string) string {
 	out, err := exec.Command("systemd-analyze", "verify", "--root="+root, "--man=no", unit).CombinedOutput()
 	if err != nil {
@@ -151,7 +151,7 @@ func TestEndHaltsTheBody(t *testing.T) {
 	}
 }
 
-// TestAccountsAndFolders has systemd make them below a root of their own.
+// TestAccountsAndFolders lets systemd create accounts and folders below a separate root.
 func TestAccountsAndFolders(t *testing.T) {
 	for name, folders := range map[string]map[string]os.FileMode{
 		"kennel": {"etc/kennel": 0o755, "etc/kennel/ca": 0o700, "etc/kennel/secrets": 0o700},
@@ -168,7 +168,7 @@ func TestAccountsAndFolders(t *testing.T) {
 			t.Errorf("%s: accounts are %q", name, passwd)
 		}
 		text := string(read(t, name+".tmpfiles"))
-		if os.Geteuid() != 0 { // nobody gives folders away
+		if os.Geteuid() != 0 { // only root can give folders away
 			me := strconv.Itoa(os.Geteuid()) + " " + strconv.Itoa(os.Getegid())
 			text = regexp.MustCompile(`(?:root|kennel|robot) +(?:root|kennel|robot) +-`).ReplaceAllString(text, me+" -")
 		}

@@ -67,7 +67,7 @@ func Mount(mux *http.ServeMux, svc *bulk.Service, cfg Config) {
 	mux.Handle("POST /v1/bulk/preview", kithttp.Handler(writes(kit.Typed(svc.Preview)), decode))
 	mux.Handle("POST /v1/bulk", kithttp.Handler(writes(kit.Typed(func(ctx context.Context, d bulk.Draft) (bulk.Job, error) {
 		d.By = auth.CallerFrom(ctx).Subject()
-		// Checked before, so that the log tells of jobs and not of mistakes; the count is that of this moment.
+		// Checked before, so that the log tells of jobs and not of mistakes; the count is the current one.
 		p, err := svc.Preview(ctx, d)
 		if err != nil {
 			return bulk.Job{}, err

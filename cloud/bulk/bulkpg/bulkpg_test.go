@@ -164,7 +164,7 @@ func await(t *testing.T, svc *bulk.Service, id string) bulk.Job {
 	}
 }
 
-// TestSurvivesAProcess: a job whose process ends in the middle goes on in another one, and ends with one result for each robot.
+// TestSurvivesAProcess: a job whose process ends in the middle continues in another one, and ends with one result for each robot.
 func TestSurvivesAProcess(t *testing.T) {
 	const n = bulk.PartSize + 30
 	svc, _, f, pool := open(t, n)
@@ -209,7 +209,7 @@ func TestSurvivesAProcess(t *testing.T) {
 	}
 }
 
-// TestLaterIsTriedAgain: what may work later keeps a robot open, what never will is its result; nobody reads our errors there.
+// TestLaterIsTriedAgain: a temporary failure keeps a robot open, a permanent one is its result; internal errors are not shown.
 func TestLaterIsTriedAgain(t *testing.T) {
 	svc, store, f, pool := open(t, 3)
 	f.away = true
@@ -256,7 +256,7 @@ func TestLaterIsTriedAgain(t *testing.T) {
 	if bad, err = svc.Results(t.Context(), k.ID, "", "", 10); err != nil || bad[0].State != bulk.ItemFailed || bad[0].Detail != "internal error" {
 		t.Errorf("%+v, %v", bad, err)
 	}
-	// What River gave up is ordered again, what lost its last task is ended.
+	// A task that River gave up is ordered again; a job that lost its last task is ended.
 	l, err := svc.Start(t.Context(), bulk.Draft{Things: f.ids, Action: bulk.Action{Kind: bulk.Cohort, Cohort: "byhand"}, By: "op"})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@
 //	GET    /v1/cohorts                                    all, in the order of their names
 //	POST   /v1/cohorts {cohort, filter, note}             a new one; 409 if there is one of that name
 //	GET    /v1/cohorts/{cohort}                           one, with how many robots it has now
-//	PUT    /v1/cohorts/{cohort} {filter, note, rev}       changed, or made; with rev, only if nobody was first
+//	PUT    /v1/cohorts/{cohort} {filter, note, rev}       changed, or made; with rev, only if no other change was first
 //	DELETE /v1/cohorts/{cohort}                           409 while another cohort asks for it
 package cohortapi
 
@@ -42,7 +42,7 @@ type Request struct {
 	Name   string `json:"cohort,omitempty"` // POST
 	Filter string `json:"filter"`
 	Note   string `json:"note,omitempty"`
-	Rev    int64  `json:"rev,omitempty"` // PUT: that of the cohort as it was seen; 0: whatever is there
+	Rev    int64  `json:"rev,omitempty"` // PUT: the revision that the caller saw; 0: any
 }
 
 // Counted is a cohort with how many robots it has now.

@@ -53,10 +53,10 @@ func Handlers(svc *command.Service) map[string]kitmqtt.ReqHandler {
 
 // Config holds what the endpoints need besides the rules.
 type Config struct {
-	// Known refuses things that nobody registered.
+	// Known returns NotFound for an unregistered thing.
 	Known func(ctx context.Context, id thing.ID) error
 	// Audit writes one line about what the caller in ctx does; a command whose line cannot be written is not given. Arguments are not in
-	// it: they may be somebody's words.
+	// it: they may be a person's words.
 	Audit func(ctx context.Context, action, object, detail string) error
 	// Owns lets owners through to their own robots; nil: operators alone.
 	Owns auth.Owns

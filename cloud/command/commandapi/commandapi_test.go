@@ -89,7 +89,7 @@ func TestHTTP(t *testing.T) {
 	if !slices.Equal(au.lines, want) {
 		t.Errorf("audit %q, want %q", au.lines, want)
 	}
-	// What cannot be written down is not done.
+	// A command that cannot be audited is not given.
 	au.err = errors.New("the database is away")
 	if code, _ := do(auth.Admin, "POST", all, `{"kind":"ping"}`); code != 500 {
 		t.Errorf("without audit: %d", code)

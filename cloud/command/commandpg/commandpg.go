@@ -1,6 +1,6 @@
 // Package commandpg keeps the outbox of commands in Postgres: tables command_outbox and command_due (migration 0080).
 //
-// command_due has one row per thing that ever got a command. Whoever changes which of a thing's commands is the oldest open one locks that
+// command_due has one row per thing that ever got a command. A transaction that changes which of a thing's commands is the oldest open one locks that
 // row first and reads the commands in a later statement: a statement that waited for the row would still see the commands of before.
 package commandpg
 
@@ -243,7 +243,7 @@ func (s *Store) Close(ctx context.Context, id thing.ID, name string, state comma
 		c, err = one(tx.Query(ctx, `UPDATE command_outbox SET state = $3, status = $4, detail = $5, finished_ms = $6, closed = clock_timestamp()
 			WHERE id = $1 AND thing = $2 AND closed IS NULL RETURNING `+columns, name, id, state, r.Status, r.Detail, r.FinishedMS))
 		if errors.Is(err, pgx.ErrNoRows) {
-			// Closed before, or nobody's: what stands is the answer.
+			// Closed before, or unknown: the stored state is the answer.
 			c, err = one(tx.Query(ctx, `SELECT `+columns+` FROM command_outbox WHERE id = $1 AND thing = $2`, name, id))
 			if errors.Is(err, pgx.ErrNoRows) {
 				return unknown(id, name)

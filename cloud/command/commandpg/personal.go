@@ -34,7 +34,7 @@ func (s *Store) Export(ctx context.Context, account string) (any, error) {
 	return out, nil
 }
 
-// Erase forgets the commands that an account gave: whoever has left orders robots about no more. It may be repeated.
+// Erase forgets the commands that an account gave; open ones are not carried out. It may be repeated.
 func (s *Store) Erase(ctx context.Context, account string) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM command_outbox WHERE by_whom = $1 AND $1 <> ''`, account)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// What a person ordered is theirs to take along, and goes with them; what others ordered stays.
+// A person's commands are exported and erased with them; the commands of others stay.
 func TestPersonal(t *testing.T) {
 	pool := pgtest.New(t)
 	store := commandpg.New(pool)

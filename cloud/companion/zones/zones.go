@@ -23,7 +23,7 @@ type Zone struct {
 	id, city, country string // as Find compares them
 }
 
-// Label is what people call it.
+// Label is the zone's name for people.
 func (z Zone) Label() string { return z.City + ", " + z.Country }
 
 var all = func() []Zone {
@@ -75,7 +75,7 @@ func Label(id string) string {
 // shown is how many zones an error names.
 const shown = 4
 
-// Find returns the id of the zone that somebody means: by its label, city, id, or a country that has one time. Upper and lower case, dots and
+// Find returns the id of the zone that a person means: by its label, city, id, or a country that has one time. Upper and lower case, dots and
 // underscores do not matter. A well-formed id that is not in the list is returned as it is. Errors are Invalid and name what is close.
 func Find(typed string) (string, error) {
 	want := plain(typed)

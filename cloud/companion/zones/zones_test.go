@@ -58,7 +58,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzFind: whatever somebody types is a zone or a reason, and a zone that was found is found again.
+// FuzzFind: any input is a zone or a refusal with a reason, and a zone that was found is found again.
 func FuzzFind(f *testing.F) {
 	for _, s := range []string{"Berlin", "", "Côte d'Ivoire", "a/b", "\x00/\xff", "united"} {
 		f.Add(s)

@@ -1,7 +1,7 @@
 // Package chart draws on the server: SVG that needs no script, no inline style and no fixed width, in the colours of the page around it.
 //
-// A Board is lanes above one another on one time axis: spans, marks, stacked counts and lines share it, so that what happened together
-// stands below one another. A Share is a bar of a total. Positions along the axis are percentages, so that a board is as sharp at 390 pixels
+// A Board is lanes above one another on one time axis: spans, marks, stacked counts and lines share it, so that simultaneous events
+// are below one another. A Share is a bar of a total. Positions along the axis are percentages, so that a board is as sharp at 390 pixels
 // as at 2,560; only lines live in a stretched coordinate system of their own, with strokes that do not stretch.
 //
 // Charts are for eyes: they are hidden from screen readers, and who shows one shows the same as a list or table beside it. Every text is
@@ -76,7 +76,7 @@ func (a Axis) Ticks() []Tick {
 	return out
 }
 
-// Tone is what something means; the style sheet gives it colour, the drawing another shape too.
+// Tone is the meaning of a mark; the style sheet gives it colour, the drawing another shape too.
 type Tone string
 
 // The tones.

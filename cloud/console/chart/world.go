@@ -85,7 +85,7 @@ func (b *bounds) add(ps ...live.Point) {
 	}
 }
 
-// all is the view of the whole world, or of what is round the robot where that is too much. It moves in steps, so that it stands still while the
+// all is the view of the whole world, or of what is round the robot where that is too much. It moves in steps, so that it does not move while the
 // robot moves a little.
 func (w *World) all() view {
 	var b bounds
@@ -201,7 +201,7 @@ func (w *World) lines(p *pen, v view) {
 	p.put(`"/>`)
 }
 
-// place is what the map has.
+// place is the part of the world that the map shows.
 func (w *World) place(p *pen, v view) {
 	for _, l := range w.Map.Lines {
 		p.put(`<path class="paint" stroke-width="`, coord(l.Width*v.each), `" d="`).way(v, l.From, l.To).put(`"/>`)
@@ -443,7 +443,7 @@ func (p *pen) pose(v view, at live.Place, name string) *pen {
 	return p
 }
 
-// HTML draws it; for eyes, the same stands beside it in numbers. Proportions are Vector's, in millimetres.
+// HTML draws the robot's posture; the page shows the same in numbers beside it. Proportions are Vector's, in millimetres.
 func (s Side) HTML() template.HTML {
 	const joint, arm, floor = 45.0, 66.0, 104.0
 	var p pen

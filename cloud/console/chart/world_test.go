@@ -63,7 +63,7 @@ func TestWorld(t *testing.T) {
 	if want := short(v.x(-0.2)); robot == nil || robot[1] != want || robot[2] != short(v.y(0)) {
 		t.Errorf("the robot is drawn at %q, want %s %s", robot, want, short(v.y(0)))
 	}
-	w.Pose[0] += 0.02 // a little: the picture stands still
+	w.Pose[0] += 0.02 // a little: the picture does not move
 	if w.all() != v {
 		t.Errorf("the view went from %+v to %+v with the robot", v, w.all())
 	}

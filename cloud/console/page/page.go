@@ -1,5 +1,5 @@
 // Package page makes web pages from a folder: templates around a layout, assets under addresses that change with their content, and what
-// every page owes to whoever looks at it: a policy that lets nothing in from elsewhere, forms that other sites cannot send, times that say
+// every page owes its reader: a policy that lets nothing in from elsewhere, forms that other sites cannot send, times that say
 // what they are. The operators' console and the owners' pages are made with it.
 //
 // There is no inline script and no inline style, so that the policy can forbid both; what a robot or a person said is text, because
@@ -147,7 +147,7 @@ func (s *Set) Render(w http.ResponseWriter, r *http.Request, code int, name stri
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(out.Bytes()) // the peer is gone: nobody to tell
+	_, _ = w.Write(out.Bytes()) // it fails only if the peer is gone
 }
 
 // Part writes what the template name makes of data; it is one that page defines or uses.
@@ -170,7 +170,7 @@ func (s *Set) Asset(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("v") == a.stamp {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	_, _ = w.Write(a.body) // the peer is gone: nobody to tell
+	_, _ = w.Write(a.body) // it fails only if the peer is gone
 }
 
 // Form reads the form of a request; Invalid if it cannot be read or is too large.
@@ -184,7 +184,7 @@ func Form(r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// Said is what a page says of the form that was sent last. Pages embed it; the zero value says nothing.
+// Said is a page's answer to the form that was sent last. Pages embed it; the zero value says nothing.
 type Said struct {
 	Done    string // what was done, a sentence
 	Secret  string // that was made and is shown this once
@@ -255,7 +255,7 @@ func Sentence(s string) string {
 }
 
 // Local returns next if it is a page below home, else home: a page that signs in must not send people elsewhere. not are the beginnings of
-// addresses that nobody is led to.
+// addresses that no person is led to.
 func Local(next, home string, not ...string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// themeCookie remembers light or dark, where a person chose one. It is no secret and names nobody.
+// themeCookie remembers light or dark, where a person chose one. It is no secret and identifies no person.
 const themeCookie = "kennel_theme"
 
-// Theme returns what the reader chose, "light" or "dark"; "" is what their system says.
+// Theme returns the reader's choice, "light" or "dark"; "" follows their system.
 func Theme(r *http.Request) string {
 	c, err := r.Cookie(themeCookie)
 	if err != nil || c.Value != "light" && c.Value != "dark" {

@@ -4,7 +4,7 @@
 //	GET /v1/events/tail?thing=&event=&since=             server-sent events: each event as it is stored
 //
 // event is a prefix of the name, since a time such as 2026-05-06T12:00:00Z. A tail begins now, or at since; a client that reconnects with
-// Last-Event-ID goes on behind the event it saw last. Silence is broken by a comment every 15 seconds.
+// Last-Event-ID continues after the event it saw last. Silence is broken by a comment every 15 seconds.
 package dasapi
 
 import (
@@ -186,7 +186,7 @@ func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !f.Since.IsZero() && f.Since.Before(since) {
 			f.Since = since
 		}
-		// The error is that of ctx, of a caller who owns the robot no longer, or of a database that does not recover: either way the stream
+		// ctx has ended, the caller no longer owns the robot, or the database does not recover: either way the stream
 		// ends, and the client comes again.
 		_ = t.svc.Tail(ctx, f, skip(seen, func(rec das.Record) error {
 			if !since.IsZero() && time.Since(asked) > askAgain {
@@ -206,7 +206,7 @@ func (t tail) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stream(ctx, kithttp.Stream(w, writeTimeout), recs)
 }
 
-// after makes the filter of a tail that goes on behind the event at seen.
+// after makes the filter of a tail that continues after the event at seen.
 func after(f das.Filter, seen das.Cursor) das.Filter {
 	if !seen.Received.IsZero() {
 		f.Since = seen.Received

@@ -204,7 +204,7 @@ func TestOwners(t *testing.T) {
 	ended := make(chan string)
 	go func() { b, _ := io.ReadAll(s.r); ended <- string(b) }() // an error is an end too
 	start := time.Now()
-	for seq := uint64(4); ; seq++ { // the robot goes on
+	for seq := uint64(4); ; seq++ { // the robot continues
 		f.put(t, "vic:1", seq, seq)
 		select {
 		case <-ended:

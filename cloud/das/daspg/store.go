@@ -64,7 +64,7 @@ func (s *Store) kind(err error, received time.Time) error {
 		return err
 	}
 	switch {
-	case pe.Code == pgCheckViolation: // no partition: somebody dropped it
+	case pe.Code == pgCheckViolation: // no partition: it was dropped
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.days, day(received))
@@ -141,7 +141,7 @@ func lock(ctx context.Context, tx pgx.Tx, things, boots []string, now time.Time)
 		ORDER BY u.n FOR UPDATE OF r`, things, boots)
 	b.Queue(`SELECT nextval(pg_get_serial_sequence('das_group', 'id'))`)
 	res := tx.SendBatch(ctx, b)
-	defer res.Close() // its error is that of the statement that failed
+	defer res.Close() // the failed statement's error says it already
 	if _, err := res.Exec(); err != nil {
 		return nil, 0, fmt.Errorf("make ranges: %w", err)
 	}

@@ -99,7 +99,7 @@ func TestCommitConcurrently(t *testing.T) {
 	var want atomic.Int64
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	told := map[string]bool{} // what somebody was told is stored
+	told := map[string]bool{} // acknowledged as stored
 	for w := range workers {
 		wg.Go(func() {
 			s := Open(pool) // a process of its own

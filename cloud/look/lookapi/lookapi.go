@@ -24,7 +24,7 @@ const timeout = 10 * time.Second
 
 // Config holds what the endpoint needs besides the rules.
 type Config struct {
-	// Known refuses things that nobody registered.
+	// Known returns NotFound for an unregistered thing.
 	Known func(ctx context.Context, id thing.ID) error
 	// Owns lets owners through to their own robots; nil: operators alone.
 	Owns auth.Owns

@@ -1,4 +1,4 @@
-// Package lookpg keeps in Postgres how robots are that somebody looks at: table robot_look (migrations 0086 and 0101).
+// Package lookpg keeps the frames of robots that people look at in Postgres: table robot_look (migrations 0086 and 0101).
 package lookpg
 
 import (

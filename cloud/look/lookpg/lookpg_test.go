@@ -25,14 +25,14 @@ func TestFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// received makes the newest frame older: nobody waits here.
+	// received makes the newest frame older, instead of waiting.
 	received := func(ago time.Duration) {
 		t.Helper()
 		if _, err := pool.Exec(t.Context(), `UPDATE robot_look SET received = received - $1::interval, asked = asked - $1::interval`, ago); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(number(1)) // nobody looks
+	put(number(1)) // there is no look
 	if f, err := s.Newest(t.Context(), rex); err != nil || !f.At.IsZero() {
 		t.Fatalf("a frame that nobody asked for is kept: %+v, %v", f, err)
 	}
@@ -86,7 +86,7 @@ func TestPlan(t *testing.T) {
 	}{
 		{&live.World{Rev: "a"}, nil}, {&live.World{Rev: "a", Map: room}, room}, {&live.World{Rev: "a", Posture: "falling"}, room}, {&live.World{Rev: "b"}, nil}, {nil, nil}, {&live.World{Rev: "a"}, room},
 	} {
-		if _, err := pool.Exec(t.Context(), `UPDATE robot_look SET received = received - interval '1 minute'`); err != nil { // nobody waits here
+		if _, err := pool.Exec(t.Context(), `UPDATE robot_look SET received = received - interval '1 minute'`); err != nil { // instead of waiting
 			t.Fatal(err)
 		}
 		if err := s.Put(t.Context(), rex, live.Frame{V: 1, World: tc.world}); err != nil {

@@ -471,7 +471,7 @@ func TestLetterOutlivesItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	// River counts a run as dead after a minute, and whoever led as gone when its term ends.
+	// River counts a run as dead after a minute, and a leader as gone when its term ends.
 	if _, err := pool.Exec(t.Context(), `UPDATE river_job SET attempted_at = attempted_at - interval '2 minutes' WHERE state = 'running'`); err != nil {
 		t.Fatal(err)
 	}
@@ -485,7 +485,7 @@ func TestLetterOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// In a folder: whole files, for nobody else's eyes, without the address in the name; export and erasure find them by account and by address.
+// In a folder: whole files, readable by the owner alone, without the address in the name; export and erasure find them by account and by address.
 func TestSpoolExportErase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mail")
 	spool, err := mailspool.Open(dir)

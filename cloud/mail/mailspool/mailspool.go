@@ -72,7 +72,7 @@ func (s *Spool) Send(_ context.Context, m mail.Message) error {
 	return durable.Write(s.root, name, raw, 0o600, 0o700)
 }
 
-// entry is what a name says.
+// entry holds the fields of a file's name.
 type entry struct {
 	file, mark, account, id string
 	at                      time.Time
@@ -129,7 +129,7 @@ func (s *Spool) Kept(_ context.Context, account string, addresses []string) ([][
 	for _, e := range list {
 		b, err := s.root.ReadFile(e.file)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody tidied up
+			continue // it was removed meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mail.spool: %w", err)

@@ -1753,9 +1753,9 @@ type Owner struct {
 	Program  string `json:"program"`
 }
 
-// Owner is what operators see; accounts by id.
+// Owner is the operators' view; accounts by id.
 type OwnerOwner struct {
-	Account string    `json:"account,omitzero"` // "": nobody owns it
+	Account string    `json:"account,omitzero"` // "": it has no owner
 	How     string    `json:"how,omitzero"`
 	Past    []Past    `json:"past"` // newest first
 	Since   time.Time `json:"since,omitzero"`
@@ -1937,7 +1937,7 @@ type Request struct {
 	Cohort string `json:"cohort,omitzero"` // POST
 	Filter string `json:"filter"`
 	Note   string `json:"note,omitzero"`
-	Rev    int64  `json:"rev,omitzero"` // PUT: that of the cohort as it was seen; 0: whatever is there
+	Rev    int64  `json:"rev,omitzero"` // PUT: the revision that the caller saw; 0: any
 }
 
 // Restore is the body of a request to restore a version.

@@ -60,7 +60,7 @@ func Handlers(svc *owner.Service) map[string]kitmqtt.ReqHandler {
 
 // Config holds what the endpoints need besides the rules.
 type Config struct {
-	// Known refuses things that nobody registered; for operators.
+	// Known returns NotFound for an unregistered thing; for operators.
 	Known func(ctx context.Context, id thing.ID) error
 	// Audit writes one line about what the operator in ctx does; what cannot be written down is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
@@ -99,10 +99,10 @@ type Transfer struct {
 	Mine    bool      `json:"mine"` // offered by the caller, not to the caller
 }
 
-// Owner is what operators see; accounts by id.
+// Owner is the operators' view; accounts by id.
 type Owner struct {
 	Thing   thing.ID   `json:"thing"`
-	Account string     `json:"account,omitempty"` // "": nobody owns it
+	Account string     `json:"account,omitempty"` // "": it has no owner
 	Since   *time.Time `json:"since,omitempty"`
 	How     string     `json:"how,omitempty"`
 	Past    []Past     `json:"past"` // newest first

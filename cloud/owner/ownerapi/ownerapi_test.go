@@ -64,7 +64,7 @@ func setUp(t *testing.T) *fixture {
 	return f
 }
 
-// do asks as somebody: "ann" is an owner, others are roles.
+// do sends a request as who: "ann" is an owner, others are roles.
 func (f *fixture) do(t *testing.T, who, method, path, body string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
@@ -220,7 +220,7 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("audit %q, want %q", f.lines, want)
 	}
 
-	// What cannot be written down is not done.
+	// A change that cannot be audited is not made.
 	if code, body := f.do(t, "ann", "POST", my+"/claim", `{"code":"`+show("k9")+`"}`); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}

@@ -1,6 +1,6 @@
 // Package ownerpg keeps whose a robot is in Postgres: the tables owner_* (migration 0095).
 //
-// The row of a thing in owner_thing is the lock of its ownership: whoever changes an owner or a code holds it first and reads in a later
+// The row of a thing in owner_thing is the lock of its ownership: a transaction that changes an owner or a code takes it first and reads in a later
 // statement, because a statement that waited for the row would still see what was before. That a thing has one owner at most is an index.
 package ownerpg
 
@@ -92,9 +92,9 @@ func start(ctx context.Context, tx pgx.Tx, id thing.ID, account, how string, tra
 	return t, tell(ctx, tx, id)
 }
 
-// finish ends the lasting tenure of a locked thing if it is account's ("": whoever's), and with it its name, offer and code.
+// finish ends the lasting tenure of a locked thing if it is account's ("": anyone's), and with it its name, offer and code.
 func finish(ctx context.Context, tx pgx.Tx, id thing.ID, account, why string, settled bool) (owner.Tenure, error) {
-	if why != owner.EndErased { // there is nobody to tell
+	if why != owner.EndErased { // an erased account hears of nothing
 		if _, err := tx.Exec(ctx, `INSERT INTO owner_news (account, thing, name, ended, why, at) SELECT account, thing, name, true, $3, greatest(clock_timestamp(), since)
 			FROM owner_tenure WHERE thing = $1 AND until IS NULL AND ($2 = '' OR account = $2)`, id, account, why); err != nil {
 			return owner.Tenure{}, err
@@ -119,7 +119,7 @@ func dropCode(ctx context.Context, tx pgx.Tx, id thing.ID) error {
 	return err
 }
 
-// locked runs fn while nobody else changes the ownership of a thing.
+// locked runs fn while no other transaction can change the ownership of a thing.
 func (s *Store) locked(ctx context.Context, id thing.ID, fn func(tx pgx.Tx) error) error {
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, id); err != nil {
@@ -210,7 +210,7 @@ func (s *Store) Rename(ctx context.Context, id thing.ID, account, name string) (
 	return one(s.pool.Query(ctx, `UPDATE owner_tenure SET name = $3 WHERE thing = $1 AND account = $2 AND until IS NULL RETURNING `+columns, id, account, name))
 }
 
-// standing is how the code of the thing $1 stands.
+// standing selects the state of thing $1's claim code.
 const standing = `SELECT hash, extract(epoch FROM expires_at - clock_timestamp())::float8, tries, tenure IS NOT NULL FROM owner_code WHERE thing = $1`
 
 func readStanding(row pgx.Row) (owner.Standing, error) {

@@ -13,7 +13,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Key is what a term is about; Word has none.
+// Key is the subject of a term; Word has none.
 type Key string
 
 // The keys.
@@ -98,7 +98,7 @@ type Term struct {
 	Not    bool
 	Values []Value // at least one; a word has one
 
-	// What Resolve fills in.
+	// Resolve fills in the rest.
 	Subs   []Filter   // cohort: the filter of each value
 	Things []thing.ID // word, name, owner: robots found by what other domains know; sorted
 }
@@ -158,7 +158,7 @@ func (f Filter) String() string {
 	return strings.Join(out, " ")
 }
 
-// Nameless returns the filter as String does, without what may be somebody's name or address: for what is kept longer than people are.
+// Nameless returns the filter as String does, without words that may be a person's name or address: for records that outlive accounts.
 func (f Filter) Nameless() string {
 	out := make([]string, len(f.Terms))
 	for i, t := range f.Terms {

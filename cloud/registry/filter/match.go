@@ -11,7 +11,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Row is what terms ask of one robot. Times that never were are zero.
+// Row holds the facts about one robot that terms ask for. Unknown times are zero.
 type Row struct {
 	Thing    thing.ID
 	Present  bool
@@ -187,7 +187,7 @@ func compare[T int | float64 | string](a T, op Op, b T) bool {
 	return a == b
 }
 
-// Sources is what terms ask others. A nil one refuses its key, of kind Invalid; for words it is passed over.
+// Sources answers the questions of terms about other data. A nil one refuses its key, of kind Invalid; for words it is passed over.
 type Sources struct {
 	// Cohort returns the filter of a saved cohort; NotFound.
 	Cohort func(ctx context.Context, name string) (Filter, error)

@@ -26,7 +26,7 @@ func VersionKey(s string) string {
 		runs(&b, p)
 	}
 	if !isPre {
-		b.WriteByte('#') // after '!', before '.' and anything a part may go on with
+		b.WriteByte('#') // after '!', before '.' and anything a part may continue with
 		return b.String()
 	}
 	b.WriteByte('!')

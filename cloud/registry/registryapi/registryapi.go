@@ -90,7 +90,7 @@ func Mount(mux *http.ServeMux, svc *registry.Service, opts ...Option) {
 // maxBody bounds what is sent.
 const maxBody = 16 << 10 // bytes
 
-// api is what the handlers that are no endpoints share: those that write as they read.
+// api holds what the streaming handlers share, which are no endpoints.
 type api struct {
 	svc   *registry.Service
 	audit func(ctx context.Context, action, object, detail string) error

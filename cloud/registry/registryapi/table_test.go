@@ -279,7 +279,7 @@ func TestWatchCounts(t *testing.T) {
 	await(`"total":1,"present":1`)
 }
 
-// BenchmarkWatch is what one change costs this process: made once, then looked at and written for each of ten watchers with filters. Reading it
+// BenchmarkWatch measures the cost of one change in this process: made once, then looked at and written for each of ten watchers with filters. Reading it
 // from Postgres is not in it (BenchmarkFeed).
 func BenchmarkWatch(b *testing.B) {
 	for _, watchers := range []int{1, 10} {
@@ -297,7 +297,7 @@ func BenchmarkWatch(b *testing.B) {
 			us := updates(b, svc, ids...)
 			b.ResetTimer()
 			for i := 0; b.Loop(); i++ {
-				// As published anew: JSON is made anew, once.
+				// As if published again: its JSON is made once more.
 				u := registry.NewUpdate(us[i%len(us)].Thing)
 				for _, s := range streams {
 					s.add(u)

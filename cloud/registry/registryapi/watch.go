@@ -18,7 +18,7 @@ import (
 
 const (
 	heartbeat = 15 * time.Second // keeps proxies from closing a quiet stream
-	// streamLife is when a stream ends and the browser connects anew: a session that ended does not watch for ever.
+	// streamLife limits a stream; then the browser reconnects, so that an ended session does not watch for ever.
 	streamLife   = 10 * time.Minute
 	writeTimeout = 10 * time.Second
 	// gather is how long changes are gathered into one write, after one that went at once. A robot that changed twice meanwhile is told once.

@@ -12,7 +12,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// cpu is what this process has used.
+// cpu returns the processor time that this process has used.
 func cpu(t testing.TB) time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -21,7 +21,7 @@ func cpu(t testing.TB) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// TestBurstIsReadOnce: what changes in a burst is told whole and not anew with each hint, to all who watch.
+// TestBurstIsReadOnce: every watcher hears the changes of a burst completely, and not again with each hint.
 func TestBurstIsReadOnce(t *testing.T) {
 	svc, store := open(t)
 	seed(t, store, 400)

@@ -85,7 +85,7 @@ func TestUsualQuestionsUseIndexes(t *testing.T) {
 			explain(what+", later", q, next)
 		}
 	}
-	// What the test sees, it sees because it looks: without its index a sort reads everything.
+	// A counter-check: without its index a sort reads everything.
 	if _, err := store.pool.Exec(t.Context(), `DROP INDEX registry_facet_volts`); err != nil {
 		t.Fatal(err)
 	}

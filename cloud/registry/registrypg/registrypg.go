@@ -119,7 +119,7 @@ func (s *Store) SaveLease(ctx context.Context, id thing.ID, rev int64, l registr
 	return saved, pg.Wrap(err, "lease of %s", id)
 }
 
-// Expire turns at most limit things absent whose lease ran out, as of its end.
+// Expire turns at most limit things absent whose lease ran out, from its end on.
 func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	err = s.pool.QueryRow(ctx, `
 		WITH due AS (
@@ -198,7 +198,7 @@ func (s *Store) Follow(ctx context.Context, every time.Duration, read func(conte
 	return pg.Follow(ctx, s.pool, s.log, channel, every, read)
 }
 
-// scan reads one row of columns, and what stands after them.
+// scan reads one row of columns, and the values after them.
 func scan(row pgx.CollectableRow, more ...any) (t registry.Thing, err error) {
 	var since, seen, cert *time.Time
 	var doc []byte

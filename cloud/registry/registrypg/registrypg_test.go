@@ -317,7 +317,7 @@ func TestStepsOfADelivery(t *testing.T) {
 		t.Errorf("nothing: %v", err)
 	}
 
-	// What was shown, also if it is nonsense.
+	// The refused certificate's data, even if they are nonsense.
 	refused := registry.Step{Thing: vic, At: at, Name: registry.StepBroker, Code: "foreign",
 		Shown: &registry.ShownCertificate{CN: "vic:\x00" + strings.Repeat("x", 500), Issuer: "Foreign \xff", Serial: "ab12", NotAfter: at}}
 	if err := svc.Record(t.Context(), refused); err != nil {

@@ -98,7 +98,7 @@ func (s *Store) Steps(ctx context.Context, id thing.ID) ([]registry.Outcome, err
 	return out, pg.Wrap(err, "steps of %s", id)
 }
 
-// Trim removes what the bounds no longer allow: outcomes beyond MaxSteps of one thing and MaxStrangerSteps of things nobody registered,
+// Trim removes what the bounds no longer allow: outcomes beyond MaxSteps of one thing and MaxStrangerSteps of unregistered things,
 // comings and goings that are too old or too many.
 func (s *Store) Trim(ctx context.Context) error {
 	for _, q := range []struct {

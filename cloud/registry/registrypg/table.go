@@ -40,7 +40,7 @@ var orders = map[registry.Column]order{
 	registry.ByCert:     {"cert", "timestamptz"},
 }
 
-// ofThing lets the key of registry_thing serve, which has the database's own collation, where that of registry_facet is C.
+// ofThing lets the key of registry_thing serve: it has the database's own collation, and registry_facet has C.
 const ofThing = `COLLATE "default"`
 
 // tableSQL returns the statement of one page, and its arguments. The rows of registry_thing are fetched one by one, for
@@ -273,7 +273,7 @@ func setFacets(thing string, n int) string {
 		facetColumns, thing, n, n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8, n+9, n+10, n+11, n+12, n+13)
 }
 
-// Refit reads statuses anew.
+// Refit reads statuses again.
 func (s *Store) Refit(ctx context.Context, limit int) (int, error) {
 	type old struct {
 		id  thing.ID

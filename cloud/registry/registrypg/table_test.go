@@ -105,7 +105,7 @@ func all(t testing.TB, svc *registry.Service, q registry.Selection) (out []regis
 	}
 }
 
-// TestTableAgreesWithMatch: what Postgres selects and in which order is what the rule in memory says, for every key of the language and every
+// TestTableAgreesWithMatch: Postgres selects and orders as the rule in memory does, for every key of the language and every
 // column, page by page; and the counts count it.
 func TestTableAgreesWithMatch(t *testing.T) {
 	svc, store := open(t)
@@ -241,7 +241,7 @@ func TestTableRefuses(t *testing.T) {
 	}
 }
 
-// TestFacetsOfStatus: what a robot says is what it is found by, at once and after a rule changed.
+// TestFacetsOfStatus: a robot is found by its own status, at once and after a rule changed.
 func TestFacetsOfStatus(t *testing.T) {
 	svc, store := open(t)
 	m := online("b", 1, 1, time.Minute)
@@ -290,7 +290,7 @@ func TestFacetsOfStatus(t *testing.T) {
 	found("version:2.0.1.6076 problem:fault 6076", true)
 }
 
-// TestPresenceFollows: the table's presence is that of registry_thing, also when a process of the previous release writes it.
+// TestPresenceFollows: the table's presence equals registry_thing's, also when a process of the previous release writes it.
 func TestPresenceFollows(t *testing.T) {
 	svc, store := open(t)
 	row := func(want string) {

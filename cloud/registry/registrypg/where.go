@@ -37,7 +37,7 @@ func (q *query) term(t filter.Term) string {
 	var alts []string
 	switch {
 	case t.Key == filter.Word:
-		// As a set of things, so that the index of words serves, and that of things for what owners call theirs.
+		// As a set of things, so that the index of words serves, and the index of things for names given by owners.
 		set := "SELECT w.thing FROM registry_words AS w WHERE w.words LIKE " + q.arg("%"+like(t.Values[0].Text)+"%")
 		if len(t.Things) > 0 {
 			set += " UNION ALL SELECT unnest(" + q.arg(texts(t.Things)) + "::text[])"

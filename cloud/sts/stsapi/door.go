@@ -51,7 +51,7 @@ type Usage interface {
 	Release(ctx context.Context, id thing.ID, day time.Time, n int64) error
 }
 
-// Config is what a door needs. Zero numbers take defaults; none of these limits comes from the original.
+// Config holds the settings of a door. Zero numbers take defaults; none of these limits comes from the original.
 type Config struct {
 	Grants   *sts.Grants
 	Store    Store
@@ -77,7 +77,7 @@ type Config struct {
 	Insecure  bool          // takes unsigned bodies outside TLS: only behind something of ours that ended it
 }
 
-// StepUpload is what the doctor calls an upload.
+// StepUpload is the doctor's name for an upload.
 const StepUpload = "log upload"
 
 // unfinished is how long an upload in parts may take.
@@ -214,7 +214,7 @@ func (c *call) serve() (err error) {
 	if err := c.auth.Verify(ctx, r, secret.Reveal(), c.cfg.Now()); err != nil {
 		return err
 	}
-	if err := c.stands(ctx); err != nil {
+	if err := c.stillHolds(ctx); err != nil {
 		return err
 	}
 	if _, c.key, err = c.target(r); err != nil {
@@ -248,8 +248,8 @@ func (c *call) stranger(err error) error {
 	return err
 }
 
-// stands asks whether the grant still holds. A refusal's own code is for the doctor; S3 clients know AccessDenied.
-func (c *call) stands(ctx context.Context) error {
+// stillHolds asks whether the grant is still good. A refusal's own code is for the doctor; S3 clients know AccessDenied.
+func (c *call) stillHolds(ctx context.Context) error {
 	err := c.cfg.Grants.Check(ctx, c.grant)
 	if err == nil || errs.CodeOf(err) == sts.CodeExpired {
 		return err
@@ -260,7 +260,7 @@ func (c *call) stands(ctx context.Context) error {
 	return &refusal{code: errs.CodeOf(err), err: &errs.Error{Kind: errs.Denied, Code: sts.CodeDenied, Msg: "these credentials are no longer valid", Err: err}}
 }
 
-// refusal carries the doctor's code beside that of S3.
+// refusal carries the doctor's code beside the S3 code.
 type refusal struct {
 	code string
 	err  error
@@ -342,7 +342,7 @@ func (c *call) take(ctx context.Context, put func(io.Reader, int64, blob.Digests
 		etag, err = put(in, size, blob.Digests{MD5: c.body.MD5, SHA256: c.body.SHA256})
 	}
 	if err != nil {
-		// Whoever broke off has no say in this, so it does not end with the request.
+		// It must finish even if the client broke off, so it does not end with the request.
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if rerr := c.cfg.Usage.Release(rctx, c.grant.Thing, day, size); rerr != nil {
@@ -381,7 +381,7 @@ func (c *call) enter() (leave func(), err error) {
 	}, nil
 }
 
-// intake is the body as the store reads it: each read has a deadline, and the last bytes pass only if the robot still stands.
+// intake is the body as the store reads it: each read has a deadline, and the last bytes pass only if the robot's grant still holds.
 type intake struct {
 	*call
 	ctx   context.Context
@@ -411,7 +411,7 @@ func (in *intake) Read(p []byte) (int, error) {
 	n, err := in.body.Read(p)
 	in.n += int64(n)
 	if err == nil && in.n == in.body.Size {
-		if in.err = in.stands(in.ctx); in.err != nil {
+		if in.err = in.stillHolds(in.ctx); in.err != nil {
 			return 0, in.err
 		}
 	}
@@ -505,9 +505,9 @@ func (c *call) refuse(err error) {
 		h.Set("Retry-After", strconv.Itoa(int(max(1, (wait+time.Second-1)/time.Second))))
 	}
 	if c.r.ContentLength != 0 {
-		h.Set("Connection", "close") // nobody reads the rest of a body that was refused
+		h.Set("Connection", "close") // the rest of a refused body is not read
 	}
-	_ = writeXML(c.w, status, errorXML{Code: code, Message: msg, Resource: c.r.URL.Path, RequestID: c.id}) // nobody is there any more
+	_ = writeXML(c.w, status, errorXML{Code: code, Message: msg, Resource: c.r.URL.Path, RequestID: c.id}) // it fails only if the client is gone
 }
 
 func writeXML(w http.ResponseWriter, status int, v any) error {

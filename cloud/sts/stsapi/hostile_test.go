@@ -264,7 +264,7 @@ func TestExpiredAndRevoked(t *testing.T) {
 	r.stand.refuse(robot, nil)
 	in, out := io.Pipe()
 	go func() {
-		out.Write([]byte("hel")) // until here the robot stands
+		out.Write([]byte("hel")) // until here the grant holds
 		r.stand.refuse(robot, errs.Coded(errs.Denied, "thing_revoked", "revoked by an operator"))
 		out.Write([]byte("lo"))
 		out.Close()
@@ -380,7 +380,7 @@ func (discard) PutOnce(_ context.Context, _ string, body io.Reader, size int64, 
 	return "e", err
 }
 
-// TestPersonal: export lists and erase deletes what a person's robots uploaded, and nobody else's; twice is no harm.
+// TestPersonal: export lists and erase deletes only a person's own uploads; repeating it does no harm.
 func TestPersonal(t *testing.T) {
 	r := newRig(t)
 	put := func(u, name string) string {

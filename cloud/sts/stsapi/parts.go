@@ -163,7 +163,7 @@ func (c *call) drop(ctx context.Context, q url.Values) error {
 	return nil
 }
 
-// Sweep drops uploads in parts that nobody finished within a day, and returns how many. Any process may run it, at any time.
+// Sweep drops uploads in parts that were not finished within a day, and returns how many. Any process may run it, at any time.
 func (d *Door) Sweep(ctx context.Context) (int, error) {
 	return d.cfg.Store.DropUnfinished(ctx, sts.Root, d.cfg.Now().Add(-unfinished))
 }

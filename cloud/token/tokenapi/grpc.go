@@ -1,5 +1,5 @@
 // Package tokenapi is token over the wires: gRPC for original robots (infra/api/tokenpb), MQTT requests for our agent (infra/api/tokens),
-// HTTP for operators, owners and whoever pins a robot's certificate.
+// HTTP for operators, owners and programs that pin a robot's certificate.
 //
 //	GET    /v1/things/{thing}/tokens           -> access tokens, newest first                owner, staff
 //	DELETE /v1/things/{thing}/tokens           -> {"revoked": n}; the association ends       owner, changers

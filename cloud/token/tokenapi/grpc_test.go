@@ -417,7 +417,7 @@ func TestOwnersAndApps(t *testing.T) {
 	}
 }
 
-// TestManyAppsAtOnce: compare and retry loses nobody's entry.
+// TestManyAppsAtOnce: compare and retry loses no entry.
 func TestManyAppsAtOnce(t *testing.T) {
 	h := tokentest.New(t, pgtest.New(t))
 	p := h.Start(t)

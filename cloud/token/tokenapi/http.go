@@ -18,7 +18,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Admin is what operators and owners may do, as *token.Service has it.
+// Admin is the part of *token.Service that operators and owners use.
 type Admin interface {
 	Tokens(ctx context.Context, id thing.ID) ([]token.TokenInfo, error)
 	RevokeThing(ctx context.Context, id thing.ID, why string) (int, error)
@@ -31,7 +31,7 @@ type Admin interface {
 
 // Config holds what the HTTP endpoints need besides the rules.
 type Config struct {
-	// Known refuses things that nobody registered: NotFound.
+	// Known returns NotFound for an unregistered thing.
 	Known func(ctx context.Context, id thing.ID) error
 	// Owner returns whose a robot is; NotFound.
 	Owner func(ctx context.Context, id thing.ID) (account string, err error)
@@ -90,7 +90,7 @@ type api struct {
 	cfg Config
 }
 
-// mine refuses robots that nobody registered, and an owner's request for one that is another's: the same answer for both.
+// mine refuses unregistered robots, and an owner's request for another's robot, with the same answer.
 func (a api) mine(ctx context.Context, id thing.ID) error {
 	if c := auth.CallerFrom(ctx); c.Role == auth.Owner {
 		owner, err := a.cfg.Owner(ctx, id)
@@ -224,7 +224,7 @@ func (a api) sessionCertificate(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-pem-file")
 	w.Header().Set("Cache-Control", "no-store") // a robot that was wiped has another
-	_, _ = w.Write(cert)                        // the peer is gone: nobody to tell
+	_, _ = w.Write(cert)                        // it fails only if the peer is gone
 }
 
 func decodeThing(r *http.Request) (any, error) { return thingOf(r) }

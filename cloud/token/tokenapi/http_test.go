@@ -111,7 +111,7 @@ func TestOwnersAndOperators(t *testing.T) {
 		t.Error("the list has hashes in it")
 	}
 
-	// Who may not, and what it says.
+	// Refused callers, and their answers.
 	other := decode[map[string]string](t, func() string {
 		_, b := d.do(t, support, "GET", "/v1/things/vic:00e20199/apps")
 		return b
@@ -279,6 +279,6 @@ func TestExportAndErase(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if err := p.Service.Erase(ctx, ""); err == nil {
-		t.Error("nobody was erased")
+		t.Error("no account was erased")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"kennel/infra/pg"
 )
 
-// keyLock is the advisory lock of whoever changes keys.
+// keyLock is the advisory lock for changes of keys.
 const keyLock = `SELECT pg_advisory_xact_lock(hashtextextended('token keys', 0))`
 
 const selectKeys = `SELECT kid, alg, public, private, sign_from FROM token_key`

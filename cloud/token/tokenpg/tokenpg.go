@@ -1,6 +1,6 @@
 // Package tokenpg keeps access tokens and their signing keys in Postgres. A refresh is one round trip and one durable insert.
 //
-// Whoever changes an association holds its row, so that a refresh comes before the end and is revoked with the rest, or after it and is
+// A change of an association locks its row, so that a refresh comes before the end and is revoked with the rest, or after it and is
 // refused. Revocations go by the database's clock, and other processes are told of them.
 package tokenpg
 

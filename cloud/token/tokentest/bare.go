@@ -16,7 +16,7 @@ import (
 	"kennel/infra/thing"
 )
 
-// Bare is what a refresh cannot do without, for benchmarks to be held against: it verifies a token (ES256), reads one row, inserts one durably
+// Bare is the least work of a refresh, as a yardstick for benchmarks: it verifies a token (ES256), reads one row, inserts one durably
 // and signs. Its tables are its own; it knows no associations, revocations, limits or app keys. Safe for concurrent use.
 type Bare struct {
 	tokenpb.UnimplementedTokenServer

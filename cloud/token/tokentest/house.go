@@ -29,7 +29,7 @@ import (
 // AppKey is the one app key that a House takes.
 const AppKey = "an-app-key-of-tokentest"
 
-// House is what all processes of a cloud share, and what surrounds the token service.
+// House holds the parts that all processes of a cloud share, and the surroundings of the token service.
 type House struct {
 	Pool     *pgxpool.Pool
 	Seal     seal.Key

@@ -28,7 +28,7 @@ type Robot struct {
 	AppKey string
 	Cert   []byte // of its SDK gateway, PEM
 
-	Token       string // what lies in its token file; "" if there is none
+	Token       string // the content of its token file; "" if there is none
 	ClientToken string // of the app that logged in last
 	STS         *tokenpb.StsToken
 	Claims      map[string]any // of Token, unverified
@@ -81,7 +81,7 @@ func (r *Robot) store(text string) error {
 	return err
 }
 
-// Associate is what a robot does when an app hands it a user session for the first time.
+// Associate acts as a robot to which an app hands a user session for the first time.
 func (r *Robot) Associate(ctx context.Context, userSession string) error {
 	return r.AssociateWith(ctx, userSession, &tokenpb.AssociatePrimaryUserRequest{SessionCertificate: r.Cert})
 }
@@ -117,7 +117,7 @@ func (r *Robot) Reassociate(ctx context.Context, userSession, clientName, appID 
 	return token, err
 }
 
-// ErrNoToken is what the robot answers itself while its token file is empty.
+// ErrNoToken is the own error of the robot while its token file is empty.
 var ErrNoToken = errors.New("tokentest: the robot has no token")
 
 // Secondary is the login of another app.
@@ -151,12 +151,12 @@ func (r *Robot) refresh(ctx context.Context, req *tokenpb.RefreshTokenRequest, u
 	})
 }
 
-// RefreshJWT is what the robot does three hours before its token expires, and when any service answers PermissionDenied.
+// RefreshJWT refreshes the token, as the robot does three hours before it expires and after any PermissionDenied.
 func (r *Robot) RefreshJWT(ctx context.Context) error {
 	return r.refresh(ctx, &tokenpb.RefreshTokenRequest{RefreshJwtTokens: true}, func(b *tokenpb.TokenBundle) error { return r.store(b.Token) })
 }
 
-// RefreshSTS is what it does before it uploads logs.
+// RefreshSTS asks for upload credentials, as the robot does before it uploads logs.
 func (r *Robot) RefreshSTS(ctx context.Context) error {
 	return r.refresh(ctx, &tokenpb.RefreshTokenRequest{RefreshStsTokens: true}, func(b *tokenpb.TokenBundle) error {
 		if b.StsToken == nil {

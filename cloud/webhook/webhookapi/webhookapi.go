@@ -1,4 +1,4 @@
-// Package webhookapi is webhooks over HTTP, for administrators: a URL may hold a secret of somebody else's.
+// Package webhookapi is webhooks over HTTP, for administrators: a URL may hold another party's secret.
 //
 //	GET    /v1/webhooks
 //	POST   /v1/webhooks                 {url, kinds, filter?, note?, secret?} -> {webhook, secret}; the secret is shown this once

@@ -9,7 +9,7 @@ import (
 	"kennel/infra/api/envelope"
 )
 
-// Status is what became of an uplink message.
+// Status is the outcome of an uplink message.
 type Status string
 
 // The statuses. Only Stored lets the robot forget; Refused puts the message into quarantine; RetryAfter paces the fleet.

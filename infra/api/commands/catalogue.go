@@ -15,17 +15,17 @@ import (
 
 // The kinds of commands.
 const (
-	SetLights    = "set_lights"    // Lights: the body's lights, until somebody sets them again
+	SetLights    = "set_lights"    // Lights: the body's lights, until they are set again
 	Ping         = "ping"          // nothing happens; the result says that the robot listens
 	Sync         = "sync"          // documents are brought in step with the cloud now
 	FlushEvents  = "flush_events"  // events that wait are sent now
-	RestartAgent = "restart_agent" // the robot's network side starts anew, after its result is safe
+	RestartAgent = "restart_agent" // the robot's network side restarts once the result is stored
 	RobotDo      = "robot_do"      // Do: a line that reads, writes or calls what the structure tree names; its result says what was read or taken
 	RobotPoke    = "robot_poke"    // poke.Poke: what a person beside a simulated robot does to it by hand
 	RobotStop    = "robot_stop"    // all motors stop; it overtakes what waits
 	RobotHold    = "robot_hold"    // Hold: as robot_stop, and nothing moves until robot_release, also after a restart
 	RobotRelease = "robot_release" // ends robot_hold
-	Intent       = "intent"        // IntentArgs: what somebody wants of the robot, as if it had been spoken
+	Intent       = "intent"        // IntentArgs: a person's wish, as if it had been spoken
 )
 
 // Light is one RGB light, 0 to 255 a channel.

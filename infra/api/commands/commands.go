@@ -1,4 +1,4 @@
-// Package commands is what cloud and robot say to each other about commands and intents (design section 4).
+// Package commands holds the messages of cloud and robot about commands and intents (design section 4).
 //
 //	kennel/<thing>/down/cmd | down/intent   Command, from the cloud's outbox, sent again until there is a result or it expires
 //	req/command/pull                        nothing -> Pull: whatever is open, oldest first; a robot asks at every connect
@@ -52,12 +52,12 @@ type Command struct {
 func (c Command) ExpiresIn() time.Duration { return time.Duration(c.ExpiresInMS) * time.Millisecond }
 
 // Overtaken reports whether c was given before a command that has begun. A message may be on its way for longer than its command may wait, and
-// the cloud goes on meanwhile. Only what may still be on its way counts: a cloud whose clock was wrong once is not refused for ever.
+// the cloud continues meanwhile. Only what may still be on its way counts: a cloud whose clock was wrong once is not refused for ever.
 func (c Command) Overtaken(begunUS int64) bool {
 	return c.GivenUS > 0 && c.GivenUS < begunUS && begunUS-c.GivenUS <= MaxTTL.Microseconds()
 }
 
-// Status is what became of a command on the robot.
+// Status is the outcome of a command on the robot.
 type Status string
 
 // The statuses.
@@ -68,7 +68,7 @@ const (
 	Unknown Status = "unknown" // this robot does not know the kind
 )
 
-// Result is what a robot says of a command.
+// Result is a robot's report about a command.
 type Result struct {
 	V        int    `json:"v"`
 	ID       string `json:"id"`
@@ -77,7 +77,7 @@ type Result struct {
 	Finished int64  `json:"finished_ms"`      // robot's clock, ms since 1970
 }
 
-// Answer says what the cloud has on record of a command, whoever was first. After it a robot need not tell its result again.
+// Answer says what the cloud has on record of a command, whichever report was first. After it a robot need not tell its result again.
 type Answer struct {
 	V     int    `json:"v"`
 	ID    string `json:"id"`

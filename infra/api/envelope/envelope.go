@@ -28,7 +28,7 @@ const (
 // ErrTooLarge: the message does not fit the broker's limit even compressed.
 var ErrTooLarge = errors.New("larger than a broker message may be")
 
-// Request is the header of a request. TTL is relative, because robot clocks lie: the time the robot will go on waiting.
+// Request is the header of a request. TTL is relative, because robot clocks lie: how much longer the robot will wait.
 type Request struct {
 	V   int    `json:"v"`
 	ID  string `json:"id"` // unique per robot; a repeated id is the same request again (VEC-FLE-02)

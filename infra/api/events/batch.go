@@ -39,7 +39,7 @@ type Batch struct {
 	Size   int // bytes of the inflated events, at most MaxInflated
 }
 
-// BatchError says why a batch is refused. It is what an acknowledgement of status refused carries.
+// BatchError says why a batch is refused. An acknowledgement of status refused carries it.
 type BatchError struct {
 	Code   string   // too_large, header, encoding, count or events
 	Reason string   // for people: what was wrong, on which line, what was expected

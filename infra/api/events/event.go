@@ -288,7 +288,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, b...)
 }
 
-// plain reports whether s stands in JSON as it is.
+// plain reports whether s needs no escapes in JSON.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {

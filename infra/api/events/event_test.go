@@ -17,7 +17,7 @@ func sample() Event {
 	}
 }
 
-// usual is what most events look like.
+// usual looks like most events.
 func usual() Event {
 	e := sample()
 	e.BLEConnID, e.S3, e.S4, e.I2, e.I3, e.I4, e.Unsynced = "", "", "", Num(-31), Int{}, Int{}, false

@@ -7,7 +7,7 @@ import (
 
 // parsePlain reads the form that AppendLine writes for nearly every event: known keys, strings of printable ASCII without escapes, whole
 // numbers, no blanks. For anything else it gives up with false and leaves the line to parseAny: it must never accept what parseAny
-// refuses nor read it differently (FuzzParseLine). It is some twenty times as fast, which is what lets one process keep up with COPY.
+// refuses nor read it differently (FuzzParseLine). It is about twenty times as fast, so that one process keeps up with COPY.
 func parsePlain(s string, e *Event) bool {
 	if len(s) < 2 || s[0] != '{' {
 		return false

@@ -7,7 +7,7 @@
 // at the same address is never asked for one.
 package large
 
-// ALPN is what a robot offers in its TLS handshake, before "http/1.1", which is what the two then speak.
+// ALPN is the protocol that a robot offers first in its TLS handshake. The connection then uses the second, "http/1.1".
 const ALPN = "kennel-thing"
 
 // MaxBody is the largest body in either direction, in bytes.

@@ -1,7 +1,7 @@
-// Package live is how the cloud looks at a robot's structure tree while somebody wants to see it.
+// Package live holds the messages by which the cloud watches a robot's structure tree while a person looks at it.
 //
 //	kennel/<thing>/down/live   Look, from the cloud: show yourself for so long
-//	kennel/<thing>/up/live     Frame, from the robot: at most two a second, and none when nobody looks
+//	kennel/<thing>/up/live     Frame, from the robot: at most two a second, and none without a look
 //	world.go                   where a simulated robot really is, which is part of its frames
 //
 // Nothing of this is kept or sent again: the next frame replaces one that was lost, and who still looks asks again. Ages are in a frame instead of
@@ -59,7 +59,7 @@ func ParseLook(b []byte) (Look, error) {
 type Frame struct {
 	V      int     `json:"v"`
 	Tree   *Tree   `json:"tree,omitempty"` // in the first frame of a look, and from time to time
-	Values []Value `json:"values"`         // of the slots that somebody has measured or set
+	Values []Value `json:"values"`         // of the slots that have a value
 	Gone   []Gone  `json:"gone,omitempty"` // devices that are gone, with all their parts
 	Motion *Motion `json:"motion,omitempty"`
 	World  *World  `json:"world,omitempty"` // of a simulated robot
@@ -93,7 +93,7 @@ type Slot struct {
 	Max  *float64 `json:"max,omitempty"`
 }
 
-// Value is what a slot reads as: one of Number, Infinite and Text.
+// Value is the value of a slot: one of Number, Infinite and Text.
 type Value struct {
 	Slot     int      `json:"slot"`
 	AgeMS    int64    `json:"age_ms"` // when the frame was made; -1: it never changes
@@ -120,7 +120,7 @@ type Motion struct {
 	Way     float64 `json:"way"` // m, the body's odometer
 
 	Unreliable bool     `json:"unreliable,omitempty"` // it was pushed: the pose is wrong
-	Posture    string   `json:"posture,omitempty"`    // how the body stands or lies; "": not known
+	Posture    string   `json:"posture,omitempty"`    // upright, on its side and so on; "": not known
 	Stop       []string `json:"stop,omitempty"`       // why it may not move
 	Parts      []Part   `json:"parts,omitempty"`      // what it can move
 	Owners     []Owner  `json:"owners,omitempty"`     // of the actuators that have one

@@ -29,7 +29,7 @@ type Point [2]float64
 // Place is a place and a heading: x and y in metres, radians counter-clockwise.
 type Place [3]float64
 
-// World is where a simulated robot really is, as one who stands beside it sees it; its simulator says so. A real robot has none.
+// World is where a simulated robot really is, according to its simulator. A real robot has none.
 type World struct {
 	Rev     string  `json:"rev"`             // names its map
 	Map     *Map    `json:"map,omitempty"`   // in the first frame of a look, from time to time, and when it is another
@@ -37,7 +37,7 @@ type World struct {
 	Origin  Place   `json:"origin"`          // where its own reckoning (Motion) began: where it was when its core began
 	Posture string  `json:"posture"`         // on treads, in a hand, on its back
 	Height  float64 `json:"height"`          // m above its floor
-	Blocked bool    `json:"blocked"`         // something stands in its way
+	Blocked bool    `json:"blocked"`         // an obstacle is in its way
 	Contact bool    `json:"contact"`         // the contacts of the charger are closed
 	Below   bool    `json:"below"`           // it fell, and lies where nothing of the map is
 	Falls   int     `json:"falls"`           // so far
@@ -80,7 +80,7 @@ type Line struct {
 	Width float64 `json:"width"`
 }
 
-// Shape is that of a thing: a box of Size (along its heading, across), or a disc of Radius.
+// Shape is the outline of an object: a box of Size (along its heading, across), or a disc of Radius.
 type Shape struct {
 	Name   string  `json:"name,omitempty"`
 	Size   *Point  `json:"size,omitempty"`

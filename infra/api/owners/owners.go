@@ -1,7 +1,7 @@
-// Package owners is what a robot and the cloud say to each other about whose the robot is, as JSON over MQTT requests. The broker has
+// Package owners holds the messages of robot and cloud about the robot's owner, as JSON over MQTT requests. The broker has
 // proved which robot asks.
 //
-//	req/owner/code    Keyed -> Code    a code to show; whoever types it owns the robot. Refused while it has an owner
+//	req/owner/code    Keyed -> Code    a code to show; the person who types it owns the robot. Refused while it has an owner
 //	req/owner/wiped   Keyed -> {}      the user's data are gone (VEC-TOK-10), and with them its owner
 //	req/owner/status  (empty) -> Status
 //
@@ -36,7 +36,7 @@ type Keyed struct {
 	Key string `json:"key"` // 1 to 64 letters, digits, - and _
 }
 
-// Code is what the robot shows.
+// Code is the code that the robot shows.
 type Code struct {
 	Code        string `json:"code"` // such as "K7QM-3XW9"
 	ExpiresInMS int64  `json:"expires_in_ms"`

@@ -76,7 +76,7 @@ type Loop struct {
 	Dropped  uint64  `json:"dropped"` // messages robotd could not hand to slow peers
 }
 
-// Spool is what waits on the robot's disk.
+// Spool counts the events that wait on the robot's disk.
 type Spool struct {
 	Events      uint64 `json:"events"`
 	Bytes       int64  `json:"bytes"`

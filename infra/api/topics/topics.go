@@ -1,7 +1,7 @@
 // Package topics is the only place with MQTT topic strings: who publishes what under which name (design section 4).
 //
 //	kennel/<thing>/up/{status,das,ota}      robot -> cloud, resent until answered
-//	kennel/<thing>/up/live                  robot -> cloud, while somebody looks (infra/api/live)
+//	kennel/<thing>/up/live                  robot -> cloud, during a look (infra/api/live)
 //	kennel/<thing>/req/<service>/<method>   robot -> cloud, a request; the answer comes on
 //	kennel/<thing>/res/<id>                 cloud -> robot
 //	kennel/<thing>/down/{ack,jdocs,ota,cmd,intent,live}

@@ -4,7 +4,7 @@
 //	version, trace id (16 bytes), id of the caller's span (8 bytes), flags (bit 0: sampled)
 //
 // Robots make one for each request (no tracing library is needed for that), the envelope of the request carries it, and the cloud's spans
-// go on from there. Source: W3C Recommendation "Trace Context", level 1, section 3.2.
+// continue it. Source: W3C Recommendation "Trace Context", level 1, section 3.2.
 package traceparent
 
 import (

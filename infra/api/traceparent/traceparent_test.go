@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// example is that of the W3C Recommendation, section 3.2.
+// example is from the W3C Recommendation, section 3.2.
 const example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 func TestExample(t *testing.T) {

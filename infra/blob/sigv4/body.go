@@ -39,7 +39,7 @@ const (
 
 var emptyHash = hex.EncodeToString(sha256.New().Sum(nil))
 
-// Body reads the content of a request and checks all that the client says of it. Its last bytes come only after every check: whoever was
+// Body reads the content of a request and checks all that the client says of it. Its last bytes come only after every check: a reader that was
 // told Size has no whole body before. Not safe for concurrent use.
 type Body struct {
 	Size   int64 // bytes of content, as announced

@@ -55,7 +55,7 @@ const (
 	transferEncoding = "transfer-encoding" // the server takes it out of the headers
 )
 
-// Auth is what a request says of its signature. Nothing of it is proved before Verify.
+// Auth holds the claims of a request about its signature. None of them is proved before Verify.
 type Auth struct {
 	AccessKeyID string
 	Token       string // session token

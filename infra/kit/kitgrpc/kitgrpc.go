@@ -115,7 +115,7 @@ func Handler[Msg, Answer any](ep endpoint.Endpoint, decode func(context.Context,
 	}
 }
 
-// Peer is who called, as the connection shows it. Nothing of it is checked: the chain is what the peer sent.
+// Peer is the caller as the connection shows it. Nothing is checked: the chain is the one that the peer sent.
 type Peer struct {
 	Addr  string
 	Name  string              // by which it called us; "": by none

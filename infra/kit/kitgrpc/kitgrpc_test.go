@@ -127,7 +127,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// selfSigned makes a certificate nobody trusts, for either side: nothing here checks.
+// selfSigned makes an untrusted certificate for either side: nothing here checks it.
 func selfSigned(t *testing.T, cn string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -194,7 +194,7 @@ func TestServer(t *testing.T) {
 				}
 			})
 			addr := l.Addr().String()
-			anonymous, named := dial(t, addr), dial(t, addr, selfSigned(t, "vic:1")) // expired and signed by nobody: TLS does not judge
+			anonymous, named := dial(t, addr), dial(t, addr, selfSigned(t, "vic:1")) // expired and self-signed: TLS does not judge
 
 			if got, err := echo(ctx, anonymous, "peer"); err != nil || got != "- " {
 				t.Errorf("%q, %v", got, err)

@@ -91,7 +91,7 @@ func WriteJSON(w http.ResponseWriter, code int, v any) {
 	w.WriteHeader(code)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the peer is gone: nobody to tell
+	_ = enc.Encode(v) // it fails only if the peer is gone
 }
 
 // ReadJSON reads one JSON value of at most max bytes into v. Unknown fields, trailing data and other media types are errors.
