@@ -26,6 +26,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -120,16 +121,6 @@ func connect(t *testing.T, b *mqtttest.Broker, id thing.ID, cert tls.Certificate
 	return r
 }
 
-func wait[T any](t *testing.T, ch <-chan T, what string) (v T) {
-	t.Helper()
-	select {
-	case v = <-ch:
-	case <-time.After(20 * time.Second):
-		t.Fatalf("not within 20 s: %s", what)
-	}
-	return v
-}
-
 // TestRevokedWithinTwoSeconds: a certificate is revoked in the database; another process, with its own set and its own connection to the
 // embedded broker, closes the session and the broker refuses the robot's return. Two such processes behave the same.
 func TestRevokedWithinTwoSeconds(t *testing.T) {
@@ -154,16 +145,16 @@ func TestRevokedWithinTwoSeconds(t *testing.T) {
 	}
 	me := connect(t, b, "vic:00e20100", cert)
 	other := connect(t, b, "vic:00e20101", neighbour)
-	wait(t, me.up, "login")
-	wait(t, other.up, "login of the neighbour")
+	testwait.For(t, me.up, "login")
+	testwait.For(t, other.up, "login of the neighbour")
 
 	began := time.Now()
 	if _, err := h.store.Revoke(t.Context(), "vic:00e20100", "stolen", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, me.down, "the end of the session")
+	testwait.For(t, me.down, "the end of the session")
 	closed := time.Since(began)
-	if d := wait(t, me.down, "a refusal"); d.Step != "login" || d.Reason != mqtt.NotAuthorised {
+	if d := testwait.For(t, me.down, "a refusal"); d.Step != "login" || d.Reason != mqtt.NotAuthorised {
 		t.Errorf("%v (%s)", d, d.Reason)
 	}
 	refused := time.Since(began)
@@ -176,7 +167,7 @@ func TestRevokedWithinTwoSeconds(t *testing.T) {
 			if set.Revoked(cert.Leaf) {
 				break
 			}
-			wait(t, changed, "the set of a process")
+			testwait.For(t, changed, "the set of a process")
 		}
 		if took := time.Since(began); took > limitOf {
 			t.Errorf("process %d: %v", i, took)
@@ -197,10 +188,10 @@ func TestRevokedWithinTwoSeconds(t *testing.T) {
 	// Enrolled again with another key: the name is no longer blocked, the old certificate stays refused.
 	fresh := h.enrol(t, "vic:00e20100")
 	back := connect(t, b, "vic:00e20100", fresh)
-	wait(t, back.up, "login with a new certificate")
+	testwait.For(t, back.up, "login with a new certificate")
 	back.stop()
 	late := connect(t, b, "vic:00e20100", cert)
-	if d := wait(t, late.down, "a refusal of the old certificate"); d.Step != "login" || len(late.up) > 0 {
+	if d := testwait.For(t, late.down, "a refusal of the old certificate"); d.Step != "login" || len(late.up) > 0 {
 		t.Errorf("%v", d)
 	}
 }
@@ -243,19 +234,19 @@ func TestMosquittoRefusesRevoked(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	wait(t, written, "the first list")
+	testwait.For(t, written, "the first list")
 	b.Start(t)
 	a := b.Admin(t, "vic:00e20100", "vic:00e20101")
 	admin <- a
 	me, other := connect(t, b.Things, "vic:00e20100", cert), connect(t, b.Things, "vic:00e20101", neighbour)
-	wait(t, me.up, "login")
-	wait(t, other.up, "login of the neighbour")
+	testwait.For(t, me.up, "login")
+	testwait.For(t, other.up, "login of the neighbour")
 
 	began := time.Now()
 	if _, err := h.store.Revoke(t.Context(), "vic:00e20100", "stolen", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, me.down, "the end of the session")
+	testwait.For(t, me.down, "the end of the session")
 	if took := time.Since(began); took > limitOf {
 		t.Errorf("the session ended after %v", took)
 	} else {
@@ -282,7 +273,7 @@ func TestMosquittoRefusesRevoked(t *testing.T) {
 	}
 	// The list is in force for everybody and refuses only one.
 	again := connect(t, b.Things, "vic:00e20101", neighbour)
-	wait(t, again.up, "another login of the neighbour")
+	testwait.For(t, again.up, "another login of the neighbour")
 }
 
 // TestMosquittoReadsEveryList: robots are revoked one right after the other. Each list is in force at the next handshake, even if two lists
@@ -316,7 +307,7 @@ func TestMosquittoReadsEveryList(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	wait(t, written, "the first list")
+	testwait.For(t, written, "the first list")
 	b.Start(t)
 	verdict := func(id thing.ID, cert tls.Certificate) (refused bool) {
 		r := connect(t, b.Things, id, cert)

@@ -13,6 +13,7 @@ import (
 	"kennel/infra/api/topics"
 	"kennel/infra/queue"
 	"kennel/infra/queue/queuetest"
+	"kennel/infra/testwait"
 )
 
 // exported returns what is exported now: by name, and by name{value of the one label}.
@@ -57,7 +58,7 @@ func TestQueueAndCommandsAreCounted(t *testing.T) {
 	if _, err := w.orders.Commands.Send(t.Context(), outbox.Draft{Thing: rex, Kind: commands.Ping, TTL: time.Minute, By: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "everything is counted", func() error {
+	testwait.Until(t, testwait.Long, "everything is counted", func() error {
 		v := exported(t, w.base.Meters)
 		var missing error
 		for _, name := range []string{"kennel_queue_received_messages_total", "kennel_queue_messages_total{taken}", "kennel_queue_messages_total{unreadable}",
@@ -69,7 +70,7 @@ func TestQueueAndCommandsAreCounted(t *testing.T) {
 		return missing
 	})
 	q.Fail(1000) // until the end: also the library's own attempts
-	await(t, "an overloaded queue is counted", func() error {
+	testwait.Until(t, testwait.Long, "an overloaded queue is counted", func() error {
 		if n := exported(t, w.base.Meters)["kennel_queue_failures_total"]; n < 1 {
 			return fmt.Errorf("%v failures", n)
 		}

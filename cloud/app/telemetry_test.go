@@ -43,6 +43,7 @@ import (
 	"kennel/infra/seal"
 	"kennel/infra/telemetry"
 	"kennel/infra/telemetry/telemetrytest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 	"kennel/jdocs"
 	"kennel/jdocs/jdocswire"
@@ -177,32 +178,13 @@ func start(t *testing.T, change func(*Config)) *wired {
 	case <-time.After(15 * time.Second):
 		t.Fatal("the robot does not reach the broker")
 	}
-	await(t, "the cloud is ready", func() error {
+	testwait.Until(t, testwait.Long, "the cloud is ready", func() error {
 		if r := w.ready.Now(t.Context()); !r.Ready {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
 	return w
-}
-
-// await asks again until there is no error.
-func await(t *testing.T, what string, ask func() error) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(40 * time.Second)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not in time: %s: %v", what, err)
-		}
-	}
 }
 
 func (w *wired) get(t *testing.T, method, path, body string, header ...string) (int, string) {
@@ -365,7 +347,7 @@ func TestDashboardsShowWhatIsExported(t *testing.T) {
 
 	want := shown(t)
 	var exported map[string]*dto.MetricFamily
-	await(t, "everything shown is exported (the broker speaks every 10 s, jobs run at the start)", func() error {
+	testwait.Until(t, testwait.Long, "everything shown is exported (the broker speaks every 10 s, jobs run at the start)", func() error {
 		all, err := w.base.Meters.Gatherer().Gather()
 		if err != nil {
 			return err
@@ -440,7 +422,7 @@ func TestReadyzSaysWhy(t *testing.T) {
 	srv := httptest.NewServer(w.base.Meters.Listener(w.ready))
 	defer srv.Close()
 	var rep telemetry.Report
-	await(t, "not ready", func() error {
+	testwait.Until(t, testwait.Long, "not ready", func() error {
 		resp, err := http.Get(srv.URL + "/readyz")
 		if err != nil {
 			return err

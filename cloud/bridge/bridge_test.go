@@ -22,6 +22,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -42,16 +43,6 @@ func TestMain(m *testing.M) {
 }
 
 const long = 15 * time.Second // for what must happen
-
-func wait[T any](t testing.TB, ch <-chan T, what string) (v T) {
-	t.Helper()
-	select {
-	case v = <-ch:
-	case <-time.After(long):
-		t.Fatalf("not within %v: %s", long, what)
-	}
-	return v
-}
 
 // running starts run and stops it with the test.
 func running(t testing.TB, run func(context.Context) error) {
@@ -129,7 +120,7 @@ func newRobot(t testing.TB, b *mqtttest.Broker, id thing.ID) *robot {
 func connected(t testing.TB, robots ...*robot) {
 	t.Helper()
 	for _, r := range robots {
-		wait(t, r.up, string(r.id)+" connected")
+		testwait.For(t, r.up, string(r.id)+" connected")
 	}
 	// A bridge is ready when a request gets through it.
 	ctx, cancel := context.WithTimeout(t.Context(), long)
@@ -153,11 +144,11 @@ func TestTraffic(t *testing.T) {
 		OnRefused: func(_ context.Context, r brokerapi.Refusal) { refused <- r },
 		OnStats:   func(_ context.Context, s brokerapi.Stats) { stats <- s },
 	})
-	wait(t, stats, "stats")
+	testwait.For(t, stats, "stats")
 	if err := (brokeradmin.Embedded{Link: br}).Kick(t.Context(), pip, "revoked"); err != nil {
 		t.Error(err)
 	}
-	if r := wait(t, refused, "the kick"); r.ClientID != string(pip) || r.Code != brokerapi.CodeKicked {
+	if r := testwait.For(t, refused, "the kick"); r.ClientID != string(pip) || r.Code != brokerapi.CodeKicked {
 		t.Errorf("%+v", r)
 	}
 }
@@ -209,7 +200,7 @@ func traffic(t *testing.T, things, services *mqtttest.Broker, on Handlers) *Brid
 	}
 	acked := func() ack.Ack {
 		t.Helper()
-		m := wait(t, r.down, "an acknowledgement")
+		m := testwait.For(t, r.down, "an acknowledgement")
 		a, err := ack.Parse([]byte(m.payload))
 		if err != nil || m.name != topics.Ack {
 			t.Errorf("%v: %v", m, err)
@@ -234,13 +225,13 @@ func traffic(t *testing.T, things, services *mqtttest.Broker, on Handlers) *Brid
 	}
 
 	br.Hint(t.Context(), rex, topics.Jdocs, []byte("7"))
-	if m := wait(t, r.down, "a hint"); m != (message{topics.Jdocs, "7"}) {
+	if m := testwait.For(t, r.down, "a hint"); m != (message{topics.Jdocs, "7"}) {
 		t.Errorf("%v", m)
 	}
 	if err := br.Send(t.Context(), rex, topics.Cmd, []byte("wake")); err != nil {
 		t.Error(err)
 	}
-	if m := wait(t, r.down, "a command"); m != (message{topics.Cmd, "wake"}) {
+	if m := testwait.For(t, r.down, "a command"); m != (message{topics.Cmd, "wake"}) {
 		t.Errorf("%v", m)
 	}
 	if len(other.down) > 0 {
@@ -344,11 +335,11 @@ func killed(t *testing.T, things, services *mqtttest.Broker, again func()) {
 	}
 	for range 5 {
 		for range 2 * cap(ran) {
-			wait(t, ran, "traffic")
+			testwait.For(t, ran, "traffic")
 		}
 		again()
 		for _, r := range robots {
-			wait(t, r.up, string(r.id)+" back")
+			testwait.For(t, r.up, string(r.id)+" back")
 		}
 	}
 	close(stop)

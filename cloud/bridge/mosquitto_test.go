@@ -8,6 +8,7 @@ import (
 	"kennel/infra/api/topics"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -36,14 +37,14 @@ func TestTrafficMosquitto(t *testing.T) {
 	br := traffic(t, m.Things, m.Services, Handlers{})
 	br.Hint(t.Context(), ada, topics.OTA, []byte("42"))
 	late := newRobot(t, m.Things, ada)
-	if got := wait(t, late.down, "the retained hint"); got != (message{topics.OTA, "42"}) {
+	if got := testwait.For(t, late.down, "the retained hint"); got != (message{topics.OTA, "42"}) {
 		t.Errorf("%v", got)
 	}
-	wait(t, late.up, "connected")
+	testwait.For(t, late.up, "connected")
 	if err := admin.Kick(t.Context(), ada, "revoked"); err != nil {
 		t.Error(err)
 	}
-	wait(t, late.up, "back after the kick")
+	testwait.For(t, late.up, "back after the kick")
 }
 
 // TestMosquittoKilled is issue 3, "what must hold" 1, the broker's part: kill -9 five times while requests flow, everybody comes back, and

@@ -13,6 +13,7 @@ import (
 	"kennel/infra/mqtt/mqtttest"
 	"kennel/infra/queue"
 	"kennel/infra/queue/queuetest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -28,7 +29,7 @@ func TestFedByQueue(t *testing.T) {
 		Req: map[string]kitmqtt.ReqHandler{},
 	})
 	r := newRobot(t, b, rex)
-	wait(t, r.up, "connected")
+	testwait.For(t, r.up, "connected")
 	up := make(chan bool)
 	go func() {
 		defer close(up)
@@ -36,7 +37,7 @@ func TestFedByQueue(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	wait(t, up, "bridge connected")
+	testwait.For(t, up, "bridge connected")
 	if err := r.link.Publish(t.Context(), topics.UpTopic(rex, topics.DAS), 1, false, []byte("by MQTT, which nobody hears")); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestFedByQueue(t *testing.T) {
 		want[fmt.Sprint(i)] = true
 	}
 	for len(want) > 0 {
-		a, err := ack.Parse([]byte(wait(t, r.down, "an acknowledgement").payload))
+		a, err := ack.Parse([]byte(testwait.For(t, r.down, "an acknowledgement").payload))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"kennel/infra/kit/kitmqtt"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -110,7 +111,7 @@ func echoEnds(tb testing.TB, b *mqtttest.Broker) ask {
 			tb.Fatal(err)
 		}
 		running(tb, c.Run)
-		wait(tb, in, cfg.ClientID+" connected")
+		testwait.For(tb, in, cfg.ClientID+" connected")
 		return c
 	}
 	far := link(mqtt.Config{ClientID: "kenneld-bench-echo", TLS: b.Cloud(tb)}, up, func(payload []byte) { heard <- payload })

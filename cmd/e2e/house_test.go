@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"kennel/infra/testwait"
 )
 
 // bin holds the programs under test, built once; work is a folder that an unprivileged Postgres can reach, also when the tests run as root.
@@ -331,24 +332,8 @@ func robotPids(root string) map[string]int {
 	return s.Pids
 }
 
-// await asks ok until it returns nil. Between two processes the answer to a question is the event there is.
-func await(t *testing.T, limit time.Duration, what string, ok func() error) time.Duration {
-	t.Helper()
-	start := time.Now()
-	var err error
-	for pause := 5 * time.Millisecond; time.Since(start) < limit; pause = min(2*pause, 250*time.Millisecond) {
-		if err = ok(); err == nil {
-			return time.Since(start)
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("%s: %v", what, errors.Join(err, t.Context().Err()))
-		case <-time.After(pause):
-		}
-	}
-	t.Fatalf("%s: not within %v: %v", what, limit, err)
-	return 0
-}
+// await is how the tests of this package wait.
+var await = testwait.Until
 
 // syncBuffer collects output of a process.
 type syncBuffer struct {

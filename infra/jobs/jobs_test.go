@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/testwait"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -43,15 +44,6 @@ func start(t *testing.T, db *pgxpool.Pool, jobs ...Job) (stop func()) {
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-func await(t *testing.T, what string, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("waited 30 s for %s", what)
-	}
 }
 
 func TestMigrateInManyProcessesAtOnce(t *testing.T) {
@@ -88,13 +80,13 @@ func TestOnceForAll(t *testing.T) {
 		return nil
 	}}
 	first := start(t, db, job)
-	await(t, "the first run", ran) // it is elected
+	testwait.For(t, ran, "the first run") // it is elected
 	start(t, db, job)
 	start(t, db, job)
-	await(t, "the second run", ran)
+	testwait.For(t, ran, "the second run")
 	first()
 	for range 2 {
-		await(t, "a run after the scheduler is gone", ran)
+		testwait.For(t, ran, "a run after the scheduler is gone")
 	}
 	if most.Load() != 1 {
 		t.Errorf("%d runs of one job at once, want 1", most.Load())
@@ -119,8 +111,8 @@ func TestFailureAndPanicAreTriedAgain(t *testing.T) {
 			return ctx.Err()
 		}
 	}})
-	await(t, "the second attempt", again)
-	t.Cleanup(func() { await(t, "the end of the run", done) })
+	testwait.For(t, again, "the second attempt")
+	t.Cleanup(func() { testwait.For(t, done, "the end of the run") })
 }
 
 func TestNewRefuses(t *testing.T) {

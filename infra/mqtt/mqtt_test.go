@@ -15,6 +15,7 @@ import (
 	"kennel/infra/errs"
 	"kennel/infra/mqtt"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -61,16 +62,6 @@ func run(t *testing.T, cfg mqtt.Config) (c *mqtt.Client, up chan bool, down chan
 	return c, up, down
 }
 
-func wait[T any](t *testing.T, ch <-chan T, what string) (v T) {
-	t.Helper()
-	select {
-	case v = <-ch:
-	case <-time.After(long):
-		t.Fatalf("not within %v: %s", long, what)
-	}
-	return v
-}
-
 func TestNewSaysWhatIsWrong(t *testing.T) {
 	creds := func() (*tls.Config, error) { return &tls.Config{}, nil }
 	for _, tc := range []struct {
@@ -108,10 +99,10 @@ func TestComesBack(t *testing.T) {
 			return c.Subscribe(ctx, 1, topics.ThingFilters(me)...)
 		},
 	})
-	wait(t, up, "first connection")
+	testwait.For(t, up, "first connection")
 	for range 3 {
 		b.Stop()
-		if d := wait(t, down, "the end"); d.Reason != mqtt.Lost || d.Step != "session" || d.Addr == "" {
+		if d := testwait.For(t, down, "the end"); d.Reason != mqtt.Lost || d.Step != "session" || d.Addr == "" {
 			t.Errorf("%v (%s)", d, d.Reason)
 		}
 		for c.Connected() {
@@ -125,11 +116,11 @@ func TestComesBack(t *testing.T) {
 		if err := c.Subscribe(t.Context(), 1, "x"); !errors.Is(err, mqtt.ErrDisconnected) {
 			t.Errorf("subscribe without a connection: %v", err)
 		}
-		if d := wait(t, down, "an attempt"); d.Reason != mqtt.Unreachable || d.Step != "dial" {
+		if d := testwait.For(t, down, "an attempt"); d.Reason != mqtt.Unreachable || d.Step != "dial" {
 			t.Errorf("%v (%s)", d, d.Reason)
 		}
 		b.Start(t)
-		wait(t, up, "the next connection")
+		testwait.For(t, up, "the next connection")
 		for len(down) > 0 {
 			<-down
 		}
@@ -151,7 +142,7 @@ func TestRefusedSubscription(t *testing.T) {
 	_, _, down := run(t, mqtt.Config{URL: b.URL, ClientID: string(me), TLS: b.Thing(t, me), OnConnect: func(ctx context.Context, c *mqtt.Client) error {
 		return c.Subscribe(ctx, 1, topics.ThingFilters(me)[0], "kennel/#")
 	}})
-	d := wait(t, down, "the refusal")
+	d := testwait.For(t, down, "the refusal")
 	if d.Reason != mqtt.SubscribeRefused || d.Step != "subscribe" || !strings.Contains(d.Error(), "kennel/#") || strings.Contains(d.Error(), "down/+") {
 		t.Errorf("%v (%s)", d, d.Reason)
 	}
@@ -172,13 +163,13 @@ func TestPanickingReceiver(t *testing.T) {
 			got <- string(payload)
 		},
 	})
-	wait(t, up, "connection")
+	testwait.For(t, up, "connection")
 	for _, p := range []string{"boom", "fine"} {
 		if err := c.Publish(t.Context(), "test", 1, false, []byte(p)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p := wait(t, got, "the next message"); p != "fine" || len(down) > 0 {
+	if p := testwait.For(t, got, "the next message"); p != "fine" || len(down) > 0 {
 		t.Errorf("got %q", p)
 	}
 }
@@ -248,7 +239,7 @@ func TestReasons(t *testing.T) {
 				return cfg, err
 			}
 			_, _, down := run(t, mqtt.Config{URL: tc.url, ClientID: string(me), TLS: creds})
-			if d := wait(t, down, "a reason"); d.Reason != tc.want || d.Step != tc.step || d.Advice == "" && d.Reason != mqtt.Protocol {
+			if d := testwait.For(t, down, "a reason"); d.Reason != tc.want || d.Step != tc.step || d.Advice == "" && d.Reason != mqtt.Protocol {
 				t.Errorf("%v (%s at %s), want %s at %s", d, d.Reason, d.Step, tc.want, tc.step)
 			}
 		})
@@ -270,7 +261,7 @@ func TestRenew(t *testing.T) {
 		OnConnect: func(ctx context.Context, c *mqtt.Client) error { return c.Subscribe(ctx, 1, topics.UpTopic(me, "+")) },
 		OnMessage: func(_ string, payload []byte, ack func()) { ack(); heard <- string(payload) },
 	})
-	wait(t, cloudUp, "the cloud")
+	testwait.For(t, cloudUp, "the cloud")
 	var creds atomic.Int64
 	var client atomic.Pointer[mqtt.Client]
 	mine := b.Thing(t, me)
@@ -287,11 +278,11 @@ func TestRenew(t *testing.T) {
 		},
 	})
 	client.Store(c)
-	wait(t, up, "first connection")
+	testwait.For(t, up, "first connection")
 	for i, want := range []int64{2, 4} {
 		began := time.Now()
 		c.Renew()
-		wait(t, up, "the next connection")
+		testwait.For(t, up, "the next connection")
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("renewal %d took %v", i, took)
 		}
@@ -302,7 +293,7 @@ func TestRenew(t *testing.T) {
 	if err := c.Publish(t.Context(), topics.UpTopic(me, topics.Status), 1, false, []byte("here")); err != nil {
 		t.Fatal(err)
 	}
-	if got := wait(t, heard, "a message"); got != "here" {
+	if got := testwait.For(t, heard, "a message"); got != "here" {
 		t.Errorf("the cloud heard %q before %q: a will was published", got, "here")
 	}
 	if len(down) > 0 || len(up) > 0 {

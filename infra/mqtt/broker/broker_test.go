@@ -21,6 +21,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin/brokeradmintest"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -83,18 +84,8 @@ func start(t *testing.T, b *mqtttest.Broker, id string, creds func() (*tls.Confi
 func connect(t *testing.T, b *mqtttest.Broker, id string, creds func() (*tls.Config, error), will *mqtt.Will, filters ...string) *client {
 	t.Helper()
 	c, up := start(t, b, id, creds, will, filters...)
-	wait(t, up, id+" connected")
+	testwait.For(t, up, id+" connected")
 	return c
-}
-
-func wait[T any](t *testing.T, ch <-chan T, what string) (v T) {
-	t.Helper()
-	select {
-	case v = <-ch:
-	case <-time.After(long):
-		t.Fatalf("not within %v: %s", long, what)
-	}
-	return v
 }
 
 // refusals returns what the broker says about refused clients.
@@ -103,7 +94,7 @@ func refusals(t *testing.T, b *mqtttest.Broker) func(code string) brokerapi.Refu
 	c := connect(t, b, "kenneld-doctor", b.Cloud(t), nil, brokerapi.RefusedTopic)
 	return func(code string) brokerapi.Refusal {
 		t.Helper()
-		r, err := brokerapi.ParseRefusal([]byte(wait(t, c.got, "refusal "+code).payload))
+		r, err := brokerapi.ParseRefusal([]byte(testwait.For(t, c.got, "refusal "+code).payload))
 		if err != nil || r.Code != code || r.Reason == "" || r.Addr == "" {
 			t.Errorf("got %+v, %v, want code %s", r, err, code)
 		}
@@ -123,12 +114,12 @@ func TestForbiddenPublish(t *testing.T) {
 	attacker, up := start(t, b, string(me), mine, nil)
 	for _, topic := range brokeradmintest.ForbiddenTopics(me, other) {
 		for qos := range byte(2) {
-			wait(t, up, "attacker connected")
+			testwait.For(t, up, "attacker connected")
 			err := attacker.Publish(t.Context(), topic, qos, false, []byte("forbidden"))
 			if qos == 1 && err == nil {
 				t.Errorf("QoS 1 publish on %q was acknowledged", topic)
 			}
-			if d := wait(t, attacker.down, "end of the connection after "+topic); d.Reason != mqtt.Lost {
+			if d := testwait.For(t, attacker.down, "end of the connection after "+topic); d.Reason != mqtt.Lost {
 				t.Errorf("%q: %v", topic, d)
 			}
 			if r := reason(brokerapi.CodePublish); !strings.Contains(r.Reason, topic) || r.ClientID != string(me) || r.CN != string(me) {
@@ -137,24 +128,24 @@ func TestForbiddenPublish(t *testing.T) {
 		}
 	}
 	// Its own topics, but not like that.
-	wait(t, up, "attacker connected")
+	testwait.For(t, up, "attacker connected")
 	_ = attacker.Publish(t.Context(), topics.UpTopic(me, topics.Status), 1, true, []byte("forbidden"))
 	reason(brokerapi.CodePublish)
-	wait(t, up, "attacker connected")
+	testwait.For(t, up, "attacker connected")
 	_ = attacker.Publish(t.Context(), topics.UpTopic(me, topics.Status), 2, false, []byte("forbidden"))
 	reason(brokerapi.CodePublish)
 
-	wait(t, up, "attacker connected")
+	testwait.For(t, up, "attacker connected")
 	if err := attacker.Publish(t.Context(), topics.UpTopic(me, topics.DAS), 1, false, []byte("allowed")); err != nil {
 		t.Error(err)
 	}
-	if got, want := wait(t, cloud.got, "the allowed message"), (message{topics.UpTopic(me, topics.DAS), "allowed"}); got != want {
+	if got, want := testwait.For(t, cloud.got, "the allowed message"), (message{topics.UpTopic(me, topics.DAS), "allowed"}); got != want {
 		t.Errorf("the cloud got %v first, want %v", got, want)
 	}
 	if err := cloud.Publish(t.Context(), topics.DownTopic(other, topics.Ack), 1, false, []byte("allowed")); err != nil {
 		t.Error(err)
 	}
-	if got := wait(t, victim.got, "the allowed message"); got.payload != "allowed" {
+	if got := testwait.For(t, victim.got, "the allowed message"); got.payload != "allowed" {
 		t.Errorf("the victim got %v", got)
 	}
 }
@@ -177,7 +168,7 @@ func TestForbiddenSubscribe(t *testing.T) {
 				attacker.stop()
 			}
 			attacker, up = start(t, b, string(me), b.Thing(t, me), nil)
-			wait(t, up, "attacker connected")
+			testwait.For(t, up, "attacker connected")
 		}
 		if err := attacker.Subscribe(t.Context(), 1, filter); errs.KindOf(err) != errs.Denied {
 			t.Errorf("subscription to %q: %v", filter, err)
@@ -192,13 +183,13 @@ func TestForbiddenSubscribe(t *testing.T) {
 	if err := attacker.Subscribe(t.Context(), 1, topics.ThingFilters(me)...); err != nil {
 		t.Fatal(err)
 	}
-	if got := wait(t, attacker.got, "own hint"); got.payload != "hint for "+string(me) {
+	if got := testwait.For(t, attacker.got, "own hint"); got.payload != "hint for "+string(me) {
 		t.Errorf("got %v", got)
 	}
 	for range 40 {
 		_ = attacker.Subscribe(t.Context(), 1, "#")
 	}
-	wait(t, attacker.down, "the end of a client that goes on asking")
+	testwait.For(t, attacker.down, "the end of a client that goes on asking")
 }
 
 // TestForbiddenWill: a last will is a publication too.
@@ -208,7 +199,7 @@ func TestForbiddenWill(t *testing.T) {
 	for _, topic := range []string{topics.UpTopic(other, topics.Status), topics.DownTopic(me, topics.Ack), topics.DownTopic(other, topics.Ack),
 		brokerapi.KickTopic} {
 		c, _ := start(t, b, string(me), b.Thing(t, me), &mqtt.Will{Topic: topic, Payload: []byte("forbidden")})
-		if d := wait(t, c.down, "refusal of a will on "+topic); d.Reason != mqtt.NotAuthorised {
+		if d := testwait.For(t, c.down, "refusal of a will on "+topic); d.Reason != mqtt.NotAuthorised {
 			t.Errorf("%q: %v", topic, d)
 		}
 		c.stop()
@@ -253,7 +244,7 @@ func TestRefusedClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, up := start(t, b, tc.clientID, b.With(tc.certs...), nil)
-			d := wait(t, c.down, "a refusal")
+			d := testwait.For(t, c.down, "a refusal")
 			c.stop()
 			if d.Reason != tc.want || d.Step != "login" || len(up) > 0 {
 				t.Errorf("client: %v (%s), want %s", d, d.Reason, tc.want)
@@ -284,7 +275,7 @@ func TestClientDistrustsBroker(t *testing.T) {
 	reason := refusals(t, b)
 	creds := func() (*tls.Config, error) { return &tls.Config{RootCAs: x509.NewCertPool()}, nil }
 	c, _ := start(t, b, string(me), creds, nil)
-	d := wait(t, c.down, "distrust")
+	d := testwait.For(t, c.down, "distrust")
 	if d.Reason != mqtt.ServerCertificate || !strings.Contains(d.Error(), "Test Server CA") {
 		t.Errorf("client: %v (%s)", d, d.Reason)
 	}
@@ -359,19 +350,19 @@ func TestKickAndTakeover(t *testing.T) {
 	will := &mqtt.Will{Topic: topics.UpTopic(me, topics.Status), Payload: []byte("gone")}
 	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil, "kennel/+/up/+")
 	c, up := start(t, b, string(me), b.Thing(t, me), will)
-	wait(t, up, "connected")
+	testwait.For(t, up, "connected")
 	kick, _ := brokerapi.Kick{ClientID: string(me), Reason: "revoked by an operator"}.Encode()
 	if err := cloud.Publish(t.Context(), brokerapi.KickTopic, 1, false, kick); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, c.down, "the kick")
+	testwait.For(t, c.down, "the kick")
 	if r := reason(brokerapi.CodeKicked); r.Reason != "revoked by an operator" || r.ClientID != string(me) {
 		t.Errorf("refusal %+v", r)
 	}
-	if got := wait(t, cloud.got, "the will"); got.payload != "gone" {
+	if got := testwait.For(t, cloud.got, "the will"); got.payload != "gone" {
 		t.Errorf("got %v", got)
 	}
-	wait(t, up, "back after the kick")
+	testwait.For(t, up, "back after the kick")
 	for _, junk := range []string{"", "{", `{"v":1,"client_id":"vic:nobody"}`, `{"v":1,"client_id":"inline"}`} {
 		if err := cloud.Publish(t.Context(), brokerapi.KickTopic, 1, false, []byte(junk)); err != nil {
 			t.Fatal(err)
@@ -379,12 +370,12 @@ func TestKickAndTakeover(t *testing.T) {
 	}
 
 	c2 := connect(t, b, string(me), b.Thing(t, me), nil) // the same robot, a newer connection
-	wait(t, c.down, "the takeover")
+	testwait.For(t, c.down, "the takeover")
 	c.stop()
 	c2.stop()
 	// Another service certificate may not take the id of a running one.
 	c3, _ := start(t, b, "kenneld-1", b.With(b.Service.Issue(t, "kenneld-2")), nil)
-	if d := wait(t, c3.down, "refusal"); d.Reason != mqtt.ClientID {
+	if d := testwait.For(t, c3.down, "refusal"); d.Reason != mqtt.ClientID {
 		t.Errorf("%v", d)
 	}
 	c3.stop()
@@ -395,12 +386,12 @@ func TestShutdownSilencesWills(t *testing.T) {
 	b := mqtttest.Start(t)
 	will := &mqtt.Will{Topic: topics.UpTopic(me, topics.Status), Payload: []byte("gone")}
 	cloud, up := start(t, b, "kenneld-1", b.Cloud(t), nil, "kennel/+/up/+")
-	wait(t, up, "cloud connected")
+	testwait.For(t, up, "cloud connected")
 	c := connect(t, b, string(me), b.Thing(t, me), will)
 	b.Stop()
-	wait(t, c.down, "end of the broker")
+	testwait.For(t, c.down, "end of the broker")
 	b.Start(t)
-	wait(t, up, "cloud back")
+	testwait.For(t, up, "cloud back")
 	if len(cloud.got) > 0 {
 		t.Errorf("the stopping broker published %v", <-cloud.got)
 	}
@@ -476,7 +467,7 @@ func TestDeafThing(t *testing.T) {
 	if err := cloud.Publish(ctx, topics.DownTopic(other, topics.Cmd), 1, false, []byte("hello")); err != nil {
 		t.Fatal(err)
 	}
-	if m := wait(t, hearing.got, "a message beside a deaf thing"); m.payload != "hello" {
+	if m := testwait.For(t, hearing.got, "a message beside a deaf thing"); m.payload != "hello" {
 		t.Errorf("%v", m)
 	}
 }
@@ -527,8 +518,8 @@ func TestSessionEndsWithCertificate(t *testing.T) {
 	reason := refusals(t, b)
 	short := b.Device.Issue(t, string(me), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(2 * time.Second) })
 	c, up := start(t, b, string(me), b.With(short), nil)
-	wait(t, up, "connected")
-	wait(t, c.down, "the end of the certificate")
+	testwait.For(t, up, "connected")
+	testwait.For(t, c.down, "the end of the certificate")
 	reason(brokerapi.CodeExpired)
 }
 
@@ -536,7 +527,7 @@ func TestSessionEndsWithCertificate(t *testing.T) {
 func TestStats(t *testing.T) {
 	b := mqtttest.Start(t)
 	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil, brokerapi.StatsTopic)
-	if s, err := brokerapi.ParseStats([]byte(wait(t, cloud.got, "stats").payload)); err != nil || s.StartedUnix == 0 {
+	if s, err := brokerapi.ParseStats([]byte(testwait.For(t, cloud.got, "stats").payload)); err != nil || s.StartedUnix == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"kennel/infra/mqtt/broker"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -64,8 +65,8 @@ func TestRevokedCertificates(t *testing.T) {
 			if err := order(t, cloud, brokerapi.Deny{Certs: []brokerapi.DenyCert{entry(cert)}}); err != nil {
 				t.Fatal(err)
 			}
-			wait(t, robot.down, "the end of the session")
-			if d := wait(t, robot.down, "a refused return"); d.Step != "login" || d.Reason != mqtt.NotAuthorised {
+			testwait.For(t, robot.down, "the end of the session")
+			if d := testwait.For(t, robot.down, "a refused return"); d.Step != "login" || d.Reason != mqtt.NotAuthorised {
 				t.Errorf("%v (%s)", d, d.Reason)
 			}
 			robot.stop()
@@ -78,7 +79,7 @@ func TestRevokedCertificates(t *testing.T) {
 			b.Stop()
 			b.Start(whole)
 			robot, up := start(t, b, string(me), b.With(cert), nil)
-			if d := wait(t, robot.down, "a refusal after a restart"); d.Reason != mqtt.NotAuthorised || len(up) > 0 {
+			if d := testwait.For(t, robot.down, "a refusal after a restart"); d.Reason != mqtt.NotAuthorised || len(up) > 0 {
 				t.Errorf("%v (%s)", d, d.Reason)
 			}
 			robot.stop()
@@ -94,12 +95,12 @@ func TestBlockedThings(t *testing.T) {
 	b.Start(t)
 	cloud := connect(t, b, "kenneld-1", b.Cloud(t), nil)
 	robot, up := start(t, b, string(me), b.Thing(t, me), nil)
-	wait(t, up, "connected")
+	testwait.For(t, up, "connected")
 	refused := func() {
 		t.Helper()
-		for wait(t, robot.down, "the end of the session").Step == "login" { // refusals of the block before
+		for testwait.For(t, robot.down, "the end of the session").Step == "login" { // refusals of the block before
 		}
-		if d := wait(t, robot.down, "a refusal"); d.Step != "login" || d.Reason != mqtt.NotAuthorised || len(up) > 0 {
+		if d := testwait.For(t, robot.down, "a refusal"); d.Step != "login" || d.Reason != mqtt.NotAuthorised || len(up) > 0 {
 			t.Errorf("%v, %d logins", d, len(up))
 		}
 	}
@@ -111,7 +112,7 @@ func TestBlockedThings(t *testing.T) {
 		if err := order(t, cloud, allow); err != nil {
 			t.Fatal(err)
 		}
-		wait(t, up, "allowed")
+		testwait.For(t, up, "allowed")
 	}
 	// An unreadable order changes nothing, and the service that sent it stays connected.
 	if err := cloud.Publish(t.Context(), brokerapi.DenyTopic, 1, false, []byte("oops")); err != nil {
@@ -126,18 +127,18 @@ func TestOrderThatCannotBeKept(t *testing.T) {
 	b.Config.Denied = filepath.Join(dir, "denied.json")
 	b.Start(t)
 	cloud, up := start(t, b, "kenneld-1", b.Cloud(t), nil)
-	wait(t, up, "connected")
+	testwait.For(t, up, "connected")
 	d := brokerapi.Deny{Block: map[thing.ID]string{me: "x"}}
 	if err := order(t, cloud, d); err == nil {
 		t.Error("acknowledged, and nowhere on disk")
 	}
 	robot, _ := start(t, b, string(me), b.Thing(t, me), nil)
-	wait(t, robot.down, "a refusal all the same")
+	testwait.For(t, robot.down, "a refusal all the same")
 	robot.stop()
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, up, "connected again")
+	testwait.For(t, up, "connected again")
 	if err := order(t, cloud, d); err != nil { // the same order again
 		t.Error(err)
 	}

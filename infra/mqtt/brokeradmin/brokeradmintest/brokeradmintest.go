@@ -20,6 +20,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin"
 	"kennel/infra/mqtt/brokerapi"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -122,25 +123,15 @@ func dial(t *testing.T, at *mqtttest.Broker, id string, creds func() (*tls.Confi
 func (b *Broker) thing(t *testing.T, id thing.ID, filters ...string) *link {
 	t.Helper()
 	l := dial(t, b.Things, string(id), b.Things.Thing(t, id), filters...)
-	wait(t, l.up, string(id)+" connected")
+	testwait.For(t, l.up, string(id)+" connected")
 	return l
 }
 
 func (b *Broker) cloud(t *testing.T, name string, filters ...string) *link {
 	t.Helper()
 	l := dial(t, b.Services, "kenneld-"+name, b.Services.Cloud(t), filters...)
-	wait(t, l.up, name+" connected")
+	testwait.For(t, l.up, name+" connected")
 	return l
-}
-
-func wait[T any](t *testing.T, ch <-chan T, what string) (v T) {
-	t.Helper()
-	select {
-	case v = <-ch:
-	case <-time.After(long):
-		t.Fatalf("not within %v: %s", long, what)
-	}
-	return v
 }
 
 func publish(t *testing.T, l *link, topic, payload string) {
@@ -195,13 +186,13 @@ func ownTopics(t *testing.T, b *Broker) {
 	for _, topic := range []string{topics.UpTopic(Me, topics.Status), topics.UpTopic(Me, topics.DAS), topics.UpTopic(Me, topics.OTA),
 		topics.ReqTopic(Me, "jdocs", "read")} {
 		publish(t, me, topic, "up")
-		if got := wait(t, cloud.got, topic); got != (message{topic, "up"}) {
+		if got := testwait.For(t, cloud.got, topic); got != (message{topic, "up"}) {
 			t.Errorf("%v", got)
 		}
 	}
 	for _, topic := range []string{topics.DownTopic(Me, topics.Ack), topics.DownTopic(Me, topics.Intent), topics.ResTopic(Me, "1")} {
 		publish(t, cloud, topic, "down")
-		if got := wait(t, me.got, topic); got != (message{topic, "down"}) {
+		if got := testwait.For(t, me.got, topic); got != (message{topic, "down"}) {
 			t.Errorf("%v", got)
 		}
 	}
@@ -235,16 +226,16 @@ func forbiddenPublish(t *testing.T, b *Broker) {
 			if qos == 1 && err == nil {
 				t.Errorf("QoS 1 publish on %q was acknowledged", topic)
 			}
-			wait(t, attacker.down, "end of the connection after "+topic)
-			wait(t, attacker.up, "attacker back")
+			testwait.For(t, attacker.down, "end of the connection after "+topic)
+			testwait.For(t, attacker.up, "attacker back")
 		}
 	}
 	publish(t, attacker, topics.UpTopic(Me, topics.DAS), "allowed")
-	if got := wait(t, cloud.got, "the allowed message"); got.payload != "allowed" {
+	if got := testwait.For(t, cloud.got, "the allowed message"); got.payload != "allowed" {
 		t.Errorf("the cloud got %v first", got)
 	}
 	publish(t, cloud, topics.DownTopic(Other, topics.Ack), "allowed")
-	if got := wait(t, victim.got, "the allowed message"); got.payload != "allowed" {
+	if got := testwait.For(t, victim.got, "the allowed message"); got.payload != "allowed" {
 		t.Errorf("the victim got %v first", got)
 	}
 }
@@ -275,7 +266,7 @@ func forbiddenSubscribe(t *testing.T, b *Broker) {
 	if err := attacker.Subscribe(t.Context(), 1, topics.ThingFilters(Me)...); err != nil {
 		t.Fatal(err)
 	}
-	if got := wait(t, attacker.got, "own hint"); got.payload != "hint for "+string(Me) {
+	if got := testwait.For(t, attacker.got, "own hint"); got.payload != "hint for "+string(Me) {
 		t.Errorf("got %v", got)
 	}
 	again := b.cloud(t, "2")
@@ -291,7 +282,7 @@ func forbiddenSubscribe(t *testing.T, b *Broker) {
 		publish(t, other, topics.UpTopic(Other, topics.DAS), fmt.Sprint(i))
 	}
 	for i := range 20 {
-		if got := wait(t, member.got, fmt.Sprint("message ", i)); got.payload != fmt.Sprint(i) {
+		if got := testwait.For(t, member.got, fmt.Sprint("message ", i)); got.payload != fmt.Sprint(i) {
 			t.Fatalf("got %v, want %d", got, i)
 		}
 	}
@@ -307,7 +298,7 @@ func forbiddenWill(t *testing.T, b *Broker) {
 		_, _ = packets.ReadPacket(conn) // the verdict, if there is one
 		_ = conn.Close()
 	}
-	if got := wait(t, cloud.got, "the allowed will"); got != (message{topics.UpTopic(Me, topics.Status), "will"}) {
+	if got := testwait.For(t, cloud.got, "the allowed will"); got != (message{topics.UpTopic(Me, topics.Status), "will"}) {
 		t.Errorf("the cloud got %v first", got)
 	}
 }
@@ -364,7 +355,7 @@ func refusedClients(t *testing.T, b *Broker) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := dial(t, tc.at, tc.id, tc.at.With(tc.certs...))
-			d := wait(t, l.down, "a refusal")
+			d := testwait.For(t, l.down, "a refusal")
 			l.stop()
 			if len(l.up) > 0 || d.Step != "login" || d.Reason != mqtt.OwnCertificate && d.Reason != mqtt.NotAuthorised && d.Reason != mqtt.Lost {
 				t.Errorf("%v (%s)", d, d.Reason)
@@ -387,7 +378,7 @@ func refusedClients(t *testing.T, b *Broker) {
 	l.stop()
 	me := b.thing(t, Me)
 	publish(t, me, topics.UpTopic(Me, topics.DAS), "allowed")
-	if got := wait(t, cloud.got, "the allowed message"); got.payload != "allowed" {
+	if got := testwait.For(t, cloud.got, "the allowed message"); got.payload != "allowed" {
 		t.Errorf("the cloud got %v first", got)
 	}
 }
@@ -397,17 +388,17 @@ func foreignClientID(t *testing.T, b *Broker) {
 	victim := b.thing(t, Other, topics.ThingFilters(Other)...)
 	attacker := dial(t, b.Things, string(Other), b.Things.Thing(t, Me))
 	if b.RenamesClient {
-		wait(t, attacker.up, "attacker connected under its own name")
+		testwait.For(t, attacker.up, "attacker connected under its own name")
 		if err := attacker.Subscribe(t.Context(), 1, topics.ThingFilters(Other)...); errs.KindOf(err) != errs.Denied {
 			t.Errorf("it subscribes to the other's topics: %v", err)
 		}
-	} else if d := wait(t, attacker.down, "a refusal"); d.Reason != mqtt.ClientID {
+	} else if d := testwait.For(t, attacker.down, "a refusal"); d.Reason != mqtt.ClientID {
 		t.Errorf("%v (%s)", d, d.Reason)
 	}
 	attacker.stop()
 	cloud := b.cloud(t, "1")
 	publish(t, cloud, topics.DownTopic(Other, topics.Ack), "still there")
-	if got := wait(t, victim.got, "a message for the victim"); got.payload != "still there" || len(victim.down) > 0 {
+	if got := testwait.For(t, victim.got, "a message for the victim"); got.payload != "still there" || len(victim.down) > 0 {
 		t.Errorf("got %v, %d interruptions", got, len(victim.down))
 	}
 }
@@ -480,7 +471,7 @@ func kick(t *testing.T, b *Broker) {
 		t.Errorf("after the kick came %v", p)
 	}
 	if b.SaysWill {
-		if got := wait(t, cloud.got, "the will"); got.payload != "will" {
+		if got := testwait.For(t, cloud.got, "the will"); got.payload != "will" {
 			t.Errorf("%v", got)
 		}
 	}
@@ -489,7 +480,7 @@ func kick(t *testing.T, b *Broker) {
 	}
 	again := b.thing(t, Me, topics.ThingFilters(Me)...) // the certificate is good: it comes back, with its rights
 	publish(t, again, topics.UpTopic(Me, topics.DAS), "back")
-	if got := wait(t, cloud.got, "a message after the kick"); got.payload != "back" {
+	if got := testwait.For(t, cloud.got, "a message after the kick"); got.payload != "back" {
 		t.Errorf("%v", got)
 	}
 	for _, absent := range []thing.ID{"vic:nobody", Other} {
@@ -516,7 +507,7 @@ func block(t *testing.T, b *Broker) {
 			t.Fatal(err)
 		}
 	}
-	wait(t, me.down, "the end of the session")
+	testwait.For(t, me.down, "the end of the session")
 	me.stop()
 	if len(other.down) > 0 {
 		t.Errorf("another thing lost its connection: %v", <-other.down)
@@ -529,18 +520,18 @@ func block(t *testing.T, b *Broker) {
 		defer l.stop()
 		defer cloud.stop()
 		if !b.BlockedLogsIn {
-			if d := wait(t, l.down, "a refusal "+when); d.Step != "login" || len(l.up) > 0 {
+			if d := testwait.For(t, l.down, "a refusal "+when); d.Step != "login" || len(l.up) > 0 {
 				t.Errorf("%s: %v, %d logins", when, d, len(l.up))
 			}
 			return
 		}
-		wait(t, l.up, "a login "+when)
+		testwait.For(t, l.up, "a login "+when)
 		if err := l.Subscribe(t.Context(), 1, topics.ThingFilters(Me)...); errs.KindOf(err) != errs.Denied {
 			t.Errorf("%s: it subscribes to its own topics: %v", when, err)
 		}
 		_ = l.Publish(t.Context(), topics.UpTopic(Me, topics.DAS), 1, false, []byte("forbidden")) // the answer is the broker's habit
 		publish(t, cloud, topics.DownTopic(Other, topics.Ack), "allowed")
-		if got := wait(t, cloud.got, "the allowed message"); got.payload != "allowed" {
+		if got := testwait.For(t, cloud.got, "the allowed message"); got.payload != "allowed" {
 			t.Errorf("%s: the cloud got %v first", when, got)
 		}
 	}
@@ -563,7 +554,7 @@ func block(t *testing.T, b *Broker) {
 	cloud := b.cloud(t, "1", "kennel/+/up/+")
 	back := b.thing(t, Me, topics.ThingFilters(Me)...)
 	publish(t, back, topics.UpTopic(Me, topics.DAS), "back")
-	if got := wait(t, cloud.got, "a message after it was allowed"); got.payload != "back" {
+	if got := testwait.For(t, cloud.got, "a message after it was allowed"); got.payload != "back" {
 		t.Errorf("%v", got)
 	}
 	if err := admin.Block(t.Context(), "vic:nobody", "x"); err != nil {

@@ -23,6 +23,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
 	"kennel/infra/mqtt/mqtttest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -189,7 +190,7 @@ func TestOneRoot(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	waitReady(t, a)
+	testwait.Until(t, testwait.Long, "ready", func() error { return a.Ready(t.Context()) })
 	if err := a.Provision(t.Context(), me); err != nil {
 		t.Fatal(err)
 	}
@@ -211,20 +212,6 @@ func TestOneRoot(t *testing.T) {
 	}
 	if err := verdict(t, b.Things, good, own); err != nil {
 		t.Errorf("good, after the other was revoked: %v", err)
-	}
-}
-
-func waitReady(t *testing.T, a *mosquitto.Admin) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; {
-		err := a.Ready(t.Context())
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond) // readiness is a question, not an event
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"kennel/infra/mqtt/brokeradmin/brokeradmintest"
 	"kennel/infra/mqtt/brokeradmin/mosquitto"
 	"kennel/infra/mqtt/brokeradmin/mosquitto/mosquittotest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -44,7 +45,7 @@ func TestLearnsTheFleet(t *testing.T) {
 	}
 	first, last := in(fleet[0]), in(fleet[len(fleet)-1])
 	began := time.Now()
-	until(t, "the last thing is let in", last)
+	testwait.Until(t, testwait.Long, "the last thing is let in", testwait.Holds(last))
 	t.Logf("%d things told within %v", len(fleet), time.Since(began).Round(time.Millisecond))
 	b.Kill()
 	b.Start(t)
@@ -61,7 +62,7 @@ func TestLearnsTheFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Start(t)
-	until(t, "a thing is let in by a broker that knew nobody", last)
+	testwait.Until(t, testwait.Long, "a thing is let in by a broker that knew nobody", testwait.Holds(last))
 	if !first() {
 		t.Error("the last is let in, the first is not")
 	}
@@ -76,8 +77,8 @@ func TestLearnsTheFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Start(t)
-	until(t, "a thing with an old role is let in", in(fleet[7]))
-	waitReady(t, a)
+	testwait.Until(t, testwait.Long, "a thing with an old role is let in", testwait.Holds(in(fleet[7])))
+	testwait.Until(t, testwait.Long, "ready", func() error { return a.Ready(t.Context()) })
 }
 
 // TestRepairsBlocks: what the database says of blocked things holds at every connection, whatever the plugin's file says.
@@ -85,7 +86,7 @@ func TestRepairsBlocks(t *testing.T) {
 	b := mosquittotest.Start(t)
 	fleet := []thing.ID{"vic:stolen", "vic:returned", "vic:other"}
 	first := b.Admin(t, fleet...)
-	waitReady(t, first)
+	testwait.Until(t, testwait.Long, "ready", func() error { return first.Ready(t.Context()) })
 	if err := first.Provision(t.Context(), fleet...); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestRepairsBlocks(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- second.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	until(t, "what returned is let in", returned)
+	testwait.Until(t, testwait.Long, "what returned is let in", testwait.Holds(returned))
 	if stolen() || !other() {
 		t.Error("the stolen one is let in, or the other is not")
 	}
@@ -132,22 +133,12 @@ func TestRepairsBlocks(t *testing.T) {
 	}
 	done <- nil
 	b.Start(t)
-	until(t, "the other is let in again", other)
+	testwait.Until(t, testwait.Long, "the other is let in again", testwait.Holds(other))
 	if err := first.Block(t.Context(), "vic:stolen", "stolen"); err != nil { // what brokeradmin.Keep does
 		t.Fatal(err)
 	}
 	if stolen() {
 		t.Error("the stolen one is let in")
-	}
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-		time.Sleep(20 * time.Millisecond) // the broker does not announce that it has learned
 	}
 }
 
@@ -165,7 +156,7 @@ func TestLargeFleet(t *testing.T) {
 	b.Start(t)
 	started := time.Since(began)
 	a := b.Admin(t, fleet...)
-	waitReady(t, a)
+	testwait.Until(t, testwait.Long, "ready", func() error { return a.Ready(t.Context()) })
 	began = time.Now()
 	if err := a.Provision(t.Context(), "vic:new"); err != nil {
 		t.Fatal(err)
