@@ -29,8 +29,8 @@ type Schema struct {
 // Format is a structure of a document.
 type Format struct {
 	Version uint64   `json:"version"`
-	Since   string   `json:"since"` // software of original robots that has it, such as "1.8"; "": all
-	Adds    []string `json:"adds"`  // fields that the format before lacks
+	Since   string   `json:"since,omitempty"` // software of original robots that has it, such as "1.8"; "": all
+	Adds    []string `json:"adds,omitempty"`  // fields that the format before lacks
 }
 
 // Field is a field of a document. Type is one of bool, enum (a number; Values are its names), text (at most Max bytes), locale, time_zone,

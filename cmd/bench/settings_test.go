@@ -168,7 +168,12 @@ func newPost(ctx context.Context, h *house) (*post, error) {
 	if err != nil {
 		return nil, err
 	}
-	robot, err := is.thing(0)
+	return newPostOf(ctx, h, is, 0)
+}
+
+// newPostOf is newPost to the n-th thing.
+func newPostOf(ctx context.Context, h *house, is issuer, n int) (*post, error) {
+	robot, err := is.thing(n)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ const changed = `, hist AS (
 	INSERT INTO jdocs_history (thing, account, name, ` + columns + `) SELECT $1, $2, $3, ` + columns + ` FROM put
 ), pruned AS (
 	DELETE FROM jdocs_history h USING put
-	WHERE h.thing = $1 AND h.account = $2 AND h.name = $3
+	WHERE put.doc_version % 16 = 0 AND h.thing = $1 AND h.account = $2 AND h.name = $3
 	  AND (h.doc_version <= put.doc_version - $5 OR h.changed_at < put.changed_at - $6::interval)
 )
 SELECT doc_version, CASE WHEN $1 NOT IN ('', $4) THEN pg_notify('` + Channel + `', $1 || ' ' || $3 || ' ' || doc_version)::text END FROM put`
