@@ -24,7 +24,7 @@ func (s *Service) Caller(ctx context.Context, p Peer, step string) (Access, erro
 	if slow := s.pace(s.cfg.ByAddr, p.Addr); slow != nil {
 		return Access{}, slow
 	}
-	claimed, _ := s.cfg.Verifier.parse(ctx, s.cfg.Verifier.bare, p.AccessToken) // whose it is, if we signed it
+	claimed, _, _ := s.cfg.Verifier.parse(ctx, s.cfg.Verifier.bare, p.AccessToken) // whose it is, if we signed it
 	return Access{}, s.record(ctx, p, step, claimed.Thing, "", err)
 }
 

@@ -2,8 +2,10 @@ package token
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -27,6 +29,44 @@ type Verifier struct {
 	now     func() time.Time
 	full    *jwt.Parser
 	bare    *jwt.Parser // signature and form alone
+	good    goodTokens
+}
+
+// maxGood bounds the tokens that a verifier remembers; each takes about 250 bytes.
+const maxGood = 1 << 14
+
+// goodTokens remembers tokens whose signature was good, by the hash of their text: a robot shows the same one for a day, and a signature
+// costs more than the rest of a call. Expiry, the key and revocation are looked at again each time. The zero value is ready.
+type goodTokens struct {
+	mu sync.Mutex
+	m  map[[sha256.Size]byte]goodToken
+}
+
+type goodToken struct {
+	access Access
+	key    *key
+}
+
+func (g *goodTokens) get(sum [sha256.Size]byte) (goodToken, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t, ok := g.m[sum]
+	return t, ok
+}
+
+func (g *goodTokens) add(sum [sha256.Size]byte, t goodToken) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.m == nil {
+		g.m = map[[sha256.Size]byte]goodToken{}
+	}
+	for old := range g.m { // any: a map has no order
+		if len(g.m) < maxGood {
+			break
+		}
+		delete(g.m, old)
+	}
+	g.m[sum] = t
 }
 
 // NewVerifier returns a verifier. It takes ES256, and RS256 only if the keys' rotation makes such.
@@ -45,9 +85,16 @@ func NewVerifier(keys *Keyring, revoked *Revocations) *Verifier {
 // Verify returns what a token in force says. Everything that is wrong with it is one Refusal, of kind Denied, which makes an original robot
 // refresh; Unauthenticated if there is no token; Unavailable if the keys cannot be read.
 func (v *Verifier) Verify(ctx context.Context, raw logging.Secret) (Access, error) {
-	a, err := v.parse(ctx, v.full, raw)
-	if err != nil {
-		return Access{}, err
+	sum := sha256.Sum256([]byte(raw))
+	seen, ok := v.good.get(sum)
+	a := seen.access
+	if !ok || v.now().After(a.Expires) || v.keys.remembered(seen.key.id) != seen.key {
+		var by *key
+		var err error
+		if a, by, err = v.parse(ctx, v.full, raw); err != nil {
+			return Access{}, err
+		}
+		v.good.add(sum, goodToken{a, by})
 	}
 	if v.revoked.Has(a.ID) {
 		return Access{}, badToken("token_revoked", fmt.Sprintf("token %s of %s was revoked", a.ID, a.Thing))
@@ -70,7 +117,7 @@ func otherRobots(a Access, id thing.ID) error {
 
 // old returns what a token says that may have expired, but was issued within RefreshWithin. Whether it was revoked the caller asks the store.
 func (v *Verifier) old(ctx context.Context, raw logging.Secret, id thing.ID) (Access, error) {
-	a, err := v.parse(ctx, v.bare, raw)
+	a, _, err := v.parse(ctx, v.bare, raw)
 	if err != nil {
 		return Access{}, err
 	}
@@ -86,12 +133,12 @@ func (v *Verifier) old(ctx context.Context, raw logging.Secret, id thing.ID) (Ac
 	return a, nil
 }
 
-func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret) (Access, error) {
+func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret) (Access, *key, error) {
 	switch {
 	case raw == "":
-		return Access{}, unproved("token_missing", "no access token", nil)
+		return Access{}, nil, unproved("token_missing", "no access token", nil)
 	case len(raw) > maxToken:
-		return Access{}, badToken("token_malformed", fmt.Sprintf("token of %d bytes: want at most %d", len(raw), maxToken))
+		return Access{}, nil, badToken("token_malformed", fmt.Sprintf("token of %d bytes: want at most %d", len(raw), maxToken))
 	}
 	var claims Claims
 	var signed *key
@@ -110,17 +157,17 @@ func (v *Verifier) parse(ctx context.Context, p *jwt.Parser, raw logging.Secret)
 		return one.public, nil
 	})
 	if err != nil {
-		return Access{}, refusalOf(err)
+		return Access{}, nil, refusalOf(err)
 	}
 	a, err := claims.access()
 	if err != nil {
-		return Access{}, refusalOf(err)
+		return Access{}, nil, refusalOf(err)
 	}
 	// A private key that got loose after its turn makes no tokens of today.
 	if a.Issued.Before(signed.from.Add(-v.keys.rot.Overlap)) || !signed.until.IsZero() && a.Issued.After(signed.until.Add(v.keys.rot.Overlap)) {
-		return Access{}, badToken("token_key", fmt.Sprintf("token %s of %s was issued outside the turn of its key %s", a.ID, a.Thing, signed.id))
+		return Access{}, nil, badToken("token_key", fmt.Sprintf("token %s of %s was issued outside the turn of its key %s", a.ID, a.Thing, signed.id))
 	}
-	return a, nil
+	return a, signed, nil
 }
 
 var (

@@ -5,6 +5,7 @@ package jdocspg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -16,11 +17,13 @@ import (
 	"kennel/jdocs"
 )
 
-// History kept for each document; a new revision removes the oldest. Own defaults: the source gives no number. 64 revisions of statistics
+// History kept for each document: at least so many versions, unless they are older. Own defaults: the source gives no number. 64 revisions of statistics
 // written every ten minutes cover most of a day; settings change seldom.
 const (
 	KeepVersions = 64
 	KeepAge      = 365 * 24 * time.Hour
+
+	pruneEvery = 16
 )
 
 // Channel carries a notification for each change that did not come from the robot itself: "<thing> <name> <version>". A robot's own
@@ -35,42 +38,54 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 const columns = `doc_version, fmt_version, client_meta, json_doc, deleted, changed_by, changed_at`
 
-// changed completes a statement whose part "put" returns the changed row: history, its bounds, the notification. $1 to $3 are the key,
-// $4 is the author.
-const changed = `, hist AS (
+// A statement whose part "put" returns the changed row is completed by hist, which keeps it in the history, and told, which notifies. $1 to
+// $3 are the key, $4 is the author.
+const (
+	hist = `, hist AS (
 	INSERT INTO jdocs_history (thing, account, name, ` + columns + `) SELECT $1, $2, $3, ` + columns + ` FROM put
-), pruned AS (
-	DELETE FROM jdocs_history h USING put
-	WHERE put.doc_version % 16 = 0 AND h.thing = $1 AND h.account = $2 AND h.name = $3
-	  AND (h.doc_version <= put.doc_version - $5 OR h.changed_at < put.changed_at - $6::interval)
-)
+)`
+	told = `
 SELECT doc_version, CASE WHEN $1 NOT IN ('', $4) THEN pg_notify('` + Channel + `', $1 || ' ' || $3 || ' ' || doc_version)::text END FROM put`
+)
+
+// pruned drops what is beyond the history's bounds, before told. To look for it costs as much as the change itself, so that only each
+// pruneEvery-th version does.
+const pruned = `, pruned AS (
+	DELETE FROM jdocs_history h USING put
+	WHERE h.thing = $1 AND h.account = $2 AND h.name = $3
+	  AND (h.doc_version <= put.doc_version - %d OR h.changed_at < put.changed_at - '%d hours'::interval)
+)`
 
 // create also revives a deleted document, with the version after its last.
 const create = `WITH put AS (
-	INSERT INTO jdocs_doc AS d (thing, account, name, doc_version, fmt_version, client_meta, json_doc, changed_by)
-	VALUES ($1, $2, $3, 1, $7, $8, $9, $4)
+	INSERT INTO jdocs_doc AS d (thing, account, name, doc_version, fmt_version, client_meta, json_doc, changed_by, told_at)
+	VALUES ($1, $2, $3, 1, $5, $6, $7, $4, CASE WHEN $1 NOT IN ('', $4) THEN clock_timestamp() END)
 	ON CONFLICT (thing, account, name) DO UPDATE SET doc_version = d.doc_version + 1, fmt_version = excluded.fmt_version,
 		client_meta = excluded.client_meta, json_doc = excluded.json_doc, deleted = false, changed_by = excluded.changed_by,
-		changed_at = clock_timestamp()
+		changed_at = clock_timestamp(), told_at = CASE WHEN $1 IN ('', $4) THEN d.told_at ELSE clock_timestamp() END
 	WHERE d.deleted
-	RETURNING ` + columns + `)` + changed
+	RETURNING ` + columns + `)` + hist + told
 
-const update = `WITH put AS (
-	UPDATE jdocs_doc SET doc_version = doc_version + 1, fmt_version = $7, client_meta = $8, json_doc = $9, changed_by = $4,
-		changed_at = clock_timestamp()
-	WHERE thing = $1 AND account = $2 AND name = $3 AND NOT deleted AND doc_version = $10 AND fmt_version <= $11
-	RETURNING ` + columns + `)` + changed
+const replace = `WITH put AS (
+	UPDATE jdocs_doc SET doc_version = doc_version + 1, fmt_version = $5, client_meta = $6, json_doc = $7, changed_by = $4,
+		changed_at = clock_timestamp(), told_at = CASE WHEN $1 IN ('', $4) THEN told_at ELSE clock_timestamp() END
+	WHERE thing = $1 AND account = $2 AND name = $3 AND NOT deleted AND doc_version = $8 AND fmt_version <= $9
+	RETURNING ` + columns + `)`
+
+var (
+	update      = replace + hist + told
+	updatePrune = replace + hist + fmt.Sprintf(pruned, KeepVersions, int(KeepAge.Hours())) + told
+)
 
 const remove = `WITH put AS (
 	UPDATE jdocs_doc SET doc_version = doc_version + 1, client_meta = '', json_doc = '', deleted = true, changed_by = $4,
-		changed_at = clock_timestamp()
+		changed_at = clock_timestamp(), told_at = CASE WHEN $1 IN ('', $4) THEN told_at ELSE clock_timestamp() END
 	WHERE thing = $1 AND account = $2 AND name = $3 AND NOT deleted
-	RETURNING ` + columns + `)` + changed
+	RETURNING ` + columns + `)` + hist + told
 
 // change runs one of the statements above; version 0 means that no row matched.
 func (s *Store) change(ctx context.Context, sql string, key jdocs.Key, by string, args ...any) (version uint64, err error) {
-	args = append([]any{string(key.Thing), key.Account, string(key.Name), by, KeepVersions, KeepAge}, args...)
+	args = append([]any{string(key.Thing), key.Account, string(key.Name), by}, args...)
 	var v int64
 	err = s.pool.QueryRow(ctx, sql, args...).Scan(&v, nil)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -84,7 +99,11 @@ func (s *Store) Put(ctx context.Context, key jdocs.Key, d jdocs.Doc, newest uint
 	case d.Version == 0:
 		version, err = s.change(ctx, create, key, by, d.FmtVersion, d.ClientMeta, d.JSON)
 	case d.Version <= math.MaxInt64: // no stored version is beyond
-		version, err = s.change(ctx, update, key, by, d.FmtVersion, d.ClientMeta, d.JSON, d.Version, newest)
+		sql := update
+		if (d.Version+1)%pruneEvery == 0 {
+			sql = updatePrune
+		}
+		version, err = s.change(ctx, sql, key, by, d.FmtVersion, d.ClientMeta, d.JSON, d.Version, newest)
 	}
 	if err != nil || version > 0 {
 		return version, cur, err

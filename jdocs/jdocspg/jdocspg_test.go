@@ -18,17 +18,29 @@ var key = jdocs.Key{Thing: thing.MustParse("vic:00e20100"), Name: jdocs.RobotSet
 
 func TestHistoryIsBounded(t *testing.T) {
 	s := New(pgtest.New(t))
-	const n = KeepVersions + 10
+	const n = (KeepVersions/pruneEvery + 2) * pruneEvery
 	for v := range uint64(n) {
 		if _, _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: fmt.Sprint(v)}, 1, "test"); err != nil {
 			t.Fatal(err)
+		}
+	}
+	more, err := s.History(t.Context(), key, 2*n)
+	if err != nil || len(more) != KeepVersions {
+		t.Errorf("history of %d after %d versions, %v; want %d", len(more), n, err, KeepVersions)
+	}
+	for v := uint64(n); v < n+pruneEvery; v++ {
+		if _, _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: fmt.Sprint(v)}, 1, "test"); err != nil {
+			t.Fatal(err)
+		}
+		if revs, err := s.History(t.Context(), key, 2*n); err != nil || len(revs) < KeepVersions || len(revs) >= KeepVersions+pruneEvery {
+			t.Errorf("history of %d, %v; want %d to %d", len(revs), err, KeepVersions, KeepVersions+pruneEvery-1)
 		}
 	}
 	revs, err := s.History(t.Context(), key, 2*n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(revs) != KeepVersions || revs[0].Version != n || revs[len(revs)-1].Version != n-KeepVersions+1 {
+	if len(revs) != KeepVersions || revs[0].Version != n+pruneEvery || revs[len(revs)-1].Version != n+pruneEvery-KeepVersions+1 {
 		t.Errorf("history of %d, %d to %d; want the newest %d", len(revs), revs[0].Version, revs[len(revs)-1].Version, KeepVersions)
 	}
 }
@@ -36,7 +48,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestHistoryForgetsWhatIsOld(t *testing.T) {
 	pool := pgtest.New(t)
 	s := New(pool)
-	for v := range uint64(3) {
+	for v := range uint64(pruneEvery) {
 		if _, _, err := s.Put(t.Context(), key, jdocs.Doc{Version: v, FmtVersion: 1, JSON: "{}"}, 1, "test"); err != nil {
 			t.Fatal(err)
 		}
@@ -45,9 +57,9 @@ func TestHistoryForgetsWhatIsOld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	revs, err := s.History(t.Context(), key, 10)
-	if err != nil || len(revs) != 2 || revs[1].Version != 2 {
-		t.Errorf("history %+v, %v; want versions 3 and 2", revs, err)
+	revs, err := s.History(t.Context(), key, 2*pruneEvery)
+	if err != nil || len(revs) != pruneEvery-1 || revs[len(revs)-1].Version != 2 {
+		t.Errorf("history %+v, %v; want versions %d to 2", revs, err, pruneEvery)
 	}
 }
 

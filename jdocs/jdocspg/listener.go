@@ -50,7 +50,7 @@ func (l *Listener) Run(ctx context.Context) error {
 
 func (l *Listener) catchUp(ctx context.Context, since time.Time) error {
 	rows, err := l.Pool.Query(ctx, `SELECT thing, name, doc_version FROM jdocs_doc
-		WHERE changed_at >= $1 AND thing NOT IN ('', changed_by) AND NOT deleted ORDER BY changed_at`, since)
+		WHERE told_at >= $1 AND NOT deleted ORDER BY told_at`, since)
 	if err != nil {
 		return err
 	}
