@@ -1442,8 +1442,8 @@ type FirstPassword struct {
 
 // Format is a structure of a document.
 type Format struct {
-	Adds    []string `json:"adds"`  // fields that the format before lacks
-	Since   string   `json:"since"` // software of original robots that has it, such as "1.8"; "": all
+	Adds    []string `json:"adds,omitzero"`  // fields that the format before lacks
+	Since   string   `json:"since,omitzero"` // software of original robots that has it, such as "1.8"; "": all
 	Version int64    `json:"version"`
 }
 

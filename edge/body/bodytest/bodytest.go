@@ -279,14 +279,18 @@ func allocatesNothing(t *testing.T, b body.Body) {
 	for i, drive := range b.Describe().Drives {
 		a.Set(i, drive.Takes&-drive.Takes, 0)
 	}
-	if n := testing.AllocsPerRun(20, func() {
-		_ = b.Read(&s, mono.Now()+patience)
-		_ = b.Write(&a)
-		_ = b.Read(&s, 0)
-		_ = b.Halt()
-	}); n != 0 {
-		t.Errorf("read, write, poll and halt allocate %v times, want 0", n)
+	var n float64
+	for range 5 { // what goes on beside it, such as the simulator's part, is counted too
+		if n = testing.AllocsPerRun(20, func() {
+			_ = b.Read(&s, mono.Now()+patience)
+			_ = b.Write(&a)
+			_ = b.Read(&s, 0)
+			_ = b.Halt()
+		}); n == 0 {
+			return
+		}
 	}
+	t.Errorf("read, write, poll and halt allocate %v times, want 0", n)
 }
 
 func closes(t *testing.T, b body.Body) {
