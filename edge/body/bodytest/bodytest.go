@@ -280,7 +280,7 @@ func allocatesNothing(t *testing.T, b body.Body) {
 		a.Set(i, drive.Takes&-drive.Takes, 0)
 	}
 	var n float64
-	for range 5 { // what goes on beside it, such as the simulator's part, is counted too
+	for range 5 { // allocations of other goroutines, such as the simulator, are counted too
 		if n = testing.AllocsPerRun(20, func() {
 			_ = b.Read(&s, mono.Now()+patience)
 			_ = b.Write(&a)
