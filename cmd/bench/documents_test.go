@@ -22,7 +22,7 @@ const (
 var documentText = jdocs.Default(jdocs.RobotLifetimeStats).JSON
 
 // BenchmarkDocumentCPUBesideMessage measures the processor time that kenneld, its broker and its Postgres take for a robot's write of its
-// statistics over MQTT, beside that of a bare message of as many bytes from one client to another (issue 15, "what must hold" 4).
+// statistics over MQTT, beside a bare message from one client to another (issue 15, "what must hold" 4).
 func BenchmarkDocumentCPUBesideMessage(tb *testing.B) {
 	ctx := tb.Context()
 	h, err := startHouse(ctx, programs(tb), "-robots", "0")
