@@ -77,7 +77,7 @@ func (forgetful) Revision(context.Context, jdocs.Name, uint64) (jdocs.Doc, bool,
 
 // TestModelFindsPlantedFaults: the model finds each of these lost updates within so many histories.
 func TestModelFindsPlantedFaults(t *testing.T) {
-	setFlags(t, map[string]string{"rapid.checks": "200", "rapid.steps": "60", "rapid.seed": "1", "rapid.nofailfile": "true", "rapid.shrinktime": "500ms"})
+	setFlags(t, map[string]string{"rapid.checks": "200", "rapid.steps": "60", "rapid.seed": "1", "rapid.nofailfile": "true", "rapid.shrinktime": "250ms"})
 	for name, p := range map[string]plant{
 		"a store that does not compare versions": {finds: "LOST UPDATE", storeOf: func(s jdocs.Store) jdocs.Store { return blind{s} }},
 		"rules that accept what came too late": {finds: "was given version",
