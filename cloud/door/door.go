@@ -179,6 +179,8 @@ func (d *Door) alone(addr string, id thing.ID, now time.Time) bool {
 	old, known := d.callers[addr]
 	lately := known && now.Sub(old.at) < AdoptWithin
 	switch {
+	case addr == "":
+		return false // all who have none would be one
 	case lately && old.thing == "":
 		return false // until none has called for a while, or the address is forgotten
 	case lately && old.thing != id:
