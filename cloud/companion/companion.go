@@ -83,6 +83,7 @@ type Config struct {
 	Tokens Tokens
 	Fleet  Fleet
 	Docs   Docs
+	Logs   Logs     // what robots uploaded; nil: the pages do not say
 	Places []string // that default_location is chosen from; others may be typed
 	People People
 	// Audit writes one line about an action of the signed-in person; an action that cannot be logged is not done.

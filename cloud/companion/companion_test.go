@@ -22,6 +22,7 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
+	"kennel/cloud/uploads"
 	"kennel/infra/api/status"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
@@ -184,13 +185,25 @@ func (p persons) Delete(_ *http.Request, password string) error {
 	return p.do("delete")
 }
 
+// papers are what robots uploaded for ann.
+type papers struct{}
+
+func (papers) Keep() time.Duration { return 72 * time.Hour }
+
+func (papers) List(_ context.Context, q uploads.Query) ([]uploads.Log, error) {
+	if q.Account != "ann" || q.Thing != rex {
+		return nil, nil
+	}
+	return []uploads.Log{{ID: "7", Thing: q.Thing, Name: evil, Size: 2048, At: noon}}, nil
+}
+
 func open(t *testing.T) (*http.ServeMux, *house) {
 	t.Helper()
 	h := &house{things: map[thing.ID]registry.Thing{
 		rex:  {ID: rex, Presence: registry.Present, Since: noon, LastSeen: noon, Status: &status.Message{OS: evil, Problems: []string{evil}, Body: &status.Body{BatteryLevel: "low"}}, Problems: []status.Problem{{Kind: status.KindOther, Text: evil}}},
 		bobs: {ID: bobs, Presence: registry.Absent, Since: noon, LastSeen: noon}}}
 	mux := http.NewServeMux()
-	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, Places: []string{"Berlin, Berlin, Germany"}, People: persons{h}, Logs: papers{}, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return mux, h
@@ -353,7 +366,7 @@ func TestPages(t *testing.T) {
 		{"thing", "/my", 403, []string{"Role thing"}},
 		{"ann", "/my", 200, []string{"My robots", "Your Pleo", "It has not reported here yet.", "Offered to you: Vector", "Offered to another person", "Choose another one", "something bothers it"}},
 		{"ann", "/my?done=named", 200, []string{`role="status">That is its name now.`}},
-		{"ann", "/my/robots/vic:00e20100", 200, []string{"with the code that it showed", "Take the offer back", "It acts for you", "An app without a name", "Its battery is low."}},
+		{"ann", "/my/robots/vic:00e20100", 200, []string{"with the code that it showed", "Take the offer back", "It acts for you", "An app without a name", "Its battery is low.", "Logs it uploaded", "deleted 3 days after", "2.0 KiB", `href="/v1/things/vic:00e20100/logs/7/content"`}},
 		{"ann", "/my/robots/pleo:7", 200, []string{"Your Pleo", "E-mail of the new owner"}},
 		{"ann", "/my/account", 200, []string{"ann@example.org", "this one", "Sign me out everywhere else", `href="/my/privacy"`}},
 		{"ann", "/my/privacy", 200, []string{"ann@example.org", "2: their names", "because you allow it", "checked> My robots may send", `href="/v1/account/export"`, "Delete my account"}},

@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/token"
+	"kennel/cloud/uploads"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/thing"
@@ -115,6 +116,8 @@ type robotPage struct {
 	SignedIn bool      // it has an access token in force
 	Renewed  time.Time // the newest
 	Gone     string
+	Logs     []uploads.Log // the newest
+	KeepDays int
 }
 
 // mine returns the caller's tenure of the robot in the path; NotFound for another's and for one that does not exist.
@@ -166,7 +169,29 @@ func (c *companion) robot(ctx context.Context, r *http.Request, s said) (string,
 			v.SignedIn, v.Renewed = true, x.Issued
 		}
 	}
+	if err := c.logs(ctx, &v); err != nil {
+		return "", frame{}, err
+	}
 	return "robot", frame{Title: v.Title, Live: liveOf(t.Thing), Main: v}, nil
+}
+
+// shownLogs is how many logs the page of a robot lists.
+const shownLogs = 20
+
+// Logs lists what robots uploaded; *uploads.Service is one.
+type Logs interface {
+	List(ctx context.Context, q uploads.Query) ([]uploads.Log, error)
+	Keep() time.Duration
+}
+
+// logs are what a robot uploaded for its owner.
+func (c *companion) logs(ctx context.Context, v *robotPage) (err error) {
+	if c.Logs == nil {
+		return nil
+	}
+	v.KeepDays = int(c.Logs.Keep() / (24 * time.Hour))
+	v.Logs, err = c.Logs.List(ctx, uploads.Query{Thing: v.Thing, Account: auth.CallerFrom(ctx).Account, Limit: shownLogs})
+	return err
 }
 
 func home(*http.Request) string { return "/my" }

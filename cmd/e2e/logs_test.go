@@ -68,9 +68,6 @@ func TestUploadedLogs(t *testing.T) {
 	admin.do("PUT", "/v1/batches/lot-1", map[string]string{"bundle": maker.bundle()}, nil)
 	ada, bob := h.owner(t, "ada@example.com", "Ada"), h.owner(t, "bob@example.com", "Bob")
 	const id = "vic:00e2aa09"
-	if _, err := h.ctl("robots", "register", id); err != nil {
-		t.Fatal(err)
-	}
 	robot := h.original(t, maker.make(id, nil), h.robotsPort())
 	if err := robot.Associate(t.Context(), ada.appSession(robot.AppKey)); err != nil {
 		t.Fatal(err)
@@ -93,12 +90,12 @@ func TestUploadedLogs(t *testing.T) {
 		}
 	}
 	type log struct {
-		ID, Name string
-		Size     int64
+		ID, Name, OS string
+		Size         int64
 	}
 	var logs []log
 	ada.do("GET", "/v1/things/"+id+"/logs", nil, &logs)
-	if len(logs) != 6 || logs[0].Name != "2026-11-21-10-00-00-engine.log.gz" || logs[2].Size != int64(len(large)) {
+	if len(logs) != 6 || logs[0].Name != "2026-11-21-10-00-00-engine.log.gz" || logs[2].Size != int64(len(large)) || logs[0].OS != "2.0.1.6076" {
 		t.Fatalf("listed: %+v", logs)
 	}
 	for _, path := range []string{"/logs", "/logs/" + logs[0].ID, "/logs/" + logs[0].ID + "/content", "/logs/search?text=x"} {
@@ -169,6 +166,19 @@ func TestUploadedLogs(t *testing.T) {
 	look("robot-log-errors")
 	if name, b := p.Download("link", "Download"); !bytes.Equal(b, engineLog(2000)) || !strings.HasPrefix(name, "vic-00e2aa09-2026-11-21") {
 		t.Errorf("downloaded %s of %d bytes", name, len(b))
+	}
+
+	// The owner sees them on the robot's page, and downloads one.
+	o := s.b.Page(t, browser.Phone)
+	o.Goto(h.ready.Endpoints["console"] + "/my/robots/" + id)
+	o.Fill("E-mail", ada.email)
+	o.Fill("Password", ownersPassword)
+	o.Press("Enter")
+	o.At("^/my/robots/")
+	o.SeeRole("heading", "Logs it uploaded")
+	s.look(o, "my-robot-logs")
+	if name, b := o.Download("link", "Download 2026-11-21-10-00-00-engine.log.gz"); !bytes.Equal(b, engineLog(2000)) || !strings.HasPrefix(name, "vic-00e2aa09") {
+		t.Errorf("the owner downloaded %s of %d bytes", name, len(b))
 	}
 }
 

@@ -55,7 +55,7 @@ type asset struct {
 
 // Load reads pages/*.html, each of which is executed with pages/layout.html around it and may use what parts/*.html define, and assets/*,
 // whose addresses begin with prefix.
-// Templates have asset, version, time, ago and what funcs adds. refused makes the answer to a form that another site sent.
+// Templates have asset, version, time, ago, bytes and what funcs adds. refused makes the answer to a form that another site sent.
 func Load(files fs.FS, prefix string, funcs template.FuncMap, log *slog.Logger, refused func(w http.ResponseWriter, r *http.Request, err error)) (*Set, error) {
 	s := &Set{prefix: prefix, pages: map[string]*template.Template{}, assets: map[string]asset{}, same: http.NewCrossOriginProtection(), log: log}
 	s.same.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func Load(files fs.FS, prefix string, funcs template.FuncMap, log *slog.Logger, 
 		sum := sha256.Sum256(body)
 		s.assets[path.Base(name)] = asset{body, mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
 	}
-	all := template.FuncMap{"asset": s.address, "version": version.String, "time": Time, "ago": Ago}
+	all := template.FuncMap{"asset": s.address, "version": version.String, "time": Time, "ago": Ago, "bytes": Bytes}
 	maps.Copy(all, funcs)
 	if names, err = fs.Glob(files, "pages/*.html"); err != nil {
 		return nil, err
@@ -287,4 +287,17 @@ func Ago(t time.Time) template.HTML {
 	t = t.UTC()
 	full := t.Format("2006-01-02 15:04:05 UTC")
 	return template.HTML(`<time class="ago" datetime="` + t.Format(time.RFC3339) + `" title="` + full + `">` + full + `</time>`)
+}
+
+// Bytes is a size for people.
+func Bytes(n int64) string {
+	switch {
+	case n == 1:
+		return "1 byte"
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }

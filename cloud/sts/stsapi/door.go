@@ -229,7 +229,7 @@ func (c *call) serve() (err error) {
 		return denied("these credentials allow uploads and nothing else")
 	}
 	if !g.May(c.key) {
-		return denied("these credentials do not allow this key")
+		return denied("these credentials do not allow this key: want a name below %s, of printable text without backslashes or empty parts, . and .., and at most %d bytes in all", g.Folder(), sts.MaxKey)
 	}
 	c.store = g.Stored(c.key)
 	if c.body, err = c.auth.Body(r, secret.Reveal(), r.TLS != nil || c.cfg.Insecure); err != nil {

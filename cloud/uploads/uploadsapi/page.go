@@ -23,7 +23,7 @@ import (
 //go:embed page.html
 var pageText string
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{"time": page.Time, "ago": page.Ago, "bytes": sizeWords, "marked": marked, "lines": linesOf, "sentence": page.Sentence}).Parse(pageText))
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"time": page.Time, "ago": page.Ago, "bytes": page.Bytes, "marked": marked, "lines": linesOf, "sentence": page.Sentence}).Parse(pageText))
 
 // shownLines is how many lines a page shows.
 const shownLines = 500
@@ -191,19 +191,6 @@ type linesView struct {
 }
 
 func linesOf(lines []logfile.Line, text string) linesView { return linesView{lines, text} }
-
-// sizeWords is a number of bytes for people.
-func sizeWords(n int64) string {
-	switch {
-	case n == 1:
-		return "1 byte"
-	case n < 1<<10:
-		return strconv.FormatInt(n, 10) + " bytes"
-	case n < 1<<20:
-		return strconv.FormatFloat(float64(n)/(1<<10), 'f', 1, 64) + " KiB"
-	}
-	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
-}
 
 // piece is a part of a line, which was looked for or not.
 type piece struct {

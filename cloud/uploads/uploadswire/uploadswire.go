@@ -47,10 +47,10 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 	u.Logs, err = uploads.New(uploads.Config{Store: uploadspg.New(b.Pool), Objects: b.Blobs, Prefixes: []string{sts.DefaultPrefix}, Keep: time.Duration(cfg.KeepDays) * 24 * time.Hour,
 		OS: func(ctx context.Context, id thing.ID) string {
 			t, err := cfg.Robots.Thing(ctx, id)
-			if err != nil || t.Status == nil { // a log without it is better than none
+			if err != nil { // a log without it is better than none
 				return ""
 			}
-			return t.Status.OS
+			return t.Facets.Version
 		}})
 	if err != nil {
 		return u, s, err
