@@ -36,7 +36,8 @@ func (a *app) alertsList() *cobra.Command {
 func (a *app) alertsRule() *cobra.Command {
 	var rule client.AlertRule
 	var cmd *cobra.Command
-	cmd = shows(a, &cobra.Command{Use: "rule", Short: "Show or change when an alert fires", Example: "  kennelctl alerts rule\n  kennelctl alerts rule -robots 10 -share 0.05"},
+	cmd = shows(a, &cobra.Command{Use: "rule", Short: "Show or change when an alert fires",
+		Example: "  kennelctl alerts rule\n  kennelctl alerts rule -robots 10 -share 0.05"},
 		func(ctx context.Context, _ []string) (r reply[client.Rule], err error) {
 			robots, share := cmd.Flags().Changed("robots"), cmd.Flags().Changed("share")
 			switch {

@@ -243,6 +243,7 @@ func (a *app) bulkResults() *cobra.Command {
 			}))
 		})
 	cmd.Flags().StringVar(&state, "state", "", "only those that are `open, done, failed or dropped`")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"open", "done", "failed", "dropped"}, cobra.ShellCompDirectiveNoFileComp))
+	states := cobra.FixedCompletions([]string{"open", "done", "failed", "dropped"}, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("state", states) // the flag is there
 	return cmd
 }

@@ -56,7 +56,8 @@ func (a *app) cohortsChange() *cobra.Command {
 }
 
 // cohortsSave makes a command that saves a filter of any number of words, with a note.
-func (a *app) cohortsSave(cmd *cobra.Command, save func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error)) *cobra.Command {
+func (a *app) cohortsSave(cmd *cobra.Command,
+	save func(ctx context.Context, name string, in client.Request) (reply[client.Cohort], error)) *cobra.Command {
 	cmd.Args, cmd.Long = cobra.MinimumNArgs(2), filterHelp
 	note := cmd.Flags().String("note", "", "what it is for, in `WORDS`")
 	return shows(a, cmd, func(ctx context.Context, args []string) (r reply[client.Cohort], err error) {
@@ -105,7 +106,8 @@ func (a *app) completeCohort(cmd *cobra.Command, args []string, typed string) ([
 }
 
 // filterHelp explains the language of filters where it is used.
-const filterHelp = "FILTER is one or more terms with spaces between them; a robot must match all of them. A term is a word (part of an id, name, tag,\n" +
+const filterHelp = "" +
+	"FILTER is one or more terms with spaces between them; a robot must match all of them. A term is a word (part of an id, name, tag,\n" +
 	"version or model) or key:value. A - before a term excludes what it matches; values with commas between them are alternatives.\n" +
 	"Keys: presence, species, id, version, agent, body, model, tag, cohort, battery (volts, or low, nominal, full), problem, cert, seen, since,\n" +
 	"created, loop, name, owner.\n" +

@@ -34,7 +34,8 @@ func (a *app) commandsSend() *cobra.Command {
 		Long: "A robot gets its commands in the order they were given, also after days offline, until they expire. Each ends with one\n" +
 			"result or its expiry. VALUE is JSON if it is JSON, else text.\n\n" +
 			"Kinds: ping; set_lights lights=[four of {\"r\":0-255,\"g\":..,\"b\":..}]; sync (documents); flush_events;\n" +
-			"restart_agent; robot_do, robot_poke, robot_stop, robot_hold and robot_release (kennelctl robot says more); intent intent=NAME params={...} (kept by\n" +
+			"restart_agent; robot_do, robot_poke, robot_stop, robot_hold and robot_release (kennelctl robot says more); " +
+			"intent intent=NAME params={...} (kept by\n" +
 			"robots of this release, which do not act on it).",
 		Example: "  kennelctl commands send vic:00e20100 ping -ttl 1m\n" +
 			"  kennelctl commands send vic:00e20100 set_lights 'lights=[{\"r\":255},{\"r\":255},{\"r\":255},{\"r\":255}]'\n" +

@@ -92,7 +92,8 @@ func eventValues(r client.DasRecord) string {
 func (a *app) eventsTail() *cobra.Command {
 	var filter eventFilter
 	cmd := a.runs(&cobra.Command{Use: "tail", Short: "Print events as they are stored, until interrupted",
-		Long:    "Connects again when the connection is lost; what was stored meanwhile is not repeated (see events list -since). With -o json, one line of JSON per event.",
+		Long: "Connects again when the connection is lost; what was stored meanwhile is not repeated (see events list -since). " +
+			"With -o json, one line of JSON per event.",
 		Example: "  kennelctl events tail\n  kennelctl events tail -thing vic:00e20100 -o json"},
 		func(cmd *cobra.Command, _ []string) error {
 			if err := filter.check(); err != nil {

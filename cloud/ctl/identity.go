@@ -62,8 +62,8 @@ func (a *app) robotsRefuse() *cobra.Command {
 func (a *app) robotsRelease() *cobra.Command {
 	var reason string
 	cmd := shows(a, &cobra.Command{Use: "release THING", Short: "Give a robot up to another key, and print its new claim secret",
-		Long: "For a robot that lost its key in a wipe, that has another board, or that was revoked by mistake. Its certificates end, the key they were for never\n" +
-			"comes back. The secret is shown only once; put it into the robot.",
+		Long: "For a robot that lost its key in a wipe, that has another board, or that was revoked by mistake. " +
+			"Its certificates end, the key they were for never\ncomes back. The secret is shown only once; put it into the robot.",
 		Example: "  kennelctl robots release vic:00e20100 -reason \"board replaced\""},
 		func(ctx context.Context, args []string) (reply[client.Registration], error) {
 			return a.api.PostThingsThingRelease(ctx, args[0], client.Reason{Reason: reason})
@@ -124,7 +124,8 @@ func (a *app) batches() *cobra.Command {
 		does(a, describe("enable BATCH", "Accept its factory certificates again", "batches enable lot-2018"),
 			first(a.api.PostBatchesBatchEnable), said[client.None]("batch %s is accepted")),
 		reasoned(a, &cobra.Command{Use: "revoke-certificate ID", Short: "Stop accepting one factory certificate",
-			Long:    "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, as openssl x509 -serial or -fingerprint -sha256 print it.",
+			Long: "ID is the certificate's serial number or the SHA-256 of it, in hex, with or without colons, " +
+				"as openssl x509 -serial or -fingerprint -sha256 print it.",
 			Example: "  kennelctl batches revoke-certificate 3FA9C1D2 -reason cloned"},
 			func(ctx context.Context, args []string, reason string) (reply[client.None], error) {
 				return a.api.PostFactoryCertificatesRevoke(ctx, client.FactoryRevocation{CertificateID: args[0], Reason: reason})
@@ -137,7 +138,8 @@ func (a *app) batchesPut() *cobra.Command {
 	var file, after string
 	var b client.Batch
 	cmd := does(a, &cobra.Command{Use: "put BATCH", Short: "Make or replace a manufacturing batch",
-		Long:    "Without further flags the original robot's own rules hold: species vic, organisation \"Anki Inc.\", certificates that end after 2100-01-01.",
+		Long: "Without further flags the original robot's own rules hold: species vic, organisation \"Anki Inc.\", " +
+			"certificates that end after 2100-01-01.",
 		Example: "  kennelctl batches put lot-2018 -bundle factory-2018.pem -serial-from 00e20000 -serial-to 00e2ffff"},
 		func(ctx context.Context, args []string) (r reply[client.None], err error) {
 			pem, err := os.ReadFile(file)
@@ -181,7 +183,9 @@ func (a *app) robotDetails() []*cobra.Command {
 			revoker(a, "tokens", "TOKEN", a.api.DeleteThingsThingTokens, a.api.DeleteThingsThingTokensToken)),
 		group(describe("apps", "Apps and SDK programs that may talk to a robot", "robots apps list vic:00e20100"),
 			shows(a, describe("list THING", "List a robot's apps", "robots apps list vic:00e20100"),
-				first(a.api.GetThingsThingApps), rows("APP|NAME|PROGRAM|SINCE", func(p client.App) cells { return cells{p.ID, p.ClientName, p.AppID, p.IssuedAt} })),
+				first(a.api.GetThingsThingApps), rows("APP|NAME|PROGRAM|SINCE", func(p client.App) cells {
+					return cells{p.ID, p.ClientName, p.AppID, p.IssuedAt}
+				})),
 			revoker(a, "apps", "APP", a.api.DeleteThingsThingApps, a.api.DeleteThingsThingAppsApp)),
 		shows(a, describe("owner THING", "Show a robot's owner and earlier owners, by the ids of their accounts", "robots owner vic:00e20100"),
 			first(a.api.GetThingsThingOwner), func(t *cli.Table, o client.OwnerOwner) {

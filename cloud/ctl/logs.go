@@ -33,9 +33,11 @@ func whichLogs(cmd *cobra.Command, name, day *string) {
 func (a *app) logsList() *cobra.Command {
 	var name, day, after string
 	var limit int64
-	cmd := shows(a, describe("list THING", "List a robot's logs, the newest first", "logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine"),
+	cmd := shows(a, describe("list THING", "List a robot's logs, the newest first",
+		"logs list vic:00e20100", "logs list vic:00e20100 -day 2026-05-06 -name engine"),
 		func(ctx context.Context, args []string) (reply[[]client.Log], error) {
-			return a.api.GetThingsThingLogs(ctx, args[0], client.GetThingsThingLogsQuery{Name: given(name), Day: given(day), After: given(after), Limit: &limit})
+			return a.api.GetThingsThingLogs(ctx, args[0],
+				client.GetThingsThingLogsQuery{Name: given(name), Day: given(day), After: given(after), Limit: &limit})
 		},
 		rows("LOG|NAME|BYTES|UPLOADED|RELEASE|EXPIRES", func(l client.Log) cells {
 			return cells{l.ID, l.Name, l.Size, l.At, cmp.Or(l.OS, "–"), l.Expires}
@@ -104,14 +106,17 @@ func (a *app) logsShow() *cobra.Command {
 	var file string
 	var skip, limit int64
 	cmd := shows(a, &cobra.Command{Use: "show THING LOG", Short: "Print the lines of a log", ValidArgsFunction: a.completeLog,
-		Long:    "LOG is an id such as kennelctl logs list shows. A line without a time of its own has that of the line before it; one that names no level counts as info.",
-		Example: "  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level error\n  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -text wifi -from 2h"},
+		Long: "LOG is an id such as kennelctl logs list shows. A line without a time of its own has that of the line before it; " +
+			"one that names no level counts as info.",
+		Example: "  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -level error\n" +
+			"  kennelctl logs show vic:00e20100 0b6f1c9e-8d0a-4a53-9d06-2d3e0c9f5a11 -text wifi -from 2h"},
 		func(ctx context.Context, args []string) (r reply[client.Contents], err error) {
 			from, to, err := which.times()
 			if err != nil {
 				return r, err
 			}
-			return a.api.GetThingsThingLogsLog(ctx, args[0], args[1], client.GetThingsThingLogsLogQuery{Text: given(which.text), Level: given(which.level), From: from, To: to,
+			return a.api.GetThingsThingLogsLog(ctx, args[0], args[1], client.GetThingsThingLogsLogQuery{
+				Text: given(which.text), Level: given(which.level), From: from, To: to,
 				File: given(file), Skip: &skip, Limit: &limit})
 		}, func(t *cli.Table, c client.Contents) {
 			showLines(t, c)
@@ -159,7 +164,8 @@ func (a *app) logsSearch() *cobra.Command {
 			if err != nil {
 				return r, err
 			}
-			return a.api.GetThingsThingLogsSearch(ctx, args[0], client.GetThingsThingLogsSearchQuery{Text: given(which.text), Level: given(which.level), From: from, To: to,
+			return a.api.GetThingsThingLogsSearch(ctx, args[0], client.GetThingsThingLogsSearchQuery{
+				Text: given(which.text), Level: given(which.level), From: from, To: to,
 				Name: given(name), Day: given(day), After: given(after), Limit: &limit})
 		}, func(t *cli.Table, f client.Found) {
 			for _, c := range f.Logs {

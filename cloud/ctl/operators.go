@@ -131,8 +131,8 @@ func (a *app) auditList() *cobra.Command {
 func (a *app) auditVerify() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{Use: "verify", Short: "Verify the audit log and name the first broken line",
-		Long: "Prints an anchor, the last line's number and hash. Keep it away from the cloud: with -from a later run finds out if the log up to that line\n" +
-			"was replaced as a whole, which the chain alone cannot tell. kenneld also logs an anchor each hour.",
+		Long: "Prints an anchor, the last line's number and hash. Keep it away from the cloud: with -from a later run finds out " +
+			"if the log up to that line\nwas replaced as a whole, which the chain alone cannot tell. kenneld also logs an anchor each hour.",
 		Example: "  kennelctl audit verify\n  kennelctl audit verify -from 1200:5f1c..."}
 	a.runs(cmd, func(cmd *cobra.Command, _ []string) error {
 		all := client.AuditReport{Anchor: from}
@@ -143,7 +143,8 @@ func (a *app) auditVerify() *cobra.Command {
 			case err != nil:
 				return err
 			case r.Broken != nil:
-				return errs.Coded(errs.Corrupt, "audit_broken", "the audit log is broken at line %d: %s; it is whole up to %s", r.Broken.ID, r.Broken.Why, r.Anchor)
+				return errs.Coded(errs.Corrupt, "audit_broken", "the audit log is broken at line %d: %s; it is whole up to %s",
+					r.Broken.ID, r.Broken.Why, r.Anchor)
 			case !r.Done && r.Checked == 0:
 				return errs.New(errs.Corrupt, "%s makes no progress with the check", a.conn.s.Server)
 			}

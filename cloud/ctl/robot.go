@@ -32,7 +32,8 @@ const (
 
 func (a *app) robot() *cobra.Command {
 	return group(describe("robot", "See a robot's structure tree live, write to it, drive the robot and stop it", "robot tree vic:00e20100",
-		"robot watch vic:00e20100 headPitch 'cliff*'", "robot do vic:00e20100 'headPitch = 0.3'", "robot drive vic:00e20100 straight=0.1", "robot stop vic:00e20100"),
+		"robot watch vic:00e20100 headPitch 'cliff*'", "robot do vic:00e20100 'headPitch = 0.3'",
+		"robot drive vic:00e20100 straight=0.1", "robot stop vic:00e20100"),
 		a.robotTree(), a.robotWatch(), a.robotDo(), a.robotDrive(), a.robotPoke(),
 		a.tells(&cobra.Command{Use: "stop THING", Short: "Stop all motors of a robot",
 			Long: "Stop all motors of a robot, whatever program drives it. A stop goes before all commands that wait, and motions that were given\n" +
@@ -51,7 +52,8 @@ func (a *app) tells(cmd *cobra.Command, kind string) *cobra.Command {
 
 func (a *app) robotTree() *cobra.Command {
 	return a.runs(&cobra.Command{Use: "tree THING [DEVICE]", Short: "Show the devices of a robot with their values, as they are now",
-		Long: "Show the devices of a robot with their values, as they are now. DEVICE is a full name, with or without robot., or the beginning of one, or a compact name,\n" +
+		Long: "Show the devices of a robot with their values, as they are now. " +
+			"DEVICE is a full name, with or without robot., or the beginning of one, or a compact name,\n" +
 			"or another short name of it (ALSO). Values are in SI units; AGE is how long ago a value was measured, and one that never changes has none.\n" +
 			"What is measured of a device that is gone is unavailable.",
 		Example: "  kennelctl robot tree vic:00e20100\n  kennelctl robot tree vic:00e20100 robot.body.wheel\n" +
@@ -95,7 +97,8 @@ func (a *app) look(ctx context.Context, id string) (look.Robot, error) {
 			if r.Received != nil {
 				last = "it last showed itself " + ago(*r.Received)
 			}
-			return r, errs.New(errs.Unavailable, "%s does not show itself: %s; is it online (kennelctl robots show %s), and is its software new enough?", id, last, id)
+			return r, errs.New(errs.Unavailable,
+				"%s does not show itself: %s; is it online (kennelctl robots show %s), and is its software new enough?", id, last, id)
 		}
 		if err := backoff.Sleep(ctx, glanceEvery); err != nil {
 			return r, err

@@ -85,7 +85,8 @@ func (a *app) robotsList() *cobra.Command {
 	cmd.Flags().StringVar(&sort, "sort", "", "by `COLUMN`, with a - before it the other way round: "+
 		"id, presence, since, seen, created, version, agent, body, battery, loop, problems, cert")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values, with more columns")
-	_ = cmd.RegisterFlagCompletionFunc("presence", cobra.FixedCompletions([]string{"present", "absent", "calls", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	presences := cobra.FixedCompletions([]string{"present", "absent", "calls", "never"}, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("presence", presences) // the flag is there
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(columns, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("filter", completeFilter)
 	return cmd
@@ -168,8 +169,8 @@ func (a *app) robotsRegister() *cobra.Command {
 	cmd := a.runs(&cobra.Command{Use: "register [THING]", Short: "Make a robot known and print its claim secret, or all robots of a file",
 		Long: "The secret is shown only once. The robot exchanges it for a certificate when it first connects; after that the secret is worthless.\n" +
 			"A robot that has not used its secret can be registered again: the new secret replaces the old one, which no longer works.\n\n" +
-			"A file has a robot a line, thing[,secret-hash][,...], or a first line that names its columns thing and secret_hash; the hash is the SHA-256 of a\n" +
-			"secret that the robot has already. All are registered, or none.",
+			"A file has a robot a line, thing[,secret-hash][,...], or a first line that names its columns thing and secret_hash; " +
+			"the hash is the SHA-256 of a\nsecret that the robot has already. All are registered, or none.",
 		Example: "  kennelctl robots register vic:00e20100\n  kennelctl robots register vic:00e20100 -o json\n" +
 			"  kennelctl robots register -csv delivery.csv -out secrets.csv"},
 		func(cmd *cobra.Command, args []string) error {

@@ -30,11 +30,13 @@ const (
 func (a *app) robotWatch() *cobra.Command {
 	var rate float64
 	cmd := a.runs(&cobra.Command{Use: "watch THING NAME...", Short: "Print what parts of a robot read as, whenever that changes, until interrupted",
-		Long: "Print what parts of a robot read as: all of them once, then each when it changes, and that a part is gone or back (kennelctl robot tree lists them).\n\n" +
+		Long: "Print what parts of a robot read as: all of them once, then each when it changes, " +
+			"and that a part is gone or back (kennelctl robot tree lists them).\n\n" +
 			"NAME is a device or a slot, full or compact: headPitch, headPitch.angle, robot.body.wheel (all below it). * stands for any letters: 'cliff*',\n" +
 			"'*.detected'. The time is when a value was measured, to the millisecond; of what never changes there is none.\n\n" +
-			"A robot that is looked at shows itself twice a second: what is between is not seen, and a reader that is slow misses more. With -o json, one line\n" +
-			"of JSON for each value: at, at_ms (since 1970), thing, slot, and value or unavailable; and for each event: at, at_ms, thing, device, event (gone, back).",
+			"A robot that is looked at shows itself twice a second: what is between is not seen, and a reader that is slow misses more. " +
+			"With -o json, one line\nof JSON for each value: at, at_ms (since 1970), thing, slot, and value or unavailable; " +
+			"and for each event: at, at_ms, thing, device, event (gone, back).",
 		Example: "  kennelctl robot watch vic:00e20100 headPitch 'cliff*'\n  kennelctl robot watch vic:00e20100 battery.voltage -rate 0.1\n" +
 			"  kennelctl robot watch vic:00e20100 'wheel*.speed' -o json | jq -r '[.at_ms,.slot,.value]|@csv'",
 		ValidArgsFunction: a.completeNames},

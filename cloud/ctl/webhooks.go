@@ -19,8 +19,9 @@ import (
 
 func (a *app) webhooks() *cobra.Command {
 	return group(&cobra.Command{Use: "webhooks", Short: "Programs elsewhere that are told what happens to robots",
-		Long: "Each event arrives at a webhook's URL as one POST, signed as the Standard Webhooks specification says, at least once and in order for each\n" +
-			"robot. What fails is tried again for about a day, then it is dead and can be replayed.\n\nKinds: " + kindWords() + eventKinds,
+		Long: "Each event arrives at a webhook's URL as one POST, signed as the Standard Webhooks specification says, " +
+			"at least once and in order for each\nrobot. What fails is tried again for about a day, then it is dead and can be replayed.\n\n" +
+			"Kinds: " + kindWords() + eventKinds,
 		Example: "  kennelctl webhooks add https://example.org/kennel -kind thing.absent -filter cohort:lab\n  kennelctl webhooks ping WEBHOOK\n" +
 			"  kennelctl webhooks deliveries WEBHOOK -state dead"},
 		shows(a, describe("list", "List webhooks and their state", "webhooks list"), none(a.api.GetWebhooks),

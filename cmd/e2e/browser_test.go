@@ -369,7 +369,8 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.SeeRole("link", "lab")
 	look("cohorts")
 	for _, x := range []struct{ link, path, name string }{
-		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"}, {"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"},
+		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"},
+		{"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"},
 		{"keys and filters", "^/help", "help"},
 	} {
 		p.Follow(x.link, x.path)
