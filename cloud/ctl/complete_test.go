@@ -35,6 +35,7 @@ var commandOf = map[string]string{
 	"GET /v1/bulk/{id}": "robots bulk show", "GET /v1/bulk/{id}/results": "robots bulk results", "POST /v1/bulk/{id}/cancel": "robots bulk cancel",
 
 	"GET /v1/things/{thing}/jdocs": "jdocs list", "GET /v1/things/{thing}/jdocs/{doc}": "jdocs get", "PATCH /v1/things/{thing}/jdocs/{doc}": "jdocs set",
+	"GET /v1/things/{thing}/jdocs/{doc}/diff": "jdocs diff", "POST /v1/things/{thing}/jdocs/{doc}/restore": "jdocs restore", "GET /v1/jdocs/schemas": "jdocs fields",
 	"GET /v1/things/{thing}/jdocs/{doc}/history": "jdocs history", "GET /v1/things/{thing}/commands": "commands list", "POST /v1/things/{thing}/commands": "commands send",
 	"GET /v1/things/{thing}/commands/{id}": "commands show", "GET /v1/things/{thing}/live": "robot tree", "GET /v1/events": "events list", "GET /v1/events/tail": "events tail",
 

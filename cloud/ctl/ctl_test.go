@@ -24,6 +24,7 @@ import (
 	"kennel/infra/cli"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
+	"kennel/jdocs"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -144,6 +145,11 @@ func newCloud(t *testing.T) *cloud {
 		}
 		return doc(4, `{"master_volume":4}`), nil
 	})
+	handle("GET /v1/things/{thing}/jdocs/{doc}/diff", func(*http.Request, string) (any, error) {
+		return []map[string]any{{"field": "eye_color", "after": 3}, {"field": "master_volume", "before": 2, "after": 4}}, nil
+	})
+	handle("POST /v1/things/{thing}/jdocs/{doc}/restore", func(*http.Request, string) (any, error) { return doc(5, `{"master_volume":2}`), nil })
+	handle("GET /v1/jdocs/schemas", func(*http.Request, string) (any, error) { return jdocs.Schemas[:1], nil })
 	handle("GET /v1/things/{thing}/jdocs/{doc}/history", func(*http.Request, string) (any, error) {
 		return []any{doc(3, `{"master_volume":3}`), doc(2, `{"master_volume":2}`)}, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ func (a *app) jdocs() *cobra.Command {
 			rows("DOCUMENT|VERSION|FORMAT|CHANGED|BY", func(d client.Doc) cells { return cells{d.DocName, d.DocVersion, d.FmtVersion, d.At, d.By} })),
 		shows(a, &cobra.Command{Use: "get THING DOC", Short: "Print a document as the cloud holds it", ValidArgsFunction: a.completeDoc,
 			Example: "  kennelctl jdocs get vic:00e20100 vic.RobotSettings"}, both(a.api.GetThingsThingJdocsDoc), showDocument),
-		a.jdocsSet(), a.jdocsHistory())
+		a.jdocsSet(), a.jdocsHistory(), a.jdocsDiff(), a.jdocsRestore(), a.jdocsFields())
 }
 
 // ruled are the documents whose fields are known.
@@ -108,4 +109,51 @@ func (a *app) jdocsHistory() *cobra.Command {
 		}))
 	q.Limit = cmd.Flags().Int64("limit", 20, "show at most `N` versions")
 	return cmd
+}
+
+func (a *app) jdocsDiff() *cobra.Command {
+	return shows(a, &cobra.Command{Use: "diff THING DOC FROM TO", Short: "Show what differs between two versions of a document", ValidArgsFunction: a.completeDoc,
+		Example: "  kennelctl jdocs diff vic:00e20100 vic.RobotSettings 3 7"},
+		func(ctx context.Context, args []string) (reply[[]client.Difference], error) {
+			return a.api.GetThingsThingJdocsDocDiff(ctx, args[0], args[1], client.GetThingsThingJdocsDocDiffQuery{From: &args[2], To: &args[3]})
+		},
+		rows("FIELD|BEFORE|AFTER", func(d client.Difference) cells { return cells{d.Field, string(d.Before), string(d.After)} }))
+}
+
+func (a *app) jdocsRestore() *cobra.Command {
+	return shows(a, &cobra.Command{Use: "restore THING DOC VERSION", Short: "Make an earlier version of a document the current one", ValidArgsFunction: a.completeDoc,
+		Long:    "The text of that version becomes a new version, which a connected robot takes within a second. jdocs history shows the versions.",
+		Example: "  kennelctl jdocs restore vic:00e20100 vic.RobotSettings 3"},
+		func(ctx context.Context, args []string) (r reply[client.Doc], err error) {
+			version, err := strconv.ParseInt(args[2], 10, 64)
+			if err != nil || version < 1 {
+				return r, cli.Usage("version %q: want a whole number from 1; kennelctl jdocs history shows them", args[2])
+			}
+			return a.api.PostThingsThingJdocsDocRestore(ctx, args[0], args[1], client.Restore{Version: version})
+		}, showDocument)
+}
+
+// field is a field of a document, as rows show it.
+type field struct {
+	doc string
+	client.Field
+}
+
+func (a *app) jdocsFields() *cobra.Command {
+	return shows(a, &cobra.Command{Use: "fields", Short: "Show the documents that robots know, with their fields and what they take", Args: cobra.NoArgs,
+		Example: "  kennelctl jdocs fields\n  kennelctl jdocs fields -o json"},
+		func(ctx context.Context, _ []string) (reply[[]client.Schema], error) {
+			return a.api.GetJdocsSchemas(ctx)
+		},
+		func(t *cli.Table, all []client.Schema) {
+			var fields []field
+			for _, s := range all {
+				for _, f := range s.Fields {
+					fields = append(fields, field{s.Name, f})
+				}
+			}
+			rows("DOCUMENT|FIELD|TYPE|DEFAULT|VALUES", func(f field) cells {
+				return cells{f.doc, f.Name, f.Type, string(f.Default), strings.Join(f.Values, " ")}
+			})(t, fields)
+		})
 }
