@@ -477,6 +477,8 @@ func TestState(t *testing.T) {
 		{"never", registry.Thing{}, "new", "It has not reported here yet.", "", true},
 		{"away", away, "away", "It is away.", "", true},
 		{"just gone", registry.Thing{Presence: registry.Absent, Since: noon.Add(-time.Minute), LastSeen: noon}, "away", "It is away.", "", false},
+		{"original robot", registry.Thing{Presence: registry.Calls, LastSeen: noon.Add(-5 * time.Hour)}, "here", "It called here 5 h ago.", "", false},
+		{"original robot, silent", registry.Thing{Presence: registry.Calls, LastSeen: noon.Add(-72 * time.Hour)}, "away", "It called here 3 days ago.", "", true},
 		{"here", here, "here", "It is here and well.", "", false},
 		{"charging", with(body(status.Body{Charging: true, BatteryLevel: "low"})), "here", "It is here and well.", "It is charging.", false},
 		{"on charger", with(body(status.Body{OnCharger: true})), "here", "It is here and well.", "It sits on its charger.", false},

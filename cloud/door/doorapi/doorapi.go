@@ -45,6 +45,9 @@ var services = map[string]string{
 	tokenpb.Token_ServiceDesc.ServiceName: "tokens", jdocspb.Jdocs_ServiceDesc.ServiceName: "documents", chipperpb.ChipperGrpc_ServiceDesc.ServiceName: "speech",
 }
 
+// accessToken is the metadata, or the header, that carries an access token.
+const accessToken = "anki-access-token"
+
 // Prove returns the robot that a certificate or an access token proves; "" if neither does.
 type Prove func(ctx context.Context, chain []*x509.Certificate, token logging.Secret) thing.ID
 
@@ -80,24 +83,33 @@ func (w *Watch) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 
 // note tells the door of a call that ended. A robot that proved itself was there, whatever came of its call.
 func (w *Watch) note(ctx context.Context, method string, err error) {
-	p, token := kitgrpc.PeerFrom(ctx), logging.Secret(kitgrpc.Value(ctx, "anki-access-token"))
+	p, token := kitgrpc.PeerFrom(ctx), logging.Secret(kitgrpc.Value(ctx, accessToken))
 	what := cmp.Or(services[path.Dir(method)[1:]], "other")
-	missing := status.Convert(kitgrpc.Status(err))
-	refused := missing.Code() == codes.Unimplemented
-	if len(p.Chain) == 0 && token == "" && !refused || !refused && w.again.Allow(what+proofOf(p.Chain, token)) > 0 {
+	version := kitgrpc.Value(ctx, "user-agent")
+	if status.Code(kitgrpc.Status(err)) != codes.Unimplemented {
+		w.seen(ctx, what, p, token, version)
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the call ended, and what is noted of it stays true
-	id, version := w.prove(ctx, p.Chain, token), kitgrpc.Value(ctx, "user-agent")
+	id := w.prove(ctx, p.Chain, token)
 	if id != "" {
 		w.door.Seen(ctx, registry.Call{Thing: id, What: what, Peer: p.Addr, Version: version, Name: p.Name})
 	}
-	if refused {
-		r := door.Refusal{Addr: p.Addr, Thing: id, Step: registry.StepService, Code: door.CodeService, Detail: "asked for " + method + ", which this cloud does not have", Version: version}
-		if what == "speech" {
-			r.Code, r.Detail = door.CodeSpeech, "asked what a spoken sentence means ("+path.Base(method)+")"
-		}
-		w.door.Refused(ctx, r)
+	r := door.Refusal{Addr: p.Addr, Thing: id, Step: registry.StepService, Code: door.CodeService, Detail: "asked for " + method + ", which this cloud does not have", Version: version}
+	if what == "speech" {
+		r.Code, r.Detail = door.CodeSpeech, "asked what a spoken sentence means ("+path.Base(method)+")"
+	}
+	w.door.Refused(ctx, r)
+}
+
+// seen notes a call that was answered, unless the same proof was looked at just now.
+func (w *Watch) seen(ctx context.Context, what string, p kitgrpc.Peer, token logging.Secret, version string) {
+	if len(p.Chain) == 0 && token == "" || w.again.Allow(what+proofOf(p.Chain, token)) > 0 {
+		return
+	}
+	ctx = context.WithoutCancel(ctx) // as above
+	if id := w.prove(ctx, p.Chain, token); id != "" {
+		w.door.Seen(ctx, registry.Call{Thing: id, What: what, Peer: p.Addr, Version: version, Name: p.Name})
 	}
 }
 
@@ -147,10 +159,14 @@ func (w *Watch) NotFound(r *http.Request) {
 // Routes serves mux, and notes requests that mux has no route for.
 func (w *Watch) Routes(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if _, pattern := mux.Handler(r); pattern == "" {
+		_, pattern := mux.Handler(r)
+		if pattern == "" {
 			w.NotFound(r)
 		}
 		next.ServeHTTP(rw, r)
+		if token := logging.Secret(r.Header.Get(accessToken)); token != "" && pattern != "" {
+			w.seen(r.Context(), "documents", kitgrpc.Peer{Addr: r.RemoteAddr}, token, r.UserAgent())
+		}
 	})
 }
 

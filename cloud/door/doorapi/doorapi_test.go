@@ -89,6 +89,16 @@ func TestCalls(t *testing.T) {
 	if proofs != 3 || len(robots.calls) != 2 || robots.calls[0].What != "documents" || robots.calls[0].Version != "Victor/2.0.1.6076" || robots.calls[1].What != "speech" {
 		t.Errorf("%d proofs, calls %+v; want one of documents and one of speech", proofs, robots.calls)
 	}
+	// A document read over HTTP is a call, too.
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /1/read-docs", func(http.ResponseWriter, *http.Request) {})
+	r := httptest.NewRequest("POST", "/1/read-docs", nil)
+	r.Header.Set("anki-access-token", "good")
+	other := doorapi.NewWatch(d, func(_ context.Context, _ []*x509.Certificate, token logging.Secret) thing.ID { return rex })
+	other.Routes(mux, mux).ServeHTTP(httptest.NewRecorder(), r)
+	if len(robots.calls) != 3 || robots.calls[2].What != "documents" || robots.calls[2].Peer != "192.0.2.1:1234" {
+		t.Errorf("calls %+v, want one over HTTP", robots.calls)
+	}
 	// Every refusal is noted, with the robot if it is proved.
 	for range 3 {
 		call("/x.Y/Z", status.Error(codes.Unimplemented, "no"), "anki-access-token", "good")

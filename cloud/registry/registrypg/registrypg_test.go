@@ -377,3 +377,45 @@ func BenchmarkStatus(b *testing.B) {
 		}
 	}
 }
+
+// TestRobotThatCalls (infra/adr/0019): its last call is written at a pace, whatever process asks; a lease ends its calling, and a robot with a
+// lease is none that calls.
+func TestRobotThatCalls(t *testing.T) {
+	svc, store := open(t)
+	const id, agent = thing.ID("vic:00e20100"), thing.ID("vic:00e20101")
+	seen := func(id thing.ID, version string, pace time.Duration) bool {
+		t.Helper()
+		made, err := store.Seen(t.Context(), id, version, pace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	if !seen(id, "1.8.1.6051", time.Minute) || seen(id, "2.0.1.6076", time.Minute) {
+		t.Error("want it made by the first call alone")
+	}
+	first := get(t, svc, id)
+	if first.Presence != registry.Calls || first.Facets.Version != "1.8.1.6051" || first.Rev != 1 {
+		t.Errorf("%+v: the second call came too soon to count", first)
+	}
+	seen(id, "2.0.1.6076", 0)
+	if th := get(t, svc, id); !th.LastSeen.After(first.LastSeen) || th.Facets.Version != "2.0.1.6076" || th.Rev != 2 {
+		t.Errorf("%+v, want it seen again with its new version", th)
+	}
+	if h, err := svc.History(t.Context(), id, 0); err != nil || len(h) != 0 {
+		t.Errorf("history %+v, %v: it neither came nor went", h, err)
+	}
+	if n, err := store.Expire(t.Context(), 100); err != nil || n != 0 {
+		t.Errorf("%d leases ended, %v", n, err)
+	}
+	send(t, svc, agent, online("b", 1, 1, time.Minute))
+	before := get(t, svc, agent)
+	seen(agent, "9.9.9", 0)
+	if th := get(t, svc, agent); th.Presence != registry.Present || th.Rev != before.Rev || !th.LastSeen.Equal(before.LastSeen) || th.Facets.Version != before.Facets.Version {
+		t.Errorf("%+v, want it as it was: %+v", th, before)
+	}
+	send(t, svc, id, online("b", 1, 1, time.Minute))
+	if th := get(t, svc, id); th.Presence != registry.Present {
+		t.Errorf("%s with a lease", th.Presence)
+	}
+}
