@@ -21,9 +21,9 @@ type Said struct{ Thing, Account string }
 
 // check refuses a request that speaks for another robot.
 func (a Asker) check() error {
-	for what, s := range map[string]string{"thing": a.Said.Thing, "user_id": a.Said.Account} {
+	for _, s := range []string{a.Said.Thing, a.Said.Account} {
 		if utf8.RuneCountInString(s) > MaxID || !text(s) {
-			return errs.New(errs.Invalid, "%s %.80q: want at most %d characters of text", what, s, MaxID)
+			return errs.New(errs.Invalid, "thing or user_id %.80q: want at most %d characters of text", s, MaxID)
 		}
 	}
 	if a.Said.Thing == "" || a.Said.Thing == string(a.Thing) {

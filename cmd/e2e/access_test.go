@@ -262,8 +262,12 @@ func (h *house) walkCalls(t *testing.T) {
 	defer conn.Close()
 	for _, name := range access.Calls.Names() {
 		err := conn.Invoke(t.Context(), name, &emptypb.Empty{}, &emptypb.Empty{})
-		if status.Code(err) != codes.Unauthenticated {
-			t.Errorf("%s by nobody: %v, want Unauthenticated", name, err)
+		want := []codes.Code{codes.Unauthenticated}
+		if strings.HasPrefix(access.Calls[name].By, "nothing") { // what it says and does is the same for all
+			want = []codes.Code{codes.OK, codes.Unimplemented}
+		}
+		if !slices.Contains(want, status.Code(err)) {
+			t.Errorf("%s without credentials: %v, want one of %v", name, err, want)
 		}
 	}
 	if err := conn.Invoke(t.Context(), "/tokenpb.Token/MakeMeAdmin", &emptypb.Empty{}, &emptypb.Empty{}); status.Code(err) != codes.Unimplemented {

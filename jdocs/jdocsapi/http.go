@@ -138,15 +138,22 @@ func decodeHistory(r *http.Request) (any, error) {
 
 func decodeDiff(r *http.Request) (any, error) {
 	req, err := pathDoc(r)
-	for name, to := range map[string]*uint64{"from": &req.from, "to": &req.to} {
-		s := r.URL.Query().Get(name)
-		if n, bad := strconv.ParseUint(s, 10, 63); bad != nil && err == nil {
-			err = errs.New(errs.Invalid, "%s %.40q: want a version, a whole number from 1", name, s)
-		} else {
-			*to = n
-		}
+	if err == nil {
+		req.from, err = version(r, "from")
+	}
+	if err == nil {
+		req.to, err = version(r, "to")
 	}
 	return req, err
+}
+
+func version(r *http.Request, name string) (uint64, error) {
+	s := r.URL.Query().Get(name)
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil || n == 0 {
+		return 0, errs.New(errs.Invalid, "%s %.40q: want a version, a whole number from 1", name, s)
+	}
+	return n, nil
 }
 
 func decodeRestore(r *http.Request) (any, error) {
