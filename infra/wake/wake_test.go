@@ -2,6 +2,7 @@ package wake
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,13 +11,13 @@ import (
 func TestEachLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		s, looks := New(), 0
-		go s.Each(ctx, time.Minute, func() { looks++ })
-		saw := func(want int, when string) {
+		s, looks := New(), atomic.Int32{}
+		go s.Each(ctx, time.Minute, func() { looks.Add(1) })
+		saw := func(want int32, when string) {
 			t.Helper()
 			synctest.Wait()
-			if looks != want {
-				t.Errorf("%s: %d looks, want %d", when, looks, want)
+			if got := looks.Load(); got != want {
+				t.Errorf("%s: %d looks, want %d", when, got, want)
 			}
 		}
 		saw(1, "at once")
