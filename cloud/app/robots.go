@@ -18,6 +18,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
+	"kennel/infra/logging"
 	"kennel/infra/oneport"
 	"kennel/infra/runner"
 )
@@ -93,6 +94,10 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 			continue
 		}
 		l, err := net.Listen("tcp", addr)
+		if err != nil && addr == r.Uploads && addr != r.Listen { // another program may have it: all else works without
+			c.base.Log.Warn("port of log uploads not opened", "addr", addr, logging.Err, err)
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setting, err)
 		}
