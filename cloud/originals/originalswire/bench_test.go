@@ -38,10 +38,12 @@ const (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// The benchmarks write and read the statistics of robots beside a bare handler with one SQL statement on the same bytes: both over gRPC with
-// TLS, on one Postgres that syncs every commit to disk (issue 15, "what must hold" 4).
+// BenchmarkDocumentWritesBesideBare writes the statistics of robots beside a bare handler with one SQL statement on the same bytes: both over
+// gRPC with TLS, on one Postgres that syncs every commit to disk (issue 15, "what must hold" 4).
 func BenchmarkDocumentWritesBesideBare(b *testing.B) { documentsBesideBare(b, true) }
-func BenchmarkDocumentReadsBesideBare(b *testing.B)  { documentsBesideBare(b, false) }
+
+// BenchmarkDocumentReadsBesideBare reads them in the same way.
+func BenchmarkDocumentReadsBesideBare(b *testing.B) { documentsBesideBare(b, false) }
 
 func TestDocumentsBesideBare(t *testing.T) {
 	bench.Soak(t)
