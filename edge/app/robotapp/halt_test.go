@@ -16,10 +16,11 @@ import (
 // of the body's own time and roll to rest, not a second later by its watchdog. The best of several counts: others may hold the machine.
 func TestKilledAtFullDrive(t *testing.T) {
 	t.Parallel()
-	const (
-		radius = 14.5 // mm
-		most   = 19   // frames: 97 ms
-	)
+	const radius = 14.5         // mm
+	most, far := uint64(19), 30. // frames, 97 ms; mm
+	if len(emulator()) > 0 {     // which takes longer to start a program than a tread to stop
+		most, far = 5*most, 5*far
+	}
 	off, way := uint64(math.MaxUint64), 0.
 	for i := 0; i < 10 && off > most; i++ {
 		b := newBench(t)
@@ -48,8 +49,8 @@ func TestKilledAtFullDrive(t *testing.T) {
 		}
 	}
 	t.Logf("without power after %d frames, at rest after %.1f mm", off, way)
-	if off > most || way > 30 {
-		t.Errorf("without power %d frames after the end of robotd, at rest after %.1f mm; want at most %d, 30 mm", off, way, most)
+	if off > most || way > far {
+		t.Errorf("without power %d frames after the end of robotd, at rest after %.1f mm; want at most %d, %g mm", off, way, most, far)
 	}
 }
 
