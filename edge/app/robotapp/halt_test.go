@@ -16,7 +16,7 @@ import (
 // of the body's own time and roll to rest, not a second later by its watchdog. The best of several counts: others may hold the machine.
 func TestKilledAtFullDrive(t *testing.T) {
 	t.Parallel()
-	const radius = 14.5         // mm
+	const radius = 14.5          // mm
 	most, far := uint64(19), 30. // frames, 97 ms; mm
 	if len(emulator()) > 0 {     // which takes longer to start a program than a tread to stop
 		most, far = 5*most, 5*far
