@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kennel/edge/agent/info/platform"
-	"kennel/edge/agent/work/simulator"
+	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/body/amigobot/flash"
 	"kennel/edge/body/amigobot/sysmode"
 	"kennel/edge/body/port"

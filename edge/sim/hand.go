@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"kennel/edge/agent/work/simulator"
+	"kennel/edge/agent/orders/simulator"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/errs"

@@ -21,7 +21,7 @@ import (
 	"kennel/edge/agent/info/robotfs"
 	"kennel/edge/agent/people/claim"
 	"kennel/edge/agent/people/wipe"
-	"kennel/edge/agent/work/simulator"
+	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/body/vector/vectorsim"
 	"kennel/edge/bootparam"
 	plane "kennel/edge/sim/world"

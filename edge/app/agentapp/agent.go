@@ -15,8 +15,8 @@ import (
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/info"
 	"kennel/edge/agent/info/recovery"
+	"kennel/edge/agent/orders"
 	"kennel/edge/agent/people"
-	"kennel/edge/agent/work"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/stages"
@@ -34,7 +34,7 @@ type Agent struct {
 	info.Robot
 	cfg     Config
 	cloud   *cloud.Cloud
-	work    *work.Work
+	orders  *orders.Orders
 	health  *health.Health
 	people  *people.People
 	report  *diagnosis.Keeper
@@ -71,9 +71,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = supervisor.Close() }() // datagrams: nothing is buffered
 	a.Emit(events.Event{Source: "agentd", Name: "robot.boot_info", S1: version.String(), S2: a.OS, S3: a.Boot})
 	a.start.made()
-	services := append(a.cloud.Services(cloud.Talk{Down: a.work.Down(), Up: a.linkUp, Lost: func() { a.work.Connected(false) }}),
+	services := append(a.cloud.Services(cloud.Talk{Down: a.orders.Down(), Up: a.linkUp, Lost: func() { a.orders.Connected(false) }}),
 		runner.Service{Name: "restart", Run: a.awaitRestart, Fatal: true}, runner.Service{Name: "core", Run: a.listenToCore})
-	services = append(services, a.work.Services()...)
+	services = append(services, a.orders.Services()...)
 	services = append(services, a.people.Services()...)
 	services = append(services, a.health.Services()...)
 	if !a.Frugal {
@@ -97,7 +97,7 @@ func (a *Agent) healthy() bool {
 
 // Set changes settings on the robot, as its owner's app would (VEC-DOC-13).
 func (a *Agent) Set(ctx context.Context, fields map[string]json.RawMessage) error {
-	return a.work.Docs().Set(ctx, jdocs.RobotSettings, fields)
+	return a.orders.Docs().Set(ctx, jdocs.RobotSettings, fields)
 }
 
 // Emit records an event of the robot (VEC-DAS-05).
@@ -116,7 +116,7 @@ func (a *Agent) listenToCore(ctx context.Context) error {
 	return a.core.Run(ctx, func(m corelink.Message) {
 		a.client.Handle(m)
 		a.health.Handle(m)
-		a.work.Handle(m)
+		a.orders.Handle(m)
 		if m, ok := m.(*corelink.Power); ok && a.cloud.Permit(m.Cloud) {
 			if m.Cloud {
 				a.Log.InfoContext(ctx, "battery charged; cloud connection allowed again")
@@ -155,7 +155,7 @@ func hostAddress() string {
 // linkUp tells the parts that have data for the cloud.
 func (a *Agent) linkUp() {
 	a.start.reached(a.start.cloud)
-	a.work.Connected(true)
+	a.orders.Connected(true)
 	a.people.Connected()
 }
 
@@ -166,7 +166,7 @@ func (a *Agent) status() status.Message {
 	if a.Recovery {
 		m.Tell(recovery.Problem)
 	}
-	a.work.Fill(&m)
+	a.orders.Fill(&m)
 	a.health.Fill(&m)
 	if st, known := a.cloud.Identity(); known && !st.OK && st.Problem != "" {
 		m.Tell(status.Problem{Kind: status.KindIdentity, Code: st.Code, Text: st.Step + ": " + st.Problem})
@@ -184,7 +184,7 @@ func texts(problems []status.Problem) (out []string) {
 
 // facts collects the parts' facts about the way to the cloud.
 func (a *Agent) facts() diagnosis.Facts {
-	d := a.work.Docs()
+	d := a.orders.Docs()
 	f := diagnosis.Facts{Thing: a.Thing, Agent: version.String(), OS: a.OS, Boot: a.Boot, System: a.Now(), Docs: texts(d.Problems()), Dirty: d.Dirty(),
 		Faults: texts(a.health.Problems()), Start: a.start.facts(), Name: a.people.Name()}
 	a.cloud.Facts(&f)

@@ -12,8 +12,8 @@ import (
 	"kennel/edge/agent/health/diagnosis"
 	"kennel/edge/agent/health/vitals"
 	"kennel/edge/agent/info/platform"
+	"kennel/edge/agent/orders"
 	"kennel/edge/agent/people"
-	"kennel/edge/agent/work"
 	"kennel/edge/app/agentapp/memory"
 	"kennel/edge/body/mono"
 	"kennel/edge/coreclient"
@@ -36,7 +36,7 @@ func (a *Agent) making() []stages.Stage {
 		{Name: "documents", Do: a.openDocuments},
 		{Name: "parts", Do: a.makeParts},
 		{Name: "owner", Do: a.meetPeople},
-		{Name: "commands", Do: func(ctx context.Context) error { return a.work.TakeCommands(ctx) }},
+		{Name: "commands", Do: func(ctx context.Context) error { return a.orders.TakeCommands(ctx) }},
 	}
 }
 
@@ -84,13 +84,13 @@ func (a *Agent) openDocuments(context.Context) (err error) {
 		a.core = corelink.NewClient(a.Dir, corelink.WithHello(corelink.Hello{Program: "agentd", Version: version.String(), PID: uint32(os.Getpid())}))
 	}
 	a.client = coreclient.New(a.core)
-	a.work, err = work.New(a.Robot, work.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
+	a.orders, err = orders.New(a.Robot, orders.Config{Cloud: a.cloud, Core: a.client, Memory: memory.Of(a.Dir, a.Thing),
 		Hinted: func(docs map[string]uint64) { a.people.Hinted(docs) }, Restart: a.startAnew})
 	return err
 }
 
 func (a *Agent) makeParts(context.Context) error {
-	d := a.work.Docs()
+	d := a.orders.Docs()
 	a.health = health.New(a.Robot, health.Config{Telemetry: a.cfg.Telemetry, Silence: a.cfg.Silence, Restart: a.cfg.Restart, Changed: a.cloud.Changed,
 		Stats: d.AddStats, Upload: a.cloud.Events().AllowUpload, Nightly: a.cfg.Nightly, Reboot: a.cfg.Reboot, End: a.startAnew,
 		Backup: a.cloud.Events().Backup, Clock: a.cloud.ClockAgrees, Get: d.Get})

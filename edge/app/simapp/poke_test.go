@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"kennel/edge/agent/work/simulator"
+	"kennel/edge/agent/orders/simulator"
 	"kennel/infra/api/live"
 	"kennel/infra/api/poke"
 	"kennel/infra/cli"

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"kennel/edge/agent/work/parameters"
+	"kennel/edge/agent/orders/parameters"
 	"kennel/edge/body/amigobot"
 	"kennel/infra/thing"
 )

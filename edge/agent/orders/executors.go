@@ -1,4 +1,4 @@
-package work
+package orders
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"maps"
 	"time"
 
-	"kennel/edge/agent/work/commands"
+	"kennel/edge/agent/orders/commands"
 	wire "kennel/infra/api/commands"
 	"kennel/infra/api/events"
 	"kennel/infra/cli/version"
 )
 
 // Executors returns the commands that this robot takes from the cloud.
-func (w *Work) Executors() map[string]commands.Executor {
+func (w *Orders) Executors() map[string]commands.Executor {
 	all := map[string]commands.Executor{
 		wire.Ping: func(context.Context, json.RawMessage) (commands.Outcome, error) {
 			return commands.Outcome{Detail: fmt.Sprintf("agentd %s, up for %v", version.String(), w.Uptime().Round(time.Second))}, nil
@@ -41,7 +41,7 @@ func (w *Work) Executors() map[string]commands.Executor {
 
 // takeIntent records an intent. Nothing on the robot acts on it yet: the layer that does will take it from here. The parameters may be
 // a person's words, so they are not in the event.
-func (w *Work) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
+func (w *Orders) takeIntent(ctx context.Context, args json.RawMessage) (commands.Outcome, error) {
 	i, err := wire.ParseIntent(args)
 	if err != nil {
 		return commands.Outcome{}, err

@@ -2,7 +2,7 @@
 //
 //	robot_do, set_lights, robot_stop, robot_hold, robot_release ─► coreclient ─► robotd
 //	down/live ─► GetTree, GetValues twice a second while a person looks ─► up/live
-//	             of a simulated robot also where it really is (edge/agent/work/simulator)
+//	             of a simulated robot also where it really is (edge/agent/orders/simulator)
 //	robot_poke ─► the simulator of its body
 //
 // A line that moves something claims its actuators for as long as it may last, and no longer: robotd ends it by itself, and frees them if
@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"kennel/edge/agent/work/commands"
+	"kennel/edge/agent/orders/commands"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/edge/robot"

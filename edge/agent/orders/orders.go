@@ -1,5 +1,5 @@
-// Package work does what a robot is told: it keeps its documents and the settings in its body, takes commands, and drives.
-package work
+// Package orders does what a robot is told: it keeps its documents and the settings in its body, takes commands, and drives.
+package orders
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"kennel/edge/agent/cloud"
 	"kennel/edge/agent/cloud/docs"
 	"kennel/edge/agent/info"
-	"kennel/edge/agent/work/commands"
-	"kennel/edge/agent/work/parameters"
-	"kennel/edge/agent/work/pilot"
-	"kennel/edge/agent/work/simulator"
+	"kennel/edge/agent/orders/commands"
+	"kennel/edge/agent/orders/parameters"
+	"kennel/edge/agent/orders/pilot"
+	"kennel/edge/agent/orders/simulator"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	"kennel/infra/api/events"
@@ -26,7 +26,7 @@ import (
 	"kennel/jdocs/jdocswire"
 )
 
-// Config holds what the work needs beside the robot.
+// Config holds what carrying out orders needs beside the robot.
 type Config struct {
 	Cloud   *cloud.Cloud
 	Core    *coreclient.Client      // the real-time core
@@ -35,8 +35,8 @@ type Config struct {
 	Restart func(why error)         // ends agentd
 }
 
-// Work is made by New. Safe for concurrent use.
-type Work struct {
+// Orders is made by New. Safe for concurrent use.
+type Orders struct {
 	info.Robot
 	cfg        Config
 	docs       *docs.Agent
@@ -46,8 +46,8 @@ type Work struct {
 }
 
 // New opens the documents, and the settings in the body.
-func New(robot info.Robot, cfg Config) (*Work, error) {
-	w := &Work{Robot: robot, cfg: cfg}
+func New(robot info.Robot, cfg Config) (*Orders, error) {
+	w := &Orders{Robot: robot, cfg: cfg}
 	c := docs.Config{Root: w.Root, Remote: jdocswire.NewClient(cfg.Cloud), Log: w.Log, OnChanged: w.docChanged, OnPushed: w.docPushed, Unwatched: w.Frugal}
 	if cfg.Memory != nil {
 		name, stored, err := parameters.Stored(w.Root, cfg.Memory)
@@ -65,7 +65,7 @@ func New(robot info.Robot, cfg Config) (*Work, error) {
 }
 
 // TakeCommands opens what is needed to take commands.
-func (w *Work) TakeCommands(context.Context) (err error) {
+func (w *Orders) TakeCommands(context.Context) (err error) {
 	var sim pilot.Simulator
 	if !w.Frugal { // which has no body, and no simulator of one
 		sim = simulator.NewClient(w.Root)
@@ -76,13 +76,13 @@ func (w *Work) TakeCommands(context.Context) (err error) {
 }
 
 // Docs returns the robot's documents.
-func (w *Work) Docs() *docs.Agent { return w.docs }
+func (w *Orders) Docs() *docs.Agent { return w.docs }
 
 // Handle takes one message of robotd.
-func (w *Work) Handle(m corelink.Message) { w.pilot.Handle(m) }
+func (w *Orders) Handle(m corelink.Message) { w.pilot.Handle(m) }
 
 // Connected says that there is a connection to the cloud, or no longer.
-func (w *Work) Connected(yes bool) {
+func (w *Orders) Connected(yes bool) {
 	switch {
 	case !yes:
 		w.docs.Disconnected()
@@ -93,12 +93,12 @@ func (w *Work) Connected(yes bool) {
 }
 
 // Down returns what the cloud sends for the work.
-func (w *Work) Down() map[string]func([]byte) {
+func (w *Orders) Down() map[string]func([]byte) {
 	return map[string]func([]byte){topics.Jdocs: w.takeDocHint, topics.Cmd: w.commands.Handle, topics.Intent: w.commands.Handle, topics.Live: w.pilot.Look}
 }
 
 // Services do the work.
-func (w *Work) Services() []runner.Service {
+func (w *Orders) Services() []runner.Service {
 	all := []runner.Service{{Name: "commands", Run: w.commands.Run}, {Name: "pilot", Run: w.pilot.Run}}
 	if !w.Recovery {
 		all = append(all, runner.Service{Name: "documents", Run: w.docs.Run})
@@ -110,7 +110,7 @@ func (w *Work) Services() []runner.Service {
 }
 
 // Fill adds the documents to a status.
-func (w *Work) Fill(m *status.Message) {
+func (w *Orders) Fill(m *status.Message) {
 	m.Docs, m.Dirty = w.docs.Versions(), w.docs.Dirty()
 	m.Tell(w.docs.Problems()...)
 	if w.parameters != nil && w.parameters.Waiting() != "" {
@@ -118,7 +118,7 @@ func (w *Work) Fill(m *status.Message) {
 	}
 }
 
-func (w *Work) takeDocHint(payload []byte) {
+func (w *Orders) takeDocHint(payload []byte) {
 	h, err := hints.ParseJdocs(payload)
 	if err != nil {
 		w.Log.Warn("hint unreadable", logging.Err, err)
@@ -129,7 +129,7 @@ func (w *Work) takeDocHint(payload []byte) {
 }
 
 // docChanged records a changed setting (VEC-DOC-13).
-func (w *Work) docChanged(c docs.Change) {
+func (w *Orders) docChanged(c docs.Change) {
 	w.cfg.Cloud.Changed()
 	if w.parameters != nil {
 		w.parameters.Changed(c.Doc)
@@ -157,7 +157,7 @@ func (w *Work) docChanged(c docs.Change) {
 	}
 }
 
-func (w *Work) docPushed(name jdocs.Name, v uint64) {
+func (w *Orders) docPushed(name jdocs.Name, v uint64) {
 	w.cfg.Cloud.Changed()
 	w.Emit(events.Event{Source: "agentd", Name: "robot.settings.passed_to_cloud_jdoc", S1: string(name), I1: events.Num(int64(v))})
 }

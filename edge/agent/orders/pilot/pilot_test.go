@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kennel/edge/agent/work/commands"
+	"kennel/edge/agent/orders/commands"
 	"kennel/edge/coreclient"
 	"kennel/edge/corelink"
 	wire "kennel/infra/api/commands"
