@@ -21,7 +21,7 @@ func (w Watched) Watch(prove doorapi.Prove) *doorapi.Watch { return doorapi.NewW
 // Door wires what watches the port, and its meter: one count for each code of package door, and one for all refusals of the token service.
 func Door(b wire.Base, robots *registry.Service) (Watched, wire.Slice, error) {
 	refused, err := b.Meters.Count(telemetry.Metric{Name: "kennel_door_refused_total",
-		Help: "Calls and connections of original robots, or of whoever calls their port, that were refused or broke off. proof: what the token service did not believe."}, "code")
+		Help: "Calls and connections at the port of original robots that were refused or broke off. proof: what the token service did not believe."}, "code")
 	if err != nil {
 		return Watched{}, wire.Slice{}, err
 	}

@@ -28,7 +28,7 @@ func (w *Orders) Executors() map[string]commands.Executor {
 			return commands.Outcome{Detail: fmt.Sprintf("%d events were waiting", w.cfg.Cloud.Events().Stats().Events)}, nil
 		},
 		wire.RestartAgent: func(context.Context, json.RawMessage) (commands.Outcome, error) {
-			return commands.Outcome{Detail: "agentd starts anew", After: func() { w.cfg.Restart(errRestart) }}, nil
+			return commands.Outcome{Detail: "agentd restarts", After: func() { w.cfg.Restart(errRestart) }}, nil
 		},
 		wire.Intent: w.takeIntent,
 	}

@@ -44,7 +44,7 @@ func doctorCommand() *cobra.Command {
 	cmd := atRobot(&cobra.Command{
 		Use: "doctor", Short: "Tell each step of the robot's way to the cloud, and what to do",
 		Long: `Tell each step of the robot's way to the cloud: when, whom with, what was seen, why it was refused last, and what to do. It tries
-the way itself, beside a running agentd or without one, and changes people.Nothing. Exit code 1 if a step failed.`,
+the way itself, beside a running agentd or without one, and changes nothing. Exit code 1 if a step failed.`,
 		Example: "  agentd doctor -root ./r1\n  agentd doctor -root ./r1 -offline -o json",
 	}, func(cmd *cobra.Command, root *os.Root) error {
 		r := diagnosis.Doctor{Root: root, Version: version.String(), Offline: offline}.Run(cmd.Context())
@@ -60,7 +60,7 @@ the way itself, beside a running agentd or without one, and changes people.Nothi
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&offline, "offline", false, "show what agentd left, and try people.Nothing")
+	cmd.Flags().BoolVar(&offline, "offline", false, "show what agentd left, and try nothing")
 	return cmd
 }
 
@@ -159,7 +159,7 @@ cloud that it is nobody's, and comes back. It stays the robot that it is.`,
 		if _, err := people.Ask[people.Nothing](cmd.Context(), root, "/clear-user-data", people.Nothing{}); err != nil {
 			return err
 		}
-		return cli.Print(cmd, people.Nothing{}, func(t *cli.Table) { t.Text("agentd starts anew and clears the user data") })
+		return cli.Print(cmd, people.Nothing{}, func(t *cli.Table) { t.Text("agentd restarts and clears the user data") })
 	})
 	cmd.Flags().BoolVar(&sure, "yes", false, "the owner has confirmed")
 	return cmd
@@ -209,7 +209,7 @@ func postCommand() *cobra.Command {
 	cmd := atRobot(&cobra.Command{
 		Use: "post CODE", Short: "Post a fault, as a service that has one does",
 		Long: `Post a fault, as a service does that writes its number to run/fault_code. Where nobody reads it, it waits there for the next agentd.
-With -on-exit it is what a supervisor calls after a service ended: people.Nothing is posted if the service ended well, by SERVICE_RESULT, or while another
+With -on-exit it is what a supervisor calls after a service ended: nothing is posted if the service ended well, by SERVICE_RESULT, or while another
 fault is being handled.`,
 		Example: "  agentd fault post 914 -root ./r1\n  ExecStopPost=/usr/bin/agentd fault post -on-exit 916 -root /var/lib/robot",
 	}, func(cmd *cobra.Command, root *os.Root) error {
