@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -97,4 +98,19 @@ func Versions(ctx context.Context, docs Service, id thing.ID) (map[string]uint64
 		out[string(l.Name)] = l.Version
 	}
 	return out, err
+}
+
+// Zone returns the time zone in a robot's settings; "" if they name none.
+func Zone(ctx context.Context, docs Service, id thing.ID) (string, error) {
+	cur, err := docs.Get(ctx, Key{Thing: id, Name: RobotSettings})
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	var s struct {
+		Zone any `json:"time_zone"` // robots write what they like
+	}
+	if err == nil && json.Unmarshal([]byte(cur.JSON), &s) != nil || s.Zone == nil {
+		return "", err
+	}
+	return fmt.Sprint(s.Zone), err
 }

@@ -177,14 +177,21 @@ func timeZone(v json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := unquoted(v)
-	if _, err := time.LoadLocation(s); err == nil && s != "Local" {
+	if _, err := TimeZone(unquoted(v)); err == nil {
 		return v, nil
 	}
-	if _, err := time.LoadLocation("America/Los_Angeles"); err == nil {
+	if _, err := TimeZone("America/Los_Angeles"); err == nil {
 		return nil, fmt.Errorf("no such time zone: want %s", want)
 	}
 	return v, nil
+}
+
+// TimeZone returns the zone that the field time_zone names, with its changes of the clock.
+func TimeZone(name string) (*time.Location, error) {
+	if name == "" || name == "Local" { // which time.LoadLocation takes for zones of its own
+		return nil, fmt.Errorf("no time zone %q", name)
+	}
+	return time.LoadLocation(name)
 }
 
 func share(v json.RawMessage) (json.RawMessage, error) {

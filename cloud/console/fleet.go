@@ -58,6 +58,7 @@ type fleetView struct {
 	Cohorts        []chip
 	Save           bool // the filter may be kept
 	Bulk           *bulkForm
+	Missing        []link // why there are no robots, as pages know it
 }
 
 // chip is a value that leads to a filter with or without it.
@@ -199,6 +200,11 @@ func (c *console) fleet(ctx context.Context, r *http.Request, s said) (string, f
 	all := counts
 	if rest := without(f, filter.Presence); len(rest.Terms) != len(f.Terms) {
 		if all, err = c.Fleet.Counts(ctx, rest); err != nil {
+			return "", frame{}, err
+		}
+	}
+	if all.Total == 0 && !v.Filtered {
+		if v.Missing, err = c.missing(ctx); err != nil {
 			return "", frame{}, err
 		}
 	}

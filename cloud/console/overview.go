@@ -21,6 +21,7 @@ const (
 type overviewView struct {
 	able
 	Counts    registry.Counts
+	Missing   []link // why there are no robots, as pages know it
 	Never     int
 	Gone      int           // absent, and seen once
 	Share     template.HTML // of who is present
@@ -80,13 +81,36 @@ func bars(list []registry.Bucket, total int, key filter.Key, tone chart.Tone) []
 	return out
 }
 
+// everyone counts the fleet, and says why there is none.
+func (c *console) everyone(ctx context.Context) (counts registry.Counts, missing []link, err error) {
+	if counts, err = c.Fleet.Counts(ctx, filter.Filter{}); err == nil && counts.Total == 0 {
+		missing, err = c.missing(ctx)
+	}
+	return counts, missing, err
+}
+
+// missing returns what pages know of robots that are not there, each with the page's address.
+func (c *console) missing(ctx context.Context) (out []link, err error) {
+	for _, e := range c.More {
+		if e.Why == nil {
+			continue
+		}
+		why, err := e.Why(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, link{Label: why, Address: e.Address})
+	}
+	return out, nil
+}
+
 // overview is the first page: the state of the fleet, and what needs attention.
 func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string, frame, error) {
-	counts, err := c.Fleet.Counts(ctx, filter.Filter{})
+	counts, missing, err := c.everyone(ctx)
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := overviewView{able: ableOf(ctx), Counts: counts, Never: bucket(counts.Presence, filter.Never)}
+	v := overviewView{able: ableOf(ctx), Counts: counts, Missing: missing, Never: bucket(counts.Presence, filter.Never)}
 	v.Gone = counts.Absent - v.Never
 	v.Share = chart.Share(counts.Total, chart.Part{Size: counts.Present, Tone: chart.Good, Text: plural(counts.Present, "robot", "robots") + " present"},
 		chart.Part{Size: counts.Calls, Tone: chart.Good, Text: plural(counts.Calls, "robot", "robots") + " that call in"},

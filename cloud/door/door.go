@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -48,10 +49,11 @@ const (
 	CodeService = "service_unknown"
 	CodeSpeech  = "speech_missing"
 	CodePath    = "path_unknown"
+	CodeUpdate  = "update_missing" // it asked for an archive of its software
 )
 
 // Codes are all of them, for meters.
-var Codes = []string{CodeRoot, CodeName, CodeNoName, CodeTLS, CodeService, CodeSpeech, CodePath}
+var Codes = []string{CodeRoot, CodeName, CodeNoName, CodeTLS, CodeService, CodeSpeech, CodePath, CodeUpdate}
 
 // Refusal is a call that was refused, or a connection that broke off.
 type Refusal struct {
@@ -62,6 +64,7 @@ type Refusal struct {
 	Code    string
 	Detail  string
 	Version string // of the peer's software, as it says
+	Logged  bool   // by the package that refused
 }
 
 // Stranger is a refusal that belongs to no robot of the fleet, and how often it occurred.
@@ -152,7 +155,7 @@ func (d *Door) Refused(ctx context.Context, r Refusal) {
 		return
 	}
 	d.gathered[k] = &Stranger{Addr: addr, Step: r.Step, Code: r.Code, Claim: r.Claim, Detail: r.Detail + by, Version: r.Version, First: now, Last: now, Times: 1}
-	if d.lines.Allow("") == 0 {
+	if !r.Logged && d.lines.Allow("") == 0 {
 		d.log.WarnContext(ctx, "call of an original robot refused", logging.Thing, r.Thing, "claims", r.Claim, logging.Addr, addr, "step", r.Step, "code", r.Code,
 			"reason", r.Detail)
 	}
@@ -277,6 +280,16 @@ func (d *Door) Strangers(ctx context.Context) ([]Stranger, error) {
 		out[i].Do = registry.Advice(out[i].Code)
 	}
 	return out, err
+}
+
+// Why says in a sentence why robots that call here do not appear, for a fleet that has none.
+func (d *Door) Why(ctx context.Context) (string, error) {
+	all, err := d.Strangers(ctx)
+	if err != nil || len(all) == 0 {
+		return "Nothing was refused at the original robots' port in the last week: none has reached it. kenneld originals check says whether one can.", err
+	}
+	s := all[0]
+	return fmt.Sprintf("A robot at %s called the original robots' port and was refused %s ago: %s. %s.", s.Addr, registry.Ago(time.Since(s.Last)), s.Detail, s.Do), nil
 }
 
 // Broken notes a handshake that did not succeed. The client asked for name and was shown chain.

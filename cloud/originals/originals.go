@@ -1,7 +1,7 @@
 // Package originals brings original robots home: Guide says what their network and they need, and Check plays such a robot to find out whether
 // they have it (VEC-CLD-01, VEC-CLD-07, VEC-END-01).
 //
-// The robot of a self-test is TestThing, its owner TestAccount. Admit gives a caller that an operator trusts a certificate of TestTime and a
+// There is one self-test at a time. Its robot is TestThing, its owner TestAccount. Admit gives a caller that an operator trusts a certificate of TestTime and a
 // session that only TestThing may use; neither is stored. Dismiss erases what the robot left, as if its owner had deleted the account: only the
 // robot's row stays, with the tag TestTag.
 package originals
@@ -13,6 +13,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -34,6 +35,7 @@ const (
 	TestAccount          = "0e5e1f7e-57ed-4000-8000-000000000000"
 	TestTag              = "self-test"
 	TestTime             = 15 * time.Minute
+	TurnTime             = 4 * time.Minute // after which a self-test that did not end no longer holds up the next: more than all its steps may take
 )
 
 // Files of an original robot.
@@ -177,11 +179,20 @@ type Issuer interface {
 	IssueDevice(csr *x509.CertificateRequest, id thing.ID, ttl time.Duration) ([]*x509.Certificate, error)
 }
 
+// Turns lets one self-test run at a time, whatever process it came through.
+type Turns interface {
+	// Begin returns how long the present turn lasts at most; 0 if there was none and one of that length has begun.
+	Begin(ctx context.Context, length time.Duration) (wait time.Duration, err error)
+	// End ends the present turn, if there is one.
+	End(ctx context.Context) error
+}
+
 // Config holds what the service needs.
 type Config struct {
 	Door     Door
 	Issuer   Issuer
 	Sessions Sessions
+	Turns    Turns
 	Mark     func(ctx context.Context) error                 // registers TestThing and tags it
 	Erase    func(ctx context.Context, account string) error // what any slice holds about an account
 	Now      func() time.Time                                // nil: time.Now
@@ -220,6 +231,13 @@ func (s *Service) Admit(ctx context.Context, csr []byte) (Admission, error) {
 	if err != nil {
 		return Admission{}, fmt.Errorf("certificate of %s: %w", TestThing, err)
 	}
+	wait, err := s.cfg.Turns.Begin(ctx, TurnTime)
+	if err != nil {
+		return Admission{}, err
+	}
+	if wait > 0 {
+		return Admission{}, errs.Coded(errs.Conflict, "self_test_running", "another self-test is running: try again when it has ended, within %d s", int(wait.Seconds())+1)
+	}
 	var out bytes.Buffer
 	for _, c := range chain {
 		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a buffer takes everything
@@ -241,17 +259,22 @@ func (s *Service) SelfTest(ctx context.Context, framePause time.Duration) (Resul
 	if err != nil {
 		return Result{}, err
 	}
+	var out Result
 	r, err := Play(g, a, key, []byte(g.Root), Network{})
-	if err != nil {
-		return Result{}, err
+	if err == nil {
+		r.FramePause = framePause
+		out = Check(ctx, g, r, a.Session, Network{})
 	}
-	r.FramePause = framePause
-	out := Check(ctx, g, r, a.Session, Network{})
-	return out, s.Dismiss(context.WithoutCancel(ctx))
+	return out, errors.Join(err, s.Dismiss(context.WithoutCancel(ctx)))
 }
 
-// Dismiss erases what self-tests left.
-func (s *Service) Dismiss(ctx context.Context) error { return s.cfg.Erase(ctx, TestAccount) }
+// Dismiss erases what self-tests left, and lets the next one begin.
+func (s *Service) Dismiss(ctx context.Context) error {
+	if err := s.cfg.Erase(ctx, TestAccount); err != nil {
+		return err
+	}
+	return s.cfg.Turns.End(ctx)
+}
 
 // sessionPrefix marks the sessions of self-tests.
 const sessionPrefix = "kst_"

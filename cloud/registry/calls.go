@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"kennel/infra/api/chipperpb"
+	"kennel/infra/api/jdocspb"
+	"kennel/infra/api/tokenpb"
 	"kennel/infra/logging"
 	"kennel/infra/thing"
 )
@@ -16,10 +19,37 @@ const (
 	StepService = "service" // it asked for what is not served there
 )
 
+// The kinds of calls of original robots.
+const (
+	CallTokens    = "tokens"
+	CallDocuments = "documents"
+	CallSpeech    = "speech"
+	CallCheck     = "connection check"
+	CallUploads   = "uploads"
+	CallOther     = "other"
+	CallRefused   = "refused" // it was there, and got nothing
+)
+
+// Asked returns the kind of a gRPC call by its method; CallOther for services that this cloud does not know.
+func Asked(method string) string {
+	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	switch {
+	case method == chipperpb.ChipperGrpc_StreamingConnectionCheck_FullMethodName:
+		return CallCheck
+	case service == chipperpb.ChipperGrpc_ServiceDesc.ServiceName:
+		return CallSpeech
+	case service == jdocspb.Jdocs_ServiceDesc.ServiceName:
+		return CallDocuments
+	case service == tokenpb.Token_ServiceDesc.ServiceName:
+		return CallTokens
+	}
+	return CallOther
+}
+
 // Call is a sign of life of a robot that keeps no connection.
 type Call struct {
 	Thing   thing.ID // proved
-	What    string   // one word: tokens, documents, uploads, speech
+	What    string   // its kind
 	Peer    string   // its address
 	Version string   // of its software, as it says; "": not told
 	Name    string   // by which it looked us up; "": not told

@@ -53,7 +53,7 @@ type Report struct {
 // Refusal is an outcome that was a refusal.
 type Refusal struct {
 	Outcome
-	Over bool `json:"over"` // the same step has succeeded since
+	Over bool `json:"over"` // the same step has succeeded since, or the service that was not there
 }
 
 // Certificate is the newest device certificate of a thing.
@@ -83,6 +83,8 @@ type Sources struct {
 	Owners func(context.Context, []thing.ID) (map[thing.ID]string, error)
 	// Filter answers the filters' questions to other domains.
 	Filter filter.Sources
+	// Zone returns the time zone in a thing's settings; "": they name none.
+	Zone func(context.Context, thing.ID) (string, error)
 }
 
 // Doctor examines a thing, registered or not.
@@ -126,6 +128,11 @@ func (s *Service) Doctor(ctx context.Context, id thing.ID) (Report, error) {
 		}
 		f.hasRelease = true
 	}
+	if s.src.Zone != nil {
+		if f.zone, err = s.src.Zone(ctx, id); err != nil {
+			return Report{}, fmt.Errorf("time zone: %w", err)
+		}
+	}
 	return f.diagnose(), nil
 }
 
@@ -144,6 +151,7 @@ type facts struct {
 	wanted      string
 	wantedSince time.Time
 	hasRelease  bool
+	zone        string // in its settings; "": they name none
 }
 
 func (f *facts) diagnose() Report {
@@ -153,10 +161,10 @@ func (f *facts) diagnose() Report {
 		}
 	}
 	r := Report{Thing: f.id, At: f.now, Level: OK, Steps: f.steps, Refusal: f.refusal()}
-	checks := []func() (Check, bool){f.registered, f.trust, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.services, f.events, f.loop, f.body,
+	checks := []func() (Check, bool){f.registered, f.trust, f.enrolled, f.certificate, f.broker, f.presence, f.boot, f.clock, f.token, f.owner, f.documents, f.timeZone, f.services, f.events, f.loop, f.body,
 		f.problems, f.release}
 	if f.original() {
-		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.calls, f.token, f.owner, f.stored, f.services}
+		checks = []func() (Check, bool){f.registered, f.trust, f.enrolled, f.software, f.calls, f.token, f.owner, f.stored, f.timeZone, f.services}
 	}
 	var worst *Check
 	for _, check := range checks {
@@ -201,7 +209,7 @@ func (f *facts) last(names ...string) *Outcome {
 func (f *facts) refusal() *Refusal {
 	for i, o := range f.steps {
 		if !o.OK {
-			return &Refusal{o, slices.ContainsFunc(f.steps[:i], func(later Outcome) bool { return later.OK && later.Name == o.Name })}
+			return &Refusal{o, slices.ContainsFunc(f.steps[:i], o.endedBy)}
 		}
 	}
 	return nil

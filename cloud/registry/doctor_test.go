@@ -152,6 +152,26 @@ func TestDiagnose(t *testing.T) {
 		{"original robot, voice", func(f *facts) {
 			original(f, refused(StepService, "speech_missing", "asked what a spoken sentence means (StreamingIntentGraph)"), Outcome{Name: StepCall, OK: true, Code: "speech", Last: now})
 		}, Warn, "services", "asked what a spoken sentence means"},
+		{"original robot, a service that came", func(f *facts) {
+			original(f, Outcome{Name: StepCall, OK: true, Code: CallDocuments, Last: now}, refused(StepService, "service_unknown", "asked for /jdocspb.Jdocs/ReadDocs, which this cloud does not have"))
+		}, OK, "", "all is well now"},
+		{"original robot, another service came", func(f *facts) {
+			original(f, Outcome{Name: StepCall, OK: true, Code: CallCheck, Last: now}, refused(StepService, "speech_missing", "asked what a spoken sentence means (StreamingIntentGraph)"))
+		}, Warn, "services", "asked what a spoken sentence means"},
+		{"original robot, update", func(f *facts) {
+			original(f, refused(StepService, "update_missing", "asked for the update /vic/prod/full/latest.ota, which this cloud does not have"))
+		}, Warn, "services", "The robot shows error 203 and keeps its software"},
+		{"original robot, setup of a later version", func(f *facts) {
+			*f = facts{id: f.id, now: now, hasOwner: true, steps: []Outcome{refused(StepRefresh, "no_owner", "no owner")}}
+			f.steps[0].Version = "Victor/2.0.1.6091 grpc-go/1.40.0"
+		}, Fail, "token", "It has no owner"},
+		{"original robot, old format", func(f *facts) {
+			original(f, Outcome{Name: StepCall, OK: true, Code: CallTokens, Last: now, Version: "Victor/1.6.0.3331", Peer: "192.0.2.9:40000"},
+				Outcome{Name: StepCall, OK: true, Code: CallDocuments, Last: now.Add(-time.Hour), Version: "Victor/1.6.0.3331", Peer: "192.0.2.7:41000"})
+		}, OK, "", "all is well"},
+		{"time zone", func(f *facts) { f.zone = "Europe/Berlin" }, OK, "", "all is well"},
+		{"time zone without changes", func(f *facts) { f.zone = "Etc/GMT-1" }, OK, "", "all is well"},
+		{"time zone that is none", func(f *facts) { f.zone = "GMT+01:00" }, Warn, "time zone", "does not exist"},
 		{"original robot, refused long ago", func(f *facts) {
 			o := refused(StepService, "service_unknown", "asked for /x.Y/Z")
 			o.Last = now.Add(-25 * time.Hour)

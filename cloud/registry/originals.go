@@ -1,9 +1,14 @@
 package registry
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"kennel/certs/limit"
+	"kennel/cloud/registry/filter"
+	"kennel/jdocs"
 )
 
 // Refusals count against an original robot for as long as it may take to call again: it refreshes its token about once a day.
@@ -87,6 +92,10 @@ func (f *facts) calls() (Check, bool) {
 	c.Text = "last called " + Ago(ago) + " ago; an original robot keeps no connection"
 	if o := f.last(StepCall); o != nil {
 		c = c.of(o)
+		here := limit.Network(o.Peer)
+		if i := slices.IndexFunc(f.steps, func(s Outcome) bool { return s.Name == StepCall && limit.Network(s.Peer) != here }); i >= 0 {
+			c.Text += ". It called from " + limit.Network(f.steps[i].Peer) + " before and now from " + here + ": its certificate and token say who it is, whatever its address"
+		}
 	}
 	if c.Since = f.thing.LastSeen; ago > callsDaily {
 		c.Level, c.Do = Warn, "A robot that is on calls about once a day. Is it on, charged, and on its network? Does that network still lead the names of its server file to here?"
@@ -105,7 +114,61 @@ func (f *facts) stored() (Check, bool) {
 		slices.Sort(names)
 		c.Text = "stored here: " + strings.Join(names, ", ")
 	}
+	if old, ours := jdocs.RobotSettings.Format(f.version()), jdocs.RobotSettings.FmtVersion(); old < ours {
+		c.Text += fmt.Sprintf("; its software writes settings of format %d, and what format %d adds to them is kept here meanwhile", old, ours)
+	}
 	return c, f.hasDocs
+}
+
+// version returns the software that an original robot runs, from its latest call or refusal that names one; "": none did.
+func (f *facts) version() string {
+	for _, o := range f.steps {
+		if v := OSVersion(o.Version); v != "" {
+			return v
+		}
+	}
+	if f.thing != nil {
+		return f.thing.Facets.Version
+	}
+	return ""
+}
+
+// newSetup is the first software whose setup over Bluetooth no published program speaks (peer facts, section 3).
+const newSetup = "2.0.1.6090"
+
+// software says what an original robot runs, and what is not supported of it.
+func (f *facts) software() (Check, bool) {
+	v := f.version()
+	c := Check{Name: "software", Level: OK, Text: "runs " + v + ", which this cloud serves", Version: v}
+	switch {
+	case v == "":
+		c.Level, c.Text = Unknown, "has not said what it runs"
+	case v[0] >= '0' && v[0] <= '9' && filter.VersionKey(v) >= filter.VersionKey(newSetup) && f.hasOwner && !f.owned:
+		c.Level, c.Text = Warn, "runs "+v+", an unsupported version for setup: since "+newSetup+" robots speak version 7 of the Bluetooth protocol, which no published app speaks"
+		c.Do = "Once it has an owner this cloud serves it. Sign it in with the app of its maker, or install software before " + newSetup
+	}
+	return c, true
+}
+
+// timeZone says whether the zone in a robot's settings is one, and when clocks change there.
+func (f *facts) timeZone() (Check, bool) {
+	c := Check{Name: "time zone", Level: OK}
+	zone, err := jdocs.TimeZone(f.zone)
+	if err != nil {
+		c.Level, c.Text = Warn, fmt.Sprintf("its settings name the time zone %q, which does not exist: the robot shows another time than its owner's", Clip(f.zone, 64))
+		c.Do = "Choose a name of the tz database in its settings, such as Europe/Paris; summer time follows from it"
+		return c, f.zone != ""
+	}
+	there := f.now.In(zone)
+	c.Text = f.zone + ", where it is " + there.Format("15:04 (UTC-07:00)")
+	if _, change := there.ZoneBounds(); change.IsZero() {
+		c.Text += "; clocks there do not change"
+	} else {
+		_, was := there.Zone()
+		_, is := change.Zone()
+		c.Text += fmt.Sprintf("; clocks there go %s on %s", map[bool]string{true: "forward", false: "back"}[is > was], change.Format(time.DateOnly))
+	}
+	return c, f.zone != ""
 }
 
 // services tells of calls that were refused lately, but for those of the token service and of claims, which have checks of their own.
@@ -115,7 +178,7 @@ func (f *facts) services() (Check, bool) {
 	var said []string
 	for i := range f.steps {
 		o := &f.steps[i]
-		over := slices.ContainsFunc(f.steps[:i], func(later Outcome) bool { return later.OK && later.Name == o.Name })
+		over := slices.ContainsFunc(f.steps[:i], o.endedBy)
 		if o.OK || over || slices.Contains(others, o.Name) || f.now.Sub(o.Last) >= refusedLately {
 			continue
 		}
@@ -134,4 +197,17 @@ func (f *facts) services() (Check, bool) {
 		c.Text = strings.Join(said, "; ")
 	}
 	return c, said != nil || f.original()
+}
+
+// endedBy reports whether a later outcome shows that what was refused is granted now: the same step, or a call of the service that was not there.
+func (o *Outcome) endedBy(later Outcome) bool {
+	if o.Name != StepService {
+		return later.OK && later.Name == o.Name
+	}
+	asked := CallSpeech
+	if o.Code != "speech_missing" {
+		_, method, _ := strings.Cut(o.Detail, "asked for ")
+		asked = Asked(method)
+	}
+	return later.OK && later.Name == StepCall && later.Code == asked && asked != CallOther
 }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // images of containers may have no database of time zones, by which settings are checked
 
 	"kennel/cloud/app/kenneld"
 )

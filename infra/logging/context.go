@@ -27,7 +27,8 @@ func Attrs(ctx context.Context) []slog.Attr {
 	return a
 }
 
-// Contextual returns a handler that adds the attributes of the record's context (see With), outside any group, and hands on to next.
+// Contextual returns a handler that adds the attributes of the record's context (see With), outside any group, and hands on to next. Where a
+// record has an attribute of the same key itself, the one of the context is left out.
 func Contextual(next slog.Handler) slog.Handler { return contextual{next: next, outer: next} }
 
 // contextual keeps the handler as it was before the first group, and what was added since, because an attribute of the context belongs at
@@ -46,6 +47,12 @@ func (h contextual) Handle(ctx context.Context, r slog.Record) error {
 	case len(attrs) == 0:
 		return h.next.Handle(ctx, r)
 	case len(h.inner) == 0:
+		r.Attrs(func(own slog.Attr) bool {
+			if i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == own.Key }); i >= 0 {
+				attrs = slices.Concat(attrs[:i], attrs[i+1:])
+			}
+			return true
+		})
 		r = r.Clone()
 		r.AddAttrs(attrs...)
 		return h.next.Handle(ctx, r)

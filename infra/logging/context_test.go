@@ -41,6 +41,7 @@ func TestContextAttributes(t *testing.T) {
 	}{
 		"plain":      {func(l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, map[string]any{"msg": "m", "a": 1.0}},
 		"with":       {func(l *slog.Logger) { l.With("a", 1).InfoContext(ctx, "m") }, map[string]any{"msg": "m", "a": 1.0}},
+		"its own":    {func(l *slog.Logger) { l.InfoContext(ctx, "m", Caller, "otto") }, map[string]any{"msg": "m", Caller: "otto"}},
 		"group":      {func(l *slog.Logger) { l.WithGroup("g").With("a", 1).InfoContext(ctx, "m", "b", 2) }, map[string]any{"msg": "m", "g": map[string]any{"a": 1.0, "b": 2.0}}},
 		"with group": {func(l *slog.Logger) { l.With("a", 1).WithGroup("g").InfoContext(ctx, "m", "b", 2) }, map[string]any{"msg": "m", "a": 1.0, "g": map[string]any{"b": 2.0}}},
 	} {

@@ -39,6 +39,7 @@ func WireRegistry(b wire.Base, docs jdocs.Service, releases *ota.Service, cohort
 		Docs: func(ctx context.Context, id thing.ID) (map[string]uint64, error) {
 			return jdocs.Versions(ctx, docs, id)
 		},
+		Zone: func(ctx context.Context, id thing.ID) (string, error) { return jdocs.Zone(ctx, docs, id) },
 		Owner: func(ctx context.Context, id thing.ID) (time.Time, bool, error) {
 			t, err := whose.Tenure(ctx, id)
 			if errs.KindOf(err) == errs.NotFound {

@@ -344,13 +344,13 @@ type Steps struct {
 // Record implements token.Recorder.
 func (t Steps) Record(ctx context.Context, s token.Step) {
 	if !s.OK && (s.Thing == "" || registry.Unproved(s.Code)) {
-		t.Door.Refused(ctx, door.Refusal{Addr: s.Peer, Claim: s.Thing, Step: s.Step, Code: s.Code, Detail: s.Reason, Version: s.Version})
+		t.Door.Refused(ctx, door.Refusal{Addr: s.Peer, Claim: s.Thing, Step: s.Step, Code: s.Code, Detail: s.Reason, Version: s.Version, Logged: true})
 	}
 	if s.Thing == "" {
 		return
 	}
 	if s.OK && s.Step == stsapi.StepUpload {
-		t.Door.Seen(ctx, registry.Call{Thing: s.Thing, What: "uploads", Peer: s.Peer, Version: s.Version})
+		t.Door.Seen(ctx, registry.Call{Thing: s.Thing, What: registry.CallUploads, Peer: s.Peer, Version: s.Version})
 	}
 	step := registry.Step{Thing: s.Thing, At: s.At, Name: s.Step, OK: s.OK, Code: s.Code, Peer: s.Peer, Version: s.Version, Detail: s.Reason, Shown: registry.Shown(s.Shown)}
 	if err := t.Registry.Record(ctx, step); err != nil {

@@ -72,6 +72,8 @@ type Extra struct {
 	// Tab makes it a page of one robot instead, below /things/{thing}/: it returns its title and what is below the robot's head. With a Label
 	// it is one of the robot's tabs.
 	Tab func(ctx context.Context, r *http.Request) (title string, body template.HTML, err error)
+	// Why says in words what the page knows of robots that are not there, for a fleet that has none; nil: nothing.
+	Why func(ctx context.Context) (string, error)
 }
 
 // Called returns the name of a form that there is once on its page.

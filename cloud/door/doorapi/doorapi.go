@@ -5,7 +5,6 @@ package doorapi
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -26,9 +25,6 @@ import (
 	"kennel/cloud/console/page"
 	"kennel/cloud/door"
 	"kennel/cloud/registry"
-	"kennel/infra/api/chipperpb"
-	"kennel/infra/api/jdocspb"
-	"kennel/infra/api/tokenpb"
 	"kennel/infra/auth"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kitgrpc"
@@ -40,10 +36,8 @@ import (
 // notServed is the answer to calls of services that this cloud does not have.
 const notServed = "this cloud does not serve that call; the operator's doctor shows which robot asked for it"
 
-// services are the words for the services that original robots call.
-var services = map[string]string{
-	tokenpb.Token_ServiceDesc.ServiceName: "tokens", jdocspb.Jdocs_ServiceDesc.ServiceName: "documents", chipperpb.ChipperGrpc_ServiceDesc.ServiceName: "speech",
-}
+// noUpdate is the answer to robots that ask for an archive of their software (VEC-OTA-18).
+const noUpdate = "this cloud has no updates for original robots yet: the robot keeps the software that it has, and shows error 203"
 
 // accessToken is the metadata, or the header, that carries an access token.
 const accessToken = "anki-access-token"
@@ -84,7 +78,7 @@ func (w *Watch) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 // note tells the door of a call that ended. A robot that proved itself was there, whatever came of its call.
 func (w *Watch) note(ctx context.Context, method string, err error) {
 	p, token := kitgrpc.PeerFrom(ctx), logging.Secret(kitgrpc.Value(ctx, accessToken))
-	what := cmp.Or(services[path.Dir(method)[1:]], "other")
+	what := registry.Asked(method)
 	version := kitgrpc.Value(ctx, "user-agent")
 	if status.Code(kitgrpc.Status(err)) != codes.Unimplemented {
 		w.seen(ctx, what, p, token, version)
@@ -93,10 +87,10 @@ func (w *Watch) note(ctx context.Context, method string, err error) {
 	ctx = context.WithoutCancel(ctx) // the call ended, and what is noted of it stays true
 	id := w.prove(ctx, p.Chain, token)
 	if id != "" {
-		w.door.Seen(ctx, registry.Call{Thing: id, What: what, Peer: p.Addr, Version: version, Name: p.Name})
+		w.door.Seen(ctx, registry.Call{Thing: id, What: registry.CallRefused, Peer: p.Addr, Version: version, Name: p.Name})
 	}
 	r := door.Refusal{Addr: p.Addr, Thing: id, Step: registry.StepService, Code: door.CodeService, Detail: "asked for " + method + ", which this cloud does not have", Version: version}
-	if what == "speech" {
+	if what == registry.CallSpeech {
 		r.Code, r.Detail = door.CodeSpeech, "asked what a spoken sentence means ("+path.Base(method)+")"
 	}
 	w.door.Refused(ctx, r)
@@ -141,31 +135,37 @@ func (w *Watch) Plain(check http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ok", check)
 	mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) {
-		w.NotFound(r)
-		http.Error(rw, "plain HTTP address serves only GET and HEAD of /ok", http.StatusNotFound)
+		if !w.NotFound(rw, r) {
+			http.Error(rw, "plain HTTP address serves only GET and HEAD of /ok", http.StatusNotFound)
+		}
 	})
 	return mux
 }
 
-// NotFound notes an HTTP request for a path that is not served.
-func (w *Watch) NotFound(r *http.Request) {
+// NotFound notes an HTTP request for a path that is not served. It reports whether it has answered the request.
+func (w *Watch) NotFound(rw http.ResponseWriter, r *http.Request) (answered bool) {
 	out := door.Refusal{Addr: r.RemoteAddr, Step: registry.StepService, Code: door.CodePath, Detail: "asked for " + r.Method + " " + r.URL.Path + ", which is not served", Version: r.UserAgent()}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		out.Thing = w.prove(r.Context(), r.TLS.PeerCertificates, "")
 	}
+	if answered = path.Ext(r.URL.Path) == ".ota"; answered {
+		out.Code, out.Detail = door.CodeUpdate, "asked for the update "+r.URL.Path+", which this cloud does not have"
+		http.Error(rw, noUpdate, http.StatusNotFound)
+	}
 	w.door.Refused(r.Context(), out)
+	return answered
 }
 
 // Routes serves mux, and notes requests that mux has no route for.
 func (w *Watch) Routes(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
-		if pattern == "" {
-			w.NotFound(r)
+		if pattern == "" && w.NotFound(rw, r) {
+			return
 		}
 		next.ServeHTTP(rw, r)
 		if token := logging.Secret(r.Header.Get(accessToken)); token != "" && pattern != "" {
-			w.seen(r.Context(), "documents", kitgrpc.Peer{Addr: r.RemoteAddr}, token, r.UserAgent())
+			w.seen(r.Context(), registry.CallDocuments, kitgrpc.Peer{Addr: r.RemoteAddr}, token, r.UserAgent())
 		}
 	})
 }
@@ -197,7 +197,7 @@ var list = template.Must(template.New("").Funcs(template.FuncMap{"ago": page.Ago
 
 // Page is the list as a page of the console.
 func Page(d *door.Door) page.Extra {
-	return page.Extra{Label: "Strangers", Address: "/strangers", Show: func(ctx context.Context) (template.HTML, error) {
+	return page.Extra{Label: "Strangers", Address: "/strangers", Why: d.Why, Show: func(ctx context.Context) (template.HTML, error) {
 		all, err := d.Strangers(ctx)
 		if err != nil {
 			return "", err

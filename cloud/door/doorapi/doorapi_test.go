@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,8 +87,8 @@ func TestCalls(t *testing.T) {
 		call(read, status.Error(codes.NotFound, "no such document"), "anki-access-token", "good", "user-agent", "Victor/2.0.1.6076")
 	}
 	call(check, nil, "anki-access-token", "good")
-	if proofs != 3 || len(robots.calls) != 2 || robots.calls[0].What != "documents" || robots.calls[0].Version != "Victor/2.0.1.6076" || robots.calls[1].What != "speech" {
-		t.Errorf("%d proofs, calls %+v; want one of documents and one of speech", proofs, robots.calls)
+	if proofs != 3 || len(robots.calls) != 2 || robots.calls[0].What != "documents" || robots.calls[0].Version != "Victor/2.0.1.6076" || robots.calls[1].What != registry.CallCheck {
+		t.Errorf("%d proofs, calls %+v; want one of documents and one connection check", proofs, robots.calls)
 	}
 	// A document read over HTTP is a call, too.
 	mux := http.NewServeMux()
@@ -109,6 +110,9 @@ func TestCalls(t *testing.T) {
 	if err := d.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if n := len(robots.calls); robots.calls[n-1].What != registry.CallRefused {
+		t.Errorf("calls %+v, want the refused one told apart: it shows nothing of what is served", robots.calls)
+	}
 	if len(robots.steps) != 1 || robots.steps[0].Thing != rex || robots.steps[0].Times != 3 || robots.steps[0].Code != door.CodeService || len(*rows) != 1 || (*rows)[0].Times != 1 {
 		t.Errorf("steps %+v, strangers %+v", robots.steps, *rows)
 	}
@@ -128,11 +132,14 @@ func TestPaths(t *testing.T) {
 		method, path string
 		code         int
 	}{{plain, "HEAD", "/ok?emresn=00e20100", 200}, {plain, "GET", "/ok", 200}, {secure, "GET", "/vic/00e20100", 200}, {plain, "GET", "/v1/things", 404}, {plain, "POST", "/ok", 404},
-		{secure, "GET", "/vic/prod/full/latest.ota", 404}} {
+		{secure, "GET", "/favicon.ico", 404}, {secure, "GET", "/vic/prod/full/latest.ota", 404}, {plain, "GET", "/vic/prod/diff/2.0.1.6076.ota", 404}} {
 		rec := httptest.NewRecorder()
 		tc.h.ServeHTTP(rec, httptest.NewRequest(tc.method, tc.path, nil))
 		if rec.Code != tc.code {
 			t.Errorf("%s %s: %d, want %d", tc.method, tc.path, rec.Code, tc.code)
+		}
+		if update := strings.HasSuffix(tc.path, ".ota"); update != strings.Contains(rec.Body.String(), "has no updates for original robots yet") {
+			t.Errorf("%s: %s", tc.path, rec.Body)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,13 +147,29 @@ func TestPaths(t *testing.T) {
 	if err := d.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if len(*rows) != 1 || (*rows)[0].Times != 3 || (*rows)[0].Code != door.CodePath || !strings.Contains((*rows)[0].Detail, "GET /vic/prod/full/latest.ota") {
-		t.Errorf("strangers %+v, want one address, refused three times", *rows)
+	slices.SortFunc(*rows, func(a, b door.Stranger) int { return strings.Compare(a.Code, b.Code) })
+	if len(*rows) != 2 || (*rows)[0].Times != 3 || (*rows)[0].Code != door.CodePath || !strings.Contains((*rows)[0].Detail, "GET /favicon.ico") ||
+		(*rows)[1].Times != 2 || (*rows)[1].Code != door.CodeUpdate || !strings.Contains((*rows)[1].Detail, "asked for the update /vic/prod/diff/2.0.1.6076.ota") {
+		t.Errorf("strangers %+v, want one address that was refused three paths and two updates", *rows)
 	}
 	// The page shows them, and escapes what a client made up.
 	(*rows)[0].Detail = "asked for GET /<script>"
 	page, err := doorapi.Page(d).Show(t.Context())
 	if err != nil || strings.Contains(string(page), "<script>") || !strings.Contains(string(page), "192.0.2.1") || !strings.Contains(string(page), "path_unknown") {
 		t.Errorf("%v\n%s", err, page)
+	}
+}
+
+// TestWhy: a fleet without robots says what was refused last and what to do, or that none came.
+func TestWhy(t *testing.T) {
+	rows := &shelf{}
+	d := door.New(rows, &fleet{}, func(string, string) {}, slog.New(slog.DiscardHandler))
+	why := doorapi.Page(d).Why
+	if text, err := why(t.Context()); err != nil || !strings.Contains(text, "kenneld originals check says whether one can") {
+		t.Errorf("nothing refused: %q, %v", text, err)
+	}
+	*rows = shelf{{Addr: "192.0.2.7", Code: door.CodeRoot, Detail: "it called kennel.lan and does not trust the certificate", Last: time.Now().Add(-time.Minute)}}
+	if text, err := why(t.Context()); err != nil || text != "A robot at 192.0.2.7 called the original robots' port and was refused 1 min ago: it called kennel.lan and does not trust the certificate. "+registry.Advice(door.CodeRoot)+"." {
+		t.Errorf("refused: %q, %v", text, err)
 	}
 }

@@ -1872,7 +1872,7 @@ type Refusal struct {
 	First       time.Time         `json:"first"`
 	Last        time.Time         `json:"last"`
 	OK          bool              `json:"ok"`
-	Over        bool              `json:"over"` // the same step has succeeded since
+	Over        bool              `json:"over"` // the same step has succeeded since, or the service that was not there
 	Peer        string            `json:"peer,omitzero"`
 	Step        string            `json:"step"`
 	Times       int64             `json:"times"`

@@ -1,8 +1,8 @@
 // Package originalsapi is package originals over HTTP, for operators, and as a page of the console:
 //
-//	GET    /v1/originals             what original robots and their network need          changers
-//	POST   /v1/originals/self-test   {csr}: the identity of a self-test                   administrators
-//	DELETE /v1/originals/self-test   erases what self-tests left                          administrators
+//	GET    /v1/originals             what original robots and their network need            changers
+//	POST   /v1/originals/self-test   {csr}: the identity of a self-test                     administrators
+//	DELETE /v1/originals/self-test   erases what a self-test left, and lets the next begin  administrators
 package originalsapi
 
 import (

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kennel/certs/ca"
 	"kennel/cloud/originals"
@@ -22,6 +23,22 @@ import (
 type desk struct {
 	svc            *originals.Service
 	marked, erased []string
+	running        bool
+}
+
+// Begin implements originals.Turns.
+func (d *desk) Begin(_ context.Context, length time.Duration) (time.Duration, error) {
+	if d.running {
+		return length, nil
+	}
+	d.running = true
+	return 0, nil
+}
+
+// End implements originals.Turns.
+func (d *desk) End(context.Context) error {
+	d.running = false
+	return nil
 }
 
 func newDesk(t *testing.T, change func(*originals.Door)) *desk {
@@ -40,7 +57,7 @@ func newDesk(t *testing.T, change func(*originals.Door)) *desk {
 		change(&door)
 	}
 	d := &desk{}
-	d.svc = originals.New(originals.Config{Door: door, Issuer: authority, Sessions: originals.NewSessions(seal.New()),
+	d.svc = originals.New(originals.Config{Door: door, Issuer: authority, Sessions: originals.NewSessions(seal.New()), Turns: d,
 		Mark:  func(context.Context) error { d.marked = append(d.marked, "mark"); return nil },
 		Erase: func(_ context.Context, account string) error { d.erased = append(d.erased, account); return nil }})
 	return d
@@ -117,6 +134,7 @@ func TestHTTP(t *testing.T) {
 		{auth.Support, "POST", "/v1/originals/self-test", SelfTest{string(csr)}, 403, ""},
 		{auth.Admin, "POST", "/v1/originals/self-test", SelfTest{"nonsense"}, 400, "csr_malformed"},
 		{auth.Admin, "POST", "/v1/originals/self-test", SelfTest{string(csr)}, 200, `"session":"kst_`},
+		{auth.Admin, "POST", "/v1/originals/self-test", SelfTest{string(csr)}, 409, "another self-test is running: try again when it has ended, within 241 s"},
 		{auth.Support, "DELETE", "/v1/originals/self-test", nil, 403, ""},
 		{auth.Admin, "DELETE", "/v1/originals/self-test", nil, 204, ""},
 	} {
@@ -124,11 +142,11 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s %s as %s: %d %s, want %d with %q", tc.method, tc.path, tc.role, w.Code, w.Body, tc.code, tc.has)
 		}
 	}
-	if len(d.marked) != 1 || len(d.erased) != 1 {
-		t.Errorf("marked %d times, erased %d times; want once each", len(d.marked), len(d.erased))
+	if len(d.marked) != 2 || len(d.erased) != 1 {
+		t.Errorf("marked %d times, erased %d times; want twice and once", len(d.marked), len(d.erased))
 	}
 	audited = errors.New("the log is full")
-	if w := ask(auth.Admin, "POST", "/v1/originals/self-test", SelfTest{string(csr)}); w.Code != 500 || len(d.marked) != 1 {
+	if w := ask(auth.Admin, "POST", "/v1/originals/self-test", SelfTest{string(csr)}); w.Code != 500 || len(d.marked) != 2 {
 		t.Errorf("without a line in the audit log: %d, marked %d times", w.Code, len(d.marked))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/console/page"
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/originalsapi"
+	"kennel/cloud/originals/originalspg"
 	"kennel/cloud/originals/replay"
 	"kennel/cloud/registry"
 	"kennel/cloud/sts"
@@ -40,7 +41,7 @@ func Wire(b wire.Base, cfg Config, authority *ca.Authority, robots *registry.Ser
 		d.Public = net.JoinHostPort(d.Names[0], port)
 	}
 	svc := originals.New(originals.Config{
-		Door: d, Issuer: authority, Sessions: originals.NewSessions(b.Seal),
+		Door: d, Issuer: authority, Sessions: originals.NewSessions(b.Seal), Turns: originalspg.New(b.Pool),
 		Mark: func(ctx context.Context) error {
 			if err := robots.Register(ctx, originals.TestThing); err != nil {
 				return err
