@@ -113,9 +113,10 @@ func (s *Service) Put(ctx context.Context, c Cohort, by string, rev int64) (Coho
 	if err := CheckName(c.Name); err != nil {
 		return Cohort{}, err
 	}
-	// It must not lead back to itself, nor to what is not there.
-	nobody := func(context.Context, string) ([]thing.ID, error) { return nil, nil }
-	_, err := c.Filter.Resolve(ctx, filter.Sources{Named: nobody, OwnedBy: nobody, Cohort: func(ctx context.Context, name string) (filter.Filter, error) {
+	// It must not lead back to itself, nor to what is not there, nor cost more than a filter may.
+	named := func(context.Context, []string) (map[string][]thing.ID, error) { return nil, nil }
+	owned := func(context.Context, string) ([]thing.ID, error) { return nil, nil }
+	_, err := c.Filter.Resolve(ctx, filter.Sources{Named: named, OwnedBy: owned, Cohort: func(ctx context.Context, name string) (filter.Filter, error) {
 		if name == c.Name {
 			return filter.Filter{}, errs.New(errs.Invalid, "cohort %s would ask for itself", name)
 		}

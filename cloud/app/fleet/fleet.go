@@ -74,8 +74,8 @@ const maxFound = 1000
 func filterSources(cohorts *cohort.Service, owners *ownerpg.Store, accounts *accountpg.Store) filter.Sources {
 	return filter.Sources{
 		Cohort: cohorts.Filter,
-		Named: func(ctx context.Context, text string) ([]thing.ID, error) {
-			return owners.Named(ctx, text, maxFound)
+		Named: func(ctx context.Context, texts []string) (map[string][]thing.ID, error) {
+			return owners.Named(ctx, texts, maxFound)
 		},
 		OwnedBy: func(ctx context.Context, text string) ([]thing.ID, error) {
 			if err := seesOwners(ctx); err != nil {

@@ -2,22 +2,45 @@ package ownerpg
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"kennel/infra/errs"
 	"kennel/infra/pg"
 	"kennel/infra/thing"
 )
 
-// Named returns at most limit robots whose owners call them by a name with that text in it, in lower case.
-func (s *Store) Named(ctx context.Context, text string, limit int) ([]thing.ID, error) {
-	pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
-	rows, err := s.pool.Query(ctx, `SELECT thing FROM owner_tenure WHERE until IS NULL AND name <> '' AND lower(name) LIKE $1 LIMIT $2`, pattern, limit)
-	if err != nil {
-		return nil, pg.Wrap(err, "robots by name")
+// maxNamed is the longest that Postgres looks for names.
+const maxNamed = 5 * time.Second
+
+// Named returns, for each of the texts, which are in lower case, robots whose owners call them by a name with that text in it: at most limit for
+// each text on average. One statement, however many texts.
+func (s *Store) Named(ctx context.Context, texts []string, limit int) (map[string][]thing.ID, error) {
+	patterns := make([]string, len(texts))
+	for i, text := range texts {
+		patterns[i] = "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 	}
-	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
+	out := map[string][]thing.ID{}
+	sql := `SELECT thing, lower(name) FROM owner_tenure WHERE until IS NULL AND name <> '' AND lower(name) LIKE ANY($1) LIMIT $2`
+	err := pg.Ask(ctx, s.pool, maxNamed, sql, []any{patterns, limit * len(texts)}, func(rows pgx.Rows) error {
+		var id thing.ID
+		var name string
+		_, err := pgx.ForEachRow(rows, []any{&id, &name}, func() error {
+			for _, text := range texts {
+				if strings.Contains(name, text) {
+					out[text] = append(out[text], id)
+				}
+			}
+			return nil
+		})
+		return err
+	})
+	if errors.Is(err, pg.ErrTooLong) {
+		return nil, errs.Coded(errs.Exhausted, "filter_slow", "looking for %d words in the names of robots: stopped after %v; want fewer and longer words", len(texts), maxNamed)
+	}
 	return out, pg.Wrap(err, "robots by name")
 }
 

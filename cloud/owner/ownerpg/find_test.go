@@ -28,14 +28,18 @@ func TestFind(t *testing.T) {
 	for text, want := range map[string][]thing.ID{
 		"rex": {"vic:1", "vic:2"}, "t_r": {"vic:2"}, "_": {"vic:2"}, "0%": {"vic:2"}, "": {"vic:1", "vic:2"}, "Rex": nil, `\`: nil, "'": nil,
 	} {
-		got, err := s.Named(t.Context(), text, 10)
+		found, err := s.Named(t.Context(), []string{text}, 10)
+		got := found[text]
 		slices.Sort(got)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("called %q: %v, %v; want %v", text, got, err, want)
 		}
 	}
-	if got, err := s.Named(t.Context(), "rex", 1); err != nil || len(got) != 1 {
+	if got, err := s.Named(t.Context(), []string{"rex"}, 1); err != nil || len(got["rex"]) != 1 {
 		t.Errorf("at most one: %v, %v", got, err)
+	}
+	if got, err := s.Named(t.Context(), []string{"rex", "t_r", "nobody"}, 10); err != nil || len(got) != 2 || len(got["rex"]) != 2 || len(got["t_r"]) != 1 {
+		t.Errorf("several texts at once: %v, %v", got, err)
 	}
 	names, err := s.Names(t.Context(), []thing.ID{"vic:2", "vic:3", "vic:4", "vic:5"})
 	if err != nil || !maps.Equal(names, map[thing.ID]string{"vic:2": "T_Rex 100%"}) {

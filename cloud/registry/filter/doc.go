@@ -24,6 +24,9 @@
 //	name:                part of its owner's name for it
 //	owner:               part of its owner's e-mail; for those alone who may see it
 //
+// A filter has a cost, which MaxCost bounds: each word, name and owner costs 8, every other value 1, a cohort what its filter costs. Postgres works
+// on one question for 5 s at most.
+//
 // Times are numbers with s, m, h, d or w. Parse and String are a pair. Where a filter is a question to Postgres, package registrypg
 // writes it; Match is the same rule for one robot in memory, and a test holds the two together.
 package filter

@@ -199,11 +199,8 @@ var sources = Sources{
 		}
 		return Filter{}, errs.New(errs.NotFound, "there is no cohort %s", name)
 	},
-	Named: func(_ context.Context, text string) ([]thing.ID, error) {
-		if text == "rosie" {
-			return []thing.ID{"pleo:77"}, nil
-		}
-		return nil, nil
+	Named: func(context.Context, []string) (map[string][]thing.ID, error) {
+		return map[string][]thing.ID{"rosie": {"pleo:77"}}, nil
 	},
 	OwnedBy: func(_ context.Context, text string) ([]thing.ID, error) {
 		if text == "secret" {
@@ -215,7 +212,9 @@ var sources = Sources{
 
 func TestResolveRefuses(t *testing.T) {
 	broken := sources
-	broken.Named = func(context.Context, string) ([]thing.ID, error) { return nil, errors.New("password of the database") }
+	broken.Named = func(context.Context, []string) (map[string][]thing.ID, error) {
+		return nil, errors.New("password of the database")
+	}
 	for _, tc := range []struct {
 		in   string
 		src  Sources
@@ -237,6 +236,42 @@ func TestResolveRefuses(t *testing.T) {
 	}
 	if _, err := MustParse("ann").Resolve(t.Context(), Sources{}); err != nil {
 		t.Errorf("a word where no names are known: %v", err)
+	}
+}
+
+// TestCost: what a filter costs is known before it is asked, each cohort is read once, and the refusal says what is too much and what to do.
+func TestCost(t *testing.T) {
+	reads := 0
+	wide := strings.TrimSuffix(strings.Repeat("cohort:ids,ids,ids,ids ", 8), " ")
+	src := Sources{
+		Cohort: func(_ context.Context, name string) (Filter, error) {
+			reads++
+			return MustParse(map[string]string{
+				"ids": "id:" + strings.Repeat("a,", 30) + "a", "words": strings.Repeat("w ", 32), "wide": wide, "wider": strings.ReplaceAll(wide, "ids", "wide"),
+			}[name]), nil
+		},
+		Named: func(_ context.Context, texts []string) (map[string][]thing.ID, error) {
+			if len(texts) != 1 || texts[0] != "w" {
+				t.Errorf("asked for the names %q", texts)
+			}
+			return nil, nil
+		},
+	}
+	for in, want := range map[string]string{
+		strings.Repeat("w ", 32): "", "cohort:words": "", "cohort:words,words": "", "cohort:ids,ids,ids": "",
+		"cohort:words,words w": "costs 520, at most 512", "cohort:wide": "costs 992,", "cohort:wider": "costs 31744,", "-cohort:wider w": "costs 31752,",
+	} {
+		reads = 0
+		_, err := MustParse(in).Resolve(t.Context(), src)
+		if want == "" && err != nil {
+			t.Errorf("%s: %v", in, err)
+		}
+		if want != "" && (errs.KindOf(err) != errs.Invalid || errs.CodeOf(err) != "filter_cost" || !strings.Contains(errs.Public(err), want) || !strings.Contains(errs.Public(err), "want fewer")) {
+			t.Errorf("%s: %v, want %q", in, err, want)
+		}
+		if reads > 3 {
+			t.Errorf("%s: %d cohorts read", in, reads)
+		}
 	}
 }
 

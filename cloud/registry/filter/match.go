@@ -1,13 +1,10 @@
 package filter
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"kennel/infra/errs"
 	"kennel/infra/thing"
 )
 
@@ -185,71 +182,4 @@ func compare[T int | float64 | string](a T, op Op, b T) bool {
 		return a >= b
 	}
 	return a == b
-}
-
-// Sources answers the questions of terms about other data. A nil one refuses its key, of kind Invalid; for words it is passed over.
-type Sources struct {
-	// Cohort returns the filter of a saved cohort; NotFound.
-	Cohort func(ctx context.Context, name string) (Filter, error)
-	// Named returns the robots whose owners call them by a name with that text in it.
-	Named func(ctx context.Context, text string) ([]thing.ID, error)
-	// OwnedBy returns the robots of people whose e-mail has that text in it. It refuses callers who may not know, of kind Denied.
-	OwnedBy func(ctx context.Context, text string) ([]thing.ID, error)
-}
-
-// maxDepth is how deep cohorts may name cohorts.
-const maxDepth = 4
-
-// Resolve returns the filter with the answers of others filled in: what Match and the database need.
-func (f Filter) Resolve(ctx context.Context, src Sources) (Filter, error) {
-	return f.resolve(ctx, src, 0)
-}
-
-func (f Filter) resolve(ctx context.Context, src Sources, depth int) (Filter, error) {
-	out := Filter{slices.Clone(f.Terms)}
-	for i := range out.Terms {
-		t := &out.Terms[i]
-		t.Subs, t.Things = nil, nil
-		for _, v := range t.Values {
-			var ids []thing.ID
-			var err error
-			switch t.Key {
-			case Cohort:
-				var sub Filter
-				switch {
-				case src.Cohort == nil:
-					err = errs.New(errs.Invalid, "cohorts are not known here")
-				case depth == maxDepth:
-					err = errs.New(errs.Invalid, "cohorts name cohorts more than %d deep, or in a circle", maxDepth)
-				default:
-					if sub, err = src.Cohort(ctx, v.Text); err == nil {
-						sub, err = sub.resolve(ctx, src, depth+1)
-					}
-				}
-				t.Subs = append(t.Subs, sub)
-			case Name:
-				if src.Named == nil {
-					err = errs.New(errs.Invalid, "names of owners are not known here")
-				} else {
-					ids, err = src.Named(ctx, v.Text)
-				}
-			case Word:
-				if src.Named != nil {
-					ids, err = src.Named(ctx, v.Text)
-				}
-			case Owner:
-				if src.OwnedBy == nil {
-					err = errs.New(errs.Invalid, "owners are not known here")
-				} else {
-					ids, err = src.OwnedBy(ctx, v.Text)
-				}
-			}
-			if err != nil {
-				return Filter{}, fmt.Errorf("filter %s: %w", t, err)
-			}
-			t.Things = append(t.Things, ids...)
-		}
-		slices.Sort(t.Things)
-	}
-	return out, nil
 }

@@ -24,6 +24,7 @@ import (
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/testwait"
 	"kennel/infra/thing"
 )
 
@@ -308,5 +309,58 @@ func BenchmarkWatch(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestClientLeaves: when a client goes away, Postgres no longer works on what it asked for.
+func TestClientLeaves(t *testing.T) {
+	pool := pgtest.New(t)
+	store := registrypg.New(pool, quiet)
+	svc := registry.New(store, store, registry.Sources{}, quiet)
+	mux := http.NewServeMux()
+	Mount(mux, svc)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Role: auth.Viewer})))
+	}))
+	defer srv.Close()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE registry_facet IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	working := func() (n int) {
+		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()
+			AND query LIKE '%FROM registry_facet AS f%'`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, path := range []string{"/v1/things?filter=tag:lab", "/v1/fleet/counts?filter=tag:lab"} {
+		ctx, leave := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				t.Errorf("%s: %s while the table is locked", path, resp.Status)
+				resp.Body.Close()
+			}
+		}()
+		testwait.Until(t, 30*time.Second, path+": Postgres at work", testwait.Holds(func() bool { return working() == 1 }))
+		began := time.Now()
+		leave()
+		<-gone
+		testwait.Until(t, 30*time.Second, path+": Postgres at rest", testwait.Holds(func() bool { return working() == 0 }))
+		// The bound on a statement, 5 s, is not what ended it.
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("%s: %v to stop", path, took)
+		}
 	}
 }

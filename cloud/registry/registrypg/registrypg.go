@@ -25,12 +25,13 @@ const channel = "registry_changed"
 
 // Store is registry.Store and registry.Table on a pool that others may use too. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
-	log  *slog.Logger
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+	maxAsk time.Duration
 }
 
 // New returns a store; the schema must be migrated.
-func New(pool *pgxpool.Pool, log *slog.Logger) *Store { return &Store{pool, log} }
+func New(pool *pgxpool.Pool, log *slog.Logger) *Store { return &Store{pool, log, maxAsk} }
 
 // Register makes a thing known.
 func (s *Store) Register(ctx context.Context, id thing.ID) error {

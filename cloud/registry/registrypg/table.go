@@ -67,7 +67,7 @@ func tableSQL(q registry.Selection, after *registry.Place, now time.Time) (strin
 		// The key travels as text: the types of pgx know no infinity of a time.
 		cond += fmt.Sprintf(" AND (f.%s, f.thing) %s (%s::text::%s, %s)", o.col, beyond, b.arg(after.Key), o.kind, b.arg(after.Thing))
 	}
-	return `SELECT ` + columns + `, ` + key + ` FROM (SELECT * FROM registry_facet AS f WHERE ` + cond + ` ORDER BY ` + by + ` LIMIT ` + b.arg(q.Limit+1) +
+	return `SELECT ` + columns + `, ` + key + ` FROM (SELECT f.* FROM ` + b.from() + ` WHERE ` + cond + ` ORDER BY ` + by + ` LIMIT ` + b.arg(q.Limit+1) +
 		`) AS f CROSS JOIN LATERAL (SELECT * FROM registry_thing AS t WHERE t.thing = f.thing ` + ofThing + ` LIMIT 1) AS t ORDER BY ` + by, b.args, nil
 }
 
@@ -77,16 +77,16 @@ func (s *Store) Table(ctx context.Context, q registry.Selection, after *registry
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, nil, pg.Wrap(err, "list things")
-	}
 	var keys []string
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Thing, error) {
-		var key string
-		t, err := scan(row, &key)
-		keys = append(keys, key)
-		return t, err
+	var out []registry.Thing
+	err = s.ask(ctx, q.Filter, sql, args, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Thing, error) {
+			var key string
+			t, err := scan(row, &key)
+			keys = append(keys, key)
+			return t, err
+		})
+		return err
 	})
 	if err != nil {
 		if pe, ok := errors.AsType[*pgconn.PgError](err); ok && after != nil && strings.HasPrefix(pe.Code, "22") {
@@ -102,33 +102,43 @@ func (s *Store) Table(ctx context.Context, q registry.Selection, after *registry
 	return out, &registry.Place{Sort: q.Sort, Desc: q.Desc, Key: keys[last], Thing: out[last].ID}, nil
 }
 
+// maxAsk is the longest that Postgres works on one person's question.
+const maxAsk = 5 * time.Second
+
+// ask puts a person's question about the robots that f selects. Exhausted "filter_slow" after maxAsk.
+func (s *Store) ask(ctx context.Context, f filter.Filter, sql string, args []any, read func(pgx.Rows) error) error {
+	err := pg.Ask(ctx, s.pool, s.maxAsk, sql, args, read)
+	if errors.Is(err, pg.ErrTooLong) {
+		return errs.Coded(errs.Exhausted, "filter_slow", "filter %.200q: stopped after %v; want fewer words and cohorts, or ask again when the fleet is less busy", f.Nameless(), s.maxAsk)
+	}
+	return err
+}
+
 // Select returns the ids of what a filter selects.
 func (s *Store) Select(ctx context.Context, f filter.Filter, limit int) ([]thing.ID, error) {
 	b := query{now: time.Now()}
-	sql := `SELECT f.thing FROM registry_facet AS f WHERE ` + b.where(f) + ` ORDER BY f.thing LIMIT ` + b.arg(limit)
-	rows, err := s.pool.Query(ctx, sql, b.args...)
-	if err != nil {
-		return nil, pg.Wrap(err, "select things")
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowTo[thing.ID])
+	cond := b.where(f)
+	sql := `SELECT f.thing FROM ` + b.from() + ` WHERE ` + cond + ` ORDER BY f.thing LIMIT ` + b.arg(limit)
+	var out []thing.ID
+	err := s.ask(ctx, f, sql, b.args, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, pgx.RowTo[thing.ID])
+		return err
+	})
 	return out, pg.Wrap(err, "select things")
 }
 
 // countsSQL returns one row per combination of facets: there are far fewer of them than robots, and one pass finds them.
 func countsSQL(f filter.Filter, now time.Time) (string, []any) {
 	b := query{now: now}
+	cond := b.where(f)
 	return `SELECT CASE WHEN present THEN 'present' WHEN seen = '-infinity' THEN 'never' WHEN since = '-infinity' THEN 'calls' ELSE 'absent' END, species, os, agent, body, level, loop, problems, tags, count(*)
-		FROM registry_facet AS f WHERE ` + b.where(f) + ` GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`, b.args
+		FROM ` + b.from() + ` WHERE ` + cond + ` GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`, b.args
 }
 
 // Counts counts what a filter selects.
 func (s *Store) Counts(ctx context.Context, f filter.Filter) (registry.Counts, error) {
 	now := time.Now()
 	sql, args := countsSQL(f, now)
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return registry.Counts{}, pg.Wrap(err, "count things")
-	}
 	c := registry.Counts{At: now.UTC()}
 	kinds := []*[]registry.Bucket{&c.Presence, &c.Species, &c.Version, &c.Agent, &c.Body, &c.Battery, &c.Loop}
 	single := make([]map[string]int, len(kinds))
@@ -139,7 +149,7 @@ func (s *Store) Counts(ctx context.Context, f filter.Filter) (registry.Counts, e
 	value := make([]string, len(kinds))
 	var kindsOf, tagsOf []string
 	var n int
-	_, err = pgx.ForEachRow(rows, []any{&value[0], &value[1], &value[2], &value[3], &value[4], &value[5], &value[6], &kindsOf, &tagsOf, &n}, func() error {
+	row := func() error {
 		c.Total += n
 		switch value[0] {
 		case filter.Present:
@@ -159,6 +169,10 @@ func (s *Store) Counts(ctx context.Context, f filter.Filter) (registry.Counts, e
 			tags[k] += n
 		}
 		return nil
+	}
+	err := s.ask(ctx, f, sql, args, func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&value[0], &value[1], &value[2], &value[3], &value[4], &value[5], &value[6], &kindsOf, &tagsOf, &n}, row)
+		return err
 	})
 	for i, k := range kinds {
 		*k = buckets(single[i])

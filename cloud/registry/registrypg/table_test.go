@@ -117,7 +117,7 @@ func TestTableAgreesWithMatch(t *testing.T) {
 	terms := []string{"presence:absent", "presence:calls", "-presence:absent,calls", "presence:never,present", "species:vic,pleo", "id:vic:0000*", "id:aibo:00000003", "version:2.9", "version:2.10.0,none", "version:<2.10", "version:>=2.9",
 		"version:2.*", "agent:>1.0", "body:none", `model:"Vector 2.0"`, "tag:lab", "tag:none,rare", "tag:any", "battery:<3.5", "battery:low,unknown", "battery:>=4.2,low", "problem:battery,loop",
 		"problem:none", "problem:any", "cert:<30d", "cert:expired", "cert:none", "cert:>2027-01-01", "seen:>20d", "seen:<3d", "seen:never", "seen:<2026-01-01", "since:<5d", "created:>2h",
-		"created:<1h", "loop:late", "loop:none,>900us", "loop:<200us", "00e", "lab", "2.10", "VECTOR", "%", "_0", `"\\"`}
+		"created:<1h", "loop:late", "loop:none,>900us", "loop:<200us", "00e", "lab", "2.10", "VECTOR", "%", "_0", `"\\"`, `-lab -"2.1" -rare`, `-"(" -"lab|" -"[a" -zz$ -"a b" -^v -vector.2`}
 	rng := rand.New(rand.NewPCG(1, 2))
 	columns := slices.Clone(registry.Columns)
 	rounds := 2

@@ -5,14 +5,26 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"kennel/cloud/registry/filter"
+	"kennel/infra/thing"
 )
 
 // query builds one statement's conditions and their arguments. Every text of a person is an argument.
 type query struct {
-	now  time.Time
-	args []any
+	now   time.Time
+	args  []any
+	words bool // the condition reads registry_words AS w
+}
+
+// from returns the tables of the condition that where made. Words are joined once, however many are asked for and however cohorts nest: as
+// sets, one for each word, they were read from end to end for each, and for each robot where the set did not fit into memory.
+func (q *query) from() string {
+	if q.words {
+		return "registry_facet AS f JOIN registry_words AS w ON w.thing = f.thing"
+	}
+	return "registry_facet AS f"
 }
 
 // arg adds an argument and returns its placeholder.
@@ -21,28 +33,56 @@ func (q *query) arg(v any) string {
 	return fmt.Sprintf("$%d", len(q.args))
 }
 
-// where returns the condition on registry_facet AS f of a resolved filter.
+// where returns the condition of a resolved filter on the tables of from.
 func (q *query) where(f filter.Filter) string {
 	if len(f.Terms) == 0 {
 		return "true"
 	}
-	out := make([]string, len(f.Terms))
-	for i, t := range f.Terms {
-		out[i] = q.term(t)
+	var out []string
+	var none []filter.Term // words that must not be there
+	for _, t := range f.Terms {
+		if t.Key == filter.Word && t.Not {
+			none = append(none, t)
+			continue
+		}
+		out = append(out, q.term(t))
+	}
+	switch len(none) {
+	case 0:
+	case 1:
+		out = append(out, q.term(none[0]))
+	default:
+		out = append(out, q.noneOf(none))
 	}
 	return strings.Join(out, " AND ")
+}
+
+// noneOf is the condition that none of some words is there: one pass over the text of a robot, however many they are.
+func (q *query) noneOf(words []filter.Term) string {
+	q.words = true
+	var patterns []string
+	var things []thing.ID
+	for _, t := range words {
+		patterns = append(patterns, literal(t.Values[0].Text))
+		things = append(things, t.Things...)
+	}
+	cond := "w.words !~ " + q.arg(strings.Join(patterns, "|"))
+	if len(things) > 0 {
+		cond += " AND w.thing <> ALL(" + q.arg(texts(things)) + "::text[])"
+	}
+	return cond
 }
 
 func (q *query) term(t filter.Term) string {
 	var alts []string
 	switch {
 	case t.Key == filter.Word:
-		// As a set of things, so that the index of words serves, and the index of things for names given by owners.
-		set := "SELECT w.thing FROM registry_words AS w WHERE w.words LIKE " + q.arg("%"+like(t.Values[0].Text)+"%")
+		// Both alternatives ask registry_words, so that its indexes serve: of words, and of things for names given by owners.
+		q.words = true
+		alts = append(alts, "w.words LIKE "+q.arg("%"+like(t.Values[0].Text)+"%"))
 		if len(t.Things) > 0 {
-			set += " UNION ALL SELECT unnest(" + q.arg(texts(t.Things)) + "::text[])"
+			alts = append(alts, "w.thing = ANY("+q.arg(texts(t.Things))+"::text[])")
 		}
-		alts = append(alts, "f.thing IN ("+set+")")
 	case t.Key == filter.Name || t.Key == filter.Owner:
 		alts = append(alts, "f.thing = ANY("+q.arg(texts(t.Things))+"::text[])")
 	case t.Key == filter.Tag:
@@ -192,6 +232,18 @@ func compare(a time.Time, op filter.Op, b time.Time) bool {
 	c := a.Compare(b)
 	return c < 0 && (op == filter.Less || op == filter.LessEqual) || c > 0 && (op == filter.More || op == filter.MoreEqual) ||
 		c == 0 && (op == filter.LessEqual || op == filter.MoreEqual)
+}
+
+// literal escapes what a regular expression would read as a pattern.
+func literal(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // like escapes what LIKE would read as a pattern.
