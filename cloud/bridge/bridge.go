@@ -62,6 +62,7 @@ type Handlers struct {
 // link is the part of the broker connection that the bridge needs.
 type link interface {
 	Publish(ctx context.Context, topic string, qos byte, retained bool, payload []byte) error
+	Post(topic string, payload []byte) error
 }
 
 // Bridge is one consumer. Its methods are safe for concurrent use.
@@ -281,10 +282,7 @@ func (b *Bridge) send(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case m := <-b.outbox:
-			pctx, cancel := context.WithTimeout(ctx, publishTime)
-			err := b.link.Publish(pctx, m.topic, 0, false, m.payload)
-			cancel()
-			if err != nil {
+			if err := b.link.Post(m.topic, m.payload); err != nil {
 				b.unsent.Add(1)
 				b.cfg.Log.DebugContext(ctx, "answer not sent", "topic", m.topic, logging.Err, err)
 				continue

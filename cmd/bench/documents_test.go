@@ -80,18 +80,29 @@ func BenchmarkDocumentCPUBesideMessage(tb *testing.B) {
 		idle := float64(middle.CPU-before.CPU) / float64(half.Sub(start))
 		return (float64(used) - idle*float64(took)) / float64(each*callers) / 1e3, nil
 	}
-	var pairs []bench.Pair
+	var many, one []bench.Pair
 	bench.Turns(tb, func() error {
 		value, err := micros(len(writers), func(i int) error { return writers[i]() })
 		if err != nil {
 			return err
 		}
+		alone, err := micros(1, func(int) error { return writers[0]() })
+		if err != nil {
+			return err
+		}
 		reference, err := micros(1, func(int) error { return post.trip(ctx) })
-		pairs = append(pairs, bench.Pair{Value: value, Reference: reference})
+		many = append(many, bench.Pair{Value: value, Reference: reference})
+		one = append(one, bench.Pair{Value: alone, Reference: reference})
 		return err
 	})
-	bench.Report(tb, bench.Line{Name: "documents/cpu", Unit: "us/write", Less: true,
-		Note: fmt.Sprintf("processor time of kenneld, broker and Postgres for a write of %d bytes over MQTT, %d by %d robots at once; reference: a message of 512 bytes from client to client", len(documentText), n, documentRobots)}, pairs)
+	for name, pairs := range map[string][]bench.Pair{fmt.Sprintf("%d robots at once", documentRobots): many, "one robot": one} {
+		line := bench.Line{Name: "documents/cpu", Unit: "us/write", Less: true,
+			Note: fmt.Sprintf("processor time of kenneld, broker and Postgres for a write of %d bytes over MQTT, %d by %s; reference: a message of 512 bytes from client to client", len(documentText), n, name)}
+		if name == "one robot" {
+			line.Name = "documents/cpu-alone"
+		}
+		bench.Report(tb, line, pairs)
+	}
 }
 
 // newWriter returns what writes the statistics of the i-th thing, as its agent does.
@@ -102,7 +113,7 @@ func newWriter(ctx context.Context, h *house, is issuer, i int) (write func() er
 	}
 	var link *session
 	ask := kitmqtt.NewClient(robot.id, func(ctx context.Context, topic string, payload []byte) error {
-		return link.Publish(ctx, topic, 1, false, payload)
+		return link.Publish(ctx, topic, 0, false, payload)
 	})
 	link, err = connect(ctx, h.URL("mqtt"), string(robot.id), robot, func(topic string, payload []byte) {
 		_ = ask.Deliver(topic, payload) // what it does not know is none of the answers awaited

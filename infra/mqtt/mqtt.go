@@ -323,6 +323,23 @@ func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained b
 	return nil
 }
 
+// Post hands one message to the connection's writer, at QoS 0, and does not wait until it is written: for answers, many in a row, which are
+// asked for again when they get lost. It fails at once with ErrDisconnected when there is no connection; when one has just ended it may take
+// the library's write limit of 10 s to return, so that it belongs on a goroutine which may wait. payload must not be changed afterwards.
+func (c *Client) Post(topic string, payload []byte) error {
+	if len(payload) > topics.MaxPayload {
+		return errs.Coded(errs.Invalid, "too_large", "post on %s: payload of %d bytes, at most %d", topic, len(payload), topics.MaxPayload)
+	}
+	s := c.cur.Load()
+	if s == nil {
+		return fmt.Errorf("post on %s: %w", topic, ErrDisconnected)
+	}
+	if tok := s.cl.Publish(topic, 0, false, payload); ended(tok) && tok.Error() != nil {
+		return fmt.Errorf("post on %s: %w: %w", topic, ErrDisconnected, tok.Error())
+	}
+	return nil
+}
+
 // ended reports whether the library is done with a token: before that it may still write its result.
 func ended(tok paho.Token) bool {
 	select {
