@@ -160,7 +160,7 @@ func documentsBesideBare(b testing.TB, write bool) {
 	bench.Beside(b, line, rate(1), rate(0))
 }
 
-// BenchmarkDocumentLatencyBesideBare is what one client alone waits, in the median, for a write and for a read.
+// BenchmarkDocumentLatencyBesideBare measures how long one client alone waits, in the median, for a write and for a read.
 func BenchmarkDocumentLatencyBesideBare(b *testing.B) { documentLatency(b) }
 
 func documentLatency(b testing.TB) {
