@@ -134,7 +134,7 @@ arch: ## imports point one way
 .PHONY: screens
 screens: setup-test ## pictures of every page, light and dark, desktop and phone, into bin/screens
 	@mkdir -p bin/screens
-	KENNEL_SCREENS=$(CURDIR)/bin/screens go test -count=1 -run '^TestBrowser$$' ./cmd/e2e
+	KENNEL_SCREENS=$(CURDIR)/bin/screens go test -count=1 -run '^(TestBrowser|TestComplaints)$$' ./cmd/e2e
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)

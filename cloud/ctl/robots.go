@@ -59,7 +59,8 @@ func (a *app) robotsList() *cobra.Command {
 				q.After = after
 				return a.api.GetThings(cmd.Context(), q)
 			})
-			return show(cmd, all, err, rows("THING|PRESENCE|SINCE|BATTERY|RELEASE|AGENT|LOOP P99|PROBLEMS", func(th client.Thing) cells {
+			everyone := len(f.Terms) == 0 && presence == "" && search == ""
+			table := rows("THING|PRESENCE|SINCE|BATTERY|RELEASE|AGENT|LOOP P99|PROBLEMS", func(th client.Thing) cells {
 				m := th.Status
 				if m == nil {
 					since := th.Since
@@ -73,7 +74,12 @@ func (a *app) robotsList() *cobra.Command {
 					lateness = micros(m.Loop.LateP99US)
 				}
 				return cells{th.Thing, th.Presence, th.Since, battery(m.Body), m.OS, m.Agent, lateness, registry.Words(problems(th))}
-			}))
+			})
+			return show(cmd, all, err, func(t *cli.Table, list []client.Thing) {
+				if table(t, list); len(list) == 0 && everyone {
+					t.Text("No robot yet. kennelctl doctor lists what was refused; kenneld originals check says whether an original robot can get in.")
+				}
+			})
 		})
 	columns := make([]string, 0, 2*len(registry.Columns))
 	for _, c := range registry.Columns {

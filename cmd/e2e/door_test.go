@@ -127,7 +127,7 @@ func TestOriginalRobotIsARobot(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	hears("the path that is not served", "asked for GET /vic/prod/full/latest.ota, which is not served (told by its address alone)")
+	hears("the path that is not served", "asked for the update /vic/prod/full/latest.ota, which this cloud does not have (told by its address alone)")
 	if d := admin.doctor(id); strings.Contains(d, "all is well") {
 		t.Errorf("after a refusal: %s", d)
 	}

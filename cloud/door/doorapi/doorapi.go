@@ -53,7 +53,7 @@ const proveEvery = 20 * time.Second
 type Watch struct {
 	door  *door.Door
 	prove Prove
-	again *limit.Keyed // by proof and service
+	again *limit.Keyed // by proof, service and answer
 }
 
 // NewWatch returns what watches calls for door.
@@ -80,8 +80,8 @@ func (w *Watch) note(ctx context.Context, method string, err error) {
 	p, token := kitgrpc.PeerFrom(ctx), logging.Secret(kitgrpc.Value(ctx, accessToken))
 	what := registry.Asked(method)
 	version := kitgrpc.Value(ctx, "user-agent")
-	if status.Code(kitgrpc.Status(err)) != codes.Unimplemented {
-		w.seen(ctx, what, p, token, version)
+	if code := status.Code(kitgrpc.Status(err)); code != codes.Unimplemented {
+		w.seen(ctx, what, code, p, token, version)
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the call ended, and what is noted of it stays true
@@ -96,9 +96,10 @@ func (w *Watch) note(ctx context.Context, method string, err error) {
 	w.door.Refused(ctx, r)
 }
 
-// seen notes a call that was answered, unless the same proof was looked at just now.
-func (w *Watch) seen(ctx context.Context, what string, p kitgrpc.Peer, token logging.Secret, version string) {
-	if len(p.Chain) == 0 && token == "" || w.again.Allow(what+proofOf(p.Chain, token)) > 0 {
+// seen notes a call that was answered, unless the same proof was looked at just now. answer tells a robot that was let in from what it was a
+// moment before, when its proof was not believed.
+func (w *Watch) seen(ctx context.Context, what string, answer codes.Code, p kitgrpc.Peer, token logging.Secret, version string) {
+	if len(p.Chain) == 0 && token == "" || w.again.Allow(what+answer.String()+proofOf(p.Chain, token)) > 0 {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // as above
@@ -165,7 +166,7 @@ func (w *Watch) Routes(mux *http.ServeMux, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(rw, r)
 		if token := logging.Secret(r.Header.Get(accessToken)); token != "" && pattern != "" {
-			w.seen(r.Context(), registry.CallDocuments, kitgrpc.Peer{Addr: r.RemoteAddr}, token, r.UserAgent())
+			w.seen(r.Context(), registry.CallDocuments, codes.OK, kitgrpc.Peer{Addr: r.RemoteAddr}, token, r.UserAgent())
 		}
 	})
 }

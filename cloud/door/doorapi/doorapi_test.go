@@ -61,10 +61,10 @@ const rex = thing.ID("vic:00e20100")
 // TestCalls: a call with a proof is a sign of life, whatever came of it, but not each of a busy robot's calls; what names itself without a
 // proof is none.
 func TestCalls(t *testing.T) {
-	robots, rows, proofs := &fleet{}, &shelf{}, 0
+	robots, rows, proofs, good := &fleet{}, &shelf{}, 0, []string{"good"}
 	d := door.New(rows, robots, func(string, string) {}, slog.New(slog.DiscardHandler))
 	w := doorapi.NewWatch(d, func(_ context.Context, chain []*x509.Certificate, token logging.Secret) thing.ID {
-		if proofs++; token.Reveal() == "good" {
+		if proofs++; slices.Contains(good, token.Reveal()) {
 			return rex
 		}
 		return ""
@@ -90,6 +90,14 @@ func TestCalls(t *testing.T) {
 	if proofs != 3 || len(robots.calls) != 2 || robots.calls[0].What != "documents" || robots.calls[0].Version != "Victor/2.0.1.6076" || robots.calls[1].What != registry.CallCheck {
 		t.Errorf("%d proofs, calls %+v; want one of documents and one connection check", proofs, robots.calls)
 	}
+	// A robot that is let in after it was refused is there at once.
+	call(read, status.Error(codes.Unauthenticated, "not accepted"), "anki-access-token", "late")
+	good = append(good, "late")
+	call(read, nil, "anki-access-token", "late")
+	if n := len(robots.calls); n != 3 {
+		t.Errorf("calls %+v, want one more", robots.calls)
+	}
+	robots.calls = robots.calls[:2]
 	// A document read over HTTP is a call, too.
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /1/read-docs", func(http.ResponseWriter, *http.Request) {})
