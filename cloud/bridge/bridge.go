@@ -221,7 +221,7 @@ func (b *Bridge) handle(ctx context.Context, it item) {
 		id, response := b.server.Serve(ctx, kitmqtt.Incoming{Thing: it.topic.Thing, Service: it.topic.Name, Method: it.topic.Method,
 			Payload: it.payload, Received: it.received})
 		if id != "" && response != nil {
-			b.post(topics.ResTopic(it.topic.Thing, id), response)
+			b.answer(outgoing{topics.ResTopic(it.topic.Thing, id), response}) // by the worker itself: a wait for the outbox is a change of threads
 		}
 	default:
 		handler, ok := b.on.Up[it.topic.Name]
@@ -275,19 +275,24 @@ func (b *Bridge) post(topic string, payload []byte) {
 	}
 }
 
-// send publishes answers, at QoS 0: who misses one asks again, and a PUBACK would only add a round trip to each.
+// answer publishes at QoS 0: who misses an answer asks again, and a PUBACK would only add a round trip to each.
+func (b *Bridge) answer(m outgoing) {
+	if err := b.link.Post(m.topic, m.payload); err != nil {
+		b.unsent.Add(1)
+		b.cfg.Log.Debug("answer not sent", "topic", m.topic, logging.Err, err)
+		return
+	}
+	b.answered.Add(1)
+}
+
+// send publishes what waits in the outbox.
 func (b *Bridge) send(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case m := <-b.outbox:
-			if err := b.link.Post(m.topic, m.payload); err != nil {
-				b.unsent.Add(1)
-				b.cfg.Log.DebugContext(ctx, "answer not sent", "topic", m.topic, logging.Err, err)
-				continue
-			}
-			b.answered.Add(1)
+			b.answer(m)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -152,12 +153,26 @@ func documentsBesideBare(b testing.TB, write bool) {
 		calls, line = writes, bench.Line{Name: "documents/write", Unit: "writes/s", Bound: 0.5, Note: "a bare handler that upserts the text in one statement"}
 	}
 	line.Note = fmt.Sprintf("%d clients, statistics of %d bytes, over gRPC and TLS, every commit synced; reference: %s", benchClients, len(documentText), line.Note)
-	rate := func(n int) func(context.Context) (float64, error) {
-		return func(ctx context.Context) (float64, error) {
-			return bench.During(ctx, bench.Part(b, benchSlice), benchClients, func(_ context.Context, i int) error { return calls[n][i]() })
-		}
+	// rate returns calls a second, and the processor time of each in microseconds: of clients, server and Postgres.
+	rate := func(n int) (perSecond, micros float64, err error) {
+		start, before := time.Now(), bench.UsageOfAll(bench.Family(os.Getpid())...)
+		perSecond, err = bench.During(b.Context(), bench.Part(b, benchSlice), benchClients, func(_ context.Context, i int) error { return calls[n][i]() })
+		took, used := time.Since(start), bench.UsageOfAll(bench.Family(os.Getpid())...).CPU-before.CPU
+		return perSecond, float64(used.Microseconds()) / (perSecond * took.Seconds()), err
 	}
-	bench.Beside(b, line, rate(1), rate(0))
+	var rates, cpu []bench.Pair
+	bench.Turns(b, func() error {
+		v, vcpu, err := rate(1)
+		if err != nil {
+			return err
+		}
+		r, rcpu, err := rate(0)
+		rates, cpu = append(rates, bench.Pair{Value: v, Reference: r}), append(cpu, bench.Pair{Value: vcpu, Reference: rcpu})
+		return err
+	})
+	bench.Report(b, line, rates)
+	line.Name, line.Unit, line.Less, line.Bound, line.Note = line.Name+"-cpu", "us", true, 0, "processor time of clients, server and Postgres for each; "+line.Note
+	bench.Report(b, line, cpu)
 }
 
 // BenchmarkDocumentLatencyBesideBare measures how long one client alone waits, in the median, for a write and for a read.
