@@ -377,6 +377,8 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 		look(x.name)
 		if x.name == "tail" { // new lines do not scroll away the line being read
 			p.Focus("link", thing)
+			s.fault(s.t, thing, "post", "921") // an event that goes out at once: a quiet robot may have none for half a minute
+			s.fault(s.t, thing, "clear")
 			p.See("New rows wait while you read")
 			p.Focus("button", "Pause")
 			p.Gone("New rows wait while you read")

@@ -99,10 +99,7 @@ func TestProblemsAsData(t *testing.T) {
 	fault := func(thing string, args ...string) time.Time {
 		t.Helper()
 		began := time.Now()
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "agentd"), append(append([]string{"fault"}, args...), "-root", h.robotRoot(thing))...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("agentd fault %v: %v %s", args, err, out)
-		}
+		h.fault(t, thing, args...)
 		return began
 	}
 	selected := func(filter string, want ...string) {
@@ -200,5 +197,14 @@ func TestProblemsAsData(t *testing.T) {
 	r.await(t, ceiling*look, "the end of the alert", of("alert.resolved", ""))
 	if n := alerts(); n != 0 {
 		t.Errorf("%d alerts fire after one robot is well", n)
+	}
+}
+
+// fault has a robot's agent post or clear a fault.
+func (h *house) fault(t *testing.T, thing string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "agentd"), append(append([]string{"fault"}, args...), "-root", h.robotRoot(thing))...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("agentd fault %v: %v %s", args, err, out)
 	}
 }
