@@ -59,9 +59,9 @@ type Hash [sha256.Size]byte
 
 // Hasher hashes passwords, slowly on purpose. It bounds how many it works on at once.
 type Hasher interface {
-	Hash(ctx context.Context, password string) (string, error)
+	Hash(ctx context.Context, password string, by Share) (string, error)
 	// Verify reports whether password is the one that was hashed. Errors are for hashes that are damaged and for a load that is too high.
-	Verify(ctx context.Context, hash, password string) (bool, error)
+	Verify(ctx context.Context, hash, password string, by Share) (bool, error)
 }
 
 // Limiter paces attempts by key. Allow takes one and returns 0, or how long to wait.

@@ -119,7 +119,7 @@ type AppSession struct {
 
 // Login checks a password and makes a session for an app. Errors as Login.
 func (p *Apps) Login(ctx context.Context, email string, password logging.Secret, addr string) (AppSession, error) {
-	a, err := p.in.check(ctx, email, password, addr)
+	a, err := p.in.check(ctx, email, password, From{Addr: addr})
 	if err != nil {
 		return AppSession{}, err
 	}

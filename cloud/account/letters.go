@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
+	"kennel/certs/limit"
 	"kennel/cloud/account/audit"
 	"kennel/cloud/mail"
 	"kennel/infra/auth"
@@ -159,7 +159,11 @@ func (l *Letters) mayMail(ctx context.Context, email, addr string) error {
 	if wait := l.cfg.ByAddr.Allow(addr); wait > 0 {
 		return slowDown(wait)
 	}
-	store, key, now := l.in.cfg.Attempts, mailKey(email), l.now()
+	store, now := l.in.cfg.Attempts, l.now()
+	key, err := l.mailLane(ctx, email, addr)
+	if err != nil {
+		return err
+	}
 	before, last, err := store.Failures(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read pace: %w", err)
@@ -183,7 +187,24 @@ func (l *Letters) mayMail(ctx context.Context, email, addr string) error {
 	return nil
 }
 
-func mailKey(email string) Hash { return sha256.Sum256([]byte("mail " + emailKey(email))) }
+// mailLane is the counter of letters to an e-mail: a place where its account signed in lately has its own, so that strangers who ask do not hold it up.
+func (l *Letters) mailLane(ctx context.Context, email, addr string) (Hash, error) {
+	a, _, err := l.in.byEmail(ctx, email)
+	if err != nil {
+		return Hash{}, err
+	}
+	near, err := l.in.cfg.Attempts.Near(ctx, a.ID, l.in.place(a.ID, addr), l.now().Add(-NearMemory))
+	if err != nil {
+		return Hash{}, fmt.Errorf("read known places: %w", err)
+	}
+	if near {
+		return laneKey("mail "+emailKey(email), "near "+limit.Network(addr)), nil
+	}
+	return mailKey(email), nil
+}
+
+// mailKey is the counter of letters to an e-mail that strangers asked for.
+func mailKey(email string) Hash { return laneKey("mail "+emailKey(email), "") }
 
 // NewOwner holds the fields of a sign-up.
 type NewOwner struct {
@@ -216,7 +237,7 @@ func (l *Letters) SignUp(ctx context.Context, n NewOwner, addr string) (Signup, 
 	if err := l.mayMail(ctx, email, addr); err != nil {
 		return Signup{}, err
 	}
-	hash, err := l.in.cfg.Hasher.Hash(ctx, string(n.Password))
+	hash, err := l.in.cfg.Hasher.Hash(ctx, string(n.Password), Share{Addr: limit.Network(addr)})
 	if err != nil {
 		return Signup{}, err
 	}
@@ -247,7 +268,7 @@ func (l *Letters) AskAgain(ctx context.Context, email, addr string) error {
 // Unauthenticated "code_refused", "wrong_password"; Conflict "email_taken" if another was faster; Exhausted.
 func (l *Letters) Verify(ctx context.Context, code, password logging.Secret, addr string) (Account, error) {
 	return l.verify(ctx, code, addr, func(t Ticket, hash string) error {
-		ok, err := l.in.guess(ctx, "signup "+string(t.Signup), hash, password, addr)
+		ok, err := l.in.guess(ctx, lane{key: laneKey("signup "+string(t.Signup), "")}, hash, password, addr)
 		if err == nil && !ok {
 			err = errs.Coded(errs.Unauthenticated, "wrong_password",
 				"this is not the password of this sign-up; if another person signed up with your e-mail, do nothing")
@@ -313,42 +334,59 @@ func (l *Letters) AskReset(ctx context.Context, email, lang, addr string) error 
 	return l.cfg.Mail.Post(ctx, mail.Mail{Kind: mailReset, To: email, Lang: lang})
 }
 
-// Reset sets a new password with the code of a letter; every session ends. Errors: Unauthenticated "code_refused"; Invalid for the password;
-// Exhausted.
+// Reset is ResetFrom of a program.
 func (l *Letters) Reset(ctx context.Context, code, password logging.Secret, addr string) error {
+	_, err := l.ResetFrom(ctx, code, password, From{Addr: addr})
+	return err
+}
+
+// ResetFrom sets a new password with the code of a letter; every session ends. It returns what makes the browser known: who reads the letter signs in
+// there, whatever strangers do. Errors: Unauthenticated "code_refused"; Invalid for the password; Exhausted.
+func (l *Letters) ResetFrom(ctx context.Context, code, password logging.Secret, from From) (device logging.Secret, err error) {
+	addr := from.Addr
 	if err := checkPassword(password); err != nil {
-		return err
+		return "", err
 	}
 	if wait := l.cfg.ByAddr.Allow(addr); wait > 0 {
-		return slowDown(wait)
+		return "", slowDown(wait)
 	}
 	h := ticketHash(code)
 	if _, err := l.cfg.Store.Ticket(ctx, h, ForReset, l.now()); errors.Is(err, ErrUnknown) {
-		return badCode() // before the costly part
+		return "", badCode() // before the costly part
 	} else if err != nil {
-		return fmt.Errorf("read code: %w", err)
+		return "", fmt.Errorf("read code: %w", err)
 	}
-	hash, err := l.in.cfg.Hasher.Hash(ctx, string(password))
+	hash, err := l.in.cfg.Hasher.Hash(ctx, string(password), Share{Addr: limit.Network(addr)})
 	if err != nil {
-		return err
+		return "", err
 	}
 	a, err := l.cfg.Store.Reset(ctx, h, hash, complexPassword(password), l.now())
 	if errors.Is(err, ErrUnknown) {
-		return badCode()
+		return "", badCode()
 	}
 	if err != nil {
-		return fmt.Errorf("reset password: %w", err)
+		return "", fmt.Errorf("reset password: %w", err)
 	}
-	if err := l.in.cfg.Attempts.Forgive(ctx, loginKey(a.Email)); err != nil { // who proved the e-mail is not the one who guessed
-		return fmt.Errorf("forgive failures: %w", err)
+	if device, err = l.in.visited(ctx, a.ID, from); err != nil {
+		return "", err
+	}
+	// The reader of the letter is not the one who guessed.
+	here, err := l.in.laneOf(ctx, a.ID, a.Email, From{addr, device})
+	if err != nil {
+		return "", err
+	}
+	for _, key := range []Hash{loginKey(a.Email), here.key, inside(a).key, laneKey("login "+a.Email, "near "+limit.Network(addr))} {
+		if err := l.in.cfg.Attempts.Forgive(ctx, key); err != nil {
+			return "", fmt.Errorf("forgive failures: %w", err)
+		}
 	}
 	if err := l.forgiveMail(ctx, a.Email); err != nil {
-		return err
+		return "", err
 	}
 	if err := l.in.tellPasswordChanged(ctx, a); err != nil {
-		return err
+		return "", err
 	}
-	return l.people.audit(ctx, a.ID, addr, "password.reset")
+	return device, l.people.audit(ctx, a.ID, addr, "password.reset")
 }
 
 // AskEmail sends a letter to a new e-mail of a signed-in person's account; the same answer whether it is taken or not. Errors: Invalid;

@@ -125,7 +125,7 @@ func (o *Operators) Add(ctx context.Context, by By, email string, role auth.Role
 		return Account{}, "", err
 	}
 	shown := oneTime()
-	hash, err := o.in.cfg.Hasher.Hash(ctx, string(shown))
+	hash, err := o.in.cfg.Hasher.Hash(ctx, string(shown), Share{by.Addr, true})
 	if err != nil {
 		return Account{}, "", err
 	}
@@ -163,7 +163,7 @@ func (o *Operators) Reset(ctx context.Context, by By, id ID) (logging.Secret, er
 		return "", errs.Coded(errs.Denied, "own_password", "change your own password with the old one")
 	}
 	shown := oneTime()
-	hash, err := o.in.cfg.Hasher.Hash(ctx, string(shown))
+	hash, err := o.in.cfg.Hasher.Hash(ctx, string(shown), Share{by.Addr, true})
 	if err != nil {
 		return "", err
 	}
@@ -244,7 +244,7 @@ func (o *Operators) LoginIdentity(ctx context.Context, id Identity, addr string)
 		return refused("oidc_role", "the identity provider gives no role here; ask an administrator for one")
 	}
 	id.Email = email
-	hash, err := o.in.cfg.Hasher.Hash(ctx, rand.Text()) // e-mail and password open nothing until the person sets one by letter
+	hash, err := o.in.cfg.Hasher.Hash(ctx, rand.Text(), Share{addr, true}) // e-mail and password open nothing until the person sets one by letter
 	if err != nil {
 		return Login{}, err
 	}

@@ -77,7 +77,7 @@ func (p *People) CreateAccount(ctx context.Context, email string, role auth.Role
 	} else if err := checkPassword(password); err != nil {
 		return Account{}, "", err
 	}
-	hash, err := p.in.cfg.Hasher.Hash(ctx, string(password))
+	hash, err := p.in.cfg.Hasher.Hash(ctx, string(password), Share{Known: true})
 	if err != nil {
 		return Account{}, "", err
 	}

@@ -3,13 +3,13 @@ package account
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
+	"kennel/certs/limit"
 	"kennel/cloud/account/audit"
 	"kennel/cloud/mail"
 	"kennel/infra/errs"
@@ -20,10 +20,6 @@ import (
 const (
 	DefaultSessionTTL   = 7 * 24 * time.Hour
 	DefaultOperatorIdle = 12 * time.Hour // an unused operator's session ends after this time
-	freeTries           = 5              // wrong passwords for one e-mail before it is locked
-	firstLock           = 30 * time.Second
-	maxLock             = 15 * time.Minute
-	attemptMemory       = 24 * time.Hour // after which a failure is forgotten
 	touchEvery          = time.Minute    // how exact a session's last use is kept
 )
 
@@ -53,6 +49,7 @@ type Login struct {
 	Token   logging.Secret // shown only once
 	Account Account
 	Expires time.Time
+	Device  logging.Secret // makes the browser known: From.Device next time; "": there is no browser
 }
 
 // AccountStore finds accounts. Its methods are safe for concurrent use.
@@ -81,16 +78,6 @@ type SignInStore interface {
 	Prune(ctx context.Context, now, old time.Time) error
 }
 
-// AttemptStore counts attempts, so that every process paces them together. Its methods are safe for concurrent use.
-type AttemptStore interface {
-	// Failures returns how often in a row this key failed, and when last; 0 if never.
-	Failures(ctx context.Context, key Hash) (int, time.Time, error)
-	// Fail counts one more failure of key and returns how many there are now.
-	Fail(ctx context.Context, key Hash, at time.Time) (int, error)
-	// Forgive forgets the failures of key.
-	Forgive(ctx context.Context, key Hash) error
-}
-
 // Mailer takes letters: a mail.Queue.
 type Mailer interface {
 	Post(ctx context.Context, m mail.Mail) error
@@ -103,6 +90,7 @@ type SignInConfig struct {
 	Audit      *audit.Log
 	Hasher     Hasher
 	ByAddr     Limiter       // login attempts per peer address
+	Secret     []byte        // signs what makes browsers known; nil: they are known until this process ends
 	SessionTTL time.Duration // 0: DefaultSessionTTL
 	Mail       Mailer        // tells people that their password was changed; nil: no letters
 
@@ -115,9 +103,9 @@ type SignInConfig struct {
 
 // SignIn is the rules of passwords and sessions. Safe for concurrent use.
 //
-// A wrong password and an unknown e-mail cost the same work and get the same answer. Failures slow down both the address they come from and
-// the e-mail they aim at, known or not, in every process at once, because the database counts them. Tokens and passwords are stored
-// as hashes only.
+// A wrong password and an unknown e-mail cost the same work and get the same answer. Failures slow down the address they come from and, in every
+// process at once, because the database counts them, strangers at the e-mail they aim at, known or not. Strangers do not slow down browsers and
+// addresses that signed in well before (ADR 0021). Tokens and passwords are stored as hashes only.
 type SignIn struct {
 	cfg   SignInConfig
 	decoy string // hash of no account's password, checked for unknown e-mails
@@ -131,6 +119,9 @@ func NewSignIn(ctx context.Context, cfg SignInConfig) (*SignIn, error) {
 	if cfg.SessionTTL == 0 {
 		cfg.SessionTTL = DefaultSessionTTL
 	}
+	if cfg.Secret == nil {
+		cfg.Secret = []byte(rand.Text())
+	}
 	if cfg.OperatorTTL == 0 {
 		cfg.OperatorTTL = cfg.SessionTTL
 	}
@@ -143,7 +134,7 @@ func NewSignIn(ctx context.Context, cfg SignInConfig) (*SignIn, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	decoy, err := cfg.Hasher.Hash(ctx, rand.Text())
+	decoy, err := cfg.Hasher.Hash(ctx, rand.Text(), Share{Known: true})
 	if err != nil {
 		return nil, fmt.Errorf("account: %w", err)
 	}
@@ -172,14 +163,25 @@ func (s *SignIn) Run(ctx context.Context) error {
 	}
 }
 
-// Login checks a password and opens a session. Errors: Unauthenticated "login_refused" for an unknown e-mail, a wrong password and a disabled
-// account alike; Exhausted with a pause.
+// Login is LoginFrom of a program, or of a browser that is not known.
 func (s *SignIn) Login(ctx context.Context, email string, password logging.Secret, addr string) (Login, error) {
-	a, err := s.check(ctx, email, password, addr)
+	return s.LoginFrom(ctx, email, password, From{Addr: addr})
+}
+
+// LoginFrom checks a password and opens a session. Errors: Unauthenticated "login_refused" for an unknown e-mail, a wrong password and a disabled
+// account alike; Exhausted with a pause.
+func (s *SignIn) LoginFrom(ctx context.Context, email string, password logging.Secret, from From) (Login, error) {
+	a, err := s.check(ctx, email, password, from)
 	if err != nil {
 		return Login{}, err
 	}
-	return s.openFor(ctx, a, ByPassword, addr)
+	device, err := s.visited(ctx, a.ID, from)
+	if err != nil {
+		return Login{}, err
+	}
+	l, err := s.openFor(ctx, a, ByPassword, from.Addr)
+	l.Device = device
+	return l, err
 }
 
 // openFor opens a session that lasts as long as the role's sessions do.
@@ -192,12 +194,17 @@ func (s *SignIn) openFor(ctx context.Context, a Account, method, addr string) (L
 }
 
 // check is Login without the session.
-func (s *SignIn) check(ctx context.Context, email string, password logging.Secret, addr string) (Account, error) {
+func (s *SignIn) check(ctx context.Context, email string, password logging.Secret, from From) (Account, error) {
+	addr := from.Addr
 	a, hash, err := s.byEmail(ctx, email)
 	if err != nil {
 		return Account{}, err
 	}
-	ok, err := s.guess(ctx, emailKey(email), hash, password, addr)
+	l, err := s.laneOf(ctx, a.ID, email, from)
+	if err != nil {
+		return Account{}, err
+	}
+	ok, err := s.guess(ctx, l, hash, password, addr)
 	if err != nil {
 		return Account{}, err
 	}
@@ -211,13 +218,16 @@ func (s *SignIn) check(ctx context.Context, email string, password logging.Secre
 	return a, s.audit(ctx, a, addr, "login", "")
 }
 
+// inside is the lane of a signed-in person who is asked for the password again.
+func inside(a Account) lane { return lane{key: laneKey("login "+a.Email, "inside")} }
+
 // confirm checks the password of a signed-in person. Errors: Unauthenticated "wrong_password"; Exhausted; NotFound.
 func (s *SignIn) confirm(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
 	a, hash, err := s.cfg.Store.ByID(ctx, id)
 	if err != nil {
 		return Account{}, notFound(err)
 	}
-	ok, err := s.guess(ctx, a.Email, hash, password, addr)
+	ok, err := s.guess(ctx, inside(a), hash, password, addr)
 	if err != nil {
 		return Account{}, err
 	}
@@ -244,65 +254,12 @@ func (s *SignIn) byEmail(ctx context.Context, email string) (Account, string, er
 	return a, hash, nil
 }
 
-// guess checks one password, within the limits of its address and of the e-mail it is for. It returns an error only if the password was not
-// looked at.
-func (s *SignIn) guess(ctx context.Context, email, hash string, password logging.Secret, addr string) (bool, error) {
-	if wait := s.cfg.ByAddr.Allow(addr); wait > 0 {
-		return false, slowDown(wait)
-	}
-	now := s.cfg.Now()
-	key := loginKey(email)
-	before, last, err := s.cfg.Attempts.Failures(ctx, key)
-	if err != nil {
-		return false, fmt.Errorf("read failures: %w", err)
-	}
-	if wait := last.Add(lock(before)).Sub(now); before > 0 && wait > 0 {
-		return false, slowDown(wait)
-	}
-	// Counted before it is known, and forgiven after: many at once gain nothing.
-	n, err := s.cfg.Attempts.Fail(ctx, key, now)
-	if err != nil {
-		return false, fmt.Errorf("count attempt: %w", err)
-	}
-	if n > freeTries && n > before+1 {
-		return false, slowDown(lock(n))
-	}
-	if len(password) > MaxPassword {
-		password = password[:MaxPassword] // wrong in any case: no account has one that long
-	}
-	ok, err := s.cfg.Hasher.Verify(ctx, hash, string(password))
-	if err != nil {
-		return false, err
-	}
-	if ok {
-		if err := s.cfg.Attempts.Forgive(ctx, key); err != nil {
-			return false, fmt.Errorf("forgive failures: %w", err)
-		}
-	}
-	return ok, nil
-}
-
 // Pace takes one attempt from an address's share: Exhausted if there is none.
 func (s *SignIn) Pace(addr string) error {
 	if wait := s.cfg.ByAddr.Allow(addr); wait > 0 {
 		return slowDown(wait)
 	}
 	return nil
-}
-
-// loginKey returns the key under which failed logins at an e-mail are counted.
-func loginKey(email string) Hash { return sha256.Sum256([]byte("login " + emailKey(email))) }
-
-// lock is how long an e-mail is locked after n failures in a row: not at all up to freeTries, then longer each time.
-func lock(n int) time.Duration {
-	if n < freeTries {
-		return 0
-	}
-	return min(maxLock, firstLock<<min(n-freeTries, 16))
-}
-
-func slowDown(wait time.Duration) error {
-	return &errs.Error{Kind: errs.Exhausted, Code: "too_many_attempts", Msg: "too many attempts; wait", Retry: wait}
 }
 
 // IssueSession opens a session without a password, for a program that proved itself another way (the operator's token file of one-machine
@@ -375,14 +332,14 @@ func (s *SignIn) ChangePassword(ctx context.Context, id ID, old, changed, keep l
 	if changed == old {
 		return errs.New(errs.Invalid, "the new password is the old one")
 	}
-	ok, err := s.guess(ctx, a.Email, hash, old, addr)
+	ok, err := s.guess(ctx, inside(a), hash, old, addr)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return errs.Coded(errs.Unauthenticated, "wrong_password", "the old password is wrong")
 	}
-	next, err := s.cfg.Hasher.Hash(ctx, string(changed))
+	next, err := s.cfg.Hasher.Hash(ctx, string(changed), Share{limit.Network(addr), true})
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,8 @@ type LoginRequest struct {
 	Email    string `json:"email"`
 	Password string `json:"password"`
 	Cookie   bool   `json:"cookie,omitempty"`
+
+	device logging.Secret // the browser's cookie
 }
 
 // LoginAnswer is its answer.
@@ -85,6 +87,7 @@ func (a api) login(ep endpoint.Endpoint) http.Handler {
 			kithttp.WriteError(w, err)
 			return
 		}
+		req.device = from(r, "").Device
 		a.signedIn(w, r, ep, req, req.Cookie, cross)
 	})
 }
@@ -118,7 +121,7 @@ func (a api) signedIn(w http.ResponseWriter, r *http.Request, ep endpoint.Endpoi
 	answer := LoginAnswer{Token: l.Token.Reveal(), Expires: l.Expires, Account: shown(l.Account)}
 	if cookie {
 		answer.Token = ""
-		http.SetCookie(w, sessionCookie(r, l.Token))
+		setCookies(w, r, l)
 	}
 	kithttp.WriteJSON(w, http.StatusOK, answer)
 }
@@ -135,7 +138,7 @@ func (a api) logout(ep endpoint.Endpoint) http.Handler {
 }
 
 func (a api) signIn(ctx context.Context, req LoginRequest) (account.Login, error) {
-	return a.in.Login(ctx, req.Email, logging.Secret(req.Password), auth.CallerFrom(ctx).Addr)
+	return a.in.LoginFrom(ctx, req.Email, logging.Secret(req.Password), account.From{Addr: auth.CallerFrom(ctx).Addr, Device: req.device})
 }
 
 func (a api) signOut(ctx context.Context, _ nothing) (nothing, error) {

@@ -192,3 +192,28 @@ func sessionCookie(r *http.Request, token logging.Secret) *http.Cookie {
 	}
 	return c
 }
+
+// deviceCookie holds what makes a browser known, so that strangers who guess elsewhere do not keep its people out. It opens nothing.
+func deviceCookie(r *http.Request, device logging.Secret) *http.Cookie {
+	c := sessionCookie(r, device)
+	c.Name += "-device"
+	c.MaxAge = int(account.DeviceTTL.Seconds())
+	return c
+}
+
+// from says where a request that signs in comes from.
+func from(r *http.Request, addr string) account.From {
+	f := account.From{Addr: addr}
+	if c, err := r.Cookie(cookieName(r) + "-device"); err == nil && len(c.Value) <= 512 {
+		f.Device = logging.Secret(c.Value)
+	}
+	return f
+}
+
+// setCookies makes a browser signed in, and known.
+func setCookies(w http.ResponseWriter, r *http.Request, l account.Login) {
+	http.SetCookie(w, sessionCookie(r, l.Token))
+	if l.Device != "" {
+		http.SetCookie(w, deviceCookie(r, l.Device))
+	}
+}

@@ -18,12 +18,12 @@ type Browser struct {
 
 // SignIn checks e-mail and password and sets the session's cookie. Errors as SignIn.Login.
 func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, email, password string) error {
-	l, err := b.In.Login(r.Context(), email, logging.Secret(password), auth.CallerFrom(r.Context()).Addr)
+	l, err := b.In.LoginFrom(r.Context(), email, logging.Secret(password), from(r, auth.CallerFrom(r.Context()).Addr))
 	if err != nil {
 		b.Log.WarnContext(r.Context(), "login refused", "addr", peer(r), "code", errs.CodeOf(err), "err", err)
 		return err
 	}
-	http.SetCookie(w, sessionCookie(r, l.Token))
+	setCookies(w, r, l)
 	return nil
 }
 

@@ -221,9 +221,9 @@ type counted struct {
 	n atomic.Int64
 }
 
-func (c *counted) Verify(ctx context.Context, hash, password string) (bool, error) {
+func (c *counted) Verify(ctx context.Context, hash, password string, by account.Share) (bool, error) {
 	c.n.Add(1)
-	return c.Hasher.Verify(ctx, hash, password)
+	return c.Hasher.Verify(ctx, hash, password, by)
 }
 
 // A thousand tries at one operator, spread over two processes and twenty at a time, look at a handful of passwords, and the right one among the

@@ -117,7 +117,13 @@ func mountPages(mux *http.ServeMux, o ownersAPI) {
 	reset := accountPage{Name: "reset", Title: "Choose a new password", Intro: "All your sessions end; sign in again with the new password.",
 		Button: "Set password", Fields: []pageField{codeField, newField}, Ways: []pageLink{toSignIn},
 		done: "The password is set. Sign in with it.", next: toSignIn,
-		act: func(c pageCall) error { return o.Letters.Reset(c.ctx, c.secret("code"), c.secret("password"), c.addr) }}
+		act: func(c pageCall) error {
+			device, err := o.Letters.ResetFrom(c.ctx, c.secret("code"), c.secret("password"), from(c.r, c.addr))
+			if err == nil {
+				http.SetCookie(c.w, deviceCookie(c.r, device))
+			}
+			return err
+		}}
 	for _, p := range []accountPage{verify, reset,
 		{Name: "signup", Title: "Sign up", Intro: "With an account you can claim your robot.", Button: "Sign up",
 			Fields: []pageField{emailField, firstField}, Ways: []pageLink{{"I have an account", "/my/login"}},
@@ -191,7 +197,7 @@ func (o ownersAPI) verifyHere(c pageCall) (err error) {
 	} else {
 		var a account.Account
 		if a, err = o.Letters.Verify(c.ctx, c.secret("code"), c.secret("password"), c.addr); err == nil {
-			l, err = o.SignIn.Login(c.ctx, a.Email, c.secret("password"), c.addr)
+			l, err = o.SignIn.LoginFrom(c.ctx, a.Email, c.secret("password"), from(c.r, c.addr))
 		}
 	}
 	if err != nil && errs.CodeOf(err) != "other_signup" {
@@ -202,7 +208,7 @@ func (o ownersAPI) verifyHere(c pageCall) (err error) {
 		c.r.Header.Del("Cookie") // the form asks for the password now
 		return err
 	}
-	http.SetCookie(c.w, sessionCookie(c.r, l.Token))
+	setCookies(c.w, c.r, l)
 	return nil
 }
 

@@ -2,7 +2,8 @@
 //
 // New hashes take 19 MiB, two passes, one lane: the second recommendation of OWASP's password storage guide, about 30 ms of one core.
 // At most Parallel are computed at once, so a flood of logins costs at most Parallel x 19 MiB; a bounded number waits, the rest are told to
-// come back.
+// come back. Addresses take turns, and when the queue is full the address with the most in it loses its last: who asks once waits for one turn of
+// each of the others, however much they ask for. Known places come first.
 package accounthash
 
 import (
@@ -14,12 +15,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/crypto/argon2"
 
-	"kennel/infra/errs"
+	"kennel/cloud/account"
 )
 
 // Parameters of new hashes.
@@ -46,9 +45,8 @@ const (
 
 // Hasher is an account.Hasher. Safe for concurrent use.
 type Hasher struct {
-	cost    Cost
-	slots   chan struct{}
-	waiting atomic.Int64
+	cost  Cost
+	queue queue
 }
 
 // Cost is the work of one new hash. Each stored hash says its own.
@@ -61,13 +59,13 @@ type Cost struct {
 func New() *Hasher { return NewAt(Cost{memory, passes}) }
 
 // NewAt is New at another cost: a lower cost than New's protects no password, and is for tests of everything but the hashing.
-func NewAt(c Cost) *Hasher { return &Hasher{cost: c, slots: make(chan struct{}, Parallel)} }
+func NewAt(c Cost) *Hasher { return &Hasher{cost: c} }
 
 // Hash returns the hash of a password with a new salt.
-func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
+func (h *Hasher) Hash(ctx context.Context, password string, by account.Share) (string, error) {
 	p := params{h.cost.Memory, h.cost.Passes, lanes, make([]byte, saltLen), nil}
 	_, _ = rand.Read(p.salt) // never fails
-	key, err := h.compute(ctx, p, password, keyLen)
+	key, err := h.compute(ctx, p, password, keyLen, by)
 	if err != nil {
 		return "", err
 	}
@@ -76,30 +74,23 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 }
 
 // Verify reports whether password is the one that was hashed. Errors: Exhausted "busy" with a pause if too many wait already; a damaged hash.
-func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error) {
+func (h *Hasher) Verify(ctx context.Context, hash, password string, by account.Share) (bool, error) {
 	p, err := parse(hash)
 	if err != nil {
 		return false, fmt.Errorf("stored password hash: %w", err)
 	}
-	key, err := h.compute(ctx, p, password, len(p.key))
+	key, err := h.compute(ctx, p, password, len(p.key), by)
 	if err != nil {
 		return false, err
 	}
 	return subtle.ConstantTimeCompare(key, p.key) == 1, nil
 }
 
-func (h *Hasher) compute(ctx context.Context, p params, password string, n int) ([]byte, error) {
-	if h.waiting.Add(1) > MaxWaiting+Parallel {
-		h.waiting.Add(-1)
-		return nil, &errs.Error{Kind: errs.Exhausted, Code: "busy", Msg: "too many people sign in at once", Retry: 2 * time.Second}
+func (h *Hasher) compute(ctx context.Context, p params, password string, n int, by account.Share) ([]byte, error) {
+	if err := h.queue.enter(ctx, by); err != nil {
+		return nil, err
 	}
-	defer h.waiting.Add(-1)
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	defer h.queue.leave()
 	return argon2.IDKey([]byte(password), p.salt, p.passes, p.memory, p.lanes, uint32(n)), nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
+	"kennel/cloud/account"
 	"kennel/infra/bench"
 	"kennel/infra/errs"
 )
@@ -30,7 +31,7 @@ func TestPasswordsBesideHashes(t *testing.T) {
 func passwordsBesideHashes(tb testing.TB) {
 	h := New()
 	const right = "correct horse"
-	stored, err := h.Hash(tb.Context(), right)
+	stored, err := h.Hash(tb.Context(), right, account.Share{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func passwordsBesideHashes(tb testing.TB) {
 			return 0, err
 		}
 		if _, err := bench.Many(floodLogins, floodLogins, func(int) error {
-			ok, err := h.Verify(tb.Context(), stored, "battery staple")
+			ok, err := h.Verify(tb.Context(), stored, "battery staple", account.Share{})
 			switch {
 			case errs.KindOf(err) == errs.Exhausted: // no place in line
 				refused.Add(1)
@@ -64,7 +65,7 @@ func passwordsBesideHashes(tb testing.TB) {
 	salt := make([]byte, saltLen)
 	_, _ = rand.Read(salt) // never fails
 	inLine := func(ctx context.Context, _ int) error {
-		ok, err := h.Verify(ctx, stored, right)
+		ok, err := h.Verify(ctx, stored, right, account.Share{})
 		if err == nil && !ok {
 			err = errors.New("the right password is refused")
 		}

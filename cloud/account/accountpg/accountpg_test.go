@@ -20,6 +20,7 @@ import (
 	"kennel/infra/pg/pgtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"kennel/cloud/mail"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -227,42 +228,170 @@ func TestLoginDoesNotTell(t *testing.T) {
 	}
 }
 
-// Guessing at one e-mail, known or not, from many addresses: five tries, then longer and longer pauses.
+// Guessing at one e-mail, known or not, from one address: five tries, then longer and longer pauses. From many addresses: what strangers have at one
+// account, however many they are. The right password from there waits too.
 func TestBruteForceIsSlowed(t *testing.T) {
-	w := newWorld(t, 1000)
-	w.create(t, ada, auth.Admin)
-	for _, email := range []string{ada, "bob@example.com"} {
-		looked := 0
-		for i := range 200 {
-			_, err := w.Login(t.Context(), email, "wrong password", fmt.Sprintf("198.51.100.%d", i))
-			switch errs.KindOf(err) {
-			case errs.Unauthenticated:
-				looked++
-			case errs.Exhausted:
-				if errs.RetryOf(err) <= 0 {
-					t.Fatalf("no pause named: %v", err)
+	for _, c := range []struct{ addresses, least, most int }{
+		{1, 6, 8},       // 5 at once, then after 30, 60 and 120 s: within 200 s
+		{200, 120, 132}, // strangers' tries, 3 of a minute each, and those of all
+	} {
+		w := newWorld(t, 1000)
+		w.create(t, ada, auth.Admin)
+		for _, email := range []string{ada, "bob@example.com"} {
+			looked := 0
+			for i := range 200 {
+				_, err := w.Login(t.Context(), email, "wrong password", fmt.Sprintf("198.51.100.%d", i%c.addresses))
+				switch errs.KindOf(err) {
+				case errs.Unauthenticated:
+					looked++
+				case errs.Exhausted:
+					if errs.RetryOf(err) <= 0 {
+						t.Fatalf("no pause named: %v", err)
+					}
+				default:
+					t.Fatal(err)
 				}
-			default:
-				t.Fatal(err)
+				w.sleep(time.Second)
 			}
-			w.sleep(time.Second)
+			if looked < c.least || looked > c.most {
+				t.Errorf("%s from %d addresses: %d passwords were looked at in 200 s, want %d to %d", email, c.addresses, looked, c.least, c.most)
+			}
+			if _, err := w.Login(t.Context(), email, password, "198.51.100.0"); errs.KindOf(err) != errs.Exhausted {
+				t.Errorf("%s: right password from there: %v", email, err)
+			}
 		}
-		// 5 at once, then after 30, 60 and 120 s: within 200 s.
-		if looked < 6 || looked > 8 {
-			t.Errorf("%s: %d passwords were looked at in 200 s, want 6 to 8", email, looked)
+		w.sleep(15 * time.Minute)
+		if _, err := w.Login(t.Context(), ada, password, "198.51.100.0"); err != nil {
+			t.Errorf("after the lock: %v", err)
 		}
-		if _, err := w.Login(t.Context(), email, password, here); errs.KindOf(err) != errs.Exhausted {
-			t.Errorf("%s: right password while locked: %v", email, err)
+		if _, err := w.Login(t.Context(), ada, "wrong password", "198.51.100.0"); errs.KindOf(err) != errs.Unauthenticated {
+			t.Errorf("failures were not forgiven: %v", err)
 		}
-	}
-	w.sleep(15 * time.Minute)
-	if _, err := w.Login(t.Context(), ada, password, here); err != nil {
-		t.Errorf("after the lock: %v", err)
-	}
-	if _, err := w.Login(t.Context(), ada, "wrong password", here); errs.KindOf(err) != errs.Unauthenticated {
-		t.Errorf("failures were not forgiven: %v", err)
 	}
 }
+
+// TestStrangersDoNotLockOut: strangers guess all the time. The owner gets in at once from a browser and from an address that are known, and from a new
+// browser at a new address within two minutes, unless hundreds of addresses guess: then a passkey or a letter is the way in, and the refusal says so.
+func TestStrangersDoNotLockOut(t *testing.T) {
+	const home, away = "2001:db8:1:1::7", "203.0.113.9"
+	for _, c := range []struct {
+		addresses int
+		newGetsIn bool
+	}{{1, true}, {50, true}, {400, false}} {
+		t.Run(fmt.Sprint(c.addresses), func(t *testing.T) {
+			w := newWorld(t, 1_000_000)
+			a := w.create(t, ada, auth.Owner)
+			first, err := w.Login(t.Context(), ada, password, home)
+			if err != nil || first.Device == "" {
+				t.Fatalf("%+v, %v", first, err)
+			}
+			guess := func(round int) {
+				for i := range c.addresses {
+					_, err := w.Login(t.Context(), ada, logging.Secret(fmt.Sprint("guess ", round)), fmt.Sprintf("198.51.%d.%d", 100+i/250, i%250))
+					if k := errs.KindOf(err); k != errs.Unauthenticated && k != errs.Exhausted {
+						t.Fatal(err)
+					}
+				}
+			}
+			for round := range 12 {
+				w.sleep(20 * time.Second)
+				guess(round)
+				// Known browsers and addresses; the interface number of IPv6 does not count.
+				for where, from := range map[string]account.From{
+					"known browser":                    {Addr: away, Device: first.Device},
+					"known browser among the guessers": {Addr: "198.51.100.0", Device: first.Device},
+					"known address":                    {Addr: "2001:db8:1:1::8"},
+				} {
+					if _, err := w.LoginFrom(t.Context(), ada, password, from); err != nil {
+						t.Fatalf("round %d, %s: %v", round, where, err)
+					}
+				}
+			}
+			// A device is one account's, and cannot be made up.
+			for what, device := range map[string]logging.Secret{"changed": first.Device[:len(first.Device)-2] + "AA", "nonsense": "....", "none": ""} {
+				if _, err := w.LoginFrom(t.Context(), ada, "wrong password", account.From{Addr: "198.51.100.0", Device: device}); errs.KindOf(err) != errs.Exhausted && c.addresses > 1 {
+					t.Errorf("%s device gives a lane: %v", what, err)
+				}
+			}
+			waited := time.Duration(0)
+			for i := 0; ; i++ {
+				_, err = w.LoginFrom(t.Context(), ada, password, account.From{Addr: "192.0.2.77"})
+				if err == nil || waited > 5*time.Minute {
+					break
+				}
+				w.sleep(20 * time.Second)
+				waited += 20 * time.Second
+				guess(100 + i)
+			}
+			switch {
+			case c.newGetsIn && (err != nil || waited > 2*time.Minute):
+				t.Errorf("a new browser waited %v: %v", waited, err)
+			case !c.newGetsIn && (errs.KindOf(err) != errs.Exhausted || !strings.Contains(errs.Public(err), "passkey, or the letter")):
+				t.Errorf("a new browser beside %d guessers: %v", c.addresses, err)
+			}
+			// The mailbox is a way in from anywhere: afterwards the browser is known.
+			o := w.WithLetters(t, account.LettersConfig{Mail: nowhere{}, ByAddr: limit.NewByAddr(time.Hour, 1_000_000), PublicURL: "https://kennel.example"}, account.PrivacyConfig{})
+			code := logging.Secret("CODEOFTHELETTER")
+			if err := w.Store.PutTicket(t.Context(), account.Ticket{Hash: code.Sum(), Purpose: account.ForReset, Account: a.ID, Email: ada, Expires: w.now.Load().Add(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+			device, err := o.Letters.ResetFrom(t.Context(), code, "battery staple", account.From{Addr: "192.0.2.88"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			guess(999)
+			if _, err := w.LoginFrom(t.Context(), ada, "battery staple", account.From{Addr: "192.0.2.89", Device: device}); err != nil {
+				t.Errorf("after the letter: %v", err)
+			}
+		})
+	}
+}
+
+// TestKnownPlacesAreLimitedToo: a known browser has five tries in a row, and its pauses hold up no other place; it is forgotten in time.
+func TestKnownPlacesAreLimitedToo(t *testing.T) {
+	w := newWorld(t, 1000)
+	w.create(t, ada, auth.Owner)
+	w.create(t, "bob@example.com", auth.Owner)
+	l, err := w.Login(t.Context(), ada, password, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := w.LoginFrom(t.Context(), "bob@example.com", password, account.From{Addr: here, Device: l.Device})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := account.From{Addr: "198.51.100.1", Device: l.Device}
+	for i := range 6 {
+		_, err := w.LoginFrom(t.Context(), ada, "wrong password", thief)
+		if want := map[bool]errs.Kind{true: errs.Unauthenticated, false: errs.Exhausted}[i < 5]; errs.KindOf(err) != want {
+			t.Fatalf("try %d: %v, want %v", i+1, err, want)
+		}
+	}
+	if _, err := w.Login(t.Context(), ada, password, here); err != nil {
+		t.Errorf("at the known address: %v", err)
+	}
+	// One browser knows several people, each for themselves.
+	for _, email := range []string{ada, "bob@example.com"} {
+		got, err := w.LoginFrom(t.Context(), email, password, account.From{Addr: "203.0.113.1", Device: both.Device})
+		if email == ada && errs.KindOf(err) != errs.Exhausted { // its lane is locked
+			t.Errorf("%s: %v", email, err)
+		} else if email != ada && (err != nil || strings.Count(string(got.Device), ".") != 1) {
+			t.Errorf("%s: %d entries, %v", email, strings.Count(string(got.Device), ".")+1, err)
+		}
+	}
+	w.sleep(account.DeviceTTL)
+	for i := range 3 {
+		_, err = w.LoginFrom(t.Context(), ada, "wrong password", account.From{Addr: fmt.Sprint("198.51.100.", i), Device: l.Device})
+	}
+	if _, err := w.LoginFrom(t.Context(), ada, password, account.From{Addr: "198.51.100.9", Device: l.Device}); err != nil {
+		t.Errorf("an old device is a stranger, not refused: %v", err)
+	}
+}
+
+// nowhere takes letters and sends none.
+type nowhere struct{}
+
+func (nowhere) Post(context.Context, mail.Mail) error { return nil }
 
 // Many guesses at the same moment gain little over one after the other.
 func TestGuessesAtOnce(t *testing.T) {

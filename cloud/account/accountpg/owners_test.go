@@ -317,12 +317,12 @@ func TestNobodyLearnsWhoIsHere(t *testing.T) {
 // quick is a hasher that costs nothing and counts calls, so that the rest of an answer's time can be compared.
 type quick struct{ hashes atomic.Int64 }
 
-func (q *quick) Hash(_ context.Context, password string) (string, error) {
+func (q *quick) Hash(_ context.Context, password string, _ account.Share) (string, error) {
 	q.hashes.Add(1)
 	return "quick " + password, nil
 }
 
-func (q *quick) Verify(_ context.Context, hash, password string) (bool, error) {
+func (q *quick) Verify(_ context.Context, hash, password string, _ account.Share) (bool, error) {
 	q.hashes.Add(1)
 	return hash == "quick "+password, nil
 }

@@ -49,14 +49,14 @@ func (s *Store) Erased(ctx context.Context, id account.ID, holder string) error 
 func (s *Store) DeleteAccount(ctx context.Context, id account.ID, attempts []account.Hash) error {
 	keys := make([][]byte, 0, len(attempts))
 	for _, k := range attempts {
-		keys = append(keys, k[:])
+		keys = append(keys, k[:16]) // of every place that it was tried from
 	}
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `
 			DELETE FROM account_signup s USING account_account a WHERE s.email = a.email AND a.id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, pg.UUID(id)); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM account_attempt WHERE key = ANY($1)`, keys); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM account_attempt WHERE substr(key, 1, 16) = ANY($1)`, keys); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `

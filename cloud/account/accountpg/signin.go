@@ -103,11 +103,41 @@ func (s *Store) Forgive(ctx context.Context, key account.Hash) error {
 	return pg.Err(err)
 }
 
+// Take implements account.AttemptStore. The time kept is when all tokens are back.
+func (s *Store) Take(ctx context.Context, key account.Hash, at time.Time, every time.Duration, burst int) (bool, error) {
+	var n int
+	err := s.pool.QueryRow(ctx, `
+		INSERT INTO account_attempt AS t (key, failures, last) VALUES ($1, 1, $2::timestamptz + $3::interval)
+		ON CONFLICT (key) DO UPDATE SET failures = t.failures + 1, last = greatest(t.last, $2) + $3
+		WHERE greatest(t.last, $2) + $3 <= $2 + $3 * $4::int RETURNING failures`, key[:], at, every, burst).Scan(&n)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, pg.Err(err)
+}
+
+// Near implements account.AttemptStore.
+func (s *Store) Near(ctx context.Context, id account.ID, place account.Hash, since time.Time) (near bool, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM account_near WHERE account = $1 AND place = $2 AND last > $3)`, pg.UUID(id), place[:], since).Scan(&near)
+	return near, pg.Err(err)
+}
+
+// Visit implements account.AttemptStore.
+func (s *Store) Visit(ctx context.Context, id account.ID, place account.Hash, at time.Time) error {
+	_, err := s.pool.Exec(ctx, `
+		INSERT INTO account_near AS n (account, place, last) VALUES ($1, $2, $3) ON CONFLICT (account, place) DO UPDATE SET last = greatest(n.last, excluded.last)`,
+		pg.UUID(id), place[:], at)
+	return pg.Err(err)
+}
+
 // Prune implements account.SignInStore.
 func (s *Store) Prune(ctx context.Context, now, old time.Time) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM account_session WHERE expires_at <= $1`, now)
 	if err == nil {
 		_, err = s.pool.Exec(ctx, `DELETE FROM account_attempt WHERE last < $1`, old)
+	}
+	if err == nil {
+		_, err = s.pool.Exec(ctx, `DELETE FROM account_near WHERE last < $1`, old.Add(-account.NearMemory))
 	}
 	if err == nil {
 		_, err = s.pool.Exec(ctx, `DELETE FROM account_ceremony WHERE expires_at <= $1`, now)

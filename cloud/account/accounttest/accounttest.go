@@ -28,7 +28,8 @@ type Accounts struct {
 func New(t testing.TB, pool *pgxpool.Pool, change ...func(*account.SignInConfig)) Accounts {
 	t.Helper()
 	a := Accounts{Store: accountpg.New(pool)}
-	cfg := account.SignInConfig{Store: a.Store, Attempts: a.Store, Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000)}
+	cfg := account.SignInConfig{Store: a.Store, Attempts: a.Store, Hasher: accounthash.NewAt(accounthash.Cost{Memory: 64, Passes: 1}), ByAddr: limit.NewByAddr(time.Hour, 1000),
+		Secret: []byte("secret of all processes of a test")}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -95,7 +95,7 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 	a.Audit = audit.New(store, nil)
 	a.SignIn, err = account.NewSignIn(ctx, account.SignInConfig{
 		Store: store, Attempts: store, Audit: a.Audit, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst),
-		Mail: letters(b), Log: b.Log,
+		Secret: b.Seal.Secret("device"), Mail: letters(b), Log: b.Log,
 	})
 	if err != nil {
 		return a, s, err
