@@ -128,7 +128,7 @@ func TestTableAgreesWithMatch(t *testing.T) {
 		text := terms[i%len(terms)]
 		for range min(i/len(terms), 3) {
 			more := terms[rng.IntN(len(terms))]
-			if rng.IntN(2) == 0 {
+			if rng.IntN(2) == 0 && more[0] != '-' {
 				more = "-" + more
 			}
 			text += " " + more
