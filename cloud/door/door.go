@@ -289,7 +289,7 @@ func (d *Door) Why(ctx context.Context) (string, error) {
 		return "Nothing was refused at the original robots' port in the last week: none has reached it. kenneld originals check says whether one can.", err
 	}
 	s := all[0]
-	return fmt.Sprintf("A robot at %s called the original robots' port and was refused %s ago: %s. %s.", s.Addr, registry.Ago(time.Since(s.Last)), s.Detail, s.Do), nil
+	return fmt.Sprintf("A client at %s called the original robots' port and was refused %s ago: %s. %s.", s.Addr, registry.Ago(time.Since(s.Last)), s.Detail, s.Do), nil
 }
 
 // Broken notes a handshake that did not succeed. The client asked for name and was shown chain.

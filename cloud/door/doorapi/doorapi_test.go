@@ -177,7 +177,7 @@ func TestWhy(t *testing.T) {
 		t.Errorf("nothing refused: %q, %v", text, err)
 	}
 	*rows = shelf{{Addr: "192.0.2.7", Code: door.CodeRoot, Detail: "it called kennel.lan and does not trust the certificate", Last: time.Now().Add(-time.Minute)}}
-	if text, err := why(t.Context()); err != nil || text != "A robot at 192.0.2.7 called the original robots' port and was refused 1 min ago: it called kennel.lan and does not trust the certificate. "+registry.Advice(door.CodeRoot)+"." {
+	if text, err := why(t.Context()); err != nil || text != "A client at 192.0.2.7 called the original robots' port and was refused 1 min ago: it called kennel.lan and does not trust the certificate. "+registry.Advice(door.CodeRoot)+"." {
 		t.Errorf("refused: %q, %v", text, err)
 	}
 }
