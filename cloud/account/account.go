@@ -2,7 +2,8 @@
 // VEC-SEC-07).
 //
 //	SignIn     passwords, sessions, locks after wrong passwords
-//	Passkeys   operators' passkeys
+//	Passkeys   people's passkeys
+//	Second     operators' authenticator apps
 //	Operators  the staff and its administration; sign-in through an identity provider
 //	People     accounts, the record of each owner, their sessions
 //	Letters    everything that begins with a letter: sign-up, a new password, a new e-mail
@@ -52,6 +53,8 @@ type Account struct {
 	MustChange bool // the password is a first one that another person has seen
 	Disabled   bool
 	Created    time.Time
+	HasApp     bool // an authenticator app gives codes for it
+	HasPasskey bool
 }
 
 // Hash is the SHA-256 of a session token, of a letter's code, or of an e-mail for counting attempts.

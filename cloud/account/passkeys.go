@@ -15,14 +15,14 @@ import (
 // ceremonyTTL is how long an authenticator may take: ours, no source gives it.
 const ceremonyTTL = 5 * time.Minute
 
-// maxPasskeys is how many one operator may have.
+// maxPasskeys is how many one person may have.
 const maxPasskeys = 20
 
-// Passkey is an operator's key on an authenticator.
+// Passkey is a person's key on an authenticator.
 type Passkey struct {
 	ID         []byte
 	Account    ID
-	Name       string // the operator's word for it
+	Name       string // the person's word for it
 	Credential []byte // JSON, accountwebauthn's own
 	Created    time.Time
 	LastUsed   time.Time // zero: never
@@ -44,7 +44,7 @@ type PasskeyStore interface {
 	TakeCeremony(ctx context.Context, name Hash, now time.Time) ([]byte, error)
 }
 
-// Passkeys is the rules of operators' passkeys. Safe for concurrent use.
+// Passkeys is the rules of people's passkeys. Safe for concurrent use.
 type Passkeys struct {
 	in    *SignIn
 	store PasskeyStore
@@ -76,36 +76,32 @@ func PasskeyRefused() error {
 	return errs.Coded(errs.Unauthenticated, "passkey_refused", "this passkey is not accepted: begin again, or sign in another way")
 }
 
-// ConfirmOperator checks the password of an operator who is about to add a passkey: a session alone, which may be stolen, adds none. Errors:
-// Denied for an owner; Unauthenticated "wrong_password"; Exhausted.
-func (p *Passkeys) ConfirmOperator(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
-	a, err := p.in.confirm(ctx, id, password, addr)
-	if err == nil && !a.Role.Staff() {
-		err = errs.New(errs.Denied, "passkeys are for operators")
-	}
-	return a, err
+// Confirm checks the password of a person who is about to add a passkey: a session alone, which may be stolen, adds none. Errors: Unauthenticated
+// "wrong_password"; Exhausted.
+func (p *Passkeys) Confirm(ctx context.Context, id ID, password logging.Secret, addr string) (Account, error) {
+	return p.in.confirm(ctx, id, password, addr)
 }
 
-// Operator returns an operator who may sign in, and the passkeys; NotFound.
-func (p *Passkeys) Operator(ctx context.Context, id ID) (Account, []Passkey, error) {
+// Person returns a person who may sign in, and the passkeys; NotFound.
+func (p *Passkeys) Person(ctx context.Context, id ID) (Account, []Passkey, error) {
 	a, _, err := p.in.cfg.Store.ByID(ctx, id)
-	if err == nil && (!a.Role.Staff() || a.Disabled) {
+	if err == nil && a.Disabled {
 		err = ErrUnknown
 	}
 	if err != nil {
-		return Account{}, nil, operatorErr("read operator", err)
+		return Account{}, nil, notFound(err)
 	}
 	keys, err := p.store.Passkeys(ctx, id)
 	return a, keys, err
 }
 
-// Add stores an operator's passkey. Invalid for the name; Conflict.
+// Add stores a person's passkey. Invalid for the name; Conflict.
 func (p *Passkeys) Add(ctx context.Context, k Passkey, addr string) error {
 	k.Name = audit.Clip(k.Name, 100)
 	if k.Name == "" {
 		return errs.New(errs.Invalid, "name is empty: want a word for the passkey")
 	}
-	a, keys, err := p.Operator(ctx, k.Account)
+	a, keys, err := p.Person(ctx, k.Account)
 	if err != nil {
 		return err
 	}
@@ -135,7 +131,7 @@ func (p *Passkeys) Remove(ctx context.Context, id ID, key []byte, addr string) e
 	return p.in.audit(ctx, a, addr, "passkey.remove", fmt.Sprintf("%x", key))
 }
 
-// Login opens a session for the operator of a passkey that was just used. after is the credential with its new counter; two uses of the
+// Login opens a session for the person of a passkey that was just used. after is the credential with its new counter; two uses of the
 // same counter at once are one too many.
 func (p *Passkeys) Login(ctx context.Context, a Account, k Passkey, after []byte, addr string) (Login, error) {
 	err := p.store.UsePasskey(ctx, k.ID, k.Credential, after, p.in.cfg.Now())
@@ -144,6 +140,9 @@ func (p *Passkeys) Login(ctx context.Context, a Account, k Passkey, after []byte
 	}
 	if err != nil {
 		return Login{}, fmt.Errorf("use passkey: %w", err)
+	}
+	if _, err := p.in.visited(ctx, a.ID, From{Addr: addr}); err != nil {
+		return Login{}, err
 	}
 	l, err := p.in.openFor(ctx, a, ByPasskey, addr)
 	if err != nil {

@@ -94,6 +94,9 @@ type SignInConfig struct {
 	SessionTTL time.Duration // 0: DefaultSessionTTL
 	Mail       Mailer        // tells people that their password was changed; nil: no letters
 
+	// RequireSecond leaves an operator without a second factor nothing to do but to set one up.
+	RequireSecond bool
+
 	OperatorTTL  time.Duration // absolute end of an operator's session; 0: SessionTTL
 	OperatorIdle time.Duration // an unused operator's session ends after this time; 0: DefaultOperatorIdle
 
@@ -175,9 +178,11 @@ func (s *SignIn) LoginFrom(ctx context.Context, email string, password logging.S
 	if err != nil {
 		return Login{}, err
 	}
-	device, err := s.visited(ctx, a.ID, from)
-	if err != nil {
-		return Login{}, err
+	var device logging.Secret
+	if s.Lacks(a, Session{Method: ByPassword}) == LacksNothing { // else the code makes the place known
+		if device, err = s.visited(ctx, a.ID, from); err != nil {
+			return Login{}, err
+		}
 	}
 	l, err := s.openFor(ctx, a, ByPassword, from.Addr)
 	l.Device = device

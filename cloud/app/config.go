@@ -38,7 +38,11 @@ type Config struct {
 	Robots   RobotsConfig      `koanf:"robots"` // original robots
 	Mail     people.MailConfig `koanf:"mail"`
 	// OIDC lets operators sign in by way of an identity provider; an empty issuer turns that off.
-	OIDC    accountoidc.Config `koanf:"oidc"`
+	OIDC accountoidc.Config `koanf:"oidc"`
+	// Operators says what operators must have.
+	Operators struct {
+		RequireSecond bool `koanf:"require_second_factor"` // a passkey or an authenticator app, to be set up before anything else
+	} `koanf:"operators"`
 	Console struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
 	} `koanf:"console"`
@@ -95,7 +99,7 @@ func (c APIConfig) publicURL() string {
 }
 
 func (c Config) people() people.Config {
-	return people.Config{Mail: c.Mail, OIDC: c.OIDC, PublicURL: c.API.publicURL(), Local: c.Console.Listen, AppKeys: c.API.AppKeys,
+	return people.Config{Mail: c.Mail, OIDC: c.OIDC, RequireSecond: c.Operators.RequireSecond, PublicURL: c.API.publicURL(), Local: c.Console.Listen, AppKeys: c.API.AppKeys,
 		SpoolDir: filepath.Join(filepath.Dir(filepath.Clean(c.CA.Dir)), "mail")}
 }
 

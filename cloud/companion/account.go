@@ -47,7 +47,17 @@ type accountView struct {
 	Sessions []Session
 	Others   int // sessions beside this one
 	First    bool
+	Keys     []keyView
+	At       page.Passkeys
+	Gone     string // what is wrong with a form that is not here any more
 }
+
+type keyView struct {
+	Passkey
+	Form string
+}
+
+func keyForm(id string) string { return "passkey " + id }
 
 func (c *companion) account(ctx context.Context, r *http.Request, s said) (string, frame, error) {
 	v := accountView{said: s, Email: auth.CallerFrom(ctx).Name}
@@ -63,6 +73,17 @@ func (c *companion) account(ctx context.Context, r *http.Request, s said) (strin
 	if v.First, err = c.People.FirstPassword(ctx); err != nil {
 		return "", frame{}, err
 	}
+	v.At = page.PasskeysAt(r, c.PasskeySites)
+	keys, err := c.People.Passkeys(ctx)
+	if err != nil {
+		return "", frame{}, err
+	}
+	forms := []string{"sessions"}
+	for _, k := range keys {
+		v.Keys = append(v.Keys, keyView{k, keyForm(k.ID)})
+		forms = append(forms, keyForm(k.ID))
+	}
+	v.Gone = s.Lost(forms)
 	return "account", frame{Title: "My account", Main: v}, nil
 }
 
@@ -74,6 +95,10 @@ func (c *companion) mountAccount(act func(pattern string, a action)) {
 		}
 		return "sessions", c.People.EndOthers(r)
 	}})
+	act("POST /my/account/passkeys/{id}/remove", action{form: func(r *http.Request) string { return keyForm(r.PathValue("id")) }, page: c.account, back: back,
+		do: func(ctx context.Context, r *http.Request, _ url.Values) (string, error) {
+			return "no-passkey", c.People.RemovePasskey(ctx, r.PathValue("id"))
+		}})
 	act("POST /my/privacy/events", action{form: page.Called("events"), page: c.privacy, back: func(*http.Request) string { return "/my/privacy" }, do: c.setConsent})
 }
 

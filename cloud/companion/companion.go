@@ -61,8 +61,17 @@ type Session struct {
 	Robot    string // that used an app's
 }
 
+// Passkey is a key by which the signed-in person signs in.
+type Passkey struct {
+	ID, Name          string
+	Created, LastUsed time.Time // zero LastUsed: never
+}
+
 // People is the account of the signed-in person, by the request's session.
 type People interface {
+	Passkeys(ctx context.Context) ([]Passkey, error)
+	// RemovePasskey forgets one of them; NotFound. Adding one is a dialogue between the browser and POST /v1/me/passkeys.
+	RemovePasskey(ctx context.Context, id string) error
 	// SignIn checks e-mail and password and sets the session's cookies. Errors: Unauthenticated, Exhausted.
 	SignIn(w http.ResponseWriter, r *http.Request, email, password string) error
 	// SignOut ends the session of r and removes its cookies.
@@ -77,7 +86,7 @@ type People interface {
 	Delete(r *http.Request, password string) error
 }
 
-// Config configures the pages; everything but Places is required.
+// Config configures the pages; everything but Places and PasskeySites is required.
 type Config struct {
 	Robots Robots
 	Tokens Tokens
@@ -86,6 +95,8 @@ type Config struct {
 	Logs   Logs     // what robots uploaded; nil: the pages do not say
 	Places []string // that default_location is chosen from; others may be typed
 	People People
+	// PasskeySites are the origins at which browsers take passkeys of this cloud; none: there are no passkeys.
+	PasskeySites []string
 	// Audit writes one line about an action of the signed-in person; an action that cannot be logged is not done.
 	Audit func(ctx context.Context, action, object, detail string) error
 	Log   *slog.Logger
@@ -172,6 +183,8 @@ var dones = map[string]string{
 	"no-consent": "Your robots send nothing of what happens to them any more.",
 	"tokens":     "Your robot is signed out. Sign it in again with an app.",
 	"session":    "That session has ended.",
+	"passkey":    "Your passkey is added. Sign in with it next time.",
+	"no-passkey": "That passkey no longer signs you in.",
 	"sessions":   "You are signed out everywhere else.",
 }
 
@@ -210,6 +223,7 @@ var headings = map[errs.Kind]string{errs.Denied: "Not here", errs.Exhausted: "A 
 
 type loginView struct {
 	Email, Next, Error string
+	Passkeys           page.Passkeys
 }
 
 func local(next string) string {
@@ -222,7 +236,7 @@ func (c *companion) loginPage(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	c.Page(w, r, http.StatusOK, "login", frame{Title: "Sign in", Main: loginView{Next: next}})
+	c.Page(w, r, http.StatusOK, "login", frame{Title: "Sign in", Main: loginView{Next: next, Passkeys: page.PasskeysAt(r, c.PasskeySites)}})
 }
 
 func (c *companion) login(w http.ResponseWriter, r *http.Request) {
@@ -231,7 +245,7 @@ func (c *companion) login(w http.ResponseWriter, r *http.Request) {
 		c.Fail(w, r, err)
 		return
 	}
-	v := loginView{Email: strings.TrimSpace(form.Get("email")), Next: local(form.Get("next"))}
+	v := loginView{Email: strings.TrimSpace(form.Get("email")), Next: local(form.Get("next")), Passkeys: page.PasskeysAt(r, c.PasskeySites)}
 	if err = c.People.SignIn(w, r, v.Email, form.Get("password")); err == nil {
 		http.Redirect(w, r, v.Next, http.StatusSeeOther)
 		return

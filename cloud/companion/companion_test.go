@@ -172,7 +172,11 @@ func (p persons) SignOut(w http.ResponseWriter, _ *http.Request) error {
 	http.SetCookie(w, &http.Cookie{Name: "s", MaxAge: -1})
 	return p.do("sign out")
 }
-func (p persons) FirstPassword(context.Context) (bool, error) { return p.first, nil }
+func (p persons) Passkeys(context.Context) ([]Passkey, error) {
+	return []Passkey{{ID: "QUI", Name: evil, Created: noon, LastUsed: noon}, {ID: "Qw", Name: "my phone", Created: noon}}, nil
+}
+func (p persons) RemovePasskey(_ context.Context, id string) error { return p.do("remove passkey", id) }
+func (p persons) FirstPassword(context.Context) (bool, error)      { return p.first, nil }
 func (p persons) Sessions(*http.Request) ([]Session, error) {
 	return []Session{{ID: "s-1", Current: true, Created: noon, LastSeen: noon, Addr: evil}, {ID: "s-2", Created: noon, LastSeen: noon}, {ID: "s-3", App: true, Created: noon, Robot: evil}}, nil
 }
@@ -266,6 +270,7 @@ var wishes = []struct {
 	{"/my/privacy/events", "", "/my/privacy?done=no-consent", []string{`set vic:00e20100 vic.AccountSettings {"data_collection":false}`}, false},
 	{"/my/account/sessions", form("session", "s-2"), "/my/account?done=session", []string{"end session s-2"}, false},
 	{"/my/account/sessions", "", "/my/account?done=sessions", []string{"end others"}, false},
+	{"/my/account/passkeys/QUI/remove", "", "/my/account?done=no-passkey", []string{"remove passkey QUI"}, false},
 	{"/my/account/delete", form("password", "open sesame", "sure", "yes"), "/my/goodbye", []string{"delete", "sign out"}, false},
 }
 
@@ -498,5 +503,46 @@ func TestState(t *testing.T) {
 func TestMountWantsItsParts(t *testing.T) {
 	if err := Mount(http.NewServeMux(), Config{}); err == nil {
 		t.Error("mounted without parts")
+	}
+}
+
+// TestPasskeys: an owner signs in with a passkey, and adds one, where browsers take them; elsewhere the page leads there, or says nothing.
+func TestPasskeys(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sites []string
+		host  string
+		here  bool
+		there string
+	}{
+		{"here", []string{"https://kennel.example"}, "kennel.example", true, ""},
+		{"at another name of it", []string{"https://kennel.example"}, "10.0.0.7", false, "https://kennel.example"},
+		{"nowhere", nil, "10.0.0.7", false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &house{}
+			mux := http.NewServeMux()
+			if err := Mount(mux, Config{Robots: h, Tokens: h, Fleet: h, Docs: h, People: persons{h}, Logs: papers{}, PasskeySites: c.sites, Audit: h.audit, Log: slog.New(slog.DiscardHandler)}); err != nil {
+				t.Fatal(err)
+			}
+			login := do(t, mux, "", "GET", "https://"+c.host+"/my/login?next=/my/account", "").Body.String()
+			me := do(t, mux, "ann", "GET", "https://"+c.host+"/my/account", "").Body.String()
+			if got := strings.Contains(login, `id="passkey-login" data-next="/my/account" hidden`) && strings.Contains(login, "/assets/passkey.js"); got != c.here {
+				t.Errorf("sign in with a passkey: %v, want %v:\n%s", got, c.here, login)
+			}
+			if got := strings.Contains(me, `id="passkey-add" data-next="/my/account?done=passkey" hidden`) && strings.Contains(me, "/assets/passkey.js"); got != c.here {
+				t.Errorf("add a passkey: %v, want %v:\n%s", got, c.here, me)
+			}
+			for _, p := range []struct{ page, want string }{{login, c.there + "/my/login"}, {me, c.there + "/my/account"}} {
+				if got := strings.Contains(p.page, `<a href="https://`); got != (c.there != "") || got && !strings.Contains(p.page, p.want) {
+					t.Errorf("leads elsewhere: %v:\n%s", got, p.page)
+				}
+			}
+			for _, s := range []string{"my phone", "never used", `action="/my/account/passkeys/QUI/remove"`} {
+				if !strings.Contains(me, s) {
+					t.Errorf("no %q", s)
+				}
+			}
+		})
 	}
 }

@@ -17,33 +17,8 @@ const oidcPath = "/login/oidc"
 type loginView struct {
 	Email, Next, Error string
 	Provider, ByOIDC   string // what people call the identity provider, and where it begins; "": there is none
-	Passkeys           passkeysView
+	Passkeys           page.Passkeys
 	Owners             bool // owners sign in here too, and have their own pages
-}
-
-// passkeysView says whether passkeys work at the address that the reader's browser is at. They are bound to a site: at another name of the
-// same machine the browser has none.
-type passkeysView struct {
-	Here  bool
-	There string // else: a site at which they do; "": nowhere
-}
-
-func (c *console) passkeysAt(r *http.Request) passkeysView {
-	var v passkeysView
-	_, port, _ := strings.Cut(r.Host, ":")
-	for _, site := range c.PasskeySites {
-		u, err := url.Parse(site)
-		if err != nil {
-			continue
-		}
-		if strings.EqualFold(u.Host, r.Host) {
-			return passkeysView{Here: true}
-		}
-		if v.There == "" || u.Port() == port { // rather the name that leads to this very listener
-			v.There = site
-		}
-	}
-	return v
 }
 
 // refusals say why a provider's word, or a passkey's, was not enough. They tell a stranger nothing: what is wrong with an account, only its
@@ -65,7 +40,7 @@ const refusedElse = "The sign-in did not succeed. Begin it again."
 func local(next string) string { return page.Local(next, "/", "/login", "/live", "/assets") }
 
 func (c *console) newLogin(r *http.Request, email, next string) loginView {
-	v := loginView{Email: email, Next: local(next), Provider: c.Provider, Passkeys: c.passkeysAt(r), Owners: c.Mine}
+	v := loginView{Email: email, Next: local(next), Provider: c.Provider, Passkeys: page.PasskeysAt(r, c.PasskeySites), Owners: c.Mine}
 	if v.Provider != "" {
 		v.ByOIDC = oidcPath + "?" + url.Values{"next": {v.Next}}.Encode()
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"kennel/cloud/account"
+	"kennel/cloud/console/page"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 )
@@ -14,7 +15,7 @@ import (
 // Passkeys is the access of an operator's own page to their keys; *account.Passkeys is one. It writes the audit log itself. Adding one is a
 // dialogue between the browser and POST /v1/me/passkeys, which assets/passkey.js leads.
 type Passkeys interface {
-	Operator(ctx context.Context, id account.ID) (account.Account, []account.Passkey, error)
+	Person(ctx context.Context, id account.ID) (account.Account, []account.Passkey, error)
 	Remove(ctx context.Context, id account.ID, key []byte, addr string) error
 }
 
@@ -24,7 +25,7 @@ type meView struct {
 	Does string
 	Gone string // what is wrong with a form that is not here any more
 	Keys []keyView
-	At   passkeysView
+	At   page.Passkeys
 }
 
 type keyView struct {
@@ -33,11 +34,11 @@ type keyView struct {
 }
 
 func (c *console) me(ctx context.Context, r *http.Request, s said) (string, frame, error) {
-	a, keys, err := c.Passkeys.Operator(ctx, account.ID(auth.CallerFrom(ctx).Account))
+	a, keys, err := c.Passkeys.Person(ctx, account.ID(auth.CallerFrom(ctx).Account))
 	if err != nil {
 		return "", frame{}, err
 	}
-	v := meView{said: s, Account: a, At: c.passkeysAt(r)}
+	v := meView{said: s, Account: a, At: page.PasskeysAt(r, c.PasskeySites)}
 	for _, role := range roles {
 		if role.Role == a.Role {
 			v.Does = role.Does

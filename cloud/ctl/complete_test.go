@@ -17,6 +17,7 @@ var commandOf = map[string]string{
 	"POST /v1/login/passkey/begin": "(a browser has the passkey)", "POST /v1/login/passkey": "(a browser has the passkey)",
 	"POST /v1/me/passkeys/begin": "(a browser makes the passkey)", "POST /v1/me/passkeys": "(a browser makes the passkey)",
 	"GET /v1/me/passkeys": "passkeys list", "DELETE /v1/me/passkeys/{id}": "passkeys remove",
+	"GET /v1/me/second": "second status", "POST /v1/me/second/begin": "second add", "POST /v1/me/second": "second add", "POST /v1/me/second/remove": "second remove",
 
 	"POST /v1/account/signup": "account signup", "POST /v1/account/verify": "account verify", "POST /v1/account/verify/again": "account again",
 	"POST /v1/account/reset": "account reset", "POST /v1/account/reset/confirm": "account set-password",

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"bufio"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 
 // app is shared by the commands: the flags that say where and as whom, and the cloud that they lead to.
 type app struct {
+	stdin              *bufio.Reader // of a command that asks
 	server, ca, onebox string
 
 	conn     *conn         // made at the first request
@@ -44,7 +46,7 @@ func Command() *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("onebox", "server")
 	_ = root.MarkPersistentFlagDirname("onebox")
 	_ = root.MarkPersistentFlagFilename("ca", "pem", "crt")
-	return group(root, a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(),
+	return group(root, a.login(), a.logout(), a.whoami(), a.password(), a.passkeys(), a.second(), a.account(), a.my(), a.operators(), a.audit(), a.fleet(),
 		a.robots(), a.robot(), a.cohorts(), a.batches(), a.jdocs(), a.events(), a.logs(), a.commands(), a.releases(), a.webhooks(), a.alerts(),
 		a.doctor())
 }

@@ -28,8 +28,10 @@ type signedIn struct {
 }
 
 func (a *app) login() *cobra.Command {
-	return prompts(a, &cobra.Command{Use: "login", Short: "Sign in to a cloud and keep the session",
-		Long: "Asks for what is not given: e-mail address and password. The session is kept in the user's configuration folder, for this user alone.",
+	var code string
+	var cmd *cobra.Command
+	cmd = prompts(a, &cobra.Command{Use: "login", Short: "Sign in to a cloud and keep the session",
+		Long: "Asks for what is not given: e-mail address, password, and the code of your authenticator app if you have one. The session is kept in the user's configuration folder, for this user alone.",
 		Example: "  kennelctl login -server https://kennel.example -email op@example.org\n" +
 			"  kennelctl login -server https://10.0.0.5:8443 -ca root.pem -email op@example.org -password-file pw"},
 		func(ctx context.Context) (*conn, error) {
@@ -40,7 +42,14 @@ func (a *app) login() *cobra.Command {
 		},
 		[]input{{flag: "email", usage: "e-mail `ADDRESS` of the account", prompt: "E-mail: "}, knownPassword},
 		func(ctx context.Context, c *conn, got []string) (r reply[signedIn], err error) {
-			answer, err := a.stranger.PostLogin(ctx, client.LoginRequest{Email: got[0], Password: got[1]})
+			in := client.LoginRequest{Email: got[0], Password: got[1]}
+			in.Code = code
+			answer, err := a.stranger.PostLogin(ctx, in)
+			if errs.CodeOf(err) == "second_factor" {
+				if in.Code, err = ask(cmd, a.stdin, "Code of your authenticator app: "); err == nil {
+					answer, err = a.stranger.PostLogin(ctx, in)
+				}
+			}
 			if err != nil {
 				return r, err
 			}
@@ -66,6 +75,8 @@ func (a *app) login() *cobra.Command {
 				t.Text("another person chose this first password; change it with kennelctl password")
 			}
 		})
+	cmd.Flags().StringVar(&code, "code", "", "`CODE` of your authenticator app, or a recovery code")
+	return cmd
 }
 
 func (a *app) logout() *cobra.Command {
@@ -141,9 +152,9 @@ func prompts[T any](a *app, cmd *cobra.Command, connect func(context.Context) (*
 		if err != nil {
 			return err
 		}
-		stdin := bufio.NewReader(cmd.InOrStdin())
+		a.stdin = bufio.NewReader(cmd.InOrStdin())
 		for i, in := range inputs {
-			v, err := in.read(cmd, stdin, values[i])
+			v, err := in.read(cmd, a.stdin, values[i])
 			if err != nil {
 				return err
 			}

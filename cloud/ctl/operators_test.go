@@ -28,7 +28,7 @@ func newPeople(t *testing.T, more ...func(mux *http.ServeMux, svc accounttest.Ac
 	svc = accounttest.New(t, pool, func(c *account.SignInConfig) { c.ByAddr = free{} })
 	mux := http.NewServeMux()
 	log := slog.New(slog.DiscardHandler)
-	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
 	accountapi.MountOperators(mux, svc.Operators, log)
 	accountapi.MountAudit(mux, svc.Audit, log)
 	for _, mount := range more {

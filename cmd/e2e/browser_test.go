@@ -25,6 +25,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
 	"kennel/cloud/access"
 	"kennel/cloud/look"
 	"kennel/infra/browser"
@@ -207,6 +209,34 @@ func foreignRoot(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
+// secondStep sets up an authenticator app with the keyboard, and removes it.
+func (s *site) secondStep(t *testing.T, p *browser.Page) {
+	t.Helper()
+	p.Goto(s.ready.Endpoints["console"] + "/account/second")
+	s.look(p, "second")
+	p.Fill("Current password", ownersPassword)
+	p.Press("Enter")
+	p.See("Scan this")
+	s.look(p, "second-add")
+	secret := regexp.MustCompile(`\b[A-Z2-7]{32}\b`).FindString(p.Text())
+	code, err := totp.GenerateCode(secret, time.Now())
+	if err != nil {
+		t.Fatalf("%q: %v", secret, err)
+	}
+	p.Fill("Code from the app", code)
+	p.Press("Enter")
+	p.SeeRole("heading", "Recovery codes")
+	s.look(p, "second-codes")
+	p.Follow("I have kept them", "^/$")
+	p.Goto(s.ready.Endpoints["console"] + "/account/second")
+	s.look(p, "second-set")
+	p.Fill("Current password", ownersPassword)
+	p.Press("Enter")
+	p.See("The app is removed.")
+	p.Goto(s.ready.Endpoints["console"] + "/")
+	p.Look("light", browser.Desktop)
+}
+
 // newOperator walks the console as a newcomer who types one address and no other (issue: what must hold 1).
 func (s *site) newOperator(t *testing.T, thing string, bad planted) {
 	const email = "olga@staff.example"
@@ -236,6 +266,7 @@ func (s *site) newOperator(t *testing.T, thing string, bad planted) {
 	p.Follow("Continue", "^/$")
 	p.SeeRole("heading", "Overview")
 	look("overview")
+	s.secondStep(t, p)
 
 	// Which version each runs: how many of each, and robot by robot.
 	if got := p.TextOf("region", "Releases in use"); !strings.Contains(got, "2.0.0.6074") {

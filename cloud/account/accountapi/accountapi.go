@@ -35,6 +35,7 @@ type Account struct {
 type LoginRequest struct {
 	Email    string `json:"email"`
 	Password string `json:"password"`
+	Code     string `json:"code,omitempty"` // of the authenticator app, or a recovery code; for operators who have one
 	Cookie   bool   `json:"cookie,omitempty"`
 
 	device logging.Secret // the browser's cookie
@@ -55,14 +56,14 @@ type PasswordRequest struct {
 
 // Mount adds sign-in to mux, which must be behind Authenticator.
 //
-//	POST /v1/login         {email, password, cookie?} -> {token, expires, account}   anyone; with cookie the token is set as one and not shown
+//	POST /v1/login         {email, password, code?, cookie?} -> {token, expires, account}   anyone; with cookie the token is set as one and not shown
 //	POST /v1/logout                                   -> 204                         signed in
 //	GET  /v1/me                                       -> {id, email, role, ...}      signed in
 //	POST /v1/me/password   {old, new}                 -> 204                         signed in; ends the other sessions
-func Mount(mux *http.ServeMux, in *account.SignIn, log *slog.Logger) {
+func Mount(mux *http.ServeMux, in *account.SignIn, second *account.Second, log *slog.Logger) {
 	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
 	person := endpoint.Chain(wrap, auth.Require(auth.People...))
-	a := api{in, log}
+	a := api{in, second, log}
 	mux.Handle("POST /v1/login", a.login(wrap(kit.Typed(a.signIn))))
 	mux.Handle("POST /v1/logout", a.logout(person(kit.Typed(a.signOut))))
 	mux.Handle("GET /v1/me", kithttp.Handler(person(kit.Typed(a.me)), none))
@@ -70,8 +71,9 @@ func Mount(mux *http.ServeMux, in *account.SignIn, log *slog.Logger) {
 }
 
 type api struct {
-	in  *account.SignIn
-	log *slog.Logger
+	in     *account.SignIn
+	second *account.Second
+	log    *slog.Logger
 }
 
 type nothing struct{}
@@ -138,7 +140,7 @@ func (a api) logout(ep endpoint.Endpoint) http.Handler {
 }
 
 func (a api) signIn(ctx context.Context, req LoginRequest) (account.Login, error) {
-	return a.in.LoginFrom(ctx, req.Email, logging.Secret(req.Password), account.From{Addr: auth.CallerFrom(ctx).Addr, Device: req.device})
+	return a.second.LoginWith(ctx, req.Email, logging.Secret(req.Password), logging.Secret(req.Code), account.From{Addr: auth.CallerFrom(ctx).Addr, Device: req.device})
 }
 
 func (a api) signOut(ctx context.Context, _ nothing) (nothing, error) {

@@ -49,7 +49,7 @@ func newSite(t testing.TB) *site {
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
 	accountapi.MountOperators(mux, svc.Operators, log)
 	accountapi.MountAudit(mux, svc.Audit, log)
 	mux.HandleFunc("/who", func(w http.ResponseWriter, r *http.Request) { kithttp.WriteJSON(w, 200, auth.CallerFrom(r.Context())) })

@@ -33,7 +33,8 @@ const CSRFHeader = "X-Kennel-CSRF"
 // request's context. A request without a token passes: endpoints say what they need with auth.Require. Refused are a bearer token that has
 // expired (401); a request that changes something, carries the cookie and was not made by our own pages (403); and every request with a token
 // while the database is away (503). An operator with a first password, which another person has seen, may only choose another one: other
-// requests are refused (403 "password_must_change"), and browsers are led to the page. A long request that reads ends when its session does. A
+// requests are refused (403 "password_must_change"), and browsers are led to the page. So is an operator whose session lacks a second factor (403
+// "second_factor", "second_factor_setup"). A long request that reads ends when its session does. A
 // request that changes something is not cut off halfway: it may be the one that ends the session.
 func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
@@ -55,6 +56,13 @@ func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler)
 					}
 					kithttp.WriteError(w, errs.Coded(errs.Denied, "password_must_change",
 						"another person has seen this first password; choose another one before anything else: kennelctl password, or the page %s", passwordPage))
+					return
+				case err == nil && !account.OnlyNewPassword(a, session) && in.Lacks(a, session) != account.LacksNothing && !forSecond(r, in.Lacks(a, session)):
+					if cookie && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+						http.Redirect(w, r, secondPage, http.StatusSeeOther)
+						return
+					}
+					kithttp.WriteError(w, lackRefused(in.Lacks(a, session)))
 					return
 				case err == nil:
 					who = a

@@ -139,7 +139,7 @@ func process(t *testing.T, pool *pgxpool.Pool, hasher account.Hasher, perAddr in
 	svc := accounttest.New(t, own, func(c *account.SignInConfig) { c.Hasher, c.ByAddr = hasher, limit.NewByAddr(time.Hour, perAddr) })
 	log := slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
 	accountapi.MountOperators(mux, svc.Operators, log)
 	accountapi.MountAudit(mux, svc.Audit, log)
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {

@@ -61,7 +61,7 @@ func newOwnersSite(t testing.TB) *ownersSite {
 	s := &site{svc: svc, log: new(bytes.Buffer), end: pool.Close}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
 	accountapi.MountOperators(mux, svc.Operators, log)
 	accountapi.MountAudit(mux, svc.Audit, log)
 	if err := accountapi.MountOwners(mux, accountapi.OwnersConfig{SignIn: svc.SignIn, People: svc.People, Letters: o.Letters, Apps: o.Apps, Privacy: o.Privacy, AppKeys: []string{appKey}, Log: log}); err != nil {

@@ -303,6 +303,8 @@ func pageStatus(err error) int {
 		return http.StatusBadRequest
 	case errs.Unauthenticated, errs.Denied:
 		return http.StatusForbidden
+	case errs.NotFound:
+		return http.StatusNotFound
 	case errs.Conflict:
 		return http.StatusConflict
 	case errs.Exhausted:

@@ -57,20 +57,20 @@ type Passkey struct {
 //
 //	POST   /v1/login/passkey/begin                              -> {ceremony, options}             anyone
 //	POST   /v1/login/passkey        {ceremony, credential, cookie?} -> as POST /v1/login           who has the passkey
-//	POST   /v1/me/passkeys/begin    {password}                  -> {ceremony, options}             operators
-//	POST   /v1/me/passkeys          {ceremony, credential, name} -> {id, name}                     operators
-//	GET    /v1/me/passkeys                                      -> [{id, name, created, last_used}] operators
-//	DELETE /v1/me/passkeys/{id}                                                                    operators
+//	POST   /v1/me/passkeys/begin    {password}                  -> {ceremony, options}             signed in
+//	POST   /v1/me/passkeys          {ceremony, credential, name} -> {id, name}                     signed in
+//	GET    /v1/me/passkeys                                      -> [{id, name, created, last_used}] signed in
+//	DELETE /v1/me/passkeys/{id}                                                                    signed in
 func MountPasskeys(mux *http.ServeMux, keys *account.Passkeys, p Passkeys, log *slog.Logger) {
 	wrap := endpoint.Chain(kit.Recover(log), kit.Timeout(timeout))
-	staff := endpoint.Chain(wrap, auth.Require(auth.Staff...))
+	person := endpoint.Chain(wrap, auth.Require(auth.People...))
 	k := passkeyAPI{keys, p}
 	mux.Handle("POST /v1/login/passkey/begin", kithttp.Handler(wrap(kit.Typed(k.beginLogin)), none))
 	mux.Handle("POST /v1/login/passkey", api{log: log}.passkeyLogin(wrap(kit.Typed(k.login))))
-	mux.Handle("POST /v1/me/passkeys/begin", kithttp.Handler(staff(kit.Typed(k.beginRegister)), decode[PasskeyBegin]))
-	mux.Handle("POST /v1/me/passkeys", kithttp.Handler(staff(kit.Typed(k.register)), decodePasskey))
-	mux.Handle("GET /v1/me/passkeys", kithttp.Handler(staff(kit.Typed(k.list)), none))
-	mux.Handle("DELETE /v1/me/passkeys/{id}", kithttp.Handler(staff(kit.NoContent(kit.Typed(k.remove))),
+	mux.Handle("POST /v1/me/passkeys/begin", kithttp.Handler(person(kit.Typed(k.beginRegister)), decode[PasskeyBegin]))
+	mux.Handle("POST /v1/me/passkeys", kithttp.Handler(person(kit.Typed(k.register)), decodePasskey))
+	mux.Handle("GET /v1/me/passkeys", kithttp.Handler(person(kit.Typed(k.list)), none))
+	mux.Handle("DELETE /v1/me/passkeys/{id}", kithttp.Handler(person(kit.NoContent(kit.Typed(k.remove))),
 		func(r *http.Request) (any, error) { return r.PathValue("id"), nil }))
 }
 
@@ -116,7 +116,7 @@ func shownPasskey(k account.Passkey) Passkey {
 
 func (k passkeyAPI) list(ctx context.Context, _ nothing) ([]Passkey, error) {
 	id, _ := caller(ctx)
-	_, keys, err := k.keys.Operator(ctx, id)
+	_, keys, err := k.keys.Person(ctx, id)
 	out := make([]Passkey, 0, len(keys))
 	for _, key := range keys {
 		out = append(out, shownPasskey(key))

@@ -143,7 +143,7 @@ func newSite(t *testing.T, p *provider) *site {
 	s := &site{svc: svc, log: new(bytes.Buffer)}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 	mux := http.NewServeMux()
-	accountapi.Mount(mux, svc.SignIn, log)
+	accountapi.Mount(mux, svc.SignIn, svc.Second, log)
 	accountapi.MountOperators(mux, svc.Operators, log)
 	accountapi.MountAudit(mux, svc.Audit, log)
 	s.Server = httptest.NewServer(accountapi.Authenticator(svc.SignIn, log)(access.HTTP.Guard(mux, log)))

@@ -23,10 +23,11 @@ type Store struct {
 // New returns the store on a migrated database.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, audit: newAuditQueue()} }
 
-const accountColumns = `a.id::text, a.email, a.role, a.must_change, a.disabled, a.created_at`
+const accountColumns = `a.id::text, a.email, a.role, a.must_change, a.disabled, a.created_at,
+	EXISTS (SELECT FROM account_totp t WHERE t.account = a.id AND t.since IS NOT NULL), EXISTS (SELECT FROM account_passkey k WHERE k.account = a.id)`
 
 func accountFields(a *account.Account) []any {
-	return []any{&a.ID, &a.Email, &a.Role, &a.MustChange, &a.Disabled, &a.Created}
+	return []any{&a.ID, &a.Email, &a.Role, &a.MustChange, &a.Disabled, &a.Created, &a.HasApp, &a.HasPasskey}
 }
 
 func (s *Store) one(ctx context.Context, query string, arg any) (account.Account, string, error) {

@@ -121,6 +121,7 @@ func applyChange(ctx context.Context, tx pgx.Tx, who pgtype.UUID, c account.Oper
 		{c.Disabled != nil, `UPDATE account_account SET disabled = $2 WHERE id = $1`, c.Disabled},
 		{c.Password != nil, `UPDATE account_account SET password = $2, must_change = true WHERE id = $1`, c.Password},
 		{c.Password != nil, `DELETE FROM account_passkey WHERE account = $1`, nil},
+		{c.Password != nil, `DELETE FROM account_totp WHERE account = $1`, nil},
 		{c.Remove, `UPDATE account_account SET disabled = true WHERE id = $1`, nil},
 		{c.Remove, `INSERT INTO account_deletion (account, requested_at) VALUES ($1, $2)`, c.Log.At},
 	}

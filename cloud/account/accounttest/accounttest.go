@@ -12,6 +12,7 @@ import (
 	"kennel/cloud/account/accounthash"
 	"kennel/cloud/account/accountpg"
 	"kennel/cloud/account/audit"
+	"kennel/infra/seal"
 )
 
 // Accounts are the services that need no letters.
@@ -20,6 +21,7 @@ type Accounts struct {
 	*account.People
 	Operators *account.Operators
 	Passkeys  *account.Passkeys
+	Second    *account.Second
 	Audit     *audit.Log
 	Store     *accountpg.Store
 }
@@ -42,6 +44,7 @@ func New(t testing.TB, pool *pgxpool.Pool, change ...func(*account.SignInConfig)
 	a.People = account.NewPeople(a.SignIn, a.Store)
 	a.Operators = account.NewOperators(a.SignIn, a.People, a.Store, nil)
 	a.Passkeys = account.NewPasskeys(a.SignIn, a.Store)
+	a.Second = account.NewSecond(a.SignIn, a.Store, seal.New().For("test"), "Kennel")
 	return a
 }
 

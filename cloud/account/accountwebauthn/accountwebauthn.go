@@ -1,4 +1,4 @@
-// Package accountwebauthn signs operators in with passkeys: WebAuthn with user verification, so that one gesture is both factors.
+// Package accountwebauthn signs people in with passkeys: WebAuthn with user verification, so that one gesture is both factors.
 package accountwebauthn
 
 import (
@@ -62,7 +62,7 @@ func noPasskeys() error {
 	return errs.Coded(errs.Denied, "passkeys_off", "there are no passkeys here: browsers want a site with a name for them, and the public address of this cloud is a number")
 }
 
-// user is an operator as the library sees one: the handle is the account's id.
+// user is a person as the library sees one: the handle is the account's id.
 type user struct {
 	a    account.Account
 	keys []account.Passkey
@@ -123,15 +123,15 @@ func (p *Passkeys) refused(ctx context.Context, addr string, err error) error {
 	return account.PasskeyRefused()
 }
 
-// BeginRegister returns the options for navigator.credentials.create, for an operator who knows the password. Errors as ConfirmOperator.
+// BeginRegister returns the options for navigator.credentials.create, for a person who knows the password. Errors as Confirm.
 func (p *Passkeys) BeginRegister(ctx context.Context, id account.ID, password logging.Secret, addr string) (logging.Secret, json.RawMessage, error) {
 	if p.w == nil {
 		return "", nil, noPasskeys()
 	}
-	if _, err := p.keys.ConfirmOperator(ctx, id, password, addr); err != nil {
+	if _, err := p.keys.Confirm(ctx, id, password, addr); err != nil {
 		return "", nil, err
 	}
-	a, keys, err := p.keys.Operator(ctx, id)
+	a, keys, err := p.keys.Person(ctx, id)
 	if err != nil {
 		return "", nil, err
 	}
@@ -152,7 +152,7 @@ func (p *Passkeys) FinishRegister(ctx context.Context, id account.ID, ceremony l
 	if err != nil {
 		return account.Passkey{}, err
 	}
-	a, keys, err := p.keys.Operator(ctx, id)
+	a, keys, err := p.keys.Person(ctx, id)
 	if err != nil {
 		return account.Passkey{}, err
 	}
@@ -203,7 +203,7 @@ func (p *Passkeys) FinishLogin(ctx context.Context, ceremony logging.Secret, ans
 	}
 	var ours error // not the authenticator's fault
 	found, c, err := p.w.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
-		a, keys, err := p.keys.Operator(ctx, account.ID(handle))
+		a, keys, err := p.keys.Person(ctx, account.ID(handle))
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
 				ours = err

@@ -213,7 +213,7 @@ func TestPasskeysOfOthers(t *testing.T) {
 			}
 		}
 	}
-	if _, keys, err := s.svc.Passkeys.Operator(t.Context(), s.id); err != nil || len(keys) != 1 {
+	if _, keys, err := s.svc.Passkeys.Person(t.Context(), s.id); err != nil || len(keys) != 1 {
 		t.Errorf("%v %v", keys, err)
 	}
 }

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http"
 
 	"kennel/cloud/account"
@@ -21,7 +22,8 @@ import (
 func WirePages(b wire.Base, a Accounts, owners Owners, tokens *token.Service, robots *registry.Service, docs records.Documents, logs companion.Logs) wire.Slice {
 	return wire.Slice{Routes: func(mux *http.ServeMux, d wire.Doors) error {
 		return companion.Mount(mux, companion.Config{Robots: owners, Tokens: tokens, Fleet: robots, Docs: docs.People, Logs: logs, Places: places.Names(),
-			People: ownPages{accountapi.Browser{In: a.SignIn, Log: b.Log}, a.People, a.Privacy}, Audit: d.Audit, Log: b.Log})
+			PasskeySites: a.Passkeys.Sites(),
+			People:       ownPages{accountapi.Browser{In: a.SignIn, Log: b.Log}, a.People, a.Privacy, a.Keys}, Audit: d.Audit, Log: b.Log})
 	}}
 }
 
@@ -30,6 +32,27 @@ type ownPages struct {
 	accountapi.Browser
 	people  *account.People
 	privacy *account.Privacy
+	keys    *account.Passkeys
+}
+
+// Passkeys implements companion.People.
+func (p ownPages) Passkeys(ctx context.Context) ([]companion.Passkey, error) {
+	_, keys, err := p.keys.Person(ctx, account.ID(auth.CallerFrom(ctx).Account))
+	out := make([]companion.Passkey, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, companion.Passkey{ID: base64.RawURLEncoding.EncodeToString(k.ID), Name: k.Name, Created: k.Created, LastUsed: k.LastUsed})
+	}
+	return out, err
+}
+
+// RemovePasskey implements companion.People.
+func (p ownPages) RemovePasskey(ctx context.Context, id string) error {
+	key, err := base64.RawURLEncoding.DecodeString(id)
+	if err != nil {
+		return errs.New(errs.NotFound, "no such passkey")
+	}
+	c := auth.CallerFrom(ctx)
+	return p.keys.Remove(ctx, account.ID(c.Account), key, c.Addr)
 }
 
 // FirstPassword implements companion.People.

@@ -40,7 +40,9 @@ type Config struct {
 	PublicURL string   // of the pages: https://kennel.example
 	Local     string   // host:port where this machine's browser finds the pages over plain HTTP; "": nowhere
 	AppKeys   []string // that the original app and SDK tools may show; ["*"] takes any
-	SpoolDir  string   // folder for letters where MailConfig names neither server nor folder
+	// RequireSecond makes operators have a second factor: a passkey or an authenticator app.
+	RequireSecond bool
+	SpoolDir      string // folder for letters where MailConfig names neither server nor folder
 }
 
 // MailConfig says how letters reach people.
@@ -80,6 +82,7 @@ type Accounts struct {
 	People    *account.People
 	Operators *account.Operators
 	Keys      *account.Passkeys
+	Second    *account.Second
 	Letters   *account.Letters
 	Apps      *account.Apps
 	Privacy   *account.Privacy
@@ -95,12 +98,13 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 	a.Audit = audit.New(store, nil)
 	a.SignIn, err = account.NewSignIn(ctx, account.SignInConfig{
 		Store: store, Attempts: store, Audit: a.Audit, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst),
-		Secret: b.Seal.Secret("device"), Mail: letters(b), Log: b.Log,
+		Secret: b.Seal.Secret("device"), RequireSecond: cfg.RequireSecond, Mail: letters(b), Log: b.Log,
 	})
 	if err != nil {
 		return a, s, err
 	}
 	a.People, a.Keys = account.NewPeople(a.SignIn, store), account.NewPasskeys(a.SignIn, store)
+	a.Second = account.NewSecond(a.SignIn, store, b.Seal.For("second factor"), cmp.Or(cfg.Mail.Site, "Kennel"))
 	a.Operators = account.NewOperators(a.SignIn, a.People, store, order)
 	a.Letters, err = account.NewLetters(a.People, account.LettersConfig{
 		Store: store, Mail: letters(b), ByAddr: limit.NewByAddr(peopleByAddrEvery, peopleByAddrBurst), PublicURL: cfg.PublicURL,
@@ -126,7 +130,8 @@ func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s w
 	}
 	return a, wire.Slice{
 		Routes: func(mux *http.ServeMux, _ wire.Doors) error {
-			accountapi.Mount(mux, a.SignIn, b.Log)
+			accountapi.Mount(mux, a.SignIn, a.Second, b.Log)
+			accountapi.MountSecond(mux, a.SignIn, a.Second, cmp.Or(cfg.Mail.Site, "Kennel"), b.Log)
 			accountapi.MountOperators(mux, a.Operators, b.Log)
 			accountapi.MountAudit(mux, a.Audit, b.Log)
 			accountapi.MountPasskeys(mux, a.Keys, a.Passkeys, b.Log)

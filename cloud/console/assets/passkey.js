@@ -1,4 +1,5 @@
-// Leads the browser's part of signing in with a passkey (page /login) and of adding one (page /me). Without it both pages work with passwords.
+// Leads the browser's part of signing in with a passkey (pages /login, /my/login) and of adding one (pages /me, /my/account). Without it they work with
+// passwords.
 
 const problem = document.getElementById("passkey-problem");
 
@@ -86,6 +87,6 @@ add?.addEventListener("submit", (e) => {
       id: c.id, rawId: pack(c.rawId), type: c.type, clientExtensionResults: c.getClientExtensionResults(),
       response: { clientDataJSON: pack(r.clientDataJSON), attestationObject: pack(r.attestationObject), transports: r.getTransports?.() ?? [] },
     } });
-    location.assign("/me?done=passkey-added");
+    location.assign(add.dataset.next);
   });
 });

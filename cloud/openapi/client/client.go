@@ -424,6 +424,26 @@ func (c Client) PostMePassword(ctx context.Context, in PasswordRequest) (Reply[N
 	return ask[None](ctx, c, "POST", "/v1/me/password", in)
 }
 
+// GetMeSecond is GET /v1/me/second: The own second factor.
+func (c Client) GetMeSecond(ctx context.Context) (Reply[Second], error) {
+	return ask[Second](ctx, c, "GET", "/v1/me/second", nil)
+}
+
+// PostMeSecond is POST /v1/me/second: Give the first code of an authenticator app; the answer holds recovery codes.
+func (c Client) PostMeSecond(ctx context.Context, in SecondCode) (Reply[SecondCodes], error) {
+	return ask[SecondCodes](ctx, c, "POST", "/v1/me/second", in)
+}
+
+// PostMeSecondBegin is POST /v1/me/second/begin: Begin to add an authenticator app.
+func (c Client) PostMeSecondBegin(ctx context.Context, in SecondBegin) (Reply[SecondApp], error) {
+	return ask[SecondApp](ctx, c, "POST", "/v1/me/second/begin", in)
+}
+
+// PostMeSecondRemove is POST /v1/me/second/remove: Remove the authenticator app.
+func (c Client) PostMeSecondRemove(ctx context.Context, in SecondBegin) (Reply[None], error) {
+	return ask[None](ctx, c, "POST", "/v1/me/second/remove", in)
+}
+
 // GetMyRobots is GET /v1/my/robots: The caller's robots.
 func (c Client) GetMyRobots(ctx context.Context) (Reply[[]Robot], error) {
 	return ask[[]Robot](ctx, c, "GET", "/v1/my/robots", nil)
@@ -1572,6 +1592,7 @@ type LoginAnswer struct {
 
 // LoginRequest is the body of POST /v1/login.
 type LoginRequest struct {
+	Code     string `json:"code,omitzero"` // of the authenticator app, or a recovery code; for operators who have one
 	Cookie   bool   `json:"cookie,omitzero"`
 	Email    string `json:"email"`
 	Password string `json:"password"`
@@ -2000,6 +2021,34 @@ type Schema struct {
 	Formats            []Format `json:"formats"` // oldest first
 	Name               string   `json:"name"`
 	Personal           bool     `json:"personal"` // it says something about a person, such as where they live
+}
+
+// Second is an operator's second factor as GET /v1/me/second shows it.
+type Second struct {
+	App           bool      `json:"app"`
+	RecoveryCodes int64     `json:"recovery_codes"` // not used yet
+	Required      bool      `json:"required"`       // operators must have a second factor
+	Since         time.Time `json:"since,omitzero"`
+}
+
+// SecondApp holds the otpauth address that an authenticator app reads.
+type SecondApp struct {
+	Uri string `json:"uri"`
+}
+
+// SecondBegin is the body of POST /v1/me/second/begin and of POST /v1/me/second/remove.
+type SecondBegin struct {
+	Password string `json:"password"`
+}
+
+// SecondCode is the body of POST /v1/me/second.
+type SecondCode struct {
+	Code string `json:"code"`
+}
+
+// SecondCodes are recovery codes, shown only once; each is good once in place of a code of the app.
+type SecondCodes struct {
+	RecoveryCodes []string `json:"recovery_codes"`
 }
 
 // SelfTest is the body of POST /v1/originals/self-test.

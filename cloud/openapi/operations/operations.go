@@ -167,6 +167,10 @@ var All = []Operation{
 	{Route: "POST /v1/me/passkeys", Tag: "Session", Summary: "Add a passkey.", Body: accountapi.PasskeyAnswer{}, Answer: accountapi.Passkey{}},
 	{Route: "GET /v1/me/passkeys", Tag: "Session", Summary: "The own passkeys.", Answer: []accountapi.Passkey{}},
 	{Route: "DELETE /v1/me/passkeys/{id}", Tag: "Session", Summary: "Remove a passkey."},
+	{Route: "GET /v1/me/second", Tag: "Session", Summary: "The own second factor.", Answer: accountapi.Second{}},
+	{Route: "POST /v1/me/second/begin", Tag: "Session", Summary: "Begin to add an authenticator app.", Body: accountapi.SecondBegin{}, Answer: accountapi.SecondApp{}},
+	{Route: "POST /v1/me/second", Tag: "Session", Summary: "Give the first code of an authenticator app; the answer holds recovery codes.", Body: accountapi.SecondCode{}, Answer: accountapi.SecondCodes{}},
+	{Route: "POST /v1/me/second/remove", Tag: "Session", Summary: "Remove the authenticator app.", Body: accountapi.SecondBegin{}},
 
 	{Route: "POST /v1/account/signup", Tag: "Account", Summary: "Ask for an account; a letter says the rest.", Body: accountapi.SignUpRequest{}, Answer: accountapi.Accepted{}, Status: http.StatusAccepted},
 	{Route: "POST /v1/account/verify", Tag: "Account", Summary: "Prove the e-mail address with the code of the letter.", Body: accountapi.CodeRequest{}, Answer: accountapi.Account{}},

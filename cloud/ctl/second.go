@@ -1,0 +1,49 @@
+package ctl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kennel/cloud/openapi/client"
+	"kennel/infra/cli"
+)
+
+func (a *app) second() *cobra.Command {
+	return group(describe("second", "Your second factor: an authenticator app", "second status", "second add"),
+		shows(a, describe("status", "Show whether you have an authenticator app", "second status"), none(a.api.GetMeSecond),
+			func(t *cli.Table, s client.Second) {
+				pairs(t, "app", s.App, "since", s.Since, "recovery codes", s.RecoveryCodes, "required", s.Required)
+			}),
+		a.secondAdd(),
+		prompts(a, &cobra.Command{Use: "remove", Short: "Remove your authenticator app",
+			Long: "Asks for your password.", Example: "  kennelctl second remove"}, a.connect, []input{knownPassword},
+			func(ctx context.Context, _ *conn, got []string) (reply[client.Accepted], error) {
+				r, err := a.api.PostMeSecondRemove(ctx, client.SecondBegin{Password: got[0]})
+				return then(r, err, "the app is removed; your password alone signs you in")
+			}, showAccepted))
+}
+
+func (a *app) secondAdd() *cobra.Command {
+	var cmd *cobra.Command
+	cmd = prompts(a, &cobra.Command{Use: "add", Short: "Add an authenticator app",
+		Long:    "Asks for your password, shows the secret for the app, and asks for the app's first code. Prints recovery codes, which are shown only once.",
+		Example: "  kennelctl second add"}, a.connect, []input{knownPassword},
+		func(ctx context.Context, _ *conn, got []string) (r reply[client.SecondCodes], err error) {
+			app, err := a.api.PostMeSecondBegin(ctx, client.SecondBegin{Password: got[0]})
+			if err != nil {
+				return r, err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "Give this to your authenticator app:\n"+app.Value.Uri)
+			code, err := ask(cmd, a.stdin, "Code that it shows: ")
+			if err != nil {
+				return r, err
+			}
+			return a.api.PostMeSecond(ctx, client.SecondCode{Code: code})
+		}, func(t *cli.Table, v client.SecondCodes) {
+			t.Text("recovery codes, each good once; keep them:\n" + strings.Join(v.RecoveryCodes, "\n"))
+		})
+	return cmd
+}
