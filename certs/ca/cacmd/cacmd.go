@@ -2,18 +2,25 @@
 package cacmd
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"kennel/certs/ca"
+	"kennel/infra/agefile"
 	"kennel/infra/cli"
+	"kennel/infra/durable"
 )
 
-// Commands returns list, rotate, activate and withdraw.
+// Commands returns list, rotate, activate, withdraw, offline and online.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{list(), rotate(), activate(), withdraw()}
+	return []*cobra.Command{list(), rotate(), activate(), withdraw(), offline(), online()}
 }
 
 // target names the authority that a command works on: dir is its folder, authority its name.
@@ -121,6 +128,99 @@ func withdraw() *cobra.Command {
 	t.flags(cmd, true)
 	cmd.Flags().StringVar(&name, "name", "", "the authority's `files`, as kenneld ca list names them (required)")
 	_ = cmd.MarkFlagRequired("name") // the flag exists
+	return cmd
+}
+
+func offline() *cobra.Command {
+	var t target
+	var out, file string
+	var keys []string
+	cmd := &cobra.Command{
+		Use: "offline", Short: "Take the root's key out of the folder into an encrypted file",
+		Long: `Take the root's key out of the folder into a file that is encrypted to public keys of age, to be kept offline.
+
+Nothing that runs needs the key: it signs the next device, server or service authority only. kenneld ca online brings it back for that.`,
+		Example: "  kenneld ca offline -dir /etc/kennel/ca -recipient age1... -out /media/safe/root-key.age",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			to, err := agefile.ParseRecipients(keys, file)
+			if err != nil {
+				return err
+			}
+			if len(to) == 0 {
+				return cli.Usage("want -recipient or -recipients-file: the key is not written unencrypted")
+			}
+			a, err := ca.Load(t.dir)
+			if err != nil {
+				return err
+			}
+			names, err := a.TakeRootKeys(func(keys []byte) error { return keepKeys(out, to, keys) })
+			return say(cmd, strings.Join(names, ", "), err, "the key of %s is in "+out+" and no longer in the folder; keep that file and its private key in two safe places")
+		},
+	}
+	t.flags(cmd, false)
+	cmd.Flags().StringVar(&out, "out", "", "new `file` for the key (required)")
+	_ = cmd.MarkFlagRequired("out") // the flag exists
+	cmd.Flags().StringArrayVar(&keys, "recipient", nil, "public `key` of age that opens the file (may be repeated)")
+	cmd.Flags().StringVar(&file, "recipients-file", "", "`file` with such keys, one a line")
+	return cmd
+}
+
+// keepKeys writes keys to a new file, encrypted, and makes it durable.
+func keepKeys(file string, to agefile.Recipients, keys []byte) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w, err := agefile.Create(f, to)
+	if err == nil {
+		_, err = w.Write(keys)
+		err = errors.Join(err, w.Close())
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(file))
+	}
+	return durable.Sync(filepath.Dir(file))
+}
+
+// maxKeys bounds the file of root keys, in bytes.
+const maxKeys = 64 << 10
+
+func online() *cobra.Command {
+	var t target
+	var in, identity string
+	cmd := &cobra.Command{
+		Use: "online", Short: "Put the root's key back for a rotation",
+		Example: "  kenneld ca online -dir /etc/kennel/ca -in /media/safe/root-key.age -identity /media/other/age-key.txt",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ids, err := agefile.ReadIdentities(identity)
+			if err != nil {
+				return err
+			}
+			a, err := ca.Load(t.dir)
+			if err != nil {
+				return err
+			}
+			f, err := os.Open(in)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			r, _, err := agefile.Open(f, ids)
+			if err != nil {
+				return fmt.Errorf("%s: %w", in, err)
+			}
+			keys, err := io.ReadAll(io.LimitReader(r, maxKeys))
+			if err != nil {
+				return fmt.Errorf("%s: %w", in, err)
+			}
+			names, err := a.BringRootKeys(keys)
+			return say(cmd, strings.Join(names, ", "), err, "the key of %s is in the folder again; take it away with kenneld ca offline when you are done")
+		},
+	}
+	t.flags(cmd, false)
+	cmd.Flags().StringVar(&in, "in", "", "`file` that kenneld ca offline wrote (required)")
+	cmd.Flags().StringVar(&identity, "identity", "", "`file` with the private key of age (required)")
+	_, _ = cmd.MarkFlagRequired("in"), cmd.MarkFlagRequired("identity") // the flags exist
 	return cmd
 }
 

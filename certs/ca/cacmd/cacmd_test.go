@@ -2,9 +2,12 @@ package cacmd_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"kennel/certs/ca"
@@ -55,5 +58,42 @@ func TestRotationByHand(t *testing.T) {
 		if code != step.code || !strings.Contains(out, step.want) {
 			t.Errorf("ca %s: exit %d, want %d and %q:\n%s", step.args, code, step.code, step.want, out)
 		}
+	}
+}
+
+// TestRootKeyOffline: the root's key leaves the folder encrypted only, and comes back with the private key.
+func TestRootKeyOffline(t *testing.T) {
+	dir, safe := t.TempDir(), t.TempDir()
+	if _, err := ca.Init(dir); err != nil {
+		t.Fatal(err)
+	}
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, out := filepath.Join(safe, "identity"), filepath.Join(safe, "root-key.age")
+	if err := os.WriteFile(identity, []byte(id.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"offline -out " + out, cli.ExitUsage, "not written unencrypted"},
+		{"offline -out " + out + " -recipient " + id.Recipient().String(), cli.ExitOK, "no longer in the folder"},
+		{"list", cli.ExitOK, "elsewhere"},
+		{"rotate -authority device", cli.ExitFailed, "bring it back"},
+		{"offline -out " + out + "2 -recipient " + id.Recipient().String(), cli.ExitFailed, "no key of a root is here"},
+		{"online -in " + out + " -identity " + identity, cli.ExitOK, "in the folder again"},
+		{"rotate -authority device", cli.ExitOK, "device-1 is prepared"},
+	} {
+		got, code := run(t, append(strings.Fields(step.args), "-dir", dir)...)
+		if code != step.code || !strings.Contains(got, step.want) || strings.Contains(got, "SECRET") {
+			t.Errorf("ca %s: exit %d, want %d and %q:\n%s", step.args, code, step.code, step.want, got)
+		}
+	}
+	if b, err := os.ReadFile(out); err != nil || bytes.Contains(b, []byte("PRIVATE KEY")) {
+		t.Errorf("%d bytes, %v; want nothing readable", len(b), err)
 	}
 }
