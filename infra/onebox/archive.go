@@ -29,6 +29,7 @@ const (
 	manifestName  = "manifest.json"
 	archiveFormat = 1
 	maxManifest   = 64 << 20 // bytes
+	partSize      = 4 << 20  // bytes of the dump in one file; held in memory
 )
 
 // tops are what an archive may hold: nothing in it can pose as a part of the cluster or as a lock.
@@ -40,6 +41,14 @@ type Manifest struct {
 	Created  time.Time         `json:"created"`
 	Postgres int               `json:"postgres"` // major version of the server that was dumped
 	Members  map[string]Member `json:"members"`  // by slash-separated path
+	RootKey  bool              `json:"root_key"` // the key of the root authority is in it
+	Tables   map[string]Table  `json:"tables"`   // by schema and name; what the dump holds. nil: an older program made the backup
+}
+
+// Table describes the rows of a table.
+type Table struct {
+	Rows int64  `json:"rows"`
+	Sum  string `json:"sum"` // of a hash of each row, in any order
 }
 
 // Member is one file of a backup.
@@ -53,6 +62,7 @@ type packer struct {
 	zip      *zstd.Encoder
 	tar      *tar.Writer
 	manifest Manifest
+	omit     func(member string) bool // members to leave out; nil: none
 }
 
 func newPacker(w io.Writer, m Manifest) (*packer, error) {
@@ -110,6 +120,9 @@ func (p *packer) tree(name, from string, skip ...string) error {
 		if d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
 			return nil
 		}
+		if p.omit != nil && p.omit(member) {
+			return nil
+		}
 		if !d.IsDir() {
 			return p.file(member, file)
 		}
@@ -120,6 +133,67 @@ func (p *packer) tree(name, from string, skip ...string) error {
 		}
 		return p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: member + "/", Mode: 0o700})
 	})
+}
+
+// stream adds what r yields, whose length is unknown, as the files name/000000, name/000001 and so on of at most partSize bytes.
+func (p *packer) stream(name string, r io.Reader) error {
+	for n, b := 0, make([]byte, partSize); ; n++ {
+		size, err := io.ReadFull(r, b)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		if size == 0 {
+			return nil
+		}
+		member := fmt.Sprintf("%s/%06d", name, n)
+		if err := p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: member, Size: int64(size), Mode: 0o600, ModTime: p.manifest.Created}); err != nil {
+			return err
+		}
+		if _, err := p.tar.Write(b[:size]); err != nil {
+			return err
+		}
+		sum := sha256.Sum256(b[:size])
+		p.manifest.Members[member] = Member{int64(size), hex.EncodeToString(sum[:])}
+	}
+}
+
+// parts reads the files that stream wrote, one after the other. It removes each one that it has read.
+type parts struct {
+	dir   string
+	names []string
+	open  *os.File
+}
+
+func (p *parts) Read(b []byte) (int, error) {
+	for {
+		if p.open == nil {
+			if len(p.names) == 0 {
+				return 0, io.EOF
+			}
+			f, err := os.Open(filepath.Join(p.dir, p.names[0]))
+			if err != nil {
+				return 0, err
+			}
+			p.open = f
+		}
+		n, err := p.open.Read(b)
+		if n > 0 || !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if err := p.Close(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Close ends the file that is being read.
+func (p *parts) Close() error {
+	if p.open == nil {
+		return nil
+	}
+	err := errors.Join(p.open.Close(), os.Remove(p.open.Name()))
+	p.open, p.names = nil, p.names[1:]
+	return err
 }
 
 // close adds the manifest and ends the archive.

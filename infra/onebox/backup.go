@@ -8,13 +8,18 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"kennel/infra/agefile"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
+	"kennel/infra/pg"
 	"kennel/infra/pg/pgserver"
 	"kennel/infra/proc"
 )
@@ -28,63 +33,162 @@ const gatewayTemp = ".sgwtmp"
 // yet delivered, which change while they are read.
 var robotTemp = []string{"run", "socket", "vic-logmgr", "das", "das-backup"}
 
-// Backup writes everything that the instance in dir must not lose into one file: a dump of the database, the objects, the certificate
-// authority, the simulated robots and the secrets (so the file, mode 0600, is as secret as they are). It works while the instance runs, and starts Postgres
-// alone when it does not. The dump is taken first, so that the objects it speaks of are in the archive too. out appears whole or not
-// at all.
-func Backup(ctx context.Context, dir, out string, log *slog.Logger) (err error) {
-	p, err := PathsOf(dir)
+// Saving says what to save and where.
+type Saving struct {
+	Dir, Out string
+	To       agefile.Recipients // who can open the file; none: it is not encrypted
+	RootKey  bool               // put the key of the root authority into it, which can sign every other authority
+}
+
+// Saved describes a backup that was made.
+type Saved struct {
+	File      string    `json:"file"`
+	Bytes     int64     `json:"bytes"`
+	Created   time.Time `json:"created"`
+	Encrypted bool      `json:"encrypted"`
+	RootKey   bool      `json:"root_key"`
+}
+
+// Backup writes everything that the instance in s.Dir must not lose into one file: a dump of the database, the objects, the certificate
+// authority, the simulated robots and the secrets (so a file that is not encrypted, mode 0600, is as secret as they are). The key of the root
+// authority is left out unless s says otherwise. It works while the instance runs, and starts Postgres alone when it does not. The dump is
+// taken first, so that the objects it speaks of are in the archive too; it never lies unencrypted on the disk. s.Out appears whole or not at all.
+func Backup(ctx context.Context, s Saving, log *slog.Logger) (Saved, error) {
+	out, err := filepath.Abs(s.Out)
 	if err != nil {
-		return err
+		return Saved{}, err
+	}
+	m, size, err := s.write(ctx, out, log)
+	if err != nil {
+		return Saved{}, fmt.Errorf("backup: %w", err)
+	}
+	return Saved{File: out, Bytes: size, Created: m.Created, Encrypted: len(s.To) > 0, RootKey: m.RootKey}, nil
+}
+
+func (s Saving) write(ctx context.Context, out string, log *slog.Logger) (m Manifest, size int64, err error) {
+	p, err := PathsOf(s.Dir)
+	if err != nil {
+		return m, 0, err
 	}
 	if _, err := os.Stat(filepath.Join(p.cluster(), "PG_VERSION")); err != nil {
-		return errs.New(errs.NotFound, "backup: %s holds no instance (no Postgres cluster in %s)", p.Root, p.cluster())
+		return m, 0, errs.New(errs.NotFound, "%s holds no instance (no Postgres cluster in %s)", p.Root, p.cluster())
 	}
-	if out, err = filepath.Abs(out); err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(out), ".kennel-backup-")
+	f, err := os.CreateTemp(filepath.Dir(out), ".kennel-backup-") // mode 0600
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return m, 0, err
 	}
-	defer os.RemoveAll(work)
-	dump := filepath.Join(work, dumpName)
-	var major int
-	err = withDatabase(ctx, p, log, func(db *Postgres) error {
-		major = db.Binaries().Major
-		return pgTool(ctx, db, "pg_dump", "--format=custom", "--compress=0", "--no-owner", "--file="+dump)
-	})
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(work, "archive"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
+	defer os.Remove(f.Name()) // finds nothing once it is renamed
 	defer f.Close()
-	a, err := newPacker(f, Manifest{Created: time.Now().UTC(), Postgres: major})
+	sealed, err := agefile.Create(f, s.To)
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return m, 0, err
 	}
+	a, err := newPacker(sealed, Manifest{Created: time.Now().UTC(), RootKey: s.RootKey})
+	if err != nil {
+		return m, 0, err
+	}
+	a.omit = func(member string) bool { return !s.RootKey && isRootKey(member) }
 	for _, step := range []func() error{
-		func() error { return a.file(dumpName, dump) },
+		func() error {
+			return WithDatabase(ctx, p.Root, log, func(db *Postgres) error { return a.database(ctx, db) })
+		},
 		func() error { return a.tree("s3", p.S3, gatewayTemp) },
 		func() error { return a.tree("ca", p.CA) },
 		func() error { return a.tree("secrets", p.Secrets) },
 		func() error { return a.tree("robots", p.Robots, robotTemp...) },
-		a.close, f.Sync, f.Close,
+		a.close, sealed.Close, f.Sync,
+		func() error { fi, err := f.Stat(); size = fi.Size(); return err },
+		f.Close,
 		func() error { return os.Rename(f.Name(), out) },
 		func() error { return durable.Sync(filepath.Dir(out)) },
 	} {
 		if err := errors.Join(context.Cause(ctx), step()); err != nil {
-			return fmt.Errorf("backup: %w", err)
+			return m, 0, err
 		}
 	}
-	return nil
+	return a.manifest, size, nil
 }
 
-// withDatabase calls fn with the instance's Postgres: the running one, or one that it starts for the time of the call.
-func withDatabase(ctx context.Context, p Paths, log *slog.Logger, fn func(*Postgres) error) error {
+// isRootKey reports whether a member is a key of the root authority, such as ca/root-2.key.
+func isRootKey(member string) bool {
+	first, _ := path.Match("ca/root.key", member)
+	later, _ := path.Match("ca/root-*.key", member)
+	return first || later
+}
+
+// database adds the dump, and to the manifest what each table holds in it: both see the same moment.
+func (p *packer) database(ctx context.Context, db *Postgres) error {
+	p.manifest.Postgres = db.Binaries().Major
+	return onSnapshot(ctx, db, func(tx pgx.Tx, snapshot string) (err error) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		dumped := make(chan error, 1)
+		go func() {
+			err := pgTool(ctx, db, proc.Spec{Name: "pg_dump", Stdout: w}, "--format=custom", "--compress=0", "--no-owner", "--snapshot="+snapshot)
+			dumped <- errors.Join(err, w.Close())
+		}()
+		if err := p.stream(dumpName, r); err != nil {
+			cancel(err)
+			return errors.Join(err, <-dumped)
+		}
+		if err := <-dumped; err != nil {
+			return err
+		}
+		p.manifest.Tables, err = Tables(ctx, tx)
+		return err
+	})
+}
+
+// onSnapshot calls fn with a transaction that sees one moment, and the name by which pg_dump sees the same.
+func onSnapshot(ctx context.Context, db *Postgres, fn func(tx pgx.Tx, snapshot string) error) error {
+	pool, err := pg.Open(ctx, db.Config())
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var snapshot string
+		if err := tx.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
+			return fmt.Errorf("snapshot of the database: %w", err)
+		}
+		return fn(tx, snapshot)
+	})
+}
+
+// Tables returns what each table of the database holds, as tx sees it. It reads every row once, in the database.
+func Tables(ctx context.Context, tx pgx.Tx) (map[string]Table, error) {
+	rows, err := tx.Query(ctx, `SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' ORDER BY 1`)
+	if err != nil {
+		return nil, fmt.Errorf("tables: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("tables: %w", err)
+	}
+	out := make(map[string]Table, len(names))
+	for _, n := range names {
+		var t Table
+		err := tx.QueryRow(ctx, "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0)::text FROM "+n+" t").Scan(&t.Rows, &t.Sum)
+		if err != nil {
+			return nil, fmt.Errorf("rows of %s: %w", n, err)
+		}
+		out[n] = t
+	}
+	return out, nil
+}
+
+// WithDatabase calls fn with the Postgres of the instance in dir: the running one, or one that it starts for the time of the call.
+func WithDatabase(ctx context.Context, dir string, log *slog.Logger, fn func(*Postgres) error) error {
+	p, err := PathsOf(dir)
+	if err != nil {
+		return err
+	}
 	if err := p.make(); err != nil {
 		return err
 	}
@@ -172,12 +276,13 @@ func parsePostmaster(s string) (string, error) {
 	return net.JoinHostPort(ip.String(), strconv.FormatUint(port, 10)), nil
 }
 
-// pgTool runs one of Postgres's own programs on the instance's database.
-func pgTool(ctx context.Context, db *Postgres, tool string, args ...string) error {
+// pgTool runs one of Postgres's own programs, which spec names, on the instance's database.
+func pgTool(ctx context.Context, db *Postgres, spec proc.Spec, args ...string) error {
 	pw, err := db.Password()
 	if err != nil {
 		return err
 	}
-	return proc.Once(ctx, proc.Spec{Name: tool, Path: db.Binaries().Path(tool), Args: append([]string{"--dbname=" + db.DSN(), "--no-password"}, args...),
-		Env: append(pgserver.Env(), "PGPASSWORD="+pw), Dir: "/"})
+	spec.Path, spec.Args = db.Binaries().Path(spec.Name), append([]string{"--dbname=" + db.DSN(), "--no-password"}, args...)
+	spec.Env, spec.Dir = append(pgserver.Env(), "PGPASSWORD="+pw), "/"
+	return proc.Once(ctx, spec)
 }

@@ -21,8 +21,10 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
 
+	"kennel/infra/agefile"
 	"kennel/infra/blob"
 	"kennel/infra/blob/gateway"
 	"kennel/infra/errs"
@@ -46,7 +48,7 @@ func TestMain(m *testing.M) {
 			err = supervise(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
 		case "restore":
 			fmt.Println("restoring")
-			err = Restore(ctx, os.Args[2], os.Args[3], quiet)
+			err = Restore(ctx, os.Args[2], os.Args[3], nil, quiet)
 		default:
 			os.Exit(m.Run())
 		}
@@ -360,8 +362,12 @@ func TestLifeOfAnInstance(t *testing.T) {
 		b.seeded()
 	})
 	archive := filepath.Join(filepath.Dir(b.dir), "backup.kennel")
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Run("backup of the running instance", func(t *testing.T) {
-		if err := Backup(t.Context(), b.dir, archive, quiet); err != nil {
+		if _, err := Backup(t.Context(), Saving{Dir: b.dir, Out: archive}, quiet); err != nil {
 			t.Fatal(err)
 		}
 		if fi, err := os.Stat(archive); err != nil || fi.Mode().Perm() != 0o600 {
@@ -370,7 +376,7 @@ func TestLifeOfAnInstance(t *testing.T) {
 	})
 	b.stop()
 	t.Run("backup of the stopped instance", func(t *testing.T) {
-		if err := Backup(t.Context(), b.dir, archive+"2", quiet); err != nil {
+		if _, err := Backup(t.Context(), Saving{Dir: b.dir, Out: archive + "2", To: agefile.Recipients{key.Recipient()}}, quiet); err != nil {
 			t.Fatal(err)
 		}
 		entries, err := os.ReadDir(filepath.Dir(b.dir))
@@ -383,16 +389,16 @@ func TestLifeOfAnInstance(t *testing.T) {
 			}
 		}
 	})
-	for _, file := range []string{archive, archive + "2"} {
+	for file, ids := range map[string]agefile.Identities{archive: nil, archive + "2": {key}} {
 		t.Run("restore "+filepath.Base(file), func(t *testing.T) {
 			r := newBox(t)
-			if err := Restore(t.Context(), file, r.dir, quiet); err != nil {
+			if err := Restore(t.Context(), file, r.dir, ids, quiet); err != nil {
 				t.Fatal(err)
 			}
 			r.start()
 			r.seeded()
 			r.stop()
-			err := Restore(t.Context(), file, r.dir, quiet)
+			err := Restore(t.Context(), file, r.dir, ids, quiet)
 			if errs.CodeOf(err) != "not_empty" || !strings.Contains(err.Error(), r.dir) {
 				t.Errorf("second restore = %v, want a refusal that names the folder", err)
 			}
@@ -442,7 +448,7 @@ func damaged(t *testing.T, archive string) {
 			if err := os.WriteFile(file, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := Restore(t.Context(), file, dir, quiet); errs.KindOf(err) != errs.Corrupt {
+			if err := Restore(t.Context(), file, dir, nil, quiet); errs.KindOf(err) != errs.Corrupt {
 				t.Errorf("%s at %d of %d: %v, want corrupt", name, at, len(whole), err)
 			}
 			if left, err := filepath.Glob(dir + "*"); len(left) > 0 || err != nil {
@@ -493,7 +499,7 @@ func killedRestore(t *testing.T, archive string) {
 	if _, err := os.Stat(r.dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("the folder of the killed restore: %v, want none", err)
 	}
-	if err := Restore(t.Context(), archive, r.dir, quiet); err != nil {
+	if err := Restore(t.Context(), archive, r.dir, nil, quiet); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(r.dir + restoring + "*"); len(left) > 0 {

@@ -8,19 +8,22 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"kennel/infra/agefile"
 	"kennel/infra/durable"
 	"kennel/infra/errs"
 	"kennel/infra/logging"
 	"kennel/infra/pg/pgserver"
+	"kennel/infra/proc"
 )
 
 // Restore makes the instance of a Backup in dir, which must be absent or empty (kind Conflict otherwise). Everything is built and
 // checked in a folder beside it, which becomes dir in one step at the end: an interrupted restore leaves dir as it was. An archive that
-// is damaged is refused as Corrupt.
-func Restore(ctx context.Context, file, dir string, log *slog.Logger) error {
+// is damaged is refused as Corrupt. ids open an encrypted one.
+func Restore(ctx context.Context, file, dir string, ids agefile.Identities, log *slog.Logger) error {
 	p, err := PathsOf(dir)
 	if err != nil {
 		return err
@@ -43,8 +46,11 @@ func Restore(ctx context.Context, file, dir string, log *slog.Logger) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	defer os.RemoveAll(tmp) // finds nothing once it is renamed
-	if err := restoreInto(ctx, f, tmp, log); err != nil {
+	if err := restoreInto(ctx, f, ids, tmp, log, nil); err != nil {
 		return fmt.Errorf("restore %s: %w", file, err)
+	}
+	if err := syncTree(tmp); err != nil {
+		return fmt.Errorf("restore: %w", err)
 	}
 	if err := os.Remove(p.Root); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("restore: %w", err)
@@ -137,8 +143,40 @@ func holderLives(p Paths) bool {
 	return err == nil && len(strings.TrimSpace(string(b))) > 0
 }
 
-// restoreInto makes a whole instance in the folder tmp, made by us.
-func restoreInto(ctx context.Context, archive *os.File, tmp string, log *slog.Logger) error {
+// Scratch is a restored instance whose Postgres runs for the time of a call.
+type Scratch struct {
+	Paths     Paths
+	Manifest  Manifest
+	Encrypted bool
+	Postgres  *Postgres
+}
+
+// Drill restores a backup into a folder of its own below parent, calls look with it while its Postgres runs, and removes the folder, also when
+// this process is killed. Nothing else of the backup is started.
+func Drill(ctx context.Context, file, parent string, ids agefile.Identities, log *slog.Logger, look func(context.Context, Scratch) error) (err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	defer f.Close()
+	tmp, err := os.MkdirTemp(parent, "kennel-drill-")
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	janitor, err := proc.RemoveAfterDeath(tmp)
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	defer janitor.Close()
+	if err := restoreInto(ctx, f, ids, tmp, log, look); err != nil {
+		return fmt.Errorf("drill of %s: %w", file, err)
+	}
+	return nil
+}
+
+// restoreInto makes a whole instance in the folder tmp, made by us. look, if there is one, sees it before its Postgres stops.
+func restoreInto(ctx context.Context, archive *os.File, ids agefile.Identities, tmp string, log *slog.Logger, look func(context.Context, Scratch) error) error {
 	p, err := PathsOf(tmp)
 	if err != nil {
 		return err
@@ -151,35 +189,61 @@ func restoreInto(ctx context.Context, archive *os.File, tmp string, log *slog.Lo
 		return err
 	}
 	defer l.f.Close()
-	root, err := os.OpenRoot(tmp)
+	s := Scratch{Paths: p}
+	dump, err := s.unpack(archive, ids)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	m, err := unpack(archive, root)
-	if err != nil {
-		return err
-	}
-	for _, want := range []string{dumpName, "secrets/" + postgresName} {
-		if _, ok := m.Members[want]; !ok {
-			return corrupt("member %s is missing", want)
-		}
-	}
-	bin, err := pgserver.Find(0)
-	if err != nil {
-		return err
-	}
-	if bin.Major < m.Postgres {
-		return errs.New(errs.Invalid, "the backup is from Postgres %d, here is %d: install postgresql-%d", m.Postgres, bin.Major, m.Postgres)
-	}
-	dump := filepath.Join(tmp, dumpName)
+	defer dump.Close()
 	err = startedDatabase(ctx, p, log, func(db *Postgres) error {
-		return pgTool(ctx, db, "pg_restore", "--no-owner", "--exit-on-error", "--single-transaction", dump)
+		if err := pgTool(ctx, db, proc.Spec{Name: "pg_restore", Stdin: dump}, "--no-owner", "--exit-on-error", "--single-transaction"); err != nil || look == nil {
+			return err
+		}
+		s.Postgres = db
+		return look(ctx, s)
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(dump), os.RemoveAll(p.Log), os.Mkdir(p.Log, 0o700), l.release(), syncTree(tmp))
+	return errors.Join(os.RemoveAll(filepath.Join(tmp, dumpName)), os.RemoveAll(p.Log), os.Mkdir(p.Log, 0o700), l.release())
+}
+
+// unpack extracts the archive into the scratch folder and returns the dump.
+func (s *Scratch) unpack(archive *os.File, ids agefile.Identities) (*parts, error) {
+	tmp := s.Paths.Root
+	root, err := os.OpenRoot(tmp)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	content, encrypted, err := agefile.Open(archive, ids)
+	if err != nil {
+		return nil, err
+	}
+	s.Encrypted = encrypted
+	if s.Manifest, err = unpack(content, root); err != nil {
+		return nil, err
+	}
+	if _, ok := s.Manifest.Members["secrets/"+postgresName]; !ok {
+		return nil, corrupt("member secrets/%s is missing", postgresName)
+	}
+	dump := &parts{dir: tmp}
+	for name := range s.Manifest.Members {
+		if name == dumpName || strings.HasPrefix(name, dumpName+"/") { // one file: an older program made the backup
+			dump.names = append(dump.names, name)
+		}
+	}
+	if slices.Sort(dump.names); len(dump.names) == 0 {
+		return nil, corrupt("member %s is missing", dumpName)
+	}
+	bin, err := pgserver.Find(0)
+	if err != nil {
+		return nil, err
+	}
+	if bin.Major < s.Manifest.Postgres {
+		return nil, errs.New(errs.Invalid, "the backup is from Postgres %d, here is %d: install postgresql-%d", s.Manifest.Postgres, bin.Major, s.Manifest.Postgres)
+	}
+	return dump, nil
 }
 
 // syncTree writes the restored files to the disk before the folder gets its name. Postgres has synced its own.

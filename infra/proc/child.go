@@ -160,6 +160,9 @@ func (s Spec) output(cmd *exec.Cmd) (done func(), err error) {
 	if w != nil { // a nil interface, not a nil file: exec would take the latter for a writer
 		cmd.Stdout, cmd.Stderr = w, w
 	}
+	if s.Stdout != nil {
+		cmd.Stdout = s.Stdout
+	}
 	return done, nil
 }
 

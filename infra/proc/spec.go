@@ -3,6 +3,7 @@ package proc
 import (
 	"io"
 	"log/slog"
+	"os"
 	"syscall"
 	"time"
 )
@@ -21,6 +22,8 @@ type Spec struct {
 	LogFile string
 	Log     io.Writer
 	Stdin   io.Reader
+	// Stdout, if set, receives standard output; Log and LogFile then receive standard error alone. It is a file, so that no byte passes through us.
+	Stdout *os.File
 
 	Credential *syscall.Credential // run as another user; nil: as the parent
 	Deathsig   syscall.Signal      // sent to the child when this process dies; 0: SIGKILL

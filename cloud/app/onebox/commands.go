@@ -1,12 +1,11 @@
 package onebox
 
 import (
-	"context"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kennel/cloud/app/backup"
 	"kennel/cloud/originals/originalscmd"
 	"kennel/infra/cli"
 	"kennel/infra/logging"
@@ -16,7 +15,8 @@ import (
 
 // Commands are those of kenneld that are about one machine, or about an installation before it runs.
 func Commands(getenv func(string) string) []*cobra.Command {
-	return []*cobra.Command{oneboxCommand(getenv), originalscmd.Command(func(given string) (string, error) { return dataDir(given, getenv) }), backupCommand(getenv), restoreCommand(getenv), installCommand(), prepareCommand(), caCommand(), partCommand()}
+	dir := func(given string) (string, error) { return dataDir(given, getenv) }
+	return append(backup.Commands(dir), oneboxCommand(getenv), originalscmd.Command(dir), installCommand(), prepareCommand(), caCommand(), partCommand())
 }
 
 func oneboxCommand(getenv func(string) string) *cobra.Command {
@@ -88,53 +88,6 @@ func dataDir(dir string, getenv func(string) string) (string, error) {
 	return onebox.DefaultDir(getenv)
 }
 
-func backupCommand(getenv func(string) string) *cobra.Command {
-	var data, out string
-	cmd := &cobra.Command{
-		Use:     "backup",
-		Short:   "Save a one-machine instance into one file, also while it runs",
-		Long:    "Save a one-machine instance into one file: database, objects, authorities and secrets. The file is as secret as they are.",
-		Example: "  kenneld backup -out kennel.backup\n  kenneld backup -data /srv/kennel -out kennel.backup",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withInstance(cmd, data, getenv, func(ctx context.Context, dir string) error {
-				return onebox.Backup(ctx, dir, out, commandLog(cmd))
-			})
-		},
-	}
-	cmd.Flags().StringVar(&data, "data", "", "data folder (default: as kenneld onebox)")
-	cmd.Flags().StringVar(&out, "out", "", "file to write (required)")
-	_ = cmd.MarkFlagRequired("out") // the flag exists
-	return cmd
-}
-
-func restoreCommand(getenv func(string) string) *cobra.Command {
-	var data, in string
-	cmd := &cobra.Command{
-		Use:     "restore",
-		Short:   "Make an instance from a backup, in an empty folder",
-		Example: "  kenneld restore -in kennel.backup -data /srv/kennel",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withInstance(cmd, data, getenv, func(ctx context.Context, dir string) error {
-				return onebox.Restore(ctx, in, dir, commandLog(cmd))
-			})
-		},
-	}
-	cmd.Flags().StringVar(&data, "data", "", "data folder, absent or empty (default: as kenneld onebox)")
-	cmd.Flags().StringVar(&in, "in", "", "file that kenneld backup wrote (required)")
-	_ = cmd.MarkFlagRequired("in") // the flag exists
-	return cmd
-}
-
-func withInstance(cmd *cobra.Command, data string, getenv func(string) string, f func(context.Context, string) error) error {
-	dir, err := dataDir(data, getenv)
-	if err != nil {
-		return err
-	}
-	return f(cmd.Context(), dir)
-}
-
 // partCommand is how onebox starts itself again as one of its parts; it is not for people.
 func partCommand() *cobra.Command {
 	part := &cobra.Command{Use: "part", Hidden: true, Short: "Parts of one-machine mode", Example: "  kenneld part broker -config broker.json"}
@@ -146,9 +99,4 @@ func partCommand() *cobra.Command {
 	mq.Flags().StringVar(&conf, "config", "", "JSON file")
 	part.AddCommand(mq)
 	return part
-}
-
-// commandLog returns the logger of a one-off command.
-func commandLog(cmd *cobra.Command) *slog.Logger {
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
