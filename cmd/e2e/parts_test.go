@@ -200,7 +200,7 @@ api: {listen: %q}
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	c.child(ctx, name, filepath.Join(bin, "kenneld"), "-config", file)
+	c.child(ctx, name, c.install(name, filepath.Join(bin, "kenneld")), "-config", file)
 }
 
 // showLogs prints the end of each part's log.
