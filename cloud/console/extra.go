@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"net/http"
@@ -34,7 +35,8 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 	}
 	main := func(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
 		body, err := e.Show(ctx)
-		return "extra", frame{Title: e.Label, Main: extraView{s, e.Label, body}}, err
+		heading := cmp.Or(e.Heading, e.Label)
+		return "extra", frame{Title: heading, Main: extraView{s, heading, body}}, err
 	}
 	show("GET "+e.Address, main)
 	if e.Do == nil {

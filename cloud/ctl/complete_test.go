@@ -29,7 +29,7 @@ var commandOf = map[string]string{
 	"POST /v1/my/robots/{thing}/transfer": "my transfer", "GET /v1/my/transfers": "my transfers", "POST /v1/my/transfers/{id}/accept": "my accept",
 	"DELETE /v1/my/transfers/{id}": "my decline",
 
-	"GET /v1/fleet": "fleet", "GET /v1/things": "robots list", "GET /v1/things/{thing}": "robots show", "GET /v1/things/{thing}/doctor": "doctor", "GET /v1/strangers": "doctor",
+	"GET /v1/fleet": "fleet", "GET /v1/things": "robots list", "GET /v1/things/{thing}": "robots show", "GET /v1/things/{thing}/doctor": "doctor", "GET /v1/strangers": "doctor", "GET /v1/check": "check",
 	"GET /v1/things/{thing}/history": "robots history", "GET /v1/fleet/counts": "robots counts", "PATCH /v1/things/{thing}/tags": "robots tag add",
 	"GET /v1/cohorts": "cohorts list", "POST /v1/cohorts": "cohorts create", "GET /v1/cohorts/{cohort}": "cohorts show", "PUT /v1/cohorts/{cohort}": "cohorts change",
 	"DELETE /v1/cohorts/{cohort}": "cohorts delete", "POST /v1/bulk/preview": "robots bulk set", "POST /v1/bulk": "robots bulk send", "GET /v1/bulk": "robots bulk list",

@@ -24,6 +24,7 @@ import (
 	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerapi"
 	"kennel/cloud/owner/ownerpg"
+	"kennel/cloud/ready/readywire"
 	"kennel/cloud/registry"
 	"kennel/cloud/wire"
 	"kennel/infra/errs"
@@ -207,7 +208,9 @@ func WireOwners(b wire.Base, cfg Config, a Accounts, docs jdocs.Service, robots 
 func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice, err error) {
 	var to mail.Transport
 	if cfg.Mail.SMTP.Host != "" {
-		to, err = mailsmtp.New(cfg.Mail.SMTP)
+		if to, err = mailsmtp.New(cfg.Mail.SMTP); err == nil {
+			to = readywire.Noted(b.Pool, to, b.Log)
+		}
 	} else {
 		var spool *mailspool.Spool
 		spool, err = mailspool.Open(cmp.Or(cfg.Mail.Spool, cfg.SpoolDir))

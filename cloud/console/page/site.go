@@ -64,6 +64,7 @@ type Action struct {
 // Extra is a page that a slice brings along; the site puts its frame and its menu around it.
 type Extra struct {
 	Label, Address string
+	Heading        string // of the page; "": Label
 	// Show returns what is below the heading, escaped by the slice's own html/template.
 	Show func(ctx context.Context) (template.HTML, error)
 	// Do does what a form on the page asks for; nil: there is none. Done says so on the page afterwards.

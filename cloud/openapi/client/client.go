@@ -261,6 +261,11 @@ func (c Client) GetBulkIDResults(ctx context.Context, id string, q GetBulkIDResu
 	return ask[[]Result](ctx, c, "GET", "/v1/bulk/"+url.PathEscape(id)+"/results"+"?"+q.Encode(), nil)
 }
 
+// GetCheck is GET /v1/check: What this installation lacks before strangers may reach it, checked now.
+func (c Client) GetCheck(ctx context.Context) (Reply[Checklist], error) {
+	return ask[Checklist](ctx, c, "GET", "/v1/check", nil)
+}
+
 // GetCohorts is GET /v1/cohorts: Saved filters.
 func (c Client) GetCohorts(ctx context.Context) (Reply[[]Cohort], error) {
 	return ask[[]Cohort](ctx, c, "GET", "/v1/cohorts", nil)
@@ -1187,6 +1192,22 @@ type Check struct {
 	Since   time.Time `json:"since,omitzero"`   // when that began
 	Text    string    `json:"text"`             // what is the case
 	Version string    `json:"version,omitzero"` // what the robot ran
+}
+
+// CheckItem is one result.
+type CheckItem struct {
+	Do    string `json:"do,omitzero"` // what to do about it, a sentence; only with Missing and NotChecked
+	Name  string `json:"name"`        // of the check, for programs
+	Says  string `json:"says"`        // what was found, a sentence
+	State string `json:"state"`
+	Title string `json:"title"` // for people
+}
+
+// Checklist is all results, in the order of the checks.
+type Checklist struct {
+	At    time.Time   `json:"at"`
+	Items []CheckItem `json:"items"`
+	Ready bool        `json:"ready"` // nothing is missing
 }
 
 // ClaimRequest is the body of POST /v1/my/robots/claim.

@@ -23,6 +23,7 @@ import (
 	"kennel/cloud/originals"
 	"kennel/cloud/originals/originalsapi"
 	"kennel/cloud/owner/ownerapi"
+	"kennel/cloud/ready"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registryapi"
 	"kennel/cloud/token"
@@ -208,6 +209,7 @@ var All = []Operation{
 	{Route: "GET /v1/things/{thing}/history", Tag: "Fleet", Summary: "When it came and went.", Query: []Parameter{limit(registry.MaxLimit)}, Answer: []registry.Change{}},
 	{Route: "PATCH /v1/things/{thing}/tags", Tag: "Fleet", Summary: "Give it tags, and take some.", Body: registryapi.TagsRequest{}, Answer: registryapi.Tags{}},
 	{Route: "GET /v1/strangers", Tag: "Fleet", Summary: "What was refused at the port of original robots and belongs to no robot of the fleet, the latest first.", Answer: []door.Stranger{}},
+	{Route: "GET /v1/check", Tag: "Fleet", Summary: "What this installation lacks before strangers may reach it, checked now.", Answer: ready.Checklist{}},
 
 	{Route: "GET /v1/cohorts", Tag: "Cohorts", Summary: "Saved filters.", Answer: []cohort.Cohort{}},
 	{Route: "POST /v1/cohorts", Tag: "Cohorts", Summary: "Save a filter under a new name.", Body: cohortapi.Request{}, Answer: cohort.Cohort{}},

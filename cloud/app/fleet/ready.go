@@ -1,0 +1,12 @@
+package fleet
+
+import (
+	"kennel/cloud/ready/readywire"
+	"kennel/cloud/wire"
+)
+
+// ReadyConfig tells the checks of the page "Ready for the internet?" what they must know of the settings.
+type ReadyConfig = readywire.Config
+
+// WireReady wires those checks.
+func WireReady(b wire.Base, c ReadyConfig) wire.Slice { return readywire.Wire(b, c) }

@@ -1,0 +1,176 @@
+// Package readywire wires the checks that say whether an installation is ready for the internet.
+package readywire
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"kennel/cloud/account/accountpg"
+	"kennel/cloud/console/page"
+	"kennel/cloud/mail"
+	"kennel/cloud/ready"
+	"kennel/cloud/ready/readyapi"
+	"kennel/cloud/ready/readyhost"
+	"kennel/cloud/ready/readypg"
+	"kennel/cloud/wire"
+	"kennel/infra/errs"
+	"kennel/infra/logging"
+)
+
+// Config tells the checks what they must know of the settings.
+type Config struct {
+	PublicURL       string
+	API             string            // host:port
+	MailServer      string            // "": none
+	Events, Uploads int               // days
+	Folder          string            // with data
+	Postgres        string            // data source name
+	S3, MQTT        string            // URLs; S3 "": AWS
+	Open            map[string]string // host:port of what strangers may reach, by name
+	Closed          map[string]string // and of what they may not
+}
+
+// facts are those of a Config that the checks use.
+type facts struct {
+	host      string // of the public URL
+	api       string // host:port to call
+	elsewhere []string
+	ports     map[uint16]ready.Listener
+}
+
+func (c Config) facts() facts {
+	f := facts{host: c.PublicURL, api: c.API, ports: map[uint16]ready.Listener{}}
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
+		f.host = u.Hostname()
+	}
+	if host, port, err := net.SplitHostPort(c.API); err == nil {
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			f.api = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	if pc, err := pgxpool.ParseConfig(c.Postgres); err == nil {
+		f.data("Postgres", net.JoinHostPort(pc.ConnConfig.Host, strconv.Itoa(int(pc.ConnConfig.Port))))
+	}
+	if u, err := url.Parse(c.S3); err == nil {
+		f.data("S3", u.Host)
+	}
+	if u, err := url.Parse(c.MQTT); err == nil {
+		f.port("MQTT broker", u.Host, true)
+	}
+	for what, addr := range c.Closed {
+		f.port(what, addr, false)
+	}
+	for what, addr := range c.Open { // last: one port may serve both
+		f.port(what, addr, true)
+	}
+	return f
+}
+
+func (f *facts) port(what, addr string, meant bool) {
+	if _, p, err := net.SplitHostPort(addr); err == nil {
+		if n, err := strconv.ParseUint(p, 10, 16); err == nil && n > 0 {
+			f.ports[uint16(n)] = ready.Listener{What: what, Meant: meant}
+		}
+	}
+}
+
+// data notes a store at addr, which strangers may not reach and whose disk may be another machine's.
+func (f *facts) data(what, addr string) {
+	f.port(what, addr, false)
+	host, _, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		f.elsewhere = append(f.elsewhere, what)
+	}
+}
+
+// Wire wires the checks.
+func Wire(b wire.Base, cfg Config) wire.Slice {
+	svc := ready.New(nil, checks(b, cfg)...)
+	return wire.Slice{
+		Routes: wire.Routes(func(mux *http.ServeMux, _ wire.Doors) { readyapi.Mount(mux, svc, b.Log) }),
+		Pages:  []page.Extra{readyapi.Page(svc)},
+	}
+}
+
+func checks(b wire.Base, cfg Config) []ready.Check {
+	f := cfg.facts()
+	records, accounts := readypg.New(b.Pool), accountpg.New(b.Pool)
+	// last judges the records of a kind.
+	last := func(k ready.Kind, rule func(ready.Last, time.Time) ready.Result) func(context.Context, time.Time) (ready.Result, error) {
+		return func(ctx context.Context, now time.Time) (ready.Result, error) {
+			l, err := records.Last(ctx, k)
+			return rule(l, now), err
+		}
+	}
+	return []ready.Check{
+		{Name: "name", Title: "Public name", Look: func(ctx context.Context, _ time.Time) (ready.Result, error) {
+			var found []netip.Addr
+			var err error
+			if _, e := netip.ParseAddr(f.host); e != nil {
+				found, err = readyhost.Addresses(ctx, f.host)
+			}
+			return ready.Name(f.host, found, err), nil
+		}},
+		{Name: "certificate", Title: "Certificate", Look: func(ctx context.Context, now time.Time) (ready.Result, error) {
+			chain, err := readyhost.Chain(ctx, f.api, f.host)
+			if err != nil {
+				return ready.Unknown("Look at kenneld's log: the public side does not answer.", "The public side at %s did not show its certificate.", f.api), nil
+			}
+			return ready.Certificate(f.host, chain, nil, now), nil
+		}},
+		{Name: "mail", Title: "Mail", Look: last(ready.Mail, func(l ready.Last, now time.Time) ready.Result { return ready.MailSent(cfg.MailServer, l, now) })},
+		{Name: "factors", Title: "Second factors of operators", Look: func(ctx context.Context, _ time.Time) (ready.Result, error) {
+			all, without, err := accounts.PasswordOnly(ctx)
+			return ready.Factors(all, without), err
+		}},
+		{Name: "backup", Title: "Backup", Look: last(ready.Backup, ready.Backups)},
+		{Name: "drill", Title: "Restore drill", Look: last(ready.Drill, ready.Drills)},
+		{Name: "disk", Title: "Disk", Look: func(context.Context, time.Time) (ready.Result, error) {
+			v, err := readyhost.Volume("the data folder", cfg.Folder)
+			return ready.Disks([]ready.Volume{v}, f.elsewhere), err
+		}},
+		{Name: "time", Title: "Time", Look: func(context.Context, time.Time) (ready.Result, error) {
+			synced, off, err := readyhost.Clock()
+			return ready.Clock(synced, off), err
+		}},
+		{Name: "retention", Title: "Retention", Look: func(context.Context, time.Time) (ready.Result, error) {
+			return ready.Retention(cfg.Events, cfg.Uploads), nil
+		}},
+		{Name: "ports", Title: "Open ports", Look: func(context.Context, time.Time) (ready.Result, error) {
+			all, err := readyhost.Listeners(f.ports)
+			return ready.Ports(all), err
+		}},
+	}
+}
+
+// Noted returns to, and records when a letter was last taken, and when one was not.
+func Noted(pool *pgxpool.Pool, to mail.Transport, log *slog.Logger) mail.Transport {
+	return noted{readypg.New(pool), to, log}
+}
+
+type noted struct {
+	store ready.Store
+	to    mail.Transport
+	log   *slog.Logger
+}
+
+// Send implements mail.Transport.
+func (n noted) Send(ctx context.Context, m mail.Message) error {
+	err := n.to.Send(ctx, m)
+	if errs.KindOf(err) == errs.Invalid && err != nil { // the address is to blame, not the server
+		return err
+	}
+	r := ready.Record{Kind: ready.Mail, OK: err == nil, At: time.Now()}
+	if rerr := n.store.Record(context.WithoutCancel(ctx), r); rerr != nil {
+		n.log.WarnContext(ctx, "delivery of a letter not recorded", logging.Err, rerr)
+	}
+	return err
+}
