@@ -166,6 +166,12 @@ var secondTemplate = template.Must(template.New("second").Parse(`<!doctype html>
 
 // page shows what the session may do now.
 func (s secondAPI) page(w http.ResponseWriter, r *http.Request, v secondView, status int) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", pagePolicy+"; img-src data:")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Robots-Tag", "noindex")
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	id, from := caller(ctx)
@@ -191,13 +197,7 @@ func (s secondAPI) page(w http.ResponseWriter, r *http.Request, v secondView, st
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
-	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", pagePolicy+"; img-src data:")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Robots-Tag", "noindex")
 	w.WriteHeader(status)
 	_, _ = b.WriteTo(w) // the peer is gone
 }

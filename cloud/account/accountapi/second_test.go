@@ -282,6 +282,8 @@ func TestSecondFactorOnThePages(t *testing.T) {
 	s.send("POST", "/v1/logout", "", struct{}{})
 	if w := s.send("GET", "/account/second", "", nil); w.Code != 303 || !strings.HasPrefix(w.Header().Get("Location"), "/login") {
 		t.Errorf("not signed in: %d to %s", w.Code, w.Header().Get("Location"))
+	} else if h := w.Header(); h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+		t.Errorf("the way to the sign-in: %v", h)
 	}
 	signIn()
 	led("half signed in")
