@@ -13,6 +13,7 @@ import (
 	"kennel/cloud/account/accountapi"
 	"kennel/cloud/alert/alertwire"
 	"kennel/cloud/app/fleet"
+	"kennel/cloud/app/front"
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/orders"
@@ -49,6 +50,7 @@ type Cloud struct {
 	watched originalswire.Watched
 	orders  orders.Orders
 	ready   *telemetry.Readiness
+	front   *front.Front
 }
 
 // Build opens the parts, migrates the database and wires the slices. Close gives the connections back.
@@ -85,6 +87,9 @@ func (c *Cloud) open(ctx context.Context) (err error) {
 		return err
 	}
 	if b.Meters, err = meters.New(tel); err != nil {
+		return err
+	}
+	if c.front, err = front.New(b.Meters, b.Log); err != nil {
 		return err
 	}
 	c.cfg.Postgres.Tracer = tel.PGTracer()
@@ -227,7 +232,9 @@ func (c *Cloud) finish() error {
 		return err
 	}
 	c.slices = append(c.slices, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}}})
-	c.ready, err = b.Meters.NewReadiness(c.checks()...)
+	if c.ready, err = b.Meters.NewReadiness(c.checks()...); err == nil {
+		c.ready.Tell(c.front.News, b.Meters.BrokerNews)
+	}
 	return err
 }
 
@@ -247,5 +254,5 @@ func (c *Cloud) Handler() (http.Handler, error) {
 		return nil, err
 	}
 	audited := accountapi.Audited(c.Accounts.Audit, mux, log)
-	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts.SignIn, log)(audited(access.HTTP.Guard(mux, log)))), nil
+	return c.base.Meters.HTTP(mux, accountapi.Authenticator(c.Accounts.SignIn, log)(front.Proving(c.Identity.Peers.Knows, audited(access.HTTP.Guard(mux, log))))), nil
 }

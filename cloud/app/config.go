@@ -12,6 +12,7 @@ import (
 
 	"kennel/cloud/account/accountoidc"
 	"kennel/cloud/app/fleet"
+	"kennel/cloud/app/front"
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/people"
@@ -151,7 +152,7 @@ func (c Config) Validate() error {
 			return errs.New(errs.Invalid, "api.listen %q: want host:port", c.API.Listen)
 		}
 	}
-	if _, err := parseProxies(c.API.Proxies); err != nil {
+	if _, err := front.ParseProxies(c.API.Proxies); err != nil {
 		return err
 	}
 	if err := c.Robots.validate(); err != nil {

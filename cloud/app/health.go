@@ -73,11 +73,11 @@ func (c *Cloud) metricsListener() ([]runner.Service, error) {
 	if c.cfg.Metrics.Listen == "" {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", c.cfg.Metrics.Listen)
+	l, err := c.front.Reserved("metrics", c.cfg.Metrics.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("metrics.listen: %w", err)
 	}
-	return []runner.Service{c.server("metrics", l, c.base.Meters.Listener(c.ready))}, nil
+	return []runner.Service{c.front.Serve("metrics", l, c.base.Meters.Listener(c.ready))}, nil
 }
 
 // statusEvery is how often the supervisor's one line is looked at.

@@ -14,8 +14,8 @@ import (
 
 	"kennel/certs/ca"
 	"kennel/cloud/access"
+	"kennel/cloud/app/front"
 	"kennel/cloud/originals/originalswire"
-	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/logging"
@@ -89,11 +89,12 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 		}
 	}
 	var out []runner.Service
+	names := map[string]string{"robots.listen": "robots", "robots.uploads": "uploads"}
 	for setting, addr := range map[string]string{"robots.listen": r.Listen, "robots.uploads": r.Uploads} {
 		if addr == "" {
 			continue
 		}
-		l, err := net.Listen("tcp", addr)
+		l, err := c.front.Listen(names[setting], addr, c.cfg.API.Proxies)
 		if err != nil && addr == r.Uploads && addr != r.Listen { // another program may have it: all else works without
 			c.base.Log.Warn("port of log uploads not opened", "addr", addr, logging.Err, err)
 			continue
@@ -101,15 +102,12 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setting, err)
 		}
-		if l, err = proxied(l, c.cfg.API.Proxies); err != nil {
-			return nil, err
-		}
 		port := oneport.Split(l, conf, c.base.Log)
-		port.Broken = watch.Broken(cert)
+		port.Broken, port.Known = watch.Broken(cert), c.Identity.Peers.Knows
 		out = append(out,
 			runner.Service{Name: setting, Run: port.Run, Fatal: true},
-			c.server(setting+" http", port.Plain, watch.Plain(connectionCheck)),
-			c.server(setting+" https", port.HTTPS, c.withAddr(c.robotsHTTPS(watch.Routes))),
+			c.front.Serve(setting+" http", port.Plain, watch.Plain(connectionCheck)),
+			c.front.Serve(setting+" https", port.HTTPS, front.BoundReads(front.WithAddr(c.robotsHTTPS(watch.Routes)), front.StreamTime)),
 			runner.Service{Name: setting + " grpc", Fatal: true, Run: func(ctx context.Context) error { return kitgrpc.Run(ctx, calls, port.GRPC, graceTime) }})
 	}
 	return out, nil
@@ -150,17 +148,6 @@ func (c *Cloud) robotsHTTPS(watched func(*http.ServeMux, http.Handler) http.Hand
 			return
 		}
 		guarded.ServeHTTP(w, r)
-	})
-}
-
-// withAddr puts the peer's address into the context, for endpoints that pace by it.
-func (c *Cloud) withAddr(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			host = r.RemoteAddr
-		}
-		next.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Addr: host})))
 	})
 }
 

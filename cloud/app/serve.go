@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"kennel/cloud/app/front"
 	"kennel/cloud/wire"
 	"kennel/infra/api/large"
 	"kennel/infra/runner"
@@ -65,19 +66,16 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	h = boundBodies(h, bodyTime)
+	h = front.BoundBodies(h, front.BodyTime)
 	cert, err := c.certificateOf("api", c.cfg.API.CertFile, c.cfg.API.KeyFile, c.cfg.API.Names)
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", c.cfg.API.Listen)
+	admitted, err := c.front.Listen("api", c.cfg.API.Listen, c.cfg.API.Proxies)
 	if err != nil {
 		return nil, fmt.Errorf("api.listen: %w", err)
 	}
-	if l, err = proxied(l, c.cfg.API.Proxies); err != nil {
-		return nil, err
-	}
-	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"},
+	l := tls.NewListener(admitted, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"},
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if !slices.Contains(hello.SupportedProtos, large.ALPN) {
 				return nil, nil // people and enrolment: a browser is never asked for a certificate
@@ -85,15 +83,15 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 			// TLS does not decide about the certificate: every refusal has a status code and a reason (design section 4).
 			return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}, nil
 		}})
-	out := []runner.Service{c.server("https", l, h)}
+	out := []runner.Service{c.front.Serve("https", l, h)}
 	if c.cfg.Console.Listen == "" {
 		return out, nil
 	}
-	plain, err := net.Listen("tcp", c.cfg.Console.Listen)
+	plain, err := c.front.Listen("console", c.cfg.Console.Listen, nil)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("console.listen: %w", err), l.Close())
 	}
-	return append(out, c.server("console", plain, localOnly(h))), nil
+	return append(out, c.front.Serve("console", plain, localOnly(h))), nil
 }
 
 // localOnly refuses requests that name another host: a page elsewhere could have its name point here (DNS rebinding).
@@ -109,29 +107,4 @@ func localOnly(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func (c *Cloud) server(name string, l net.Listener, h http.Handler) runner.Service {
-	return runner.Service{Name: name, Fatal: true, Run: func(ctx context.Context) error {
-		s := &http.Server{
-			Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-			ErrorLog: slog.NewLogLogger(c.base.Log.Handler(), slog.LevelDebug), // handshakes that strangers break off
-			// Streams end with the process, not with their client's patience.
-			BaseContext: func(net.Listener) context.Context { return ctx },
-		}
-		done := make(chan error, 1) // the one result of Serve
-		go func() { done <- s.Serve(l) }()
-		select {
-		case err := <-done:
-			return err
-		case <-ctx.Done():
-		}
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if err := s.Shutdown(stop); err != nil {
-			_ = s.Close() // who has not finished by now is cut off
-		}
-		<-done
-		return nil
-	}}
 }

@@ -4,6 +4,7 @@ package meters
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
+	"kennel/infra/frontdoor"
 	"kennel/infra/jobs"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/mqtt/brokerapi"
@@ -142,6 +144,40 @@ func (m *Meters) Periodic(list []jobs.Job) []jobs.Job {
 // BrokerSays keeps what the embedded broker tells of itself.
 func (m *Meters) BrokerSays(_ context.Context, s brokerapi.Stats) {
 	m.broker.Store(&brokerStats{s, time.Now()})
+}
+
+// BrokerNews returns what the embedded broker tells operators; "": nothing, or it has not said anything for a while.
+func (m *Meters) BrokerNews() string {
+	s := m.broker.Load()
+	if s == nil || s.News == "" || time.Since(s.at) > staleAfter {
+		return ""
+	}
+	return "The broker: " + s.News
+}
+
+// FrontDoor returns the door of this process's listeners, which have these names.
+func (m *Meters) FrontDoor(listeners []string, log *slog.Logger) (*frontdoor.Door, error) {
+	away, err := m.Count(telemetry.Metric{Name: "kennel_frontdoor_refused_total",
+		Help: "Connections turned away, by listener and reason. share: their address had the most when places were short."}, "listener", "reason")
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range listeners { // a rate begins at 0
+		for _, r := range frontdoor.Reasons {
+			away.WithLabelValues(l, string(r))
+		}
+	}
+	d, err := frontdoor.New(frontdoor.Config{Log: log, Refused: func(l string, r frontdoor.Reason) { away.WithLabelValues(l, string(r)).Inc() }})
+	if err != nil {
+		return nil, err
+	}
+	return d, m.Asked(telemetry.Metric{Name: "kennel_frontdoor_connections",
+		Help: "Connections now. unfinished: handshake not complete; proven: showed a certificate or a session that we know."}, []string{"state"}, 0,
+		func(context.Context) ([]telemetry.Sample, error) {
+			unfinished, open, proven := d.Counts()
+			return []telemetry.Sample{{Labels: []string{"unfinished"}, Value: float64(unfinished)}, {Labels: []string{"open"}, Value: float64(open)},
+				{Labels: []string{"proven"}, Value: float64(proven)}}, nil
+		})
 }
 
 // Hinted counts a change that a robot is told of.
@@ -284,6 +320,14 @@ func (m *Meters) Broker() error {
 			func(s brokerapi.Stats) []telemetry.Sample {
 				return []telemetry.Sample{{Labels: []string{"received"}, Value: float64(s.MessagesReceived)}, {Labels: []string{"sent"}, Value: float64(s.MessagesSent)},
 					{Labels: []string{"dropped"}, Value: float64(s.MessagesDropped)}}
+			}),
+		show("kennel_broker_unfinished_connections", "Connections at the broker that have not proved who they are.", nil, one(func(s brokerapi.Stats) int64 { return s.Unfinished })),
+		show("kennel_broker_away_total", "Connections the broker turned away before they proved who they are, by reason.", []string{"reason"},
+			func(s brokerapi.Stats) (out []telemetry.Sample) {
+				for _, r := range frontdoor.Reasons {
+					out = append(out, telemetry.Sample{Labels: []string{string(r)}, Value: float64(s.Away[string(r)])})
+				}
+				return out
 			}),
 		show("kennel_broker_refusals_total", "Clients and packets the broker turned away.", nil, one(func(s brokerapi.Stats) int64 { return s.Refused })),
 	)

@@ -137,6 +137,12 @@ func runChaos(t *testing.T, robots, kills int, broker string) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	x := newChaos(t, ctx, robots, broker)
+	if soak() { // strangers at every door for as long as it lasts (issue 16: what must hold 3)
+		for _, part := range []string{"mqtt", "kenneld-a", "kenneld-b"} {
+			strangers := attack(t, x.addr[part], 300, from(200))
+			defer func() { t.Logf("%s: strangers opened %d connections", part, strangers.dialed.Load()) }()
+		}
+	}
 
 	people, send := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -170,7 +176,7 @@ func newChaos(t *testing.T, ctx context.Context, n int, broker string) *chaos {
 		x.kenneld(ctx, name)
 		x.apis = append(x.apis, x.api(name))
 	}
-	x.awaitAPI()
+	x.awaitAPIs("kenneld-a", "kenneld-b")
 	x.startAgents(ctx, n)
 	x.awaitPresent(5 * time.Minute)
 	return x
@@ -202,10 +208,12 @@ func (c *cluster) brokerConfig() string {
 	return file("broker.json", conf)
 }
 
-func (x *chaos) awaitAPI() {
-	for i, a := range x.apis {
-		await(x.t, time.Minute, fmt.Sprintf("kenneld %d answers", i), func() error {
-			_, err := a.present(x.t.Context())
+// awaitAPIs waits until those kenneld answer.
+func (c *cluster) awaitAPIs(names ...string) {
+	for _, name := range names {
+		a := c.api(name)
+		await(c.t, time.Minute, name+" answers", func() error {
+			_, err := a.present(c.t.Context())
 			return err
 		})
 	}

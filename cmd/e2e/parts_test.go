@@ -32,6 +32,8 @@ type cluster struct {
 	s3     blob.Config
 	broker string            // its kind: the word of mqtt.broker
 	lists  string            // settings of the revocation list, behind Mosquitto
+	extra  string            // settings of every kenneld
+	limit  int               // file descriptors of every kenneld; 0: as many as this process may have
 	addr   map[string]string // by part; each kenneld's API under its own name
 	kids   map[string]*onebox.Child
 	token  string // file with an operator's session
@@ -196,11 +198,16 @@ s3: {endpoint: %q, bucket: kennel, path_style: true, access_key_file: %q, secret
 mqtt: {url: "ssl://%s", broker: %s%s}
 ca: {dir: %q}
 api: {listen: %q}
-`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt-services"], c.broker, c.lists, c.inst.Paths.CA, c.addr[name])
+%s`, c.db.Config().DSN, pw, c.s3.Endpoint, c.s3.AccessKeyFile, c.s3.SecretKeyFile, c.addr["mqtt-services"], c.broker, c.lists, c.inst.Paths.CA, c.addr[name], c.extra)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	c.child(ctx, name, c.install(name, filepath.Join(bin, "kenneld")), "-config", file)
+	program := c.install(name, filepath.Join(bin, "kenneld"))
+	if c.limit > 0 {
+		c.child(ctx, name, "/bin/sh", "-c", `ulimit -n "$1" && shift && exec "$@"`, "sh", fmt.Sprint(c.limit), program, "-config", file)
+		return
+	}
+	c.child(ctx, name, program, "-config", file)
 }
 
 // showLogs prints the end of each part's log.

@@ -2,13 +2,14 @@
 // peer facts section 1): the connection check comes by http and then by https, the services by gRPC.
 //
 // The first byte tells TLS from plain HTTP; the protocols that a TLS client offers tell gRPC (h2 alone) from HTTPS. A client that says
-// nothing, or does not finish its handshake, is dropped after a while and delays no other.
+// nothing, or does not finish its handshake, is dropped by the front door (infra/frontdoor) and delays no other.
 package oneport
 
 import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -16,14 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"kennel/infra/frontdoor"
 	"kennel/infra/logging"
-)
-
-// handshakeTime is how long a client may take to say what it wants and to finish its handshake; waiting is how many may do so at once, in
-// all, beyond which the next ones wait in the kernel.
-const (
-	handshakeTime = 10 * time.Second
-	waiting       = 512
 )
 
 // Port is one listener split in three. Each of the three is closed by closing the Port.
@@ -33,8 +28,10 @@ type Port struct {
 	GRPC  net.Listener // *tls.Conn that speak h2, handshake done
 	// Broken hears of each handshake that fails: from where, the name that the client asked for ("": none), and why. Set it before Run.
 	Broken func(ctx context.Context, addr, name string, err error)
+	// Known, if set, says whether a client's certificate is one that we know. Set it before Run.
+	Known func(chain []*x509.Certificate) bool
 
-	l    net.Listener
+	l    *frontdoor.Listener
 	conf *tls.Config
 	log  *slog.Logger
 	done chan struct{}
@@ -42,7 +39,7 @@ type Port struct {
 }
 
 // Split takes l over. conf must have a certificate; its NextProtos are replaced.
-func Split(l net.Listener, conf *tls.Config, log *slog.Logger) *Port {
+func Split(l *frontdoor.Listener, conf *tls.Config, log *slog.Logger) *Port {
 	p := &Port{l: l, log: log, done: make(chan struct{})}
 	p.Plain, p.HTTPS, p.GRPC = p.sub(), p.sub(), p.sub()
 	p.conf = conf.Clone()
@@ -68,7 +65,6 @@ func (p *Port) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	defer stop()
 	defer p.Close()
-	slots := make(chan struct{}, waiting)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
@@ -77,62 +73,47 @@ func (p *Port) Run(ctx context.Context) error {
 			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return nil
 			}
-			var temporary interface{ Temporary() bool }
-			if errors.As(err, &temporary) && temporary.Temporary() { // out of descriptors, for instance
-				p.log.WarnContext(ctx, "connection not accepted", logging.Err, err)
-				select {
-				case <-ctx.Done():
-				case <-time.After(50 * time.Millisecond):
-				}
-				continue
-			}
 			return err
 		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			_ = conn.Close() // it is no longer served
-			continue
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			p.sort(ctx, conn)
-		})
+		wg.Go(func() { p.sort(ctx, conn) })
 	}
 }
 
 // sort finds out what a client speaks and hands its connection over.
 func (p *Port) sort(ctx context.Context, conn net.Conn) {
-	_ = conn.SetDeadline(time.Now().Add(handshakeTime)) // a failure shows at the next read
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) }) // a failure shows at the next read
 	peeked := &peekedConn{Conn: conn, r: bufio.NewReaderSize(conn, 512)}
 	first, err := peeked.r.Peek(1)
+	stop()
 	if err != nil {
 		_ = conn.Close() // it said nothing
 		return
 	}
 	const handshake = 0x16 // TLS record type
 	if first[0] != handshake {
-		_ = conn.SetDeadline(time.Time{}) // as above
+		frontdoor.Done(conn)
 		p.hand(p.Plain, peeked)
 		return
 	}
 	secure := tls.Server(peeked, p.conf)
-	hctx, cancel := context.WithTimeout(ctx, handshakeTime)
-	defer cancel()
-	if err := secure.HandshakeContext(hctx); err != nil {
-		if p.Broken != nil && ctx.Err() == nil {
+	if err := secure.HandshakeContext(ctx); err != nil {
+		var away *frontdoor.RefusedError // its own fault only if it was slow
+		if p.Broken != nil && ctx.Err() == nil && (!errors.As(err, &away) || away.Reason == frontdoor.Slow) {
 			p.Broken(ctx, conn.RemoteAddr().String(), secure.ConnectionState().ServerName, err)
 		}
 		p.log.DebugContext(ctx, "handshake failed", logging.Addr, conn.RemoteAddr().String(), logging.Err, err)
 		_ = conn.Close() // it is no use any more
 		return
 	}
-	_ = conn.SetDeadline(time.Time{}) // as above
-	if secure.ConnectionState().NegotiatedProtocol == "h2" {
-		p.hand(p.GRPC, secure)
-		return
+	frontdoor.Done(conn)
+	state, to := secure.ConnectionState(), p.HTTPS
+	if state.NegotiatedProtocol == "h2" {
+		to = p.GRPC
 	}
-	p.hand(p.HTTPS, secure)
+	p.hand(to, secure)
+	if chain := state.PeerCertificates; len(chain) > 0 && p.Known != nil && p.Known(chain) {
+		_ = frontdoor.Prove(conn, false) // without room for it, it stays as it is
+	}
 }
 
 func (p *Port) hand(to net.Listener, conn net.Conn) {
@@ -187,6 +168,9 @@ type peekedConn struct {
 	net.Conn
 	r *bufio.Reader
 }
+
+// NetConn returns the connection below.
+func (c *peekedConn) NetConn() net.Conn { return c.Conn }
 
 func (c *peekedConn) Read(b []byte) (int, error) {
 	if c.r == nil {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"kennel/infra/frontdoor"
 	"kennel/infra/oneport"
 )
 
@@ -56,7 +57,11 @@ func newHearingPort(t testing.TB) (addr string, pool *x509.CertPool, heard <-cha
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := oneport.Split(l, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, slog.New(slog.DiscardHandler))
+	door, err := frontdoor.New(frontdoor.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := oneport.Split(door.Listen("test", l), &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, slog.New(slog.DiscardHandler))
 	p.Broken = func(_ context.Context, addr, name string, err error) { told <- broken{addr, name, err} }
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

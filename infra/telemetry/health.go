@@ -31,12 +31,13 @@ type Report struct {
 	Ready bool      `json:"ready"`
 	At    time.Time `json:"at"`
 	Parts []Part    `json:"parts"`
+	News  []string  `json:"news,omitempty"` // what operators should know of a process that can do its work
 }
 
-// String returns one line for people: "ready", or the checks that failed and why.
+// String returns one line for people: "ready" and the news, or the checks that failed and why.
 func (r Report) String() string {
 	if r.Ready {
-		return "ready"
+		return strings.Join(append([]string{"ready"}, r.News...), "; ")
 	}
 	var bad []string
 	for _, p := range r.Parts {
@@ -57,6 +58,7 @@ const (
 // Readiness runs its checks, all at once, for each request. It is safe for concurrent use.
 type Readiness struct {
 	checks []Check
+	news   []func() string
 
 	mu   sync.Mutex
 	last Report
@@ -80,6 +82,9 @@ func (t *Telemetry) NewReadiness(checks ...Check) (*Readiness, error) {
 	return r, err
 }
 
+// Tell adds sentences for operators to the reports; "" is none. Call it before the first report.
+func (r *Readiness) Tell(news ...func() string) { r.news = append(r.news, news...) }
+
 // Now returns a report that is at most a second old.
 func (r *Readiness) Now(ctx context.Context) Report {
 	r.mu.Lock()
@@ -98,6 +103,11 @@ func (r *Readiness) Now(ctx context.Context) Report {
 	wg.Wait()
 	for _, p := range rep.Parts {
 		rep.Ready = rep.Ready && p.OK
+	}
+	for _, news := range r.news {
+		if said := news(); said != "" {
+			rep.News = append(rep.News, said)
+		}
 	}
 	rep.At = time.Now().UTC()
 	r.last = rep

@@ -285,6 +285,12 @@ func (p Peers) Identify(chain []*x509.Certificate) (thing.ID, error) {
 	return p.svc.IdentifyFactory(ctx, chain)
 }
 
+// Knows says whether a certificate is of a robot that we know.
+func (p Peers) Knows(chain []*x509.Certificate) bool {
+	id, err := p.Identify(chain)
+	return err == nil && id != ""
+}
+
 // Service implements token.Services.
 func (p Peers) Service(chain []*x509.Certificate) (string, error) {
 	peer, err := p.trust().Identify(chain, time.Now())

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"kennel/infra/errs"
+	"kennel/infra/frontdoor"
 	"kennel/infra/kit"
 	"kennel/infra/kit/kitgrpc"
 	"kennel/infra/oneport"
@@ -180,7 +181,11 @@ func TestServer(t *testing.T) {
 			var wg sync.WaitGroup
 			grpcListener := l
 			if front == "oneport" {
-				port := oneport.Split(l, conf, logger)
+				door, err := frontdoor.New(frontdoor.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				port := oneport.Split(door.Listen("test", l), conf, logger)
 				grpcListener = port.GRPC
 				wg.Go(func() {
 					if err := port.Run(ctx); err != nil {

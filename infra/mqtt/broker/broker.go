@@ -10,6 +10,7 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 
 	"kennel/infra/api/topics"
+	"kennel/infra/frontdoor"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )
@@ -42,6 +43,10 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if cfg.MaxClients == 0 {
 		cfg.MaxClients = 20_000
 	}
+	door, err := frontdoor.New(frontdoor.Config{Proven: int(cfg.MaxClients), Log: log})
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
 	files := &trustFiles{cfg: cfg}
 	now, err := loadTrust(cfg)
 	if err != nil {
@@ -72,12 +77,12 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		SysTopicResendInterval:  10,                            // seconds; the tick of our stats
 		Logger:                  slog.New(slog.DiscardHandler), // it logs payloads; the hook logs the important events
 	})
-	h := newHook(server, deny, log)
+	h := newHook(server, deny, door, log)
 	if err := server.AddHook(h, nil); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	l := &listener{ln: ln, trust: files, limit: cfg.MaxClients, refuse: h.refuse, log: log, service: withQueue(server, serviceQueue).EstablishConnection,
-		slots: make(chan struct{}, handshakes), done: make(chan struct{}), open: map[net.Conn]struct{}{}}
+	l := &listener{ln: door.Listen("mqtt", ln), trust: files, refuse: h.refuse, log: log, service: withQueue(server, serviceQueue).EstablishConnection,
+		open: map[net.Conn]struct{}{}}
 	if err := server.AddListener(l); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}

@@ -21,7 +21,7 @@ type Config struct {
 	DeviceCA   string `json:"device_ca"`             // the authorities that issue to things: the issuing ones, not a root they share with others
 	ServiceCA  string `json:"service_ca"`            // the authorities that issue to the cloud's processes
 	Denied     string `json:"denied,omitempty"`      // file in which the broker keeps the cloud's deny list; "": not kept over a restart
-	MaxClients int64  `json:"max_clients,omitempty"` // default 20,000
+	MaxClients int64  `json:"max_clients,omitempty"` // most that proved who they are; default 20,000, or what the limit of file descriptors leaves
 	LogLevel   string `json:"log_level,omitempty"`   // debug, info (default), warn, error
 	LogFormat  string `json:"log_format,omitempty"`  // text (default) or json
 

@@ -12,6 +12,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"kennel/infra/api/topics"
+	"kennel/infra/frontdoor"
 	"kennel/infra/thing"
 )
 
@@ -43,7 +44,11 @@ func FuzzSession(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := newHook(server, deny, slog.New(slog.DiscardHandler))
+	door, err := frontdoor.New(frontdoor.Config{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := newHook(server, deny, door, slog.New(slog.DiscardHandler))
 	if err := server.AddHook(h, nil); err != nil {
 		f.Fatal(err)
 	}

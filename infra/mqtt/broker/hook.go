@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"kennel/infra/api/topics"
+	"kennel/infra/frontdoor"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )
@@ -30,14 +31,15 @@ type hook struct {
 	server   *mochi.Server
 	log      *slog.Logger
 	denied   *denied
+	door     *frontdoor.Door
 	limit    *rate.Limiter // of refusals published and logged
 	refused  atomic.Int64
 	muted    atomic.Int64 // since the last one published
 	stopping atomic.Bool
 }
 
-func newHook(server *mochi.Server, deny *denied, log *slog.Logger) *hook {
-	return &hook{server: server, log: log, denied: deny, limit: rate.NewLimiter(20, 100)}
+func newHook(server *mochi.Server, deny *denied, door *frontdoor.Door, log *slog.Logger) *hook {
+	return &hook{server: server, log: log, denied: deny, door: door, limit: rate.NewLimiter(20, 100)}
 }
 
 // ID names the hook in mochi's log.
@@ -243,9 +245,11 @@ func (h *hook) OnDisconnect(cl *mochi.Client, err error, _ bool) {
 
 // OnSysInfoTick publishes the stats.
 func (h *hook) OnSysInfoTick(i *system.Info) {
+	unfinished, _, _ := h.door.Counts()
 	b, err := brokerapi.Stats{
 		StartedUnix: i.Started, Connected: i.ClientsConnected, Subscriptions: i.Subscriptions, Retained: i.Retained, Inflight: i.Inflight,
 		MessagesReceived: i.MessagesReceived, MessagesSent: i.MessagesSent, MessagesDropped: i.MessagesDropped, Refused: h.refused.Load(),
+		Unfinished: int64(unfinished), Away: h.door.Away(), News: h.door.News(),
 	}.Encode()
 	h.publish(brokerapi.StatsTopic, true, b, err) // retained, so that a new subscriber need not wait for the next one
 }

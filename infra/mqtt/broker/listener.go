@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,16 +14,15 @@ import (
 
 	"github.com/mochi-mqtt/server/v2/listeners"
 
+	"kennel/infra/frontdoor"
 	"kennel/infra/logging"
 	"kennel/infra/mqtt/brokerapi"
 )
 
-// Our own limits (the source gives none).
+// Our own limits (the source gives none). Those of a handshake are infra/frontdoor's.
 const (
-	handshakeTime = 10 * time.Second // until the first byte, for TLS, and again until CONNECT
-	queueTime     = 15 * time.Second // between first byte and TLS: as long as a robot waits for both (infra/mqtt)
-	writeTime     = 10 * time.Second // a client that does not read for this long is disconnected
-	handshakes    = 128              // at once: each costs two milliseconds of a core
+	connectTime = 10 * time.Second // until CONNECT
+	writeTime   = 10 * time.Second // a client that does not read for this long is disconnected
 )
 
 // peer is one client's connection and identity.
@@ -56,16 +56,13 @@ func (p *peer) Write(b []byte) (int, error) {
 
 // listener accepts TLS connections, identifies the clients and hands them to the broker. It implements mochi's listeners.Listener.
 type listener struct {
-	ln     net.Listener
+	ln     *frontdoor.Listener
 	trust  *trustFiles
-	limit  int64
 	refuse func(brokerapi.Refusal)
 	log    *slog.Logger
 	// service establishes the sessions of clients that are not things.
 	service listeners.EstablishFn
 
-	slots   chan struct{}
-	done    chan struct{}  // closed by Close
 	serving sync.WaitGroup // one for each of open
 	mu      sync.Mutex
 	open    map[net.Conn]struct{}
@@ -82,12 +79,10 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 	for {
 		raw, err := l.ln.Accept()
 		if err != nil {
-			if l.closing() {
-				return
+			if !l.closing() {
+				l.log.Error("connections no longer accepted", logging.Err, err)
 			}
-			l.log.Error("connection not accepted", logging.Err, err) // out of file descriptors: the next may go
-			time.Sleep(100 * time.Millisecond)
-			continue
+			return
 		}
 		if !l.add(raw) {
 			_ = raw.Close()
@@ -110,6 +105,8 @@ func (l *listener) welcome(raw net.Conn, establish listeners.EstablishFn) {
 	p, why := l.handshake(raw)
 	if why != nil {
 		l.refuse(brokerapi.Refusal{Addr: raw.RemoteAddr().String(), Code: why.code, Reason: why.reason})
+	}
+	if p == nil {
 		return
 	}
 	started = true
@@ -135,60 +132,34 @@ func (l *listener) recovered(raw net.Conn) {
 	}
 }
 
-// handshake proves possession of the client's key and judges its certificate, when it is this client's turn.
+// handshake proves possession of the client's key and judges its certificate. It returns nothing if the front door turned the client away, which counts
+// and tells it.
 func (l *listener) handshake(raw net.Conn) (*peer, *refusal) {
-	failed := func(err error) *refusal { return &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: %v", err)} }
-	if err := greeted(raw); err != nil {
-		return nil, failed(err)
-	}
-	if why := l.turn(raw); why != nil {
-		return nil, why
-	}
-	defer func() { <-l.slots }()
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
-	defer cancel()
 	now := l.trust.now.Load()
 	conn := tls.Server(raw, now.server)
-	if err := conn.HandshakeContext(ctx); err != nil {
-		return nil, failed(err)
+	var away *frontdoor.RefusedError
+	if err := conn.HandshakeContext(context.Background()); errors.As(err, &away) {
+		return nil, nil
+	} else if err != nil {
+		return nil, &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: %v", err)}
 	}
 	p := &peer{Conn: conn, who: now.identify(conn.ConnectionState().PeerCertificates, time.Now())}
-	if err := p.SetReadDeadline(time.Now().Add(handshakeTime)); err != nil { // mochi waits for CONNECT without a limit of its own
-		return nil, failed(err)
+	if p.who.refusal == nil { // one that is refused is told so by CONNACK
+		if err := frontdoor.Prove(conn, p.who.service); err != nil {
+			return nil, &refusal{brokerapi.CodeBusy, err.Error()}
+		}
+	}
+	if err := p.SetReadDeadline(time.Now().Add(connectTime)); err != nil { // mochi waits for CONNECT without a limit of its own
+		return nil, &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: %v", err)}
 	}
 	return p, nil
-}
-
-// turn waits for a free place, first come, first served: goroutines that wait to send on a channel are queued. A fleet that lost its broker
-// comes back all at once. A waiting client has its whole handshake ahead, and one that has hung up costs no other client's time. The queue
-// need not be longer than a robot waits; a much shorter one makes robots reconnect that would have been served (measured with 6,000).
-func (l *listener) turn(raw net.Conn) *refusal {
-	since := time.Now()
-	limit := time.NewTimer(queueTime)
-	defer limit.Stop()
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return &refusal{brokerapi.CodeTLS, "TLS handshake: the broker stops"}
-	case <-limit.C:
-		return &refusal{brokerapi.CodeBusy, fmt.Sprintf("no turn for a TLS handshake within %v", queueTime)}
-	}
-	if gone(raw) {
-		<-l.slots
-		return &refusal{brokerapi.CodeTLS, fmt.Sprintf("TLS handshake: the client hung up while it waited %v for its turn",
-			time.Since(since).Round(time.Millisecond))}
-	}
-	return nil
 }
 
 // Close stops accepting, ends every connection, also those that have not logged in yet, and waits for their goroutines. mochi waits for its
 // sessions too, but must not get a new one while it does.
 func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.mu.Lock()
-	if !l.ended {
-		l.ended = true
-		close(l.done)
-	}
+	l.ended = true
 	l.mu.Unlock()
 	_ = l.ln.Close()
 	closeClients(l.ID())
@@ -206,19 +177,15 @@ func (l *listener) closing() bool {
 	return l.ended
 }
 
-// add notes a connection; false if it must go. Strangers in their handshake count too.
+// add notes a connection; false if it must go.
 func (l *listener) add(c net.Conn) bool {
 	l.mu.Lock()
-	n, ended := int64(len(l.open)), l.ended
-	if !ended && n < l.limit {
+	defer l.mu.Unlock()
+	if !l.ended {
 		l.open[c] = struct{}{}
 		l.serving.Add(1)
 	}
-	l.mu.Unlock()
-	if !ended && n >= l.limit {
-		l.refuse(brokerapi.Refusal{Addr: c.RemoteAddr().String(), Code: brokerapi.CodeBusy, Reason: fmt.Sprintf("all %d connections are taken", l.limit)})
-	}
-	return !ended && n < l.limit
+	return !l.ended
 }
 
 func (l *listener) remove(c net.Conn) {

@@ -108,6 +108,10 @@ type Stats struct {
 	MessagesSent     int64 `json:"messages_sent"`
 	MessagesDropped  int64 `json:"messages_dropped"` // to slow subscribers; robots and cloud send again
 	Refused          int64 `json:"refused"`          // clients and packets turned away
+	// The front door (infra/frontdoor).
+	Unfinished int64            `json:"unfinished"`     // connections that have not proved who they are, now
+	Away       map[string]int64 `json:"away,omitempty"` // connections turned away before they did, by reason
+	News       string           `json:"news,omitempty"` // a sentence for operators
 }
 
 // Encode returns the stats as JSON.

@@ -2,6 +2,7 @@ package mosquitto
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,8 @@ type Broker struct {
 	ServiceCA string // the authorities that issue to services, likewise
 	DeviceCRL string // revoked things; "": none. Read again on SIGHUP: see Reloader
 	PIDFile   string // where Mosquitto writes its process id, for a Reloader; "": nowhere
+
+	MaxThings int // most connections at the robots' listener; 0: 50,000. Mosquitto's limit of file descriptors must be 2,000 above it
 
 	SecurityFile string   // file of the dynamic security plugin; Mosquitto's user must be able to write it and its folder
 	Plugin       string   // mosquitto_dynamic_security.so; "": where Debian and the project's image have it
@@ -81,6 +84,7 @@ func (b Broker) Config() ([]byte, error) {
 			return nil, errs.New(errs.Invalid, "mosquitto: %q: want no line breaks and no spaces around it", v)
 		}
 	}
+	b.MaxThings = cmp.Or(b.MaxThings, 50_000)
 	var out bytes.Buffer
 	err = conf.Execute(&out, struct {
 		Broker

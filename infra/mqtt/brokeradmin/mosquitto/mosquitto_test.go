@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -184,5 +186,27 @@ func TestNotAnAdmin(t *testing.T) {
 	}
 	if err := a.Provision(ctx, "vic:1"); errs.KindOf(err) == errs.Internal && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("provision without rights: %v", err)
+	}
+}
+
+// TestStrangersFillTheRobotsListener: connections that fill the robots' listener take none of the cloud's places (issue 16, finding 1).
+func TestStrangersFillTheRobotsListener(t *testing.T) {
+	b := mosquittotest.New(t)
+	b.Config.MaxThings = 20
+	b.Start(t)
+	ended := make(chan struct{}, 60) // one for each
+	for range 60 {
+		conn, err := net.Dial("tcp", b.Config.Things)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		go func() { _, _ = io.Copy(io.Discard, conn); ended <- struct{}{} }() // ends with the connection
+	}
+	for range 40 {
+		testwait.For(t, ended, "a connection beyond the limit is refused")
+	}
+	if err := verdict(t, b.Services, b.Services.Service.Issue(t, "kenneld"), func(context.Context, *mqtt.Client) error { return nil }); err != nil {
+		t.Errorf("the cloud is not let in: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package front
 
 import (
 	"fmt"
@@ -58,7 +58,7 @@ func TestProxied(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parseProxies([]string{"10.0.0.1"}); errs.KindOf(err) != errs.Invalid {
+	if _, err := ParseProxies([]string{"10.0.0.1"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("an address without a length: %v", err)
 	}
 }

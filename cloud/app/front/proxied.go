@@ -1,4 +1,4 @@
-package app
+package front
 
 import (
 	"net"
@@ -14,7 +14,7 @@ import (
 // would have the proxy's address, and the limits of attempts by address would be one for all of them. Only networks may say so: from
 // anybody else such words are no TLS, and end the connection.
 func proxied(l net.Listener, networks []string) (net.Listener, error) {
-	trusted, err := parseProxies(networks)
+	trusted, err := ParseProxies(networks)
 	if err != nil || len(trusted) == 0 {
 		return l, err
 	}
@@ -27,8 +27,8 @@ func proxied(l net.Listener, networks []string) (net.Listener, error) {
 	}}, nil
 }
 
-// parseProxies reads api.proxies (kind Invalid).
-func parseProxies(networks []string) ([]netip.Prefix, error) {
+// ParseProxies reads api.proxies (kind Invalid).
+func ParseProxies(networks []string) ([]netip.Prefix, error) {
 	out := make([]netip.Prefix, 0, len(networks))
 	for _, n := range networks {
 		p, err := netip.ParsePrefix(n)
