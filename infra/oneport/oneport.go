@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"kennel/infra/frontdoor"
 	"kennel/infra/logging"
 )
@@ -32,6 +34,7 @@ type Port struct {
 	Known func(chain []*x509.Certificate) bool
 
 	l    *frontdoor.Listener
+	slow *rate.Limiter // of those whose handshake was too slow, told to Broken: strangers can make any number
 	conf *tls.Config
 	log  *slog.Logger
 	done chan struct{}
@@ -40,7 +43,7 @@ type Port struct {
 
 // Split takes l over. conf must have a certificate; its NextProtos are replaced.
 func Split(l *frontdoor.Listener, conf *tls.Config, log *slog.Logger) *Port {
-	p := &Port{l: l, log: log, done: make(chan struct{})}
+	p := &Port{l: l, log: log, slow: rate.NewLimiter(1, 20), done: make(chan struct{})}
 	p.Plain, p.HTTPS, p.GRPC = p.sub(), p.sub(), p.sub()
 	p.conf = conf.Clone()
 	p.conf.NextProtos = []string{"http/1.1"}
@@ -98,7 +101,7 @@ func (p *Port) sort(ctx context.Context, conn net.Conn) {
 	secure := tls.Server(peeked, p.conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		var away *frontdoor.RefusedError // its own fault only if it was slow
-		if p.Broken != nil && ctx.Err() == nil && (!errors.As(err, &away) || away.Reason == frontdoor.Slow) {
+		if p.Broken != nil && ctx.Err() == nil && (!errors.As(err, &away) || away.Reason == frontdoor.Slow && p.slow.Allow()) {
 			p.Broken(ctx, conn.RemoteAddr().String(), secure.ConnectionState().ServerName, err)
 		}
 		p.log.DebugContext(ctx, "handshake failed", logging.Addr, conn.RemoteAddr().String(), logging.Err, err)
