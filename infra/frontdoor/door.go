@@ -44,7 +44,7 @@ var Reasons = []Reason{Silent, Slow, Crowded, Left, Share, Full, Unread, Descrip
 // Config configures a Door. Its zero value works.
 type Config struct {
 	Proven int // most connections that proved themselves; 0: as many as there are places for
-	// Refused, if set, hears of each connection turned away. It must not block.
+	// Refused, if set, hears of each connection turned away, from any goroutine. It must not block.
 	Refused func(listener string, r Reason)
 	Log     *slog.Logger
 }
