@@ -29,6 +29,20 @@ type Personal interface {
 	Erase(ctx context.Context, account string) error
 }
 
+// Counting is a Personal that tells note how much of what kind it has just erased; the record of the erasure adds it up. A run that is killed
+// between the two leaves the record too low by what one step erases.
+type Counting interface {
+	EraseCounting(ctx context.Context, account string, note func(ctx context.Context, kind string, n int) error) error
+}
+
+// Deletion is a deletion under way.
+type Deletion struct {
+	Account   ID
+	Ref       string // a random UUID that stands for the account: it names the task, and the person in the audit log afterwards
+	Requested time.Time
+	Erased    []string // holders that have erased their data
+}
+
 // Holder is a domain by name: a file's name in the export, and what the record of a deletion says is done. It must not change.
 type Holder struct {
 	Name string
@@ -40,13 +54,20 @@ type PrivacyStore interface {
 	// BeginDeletion disables an account, ends its sessions, deletes its tickets and notes the deletion, all or nothing. It may be repeated.
 	// ErrUnknown.
 	BeginDeletion(ctx context.Context, id ID, now time.Time) error
-	// Deletion returns the holders that have erased their data; ErrUnknown if no deletion is under way.
-	Deletion(ctx context.Context, id ID) ([]string, error)
+	// Deletion returns the deletion of an account, named by its id or by the deletion's Ref; ErrUnknown if none is under way.
+	Deletion(ctx context.Context, name string) (Deletion, error)
 	// Erased notes that a holder has erased its data.
-	Erased(ctx context.Context, id ID, holder string) error
-	// DeleteAccount deletes an account whose deletion is under way, the sign-ups of its e-mail, and these counted attempts. An account that is
-	// gone is no error.
-	DeleteAccount(ctx context.Context, id ID, attempts []Hash) error
+	Erased(ctx context.Context, d Deletion, holder string) error
+	// RecordErasure adds to what was erased of a kind, in the record that stays. by says who asked: owner or administrator.
+	RecordErasure(ctx context.Context, d Deletion, by string, kind string, n int) error
+	// EraseAddresses forgets where the account came from, in all lines of the audit log that are by it.
+	EraseAddresses(ctx context.Context, id ID) error
+	// EraseAudit puts the deletion's Ref in place of the account, and nothing in place of its e-mail, in some lines of the audit log, and
+	// returns in how many; 0: there are none left. The chain stays whole.
+	EraseAudit(ctx context.Context, d Deletion, email string) (int, error)
+	// DeleteAccount deletes an account whose deletion is under way, the sign-ups of its e-mail, and these counted attempts; it closes the
+	// record and appends a line to the audit log, with what was erased behind its detail. An account that is gone is no error.
+	DeleteAccount(ctx context.Context, d Deletion, attempts []Hash, line audit.Entry) error
 	// Deletions lists the accounts whose deletion is under way.
 	Deletions(ctx context.Context) ([]ID, error)
 	// AuditOf returns the newest lines of the audit log by or about an account.
@@ -61,7 +82,7 @@ type PrivacyConfig struct {
 	// Personal is every domain that holds something about people, in the order in which it is erased. The accounts are erased last and are not
 	// part of it.
 	Personal []Holder
-	// Order orders the task TaskDelete for an account; nil: the next Resume does.
+	// Order orders the task TaskDelete for an account; nil: the next Resume does. Orders name the deletion's Ref, for the queue keeps them.
 	Order func(ctx context.Context, id string) error
 }
 
@@ -226,39 +247,78 @@ func (p *Privacy) Delete(ctx context.Context, id ID, password logging.Secret, ad
 	return p.cfg.Order(ctx, string(id))
 }
 
-// Erase continues the deletion of an account: the task TaskDelete. It notes each finished domain, so that an interrupted run resumes
-// where it ended. An account that is gone is no error.
-func (p *Privacy) Erase(ctx context.Context, account string) error {
-	id := ID(account)
-	done, err := p.cfg.Store.Deletion(ctx, id)
+// Erase continues a deletion, named by its Ref or its account: the task TaskDelete. It notes each finished domain, so that an interrupted run
+// resumes where it ended. An account that is gone is no error.
+func (p *Privacy) Erase(ctx context.Context, name string) error {
+	d, err := p.cfg.Store.Deletion(ctx, name)
 	if errors.Is(err, ErrUnknown) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read deletion: %w", err)
 	}
-	for _, h := range p.cfg.Personal {
-		if slices.Contains(done, h.Name) {
-			continue
-		}
-		if err := h.Erase(ctx, account); err != nil {
-			return fmt.Errorf("erase %s: %w", h.Name, err)
-		}
-		if err := p.cfg.Store.Erased(ctx, id, h.Name); err != nil {
-			return fmt.Errorf("note that %s is erased: %w", h.Name, err)
-		}
-	}
-	a, _, err := p.people.store.ByID(ctx, id)
+	a, _, err := p.people.store.ByID(ctx, d.Account)
 	if errors.Is(err, ErrUnknown) {
 		return nil // another process has finished it
 	}
 	if err != nil {
 		return err
 	}
-	if err := p.cfg.Store.DeleteAccount(ctx, id, []Hash{loginKey(a.Email), mailKey(a.Email)}); err != nil {
+	by := "owner"
+	if a.Role != auth.Owner {
+		by = "administrator"
+	}
+	record := func(ctx context.Context, kind string, n int) error {
+		if err := p.cfg.Store.RecordErasure(ctx, d, by, kind, n); err != nil {
+			return fmt.Errorf("record what is erased: %w", err)
+		}
+		return nil
+	}
+	for _, h := range p.cfg.Personal {
+		if slices.Contains(d.Erased, h.Name) {
+			continue
+		}
+		if err := h.erase(ctx, string(d.Account), record); err != nil {
+			return fmt.Errorf("erase %s: %w", h.Name, err)
+		}
+		if err := errors.Join(record(ctx, h.Name, 0), p.cfg.Store.Erased(ctx, d, h.Name)); err != nil {
+			return fmt.Errorf("note that %s is erased: %w", h.Name, err)
+		}
+	}
+	return p.finish(ctx, d, a, by, record)
+}
+
+// erase counts if the domain can.
+func (h Holder) erase(ctx context.Context, account string, note func(context.Context, string, int) error) error {
+	if c, ok := h.Personal.(Counting); ok {
+		return c.EraseCounting(ctx, account, note)
+	}
+	return h.Erase(ctx, account)
+}
+
+// finish erases what this domain holds, the account last.
+func (p *Privacy) finish(ctx context.Context, d Deletion, a Account, by string, record func(context.Context, string, int) error) error {
+	if err := p.cfg.Store.EraseAddresses(ctx, d.Account); err != nil {
+		return fmt.Errorf("erase addresses: %w", err)
+	}
+	for {
+		n, err := p.cfg.Store.EraseAudit(ctx, d, a.Email)
+		if err != nil {
+			return err
+		}
+		if err := record(ctx, "lines of the audit log", n); err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	line := p.in.cfg.Audit.Stamp(ctx, audit.Entry{Actor: "kenneld", Action: "account.deleted", Object: d.Ref,
+		Detail: fmt.Sprintf("asked for by %s at %s; erased: ", by, d.Requested.UTC().Format(time.RFC3339))})
+	if err := p.cfg.Store.DeleteAccount(ctx, d, []Hash{loginKey(a.Email), mailKey(a.Email)}, line); err != nil {
 		return fmt.Errorf("delete account: %w", err)
 	}
-	return p.people.audit(ctx, id, "", "account.deleted")
+	return nil
 }
 
 // Resume orders the deletions that are under way again, and forgets what has expired. It is a periodic job.

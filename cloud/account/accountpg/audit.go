@@ -3,12 +3,15 @@ package accountpg
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"kennel/cloud/account"
 	"kennel/cloud/account/audit"
 	"kennel/infra/pg"
 )
@@ -141,8 +144,11 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(aud
 			return nil
 		}
 		rows, err := tx.Query(ctx, `
-			SELECT `+auditColumns+`, l.addr_digest, COALESCE(d.salt, ''), l.hash
-			FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq WHERE l.seq >= $1 ORDER BY l.seq LIMIT $2`, from, limit)
+			SELECT `+auditColumns+`, l.addr_digest, COALESCE(d.salt, ''), l.hash, l.erased,
+				CASE WHEN l.erased THEN (SELECT e.digest FROM account_audit_erased e JOIN account_audit a ON a.seq = e.by_seq AND a.action = $3
+					WHERE e.seq = l.seq ORDER BY e.by_seq DESC LIMIT 1) END,
+				CASE WHEN l.action = $3 THEN (SELECT sha256(string_agg(e.digest, '' ORDER BY e.seq)) FROM account_audit_erased e WHERE e.by_seq = l.seq) END
+			FROM account_audit l LEFT JOIN account_audit_addr d ON d.seq = l.seq WHERE l.seq >= $1 ORDER BY l.seq LIMIT $2`, from, limit, audit.Erased)
 		if err != nil {
 			return pg.Err(err)
 		}
@@ -150,7 +156,7 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(aud
 		for rows.Next() {
 			var l audit.Link
 			var sum []byte
-			if err := rows.Scan(append(auditFields(&l.Entry), &l.AddrDigest, &l.Salt, &sum)...); err != nil {
+			if err := rows.Scan(append(auditFields(&l.Entry), &l.AddrDigest, &l.Salt, &sum, &l.Words, &l.Attested, &l.Attests)...); err != nil {
 				return pg.Err(err)
 			}
 			if len(sum) == len(l.Hash) { // else it is broken, which zeros show
@@ -169,4 +175,81 @@ func (s *Store) WalkAudit(ctx context.Context, from int64, limit int, f func(aud
 func (s *Store) PruneAudit(ctx context.Context, old time.Time) error {
 	_, err := s.pool.Exec(ctx, `DELETE FROM account_audit_addr WHERE at < $1`, old)
 	return pg.Err(err)
+}
+
+// erasedLines is how many lines one transaction of EraseAudit changes; it holds up the writers of others for that long.
+const erasedLines = 200
+
+// EraseAudit implements account.PrivacyStore. One transaction holds the head of the chain, changes the lines and appends the one that attests them.
+func (s *Store) EraseAudit(ctx context.Context, d account.Deletion, email string) (n int, err error) {
+	var words []string // as patterns
+	for _, w := range []string{string(d.Account), email} {
+		if w != "" {
+			words = append(words, "%"+strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(w)+"%")
+		}
+	}
+	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		var head int64
+		if err := tx.QueryRow(ctx, `SELECT seq FROM account_audit_head FOR UPDATE`).Scan(&head); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT seq, actor, object, detail FROM account_audit WHERE actor = $1
+			UNION SELECT seq, actor, object, detail FROM account_audit WHERE object = $1
+			UNION SELECT seq, actor, object, detail FROM account_audit WHERE detail ILIKE ANY ($2) ORDER BY seq LIMIT $3`, string(d.Account), words, erasedLines)
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowToStructByPos[erasable])
+		if n = len(lines); err != nil || n == 0 {
+			return err
+		}
+		var seqs []int64
+		var cols [3][]string
+		for _, l := range lines {
+			seqs = append(seqs, l.Seq)
+			for c, v := range []string{l.Actor, l.Object, l.Detail} {
+				v = replaceFold(v, string(d.Account), d.Ref)
+				cols[c] = append(cols[c], replaceFold(v, email, "[erased]"))
+			}
+		}
+		if _, err := tx.Exec(ctx, `SELECT set_config('kennel.audit_erases', 'on', true)`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE account_audit l SET actor = n.actor, object = n.object, detail = n.detail, erased = true
+			FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS n (seq, actor, object, detail) WHERE l.seq = n.seq`,
+			seqs, cols[0], cols[1], cols[2]); err != nil {
+			return err
+		}
+		var sum []byte
+		if err := tx.QueryRow(ctx, `WITH e AS (INSERT INTO account_audit_erased (by_seq, seq, digest)
+				SELECT $1, seq, account_audit_link(decode(repeat('00', 32), 'hex'), seq, at, actor, role, action, object, detail, addr_digest)
+				FROM account_audit WHERE seq = ANY ($2) RETURNING seq, digest)
+			SELECT sha256(string_agg(digest, '' ORDER BY seq)) FROM e`, head+1, seqs).Scan(&sum); err != nil {
+			return err
+		}
+		var by int64
+		err = tx.QueryRow(ctx, `INSERT INTO account_audit (at, actor, role, addr, action, object, detail)
+			VALUES (clock_timestamp(), 'kenneld', '', '', $1, $2, $3) RETURNING seq`, audit.Erased, d.Ref, audit.Attestation(n, sum)).Scan(&by)
+		if err == nil && by != head+1 {
+			err = fmt.Errorf("the attesting line is number %d, want %d", by, head+1)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("erase an account in the audit log: %w", err)
+	}
+	return n, nil
+}
+
+type erasable struct {
+	Seq                   int64
+	Actor, Object, Detail string
+}
+
+// replaceFold replaces a word in any case.
+func replaceFold(s, word, by string) string {
+	if word == "" || len(s) < len(word) {
+		return s
+	}
+	return regexp.MustCompile("(?i)"+regexp.QuoteMeta(word)).ReplaceAllLiteralString(s, by)
 }

@@ -377,3 +377,87 @@ func BenchmarkAudit(b *testing.B) {
 		}
 	}
 }
+
+// What an erasure leaves in the log: a random id in place of the person in every line by or about them, also in what others wrote of them, and a
+// chain that is whole, from its first line and from anchors of before. Whatever else is done to such a line, or to what attests it, is found.
+func TestAuditForgetsPeople(t *testing.T) {
+	h := newHome(t)
+	a, b := h.create(t, ada, auth.Owner), h.create(t, "bob@example.com", auth.Owner)
+	note := func(e audit.Entry) {
+		if err := h.Audit.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 250 { // more than one transaction takes
+		note(audit.Entry{Actor: string(a.ID), Role: auth.Owner, Action: "test", Object: string(a.ID)})
+	}
+	note(audit.Entry{Actor: string(b.ID), Action: "test", Object: string(a.ID), Detail: "both of them"})
+	note(audit.Entry{Actor: "staff", Action: "test", Object: "vic:1", Detail: "ADA@example.com asked, account " + strings.ToUpper(string(a.ID))})
+	note(audit.Entry{Actor: "staff", Action: "test", Object: "vic:1", Detail: "nobody asked"})
+	before := h.verify(t, audit.Anchor{})
+	for _, who := range []account.Account{a, b} {
+		if err := h.o.Privacy.Delete(t.Context(), who.ID, password, here); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.o.Privacy.Erase(t.Context(), string(who.ID)); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{string(who.ID), who.Email} {
+			if found := h.everywhere(t, text); len(found) > 0 {
+				t.Errorf("%q is still in %v", text, found)
+			}
+		}
+	}
+	var both string
+	if err := h.pool.QueryRow(t.Context(), `SELECT actor || ' ' || object FROM account_audit WHERE detail = 'both of them'`).Scan(&both); err != nil {
+		t.Fatal(err)
+	}
+	if one, other, _ := strings.Cut(both, " "); len(one) != 36 || len(other) != 36 || one == other {
+		t.Errorf("the line of both says %q, want two random ids", both)
+	}
+	for _, from := range []audit.Anchor{{}, before.To} {
+		if r := h.verify(t, from); !r.Done || from.Seq == 0 && r.Erased < 252 {
+			t.Fatalf("from %v: %+v %+v", from, r, r.Broken)
+		}
+	}
+	for _, table := range []string{"account_audit", "account_audit_erased"} {
+		if _, err := h.pool.Exec(t.Context(), `CREATE TABLE kept_`+table+` AS SELECT * FROM `+table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, sql := range map[string]string{
+		"a word of a line without an erasure": `UPDATE account_audit SET detail = 'somebody asked' WHERE detail = 'nobody asked'`,
+		"a line that claims an erasure":       `UPDATE account_audit SET detail = 'somebody asked', erased = true WHERE detail = 'nobody asked'`,
+		"a word of an erased line":            `UPDATE account_audit SET actor = 'staff' WHERE seq = (SELECT min(seq) FROM account_audit WHERE erased)`,
+		"an erased line no longer one":        `UPDATE account_audit SET erased = false WHERE seq = (SELECT min(seq) FROM account_audit WHERE erased)`,
+		"a digest":                            `UPDATE account_audit_erased SET digest = sha256('x') WHERE seq = (SELECT min(seq) FROM account_audit_erased)`,
+		"a digest less":                       `DELETE FROM account_audit_erased WHERE seq = (SELECT min(seq) FROM account_audit_erased)`,
+		"a digest more": `INSERT INTO account_audit_erased SELECT max(e.by_seq), l.seq, sha256('x') FROM account_audit_erased e, account_audit l
+			WHERE l.detail = 'nobody asked' GROUP BY l.seq`,
+		"the attestation": `UPDATE account_audit SET detail = '1 lines 00' WHERE action = 'audit.erased'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.tamper(t, sql)
+			if r := h.verify(t, audit.Anchor{}); r.Done || r.Broken == nil {
+				t.Errorf("not found: %+v", r)
+			}
+			for _, table := range []string{"account_audit", "account_audit_erased"} {
+				h.tamper(t, `DELETE FROM `+table)
+				h.tamper(t, `INSERT INTO `+table+` OVERRIDING SYSTEM VALUE SELECT * FROM kept_`+table)
+			}
+		})
+	}
+	// An erasure cannot be had by switching its setting on.
+	for _, sql := range []string{`UPDATE account_audit SET hash = sha256('x'), erased = true`, `UPDATE account_audit SET detail = ''`, `DELETE FROM account_audit`} {
+		err := pgx.BeginFunc(t.Context(), h.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `SELECT set_config('kennel.audit_erases', 'on', true)`); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), sql)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}

@@ -30,43 +30,55 @@ func (s *Store) BeginDeletion(ctx context.Context, id account.ID, now time.Time)
 }
 
 // Deletion implements account.PrivacyStore.
-func (s *Store) Deletion(ctx context.Context, id account.ID) ([]string, error) {
-	var done []string
-	err := s.pool.QueryRow(ctx, `SELECT erased FROM account_deletion WHERE account = $1`, pg.UUID(id)).Scan(&done)
-	if err != nil {
-		return nil, none(err)
-	}
-	return done, nil
+func (s *Store) Deletion(ctx context.Context, name string) (d account.Deletion, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT account::text, ref::text, requested_at, erased FROM account_deletion WHERE account::text = $1 OR ref::text = $1`, name).
+		Scan(&d.Account, &d.Ref, &d.Requested, &d.Erased)
+	return d, none(err)
 }
 
 // Erased implements account.PrivacyStore.
-func (s *Store) Erased(ctx context.Context, id account.ID, holder string) error {
-	_, err := s.pool.Exec(ctx, `UPDATE account_deletion SET erased = array_append(erased, $2) WHERE account = $1 AND $2 <> ALL(erased)`, pg.UUID(id), holder)
+func (s *Store) Erased(ctx context.Context, d account.Deletion, holder string) error {
+	_, err := s.pool.Exec(ctx, `UPDATE account_deletion SET erased = array_append(erased, $2) WHERE account = $1 AND $2 <> ALL(erased)`, pg.UUID(d.Account), holder)
+	return pg.Err(err)
+}
+
+// RecordErasure implements account.PrivacyStore.
+func (s *Store) RecordErasure(ctx context.Context, d account.Deletion, by string, kind string, n int) error {
+	_, err := s.pool.Exec(ctx, `INSERT INTO account_erasure AS e (ref, asked_by, requested_at, erased) VALUES ($1, $2, $3, jsonb_build_object($4::text, $5::bigint))
+		ON CONFLICT (ref) DO UPDATE SET erased = e.erased || jsonb_build_object($4::text, COALESCE((e.erased ->> $4)::bigint, 0) + $5)`,
+		pg.UUID(d.Ref), by, d.Requested, kind, n)
 	return pg.Err(err)
 }
 
 // DeleteAccount implements account.PrivacyStore.
-func (s *Store) DeleteAccount(ctx context.Context, id account.ID, attempts []account.Hash) error {
+func (s *Store) DeleteAccount(ctx context.Context, d account.Deletion, attempts []account.Hash, line audit.Entry) error {
 	keys := make([][]byte, 0, len(attempts))
 	for _, k := range attempts {
 		keys = append(keys, k[:16]) // of every place that it was tried from
 	}
+	id := pg.UUID(d.Account)
 	return pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `
-			DELETE FROM account_signup s USING account_account a WHERE s.email = a.email AND a.id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, pg.UUID(id)); err != nil {
+		var there bool // one of several processes finishes it
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM account_deletion WHERE account = $1 FOR UPDATE)`, id).Scan(&there); err != nil || !there {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM account_signup s USING account_account a WHERE s.email = a.email AND a.id = $1`, id); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM account_attempt WHERE substr(key, 1, 16) = ANY($1)`, keys); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
-			DELETE FROM account_audit_addr d USING account_audit l WHERE l.seq = d.seq AND l.actor = $1::uuid::text
-				AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, pg.UUID(id)); err != nil {
+		// Everything else of the account's hangs on this row.
+		if _, err := tx.Exec(ctx, `DELETE FROM account_account WHERE id = $1`, id); err != nil {
 			return err
 		}
-		// Everything else of the account's hangs on this row.
-		_, err := tx.Exec(ctx, `DELETE FROM account_account WHERE id = $1 AND EXISTS (SELECT FROM account_deletion WHERE account = $1)`, pg.UUID(id))
-		return err
+		var counts string
+		if err := tx.QueryRow(ctx, `UPDATE account_erasure SET finished_at = $2 WHERE ref = $1
+			RETURNING COALESCE((SELECT string_agg(key || ' ' || value, ', ' ORDER BY key) FROM jsonb_each_text(erased) WHERE value <> '0'), 'nothing that is counted')`, pg.UUID(d.Ref), line.At).Scan(&counts); err != nil {
+			return err
+		}
+		line.Detail += counts
+		return auditIn(ctx, tx, line)
 	})
 }
 
@@ -93,6 +105,13 @@ func (s *Store) AuditOf(ctx context.Context, id account.ID, limit int) ([]audit.
 		return e, err
 	})
 	return out, pg.Err(err)
+}
+
+// EraseAddresses implements account.PrivacyStore.
+func (s *Store) EraseAddresses(ctx context.Context, id account.ID) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM account_audit_addr d USING account_audit l WHERE l.seq = d.seq AND l.actor = $1
+		AND EXISTS (SELECT FROM account_deletion WHERE account = $1::uuid)`, string(id))
+	return pg.Err(err)
 }
 
 // PruneOwners implements account.PrivacyStore.

@@ -4,6 +4,9 @@
 // Changing, removing or adding a line without rewriting every later one breaks the chain. A chain that was rewritten to its end is found out by
 // an Anchor that was kept elsewhere, for example in the log of a kenneld (Keep). Lines hold ids and no names. The address of a line is kept
 // beside the chain, which holds a salted hash of it, so that the address can be deleted: after addrMemory, and when the person leaves.
+//
+// The id of a person who leaves gives way to a random one in the lines that stay (Erased). Such a line keeps its hash, and a later line of the
+// chain attests its new words, so that Verify tells an erasure from any other change.
 package audit
 
 import (
@@ -31,6 +34,9 @@ const (
 	uuidLen    = 36
 )
 
+// Erased is the action of a line that attests what other lines say since a person was erased. Its object stands for the person in them.
+const Erased = "audit.erased"
+
 // Hash is the SHA-256 of a line and of all lines before it.
 type Hash [sha256.Size]byte
 
@@ -52,7 +58,7 @@ type Entry struct {
 }
 
 // accounts begin the actions whose object is an account.
-var accounts = []string{"account.", "email.", "login", "operator.", "passkey.", "password.", "session."}
+var accounts = []string{"account.", "audit.", "email.", "login", "operator.", "passkey.", "password.", "session."}
 
 // ByName returns the actor as people know it.
 func (e Entry) ByName() string {
@@ -112,6 +118,21 @@ type Link struct {
 	AddrDigest []byte // SHA-256 of salt and address; empty: there was no address
 	Salt       []byte // empty after the address was deleted
 	Hash       Hash
+
+	// Attested is the digest of the words that an erasure left in this line; nil: the line is as it was written, or no line attests its words.
+	Attested []byte
+	Words    bool // an erasure changed the words
+	// Attests is the digest of all digests that this line attests; nil unless its action is Erased.
+	Attests []byte
+}
+
+// Attestation returns the detail of the line that attests n lines; sum is the SHA-256 of their digests in order.
+func Attestation(n int, sum []byte) string { return fmt.Sprintf("%d lines %x", n, sum) }
+
+// attests reports whether the detail of a line is the attestation of these digests.
+func (l Link) attests() bool {
+	_, sum, ok := strings.Cut(l.Detail, " lines ")
+	return ok && len(l.Attests) == sha256.Size && sum == hex.EncodeToString(l.Attests)
 }
 
 // linkHash computes a line's hash as the database does (migration 0025).
@@ -242,6 +263,7 @@ func (l *Log) Keep(ctx context.Context, log *slog.Logger) error {
 type Report struct {
 	Checked   int    // lines
 	Forgotten int    // checked lines whose address was deleted
+	Erased    int    // checked lines that name a random id in place of a person who left
 	To        Anchor // the last intact line
 	Done      bool   // To is the end of the log; else continue from it
 	Broken    *Break
@@ -285,8 +307,15 @@ func (l *Log) Verify(ctx context.Context, from Anchor) (Report, error) {
 		if want := r.To.Seq + 1; l.ID != want {
 			return broken(want, "the line is missing; the next one is %d", l.ID)
 		}
-		if linkHash(r.To.Hash, l) != l.Hash {
+		switch {
+		case l.Words && linkHash(Hash{}, l) != Hash(padded(l.Attested)):
+			return broken(l.ID, "the line was changed, and no erasure of a person attests its words")
+		case !l.Words && linkHash(r.To.Hash, l) != l.Hash:
 			return broken(l.ID, "the line is not as it was written: its hash does not follow from it and the line before")
+		case l.Action == Erased && !l.attests():
+			return broken(l.ID, "the lines whose words this one attests are not those of that erasure")
+		case l.Words:
+			r.Erased++
 		}
 		switch {
 		case len(l.Salt) > 0 && sha256.Sum256(append(append([]byte(nil), l.Salt...), l.Addr...)) != Hash(padded(l.AddrDigest)):

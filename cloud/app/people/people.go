@@ -4,6 +4,7 @@ package people
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -95,7 +96,16 @@ type Accounts struct {
 // WireAccounts wires them, with the ways to sign in.
 func WireAccounts(ctx context.Context, b wire.Base, cfg Config) (a Accounts, s wire.Slice, err error) {
 	store := accountpg.New(b.Pool)
-	order := func(ctx context.Context, id string) error { return b.Orders.Add(ctx, account.TaskDelete, id) }
+	order := func(ctx context.Context, id string) error {
+		d, err := store.Deletion(ctx, id)
+		if errors.Is(err, account.ErrUnknown) {
+			return nil // it is done
+		}
+		if err != nil {
+			return err
+		}
+		return b.Orders.Add(ctx, account.TaskDelete, d.Ref)
+	}
 	a.Audit = audit.New(store, nil)
 	a.SignIn, err = account.NewSignIn(ctx, account.SignInConfig{
 		Store: store, Attempts: store, Audit: a.Audit, Hasher: accounthash.New(), ByAddr: limit.NewByAddr(loginByAddrEvery, loginByAddrBurst),
