@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -35,10 +36,15 @@ type Counting interface {
 	EraseCounting(ctx context.Context, account string, note func(ctx context.Context, kind string, n int) error) error
 }
 
+// Filing is a Personal that holds more than one value says: its files go into the export below its name, as they are written.
+type Filing interface {
+	Files(ctx context.Context, account string, add func(name string, write func(io.Writer) error) error) error
+}
+
 // Deletion is a deletion under way.
 type Deletion struct {
 	Account   ID
-	Ref       string // a random UUID that stands for the account: it names the task, and the person in the audit log afterwards
+	Ref       string // a random UUID in place of the account's id: it names the task, and the person in the audit log afterwards
 	Requested time.Time
 	Erased    []string // holders that have erased their data
 }
@@ -116,42 +122,37 @@ func (p *Privacy) Hold(more ...Holder) error {
 	return nil
 }
 
-// File is a part of an export.
-type File struct {
-	Name string // such as jdocs.json
-	JSON []byte
-}
-
 const maxAuditExport = 10_000
 
-// Export returns everything that is held about an account, a file for each domain.
-func (p *Privacy) Export(ctx context.Context, id ID, addr string) ([]File, error) {
+// Export hands everything that is held about an account to add, by the name of a file: NAME.json of each domain, and what else it has below NAME/.
+func (p *Privacy) Export(ctx context.Context, id ID, addr string, add func(name string, write func(io.Writer) error) error) error {
+	value := func(name string, v any) error {
+		return add(name+".json", func(w io.Writer) error {
+			to := json.NewEncoder(w)
+			to.SetIndent("", "  ")
+			return to.Encode(v)
+		})
+	}
 	own, err := p.exportAccount(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out, err := addFile(nil, holdsAccount, own)
-	if err != nil {
-		return nil, err
+	if err := value(holdsAccount, own); err != nil {
+		return fmt.Errorf("export %s: %w", holdsAccount, err)
 	}
 	for _, h := range p.cfg.Personal {
 		v, err := h.Export(ctx, string(id))
+		if err == nil {
+			err = value(h.Name, v)
+		}
+		if f, ok := h.Personal.(Filing); ok && err == nil {
+			err = f.Files(ctx, string(id), func(name string, write func(io.Writer) error) error { return add(h.Name+"/"+name, write) })
+		}
 		if err != nil {
-			return nil, fmt.Errorf("export %s: %w", h.Name, err)
-		}
-		if out, err = addFile(out, h.Name, v); err != nil {
-			return nil, err
+			return fmt.Errorf("export %s: %w", h.Name, err)
 		}
 	}
-	return out, p.people.audit(ctx, id, addr, "account.export")
-}
-
-func addFile(to []File, name string, v any) ([]File, error) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("export %s: %w", name, err)
-	}
-	return append(to, File{name + ".json", append(b, '\n')}), nil
+	return p.people.audit(ctx, id, addr, "account.export")
 }
 
 // Held holds this domain's data about a person. Passwords and tokens are here as hashes only and are not part of it.

@@ -171,17 +171,21 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	events, eventSlice, err := records.WireEvents(b, cfg.Events.KeepDays, owners)
+	vitals, vitalSlice := records.WireVitals(b, robots, owners.Service)
+	hooks, webhookSlice, tellings, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, c.Accounts.Audit, owners.Service)
 	if err != nil {
 		return err
 	}
-	vitals, vitalSlice := records.WireVitals(b, robots)
+	events, eventSlice, err := records.WireEvents(b, cfg.Events, owners.Service, vitals.Erase, tellings.Erase)
+	if err != nil {
+		return err
+	}
 	look, lookSlice := records.WireLook(b, l)
-	c.orders, err = orders.Wire(b, l, robots, cohorts, docs)
+	storage, storageSlice, err := records.WireStorage(b)
 	if err != nil {
 		return err
 	}
-	hooks, webhookSlice, err := fleet.WireWebhooks(b, cfg.Webhooks, robots, c.Accounts.Audit)
+	c.orders, err = orders.Wire(b, l, robots, cohorts, docs)
 	if err != nil {
 		return err
 	}
@@ -193,9 +197,10 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it.
+	// The order is the one in which personal data is erased: first what acts for a person, then what is left of it. What robots sent while they
+	// were the person's goes before the owner slice forgets when that was, and after the documents, whose erasure robots are told of.
 	c.slices = slices.Concat(c.Identity.Slices, c.orders.Slices, wire.Slices{
-		docSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, eventSlice, vitalSlice, lookSlice, webhookSlice, alertSlice,
+		docSlice, eventSlice, vitalSlice, webhookSlice, ownerSlice, uploadSlice, mailSlice, accountSlice, registrySlice, releaseSlice, lookSlice, storageSlice, alertSlice,
 		originalswire.Speech(), originalswire.Documents(b, docs.Robots, docs.Personal, c.Identity.Tokens, c.Accounts.Audit), doorSlice,
 		fleet.WireCohorts(b, cohorts, robots), people.WirePages(b, c.Accounts, owners, c.Identity.Tokens, robots, docs, c.uploads.Logs),
 		originalswire.Wire(b, cfg.door(), c.ca, robots, func() wire.Slices { return c.slices }), fleet.WireReady(b, cfg.ready()),
@@ -208,7 +213,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		AuditLog: c.Accounts.Audit.Lines, VerifyAudit: c.Accounts.Audit.Verify,
 		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
 		Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
-		Mine: true, More: c.slices.Pages(), Audit: c.doors.Audit,
+		Mine: true, Storage: storage.Usage, More: c.slices.Pages(), Audit: c.doors.Audit,
 	}
 	bridge, err := l.Serve(c.slices, robots, c.Identity.Peers.Thing)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/people"
+	"kennel/cloud/app/records"
 	"kennel/cloud/wire"
 	"kennel/infra/blob"
 	"kennel/infra/errs"
@@ -47,10 +48,8 @@ type Config struct {
 	Console struct {
 		Listen string `koanf:"listen"` // plain HTTP for a browser on this machine; loopback only; "": none
 	} `koanf:"console"`
-	Enroll identity.EnrollConfig `koanf:"enroll"`
-	Events struct {
-		KeepDays int `koanf:"keep_days"` // events older than this are dropped, by whole days of receipt
-	} `koanf:"events"`
+	Enroll  identity.EnrollConfig `koanf:"enroll"`
+	Events  records.EventsConfig  `koanf:"events"`
 	Uploads struct {
 		KeepDays int `koanf:"keep_days"` // logs that robots uploaded are deleted after so many days
 	} `koanf:"uploads"`
@@ -120,7 +119,7 @@ func Defaults() Config {
 	c.API.Listen = "127.0.0.1:8443"
 	c.API.Names = []string{"localhost", "127.0.0.1", "::1"}
 	c.Console.Listen = ""
-	c.Events.KeepDays, c.Uploads.KeepDays = 30, 30
+	c.Events.KeepDays, c.Events.RawKeepDays, c.Uploads.KeepDays = 30, 30, 30
 	c.Enroll = identity.EnrollConfig{PerAddressBurst: 120, PerAddressEvery: time.Second} // a household, and a robot that is switched off and on
 	c.Traces.Permille = 10
 	return c
@@ -188,6 +187,9 @@ func (c Config) Validate() error {
 	}
 	if c.Events.KeepDays < 1 {
 		return errs.New(errs.Invalid, "events.keep_days %d: want at least 1", c.Events.KeepDays)
+	}
+	if c.Events.RawKeepDays < 1 || c.Events.RawKeepDays > maxKeepDays {
+		return errs.New(errs.Invalid, "events.raw_keep_days %d: want 1 to %d", c.Events.RawKeepDays, maxKeepDays)
 	}
 	if c.Uploads.KeepDays < 1 || c.Uploads.KeepDays > maxKeepDays {
 		return errs.New(errs.Invalid, "uploads.keep_days %d: want 1 to %d", c.Uploads.KeepDays, maxKeepDays)

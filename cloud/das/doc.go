@@ -9,7 +9,7 @@
 //	refused      can never be stored; names the bad events so that the rest can be sent again
 //	retry_after  not now: the queue is full or the database is away; the pause grows with the outage and is jittered
 //
-// The batch as it came is kept in S3, one object per transaction. While S3 is away the bytes wait in the database, in that same
+// The batch as it came is kept in S3, at first one object per transaction; package archive joins them. While S3 is away the bytes wait in the database, in that same
 // transaction, and are moved later: S3 may be down without holding back events, and no raw batch is missing.
 //
 // Events lie in partitions by day of receipt, because robot clocks lie; old days are dropped whole.

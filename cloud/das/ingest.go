@@ -3,11 +3,11 @@ package das
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +33,8 @@ type Config struct {
 	Blobs   Blobs
 	Consent Consent // nil: all owners allow
 	Log     *slog.Logger
+	// Profile returns what is stored in place of a profile id, which is the account's id in base64 (VEC-TOK-09); nil: the id itself.
+	Profile func(id string) string
 
 	Linger        time.Duration    // how long a batch waits for company; 15 ms
 	GroupEvents   int              // events of one transaction, about; 20,000
@@ -255,7 +257,22 @@ func (in *Ingester) admit(ctx context.Context, j *job) bool {
 		in.refuse(j, err)
 		return false
 	}
+	if in.Profile != nil {
+		for i := range j.events.Events {
+			in.hideProfile(&j.events.Events[i])
+		}
+	}
 	return true
+}
+
+// hideProfile replaces the profile id in an event, also in the one that begins a session of it (VEC-DAS-18).
+func (in *Ingester) hideProfile(e *events.Event) {
+	if e.ProfileID != "" {
+		e.ProfileID = in.Profile(e.ProfileID)
+	}
+	if strings.HasPrefix(e.Name, "profile_id.") && e.S1 != "" {
+		e.S1 = in.Profile(e.S1)
+	}
 }
 
 // store commits jobs and answers them. Where some data can never be stored it finds out whose by halving.
@@ -305,7 +322,7 @@ func (in *Ingester) keepRaw(ctx context.Context, now time.Time, jobs []*job) Raw
 	for _, j := range jobs {
 		body = AppendRaw(body, RawBatch{j.thing, now, j.payload})
 	}
-	raw := Raw{Key: "das/" + now.UTC().Format(time.DateOnly) + "/" + rand.Text()}
+	raw := Raw{Key: RawKey(now)}
 	if in.noBlobs.Load() <= now.UnixMilli() {
 		pctx, cancel := context.WithTimeout(ctx, in.PutTimeout)
 		defer cancel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -169,7 +170,7 @@ func TestGroups(t *testing.T) {
 			if !strings.HasPrefix(key, "das/"+time.Now().UTC().Format(time.DateOnly)+"/") {
 				t.Errorf("raw object %s", key)
 			}
-			if err := readRaw(strings.NewReader(string(body)), func(r RawBatch) error {
+			if err := ReadRaw(strings.NewReader(string(body)), func(r RawBatch) error {
 				_, err := events.DecodeBatch(r.Payload)
 				n++
 				return err
@@ -381,4 +382,19 @@ func TestPanic(t *testing.T) {
 		}
 		h.stop()
 	})
+}
+
+// The hash that is stored in place of a profile id is the same for each event of a profile, also for those that begin and end its session.
+func TestProfilesAreHidden(t *testing.T) {
+	const id = "MTIzNDU2Nzg5MDEyMzQ1Ng=="
+	p := NewProfiles([]byte(strings.Repeat("k", 32)))
+	in := &Ingester{Config: Config{Profile: p.Key}}
+	evs := []events.Event{{Name: "a", ProfileID: id, S1: id}, {Name: "profile_id.start", S1: id}, {Name: "profile_id.stop", ProfileID: id, S1: id}, {Name: "b"}}
+	for i := range evs {
+		in.hideProfile(&evs[i])
+	}
+	want := []events.Event{{Name: "a", ProfileID: p.Key(id), S1: id}, {Name: "profile_id.start", S1: p.Key(id)}, {Name: "profile_id.stop", ProfileID: p.Key(id), S1: p.Key(id)}, {Name: "b"}}
+	if !slices.Equal(evs, want) || strings.Contains(p.Key(id), id) || !p.Keyed(p.Key(id)) {
+		t.Errorf("%+v", evs)
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"kennel/cloud/das"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/registrypg"
+	"kennel/cloud/storage"
 	"kennel/infra/api/topics"
 	"kennel/infra/errs"
 	"kennel/infra/frontdoor"
@@ -357,6 +358,25 @@ func (m *Meters) Fleet(store *registrypg.Store) error {
 			}
 			return out, nil
 		})
+}
+
+// Bucket shows what lies in the bucket; one role asks.
+func (m *Meters) Bucket(book *storage.Book) error {
+	show := func(name, help string, of func(storage.Usage) int64) error {
+		return m.Asked(telemetry.Metric{Name: name, Help: help + " Every process with the role jobs reports the whole bucket."}, []string{"class"}, AskEvery, func(ctx context.Context) ([]telemetry.Sample, error) {
+			all, err := book.Usage(ctx)
+			var out []telemetry.Sample
+			for _, u := range all {
+				out = append(out, telemetry.Sample{Labels: []string{u.Class}, Value: float64(of(u))})
+			}
+			return out, err
+		})
+	}
+	return errors.Join(
+		show("kennel_bucket_objects", "Objects in the bucket by the first folder of their keys, counted hourly.", func(u storage.Usage) int64 { return u.Objects }),
+		show("kennel_bucket_bytes", "Size of these objects, without what the store adds.", func(u storage.Usage) int64 { return u.Bytes }),
+		show("kennel_bucket_growth_bytes", "Growth of their size within the last day.", func(u storage.Usage) int64 { return u.MoreBytes }),
+	)
 }
 
 // Backlog shows the commands that wait; one role asks.

@@ -68,14 +68,8 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 	if err != nil {
 		return err
 	}
-	robots, err := s.Robots(ctx, account)
-	if err != nil {
+	if _, err := s.Leave(ctx, account); err != nil {
 		return err
-	}
-	for _, t := range robots {
-		if _, err := s.Store.End(ctx, t.Thing, account, EndErased, false); err != nil && !errors.Is(err, ErrNone) {
-			return fmt.Errorf("release %s: %w", t.Thing, err)
-		}
 	}
 	// Told while the rows still say whose they were.
 	for {
@@ -94,6 +88,86 @@ func (s *Service) Erase(ctx context.Context, account string) error {
 	}
 	if err := s.Remains.Erase(ctx, account, s.recipients(account, email)); err != nil {
 		return fmt.Errorf("erase ownership: %w", err)
+	}
+	return nil
+}
+
+// Owned returns when which robots were an account's, until now if they are.
+func (s *Service) Owned(ctx context.Context, account string) ([]thing.Stretch, error) {
+	all, err := s.Store.Tenures(ctx, account)
+	if err != nil {
+		return nil, fmt.Errorf("robots that were an account's: %w", err)
+	}
+	out := []thing.Stretch{}
+	for _, t := range all {
+		until := s.Now()
+		if t.Until != nil {
+			until = *t.Until
+		}
+		out = append(out, thing.Stretch{Thing: t.Thing, Since: t.Since, Until: until})
+	}
+	return out, nil
+}
+
+// Leave releases an account's robots because the person is being erased, and returns when which robots were theirs. It may be repeated, until
+// Erase takes the account out of that history.
+func (s *Service) Leave(ctx context.Context, account string) ([]thing.Stretch, error) {
+	robots, err := s.Robots(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range robots {
+		if _, err := s.Store.End(ctx, t.Thing, account, EndErased, false); err != nil && !errors.Is(err, ErrNone) {
+			return nil, fmt.Errorf("release %s: %w", t.Thing, err)
+		}
+	}
+	return s.Owned(ctx, account)
+}
+
+// Held exports and erases the data of another domain about robots: data of the time when a robot was a person's are the person's. All fields
+// are required. It is an account.Personal, and counts.
+type Held struct {
+	Kind   string // of what Drop counts
+	Owners *Service
+	List   func(ctx context.Context, s thing.Stretch) (any, error)
+	// Drop erases what is held of a stretch, and returns how much that was. It may be repeated.
+	Drop func(ctx context.Context, s thing.Stretch) (int, error)
+}
+
+// Export implements account.Personal.
+func (h Held) Export(ctx context.Context, account string) (any, error) {
+	type of struct {
+		thing.Stretch
+		Data any `json:"data"`
+	}
+	all, err := h.Owners.Owned(ctx, account)
+	out := []of{}
+	for _, s := range all {
+		v, err := h.List(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, of{s, v})
+	}
+	return out, err
+}
+
+// Erase implements account.Personal.
+func (h Held) Erase(ctx context.Context, account string) error {
+	return h.EraseCounting(ctx, account, func(context.Context, string, int) error { return nil })
+}
+
+// EraseCounting implements account.Counting.
+func (h Held) EraseCounting(ctx context.Context, account string, note func(ctx context.Context, kind string, n int) error) error {
+	all, err := h.Owners.Leave(ctx, account)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		n, err := h.Drop(ctx, s)
+		if err := errors.Join(err, note(ctx, h.Kind, n)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

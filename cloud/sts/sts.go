@@ -261,8 +261,13 @@ func (p Personal) folders(account string) ([]string, error) {
 	return out, nil
 }
 
-// Export lists the account's uploads, as []Upload; their content can be asked for by key.
+// Export is List.
 func (p Personal) Export(ctx context.Context, account string) (any, error) {
+	return p.List(ctx, account)
+}
+
+// List lists the account's uploads.
+func (p Personal) List(ctx context.Context, account string) ([]Upload, error) {
 	folders, err := p.folders(account)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"hash/maphash"
 	"io"
 	"iter"
+	"path"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -393,9 +394,46 @@ func (s *Service) Export(ctx context.Context, account string) (any, error) {
 	return s.objects().Export(ctx, account)
 }
 
+// Files implements account.Filing: the uploads as they came.
+func (s *Service) Files(ctx context.Context, account string, add func(name string, write func(io.Writer) error) error) error {
+	list, err := s.objects().List(ctx, account)
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		if err := add(strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(o.Key, sts.Root)), "/"), func(w io.Writer) error {
+			body, _, err := s.cfg.Objects.Get(ctx, o.Key, 0, 0)
+			if errs.KindOf(err) == errs.NotFound && err != nil {
+				return nil // it has expired
+			}
+			if err != nil {
+				return err
+			}
+			defer body.Close() // only read
+			_, err = io.Copy(w, body)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Erase implements account.Personal, as sts.Personal does, and forgets the list too.
 func (s *Service) Erase(ctx context.Context, account string) error {
+	return s.EraseCounting(ctx, account, func(context.Context, string, int) error { return nil })
+}
+
+// EraseCounting implements account.Counting.
+func (s *Service) EraseCounting(ctx context.Context, account string, note func(ctx context.Context, kind string, n int) error) error {
+	list, err := s.objects().List(ctx, account)
+	if err != nil {
+		return err
+	}
 	if err := s.objects().Erase(ctx, account); err != nil {
+		return err
+	}
+	if err := note(ctx, "uploaded logs", len(list)); err != nil {
 		return err
 	}
 	return s.cfg.Store.DeleteAccount(ctx, account)

@@ -27,7 +27,7 @@ const (
 type Task struct {
 	Name string // unique, stable: it is in the database
 	// Run does one piece. It must be idempotent, end soon after its context, and return nil for a piece that is gone. An error is logged, kept
-	// in River's table for days, and tried again: it names no person.
+	// in River's table for days, and tried again: it names no person. With errs.CodeAgain it says that it did a part and wants to run again.
 	Run func(ctx context.Context, id string) error
 }
 
@@ -77,7 +77,9 @@ func (w taskWorker) Work(ctx context.Context, job *river.Job[taskArgs]) error {
 		return fmt.Errorf("this process has no task %q", job.Args.Name)
 	}
 	started := time.Now()
-	if err := t.Run(ctx, job.Args.ID); err != nil {
+	if err := t.Run(ctx, job.Args.ID); errs.CodeOf(err) == errs.CodeAgain {
+		return river.JobSnooze(0) // no failure, and no attempt of the few
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", t.Name, err)
 	}
 	w.r.log.DebugContext(ctx, "task done", "task", t.Name, "id", job.Args.ID, "took", time.Since(started))

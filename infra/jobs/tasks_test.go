@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -14,8 +15,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"kennel/infra/errs"
 	"kennel/infra/pg"
 	"kennel/infra/pg/pgtest"
+	"kennel/infra/testwait"
 )
 
 // work runs a runner with tasks until the test or the returned function ends it.
@@ -170,5 +173,27 @@ func TestHandleRefuses(t *testing.T) {
 		if err := new(Runner).Handle(tasks...); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// A piece that did a part runs again at once, as often as it wants: that is no failure and takes none of its attempts.
+func TestTaskInParts(t *testing.T) {
+	db := migrated(t)
+	if err := orders(t, db).Add(t.Context(), "long", "7"); err != nil {
+		t.Fatal(err)
+	}
+	const parts = 2 * Attempts
+	var runs atomic.Int64
+	done := make(chan struct{})
+	work(t, db, Task{Name: "long", Run: func(context.Context, string) error {
+		if runs.Add(1) < parts {
+			return fmt.Errorf("a part is done: %w", errs.Coded(errs.Unavailable, errs.CodeAgain, "more to do"))
+		}
+		close(done)
+		return nil
+	}})
+	testwait.For(t, done, "the last part")
+	if runs.Load() != parts {
+		t.Errorf("%d runs, want %d", runs.Load(), parts)
 	}
 }

@@ -2,12 +2,13 @@ package accountapi
 
 import (
 	"archive/zip"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/go-kit/kit/endpoint"
@@ -22,7 +23,7 @@ import (
 
 const (
 	exportTime = time.Minute
-	exports    = 2 // at once: each is in memory until it is sent
+	exports    = 2 // at once
 )
 
 // OwnersConfig configures MountOwners.
@@ -323,18 +324,30 @@ func (o ownersAPI) delete(ctx context.Context, req DeleteRequest) (Accepted, err
 	return Accepted{"your sessions have ended; what we hold about you is being deleted"}, o.Privacy.Delete(ctx, id, logging.Secret(req.Password), from)
 }
 
-func (o ownersAPI) files(ctx context.Context, _ nothing) ([]account.File, error) {
+// files writes the ZIP into a file without a name, which the caller closes: an export may be larger than memory.
+func (o ownersAPI) files(ctx context.Context, _ nothing) (*os.File, error) {
 	select {
 	case o.busy <- struct{}{}:
 	default:
 		return nil, errs.RetryLater(10*time.Second, "too many exports at once", nil)
 	}
 	defer func() { <-o.busy }()
+	f, err := os.CreateTemp("", "kennel-export-*")
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
 	id, from := caller(ctx)
-	return o.Privacy.Export(ctx, id, from)
+	err = os.Remove(f.Name()) // what it holds is personal: it goes with us
+	if err == nil {
+		err = archive(f, time.Now().UTC(), func(add addFile) error { return o.Privacy.Export(ctx, id, from, add) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
-// export writes the ZIP, which an endpoint cannot.
+// export sends the ZIP, which an endpoint cannot.
 func (o ownersAPI) export(ep endpoint.Endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		resp, err := ep(withPeer(r), nothing{})
@@ -342,7 +355,12 @@ func (o ownersAPI) export(ep endpoint.Endpoint) http.Handler {
 			o.refuse(w, r, err)
 			return
 		}
-		body, err := archive(resp.([]account.File), time.Now().UTC())
+		f := resp.(*os.File)
+		defer f.Close() // only read
+		size, err := f.Seek(0, io.SeekEnd)
+		if err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
 		if err != nil {
 			o.refuse(w, r, err)
 			return
@@ -350,35 +368,45 @@ func (o ownersAPI) export(ep endpoint.Endpoint) http.Handler {
 		h := w.Header()
 		h.Set("Content-Type", "application/zip")
 		h.Set("Content-Disposition", `attachment; filename="kennel-account.zip"`)
-		h.Set("Content-Length", fmt.Sprint(len(body)))
+		h.Set("Content-Length", fmt.Sprint(size))
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(body) // the peer is gone
+		_, _ = io.Copy(w, f) // the peer is gone
 	})
 }
 
-const readme = `This is everything this Kennel holds about your account, one file for each part of it, as JSON.
+const readme = `This is everything this Kennel holds about your account: a file of JSON for each part of it, and more below a folder
+of the same name where there is more, such as the events and the logs of your robots.
 
 Passwords and session tokens are kept as hashes only and are not here. mail.json has the letters that are still in our
 hands; account.json has your record, your sessions, and the lines of the audit log that are by or about you. Lines of the
-audit log stay after you leave, with the id of your account, without your name and the addresses you came from.
+audit log stay after you leave, with a random number in place of your account, without your name, your e-mail and the
+addresses you came from. What your robots sent is stored for a limited time; backups of the database last a while longer.
 `
 
-// archive puts files into a ZIP.
-func archive(files []account.File, at time.Time) ([]byte, error) {
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for _, f := range append([]account.File{{Name: "README.txt", JSON: []byte(readme)}}, files...) {
-		w, err := z.CreateHeader(&zip.FileHeader{Name: f.Name, Method: zip.Deflate, Modified: at})
+type addFile = func(name string, write func(io.Writer) error) error
+
+// archive writes a ZIP of the files that list adds.
+func archive(to io.Writer, at time.Time, list func(addFile) error) error {
+	z := zip.NewWriter(to)
+	add := func(name string, write func(io.Writer) error) error {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: at})
+		if err == nil {
+			err = write(w)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("export: %w", err)
+			return fmt.Errorf("export: %w", err)
 		}
-		if _, err := w.Write(f.JSON); err != nil {
-			return nil, fmt.Errorf("export: %w", err)
-		}
+		return nil
+	}
+	if err := add("README.txt", func(w io.Writer) error { _, err := io.WriteString(w, readme); return err }); err != nil {
+		return err
+	}
+	if err := list(add); err != nil {
+		return err
 	}
 	if err := z.Close(); err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
-	return b.Bytes(), nil
+	return nil
 }

@@ -378,8 +378,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-// What an erasure leaves in the log: a random id in place of the person in every line by or about them, also in what others wrote of them, and a
-// chain that is whole, from its first line and from anchors of before. Whatever else is done to such a line, or to what attests it, is found.
+// An erasure leaves a random id in place of the person in every line by or about them, also in what others wrote of them, and a chain that is whole, from its first line and from anchors of before. Whatever else is done to such a line, or to what attests it, is found.
 func TestAuditForgetsPeople(t *testing.T) {
 	h := newHome(t)
 	a, b := h.create(t, ada, auth.Owner), h.create(t, "bob@example.com", auth.Owner)

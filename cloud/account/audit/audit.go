@@ -34,7 +34,7 @@ const (
 	uuidLen    = 36
 )
 
-// Erased is the action of a line that attests what other lines say since a person was erased. Its object stands for the person in them.
+// Erased is the action of a line that attests what other lines say since a person was erased. In them its object replaces the person's id.
 const Erased = "audit.erased"
 
 // Hash is the SHA-256 of a line and of all lines before it.

@@ -8,7 +8,9 @@ import (
 	"os"
 	"time"
 
+	"kennel/cloud/account"
 	"kennel/cloud/account/audit"
+	"kennel/cloud/owner"
 	"kennel/cloud/registry"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
@@ -55,16 +57,16 @@ func (c WebhooksConfig) roots() (*x509.CertPool, error) {
 }
 
 // WireWebhooks wires what tells programs elsewhere.
-func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log *audit.Log) (webhook.Audited, wire.Slice, error) {
+func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log *audit.Log, owners *owner.Service) (webhook.Audited, wire.Slice, *webhookpg.Store, error) {
+	store := webhookpg.New(b.Pool)
 	roots, err := cfg.roots()
 	if err != nil {
-		return webhook.Audited{}, wire.Slice{}, err
+		return webhook.Audited{}, wire.Slice{}, store, err
 	}
 	sender, err := webhook.NewSender(webhook.SenderConfig{Allow: cfg.Allow, Roots: roots})
 	if err != nil {
-		return webhook.Audited{}, wire.Slice{}, err
+		return webhook.Audited{}, wire.Slice{}, store, err
 	}
-	store := webhookpg.New(b.Pool)
 	svc, err := webhook.New(webhook.Config{
 		Store: store, Outbox: store, Sealer: b.Seal.For("webhook/secret"), Sender: sender, Select: robots.Select, Log: b.Log,
 		Order: func(ctx context.Context, hook string) error { return b.Orders.Add(ctx, webhook.TaskDeliver, hook) },
@@ -82,5 +84,7 @@ func WireWebhooks(b wire.Base, cfg WebhooksConfig, robots *registry.Service, log
 		Runs:  []wire.Run{{Name: "webhooks", Run: svc.Run, Role: wire.Jobs}},
 		Jobs:  []jobs.Job{{Name: "webhook.forget", Every: time.Hour, Run: svc.Forget}},
 		Tasks: []jobs.Task{{Name: webhook.TaskDeliver, Run: svc.Deliver}},
-	}, err
+
+		Personal: []account.Holder{{Name: "webhooks", Personal: owner.Held{Kind: "messages to webhooks", Owners: owners, List: store.Of, Drop: store.Erase}}},
+	}, store, err
 }

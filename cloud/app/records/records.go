@@ -6,15 +6,19 @@ import (
 	"net/http"
 	"time"
 
+	"kennel/cloud/account"
 	"kennel/cloud/app/link"
 	"kennel/cloud/das"
+	"kennel/cloud/das/archive"
 	"kennel/cloud/das/dasapi"
 	"kennel/cloud/das/daspg"
 	"kennel/cloud/look"
 	"kennel/cloud/look/lookapi"
 	"kennel/cloud/look/lookpg"
+	"kennel/cloud/owner"
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
+	"kennel/cloud/storage"
 	"kennel/cloud/vitals"
 	"kennel/cloud/vitals/vitalspg"
 	"kennel/cloud/wire"
@@ -39,17 +43,30 @@ func WireReleases(b wire.Base, l *link.Link) (*ota.Service, wire.Slice) {
 	}
 }
 
-// WireEvents wires the robots' events; those older than keepDays are dropped.
-func WireEvents(b wire.Base, keepDays int, consent das.Consent) (*das.Service, wire.Slice, error) {
+// EventsConfig says how long events are kept.
+type EventsConfig struct {
+	KeepDays    int `koanf:"keep_days"`     // events older than this are dropped, by whole days of receipt
+	RawKeepDays int `koanf:"raw_keep_days"` // raw batches in S3 are deleted after so many days
+}
+
+const day = 24 * time.Hour
+
+// WireEvents wires the robots' events. others erase the data of other
+// domains in a stretch of time that was erased a while ago.
+func WireEvents(b wire.Base, cfg EventsConfig, owners *owner.Service, others ...func(context.Context, thing.Stretch) (int, error)) (*das.Service, wire.Slice, error) {
 	store := daspg.Open(b.Pool)
 	svc := das.NewService(store)
-	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: rawBlobs{b.Blobs}, Consent: consent, Log: b.Log})
+	profiles := das.NewProfiles(b.Seal.Secret("das/profile"))
+	ingester, err := das.NewIngester(das.Config{Writer: b.Meters.Writer(store), Blobs: rawBlobs{b.Blobs}, Consent: owners, Profile: profiles.Key, Log: b.Log})
 	if err != nil {
 		return nil, wire.Slice{}, err
 	}
+	raw := archive.New(b.Blobs, store, b.Log)
+	personal := das.Personal{Eraser: store, Archive: raw, Reader: store, Owned: owners.Owned, Left: owners.Leave, Now: time.Now}
 	return svc, wire.Slice{
-		Ups:    map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
-		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns)) }),
+		Personal: []account.Holder{{Name: "events", Personal: personal}},
+		Ups:      map[string]kitmqtt.UpHandler{topics.DAS: ingester.Handle},
+		Routes:   wire.Routes(func(mux *http.ServeMux, d wire.Doors) { dasapi.Mount(mux, svc, dasapi.WithOwns(d.Owns)) }),
 		Runs: []wire.Run{
 			{Name: "events", Run: ingester.Run, Role: wire.Bridge},
 			{Name: "consents", Role: wire.Bridge, Run: func(ctx context.Context) error {
@@ -58,12 +75,25 @@ func WireEvents(b wire.Base, keepDays int, consent das.Consent) (*das.Service, w
 			{Name: "event tails", Run: func(ctx context.Context) error { return store.Listen(ctx, b.Log, svc.Wake) }},
 		},
 		Jobs: []jobs.Job{{Name: "das.partitions", Every: time.Hour, Run: func(ctx context.Context) error {
-			dropped, err := store.Keep(ctx, time.Now(), keepDays)
+			dropped, err := store.Keep(ctx, time.Now(), cfg.KeepDays)
 			if len(dropped) > 0 {
 				b.Log.InfoContext(ctx, "expired events dropped", "days", dropped)
 			}
 			return err
-		}}},
+		}}, {Name: "das.raw", Every: 10 * time.Minute, Run: func(ctx context.Context) error {
+			r, err := raw.Keep(ctx, time.Now(), time.Now().Add(-time.Duration(cfg.RawKeepDays)*day))
+			if r != (archive.Report{}) {
+				b.Log.InfoContext(ctx, "raw objects joined and expired", "joined", r.Joined, "made", r.Made, "expired", r.Expired)
+			}
+			return err
+		}}, {Name: "das.erase", Every: time.Minute, Run: func(ctx context.Context) error { return personal.Sweep(ctx, others...) }},
+			{Name: "das.profiles", Every: time.Hour, Run: func(ctx context.Context) error {
+				n, err := store.KeyProfiles(ctx, time.Now(), profiles.Key, profiles.Keyed)
+				if n > 0 {
+					b.Log.InfoContext(ctx, "profile ids keyed", "values", n)
+				}
+				return err
+			}}},
 	}, b.Meters.Events(ingester)
 }
 
@@ -75,14 +105,29 @@ func (r rawBlobs) Put(ctx context.Context, key string, body []byte) error {
 }
 
 // WireVitals wires the curves of robots' vitals, which statuses bring.
-func WireVitals(b wire.Base, fleet *registry.Service) (*vitalspg.Store, wire.Slice) {
+func WireVitals(b wire.Base, fleet *registry.Service, owners *owner.Service) (*vitalspg.Store, wire.Slice) {
 	store := vitalspg.New(b.Pool)
+	list := func(ctx context.Context, of thing.Stretch) (any, error) {
+		return store.List(ctx, of.Thing, vitals.Coarse, of.Since, of.Until)
+	}
 	curves := vitals.NewRecorder(store, b.Log)
 	return store, wire.Slice{
 		Ups:  map[string]kitmqtt.UpHandler{"status": curves.Handle(fleet.HandleStatus)},
 		Runs: []wire.Run{{Name: "curves", Run: curves.Run, Role: wire.Bridge}},
 		Jobs: []jobs.Job{{Name: "vitals.forget", Every: time.Hour, Run: store.Forget}},
+
+		Personal: []account.Holder{{Name: "curves", Personal: owner.Held{Kind: "samples of curves", Owners: owners, List: list, Drop: store.Erase}}},
 	}
+}
+
+// WireStorage wires the count of what lies in the bucket.
+func WireStorage(b wire.Base) (*storage.Book, wire.Slice, error) {
+	book := storage.New(b.Pool, b.Blobs)
+	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}}
+	if !b.Has(wire.Jobs) {
+		return book, s, nil
+	}
+	return book, s, b.Meters.Bucket(book)
 }
 
 // WireLook wires the live look at a robot.

@@ -78,3 +78,16 @@ func (s *Store) Forget(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Erase removes the samples of a stretch of time of one robot, and returns how many. A robot has some thousand rows at most.
+func (s *Store) Erase(ctx context.Context, of thing.Stretch) (n int, err error) {
+	for _, g := range vitals.Grains {
+		tag, err := s.pool.Exec(ctx, `DELETE FROM vitals_sample WHERE thing = $1 AND every = $2 AND at >= $3 AND at < $4`,
+			string(of.Thing), int(g.Every/time.Second), of.Since.UTC().Truncate(g.Every), of.Until)
+		if err != nil {
+			return n, fmt.Errorf("erase samples of %s: %w", of.Thing, pg.Err(err))
+		}
+		n += int(tag.RowsAffected())
+	}
+	return n, nil
+}

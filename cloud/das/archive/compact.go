@@ -1,0 +1,188 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kennel/cloud/das"
+	"kennel/infra/thing"
+)
+
+// Report says what a run of Keep did.
+type Report struct {
+	Expired int // objects deleted for their age
+	Joined  int // objects that were joined
+	Made    int // parts that were written
+}
+
+// Keep deletes the objects whose hour ended before cutoff, and joins those of the hours that have ended, the oldest first. It is a periodic job:
+// what one run does not finish within its time the next one does. It may run in several processes at once and be killed at any time.
+func (a *Archive) Keep(ctx context.Context, now, cutoff time.Time) (r Report, err error) {
+	places, err := a.list(ctx, Root)
+	if err != nil {
+		return r, err
+	}
+	groups := map[time.Time][]place{} // of an hour, or of a former release's day, by its end
+	for _, p := range places {
+		switch {
+		case !p.to().After(cutoff):
+			if !enough(ctx) {
+				return r, nil
+			}
+			if err := a.objects.Delete(ctx, p.key); err != nil {
+				return r, err
+			}
+			r.Expired++
+		case p.to().Add(grace).Before(now):
+			groups[p.to()] = append(groups[p.to()], p)
+		}
+	}
+	for _, end := range slices.SortedFunc(maps.Keys(groups), time.Time.Compare) {
+		if !enough(ctx) {
+			return r, nil
+		}
+		if err := a.join(ctx, groups[end], &r); err != nil {
+			return r, fmt.Errorf("join raw objects of the hour to %s: %w", end.Format(time.RFC3339), err)
+		}
+	}
+	return r, nil
+}
+
+// join joins the loose objects among places, some at a time, and parts of one hour and shard that are more than one.
+func (a *Archive) join(ctx context.Context, places []place, r *Report) error {
+	var loose []place
+	small := map[hour]int{}
+	for _, p := range places {
+		switch {
+		case p.shard < 0:
+			loose = append(loose, p)
+		case p.size < partBytes:
+			small[hour{p.from, p.shard}]++
+		}
+	}
+	for len(loose) > 0 && enough(ctx) {
+		n, size := 0, int64(0)
+		for ; n < len(loose) && (n == 0 || size+loose[n].size <= chunkBytes); n++ {
+			size += loose[n].size
+		}
+		if err := a.joinChunk(ctx, loose[:n], nil, r); err != nil {
+			return err
+		}
+		for h := range small { // the chunk joined them too, or the next run does
+			small[h] = 0
+		}
+		loose = loose[n:]
+	}
+	var more []hour
+	for h, n := range small {
+		if n > 1 {
+			more = append(more, h)
+		}
+	}
+	if len(more) == 0 || !enough(ctx) {
+		return nil
+	}
+	return a.joinChunk(ctx, nil, more, r)
+}
+
+// joinChunk joins loose objects into parts, and the parts of the given hours with one another.
+func (a *Archive) joinChunk(ctx context.Context, loose []place, more []hour, r *Report) error {
+	return a.ledger.Locked(ctx, func(held func(context.Context) error) error {
+		erased, err := a.ledger.Erased(ctx)
+		if err != nil {
+			return err
+		}
+		batches := map[hour][]das.RawBatch{}
+		for _, h := range more {
+			batches[h] = nil
+		}
+		var read []place
+		for _, p := range loose {
+			in, ok, err := a.batches(ctx, p.key)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			for _, b := range in {
+				batches[hourOf(b)] = append(batches[hourOf(b)], b)
+			}
+			read = append(read, p)
+		}
+		for _, h := range slices.SortedFunc(maps.Keys(batches), func(x, y hour) int { return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.shard, y.shard)) }) {
+			if err := a.joinShard(ctx, h, batches[h], erased, held, r); err != nil {
+				return err
+			}
+		}
+		for _, p := range read { // every batch of theirs is in a part now
+			if err := a.objects.Delete(ctx, p.key); err != nil {
+				return err
+			}
+			r.Joined++
+		}
+		return nil
+	})
+}
+
+// joinShard writes one part with batches and with what the shard's small parts of the hour hold, and deletes these.
+func (a *Archive) joinShard(ctx context.Context, h hour, batches []das.RawBatch, erased []thing.Stretch, held func(context.Context) error, r *Report) error {
+	parts, err := a.list(ctx, h.prefix())
+	if err != nil {
+		return err
+	}
+	seen, body := set{}, []byte(nil)
+	keep := func(list []das.RawBatch) {
+		for _, b := range list {
+			if slices.ContainsFunc(erased, func(s thing.Stretch) bool { return s.Holds(b.Thing, b.Received) }) {
+				continue
+			}
+			if line, fresh := seen.add(b); fresh {
+				body = append(body, line...)
+			}
+		}
+	}
+	var old []place
+	for _, p := range parts {
+		if p.size >= partBytes || len(body) >= partBytes { // the rest is for another part
+			continue
+		}
+		in, ok, err := a.batches(ctx, p.key)
+		if err != nil {
+			return err
+		}
+		if ok {
+			keep(in)
+			old = append(old, p)
+		}
+	}
+	slices.SortFunc(batches, func(x, y das.RawBatch) int {
+		return cmp.Or(x.Received.Compare(y.Received), strings.Compare(string(x.Thing), string(y.Thing)))
+	})
+	keep(batches)
+	key := h.key(body)
+	if len(body) > 0 {
+		if err := held(ctx); err != nil {
+			return err
+		}
+		if err := a.put(ctx, key, body); err != nil {
+			return err
+		}
+		r.Made++
+	}
+	for _, p := range old {
+		if p.key == key {
+			continue
+		}
+		if err := a.objects.Delete(ctx, p.key); err != nil {
+			return err
+		}
+		r.Joined++
+	}
+	return nil
+}
