@@ -220,6 +220,7 @@ var HTTP = table([]Rule{
 	{Name: "GET /alerts", Roles: auth.Staff, Page: true},
 	{Name: "GET /strangers", Roles: auth.Staff, Page: true},
 	{Name: "GET /ready", Roles: auth.Admins, Page: true},
+	{Name: "GET /storage", Roles: auth.Staff, Page: true},
 	{Name: "POST /alerts/rule", Roles: auth.Changers, Page: true},
 	{Name: "GET /cohorts", Roles: auth.Staff, Page: true},
 	{Name: "POST /cohorts", Roles: auth.Changers, Page: true},

@@ -181,7 +181,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		return err
 	}
 	look, lookSlice := records.WireLook(b, l)
-	storage, storageSlice, err := records.WireStorage(b)
+	storageSlice, err := records.WireStorage(b)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		AuditLog: c.Accounts.Audit.Lines, VerifyAudit: c.Accounts.Audit.Verify,
 		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
 		Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
-		Mine: true, Storage: storage.Usage, More: c.slices.Pages(), Audit: c.doors.Audit,
+		Mine: true, More: c.slices.Pages(), Audit: c.doors.Audit,
 	}
 	bridge, err := l.Serve(c.slices, robots, c.Identity.Peers.Thing)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"kennel/cloud/account/audit"
 	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
-	"kennel/cloud/storage"
 	"kennel/infra/auth"
 	"kennel/infra/errs"
 	"kennel/infra/kit/kithttp"
@@ -67,8 +66,6 @@ type Config struct {
 	// Audit writes one line about an action of the signed-in operator; an action that cannot be logged is not done. Required by all
 	// parts that change something.
 	Audit func(ctx context.Context, action, object, detail string) error
-	// Storage counts what lies in the bucket; nil: the overview does not show it. *storage.Book has it.
-	Storage func(ctx context.Context) ([]storage.Usage, error)
 	// Mine: there are pages for owners, to which this console leads an owner who came here.
 	Mine bool
 	// More are pages that slices bring along, in the order of the menu.

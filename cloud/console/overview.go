@@ -1,12 +1,9 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"html/template"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"kennel/cloud/console/chart"
@@ -36,7 +33,6 @@ type overviewView struct {
 	Firing    int              // alerts
 	Moves     []registry.Thing // who came or went last
 	Actions   []auditRow
-	Storage   []storageRow
 	HasAudit  bool
 	HasPeople bool
 }
@@ -164,8 +160,16 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 		return "", frame{}, err
 	}
 	v.Moves = moved.Things
-	if v.Firing, err = c.firing(ctx); err != nil {
-		return "", frame{}, err
+	if c.Alerts != nil {
+		list, err := c.Alerts.Alerts(ctx)
+		if err != nil {
+			return "", frame{}, err
+		}
+		for _, a := range list {
+			if a.Resolved == nil {
+				v.Firing++
+			}
+		}
 	}
 	if c.Identities != nil && v.May("GET /certificates") {
 		waiting, err := c.Identities.Waiting(ctx)
@@ -178,9 +182,6 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 			}
 		}
 	}
-	if v.Storage, err = c.storage(ctx); err != nil {
-		return "", frame{}, err
-	}
 	if v.HasAudit = c.AuditLog != nil && v.May("GET /audit"); v.HasAudit {
 		lines, err := c.AuditLog(ctx, 0, shownActions)
 		if err != nil {
@@ -191,58 +192,6 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 		}
 	}
 	return "overview", frame{Title: "Overview", Live: "/live?every=3s", Main: v}, nil
-}
-
-// firing counts the alerts that are not resolved.
-func (c *console) firing(ctx context.Context) (n int, err error) {
-	if c.Alerts == nil {
-		return 0, nil
-	}
-	list, err := c.Alerts.Alerts(ctx)
-	for _, a := range list {
-		if a.Resolved == nil {
-			n++
-		}
-	}
-	return n, err
-}
-
-// storageRow is one class of objects in the bucket.
-type storageRow struct {
-	Name        string
-	Objects     int64
-	Size, Grown string
-	At          time.Time
-}
-
-// stored are names of the classes for people.
-var stored = map[string]string{"das": "Events as received", "logs": "Uploaded logs", "ota": "Release archives"}
-
-func (c *console) storage(ctx context.Context) (rows []storageRow, err error) {
-	if c.Storage == nil {
-		return nil, nil
-	}
-	all, err := c.Storage(ctx)
-	for _, u := range all {
-		sign, more := "+", u.MoreBytes
-		if more < 0 {
-			sign, more = "−", -more
-		}
-		rows = append(rows, storageRow{cmp.Or(stored[u.Class], u.Class), u.Objects, bytesText(u.Bytes), sign + bytesText(more), u.At})
-	}
-	return rows, err
-}
-
-// bytesText writes a size as people read it: 12 B, 3.4 MB.
-func bytesText(n int64) string {
-	f := float64(n)
-	for _, unit := range []string{"B", "kB", "MB", "GB"} {
-		if f < 1000 {
-			return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + " " + unit
-		}
-		f /= 1000
-	}
-	return strconv.FormatFloat(f, 'f', 1, 64) + " TB"
 }
 
 type helpView struct {

@@ -360,7 +360,7 @@ func (m *Meters) Fleet(store *registrypg.Store) error {
 		})
 }
 
-// Bucket shows what lies in the bucket; one role asks.
+// Bucket shows how much is in the bucket; one role asks.
 func (m *Meters) Bucket(book *storage.Book) error {
 	show := func(name, help string, of func(storage.Usage) int64) error {
 		return m.Asked(telemetry.Metric{Name: name, Help: help + " Every process with the role jobs reports the whole bucket."}, []string{"class"}, AskEvery, func(ctx context.Context) ([]telemetry.Sample, error) {

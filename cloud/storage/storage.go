@@ -24,7 +24,7 @@ const (
 	endTime = 5 * time.Second // before its end a run begins no further count
 )
 
-// Usage is what one class holds.
+// Usage is the count of one class.
 type Usage struct {
 	Class          string
 	At             time.Time // when it was counted
@@ -48,7 +48,7 @@ type Book struct {
 // New returns the book of a bucket.
 func New(pool *pgxpool.Pool, objects Objects) *Book { return &Book{pool, objects} }
 
-// Measure counts, and forgets counts that are old. It is a periodic job; a run that has no more time leaves classes to the next one.
+// Measure counts, and forgets counts that are old. It is a periodic job; a run whose time is over leaves classes to the next one.
 func (b *Book) Measure(ctx context.Context) error {
 	rows, err := b.pool.Query(ctx, `SELECT c FROM unnest($1::text[]) c ORDER BY (SELECT max(at) FROM storage_usage WHERE class = c) NULLS FIRST, c`, Classes)
 	if err != nil {

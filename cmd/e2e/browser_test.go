@@ -402,6 +402,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	for _, x := range []struct{ link, path, name string }{
 		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"},
 		{"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"}, {"Strangers", "^/strangers", "strangers"}, {"Go live", "^/ready", "ready"},
+		{"Storage", "^/storage", "storage"},
 		{"keys and filters", "^/help", "help"},
 	} {
 		p.Follow(x.link, x.path)

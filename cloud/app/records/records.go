@@ -8,6 +8,7 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
+	"kennel/cloud/console/page"
 	"kennel/cloud/das"
 	"kennel/cloud/das/archive"
 	"kennel/cloud/das/dasapi"
@@ -19,6 +20,7 @@ import (
 	"kennel/cloud/owner/ownerpg"
 	"kennel/cloud/registry"
 	"kennel/cloud/storage"
+	"kennel/cloud/storage/storageapi"
 	"kennel/cloud/vitals"
 	"kennel/cloud/vitals/vitalspg"
 	"kennel/cloud/wire"
@@ -120,14 +122,14 @@ func WireVitals(b wire.Base, fleet *registry.Service, owners *owner.Service) (*v
 	}
 }
 
-// WireStorage wires the count of what lies in the bucket.
-func WireStorage(b wire.Base) (*storage.Book, wire.Slice, error) {
+// WireStorage wires the count of the objects in the bucket.
+func WireStorage(b wire.Base) (wire.Slice, error) {
 	book := storage.New(b.Pool, b.Blobs)
-	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}}
+	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}, Pages: []page.Extra{storageapi.Page(book)}}
 	if !b.Has(wire.Jobs) {
-		return book, s, nil
+		return s, nil
 	}
-	return book, s, b.Meters.Bucket(book)
+	return s, b.Meters.Bucket(book)
 }
 
 // WireLook wires the live look at a robot.
