@@ -188,25 +188,31 @@ func (s *Store) EraseAudit(ctx context.Context, d account.Deletion, email string
 			words = append(words, "%"+strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(w)+"%")
 		}
 	}
+	// Found before the chain is held up: the words may be anywhere.
+	rows, err := s.pool.Query(ctx, `SELECT seq FROM account_audit WHERE actor = $1 UNION SELECT seq FROM account_audit WHERE object = $1
+		UNION SELECT seq FROM account_audit WHERE detail ILIKE ANY ($2) ORDER BY seq LIMIT $3`, string(d.Account), words, erasedLines)
+	if err != nil {
+		return 0, fmt.Errorf("find an account in the audit log: %w", pg.Err(err))
+	}
+	seqs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil || len(seqs) == 0 {
+		return 0, pg.Err(err)
+	}
 	err = pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		var head int64
 		if err := tx.QueryRow(ctx, `SELECT seq FROM account_audit_head FOR UPDATE`).Scan(&head); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `SELECT seq, actor, object, detail FROM account_audit WHERE actor = $1
-			UNION SELECT seq, actor, object, detail FROM account_audit WHERE object = $1
-			UNION SELECT seq, actor, object, detail FROM account_audit WHERE detail ILIKE ANY ($2) ORDER BY seq LIMIT $3`, string(d.Account), words, erasedLines)
+		rows, err := tx.Query(ctx, `SELECT seq, actor, object, detail FROM account_audit WHERE seq = ANY ($1) ORDER BY seq`, seqs)
 		if err != nil {
 			return err
 		}
 		lines, err := pgx.CollectRows(rows, pgx.RowToStructByPos[erasable])
-		if n = len(lines); err != nil || n == 0 {
+		if n = len(lines); err != nil {
 			return err
 		}
-		var seqs []int64
 		var cols [3][]string
 		for _, l := range lines {
-			seqs = append(seqs, l.Seq)
 			for c, v := range []string{l.Actor, l.Object, l.Detail} {
 				v = replaceFold(v, string(d.Account), d.Ref)
 				cols[c] = append(cols[c], replaceFold(v, email, "[erased]"))
