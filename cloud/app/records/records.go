@@ -8,7 +8,6 @@ import (
 
 	"kennel/cloud/account"
 	"kennel/cloud/app/link"
-	"kennel/cloud/console/page"
 	"kennel/cloud/das"
 	"kennel/cloud/das/archive"
 	"kennel/cloud/das/dasapi"
@@ -125,7 +124,7 @@ func WireVitals(b wire.Base, fleet *registry.Service, owners *owner.Service) (*v
 // WireStorage wires the count of the objects in the bucket.
 func WireStorage(b wire.Base) (wire.Slice, error) {
 	book := storage.New(b.Pool, b.Blobs)
-	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}, Pages: []page.Extra{storageapi.Page(book)}}
+	s := wire.Slice{Jobs: []jobs.Job{{Name: "storage.measure", Every: time.Hour, Run: book.Measure}}, Pages: storageapi.Pages(book)}
 	if !b.Has(wire.Jobs) {
 		return s, nil
 	}

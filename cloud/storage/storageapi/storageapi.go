@@ -45,9 +45,9 @@ func more(n int64) string {
 	return "+" + size(n)
 }
 
-// Page is the page of the console.
-func Page(book *storage.Book) page.Extra {
-	return page.Extra{Label: "Storage", Address: "/storage", Show: func(ctx context.Context) (template.HTML, error) {
+// Pages returns the page of the console.
+func Pages(book *storage.Book) []page.Extra {
+	return []page.Extra{{Label: "Storage", Address: "/storage", Show: func(ctx context.Context) (template.HTML, error) {
 		all, err := book.Usage(ctx)
 		if err != nil {
 			return "", err
@@ -55,5 +55,5 @@ func Page(book *storage.Book) page.Extra {
 		var b bytes.Buffer
 		err = list.Execute(&b, all)
 		return template.HTML(b.String()), err
-	}}
+	}}}
 }

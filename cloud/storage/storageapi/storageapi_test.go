@@ -18,7 +18,7 @@ func TestPage(t *testing.T) {
 	book := storage.New(pgtest.New(t), objects)
 	show := func() string {
 		t.Helper()
-		html, err := Page(book).Show(t.Context())
+		html, err := Pages(book)[0].Show(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
