@@ -102,7 +102,7 @@ func TestRules(t *testing.T) {
 		"drill":               {Drills(Last{Good: at(20 * 24 * time.Hour)}, now), OK, "Because."},
 		"drill long ago":      {Drills(Last{Good: at(32 * 24 * time.Hour)}, now), Missing, "2026-10-21"},
 		"drill that fails":    {Drills(Last{Good: at(time.Hour), Bad: at(time.Minute)}, now), Missing, "failed: Because."},
-		"no drill":            {Drills(Last{}, now), Missing, "ever proven"},
+		"no drill":            {Drills(Last{}, now), Missing, "No restore drill"},
 
 		"disk":         {Disks([]Volume{{"data", "/d", 50e9, 100e9}}, []string{"S3"}), OK, "Not seen from here: S3"},
 		"a full disk":  {Disks([]Volume{{"data", "/d", 5e9, 100e9}, {"log", "/l", 50e9, 100e9}}, nil), Missing, "data in /d has 5 GB (5 %) free."},

@@ -101,7 +101,7 @@ func Factors(all int, passwordOnly []string) Result {
 	if len(shown) > 5 {
 		shown = append(slices.Clone(shown[:5]), fmt.Sprintf("and %d more", len(passwordOnly)-5))
 	}
-	return missing("Each of them adds a passkey under Your account.", "%d of %d operators sign in with a password alone: %s.", len(passwordOnly), all, strings.Join(shown, ", "))
+	return missing("Each of them adds a passkey or an authenticator app under Your account; operators.require_second_factor makes that the rule.", "%d of %d operators sign in with a password alone: %s.", len(passwordOnly), all, strings.Join(shown, ", "))
 }
 
 // Backups judges when the last backup was made.
@@ -111,7 +111,7 @@ func Backups(last Last, now time.Time) Result {
 	case last.Bad.At.After(last.Good.At):
 		return missing(do, "The last backup, %s, failed: %s", day(last.Bad.At), last.Bad.Says)
 	case last.Good.At.IsZero():
-		return missing(do, "No backup was ever made.")
+		return missing(do, "No backup by kenneld is recorded.")
 	case now.Sub(last.Good.At) > backupAge:
 		return missing(do, "The last backup was made %s.", day(last.Good.At))
 	}
@@ -125,7 +125,7 @@ func Drills(last Last, now time.Time) Result {
 	case last.Bad.At.After(last.Good.At):
 		return missing("Make another backup, and run kenneld backup drill with it.", "The last restore drill, %s, failed: %s", day(last.Bad.At), last.Bad.Says)
 	case last.Good.At.IsZero():
-		return missing(do, "No backup was ever proven by a restore drill.")
+		return missing(do, "No restore drill is recorded: a backup that was never restored may not be one.")
 	case now.Sub(last.Good.At) > drillAge:
 		return missing(do, "The last restore drill was %s.", day(last.Good.At))
 	}

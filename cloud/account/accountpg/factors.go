@@ -8,10 +8,11 @@ import (
 	"kennel/infra/pg"
 )
 
-// PasswordOnly returns how many operators may sign in, and the e-mail addresses of those who have no passkey.
+// PasswordOnly returns how many operators may sign in, and the e-mail addresses of those who have neither a passkey nor
+// an authenticator app.
 func (s *Store) PasswordOnly(ctx context.Context) (all int, without []string, err error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT a.email, EXISTS (SELECT FROM account_passkey k WHERE k.account = a.id)
+		SELECT a.email, EXISTS (SELECT FROM account_passkey k WHERE k.account = a.id) OR EXISTS (SELECT FROM account_totp t WHERE t.account = a.id AND t.since IS NOT NULL)
 		FROM account_account a
 		WHERE a.role <> 'owner' AND NOT a.disabled AND NOT EXISTS (SELECT FROM account_deletion d WHERE d.account = a.id)
 		ORDER BY a.email`)
