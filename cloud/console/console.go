@@ -310,7 +310,10 @@ func (c *console) dress(r *http.Request, _ string, f *frame) {
 			menu = append(menu, struct {
 				link
 				there bool
-			}{link{Label: e.Label, Address: e.Address}, e.Tab == nil})
+			}{link{Label: e.Label, Address: e.Address}, e.Tab == nil && !e.Aside})
+			if e.Aside && access.HTTP.Check("GET "+e.Address, caller.Role) == nil {
+				f.Aside = append(f.Aside, link{Label: e.Label, Address: e.Address})
+			}
 		}
 		for _, l := range menu {
 			pattern := "GET " + l.Address

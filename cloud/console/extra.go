@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"html/template"
 	"net/http"
@@ -35,8 +34,7 @@ func (c *console) mountExtra(e page.Extra, show func(string, view), act func(str
 	}
 	main := func(ctx context.Context, _ *http.Request, s said) (string, frame, error) {
 		body, err := e.Show(ctx)
-		heading := cmp.Or(e.Heading, e.Label)
-		return "extra", frame{Title: heading, Main: extraView{s, heading, body}}, err
+		return "extra", frame{Title: e.Label, Main: extraView{s, e.Label, body}}, err
 	}
 	show("GET "+e.Address, main)
 	if e.Do == nil {

@@ -401,7 +401,7 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	look("cohorts")
 	for _, x := range []struct{ link, path, name string }{
 		{"Alerts", "^/alerts", "alerts"}, {"Live tail", "^/tail", "tail"}, {"Certificates", "^/certificates", "certificates"},
-		{"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"}, {"Strangers", "^/strangers", "strangers"}, {"Go live", "^/ready", "ready"},
+		{"Releases", "^/releases", "releases"}, {"Operators", "^/operators", "operators"}, {"Audit", "^/audit", "audit"}, {"Strangers", "^/strangers", "strangers"},
 		{"Storage", "^/storage", "storage"},
 		{"keys and filters", "^/help", "help"},
 	} {
@@ -436,6 +436,10 @@ func (s *site) otherPages(p *browser.Page, look func(string), thing string) {
 	p.Click("summary", "Your account")
 	p.Follow("Your account", "^/me")
 	look("me")
+	p.Click("summary", "Your account")
+	p.Follow("Ready for the internet?", "^/ready$")
+	p.SeeRole("heading", "Ready for the internet?")
+	look("ready")
 	p.Follow("Fleet", "^/things$")
 	p.Fill("Filter", "no such robot")
 	p.Press("Enter")

@@ -32,6 +32,7 @@ type Frame struct {
 	Here   string // the page's address, to come back to
 	Theme  string // light, dark, or "" for what the system says
 	Nav    []Link
+	Aside  []Link // in the menu of the person
 	Crumbs []Link // the way to this page; the last is the page itself
 	Again  int    // fetch the page again after so many milliseconds; 0: not
 	Search bool   // the page has the field for robots itself
@@ -64,7 +65,7 @@ type Action struct {
 // Extra is a page that a slice brings along; the site puts its frame and its menu around it.
 type Extra struct {
 	Label, Address string
-	Heading        string // of the page; "": Label
+	Aside          bool // in the menu of the person, not in the main one
 	// Show returns what is below the heading, escaped by the slice's own html/template.
 	Show func(ctx context.Context) (template.HTML, error)
 	// Do does what a form on the page asks for; nil: there is none. Done says so on the page afterwards.

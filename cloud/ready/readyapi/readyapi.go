@@ -39,7 +39,7 @@ var body = template.Must(template.New("ready").Funcs(template.FuncMap{"time": pa
 
 // Page is the page of the console.
 func Page(svc *ready.Service) page.Extra {
-	return page.Extra{Label: "Go live", Heading: "Ready for the internet?", Address: "/ready", Show: func(ctx context.Context) (template.HTML, error) {
+	return page.Extra{Label: "Ready for the internet?", Address: "/ready", Aside: true, Show: func(ctx context.Context) (template.HTML, error) {
 		c := svc.Check(ctx)
 		v := struct {
 			ready.Checklist
