@@ -243,6 +243,7 @@ func TestHostileEnrolment(t *testing.T) {
 		{"CSR signed by no one", string(vic), own, broken, errs.Invalid, "csr_signature", "csr_signature"},
 		{"RSA 1024", string(vic), own, request(t, weakKey, vic), errs.Invalid, "key_weak", "key_weak"},
 		{"RSA 4104", string(vic), own, request(t, bigKey, vic), errs.Invalid, "key_weak", "key_weak"},
+		{"RSA with exponent 3", string(vic), own, request(t, rsaKey(t, 3), vic), errs.Invalid, "key_weak", "key_weak"},
 		{"P-521", string(vic), own, request(t, p521, vic), errs.Invalid, "key_weak", "key_weak"},
 		{"CSR that is text", string(vic), own, []byte("let me in"), errs.Invalid, "csr_malformed", "csr_malformed"},
 		{"CSR that is a key", string(vic), own, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: good}), errs.Invalid, "csr_malformed", "csr_malformed"},

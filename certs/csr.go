@@ -20,10 +20,12 @@ const MaxCSR = 16 << 10
 const (
 	minRSA = 2048
 	maxRSA = 4096
+	// minExponent is what every key of today has. With a small exponent such as 3, flaws in how signatures are padded have let forgers in.
+	minExponent = 65537
 )
 
 // CheckRequest parses a certificate request, PEM or DER, and returns it if a device certificate for id may be made of it: signed by its own
-// key, of a kind we accept (P-256, P-384, Ed25519, RSA of 2048 to 4096 bits), CN = id, and asking for nothing else. Errors are Invalid with
+// key, of a kind we accept (P-256, P-384, Ed25519, RSA of 2048 to 4096 bits with an exponent from 65537 on), CN = id, and asking for nothing else. Errors are Invalid with
 // one of the codes csr_malformed, csr_signature, csr_subject, csr_extra, key_weak; they contain only facts that the peer sent.
 func CheckRequest(b []byte, id thing.ID) (*x509.CertificateRequest, error) {
 	csr, err := parseRequest(b)
@@ -83,11 +85,14 @@ func checkKey(pub any) error {
 		if n := k.N.BitLen(); n < minRSA || n > maxRSA {
 			return weak("RSA key of %d bits", n)
 		}
+		if k.E < minExponent {
+			return weak("RSA key with the public exponent %d", k.E)
+		}
 		return nil
 	}
 	return weak("key of an unknown kind")
 }
 
 func weak(format string, args ...any) error {
-	return errs.Coded(errs.Invalid, "key_weak", format+": want P-256, P-384, Ed25519 or RSA of 2048 to 4096 bits", args...)
+	return errs.Coded(errs.Invalid, "key_weak", format+": want P-256, P-384, Ed25519 or RSA of 2048 to 4096 bits with an exponent from 65537 on", args...)
 }

@@ -139,6 +139,11 @@ func (s *Service) PutBatch(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
+	for _, c := range cas {
+		if err := checkKey(c.PublicKey); err != nil {
+			return errs.Coded(errs.Invalid, "batch_malformed", "batch %.64q: bundle: certificate of %.60q: %w", b.Name, c.Subject.CommonName, err)
+		}
+	}
 	b.Bundle, b.Created = Certificate{cas}.PEM(), s.now() // without the text that people keep between the blocks
 	if err := s.batches.PutBatch(ctx, b); err != nil {
 		return fmt.Errorf("write batch %s: %w", b.Name, err)
@@ -234,7 +239,9 @@ func newFactoryView(st FactoryState) (*factoryView, error) {
 		}
 		pool := x509.NewCertPool()
 		for _, c := range cas {
-			pool.AddCert(c)
+			if checkKey(c.PublicKey) == nil { // an earlier version took weaker ones
+				pool.AddCert(c)
+			}
 		}
 		v.batches = append(v.batches, batchView{b, pool})
 	}

@@ -21,6 +21,7 @@ import (
 	"kennel/certs"
 	"kennel/certs/certspg"
 	"kennel/certs/devicecert"
+	"kennel/certs/limit"
 	"kennel/infra/errs"
 	"kennel/infra/pg/pgtest"
 	"kennel/infra/thing"
@@ -312,6 +313,38 @@ func TestKindsOfFactoryKeys(t *testing.T) {
 	weak := rsaKey(t, 1024)
 	if _, err := w.svc.IdentifyFactory(t.Context(), lot.sign(t, vic, weak.Public())); errs.CodeOf(err) != "key_weak" {
 		t.Errorf("RSA 1024: %v", err)
+	}
+	three := rsaKey(t, 3)
+	if _, err := w.svc.IdentifyFactory(t.Context(), lot.sign(t, vic, three.Public())); errs.CodeOf(err) != "key_weak" || !strings.Contains(err.Error(), "exponent 3") {
+		t.Errorf("RSA with exponent 3: %v", err)
+	}
+
+	// An authority's key is held to the same, also one that an earlier version stored.
+	tmpl := *lot.root
+	tmpl.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // of its new key
+	der, err := x509.CreateCertificate(rand.Reader, &tmpl, &tmpl, three.Public(), three)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &factory{root: root, signer: root, key: three}
+	if err := w.svc.PutBatch(t.Context(), certs.Batch{Name: "weak", Bundle: old.pem()}); errs.CodeOf(err) != "batch_malformed" || !strings.Contains(err.Error(), "exponent 3") {
+		t.Errorf("authority with exponent 3: %v", err)
+	}
+	if err := w.store.PutBatch(t.Context(), certs.Batch{Name: "weak", Bundle: old.pem(), Species: thing.Vector,
+		Organization: certs.FactoryOrganization, ValidAfter: certs.FactoryValidAfter, Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	later, err := certs.New(certs.Config{Store: w.store, Batches: w.store, Requests: w.store, Issuer: w.ca, Recorder: w.steps,
+		ByAddr: limit.NewByAddr(time.Second, 1000), ByThing: limit.New(time.Second, 1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := later.IdentifyFactory(t.Context(), old.sign(t, vic, newKey(t).Public())); errs.CodeOf(err) != "foreign_factory" {
+		t.Errorf("signed by a stored authority with exponent 3: %v", err)
 	}
 }
 
