@@ -17,15 +17,17 @@ const standingFresh = time.Second
 type owned struct {
 	owner   func(ctx context.Context, id thing.ID) (string, error)
 	revoked func(ctx context.Context, id thing.ID) (bool, error)
+	acts    func(ctx context.Context, id thing.ID, user string, at time.Time) (bool, error)
 
 	mu    sync.Mutex
-	known map[Grant]stood // by thing and user alone
+	known map[Grant]stood // by thing, user and, for those in use, when they were made
 }
 
 // Owned returns a Standing that remembers its answers for a second. owner returns the account that owns a robot (NotFound: none), revoked whether the
-// robot's identity was revoked.
-func Owned(owner func(context.Context, thing.ID) (string, error), revoked func(context.Context, thing.ID) (bool, error)) Standing {
-	return &owned{owner: owner, revoked: revoked, known: map[Grant]stood{}}
+// robot's identity was revoked, and acts whether it still acts for a user with what it got at a time; its tokens may have been revoked since.
+func Owned(owner func(context.Context, thing.ID) (string, error), revoked func(context.Context, thing.ID) (bool, error),
+	acts func(context.Context, thing.ID, string, time.Time) (bool, error)) Standing {
+	return &owned{owner: owner, revoked: revoked, acts: acts, known: map[Grant]stood{}}
 }
 
 type stood struct {
@@ -34,8 +36,11 @@ type stood struct {
 }
 
 // Check implements Standing.
-func (s *owned) Check(ctx context.Context, g Grant) error {
+func (s *owned) Check(ctx context.Context, g Grant, made bool) error {
 	key := Grant{Thing: g.Thing, User: g.User}
+	if made {
+		key.Issued = g.Issued
+	}
 	s.mu.Lock()
 	was, ok := s.known[key]
 	s.mu.Unlock()
@@ -43,7 +48,7 @@ func (s *owned) Check(ctx context.Context, g Grant) error {
 		return was.err
 	}
 	at := time.Now()
-	err := s.ask(ctx, g)
+	err := s.ask(ctx, g, made)
 	if k := errs.KindOf(err); err != nil && (k == errs.Unavailable || k == errs.Internal) {
 		return err // no answer to remember
 	}
@@ -58,7 +63,7 @@ func (s *owned) Check(ctx context.Context, g Grant) error {
 	return err
 }
 
-func (s *owned) ask(ctx context.Context, g Grant) error {
+func (s *owned) ask(ctx context.Context, g Grant, made bool) error {
 	revoked, err := s.revoked(ctx, g.Thing)
 	if err != nil {
 		return fmt.Errorf("standing of %s: %w", g.Thing, err)
@@ -74,6 +79,12 @@ func (s *owned) ask(ctx context.Context, g Grant) error {
 		return err
 	case owner != g.User:
 		return errs.Coded(errs.Denied, "other_owner", "%s has another owner now", g.Thing)
+	case !made:
+		return nil
 	}
-	return nil
+	acts, err := s.acts(ctx, g.Thing, g.User, g.Issued)
+	if err == nil && !acts {
+		err = errs.Coded(errs.Denied, "token_revoked", "the tokens of %s were revoked since these credentials were made", g.Thing)
+	}
+	return err
 }

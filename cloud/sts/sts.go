@@ -100,8 +100,9 @@ func stored(prefix string) string {
 // Standing says whether what a grant says still holds: the robot is not revoked, and still acts for that user. It is asked for every
 // upload at its start and before its end, so it must answer from memory, not older than two seconds.
 type Standing interface {
-	// Check returns nil, or an error whose code is for the doctor. Kinds Unavailable and Internal are trouble of ours, others refusals.
-	Check(ctx context.Context, g Grant) error
+	// Check returns nil, or an error whose code is for the doctor. Kinds Unavailable and Internal are trouble of ours, others refusals. made says that
+	// the grant is in use; the robot's association is stored only after its first was made.
+	Check(ctx context.Context, g Grant, made bool) error
 }
 
 // Config holds the settings of grants.
@@ -181,7 +182,7 @@ func (s *Grants) Mint(ctx context.Context, id thing.ID, userID string) (token.Cr
 	if err != nil {
 		return token.Credentials{}, err
 	}
-	if err := s.cfg.Standing.Check(ctx, g); err != nil {
+	if err := s.cfg.Standing.Check(ctx, g, false); err != nil {
 		return token.Credentials{}, err
 	}
 	access, key := keyPrefix+rand.Text()[:16], rand.Text()+rand.Text()[:14]
@@ -227,7 +228,7 @@ func (s *Grants) Check(ctx context.Context, g Grant) error {
 	if !s.cfg.Now().Before(g.Expires) {
 		return errs.Coded(errs.Denied, CodeExpired, "the provided token has expired, at %s", g.Expires.Format(time.RFC3339))
 	}
-	return s.cfg.Standing.Check(ctx, g)
+	return s.cfg.Standing.Check(ctx, g, true)
 }
 
 // Objects is the part of a blob.Store that personal data needs.

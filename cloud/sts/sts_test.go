@@ -14,7 +14,7 @@ import (
 
 type good struct{}
 
-func (good) Check(context.Context, sts.Grant) error { return nil }
+func (good) Check(context.Context, sts.Grant, bool) error { return nil }
 
 const user = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 

@@ -172,7 +172,7 @@ type Uploads = uploadswire.Uploads
 // WireUploads wires what original robots upload. bucket is ours; domains are names under which robots call it beside those of AWS.
 func WireUploads(b wire.Base, owners people.Owners, robots *registry.Service, steps Steps, bucket string, domains []string, keepDays int) (Uploads, wire.Slice, error) {
 	store := certspg.New(b.Pool)
-	return uploadswire.Wire(b, uploadswire.Config{Bucket: bucket, Domains: domains, KeepDays: keepDays, Robots: robots, Owner: owners.Owner, Recorder: steps,
+	return uploadswire.Wire(b, uploadswire.Config{Bucket: bucket, Domains: domains, KeepDays: keepDays, Robots: robots, Owner: owners.Owner, Recorder: steps, Acts: tokenpg.New(b.Pool).Acts,
 		Revoked: func(ctx context.Context, id thing.ID) (bool, error) {
 			st, err := store.Standing(ctx, id, certs.Key{})
 			return !st.Revoked.IsZero(), err

@@ -52,7 +52,7 @@ type standing struct {
 	bad map[thing.ID]error
 }
 
-func (s *standing) Check(_ context.Context, g sts.Grant) error {
+func (s *standing) Check(_ context.Context, g sts.Grant, _ bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bad[g.Thing]

@@ -96,6 +96,16 @@ func (s *Store) Associate(ctx context.Context, a token.Association) error {
 	return pg.Wrap(err, "associate %s", a.Thing)
 }
 
+// beginTime is how long before its association the credentials that begin with it may have been made.
+const beginTime = 30 * time.Second
+
+// Acts reports whether a robot still acts for a user with what it got at time at: that association lasts, and not every token of it was revoked.
+func (s *Store) Acts(ctx context.Context, id thing.ID, user string, at time.Time) (acts bool, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM token_association a WHERE thing = $1 AND user_id = $2 AND ended_at IS NULL AND created_at <= $3
+		AND EXISTS (SELECT FROM token_token t WHERE t.association = a.id AND t.revoked_at IS NULL))`, id, user, at.Add(beginTime)).Scan(&acts)
+	return acts, pg.Wrap(err, "association of %s", id)
+}
+
 func (s *Store) LastUser(ctx context.Context, id thing.ID) (user string, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT user_id FROM token_association WHERE thing = $1 ORDER BY num DESC LIMIT 1`, id).Scan(&user)
 	if errors.Is(err, pgx.ErrNoRows) {

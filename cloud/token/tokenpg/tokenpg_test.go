@@ -336,3 +336,30 @@ func TestKeysChangeOneAfterTheOther(t *testing.T) {
 	stop()
 	listener.Wait()
 }
+
+// TestActs (issue 16, finding 8): what a robot got acts no longer once its tokens are revoked, its association has ended, or another one began.
+func TestActs(t *testing.T) {
+	s := New(pgtest.New(t))
+	acts := func(what string, user string, at time.Time, want bool) {
+		t.Helper()
+		if got, err := s.Acts(t.Context(), rex, user, at); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", what, got, err, want)
+		}
+	}
+	acts("no association", "ada", start, false)
+	a := associate(t, s, rex, "ada", false)
+	acts("made just before", "ada", start.Add(-time.Second), true)
+	acts("made later", "ada", start.Add(time.Hour), true)
+	acts("of an earlier association", "ada", start.Add(-time.Hour), false)
+	acts("another user", "bob", start, false)
+	if _, err := s.RevokeToken(t.Context(), rex, a.ID, "lost"); err != nil {
+		t.Fatal(err)
+	}
+	acts("its one token was revoked", "ada", start, false)
+	associate(t, s, rex, "ada", false)
+	acts("signed in again", "ada", start, true)
+	if _, err := s.End(t.Context(), rex, "sold"); err != nil {
+		t.Fatal(err)
+	}
+	acts("the association has ended", "ada", start.Add(time.Hour), false)
+}

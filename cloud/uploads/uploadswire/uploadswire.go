@@ -29,6 +29,7 @@ type Config struct {
 	Robots   *registry.Service
 	Owner    func(ctx context.Context, id thing.ID) (account string, err error)
 	Revoked  func(ctx context.Context, id thing.ID) (bool, error)
+	Acts     func(ctx context.Context, id thing.ID, user string, at time.Time) (bool, error)
 	Recorder token.Recorder
 }
 
@@ -55,7 +56,7 @@ func Wire(b wire.Base, cfg Config) (u Uploads, s wire.Slice, err error) {
 	if err != nil {
 		return u, s, err
 	}
-	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(cfg.Owner, cfg.Revoked)})
+	u.Grants, err = sts.New(sts.Config{Seal: b.Seal, Standing: sts.Owned(cfg.Owner, cfg.Revoked, cfg.Acts)})
 	if err != nil {
 		return u, s, err
 	}

@@ -97,6 +97,9 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("s3 gateway: %w", err)
 		}
 	}
+	if err := showHidden(objects, attrs); err != nil {
+		return fmt.Errorf("s3 gateway: objects of an earlier version: %w", err)
+	}
 	store, err := meta.NewSideCar(attrs)
 	if err != nil {
 		return fmt.Errorf("s3 gateway: %w", err)
@@ -106,7 +109,7 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("s3 gateway: %w", err)
 	}
 	root := auth.Account{Access: strings.TrimSpace(string(access)), Secret: strings.TrimSpace(string(secret)), Role: auth.RoleAdmin}
-	return embedgw.RunVersityGW(ctx, backend, &embedgw.Config{
+	return embedgw.RunVersityGW(ctx, refusing{backend}, &embedgw.Config{
 		RootUserAccess: root.Access, RootUserSecret: root.Secret, IAMService: oneAccount{auth.NewIAMServiceSingle(root)},
 		Region: blob.DefaultRegion, Ports: []string{c.Listen},
 		MaxConnections: 4096, MaxRequests: 2048, MultipartMaxParts: 10000,

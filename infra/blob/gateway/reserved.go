@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/versity/versitygw/backend"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/s3err"
+	"github.com/versity/versitygw/s3response"
+)
+
+// reserved is the library's own folder: it keeps unfinished uploads in that of a bucket, and lists none of that name at any depth.
+const reserved = posix.MetaTmpDir
+
+// shown is what a folder that an earlier version stored under the reserved name is called now, so that its objects are listed and backed up.
+const shown = "%2Esgwtmp"
+
+// refusing refuses keys that could be written and never be found again.
+type refusing struct{ backend.Backend }
+
+func check(key *string) error {
+	if key == nil || !slices.Contains(strings.Split(*key, "/"), reserved) {
+		return nil
+	}
+	return s3err.APIError{Code: "InvalidArgument", HTTPStatusCode: http.StatusBadRequest,
+		Description: fmt.Sprintf("The key %.200q has a part called %s, which this gateway keeps for itself; write it as %s.", *key, reserved, shown)}
+}
+
+func (r refusing) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
+	if err := check(in.Key); err != nil {
+		return s3response.PutObjectOutput{}, err
+	}
+	return r.Backend.PutObject(ctx, in)
+}
+
+func (r refusing) CreateMultipartUpload(ctx context.Context, in s3response.CreateMultipartUploadInput) (s3response.InitiateMultipartUploadResult, error) {
+	if err := check(in.Key); err != nil {
+		return s3response.InitiateMultipartUploadResult{}, err
+	}
+	return r.Backend.CreateMultipartUpload(ctx, in)
+}
+
+func (r refusing) CopyObject(ctx context.Context, in s3response.CopyObjectInput) (s3response.CopyObjectOutput, error) {
+	if err := check(in.Key); err != nil {
+		return s3response.CopyObjectOutput{}, err
+	}
+	return r.Backend.CopyObject(ctx, in)
+}
+
+// showHidden renames folders that an earlier version let robots write under the reserved name, objects and attributes alike. The library's own folder,
+// which is a bucket's first, stays.
+func showHidden(roots ...string) error {
+	for _, root := range roots {
+		var found []string
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() || d.Name() != reserved {
+				return err
+			}
+			if rel, err := filepath.Rel(root, path); err != nil || strings.Count(rel, string(filepath.Separator)) < 2 {
+				return errors.Join(err, fs.SkipDir) // BUCKET/.sgwtmp
+			}
+			found = append(found, path)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, path := range slices.Backward(found) { // what lies deeper first
+			if err := os.Rename(path, filepath.Join(filepath.Dir(path), shown)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
