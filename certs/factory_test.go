@@ -321,7 +321,7 @@ func TestKindsOfFactoryKeys(t *testing.T) {
 
 	// An authority's key is held to the same, also one that an earlier version stored.
 	tmpl := *lot.root
-	tmpl.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // of its new key
+	tmpl.SignatureAlgorithm, tmpl.PublicKey = x509.UnknownSignatureAlgorithm, three.Public()
 	der, err := x509.CreateCertificate(rand.Reader, &tmpl, &tmpl, three.Public(), three)
 	if err != nil {
 		t.Fatal(err)
