@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -293,5 +294,58 @@ func TestConfigValidate(t *testing.T) {
 		if _, err := blob.Open(t.Context(), c); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%s: %v, want invalid", name, err)
 		}
+	}
+}
+
+// TestFull (issue 16, finding 6): that the store has no space is told, with its words.
+func TestFull(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusInsufficientStorage) // as s3d answers
+		_, _ = io.WriteString(w, `<Error><Code>InsufficientStorage</Code><Message>No space left on device.</Message></Error>`)
+	}))
+	defer srv.Close()
+	c := blobtest.Config(t)
+	var told []string
+	c.Endpoint, c.Full = srv.URL, func(why string) { told = append(told, why) }
+	s, err := blob.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Get(t.Context(), "x", 0, 0); err == nil || len(told) > 0 {
+		t.Errorf("%v, told %q", err, told)
+	}
+	if _, err := s.PutOnce(t.Context(), "x", strings.NewReader("x"), 1, blob.PutOptions{}, blob.Digests{}); errs.KindOf(err) != errs.Unavailable ||
+		len(told) != 1 || !strings.Contains(told[0], "No space left on device") {
+		t.Errorf("%v, told %q", err, told)
+	}
+}
+
+// TestReservedNames (issue 16, finding 8): a key that the gateway could store and never list is refused with a sentence, whole or in parts.
+func TestReservedNames(t *testing.T) {
+	s := blobtest.New(t)
+	for _, key := range []string{".sgwtmp", ".sgwtmp/x", "logs/.sgwtmp/y", "logs/.sgwtmp"} {
+		_, err := s.PutOnce(t.Context(), key, strings.NewReader("x"), 1, blob.PutOptions{}, blob.Digests{})
+		if err == nil || !strings.Contains(err.Error(), "keeps for itself") {
+			t.Errorf("%s: %v", key, err)
+		}
+		if _, err := s.BeginParts(t.Context(), key, blob.PutOptions{}); err == nil || !strings.Contains(err.Error(), "keeps for itself") {
+			t.Errorf("%s in parts: %v", key, err)
+		}
+	}
+	put(t, s, "logs/x.sgwtmp/y", "x")
+	put(t, s, "logs/%2Esgwtmp/y", "x")
+	n := 0
+	for _, err := range s.List(t.Context(), "logs/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d objects listed, want 2", n)
 	}
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -64,8 +63,8 @@ func showHidden(roots ...string) error {
 			if err != nil || !d.IsDir() || d.Name() != reserved {
 				return err
 			}
-			if rel, err := filepath.Rel(root, path); err != nil || strings.Count(rel, string(filepath.Separator)) < 2 {
-				return errors.Join(err, fs.SkipDir) // BUCKET/.sgwtmp
+			if strings.Count(strings.TrimPrefix(path, root), string(filepath.Separator)) < 3 {
+				return fs.SkipDir // /BUCKET/.sgwtmp
 			}
 			found = append(found, path)
 			return nil
