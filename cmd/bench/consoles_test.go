@@ -369,7 +369,7 @@ func (s *screen) get(ctx context.Context, path, accept string) (*http.Response, 
 		return nil, err
 	}
 	req.Header.Set("Accept", accept)
-	req.AddCookie(&http.Cookie{Name: accountapi.PlainCookie, Value: s.token})
+	req.AddCookie(&http.Cookie{Name: accountapi.CookieName(&http.Request{Host: req.URL.Host, RemoteAddr: req.URL.Host}), Value: s.token})
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -84,6 +85,7 @@ func TestAccessMatrix(t *testing.T) {
 		"{token}", "00000000-0000-4000-8000-000000000000", "{app}", "none", "{batch}", "no-such-batch", "{species}", "vic", "{userid}", "me", "{username}", "nobody", "{esn}", "00e2ffff",
 		"{file}", "device.crl", "{service}", "jdocs", "{method}", "read", "{$}", "", "{path...}", "no-such-page")
 	asked := 0
+	refusedReads := map[string]bool{}
 	outcomes := map[string]string{} // of each change that a person asked for, as the audit log should tell it
 	for _, name := range names {
 		rule := access.HTTP[name]
@@ -100,7 +102,7 @@ func TestAccessMatrix(t *testing.T) {
 			switch {
 			case p.token == "":
 			case rule.Page:
-				req.AddCookie(&http.Cookie{Name: "__Host-kennel", Value: p.token})
+				req.AddCookie(sessionCookie(p.api, p.token))
 			default:
 				req.Header.Set("Authorization", "Bearer "+p.token)
 			}
@@ -124,6 +126,9 @@ func TestAccessMatrix(t *testing.T) {
 			if rule.Changes() && role != "" && resp.StatusCode != http.StatusBadRequest && !strings.Contains(string(body), "session_over") {
 				outcomes[string(role)+" "+name] = map[bool]string{true: "done", false: "not done: " + kithttp.KindOfStatus(resp.StatusCode)}[resp.StatusCode < 400]
 			}
+			if !rule.Changes() && role != "" && resp.StatusCode == http.StatusForbidden {
+				refusedReads[string(role)+" "+name] = true
+			}
 			may := len(rule.Roles) == 0 || slices.Contains(rule.Roles, role)
 			got := refusedBy(rule, resp.StatusCode, body, resp.Header.Get("Location"))
 			switch {
@@ -141,7 +146,7 @@ func TestAccessMatrix(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests over HTTPS", asked)
-	h.told(t, outcomes)
+	h.told(t, outcomes, refusedReads)
 
 	id, cert := h.certified(t, admin, "vic:00e2bb01")
 	h.walkRequests(t, cert)
@@ -149,14 +154,23 @@ func TestAccessMatrix(t *testing.T) {
 	h.walkTopics(t, id, cert)
 }
 
-// told checks that the audit log has the outcome of each change that was asked for: a refused one as refused, a successful one as done.
-func (h *house) told(t *testing.T, outcomes map[string]string) {
+// told checks that the audit log has the outcome of each change that was asked for: a refused one as refused, a successful one as done. Of refusals to
+// read it has so many as it takes of one person at once.
+func (h *house) told(t *testing.T, outcomes map[string]string, refusedReads map[string]bool) {
 	t.Helper()
 	var lines []struct {
 		ID                           int64
 		Role, Action, Detail, Result string
 	}
-	h.operator(t).do("GET", "/v1/audit?limit=1000", nil, &lines)
+	const page = 1000
+	for op, before := h.operator(t), ""; ; {
+		more := lines[:0:0]
+		op.do("GET", "/v1/audit?limit="+fmt.Sprint(page)+before, nil, &more)
+		if lines = append(lines, more...); len(more) < page {
+			break
+		}
+		before = fmt.Sprint("&before=", more[page-1].ID)
+	}
 	byRoute, byAction := map[string]string{}, map[string]int{} // an operation may have lines of its own, which name an action
 	for _, l := range lines {
 		switch what := l.Role + " " + l.Detail; {
@@ -175,7 +189,16 @@ func (h *house) told(t *testing.T, outcomes map[string]string) {
 			t.Errorf("%s: %q in the audit log, want %q", what, got, want)
 		}
 	}
-	t.Logf("%d changes asked for", len(outcomes))
+	missing := 0
+	for what := range refusedReads {
+		if byRoute[what] != "not done: denied" {
+			missing++
+		}
+	}
+	if missing > 0 && len(refusedReads)-missing < 200 {
+		t.Errorf("%d of %d refusals to read are not in the audit log", missing, len(refusedReads))
+	}
+	t.Logf("%d changes asked for, %d readings refused, of which %d are told", len(outcomes), len(refusedReads), len(refusedReads)-missing)
 }
 
 // ending returns a sort key: operations that end sessions come after all others, and ending one's own session comes last.

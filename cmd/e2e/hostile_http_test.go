@@ -38,9 +38,8 @@ import (
 )
 
 const (
-	sessionCookie = "__Host-kennel"
-	unknown       = "vic:00e2dddd" // registered nowhere
-	noID          = "00000000-0000-4000-8000-000000000000"
+	unknown = "vic:00e2dddd" // registered nowhere
+	noID    = "00000000-0000-4000-8000-000000000000"
 )
 
 // bodies are what a request says that could work, where {} could not: what is refused is then refused for whose the robot is.
@@ -114,7 +113,7 @@ func (p *person) ask(route, path, body string, page bool, extra ...string) (answ
 	switch {
 	case p.token == "":
 	case page:
-		req.AddCookie(&http.Cookie{Name: sessionCookie, Value: p.token})
+		req.AddCookie(sessionCookie(p.api, p.token))
 	default:
 		req.Header.Set("Authorization", "Bearer "+p.token)
 	}
@@ -685,7 +684,7 @@ func (h *house) tailed(t *testing.T, admin *person, id thing.ID, cert tls.Certif
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.AddCookie(&http.Cookie{Name: sessionCookie, Value: admin.token})
+	req.AddCookie(sessionCookie(admin.api, admin.token))
 	resp, err := admin.http.Do(req)
 	if err != nil {
 		t.Fatal(err)

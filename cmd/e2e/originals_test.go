@@ -342,7 +342,7 @@ func TestOriginalsCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.AddCookie(&http.Cookie{Name: "__Host-kennel", Value: admin.token})
+		req.AddCookie(sessionCookie(admin.api, admin.token))
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
 		resp, err := admin.http.Do(req)
 		if err != nil {

@@ -267,3 +267,8 @@ func (p *person) doctor(thing string) string {
 	}
 	return string(b)
 }
+
+// sessionCookie is the cookie of a browser that is signed in at api, an address with its port.
+func sessionCookie(api, token string) *http.Cookie {
+	return &http.Cookie{Name: "__Host-kennel-" + api[strings.LastIndex(api, ":")+1:], Value: token}
+}

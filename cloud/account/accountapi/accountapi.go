@@ -82,7 +82,6 @@ func none(*http.Request) (any, error) { return nothing{}, nil }
 
 // login writes the cookie, which an endpoint cannot.
 func (a api) login(ep endpoint.Endpoint) http.Handler {
-	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req LoginRequest
 		if err := kithttp.ReadJSON(r, &req, maxBody); err != nil {
@@ -90,26 +89,25 @@ func (a api) login(ep endpoint.Endpoint) http.Handler {
 			return
 		}
 		req.device = from(r, "").Device
-		a.signedIn(w, r, ep, req, req.Cookie, cross)
+		a.signedIn(w, r, ep, req, req.Cookie)
 	})
 }
 
 // passkeyLogin is login with a passkey.
 func (a api) passkeyLogin(ep endpoint.Endpoint) http.Handler {
-	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req PasskeyAnswer
 		if err := kithttp.ReadJSON(r, &req, maxPasskeyBody); err != nil {
 			kithttp.WriteError(w, err)
 			return
 		}
-		a.signedIn(w, r, ep, req, req.Cookie, cross)
+		a.signedIn(w, r, ep, req, req.Cookie)
 	})
 }
 
 // signedIn asks the endpoint for a session and hands it over, as a cookie if that is wanted.
-func (a api) signedIn(w http.ResponseWriter, r *http.Request, ep endpoint.Endpoint, req any, cookie bool, cross *http.CrossOriginProtection) {
-	if cookie && cross.Check(r) != nil { // another site must not sign a browser in under its own account
+func (a api) signedIn(w http.ResponseWriter, r *http.Request, ep endpoint.Endpoint, req any, cookie bool) {
+	if cookie && kithttp.SameOrigin(r) != nil { // another site must not sign a browser in under its own account
 		kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site"))
 		return
 	}

@@ -19,10 +19,11 @@ import (
 
 // Audited returns the middleware that makes the audit log complete: each request by which a person changes something has a line, with its
 // result. Where the operation writes lines of its own before it changes anything, they get the result; else there is one with the route in mux, and
-// the robot it was about. A request that cannot be understood (Invalid) is no action and leaves none. One person gets 200 lines of refusals at once
-// and then one a second, so that no one person fills the log. It belongs behind Authenticator.
+// the robot it was about. So has each request that is refused for want of a right, also one that only reads, and one for another's robot, which is told to
+// be unknown. A request that cannot be understood (Invalid) is no action and leaves none. One person gets 200 lines of refused changes and 200 of refused
+// reading at once, and then one a second, so that no one person fills the log. It belongs behind Authenticator.
 func Audited(l *audit.Log, mux *http.ServeMux, log *slog.Logger) func(next http.Handler) http.Handler {
-	pace := limit.New(time.Second, 200)
+	changes, reads := limit.New(time.Second, 200), limit.New(time.Second, 200)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who := auth.CallerFrom(r.Context())
@@ -38,7 +39,11 @@ func Audited(l *audit.Log, mux *http.ServeMux, log *slog.Logger) func(next http.
 					return // the caller left before there was a result
 				}
 				why := kithttp.KindOfStatus(seen.status)
-				alone := access.HTTP[route].Changes()
+				rule, object := access.HTTP[route], thingIn(r.URL.Path)
+				alone, pace := rule.Changes(), changes
+				if !alone && (why == errs.Denied.String() || why == errs.NotFound.String() && rule.Own && who.Role == auth.Owner && object != "") {
+					alone, pace = true, reads
+				}
 				switch why {
 				case "ok":
 					why = ""
@@ -47,7 +52,7 @@ func Audited(l *audit.Log, mux *http.ServeMux, log *slog.Logger) func(next http.
 				default:
 					alone = alone && pace.Allow(who.Account) <= 0
 				}
-				if err := own.End(ctx, why, route, thingIn(r.URL.Path), alone); err != nil {
+				if err := own.End(ctx, why, route, object, alone); err != nil {
 					log.ErrorContext(ctx, "result not written to the audit log", "route", route, "result", why, logging.Err, err)
 				}
 			}()

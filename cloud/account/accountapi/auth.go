@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,8 @@ import (
 	"kennel/infra/logging"
 )
 
-// Names of the session cookie: browsers hold a __Host- cookie to Secure, this host and Path=/. The plain name is for plain HTTP on this very
+// Names of the session cookie, which a port other than the usual one is added to: browsers send a cookie to every port of a host, so that two clouds at one
+// name would take each other's for their own. Browsers hold a __Host- cookie to Secure, this host and Path=/. The plain name is for plain HTTP on this very
 // machine, where browsers keep no Secure cookies.
 const (
 	SecureCookie = "__Host-kennel"
@@ -37,7 +37,6 @@ const CSRFHeader = "X-Kennel-CSRF"
 // "second_factor", "second_factor_setup"). A long request that reads ends when its session does. A
 // request that changes something is not cut off halfway: it may be the one that ends the session.
 func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler) http.Handler {
-	cross := http.NewCrossOriginProtection()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			caller := auth.Caller{Addr: peer(r)}
@@ -46,7 +45,7 @@ func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler)
 			if token != "" {
 				a, session, err := in.Authenticate(r.Context(), token, caller.Addr)
 				switch {
-				case err == nil && cookie && !ours(cross, r):
+				case err == nil && cookie && !ours(r):
 					kithttp.WriteError(w, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site; programs use Authorization: Bearer, scripts send %s", CSRFHeader))
 					return
 				case err == nil && account.OnlyNewPassword(a, session) && !forNewPassword(r):
@@ -94,12 +93,12 @@ func Authenticator(in *account.SignIn, log *slog.Logger) func(next http.Handler)
 
 // ours reports whether a request with a cookie is safe, or was made by a page of this origin. A request without any sign of where it comes
 // from must carry CSRFHeader.
-func ours(cross *http.CrossOriginProtection, r *http.Request) bool {
+func ours(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return true
 	}
-	if cross.Check(r) != nil {
+	if kithttp.SameOrigin(r) != nil {
 		return false
 	}
 	return r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" || r.Header.Get(CSRFHeader) != ""
@@ -156,31 +155,23 @@ func tokenOf(r *http.Request) (logging.Secret, bool) {
 			return logging.Secret(strings.TrimSpace(token)), false
 		}
 	}
-	if c, err := r.Cookie(cookieName(r)); err == nil {
+	if c, err := r.Cookie(CookieName(r)); err == nil {
 		return logging.Secret(c.Value), true
 	}
 	return "", false
 }
 
-// cookieName is PlainCookie on plain HTTP between a browser and this very machine, else SecureCookie: behind a load balancer the connection
-// is plain too, but the browser's is not.
-func cookieName(r *http.Request) string {
-	if r.TLS == nil && loopback(r.RemoteAddr) && loopback(r.Host) {
-		return PlainCookie
+// CookieName is PlainCookie on plain HTTP between a browser and this very machine, else SecureCookie: behind a load balancer the connection
+// is plain too, but the browser's is not. A port in the address that the browser asked for is added.
+func CookieName(r *http.Request) string {
+	name := SecureCookie
+	if kithttp.PlainLocal(r) {
+		name = PlainCookie
 	}
-	return SecureCookie
-}
-
-func loopback(hostPort string) bool {
-	host := hostPort
-	if h, _, err := net.SplitHostPort(hostPort); err == nil {
-		host = h
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		name += "-" + port
 	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && ip.IsLoopback()
+	return name
 }
 
 // peer returns the address of the caller without its port.
@@ -193,8 +184,7 @@ func peer(r *http.Request) string {
 
 // sessionCookie returns the cookie for a token; an empty token deletes it.
 func sessionCookie(r *http.Request, token logging.Secret) *http.Cookie {
-	name := cookieName(r)
-	c := &http.Cookie{Name: name, Value: token.Reveal(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: name == SecureCookie}
+	c := &http.Cookie{Name: CookieName(r), Value: token.Reveal(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: !kithttp.PlainLocal(r)}
 	if token == "" {
 		c.MaxAge = -1
 	}

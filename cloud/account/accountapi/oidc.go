@@ -56,8 +56,7 @@ type oidcAPI struct {
 
 // oidcCookie holds what began the sign-in; an empty value deletes it. Lax, because the provider's answer comes from another site.
 func oidcCookie(r *http.Request, value string) *http.Cookie {
-	name := cookieName(r)
-	c := &http.Cookie{Name: name + "-oidc", Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: name == SecureCookie, MaxAge: oidcCookieTime}
+	c := &http.Cookie{Name: CookieName(r) + "-oidc", Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !kithttp.PlainLocal(r), MaxAge: oidcCookieTime}
 	if value == "" {
 		c.MaxAge = -1
 	}
@@ -134,7 +133,7 @@ func (o oidcAPI) login(ctx context.Context, r *http.Request) (l account.Login, n
 	if len(r.URL.RawQuery) > maxOIDCQuery {
 		return l, "", began
 	}
-	c, err := r.Cookie(cookieName(r) + "-oidc")
+	c, err := r.Cookie(CookieName(r) + "-oidc")
 	if err != nil {
 		return l, "", began
 	}

@@ -65,7 +65,7 @@ func MountOwners(mux *http.ServeMux, cfg OwnersConfig) error {
 	if cfg.Site == "" {
 		cfg.Site = "Kennel"
 	}
-	o := ownersAPI{cfg, http.NewCrossOriginProtection(), make(chan struct{}, exports)}
+	o := ownersAPI{cfg, make(chan struct{}, exports)}
 	wrap := endpoint.Chain(kit.Recover(cfg.Log), kit.Timeout(timeout))
 	person := endpoint.Chain(wrap, auth.Require(auth.People...))
 	anyone := func(ep endpoint.Endpoint, decode func(*http.Request) (any, error), status int) http.Handler {
@@ -164,8 +164,7 @@ type AppToken struct {
 
 type ownersAPI struct {
 	OwnersConfig
-	cross *http.CrossOriginProtection
-	busy  chan struct{}
+	busy chan struct{}
 }
 
 func decode[T any](r *http.Request) (any, error) {
@@ -177,7 +176,7 @@ func decode[T any](r *http.Request) (any, error) {
 // sameSite refuses what a page of another site makes a browser send. Programs say nothing of where they come from and pass.
 func (o ownersAPI) sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o.cross.Check(r) != nil {
+		if kithttp.SameOrigin(r) != nil {
 			o.refuse(w, r, errs.Coded(errs.Denied, "cross_site", "this request was not made by a page of this site"))
 			return
 		}

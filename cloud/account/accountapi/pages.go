@@ -171,7 +171,7 @@ func signupCookie(r *http.Request, token logging.Secret) *http.Cookie {
 
 // signedUp returns the session of a sign-up that this browser has; "" if none.
 func signedUp(r *http.Request) logging.Secret {
-	c, err := r.Cookie(cookieName(r) + "-signup")
+	c, err := r.Cookie(CookieName(r) + "-signup")
 	if err != nil {
 		return ""
 	}

@@ -161,7 +161,7 @@ func (b *browser) signIn(k *key) *httptest.ResponseRecorder {
 // of passkey.js; a virtual authenticator takes the real one's part.
 func TestPasskeyOnThePages(t *testing.T) {
 	s, b := openDesk(t)
-	b.cookie = &http.Cookie{Name: accountapi.PlainCookie, Value: s.token}
+	b.cookie = &http.Cookie{Name: accountapi.PlainCookie + "-8080", Value: s.token}
 	b.see("/me", "None yet", `id="passkey-add"`)
 	k := newKey(t, s.id)
 	added := b.add(k, `the "blue" one`)
@@ -197,7 +197,7 @@ func TestPasskeyOnThePages(t *testing.T) {
 // TestPasskeysOfOthers: operators neither see nor remove another's passkeys on the page, and an owner has no such page.
 func TestPasskeysOfOthers(t *testing.T) {
 	s, b := openDesk(t)
-	b.cookie = &http.Cookie{Name: accountapi.PlainCookie, Value: s.token}
+	b.cookie = &http.Cookie{Name: accountapi.PlainCookie + "-8080", Value: s.token}
 	added := b.add(newKey(t, s.id), "the blue one")
 	_, bob := s.operator("bob@example.com", auth.Viewer)
 	b.cookie.Value = bob

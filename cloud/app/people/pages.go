@@ -64,11 +64,7 @@ func (p ownPages) FirstPassword(ctx context.Context) (bool, error) {
 // session returns the token of the session that authenticated r's caller, from the caller's own cookie.
 func (p ownPages) session(r *http.Request) (logging.Secret, error) {
 	caller := auth.CallerFrom(r.Context())
-	for _, name := range []string{accountapi.SecureCookie, accountapi.PlainCookie} {
-		cookie, err := r.Cookie(name)
-		if err != nil {
-			continue
-		}
+	if cookie, err := r.Cookie(accountapi.CookieName(r)); err == nil {
 		a, _, err := p.In.Authenticate(r.Context(), logging.Secret(cookie.Value), caller.Addr)
 		switch {
 		case err == nil && string(a.ID) == caller.Account:

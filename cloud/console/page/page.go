@@ -29,6 +29,7 @@ import (
 
 	"kennel/infra/cli/version"
 	"kennel/infra/errs"
+	"kennel/infra/kit/kithttp"
 	"kennel/infra/logging"
 )
 
@@ -40,11 +41,11 @@ const MaxForm = 256 << 10
 
 // Set is pages and their assets. Safe for concurrent use.
 type Set struct {
-	prefix string
-	pages  map[string]*template.Template
-	assets map[string]asset
-	same   *http.CrossOriginProtection
-	log    *slog.Logger
+	prefix  string
+	pages   map[string]*template.Template
+	assets  map[string]asset
+	refused func(w http.ResponseWriter, r *http.Request, err error)
+	log     *slog.Logger
 }
 
 type asset struct {
@@ -57,10 +58,7 @@ type asset struct {
 // whose addresses begin with prefix.
 // Templates have asset, version, time, ago, bytes and what funcs adds. refused makes the answer to a form that another site sent.
 func Load(files fs.FS, prefix string, funcs template.FuncMap, log *slog.Logger, refused func(w http.ResponseWriter, r *http.Request, err error)) (*Set, error) {
-	s := &Set{prefix: prefix, pages: map[string]*template.Template{}, assets: map[string]asset{}, same: http.NewCrossOriginProtection(), log: log}
-	s.same.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refused(w, r, errs.Coded(errs.Denied, "cross_site", "this form was sent from another site; open the page here and try again"))
-	}))
+	s := &Set{prefix: prefix, pages: map[string]*template.Template{}, assets: map[string]asset{}, refused: refused, log: log}
 	names, err := fs.Glob(files, "assets/*")
 	if err != nil {
 		return nil, err
@@ -120,7 +118,6 @@ func (s *Set) Handler(limit time.Duration, h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-	guarded := s.same.Handler(inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", Policy)
@@ -128,7 +125,11 @@ func (s *Set) Handler(limit time.Duration, h http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		guarded.ServeHTTP(w, r)
+		if err := kithttp.SameOrigin(r); err != nil {
+			s.refused(w, r, err)
+			return
+		}
+		inner.ServeHTTP(w, r)
 	})
 }
 
