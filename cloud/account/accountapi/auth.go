@@ -202,7 +202,7 @@ func deviceCookie(r *http.Request, device logging.Secret) *http.Cookie {
 // from says where a request that signs in comes from.
 func from(r *http.Request, addr string) account.From {
 	f := account.From{Addr: addr}
-	if c, err := r.Cookie(cookieName(r) + "-device"); err == nil && len(c.Value) <= 512 {
+	if c, err := r.Cookie(CookieName(r) + "-device"); err == nil && len(c.Value) <= 512 {
 		f.Device = logging.Secret(c.Value)
 	}
 	return f
