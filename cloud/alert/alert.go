@@ -1,4 +1,5 @@
-// Package alert tells when many robots of one release have the same problem, which points to the release rather than to a robot.
+// Package alert tells when many robots of one release have the same problem, which points to the release rather than to a robot, and when a part of
+// the cloud itself does not work or soon will not.
 //
 // Look runs as a periodic job: it counts present robots by release and problem, and compares the counts with the one rule that operators
 // set. An alert fires as soon as the rule holds, and is resolved when the rule has not held for ResolveAfter; then it is kept for Keep. Webhooks
@@ -19,6 +20,15 @@ const (
 	ResolveAfter = 30 * time.Second    // so that problems that come and go make one alert
 	Keep         = 90 * 24 * time.Hour // of a resolved alert
 	MaxListed    = 200
+	TellEvery    = 10 * time.Second
+	TellAfter    = 10 * time.Second // a part that fails for a shorter time makes no alert
+	PartAfter    = time.Minute      // an alert about a part is resolved when its process has not told it for so long
+)
+
+// Kinds of alerts about a part of the cloud, whose name is the alert's code.
+const (
+	PartFailing = "part_failing"
+	PartWarning = "part_warning" // it works, and soon will not
 )
 
 // Rule says when an alert fires: when at least Robots present robots of one release have the same problem, and they are at least Share of
@@ -52,7 +62,7 @@ func (r Rule) Holds(c registry.ProblemCount) bool {
 	return c.Robots >= r.Robots && float64(c.Robots) >= r.Share*float64(c.Present)
 }
 
-// Alert is one problem of one release, firing or resolved.
+// Alert is one problem of one release, or of one part of the cloud, firing or resolved.
 type Alert struct {
 	ID       int64      `json:"id"`
 	Release  string     `json:"release"` // "": the robots name none
@@ -62,6 +72,16 @@ type Alert struct {
 	Present  int        `json:"present"` // robots of the release that were present then
 	Since    time.Time  `json:"since"`
 	Resolved *time.Time `json:"resolved,omitempty"` // nil: it fires
+	Place    string     `json:"place,omitempty"`    // the process that tells of a part; "": it is about robots
+	Reason   string     `json:"reason,omitempty"`   // what is wrong with the part
+}
+
+// Part is a part of the cloud that needs attention, as one process sees it.
+type Part struct {
+	Name    string
+	Failing bool // false: a warning
+	Reason  string
+	Since   time.Time
 }
 
 // Store is the storage that Service needs.
@@ -73,6 +93,8 @@ type Store interface {
 	Alerts(ctx context.Context, limit int) ([]Alert, error)
 	// Found makes these fire: it adds new ones, updates the numbers of others, and resolves those that it was not given for ResolveAfter.
 	Found(ctx context.Context, counts []registry.ProblemCount) error
+	// Told makes alerts of the parts that the process at place tells, and resolves those that no process has told for PartAfter.
+	Told(ctx context.Context, place string, parts []Part) error
 }
 
 // Service holds the rules. Safe for concurrent use.
@@ -124,4 +146,31 @@ func (s *Service) Look(ctx context.Context) error {
 		}
 	}
 	return s.store.Found(ctx, found)
+}
+
+// Watch tells what is wrong with the parts of the process at place, until ctx ends. parts returns those that need attention. What cannot be stored now,
+// for instance because the database is away, is told again later.
+func (s *Service) Watch(ctx context.Context, place string, parts func(context.Context) []Part, failed func(error)) error {
+	tick := time.NewTicker(TellEvery)
+	defer tick.Stop()
+	told := false
+	for {
+		var now []Part
+		for _, p := range parts(ctx) {
+			if !p.Failing || time.Since(p.Since) >= TellAfter {
+				now = append(now, p)
+			}
+		}
+		if told || len(now) > 0 {
+			if err := s.store.Told(ctx, place, now); err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+		}
+		told = len(now) > 0
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }

@@ -1,10 +1,12 @@
 package alert_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"kennel/cloud/alert"
@@ -100,4 +102,103 @@ func TestLook(t *testing.T) {
 	// A fault that is told under another kind too is one alert.
 	exec(`UPDATE registry_facet SET codes = CASE WHEN thing < 'vic:5' THEN '{body/898,fault/898}' ELSE '{}' END::text[]`)
 	look("2.0 fault/898 3 of 7, over false", "2.0 loop/ 3 of 7, over false", "2.0 fault/914 4 of 7, over false", "2.0 loop/ 3 of 7, over true")
+}
+
+// TestParts (issue 16, finding 6): what a process tells about its parts is an alert, followed as it changes and heard by webhooks; it is resolved when the
+// process no longer tells it. Alerts about robots stay as they are, and so do those of another process.
+func TestParts(t *testing.T) {
+	pool := pgtest.New(t)
+	store := alertpg.New(pool)
+	svc := alert.New(store, registrypg.New(pool, slog.New(slog.DiscardHandler)).ProblemsByRelease)
+	since := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	disk := alert.Part{Name: "disk", Reason: "volume of data is low", Since: since}
+	broker := alert.Part{Name: "broker", Failing: true, Reason: "no connection", Since: since}
+	tell := func(place string, parts ...alert.Part) {
+		t.Helper()
+		if err := store.Told(t.Context(), place, parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		list, err := svc.Alerts(t.Context())
+		var got []string
+		for _, a := range list {
+			got = append(got, fmt.Sprintf("%s: %s %s, %s, over %v", a.Place, a.Code, a.Kind, a.Reason, a.Resolved != nil))
+			if a.ID == 0 || !a.Since.Equal(since) {
+				t.Errorf("%+v", a)
+			}
+		}
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v; want %q", got, err, want)
+		}
+	}
+	age := func() {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), `UPDATE alert_part SET told = told - interval '2 minutes'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell("a", disk, broker)
+	tell("b", broker)
+	expect("a: broker part_failing, no connection, over false", "a: disk part_warning, volume of data is low, over false", "b: broker part_failing, no connection, over false")
+	disk.Failing, disk.Reason = true, "volume of data is full"
+	tell("a", disk)
+	if err := svc.Look(t.Context()); err != nil { // of the fleet
+		t.Fatal(err)
+	}
+	expect("a: broker part_failing, no connection, over false", "a: disk part_failing, volume of data is full, over false", "b: broker part_failing, no connection, over false")
+	age()
+	tell("b", broker)
+	if err := svc.Look(t.Context()); err != nil { // process a has ended
+		t.Fatal(err)
+	}
+	expect("a: broker part_failing, no connection, over true", "a: disk part_failing, volume of data is full, over true", "b: broker part_failing, no connection, over false")
+	tell("a", disk) // another alert
+	expect("a: broker part_failing, no connection, over true", "a: disk part_failing, volume of data is full, over false", "a: disk part_failing, volume of data is full, over true", "b: broker part_failing, no connection, over false")
+}
+
+// TestWatch: a part that fails for a moment makes no alert; a warning does at once, and what is over is told once.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told [][]alert.Part
+		svc := alert.New(telling{told: &told}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		start := time.Now()
+		now := []alert.Part{{Name: "broker", Failing: true, Since: start}, {Name: "disk", Since: start}}
+		done := make(chan error, 1)
+		go func() {
+			done <- svc.Watch(ctx, "here", func(context.Context) []alert.Part { return now }, func(error) {})
+		}()
+		synctest.Wait()
+		if len(told) != 1 || len(told[0]) != 1 || told[0][0].Name != "disk" {
+			t.Errorf("at once: %+v", told)
+		}
+		time.Sleep(alert.TellEvery + time.Second)
+		synctest.Wait()
+		if len(told) != 2 || len(told[1]) != 2 {
+			t.Errorf("after 11 s: %+v", told)
+		}
+		now = nil
+		time.Sleep(5 * alert.TellEvery)
+		synctest.Wait()
+		if len(told) != 3 || len(told[2]) != 0 {
+			t.Errorf("after its end: %+v", told)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type telling struct {
+	alert.Store
+	told *[][]alert.Part
+}
+
+func (s telling) Told(_ context.Context, _ string, parts []alert.Part) error {
+	*s.told = append(*s.told, parts)
+	return nil
 }

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"kennel/certs/ca"
 	"kennel/cloud/access"
 	"kennel/cloud/account/accountapi"
-	"kennel/cloud/alert/alertwire"
 	"kennel/cloud/app/fleet"
 	"kennel/cloud/app/front"
+	"kennel/cloud/app/health"
 	"kennel/cloud/app/identity"
 	"kennel/cloud/app/link"
 	"kennel/cloud/app/orders"
@@ -92,7 +93,15 @@ func (c *Cloud) open(ctx context.Context) (err error) {
 	if c.front, err = front.New(b.Meters, b.Log); err != nil {
 		return err
 	}
+	dir, err := filepath.Abs(c.cfg.CA.Dir)
+	if err != nil {
+		return err
+	}
+	if b.Volumes, err = b.Meters.Volumes(append([]string{"data=" + dir}, c.cfg.Volumes...)); err != nil {
+		return err
+	}
 	c.cfg.Postgres.Tracer = tel.PGTracer()
+	c.cfg.Postgres.Full, c.cfg.S3.Full = b.Volumes.Refuser("postgres"), b.Volumes.Refuser("object store")
 	if b.Pool, err = pg.Open(ctx, c.cfg.Postgres); err != nil {
 		return err
 	}
@@ -189,7 +198,8 @@ func (c *Cloud) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	alarms, alertSlice, err := alertwire.Wire(b, robots)
+	troubles := health.Troubles(func() *telemetry.Readiness { return c.ready })
+	alarms, alertSlice, err := fleet.WireAlerts(b, robots, troubles)
 	if err != nil {
 		return err
 	}
@@ -212,7 +222,7 @@ func (c *Cloud) wire(ctx context.Context) error {
 		Auth: accountapi.Browser{In: c.Accounts.SignIn, Log: b.Log}, Operators: c.Accounts.Operators, Releases: releases, Webhooks: hooks,
 		AuditLog: c.Accounts.Audit.Lines, VerifyAudit: c.Accounts.Audit.Verify,
 		Fleet: robots, Docs: docs, Commands: c.orders.Commands, Events: events, Vitals: vitals.List, Look: look, Cohorts: cohorts, Bulk: c.orders.Bulk, Alerts: alarms,
-		Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
+		Troubles: troubles, Identities: c.Identity.Certs, Owners: owners, Tokens: c.Identity.Tokens, Log: b.Log,
 		Mine: true, More: c.slices.Pages(), Audit: c.doors.Audit,
 	}
 	bridge, err := l.Serve(c.slices, robots, c.Identity.Peers.Thing)
@@ -236,8 +246,8 @@ func (c *Cloud) finish() error {
 	if err := work.Handle(c.slices.Tasks()...); err != nil {
 		return err
 	}
-	c.slices = append(c.slices, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}}})
-	if c.ready, err = b.Meters.NewReadiness(c.checks()...); err == nil {
+	c.slices = append(c.slices, wire.Slice{Runs: []wire.Run{{Name: "jobs", Run: work.Run, Role: wire.Jobs}, {Name: "volumes", Run: b.Volumes.Run}}})
+	if c.ready, err = b.Meters.NewReadiness(health.Checks(b, c.cfg.MQTT.URL, c.link.Answers, c.Identity.Peers.Ready)...); err == nil {
 		c.ready.Tell(c.front.News, b.Meters.BrokerNews)
 	}
 	return err
@@ -250,7 +260,7 @@ func (c *Cloud) Services() []runner.Service { return c.slices.Services(c.base.Ro
 func (c *Cloud) Handler() (http.Handler, error) {
 	mux, log := http.NewServeMux(), c.base.Log
 	mux.HandleFunc("GET /ok", connectionCheck)
-	mux.HandleFunc("GET /v1/health", c.health)
+	mux.Handle("GET /v1/health", health.Handler(c.ready))
 	mux.Handle("GET /readyz", c.ready.Brief()) // the reasons are on metrics.listen
 	if err := c.slices.Mount(mux, c.doors); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +54,8 @@ type Config struct {
 	Uploads struct {
 		KeepDays int `koanf:"keep_days"` // logs that robots uploaded are deleted after so many days
 	} `koanf:"uploads"`
+	// Volumes are folders, each NAME=/FOLDER, whose file systems are watched beside the one of ca.dir: of a Postgres or an object store on this machine.
+	Volumes  []string              `koanf:"volumes"`
 	Webhooks fleet.WebhooksConfig  `koanf:"webhooks"`
 	Metrics  MetricsConfig         `koanf:"metrics"`
 	Traces   telemetry.TraceConfig `koanf:"traces"`
@@ -71,6 +74,8 @@ type APIConfig struct {
 	Names    []string `koanf:"names"`
 	CertFile string   `koanf:"cert_file"` // certificate chain and key, for instance of a public authority
 	KeyFile  string   `koanf:"key_file"`
+	// ACME gets the certificates of public names; other names keep the one above.
+	ACME identity.ACMEConfig `koanf:"acme"`
 	// Proxies are the networks, such as 10.0.0.0/24, of proxies that pass TLS through and say who called them (PROXY protocol); empty: none.
 	Proxies []string `koanf:"proxies"`
 	// PublicURL is where people reach this API and its pages, as letters say it: https://kennel.example. "": https:// and the first of Names
@@ -96,6 +101,15 @@ func (c APIConfig) publicURL() string {
 		return "https://" + name
 	}
 	return "https://" + net.JoinHostPort(name, port)
+}
+
+// publicName returns the host name of PublicURL if its certificate is one that browsers trust without help of ours; else "".
+func (c APIConfig) publicName() string {
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Scheme != "https" || net.ParseIP(u.Hostname()) != nil || c.CertFile == "" && !slices.Contains(c.ACME.Names, u.Hostname()) {
+		return ""
+	}
+	return u.Hostname()
 }
 
 func (c Config) people() people.Config {
@@ -145,6 +159,9 @@ func (c Config) Validate() error {
 	}
 	if (c.API.CertFile == "") != (c.API.KeyFile == "") {
 		return errs.New(errs.Invalid, "api.cert_file %q and api.key_file %q: want both or neither", c.API.CertFile, c.API.KeyFile)
+	}
+	if err := c.API.ACME.Validate(); err != nil {
+		return errs.New(errs.Invalid, "api.%w", err)
 	}
 	if slices.Contains(roles, wire.API) {
 		if _, _, err := net.SplitHostPort(c.API.Listen); err != nil {

@@ -2,15 +2,11 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"kennel/infra/errs"
-	"kennel/infra/migrations"
-	"kennel/infra/pg"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 	"kennel/infra/telemetry"
@@ -32,40 +28,6 @@ func (c MetricsConfig) Validate() error {
 		return errs.New(errs.Invalid, "metrics.listen %q: want host:port, or nothing", c.Listen)
 	}
 	return nil
-}
-
-// checks are what this process cannot work without.
-func (c *Cloud) checks() []telemetry.Check {
-	return []telemetry.Check{
-		{Name: "postgres", Ask: func(ctx context.Context) error { return c.base.Pool.Ping(ctx) }},
-		{Name: "broker", Ask: func(context.Context) error {
-			if !c.link.Connected() {
-				return errors.New("no connection to " + c.cfg.MQTT.URL + "; the log says why")
-			}
-			return nil
-		}},
-		{Name: "revocations", Ask: c.Identity.Peers.Ready},
-		{Name: "migrations", Ask: func(ctx context.Context) error {
-			n, err := pg.Pending(ctx, c.base.Pool, migrations.FS)
-			if err == nil && n > 0 {
-				err = fmt.Errorf("the database lacks %d migrations that this version needs: was an older backup restored? restart to apply them", n)
-			}
-			return err
-		}},
-	}
-}
-
-// health answers 200 while this process can do its work.
-func (c *Cloud) health(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	if err := c.base.Pool.Ping(ctx); err != nil || !c.link.Connected() {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = fmt.Fprintf(w, "{\"postgres\":%v,\"broker\":%v}\n", err == nil, c.link.Connected())
-		return
-	}
-	_, _ = w.Write([]byte("{\"postgres\":true,\"broker\":true}\n"))
 }
 
 // metricsListener opens metrics.listen at once, so that a port in use ends the start; no service without one.

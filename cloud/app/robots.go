@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"kennel/certs/ca"
 	"kennel/cloud/access"
 	"kennel/cloud/app/front"
 	"kennel/cloud/originals/originalswire"
@@ -71,7 +69,7 @@ func (c *Cloud) robots() ([]runner.Service, error) {
 	if r.Listen == "" {
 		return nil, nil
 	}
-	cert, err := c.certificateOf("robots", r.CertFile, r.KeyFile, c.cfg.robotNames())
+	cert, err := c.web().Certificate("robots", r.CertFile, r.KeyFile, c.cfg.robotNames())
 	if err != nil {
 		return nil, err
 	}
@@ -149,23 +147,4 @@ func (c *Cloud) robotsHTTPS(watched func(*http.ServeMux, http.Handler) http.Hand
 		}
 		guarded.ServeHTTP(w, r)
 	})
-}
-
-// certificateOf returns a listener's certificate: from files, or issued and renewed by our authority. what names the settings.
-func (c *Cloud) certificateOf(what, certFile, keyFile string, names []string) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
-	if certFile != "" {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return nil, fmt.Errorf("%s.cert_file: %w", what, err)
-		}
-		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }, nil
-	}
-	if len(names) == 0 {
-		return nil, errors.New(what + ".names is empty: want host names and addresses")
-	}
-	issued, err := ca.NewRenewing(func() (ca.Pair, error) { return c.ca.IssueServer(names, ServerTTL) })
-	if err != nil {
-		return nil, fmt.Errorf("%s.names: %w", what, err)
-	}
-	return issued.GetCertificate, nil
 }

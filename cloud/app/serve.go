@@ -9,17 +9,16 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"kennel/cloud/app/front"
+	"kennel/cloud/app/identity"
 	"kennel/cloud/wire"
 	"kennel/infra/api/large"
 	"kennel/infra/runner"
 	"kennel/infra/sdnotify"
 )
-
-// ServerTTL is the life of the certificates that our own authority gives our listeners; they are renewed on the way.
-const ServerTTL = 30 * 24 * time.Hour
 
 // Serve runs the roles of cfg against the parts it names until ctx ends. ready, if not nil, is called once the listeners accept.
 func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func()) error {
@@ -66,8 +65,8 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	h = front.BoundBodies(h, front.BodyTime)
-	cert, err := c.certificateOf("api", c.cfg.API.CertFile, c.cfg.API.KeyFile, c.cfg.API.Names)
+	h = strict(c.cfg.API.publicName(), front.BoundBodies(h, front.BodyTime))
+	cert, public, err := c.certificates()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api.listen: %w", err)
 	}
-	l := tls.NewListener(admitted, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"h2", "http/1.1"},
+	l := tls.NewListener(admitted, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: append([]string{"h2", "http/1.1"}, public.protocols...),
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if !slices.Contains(hello.SupportedProtos, large.ALPN) {
 				return nil, nil // people and enrolment: a browser is never asked for a certificate
@@ -83,7 +82,7 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 			// TLS does not decide about the certificate: every refusal has a status code and a reason (design section 4).
 			return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert}, nil
 		}})
-	out := []runner.Service{c.front.Serve("https", l, h)}
+	out := append(public.services, c.front.Serve("https", l, h))
 	if c.cfg.Console.Listen == "" {
 		return out, nil
 	}
@@ -92,6 +91,54 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 		return nil, errors.Join(fmt.Errorf("console.listen: %w", err), l.Close())
 	}
 	return append(out, c.front.Serve("console", plain, localOnly(h))), nil
+}
+
+// public is what the listener of the API needs for certificates by ACME.
+type public struct {
+	protocols []string
+	services  []runner.Service
+}
+
+func (c *Cloud) web() identity.Web {
+	return identity.Web{Authority: c.ca, Ready: c.ready, Log: c.base.Log}
+}
+
+// certificates returns the certificate of the API's listener.
+func (c *Cloud) certificates() (cert func(*tls.ClientHelloInfo) (*tls.Certificate, error), p public, err error) {
+	if cert, err = c.web().Certificate("api", c.cfg.API.CertFile, c.cfg.API.KeyFile, c.cfg.API.Names); err != nil {
+		return nil, p, err
+	}
+	acme, err := c.web().ACME(c.cfg.API.ACME)
+	if acme == nil || err != nil {
+		return cert, p, err
+	}
+	p = public{[]string{acme.Protocol()}, []runner.Service{{Name: "acme", Run: acme.Run}}}
+	if addr := c.cfg.API.ACME.HTTPListen; addr != "" {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, p, fmt.Errorf("api.acme.http_listen: %w", err)
+		}
+		p.services = append(p.services, c.front.Serve("acme http", l, acme.Plain()))
+	}
+	return acme.Get(cert), p, nil
+}
+
+// strict has browsers that came by a public name over HTTPS use nothing else there for a year (HSTS). Not by other names: a browser that met a
+// certificate which it does not trust could not be told to go on.
+func strict(name string, next http.Handler) http.Handler {
+	if name == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if r.TLS != nil && strings.EqualFold(host, name) {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // localOnly refuses requests that name another host: a page elsewhere could have its name point here (DNS rebinding).

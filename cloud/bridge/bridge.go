@@ -35,6 +35,7 @@ const (
 	defaultWorkers = 32 // handlers mostly wait for Postgres
 	outboxLength   = 8192
 	publishTime    = 10 * time.Second
+	probeEvery     = time.Second // so that a frozen broker shows within 5 s
 )
 
 // Config says what to connect to.
@@ -108,6 +109,7 @@ func New(cfg Config) (*Bridge, error) {
 	m := cfg.MQTT
 	m.ClientID = "kenneld-" + rand.Text()
 	m.Will = nil
+	m.ProbeEvery = probeEvery
 	m.OnConnect = b.subscribe
 	m.OnMessage = func(topic string, payload []byte, ack func()) {
 		b.Take(topic, payload)
@@ -172,6 +174,9 @@ func (b *Bridge) subscribe(ctx context.Context, c *mqtt.Client) error {
 
 // Connected reports whether the broker is reachable now.
 func (b *Bridge) Connected() bool { return b.client.Connected() }
+
+// Answers returns nil while the broker answers, else why not.
+func (b *Bridge) Answers() error { return b.client.Answers() }
 
 // Stats returns the counters.
 func (b *Bridge) Stats() Stats {

@@ -54,6 +54,10 @@ func (c *console) alerts(ctx context.Context, _ *http.Request, s said) (string, 
 	}
 	for _, a := range list {
 		row := alertRow{a, registry.Explain(a.Kind), fleetOf(a)}
+		if a.Place != "" {
+			row.Explanation = registry.Explanation{Says: a.Reason}
+			row.Address = ""
+		}
 		if a.Resolved == nil {
 			v.Firing = append(v.Firing, row)
 		} else {

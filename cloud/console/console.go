@@ -14,6 +14,7 @@ import (
 
 	"kennel/cloud/access"
 	"kennel/cloud/account/audit"
+	"kennel/cloud/alert"
 	"kennel/cloud/console/page"
 	"kennel/cloud/registry"
 	"kennel/infra/auth"
@@ -48,6 +49,7 @@ type Config struct {
 	Cohorts    Cohorts
 	Bulk       Bulk
 	Alerts     Alerts
+	Troubles   func(ctx context.Context) []alert.Part // parts of the cloud that need attention; nil: the pages do not say
 	Identities Identities
 	Owners     Owners
 	Tokens     Tokens

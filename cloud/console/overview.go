@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"kennel/cloud/alert"
 	"kennel/cloud/console/chart"
 	"kennel/cloud/registry"
 	"kennel/cloud/registry/filter"
@@ -30,7 +31,8 @@ type overviewView struct {
 	Unwell    int // robots with a problem
 	Lists     []watchList
 	Waiting   int
-	Firing    int              // alerts
+	Firing    int              // alerts about robots
+	Troubles  []alert.Part     // parts of the cloud that need attention
 	Moves     []registry.Thing // who came or went last
 	Actions   []auditRow
 	HasAudit  bool
@@ -160,13 +162,16 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 		return "", frame{}, err
 	}
 	v.Moves = moved.Things
+	if c.Troubles != nil {
+		v.Troubles = c.Troubles(ctx)
+	}
 	if c.Alerts != nil {
 		list, err := c.Alerts.Alerts(ctx)
 		if err != nil {
 			return "", frame{}, err
 		}
 		for _, a := range list {
-			if a.Resolved == nil {
+			if a.Resolved == nil && a.Place == "" {
 				v.Firing++
 			}
 		}

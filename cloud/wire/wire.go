@@ -27,6 +27,7 @@ import (
 	"kennel/infra/runner"
 	"kennel/infra/seal"
 	"kennel/infra/thing"
+	"kennel/infra/volume"
 )
 
 // Role is a share of the cloud's work that one process may take. Any number of processes may have the same role.
@@ -62,13 +63,14 @@ func ParseRoles(words []string) ([]Role, error) {
 
 // Base is the ground of one process that every slice may build on.
 type Base struct {
-	Log    *slog.Logger
-	Pool   *pgxpool.Pool
-	Blobs  *blob.Store
-	Orders *jobs.Orders
-	Seal   seal.Key
-	Meters *meters.Meters
-	Roles  []Role
+	Log     *slog.Logger
+	Pool    *pgxpool.Pool
+	Blobs   *blob.Store
+	Orders  *jobs.Orders
+	Seal    seal.Key
+	Meters  *meters.Meters
+	Volumes *volume.Watch
+	Roles   []Role
 }
 
 // Has reports whether this process has a role.

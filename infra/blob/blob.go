@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"kennel/infra/errs"
@@ -42,6 +43,8 @@ type Config struct {
 	AccessKeyFile string `koanf:"access_key_file"`
 	SecretKeyFile string `koanf:"secret_key_file"`
 	PathStyle     bool   `koanf:"path_style"` // bucket in the path instead of the host name
+	// Full is told of each request that the store refused because its volume is full, with what the store says; may be nil.
+	Full func(why string) `koanf:"-"`
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -106,6 +109,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	at := func(endpoint string, more ...func(*s3.Options)) *s3.Client {
 		return s3.NewFromConfig(ac, append(more, func(o *s3.Options) {
 			o.UsePathStyle = c.PathStyle
+			if c.Full != nil {
+				o.APIOptions = append(o.APIOptions, tellFull(c.Full))
+			}
 			o.DisableLogOutputChecksumValidationSkipped = true // a line on standard error for every read in parts
 			if endpoint != "" {
 				o.BaseEndpoint = &endpoint
@@ -263,6 +269,20 @@ func (s *Store) PresignPut(ctx context.Context, key string, size int64, ttl time
 		return Presigned{}, fmt.Errorf("s3: presign put %s: %w", key, err)
 	}
 	return Presigned{r.Method, r.URL, r.SignedHeader, now.Add(ttl)}, nil
+}
+
+// tellFull hears of answers that there is no space: 507 Insufficient Storage, as s3d, MinIO and Ceph give.
+func tellFull(tell func(why string)) func(*middleware.Stack) error {
+	return func(stack *middleware.Stack) error {
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Full",
+			func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+				out, meta, err := next.HandleDeserialize(ctx, in)
+				if re, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && re.HTTPStatusCode() == http.StatusInsufficientStorage {
+					tell(re.Err.Error())
+				}
+				return out, meta, err
+			}), middleware.Before)
+	}
 }
 
 // classify gives an error of the SDK its kind.

@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,8 +55,10 @@ type Config struct {
 
 	KeepAlive      time.Duration // default 30 s, whole seconds
 	ConnectTimeout time.Duration // for name lookup, dial, TLS and login together; default 15 s
-	MinBackoff     time.Duration // first pause after a failure, give or take a half; default 1 s
-	MaxBackoff     time.Duration // longest, give or take a half; default 60 s
+	// ProbeEvery is how often a connection is asked whether the broker still answers (see Answers); 0: never, so that it shows at the next keep-alive.
+	ProbeEvery time.Duration
+	MinBackoff time.Duration // first pause after a failure, give or take a half; default 1 s
+	MaxBackoff time.Duration // longest, give or take a half; default 60 s
 
 	// OnConnect runs when a connection is up, before Run waits for its end: subscribe here. ctx ends with the connection. An error
 	// closes the connection.
@@ -98,6 +101,8 @@ type session struct {
 	ctx  context.Context // ends with the connection; its cause says why
 	lost context.CancelCauseFunc
 	cl   paho.Client
+
+	answered atomic.Int64 // when the broker last answered, in Unix nanoseconds
 }
 
 // errRenew ends a session in order to reconnect.
@@ -171,8 +176,15 @@ func (c *Client) once(ctx context.Context) (up time.Duration, err error) {
 		return 0, err
 	}
 	since := time.Now()
+	s.answered.Store(since.UnixNano())
 	c.cur.Store(s)
 	defer c.cur.CompareAndSwap(s, nil)
+	var probing sync.WaitGroup
+	defer probing.Wait()
+	defer lost(nil)
+	if c.cfg.ProbeEvery > 0 {
+		probing.Go(func() { c.probe(s) })
+	}
 	if c.renewed.Load() != renewed { // while it was made: Renew may not have seen it
 		s.cl.Disconnect(goodbye)
 		return 0, errRenew
@@ -305,6 +317,32 @@ func (c *Client) receive(m paho.Message) {
 
 // Connected reports whether there is a connection now.
 func (c *Client) Connected() bool { return c.cur.Load() != nil }
+
+// probeTopic is a filter that nobody subscribes to. A broker answers its UNSUBSCRIBE all the same, whatever the client may do there.
+const probeTopic = "kennel/probe"
+
+// probe asks the broker something small over and over until the session ends. One question is under way at a time.
+func (c *Client) probe(s *session) {
+	for backoff.Sleep(s.ctx, c.cfg.ProbeEvery) == nil {
+		if _, err := s.await(s.ctx, func() paho.Token { return s.cl.Unsubscribe(probeTopic) }); err == nil {
+			s.answered.Store(time.Now().UnixNano())
+		}
+	}
+}
+
+// Answers returns nil while there is a connection whose broker answers: ErrDisconnected without one, and with ProbeEvery an error once the broker has
+// not answered for three times as long, although the connection is up.
+func (c *Client) Answers() error {
+	s := c.cur.Load()
+	if s == nil {
+		return ErrDisconnected
+	}
+	last := time.Unix(0, s.answered.Load())
+	if silent := time.Since(last); c.cfg.ProbeEvery > 0 && silent > 3*c.cfg.ProbeEvery {
+		return errs.Coded(errs.Unavailable, "broker_silent", "%s is connected and does not answer since %s", c.host, last.UTC().Format("15:04:05 UTC"))
+	}
+	return nil
+}
 
 // Publish sends one message and waits until it is written (QoS 0) or the broker has it (QoS 1), ctx ends, or the connection does. It
 // fails at once with ErrDisconnected when there is no connection. An error leaves open whether the message arrived; payload must not be

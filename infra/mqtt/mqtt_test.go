@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -299,4 +300,46 @@ func TestRenew(t *testing.T) {
 	if len(down) > 0 || len(up) > 0 {
 		t.Errorf("%d losses told and %d more connections, want none", len(down), len(up))
 	}
+}
+
+// frozen is a connection whose far side can be stopped: what it sends no longer arrives, and nothing is closed.
+type frozen struct {
+	net.Conn
+	stop *atomic.Bool
+}
+
+func (f frozen) Read(b []byte) (int, error) {
+	n, err := f.Conn.Read(b)
+	for f.stop.Load() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return n, err
+}
+
+// TestSilentBroker (issue 16, finding 6): a broker that does not answer shows although the connection is up; the same connection continues when it answers again.
+func TestSilentBroker(t *testing.T) {
+	b := mqtttest.Start(t)
+	var stop atomic.Bool
+	c, up, _ := run(t, mqtt.Config{URL: b.URL, ClientID: string(me), TLS: b.Thing(t, me), ProbeEvery: 100 * time.Millisecond,
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			return frozen{conn, &stop}, err
+		}})
+	if err := c.Answers(); !errors.Is(err, mqtt.ErrDisconnected) && err != nil {
+		t.Errorf("before the connection: %v", err)
+	}
+	testwait.For(t, up, "a connection")
+	testwait.Until(t, long, "an answer", c.Answers)
+	stop.Store(true)
+	testwait.Until(t, long, "silence that shows", func() error {
+		if err := c.Answers(); errs.CodeOf(err) != "broker_silent" || !strings.Contains(err.Error(), "does not answer since") {
+			return fmt.Errorf("%v", err)
+		}
+		return nil
+	})
+	if !c.Connected() {
+		t.Error("the connection ended")
+	}
+	stop.Store(false)
+	testwait.Until(t, long, "an answer again", c.Answers)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"kennel/infra/errs"
@@ -23,6 +24,8 @@ type Config struct {
 	ConnTimeout  time.Duration `koanf:"conn_timeout"`  // to open one connection; 0: 5 s
 
 	Tracer pgx.QueryTracer `koanf:"-"` // sees every statement; may be nil
+	// Full is told of each statement that Postgres refused because one of its volumes is full, with what Postgres says; may be nil.
+	Full func(why string) `koanf:"-"`
 }
 
 // Validate reports the first setting that cannot work (kind Invalid).
@@ -71,6 +74,11 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	rp["timezone"] = "UTC"
 	rp["application_name"] = cmp.Or(c.AppName, rp["application_name"], "kennel")
 	pc.ConnConfig.Tracer = c.Tracer
+	if c.Full != nil && c.Tracer != nil {
+		pc.ConnConfig.Tracer = multitracer.New(c.Tracer, fullTracer(c.Full))
+	} else if c.Full != nil {
+		pc.ConnConfig.Tracer = fullTracer(c.Full)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)

@@ -283,3 +283,31 @@ func TestFollow(t *testing.T) {
 		t.Errorf("%d words of one failure, want one and one of its end:\n%s", n, log.String())
 	}
 }
+
+// TestFull (issue 16, finding 6): what Postgres refuses for lack of space is told, however it was sent; other refusals are not. The errors are raised by a
+// real Postgres, whose volume has room.
+func TestFull(t *testing.T) {
+	var told []string
+	c := pg.Config{DSN: pgtest.DSN(t)}
+	c.Full = func(why string) { told = append(told, why) }
+	db, err := pg.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	raise := func(code string) string {
+		return fmt.Sprintf(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '%s', MESSAGE = 'could not extend file'; END $$`, code)
+	}
+	if _, err := db.Exec(t.Context(), raise("53200")); err == nil || len(told) > 0 {
+		t.Errorf("out of memory: %v, told %q", err, told)
+	}
+	if _, err := db.Exec(t.Context(), raise("53100")); err == nil || len(told) != 1 || told[0] != "could not extend file" {
+		t.Errorf("statement: %v, told %q", err, told)
+	}
+	b := &pgx.Batch{}
+	b.Queue("SELECT 1")
+	b.Queue(raise("53100"))
+	if err := db.SendBatch(t.Context(), b).Close(); err == nil || len(told) < 2 {
+		t.Errorf("batch: %v, told %q", err, told)
+	}
+}

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,15 +15,21 @@ import (
 // Check is one thing that a process cannot work without.
 type Check struct {
 	Name string
-	// Ask returns nil, or why it is not there, in words for an operator. ctx bounds it.
+	// Ask returns nil, or why it is not there, in words for an operator; a Warning if it works and soon will not. ctx bounds it.
 	Ask func(ctx context.Context) error
 }
 
+// Warning is the answer of a check whose part works, and needs somebody so that it continues to.
+type Warning string
+
+func (w Warning) Error() string { return string(w) }
+
 // Part is the result of one check.
 type Part struct {
-	Name   string `json:"part"`
-	OK     bool   `json:"ok"`
-	Reason string `json:"reason,omitempty"`
+	Name   string    `json:"part"`
+	OK     bool      `json:"ok"`
+	Reason string    `json:"reason,omitempty"` // why it is not OK; of a part that is, a warning
+	Since  time.Time `json:"since,omitzero"`   // when this was first seen; zero without a reason
 }
 
 // Report says whether this process can do its work. A process that is not ready is left out by a load balancer; it is not restarted for
@@ -34,18 +41,28 @@ type Report struct {
 	News  []string  `json:"news,omitempty"` // what operators should know of a process that can do its work
 }
 
-// String returns one line for people: "ready" and the news, or the checks that failed and why.
+// String returns one line for people: "ready", or the checks that failed and why, then the warnings and, of a ready process, the news.
 func (r Report) String() string {
-	if r.Ready {
-		return strings.Join(append([]string{"ready"}, r.News...), "; ")
-	}
-	var bad []string
+	var bad, soon []string
 	for _, p := range r.Parts {
-		if !p.OK {
-			bad = append(bad, p.Name+": "+p.Reason)
+		switch text := p.Name + ": " + p.Reason; {
+		case !p.OK:
+			bad = append(bad, text)
+		case p.Reason != "":
+			soon = append(soon, text)
 		}
 	}
-	return "not ready: " + strings.Join(bad, "; ")
+	line := "ready"
+	if len(bad) > 0 {
+		line = "not ready: " + strings.Join(bad, "; ")
+	}
+	if len(soon) > 0 {
+		line += "; warning: " + strings.Join(soon, "; ")
+	}
+	if r.Ready {
+		line = strings.Join(append([]string{line}, r.News...), "; ")
+	}
+	return line
 }
 
 // Our own limits: how long one check may take, and how long an answer is reused, so that requests from outside cost at most one check a
@@ -85,6 +102,13 @@ func (t *Telemetry) NewReadiness(checks ...Check) (*Readiness, error) {
 // Tell adds sentences for operators to the reports; "" is none. Call it before the first report.
 func (r *Readiness) Tell(news ...func() string) { r.news = append(r.news, news...) }
 
+// Add adds a check.
+func (r *Readiness) Add(c Check) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checks, r.last = append(r.checks, c), Report{}
+}
+
 // Now returns a report that is at most a second old.
 func (r *Readiness) Now(ctx context.Context) Report {
 	r.mu.Lock()
@@ -101,15 +125,23 @@ func (r *Readiness) Now(ctx context.Context) Report {
 		wg.Go(func() { rep.Parts[i] = ask(ctx, c) })
 	}
 	wg.Wait()
-	for _, p := range rep.Parts {
-		rep.Ready = rep.Ready && p.OK
-	}
 	for _, news := range r.news {
 		if said := news(); said != "" {
 			rep.News = append(rep.News, said)
 		}
 	}
 	rep.At = time.Now().UTC()
+	for i := range rep.Parts {
+		p := &rep.Parts[i]
+		rep.Ready = rep.Ready && p.OK
+		if p.Reason == "" {
+			continue
+		}
+		p.Since = rep.At
+		if was := r.last.Parts; i < len(was) && was[i].Reason != "" && was[i].OK == p.OK {
+			p.Since = was[i].Since
+		}
+	}
 	r.last = rep
 	return rep
 }
@@ -131,10 +163,11 @@ func ask(ctx context.Context, c Check) Part {
 	case <-ctx.Done():
 		err = fmt.Errorf("no answer within %v", checkTime)
 	}
-	if err != nil {
-		return Part{Name: c.Name, Reason: err.Error()}
+	if err == nil {
+		return Part{Name: c.Name, OK: true}
 	}
-	return Part{Name: c.Name, OK: true}
+	_, works := errors.AsType[Warning](err)
+	return Part{Name: c.Name, OK: works, Reason: err.Error()}
 }
 
 func status(ready bool) int {

@@ -319,7 +319,7 @@ func TestReadiness(t *testing.T) {
 	r.last = Report{}
 	code, body := ask(r.Detail())
 	var rep Report
-	if err := json.Unmarshal([]byte(body), &rep); err != nil || code != 503 || rep.Ready || rep.Parts[0] != (Part{"postgres", false, broken.Error()}) ||
+	if err := json.Unmarshal([]byte(body), &rep); err != nil || code != 503 || rep.Ready || rep.Parts[0] != (Part{"postgres", false, broken.Error(), rep.At}) ||
 		rep.Parts[1] != (Part{Name: "broker", OK: true}) || rep.Parts[2].Reason != "the check panicked: at the disco" {
 		t.Errorf("%d %s (%v)", code, body, err)
 	}

@@ -1,4 +1,4 @@
-// Package alertpg keeps alerts and their rule in Postgres: tables alert_rule and alert_found (migration 0107).
+// Package alertpg keeps alerts and their rule in Postgres: tables alert_rule and alert_found (migration 0107), and alert_part.
 package alertpg
 
 import (
@@ -39,7 +39,9 @@ func (s *Store) SetRule(ctx context.Context, r alert.Rule) error {
 
 // Alerts implements alert.Store.
 func (s *Store) Alerts(ctx context.Context, limit int) ([]alert.Alert, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, release, kind, code, robots, present, since, resolved FROM alert_found
+	rows, err := s.pool.Query(ctx, `SELECT * FROM (
+			SELECT id, release, kind, code, robots, present, since, resolved, '' AS place, '' AS reason FROM alert_found
+			UNION ALL SELECT id, '', CASE WHEN failing THEN '`+alert.PartFailing+`' ELSE '`+alert.PartWarning+`' END, part, 0, 0, since, resolved, place, reason FROM alert_part) AS a
 		ORDER BY resolved IS NOT NULL, coalesce(resolved, since) DESC, id DESC LIMIT $1`, limit)
 	if err != nil {
 		return nil, pg.Wrap(err, "list alerts")
@@ -67,7 +69,24 @@ func (s *Store) Found(ctx context.Context, counts []registry.ProblemCount) error
 			ON CONFLICT (release, kind, code) WHERE resolved IS NULL DO UPDATE SET robots = excluded.robots, present = excluded.present, missed = NULL
 			WHERE (a.robots, a.present) <> (excluded.robots, excluded.present) OR a.missed IS NOT NULL`, releases, kinds, codes, robots, present)
 		b.Queue(`DELETE FROM alert_found WHERE resolved < clock_timestamp() - $1::interval`, alert.Keep)
+		b.Queue(resolveParts, alert.PartAfter)
+		b.Queue(`DELETE FROM alert_part WHERE resolved < clock_timestamp() - $1::interval`, alert.Keep)
 		return tx.SendBatch(ctx, b).Close()
 	})
 	return pg.Wrap(err, "store alerts")
+}
+
+// resolveParts resolves what its process no longer tells.
+const resolveParts = `UPDATE alert_part SET resolved = clock_timestamp() WHERE resolved IS NULL AND told < clock_timestamp() - $1::interval`
+
+// Told implements alert.Store.
+func (s *Store) Told(ctx context.Context, place string, parts []alert.Part) error {
+	b := &pgx.Batch{}
+	for _, p := range parts {
+		b.Queue(`INSERT INTO alert_part AS a (place, part, failing, reason, since, told) VALUES ($1, $2, $3, $4, $5, clock_timestamp())
+			ON CONFLICT (place, part) WHERE resolved IS NULL DO UPDATE SET failing = excluded.failing, reason = excluded.reason, told = excluded.told`,
+			place, p.Name, p.Failing, p.Reason, p.Since)
+	}
+	b.Queue(resolveParts, alert.PartAfter)
+	return pg.Wrap(s.pool.SendBatch(ctx, b).Close(), "store alerts of parts")
 }

@@ -4,7 +4,9 @@ package alertwire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"slices"
 
 	"kennel/cloud/alert"
@@ -16,16 +18,21 @@ import (
 	"kennel/cloud/registry/registrypg"
 	"kennel/cloud/wire"
 	"kennel/infra/api/status"
+	"kennel/infra/errs"
 	"kennel/infra/jobs"
+	"kennel/infra/logging"
 	"kennel/infra/telemetry"
 )
 
-// Wire wires what notices that many robots of one release have the same problem.
-func Wire(b wire.Base, robots *registry.Service) (*alert.Service, wire.Slice, error) {
+// Wire wires what notices that many robots of one release have the same problem, and that parts of this process need attention.
+func Wire(b wire.Base, robots *registry.Service, parts func(context.Context) []alert.Part) (*alert.Service, wire.Slice, error) {
 	svc := alert.New(alertpg.New(b.Pool), registrypg.New(b.Pool, b.Log).ProblemsByRelease)
 	s := wire.Slice{
 		Routes: wire.Routes(func(mux *http.ServeMux, d wire.Doors) { alertapi.Mount(mux, svc, d.Audit, b.Log) }),
 		Jobs:   []jobs.Job{{Name: "alert.look", Every: alert.LookEvery, Run: svc.Look}},
+		Runs: []wire.Run{{Name: "alerts of parts", Run: func(ctx context.Context) error {
+			return svc.Watch(ctx, place(b.Roles), parts, func(err error) { b.Log.WarnContext(ctx, "alerts of parts not stored", logging.Err, err) })
+		}}},
 	}
 	if !b.Has(wire.Jobs) {
 		return svc, s, nil
@@ -58,7 +65,7 @@ func observe(tel *meters.Meters, svc *alert.Service, counts func(context.Context
 				}
 				return out, nil
 			}),
-		tel.Asked(telemetry.Metric{Name: "kennel_alert_firing_alerts", Help: "Alerts that fire: many robots of one release have the same problem." + whole}, nil, meters.AskEvery,
+		tel.Asked(telemetry.Metric{Name: "kennel_alert_firing_alerts", Help: "Alerts that fire: many robots of one release have the same problem, or a part of the cloud needs attention." + whole}, nil, meters.AskEvery,
 			func(ctx context.Context) ([]telemetry.Sample, error) {
 				list, err := svc.Alerts(ctx)
 				firing := 0
@@ -70,4 +77,13 @@ func observe(tel *meters.Meters, svc *alert.Service, counts func(context.Context
 				return []telemetry.Sample{{Value: float64(firing)}}, err
 			}),
 	)
+}
+
+// place names this process for people: its machine, and its roles where processes have different ones.
+func place(roles []wire.Role) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s (%s)", host, errs.List(roles))
 }

@@ -226,6 +226,7 @@ func (o Onebox) parts(inst *onebox.Instance, authority *ca.Authority) ([]onebox.
 	cfg.Log.Level, cfg.Webhooks = o.LogLevel, o.Webhooks
 	cfg.Postgres, cfg.S3 = db.Config(), s3cfg
 	cfg.CA.Dir = inst.Paths.CA
+	cfg.Volumes = []string{"postgres=" + inst.Paths.PG, "objects=" + inst.Paths.S3}
 	brokerDir := filepath.Dir(conf)
 	cfg.CA.RootFile, cfg.CA.DeviceBundle, cfg.CA.ServiceBundle = rootFile(inst), filepath.Join(brokerDir, "device-ca.crt"), filepath.Join(brokerDir, "service-ca.crt")
 	cfg.MQTT.URL = "ssl://" + dialable(o.Listen.MQTT)
@@ -252,7 +253,7 @@ func (o Onebox) brokerConfig(inst *onebox.Instance, a *ca.Authority, names []str
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	pair, err := a.IssueServer(names, app.ServerTTL)
+	pair, err := a.IssueServer(names, identity.ServerTTL)
 	if err != nil {
 		return "", err
 	}

@@ -32,6 +32,7 @@ import (
 	"kennel/infra/jobs"
 	"kennel/infra/logging"
 	"kennel/infra/notice"
+	"kennel/infra/volume"
 	"kennel/jdocs"
 )
 
@@ -224,7 +225,7 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice,
 	} else {
 		var spool *mailspool.Spool
 		spool, err = mailspool.Open(cmp.Or(cfg.Mail.Spool, cfg.SpoolDir))
-		to, s.Close = spool, spool.Close
+		to, s.Close = noted{spool, b.Volumes}, spool.Close
 	}
 	if err != nil {
 		return wire.Slice{}, err
@@ -243,4 +244,15 @@ func WireMail(b wire.Base, cfg Config, a Accounts, owners Owners) (s wire.Slice,
 	s.Tasks = []jobs.Task{{Name: mail.TaskSend, Run: svc.Send}}
 	s.Personal = []account.Holder{{Name: "mail", Personal: svc}}
 	return s, err
+}
+
+// noted notes letters that find no space.
+type noted struct {
+	*mailspool.Spool
+	volumes *volume.Watch
+}
+
+// Send implements mail.Transport.
+func (n noted) Send(ctx context.Context, m mail.Message) error {
+	return n.volumes.Note("folder of letters", n.Spool.Send(ctx, m))
 }

@@ -1045,12 +1045,14 @@ type Admission struct {
 	Session string `json:"session"` // that TestThing may hand over when it associates
 }
 
-// Alert is one problem of one release, firing or resolved.
+// Alert is one problem of one release, or of one part of the cloud, firing or resolved.
 type Alert struct {
 	Code     string    `json:"code,omitzero"`
 	ID       int64     `json:"id"`
 	Kind     string    `json:"kind"`              // of the problem
+	Place    string    `json:"place,omitzero"`    // the process that tells of a part; "": it is about robots
 	Present  int64     `json:"present"`           // robots of the release that were present then
+	Reason   string    `json:"reason,omitzero"`   // what is wrong with the part
 	Release  string    `json:"release"`           // "": the robots name none
 	Resolved time.Time `json:"resolved,omitzero"` // nil: it fires
 	Robots   int64     `json:"robots"`            // with the problem, when last looked at while it fired
@@ -1516,8 +1518,12 @@ type Guide struct {
 
 // Health says whether the parts can be reached.
 type Health struct {
-	Broker   bool `json:"broker"`
-	Postgres bool `json:"postgres"`
+	Broker      bool            `json:"broker"`
+	Disk        bool            `json:"disk"`           // false: a volume is full
+	Migrations  bool            `json:"migrations"`     // the database has what this version needs
+	Parts       []TelemetryPart `json:"parts,omitzero"` // for operators: what is wrong with which part, since when
+	Postgres    bool            `json:"postgres"`
+	Revocations bool            `json:"revocations"` // the list of revoked identities was read
 }
 
 // Hook is one registration.
@@ -2181,6 +2187,13 @@ type Tags struct {
 type TagsRequest struct {
 	Add    []string `json:"add,omitzero"`
 	Remove []string `json:"remove,omitzero"`
+}
+
+type TelemetryPart struct {
+	OK     bool      `json:"ok"`
+	Part   string    `json:"part"`
+	Reason string    `json:"reason,omitzero"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // Thing is one robot as the fleet knows it.

@@ -31,6 +31,7 @@ import (
 	"kennel/cloud/uploads"
 	"kennel/cloud/webhook"
 	"kennel/cloud/webhook/webhookapi"
+	"kennel/infra/telemetry"
 	"kennel/infra/thing"
 	"kennel/jdocs/jdocsapi"
 	"kennel/ota"
@@ -116,8 +117,12 @@ type (
 	}
 	// Health says whether the parts can be reached.
 	Health struct {
-		Postgres bool `json:"postgres"`
-		Broker   bool `json:"broker"`
+		Postgres    bool             `json:"postgres"`
+		Broker      bool             `json:"broker"`
+		Disk        bool             `json:"disk"`            // false: a volume is full
+		Revocations bool             `json:"revocations"`     // the list of revoked identities was read
+		Migrations  bool             `json:"migrations"`      // the database has what this version needs
+		Parts       []telemetry.Part `json:"parts,omitempty"` // for operators: what is wrong with which part, since when
 	}
 )
 

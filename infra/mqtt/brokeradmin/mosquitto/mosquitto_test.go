@@ -210,3 +210,30 @@ func TestStrangersFillTheRobotsListener(t *testing.T) {
 		t.Errorf("the cloud is not let in: %v", err)
 	}
 }
+
+// TestFrozenShows (issue 16, finding 6): a Mosquitto that no longer answers, although the connection is up, shows within 5 s.
+func TestFrozenShows(t *testing.T) {
+	b := mosquittotest.Start(t)
+	c, err := mqtt.New(mqtt.Config{URL: b.Services.URL, ClientID: "kenneld-probe", TLS: b.Services.Cloud(t), ProbeEvery: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	testwait.Until(t, 30*time.Second, "an answer", c.Answers)
+	thaw := b.Freeze(t)
+	t.Cleanup(thaw)
+	testwait.Until(t, 5*time.Second, "silence that shows", func() error {
+		if err := c.Answers(); errs.CodeOf(err) != "broker_silent" || !c.Connected() {
+			return fmt.Errorf("%v, connected %v", err, c.Connected())
+		}
+		return nil
+	})
+	thaw()
+	testwait.Until(t, 30*time.Second, "an answer again", c.Answers)
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

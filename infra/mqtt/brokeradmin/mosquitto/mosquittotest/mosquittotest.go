@@ -105,6 +105,16 @@ func (b *Broker) Kill() {
 	b.stop()
 }
 
+// Freeze stops the broker's process without ending it, until thaw: its port still accepts, and nothing is answered.
+func (b *Broker) Freeze(t testing.TB) (thaw func()) {
+	t.Helper()
+	pid := b.pid()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) } // gone already is as good
+}
+
 // Reload asks Mosquitto to read its configuration and certificates again, and returns before it has.
 func (b *Broker) Reload(t testing.TB) {
 	t.Helper()

@@ -1,0 +1,72 @@
+// Package health says whether a process of the cloud can do its work: to load balancers, to operators, and as alerts.
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"kennel/cloud/alert"
+	"kennel/cloud/wire"
+	"kennel/infra/auth"
+	"kennel/infra/kit/kithttp"
+	"kennel/infra/migrations"
+	"kennel/infra/mqtt"
+	"kennel/infra/pg"
+	"kennel/infra/telemetry"
+)
+
+// Checks are what a process cannot work without. broker returns nil while the one at url answers.
+func Checks(b wire.Base, url string, broker func() error, revocations func(context.Context) error) []telemetry.Check {
+	return []telemetry.Check{
+		{Name: "postgres", Ask: func(ctx context.Context) error { return b.Pool.Ping(ctx) }},
+		{Name: "broker", Ask: func(context.Context) error {
+			err := broker()
+			if errors.Is(err, mqtt.ErrDisconnected) {
+				err = errors.New("no connection to " + url + "; the log says why")
+			}
+			return err
+		}},
+		{Name: "disk", Ask: b.Volumes.Check},
+		{Name: "revocations", Ask: revocations},
+		{Name: "migrations", Ask: func(ctx context.Context) error {
+			n, err := pg.Pending(ctx, b.Pool, migrations.FS)
+			if err == nil && n > 0 {
+				err = fmt.Errorf("the database lacks %d migrations that this version needs: was an older backup restored? restart to apply them", n)
+			}
+			return err
+		}},
+	}
+}
+
+// Handler answers 200 while the process can do its work, else 503. Operators learn what is wrong; others only which part.
+func Handler(ready *telemetry.Readiness) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		rep := ready.Now(r.Context())
+		out := map[string]any{}
+		for _, p := range rep.Parts {
+			out[p.Name] = p.OK
+		}
+		if auth.CallerFrom(r.Context()).Role.Staff() {
+			out["parts"] = rep.Parts
+		}
+		code := http.StatusOK
+		if !rep.Ready {
+			code = http.StatusServiceUnavailable
+		}
+		kithttp.WriteJSON(w, code, out)
+	}
+}
+
+// Troubles returns a function that tells which parts need attention. ready is asked when it is called.
+func Troubles(ready func() *telemetry.Readiness) func(context.Context) []alert.Part {
+	return func(ctx context.Context) (out []alert.Part) {
+		for _, p := range ready().Now(ctx).Parts {
+			if p.Reason != "" {
+				out = append(out, alert.Part{Name: p.Name, Failing: !p.OK, Reason: p.Reason, Since: p.Since})
+			}
+		}
+		return out
+	}
+}
