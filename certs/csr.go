@@ -20,7 +20,7 @@ const MaxCSR = 16 << 10
 const (
 	minRSA = 2048
 	maxRSA = 4096
-	// minExponent is what every key of today has. With a small exponent such as 3, flaws in how signatures are padded have let forgers in.
+	// minExponent is the exponent of every key of today. With a small exponent such as 3, flaws in how signatures are padded have let forgers in.
 	minExponent = 65537
 )
 

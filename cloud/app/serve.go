@@ -93,7 +93,7 @@ func (c *Cloud) listeners() ([]runner.Service, error) {
 	return append(out, c.front.Serve("console", plain, localOnly(h))), nil
 }
 
-// public is what the listener of the API needs for certificates by ACME.
+// public holds the additions to the listener of the API for certificates by ACME.
 type public struct {
 	protocols []string
 	services  []runner.Service
@@ -124,7 +124,7 @@ func (c *Cloud) certificates() (cert func(*tls.ClientHelloInfo) (*tls.Certificat
 }
 
 // strict has browsers that came by a public name over HTTPS use nothing else there for a year (HSTS). Not by other names: a browser that met a
-// certificate which it does not trust could not be told to go on.
+// certificate which it does not trust could not be told to continue.
 func strict(name string, next http.Handler) http.Handler {
 	if name == "" {
 		return next

@@ -162,9 +162,7 @@ func (c *console) overview(ctx context.Context, _ *http.Request, _ said) (string
 		return "", frame{}, err
 	}
 	v.Moves = moved.Things
-	if c.Troubles != nil {
-		v.Troubles = c.Troubles(ctx)
-	}
+	v.Troubles = c.troubles(ctx)
 	if c.Alerts != nil {
 		list, err := c.Alerts.Alerts(ctx)
 		if err != nil {
@@ -217,4 +215,12 @@ func (c *console) help(context.Context, *http.Request, said) (string, frame, err
 			{"version:<2.1", "runs a release before 2.1"}, {"version:2.0.1*", "runs one that begins like that"}, {"tag:lab,demo", "has one of these tags"}, {"-tag:lab", "does not have this tag"}, {"battery:low", "says that its battery is low"},
 			{"battery:<3.6", "has less than 3.6 volts"}, {"problem:any", "has a problem"}, {"problem:fault/914", "has fault 914"}, {"loop:late", "its real-time loop is late"}, {"cert:<7d", "its certificate ends within a week"}, {"cohort:beta", "those of a saved filter"}},
 	}}, nil
+}
+
+// troubles returns the parts of the cloud that need attention.
+func (c *console) troubles(ctx context.Context) []alert.Part {
+	if c.Troubles == nil {
+		return nil
+	}
+	return c.Troubles(ctx)
 }

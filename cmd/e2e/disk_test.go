@@ -23,7 +23,7 @@ type part struct {
 	Since        time.Time
 }
 
-// partNow asks kenneld about one of its parts; code is that of the whole.
+// partNow asks kenneld about one of its parts; code is the status of the whole answer.
 func (h *house) partNow(name string) (p part, code int, err error) {
 	resp, err := http.Get(strings.TrimSuffix(h.ready.Endpoints["metrics"], "/metrics") + "/readyz")
 	if err != nil {

@@ -318,7 +318,7 @@ func (c *Client) receive(m paho.Message) {
 // Connected reports whether there is a connection now.
 func (c *Client) Connected() bool { return c.cur.Load() != nil }
 
-// probeTopic is a filter that nobody subscribes to. A broker answers its UNSUBSCRIBE all the same, whatever the client may do there.
+// probeTopic is a filter without subscribers. A broker answers its UNSUBSCRIBE all the same, whatever the client may do there.
 const probeTopic = "kennel/probe"
 
 // probe asks the broker something small over and over until the session ends. One question is under way at a time.

@@ -19,7 +19,7 @@ type Check struct {
 	Ask func(ctx context.Context) error
 }
 
-// Warning is the answer of a check whose part works, and needs somebody so that it continues to.
+// Warning is the answer of a check whose part works, and needs attention so that it continues to.
 type Warning string
 
 func (w Warning) Error() string { return string(w) }

@@ -35,7 +35,7 @@ const (
 	refusalLife = time.Minute
 )
 
-// Space is what a file system has, in bytes. Free is what an ordinary account may use.
+// Space describes a file system, in bytes. Free is the part that an ordinary account may use.
 type Space struct {
 	Device     uint64
 	Free, Size uint64
@@ -107,7 +107,7 @@ func New(folders map[string]string, stat func(path string) (Space, error), now f
 	return &Watch{folders: folders, stat: stat, now: now, states: map[string]*state{}, refused: map[string]refusal{}}
 }
 
-// Run looks at the volumes until ctx ends, so that growth is noticed while nobody asks.
+// Run looks at the volumes until ctx ends, so that growth is noticed between the questions, too.
 func (w *Watch) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

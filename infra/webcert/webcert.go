@@ -202,7 +202,7 @@ func NewACME(c ACMEConfig, log *slog.Logger) (*ACME, error) {
 	return a, nil
 }
 
-// Protocol is what a listener's NextProtos need beside their own, for TLS-ALPN-01.
+// Protocol returns the name that a listener's NextProtos need beside their own, for TLS-ALPN-01.
 func (*ACME) Protocol() string { return acme.ALPNProto }
 
 // Get returns a tls.Config.GetCertificate: ACME's certificate for its names, other's for everything else and until the first one was issued. A handshake

@@ -16,10 +16,10 @@ import (
 	"github.com/versity/versitygw/s3response"
 )
 
-// reserved is the library's own folder: it keeps unfinished uploads in that of a bucket, and lists none of that name at any depth.
+// reserved is the library's own folder: it keeps unfinished uploads in a bucket's first one, and lists no folder of this name at any depth.
 const reserved = posix.MetaTmpDir
 
-// shown is what a folder that an earlier version stored under the reserved name is called now, so that its objects are listed and backed up.
+// shown is the new name of a folder that an earlier version stored under the reserved one, so that its objects are listed and backed up.
 const shown = "%2Esgwtmp"
 
 // refusing refuses keys that could be written and never be found again.
