@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"kennel/cloud/app/front"
 	"kennel/cloud/app/identity"
