@@ -555,6 +555,25 @@ func (s *site) letterTo(to string) (link string, err error) {
 	return link, nil
 }
 
+// passkeyForms looks at the owner's pages at the name where browsers take passkeys, and returns to the address without.
+func (s *site) passkeyForms(p *browser.Page, email string) {
+	s.t.Helper()
+	there := strings.Replace(s.ready.Endpoints["console"], "127.0.0.1", "localhost", 1)
+	p.Goto(there + "/my/login")
+	p.SeeRole("button", "Use a passkey")
+	s.look(p, "my-login-passkey")
+	p.Fill("E-mail", email)
+	p.Fill("Password", ownersPassword)
+	p.Press("Enter")
+	p.At("^/my$")
+	p.Goto(there + "/my/account")
+	p.SeeRole("button", "Add a passkey")
+	s.look(p, "my-account-passkey")
+	p.Click("button", "Sign out")
+	p.At("^/my/login$")
+	p.Goto(s.ready.Endpoints["console"] + "/my/account")
+}
+
 // owner is the walk of an owner with a phone, who types one address and no other: signs up, claims, names, sets up, sees the robot take it, takes
 // everything along, and leaves (what must hold 2). Forms are sent with the Enter key.
 func (s *site) owner(t *testing.T, thing string) {
@@ -676,6 +695,7 @@ func (s *site) owner(t *testing.T, thing string) {
 	s.look(p, "my-robots")
 	p.Follow("Me", "^/my/account$")
 	s.look(p, "my-account")
+	s.passkeyForms(p, email)
 	p.Follow("Change my password", "^/account/password$")
 	s.look(p, "account-password")
 	p.Goto(sibling(t, p, "/my/account")) // as the browser's own button does

@@ -38,7 +38,7 @@ const (
 		`a{color:var(--accent);text-underline-offset:.2em}.ways{margin:1rem 0 0}` +
 		`.ways a{display:inline-flex;align-items:center;min-height:2.75rem;margin-right:1rem}` +
 		`:focus-visible{outline:3px solid var(--accent);outline-offset:3px}.bad{color:var(--fail);font-weight:600}` +
-		`.good{padding:.75rem 1rem;background:var(--soft);border-radius:var(--field);font-weight:600}`
+		`.good{padding:.75rem 1rem;background:var(--soft);border-radius:var(--field);font-weight:600}code{overflow-wrap:anywhere}`
 	staffStyle = pageStyle +
 		`:root{--ground:#f6f5f2;--surface:#fff;--line:#e0ded8;--strong:#85847e;--ink:#1c1e21;--ink2:#50535a;--accent:#0b6b61;--on:#fff;` +
 		`--soft:#dceeea;--round:12px;--field:8px;--pill:8px}` +
