@@ -1,6 +1,7 @@
 package kithttp
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,10 +29,10 @@ func SameOrigin(r *http.Request) error {
 	if crossOrigin.Check(r) != nil {
 		return bad("")
 	}
-	from := r.Header.Get("Origin")
-	if from == "" && r.Header.Get("Sec-Fetch-Site") == "" {
-		from = r.Header.Get("Referer")
+	if r.Header.Get("Sec-Fetch-Site") != "" { // the browser has compared hosts and schemes; Origin is "null" from a page that tells no address
+		return nil
 	}
+	from := cmp.Or(r.Header.Get("Origin"), r.Header.Get("Referer"))
 	if from == "" {
 		return nil
 	}

@@ -18,6 +18,7 @@ func TestSameOrigin(t *testing.T) {
 		ok                       bool
 	}{
 		{"our page", "POST", site, "192.0.2.1:5", false, map[string]string{"Origin": "https://kennel.example:8443", "Sec-Fetch-Site": "same-origin"}, true},
+		{"our page that tells no address", "POST", site, "192.0.2.1:5", false, map[string]string{"Origin": "null", "Sec-Fetch-Site": "same-origin"}, true},
 		{"our page, older browser", "POST", site, "192.0.2.1:5", false, map[string]string{"Origin": "https://kennel.example:8443"}, true},
 		{"our page, no origin", "POST", site, "192.0.2.1:5", false, map[string]string{"Referer": "https://kennel.example:8443/things"}, true},
 		{"behind what ends TLS", "POST", site, "10.0.0.1:5", true, map[string]string{"Origin": "https://kennel.example:8443"}, true},
