@@ -233,8 +233,8 @@ func drillsOfDamage(t *testing.T, dir, archive string, drill func(string) (Drill
 			t.Errorf("a failed drill is not recorded: %+v, %v", last, err)
 		}
 		// A line of the audit log that was changed with the database's rights, and a log whose object is gone.
-		if _, err := pool.Exec(context.Background(), `ALTER TABLE account_audit DISABLE TRIGGER account_audit_append_only; UPDATE account_audit SET detail = 'other' WHERE seq = 7;
-			ALTER TABLE account_audit ENABLE TRIGGER account_audit_append_only`); err != nil {
+		if _, err := pool.Exec(context.Background(), `ALTER TABLE account_audit DISABLE TRIGGER ALL; UPDATE account_audit SET detail = 'other' WHERE seq = 7;
+			ALTER TABLE account_audit ENABLE TRIGGER ALL`); err != nil {
 			t.Fatal(err)
 		}
 	})
