@@ -67,14 +67,14 @@ test-rhythm: ## the robot's loop, alone on the machine
 	$(GO_TEST) -count=1 -timeout 5m -run '$(DRIVEN)' ./cmd/e2e
 
 # What happens to the house for minutes: it waits more than it works, so others run beside it.
-STORMS := ^Test(Chaos|ChaosBehindMosquitto|Fleet|FleetInBadWeather|KilledWhileEventsFlow|LivesOfACertificate|PostgresAway)$$
+STORMS := ^Test(Chaos|ChaosBehindMosquitto|Fleet|FleetInBadWeather|KilledWhileEventsFlow|LivesOfACertificate|PostgresAway|HalfOpenStrangers|FewDescriptors|ClientsThatNeverRead)$$
 
 .PHONY: test-storms
 test-storms: ## the house of processes under kills, outages and bad weather
 	$(GO_TEST) -count=1 -timeout 14m -run '$(STORMS)' ./cmd/e2e
 
 # Who may open what, and what people see.
-PAGES := ^Test(AccessMatrix|Browser)$$
+PAGES := ^Test(AccessMatrix|Browser|Complaints|ProblemsAsData|TroublesAreNamed)$$
 
 .PHONY: test-pages
 test-pages: ## every route by every role, and the pages in a browser

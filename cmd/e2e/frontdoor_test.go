@@ -386,14 +386,6 @@ func TestFewDescriptors(t *testing.T) {
 	c.kenneld(ctx, "kenneld-a")
 	c.awaitAPIs("kenneld-a")
 
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(c.ca.Root())
-	v := visitor{plain: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
-	var strangers []*halfOpen
-	for _, addr := range []string{c.addr["kenneld-a"], robots} {
-		strangers = append(strangers, attack(t, addr, 400, from(20)))
-	}
-	idle := idlers(t, c.addr["kenneld-a"], 400, v.plain)
 	fetch := func(ctx context.Context, addr string) error {
 		req, err := http.NewRequestWithContext(ctx, "GET", "http://"+addr, nil)
 		if err != nil {
@@ -410,6 +402,16 @@ func TestFewDescriptors(t *testing.T) {
 		}
 		return err
 	}
+	await(t, time.Minute, "kenneld is ready", func() error { return fetch(t.Context(), metrics+"/readyz") })
+
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(c.ca.Root())
+	v := visitor{plain: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
+	var strangers []*halfOpen
+	for _, addr := range []string{c.addr["kenneld-a"], robots} {
+		strangers = append(strangers, attack(t, addr, 400, from(20)))
+	}
+	idle := idlers(t, c.addr["kenneld-a"], 400, v.plain)
 	for name, visit := range map[string]struct {
 		addr string
 		f    func(context.Context, string) error
@@ -421,14 +423,17 @@ func TestFewDescriptors(t *testing.T) {
 		t.Logf("%s: median %v, longest %v", name, quantile(took, .5), took[len(took)-1])
 	}
 	t.Logf("%d and %d half-open, %d idle", strangers[0].open.Load(), strangers[1].open.Load(), idle.Load())
-	resp, err := http.Get("http://" + metrics + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "turned away") {
-		t.Errorf("operators are not told: %s %v", b, err)
-	}
+	await(t, time.Minute, "operators are told", func() error {
+		resp, err := http.Get("http://" + metrics + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "turned away") {
+			return fmt.Errorf("%s %w", b, err)
+		}
+		return nil
+	})
 }
 
 // idlers holds n connections that asked once and then say nothing, and opens another for each that is closed.
