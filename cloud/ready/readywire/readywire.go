@@ -134,7 +134,7 @@ func checks(b wire.Base, cfg Config) []ready.Check {
 		{Name: "backup", Title: "Backup", Look: last(ready.Backup, ready.Backups)},
 		{Name: "drill", Title: "Restore drill", Look: last(ready.Drill, ready.Drills)},
 		{Name: "disk", Title: "Disk", Look: func(context.Context, time.Time) (ready.Result, error) {
-			v, err := readyhost.Volume("the data folder", cfg.Folder)
+			v, err := readyhost.Volume("The data folder", cfg.Folder)
 			return ready.Disks([]ready.Volume{v}, f.elsewhere), err
 		}},
 		{Name: "time", Title: "Time", Look: func(context.Context, time.Time) (ready.Result, error) {
