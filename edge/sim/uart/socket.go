@@ -31,6 +31,7 @@ type Socket struct {
 	name string
 	ln   int
 	peer int // -1: none is connected
+	next int // came when the end of peer was not read yet; -1: none
 	in   []byte
 	turn int // of read
 }
@@ -38,7 +39,7 @@ type Socket struct {
 // ListenSocket returns a new socket that a peer finds at path, below root. It takes the place of a socket that an earlier run left there; any
 // other file there is an error. Only this user and root may open it. Close gives it back; a peer that still has it open then gets an error.
 func ListenSocket(root *os.Root, path string) (*Socket, error) {
-	s := &Socket{name: filepath.Base(path), ln: -1, peer: -1, in: make([]byte, peerSends)}
+	s := &Socket{name: filepath.Base(path), ln: -1, peer: -1, next: -1, in: make([]byte, peerSends)}
 	if err := s.listen(root, filepath.Dir(path)); err != nil {
 		_ = s.Close() // err says more
 		return nil, fmt.Errorf("uart: socket %s: %w", path, err)
@@ -94,7 +95,7 @@ func ListenTCP(addr string) (*Socket, net.Addr, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("uart: %s: %w", addr, err)
 	}
-	s := &Socket{peer: -1, in: make([]byte, peerSends)}
+	s := &Socket{peer: -1, next: -1, in: make([]byte, peerSends)}
 	var dup error
 	if err := raw.Control(func(fd uintptr) { s.ln, dup = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || dup != nil {
 		return nil, nil, fmt.Errorf("uart: %s: %w", addr, errors.Join(err, dup))
@@ -105,6 +106,7 @@ func ListenTCP(addr string) (*Socket, net.Addr, error) {
 // Close hangs up and removes the socket.
 func (s *Socket) Close() error {
 	s.hangUp()
+	s.hangUp() // on the one who waited
 	var err error
 	if s.ln >= 0 {
 		err = unix.Close(s.ln)
@@ -131,8 +133,8 @@ func (s *Socket) Discard() error {
 func (s *Socket) hangUp() {
 	if s.peer >= 0 {
 		_ = unix.Close(s.peer) // nothing waits in it that counts
-		s.peer = -1
 	}
+	s.peer, s.next = s.next, -1
 }
 
 // Read returns what has arrived, nothing without a peer, and picks up.
@@ -159,10 +161,7 @@ const turnAway = 20
 
 // pickUp connects the next waiting peer if none is connected, or else hangs up on it.
 func (s *Socket) pickUp() error {
-	if s.peer >= 0 && gone(s.peer) {
-		return nil // its end is read first
-	}
-	for {
+	for s.next < 0 {
 		fd, err := rawio.Accept(s.ln)
 		switch {
 		case err == unix.EAGAIN:
@@ -171,11 +170,14 @@ func (s *Socket) pickUp() error {
 			continue
 		case err != nil:
 			return fmt.Errorf("accept: %w", err)
-		case s.peer >= 0 || gone(fd):
+		case gone(fd, unix.POLLHUP), s.peer >= 0 && !gone(s.peer, unix.POLLRDHUP):
 			_ = unix.Close(fd) // nothing was said
 			continue
+		case s.peer >= 0:
+			s.next = fd // the end of the other is read first
+		default:
+			s.peer = fd
 		}
-		s.peer = fd
 		if s.root == nil { // each packet leaves at once
 			if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 				return fmt.Errorf("no delay: %w", err)
@@ -185,13 +187,15 @@ func (s *Socket) pickUp() error {
 			return fmt.Errorf("size of the buffer: %w", err)
 		}
 	}
+	return nil
 }
 
-// gone reports whether the other end of fd is closed.
-func gone(fd int) bool {
-	p := [1]unix.PollFd{{Fd: int32(fd)}}
+// gone reports whether the other end of fd is closed: both its ways (unix.POLLHUP), or the one that is read here (unix.POLLRDHUP). A TCP peer
+// that closed shows the first only after this end has closed too.
+func gone(fd int, how int16) bool {
+	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	_, err := unix.Poll(p[:], 0)
-	return err == nil && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+	return err == nil && p[0].Revents&(how|unix.POLLERR) != 0
 }
 
 // Write reports whether the line took all of b; what it does not take is lost.

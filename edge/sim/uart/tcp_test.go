@@ -67,6 +67,18 @@ func TestTCP(t *testing.T) {
 	third := dial(t, addr)
 	say(third, "three")
 	hear("three")
+	// The next peer is kept however often the device looks while the end of the last one is still to be read.
+	for range 2 * turnAway {
+		say(third, "end")
+		if err := third.Close(); err != nil {
+			t.Fatal(err)
+		}
+		next := dial(t, addr)
+		hear("end")
+		say(next, "next")
+		hear("next")
+		third = next
+	}
 }
 
 func dial(t *testing.T, addr net.Addr) net.Conn {
