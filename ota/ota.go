@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +24,20 @@ func ParseVersion(s string) (Version, error) {
 		return "", errs.New(errs.Invalid, `version %.64q: want four numbers with dots, such as 2.0.1.6076, then nothing, "d" or "ud"`, s)
 	}
 	return Version(s), nil
+}
+
+// Suffix returns the letters after the numbers: "", "d" (developer) or "ud" (userdev).
+func (v Version) Suffix() string { return strings.TrimLeft(string(v), "0123456789.") }
+
+// Compare orders versions by their numbers alone: -1 if v is older than w, 0 if they have the same numbers, 1 if v is newer.
+func (v Version) Compare(w Version) int { return slices.Compare(v.numbers(), w.numbers()) }
+
+func (v Version) numbers() (ns []int) {
+	for part := range strings.SplitSeq(strings.TrimSuffix(string(v), v.Suffix()), ".") {
+		n, _ := strconv.Atoi(part) // ParseVersion let only digits through
+		ns = append(ns, n)
+	}
+	return ns
 }
 
 // Release is something a species can be updated to.

@@ -2,6 +2,8 @@ package ota
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"testing"
 
 	"kennel/infra/errs"
@@ -69,4 +71,38 @@ func FuzzParseDesired(f *testing.F) {
 			t.Fatalf("%+v -> %+v, %v", d, d2, err)
 		}
 	})
+}
+
+// TestVersionOrder: versions are ordered by their numbers, not by their letters (VEC-OTA-10).
+func TestVersionOrder(t *testing.T) {
+	for _, tt := range []struct {
+		v, w Version
+		want int
+	}{
+		{"2.0.1.6076", "2.0.1.6075", 1}, {"2.0.1.6076", "2.0.1.16076", -1}, {"10.0.0.0", "9.9.9.9", 1}, {"1.6.0.1d", "1.6.0.1ud", 0},
+		{"0.9.0.1", "", 1},
+	} {
+		if got := tt.v.Compare(tt.w); got != tt.want {
+			t.Errorf("%s beside %s: %d, want %d", tt.v, tt.w, got, tt.want)
+		}
+	}
+	if Version("1.6.0.1ud").Suffix() != "ud" {
+		t.Error("suffixes")
+	}
+}
+
+// TestCodes: each code of the original updater has words, and every error ends in one of them (VEC-OTA-16).
+func TestCodes(t *testing.T) {
+	for c := WrongOrder; c <= Other; c++ {
+		if _, ok := codeWords[c]; ok == (c == 217 || c == 218) {
+			t.Errorf("%d: has words: %t", c, ok)
+		}
+	}
+	err := fmt.Errorf("boot: %w", Fail(NotAuthentic, "hash is %x", 1))
+	if CodeOf(err) != NotAuthentic || CodeOf(io.EOF) != Other || CodeOf(nil) != Done {
+		t.Error(CodeOf(err))
+	}
+	if err.Error() != "boot: update code 209: hash is 1" {
+		t.Error(err)
+	}
 }
