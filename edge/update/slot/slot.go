@@ -1,0 +1,326 @@
+// Package slot is the A/B device of a robot (VEC-OTA-13): two slots with a system each, of which one runs and an update writes the other, and the
+// factory's images. A boot loader (Boot) starts the active slot, counts boots until a system says that it is well, checks the images before it
+// starts them, as dm-verity does (VEC-BOOT-10), and falls back to the other slot.
+//
+// Slots are files, slots/boot_a.img and so on, and slots/state.json says what is in them. That record changes in one piece, so a power cut
+// leaves the state before or after a change. An image that the record knows is never written: its slot is closed first.
+package slot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"kennel/edge/update/disk"
+	"kennel/ota"
+)
+
+// Name is a slot.
+type Name string
+
+// The slots.
+const (
+	A Name = "a"
+	B Name = "b"
+)
+
+// Other returns the other slot.
+func (n Name) Other() Name {
+	if n == A {
+		return B
+	}
+	return A
+}
+
+// Images of a slot and of the factory, by their partitions.
+const (
+	BootImage   = "boot"
+	SystemImage = "system"
+	Loader      = "aboot"
+	Recovery    = "recovery"
+	RecoveryFS  = "recoveryfs"
+)
+
+// Tries is how often a new system is started before it has said that it is well. Our own default.
+const Tries = 3
+
+const (
+	recordFile = "slots/state.json"
+	recordMost = 64 << 10
+)
+
+// Sum is the size and the hash of an image.
+type Sum struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"` // hexadecimal
+}
+
+// Content is a set of images that belong together.
+type Content struct {
+	Version ota.Version    `json:"version"`
+	Images  map[string]Sum `json:"images"` // by image
+}
+
+// Slot is the record of one slot.
+type Slot struct {
+	Bootable bool    `json:"bootable"`
+	Good     bool    `json:"good"`  // its system said that it is well
+	Tries    int     `json:"tries"` // starts left until then
+	Content  Content `json:"content"`
+}
+
+// Fall is a return to the other slot.
+type Fall struct {
+	From ota.Version `json:"from"`
+	To   ota.Version `json:"to"`
+	Why  string      `json:"why"` // for people
+}
+
+// Record is the state of the device.
+type Record struct {
+	V       int           `json:"v"`
+	Active  Name          `json:"active"`
+	Slots   map[Name]Slot `json:"slots"`
+	Factory Content       `json:"factory"`
+	Set     Name          `json:"set"`            // of the two sets of factory images, the one that counts
+	Fall    *Fall         `json:"fall,omitempty"` // the last one, until FallTold
+}
+
+// Device is the device of a running system. It serves one goroutine.
+type Device struct {
+	disk    disk.Disk
+	running Name
+	r       Record
+}
+
+// Make writes the record of a device whose slot a holds c, whole and good: what a factory does. Its images must be there.
+func Make(d disk.Disk, c, factory Content) error {
+	return save(d, Record{Active: A, Set: A, Factory: factory, Slots: map[Name]Slot{A: {Bootable: true, Good: true, Content: c}, B: {}}})
+}
+
+// Open returns the device of a system that runs in slot running. A robot without slots is fs.ErrNotExist.
+func Open(d disk.Disk, running Name) (*Device, error) {
+	r, err := load(d)
+	if err != nil {
+		return nil, err
+	}
+	return &Device{disk: d, running: running, r: r}, nil
+}
+
+func load(d disk.Disk) (r Record, err error) {
+	b, err := disk.Get(d, recordFile, recordMost)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", recordFile, err)
+	}
+	if r.V != 1 || r.Active != A && r.Active != B || len(r.Slots) != 2 || r.Set != A && r.Set != B {
+		return r, fmt.Errorf("%s: version %d, active %q, %d slots: want version 1, slots a and b", recordFile, r.V, r.Active, len(r.Slots))
+	}
+	return r, nil
+}
+
+func save(d disk.Disk, r Record) error {
+	r.V = 1
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return disk.Put(d, recordFile, b)
+}
+
+// Running returns the slot that runs and what is in it.
+func (d *Device) Running() (Name, Content) { return d.running, d.r.Slots[d.running].Content }
+
+// Record returns the state of the device.
+func (d *Device) Record() Record { return d.r }
+
+// Image opens an image of the running system for reading.
+func (d *Device) Image(image string) (disk.File, error) { return d.disk.Open(File(image, d.running)) }
+
+// File names the file of an image in a slot, or in a set of the factory.
+func File(image string, n Name) string { return "slots/" + image + "_" + string(n) + ".img" }
+
+// change saves the record with what edit makes of it; after an error the device is as before.
+func (d *Device) change(edit func(*Record)) error {
+	r := d.r
+	r.Slots = map[Name]Slot{A: d.r.Slots[A], B: d.r.Slots[B]}
+	edit(&r)
+	if err := save(d.disk, r); err != nil {
+		return ota.Fail(ota.SlotFailed, "slots: %w", err)
+	}
+	d.r = r
+	return nil
+}
+
+// Begin marks the slot that does not run unbootable, so that it can be written. The running slot stays as it is, and active.
+func (d *Device) Begin() error {
+	to := d.running.Other()
+	if !d.r.Slots[d.running].Good && d.r.Slots[to].Good {
+		return ota.Fail(ota.SlotFailed, "slot %s holds the only system that was well: the running one must say so of itself first", to)
+	}
+	if s := d.r.Slots[to]; d.r.Active == d.running && !s.Bootable && s.Content.Version == "" {
+		return nil
+	}
+	return d.change(func(r *Record) {
+		r.Active = d.running
+		r.Slots[to] = Slot{}
+	})
+}
+
+// Write opens an image of the slot that does not run, or of the factory's set that does not count, for writing. Begin was called before.
+func (d *Device) Write(image string) (disk.File, error) {
+	n := d.running.Other()
+	if factory(image) {
+		n = d.r.Set.Other()
+	}
+	f, err := d.disk.Write(File(image, n))
+	if err != nil {
+		return nil, ota.Fail(ota.DiskFailed, "image %s: %w", image, err)
+	}
+	return f, nil
+}
+
+func factory(image string) bool { return image == Loader || image == Recovery || image == RecoveryFS }
+
+// Activate makes the slot that does not run the one that the next boot starts. Its images were written and synced.
+func (d *Device) Activate(c Content) error {
+	if err := d.disk.SyncDir("slots"); err != nil { // the images' names
+		return ota.Fail(ota.DiskFailed, "slots: %w", err)
+	}
+	to := d.running.Other()
+	return d.change(func(r *Record) {
+		r.Active, r.Fall = to, nil
+		r.Slots[to] = Slot{Bootable: true, Tries: Tries, Content: c}
+	})
+}
+
+// ActivateFactory makes the new factory images count and both slots unbootable: the next boot starts the recovery system (VEC-OTA-12).
+func (d *Device) ActivateFactory(c Content) error {
+	if err := d.disk.SyncDir("slots"); err != nil {
+		return ota.Fail(ota.DiskFailed, "slots: %w", err)
+	}
+	return d.change(func(r *Record) {
+		r.Set, r.Factory, r.Fall = r.Set.Other(), c, nil
+		r.Slots = map[Name]Slot{A: {}, B: {}}
+	})
+}
+
+// Confirm says that the running system is well: it is started from now on however often, and nothing falls back from it.
+func (d *Device) Confirm() error {
+	if s := d.r.Slots[d.running]; s.Good || !s.Bootable {
+		return nil
+	}
+	return d.change(func(r *Record) {
+		s := r.Slots[d.running]
+		s.Good = true
+		r.Slots[d.running] = s
+	})
+}
+
+// FallTold forgets the last return to the other slot.
+func (d *Device) FallTold() error {
+	if d.r.Fall == nil {
+		return nil
+	}
+	return d.change(func(r *Record) { r.Fall = nil })
+}
+
+// RollBack makes the other slot active again, if its system was good, and closes the running one.
+func (d *Device) RollBack(why string) error {
+	old := d.r.Slots[d.running.Other()]
+	if !old.Bootable || !old.Good {
+		return ota.Fail(ota.SlotFailed, "roll back: slot %s holds no system that was well", d.running.Other())
+	}
+	return d.change(func(r *Record) {
+		s := r.Slots[d.running]
+		r.Active, r.Fall = d.running.Other(), &Fall{From: s.Content.Version, To: old.Content.Version, Why: why}
+		r.Slots[d.running] = Slot{}
+	})
+}
+
+// Started names the system that a boot loader started.
+type Started struct {
+	Slot     Name
+	Version  ota.Version
+	Recovery bool // the recovery system, which is in no slot
+}
+
+// Boot is the boot loader. It starts the active slot, or else the other one, or else the recovery system; an error means that none of them is whole.
+func Boot(d disk.Disk) (Started, error) {
+	r, err := load(d)
+	if err != nil {
+		return Started{}, err
+	}
+	var whys error
+	for _, n := range []Name{r.Active, r.Active.Other()} {
+		s := r.Slots[n]
+		if !s.Bootable {
+			whys = errors.Join(whys, fmt.Errorf("slot %s is not bootable", n))
+			continue
+		}
+		why := whole(d, s.Content, n)
+		if why == nil && !s.Good && s.Tries == 0 {
+			why = fmt.Errorf("slot %s was started %d times and never said that it is well", n, Tries)
+		}
+		if why != nil {
+			whys = errors.Join(whys, why)
+			r.Fall = &Fall{From: s.Content.Version, Why: why.Error()}
+			r.Slots[n] = Slot{}
+			if err := save(d, r); err != nil {
+				return Started{}, err
+			}
+			continue
+		}
+		changed := !s.Good || n != r.Active
+		if !s.Good {
+			s.Tries--
+		}
+		if n != r.Active && r.Fall != nil {
+			r.Fall.To = s.Content.Version
+		}
+		if r.Slots[n], r.Active = s, n; changed {
+			if err := save(d, r); err != nil {
+				return Started{}, err
+			}
+		}
+		return Started{Slot: n, Version: s.Content.Version}, nil
+	}
+	if why := whole(d, r.Factory, r.Set); why != nil || r.Factory.Version == "" {
+		return Started{}, fmt.Errorf("nothing can be started: %w", errors.Join(whys, why))
+	}
+	return Started{Slot: r.Active, Version: r.Factory.Version, Recovery: true}, nil
+}
+
+// whole says what is wrong with the images of c.
+func whole(d disk.Disk, c Content, n Name) error {
+	for image, want := range c.Images {
+		f, err := d.Open(File(image, n))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("image %s of slot %s is missing", image, n)
+		} else if err != nil {
+			return err
+		}
+		got, err := SumOf(f, want.Bytes)
+		_ = f.Close() // read only
+		if err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("image %s of slot %s has the hash %.12s…, want %.12s…", image, n, got.SHA256, want.SHA256)
+		}
+	}
+	return nil
+}
+
+// SumOf reads the first bytes of an image, as a partition is larger than its image.
+func SumOf(f disk.File, bytes int64) (Sum, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, io.NewSectionReader(f, 0, bytes))
+	return Sum{Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
+}

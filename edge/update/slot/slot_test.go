@@ -1,0 +1,305 @@
+package slot
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"kennel/edge/update/disk"
+	"kennel/edge/update/disktest"
+	"kennel/ota"
+)
+
+// install writes an image in pieces and syncs it.
+func install(open func(string) (disk.File, error), image, data string) error {
+	f, err := open(image)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	for at := 0; at < len(data); at += 3 {
+		if _, err := f.WriteAt([]byte(data[at:min(at+3, len(data))]), int64(at)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func content(t *testing.T, v ota.Version, images map[string]string) Content {
+	t.Helper()
+	c := Content{Version: v, Images: map[string]Sum{}}
+	d := disktest.New()
+	for image, data := range images {
+		if err := install(d.Write, image, data); err != nil {
+			t.Fatal(err)
+		}
+		f, err := d.Open(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Images[image], err = SumOf(f, int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+const (
+	before ota.Version = "1.0.0.1"
+	after  ota.Version = "2.0.0.1"
+)
+
+// robot returns the disk of a new robot, and what an update and a factory update of it hold.
+func robot(t *testing.T) (d *disktest.Disk, next, factory Content) {
+	t.Helper()
+	d = disktest.New()
+	oldImages := map[string]string{BootImage: "old kernel", SystemImage: "old system"}
+	rescue := map[string]string{Loader: "loader", Recovery: "rescue kernel", RecoveryFS: "rescue system"}
+	at := func(image string) (disk.File, error) { return d.Write(File(image, A)) }
+	for _, set := range []map[string]string{oldImages, rescue} {
+		for image, data := range set {
+			if err := install(at, image, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := Make(d, content(t, before, oldImages), content(t, "0.9.0.1", rescue)); err != nil {
+		t.Fatal(err)
+	}
+	return d, content(t, after, newImages), content(t, "1.9.0.1", newRescue)
+}
+
+var (
+	newImages = map[string]string{BootImage: "new kernel", SystemImage: "a new system"}
+	newRescue = map[string]string{Loader: "new loader", Recovery: "new rescue kernel", RecoveryFS: "new rescue system"}
+)
+
+// update does to a device what an updater does.
+func update(d disk.Disk, running Name, c Content, images map[string]string, factory bool) error {
+	dev, err := Open(d, running)
+	if err != nil {
+		return err
+	}
+	if err := dev.Begin(); err != nil {
+		return err
+	}
+	for _, image := range []string{BootImage, SystemImage, Loader, Recovery, RecoveryFS} {
+		if data, ok := images[image]; ok {
+			if err := install(dev.Write, image, data); err != nil {
+				return err
+			}
+		}
+	}
+	if factory {
+		return dev.ActivateFactory(c)
+	}
+	return dev.Activate(c)
+}
+
+func boot(t *testing.T, d disk.Disk) Started {
+	t.Helper()
+	s, err := Boot(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestPowerCuts: whichever call of an update is the last one before the power fails, and whatever the disk makes of it, the robot boots a whole
+// system, and the next try ends updated (VEC-OTA-13, VEC-OTA-12).
+func TestPowerCuts(t *testing.T) {
+	for _, factory := range []bool{false, true} {
+		for _, loss := range disktest.Losses {
+			t.Run(fmt.Sprintf("factory=%t loss=%d", factory, loss), func(t *testing.T) {
+				for n := 1; ; n++ {
+					d, next, rescue := robot(t)
+					images := newImages
+					if factory {
+						next, images = rescue, newRescue
+					}
+					s := boot(t, d)
+					d.CutAt(n)
+					err := update(d, s.Slot, next, images, factory)
+					d.Power(loss)
+					if err == nil {
+						if n < 15 {
+							t.Fatalf("an update of %d calls", n)
+						}
+						return
+					}
+					if !errors.Is(err, disktest.ErrCut) {
+						t.Fatalf("cut at %d: %v", n, err)
+					}
+					s = boot(t, d)
+					if s.Version != before && s.Version != next.Version {
+						t.Fatalf("cut at %d: %+v", n, s)
+					}
+					if s.Version == before {
+						if err := update(d, s.Slot, next, images, factory); err != nil {
+							t.Fatalf("cut at %d: %v", n, err)
+						}
+						s = boot(t, d)
+					}
+					if s.Version != next.Version || s.Recovery != factory {
+						t.Fatalf("cut at %d: started %+v", n, s)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestPowerCutsAtBoot: a boot loader that loses power while it counts or falls back starts a whole system next time.
+func TestPowerCutsAtBoot(t *testing.T) {
+	for _, loss := range disktest.Losses {
+		for n := 1; n < 20; n++ {
+			d, next, _ := robot(t)
+			if err := update(d, A, next, newImages, false); err != nil {
+				t.Fatal(err)
+			}
+			d.CutAt(n)
+			for range Tries + 2 { // it never says that it is well, so it falls back
+				_, _ = Boot(d) // the power may be cut
+			}
+			d.Power(loss)
+			s := boot(t, d)
+			for range Tries {
+				s = boot(t, d)
+			}
+			if s.Version != before {
+				t.Fatalf("cut at %d: started %+v", n, s)
+			}
+		}
+	}
+}
+
+// TestFallBack: a system that does not start, or is damaged, gives way to the one before it, and the record says why.
+func TestFallBack(t *testing.T) {
+	damage := func(d disk.Disk) error {
+		f, err := d.Write(File(SystemImage, B))
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt([]byte("X"), 1)
+		return err
+	}
+	confirm := func(d disk.Disk) error {
+		dev, err := Open(d, B)
+		if err != nil {
+			return err
+		}
+		return dev.Confirm()
+	}
+	back := func(d disk.Disk) error {
+		dev, err := Open(d, B)
+		if err != nil {
+			return err
+		}
+		return dev.RollBack("5 of 20 robots crashed")
+	}
+	for _, tt := range []struct {
+		name  string
+		do    []func(disk.Disk) error
+		boots int
+		want  ota.Version
+		why   string
+	}{
+		{"never well", nil, Tries + 1, before, "started 3 times"},
+		{"well", []func(disk.Disk) error{confirm}, Tries + 1, after, ""},
+		{"damaged", []func(disk.Disk) error{damage}, 1, before, "image system of slot b has the hash"},
+		{"well and damaged", []func(disk.Disk) error{confirm, damage}, 1, before, "image system of slot b has the hash"},
+		{"rolled back", []func(disk.Disk) error{confirm, back}, 1, before, "5 of 20 robots"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d, next, _ := robot(t)
+			if err := update(d, A, next, newImages, false); err != nil {
+				t.Fatal(err)
+			}
+			for _, do := range tt.do {
+				if err := do(d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var s Started
+			for range tt.boots {
+				s = boot(t, d)
+			}
+			dev, err := Open(d, s.Slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fall := dev.Record().Fall
+			if s.Version != tt.want || (fall != nil) != (tt.why != "") {
+				t.Fatalf("started %+v, fall %+v", s, fall)
+			}
+			if fall == nil {
+				return
+			}
+			if fall.From != after || fall.To != before || !strings.Contains(fall.Why, tt.why) {
+				t.Errorf("fall %+v, want %q", fall, tt.why)
+			}
+			if err := dev.FallTold(); err != nil || dev.Record().Fall != nil {
+				t.Errorf("told: %v", err)
+			}
+		})
+	}
+}
+
+// TestLastSystemIsKept: a system that has not said that it is well does not overwrite the only one that has.
+func TestLastSystemIsKept(t *testing.T) {
+	d, next, _ := robot(t)
+	if err := update(d, A, next, newImages, false); err != nil {
+		t.Fatal(err)
+	}
+	s := boot(t, d)
+	if err := update(d, s.Slot, next, newImages, false); ota.CodeOf(err) != ota.SlotFailed {
+		t.Errorf("%v: want code %d", err, ota.SlotFailed)
+	}
+}
+
+// TestDiskFails: a disk that refuses is told as one, and the running system stays.
+func TestDiskFails(t *testing.T) {
+	for match, want := range map[string]ota.Code{"state.json": ota.SlotFailed, "system_b": ota.DiskFailed, "boot_b": ota.DiskFailed} {
+		d, next, _ := robot(t)
+		d.Fail(match, errors.New("input/output error"))
+		err := update(d, A, next, newImages, false)
+		if err == nil || want == ota.SlotFailed && ota.CodeOf(err) != want {
+			t.Errorf("%s: %v", match, err)
+		}
+		d.Fail("", nil)
+		if s := boot(t, d); s.Version != before {
+			t.Errorf("%s: started %+v", match, s)
+		}
+	}
+}
+
+// TestNothingToStart: damaged images everywhere are an error that names each.
+func TestNothingToStart(t *testing.T) {
+	d, _, _ := robot(t)
+	for _, name := range d.Names() {
+		if strings.HasSuffix(name, ".img") {
+			if err := d.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if s, err := Boot(d); err == nil || !strings.Contains(err.Error(), "image") {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// FuzzRecord: no record makes the boot loader panic or start what is not whole.
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"v":1,"active":"a","set":"a","slots":{"a":{"bootable":true,"good":true,"content":{"version":"1.0.0.1"}},"b":{}}}`))
+	f.Add([]byte(`{"v":1,"active":"b","set":"b","slots":{"a":{},"c":{}}}`))
+	f.Fuzz(func(t *testing.T, record []byte) {
+		d := disktest.New()
+		if err := disk.Put(d, recordFile, record); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = Boot(d)
+	})
+}
