@@ -16,6 +16,8 @@ have_mosquitto() { command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ]
 package_mosquitto=mosquitto
 have_git() { command -v git >/dev/null; }
 package_git=git
+have_openssl() { command -v openssl >/dev/null; }
+package_openssl=openssl
 have_promtool() { command -v promtool >/dev/null; }
 package_promtool=prometheus
 have_haproxy() { command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ]; }
@@ -50,9 +52,9 @@ drivers() {
 
 case "${1:-}" in
 run) needs=(go postgres) ;;
-test) needs=(go git postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm) ;;
+test) needs=(go git openssl postgres gcc qemu promtool mosquitto haproxy systemd chromium node npm) ;;
 arm) needs=(go gcc qemu) ;;
-bench) needs=(go postgres cyclictest) ;;
+bench) needs=(go openssl postgres cyclictest) ;;
 *) echo "usage: $0 run|test|arm|bench" >&2; exit 2 ;;
 esac
 

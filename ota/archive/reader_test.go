@@ -1,0 +1,289 @@
+package archive_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"kennel/ota"
+	"kennel/ota/archive"
+	"kennel/ota/archive/archivetest"
+	"kennel/ota/manifest"
+)
+
+// install reads an archive as an updater does. It returns the images that were read to their end without an error, and the error that ended the update.
+func install(r io.Reader, o archive.Options) (*archive.Reader, map[manifest.Part][]byte, error) {
+	a, err := archive.Open(r, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole := map[manifest.Part][]byte{}
+	for {
+		i, err := a.Next()
+		if err == io.EOF {
+			return a, whole, nil
+		}
+		if err != nil {
+			return a, whole, err
+		}
+		var out bytes.Buffer
+		n, err := io.Copy(&out, i)
+		if n > i.Bytes {
+			return a, whole, fmt.Errorf("image %s gave out %d bytes of %d", i.Part, n, i.Bytes)
+		}
+		if err != nil {
+			return a, whole, err
+		}
+		whole[i.Part] = out.Bytes()
+	}
+}
+
+func options(password string) archive.Options {
+	return archive.Options{Key: &archivetest.Key().PublicKey, Password: []byte(password)}
+}
+
+// TestKinds reads what was written, for each kind of update, plain and encrypted (VEC-OTA-01, 02, 07).
+func TestKinds(t *testing.T) {
+	delta := map[manifest.Part][]byte{manifest.Changes: archivetest.Image(6, 9000)}
+	for _, tt := range []struct {
+		kind   manifest.Kind
+		m      manifest.Manifest
+		images map[manifest.Part][]byte
+	}{
+		{manifest.Production, manifest.Manifest{Reboot: true}, archivetest.Production()},
+		{manifest.Factory, manifest.Manifest{Format: "0.9.2", QSN: archivetest.QSN}, archivetest.Factory()},
+		{manifest.Delta, manifest.Manifest{Dev: true, Images: []manifest.Image{{Base: archivetest.Running}}}, delta},
+	} {
+		for _, password := range []string{"", "swordfish"} {
+			file := archivetest.Make(tt.m, tt.images, password)
+			if !bytes.Equal(file, archivetest.Make(tt.m, tt.images, password)) {
+				t.Errorf("%s: two runs give two archives", tt.kind)
+			}
+			for name, r := range map[string]io.Reader{"whole": bytes.NewReader(file), "byte by byte": iotest.OneByteReader(bytes.NewReader(file)),
+				"end with data": iotest.DataErrReader(bytes.NewReader(file))} {
+				a, got, err := install(r, options(password))
+				if err != nil {
+					t.Fatalf("%s, %s: %v", tt.kind, name, err)
+				}
+				m := a.Manifest
+				if m.Kind() != tt.kind || m.Version != archivetest.Version || m.Dev != tt.m.Dev || m.Reboot != tt.m.Reboot || m.QSN != tt.m.QSN ||
+					m.Images[0].Encrypted != (password != "") || (m.Kind() == manifest.Delta) != (m.Images[0].Base == archivetest.Running) {
+					t.Errorf("%s: %+v", tt.kind, m)
+				}
+				if !maps.EqualFunc(got, tt.images, bytes.Equal) {
+					t.Errorf("%s, %s: other images", tt.kind, name)
+				}
+				if a.Consumed() != int64(len(file)) {
+					t.Errorf("%s, %s: consumed %d bytes of %d", tt.kind, name, a.Consumed(), len(file))
+				}
+			}
+		}
+	}
+}
+
+// TestFaults: each faulty archive ends the update with its code (rows 16173 to 16195 of the source), and no image of it that is not the signed one is ever
+// whole.
+func TestFaults(t *testing.T) {
+	codes := map[ota.Code]int{}
+	for _, f := range archivetest.Faults() {
+		codes[f.Code]++
+		a, got, err := install(bytes.NewReader(f.Archive), options(f.Password))
+		switch {
+		case f.Sound && err != nil:
+			t.Errorf("%s: %v", f.Name, err)
+		case !f.Sound && ota.CodeOf(err) != f.Code:
+			t.Errorf("%s: %v, want code %d", f.Name, err, f.Code)
+		case !f.Sound:
+			t.Logf("%s: %v", f.Name, err)
+		}
+		for part, b := range got {
+			i := slices.IndexFunc(a.Manifest.Images, func(i manifest.Image) bool { return i.Part == part })
+			if a.Manifest.Images[i].SHA256 != sha256.Sum256(b) {
+				t.Errorf("%s: %s is whole and not the signed one", f.Name, part)
+			}
+		}
+	}
+	for _, c := range []ota.Code{200, 201, 204, 205, 207, 209, 210, 211, 213, 214, 216} {
+		if codes[c] == 0 {
+			t.Errorf("no archive provokes code %d", c)
+		}
+	}
+}
+
+// TestNothingBeforeTheSignature: until the signature is verified, no byte behind it is read.
+func TestNothingBeforeTheSignature(t *testing.T) {
+	var unsigned []byte
+	for _, f := range archivetest.Faults() {
+		if f.Name == "signature of another key" {
+			unsigned = f.Archive
+		}
+	}
+	r := bytes.NewReader(unsigned)
+	if _, err := archive.Open(r, options("")); ota.CodeOf(err) != ota.NotAuthentic {
+		t.Fatal(err)
+	}
+	if read := int64(len(unsigned)) - int64(r.Len()); read > 3072 {
+		t.Errorf("%d bytes were read", read)
+	}
+	if _, err := archive.Open(bytes.NewReader(unsigned), archive.Options{}); err == nil {
+		t.Error("an archive is read without a key")
+	}
+	if a, err := archive.Open(bytes.NewReader(unsigned), archive.Options{Unverified: true}); err != nil || a.Manifest.Version != archivetest.Version {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestCutAnywhere: an archive that ends early is an error with a code, wherever it ends; only the empty blocks at its end may be missing.
+func TestCutAnywhere(t *testing.T) {
+	file := archivetest.Make(manifest.Manifest{}, map[manifest.Part][]byte{manifest.Boot: archivetest.Image(1, 300), manifest.System: archivetest.Image(2, 900)}, "x")
+	end := len(bytes.TrimRight(file, "\x00"))
+	for n := range len(file) {
+		_, _, err := install(bytes.NewReader(file[:n]), options("x"))
+		if c := ota.CodeOf(err); n < end && c != ota.BadArchive || n >= end && err != nil && c != ota.BadArchive {
+			t.Errorf("cut after %d bytes of %d: %v", n, len(file), err)
+		}
+	}
+}
+
+// TestSourceFails: an error of the connection is reported as it is, so that it can be resumed or has its own code, and never as damage.
+func TestSourceFails(t *testing.T) {
+	file := archivetest.Make(manifest.Manifest{}, archivetest.Production(), "x")
+	for _, want := range []error{io.ErrUnexpectedEOF, ota.Fail(ota.TimedOut, "silence")} {
+		for n := 0; n < len(file)-1024; n += 97 {
+			_, _, err := install(io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(want)), options("x"))
+			if !errors.Is(err, want) || ota.CodeOf(err) != ota.CodeOf(want) {
+				t.Fatalf("after %d bytes: %v, want %v", n, err, want)
+			}
+		}
+	}
+}
+
+// TestNextTooEarly: an image that was not read to its end was not verified.
+func TestNextTooEarly(t *testing.T) {
+	a, err := archive.Open(bytes.NewReader(archivetest.Make(manifest.Manifest{}, archivetest.Production(), "")), options(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := a.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(io.Discard, i, i.Bytes); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := a.Next(); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("the next image after one without its end: %v", err)
+		}
+	}
+}
+
+// noise gives out n bytes of 1 KiB of noise, then 3 KiB of zeros, and so on.
+type noise struct {
+	block []byte
+	n, at int64
+}
+
+func newNoise(n int64) *noise {
+	return &noise{append(archivetest.Image(9, 1<<20), make([]byte, 1<<20)...), n, 0}
+}
+
+func (z *noise) Read(p []byte) (int, error) {
+	if z.at == z.n {
+		return 0, io.EOF
+	}
+	at := z.at % int64(len(z.block))
+	n := copy(p[:min(int64(len(p)), z.n-z.at)], z.block[at:])
+	z.at += int64(n)
+	return n, nil
+}
+
+// large writes an archive with a SYSTEM of n bytes to a file.
+func large(tb testing.TB, n int64, password string) *os.File {
+	f, err := os.Create(tb.TempDir() + "/large.ota")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { f.Close() })
+	images := map[manifest.Part]io.Reader{manifest.Boot: newNoise(n / 50), manifest.System: newNoise(n)}
+	o := archive.WriteOptions{Key: archivetest.Key(), Password: []byte(password), Level: 1, TempDir: tb.TempDir()}
+	if err := archive.Write(f, &manifest.Manifest{Version: archivetest.Version}, images, o); err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+// TestMemory: the memory does not grow with the archive (issue 17, what must hold 6): 500 MB in a soak, 40 MB else.
+func TestMemory(t *testing.T) {
+	size := int64(40_000_000)
+	if os.Getenv("KENNEL_SOAK") != "" {
+		size = 500_000_000
+	}
+	var peak, base runtime.MemStats
+	runtime.ReadMemStats(&base)
+	watch := func(total *int64) io.Writer {
+		return writerFunc(func(p []byte) (int, error) {
+			if *total += int64(len(p)); *total>>22 != (*total-int64(len(p)))>>22 { // every 4 MiB
+				var now runtime.MemStats
+				if runtime.ReadMemStats(&now); now.HeapInuse > peak.HeapInuse {
+					peak = now
+				}
+			}
+			return len(p), nil
+		})
+	}
+	f := large(t, size, "x")
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.Open(f, options("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for i, err := a.Next(); err != io.EOF; i, err = a.Next() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(watch(&total), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if total != size+size/50 || peak.HeapInuse == 0 {
+		t.Fatalf("%d bytes of %d, peak %d", total, size, peak.HeapInuse)
+	}
+	if grown := int64(peak.HeapInuse) - int64(base.HeapInuse); grown > 8<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	} else {
+		t.Logf("%d MB: the heap grew by %d bytes", size/1_000_000, grown)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// FuzzReader: no input makes the reader panic or give out more than the manifest says, and every error has a code. Signatures are not verified, because
+// nothing else would be reached.
+func FuzzReader(f *testing.F) {
+	for _, fault := range archivetest.Faults() {
+		f.Add(fault.Archive, fault.Password)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, password string) {
+		a, got, err := install(bytes.NewReader(b), archive.Options{Unverified: true, Password: []byte(password)})
+		if c := ota.CodeOf(err); err != nil && (c < ota.WrongOrder || c >= ota.Other) {
+			t.Fatalf("code %d: %v", c, err)
+		}
+		if err == nil && len(got) != len(a.Manifest.Images) {
+			t.Fatalf("%d images of %d", len(got), len(a.Manifest.Images))
+		}
+	})
+}
