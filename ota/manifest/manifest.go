@@ -105,7 +105,7 @@ func (m *Manifest) Kind() Kind {
 	return ""
 }
 
-// Encode returns the manifest as a file. The error is that of Parse if the manifest is not one that could be read again.
+// Encode returns the manifest as a file. It returns the error of Parse if what it would write could not be read again.
 func (m *Manifest) Encode() ([]byte, error) {
 	bit := map[bool]int{true: 1}
 	var b bytes.Buffer

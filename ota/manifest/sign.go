@@ -13,7 +13,7 @@ import (
 	"kennel/ota"
 )
 
-// MaxSignature bounds a signature, in bytes: it is that of a key of 8192 bits.
+// MaxSignature bounds a signature, in bytes. A key of 8192 bits makes one of this length.
 const MaxSignature = 1024
 
 // Sign returns the signature of a manifest, manifest.sha256 (VEC-OTA-05). The key must be an RSA key.
